@@ -1,0 +1,98 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Type says who writes a metric.
+type Type string
+
+const (
+	System         Type = "system_metrics"  // the autoscaler, each tick
+	App            Type = "app_metrics"     // applications
+	Metadata       Type = "metadata"        // the autoscaler: capacity and totals, for history
+	InstanceCounts Type = "instance_counts" // the harmonizer
+)
+
+// Types returns all types.
+func Types() []Type { return []Type{System, App, Metadata, InstanceCounts} }
+
+// Dimensions tell series of one name apart: cluster, pool, app, ...
+type Dimensions map[string]string
+
+// Key returns the name and the dimensions as one string in the order of the
+// dimensions' names, "name|app=web,zone=a"; without dimensions, the bare name.
+func Key(name string, d Dimensions) string {
+	if len(d) == 0 {
+		return name
+	}
+	var b strings.Builder
+	b.WriteString(name)
+	sep := byte('|')
+	for _, k := range slices.Sorted(maps.Keys(d)) {
+		b.WriteByte(sep)
+		b.WriteString(k)
+		b.WriteByte('=')
+		b.WriteString(d[k])
+		sep = ','
+	}
+	return b.String()
+}
+
+// Series is a named line of points from oldest to newest. Equal times are
+// allowed and stand in order of value. Times and Values have the same length;
+// readers must not write to them.
+type Series struct {
+	Name       string
+	Dimensions Dimensions
+	Times      []int64   // unix seconds
+	Values     []float64 // finite
+}
+
+// Newest returns the time of the last point, and whether there is one.
+func (s Series) Newest() (time.Time, bool) {
+	if len(s.Times) == 0 {
+		return time.Time{}, false
+	}
+	return time.Unix(s.Times[len(s.Times)-1], 0), true
+}
+
+// Sample is one value of one series, to be written.
+type Sample struct {
+	Type       Type
+	Name       string // of an application metric: "APP,NAME"
+	Dimensions Dimensions
+	Time       time.Time // kept to the millisecond
+	Value      float64   // finite
+}
+
+// Query asks for the windows of all series of one type and name whose
+// dimensions include those given.
+type Query struct {
+	Type       Type
+	Name       string
+	Dimensions Dimensions
+	From, To   time.Time // both ends inclusive
+}
+
+// Store keeps samples and answers windows. It may be used concurrently.
+type Store interface {
+	// Write keeps the samples. A sample that is not finite is refused with
+	// ErrNotFinite, and nothing of that call is kept. A sample older than the
+	// store can still take is dropped without an error.
+	Write(ctx context.Context, samples []Sample) error
+	// Window returns the series that match, in order of their Key. No match is
+	// an empty result and no error; an error means that the window is unknown.
+	Window(ctx context.Context, q Query) ([]Series, error)
+}
+
+// ErrNotFinite is returned by Write for NaN and infinities.
+var ErrNotFinite = errors.New("value is not finite")
+
+// AppName returns the stored name of an application's metric.
+func AppName(app, name string) string { return app + "," + name }

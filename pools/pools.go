@@ -1,0 +1,128 @@
+package pools
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Market is what a provider sells: an instance type in a zone.
+type Market struct {
+	InstanceType string `json:"instance_type"`
+	Zone         string `json:"zone"`
+}
+
+// InstanceState is a machine's state as the provider tells it.
+//
+//	pending ──► running ──► terminating ──► (gone)
+//	   └───────────────────────▲
+type InstanceState string
+
+const (
+	InstanceUnknown     InstanceState = ""            // the provider did not say
+	InstancePending     InstanceState = "pending"     // ordered, not yet up
+	InstanceRunning     InstanceState = "running"     // up
+	InstanceTerminating InstanceState = "terminating" // on its way out
+)
+
+// Instance is a machine as the provider sees it.
+type Instance struct {
+	ID       string        `json:"id"`
+	Group    string        `json:"group"`
+	Market   Market        `json:"market"`
+	Weight   float64       `json:"weight"`
+	State    InstanceState `json:"state"`
+	Launched time.Time     `json:"launched"`
+	Stale    bool          `json:"stale,omitempty"` // being rolled away
+	// Protected: the provider would refuse to terminate it.
+	Protected bool `json:"protected,omitempty"`
+}
+
+// GroupSnapshot is one provider group at one moment.
+type GroupSnapshot struct {
+	ID        string     `json:"id"`
+	Target    int        `json:"target"` // what the provider is asked for, in weight
+	Min       int        `json:"min"`
+	Max       int        `json:"max"` // Unlimited if there is no upper bound
+	Stale     bool       `json:"stale,omitempty"`
+	Instances []Instance `json:"instances"`
+}
+
+// Unlimited is the Max of a group without an upper bound.
+const Unlimited = int(^uint(0) >> 1)
+
+// Fulfilled returns the weight of all instances that exist and stay: pending
+// and running ones.
+func (g GroupSnapshot) Fulfilled() float64 {
+	var sum float64
+	for _, i := range g.Instances {
+		if i.State != InstanceTerminating {
+			sum += i.Weight
+		}
+	}
+	return sum
+}
+
+// Group is one group of machines at a provider. It may be used concurrently.
+type Group interface {
+	// ID names the group within its pool; it never changes.
+	ID() string
+	// Snapshot reads the group: never older than its own last write, otherwise
+	// as fresh as the provider gives it.
+	Snapshot(ctx context.Context) (GroupSnapshot, error)
+	// SetTarget asks for that much weight. It is absolute, so it may be
+	// repeated. ErrTargetBounds outside [Min, Max]. Lowering never chooses a
+	// victim: a target below what exists only stops replacements.
+	SetTarget(ctx context.Context, target int) error
+	// Terminate ends these instances and lowers the target by their weight.
+	// An id that is already terminating or gone is no error and lowers
+	// nothing; one that the group does not own is ErrNotOwned, and nothing is
+	// ended.
+	Terminate(ctx context.Context, ids []string) error
+}
+
+var (
+	// ErrTargetBounds: a target outside the group's [Min, Max].
+	ErrTargetBounds = errors.New("target is outside the group's bounds")
+	// ErrNotOwned: an instance that is not of this group.
+	ErrNotOwned = errors.New("instance is not of this group")
+)
+
+// NodeState is a machine's state as the scheduler sees it.
+type NodeState string
+
+const (
+	NodeUnknown  NodeState = ""         // not to be judged: never touched
+	NodeOrphaned NodeState = "orphaned" // the instance runs, its node has not joined
+	NodeIdle     NodeState = "idle"     // joined, no tasks
+	NodeRunning  NodeState = "running"  // joined, has tasks
+)
+
+// NodeFacts is what a node says of itself, published by its agent on
+// "weir.<cluster>.node.<id>".
+type NodeFacts struct {
+	ID          string          `json:"id"` // the instance's id
+	Pool        string          `json:"pool"`
+	Group       string          `json:"group"`
+	BootID      string          `json:"boot_id"`
+	Resources   resource.Vector `json:"resources"`
+	Allocated   resource.Vector `json:"allocated"`
+	Tasks       int             `json:"tasks"`
+	BatchTasks  int             `json:"batch_tasks,omitempty"`
+	Draining    bool            `json:"draining,omitempty"` // cordoned: takes nothing new
+	SafeToEvict bool            `json:"safe_to_evict"`
+	At          time.Time       `json:"at"`
+}
+
+// Node joins an instance with what its node says.
+type Node struct {
+	Instance Instance  `json:"instance"`
+	State    NodeState `json:"state"`
+	Facts    NodeFacts `json:"facts"`
+	// Cordoned: an operator's mark; never chosen by a prune.
+	Cordoned bool `json:"cordoned,omitempty"`
+	// Priority orders candidates of a prune; the lowest goes first.
+	Priority float64 `json:"priority,omitempty"`
+}

@@ -1,0 +1,366 @@
+package drain_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+func choice(node string) drain.Choice {
+	return drain.Choice{Node: node, Group: "a", Weight: 1, Reason: drain.ScaleIn, Why: "idle"}
+}
+
+func add(t *testing.T, w *world, m *drain.Machine, choices ...drain.Choice) {
+	t.Helper()
+	if err := m.Add(t.Context(), w.now, choices...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// ticks has the machine advance n times without an error.
+func ticks(t *testing.T, w *world, m *drain.Machine, n int) []drain.Event {
+	t.Helper()
+	var events []drain.Event
+	for range n {
+		happened, err := w.tick(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events = append(events, happened...)
+	}
+	return events
+}
+
+func TestDrainFromChosenToGone(t *testing.T) {
+	w := newWorld(t, 3)
+	w.tasks["a-2"] = 2
+	m := w.open(config)
+	add(t, w, m, choice("a-2"))
+	add(t, w, m, choice("a-2")) // chosen again by the next tick: nothing new
+	var got []string
+	for _, e := range ticks(t, w, m, 5) {
+		got = append(got, strings.TrimSpace(fmt.Sprintf("%v %s %s %s", e.At.Sub(start), e.From, e.To, e.Action)))
+	}
+	want := []string{
+		"1m0s chosen cordoned cordon",
+		"2m0s cordoned draining",
+		"3m0s draining drained",
+		"3m0s drained terminating terminate",
+		"5m0s terminating gone",
+		"5m0s gone gone forget",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("events, -want +got:\n%s", diff)
+	}
+	calls := []string{
+		"put a-2 chosen", "cordon a-2", "put a-2 cordoned", "put a-2 draining", "put a-2 drained",
+		"put a-2 terminating", "terminate a-2", "put a-2 terminating", "put a-2 gone", "delete a-2",
+	}
+	if diff := cmp.Diff(calls, w.calls); diff != "" {
+		t.Errorf("calls, -want +got:\n%s", diff)
+	}
+	if s := w.snapshot(); s.Target != 2 || len(s.Instances) != 2 {
+		t.Errorf("left is %+v, want two of two", s)
+	}
+}
+
+// TestCrash has the process die at every single call, before and after it took
+// effect, and a new machine go on with the records.
+func TestCrash(t *testing.T) {
+	for _, kind := range []struct {
+		name  string
+		setup func(*world)
+	}{
+		{"a node with tasks", func(w *world) { w.tasks["a-2"] = 2 }},
+		{"an orphan", func(w *world) { w.facts["a-2"] = false }},
+	} {
+		for _, afterwards := range []bool{false, true} {
+			for crashAt := 1; ; crashAt++ {
+				w := newWorld(t, 3)
+				kind.setup(w)
+				m := w.open(config)
+				w.crashAt, w.afterwards = crashAt, afterwards
+				err := m.Add(t.Context(), w.now, choice("a-2"))
+				for range 10 {
+					if err != nil {
+						break
+					}
+					_, err = w.tick(m)
+				}
+				if err == nil {
+					break // it did not live to see that call
+				}
+				t.Run(fmt.Sprintf("%s, call %d, afterwards %t", kind.name, crashAt, afterwards), func(t *testing.T) {
+					resume(t, w, err)
+				})
+			}
+		}
+	}
+}
+
+func resume(t *testing.T, w *world, err error) {
+	if !errors.Is(err, errCrash) {
+		t.Fatal(err)
+	}
+	m := w.open(config)
+	add(t, w, m, choice("a-2")) // the next prune chooses the same
+	ticks(t, w, m, 10)
+	if len(w.stored) != 0 {
+		t.Errorf("records left: %s", w.stored)
+	}
+	if s := w.snapshot(); s.Target != 2 || len(s.Instances) != 2 {
+		t.Errorf("left is %+v, want two of two", s)
+	}
+	if n := w.count("terminate a-2"); n != 1 {
+		t.Errorf("terminated %d times:\n%s", n, strings.Join(w.calls, "\n"))
+	}
+	known := slices.Index(w.calls, "put a-2 terminating")
+	if done := slices.Index(w.calls, "terminate a-2"); known < 0 || known > done {
+		t.Errorf("terminated before it was put:\n%s", strings.Join(w.calls, "\n"))
+	}
+}
+
+// TestOpenAtEveryState starts from a record of each state, as a crash leaves it.
+func TestOpenAtEveryState(t *testing.T) {
+	for state, stays := range map[drain.State]bool{
+		drain.Chosen: false, drain.Cordoned: false, drain.Draining: false, drain.Drained: false,
+		drain.Terminating: false, drain.Returning: true, drain.Returned: true, drain.Gone: true,
+	} {
+		t.Run(string(state), func(t *testing.T) {
+			w := newWorld(t, 3)
+			w.tasks["a-2"] = 1
+			r := record(state, func(r *drain.Record) { r.Node, r.Weight = "a-2", 1 })
+			if err := w.Put(t.Context(), r); err != nil {
+				t.Fatal(err)
+			}
+			w.cordoned["a-2"] = state != drain.Chosen && state != drain.Returned
+			ticks(t, w, w.open(config), 10)
+			if len(w.stored) != 0 {
+				t.Errorf("records left: %s", w.stored)
+			}
+			if s := w.snapshot(); stays != (len(s.Instances) == 3 && s.Target == 3) || !stays && s.Target != 2 {
+				t.Errorf("left is %+v, want that it stays: %t", s, stays)
+			}
+			if state == drain.Returning && w.cordoned["a-2"] {
+				t.Error("it is still cordoned")
+			}
+		})
+	}
+}
+
+func TestOneFailureDoesNotStopTheOthers(t *testing.T) {
+	w := newWorld(t, 4)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"), choice("a-2"), choice("a-3"))
+	no := errors.New("throttled")
+	w.fail["cordon a-1"], w.fail["terminate a-2"] = no, no
+	var failed []string
+	for range 5 {
+		events, err := w.tick(m)
+		if !errors.Is(err, no) {
+			t.Fatalf("Advance = %v, want %v", err, no)
+		}
+		for _, e := range events {
+			if e.Err != "" {
+				failed = append(failed, fmt.Sprintf("%s %s", e.Action, e.Node))
+			}
+		}
+	}
+	if w.count("terminate a-3") != 1 || w.count("terminate a-2") != 0 || w.count("cordon a-1") != 0 {
+		t.Errorf("calls:\n%s", strings.Join(w.calls, "\n"))
+	}
+	if !slices.Contains(failed, "cordon a-1") || !slices.Contains(failed, "terminate a-2") {
+		t.Errorf("events tell of failures %v", failed)
+	}
+	clear(w.fail)
+	ticks(t, w, m, 10)
+	if s := w.snapshot(); s.Target != 1 || len(s.Instances) != 1 {
+		t.Errorf("in the end left is %+v, want one", s)
+	}
+}
+
+func TestNothingIsDoneThatIsNotRecorded(t *testing.T) {
+	w := newWorld(t, 2)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 1)
+	w.fail["put a-1 terminating"] = errors.New("no store")
+	for range 5 {
+		if _, err := w.tick(m); err == nil {
+			t.Fatal("Advance = nil, want an error")
+		}
+	}
+	if w.count("terminate a-1") != 0 {
+		t.Error("terminated without a record of it")
+	}
+	if got := m.Records(); len(got) != 1 || got[0].State != drain.Drained {
+		t.Errorf("records are %+v, want one that is drained", got)
+	}
+}
+
+func TestGiveUp(t *testing.T) {
+	for _, test := range []struct {
+		name      string
+		config    drain.Config
+		instances int
+	}{{"uncordons it", config, 2}, {"with force ends it", forced, 1}} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.tasks["a-1"] = 1000
+			m := w.open(test.config)
+			add(t, w, m, choice("a-1"))
+			ticks(t, w, m, 29)
+			if s := w.snapshot(); len(s.Instances) != 2 || !w.cordoned["a-1"] {
+				t.Errorf("before the deadline: %+v", s)
+			}
+			ticks(t, w, m, 4)
+			if s := w.snapshot(); len(s.Instances) != test.instances || s.Target != test.instances {
+				t.Errorf("after the deadline: %+v, want %d", s, test.instances)
+			}
+			if test.instances == 2 && w.cordoned["a-1"] {
+				t.Error("it stays, but cordoned")
+			}
+			if len(m.Records()) != 0 {
+				t.Errorf("records left: %+v", m.Records())
+			}
+		})
+	}
+}
+
+func TestTakeBack(t *testing.T) {
+	w := newWorld(t, 6)
+	w.tasks["a-1"], w.tasks["a-2"], w.tasks["a-5"] = 9, 9, 9
+	m := w.open(config)
+	spot := choice("a-5")
+	spot.Reason = drain.Spot
+	add(t, w, m, choice("a-1"), spot)
+	ticks(t, w, m, 2)
+	add(t, w, m, choice("a-2"), choice("a-3"))
+	ticks(t, w, m, 1)
+	add(t, w, m, choice("a-4"))
+	if diff := cmp.Diff(map[string]float64{"a": 5}, m.Committed()); diff != "" {
+		t.Errorf("Committed, -want +got:\n%s", diff)
+	}
+	kept, err := m.TakeBack(t.Context(), w.now, 1.5)
+	if kept != 2 || err != nil {
+		t.Fatalf("TakeBack(1.5) = %v, %v, want 2: whole nodes", kept, err)
+	}
+	var back []string
+	for _, r := range m.Records() {
+		if r.State == drain.Returning {
+			back = append(back, r.Node)
+		}
+	}
+	if diff := cmp.Diff([]string{"a-2", "a-4"}, back); diff != "" {
+		t.Errorf("those least on their way, -want +got:\n%s", diff)
+	}
+	kept, err = w.open(config).TakeBack(t.Context(), w.now, 100)
+	if kept != 2 || err != nil {
+		t.Errorf("TakeBack(100) = %v, %v, want 2: not what a spot notice names", kept, err)
+	}
+	m = w.open(config)
+	ticks(t, w, m, 10)
+	if s := w.snapshot(); len(s.Instances) != 5 || s.Target != 5 {
+		t.Errorf("left is %+v, want all but one", s)
+	}
+	for id, on := range w.cordoned {
+		if on && id != "a-5" {
+			t.Errorf("%s is still cordoned", id)
+		}
+	}
+}
+
+func TestChosenAnewWhileReturning(t *testing.T) {
+	w := newWorld(t, 2)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 1)
+	if _, err := m.TakeBack(t.Context(), w.now, 1); err != nil {
+		t.Fatal(err)
+	}
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 10)
+	if s := w.snapshot(); len(s.Instances) != 1 {
+		t.Errorf("left is %+v, want one", s)
+	}
+}
+
+func TestCommittedEndsWithTheRequestToTerminate(t *testing.T) {
+	w := newWorld(t, 3)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	for range 6 {
+		if got := float64(w.snapshot().Target) - m.Committed()["a"]; got != 2 {
+			t.Fatalf("at %v: target less committed is %v, want 2 all the way", w.now, got)
+		}
+		ticks(t, w, m, 1)
+	}
+}
+
+func TestUnknownViewsChangeNothing(t *testing.T) {
+	w := newWorld(t, 2)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 2)
+	before := m.Records()
+	events, err := m.Advance(t.Context(), w.now, nil)
+	if diff := cmp.Diff(before, m.Records()); err != nil || len(events) != 0 || diff != "" {
+		t.Errorf("Advance without views = %v, %v\n%s", events, err, diff)
+	}
+}
+
+func TestNothingIsBegunAfterTheEnd(t *testing.T) {
+	w := newWorld(t, 2)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	stop := errors.New("the lease is lost")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(stop)
+	if events, err := m.Advance(ctx, w.now, w.views()); !errors.Is(err, stop) || len(events) != 0 {
+		t.Errorf("Advance = %v, %v, want %v", events, err, stop)
+	}
+}
+
+func TestRecordsThatMakeNoSense(t *testing.T) {
+	w := newWorld(t, 3)
+	for _, r := range []drain.Record{
+		record("later", func(r *drain.Record) { r.Node = "a-1" }),
+		record(drain.Drained, func(r *drain.Record) { r.Node, r.Weight = "a-2", -5 }),
+	} {
+		if err := w.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := w.open(config)
+	add(t, w, m, choice("a-3"))
+	if err := m.Add(t.Context(), w.now, drain.Choice{Node: "a-4"}); err == nil {
+		t.Error("Add without a group = nil, want an error")
+	}
+	for range 6 {
+		if _, err := w.tick(m); err == nil {
+			t.Fatal("Advance = nil, want an error for each record")
+		}
+	}
+	if s := w.snapshot(); len(s.Instances) != 2 || w.count("terminate a-3") != 1 {
+		t.Errorf("left is %+v, want all but the third", s)
+	}
+	if diff := cmp.Diff(map[string]float64{}, m.Committed()); diff != "" {
+		t.Errorf("Committed, -want +got:\n%s", diff)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for threshold, valid := range map[time.Duration]bool{time.Second: true, 0: false, -1: false} {
+		if err := (drain.Config{Threshold: threshold}).Validate(); (err == nil) != valid {
+			t.Errorf("Validate with %v = %v, want valid %t", threshold, err, valid)
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+var (
+	// ErrShortage is returned by SetTarget for more than there is to be had.
+	ErrShortage = errors.New("the provider has no more machines of this kind")
+	// ErrProtected is returned by Terminate if one of the instances is
+	// protected. Nothing is ended.
+	ErrProtected = errors.New("instance is protected from termination")
+)
+
+// Offer is one kind of machine.
+type Offer struct {
+	Market pools.Market
+	Weight float64 // more than 0
+}
+
+// Config says what a group is. Min, Max and Target are in weight.
+type Config struct {
+	ID     string
+	Min    int
+	Max    int // 0 and pools.Unlimited: no upper bound
+	Target int // with which it starts
+	// Offers are taken in turn; none is the same as one of weight 1.
+	Offers []Offer
+	Join   time.Duration // from the order until an instance runs
+	Leave  time.Duration // from its end until it is gone
+	Lag    int           // reads of a handle that do not see the writes of others yet
+}
+
+func (c Config) withDefaults() Config {
+	if c.Max == 0 {
+		c.Max = pools.Unlimited
+	}
+	if len(c.Offers) == 0 {
+		c.Offers = []Offer{{Market: pools.Market{InstanceType: "memory.1", Zone: "zone-a"}, Weight: 1}}
+	}
+	return c
+}
+
+// Group is a handle on a group in memory: a [pools.Group], and what a test does
+// to it from outside. What is done from outside counts as a write of others.
+type Group struct {
+	cloud *cloud
+
+	mu      sync.Mutex
+	shown   pools.GroupSnapshot // what the last read gave
+	version int                 // of shown
+	behind  int                 // reads since there is something newer
+}
+
+var _ pools.Group = (*Group)(nil)
+
+// New returns a group with its instances ordered at that time.
+func New(config Config, now time.Time) *Group {
+	c := &cloud{
+		config: config.withDefaults(),
+		now:    now,
+		target: config.Target,
+		owned:  make(map[string]bool),
+		refuse: make(map[Operation]error),
+		stock:  math.Inf(1),
+	}
+	c.launchLocked()
+	return (&Group{cloud: c}).Other()
+}
+
+// Other returns another handle on the same group, as another process has one.
+func (g *Group) Other() *Group {
+	shown, version := g.cloud.read()
+	return &Group{cloud: g.cloud, shown: shown, version: version}
+}
+
+// ID implements [pools.Group].
+func (g *Group) ID() string { return g.cloud.config.ID }
+
+// Snapshot implements [pools.Group]. Writes of others are not seen by as many
+// reads as Config.Lag.
+func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	if err := g.cloud.admit(ctx, Snapshot); err != nil {
+		return pools.GroupSnapshot{}, err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	now, version := g.cloud.read()
+	if version != g.version && g.behind < g.cloud.config.Lag {
+		g.behind++
+		return clone(g.shown), nil
+	}
+	g.shown, g.version, g.behind = now, version, 0
+	return clone(now), nil
+}
+
+// SetTarget implements [pools.Group]; ErrShortage for more than Stock has.
+func (g *Group) SetTarget(ctx context.Context, target int) error {
+	if err := g.write(ctx, SetTarget, func(c *cloud) error { return c.setTargetLocked(target) }); err != nil {
+		return fmt.Errorf("set target of group %s to %d: %w", g.ID(), target, err)
+	}
+	return nil
+}
+
+// Terminate implements [pools.Group]. The target is not lowered below the
+// group's minimum, so what ends there is replaced. ErrProtected as documented.
+func (g *Group) Terminate(ctx context.Context, ids []string) error {
+	if err := g.write(ctx, Terminate, func(c *cloud) error { return c.terminateLocked(ids) }); err != nil {
+		return fmt.Errorf("terminate instances of group %s: %w", g.ID(), err)
+	}
+	return nil
+}
+
+// write makes a change that this handle sees from now on.
+func (g *Group) write(ctx context.Context, op Operation, change func(*cloud) error) error {
+	if err := g.cloud.admit(ctx, op); err != nil {
+		return err
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if err := g.cloud.change(change); err != nil {
+		return err
+	}
+	g.shown, g.version = g.cloud.read()
+	g.behind = 0
+	return nil
+}

@@ -1,0 +1,91 @@
+package decide
+
+import (
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// combined is what the pool is asked for as a whole.
+type combined struct {
+	request resource.Request
+	own     resource.Request // without the default signal's
+	names   []string         // apps whose own requests count, in order
+	// byDefault: the default signal's request counts too.
+	byDefault bool
+	how       Combine
+}
+
+// combine makes one request of those of the apps, which come in order of name.
+// The default signal speaks for the whole pool: where it speaks at all, the
+// larger of it and the others counts, kind by kind, and never their sum.
+func combine(apps []Resolved, standby Opinion, how Combine) combined {
+	c := combined{how: how, byDefault: len(apps) == 0 && standby.Verdict == Value}
+	for _, r := range apps {
+		switch r.Source {
+		case FromSignal, FromHeld:
+			c.names = append(c.names, r.App)
+			c.own = merge(c.own, r.Request, how)
+		case FromDefault:
+			c.byDefault = true
+		}
+	}
+	c.request = c.own
+	if c.byDefault {
+		c.request = merge(c.own, standby.Request, Max)
+	}
+	return c
+}
+
+// merge joins two requests kind by kind; a kind that only one of them names is
+// that one's.
+func merge(a, b resource.Request, how Combine) resource.Request {
+	for _, k := range resource.Kinds() {
+		y, ok := b.Get(k)
+		if !ok {
+			continue
+		}
+		x, named := a.Get(k)
+		switch {
+		case !named:
+			a = a.With(k, y)
+		case how == Max:
+			a = a.With(k, max(x, y))
+		default:
+			a = a.With(k, bounded(x+y))
+		}
+	}
+	return a
+}
+
+// why tells how the request came about.
+func (c combined) why() string {
+	text := "nobody asks for anything"
+	switch len(c.names) {
+	case 0:
+		if c.byDefault {
+			text = "the default signal alone: " + amounts(c.request)
+		}
+		return text
+	case 1:
+		text = c.names[0] + " alone: " + amounts(c.own)
+	default:
+		word := "sum"
+		if c.how == Max {
+			word = "maximum"
+		}
+		text = fmt.Sprintf("%s of %s: %s", word, list(c.names), amounts(c.own))
+	}
+	if c.byDefault {
+		text += "; or the default signal where it asks for more: " + amounts(c.request)
+	}
+	return text
+}
+
+// who names those whose requests count, as the subject of a sentence.
+func (c combined) who() string {
+	if c.byDefault {
+		return list(append(c.names[:len(c.names):len(c.names)], "the default signal"))
+	}
+	return list(c.names)
+}

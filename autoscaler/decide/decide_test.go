@@ -1,0 +1,126 @@
+package decide_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// asks is a pool of six whose app web asks for that much cpu.
+func asks(t *testing.T, cpus float64) decide.Input {
+	in := usualPool(t)
+	in.Apps = []decide.App{{
+		Name: "web", Configured: true,
+		Opinion: decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.CPUs, cpus)},
+	}}
+	return in
+}
+
+func TestHostileRequestHasFailed(t *testing.T) {
+	for name, cpus := range map[string]float64{"NaN": math.NaN(), "-Inf": math.Inf(-1), "+Inf": math.Inf(1), "-5": -5} {
+		t.Run(name, func(t *testing.T) {
+			d := decide.Decide(asks(t, cpus))
+			app := d.Apps[0]
+			if app.Source != decide.FromNobody || !app.StandIn || !app.Request.IsEmpty() || !strings.Contains(app.Why, "cpus is "+name) {
+				t.Errorf("web = %+v, want nobody, because cpus is %s", app, name)
+			}
+			if d.Target != 6 || d.Held != nil {
+				t.Errorf("target %v, remembers %v; want 6 and nothing", d.Target, d.Held)
+			}
+		})
+	}
+}
+
+func TestHostileDefaultCannotStandIn(t *testing.T) {
+	in := asks(t, math.NaN())
+	in.Default = decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.Mem, -1)}
+	if app := decide.Decide(in).Apps[0]; app.Source != decide.FromNobody || !strings.Contains(app.Why, "mem is -1") {
+		t.Errorf("web = %+v, want nobody, because mem is -1", app)
+	}
+}
+
+func TestUnusableCapacityKeepsTheTarget(t *testing.T) {
+	for name, c := range map[string]decide.Capacity{
+		"joined NaN": {Target: 6, Joined: math.NaN()},
+		"joined Inf": {Target: 6, Joined: math.Inf(1)},
+		"target Inf": {Target: math.Inf(1), Joined: 6},
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := asks(t, 60)
+			in.Capacity = c
+			d := decide.Decide(in)
+			if last := d.Steps[len(d.Steps)-1]; d.Target != c.Target || last.Rule != decide.RuleInput {
+				t.Errorf("target %v by %+v, want it kept", d.Target, last)
+			}
+		})
+	}
+}
+
+func TestTotalThatIsNoNumberIsUnknown(t *testing.T) {
+	for name, total := range map[string]float64{"NaN": math.NaN(), "Inf": math.Inf(1), "negative": -6} {
+		t.Run(name, func(t *testing.T) {
+			in := asks(t, 1)
+			in.Capacity.Totals[resource.CPUs] = total
+			if d := decide.Decide(in); d.Target != 6 {
+				t.Errorf("target %v, want 6: %+v", d.Target, d.Steps)
+			}
+		})
+	}
+}
+
+func TestReasonsFitOneLine(t *testing.T) {
+	in := asks(t, 4)
+	in.Apps[0].Opinion.Why = "\x1b[2Jline\nbreak\xff" + strings.Repeat("é", 4000)
+	in.NoScaleIn = "a\nb"
+	for _, s := range decide.Decide(in).Steps {
+		if strings.ContainsAny(s.Why, "\n\x1b") || !utf8.ValidString(s.Why) || len(s.Why) > 600 {
+			t.Errorf("%s: %q", s.Rule, s.Why)
+		}
+	}
+}
+
+func TestPolicyValidate(t *testing.T) {
+	good := usualPool(t).Policy
+	tests := []struct {
+		name   string
+		change func(*decide.Policy)
+		want   []string // parts of the error; none: no error
+	}{
+		{"usual", func(*decide.Policy) {}, nil},
+		{"no combine is sum", func(p *decide.Policy) { p.Combine = "" }, nil},
+		{"setpoint 1", func(p *decide.Policy) { p.Setpoint = 1 }, nil},
+		{"margins 0", func(p *decide.Policy) { p.MarginUp, p.MarginDown = 0, 0 }, nil},
+		{"nothing to remove", func(p *decide.Policy) { p.Limits.MaxRemove = 0 }, nil},
+		{"fixed size", func(p *decide.Policy) { p.Limits.Min = p.Limits.Max }, nil},
+		{"setpoint 0", func(p *decide.Policy) { p.Setpoint = 0 }, []string{"setpoint"}},
+		{"setpoint over 1", func(p *decide.Policy) { p.Setpoint = 70 }, []string{"setpoint is 70"}},
+		{"setpoint NaN", func(p *decide.Policy) { p.Setpoint = math.NaN() }, []string{"setpoint"}},
+		{"margins", func(p *decide.Policy) { p.MarginUp, p.MarginDown = -1, math.Inf(1) }, []string{"margin_up", "margin_down"}},
+		{"excluded", func(p *decide.Policy) { p.Excluded = []resource.Kind{9} }, []string{"excluded"}},
+		{"combine", func(p *decide.Policy) { p.Combine = "mean" }, []string{`"mean"`}},
+		{"min over max", func(p *decide.Policy) { p.Limits.Min = 200 }, []string{"min_capacity 200 is above max_capacity 100"}},
+		{"negative limits", func(p *decide.Policy) { p.Limits = decide.Limits{Min: -1, Max: -1, MaxAdd: -1, MaxRemove: -1} },
+			[]string{"min_capacity", "max_capacity", "max_weight_to_add", "max_weight_to_remove"}},
+		{"nothing to add", func(p *decide.Policy) { p.Limits.MaxAdd = 0 }, []string{"max_weight_to_add"}},
+		{"NaN limits", func(p *decide.Policy) { p.Limits.Min, p.Limits.Max = math.NaN(), math.NaN() }, []string{"min_capacity", "max_capacity"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := good
+			test.change(&p)
+			err := p.Validate()
+			if test.want == nil && err != nil {
+				t.Fatalf("Validate() = %v, want nil", err)
+			}
+			for _, part := range test.want {
+				if err == nil || !strings.Contains(err.Error(), part) {
+					t.Errorf("Validate() = %v, want it to name %q", err, part)
+				}
+			}
+		})
+	}
+}

@@ -1,0 +1,84 @@
+package decide
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// memory is what an app said last, kind by kind.
+type memory struct {
+	request resource.Request
+	at      [resource.Count]time.Time
+}
+
+// recall sorts the entries by app. Of two for one kind the newer counts, of two
+// of one time the larger; what no signal may ask for was never said.
+func recall(entries []Held) map[string]memory {
+	said := make(map[string]memory)
+	for _, h := range entries {
+		if int(h.Kind) >= resource.Count || (resource.Request{}).With(h.Kind, h.Value).Validate() != nil {
+			continue
+		}
+		m := said[h.App]
+		at := h.At.Round(0)
+		x, ok := m.request.Get(h.Kind)
+		if age := at.Compare(m.at[h.Kind]); !ok || age > 0 || age == 0 && h.Value > x {
+			m.request = m.request.With(h.Kind, h.Value)
+			m.at[h.Kind] = at
+		}
+		said[h.App] = m
+	}
+	return said
+}
+
+// since returns what m holds of that time or later.
+func (m memory) since(oldest time.Time) memory {
+	kept := memory{}
+	for _, k := range resource.Kinds() {
+		if x, ok := m.request.Get(k); ok && !m.at[k].Before(oldest) {
+			kept.request, kept.at[k] = kept.request.With(k, x), m.at[k]
+		}
+	}
+	return kept
+}
+
+// learn takes over what a good answer names. An answer without a time is of now.
+func (m *memory) learn(o Opinion, now time.Time) {
+	at := o.At.Round(0)
+	if at.IsZero() {
+		at = now
+	}
+	for _, k := range resource.Kinds() {
+		if x, ok := o.Request.Get(k); ok {
+			m.request, m.at[k] = m.request.With(k, x), at
+		}
+	}
+}
+
+func (m memory) empty() bool { return m.request.IsEmpty() }
+
+// fill adds what r does not name, and returns the kinds added.
+func (m memory) fill(r resource.Request) (resource.Request, []resource.Kind) {
+	var filled []resource.Kind
+	for _, k := range resource.Kinds() {
+		if _, named := r.Get(k); named {
+			continue
+		}
+		if x, ok := m.request.Get(k); ok {
+			r, filled = r.With(k, x), append(filled, k)
+		}
+	}
+	return r, filled
+}
+
+// held returns m as entries, in order of kind.
+func (m memory) held(app string) []Held {
+	var entries []Held
+	for _, k := range resource.Kinds() {
+		if x, ok := m.request.Get(k); ok {
+			entries = append(entries, Held{App: app, Kind: k, Value: x, At: m.at[k]})
+		}
+	}
+	return entries
+}

@@ -1,0 +1,43 @@
+package decide
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Validate returns every problem of p, joined; nil if there is none. An empty
+// Combine is Sum.
+func (p Policy) Validate() error {
+	var problems []error
+	report := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	report(p.Setpoint > 0 && p.Setpoint <= 1, "setpoint is %v: want more than 0 and at most 1", p.Setpoint)
+	report(finite(p.MarginUp) && p.MarginUp >= 0, "margin_up is %v: want a number of at least 0", p.MarginUp)
+	report(finite(p.MarginDown) && p.MarginDown >= 0, "margin_down is %v: want a number of at least 0", p.MarginDown)
+	for _, k := range p.Excluded {
+		report(int(k) < resource.Count, "excluded: %v is no resource", k)
+	}
+	report(p.Combine == "" || p.Combine == Sum || p.Combine == Max, "combine is %q: want sum or max", p.Combine)
+	return errors.Join(append(problems, p.Limits.Validate())...)
+}
+
+// Validate returns every problem of l, joined; nil if there is none.
+func (l Limits) Validate() error {
+	var problems []error
+	report := func(ok bool, format string, args ...any) {
+		if !ok {
+			problems = append(problems, fmt.Errorf(format, args...))
+		}
+	}
+	report(finite(l.Min) && l.Min >= 0, "min_capacity is %v: want a number of at least 0", l.Min)
+	report(finite(l.Max) && l.Max >= 0, "max_capacity is %v: want a number of at least 0", l.Max)
+	report(!(l.Min > l.Max), "min_capacity %v is above max_capacity %v", l.Min, l.Max)
+	report(finite(l.MaxAdd) && l.MaxAdd > 0, "max_weight_to_add is %v: want a number above 0", l.MaxAdd)
+	report(finite(l.MaxRemove) && l.MaxRemove >= 0, "max_weight_to_remove is %v: want a number of at least 0", l.MaxRemove)
+	return errors.Join(problems...)
+}

@@ -1,0 +1,247 @@
+package decide_test
+
+import (
+	"encoding/json"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// request draws any subset of the kinds; the amounts are often round, so that
+// zeros and equal values are common.
+func request(amounts *rapid.Generator[float64]) *rapid.Generator[resource.Request] {
+	return rapid.Custom(func(t *rapid.T) resource.Request {
+		var r resource.Request
+		for _, k := range resource.Kinds() {
+			if rapid.Bool().Draw(t, "named") {
+				r = r.With(k, amounts.Draw(t, k.String()))
+			}
+		}
+		return r
+	})
+}
+
+func opinion(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Opinion] {
+	verdicts := []decide.Verdict{decide.Value, decide.Value, decide.NoOpinion, decide.Stale, decide.Failed, decide.Unasked, "odd"}
+	return rapid.Custom(func(t *rapid.T) decide.Opinion {
+		return decide.Opinion{
+			Verdict: rapid.SampledFrom(verdicts).Draw(t, "verdict"),
+			Request: request(amounts).Draw(t, "request"),
+			Why:     rapid.StringN(0, 8, 300).Draw(t, "why"),
+			At:      noon.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "age"))),
+		}
+	})
+}
+
+// input draws a pool whose every number comes from amounts.
+func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
+	return rapid.Custom(func(t *rapid.T) decide.Input {
+		number := func(name string) float64 { return amounts.Draw(t, name) }
+		in := decide.Input{
+			Now:      noon,
+			Capacity: decide.Capacity{Target: number("target"), Joined: number("joined")},
+			History:  decide.History{PerWeight: request(amounts).Draw(t, "history")},
+			Default:  opinion(amounts).Draw(t, "default"),
+			Policy: decide.Policy{
+				MarginUp: number("margin_up") / 100, MarginDown: number("margin_down") / 100,
+				Setpoint: rapid.Float64Range(0.01, 1).Draw(t, "setpoint"),
+				Excluded: rapid.SliceOfN(rapid.SampledFrom(allKinds()), 0, 3).Draw(t, "excluded"),
+				Combine:  rapid.SampledFrom([]decide.Combine{"", decide.Sum, decide.Max}).Draw(t, "combine"),
+				Limits: decide.Limits{
+					Min: number("min"), Max: number("max"), MaxAdd: number("add"), MaxRemove: number("remove"),
+				},
+			},
+			NoScaleIn: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "no_scale_in"),
+		}
+		for k := range in.Capacity.Totals {
+			in.Capacity.Totals[k] = number("total")
+		}
+		names := rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"a", "b", "c", "d", "e"}), 0, 5, rapid.ID).Draw(t, "names")
+		for _, name := range names {
+			in.Apps = append(in.Apps, decide.App{
+				Name:       name,
+				Configured: rapid.Bool().Draw(t, "configured"),
+				Opinion:    opinion(amounts).Draw(t, "opinion"),
+				HoldFor:    time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold_for")),
+			})
+			in.Held = append(in.Held, decide.Held{
+				App: name, Kind: rapid.SampledFrom(allKinds()).Draw(t, "kind"), Value: number("held"),
+				At: noon.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "held_age"))),
+			})
+		}
+		return in
+	})
+}
+
+func allKinds() []resource.Kind {
+	kinds := resource.Kinds()
+	return kinds[:]
+}
+
+// plain draws numbers as pools have them, zero often among them.
+func plain() *rapid.Generator[float64] {
+	return rapid.OneOf(rapid.Just(0.0), rapid.Map(rapid.IntRange(0, 50), func(n int) float64 { return float64(n) }), rapid.Float64Range(0, 500))
+}
+
+// legal draws an input whose policy validates.
+func legal() *rapid.Generator[decide.Input] {
+	return rapid.Map(input(plain()), func(in decide.Input) decide.Input {
+		l := &in.Policy.Limits
+		l.Min, l.Max = min(l.Min, l.Max), max(l.Min, l.Max)
+		l.MaxAdd++
+		return in
+	})
+}
+
+const noise = 1e-9 // of a rounding of the last bits
+
+func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := legal().Draw(t, "in")
+		l, before := in.Policy.Limits, in.Capacity.Target
+		after := decide.Decide(in).Target
+		down := l.MaxRemove
+		if in.NoScaleIn != "" {
+			down = 0
+		}
+		if after > before+l.MaxAdd+noise || after < before-down-noise {
+			t.Fatalf("from %v to %v is more than a step of +%v or -%v", before, after, l.MaxAdd, down)
+		}
+		switch {
+		case l.Min <= after && after <= l.Max:
+		case after < l.Min && math.Abs(after-(before+l.MaxAdd)) <= noise:
+		case after > l.Max && math.Abs(after-(before-down)) <= noise:
+		default:
+			t.Fatalf("from %v to %v: neither within [%v, %v] nor one step nearer", before, after, l.Min, l.Max)
+		}
+	})
+}
+
+func TestNeverShrinksOnIgnorance(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := legal().Draw(t, "in")
+		d := decide.Decide(in)
+		blind := slices.ContainsFunc(in.Apps, func(a decide.App) bool {
+			v := a.Opinion.Verdict
+			return a.Configured && v != decide.Value && v != decide.NoOpinion
+		}) || slices.ContainsFunc(d.Apps, func(r decide.Resolved) bool { return r.Source == decide.FromNobody })
+		if floor := min(in.Capacity.Target, in.Policy.Limits.Max); blind && d.Target < floor {
+			t.Fatalf("target %v is below %v: %+v", d.Target, floor, d.Steps)
+		}
+		if len(in.Apps) == 0 && in.Default.Verdict != decide.Value && d.Steps[2].After != in.Capacity.Target {
+			t.Fatalf("nobody spoke, and the target step is %+v", d.Steps[2])
+		}
+	})
+}
+
+func TestUnchangedTargetSaysWhy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := legal().Draw(t, "in")
+		d := decide.Decide(in)
+		said := slices.ContainsFunc(d.Steps, func(s decide.Step) bool { return strings.Contains(s.Why, "kept") })
+		if d.Target == in.Capacity.Target && !said {
+			t.Fatalf("kept at %v, and no step says so: %+v", d.Target, d.Steps)
+		}
+		at := in.Capacity.Target
+		for _, s := range d.Steps {
+			if s.Before != at || s.Why == "" {
+				t.Fatalf("step %+v follows %v", s, at)
+			}
+			at = s.After
+		}
+		if at != d.Target {
+			t.Fatalf("the steps end at %v, the target is %v", at, d.Target)
+		}
+	})
+}
+
+func TestOrderOfAppsChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := legal().Draw(t, "in")
+		want := encode(t, decide.Decide(in))
+		in.Apps = rapid.Permutation(in.Apps).Draw(t, "apps")
+		in.Held = rapid.Permutation(in.Held).Draw(t, "held")
+		given := encode(t, in)
+		if diff := cmp.Diff(want, encode(t, decide.Decide(in))); diff != "" {
+			t.Fatalf("another order, another decision:\n%s", diff)
+		}
+		if diff := cmp.Diff(given, encode(t, in)); diff != "" {
+			t.Fatalf("Decide changed its input:\n%s", diff)
+		}
+	})
+}
+
+// What can be written to the ledger can be decided again, and its decision can
+// be written too: also for huge numbers and a policy that makes no sense.
+func TestLedgerRoundTrip(t *testing.T) {
+	numbers := rapid.OneOf(plain(), rapid.Float64Range(0, math.MaxFloat64), rapid.Just(math.SmallestNonzeroFloat64))
+	rapid.Check(t, func(t *rapid.T) {
+		in := input(numbers).Draw(t, "in")
+		in.Now = in.Now.In(time.FixedZone("", 3600))
+		var again decide.Input
+		if err := json.Unmarshal([]byte(encode(t, in)), &again); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(encode(t, decide.Decide(in)), encode(t, decide.Decide(again))); diff != "" {
+			t.Fatalf("read again, another decision:\n%s", diff)
+		}
+	})
+}
+
+func TestMonotonicClockDoesNotCount(t *testing.T) {
+	in := decide.Input{
+		Now: time.Now(),
+		Apps: []decide.App{{
+			Name: "web", Configured: true, HoldFor: time.Hour,
+			Opinion: decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.CPUs, 1), At: time.Now()},
+		}},
+	}
+	var again decide.Input
+	if err := json.Unmarshal([]byte(encode(t, in)), &again); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := decide.Decide(in).Held[0].At, decide.Decide(again).Held[0].At; !got.Equal(want) || got.String() != got.Round(0).String() {
+		t.Errorf("At = %v, want %v", got, want)
+	}
+}
+
+func TestNoPanicOnAnyNumber(t *testing.T) {
+	odd := rapid.SampledFrom([]float64{math.NaN(), math.Inf(1), math.Inf(-1), -1, math.Copysign(0, -1), math.MaxFloat64, -math.MaxFloat64})
+	numbers := rapid.OneOf(odd, plain(), rapid.Float64())
+	rapid.Check(t, func(t *rapid.T) {
+		in := input(numbers).Draw(t, "in")
+		in.Policy.Setpoint = numbers.Draw(t, "setpoint")
+		in.Policy.Excluded = append(in.Policy.Excluded, resource.Kind(rapid.Uint8().Draw(t, "excluded")))
+		in.Held = append(in.Held, decide.Held{App: "a", Kind: resource.Kind(rapid.Uint8().Draw(t, "kind")), Value: 1, At: noon})
+		d := decide.Decide(in)
+		if last := d.Steps[len(d.Steps)-1]; last.Rule != decide.RuleInput && math.IsNaN(d.Target) {
+			t.Fatalf("the target became NaN: %+v", d.Steps)
+		}
+		if err := d.Request.Validate(); err != nil {
+			t.Fatalf("a hostile number got through: %v", err)
+		}
+		for _, h := range d.Held {
+			if err := (resource.Request{}).With(h.Kind, h.Value).Validate(); err != nil {
+				t.Fatalf("a hostile number is remembered: %v", err)
+			}
+		}
+	})
+}
+
+func encode(t interface{ Fatal(...any) }, v any) string {
+	data, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}

@@ -1,0 +1,133 @@
+package decide_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+var update = flag.Bool("update", false, "write what Decide does into the scenarios")
+
+// A scenario is a file of cases: NAME.json is laid over the pool of usualPool
+// and over base.json if there is one; NAME.want is what Decide makes of it.
+func TestScenarios(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "*.txtar"))
+	if err != nil || paths == nil {
+		t.Fatalf("scenarios: %v, %v", paths, err)
+	}
+	for _, path := range paths {
+		t.Run(strings.TrimSuffix(filepath.Base(path), ".txtar"), func(t *testing.T) {
+			archive, err := txtar.ParseFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			runScenario(t, archive)
+			if *update {
+				if err := os.WriteFile(path, txtar.Format(archive), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// runScenario checks each case, or writes it anew into the archive.
+func runScenario(t *testing.T, archive *txtar.Archive) {
+	files := make(map[string]string)
+	for _, f := range archive.Files {
+		files[f.Name] = string(f.Data)
+	}
+	var rewritten []txtar.File
+	for _, f := range archive.Files {
+		name, isCase := strings.CutSuffix(f.Name, ".json")
+		if strings.HasSuffix(f.Name, ".want") {
+			continue
+		}
+		rewritten = append(rewritten, f)
+		if !isCase || name == "base" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			got := render(decide.Decide(usualPool(t, files["base.json"], files[f.Name])))
+			if !*update {
+				if diff := cmp.Diff(strings.TrimSpace(files[name+".want"]), strings.TrimSpace(got)); diff != "" {
+					t.Errorf("want (-), got (+):\n%s", diff)
+				}
+			}
+			rewritten = append(rewritten, txtar.File{Name: name + ".want", Data: []byte(got)})
+		})
+	}
+	archive.Files = rewritten
+}
+
+// usualPool is a healthy pool of six machines, with the texts laid over it.
+// An app holds its answers for half an hour unless it says otherwise.
+func usualPool(t *testing.T, texts ...string) decide.Input {
+	t.Helper()
+	in := decide.Input{
+		Now: time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC),
+		Capacity: decide.Capacity{
+			Target: 6, Joined: 6,
+			Totals: resource.Vector{resource.CPUs: 6, resource.Mem: 12000, resource.Disk: 60000},
+		},
+		Policy: decide.Policy{
+			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
+			Limits: decide.Limits{Min: 3, Max: 100, MaxAdd: 200, MaxRemove: 10},
+		},
+	}
+	for _, text := range texts {
+		if text == "" {
+			continue
+		}
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&in); err != nil {
+			t.Fatalf("%s: %v", text, err)
+		}
+	}
+	for i := range in.Apps {
+		if in.Apps[i].HoldFor == 0 {
+			in.Apps[i].HoldFor = 30 * time.Minute
+		}
+	}
+	return in
+}
+
+func render(d decide.Decision) string {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "target %v, rounded up %v; request %v\n", d.Target, max(0, math.Ceil(d.Target-1e-9)), d.Request)
+	for _, s := range d.Steps {
+		fmt.Fprintf(&b, "%-9s %6.2f -> %6.2f  %s\n", shortRule(s.Rule), s.Before, s.After, s.Why)
+	}
+	for _, r := range d.Apps {
+		fmt.Fprintf(&b, "app %s: %s, %v", r.App, r.Source, r.Request)
+		if r.StandIn {
+			b.WriteString(", stand-in")
+		}
+		b.WriteByte('\n')
+	}
+	for _, h := range d.Held {
+		fmt.Fprintf(&b, "remember %s %v=%v of %s\n", h.App, h.Kind, h.Value, h.At.Format("15:04"))
+	}
+	return b.String()
+}
+
+func shortRule(r decide.Rule) string {
+	if r == decide.RuleIgnorance {
+		return "ignorance"
+	}
+	return string(r)
+}

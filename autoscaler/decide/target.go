@@ -1,0 +1,144 @@
+package decide
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// target turns the request into a target capacity (Clusterman's formulas; the
+// order of evaluation decides the last bit). Everything in in is finite.
+func target(in Input, c combined) Step {
+	t := in.Capacity.Target
+	counted := slices.DeleteFunc(named(c.request), func(k resource.Kind) bool {
+		return slices.Contains(in.Policy.Excluded, k)
+	})
+	keep := func(why string) Step { return Step{RuleTarget, t, t, why + ": kept"} }
+	switch {
+	case c.request.IsEmpty():
+		return keep("nobody asks for anything")
+	case len(counted) == 0:
+		return keep("all that is asked for is excluded (" + list(kindNames(named(c.request))) + ")")
+	case !positive(c.request, named(c.request)):
+		return nothing(t, c, counted)
+	case t <= 0:
+		return fromZero(in, c, counted)
+	case in.Capacity.Joined <= 0:
+		return keep("no machine of the pool has joined yet")
+	}
+	return fromUsage(in, c, counted)
+}
+
+// nothing is the answer when zero is asked of all that counts.
+func nothing(t float64, c combined, counted []resource.Kind) Step {
+	why := fmt.Sprintf("%s asked for 0 of %s -> 0", c.who(), list(kindNames(counted)))
+	if t == 0 {
+		why += ": kept"
+	}
+	return Step{RuleTarget, t, 0, why}
+}
+
+// fromZero sizes an empty pool by what a unit of weight gave in the past. A
+// kind that the past does not know cannot be sized.
+func fromZero(in Input, c combined, counted []resource.Kind) Step {
+	t := in.Capacity.Target
+	if !positive(c.request, counted) {
+		return nothing(t, c, counted)
+	}
+	var weight float64
+	var largest resource.Kind
+	for _, k := range counted {
+		asked, _ := c.request.Get(k)
+		per, known := in.History.PerWeight.Get(k)
+		if !known || !finite(per) || per <= 0 {
+			continue
+		}
+		if w := asked / per; w > weight {
+			weight, largest = w, k
+		}
+	}
+	if weight == 0 {
+		return Step{RuleTarget, t, 1, fmt.Sprintf("the pool is empty and its past knows nothing of what %s asked for (%s) -> 1",
+			c.who(), amounts(c.request))}
+	}
+	asked, _ := c.request.Get(largest)
+	per, _ := in.History.PerWeight.Get(largest)
+	n := bounded(weight / in.Policy.Setpoint)
+	return Step{RuleTarget, t, n, fmt.Sprintf("the pool is empty; %s asked for %s, a unit of weight gave %s: %s, setpoint %s -> %s",
+		c.who(), amount(largest, asked), num(per), num(weight), percent(in.Policy.Setpoint), num(n))}
+}
+
+// fromUsage sizes a pool by the resource that would be used most:
+// N = F * (u / setpoint). A resource that is asked for and that the pool has
+// none of is unknown: it holds the target, and others may raise it.
+func fromUsage(in Input, c combined, counted []resource.Kind) Step {
+	t, policy := in.Capacity.Target, in.Policy
+	usage, largest := math.Inf(-1), resource.Kind(0)
+	var unknown []resource.Kind
+	for _, k := range counted {
+		asked, _ := c.request.Get(k)
+		total := in.Capacity.Totals[k]
+		switch offered := finite(total) && total > 0; {
+		case offered && asked/total > usage:
+			usage, largest = asked/total, k
+		case !offered && asked > 0:
+			unknown = append(unknown, k)
+		case !offered && usage < 0:
+			usage, largest = 0, k
+		}
+	}
+	var missing string
+	if unknown != nil {
+		missing = fmt.Sprintf("the pool has no %s, which %s asked for", list(kindNames(unknown)), c.who())
+		if math.IsInf(usage, -1) {
+			return Step{RuleTarget, t, t, missing + ": unknown, kept"}
+		}
+	}
+	n := bounded(in.Capacity.Joined * (usage / policy.Setpoint))
+	asked, _ := c.request.Get(largest)
+	why := fmt.Sprintf("%s asked for %s of %s that the pool offers: %s used, setpoint %s -> %s", c.who(),
+		amount(largest, asked), num(in.Capacity.Totals[largest]), percent(usage), percent(policy.Setpoint), num(n))
+	if unknown != nil && n < t {
+		return Step{RuleTarget, t, t, why + "; but " + missing + ": kept"}
+	}
+	return margin(t, n, policy, why)
+}
+
+// margin keeps the target if the change is too small to act on.
+func margin(t, n float64, p Policy, why string) Step {
+	wanted := p.MarginUp
+	if n < t {
+		wanted = p.MarginDown
+	}
+	if n == t {
+		return Step{RuleTarget, t, t, why + ": that is the target, kept"}
+	}
+	change := math.Abs(n-t) / t
+	if change >= wanted {
+		return Step{RuleTarget, t, n, why}
+	}
+	shown, limit := distinct(change, wanted)
+	return Step{RuleTarget, t, t, fmt.Sprintf("%s; |%s - %s| / %s = %s is under the margin of %s: kept",
+		why, num(n), num(t), num(t), shown, limit)}
+}
+
+// named returns the kinds that r names, in order.
+func named(r resource.Request) []resource.Kind {
+	var kinds []resource.Kind
+	for _, k := range resource.Kinds() {
+		if _, ok := r.Get(k); ok {
+			kinds = append(kinds, k)
+		}
+	}
+	return kinds
+}
+
+// positive reports whether r asks for more than nothing of any of the kinds.
+func positive(r resource.Request, kinds []resource.Kind) bool {
+	return slices.ContainsFunc(kinds, func(k resource.Kind) bool {
+		x, _ := r.Get(k)
+		return x > 0
+	})
+}

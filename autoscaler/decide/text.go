@@ -1,0 +1,107 @@
+package decide
+
+import (
+	"math"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// num prints a quantity for people: two decimals at most, small and huge ones
+// by their leading digits.
+func num(x float64) string {
+	if a := math.Abs(x); a != 0 && a < 0.005 || a >= 1e15 || !finite(x) {
+		return strconv.FormatFloat(x, 'g', 3, 64)
+	}
+	return trimmed(x, 2)
+}
+
+// percent prints a share, with one decimal at most.
+func percent(share float64) string {
+	if p := share * 100; math.Abs(p) < 1e15 {
+		return trimmed(p, 1) + " %"
+	}
+	return num(share*100) + " %"
+}
+
+// distinct prints two different shares so that they look different.
+func distinct(a, b float64) (string, string) {
+	x, y := percent(a), percent(b)
+	if x == y {
+		return strconv.FormatFloat(a*100, 'g', -1, 64) + " %", strconv.FormatFloat(b*100, 'g', -1, 64) + " %"
+	}
+	return x, y
+}
+
+func trimmed(x float64, decimals int) string {
+	s := strconv.FormatFloat(x, 'f', decimals, 64)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// amount prints what is asked of one kind.
+func amount(k resource.Kind, x float64) string {
+	if k == resource.Mem || k == resource.Disk {
+		return num(x) + " MB of " + k.String()
+	}
+	return num(x) + " " + k.String()
+}
+
+// amounts prints what is asked of all kinds.
+func amounts(r resource.Request) string {
+	var parts []string
+	for _, k := range named(r) {
+		x, _ := r.Get(k)
+		parts = append(parts, amount(k, x))
+	}
+	if parts == nil {
+		return "nothing"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// list joins names as a sentence does; of more than four it gives the number.
+func list(names []string) string {
+	switch n := len(names); {
+	case n == 0:
+		return "nobody"
+	case n == 1:
+		return names[0]
+	case n <= 4:
+		return strings.Join(names[:n-1], ", ") + " and " + names[n-1]
+	default:
+		return names[0] + " and " + strconv.Itoa(n-1) + " more"
+	}
+}
+
+func kindNames(kinds []resource.Kind) []string {
+	names := make([]string, len(kinds))
+	for i, k := range kinds {
+		names[i] = k.String()
+	}
+	return names
+}
+
+// longest is how much of a stranger's text a reason carries, in bytes.
+const longest = 200
+
+// clean makes a stranger's text fit for one line of a terminal.
+func clean(s string) string {
+	cut := len(s) > longest
+	if cut {
+		s = s[:longest]
+	}
+	s = strings.ToValidUTF8(s, "")
+	s = strings.Map(func(r rune) rune {
+		if unicode.IsPrint(r) {
+			return r
+		}
+		return ' '
+	}, s)
+	s = strings.TrimSpace(s)
+	if cut {
+		s += "..."
+	}
+	return s
+}

@@ -1,0 +1,288 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// source is one parsed file.
+type source struct {
+	dir       string // from the root of the module
+	file      *ast.File
+	test      bool
+	generated bool
+	at        func(ast.Node) string // "dir/file.go:12"
+}
+
+// check returns what is wrong with the tree, a line for each problem.
+func check(tree fs.FS) ([]string, error) {
+	sources, err := read(tree)
+	if err != nil {
+		return nil, err
+	}
+	problems := slices.Concat(rows(sources), docs(sources))
+	for _, s := range sources {
+		problems = slices.Concat(problems, layers(s), purity(s), habits(s))
+	}
+	return problems, nil
+}
+
+// read parses all Go files of the module, in order of path.
+func read(tree fs.FS) ([]source, error) {
+	var sources []source
+	files := token.NewFileSet()
+	err := fs.WalkDir(tree, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if p != "." && (ignored(d.Name()) || hasOwnModule(tree, p)) {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(p, ".go") || ignored(d.Name()) {
+			return nil
+		}
+		text, err := fs.ReadFile(tree, p)
+		if err != nil {
+			return err
+		}
+		file, err := parser.ParseFile(files, p, text, parser.ParseComments|parser.SkipObjectResolution)
+		if err != nil {
+			return err
+		}
+		sources = append(sources, source{
+			dir: path.Dir(p), file: file, test: strings.HasSuffix(p, "_test.go"), generated: ast.IsGenerated(file),
+			at: func(n ast.Node) string {
+				return fmt.Sprintf("%s:%d", p, files.Position(n.Pos()).Line)
+			},
+		})
+		return nil
+	})
+	return sources, err
+}
+
+func ignored(name string) bool {
+	return name == "testdata" || name == "vendor" || strings.HasPrefix(name, ".") || strings.HasPrefix(name, "_")
+}
+
+func hasOwnModule(tree fs.FS, dir string) bool {
+	_, err := fs.Stat(tree, path.Join(dir, "go.mod"))
+	return err == nil
+}
+
+// rows: every package has its row.
+func rows(sources []source) []string {
+	var problems []string
+	for _, dir := range dirs(sources) {
+		if _, ok := find(dir); !ok {
+			problems = append(problems, fmt.Sprintf(
+				"%s has no row: add {path: %q, row: ...} to the table in internal/arch/table_test.go, as low as it can be", dir, dir))
+		}
+	}
+	return problems
+}
+
+// docs: exactly one file of a package says what it is.
+func docs(sources []source) []string {
+	var problems []string
+	for _, dir := range dirs(sources) {
+		var with []string
+		shipped := false
+		for _, s := range sources {
+			if s.dir != dir || s.test {
+				continue
+			}
+			shipped = true
+			if s.file.Doc != nil && !s.generated {
+				with = append(with, s.at(s.file.Name))
+			}
+		}
+		if shipped && len(with) != 1 && !allGenerated(sources, dir) {
+			problems = append(problems, fmt.Sprintf("%s has %d package comments, want one: %s", dir, len(with), strings.Join(with, ", ")))
+		}
+	}
+	return problems
+}
+
+func allGenerated(sources []source, dir string) bool {
+	return !slices.ContainsFunc(sources, func(s source) bool { return s.dir == dir && !s.test && !s.generated })
+}
+
+func dirs(sources []source) []string {
+	var dirs []string
+	for _, s := range sources {
+		dirs = append(dirs, s.dir)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// layers: imports point to lower rows. A test may import what it needs to be
+// real, but nobody's program.
+func layers(s source) []string {
+	from, ok := find(s.dir)
+	if !ok {
+		return nil // rows tells
+	}
+	var problems []string
+	for _, spec := range s.file.Imports {
+		target := importPath(spec)
+		why := ""
+		if inner, ours := strings.CutPrefix(target, module+"/"); ours {
+			why = forbidden(from, s.dir, inner, s.test)
+		} else if from.std && !s.test && strings.Contains(strings.SplitN(target, "/", 2)[0], ".") {
+			why = "only the standard library is allowed there"
+		}
+		if why != "" {
+			problems = append(problems, fmt.Sprintf("%s: %s imports %s: %s", s.at(spec), s.dir, target, why))
+		}
+	}
+	return problems
+}
+
+// forbidden says why a package in dir may not import another of the house;
+// empty if it may.
+func forbidden(from entry, dir, target string, test bool) string {
+	to, ok := find(target)
+	switch {
+	case !ok:
+		return "that has no row"
+	case to.row == program:
+		return "programs are imported by nobody"
+	case test:
+		return ""
+	case from.only != nil && !coversAny(from.only, target):
+		return fmt.Sprintf("of the house it may import only %v", from.only)
+	case to.by != nil && !coversAny(to.by, dir):
+		return fmt.Sprintf("that is only for %v", to.by)
+	case to.row < from.row, to.row == from.row && from.family != "" && from.family == to.family:
+		return ""
+	case from.row == adapter && to.row == adapter:
+		return "adapters never import each other"
+	case to.row == support:
+		return "that is for tests and programs"
+	}
+	return fmt.Sprintf("imports point down, and %v is not below %v", to.row, from.row)
+}
+
+// purity: a pure package touches nothing but its arguments.
+func purity(s source) []string {
+	from, _ := find(s.dir)
+	if !from.pure || s.test {
+		return nil
+	}
+	var problems []string
+	for _, spec := range s.file.Imports {
+		if target := importPath(spec); !strings.HasPrefix(target, module+"/") && !slices.Contains(pureImports, target) {
+			problems = append(problems, fmt.Sprintf("%s: %s is pure and imports %s", s.at(spec), s.dir, target))
+		}
+	}
+	for pkg, names := range impure {
+		for _, use := range uses(s.file, pkg, names...) {
+			problems = append(problems, fmt.Sprintf("%s: %s is pure and uses %s.%s", s.at(use), s.dir, pkg, use.Sel.Name))
+		}
+	}
+	slices.Sort(problems)
+	return problems
+}
+
+// habits: no sleep and no init anywhere; outside tests no variable of a package
+// but errors and tables. A table that is written to later is not noticed.
+func habits(s source) []string {
+	if s.generated {
+		return nil
+	}
+	var problems []string
+	for _, use := range uses(s.file, "time", "Sleep") {
+		problems = append(problems, s.at(use)+": time.Sleep: wait for a channel, a context or a timer")
+	}
+	for _, decl := range s.file.Decls {
+		switch d := decl.(type) {
+		case *ast.FuncDecl:
+			if d.Recv == nil && d.Name.Name == "init" {
+				problems = append(problems, s.at(d)+": init: wiring is code that somebody calls")
+			}
+		case *ast.GenDecl:
+			if d.Tok != token.VAR || s.test {
+				continue
+			}
+			for _, spec := range d.Specs {
+				problems = append(problems, variable(s, d, spec.(*ast.ValueSpec))...)
+			}
+		}
+	}
+	return problems
+}
+
+// variable returns a problem for each name of the declaration that may change.
+func variable(s source, d *ast.GenDecl, spec *ast.ValueSpec) []string {
+	if isEmbed(d.Doc) || isEmbed(spec.Doc) {
+		return nil
+	}
+	var problems []string
+	for i, name := range spec.Names {
+		if name.Name == "_" || i < len(spec.Values) && isConstant(spec.Values[i]) || ofTheProcess[s.dir+"."+name.Name] {
+			continue
+		}
+		problems = append(problems, fmt.Sprintf("%s: var %s: a package keeps errors (errors.New) and tables (a literal), no state", s.at(name), name.Name))
+	}
+	return problems
+}
+
+func isEmbed(doc *ast.CommentGroup) bool {
+	return doc != nil && slices.ContainsFunc(doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed ") })
+}
+
+// isConstant reports whether the value is a literal, or of a constructor whose
+// values nobody changes. A pointer to a literal is state.
+func isConstant(value ast.Expr) bool {
+	switch v := value.(type) {
+	case *ast.BasicLit, *ast.CompositeLit:
+		return true
+	case *ast.CallExpr:
+		if sel, ok := v.Fun.(*ast.SelectorExpr); ok {
+			if pkg, ok := sel.X.(*ast.Ident); ok {
+				return slices.Contains(constructors, pkg.Name+"."+sel.Sel.Name)
+			}
+		}
+	}
+	return false
+}
+
+// uses returns where a file names one of those of the package with that path.
+func uses(file *ast.File, pkg string, names ...string) []*ast.SelectorExpr {
+	local := ""
+	for _, spec := range file.Imports {
+		if importPath(spec) == pkg {
+			local = path.Base(pkg)
+			if spec.Name != nil {
+				local = spec.Name.Name
+			}
+		}
+	}
+	var found []*ast.SelectorExpr
+	ast.Inspect(file, func(n ast.Node) bool {
+		if sel, ok := n.(*ast.SelectorExpr); ok && local != "" {
+			if x, ok := sel.X.(*ast.Ident); ok && x.Name == local && slices.Contains(names, sel.Sel.Name) {
+				found = append(found, sel)
+			}
+		}
+		return true
+	})
+	return found
+}
+
+// importPath returns the path without its quotes; the parser has checked them.
+func importPath(spec *ast.ImportSpec) string {
+	p, _ := strconv.Unquote(spec.Path.Value)
+	return p
+}

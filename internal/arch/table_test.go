@@ -1,0 +1,147 @@
+package arch
+
+import (
+	"slices"
+	"strings"
+)
+
+const module = "github.com/weirkeeper/weirkeeper"
+
+// row is a layer of the house. Imports point to lower rows only.
+type row int
+
+const (
+	leaf           row = iota
+	vocabulary         // what the parts talk about
+	core               // values in, values out
+	machinery          // what loops run: processes, records
+	loop               // decides when something is done
+	infrastructure     // what adapters stand on
+	adapter            // one technology each
+	support            // for tests: imported by tests and programs only
+	program            // imported by nobody
+)
+
+func (r row) String() string {
+	return [...]string{"leaf", "vocabulary", "core", "machinery", "loop", "infrastructure", "adapter", "support", "program"}[r]
+}
+
+// entry is the row of one package, or with "/..." of all below a folder too.
+type entry struct {
+	path string
+	row  row
+	// pure: only the standard packages in pureImports, and no clock.
+	pure bool
+	// std: no module but this one and the standard library.
+	std bool
+	// family: packages of one family are one part in several folders, and may
+	// import each other within their row.
+	family string
+	// only: the only packages of the house that it may import, if set.
+	only []string
+	// by: the only packages that may import it, if set.
+	by []string
+}
+
+var none = []string{}
+
+var house = []entry{
+	{path: "resource", row: leaf, std: true},
+	{path: "proto/...", row: leaf, only: none},
+
+	{path: "metrics", row: vocabulary},
+	{path: "pools", row: vocabulary},
+	{path: "bootstrap/release", row: vocabulary},
+	{path: "harmonizer/message", row: vocabulary, only: []string{"resource"}},
+
+	{path: "autoscaler/decide", row: core, pure: true},
+	{path: "pools/plan", row: core, pure: true},
+	{path: "pools/health/judge", row: core, pure: true},
+	{path: "harmonizer/apps", row: core, pure: true},
+	{path: "sigproto", row: core, std: true, only: none},
+
+	{path: "pools/drain", row: machinery, only: []string{"resource", "pools"}},
+	{path: "bootstrap/supervise", row: machinery, only: none, by: []string{"bootstrap", "pools/local/...", "cmd/..."}},
+
+	{path: "autoscaler", row: loop},
+	{path: "bootstrap", row: loop},
+	{path: "harmonizer", row: loop},
+	{path: "pools/health", row: loop},
+	{path: "signals", row: loop, family: "signals", std: true, only: []string{"resource", "sigproto"}},
+	{path: "signals/builtin", row: loop, family: "signals", std: true, only: []string{"resource", "sigproto", "signals"}},
+	{path: "signals/plugin", row: loop, family: "signals"},
+
+	{path: "internal/flock", row: infrastructure, family: "bus", only: none},
+	{path: "internal/bus", row: infrastructure, family: "bus"},
+
+	{path: "bootstrap/release/s3store", row: adapter},
+	{path: "harmonizer/bulkapi", row: adapter},
+	{path: "harmonizer/natsbus", row: adapter},
+	{path: "internal/config", row: adapter},
+	{path: "internal/s3gateway", row: adapter},
+	{path: "internal/state", row: adapter},
+	{path: "internal/web", row: adapter},
+	{path: "metrics/embedded", row: adapter},
+	{path: "metrics/influx", row: adapter},
+	{path: "pools/aws", row: adapter},
+	{path: "pools/local/...", row: adapter, family: "local"},
+	{path: "pools/memory", row: adapter},
+
+	{path: "internal/arch", row: support, only: none},
+	{path: "internal/s3gateway/s3test", row: support},
+	{path: "metrics/metricstest", row: support},
+	{path: "pools/pooltest", row: support},
+	{path: "signals/signaltest", row: support},
+
+	{path: "cmd/...", row: program, by: none},
+	{path: "examples/...", row: program, by: none, only: []string{"resource", "signals/..."}},
+}
+
+// pureImports is what a pure package may import beside the house: nothing that
+// reads or writes the world, waits, or gives another answer the next time.
+var pureImports = []string{
+	"bytes", "cmp", "container/heap", "container/list", "crypto/sha256", "encoding/binary", "encoding/json", "errors",
+	"fmt", "hash/crc32", "hash/fnv", "iter", "maps", "math", "math/big", "math/bits", "slices", "sort", "strconv",
+	"strings", "time", "unicode", "unicode/utf8",
+}
+
+// impure is what a pure package may not use of the packages it may import.
+var impure = map[string][]string{
+	"time": {"Now", "Since", "Until", "Sleep", "After", "AfterFunc", "Tick", "NewTicker", "NewTimer"},
+	"fmt":  {"Print", "Printf", "Println", "Scan", "Scanf", "Scanln"},
+}
+
+// constructors make values that nobody changes, so that a package may keep them.
+var constructors = []string{
+	"errors.New", "regexp.MustCompile", "strings.NewReplacer", "netip.MustParseAddr", "netip.MustParsePrefix",
+}
+
+// ofTheProcess are the variables that stand for something of which a process has
+// only one, so that a value could not.
+var ofTheProcess = map[string]bool{
+	"internal/s3gateway.oneGateway": true, // the working directory, which the gateway changes
+}
+
+// find returns the entry of a package: its own, or that of the nearest folder.
+func find(path string) (entry, bool) {
+	best, found := entry{}, false
+	for _, e := range house {
+		if e.path == path {
+			return e, true
+		}
+		if covers(e.path, path) && len(e.path) > len(best.path) {
+			best, found = e, true
+		}
+	}
+	return best, found
+}
+
+// covers reports whether the pattern is the path, or a "/..." above it.
+func covers(pattern, path string) bool {
+	folder, open := strings.CutSuffix(pattern, "/...")
+	return path == folder || open && strings.HasPrefix(path, folder+"/")
+}
+
+func coversAny(patterns []string, path string) bool {
+	return slices.ContainsFunc(patterns, func(p string) bool { return covers(p, path) })
+}

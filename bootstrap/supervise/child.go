@@ -1,0 +1,187 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// sweepLimit bounds how long a child's end waits for the last of its group.
+	sweepLimit = time.Second
+
+	// drainLimit bounds how long it waits for the last output.
+	drainLimit = 200 * time.Millisecond
+
+	// killLimit bounds how long Stop waits after SIGKILL.
+	killLimit = 5 * time.Second
+)
+
+// Exit is how a child ended.
+type Exit struct {
+	Code   int            // exit status; -1: ended by a signal
+	Signal syscall.Signal // 0: ended by itself
+	At     time.Time      // when the first process ended
+}
+
+// String returns "exit status 3" or "killed by SIGKILL".
+func (e Exit) String() string {
+	if e.Signal != 0 {
+		return "killed by " + unix.SignalName(e.Signal)
+	}
+	return fmt.Sprintf("exit status %d", e.Code)
+}
+
+// Child is a process that a launcher started, and the group that it leads.
+type Child struct {
+	launcher *Launcher
+	name     string
+	tag      string
+	pid      int
+	group    group
+	process  *os.Process
+	grace    time.Duration
+	output   *output
+
+	done chan struct{}
+	exit Exit  // before done is closed: not yet known
+	left error // as exit; ErrSurvivors if something of the child is left
+
+	mu     sync.Mutex
+	reaped bool // the pid, and so the group's number, may be another's
+}
+
+// launch starts a child. It is called on the launcher's thread.
+func (l *Launcher) launch(spec Spec) (*Child, error) {
+	stdin, err := os.Open(os.DevNull)
+	if err != nil {
+		return nil, err
+	}
+	defer stdin.Close()
+	out, err := newOutput(spec.Lines)
+	if err != nil {
+		return nil, err
+	}
+	defer out.closeTheirs()
+	tag := l.nextTag()
+	process, err := os.StartProcess(spec.path(), spec.Argv, &os.ProcAttr{
+		Dir:   spec.Dir,
+		Env:   withTag(spec.Env, l.outer, tag),
+		Files: spec.files(stdin, out.theirs[0], out.theirs[1]),
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		out.closeOurs()
+		return nil, err
+	}
+	// Nobody has waited for it yet, so there is an entry even if it has ended.
+	leader, err := readEntry(process.Pid)
+	if err != nil {
+		_ = syscall.Kill(-process.Pid, syscall.SIGKILL)
+		_, _ = process.Wait()
+		out.closeOurs()
+		return nil, err
+	}
+	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader),
+		process: process, grace: spec.stopGrace(), output: out, done: make(chan struct{})}
+	l.enter(c)
+	l.helpers.Go(c.attend)
+	return c, nil
+}
+
+// PID returns the process id, which is also the group's.
+func (c *Child) PID() int { return c.pid }
+
+// Done returns a channel that is closed when the process has ended, the rest of
+// its group and whoever else carries its tag are killed and gone, and its last
+// output is read. Whatever hinders that holds it up by about a second at most.
+func (c *Child) Done() <-chan struct{} { return c.done }
+
+// Exit returns how the process ended; ok is false before Done is closed.
+func (c *Child) Exit() (exit Exit, ok bool) {
+	select {
+	case <-c.done:
+		return c.exit, true
+	default:
+		return Exit{}, false
+	}
+}
+
+// Stop sends SIGTERM to the group and, when the grace is over or ctx ends,
+// SIGKILL. It returns nil when nothing of the child is left, and ErrSurvivors if
+// something still is some seconds after SIGKILL. A child that has ended is
+// stopped already. With a ctx that has ended it kills at once.
+func (c *Child) Stop(ctx context.Context) error {
+	c.signal(syscall.SIGTERM)
+	grace := time.NewTimer(c.grace)
+	defer grace.Stop()
+	select {
+	case <-c.done:
+		return c.left
+	case <-grace.C:
+	case <-ctx.Done():
+	}
+	c.signal(syscall.SIGKILL)
+	limit := time.NewTimer(killLimit)
+	defer limit.Stop()
+	select {
+	case <-c.done:
+		return c.left
+	case <-limit.C:
+		return fmt.Errorf("stop %s: %w: process %d after %s", c.name, ErrSurvivors, c.pid, killLimit)
+	}
+}
+
+// signal sends a signal to the group, as long as its number is certain to be ours.
+func (c *Child) signal(sig syscall.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.reaped {
+		_ = syscall.Kill(-c.pid, sig) // an error: nobody is there
+	}
+}
+
+// attend waits for the child's end, and clears up after it.
+func (c *Child) attend() {
+	c.output.read()
+	c.awaitExit()
+	at := time.Now()
+	// Until it is reaped, the leader holds the group's number.
+	c.signal(syscall.SIGKILL)
+	q := quarry{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start}
+	if err := q.clear(sweepLimit); err != nil {
+		c.left = fmt.Errorf("clear up after %s: %w", c.name, err)
+	}
+	c.exit = c.reap(at)
+	c.output.drain(drainLimit)
+	c.launcher.leave(c)
+	close(c.done)
+	c.output.readers.Wait()
+}
+
+// awaitExit returns when the process has ended, and leaves it to be reaped.
+func (c *Child) awaitExit() {
+	for unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+}
+
+func (c *Child) reap(at time.Time) Exit {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.reaped = true
+	state, err := c.process.Wait()
+	if err != nil {
+		return Exit{Code: -1, At: at} // someone else reaped it, which only a bug does
+	}
+	status := state.Sys().(syscall.WaitStatus)
+	exit := Exit{Code: state.ExitCode(), At: at}
+	if status.Signaled() {
+		exit.Signal = status.Signal()
+	}
+	return exit
+}

@@ -1,0 +1,36 @@
+// Package supervise starts processes, keeps them running, and leaves nothing of
+// them behind, whichever way it ends itself.
+//
+// There are two levels. A [Launcher] starts a [Spec] as a [Child]: one process,
+// in a group of its own, its output cut into lines, its end known when the
+// process ends. A [Process] supervises one Spec through a Launcher: it waits
+// until the child answers, restarts it after a pause, and gives up when the
+// restart budget is spent.
+//
+//	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{"/proc/self/exe", "keep"}, Log: log})
+//	wg.Go(func() { launcher.Run(ctx) })
+//	process, err := supervise.NewProcess(launcher, supervise.ProcessConfig{Name: "web", NewSpec: newSpec, Probe: dial})
+//	wg.Go(func() { process.Run(ctx) })
+//	err = process.Ready(ctx)
+//
+// Three things see to it that nothing is left:
+//
+//   - Children are started by one goroutine that holds its OS thread until all
+//     of them are gone, with a parent death signal of SIGKILL, which follows
+//     that thread: when the supervising process dies, so does each child.
+//   - A keeper, a process in a session of its own, knows every group. When the
+//     supervising process ends, by whatever means, the keeper's input ends; it
+//     then kills the groups, and whoever else carries the launcher's tag in the
+//     environment ([TagVariable]). [Keep] is what it runs.
+//   - When a child ends, or is stopped, its group and whoever carries the
+//     child's tag are killed before the end is told.
+//
+// What escapes: a process that left its group and its environment too, and one
+// that runs as another user.
+//
+// Tags nest: a supervisor that was itself launched adds its own tag to that of
+// the outer one, so the outer keeper finds what the inner one started.
+//
+// All methods may be called concurrently, but Run, which is called once.
+// Linux only; /proc must be mounted.
+package supervise

@@ -1,0 +1,164 @@
+package supervise
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+const (
+	keeperReadyLimit = 10 * time.Second
+	keeperWriteLimit = 5 * time.Second
+	keeperEndLimit   = keepLimit + time.Second
+	firstKeeperPause = 10 * time.Millisecond
+	maxKeeperPause   = time.Second
+	maxKeeperWords   = 4 << 10 // bytes of what a keeper says instead of keepReady
+)
+
+// keeper is the launcher's end of a keeper process.
+type keeper struct {
+	process *os.Process
+	in      *os.File      // its standard input; closed only when it has ended, or is to end
+	ended   chan struct{} // closed when it has
+}
+
+// startKeeper starts a keeper, tells it of every child, and returns when it
+// listens.
+func (l *Launcher) startKeeper() (*keeper, error) {
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start keeper: %w", err)
+	}
+	defer theirIn.Close()
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		in.Close()
+		return nil, fmt.Errorf("start keeper: %w", err)
+	}
+	defer out.Close()
+	process, err := l.forkKeeper(in, theirIn, theirOut)
+	theirOut.Close()
+	if err != nil {
+		in.Close()
+		return nil, fmt.Errorf("start keeper: %w", err)
+	}
+	k := &keeper{process: process, in: in, ended: make(chan struct{})}
+	l.helpers.Go(k.await)
+	l.adopt(k)
+	if err := awaitReady(out); err != nil {
+		k.kill()
+		return nil, fmt.Errorf("start keeper %q: %w", l.keeperArgv, err)
+	}
+	return k, nil
+}
+
+// forkKeeper starts the process. The tag lies in the pipe before there is anyone
+// to read it, so that the keeper knows it even if we are killed at this moment.
+func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, error) {
+	if _, err := fmt.Fprintf(in, tagLine, l.tag); err != nil {
+		return nil, err
+	}
+	return os.StartProcess(l.keeperArgv[0], l.keeperArgv, &os.ProcAttr{
+		Dir:   "/",
+		Env:   withoutTag(os.Environ()), // an outer keeper must not kill it before its work
+		Files: []*os.File{theirIn, theirOut, theirOut},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+}
+
+// awaitReady waits until a keeper says that it listens.
+func awaitReady(out *os.File) error {
+	if err := out.SetReadDeadline(time.Now().Add(keeperReadyLimit)); err != nil {
+		return err
+	}
+	said := bufio.NewReader(io.LimitReader(out, maxKeeperWords))
+	line, err := said.ReadString('\n')
+	if err == nil && line == keepReady+"\n" {
+		return nil
+	}
+	if err == nil || err == io.EOF {
+		rest, _ := io.ReadAll(said) // what there is of it explains enough
+		return fmt.Errorf("it says %q instead of %q", line+string(rest), keepReady)
+	}
+	return err
+}
+
+// await closes ended when the process has ended.
+func (k *keeper) await() {
+	_, _ = k.process.Wait() // how it ended does not matter
+	close(k.ended)
+}
+
+// kill ends a keeper without letting it do its work.
+func (k *keeper) kill() {
+	_ = k.process.Kill() // an error: it has ended
+	<-k.ended
+	k.in.Close()
+}
+
+// release ends a keeper by the end of its input, at which it does its work.
+func (k *keeper) release() error {
+	k.in.Close()
+	limit := time.NewTimer(keeperEndLimit)
+	defer limit.Stop()
+	select {
+	case <-k.ended:
+		return nil
+	case <-limit.C:
+		_ = k.process.Kill()
+		<-k.ended
+		return fmt.Errorf("keeper did not end within %s", keeperEndLimit)
+	}
+}
+
+// tendKeeper replaces the keeper whenever it ends, until ctx does.
+func (l *Launcher) tendKeeper(ctx context.Context, k *keeper) {
+	pause := firstKeeperPause
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-k.ended:
+		}
+		l.log.Error("keeper ended, another is started", "pid", k.process.Pid)
+		next, err := l.startKeeper()
+		if err == nil {
+			k.in.Close()
+			k, pause = next, firstKeeperPause
+			continue
+		}
+		l.log.Error("nothing sees to it that no process is left if this one is killed", "err", err, "retry_in", pause)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+			pause = min(2*pause, maxKeeperPause)
+		}
+	}
+}
+
+// adopt makes k the keeper, and tells it of every child.
+func (l *Launcher) adopt(k *keeper) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.keeper = k
+	for _, c := range l.children {
+		l.tellLocked(addLine, c.group.id, c.group.session, c.group.start)
+	}
+}
+
+// tellLocked writes a line to the keeper. One that does not read is killed, so
+// that tendKeeper replaces it; it must not see its input end before.
+func (l *Launcher) tellLocked(format string, args ...any) {
+	err := l.keeper.in.SetWriteDeadline(time.Now().Add(keeperWriteLimit))
+	if err == nil {
+		_, err = fmt.Fprintf(l.keeper.in, format, args...)
+	}
+	if err != nil {
+		_ = l.keeper.process.Kill() // an error: it has ended, and tendKeeper knows
+	}
+}

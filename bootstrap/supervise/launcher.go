@@ -1,0 +1,186 @@
+package supervise
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"sync"
+)
+
+// Config is what a launcher needs.
+type Config struct {
+	// KeeperArgv is the command line, an absolute path first, of a process that
+	// calls Keep and ends. It runs with this process's environment.
+	KeeperArgv []string
+
+	// Log tells of what a launcher cannot return: a keeper that ended.
+	Log *slog.Logger
+}
+
+// Validate returns every problem of the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if len(c.KeeperArgv) == 0 || !filepath.IsAbs(c.KeeperArgv[0]) {
+		errs = append(errs, fmt.Errorf("keeper argv %q does not begin with an absolute path", c.KeeperArgv))
+	}
+	if c.Log == nil {
+		errs = append(errs, errors.New("no logger"))
+	}
+	return errors.Join(errs...)
+}
+
+// Launcher starts children, and owns the thread and the keeper that they depend
+// on. See the package comment.
+type Launcher struct {
+	log        *slog.Logger
+	keeperArgv []string
+	outer      string // the value of TagVariable with which this process was started
+	tag        string // of all that this launcher starts
+
+	requests chan request
+	closed   chan struct{} // nothing more is started
+	helpers  sync.WaitGroup
+
+	mu       sync.Mutex
+	keeper   *keeper
+	children map[int]*Child // by pid, those that have not ended
+	started  int            // children so far
+}
+
+type request struct {
+	spec  Spec
+	reply chan<- reply // with room for one
+}
+
+type reply struct {
+	child *Child
+	err   error
+}
+
+// NewLauncher returns a launcher that starts nothing until it runs.
+func NewLauncher(config Config) (*Launcher, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("launcher: %w", err)
+	}
+	return &Launcher{
+		log:        config.Log,
+		keeperArgv: config.KeeperArgv,
+		outer:      os.Getenv(TagVariable),
+		tag:        rand.Text(),
+		requests:   make(chan request),
+		closed:     make(chan struct{}),
+		children:   make(map[int]*Child),
+	}, nil
+}
+
+// Run makes Start work until ctx ends, then stops all children at the same time,
+// each with its own grace. It returns nil when nothing of them is left,
+// ErrSurvivors when something is, and an error at once when no keeper can be
+// started. It is called once.
+func (l *Launcher) Run(ctx context.Context) error {
+	k, err := l.startKeeper()
+	if err != nil {
+		close(l.closed)
+		l.helpers.Wait()
+		return err
+	}
+	// The thread and the keeper outlive ctx: as long as there are children.
+	childless, release := context.WithCancel(context.WithoutCancel(ctx))
+	var tending sync.WaitGroup
+	tending.Go(func() { l.tendKeeper(childless, k) })
+	l.helpers.Go(func() { l.serve(ctx, childless) })
+
+	<-l.closed
+	err = l.stopAll()
+	release()
+	tending.Wait()
+	err = errors.Join(err, l.keeper.release())
+	if !errors.Is(err, ErrSurvivors) { // a survivor's end may never come
+		l.helpers.Wait()
+	}
+	return err
+}
+
+// Start starts a child. It waits until the launcher runs, at most until ctx ends,
+// which has no other influence on the child. After the launcher's end it
+// returns ErrClosed. The files of the spec may be closed when it has returned.
+func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
+	if err := spec.Validate(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
+	}
+	replies := make(chan reply, 1)
+	select {
+	case l.requests <- request{spec, replies}:
+	case <-l.closed:
+		return nil, fmt.Errorf("start %s: %w", spec.Name, ErrClosed)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("start %s: %w", spec.Name, context.Cause(ctx))
+	}
+	r := <-replies
+	if r.err != nil {
+		return nil, fmt.Errorf("start %s: %w", spec.Name, r.err)
+	}
+	return r.child, nil
+}
+
+// serve starts what is asked for until accept ends, and holds its thread, at
+// whose end the kernel kills the children, until hold does.
+func (l *Launcher) serve(accept, hold context.Context) {
+	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	for {
+		select {
+		case <-accept.Done():
+			close(l.closed)
+			<-hold.Done()
+			return
+		case r := <-l.requests:
+			c, err := l.launch(r.spec)
+			r.reply <- reply{c, err}
+		}
+	}
+}
+
+// stopAll stops all children at the same time.
+func (l *Launcher) stopAll() error {
+	l.mu.Lock()
+	children := slices.Collect(maps.Values(l.children))
+	l.mu.Unlock()
+	errs := make([]error, len(children))
+	var stopping sync.WaitGroup
+	for i, c := range children {
+		stopping.Go(func() { errs[i] = c.Stop(context.Background()) })
+	}
+	stopping.Wait()
+	return errors.Join(errs...)
+}
+
+// nextTag returns the tag of the next child.
+func (l *Launcher) nextTag() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.started++
+	return l.tag + "." + strconv.Itoa(l.started)
+}
+
+// enter makes a child known to the keeper, leave ends that.
+func (l *Launcher) enter(c *Child) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.children[c.pid] = c
+	l.tellLocked(addLine, c.group.id, c.group.session, c.group.start)
+}
+
+func (l *Launcher) leave(c *Child) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.children, c.pid)
+	l.tellLocked(endLine, c.group.id)
+}

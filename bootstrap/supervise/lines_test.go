@@ -1,0 +1,106 @@
+package supervise
+
+import (
+	"bytes"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestReadLines(t *testing.T) {
+	long := strings.Repeat("x", MaxLine)
+	tests := []struct {
+		name, input string
+		want        []string
+	}{
+		{"nothing", "", nil},
+		{"lines", "a\nb\n", []string{"a", "b"}},
+		{"empty line", "a\n\nb\n", []string{"a", "", "b"}},
+		{"last line without an end", "a\nb", []string{"a", "b"}},
+		{"carriage return", "a\r\nb\r\n", []string{"a", "b"}},
+		{"long line is cut", long + "rest\nb\n", []string{long, "b"}},
+		{"very long line is cut", strings.Repeat(long, 3) + "\nb\n", []string{long, "b"}},
+		{"long line without an end", long + "rest", []string{long}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			var got []string
+			readLines(strings.NewReader(test.input), func(line []byte) { got = append(got, string(line)) })
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("lines (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+func FuzzReadLines(f *testing.F) {
+	f.Add([]byte("a\nb\r\n\n"))
+	f.Fuzz(func(t *testing.T, input []byte) {
+		readLines(bytes.NewReader(input), func(line []byte) {
+			if len(line) > MaxLine || bytes.ContainsRune(line, '\n') {
+				t.Errorf("line of %d bytes: %q", len(line), line)
+			}
+		})
+	})
+}
+
+func TestLineLimit(t *testing.T) {
+	var limit lineLimit
+	now := time.Unix(1000, 0)
+	for i := range MaxLinesPerSecond {
+		if pass, dropped := limit.admit(now); !pass || dropped != 0 {
+			t.Fatalf("line %d: %v, %d dropped", i, pass, dropped)
+		}
+	}
+	tests := []struct {
+		name        string
+		after       time.Duration
+		wantPass    bool
+		wantDropped int
+	}{
+		{"one too many", 0, false, 0},
+		{"another, at the end of the second", 999 * time.Millisecond, false, 0},
+		{"the next second", time.Second, true, 2},
+		{"told once", time.Second, true, 0},
+	}
+	for _, test := range tests {
+		if pass, dropped := limit.admit(now.Add(test.after)); pass != test.wantPass || dropped != test.wantDropped {
+			t.Errorf("%s: %v, %d dropped, want %v, %d", test.name, pass, dropped, test.wantPass, test.wantDropped)
+		}
+	}
+}
+
+func TestFlood(t *testing.T) {
+	launcher := newLauncher(t)
+	const lines = 200_000
+	var passed listing
+	spec := shell(fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo $i; i=$((i+1)); done", lines), newMark(t), &passed)
+	if exit := awaitEnd(t, start(t, launcher, spec)); exit.Code != 0 {
+		t.Fatalf("ended with %s", exit)
+	}
+	var numbers, dropped int
+	for _, line := range passed.all() {
+		var n int
+		if _, err := fmt.Sscanf(line, "%d lines dropped", &n); err == nil {
+			dropped += n
+		} else {
+			numbers++
+		}
+	}
+	if dropped == 0 || numbers+dropped != lines {
+		t.Errorf("%d lines passed, %d told as dropped, %d written", numbers, dropped, lines)
+	}
+}
+
+func TestLogLines(t *testing.T) {
+	var buffer bytes.Buffer
+	log := slog.New(slog.NewTextHandler(&buffer, nil)).With("signal", "web")
+	LogLines(log)(Stderr, []byte("it \x1b[31mburns"))
+	if got, want := buffer.String(), `level=INFO msg=output signal=web stream=stderr line="it \x1b[31mburns"`; !strings.Contains(got, want) {
+		t.Errorf("logged %q, want %q in it", got, want)
+	}
+}

@@ -1,0 +1,236 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+// ProcessConfig says what to supervise, and how.
+type ProcessConfig struct {
+	// Name is the process's name in statuses, logs and errors, and the seed of
+	// its jitter.
+	Name string
+
+	// NewSpec is asked before each start. Its files are closed after the start.
+	NewSpec func(ctx context.Context) (Spec, error)
+
+	// Probe is called until it returns nil: then the child answers. Nil: a child
+	// answers as soon as it is started. ctx ends when the child does, and when
+	// StartTimeout is over; one call may use up all of it.
+	Probe func(ctx context.Context) error
+
+	// StartTimeout bounds the time from start to answer.
+	StartTimeout time.Duration
+
+	// Policy says when to restart, and when to give up.
+	Policy Policy
+
+	// Watch, if not nil, is given each new status, in order. It must return soon.
+	Watch func(Status)
+
+	Log *slog.Logger
+}
+
+// Validate returns every problem of the configuration.
+func (c ProcessConfig) Validate() error {
+	var errs []error
+	if c.Name == "" {
+		errs = append(errs, errors.New("process without a name"))
+	}
+	if c.NewSpec == nil {
+		errs = append(errs, errors.New("no NewSpec"))
+	}
+	if c.StartTimeout <= 0 {
+		errs = append(errs, fmt.Errorf("start timeout %s is not positive", c.StartTimeout))
+	}
+	if c.Log == nil {
+		errs = append(errs, errors.New("no logger"))
+	}
+	return errors.Join(append(errs, c.Policy.Validate())...)
+}
+
+// Process keeps one process running. See the package comment.
+type Process struct {
+	config   ProcessConfig
+	launcher *Launcher
+
+	// Only Run's goroutine:
+	history []time.Time // of failures, as many as the budget needs
+	left    error       // of the last child: ErrSurvivors if something is left
+
+	mu        sync.Mutex
+	status    Status
+	over      bool                    // Run has returned, or is about to
+	changed   chan struct{}           // closed, and replaced, with every new status
+	interrupt context.CancelCauseFunc // of the present round; nil: no round
+}
+
+// NewProcess returns a process that is stopped until it runs.
+func NewProcess(launcher *Launcher, config ProcessConfig) (*Process, error) {
+	if err := config.Validate(); err != nil {
+		return nil, fmt.Errorf("process %s: %w", config.Name, err)
+	}
+	return &Process{
+		config:   config,
+		launcher: launcher,
+		status:   Status{Name: config.Name},
+		changed:  make(chan struct{}),
+	}, nil
+}
+
+// Run supervises until ctx ends, stops the child, and returns nil if nothing of
+// it is left, else ErrSurvivors. When the launcher ends before, it returns
+// ErrClosed. A process that has become fatal is still supervised, in this sense:
+// Run waits for Restart. Run is called once.
+func (p *Process) Run(ctx context.Context) error {
+	defer p.end()
+	for restarts := 0; ; restarts++ {
+		err := p.round(ctx, restarts)
+		if ctx.Err() != nil {
+			return p.left
+		}
+		if errors.Is(err, ErrClosed) {
+			return fmt.Errorf("supervise %s: %w", p.config.Name, err)
+		}
+	}
+}
+
+// round is one child, from its start to the time at which the next one is due.
+// The error is why the child ended.
+func (p *Process) round(ctx context.Context, restarts int) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	p.left = nil
+	p.begin(restarts, cancel)
+	failure := p.live(ctx)
+	if p.left != nil {
+		p.config.Log.Error("something of the process is left", "process", p.config.Name, "err", p.left)
+	}
+	if ctx.Err() == nil && !errors.Is(failure, ErrClosed) {
+		p.fail(ctx, failure)
+	}
+	if r, ok := errors.AsType[*restartError](context.Cause(ctx)); ok {
+		p.history = nil
+		p.config.Log.Info("process restart asked for", "process", p.config.Name, "why", r.why)
+	}
+	return failure
+}
+
+// live starts a child and sees it through to its end. The error is why it ended.
+func (p *Process) live(ctx context.Context) error {
+	child, err := p.start(ctx)
+	if err != nil {
+		return err
+	}
+	p.set(func(s *Status) { s.PID = child.PID() })
+	if err := p.answer(ctx, child); err != nil {
+		return p.stop(child, err)
+	}
+	p.set(func(s *Status) { s.State, s.Why = Running, "" })
+	p.config.Log.Info("process runs", "process", p.config.Name, "pid", child.PID())
+	select {
+	case <-child.Done():
+		return p.stop(child, nil)
+	case <-ctx.Done():
+		return p.stop(child, context.Cause(ctx))
+	}
+}
+
+func (p *Process) start(ctx context.Context) (*Child, error) {
+	spec, err := p.config.NewSpec(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("prepare start: %w", err)
+	}
+	defer spec.closeFiles()
+	return p.launcher.Start(ctx, spec)
+}
+
+// Pauses between two probes.
+const (
+	firstProbePause = time.Millisecond
+	maxProbePause   = 100 * time.Millisecond
+)
+
+// answer probes until the child answers. Otherwise the error says why it did not.
+func (p *Process) answer(ctx context.Context, child *Child) error {
+	if p.config.Probe == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, p.config.StartTimeout)
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	defer cancel()
+	watching.Go(func() {
+		select {
+		case <-child.Done():
+			cancel()
+		case <-ctx.Done():
+		}
+	})
+	for pause := firstProbePause; ; pause = min(2*pause, maxProbePause) {
+		err := p.config.Probe(ctx)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+				return fmt.Errorf("no answer within %s: %w", p.config.StartTimeout, err)
+			}
+			return fmt.Errorf("no answer: %w", err)
+		case <-time.After(pause):
+		}
+	}
+}
+
+// stop stops a child for a reason, unless it has ended by itself, and returns
+// why it ended.
+func (p *Process) stop(child *Child, why error) error {
+	_, ended := child.Exit()
+	if !ended {
+		p.set(func(s *Status) { s.State, s.Why = Stopping, why.Error() })
+	}
+	p.left = child.Stop(context.Background())
+	exit, known := child.Exit()
+	if !known {
+		return why // it survives
+	}
+	if ended {
+		why = errors.New(exit.String())
+	}
+	p.set(func(s *Status) {
+		s.PID, s.LastExit = 0, exit.String()
+		if ended {
+			s.State, s.Why = Backoff, why.Error()
+		}
+	})
+	return why
+}
+
+// fail waits as the policy says: for the next start, or, if the budget is spent,
+// for ctx's end, which is what Restart brings about.
+func (p *Process) fail(ctx context.Context, why error) {
+	now := time.Now()
+	p.history = append(p.history, now)
+	p.history = p.history[max(0, len(p.history)-p.config.Policy.Budget-1):]
+	delay, giveUp := Next(p.config.Name, p.history, now, p.config.Policy)
+	p.set(func(s *Status) { s.State, s.Why = Backoff, why.Error() })
+	if giveUp {
+		p.set(func(s *Status) { s.State = Fatal })
+		p.config.Log.Error("process given up: restart budget spent", "process", p.config.Name,
+			"err", why, "budget", p.config.Policy.Budget, "window", p.config.Policy.Window)
+		<-ctx.Done()
+		return
+	}
+	p.config.Log.Warn("process ended, will be restarted", "process", p.config.Name, "err", why, "restart_in", delay)
+	pause := time.NewTimer(delay)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+	case <-pause.C:
+	}
+}

@@ -1,0 +1,103 @@
+package supervise
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strconv"
+)
+
+// maxEnviron bounds how much of a process's environment is read.
+const maxEnviron = 8 << 20
+
+// entry is what /proc/PID/stat says of a process.
+type entry struct {
+	pid     int
+	group   int
+	session int
+	start   uint64 // clock ticks after boot
+	dead    bool   // has ended, and waits for its parent
+}
+
+// readEntry reads the entry of one process.
+func readEntry(pid int) (entry, error) {
+	stat, err := os.ReadFile(procPath(pid, "stat"))
+	if err != nil {
+		return entry{}, err
+	}
+	return parseStat(stat)
+}
+
+// Fields of /proc/PID/stat after the command, by proc(5).
+const (
+	statState   = 0
+	statGroup   = 2
+	statSession = 3
+	statStart   = 19
+)
+
+// parseStat parses /proc/PID/stat. The command, in parentheses, may hold any
+// byte; the last closing one ends it.
+func parseStat(stat []byte) (entry, error) {
+	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
+	if open < 0 || end < open {
+		return entry{}, errors.New("process entry without a command")
+	}
+	fields := bytes.Fields(stat[end+1:])
+	if len(fields) <= statStart {
+		return entry{}, fmt.Errorf("process entry of %d fields", len(fields))
+	}
+	var e entry
+	var errs [4]error
+	e.pid, errs[0] = strconv.Atoi(string(bytes.TrimSpace(stat[:open])))
+	e.group, errs[1] = strconv.Atoi(string(fields[statGroup]))
+	e.session, errs[2] = strconv.Atoi(string(fields[statSession]))
+	e.start, errs[3] = strconv.ParseUint(string(fields[statStart]), 10, 64)
+	if err := errors.Join(errs[:]...); err != nil {
+		return entry{}, fmt.Errorf("process entry: %w", err)
+	}
+	state := fields[statState][0]
+	e.dead = state == 'Z' || state == 'X'
+	return e, nil
+}
+
+// readTag returns the value of TagVariable with which a process was started;
+// empty if there is none, the process is gone, or is not ours to look at.
+func readTag(pid int) string {
+	f, err := os.Open(procPath(pid, "environ"))
+	if err != nil {
+		return ""
+	}
+	defer f.Close()
+	environ, err := io.ReadAll(io.LimitReader(f, maxEnviron))
+	if err != nil {
+		return ""
+	}
+	return tagIn(environ)
+}
+
+// pids returns the numbers of all processes.
+func pids() ([]int, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			all = append(all, pid)
+		}
+	}
+	return all, nil
+}
+
+func procPath(pid int, name string) string {
+	return "/proc/" + strconv.Itoa(pid) + "/" + name
+}

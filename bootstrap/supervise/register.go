@@ -1,0 +1,59 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+)
+
+// The lines that a launcher writes to its keeper. They never cross versions:
+// both ends are the same executable.
+//
+//	= TAG                  the tag of all that this launcher starts
+//	+ PGID SESSION START   a group has begun; START in clock ticks after boot
+//	- PGID                 a group is over
+const (
+	tagLine = "= %s\n"
+	addLine = "+ %d %d %d\n"
+	endLine = "- %d\n"
+)
+
+// maxRegisterLine bounds a line, in bytes.
+const maxRegisterLine = 128
+
+var errRegisterLine = errors.New("not a line of the register")
+
+// register applies a line, without its newline, to the quarry. What could reach
+// processes that were not launched is refused: process 1, whatever kill(2) takes
+// for "all", a tag that is empty.
+func (q *quarry) register(line string) error {
+	if line == "" {
+		return errRegisterLine
+	}
+	line += "\n"
+	switch line[0] {
+	case '=':
+		var tag string
+		if _, err := fmt.Sscanf(line, tagLine, &tag); err != nil {
+			return fmt.Errorf("%w: %w", errRegisterLine, err)
+		}
+		q.tag = tag
+	case '+':
+		var g group
+		if _, err := fmt.Sscanf(line, addLine, &g.id, &g.session, &g.start); err != nil {
+			return fmt.Errorf("%w: %w", errRegisterLine, err)
+		}
+		if g.id <= 1 {
+			return fmt.Errorf("%w: group %d", errRegisterLine, g.id)
+		}
+		q.groups[g.id] = g
+	case '-':
+		var id int
+		if _, err := fmt.Sscanf(line, endLine, &id); err != nil {
+			return fmt.Errorf("%w: %w", errRegisterLine, err)
+		}
+		delete(q.groups, id)
+	default:
+		return fmt.Errorf("%w: %q", errRegisterLine, line[0])
+	}
+	return nil
+}

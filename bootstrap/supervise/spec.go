@@ -1,0 +1,122 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+)
+
+const (
+	// ExecutableFD is the descriptor at which a child has Spec.Executable.
+	ExecutableFD = 200
+
+	// FirstExtraFD is the descriptor at which a child has Spec.ExtraFiles[0].
+	FirstExtraFD = 3
+
+	// DefaultStopGrace stands for a Spec.StopGrace of zero.
+	DefaultStopGrace = 5 * time.Second
+)
+
+// Stream names of output lines.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
+
+// Spec is what to start.
+type Spec struct {
+	// Name is the child's name in logs and errors.
+	Name string
+
+	// Argv is the command line. Argv[0] is an absolute path, and is what is
+	// executed unless Executable is set; then it is only a name.
+	Argv []string
+
+	// Executable, if not nil, is executed by its descriptor, as
+	// /proc/self/fd/200, whatever its path has become. The child inherits the
+	// descriptor, for a script's interpreter has to open it. The caller closes
+	// its own after the start, as with ExtraFiles.
+	Executable *os.File
+
+	// Env is the complete environment, "KEY=VALUE" each. TagVariable is added.
+	Env []string
+
+	// Dir is the working directory; empty: that of this process.
+	Dir string
+
+	// ExtraFiles are inherited: entry i is the child's descriptor 3+i.
+	ExtraFiles []*os.File
+
+	// StopGrace is the time from SIGTERM to SIGKILL; zero: DefaultStopGrace.
+	StopGrace time.Duration
+
+	// Lines is given the child's output, line by line, without the newline;
+	// nil: the output is discarded. The line is valid during the call. Calls of
+	// one stream follow each other, the two streams are concurrent. Lines must
+	// return soon: the child waits for it, its end does not.
+	//
+	// A line is cut at MaxLine bytes. Above MaxLinesPerSecond lines of a stream
+	// are dropped, and a line says how many.
+	Lines func(stream string, line []byte)
+}
+
+// Validate returns every problem of the spec.
+func (s Spec) Validate() error {
+	var errs []error
+	if s.Name == "" {
+		errs = append(errs, errors.New("spec without a name"))
+	}
+	switch {
+	case len(s.Argv) == 0:
+		errs = append(errs, errors.New("argv is empty"))
+	case s.Executable == nil && !filepath.IsAbs(s.Argv[0]):
+		errs = append(errs, fmt.Errorf("argv[0] %q is not an absolute path", s.Argv[0]))
+	}
+	if n := FirstExtraFD + len(s.ExtraFiles); n > ExecutableFD {
+		errs = append(errs, fmt.Errorf("%d extra files, at most %d", len(s.ExtraFiles), ExecutableFD-FirstExtraFD))
+	}
+	if slices.Contains(s.ExtraFiles, nil) {
+		errs = append(errs, errors.New("an extra file is nil"))
+	}
+	if s.StopGrace < 0 {
+		errs = append(errs, fmt.Errorf("stop grace %s is negative", s.StopGrace))
+	}
+	return errors.Join(errs...)
+}
+
+func (s Spec) path() string {
+	if s.Executable != nil {
+		return "/proc/self/fd/" + strconv.Itoa(ExecutableFD)
+	}
+	return s.Argv[0]
+}
+
+// files returns what the child has open, by descriptor; nil is a closed one.
+func (s Spec) files(stdin, stdout, stderr *os.File) []*os.File {
+	files := append([]*os.File{stdin, stdout, stderr}, s.ExtraFiles...)
+	if s.Executable != nil {
+		files = append(files, make([]*os.File, ExecutableFD-len(files))...)
+		files = append(files, s.Executable)
+	}
+	return files
+}
+
+// closeFiles closes what the child has inherited.
+func (s Spec) closeFiles() {
+	for _, f := range append([]*os.File{s.Executable}, s.ExtraFiles...) {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+func (s Spec) stopGrace() time.Duration {
+	if s.StopGrace == 0 {
+		return DefaultStopGrace
+	}
+	return s.StopGrace
+}

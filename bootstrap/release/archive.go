@@ -1,0 +1,175 @@
+package release
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"syscall"
+)
+
+// tarOverhead bounds what an archive may hold beside the bytes of a file: its
+// headers and padding.
+const tarOverhead = 8 << 10
+
+// pack writes the files at these paths below root as an archive that depends on
+// nothing but paths, permissions and bytes, and returns what it wrote.
+func pack(w io.Writer, root *os.Root, paths []string) ([]File, error) {
+	gz, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	archive := tar.NewWriter(gz)
+	files := make([]File, 0, len(paths))
+	for _, p := range paths {
+		file, err := packFile(archive, root, p)
+		if err != nil {
+			return nil, fmt.Errorf("pack %s: %w", p, err)
+		}
+		files = append(files, file)
+	}
+	return files, errors.Join(archive.Close(), gz.Close())
+}
+
+func packFile(archive *tar.Writer, root *os.Root, p string) (File, error) {
+	f, info, err := openRegular(root, p)
+	if err != nil {
+		return File{}, err
+	}
+	defer f.Close()
+	file := File{Path: p, Size: info.Size(), Mode: modeOf(info.Mode())}
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: p, Size: file.Size, Mode: int64(file.Mode), Format: tar.FormatPAX}
+	if err := archive.WriteHeader(header); err != nil {
+		return File{}, err
+	}
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(archive, hash), io.LimitReader(f, file.Size))
+	if err != nil {
+		return File{}, err
+	}
+	if n != file.Size {
+		return File{}, errors.New("the file shrank while it was read")
+	}
+	hash.Sum(file.SHA256[:0])
+	return file, nil
+}
+
+// openRegular opens a regular file for reading; anything else is ErrUnsafe, and
+// is not waited for.
+func openRegular(root *os.Root, p string) (*os.File, os.FileInfo, error) {
+	f, err := root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%w: %s is not a regular file", ErrUnsafe, p)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, err
+	}
+	return f, info, nil
+}
+
+// unpack writes the files of an archive below root and syncs them. The archive
+// must hold exactly the manifest's files: ErrCorrupt if one is missing or has
+// other bytes, ErrUnsafe if there is anything else, however harmless.
+func unpack(r io.Reader, m Manifest, root *os.Root) error {
+	gz, err := gzip.NewReader(r)
+	if err != nil {
+		return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+	}
+	limit := m.unpacked() + int64(len(m.Files)+1)*tarOverhead
+	archive := tar.NewReader(io.LimitReader(gz, limit))
+	missing := make(map[string]File, len(m.Files))
+	for _, f := range m.Files {
+		missing[f.Path] = f
+	}
+	for {
+		header, err := archive.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // admit says it better
+			return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+		}
+		file, err := admit(header, missing)
+		if err != nil {
+			return err
+		}
+		delete(missing, file.Path)
+		if err := unpackFile(archive, file, root); err != nil {
+			return fmt.Errorf("unpack %s: %w", file.Path, err)
+		}
+	}
+	for p := range missing {
+		return fmt.Errorf("%w: archive: %d files are missing, %s one of them", ErrCorrupt, len(missing), p)
+	}
+	return nil
+}
+
+// admit returns the file that a header of an archive stands for, if that may be
+// unpacked.
+func admit(header *tar.Header, missing map[string]File) (File, error) {
+	if !safePath(header.Name) {
+		return File{}, fmt.Errorf("%w: archive: path %.100q leads out of its folder", ErrUnsafe, header.Name)
+	}
+	if header.Typeflag != tar.TypeReg {
+		return File{}, fmt.Errorf("%w: archive: %.100q is not a regular file (type %q)", ErrUnsafe, header.Name, header.Typeflag)
+	}
+	file, ok := missing[header.Name]
+	if !ok {
+		return File{}, fmt.Errorf("%w: archive: %.100q is not in the manifest, or comes twice", ErrUnsafe, header.Name)
+	}
+	if header.Size != file.Size {
+		return File{}, fmt.Errorf("%w: archive: %s has %d bytes, the manifest says %d", ErrCorrupt, file.Path, header.Size, file.Size)
+	}
+	return file, nil
+}
+
+func unpackFile(r io.Reader, file File, root *os.Root) error {
+	if dir := path.Dir(file.Path); dir != "." {
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return err
+		}
+	}
+	f, err := root.OpenFile(file.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	hash := sha256.New()
+	n, err := io.Copy(io.MultiWriter(f, hash), r)
+	if err != nil {
+		if _, local := errors.AsType[*os.PathError](err); local {
+			return err
+		}
+		return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+	}
+	if err := matches(file, n, Digest(hash.Sum(nil))); err != nil {
+		return err
+	}
+	if err := f.Chmod(os.FileMode(file.Mode)); err != nil {
+		return err
+	}
+	if err := f.Sync(); err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// matches compares what was read with what the manifest says: ErrCorrupt.
+func matches(file File, size int64, digest Digest) error {
+	switch {
+	case size != file.Size:
+		return fmt.Errorf("%w: %s has %d bytes, the manifest says %d", ErrCorrupt, file.Path, size, file.Size)
+	case digest != file.SHA256:
+		return fmt.Errorf("%w: %s has sha256 %v, the manifest says %v", ErrCorrupt, file.Path, digest, file.SHA256)
+	}
+	return nil
+}

@@ -1,0 +1,14 @@
+package release_test
+
+import (
+	"os"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+)
+
+func TestMain(m *testing.M) {
+	s3test.RunIfChild()
+	runIfFetcher()
+	os.Exit(m.Run())
+}

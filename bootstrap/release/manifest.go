@@ -1,0 +1,237 @@
+package release
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Limits of a release. One that is larger is neither published nor fetched.
+const (
+	MaxManifest = 4 << 20 // bytes of manifest.json
+	MaxObject   = 1 << 30 // bytes of the archive
+	MaxUnpacked = 4 << 30 // bytes of all files
+	MaxFiles    = 10_000
+	maxPath     = 512 // bytes of a file's path
+	maxLabel    = 128 // bytes of the SDK's name
+)
+
+const (
+	manifestName   = "manifest.json"
+	manifestFormat = 1
+)
+
+// Manifest is what a release consists of: the content of manifest.json.
+type Manifest struct {
+	Format int `json:"format"` // 1
+	Ref
+	Platform
+	Created  time.Time `json:"created"`            // when it was published
+	SDK      string    `json:"sdk,omitempty"`      // name and version of the SDK it is built with
+	Protocol int       `json:"protocol,omitempty"` // version of the plugin protocol; 0: it speaks none
+	Entry    string    `json:"entry"`              // the path of the executable to start
+	Object   Object    `json:"object"`             // the archive
+	Files    []File    `json:"files"`              // in byte order of their paths
+}
+
+// Object is the archive of a release.
+type Object struct {
+	Name   string `json:"name"` // beside the manifest
+	Size   int64  `json:"size"` // bytes
+	SHA256 Digest `json:"sha256"`
+}
+
+// File is one file of a release.
+type File struct {
+	Path   string `json:"path"` // relative, with slashes
+	Size   int64  `json:"size"` // bytes
+	Mode   Mode   `json:"mode"`
+	SHA256 Digest `json:"sha256"`
+}
+
+// Digest is a SHA-256; as text, 64 lower-case hexadecimal digits.
+type Digest [sha256.Size]byte
+
+// String returns the text form.
+func (d Digest) String() string { return hex.EncodeToString(d[:]) }
+
+// MarshalText returns the text form.
+func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
+// UnmarshalText reads the text form, and no other.
+func (d *Digest) UnmarshalText(text []byte) error {
+	if len(text) != 2*len(d) || bytes.ContainsAny(text, "ABCDEF") {
+		return errors.New("sha256: want 64 lower-case hexadecimal digits")
+	}
+	if _, err := hex.Decode(d[:], text); err != nil {
+		return fmt.Errorf("sha256: %w", err)
+	}
+	return nil
+}
+
+// Mode is the permission of a file: Plain or Executable. As text, in octal.
+type Mode fs.FileMode
+
+const (
+	Plain      Mode = 0o644
+	Executable Mode = 0o755
+)
+
+// modeOf reduces a permission to what matters.
+func modeOf(m fs.FileMode) Mode {
+	if m&0o111 != 0 {
+		return Executable
+	}
+	return Plain
+}
+
+// String returns the octal form.
+func (m Mode) String() string { return fmt.Sprintf("%04o", uint32(m)) }
+
+// MarshalText returns the octal form.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText is the inverse of MarshalText.
+func (m *Mode) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseUint(string(text), 8, 32)
+	if err != nil || (Mode(v) != Plain && Mode(v) != Executable) {
+		return fmt.Errorf("mode %.20q: want %v or %v", text, Plain, Executable)
+	}
+	*m = Mode(v)
+	return nil
+}
+
+// DecodeManifest reads one manifest and nothing after it. Unknown keys, and
+// whatever Validate refuses, are ErrCorrupt.
+func DecodeManifest(r io.Reader) (Manifest, error) {
+	data, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
+	if err != nil {
+		return Manifest{}, fmt.Errorf("read the manifest: %w", err)
+	}
+	if len(data) > MaxManifest {
+		return Manifest{}, fmt.Errorf("%w: manifest is larger than %d bytes", ErrCorrupt, MaxManifest)
+	}
+	var m Manifest
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&m); err != nil {
+		return Manifest{}, fmt.Errorf("%w: manifest: %w", ErrCorrupt, err)
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return Manifest{}, fmt.Errorf("%w: manifest: something follows its end", ErrCorrupt)
+	}
+	if err := m.Validate(); err != nil {
+		return Manifest{}, fmt.Errorf("%w: manifest: %w", ErrCorrupt, err)
+	}
+	return m, nil
+}
+
+// encode is the inverse of DecodeManifest.
+func (m Manifest) encode() ([]byte, error) {
+	if err := m.Validate(); err != nil {
+		return nil, err
+	}
+	data, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return nil, err
+	}
+	data = append(data, '\n')
+	if len(data) > MaxManifest {
+		return nil, fmt.Errorf("manifest is larger than %d bytes", MaxManifest)
+	}
+	return data, nil
+}
+
+// Validate returns every problem of the manifest, joined: at most one of each
+// file.
+func (m Manifest) Validate() error {
+	var errs []error
+	check := func(ok bool, format string, args ...any) {
+		if !ok {
+			errs = append(errs, fmt.Errorf(format, args...))
+		}
+	}
+	check(m.Format == manifestFormat, "format %d: want %d", m.Format, manifestFormat)
+	errs = append(errs, m.Ref.Validate(), m.Platform.Validate(), m.validateFiles())
+	year := m.Created.Year()
+	check(year >= 1 && year <= 9999, "created: year %d", year)
+	check(len(m.SDK) <= maxLabel && !hasControl(m.SDK), "sdk %.150q: want up to %d printable bytes", m.SDK, maxLabel)
+	check(m.Protocol >= 0, "protocol %d: want 0 or more", m.Protocol)
+	check(m.Object.Name == objectName(m.Object.SHA256), "object %.150q: want %s", m.Object.Name, objectName(m.Object.SHA256))
+	check(m.Object.Size > 0 && m.Object.Size <= MaxObject, "object has %d bytes: want 1 to %d", m.Object.Size, int64(MaxObject))
+	entry, ok := m.file(m.Entry)
+	check(ok && entry.Mode == Executable, "entry %.100q: want one of the files, with mode %v", m.Entry, Executable)
+	return errors.Join(errs...)
+}
+
+func (m Manifest) validateFiles() error {
+	if len(m.Files) > MaxFiles {
+		return fmt.Errorf("%w: %d files: want at most %d", ErrUnsafe, len(m.Files), MaxFiles)
+	}
+	var errs []error
+	var total int64
+	for i, f := range m.Files {
+		switch {
+		case !safePath(f.Path):
+			errs = append(errs, fmt.Errorf("%w: file %.100q: want a relative path that stays inside", ErrUnsafe, f.Path))
+		case i > 0 && f.Path <= m.Files[i-1].Path:
+			errs = append(errs, fmt.Errorf("file %.100q: want each once, in order of paths", f.Path))
+		case f.Mode != Plain && f.Mode != Executable:
+			errs = append(errs, fmt.Errorf("file %.100q: mode %v: want %v or %v", f.Path, f.Mode, Plain, Executable))
+		case f.Size < 0 || f.Size > MaxUnpacked-total:
+			return errors.Join(append(errs, fmt.Errorf("%w: file %.100q has %d bytes: want at most %d in all files",
+				ErrUnsafe, f.Path, f.Size, int64(MaxUnpacked)))...)
+		default:
+			total += f.Size
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// unpacked returns the bytes of all files.
+func (m Manifest) unpacked() (total int64) {
+	for _, f := range m.Files {
+		total += f.Size
+	}
+	return total
+}
+
+// file finds a file by its path.
+func (m Manifest) file(path string) (File, bool) {
+	i, ok := slices.BinarySearchFunc(m.Files, path, func(f File, path string) int { return strings.Compare(f.Path, path) })
+	if !ok {
+		return File{}, false
+	}
+	return m.Files[i], true
+}
+
+// sameContent reports whether both are the same release with the same files.
+// When it was published and how its archive is compressed do not count: another
+// build of the publisher may compress the same bytes to others.
+func (m Manifest) sameContent(other Manifest) bool {
+	return m.Ref == other.Ref && m.Platform == other.Platform && m.SDK == other.SDK &&
+		m.Protocol == other.Protocol && m.Entry == other.Entry && slices.Equal(m.Files, other.Files)
+}
+
+// objectKey is where the archive is, below the bucket's prefix.
+func (m Manifest) objectKey() string { return key(m.Ref, m.Platform, m.Object.Name) }
+
+func objectName(d Digest) string { return "sha256-" + d.String() + ".tar.gz" }
+
+// safePath reports whether a path of an archive may be unpacked.
+func safePath(p string) bool {
+	return len(p) <= maxPath && p != "." && fs.ValidPath(p) && !strings.Contains(p, `\`) && !hasControl(p)
+}
+
+func hasControl(s string) bool {
+	return strings.ContainsFunc(s, func(r rune) bool { return r < ' ' || r == 0x7f || r == '\ufffd' })
+}

@@ -1,0 +1,123 @@
+package release
+
+import (
+	"fmt"
+	"runtime"
+	"strings"
+)
+
+// Bounds of names, in bytes.
+const (
+	maxName    = 64
+	maxVersion = 128
+)
+
+// Ref names a release: which signal of whom, in which version. A version is a
+// tag or a branch (v1.4.0, master, feature/x).
+type Ref struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+}
+
+// ParseRef is the inverse of String: namespace/name@version.
+func ParseRef(text string) (Ref, error) {
+	owner, version, ok := strings.Cut(text, "@")
+	namespace, name, slash := strings.Cut(owner, "/")
+	if !ok || !slash {
+		return Ref{}, fmt.Errorf("release %q: want namespace/name@version", text)
+	}
+	ref := Ref{Namespace: namespace, Name: name, Version: version}
+	return ref, ref.Validate()
+}
+
+// String returns namespace/name@version.
+func (r Ref) String() string { return r.Namespace + "/" + r.Name + "@" + r.Version }
+
+// Validate reports the first part that is not a name: namespace and name are up
+// to 64 letters, digits and "._-", a version up to 128 of these and "+/"; each,
+// and each part of a version between slashes, begins with a letter, a digit or
+// "_".
+func (r Ref) Validate() error {
+	switch {
+	case len(r.Namespace) > maxName || !isName(r.Namespace, "._-"):
+		return fmt.Errorf("release %.300q: namespace %.100q: want up to %d letters, digits and ._-", r.String(), r.Namespace, maxName)
+	case len(r.Name) > maxName || !isName(r.Name, "._-"):
+		return fmt.Errorf("release %.300q: name %.100q: want up to %d letters, digits and ._-", r.String(), r.Name, maxName)
+	case len(r.Version) > maxVersion:
+		return fmt.Errorf("release %.300q: version is longer than %d bytes", r.String(), maxVersion)
+	}
+	for part := range strings.SplitSeq(r.Version, "/") {
+		if !isName(part, "._+-") {
+			return fmt.Errorf("release %.300q: version %.150q: want letters, digits and ._+-, with single slashes between", r.String(), r.Version)
+		}
+	}
+	return nil
+}
+
+// isName reports whether s is made of letters, digits, "_" and the characters of
+// more, and begins with one of the first three.
+func isName(s, more string) bool {
+	for i, c := range []byte(s) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
+		case i > 0 && strings.IndexByte(more, c) >= 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// folder returns the path of the release below a bucket's prefix, without the
+// platform. A slash of the version becomes ~, which no version may hold.
+func (r Ref) folder() string {
+	return r.Namespace + "/" + r.Name + "/" + strings.ReplaceAll(r.Version, "/", "~")
+}
+
+// Platform is what a release runs on, in Go's names.
+type Platform struct {
+	OS   string `json:"os"`
+	Arch string `json:"arch"`
+}
+
+// Host returns the platform of this process.
+func Host() Platform { return Platform{OS: runtime.GOOS, Arch: runtime.GOARCH} }
+
+// ParsePlatform is the inverse of String: os-arch.
+func ParsePlatform(text string) (Platform, error) {
+	os, arch, _ := strings.Cut(text, "-")
+	p := Platform{OS: os, Arch: arch}
+	return p, p.Validate()
+}
+
+// String returns os-arch.
+func (p Platform) String() string { return p.OS + "-" + p.Arch }
+
+// Validate wants short names of letters and digits.
+func (p Platform) Validate() error {
+	if len(p.OS) > maxName || len(p.Arch) > maxName || !isName(p.OS, "") || !isName(p.Arch, "") {
+		return fmt.Errorf("platform %.150q: want os-arch, as in linux-amd64", p.String())
+	}
+	return nil
+}
+
+// key returns the key of an object of a release, below the bucket's prefix.
+func key(ref Ref, p Platform, object string) string {
+	return ref.folder() + "/" + p.String() + "/" + object
+}
+
+// parseManifestKey is the inverse of key for manifests; false for every other
+// key.
+func parseManifestKey(k string) (Ref, Platform, bool) {
+	parts := strings.Split(k, "/")
+	if len(parts) != 5 || parts[4] != manifestName {
+		return Ref{}, Platform{}, false
+	}
+	ref := Ref{Namespace: parts[0], Name: parts[1], Version: strings.ReplaceAll(parts[2], "~", "/")}
+	platform, err := ParsePlatform(parts[3])
+	if err != nil || ref.Validate() != nil {
+		return Ref{}, Platform{}, false
+	}
+	return ref, platform, true
+}

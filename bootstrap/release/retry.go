@@ -1,0 +1,65 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// DefaultPatience is how long a bucket that is unavailable is waited for.
+const DefaultPatience = 15 * time.Second
+
+// patience is how long a bucket is waited for: tried again after errors, or
+// silent in the middle of a transfer.
+type patience time.Duration
+
+// retry makes attempts until one succeeds, fails with anything but
+// ErrUnavailable, or patience or ctx end. An attempt calls alive for every sign
+// of life; without one, its context ends.
+func (p patience) retry(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
+	var last error
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		last = p.once(ctx, attempt)
+		if last != nil && !errors.Is(last, ErrUnavailable) {
+			return struct{}{}, backoff.Permanent(last)
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(&backoff.ExponentialBackOff{
+		InitialInterval: 100 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: 2 * time.Second,
+	}), backoff.WithMaxElapsedTime(time.Duration(p)))
+	if err != nil && ctx.Err() != nil && last != nil && !errors.Is(last, err) {
+		return fmt.Errorf("%w, after: %w", err, last)
+	}
+	return err
+}
+
+func (p patience) once(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
+	silent := fmt.Errorf("%w: silent for %v", ErrUnavailable, time.Duration(p))
+	watched, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	timer := time.AfterFunc(time.Duration(p), func() { cancel(silent) })
+	defer timer.Stop()
+	err := attempt(watched, func() { timer.Reset(time.Duration(p)) })
+	if err != nil && context.Cause(watched) == silent {
+		return fmt.Errorf("%w: %w", silent, err)
+	}
+	return err
+}
+
+// aliveReader tells of every byte that is read.
+type aliveReader struct {
+	io.ReadSeeker
+	alive func()
+}
+
+func (r aliveReader) Read(p []byte) (int, error) {
+	n, err := r.ReadSeeker.Read(p)
+	if n > 0 {
+		r.alive()
+	}
+	return n, err
+}

@@ -1,0 +1,12 @@
+// Package s3store is release.Bucket over S3, by aws-sdk-go-v2: at AWS, or at any
+// endpoint that knows conditional writes (If-None-Match).
+//
+//	bucket, err := s3store.Open(ctx, s3store.Config{Bucket: "weir-signals", Region: "us-west-2"})
+//
+// Credentials come from the SDK's usual chain: environment, shared files, web
+// identity, container, instance. Where there is no instance the last step finds
+// nobody, so the chain as a whole has five seconds.
+//
+// The bucket makes one attempt for each call; who calls it tries again. A Bucket
+// may be used concurrently.
+package s3store

@@ -1,0 +1,142 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+)
+
+// failedError is a call that did not work. Its text is for people: what was
+// tried on which object, and the cause without the SDK's wrapping.
+type failedError struct {
+	op, url string
+	class   error // a sentinel of package release, or nil
+	cause   string
+	err     error // the SDK's
+}
+
+func (e *failedError) Error() string {
+	if e.class == nil {
+		return e.op + " " + e.url + ": " + e.cause
+	}
+	return e.op + " " + e.url + ": " + e.class.Error() + ": " + e.cause
+}
+
+// Unwrap gives the class and the SDK's error.
+func (e *failedError) Unwrap() []error {
+	if e.class == nil {
+		return []error{e.err}
+	}
+	return []error{e.class, e.err}
+}
+
+// credentialsError: the chain has no credentials to give.
+type credentialsError struct{ err error }
+
+func (e *credentialsError) Error() string { return "no credentials: " + e.err.Error() }
+func (e *credentialsError) Unwrap() error { return e.err }
+
+// failure names and classes the error of a call.
+func (b *Bucket) failure(op, key string, err error) error {
+	e := &failedError{op: op, url: b.URL(key), err: err}
+	e.class, e.cause = classify(err)
+	return e
+}
+
+// brokenBody names and classes the error of reading an object. It is of the
+// network, or else it is the SDK's word, which has no type, that the checksum
+// does not match.
+func (b *Bucket) brokenBody(key string, err error) error {
+	e := &failedError{op: "get", url: b.URL(key), err: err, class: release.ErrCorrupt, cause: err.Error()}
+	if errors.Is(err, context.Canceled) {
+		e.class = nil
+	} else if isNetwork(err) {
+		e.class, e.cause = release.ErrUnavailable, networkCause(err)
+	}
+	return e
+}
+
+// classify returns the sentinel that an error of the SDK stands for, nil if
+// none, and its cause for people.
+func classify(err error) (class error, cause string) {
+	if none, ok := errors.AsType[*credentialsError](err); ok {
+		return release.ErrDenied, none.Error()
+	}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		status := 0
+		if response, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+			status = response.HTTPStatusCode()
+		}
+		cause = api.ErrorCode()
+		if message := api.ErrorMessage(); message != "" {
+			cause += ": " + message
+		}
+		return classifyAnswer(api.ErrorCode(), status), cause
+	}
+	if errors.Is(err, context.Canceled) {
+		return nil, err.Error()
+	}
+	if isNetwork(err) {
+		return release.ErrUnavailable, networkCause(err)
+	}
+	return nil, err.Error()
+}
+
+// classifyAnswer classes an answer of the store: by its code where that says
+// more than the HTTP status.
+func classifyAnswer(code string, status int) error {
+	switch code {
+	case "NoSuchKey":
+		return release.ErrNotFound
+	case "NoSuchBucket":
+		return release.ErrNoBucket
+	case "InvalidRange":
+		return release.ErrCorrupt
+	case "XAdminUserNotFound", "InvalidAccessKeyId", "ExpiredToken", "InvalidToken":
+		return release.ErrDenied
+	case "SlowDown", "RequestTimeout", "ConditionalRequestConflict", "OperationAborted":
+		return release.ErrUnavailable
+	}
+	switch {
+	case status == http.StatusPreconditionFailed:
+		return release.ErrExists
+	case status == http.StatusUnauthorized, status == http.StatusForbidden:
+		return release.ErrDenied
+	case status == http.StatusNotFound:
+		return release.ErrNotFound
+	case status == http.StatusTooManyRequests, status >= http.StatusInternalServerError:
+		return release.ErrUnavailable
+	}
+	return nil
+}
+
+// isNetwork reports whether an error is of the way to the store, deadlines
+// included.
+func isNetwork(err error) bool {
+	_, ok := errors.AsType[net.Error](err)
+	return ok || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
+		errors.Is(err, context.DeadlineExceeded)
+}
+
+// networkCause returns the innermost part of a network's error that a person can
+// act on.
+func networkCause(err error) string {
+	if op, ok := errors.AsType[*net.OpError](err); ok {
+		return op.Error()
+	}
+	if request, ok := errors.AsType[*url.Error](err); ok {
+		return request.Err.Error()
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return context.DeadlineExceeded.Error()
+	}
+	return err.Error()
+}

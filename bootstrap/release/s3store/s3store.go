@@ -1,0 +1,201 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/smithy-go/logging"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+)
+
+const (
+	credentialsTimeout = 5 * time.Second
+	dialTimeout        = 5 * time.Second
+	answerTimeout      = 30 * time.Second // from the end of a request to the head of its answer
+	maxKeys            = 1000             // of one answer to a listing
+
+	// endpointRegion signs requests to an endpoint of its own when no region is
+	// set anywhere: such servers rarely mind.
+	endpointRegion = "us-east-1"
+)
+
+// Config names a bucket.
+type Config struct {
+	Bucket    string // required
+	Prefix    string // of every key, without slashes around; may be empty
+	Region    string // empty: as the SDK finds it
+	Endpoint  string // http(s)://host[:port]; empty: that of AWS
+	PathStyle bool   // endpoint/bucket instead of bucket.endpoint
+}
+
+// Validate returns every problem of the configuration, joined.
+func (c Config) Validate() error {
+	var errs []error
+	if c.Bucket == "" || strings.ContainsAny(c.Bucket, "/ ") {
+		errs = append(errs, fmt.Errorf("bucket %q: want the bare name", c.Bucket))
+	}
+	if strings.HasPrefix(c.Prefix, "/") || strings.HasSuffix(c.Prefix, "/") || strings.Contains(c.Prefix, "//") {
+		errs = append(errs, fmt.Errorf("bucket prefix %q: want no slash at its ends, nor two in a row", c.Prefix))
+	}
+	if c.Endpoint != "" {
+		u, err := url.Parse(c.Endpoint)
+		if err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+			errs = append(errs, fmt.Errorf("bucket endpoint %q: want http(s)://host[:port]", c.Endpoint))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+var _ release.Bucket = (*Bucket)(nil)
+
+// Bucket is a release.Bucket.
+type Bucket struct {
+	client *s3.Client
+	name   string
+	prefix string // empty, or ends with a slash
+
+	pageSize int32 // keys of one answer to a listing
+}
+
+// Open reads the SDK's configuration files and environment; it does not connect.
+func Open(ctx context.Context, cfg Config) (*Bucket, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, err
+	}
+	client := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client),
+		config.WithLogger(logging.Nop{}),
+		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
+	}
+	if cfg.Region != "" {
+		load = append(load, config.WithRegion(cfg.Region))
+	}
+	loaded, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
+	}
+	if loaded.Region == "" {
+		if cfg.Endpoint == "" {
+			return nil, fmt.Errorf("open bucket %s: no region is set: set it in the configuration or as AWS_REGION", cfg.Bucket)
+		}
+		loaded.Region = endpointRegion
+	}
+	loaded.Credentials = chain{loaded.Credentials}
+	b := &Bucket{name: cfg.Bucket, pageSize: maxKeys, client: s3.NewFromConfig(loaded, func(o *s3.Options) { configure(o, cfg) })}
+	if cfg.Prefix != "" {
+		b.prefix = cfg.Prefix + "/"
+	}
+	return b, nil
+}
+
+func configure(o *s3.Options, cfg Config) {
+	o.UsePathStyle = cfg.PathStyle
+	if cfg.Endpoint != "" {
+		o.BaseEndpoint = &cfg.Endpoint
+	}
+	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenSupported
+	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
+	o.DisableLogOutputChecksumValidationSkipped = true
+}
+
+// chain bounds the SDK's credential chain, and marks its errors.
+type chain struct{ provider aws.CredentialsProvider }
+
+// Retrieve implements aws.CredentialsProvider.
+func (c chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
+	defer cancel()
+	credentials, err := c.provider.Retrieve(ctx)
+	if err != nil {
+		return aws.Credentials{}, &credentialsError{err}
+	}
+	return credentials, nil
+}
+
+// URL implements release.Bucket.
+func (b *Bucket) URL(key string) string { return "s3://" + b.name + "/" + b.prefix + key }
+
+// Get implements release.Bucket. From the first byte on, the reader also checks
+// the checksum that the store keeps with the object: release.ErrCorrupt.
+func (b *Bucket) Get(ctx context.Context, key string, from int64) (io.ReadCloser, error) {
+	in := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
+	if from > 0 {
+		in.Range = aws.String(fmt.Sprintf("bytes=%d-", from))
+	}
+	out, err := b.client.GetObject(ctx, in)
+	if err != nil {
+		return nil, b.failure("get", key, err)
+	}
+	if from > 0 && !strings.HasPrefix(aws.ToString(out.ContentRange), fmt.Sprintf("bytes %d-", from)) {
+		out.Body.Close()
+		return nil, b.failure("get", key, fmt.Errorf("the store ignores the range %s", *in.Range))
+	}
+	return &body{ReadCloser: out.Body, bucket: b, key: key}, nil
+}
+
+// body classes the errors of a transfer.
+type body struct {
+	io.ReadCloser
+	bucket *Bucket
+	key    string
+}
+
+func (r *body) Read(p []byte) (int, error) {
+	n, err := r.ReadCloser.Read(p)
+	if err != nil && err != io.EOF {
+		err = r.bucket.brokenBody(r.key, err)
+	}
+	return n, err
+}
+
+// Put implements release.Bucket.
+func (b *Bucket) Put(ctx context.Context, key string, body io.ReadSeeker, size int64) error {
+	_, err := b.client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &b.name, Key: aws.String(b.prefix + key),
+		Body: body, ContentLength: &size,
+		ChecksumAlgorithm: types.ChecksumAlgorithmSha256,
+		IfNoneMatch:       aws.String("*"),
+	})
+	if err != nil {
+		return b.failure("put", key, err)
+	}
+	return nil
+}
+
+// List implements release.Bucket.
+func (b *Bucket) List(ctx context.Context, prefix string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) {
+		pages := s3.NewListObjectsV2Paginator(b.client, &s3.ListObjectsV2Input{
+			Bucket: &b.name, Prefix: aws.String(b.prefix + prefix), MaxKeys: &b.pageSize,
+		})
+		for pages.HasMorePages() {
+			page, err := pages.NextPage(ctx)
+			if err != nil {
+				yield("", b.failure("list", prefix, err))
+				return
+			}
+			for _, object := range page.Contents {
+				if !yield(strings.TrimPrefix(aws.ToString(object.Key), b.prefix), nil) {
+					return
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,281 @@
+package s3store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+)
+
+func TestMain(m *testing.M) {
+	s3test.RunIfChild()
+	os.Exit(m.Run())
+}
+
+func open(t *testing.T, cfg Config) *Bucket {
+	t.Helper()
+	b, err := Open(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func put(ctx context.Context, b *Bucket, key, content string) error {
+	return b.Put(ctx, key, strings.NewReader(content), int64(len(content)))
+}
+
+func get(ctx context.Context, b *Bucket, key string, from int64) (string, error) {
+	body, err := b.Get(ctx, key, from)
+	if err != nil {
+		return "", err
+	}
+	defer body.Close()
+	data, err := io.ReadAll(body)
+	return string(data), err
+}
+
+func TestBucket(t *testing.T) {
+	server := s3test.Start(t, "releases")
+	ctx := t.Context()
+	b := open(t, Config{Bucket: "releases", Prefix: "pre/fix", Endpoint: server.Endpoint, PathStyle: true})
+	if err := put(ctx, b, "a/b+c%2F d", "0123456789"); err != nil {
+		t.Fatal(err)
+	}
+	if err := put(ctx, b, "a/b+c%2F d", "other"); !errors.Is(err, release.ErrExists) {
+		t.Errorf("second Put = %v, want ErrExists", err)
+	}
+	for _, tc := range []struct {
+		name, key string
+		from      int64
+		content   string
+		want      error
+	}{
+		{"whole", "a/b+c%2F d", 0, "0123456789", nil},
+		{"from the middle", "a/b+c%2F d", 7, "789", nil},
+		{"from the end", "a/b+c%2F d", 10, "", release.ErrCorrupt},
+		{"not there", "a/c", 0, "", release.ErrNotFound},
+		{"a folder", "a", 0, "", release.ErrNotFound},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			content, err := get(ctx, b, tc.key, tc.from)
+			if content != tc.content || !errors.Is(err, tc.want) {
+				t.Errorf("Get = %q, %v, want %q, %v", content, err, tc.content, tc.want)
+			}
+			if url := "s3://releases/pre/fix/" + tc.key; err != nil && !strings.Contains(err.Error(), url) {
+				t.Errorf("Get = %v, want it to name %s", err, url)
+			}
+		})
+	}
+	t.Run("flipped byte", func(t *testing.T) {
+		path := server.Path("releases", "pre/fix/a/b+c%2F d")
+		if err := os.WriteFile(path, []byte("x123456789"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := get(ctx, b, "a/b+c%2F d", 0); !errors.Is(err, release.ErrCorrupt) {
+			t.Errorf("Get = %v, want ErrCorrupt by the store's checksum", err)
+		}
+	})
+}
+
+func TestList(t *testing.T) {
+	server := s3test.Start(t, "releases")
+	ctx := t.Context()
+	b := open(t, Config{Bucket: "releases", Prefix: "p", Endpoint: server.Endpoint, PathStyle: true})
+	b.pageSize = 3
+	outside := open(t, Config{Bucket: "releases", Endpoint: server.Endpoint, PathStyle: true})
+	if err := put(ctx, outside, "q/x", "x"); err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for i := range 8 {
+		k := fmt.Sprintf("a/k%d", i)
+		if err := put(ctx, b, k, "x"); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, k)
+	}
+	if err := put(ctx, b, "b/x", "x"); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for k, err := range b.List(ctx, "a/") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		got = append(got, k)
+	}
+	if d := cmp.Diff(want, got); d != "" {
+		t.Errorf("List (-want +got):\n%s", d)
+	}
+	for range b.List(ctx, "") {
+		break // must not panic
+	}
+	nowhere := open(t, Config{Bucket: "nowhere", Endpoint: server.Endpoint, PathStyle: true})
+	for _, err := range nowhere.List(ctx, "") {
+		if !errors.Is(err, release.ErrNoBucket) {
+			t.Errorf("List of no bucket = %v, want ErrNoBucket", err)
+		}
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	s3test.Start(t) // for the credentials
+	broken := serveBytes(t, "HTTP/1.1 503 Slow Down\r\nContent-Length: 0\r\n\r\n")
+	cut := serveBytes(t, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nonly this")
+	noise := serveBytes(t, "?\r\n\r\n")
+	silent := serveBytes(t, "")
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	free.Close()
+	for _, tc := range []struct{ name, endpoint, says string }{
+		{"nobody listens", "http://" + free.Addr().String(), "connection refused"},
+		{"answers 503", broken, ""},
+		{"cuts the body", cut, ""},
+		{"hangs up", noise, ""},
+		{"never answers", silent, "deadline"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+			defer cancel()
+			b := open(t, Config{Bucket: "releases", Endpoint: tc.endpoint, PathStyle: true})
+			_, err := get(ctx, b, "k", 0)
+			if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), tc.says) || !strings.Contains(err.Error(), "s3://releases/k") {
+				t.Errorf("Get = %v, want ErrUnavailable that says %q", err, tc.says)
+			}
+			t.Log(err)
+		})
+	}
+}
+
+// serveBytes answers every connection with these bytes, whatever it is asked,
+// and closes it; with none, it holds the connection open.
+func serveBytes(t *testing.T, answer string) (endpoint string) {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	var conns []net.Conn
+	go func() {
+		defer close(done)
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			conns = append(conns, c)
+			if answer == "" {
+				continue
+			}
+			c.Read(make([]byte, 4096))
+			io.WriteString(c, answer)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() {
+		l.Close()
+		<-done
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+	return "http://" + l.Addr().String()
+}
+
+// Without credentials the chain asks for an instance's last. One that never
+// answers must not hang us.
+func TestNoCredentials(t *testing.T) {
+	nothing := filepath.Join(t.TempDir(), "nothing")
+	for name, value := range map[string]string{
+		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
+		"AWS_CONFIG_FILE": nothing, "AWS_SHARED_CREDENTIALS_FILE": nothing,
+		"AWS_EC2_METADATA_SERVICE_ENDPOINT": serveBytes(t, ""),
+	} {
+		t.Setenv(name, value)
+	}
+	b := open(t, Config{Bucket: "releases", Endpoint: "http://127.0.0.1:1", PathStyle: true})
+	began := time.Now()
+	_, err := get(t.Context(), b, "k", 0)
+	if !errors.Is(err, release.ErrDenied) || !strings.Contains(err.Error(), "no credentials") {
+		t.Errorf("Get = %v, want ErrDenied for want of credentials", err)
+	}
+	if took := time.Since(began); took > 2*credentialsTimeout {
+		t.Errorf("Get took %v, want about %v", took, credentialsTimeout)
+	}
+	t.Log(err)
+}
+
+func TestClassify(t *testing.T) {
+	answer := func(status int, code string) error {
+		return &awshttp.ResponseError{ResponseError: &smithyhttp.ResponseError{
+			Response: &smithyhttp.Response{Response: &http.Response{StatusCode: status}},
+			Err:      &smithy.GenericAPIError{Code: code, Message: "because"},
+		}}
+	}
+	for _, tc := range []struct {
+		name string
+		err  error
+		want error
+	}{
+		{"conflict of two writers", answer(409, "ConditionalRequestConflict"), release.ErrUnavailable},
+		{"slow request", answer(400, "RequestTimeout"), release.ErrUnavailable},
+		{"expired token", answer(400, "ExpiredToken"), release.ErrDenied},
+		{"forbidden", answer(403, "AccessDenied"), release.ErrDenied},
+		{"server error", answer(500, "InternalError"), release.ErrUnavailable},
+		{"throttled", answer(429, "Throttling"), release.ErrUnavailable},
+		{"exists", answer(412, "PreconditionFailed"), release.ErrExists},
+		{"no such bucket", answer(404, "NoSuchBucket"), release.ErrNoBucket},
+		{"bare 404", answer(404, ""), release.ErrNotFound},
+		{"bad request", answer(400, "InvalidArgument"), nil},
+		{"cancelled", fmt.Errorf("x: %w", context.Canceled), nil},
+		{"name not found", &net.DNSError{Err: "no such host", Name: "x"}, release.ErrUnavailable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if got, cause := classify(tc.err); got != tc.want || cause == "" {
+				t.Errorf("classify(%v) = %v, %q, want %v", tc.err, got, cause, tc.want)
+			}
+		})
+	}
+}
+
+func TestOpenRefuses(t *testing.T) {
+	for _, name := range []string{"AWS_REGION", "AWS_DEFAULT_REGION"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", filepath.Join(t.TempDir(), "nothing"))
+	for _, tc := range []struct {
+		name string
+		cfg  Config
+	}{
+		{"no bucket", Config{Region: "r"}},
+		{"bucket with a path", Config{Region: "r", Bucket: "a/b"}},
+		{"prefix with a slash", Config{Region: "r", Bucket: "a", Prefix: "x/"}},
+		{"endpoint without a scheme", Config{Region: "r", Bucket: "a", Endpoint: "localhost:9000"}},
+		{"no region", Config{Bucket: "a"}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if _, err := Open(t.Context(), tc.cfg); err == nil {
+				t.Error("Open = nil, want an error")
+			}
+		})
+	}
+}

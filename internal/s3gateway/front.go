@@ -1,0 +1,151 @@
+package s3gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// startTimeout bounds versitygw's first answer.
+const startTimeout = 10 * time.Second
+
+// front is what clients connect to. It exists for two things that versitygw
+// does not give: the port that it was given when it asked for a free one, and
+// an end within a second (left alone it waits ten for its connections).
+type front struct {
+	listener net.Listener
+	target   string // versitygw's abstract Unix socket
+
+	mu    sync.Mutex
+	conns map[net.Conn]struct{} // nil once the front ends
+}
+
+func listen(addr, target string) (*front, error) {
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, err
+	}
+	return &front{listener: listener, target: target, conns: map[net.Conn]struct{}{}}, nil
+}
+
+func (f *front) addr() string { return f.listener.Addr().String() }
+
+// run waits until versitygw is bound to its socket and answers, calls ready, and
+// forwards connections until ctx or the gateway ends; then it cuts them.
+func (f *front) run(ctx, gateway context.Context, bound <-chan struct{}, ready func()) error {
+	defer f.close()
+	select {
+	case <-bound:
+	case <-gateway.Done():
+		return nil
+	}
+	if err := f.knock(gateway); err != nil {
+		return err
+	}
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer f.close()
+	defer context.AfterFunc(ctx, f.close)()
+	defer context.AfterFunc(gateway, f.close)()
+	ready()
+	for {
+		client, err := f.listener.Accept()
+		if ctx.Err() != nil || gateway.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept on %s: %w", f.addr(), err)
+		}
+		wg.Go(func() { f.forward(client) })
+	}
+}
+
+// knock makes one request to versitygw, which refuses it for want of
+// credentials: it answers.
+func (f *front) knock(ctx context.Context) error {
+	var dialer net.Dialer
+	transport := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			return dialer.DialContext(ctx, "unix", f.target)
+		},
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://gateway/", nil)
+	if err != nil {
+		return err
+	}
+	response, err := transport.RoundTrip(request)
+	if err != nil {
+		return fmt.Errorf("ask the s3 gateway whether it is up: %w", err)
+	}
+	return response.Body.Close()
+}
+
+// forward copies both ways until either side ends.
+func (f *front) forward(client net.Conn) {
+	defer client.Close()
+	server, err := net.Dial("unix", f.target)
+	if err != nil {
+		return
+	}
+	defer server.Close()
+	if !f.hold(client, server) {
+		return
+	}
+	defer f.release(client, server)
+	var wg sync.WaitGroup
+	wg.Go(func() { pipe(server, client) })
+	pipe(client, server)
+	wg.Wait()
+}
+
+// pipe copies until the source ends and passes that on. An error ends both: the
+// bytes that are missing never come.
+func pipe(to, from net.Conn) {
+	_, err := io.Copy(to, from)
+	half, ok := to.(interface{ CloseWrite() error })
+	if err != nil || !ok {
+		to.Close()
+		from.Close()
+		return
+	}
+	half.CloseWrite()
+}
+
+// hold notes connections to be cut at the end; false means that it has come.
+func (f *front) hold(conns ...net.Conn) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.conns == nil {
+		return false
+	}
+	for _, c := range conns {
+		f.conns[c] = struct{}{}
+	}
+	return true
+}
+
+func (f *front) release(conns ...net.Conn) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range conns {
+		delete(f.conns, c)
+	}
+}
+
+// close ends the front: nothing new is accepted, what is open is cut.
+func (f *front) close() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.listener.Close()
+	for c := range f.conns {
+		c.Close()
+	}
+	f.conns = nil
+}

@@ -1,0 +1,201 @@
+package s3gateway
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/smithy-go"
+	"go.uber.org/goleak"
+)
+
+const deadline = 20 * time.Second
+
+func testConfig(dir string) Config {
+	return Config{
+		Dir: dir, Addr: "127.0.0.1:0", AccessKey: "key", SecretKey: "secret",
+		Buckets: []string{"releases", "other"}, Log: slog.New(slog.DiscardHandler), Ready: func(string) {},
+	}
+}
+
+// start runs a gateway and returns its endpoint and how to end it.
+func start(t *testing.T, cfg Config, probe func(string) error) (endpoint string, stop func() error) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	ready, ended := make(chan string, 1), make(chan error, 1)
+	cfg.Ready = func(addr string) { ready <- addr }
+	began := time.Now()
+	go func() { ended <- run(ctx, cfg, probe) }()
+	select {
+	case addr := <-ready:
+		t.Logf("ready after %v", time.Since(began))
+		endpoint = "http://" + addr
+	case err := <-ended:
+		t.Fatalf("Run ended before it was ready: %v", err)
+	case <-time.After(deadline):
+		t.Fatal("Run is not ready")
+	}
+	return endpoint, func() error {
+		cancel()
+		select {
+		case err := <-ended:
+			return err
+		case <-time.After(deadline):
+			return errors.New("Run does not end")
+		}
+	}
+}
+
+func client(endpoint, secret string) *s3.Client {
+	return s3.New(s3.Options{
+		BaseEndpoint: &endpoint, UsePathStyle: true, Region: "us-east-1", RetryMaxAttempts: 1,
+		Credentials: credentials.NewStaticCredentialsProvider("key", secret, ""),
+	})
+}
+
+func put(ctx context.Context, c *s3.Client, key, body string) error {
+	_, err := c.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: aws.String("releases"), Key: &key, IfNoneMatch: aws.String("*"), Body: bytes.NewReader([]byte(body)),
+	})
+	return err
+}
+
+func get(ctx context.Context, c *s3.Client, key string) (string, error) {
+	out, err := c.GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String("releases"), Key: &key})
+	if err != nil {
+		return "", err
+	}
+	defer out.Body.Close()
+	body, err := io.ReadAll(out.Body)
+	return string(body), err
+}
+
+func code(err error) string {
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		return api.ErrorCode()
+	}
+	return ""
+}
+
+func TestRun(t *testing.T) {
+	noXattr := func(string) error { return errors.New("not supported") }
+	for _, tc := range []struct {
+		name  string
+		probe func(string) error
+	}{{"extended attributes", probeXattr}, {"metadata beside", noXattr}} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg, ctx := testConfig(t.TempDir()), t.Context()
+			wd, _ := os.Getwd()
+			endpoint, stop := start(t, cfg, tc.probe)
+			if err := put(ctx, client(endpoint, "secret"), "a/b", "one"); err != nil {
+				t.Fatal(err)
+			}
+			if err := put(ctx, client(endpoint, "secret"), "a/b", "two"); code(err) != "PreconditionFailed" {
+				t.Errorf("second put: %v, want PreconditionFailed", err)
+			}
+			if err := put(ctx, client(endpoint, "wrong"), "a/c", "x"); code(err) != "SignatureDoesNotMatch" {
+				t.Errorf("put with a wrong secret: %v, want SignatureDoesNotMatch", err)
+			}
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+			if now, _ := os.Getwd(); now != wd {
+				t.Errorf("working directory after Run is %s, want %s", now, wd)
+			}
+
+			// The same folder again: buckets and objects are still there.
+			endpoint, stop = start(t, cfg, tc.probe)
+			if got, err := get(ctx, client(endpoint, "secret"), "a/b"); got != "one" || err != nil {
+				t.Errorf("get after a restart = %q, %v, want one", got, err)
+			}
+			if err := stop(); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
+
+func TestRunOnlyOnce(t *testing.T) {
+	_, stop := start(t, testConfig(t.TempDir()), probeXattr)
+	if err := Run(t.Context(), testConfig(t.TempDir())); !errors.Is(err, ErrRunning) {
+		t.Errorf("second Run = %v, want ErrRunning", err)
+	}
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestRunStopsWithOpenConnections(t *testing.T) {
+	endpoint, stop := start(t, testConfig(t.TempDir()), probeXattr)
+	for _, say := range []string{"", "PUT /releases/x HTTP/1.1\r\nContent-Length: 100\r\n\r\nabc"} {
+		conn, err := net.Dial("tcp", endpoint[len("http://"):])
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer conn.Close()
+		if _, err := io.WriteString(conn, say); err != nil {
+			t.Fatal(err)
+		}
+	}
+	began := time.Now()
+	if err := stop(); err != nil {
+		t.Fatal(err)
+	}
+	if took := time.Since(began); took > time.Second {
+		t.Errorf("Run took %v to end, want at most a second", took)
+	}
+}
+
+func TestRunEndsAtOnce(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := Run(ctx, testConfig(t.TempDir())); err != nil {
+		t.Errorf("Run of an ended context = %v, want nil", err)
+	}
+}
+
+func TestRunRefuses(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	for _, tc := range []struct {
+		name   string
+		change func(*Config)
+	}{
+		{"no secret", func(c *Config) { c.SecretKey = "" }},
+		{"no log", func(c *Config) { c.Log = nil }},
+		{"address in use", func(c *Config) { c.Addr = taken.Addr().String() }},
+		{"bucket with a path", func(c *Config) { c.Buckets = []string{"../x"} }},
+		{"folder is a file", func(c *Config) { c.Dir = os.Args[0] }},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			cfg := testConfig(t.TempDir())
+			tc.change(&cfg)
+			if err := Run(t.Context(), cfg); err == nil {
+				t.Error("Run = nil, want an error")
+			} else {
+				t.Log(err)
+			}
+		})
+	}
+}
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// fasthttp's own: one ends within ten seconds of a server's end, the
+		// other is one for the process.
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.(*workerPool).Start.func2"),
+		goleak.IgnoreAnyFunction("github.com/valyala/fasthttp.updateServerDate.func1"),
+	)
+}

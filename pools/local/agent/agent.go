@@ -1,0 +1,261 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+)
+
+const (
+	upAfter   = 100 * time.Millisecond // how long a copy lives before it counts as running
+	settle    = 10 * time.Millisecond  // changes within it are told together
+	flushTime = time.Second            // for the last words
+	inbox     = 4096                   // messages that may wait
+)
+
+// Agent is one machine.
+type Agent struct {
+	cfg      Config
+	nc       *nats.Conn
+	launcher *supervise.Launcher
+	log      *slog.Logger
+
+	books *machine
+	procs map[string]*process // by instance
+	told  chan event
+	wg    sync.WaitGroup
+	dirty bool // something changed since the last publication
+}
+
+// event is what a copy's watcher tells the loop.
+type event struct {
+	instance string
+	end      *outcome // nil: it came up
+}
+
+// New returns the machine of cfg. The launcher must run for as long as Run
+// does.
+func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logger) (*Agent, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	return &Agent{
+		cfg: cfg, nc: nc, launcher: launcher, log: log.With("node", cfg.ID),
+		books: newMachine(cfg, rand.Text()), procs: map[string]*process{}, told: make(chan event),
+	}, nil
+}
+
+// Run serves until ctx ends. Then it stops every copy, tells their ends as
+// message.ReasonShutdown (message.ReasonEvacuation if cordoned), and returns
+// nil, within StopGrace and a few seconds. A connection that closes for good is
+// an error, and ends the copies too.
+func (a *Agent) Run(ctx context.Context) error {
+	msgs := make(chan *nats.Msg, inbox)
+	closed := a.nc.StatusChanged(nats.CLOSED)
+	defer a.nc.RemoveStatusListener(closed)
+	subs, err := a.subscribe(msgs)
+	if err == nil {
+		err = a.serve(ctx, msgs, closed)
+	}
+	for _, s := range subs {
+		_ = s.Unsubscribe() // fails only on a connection that is gone
+	}
+	return errors.Join(err, a.leave())
+}
+
+func (a *Agent) subscribe(msgs chan *nats.Msg) ([]*nats.Subscription, error) {
+	var subs []*nats.Subscription
+	for _, s := range []string{subject(a.cfg.Cluster, a.cfg.ID, "*"), message.SubjectAnnounce} {
+		sub, err := a.nc.ChanSubscribe(s, msgs)
+		if err != nil {
+			return subs, fmt.Errorf("subscribe to %s: %w", s, err)
+		}
+		subs = append(subs, sub)
+	}
+	return subs, nil
+}
+
+func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan nats.Status) error {
+	beat := time.NewTicker(a.cfg.Heartbeat)
+	defer beat.Stop()
+	a.publish(time.Now())
+	var soon <-chan time.Time
+	for {
+		if a.dirty && soon == nil {
+			soon = time.After(settle)
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-closed:
+			return fmt.Errorf("agent %s: %w", a.cfg.ID, nats.ErrConnectionClosed)
+		case m := <-msgs:
+			a.handle(ctx, time.Now(), m)
+		case e := <-a.told:
+			a.event(time.Now(), e, false)
+		case <-beat.C:
+			a.publish(time.Now())
+		case <-soon:
+			soon = nil
+			if a.dirty {
+				a.publish(time.Now())
+			}
+		}
+	}
+}
+
+// handle does what one message asks.
+func (a *Agent) handle(ctx context.Context, now time.Time, m *nats.Msg) {
+	if m.Subject == message.SubjectAnnounce {
+		a.publish(now)
+		return
+	}
+	body, err := a.answer(ctx, now, m)
+	if err != nil {
+		a.log.Debug("request refused", "subject", m.Subject, "err", err)
+	}
+	if err := call.Answer(m, a.nc.MaxPayload(), body, err); err != nil {
+		a.log.Warn("answer not sent", "err", err)
+	}
+}
+
+func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, error) {
+	switch op := m.Subject[strings.LastIndexByte(m.Subject, '.')+1:]; op {
+	case opStart:
+		var r StartRequest
+		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		return nil, a.start(ctx, now, r)
+	case opStop:
+		var r StopRequest
+		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		return nil, a.stop(r.Instance)
+	case opCordon:
+		var r CordonRequest
+		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		a.dirty = a.dirty || a.books.cordoned != r.On
+		a.books.cordoned = r.On
+		return nil, nil
+	case opLogs:
+		var r LogsRequest
+		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		return a.books.logs(r)
+	default:
+		return nil, call.Invalid("an agent does not know %q", op)
+	}
+}
+
+func (a *Agent) start(ctx context.Context, now time.Time, r StartRequest) error {
+	c, err := a.books.admit(now, r)
+	if err != nil || c == nil {
+		return err
+	}
+	p, err := a.launch(ctx, c)
+	if err != nil {
+		delete(a.books.copies, r.Instance)
+		return &call.Error{Code: codeLaunch, Message: err.Error()}
+	}
+	a.procs[r.Instance] = p
+	a.dirty = true
+	a.wg.Go(func() { a.watch(p, r.Instance) })
+	a.log.Info("app instance started", "app", r.App, "index", r.Index, "instance", r.Instance)
+	return nil
+}
+
+// watch tells the loop that a copy came up, and that it ended.
+func (a *Agent) watch(p *process, instance string) {
+	up := time.NewTimer(upAfter)
+	defer up.Stop()
+	select {
+	case <-up.C:
+		a.told <- event{instance: instance}
+		<-p.done()
+	case <-p.done():
+	}
+	end := p.end()
+	a.told <- event{instance: instance, end: &end}
+}
+
+func (a *Agent) stop(instance string) error {
+	p, c := a.procs[instance], a.books.copies[instance]
+	if p == nil || c == nil {
+		return &call.Error{Code: codeUnknown, Message: "no app instance " + instance + " on node " + a.cfg.ID}
+	}
+	if !c.asked {
+		c.asked = true
+		a.wg.Go(p.stop)
+	}
+	return nil
+}
+
+func (a *Agent) event(now time.Time, e event, leaving bool) {
+	a.dirty = true
+	if e.end == nil {
+		a.books.running(now, e.instance)
+		return
+	}
+	delete(a.procs, e.instance)
+	told, ok := a.books.exited(now, e.instance, *e.end, leaving)
+	if !ok {
+		return
+	}
+	a.log.Info("app instance ended", "app", told.App, "index", told.Index, "instance", told.Instance,
+		"reason", told.Reason, "description", told.Description)
+	a.send(message.SubjectExited, told)
+}
+
+// publish tells what the node is, then what it runs.
+func (a *Agent) publish(now time.Time) {
+	a.dirty = false
+	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), a.books.facts(now))
+	a.send(message.SubjectHeartbeat, a.books.heartbeat())
+}
+
+func (a *Agent) send(subject string, v any) {
+	data, err := json.Marshal(v)
+	if err == nil {
+		err = a.nc.Publish(subject, data)
+	}
+	if err != nil {
+		a.log.Warn("message not published", "subject", subject, "err", err)
+	}
+}
+
+// leave stops all copies at once, and tells their ends.
+func (a *Agent) leave() error {
+	for _, p := range a.procs {
+		a.wg.Go(p.stop)
+	}
+	for len(a.procs) > 0 {
+		a.event(time.Now(), <-a.told, true)
+	}
+	a.wg.Wait()
+	if a.nc.IsClosed() {
+		return nil
+	}
+	a.send(message.SubjectHeartbeat, a.books.heartbeat())
+	if err := a.nc.FlushTimeout(flushTime); err != nil {
+		return fmt.Errorf("flush the last messages of node %s: %w", a.cfg.ID, err)
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Config is one machine: who it is, and what it declares.
+type Config struct {
+	Cluster string
+	Pool    string
+	Group   string
+	ID      string // the instance's id at the provider
+	// Resources is what the machine offers. Nothing holds a copy to its
+	// footprint; the agent counts, as a scheduler does.
+	Resources resource.Vector
+	Heartbeat time.Duration // default 10 s
+	// StopGrace is how long a copy has between SIGTERM and SIGKILL. Default 2 s.
+	StopGrace time.Duration
+	// DataDir holds the working directory of each copy while it runs.
+	DataDir string
+	// Env is what every copy gets beside its own WEIR_ variables, as
+	// "NAME=value"; PATH has a default. Not a flag.
+	Env []string
+}
+
+// WithDefaults returns a copy in which what is zero has its default.
+func (c Config) WithDefaults() Config {
+	if c.Heartbeat == 0 {
+		c.Heartbeat = 10 * time.Second
+	}
+	if c.StopGrace == 0 {
+		c.StopGrace = 2 * time.Second
+	}
+	return c
+}
+
+// Validate returns every problem of c.
+func (c Config) Validate() error {
+	errs := []error{
+		call.Token("cluster", c.Cluster), call.Token("pool", c.Pool),
+		call.Token("group", c.Group), call.Token("id", c.ID),
+	}
+	if err := c.Resources.Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("resources: %w", err))
+	}
+	if c.Heartbeat <= 0 {
+		errs = append(errs, fmt.Errorf("heartbeat %v: want more than 0", c.Heartbeat))
+	}
+	if c.StopGrace <= 0 {
+		errs = append(errs, fmt.Errorf("stop grace %v: want more than 0", c.StopGrace))
+	}
+	if c.DataDir == "" {
+		errs = append(errs, errors.New("data directory is empty"))
+	}
+	return errors.Join(errs...)
+}
+
+// Args returns c as the flags that Bind reads.
+func (c Config) Args() []string {
+	args := []string{
+		"--cluster=" + c.Cluster, "--pool=" + c.Pool, "--group=" + c.Group, "--id=" + c.ID,
+		"--heartbeat=" + c.Heartbeat.String(), "--stop-grace=" + c.StopGrace.String(), "--dir=" + c.DataDir,
+	}
+	for _, k := range resource.Kinds() {
+		args = append(args, "--"+k.String()+"="+strconv.FormatFloat(c.Resources[k], 'g', -1, 64))
+	}
+	return args
+}
+
+// Bind adds the flags that set c to fs; what c holds is their default.
+func (c *Config) Bind(fs *flag.FlagSet) {
+	fs.StringVar(&c.Cluster, "cluster", c.Cluster, "cluster of the machine")
+	fs.StringVar(&c.Pool, "pool", c.Pool, "pool of the machine")
+	fs.StringVar(&c.Group, "group", c.Group, "group of the machine")
+	fs.StringVar(&c.ID, "id", c.ID, "the instance's id at its provider")
+	fs.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats")
+	fs.DurationVar(&c.StopGrace, "stop-grace", c.StopGrace, "time an app instance has to stop before it is killed")
+	fs.StringVar(&c.DataDir, "dir", c.DataDir, "where the app instances' working directories are made")
+	for _, k := range resource.Kinds() {
+		fs.Float64Var(&c.Resources[k], k.String(), c.Resources[k], k.String()+" that the machine offers")
+	}
+}

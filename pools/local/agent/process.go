@@ -1,0 +1,95 @@
+package agent
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+)
+
+// defaultPath is PATH where Config.Env does not set it.
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// process is a running copy.
+type process struct {
+	child *supervise.Child
+	dir   string // goes with it
+	log   *slog.Logger
+}
+
+// outcome is how a copy ended.
+type outcome struct {
+	status *int // nil: by a signal
+	text   string
+}
+
+// launch starts the copy's process in a directory of its own.
+func (a *Agent) launch(ctx context.Context, c *copyOf) (*process, error) {
+	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make directory of app instance %s: %w", c.Instance, err)
+	}
+	child, err := a.launcher.Start(ctx, supervise.Spec{
+		Name: c.App + "/" + strconv.Itoa(c.Index),
+		Argv: []string{"/bin/sh", "-c", c.Command},
+		Env:  environment(a.cfg, c.StartRequest, dir), Dir: dir, StopGrace: a.cfg.StopGrace,
+		Lines: func(_ string, line []byte) { c.output.add(strings.ToValidUTF8(string(line), "\uFFFD")) },
+	})
+	if err != nil {
+		_ = os.RemoveAll(dir) // empty, and the start's error says more
+		return nil, err
+	}
+	return &process{child, dir, a.log}, nil
+}
+
+// environment returns what a copy sees. Where a name is set twice, the later
+// one counts.
+func environment(cfg Config, r StartRequest, dir string) []string {
+	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{
+		"HOME=" + dir, "TMPDIR=" + dir,
+		"WEIR_APP=" + r.App, "WEIR_VERSION=" + r.Version, "WEIR_INDEX=" + strconv.Itoa(r.Index),
+		"WEIR_INSTANCE=" + r.Instance, "WEIR_CLUSTER=" + cfg.Cluster, "WEIR_POOL=" + cfg.Pool, "WEIR_NODE=" + cfg.ID,
+	})
+	seen := map[string]bool{}
+	env := make([]string, 0, len(all))
+	for _, entry := range slices.Backward(all) {
+		name, _, _ := strings.Cut(entry, "=")
+		if !seen[name] {
+			seen[name] = true
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+func (p *process) done() <-chan struct{} { return p.child.Done() }
+
+// end returns how the copy ended, and removes its directory. It is called
+// after done.
+func (p *process) end() outcome {
+	if err := os.RemoveAll(p.dir); err != nil {
+		p.log.Warn("directory of app instance not removed", "dir", p.dir, "err", err)
+	}
+	exit, _ := p.child.Exit()
+	if exit.Signal != 0 {
+		return outcome{text: exit.String()}
+	}
+	return outcome{status: &exit.Code, text: exit.String()}
+}
+
+// stop asks the process to end, kills it after the grace, and returns when it
+// is gone.
+func (p *process) stop() {
+	if err := p.child.Stop(context.Background()); err != nil {
+		p.log.Error("app instance not stopped", "err", err)
+	}
+}

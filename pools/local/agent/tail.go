@@ -1,0 +1,49 @@
+package agent
+
+import "sync"
+
+// Bounds of the output that is kept.
+const (
+	tailBytes = 64 << 10  // of one copy
+	replyLogs = 128 << 10 // of one LogsReply: six times as much, escaped, is under what a message holds
+)
+
+// tail keeps the last lines of one copy, at most tailBytes of them. It may be
+// used concurrently.
+type tail struct {
+	mu    sync.Mutex
+	lines []string // guarded by mu
+	bytes int      // guarded by mu
+}
+
+// add appends a line and drops the oldest ones that no longer fit. A line that
+// is too long by itself keeps its beginning.
+func (t *tail) add(line string) {
+	if len(line) >= tailBytes {
+		line = line[:tailBytes-1]
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.lines = append(t.lines, line)
+	t.bytes += len(line) + 1
+	drop := 0
+	for t.bytes > tailBytes {
+		t.bytes -= len(t.lines[drop]) + 1
+		drop++
+	}
+	clear(t.lines[:drop])
+	t.lines = t.lines[drop:]
+}
+
+// last returns the last n lines, all of them if n is 0, of at most limit
+// bytes.
+func (t *tail) last(n, limit int) []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	from := len(t.lines)
+	for from > 0 && (n == 0 || len(t.lines)-from < n) && limit > len(t.lines[from-1]) {
+		from--
+		limit -= len(t.lines[from]) + 1
+	}
+	return append([]string{}, t.lines[from:]...)
+}

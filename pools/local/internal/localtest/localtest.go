@@ -1,0 +1,168 @@
+// Package localtest is what the tests of the local pool share: a bus, a
+// launcher, and a test binary that is also an agent and a keeper.
+//
+//	func TestMain(m *testing.M) { localtest.Main(m) }
+//
+// The functions may be called by parallel tests.
+package localtest
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"log/slog"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+)
+
+// Patience is how long a test waits for anything.
+const Patience = 20 * time.Second
+
+// busFolder tells a child where its bus is.
+const busFolder = "WEIR_TEST_BUS"
+
+// AgentArgv makes the test binary an agent; flags follow.
+func AgentArgv() []string { return []string{"/proc/self/exe", "agent"} }
+
+// Main runs the tests, or whatever else the binary was started as.
+func Main(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == "keep" {
+		exit(supervise.Keep(os.Stdin, os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == "agent" {
+		exit(runAgent(os.Args[2:]))
+	}
+	// The race detector lets every process sleep for a second at its exit.
+	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
+		exit(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func exit(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+func runAgent(args []string) error {
+	var cfg agent.Config
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	cfg.Bind(flags)
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
+	defer stop()
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	b, err := bus.Find(ctx, bus.Config{Data: os.Getenv(busFolder), Name: cfg.ID, Log: log})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	launcher, err := newLauncher(log)
+	if err != nil {
+		return err
+	}
+	launching, end := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer end()
+	wg.Go(func() { _ = launcher.Run(launching) }) // its error is that of every start
+	a, err := agent.New(cfg, b.Conn(), launcher, log)
+	if err != nil {
+		return err
+	}
+	return a.Run(ctx)
+}
+
+func newLauncher(log *slog.Logger) (*supervise.Launcher, error) {
+	return supervise.NewLauncher(supervise.Config{KeeperArgv: []string{"/proc/self/exe", "keep"}, Log: log})
+}
+
+// Bus is a bus of the test's own.
+type Bus struct {
+	*nats.Conn
+	folder string
+}
+
+// Env is the environment by which an agent finds the bus.
+func (b Bus) Env() []string { return append(os.Environ(), busFolder+"="+b.folder) }
+
+// NewBus starts a bus, which ends with the test.
+func NewBus(t testing.TB) Bus {
+	t.Helper()
+	folder := t.TempDir()
+	b, err := bus.Open(t.Context(), bus.Config{Data: folder, Name: "test", Log: Log(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return Bus{b.Conn(), folder}
+}
+
+// NewLauncher runs a launcher until the test ends.
+func NewLauncher(t testing.TB) *supervise.Launcher {
+	t.Helper()
+	l, err := newLauncher(Log(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	Run(t, l.Run)
+	return l
+}
+
+// Run runs what has the one lifecycle. The returned function ends it and waits;
+// the test's end does the same. Its error is the test's.
+func Run(t testing.TB, run func(context.Context) error) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("Run: %v", err)
+			}
+		case <-time.After(Patience):
+			t.Error("Run does not end")
+		}
+	})
+	t.Cleanup(stop)
+	return stop
+}
+
+// Until asks until the answer is yes.
+func Until(t testing.TB, what string, ok func() bool) {
+	t.Helper()
+	deadline := time.After(Patience)
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	for !ok() {
+		select {
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		case <-again.C:
+		}
+	}
+}
+
+// Log returns a logger that writes to the test.
+func Log(t testing.TB) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelDebug}))
+}

@@ -1,0 +1,86 @@
+package local
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+const (
+	stateFile = "groups.json"
+	maxState  = 64 << 20 // bytes
+)
+
+// kept is what outlives the owner. Bounds are not in it: they are
+// configuration.
+type kept struct {
+	Groups map[string]keptGroup `json:"groups"`
+}
+
+type keptGroup struct {
+	Target *int     `json:"target,omitempty"`
+	Known  []string `json:"known"` // ids, the newest last
+}
+
+// load reads the state in dir; there may be none.
+func load(dir string) (kept, error) {
+	path := filepath.Join(dir, stateFile)
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return kept{}, nil
+	}
+	if err == nil && info.Size() > maxState {
+		err = fmt.Errorf("it has %d bytes: at most %d are read", info.Size(), maxState)
+	}
+	var data []byte
+	if err == nil {
+		data, err = os.ReadFile(path)
+	}
+	var k kept
+	if err == nil {
+		err = json.Unmarshal(data, &k)
+	}
+	if err != nil {
+		return kept{}, fmt.Errorf("read the groups' state %s: %w", path, err)
+	}
+	return k, nil
+}
+
+// save writes the state to dir, whole or not at all.
+func save(dir string, k kept) error {
+	path := filepath.Join(dir, stateFile)
+	data, err := json.Marshal(k)
+	if err == nil {
+		err = replace(path, data)
+	}
+	if err != nil {
+		return fmt.Errorf("write the groups' state %s: %w", path, err)
+	}
+	return nil
+}
+
+func replace(path string, data []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), stateFile+".*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // gone already when all went well
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

@@ -1,0 +1,122 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+)
+
+const (
+	maxNodes   = 10_000
+	factsInbox = 16_384 // messages that may wait
+)
+
+// Nodes is what the nodes of one pool say of themselves: the scheduler, as an
+// autoscaler sees it. It may be used concurrently.
+type Nodes struct {
+	nc      *nats.Conn
+	cluster string
+	pool    string
+	maxAge  time.Duration
+	agents  *agent.Client
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	heard map[string]heard // guarded by mu
+}
+
+type heard struct {
+	facts pools.NodeFacts
+	at    time.Time // by our clock
+}
+
+// NewNodes returns the nodes of a pool; those that were silent for longer than
+// maxAge are absent.
+func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
+	return &Nodes{
+		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
+		log: log.With("pool", pool), heard: map[string]heard{},
+	}
+}
+
+// Run listens until ctx ends, and returns nil then. It begins by asking the
+// nodes to announce themselves. The context's end is the only good one: a
+// connection that closes is an error.
+func (n *Nodes) Run(ctx context.Context) error {
+	msgs := make(chan *nats.Msg, factsInbox)
+	closed := n.nc.StatusChanged(nats.CLOSED)
+	defer n.nc.RemoveStatusListener(closed)
+	sub, err := n.nc.ChanSubscribe(message.NodeSubject(n.cluster, "*"), msgs)
+	if err != nil {
+		return fmt.Errorf("listen to nodes: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+	if err := n.nc.Publish(message.SubjectAnnounce, nil); err != nil {
+		return fmt.Errorf("ask the nodes to announce themselves: %w", err)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-closed:
+			return fmt.Errorf("listen to nodes: %w", nats.ErrConnectionClosed)
+		case m := <-msgs:
+			if err := n.take(time.Now(), m); err != nil {
+				n.log.Warn("message dropped", "subject", m.Subject, "err", err)
+			}
+		}
+	}
+}
+
+func (n *Nodes) take(now time.Time, m *nats.Msg) error {
+	f, err := agent.DecodeFacts(m.Data)
+	if err != nil {
+		return err
+	}
+	if !strings.HasSuffix(m.Subject, "."+f.ID) {
+		return fmt.Errorf("node %s speaks for another", f.ID)
+	}
+	if f.Pool != n.pool {
+		return nil
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if _, ok := n.heard[f.ID]; !ok && len(n.heard) >= maxNodes {
+		return fmt.Errorf("more than %d nodes", maxNodes)
+	}
+	n.heard[f.ID] = heard{f, now}
+	return nil
+}
+
+// Facts returns what the nodes said last, in order of id; those that have been
+// silent for longer than the maximal age are forgotten.
+func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []pools.NodeFacts
+	for id, h := range n.heard {
+		if now.Sub(h.at) > n.maxAge {
+			delete(n.heard, id)
+			continue
+		}
+		out = append(out, h.facts)
+	}
+	slices.SortFunc(out, func(a, b pools.NodeFacts) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// Cordon bars a node for new app instances, which makes the placer empty it, or
+// opens it again. agent.ErrNoAgent if the node does not answer.
+func (n *Nodes) Cordon(ctx context.Context, node string, on bool) error {
+	return n.agents.Cordon(ctx, node, on)
+}

@@ -1,0 +1,173 @@
+package placer
+
+import (
+	"cmp"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// act returns what is to be done now. It is cheap when nothing changed, and
+// goes over everything at least once each heartbeat period.
+func (c *core) act(now time.Time) []action {
+	c.expire(now)
+	if c.complete {
+		c.sweep(now)
+		c.drain(now)
+		c.place(now)
+	}
+	out := c.out
+	c.out = nil
+	return out
+}
+
+func (c *core) sweep(now time.Time) {
+	if now.Sub(c.swept) >= c.cfg.Heartbeat {
+		c.swept, c.retry = now, true
+	}
+}
+
+// place tries the new wants, and all of them when there may be room.
+func (c *core) place(now time.Time) {
+	todo := c.fresh
+	if c.retry {
+		todo = slices.Collect(maps.Values(c.wants))
+	}
+	c.fresh, c.retry = nil, false
+	slices.SortFunc(todo, func(a, b *want) int {
+		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.app, b.app),
+			cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
+	})
+	hopeless := map[resource.Vector]bool{} // room only shrinks while we place
+	for _, w := range todo {
+		if c.wants[w.slot] == w {
+			c.try(now, w, hopeless)
+		}
+	}
+}
+
+func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
+	live := c.live(w.slot)
+	if live && !c.doubtful(now, w.slot) {
+		delete(c.wants, w.slot)
+		return
+	}
+	if live || !c.desired(w.slot) {
+		w.noRoom = false
+		if now.Sub(w.heard) > c.cfg.NudgeTTL {
+			delete(c.wants, w.slot)
+		}
+		return
+	}
+	if now.Before(w.after) {
+		return
+	}
+	row := c.apps[w.app]
+	n := c.pick(w.slot, row.Footprint(), hopeless)
+	if n == nil {
+		w.noRoom = true
+		hopeless[row.Footprint()] = true
+		return
+	}
+	delete(c.wants, w.slot)
+	b := &booking{
+		slot: w.slot, instance: c.newInstance(), node: n, footprint: row.Footprint(),
+		until: now.Add(c.cfg.StartTimeout + 2*c.cfg.Heartbeat),
+	}
+	c.book(b)
+	c.remember(w.slot, n)
+	c.out = append(c.out, action{
+		node: n.facts.ID, instance: b.instance, slot: w.slot, command: row.Command, footprint: b.footprint,
+	})
+}
+
+// pick returns the node that ran the index last, if it can take it, else the
+// one with the most room; nil if it fits nowhere.
+func (c *core) pick(s slot, footprint resource.Vector, hopeless map[resource.Vector]bool) *node {
+	if hopeless[footprint] {
+		return nil
+	}
+	if n := c.nodes[c.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
+		return n
+	}
+	var best *node
+	for _, n := range c.nodes {
+		if n.takes(footprint) && (best == nil || n.before(best, footprint)) {
+			best = n
+		}
+	}
+	return best
+}
+
+func (n *node) takes(footprint resource.Vector) bool {
+	return !n.facts.Draining && !n.barred && footprint.Fits(n.room())
+}
+
+// before reports whether n comes before m for such a copy: more room, then
+// fewer copies, then by id, so that there is only one answer.
+func (n *node) before(m *node, footprint resource.Vector) bool {
+	return cmp.Or(
+		cmp.Compare(m.copiesThatFit(footprint), n.copiesThatFit(footprint)),
+		cmp.Compare(len(n.copies)+len(n.booked), len(m.copies)+len(m.booked)),
+		cmp.Compare(n.facts.ID, m.facts.ID),
+	) < 0
+}
+
+// copiesThatFit measures room by its scarcest kind.
+func (n *node) copiesThatFit(footprint resource.Vector) float64 {
+	fit := math.Inf(1)
+	room := n.room()
+	for k, x := range footprint {
+		if x > 0 {
+			fit = min(fit, room[k]/x)
+		}
+	}
+	return fit
+}
+
+// drain moves what runs on draining nodes: a replacement first, the stop of
+// the old copy when that one is up. What is not wanted any more just stops.
+func (c *core) drain(now time.Time) {
+	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
+		n := c.nodes[id]
+		if !n.facts.Draining {
+			continue
+		}
+		for _, instance := range slices.Sorted(maps.Keys(n.copies)) {
+			c.drainCopy(now, n.copies[instance])
+		}
+	}
+}
+
+func (c *core) drainCopy(now time.Time, cp *copyOf) {
+	switch {
+	case !cp.asked.IsZero() && now.Sub(cp.asked) < c.cfg.Heartbeat:
+		// asked already
+	case !c.desired(cp.slot) || c.replaced(cp.slot):
+		c.stopCopy(now, cp)
+	case c.wants[cp.slot] == nil && !c.live(cp.slot) && !now.Before(cp.after):
+		c.want(now, cp.slot)
+		cp.after = now.Add(replaceDelay(cp.tries))
+		cp.tries++
+	}
+}
+
+// replaced reports whether a copy that stays is up in the slot.
+func (c *core) replaced(s slot) bool {
+	for _, cp := range c.bySlot[s] {
+		if cp.running && !cp.node.facts.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// replaceDelay is the time from one replacement of a copy to the next: a
+// replacement that crashes at once must not be tried without end.
+func replaceDelay(tries int) time.Duration {
+	const first, most = time.Second, time.Minute
+	return min(first<<min(tries, 10), most)
+}

@@ -1,0 +1,273 @@
+package placer
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"maps"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Bounds of what is remembered of strangers' messages.
+const (
+	maxNodes = 10_000
+	maxApps  = 100_000
+	maxWants = 1_000_000
+)
+
+// slot is where at most one copy belongs.
+type slot struct {
+	app, version string
+	index        int
+}
+
+// want is a copy that should be started and is not yet.
+type want struct {
+	slot
+	heard  time.Time // of the last nudge
+	since  time.Time // of the first
+	after  time.Time // not tried before
+	noRoom bool      // it was tried, and fits nowhere
+}
+
+// booking is a copy that we gave to a node, until a heartbeat lists it.
+type booking struct {
+	slot
+	instance  string
+	node      *node
+	footprint resource.Vector
+	until     time.Time // when we stop waiting to see it
+	stop      bool      // asked to stop before it was seen
+}
+
+// core decides what is started and stopped where. It is a pure state machine:
+// the methods named for an event change what it knows, act returns what is to
+// be done. It belongs to one goroutine.
+type core struct {
+	cfg      Config
+	seed     string // makes instance ids unlike those of another run
+	serial   int
+	complete bool // every row of the bucket was seen; nothing is done before
+
+	apps  map[string]message.App
+	ran   map[string]map[int]string // app -> index -> node that ran it last
+	nodes map[string]*node
+
+	copies map[string]*copyOf           // by instance, on all nodes
+	bySlot map[slot]map[string]*copyOf  // the same
+	booked map[string]*booking          // by instance
+	placed map[slot]map[string]*booking // the same
+	wants  map[slot]*want
+	fresh  []*want // wants that nobody has tried yet
+	retry  bool    // something may have made room for the others
+	swept  time.Time
+	out    []action
+}
+
+func newCore(cfg Config, seed string) *core {
+	return &core{
+		cfg: cfg, seed: seed,
+		apps: map[string]message.App{}, ran: map[string]map[int]string{}, nodes: map[string]*node{},
+		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
+		booked: map[string]*booking{}, placed: map[slot]map[string]*booking{}, wants: map[slot]*want{},
+	}
+}
+
+// action is one request to an agent: a start, or a stop.
+type action struct {
+	stop     bool
+	node     string
+	instance string
+	slot
+	command   string          // of a start
+	footprint resource.Vector // of a start
+}
+
+// loaded tells that every row of the bucket was seen.
+func (c *core) loaded() { c.complete, c.retry = true, true }
+
+// app is a row's new value. A row of another pool is as good as none.
+func (c *core) app(row message.App) {
+	if row.Pool != c.cfg.Pool || c.apps[row.Name].Name == "" && len(c.apps) >= maxApps {
+		c.appGone(row.Name)
+		return
+	}
+	c.apps[row.Name] = row
+	for index := range c.ran[row.Name] {
+		if index >= row.Instances {
+			delete(c.ran[row.Name], index)
+		}
+	}
+	c.retry = true
+}
+
+// appGone is the end of a row.
+func (c *core) appGone(name string) {
+	delete(c.apps, name)
+	delete(c.ran, name)
+	c.retry = true
+}
+
+// desired reports whether the expected state has a copy in that slot.
+func (c *core) desired(s slot) bool {
+	row, ok := c.apps[s.app]
+	return ok && row.Version == s.version && s.index < row.Instances
+}
+
+// start is a nudge. What cannot be verified yet is held for a while: the row
+// may be on its way, or the loss of a node not yet certain.
+func (c *core) start(now time.Time, m message.Start) {
+	for _, index := range m.Indices {
+		c.want(now, slot{m.App, m.Version, index})
+	}
+}
+
+func (c *core) want(now time.Time, s slot) {
+	if c.live(s) && !c.doubtful(now, s) {
+		return
+	}
+	if w := c.wants[s]; w != nil {
+		w.heard = now
+		return
+	}
+	if len(c.wants) >= maxWants {
+		return
+	}
+	w := &want{slot: s, heard: now, since: now}
+	c.wants[s] = w
+	c.fresh = append(c.fresh, w)
+}
+
+// stop is a nudge.
+func (c *core) stop(now time.Time, m message.Stop) {
+	for _, instance := range slices.Sorted(maps.Keys(m.Instances)) {
+		if b := c.booked[instance]; b != nil {
+			b.stop = true // the request may be under way: stop it when it has been answered
+		} else if cp := c.copies[instance]; cp != nil {
+			c.stopCopy(now, cp)
+		}
+	}
+}
+
+func (c *core) stopCopy(now time.Time, cp *copyOf) {
+	cp.asked = now
+	c.out = append(c.out, action{stop: true, node: cp.node.facts.ID, instance: cp.instance, slot: cp.slot})
+}
+
+// live reports whether a copy is in the slot to stay, or on its way there.
+func (c *core) live(s slot) bool {
+	if len(c.placed[s]) > 0 {
+		return true
+	}
+	for _, cp := range c.bySlot[s] {
+		if !cp.node.facts.Draining {
+			return true
+		}
+	}
+	return false
+}
+
+// doubtful reports whether all that is live in the slot is on nodes that missed
+// a heartbeat: whoever nudges may know already that they are lost.
+func (c *core) doubtful(now time.Time, s slot) bool {
+	if len(c.placed[s]) > 0 {
+		return false
+	}
+	for _, cp := range c.bySlot[s] {
+		if !cp.node.facts.Draining && now.Sub(cp.node.heard) <= c.cfg.Heartbeat*3/2 {
+			return false
+		}
+	}
+	return true
+}
+
+// result is how a node answered a start.
+type result int
+
+const (
+	unknown  result = iota // no answer: the copy may run
+	accepted               // it runs
+	full                   // the node cannot take it, another may
+	rejected               // the copy itself is at fault: no node will do better
+)
+
+// started is the answer to a start.
+func (c *core) started(now time.Time, instance string, r result) {
+	b := c.booked[instance]
+	if b == nil {
+		return // seen in a heartbeat, ended, or lost with its node
+	}
+	if r == accepted {
+		if b.stop {
+			c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
+		}
+		return
+	}
+	c.unbook(b)
+	if r == unknown { // sent after the start, so it ends what the start may have begun
+		c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
+	}
+	if r != rejected {
+		b.node.barred = true
+	}
+	if b.stop {
+		return
+	}
+	c.want(now, b.slot)
+	if w := c.wants[b.slot]; w != nil && r == rejected {
+		w.after = now.Add(c.cfg.Heartbeat)
+	}
+}
+
+func (c *core) book(b *booking) {
+	c.booked[b.instance] = b
+	if c.placed[b.slot] == nil {
+		c.placed[b.slot] = map[string]*booking{}
+	}
+	c.placed[b.slot][b.instance] = b
+	b.node.booked[b.instance] = b
+	b.node.reserved = b.node.reserved.Add(b.footprint)
+}
+
+func (c *core) unbook(b *booking) {
+	delete(c.booked, b.instance)
+	if delete(c.placed[b.slot], b.instance); len(c.placed[b.slot]) == 0 {
+		delete(c.placed, b.slot)
+	}
+	delete(b.node.booked, b.instance)
+	b.node.reserved = b.node.reserved.Sub(b.footprint)
+	if len(b.node.booked) == 0 {
+		b.node.reserved = resource.Vector{} // no rounding is left behind
+	}
+}
+
+// newInstance returns an id that no other copy has.
+func (c *core) newInstance() string {
+	c.serial++
+	sum := sha256.Sum256([]byte(c.seed + "/" + strconv.Itoa(c.serial)))
+	return hex.EncodeToString(sum[:16])
+}
+
+// pending returns what fits nowhere, the oldest first.
+func (c *core) pending() Pending {
+	p := Pending{Copies: []PendingCopy{}}
+	for _, w := range c.wants {
+		row, ok := c.apps[w.app]
+		if !w.noRoom || !ok {
+			continue
+		}
+		p.Total++
+		p.Resources = p.Resources.Add(row.Footprint())
+		p.Copies = append(p.Copies, PendingCopy{w.app, w.version, w.index, row.Footprint(), w.since})
+	}
+	slices.SortFunc(p.Copies, func(a, b PendingCopy) int {
+		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.App, b.App), cmp.Compare(a.Index, b.Index))
+	})
+	p.Copies = p.Copies[:min(len(p.Copies), maxListed)]
+	return p
+}

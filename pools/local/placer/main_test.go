@@ -1,0 +1,9 @@
+package placer_test
+
+import (
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
+)
+
+func TestMain(m *testing.M) { localtest.Main(m) }

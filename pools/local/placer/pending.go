@@ -1,0 +1,57 @@
+package placer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// maxListed bounds how many copies a Pending lists.
+const maxListed = 1000
+
+// Pending is what fits on no node.
+type Pending struct {
+	Total     int             `json:"total"`
+	Resources resource.Vector `json:"resources"` // the sum of their footprints
+	Copies    []PendingCopy   `json:"copies"`    // the oldest first, at most 1000
+}
+
+// PendingCopy is one copy that waits for room.
+type PendingCopy struct {
+	App       string          `json:"app"`
+	Version   string          `json:"version"`
+	Index     int             `json:"index"`
+	Footprint resource.Vector `json:"footprint"`
+	Since     time.Time       `json:"since"`
+}
+
+// GetPending asks the placer of the pool what fits nowhere.
+func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (Pending, error) {
+	var p Pending
+	if err := call.Ask(ctx, nc, pendingSubject(cluster, pool), struct{}{}, &p); err != nil {
+		return Pending{}, fmt.Errorf("get what is pending in pool %s: %w", pool, err)
+	}
+	return p, nil
+}
+
+func pendingSubject(cluster, pool string) string {
+	return "weir." + cluster + ".placer." + pool + ".pending"
+}
+
+// samples returns p as the pool's system metrics.
+func (p Pending) samples(now time.Time, cluster, pool string) []metrics.Sample {
+	var out []metrics.Sample
+	for _, k := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {
+		out = append(out, metrics.Sample{
+			Type: metrics.System, Name: k.String() + "_pending", Time: now, Value: p.Resources[k],
+			Dimensions: metrics.Dimensions{"cluster": cluster, "pool": pool},
+		})
+	}
+	return out
+}

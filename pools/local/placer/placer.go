@@ -1,0 +1,326 @@
+package placer
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+)
+
+const (
+	settle    = 20 * time.Millisecond // what comes within it is placed together
+	inbox     = 65_536                // messages that may wait
+	parallel  = 64                    // requests to agents at the same time
+	sinkLimit = 5 * time.Second       // of one write of metrics
+)
+
+// Sink takes the metrics of what is pending; a metrics.Store is one.
+type Sink interface {
+	Write(ctx context.Context, samples []metrics.Sample) error
+}
+
+// Placer places the app instances of one pool.
+type Placer struct {
+	cfg    Config
+	nc     *nats.Conn
+	sink   Sink
+	agents *agent.Client
+	log    *slog.Logger
+
+	core    *core
+	answers chan answer   // of agents to starts
+	slots   chan struct{} // one for each request under way
+	samples chan []metrics.Sample
+	wg      sync.WaitGroup
+}
+
+type answer struct {
+	instance string
+	result   result
+}
+
+// New returns the placer of cfg's pool. A nil sink takes nothing.
+func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("placer: %w", err)
+	}
+	return &Placer{
+		cfg: cfg, nc: nc, sink: sink, agents: agent.NewClient(nc, cfg.Cluster), log: log.With("pool", cfg.Pool),
+		core: newCore(cfg, rand.Text()), answers: make(chan answer), slots: make(chan struct{}, parallel),
+		samples: make(chan []metrics.Sample, 1),
+	}, nil
+}
+
+// Run places until ctx ends, and returns nil then; an error says that the bus
+// or the bucket of apps is gone. The bucket is made if there is none.
+func (p *Placer) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer p.wg.Wait()
+	defer cancel()
+	rows, err := p.watchApps(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = rows.Stop() }() // fails only on a connection that is gone
+	msgs := make(chan *nats.Msg, inbox)
+	subs, err := p.subscribe(msgs)
+	defer func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe() // as above
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	if err := p.nc.Publish(message.SubjectAnnounce, nil); err != nil {
+		return fmt.Errorf("ask the nodes to announce themselves: %w", err)
+	}
+	if p.sink != nil {
+		p.wg.Go(func() { p.report(ctx) })
+	}
+	return p.serve(ctx, msgs, rows.Updates())
+}
+
+func (p *Placer) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
+	name := message.AppsBucket(p.cfg.Cluster)
+	js, err := jetstream.New(p.nc)
+	if err != nil {
+		return nil, fmt.Errorf("open jetstream: %w", err)
+	}
+	opening, cancel := context.WithTimeout(ctx, 2*call.Timeout)
+	defer cancel()
+	kv, err := js.KeyValue(opening, name)
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(opening, jetstream.KeyValueConfig{Bucket: name})
+		if err != nil { // somebody else may have made it just now
+			kv, err = js.KeyValue(opening, name)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open bucket %s: %w", name, err)
+	}
+	rows, err := kv.WatchAll(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("watch bucket %s: %w", name, err)
+	}
+	return rows, nil
+}
+
+// subscribe takes all subjects into one channel, so that their order stays: an
+// exit is known before the nudge that follows it.
+func (p *Placer) subscribe(msgs chan *nats.Msg) ([]*nats.Subscription, error) {
+	var subs []*nats.Subscription
+	for _, s := range []string{
+		message.NodeSubject(p.cfg.Cluster, "*"), message.SubjectHeartbeat, message.SubjectExited,
+		message.SubjectStart, message.SubjectStop, pendingSubject(p.cfg.Cluster, p.cfg.Pool),
+	} {
+		sub, err := p.nc.ChanSubscribe(s, msgs)
+		if err != nil {
+			return subs, fmt.Errorf("subscribe to %s: %w", s, err)
+		}
+		subs = append(subs, sub)
+	}
+	return subs, nil
+}
+
+func (p *Placer) serve(ctx context.Context, msgs <-chan *nats.Msg, rows <-chan jetstream.KeyValueEntry) error {
+	tick := time.NewTicker(p.cfg.Heartbeat)
+	defer tick.Stop()
+	var soon <-chan time.Time
+	for {
+		changed := true
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-msgs:
+			changed = p.handle(time.Now(), m)
+		case e, ok := <-rows:
+			if !ok {
+				return fmt.Errorf("watch bucket %s: %w", message.AppsBucket(p.cfg.Cluster), nats.ErrConnectionClosed)
+			}
+			p.row(e)
+		case a := <-p.answers:
+			p.core.started(time.Now(), a.instance, a.result)
+		case now := <-tick.C:
+			p.offer(p.core.pending().samples(now, p.cfg.Cluster, p.cfg.Pool))
+		case <-soon:
+			soon, changed = nil, false
+			p.do(ctx, p.core.act(time.Now()))
+		}
+		if changed && soon == nil {
+			soon = time.After(settle)
+		}
+	}
+}
+
+// handle takes one message, and reports whether it may have changed anything.
+func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
+	var err error
+	switch m.Subject {
+	case message.SubjectHeartbeat:
+		var h message.Heartbeat
+		if h, err = message.DecodeHeartbeat(m.Data); err == nil {
+			p.core.heartbeat(now, h)
+		}
+	case message.SubjectExited:
+		var e message.Exited
+		if e, err = message.DecodeExited(m.Data); err == nil {
+			p.core.exited(e)
+		}
+	case message.SubjectStart:
+		var s message.Start
+		if s, err = message.DecodeStart(m.Data); err == nil {
+			p.core.start(now, s)
+		}
+	case message.SubjectStop:
+		var s message.Stop
+		if s, err = message.DecodeStop(m.Data); err == nil {
+			p.core.stop(now, s)
+		}
+	case pendingSubject(p.cfg.Cluster, p.cfg.Pool):
+		if err := call.Answer(m, p.nc.MaxPayload(), p.core.pending(), nil); err != nil {
+			p.log.Warn("answer not sent", "err", err)
+		}
+		return false
+	default:
+		err = p.facts(now, m)
+	}
+	if err != nil {
+		p.log.Warn("message dropped", "subject", m.Subject, "err", err)
+	}
+	return err == nil
+}
+
+func (p *Placer) facts(now time.Time, m *nats.Msg) error {
+	f, err := agent.DecodeFacts(m.Data)
+	if err != nil {
+		return err
+	}
+	if !strings.HasSuffix(m.Subject, "."+f.ID) {
+		return fmt.Errorf("node %s speaks for another", f.ID)
+	}
+	p.core.nodeFacts(now, f)
+	return nil
+}
+
+func (p *Placer) row(e jetstream.KeyValueEntry) {
+	switch {
+	case e == nil: // the end of what was there when we came
+		p.core.loaded()
+	case e.Operation() != jetstream.KeyValuePut:
+		p.core.appGone(e.Key())
+	default:
+		a, err := decodeApp(e.Key(), e.Value())
+		if err != nil { // the last good row stands
+			p.log.Warn("row dropped", "err", err)
+			return
+		}
+		p.core.app(a)
+	}
+}
+
+// do sends the requests, many at the same time.
+func (p *Placer) do(ctx context.Context, actions []action) {
+	for _, a := range actions {
+		p.wg.Go(func() {
+			select {
+			case p.slots <- struct{}{}:
+			case <-ctx.Done():
+				return
+			}
+			defer func() { <-p.slots }()
+			if a.stop {
+				p.stop(ctx, a)
+			} else {
+				p.start(ctx, a)
+			}
+		})
+	}
+}
+
+func (p *Placer) start(ctx context.Context, a action) {
+	limited, cancel := context.WithTimeout(ctx, p.cfg.StartTimeout)
+	defer cancel()
+	err := p.agents.Start(limited, a.node, agent.StartRequest{
+		App: a.app, Version: a.version, Index: a.index, Instance: a.instance,
+		Command: a.command, Footprint: a.footprint,
+	})
+	log := p.log.With("app", a.app, "index", a.index, "instance", a.instance, "node", a.node)
+	if err != nil {
+		log.Warn("app instance not placed", "err", err)
+	} else {
+		log.Info("app instance placed")
+	}
+	select {
+	case p.answers <- answer{a.instance, resultOf(err)}:
+	case <-ctx.Done():
+	}
+}
+
+func resultOf(err error) result {
+	switch {
+	case err == nil:
+		return accepted
+	case errors.Is(err, agent.ErrNoRoom), errors.Is(err, agent.ErrCordoned), errors.Is(err, agent.ErrNoAgent):
+		return full
+	case errors.Is(err, agent.ErrInvalid), errors.Is(err, agent.ErrLaunch):
+		return rejected
+	}
+	return unknown
+}
+
+func (p *Placer) stop(ctx context.Context, a action) {
+	limited, cancel := context.WithTimeout(ctx, p.cfg.StartTimeout)
+	defer cancel()
+	err := p.agents.Stop(limited, a.node, a.instance)
+	log := p.log.With("app", a.app, "index", a.index, "instance", a.instance, "node", a.node)
+	switch {
+	case errors.Is(err, agent.ErrUnknownInstance):
+		log.Debug("app instance to stop is gone already")
+	case err != nil: // asked again, by a nudge or by the drain
+		log.Warn("app instance not stopped", "err", err)
+	default:
+		log.Info("app instance stopping")
+	}
+}
+
+// offer gives samples to the reporter, in place of those it has not taken.
+func (p *Placer) offer(samples []metrics.Sample) {
+	if p.sink == nil {
+		return
+	}
+	select {
+	case <-p.samples:
+	default:
+	}
+	p.samples <- samples
+}
+
+// report writes samples; a slow store must not hold up the placing.
+func (p *Placer) report(ctx context.Context) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case samples := <-p.samples:
+			limited, cancel := context.WithTimeout(ctx, sinkLimit)
+			if err := p.sink.Write(limited, samples); err != nil {
+				p.log.Warn("pending not written", "err", err)
+			}
+			cancel()
+		}
+	}
+}

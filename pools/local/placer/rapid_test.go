@@ -1,0 +1,316 @@
+package placer
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// simNode is a machine as it is, whatever the core believes.
+type simNode struct {
+	draining bool
+	copies   map[string]*simCopy
+}
+
+type simCopy struct {
+	action
+	running bool
+	ghost   bool // its start was never answered
+}
+
+func (n *simNode) used() resource.Vector {
+	var sum resource.Vector
+	for _, c := range n.copies {
+		sum = sum.Add(c.footprint)
+	}
+	return sum
+}
+
+// sim is a pool in which anything may happen, but in order.
+type sim struct {
+	t     *rapid.T
+	c     *core
+	now   time.Time
+	rows  map[string]message.App
+	nodes map[string]*simNode
+	queue []action
+	born  int
+}
+
+func offer() resource.Vector { return resource.Vector{4, 400, 40, 0} }
+
+// act lets the core act, and checks what it asks for.
+func (s *sim) act() {
+	for _, a := range s.c.act(s.now) {
+		s.queue = append(s.queue, a)
+		if a.stop {
+			continue
+		}
+		if n := s.nodes[a.node]; n != nil && n.draining {
+			s.t.Fatalf("start %v on draining node %s", a.slot, a.node)
+		}
+		row, ok := s.rows[a.app]
+		if !ok || row.Version != a.version || a.index >= row.Instances {
+			s.t.Fatalf("start of %v, the row is %+v", a.slot, row)
+		}
+		for id, n := range s.nodes {
+			if s.c.nodes[id] == nil || n.draining {
+				continue
+			}
+			for _, c := range n.copies {
+				if c.slot == a.slot && !c.ghost {
+					s.t.Fatalf("start of %v, which runs on node %s", a.slot, id)
+				}
+			}
+		}
+		if len(s.c.placed[a.slot]) != 1 {
+			s.t.Fatalf("%d bookings of %v", len(s.c.placed[a.slot]), a.slot)
+		}
+	}
+}
+
+// deliver does what the oldest action asks; silent: no answer comes.
+func (s *sim) deliver(silent bool) {
+	a := s.queue[0]
+	s.queue = s.queue[1:]
+	n := s.nodes[a.node]
+	switch {
+	case a.stop:
+		if n != nil && n.copies[a.instance] != nil {
+			delete(n.copies, a.instance)
+			s.c.exited(message.Exited{Instance: a.instance})
+		}
+	case n == nil:
+		s.c.started(s.now, a.instance, full)
+	case n.draining:
+		s.c.started(s.now, a.instance, full)
+	case !a.footprint.Fits(offer().Sub(n.used())):
+		for _, c := range n.copies {
+			if c.ghost {
+				s.c.started(s.now, a.instance, full)
+				return
+			}
+		}
+		s.t.Fatalf("start of %v on node %s: no room, %v of %v are used", a.slot, a.node, n.used(), offer())
+	default:
+		n.copies[a.instance] = &simCopy{action: a, ghost: silent}
+		r := accepted
+		if silent {
+			r = unknown
+		}
+		s.c.started(s.now, a.instance, r)
+	}
+}
+
+func (s *sim) deliverAll() {
+	for len(s.queue) > 0 {
+		s.deliver(false)
+	}
+}
+
+func (s *sim) publish(id string) {
+	n := s.nodes[id]
+	s.c.nodeFacts(s.now, pools.NodeFacts{
+		ID: id, Pool: "p", BootID: "b", Resources: offer(), Allocated: n.used(), Tasks: len(n.copies), Draining: n.draining,
+	})
+	h := message.Heartbeat{Node: id}
+	for instance, c := range n.copies {
+		state := message.Starting
+		if c.running {
+			state = message.Running
+		}
+		if n.draining {
+			state = message.Evacuating
+		}
+		h.Beats = append(h.Beats, message.Beat{App: c.app, Version: c.version, Index: c.index, Instance: instance, State: state})
+	}
+	s.c.heartbeat(s.now, h)
+}
+
+func (s *sim) publishAll() {
+	for _, id := range slices.Sorted(maps.Keys(s.nodes)) {
+		s.publish(id)
+	}
+}
+
+func (s *sim) anyNode(t *rapid.T) (string, *simNode) {
+	ids := slices.Sorted(maps.Keys(s.nodes))
+	if len(ids) == 0 {
+		t.Skip("no node")
+	}
+	id := rapid.SampledFrom(ids).Draw(t, "node")
+	return id, s.nodes[id]
+}
+
+func (s *sim) anyCopy(t *rapid.T) (*simNode, *simCopy) {
+	_, n := s.anyNode(t)
+	if len(n.copies) == 0 {
+		t.Skip("no copy")
+	}
+	return n, n.copies[rapid.SampledFrom(slices.Sorted(maps.Keys(n.copies))).Draw(t, "copy")]
+}
+
+func anyApp(t *rapid.T) string { return rapid.SampledFrom([]string{"web", "db"}).Draw(t, "app") }
+
+func (s *sim) actions() map[string]func(*rapid.T) {
+	return map[string]func(*rapid.T){
+		"":    func(*rapid.T) {},
+		"act": func(*rapid.T) { s.act() },
+		"set app": func(t *rapid.T) {
+			version := rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version")
+			row := message.App{
+				Name: anyApp(t), Pool: "p", Version: version, Command: "run",
+				Instances: rapid.IntRange(0, 6).Draw(t, "instances"),
+				CPUs:      map[string]float64{"v1": 1, "v2": 1.5}[version], Mem: 100,
+			}
+			s.rows[row.Name] = row
+			s.c.app(row)
+		},
+		"delete app": func(t *rapid.T) {
+			name := anyApp(t)
+			delete(s.rows, name)
+			s.c.appGone(name)
+		},
+		"nudge": func(t *rapid.T) {
+			s.c.start(s.now, message.Start{
+				App: anyApp(t), Version: rapid.SampledFrom([]string{"v1", "v2"}).Draw(t, "version"),
+				Indices: rapid.SliceOfN(rapid.IntRange(0, 6), 1, 6).Draw(t, "indices"),
+			})
+		},
+		"stop": func(t *rapid.T) {
+			_, c := s.anyCopy(t)
+			s.c.stop(s.now, message.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
+		},
+		"deliver": func(t *rapid.T) {
+			if len(s.queue) == 0 {
+				t.Skip("nothing under way")
+			}
+			s.deliver(rapid.IntRange(0, 9).Draw(t, "luck") == 0)
+		},
+		"publish": func(t *rapid.T) { id, _ := s.anyNode(t); s.publish(id) },
+		"up":      func(t *rapid.T) { _, c := s.anyCopy(t); c.running = true },
+		"crash": func(t *rapid.T) {
+			n, c := s.anyCopy(t)
+			delete(n.copies, c.instance)
+			s.c.exited(message.Exited{Instance: c.instance})
+		},
+		"cordon": func(t *rapid.T) {
+			id, n := s.anyNode(t)
+			n.draining = !n.draining
+			s.publish(id)
+		},
+		"join": func(*rapid.T) {
+			s.born++
+			id := "n" + strconv.Itoa(s.born)
+			s.nodes[id] = &simNode{copies: map[string]*simCopy{}}
+			s.publish(id)
+		},
+		"die": func(t *rapid.T) { id, _ := s.anyNode(t); delete(s.nodes, id) },
+		"wait": func(t *rapid.T) {
+			s.deliverAll() // every request has an answer within its deadline
+			s.now = s.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
+		},
+	}
+}
+
+// settle lets the pool come to rest, with a harmonizer that nudges what is
+// missing.
+func (s *sim) settle() {
+	for range 30 {
+		s.now = s.now.Add(9 * time.Second)
+		for name, row := range s.rows {
+			for index := range row.Instances {
+				s.c.start(s.now, message.Start{App: name, Version: row.Version, Indices: []int{index}})
+			}
+		}
+		s.publishAll()
+		s.act()
+		s.deliverAll()
+		for _, n := range s.nodes {
+			for _, c := range n.copies {
+				c.running = true
+			}
+		}
+		s.publishAll()
+	}
+}
+
+// TestProperties: whatever happens, no node is given more than it has room for,
+// no copy is started twice on purpose, nothing goes to a draining node; and when
+// it is quiet, everything wanted runs or waits for room that is not there, and
+// draining nodes hold only what waits.
+func TestProperties(t *testing.T) {
+	for round := range 8 { // a hundred runs each, unless told otherwise
+		t.Run(strconv.Itoa(round), rapid.MakeCheck(checkPool))
+	}
+}
+
+func checkPool(t *rapid.T) {
+	s := &sim{
+		t: t, c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"), now: time.Unix(1_000_000, 0),
+		rows: map[string]message.App{}, nodes: map[string]*simNode{},
+	}
+	s.c.loaded()
+	t.Repeat(s.actions())
+	s.settle()
+
+	waits := map[slot]bool{}
+	for _, p := range s.c.pending().Copies {
+		waits[slot{p.App, p.Version, p.Index}] = true
+		for id, n := range s.nodes {
+			if !n.draining && p.Footprint.Fits(offer().Sub(n.used())) {
+				t.Fatalf("%+v is pending, node %s has room", p, id)
+			}
+		}
+	}
+	runs := map[slot]bool{}
+	for id, n := range s.nodes {
+		for _, c := range n.copies {
+			runs[c.slot] = true
+			if n.draining && !waits[c.slot] {
+				t.Fatalf("%v is left on draining node %s", c.slot, id)
+			}
+		}
+	}
+	for name, row := range s.rows {
+		for index := range row.Instances {
+			if sl := (slot{name, row.Version, index}); !runs[sl] && !waits[sl] {
+				t.Fatalf("%v neither runs nor waits", sl)
+			}
+		}
+	}
+	if len(s.c.booked) != 0 {
+		t.Fatalf("bookings are left: %v", s.c.booked)
+	}
+}
+
+// BenchmarkPlace places 1000 copies on 300 nodes, drains a tenth of them, and
+// then acts with nothing to do.
+func BenchmarkPlace(b *testing.B) {
+	for b.Loop() {
+		now := time.Unix(1_000_000, 0)
+		c := newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed")
+		c.loaded()
+		for i := range 300 {
+			c.nodeFacts(now, pools.NodeFacts{ID: fmt.Sprint("n", i), Pool: "p", BootID: "b", Resources: offer()})
+		}
+		c.app(message.App{Name: "web", Pool: "p", Instances: 1000, Version: "v1", Command: "run", CPUs: 1})
+		var all []int
+		for i := range 1000 {
+			all = append(all, i)
+		}
+		c.start(now, message.Start{App: "web", Version: "v1", Indices: all})
+		if n := len(c.act(now)); n != 1000 {
+			b.Fatalf("%d placed", n)
+		}
+	}
+}

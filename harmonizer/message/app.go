@@ -1,0 +1,109 @@
+package message
+
+import (
+	"errors"
+	"fmt"
+	"math"
+)
+
+// most is the largest cpus, mem, disk or gpus of one copy: a sum over
+// MaxInstances copies of many apps stays far from infinity.
+const most = 1e15
+
+// DecodeApp reads a row of AppsBucket and validates it.
+func DecodeApp(data []byte) (App, error) {
+	var a App
+	if err := unmarshal(data, &a); err != nil {
+		return App{}, fmt.Errorf("decode app: %w", err)
+	}
+	if err := a.Validate(); err != nil {
+		return App{}, fmt.Errorf("decode app: %w", err)
+	}
+	return a, nil
+}
+
+// Validate joins everything that is wrong with the row; each problem is a
+// *FieldError.
+func (a App) Validate() error {
+	var errs []error
+	bad := func(field, format string, args ...any) {
+		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
+	}
+	const rule = "is not a name: %q; use letters, digits, _ and -, starting with a letter or digit, at most 63"
+	if !ValidName(a.Name) {
+		bad("name", rule, a.Name)
+	}
+	if !ValidName(a.Pool) {
+		bad("pool", rule, a.Pool)
+	}
+	if a.Instances < 0 || a.Instances > MaxInstances {
+		bad("instances", "is %d, outside 0 to %d", a.Instances, MaxInstances)
+	}
+	if len(a.Version) > MaxID {
+		bad("version", "is longer than %d bytes", MaxID)
+	}
+	if a.Instances > 0 && a.Command == "" {
+		bad("command", "is empty")
+	}
+	for _, r := range []struct {
+		field string
+		value float64
+	}{{"cpus", a.CPUs}, {"mem", a.Mem}, {"disk", a.Disk}, {"gpus", a.GPUs}} {
+		if math.IsNaN(r.value) || r.value < 0 || r.value > most {
+			bad(r.field, "is %v, outside 0 to %v", r.value, float64(most))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// ValidName reports whether s may name an app or a pool:
+// [A-Za-z0-9][A-Za-z0-9_-]{0,62}, so that it is also one token of a subject and
+// a key of a bucket.
+func ValidName(s string) bool {
+	if len(s) == 0 || len(s) > 63 {
+		return false
+	}
+	for i := range len(s) {
+		c := s[i]
+		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+		if !alnum && (i == 0 || c != '_' && c != '-') {
+			return false
+		}
+	}
+	return true
+}
+
+// DecodeCounts reads a pool's Counts. No count and no quantity is negative.
+func DecodeCounts(data []byte) (Counts, error) {
+	var c Counts
+	if err := unmarshal(data, &c); err != nil {
+		return Counts{}, fmt.Errorf("decode counts: %w", err)
+	}
+	for name, a := range c.Apps {
+		if min(a.Expected, a.Running, a.Missing, a.Flapping, a.Crashed, a.Extra) < 0 ||
+			min(a.CPUs, a.Mem, a.Disk) < 0 {
+			return Counts{}, fmt.Errorf("decode counts: %w",
+				&FieldError{Field: "apps." + name, Problem: "has a negative number"})
+		}
+	}
+	return c, nil
+}
+
+// Add returns the sum, field by field.
+func (a AppCount) Add(b AppCount) AppCount {
+	return AppCount{
+		Expected: a.Expected + b.Expected,
+		Running:  a.Running + b.Running,
+		Missing:  a.Missing + b.Missing,
+		Flapping: a.Flapping + b.Flapping,
+		Crashed:  a.Crashed + b.Crashed,
+		Extra:    a.Extra + b.Extra,
+		CPUs:     a.CPUs + b.CPUs,
+		Mem:      a.Mem + b.Mem,
+		Disk:     a.Disk + b.Disk,
+	}
+}
+
+// StatusSubject answers a request with what the harmonizer knows and why it
+// did what it did.
+func StatusSubject(cluster string) string { return "weir." + cluster + ".harmonizer.status" }

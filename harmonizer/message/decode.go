@@ -1,0 +1,197 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+)
+
+// Bounds on what the decoders accept.
+const (
+	MaxBytes     = 8 << 20 // of one message
+	MaxBeats     = 1 << 16 // app instances of one heartbeat; entries of any list or object
+	MaxID        = 256     // bytes of an id, version, state or reason
+	MaxInstances = 100_000 // of one app; an index is below it
+)
+
+// FieldError is returned by the decoders for a field that cannot be used.
+type FieldError struct {
+	Field   string // as on the wire: "droplets[3].index"
+	Problem string
+}
+
+func (e *FieldError) Error() string { return e.Field + " " + e.Problem }
+
+type wireHeartbeat struct {
+	Node  json.RawMessage `json:"dea"`
+	Beats json.RawMessage `json:"droplets"`
+}
+
+type wireBeat struct {
+	Partition json.RawMessage `json:"cc_partition"`
+	App       json.RawMessage `json:"droplet"`
+	Version   json.RawMessage `json:"version"`
+	Instance  json.RawMessage `json:"instance"`
+	Index     json.RawMessage `json:"index"`
+	State     json.RawMessage `json:"state"`
+	Since     json.RawMessage `json:"state_timestamp"`
+}
+
+// DecodeHeartbeat reads a Heartbeat. One bad beat makes the whole message bad:
+// what a node runs is known whole or not at all. A state that we do not know is
+// kept as it is.
+func DecodeHeartbeat(data []byte) (Heartbeat, error) {
+	var w wireHeartbeat
+	if err := unmarshal(data, &w); err != nil {
+		return Heartbeat{}, fmt.Errorf("decode heartbeat: %w", err)
+	}
+	var f fields
+	hb := Heartbeat{Node: f.id("dea", w.Node)}
+	f.list("droplets", w.Beats, MaxBeats, func(element *fields, raw json.RawMessage) {
+		hb.Beats = append(hb.Beats, element.beat(raw))
+	})
+	if f.err != nil {
+		return Heartbeat{}, fmt.Errorf("decode heartbeat: %w", f.err)
+	}
+	return hb, nil
+}
+
+func (f *fields) beat(raw json.RawMessage) Beat {
+	var w wireBeat
+	if kind(raw) != '{' || json.Unmarshal(raw, &w) != nil {
+		f.fail("", "is not an object")
+		return Beat{}
+	}
+	return Beat{
+		Partition: f.text("cc_partition", w.Partition),
+		App:       f.id("droplet", w.App),
+		Version:   f.optionalID("version", w.Version),
+		Instance:  f.id("instance", w.Instance),
+		Index:     f.index("index", w.Index),
+		State:     State(f.id("state", w.State)),
+		Since:     f.seconds("state_timestamp", w.Since),
+	}
+}
+
+type wireExited struct {
+	wireBeat
+	Reason      json.RawMessage `json:"reason"`
+	Status      json.RawMessage `json:"exit_status"`
+	Description json.RawMessage `json:"exit_description"`
+	CrashedAt   json.RawMessage `json:"crash_timestamp"`
+}
+
+// DecodeExited reads an Exited. A reason that we do not know is kept as it is.
+func DecodeExited(data []byte) (Exited, error) {
+	var w wireExited
+	if err := unmarshal(data, &w); err != nil {
+		return Exited{}, fmt.Errorf("decode exit: %w", err)
+	}
+	var f fields
+	e := Exited{
+		Partition:   f.text("cc_partition", w.Partition),
+		App:         f.id("droplet", w.App),
+		Version:     f.optionalID("version", w.Version),
+		Instance:    f.id("instance", w.Instance),
+		Index:       f.index("index", w.Index),
+		Reason:      Reason(f.id("reason", w.Reason)),
+		Status:      f.status("exit_status", w.Status),
+		Description: f.text("exit_description", w.Description),
+		CrashedAt:   int64(f.seconds("crash_timestamp", w.CrashedAt)),
+	}
+	if f.err != nil {
+		return Exited{}, fmt.Errorf("decode exit: %w", f.err)
+	}
+	return e, nil
+}
+
+// DecodeUpdated reads an Updated.
+func DecodeUpdated(data []byte) (Updated, error) {
+	var w wireBeat
+	if err := unmarshal(data, &w); err != nil {
+		return Updated{}, fmt.Errorf("decode update: %w", err)
+	}
+	var f fields
+	u := Updated{Partition: f.text("cc_partition", w.Partition), App: f.id("droplet", w.App)}
+	if f.err != nil {
+		return Updated{}, fmt.Errorf("decode update: %w", f.err)
+	}
+	return u, nil
+}
+
+type wireNudge struct {
+	App         json.RawMessage `json:"droplet"`
+	LastUpdated json.RawMessage `json:"last_updated"`
+	Version     json.RawMessage `json:"version"`
+	Indices     json.RawMessage `json:"indices"`
+	Instances   json.RawMessage `json:"instances"`
+	Running     json.RawMessage `json:"running"`
+	Flapping    json.RawMessage `json:"flapping"`
+}
+
+// DecodeStart reads a Start of either dialect.
+func DecodeStart(data []byte) (Start, error) {
+	var w wireNudge
+	if err := unmarshal(data, &w); err != nil {
+		return Start{}, fmt.Errorf("decode start: %w", err)
+	}
+	var f fields
+	s := Start{
+		App:         f.id("droplet", w.App),
+		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
+		Version:     f.optionalID("version", w.Version),
+		Running:     f.running(w.Running),
+		Flapping:    f.flag("flapping", w.Flapping),
+	}
+	f.list("indices", w.Indices, MaxInstances, func(element *fields, raw json.RawMessage) {
+		s.Indices = append(s.Indices, element.index("", raw))
+	})
+	if f.err != nil {
+		return Start{}, fmt.Errorf("decode start: %w", f.err)
+	}
+	return s, nil
+}
+
+// DecodeStop reads a Stop of either dialect: instances is an object from
+// instance to version, or a list of instances, whose versions are then empty.
+func DecodeStop(data []byte) (Stop, error) {
+	var w wireNudge
+	if err := unmarshal(data, &w); err != nil {
+		return Stop{}, fmt.Errorf("decode stop: %w", err)
+	}
+	var f fields
+	s := Stop{
+		App:         f.id("droplet", w.App),
+		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
+		Version:     f.optionalID("version", w.Version),
+		Running:     f.running(w.Running),
+		Instances:   f.instances(w.Instances),
+	}
+	if f.err != nil {
+		return Stop{}, fmt.Errorf("decode stop: %w", f.err)
+	}
+	return s, nil
+}
+
+func (f *fields) running(raw json.RawMessage) map[string]int {
+	out := map[string]int{}
+	f.object("running", raw, func(element *fields, version string, n json.RawMessage) {
+		out[version] = element.count("", n)
+	})
+	return out
+}
+
+func (f *fields) instances(raw json.RawMessage) map[string]string {
+	out := map[string]string{}
+	if kind(raw) == '[' {
+		f.list("instances", raw, MaxInstances, func(element *fields, id json.RawMessage) {
+			if kind(id) != 0 { // the classic health manager may send null for one it never saw
+				out[element.id("", id)] = ""
+			}
+		})
+		return out
+	}
+	f.object("instances", raw, func(element *fields, id string, version json.RawMessage) {
+		out[id] = element.optionalID("", version)
+	})
+	return out
+}

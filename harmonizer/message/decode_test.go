@@ -1,0 +1,223 @@
+package message
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestDecodeHeartbeat(t *testing.T) {
+	in := `{"dea":17,"extra":{"a":[1]},"droplets":[
+		{"cc_partition":"default","droplet":7,"version":3,"instance":"i0","index":0,"state":"RUNNING","state_timestamp":12},
+		{"droplet":"web","version":"v1","instance":"i1","index":1,"state":"RESUMING","state_timestamp":12.5,"new":null}]}`
+	got, err := DecodeHeartbeat([]byte(in))
+	want := Heartbeat{Node: "17", Beats: []Beat{
+		{Partition: "default", App: "7", Version: "3", Instance: "i0", State: Running, Since: 12},
+		{App: "web", Version: "v1", Instance: "i1", Index: 1, State: "RESUMING", Since: 12.5},
+	}}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("DecodeHeartbeat: %v\n%s", err, cmp.Diff(want, got))
+	}
+}
+
+func TestDecodeRefusesAndNamesTheField(t *testing.T) {
+	beat := func(field, value string) string {
+		m := map[string]string{"droplet": `"a"`, "version": `"v"`, "instance": `"i"`, "index": `0`, "state": `"RUNNING"`, "state_timestamp": `1`}
+		m[field] = value
+		var parts []string
+		for k, v := range m {
+			if v != "" {
+				parts = append(parts, `"`+k+`":`+v)
+			}
+		}
+		return `{"dea":"n","droplets":[{` + strings.Join(parts, ",") + `}]}`
+	}
+	tests := []struct{ name, in, field string }{
+		{"negative index", beat("index", "-1"), "droplets[0].index"},
+		{"huge index", beat("index", "100000"), "droplets[0].index"},
+		{"index beyond int64", beat("index", "99999999999999999999"), "droplets[0].index"},
+		{"fractional index", beat("index", "1.5"), "droplets[0].index"},
+		{"index as string", beat("index", `"1"`), "droplets[0].index"},
+		{"no index", beat("index", ""), "droplets[0].index"},
+		{"null app", beat("droplet", "null"), "droplets[0].droplet"},
+		{"app is an object", beat("droplet", "{}"), "droplets[0].droplet"},
+		{"app is a fraction", beat("droplet", "1.5"), "droplets[0].droplet"},
+		{"long id", beat("instance", `"`+strings.Repeat("x", MaxID+1)+`"`), "droplets[0].instance"},
+		{"no state", beat("state", ""), "droplets[0].state"},
+		{"negative time", beat("state_timestamp", "-5"), "droplets[0].state_timestamp"},
+		{"infinite time", beat("state_timestamp", "1e999"), "droplets[0].state_timestamp"},
+		{"time as string", beat("state_timestamp", `"5"`), "droplets[0].state_timestamp"},
+		{"beat is no object", `{"dea":"n","droplets":[3]}`, "droplets[0]"},
+		{"droplets is no list", `{"dea":"n","droplets":{}}`, "droplets"},
+		{"no node", `{"droplets":[]}`, "dea"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := DecodeHeartbeat([]byte(tt.in))
+			fe, ok := errors.AsType[*FieldError](err)
+			if !ok || fe.Field != tt.field {
+				t.Errorf("DecodeHeartbeat = %v, want a problem with %s", err, tt.field)
+			}
+		})
+	}
+}
+
+func TestDecodeRefusesTooMany(t *testing.T) {
+	in := `{"droplet":"a","indices":[` + strings.Repeat("1,", MaxInstances) + `1]}`
+	_, err := DecodeStart([]byte(in))
+	if fe, ok := errors.AsType[*FieldError](err); !ok || fe.Field != "indices" {
+		t.Errorf("DecodeStart of %d indices = %v", MaxInstances+1, err)
+	}
+}
+
+func TestDecodeRefusesWhatIsNoObject(t *testing.T) {
+	for _, in := range []string{"", "null", "[]", "1", "not json", `{"dea":`, strings.Repeat(" ", MaxBytes+1)} {
+		if _, err := DecodeHeartbeat([]byte(in)); err == nil {
+			t.Errorf("DecodeHeartbeat(%.20q) succeeded", in)
+		}
+	}
+}
+
+func TestDecodeExited(t *testing.T) {
+	in := `{"droplet":"web","version":"v1","instance":"i1","index":2,"reason":"CRASHED","exit_status":-1,"exit_description":"oom","crash_timestamp":99.7}`
+	got, err := DecodeExited([]byte(in))
+	want := Exited{App: "web", Version: "v1", Instance: "i1", Index: 2, Reason: ReasonCrashed, Status: new(-1), Description: "oom", CrashedAt: 99}
+	if err != nil || !cmp.Equal(got, want) {
+		t.Errorf("DecodeExited: %v\n%s", err, cmp.Diff(want, got))
+	}
+	for _, bad := range []string{`{"droplet":"web","instance":"i","index":-1,"reason":"CRASHED"}`, `{"droplet":"web","instance":"i","index":0}`, `x`} {
+		if _, err := DecodeExited([]byte(bad)); err == nil {
+			t.Errorf("DecodeExited(%s) succeeded", bad)
+		}
+	}
+}
+
+func TestDecodeUpdated(t *testing.T) {
+	got, err := DecodeUpdated([]byte(`{"droplet":7,"cc_partition":"default"}`))
+	if want := (Updated{Partition: "default", App: "7"}); err != nil || got != want {
+		t.Errorf("DecodeUpdated = %v, %v, want %v", got, err, want)
+	}
+}
+
+func TestNudgesRoundTrip(t *testing.T) {
+	start := Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0, 3}, Running: map[string]int{"v1": 2}, Flapping: true}
+	data, err := json.Marshal(start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeStart(data); err != nil || !cmp.Equal(got, start) {
+		t.Errorf("DecodeStart: %v\n%s", err, cmp.Diff(start, got))
+	}
+	stop := Stop{App: "web", LastUpdated: 5, Version: "v1", Instances: map[string]string{"i": "v0"}, Running: map[string]int{}}
+	if data, err = json.Marshal(stop); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeStop(data); err != nil || !cmp.Equal(got, stop) {
+		t.Errorf("DecodeStop: %v\n%s", err, cmp.Diff(stop, got))
+	}
+	classic, err := DecodeStop([]byte(`{"droplet":7,"op":"STOP","last_updated":null,"instances":["i",null]}`))
+	want := Stop{App: "7", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
+	if err != nil || !cmp.Equal(classic, want) {
+		t.Errorf("DecodeStop of the classic dialect: %v\n%s", err, cmp.Diff(want, classic))
+	}
+}
+
+func TestAppValidate(t *testing.T) {
+	good := App{Name: "web", Pool: "default", Instances: 2, Version: "v1", Command: "sleep 1", CPUs: 0.5, Mem: 64}
+	tests := []struct {
+		name   string
+		change func(*App)
+		field  string // "" if good
+	}{
+		{"good", func(*App) {}, ""},
+		{"none wanted, no command", func(a *App) { a.Instances, a.Command = 0, "" }, ""},
+		{"no command", func(a *App) { a.Command = "" }, "command"},
+		{"dot in the name", func(a *App) { a.Name = "a.b" }, "name"},
+		{"name starts with -", func(a *App) { a.Name = "-a" }, "name"},
+		{"name of 63", func(a *App) { a.Name = strings.Repeat("a", 63) }, ""},
+		{"name of 64", func(a *App) { a.Name = strings.Repeat("a", 64) }, "name"},
+		{"no pool", func(a *App) { a.Pool = "" }, "pool"},
+		{"negative instances", func(a *App) { a.Instances = -1 }, "instances"},
+		{"most instances", func(a *App) { a.Instances = MaxInstances }, ""},
+		{"too many instances", func(a *App) { a.Instances = MaxInstances + 1 }, "instances"},
+		{"NaN cpus", func(a *App) { a.CPUs = math.NaN() }, "cpus"},
+		{"infinite mem", func(a *App) { a.Mem = math.Inf(1) }, "mem"},
+		{"negative disk", func(a *App) { a.Disk = -1 }, "disk"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			a := good
+			tt.change(&a)
+			err := a.Validate()
+			fe, _ := errors.AsType[*FieldError](err)
+			if (err == nil) != (tt.field == "") || (fe != nil && fe.Field != tt.field) {
+				t.Errorf("Validate = %v, want a problem with %q", err, tt.field)
+			}
+		})
+	}
+}
+
+func TestAppAndCountsRoundTrip(t *testing.T) {
+	app := App{Name: "web", Pool: "p", Instances: 1, Version: "v", Command: "c", Updated: time.Unix(5, 0).UTC()}
+	data, err := json.Marshal(app)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeApp(data); err != nil || !cmp.Equal(got, app) {
+		t.Errorf("DecodeApp: %v\n%s", err, cmp.Diff(app, got))
+	}
+	counts := Counts{Pool: "p", Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]AppCount{"web": {Expected: 1, Missing: 1, CPUs: 2}}}
+	if data, err = json.Marshal(counts); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := DecodeCounts(data); err != nil || !cmp.Equal(got, counts) {
+		t.Errorf("DecodeCounts: %v\n%s", err, cmp.Diff(counts, got))
+	}
+	if _, err := DecodeCounts([]byte(`{"apps":{"web":{"running":-1}}}`)); err == nil {
+		t.Error("DecodeCounts took a negative count")
+	}
+}
+
+// FuzzDecode runs every decoder on the same bytes: none panics, and whatever
+// one takes keeps the promises that its callers rely on.
+func FuzzDecode(f *testing.F) {
+	for _, s := range []string{
+		`{"dea":"n","droplets":[{"droplet":7,"version":"v","instance":"i","index":0,"state":"RUNNING","state_timestamp":1.5}]}`,
+		`{"droplet":"a","instance":"i","index":3,"reason":"CRASHED","exit_status":null}`,
+		`{"droplet":"a","version":"v","indices":[1,2],"running":{"v":1},"flapping":false}`,
+		`{"droplet":"a","instances":{"i":"v"}}`, `{"droplet":"a","instances":["i",null]}`,
+		`{"name":"web","pool":"p","instances":1,"command":"c"}`, `{"apps":{"a":{"running":1}}}`, `{`, `null`,
+	} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if hb, err := DecodeHeartbeat(data); err == nil {
+			for _, b := range hb.Beats {
+				if b.Index < 0 || b.Index >= MaxInstances || b.App == "" || b.Instance == "" || b.Since < 0 {
+					t.Errorf("DecodeHeartbeat(%q) took %+v", data, b)
+				}
+			}
+		}
+		if e, err := DecodeExited(data); err == nil && (e.Index < 0 || e.App == "" || e.Instance == "") {
+			t.Errorf("DecodeExited(%q) took %+v", data, e)
+		}
+		if s, err := DecodeStart(data); err == nil {
+			for _, i := range s.Indices {
+				if i < 0 || i >= MaxInstances {
+					t.Errorf("DecodeStart(%q) took %+v", data, s)
+				}
+			}
+		}
+		if a, err := DecodeApp(data); err == nil && a.Validate() != nil {
+			t.Errorf("DecodeApp(%q) took %+v", data, a)
+		}
+		_, _ = DecodeStop(data)
+		_, _ = DecodeUpdated(data)
+		_, _ = DecodeCounts(data)
+	})
+}

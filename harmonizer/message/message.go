@@ -1,0 +1,156 @@
+package message
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Subjects of the bus.
+const (
+	SubjectHeartbeat = "dea.heartbeat"       // Heartbeat, from every node
+	SubjectExited    = "droplet.exited"      // Exited, from a node
+	SubjectUpdated   = "droplet.updated"     // Updated, from whoever changed an app
+	SubjectAnnounce  = "healthmanager.start" // empty; nodes answer with a Heartbeat
+	SubjectStart     = "health.start"        // Start, to the placer or cloud controller
+	SubjectStop      = "health.stop"         // Stop, the same
+)
+
+// Partition is the only cc_partition that we send.
+const Partition = "default"
+
+// State of an app instance, as its node tells it.
+type State string
+
+const (
+	Starting   State = "STARTING"
+	Running    State = "RUNNING"
+	Crashed    State = "CRASHED"
+	Evacuating State = "EVACUATING" // runs, on a node that drains
+)
+
+// Heartbeat is what a node says it runs, all of it.
+type Heartbeat struct {
+	Node  string `json:"dea"`
+	Beats []Beat `json:"droplets"`
+}
+
+// Beat is one app instance of a heartbeat.
+type Beat struct {
+	Partition string  `json:"cc_partition"`
+	App       string  `json:"droplet"`
+	Version   string  `json:"version"`
+	Instance  string  `json:"instance"` // unique id of this copy
+	Index     int     `json:"index"`    // at least 0
+	State     State   `json:"state"`
+	Since     float64 `json:"state_timestamp"` // unix seconds
+}
+
+// Reason of an exit.
+type Reason string
+
+const (
+	ReasonCrashed    Reason = "CRASHED"
+	ReasonStopped    Reason = "STOPPED"
+	ReasonShutdown   Reason = "DEA_SHUTDOWN"
+	ReasonEvacuation Reason = "DEA_EVACUATION"
+)
+
+// Exited tells that an app instance ended.
+type Exited struct {
+	Partition   string `json:"cc_partition"`
+	App         string `json:"droplet"`
+	Version     string `json:"version"`
+	Instance    string `json:"instance"`
+	Index       int    `json:"index"`
+	Reason      Reason `json:"reason"`
+	Status      *int   `json:"exit_status"`
+	Description string `json:"exit_description"`
+	CrashedAt   int64  `json:"crash_timestamp,omitempty"` // unix seconds
+}
+
+// Updated tells that an app's expected state changed.
+type Updated struct {
+	Partition string `json:"cc_partition"`
+	App       string `json:"droplet"`
+}
+
+// Start asks for one copy at each of the indices.
+type Start struct {
+	App         string         `json:"droplet"`
+	LastUpdated int64          `json:"last_updated"` // unix seconds
+	Version     string         `json:"version"`
+	Indices     []int          `json:"indices"`
+	Running     map[string]int `json:"running"` // version -> copies
+	Flapping    bool           `json:"flapping"`
+}
+
+// Stop asks for the end of these copies.
+type Stop struct {
+	App         string            `json:"droplet"`
+	LastUpdated int64             `json:"last_updated"`
+	Instances   map[string]string `json:"instances"` // instance -> version
+	Running     map[string]int    `json:"running"`
+	Version     string            `json:"version"`
+}
+
+// App is the expected state of one application: a row of the key-value bucket
+// AppsBucket, under its name.
+type App struct {
+	Name      string    `json:"name"`
+	Pool      string    `json:"pool"`
+	Instances int       `json:"instances"`
+	Version   string    `json:"version"` // changes with the command and the resources, not with the count
+	Command   string    `json:"command"` // for /bin/sh -c
+	CPUs      float64   `json:"cpus"`    // of one copy
+	Mem       float64   `json:"mem"`     // MB, of one copy
+	Disk      float64   `json:"disk"`    // MB, of one copy
+	GPUs      float64   `json:"gpus"`
+	Updated   time.Time `json:"updated"`
+}
+
+// AppsBucket returns the name of the JetStream key-value bucket that holds the
+// expected state of a cluster.
+func AppsBucket(cluster string) string { return "weir_" + cluster + "_apps" }
+
+// Counts is what the harmonizer knows of one pool's app instances, published on
+// CountsSubject when it changes and at least each heartbeat period, answered
+// there on request too.
+type Counts struct {
+	Pool string `json:"pool"`
+	// Complete: both states are fresh and whole. Otherwise nothing below may be
+	// acted on.
+	Complete bool                `json:"complete"`
+	Why      string              `json:"why,omitempty"` // why it is not complete
+	At       time.Time           `json:"at"`
+	Apps     map[string]AppCount `json:"apps"`
+}
+
+// AppCount is one app's line in Counts.
+type AppCount struct {
+	Expected int     `json:"expected"`
+	Running  int     `json:"running"`
+	Missing  int     `json:"missing"`
+	Flapping int     `json:"flapping"`
+	Crashed  int     `json:"crashed"`
+	Extra    int     `json:"extra"`
+	CPUs     float64 `json:"cpus_expected"` // Expected times one copy
+	Mem      float64 `json:"mem_expected"`
+	Disk     float64 `json:"disk_expected"`
+}
+
+// CountsSubject is where a pool's Counts are published.
+func CountsSubject(cluster, pool string) string { return "weir." + cluster + ".counts." + pool }
+
+// CountsRequestSubject answers a request with the pool's Counts.
+func CountsRequestSubject(cluster, pool string) string {
+	return "weir." + cluster + ".counts." + pool + ".get"
+}
+
+// NodeSubject is where the agent of a node publishes its pools.NodeFacts.
+func NodeSubject(cluster, node string) string { return "weir." + cluster + ".node." + node }
+
+// Footprint returns what one copy of the app takes.
+func (a App) Footprint() resource.Vector {
+	return resource.Vector{a.CPUs, a.Mem, a.Disk, a.GPUs}
+}

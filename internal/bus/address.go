@@ -1,0 +1,83 @@
+package bus
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"net/url"
+	"os"
+)
+
+// maxAddress bounds address.json, in bytes.
+const maxAddress = 4096
+
+// address is what address.json says of the server.
+type address struct {
+	URL   string `json:"url"`
+	Token string `json:"token"`
+	PID   int    `json:"pid"`
+}
+
+// readAddress reads what write wrote.
+func readAddress(path string) (address, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return address{}, fmt.Errorf("read the address of the bus: %w", err)
+	}
+	defer file.Close() // only read
+	data, err := io.ReadAll(io.LimitReader(file, maxAddress+1))
+	if err != nil {
+		return address{}, fmt.Errorf("read the address of the bus: %w", err)
+	}
+	a, err := decodeAddress(data)
+	if err != nil {
+		return address{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	return a, nil
+}
+
+// decodeAddress accepts only an address on this machine.
+func decodeAddress(data []byte) (address, error) {
+	if len(data) > maxAddress {
+		return address{}, fmt.Errorf("longer than %d bytes", maxAddress)
+	}
+	var a address
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&a); err != nil {
+		return address{}, err
+	}
+	u, err := url.Parse(a.URL)
+	if err != nil {
+		return address{}, fmt.Errorf("url: %w", err)
+	}
+	host, err := netip.ParseAddrPort(u.Host)
+	if err != nil || !host.Addr().IsLoopback() || u.Scheme != "nats" || u.User != nil {
+		return address{}, fmt.Errorf("url is %q: want nats://127.0.0.1:PORT", a.URL)
+	}
+	if a.Token == "" || a.PID <= 0 {
+		return address{}, errors.New("token or pid is missing")
+	}
+	return a, nil
+}
+
+// write puts the address there at once and whole, for this user only.
+func (a address) write(path string) error {
+	data, err := json.Marshal(a)
+	if err != nil {
+		return err
+	}
+	// Only the holder of the lock writes here, so the name needs no chance. What
+	// a crash left there may have another mode: it goes first.
+	temporary := path + ".new"
+	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	if err := os.WriteFile(temporary, append(data, '\n'), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(temporary, path)
+}

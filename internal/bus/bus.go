@@ -1,0 +1,206 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// ErrNoBus: no process runs the bus of this folder.
+var ErrNoBus = errors.New("nothing runs in this folder")
+
+// MaxPayload is the longest message, in bytes, that the embedded server takes.
+// A configured NATS has a limit of its own; ask its connection.
+const MaxPayload = 8 << 20
+
+const (
+	joinTimeout    = 10 * time.Second       // for a server that starts or stops elsewhere
+	connectTimeout = 2 * time.Second        // for each address of a server
+	pollInterval   = 5 * time.Millisecond   // between two looks at the folder
+	reconnectWait  = 500 * time.Millisecond // between two attempts to come back
+	pingInterval   = 20 * time.Second       // two unanswered ones end a connection
+	flushTimeout   = 2 * time.Second        // for what is under way at Close
+)
+
+// Config says which bus.
+type Config struct {
+	Data string       // the data folder; made if it is not there
+	URL  string       // a NATS that runs elsewhere; the folder is then not touched
+	Name string       // of this client, as the server shows it
+	Log  *slog.Logger // connection changes, and the server's own lines
+}
+
+// Validate reports what is missing.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Data == "" && c.URL == "" {
+		problems = append(problems, errors.New("bus: neither a data folder nor a NATS url is given"))
+	}
+	if c.Log == nil {
+		problems = append(problems, errors.New("bus: no logger is given"))
+	}
+	return errors.Join(problems...)
+}
+
+// Bus is a connection, and the server behind it if this process runs it.
+type Bus struct {
+	conn   *nats.Conn
+	js     jetstream.JetStream
+	server *embedded // nil if it runs elsewhere
+	once   sync.Once
+}
+
+// Open connects to c.URL or, without one, to the bus of the folder, which it
+// runs in this process if no other one does. It waits for a server that just
+// starts or stops elsewhere, for ten seconds at most.
+func Open(ctx context.Context, c Config) (*Bus, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.URL != "" {
+		return c.dial(ctx)
+	}
+	f, err := makeFolder(c.Data)
+	if err != nil {
+		return nil, err
+	}
+	return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.start(ctx, c) })
+}
+
+// Find connects to c.URL or, without one, to the bus of the folder, and starts
+// nothing. If nobody runs that bus the error is ErrNoBus, at once.
+func Find(ctx context.Context, c Config) (*Bus, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if c.URL != "" {
+		return c.dial(ctx)
+	}
+	f := folder(filepath.Join(c.Data, folderName))
+	return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.find(ctx, c) })
+}
+
+// Conn returns the connection. It reconnects for ever.
+func (b *Bus) Conn() *nats.Conn { return b.conn }
+
+// JetStream returns the streams and buckets of the bus.
+func (b *Bus) JetStream() jetstream.JetStream { return b.js }
+
+// Embedded reports whether this process runs the server.
+func (b *Bus) Embedded() bool { return b.server != nil }
+
+// Close sends what is under way, ends the connection and, if it runs in this
+// process, the server: when Close returns the folder is free. Close may be
+// called more than once.
+func (b *Bus) Close() {
+	b.once.Do(func() {
+		if b.conn.IsConnected() {
+			// What can not be sent now is lost with the connection either way.
+			_ = b.conn.FlushTimeout(flushTimeout)
+		}
+		b.conn.Close()
+		if b.server != nil {
+			b.server.stop()
+		}
+	})
+}
+
+// dial connects to the configured NATS.
+func (c Config) dial(ctx context.Context) (*Bus, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", redact(c.URL), err)
+	}
+	b, err := c.connect(ctx, c.URL, "")
+	if err != nil {
+		return nil, fmt.Errorf("connect to NATS at %s: %w", redact(c.URL), err)
+	}
+	return b, nil
+}
+
+// connect makes one attempt.
+func (c Config) connect(ctx context.Context, address, token string) (*Bus, error) {
+	options := c.options()
+	options.Url = address
+	options.Token = token
+	if deadline, ok := ctx.Deadline(); ok {
+		options.Timeout = max(min(connectTimeout, time.Until(deadline)), time.Millisecond)
+	}
+	conn, err := options.Connect()
+	if err != nil {
+		return nil, err
+	}
+	js, err := jetstream.New(conn)
+	if err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("use JetStream: %w", err)
+	}
+	return &Bus{conn: conn, js: js}, nil
+}
+
+// options are those of every connection.
+func (c Config) options() nats.Options {
+	o := nats.GetDefaultOptions()
+	o.Name = c.Name
+	o.Timeout = connectTimeout
+	o.MaxReconnect = -1
+	o.ReconnectWait = reconnectWait
+	o.ReconnectBufSize = -1 // what is said while nobody listens is an error, not said later
+	o.PingInterval = pingInterval
+	o.DisconnectedErrCB = func(_ *nats.Conn, err error) {
+		if err != nil { // nil: we closed it
+			c.Log.Warn("bus lost", "err", err)
+		}
+	}
+	o.ReconnectedCB = func(*nats.Conn) { c.Log.Info("bus found again") }
+	o.AsyncErrorCB = func(_ *nats.Conn, sub *nats.Subscription, err error) {
+		subject := ""
+		if sub != nil {
+			subject = sub.Subject
+		}
+		c.Log.Warn("bus error", "subject", subject, "err", err)
+	}
+	return o
+}
+
+// redact returns a list of server URLs without the secrets in them.
+func redact(list string) string {
+	var shown []string
+	for raw := range strings.SplitSeq(list, ",") {
+		u, err := url.Parse(strings.TrimSpace(raw))
+		switch {
+		case err == nil && u.Host != "":
+			shown = append(shown, u.Scheme+"://"+u.Host)
+		case strings.Contains(raw, "@"):
+			shown = append(shown, raw[strings.LastIndex(raw, "@")+1:])
+		default:
+			shown = append(shown, raw)
+		}
+	}
+	return strings.Join(shown, ",")
+}
+
+// makeFolder returns the folder of the bus, private to this user.
+func makeFolder(data string) (folder, error) {
+	abs, err := filepath.Abs(data)
+	if err != nil {
+		return "", fmt.Errorf("data folder %s: %w", data, err)
+	}
+	f := folder(filepath.Join(abs, folderName))
+	if err := os.MkdirAll(string(f), 0o700); err != nil {
+		return "", fmt.Errorf("make the data folder: %w", err)
+	}
+	if err := os.Chmod(string(f), 0o700); err != nil {
+		return "", fmt.Errorf("make the bus private: %w", err)
+	}
+	return f, nil
+}

@@ -1,0 +1,107 @@
+package bus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/flock"
+)
+
+// folderName is the part of a data folder that belongs to the bus.
+const folderName = "bus"
+
+// folder is the path of DATA/bus.
+type folder string
+
+func (f folder) lockPath() string    { return filepath.Join(string(f), "lock") }
+func (f folder) addressPath() string { return filepath.Join(string(f), "address.json") }
+
+// notYetError: a process holds the folder, and its server does not answer yet,
+// or no more.
+type notYetError struct {
+	folder folder
+	pid    int
+	err    error
+}
+
+func (e *notYetError) Error() string {
+	return fmt.Sprintf("process %d holds the bus of %s, which does not answer: %v", e.pid, e.folder, e.err)
+}
+
+func (e *notYetError) Unwrap() error { return e.err }
+
+// join repeats an attempt for as long as it is too early.
+func (f folder) join(ctx context.Context, attempt func(context.Context) (*Bus, error)) (*Bus, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, fmt.Errorf("join the bus of %s: %w", f, err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, joinTimeout)
+	defer cancel()
+	for {
+		b, err := attempt(ctx)
+		if _, early := errors.AsType[*notYetError](err); !early {
+			return b, err
+		}
+		timer := time.NewTimer(pollInterval)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, fmt.Errorf("%w (%w)", err, context.Cause(ctx))
+		}
+	}
+}
+
+// start runs the server if the folder is free, and connects to the holder's if
+// it is not.
+func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
+	lock, err := flock.Lock(f.lockPath())
+	if held, ok := errors.AsType[*flock.HeldError](err); ok {
+		return f.connect(ctx, c, held.PID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("take the bus of the folder: %w", err)
+	}
+	server, err := startEmbedded(f, lock, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	b, err := c.connect(ctx, server.address.URL, server.address.Token)
+	if err != nil {
+		server.stop()
+		return nil, fmt.Errorf("connect to the embedded NATS: %w", err)
+	}
+	b.server = server
+	return b, nil
+}
+
+// find connects to the holder of the folder.
+func (f folder) find(ctx context.Context, c Config) (*Bus, error) {
+	pid, held, err := flock.Holder(f.lockPath())
+	if err != nil {
+		return nil, fmt.Errorf("find the bus of the folder: %w", err)
+	}
+	if !held {
+		return nil, fmt.Errorf("%s: %w", filepath.Dir(string(f)), ErrNoBus)
+	}
+	return f.connect(ctx, c, pid)
+}
+
+// connect connects to the server that the process pid runs.
+func (f folder) connect(ctx context.Context, c Config, pid int) (*Bus, error) {
+	a, err := readAddress(f.addressPath())
+	if err == nil && a.PID != pid {
+		err = fmt.Errorf("%s is of process %d", f.addressPath(), a.PID)
+	}
+	if err != nil {
+		return nil, &notYetError{folder: f, pid: pid, err: err}
+	}
+	b, err := c.connect(ctx, a.URL, a.Token)
+	if err != nil {
+		return nil, &notYetError{folder: f, pid: pid, err: err}
+	}
+	return b, nil
+}

@@ -1,0 +1,176 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// ErrNoStore: nobody serves the metrics of this cluster on this bus. Nothing is
+// known of a window, nothing was kept of a write.
+var ErrNoStore = errors.New("no metrics store answers on this bus")
+
+// maxPoints bounds the window that a Client gathers.
+const maxPoints = 1 << 25
+
+// Client is the metrics.Store that another process serves. Its errors are
+// ErrNoStore, a *RemoteError, ErrBadAnswer, or those of the connection; none of
+// them is ever shown as an empty window.
+type Client struct {
+	nc      *nats.Conn
+	cluster string
+}
+
+// NewClient returns a store of that cluster on that bus.
+func NewClient(nc *nats.Conn, cluster string) *Client {
+	return &Client{nc: nc, cluster: cluster}
+}
+
+// Write keeps the samples; see metrics.Store. Many samples go in several
+// requests: after an error other than ErrMalformed, ErrFuture and
+// metrics.ErrNotFinite the first ones may have been kept. To write them again
+// does no harm.
+func (c *Client) Write(ctx context.Context, samples []metrics.Sample) error {
+	if err := checkSamples(time.Now(), samples); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	if len(samples) == 0 {
+		return nil
+	}
+	requests, err := encodeWrites(samples, limit(maxRequest, c.nc))
+	if err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	for _, request := range requests {
+		data, err := c.request(ctx, writeSubject(c.cluster), request)
+		if err != nil {
+			return fmt.Errorf("write metrics: %w", err)
+		}
+		if string(data) != "{}" {
+			return fmt.Errorf("write metrics: %w: %.100q", ErrBadAnswer, data)
+		}
+	}
+	return nil
+}
+
+// Window returns the series that match; see metrics.Store.
+func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	if err := checkIdentity(q.Type, q.Name, q.Dimensions); err != nil {
+		return nil, fmt.Errorf("read metrics: query: %w", err)
+	}
+	request := windowRequest{
+		Type: q.Type, Name: q.Name, Dimensions: q.Dimensions,
+		FromMS: milliseconds(q.From), ToMS: milliseconds(q.To),
+	}
+	g := gathered{name: q.Name}
+	for {
+		p, err := c.page(ctx, request)
+		if err == nil {
+			err = g.add(p)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read window of metric %q: %w", q.Name, err)
+		}
+		if p.next == nil {
+			return g.series, nil
+		}
+		request.After = p.next
+	}
+}
+
+func (c *Client) page(ctx context.Context, request windowRequest) (page, error) {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return page{}, err
+	}
+	answer, err := c.request(ctx, windowSubject(c.cluster), data)
+	if err != nil {
+		return page{}, err
+	}
+	return decodePage(answer, request.Name)
+}
+
+// request asks once, and returns an answer that is not an error.
+func (c *Client) request(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	msg, err := c.nc.RequestWithContext(ctx, subject, data)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return nil, fmt.Errorf("%w (cluster %s)", ErrNoStore, c.cluster)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("ask the metrics store: %w", err)
+	}
+	if err := decodeError(msg.Data); err != nil {
+		return nil, err
+	}
+	return msg.Data, nil
+}
+
+// decodeError returns the error that an answer tells, or nil.
+func decodeError(data []byte) error {
+	if len(data) == 0 || data[0] != '{' {
+		return nil
+	}
+	if len(data) > 8*maxMessage {
+		return fmt.Errorf("%w: an error of %d bytes", ErrBadAnswer, len(data))
+	}
+	var r reply
+	if err := json.Unmarshal(data, &r); err != nil {
+		return fmt.Errorf("%w: %w", ErrBadAnswer, err)
+	}
+	if r.Error == nil {
+		return nil
+	}
+	return r.Error
+}
+
+// gathered is a window as its pages come in.
+type gathered struct {
+	name   string
+	series []metrics.Series
+	last   identity // of the last series
+	points int
+}
+
+// add appends a page. It must go on where the one before ended, and forward.
+func (g *gathered) add(p page) error {
+	for _, s := range p.series {
+		if err := g.addSeries(s); err != nil {
+			return err
+		}
+	}
+	if p.next != nil && len(p.series) == 0 {
+		return fmt.Errorf("%w: an empty page that is not the end", ErrBadAnswer)
+	}
+	return nil
+}
+
+// addSeries accepts only what comes after all that is there, so that a window
+// ends however its pages lead on.
+func (g *gathered) addSeries(s metrics.Series) error {
+	if g.points += len(s.Times); g.points > maxPoints {
+		return fmt.Errorf("more than %d points", maxPoints)
+	}
+	id := identify(g.name, s.Dimensions)
+	order := 1
+	if len(g.series) > 0 {
+		order = id.compare(g.last)
+	}
+	if order > 0 {
+		g.series, g.last = append(g.series, s), id
+		return nil
+	}
+	end := &g.series[len(g.series)-1]
+	if order < 0 || s.Times[0] <= end.Times[len(end.Times)-1] {
+		return fmt.Errorf("%w: %.200q is out of order", ErrBadAnswer, id.key)
+	}
+	end.Times, end.Values = append(end.Times, s.Times...), append(end.Values, s.Values...)
+	return nil
+}

@@ -1,0 +1,188 @@
+package embedded
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// ErrBadAnswer: the store's answer makes no sense; the window is unknown.
+var ErrBadAnswer = errors.New("answer of the metrics store makes no sense")
+
+// minPoint is the least that a point takes in a page, in bytes: one for its
+// time, eight for its value.
+const minPoint = 9
+
+// decodePage reads a page of series of that name. All errors are ErrBadAnswer.
+func decodePage(data []byte, name string) (page, error) {
+	d := pageDecoder{rest: data}
+	p := d.page(name)
+	if d.err != nil {
+		return page{}, fmt.Errorf("%w: page of %d bytes, at byte %d: %w", ErrBadAnswer, len(data), len(data)-len(d.rest), d.err)
+	}
+	return p, nil
+}
+
+// pageDecoder reads from the front of rest. After an error it reads nothing
+// more, and its methods return zero. No count is believed that the bytes which
+// are left could not hold.
+type pageDecoder struct {
+	rest []byte
+	err  error
+}
+
+func (d *pageDecoder) fail(format string, args ...any) {
+	if d.err == nil {
+		d.err = fmt.Errorf(format, args...)
+	}
+}
+
+func (d *pageDecoder) page(name string) page {
+	if version := d.byte(); version != pageVersion {
+		d.fail("version %d, want %d", version, pageVersion)
+	}
+	var p page
+	switch more := d.byte(); more {
+	case 0:
+	case 1:
+		p.next = &cursor{Dimensions: d.dimensions(), Second: d.second(0, d.varint())}
+	default:
+		d.fail("%d instead of 0 or 1", more)
+	}
+	const minSeries = 1 + 1 + minPoint
+	for range d.count(minSeries) {
+		s := d.series(name)
+		if d.err != nil {
+			return page{}
+		}
+		p.series = append(p.series, s)
+	}
+	if len(d.rest) > 0 {
+		d.fail("%d bytes follow", len(d.rest))
+	}
+	return p
+}
+
+func (d *pageDecoder) series(name string) metrics.Series {
+	s := metrics.Series{Name: name, Dimensions: d.dimensions()}
+	n := d.count(minPoint)
+	if n == 0 {
+		d.fail("a series without points")
+		return s
+	}
+	s.Times, s.Values = make([]int64, n), make([]float64, n)
+	s.Times[0] = d.second(0, d.varint())
+	for i := 1; i < n; i++ {
+		delta := d.uvarint()
+		if delta > maxSecond-minSecond {
+			d.fail("a step of %d seconds", delta)
+			return s
+		}
+		s.Times[i] = d.second(s.Times[i-1], int64(delta))
+	}
+	for i := range n {
+		s.Values[i] = d.float()
+		if i > 0 && s.Times[i] == s.Times[i-1] && s.Values[i] < s.Values[i-1] {
+			d.fail("values of second %d are not in order", s.Times[i])
+		}
+	}
+	return s
+}
+
+func (d *pageDecoder) dimensions() metrics.Dimensions {
+	n := d.count(2)
+	if n == 0 {
+		return nil
+	}
+	if n > maxDimensions {
+		d.fail("%d dimensions, at most %d", n, maxDimensions)
+		return nil
+	}
+	dimensions := make(metrics.Dimensions, n)
+	for range n {
+		key := d.string()
+		if _, twice := dimensions[key]; twice {
+			d.fail("dimension %.100q twice", key)
+		}
+		dimensions[key] = d.string()
+	}
+	return dimensions
+}
+
+// count reads a number of things that take at least size bytes each.
+func (d *pageDecoder) count(size int) int {
+	n := d.uvarint()
+	if n > uint64(len(d.rest)/size) {
+		d.fail("a count of %d, with %d bytes left", n, len(d.rest))
+		return 0
+	}
+	return int(n)
+}
+
+// second returns base+delta if it is within bounds.
+func (d *pageDecoder) second(base, delta int64) int64 {
+	if delta < minSecond || delta > maxSecond-minSecond {
+		d.fail("second %d", delta)
+		return 0
+	}
+	if sum := base + delta; sum >= minSecond && sum <= maxSecond {
+		return sum
+	}
+	d.fail("second %d", base+delta)
+	return 0
+}
+
+func (d *pageDecoder) float() float64 {
+	b := d.bytes(8)
+	if b == nil {
+		return 0
+	}
+	v := math.Float64frombits(binary.LittleEndian.Uint64(b))
+	if math.IsNaN(v) || math.IsInf(v, 0) {
+		d.fail("value %v", v)
+	}
+	return v
+}
+
+func (d *pageDecoder) string() string { return string(d.bytes(d.count(1))) }
+
+func (d *pageDecoder) byte() byte {
+	if b := d.bytes(1); b != nil {
+		return b[0]
+	}
+	return 0
+}
+
+func (d *pageDecoder) bytes(n int) []byte {
+	if d.err != nil || n > len(d.rest) {
+		d.fail("it ends too early")
+		return nil
+	}
+	b := d.rest[:n]
+	d.rest = d.rest[n:]
+	return b
+}
+
+func (d *pageDecoder) uvarint() uint64 {
+	v, n := binary.Uvarint(d.rest)
+	d.skip(n)
+	return v
+}
+
+func (d *pageDecoder) varint() int64 {
+	v, n := binary.Varint(d.rest)
+	d.skip(n)
+	return v
+}
+
+// skip passes over a number of n bytes, as package binary counts them.
+func (d *pageDecoder) skip(n int) {
+	if n <= 0 {
+		d.fail("not a number")
+		return
+	}
+	d.bytes(n)
+}

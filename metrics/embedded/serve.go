@@ -1,0 +1,215 @@
+package embedded
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+const (
+	workers        = 2                // at work on each of the two subjects
+	pendingCount   = 1024             // requests of a subject that may wait
+	pendingBytes   = 64 << 20         // what they may hold
+	requestTimeout = 10 * time.Second // for one request, on both ends
+	drainTimeout   = 2 * time.Second  // to answer what came before the end
+)
+
+// Serve answers the Clients of the cluster from the store until ctx ends, then
+// what came before that; it returns nil then. It returns an error if the
+// connection is closed under it. Run it once for a cluster.
+func Serve(ctx context.Context, nc *nats.Conn, cluster string, store *Store, log *slog.Logger) error {
+	s := service{store: store, log: log, room: limit(maxPage, nc)}
+	writes, err := subscribe(nc, writeSubject(cluster))
+	if err != nil {
+		return err
+	}
+	windows, err := subscribe(nc, windowSubject(cluster))
+	if err != nil {
+		return errors.Join(err, writes.Unsubscribe())
+	}
+	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	g, work := errgroup.WithContext(work)
+	for range workers {
+		g.Go(func() error { return s.work(work, writes, s.write) })
+		g.Go(func() error { return s.work(work, windows, s.window) })
+	}
+	var drainer sync.WaitGroup
+	drainer.Go(func() { drain(ctx, work.Done(), cancel, writes, windows) })
+	err = g.Wait() // ends work as well
+	drainer.Wait()
+	if ctx.Err() != nil {
+		return nil // the connection may end together with us
+	}
+	return err
+}
+
+// limit returns a bound in bytes that leaves room on any bus.
+func limit(bound int, nc *nats.Conn) int { return min(bound, int(nc.MaxPayload()/2)) }
+
+func subscribe(nc *nats.Conn, subject string) (*nats.Subscription, error) {
+	sub, err := nc.SubscribeSync(subject)
+	if err != nil {
+		return nil, fmt.Errorf("serve metrics on %s: %w", subject, err)
+	}
+	if err := sub.SetPendingLimits(pendingCount, pendingBytes); err != nil {
+		return nil, errors.Join(fmt.Errorf("serve metrics on %s: %w", subject, err), sub.Unsubscribe())
+	}
+	return sub, nil
+}
+
+// drain takes no new requests once ctx ends, and ends the work on the old ones
+// if it takes too long.
+func drain(ctx context.Context, done <-chan struct{}, cancel func(), subs ...*nats.Subscription) {
+	select {
+	case <-ctx.Done():
+	case <-done:
+	}
+	for _, sub := range subs {
+		if err := sub.Drain(); err != nil {
+			cancel() // the connection is gone, nothing more can be answered
+			return
+		}
+	}
+	timer := time.NewTimer(drainTimeout)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		cancel()
+	}
+}
+
+// service answers requests.
+type service struct {
+	store *Store
+	log   *slog.Logger
+	room  int // of a page
+}
+
+// work answers the requests of one subscription until it is drained.
+func (s service) work(ctx context.Context, sub *nats.Subscription, handle func(context.Context, []byte) ([]byte, error)) error {
+	for {
+		msg, err := sub.NextMsgWithContext(ctx)
+		switch {
+		case err == nil:
+			s.answer(ctx, msg, handle)
+		case errors.Is(err, nats.ErrSlowConsumer):
+			s.log.Warn("metrics requests dropped, too many at once", "subject", sub.Subject)
+		case errors.Is(err, nats.ErrBadSubscription), ctx.Err() != nil:
+			return nil
+		default:
+			return fmt.Errorf("serve metrics on %s: %w", sub.Subject, err)
+		}
+	}
+}
+
+func (s service) answer(ctx context.Context, msg *nats.Msg, handle func(context.Context, []byte) ([]byte, error)) {
+	if msg.Reply == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	reply, err := handle(ctx, msg.Data)
+	if err != nil {
+		s.log.Debug("metrics request refused", "subject", msg.Subject, "err", err)
+		reply = encodeError(err)
+	}
+	if err := msg.Respond(reply); err != nil {
+		s.log.Warn("metrics request not answered", "subject", msg.Subject, "err", err)
+	}
+}
+
+func (s service) write(ctx context.Context, data []byte) ([]byte, error) {
+	samples, err := decodeWrite(data)
+	if err != nil {
+		return nil, err
+	}
+	return []byte("{}"), s.store.Write(ctx, samples)
+}
+
+func (s service) window(ctx context.Context, data []byte) ([]byte, error) {
+	q, after, err := decodeWindow(data)
+	if err != nil {
+		return nil, err
+	}
+	p, err := s.store.page(ctx, q, after, s.room)
+	if err != nil {
+		return nil, err
+	}
+	return encodePage(p), nil
+}
+
+// Code says what kind of error the store met.
+type Code string
+
+const (
+	CodeInternal  Code = "internal"   // any other than those below
+	CodeMalformed Code = "malformed"  // ErrMalformed
+	CodeNotFinite Code = "not_finite" // metrics.ErrNotFinite
+	CodeFuture    Code = "future"     // ErrFuture
+	CodeClosed    Code = "closed"     // ErrClosed
+)
+
+// sentinel returns the error that a code stands for, or nil.
+func (c Code) sentinel() error {
+	switch c {
+	case CodeMalformed:
+		return ErrMalformed
+	case CodeNotFinite:
+		return metrics.ErrNotFinite
+	case CodeFuture:
+		return ErrFuture
+	case CodeClosed:
+		return ErrClosed
+	}
+	return nil
+}
+
+func codeOf(err error) Code {
+	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodeClosed} {
+		if errors.Is(err, c.sentinel()) {
+			return c
+		}
+	}
+	return CodeInternal
+}
+
+// RemoteError is the store's own error, told to a Client. It wraps the sentinel
+// of its code.
+type RemoteError struct {
+	Code    Code   `json:"code"`
+	Message string `json:"message"`
+}
+
+// Error returns the store's words.
+func (e *RemoteError) Error() string { return "metrics store: " + e.Message }
+
+// Unwrap returns the error that the code stands for, or nil.
+func (e *RemoteError) Unwrap() error { return e.Code.sentinel() }
+
+// reply is the JSON form of an answer.
+type reply struct {
+	Error *RemoteError `json:"error,omitempty"`
+}
+
+// maxMessage bounds what is told of an error, in bytes.
+const maxMessage = 1024
+
+func encodeError(err error) []byte {
+	message := err.Error()
+	data, err := json.Marshal(reply{Error: &RemoteError{Code: codeOf(err), Message: message[:min(len(message), maxMessage)]}})
+	if err != nil {
+		return []byte(`{"error":{"code":"internal","message":"the error cannot be told"}}`)
+	}
+	return data
+}

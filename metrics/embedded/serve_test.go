@@ -1,0 +1,272 @@
+package embedded_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+)
+
+// connections returns two connections to a bus of the test's own.
+func connections(t *testing.T) (owner, other *nats.Conn) {
+	t.Helper()
+	c := bus.Config{Data: t.TempDir(), Name: t.Name(), Log: discard()}
+	var both [2]*nats.Conn
+	for i := range both {
+		b, err := bus.Open(t.Context(), c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(b.Close)
+		both[i] = b.Conn()
+	}
+	return both[0], both[1]
+}
+
+// serve serves the store until the test ends, and returns when it is heard.
+func serve(t *testing.T, nc *nats.Conn, store *embedded.Store) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := embedded.Serve(ctx, nc, "test", store, discard()); err != nil {
+			t.Errorf("Serve: %v", err)
+		}
+	})
+	t.Cleanup(func() {
+		cancel()
+		wg.Wait()
+	})
+	untilHeard(t, nc)
+}
+
+func untilHeard(t testing.TB, nc *nats.Conn) {
+	t.Helper()
+	q := metrics.Query{Type: metrics.System, Name: "m"}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for {
+		_, err := embedded.NewClient(nc, "test").Window(t.Context(), q)
+		if err == nil {
+			return
+		}
+		if !errors.Is(err, embedded.ErrNoStore) {
+			t.Fatal(err)
+		}
+		select {
+		case <-tick.C:
+		case <-t.Context().Done():
+			t.Fatal("nobody serves")
+		}
+	}
+}
+
+func client(t *testing.T) (*embedded.Client, *embedded.Store) {
+	t.Helper()
+	owner, other := connections(t)
+	store := open(t, t.TempDir())
+	serve(t, owner, store)
+	return embedded.NewClient(other, "test"), store
+}
+
+func TestClientConforms(t *testing.T) {
+	metricstest.Run(t, func(t *testing.T) metrics.Store {
+		c, _ := client(t)
+		return c
+	})
+}
+
+func TestClientRefuses(t *testing.T) {
+	c, _ := client(t)
+	testRefusals(t, c)
+}
+
+func TestClientKnowsNothingWithoutAStore(t *testing.T) {
+	_, other := connections(t)
+	c := embedded.NewClient(other, "test")
+	if got, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"}); !errors.Is(err, embedded.ErrNoStore) {
+		t.Errorf("Window = %v, %v, want ErrNoStore", got, err)
+	}
+	if err := c.Write(t.Context(), []metrics.Sample{{Type: metrics.System, Name: "m", Time: time.Now()}}); !errors.Is(err, embedded.ErrNoStore) {
+		t.Errorf("Write = %v, want ErrNoStore", err)
+	}
+}
+
+func TestClientTellsOfAClosedStore(t *testing.T) {
+	c, store := client(t)
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"})
+	remote, ok := errors.AsType[*embedded.RemoteError](err)
+	if !ok || remote.Code != embedded.CodeClosed || !errors.Is(err, embedded.ErrClosed) {
+		t.Errorf("Window = %v, want a RemoteError that is ErrClosed", err)
+	}
+}
+
+// TestSeriesOfOneKey: dimensions with commas in them can have the same Key, and
+// pages still tell them apart.
+func TestSeriesOfOneKey(t *testing.T) {
+	c, store := client(t)
+	base := time.Now().Truncate(time.Second).Add(-50 * time.Minute)
+	twins := []metrics.Dimensions{{"a": "1", "b": "2"}, {"a": "1,b=2"}}
+	if metrics.Key("m", twins[0]) != metrics.Key("m", twins[1]) {
+		t.Fatal("the keys differ, the test shows nothing")
+	}
+	for i, d := range twins {
+		samples := make([]metrics.Sample, 40_000)
+		for j := range samples {
+			samples[j] = metrics.Sample{Type: metrics.System, Name: "m", Dimensions: d, Time: base.Add(time.Duration(j) * 20 * time.Millisecond), Value: float64(i)}
+		}
+		if err := store.Write(t.Context(), samples); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q := metrics.Query{Type: metrics.System, Name: "m", From: base, To: time.Now()}
+	want, err := store.Window(t.Context(), q)
+	if err != nil || len(want) != 2 || len(want[0].Times) != 40_000 || len(want[1].Times) != 40_000 {
+		t.Fatalf("%d series, %v", len(want), err)
+	}
+	got, err := c.Window(t.Context(), q)
+	if err != nil || !reflect.DeepEqual(want, got) {
+		t.Errorf("window: %v (-want +got):\n%.2000s", err, cmp.Diff(want, got))
+	}
+}
+
+func TestServeRefusesBadRequests(t *testing.T) {
+	owner, other := connections(t)
+	serve(t, owner, open(t, t.TempDir()))
+	tests := map[string]struct{ subject, data, want string }{
+		"empty":             {"write", ``, `"code":"malformed"`},
+		"not json":          {"write", `hello`, `"code":"malformed"`},
+		"unknown key":       {"write", `{"samples":[],"x":1}`, `"code":"malformed"`},
+		"two requests":      {"write", `{"samples":[]}{}`, `"code":"malformed"`},
+		"NaN":               {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":1,"value":NaN}]}`, `"code":"malformed"`},
+		"too large":         {"write", `{"samples":[{"name":"` + strings.Repeat("n", 1<<20) + `"}]}`, `"code":"malformed"`},
+		"no name":           {"write", `{"samples":[{"type":"metadata","time_ms":1,"value":1}]}`, `"code":"malformed"`},
+		"time overflows":    {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":9223372036854775807,"value":1}]}`, `"code":"future"`},
+		"time underflows":   {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":-9223372036854775808,"value":1}]}`, `"code":"malformed"`},
+		"nothing to write":  {"write", `{}`, `{}`},
+		"window of nothing": {"window", `{}`, `"code":"malformed"`},
+		"cursor overflows":  {"window", `{"type":"metadata","name":"m","after":{"second":9223372036854775807}}`, `"code":"malformed"`},
+		"cursor nowhere":    {"window", `{"type":"metadata","name":"m","after":{"second":1,"dimensions":{"\u0000":"z"}}}`, "\x01\x00\x00"},
+		"ends overflow":     {"window", `{"type":"metadata","name":"m","from_ms":-9223372036854775808,"to_ms":9223372036854775807}`, "\x01\x00\x00"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			msg, err := other.Request("weir.test.metrics."+tt.subject, []byte(tt.data), 5*time.Second)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(string(msg.Data), tt.want) {
+				t.Errorf("answer = %q, want %q", msg.Data, tt.want)
+			}
+		})
+	}
+}
+
+// TestClientBelievesNoNonsense: answers of a store that lies are errors, and an
+// end is always reached.
+func TestClientBelievesNoNonsense(t *testing.T) {
+	_, other := connections(t)
+	answers := map[string]string{
+		"empty":             "",
+		"wrong version":     "\x02\x00\x00",
+		"page without end":  "\x01\x01\x00\x00\x00",
+		"same page forever": "\x01\x01\x00\x02\x01\x00\x01\x02" + strings.Repeat("\x00", 8),
+		"too many series":   "\x01\x00\xff\xff\xff\xff\x0f",
+		"an answer of JSON": "{}",
+		"broken JSON":       "{",
+		"long JSON":         "{" + strings.Repeat(" ", 1<<20),
+	}
+	for name, answer := range answers {
+		t.Run(name, func(t *testing.T) {
+			cluster := strings.ReplaceAll(name, " ", "-")
+			sub, err := other.Subscribe("weir."+cluster+".metrics.*", func(m *nats.Msg) { _ = m.Respond([]byte(answer)) })
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer sub.Unsubscribe()
+			c := embedded.NewClient(other, cluster)
+			if got, err := c.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "m"}); !errors.Is(err, embedded.ErrBadAnswer) {
+				t.Errorf("Window = %v, %v, want ErrBadAnswer", got, err)
+			}
+			if answer == "{}" {
+				return
+			}
+			sample := metrics.Sample{Type: metrics.System, Name: "m", Time: time.Now()}
+			if err := c.Write(t.Context(), []metrics.Sample{sample}); !errors.Is(err, embedded.ErrBadAnswer) {
+				t.Errorf("Write = %v, want ErrBadAnswer", err)
+			}
+		})
+	}
+}
+
+// TestServeAnswersWhatCameBeforeTheEnd: every write that reached the store is
+// acknowledged, and every acknowledged one is kept.
+func TestServeAnswersWhatCameBeforeTheEnd(t *testing.T) {
+	owner, other := connections(t)
+	store := open(t, t.TempDir())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	served := make(chan error, 1)
+	go func() { served <- embedded.Serve(ctx, owner, "test", store, discard()) }()
+	untilHeard(t, other)
+	base := time.Now().Truncate(time.Second).Add(-30 * time.Minute)
+	c := embedded.NewClient(other, "test")
+	kept := 0
+	for i := range 10_000 {
+		if i == 100 {
+			cancel()
+		}
+		sample := metrics.Sample{Type: metrics.System, Name: "n", Dimensions: metrics.Dimensions{"i": fmt.Sprint(i % 7)}, Time: base.Add(time.Duration(i) * time.Millisecond)}
+		err := c.Write(t.Context(), []metrics.Sample{sample})
+		if errors.Is(err, embedded.ErrNoStore) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("write %d: %v", i, err)
+		}
+		kept++
+	}
+	if err := <-served; err != nil {
+		t.Errorf("Serve = %v", err)
+	}
+	series, err := store.Window(t.Context(), metrics.Query{Type: metrics.System, Name: "n", From: base, To: time.Now()})
+	points := 0
+	for _, s := range series {
+		points += len(s.Times)
+	}
+	if err != nil || points != kept || kept < 100 || kept == 10_000 {
+		t.Errorf("kept %d points of %d acknowledged, %v", points, kept, err)
+	}
+}
+
+func TestServeEndsWithItsConnection(t *testing.T) {
+	owner, other := connections(t)
+	store := open(t, t.TempDir())
+	served := make(chan error, 1)
+	go func() { served <- embedded.Serve(t.Context(), owner, "test", store, discard()) }()
+	untilHeard(t, other)
+	owner.Close()
+	select {
+	case err := <-served:
+		if !errors.Is(err, nats.ErrConnectionClosed) {
+			t.Errorf("Serve = %v, want ErrConnectionClosed", err)
+		}
+	case <-time.After(10 * time.Second):
+		t.Error("Serve goes on")
+	}
+}

@@ -1,0 +1,219 @@
+package embedded
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb"
+	"github.com/prometheus/prometheus/util/compression"
+
+	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// ErrClosed is returned by a Store after Close.
+var ErrClosed = errors.New("metrics store is closed")
+
+const (
+	// LateWindow is how much older than the newest sample one may be.
+	LateWindow = time.Hour
+	// FutureWindow is how far ahead of the clock a sample may be.
+	FutureWindow = 10 * time.Minute
+	// DefaultRetention is how long samples are kept if nothing else is said.
+	DefaultRetention = 31 * 24 * time.Hour
+)
+
+const (
+	blockSpan = 2 * time.Hour // of the newest samples, in memory and in the write-ahead log
+	stripes   = 1 << 10       // of the map of series; a power of two
+)
+
+// Config of a Store.
+type Config struct {
+	Retention time.Duration // at least two hours; 0 is DefaultRetention
+	Log       *slog.Logger  // the database's lines of level info appear as debug
+}
+
+// Validate reports what is wrong.
+func (c Config) Validate() error {
+	var problems []error
+	if c.Retention != 0 && c.Retention < blockSpan {
+		problems = append(problems, fmt.Errorf("metrics: retention is %v: want at least %v", c.Retention, blockSpan))
+	}
+	if c.Log == nil {
+		problems = append(problems, errors.New("metrics: no logger is given"))
+	}
+	return errors.Join(problems...)
+}
+
+// Store is a metrics.Store in a folder. What Write has acknowledged survives
+// the death of the process.
+type Store struct {
+	log  *slog.Logger
+	lock *flock.File
+
+	mu     sync.RWMutex // held for writing by Close only
+	db     *tsdb.DB
+	closed bool
+}
+
+// Open opens the store of that folder, which is made if it is not there. A
+// folder has one owner: a second Open is refused with a *flock.HeldError.
+func Open(dir string, c Config) (*Store, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the metrics: %w", err)
+	}
+	lock, err := flock.Lock(filepath.Join(dir, "owner"))
+	if err != nil {
+		return nil, fmt.Errorf("open metrics: %w", err)
+	}
+	db, err := tsdb.Open(dir, slog.New(quiet{c.Log.Handler()}), nil, c.options(), nil)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("open metrics in %s: %w", dir, err), lock.Unlock())
+	}
+	return &Store{log: c.Log, lock: lock, db: db}, nil
+}
+
+func (c Config) options() *tsdb.Options {
+	retention := cmp.Or(c.Retention, DefaultRetention)
+	o := tsdb.DefaultOptions()
+	o.NoLockfile = true // ours names its holder
+	o.WALCompression = compression.Snappy
+	o.StripeSize = stripes
+	o.RetentionDuration = retention.Milliseconds()
+	o.MaxBlockDuration = max(blockSpan, retention/10).Milliseconds()
+	o.OutOfOrderTimeWindow = LateWindow.Milliseconds()
+	return o
+}
+
+// Close writes what is in memory and frees the folder. Later calls of the other
+// methods return ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return nil
+	}
+	s.closed = true
+	if err := errors.Join(s.db.Close(), s.lock.Unlock()); err != nil {
+		return fmt.Errorf("close metrics: %w", err)
+	}
+	return nil
+}
+
+// Write keeps the samples; see metrics.Store. ErrMalformed and ErrFuture, like
+// metrics.ErrNotFinite, leave nothing of the call behind.
+func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
+	if err := checkSamples(time.Now(), samples); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	if err := ctx.Err(); err != nil || len(samples) == 0 {
+		return err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return ErrClosed
+	}
+	if err := s.append(ctx, oldestFirst(samples)); err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	return nil
+}
+
+// append writes all samples in one transaction.
+func (s *Store) append(ctx context.Context, samples []metrics.Sample) error {
+	transaction := s.db.Appender(ctx)
+	dropped := 0
+	for _, sample := range samples {
+		_, err := transaction.Append(0, toLabels(sample), sample.Time.UnixMilli(), sample.Value)
+		if isLate(err) {
+			dropped++
+			continue
+		}
+		if err != nil {
+			return errors.Join(err, transaction.Rollback())
+		}
+	}
+	if dropped > 0 {
+		s.log.Debug("metrics dropped, too old or a second value of one millisecond", "samples", dropped)
+	}
+	return transaction.Commit()
+}
+
+// isLate reports whether the database has no place for a sample, which by the
+// contract of metrics.Store is no error.
+func isLate(err error) bool {
+	return errors.Is(err, storage.ErrTooOldSample) || errors.Is(err, storage.ErrOutOfBounds) ||
+		errors.Is(err, storage.ErrOutOfOrderSample) || errors.Is(err, storage.ErrDuplicateSampleForTimestamp)
+}
+
+// oldestFirst returns the samples in order of time, so that one call never
+// makes its own samples late. The caller's slice stays as it is.
+func oldestFirst(samples []metrics.Sample) []metrics.Sample {
+	byTime := func(a, b metrics.Sample) int { return a.Time.Compare(b.Time) }
+	if slices.IsSortedFunc(samples, byTime) {
+		return samples
+	}
+	sorted := slices.Clone(samples)
+	slices.SortStableFunc(sorted, byTime)
+	return sorted
+}
+
+// Labels of a series; dimensions have a prefix of their own so that none of them
+// can clash with ours.
+const (
+	nameLabel       = "__name__"
+	typeLabel       = "weir_type"
+	dimensionPrefix = "d."
+)
+
+func toLabels(s metrics.Sample) labels.Labels {
+	b := labels.NewScratchBuilder(2 + len(s.Dimensions))
+	b.Add(model.MetricNameLabel, s.Name)
+	b.Add(typeLabel, string(s.Type))
+	for k, v := range s.Dimensions {
+		if v != "" {
+			b.Add(dimensionPrefix+k, v)
+		}
+	}
+	b.Sort()
+	return b.Labels()
+}
+
+// quiet passes a library's lines on, those of level info as debug.
+type quiet struct{ slog.Handler }
+
+func (q quiet) Enabled(ctx context.Context, level slog.Level) bool {
+	return q.Handler.Enabled(ctx, demoted(level))
+}
+
+func (q quiet) Handle(ctx context.Context, r slog.Record) error {
+	r.Level = demoted(r.Level)
+	return q.Handler.Handle(ctx, r)
+}
+
+func (q quiet) WithAttrs(attrs []slog.Attr) slog.Handler { return quiet{q.Handler.WithAttrs(attrs)} }
+
+func (q quiet) WithGroup(name string) slog.Handler { return quiet{q.Handler.WithGroup(name)} }
+
+func demoted(level slog.Level) slog.Level {
+	if level == slog.LevelInfo {
+		return slog.LevelDebug
+	}
+	return level
+}

@@ -1,0 +1,226 @@
+package embedded
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/common/model"
+	"github.com/prometheus/prometheus/model/labels"
+	"github.com/prometheus/prometheus/storage"
+	"github.com/prometheus/prometheus/tsdb/chunkenc"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// identity orders the series of one name: by metrics.Key, and as two sets of
+// dimensions with commas in them can have the same Key, by these themselves.
+type identity struct {
+	key   string
+	pairs []string // names and values of the dimensions, in order of name
+}
+
+func identify(name string, d metrics.Dimensions) identity {
+	id := identity{key: metrics.Key(name, d)}
+	for _, k := range slices.Sorted(maps.Keys(d)) {
+		id.pairs = append(id.pairs, k, d[k])
+	}
+	return id
+}
+
+func (a identity) compare(b identity) int {
+	if c := strings.Compare(a.key, b.key); c != 0 {
+		return c
+	}
+	return slices.Compare(a.pairs, b.pairs)
+}
+
+// cursor says where in a window to continue: with that second of the series of
+// those dimensions, or with the first one after it.
+type cursor struct {
+	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
+	Second     int64              `json:"second"`
+}
+
+// page is a part of a window.
+type page struct {
+	series []metrics.Series // none of them empty
+	next   *cursor          // nil: this is the end
+}
+
+// pointSize is about what one point takes in a page, in bytes.
+const pointSize = 10
+
+// Window returns the series that match; see metrics.Store.
+func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	p, err := s.page(ctx, q, nil, math.MaxInt)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: %w", err)
+	}
+	return p.series, nil
+}
+
+// page returns the window from the cursor on, or from its beginning without one,
+// until it takes room bytes. It ends between two seconds: as late points may come
+// in between two pages, a count of points would not find its place again, and the
+// points of one second are in order of value only together.
+func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room int) (page, error) {
+	if err := checkIdentity(q.Type, q.Name, q.Dimensions); err != nil {
+		return page{}, fmt.Errorf("query: %w", err)
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.closed {
+		return page{}, ErrClosed
+	}
+	from, to := milliseconds(q.From), milliseconds(q.To)
+	if from > to {
+		return page{}, nil
+	}
+	querier, err := s.db.Querier(from, to)
+	if err != nil {
+		return page{}, err
+	}
+	defer querier.Close() // only read
+	found, err := find(ctx, querier, q)
+	if err != nil {
+		return page{}, err
+	}
+	r := reader{to: to, room: room}
+	for _, m := range found {
+		start, skip := m.start(q.Name, after, from)
+		if skip {
+			continue
+		}
+		if err := ctx.Err(); err != nil {
+			return page{}, err
+		}
+		if err := r.read(m, q.Name, start); err != nil {
+			return page{}, err
+		}
+		if r.page.next != nil {
+			break
+		}
+	}
+	return r.page, nil
+}
+
+// match is one series that a query found.
+type match struct {
+	identity
+	dimensions metrics.Dimensions
+	points     storage.Series
+}
+
+// start returns where to begin in this series, in milliseconds, or to skip it.
+func (m match) start(name string, after *cursor, from int64) (start int64, skip bool) {
+	if after == nil {
+		return from, false
+	}
+	switch c := m.compare(identify(name, after.Dimensions)); {
+	case c < 0:
+		return 0, true
+	case c == 0:
+		return max(from, after.Second*1000), false
+	}
+	return from, false
+}
+
+// find returns the series that match, in order.
+func find(ctx context.Context, querier storage.Querier, q metrics.Query) ([]match, error) {
+	matchers := []*labels.Matcher{equal(model.MetricNameLabel, q.Name), equal(typeLabel, string(q.Type))}
+	for k, v := range q.Dimensions {
+		if v != "" {
+			matchers = append(matchers, equal(dimensionPrefix+k, v))
+		}
+	}
+	var found []match
+	set := querier.Select(ctx, false, nil, matchers...)
+	for set.Next() {
+		series := set.At()
+		dimensions := fromLabels(series.Labels())
+		found = append(found, match{identify(q.Name, dimensions), dimensions, series})
+	}
+	if err := set.Err(); err != nil {
+		return nil, err
+	}
+	slices.SortFunc(found, func(a, b match) int { return a.compare(b.identity) })
+	return found, nil
+}
+
+func equal(name, value string) *labels.Matcher {
+	return labels.MustNewMatcher(labels.MatchEqual, name, value) // only a regular expression can be wrong
+}
+
+// fromLabels copies the dimensions: the database's strings end with its querier.
+func fromLabels(ls labels.Labels) metrics.Dimensions {
+	var d metrics.Dimensions
+	ls.Range(func(l labels.Label) {
+		if name, ok := strings.CutPrefix(l.Name, dimensionPrefix); ok {
+			if d == nil {
+				d = metrics.Dimensions{}
+			}
+			d[strings.Clone(name)] = strings.Clone(l.Value)
+		}
+	})
+	return d
+}
+
+// reader fills a page.
+type reader struct {
+	to   int64 // milliseconds, inclusive
+	room int   // bytes left
+	page page
+}
+
+// read adds the points of one series from start on, or sets the page's next if
+// there is no room for all of them.
+func (r *reader) read(m match, name string, start int64) error {
+	s := metrics.Series{Name: name, Dimensions: m.dimensions}
+	r.room -= len(m.key)
+	it := m.points.Iterator(nil)
+	for kind := it.Seek(start); kind != chunkenc.ValNone; kind = it.Next() {
+		if kind != chunkenc.ValFloat {
+			continue // never written by us
+		}
+		ms, value := it.At()
+		if ms > r.to {
+			break
+		}
+		second := time.UnixMilli(ms).Unix()
+		n := len(s.Times)
+		whole := n == 0 || s.Times[n-1] != second
+		if r.room <= 0 && whole && n+len(r.page.series) > 0 {
+			r.page.next = &cursor{Dimensions: m.dimensions, Second: second}
+			break
+		}
+		r.room -= pointSize
+		s.Times, s.Values = append(s.Times, second), append(s.Values, value)
+	}
+	if err := it.Err(); err != nil {
+		return err
+	}
+	if len(s.Times) > 0 {
+		orderSeconds(s)
+		r.page.series = append(r.page.series, s)
+	}
+	return nil
+}
+
+// orderSeconds puts the values of each second in order.
+func orderSeconds(s metrics.Series) {
+	for i := 0; i < len(s.Times); {
+		end := i + 1
+		for end < len(s.Times) && s.Times[end] == s.Times[i] {
+			end++
+		}
+		if end-i > 1 {
+			slices.Sort(s.Values[i:end])
+		}
+		i = end
+	}
+}

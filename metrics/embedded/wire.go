@@ -1,0 +1,165 @@
+package embedded
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Bounds of messages, in bytes. A request of one sample at the bounds of
+// check.go, all of it escaped, is less than half of maxRequest.
+const (
+	maxRequest = 512 << 10
+	maxPage    = 512 << 10
+)
+
+func writeSubject(cluster string) string  { return "weir." + cluster + ".metrics.write" }
+func windowSubject(cluster string) string { return "weir." + cluster + ".metrics.window" }
+
+// writeRequest asks to keep samples.
+type writeRequest struct {
+	Samples []wireSample `json:"samples"`
+}
+
+type wireSample struct {
+	Type       metrics.Type       `json:"type"`
+	Name       string             `json:"name"`
+	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
+	TimeMS     int64              `json:"time_ms"` // unix milliseconds
+	Value      float64            `json:"value"`
+}
+
+// windowRequest asks for one page of a window.
+type windowRequest struct {
+	Type       metrics.Type       `json:"type"`
+	Name       string             `json:"name"`
+	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
+	FromMS     int64              `json:"from_ms"` // unix milliseconds, inclusive
+	ToMS       int64              `json:"to_ms"`   // inclusive
+	After      *cursor            `json:"after,omitempty"`
+}
+
+func (r windowRequest) query() metrics.Query {
+	return metrics.Query{
+		Type: r.Type, Name: r.Name, Dimensions: r.Dimensions,
+		From: time.UnixMilli(r.FromMS), To: time.UnixMilli(r.ToMS),
+	}
+}
+
+// decodeRequest reads exactly one JSON object without unknown keys. All errors
+// are ErrMalformed.
+func decodeRequest(data []byte, into any) error {
+	if len(data) > maxRequest {
+		return fmt.Errorf("%w: request of %d bytes, at most %d", ErrMalformed, len(data), maxRequest)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("%w: something follows the request", ErrMalformed)
+	}
+	return nil
+}
+
+func decodeWrite(data []byte) ([]metrics.Sample, error) {
+	var r writeRequest
+	if err := decodeRequest(data, &r); err != nil {
+		return nil, err
+	}
+	samples := make([]metrics.Sample, len(r.Samples))
+	for i, s := range r.Samples {
+		samples[i] = metrics.Sample{
+			Type: s.Type, Name: s.Name, Dimensions: s.Dimensions,
+			Time: time.UnixMilli(s.TimeMS), Value: s.Value,
+		}
+	}
+	return samples, nil
+}
+
+func decodeWindow(data []byte) (metrics.Query, *cursor, error) {
+	var r windowRequest
+	if err := decodeRequest(data, &r); err != nil {
+		return metrics.Query{}, nil, err
+	}
+	if r.After != nil && (r.After.Second < minSecond || r.After.Second > maxSecond) {
+		return metrics.Query{}, nil, fmt.Errorf("%w: cursor at second %d", ErrMalformed, r.After.Second)
+	}
+	return r.query(), r.After, nil
+}
+
+// encodeWrites returns requests of at most limit bytes each, or of one sample.
+func encodeWrites(samples []metrics.Sample, limit int) ([][]byte, error) {
+	const head, tail = `{"samples":[`, `]}`
+	var requests [][]byte
+	body := []byte(head)
+	for _, s := range samples {
+		one, err := json.Marshal(wireSample{s.Type, s.Name, s.Dimensions, s.Time.UnixMilli(), s.Value})
+		if err != nil {
+			return nil, err
+		}
+		if len(body) > len(head) {
+			if len(body)+len(one)+len(tail) >= limit {
+				requests = append(requests, append(body, tail...))
+				body = []byte(head)
+			} else {
+				body = append(body, ',')
+			}
+		}
+		body = append(body, one...)
+	}
+	return append(requests, append(body, tail...)), nil
+}
+
+const pageVersion = 0x01
+
+func encodePage(p page) []byte {
+	b := []byte{pageVersion, 0}
+	if p.next != nil {
+		b[1] = 1
+		b = appendDimensions(b, p.next.Dimensions)
+		b = binary.AppendVarint(b, p.next.Second)
+	}
+	b = binary.AppendUvarint(b, uint64(len(p.series)))
+	for _, s := range p.series {
+		b = appendSeries(b, s)
+	}
+	return b
+}
+
+func appendSeries(b []byte, s metrics.Series) []byte {
+	b = slices.Grow(b, len(s.Times)*pointSize)
+	b = appendDimensions(b, s.Dimensions)
+	b = binary.AppendUvarint(b, uint64(len(s.Times)))
+	b = binary.AppendVarint(b, s.Times[0])
+	for i := 1; i < len(s.Times); i++ {
+		b = binary.AppendUvarint(b, uint64(s.Times[i]-s.Times[i-1]))
+	}
+	for _, v := range s.Values {
+		b = binary.LittleEndian.AppendUint64(b, math.Float64bits(v))
+	}
+	return b
+}
+
+func appendDimensions(b []byte, d metrics.Dimensions) []byte {
+	b = binary.AppendUvarint(b, uint64(len(d)))
+	for _, k := range slices.Sorted(maps.Keys(d)) {
+		b = appendString(b, k)
+		b = appendString(b, d[k])
+	}
+	return b
+}
+
+func appendString(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}

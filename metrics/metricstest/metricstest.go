@@ -1,0 +1,384 @@
+// Package metricstest is the conformance suite of metrics.Store: [Run] it in the
+// tests of every implementation. It is for tests only; its cases run one after
+// the other.
+package metricstest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// timeout is for all that one case does with its store.
+const timeout = time.Minute
+
+// Run holds the store to the contract of metrics.Store. Each case gets an empty
+// store from open, which also arranges for its end. Samples are of the last
+// hour.
+func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
+	for name, test := range map[string]func(*testing.T, suite){
+		"nothing":             testNothing,
+		"round trip":          testRoundTrip,
+		"names":               testNames,
+		"types":               testTypes,
+		"dimensions":          testDimensions,
+		"order of series":     testOrderOfSeries,
+		"ends are inclusive":  testEnds,
+		"equal seconds":       testEqualSeconds,
+		"equal milliseconds":  testEqualMilliseconds,
+		"not finite":          testNotFinite,
+		"values are exact":    testValues,
+		"late points":         testLate,
+		"large window":        testLargeWindow,
+		"many series":         testManySeries,
+		"concurrent use":      testConcurrent,
+		"ended context":       testEndedContext,
+		"arguments are ours":  testArguments,
+		"answers are theirs":  testAnswers,
+		"a window backwards":  testBackwards,
+		"seconds are floored": testFloor,
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), timeout)
+			defer cancel()
+			test(t, suite{ctx: ctx, store: open(t), base: time.Now().Truncate(time.Second).Add(-30 * time.Minute)})
+		})
+	}
+}
+
+// suite is what a case works with.
+type suite struct {
+	ctx   context.Context
+	store metrics.Store
+	base  time.Time // a whole second, half an hour ago
+}
+
+// at returns a sample of a system metric, so long after the base.
+func (s suite) at(name string, d metrics.Dimensions, after time.Duration, value float64) metrics.Sample {
+	return metrics.Sample{Type: metrics.System, Name: name, Dimensions: d, Time: s.base.Add(after), Value: value}
+}
+
+// all asks for everything of that name around the base.
+func (s suite) all(name string, d metrics.Dimensions) metrics.Query {
+	return metrics.Query{Type: metrics.System, Name: name, Dimensions: d, From: s.base.Add(-time.Hour), To: s.base.Add(time.Hour)}
+}
+
+func (s suite) write(t *testing.T, samples ...metrics.Sample) {
+	t.Helper()
+	if err := s.store.Write(s.ctx, samples); err != nil {
+		t.Fatalf("Write of %d samples: %v", len(samples), err)
+	}
+}
+
+func (s suite) window(t *testing.T, q metrics.Query) []metrics.Series {
+	t.Helper()
+	got, err := s.store.Window(s.ctx, q)
+	if err != nil {
+		t.Fatalf("Window of %q: %v", q.Name, err)
+	}
+	return got
+}
+
+func (s suite) want(t *testing.T, q metrics.Query, want ...metrics.Series) {
+	t.Helper()
+	got := s.window(t, q)
+	// A diff of large windows takes its time, so it is made only to be shown.
+	if !slices.EqualFunc(want, got, equal) {
+		t.Errorf("window of %q %v (-want +got):\n%.4000s", q.Name, q.Dimensions, cmp.Diff(want, got))
+	}
+}
+
+// equal takes no dimensions and empty dimensions for the same.
+func equal(a, b metrics.Series) bool {
+	return a.Name == b.Name && maps.Equal(a.Dimensions, b.Dimensions) &&
+		slices.Equal(a.Times, b.Times) && slices.Equal(a.Values, b.Values)
+}
+
+// line returns a series with these values, each so many seconds after the base.
+func (s suite) line(name string, d metrics.Dimensions, points ...[2]float64) metrics.Series {
+	line := metrics.Series{Name: name, Dimensions: d}
+	for _, p := range points {
+		line.Times = append(line.Times, s.base.Unix()+int64(p[0]))
+		line.Values = append(line.Values, p[1])
+	}
+	return line
+}
+
+func testNothing(t *testing.T, s suite) {
+	s.want(t, s.all("absent", nil))
+	s.write(t)
+	s.write(t, s.at("present", nil, 0, 1))
+	s.want(t, s.all("absent", nil))
+	s.want(t, s.all("present", metrics.Dimensions{"pool": "p"}))
+	empty := s.all("present", nil)
+	empty.From = s.base.Add(time.Second)
+	s.want(t, empty) // a series without a point in the window is no match
+}
+
+func testRoundTrip(t *testing.T, s suite) {
+	d := metrics.Dimensions{"cluster": "c", "pool": "p"}
+	s.write(t, s.at("cpus", d, 60*time.Second, 2), s.at("cpus", d, 0, 1), s.at("cpus", d, 120*time.Second, 3))
+	s.write(t, s.at("cpus", d, 180*time.Second, 4))
+	s.want(t, s.all("cpus", nil), s.line("cpus", d, [2]float64{0, 1}, [2]float64{60, 2}, [2]float64{120, 3}, [2]float64{180, 4}))
+}
+
+func testNames(t *testing.T, s suite) {
+	names := []string{
+		"web,requests", "web,requests,total", "a=b", "a|b=c", "with space", `back\slash`, `quo"te`, "new\nline", "tab\t", "{}",
+		"ünïcode", "日本語", "🜁", "a\u0301", "á", "\u202eright to left", "\u0000", "__name__", "weir_type", "-", ".*", strings.Repeat("n", 500),
+	}
+	for i, name := range names {
+		d := metrics.Dimensions{"pool": name, fmt.Sprintf("dim,%d=日", i): "v"}
+		s.write(t, s.at(name, d, 0, float64(i)))
+	}
+	for i, name := range names {
+		d := metrics.Dimensions{"pool": name, fmt.Sprintf("dim,%d=日", i): "v"}
+		s.want(t, s.all(name, metrics.Dimensions{"pool": name}), s.line(name, d, [2]float64{0, float64(i)}))
+	}
+}
+
+func testTypes(t *testing.T, s suite) {
+	for i, kind := range metrics.Types() {
+		sample := s.at("same", nil, 0, float64(i))
+		sample.Type = kind
+		s.write(t, sample)
+	}
+	for i, kind := range metrics.Types() {
+		q := s.all("same", nil)
+		q.Type = kind
+		s.want(t, q, s.line("same", nil, [2]float64{0, float64(i)}))
+	}
+}
+
+func testDimensions(t *testing.T, s suite) {
+	none, a, ab, b := metrics.Dimensions(nil), metrics.Dimensions{"pool": "a"}, metrics.Dimensions{"pool": "a", "app": "b"}, metrics.Dimensions{"pool": "b"}
+	for i, d := range []metrics.Dimensions{none, a, ab, b} {
+		s.write(t, s.at("m", d, 0, float64(i)))
+	}
+	lineNone, lineA, lineAB, lineB := s.line("m", none, [2]float64{0, 0}), s.line("m", a, [2]float64{0, 1}), s.line("m", ab, [2]float64{0, 2}), s.line("m", b, [2]float64{0, 3})
+	tests := map[string]struct {
+		ask  metrics.Dimensions
+		want []metrics.Series
+	}{
+		"none given, all match": {nil, []metrics.Series{lineNone, lineAB, lineA, lineB}},
+		"one given":             {a, []metrics.Series{lineAB, lineA}},
+		"both given":            {ab, []metrics.Series{lineAB}},
+		"another value":         {b, []metrics.Series{lineB}},
+		"no such value":         {metrics.Dimensions{"pool": "A"}, nil},
+		"no such dimension":     {metrics.Dimensions{"zone": "a"}, nil},
+		"no pattern":            {metrics.Dimensions{"pool": ".*"}, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) { s.want(t, s.all("m", tt.ask), tt.want...) })
+	}
+}
+
+func testOrderOfSeries(t *testing.T, s suite) {
+	var want []metrics.Series
+	for _, d := range []metrics.Dimensions{
+		nil, {"a": "1"}, {"a": "1", "b": "2"}, {"a": "1", "b": "2", "c": "3"}, {"a": "10"}, {"a": "2"}, {"b": "1"}, {"z": "ä"},
+	} {
+		want = append(want, s.line("m", d, [2]float64{0, 1}))
+	}
+	for i := range want {
+		s.write(t, s.at("m", want[len(want)-1-i].Dimensions, 0, 1))
+	}
+	s.want(t, s.all("m", nil), want...)
+}
+
+func testEnds(t *testing.T, s suite) {
+	for i := range 5 {
+		s.write(t, s.at("m", nil, time.Duration(i)*time.Second, float64(i)))
+	}
+	tests := map[string]struct {
+		from, to time.Duration
+		want     []metrics.Series
+	}{
+		"both on a point":       {time.Second, 3 * time.Second, []metrics.Series{s.line("m", nil, [2]float64{1, 1}, [2]float64{2, 2}, [2]float64{3, 3})}},
+		"one moment":            {2 * time.Second, 2 * time.Second, []metrics.Series{s.line("m", nil, [2]float64{2, 2})}},
+		"just inside of points": {time.Second + time.Millisecond, 3*time.Second - time.Millisecond, []metrics.Series{s.line("m", nil, [2]float64{2, 2})}},
+		"between two points":    {time.Second + time.Millisecond, 2*time.Second - time.Millisecond, nil},
+		"before":                {-time.Minute, -time.Millisecond, nil},
+		"after":                 {5 * time.Second, time.Minute, nil},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			s.want(t, metrics.Query{Type: metrics.System, Name: "m", From: s.base.Add(tt.from), To: s.base.Add(tt.to)}, tt.want...)
+		})
+	}
+}
+
+func testEqualSeconds(t *testing.T, s suite) {
+	var samples []metrics.Sample
+	for i, v := range []float64{5, -1, 3, 3, 0} {
+		samples = append(samples, s.at("m", nil, time.Second+time.Duration(i)*100*time.Millisecond, v))
+	}
+	s.write(t, append(samples, s.at("m", nil, 0, 9), s.at("m", nil, 2*time.Second, -9))...)
+	s.want(t, s.all("m", nil), s.line("m", nil,
+		[2]float64{0, 9}, [2]float64{1, -1}, [2]float64{1, 0}, [2]float64{1, 3}, [2]float64{1, 3}, [2]float64{1, 5}, [2]float64{2, -9}))
+}
+
+// testEqualMilliseconds: one value of a millisecond is kept, and what is written
+// with it is whole.
+func testEqualMilliseconds(t *testing.T, s suite) {
+	s.write(t, s.at("m", nil, 0, 1), s.at("m", nil, 0, 2), s.at("m", nil, time.Second, 3), s.at("other", nil, 0, 4))
+	s.write(t, s.at("m", nil, time.Second, 5), s.at("m", nil, 2*time.Second, 6), s.at("m", nil, 0, 7))
+	got := s.window(t, s.all("m", nil))
+	if len(got) != 1 || len(got[0].Times) != 3 || got[0].Values[2] != 6 {
+		t.Errorf("window = %v, want three points, the last one 6", got)
+	}
+	s.want(t, s.all("other", nil), s.line("other", nil, [2]float64{0, 4}))
+}
+
+func testNotFinite(t *testing.T, s suite) {
+	for _, value := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		err := s.store.Write(s.ctx, []metrics.Sample{s.at("m", nil, 0, 1), s.at("m", nil, time.Second, value), s.at("n", nil, 0, 1)})
+		if !errors.Is(err, metrics.ErrNotFinite) {
+			t.Errorf("Write of %v = %v, want ErrNotFinite", value, err)
+		}
+	}
+	s.want(t, s.all("m", nil))
+	s.want(t, s.all("n", nil))
+}
+
+func testValues(t *testing.T, s suite) {
+	values := [][2]float64{{0, 0}, {1, 0.1}, {2, -0.1}, {3, math.MaxFloat64}, {4, -math.MaxFloat64}, {5, math.SmallestNonzeroFloat64}, {6, 1 << 53}, {7, math.Pi}}
+	for _, v := range values {
+		s.write(t, s.at("m", nil, time.Duration(v[0])*time.Second, v[1]))
+	}
+	s.want(t, s.all("m", nil), s.line("m", nil, values...))
+}
+
+// testLate: a point half an hour late is put in its place; one that is years
+// late may be dropped, and takes nothing with it.
+func testLate(t *testing.T, s suite) {
+	now := 30 * time.Minute
+	s.write(t, s.at("m", nil, now, 3), s.at("n", nil, now, 3))
+	s.write(t, s.at("m", nil, 0, 1), s.at("m", nil, -100_000*time.Hour, 0), s.at("m", nil, time.Minute, 2), s.at("late", nil, 0, 4))
+	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 1}, [2]float64{60, 2}, [2]float64{now.Seconds(), 3}))
+	s.want(t, s.all("late", nil), s.line("late", nil, [2]float64{0, 4}))
+}
+
+// testLargeWindow: one long series beside others, 200 000 points.
+func testLargeWindow(t *testing.T, s suite) {
+	const long, short = 100_000, 2_000
+	var want []metrics.Series
+	for i := range 51 {
+		points, step := short, 500*time.Millisecond
+		if i == 20 {
+			points, step = long, 15*time.Millisecond
+		}
+		d := metrics.Dimensions{"app": fmt.Sprintf("app-%02d", i)}
+		line := metrics.Series{Name: "m", Dimensions: d}
+		samples := make([]metrics.Sample, points)
+		for j := range samples {
+			samples[j] = s.at("m", d, time.Duration(j)*step, float64(j)/7)
+			line.Times = append(line.Times, samples[j].Time.Unix())
+			line.Values = append(line.Values, samples[j].Value)
+		}
+		s.write(t, samples...)
+		want = append(want, line)
+	}
+	s.want(t, s.all("m", nil), want...)
+}
+
+// testManySeries: more series than points.
+func testManySeries(t *testing.T, s suite) {
+	var want []metrics.Series
+	var samples []metrics.Sample
+	for i := range 3000 {
+		d := metrics.Dimensions{"app": fmt.Sprintf("app-%04d", i), "pool": strings.Repeat("p", 300)}
+		samples = append(samples, s.at("m", d, 0, float64(i)))
+		want = append(want, s.line("m", d, [2]float64{0, float64(i)}))
+	}
+	s.write(t, samples...)
+	s.want(t, s.all("m", nil), want...)
+}
+
+func testConcurrent(t *testing.T, s suite) {
+	const writers, writes = 4, 50
+	var wg sync.WaitGroup
+	for w := range writers {
+		d := metrics.Dimensions{"writer": fmt.Sprint(w)}
+		wg.Go(func() {
+			for i := range writes {
+				if err := s.store.Write(s.ctx, []metrics.Sample{s.at("m", d, time.Duration(i)*time.Second, float64(i))}); err != nil {
+					t.Errorf("Write: %v", err)
+					return
+				}
+				// What was acknowledged is seen by whoever asks next.
+				got, err := s.store.Window(s.ctx, s.all("m", d))
+				if err != nil || len(got) != 1 || len(got[0].Times) != i+1 {
+					t.Errorf("after %d writes Window = %d series, %v", i+1, len(got), err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	if got := s.window(t, s.all("m", nil)); len(got) != writers {
+		t.Errorf("%d series, want %d", len(got), writers)
+	}
+}
+
+func testEndedContext(t *testing.T, s suite) {
+	s.write(t, s.at("m", nil, 0, 1))
+	ctx, cancel := context.WithCancel(s.ctx)
+	cancel()
+	if got, err := s.store.Window(ctx, s.all("m", nil)); !errors.Is(err, context.Canceled) {
+		t.Errorf("Window = %v, %v, want context.Canceled", got, err)
+	}
+	if err := s.store.Write(ctx, []metrics.Sample{s.at("m", nil, 0, 1)}); !errors.Is(err, context.Canceled) {
+		t.Errorf("Write = %v, want context.Canceled", err)
+	}
+}
+
+// testArguments: what is passed in is not changed.
+func testArguments(t *testing.T, s suite) {
+	make3 := func() []metrics.Sample {
+		d := metrics.Dimensions{"pool": "p", "empty": ""}
+		return []metrics.Sample{s.at("m", d, 2*time.Second, 1), s.at("m", d, 0, 2), s.at("m", nil, time.Second, 3)}
+	}
+	samples := make3()
+	s.write(t, samples...)
+	if diff := cmp.Diff(make3(), samples); diff != "" {
+		t.Errorf("samples were changed (-want +got):\n%s", diff)
+	}
+}
+
+// testAnswers: a window stays as it is, whatever is written later.
+func testAnswers(t *testing.T, s suite) {
+	d := metrics.Dimensions{"pool": "p"}
+	s.write(t, s.at("m", d, 0, 1))
+	first := s.window(t, s.all("m", nil))
+	s.write(t, s.at("m", d, time.Second, 2))
+	if diff := cmp.Diff([]metrics.Series{s.line("m", d, [2]float64{0, 1})}, first); diff != "" {
+		t.Errorf("window changed (-want +got):\n%s", diff)
+	}
+}
+
+func testBackwards(t *testing.T, s suite) {
+	s.write(t, s.at("m", nil, 0, 1))
+	q := s.all("m", nil)
+	q.From, q.To = q.To, q.From
+	s.want(t, q)
+}
+
+func testFloor(t *testing.T, s suite) {
+	s.write(t, s.at("m", nil, 999*time.Millisecond, 1), s.at("m", nil, time.Second, 2), s.at("m", nil, 2500*time.Millisecond, 3))
+	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 1}, [2]float64{1, 2}, [2]float64{2, 3}))
+	q := s.all("m", nil)
+	q.From, q.To = s.base.Add(999*time.Millisecond), s.base.Add(999*time.Millisecond)
+	s.want(t, q, s.line("m", nil, [2]float64{0, 1}))
+}

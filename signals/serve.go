@@ -1,0 +1,137 @@
+package signals
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"runtime/debug"
+	"sync"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// ServeConfig says which signal this is, in the words that bootstrap passes as
+// arguments. They make the socket's address.
+type ServeConfig struct {
+	Namespace string
+	Name      string
+	App       string
+	Log       *slog.Logger // nil: nothing is logged
+}
+
+// Validate returns every problem of the configuration.
+func (c ServeConfig) Validate() error {
+	var errs []error
+	for _, word := range []struct{ what, is string }{{"namespace", c.Namespace}, {"name", c.Name}, {"app", c.App}} {
+		if word.is == "" {
+			errs = append(errs, fmt.Errorf("the signal's %s is empty", word.what))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Serve answers autoscalers with s until ctx ends, which is no error. It returns
+// after the last connection has been closed and the last call of Value has
+// returned.
+func Serve(ctx context.Context, s Signal, config ServeConfig) error {
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
+	listener, err := sigproto.Listen(sigproto.Address(config.Namespace, config.Name, config.App))
+	if err != nil {
+		return err
+	}
+	defer listener.Close()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // before the wait, also if Accept fails
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept, after ctx is seen to be over
+	defer stop()
+	for {
+		conn, err := listener.Accept()
+		if ctx.Err() != nil {
+			if err == nil {
+				_ = conn.Close()
+			}
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("accept a connection: %w", err)
+		}
+		wg.Go(func() { serveConn(ctx, s, conn, config) })
+	}
+}
+
+// serveConn answers one autoscaler until it hangs up, errs, or ctx ends.
+func serveConn(ctx context.Context, s Signal, conn net.Conn, config ServeConfig) {
+	defer conn.Close()
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	defer stop()
+	wire := sigproto.NewServerConn(conn, sigproto.ServerConfig{})
+	hello, err := wire.ReadHello()
+	if err != nil {
+		if ctx.Err() == nil && !errors.Is(err, io.EOF) { // a connection that only probes says nothing
+			config.Log.Warn("hello is not good", "err", err)
+		}
+		return
+	}
+	if len(hello.Unknown) > 0 {
+		config.Log.Warn("hello has unknown keys", "keys", hello.Unknown)
+	}
+	for {
+		err := serveEvaluation(ctx, s, wire, hello, config)
+		if err == io.EOF || ctx.Err() != nil {
+			return
+		}
+		if err != nil {
+			config.Log.Warn("connection to the autoscaler ended", "err", err)
+			return
+		}
+	}
+}
+
+// serveEvaluation answers or refuses one evaluation. Its error ends the
+// connection.
+func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, hello sigproto.Hello, config ServeConfig) error {
+	e, err := wire.Next()
+	if errors.Is(err, sigproto.ErrBody) {
+		config.Log.Warn("evaluation refused", "err", err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if len(e.Unknown) > 0 {
+		config.Log.Warn("evaluation has unknown keys", "keys", e.Unknown)
+	}
+	watched, stop := wire.Watch(ctx)
+	request, err := value(watched, s, newInput(config.App, hello, e))
+	stop()
+	if err != nil {
+		config.Log.Error("no value", "err", err)
+		return wire.Refuse()
+	}
+	return wire.Answer(toWire(request))
+}
+
+// value asks the signal; a panic and an invalid request are errors.
+func value(ctx context.Context, s Signal, in Input) (request resource.Request, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("the signal panicked: %v\n%s", p, debug.Stack())
+		}
+	}()
+	request, err = s.Value(ctx, in)
+	if err == nil {
+		err = request.Validate()
+	}
+	return request, err
+}

@@ -1,0 +1,42 @@
+package sigproto
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+)
+
+// MaxAddress is the length of the longest address, in bytes.
+const MaxAddress = 107
+
+// Address returns the name of a signal's socket, without the NUL byte before it.
+func Address(namespace, name, app string) string {
+	return namespace + "-" + name + "-" + app + "-socket"
+}
+
+// Listen opens a signal's end on the abstract socket of that name. It fails
+// while somebody else listens there.
+func Listen(address string) (net.Listener, error) {
+	if err := checkAddress(address); err != nil {
+		return nil, err
+	}
+	l, err := net.Listen("unix", "@"+address)
+	if err != nil {
+		return nil, fmt.Errorf("listen on abstract socket %q: %w", address, err)
+	}
+	return l, nil
+}
+
+func checkAddress(address string) error {
+	switch {
+	case address == "":
+		return errors.New("the socket's address is empty")
+	case len(address) > MaxAddress:
+		return fmt.Errorf("socket address %q has %d bytes, the kernel takes at most %d: shorten the namespace, the name or the app",
+			address, len(address), MaxAddress)
+	case strings.ContainsRune(address, 0):
+		return fmt.Errorf("socket address %q contains a NUL byte", address)
+	}
+	return nil
+}

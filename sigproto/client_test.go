@@ -1,0 +1,452 @@
+package sigproto
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"math"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+var sample = Evaluation{
+	Timestamp: 1700000120,
+	Series: []Series{
+		{Name: "cpus_allocated", Times: []int64{1700000000, 1700000060}, Values: []float64{12.5, 13}},
+		{Name: "empty"},
+		{Name: `queue|app="web"`, Times: []int64{0, 1700000060}, Values: []float64{-0.25, 1e300}},
+	},
+}
+
+const (
+	goldenHello = `{"parameters":{"cluster":"everywhere-prod","headroom":1.2,"pool":"default"},"cluster":"everywhere-prod","pool":"default"}`
+	goldenBody  = `{"metrics":{"cpus_allocated":[[1700000000,12.5],[1700000060,13]],"empty":[],` +
+		`"queue|app=\"web\"":[[0,-0.25],[1700000060,1e+300]]},"timestamp":1700000120}`
+	goldenAnswer = "\x01" + `{"Resources":{"cpus":4.5,"mem":0,"disk":null,"gpus":null}}`
+)
+
+var sampleHello = Hello{Parameters: map[string]any{"headroom": 1.2}, Cluster: "everywhere-prod", Pool: "default"}
+
+// peer is a signal that a test writes by hand.
+type peer struct {
+	conn net.Conn
+	r    *bufio.Reader
+}
+
+func (p peer) send(s string) { _, _ = io.WriteString(p.conn, s) } // the client may have gone
+
+// hello reads the hello, length the length, body a body of that length.
+func (p peer) hello() []byte {
+	data, _ := readObject(p.r, maxHello)
+	return data
+}
+
+func (p peer) length() []byte { return p.read(4) }
+
+func (p peer) body(length []byte) []byte { return p.read(int(binary.BigEndian.Uint32(length))) }
+
+func (p peer) read(n int) []byte {
+	b := make([]byte, n)
+	_, _ = io.ReadFull(p.r, b)
+	return b
+}
+
+// evaluation answers one evaluation up to its body.
+func (p peer) evaluation() {
+	length := p.length()
+	p.send("\x01")
+	p.body(length)
+}
+
+// hangUp waits until the client closes.
+func (p peer) hangUp() { _, _ = io.Copy(io.Discard, p.r) }
+
+// good answers evaluations for as long as there are any.
+func good(p peer) {
+	p.hello()
+	for {
+		if _, err := p.r.Peek(1); err != nil {
+			return
+		}
+		p.evaluation()
+		p.send(goldenAnswer)
+	}
+}
+
+// startSignal serves the first connection with the first script, and so on; the
+// last script serves all that follow.
+func startSignal(t *testing.T, scripts ...func(peer)) (address string) {
+	t.Helper()
+	address = testAddress(t)
+	serveScripts(t, address, scripts)
+	return address
+}
+
+func serveScripts(t *testing.T, address string, scripts []func(peer)) {
+	t.Helper()
+	l, err := Listen(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	t.Cleanup(func() {
+		_ = l.Close()
+		wg.Wait()
+	})
+	wg.Go(func() {
+		for i := 0; ; i++ {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			stop := context.AfterFunc(t.Context(), func() { _ = conn.Close() })
+			wg.Go(func() {
+				defer stop()
+				defer conn.Close()
+				scripts[min(i, len(scripts)-1)](peer{conn, bufio.NewReader(conn)})
+			})
+		}
+	})
+}
+
+func newTestClient(t *testing.T, config ClientConfig) *Client {
+	t.Helper()
+	if err := config.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	c := NewClient(config)
+	t.Cleanup(func() { _ = c.Close() })
+	return c
+}
+
+func TestGoldenBytes(t *testing.T) {
+	type bytesSeen struct{ Hello, Length, Body string }
+	seen := make(chan bytesSeen, 1)
+	address := startSignal(t, func(p peer) {
+		got := bytesSeen{Hello: string(p.hello())}
+		length := p.length()
+		p.send("\x01")
+		got.Length, got.Body = string(length), string(p.body(length))
+		seen <- got
+		p.send(goldenAnswer)
+		p.hangUp()
+	})
+	c := newTestClient(t, ClientConfig{Address: address, Hello: sampleHello})
+	got, err := c.Evaluate(within(t, 10*time.Second), sample)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(Response{Resources: Resources{CPUs: new(4.5), Mem: new(0.0)}}, got); diff != "" {
+		t.Errorf("response (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(bytesSeen{goldenHello, "\x00\x00\x00\x98", goldenBody}, <-seen); diff != "" {
+		t.Errorf("bytes (-want +got):\n%s", diff)
+	}
+}
+
+// misbehaviour is a first connection that goes wrong; every next one is good.
+var misbehaviours = []struct {
+	name   string
+	script func(peer)
+	phase  Phase
+	is     error  // nil: any
+	text   string // part of the error
+}{
+	{"garbage in place of the length's ACK", func(p peer) { p.hello(); p.length(); p.send("x"); p.hangUp() }, PhaseLengthACK, ErrProtocol, "0x78"},
+	{"refuses the length", func(p peer) { p.hello(); p.length(); p.send("\x02"); p.hangUp() }, PhaseLengthACK, ErrRefused, ""},
+	{"two ACKs at once", func(p peer) { p.hello(); p.length(); p.send("\x01\x01"); p.hangUp() }, PhaseLengthACK, ErrProtocol, "1 more bytes"},
+	{"refuses the data", func(p peer) { p.hello(); p.evaluation(); p.send("\x02"); p.hangUp() }, PhaseDataACK, ErrRefused, ""},
+	{"garbage in place of the data's ACK", func(p peer) { p.hello(); p.evaluation(); p.send("\x00"); p.hangUp() }, PhaseDataACK, ErrProtocol, "0x00"},
+	{"response without an ACK", func(p peer) { p.hello(); p.evaluation(); p.send(goldenAnswer[1:]); p.hangUp() }, PhaseDataACK, ErrProtocol, "0x7b"},
+	{"closes after the hello", func(p peer) { p.hello() }, PhaseLengthACK, nil, ""},
+	{"closes after the length", func(p peer) { p.hello(); p.length() }, PhaseLengthACK, io.EOF, ""},
+	{"closes after the length's ACK", func(p peer) { p.hello(); p.length(); p.send("\x01") }, PhaseDataACK, nil, ""},
+	{"closes after the body", func(p peer) { p.hello(); p.evaluation() }, PhaseDataACK, io.EOF, ""},
+	{"closes after the data's ACK", func(p peer) { p.hello(); p.evaluation(); p.send("\x01") }, PhaseResponse, io.EOF, ""},
+	{"closes within the response", func(p peer) { p.hello(); p.evaluation(); p.send(goldenAnswer[:20]) }, PhaseResponse, io.EOF, ""},
+	{"no JSON", answer("hello"), PhaseResponse, ErrProtocol, "0x68"},
+	{"an array", answer("[]"), PhaseResponse, ErrProtocol, "0x5b"},
+	{"broken JSON", answer(`{"Resources" 1}`), PhaseResponse, nil, "after object key"},
+	{"response of 10 MB", answer(`{"Resources":{},"note":"` + strings.Repeat("x", 10<<20) + `"}`), PhaseResponse, ErrTooLarge, ""},
+	{"endless response", answer("{" + strings.Repeat(" ", 2<<20)), PhaseResponse, ErrTooLarge, ""},
+	{"no Resources", answer(`{"resources":{"cpus":1}}`), PhaseResponse, nil, "Resources: is missing"},
+	{"Resources null", answer(`{"Resources":null}`), PhaseResponse, nil, "Resources: is <nil>"},
+	{"NaN", answer(`{"Resources":{"cpus":NaN}}`), PhaseResponse, nil, "Resources.cpus: "},
+	{"infinite", answer(`{"Resources":{"cpus":1,"mem":1e999}}`), PhaseResponse, nil, "Resources.mem: "},
+	{"negative", answer(`{"Resources":{"disk":-1}}`), PhaseResponse, nil, "Resources.disk: is -1"},
+	{"string for a number", answer(`{"Resources":{"gpus":"7"}}`), PhaseResponse, nil, "Resources.gpus: "},
+	{"key twice", answer(`{"Resources":{"cpus":1,"cpus":2}}`), PhaseResponse, nil, "Resources.cpus: is there twice"},
+}
+
+func answer(response string) func(peer) {
+	return func(p peer) {
+		p.hello()
+		p.evaluation()
+		p.send("\x01" + response)
+		p.hangUp()
+	}
+}
+
+func TestMisbehavingSignals(t *testing.T) {
+	for _, test := range misbehaviours {
+		t.Run(test.name, func(t *testing.T) {
+			c := newTestClient(t, ClientConfig{Address: startSignal(t, test.script, good)})
+			_, err := c.Evaluate(within(t, 10*time.Second), sample)
+			e, ok := errors.AsType[*Error](err)
+			if !ok || e.Phase != test.phase || test.is != nil && !errors.Is(err, test.is) || !strings.Contains(err.Error(), test.text) {
+				t.Errorf("Evaluate = %v; want phase %q, is %v, text %q", err, test.phase, test.is, test.text)
+			}
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+				t.Errorf("the next evaluation: %v", err)
+			}
+		})
+	}
+}
+
+func TestResponseForms(t *testing.T) {
+	byByte := func(p peer) {
+		p.hello()
+		p.evaluation()
+		for i := range len(goldenAnswer) {
+			p.send(goldenAnswer[i : i+1])
+		}
+		p.hangUp()
+	}
+	four := Resources{CPUs: new(4.0)}
+	for _, test := range []struct {
+		name   string
+		script func(peer)
+		want   Response
+	}{
+		{"byte by byte", byByte, Response{Resources: Resources{CPUs: new(4.5), Mem: new(0.0)}}},
+		{"white space around", answer(" \r\n\t" + `{ "Resources" : { "cpus" : 4e0 } }` + "\n"), Response{Resources: four}},
+		{"no opinion", answer(`{"Resources":{}}`), Response{}},
+		{"unknown keys", answer(`{"Verdict":{"a":["}"]},"Resources":{"cpus":4,"fpgas":[1]}}`),
+			Response{Resources: four, Unknown: []string{"Verdict", "Resources.fpgas"}}},
+		{"braces in strings", answer(`{"a":"}\"}","Resources":{"cpus":4}}`), Response{Resources: four, Unknown: []string{"a"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newTestClient(t, ClientConfig{Address: startSignal(t, test.script)})
+			got, err := c.Evaluate(within(t, 10*time.Second), sample)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Errorf("response (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// What a response leaves behind must not spoil the next evaluation: white space
+// is swallowed on the same connection, anything else makes a new one.
+func TestLeftovers(t *testing.T) {
+	leave := func(rest string) func(peer) {
+		return func(p peer) {
+			p.hello()
+			p.evaluation()
+			p.send(goldenAnswer + rest)
+			p.length()
+			p.send("\n")
+			p.send("\x02")
+			p.hangUp()
+		}
+	}
+	for _, test := range []struct {
+		name, rest string
+		second     error // of the second evaluation
+	}{
+		{"new line", "\r\n", ErrRefused}, // the same connection's answer
+		{"one byte", "x", nil},
+		{"an ACK too many", "\x01", nil},
+		{"a byte behind much white space", strings.Repeat(" ", 10000) + "x", ErrProtocol},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := newTestClient(t, ClientConfig{Address: startSignal(t, leave(test.rest), good)})
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); !errors.Is(err, test.second) {
+				t.Errorf("second evaluation = %v, want %v", err, test.second)
+			}
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+				t.Errorf("third evaluation: %v", err)
+			}
+		})
+	}
+}
+
+// A context that ends in any phase ends the evaluation there; each script ends
+// it when its phase has been reached.
+func TestCancel(t *testing.T) {
+	why := errors.New("paused")
+	for _, test := range []struct {
+		name   string
+		script func(peer)
+		after  func(peer)
+		phase  Phase
+	}{
+		{"no length ACK", func(p peer) { p.hello(); p.length() }, peer.hangUp, PhaseLengthACK},
+		{"does not read the body", func(p peer) { p.hello(); p.length(); p.send("\x01"); p.read(1) }, peer.waitClosed, PhaseDataACK},
+		{"no data ACK", func(p peer) { p.hello(); p.evaluation() }, peer.hangUp, PhaseDataACK},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ctx, cancel := context.WithCancelCause(within(t, 10*time.Second))
+			script := func(p peer) { test.script(p); cancel(why); test.after(p) }
+			c := newTestClient(t, ClientConfig{Address: startSignal(t, script, good)})
+			big := windows(20, 1000, threeDecimals)
+			_, err := c.Evaluate(ctx, big)
+			if e, ok := errors.AsType[*Error](err); !ok || e.Phase != test.phase || !errors.Is(err, why) {
+				t.Errorf("Evaluate = %v, want %q in phase %q", err, why, test.phase)
+			}
+			if _, err := c.Evaluate(within(t, 10*time.Second), big); err != nil {
+				t.Errorf("the next evaluation: %v", err)
+			}
+		})
+	}
+}
+
+func TestDeadline(t *testing.T) {
+	c := newTestClient(t, ClientConfig{Address: startSignal(t, answer(`{"Resources":`), good)})
+	_, err := c.Evaluate(within(t, 300*time.Millisecond), sample)
+	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseResponse || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Evaluate = %v, want the deadline in phase %q", err, PhaseResponse)
+	}
+	if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+		t.Errorf("the next evaluation: %v", err)
+	}
+}
+
+// waitClosed waits for it without reading.
+func (p peer) waitClosed() {
+	for {
+		if _, err := p.conn.Write([]byte(" ")); err != nil {
+			return
+		}
+	}
+}
+
+func TestReconnect(t *testing.T) {
+	once := func(p peer) { p.hello(); p.evaluation(); p.send(goldenAnswer) }
+	t.Run("the kept connection was closed", func(t *testing.T) {
+		c := newTestClient(t, ClientConfig{Address: startSignal(t, once)})
+		for range 5 {
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	t.Run("the kept connection dies on the length", func(t *testing.T) {
+		dies := func(p peer) { once(p); p.length() }
+		c := newTestClient(t, ClientConfig{Address: startSignal(t, dies, good)})
+		for range 2 {
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	t.Run("nobody listens yet", func(t *testing.T) {
+		address := testAddress(t)
+		c := newTestClient(t, ClientConfig{Address: address})
+		_, err := c.Evaluate(within(t, 30*time.Millisecond), sample)
+		e, ok := errors.AsType[*Error](err)
+		if !ok || e.Phase != PhaseConnect || !errors.Is(err, context.DeadlineExceeded) || !strings.Contains(err.Error(), "refused") {
+			t.Errorf("Evaluate = %v, want the deadline and the refusal", err)
+		}
+		result := make(chan error, 1)
+		go func() {
+			_, err := c.Evaluate(within(t, 10*time.Second), sample)
+			result <- err
+		}()
+		serveScripts(t, address, []func(peer){good})
+		if err := <-result; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestCheckPeer(t *testing.T) {
+	address := startSignal(t, good)
+	asked := 0
+	config := ClientConfig{Address: address, CheckPeer: func(pid int) error { asked = pid; return nil }}
+	c := newTestClient(t, config)
+	if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil || asked != os.Getpid() {
+		t.Errorf("asked about process %d, error %v; want %d", asked, err, os.Getpid())
+	}
+	stranger := errors.New("a stranger")
+	config.CheckPeer = func(int) error { return stranger }
+	c = newTestClient(t, config)
+	_, err := c.Evaluate(within(t, 10*time.Second), sample)
+	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseConnect || !errors.Is(err, stranger) {
+		t.Errorf("Evaluate = %v, want %v", err, stranger)
+	}
+}
+
+func TestEncodeRefuses(t *testing.T) {
+	for name, e := range map[string]Evaluation{
+		"NaN":              {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.NaN()}}}},
+		"infinity":         {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.Inf(-1)}}}},
+		"lengths differ":   {Series: []Series{{Name: "m", Times: []int64{1}}}},
+		"time goes back":   {Series: []Series{{Name: "m", Times: []int64{2, 1}, Values: []float64{1, 1}}}},
+		"beyond the limit": {Series: []Series{{Name: "m" + strings.Repeat("x", 200)}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newTestClient(t, ClientConfig{Address: startSignal(t, good), MaxBody: 100})
+			_, err := c.Evaluate(within(t, 10*time.Second), e)
+			if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseEncode {
+				t.Errorf("Evaluate = %v, want an error of phase encode", err)
+			}
+		})
+	}
+}
+
+func TestClientConfigValidate(t *testing.T) {
+	err := ClientConfig{
+		Address: strings.Repeat("a", 108), MaxBody: -1, MaxResponse: -1,
+		Hello: Hello{Parameters: map[string]any{"x": math.NaN()}},
+	}.Validate()
+	for _, want := range []string{"108 bytes", "parameters", "body is -1", "response is -1"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Validate = %v, want it to say %q", err, want)
+		}
+	}
+}
+
+func TestAddress(t *testing.T) {
+	if got := Address("shop", "Load", "web"); got != "shop-Load-web-socket" {
+		t.Errorf("Address = %q", got)
+	}
+	for _, address := range []string{"", "a\x00b", strings.Repeat("a", MaxAddress+1)} {
+		if l, err := Listen(address); err == nil {
+			l.Close()
+			t.Errorf("Listen(%q) has no error", address)
+		}
+	}
+	longest := testAddress(t)
+	longest += strings.Repeat("a", MaxAddress-len(longest))
+	l, err := Listen(longest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	if rival, err := Listen(longest); err == nil {
+		rival.Close()
+		t.Error("two listeners on one address")
+	}
+	sockets, err := os.ReadFile("/proc/net/unix")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(sockets, []byte(" @"+longest+"\n")) {
+		t.Error("the kernel does not list the abstract socket under its exact name")
+	}
+}

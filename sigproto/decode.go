@@ -1,0 +1,239 @@
+package sigproto
+
+import (
+	"encoding/binary"
+)
+
+const (
+	// window is how far a point is read without asking whether it has come whole.
+	// As many bytes must lie behind the end of every buffer given to a decoder.
+	window = 48
+	// patience is how much of one piece (a name, a point) may be incomplete
+	// before the decoder leaves the body to the slow one; it bounds rereading.
+	patience = 64 << 10
+	// firstPoints is the size of the first columns that are allocated.
+	firstPoints = 1024
+)
+
+// decoder reads a body in its usual form while it comes in. Whatever is unusual
+// it gives up on: then the whole body is read once more by [decodeAny], which is
+// the authority on what is an error. Columns are never reused, since the
+// receiver keeps them; their size is taken from the evaluation before.
+type decoder struct {
+	state state
+	pos   int // everything before it is done
+	out   Evaluation
+	names map[string]bool
+	// The columns that points go to; those from start on are of the series at hand.
+	times  []int64
+	values []float64
+	start  int
+	points int // in this body
+	before int // points of the last body
+}
+
+// state says what stands at pos.
+//
+//	inHead ──► inName ──► inFirst ──► inPoints ──► inNext ──► inTail ──► done
+//	  │          ▲           │ (empty)                ▲ │        ▲
+//	  │          └───────────┼────────────────────────┼─┘ ','    │
+//	  └──────────────────────┼────────────────────────┼──────────┘ no series
+//	                         └────────────────────────┘
+//	any ──► odd
+type state uint8
+
+const (
+	inHead   state = iota // {"metrics":{
+	inName                // "name":[
+	inFirst               // a point, or the ] of an empty series
+	inPoints              // a point
+	inNext                // , or } after a series
+	inTail                // ,"timestamp":0}
+	done
+	odd // not the usual form: decodeAny must read it
+)
+
+// reset prepares for a new body.
+func (d *decoder) reset() {
+	*d = decoder{before: d.points, names: d.names}
+	if d.names == nil {
+		d.names = make(map[string]bool)
+	}
+	clear(d.names)
+}
+
+// feed reads as much of body as can be read; b is the part that has come, with
+// room for window bytes behind it. Each call gets all that the calls before got,
+// and more.
+func (d *decoder) feed(b []byte) {
+	for d.state < done {
+		before := d.state
+		c := cursor{b: b, p: d.pos}
+		ok := d.step(&c)
+		switch {
+		case ok:
+			d.pos = c.p
+		case !c.short || len(b)-d.pos > patience:
+			d.state = odd
+		default:
+			d.state = before
+			return
+		}
+	}
+}
+
+// finish returns the evaluation; b is the complete body, as given to feed.
+func (d *decoder) finish(b []byte) (Evaluation, error) {
+	if d.state == done {
+		c := cursor{b: b, p: d.pos}
+		c.space()
+		if c.p == len(b) {
+			return d.out, nil
+		}
+	}
+	return decodeAny(b)
+}
+
+// step reads one piece and reports whether it was there, whole and usual.
+func (d *decoder) step(c *cursor) bool {
+	switch d.state {
+	case inHead:
+		return d.head(c)
+	case inName:
+		return d.name(c)
+	case inFirst:
+		d.state = inPoints
+		if c.take(']') {
+			return d.endSeries()
+		}
+		return !c.short
+	case inPoints:
+		return d.pointRun(c)
+	case inNext:
+		d.state = inName
+		if c.take(',') {
+			return true
+		}
+		d.state = inTail
+		return c.take('}')
+	default:
+		return d.tail(c)
+	}
+}
+
+func (d *decoder) head(c *cursor) bool {
+	if !(c.take('{') && c.word("metrics") && c.take(':') && c.take('{')) {
+		return false
+	}
+	d.state = inName
+	if c.take('}') {
+		d.state = inTail
+		return true
+	}
+	return !c.short
+}
+
+func (d *decoder) name(c *cursor) bool {
+	text, ok := c.text()
+	if !ok || !c.take(':') || !c.take('[') {
+		return false
+	}
+	if d.names[string(text)] {
+		return false
+	}
+	name := string(text)
+	d.names[name] = true
+	d.out.Series = append(d.out.Series, Series{Name: name})
+	d.state = inFirst
+	return true
+}
+
+// pointRun reads points until the series ends or the buffer does.
+func (d *decoder) pointRun(c *cursor) bool {
+	last := int64(-1 << 63)
+	if len(d.times) > d.start {
+		last = d.times[len(d.times)-1]
+	}
+	for {
+		if len(d.times) == cap(d.times) {
+			d.grow()
+		}
+		room := c.b[c.p : c.p+window]
+		t, v, size := point((*[window]byte)(room))
+		if size == 0 || c.p+size >= len(c.b) {
+			var ok bool
+			if t, v, ok = c.point(); !ok {
+				return false
+			}
+		} else {
+			c.p += size
+		}
+		if t < last {
+			return false
+		}
+		last = t
+		separator, ok := c.separator()
+		if !ok || separator != ',' && separator != ']' {
+			return false
+		}
+		d.times, d.values = append(d.times, t), append(d.values, v)
+		d.points++
+		if separator == ']' {
+			return d.endSeries()
+		}
+		d.pos = c.p
+	}
+}
+
+// grow makes columns with room for another point; the points of the series at
+// hand move along. Never more than about twice the points that have come, now or
+// in the last body, so a length that lies costs nothing.
+func (d *decoder) grow() {
+	size := max(2*(len(d.times)-d.start), d.points, d.before-d.points, firstPoints)
+	d.times = append(make([]int64, 0, size), d.times[d.start:]...)
+	d.values = append(make([]float64, 0, size), d.values[d.start:]...)
+	d.start = 0
+}
+
+func (d *decoder) endSeries() bool {
+	end := len(d.times)
+	s := &d.out.Series[len(d.out.Series)-1]
+	if end > d.start {
+		s.Times, s.Values = d.times[d.start:end:end], d.values[d.start:end:end]
+	}
+	d.start = end
+	d.state = inNext
+	return true
+}
+
+func (d *decoder) tail(c *cursor) bool {
+	if !(c.take(',') && c.word("timestamp") && c.take(':')) {
+		return false
+	}
+	t, ok := c.integer()
+	if !ok || !c.take('}') {
+		return false
+	}
+	d.out.Timestamp = t
+	d.state = done
+	return true
+}
+
+// point reads a point in the form that encoders write: no white space, a time of
+// ten digits. It returns its length without what follows, 0 if it is in another
+// form. Bytes behind the end of the buffer may have been read for it.
+func point(w *[window]byte) (t int64, v float64, size int) {
+	first := binary.LittleEndian.Uint64(w[1:9]) ^ asciiZeros
+	tens, ones := w[9]-'0', w[10]-'0'
+	if w[0] != '[' || notDigits(first) != 0 || byte(first) == 0 || tens > 9 || ones > 9 || w[11] != ',' {
+		return 0, 0, 0
+	}
+	v, size = shortValue(binary.LittleEndian.Uint64(w[12:20]))
+	if size == 0 {
+		v, size = number(w[12:])
+		if size == 0 || 12+size >= window || w[12+size] != ']' {
+			return 0, 0, 0
+		}
+	}
+	return int64(number8(first))*100 + int64(tens)*10 + int64(ones), v, 12 + size + 1
+}

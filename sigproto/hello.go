@@ -1,0 +1,83 @@
+package sigproto
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+)
+
+// Hello is the first message of a connection.
+type Hello struct {
+	// Parameters are the signal's own, of JSON types. Received numbers are
+	// float64. The keys "cluster" and "pool" belong to the two fields below.
+	Parameters map[string]any
+	Cluster    string
+	Pool       string
+	// Unknown holds the keys of a received hello that version 1 does not know.
+	// It is never sent.
+	Unknown []string
+}
+
+type helloJSON struct {
+	Parameters map[string]any `json:"parameters"`
+	Cluster    string         `json:"cluster"`
+	Pool       string         `json:"pool"`
+}
+
+// encode writes the hello; the parameters must be of JSON types.
+func (h Hello) encode() ([]byte, error) {
+	parameters := make(map[string]any, len(h.Parameters)+2)
+	maps.Copy(parameters, h.Parameters)
+	parameters["cluster"], parameters["pool"] = h.Cluster, h.Pool
+	data, err := json.Marshal(helloJSON{Parameters: parameters, Cluster: h.Cluster, Pool: h.Pool})
+	if err != nil {
+		return nil, fmt.Errorf("encode the parameters: %w", err)
+	}
+	if len(data) > maxHello {
+		return nil, fmt.Errorf("%w: the parameters take %d bytes, limit %d", ErrTooLarge, len(data), maxHello)
+	}
+	return data, nil
+}
+
+// parseHello reads a hello that is complete. Cluster and pool may stand among
+// the parameters, which counts, or at the top level.
+func parseHello(data []byte) (Hello, error) {
+	var out Hello
+	err := whole(data, func(dec *json.Decoder, key string) error {
+		switch key {
+		case "parameters":
+			return dec.Decode(&out.Parameters)
+		case "cluster":
+			return dec.Decode(&out.Cluster)
+		case "pool":
+			return dec.Decode(&out.Pool)
+		}
+		out.Unknown = append(out.Unknown, key)
+		return skip(dec)
+	})
+	if err != nil {
+		return Hello{}, err
+	}
+	if err := out.take("cluster", &out.Cluster); err != nil {
+		return Hello{}, err
+	}
+	if err := out.take("pool", &out.Pool); err != nil {
+		return Hello{}, err
+	}
+	return out, nil
+}
+
+// take moves a word from the parameters to its field.
+func (h *Hello) take(key string, field *string) error {
+	value, ok := h.Parameters[key]
+	if !ok {
+		return nil
+	}
+	text, ok := value.(string)
+	if !ok {
+		return fieldError("parameters."+key, fmt.Errorf("is %v, want a string", value))
+	}
+	*field = text
+	delete(h.Parameters, key)
+	return nil
+}

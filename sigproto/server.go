@@ -1,0 +1,199 @@
+package sigproto
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"time"
+)
+
+// ServerConfig bounds a connection on the signal's end.
+type ServerConfig struct {
+	MaxBody int // bytes; 0 takes DefaultMaxBody
+	// Timeout bounds each message that has begun, the hello from the accept on;
+	// 0 is one minute. Between two evaluations a connection may rest for ever.
+	Timeout time.Duration
+}
+
+// Validate returns every problem of the configuration.
+func (c ServerConfig) Validate() error {
+	var errs []error
+	if c.MaxBody < 0 || c.MaxBody > math.MaxUint32 {
+		errs = append(errs, fmt.Errorf("largest body is %d bytes, want 0 to %d", c.MaxBody, uint32(math.MaxUint32)))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("timeout is %v, want at least 0", c.Timeout))
+	}
+	return errors.Join(errs...)
+}
+
+// firstRead is the size of a body's first buffer, and of the largest read.
+const firstRead = 256 << 10
+
+// ServerConn is one connection on the signal's end. Its calls come in the order
+// of the wire: ReadHello once; then, again and again, Next and after it Answer
+// or Refuse. After an error that is not [ErrBody] the connection must be closed.
+type ServerConn struct {
+	conn    net.Conn
+	reader  *bufio.Reader
+	config  ServerConfig
+	body    []byte // its memory is used again
+	decoder decoder
+}
+
+// NewServerConn speaks on conn, which stays the caller's to close.
+func NewServerConn(conn net.Conn, config ServerConfig) *ServerConn {
+	if config.MaxBody == 0 {
+		config.MaxBody = DefaultMaxBody
+	}
+	if config.Timeout == 0 {
+		config.Timeout = time.Minute
+	}
+	return &ServerConn{conn: conn, reader: bufio.NewReader(conn), config: config}
+}
+
+// ReadHello reads the first message.
+func (s *ServerConn) ReadHello() (Hello, error) {
+	if err := s.conn.SetReadDeadline(time.Now().Add(s.config.Timeout)); err != nil {
+		return Hello{}, err
+	}
+	data, err := readObject(s.reader, maxHello)
+	if err != nil {
+		return Hello{}, fmt.Errorf("read hello: %w", err)
+	}
+	hello, err := parseHello(data)
+	if err != nil {
+		return Hello{}, fmt.Errorf("read hello: %w", err)
+	}
+	return hello, nil
+}
+
+// Next waits for an evaluation and reads it. The evaluation is the caller's to
+// keep. The error is io.EOF itself when the autoscaler has hung up between two
+// evaluations; it wraps [ErrBody] when Next has refused the body and may be
+// called again.
+func (s *ServerConn) Next() (Evaluation, error) {
+	length, err := s.readLength()
+	if err != nil {
+		return Evaluation{}, err
+	}
+	if length > s.config.MaxBody {
+		err := fmt.Errorf("%w: body of %d bytes, limit %d", ErrTooLarge, length, s.config.MaxBody)
+		return Evaluation{}, errors.Join(err, s.Refuse())
+	}
+	if err := s.write([]byte{ackGood}); err != nil {
+		return Evaluation{}, fmt.Errorf("send the length's ack: %w", err)
+	}
+	if err := s.readBody(length); err != nil {
+		return Evaluation{}, fmt.Errorf("read body of %d bytes: %w", length, err)
+	}
+	e, err := s.decoder.finish(s.body)
+	if err == nil {
+		return e, nil
+	}
+	if refused := s.Refuse(); refused != nil {
+		return Evaluation{}, errors.Join(err, refused)
+	}
+	return Evaluation{}, fmt.Errorf("%w: %w", ErrBody, err)
+}
+
+// Answer sends the second ACK and the response. Nothing is sent if the resources
+// are not valid.
+func (s *ServerConn) Answer(r Resources) error {
+	answer, err := appendResponse([]byte{ackGood}, r)
+	if err != nil {
+		return err
+	}
+	if len(answer) > maxAnswer {
+		return fmt.Errorf("%w: answer of %d bytes, limit %d", ErrTooLarge, len(answer), maxAnswer)
+	}
+	if err := s.write(answer); err != nil {
+		return fmt.Errorf("send the response: %w", err)
+	}
+	return nil
+}
+
+// Refuse sends 0x02 in place of an ACK: there is no answer to this evaluation.
+func (s *ServerConn) Refuse() error {
+	if err := s.write([]byte{ackRefused}); err != nil {
+		return fmt.Errorf("send a refusal: %w", err)
+	}
+	return nil
+}
+
+// Watch returns a context that ends with ctx, or when the autoscaler hangs up.
+// It is for the time between Next and Answer, in which nothing is to be read;
+// stop ends it, and must be called before any other method.
+func (s *ServerConn) Watch(ctx context.Context) (watched context.Context, stop func()) {
+	watched, cancel := context.WithCancelCause(ctx)
+	ended := make(chan struct{})
+	_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection, as the read will
+	go func() {
+		defer close(ended)
+		if _, err := s.reader.Peek(1); err != nil {
+			cancel(fmt.Errorf("the autoscaler does not wait any more: %w", err))
+		}
+	}()
+	return watched, func() {
+		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+		<-ended
+		cancel(nil)
+	}
+}
+
+func (s *ServerConn) readLength() (int, error) {
+	if err := s.conn.SetReadDeadline(time.Time{}); err != nil {
+		return 0, fmt.Errorf("wait for an evaluation: %w", err)
+	}
+	if _, err := s.reader.Peek(1); err != nil {
+		if err == io.EOF {
+			return 0, io.EOF
+		}
+		return 0, fmt.Errorf("wait for an evaluation: %w", err)
+	}
+	if err := s.conn.SetReadDeadline(time.Now().Add(s.config.Timeout)); err != nil {
+		return 0, fmt.Errorf("read length: %w", err)
+	}
+	var length [4]byte
+	if _, err := io.ReadFull(s.reader, length[:]); err != nil {
+		return 0, fmt.Errorf("read length: %w", err)
+	}
+	return int(binary.BigEndian.Uint32(length[:])), nil
+}
+
+// readBody reads a body and decodes what has come, while the rest is on its way.
+func (s *ServerConn) readBody(length int) error {
+	s.decoder.reset()
+	s.body = s.body[:0]
+	for got := 0; got < length; {
+		if cap(s.body)-window <= got {
+			size := min(length, max(2*got, firstRead))
+			s.body = append(make([]byte, 0, size+window), s.body...)
+		}
+		end := min(length, got+firstRead, cap(s.body)-window)
+		n, err := s.reader.Read(s.body[got:end])
+		got += n
+		s.body = s.body[:got]
+		if err == io.EOF && got < length {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil && got < length {
+			return err
+		}
+		s.decoder.feed(s.body)
+	}
+	return nil
+}
+
+func (s *ServerConn) write(b []byte) error {
+	if err := s.conn.SetWriteDeadline(time.Now().Add(s.config.Timeout)); err != nil {
+		return err
+	}
+	_, err := s.conn.Write(b)
+	return err
+}

@@ -47,7 +47,7 @@ func (e *credentialsError) Unwrap() error { return e.err }
 // failure names and classes the error of a call.
 func (b *Bucket) failure(op, key string, err error) error {
 	e := &failedError{op: op, url: b.URL(key), err: err}
-	e.class, e.cause = classify(err)
+	e.cause, e.class = classify(err)
 	return e
 }
 
@@ -64,11 +64,11 @@ func (b *Bucket) brokenBody(key string, err error) error {
 	return e
 }
 
-// classify returns the sentinel that an error of the SDK stands for, nil if
-// none, and its cause for people.
-func classify(err error) (class error, cause string) {
+// classify returns an error's cause for people, and the sentinel that an error of
+// the SDK stands for, nil if none.
+func classify(err error) (cause string, class error) {
 	if none, ok := errors.AsType[*credentialsError](err); ok {
-		return release.ErrDenied, none.Error()
+		return none.Error(), release.ErrDenied
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		status := 0
@@ -79,15 +79,15 @@ func classify(err error) (class error, cause string) {
 		if message := api.ErrorMessage(); message != "" {
 			cause += ": " + message
 		}
-		return classifyAnswer(api.ErrorCode(), status), cause
+		return cause, classifyAnswer(api.ErrorCode(), status)
 	}
 	if errors.Is(err, context.Canceled) {
-		return nil, err.Error()
+		return err.Error(), nil
 	}
 	if isNetwork(err) {
-		return release.ErrUnavailable, networkCause(err)
+		return networkCause(err), release.ErrUnavailable
 	}
-	return nil, err.Error()
+	return err.Error(), nil
 }
 
 // classifyAnswer classes an answer of the store: by its code where that says

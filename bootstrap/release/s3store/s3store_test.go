@@ -250,7 +250,7 @@ func TestClassify(t *testing.T) {
 		{"name not found", &net.DNSError{Err: "no such host", Name: "x"}, release.ErrUnavailable},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if got, cause := classify(tc.err); got != tc.want || cause == "" {
+			if cause, got := classify(tc.err); got != tc.want || cause == "" {
 				t.Errorf("classify(%v) = %v, %q, want %v", tc.err, got, cause, tc.want)
 			}
 		})

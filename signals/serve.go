@@ -52,7 +52,7 @@ func Serve(ctx context.Context, s Signal, config ServeConfig) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // before the wait, also if Accept fails
+	defer cancel()                                                  // before the wait, also if Accept fails
 	stop := context.AfterFunc(ctx, func() { _ = listener.Close() }) // ends Accept, after ctx is seen to be over
 	defer stop()
 	for {

@@ -1,0 +1,163 @@
+package autoscaler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+)
+
+// Loop is the autoscaler of one pool.
+type Loop struct {
+	config  Config
+	world   World
+	log     *slog.Logger
+	sources []*source       // the default signal first
+	held    []decide.Held   // what the last decision handed on
+	joined  map[string]bool // instances whose node has joined
+	began   time.Time       // the first tick
+	past    *decide.History // read for an empty pool; nil when it has to be
+}
+
+// NewLoop returns a loop that has done nothing yet.
+func NewLoop(c Config, w World, log *slog.Logger) *Loop {
+	l := &Loop{config: c, world: w, log: log, joined: map[string]bool{}}
+	for _, s := range append([]Signal{c.Default}, c.Apps...) {
+		l.sources = append(l.sources, &source{signal: s})
+	}
+	return l
+}
+
+// Run ticks until ctx ends; the tick in flight is finished first, within its
+// deadlines. It returns an error only if it cannot begin: without its memory a
+// loop would take silent nodes for orphans.
+func (l *Loop) Run(ctx context.Context) error {
+	if err := l.recall(ctx); err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		return err
+	}
+	defer l.close()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-timer.C:
+			if ctx.Err() != nil { // both were ready
+				return nil
+			}
+		}
+		began := time.Now()
+		l.tick(context.WithoutCancel(ctx), began)
+		timer.Reset(max(0, l.config.Tick-time.Since(began)))
+	}
+}
+
+func (l *Loop) close() {
+	for _, s := range l.sources {
+		s.close()
+	}
+}
+
+// recall takes up what the last recorded tick handed on.
+func (l *Loop) recall(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	data, ok, err := l.world.Ledger.Last(ctx)
+	if err != nil {
+		return fmt.Errorf("recall the last tick: %w", err)
+	}
+	if !ok {
+		return nil
+	}
+	var r Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return fmt.Errorf("recall the last tick: %w", err)
+	}
+	l.held = r.Memory.Held
+	for _, id := range r.Memory.Joined {
+		l.joined[id] = true
+	}
+	return nil
+}
+
+func (l *Loop) memory() Memory {
+	return Memory{Held: l.held, Joined: slices.Sorted(maps.Keys(l.joined))}
+}
+
+// tick is one round: read, ask, decide, plan, act, record.
+func (l *Loop) tick(ctx context.Context, now time.Time) {
+	now = now.UTC() // the ledger shows one zone
+	r := Record{At: now, Every: l.config.Tick, Cluster: l.config.Cluster, Pool: l.config.Pool, DryRun: l.config.DryRun}
+	if err := l.round(ctx, now, &r); err != nil {
+		r.Failed = err.Error()
+		l.log.Error("tick ended early", "pool", l.config.Pool, "err", err)
+	}
+	r.Took, r.Memory = time.Since(now), l.memory()
+	if err := l.record(ctx, r); err != nil {
+		l.log.Error("tick is not recorded", "pool", l.config.Pool, "err", err)
+	}
+}
+
+func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
+	s, err := l.snapshot(ctx, now)
+	if err != nil {
+		return err
+	}
+	r.Snapshot = s
+	if err := l.writeMetrics(ctx, now, s); err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	capacity := s.capacity(l.world.Drains.Committed())
+	history, err := l.history(ctx, now, capacity.Target)
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+	l.ask(ctx, now)
+	r.Input = l.input(now, s, capacity, history)
+	r.Decision = decide.Decide(r.Input)
+	l.held = r.Decision.Held
+	if !l.config.DryRun {
+		l.takeBack(ctx, now, r)
+	}
+	r.Plan = l.plan(now, s, r.Decision, l.world.Drains.Committed())
+	if !l.config.DryRun {
+		l.act(ctx, now, r)
+	}
+	return nil
+}
+
+func (l *Loop) input(now time.Time, s Snapshot, c decide.Capacity, h decide.History) decide.Input {
+	in := decide.Input{
+		Now: now, Capacity: c, History: h, Held: l.held, Policy: l.config.Policy,
+		Default: l.sources[0].opinion,
+	}
+	for _, src := range l.sources[1:] {
+		in.Apps = append(in.Apps, decide.App{
+			Name: src.signal.App, Configured: src.signal.Name != "",
+			Opinion: src.opinion, HoldFor: src.signal.HoldFor,
+		})
+	}
+	if n := len(s.Silent); n > 0 {
+		in.NoScaleIn = fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, s.Silent[0])
+	}
+	return in
+}
+
+func (l *Loop) record(ctx context.Context, r Record) error {
+	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	data, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("encode the record: %w", err)
+	}
+	return l.world.Ledger.Append(ctx, data)
+}

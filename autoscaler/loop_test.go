@@ -1,0 +1,212 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+)
+
+func TestTickScalesUp(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 1}, "web", "batch")
+	w.asks(DefaultApp, 1)
+	w.asks("web", 15)
+	w.asks("batch", 9)
+	w.nodes.tasks["a-1"] = 2
+
+	r := w.tick()
+	wantOps(t, r, "set target a: 3", "set target b: 3")
+	w.wantTarget(6)
+	if r.At != w.now || r.Every != w.config.Tick || r.Cluster != "here" || r.Pool != "default" || r.Failed != "" || r.Problems != nil {
+		t.Errorf("%+v", r)
+	}
+	app, resolved := appOf(t, r, "web")
+	wantOpinion(t, app.Opinion, decide.Value)
+	if o := app.Opinion; o.Signal != namespace(t)+"/Need" || o.Version != "v1" || o.Request != cpus(15) || !o.At.Equal(w.now) || o.Latency <= 0 {
+		t.Errorf("opinion of web = %+v", o)
+	}
+	if resolved.Source != decide.FromSignal {
+		t.Errorf("web is served by %s", resolved.Source)
+	}
+	if s := r.Snapshot; len(s.Nodes) != 3 || s.Joined != 3 || s.Target != 3 || s.Totals[0] != 12 || s.Allocated[0] != 2 || s.Silent != nil {
+		t.Errorf("snapshot = %+v", s)
+	}
+	for name, want := range map[string]float64{"cpus_total": 12, "non_orphan_fulfilled_capacity": 3, "target_capacity": 3, "fulfilled_capacity": 3} {
+		if got := w.store.values(t, metrics.Metadata, name, w); len(got) != 1 || got[0] != want {
+			t.Errorf("%s = %v, want %v", name, got, want)
+		}
+	}
+	if got := w.store.values(t, metrics.System, "cpus_allocated", w); len(got) != 1 || got[0] != 2 {
+		t.Errorf("cpus_allocated = %v, want 2", got)
+	}
+
+	r = w.tick()
+	wantOps(t, r)
+	if r.Decision.Target != 6 || r.Snapshot.Joined != 6 {
+		t.Errorf("target %v of %v joined, want 6 of 6", r.Decision.Target, r.Snapshot.Joined)
+	}
+}
+
+func TestGroupCannotBeRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2, 1}, "web")
+	w.asks(DefaultApp, 1)
+	web := w.asks("web", 40)
+	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
+
+	r := w.tick()
+	if want := "read group b: the api is down"; r.Failed != want {
+		t.Errorf("failed = %q, want %q", r.Failed, want)
+	}
+	if web.count() != 0 || len(r.Actions) > 0 {
+		t.Errorf("signal asked %d times, actions %v: want nothing to be asked", web.count(), r.Actions)
+	}
+	w.wantCalls()
+
+	w.groups[1].Refuse(memory.Snapshot, nil)
+	wantOps(t, w.tick(), "set target a: 5", "set target b: 5")
+}
+
+func TestAnswerOfAGroupThatCannotBeTrue(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		tamper func(*pools.GroupSnapshot)
+		want   string
+	}{
+		{"another group", func(s *pools.GroupSnapshot) { s.ID = "b" }, `read group a: the answer is of group "b"`},
+		{"instance of another", func(s *pools.GroupSnapshot) { s.Instances[1].Group = "b" }, `read group a: instance a-2 is of group "b"`},
+		{"no id", func(s *pools.GroupSnapshot) { s.Instances[0].ID = "" }, "read group a: an instance has no id"},
+		{"negative", func(s *pools.GroupSnapshot) { s.Instances[0].Weight = -1 }, "read group a: instance a-1 has the weight -1: want 0 to 1099511627776"},
+		{"huge", func(s *pools.GroupSnapshot) { s.Instances[0].Weight = 1e300 }, "read group a: instance a-1 has the weight 1e+300: want 0 to 1099511627776"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{2})
+			w.groups[0].tamper = test.tamper
+			if r := w.tick(); r.Failed != test.want {
+				t.Errorf("failed = %q, want %q", r.Failed, test.want)
+			}
+			w.wantCalls()
+		})
+	}
+}
+
+func TestRefusedTargetIsTriedAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1, 1}, "web")
+	w.asks(DefaultApp, 1)
+	w.asks("web", 16)
+	w.groups[0].Refuse(memory.SetTarget, memory.ErrShortage)
+
+	r := w.tick()
+	wantOps(t, r, "set target a: 2 FAILED", "set target b: 2")
+	if want := "set target of group a to 2: the provider has no more machines of this kind"; r.Actions[0].Error != want {
+		t.Errorf("error = %q, want %q", r.Actions[0].Error, want)
+	}
+	w.wantTarget(3)
+	w.groups[0].Refuse(memory.SetTarget, nil)
+	wantOps(t, w.tick(), "set target a: 2")
+	w.wantTarget(4)
+}
+
+// A provider that is slow for one group does not keep the others small: each
+// call returns only when both have been made.
+func TestGroupsAreRaisedAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1, 1}, "web")
+	w.asks(DefaultApp, 1)
+	w.asks("web", 4*cpusPerNode)
+	var begun sync.WaitGroup
+	begun.Add(len(w.groups))
+	both := make(chan struct{})
+	go func() { begun.Wait(); close(both) }()
+	for _, g := range w.groups {
+		g.raise = func(ctx context.Context) {
+			begun.Done()
+			select {
+			case <-both:
+			case <-ctx.Done():
+				t.Errorf("group %s waited for the other: %v", g.ID(), ctx.Err())
+			}
+		}
+	}
+	wantOps(t, w.tick(), "set target a: 2", "set target b: 2")
+}
+
+func TestDryRunAsksNothing(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		need float64
+	}{{"grow", 40}, {"shrink", 4}, {"keep", 16}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{2, 2}, "web")
+			w.asks(DefaultApp, 1)
+			w.asks("web", test.need)
+			w.config.DryRun = true
+			dry := w.tick()
+			if !dry.DryRun || dry.Actions != nil || len(w.records.stored) > 0 || len(w.nodes.log) > 0 {
+				t.Errorf("dry run: actions %v, drains %v, cordons %v: want none", dry.Actions, w.records.stored, w.nodes.log)
+			}
+			w.wantCalls()
+
+			w.config.DryRun = false
+			w.start()
+			acted := w.tickAgain()
+			wantJSON(t, "plan of a dry run", acted.Plan, dry.Plan)
+			if acted.Decision.Target != dry.Decision.Target {
+				t.Errorf("target %v, in a dry run %v", acted.Decision.Target, dry.Decision.Target)
+			}
+			if want := test.need != 16; want != (len(acted.Actions) > 0) {
+				t.Errorf("actions = %v", ops(acted))
+			}
+		})
+	}
+}
+
+func TestMetricsStoreIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	def := w.asks(DefaultApp, 1)
+	web := w.asks("web", 1)
+	usage := Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
+	w.config.Default.Windows, w.config.Apps[0].Windows = []Window{usage}, []Window{usage}
+	if err := w.store.Close(); err != nil {
+		t.Fatal(err)
+	}
+	r := w.tick()
+	app, resolved := appOf(t, r, "web")
+	wantOpinion(t, app.Opinion, decide.Failed, "window of cpus_allocated is unknown", "closed")
+	wantOpinion(t, r.Input.Default, decide.Failed, "window of cpus_allocated is unknown", "closed")
+	if resolved.Source != decide.FromNobody || web.count()+def.count() > 0 {
+		t.Errorf("served by %s, asked %d times: want nobody, never", resolved.Source, web.count()+def.count())
+	}
+	if len(r.Problems) != 1 {
+		t.Errorf("problems = %q, want one", r.Problems)
+	}
+	wantOps(t, r)
+	w.wantCalls()
+}
+
+func TestLedgerIsDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.asks(DefaultApp, 1)
+	w.asks("web", 8)
+	w.start()
+	w.ledger.fail = errors.New("no bus")
+	w.loop.tick(t.Context(), w.now)
+	w.wantCalls("set target a 2") // a pool is served without its ledger
+	w.ledger.fail = nil
+	wantOps(t, w.tick())
+}

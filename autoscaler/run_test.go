@@ -1,0 +1,139 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 30 * time.Second
+
+func await[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	select {
+	case x := <-from:
+		return x
+	case <-time.After(patience):
+		t.Fatalf("%s did not come", what)
+		panic("unreachable")
+	}
+}
+
+// run starts the loop of a world; it returns what Run gives, and how to end it.
+func (w *world) run() (ended <-chan error, stop func()) {
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan error, 1)
+	loop := w.newLoop()
+	var wg sync.WaitGroup
+	wg.Go(func() { done <- loop.Run(ctx) })
+	w.t.Cleanup(func() { cancel(); wg.Wait() })
+	return done, cancel
+}
+
+func TestRunTicks(t *testing.T) {
+	w := newWorld(t, []int{1}, "web")
+	w.config.Tick = 10 * time.Millisecond
+	w.config.Apps[0].Period, w.config.Default.Period = w.config.Tick, w.config.Tick
+	w.asks(DefaultApp, 1)
+	w.asks("web", 8)
+	before := goleak.IgnoreCurrent() // the signals, which outlive the loop
+	ended, stop := w.run()
+	for range 5 {
+		await(t, "a tick", w.ledger.appended)
+	}
+	stop()
+	if err := await(t, "the end", ended); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	n := w.ledger.len()
+	r := w.ledger.last(t)
+	wantExplained(t, r)
+	if n < 5 || r.Failed != "" || r.Decision.Target != 2 || r.Took <= 0 || r.Took > patience {
+		t.Errorf("%d ticks, the last: failed %q, target %v, took %v", n, r.Failed, r.Decision.Target, r.Took)
+	}
+	// Each signal's end of the connection ends when the loop has closed its own.
+	goleak.VerifyNone(t, before)
+	if w.ledger.len() != n {
+		t.Error("a tick after the end of Run")
+	}
+}
+
+func TestRunFinishesTheTickInFlight(t *testing.T) {
+	w := newWorld(t, []int{1}, "web")
+	w.asks(DefaultApp, 1)
+	entered, release := make(chan struct{}), make(chan struct{})
+	w.serve("web", valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
+		entered <- struct{}{}
+		select {
+		case <-release:
+			return cpus(8), nil
+		case <-ctx.Done():
+			return resource.Request{}, ctx.Err()
+		}
+	}))
+	ended, stop := w.run()
+	await(t, "the question", entered)
+	stop()
+	select {
+	case err := <-ended:
+		t.Fatalf("Run = %v in the middle of a tick", err)
+	default:
+	}
+	close(release)
+	if err := await(t, "the end", ended); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	r := w.ledger.last(t)
+	app, _ := appOf(t, r, "web")
+	wantOpinion(t, app.Opinion, decide.Value)
+	wantOps(t, r, "set target a: 2")
+	w.wantTarget(2)
+	if n := w.ledger.len(); n != 1 {
+		t.Errorf("%d ticks, want 1", n)
+	}
+}
+
+func TestRunDoesNotBegin(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(*world)
+		want   string
+	}{
+		{"ledger is down", func(w *world) { w.ledger.fail = errors.New("no bus") }, "recall the last tick: no bus"},
+		{"no record", func(w *world) { w.ledger.records = [][]byte{[]byte("garbage")} }, "recall the last tick: invalid character"},
+		{"another record", func(w *world) { w.ledger.records = [][]byte{[]byte(`{"at":7}`)} }, "recall the last tick: "},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, []int{1})
+			test.change(w)
+			ended, _ := w.run()
+			if err := await(t, "the end", ended); err == nil || !strings.HasPrefix(err.Error(), test.want) {
+				t.Errorf("Run = %v, want %q", err, test.want)
+			}
+			w.wantCalls()
+		})
+	}
+}
+
+func TestRunAfterTheEnd(t *testing.T) {
+	w := newWorld(t, []int{1})
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := w.newLoop().Run(ctx); err != nil {
+		t.Errorf("Run = %v, want nil", err)
+	}
+	if n := w.ledger.len(); n > 0 {
+		t.Errorf("%d ticks, want none", n)
+	}
+}

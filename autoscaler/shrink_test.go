@@ -1,0 +1,366 @@
+package autoscaler
+
+import (
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+func TestScaleInDrainsThenTerminates(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	w.asks(DefaultApp, 1)
+	w.asks("web", 2*cpusPerNode)
+	w.nodes.tasks = map[string]int{"a-1": 9, "a-2": 0, "a-3": 2, "a-4": 9}
+
+	wantOps(t, w.tick(),
+		"let go a-2: idle", "let go a-3: fewest tasks",
+		"drain a-2: chosen -> cordoned: idle",
+		"drain a-3: chosen -> cordoned: fewest tasks")
+	r := w.tick()
+	wantOps(t, r,
+		"drain a-2: cordoned -> draining: waiting for its tasks",
+		"drain a-2: draining -> drained: its tasks have gone",
+		"drain a-2: drained -> terminating: drained",
+		"drain a-3: cordoned -> draining: waiting for its tasks")
+	if r.Input.Capacity.Target != 2 || r.Plan.Committed["a"] != 2 || r.Snapshot.Target != 4 {
+		t.Errorf("capacity %+v, committed %v, target %v: want 2 of 4 to be committed", r.Input.Capacity, r.Plan.Committed, r.Snapshot.Target)
+	}
+	w.wantTarget(3)
+	wantOps(t, w.tick(), "drain a-2: terminating -> gone: its instance does not exist any more", "drain a-2: gone -> gone: its instance does not exist any more")
+	w.wantTarget(3) // a-3 has tasks still
+	w.nodes.change(func(n *nodes) { n.tasks["a-3"] = 0 })
+	wantOps(t, w.tick(), "drain a-3: draining -> drained: its tasks have gone", "drain a-3: drained -> terminating: drained")
+	w.tick()
+	r = w.tick()
+	wantOps(t, r)
+	w.wantTarget(2)
+	if len(w.records.stored) > 0 || len(r.Drains) > 0 {
+		t.Errorf("drains are left: %v", r.Drains)
+	}
+	w.wantCalls("terminate [a-2]", "terminate [a-3]")
+}
+
+func TestNeedReturns(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		need  float64 // in nodes
+		first string  // of what is done
+		calls []string
+	}{
+		{"one of two", 3, "take back : 1 that were on their way out are needed again", nil},
+		{"both", 4, "take back : 2 that were on their way out are needed again", nil},
+		{"both, and one more", 5, "take back : 2 that were on their way out are needed again", []string{"set target a 5"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{4}, "web")
+			w.asks(DefaultApp, 1)
+			web := w.asks("web", 2*cpusPerNode)
+			for _, i := range []string{"a-1", "a-2", "a-3", "a-4"} {
+				w.nodes.tasks[i] = 1
+			}
+			w.tick()
+			w.wantCalls()
+			web.set(cpus(test.need*cpusPerNode), nil)
+			r := w.tick()
+			if got := ops(r); len(got) == 0 || got[0] != test.first {
+				t.Errorf("done %q, want first %q", got, test.first)
+			}
+			w.wantCalls(test.calls...)
+			w.tick()
+			staying := 0
+			for _, on := range w.nodes.cordoned {
+				if !on {
+					staying++
+				}
+			}
+			if want := min(int(test.need)-2, 2); staying != want || len(w.records.stored) != 2-want {
+				t.Errorf("%d uncordoned, %d still on their way: want %d, %d", staying, len(w.records.stored), want, 2-want)
+			}
+			w.wantTarget(max(4, int(test.need)))
+			w.wantCalls()
+		})
+	}
+}
+
+func TestSilentNode(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	w.asks(DefaultApp, 0)
+	web := w.asks("web", 4*cpusPerNode)
+	w.nodes.tasks["a-2"] = 3
+	w.tick()
+	points := w.store.values(t, metrics.System, "cpus_allocated", w)
+
+	web.set(cpus(0), nil)
+	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
+	r := w.tick()
+	if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) || r.Input.NoScaleIn == "" || r.Plan.Refused == "" {
+		t.Errorf("silent %q, no scale-in %q, refused %q", r.Snapshot.Silent, r.Input.NoScaleIn, r.Plan.Refused)
+	}
+	if r.Decision.Target != 4 {
+		t.Errorf("target %v, want 4", r.Decision.Target)
+	}
+	wantOps(t, r)
+	if got := w.store.values(t, metrics.System, "cpus_allocated", w); !slices.Equal(got, points) {
+		t.Errorf("cpus_allocated = %v, want no point beside %v", got, points)
+	}
+	for _, name := range []string{"cpus_total", "non_orphan_fulfilled_capacity"} {
+		if got := w.store.values(t, metrics.Metadata, name, w); len(got) != 1 {
+			t.Errorf("%s = %v, want the one point from before", name, got)
+		}
+	}
+	if got := w.store.values(t, metrics.Metadata, "target_capacity", w); len(got) != 2 {
+		t.Errorf("target_capacity = %v, want a point of each tick", got)
+	}
+
+	web.set(cpus(5*cpusPerNode), nil) // to grow is no danger
+	wantOps(t, w.tick(), "set target a: 5")
+	web.set(cpus(3*cpusPerNode), nil)
+	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{} })
+	if r := w.tick(); r.Decision.Target != 3 || len(r.Plan.Pruned.Choices) != 2 {
+		t.Errorf("heard again: target %v, let go %v: want 3 and two", r.Decision.Target, r.Plan.Pruned.Choices)
+	}
+}
+
+// What a drain waits for is not seen while its node is silent.
+func TestSilentNodeIsNotTerminated(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(DefaultApp, 0)
+	w.asks("web", cpusPerNode)
+	w.nodes.tasks = map[string]int{"a-1": 5, "a-2": 1}
+	w.tick()
+	w.tick()
+	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true; n.tasks["a-2"] = 0 })
+	wantOps(t, w.tick())
+	w.start() // nor by another process
+	wantOps(t, w.tick())
+	wantOps(t, w.tick())
+	w.wantCalls()
+	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{} })
+	w.tick()
+	w.wantCalls("terminate [a-2]")
+}
+
+// An instance of which the provider does not say whether it runs.
+func TestInstanceOfUnknownState(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(DefaultApp, 0)
+	w.asks("web", 0)
+	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Instances[1].State = pools.InstanceUnknown }
+	r := w.tick()
+	if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) || r.Snapshot.Joined != 1 {
+		t.Errorf("silent %q, joined %v: want a-2, 1", r.Snapshot.Silent, r.Snapshot.Joined)
+	}
+	wantOps(t, r)
+}
+
+func TestNodeWhoseFactsOverflow(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3}, "web")
+	w.asks(DefaultApp, 0)
+	w.asks("web", 0)
+	w.nodes.tamper = func(f *pools.NodeFacts) {
+		if f.ID != "a-2" {
+			f.Resources[resource.Mem], f.Allocated[resource.Mem] = 1e308, 1.7e308
+		}
+	}
+	r := w.tick()
+	if !slices.Equal(r.Snapshot.Silent, []string{"a-3"}) {
+		t.Errorf("silent %q, want a-3: the sum with it is no number", r.Snapshot.Silent)
+	}
+	wantOps(t, r)
+}
+
+// A loop that has just begun has not heard the nodes yet, and without a ledger
+// it does not know who had joined.
+func TestUnheardNodesOfANewLoop(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	w.asks(DefaultApp, 0)
+	w.asks("web", 0)
+	w.nodes.mute = map[string]bool{"a-1": true, "a-2": true, "a-3": true, "a-4": true}
+	r := w.tick()
+	if len(r.Snapshot.Silent) != 4 || len(r.Memory.Joined) != 0 {
+		t.Errorf("silent %q, joined %q: want four, none", r.Snapshot.Silent, r.Memory.Joined)
+	}
+	wantOps(t, r)
+	w.wantCalls()
+
+	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{"a-4": true} })
+	r = w.tick() // a-4 never joined: an orphan, with nothing to lose
+	if r.Snapshot.Silent != nil || r.Snapshot.Nodes[3].State != pools.NodeOrphaned {
+		t.Errorf("silent %q, node %+v: want an orphan", r.Snapshot.Silent, r.Snapshot.Nodes[3])
+	}
+	w.wantCalls("terminate [a-4]")
+}
+
+func TestNextProcessRemembers(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		last func(w *world) // the last tick before the end of the process
+	}{
+		{"all was well", func(*world) {}},
+		{"the last tick failed", func(w *world) {
+			w.groups[0].Refuse(memory.Snapshot, errors.New("the api is down"))
+			w.tick()
+			w.groups[0].Refuse(memory.Snapshot, nil)
+		}},
+		{"a node was silent", func(w *world) {
+			w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
+			w.tick()
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{3}, "web")
+			def := w.asks(DefaultApp, 0)
+			web := w.asks("web", 2*cpusPerNode)
+			w.config.Policy.Limits.Min = 3
+			w.config.Apps[0].HoldFor = 10 * time.Minute
+			w.tick()
+			test.last(w)
+
+			w.config.Policy.Limits.Min = 0
+			w.start()
+			w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
+			def.set(resource.Request{}, errors.New("broken"))
+			web.set(resource.Request{}, errors.New("broken"))
+			for range 3 { // longer than a new loop listens
+				r := w.tick()
+				_, resolved := appOf(t, r, "web")
+				if resolved.Source != decide.FromHeld || resolved.Request != cpus(2*cpusPerNode) {
+					t.Errorf("web: %+v, want its last answer to be held", resolved)
+				}
+				if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) {
+					t.Errorf("silent = %q, want a-2, which had joined", r.Snapshot.Silent)
+				}
+				wantOps(t, r)
+			}
+			w.wantCalls()
+		})
+	}
+}
+
+func TestInstancesThatAreGoneAreForgotten(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2})
+	w.asks(DefaultApp, 2*cpusPerNode)
+	w.tick()
+	w.groups[0].Lose("a-1")
+	if r := w.tick(); !slices.Equal(r.Memory.Joined, []string{"a-2", "a-3"}) {
+		t.Errorf("joined = %q, want a-2 and a-3", r.Memory.Joined)
+	}
+}
+
+func TestDrainThatCannotBeRecorded(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(DefaultApp, 0)
+	w.asks("web", cpusPerNode)
+	w.records.fail = errors.New("no bus")
+	r := w.tick()
+	wantOps(t, r, "let go a-1: idle FAILED")
+	if len(w.nodes.log) > 0 || r.Drains != nil {
+		t.Errorf("cordons %q, drains %v: want none without a record", w.nodes.log, r.Drains)
+	}
+	w.records.fail = nil
+	if r := w.tick(); len(r.Drains) != 1 {
+		t.Errorf("drains = %v, want one", r.Drains)
+	}
+}
+
+func TestTerminationThatIsRefused(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(DefaultApp, 0)
+	w.asks("web", cpusPerNode)
+	w.groups[0].Refuse(memory.Terminate, errors.New("throttled"))
+	w.tick()
+	r := w.tick()
+	if n := len(r.Problems); n != 1 || r.Actions[len(r.Actions)-1].Error == "" {
+		t.Errorf("problems %q, actions %q: want the refusal in both", r.Problems, ops(r))
+	}
+	w.wantTarget(2)
+	w.groups[0].Refuse(memory.Terminate, nil)
+	w.tick()
+	w.wantTarget(1)
+	w.wantCalls("terminate [a-1]", "terminate [a-1]")
+}
+
+func TestCapacity(t *testing.T) {
+	t.Parallel()
+	group := func(id string, target, limit int, stale bool) pools.GroupSnapshot {
+		return pools.GroupSnapshot{ID: id, Target: target, Max: limit, Stale: stale}
+	}
+	tests := []struct {
+		name      string
+		groups    []pools.GroupSnapshot
+		committed map[string]float64
+		target    float64
+		limits    []int // the maxima that the distribution sees
+	}{
+		{"nothing leaves", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, pools.Unlimited, false)}, nil, 5, []int{10, pools.Unlimited}},
+		{"two leave", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 2, pools.Unlimited, false)},
+			map[string]float64{"a": 1, "b": 1}, 3, []int{9, pools.Unlimited}},
+		{"of a stale group", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 4, 9, true)}, map[string]float64{"b": 2}, 3, []int{10, 7}},
+		{"of a group that is not there any more", []pools.GroupSnapshot{group("a", 3, 10, false)}, map[string]float64{"z": 2}, 3, []int{10}},
+		{"more than the target", []pools.GroupSnapshot{group("a", 1, 2, false), group("b", 4, 9, false)}, map[string]float64{"a": 3}, 4, []int{0, 9}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			s := Snapshot{Groups: test.groups}
+			if got := s.capacity(test.committed).Target; got != test.target {
+				t.Errorf("target = %v, want %v", got, test.target)
+			}
+			var limits []int
+			for _, g := range s.groupTargets(test.committed) {
+				limits = append(limits, g.Max)
+			}
+			if !slices.Equal(limits, test.limits) {
+				t.Errorf("maxima = %v, want %v", limits, test.limits)
+			}
+		})
+	}
+}
+
+// A drain for another reason than scale-in is not taken back: what grows comes
+// on top of what the group still holds, but never above its maximum.
+func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3}, "web")
+	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 4, Target: 3}, w.now)
+	w.asks(DefaultApp, 0)
+	w.asks("web", 5*cpusPerNode)
+	w.nodes.tasks["a-2"] = 1
+	w.start()
+	err := w.loop.world.Drains.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := w.tick()
+	if d := r.Plan.Distribution; d.Sum != 3 || d.Shortfall != 2 {
+		t.Errorf("distribution = %+v, want 3 and a shortfall of 2", d)
+	}
+	w.wantCalls("set target a 4")
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
+	w.tick()
+	w.tick()
+	w.tick()
+	w.wantCalls("terminate [a-2]", "set target a 4")
+}

@@ -1,0 +1,196 @@
+package autoscaler
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// need is a signal that asks for what the test says.
+type need struct {
+	mu      sync.Mutex
+	request resource.Request
+	err     error
+	asked   []signals.Input
+}
+
+// cpus is a request of that many.
+func cpus(n float64) resource.Request { return resource.Request{}.With(resource.CPUs, n) }
+
+func (n *need) Value(_ context.Context, in signals.Input) (resource.Request, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.asked = append(n.asked, in)
+	return n.request, n.err
+}
+
+// set has it answer so from now on.
+func (n *need) set(request resource.Request, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.request, n.err = request, err
+}
+
+// count returns how often it was asked.
+func (n *need) count() int {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return len(n.asked)
+}
+
+func (n *need) lastInput(t *testing.T) signals.Input {
+	t.Helper()
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if len(n.asked) == 0 {
+		t.Fatal("the signal was not asked")
+	}
+	return n.asked[len(n.asked)-1]
+}
+
+// valueFunc is a signal.
+type valueFunc func(context.Context, signals.Input) (resource.Request, error)
+
+func (f valueFunc) Value(ctx context.Context, in signals.Input) (resource.Request, error) {
+	return f(ctx, in)
+}
+
+// serve runs a signal of the SDK at the address of that app.
+func (w *world) serve(app string, s signals.Signal) {
+	c := w.config.Default
+	for _, one := range w.config.Apps {
+		if one.App == app {
+			c = one
+		}
+	}
+	w.serveAt(signals.ServeConfig{Namespace: c.Namespace, Name: c.Name, App: app, Log: logger(w.t)}, s)
+}
+
+func (w *world) serveAt(c signals.ServeConfig, s signals.Signal) {
+	ctx, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if err := signals.Serve(ctx, s, c); err != nil {
+			w.t.Error(err)
+		}
+	})
+	w.t.Cleanup(func() { stop(); wg.Wait() })
+}
+
+// asks serves a signal that asks for so many cpus.
+func (w *world) asks(app string, n float64) *need {
+	s := &need{request: cpus(n)}
+	w.serve(app, s)
+	return s
+}
+
+// peer is a signal's end of one connection, in the hands of a test.
+type peer struct {
+	net.Conn
+	r *bufio.Reader
+}
+
+func (p peer) send(text string) { _, _ = io.WriteString(p, text) } // the loop may have hung up
+
+// hello reads the hello: one object, which ends the first write of the loop.
+func (p peer) hello() {
+	depth := 0
+	for {
+		b, err := p.r.ReadByte()
+		if err != nil {
+			return
+		}
+		switch b { // no brace stands in a text here
+		case '{':
+			depth++
+		case '}':
+			depth--
+			if depth == 0 {
+				return
+			}
+		}
+	}
+}
+
+func (p peer) length() int {
+	var length [4]byte
+	if _, err := io.ReadFull(p.r, length[:]); err != nil {
+		return 0
+	}
+	return int(binary.BigEndian.Uint32(length[:]))
+}
+
+// body reads hello, length and body, with the ACK between them.
+func (p peer) body() {
+	p.hello()
+	n := p.length()
+	p.send("\x01")
+	_, _ = io.CopyN(io.Discard, p.r, int64(n))
+}
+
+// hangUp waits until the loop has closed the connection.
+func (p peer) hangUp() { _, _ = io.Copy(io.Discard, p.r) }
+
+// answering reads an evaluation and answers it with text.
+func answering(text string) func(peer) {
+	return func(p peer) {
+		p.body()
+		p.send("\x01" + text)
+		p.hangUp()
+	}
+}
+
+// misbehave listens at the address of that app, and treats the first connection
+// with the first function, and so on; the last one treats all further ones. It
+// returns the number of connections.
+func (w *world) misbehave(app string, each ...func(peer)) *atomic.Int64 {
+	w.t.Helper()
+	listener, err := sigproto.Listen(w.signals.Endpoint(app).Address)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	var connections atomic.Int64
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	wg.Go(func() {
+		for {
+			conn, err := listener.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				w.t.Error(err)
+				return
+			}
+			mu.Lock()
+			open = append(open, conn)
+			mu.Unlock()
+			n := int(connections.Add(1))
+			wg.Go(func() {
+				defer conn.Close()
+				each[min(n, len(each))-1](peer{conn, bufio.NewReader(conn)})
+			})
+		}
+	})
+	w.t.Cleanup(func() {
+		_ = listener.Close()
+		mu.Lock()
+		for _, conn := range open {
+			_ = conn.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	return &connections
+}

@@ -1,0 +1,124 @@
+package autoscaler
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// query turns a window of a signal into a question to the store.
+func (c Config) query(app string, w Window, now time.Time) metrics.Query {
+	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now}
+	switch w.Type {
+	case metrics.App:
+		q.Name = metrics.AppName(app, w.Name)
+	default:
+		q.Dimensions = metrics.Dimensions{"cluster": c.Cluster, "pool": c.Pool}
+		if w.App != "" {
+			q.Dimensions["app"] = w.App
+		}
+	}
+	return q
+}
+
+// answer is what the store said to one question.
+type answer struct {
+	series []metrics.Series
+	err    error
+}
+
+// reading asks each question of a tick once, however many signals have it.
+type reading struct {
+	store metrics.Store
+	mu    sync.Mutex
+	asked map[string]func() answer
+}
+
+func newReading(store metrics.Store) *reading {
+	return &reading{store: store, asked: map[string]func() answer{}}
+}
+
+// window returns the series that answer q; it waits for whoever asked first.
+func (r *reading) window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	key := fmt.Sprintf("%s|%s|%d", q.Type, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano())
+	r.mu.Lock()
+	once, ok := r.asked[key]
+	if !ok {
+		once = sync.OnceValue(func() answer {
+			series, err := r.store.Window(ctx, q)
+			return answer{series, err}
+		})
+		r.asked[key] = once
+	}
+	r.mu.Unlock()
+	a := once()
+	return a.series, a.err
+}
+
+// windows reads all that a signal wants. A window that cannot be read, or whose
+// newest point is too old, is an error: what is unknown is not empty.
+func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time) ([]sigproto.Series, error) {
+	var out []sigproto.Series
+	for _, w := range s.Windows {
+		series, err := r.window(ctx, l.config.query(s.App, w, now))
+		if err != nil {
+			return nil, fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+		}
+		if err := fresh(series, w, now); err != nil {
+			return nil, err
+		}
+		for _, one := range series {
+			out = append(out, sigproto.Series{Name: shownName(s.App, one), Times: one.Times, Values: one.Values})
+		}
+	}
+	return out, nil
+}
+
+// staleError says which window is too old to be acted on.
+type staleError struct {
+	metric string
+	newest time.Time // zero: no point at all
+	window Window
+	now    time.Time
+}
+
+func (e *staleError) Error() string {
+	if e.newest.IsZero() {
+		return fmt.Sprintf("%s has no point in the last %v", e.metric, e.window.Range)
+	}
+	age := e.now.Sub(e.newest).Round(time.Second)
+	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)
+}
+
+// fresh returns a staleError unless some series has a point that is new enough.
+func fresh(series []metrics.Series, w Window, now time.Time) error {
+	var newest time.Time
+	for _, s := range series {
+		if t, ok := s.Newest(); ok && t.After(newest) {
+			newest = t
+		}
+	}
+	// A point's time has lost its fraction of a second.
+	if newest.IsZero() || now.Sub(newest) > w.MaxAge+time.Second {
+		return &staleError{metric: w.Name, newest: newest, window: w, now: now}
+	}
+	return nil
+}
+
+// shownName is a series' name as its signal sees it: without the app's prefix,
+// the cluster and the pool.
+func shownName(app string, s metrics.Series) string {
+	d := s.Dimensions
+	if d["cluster"] != "" || d["pool"] != "" {
+		d = maps.Clone(d)
+		delete(d, "cluster")
+		delete(d, "pool")
+	}
+	return metrics.Key(strings.TrimPrefix(s.Name, metrics.AppName(app, "")), d)
+}

@@ -1,0 +1,221 @@
+package bootstrap
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+)
+
+const (
+	signalStartTimeout = 10 * time.Second
+	signalStopGrace    = 2 * time.Second
+	fetchPauseMax      = 30 * time.Second
+)
+
+// States of a signal that has no process yet; the others are those of
+// supervise.State.
+const (
+	fetching   = "fetching"    // its release is on the way
+	notFetched = "not fetched" // the last attempt to fetch it went wrong
+)
+
+// signal is one signal process and, before it can run, its release.
+type signal struct {
+	config  Config
+	plan    SignalPlan
+	process *supervise.Process
+	wake    func() // tells that entry() may have changed
+
+	mu        sync.Mutex
+	installed *release.Installed // nil until fetched, and for a shipped signal
+	fetchErr  error              // of the last attempt; nil if it went well
+}
+
+func newSignal(c Config, p SignalPlan, wake func()) (*signal, error) {
+	s := &signal{config: c, plan: p, wake: wake}
+	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
+		Name: "signal " + p.App, NewSpec: s.spec, Probe: s.probe, StartTimeout: signalStartTimeout,
+		Policy: forEver(), Watch: func(supervise.Status) { wake() }, Log: c.Log,
+	})
+	s.process = process
+	return s, err
+}
+
+func (s *signal) run(ctx context.Context) error {
+	if !s.plan.Shipped() && !s.awaitRelease(ctx) {
+		return nil // ctx ended: nothing was started
+	}
+	return s.process.Run(ctx)
+}
+
+// awaitRelease fetches until the release is here, and reports whether it is
+// before ctx ends. Nothing runs in its place.
+func (s *signal) awaitRelease(ctx context.Context) bool {
+	pauses := backoff.NewExponentialBackOff()
+	pauses.MaxInterval = fetchPauseMax
+	for {
+		if _, err := s.fetch(ctx); err == nil {
+			return true
+		}
+		pause := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-ctx.Done():
+			pause.Stop()
+			return false
+		case <-pause.C:
+		}
+	}
+}
+
+// fetch makes one attempt, and keeps and tells its outcome.
+func (s *signal) fetch(ctx context.Context) (release.Installed, error) {
+	installed, err := s.config.Releases.Fetch(ctx, s.plan.Ref())
+	if err != nil && ctx.Err() != nil {
+		return installed, err // it was not awaited, which says nothing of the release
+	}
+	s.mu.Lock()
+	s.fetchErr = err
+	if err == nil {
+		s.installed = &installed
+	}
+	s.mu.Unlock()
+	s.wake()
+	if err != nil {
+		s.config.Log.Error("release is not here", "app", s.plan.App, "release", s.plan.Ref().String(), "err", err)
+	}
+	return installed, err
+}
+
+// spec is asked before each start: the executable is verified anew each time.
+func (s *signal) spec(ctx context.Context) (supervise.Spec, error) {
+	if pid, err := holder(ctx, s.plan.Address); err == nil {
+		return supervise.Spec{}, fmt.Errorf("socket @%s is held by process %d already", s.plan.Address, pid)
+	}
+	spec := supervise.Spec{
+		Name: "signal " + s.plan.App, Env: s.config.Env, StopGrace: signalStopGrace,
+		Lines: supervise.LogLines(s.config.Log.With("app", s.plan.App)),
+	}
+	if s.plan.Shipped() {
+		spec.Argv = s.config.Shipped(s.plan)
+		return spec, nil
+	}
+	executable, err := s.executable(ctx)
+	if err != nil {
+		return supervise.Spec{}, err
+	}
+	spec.Executable = executable
+	spec.Argv = []string{s.plan.Name, s.plan.Namespace, s.plan.Name, s.plan.App}
+	return spec, nil
+}
+
+// executable opens the signal's program. One that was damaged since it was
+// fetched is fetched again.
+func (s *signal) executable(ctx context.Context) (*os.File, error) {
+	s.mu.Lock()
+	installed := *s.installed
+	s.mu.Unlock()
+	executable, err := installed.Open(installed.Entry)
+	if err == nil {
+		return executable, nil
+	}
+	s.config.Log.Warn("release is damaged, it is fetched again", "app", s.plan.App, "release", s.plan.Ref().String(), "err", err)
+	if installed, err = s.fetch(ctx); err != nil {
+		return nil, err
+	}
+	return installed.Open(installed.Entry)
+}
+
+// errStranger: somebody else answers at the signal's address.
+var errStranger = errors.New("another process answers at the signal's socket")
+
+// probe reports whether what was started answers at its address.
+func (s *signal) probe(ctx context.Context) error {
+	pid, err := holder(ctx, s.plan.Address)
+	if err != nil {
+		return err
+	}
+	group, err := unix.Getpgid(pid)
+	if err != nil || group != s.process.Status().PID {
+		return fmt.Errorf("%w: process %d at @%s", errStranger, pid, s.plan.Address)
+	}
+	return nil
+}
+
+// holder returns the process that listens at an abstract address.
+func holder(ctx context.Context, address string) (int, error) {
+	var d net.Dialer
+	conn, err := d.DialContext(ctx, "unix", "@"+address)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	raw, err := conn.(*net.UnixConn).SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var peer *unix.Ucred
+	var errPeer error
+	if err := raw.Control(func(fd uintptr) {
+		peer, errPeer = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
+	}); err != nil {
+		return 0, err
+	}
+	if errPeer != nil {
+		return 0, errPeer
+	}
+	return int(peer.Pid), nil
+}
+
+// entry is the signal's line in the directory.
+func (s *signal) entry() Entry {
+	p := s.status()
+	e := Entry{App: s.plan.App, Address: s.plan.Address, Group: p.PID, Version: p.Version}
+	if p.State != supervise.Running.String() {
+		e.Down = "the signal is " + p.State
+		if p.Why != "" {
+			e.Down += ": " + p.Why
+		}
+	}
+	return e
+}
+
+func (s *signal) status() Process {
+	now := s.process.Status()
+	p := Process{
+		App: s.plan.App, Signal: s.plan.Namespace + "/" + s.plan.Name, Wanted: s.plan.Version,
+		State: now.State.String(), PID: now.PID, Since: now.Since, Restarts: now.Restarts, Why: now.Why,
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case s.plan.Shipped():
+	case s.fetchErr != nil:
+		p.State, p.Why = notFetched, s.fetchErr.Error()
+	case s.installed == nil:
+		p.State = fetching
+	default:
+		p.Version = s.plan.Version
+		if p.Why == "" && s.installed.Away != nil {
+			p.Why = "from the cache: " + s.installed.Away.Error()
+		}
+	}
+	return p
+}
+
+// passLines hands on the lines of a process that logs as we do.
+func passLines(to io.Writer) func(string, []byte) {
+	return func(_ string, line []byte) {
+		to.Write(append(line[:len(line):len(line)], '\n'))
+	}
+}

@@ -1,0 +1,141 @@
+package config
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// defaultPeriod is the period of a signal whose file names none.
+const defaultPeriod = 10 * time.Minute
+
+// holdPeriods is how many of its periods an app's last good answer may stand in.
+const holdPeriods = 3
+
+// Autoscaler returns the loop that the two files describe. Both are valid.
+func Autoscaler(s Service, p Pool) autoscaler.Config {
+	c := autoscaler.Config{
+		Cluster: p.Cluster,
+		Pool:    p.Name,
+		Policy:  policy(s, p),
+		Prune: plan.Limits{
+			MaxWeight: *p.Limits.MaxRemove, MaxTasks: p.Limits.MaxTasks.N,
+			MinUptime: time.Duration(p.Limits.MinUptimeS) * time.Second,
+		},
+		Default: autoscaler.Signal{
+			App: bootstrap.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name,
+			Period: s.AutoscaleSig.Every(defaultPeriod), Windows: windows(s.AutoscaleSig.Metrics),
+			Parameters: s.AutoscaleSig.Parameters,
+		},
+	}
+	if p.Limits.MaxTasks.Unlimited {
+		c.Prune.MaxTasks = pools.Unlimited
+	}
+	shortest := c.Default.Period
+	for _, signal := range p.Signals {
+		period := signal.Every(defaultPeriod)
+		if signal.Name == "" { // the default signal's app, and asked with it
+			period = c.Default.Period
+		}
+		hold := signal.HoldFor
+		if hold == 0 {
+			hold = holdPeriods * period
+		}
+		c.Apps = append(c.Apps, autoscaler.Signal{
+			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
+			Period: period, HoldFor: hold, Windows: windows(signal.Metrics), Parameters: signal.Parameters,
+		})
+		shortest = min(shortest, period)
+	}
+	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortest)
+	return c
+}
+
+// defaultRole is the namespace of the default signal.
+func defaultRole(s Service, p Pool) string {
+	return firstOf(p.Autoscaling.DefaultSignalRole, s.Autoscaling.DefaultSignalRole)
+}
+
+func policy(s Service, p Pool) decide.Policy {
+	of := func(choose func(Autoscaling) *float64) *float64 {
+		if x := choose(p.Autoscaling); x != nil {
+			return x
+		}
+		return choose(s.Autoscaling)
+	}
+	margin := *of(func(a Autoscaling) *float64 { return a.Margin })
+	d := decide.Policy{
+		Setpoint:   *of(func(a Autoscaling) *float64 { return a.Setpoint }),
+		MarginUp:   margin,
+		MarginDown: margin,
+		Combine:    decide.Sum,
+		Limits: decide.Limits{
+			Min: *p.Limits.Min, Max: *p.Limits.Max, MaxAdd: *p.Limits.MaxAdd, MaxRemove: *p.Limits.MaxRemove,
+		},
+	}
+	if x := of(func(a Autoscaling) *float64 { return a.MarginUp }); x != nil {
+		d.MarginUp = *x
+	}
+	if x := of(func(a Autoscaling) *float64 { return a.MarginDown }); x != nil {
+		d.MarginDown = *x
+	}
+	if c := firstOf(p.Autoscaling.Combine, s.Autoscaling.Combine); c != "" {
+		d.Combine = decide.Combine(c)
+	}
+	excluded := p.Autoscaling.Excluded
+	if excluded == nil {
+		excluded = s.Autoscaling.Excluded
+	}
+	for _, name := range excluded {
+		kind, _ := resource.ParseKind(name) // Validate has parsed it
+		d.Excluded = append(d.Excluded, kind)
+	}
+	return d
+}
+
+func windows(list []Metric) []autoscaler.Window {
+	var out []autoscaler.Window
+	for _, m := range list {
+		out = append(out, autoscaler.Window{
+			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Range: m.Window(), MaxAge: m.Age(),
+		})
+	}
+	return out
+}
+
+// firstOf returns the first that is not zero.
+func firstOf[T comparable](values ...T) T {
+	var zero T
+	for _, v := range values {
+		if v != zero {
+			return v
+		}
+	}
+	return zero
+}
+
+// Bootstrap returns the processes that the two files ask for.
+func Bootstrap(s Service, p Pool) bootstrap.Plan {
+	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name}
+	plan.Signals = append(plan.Signals,
+		bootstrap.NewSignalPlan(bootstrap.DefaultApp, defaultRole(s, p), s.AutoscaleSig.Name, ""))
+	for _, signal := range p.Signals {
+		if signal.Name != "" {
+			plan.Signals = append(plan.Signals,
+				bootstrap.NewSignalPlan(signal.App, signal.Namespace, signal.Name, signal.Pin()))
+		}
+	}
+	return plan
+}
+
+// Drain returns how long the pool's nodes may take to leave.
+func Drain(p Pool) drain.Config {
+	return drain.Config{Threshold: time.Duration(p.Draining.ThresholdS) * time.Second, Force: p.Draining.Force}
+}

@@ -1,0 +1,187 @@
+package config
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Signal is one app's signal in a pool file.
+type Signal struct {
+	App         string        `yaml:"app"`
+	Namespace   string        `yaml:"namespace"` // default: the pool's name
+	Name        string        `yaml:"name"`      // empty: the app is the default signal's
+	Version     string        `yaml:"version"`
+	BranchOrTag string        `yaml:"branch_or_tag"` // another word for version
+	Period      time.Duration `yaml:"period"`
+	PeriodMin   int           `yaml:"period_minutes"`
+	HoldFor     time.Duration `yaml:"hold_for"` // default: three periods
+	Metrics     []Metric      `yaml:"required_metrics"`
+	Parameters  Parameters    `yaml:"parameters"`
+}
+
+// Metric is a window that a signal wants.
+type Metric struct {
+	Name     string        `yaml:"name"`
+	Type     string        `yaml:"type"`
+	Range    time.Duration `yaml:"range"`
+	RangeMin int           `yaml:"minute_range"`
+	MaxAge   time.Duration `yaml:"max_age"` // default: the range
+	App      string        `yaml:"app"`     // instance_counts only: this app, not the whole pool
+}
+
+// Parameters are handed to the signal as they are. The file gives a map, or a
+// list of maps of which later ones win.
+type Parameters map[string]any
+
+// UnmarshalYAML reads either form.
+func (p *Parameters) UnmarshalYAML(unmarshal func(any) error) error {
+	var one map[string]any
+	if err := unmarshal(&one); err == nil {
+		*p = one
+		return nil
+	}
+	var many []map[string]any
+	if err := unmarshal(&many); err != nil {
+		return &wantError{"a map, or a list of maps"}
+	}
+	out := Parameters{}
+	for _, m := range many {
+		maps.Copy(out, m)
+	}
+	*p = out
+	return nil
+}
+
+func (m Metric) problems(d document, path string) Problems {
+	var ps Problems
+	if m.Name == "" {
+		ps = append(ps, d.problem(path+".name", "is missing: want the metric's name"))
+	}
+	if !slices.Contains(metrics.Types(), metrics.Type(m.Type)) {
+		ps = append(ps, d.problem(path+".type", fmt.Sprintf("is %q: want one of %s", m.Type, metricTypes())))
+	}
+	if m.App != "" && m.Type != string(metrics.InstanceCounts) {
+		ps = append(ps, d.problem(path+".app", "is only for type instance_counts: remove it"))
+	}
+	window := span{key: "range", value: m.Range, minutesKey: "minute_range", minutes: m.RangeMin, least: time.Second}
+	if !window.given(d, path) {
+		ps = append(ps, d.problem(path+".range", "is missing: want a duration such as 20m, or minute_range"))
+	}
+	ps = append(ps, window.problems(d, path)...)
+	return append(ps, span{key: "max_age", value: m.MaxAge, least: time.Second}.problems(d, path)...)
+}
+
+func metricTypes() string {
+	var names []string
+	for _, t := range metrics.Types() {
+		names = append(names, string(t))
+	}
+	return strings.Join(names, ", ")
+}
+
+// metricProblems returns the problems of a signal's windows; path is the signal's.
+func metricProblems(d document, path string, list []Metric) Problems {
+	var ps Problems
+	type window struct{ name, kind, app string }
+	seen := map[window]bool{}
+	for i, m := range list {
+		at := fmt.Sprintf("%s.required_metrics[%d]", path, i)
+		ps = append(ps, m.problems(d, at)...)
+		w := window{m.Name, m.Type, m.App}
+		if seen[w] && m.Name != "" {
+			ps = append(ps, d.problem(at+".name", fmt.Sprintf("%q stands here twice: a signal has one window of a metric", m.Name)))
+		}
+		seen[w] = true
+	}
+	return ps
+}
+
+// problems returns what cannot be sent to a signal.
+func (p Parameters) problems(d document, path string) Problems {
+	if _, err := json.Marshal(p); err != nil {
+		return Problems{d.problem(path+".parameters", fmt.Sprintf("cannot be sent to a signal as JSON: %v", err))}
+	}
+	return nil
+}
+
+func (s Signal) problems(d document, path string) Problems {
+	ps := nameProblem(d, path+".app", s.App)
+	ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(d, path)...)
+	ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(d, path)...)
+	ps = append(ps, metricProblems(d, path, s.Metrics)...)
+	ps = append(ps, s.Parameters.problems(d, path)...)
+	if s.Name == "" {
+		return ps
+	}
+	ps = append(ps, s.releaseProblems(d, path)...)
+	if len(s.Metrics) == 0 {
+		ps = append(ps, d.problem(path+".required_metrics", "is missing: a signal without windows knows nothing"))
+	}
+	return ps
+}
+
+// releaseProblems returns what would keep the signal from being fetched or reached.
+func (s Signal) releaseProblems(d document, path string) Problems {
+	if s.Version != "" && s.BranchOrTag != "" {
+		return Problems{d.problem(path+".version", "stands beside branch_or_tag: keep one")}
+	}
+	if s.Pin() == "" {
+		return Problems{d.problem(path+".version", "is missing: a signal is pinned to a published version")}
+	}
+	var ps Problems
+	ref := release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Pin()}
+	if err := ref.Validate(); err != nil {
+		ps = append(ps, d.problem(path+"."+s.wrongPart(), err.Error()))
+	}
+	if n := len(sigproto.Address(s.Namespace, s.Name, s.App)); n > sigproto.MaxAddress {
+		ps = append(ps, d.problem(path+".name", fmt.Sprintf("makes a socket address of %d bytes, at most %d are possible: shorten namespace, name or app",
+			n, sigproto.MaxAddress)))
+	}
+	return ps
+}
+
+// wrongPart returns the key of the first part that is not that of a release.
+func (s Signal) wrongPart() string {
+	switch {
+	case (release.Ref{Namespace: s.Namespace, Name: "x", Version: "x"}).Validate() != nil:
+		return "namespace"
+	case (release.Ref{Namespace: "x", Name: s.Name, Version: "x"}).Validate() != nil:
+		return "name"
+	case s.Version == "":
+		return "branch_or_tag"
+	}
+	return "version"
+}
+
+// Pin returns the pinned version, by whichever of its two keys.
+func (s Signal) Pin() string {
+	if s.Version != "" {
+		return s.Version
+	}
+	return s.BranchOrTag
+}
+
+// Every returns the period, or def if the file has none.
+func (s Signal) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
+
+// Every returns the period, or def if the file has none.
+func (s Default) Every(def time.Duration) time.Duration { return orDefault(s.Period, s.PeriodMin, def) }
+
+// Window returns the range.
+func (m Metric) Window() time.Duration { return orDefault(m.Range, m.RangeMin, 0) }
+
+// Age returns how old the newest point may be.
+func (m Metric) Age() time.Duration {
+	if m.MaxAge > 0 {
+		return m.MaxAge
+	}
+	return m.Window()
+}

@@ -1,0 +1,60 @@
+package config
+
+import (
+	"fmt"
+	"time"
+)
+
+const (
+	// shortestPeriod is the shortest period of a signal, and of a tick.
+	shortestPeriod = 100 * time.Millisecond
+	// longestSpan bounds every duration of a file: a year.
+	longestSpan = 365 * 24 * time.Hour
+)
+
+// span is a duration that a file gives under one of two keys.
+type span struct {
+	key        string // has a duration
+	value      time.Duration
+	minutesKey string // has whole minutes; empty: there is no such key
+	minutes    int
+	least      time.Duration
+}
+
+func periodOf(value time.Duration, minutes int) span {
+	return span{key: "period", value: value, minutesKey: "period_minutes", minutes: minutes, least: shortestPeriod}
+}
+
+// given reports whether either key is there; path is that of their map.
+func (s span) given(d document, path string) bool { return s.inTime(d, path) || s.inMinutes(d, path) }
+
+func (s span) inTime(d document, path string) bool { return s.value != 0 || d.given(path+"."+s.key) }
+
+func (s span) inMinutes(d document, path string) bool {
+	return s.minutes != 0 || d.given(path+"."+s.minutesKey)
+}
+
+func (s span) problems(d document, path string) Problems {
+	var ps Problems
+	if s.inTime(d, path) && (s.value < s.least || s.value > longestSpan) {
+		ps = append(ps, d.problem(path+"."+s.key, fmt.Sprintf("is %v: want %v to %v", s.value, s.least, longestSpan)))
+	}
+	if most := int(longestSpan / time.Minute); s.inMinutes(d, path) && (s.minutes < 1 || s.minutes > most) {
+		ps = append(ps, d.problem(path+"."+s.minutesKey, fmt.Sprintf("is %d: want 1 to %d", s.minutes, most)))
+	}
+	if s.inTime(d, path) && s.inMinutes(d, path) {
+		ps = append(ps, d.problem(path+"."+s.minutesKey, fmt.Sprintf("stands beside %s: keep one", s.key)))
+	}
+	return ps
+}
+
+// orDefault returns whichever form is set; Validate has seen that not both are.
+func orDefault(d time.Duration, minutes int, def time.Duration) time.Duration {
+	switch {
+	case d > 0:
+		return d
+	case minutes > 0:
+		return time.Duration(minutes) * time.Minute
+	}
+	return def
+}

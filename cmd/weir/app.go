@@ -1,0 +1,286 @@
+package main
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+func (cli *cli) appCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "app",
+		Short: "Set, list and watch applications",
+		Args:  group,
+		RunE:  help,
+	}
+	cmd.AddCommand(cli.appSetCommand(), cli.appGetCommand(), cli.appListCommand(), cli.appDeleteCommand(),
+		cli.appStatusCommand(), cli.appLogsCommand())
+	return cmd
+}
+
+func (cli *cli) appSetCommand() *cobra.Command {
+	var want message.App
+	cmd := &cobra.Command{
+		Use:   "set NAME",
+		Short: "Say how many instances of an application should run, and what one is",
+		Long: `Say how many instances of an application should run, and what one is.
+
+What is not given stays as it is; a new application needs at least --command.
+A change of the command or of the resources is a new version: its instances
+replace the old ones. A change of the count alone is not.`,
+		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
+  weir app set web --instances 20`,
+		Args: oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			want.Name = args[0]
+			if !message.ValidName(want.Name) {
+				return badAppName(want.Name)
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.setApp(ctx, b, want, cmd.Flags().Changed)
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.IntVarP(&want.Instances, "instances", "n", 1, "how many should run")
+	f.Float64Var(&want.CPUs, "cpus", 0.1, "cores of one instance")
+	f.Float64Var(&want.Mem, "mem", 64, "MB of memory of one instance")
+	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance")
+	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
+	f.StringVar(&want.Command, "command", "", "what to run, by /bin/sh -c")
+	return cmd
+}
+
+// setApp writes the row of want; flags that are not changed keep an old row's value.
+func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, changed func(string) bool) error {
+	kv, err := appsBucket(ctx, b, cli.cluster)
+	if err != nil {
+		return err
+	}
+	old, revision, err := readApp(ctx, kv, want.Name)
+	switch {
+	case errors.Is(err, errNoApp) && want.Command == "":
+		return &usageError{fmt.Errorf("application %s is new: say what to run with --command", want.Name)}
+	case errors.Is(err, errNoApp):
+		want.Pool = cli.pool
+	case err != nil:
+		return err
+	default:
+		want = merge(old, want, changed)
+		if changed("pool") {
+			want.Pool = cli.pool
+		}
+	}
+	want.Version = versionOf(want)
+	want.Updated = time.Now().UTC()
+	if err := want.Validate(); err != nil {
+		return &usageError{fmt.Errorf("app %s: %w", want.Name, err)}
+	}
+	if err := writeApp(ctx, b, kv, want, revision); err != nil {
+		return err
+	}
+	fmt.Fprintf(cli.stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
+	return nil
+}
+
+func merge(old, want message.App, changed func(string) bool) message.App {
+	out := old
+	for flag, set := range map[string]func(){
+		"instances": func() { out.Instances = want.Instances },
+		"cpus":      func() { out.CPUs = want.CPUs },
+		"mem":       func() { out.Mem = want.Mem },
+		"disk":      func() { out.Disk = want.Disk },
+		"gpus":      func() { out.GPUs = want.GPUs },
+		"command":   func() { out.Command = want.Command },
+	} {
+		if changed(flag) {
+			set()
+		}
+	}
+	return out
+}
+
+// versionOf names what one instance is: same command and resources, same version.
+func versionOf(a message.App) string {
+	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v", a.Command, a.Footprint()))
+	return hex.EncodeToString(sum[:4])
+}
+
+func badAppName(name string) error {
+	return &usageError{fmt.Errorf("application name %q: want letters, digits, - and _, at most 63", name)}
+}
+
+// errNoApp: the bucket has no row of that name.
+var errNoApp = errors.New("no such application")
+
+func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyValue, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	kv, err := b.JetStream().KeyValue(ctx, message.AppsBucket(cluster))
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		return nil, fmt.Errorf("cluster %q has no applications bucket: is its harmonizer running?", cluster)
+	}
+	return kv, err
+}
+
+func readApp(ctx context.Context, kv jetstream.KeyValue, name string) (message.App, uint64, error) {
+	if !message.ValidName(name) {
+		return message.App{}, 0, badAppName(name)
+	}
+	entry, err := kv.Get(ctx, name)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return message.App{}, 0, fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, name)
+	}
+	if err != nil {
+		return message.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
+	}
+	row, err := message.DecodeApp(entry.Value())
+	return row, entry.Revision(), err
+}
+
+// writeApp keeps the row, unless somebody else wrote it since revision.
+func writeApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, row message.App, revision uint64) error {
+	data, err := json.Marshal(row)
+	if err != nil {
+		return err
+	}
+	if _, err := kv.Update(ctx, row.Name, data, revision); err != nil {
+		if errors.Is(err, jetstream.ErrKeyExists) {
+			return fmt.Errorf("application %s was changed by somebody else just now: look at it and try again", row.Name)
+		}
+		return fmt.Errorf("write application %s: %w", row.Name, err)
+	}
+	return announceApp(b.Conn(), row.Name)
+}
+
+func announceApp(nc *nats.Conn, name string) error {
+	data, err := json.Marshal(message.Updated{Partition: message.Partition, App: name})
+	if err != nil {
+		return err
+	}
+	if err := nc.Publish(message.SubjectUpdated, data); err != nil {
+		return fmt.Errorf("announce application %s: %w", name, err)
+	}
+	return nc.Flush()
+}
+
+func (cli *cli) appGetCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "get NAME",
+		Short: "Print what an application should be",
+		Args:  oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				kv, err := appsBucket(ctx, b, cli.cluster)
+				if err != nil {
+					return err
+				}
+				row, _, err := readApp(ctx, kv, args[0])
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(row)
+				}
+				cli.printApps([]message.App{row})
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) appListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the applications of the cluster",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				rows, err := listApps(ctx, b, cli.cluster)
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(rows)
+				}
+				cli.printApps(rows)
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func listApps(ctx context.Context, b *bus.Bus, cluster string) ([]message.App, error) {
+	kv, err := appsBucket(ctx, b, cluster)
+	if err != nil {
+		return nil, err
+	}
+	lister, err := kv.ListKeys(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("list applications: %w", err)
+	}
+	rows := []message.App{}
+	for key := range lister.Keys() {
+		row, _, err := readApp(ctx, kv, key)
+		if errors.Is(err, errNoApp) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row)
+	}
+	slices.SortFunc(rows, func(x, y message.App) int { return strings.Compare(x.Name, y.Name) })
+	return rows, nil
+}
+
+func (cli *cli) printApps(rows []message.App) {
+	var out [][]string
+	for _, r := range rows {
+		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), fmt.Sprintf("%g", r.CPUs),
+			fmt.Sprintf("%g", r.Mem), fmt.Sprintf("%g", r.Disk), r.Version, r.Command})
+	}
+	cli.printTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
+}
+
+func (cli *cli) appDeleteCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "delete NAME",
+		Short: "Stop an application and forget it",
+		Args:  oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				kv, err := appsBucket(ctx, b, cli.cluster)
+				if err != nil {
+					return err
+				}
+				_, revision, err := readApp(ctx, kv, args[0])
+				if err != nil {
+					return err
+				}
+				if err := kv.Delete(ctx, args[0], jetstream.LastRevision(revision)); err != nil {
+					return fmt.Errorf("delete application %s: %w", args[0], err)
+				}
+				fmt.Fprintf(cli.stdout, "%s: deleted\n", args[0])
+				return announceApp(b.Conn(), args[0])
+			})
+		},
+	}
+}

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+)
+
+func (cli *cli) appStatusCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show what runs of all applications, or of one, instance by instance",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneArg("application name")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			name := ""
+			if len(args) == 1 {
+				name = args[0]
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.appStatus(ctx, b, name)
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func askHarmonizer(ctx context.Context, b *bus.Bus, cluster, app string) (harmonizer.Status, error) {
+	var s harmonizer.Status
+	err := askJSON(ctx, b.Conn(), message.StatusSubject(cluster), "harmonizer", natsbus.StatusRequest{App: app}, &s)
+	if err == nil && app != "" && s.App == nil {
+		err = fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, app)
+	}
+	return s, err
+}
+
+func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
+	s, err := askHarmonizer(ctx, b, cli.cluster, name)
+	if err != nil {
+		return err
+	}
+	if cli.output == "json" {
+		return cli.printJSON(s)
+	}
+	if !s.Complete {
+		fmt.Fprintf(cli.stdout, "! nothing is started or stopped now: %s\n", s.Why)
+	}
+	if s.App != nil {
+		cli.printIndices(*s.App)
+		return nil
+	}
+	var rows [][]string
+	for _, one := range s.Apps {
+		n := one.Count
+		rows = append(rows, []string{one.Name, orDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
+			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Extra), one.Problem})
+	}
+	cli.printTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "extra", "problem"}, rows)
+	return nil
+}
+
+func (cli *cli) printIndices(e apps.Explanation) {
+	fmt.Fprintf(cli.stdout, "%s: %d expected, %d running, %d missing\n", e.Name, e.Count.Expected, e.Count.Running, e.Count.Missing)
+	now := time.Now()
+	var rows [][]string
+	for _, i := range e.Indices {
+		last := ""
+		if i.Last != nil {
+			last = fmt.Sprintf("%s %s ago", i.Last.Kind, ago(now, i.LastAt))
+			if i.Last.Detail != "" {
+				last += ": " + i.Last.Detail
+			}
+		}
+		if len(i.Instances) == 0 {
+			rows = append(rows, []string{fmt.Sprint(i.Index), "missing", "-", "-", ago(now, i.Missing), fmt.Sprint(i.Crashes), last})
+		}
+		for _, c := range i.Instances {
+			since := time.UnixMilli(int64(c.Since * 1000))
+			rows = append(rows, []string{fmt.Sprint(i.Index), string(c.State), c.Node, c.ID, ago(now, since), fmt.Sprint(i.Crashes), last})
+		}
+	}
+	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "last"}, rows)
+}
+
+func (cli *cli) appLogsCommand() *cobra.Command {
+	var index, lines int
+	cmd := &cobra.Command{
+		Use:   "logs NAME",
+		Short: "Print the last output of an application's instances, ended ones included",
+		Example: `  weir app logs web
+  weir app logs web --index 3 --lines 100`,
+		Args: oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			request := agent.LogsRequest{App: args[0], Lines: lines}
+			if cmd.Flags().Changed("index") {
+				request.Index = &index
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.appLogs(ctx, b, request)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&index, "index", 0, "this index only")
+	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance; 0 is all that is kept")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
+	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	client := agent.NewClient(b.Conn(), cli.cluster)
+	replies := make([]agent.LogsReply, len(r.Snapshot.Nodes))
+	errs := make([]error, len(r.Snapshot.Nodes))
+	var wg sync.WaitGroup
+	for i, n := range r.Snapshot.Nodes {
+		wg.Go(func() { replies[i], errs[i] = client.Logs(ctx, n.Instance.ID, request) })
+	}
+	wg.Wait()
+	copies := []agent.CopyLog{}
+	for i, reply := range replies {
+		if errs[i] != nil && !errors.Is(errs[i], agent.ErrNoAgent) {
+			fmt.Fprintf(cli.stderr, "weir: node %s: %v\n", r.Snapshot.Nodes[i].Instance.ID, errs[i])
+		}
+		copies = append(copies, reply.Copies...)
+	}
+	slices.SortStableFunc(copies, func(x, y agent.CopyLog) int { return cmp.Compare(x.Index, y.Index) })
+	if cli.output == "json" {
+		return cli.printJSON(copies)
+	}
+	for _, c := range copies {
+		for _, line := range c.Lines {
+			fmt.Fprintf(cli.stdout, "%s/%d %s\n", request.App, c.Index, line)
+		}
+	}
+	if len(copies) == 0 {
+		return fmt.Errorf("no node of pool %s has output of application %s; \"weir app status %s\" shows where it runs", cli.pool, request.App, request.App)
+	}
+	return nil
+}

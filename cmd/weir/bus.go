@@ -1,0 +1,73 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+// askTimeout bounds each question that a command asks over the bus.
+const askTimeout = 3 * time.Second
+
+// find connects to the bus of the data folder, or says how to have one.
+func (cli *cli) find(ctx context.Context) (*bus.Bus, error) {
+	dir, err := cli.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	log, err := cli.logger()
+	if err != nil {
+		return nil, err
+	}
+	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.natsURL, Name: "weir command", Log: log})
+	if errors.Is(err, bus.ErrNoBus) {
+		return nil, fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
+	}
+	return b, err
+}
+
+// withBus runs f with a connection that it closes again.
+func (cli *cli) withBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+	b, err := cli.find(ctx)
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	return f(ctx, b)
+}
+
+// askJSON sends a request to subject, nil for an empty one, and decodes the
+// answer. who is named when nobody answers.
+func askJSON(ctx context.Context, nc *nats.Conn, subject, who string, request, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var data []byte
+	if request != nil {
+		var err error
+		if data, err = json.Marshal(request); err != nil {
+			return fmt.Errorf("ask the %s: %w", who, err)
+		}
+	}
+	msg, err := nc.RequestWithContext(ctx, subject, data)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return &absentError{who}
+	}
+	if err != nil {
+		return fmt.Errorf("ask the %s: %w", who, err)
+	}
+	if err := json.Unmarshal(msg.Data, out); err != nil {
+		return fmt.Errorf("read the answer of the %s: %w", who, err)
+	}
+	return nil
+}
+
+// absentError: nobody answers for that part.
+type absentError struct{ who string }
+
+func (e *absentError) Error() string { return "no " + e.who + " runs here" }

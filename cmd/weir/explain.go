@@ -1,0 +1,207 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+func (cli *cli) explainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain [POOL]",
+		Short: "Say why the last tick of a pool did what it did",
+		Long: `Say why the last tick of a pool did what it did: what each signal answered, how
+the answers were combined, what each rule made of the target, what each group
+should be, and what was asked of the provider.
+
+It renders the tick's record in the ledger and nothing else; --output json
+prints the record itself.`,
+		Example: `  weir explain
+  weir explain default --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneArg("pool")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				cli.pool = args[0]
+			}
+			return cli.withBus(cmd.Context(), cli.explain)
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) explain(ctx context.Context, b *bus.Bus) error {
+	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	if cli.output == "json" {
+		return cli.printJSON(r)
+	}
+	explainRecord(cli.stdout, r, time.Now())
+	return nil
+}
+
+// lastRecord reads the newest tick of a pool.
+func lastRecord(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	var r autoscaler.Record
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
+	if err != nil {
+		return r, err
+	}
+	data, err := ledger.Last(ctx)
+	if errors.Is(err, state.ErrNoRecord) {
+		return r, fmt.Errorf("pool %s of cluster %s: %w; is its name right, and does its autoscaler run?", pool, cluster, err)
+	}
+	if err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read the last record of pool %s: %w", pool, err)
+	}
+	return r, nil
+}
+
+// explainRecord prints one tick for people.
+func explainRecord(w io.Writer, r autoscaler.Record, now time.Time) {
+	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %v\n",
+		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), ago(now, r.At), r.Took.Round(time.Millisecond))
+	if r.DryRun {
+		fmt.Fprintln(w, "dry run: nothing was asked of the provider")
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "! %s\n", p)
+	}
+	if r.Failed != "" {
+		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
+		return
+	}
+	explainSignals(w, r, now)
+	fmt.Fprintf(w, "\nrequest  %s\n", r.Decision.Request)
+	fmt.Fprintln(w, "\nsteps")
+	for _, s := range r.Decision.Steps {
+		fmt.Fprintf(w, "  %-26s %8s -> %-8s %s\n", s.Rule, number(s.Before), number(s.After), s.Why)
+	}
+	explainGroups(w, r)
+	explainActions(w, r)
+}
+
+func explainSignals(w io.Writer, r autoscaler.Record, now time.Time) {
+	fmt.Fprintln(w, "\nsignals")
+	signal := func(app string, o decide.Opinion) {
+		version := o.Version
+		if version == "" {
+			version = "shipped"
+		}
+		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, o.Verdict)
+		if o.Verdict == decide.Value {
+			fmt.Fprintf(w, " %s, in %v, %s ago", o.Request, o.Latency.Round(10*time.Microsecond), ago(r.At, o.At))
+		}
+		if o.Why != "" {
+			fmt.Fprintf(w, " (%s)", o.Why)
+		}
+		fmt.Fprintln(w)
+	}
+	for _, app := range r.Input.Apps {
+		if app.Configured {
+			signal(app.Name, app.Opinion)
+		}
+	}
+	signal(autoscaler.DefaultApp, r.Input.Default)
+	for _, app := range r.Decision.Apps {
+		if app.Source == decide.FromSignal && len(app.Held) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "  %-14s is served by %s: %s (%s)\n", app.App, server(app.Source), app.Request, app.Why)
+	}
+}
+
+// server names, for people, who speaks for an app.
+func server(s decide.Source) string {
+	switch s {
+	case decide.FromSignal:
+		return "its signal"
+	case decide.FromDefault:
+		return "the default signal"
+	case decide.FromHeld:
+		return "its last good answer"
+	}
+	return "nobody"
+}
+
+func explainGroups(w io.Writer, r autoscaler.Record) {
+	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", number(r.Snapshot.Joined), number(r.Snapshot.Fulfilled), number(r.Snapshot.Target))
+	if r.Plan.Refused != "" {
+		fmt.Fprintf(w, "  ! %s\n", r.Plan.Refused)
+	}
+	for _, share := range r.Plan.Distribution.Shares {
+		fmt.Fprintf(w, "  %s", share)
+		if c := r.Plan.Committed[share.Group]; c > 0 {
+			fmt.Fprintf(w, ", and %s on the way out", number(c))
+		}
+		fmt.Fprintln(w)
+	}
+	if short := r.Plan.Distribution.Shortfall; short != 0 {
+		fmt.Fprintf(w, "  ! %d could not be shared out: every group is at its bound\n", short)
+	}
+	for _, kept := range r.Plan.Pruned.Kept {
+		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
+	}
+}
+
+func explainActions(w io.Writer, r autoscaler.Record) {
+	fmt.Fprintln(w, "\nasked of the provider")
+	if len(r.Actions) == 0 {
+		fmt.Fprintln(w, "  nothing")
+	}
+	for _, a := range r.Actions {
+		line := []string{"  " + string(a.Op)}
+		for _, part := range []string{a.Group, a.Node} {
+			if part != "" {
+				line = append(line, part)
+			}
+		}
+		if a.Op == autoscaler.OpSetTarget {
+			line = append(line, fmt.Sprint(a.Target))
+		}
+		text := strings.Join(line, " ")
+		if a.What != "" {
+			text += " (" + a.What + ")"
+		}
+		if a.Latency > 0 {
+			text += fmt.Sprintf(", in %v", a.Latency.Round(10*time.Microsecond))
+		}
+		if a.Error != "" {
+			text += ": " + a.Error
+		} else {
+			text += ": ok"
+		}
+		fmt.Fprintln(w, text)
+	}
+	for _, d := range r.Drains {
+		fmt.Fprintf(w, "  on the way out: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
+	}
+}
+
+// number prints a capacity with no more digits than people want.
+func number(x float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+}

@@ -1,0 +1,9 @@
+// Command weir holds pools of machines at their size, applications at their
+// count and machines in health. "weir help" lists its commands.
+package main
+
+import "os"
+
+func main() {
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

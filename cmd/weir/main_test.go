@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// asWeir makes the test binary be weir: it starts itself again as its daemons.
+const asWeir = "WEIR_TEST_AS_WEIR"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asWeir) != "" {
+		main()
+	}
+	os.Exit(testMain(m))
+}
+
+func testMain(m *testing.M) int {
+	dir, err := os.MkdirTemp("", "weir-test-*")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	defer os.RemoveAll(dir)
+	if err := prepare(dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	return m.Run()
+}
+
+// prepare builds the signal that "weir up" publishes, and links the test binary
+// under weir's name.
+func prepare(dir string) error {
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "signals", upSignal), "github.com/weirkeeper/weirkeeper/examples/signals/"+upSignal)
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("build the example signal: %w\n%s", err, out)
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	bin := filepath.Join(dir, "bin")
+	if err := os.Mkdir(bin, 0o755); err != nil {
+		return err
+	}
+	if err := os.Symlink(self, filepath.Join(bin, "weir")); err != nil {
+		return err
+	}
+	for name, value := range map[string]string{
+		"WEIR_SIGNALS_DIR": filepath.Join(dir, "signals"),
+		"WEIR_TEST_BIN":    bin,
+		"GORACE":           "atexit_sleep_ms=0", // of our processes, which end often
+	} {
+		if err := os.Setenv(name, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// result is what a command printed, and its exit code.
+type result struct {
+	stdout, stderr string
+	code           int
+}
+
+// weir runs a command in this process.
+func weir(args ...string) result {
+	var stdout, stderr bytes.Buffer
+	code := run(args, bytes.NewReader(nil), &stdout, &stderr)
+	return result{stdout.String(), stderr.String(), code}
+}
+
+// patience is how long a test waits for what has to come.
+const patience = 60 * time.Second
+
+// eventually looks again and again until look returns nil, for as long as ctx lasts.
+func eventually(tb testing.TB, what string, look func() error) {
+	tb.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := look()
+		if err == nil {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			tb.Fatalf("%s did not come within %v: %v", what, patience, err)
+		case <-pause.C:
+		}
+	}
+}

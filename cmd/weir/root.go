@@ -1,0 +1,186 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+)
+
+// Exit codes of every command.
+const (
+	exitOK     = 0
+	exitFailed = 1 // it could not be done; standard error says why
+	exitUsage  = 2 // the command line or a file is wrong
+)
+
+// usageError is a mistake of whoever typed the command.
+type usageError struct{ err error }
+
+func (e *usageError) Error() string { return e.err.Error() }
+func (e *usageError) Unwrap() error { return e.err }
+
+// app is what all commands share: streams, and the flags of the root.
+type cli struct {
+	stdin  io.Reader
+	stdout io.Writer
+	stderr io.Writer
+
+	data      string
+	natsURL   string
+	configDir string
+	cluster   string
+	pool      string
+	output    string
+	logLevel  string
+	logFormat string
+}
+
+// run is the whole program but for the process: it returns the exit code.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	cli := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := cli.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.ExecuteContext(ctx)
+	if err == nil {
+		return exitOK
+	}
+	fmt.Fprintf(stderr, "weir: %v\n", err)
+	if _, ok := errors.AsType[*usageError](err); ok {
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func (cli *cli) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "Holds pools of machines at their size, and applications at their count",
+		Long: `Weirkeeper holds each pool of machines at the right size and the applications
+on it at the right count.
+
+To see all of it work on this machine, type "weir up", and in another terminal:
+  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
+  weir status
+  weir explain`,
+		Args:          group,
+		RunE:          help,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w\nSee %q", err, cmd.CommandPath()+" --help")}
+	})
+	f := root.PersistentFlags()
+	f.StringVar(&cli.data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
+	f.StringVar(&cli.natsURL, "nats", envOr("WEIR_NATS", ""), "NATS to use in place of the data folder's own (WEIR_NATS)")
+	f.StringVar(&cli.configDir, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
+	f.StringVar(&cli.cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
+	f.StringVar(&cli.pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
+	f.StringVar(&cli.logLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
+	f.StringVar(&cli.logFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
+	root.AddCommand(
+		cli.upCommand(), cli.statusCommand(), cli.explainCommand(), cli.appCommand(), cli.signalCommand(),
+		cli.metricsCommand(), cli.bootstrapCommand(), cli.autoscalerCommand(), cli.agentCommand(),
+		cli.harmonizerCommand(), cli.configCommand(), cli.versionCommand(), cli.keepCommand(),
+	)
+	return root
+}
+
+func envOr(name, def string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return def
+}
+
+// dataDir returns the data folder as an absolute path; it need not be there.
+func (cli *cli) dataDir() (string, error) {
+	dir := cli.data
+	if dir == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		if base == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", &usageError{fmt.Errorf("no data folder: %w; give --data", err)}
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(base, "weir")
+	}
+	return filepath.Abs(dir)
+}
+
+// configs returns the folder of the configuration files.
+func (cli *cli) configs() string {
+	if cli.configDir != "" {
+		return cli.configDir
+	}
+	return "/etc/weir"
+}
+
+// logger returns the log of a daemon, on standard error.
+func (cli *cli) logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(cli.logLevel)); err != nil {
+		return nil, &usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", cli.logLevel)}
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch cli.logFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(cli.stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(cli.stderr, options)), nil
+	}
+	return nil, &usageError{fmt.Errorf("--log-format %q: want text or json", cli.logFormat)}
+}
+
+// help is what a command does that only has subcommands.
+func help(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+
+// group refuses what is no subcommand, and names the one that was meant.
+func group(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	var text strings.Builder
+	text.WriteString(fmt.Sprintf("%s has no command %q", cmd.CommandPath(), args[0]))
+	for cmd.SuggestionsMinimumDistance = 1; cmd.SuggestionsMinimumDistance <= 2; cmd.SuggestionsMinimumDistance++ {
+		if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+			text.WriteString(fmt.Sprintf("; did you mean %q?", near[0]))
+			break
+		}
+	}
+	return &usageError{fmt.Errorf("%s\nSee %q", text.String(), cmd.CommandPath()+" --help")}
+}
+
+// noArgs refuses arguments with a hint, as cobra.NoArgs does, as a usage error.
+func noArgs(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return &usageError{fmt.Errorf("%s takes no argument, but got %q\nSee %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")}
+	}
+	return nil
+}
+
+// oneArg wants exactly one argument, named so in the message.
+func oneArg(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return &usageError{fmt.Errorf("%s wants one %s, but got %d arguments\nSee %q", cmd.CommandPath(), what, len(args), cmd.CommandPath()+" --help")}
+		}
+		return nil
+	}
+}

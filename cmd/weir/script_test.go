@@ -1,0 +1,70 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"regexp"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// TestScripts types the commands of testdata/script as a person would. Beside
+// testscript's own there are "eventually REGEXP COMMAND ...", which repeats a
+// command until it succeeds and its output matches, and "busy VARIABLE", which
+// sets a variable to an address that is taken.
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: filepath.Join("testdata", "script"),
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("PATH", os.Getenv("WEIR_TEST_BIN")+":"+env.Getenv("PATH"))
+			env.Setenv(asWeir, "1")
+			env.Setenv("WEIR_SIGNALS_DIR", os.Getenv("WEIR_SIGNALS_DIR"))
+			env.Setenv("WEIR_DATA", filepath.Join(env.WorkDir, "data"))
+			env.Setenv("HOME", env.WorkDir)
+			return nil
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"eventually": scriptEventually,
+			"busy":       scriptBusy,
+		},
+	})
+}
+
+func scriptEventually(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: eventually REGEXP COMMAND ...")
+	}
+	want, err := regexp.Compile("(?m)" + args[0])
+	ts.Check(err)
+	eventually(scriptTB{ts: ts}, fmt.Sprintf("%q from %q", args[0], args[1:]), func() error {
+		err := ts.Exec(args[1], args[2:]...)
+		out := ts.ReadFile("stdout")
+		if err == nil && !want.MatchString(out) {
+			err = errors.New(out)
+		}
+		return err
+	})
+}
+
+func scriptBusy(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: busy VARIABLE")
+	}
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { listener.Close() })
+	ts.Setenv(args[0], listener.Addr().String())
+}
+
+// scriptTB fails a script as a test fails.
+type scriptTB struct {
+	testing.TB
+	ts *testscript.TestScript
+}
+
+func (s scriptTB) Helper()                           {}
+func (s scriptTB) Fatalf(format string, args ...any) { s.ts.Fatalf(format, args...) }

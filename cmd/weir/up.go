@@ -1,0 +1,361 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/pools/local"
+	"github.com/weirkeeper/weirkeeper/pools/local/placer"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Intervals of "weir up": short ones, for somebody is watching.
+const (
+	upHeartbeat   = time.Second
+	upDropletLost = 5 * time.Second
+	upStopGrace   = time.Second
+	upReadyLimit  = 30 * time.Second
+)
+
+type upOptions struct {
+	poolFile   string
+	bucketAddr string
+	noBucket   bool
+}
+
+func (cli *cli) upCommand() *cobra.Command {
+	var o upOptions
+	cmd := &cobra.Command{
+		Use:   "up",
+		Short: "Run everything on this machine: bus, bucket, metrics, machines, applications, one pool",
+		Long: `Run everything on this machine, below one data folder: a NATS bus, an S3 bucket
+with one published signal release, a metrics store, the harmonizer, a pool of two
+groups whose machines are processes, and the pool's bootstrap with its signals
+and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
+		Example: `  weir up
+  weir up --data /tmp/weir
+  weir up --no-bucket      # the bucket is away: releases come from the cache`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.up(cmd.Context(), o) },
+	}
+	cmd.Flags().StringVar(&o.poolFile, "pool-file", "", "pool file to use in place of the built-in one")
+	cmd.Flags().StringVar(&o.bucketAddr, "bucket-addr", "127.0.0.1:0", "where the bucket listens; port 0 takes a free one")
+	cmd.Flags().BoolVar(&o.noBucket, "no-bucket", false, "do not start the bucket")
+	return cmd
+}
+
+// up is one run of "weir up".
+type up struct {
+	*cli
+	options  upOptions
+	began    time.Time
+	data     string
+	log      *slog.Logger
+	logFile  *os.File
+	bus      *bus.Bus
+	launcher *supervise.Launcher
+	front    *services // what acts; ends first
+	back     *services // what the front writes to and reads from
+}
+
+func (cli *cli) up(ctx context.Context, o upOptions) error {
+	data, err := cli.dataDir()
+	if err != nil {
+		return err
+	}
+	u := &up{cli: cli, options: o, began: time.Now(), data: data}
+	if o.poolFile != "" { // a mistake in it is told before anything is started
+		if err := cli.checkPoolFile(o.poolFile); err != nil {
+			return err
+		}
+	}
+	lock, err := lockFolder(data)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	if err := u.openLog(); err != nil {
+		return err
+	}
+	defer u.logFile.Close()
+	return underLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
+		u.launcher = launcher
+		return u.run(ctx)
+	})
+}
+
+func (cli *cli) checkPoolFile(file string) error {
+	_, err := config.ReadPool(file, cli.cluster, cli.pool)
+	if err != nil {
+		return &usageError{err}
+	}
+	return nil
+}
+
+func lockFolder(data string) (*flock.File, error) {
+	if err := os.MkdirAll(data, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w; name another with --data", err)
+	}
+	lock, err := flock.Lock(filepath.Join(data, "up.lock"))
+	if held, ok := errors.AsType[*flock.HeldError](err); ok {
+		return nil, fmt.Errorf("weir up runs on data folder %s already: process %d", data, held.PID)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("data folder %s: %w; name another with --data", data, err)
+	}
+	return lock, nil
+}
+
+// openLog sends log lines to a file: the terminal is for what people watch.
+func (u *up) openLog() error {
+	path := filepath.Join(u.data, "weir.log")
+	file, err := os.Create(path)
+	if err != nil {
+		return fmt.Errorf("log file: %w", err)
+	}
+	u.logFile = file
+	toFile := *u.cli
+	toFile.stderr = file
+	u.log, err = toFile.logger()
+	return err
+}
+
+func (u *up) say(part, format string, args ...any) {
+	fmt.Fprintf(u.stdout, "  %-10s %s\n", part, fmt.Sprintf(format, args...))
+}
+
+func (u *up) run(ctx context.Context) (err error) {
+	fmt.Fprintf(u.stdout, "weir %s, data folder %s\n", buildVersion(), u.data)
+	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.natsURL, Name: "weir up", Log: u.log})
+	if err != nil {
+		return err
+	}
+	defer u.bus.Close()
+	u.say("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
+	u.back = newServices(context.WithoutCancel(ctx))
+	defer func() { err = u.back.stop(err) }()
+	u.front = newServices(ctx)
+	defer func() {
+		fmt.Fprintln(u.stdout, "ending ...")
+		err = u.front.stop(err)
+	}()
+	pool, err := u.startBack(ctx)
+	if err != nil {
+		return err
+	}
+	if err := u.startFront(ctx, pool); err != nil {
+		return err
+	}
+	select {
+	case <-u.front.ctx.Done():
+	case <-u.back.ctx.Done():
+	}
+	return nil
+}
+
+// startBack starts bucket and metrics, publishes the signal, and writes the
+// configuration.
+func (u *up) startBack(ctx context.Context) (config.Pool, error) {
+	store, err := embedded.Open(filepath.Join(u.data, "metrics"), embedded.Config{Log: u.log})
+	if err != nil {
+		return config.Pool{}, err
+	}
+	u.back.run("metrics store", func(ctx context.Context) error {
+		return errors.Join(embedded.Serve(ctx, u.bus.Conn(), u.cluster, store, u.log), store.Close())
+	})
+	u.say("metrics", "%s", filepath.Join(u.data, "metrics"))
+	endpoint, err := u.startBucket(ctx)
+	if err != nil {
+		return config.Pool{}, err
+	}
+	version, err := u.publish(ctx, endpoint)
+	if err != nil {
+		return config.Pool{}, err
+	}
+	poolFile := fmt.Appendf(nil, upPool, version)
+	if u.options.poolFile != "" {
+		if poolFile, err = os.ReadFile(u.options.poolFile); err != nil {
+			return config.Pool{}, err
+		}
+	}
+	if err := writeUpConfigs(u.data, u.cluster, u.pool, endpoint, poolFile); err != nil {
+		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
+	}
+	u.say("config", "%s", upConfigs(u.data))
+	_, pool, err := config.Load(upConfigs(u.data), u.cluster, u.pool)
+	return pool, err
+}
+
+// startBucket starts the S3 bucket and returns its endpoint.
+func (u *up) startBucket(ctx context.Context) (string, error) {
+	keys, err := makeBucketKeys(u.data)
+	if err != nil {
+		return "", err
+	}
+	if u.options.noBucket {
+		u.say("bucket", "away, as --no-bucket says")
+		return "http://127.0.0.1:1", nil
+	}
+	ready := make(chan string, 1)
+	u.back.run("bucket", func(ctx context.Context) error {
+		return s3gateway.Run(ctx, s3gateway.Config{
+			Dir: filepath.Join(u.data, "s3"), Addr: u.options.bucketAddr, AccessKey: keys.Access, SecretKey: keys.Secret,
+			Buckets: []string{upBucket}, Log: u.log, Ready: func(addr string) { ready <- addr },
+		})
+	})
+	select {
+	case addr := <-ready:
+		u.say("bucket", "s3://%s at http://%s", upBucket, addr)
+		return "http://" + addr, nil
+	case <-u.back.ctx.Done():
+		return "", context.Cause(u.back.ctx)
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+}
+
+// publish puts the signal that lies beside the binary into the bucket, as "weir
+// signal publish" does, and returns its version.
+func (u *up) publish(ctx context.Context, endpoint string) (string, error) {
+	file, err := shippedSignalFile()
+	if err != nil {
+		return "", err
+	}
+	version, err := versionOfFile(file)
+	if err != nil || u.options.noBucket {
+		return version, err
+	}
+	if err := loadBucketKeys(u.data); err != nil {
+		return "", err
+	}
+	bucket, err := openBucket(ctx, config.Service{AWS: config.AWS{
+		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,
+	}})
+	if err != nil {
+		return "", err
+	}
+	ref := release.Ref{Namespace: upNamespace, Name: upSignal, Version: version}
+	_, err = release.Publish(ctx, bucket, ref, release.Host(), release.Source{Path: file, Created: time.Now()})
+	if err != nil {
+		return "", err
+	}
+	u.say("release", "%s", ref)
+	return version, nil
+}
+
+// startFront starts machines, harmonizer and bootstrap, and tells of each tick.
+func (u *up) startFront(ctx context.Context, pool config.Pool) error {
+	watch, err := u.watch()
+	if err != nil {
+		return err
+	}
+	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.cluster); err != nil {
+		return err
+	}
+	if err := u.startMachines(pool); err != nil {
+		return err
+	}
+	h, err := newHarmonizer(u.bus, u.upHarmonizer(), u.log)
+	if err != nil {
+		return err
+	}
+	u.front.run("harmonizer", h.Run)
+	u.say("harmonizer", "applications of cluster %s", u.cluster)
+	if err := u.startBootstrap(); err != nil {
+		return err
+	}
+	u.front.run("ticks", watch)
+	return nil
+}
+
+func (u *up) upHarmonizer() harmonizer.Config {
+	return harmonizer.Config{
+		Cluster: u.cluster, Pools: []string{u.pool},
+		Apps: apps.Config{HeartbeatPeriod: upHeartbeat, DropletLost: upDropletLost, MinRestartDelay: 5 * time.Second},
+	}
+}
+
+// startMachines starts the owner of the machines, and the placer that gives them
+// instances.
+func (u *up) startMachines(pool config.Pool) error {
+	provider, err := local.NewProvider(u.providerConfig(pool), u.bus.Conn(), u.launcher, u.log)
+	if err != nil {
+		return err
+	}
+	place, err := placer.New(placer.Config{Cluster: u.cluster, Pool: u.pool, Heartbeat: upHeartbeat},
+		u.bus.Conn(), embedded.NewClient(u.bus.Conn(), u.cluster), u.log)
+	if err != nil {
+		return err
+	}
+	u.front.run("placer", place.Run)
+	u.front.run("machines", provider.Run)
+	u.say("machines", "%d groups in pool %s/%s", len(pool.Groups), u.cluster, u.pool)
+	return nil
+}
+
+func (u *up) providerConfig(pool config.Pool) local.Config {
+	c := local.Config{
+		Cluster: u.cluster, Pool: u.pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
+		Argv:    []string{selfExe, "agent", "--data", u.data, "--nats", u.natsURL, "--log-level", "warn"},
+		Env:     signalEnv(os.Environ()),
+		DataDir: filepath.Join(u.data, "local"),
+	}
+	for _, g := range pool.Groups {
+		m := g.Local.Machine
+		c.Groups = append(c.Groups, local.GroupConfig{
+			ID: g.Local.Name, Min: g.Local.Min, Max: g.Local.Max, Target: g.Local.Min,
+			Resources: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs},
+		})
+	}
+	return c
+}
+
+// startBootstrap starts the pool's bootstrap as a process of its own.
+func (u *up) startBootstrap() error {
+	keys, err := readBucketKeys(u.data)
+	if err != nil {
+		return err
+	}
+	child := *u.cli
+	child.configDir = upConfigs(u.data)
+	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
+		Name: "bootstrap", StartTimeout: upReadyLimit, Policy: supervise.DefaultPolicy(), Log: u.log,
+		NewSpec: func(context.Context) (supervise.Spec, error) {
+			return supervise.Spec{
+				Name: "bootstrap", Argv: child.daemonArgv("bootstrap", u.data),
+				Env: append(signalEnv(os.Environ()), keys.env()...), Lines: linesTo(u.logFile),
+			}, nil
+		},
+	})
+	if err != nil {
+		return err
+	}
+	u.front.run("bootstrap", process.Run)
+	u.say("bootstrap", "signals and autoscaler of pool %s/%s", u.cluster, u.pool)
+	return nil
+}
+
+// linesTo hands on the lines of a process that logs as we do.
+func linesTo(w io.Writer) func(string, []byte) {
+	return func(_ string, line []byte) {
+		w.Write(append(line[:len(line):len(line)], '\n'))
+	}
+}

@@ -1,0 +1,220 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+)
+
+const webCommand = "while :; do echo hello; sleep 1; done"
+
+func sized(n float64) func(poolStatus) error {
+	return func(s poolStatus) error {
+		now := s.LastTick.Snapshot
+		if now.Target != n || now.Fulfilled != n || now.Joined != n || len(s.LastTick.Drains) > 0 {
+			return fmt.Errorf("target %v, fulfilled %v, joined %v, %d drains: want %v of each", now.Target, now.Fulfilled, now.Joined, len(s.LastTick.Drains), n)
+		}
+		return nil
+	}
+}
+
+func TestUpFollowsAnApp(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	u.weir(t, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", webCommand)
+	u.waitRunning(t, "web", 2)
+	u.pool(t, "a pool of 2", sized(2))
+
+	u.weir(t, "app", "set", "web", "--instances", "20")
+	u.waitRunning(t, "web", 20)
+	u.pool(t, "a pool of 5", sized(5))
+	text := u.weir(t, "explain")
+	for _, want := range []string{
+		"weir/instance_count build-", "value cpus=4 mem=1280", "weir/default shipped", "request  cpus=4",
+		"opinions", "combine", "target", "never shrink on ignorance", "limits", "blue", "green", "asked of the provider",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("explain does not say %q:\n%s", want, text)
+		}
+	}
+	if logs := u.weir(t, "app", "logs", "web", "--index", "7"); !strings.Contains(logs, "web/7 hello") {
+		t.Errorf("logs of index 7 = %q", logs)
+	}
+
+	u.weir(t, "app", "set", "web", "--instances", "2")
+	u.waitRunning(t, "web", 2)
+	u.pool(t, "a pool of 2 again", sized(2))
+
+	u.weir(t, "app", "delete", "web")
+	eventually(t, "the end of web", func() error {
+		if _, err := u.count("web"); err == nil {
+			return errors.New("the harmonizer still knows web")
+		}
+		return nil
+	})
+}
+
+func TestSignalIsKilled(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	before, err := u.signal("apps")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "another process of the signal", func() error {
+		now, err := u.signal("apps")
+		if err != nil {
+			return err
+		}
+		if now.PID == before.PID || now.State != "running" {
+			return fmt.Errorf("%+v", now)
+		}
+		return nil
+	})
+	u.pool(t, "an answer of the signal, after its death", func(s poolStatus) error {
+		o := s.LastTick.Input.Apps[0].Opinion
+		if o.Verdict != decide.Value || !o.At.After(before.Since) {
+			return fmt.Errorf("%+v", o)
+		}
+		return nil
+	})
+}
+
+func TestMachineIsKilled(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.2", "--command", "sleep 1000 & sleep 1000")
+	u.waitRunning(t, "web", 4)
+	s, err := ask[harmonizer.Status](u, "app", "status", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	victim := s.App.Indices[0].Instances[0].Node
+	if err := syscall.Kill(agentPID(t, victim), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 4) })
+	u.pool(t, "another machine", func(s poolStatus) error {
+		for _, n := range s.LastTick.Snapshot.Nodes {
+			if n.Instance.ID == victim {
+				return fmt.Errorf("%s is still there", victim)
+			}
+		}
+		return sized(2)(s)
+	})
+	if left := processesOf(filepath.Join(u.data, "local", "machines", victim)); left != nil {
+		t.Errorf("left of the machine: %q", left)
+	}
+}
+
+// runsElsewhere returns an error unless n instances of web run, none on the node.
+func runsElsewhere(u *upProcess, node string, n int) error {
+	s, err := ask[harmonizer.Status](u, "app", "status", "web")
+	if err != nil {
+		return err
+	}
+	if s.App.Count.Running != n {
+		return fmt.Errorf("%+v", s.App.Count)
+	}
+	for _, i := range s.App.Indices {
+		for _, c := range i.Instances {
+			if c.Node == node {
+				return fmt.Errorf("index %d is still on %s", i.Index, node)
+			}
+		}
+	}
+	return nil
+}
+
+// agentPID returns the process of a machine.
+func agentPID(t testing.TB, node string) int {
+	t.Helper()
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if strings.Contains(string(line), "\x00--id="+node+"\x00") {
+			var pid int
+			fmt.Sscan(filepath.Base(dir), &pid)
+			return pid
+		}
+	}
+	t.Fatalf("no process of machine %s", node)
+	return 0
+}
+
+func TestUpIsKilledAndGoesOn(t *testing.T) {
+	data := t.TempDir()
+	u := startUp(t, data)
+	u.weir(t, "app", "set", "web", "--instances", "3", "--cpus", "0.2", "--command", "sleep 1000 & sleep 1000")
+	u.waitRunning(t, "web", 3)
+	if err := u.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	u.expectNothingLeft(t)
+
+	again := startUp(t, data)
+	again.waitRunning(t, "web", 3)
+	s, err := again.signal("apps")
+	if err != nil || s.State != "running" || s.Version == "" {
+		t.Errorf("signal after the restart: %+v, %v", s, err)
+	}
+}
+
+func TestUpWithoutBucket(t *testing.T) {
+	data := t.TempDir()
+	startUp(t, data).end(t)
+	u := startUp(t, data, "--no-bucket")
+	u.pool(t, "an answer of the cached release", func(s poolStatus) error {
+		if o := s.LastTick.Input.Apps[0].Opinion; o.Verdict != decide.Value {
+			return fmt.Errorf("%+v", o)
+		}
+		return nil
+	})
+	if first := u.weir(t, "status"); !strings.HasPrefix(first, "! apps (weir/instance_count) is running: from the cache: ") {
+		t.Errorf("status begins with %.200q", first)
+	}
+}
+
+func TestCorruptRelease(t *testing.T) {
+	data := t.TempDir()
+	startUp(t, data).end(t)
+	if err := os.RemoveAll(filepath.Join(data, "releases")); err != nil {
+		t.Fatal(err)
+	}
+	objects, err := filepath.Glob(filepath.Join(data, "s3", "buckets", upBucket, "*", "*", "*", "*", "*.tar.gz"))
+	if err != nil || len(objects) != 1 {
+		t.Fatalf("objects of the bucket: %q, %v", objects, err)
+	}
+	archive, err := os.ReadFile(objects[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	archive[len(archive)/2] ^= 1
+	if err := os.WriteFile(objects[0], archive, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u := startUp(t, data)
+	u.pool(t, "a tick served by the default signal", func(s poolStatus) error {
+		app := s.LastTick.Decision.Apps[0]
+		if app.Source != decide.FromDefault || !app.StandIn {
+			return fmt.Errorf("%+v", app)
+		}
+		return nil
+	})
+	first, _, _ := strings.Cut(u.weir(t, "status"), "\n")
+	for _, want := range []string{"! apps (weir/instance_count) is not fetched", filepath.Base(objects[0]), "sha256"} {
+		if !strings.Contains(first, want) {
+			t.Errorf("status begins with %q: want %q", first, want)
+		}
+	}
+	if cached, _ := filepath.Glob(filepath.Join(data, "releases", "sha256-*")); cached != nil {
+		t.Errorf("the cache holds %q", cached)
+	}
+}

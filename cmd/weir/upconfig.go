@@ -1,0 +1,162 @@
+package main
+
+import (
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+const (
+	upBucket    = "weir-signals"
+	upNamespace = "weir"
+	upSignal    = "instance_count"
+)
+
+// upService is the service file of "weir up"; the endpoint is that of its bucket.
+const upService = `# Written by "weir up" at each start; edits are lost.
+aws: {region: us-east-1, endpoint_url: "%s", path_style: true, signals_bucket: %s}
+autoscale_signal:
+  name: default
+  period: 2s
+  required_metrics:
+    - {name: cpus_allocated, type: system_metrics, range: 1m}
+    - {name: mem_allocated, type: system_metrics, range: 1m}
+    - {name: disk_allocated, type: system_metrics, range: 1m}
+autoscaling: {default_signal_role: weir, setpoint: 0.8, target_capacity_margin: 0.1}
+`
+
+// upPool is the pool file of "weir up"; the version is that of its signal.
+const upPool = `# Written by "weir up" at each start; edits are lost. To use a pool file of your
+# own, copy this one and start "weir up --pool-file FILE".
+resource_groups:
+  - local: {name: blue, min: 1, max: 10, machine: {cpus: 1, mem: 1024, disk: 10240}}
+  - local: {name: green, min: 1, max: 10, machine: {cpus: 1, mem: 1024, disk: 10240}}
+scaling_limits: {min_capacity: 2, max_capacity: 20, max_weight_to_add: 10, max_weight_to_remove: 5, max_tasks_to_kill: inf}
+autoscaling: {tick: 2s}
+autoscale_signals:
+  - app: apps
+    namespace: weir
+    name: instance_count
+    version: %s
+    period: 2s
+    required_metrics:
+      - {name: cpus_expected, type: instance_counts, range: 1m, max_age: 20s}
+      - {name: mem_expected, type: instance_counts, range: 1m, max_age: 20s}
+      - {name: disk_expected, type: instance_counts, range: 1m, max_age: 20s}
+draining: {draining_time_threshold_seconds: 120}
+`
+
+// writeUpConfigs writes the two files below the data folder.
+func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
+	dir := upConfigs(data)
+	if err := writeFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(dir, filepath.FromSlash(config.FileOf(cluster, pool))), poolFile)
+}
+
+// writeFile replaces a file whole, so that nobody reads half of one.
+func writeFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}
+
+// versionOfFile names a build of the signal by its content, as a version never
+// changes.
+func versionOfFile(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close()
+	sum := sha256.New()
+	if _, err := io.Copy(sum, f); err != nil {
+		return "", err
+	}
+	return "build-" + hex.EncodeToString(sum.Sum(nil))[:12], nil
+}
+
+// shippedSignalFile finds the signal program that lies beside the binary.
+func shippedSignalFile() (string, error) {
+	dir := os.Getenv("WEIR_SIGNALS_DIR")
+	if dir == "" {
+		self, err := os.Executable()
+		if err != nil {
+			return "", err
+		}
+		dir = filepath.Join(filepath.Dir(self), "signals")
+	}
+	path := filepath.Join(dir, upSignal)
+	if _, err := os.Stat(path); err != nil {
+		return "", fmt.Errorf("the signal that weir up publishes is not there: %w; build it with \"make build\", or name its folder with WEIR_SIGNALS_DIR", err)
+	}
+	return path, nil
+}
+
+// bucketKeys are the credentials of the bucket of "weir up".
+type bucketKeys struct {
+	Access string `json:"access"`
+	Secret string `json:"secret"`
+}
+
+func keysFile(data string) string { return filepath.Join(data, "s3", "keys.json") }
+
+// makeBucketKeys returns the keys of the data folder's bucket, new ones if there
+// are none.
+func makeBucketKeys(data string) (bucketKeys, error) {
+	k, err := readBucketKeys(data)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return k, err
+	}
+	k = bucketKeys{Access: "weir-" + rand.Text()[:8], Secret: rand.Text()}
+	encoded, err := json.Marshal(k)
+	if err != nil {
+		return k, err
+	}
+	return k, writeFile(keysFile(data), encoded)
+}
+
+func readBucketKeys(data string) (bucketKeys, error) {
+	var k bucketKeys
+	encoded, err := os.ReadFile(keysFile(data))
+	if err != nil {
+		return k, err
+	}
+	if err := json.Unmarshal(encoded, &k); err != nil {
+		return k, fmt.Errorf("read %s: %w", keysFile(data), err)
+	}
+	return k, nil
+}
+
+// env is how the AWS SDK's usual chain finds the keys.
+func (k bucketKeys) env() []string {
+	return []string{"AWS_ACCESS_KEY_ID=" + k.Access, "AWS_SECRET_ACCESS_KEY=" + k.Secret}
+}
+
+// loadBucketKeys lets this process find the keys of the data folder's bucket,
+// unless its environment has others.
+func loadBucketKeys(data string) error {
+	if os.Getenv("AWS_ACCESS_KEY_ID") != "" {
+		return nil
+	}
+	k, err := readBucketKeys(data)
+	if err != nil {
+		return err
+	}
+	return errors.Join(os.Setenv("AWS_ACCESS_KEY_ID", k.Access), os.Setenv("AWS_SECRET_ACCESS_KEY", k.Secret))
+}

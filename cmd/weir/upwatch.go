@@ -1,0 +1,79 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// watch returns the part that prints one line for each tick. It hears from now
+// on, so that the first tick is not missed.
+func (u *up) watch() (func(context.Context) error, error) {
+	heard := make(chan *nats.Msg, 64)
+	counts := message.CountsSubject(u.cluster, u.pool)
+	for _, subject := range []string{counts, state.LedgerSubject(u.cluster, u.pool)} {
+		if _, err := u.bus.Conn().ChanSubscribe(subject, heard); err != nil {
+			return nil, fmt.Errorf("watch the ticks: %w", err)
+		}
+	}
+	return func(ctx context.Context) error {
+		var now message.Counts
+		ready := false
+		for {
+			select {
+			case <-ctx.Done():
+				return nil
+			case m := <-heard:
+				if m.Subject == counts {
+					if c, err := message.DecodeCounts(m.Data); err == nil {
+						now = c
+					}
+					continue
+				}
+				var r autoscaler.Record
+				if err := json.Unmarshal(m.Data, &r); err != nil {
+					return fmt.Errorf("watch the ticks: %w", err)
+				}
+				if !ready && r.Failed == "" {
+					ready = true
+					fmt.Fprintf(u.stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
+						time.Since(u.began).Seconds(), u.logFile.Name())
+				}
+				fmt.Fprintln(u.stdout, tickLine(r, now))
+			}
+		}
+	}, nil
+}
+
+// tickLine is one tick in one line: what was wanted, what is, and what was done.
+func tickLine(r autoscaler.Record, c message.Counts) string {
+	at := r.At.Local().Format(time.TimeOnly)
+	if r.Failed != "" {
+		return fmt.Sprintf("%s tick ended early: %s", at, r.Failed)
+	}
+	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Decision.Request,
+		number(r.Input.Capacity.Target), number(r.Decision.Target), number(r.Snapshot.Joined))}
+	for _, name := range sortedKeys(c.Apps) {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", name, c.Apps[name].Running, c.Apps[name].Expected))
+	}
+	if len(r.Drains) > 0 {
+		parts = append(parts, fmt.Sprintf("%d leaving", len(r.Drains)))
+	}
+	for _, a := range r.Decision.Apps {
+		if a.StandIn {
+			parts = append(parts, fmt.Sprintf("app %s is served by %s", a.App, server(a.Source)))
+		}
+	}
+	for _, p := range r.Problems {
+		parts = append(parts, "! "+p)
+	}
+	return strings.Join(parts, "; ")
+}

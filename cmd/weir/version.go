@@ -1,0 +1,50 @@
+package main
+
+import (
+	"fmt"
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+)
+
+// buildVersion is what "weir version" prints: the module's version, or the
+// commit that it was built from.
+func buildVersion() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "devel-" + s.Value[:12]
+		}
+	}
+	return "devel"
+}
+
+func (cli *cli) versionCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Print the version and what it was built with",
+		Args:  noArgs,
+		RunE: func(*cobra.Command, []string) error {
+			v := struct {
+				Version string `json:"version"`
+				Go      string `json:"go"`
+				OS      string `json:"os"`
+				Arch    string `json:"arch"`
+			}{buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			if cli.output == "json" {
+				return cli.printJSON(v)
+			}
+			fmt.Fprintf(cli.stdout, "weir %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+			return nil
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}

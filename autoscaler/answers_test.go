@@ -36,7 +36,7 @@ func TestBadAnswers(t *testing.T) {
 		{"refuses the length", func(p peer) { p.hello(); p.length(); p.send("\x02"); p.hangUp() }, []string{": length ack: the signal refused"}},
 		{"refuses the data", func(p peer) { p.body(); p.send("\x02"); p.hangUp() }, []string{": data ack: the signal refused"}},
 		{"more than an ACK", func(p peer) { p.hello(); p.send("\x01\x01{}"); p.hangUp() }, []string{": length ack: protocol error"}},
-		{"hangs up at once", func(peer) {}, []string{" ack: "}},
+		{"hangs up at once", func(peer) {}, nil}, // in which phase is the kernel's choice
 		{"hangs up before the answer", func(p peer) { p.body() }, []string{": data ack: EOF"}},
 		{"hangs up in the answer", func(p peer) { p.body(); p.send("\x01" + goodAnswer[:20]) }, []string{": response: "}},
 		{"NaN", answering(`{"Resources":{"cpus":NaN}}`), []string{": response: Resources.cpus: "}},

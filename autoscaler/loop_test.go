@@ -141,6 +141,20 @@ func TestGroupsAreRaisedAtTheSameTime(t *testing.T) {
 	wantOps(t, w.tick(), "set target a: 2", "set target b: 2")
 }
 
+func TestNoPlan(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(DefaultApp, 1)
+	w.asks("web", 4*cpusPerNode)
+	w.groups[0].MarkStale()
+	r := w.tick()
+	if want := "all groups of the pool are stale"; r.Plan.Refused != want || r.Plan.Distribution.Shares != nil {
+		t.Errorf("plan = %+v, want it refused: %s", r.Plan, want)
+	}
+	wantOps(t, r)
+	w.wantCalls()
+}
+
 func TestDryRunAsksNothing(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

@@ -2,7 +2,9 @@ package autoscaler
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -136,4 +138,21 @@ func TestRunAfterTheEnd(t *testing.T) {
 	if n := w.ledger.len(); n > 0 {
 		t.Errorf("%d ticks, want none", n)
 	}
+}
+
+func FuzzRecall(f *testing.F) {
+	f.Add([]byte(`{"memory":{"held":[{"app":"web","kind":"cpus","value":4,"at":"2026-03-01T12:00:00Z"}],"joined":["i-1"]}}`))
+	f.Add([]byte(`{"memory":{"held":[{"kind":"cpus","value":-1},{"kind":"gold"}],"joined":[null,""]}}`))
+	f.Add([]byte(`{"failed":"no"}`))
+	f.Add([]byte("garbage"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		l := NewLoop(Config{}, World{Ledger: &ledger{records: [][]byte{data}}}, slog.New(slog.DiscardHandler))
+		if err := l.recall(t.Context()); err != nil {
+			return
+		}
+		// Whatever was held, a decision comes of it, and can be recorded.
+		if _, err := json.Marshal(decide.Decide(l.input(time.Unix(0, 0), Snapshot{}, decide.Capacity{}, decide.History{}))); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -1,0 +1,287 @@
+package autoscaler
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// group is one in memory that remembers what it was asked for.
+type group struct {
+	*memory.Group
+	tamper func(*pools.GroupSnapshot) // if set: what becomes of an answer on its way
+	raise  func(context.Context)      // if set: what happens before a new target
+
+	mu    sync.Mutex
+	calls []string
+}
+
+func (g *group) note(format string, args ...any) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.calls = append(g.calls, fmt.Sprintf(format, args...))
+}
+
+func (g *group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	s, err := g.Group.Snapshot(ctx)
+	if g.tamper != nil {
+		g.tamper(&s)
+	}
+	return s, err
+}
+
+func (g *group) SetTarget(ctx context.Context, target int) error {
+	g.note("set target %s %d", g.ID(), target)
+	if g.raise != nil {
+		g.raise(ctx)
+	}
+	return g.Group.SetTarget(ctx, target)
+}
+
+func (g *group) Terminate(ctx context.Context, ids []string) error {
+	g.note("terminate %v", ids)
+	return g.Group.Terminate(ctx, ids)
+}
+
+// nodes is the scheduler: each running instance has a node, which has joined and
+// tells of itself unless it is mute.
+type nodes struct {
+	groups []*group
+
+	mu       sync.Mutex
+	tasks    map[string]int
+	cordoned map[string]bool
+	mute     map[string]bool
+	tamper   func(*pools.NodeFacts)
+	log      []string // of Cordon
+}
+
+func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	var out []pools.NodeFacts
+	for _, g := range n.groups {
+		s, err := g.Group.Snapshot(context.Background())
+		if err != nil {
+			continue
+		}
+		for _, i := range s.Instances {
+			if i.State == pools.InstanceRunning && !n.mute[i.ID] {
+				out = append(out, n.factsLocked(now, i))
+			}
+		}
+	}
+	return out
+}
+
+func (n *nodes) factsLocked(now time.Time, i pools.Instance) pools.NodeFacts {
+	f := pools.NodeFacts{
+		ID: i.ID, Pool: "default", Group: i.Group, BootID: "boot", At: now,
+		Resources: resource.Vector{resource.CPUs: cpusPerNode, resource.Mem: 1000},
+		Allocated: resource.Vector{resource.CPUs: float64(n.tasks[i.ID])},
+		Tasks:     n.tasks[i.ID], Draining: n.cordoned[i.ID], SafeToEvict: true,
+	}
+	if n.tamper != nil {
+		n.tamper(&f)
+	}
+	return f
+}
+
+func (n *nodes) Cordon(_ context.Context, node string, on bool) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.cordoned[node] = on
+	n.log = append(n.log, fmt.Sprintf("%s %t", node, on))
+	return nil
+}
+
+// change has the nodes be otherwise from now on.
+func (n *nodes) change(do func(*nodes)) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	do(n)
+}
+
+// directory is where the signals are.
+type directory struct {
+	mu        sync.Mutex
+	endpoints map[string]Endpoint
+}
+
+func (d *directory) set(app string, e Endpoint) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.endpoints == nil {
+		d.endpoints = map[string]Endpoint{}
+	}
+	d.endpoints[app] = e
+}
+
+func (d *directory) Endpoint(app string) Endpoint {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.endpoints[app]
+}
+
+// store is a real one that can fail for one name, and counts what it is asked.
+type store struct {
+	*embedded.Store
+
+	mu    sync.Mutex
+	fail  map[string]error
+	asked []string // names, in order
+}
+
+func (s *store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	s.mu.Lock()
+	s.asked = append(s.asked, q.Name)
+	err := s.fail[q.Name]
+	s.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	return s.Store.Window(ctx, q)
+}
+
+// count returns how often that name was asked for so far.
+func (s *store) count(name string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n := 0
+	for _, asked := range s.asked {
+		if asked == name {
+			n++
+		}
+	}
+	return n
+}
+
+// values returns what the store has of a system metric or of metadata.
+func (s *store) values(t *testing.T, kind metrics.Type, name string, w *world) []float64 {
+	t.Helper()
+	series, err := s.Store.Window(t.Context(), metrics.Query{
+		Type: kind, Name: name, Dimensions: metrics.Dimensions{"cluster": "here", "pool": "default"},
+		From: w.now.Add(-time.Hour), To: w.now,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []float64
+	for _, one := range series {
+		out = append(out, one.Values...)
+	}
+	return out
+}
+
+// ledger keeps records in memory.
+type ledger struct {
+	appended chan struct{} // has room for one: there is something new
+
+	mu      sync.Mutex
+	records [][]byte
+	fail    error
+}
+
+func (l *ledger) Append(_ context.Context, record []byte) error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fail != nil {
+		return l.fail
+	}
+	l.records = append(l.records, slices.Clone(record))
+	select {
+	case l.appended <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+func (l *ledger) Last(ctx context.Context) ([]byte, bool, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err := ctx.Err(); err != nil {
+		return nil, false, err
+	}
+	if l.fail != nil || len(l.records) == 0 {
+		return nil, false, l.fail
+	}
+	return l.records[len(l.records)-1], true, nil
+}
+
+func (l *ledger) len() int {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.records)
+}
+
+// last returns the newest record, read as strictly as can be.
+func (l *ledger) last(t *testing.T) Record {
+	t.Helper()
+	data, _, err := l.Last(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := json.NewDecoder(strings.NewReader(string(data)))
+	d.DisallowUnknownFields()
+	var r Record
+	if err := d.Decode(&r); err != nil {
+		t.Fatalf("the record cannot be read: %v\n%s", err, data)
+	}
+	return r
+}
+
+// records keeps drain records in memory, as JSON.
+type records struct {
+	mu     sync.Mutex
+	stored map[string][]byte
+	fail   error // of each write
+}
+
+func (r *records) Load(context.Context) ([]drain.Record, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var out []drain.Record
+	for _, node := range slices.Sorted(maps.Keys(r.stored)) {
+		var one drain.Record
+		if err := json.Unmarshal(r.stored[node], &one); err != nil {
+			return nil, err
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+func (r *records) Put(_ context.Context, one drain.Record) error {
+	data, err := json.Marshal(one)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail == nil {
+		r.stored[one.Node] = data
+	}
+	return r.fail
+}
+
+func (r *records) Delete(_ context.Context, node string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.fail == nil {
+		delete(r.stored, node)
+	}
+	return r.fail
+}

@@ -50,7 +50,7 @@ type Process struct {
 	Signal   string    `json:"signal"`            // namespace/name; "autoscaler" for the autoscaler
 	Version  string    `json:"version,omitempty"` // what runs; empty if weir ships it
 	Wanted   string    `json:"wanted,omitempty"`  // the pinned version
-	State    string    `json:"state"` // of package supervise; "fetching", "not fetched" before the first start
+	State    string    `json:"state"`             // of package supervise; "fetching", "not fetched" before the first start
 	PID      int       `json:"pid,omitempty"`
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"`

@@ -22,8 +22,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// nodeMaxAge is how long a node's facts are taken for fresh.
-const nodeMaxAge = 30 * time.Second
+const (
+	nodeMaxAge  = 30 * time.Second // a node's facts are fresh for so long
+	openTimeout = 10 * time.Second // to open what is kept on the bus
+)
 
 func (cli *cli) autoscalerCommand() *cobra.Command {
 	var directoryFD int
@@ -105,6 +107,8 @@ func loop(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) error {
 
 // worldOf wires the loop's ports to what runs on this bus.
 func worldOf(ctx context.Context, b *bus.Bus, a autoscaling, nodes *local.Nodes) (autoscaler.World, error) {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	cluster, pool := a.pool.Cluster, a.pool.Name
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
 	if err != nil {

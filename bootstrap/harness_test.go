@@ -1,0 +1,354 @@
+package bootstrap_test
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// deadline bounds every wait of a test.
+const deadline = 30 * time.Second
+
+// nobody is a Fetcher without releases.
+type nobody struct{}
+
+func (nobody) Fetch(_ context.Context, ref release.Ref) (release.Installed, error) {
+	return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, release.ErrNotFound)
+}
+
+// planOf is a plan of one pool: the default signal and, at addresses that no
+// other test has, those signals of app "web", "app2", ...
+func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
+	unique := fmt.Sprintf("%s%d", namespace, os.Getpid())
+	plan := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
+		bootstrap.NewSignalPlan(bootstrap.DefaultApp, unique, "default", ""),
+	}}
+	for _, s := range more {
+		plan.Signals = append(plan.Signals, bootstrap.NewSignalPlan(s.App, unique, s.Name, s.Version))
+	}
+	return plan
+}
+
+// newBootstrap makes a bootstrap whose processes have this process's environment.
+func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) (*bootstrap.Bootstrap, error) {
+	return bootstrap.New(bootstrap.Config{
+		Plan: plan, Launcher: l, Releases: f, Patience: patience,
+		Shipped:    func(p bootstrap.SignalPlan) []string { return []string{self, asSignal, p.Namespace, p.Name, p.App} },
+		Autoscaler: []string{self, asAutoscaler},
+		Env:        os.Environ(),
+		Log:        slog.New(slog.DiscardHandler),
+	})
+}
+
+// pool is a bootstrap that runs, seen from all sides.
+type pool struct {
+	*bootstrap.Bootstrap
+	plan     bootstrap.Plan
+	arrivals *arrivals
+	end      func() error // ends it, and returns what Run did
+}
+
+// start runs a bootstrap until the test ends; nothing of it may be left then.
+func start(t *testing.T, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) *pool {
+	t.Helper()
+	expectNothingLeft(t)
+	p := &pool{plan: plan, arrivals: listenForArrivals(t)}
+	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{self, asKeeper}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p.Bootstrap, err = newBootstrap(launcher, plan, f, patience); err != nil {
+		t.Fatal(err)
+	}
+	launching, stopLaunching := context.WithCancel(context.Background())
+	running, stopRunning := context.WithCancel(context.Background())
+	var errLauncher, errRun error
+	var launcherEnded, runEnded sync.WaitGroup
+	launcherEnded.Go(func() { errLauncher = launcher.Run(launching) })
+	runEnded.Go(func() { errRun = p.Run(running) })
+	p.end = sync.OnceValue(func() error {
+		stopRunning()
+		runEnded.Wait()
+		stopLaunching()
+		launcherEnded.Wait()
+		return errors.Join(errRun, errLauncher)
+	})
+	t.Cleanup(func() {
+		if err := p.end(); err != nil {
+			t.Errorf("bootstrap ended with %v, want nil", err)
+		}
+		for _, a := range p.arrivals.all {
+			a.awaitEnd(t)
+		}
+	})
+	return p
+}
+
+// process returns the signal process of an app.
+func (p *pool) process(app string) bootstrap.Process {
+	for _, s := range p.Status().Signals {
+		if s.App == app {
+			return s
+		}
+	}
+	return bootstrap.Process{}
+}
+
+// awaitProcess waits until the signal process of an app is as good says.
+func (p *pool) awaitProcess(t *testing.T, app, what string, good func(bootstrap.Process) bool) bootstrap.Process {
+	t.Helper()
+	eventually(t, fmt.Sprintf("signal of app %s is %s", app, what), func() error {
+		if now := p.process(app); !good(now) {
+			return fmt.Errorf("it is %+v", now)
+		}
+		return nil
+	})
+	return p.process(app)
+}
+
+func running(p bootstrap.Process) bool { return p.State == "running" }
+
+// ask makes an evaluation at a signal's address.
+func ask(t *testing.T, address string) error {
+	t.Helper()
+	client := sigproto.NewClient(sigproto.ClientConfig{Address: address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})
+	defer client.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	_, err := client.Evaluate(ctx, sigproto.Evaluation{Timestamp: 1})
+	return err
+}
+
+// arrivals is where autoscalers announce themselves.
+type arrivals struct {
+	listener *net.UnixListener
+	all      []*autoscaler // that came
+}
+
+func listenForArrivals(t *testing.T) *arrivals {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "arrivals")
+	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	t.Setenv(arrivalsVariable, path)
+	return &arrivals{listener: l}
+}
+
+// autoscaler is one that has been started, and what its directory says.
+type autoscaler struct {
+	pid    int
+	reader *bootstrap.Reader
+	ended  chan struct{} // closed when the stream has
+	err    error         // of the reader, then
+
+	mu   sync.Mutex
+	text bytes.Buffer // of the stream
+}
+
+// next waits for the next autoscaler, and reads its directory until it ends.
+func (a *arrivals) next(t *testing.T) *autoscaler {
+	t.Helper()
+	a.listener.SetDeadline(time.Now().Add(deadline))
+	conn, err := a.listener.AcceptUnix()
+	if err != nil {
+		t.Fatalf("no autoscaler came: %v", err)
+	}
+	defer conn.Close()
+	words, rights := make([]byte, 32), make([]byte, unix.CmsgSpace(4))
+	n, nr, _, _, err := conn.ReadMsgUnix(words, rights)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := &autoscaler{reader: bootstrap.NewReader(), ended: make(chan struct{})}
+	if got.pid, err = strconv.Atoi(string(words[:n])); err != nil {
+		t.Fatal(err)
+	}
+	stream := fileOf(t, rights[:nr])
+	go func() {
+		defer close(got.ended)
+		got.err = got.reader.Run(io.TeeReader(stream, got))
+		stream.Close()
+	}()
+	a.all = append(a.all, got)
+	return got
+}
+
+// fileOf returns the descriptor that came with a message.
+func fileOf(t *testing.T, rights []byte) net.Conn {
+	t.Helper()
+	messages, err := unix.ParseSocketControlMessage(rights)
+	if err != nil || len(messages) != 1 {
+		t.Fatalf("%d messages with the autoscaler's words, %v", len(messages), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != 1 {
+		t.Fatalf("descriptors %v with the autoscaler's words, %v", fds, err)
+	}
+	file := os.NewFile(uintptr(fds[0]), "directory")
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn
+}
+
+func (a *autoscaler) Write(text []byte) (int, error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.text.Write(text)
+}
+
+// revisions returns what the stream has said so far.
+func (a *autoscaler) revisions(t *testing.T) []bootstrap.Directory {
+	t.Helper()
+	a.mu.Lock()
+	text := a.text.String()
+	a.mu.Unlock()
+	return decodeRevisions(t, text[:strings.LastIndexByte(text, '\n')+1])
+}
+
+// awaitEntry waits until the directory says of an app what good wants.
+func (a *autoscaler) awaitEntry(t *testing.T, app, what string, good func(bootstrap.Entry) bool) bootstrap.Entry {
+	t.Helper()
+	await(t, "the first revision", a.reader.First())
+	var e bootstrap.Entry
+	eventually(t, fmt.Sprintf("the directory says of app %s: %s", app, what), func() error {
+		if e = a.reader.Entry(app); !good(e) {
+			return fmt.Errorf("it says %+v", e)
+		}
+		return nil
+	})
+	return e
+}
+
+func (a *autoscaler) awaitEnd(t *testing.T) {
+	t.Helper()
+	await(t, "the end of the directory's stream", a.ended)
+	if !errors.Is(a.err, bootstrap.ErrGone) {
+		t.Errorf("the directory's stream ended with %v, want ErrGone", a.err)
+	}
+}
+
+func up(e bootstrap.Entry) bool   { return e.Down == "" && e.Group != 0 }
+func down(e bootstrap.Entry) bool { return e.Down != "" }
+
+// gate holds signals back that are named gated: each start of one waits for one
+// call of open.
+type gate struct{ listener net.Listener }
+
+func newGate(t *testing.T) *gate {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gate")
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Close() })
+	t.Setenv(gateVariable, path)
+	return &gate{l}
+}
+
+// open lets the next signal through, or the one that waits.
+func (g *gate) open(t *testing.T) {
+	t.Helper()
+	g.listener.(*net.UnixListener).SetDeadline(time.Now().Add(deadline))
+	conn, err := g.listener.Accept()
+	if err != nil {
+		t.Fatalf("no signal came to the gate: %v", err)
+	}
+	defer conn.Close()
+	if _, err := conn.Write([]byte{1}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// expectNothingLeft marks all processes that the test will start, and wants them
+// gone at its end.
+func expectNothingLeft(t *testing.T) {
+	t.Helper()
+	mark := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())
+	t.Setenv(markVariable, mark)
+	t.Cleanup(func() {
+		eventually(t, "the end of all processes", func() error {
+			if left := marked(mark); len(left) > 0 {
+				return fmt.Errorf("left: %q", left)
+			}
+			return nil
+		})
+	})
+}
+
+// marked returns the command lines of the processes, but this one and servers
+// that tests own, that carry a mark.
+func marked(mark string) (lines []string) {
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ")) // empty if it is dead
+		if slices.ContainsFunc(bytes.Split(environ, []byte{0}), func(e []byte) bool { return string(e) == markVariable+"="+mark }) {
+			line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+			lines = append(lines, filepath.Base(dir)+": "+string(bytes.ReplaceAll(line, []byte{0}, []byte{' '})))
+		}
+	}
+	return lines
+}
+
+// kill ends a process or, by a negative number, a group as a crash would.
+func kill(t *testing.T, pid int) {
+	t.Helper()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func await(t *testing.T, what string, done <-chan struct{}) {
+	t.Helper()
+	select {
+	case <-done:
+	case <-time.After(deadline):
+		t.Fatalf("%s did not come within %v", what, deadline)
+	}
+}
+
+// eventually looks again and again until look returns nil.
+func eventually(t *testing.T, what string, look func() error) {
+	t.Helper()
+	late := time.After(deadline)
+	pause := time.NewTicker(2 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		err := look()
+		if err == nil {
+			return
+		}
+		select {
+		case <-pause.C:
+		case <-late:
+			t.Fatalf("not within %v: %s: %v", deadline, what, cmp.Or(err, errors.New("no reason")))
+		}
+	}
+}

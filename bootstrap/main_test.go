@@ -1,0 +1,139 @@
+package bootstrap_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"os/signal"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/signals/builtin"
+)
+
+// The test binary is also every process that a bootstrap starts, by its first
+// argument, and a bootstrap that can be killed.
+const (
+	asKeeper     = "keeper"
+	asSignal     = "signal" // NAMESPACE NAME APP
+	asAutoscaler = "autoscaler"
+	asBootstrap  = "bootstrap"
+)
+
+// Names of signals that behave in their own way; every other one answers.
+const (
+	gated = "gated" // listens when the gate lets it
+	mute  = "mute"  // never listens
+)
+
+// Environment of these processes.
+const (
+	markVariable     = "WEIR_TEST_MARK"     // in all processes of one test
+	gateVariable     = "WEIR_TEST_GATE"     // socket of a gate
+	arrivalsVariable = "WEIR_TEST_ARRIVALS" // socket at which autoscalers announce themselves
+)
+
+const self = "/proc/self/exe"
+
+func TestMain(m *testing.M) {
+	s3test.RunIfChild()
+	if len(os.Args) > 1 {
+		switch os.Args[1] {
+		case asKeeper:
+			exitWith(supervise.Keep(os.Stdin, os.Stdout))
+		case asSignal:
+			exitWith(runSignal(os.Args[2], os.Args[3], os.Args[4]))
+		case asAutoscaler:
+			exitWith(runAutoscaler())
+		case asBootstrap:
+			exitWith(runBootstrap())
+		}
+	}
+	// The race detector makes every process wait a second before it ends.
+	os.Setenv("GORACE", "atexit_sleep_ms=0")
+	goleak.VerifyTestMain(m)
+}
+
+func exitWith(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	os.Exit(0)
+}
+
+// untilTold returns a context that ends with SIGTERM.
+func untilTold() (context.Context, context.CancelFunc) {
+	return signal.NotifyContext(context.Background(), syscall.SIGTERM)
+}
+
+func runSignal(namespace, name, app string) error {
+	ctx, stop := untilTold()
+	defer stop()
+	switch name {
+	case mute:
+		<-ctx.Done()
+		return nil
+	case gated:
+		if err := passGate(); err != nil {
+			return err
+		}
+	}
+	return signals.Serve(ctx, builtin.Default{}, signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
+}
+
+// passGate waits for the byte that a gate sends to whom it lets through.
+func passGate() error {
+	conn, err := net.Dial("unix", os.Getenv(gateVariable))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_, err = io.ReadFull(conn, make([]byte, 1))
+	return err
+}
+
+// runAutoscaler sends its end of the directory to the test, and waits.
+func runAutoscaler() error {
+	ctx, stop := untilTold()
+	defer stop()
+	conn, err := net.Dial("unix", os.Getenv(arrivalsVariable))
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	directory := unix.UnixRights(supervise.FirstExtraFD)
+	if _, _, err := conn.(*net.UnixConn).WriteMsgUnix(fmt.Append(nil, os.Getpid()), directory, nil); err != nil {
+		return err
+	}
+	<-ctx.Done()
+	return nil
+}
+
+// runBootstrap is a pool's bootstrap, with its signals answering, in a process.
+func runBootstrap() error {
+	ctx, stop := untilTold()
+	defer stop()
+	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{self, asKeeper}, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- launcher.Run(ctx) }()
+	b, err := newBootstrap(launcher, planOf("killed"), nobody{}, 20*time.Second)
+	if err != nil {
+		return err
+	}
+	return errors.Join(b.Run(ctx), <-ended)
+}

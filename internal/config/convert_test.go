@@ -1,0 +1,202 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// load reads both files from these texts.
+func load(t testing.TB, service, pool string) (Service, Pool) {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "weir.yaml"), service)
+	writeFile(t, filepath.Join(dir, "prod", "default.yaml"), pool)
+	s, p, err := Load(dir, "prod", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p
+}
+
+func TestAutoscalerOfTheShortestFiles(t *testing.T) {
+	window := func(name string) autoscaler.Window {
+		return autoscaler.Window{Name: name, Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}
+	}
+	want := autoscaler.Config{
+		Cluster: "prod", Pool: "default", Tick: 10 * time.Minute,
+		Policy: decide.Policy{
+			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
+			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1},
+		},
+		Prune: plan.Limits{MaxWeight: 1},
+		Default: autoscaler.Signal{
+			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
+			Windows: []autoscaler.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
+		},
+	}
+	got := Autoscaler(load(t, "", goodPool))
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("autoscaler (-want +got):\n%s", diff)
+	}
+	if err := got.Policy.Validate(); err != nil {
+		t.Errorf("policy of valid files: %v", err)
+	}
+}
+
+func TestAutoscalerOfFullFiles(t *testing.T) {
+	got := Autoscaler(load(t, `
+autoscale_signal:
+  period: 30s
+  required_metrics: [{name: cpus_allocated, type: system_metrics, range: 2m, max_age: 1m}]
+  parameters: {a: 1}
+autoscaling: {default_signal_role: house, setpoint: 0.5, target_capacity_margin: 0.2}
+`, `
+resource_groups:
+  - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}
+scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1, max_tasks_to_kill: inf, min_node_scalein_uptime_seconds: 90}
+autoscaling: {combine: max, excluded_resources: [disk]}
+autoscale_signals:
+  - app: web
+    namespace: shop
+    name: RequestsPerSecond
+    branch_or_tag: v1.4.0
+    period_minutes: 2
+    required_metrics:
+      - {name: cpus_allocated, type: system_metrics, minute_range: 20}
+      - {name: instances_expected, type: instance_counts, minute_range: 10, app: web}
+    parameters: [{headroom: 1.2, zone: a}, {zone: b}]
+  - {app: api, name: rps, version: v2, hold_for: 7s, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m}]}
+  - {app: idle}
+`))
+	want := autoscaler.Config{
+		Cluster: "prod", Pool: "default", Tick: 20 * time.Second,
+		Policy: decide.Policy{
+			Setpoint: 0.5, MarginUp: 0.2, MarginDown: 0.2, Combine: decide.Max, Excluded: []resource.Kind{resource.Disk},
+			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1},
+		},
+		Prune: plan.Limits{MaxWeight: 1, MaxTasks: pools.Unlimited, MinUptime: 90 * time.Second},
+		Default: autoscaler.Signal{
+			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second,
+			Windows:    []autoscaler.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 2 * time.Minute, MaxAge: time.Minute}},
+			Parameters: map[string]any{"a": uint64(1)},
+		},
+		Apps: []autoscaler.Signal{
+			{
+				App: "web", Namespace: "shop", Name: "RequestsPerSecond", Version: "v1.4.0", Period: 2 * time.Minute, HoldFor: 6 * time.Minute,
+				Windows: []autoscaler.Window{
+					{Name: "cpus_allocated", Type: metrics.System, Range: 20 * time.Minute, MaxAge: 20 * time.Minute},
+					{Name: "instances_expected", Type: metrics.InstanceCounts, App: "web", Range: 10 * time.Minute, MaxAge: 10 * time.Minute},
+				},
+				Parameters: map[string]any{"headroom": 1.2, "zone": "b"},
+			},
+			{
+				App: "api", Namespace: "default", Name: "rps", Version: "v2", Period: 20 * time.Second, HoldFor: 7 * time.Second,
+				Windows: []autoscaler.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
+			},
+			{App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second},
+		},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("autoscaler (-want +got):\n%s", diff)
+	}
+}
+
+func TestPoolFileWinsOverServiceFile(t *testing.T) {
+	const service = "autoscaling: {default_signal_role: house, tick: 1m, setpoint: 0.5, target_capacity_margin: 0.2, margin_up: 0.3, margin_down: 0.4, excluded_resources: [disk], combine: max}\n"
+	ofService := decide.Policy{Setpoint: 0.5, MarginUp: 0.3, MarginDown: 0.4, Excluded: []resource.Kind{resource.Disk}, Combine: decide.Max}
+	with := func(change func(*decide.Policy)) decide.Policy {
+		p := ofService
+		change(&p)
+		return p
+	}
+	for _, c := range []struct {
+		name, keys string
+		want       decide.Policy
+		tick       time.Duration
+		role       string
+	}{
+		{"nothing", "", ofService, time.Minute, "house"},
+		{"setpoint", "setpoint: 0.9", with(func(p *decide.Policy) { p.Setpoint = 0.9 }), time.Minute, "house"},
+		{"one margin", "margin_up: 0", with(func(p *decide.Policy) { p.MarginUp = 0 }), time.Minute, "house"},
+		{"both margins stay", "target_capacity_margin: 0.9", ofService, time.Minute, "house"},
+		{"excluded", "excluded_resources: [gpus, mem]", with(func(p *decide.Policy) { p.Excluded = []resource.Kind{resource.GPUs, resource.Mem} }), time.Minute, "house"},
+		{"nothing excluded", "excluded_resources: []", with(func(p *decide.Policy) { p.Excluded = nil }), time.Minute, "house"},
+		{"combine", "combine: sum", with(func(p *decide.Policy) { p.Combine = decide.Sum }), time.Minute, "house"},
+		{"tick", "tick: 3s", ofService, 3 * time.Second, "house"},
+		{"role", "default_signal_role: mine", ofService, time.Minute, "mine"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s, p := load(t, service, goodPool+fmt.Sprintf("autoscaling: {%s}\n", c.keys))
+			got := Autoscaler(s, p)
+			got.Policy.Limits = decide.Limits{}
+			if diff := cmp.Diff(c.want, got.Policy); diff != "" {
+				t.Errorf("policy (-want +got):\n%s", diff)
+			}
+			if got.Tick != c.tick || got.Default.Namespace != c.role || Bootstrap(s, p).Signals[0].Namespace != c.role {
+				t.Errorf("tick %v, role %s, role of the process %s; want %v, %s", got.Tick, got.Default.Namespace, Bootstrap(s, p).Signals[0].Namespace, c.tick, c.role)
+			}
+		})
+	}
+}
+
+func TestBootstrap(t *testing.T) {
+	got := Bootstrap(load(t, "", goodPool+signals("")+"  - {app: idle}\n"))
+	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
+		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket"},
+		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket"},
+	}}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+func TestDrain(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want drain.Config
+	}{
+		{goodPool, drain.Config{Threshold: 30 * time.Minute}},
+		{goodPool + "draining: {draining_time_threshold_seconds: 90, force_terminate: true}\n", drain.Config{Threshold: 90 * time.Second, Force: true}},
+	} {
+		if got := Drain(mustReadPool(t, c.text)); got != c.want {
+			t.Errorf("Drain = %+v, want %+v", got, c.want)
+		}
+	}
+}
+
+// Clusterman's pool files have one signal, of the pool as a whole.
+func TestOneSignalOfThePool(t *testing.T) {
+	const one = "autoscale_signal:\n  name: rps\n  branch_or_tag: v1\n  period_minutes: 5\n  required_metrics: [{name: m, type: system_metrics, minute_range: 10}]\n"
+	p := mustReadPool(t, goodPool+one)
+	want := []Signal{{
+		App: "default", Namespace: "default", Name: "rps", BranchOrTag: "v1", PeriodMin: 5,
+		Metrics: []Metric{{Name: "m", Type: "system_metrics", RangeMin: 10}},
+	}}
+	if diff := cmp.Diff(want, p.Signals); diff != "" || p.Signal != nil {
+		t.Errorf("signals, with %v beside them (-want +got):\n%s", p.Signal, diff)
+	}
+	for _, c := range []struct{ name, text, want string }{
+		{"a mistake in it", goodPool + one + "  hold_for: -1s\n", "FILE:9: autoscale_signal.hold_for: is -1s: want 100ms to 8760h0m0s"},
+		{"beside the list", goodPool + one + signals(""), "FILE:4: autoscale_signal: stands beside autoscale_signals: make it one of them"},
+		{"beside an empty list", goodPool + one + "autoscale_signals: []\n", "FILE:4: autoscale_signal: stands beside autoscale_signals: make it one of them"},
+		{"without content", goodPool + "autoscale_signal:\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, c.text)
+			expectError(t, err, c.want)
+		})
+	}
+}

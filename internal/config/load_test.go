@@ -1,0 +1,101 @@
+package config
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"testing"
+)
+
+func TestLoad(t *testing.T) {
+	both := map[string]string{"weir.yaml": "", "prod/default.yaml": goodPool}
+	for _, c := range []struct {
+		name          string
+		files         map[string]string
+		cluster, pool string
+		want          string
+	}{
+		{"both files", both, "prod", "default", ""},
+		{"no service file", map[string]string{"prod/default.yaml": goodPool}, "prod", "default", ""},
+		{"no such pool", map[string]string{"prod/b.yaml": "", "prod/a.yaml": "", "prod/notes.txt": "", "prod/c.yaml.next": ""}, "prod", "defualt",
+			"open DIR/prod/defualt.yaml: no such file or directory; pools of cluster prod: a, b"},
+		{"cluster without a pool", map[string]string{"prod/notes.txt": ""}, "prod", "default",
+			"open DIR/prod/default.yaml: no such file or directory; cluster prod has no pool in DIR"},
+		{"no such cluster", both, "test", "default",
+			`open DIR/test/default.yaml: no such file or directory; DIR has no cluster "test": give --config-dir, --cluster and --pool`},
+		{"pool that climbs", both, "prod", "../prod/default", `pool name "../prod/default": ` + nameHint},
+		{"cluster that climbs, and pool", both, "..", "..", `cluster name "..": ` + nameHint},
+		{"both files are wrong", map[string]string{
+			"weir.yaml":         "nats: {url: 5}\naws: {bucket: x}\n",
+			"prod/default.yaml": goodPool + "autoscaling: {setpoint: 2}\n",
+		}, "prod", "default",
+			"DIR/weir.yaml:1: nats.url: is 5: want a text: write \"5\"\n" +
+				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: endpoint_url, path_style, region, signals_bucket, signals_prefix)\n" +
+				"DIR/prod/default.yaml:4: autoscaling.setpoint: is 2: want above 0 and at most 1"},
+		{"a folder for a file", map[string]string{"weir.yaml": "", "prod/default.yaml/x": ""}, "prod", "default",
+			"read DIR/prod/default.yaml: is a directory"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			for name, text := range c.files {
+				writeFile(t, filepath.Join(dir, name), text)
+			}
+			_, _, err := Load(dir, c.cluster, c.pool)
+			expectError(t, inPlace(err, dir, "DIR"), c.want)
+		})
+	}
+}
+
+func TestLoadServiceAlone(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"no file", "", ""},
+		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships default`},
+		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h0m0s"},
+		{"its windows", "autoscale_signal:\n  required_metrics:\n  - {name: m, type: x, range: 1m}\n",
+			`DIR/weir.yaml:3: autoscale_signal.required_metrics[0].type: is "x": want one of system_metrics, app_metrics, metadata, instance_counts`},
+		{"margins", "autoscaling: {margin_down: 1, margin_up: 1, target_capacity_margin: 1}\n",
+			"DIR/weir.yaml:1: autoscaling.target_capacity_margin: is 1: want at least 0 and below 1\n" +
+				"DIR/weir.yaml:1: autoscaling.margin_up: is 1: want at least 0 and below 1\n" +
+				"DIR/weir.yaml:1: autoscaling.margin_down: is 1: want at least 0 and below 1"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			if c.text != "" {
+				writeFile(t, filepath.Join(dir, "weir.yaml"), c.text)
+			}
+			_, err := LoadService(dir)
+			expectError(t, inPlace(err, dir, "DIR"), c.want)
+		})
+	}
+}
+
+func TestErrorsCanBeToldApart(t *testing.T) {
+	dir := t.TempDir()
+	if _, err := ReadPool(filepath.Join(dir, "none.yaml"), "prod", "default"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error of a missing file: %v, want fs.ErrNotExist", err)
+	}
+	writeFile(t, filepath.Join(dir, "weir.yaml"), "nats: {url: 5}\n")
+	_, _, err := Load(dir, "prod", "default")
+	p, ok := errors.AsType[*Problem](err)
+	if !ok || p.Line != 1 || p.Key != "nats.url" || p.File != filepath.Join(dir, "weir.yaml") {
+		t.Errorf("problem %+v of error %v, want that of nats.url on line 1", p, err)
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("error %v, want fs.ErrNotExist of the pool's file too", err)
+	}
+}
+
+func TestValidateOfWhatNoFileSays(t *testing.T) {
+	if err := (Service{}).Validate(); err == nil {
+		t.Error("the zero service is valid, want an error")
+	}
+	if err := (Pool{}).Validate(); err == nil {
+		t.Error("the zero pool is valid, want an error")
+	}
+}
+
+func TestFileOf(t *testing.T) {
+	if got := FileOf("prod", "default"); got != "prod/default.yaml" {
+		t.Errorf("FileOf(prod, default) = %s, want prod/default.yaml", got)
+	}
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+const nameHint = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
+
+func TestLimits(t *testing.T) {
+	limits := func(keys string) string {
+		return "resource_groups:\n  - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}\nscaling_limits:\n" + keys
+	}
+	const rest = "  max_weight_to_add: 2\n  max_weight_to_remove: 1\n"
+	for _, c := range []struct{ name, text, want string }{
+		{"good", limits("  min_capacity: 0\n  max_capacity: 0.5\n" + rest), ""},
+		{"equal", limits("  min_capacity: 3\n  max_capacity: 3\n" + rest), ""},
+		{"min above max", limits("  min_capacity: 30\n  max_capacity: 20\n" + rest), "FILE:4: scaling_limits.min_capacity: is 30, above max_capacity 20 on line 5: want min_capacity <= max_capacity"},
+		{"max first", limits("  max_capacity: 2.5\n  min_capacity: 3\n" + rest), "FILE:5: scaling_limits.min_capacity: is 3, above max_capacity 2.5 on line 4: want min_capacity <= max_capacity"},
+		{"one is missing", limits("  min_capacity: 3\n" + rest), "FILE:3: scaling_limits.max_capacity: is missing: want a number of at least 0"},
+		{"negative", limits("  min_capacity: -1\n  max_capacity: 3\n" + rest), "FILE:4: scaling_limits.min_capacity: is -1: want at least 0"},
+		{"nothing to add", limits("  min_capacity: 0\n  max_capacity: 3\n  max_weight_to_remove: 0\n  max_weight_to_add: 0\n"), "FILE:7: scaling_limits.max_weight_to_add: is 0: want above 0, or the pool never grows"},
+		{"uptime", limits("  min_capacity: 0\n  max_capacity: 3\n  min_node_scalein_uptime_seconds: -2\n" + rest), "FILE:6: scaling_limits.min_node_scalein_uptime_seconds: is -2: want seconds, or -1 for none"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, c.text)
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestGroups(t *testing.T) {
+	const limits = "\nscaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1}\n"
+	const machine = ", machine: {cpus: 1, mem: 1024}}"
+	for _, c := range []struct{ name, groups, want string }{
+		{"none", "[]", "FILE:1: resource_groups: is missing: a pool without groups has no machines"},
+		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want local"},
+		{"of another kind", "[{asg: {tag: x}}]", "FILE:1: resource_groups[0].asg: no such key (allowed: local)"},
+		{"no name", "[local: {min: 1, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.name: is missing: " + nameHint},
+		{"name with a space", "[local: {name: a b, min: 1, max: 2" + machine + "]", `FILE:1: resource_groups[0].local.name: is "a b": ` + nameHint},
+		{"the same name", "\n  - local: {name: a, max: 2" + machine + "\n  - local: {name: a, max: 2" + machine, `FILE:3: resource_groups[1].local.name: "a" stands here twice`},
+		{"min above max", "[local: {name: a, min: 3, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.max: min 3 and max 2: want 0 <= min <= max, and max at least 1"},
+		{"no max", "[local: {name: a, min: 0" + machine + "]", "FILE:1: resource_groups[0].local.max: min 0 and max 0: want 0 <= min <= max, and max at least 1"},
+		{"no machine", "[local: {name: a, max: 1}]", "FILE:1: resource_groups[0].local.machine: want cpus and mem above 0, disk and gpus at least 0"},
+		{"negative disk", "[local: {name: a, max: 1, machine: {cpus: 1, mem: 1, disk: -1}}]", "FILE:1: resource_groups[0].local.machine: want cpus and mem above 0, disk and gpus at least 0"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, "resource_groups: "+c.groups+limits)
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestAutoscalingNumbers(t *testing.T) {
+	for _, c := range []struct{ keys, want string }{
+		{"setpoint: 1, target_capacity_margin: 0, margin_up: 0.5, margin_down: 0, tick: 100ms, combine: sum", ""},
+		{"setpoint: 0", "FILE:4: autoscaling.setpoint: is 0: want above 0 and at most 1"},
+		{"setpoint: 1.01", "FILE:4: autoscaling.setpoint: is 1.01: want above 0 and at most 1"},
+		{"target_capacity_margin: 1", "FILE:4: autoscaling.target_capacity_margin: is 1: want at least 0 and below 1"},
+		{"margin_down: -0.1, margin_up: 2", "FILE:4: autoscaling.margin_up: is 2: want at least 0 and below 1\nFILE:4: autoscaling.margin_down: is -0.1: want at least 0 and below 1"},
+		{"tick: -5s", "FILE:4: autoscaling.tick: is -5s: want 100ms to 8760h0m0s"},
+		{"tick: 0s", "FILE:4: autoscaling.tick: is 0s: want 100ms to 8760h0m0s"},
+		{"tick: 99ms", "FILE:4: autoscaling.tick: is 99ms: want 100ms to 8760h0m0s"},
+		{"combine: min", `FILE:4: autoscaling.combine: is "min": want sum or max`},
+		{"excluded_resources: [disk, cpu]", `FILE:4: autoscaling.excluded_resources[1]: resource "cpu": want one of cpus, mem, disk, gpus`},
+		{"default_signal_role: a/b", `FILE:4: autoscaling.default_signal_role: is "a/b": ` + nameHint},
+	} {
+		t.Run(c.keys, func(t *testing.T) {
+			_, err := readPool(t, goodPool+"autoscaling: {"+c.keys+"}\n")
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestSignals(t *testing.T) {
+	entry := func(keys string) string {
+		return goodPool + "autoscale_signals:\n  - {app: web, " + keys + "}\n"
+	}
+	const windows = ", required_metrics: [{name: m, type: app_metrics, minute_range: 1}]"
+	const at = "FILE:5: autoscale_signals[0]"
+	long := strings.Repeat("n", 60)
+	for _, c := range []struct{ name, text, want string }{
+		{"good", goodPool + signals(""), ""},
+		{"only an app", goodPool + "autoscale_signals: [{app: web}]\n", ""},
+		{"nothing", goodPool + "autoscale_signals: [{}]\n", "FILE:4: autoscale_signals[0].app: is missing: " + nameHint},
+		{"the default signal's app", goodPool + "autoscale_signals: [{app: __default__}]\n", `FILE:4: autoscale_signals[0].app: is "__default__": ` + nameHint},
+		{"two for one app", goodPool + signals("", ""), `FILE:6: autoscale_signals[1].app: "web" has a signal already: one signal for each app`},
+		{"one socket for two", goodPool + "autoscale_signals:\n  - {app: c, namespace: a, name: n-b, version: v1" + windows + "}\n  - {app: b-c, namespace: a, name: n, version: v1" + windows + "}\n",
+			"FILE:6: autoscale_signals[1].name: makes socket @a-n-b-c-socket, as the signal of app c does: choose another app or namespace"},
+		{"period in both words", goodPool + signals(", period: 10m, period_minutes: 10"), at + ".period_minutes: stands beside period: keep one"},
+		{"negative period", goodPool + signals(", period_minutes: -5"), at + ".period_minutes: is -5: want 1 to 525600"},
+		{"no period", goodPool + signals(", period_minutes: 0"), at + ".period_minutes: is 0: want 1 to 525600"},
+		{"period beyond a duration", goodPool + signals(", period_minutes: 9223372036854775807"), at + ".period_minutes: is 9223372036854775807: want 1 to 525600"},
+		{"period of a century", goodPool + signals(", period: 876000h"), at + ".period: is 876000h0m0s: want 100ms to 8760h0m0s"},
+		{"no time to hold", goodPool + signals(", hold_for: 0s"), at + ".hold_for: is 0s: want 100ms to 8760h0m0s"},
+		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version"},
+		{"version in both words", goodPool + signals(", branch_or_tag: v1"), at + ".version: stands beside branch_or_tag: keep one"},
+		{"version that climbs", entry("name: rps, version: ../x" + windows), at + `.version: release "default/rps@../x": version "../x": want letters, digits and ._+-, with single slashes between`},
+		{"branch that climbs", entry("name: rps, branch_or_tag: a//b" + windows), at + `.branch_or_tag: release "default/rps@a//b": version "a//b": want letters, digits and ._+-, with single slashes between`},
+		{"namespace with a slash", entry("name: rps, namespace: a/b, version: v1" + windows), at + `.namespace: release "a/b/rps@v1": namespace "a/b": want up to 64 letters, digits and ._-`},
+		{"name with a space", entry("name: r ps, version: v1" + windows), at + `.name: release "default/r ps@v1": name "r ps": want up to 64 letters, digits and ._-`},
+		{"address too long", entry("name: " + long + ", namespace: " + long + ", version: v1" + windows), at + ".name: makes a socket address of 132 bytes, at most 107 are possible: shorten namespace, name or app"},
+		{"no windows", entry("name: rps, version: v1"), at + ".required_metrics: is missing: a signal without windows knows nothing"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, c.text)
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	const at = "FILE:5: autoscale_signals[0].required_metrics[0]"
+	for _, c := range []struct{ metric, want string }{
+		{"name: m, type: system_metrics, range: 20m, max_age: 1m", ""},
+		{"name: m, type: app_metrics, minute_range: 20", ""},
+		{"name: m, type: instance_counts, range: 1m, app: web", ""},
+		{"type: system_metrics, range: 1m", at + ".name: is missing: want the metric's name"},
+		{"name: m, type: counter, range: 1m", at + `.type: is "counter": want one of system_metrics, app_metrics, metadata, instance_counts`},
+		{"name: m, type: app_metrics, range: 1m, app: web", at + ".app: is only for type instance_counts: remove it"},
+		{"name: m, type: app_metrics", at + ".range: is missing: want a duration such as 20m, or minute_range"},
+		{"name: m, type: app_metrics, range: 0s", at + ".range: is 0s: want 1s to 8760h0m0s"},
+		{"name: m, type: app_metrics, minute_range: 0", at + ".minute_range: is 0: want 1 to 525600"},
+		{"name: m, type: app_metrics, minute_range: 5, range: 5m", at + ".minute_range: stands beside range: keep one"},
+		{"name: m, type: app_metrics, minute_range: 5, max_age: -1s", at + ".max_age: is -1s: want 1s to 8760h0m0s"},
+		{"name: m, type: app_metrics, range: 1m}, {name: m, type: app_metrics, range: 2m", "FILE:5: autoscale_signals[0].required_metrics[1].name: \"m\" stands here twice: a signal has one window of a metric"},
+		{"name: m, type: instance_counts, range: 1m}, {name: m, type: instance_counts, app: web, range: 1m", ""},
+	} {
+		t.Run(c.metric, func(t *testing.T) {
+			_, err := readPool(t, goodPool+fmt.Sprintf("autoscale_signals:\n  - {app: web, name: rps, version: v1, required_metrics: [{%s}]}\n", c.metric))
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestAllProblemsInTheOrderOfLines(t *testing.T) {
+	_, err := readPool(t, `draining: {draining_time_threshold_seconds: 0}
+autoscale_signals:
+  - app: web
+    name: rps
+    period_minutes: -1
+autoscaling:
+  margin_down: 3
+  setpoint: 7
+scaling_limits:
+  max_weight_to_remove: -1
+  min_capacity: 5
+  max_capacity: 4
+resource_groups:
+  - local: {name: "", max: 1, machine: {cpus: 1, mem: 1}}
+`)
+	expectError(t, err, `FILE:1: draining.draining_time_threshold_seconds: is 0: want at least 1
+FILE:3: autoscale_signals[0].version: is missing: a signal is pinned to a published version
+FILE:3: autoscale_signals[0].required_metrics: is missing: a signal without windows knows nothing
+FILE:5: autoscale_signals[0].period_minutes: is -1: want 1 to 525600
+FILE:7: autoscaling.margin_down: is 3: want at least 0 and below 1
+FILE:8: autoscaling.setpoint: is 7: want above 0 and at most 1
+FILE:9: scaling_limits.max_weight_to_add: is missing: want a number of at least 0
+FILE:10: scaling_limits.max_weight_to_remove: is -1: want at least 0
+FILE:11: scaling_limits.min_capacity: is 5, above max_capacity 4 on line 12: want min_capacity <= max_capacity
+FILE:14: resource_groups[0].local.name: is missing: `+nameHint)
+}

@@ -23,8 +23,9 @@ type Config struct {
 	Plan     Plan
 	Launcher *supervise.Launcher // runs already, and longer than the bootstrap
 	Releases Fetcher
-	// Shipped is the command line of a signal that weir ships.
-	Shipped func(SignalPlan) []string
+	// Shipped is the command line of a signal that weir ships; app is the app
+	// part of the socket where it shall listen.
+	Shipped func(p SignalPlan, app string) []string
 	// Autoscaler is the command line of the pool's autoscaler. It finds the
 	// directory stream at descriptor supervise.FirstExtraFD.
 	Autoscaler []string
@@ -132,7 +133,7 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 	}
 	return supervise.Spec{
 		Name: "autoscaler", Argv: b.config.Autoscaler, Env: b.config.Env,
-		ExtraFiles: []*os.File{theirs}, Lines: passLines(os.Stderr),
+		ExtraFiles: []*os.File{theirs}, Lines: supervise.WriteLines(os.Stderr),
 	}, nil
 }
 

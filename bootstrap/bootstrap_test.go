@@ -176,14 +176,33 @@ func TestSocketOfAStranger(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer stranger.Close()
+	p := start(t, plan, nobody{}, long)
+	a := p.arrivals.next(t)
+	another := sigproto.Address(plan.Signals[1].Namespace, "rps", "web~1")
+	a.awaitEntry(t, "web", "up at another address", func(e bootstrap.Entry) bool { return up(e) && e.Address == another })
+	p.awaitProcess(t, "web", "told where it is", func(p bootstrap.Process) bool { return p.Address == another })
+}
+
+func TestEveryAddressHeld(t *testing.T) {
+	plan := planOf("crowd", shipped("web", "rps"))
+	web := plan.Signals[1]
+	addresses := []string{web.Address}
+	for n := 1; n <= 9; n++ {
+		addresses = append(addresses, sigproto.Address(web.Namespace, web.Name, fmt.Sprintf("web~%d", n)))
+	}
+	for _, address := range addresses {
+		stranger, err := sigproto.Listen(address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer stranger.Close()
+	}
 	p := start(t, plan, nobody{}, time.Millisecond)
-	want := fmt.Sprintf("prepare start: socket @%s is held by process %d already", plan.Signals[1].Address, os.Getpid())
+	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and so are 9 others of its kind", web.Address, os.Getpid())
 	p.awaitProcess(t, "web", "held up", func(p bootstrap.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
-	a.awaitEntry(t, "web", "down, with the stranger's pid", func(e bootstrap.Entry) bool { return e.Down == "the signal is backoff: "+want })
-	stranger.Close()
-	a.awaitEntry(t, "web", "up", up)
+	a.awaitEntry(t, "web", "down, and why", func(e bootstrap.Entry) bool { return e.Down == "the signal is backoff: "+want })
 }
 
 func TestConfigProblems(t *testing.T) {
@@ -193,7 +212,7 @@ func TestConfigProblems(t *testing.T) {
 	}
 	good := bootstrap.Config{
 		Plan: planOf("config"), Launcher: launcher, Releases: nobody{}, Patience: time.Second, Log: slog.New(slog.DiscardHandler),
-		Shipped: func(bootstrap.SignalPlan) []string { return nil }, Autoscaler: []string{self},
+		Shipped: func(bootstrap.SignalPlan, string) []string { return nil }, Autoscaler: []string{self},
 	}
 	for _, c := range []struct {
 		name   string

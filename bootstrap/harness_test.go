@@ -54,7 +54,9 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) (*bootstrap.Bootstrap, error) {
 	return bootstrap.New(bootstrap.Config{
 		Plan: plan, Launcher: l, Releases: f, Patience: patience,
-		Shipped:    func(p bootstrap.SignalPlan) []string { return []string{self, asSignal, p.Namespace, p.Name, p.App} },
+		Shipped: func(p bootstrap.SignalPlan, app string) []string {
+			return []string{self, asSignal, p.Namespace, p.Name, app}
+		},
 		Autoscaler: []string{self, asAutoscaler},
 		Env:        os.Environ(),
 		Log:        slog.New(slog.DiscardHandler),

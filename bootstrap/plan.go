@@ -24,7 +24,8 @@ type SignalPlan struct {
 	Name      string `json:"name"`
 	// Version is the release to fetch; empty for a signal that weir ships.
 	Version string `json:"version,omitempty"`
-	// Address is the socket where it will answer.
+	// Address is the documented socket, where it answers unless somebody else
+	// holds that.
 	Address string `json:"address"`
 }
 
@@ -50,6 +51,7 @@ type Process struct {
 	Signal   string    `json:"signal"`            // namespace/name; "autoscaler" for the autoscaler
 	Version  string    `json:"version,omitempty"` // what runs; empty if weir ships it
 	Wanted   string    `json:"wanted,omitempty"`  // the pinned version
+	Address  string    `json:"address,omitempty"` // of a signal: its socket
 	State    string    `json:"state"`             // of package supervise; "fetching", "not fetched" before the first start
 	PID      int       `json:"pid,omitempty"`
 	Since    time.Time `json:"since,omitzero"`

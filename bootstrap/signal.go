@@ -2,16 +2,11 @@ package bootstrap
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"io"
-	"net"
 	"os"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
-	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -38,12 +33,13 @@ type signal struct {
 	wake    func() // tells that entry() may have changed
 
 	mu        sync.Mutex
+	socket    socket
 	installed *release.Installed // nil until fetched, and for a shipped signal
 	fetchErr  error              // of the last attempt; nil if it went well
 }
 
 func newSignal(c Config, p SignalPlan, wake func()) (*signal, error) {
-	s := &signal{config: c, plan: p, wake: wake}
+	s := &signal{config: c, plan: p, wake: wake, socket: socket{p.App, p.Address}}
 	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
 		Name: "signal " + p.App, NewSpec: s.spec, Probe: s.probe, StartTimeout: signalStartTimeout,
 		Policy: forEver(), Watch: func(supervise.Status) { wake() }, Log: c.Log,
@@ -99,15 +95,16 @@ func (s *signal) fetch(ctx context.Context) (release.Installed, error) {
 
 // spec is asked before each start: the executable is verified anew each time.
 func (s *signal) spec(ctx context.Context) (supervise.Spec, error) {
-	if pid, err := holder(ctx, s.plan.Address); err == nil {
-		return supervise.Spec{}, fmt.Errorf("socket @%s is held by process %d already", s.plan.Address, pid)
+	at, err := s.settle(ctx)
+	if err != nil {
+		return supervise.Spec{}, err
 	}
 	spec := supervise.Spec{
 		Name: "signal " + s.plan.App, Env: s.config.Env, StopGrace: signalStopGrace,
 		Lines: supervise.LogLines(s.config.Log.With("app", s.plan.App)),
 	}
 	if s.plan.Shipped() {
-		spec.Argv = s.config.Shipped(s.plan)
+		spec.Argv = s.config.Shipped(s.plan, at.app)
 		return spec, nil
 	}
 	executable, err := s.executable(ctx)
@@ -115,7 +112,7 @@ func (s *signal) spec(ctx context.Context) (supervise.Spec, error) {
 		return supervise.Spec{}, err
 	}
 	spec.Executable = executable
-	spec.Argv = []string{s.plan.Name, s.plan.Namespace, s.plan.Name, s.plan.App}
+	spec.Argv = []string{s.plan.Name, s.plan.Namespace, s.plan.Name, at.app}
 	return spec, nil
 }
 
@@ -136,51 +133,10 @@ func (s *signal) executable(ctx context.Context) (*os.File, error) {
 	return installed.Open(installed.Entry)
 }
 
-// errStranger: somebody else answers at the signal's address.
-var errStranger = errors.New("another process answers at the signal's socket")
-
-// probe reports whether what was started answers at its address.
-func (s *signal) probe(ctx context.Context) error {
-	pid, err := holder(ctx, s.plan.Address)
-	if err != nil {
-		return err
-	}
-	group, err := unix.Getpgid(pid)
-	if err != nil || group != s.process.Status().PID {
-		return fmt.Errorf("%w: process %d at @%s", errStranger, pid, s.plan.Address)
-	}
-	return nil
-}
-
-// holder returns the process that listens at an abstract address.
-func holder(ctx context.Context, address string) (int, error) {
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "unix", "@"+address)
-	if err != nil {
-		return 0, err
-	}
-	defer conn.Close()
-	raw, err := conn.(*net.UnixConn).SyscallConn()
-	if err != nil {
-		return 0, err
-	}
-	var peer *unix.Ucred
-	var errPeer error
-	if err := raw.Control(func(fd uintptr) {
-		peer, errPeer = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED)
-	}); err != nil {
-		return 0, err
-	}
-	if errPeer != nil {
-		return 0, errPeer
-	}
-	return int(peer.Pid), nil
-}
-
 // entry is the signal's line in the directory.
 func (s *signal) entry() Entry {
 	p := s.status()
-	e := Entry{App: s.plan.App, Address: s.plan.Address, Group: p.PID, Version: p.Version}
+	e := Entry{App: s.plan.App, Address: p.Address, Group: p.PID, Version: p.Version}
 	if p.State != supervise.Running.String() {
 		e.Down = "the signal is " + p.State
 		if p.Why != "" {
@@ -198,6 +154,7 @@ func (s *signal) status() Process {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	p.Address = s.socket.address
 	switch {
 	case s.plan.Shipped():
 	case s.fetchErr != nil:
@@ -211,11 +168,4 @@ func (s *signal) status() Process {
 		}
 	}
 	return p
-}
-
-// passLines hands on the lines of a process that logs as we do.
-func passLines(to io.Writer) func(string, []byte) {
-	return func(_ string, line []byte) {
-		to.Write(append(line[:len(line):len(line)], '\n'))
-	}
 }

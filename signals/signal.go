@@ -2,6 +2,7 @@ package signals
 
 import (
 	"context"
+	"strings"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -31,7 +32,7 @@ func newInput(app string, hello sigproto.Hello, e sigproto.Evaluation) Input {
 		Now:        time.Unix(e.Timestamp, 0).UTC(),
 		Cluster:    hello.Cluster,
 		Pool:       hello.Pool,
-		App:        app,
+		App:        appOf(app),
 		Parameters: hello.Parameters,
 		Metrics:    make(map[string]Series, len(e.Series)),
 	}
@@ -52,4 +53,11 @@ func toWire(r resource.Request) sigproto.Resources {
 	return sigproto.Resources{
 		CPUs: value(resource.CPUs), Mem: value(resource.Mem), Disk: value(resource.Disk), GPUs: value(resource.GPUs),
 	}
+}
+
+// appOf returns the app that the third argument names: a second process for one
+// app on one host is told APP~1, to make a socket of its own.
+func appOf(argument string) string {
+	app, _, _ := strings.Cut(argument, "~")
+	return app
 }

@@ -27,6 +27,14 @@ func LogLines(log *slog.Logger) func(stream string, line []byte) {
 	}
 }
 
+// WriteLines returns a Spec.Lines that writes each line to w, for a child that
+// logs as this process does. A line that w does not take is lost.
+func WriteLines(w io.Writer) func(stream string, line []byte) {
+	return func(_ string, line []byte) {
+		_, _ = w.Write(append(line[:len(line):len(line)], '\n'))
+	}
+}
+
 // readLines gives the lines of r to emit until r ends or fails.
 func readLines(r io.Reader, emit func(line []byte)) {
 	lines := bufio.NewReaderSize(r, MaxLine)

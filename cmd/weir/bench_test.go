@@ -11,7 +11,6 @@ import (
 	"github.com/nats-io/nats.go"
 	"golang.org/x/sys/unix"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -86,9 +85,8 @@ func measureSignalKill(b *testing.B, u *upProcess) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plan := bootstrap.NewSignalPlan("apps", upNamespace, upSignal, before.Version)
 	client := sigproto.NewClient(sigproto.ClientConfig{
-		Address: plan.Address, Hello: sigproto.Hello{Cluster: "local", Pool: "default"},
+		Address: before.Address, Hello: sigproto.Hello{Cluster: "local", Pool: "default"},
 		CheckPeer: func(pid int) error {
 			if group, err := unix.Getpgid(pid); err != nil || group == before.PID {
 				return errors.New("still the old process")

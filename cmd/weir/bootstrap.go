@@ -126,8 +126,8 @@ func (cli *cli) daemonArgv(command, dir string, more ...string) []string {
 	return append(argv, more...)
 }
 
-func (cli *cli) shippedSignal(p bootstrap.SignalPlan) []string {
-	return []string{selfExe, "signal", "run", p.Name, p.Namespace, p.App, "--log-level", cli.logLevel, "--log-format", cli.logFormat}
+func (cli *cli) shippedSignal(p bootstrap.SignalPlan, app string) []string {
+	return []string{selfExe, "signal", "run", p.Name, p.Namespace, app, "--log-level", cli.logLevel, "--log-format", cli.logFormat}
 }
 
 // signalEnv is env without what is none of a signal's business: credentials.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -341,7 +340,7 @@ func (u *up) startBootstrap() error {
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Argv: child.daemonArgv("bootstrap", u.data),
-				Env: append(signalEnv(os.Environ()), keys.env()...), Lines: linesTo(u.logFile),
+				Env: append(signalEnv(os.Environ()), keys.env()...), Lines: supervise.WriteLines(u.logFile),
 			}, nil
 		},
 	})
@@ -351,11 +350,4 @@ func (u *up) startBootstrap() error {
 	u.front.run("bootstrap", process.Run)
 	u.say("bootstrap", "signals and autoscaler of pool %s/%s", u.cluster, u.pool)
 	return nil
-}
-
-// linesTo hands on the lines of a process that logs as we do.
-func linesTo(w io.Writer) func(string, []byte) {
-	return func(_ string, line []byte) {
-		w.Write(append(line[:len(line):len(line)], '\n'))
-	}
 }

@@ -60,6 +60,18 @@ func TestUpFollowsAnApp(t *testing.T) {
 	})
 }
 
+func TestTwoUpsOnOneHost(t *testing.T) {
+	first, second := startUp(t, t.TempDir()), startUp(t, t.TempDir())
+	for _, u := range []*upProcess{first, second} {
+		u.pool(t, "an answer of the signal", func(s poolStatus) error {
+			if o := s.LastTick.Input.Apps[0].Opinion; o.Verdict != decide.Value {
+				return fmt.Errorf("%+v", o)
+			}
+			return nil
+		})
+	}
+}
+
 func TestSignalIsKilled(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	before, err := u.signal("apps")

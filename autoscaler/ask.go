@@ -80,6 +80,9 @@ func (l *Loop) opinion(ctx context.Context, r *reading, s *source, now time.Time
 		Verdict: decide.Failed,
 		At:      now,
 	}
+	if o.Version == "" { // nothing of it runs: the one that should
+		o.Version = s.signal.Version
+	}
 	if s.endpoint.Down != "" {
 		o.Why = s.endpoint.Down
 		return o

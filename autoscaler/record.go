@@ -13,8 +13,8 @@ import (
 // Whoever explains a tick has nothing but this.
 type Record struct {
 	At      time.Time     `json:"at"`
-	Took    time.Duration `json:"took"`
-	Every   time.Duration `json:"every"` // the pool's tick
+	Took    time.Duration `json:"took_ns"`
+	Every   time.Duration `json:"every_ns"` // the pool's tick
 	Cluster string        `json:"cluster"`
 	Pool    string        `json:"pool"`
 	DryRun  bool          `json:"dry_run,omitempty"`
@@ -67,6 +67,6 @@ type Action struct {
 	Node    string        `json:"node,omitempty"`
 	Target  int           `json:"target,omitempty"`
 	What    string        `json:"what,omitempty"` // for people
-	Latency time.Duration `json:"latency,omitempty"`
+	Latency time.Duration `json:"latency_ns,omitempty"`
 	Error   string        `json:"error,omitempty"`
 }

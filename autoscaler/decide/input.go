@@ -44,7 +44,7 @@ type App struct {
 	// default signal's, and that is not ignorance.
 	Configured bool          `json:"configured"`
 	Opinion    Opinion       `json:"opinion"`
-	HoldFor    time.Duration `json:"hold_for"` // how long a good answer may stand in
+	HoldFor    time.Duration `json:"hold_for_ns"` // how long a good answer may stand in
 }
 
 // Verdict is the kind of an answer.
@@ -66,7 +66,7 @@ type Opinion struct {
 	Request resource.Request `json:"request"`       // empty unless Value
 	Why     string           `json:"why,omitempty"` // the error, the stale metric, the signal's explanation
 	At      time.Time        `json:"at,omitzero"`   // when it was given; between two periods the last one stands
-	Latency time.Duration    `json:"latency"`
+	Latency time.Duration    `json:"latency_ns"`
 }
 
 // Held is the last good value that an app named for one resource.

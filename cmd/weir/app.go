@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 func (cli *cli) appCommand() *cobra.Command {
@@ -93,6 +94,9 @@ func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, change
 		return err
 	}
 	fmt.Fprintf(cli.stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
+	if _, err := lastRecord(ctx, b, cli.cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
+		fmt.Fprintf(cli.stderr, "weir: nobody has run a pool %s here yet: is its name right?\n", want.Pool)
+	}
 	return nil
 }
 
@@ -151,13 +155,19 @@ func readApp(ctx context.Context, kv jetstream.KeyValue, name string) (message.A
 	return row, entry.Revision(), err
 }
 
-// writeApp keeps the row, unless somebody else wrote it since revision.
+// writeApp keeps the row, unless somebody else wrote it since revision, which is
+// 0 where there was none.
 func writeApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, row message.App, revision uint64) error {
 	data, err := json.Marshal(row)
 	if err != nil {
 		return err
 	}
-	if _, err := kv.Update(ctx, row.Name, data, revision); err != nil {
+	if revision == 0 { // a new one, or one that was deleted
+		_, err = kv.Create(ctx, row.Name, data)
+	} else {
+		_, err = kv.Update(ctx, row.Name, data, revision)
+	}
+	if err != nil {
 		if errors.Is(err, jetstream.ErrKeyExists) {
 			return fmt.Errorf("application %s was changed by somebody else just now: look at it and try again", row.Name)
 		}

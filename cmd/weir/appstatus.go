@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -71,26 +72,31 @@ func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
 	for _, one := range s.Apps {
 		n := one.Count
 		rows = append(rows, []string{one.Name, orDash(one.Pool), one.Version, fmt.Sprint(n.Expected), fmt.Sprint(n.Running),
-			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Extra), one.Problem})
+			fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra), one.Problem})
 	}
-	cli.printTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "extra", "problem"}, rows)
+	cli.printTable([]string{"app", "pool", "version", "expected", "running", "missing", "crashed", "flapping", "extra", "problem"}, rows)
 	return nil
 }
 
 func (cli *cli) printIndices(e apps.Explanation) {
-	fmt.Fprintf(cli.stdout, "%s: %d expected, %d running, %d missing\n", e.Name, e.Count.Expected, e.Count.Running, e.Count.Missing)
+	fmt.Fprintf(cli.stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping\n",
+		e.Name, e.Count.Expected, e.Count.Running, e.Count.Missing, e.Count.Crashed, e.Count.Flapping)
 	now := time.Now()
 	var rows [][]string
 	for _, i := range e.Indices {
 		last := ""
 		if i.Last != nil {
-			last = fmt.Sprintf("%s %s ago", i.Last.Kind, ago(now, i.LastAt))
-			if i.Last.Detail != "" {
-				last += ": " + i.Last.Detail
+			last = fmt.Sprintf("%s %s ago", strings.ReplaceAll(string(i.Last.Kind), "_", " "), ago(now, i.LastAt))
+			if i.Last.Why != "" {
+				last += ": " + strings.ReplaceAll(string(i.Last.Why), "_", " ")
 			}
 		}
 		if len(i.Instances) == 0 {
-			rows = append(rows, []string{fmt.Sprint(i.Index), "missing", "-", "-", ago(now, i.Missing), fmt.Sprint(i.Crashes), last})
+			state := "missing"
+			if i.NotBefore.After(now) {
+				state = fmt.Sprintf("starts in %s", ago(i.NotBefore, now))
+			}
+			rows = append(rows, []string{fmt.Sprint(i.Index), state, "-", "-", ago(now, i.Missing), fmt.Sprint(i.Crashes), last})
 		}
 		for _, c := range i.Instances {
 			since := time.UnixMilli(int64(c.Since * 1000))
@@ -109,6 +115,9 @@ func (cli *cli) appLogsCommand() *cobra.Command {
   weir app logs web --index 3 --lines 100`,
 		Args: oneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if lines < 0 {
+				return &usageError{fmt.Errorf("--lines %d: want at least 0", lines)}
+			}
 			request := agent.LogsRequest{App: args[0], Lines: lines}
 			if cmd.Flags().Changed("index") {
 				request.Index = &index
@@ -156,7 +165,11 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 		}
 	}
 	if len(copies) == 0 {
-		return fmt.Errorf("no node of pool %s has output of application %s; \"weir app status %s\" shows where it runs", cli.pool, request.App, request.App)
+		what := request.App
+		if request.Index != nil {
+			what = fmt.Sprintf("%s/%d", request.App, *request.Index)
+		}
+		return fmt.Errorf("no node of pool %s has output of %s; \"weir app status %s\" shows where it runs", cli.pool, what, request.App)
 	}
 	return nil
 }

@@ -27,9 +27,13 @@ func (cli *cli) find(ctx context.Context) (*bus.Bus, error) {
 	}
 	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.natsURL, Name: "weir command", Log: log})
 	if errors.Is(err, bus.ErrNoBus) {
-		return nil, fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
+		return nil, nothingRuns(dir)
 	}
 	return b, err
+}
+
+func nothingRuns(dir string) error {
+	return fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
 }
 
 // withBus runs f with a connection that it closes again.

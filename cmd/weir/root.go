@@ -13,6 +13,8 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // Exit codes of every command.
@@ -76,13 +78,25 @@ To see all of it work on this machine, type "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`,
-		Args:          group,
-		RunE:          help,
+		Args: group,
+		RunE: help,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			for flag, name := range map[string]string{"--cluster": cli.cluster, "--pool": cli.pool} {
+				if !message.ValidName(name) {
+					return &usageError{fmt.Errorf("%s %q: want letters, digits, - and _, at most 63", flag, name)}
+				}
+			}
+			return nil
+		},
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%w\nSee %q", err, cmd.CommandPath()+" --help")}
+		text, _, isNumber := strings.Cut(err.Error(), ": strconv.")
+		if isNumber {
+			text += ": want a number"
+		}
+		return &usageError{fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help")}
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&cli.data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 )
@@ -162,7 +163,7 @@ func (cli *cli) signalPsCommand() *cobra.Command {
 				if cli.output == "json" {
 					return cli.printJSON(s.Signals)
 				}
-				cli.printProcesses(s)
+				cli.printProcesses(s.Signals)
 				return nil
 			})
 		},
@@ -181,6 +182,9 @@ func (cli *cli) bucket(ctx context.Context) (release.Bucket, error) {
 			return nil, err
 		}
 		if _, err := os.Stat(upConfigs(data)); err == nil {
+			if _, held, err := flock.Holder(filepath.Join(data, "up.lock")); err == nil && !held {
+				return nil, nothingRuns(data)
+			}
 			if err := loadBucketKeys(data); err != nil {
 				return nil, err
 			}

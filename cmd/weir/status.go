@@ -9,9 +9,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/pools/local/placer"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // poolStatus is what "weir status" knows, from three who each know a part.
@@ -46,7 +49,7 @@ func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
 	cli.printPool(s, time.Now())
 	if s.Processes != nil {
 		fmt.Fprintln(cli.stdout)
-		cli.printProcesses(*s.Processes)
+		cli.printProcesses(append(s.Processes.Signals, s.Processes.Autoscaler))
 	}
 	if s.Counts != nil {
 		fmt.Fprintln(cli.stdout)
@@ -58,16 +61,18 @@ func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
 // gatherStatus asks all parts; one that does not answer is a warning.
 func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	s := poolStatus{Cluster: cli.cluster, Pool: cli.pool, Warnings: []string{}}
-	warn := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
-
+	warn := s.warn
 	var processes bootstrap.Status
 	if err := askJSON(ctx, b.Conn(), statusSubject(cli.cluster, cli.pool), "bootstrap of pool "+cli.pool, nil, &processes); err != nil {
 		warn("%v", err)
 	} else {
 		s.Processes = &processes
 		for _, p := range append(processes.Signals, processes.Autoscaler) {
-			if p.State != "running" || p.Why != "" {
+			switch {
+			case p.Why != "":
 				warn("%s is %s: %s", p.Title(), p.State, p.Why)
+			case p.State != "running":
+				warn("%s is %s", p.Title(), p.State)
 			}
 		}
 	}
@@ -86,15 +91,52 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 		warn("%v", err)
 	default:
 		s.Counts = &counts
-		if !counts.Complete {
-			warn("instance counts are not complete: %s", counts.Why)
-		}
+		s.warnOfApps(counts)
 	}
+	cli.warnOfPending(ctx, b, &s)
 	return s
 }
 
+func (s *poolStatus) warn(format string, args ...any) {
+	s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...))
+}
+
+func (s *poolStatus) warnOfApps(c message.Counts) {
+	if !c.Complete {
+		s.warn("instance counts are not complete, so nothing is started or stopped: %s", c.Why)
+	}
+	for _, name := range sortedKeys(c.Apps) {
+		if n := c.Apps[name]; n.Flapping > 0 {
+			s.warn("application %s: %d of %d instances crash again and again; \"weir app logs %s\" shows their last words", name, n.Flapping, n.Expected, name)
+		}
+	}
+}
+
+// warnOfPending tells what has waited for room longer than a machine takes to come.
+func (cli *cli) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
+	pending, err := placer.GetPending(ctx, b.Conn(), cli.cluster, cli.pool)
+	if err != nil || pending.Total == 0 || s.LastTick == nil {
+		return // no placer: a cloud controller has its own word on it
+	}
+	var largest resource.Vector
+	for _, n := range s.LastTick.Snapshot.Nodes {
+		for k, x := range n.Facts.Resources {
+			largest[k] = max(largest[k], x)
+		}
+	}
+	for _, c := range pending.Copies {
+		if !c.Footprint.Fits(largest) {
+			s.warn("%s/%d waits for room: it needs %s; no machine here offers more than %s", c.App, c.Index, resource.Of(c.Footprint), resource.Of(largest))
+			return
+		}
+	}
+	if oldest := pending.Copies[0]; time.Since(oldest.Since) > 3*max(s.LastTick.Every, time.Second) {
+		s.warn("%d instances wait for room, %s/%d for %s", pending.Total, oldest.App, oldest.Index, ago(time.Now(), oldest.Since))
+	}
+}
+
 func (s *poolStatus) warnOfTick(r autoscaler.Record) {
-	add := func(format string, args ...any) { s.Warnings = append(s.Warnings, fmt.Sprintf(format, args...)) }
+	add := s.warn
 	if age := time.Since(r.At); age > max(time.Minute, 3*r.Every) {
 		add("the last tick is %v old: does the autoscaler run?", age.Round(time.Second))
 	}
@@ -107,6 +149,11 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	for _, app := range r.Decision.Apps {
 		if app.StandIn {
 			add("app %s is served by %s, so the pool does not shrink: %s", app.App, server(app.Source), app.Why)
+		}
+	}
+	for _, step := range r.Decision.Steps {
+		if most := r.Input.Policy.Limits.Max; step.Rule == decide.RuleLimits && step.Before > most {
+			add("the pool would need %s, but max_capacity is %s", number(step.Before), number(most))
 		}
 	}
 	for _, action := range r.Actions {
@@ -157,13 +204,20 @@ func (cli *cli) printNodes(r autoscaler.Record, now time.Time) {
 
 func round2(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }
 
-func (cli *cli) printProcesses(s bootstrap.Status) {
+func (cli *cli) printProcesses(list []bootstrap.Process) {
 	now := time.Now()
 	var rows [][]string
-	for _, p := range append(s.Signals, s.Autoscaler) {
-		rows = append(rows, []string{p.Title(), orDash(p.Version), p.State, fmt.Sprint(p.PID), ago(now, p.Since), fmt.Sprint(p.Restarts), p.Why})
+	for _, p := range list {
+		rows = append(rows, []string{p.Title(), orDash(p.Version), p.State, pid(p.PID), ago(now, p.Since), fmt.Sprint(p.Restarts), p.Why})
 	}
 	cli.printTable([]string{"process", "version", "state", "pid", "since", "restarts", "why"}, rows)
+}
+
+func pid(n int) string {
+	if n == 0 {
+		return "-"
+	}
+	return fmt.Sprint(n)
 }
 
 func orDash(s string) string {
@@ -177,11 +231,11 @@ func (cli *cli) printCounts(c message.Counts) {
 	var rows [][]string
 	for _, name := range sortedKeys(c.Apps) {
 		n := c.Apps[name]
-		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Extra)})
+		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
 		fmt.Fprintln(cli.stdout, "no applications; set one with \"weir app set\"")
 		return
 	}
-	cli.printTable([]string{"app", "expected", "running", "missing", "crashed", "extra"}, rows)
+	cli.printTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)
 }

@@ -67,6 +67,7 @@ type up struct {
 	options  upOptions
 	began    time.Time
 	data     string
+	poolFile []byte // nil: the built-in one
 	log      *slog.Logger
 	logFile  *os.File
 	bus      *bus.Bus
@@ -82,7 +83,10 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 	}
 	u := &up{cli: cli, options: o, began: time.Now(), data: data}
 	if o.poolFile != "" { // a mistake in it is told before anything is started
-		if err := cli.checkPoolFile(o.poolFile); err != nil {
+		if _, err := config.ReadPool(o.poolFile, cli.cluster, cli.pool); err != nil {
+			return &usageError{err}
+		}
+		if u.poolFile, err = os.ReadFile(o.poolFile); err != nil {
 			return err
 		}
 	}
@@ -95,18 +99,14 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	defer u.logFile.Close()
-	return underLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
+	err = underLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)
 	})
-}
-
-func (cli *cli) checkPoolFile(file string) error {
-	_, err := config.ReadPool(file, cli.cluster, cli.pool)
-	if err != nil {
-		return &usageError{err}
+	if ctx.Err() != nil && !errors.Is(err, supervise.ErrSurvivors) {
+		return nil // it was told to end, and what that cut short is no failure
 	}
-	return nil
+	return err
 }
 
 func lockFolder(data string) (*flock.File, error) {
@@ -189,13 +189,12 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if err != nil {
 		return config.Pool{}, err
 	}
-	poolFile := fmt.Appendf(nil, upPool, version)
-	if u.options.poolFile != "" {
-		if poolFile, err = os.ReadFile(u.options.poolFile); err != nil {
-			return config.Pool{}, err
-		}
+	if u.poolFile == nil {
+		u.poolFile = fmt.Appendf(nil, upPool, version)
+	} else {
+		u.say("pool file", "%s", u.options.poolFile)
 	}
-	if err := writeUpConfigs(u.data, u.cluster, u.pool, endpoint, poolFile); err != nil {
+	if err := writeUpConfigs(u.data, u.cluster, u.pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	u.say("config", "%s", upConfigs(u.data))

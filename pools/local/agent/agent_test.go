@@ -182,8 +182,8 @@ func TestLife(t *testing.T) {
 		t.Errorf("exit = %+v", e)
 	}
 	r.until(t, "")
-	if got := r.lines(t, agent.LogsRequest{App: "web"}); len(got) != 3 {
-		t.Errorf("output is not kept after the end: %q", got)
+	if got := r.lines(t, agent.LogsRequest{App: "web"}); len(got) != 4 || got[3] != "[ended: killed by SIGTERM]" {
+		t.Errorf("output after the end: %q, want three lines and how it ended", got)
 	}
 	if left, err := os.ReadDir(r.dir); err != nil || len(left) != 0 {
 		t.Errorf("left in the data directory: %v, %v", left, err)

@@ -92,6 +92,7 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 		return message.Exited{}, false
 	}
 	delete(m.copies, instance)
+	c.output.add("[ended: " + end.text + "]")
 	m.ended = append(m.ended, c)
 	if over := len(m.ended) - keptEnded; over > 0 {
 		m.ended = slices.Delete(m.ended, 0, over)

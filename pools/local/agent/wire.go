@@ -112,7 +112,7 @@ type CopyLog struct {
 	Version  string   `json:"version"`
 	Index    int      `json:"index"`
 	Ended    bool     `json:"ended"`
-	Lines    []string `json:"lines"` // standard output and standard error as they came
+	Lines    []string `json:"lines"` // standard output and standard error as they came; of an ended copy, last how it ended
 }
 
 // Client asks agents. It may be used concurrently.

@@ -133,6 +133,13 @@ func (l *Loop) drain(ctx context.Context, now time.Time, r *Record) {
 	for _, n := range r.Snapshot.Nodes {
 		views[n.Instance.ID] = viewOf(now, n)
 	}
+	// Who joined while the signals were asked is no orphan any more.
+	for _, f := range l.world.Scheduler.Facts(time.Now()) {
+		if v, there := views[f.ID]; there && v.Node == pools.NodeOrphaned {
+			v.Node = pools.NodeUnknown
+			views[f.ID] = v
+		}
+	}
 	for _, record := range l.world.Drains.Records() {
 		if _, there := views[record.Node]; !there {
 			views[record.Node] = drain.View{Instance: drain.Absent, At: now}

@@ -3,6 +3,7 @@ package autoscaler
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ type source struct {
 	endpoint Endpoint // to which asker leads
 	asker    Asker    // nil until first used
 	opinion  decide.Opinion
+	short    string    // which window of usage it was asked with misses its beginning
 	next     time.Time // when it is due
 }
 
@@ -87,7 +89,8 @@ func (l *Loop) opinion(ctx context.Context, r *reading, s *source, now time.Time
 		o.Why = s.endpoint.Down
 		return o
 	}
-	series, err := l.windows(ctx, r, s.signal, now)
+	series, short, err := l.windows(ctx, r, s.signal, now)
+	s.short = short
 	if err != nil {
 		o.Why = err.Error()
 		if _, ok := errors.AsType[*staleError](err); ok {
@@ -100,6 +103,9 @@ func (l *Loop) opinion(ctx context.Context, r *reading, s *source, now time.Time
 	o.Latency = time.Since(began)
 	if err != nil {
 		o.Why = err.Error()
+		if errors.Is(err, context.DeadlineExceeded) {
+			o.Why = fmt.Sprintf("no answer within %v: %v", l.config.askTimeout(), err)
+		}
 		return o
 	}
 	if len(response.Unknown) > 0 {

@@ -3,6 +3,7 @@ package autoscaler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -27,6 +28,8 @@ type group struct {
 
 	mu    sync.Mutex
 	calls []string
+
+	answerLost error // of a termination that was done
 }
 
 func (g *group) note(format string, args ...any) {
@@ -53,7 +56,7 @@ func (g *group) SetTarget(ctx context.Context, target int) error {
 
 func (g *group) Terminate(ctx context.Context, ids []string) error {
 	g.note("terminate %v", ids)
-	return g.Group.Terminate(ctx, ids)
+	return errors.Join(g.Group.Terminate(ctx, ids), g.answerLost)
 }
 
 // nodes is the scheduler: each running instance has a node, which has joined and

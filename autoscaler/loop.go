@@ -20,6 +20,8 @@ type Loop struct {
 	sources []*source       // the default signal first
 	held    []decide.Held   // what the last decision handed on
 	joined  map[string]bool // instances whose node has joined
+	amnesia bool            // who has joined is not known: all that is there may have
+	lost    error           // why the last tick is not in the ledger; nil if it is
 	began   time.Time       // the first tick
 	past    *decide.History // read for an empty pool; nil when it has to be
 }
@@ -33,9 +35,11 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	return l
 }
 
-// Run ticks until ctx ends; the tick in flight is finished first, within its
-// deadlines. It returns an error only if it cannot begin: without its memory a
-// loop would take silent nodes for orphans.
+// finishLimit bounds the tick in flight once Run's context has ended.
+const finishLimit = 1500 * time.Millisecond
+
+// Run ticks until ctx ends; the tick in flight is finished first, within
+// finishLimit. It returns an error only if it cannot begin.
 func (l *Loop) Run(ctx context.Context) error {
 	if err := l.recall(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -56,9 +60,18 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 		}
 		began := time.Now()
-		l.tick(context.WithoutCancel(ctx), began)
+		l.finish(ctx, began)
 		timer.Reset(max(0, l.config.Tick-time.Since(began)))
 	}
+}
+
+// finish makes a tick that outlasts ctx a little.
+func (l *Loop) finish(ctx context.Context, now time.Time) {
+	tick, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishLimit, cancel) })
+	defer stop()
+	l.tick(tick, now)
 }
 
 func (l *Loop) close() {
@@ -67,7 +80,8 @@ func (l *Loop) close() {
 	}
 }
 
-// recall takes up what the last recorded tick handed on.
+// recall takes up what the last recorded tick handed on. A record that cannot be
+// read leaves the loop without memory, and it takes nobody for an orphan then.
 func (l *Loop) recall(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
@@ -80,7 +94,9 @@ func (l *Loop) recall(ctx context.Context) error {
 	}
 	var r Record
 	if err := json.Unmarshal(data, &r); err != nil {
-		return fmt.Errorf("recall the last tick: %w", err)
+		l.log.Error("last record of the ledger cannot be read", "pool", l.config.Pool, "err", err)
+		l.amnesia = true
+		return nil
 	}
 	l.held = r.Memory.Held
 	for _, id := range r.Memory.Joined {
@@ -102,8 +118,8 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 		l.log.Error("tick ended early", "pool", l.config.Pool, "err", err)
 	}
 	r.Took, r.Memory = time.Since(now), l.memory()
-	if err := l.record(ctx, r); err != nil {
-		l.log.Error("tick is not recorded", "pool", l.config.Pool, "err", err)
+	if l.lost = l.record(ctx, r); l.lost != nil {
+		l.log.Error("tick is not recorded", "pool", l.config.Pool, "err", l.lost)
 	}
 }
 
@@ -116,7 +132,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if err := l.writeMetrics(ctx, now, s); err != nil {
 		r.Problems = append(r.Problems, err.Error())
 	}
-	capacity := s.capacity(l.world.Drains.Committed())
+	capacity := s.capacity(l.world.Drains.Committed(s.has))
 	history, err := l.history(ctx, now, capacity.Target)
 	if err != nil {
 		r.Problems = append(r.Problems, err.Error())
@@ -128,7 +144,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if !l.config.DryRun {
 		l.takeBack(ctx, now, r)
 	}
-	r.Plan = l.plan(now, s, r.Decision, l.world.Drains.Committed())
+	r.Plan = l.plan(now, s, r.Decision, l.world.Drains.Committed(s.has))
 	if !l.config.DryRun {
 		l.act(ctx, now, r)
 	}
@@ -146,10 +162,35 @@ func (l *Loop) input(now time.Time, s Snapshot, c decide.Capacity, h decide.Hist
 			Opinion: src.opinion, HoldFor: src.signal.HoldFor,
 		})
 	}
-	if n := len(s.Silent); n > 0 {
-		in.NoScaleIn = fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, s.Silent[0])
-	}
+	in.NoScaleIn = l.noScaleIn(s)
 	return in
+}
+
+// noScaleIn says what is not known that has to be known before machines may go;
+// empty if nothing is.
+func (l *Loop) noScaleIn(s Snapshot) string {
+	if n := len(s.Silent); n > 0 {
+		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, s.Silent[0])
+	}
+	if l.lost != nil {
+		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
+	}
+	for _, src := range l.sources {
+		if src.short != "" && l.speaks(src) {
+			return src.short
+		}
+	}
+	return ""
+}
+
+// speaks reports whether a signal is asked for its own sake: the default one for
+// the apps that have no other.
+func (l *Loop) speaks(src *source) bool {
+	if src != l.sources[0] {
+		return src.signal.Name != ""
+	}
+	unconfigured := func(s *source) bool { return s.signal.Name == "" }
+	return len(l.sources) == 1 || slices.ContainsFunc(l.sources[1:], unconfigured)
 }
 
 func (l *Loop) record(ctx context.Context, r Record) error {

@@ -112,8 +112,6 @@ func TestRunDoesNotBegin(t *testing.T) {
 		want   string
 	}{
 		{"ledger is down", func(w *world) { w.ledger.fail = errors.New("no bus") }, "recall the last tick: no bus"},
-		{"no record", func(w *world) { w.ledger.records = [][]byte{[]byte("garbage")} }, "recall the last tick: invalid character"},
-		{"another record", func(w *world) { w.ledger.records = [][]byte{[]byte(`{"at":7}`)} }, "recall the last tick: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

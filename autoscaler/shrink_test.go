@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"context"
 	"errors"
 	"slices"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals"
 )
 
 func TestScaleInDrainsThenTerminates(t *testing.T) {
@@ -283,6 +285,84 @@ func TestDrainThatCannotBeRecorded(t *testing.T) {
 	if r := w.tick(); len(r.Drains) != 1 {
 		t.Errorf("drains = %v, want one", r.Drains)
 	}
+}
+
+func TestNextProcessWithoutMemory(t *testing.T) {
+	t.Parallel()
+	for name, record := range map[string]string{"garbage": "garbage", "of another form": `{"at":7}`} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{3}, "web")
+			w.asks(DefaultApp, 0)
+			w.asks("web", 0)
+			w.ledger.records = [][]byte{[]byte(record)}
+			w.start()
+			w.nodes.mute = map[string]bool{"a-2": true}
+			for range 3 { // longer than a new loop listens
+				r := w.tick()
+				if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) {
+					t.Errorf("silent = %q, want a-2, which may have joined", r.Snapshot.Silent)
+				}
+			}
+			w.wantCalls()
+		})
+	}
+}
+
+func TestWindowOfUsageThatMissesItsBeginning(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3})
+	w.config.Default.Windows = []Window{{Name: "cpus_allocated", Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}}
+	w.asks(DefaultApp, 0)
+	r := w.tick()
+	if want := "cpus_allocated reaches back 0s of 10m0s: what was used before is unknown"; r.Input.NoScaleIn != want {
+		t.Errorf("scale-in is barred by %q, want %q", r.Input.NoScaleIn, want)
+	}
+	w.wantCalls()
+	w.write(metrics.Sample{
+		Type: metrics.System, Name: "cpus_allocated", Dimensions: metrics.Dimensions{"cluster": "here", "pool": "default"},
+	}, 9*time.Minute)
+	if r = w.tick(); r.Input.NoScaleIn != "" || len(r.Plan.Pruned.Choices) != 3 {
+		t.Errorf("scale-in is barred by %q, %d are let go: want all three to go", r.Input.NoScaleIn, len(r.Plan.Pruned.Choices))
+	}
+}
+
+func TestTerminationWhoseAnswerIsLost(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	def := w.asks(DefaultApp, 0)
+	web := w.asks("web", 3*cpusPerNode)
+	w.tick()
+	w.groups[0].answerLost = errors.New("timeout")
+	w.tick()
+	w.groups[0].answerLost = nil
+	w.wantTarget(3)
+	def.set(resource.Request{}, errors.New("broken"))
+	web.set(resource.Request{}, errors.New("broken"))
+	w.config.Apps[0].HoldFor = 0
+	for range 3 {
+		w.tick()
+	}
+	w.wantTarget(3)
+	w.wantCalls("terminate [a-1]")
+}
+
+func TestOrphanThatJoinsMeanwhile(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{2}, "web")
+	w.asks(DefaultApp, 0)
+	w.nodes.mute = map[string]bool{"a-1": true}
+	w.serve("web", valueFunc(func(context.Context, signals.Input) (resource.Request, error) {
+		w.nodes.change(func(n *nodes) { n.mute, n.tasks = nil, map[string]int{"a-1": 5} })
+		return cpus(cpusPerNode), nil
+	}))
+	w.start()
+	w.loop.began = w.now // it has listened for long enough
+	r := w.tick()
+	if r.Snapshot.Nodes[0].State != pools.NodeOrphaned {
+		t.Fatalf("node %+v: want an orphan when the tick begins", r.Snapshot.Nodes[0])
+	}
+	w.wantCalls()
 }
 
 func TestTerminationThatIsRefused(t *testing.T) {

@@ -60,6 +60,14 @@ func (l *Loop) snapshot(ctx context.Context, now time.Time) (Snapshot, error) {
 		l.began = now
 	}
 	listening := now.Sub(l.began) < listenFor
+	if l.amnesia {
+		for _, g := range groups {
+			for _, i := range g.Instances {
+				l.joined[i.ID] = true
+			}
+		}
+		l.amnesia = false
+	}
 	s := joinNodes(groups, l.world.Scheduler.Facts(now), func(id string) bool { return listening || l.joined[id] })
 	l.remember(s)
 	return s, nil
@@ -130,6 +138,13 @@ func (s *Snapshot) add(instance pools.Instance, facts map[string]pools.NodeFacts
 		node.State = pools.NodeOrphaned
 	}
 	s.Nodes = append(s.Nodes, node)
+}
+
+// has reports whether the pool has an instance that is not on its way out.
+func (s Snapshot) has(instance string) bool {
+	return slices.ContainsFunc(s.Nodes, func(n pools.Node) bool {
+		return n.Instance.ID == instance && n.Instance.State != pools.InstanceTerminating
+	})
 }
 
 // remember keeps which instances have joined, and forgets those that are gone.

@@ -62,22 +62,41 @@ func (r *reading) window(ctx context.Context, q metrics.Query) ([]metrics.Series
 }
 
 // windows reads all that a signal wants. A window that cannot be read, or whose
-// newest point is too old, is an error: what is unknown is not empty.
-func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time) ([]sigproto.Series, error) {
-	var out []sigproto.Series
+// newest point is too old, is an error: what is unknown is not empty. short says
+// which window of usage does not reach back to its beginning, if one does not.
+func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time) (out []sigproto.Series, short string, err error) {
 	for _, w := range s.Windows {
 		series, err := r.window(ctx, l.config.query(s.App, w, now))
 		if err != nil {
-			return nil, fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+			return nil, "", fmt.Errorf("window of %s is unknown: %w", w.Name, err)
 		}
 		if err := fresh(series, w, now); err != nil {
-			return nil, err
+			return nil, "", err
+		}
+		if short == "" && w.Type == metrics.System {
+			short = l.tooShort(series, w, now)
 		}
 		for _, one := range series {
 			out = append(out, sigproto.Series{Name: shownName(s.App, one), Times: one.Times, Values: one.Values})
 		}
 	}
-	return out, nil
+	return out, short, nil
+}
+
+// tooShort says by how much a window of usage misses its beginning, which is
+// what the pool used before somebody measured; empty if it does not.
+func (l *Loop) tooShort(series []metrics.Series, w Window, now time.Time) string {
+	oldest := now
+	for _, s := range series {
+		if len(s.Times) > 0 && time.Unix(s.Times[0], 0).Before(oldest) {
+			oldest = time.Unix(s.Times[0], 0)
+		}
+	}
+	reach := now.Sub(oldest)
+	if reach+2*l.config.Tick+time.Second >= w.Range {
+		return ""
+	}
+	return fmt.Sprintf("%s reaches back %v of %v: what was used before is unknown", w.Name, reach.Round(time.Second), w.Range)
 }
 
 // staleError says which window is too old to be acted on.
@@ -96,11 +115,17 @@ func (e *staleError) Error() string {
 	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)
 }
 
-// fresh returns a staleError unless some series has a point that is new enough.
+// fresh returns a staleError unless every series has a point that is new enough.
+// Of instance counts one is enough: they are written all together, and those of
+// a deleted app end.
 func fresh(series []metrics.Series, w Window, now time.Time) error {
 	var newest time.Time
 	for _, s := range series {
-		if t, ok := s.Newest(); ok && t.After(newest) {
+		t, ok := s.Newest()
+		if !ok {
+			continue
+		}
+		if newest.IsZero() || (w.Type == metrics.InstanceCounts) == t.After(newest) {
 			newest = t
 		}
 	}

@@ -92,10 +92,14 @@ func (m *Machine) Records() []Record {
 // group's target still holds: what to take off the target to know what the pool
 // will be. It does not count a node that is taken back, nor one whose
 // termination the provider has accepted, as its target is without that already.
-func (m *Machine) Committed() map[string]float64 {
+//
+// there reports whether a node's group has it still, and not on its way out. A
+// node that is not there does not count: whether the target is without it, or
+// the provider is replacing it, its group's target is what it will be.
+func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 	sums := make(map[string]float64)
 	for _, r := range m.Records() {
-		if r.Committed() && r.Validate() == nil {
+		if r.Committed() && r.Validate() == nil && there(r.Node) {
 			sums[r.Group] += r.Weight
 		}
 	}

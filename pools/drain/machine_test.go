@@ -246,7 +246,7 @@ func TestTakeBack(t *testing.T) {
 	add(t, w, m, choice("a-2"), choice("a-3"))
 	ticks(t, w, m, 1)
 	add(t, w, m, choice("a-4"))
-	if diff := cmp.Diff(map[string]float64{"a": 5}, m.Committed()); diff != "" {
+	if diff := cmp.Diff(map[string]float64{"a": 5}, m.Committed(everywhere)); diff != "" {
 		t.Errorf("Committed, -want +got:\n%s", diff)
 	}
 	kept, err := m.TakeBack(t.Context(), w.now, 1.5)
@@ -298,7 +298,7 @@ func TestCommittedEndsWithTheRequestToTerminate(t *testing.T) {
 	m := w.open(config)
 	add(t, w, m, choice("a-1"))
 	for range 6 {
-		if got := float64(w.snapshot().Target) - m.Committed()["a"]; got != 2 {
+		if got := float64(w.snapshot().Target) - m.Committed(everywhere)["a"]; got != 2 {
 			t.Fatalf("at %v: target less committed is %v, want 2 all the way", w.now, got)
 		}
 		ticks(t, w, m, 1)
@@ -352,7 +352,7 @@ func TestRecordsThatMakeNoSense(t *testing.T) {
 	if s := w.snapshot(); len(s.Instances) != 2 || w.count("terminate a-3") != 1 {
 		t.Errorf("left is %+v, want all but the third", s)
 	}
-	if diff := cmp.Diff(map[string]float64{}, m.Committed()); diff != "" {
+	if diff := cmp.Diff(map[string]float64{}, m.Committed(everywhere)); diff != "" {
 		t.Errorf("Committed, -want +got:\n%s", diff)
 	}
 }
@@ -362,5 +362,24 @@ func TestConfigValidate(t *testing.T) {
 		if err := (drain.Config{Threshold: threshold}).Validate(); (err == nil) != valid {
 			t.Errorf("Validate with %v = %v, want valid %t", threshold, err, valid)
 		}
+	}
+}
+
+func everywhere(string) bool { return true }
+
+func TestCommittedOfWhoIsNotThere(t *testing.T) {
+	w := newWorld(t, 0)
+	for _, r := range []drain.Record{
+		{Node: "answer-lost", Group: "a", Weight: 1, State: drain.Terminating},
+		{Node: "died", Group: "a", Weight: 2, State: drain.Draining},
+		{Node: "drains", Group: "a", Weight: 4, State: drain.Draining},
+	} {
+		if err := w.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := w.open(config).Committed(func(node string) bool { return node == "drains" })
+	if diff := cmp.Diff(map[string]float64{"a": 4}, got); diff != "" {
+		t.Errorf("Committed (-want +got):\n%s", diff)
 	}
 }

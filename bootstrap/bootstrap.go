@@ -18,7 +18,8 @@ type Fetcher interface {
 	Fetch(ctx context.Context, ref release.Ref) (release.Installed, error)
 }
 
-// Config is what a bootstrap runs, and with what. All fields but Env are needed.
+// Config is what a bootstrap runs, and with what. All fields but the environments
+// are needed.
 type Config struct {
 	Plan     Plan
 	Launcher *supervise.Launcher // runs already, and longer than the bootstrap
@@ -29,8 +30,9 @@ type Config struct {
 	// Autoscaler is the command line of the pool's autoscaler. It finds the
 	// directory stream at descriptor supervise.FirstExtraFD.
 	Autoscaler []string
-	// Env is the environment of every process.
-	Env []string
+	// Env is the environment of the autoscaler, SignalEnv that of the signals.
+	Env       []string
+	SignalEnv []string
 	// Patience is how long the autoscaler's start waits for signals that do not
 	// answer; their apps fall back to the default signal then.
 	Patience time.Duration
@@ -85,6 +87,9 @@ func New(c Config) (*Bootstrap, error) {
 	return b, err
 }
 
+// autoscalerGrace is a little more than what the loop takes to finish a tick.
+const autoscalerGrace = 2500 * time.Millisecond
+
 // forEver is the restart policy of what the pool cannot do without: the pauses
 // grow to half a minute, so that its window never sees as many as the budget.
 func forEver() supervise.Policy {
@@ -132,7 +137,7 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 		return supervise.Spec{}, err
 	}
 	return supervise.Spec{
-		Name: "autoscaler", Argv: b.config.Autoscaler, Env: b.config.Env,
+		Name: "autoscaler", Argv: b.config.Autoscaler, Env: b.config.Env, StopGrace: autoscalerGrace,
 		ExtraFiles: []*os.File{theirs}, Lines: supervise.WriteLines(os.Stderr),
 	}, nil
 }

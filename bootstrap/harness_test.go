@@ -59,6 +59,7 @@ func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetche
 		},
 		Autoscaler: []string{self, asAutoscaler},
 		Env:        os.Environ(),
+		SignalEnv:  os.Environ(),
 		Log:        slog.New(slog.DiscardHandler),
 	})
 }

@@ -194,7 +194,7 @@ func TestReleaseFromTheCacheWithTheBucketAway(t *testing.T) {
 	s.server.Kill()
 	p := start(t, plan, s, long)
 	now := p.awaitProcess(t, "web", "running", running)
-	if !strings.HasPrefix(now.Why, "from the cache: ") || !strings.Contains(now.Why, s.bucket.URL("")) || now.Version != version {
+	if !strings.HasPrefix(now.Why, "from the cache, as the bucket was away") || !strings.Contains(now.Why, s.bucket.URL("")) || now.Version != version {
 		t.Errorf("the signal is %+v, want %s from the cache, with the bucket's name", now, version)
 	}
 	if e := p.arrivals.next(t).awaitEntry(t, "web", "up", up); e.Version != version {

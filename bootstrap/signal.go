@@ -100,7 +100,7 @@ func (s *signal) spec(ctx context.Context) (supervise.Spec, error) {
 		return supervise.Spec{}, err
 	}
 	spec := supervise.Spec{
-		Name: "signal " + s.plan.App, Env: s.config.Env, StopGrace: signalStopGrace,
+		Name: "signal " + s.plan.App, Env: s.config.SignalEnv, StopGrace: signalStopGrace,
 		Lines: supervise.LogLines(s.config.Log.With("app", s.plan.App)),
 	}
 	if s.plan.Shipped() {
@@ -164,7 +164,7 @@ func (s *signal) status() Process {
 	default:
 		p.Version = s.plan.Version
 		if p.Why == "" && s.installed.Away != nil {
-			p.Why = "from the cache: " + s.installed.Away.Error()
+			p.Why = "from the cache, as the bucket was away when it was fetched: " + s.installed.Away.Error()
 		}
 	}
 	return p

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -289,6 +290,35 @@ func TestWritesCounts(t *testing.T) {
 		pass(t, 60*time.Second)
 		if after := len(s.values("instances_expected", "")); after != before {
 			t.Errorf("%d counts written while the source is lost", after-before)
+		}
+	})
+}
+
+// An app whose row never could be read has an unknown count: what was written
+// before gets old, and other apps are nudged as ever.
+func TestUnreadableRowLeavesMetricsStale(t *testing.T) {
+	run(t, func(t *testing.T, h *Harmonizer, p *platform, s *store) {
+		p.events <- row(2)
+		p.events <- apps.ExpectedComplete{}
+		pass(t, 15*time.Second)
+		p.events <- apps.ExpectedUnreadable{Name: "api"}
+		pass(t, time.Second)
+		before := len(s.values("instances_expected", ""))
+		p.events <- row(3)
+		pass(t, 60*time.Second)
+		if after := len(s.values("instances_expected", "")); before == 0 || after != before {
+			t.Errorf("%d counts written, then %d more while a row is unreadable, want some and none", before, after-before)
+		}
+		if n := p.started(); n != 3 {
+			t.Errorf("%d starts, want 3", n)
+		}
+		if c := p.last("default"); c.Complete || !strings.Contains(c.Why, "the row of app api cannot be read") {
+			t.Errorf("published %+v, want it incomplete because of api", c)
+		}
+		p.events <- apps.ExpectedGone{Name: "api"}
+		pass(t, time.Second)
+		if v := s.values("instances_expected", "web"); v[len(v)-1] != 3 || !p.last("default").Complete {
+			t.Errorf("instances_expected of web = %v, want 3 in the end", v)
 		}
 	})
 }

@@ -123,6 +123,9 @@ func versionOf(a message.App) string {
 	return hex.EncodeToString(sum[:4])
 }
 
+// errUnreadable: a row that nobody can make sense of.
+var errUnreadable = errors.New("application cannot be read")
+
 func badAppName(name string) error {
 	return &usageError{fmt.Errorf("application name %q: want letters, digits, - and _, at most 63", name)}
 }
@@ -152,7 +155,10 @@ func readApp(ctx context.Context, kv jetstream.KeyValue, name string) (message.A
 		return message.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
 	}
 	row, err := message.DecodeApp(entry.Value())
-	return row, entry.Revision(), err
+	if err != nil {
+		return row, entry.Revision(), fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, name, err, name)
+	}
+	return row, entry.Revision(), nil
 }
 
 // writeApp keeps the row, unless somebody else wrote it since revision, which is
@@ -221,9 +227,12 @@ func (cli *cli) appListCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				rows, err := listApps(ctx, b, cli.cluster)
+				rows, bad, err := listApps(ctx, b, cli.cluster)
 				if err != nil {
 					return err
+				}
+				for _, problem := range bad {
+					fmt.Fprintf(cli.stderr, "weir: %v\n", problem)
 				}
 				if cli.output == "json" {
 					return cli.printJSON(rows)
@@ -237,28 +246,31 @@ func (cli *cli) appListCommand() *cobra.Command {
 	return cmd
 }
 
-func listApps(ctx context.Context, b *bus.Bus, cluster string) ([]message.App, error) {
+// listApps returns the rows in order of name, and what is wrong with the others.
+func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.App, bad []error, err error) {
 	kv, err := appsBucket(ctx, b, cluster)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	lister, err := kv.ListKeys(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("list applications: %w", err)
+		return nil, nil, fmt.Errorf("list applications: %w", err)
 	}
-	rows := []message.App{}
+	rows = []message.App{}
 	for key := range lister.Keys() {
 		row, _, err := readApp(ctx, kv, key)
-		if errors.Is(err, errNoApp) {
-			continue
+		switch {
+		case errors.Is(err, errNoApp):
+		case errors.Is(err, errUnreadable):
+			bad = append(bad, err)
+		case err != nil:
+			return nil, nil, err
+		default:
+			rows = append(rows, row)
 		}
-		if err != nil {
-			return nil, err
-		}
-		rows = append(rows, row)
 	}
 	slices.SortFunc(rows, func(x, y message.App) int { return strings.Compare(x.Name, y.Name) })
-	return rows, nil
+	return rows, bad, nil
 }
 
 func (cli *cli) printApps(rows []message.App) {
@@ -282,7 +294,7 @@ func (cli *cli) appDeleteCommand() *cobra.Command {
 					return err
 				}
 				_, revision, err := readApp(ctx, kv, args[0])
-				if err != nil {
+				if err != nil && !errors.Is(err, errUnreadable) {
 					return err
 				}
 				if err := kv.Delete(ctx, args[0], jetstream.LastRevision(revision)); err != nil {

@@ -17,6 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
@@ -134,24 +136,24 @@ func (cli *cli) appLogsCommand() *cobra.Command {
 }
 
 func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
-	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	client := agent.NewClient(b.Conn(), cli.cluster)
-	replies := make([]agent.LogsReply, len(r.Snapshot.Nodes))
-	errs := make([]error, len(r.Snapshot.Nodes))
+	replies := make([]agent.LogsReply, len(nodes))
+	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
-	for i, n := range r.Snapshot.Nodes {
-		wg.Go(func() { replies[i], errs[i] = client.Logs(ctx, n.Instance.ID, request) })
+	for i, node := range nodes {
+		wg.Go(func() { replies[i], errs[i] = client.Logs(ctx, node, request) })
 	}
 	wg.Wait()
 	copies := []agent.CopyLog{}
 	for i, reply := range replies {
 		if errs[i] != nil && !errors.Is(errs[i], agent.ErrNoAgent) {
-			fmt.Fprintf(cli.stderr, "weir: node %s: %v\n", r.Snapshot.Nodes[i].Instance.ID, errs[i])
+			fmt.Fprintf(cli.stderr, "weir: node %s: %v\n", nodes[i], errs[i])
 		}
 		copies = append(copies, reply.Copies...)
 	}
@@ -172,4 +174,31 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 		return fmt.Errorf("no node of pool %s has output of %s; \"weir app status %s\" shows where it runs", cli.pool, what, request.App)
 	}
 	return nil
+}
+
+// nodesOf returns the nodes of the pool, as its provider knows them now.
+func (cli *cli) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
+	data, err := cli.dataDir()
+	if err != nil {
+		return nil, err
+	}
+	dir := cli.configs()
+	if cli.configDir == "" {
+		dir = upConfigs(data)
+	}
+	_, pool, err := config.Load(dir, cli.cluster, cli.pool)
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	var nodes []string
+	for _, g := range pool.Groups {
+		s, err := local.NewGroup(b.Conn(), cli.cluster, cli.pool, g.Local.Name).Snapshot(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for _, i := range s.Instances {
+			nodes = append(nodes, i.ID)
+		}
+	}
+	return nodes, nil
 }

@@ -80,7 +80,7 @@ func (cli *cli) bootstrap(ctx context.Context, service config.Service, plan boot
 		b, err := bootstrap.New(bootstrap.Config{
 			Plan: plan, Launcher: launcher, Releases: fetcher, Shipped: cli.shippedSignal,
 			Autoscaler: cli.daemonArgv("autoscaler", dir, "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)),
-			Env:        signalEnv(os.Environ()), Patience: signalPatience, Log: log,
+			Env:        cli.daemonEnv(), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: log,
 		})
 		if err != nil {
 			return err
@@ -96,13 +96,22 @@ func (cli *cli) bootstrap(ctx context.Context, service config.Service, plan boot
 
 // lockPool takes the lock that stands for a pool's lease: one writer.
 func lockPool(dir, what, cluster, pool string) (*flock.File, error) {
+	return lockOne(dir, strings.Join([]string{what, cluster, pool}, "."), fmt.Sprintf("%s of pool %s/%s", what, cluster, pool))
+}
+
+// lockHarmonizer takes the lock of the one harmonizer of a cluster.
+func lockHarmonizer(dir, cluster string) (*flock.File, error) {
+	return lockOne(dir, "harmonizer."+cluster, "harmonizer of cluster "+cluster)
+}
+
+func lockOne(dir, name, who string) (*flock.File, error) {
 	locks := filepath.Join(dir, "locks")
 	if err := os.MkdirAll(locks, 0o700); err != nil {
 		return nil, fmt.Errorf("data folder: %w", err)
 	}
-	lock, err := flock.Lock(filepath.Join(locks, strings.Join([]string{what, cluster, pool}, ".")))
+	lock, err := flock.Lock(filepath.Join(locks, name))
 	if held, ok := errors.AsType[*flock.HeldError](err); ok {
-		return nil, fmt.Errorf("a %s of pool %s/%s runs on this data folder already, process %d", what, cluster, pool, held.PID)
+		return nil, fmt.Errorf("a %s runs on this data folder already, process %d", who, held.PID)
 	}
 	return lock, err
 }
@@ -116,25 +125,32 @@ func (cli *cli) natsOr(service config.Service) string {
 
 // daemonArgv is how this binary is started again as one of its daemons.
 func (cli *cli) daemonArgv(command, dir string, more ...string) []string {
-	argv := []string{
+	return append([]string{
 		selfExe, command, "--data", dir, "--config-dir", cli.configs(), "--cluster", cli.cluster, "--pool", cli.pool,
 		"--log-level", cli.logLevel, "--log-format", cli.logFormat,
-	}
+	}, more...)
+}
+
+// daemonEnv is the environment of this binary's daemons. It holds the bus, whose
+// URL may have a password, as a command line must not.
+func (cli *cli) daemonEnv() []string {
+	env := signalEnv(os.Environ())
 	if cli.natsURL != "" {
-		argv = append(argv, "--nats", cli.natsURL)
+		env = append(env, "WEIR_NATS="+cli.natsURL)
 	}
-	return append(argv, more...)
+	return env
 }
 
 func (cli *cli) shippedSignal(p bootstrap.SignalPlan, app string) []string {
 	return []string{selfExe, "signal", "run", p.Name, p.Namespace, app, "--log-level", cli.logLevel, "--log-format", cli.logFormat}
 }
 
-// signalEnv is env without what is none of a signal's business: credentials.
+// signalEnv is env without what is none of a signal's business: credentials, and
+// the bus.
 func signalEnv(env []string) []string {
 	var out []string
 	for _, entry := range env {
-		if !strings.HasPrefix(entry, "AWS_") {
+		if !strings.HasPrefix(entry, "AWS_") && !strings.HasPrefix(entry, "WEIR_NATS=") {
 			out = append(out, entry)
 		}
 	}
@@ -146,7 +162,7 @@ func newFetcher(ctx context.Context, service config.Service, dir string) (bootst
 	if err != nil {
 		return nil, err
 	}
-	bucket, err := openBucket(ctx, service)
+	bucket, err := openBucket(ctx, service, bucketKeys{})
 	if err != nil {
 		return nil, err
 	}
@@ -163,13 +179,16 @@ func (f fetcher) Fetch(ctx context.Context, ref release.Ref) (release.Installed,
 	return f.cache.Fetch(ctx, f.bucket, ref)
 }
 
-func openBucket(ctx context.Context, service config.Service) (release.Bucket, error) {
+// openBucket opens the bucket of the service file; with zero keys, by the AWS
+// SDK's usual chain.
+func openBucket(ctx context.Context, service config.Service, keys bucketKeys) (release.Bucket, error) {
 	if service.AWS.SignalsBucket == "" {
 		return nil, &usageError{errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")}
 	}
 	return s3store.Open(ctx, s3store.Config{
 		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
 		Endpoint: service.AWS.EndpointURL, PathStyle: service.AWS.PathStyle,
+		AccessKey: keys.Access, SecretKey: keys.Secret,
 	})
 }
 

@@ -29,6 +29,15 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
+	dir, err := cli.dataDir()
+	if err != nil {
+		return err
+	}
+	lock, err := lockHarmonizer(dir, cli.cluster)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
 	h, err := newHarmonizer(b, harmonizer.Config{Cluster: cli.cluster, Pools: []string{cli.pool}}, log)
 	if err != nil {
 		return err

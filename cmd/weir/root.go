@@ -50,6 +50,7 @@ type cli struct {
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the process at once
 	cli := &cli{stdin: stdin, stdout: stdout, stderr: stderr}
 	root := cli.root()
 	root.SetArgs(args)

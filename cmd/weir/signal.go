@@ -175,7 +175,7 @@ func (cli *cli) signalPsCommand() *cobra.Command {
 // bucket opens the bucket of the service file: that of --config-dir or, if "weir
 // up" has written one to the data folder, that one.
 func (cli *cli) bucket(ctx context.Context) (release.Bucket, error) {
-	dir := cli.configs()
+	dir, keys := cli.configs(), bucketKeys{}
 	if cli.configDir == "" {
 		data, err := cli.dataDir()
 		if err != nil {
@@ -185,7 +185,7 @@ func (cli *cli) bucket(ctx context.Context) (release.Bucket, error) {
 			if _, held, err := flock.Holder(filepath.Join(data, "up.lock")); err == nil && !held {
 				return nil, nothingRuns(data)
 			}
-			if err := loadBucketKeys(data); err != nil {
+			if keys, err = readBucketKeys(data); err != nil {
 				return nil, err
 			}
 			dir = upConfigs(data)
@@ -197,7 +197,7 @@ func (cli *cli) bucket(ctx context.Context) (release.Bucket, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	return openBucket(ctx, service)
+	return openBucket(ctx, service, keys)
 }
 
 // upConfigs is where "weir up" writes its configuration.

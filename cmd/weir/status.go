@@ -165,8 +165,8 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 
 func (cli *cli) printPool(s poolStatus, now time.Time) {
 	fmt.Fprintf(cli.stdout, "pool %s/%s", s.Cluster, s.Pool)
-	if s.LastTick == nil {
-		fmt.Fprintln(cli.stdout)
+	if s.LastTick == nil || s.LastTick.Failed != "" {
+		fmt.Fprintln(cli.stdout, ": nothing is known of its size")
 		return
 	}
 	r := s.LastTick

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -31,7 +32,12 @@ const (
 	upHeartbeat   = time.Second
 	upDropletLost = 5 * time.Second
 	upStopGrace   = time.Second
-	upReadyLimit  = 30 * time.Second
+	upPatience    = 30 * time.Second // without a tick, before that is told
+)
+
+const (
+	bootstrapGrace = 3500 * time.Millisecond // it stops signals and autoscaler
+	lastWords      = time.Second             // for a terminal that does not read
 )
 
 type upOptions struct {
@@ -95,10 +101,20 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	defer lock.Unlock()
+	harmonizer, err := lockHarmonizer(data, cli.cluster)
+	if err != nil {
+		return err
+	}
+	defer harmonizer.Unlock()
 	if err := u.openLog(); err != nil {
 		return err
 	}
 	defer u.logFile.Close()
+	terminal := newTerminal(cli.stdout)
+	defer terminal.close(lastWords)
+	own := *cli
+	own.stdout = terminal
+	u.cli = &own
 	err = underLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)
@@ -123,10 +139,14 @@ func lockFolder(data string) (*flock.File, error) {
 	return lock, nil
 }
 
-// openLog sends log lines to a file: the terminal is for what people watch.
+// openLog sends log lines to a file: the terminal is for what people watch. The
+// log of the run before is kept beside it.
 func (u *up) openLog() error {
 	path := filepath.Join(u.data, "weir.log")
-	file, err := os.Create(path)
+	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("log file: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("log file: %w", err)
 	}
@@ -241,12 +261,13 @@ func (u *up) publish(ctx context.Context, endpoint string) (string, error) {
 	if err != nil || u.options.noBucket {
 		return version, err
 	}
-	if err := loadBucketKeys(u.data); err != nil {
+	keys, err := readBucketKeys(u.data)
+	if err != nil {
 		return "", err
 	}
 	bucket, err := openBucket(ctx, config.Service{AWS: config.AWS{
 		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,
-	}})
+	}}, keys)
 	if err != nil {
 		return "", err
 	}
@@ -312,8 +333,8 @@ func (u *up) startMachines(pool config.Pool) error {
 func (u *up) providerConfig(pool config.Pool) local.Config {
 	c := local.Config{
 		Cluster: u.cluster, Pool: u.pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
-		Argv:    []string{selfExe, "agent", "--data", u.data, "--nats", u.natsURL, "--log-level", "warn"},
-		Env:     signalEnv(os.Environ()),
+		Argv:    []string{selfExe, "agent", "--data", u.data, "--log-level", "warn"},
+		Env:     u.daemonEnv(),
 		DataDir: filepath.Join(u.data, "local"),
 	}
 	for _, g := range pool.Groups {
@@ -326,6 +347,13 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 	return c
 }
 
+// tellBootstrap says on the terminal when bootstrap does not run.
+func (u *up) tellBootstrap(s supervise.Status) {
+	if s.State == supervise.Backoff || s.State == supervise.Fatal {
+		fmt.Fprintf(u.stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.Name())
+	}
+}
+
 // startBootstrap starts the pool's bootstrap as a process of its own.
 func (u *up) startBootstrap() error {
 	keys, err := readBucketKeys(u.data)
@@ -335,11 +363,11 @@ func (u *up) startBootstrap() error {
 	child := *u.cli
 	child.configDir = upConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
-		Name: "bootstrap", StartTimeout: upReadyLimit, Policy: supervise.DefaultPolicy(), Log: u.log,
+		Name: "bootstrap", StartTimeout: upPatience, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.tellBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Argv: child.daemonArgv("bootstrap", u.data),
-				Env: append(signalEnv(os.Environ()), keys.env()...), Lines: supervise.WriteLines(u.logFile),
+				Env: append(child.daemonEnv(), keys.env()...), StopGrace: bootstrapGrace, Lines: supervise.WriteLines(u.logFile),
 			}, nil
 		},
 	})

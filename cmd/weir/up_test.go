@@ -189,7 +189,7 @@ func TestUpWithoutBucket(t *testing.T) {
 		}
 		return nil
 	})
-	if first := u.weir(t, "status"); !strings.HasPrefix(first, "! apps (weir/instance_count) is running: from the cache: ") {
+	if first := u.weir(t, "status"); !strings.HasPrefix(first, "! apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: ") {
 		t.Errorf("status begins with %.200q", first)
 	}
 }

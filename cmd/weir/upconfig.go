@@ -147,16 +147,3 @@ func readBucketKeys(data string) (bucketKeys, error) {
 func (k bucketKeys) env() []string {
 	return []string{"AWS_ACCESS_KEY_ID=" + k.Access, "AWS_SECRET_ACCESS_KEY=" + k.Secret}
 }
-
-// loadBucketKeys lets this process find the keys of the data folder's bucket,
-// unless its environment has others.
-func loadBucketKeys(data string) error {
-	if os.Getenv("AWS_ACCESS_KEY_ID") != "" {
-		return nil
-	}
-	k, err := readBucketKeys(data)
-	if err != nil {
-		return err
-	}
-	return errors.Join(os.Setenv("AWS_ACCESS_KEY_ID", k.Access), os.Setenv("AWS_SECRET_ACCESS_KEY", k.Secret))
-}

@@ -27,10 +27,14 @@ func (u *up) watch() (func(context.Context) error, error) {
 	return func(ctx context.Context) error {
 		var now message.Counts
 		ready := false
+		silence := time.NewTicker(upPatience)
+		defer silence.Stop()
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
+			case <-silence.C:
+				fmt.Fprintf(u.stdout, "! no tick for %v; see weir status, and %s\n", upPatience, u.logFile.Name())
 			case m := <-heard:
 				if m.Subject == counts {
 					if c, err := message.DecodeCounts(m.Data); err == nil {
@@ -40,8 +44,10 @@ func (u *up) watch() (func(context.Context) error, error) {
 				}
 				var r autoscaler.Record
 				if err := json.Unmarshal(m.Data, &r); err != nil {
-					return fmt.Errorf("watch the ticks: %w", err)
+					u.log.Warn("record of a tick cannot be read", "err", err)
+					continue
 				}
+				silence.Reset(max(upPatience, 3*r.Every))
 				if !ready && r.Failed == "" {
 					ready = true
 					fmt.Fprintf(u.stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",

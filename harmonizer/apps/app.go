@@ -8,14 +8,16 @@ import (
 
 // rowState is what is known of an app's row.
 //
-//	unknown ──► present ◄──► deleted
-//	   │         ▲   │  ◄──► vanished
-//	   └► unreadable ┘
+//	unknown ──► present ◄──► vanished
+//	   ▲         ▲   ▲
+//	   │         │   └─────► deleted
+//	   ▼         │              ▲
+//	   unreadable ◄─────────────┘
 type rowState uint8
 
 const (
 	rowUnknown    rowState = iota // never told
-	rowUnreadable                 // told, and never could be read
+	rowUnreadable                 // told, and none that could be read stands
 	rowPresent                    // told
 	rowDeleted                    // its deletion was told
 	rowVanished                   // not among the rows of a complete source
@@ -92,6 +94,20 @@ func (m *Machine) app(now time.Time, name string) *app {
 		m.apps[name] = a
 	}
 	return a
+}
+
+// setRow changes what is known of the app's row. One that cannot be read counts
+// in pools that the app is not in.
+func (m *Machine) setRow(a *app, row rowState) {
+	if a.row = row; m.unread[a.name] == (row == rowUnreadable) {
+		return
+	}
+	m.revision++
+	if row == rowUnreadable {
+		m.unread[a.name] = true
+	} else {
+		delete(m.unread, a.name)
+	}
 }
 
 func (a *app) slot(index int) *slot {

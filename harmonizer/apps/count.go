@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -42,16 +43,31 @@ func (a *app) counts() message.AppCount {
 
 // Counts returns the counts of a pool, in work proportional to its apps. A pool
 // that no app ever named has none. A deleted app stays in it until its last copy
-// is gone.
+// is gone. An app whose row cannot be read, and of which no row stands, has an
+// unknown count, which is not zero: the counts of its pool are not complete, nor,
+// if no row ever told its pool, are those of any other.
 func (m *Machine) Counts(now time.Time, name string) message.Counts {
 	c := message.Counts{Pool: name, At: now, Apps: map[string]message.AppCount{}}
-	c.Complete, c.Why = m.Complete()
+	if c.Complete, c.Why = m.Complete(); c.Complete {
+		c.Complete, c.Why = m.countable(name)
+	}
 	if p := m.pools[name]; p != nil {
 		for _, a := range p.apps {
 			c.Apps[a.name] = a.counts()
 		}
 	}
 	return c
+}
+
+// countable reports whether the expected count of every app that may be in the
+// pool is known, and if not, why. It names the first such app.
+func (m *Machine) countable(pool string) (bool, string) {
+	for _, name := range slices.Sorted(maps.Keys(m.unread)) {
+		if a := m.apps[name]; a.pool == nil || a.pool == m.pools[pool] {
+			return false, fmt.Sprintf("expected state: the row of app %s cannot be read", name)
+		}
+	}
+	return true, ""
 }
 
 // Revision returns a number that changes whenever the Counts of the pool do.

@@ -5,7 +5,8 @@ import "time"
 func (m *Machine) expectedApp(now time.Time, ev ExpectedApp) {
 	a := m.app(now, ev.Name)
 	old, was := a.want, a.row
-	a.want, a.row, a.pass = ev.App, rowPresent, m.pass
+	a.want, a.pass = ev.App, m.pass
+	m.setRow(a, rowPresent)
 	if was == rowPresent && old == ev.App {
 		return
 	}
@@ -55,13 +56,13 @@ func (m *Machine) expectedUnreadable(now time.Time, ev ExpectedUnreadable) {
 	switch a.row {
 	case rowPresent, rowUnreadable:
 	case rowVanished: // it is there again, and this is the row that was known
-		a.row = rowPresent
+		m.setRow(a, rowPresent)
 		for i := range a.want.Instances {
 			m.mark(a.slot(i))
 		}
 		a.markAll(m)
 	case rowUnknown, rowDeleted: // a row from before its deletion says nothing of this one
-		a.row = rowUnreadable
+		m.setRow(a, rowUnreadable)
 		a.markAll(m)
 	}
 }
@@ -75,15 +76,20 @@ func (m *Machine) expectedGone(ev ExpectedGone) {
 func (m *Machine) expectedComplete(now time.Time) {
 	m.expected, m.completed = true, now
 	for _, a := range m.apps {
-		if a.pass != m.pass && (a.row == rowPresent || a.row == rowUnreadable) {
+		switch {
+		case a.pass == m.pass:
+		case a.row == rowPresent:
 			a.lose(m, rowVanished, now)
+		case a.row == rowUnreadable: // leaves no row that could stand if it is told again
+			a.lose(m, rowUnknown, now)
 		}
 	}
 }
 
 // lose takes the app's row away; its copies have grace from then on.
 func (a *app) lose(m *Machine, row rowState, grace time.Time) {
-	a.row, a.grace = row, grace
+	a.grace = grace
+	m.setRow(a, row)
 	if a.pool != nil {
 		a.pool.revision++
 	}

@@ -14,6 +14,7 @@ type Machine struct {
 	pools     map[string]*pool
 	nodes     map[string]*node
 	instances map[string]*instance
+	unread    map[string]bool // apps in rowUnreadable
 	deadlines deadlines
 
 	expected  bool      // the source is complete
@@ -42,6 +43,7 @@ func NewMachine(cfg Config) *Machine {
 		pools:     map[string]*pool{},
 		nodes:     map[string]*node{},
 		instances: map[string]*instance{},
+		unread:    map[string]bool{},
 		lostWhy:   "not read yet",
 	}
 }

@@ -308,6 +308,27 @@ func TestKeepsAppsRunning(t *testing.T) {
 	}
 }
 
+func TestAnswersNameAnUnreadableRow(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	kv := bucket(t, connect(t, url))
+	set(t, kv, "web", 2)
+	if _, err := kv.Put(t.Context(), "api", []byte("not json")); err != nil {
+		t.Fatal(err)
+	}
+	startAgent(t, connect(t, url), 200*time.Millisecond)
+	client := connect(t, url)
+	startHarmonizer(t, connect(t, url))
+
+	eventually(t, "web runs and the counts name api", func() bool {
+		c := answerTo[message.Counts](t, client, message.CountsRequestSubject(cluster, "default"), "")
+		return !c.Complete && strings.Contains(c.Why, "the row of app api cannot be read") && c.Apps["web"].Running == 2
+	})
+	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"api"}`)
+	if s.App == nil || s.App.Problem == "" {
+		t.Errorf("status of api = %+v, want its problem", s)
+	}
+}
+
 func TestServerRestartStopsAndStartsNothing(t *testing.T) {
 	dir := t.TempDir()
 	ns := startServer(t, dir, -1)

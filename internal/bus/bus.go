@@ -29,7 +29,7 @@ const (
 	pollInterval   = 5 * time.Millisecond   // between two looks at the folder
 	reconnectWait  = 500 * time.Millisecond // between two attempts to come back
 	pingInterval   = 20 * time.Second       // two unanswered ones end a connection
-	flushTimeout   = 2 * time.Second        // for what is under way at Close
+	flushTimeout   = 500 * time.Millisecond // for what is under way at Close
 )
 
 // Config says which bus.

@@ -16,11 +16,11 @@ import (
 )
 
 const (
-	workers        = 2                // at work on each of the two subjects
-	pendingCount   = 1024             // requests of a subject that may wait
-	pendingBytes   = 64 << 20         // what they may hold
-	requestTimeout = 10 * time.Second // for one request, on both ends
-	drainTimeout   = 2 * time.Second  // to answer what came before the end
+	workers        = 2                      // at work on each of the two subjects
+	pendingCount   = 1024                   // requests of a subject that may wait
+	pendingBytes   = 64 << 20               // what they may hold
+	requestTimeout = 10 * time.Second       // for one request, on both ends
+	drainTimeout   = 500 * time.Millisecond // to answer what came before the end
 )
 
 // Serve answers the Clients of the cluster from the store until ctx ends, then

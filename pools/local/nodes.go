@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -31,6 +32,9 @@ type Nodes struct {
 	agents  *agent.Client
 	log     *slog.Logger
 
+	dropped  uint64 // messages that could not be used; of Run's goroutine
+	complain rate.Sometimes
+
 	mu    sync.Mutex
 	heard map[string]heard // guarded by mu
 }
@@ -45,7 +49,7 @@ type heard struct {
 func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
 		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
-		log: log.With("pool", pool), heard: map[string]heard{},
+		log: log.With("pool", pool), complain: rate.Sometimes{Interval: time.Minute}, heard: map[string]heard{},
 	}
 }
 
@@ -72,10 +76,16 @@ func (n *Nodes) Run(ctx context.Context) error {
 			return fmt.Errorf("listen to nodes: %w", nats.ErrConnectionClosed)
 		case m := <-msgs:
 			if err := n.take(time.Now(), m); err != nil {
-				n.log.Warn("message dropped", "subject", m.Subject, "err", err)
+				n.bad(m.Subject, err)
 			}
 		}
 	}
+}
+
+// bad counts a message that cannot be used, and says so at most once a minute.
+func (n *Nodes) bad(subject string, err error) {
+	n.dropped++
+	n.complain.Do(func() { n.log.Warn("message dropped", "subject", subject, "dropped", n.dropped, "err", err) })
 }
 
 func (n *Nodes) take(now time.Time, m *nats.Msg) error {

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
 	"github.com/aws/smithy-go/logging"
@@ -40,6 +41,10 @@ type Config struct {
 	Region    string // empty: as the SDK finds it
 	Endpoint  string // http(s)://host[:port]; empty: that of AWS
 	PathStyle bool   // endpoint/bucket instead of bucket.endpoint
+	// AccessKey and SecretKey are for a bucket whose keys are known; without
+	// them the SDK's usual chain finds some.
+	AccessKey string
+	SecretKey string
 }
 
 // Validate returns every problem of the configuration, joined.
@@ -76,18 +81,7 @@ func Open(ctx context.Context, cfg Config) (*Bucket, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	client := awshttp.NewBuildableClient().
-		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
-		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })
-	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client),
-		config.WithLogger(logging.Nop{}),
-		config.WithRetryer(func() aws.Retryer { return aws.NopRetryer{} }),
-	}
-	if cfg.Region != "" {
-		load = append(load, config.WithRegion(cfg.Region))
-	}
-	loaded, err := config.LoadDefaultConfig(ctx, load...)
+	loaded, err := sdkConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
@@ -103,6 +97,28 @@ func Open(ctx context.Context, cfg Config) (*Bucket, error) {
 		b.prefix = cfg.Prefix + "/"
 	}
 	return b, nil
+}
+
+// sdkConfig is the SDK's configuration: of its files and environment, or, with
+// keys given, of neither.
+func sdkConfig(ctx context.Context, cfg Config) (aws.Config, error) {
+	client := awshttp.NewBuildableClient().
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })
+	retryer := func() aws.Retryer { return aws.NopRetryer{} }
+	if cfg.AccessKey != "" {
+		return aws.Config{
+			Region: cfg.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer,
+			Credentials: credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, ""),
+		}, nil
+	}
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),
+	}
+	if cfg.Region != "" {
+		load = append(load, config.WithRegion(cfg.Region))
+	}
+	return config.LoadDefaultConfig(ctx, load...)
 }
 
 func configure(o *s3.Options, cfg Config) {

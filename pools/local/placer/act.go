@@ -128,8 +128,9 @@ func (n *node) copiesThatFit(footprint resource.Vector) float64 {
 	return fit
 }
 
-// drain moves what runs on draining nodes: a replacement first, the stop of
-// the old copy when that one is up. What is not wanted any more just stops.
+// drain moves what runs on draining nodes: a replacement first, of the version
+// that the row has now, the stop of the old copy when that one is up. What is
+// not wanted any more just stops.
 func (c *core) drain(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		n := c.nodes[id]
@@ -143,13 +144,14 @@ func (c *core) drain(now time.Time) {
 }
 
 func (c *core) drainCopy(now time.Time, cp *copyOf) {
+	live, wanted := c.current(cp.slot)
 	switch {
 	case !cp.asked.IsZero() && now.Sub(cp.asked) < c.cfg.Heartbeat:
 		// asked already
-	case !c.desired(cp.slot) || c.replaced(cp.slot):
+	case !wanted || c.replaced(live):
 		c.stopCopy(now, cp)
-	case c.wants[cp.slot] == nil && !c.live(cp.slot) && !now.Before(cp.after):
-		c.want(now, cp.slot)
+	case c.wants[live] == nil && !c.live(live) && !now.Before(cp.after):
+		c.want(now, live)
 		cp.after = now.Add(replaceDelay(cp.tries))
 		cp.tries++
 	}

@@ -115,8 +115,15 @@ func (c *core) appGone(name string) {
 
 // desired reports whether the expected state has a copy in that slot.
 func (c *core) desired(s slot) bool {
+	live, ok := c.current(s)
+	return ok && live == s
+}
+
+// current returns the slot of the same index in the row's version; false if
+// the expected state has no such app or index.
+func (c *core) current(s slot) (slot, bool) {
 	row, ok := c.apps[s.app]
-	return ok && row.Version == s.version && s.index < row.Instances
+	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances
 }
 
 // start is a nudge. What cannot be verified yet is held for a while: the row

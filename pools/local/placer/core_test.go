@@ -33,17 +33,22 @@ func (w *world) app(instances int, version string) {
 	w.c.app(message.App{Name: "web", Pool: "p", Instances: instances, Version: version, Command: "run", CPUs: 1})
 }
 
-// node publishes: its copies are "INDEX/INSTANCE=STATE", of version v1.
+// node publishes: its copies are "INDEX/INSTANCE=STATE" of version v1, or
+// "INDEX/INSTANCE@VERSION=STATE".
 func (w *world) node(id string, draining bool, copies ...string) {
 	h := message.Heartbeat{Node: id}
 	for _, s := range copies {
 		what, state, _ := strings.Cut(s, "=")
-		index, instance, _ := strings.Cut(what, "/")
+		index, who, _ := strings.Cut(what, "/")
+		instance, version, ok := strings.Cut(who, "@")
+		if !ok {
+			version = "v1"
+		}
 		n, err := strconv.Atoi(index)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		h.Beats = append(h.Beats, message.Beat{App: "web", Version: "v1", Index: n, Instance: instance, State: message.State(state)})
+		h.Beats = append(h.Beats, message.Beat{App: "web", Version: version, Index: n, Instance: instance, State: message.State(state)})
 	}
 	w.c.nodeFacts(w.now, pools.NodeFacts{
 		ID: id, Pool: "p", BootID: "boot", Resources: resource.Vector{4}, Draining: draining,
@@ -297,6 +302,37 @@ func TestDrain(t *testing.T) {
 	w.expect("taken back: nothing stops")
 	w.node("a", true, "0/x=EVACUATING")
 	w.expect("and drained again", "stop x on a")
+}
+
+func TestDrainOfAnEarlierVersion(t *testing.T) {
+	w := newWorld(t)
+	w.app(2, "v1")
+	w.node("a", true, "0/x=EVACUATING", "1/y=EVACUATING")
+	w.expect("nowhere to go")
+	w.app(1, "v2")
+	w.expect("what serves stays, what is beyond the app stops", "stop y on a")
+	w.pending("the new version waits in place of the old", 1)
+	w.start("v2", 0)
+	w.node("b", false)
+	w.expect("nudged as well, started once", "start web/0 on b")
+	z := w.did[0].instance
+	w.now = w.now.Add(2 * time.Second)
+	w.start("v2", 0)
+	w.expect("on its way")
+	w.node("b", false, "0/"+z+"@v2=STARTING")
+	w.expect("not up yet")
+	w.node("b", false, "0/"+z+"@v2=RUNNING")
+	w.expect("up", "stop x on a")
+}
+
+func TestDrainOfAnEarlierVersionBesideAnother(t *testing.T) {
+	w := newWorld(t)
+	w.app(1, "v2")
+	w.node("a", true, "0/x=EVACUATING")
+	w.node("b", false, "0/y=RUNNING")
+	w.expect("a copy of an earlier version is no replacement", "start web/0 on b")
+	w.c.appGone("web")
+	w.expect("nobody wants it any more", "stop x on a")
 }
 
 func TestDrainTakenBack(t *testing.T) {

@@ -11,9 +11,13 @@
 // more, written to the sink as cpus_pending, mem_pending and disk_pending, and
 // told on request ([GetPending]).
 //
-// A draining node is emptied: each copy is replaced elsewhere first and stopped
-// when its replacement is running; copies that nobody wants just stop. Ending
-// the empty node is the drainer's business, not the placer's.
+// A draining node is emptied: each copy is replaced elsewhere first, by one of
+// the row's version, and stopped when its replacement is running; copies of an
+// app or an index that nobody wants just stop. Ending the empty node is the
+// drainer's business, not the placer's.
+//
+// A message that cannot be used is counted and dropped; the log tells of it at
+// most once a minute.
 //
 // What to do is decided by a state machine that knows neither clock nor bus; it
 // belongs to Run's goroutine. There is one placer a pool; Run is called once.

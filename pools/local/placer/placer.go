@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -44,6 +45,9 @@ type Placer struct {
 	slots   chan struct{} // one for each request under way
 	samples chan []metrics.Sample
 	wg      sync.WaitGroup
+
+	dropped  uint64 // messages that could not be used
+	complain rate.Sometimes
 }
 
 type answer struct {
@@ -60,7 +64,7 @@ func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error
 	return &Placer{
 		cfg: cfg, nc: nc, sink: sink, agents: agent.NewClient(nc, cfg.Cluster), log: log.With("pool", cfg.Pool),
 		core: newCore(cfg, rand.Text()), answers: make(chan answer), slots: make(chan struct{}, parallel),
-		samples: make(chan []metrics.Sample, 1),
+		samples: make(chan []metrics.Sample, 1), complain: rate.Sometimes{Interval: time.Minute},
 	}, nil
 }
 
@@ -199,9 +203,15 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 		err = p.facts(now, m)
 	}
 	if err != nil {
-		p.log.Warn("message dropped", "subject", m.Subject, "err", err)
+		p.bad(m.Subject, err)
 	}
 	return err == nil
+}
+
+// bad counts a message that cannot be used, and says so at most once a minute.
+func (p *Placer) bad(subject string, err error) {
+	p.dropped++
+	p.complain.Do(func() { p.log.Warn("message dropped", "subject", subject, "dropped", p.dropped, "err", err) })
 }
 
 func (p *Placer) facts(now time.Time, m *nats.Msg) error {

@@ -276,7 +276,7 @@ func checkPool(t *rapid.T) {
 	for id, n := range s.nodes {
 		for _, c := range n.copies {
 			runs[c.slot] = true
-			if n.draining && !waits[c.slot] {
+			if n.draining && !waits[slot{c.app, s.rows[c.app].Version, c.index}] {
 				t.Fatalf("%v is left on draining node %s", c.slot, id)
 			}
 		}

@@ -103,7 +103,7 @@ func (s *poolStatus) warn(format string, args ...any) {
 
 func (s *poolStatus) warnOfApps(c message.Counts) {
 	if !c.Complete {
-		s.warn("instance counts are not complete, so nothing is started or stopped: %s", c.Why)
+		s.warn("instance counts are not complete, and no signal is given them: %s", c.Why)
 	}
 	for _, name := range sortedKeys(c.Apps) {
 		if n := c.Apps[name]; n.Flapping > 0 {

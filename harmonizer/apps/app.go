@@ -16,7 +16,7 @@ import (
 type rowState uint8
 
 const (
-	rowUnknown    rowState = iota // never told
+	rowUnknown    rowState = iota // never told, or gone before it could be read
 	rowUnreadable                 // told, and none that could be read stands
 	rowPresent                    // told
 	rowDeleted                    // its deletion was told

@@ -21,6 +21,7 @@ import (
 //
 //	ready_s            start to ready                            (figure: 3)
 //	nudge_ms           "app set" of 20 instances to first nudge  (figure: 2000)
+//	asked_s            "app set" of 20 instances to machines asked for  (figure: one tick, 2)
 //	running_s          "app set" of 20 instances to 20 running
 //	back_to_2_s        "app set" of 2 to a pool of 2 machines
 //	signal_kill_ms     kill -9 of a signal to the next answer    (figure: 100; supervisord 1000 to 2000)
@@ -69,6 +70,13 @@ func measureScaling(b *testing.B, u *upProcess) {
 		b.Fatal(err)
 	}
 	b.ReportMetric(float64(time.Since(began).Microseconds())/1e3, "nudge_ms")
+	u.pool(b, "machines asked for", func(s poolStatus) error {
+		if len(s.LastTick.Actions) == 0 {
+			return errors.New("nothing was asked")
+		}
+		return nil
+	})
+	b.ReportMetric(time.Since(began).Seconds(), "asked_s")
 	u.waitRunning(b, "web", 20)
 	b.ReportMetric(time.Since(began).Seconds(), "running_s")
 	u.pool(b, "a pool of 5", sized(5))

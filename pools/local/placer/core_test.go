@@ -309,6 +309,7 @@ func TestDrainOfAnEarlierVersion(t *testing.T) {
 	w.app(2, "v1")
 	w.node("a", true, "0/x=EVACUATING", "1/y=EVACUATING")
 	w.expect("nowhere to go")
+	w.now = w.now.Add(2 * time.Second)
 	w.app(1, "v2")
 	w.expect("what serves stays, what is beyond the app stops", "stop y on a")
 	w.pending("the new version waits in place of the old", 1)

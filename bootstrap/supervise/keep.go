@@ -12,7 +12,7 @@ import (
 
 const (
 	// keepLimit bounds what a keeper does after its launcher has ended.
-	keepLimit = time.Second
+	keepLimit = 3 * time.Second
 
 	// keepReady is the line by which a keeper says that it listens.
 	keepReady = "keeping"
@@ -21,7 +21,7 @@ const (
 // Keep is all that the process of Config.KeeperArgv does: in is its standard
 // input, out its standard output. It returns when in ends, which is when the
 // launcher's process has ended, and what the launcher left is killed: at the
-// latest a second later, then with ErrSurvivors.
+// latest three seconds later, then with ErrSurvivors.
 //
 // It ignores SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGPIPE for the whole process.
 // A line that it does not understand is skipped, and part of the error.

@@ -16,7 +16,8 @@ const (
 	keeperEndLimit   = keepLimit + time.Second
 	firstKeeperPause = 10 * time.Millisecond
 	maxKeeperPause   = time.Second
-	maxKeeperWords   = 4 << 10 // bytes of what a keeper says instead of keepReady
+	maxKeeperWords   = 4 << 10  // bytes of what a keeper says instead of keepReady
+	emptyPipe        = 32 << 10 // bytes that a pipe takes before somebody reads
 )
 
 // keeper is the launcher's end of a keeper process.
@@ -56,10 +57,11 @@ func (l *Launcher) startKeeper() (*keeper, error) {
 	return k, nil
 }
 
-// forkKeeper starts the process. The tag lies in the pipe before there is anyone
-// to read it, so that the keeper knows it even if we are killed at this moment.
+// forkKeeper starts the process. The tag and the groups that there are lie in the
+// pipe before there is anyone to read them, so that the keeper knows them even if
+// we are killed at this moment.
 func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, error) {
-	if _, err := fmt.Fprintf(in, tagLine, l.tag); err != nil {
+	if _, err := in.WriteString(l.knownGroups()); err != nil {
 		return nil, err
 	}
 	return os.StartProcess(l.keeperArgv[0], l.keeperArgv, &os.ProcAttr{
@@ -68,6 +70,22 @@ func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, erro
 		Files: []*os.File{theirIn, theirOut, theirOut},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
+}
+
+// knownGroups is the beginning of a register: the tag, and as many groups as an
+// empty pipe takes for certain.
+func (l *Launcher) knownGroups() string {
+	text := fmt.Sprintf(tagLine, l.tag)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.children {
+		line := fmt.Sprintf(addLine, c.group.id, c.group.session, c.group.start)
+		if len(text)+len(line) > emptyPipe {
+			break
+		}
+		text += line
+	}
+	return text
 }
 
 // awaitReady waits until a keeper says that it listens.

@@ -57,7 +57,7 @@ func TestBadAnswers(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{5}, "web")
 			w.config.Tick = 4 * time.Second // half of it is what a signal may take
-			w.asks(DefaultApp, 4)
+			w.asks(sigproto.DefaultApp, 4)
 			connections := w.misbehave("web", test.treat, answering(goodAnswer))
 
 			r := w.tick()
@@ -89,7 +89,7 @@ func TestSignalThatDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{5}, "web")
 	w.config.Tick = 2 * time.Second
-	w.asks(DefaultApp, 4)
+	w.asks(sigproto.DefaultApp, 4)
 	r := w.tick()
 	app, _ := appOf(t, r, "web")
 	wantOpinion(t, app.Opinion, decide.Failed, ": connect: context deadline exceeded", "connection refused")
@@ -103,7 +103,7 @@ func TestSignalThatDoesNotRun(t *testing.T) {
 func TestSignalThatIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{5}, "web")
-	w.asks(DefaultApp, 4)
+	w.asks(sigproto.DefaultApp, 4)
 	up := w.signals.Endpoint("web")
 	w.signals.set("web", Endpoint{Down: "release v2 could not be fetched"})
 	r := w.tick()
@@ -129,7 +129,7 @@ func TestSignalMoves(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{5}, "web")
-			w.asks(DefaultApp, 4)
+			w.asks(sigproto.DefaultApp, 4)
 			hungUp := make(chan struct{})
 			connections := w.misbehave("web", func(p peer) {
 				answering(goodAnswer)(p)
@@ -180,7 +180,7 @@ func TestStaleWindows(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{5}, "web")
-			w.asks(DefaultApp, 4)
+			w.asks(sigproto.DefaultApp, 4)
 			web := w.asks("web", 8)
 			w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: 3 * time.Minute}}
 			w.now = w.now.Add(10 * time.Minute)
@@ -212,7 +212,7 @@ func TestStaleWindows(t *testing.T) {
 func TestWindowThatCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{5}, "web")
-	w.asks(DefaultApp, 4)
+	w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
 	w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: window}}
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
@@ -230,7 +230,7 @@ func TestWindowThatCannotBeRead(t *testing.T) {
 func TestWhatASignalSees(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 4)
+	w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
 	w.config.Apps[0].Parameters = map[string]any{"headroom": 1.5}
 	w.config.Apps[0].Windows = []Window{
@@ -268,7 +268,7 @@ func TestSharedWindowIsReadOnce(t *testing.T) {
 	w := newWorld(t, []int{2}, "web", "batch", "mail")
 	usage := Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
 	w.config.Default.Windows = []Window{usage}
-	w.asks(DefaultApp, 4)
+	w.asks(sigproto.DefaultApp, 4)
 	for i := range w.config.Apps {
 		w.config.Apps[i].Windows = []Window{usage}
 		w.asks(w.config.Apps[i].App, 2)
@@ -286,7 +286,7 @@ func TestSharedWindowIsReadOnce(t *testing.T) {
 func TestPeriod(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	def := w.asks(DefaultApp, 4)
+	def := w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
 	w.config.Apps[0].Period = 5 * time.Minute
 	first := w.tick()
@@ -323,7 +323,7 @@ func TestAppWithoutASignal(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{5}, "web")
 	w.config.Apps[0].Name = ""
-	w.asks(DefaultApp, 8)
+	w.asks(sigproto.DefaultApp, 8)
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
 	if app.Configured || app.Opinion.Verdict != decide.Unasked || resolved.StandIn || resolved.Source != decide.FromDefault {
@@ -342,7 +342,7 @@ func TestSignalsAreAskedAtTheSameTime(t *testing.T) {
 	silent := []string{"x1", "x2", "x3"}
 	w := newWorld(t, []int{4}, append(names, silent...)...)
 	w.config.Tick = 4 * time.Second
-	w.asks(DefaultApp, 4)
+	w.asks(sigproto.DefaultApp, 4)
 
 	var asked atomic.Int64
 	all := make(chan struct{})

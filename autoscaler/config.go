@@ -8,9 +8,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// DefaultApp is the app part of the default signal's address.
-const DefaultApp = "__default__"
-
 // Config is one pool's loop, complete and valid.
 type Config struct {
 	Cluster string
@@ -19,7 +16,7 @@ type Config struct {
 	DryRun  bool // decide and plan, but ask nothing of the provider
 	Policy  decide.Policy
 	Prune   plan.Limits
-	Default Signal   // its App is DefaultApp
+	Default Signal   // its App is sigproto.DefaultApp
 	Apps    []Signal // one for each app; an empty Name is the default signal's
 }
 

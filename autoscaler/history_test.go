@@ -9,13 +9,14 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func TestEmptyPoolUsesItsHistory(t *testing.T) {
 	t.Parallel()
 	const capacity = "non_orphan_fulfilled_capacity"
 	w := newWorld(t, []int{0}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	web := w.asks("web", 12)
 	w.groups[0].Stock(0) // the provider has nothing yet
 	w.now = w.now.Add(10 * time.Minute)
@@ -56,7 +57,7 @@ func TestEmptyPoolUsesItsHistory(t *testing.T) {
 func TestEmptyPoolWithoutHistory(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{0}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 12)
 	wantOps(t, w.tick(), "set target a: 1")
 }

@@ -10,12 +10,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func TestTickScalesUp(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2, 1}, "web", "batch")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 15)
 	w.asks("batch", 9)
 	w.nodes.tasks["a-1"] = 2
@@ -56,7 +57,7 @@ func TestTickScalesUp(t *testing.T) {
 func TestGroupCannotBeRead(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2, 1}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 40)
 	w.groups[1].Refuse(memory.Snapshot, errors.New("the api is down"))
 
@@ -102,7 +103,7 @@ func TestAnswerOfAGroupThatCannotBeTrue(t *testing.T) {
 func TestRefusedTargetIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1, 1}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 16)
 	w.groups[0].Refuse(memory.SetTarget, memory.ErrShortage)
 
@@ -122,7 +123,7 @@ func TestRefusedTargetIsTriedAgain(t *testing.T) {
 func TestGroupsAreRaisedAtTheSameTime(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1, 1}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 4*cpusPerNode)
 	var begun sync.WaitGroup
 	begun.Add(len(w.groups))
@@ -144,7 +145,7 @@ func TestGroupsAreRaisedAtTheSameTime(t *testing.T) {
 func TestNoPlan(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 4*cpusPerNode)
 	w.groups[0].MarkStale()
 	r := w.tick()
@@ -165,7 +166,7 @@ func TestDryRunAsksNothing(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{2, 2}, "web")
-			w.asks(DefaultApp, 1)
+			w.asks(sigproto.DefaultApp, 1)
 			w.asks("web", test.need)
 			w.config.DryRun = true
 			dry := w.tick()
@@ -191,7 +192,7 @@ func TestDryRunAsksNothing(t *testing.T) {
 func TestMetricsStoreIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
-	def := w.asks(DefaultApp, 1)
+	def := w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 1)
 	usage := Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
 	w.config.Default.Windows, w.config.Apps[0].Windows = []Window{usage}, []Window{usage}
@@ -215,7 +216,7 @@ func TestMetricsStoreIsDown(t *testing.T) {
 func TestLedgerIsDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{1}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 8)
 	w.start()
 	w.ledger.fail = errors.New("no bus")

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // patience is how long a test waits for what must come.
@@ -46,7 +47,7 @@ func TestRunTicks(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
 	w.config.Tick = 10 * time.Millisecond
 	w.config.Apps[0].Period, w.config.Default.Period = w.config.Tick, w.config.Tick
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 8)
 	before := goleak.IgnoreCurrent() // the signals, which outlive the loop
 	ended, stop := w.run()
@@ -72,7 +73,7 @@ func TestRunTicks(t *testing.T) {
 
 func TestRunFinishesTheTickInFlight(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	entered, release := make(chan struct{}), make(chan struct{})
 	w.serve("web", valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
 		entered <- struct{}{}

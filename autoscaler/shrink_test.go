@@ -14,12 +14,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func TestScaleInDrainsThenTerminates(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
-	w.asks(DefaultApp, 1)
+	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 2*cpusPerNode)
 	w.nodes.tasks = map[string]int{"a-1": 9, "a-2": 0, "a-3": 2, "a-4": 9}
 
@@ -67,7 +68,7 @@ func TestNeedReturns(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{4}, "web")
-			w.asks(DefaultApp, 1)
+			w.asks(sigproto.DefaultApp, 1)
 			web := w.asks("web", 2*cpusPerNode)
 			for _, i := range []string{"a-1", "a-2", "a-3", "a-4"} {
 				w.nodes.tasks[i] = 1
@@ -99,7 +100,7 @@ func TestNeedReturns(t *testing.T) {
 func TestSilentNode(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	web := w.asks("web", 4*cpusPerNode)
 	w.nodes.tasks["a-2"] = 3
 	w.tick()
@@ -140,7 +141,7 @@ func TestSilentNode(t *testing.T) {
 func TestSilentNodeIsNotTerminated(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", cpusPerNode)
 	w.nodes.tasks = map[string]int{"a-1": 5, "a-2": 1}
 	w.tick()
@@ -160,7 +161,7 @@ func TestSilentNodeIsNotTerminated(t *testing.T) {
 func TestInstanceOfUnknownState(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
 	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Instances[1].State = pools.InstanceUnknown }
 	r := w.tick()
@@ -173,7 +174,7 @@ func TestInstanceOfUnknownState(t *testing.T) {
 func TestNodeWhoseFactsOverflow(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
 	w.nodes.tamper = func(f *pools.NodeFacts) {
 		if f.ID != "a-2" {
@@ -192,7 +193,7 @@ func TestNodeWhoseFactsOverflow(t *testing.T) {
 func TestUnheardNodesOfANewLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
 	w.nodes.mute = map[string]bool{"a-1": true, "a-2": true, "a-3": true, "a-4": true}
 	r := w.tick()
@@ -231,7 +232,7 @@ func TestNextProcessRemembers(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{3}, "web")
-			def := w.asks(DefaultApp, 0)
+			def := w.asks(sigproto.DefaultApp, 0)
 			web := w.asks("web", 2*cpusPerNode)
 			w.config.Policy.Limits.Min = 3
 			w.config.Apps[0].HoldFor = 10 * time.Minute
@@ -262,7 +263,7 @@ func TestNextProcessRemembers(t *testing.T) {
 func TestInstancesThatAreGoneAreForgotten(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2})
-	w.asks(DefaultApp, 2*cpusPerNode)
+	w.asks(sigproto.DefaultApp, 2*cpusPerNode)
 	w.tick()
 	w.groups[0].Lose("a-1")
 	if r := w.tick(); !slices.Equal(r.Memory.Joined, []string{"a-2", "a-3"}) {
@@ -273,7 +274,7 @@ func TestInstancesThatAreGoneAreForgotten(t *testing.T) {
 func TestDrainThatCannotBeRecorded(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", cpusPerNode)
 	w.records.fail = errors.New("no bus")
 	r := w.tick()
@@ -293,7 +294,7 @@ func TestNextProcessWithoutMemory(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{3}, "web")
-			w.asks(DefaultApp, 0)
+			w.asks(sigproto.DefaultApp, 0)
 			w.asks("web", 0)
 			w.ledger.records = [][]byte{[]byte(record)}
 			w.start()
@@ -313,7 +314,7 @@ func TestWindowOfUsageThatMissesItsBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3})
 	w.config.Default.Windows = []Window{{Name: "cpus_allocated", Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}}
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	r := w.tick()
 	if want := "cpus_allocated reaches back 0s of 10m0s: what was used before is unknown"; r.Input.NoScaleIn != want {
 		t.Errorf("scale-in is barred by %q, want %q", r.Input.NoScaleIn, want)
@@ -330,7 +331,7 @@ func TestWindowOfUsageThatMissesItsBeginning(t *testing.T) {
 func TestTerminationWhoseAnswerIsLost(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
-	def := w.asks(DefaultApp, 0)
+	def := w.asks(sigproto.DefaultApp, 0)
 	web := w.asks("web", 3*cpusPerNode)
 	w.tick()
 	w.groups[0].answerLost = errors.New("timeout")
@@ -350,7 +351,7 @@ func TestTerminationWhoseAnswerIsLost(t *testing.T) {
 func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.nodes.mute = map[string]bool{"a-1": true}
 	w.serve("web", valueFunc(func(context.Context, signals.Input) (resource.Request, error) {
 		w.nodes.change(func(n *nodes) { n.mute, n.tasks = nil, map[string]int{"a-1": 5} })
@@ -368,7 +369,7 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 func TestTerminationThatIsRefused(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web")
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", cpusPerNode)
 	w.groups[0].Refuse(memory.Terminate, errors.New("throttled"))
 	w.tick()
@@ -425,7 +426,7 @@ func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3}, "web")
 	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 4, Target: 3}, w.now)
-	w.asks(DefaultApp, 0)
+	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 5*cpusPerNode)
 	w.nodes.tasks["a-2"] = 1
 	w.start()

@@ -69,9 +69,9 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 			Setpoint: 1, Combine: decide.Sum, Limits: decide.Limits{Max: 100, MaxAdd: 100, MaxRemove: 100},
 		},
 		Prune:   plan.Limits{MaxWeight: 100, MaxTasks: pools.Unlimited},
-		Default: Signal{App: DefaultApp, Namespace: namespace(t), Name: "Default", Period: time.Minute},
+		Default: Signal{App: sigproto.DefaultApp, Namespace: namespace(t), Name: "Default", Period: time.Minute},
 	}
-	w.signals.set(DefaultApp, Endpoint{Address: w.address(w.config.Default), Version: "v1"})
+	w.signals.set(sigproto.DefaultApp, Endpoint{Address: w.address(w.config.Default), Version: "v1"})
 	for _, app := range apps {
 		s := Signal{App: app, Namespace: namespace(t), Name: "Need", Period: time.Minute, HoldFor: 3 * time.Minute}
 		w.config.Apps = append(w.config.Apps, s)

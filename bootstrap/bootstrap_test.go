@@ -38,7 +38,7 @@ func decodeRevisions(t *testing.T, text string) (out []bootstrap.Directory) {
 func TestAutoscalerStartsWhenAllSignalsAnswer(t *testing.T) {
 	g := newGate(t)
 	p := start(t, planOf("order", shipped("web", gated), shipped("api", "rps")), nobody{}, long)
-	p.awaitProcess(t, bootstrap.DefaultApp, "running", running)
+	p.awaitProcess(t, sigproto.DefaultApp, "running", running)
 	p.awaitProcess(t, "api", "running", running)
 	p.awaitProcess(t, "web", "started", func(p bootstrap.Process) bool { return p.PID != 0 })
 	if a := p.Status().Autoscaler; a.State != "stopped" || a.PID != 0 {
@@ -69,7 +69,7 @@ func TestAutoscalerStartsWithoutASilentSignal(t *testing.T) {
 	g := newGate(t)
 	p := start(t, planOf("patience", shipped("web", mute), shipped("late", gated)), nobody{}, 500*time.Millisecond)
 	a := p.arrivals.next(t)
-	a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	for _, app := range []string{"web", "late"} {
 		a.awaitEntry(t, app, "down while it is starting", func(e bootstrap.Entry) bool { return e.Down == "the signal is starting" && e.Group != 0 })
 	}
@@ -108,11 +108,11 @@ func TestKilledSignalIsBack(t *testing.T) {
 func TestKilledAutoscalerIsBackWithAStreamOfItsOwn(t *testing.T) {
 	p := start(t, planOf("again"), nobody{}, long)
 	first := p.arrivals.next(t)
-	before := first.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+	before := first.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	kill(t, first.pid)
 	second := p.arrivals.next(t)
 	first.awaitEnd(t)
-	after := second.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+	after := second.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	if first.pid == second.pid || before != after {
 		t.Errorf("autoscaler %d with %+v after %d with %+v, want another process and the same signal", second.pid, after, first.pid, before)
 	}
@@ -127,7 +127,7 @@ func TestKilledAutoscalerIsBackWithAStreamOfItsOwn(t *testing.T) {
 func TestEndOfBootstrapEndsTheStream(t *testing.T) {
 	p := start(t, planOf("end", shipped("web", mute)), nobody{}, time.Millisecond)
 	a := p.arrivals.next(t)
-	a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	if err := p.end(); err != nil {
 		t.Errorf("bootstrap ended with %v, want nil", err)
 	}
@@ -161,7 +161,7 @@ func TestNothingSurvivesAKilledBootstrap(t *testing.T) {
 		t.Fatal(err)
 	}
 	a := arrivals.next(t)
-	a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	kill(t, cmd.Process.Pid)
 	if err := cmd.Wait(); err == nil {
 		t.Error("bootstrap ended well, want it killed")
@@ -201,7 +201,7 @@ func TestEveryAddressHeld(t *testing.T) {
 	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and so are 9 others of its kind", web.Address, os.Getpid())
 	p.awaitProcess(t, "web", "held up", func(p bootstrap.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
-	a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 	a.awaitEntry(t, "web", "down, and why", func(e bootstrap.Entry) bool { return e.Down == "the signal is backoff: "+want })
 }
 

@@ -42,7 +42,7 @@ func (nobody) Fetch(_ context.Context, ref release.Ref) (release.Installed, erro
 func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 	unique := fmt.Sprintf("%s%d", namespace, os.Getpid())
 	plan := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
-		bootstrap.NewSignalPlan(bootstrap.DefaultApp, unique, "default", ""),
+		bootstrap.NewSignalPlan(sigproto.DefaultApp, unique, "default", ""),
 	}}
 	for _, s := range more {
 		plan.Signals = append(plan.Signals, bootstrap.NewSignalPlan(s.App, unique, s.Name, s.Version))

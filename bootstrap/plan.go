@@ -7,9 +7,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// DefaultApp is the app part of the default signal's address.
-const DefaultApp = "__default__"
-
 // Plan is what one pool's processes should be.
 type Plan struct {
 	Cluster string       `json:"cluster"`

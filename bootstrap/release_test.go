@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 const (
@@ -143,7 +144,7 @@ func TestReleaseThatIsNotWhatItsManifestSays(t *testing.T) {
 			mend := rewrite(t, s.object, c.change)
 			p := start(t, plan, s, 500*time.Millisecond)
 			a := p.arrivals.next(t)
-			a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+			a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 			now := p.awaitProcess(t, "web", "not fetched", func(p bootstrap.Process) bool { return p.State == "not fetched" })
 			for _, part := range []string{"fetch " + plan.Signals[1].Ref().String(), s.bucket.URL(""), "corrupt release", c.why} {
 				if !strings.Contains(now.Why, part) {
@@ -171,7 +172,7 @@ func TestReleaseComesLater(t *testing.T) {
 			s.fail(reason)
 			p := start(t, plan, s, time.Millisecond)
 			a := p.arrivals.next(t)
-			a.awaitEntry(t, bootstrap.DefaultApp, "up", up)
+			a.awaitEntry(t, sigproto.DefaultApp, "up", up)
 			want := fmt.Sprintf("the signal is not fetched: fetch %s: %v", plan.Signals[1].Ref(), reason)
 			a.awaitEntry(t, "web", "down, with the reason", func(e bootstrap.Entry) bool { return e.Down == want })
 			s.fail(nil)

@@ -10,6 +10,9 @@ import (
 // MaxAddress is the length of the longest address, in bytes.
 const MaxAddress = 107
 
+// DefaultApp is the app part of the default signal's address.
+const DefaultApp = "__default__"
+
 // Address returns the name of a signal's socket, without the NUL byte before it.
 func Address(namespace, name, app string) string {
 	return namespace + "-" + name + "-" + app + "-socket"

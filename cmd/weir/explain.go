@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func (cli *cli) explainCommand() *cobra.Command {
@@ -125,7 +126,7 @@ func explainSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 			signal(app.Name, app.Opinion)
 		}
 	}
-	signal(autoscaler.DefaultApp, r.Input.Default)
+	signal(sigproto.DefaultApp, r.Input.Default)
 	for _, app := range r.Decision.Apps {
 		if app.Source == decide.FromSignal && len(app.Held) == 0 {
 			continue

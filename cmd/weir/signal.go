@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 func (cli *cli) signalCommand() *cobra.Command {
@@ -64,7 +65,7 @@ socket of NAMESPACE, SIGNAL and APP until it is told to end.`,
 			if err != nil {
 				return err
 			}
-			c := signals.ServeConfig{Namespace: "weir", Name: args[0], App: bootstrap.DefaultApp, Log: log}
+			c := signals.ServeConfig{Namespace: "weir", Name: args[0], App: sigproto.DefaultApp, Log: log}
 			if len(args) == 3 {
 				c.Namespace, c.App = args[1], args[2]
 			}

@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // defaultPeriod is the period of a signal whose file names none.
@@ -30,7 +31,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 			MinUptime: time.Duration(p.Limits.MinUptimeS) * time.Second,
 		},
 		Default: autoscaler.Signal{
-			App: bootstrap.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name,
+			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name,
 			Period: s.AutoscaleSig.Every(defaultPeriod), Windows: windows(s.AutoscaleSig.Metrics),
 			Parameters: s.AutoscaleSig.Parameters,
 		},
@@ -125,7 +126,7 @@ func firstOf[T comparable](values ...T) T {
 func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name}
 	plan.Signals = append(plan.Signals,
-		bootstrap.NewSignalPlan(bootstrap.DefaultApp, defaultRole(s, p), s.AutoscaleSig.Name, ""))
+		bootstrap.NewSignalPlan(sigproto.DefaultApp, defaultRole(s, p), s.AutoscaleSig.Name, ""))
 	for _, signal := range p.Signals {
 		if signal.Name != "" {
 			plan.Signals = append(plan.Signals,

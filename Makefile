@@ -4,8 +4,9 @@
 GO     ?= go
 BIN    := bin
 TOOL    = $(GO) tool -modfile=go.tools.mod
+BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 
-.PHONY: up build test check lint bench clean help
+.PHONY: up build test check lint generate bench clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -21,11 +22,18 @@ test: ## run every test, with the race detector, in random order
 
 check: lint test ## lint and test
 
-lint: ## gofmt, vet, go fix, staticcheck
+lint: ## gofmt, vet, go fix, staticcheck, buf; generated code is current
 	@files=$$(gofmt -l .); test -z "$$files" || { echo "gofmt would change: $$files"; exit 1; }
 	$(GO) vet ./...
 	$(GO) fix -diff ./...
 	$(TOOL) staticcheck ./...
+	$(TOOL) buf lint proto
+	@new=$$(mktemp -d); trap 'rm -rf "$$new"' EXIT; $(BUF) -o "$$new" && \
+	  for f in $$(cd "$$new" && find . -name '*.go'); do \
+	    cmp "$$new/$$f" "proto/$$f" || { echo 'generated code is old: run "make generate"'; exit 1; }; done
+
+generate: ## make the Go code of proto/ anew
+	$(BUF) -o proto
 
 bench: build ## print the figures, each beside its peer or limit
 	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m ./...

@@ -6,15 +6,16 @@
 //
 //	type requests struct{}
 //
-//	func (requests) Value(_ context.Context, in signals.Input) (resource.Request, error) {
+//	func (requests) Value(ctx context.Context, in signals.Input) (resource.Request, error) {
 //		perCPU, err := in.Parameters.Float("requests_per_cpu", 100)
 //		if err != nil {
 //			return resource.Request{}, err
 //		}
 //		rate, ok := in.Metrics["requests"].Max()
 //		if !ok {
-//			return resource.Request{}, nil // no data: no opinion
+//			return resource.Request{}, fmt.Errorf("no requests were measured: %w", signals.ErrNoOpinion)
 //		}
+//		signals.Explain(ctx, "%.0f requests/s at most, %.0f a cpu", rate, perCPU)
 //		return resource.Request{}.With(resource.CPUs, rate/perCPU), nil
 //	}
 //
@@ -32,8 +33,13 @@
 // # What an answer means
 //
 // A kind that the request leaves out has no opinion, and the pool stays as it is
-// for it; zero asks for none. An error, a panic and an invalid request reach the
-// autoscaler as an error: they are never taken as "no opinion".
+// for it; zero asks for none. A signal that has no opinion at all returns
+// [ErrNoOpinion], one whose data is too old for one [ErrStale], and both may be
+// wrapped in a sentence that says why. Any other error, a panic and an invalid
+// request reach the autoscaler as an error: they are never taken as "no opinion".
+//
+// What a signal says with [Explain] is shown to the operator who asks why the
+// pool was scaled.
 //
 // # Concurrency
 //

@@ -11,15 +11,16 @@ import (
 // requests asks for one cpu per so many requests in a second.
 type requests struct{}
 
-func (requests) Value(_ context.Context, in signals.Input) (resource.Request, error) {
+func (requests) Value(ctx context.Context, in signals.Input) (resource.Request, error) {
 	perCPU, err := in.Parameters.Float("requests_per_cpu", 100)
 	if err != nil {
 		return resource.Request{}, err
 	}
 	rate, ok := in.Metrics["requests"].Max()
 	if !ok {
-		return resource.Request{}, nil // no data: no opinion
+		return resource.Request{}, fmt.Errorf("no requests were measured: %w", signals.ErrNoOpinion)
 	}
+	signals.Explain(ctx, "%.0f requests/s at most, %.0f a cpu", rate, perCPU)
 	return resource.Request{}.With(resource.CPUs, rate/perCPU), nil
 }
 
@@ -31,10 +32,13 @@ func ExampleSignal() {
 			"requests": {Times: []int64{1700000000, 1700000060}, Values: []float64{200, 150}},
 		},
 	}
-	fmt.Println(requests{}.Value(context.Background(), in))
+	ctx, explanation := signals.WithExplanation(context.Background())
+	fmt.Println(requests{}.Value(ctx, in))
+	fmt.Println(explanation())
 	in.Metrics = nil
-	fmt.Println(requests{}.Value(context.Background(), in))
+	fmt.Println(requests{}.Value(ctx, in))
 	// Output:
 	// cpus=4 <nil>
-	// no opinion <nil>
+	// 200 requests/s at most, 50 a cpu
+	// no opinion no requests were measured: no opinion
 }

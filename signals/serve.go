@@ -10,7 +10,6 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -41,14 +40,22 @@ func Serve(ctx context.Context, s Signal, config ServeConfig) error {
 	if err := config.Validate(); err != nil {
 		return err
 	}
-	if config.Log == nil {
-		config.Log = slog.New(slog.DiscardHandler)
-	}
 	listener, err := sigproto.Listen(sigproto.Address(config.Namespace, config.Name, config.App))
 	if err != nil {
 		return err
 	}
+	return ServeListener(ctx, s, listener, config)
+}
+
+// ServeListener is Serve on a listener that is open already, and closes it.
+func ServeListener(ctx context.Context, s Signal, listener net.Listener, config ServeConfig) error {
 	defer listener.Close()
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	if config.Log == nil {
+		config.Log = slog.New(slog.DiscardHandler)
+	}
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancel(ctx)
@@ -113,25 +120,32 @@ func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, h
 		config.Log.Warn("evaluation has unknown keys", "keys", e.Unknown)
 	}
 	watched, stop := wire.Watch(ctx)
-	request, err := value(watched, s, newInput(config.App, hello, e))
+	response, err := answer(watched, s, newInput(config.App, hello, e))
 	stop()
 	if err != nil {
 		config.Log.Error("no value", "err", err)
 		return wire.Refuse()
 	}
-	return wire.Answer(toWire(request))
+	return wire.Answer(response)
 }
 
-// value asks the signal; a panic and an invalid request are errors.
-func value(ctx context.Context, s Signal, in Input) (request resource.Request, err error) {
+// answer asks the signal; a panic and an invalid request are errors.
+func answer(ctx context.Context, s Signal, in Input) (response sigproto.Response, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("the signal panicked: %v\n%s", p, debug.Stack())
 		}
 	}()
-	request, err = s.Value(ctx, in)
+	ctx, explanation := WithExplanation(ctx)
+	request, err := s.Value(ctx, in)
+	if verdict, why := verdictOf(err); verdict != sigproto.VerdictValue {
+		if why == "" {
+			why = explanation()
+		}
+		return sigproto.Response{Verdict: verdict, Explanation: why}, nil
+	}
 	if err == nil {
 		err = request.Validate()
 	}
-	return request, err
+	return sigproto.Response{Resources: toWire(request), Explanation: explanation()}, err
 }

@@ -12,7 +12,8 @@ import (
 // Signal turns metrics into a request.
 type Signal interface {
 	// Value returns what the application needs now. ctx ends when the answer is
-	// of no use any more.
+	// of no use any more. The errors ErrNoOpinion and ErrStale, also wrapped, are
+	// answers, and the request is ignored; any other error is a failure.
 	Value(ctx context.Context, in Input) (resource.Request, error)
 }
 

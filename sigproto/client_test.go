@@ -10,8 +10,10 @@ import (
 	"math"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -46,7 +48,7 @@ func (p peer) send(s string) { _, _ = io.WriteString(p.conn, s) } // the client 
 
 // hello reads the hello, length the length, body a body of that length.
 func (p peer) hello() []byte {
-	data, _ := readObject(p.r, maxHello)
+	data, _ := readObject(p.r, maxHello, nil)
 	return data
 }
 
@@ -167,12 +169,6 @@ var misbehaviours = []struct {
 	{"refuses the data", func(p peer) { p.hello(); p.evaluation(); p.send("\x02"); p.hangUp() }, PhaseDataACK, ErrRefused, ""},
 	{"garbage in place of the data's ACK", func(p peer) { p.hello(); p.evaluation(); p.send("\x00"); p.hangUp() }, PhaseDataACK, ErrProtocol, "0x00"},
 	{"response without an ACK", func(p peer) { p.hello(); p.evaluation(); p.send(goldenAnswer[1:]); p.hangUp() }, PhaseDataACK, ErrProtocol, "0x7b"},
-	{"closes after the hello", func(p peer) { p.hello() }, PhaseLengthACK, nil, ""},
-	{"closes after the length", func(p peer) { p.hello(); p.length() }, PhaseLengthACK, io.EOF, ""},
-	{"closes after the length's ACK", func(p peer) { p.hello(); p.length(); p.send("\x01") }, PhaseDataACK, nil, ""},
-	{"closes after the body", func(p peer) { p.hello(); p.evaluation() }, PhaseDataACK, io.EOF, ""},
-	{"closes after the data's ACK", func(p peer) { p.hello(); p.evaluation(); p.send("\x01") }, PhaseResponse, io.EOF, ""},
-	{"closes within the response", func(p peer) { p.hello(); p.evaluation(); p.send(goldenAnswer[:20]) }, PhaseResponse, io.EOF, ""},
 	{"no JSON", answer("hello"), PhaseResponse, ErrProtocol, "0x68"},
 	{"an array", answer("[]"), PhaseResponse, ErrProtocol, "0x5b"},
 	{"broken JSON", answer(`{"Resources" 1}`), PhaseResponse, nil, "after object key"},
@@ -184,6 +180,10 @@ var misbehaviours = []struct {
 	{"infinite", answer(`{"Resources":{"cpus":1,"mem":1e999}}`), PhaseResponse, nil, "Resources.mem: "},
 	{"negative", answer(`{"Resources":{"disk":-1}}`), PhaseResponse, nil, "Resources.disk: is -1"},
 	{"string for a number", answer(`{"Resources":{"gpus":"7"}}`), PhaseResponse, nil, "Resources.gpus: "},
+	{"verdict of another name", answer(`{"Resources":{},"Verdict":"maybe"}`), PhaseResponse, nil, `Verdict: is "maybe"`},
+	{"verdict is a number", answer(`{"Resources":{},"Verdict":1}`), PhaseResponse, nil, "Verdict: "},
+	{"stale, with a resource", answer(`{"Verdict":"stale","Resources":{"mem":0}}`), PhaseResponse, nil, "Resources.mem: is 0 beside"},
+	{"explanation is a list", answer(`{"Resources":{},"Explanation":[]}`), PhaseResponse, nil, "Explanation: "},
 	{"key twice", answer(`{"Resources":{"cpus":1,"cpus":2}}`), PhaseResponse, nil, "Resources.cpus: is there twice"},
 }
 
@@ -230,8 +230,14 @@ func TestResponseForms(t *testing.T) {
 		{"byte by byte", byByte, Response{Resources: Resources{CPUs: new(4.5), Mem: new(0.0)}}},
 		{"white space around", answer(" \r\n\t" + `{ "Resources" : { "cpus" : 4e0 } }` + "\n"), Response{Resources: four}},
 		{"no opinion", answer(`{"Resources":{}}`), Response{}},
-		{"unknown keys", answer(`{"Verdict":{"a":["}"]},"Resources":{"cpus":4,"fpgas":[1]}}`),
-			Response{Resources: four, Unknown: []string{"Verdict", "Resources.fpgas"}}},
+		{"unknown keys", answer(`{"verdict":{"a":["}"]},"Resources":{"cpus":4,"fpgas":[1]}}`),
+			Response{Resources: four, Unknown: []string{"verdict", "Resources.fpgas"}}},
+		{"value", answer(`{"Resources":{"cpus":4},"Verdict":"value","Explanation":null}`), Response{Resources: four}},
+		{"no opinion", answer(`{"Resources":{"cpus":null},"Verdict":"no_opinion"}`), Response{Verdict: VerdictNoOpinion}},
+		{"stale and why", answer(`{"Explanation":" no points\nsince \u001b[31mnoon","Resources":{},"Verdict":"stale"}`),
+			Response{Verdict: VerdictStale, Explanation: "no points since  [31mnoon"}},
+		{"as our own signals write it", answer(`{"Resources":{"cpus":4,"mem":null,"disk":null,"gpus":null},"Verdict":"value","Explanation":"4 of 5"}`),
+			Response{Resources: four, Explanation: "4 of 5"}},
 		{"braces in strings", answer(`{"a":"}\"}","Resources":{"cpus":4}}`), Response{Resources: four, Unknown: []string{"a"}}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -354,6 +360,37 @@ func TestReconnect(t *testing.T) {
 			}
 		}
 	})
+	for _, test := range []struct {
+		name   string
+		script func(peer)
+		phase  Phase // of the error
+	}{
+		{"after the hello", func(p peer) { p.hello() }, PhaseLengthACK},
+		{"after the length", func(p peer) { p.hello(); p.length() }, PhaseLengthACK},
+		{"after the length's ACK", func(p peer) { p.hello(); p.length(); p.send("\x01") }, PhaseDataACK},
+		{"within the body", func(p peer) { p.hello(); p.length(); p.send("\x01"); p.read(1) }, PhaseDataACK},
+		{"after the body", func(p peer) { p.hello(); p.evaluation() }, PhaseDataACK},
+		{"after the data's ACK", func(p peer) { p.hello(); p.evaluation(); p.send("\x01") }, PhaseResponse},
+		{"within the response", func(p peer) { p.hello(); p.evaluation(); p.send(goldenAnswer[:20]) }, PhaseResponse},
+	} {
+		t.Run("hangs up "+test.name, func(t *testing.T) {
+			c := newTestClient(t, ClientConfig{Address: startSignal(t, test.script, good)})
+			_, err := c.Evaluate(within(t, 10*time.Second), sample)
+			if e, ok := errors.AsType[*Error](err); !ok || e.Phase != test.phase || !hungUp(err) {
+				t.Errorf("Evaluate = %v, want a hang-up in phase %q", err, test.phase)
+			}
+			if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+				t.Errorf("the next evaluation: %v", err)
+			}
+		})
+	}
+	t.Run("refuses before it has read, and hangs up", func(t *testing.T) {
+		refuses := func(p peer) { p.hello(); p.length(); p.send("\x01"); p.read(1); p.send("\x02") }
+		c := newTestClient(t, ClientConfig{Address: startSignal(t, refuses, good)})
+		if _, err := c.Evaluate(within(t, 10*time.Second), windows(100, 1440, threeDecimals)); !errors.Is(err, ErrRefused) {
+			t.Errorf("Evaluate = %v, want ErrRefused", err)
+		}
+	})
 	t.Run("nobody listens yet", func(t *testing.T) {
 		address := testAddress(t)
 		c := newTestClient(t, ClientConfig{Address: address})
@@ -374,6 +411,55 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
+// A refusal of a columnar body that builds on another one brings a whole one, on
+// the same connection and once.
+func TestResync(t *testing.T) {
+	type asked struct{ connection, sequence int }
+	seen := make(chan asked, 10)
+	var connections atomic.Int32
+	refuse := func(which ...int) func(peer) {
+		return func(p peer) {
+			connection := int(connections.Add(1))
+			p.hello()
+			for i := 0; ; i++ {
+				if _, err := p.r.Peek(1); err != nil {
+					return
+				}
+				length := p.length()
+				p.send("\x01")
+				seen <- asked{connection, int(p.body(length)[1])}
+				if slices.Contains(which, i) {
+					p.send("\x02")
+				} else {
+					p.send(goldenAnswer)
+				}
+			}
+		}
+	}
+	c := newTestClient(t, ClientConfig{Address: startSignal(t, refuse(2, 6, 7), refuse()), Columnar: true})
+	for i, test := range []struct {
+		want []asked
+		err  error
+	}{
+		{[]asked{{1, 0}}, nil},
+		{[]asked{{1, 1}}, nil},
+		{[]asked{{1, 2}, {1, 0}}, nil}, // refused
+		{[]asked{{1, 1}}, nil},
+		{[]asked{{1, 2}}, nil},
+		{[]asked{{1, 3}, {1, 0}}, ErrRefused}, // refused twice
+		{[]asked{{2, 0}}, nil},
+	} {
+		if _, err := c.Evaluate(within(t, 10*time.Second), sample); !errors.Is(err, test.err) {
+			t.Errorf("evaluation %d = %v, want %v", i, err, test.err)
+		}
+		for _, want := range test.want {
+			if got := <-seen; got != want {
+				t.Errorf("evaluation %d: connection and sequence %v, want %v", i, got, want)
+			}
+		}
+	}
+}
+
 func TestCheckPeer(t *testing.T) {
 	address := startSignal(t, good)
 	asked := 0
@@ -391,19 +477,36 @@ func TestCheckPeer(t *testing.T) {
 	}
 }
 
+// The process that listens ends while it is checked: its id may be another's.
+func TestCheckPeerOfTheDead(t *testing.T) {
+	address := testAddress(t)
+	end := startChild(t, "signal", address)
+	c := newTestClient(t, ClientConfig{Address: address, CheckPeer: func(int) error { end(); return nil }})
+	_, err := c.Evaluate(within(t, 10*time.Second), sample)
+	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseConnect || !strings.Contains(err.Error(), "is gone") {
+		t.Errorf("Evaluate = %v, want that the process is gone", err)
+	}
+}
+
 func TestEncodeRefuses(t *testing.T) {
 	for name, e := range map[string]Evaluation{
 		"NaN":              {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.NaN()}}}},
 		"infinity":         {Series: []Series{{Name: "m", Times: []int64{1}, Values: []float64{math.Inf(-1)}}}},
 		"lengths differ":   {Series: []Series{{Name: "m", Times: []int64{1}}}},
 		"time goes back":   {Series: []Series{{Name: "m", Times: []int64{2, 1}, Values: []float64{1, 1}}}},
+		"name twice":       {Series: []Series{{Name: "m"}, {Name: "m"}}},
+		"time of nobody":   {Series: []Series{{Name: "m", Times: []int64{math.MinInt64}, Values: []float64{1}}}},
+		"now of nobody":    {Timestamp: math.MaxInt64},
 		"beyond the limit": {Series: []Series{{Name: "m" + strings.Repeat("x", 200)}}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := newTestClient(t, ClientConfig{Address: startSignal(t, good), MaxBody: 100})
-			_, err := c.Evaluate(within(t, 10*time.Second), e)
-			if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseEncode {
-				t.Errorf("Evaluate = %v, want an error of phase encode", err)
+			address := startSignal(t, good)
+			for _, columnar := range []bool{false, true} {
+				c := newTestClient(t, ClientConfig{Address: address, MaxBody: 100, Columnar: columnar})
+				_, err := c.Evaluate(within(t, 10*time.Second), e)
+				if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseEncode {
+					t.Errorf("columnar %v: Evaluate = %v, want an error of phase encode", columnar, err)
+				}
 			}
 		})
 	}

@@ -96,7 +96,7 @@ func (c *cursor) integer() (int64, bool) {
 func (c *cursor) float() (float64, bool) {
 	c.space()
 	v, size := number(c.b[c.p:])
-	if c.p+size == len(c.b) || size == 0 && len(c.b)-c.p < window {
+	if c.p+size == len(c.b) || size == 0 && len(c.b)-c.p < lookahead {
 		c.short = true // it may go on
 		return 0, false
 	}
@@ -119,4 +119,14 @@ func (c *cursor) point() (t int64, v float64, ok bool) {
 		return 0, 0, false
 	}
 	return t, v, c.take(']')
+}
+
+// null reads the word null.
+func (c *cursor) null() bool {
+	c.space()
+	if len(c.b)-c.p < len("null") || string(c.b[c.p:c.p+len("null")]) != "null" {
+		return false
+	}
+	c.p += len("null")
+	return true
 }

@@ -5,9 +5,9 @@ import (
 )
 
 const (
-	// window is how far a point is read without asking whether it has come whole.
+	// lookahead is how far a point is read without asking whether it has come whole.
 	// As many bytes must lie behind the end of every buffer given to a decoder.
-	window = 48
+	lookahead = 48
 	// patience is how much of one piece (a name, a point) may be incomplete
 	// before the decoder leaves the body to the slow one; it bounds rereading.
 	patience = 64 << 10
@@ -63,7 +63,7 @@ func (d *decoder) reset() {
 }
 
 // feed reads as much of body as can be read; b is the part that has come, with
-// room for window bytes behind it. Each call gets all that the calls before got,
+// room for lookahead bytes behind it. Each call gets all that the calls before got,
 // and more.
 func (d *decoder) feed(b []byte) {
 	for d.state < done {
@@ -158,8 +158,8 @@ func (d *decoder) pointRun(c *cursor) bool {
 		if len(d.times) == cap(d.times) {
 			d.grow()
 		}
-		room := c.b[c.p : c.p+window]
-		t, v, size := point((*[window]byte)(room))
+		room := c.b[c.p : c.p+lookahead]
+		t, v, size := point((*[lookahead]byte)(room))
 		if size == 0 || c.p+size >= len(c.b) {
 			var ok bool
 			if t, v, ok = c.point(); !ok {
@@ -222,7 +222,7 @@ func (d *decoder) tail(c *cursor) bool {
 // point reads a point in the form that encoders write: no white space, a time of
 // ten digits. It returns its length without what follows, 0 if it is in another
 // form. Bytes behind the end of the buffer may have been read for it.
-func point(w *[window]byte) (t int64, v float64, size int) {
+func point(w *[lookahead]byte) (t int64, v float64, size int) {
 	first := binary.LittleEndian.Uint64(w[1:9]) ^ asciiZeros
 	tens, ones := w[9]-'0', w[10]-'0'
 	if w[0] != '[' || notDigits(first) != 0 || byte(first) == 0 || tens > 9 || ones > 9 || w[11] != ',' {
@@ -231,7 +231,7 @@ func point(w *[window]byte) (t int64, v float64, size int) {
 	v, size = shortValue(binary.LittleEndian.Uint64(w[12:20]))
 	if size == 0 {
 		v, size = number(w[12:])
-		if size == 0 || 12+size >= window || w[12+size] != ']' {
+		if size == 0 || 12+size >= lookahead || w[12+size] != ']' {
 			return 0, 0, 0
 		}
 	}

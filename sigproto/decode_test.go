@@ -1,6 +1,7 @@
 package sigproto
 
 import (
+	"bytes"
 	"encoding/json"
 	"math"
 	"strings"
@@ -13,7 +14,7 @@ import (
 // decodeFast decodes a body that arrives in pieces of that size, and reports
 // whether the fast decoder read it.
 func decodeFast(body []byte, piece int) (e Evaluation, fast bool, err error) {
-	padded := append(append([]byte{}, body...), strings.Repeat("9", window)...) // what follows must not matter
+	padded := append(append([]byte{}, body...), strings.Repeat("9", lookahead)...) // what follows must not matter
 	var d decoder
 	d.reset()
 	for n := 0; n < len(body); {
@@ -123,7 +124,7 @@ func TestRoundTrip(t *testing.T) {
 			}
 			e.Series = append(e.Series, s)
 		}
-		body, err := appendBody(nil, e)
+		body, err := encodeJSON(e)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,11 +141,22 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// encodeJSON is the body of a client that has not encoded anything before.
+func encodeJSON(e Evaluation) ([]byte, error) {
+	pieces, err := encodePieces(e)
+	return bytes.Join(pieces, nil), err
+}
+
+func encodePieces(e Evaluation) ([][]byte, error) {
+	var c bodyCache
+	return c.encode(nil, e)
+}
+
 func sameBits(a, b float64) bool { return math.Float64bits(a) == math.Float64bits(b) }
 
 func TestNames(t *testing.T) {
 	for _, name := range []string{"", "plain", `quo"ted`, `back\slash`, "tab\t", "ünï", "<&>", "\x7f"} {
-		body, err := appendBody(nil, Evaluation{Series: []Series{{Name: name}}})
+		body, err := encodeJSON(Evaluation{Series: []Series{{Name: name}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -180,16 +192,25 @@ func FuzzResponse(f *testing.F) {
 	f.Add([]byte(goldenAnswer[1:]))
 	f.Add([]byte(`{"Resources":{"cpus":NaN}}`))
 	f.Add([]byte(`{"a":[[{}]],"Resources":{"cpus":null,"x":1}}`))
+	f.Add([]byte(`{"Resources":{},"Verdict":"stale","Explanation":"no points\u001b[2J since\nnoon"}`))
+	f.Add([]byte(`{"Resources":{"cpus":1,"mem":null,"disk":2e3,"gpus":0},"Explanation":"<b>"} `))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		r, err := parseResponse(data)
+		var quick quickReader
+		if fast, ok := quick.read(data); ok && (err != nil || !cmp.Equal(r, fast)) {
+			t.Fatalf("quick says %+v, the other %+v, %v", fast, r, err)
+		}
 		if err != nil {
 			return
 		}
-		again, err := appendResponse(nil, r.Resources)
+		again, err := appendResponse(nil, r)
 		if err != nil {
 			t.Fatalf("accepted what is not valid: %v", err)
 		}
 		r.Unknown = nil
+		if len(again) >= maxAnswer {
+			t.Fatalf("a response of %d bytes cannot be sent", len(again))
+		}
 		if got, err := parseResponse(again); err != nil || !cmp.Equal(r, got) {
 			t.Fatalf("%s came back as %+v, %v", again, got, err)
 		}

@@ -56,7 +56,7 @@ func (e *Evaluation) readSeries(dec *json.Decoder, name string) error {
 			return fmt.Errorf("time of point %d %w", i, err)
 		}
 		if i > 0 && t < s.Times[i-1] {
-			return fmt.Errorf("point %d is older than the one before it", i)
+			return fmt.Errorf("point %d %w", i, errOlder)
 		}
 		s.Times, s.Values = append(s.Times, t), append(s.Values, *p[1])
 	}
@@ -69,7 +69,7 @@ func setTime(dst *int64, t *float64) error {
 	switch {
 	case t == nil:
 		return errors.New("is null, want unix seconds")
-	case math.Abs(*t) >= 1e15:
+	case math.Abs(*t) > maxTime:
 		return fmt.Errorf("is %v, want unix seconds", *t)
 	}
 	*dst = int64(math.Floor(*t))

@@ -3,29 +3,42 @@
 // follows is the whole specification of version 1; a signal can be written from
 // it in any language. Its bytes are frozen: a change is a new version.
 //
-// # Connection
+// # Process
 //
-// The signal listens on a Unix stream socket in the abstract namespace: a NUL
-// byte and then
+// A signal is any executable. It is started with three arguments, NAMESPACE NAME
+// APP, and listens on the Unix stream socket in the abstract namespace whose
+// name is a NUL byte and then
 //
-//	{namespace}-{name}-{app}-socket
+//	{NAMESPACE}-{NAME}-{APP}-socket
 //
-// in UTF-8, with no NUL at the end, at most 107 bytes. It learns the three words
-// as its arguments, in this order. The autoscaler connects, and keeps the
-// connection for as long as nothing goes wrong on it. There may be several
-// connections, one after another and at the same time.
+// in UTF-8, with no NUL at the end, at most 107 bytes after the first (Python:
+// sock.bind("\0" + name); Go: net.Listen("unix", "@"+name)). The arguments go
+// into the name as they are. Whoever wants to know the application that it
+// speaks for takes APP up to its first "~": a second process for one application
+// on one host is told APP~1, so that it makes a socket of its own.
+//
+// It accepts connections for as long as it runs, and serves each on its own (a
+// thread, a goroutine): mostly there is one, but a second autoscaler, a new one
+// beside an old one, or a probe that closes without a word come at any time, and
+// must not wait for each other. The autoscaler keeps its connection for as long
+// as nothing goes wrong on it. The end of a connection, expected or not, ends
+// nothing but this connection. SIGTERM ends the process, with exit code 0. What
+// it writes to standard output and standard error becomes log lines.
 //
 // # Hello
 //
-// Right after connecting the autoscaler sends one JSON object. It has no length,
-// no terminator and no reply:
+// Right after connecting the autoscaler sends one JSON object of at most 1 MiB.
+// It has no length, no terminator and no reply:
 //
 //	{"parameters":{...,"cluster":"C","pool":"P"},"cluster":"C","pool":"P"}
 //
-// The parameters are the author's own, of any JSON type; cluster and pool stand
-// among them and again at the top level, for readers of either convention. What
-// follows may arrive in the same read: a signal decodes exactly one JSON value
-// and keeps the remainder.
+// The parameters are the author's own, of any JSON type. Cluster and pool stand
+// among them; the two at the top level are the same again, for readers of
+// another convention, and may be missing, as any of this may. A read may bring a
+// part of the hello, a character cut in two, or the hello and the LENGTH that
+// follows: a signal collects bytes, finds where the one JSON value ends (count
+// braces and brackets outside of strings, mind the backslash), and keeps what
+// follows as the beginning of the first evaluation.
 //
 // # Evaluation
 //
@@ -38,19 +51,31 @@
 //	                               ◄──  ACK       1 byte, 0x01
 //	                               ◄──  RESPONSE  one JSON object
 //
+// Between two evaluations minutes may pass: a signal waits for a LENGTH without
+// a deadline, and for the bytes of a message that has begun with one (ours: a
+// minute). LENGTH and BODY may come in any number of pieces; no byte of the BODY
+// is sent before the first ACK. If the connection ends where a LENGTH may begin,
+// the autoscaler has gone, which is no error.
+//
 // An ACK of 0x02 is a refusal, and ends the evaluation without a response. In
 // place of the first ACK it says that the length is more than the signal takes;
 // a signal closes the connection then. In place of the second ACK it says that
-// there is no answer: the body was not good, or the signal failed on it. The
-// autoscaler takes a refusal as an error, never as "no opinion".
+// there is no answer: the body was not good, or the signal failed on it; the
+// signal goes on and reads the next LENGTH. The autoscaler takes a refusal as an
+// error, never as "no opinion".
 //
-// The body is one JSON object. Its bytes may be broken anywhere in transit.
+// # Body
+//
+// The body is one JSON object in UTF-8, with or without white space:
 //
 //	{"metrics":{"NAME":[[TIME,VALUE],...],...},"timestamp":NOW}
 //
 // TIME and NOW are unix seconds; VALUE is a finite number. The points of a
 // series stand from the oldest to the newest, equal times in order of value. A
-// series may be empty. No name and no key of these objects occurs twice.
+// series may be empty, and so may "metrics". No name and no key of these objects
+// occurs twice. NOW is the time to decide for, in place of the clock.
+//
+// # Response
 //
 // The response is one JSON object of at most 1 MiB, however it is split. It may
 // arrive together with the ACK before it, and be surrounded by white space:
@@ -63,15 +88,73 @@
 // of peers that read once and at most 4096 bytes, a signal sends the second ACK
 // and the response in one write of at most 4096 bytes.
 //
+// Two more keys may stand beside "Resources"; peers that do not know them ignore
+// them. null is as good as absent.
+//
+//	"Verdict"      "value" (as if absent): the resources are what is needed
+//	               "no_opinion": the signal has none
+//	               "stale": its data is too old for one
+//	"Explanation"  a string: one line for people, how the answer came about
+//
+// With "no_opinion" and "stale" every resource is null or absent. A resource
+// that is set beside them, and a verdict of another name, are errors. An
+// explanation never makes an answer bad: the receiver puts a space in place of
+// each character that does not print (control, line break, formatting), and cuts
+// what is longer than 1024 bytes of UTF-8.
+//
+// # Columnar body
+//
+// To a signal that offered it when it was started as a plugin, and to no other,
+// the autoscaler sends another form of body in place of the JSON, which carries
+// only what is new. It is told from JSON by its first byte. LENGTH, ACK and
+// RESPONSE are as above, and a JSON body may come at any time: it stands for
+// itself, and changes nothing of what follows here.
+//
+//	0xC1      1 byte
+//	SEQUENCE  uvarint
+//	NOW       varint, unix seconds
+//	SERIES    uvarint, how many follow, at most 1048576
+//	then for each series:
+//	  LENGTH  uvarint, bytes of the name, at most 65535
+//	  NAME    in UTF-8, not the same twice
+//	  START   uvarint
+//	  COUNT   uvarint
+//	  TIMES   COUNT varints, unix seconds, each less the time of the point before it
+//	  VALUES  COUNT times 8 bytes, IEEE 754 binary64, little-endian, finite
+//
+// A uvarint is an unsigned number of at most 64 bits in base 128: seven bits a
+// byte, the lowest first, the high bit set in all bytes but the last (at most
+// 10). A varint is a signed number n written as the uvarint 2n, or -2n-1 if n is
+// negative. No time and no NOW is 10^15 or more, or -10^15 or less.
+//
+// The receiver holds, for this connection, the window of each series of the last
+// columnar body. The new window of a series is what it holds without the START
+// oldest points, and then the COUNT points of the body. A series that it does
+// not hold begins empty, so that its START is 0; a START of all that it holds
+// makes the window whole anew, as after a late point. The first time of a window
+// is less 0; the first of those that are added is less the last that is kept.
+// Times ascend and may repeat. A held series that the body does not name is gone.
+//
+// SEQUENCE 0 carries whole windows: the receiver forgets first all that it
+// holds. SEQUENCE n+1 goes on from n, and is good only if the last columnar body
+// on this connection was n and was good. Otherwise, and if anything in the body
+// is not good, the receiver reads it to its end, forgets what it holds, answers
+// 0x02 in place of the second ACK, and takes from then on only SEQUENCE 0. The
+// sender takes a refusal of SEQUENCE n > 0 as this mismatch, and makes the
+// evaluation once more with SEQUENCE 0, on the same connection, beginning with
+// its LENGTH. A refusal of SEQUENCE 0 is a refusal. A body that is good counts,
+// also if the signal then fails on it and refuses.
+//
 // # Mistakes
 //
 // Numbers follow the JSON grammar: 01, 1., .5, NaN and Infinity are refused, and
 // so is what does not fit a float64, as 1e999. Strings do not stand in for
 // numbers. Unknown keys are ignored, with a warning. White space that a response
 // left behind is swallowed before the next ACK; any other byte that nobody asked
-// for is an error. After any error the autoscaler closes the connection, and the
-// next evaluation begins with a new one. A length is checked before memory is
-// taken for it, and memory grows with what has come.
+// for is an error. After any error, a refusal too, the autoscaler closes the
+// connection, and the next evaluation begins with a new one. An evaluation has a deadline, which all its steps share and a signal
+// is not told; after it the autoscaler closes the connection. A length is checked
+// before memory is taken for it, and memory grows with what has come.
 //
 // # Concurrency
 //

@@ -20,6 +20,10 @@ type Series struct {
 	Name   string
 	Times  []int64   // unix seconds
 	Values []float64 // finite
+	// Lineage, if not 0, promises the sender: since an evaluation with a series of
+	// this name and the same lineage, points were only added behind the last one
+	// and taken away at the front. 0 promises nothing. It is never sent.
+	Lineage uint64
 }
 
 // Evaluation is the question: the windows of all metrics at one moment. Each

@@ -15,10 +15,11 @@ import (
 )
 
 // The test binary stands in for the process at the other end: childRole says
-// what it is, childAddress where it listens.
+// what it is, childAddress where it listens, or connects, childForm what it sends.
 const (
 	childRole    = "SIGPROTO_TEST_ROLE"
 	childAddress = "SIGPROTO_TEST_ADDRESS"
+	childForm    = "SIGPROTO_TEST_FORM"
 )
 
 func TestMain(m *testing.M) {
@@ -31,6 +32,8 @@ func TestMain(m *testing.M) {
 		err = serveChild(answerAll)
 	case "discard":
 		err = serveChild(discardAll)
+	case "autoscaler":
+		err = runAutoscaler()
 	default:
 		err = fmt.Errorf("unknown role %q", role)
 	}
@@ -75,7 +78,7 @@ func answerAll(conn net.Conn) error {
 		if err != nil {
 			return err
 		}
-		if err := s.Answer(Resources{CPUs: new(float64(len(e.Series)))}); err != nil {
+		if err := s.Answer(Response{Resources: Resources{CPUs: new(float64(len(e.Series)))}}); err != nil {
 			return err
 		}
 	}

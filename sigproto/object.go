@@ -11,29 +11,29 @@ import (
 )
 
 // readObject reads one JSON object of at most limit bytes, white space before
-// it included, and leaves in r what follows it. It finds the end of the object
-// and does not check what stands inside.
-func readObject(r *bufio.Reader, limit int) ([]byte, error) {
+// it included, appends it to out, and leaves in r what follows it. It finds the
+// end of the object and does not check what stands inside.
+func readObject(r *bufio.Reader, limit int, out []byte) ([]byte, error) {
 	var f frame
-	var out []byte
+	limit += len(out)
 	for {
 		if _, err := r.Peek(1); err != nil {
-			return nil, err
+			return out, err
 		}
 		chunk, err := r.Peek(r.Buffered())
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		n, done, err := f.scan(chunk)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		if len(out)+n > limit {
-			return nil, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
+			return out, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit)
 		}
 		out = append(out, chunk[:n]...)
 		if _, err := r.Discard(n); err != nil {
-			return nil, err
+			return out, err
 		}
 		if done {
 			return out, nil

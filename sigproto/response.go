@@ -1,9 +1,17 @@
 package sigproto
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+	"unicode/utf8"
 )
+
+// MaxExplanation is the length of the longest explanation, in bytes.
+const MaxExplanation = 1024
 
 // Resources is what a signal asks for; nil has no opinion.
 type Resources struct {
@@ -36,25 +44,66 @@ func (r *Resources) fields() [4]resourceField {
 	return [4]resourceField{{"cpus", &r.CPUs}, {"mem", &r.Mem}, {"disk", &r.Disk}, {"gpus", &r.GPUs}}
 }
 
+// Verdict says what an answer is worth. The zero value is VerdictValue.
+type Verdict string
+
+const (
+	VerdictValue     Verdict = ""           // the resources are what is needed; "value" on the wire, or no key
+	VerdictNoOpinion Verdict = "no_opinion" // the signal has none; the resources are empty
+	VerdictStale     Verdict = "stale"      // its data is too old for one; the resources are empty
+)
+
 // Response is a signal's answer.
 type Response struct {
 	Resources Resources
+	Verdict   Verdict
+	// Explanation is for people: how the signal came to its answer. What is sent
+	// and received is one line of at most MaxExplanation bytes that print.
+	Explanation string
 	// Unknown holds the keys that version 1 does not know, as "Resources.fpgas";
 	// it is worth a warning. It is never sent.
 	Unknown []string
 }
+
+// Validate returns a [FieldError] for the first value that cannot be sent.
+func (r Response) Validate() error {
+	if err := r.Resources.Validate(); err != nil {
+		return err
+	}
+	switch r.Verdict {
+	case VerdictValue:
+		return nil
+	case VerdictNoOpinion, VerdictStale:
+	default:
+		return fieldError("Verdict", fmt.Errorf("is %q, want %q, %q or %q", r.Verdict, wireValue, VerdictNoOpinion, VerdictStale))
+	}
+	for _, f := range r.Resources.fields() {
+		if x := *f.value; x != nil {
+			return fieldError("Resources."+f.name, fmt.Errorf("is %v beside the verdict %q, want null", *x, r.Verdict))
+		}
+	}
+	return nil
+}
+
+// wireValue is how VerdictValue may stand on the wire.
+const wireValue = "value"
 
 // parseResponse reads a response that is complete.
 func parseResponse(data []byte) (Response, error) {
 	var out Response
 	found := false
 	err := whole(data, func(dec *json.Decoder, key string) error {
-		if key != "Resources" {
-			out.Unknown = append(out.Unknown, key)
-			return skip(dec)
+		switch key {
+		case "Resources":
+			found = true
+			return out.readResources(dec)
+		case "Verdict":
+			return dec.Decode(&out.Verdict)
+		case "Explanation":
+			return dec.Decode(&out.Explanation)
 		}
-		found = true
-		return out.readResources(dec)
+		out.Unknown = append(out.Unknown, key)
+		return skip(dec)
 	})
 	switch {
 	case err != nil:
@@ -62,11 +111,18 @@ func parseResponse(data []byte) (Response, error) {
 	case !found:
 		return Response{}, fieldError("Resources", errors.New("is missing"))
 	}
+	if out.Verdict == wireValue {
+		out.Verdict = VerdictValue
+	}
+	out.Explanation = oneLine(out.Explanation)
+	if err := out.Validate(); err != nil {
+		return Response{}, err
+	}
 	return out, nil
 }
 
 func (r *Response) readResources(dec *json.Decoder) error {
-	err := object(dec, "Resources", func(key string) error {
+	return object(dec, "Resources", func(key string) error {
 		for _, f := range r.Resources.fields() {
 			if f.name == key {
 				return dec.Decode(f.value)
@@ -75,20 +131,44 @@ func (r *Response) readResources(dec *json.Decoder) error {
 		r.Unknown = append(r.Unknown, "Resources."+key)
 		return skip(dec)
 	})
-	if err != nil {
-		return err
-	}
-	return r.Resources.Validate()
 }
 
 // appendResponse writes a response.
-func appendResponse(dst []byte, r Resources) ([]byte, error) {
+func appendResponse(dst []byte, r Response) ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return dst, err
 	}
-	data, err := json.Marshal(struct{ Resources Resources }{r})
+	out := bytes.NewBuffer(dst)
+	enc := json.NewEncoder(out)
+	enc.SetEscapeHTML(false) // it would take six bytes for one
+	err := enc.Encode(struct {
+		Resources   Resources
+		Verdict     Verdict `json:",omitempty"`
+		Explanation string  `json:",omitempty"`
+	}{r.Resources, r.Verdict, oneLine(r.Explanation)})
 	if err != nil {
 		return dst, err
 	}
-	return append(dst, data...), nil
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// oneLine makes a text one line of at most MaxExplanation bytes, with nothing in
+// it that could play tricks on a terminal.
+func oneLine(text string) string {
+	text = text[:min(len(text), 4*MaxExplanation)] // the rest is not worth looking at
+	text = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text)
+	text = strings.TrimSpace(text)
+	if len(text) <= MaxExplanation {
+		return text
+	}
+	end := MaxExplanation
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return strings.TrimSpace(text[:end])
 }

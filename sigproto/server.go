@@ -39,11 +39,12 @@ const firstRead = 256 << 10
 // of the wire: ReadHello once; then, again and again, Next and after it Answer
 // or Refuse. After an error that is not [ErrBody] the connection must be closed.
 type ServerConn struct {
-	conn    net.Conn
-	reader  *bufio.Reader
-	config  ServerConfig
-	body    []byte // its memory is used again
-	decoder decoder
+	conn     net.Conn
+	reader   *bufio.Reader
+	config   ServerConfig
+	body     []byte // its memory is used again
+	json     decoder
+	columnar columnarReader
 }
 
 // NewServerConn speaks on conn, which stays the caller's to close.
@@ -62,7 +63,7 @@ func (s *ServerConn) ReadHello() (Hello, error) {
 	if err := s.conn.SetReadDeadline(time.Now().Add(s.config.Timeout)); err != nil {
 		return Hello{}, err
 	}
-	data, err := readObject(s.reader, maxHello)
+	data, err := readObject(s.reader, maxHello, nil)
 	if err != nil {
 		return Hello{}, fmt.Errorf("read hello: %w", err)
 	}
@@ -89,22 +90,22 @@ func (s *ServerConn) Next() (Evaluation, error) {
 	if err := s.write([]byte{ackGood}); err != nil {
 		return Evaluation{}, fmt.Errorf("send the length's ack: %w", err)
 	}
-	if err := s.readBody(length); err != nil {
+	e, bad, err := s.readBody(length)
+	if err != nil {
 		return Evaluation{}, fmt.Errorf("read body of %d bytes: %w", length, err)
 	}
-	e, err := s.decoder.finish(s.body)
-	if err == nil {
+	if bad == nil {
 		return e, nil
 	}
 	if refused := s.Refuse(); refused != nil {
-		return Evaluation{}, errors.Join(err, refused)
+		return Evaluation{}, errors.Join(bad, refused)
 	}
-	return Evaluation{}, fmt.Errorf("%w: %w", ErrBody, err)
+	return Evaluation{}, fmt.Errorf("%w: %w", ErrBody, bad)
 }
 
-// Answer sends the second ACK and the response. Nothing is sent if the resources
-// are not valid.
-func (s *ServerConn) Answer(r Resources) error {
+// Answer sends the second ACK and the response. Nothing is sent if the response
+// is not valid.
+func (s *ServerConn) Answer(r Response) error {
 	answer, err := appendResponse([]byte{ackGood}, r)
 	if err != nil {
 		return err
@@ -166,28 +167,77 @@ func (s *ServerConn) readLength() (int, error) {
 	return int(binary.BigEndian.Uint32(length[:])), nil
 }
 
-// readBody reads a body and decodes what has come, while the rest is on its way.
-func (s *ServerConn) readBody(length int) error {
-	s.decoder.reset()
+// readBody reads a body to its end; bad says why it cannot be used.
+func (s *ServerConn) readBody(length int) (e Evaluation, bad, err error) {
+	var first []byte
+	if length > 0 {
+		if first, err = s.reader.Peek(1); err != nil {
+			return Evaluation{}, nil, unexpected(err)
+		}
+	}
+	if length > 0 && first[0] == columnarMark {
+		if err := s.readColumnar(length); err != nil {
+			return Evaluation{}, nil, err
+		}
+		e, bad = s.columnar.finish()
+		return e, bad, nil
+	}
+	if err := s.readJSON(length); err != nil {
+		return Evaluation{}, nil, err
+	}
+	e, bad = s.json.finish(s.body)
+	return e, bad, nil
+}
+
+// readJSON decodes what has come, while the rest is on its way. The whole body is
+// kept, for a decoder that needs it whole.
+func (s *ServerConn) readJSON(length int) error {
+	s.json.reset()
 	s.body = s.body[:0]
 	for got := 0; got < length; {
-		if cap(s.body)-window <= got {
+		if cap(s.body)-lookahead <= got {
 			size := min(length, max(2*got, firstRead))
-			s.body = append(make([]byte, 0, size+window), s.body...)
+			s.body = append(make([]byte, 0, size+lookahead), s.body...)
 		}
-		end := min(length, got+firstRead, cap(s.body)-window)
-		n, err := s.reader.Read(s.body[got:end])
+		n, err := s.reader.Read(s.body[got:min(length, got+firstRead, cap(s.body)-lookahead)])
 		got += n
-		s.body = s.body[:got]
-		if err == io.EOF && got < length {
-			return io.ErrUnexpectedEOF
-		}
 		if err != nil && got < length {
-			return err
+			return unexpected(err)
 		}
-		s.decoder.feed(s.body)
+		s.body = s.body[:got]
+		s.json.feed(s.body)
 	}
 	return nil
+}
+
+// readColumnar decodes what has come, and keeps nothing of it but what is
+// incomplete.
+func (s *ServerConn) readColumnar(length int) error {
+	s.columnar.begin(length)
+	if cap(s.body) < min(length, firstRead) {
+		s.body = make([]byte, 0, min(length, firstRead))
+	}
+	s.body = s.body[:0]
+	for length > 0 {
+		start := len(s.body)
+		n, err := s.reader.Read(s.body[start:min(start+length, cap(s.body))])
+		length -= n
+		if err != nil && length > 0 {
+			return unexpected(err)
+		}
+		s.body = s.body[:start+n]
+		used := s.columnar.feed(s.body)
+		s.body = s.body[:copy(s.body, s.body[used:])]
+	}
+	return nil
+}
+
+// unexpected names an end that comes too early.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
 }
 
 func (s *ServerConn) write(b []byte) error {

@@ -75,7 +75,7 @@ func TestHelloWithLength(t *testing.T) {
 	if diff := cmp.Diff(sample, e); diff != "" {
 		t.Errorf("evaluation (-want +got):\n%s", diff)
 	}
-	if err := s.Answer(Resources{CPUs: new(4.5), Mem: new(0.0)}); err != nil {
+	if err := s.Answer(Response{Resources: Resources{CPUs: new(4.5), Mem: new(0.0)}}); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, raw, "\x01"+goldenAnswer)
@@ -178,13 +178,50 @@ func TestStalledAutoscaler(t *testing.T) {
 
 func TestAnswerRefusesNonsense(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
-	if err := s.Answer(Resources{Mem: new(-1.0)}); err == nil || !strings.Contains(err.Error(), "Resources.mem") {
-		t.Errorf("Answer = %v, want an error for Resources.mem", err)
+	for _, test := range []struct {
+		name, field string
+		r           Response
+	}{
+		{"negative", "Resources.mem", Response{Resources: Resources{Mem: new(-1.0)}}},
+		{"verdict of another name", "Verdict", Response{Verdict: "maybe"}},
+		{"stale, with a resource", "Resources.disk", Response{Verdict: VerdictStale, Resources: Resources{Disk: new(0.0)}}},
+	} {
+		if err := s.Answer(test.r); err == nil || !strings.Contains(err.Error(), test.field) {
+			t.Errorf("%s: Answer = %v, want an error for %s", test.name, err, test.field)
+		}
 	}
 	if err := s.Refuse(); err != nil {
 		t.Fatal(err)
 	}
 	expect(t, raw, "\x02")
+}
+
+func TestAnswerForms(t *testing.T) {
+	const nulls = `{"Resources":{"cpus":null,"mem":null,"disk":null,"gpus":null}`
+	for _, test := range []struct {
+		name string
+		r    Response
+		want string
+	}{
+		{"no opinion", Response{Verdict: VerdictNoOpinion}, nulls + `,"Verdict":"no_opinion"}`},
+		{"stale and why", Response{Verdict: VerdictStale, Explanation: "<no> \"points\""}, nulls + `,"Verdict":"stale","Explanation":"<no> \"points\""}`},
+		{"several lines", Response{Explanation: "\n1\x1b[2J\u202e2\t3\u20284\n"}, nulls + `,"Explanation":"1 [2J 2 3 4"}`},
+		{"too long", Response{Explanation: strings.Repeat("\"", 5000)}, nulls + `,"Explanation":"` + strings.Repeat(`\"`, MaxExplanation) + `"}`},
+		{"cut between characters", Response{Explanation: strings.Repeat("x", MaxExplanation-1) + "ü"}, nulls + `,"Explanation":"` + strings.Repeat("x", MaxExplanation-1) + `"}`},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, raw := pair(t, ServerConfig{})
+			if err := s.Answer(test.r); err != nil {
+				t.Fatal(err)
+			}
+			raw.(*net.UnixConn).SetReadDeadline(time.Now().Add(10 * time.Second))
+			got := make([]byte, 2*maxAnswer)
+			n, err := raw.Read(got) // one write, so one read
+			if diff := cmp.Diff("\x01"+test.want, string(got[:n])); err != nil || diff != "" {
+				t.Errorf("error %v, answer (-want +got):\n%s", err, diff)
+			}
+		})
+	}
 }
 
 func TestWatch(t *testing.T) {

@@ -1,0 +1,186 @@
+package sigproto
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+)
+
+// pointRoom is more than any encoded point takes, its comma included: a time of
+// 20 bytes, a value of at most 26.
+const pointRoom = 64
+
+// bodyCache encodes evaluations as JSON, and each point once: what it encoded
+// stays, new points are added behind it, and points that have left are cut off.
+type bodyCache struct {
+	series  roster[encodedSeries]
+	scratch []byte // points on their way to a series
+	head    []byte // before the first series
+	tail    []byte // behind the last
+}
+
+// encode appends the body of e to vector, as pieces that are good until the next
+// call.
+func (c *bodyCache) encode(vector [][]byte, e Evaluation) ([][]byte, error) {
+	if err := checkTime(e.Timestamp); err != nil {
+		return vector, fieldError("timestamp", err)
+	}
+	c.head = append(c.head[:0], `{"metrics":{`...)
+	vector = append(vector, c.head)
+	c.series.begin()
+	for i, s := range e.Series {
+		one, err := c.series.next(s.Name)
+		if err == nil {
+			c.scratch, err = one.update(c.scratch, s)
+		}
+		if err != nil {
+			return vector, fieldError("metrics."+s.Name, err)
+		}
+		vector = append(vector, one.view(i == 0))
+	}
+	c.series.end()
+	c.tail = append(c.tail[:0], `},"timestamp":`...)
+	c.tail = append(strconv.AppendInt(c.tail, e.Timestamp, 10), '}')
+	return append(vector, c.tail), nil
+}
+
+// encodedSeries is one series in its encoded form:
+//
+//	dead bytes ... ,"name":[ [time,value],[time,value]...]
+//	                         ^ live
+//
+// The header is written into the dead bytes when the series is viewed, so that a
+// series is one piece of memory whatever was cut off before it.
+type encodedSeries struct {
+	sent   sent   // what stands in buf
+	header []byte // ,"name":[
+	buf    []byte // with room for the header before live
+	live   int
+}
+
+// update brings the series up to s, and returns scratch for the next one. After
+// an error nothing is kept.
+func (es *encodedSeries) update(scratch []byte, s Series) ([]byte, error) {
+	if err := checkShape(s); err != nil {
+		*es = encodedSeries{}
+		return scratch, err
+	}
+	dropped, kept := es.sent.since(s)
+	scratch, err := appendPoints(scratch[:0], s, kept)
+	if err != nil {
+		*es = encodedSeries{}
+		return scratch, err
+	}
+	if es.header == nil {
+		es.header = append(appendName([]byte{','}, s.Name), ':', '[')
+	}
+	if kept == 0 {
+		es.empty(len(scratch))
+	} else {
+		es.drop(dropped)
+	}
+	es.add(scratch)
+	es.sent.set(s, dropped, kept)
+	return scratch, nil
+}
+
+// empty begins anew, with room for so many bytes of points.
+func (es *encodedSeries) empty(size int) {
+	need := len(es.header) + max(size, 1)
+	if cap(es.buf) < need || cap(es.buf) > 2*(need+slack(need)) {
+		es.buf = make([]byte, 0, need+slack(need))
+	}
+	es.live = len(es.header)
+	es.buf = append(es.buf[:es.live], ']')
+}
+
+// drop cuts n points off at the front; there are more than n.
+func (es *encodedSeries) drop(n int) {
+	for range n {
+		es.live += bytes.IndexByte(es.buf[es.live:], ']') + len("],")
+	}
+}
+
+// add puts points at the end; each has a comma behind it.
+func (es *encodedSeries) add(points []byte) {
+	es.makeRoom(len(points))
+	if len(points) == 0 {
+		return
+	}
+	end := len(es.buf) - 1
+	if end > es.live { // there are points already
+		es.buf[end] = ','
+		end++
+	}
+	es.buf = append(es.buf[:end], points...)
+	es.buf[len(es.buf)-1] = ']' // in place of the last comma
+}
+
+// makeRoom moves the live bytes to the front if too many dead ones have gathered
+// before them or no room is left behind; that is once in many ticks.
+func (es *encodedSeries) makeRoom(n int) {
+	need := len(es.header) + len(es.buf) - es.live + n
+	room := slack(need)
+	if es.live-len(es.header) <= room && len(es.buf)+n <= cap(es.buf) {
+		return
+	}
+	to := es.buf
+	if cap(to) < need+room/2 || cap(to) > 2*(need+room) {
+		to = make([]byte, 0, need+room)
+	}
+	to = to[:need-n]
+	copy(to[len(es.header):], es.buf[es.live:])
+	es.buf, es.live = to, len(es.header)
+}
+
+// slack is how many bytes may lie dead, or wait for points, beside live ones.
+func slack(live int) int { return live/8 + 1<<10 }
+
+// view returns the series as it stands in a body.
+func (es *encodedSeries) view(first bool) []byte {
+	start := es.live - len(es.header)
+	copy(es.buf[start:], es.header)
+	if first {
+		start++ // no comma
+	}
+	return es.buf[start:]
+}
+
+// appendPoints writes the points of s from the one at from on, with a comma
+// behind each.
+func appendPoints(dst []byte, s Series, from int) ([]byte, error) {
+	if err := checkTimes(s.Times, from); err != nil {
+		return dst, err
+	}
+	var stamp timeWriter
+	values := s.Values[from:]
+	for i, t := range s.Times[from:] {
+		if cap(dst)-len(dst) < pointRoom {
+			dst = slices.Grow(dst, pointRoom)
+		}
+		w := dst[len(dst) : len(dst)+pointRoom]
+		n := stamp.put(w, t)
+		size := putValue(w[n:], values[i])
+		if size == 0 {
+			return dst, fmt.Errorf("point %d is %v, want a finite number", from+i, values[i])
+		}
+		n += size
+		w[n], w[n+1] = ']', ','
+		dst = dst[:len(dst)+n+2]
+	}
+	return dst, nil
+}
+
+func appendName(dst []byte, name string) []byte {
+	for i := range len(name) {
+		if c := name[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {
+			quoted, _ := json.Marshal(name) // never fails for a string
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, name...)
+	return append(dst, '"')
+}

@@ -1,0 +1,114 @@
+package sigproto
+
+import (
+	"bufio"
+	"encoding/binary"
+	"fmt"
+	"net"
+	"syscall"
+	"time"
+)
+
+// link is a connection of the autoscaler's end.
+type link struct {
+	conn   *net.UnixConn
+	reader *bufio.Reader // over conn
+	expire func()        // ends every read and write, now and later
+	length [4]byte
+
+	// For clean, made once so that it costs nothing:
+	raw     syscall.RawConn
+	peek    func(fd uintptr) // sets those below
+	waiting [64]byte
+	n       int
+	err     error
+}
+
+func newLink(conn *net.UnixConn) (*link, error) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return nil, err
+	}
+	l := &link{conn: conn, reader: bufio.NewReader(conn), raw: raw}
+	l.expire = func() { _ = conn.SetDeadline(time.Unix(1, 0)) } // fails only when closed
+	l.peek = func(fd uintptr) {
+		l.n, _, l.err = syscall.Recvfrom(int(fd), l.waiting[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
+	}
+	return l, nil
+}
+
+// clean reports whether nothing but white space waits on the connection, and the
+// signal has not hung up.
+func (l *link) clean() bool {
+	buffered, err := l.reader.Peek(l.reader.Buffered())
+	if err != nil || !allSpace(buffered) {
+		return false
+	}
+	if err := l.raw.Control(l.peek); err != nil {
+		return false
+	}
+	if l.err != nil {
+		return l.err == syscall.EAGAIN
+	}
+	return l.n > 0 && allSpace(l.waiting[:l.n])
+}
+
+func allSpace(b []byte) bool {
+	for _, c := range b {
+		if !isSpace(c) {
+			return false
+		}
+	}
+	return true
+}
+
+func (l *link) sendLength(length int) error {
+	binary.BigEndian.PutUint32(l.length[:], uint32(length))
+	if _, err := l.conn.Write(l.length[:]); err != nil {
+		return l.lastWord(err)
+	}
+	ack, err := l.reader.ReadByte()
+	for err == nil && isSpace(ack) { // left over from the last response
+		ack, err = l.reader.ReadByte()
+	}
+	if err != nil {
+		return err
+	}
+	if n := l.reader.Buffered(); ack == ackGood && n > 0 {
+		return fmt.Errorf("%w: %d more bytes with the ACK", ErrProtocol, n)
+	}
+	return checkACK(ack)
+}
+
+func (l *link) sendBody(body *net.Buffers) error {
+	if _, err := body.WriteTo(l.conn); err != nil {
+		return l.lastWord(err)
+	}
+	ack, err := l.reader.ReadByte()
+	if err != nil {
+		return err
+	}
+	return checkACK(ack)
+}
+
+// lastWord looks for a refusal that the signal may have sent before it hung up on
+// what we write; err is the error of the write.
+func (l *link) lastWord(err error) error {
+	if !hungUp(err) {
+		return err
+	}
+	if ack, readErr := l.reader.ReadByte(); readErr == nil && ack == ackRefused {
+		return ErrRefused
+	}
+	return err
+}
+
+func checkACK(ack byte) error {
+	switch ack {
+	case ackGood:
+		return nil
+	case ackRefused:
+		return ErrRefused
+	}
+	return fmt.Errorf("%w: got byte 0x%02x, want the ACK 0x01", ErrProtocol, ack)
+}

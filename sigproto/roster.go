@@ -1,0 +1,80 @@
+package sigproto
+
+import (
+	"errors"
+	"maps"
+)
+
+// roster keeps something for each series of the last evaluation, and finds it by
+// the name. Evaluations mostly name the same series in the same order, so the
+// place in the order is tried before the map. A round is one evaluation: begin,
+// next for each series, end. A round may be given up before its end.
+type roster[T any] struct {
+	round  uint64
+	byName map[string]*member[T]
+	order  []*member[T] // the first at are of this round, the others of the last
+	at     int
+}
+
+type member[T any] struct {
+	name  string
+	round uint64 // the last that named it
+	kept  T
+}
+
+func (r *roster[T]) begin() {
+	r.round++
+	r.at = 0
+	if r.byName == nil {
+		r.byName = make(map[string]*member[T])
+	}
+}
+
+// next returns what is kept for the next series of this round, the zero T for a
+// series that is new. A name that was there in this round is an error.
+func (r *roster[T]) next(name string) (*T, error) {
+	m := r.find(name)
+	switch {
+	case m == nil:
+		m = &member[T]{name: name}
+		r.byName[name] = m
+	case m.round == r.round:
+		return nil, errors.New("is there twice")
+	}
+	m.round = r.round
+	if r.at < len(r.order) {
+		r.order[r.at] = m
+	} else {
+		r.order = append(r.order, m)
+	}
+	r.at++
+	return &m.kept, nil
+}
+
+func (r *roster[T]) find(name string) *member[T] {
+	if r.at < len(r.order) && r.order[r.at].name == name {
+		return r.order[r.at]
+	}
+	return r.byName[name]
+}
+
+// intern returns the text as a string, without making one if it is the name of
+// something kept.
+func (r *roster[T]) intern(text []byte) string {
+	if r.at < len(r.order) && r.order[r.at].name == string(text) {
+		return r.order[r.at].name
+	}
+	if m := r.byName[string(text)]; m != nil {
+		return m.name
+	}
+	return string(text)
+}
+
+// end forgets the series that this round did not name.
+func (r *roster[T]) end() {
+	clear(r.order[r.at:])
+	r.order = r.order[:r.at]
+	if len(r.byName) > r.at {
+		maps.DeleteFunc(r.byName, func(_ string, m *member[T]) bool { return m.round != r.round })
+	}
+}

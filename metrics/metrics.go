@@ -2,7 +2,6 @@ package metrics
 
 import (
 	"context"
-	"errors"
 	"maps"
 	"slices"
 	"strings"
@@ -52,6 +51,10 @@ type Series struct {
 	Dimensions Dimensions
 	Times      []int64   // unix seconds
 	Values     []float64 // finite
+	// Lineage, if not 0, is the same in two windows of one series when the newer
+	// one was made from the older by adding points behind the last and taking
+	// points away at the front, and in no others. 0 promises nothing.
+	Lineage uint64
 }
 
 // Newest returns the time of the last point, and whether there is one.
@@ -71,28 +74,16 @@ type Sample struct {
 	Value      float64   // finite
 }
 
-// Query asks for the windows of all series of one type and name whose
-// dimensions include those given.
-type Query struct {
-	Type       Type
-	Name       string
-	Dimensions Dimensions
-	From, To   time.Time // both ends inclusive
-}
-
 // Store keeps samples and answers windows. It may be used concurrently.
 type Store interface {
-	// Write keeps the samples. A sample that is not finite is refused with
-	// ErrNotFinite, and nothing of that call is kept. A sample older than the
-	// store can still take is dropped without an error.
+	// Write keeps the samples. ErrNotFinite, ErrMalformed and ErrFuture refuse a
+	// sample, and nothing of that call is kept; a *SampleError says which one. A
+	// sample older than the store can still take is dropped without an error.
 	Write(ctx context.Context, samples []Sample) error
-	// Window returns the series that match, in order of their Key. No match is
-	// an empty result and no error; an error means that the window is unknown.
+	// Window returns the series that match, in order of their Identity. No match
+	// is an empty result and no error; an error means that the window is unknown.
 	Window(ctx context.Context, q Query) ([]Series, error)
 }
-
-// ErrNotFinite is returned by Write for NaN and infinities.
-var ErrNotFinite = errors.New("value is not finite")
 
 // AppName returns the stored name of an application's metric.
 func AppName(app, name string) string { return app + "," + name }

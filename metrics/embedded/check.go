@@ -1,23 +1,15 @@
 package embedded
 
 import (
-	"errors"
 	"fmt"
 	"math"
+	"regexp"
 	"slices"
 	"time"
 	"unicode/utf8"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
-
-// ErrMalformed: a sample or query that no store could take: without a name, of
-// an unknown type, not UTF-8, or longer than the bounds of this package. Nothing
-// of the call is kept.
-var ErrMalformed = errors.New("malformed")
-
-// ErrFuture: a sample too far ahead of the clock. Nothing of the call is kept.
-var ErrFuture = errors.New("time is in the future")
 
 // Bounds of one sample, in bytes and in number.
 const (
@@ -34,12 +26,12 @@ const (
 	maxSecond = 253_370_764_800
 )
 
-// checkSamples returns an error that names the first sample that may not be
-// written at now.
+// checkSamples returns a *metrics.SampleError for the first sample that may not
+// be written at now.
 func checkSamples(now time.Time, samples []metrics.Sample) error {
 	for i, s := range samples {
 		if err := checkSample(now, s); err != nil {
-			return fmt.Errorf("sample %d of %d, %.200q: %w", i+1, len(samples), s.Name, err)
+			return &metrics.SampleError{Index: i, Name: s.Name, Err: err}
 		}
 	}
 	return nil
@@ -53,10 +45,10 @@ func checkSample(now time.Time, s metrics.Sample) error {
 		return err
 	}
 	if s.Time.Unix() < minSecond {
-		return fmt.Errorf("%w: time %v", ErrMalformed, s.Time)
+		return fmt.Errorf("%w: time %v", metrics.ErrMalformed, s.Time)
 	}
 	if s.Time.After(now.Add(FutureWindow)) {
-		return fmt.Errorf("%w: %v, at %v", ErrFuture, s.Time, now)
+		return fmt.Errorf("%w: %v, at %v", metrics.ErrFuture, s.Time, now)
 	}
 	return nil
 }
@@ -64,33 +56,43 @@ func checkSample(now time.Time, s metrics.Sample) error {
 // checkIdentity bounds what names a series.
 func checkIdentity(t metrics.Type, name string, d metrics.Dimensions) error {
 	if !slices.Contains(metrics.Types(), t) {
-		return fmt.Errorf("%w: type %.100q", ErrMalformed, t)
+		return fmt.Errorf("%w: type %.100q", metrics.ErrMalformed, t)
 	}
 	if name == "" || len(name) > maxName || !utf8.ValidString(name) {
-		return fmt.Errorf("%w: name of %d bytes: want 1 to %d bytes of UTF-8", ErrMalformed, len(name), maxName)
+		return fmt.Errorf("%w: name of %d bytes: want 1 to %d bytes of UTF-8", metrics.ErrMalformed, len(name), maxName)
 	}
+	return checkDimensions(d)
+}
+
+func checkDimensions(d metrics.Dimensions) error {
 	if len(d) > maxDimensions {
-		return fmt.Errorf("%w: %d dimensions, at most %d", ErrMalformed, len(d), maxDimensions)
+		return fmt.Errorf("%w: %d dimensions, at most %d", metrics.ErrMalformed, len(d), maxDimensions)
 	}
 	for k, v := range d {
 		if k == "" || len(k) > maxDimName || !utf8.ValidString(k) {
-			return fmt.Errorf("%w: dimension %.100q: want a name of 1 to %d bytes of UTF-8", ErrMalformed, k, maxDimName)
+			return fmt.Errorf("%w: dimension %.100q: want a name of 1 to %d bytes of UTF-8", metrics.ErrMalformed, k, maxDimName)
 		}
 		if len(v) > maxDimValue || !utf8.ValidString(v) {
 			return fmt.Errorf("%w: dimension %q has a value of %d bytes: want at most %d bytes of UTF-8",
-				ErrMalformed, k, len(v), maxDimValue)
+				metrics.ErrMalformed, k, len(v), maxDimValue)
 		}
 	}
 	return nil
 }
 
-// milliseconds returns a time as the store keeps it, at most the bounds.
-func milliseconds(t time.Time) int64 {
-	if t.Unix() < minSecond {
-		return minSecond * 1000
+// checkQuery bounds what a query asks for, and returns its pattern if it has one.
+func checkQuery(q metrics.Query) (pattern *regexp.Regexp, err error) {
+	if !q.Regex {
+		return nil, checkIdentity(q.Type, q.Name, q.Dimensions)
 	}
-	if t.Unix() > maxSecond {
-		return maxSecond * 1000
+	if pattern, err = q.Pattern(); err != nil {
+		return nil, err
 	}
-	return t.UnixMilli()
+	if len(q.Prefix) > maxName || !utf8.ValidString(q.Prefix) {
+		return nil, fmt.Errorf("%w: prefix of %d bytes: want at most %d bytes of UTF-8", metrics.ErrMalformed, len(q.Prefix), maxName)
+	}
+	return pattern, checkDimensions(q.Dimensions)
 }
+
+// second returns the second that a time is in, within the bounds.
+func second(t time.Time) int64 { return min(max(t.Unix(), minSecond), maxSecond) }

@@ -33,9 +33,8 @@ func NewClient(nc *nats.Conn, cluster string) *Client {
 }
 
 // Write keeps the samples; see metrics.Store. Many samples go in several
-// requests: after an error other than ErrMalformed, ErrFuture and
-// metrics.ErrNotFinite the first ones may have been kept. To write them again
-// does no harm.
+// requests: after an error other than a *metrics.SampleError the first ones may
+// have been kept. To write them again does no harm.
 func (c *Client) Write(ctx context.Context, samples []metrics.Sample) error {
 	if err := checkSamples(time.Now(), samples); err != nil {
 		return fmt.Errorf("write metrics: %w", err)
@@ -61,14 +60,14 @@ func (c *Client) Write(ctx context.Context, samples []metrics.Sample) error {
 
 // Window returns the series that match; see metrics.Store.
 func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	if err := checkIdentity(q.Type, q.Name, q.Dimensions); err != nil {
+	if _, err := checkQuery(q); err != nil {
 		return nil, fmt.Errorf("read metrics: query: %w", err)
 	}
 	request := windowRequest{
 		Type: q.Type, Name: q.Name, Dimensions: q.Dimensions,
-		FromMS: milliseconds(q.From), ToMS: milliseconds(q.To),
+		From: second(q.From), To: second(q.To), Regex: q.Regex, Prefix: q.Prefix,
 	}
-	g := gathered{name: q.Name}
+	g := gathered{query: q}
 	for {
 		p, err := c.page(ctx, request)
 		if err == nil {
@@ -93,7 +92,7 @@ func (c *Client) page(ctx context.Context, request windowRequest) (page, error) 
 	if err != nil {
 		return page{}, err
 	}
-	return decodePage(answer, request.Name)
+	return decodePage(answer)
 }
 
 // request asks once, and returns an answer that is not an error.
@@ -133,9 +132,9 @@ func decodeError(data []byte) error {
 
 // gathered is a window as its pages come in.
 type gathered struct {
-	name   string
+	query  metrics.Query
 	series []metrics.Series
-	last   identity // of the last series
+	last   metrics.Identity // of the last series
 	points int
 }
 
@@ -158,18 +157,24 @@ func (g *gathered) addSeries(s metrics.Series) error {
 	if g.points += len(s.Times); g.points > maxPoints {
 		return fmt.Errorf("more than %d points", maxPoints)
 	}
-	id := identify(g.name, s.Dimensions)
+	if !g.query.Regex && s.Name != g.query.Name {
+		return fmt.Errorf("%w: a series of the name %.200q", ErrBadAnswer, s.Name)
+	}
+	id := metrics.Identify(s.Name, s.Dimensions)
 	order := 1
 	if len(g.series) > 0 {
-		order = id.compare(g.last)
+		order = id.Compare(g.last)
 	}
 	if order > 0 {
+		if g.query.Regex && len(g.series) == metrics.MaxMatches {
+			return fmt.Errorf("%w: more than %d", metrics.ErrTooMany, metrics.MaxMatches)
+		}
 		g.series, g.last = append(g.series, s), id
 		return nil
 	}
 	end := &g.series[len(g.series)-1]
 	if order < 0 || s.Times[0] <= end.Times[len(end.Times)-1] {
-		return fmt.Errorf("%w: %.200q is out of order", ErrBadAnswer, id.key)
+		return fmt.Errorf("%w: %.200q is out of order", ErrBadAnswer, id.Key())
 	}
 	end.Times, end.Values = append(end.Times, s.Times...), append(end.Values, s.Values...)
 	return nil

@@ -16,10 +16,10 @@ var ErrBadAnswer = errors.New("answer of the metrics store makes no sense")
 // time, eight for its value.
 const minPoint = 9
 
-// decodePage reads a page of series of that name. All errors are ErrBadAnswer.
-func decodePage(data []byte, name string) (page, error) {
+// decodePage reads a page. All errors are ErrBadAnswer.
+func decodePage(data []byte) (page, error) {
 	d := pageDecoder{rest: data}
-	p := d.page(name)
+	p := d.page()
 	if d.err != nil {
 		return page{}, fmt.Errorf("%w: page of %d bytes, at byte %d: %w", ErrBadAnswer, len(data), len(data)-len(d.rest), d.err)
 	}
@@ -40,7 +40,7 @@ func (d *pageDecoder) fail(format string, args ...any) {
 	}
 }
 
-func (d *pageDecoder) page(name string) page {
+func (d *pageDecoder) page() page {
 	if version := d.byte(); version != pageVersion {
 		d.fail("version %d, want %d", version, pageVersion)
 	}
@@ -48,13 +48,13 @@ func (d *pageDecoder) page(name string) page {
 	switch more := d.byte(); more {
 	case 0:
 	case 1:
-		p.next = &cursor{Dimensions: d.dimensions(), Second: d.second(0, d.varint())}
+		p.next = &cursor{Name: d.string(), Dimensions: d.dimensions(), Second: d.second(0, d.varint())}
 	default:
 		d.fail("%d instead of 0 or 1", more)
 	}
-	const minSeries = 1 + 1 + minPoint
+	const minSeries = 1 + 1 + 1 + minPoint
 	for range d.count(minSeries) {
-		s := d.series(name)
+		s := d.series()
 		if d.err != nil {
 			return page{}
 		}
@@ -66,8 +66,8 @@ func (d *pageDecoder) page(name string) page {
 	return p
 }
 
-func (d *pageDecoder) series(name string) metrics.Series {
-	s := metrics.Series{Name: name, Dimensions: d.dimensions()}
+func (d *pageDecoder) series() metrics.Series {
+	s := metrics.Series{Name: d.string(), Dimensions: d.dimensions()}
 	n := d.count(minPoint)
 	if n == 0 {
 		d.fail("a series without points")

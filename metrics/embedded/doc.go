@@ -15,6 +15,10 @@
 // One that is more than [FutureWindow] ahead of the clock is refused, because
 // it would make everything that is written after it too old.
 //
+// A regular expression is tried on the Key of every application metric (with the
+// query's prefix and dimensions, if it has any) in the blocks of two hours and
+// more that the window touches, and metrics.MaxMatches bounds those it finds.
+//
 // # The wire
 //
 // Requests and answers on the subjects weir.CLUSTER.metrics.write and
@@ -26,10 +30,11 @@
 // bus's payload limit, whichever is less (a page may exceed that by the points
 // of one second and the dimensions of one series):
 //
-//	byte 0x01        version; an error starts with '{' instead
+//	byte 0x02        version; an error starts with '{' instead
 //	byte             1: more follows, ask again with the cursor; 0: the end
-//	cursor           only if more follows: dimensions, second (varint)
+//	cursor           only if more follows: name (string), dimensions, second (varint)
 //	uvarint          number of series; for each of them:
+//	  string           its name
 //	  dimensions       their number (uvarint); of each the name and value (strings)
 //	  uvarint          number of points, at least 1
 //	  varint           unix second of the first point
@@ -38,6 +43,6 @@
 //
 // A string is its length as uvarint and its bytes; varint and uvarint are those
 // of encoding/binary. A cursor says: continue with that second of the series of
-// those dimensions. The server keeps nothing between two pages. The series of a
-// window are in order of their metrics.Key.
+// that name and those dimensions. The server keeps nothing between two pages. The
+// series of a window are in order of their metrics.Identity.
 package embedded

@@ -154,9 +154,11 @@ type Code string
 
 const (
 	CodeInternal  Code = "internal"   // any other than those below
-	CodeMalformed Code = "malformed"  // ErrMalformed
+	CodeMalformed Code = "malformed"  // metrics.ErrMalformed
 	CodeNotFinite Code = "not_finite" // metrics.ErrNotFinite
-	CodeFuture    Code = "future"     // ErrFuture
+	CodeFuture    Code = "future"     // metrics.ErrFuture
+	CodePattern   Code = "pattern"    // metrics.ErrPattern
+	CodeTooMany   Code = "too_many"   // metrics.ErrTooMany
 	CodeClosed    Code = "closed"     // ErrClosed
 )
 
@@ -164,11 +166,15 @@ const (
 func (c Code) sentinel() error {
 	switch c {
 	case CodeMalformed:
-		return ErrMalformed
+		return metrics.ErrMalformed
 	case CodeNotFinite:
 		return metrics.ErrNotFinite
 	case CodeFuture:
-		return ErrFuture
+		return metrics.ErrFuture
+	case CodePattern:
+		return metrics.ErrPattern
+	case CodeTooMany:
+		return metrics.ErrTooMany
 	case CodeClosed:
 		return ErrClosed
 	}
@@ -176,7 +182,7 @@ func (c Code) sentinel() error {
 }
 
 func codeOf(err error) Code {
-	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodeClosed} {
+	for _, c := range []Code{CodeMalformed, CodeNotFinite, CodeFuture, CodePattern, CodeTooMany, CodeClosed} {
 		if errors.Is(err, c.sentinel()) {
 			return c
 		}

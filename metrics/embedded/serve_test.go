@@ -160,9 +160,11 @@ func TestServeRefusesBadRequests(t *testing.T) {
 		"time underflows":   {"write", `{"samples":[{"type":"metadata","name":"m","time_ms":-9223372036854775808,"value":1}]}`, `"code":"malformed"`},
 		"nothing to write":  {"write", `{}`, `{}`},
 		"window of nothing": {"window", `{}`, `"code":"malformed"`},
+		"bad pattern":       {"window", `{"type":"app_metrics","name":"(","regex":true}`, `"code":"pattern"`},
+		"long prefix":       {"window", `{"type":"app_metrics","name":"m","regex":true,"prefix":"` + strings.Repeat("p", 1025) + `"}`, `"code":"malformed"`},
 		"cursor overflows":  {"window", `{"type":"metadata","name":"m","after":{"second":9223372036854775807}}`, `"code":"malformed"`},
-		"cursor nowhere":    {"window", `{"type":"metadata","name":"m","after":{"second":1,"dimensions":{"\u0000":"z"}}}`, "\x01\x00\x00"},
-		"ends overflow":     {"window", `{"type":"metadata","name":"m","from_ms":-9223372036854775808,"to_ms":9223372036854775807}`, "\x01\x00\x00"},
+		"cursor nowhere":    {"window", `{"type":"metadata","name":"m","after":{"second":1,"dimensions":{"\u0000":"z"}}}`, "\x02\x00\x00"},
+		"ends overflow":     {"window", `{"type":"metadata","name":"m","from":-9223372036854775808,"to":9223372036854775807}`, "\x02\x00\x00"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -183,10 +185,11 @@ func TestClientBelievesNoNonsense(t *testing.T) {
 	_, other := connections(t)
 	answers := map[string]string{
 		"empty":             "",
-		"wrong version":     "\x02\x00\x00",
-		"page without end":  "\x01\x01\x00\x00\x00",
-		"same page forever": "\x01\x01\x00\x02\x01\x00\x01\x02" + strings.Repeat("\x00", 8),
-		"too many series":   "\x01\x00\xff\xff\xff\xff\x0f",
+		"wrong version":     "\x01\x00\x00",
+		"page without end":  "\x02\x01\x01m\x00\x00\x00",
+		"same page forever": "\x02\x01\x01m\x00\x02\x01\x01m\x00\x01\x02" + strings.Repeat("\x00", 8),
+		"another name":      "\x02\x00\x01\x01n\x00\x01\x02" + strings.Repeat("\x00", 8),
+		"too many series":   "\x02\x00\xff\xff\xff\xff\x0f",
 		"an answer of JSON": "{}",
 		"broken JSON":       "{",
 		"long JSON":         "{" + strings.Repeat(" ", 1<<20),

@@ -115,8 +115,7 @@ func (s *Store) Close() error {
 	return nil
 }
 
-// Write keeps the samples; see metrics.Store. ErrMalformed and ErrFuture, like
-// metrics.ErrNotFinite, leave nothing of the call behind.
+// Write keeps the samples; see metrics.Store.
 func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	if err := checkSamples(time.Now(), samples); err != nil {
 		return fmt.Errorf("write metrics: %w", err)

@@ -253,13 +253,13 @@ func refused(now time.Time) map[string]struct {
 		sample metrics.Sample
 		want   error
 	}{
-		"future": {with(func(s *metrics.Sample) { s.Time = now.Add(time.Hour) }), embedded.ErrFuture},
+		"future": {with(func(s *metrics.Sample) { s.Time = now.Add(time.Hour) }), metrics.ErrFuture},
 	}
 	for name, change := range malformed {
 		tests[name] = struct {
 			sample metrics.Sample
 			want   error
-		}{with(change), embedded.ErrMalformed}
+		}{with(change), metrics.ErrMalformed}
 	}
 	return tests
 }
@@ -281,7 +281,7 @@ func testRefusals(t *testing.T, store metrics.Store) {
 	}
 	for name, q := range map[string]metrics.Query{"no name": {Type: metrics.System}, "no type": {Name: "m"}} {
 		t.Run("query with "+name, func(t *testing.T) {
-			if _, err := store.Window(t.Context(), q); !errors.Is(err, embedded.ErrMalformed) {
+			if _, err := store.Window(t.Context(), q); !errors.Is(err, metrics.ErrMalformed) {
 				t.Errorf("Window = %v, want ErrMalformed", err)
 			}
 		})

@@ -3,8 +3,8 @@ package embedded
 import (
 	"context"
 	"fmt"
-	"maps"
 	"math"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -17,31 +17,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// identity orders the series of one name: by metrics.Key, and as two sets of
-// dimensions with commas in them can have the same Key, by these themselves.
-type identity struct {
-	key   string
-	pairs []string // names and values of the dimensions, in order of name
-}
-
-func identify(name string, d metrics.Dimensions) identity {
-	id := identity{key: metrics.Key(name, d)}
-	for _, k := range slices.Sorted(maps.Keys(d)) {
-		id.pairs = append(id.pairs, k, d[k])
-	}
-	return id
-}
-
-func (a identity) compare(b identity) int {
-	if c := strings.Compare(a.key, b.key); c != 0 {
-		return c
-	}
-	return slices.Compare(a.pairs, b.pairs)
-}
-
 // cursor says where in a window to continue: with that second of the series of
-// those dimensions, or with the first one after it.
+// that name and those dimensions, or with the first one after it.
 type cursor struct {
+	Name       string             `json:"name"`
 	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
 	Second     int64              `json:"second"`
 }
@@ -69,7 +48,8 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 // in between two pages, a count of points would not find its place again, and the
 // points of one second are in order of value only together.
 func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room int) (page, error) {
-	if err := checkIdentity(q.Type, q.Name, q.Dimensions); err != nil {
+	pattern, err := checkQuery(q)
+	if err != nil {
 		return page{}, fmt.Errorf("query: %w", err)
 	}
 	s.mu.RLock()
@@ -77,7 +57,7 @@ func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room i
 	if s.closed {
 		return page{}, ErrClosed
 	}
-	from, to := milliseconds(q.From), milliseconds(q.To)
+	from, to := second(q.From)*1000, second(q.To)*1000+999
 	if from > to {
 		return page{}, nil
 	}
@@ -86,20 +66,20 @@ func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room i
 		return page{}, err
 	}
 	defer querier.Close() // only read
-	found, err := find(ctx, querier, q)
+	found, err := find(ctx, querier, q, pattern)
 	if err != nil {
 		return page{}, err
 	}
 	r := reader{to: to, room: room}
 	for _, m := range found {
-		start, skip := m.start(q.Name, after, from)
+		start, skip := m.start(after, from)
 		if skip {
 			continue
 		}
 		if err := ctx.Err(); err != nil {
 			return page{}, err
 		}
-		if err := r.read(m, q.Name, start); err != nil {
+		if err := r.read(m, start); err != nil {
 			return page{}, err
 		}
 		if r.page.next != nil {
@@ -111,17 +91,18 @@ func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room i
 
 // match is one series that a query found.
 type match struct {
-	identity
+	metrics.Identity
+	name       string
 	dimensions metrics.Dimensions
 	points     storage.Series
 }
 
 // start returns where to begin in this series, in milliseconds, or to skip it.
-func (m match) start(name string, after *cursor, from int64) (start int64, skip bool) {
+func (m match) start(after *cursor, from int64) (start int64, skip bool) {
 	if after == nil {
 		return from, false
 	}
-	switch c := m.compare(identify(name, after.Dimensions)); {
+	switch c := m.Compare(metrics.Identify(after.Name, after.Dimensions)); {
 	case c < 0:
 		return 0, true
 	case c == 0:
@@ -131,43 +112,71 @@ func (m match) start(name string, after *cursor, from int64) (start int64, skip 
 }
 
 // find returns the series that match, in order.
-func find(ctx context.Context, querier storage.Querier, q metrics.Query) ([]match, error) {
-	matchers := []*labels.Matcher{equal(model.MetricNameLabel, q.Name), equal(typeLabel, string(q.Type))}
-	for k, v := range q.Dimensions {
-		if v != "" {
-			matchers = append(matchers, equal(dimensionPrefix+k, v))
-		}
-	}
+func find(ctx context.Context, querier storage.Querier, q metrics.Query, pattern *regexp.Regexp) ([]match, error) {
 	var found []match
-	set := querier.Select(ctx, false, nil, matchers...)
+	set := querier.Select(ctx, false, nil, matchers(q)...)
 	for set.Next() {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
 		series := set.At()
-		dimensions := fromLabels(series.Labels())
-		found = append(found, match{identify(q.Name, dimensions), dimensions, series})
+		name, dimensions := fromLabels(series.Labels())
+		m := match{metrics.Identify(name, dimensions), name, dimensions, series}
+		if pattern == nil {
+			found = append(found, m)
+			continue
+		}
+		if !pattern.MatchString(m.Key()) {
+			continue
+		}
+		if found = append(found, m); len(found) > metrics.MaxMatches {
+			return nil, fmt.Errorf("%w: more than %d", metrics.ErrTooMany, metrics.MaxMatches)
+		}
 	}
 	if err := set.Err(); err != nil {
 		return nil, err
 	}
-	slices.SortFunc(found, func(a, b match) int { return a.compare(b.identity) })
+	slices.SortFunc(found, func(a, b match) int { return a.Compare(b.Identity) })
 	return found, nil
+}
+
+// matchers say of the labels what the query says; a pattern is left to find.
+func matchers(q metrics.Query) []*labels.Matcher {
+	all := []*labels.Matcher{equal(typeLabel, string(q.Type))}
+	switch {
+	case !q.Regex:
+		all = append(all, equal(model.MetricNameLabel, q.Name))
+	case q.Prefix != "":
+		prefix := regexp.QuoteMeta(q.Prefix) + ".*" // in the database, a dot is any character
+		all = append(all, labels.MustNewMatcher(labels.MatchRegexp, model.MetricNameLabel, prefix))
+	}
+	for k, v := range q.Dimensions {
+		if v != "" {
+			all = append(all, equal(dimensionPrefix+k, v))
+		}
+	}
+	return all
 }
 
 func equal(name, value string) *labels.Matcher {
 	return labels.MustNewMatcher(labels.MatchEqual, name, value) // only a regular expression can be wrong
 }
 
-// fromLabels copies the dimensions: the database's strings end with its querier.
-func fromLabels(ls labels.Labels) metrics.Dimensions {
-	var d metrics.Dimensions
+// fromLabels copies what names a series: the database's strings end with its
+// querier.
+func fromLabels(ls labels.Labels) (name string, d metrics.Dimensions) {
 	ls.Range(func(l labels.Label) {
-		if name, ok := strings.CutPrefix(l.Name, dimensionPrefix); ok {
+		if l.Name == model.MetricNameLabel {
+			name = strings.Clone(l.Value)
+		}
+		if dimension, ok := strings.CutPrefix(l.Name, dimensionPrefix); ok {
 			if d == nil {
 				d = metrics.Dimensions{}
 			}
-			d[strings.Clone(name)] = strings.Clone(l.Value)
+			d[strings.Clone(dimension)] = strings.Clone(l.Value)
 		}
 	})
-	return d
+	return name, d
 }
 
 // reader fills a page.
@@ -179,9 +188,9 @@ type reader struct {
 
 // read adds the points of one series from start on, or sets the page's next if
 // there is no room for all of them.
-func (r *reader) read(m match, name string, start int64) error {
-	s := metrics.Series{Name: name, Dimensions: m.dimensions}
-	r.room -= len(m.key)
+func (r *reader) read(m match, start int64) error {
+	s := metrics.Series{Name: m.name, Dimensions: m.dimensions}
+	r.room -= len(m.Key())
 	it := m.points.Iterator(nil)
 	for kind := it.Seek(start); kind != chunkenc.ValNone; kind = it.Next() {
 		if kind != chunkenc.ValFloat {
@@ -195,7 +204,7 @@ func (r *reader) read(m match, name string, start int64) error {
 		n := len(s.Times)
 		whole := n == 0 || s.Times[n-1] != second
 		if r.room <= 0 && whole && n+len(r.page.series) > 0 {
-			r.page.next = &cursor{Dimensions: m.dimensions, Second: second}
+			r.page.next = &cursor{Name: m.name, Dimensions: m.dimensions, Second: second}
 			break
 		}
 		r.room -= pointSize

@@ -43,31 +43,33 @@ type windowRequest struct {
 	Type       metrics.Type       `json:"type"`
 	Name       string             `json:"name"`
 	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
-	FromMS     int64              `json:"from_ms"` // unix milliseconds, inclusive
-	ToMS       int64              `json:"to_ms"`   // inclusive
+	From       int64              `json:"from"` // unix seconds, inclusive
+	To         int64              `json:"to"`   // inclusive
+	Regex      bool               `json:"regex,omitempty"`
+	Prefix     string             `json:"prefix,omitempty"`
 	After      *cursor            `json:"after,omitempty"`
 }
 
 func (r windowRequest) query() metrics.Query {
 	return metrics.Query{
 		Type: r.Type, Name: r.Name, Dimensions: r.Dimensions,
-		From: time.UnixMilli(r.FromMS), To: time.UnixMilli(r.ToMS),
+		From: time.Unix(r.From, 0), To: time.Unix(r.To, 0), Regex: r.Regex, Prefix: r.Prefix,
 	}
 }
 
 // decodeRequest reads exactly one JSON object without unknown keys. All errors
-// are ErrMalformed.
+// are metrics.ErrMalformed.
 func decodeRequest(data []byte, into any) error {
 	if len(data) > maxRequest {
-		return fmt.Errorf("%w: request of %d bytes, at most %d", ErrMalformed, len(data), maxRequest)
+		return fmt.Errorf("%w: request of %d bytes, at most %d", metrics.ErrMalformed, len(data), maxRequest)
 	}
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return fmt.Errorf("%w: %w", ErrMalformed, err)
+		return fmt.Errorf("%w: %w", metrics.ErrMalformed, err)
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows the request", ErrMalformed)
+		return fmt.Errorf("%w: something follows the request", metrics.ErrMalformed)
 	}
 	return nil
 }
@@ -93,7 +95,7 @@ func decodeWindow(data []byte) (metrics.Query, *cursor, error) {
 		return metrics.Query{}, nil, err
 	}
 	if r.After != nil && (r.After.Second < minSecond || r.After.Second > maxSecond) {
-		return metrics.Query{}, nil, fmt.Errorf("%w: cursor at second %d", ErrMalformed, r.After.Second)
+		return metrics.Query{}, nil, fmt.Errorf("%w: cursor at second %d", metrics.ErrMalformed, r.After.Second)
 	}
 	return r.query(), r.After, nil
 }
@@ -121,12 +123,13 @@ func encodeWrites(samples []metrics.Sample, limit int) ([][]byte, error) {
 	return append(requests, append(body, tail...)), nil
 }
 
-const pageVersion = 0x01
+const pageVersion = 0x02
 
 func encodePage(p page) []byte {
 	b := []byte{pageVersion, 0}
 	if p.next != nil {
 		b[1] = 1
+		b = appendString(b, p.next.Name)
 		b = appendDimensions(b, p.next.Dimensions)
 		b = binary.AppendVarint(b, p.next.Second)
 	}
@@ -139,6 +142,7 @@ func encodePage(p page) []byte {
 
 func appendSeries(b []byte, s metrics.Series) []byte {
 	b = slices.Grow(b, len(s.Times)*pointSize)
+	b = appendString(b, s.Name)
 	b = appendDimensions(b, s.Dimensions)
 	b = binary.AppendUvarint(b, uint64(len(s.Times)))
 	b = binary.AppendVarint(b, s.Times[0])

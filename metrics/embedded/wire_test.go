@@ -19,12 +19,13 @@ func drawPage(t *rapid.T) page {
 	var p page
 	if rapid.Bool().Draw(t, "more") {
 		p.next = &cursor{
+			Name:       rapid.String().Draw(t, "name"),
 			Dimensions: dimensions.Draw(t, "after"),
 			Second:     rapid.Int64Range(minSecond, maxSecond).Draw(t, "second"),
 		}
 	}
 	for range rapid.IntRange(0, 4).Draw(t, "series") {
-		s := metrics.Series{Name: "m", Dimensions: dimensions.Draw(t, "dimensions")}
+		s := metrics.Series{Name: rapid.String().Draw(t, "name"), Dimensions: dimensions.Draw(t, "dimensions")}
 		second := rapid.Int64Range(minSecond, 0).Draw(t, "first")
 		for range rapid.IntRange(1, 20).Draw(t, "points") {
 			s.Times = append(s.Times, second)
@@ -40,7 +41,7 @@ func drawPage(t *rapid.T) page {
 func TestPageRoundTrip(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		want := drawPage(t)
-		got, err := decodePage(encodePage(want), "m")
+		got, err := decodePage(encodePage(want))
 		if diff := cmp.Diff(want, got, cmp.AllowUnexported(page{}), cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Fatalf("decoded: %v (-want +got):\n%s", err, diff)
 		}
@@ -52,7 +53,7 @@ func TestPageCutShort(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		data := encodePage(drawPage(t))
 		cut := rapid.IntRange(0, len(data)-1).Draw(t, "cut")
-		if p, err := decodePage(data[:cut], "m"); err == nil {
+		if p, err := decodePage(data[:cut]); err == nil {
 			t.Fatalf("the first %d of %d bytes are %+v", cut, len(data), p)
 		}
 	})
@@ -61,16 +62,16 @@ func TestPageCutShort(t *testing.T) {
 func FuzzDecodePage(f *testing.F) {
 	f.Add([]byte{pageVersion, 0, 0})
 	f.Add(encodePage(page{
-		next:   &cursor{Dimensions: metrics.Dimensions{"a": "b"}, Second: 7},
-		series: []metrics.Series{{Dimensions: metrics.Dimensions{"a": "b"}, Times: []int64{5, 5, 6}, Values: []float64{1, 2, -3}}},
+		next:   &cursor{Name: "m", Dimensions: metrics.Dimensions{"a": "b"}, Second: 7},
+		series: []metrics.Series{{Name: "m", Dimensions: metrics.Dimensions{"a": "b"}, Times: []int64{5, 5, 6}, Values: []float64{1, 2, -3}}},
 	}))
 	f.Add([]byte{pageVersion, 0, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
-		p, err := decodePage(data, "m")
+		p, err := decodePage(data)
 		if err != nil {
 			return
 		}
-		again, err := decodePage(encodePage(p), "m")
+		again, err := decodePage(encodePage(p))
 		if diff := cmp.Diff(p, again, cmp.AllowUnexported(page{}), cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Errorf("encoded and decoded again: %v (-want +got):\n%s", err, diff)
 		}
@@ -79,13 +80,13 @@ func FuzzDecodePage(f *testing.F) {
 
 func FuzzDecodeRequests(f *testing.F) {
 	f.Add([]byte(`{"samples":[{"type":"metadata","name":"m","dimensions":{"a":"b"},"time_ms":1,"value":1e3}]}`))
-	f.Add([]byte(`{"type":"metadata","name":"m","from_ms":-1,"to_ms":1,"after":{"dimensions":{"a":"b"},"second":0}}`))
+	f.Add([]byte(`{"type":"metadata","name":"m","from":-1,"to":1,"regex":true,"prefix":"p","after":{"name":"m","dimensions":{"a":"b"},"second":0}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if samples, err := decodeWrite(data); err == nil {
 			_ = checkSamples(time.Unix(0, 0), samples)
 		}
 		if q, after, err := decodeWindow(data); err == nil && after != nil {
-			if from := milliseconds(q.From); max(from, after.Second*1000) < from {
+			if from := second(q.From); max(from, after.Second) < from {
 				t.Errorf("cursor %+v leads back", after)
 			}
 		}

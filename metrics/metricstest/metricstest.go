@@ -48,6 +48,9 @@ func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
 		"answers are theirs":  testAnswers,
 		"a window backwards":  testBackwards,
 		"seconds are floored": testFloor,
+		"regular expression":  testRegex,
+		"bad expression":      testBadRegex,
+		"too many matches":    testManyMatches,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
@@ -205,12 +208,12 @@ func testEnds(t *testing.T, s suite) {
 		from, to time.Duration
 		want     []metrics.Series
 	}{
-		"both on a point":       {time.Second, 3 * time.Second, []metrics.Series{s.line("m", nil, [2]float64{1, 1}, [2]float64{2, 2}, [2]float64{3, 3})}},
-		"one moment":            {2 * time.Second, 2 * time.Second, []metrics.Series{s.line("m", nil, [2]float64{2, 2})}},
-		"just inside of points": {time.Second + time.Millisecond, 3*time.Second - time.Millisecond, []metrics.Series{s.line("m", nil, [2]float64{2, 2})}},
-		"between two points":    {time.Second + time.Millisecond, 2*time.Second - time.Millisecond, nil},
-		"before":                {-time.Minute, -time.Millisecond, nil},
-		"after":                 {5 * time.Second, time.Minute, nil},
+		"both on a point":     {time.Second, 3 * time.Second, []metrics.Series{s.line("m", nil, [2]float64{1, 1}, [2]float64{2, 2}, [2]float64{3, 3})}},
+		"one moment":          {2 * time.Second, 2 * time.Second, []metrics.Series{s.line("m", nil, [2]float64{2, 2})}},
+		"seconds count whole": {time.Second + time.Millisecond, 3*time.Second - time.Millisecond, []metrics.Series{s.line("m", nil, [2]float64{1, 1}, [2]float64{2, 2})}},
+		"within one second":   {time.Second + time.Millisecond, 2*time.Second - time.Millisecond, []metrics.Series{s.line("m", nil, [2]float64{1, 1})}},
+		"before":              {-time.Minute, -time.Millisecond, nil},
+		"after":               {5 * time.Second, time.Minute, nil},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -246,6 +249,9 @@ func testNotFinite(t *testing.T, s suite) {
 		err := s.store.Write(s.ctx, []metrics.Sample{s.at("m", nil, 0, 1), s.at("m", nil, time.Second, value), s.at("n", nil, 0, 1)})
 		if !errors.Is(err, metrics.ErrNotFinite) {
 			t.Errorf("Write of %v = %v, want ErrNotFinite", value, err)
+		}
+		if e, ok := errors.AsType[*metrics.SampleError](err); !ok || e.Index != 1 || e.Name != "m" {
+			t.Errorf("Write of %v = %v, want a SampleError of the second sample", value, err)
 		}
 	}
 	s.want(t, s.all("m", nil))
@@ -363,8 +369,8 @@ func testAnswers(t *testing.T, s suite) {
 	s.write(t, s.at("m", d, 0, 1))
 	first := s.window(t, s.all("m", nil))
 	s.write(t, s.at("m", d, time.Second, 2))
-	if diff := cmp.Diff([]metrics.Series{s.line("m", d, [2]float64{0, 1})}, first); diff != "" {
-		t.Errorf("window changed (-want +got):\n%s", diff)
+	if want := []metrics.Series{s.line("m", d, [2]float64{0, 1})}; !slices.EqualFunc(want, first, equal) {
+		t.Errorf("window changed (-want +got):\n%s", cmp.Diff(want, first))
 	}
 }
 
@@ -378,7 +384,9 @@ func testBackwards(t *testing.T, s suite) {
 func testFloor(t *testing.T, s suite) {
 	s.write(t, s.at("m", nil, 999*time.Millisecond, 1), s.at("m", nil, time.Second, 2), s.at("m", nil, 2500*time.Millisecond, 3))
 	s.want(t, s.all("m", nil), s.line("m", nil, [2]float64{0, 1}, [2]float64{1, 2}, [2]float64{2, 3}))
-	q := s.all("m", nil)
-	q.From, q.To = s.base.Add(999*time.Millisecond), s.base.Add(999*time.Millisecond)
-	s.want(t, q, s.line("m", nil, [2]float64{0, 1}))
+	for _, moment := range []time.Duration{2 * time.Second, 2999 * time.Millisecond} {
+		q := s.all("m", nil)
+		q.From, q.To = s.base.Add(moment), s.base.Add(moment)
+		s.want(t, q, s.line("m", nil, [2]float64{2, 3}))
+	}
 }

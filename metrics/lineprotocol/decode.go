@@ -1,0 +1,197 @@
+package lineprotocol
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	influx "github.com/influxdata/line-protocol/v2/lineprotocol"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Bounds of a body.
+const (
+	maxLine    = 64 << 10 // bytes
+	maxSamples = 100_000
+	maxApp     = 256 // bytes of a name
+)
+
+// lineError says which line is not good.
+type lineError struct {
+	line int // from 1
+	err  error
+}
+
+func (e *lineError) Error() string { return fmt.Sprintf("line %d: %v", e.line, e.err) }
+
+func (e *lineError) Unwrap() error { return e.err }
+
+// errTooLarge: there are more samples than one body may have.
+var errTooLarge = errors.New("too large")
+
+// batch is a decoded body.
+type batch struct {
+	samples []metrics.Sample
+	lines   []int // of each sample
+}
+
+// decoder says what the lines of a body leave out.
+type decoder struct {
+	app       string // of lines without the tag; may be empty
+	precision influx.Precision
+	now       time.Time // of lines without a timestamp
+}
+
+// decode reads all lines. Errors are a *lineError, or errTooLarge.
+func (d decoder) decode(body []byte) (batch, error) {
+	var b batch
+	number := 0
+	// No line break belongs to a line: only strings may have one, and they are
+	// refused. So the lines are told apart here, and errors know their number.
+	for text := range bytes.Lines(body) {
+		number++
+		samples, err := d.line(text)
+		if err != nil {
+			return batch{}, &lineError{number, err}
+		}
+		for _, s := range samples {
+			b.samples, b.lines = append(b.samples, s), append(b.lines, number)
+		}
+		if len(b.samples) > maxSamples {
+			return batch{}, fmt.Errorf("%w: more than %d values", errTooLarge, maxSamples)
+		}
+	}
+	return b, nil
+}
+
+// line reads one line, which may be empty or a comment.
+func (d decoder) line(text []byte) ([]metrics.Sample, error) {
+	if len(text) > maxLine {
+		return nil, fmt.Errorf("it has %d bytes, at most %d", len(text), maxLine)
+	}
+	in := influx.NewDecoderWithBytes(text)
+	if !in.Next() {
+		return nil, nil
+	}
+	measurement, err := in.Measurement()
+	if err != nil {
+		return nil, plain(err)
+	}
+	name := string(measurement)
+	app, dimensions, err := d.tags(in)
+	if err != nil {
+		return nil, err
+	}
+	samples, err := fields(in, metrics.AppName(app, name))
+	if err != nil {
+		return nil, err
+	}
+	at, err := in.Time(d.precision, d.now)
+	if err != nil {
+		return nil, plain(err)
+	}
+	for i := range samples {
+		samples[i].Dimensions, samples[i].Time = dimensions, at
+	}
+	return samples, nil
+}
+
+// tags reads the tags, one of which may be the app.
+func (d decoder) tags(in *influx.Decoder) (app string, dimensions metrics.Dimensions, err error) {
+	app = d.app
+	own := false // the line names the app
+	for {
+		key, value, err := in.NextTag()
+		if err != nil {
+			return "", nil, plain(err)
+		}
+		if key == nil {
+			break
+		}
+		_, twice := dimensions[string(key)]
+		isApp := string(key) == "app"
+		if twice || own && isApp {
+			return "", nil, fmt.Errorf("tag %q is there twice", key)
+		}
+		if isApp {
+			app, own = string(value), true
+			continue
+		}
+		if dimensions == nil {
+			dimensions = metrics.Dimensions{}
+		}
+		dimensions[string(key)] = string(value)
+	}
+	return app, dimensions, checkApp(app)
+}
+
+// checkApp: the app's name ends at the first comma of the stored name.
+func checkApp(app string) error {
+	if app == "" {
+		return errors.New(`whose metric is it? Give the query parameter "bucket" or the tag "app"`)
+	}
+	if len(app) > maxApp || strings.Contains(app, ",") {
+		return fmt.Errorf("app %.300q: want a name of at most %d bytes without a comma", app, maxApp)
+	}
+	return nil
+}
+
+// fields reads the fields of a metric.
+func fields(in *influx.Decoder, name string) ([]metrics.Sample, error) {
+	var samples []metrics.Sample
+	for {
+		key, value, err := in.NextField()
+		if err != nil {
+			return nil, plain(err)
+		}
+		if key == nil {
+			break
+		}
+		number, err := toNumber(value)
+		if err != nil {
+			return nil, fmt.Errorf("field %q: %w", key, err)
+		}
+		sample := metrics.Sample{Type: metrics.App, Name: name, Value: number}
+		if string(key) != "value" {
+			sample.Name += "_" + string(key)
+		}
+		samples = append(samples, sample)
+	}
+	if len(samples) == 0 {
+		return nil, errors.New("it has no field")
+	}
+	return samples, nil
+}
+
+func toNumber(v influx.Value) (float64, error) {
+	switch v.Kind() {
+	case influx.Float:
+		if f := v.FloatV(); !math.IsNaN(f) && !math.IsInf(f, 0) {
+			return f, nil
+		}
+		return 0, metrics.ErrNotFinite
+	case influx.Int:
+		return float64(v.IntV()), nil
+	case influx.Uint:
+		return float64(v.UintV()), nil
+	case influx.Bool:
+		if v.BoolV() {
+			return 1, nil
+		}
+		return 0, nil
+	}
+	return 0, errors.New("a string is no value of a metric")
+}
+
+// plain takes the library's own line number, which is always 1 here, out of an
+// error.
+func plain(err error) error {
+	if e, ok := errors.AsType[*influx.DecodeError](err); ok {
+		return fmt.Errorf("column %d: %w", e.Column, e.Err)
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+package lineprotocol
+
+import (
+	"cmp"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"strings"
+	"time"
+
+	influx "github.com/influxdata/line-protocol/v2/lineprotocol"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Path is where InfluxDB 2 has its handler.
+const Path = "/api/v2/write"
+
+const (
+	// DefaultMaxBody bounds a body, in bytes, packed and unpacked.
+	DefaultMaxBody = 10 << 20
+	// DefaultTimeout is for a body to come in, and as much again to be written.
+	DefaultTimeout = 10 * time.Second
+)
+
+// maxAtOnce bounds the bodies that are held at a time.
+const maxAtOnce = 8
+
+// Token is a secret, and does not show it when it is printed.
+type Token string
+
+// String returns a word in the token's place.
+func (Token) String() string { return "[token]" }
+
+// Config of a Handler.
+type Config struct {
+	Token   Token         // what a writer must have; empty: nothing
+	MaxBody int           // bytes; 0: DefaultMaxBody
+	Timeout time.Duration // 0: DefaultTimeout
+	Log     *slog.Logger
+}
+
+// Validate returns every problem of the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if c.MaxBody < 0 {
+		errs = append(errs, fmt.Errorf("line protocol: the bound of a body is %d bytes: want at least 0", c.MaxBody))
+	}
+	if c.Timeout < 0 {
+		errs = append(errs, fmt.Errorf("line protocol: timeout is %v: want at least 0", c.Timeout))
+	}
+	if c.Log == nil {
+		errs = append(errs, errors.New("line protocol: no logger is given"))
+	}
+	return errors.Join(errs...)
+}
+
+// Writer takes samples; a metrics.Store is one.
+type Writer interface {
+	Write(ctx context.Context, samples []metrics.Sample) error
+}
+
+// Handler answers requests to write.
+type Handler struct {
+	store  Writer
+	config Config
+	turns  chan struct{} // holds those that are at work
+}
+
+// New returns a Handler that writes to that store.
+func New(store Writer, c Config) (*Handler, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	c.MaxBody = cmp.Or(c.MaxBody, DefaultMaxBody)
+	c.Timeout = cmp.Or(c.Timeout, DefaultTimeout)
+	return &Handler{store: store, config: c, turns: make(chan struct{}, maxAtOnce)}, nil
+}
+
+// ServeHTTP implements [http.Handler].
+func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := h.write(w, r); err != nil {
+		p := problemOf(err)
+		level := slog.LevelDebug // the writer is told
+		if p.status >= http.StatusInternalServerError {
+			level = slog.LevelError
+		}
+		h.config.Log.Log(r.Context(), level, "metrics not written", "status", p.status, "remote", r.RemoteAddr, "err", err)
+		p.answer(w)
+		return
+	}
+	w.WriteHeader(http.StatusNoContent)
+}
+
+// write reads the request, and keeps all of it or nothing.
+func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		return refuse(http.StatusMethodNotAllowed, CodeMethod, "method %s: want POST", r.Method)
+	}
+	if !h.allowed(r) {
+		w.Header().Set("WWW-Authenticate", "Token")
+		return refuse(http.StatusUnauthorized, CodeUnauthorized, "unauthorized access")
+	}
+	select {
+	case h.turns <- struct{}{}:
+		defer func() { <-h.turns }()
+	default:
+		w.Header().Set("Retry-After", "1")
+		return refuse(http.StatusTooManyRequests, CodeTooMany, "%d requests are at work already", maxAtOnce)
+	}
+	now := time.Now()
+	d, err := newDecoder(r, now)
+	if err != nil {
+		return err
+	}
+	body, err := h.body(w, r, now)
+	if err != nil {
+		return err
+	}
+	b, err := d.decode(body)
+	if err != nil || len(b.samples) == 0 {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), h.config.Timeout)
+	defer cancel()
+	err = h.store.Write(ctx, b.samples)
+	if e, ok := errors.AsType[*metrics.SampleError](err); ok && e.Index >= 0 && e.Index < len(b.lines) {
+		return &lineError{b.lines[e.Index], fmt.Errorf("%.200q: %w", e.Name, e.Err)}
+	}
+	return err
+}
+
+// allowed compares hashes, so that the time it takes tells nothing of the token.
+func (h *Handler) allowed(r *http.Request) bool {
+	if h.config.Token == "" {
+		return true
+	}
+	scheme, given, _ := strings.Cut(r.Header.Get("Authorization"), " ")
+	want, got := sha256.Sum256([]byte(h.config.Token)), sha256.Sum256([]byte(strings.TrimSpace(given)))
+	return strings.EqualFold(scheme, "Token") && subtle.ConstantTimeCompare(want[:], got[:]) == 1
+}
+
+// newDecoder reads the parameters of a request.
+func newDecoder(r *http.Request, now time.Time) (decoder, error) {
+	q := r.URL.Query()
+	d := decoder{app: q.Get("bucket"), now: now}
+	switch p := q.Get("precision"); p {
+	case "", "ns":
+		d.precision = influx.Nanosecond
+	case "us":
+		d.precision = influx.Microsecond
+	case "ms":
+		d.precision = influx.Millisecond
+	case "s":
+		d.precision = influx.Second
+	default:
+		return d, refuse(http.StatusBadRequest, CodeInvalid, "precision %.20q: want ns, us, ms or s", p)
+	}
+	if d.app != "" {
+		if err := checkApp(d.app); err != nil {
+			return d, refuse(http.StatusBadRequest, CodeInvalid, "bucket: %v", err)
+		}
+	}
+	return d, nil
+}
+
+// body reads the body, unpacked, before its deadline.
+func (h *Handler) body(w http.ResponseWriter, r *http.Request, now time.Time) ([]byte, error) {
+	err := http.NewResponseController(w).SetReadDeadline(now.Add(h.config.Timeout))
+	if err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return nil, err
+	}
+	packed := http.MaxBytesReader(w, r.Body, int64(h.config.MaxBody))
+	in := io.Reader(packed)
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+	case "gzip":
+		unpacked, err := gzip.NewReader(packed)
+		if err != nil {
+			return nil, unread(err)
+		}
+		in = unpacked
+	default:
+		return nil, refuse(http.StatusUnsupportedMediaType, CodeInvalid, "content encoding %.40q: want gzip or none", encoding)
+	}
+	body, err := io.ReadAll(io.LimitReader(in, int64(h.config.MaxBody)+1))
+	if err != nil {
+		return nil, unread(err)
+	}
+	if len(body) > h.config.MaxBody {
+		return nil, fmt.Errorf("%w: more than %d bytes", errTooLarge, h.config.MaxBody)
+	}
+	return body, nil
+}
+
+// unread says why a body could not be read.
+func unread(err error) error {
+	if e, ok := errors.AsType[*http.MaxBytesError](err); ok {
+		return fmt.Errorf("%w: more than %d bytes", errTooLarge, e.Limit)
+	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return refuse(http.StatusRequestTimeout, CodeUnavailable, "the body does not come in time")
+	}
+	return refuse(http.StatusBadRequest, CodeInvalid, "read the body: %v", err)
+}

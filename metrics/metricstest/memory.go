@@ -1,0 +1,148 @@
+package metricstest
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"sort"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Memory is a metrics.Store in memory, for tests of what uses one. It keeps all,
+// however late, and of several values of one millisecond the last one. The zero
+// Memory is empty.
+type Memory struct {
+	mu     sync.Mutex
+	series []*memorySeries // in order
+}
+
+type memorySeries struct {
+	metrics.Identity
+	kind       metrics.Type
+	name       string
+	dimensions metrics.Dimensions
+	points     []memoryPoint // in order of time
+}
+
+type memoryPoint struct {
+	ms    int64
+	value float64
+}
+
+// Write keeps the samples; see metrics.Store.
+func (m *Memory) Write(ctx context.Context, samples []metrics.Sample) error {
+	for i, s := range samples {
+		if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+			return &metrics.SampleError{Index: i, Name: s.Name, Err: metrics.ErrNotFinite}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range samples {
+		m.seriesLocked(s).put(memoryPoint{s.Time.UnixMilli(), s.Value})
+	}
+	return nil
+}
+
+// seriesLocked returns the series of a sample, which is made if it is not there.
+func (m *Memory) seriesLocked(s metrics.Sample) *memorySeries {
+	d := maps.Clone(s.Dimensions)
+	maps.DeleteFunc(d, func(_, value string) bool { return value == "" })
+	want := &memorySeries{Identity: metrics.Identify(s.Name, d), kind: s.Type, name: s.Name, dimensions: d}
+	i, found := slices.BinarySearchFunc(m.series, want, (*memorySeries).compare)
+	if !found {
+		m.series = slices.Insert(m.series, i, want)
+	}
+	return m.series[i]
+}
+
+func (s *memorySeries) compare(other *memorySeries) int {
+	return cmp.Or(cmp.Compare(s.kind, other.kind), s.Identity.Compare(other.Identity))
+}
+
+func (s *memorySeries) put(p memoryPoint) {
+	i := s.from(p.ms)
+	if i < len(s.points) && s.points[i].ms == p.ms {
+		s.points[i] = p
+		return
+	}
+	s.points = slices.Insert(s.points, i, p)
+}
+
+// from returns the index of the first point that is not before ms.
+func (s *memorySeries) from(ms int64) int {
+	return sort.Search(len(s.points), func(i int) bool { return s.points[i].ms >= ms })
+}
+
+// Window returns the series that match; see metrics.Store.
+func (m *Memory) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	var pattern *regexp.Regexp
+	if q.Regex {
+		var err error
+		if pattern, err = q.Pattern(); err != nil {
+			return nil, err
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []metrics.Series
+	for _, s := range m.series {
+		if !s.matches(q, pattern) {
+			continue
+		}
+		if window := s.window(q.From, q.To); len(window.Times) > 0 {
+			out = append(out, window)
+		}
+		if q.Regex && len(out) > metrics.MaxMatches {
+			return nil, fmt.Errorf("%w: more than %d", metrics.ErrTooMany, metrics.MaxMatches)
+		}
+	}
+	return out, nil
+}
+
+func (s *memorySeries) matches(q metrics.Query, pattern *regexp.Regexp) bool {
+	if s.kind != q.Type || pattern == nil && s.name != q.Name {
+		return false
+	}
+	if pattern != nil && (!pattern.MatchString(s.Key()) || len(s.name) < len(q.Prefix) || s.name[:len(q.Prefix)] != q.Prefix) {
+		return false
+	}
+	for k, v := range q.Dimensions {
+		if s.dimensions[k] != v {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *memorySeries) window(from, to time.Time) metrics.Series {
+	first, end := s.from(from.Unix()*1000), s.from((to.Unix()+1)*1000)
+	n := max(0, end-first)
+	out := metrics.Series{Name: s.name, Dimensions: maps.Clone(s.dimensions), Times: make([]int64, n), Values: make([]float64, n)}
+	for i := range n {
+		p := s.points[first+i]
+		out.Times[i], out.Values[i] = time.UnixMilli(p.ms).Unix(), p.value
+	}
+	for i := 0; i < n; {
+		end := i + 1
+		for end < n && out.Times[end] == out.Times[i] {
+			end++
+		}
+		slices.Sort(out.Values[i:end])
+		i = end
+	}
+	return out
+}

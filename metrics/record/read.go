@@ -1,0 +1,123 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"strconv"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Bounds of a record that is read. A MaxLine holds about a million points.
+const (
+	MaxLine   = 32 << 20 // bytes
+	MaxSeries = 100_000
+)
+
+// Read returns the series of a record, in its order. After an error, which names
+// the line, there are no more.
+func Read(r io.Reader) iter.Seq2[Series, error] {
+	return func(yield func(Series, error) bool) {
+		lines := bufio.NewScanner(r)
+		lines.Buffer(nil, MaxLine)
+		seen := map[string]bool{}
+		number := 0
+		for lines.Scan() {
+			number++
+			text := bytes.TrimSpace(lines.Bytes())
+			if len(text) == 0 {
+				continue
+			}
+			s, err := decode(text)
+			if err == nil {
+				err = newcomer(seen, s)
+			}
+			if err != nil {
+				yield(Series{}, fmt.Errorf("line %d: %w", number, err))
+				return
+			}
+			if !yield(s, nil) {
+				return
+			}
+		}
+		if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+			yield(Series{}, fmt.Errorf("line %d: %w: more than %d bytes", number+1, ErrInvalid, MaxLine))
+		} else if err != nil {
+			yield(Series{}, fmt.Errorf("line %d: %w", number+1, err))
+		}
+	}
+}
+
+// ReadAll returns all series of a record.
+func ReadAll(r io.Reader) ([]Series, error) {
+	var all []Series
+	for s, err := range Read(r) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+// newcomer adds s to the series that were seen.
+func newcomer(seen map[string]bool, s Series) error {
+	key := fmt.Sprintf("%q %q %q", s.Type, s.Name, s.Dimensions)
+	if seen[key] {
+		return fmt.Errorf("%w: %.200q is there twice", ErrInvalid, metrics.Key(s.Name, s.Dimensions))
+	}
+	if len(seen) == MaxSeries {
+		return fmt.Errorf("%w: more than %d series", ErrInvalid, MaxSeries)
+	}
+	seen[key] = true
+	return nil
+}
+
+// decode reads one line. All errors are ErrInvalid.
+func decode(text []byte) (Series, error) {
+	var line struct {
+		Type       metrics.Type       `json:"type"`
+		Name       string             `json:"name"`
+		Dimensions metrics.Dimensions `json:"dimensions"`
+		Points     []point            `json:"points"`
+	}
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&line); err != nil {
+		return Series{}, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return Series{}, fmt.Errorf("%w: something follows the object", ErrInvalid)
+	}
+	s := Series{Type: line.Type, Series: metrics.Series{Name: line.Name, Dimensions: line.Dimensions}}
+	s.Times, s.Values = make([]int64, len(line.Points)), make([]float64, len(line.Points))
+	for i, p := range line.Points {
+		s.Times[i], s.Values[i] = p.second, p.value
+	}
+	return s, s.Validate()
+}
+
+// point is [second, value].
+type point struct {
+	second int64
+	value  float64
+}
+
+// UnmarshalJSON reads an array of two numbers; an array of Go would take any
+// number of elements.
+func (p *point) UnmarshalJSON(text []byte) error {
+	inner, isArray := bytes.CutPrefix(text, []byte("["))
+	second, value, two := bytes.Cut(bytes.TrimSuffix(inner, []byte("]")), []byte(","))
+	var errs [2]error
+	p.second, errs[0] = strconv.ParseInt(string(bytes.TrimSpace(second)), 10, 64)
+	p.value, errs[1] = strconv.ParseFloat(string(bytes.TrimSpace(value)), 64)
+	if !isArray || !two || errors.Join(errs[:]...) != nil {
+		return fmt.Errorf("point %.60q: want [whole unix seconds, number]", text)
+	}
+	return nil
+}

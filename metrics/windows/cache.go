@@ -1,0 +1,157 @@
+package windows
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Config of a Cache. Time is that of the questions: the To of each.
+type Config struct {
+	Overlap time.Duration // how late a point may come; 0: 5 minutes
+	Full    time.Duration // after that long a window is read whole; 0: 30 minutes
+	Idle    time.Duration // a window that nobody asked for in that time is dropped; 0: 2 hours
+}
+
+// WithDefaults returns c with its zeros replaced.
+func (c Config) WithDefaults() Config {
+	c.Overlap = cmp.Or(c.Overlap, 5*time.Minute)
+	c.Full = cmp.Or(c.Full, 30*time.Minute)
+	c.Idle = cmp.Or(c.Idle, 2*time.Hour)
+	return c
+}
+
+// Validate returns every problem of the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	for _, d := range [...]struct {
+		name string
+		is   time.Duration
+	}{{"overlap", c.Overlap}, {"full", c.Full}, {"idle", c.Idle}} {
+		if d.is < 0 {
+			errs = append(errs, fmt.Errorf("windows: %s is %v: want at least 0", d.name, d.is))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// Cache is a metrics.Store that keeps what it read.
+type Cache struct {
+	store   metrics.Store
+	config  Config
+	lineage atomic.Uint64 // the last one that was given
+
+	mu      sync.Mutex
+	windows map[key]*window
+}
+
+// New returns a Cache of that store.
+func New(store metrics.Store, c Config) (*Cache, error) {
+	if err := c.Validate(); err != nil {
+		return nil, err
+	}
+	return &Cache{store: store, config: c.WithDefaults(), windows: map[key]*window{}}, nil
+}
+
+// Write keeps the samples in the store; see metrics.Store.
+func (c *Cache) Write(ctx context.Context, samples []metrics.Sample) error {
+	return c.store.Write(ctx, samples)
+}
+
+// Window returns the series that match; see metrics.Store.
+func (c *Cache) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	if q.To.Before(q.From) {
+		return c.store.Window(ctx, q)
+	}
+	w := c.window(q)
+	select {
+	case w.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, fmt.Errorf("wait to read %q: %w", q.Name, context.Cause(ctx))
+	}
+	defer func() { <-w.turn }()
+	return c.read(ctx, w, q)
+}
+
+// key is what a window asks for, wherever it begins.
+type key struct {
+	kind       metrics.Type
+	name       string
+	dimensions string
+	regex      bool
+	prefix     string
+	length     int64 // seconds
+}
+
+func keyOf(q metrics.Query) key {
+	var d []byte
+	for _, name := range slices.Sorted(maps.Keys(q.Dimensions)) {
+		d = strconv.AppendQuote(d, name)
+		d = strconv.AppendQuote(d, q.Dimensions[name])
+	}
+	return key{
+		kind: q.Type, name: q.Name, dimensions: string(d), regex: q.Regex, prefix: q.Prefix,
+		length: q.To.Unix() - q.From.Unix(),
+	}
+}
+
+// window returns the window of a question, and drops those that nobody asks for
+// any more.
+func (c *Cache) window(q metrics.Query) *window {
+	k, now := keyOf(q), q.To.Unix()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	idle := int64(c.config.Idle / time.Second)
+	maps.DeleteFunc(c.windows, func(_ key, w *window) bool { return w.asked < now-idle })
+	w := c.windows[k]
+	if w == nil {
+		w = &window{turn: make(chan struct{}, 1)}
+		c.windows[k] = w
+	}
+	w.asked = now
+	return w
+}
+
+// read answers a question whose turn it is.
+func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics.Series, error) {
+	from, to := q.From.Unix(), q.To.Unix()
+	since := from
+	if w.filled && to >= w.to && to-w.full < int64(c.config.Full/time.Second) {
+		since = max(from, w.to-int64(c.config.Overlap/time.Second))
+	}
+	doubt, err := c.readSince(ctx, w, q, since)
+	if err == nil && doubt && since > from {
+		since = from
+		_, err = c.readSince(ctx, w, q, since)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if w.to = to; since == from {
+		w.filled, w.full = true, to
+	}
+	return w.answer(), nil
+}
+
+// readSince brings the window up to date from since on. It reports doubt as merge
+// does.
+func (c *Cache) readSince(ctx context.Context, w *window, q metrics.Query, since int64) (doubt bool, err error) {
+	from := q.From.Unix()
+	q.From = time.Unix(since, 0)
+	got, err := c.store.Window(ctx, q)
+	if err != nil {
+		w.filled = w.filled && since > from // the doubt that made us read whole remains
+		return false, err
+	}
+	w.drop(from)
+	return w.merge(got, since, &c.lineage), nil
+}

@@ -1,0 +1,154 @@
+package windows
+
+import (
+	"maps"
+	"slices"
+	"sort"
+	"sync/atomic"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// window is what is kept of one window. Whoever holds its turn has all of it but
+// asked.
+type window struct {
+	asked int64 // end of the newest question; the Cache's mutex guards it
+
+	turn    chan struct{} // holds one
+	filled  bool          // it was read once
+	to      int64         // end of the last question that was answered
+	full    int64         // end of the last one for which all was read
+	columns []*column     // in order of identity, none of them empty
+}
+
+// drop takes away what is before from.
+func (w *window) drop(from int64) {
+	for _, c := range w.columns {
+		c.drop(from)
+	}
+	w.columns = slices.DeleteFunc(w.columns, (*column).empty)
+}
+
+// merge puts the series that were read, which hold all points from since on, in
+// place of what was kept of that time. It reports doubt about the time before: a
+// series that was not there may have points there, and one that has lost points
+// may have lost others too.
+func (w *window) merge(read []metrics.Series, since int64, lineage *atomic.Uint64) (doubt bool) {
+	kept := w.columns
+	merged := make([]*column, 0, max(len(kept), len(read)))
+	next := func(s metrics.Series) {
+		doubt = kept[0].replace(since, s, lineage) || doubt
+		merged, kept = append(merged, kept[0]), kept[1:]
+	}
+	for _, s := range read {
+		if len(kept) > 0 && kept[0].is(s) { // nearly always: the same series in the same order
+			next(s)
+			continue
+		}
+		id := metrics.Identify(s.Name, s.Dimensions)
+		for len(kept) > 0 && kept[0].Compare(id) < 0 {
+			next(metrics.Series{})
+		}
+		if len(kept) > 0 && kept[0].is(s) {
+			next(s)
+			continue
+		}
+		merged = append(merged, newColumn(id, s, lineage.Add(1)))
+		doubt = true
+	}
+	for len(kept) > 0 {
+		next(metrics.Series{})
+	}
+	w.columns = slices.DeleteFunc(merged, (*column).empty)
+	return doubt
+}
+
+func (w *window) answer() []metrics.Series {
+	if len(w.columns) == 0 {
+		return nil
+	}
+	out := make([]metrics.Series, len(w.columns))
+	for i, c := range w.columns {
+		out[i] = c.series()
+	}
+	return out
+}
+
+// column is one series of a window: times[head:] and values[head:]. What lies
+// before its length is never written to, because answers share it; what lies
+// between length and capacity is the column's own.
+type column struct {
+	metrics.Identity
+	name       string
+	dimensions metrics.Dimensions
+	lineage    uint64
+	head       int
+	times      []int64
+	values     []float64
+}
+
+// newColumn takes the memory of a series that was read, and writes none of it:
+// the store may hold it too.
+func newColumn(id metrics.Identity, s metrics.Series, lineage uint64) *column {
+	return &column{
+		Identity: id, name: s.Name, dimensions: s.Dimensions, lineage: lineage,
+		times: slices.Clip(s.Times), values: slices.Clip(s.Values),
+	}
+}
+
+func (c *column) is(s metrics.Series) bool {
+	return c.name == s.Name && maps.Equal(c.dimensions, s.Dimensions)
+}
+
+func (c *column) empty() bool { return c.head == len(c.times) }
+
+func (c *column) series() metrics.Series {
+	return metrics.Series{
+		Name: c.name, Dimensions: c.dimensions, Lineage: c.lineage,
+		Times: slices.Clip(c.times[c.head:]), Values: slices.Clip(c.values[c.head:]),
+	}
+}
+
+// drop takes away the points before from.
+func (c *column) drop(from int64) {
+	for c.head < len(c.times) && c.times[c.head] < from {
+		c.head++
+	}
+}
+
+// replace puts the points of s in place of all points from since on. If s begins
+// with these, the rest of s is added behind them; else the column begins a new
+// lineage in new memory. It reports whether s has fewer points.
+func (c *column) replace(since int64, s metrics.Series, lineage *atomic.Uint64) (lost bool) {
+	cut := c.head + sort.Search(len(c.times)-c.head, func(i int) bool { return c.times[c.head+i] >= since })
+	known := len(c.times) - cut
+	same := known <= len(s.Times) &&
+		slices.Equal(c.times[cut:], s.Times[:known]) && slices.Equal(c.values[cut:], s.Values[:known])
+	if same {
+		c.add(s.Times[known:], s.Values[known:])
+		return false
+	}
+	c.lineage = lineage.Add(1)
+	c.move(cut, len(s.Times))
+	c.add(s.Times, s.Values)
+	return len(s.Times) < known
+}
+
+// add writes behind the last point, in new memory if there is no room.
+func (c *column) add(times []int64, values []float64) {
+	if len(c.times)+len(times) > min(cap(c.times), cap(c.values)) {
+		c.move(len(c.times), len(times))
+	}
+	c.times, c.values = append(c.times, times...), append(c.values, values...)
+}
+
+// move takes the points from head to end to new memory, with room for more and
+// for a quarter of all beside that: so a point is copied four times, at most,
+// before it is dropped.
+func (c *column) move(end, more int) {
+	live := end - c.head
+	room := live + more + (live+more)/4
+	c.times = append(make([]int64, 0, room), c.times[c.head:end]...)
+	c.values = append(make([]float64, 0, room), c.values[c.head:end]...)
+	c.head = 0
+}

@@ -6,7 +6,8 @@
 //	./instance_count NAMESPACE NAME APP
 //
 // listens on the abstract Unix socket {NAMESPACE}-{NAME}-{APP}-socket, and answers
-// every autoscaler that connects, until SIGTERM. A pool file asks it so:
+// every autoscaler that connects, until SIGTERM. Started by bootstrap it is a
+// go-plugin too, which tells what it needs. A pool file asks it so:
 //
 //	autoscale_signals:
 //	  - app: APP
@@ -22,13 +23,33 @@
 package main
 
 import (
-	"github.com/weirkeeper/weirkeeper/signals"
+	"time"
+
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/signals/plugin"
 )
 
-// A signal of your own has its own type here, with the one method
+// instanceCount takes its one method from a signal that weir ships. A signal of
+// your own has it here:
 //
 //	Value(ctx context.Context, in signals.Input) (resource.Request, error)
 //
 // The package comment of signals shows a whole one.
-func main() { signals.Main(builtin.InstanceCount{}) }
+type instanceCount struct{ builtin.InstanceCount }
+
+// About is optional: it tells bootstrap what the signal needs.
+func (instanceCount) About() plugin.About {
+	const window = 10 * time.Minute
+	return plugin.About{
+		Metrics: []plugin.Metric{
+			{Name: "cpus_expected", Type: plugin.InstanceCounts, Range: window},
+			{Name: "mem_expected", Type: plugin.InstanceCounts, Range: window},
+			{Name: "disk_expected", Type: plugin.InstanceCounts, Range: window},
+		},
+		Parameters: []plugin.Parameter{
+			{Name: "headroom", Type: plugin.Number, Default: 1, About: "factor on what the applications should have"},
+		},
+	}
+}
+
+func main() { plugin.Main(instanceCount{}) }

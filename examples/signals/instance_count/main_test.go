@@ -50,7 +50,10 @@ func TestProgram(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	want := sigproto.Response{Resources: sigproto.Resources{CPUs: new(6.0), Mem: new(3072.0)}}
+	want := sigproto.Response{
+		Resources:   sigproto.Resources{CPUs: new(6.0), Mem: new(3072.0)},
+		Explanation: "cpus 6: 1.5 * last(cpus_expected) = 4; mem 3072: 1.5 * last(mem_expected) = 2048; disk unknown",
+	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("response (-want +got):\n%s", diff)
 	}

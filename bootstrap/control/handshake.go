@@ -1,0 +1,53 @@
+package control
+
+import (
+	"bytes"
+	"fmt"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/hashicorp/go-plugin"
+
+	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
+)
+
+const (
+	maxHandshake = 512 // bytes of the line
+	maxPath      = 107 // bytes of a Unix socket's address
+	quoted       = 80  // bytes of a plugin's text in an error
+)
+
+// parseHandshake returns the address in a handshake. The fields of the line are
+//
+//	core version | protocol version | network | address | rpc | certificate | multiplexing
+//
+// the last two optional and here empty. go-plugin reads the line again: it must
+// not see a certificate, which makes it use a TLS configuration that it lacks.
+func parseHandshake(line []byte, folder string) (address string, err error) {
+	text := string(bytes.TrimSpace(line[:min(len(line), maxHandshake+1)]))
+	fields := strings.Split(text, "|")
+	if len(line) > maxHandshake || len(fields) < 5 || len(fields) > 7 {
+		return "", fmt.Errorf("%w: its first line is %.*q", ErrHandshake, quoted, text)
+	}
+	if fields[0] != strconv.Itoa(plugin.CoreProtocolVersion) {
+		return "", fmt.Errorf("%w: version %.*q of go-plugin's core, want %d", ErrHandshake, quoted, fields[0], plugin.CoreProtocolVersion)
+	}
+	if fields[1] != strconv.Itoa(signalv1.ProtocolVersion) {
+		return "", fmt.Errorf("%w: the signal speaks version %.*q, bootstrap speaks version %d",
+			ErrProtocol, quoted, fields[1], signalv1.ProtocolVersion)
+	}
+	if fields[4] != string(plugin.ProtocolGRPC) {
+		return "", fmt.Errorf("%w: it speaks %.*q, want %q", ErrHandshake, quoted, fields[4], plugin.ProtocolGRPC)
+	}
+	if len(fields) > 5 && fields[5] != "" {
+		return "", fmt.Errorf("%w: it has a certificate, and nobody asked for TLS", ErrHandshake)
+	}
+	network, address := fields[2], fields[3]
+	if network != "unix" || !filepath.IsAbs(address) || filepath.Clean(address) != address ||
+		filepath.Dir(address) != folder || len(address) > maxPath || strings.ContainsRune(address, 0) {
+		return "", fmt.Errorf("%w: address %.*q %.*q, want a unix socket in %s",
+			ErrHandshake, quoted, network, quoted, address, folder)
+	}
+	return address, nil
+}

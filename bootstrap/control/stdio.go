@@ -1,0 +1,70 @@
+package control
+
+import (
+	"bytes"
+	"fmt"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+)
+
+// lineWriter cuts what is written to it into lines, under the limits that
+// package supervise has for a stream of output: a line is cut at
+// supervise.MaxLine bytes, and above supervise.MaxLinesPerSecond are dropped.
+type lineWriter struct {
+	emit func(line []byte) // never after close has returned
+
+	mu      sync.Mutex
+	closed  bool
+	part    []byte // of a line whose end has not come
+	limit   *rate.Limiter
+	dropped int // lines, not told yet
+}
+
+func newLineWriter(emit func(line []byte)) *lineWriter {
+	return &lineWriter{emit: emit, limit: rate.NewLimiter(supervise.MaxLinesPerSecond, supervise.MaxLinesPerSecond)}
+}
+
+// Write takes all of b.
+func (w *lineWriter) Write(b []byte) (int, error) {
+	n := len(b)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for !w.closed {
+		line, rest, whole := bytes.Cut(b, []byte("\n"))
+		w.part = append(w.part, line[:min(len(line), supervise.MaxLine-len(w.part))]...)
+		if !whole {
+			break
+		}
+		w.endLocked(time.Now())
+		b = rest
+	}
+	return n, nil
+}
+
+// close passes on what has no end, and nothing from then on.
+func (w *lineWriter) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if len(w.part) > 0 && !w.closed {
+		w.endLocked(time.Now())
+	}
+	w.closed = true
+}
+
+// endLocked passes on, or drops, the line that has come.
+func (w *lineWriter) endLocked(now time.Time) {
+	defer func() { w.part = w.part[:0] }()
+	if !w.limit.AllowN(now, 1) {
+		w.dropped++
+		return
+	}
+	if w.dropped > 0 {
+		w.emit(fmt.Appendf(nil, "%d lines dropped: more than %d a second", w.dropped, supervise.MaxLinesPerSecond))
+		w.dropped = 0
+	}
+	w.emit(bytes.TrimSuffix(w.part, []byte("\r")))
+}

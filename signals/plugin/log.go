@@ -1,0 +1,52 @@
+package plugin
+
+import (
+	"io"
+	"log/slog"
+
+	"github.com/hashicorp/go-hclog"
+)
+
+// newLog returns a logger whose lines are hclog's JSON, which the host of a
+// go-plugin takes apart again. All levels are written: the host chooses.
+func newLog(w io.Writer) *slog.Logger {
+	return slog.New(slog.NewJSONHandler(w, &slog.HandlerOptions{Level: slog.Level(-8), ReplaceAttr: asHCLog}))
+}
+
+// asHCLog gives a record's own attributes the names and forms of hclog.
+func asHCLog(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.TimeKey:
+		if a.Value.Kind() == slog.KindTime {
+			return slog.String("@timestamp", a.Value.Time().Format(hclog.TimeFormatJSON))
+		}
+	case slog.LevelKey:
+		if level, ok := a.Value.Any().(slog.Level); ok {
+			return slog.String("@level", levelName(level))
+		}
+	case slog.MessageKey:
+		return slog.Attr{Key: "@message", Value: a.Value}
+	}
+	if a.Value.Kind() == slog.KindDuration {
+		return slog.String(a.Key, a.Value.Duration().String())
+	}
+	return a
+}
+
+// levelName returns hclog's name for the nearest level that is not higher.
+func levelName(level slog.Level) string {
+	switch {
+	case level < slog.LevelDebug:
+		return hclog.Trace.String()
+	case level < slog.LevelInfo:
+		return hclog.Debug.String()
+	case level < slog.LevelWarn:
+		return hclog.Info.String()
+	case level < slog.LevelError:
+		return hclog.Warn.String()
+	}
+	return hclog.Error.String()
+}

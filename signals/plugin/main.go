@@ -1,0 +1,103 @@
+package plugin
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime/debug"
+	"sync"
+	"syscall"
+
+	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Main is what the main function of a signal's program calls. The arguments are
+// NAMESPACE NAME APP. It serves s until SIGTERM, SIGINT, or until its host asks
+// it to end, and exits as [signals.Main] does: 0 when it was told to end, 1 after
+// an error, 2 for wrong arguments.
+//
+// Under bootstrap its logger, which the host reads, is the default of log/slog.
+func Main(s signals.Signal) {
+	if !hosted() {
+		signals.Main(s) // does not return
+	}
+	stderr := os.Stderr // go-plugin puts another file in its place
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code := run(ctx, s, os.Args, stderr)
+	stop()
+	os.Exit(code)
+}
+
+// Serve is Main for a program that has a command line and an end of its own: it
+// serves s as config says, under bootstrap as a go-plugin, until ctx ends, which
+// is no error, or the host asks for the end. Under bootstrap a log to the host takes
+// the place of config's, and of the default of log/slog. It is called once.
+func Serve(ctx context.Context, s signals.Signal, config signals.ServeConfig) error {
+	if !hosted() {
+		return signals.Serve(ctx, s, config)
+	}
+	stderr := os.Stderr
+	config.Log = newLog(stderr)
+	slog.SetDefault(config.Log)
+	return serve(ctx, s, config, stderr)
+}
+
+// hosted reports whether this process was started as a go-plugin.
+func hosted() bool { return os.Getenv(signalv1.CookieKey) == signalv1.CookieValue }
+
+func run(ctx context.Context, s signals.Signal, args []string, stderr io.Writer) (exitCode int) {
+	log := newLog(stderr)
+	slog.SetDefault(log)
+	if len(args) != 4 {
+		log.Error(fmt.Sprintf("usage: %s NAMESPACE NAME APP", filepath.Base(args[0])))
+		return 2
+	}
+	config := signals.ServeConfig{Namespace: args[1], Name: args[2], App: args[3], Log: log}
+	if err := config.Validate(); err != nil {
+		log.Error("arguments", "err", err)
+		return 2
+	}
+	if err := serve(ctx, s, config, stderr); err != nil {
+		log.Error("signal ended", "err", err)
+		return 1
+	}
+	return 0
+}
+
+// serve serves the signal's socket and the control plane until ctx ends or one of
+// them does. The socket listens before the handshake is written: who has seen
+// the one can use the other.
+func serve(ctx context.Context, s signals.Signal, config signals.ServeConfig, stderr io.Writer) error {
+	if err := config.Validate(); err != nil {
+		return err
+	}
+	build, _ := debug.ReadBuildInfo() // nil: it was not built with modules
+	answer, err := describe(s, build)
+	if err != nil {
+		return err
+	}
+	listener, err := sigproto.Listen(sigproto.Address(config.Namespace, config.Name, config.App))
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var serving sync.WaitGroup
+	var errSocket error
+	serving.Go(func() {
+		defer cancel()
+		errSocket = signals.ServeListener(ctx, s, listener, config)
+	})
+	errControl := serveControl(ctx, answer, stderr)
+	cancel()
+	serving.Wait()
+	if errSocket != nil {
+		return errSocket
+	}
+	return errControl
+}

@@ -1,0 +1,75 @@
+package scaffold
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"strings"
+
+	"golang.org/x/mod/module"
+)
+
+// Lang is the language that a signal is written in.
+type Lang string
+
+const (
+	Go     Lang = "go"     // with the SDK, as a go-plugin; the default
+	Python Lang = "python" // with the standard library
+)
+
+// maxName is the length of the longest name, in bytes, as releases have it.
+const maxName = 64
+
+// Config says what to write.
+type Config struct {
+	Name   string // of the signal, as in a release: namespace/NAME@version
+	Lang   Lang   // empty: Go
+	SDK    string // the source tree of this module; only Go needs it; see SourceTree
+	Module string // the path of the Go module; empty: example.com/NAME
+}
+
+// Validate returns every problem of the configuration, but does not look at the
+// source tree.
+func (c Config) Validate() error {
+	c = c.withDefaults()
+	var errs []error
+	if !isName(c.Name) {
+		errs = append(errs, fmt.Errorf("name %.100q: want up to %d letters, digits and ._-, and no dot or dash at the beginning; for example %q",
+			c.Name, maxName, nearestName(c.Name)))
+	}
+	switch c.Lang {
+	case Python:
+	case Go:
+		if err := module.CheckPath(c.Module); err != nil && isName(c.Name) {
+			errs = append(errs, fmt.Errorf("module path: %w: choose another one", err))
+		}
+		if c.SDK == "" {
+			errs = append(errs, errors.New("the path of the SDK's source tree is empty"))
+		}
+	default:
+		errs = append(errs, fmt.Errorf("language %q: want go or python", c.Lang))
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) withDefaults() Config {
+	c.Lang = cmp.Or(c.Lang, Go)
+	c.Module = cmp.Or(c.Module, "example.com/"+c.Name)
+	return c
+}
+
+// isName reports whether a release may have this name.
+func isName(name string) bool {
+	return name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-' && strings.IndexFunc(name, notInName) < 0
+}
+
+func notInName(r rune) bool {
+	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r))
+}
+
+// nearestName returns a name that is good, and as near as can be.
+func nearestName(name string) string {
+	parts := strings.FieldsFunc(name, notInName)
+	name = strings.TrimLeft(strings.Join(parts, "_"), ".-")
+	return cmp.Or(name[:min(len(name), maxName)], "my_signal")
+}

@@ -1,0 +1,201 @@
+package scaffold
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/signals/signaltest"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+func sourceTree(t *testing.T) string {
+	t.Helper()
+	tree, err := SourceTree()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tree
+}
+
+// run runs a command in dir, without a network.
+func run(t *testing.T, dir string, env []string, name string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), name, args...)
+	cmd.Dir, cmd.Env = dir, append(append(os.Environ(), "GOPROXY=off", "GOFLAGS="), env...)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("%s %q: %v\n%s", name, args, err, out)
+	}
+}
+
+// What is written for Go builds and passes its own test at once, without a
+// network and without a change to its go.mod, and also where go may change it.
+func TestGo(t *testing.T) {
+	t.Parallel()
+	dir := filepath.Join(t.TempDir(), "requests")
+	names, err := Write(dir, Config{Name: "requests", SDK: sourceTree(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{".gitignore", "README.md", "go.mod", "go.sum", "main.go", "main_test.go", "pool.yaml"}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("files (-want +got):\n%s", diff)
+	}
+	run(t, dir, nil, "go", "vet", "./...")
+	run(t, dir, nil, "go", "test", "./...")
+	run(t, dir, []string{"GOFLAGS=-mod=mod"}, "go", "build", "-o", "requests", ".")
+	run(t, dir, nil, "sh", "-c", `test -z "$(gofmt -l .)" || { gofmt -d .; exit 1; }`)
+}
+
+// What is written for Python passes its own test, and the kit's.
+func TestPython(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	if _, err := Write(dir, Config{Name: "requests", Lang: Python}); err != nil {
+		t.Fatal(err)
+	}
+	run(t, dir, nil, "python3", "-m", "unittest")
+	signaltest.RunTarget(t, signaltest.Target{
+		Path: filepath.Join(dir, "main.py"),
+		Sample: sigproto.Evaluation{Timestamp: 1700000060, Series: []sigproto.Series{
+			{Name: "requests", Times: []int64{1700000000, 1700000060}, Values: []float64{50, 450}},
+		}},
+	})
+}
+
+// The lines for the pool's file are those of a pool's file.
+func TestPoolFile(t *testing.T) {
+	for _, lang := range []Lang{Go, Python} {
+		t.Run(string(lang), func(t *testing.T) {
+			dir := t.TempDir()
+			if _, err := Write(filepath.Join(dir, "signal"), Config{Name: "requests", Lang: lang, SDK: sourceTree(t)}); err != nil {
+				t.Fatal(err)
+			}
+			lines, err := os.ReadFile(filepath.Join(dir, "signal", "pool.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			text := "resource_groups:\n  - local: {name: blue, min: 1, max: 10, machine: {cpus: 1, mem: 1024, disk: 10240}}\n" +
+				"scaling_limits: {min_capacity: 1, max_capacity: 10, max_weight_to_add: 5, max_weight_to_remove: 5}\n" + string(lines)
+			if err := os.MkdirAll(filepath.Join(dir, "local"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "local", "default.yaml"), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			if _, _, err := config.Load(dir, "local", "default"); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestNothingIsOverwritten(t *testing.T) {
+	for _, there := range []string{"README.md", "test_main.py"} {
+		t.Run(there, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, there)
+			if err := os.WriteFile(path, []byte("mine"), 0o644); err != nil {
+				t.Fatal(err)
+			}
+			_, err := Write(dir, Config{Name: "requests", Lang: Python})
+			if !errors.Is(err, ErrExists) || !strings.Contains(err.Error(), path) {
+				t.Errorf("Write = %v, want ErrExists with the path", err)
+			}
+			entries, err := os.ReadDir(dir)
+			text, errRead := os.ReadFile(path)
+			if err := errors.Join(err, errRead); err != nil || len(entries) != 1 || string(text) != "mine" {
+				t.Errorf("the folder has %v, the file %q, %v; want what was there", entries, text, err)
+			}
+		})
+	}
+}
+
+func TestConfigThatIsNone(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		config Config
+		want   string
+	}{
+		{"no name", Config{Lang: Python}, `"my_signal"`},
+		{"space", Config{Name: "my signal", Lang: Python}, `"my_signal"`},
+		{"dash", Config{Name: "-signal", Lang: Python}, `"signal"`},
+		{"language", Config{Name: "x", Lang: "cobol"}, "want go or python"},
+		{"no SDK", Config{Name: "x"}, "source tree is empty"},
+		{"module", Config{Name: "x", SDK: "/x", Module: "not a path"}, "module path"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "new")
+			if _, err := Write(dir, test.config); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Write = %v, want an error with %q", err, test.want)
+			}
+			if _, err := os.Stat(dir); !errors.Is(err, fs.ErrNotExist) {
+				t.Errorf("the folder is there: %v", err)
+			}
+		})
+	}
+}
+
+// A name is good here exactly if a release may have it, and so is each suggestion.
+func TestNamesAreThoseOfReleases(t *testing.T) {
+	for _, name := range []string{"a", "A.b-c_9", "_x", "1", "", ".x", "-x", "x y", "ä", "a/b", strings.Repeat("x", 64), strings.Repeat("x", 65), "...", "é é"} {
+		want := release.Ref{Namespace: "x", Name: name, Version: "v1"}.Validate() == nil
+		if isName(name) != want {
+			t.Errorf("isName(%q) = %v, want %v", name, !want, want)
+		}
+		if near := nearestName(name); !isName(near) || want && near != name {
+			t.Errorf("nearestName(%q) = %q, want a name, the same if it is good", name, near)
+		}
+	}
+}
+
+func TestSourceTree(t *testing.T) {
+	other := t.TempDir()
+	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct{ name, file, want string }{
+		{"trimpath", "github.com/weirkeeper/weirkeeper/signals/scaffold/source.go", "-trimpath"},
+		{"gone", "/nowhere/signals/scaffold/source.go", "is gone"},
+		{"another module", filepath.Join(other, "signals", "scaffold", "source.go"), "is not that of " + sdkModule},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := sourceTreeOf(test.file); !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("sourceTreeOf(%q) = %v, want ErrNoSource with %q", test.file, err, test.want)
+			}
+		})
+	}
+	if _, err := Write(filepath.Join(t.TempDir(), "x"), Config{Name: "x", SDK: other}); !errors.Is(err, ErrNoSource) {
+		t.Errorf("Write with another module for the SDK = %v, want ErrNoSource", err)
+	}
+}
+
+// The modules of go.mod are exactly those that the SDK's packages are made with.
+func TestNeeds(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
+		sdkModule+"/signals/plugin", sdkModule+"/signals/signaltest")
+	cmd.Dir = sourceTree(t)
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var want []string
+	for path := range strings.FieldsSeq(string(out)) {
+		if path != sdkModule {
+			want = append(want, path)
+		}
+	}
+	slices.Sort(want)
+	if diff := cmp.Diff(slices.Compact(want), needs); diff != "" {
+		t.Errorf("needs (-want +got):\n%s", diff)
+	}
+}

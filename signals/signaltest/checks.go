@@ -1,0 +1,131 @@
+package signaltest
+
+import "slices"
+
+// Names of the checks on which others stand.
+const (
+	listens         = "listens"
+	answers         = "answers"
+	keepsConnection = "keeps_connection"
+	nothingAfter    = "nothing_after"
+	helloWithLength = "hello_with_length"
+	stdout          = "stdout"
+	pluginStart     = "plugin_start"
+)
+
+// Checks returns all checks, in the order in which they are run.
+func Checks() []Check {
+	return slices.Concat(processChecks(), questionChecks(), answerChecks(), mistakeChecks(), pluginChecks())
+}
+
+func processChecks() []Check {
+	return []Check{
+		{Name: listens, Run: checkListens,
+			What: "it listens on the abstract socket of its three arguments",
+			Fix:  `listen on the Unix socket "\0NAMESPACE-NAME-APP-socket", of the last three arguments in this order`},
+		{Name: "starts_soon", Needs: listens, Run: checkStartsSoon,
+			What: "it listens within the time that bootstrap gives it",
+			Fix:  "listen first, and load what the signal needs when it is asked"},
+		{Name: answers, Needs: listens, Run: checkAnswers,
+			What: "it answers an evaluation after the hello",
+			Fix:  "the hello has no length and no end of line: decode one JSON value; then read 4 bytes, ACK, read the body, ACK and answer"},
+		{Name: "restart", Needs: answers, Run: checkRestart,
+			What: "it starts again at the same address after kill -9",
+			Fix:  "leave nothing behind that a killed process cannot take away: no lock file, no pid file, no socket in the file system"},
+		{Name: "sigterm", Needs: listens, Run: checkSigterm,
+			What: "SIGTERM ends it soon, with exit code 0, also while an autoscaler is connected",
+			Fix:  "handle SIGTERM: close the listener and the connections, and exit with 0"},
+		{Name: "usage", Needs: listens, Run: checkUsage,
+			What: "wrong arguments end it with exit code 2 and its usage on standard error",
+			Fix:  `without NAMESPACE NAME APP, print "usage: PROGRAM NAMESPACE NAME APP" to standard error and exit with 2`},
+		{Name: stdout, Needs: answers, Run: checkStdout,
+			What: "it writes nothing to standard output",
+			Fix:  "write log lines to standard error: standard output is for go-plugin's handshake"},
+		{Name: "distinct_app", Needs: answers, Run: checkDistinctApp,
+			What: "told APP~1, it has a socket of its own beside the one told APP",
+			Fix:  `make the socket's name of the third argument as it is; if the signal cannot, write "distinct_app: false" in the pool file: a new version then waits for the old one's end`},
+	}
+}
+
+func questionChecks() []Check {
+	return []Check{
+		{Name: helloWithLength, Needs: answers, Run: checkHelloWithLength,
+			What: "it takes the hello and the first length from one read",
+			Fix:  "keep the bytes behind the hello's JSON value: they belong to the first evaluation"},
+		{Name: "split_body", Needs: answers, Run: checkSplitBody,
+			What: "it takes a body that comes in pieces",
+			Fix:  "read until all bytes of the length have come: one read may return fewer"},
+		{Name: "empty_window", Needs: answers, Run: checkEmptyWindow,
+			What: "it answers when there are no metrics",
+			Fix:  `answer {"Resources":{}}, no opinion, when a metric is not there`},
+		{Name: "empty_series", Needs: answers, Run: checkEmptySeries,
+			What: "it answers when metrics have no points",
+			Fix:  `answer {"Resources":{}}, no opinion, when a window has no points, before the first or last of them is looked at`},
+		{Name: "huge_window", Needs: answers, Run: checkHugeWindow,
+			What: "it takes 100 series of 1440 points",
+			Fix:  "take memory for the body by its length, and answer within the limit"},
+		{Name: "unknown_keys", Needs: answers, Run: checkUnknownKeys,
+			What: "it ignores keys that it does not know, in hello and body",
+			Fix:  "do not refuse unknown keys: later versions add some"},
+		{Name: "full_mantissas", Needs: answers, Run: checkFullMantissas,
+			What: "it reads numbers of 17 digits, and with exponents",
+			Fix:  "read numbers with a JSON library"},
+		{Name: "second_connection", Needs: answers, Run: checkSecondConnection,
+			What: "it answers a second autoscaler while the first is connected",
+			Fix:  "serve each connection in a thread of its own, or poll them all"},
+	}
+}
+
+func answerChecks() []Check {
+	return []Check{
+		{Name: "resources", Needs: helloWithLength, Run: checkResources,
+			What: "its resources are finite numbers of at least 0",
+			Fix:  `answer {"Resources":{"cpus":N,...}}; check each number before it is sent: leave out what is not known`},
+		{Name: "answer_size", Needs: answers, Run: checkAnswerSize,
+			What: "its second ACK and its response have at most 4096 bytes",
+			Fix:  "answer with the resources only: an older autoscaler reads no more"},
+		{Name: "one_write", Needs: answers, Run: checkOneWrite,
+			What: "it sends the second ACK and the response in one write",
+			Fix:  "put the byte 0x01 before the response, and send both at once: an older autoscaler reads once"},
+		{Name: keepsConnection, Needs: answers, Run: checkKeepsConnection,
+			What: "it answers again on the same connection",
+			Fix:  "after the response, wait for the next length on the same connection"},
+		{Name: nothingAfter, Needs: keepsConnection, Run: checkNothingAfter,
+			What: "nothing but white space follows its response",
+			Fix:  "end with the response: any other byte is read as the ACK of the next evaluation"},
+		{Name: "repeats", Needs: nothingAfter, Run: checkRepeats,
+			What: "it gives the same answer to the same question, 100 times on one connection",
+			Fix:  "decide from the windows and the timestamp of the body, not from the clock, from chance, or from earlier questions"},
+	}
+}
+
+func mistakeChecks() []Check {
+	return []Check{
+		{Name: "nan_refused", Needs: answers, Run: checkNaN,
+			What: "it refuses NaN and infinities with 0x02, and lives",
+			Fix:  "refuse numbers that are not JSON, or not finite: send 0x02 in place of the second ACK"},
+		{Name: "garbage_body", Needs: nothingAfter, Run: checkGarbageBody,
+			What: "it refuses a body that is not good with 0x02, and goes on with the connection",
+			Fix:  "when the body cannot be used, send 0x02 in place of the second ACK, and wait for the next length"},
+		{Name: "garbage_length", Needs: answers, Run: checkGarbageLength,
+			What: "it closes the connection on a length over the limit, and lives",
+			Fix:  "compare the length with a limit before taking memory (1 GiB is usual); send 0x02 and close the connection"},
+		{Name: "hangup", Needs: answers, Run: checkHangup,
+			What: "it lives when the autoscaler hangs up, wherever that is",
+			Fix:  "the end of a connection, in the middle of a message too, ends that connection only"},
+		{Name: "cancel", Needs: answers, Run: checkCancel,
+			What: "it lives when the autoscaler hangs up while it computes",
+			Fix:  "an error of the write of an answer (EPIPE, ECONNRESET) ends that connection only; give up a computation that nobody waits for"},
+	}
+}
+
+func pluginChecks() []Check {
+	return []Check{
+		{Name: pluginStart, Needs: stdout, Run: checkPluginStart,
+			What: "started as a plugin it answers on its socket, and its first line, if there is one, is go-plugin's handshake",
+			Fix:  "write nothing to standard output before plugin.Main, also in init functions and in what they call"},
+		{Name: "version_skew", Needs: pluginStart, Run: checkVersionSkew,
+			What: "a plugin says clearly that it does not speak the version that its host offers",
+			Fix:  "let go-plugin negotiate: set VersionedPlugins, and do nothing that waits before plugin.Main"},
+	}
+}

@@ -1,0 +1,142 @@
+package signaltest
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+const (
+	// repeats is how often the same question is asked on one connection, if the
+	// time of one answer is enough for that.
+	repeats = 100
+	// writes is how many answers are looked at for being one write: two writes one
+	// right after the other may be seen as one now and then.
+	writes = 30
+	// afterLimit is how long nothing may follow a response.
+	afterLimit = 50 * time.Millisecond
+)
+
+// checkResources asks as the autoscaler does, whose rules for a response count. It
+// sends hello and length one right after the other.
+func checkResources(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		client := sigproto.NewClient(sigproto.ClientConfig{Address: s.words.address(), Hello: t.Hello})
+		defer client.Close()
+		bounded, cancel := context.WithTimeout(ctx, t.Limits.Listen+t.Limits.Answer)
+		defer cancel()
+		_, err := client.Evaluate(bounded, sample(t))
+		return err
+	})
+}
+
+func checkAnswerSize(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		response, err := p.evaluate(t)
+		if err == nil && 1+len(response) > maxAnswer {
+			err = fmt.Errorf("its ACK and response have %d bytes, want at most %d", 1+len(response), maxAnswer)
+		}
+		return err
+	})
+}
+
+func checkOneWrite(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		for begin, i := time.Now(), 0; i < writes && time.Since(begin) < t.Limits.Answer; i++ {
+			// A connection for each: what else is wrong with an answer, or with what
+			// follows it, is for other checks.
+			if err := s.talk(ctx, func(p *peer) error { return p.oneWrite(t) }); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// oneWrite makes one evaluation, and looks at what comes at first.
+func (p *peer) oneWrite(t Target) error {
+	question := sampleBody(t)
+	if err := p.hello(t); err != nil {
+		return err
+	}
+	if err := p.offer(question); err != nil {
+		return err
+	}
+	if err := p.send(question); err != nil {
+		return err
+	}
+	got, err := p.first()
+	if err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if len(got) == 0 || got[0] != ackGood {
+		return fmt.Errorf("the answer begins with %.20q, want the byte 0x01", got)
+	}
+	var response json.RawMessage
+	if err := json.NewDecoder(bytes.NewReader(got[1:])).Decode(&response); err != nil {
+		return fmt.Errorf("the first %d bytes of the answer came alone: %.100q", len(got), got)
+	}
+	return nil
+}
+
+func checkKeepsConnection(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		if _, err := p.evaluate(t); err != nil {
+			return err
+		}
+		if err := p.send(lengthBytes(len(sampleBody(t)))); err != nil {
+			return fmt.Errorf("send a second length on the same connection: %w", err)
+		}
+		// What else is wrong with the first answer is nothing_after's to tell.
+		if _, err := p.reader.ReadBytes(ackGood); err != nil {
+			return fmt.Errorf("read the ACK of a second length on the same connection: %w", err)
+		}
+		return nil
+	})
+}
+
+func checkNothingAfter(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		response, err := p.evaluate(t)
+		if err != nil {
+			return err
+		}
+		wait := time.NewTimer(afterLimit)
+		defer wait.Stop()
+		select {
+		case <-ctx.Done():
+		case <-wait.C:
+		}
+		if b, found := p.stray(); found {
+			return fmt.Errorf("byte 0x%02x came after the response %.200s", b, response)
+		}
+		return nil
+	})
+}
+
+func checkRepeats(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		question := sampleBody(t)
+		if err := p.hello(t); err != nil {
+			return err
+		}
+		var first json.RawMessage
+		for begin, i := time.Now(), 0; i < repeats && time.Since(begin) < t.Limits.Answer; i++ {
+			response, err := p.ask(question)
+			if err != nil {
+				return fmt.Errorf("evaluation %d on one connection: %w", i+1, err)
+			}
+			if i == 0 {
+				first = response
+			}
+			if !bytes.Equal(response, first) {
+				return fmt.Errorf("evaluation %d was answered %.200s, the first one, with the same body, %.200s", i+1, response, first)
+			}
+		}
+		return nil
+	})
+}

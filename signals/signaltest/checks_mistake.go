@@ -1,0 +1,183 @@
+package signaltest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+func checkNaN(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		for _, value := range []string{"NaN", "Infinity", "-Infinity", "1e999"} {
+			err := s.talk(ctx, func(p *peer) error {
+				return errors.Join(p.hello(t), p.refuses(bodyOf(t, value)))
+			})
+			if err != nil {
+				return fmt.Errorf("a body with the value %s: %w", value, err)
+			}
+			if err := s.alive(ctx); err != nil {
+				return fmt.Errorf("a body with the value %s: %w", value, err)
+			}
+		}
+		return nil
+	})
+}
+
+// bodyOf is a body with one point, whose value is this text.
+func bodyOf(t Target, value string) []byte {
+	now := sampleTime(t)
+	name, _ := json.Marshal(sample(t).Series[0].Name) // of a string, it cannot fail
+	return fmt.Appendf(nil, `{"metrics":{%s:[[%d,%s]]},"timestamp":%d}`, name, now, value, now)
+}
+
+func checkGarbageBody(ctx context.Context, t Target) error {
+	good := sampleBody(t)
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		if err := p.hello(t); err != nil {
+			return err
+		}
+		for _, bad := range []struct {
+			what string
+			body []byte
+		}{
+			{"bytes that are no JSON", []byte("\x00\xff{{{ no JSON")},
+			{"a body cut short", good[:len(good)-1]},
+			{"metrics that are no object", []byte(`{"metrics":[1,2],"timestamp":1}`)},
+			{"an empty body", nil},
+		} {
+			if err := p.refuses(bad.body); err != nil {
+				return fmt.Errorf("%s: %w", bad.what, err)
+			}
+		}
+		if _, err := p.ask(good); err != nil {
+			return fmt.Errorf("a good body on the same connection: %w", err)
+		}
+		return nil
+	})
+}
+
+// refuses sends a body that must be refused.
+func (p *peer) refuses(bad []byte) error {
+	if err := p.offer(bad); err != nil {
+		return err
+	}
+	if len(bad) > 0 {
+		if err := p.send(bad); err != nil {
+			return err
+		}
+	}
+	return p.refusal()
+}
+
+func checkGarbageLength(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		err := s.talk(ctx, func(p *peer) error {
+			if err := p.hello(t); err != nil {
+				return err
+			}
+			if err := p.send(lengthBytes(math.MaxUint32)); err != nil {
+				return err
+			}
+			return p.closed()
+		})
+		if err != nil {
+			return fmt.Errorf("a length of %d bytes: %w", uint32(math.MaxUint32), err)
+		}
+		return s.alive(ctx)
+	})
+}
+
+// closed returns nil when the signal closes the connection, with a refusal or
+// without a word.
+func (p *peer) closed() error {
+	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
+		return err
+	}
+	said, err := io.ReadAll(io.LimitReader(p.reader, maxAnswer))
+	switch {
+	case len(said) > 0 && said[0] == ackGood:
+		return errors.New("it took it for good (0x01), want a refusal (0x02) and the end of the connection")
+	case err != nil && isTimeout(err):
+		return fmt.Errorf("it did not close the connection within %v", p.limit)
+	}
+	return nil // a reset closes it too
+}
+
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// checkHangup hangs up at each point of an evaluation before the body is whole.
+func checkHangup(ctx context.Context, t Target) error {
+	hello, question := helloBytes(t), sampleBody(t)
+	upTo := func(p *peer, body int) error {
+		if err := p.hello(t); err != nil {
+			return err
+		}
+		if err := p.offer(question); err != nil {
+			return err
+		}
+		if body == 0 {
+			return nil
+		}
+		return p.send(question[:body])
+	}
+	return withSignal(t, func(s *session) error {
+		for _, phase := range []struct {
+			what string
+			talk func(*peer) error
+		}{
+			{"before the hello", func(*peer) error { return nil }},
+			{"in the hello", func(p *peer) error { return p.send(hello[:len(hello)/2]) }},
+			{"after the hello", func(p *peer) error { return p.send(hello) }},
+			{"in the length", func(p *peer) error { return errors.Join(p.send(hello), p.send(lengthBytes(len(question))[:2])) }},
+			{"before the ACK of the length", func(p *peer) error { return errors.Join(p.send(hello), p.send(lengthBytes(len(question)))) }},
+			{"before the body", func(p *peer) error { return upTo(p, 0) }},
+			{"in the body", func(p *peer) error { return upTo(p, len(question)/2) }},
+		} {
+			if err := s.talk(ctx, phase.talk); err != nil {
+				return fmt.Errorf("the autoscaler is about to hang up %s: %w", phase.what, err)
+			}
+			if err := s.alive(ctx); err != nil {
+				return fmt.Errorf("the autoscaler hung up %s: %w", phase.what, err)
+			}
+		}
+		return nil
+	})
+}
+
+// checkCancel hangs up right after the last byte of the body. A signal that is
+// quick may have answered before that, so it is done several times.
+func checkCancel(ctx context.Context, t Target) error {
+	const times = 10
+	question := sampleBody(t)
+	return withSignal(t, func(s *session) error {
+		for range times {
+			err := s.talk(ctx, func(p *peer) error {
+				if err := p.hello(t); err != nil {
+					return err
+				}
+				if err := p.offer(question); err != nil {
+					return err
+				}
+				if err := p.send(question[:len(question)-1]); err != nil {
+					return err
+				}
+				p.rest()
+				return p.send(question[len(question)-1:])
+			})
+			if err != nil {
+				return err
+			}
+		}
+		if err := s.alive(ctx); err != nil {
+			return fmt.Errorf("the autoscaler hung up while the signal computed: %w", err)
+		}
+		return nil
+	})
+}

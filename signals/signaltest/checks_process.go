@@ -1,0 +1,124 @@
+package signaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+)
+
+func checkListens(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(*session, *peer) error { return nil })
+}
+
+func checkStartsSoon(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		p, err := s.connect(ctx, t.Limits.Start)
+		if err != nil {
+			return err
+		}
+		p.close()
+		return nil
+	})
+}
+
+func checkAnswers(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error { return s.ask(ctx) })
+}
+
+func checkRestart(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		if err := s.ask(ctx); err != nil {
+			return err
+		}
+		s.kill()
+		again, err := openAt(t, s.words)
+		if err != nil {
+			return err
+		}
+		defer again.kill()
+		if err := again.ask(ctx); err != nil {
+			return again.explain(fmt.Errorf("started again after kill -9: %w", err))
+		}
+		return nil
+	})
+}
+
+func checkSigterm(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(s *session, p *peer) error {
+		if err := p.hello(t); err != nil {
+			return err
+		}
+		s.signal(syscall.SIGTERM)
+		if err := s.wait(ctx, t.Limits.Exit); err != nil {
+			return fmt.Errorf("after SIGTERM: %w", err)
+		}
+		if !s.cmd.ProcessState.Success() {
+			return errors.New("after SIGTERM it did not end with exit code 0")
+		}
+		return nil
+	})
+}
+
+func checkUsage(ctx context.Context, t Target) error {
+	for _, wrong := range [][]string{{}, {"namespace", "name"}} {
+		if err := wrongArguments(ctx, t, wrong); err != nil {
+			return fmt.Errorf("with %d arguments instead of 3: %w", len(wrong), err)
+		}
+	}
+	return nil
+}
+
+func wrongArguments(ctx context.Context, t Target, arguments []string) error {
+	p, err := launch(t, nil, arguments...)
+	if err != nil {
+		return err
+	}
+	defer p.kill()
+	if err := p.wait(ctx, t.Limits.Exit); err != nil {
+		return err
+	}
+	switch {
+	case p.cmd.ProcessState.ExitCode() != 2:
+		return p.explain(errors.New("want exit code 2"))
+	case !strings.Contains(strings.ToLower(p.stderr.String()), "usage"):
+		return p.explain(errors.New(`its standard error has no "usage"`))
+	}
+	return nil
+}
+
+func checkStdout(ctx context.Context, t Target) error {
+	return withSignal(t, func(s *session) error {
+		if err := s.ask(ctx); err != nil {
+			return err
+		}
+		s.stop(ctx)
+		if text := s.stdout.String(); text != "" {
+			return fmt.Errorf("it wrote %.200q to standard output", text)
+		}
+		return nil
+	})
+}
+
+func checkDistinctApp(ctx context.Context, t Target) error {
+	if t.FixedApp {
+		return nil
+	}
+	return withPeer(ctx, t, func(s *session, p *peer) error {
+		if _, err := p.evaluate(t); err != nil {
+			return err
+		}
+		other := s.words
+		other.app += "~1"
+		second, err := openAt(t, other)
+		if err != nil {
+			return err
+		}
+		defer second.kill()
+		if err := second.ask(ctx); err != nil {
+			return second.explain(fmt.Errorf("a second process, told %q: %w", other.app, err))
+		}
+		return nil
+	})
+}

@@ -1,0 +1,116 @@
+package signaltest
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// hugeSeries and hugePoints are a day of a hundred metrics, a point a minute.
+const hugeSeries, hugePoints = 100, 1440
+
+// answersBody returns a check that the signal answers a question.
+func answersBody(question func(Target) []byte) func(context.Context, Target) error {
+	return func(ctx context.Context, t Target) error {
+		return withPeer(ctx, t, func(_ *session, p *peer) error {
+			if err := p.hello(t); err != nil {
+				return err
+			}
+			_, err := p.ask(question(t))
+			return err
+		})
+	}
+}
+
+func checkEmptyWindow(ctx context.Context, t Target) error {
+	return answersBody(func(t Target) []byte {
+		return body(sigproto.Evaluation{Timestamp: sampleTime(t)}, "")
+	})(ctx, t)
+}
+
+func checkEmptySeries(ctx context.Context, t Target) error {
+	return answersBody(func(t Target) []byte { return body(emptied(sample(t)), "") })(ctx, t)
+}
+
+func checkHugeWindow(ctx context.Context, t Target) error {
+	return answersBody(func(t Target) []byte { return body(grown(sample(t), hugeSeries, hugePoints), "") })(ctx, t)
+}
+
+func checkFullMantissas(ctx context.Context, t Target) error {
+	values := []float64{0.30000000000000004, 1234.5678901234567, 9007199254740991, 2.5e-7, 1.2345678901234567e21, 0.1}
+	return answersBody(func(t Target) []byte { return body(withValues(sample(t), values), "") })(ctx, t)
+}
+
+func checkUnknownKeys(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		unknown := map[string]any{"signaltest": map[string]any{"a": []int{1, 2}}}
+		if err := p.send(helloWith(t, unknown)); err != nil {
+			return err
+		}
+		p.rest()
+		_, err := p.ask(body(sample(t), `,"signaltest":{"a":[1,{"b":null}]}`))
+		return err
+	})
+}
+
+func checkHelloWithLength(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		question := sampleBody(t)
+		if err := p.send(append(helloBytes(t), lengthBytes(len(question))...)); err != nil {
+			return err
+		}
+		if err := p.ack(); err != nil {
+			return fmt.Errorf("read the ACK of a length that came with the hello: %w", err)
+		}
+		if err := p.send(question); err != nil {
+			return err
+		}
+		_, err := p.answer()
+		return err
+	})
+}
+
+// checkSplitBody cuts a body at random; each piece is read before the next one
+// comes. The chance is the same each time, so that a failure comes again.
+func checkSplitBody(ctx context.Context, t Target) error {
+	const pieces = 12
+	random := rand.New(rand.NewPCG(1, 2))
+	return withPeer(ctx, t, func(_ *session, p *peer) error {
+		if err := p.hello(t); err != nil {
+			return err
+		}
+		question := sampleBody(t)
+		if err := p.offer(question); err != nil {
+			return err
+		}
+		for left := pieces; len(question) > 0; left-- {
+			n := len(question)
+			if left > 1 {
+				n = min(n, 1+random.IntN(2*n/left+1))
+			}
+			if err := p.send(question[:n]); err != nil {
+				return fmt.Errorf("send a piece of the body: %w", err)
+			}
+			p.rest()
+			question = question[n:]
+		}
+		_, err := p.answer()
+		return err
+	})
+}
+
+func checkSecondConnection(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(s *session, p *peer) error {
+		if _, err := p.evaluate(t); err != nil {
+			return err
+		}
+		return s.talk(ctx, func(second *peer) error {
+			if _, err := second.evaluate(t); err != nil {
+				return fmt.Errorf("on the second connection: %w", err)
+			}
+			return nil
+		})
+	})
+}

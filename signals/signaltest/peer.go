@@ -1,0 +1,232 @@
+package signaltest
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// The bytes of an ACK, and what a response may have.
+const (
+	ackGood, ackRefused = 0x01, 0x02
+	maxAnswer           = 4096 // bytes of the second ACK and the response
+	maxResponse         = 1 << 20
+)
+
+// restLimit bounds how long the kit waits for what it sent to be read. A signal
+// may leave it where it is.
+const restLimit = 200 * time.Millisecond
+
+// spinLimit is how long a read looks for the first byte without giving way.
+const spinLimit = 2 * time.Millisecond
+
+var errRefused = errors.New("it refused (0x02)")
+
+// peer is the kit's end of a connection. It stands beside sigproto.Client because
+// it says what a client must not say, and looks at what a client does not.
+type peer struct {
+	conn   *net.UnixConn
+	reader *bufio.Reader
+	limit  time.Duration // of each step
+}
+
+func newPeer(conn *net.UnixConn, limit time.Duration) *peer {
+	return &peer{conn: conn, reader: bufio.NewReader(conn), limit: limit}
+}
+
+func (p *peer) close() { _ = p.conn.Close() }
+
+// evaluate says hello, and asks the target's sample.
+func (p *peer) evaluate(t Target) (json.RawMessage, error) {
+	if err := p.hello(t); err != nil {
+		return nil, err
+	}
+	return p.ask(sampleBody(t))
+}
+
+// hello says hello, and waits until it has been read, so that what follows comes
+// in a read of its own.
+func (p *peer) hello(t Target) error {
+	if err := p.send(helloBytes(t)); err != nil {
+		return fmt.Errorf("send the hello: %w", err)
+	}
+	p.rest()
+	return nil
+}
+
+// ask makes one evaluation, and returns the response.
+func (p *peer) ask(body []byte) (json.RawMessage, error) {
+	if err := p.offer(body); err != nil {
+		return nil, err
+	}
+	if err := p.send(body); err != nil {
+		return nil, fmt.Errorf("send the body: %w", err)
+	}
+	return p.answer()
+}
+
+// offer sends a body's length, and reads its ACK.
+func (p *peer) offer(body []byte) error {
+	if err := p.send(lengthBytes(len(body))); err != nil {
+		return fmt.Errorf("send the length: %w", err)
+	}
+	if err := p.ack(); err != nil {
+		return fmt.Errorf("read the ACK of the length: %w", err)
+	}
+	return nil
+}
+
+// answer reads the second ACK and the response.
+func (p *peer) answer() (json.RawMessage, error) {
+	if err := p.ack(); err != nil {
+		return nil, fmt.Errorf("read the ACK of the body: %w", err)
+	}
+	return p.response()
+}
+
+// refusal reads the second ACK, which must refuse.
+func (p *peer) refusal() error {
+	switch err := p.ack(); {
+	case errors.Is(err, errRefused):
+		return nil
+	case err != nil:
+		return fmt.Errorf("want a refusal (0x02) in place of the second ACK: %w", err)
+	}
+	response, err := p.response()
+	if err != nil {
+		return errors.New("it took the body for good (0x01), want a refusal (0x02)")
+	}
+	return fmt.Errorf("it answered %.200s, want a refusal (0x02)", response)
+}
+
+func (p *peer) send(b []byte) error {
+	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
+		return err
+	}
+	_, err := p.conn.Write(b)
+	return err
+}
+
+// ack reads one byte; white space before it was left by a response.
+func (p *peer) ack() error {
+	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
+		return err
+	}
+	for {
+		b, err := p.reader.ReadByte()
+		switch {
+		case err == io.EOF:
+			return errors.New("it closed the connection")
+		case err != nil:
+			return err
+		case b == ackGood:
+			return nil
+		case b == ackRefused:
+			return errRefused
+		case !isSpace(b):
+			return fmt.Errorf("got byte 0x%02x, want 0x01", b)
+		}
+	}
+}
+
+// response reads one JSON object, however it is split.
+func (p *peer) response() (json.RawMessage, error) {
+	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
+		return nil, err
+	}
+	var response json.RawMessage
+	decoder := json.NewDecoder(io.LimitReader(p.reader, maxResponse))
+	err := decoder.Decode(&response)
+	if rest, _ := io.ReadAll(decoder.Buffered()); len(rest) > 0 { // from memory
+		p.reader = bufio.NewReader(io.MultiReader(bytes.NewReader(rest), p.reader))
+		_, _ = p.reader.Peek(1) // so that they are among the buffered ones
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the response as JSON: %w", err)
+	}
+	if response[0] != '{' {
+		return nil, fmt.Errorf("the response is %.100s, want a JSON object", response)
+	}
+	return response, nil
+}
+
+// stray returns a byte that nobody asked for and that is here already.
+func (p *peer) stray() (byte, bool) {
+	waiting, _ := p.reader.Peek(p.reader.Buffered()) // from memory
+	if len(waiting) == 0 {
+		waiting, _, _ = p.take(unix.MSG_PEEK)
+	}
+	for _, b := range waiting {
+		if !isSpace(b) {
+			return b, true
+		}
+	}
+	return 0, false
+}
+
+// first returns what one read gives. It looks again and again for a little while,
+// so that it is quick enough to see a write before the next one.
+func (p *peer) first() ([]byte, error) {
+	if n := p.reader.Buffered(); n > 0 {
+		return p.reader.Peek(n)
+	}
+	for begin := time.Now(); time.Since(begin) < spinLimit; {
+		got, waiting, err := p.take(0)
+		if err != nil || len(got) > 0 || !waiting {
+			return got, err
+		}
+	}
+	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
+		return nil, err
+	}
+	buffer := make([]byte, maxResponse)
+	n, err := p.conn.Read(buffer)
+	return buffer[:n], err
+}
+
+// take reads what is here, and does not wait; waiting: nothing is, yet.
+func (p *peer) take(flags int) (got []byte, waiting bool, err error) {
+	raw, err := p.conn.SyscallConn()
+	if err != nil {
+		return nil, false, err
+	}
+	buffer := make([]byte, 4*maxAnswer)
+	var n int
+	var readErr error
+	err = raw.Read(func(fd uintptr) bool {
+		n, _, readErr = unix.Recvfrom(int(fd), buffer, flags|unix.MSG_DONTWAIT)
+		return true
+	})
+	if readErr == unix.EAGAIN || readErr == unix.EINTR {
+		return nil, true, err
+	}
+	return buffer[:max(n, 0)], false, errors.Join(err, readErr)
+}
+
+// rest waits until the signal has read all that was sent to it.
+func (p *peer) rest() {
+	raw, err := p.conn.SyscallConn()
+	if err != nil {
+		return // closed: the next step tells
+	}
+	for begin := time.Now(); time.Since(begin) < restLimit; {
+		unread := 0
+		err := raw.Control(func(fd uintptr) { unread, _ = unix.IoctlGetInt(int(fd), unix.SIOCOUTQ) })
+		if err != nil || unread == 0 {
+			return
+		}
+		<-time.After(100 * time.Microsecond)
+	}
+}
+
+func isSpace(b byte) bool { return b == ' ' || b == '\t' || b == '\n' || b == '\r' }
+
+func lengthBytes(n int) []byte { return binary.BigEndian.AppendUint32(nil, uint32(n)) }

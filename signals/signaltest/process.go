@@ -1,0 +1,169 @@
+package signaltest
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// pipeLimit bounds the wait for the last output, if somebody who left the
+	// group holds the pipes.
+	pipeLimit = time.Second
+	// maxOutput is how much of each output is kept, in bytes.
+	maxOutput = 64 << 10
+	// maxLines is how many of the signal's last lines stand in an error.
+	maxLines = 5
+)
+
+// process is a program that the kit started. end must be called.
+type process struct {
+	cmd            *exec.Cmd
+	stdout, stderr *output
+	limit          time.Duration // from SIGTERM to SIGKILL
+	done           chan struct{} // closed when its group has been killed, and it is reaped
+
+	mu     sync.Mutex
+	reaped bool // the pid may be another's
+}
+
+// launch starts the target's program with these arguments after its own, and
+// variables after its own.
+func launch(t Target, env []string, arguments ...string) (*process, error) {
+	p := &process{
+		cmd: exec.Command(t.Path, t.argv(arguments...)...), stdout: newOutput(), stderr: newOutput(),
+		limit: t.Limits.Exit, done: make(chan struct{}),
+	}
+	p.cmd.Env = append(append(withoutPlugin(os.Environ()), t.Env...), env...)
+	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.stdout, p.stderr, pipeLimit
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	started := make(chan error)
+	go p.attend(started) // it ends with the process, for which end waits
+	if err := <-started; err != nil {
+		return nil, fmt.Errorf("start %s: %w", t.Path, err)
+	}
+	return p, nil
+}
+
+// attend starts the process, and holds its thread, which Pdeathsig follows, until
+// the process has ended.
+func (p *process) attend(started chan<- error) {
+	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	defer close(p.done)
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
+	}
+	p.signal(syscall.SIGKILL) // the others of its group, whose number it holds until it is reaped
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.reaped = true
+	_ = p.cmd.Wait() // how it ended is told by its state
+}
+
+// signal sends a signal to the group, as long as its number is certain to be ours.
+func (p *process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.reaped {
+		_ = syscall.Kill(-p.cmd.Process.Pid, s) // an error: nobody is there
+	}
+}
+
+// kill ends the process and its group, and returns when they are gone.
+func (p *process) kill() {
+	p.signal(syscall.SIGKILL)
+	<-p.done
+}
+
+// stop sends SIGTERM and, if that is not enough or ctx ends, kills. It reports
+// whether the process ended by itself.
+func (p *process) stop(ctx context.Context) bool {
+	p.signal(syscall.SIGTERM)
+	ended := p.wait(ctx, p.limit) == nil
+	p.kill()
+	return ended
+}
+
+// wait returns nil when the process has ended.
+func (p *process) wait(ctx context.Context, limit time.Duration) error {
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-timer.C:
+		return fmt.Errorf("it still ran after %v", limit)
+	}
+}
+
+// ended reports whether the process is over, and how it ended.
+func (p *process) ended() (how string, over bool) {
+	select {
+	case <-p.done:
+		return p.cmd.ProcessState.String(), true
+	default:
+		return "", false
+	}
+}
+
+// explain adds to an error what the process last said, and whether it has ended.
+func (p *process) explain(err error) error {
+	if err == nil {
+		return nil
+	}
+	if how, over := p.ended(); over {
+		err = fmt.Errorf("%w; the signal ended: %s", err, how)
+	}
+	if lines := p.stderr.last(maxLines); lines != "" {
+		err = fmt.Errorf("%w; its last lines:\n%s", err, lines)
+	}
+	return err
+}
+
+// output keeps the first bytes of a stream and tells when a line is complete.
+type output struct {
+	mu    sync.Mutex
+	bytes []byte
+	line  chan struct{} // closed after the first line
+}
+
+func newOutput() *output { return &output{line: make(chan struct{})} }
+
+// Write implements io.Writer. It takes everything, and keeps what there is room for.
+func (o *output) Write(b []byte) (int, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	had := strings.Contains(string(o.bytes), "\n")
+	o.bytes = append(o.bytes, b[:min(len(b), maxOutput-len(o.bytes))]...)
+	if !had && strings.Contains(string(o.bytes), "\n") {
+		close(o.line)
+	}
+	return len(b), nil
+}
+
+// String returns what was kept.
+func (o *output) String() string {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return string(o.bytes)
+}
+
+// last returns the last n lines.
+func (o *output) last(n int) string {
+	lines := strings.Split(strings.TrimRight(o.String(), "\n"), "\n")
+	return strings.Join(lines[max(0, len(lines)-n):], "\n")
+}

@@ -1,0 +1,100 @@
+package signaltest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+)
+
+// Pauses between two attempts to connect: they double from first to longest.
+const firstPause, longestPause = time.Millisecond, 50 * time.Millisecond
+
+// errEnded: the program was over before it listened.
+var errEnded = errors.New("it ended before it listened")
+
+// session is a running signal.
+type session struct {
+	*process
+	target Target
+	words  words
+}
+
+// open starts the signal at words of its own.
+func open(t Target, env ...string) (*session, error) { return openAt(t, t.words(), env...) }
+
+func openAt(t Target, w words, env ...string) (*session, error) {
+	p, err := launch(t, env, w.list()...)
+	if err != nil {
+		return nil, err
+	}
+	return &session{process: p, target: t, words: w}, nil
+}
+
+// connect waits until the signal listens, at most for limit. The first
+// connection is the one that is used: a signal is not probed.
+func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("nobody listened on the abstract socket %q after %v", s.words.address(), limit))
+	defer cancel()
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + s.words.address()})
+		if err == nil {
+			return newPeer(conn, s.target.Limits.Answer), nil
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-s.done:
+			timer.Stop()
+			return nil, errEnded
+		case <-ctx.Done():
+			timer.Stop()
+			return nil, context.Cause(ctx)
+		case <-timer.C:
+		}
+	}
+}
+
+// ask asks the signal on a connection of its own.
+func (s *session) ask(ctx context.Context) error {
+	return s.talk(ctx, func(p *peer) error {
+		_, err := p.evaluate(s.target)
+		return err
+	})
+}
+
+// alive asks a signal to which something was done.
+func (s *session) alive(ctx context.Context) error {
+	if err := s.ask(ctx); err != nil {
+		return fmt.Errorf("after that it does not answer on a new connection: %w", err)
+	}
+	return nil
+}
+
+// talk connects, and calls f with the connection.
+func (s *session) talk(ctx context.Context, f func(*peer) error) error {
+	p, err := s.connect(ctx, s.target.Limits.Listen)
+	if err != nil {
+		return err
+	}
+	defer p.close()
+	defer context.AfterFunc(ctx, p.close)()
+	return errors.Join(f(p), context.Cause(ctx))
+}
+
+// withSignal calls f with a signal that runs until f returns.
+func withSignal(t Target, f func(*session) error) error {
+	s, err := open(t)
+	if err != nil {
+		return err
+	}
+	defer s.kill()
+	return s.explain(f(s))
+}
+
+// withPeer calls f with a connection to a signal that runs until f returns.
+func withPeer(ctx context.Context, t Target, f func(*session, *peer) error) error {
+	return withSignal(t, func(s *session) error {
+		return s.talk(ctx, func(p *peer) error { return f(s, p) })
+	})
+}

@@ -1,0 +1,297 @@
+package signaltest_test
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/signals/signaltest"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+func TestMain(m *testing.M) {
+	// The tests wait for processes more than they compute.
+	if err := flag.Set("test.parallel", "8"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// program builds a program below testdata.
+func program(t *testing.T, name string) string {
+	t.Helper()
+	binary := filepath.Join(t.TempDir(), name)
+	build := exec.Command("go", "build", "-o", binary, "./testdata/"+name)
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build %s: %v\n%s", name, err, out)
+	}
+	return binary
+}
+
+// Each broken signal fails the check that is made for it, and no other.
+func TestBrokenSignals(t *testing.T) {
+	broken := program(t, "broken")
+	tests := []struct{ mistake, want string }{
+		{"none", ""},
+		{"listens_elsewhere", "listens"},
+		{"starts_slowly", "starts_soon"},
+		{"hello_wants_newline", "answers"},
+		{"pid_file", "restart"},
+		{"ignores_sigterm", "sigterm"},
+		{"sigterm_is_an_error", "sigterm"},
+		{"no_usage", "usage"},
+		{"prints", "stdout"},
+		{"app_without_suffix", "distinct_app"},
+		{"hello_drops_rest", "hello_with_length"},
+		{"reads_once", "split_body"},
+		{"needs_metrics", "empty_window"},
+		{"needs_points", "empty_series"},
+		{"small_buffer", "huge_window"},
+		{"strict_keys", "unknown_keys"},
+		{"short_numbers", "full_mantissas"},
+		{"one_at_a_time", "second_connection"},
+		{"negative", "resources"},
+		{"no_resources", "resources"},
+		{"long_answer", "answer_size"},
+		{"two_writes", "one_write"},
+		{"one_evaluation", "keeps_connection"},
+		{"says_goodbye", "nothing_after"},
+		{"counts", "repeats"},
+		{"takes_nan", "nan_refused"},
+		{"hangs_up_on_garbage", "garbage_body"},
+		{"takes_any_length", "garbage_length"},
+		{"dies_on_eof", "hangup"},
+		{"dies_on_epipe", "cancel"},
+		{"prints_as_plugin", "plugin_start"},
+		{"any_version", "version_skew"},
+		{"hangs_on_other_version", "version_skew"},
+	}
+	for _, c := range signaltest.Checks() {
+		if !slices.ContainsFunc(tests, func(test struct{ mistake, want string }) bool { return test.want == c.Name }) {
+			t.Errorf("there is no broken signal for the check %s", c.Name)
+		}
+	}
+	for _, test := range tests {
+		t.Run(test.mistake, func(t *testing.T) {
+			t.Parallel()
+			target := signaltest.Target{
+				Path: broken, Args: []string{test.mistake}, Env: []string{"TMPDIR=" + t.TempDir()},
+				Limits: signaltest.Limits{Start: 3 * time.Second, Listen: 3 * time.Second, Answer: 3 * time.Second, Exit: 3 * time.Second},
+			}
+			if test.mistake == "starts_slowly" {
+				target.Limits.Start = 100 * time.Millisecond
+			}
+			reports, err := signaltest.Test(t.Context(), target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var failed []string
+			for r := range reports {
+				t.Logf("%s %s in %v: %s", r.Name, r.Result, r.Duration, r.Problem)
+				if r.Result == signaltest.Failed {
+					failed = append(failed, r.Name)
+				}
+				if (r.Result == signaltest.Failed) != (r.Fix != "") || (r.Result == signaltest.Passed) != (r.Problem == "") {
+					t.Errorf("report %+v: problem or fix is not that of its result", r)
+				}
+			}
+			var want []string
+			if test.want != "" {
+				want = []string{test.want}
+			}
+			if diff := cmp.Diff(want, failed); diff != "" {
+				t.Errorf("failed checks (-want +got):\n%s", diff)
+			}
+		})
+	}
+}
+
+// A signal that cannot take another app, and says so, is good.
+func TestFixedApp(t *testing.T) {
+	t.Parallel()
+	r := &recorder{T: t}
+	signaltest.RunTarget(r, signaltest.Target{Path: program(t, "broken"), Args: []string{"app_without_suffix"}, FixedApp: true})
+	if len(r.errs) != 0 {
+		t.Errorf("errors %q, want none", r.errs)
+	}
+}
+
+func TestTargetThatIsNone(t *testing.T) {
+	for _, test := range []struct {
+		name   string
+		target signaltest.Target
+		want   string
+	}{
+		{"no path", signaltest.Target{}, "path"},
+		{"app too long", signaltest.Target{Path: "/bin/true", App: strings.Repeat("x", 90)}, "shorten it"},
+		{"negative limit", signaltest.Target{Path: "/bin/true", Limits: signaltest.Limits{Exit: -1}}, "limit exit"},
+		{"parameters", signaltest.Target{Path: "/bin/true", Hello: sigproto.Hello{Parameters: map[string]any{"f": func() {}}}}, "parameters"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if _, err := signaltest.Test(t.Context(), test.target); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Test(%+v) = %v, want an error with %q", test.target, err, test.want)
+			}
+		})
+	}
+}
+
+// A program that is not there, or ends at once, fails the first check, and the
+// others are not run.
+func TestNoSignal(t *testing.T) {
+	for _, test := range []struct{ name, path, want string }{
+		{"no file", "/nowhere/signal", "no such file"},
+		{"it ends", "/bin/true", "ended before it listened; the signal ended: exit status 0"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			reports, err := signaltest.Test(t.Context(), signaltest.Target{Path: test.path})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r := range reports {
+				if r.Name == "listens" && (r.Result != signaltest.Failed || !strings.Contains(r.Problem, test.want)) {
+					t.Errorf("report %+v, want a failure with %q", r, test.want)
+				}
+				if r.Name != "listens" && r.Result != signaltest.NotRun {
+					t.Errorf("report %+v, want not run", r)
+				}
+			}
+		})
+	}
+}
+
+func TestInterrupted(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	reports, err := signaltest.Test(ctx, signaltest.Target{Path: "/bin/sleep", Args: []string{"60"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cancel(errors.New("enough"))
+	for r := range reports {
+		if r.Result != signaltest.NotRun || r.Problem != "enough" {
+			t.Errorf("report %+v, want not run, because of enough", r)
+		}
+	}
+}
+
+// recorder is a test whose errors are looked at.
+type recorder struct {
+	*testing.T
+	errs []string
+}
+
+func (r *recorder) Errorf(format string, args ...any) { r.errs = append(r.errs, format) }
+
+func TestRun(t *testing.T) {
+	r := &recorder{T: t}
+	signaltest.Run(r, "/nowhere/signal")
+	if len(r.errs) != 1 {
+		t.Errorf("Run of no program made the errors %q, want one", r.errs)
+	}
+}
+
+func question(values ...float64) sigproto.Evaluation {
+	s := sigproto.Series{Name: "requests", Values: values}
+	for i := range values {
+		s.Times = append(s.Times, int64(1700000000+60*i))
+	}
+	return sigproto.Evaluation{Timestamp: 1700003600, Series: []sigproto.Series{s}}
+}
+
+func TestAsk(t *testing.T) {
+	t.Parallel()
+	broken := program(t, "broken")
+	ask := func(mistake string) (sigproto.Response, error) {
+		return signaltest.Ask(t.Context(), signaltest.Target{Path: broken, Args: []string{mistake}}, question(1, 2), sigproto.Hello{Cluster: "c", Pool: "p"})
+	}
+	got, err := ask("none")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := sigproto.Resources{CPUs: new(4.0), Mem: new(2048.5)}
+	if diff := cmp.Diff(want, got.Resources); diff != "" {
+		t.Errorf("resources (-want +got):\n%s", diff)
+	}
+	if _, err := ask("negative"); err == nil || !strings.Contains(err.Error(), "Resources.cpus") {
+		t.Errorf("Ask of a signal that wants -1 cpus = %v, want an error that names the field", err)
+	}
+	if _, err := ask("nonsense"); err == nil || !strings.Contains(err.Error(), "the first argument is one of") {
+		t.Errorf("Ask of a program that ends = %v, want an error with its last line", err)
+	}
+}
+
+func TestBench(t *testing.T) {
+	t.Parallel()
+	target := signaltest.Target{Path: program(t, "broken"), Args: []string{"none"}}
+	w := signaltest.Workload{Series: 10, Points: 100, Evaluations: 5}
+	f, err := signaltest.Bench(t.Context(), target, w)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if f.Workload != w || f.Bytes < 10*100*15 || f.P50 <= 0 || f.P50 > f.P99 || f.BareP50 <= 0 || f.BareP50 > f.BareP99 || f.Ratio() <= 0 {
+		t.Errorf("Bench = %+v, ratio %v, want figures that fit together", f, f.Ratio())
+	}
+	if _, err := signaltest.Bench(t.Context(), target, signaltest.Workload{Series: 1}); err == nil {
+		t.Error("Bench of a workload without points succeeded")
+	}
+}
+
+// What a signal starts itself is gone when the kit has done, also if it holds the
+// outputs.
+func TestNothingIsLeft(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	pids := filepath.Join(dir, "pids")
+	script := filepath.Join(dir, "signal")
+	text := "#!/bin/sh\nsleep 600 &\necho $! >> " + pids + "\n" + program(t, "broken") + " none \"$@\"\n"
+	if err := os.WriteFile(script, []byte(text), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := signaltest.Ask(t.Context(), signaltest.Target{Path: script}, question(1), sigproto.Hello{}); err != nil {
+		t.Fatal(err)
+	}
+	started, err := os.ReadFile(pids)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for text := range strings.FieldsSeq(string(started)) {
+		pid, err := strconv.Atoi(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		awaitEnd(t, pid)
+	}
+}
+
+// awaitEnd waits until there is no process of that number, or only one that its
+// new parent has not reaped yet.
+func awaitEnd(t *testing.T, pid int) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	pause := time.NewTicker(5 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil && syscall.Kill(pid, 0) == syscall.ESRCH || strings.Contains(string(stat), ") Z ") {
+			return
+		}
+		select {
+		case <-ctx.Done():
+			t.Fatalf("process %d is left", pid)
+		case <-pause.C:
+		}
+	}
+}

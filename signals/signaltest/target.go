@@ -1,0 +1,92 @@
+package signaltest
+
+import (
+	"cmp"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Target is a signal's program, and how it is to be asked.
+type Target struct {
+	Path string   // of the executable
+	Args []string // before NAMESPACE NAME APP: a script's path, if Path is its interpreter
+	Env  []string // KEY=value, beside the environment of this process
+	// App is the application that the signal is told to speak for; "app" if empty.
+	App string
+	// Hello has the parameters that the signal needs, if it cannot do without.
+	Hello sigproto.Hello
+	// Sample is a question that the signal can answer. Without one it is asked
+	// about metrics that it may not know, and may have no opinion; that tells less.
+	Sample sigproto.Evaluation
+	// FixedApp: the signal makes something else of its third argument than its
+	// socket, and its pool file says "distinct_app: false". The check
+	// distinct_app does not apply.
+	FixedApp bool
+	Limits   Limits
+}
+
+// Limits bound how long a signal may take. A zero field has its default.
+type Limits struct {
+	Start  time.Duration // until it listens, as bootstrap has it; 10 s
+	Listen time.Duration // until the kit gives up; 30 s
+	Answer time.Duration // for each step of an evaluation; 10 s
+	Exit   time.Duration // from SIGTERM to its end; 5 s
+}
+
+// Validate returns every problem of the target.
+func (t Target) Validate() error {
+	var errs []error
+	if t.Path == "" {
+		errs = append(errs, errors.New("the path of the signal's program is empty"))
+	}
+	t = t.withDefaults()
+	for _, limit := range []struct {
+		name string
+		is   time.Duration
+	}{{"start", t.Limits.Start}, {"listen", t.Limits.Listen}, {"answer", t.Limits.Answer}, {"exit", t.Limits.Exit}} {
+		if limit.is < 0 {
+			errs = append(errs, fmt.Errorf("the limit %s is %v, want more than 0", limit.name, limit.is))
+		}
+	}
+	longest := t.words()
+	longest.app += "~1"
+	if n := len(longest.address()); n > sigproto.MaxAddress {
+		errs = append(errs, fmt.Errorf("app %.200q makes a socket address of %d bytes, at most %d are possible: shorten it", t.App, n, sigproto.MaxAddress))
+	}
+	if strings.ContainsRune(t.App, 0) {
+		errs = append(errs, fmt.Errorf("app %q contains a NUL byte", t.App))
+	}
+	return errors.Join(errs...)
+}
+
+func (t Target) withDefaults() Target {
+	t.App = cmp.Or(t.App, "app")
+	t.Hello.Cluster = cmp.Or(t.Hello.Cluster, "test")
+	t.Hello.Pool = cmp.Or(t.Hello.Pool, "test")
+	t.Limits.Start = cmp.Or(t.Limits.Start, 10*time.Second)
+	t.Limits.Listen = cmp.Or(t.Limits.Listen, 30*time.Second)
+	t.Limits.Answer = cmp.Or(t.Limits.Answer, 10*time.Second)
+	t.Limits.Exit = cmp.Or(t.Limits.Exit, 5*time.Second)
+	return t
+}
+
+// words are the three arguments that make a signal's address.
+type words struct{ namespace, name, app string }
+
+// words returns words that no other signal on this host has.
+func (t Target) words() words {
+	return words{"signaltest", rand.Text()[:12], t.App}
+}
+
+func (w words) list() []string { return []string{w.namespace, w.name, w.app} }
+
+func (w words) address() string { return sigproto.Address(w.namespace, w.name, w.app) }
+
+// argv returns the arguments after the program's path.
+func (t Target) argv(words ...string) []string { return slices.Concat(t.Args, words) }

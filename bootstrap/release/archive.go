@@ -133,34 +133,41 @@ func admit(header *tar.Header, missing map[string]File) (File, error) {
 }
 
 func unpackFile(r io.Reader, file File, root *os.Root) error {
-	if dir := path.Dir(file.Path); dir != "." {
-		if err := root.MkdirAll(dir, 0o755); err != nil {
-			return err
-		}
-	}
-	f, err := root.OpenFile(file.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	f, n, digest, err := writeFile(r, file, root)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
-	hash := sha256.New()
-	n, err := io.Copy(io.MultiWriter(f, hash), r)
-	if err != nil {
-		if _, local := errors.AsType[*os.PathError](err); local {
-			return err
+	if err := matches(file, n, digest); err != nil {
+		return err
+	}
+	return f.Sync()
+}
+
+// writeFile writes a new file, and returns it with what was written.
+func writeFile(r io.Reader, file File, root *os.Root) (f *os.File, n int64, digest Digest, err error) {
+	if dir := path.Dir(file.Path); dir != "." {
+		if err := root.MkdirAll(dir, 0o755); err != nil {
+			return nil, 0, digest, err
 		}
-		return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
 	}
-	if err := matches(file, n, Digest(hash.Sum(nil))); err != nil {
-		return err
+	f, err = root.OpenFile(file.Path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, 0, digest, err
 	}
-	if err := f.Chmod(os.FileMode(file.Mode)); err != nil {
-		return err
+	hash := sha256.New()
+	n, err = io.Copy(io.MultiWriter(f, hash), r)
+	if _, local := errors.AsType[*os.PathError](err); err != nil && !local {
+		err = fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	if err == nil {
+		err = f.Chmod(os.FileMode(file.Mode))
 	}
-	return f.Close()
+	if err != nil {
+		f.Close()
+		return nil, 0, digest, err
+	}
+	return f, n, Digest(hash.Sum(nil)), nil
 }
 
 // matches compares what was read with what the manifest says: ErrCorrupt.

@@ -47,3 +47,33 @@ func BenchmarkFetch(b *testing.B) {
 		}
 	})
 }
+
+// BenchmarkOpen verifies a binary of 20 MB before its start: into sealed memory.
+func BenchmarkOpen(b *testing.B) {
+	const size = 20 << 20
+	server := s3test.Start(b, bucketName)
+	bucket, err := s3store.Open(b.Context(), s3store.Config{Bucket: bucketName, Endpoint: server.Endpoint, PathStyle: true})
+	if err != nil {
+		b.Fatal(err)
+	}
+	src := release.Source{Path: filepath.Join(writeFolder(b, map[string]string{"run*": incompressible(size)}), "run"), Created: today}
+	if _, err := release.Publish(b.Context(), bucket, v1, linux, src); err != nil {
+		b.Fatal(err)
+	}
+	cache, err := release.OpenCache(release.Config{Dir: b.TempDir(), Platform: linux})
+	if err != nil {
+		b.Fatal(err)
+	}
+	in, err := cache.Fetch(b.Context(), bucket, v1)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.SetBytes(size)
+	for b.Loop() {
+		f, err := in.Open(in.Entry)
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Close()
+	}
+}

@@ -2,146 +2,134 @@ package release
 
 import (
 	"context"
-	"crypto/sha256"
 	"errors"
 	"fmt"
-	"hash"
 	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 )
 
+// maxRounds bounds how often a fetch starts over because the cache was collected
+// under it.
+const maxRounds = 5
+
+// errGone: the files of a release are not in the cache any more.
+var errGone = errors.New("removed from the cache")
+
 // fetch is Fetch without the sharing.
 func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
-	cached, uncached := c.lookup(b, ref)
+	known, uncached := c.lookup(b, ref)
 	wait := c.cfg.Patience
 	if uncached == nil {
 		wait = min(wait, cachedPatience)
 	}
-	m, err := readManifest(ctx, b, ref, c.cfg.Platform, patience(wait))
-	if err != nil {
-		if !errors.Is(err, ErrUnavailable) || ctx.Err() != nil {
-			return Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
-		}
-		if uncached != nil {
-			return Installed{}, fmt.Errorf("fetch %s: %w; %w", ref, err, uncached)
-		}
-		cached.Away = err
-		return cached, nil
+	said, err := readWord(ctx, b, ref, c.cfg.Platform, patience(wait))
+	switch {
+	case err == nil:
+		return c.obey(ctx, b, said, known)
+	case !errors.Is(err, ErrUnavailable) || ctx.Err() != nil:
+		return Installed{}, err
+	case uncached != nil:
+		return Installed{}, fmt.Errorf("%w; %w", err, uncached)
 	}
-	in := c.installed(m)
-	if uncached == nil && cached.Manifest.Object == m.Object && cached.Manifest.sameContent(m) {
-		return in, nil
+	if refusal := known.admit(c.cfg.Trust); refusal != nil {
+		return Installed{}, fmt.Errorf("%w; %w", refusal, err)
 	}
-	if verify(in.Dir, m) != nil { // absent or damaged
-		if err := c.download(ctx, b, in); err != nil {
-			return Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
-		}
-	}
-	if err := c.remember(b, m); err != nil {
-		return Installed{}, fmt.Errorf("fetch %s: note it in the cache: %w", ref, err)
-	}
+	in := c.installed(known.manifest)
+	in.Away = err
 	return in, nil
 }
 
-// download puts the release's files into place: archive, digest, files,
-// digests, sync, rename. Until the rename all of it is in a temporary folder.
-func (c *Cache) download(ctx context.Context, b Bucket, in Installed) error {
-	return c.withTemp(func(temp string) error {
-		object, err := os.Create(filepath.Join(temp, "object"))
-		if err != nil {
-			return err
+// obey does what the bucket says: refuses the release, or brings it here. known
+// is what the cache remembers of it, its files verified; zero if nothing.
+func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed, error) {
+	ref := said.manifest.Ref
+	url := b.URL(key(ref, c.cfg.Platform, manifestName))
+	if err := said.admit(c.cfg.Trust); err != nil {
+		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(b, said, known))
+	}
+	in := c.installed(said.manifest)
+	record, err := said.record()
+	if err != nil {
+		return Installed{}, err
+	}
+	note := note{path: c.indexPath(b, ref), data: record}
+	present := known.raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
+	for range maxRounds {
+		if !present && in.verify() != nil { // absent or damaged
+			return in, c.download(ctx, b, in, note)
 		}
-		defer object.Close()
-		if err := c.transfer(ctx, b, in.Manifest, object); err != nil {
-			return err
+		if err = c.remember(in, note); !errors.Is(err, errGone) {
+			return in, err
 		}
-		files := filepath.Join(temp, "files")
-		if err := unpackInto(files, object, in.Manifest); err != nil {
-			return fmt.Errorf("%s: %w", b.URL(in.Manifest.objectKey()), err)
-		}
-		return c.locked(func() error { return install(files, filepath.Join(temp, "damaged"), in) })
-	})
+		present = false
+	}
+	return Installed{}, err
 }
 
-// transfer writes the object to w and compares size and digest. A transfer that
-// breaks is resumed where it broke; patience begins anew with every byte.
-func (c *Cache) transfer(ctx context.Context, b Bucket, m Manifest, w io.Writer) error {
-	t := &transfer{bucket: b, manifest: m, file: w, hash: sha256.New(), progress: c.cfg.Progress}
-	for t.done < m.Object.Size {
-		before := t.done
-		err := patience(c.cfg.Patience).retry(ctx, t.resume)
-		if errors.Is(err, ErrUnavailable) && t.done > before && ctx.Err() == nil {
-			continue
-		}
-		if err != nil {
-			return err
-		}
+// noteYank makes the cache remember that a release that it has is yanked.
+func (c *Cache) noteYank(b Bucket, said, known word) error {
+	if said.yanked == nil || known.raw == nil {
+		return nil
 	}
-	if got := Digest(t.hash.Sum(nil)); got != m.Object.SHA256 {
-		return t.corrupt("has sha256 %v, the manifest says %v", got, m.Object.SHA256)
+	known.yanked = said.yanked
+	record, err := known.record()
+	if err == nil {
+		err = c.remember(c.installed(known.manifest), note{c.indexPath(b, known.manifest.Ref), record})
+	}
+	if err != nil && !errors.Is(err, errGone) {
+		return fmt.Errorf("remember the yank: %w", err)
 	}
 	return nil
 }
 
-// transfer is the state of a download between two attempts.
-type transfer struct {
-	bucket   Bucket
-	manifest Manifest
-	file     io.Writer
-	hash     hash.Hash
-	done     int64 // bytes written and hashed
-	progress func(ref Ref, done, total int64)
-}
-
-// resume reads the object from where the last attempt ended up to its end.
-func (t *transfer) resume(ctx context.Context, alive func()) error {
-	size := t.manifest.Object.Size
-	body, err := t.bucket.Get(ctx, t.manifest.objectKey(), t.done)
-	if err != nil {
-		return err
-	}
-	defer body.Close()
-	buf := make([]byte, 64<<10)
-	for {
-		n, err := body.Read(buf)
-		if int64(n) > size-t.done {
-			return t.corrupt("is larger than the %d bytes that the manifest says", size)
+// download puts the release's files into place: archive, digest, files,
+// digests, sync, rename. Until the rename all of it is in a temporary folder,
+// but for the archive, which another process may continue.
+func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) error {
+	return c.withTemp(func(temp string) error {
+		object, err := c.openPartial(ctx, in.Digest, temp)
+		if err != nil {
+			return err
 		}
-		if n > 0 {
-			alive()
-			if _, err := t.file.Write(buf[:n]); err != nil {
+		defer object.Close() // gives the lock back
+		t := newTransfer(b, in.Manifest, object, func(done, total int64) { c.cfg.Progress(in.Ref, done, total) })
+		if in.verify() != nil { // still: another process may have been faster
+			err := t.adopt()
+			if err == nil {
+				err = t.finish(ctx, patience(c.cfg.Patience))
+			}
+			if err != nil {
+				continues := t.done > 0 && (errors.Is(err, ErrUnavailable) || ctx.Err() != nil)
+				if !continues {
+					os.Remove(object.Name()) // what stays is swept later
+				}
 				return err
 			}
-			t.hash.Write(buf[:n])
-			t.done += int64(n)
-			t.progress(t.manifest.Ref, t.done, size)
 		}
-		switch {
-		case err == io.EOF && t.done < size:
-			return t.corrupt("is truncated: %d of %d bytes", t.done, size)
-		case err == io.EOF:
-			return nil
-		case err != nil:
+		defer os.Remove(object.Name())
+		if err := c.settle(object, in, n, temp); err != nil {
+			return fmt.Errorf("%s: %w", t.bucket.URL(t.key), err)
+		}
+		return nil
+	})
+}
+
+// settle unpacks an archive into temp, and renames it into place.
+func (c *Cache) settle(object *os.File, in Installed, n note, temp string) error {
+	files := filepath.Join(temp, "files")
+	if in.verify() != nil {
+		if err := unpackInto(files, object, in.Manifest); err != nil {
 			return err
 		}
 	}
-}
-
-func (t *transfer) corrupt(format string, args ...any) error {
-	return fmt.Errorf("%s: %w: "+format, append([]any{t.bucket.URL(t.manifest.objectKey()), ErrCorrupt}, args...)...)
+	return c.locked(func() error { return c.install(files, temp, in, n) })
 }
 
 // unpackInto unpacks an archive into a new folder, and syncs it.
 func unpackInto(dir string, archive *os.File, m Manifest) error {
-	if _, err := archive.Seek(0, io.SeekStart); err != nil {
-		return err
-	}
-	if err := os.Mkdir(dir, 0o755); err != nil {
-		return err
-	}
-	root, err := os.OpenRoot(dir)
+	root, err := newRoot(dir, archive)
 	if err != nil {
 		return err
 	}
@@ -157,19 +145,35 @@ func unpackInto(dir string, archive *os.File, m Manifest) error {
 	})
 }
 
-// install renames verified files into place. If another process was faster, its
-// files stay; damaged ones make room. The caller is in locked.
-func install(files, damaged string, in Installed) error {
+// newRoot makes a folder for the files of an archive, and goes to the archive's
+// beginning.
+func newRoot(dir string, archive *os.File) (*os.Root, error) {
+	if _, err := archive.Seek(0, io.SeekStart); err != nil {
+		return nil, err
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		return nil, err
+	}
+	return os.OpenRoot(dir)
+}
+
+// install renames verified files into place and notes them. If another process
+// was faster, its files stay; damaged ones make room. The caller is in locked.
+func (c *Cache) install(files, temp string, in Installed, n note) error {
+	if in.verify() == nil {
+		return c.write(n)
+	}
 	if _, err := os.Lstat(in.Dir); err == nil {
-		if verify(in.Dir, in.Manifest) == nil {
-			return nil
-		}
-		if err := os.Rename(in.Dir, damaged); err != nil {
+		if err := os.Rename(in.Dir, filepath.Join(temp, "damaged")); err != nil {
 			return err
 		}
 	}
 	if err := os.Rename(files, in.Dir); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(in.Dir))
+	err := errors.Join(syncDir(filepath.Dir(in.Dir)), c.write(n))
+	if err != nil { // without the note nobody would know of it
+		return errors.Join(err, os.Rename(in.Dir, files))
+	}
+	return nil
 }

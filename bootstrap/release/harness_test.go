@@ -151,12 +151,17 @@ func objectKey(m release.Manifest, object string) string {
 	return strings.Join([]string{m.Namespace, m.Name, m.Version, m.Platform.String(), object}, "/")
 }
 
-// tree returns every file below dir with its content.
+// tree returns every file below dir with its content, and every link.
 func tree(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
+			return err
+		}
+		if d.Type() == fs.ModeSymlink {
+			target, err := os.Readlink(path)
+			files[strings.TrimPrefix(path, dir)] = "-> " + target
 			return err
 		}
 		data, err := os.ReadFile(path)
@@ -205,4 +210,10 @@ func refusal(t *testing.T, c *release.Cache, b release.Bucket, ref release.Ref) 
 	}
 	t.Log(err)
 	return err
+}
+
+func cancelled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
 }

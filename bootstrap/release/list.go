@@ -3,8 +3,8 @@ package release
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
@@ -15,6 +15,8 @@ import (
 type Published struct {
 	Ref
 	Platform
+	Yanked bool `json:"yanked"` // it is not fetched any more; Show tells why
+	Signed bool `json:"signed"` // a signature is there, by whomever; Show tells whose
 }
 
 // List returns what is published below a namespace, or a namespace and name;
@@ -26,22 +28,44 @@ func List(ctx context.Context, b Bucket, namespace, name string) ([]Published, e
 	if err != nil {
 		return nil, err
 	}
-	var found []Published
-	err = patience(DefaultPatience).retry(ctx, func(ctx context.Context, alive func()) error {
-		found = nil
+	found, err := list(ctx, b, prefix, math.MaxInt)
+	if err != nil {
+		return nil, fmt.Errorf("list releases: %w", err)
+	}
+	return found, nil
+}
+
+// list is List of a prefix, over at most limit keys.
+func list(ctx context.Context, b Bucket, prefix string, limit int) ([]Published, error) {
+	var folders map[place]map[string]bool // the objects that matter, by their names
+	err := patience(DefaultPatience).retry(ctx, func(ctx context.Context, alive func()) error {
+		folders = map[place]map[string]bool{}
+		n := 0
 		for k, err := range b.List(ctx, prefix) {
 			if err != nil {
 				return err
 			}
+			if n++; n > limit {
+				break
+			}
 			alive()
-			if ref, platform, ok := parseManifestKey(k); ok {
-				found = append(found, Published{ref, platform})
+			if at, object, ok := parseKey(k); ok && (object == manifestName || object == yankedName || object == signatureName) {
+				if folders[at] == nil {
+					folders[at] = map[string]bool{}
+				}
+				folders[at][object] = true
 			}
 		}
 		return nil
 	})
 	if err != nil {
-		return nil, fmt.Errorf("list releases: %w", err)
+		return nil, err
+	}
+	var found []Published
+	for at, has := range folders {
+		if has[manifestName] {
+			found = append(found, Published{at.Ref, at.Platform, has[yankedName], has[signatureName]})
+		}
 	}
 	slices.SortFunc(found, comparePublished)
 	return found, nil
@@ -88,30 +112,6 @@ func compareVersions(a, b string) int {
 // published for the platform, ErrCorrupt if the manifest is damaged or is that
 // of another release.
 func ReadManifest(ctx context.Context, b Bucket, ref Ref, platform Platform) (Manifest, error) {
-	return readManifest(ctx, b, ref, platform, patience(DefaultPatience))
-}
-
-func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (m Manifest, err error) {
-	if err := errors.Join(ref.Validate(), platform.Validate()); err != nil {
-		return Manifest{}, err
-	}
-	k := key(ref, platform, manifestName)
-	err = wait.retry(ctx, func(ctx context.Context, _ func()) error {
-		body, err := b.Get(ctx, k, 0)
-		if err != nil {
-			return err
-		}
-		defer body.Close()
-		if m, err = DecodeManifest(body); err != nil {
-			return fmt.Errorf("read %s: %w", b.URL(k), err)
-		}
-		return nil
-	})
-	if err != nil {
-		return Manifest{}, err
-	}
-	if m.Ref != ref || m.Platform != platform {
-		return Manifest{}, fmt.Errorf("read %s: %w: it is the manifest of %s for %s", b.URL(k), ErrCorrupt, m.Ref, m.Platform)
-	}
-	return m, nil
+	_, m, err := readManifest(ctx, b, ref, platform, patience(DefaultPatience))
+	return m, err
 }

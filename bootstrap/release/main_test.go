@@ -10,5 +10,6 @@ import (
 func TestMain(m *testing.M) {
 	s3test.RunIfChild()
 	runIfFetcher()
+	runIfFull()
 	os.Exit(m.Run())
 }

@@ -117,17 +117,9 @@ func DecodeManifest(r io.Reader) (Manifest, error) {
 	if err != nil {
 		return Manifest{}, fmt.Errorf("read the manifest: %w", err)
 	}
-	if len(data) > MaxManifest {
-		return Manifest{}, fmt.Errorf("%w: manifest is larger than %d bytes", ErrCorrupt, MaxManifest)
-	}
 	var m Manifest
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&m); err != nil {
+	if err := decodeStrict(data, MaxManifest, &m); err != nil {
 		return Manifest{}, fmt.Errorf("%w: manifest: %w", ErrCorrupt, err)
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return Manifest{}, fmt.Errorf("%w: manifest: something follows its end", ErrCorrupt)
 	}
 	if err := m.Validate(); err != nil {
 		return Manifest{}, fmt.Errorf("%w: manifest: %w", ErrCorrupt, err)

@@ -107,17 +107,23 @@ func key(ref Ref, p Platform, object string) string {
 	return ref.folder() + "/" + p.String() + "/" + object
 }
 
-// parseManifestKey is the inverse of key for manifests; false for every other
-// key.
-func parseManifestKey(k string) (Ref, Platform, bool) {
+// place is where the objects of a release are.
+type place struct {
+	Ref
+	Platform
+}
+
+// parseKey is the inverse of key; false for every other key.
+func parseKey(k string) (at place, object string, ok bool) {
 	parts := strings.Split(k, "/")
-	if len(parts) != 5 || parts[4] != manifestName {
-		return Ref{}, Platform{}, false
+	if len(parts) != 5 {
+		return place{}, "", false
 	}
-	ref := Ref{Namespace: parts[0], Name: parts[1], Version: strings.ReplaceAll(parts[2], "~", "/")}
+	at.Ref = Ref{Namespace: parts[0], Name: parts[1], Version: strings.ReplaceAll(parts[2], "~", "/")}
 	platform, err := ParsePlatform(parts[3])
-	if err != nil || ref.Validate() != nil {
-		return Ref{}, Platform{}, false
+	if err != nil || at.Ref.Validate() != nil {
+		return place{}, "", false
 	}
-	return ref, platform, true
+	at.Platform = platform
+	return at, parts[4], true
 }

@@ -67,9 +67,9 @@ func FuzzParseRef(f *testing.F) {
 		if ref.String() != text {
 			t.Errorf("ParseRef(%q).String() = %q", text, ref)
 		}
-		back, platform, ok := parseManifestKey(key(ref, Host(), manifestName))
-		if !ok || back != ref || platform != Host() {
-			t.Errorf("key of %v reads as %v, %v, %v", ref, back, platform, ok)
+		back, object, ok := parseKey(key(ref, Host(), manifestName))
+		if !ok || object != manifestName || back.Ref != ref || back.Platform != Host() {
+			t.Errorf("key of %v reads as %v, %v, %v", ref, back, object, ok)
 		}
 		if !filepath.IsLocal(ref.folder()) {
 			t.Errorf("folder of %v leads out", ref)
@@ -259,7 +259,7 @@ func FuzzUnpack(f *testing.F) {
 		defer root.Close()
 		err = unpack(bytes.NewReader(data), m, root)
 		if err == nil {
-			if err := verify(inside, m); err != nil {
+			if err := (Installed{Dir: inside, Manifest: m}).verify(); err != nil {
 				t.Errorf("unpacked, but: %v", err)
 			}
 		}

@@ -166,6 +166,19 @@ func (b *Bucket) Get(ctx context.Context, key string, from int64) (io.ReadCloser
 	return &body{ReadCloser: out.Body, bucket: b, key: key}, nil
 }
 
+// Stat implements release.Bucket.
+func (b *Bucket) Stat(ctx context.Context, key string) (release.Stat, error) {
+	out, err := b.client.HeadObject(ctx, &s3.HeadObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)})
+	if err != nil {
+		return release.Stat{}, b.failure("head", key, err)
+	}
+	stat := release.Stat{Size: aws.ToInt64(out.ContentLength), Tag: aws.ToString(out.ETag)}
+	if stat.Tag == "" {
+		return release.Stat{}, b.failure("head", key, errors.New("the store gives no ETag"))
+	}
+	return stat, nil
+}
+
 // body classes the errors of a transfer.
 type body struct {
 	io.ReadCloser

@@ -93,6 +93,31 @@ func TestBucket(t *testing.T) {
 	})
 }
 
+func TestStat(t *testing.T) {
+	server := s3test.Start(t, "releases")
+	ctx := t.Context()
+	b := open(t, Config{Bucket: "releases", Prefix: "p", Endpoint: server.Endpoint, PathStyle: true})
+	for _, key := range []string{"a", "b"} {
+		if err := put(ctx, b, key, "content of "+key); err != nil {
+			t.Fatal(err)
+		}
+	}
+	first, err := b.Stat(ctx, "a")
+	if err != nil || first.Size != int64(len("content of a")) || first.Tag == "" {
+		t.Errorf("Stat = %+v, %v", first, err)
+	}
+	if other, err := b.Stat(ctx, "b"); err != nil || other.Tag == first.Tag {
+		t.Errorf("Stat of other content = %+v, %v, want another tag than %s", other, err, first.Tag)
+	}
+	if _, err := b.Stat(ctx, "zzz"); !errors.Is(err, release.ErrNotFound) || !strings.Contains(err.Error(), "s3://releases/p/zzz") {
+		t.Errorf("Stat of nothing = %v, want ErrNotFound", err)
+	}
+	server.Kill()
+	if _, err := b.Stat(ctx, "a"); !errors.Is(err, release.ErrUnavailable) {
+		t.Errorf("Stat of a store that is away = %v, want ErrUnavailable", err)
+	}
+}
+
 func TestList(t *testing.T) {
 	server := s3test.Start(t, "releases")
 	ctx := t.Context()

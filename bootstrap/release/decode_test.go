@@ -1,0 +1,270 @@
+package release
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"aead.dev/minisign"
+	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
+)
+
+func FuzzDecodeYanked(f *testing.F) {
+	f.Add([]byte(`{"why": "too large", "at": "2026-03-04T05:06:07Z"}`))
+	f.Add([]byte(`{"why": "a\nb"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		y, err := DecodeYanked(bytes.NewReader(data))
+		if err != nil {
+			if !isCorrupt(err) {
+				t.Fatalf("DecodeYanked = %v, want ErrCorrupt", err)
+			}
+			return
+		}
+		again, err := json.Marshal(y)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if back, err := DecodeYanked(bytes.NewReader(again)); err != nil || back.Why != y.Why || !back.At.Equal(y.At) {
+			t.Errorf("round trip of %v = %v, %v", y, back, err)
+		}
+	})
+}
+
+// No signature object but one of the key is trusted.
+func FuzzJudge(f *testing.F) {
+	public, private, err := minisign.GenerateKey(bytes.NewReader(make([]byte, 64)))
+	if err != nil {
+		f.Fatal(err)
+	}
+	m := validManifest()
+	raw, err := m.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	good, err := sign(private, m, raw)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
+	f.Add(good[:len(good)/2])
+	f.Add(bytes.Replace(good, []byte("v1"), []byte("v2"), 1))
+	trust := Trust{Keys: []minisign.PublicKey{public}}
+	want, err := decodeSignature(good)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		signature, err := trust.judge(m, raw, append([]byte{}, data...))
+		if err == nil {
+			if got, err := decodeSignature(data); err != nil || !got.Equal(want) || signature.State != SignatureTrusted {
+				t.Errorf("judge trusts %q as %+v", data, signature)
+			}
+			return
+		}
+		if !errors.Is(err, ErrBadSignature) && !errors.Is(err, ErrUntrusted) {
+			t.Errorf("judge = %v, want ErrBadSignature or ErrUntrusted", err)
+		}
+	})
+}
+
+func FuzzDecodeRecord(f *testing.F) {
+	m := validManifest()
+	raw, err := m.encode()
+	if err != nil {
+		f.Fatal(err)
+	}
+	data, err := word{raw: raw, signature: []byte("s"), yanked: &Yanked{Why: "x"}}.record()
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(data)
+	f.Add([]byte(`{"manifest": "e30="}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		w, err := decodeRecord(data, m.Ref, m.Platform)
+		if err == nil && (w.manifest.Ref != m.Ref || w.manifest.Validate() != nil) {
+			t.Errorf("decodeRecord = %+v", w.manifest)
+		}
+		if err != nil && !isCorrupt(err) {
+			t.Errorf("decodeRecord = %v, want ErrCorrupt", err)
+		}
+	})
+}
+
+func FuzzDecodeTarball(f *testing.F) {
+	f.Add([]byte(`{"tag": "x", "files": [{"path": "a", "size": 1, "mode": "0755"}], "links": [{"path": "prodenv/bin/python", "target": "/usr/bin/python3"}]}`))
+	f.Add([]byte(`{"links": [{"path": "a", "target": "../x"}]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := decodeTarball(data)
+		if err != nil && !isCorrupt(err) {
+			t.Errorf("decodeTarball = %v, want ErrCorrupt", err)
+		}
+	})
+}
+
+// Whatever the tarball, what is unpacked stays in its folder, and no link but
+// that of the entry leads out of it.
+func FuzzUnpackVenv(f *testing.F) {
+	f.Add(venvArchive(f, links{{"prodenv/bin/python", "/usr/bin/python3"}, {"l", "prodenv/bin"}}))
+	f.Add(venvArchive(f, links{{"prodenv/bin/python", "python3"}, {"prodenv/bin/python3", "../../../x"}}))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		parent := t.TempDir()
+		object, err := os.Create(filepath.Join(parent, "object"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer object.Close()
+		if _, err := object.Write(data); err != nil {
+			t.Fatal(err)
+		}
+		inside := filepath.Join(parent, "in")
+		files, made, err := unpackVenv(inside, object, clustermanEntry)
+		if entries, _ := os.ReadDir(parent); len(entries) != 2 {
+			t.Errorf("beside the folder there are %v", entries)
+		}
+		if err != nil {
+			return
+		}
+		if err := (Installed{Dir: inside, Manifest: Manifest{Files: files}, links: made}).verify(); err != nil {
+			t.Errorf("unpacked, but: %v", err)
+		}
+		checkInside(t, inside, made)
+	})
+}
+
+// checkInside follows each link as the kernel does.
+func checkInside(t interface {
+	Errorf(format string, args ...any)
+}, dir string, made links) {
+	for _, one := range made {
+		if filepath.IsAbs(one.Target) {
+			continue
+		}
+		end, err := filepath.EvalSymlinks(filepath.Join(dir, one.Path))
+		if err != nil || strings.HasPrefix(end, "/usr/") { // it leads nowhere; or to the interpreter
+			continue
+		}
+		if rel, err := filepath.Rel(dir, end); err != nil || !filepath.IsLocal(rel) {
+			t.Errorf("link %v leads to %s", one, end)
+		}
+	}
+}
+
+// Links that are admitted stay inside together, however they lead through each
+// other.
+func TestLinksStayInside(t *testing.T) {
+	dir := t.TempDir()
+	n := 0
+	part := rapid.SampledFrom([]string{"..", "a", "b", "."})
+	rapid.Check(t, func(t *rapid.T) {
+		n++
+		inside := filepath.Join(dir, strings.Repeat("d/", 3), string(rune('A'+n%26))+time.Duration(n).String())
+		if err := os.MkdirAll(filepath.Join(inside, "a", "b"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		root, err := os.OpenRoot(inside)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer root.Close()
+		all := links{}
+		for _, p := range []string{"a/b/x", "a/x", "x"} {
+			target := strings.Join(rapid.SliceOfN(part, 1, 4).Draw(t, "target"), "/") + rapid.SampledFrom([]string{"", "/x"}).Draw(t, "end")
+			all = append(all, link{p, target})
+		}
+		if all.check("entry") != nil {
+			return
+		}
+		if err := all.make(root); err != nil {
+			t.Fatal(err)
+		}
+		checkInside(t, inside, all)
+	})
+}
+
+func TestTrustValidate(t *testing.T) {
+	if err := (Trust{Required: true}).Validate(); err == nil {
+		t.Error("Validate = nil, want an error: no key is trusted")
+	}
+	if err := (Trust{}).Validate(); err != nil {
+		t.Errorf("Validate of none = %v", err)
+	}
+}
+
+func TestDistance(t *testing.T) {
+	for _, tc := range []struct {
+		a, b string
+		want int
+	}{{"", "", 0}, {"", "abc", 3}, {"v1.4.0", "v1.4.1", 1}, {"v1.4.0", "1.4.0", 1}, {"kitten", "sitting", 3}} {
+		if got := distance(tc.a, tc.b); got != tc.want || distance(tc.b, tc.a) != tc.want {
+			t.Errorf("distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
+		}
+	}
+}
+
+// A download that another process holds is waited for, but not for ever.
+func TestOpenPartialWaits(t *testing.T) {
+	dir, temp := t.TempDir(), t.TempDir()
+	c, err := OpenCache(Config{Dir: dir, Patience: 50 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, err := c.openPartial(t.Context(), Digest{1}, temp)
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := c.openPartial(t.Context(), Digest{1}, temp)
+	if err != nil || filepath.Dir(other.Name()) != temp {
+		t.Errorf("while it is held: %v, %v, want a file of one's own", other, err)
+	}
+	other.Close()
+	c.cfg.Patience = time.Minute
+	got := make(chan *os.File, 1)
+	go func() {
+		f, err := c.openPartial(t.Context(), Digest{1}, temp)
+		if err != nil {
+			t.Error(err)
+		}
+		got <- f
+	}()
+	if err := os.Remove(held.Name()); err != nil {
+		t.Fatal(err)
+	}
+	held.Close()
+	f := <-got
+	defer f.Close()
+	if !isAt(f, f.Name()) || flock(f, unix.LOCK_EX|unix.LOCK_NB) != nil {
+		t.Error("after that: not the file at its path")
+	}
+	if d := cmp.Diff(filepath.Join(dir, partialPrefix+Digest{1}.String()), f.Name()); d != "" {
+		t.Errorf("path (-want +got):\n%s", d)
+	}
+}
+
+// venvArchive returns a tarball with these links and one file.
+func venvArchive(t testing.TB, all links) []byte {
+	t.Helper()
+	var buf bytes.Buffer
+	gz := gzip.NewWriter(&buf)
+	w := tar.NewWriter(gz)
+	for _, one := range all {
+		if err := w.WriteHeader(&tar.Header{Name: one.Path, Typeflag: tar.TypeSymlink, Linkname: one.Target}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.WriteHeader(&tar.Header{Name: "prodenv/pyvenv.cfg", Typeflag: tar.TypeReg, Mode: 0o644}); err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(w.Close(), gz.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return buf.Bytes()
+}

@@ -1,0 +1,94 @@
+package release
+
+import (
+	"bytes"
+	"cmp"
+	"debug/buildinfo"
+	"errors"
+	"io"
+	"os"
+	"runtime/debug"
+)
+
+const (
+	ourModule      = "github.com/weirkeeper/weirkeeper"
+	pluginModule   = "github.com/hashicorp/go-plugin"
+	pluginProtocol = 1 // of the control service that signals/plugin speaks
+)
+
+// pluginMain is a function of our SDK that every plugin made with it calls. Its
+// name is in the executable, stripped or not, for stack traces need it.
+const pluginMain = ourModule + "/signals/plugin.Main"
+
+// detect fills the manifest's SDK and Protocol, if they are not set, from what
+// the Go toolchain wrote into an executable. Nothing is executed. What is no Go
+// executable, or no plugin, has neither.
+func detect(path string, m Manifest) (Manifest, error) {
+	if m.SDK != "" && m.Protocol != 0 {
+		return m, nil
+	}
+	f, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return m, nil // the archive says it better
+	}
+	if err != nil {
+		return m, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return m, err
+	}
+	info, err := buildinfo.Read(f)
+	if err != nil {
+		return m, nil
+	}
+	version, ok := sdkVersion(info)
+	if !ok {
+		return m, nil
+	}
+	calls, err := contains(io.NewSectionReader(f, 0, MaxUnpacked), []byte(pluginMain))
+	if err != nil || !calls {
+		return m, err
+	}
+	m.SDK = cmp.Or(m.SDK, "weirkeeper "+version)
+	m.Protocol = cmp.Or(m.Protocol, pluginProtocol)
+	return m, nil
+}
+
+// sdkVersion returns the version of our module in an executable that has
+// go-plugin in it too.
+func sdkVersion(info *debug.BuildInfo) (version string, ok bool) {
+	plugin := false
+	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
+		switch m.Path {
+		case pluginModule:
+			plugin = true
+		case ourModule:
+			if m.Replace != nil {
+				m = m.Replace
+			}
+			version = cmp.Or(m.Version, "(devel)")
+		}
+	}
+	return version, plugin && version != ""
+}
+
+// contains reports whether a stream holds some bytes.
+func contains(r io.Reader, what []byte) (bool, error) {
+	buf := make([]byte, 1<<20)
+	kept := 0
+	for {
+		n, err := r.Read(buf[kept:])
+		if bytes.Contains(buf[:kept+n], what) {
+			return true, nil
+		}
+		if err == io.EOF {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		end := kept + n
+		kept = copy(buf, buf[max(0, end-len(what)+1):end])
+	}
+}

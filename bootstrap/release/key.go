@@ -1,0 +1,86 @@
+package release
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"aead.dev/minisign"
+)
+
+const maxKey = 4 << 10 // bytes of a key file
+
+// FormatKeyID returns the id of a minisign key as minisign prints it.
+func FormatKeyID(id uint64) string { return fmt.Sprintf("%016X", id) }
+
+// ParsePublicKey reads a minisign public key: its base64 line, or the whole
+// content of a .pub file.
+func ParsePublicKey(text string) (minisign.PublicKey, error) {
+	var key minisign.PublicKey
+	if err := key.UnmarshalText(bytes.TrimSpace([]byte(text))); err != nil {
+		return key, fmt.Errorf("public key %.80q: want a minisign key, as in a .pub file: %w", text, err)
+	}
+	return key, nil
+}
+
+// LoadPublicKey reads a .pub file.
+func LoadPublicKey(path string) (minisign.PublicKey, error) {
+	data, err := readKeyFile(path)
+	if err != nil {
+		return minisign.PublicKey{}, fmt.Errorf("load the public key: %w", err)
+	}
+	key, err := ParsePublicKey(string(data))
+	if err != nil {
+		return key, fmt.Errorf("%s: %w", path, err)
+	}
+	return key, nil
+}
+
+// LoadPrivateKey reads a minisign private key. password is asked only if the key
+// is encrypted; ErrPassword if it does not open it, or is nil.
+func LoadPrivateKey(path string, password func() (string, error)) (minisign.PrivateKey, error) {
+	data, err := readKeyFile(path)
+	if err != nil {
+		return minisign.PrivateKey{}, fmt.Errorf("load the private key: %w", err)
+	}
+	key, err := parsePrivateKey(data, password)
+	if err != nil {
+		return minisign.PrivateKey{}, fmt.Errorf("private key %s: %w", path, err)
+	}
+	return key, nil
+}
+
+func parsePrivateKey(data []byte, password func() (string, error)) (key minisign.PrivateKey, err error) {
+	data = bytes.TrimSpace(data)
+	if !minisign.IsEncrypted(data) {
+		return key, key.UnmarshalText(data)
+	}
+	if password == nil {
+		return key, fmt.Errorf("%w: it is encrypted, and no password is given", ErrPassword)
+	}
+	secret, err := password()
+	if err != nil {
+		return key, fmt.Errorf("ask for its password: %w", err)
+	}
+	if key, err = minisign.DecryptKey(secret, data); err != nil {
+		return key, fmt.Errorf("%w: %w", ErrPassword, err)
+	}
+	return key, nil
+}
+
+func readKeyFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxKey+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > maxKey {
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is no key", path, maxKey)
+	}
+	return data, nil
+}

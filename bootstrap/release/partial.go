@@ -1,0 +1,105 @@
+package release
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// partialPrefix begins the name of a download that is not finished; its
+	// digest follows.
+	partialPrefix = "part-"
+	// partialAge is how long the beginning of a download is kept for who
+	// continues it.
+	partialAge = 24 * time.Hour
+	// partialPoll is how often a download of another process is looked at.
+	partialPoll = 20 * time.Millisecond
+)
+
+// openPartial opens the file that a download of this digest goes to, with what
+// is there already, and holds it against other processes until it is closed. It
+// waits for another process that holds it, but not for ever: then it opens a
+// file in temp.
+func (c *Cache) openPartial(ctx context.Context, digest Digest, temp string) (*os.File, error) {
+	path := filepath.Join(c.cfg.Dir, partialPrefix+digest.String())
+	waited, cancel := context.WithTimeout(ctx, c.cfg.Patience)
+	defer cancel()
+	tick := time.NewTicker(partialPoll)
+	defer tick.Stop()
+	for {
+		f, err := holdFile(path)
+		if !errors.Is(err, unix.EWOULDBLOCK) {
+			return f, err
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		case <-waited.Done():
+			return os.Create(filepath.Join(temp, "object"))
+		}
+	}
+}
+
+// holdFile opens a file, made if it does not exist, and locks it: EWOULDBLOCK if
+// somebody else has, or removes it just now.
+func holdFile(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if err = flock(f, unix.LOCK_EX|unix.LOCK_NB); err == nil && !isAt(f, path) {
+		err = unix.EWOULDBLOCK
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
+// isAt reports whether an open file is the one at a path.
+func isAt(f *os.File, path string) bool {
+	opened, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	there, err := os.Lstat(path)
+	return err == nil && os.SameFile(opened, there)
+}
+
+// sweepPartials removes downloads that nobody continued for long. The caller is
+// in locked.
+func (c *Cache) sweepPartials(now time.Time) error {
+	paths, err := filepath.Glob(filepath.Join(escapeGlob(c.cfg.Dir), partialPrefix+"*"))
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		info, err := os.Lstat(path)
+		if err != nil || now.Sub(info.ModTime()) < partialAge {
+			continue
+		}
+		f, err := holdFile(path)
+		if err != nil {
+			continue // somebody goes on with it, or it is not ours
+		}
+		err = os.Remove(path)
+		f.Close()
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// escapeGlob returns a pattern that matches path only.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}

@@ -1,0 +1,134 @@
+package release
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// maxRecord bounds a file of the index: a manifest in base64, and what is beside
+// it; or the list of a tarball's files.
+const maxRecord = 64 << 20
+
+// record is a file of the cache's index: what the bucket said of a release when
+// it was fetched, byte for byte, so that a signature can be verified again.
+type record struct {
+	Manifest  []byte  `json:"manifest"`
+	Signature []byte  `json:"signature,omitempty"`
+	Yanked    *Yanked `json:"yanked,omitempty"`
+}
+
+// record returns the file that remembers a word.
+func (w word) record() ([]byte, error) {
+	return json.Marshal(record{w.raw, w.signature, w.yanked})
+}
+
+// decodeRecord is the inverse of word.record: ErrCorrupt.
+func decodeRecord(data []byte, ref Ref, platform Platform) (word, error) {
+	var r record
+	if err := decodeStrict(data, maxRecord, &r); err != nil {
+		return word{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	m, err := decodeManifestOf(r.Manifest, ref, platform)
+	if err != nil {
+		return word{}, err
+	}
+	return word{m, r.Manifest, r.Signature, r.Yanked}, nil
+}
+
+// note is what the index is to say.
+type note struct {
+	path string
+	data []byte
+}
+
+// indexPath is where a release from this bucket is remembered.
+func (c *Cache) indexPath(b Bucket, ref Ref) string {
+	return filepath.Join(c.sourcePath(b), filepath.FromSlash(ref.folder()), c.cfg.Platform.String()+".json")
+}
+
+// sourcePath is where all releases from this bucket are remembered. Buckets are
+// told apart by the digest of their URL.
+func (c *Cache) sourcePath(b Bucket) string {
+	source := sha256.Sum256([]byte(b.URL("")))
+	return filepath.Join(c.cfg.Dir, indexName, hex.EncodeToString(source[:8]))
+}
+
+// lookup returns what is remembered of a release from this bucket, if its files
+// are here, verified.
+func (c *Cache) lookup(b Bucket, ref Ref) (word, error) {
+	path := c.indexPath(b, ref)
+	data, err := readIndex(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return word{}, fmt.Errorf("not in the cache %s", c.cfg.Dir)
+	}
+	var w word
+	if err == nil {
+		w, err = decodeRecord(data, ref, c.cfg.Platform)
+	}
+	if err != nil {
+		return word{}, fmt.Errorf("cache index %s: %w", path, err)
+	}
+	if in := c.installed(w.manifest); in.verify() != nil {
+		return word{}, fmt.Errorf("cached in %s: %w", in.Dir, in.verify())
+	}
+	return w, nil
+}
+
+// readIndex reads a file of the index.
+func readIndex(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxRecord+1))
+	if err == nil && len(data) > maxRecord {
+		err = fmt.Errorf("%w: it is larger than %d bytes", ErrCorrupt, maxRecord)
+	}
+	return data, err
+}
+
+// remember notes a release whose files are here, for the day when the bucket is
+// away: errGone if they are not.
+func (c *Cache) remember(in Installed, n note) error {
+	return c.locked(func() error {
+		if _, err := os.Stat(in.Dir); err != nil {
+			return fmt.Errorf("%s: %w", in.Dir, errGone)
+		}
+		return c.write(n)
+	})
+}
+
+// write writes a note, or, if that is what the index says, notes that it is
+// used. The caller is in locked.
+func (c *Cache) write(n note) error {
+	if before, err := readIndex(n.path); err == nil && bytes.Equal(before, n.data) {
+		now := time.Now()
+		return os.Chtimes(n.path, now, now)
+	}
+	if err := os.MkdirAll(filepath.Dir(n.path), 0o755); err != nil {
+		return err
+	}
+	f, err := os.CreateTemp(c.cfg.Dir, tempPrefix+"*.json")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // in vain after the rename
+	defer f.Close()
+	_, err = f.Write(n.data)
+	if err := errors.Join(err, f.Sync()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), n.path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(n.path))
+}

@@ -1,0 +1,139 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+)
+
+// progressSteps is how many times progress is told of during one download, so
+// that telling costs nothing beside it.
+const progressSteps = 100
+
+// transfer is a download: of an object whose size is known, into a file that may
+// hold its beginning.
+type transfer struct {
+	bucket   Bucket
+	key      string
+	size     int64
+	want     *Digest // nil: whatever it is
+	file     *os.File
+	hash     hash.Hash
+	done     int64 // bytes written and hashed
+	told     int64 // bytes that progress knows of
+	progress func(done, total int64)
+}
+
+func newTransfer(b Bucket, m Manifest, file *os.File, progress func(done, total int64)) *transfer {
+	return &transfer{
+		bucket: b, key: m.objectKey(), size: m.Object.Size, want: &m.Object.SHA256,
+		file: file, hash: sha256.New(), progress: progress,
+	}
+}
+
+// adopt takes what the file holds for the object's beginning. Whether it is can
+// be told at the end.
+func (t *transfer) adopt() error {
+	n, err := io.Copy(t.hash, io.LimitReader(t.file, t.size+1))
+	if err != nil {
+		return err
+	}
+	if n > t.size {
+		return t.restart()
+	}
+	t.done = n
+	return nil
+}
+
+func (t *transfer) restart() error {
+	t.hash.Reset()
+	t.done, t.told = 0, 0
+	if err := t.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := t.file.Seek(0, io.SeekStart)
+	return err
+}
+
+// finish runs, and starts over, once, if what was adopted was something else.
+func (t *transfer) finish(ctx context.Context, wait patience) error {
+	adopted := t.done > 0
+	err := t.run(ctx, wait)
+	if !adopted || !errors.Is(err, ErrCorrupt) {
+		return err
+	}
+	if err := t.restart(); err != nil {
+		return err
+	}
+	return t.run(ctx, wait)
+}
+
+// run writes the rest of the object and compares size and digest. A transfer
+// that breaks is resumed where it broke; patience begins anew with every byte.
+func (t *transfer) run(ctx context.Context, wait patience) error {
+	t.progress(t.done, t.size)
+	for t.done < t.size {
+		before := t.done
+		err := wait.retry(ctx, t.resume)
+		if errors.Is(err, ErrUnavailable) && t.done > before && ctx.Err() == nil {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if got := t.digest(); t.want != nil && got != *t.want {
+		return t.corrupt("has sha256 %v, the manifest says %v", got, *t.want)
+	}
+	return nil
+}
+
+func (t *transfer) digest() Digest { return Digest(t.hash.Sum(nil)) }
+
+// resume reads the object from where the last attempt ended up to its end.
+func (t *transfer) resume(ctx context.Context, alive func()) error {
+	body, err := t.bucket.Get(ctx, t.key, t.done)
+	if err != nil {
+		return err
+	}
+	defer body.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := body.Read(buf)
+		if int64(n) > t.size-t.done {
+			return t.corrupt("is larger than the %d bytes that it should have", t.size)
+		}
+		if n > 0 {
+			alive()
+			if _, err := t.file.Write(buf[:n]); err != nil {
+				return err
+			}
+			t.hash.Write(buf[:n])
+			t.done += int64(n)
+			t.tell()
+		}
+		switch {
+		case err == io.EOF && t.done < t.size:
+			return t.corrupt("is truncated: %d of %d bytes", t.done, t.size)
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return err
+		}
+	}
+}
+
+func (t *transfer) tell() {
+	if t.done-t.told >= t.size/progressSteps || t.done == t.size {
+		t.told = t.done
+		t.progress(t.done, t.size)
+	}
+}
+
+func (t *transfer) corrupt(format string, args ...any) error {
+	return fmt.Errorf("%s: %w: "+format, append([]any{t.bucket.URL(t.key), ErrCorrupt}, args...)...)
+}

@@ -1,0 +1,164 @@
+package release
+
+import (
+	"archive/tar"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxVenvFiles bounds the files and links of a tarball that has no manifest: a
+// virtual environment has thousands.
+const maxVenvFiles = 100_000
+
+// venv is a tarball that is unpacked without a manifest.
+type venv struct {
+	root  *os.Root
+	files map[string]File
+	links map[string]string
+	left  int64 // bytes that may still come
+}
+
+// unpackVenv unpacks a tarball into a new folder, syncs it, and returns what is
+// in it. It must hold regular files, folders, and links that [links.check]
+// admits, each once: ErrUnsafe; ErrCorrupt if it is none.
+func unpackVenv(dir string, archive *os.File, entry string) ([]File, links, error) {
+	root, err := newRoot(dir, archive)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer root.Close()
+	files, made, err := readVenv(archive, root, entry)
+	if err != nil {
+		return nil, nil, err
+	}
+	synced, err := os.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer synced.Close()
+	return files, made, unix.Syncfs(int(synced.Fd())) // one call: there are thousands of files
+}
+
+func readVenv(archive io.Reader, root *os.Root, entry string) ([]File, links, error) {
+	gz, err := gzip.NewReader(archive)
+	if err != nil {
+		return nil, nil, fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+	}
+	v := &venv{root: root, files: map[string]File{}, links: map[string]string{}, left: MaxUnpacked}
+	r := tar.NewReader(io.LimitReader(gz, MaxUnpacked+maxVenvFiles*tarOverhead))
+	for {
+		header, err := r.Next()
+		if err == io.EOF {
+			break
+		}
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // take says it better
+			return nil, nil, fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+		}
+		if err := v.take(header, r); err != nil {
+			return nil, nil, clash(err)
+		}
+	}
+	made := v.sortedLinks()
+	if err := made.check(entry); err != nil {
+		return nil, nil, err
+	}
+	files := v.sortedFiles()
+	end, absolute, _ := made.follow(entry) // check has followed it
+	if file, ok := v.files[end]; !absolute && (!ok || file.Mode != Executable) {
+		return nil, nil, fmt.Errorf("%w: archive: %s is not an executable in it", ErrCorrupt, entry)
+	}
+	return files, made, clash(made.make(root))
+}
+
+// take unpacks one file or folder, and keeps links for the end: while files are
+// written, no path leads through a link.
+func (v *venv) take(header *tar.Header, r io.Reader) error {
+	if header.Typeflag == tar.TypeXGlobalHeader {
+		return nil
+	}
+	p := path.Clean(header.Name)
+	if p == "." && header.Typeflag == tar.TypeDir {
+		return nil
+	}
+	_, file := v.files[p]
+	_, linked := v.links[p]
+	switch {
+	case !safePath(p):
+		return fmt.Errorf("%w: archive: path %.100q leads out of its folder", ErrUnsafe, header.Name)
+	case file || linked:
+		return fmt.Errorf("%w: archive: %.100q comes twice", ErrUnsafe, p)
+	case len(v.files)+len(v.links) == maxVenvFiles:
+		return fmt.Errorf("%w: archive: more than %d files", ErrUnsafe, maxVenvFiles)
+	}
+	switch header.Typeflag {
+	case tar.TypeDir:
+		return v.root.MkdirAll(p, 0o755)
+	case tar.TypeSymlink:
+		v.links[p] = header.Linkname
+		return nil
+	case tar.TypeReg:
+		return v.write(p, header, r)
+	}
+	return fmt.Errorf("%w: archive: %.100q is neither a file nor a folder nor a symbolic link (type %q)", ErrUnsafe, p, header.Typeflag)
+}
+
+// write unpacks a file. Its time of change is kept: Python tells by it whether
+// what it has compiled is current.
+func (v *venv) write(p string, header *tar.Header, r io.Reader) error {
+	if header.Size < 0 || header.Size > v.left {
+		return fmt.Errorf("%w: archive: more than %d bytes", ErrUnsafe, int64(MaxUnpacked))
+	}
+	v.left -= header.Size
+	file := File{Path: p, Size: header.Size, Mode: modeOf(fs.FileMode(header.Mode))}
+	f, n, digest, err := writeFile(r, file, v.root)
+	if err != nil {
+		return fmt.Errorf("unpack %s: %w", p, err)
+	}
+	defer f.Close()
+	if n != file.Size {
+		return fmt.Errorf("%w: archive: %s is truncated", ErrCorrupt, p)
+	}
+	file.SHA256 = digest
+	v.files[p] = file
+	if year := header.ModTime.Year(); year < 1970 || year > 2100 {
+		return nil
+	}
+	return v.root.Chtimes(p, time.Time{}, header.ModTime)
+}
+
+// clash marks the error of a path that is a file here and a folder there.
+func clash(err error) error {
+	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) {
+		return fmt.Errorf("%w: archive: a path is two things: %w", ErrUnsafe, err)
+	}
+	return err
+}
+
+func (v *venv) sortedFiles() []File {
+	files := make([]File, 0, len(v.files))
+	for _, f := range v.files {
+		files = append(files, f)
+	}
+	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+	return files
+}
+
+func (v *venv) sortedLinks() links {
+	found := make(links, 0, len(v.links))
+	for p, target := range v.links {
+		found = append(found, link{p, target})
+	}
+	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.Path, b.Path) })
+	return found
+}

@@ -1,0 +1,80 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+)
+
+// word is what a bucket says of a release, and what the cache remembers of that.
+type word struct {
+	manifest  Manifest
+	raw       []byte  // manifest.json, byte for byte: what is signed
+	signature []byte  // manifest.json.minisig; nil: there is none
+	yanked    *Yanked // nil: it is not
+}
+
+// readWord asks the bucket: the errors of readManifest.
+func readWord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (w word, err error) {
+	if w.raw, w.manifest, err = readManifest(ctx, b, ref, platform, wait); err != nil {
+		return word{}, err
+	}
+	if w.yanked, err = readYanked(ctx, b, ref, platform, wait); err != nil {
+		return word{}, err
+	}
+	w.signature, err = readSignature(ctx, b, ref, platform, wait)
+	return w, err
+}
+
+// readManifest returns a manifest and its bytes: ErrNotFound if the release is
+// not published for the platform, ErrCorrupt if the manifest is damaged or that
+// of another release.
+func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) ([]byte, Manifest, error) {
+	if err := errors.Join(ref.Validate(), platform.Validate()); err != nil {
+		return nil, Manifest{}, err
+	}
+	k := key(ref, platform, manifestName)
+	raw, err := read(ctx, b, k, MaxManifest, wait)
+	if errors.Is(err, ErrNotFound) {
+		err = withOffer(ctx, b, ref, platform, err)
+	}
+	if err != nil {
+		return nil, Manifest{}, err
+	}
+	m, err := decodeManifestOf(raw, ref, platform)
+	if err != nil {
+		return nil, Manifest{}, fmt.Errorf("read %s: %w", b.URL(k), err)
+	}
+	return raw, m, nil
+}
+
+// readSignature returns a signature object, nil if there is none. One that cannot
+// be read is one that is not good.
+func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) ([]byte, error) {
+	data, err := read(ctx, b, key(ref, platform, signatureName), maxSignature, wait)
+	switch {
+	case errors.Is(err, ErrNotFound):
+		return nil, nil
+	case errors.Is(err, ErrCorrupt):
+		return []byte("unreadable"), nil
+	}
+	return data, err
+}
+
+// decodeManifestOf decodes the manifest of that release: ErrCorrupt.
+func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) {
+	m, err := DecodeManifest(bytes.NewReader(raw))
+	if err == nil && (m.Ref != ref || m.Platform != platform) {
+		err = fmt.Errorf("%w: it is the manifest of %s for %s", ErrCorrupt, m.Ref, m.Platform)
+	}
+	return m, err
+}
+
+// admit reports why the release must not be run.
+func (w word) admit(t Trust) error {
+	if w.yanked != nil {
+		return w.yanked.err()
+	}
+	return t.admit(w.manifest, w.raw, w.signature)
+}

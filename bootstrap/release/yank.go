@@ -1,0 +1,166 @@
+package release
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+)
+
+const (
+	yankedName = "yanked.json"
+	maxYanked  = 4 << 10 // bytes of yanked.json
+	maxWhy     = 1000    // bytes of a reason
+)
+
+// Yanked is why a release was withdrawn: the content of yanked.json.
+type Yanked struct {
+	Why string    `json:"why"`
+	At  time.Time `json:"at"`
+}
+
+// Validate wants a reason of one line, and a time.
+func (y Yanked) Validate() error {
+	if y.Why == "" || len(y.Why) > maxWhy || hasControl(y.Why) {
+		return fmt.Errorf("reason %.100q: want one line of up to %d bytes", y.Why, maxWhy)
+	}
+	if year := y.At.Year(); year < 1 || year > 9999 {
+		return fmt.Errorf("at: year %d", year)
+	}
+	return nil
+}
+
+// err is the refusal of a yanked release.
+func (y Yanked) err() error {
+	if y.At.IsZero() {
+		return fmt.Errorf("%w: %s", ErrYanked, y.Why)
+	}
+	return fmt.Errorf("%w since %s: %s", ErrYanked, y.At.Format(time.RFC3339), y.Why)
+}
+
+// DecodeYanked reads one yanked.json and nothing after it: ErrCorrupt.
+func DecodeYanked(r io.Reader) (Yanked, error) {
+	data, err := io.ReadAll(io.LimitReader(r, maxYanked+1))
+	if err != nil {
+		return Yanked{}, fmt.Errorf("read the yank: %w", err)
+	}
+	var y Yanked
+	if err := decodeStrict(data, maxYanked, &y); err != nil {
+		return Yanked{}, fmt.Errorf("%w: yank: %w", ErrCorrupt, err)
+	}
+	if err := y.Validate(); err != nil {
+		return Yanked{}, fmt.Errorf("%w: yank: %w", ErrCorrupt, err)
+	}
+	return y, nil
+}
+
+// decodeStrict reads one JSON value of at most limit bytes, without unknown keys
+// and with nothing after it.
+func decodeStrict(data []byte, limit int, into any) error {
+	if len(data) > limit {
+		return fmt.Errorf("it is larger than %d bytes", limit)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("something follows its end")
+	}
+	return nil
+}
+
+// Yank withdraws a release: it is not fetched any more, by nobody and from no
+// cache that has seen the yank. Processes that run are not touched. The zero
+// platform stands for all that the release is published for. What cannot be
+// yanked does not keep the others: ErrNotFound if it is not published,
+// ErrExists, with the first reason, if it was yanked before. It returns what it
+// yanked.
+func Yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) ([]Platform, error) {
+	y.At = y.At.UTC()
+	if err := errors.Join(ref.Validate(), y.Validate()); err != nil {
+		return nil, fmt.Errorf("yank: %w", err)
+	}
+	platforms := []Platform{platform}
+	if platform == (Platform{}) {
+		var err error
+		if platforms, err = platformsOf(ctx, b, ref); err != nil {
+			return nil, fmt.Errorf("yank %s: %w", ref, err)
+		}
+	}
+	var done []Platform
+	var errs []error
+	for _, p := range platforms {
+		if err := yank(ctx, b, ref, p, y); err != nil {
+			errs = append(errs, fmt.Errorf("yank %s for %s: %w", ref, p, err))
+			continue
+		}
+		done = append(done, p)
+	}
+	return done, errors.Join(errs...)
+}
+
+func yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) error {
+	if _, err := ReadManifest(ctx, b, ref, platform); errors.Is(err, ErrNotFound) {
+		return err
+	} else if err != nil && !errors.Is(err, ErrCorrupt) { // a damaged one may well be yanked
+		return err
+	}
+	data, err := json.MarshalIndent(y, "", "  ")
+	if err != nil {
+		return err
+	}
+	err = writeBytes(ctx, b, key(ref, platform, yankedName), append(data, '\n'))
+	if !errors.Is(err, ErrExists) {
+		return err
+	}
+	before, readErr := readYanked(ctx, b, ref, platform, patience(DefaultPatience))
+	if readErr != nil || before == nil {
+		return errors.Join(err, readErr)
+	}
+	if before.Why == y.Why && before.At.Equal(y.At) {
+		return nil // an answer was lost
+	}
+	return fmt.Errorf("%w: %w", ErrExists, before.err())
+}
+
+// platformsOf returns what a release is published for: ErrNotFound if nothing.
+func platformsOf(ctx context.Context, b Bucket, ref Ref) ([]Platform, error) {
+	found, err := List(ctx, b, ref.Namespace, ref.Name)
+	if err != nil {
+		return nil, err
+	}
+	var platforms []Platform
+	for _, p := range found {
+		if p.Ref == ref {
+			platforms = append(platforms, p.Platform)
+		}
+	}
+	if len(platforms) == 0 {
+		return nil, fmt.Errorf("%s: %w; %s", b.URL(ref.folder()), ErrNotFound, offer(found, ref, Platform{}))
+	}
+	return platforms, nil
+}
+
+// readYanked returns the yank of a release, nil if there is none. One that
+// cannot be read yanks all the same.
+func readYanked(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (*Yanked, error) {
+	data, err := read(ctx, b, key(ref, platform, yankedName), maxYanked, wait)
+	if errors.Is(err, ErrNotFound) {
+		return nil, nil
+	}
+	if err == nil {
+		y, decodeErr := DecodeYanked(bytes.NewReader(data))
+		if err = decodeErr; err == nil {
+			return &y, nil
+		}
+	}
+	if errors.Is(err, ErrCorrupt) {
+		return &Yanked{Why: "(its " + yankedName + " cannot be read)"}, nil
+	}
+	return nil, err
+}

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -69,6 +70,80 @@ func bareStart(b *testing.B, socket string) time.Duration {
 		b.Fatal(err)
 	}
 	for probeHello(socket)(b.Context()) != nil {
+	}
+	took := time.Since(began)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return took
+}
+
+// BenchmarkRespawn measures from kill -9 to the pid of the next process, and its
+// ratio to the floor: fork and execution of the same file in the same state of
+// this process, which has to be waited for as well.
+func BenchmarkRespawn(b *testing.B) {
+	for _, bench := range []struct {
+		name   string
+		limits Limits
+		change func(*Launcher)
+	}{
+		{"plain", Limits{}, func(*Launcher) {}},
+		{"rlimits", Limits{OpenFiles: 1000}, func(*Launcher) {}},
+		{"no cgroups", Limits{}, withoutCgroups},
+	} {
+		b.Run(bench.name, func(b *testing.B) { benchRespawn(b, bench.limits, bench.change) })
+	}
+}
+
+func benchRespawn(b *testing.B, limits Limits, change func(*Launcher)) {
+	launcher, stop := runChanged(b, change)
+	spec := Spec{Name: "bench", Argv: []string{"/bin/sleep", "1000"}, Limits: limits, Lines: func(string, []byte) {}}
+	running := make(chan Status, 1)
+	process, err := NewProcess(launcher, ProcessConfig{
+		Name: "bench", NewSpec: always(spec), StartTimeout: 10 * time.Second,
+		Policy: Policy{Budget: 1, Window: time.Nanosecond, Base: time.Second, Max: time.Second},
+		Log:    slog.New(slog.DiscardHandler),
+		Watch: func(s Status) {
+			if s.State == Running {
+				running <- s
+			}
+		},
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- process.Run(ctx) }()
+	status := <-running
+	var ours, floor []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		if err := syscall.Kill(status.PID, syscall.SIGKILL); err != nil {
+			b.Fatal(err)
+		}
+		status = <-running
+		ours = append(ours, time.Since(began))
+		b.StopTimer()
+		floor = append(floor, bareFork(b, spec.Argv))
+		b.StartTimer()
+	}
+	cancel()
+	if err := errors.Join(<-ended, stop()); err != nil {
+		b.Error(err)
+	}
+	slices.Sort(ours)
+	slices.Sort(floor)
+	b.ReportMetric(float64(ours[len(ours)/2].Microseconds())/1000, "ms-p50")
+	b.ReportMetric(float64(ours[len(ours)*99/100].Microseconds())/1000, "ms-p99")
+	b.ReportMetric(float64(floor[len(floor)/2].Microseconds())/1000, "bare-fork-ms-p50")
+}
+
+// bareFork starts a process without supervision, until its pid is known.
+func bareFork(b *testing.B, argv []string) time.Duration {
+	cmd := exec.Command(argv[0], argv[1:]...)
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
 	}
 	took := time.Since(began)
 	_ = cmd.Process.Kill()

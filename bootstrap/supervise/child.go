@@ -44,9 +44,13 @@ type Child struct {
 	tag      string
 	pid      int
 	group    group
+	cgroup   cgroup // empty: none could be had
 	process  *os.Process
 	grace    time.Duration
 	output   *output
+	tail     *Tail
+
+	unenforced string
 
 	done chan struct{}
 	exit Exit  // before done is closed: not yet known
@@ -63,39 +67,42 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 		return nil, err
 	}
 	defer stdin.Close()
-	out, err := newOutput(spec.Lines)
+	out, err := newOutput(spec)
 	if err != nil {
 		return nil, err
 	}
 	defer out.closeTheirs()
-	tag := l.nextTag()
-	process, err := os.StartProcess(spec.path(), spec.Argv, &os.ProcAttr{
+	number := l.nextNumber()
+	tag := l.tag + "." + number
+	place := l.makePlace(number, spec.Limits)
+	defer place.close()
+	process, leader, err := place.start(spec, os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   withTag(spec.Env, l.outer, tag),
 		Files: spec.files(stdin, out.theirs[0], out.theirs[1]),
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		out.closeOurs()
 		return nil, err
 	}
-	// Nobody has waited for it yet, so there is an entry even if it has ended.
-	leader, err := readEntry(process.Pid)
-	if err != nil {
-		_ = syscall.Kill(-process.Pid, syscall.SIGKILL)
-		_, _ = process.Wait()
-		out.closeOurs()
-		return nil, err
-	}
-	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader),
-		process: process, grace: spec.stopGrace(), output: out, done: make(chan struct{})}
+	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader), cgroup: place.cgroup,
+		process: process, grace: spec.stopGrace(), output: out, tail: spec.Tail,
+		unenforced: place.describe(), done: make(chan struct{})}
 	l.enter(c)
+	if c.unenforced != "" {
+		l.log.Warn("limits do not hold", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
+	}
+	c.tail.mark("started, pid %d", c.pid)
 	l.helpers.Go(c.attend)
 	return c, nil
 }
 
 // PID returns the process id, which is also the group's.
 func (c *Child) PID() int { return c.pid }
+
+// Unenforced returns the limits of the spec that do not hold, and why, for people;
+// empty: all hold. The launcher has logged it.
+func (c *Child) Unenforced() string { return c.unenforced }
 
 // Done returns a channel that is closed when the process has ended, the rest of
 // its group and whoever else carries its tag are killed and gone, and its last
@@ -141,8 +148,12 @@ func (c *Child) Stop(ctx context.Context) error {
 func (c *Child) signal(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if !c.reaped {
-		_ = syscall.Kill(-c.pid, sig) // an error: nobody is there
+	if c.reaped {
+		return
+	}
+	err := syscall.Kill(-c.pid, sig)
+	if err == syscall.ESRCH || sig == syscall.SIGKILL {
+		_ = syscall.Kill(c.pid, sig) // it may have left its group; an error: it is gone
 	}
 }
 
@@ -153,12 +164,13 @@ func (c *Child) attend() {
 	at := time.Now()
 	// Until it is reaped, the leader holds the group's number.
 	c.signal(syscall.SIGKILL)
-	q := quarry{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start}
+	q := quarry{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start, cgroup: c.cgroup}
 	if err := q.clear(sweepLimit); err != nil {
 		c.left = fmt.Errorf("clear up after %s: %w", c.name, err)
 	}
 	c.exit = c.reap(at)
 	c.output.drain(drainLimit)
+	c.tail.mark("ended, pid %d: %s", c.pid, c.exit)
 	c.launcher.leave(c)
 	close(c.done)
 	c.output.readers.Wait()

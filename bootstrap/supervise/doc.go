@@ -25,8 +25,15 @@
 //   - When a child ends, or is stopped, its group and whoever carries the
 //     child's tag are killed before the end is told.
 //
-// What escapes: a process that left its group and its environment too, and one
-// that runs as another user.
+// Where this process may make cgroups (v2, by kernel 5.14 at least), each child
+// has one, which is killed with it, and removed. What then escapes: a process that
+// left its group, its environment and, as one that may write to the cgroup tree
+// can, its cgroup. Without cgroups the first two are enough, and so is another user.
+//
+// A [Tail] keeps the last lines of a child's output, and of those after it.
+//
+// [Limits] of a child are enforced as far as the system lets us; a child runs
+// without those that are not, and that is said.
 //
 // Tags nest: a supervisor that was itself launched adds its own tag to that of
 // the outer one, so the outer keeper finds what the inner one started.

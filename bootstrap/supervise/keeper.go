@@ -72,10 +72,13 @@ func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, erro
 	})
 }
 
-// knownGroups is the beginning of a register: the tag, and as many groups as an
-// empty pipe takes for certain.
+// knownGroups is the beginning of a register: the tag, the cgroup, and as many
+// groups as an empty pipe takes for certain.
 func (l *Launcher) knownGroups() string {
 	text := fmt.Sprintf(tagLine, l.tag)
+	if l.cgroup != "" {
+		text += fmt.Sprintf(cgroupLine, l.cgroup)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, c := range l.children {

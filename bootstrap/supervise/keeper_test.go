@@ -255,6 +255,9 @@ func TestReadRegister(t *testing.T) {
 		{"nothing", "", quarry{groups: map[int]group{}}, false},
 		{"groups", "= T\n+ 7 5 900\n+ 8 5 901\n- 7\n",
 			quarry{tag: "T", groups: map[int]group{8: {id: 8, session: 5, start: 901}}}, false},
+		{"cgroup", "= T\n@ /sys/fs/cgroup/a b/weir-T\n", quarry{tag: "T", groups: map[int]group{}, cgroup: "/sys/fs/cgroup/a b/weir-T"}, false},
+		{"cgroups of others", "@ /sys/weir-\n= T\n@ /sys\n@ /sys/weir-U\n@ weir-T\n@ /sys/../weir-T\n@\n",
+			quarry{tag: "T", groups: map[int]group{}}, true},
 		{"cut off", "= T\n+ 7 5 9", quarry{tag: "T", groups: map[int]group{7: {id: 7, session: 5, start: 9}}}, false},
 		{"all processes", "= T\n+ -1 5 900\n+ 0 5 900\n+ 1 5 900\n", quarry{tag: "T", groups: map[int]group{}}, true},
 		{"a long line, then a good one", long + "\n= T\n", quarry{tag: "T", groups: map[int]group{}}, true},
@@ -276,12 +279,16 @@ func TestReadRegister(t *testing.T) {
 func FuzzReadRegister(f *testing.F) {
 	f.Add("= T\n+ 7 5 900\n- 7\n")
 	f.Add("+ -1 0 0\n")
+	f.Add("= T\n@ /sys/fs/cgroup/weir-T\n")
 	f.Fuzz(func(t *testing.T, lines string) {
 		q, _ := readRegister(strings.NewReader(lines))
 		for id := range q.groups {
 			if id <= 1 {
 				t.Errorf("group %d is registered", id)
 			}
+		}
+		if q.cgroup != "" && !strings.HasPrefix(filepath.Base(string(q.cgroup)), cgroupPrefix) {
+			t.Errorf("cgroup %q is registered", q.cgroup)
 		}
 	})
 }

@@ -21,7 +21,8 @@ type Config struct {
 	// calls Keep and ends. It runs with this process's environment.
 	KeeperArgv []string
 
-	// Log tells of what a launcher cannot return: a keeper that ended.
+	// Log tells of what a launcher cannot return: a keeper that ended, limits of a
+	// child that do not hold.
 	Log *slog.Logger
 }
 
@@ -44,6 +45,8 @@ type Launcher struct {
 	keeperArgv []string
 	outer      string // the value of TagVariable with which this process was started
 	tag        string // of all that this launcher starts
+	cgroup     cgroup // of all that this launcher starts; empty: it cannot be
+	noCgroup   error  // why there is none; of the launcher's thread, until closed
 
 	requests chan request
 	closed   chan struct{} // nothing more is started
@@ -70,11 +73,15 @@ func NewLauncher(config Config) (*Launcher, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("launcher: %w", err)
 	}
+	tag := rand.Text()
+	cgroup, err := locateCgroup(tag)
 	return &Launcher{
 		log:        config.Log,
 		keeperArgv: config.KeeperArgv,
 		outer:      os.Getenv(TagVariable),
-		tag:        rand.Text(),
+		tag:        tag,
+		cgroup:     cgroup,
+		noCgroup:   err,
 		requests:   make(chan request),
 		closed:     make(chan struct{}),
 		children:   make(map[int]*Child),
@@ -100,6 +107,9 @@ func (l *Launcher) Run(ctx context.Context) error {
 
 	<-l.closed
 	err = l.stopAll()
+	if l.noCgroup == nil {
+		err = errors.Join(err, l.cgroup.remove())
+	}
 	release()
 	tending.Wait()
 	err = errors.Join(err, l.keeper.release())
@@ -126,6 +136,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	r := <-replies
 	if r.err != nil {
+		spec.Tail.mark("not started: %v", r.err)
 		return nil, fmt.Errorf("start %s: %w", spec.Name, r.err)
 	}
 	return r.child, nil
@@ -135,6 +146,9 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 // whose end the kernel kills the children, until hold does.
 func (l *Launcher) serve(accept, hold context.Context) {
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
+	if l.noCgroup == nil {
+		l.noCgroup = l.cgroup.create()
+	}
 	for {
 		select {
 		case <-accept.Done():
@@ -162,12 +176,12 @@ func (l *Launcher) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// nextTag returns the tag of the next child.
-func (l *Launcher) nextTag() string {
+// nextNumber returns what tells the next child from the others.
+func (l *Launcher) nextNumber() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.started++
-	return l.tag + "." + strconv.Itoa(l.started)
+	return strconv.Itoa(l.started)
 }
 
 // enter makes a child known to the keeper, leave ends that.

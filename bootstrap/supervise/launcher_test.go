@@ -53,6 +53,7 @@ func TestStartRefuses(t *testing.T) {
 		{"relative path", Spec{Name: "x", Argv: []string{"sh"}}, `argv[0] "sh" is not an absolute path`},
 		{"no such file", Spec{Name: "x", Argv: []string{"/nonexistent/x"}}, "no such file"},
 		{"no such folder", Spec{Name: "x", Argv: []string{"/bin/sh"}, Dir: "/nonexistent"}, "no such file"},
+		{"limit", Spec{Name: "x", Argv: []string{"/bin/sh"}, Limits: Limits{AddressMB: 1023}}, "address space limit of 1023 MiB"},
 		{"negative grace", Spec{Name: "x", Argv: []string{"/bin/sh"}, StopGrace: -1}, "negative"},
 		{"nil file", Spec{Name: "x", Argv: []string{"/bin/sh"}, ExtraFiles: []*os.File{nil}}, "an extra file is nil"},
 		{"too many files", Spec{Name: "x", Argv: []string{"/bin/sh"}, ExtraFiles: make([]*os.File, 198)}, "198 extra files, at most 197"},
@@ -230,18 +231,29 @@ func TestStopGrace(t *testing.T) {
 
 // The end of a child is its own, and takes its group along.
 func TestEndTakesTheRestAlong(t *testing.T) {
-	launcher := newLauncher(t)
+	const holds, escaped = `sleep 1000 & echo $!`, `(setsid sleep 1000 &)`
+	const beyond = `setsid env -i sh -c 'echo $$; echo out >'"$OUT"'; exec sleep 1000' & until [ -s "$OUT" ]; do :; done`
+	have := haveCgroups(t)
 	tests := []struct {
 		name, command string
+		change        func(*Launcher)
 		escapes       bool
 	}{
-		{"grandchild holds the output", `sleep 1000 & echo $!`, false},
-		{"escaped grandchild holds the output", `(setsid sleep 1000 &)`, false},
-		{"grandchild beyond reach holds the output",
-			`setsid env -i sh -c 'echo $$; echo out >'"$OUT"'; exec sleep 1000' & until [ -s "$OUT" ]; do :; done`, true},
+		{"grandchild holds the output", holds, withoutCgroups, false},
+		{"escaped grandchild holds the output", escaped, withoutCgroups, false},
+		{"grandchild beyond reach holds the output", beyond, withoutCgroups, true},
+		{"grandchild holds the output, in a cgroup", holds, func(*Launcher) {}, false},
+		{"escaped grandchild holds the output, in a cgroup", escaped, func(*Launcher) {}, false},
+		{"grandchild holds the output, all but beyond reach", beyond, func(*Launcher) {}, !have},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
+			launcher, stop := runChanged(t, test.change)
+			defer func() {
+				if err := stop(); err != nil {
+					t.Errorf("launcher's end: %v", err)
+				}
+			}()
 			mark := newMark(t)
 			var lines listing
 			spec := shell(test.command, mark, &lines)

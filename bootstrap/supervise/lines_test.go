@@ -1,11 +1,14 @@
 package supervise
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
+	"io"
 	"log/slog"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -52,8 +55,8 @@ func TestLineLimit(t *testing.T) {
 	var limit lineLimit
 	now := time.Unix(1000, 0)
 	for i := range MaxLinesPerSecond {
-		if pass, dropped := limit.admit(now); !pass || dropped != 0 {
-			t.Fatalf("line %d: %v, %d dropped", i, pass, dropped)
+		if !limit.admit(now) || limit.dropped != 0 {
+			t.Fatalf("line %d: does not pass, %d dropped", i, limit.dropped)
 		}
 	}
 	tests := []struct {
@@ -62,16 +65,75 @@ func TestLineLimit(t *testing.T) {
 		wantPass    bool
 		wantDropped int
 	}{
-		{"one too many", 0, false, 0},
-		{"another, at the end of the second", 999 * time.Millisecond, false, 0},
-		{"the next second", time.Second, true, 2},
-		{"told once", time.Second, true, 0},
+		{"one too many", 0, false, 1},
+		{"another, at the end of the second", 999 * time.Millisecond, false, 2},
+		{"the next second", time.Second, true, 0},
+		{"and on", 1999 * time.Millisecond, true, 0},
 	}
 	for _, test := range tests {
-		if pass, dropped := limit.admit(now.Add(test.after)); pass != test.wantPass || dropped != test.wantDropped {
-			t.Errorf("%s: %v, %d dropped, want %v, %d", test.name, pass, dropped, test.wantPass, test.wantDropped)
+		if pass := limit.admit(now.Add(test.after)); pass != test.wantPass || limit.dropped != test.wantDropped {
+			t.Errorf("%s: %v, %d dropped, want %v, %d", test.name, pass, limit.dropped, test.wantPass, test.wantDropped)
 		}
 	}
+}
+
+// What is dropped is told once a second, in silence too, and at the end.
+func TestThrottleTells(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		var told []string
+		passing := throttle{emit: func(line []byte) {
+			if string(line) != "x" {
+				told = append(told, fmt.Sprintf("%s: %s", time.Since(began), line))
+			}
+		}}
+		burst := func(n int) {
+			for range n {
+				passing.line([]byte("x"))
+			}
+		}
+		burst(MaxLinesPerSecond + 7)
+		<-time.After(300 * time.Millisecond)
+		burst(5)
+		<-time.After(2 * time.Second)
+		burst(MaxLinesPerSecond)
+		<-time.After(time.Second)
+		burst(MaxLinesPerSecond + 3)
+		<-time.After(time.Second - 1)
+		passing.close()
+		passing.close()
+		<-time.After(time.Minute)
+		want := []string{"1s: 12 lines dropped: more than 500 a second", "4.299999999s: 3 lines dropped: more than 500 a second"}
+		if diff := cmp.Diff(want, told); diff != "" {
+			t.Errorf("told (-want +got):\n%s", diff)
+		}
+	})
+}
+
+// The child of a listener that does not keep up waits; its lines arrive whole and
+// in order all the same, and the first one at once.
+func TestLinesReachPipe(t *testing.T) {
+	launcher := newLauncher(t)
+	read, write := io.Pipe()
+	spec := shell(`echo handshake; i=0; while [ $i -lt 400 ]; do printf 'line '; echo $i; i=$((i+1)); done; exec sleep 1000`,
+		newMark(t), &listing{})
+	spec.Lines = WriteLines(write)
+	child := start(t, launcher, spec)
+	lines := bufio.NewScanner(read)
+	for i := -1; i < 399 && lines.Scan(); i++ {
+		want := fmt.Sprintf("line %d", i)
+		if i < 0 {
+			want = "handshake"
+		}
+		if lines.Text() != want {
+			t.Fatalf("line %q, want %q", lines.Text(), want)
+		}
+	}
+	// The last line waits for a reader that never comes.
+	if err := child.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+	read.Close()
 }
 
 func TestFlood(t *testing.T) {

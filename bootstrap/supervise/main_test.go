@@ -43,6 +43,16 @@ func TestMain(m *testing.M) {
 		fmt.Println("hello from", os.Args[0])
 	case "serve":
 		exitWith(serveHello())
+	case "leave":
+		// Into the group of who started it, where its number finds nobody.
+		theirs, err := syscall.Getpgid(os.Getppid())
+		if err == nil {
+			err = syscall.Setpgid(0, theirs)
+		}
+		if err == nil {
+			<-time.After(time.Hour)
+		}
+		exitWith(err)
 	case "supervise":
 		exitWith(superviseCommand())
 	}
@@ -155,10 +165,20 @@ func newLauncher(t testing.TB) *Launcher {
 // runLauncher returns a launcher that runs, and what ends it and tells its error.
 func runLauncher(t testing.TB) (*Launcher, func() error) {
 	t.Helper()
+	return runChanged(t, func(*Launcher) {})
+}
+
+// withoutCgroups makes a launcher one of a system that lets it have none.
+func withoutCgroups(l *Launcher) { l.cgroup, l.noCgroup = "", errNoCgroup }
+
+// runChanged is runLauncher, of one that is changed before it runs.
+func runChanged(t testing.TB, change func(*Launcher)) (*Launcher, func() error) {
+	t.Helper()
 	launcher, err := NewLauncher(Config{KeeperArgv: []string{self, "keep"}, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
+	change(launcher)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- launcher.Run(ctx) }()

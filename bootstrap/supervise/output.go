@@ -8,7 +8,8 @@ import (
 
 // output is what a child writes to: two pipes, stdout and stderr, or nothing.
 type output struct {
-	lines   func(stream string, line []byte)
+	lines   func(stream string, line []byte) // or nil
+	tail    *Tail                            // or nil
 	theirs  [2]*os.File
 	ours    [2]*os.File // nil if nobody listens
 	readers sync.WaitGroup
@@ -16,11 +17,11 @@ type output struct {
 }
 
 // newOutput opens the pipes; without a listener, /dev/null in their place.
-func newOutput(lines func(stream string, line []byte)) (*output, error) {
-	o := &output{lines: lines, ended: make(chan struct{})}
+func newOutput(spec Spec) (*output, error) {
+	o := &output{lines: spec.Lines, tail: spec.Tail, ended: make(chan struct{})}
 	for i := range o.theirs {
 		var err error
-		if lines == nil {
+		if o.lines == nil && o.tail == nil {
 			o.theirs[i], err = os.OpenFile(os.DevNull, os.O_WRONLY, 0)
 		} else {
 			o.ours[i], o.theirs[i], err = os.Pipe()
@@ -49,14 +50,27 @@ func closeAll(files [2]*os.File) {
 func (o *output) read() {
 	var streams sync.WaitGroup
 	for i, name := range [2]string{Stdout, Stderr} {
-		if o.lines != nil {
-			streams.Go(func() { readLines(o.ours[i], func(line []byte) { o.lines(name, line) }) })
+		if o.ours[i] != nil {
+			streams.Go(func() { o.readStream(o.ours[i], name) })
 		}
 	}
 	o.readers.Go(func() {
 		streams.Wait()
 		o.closeOurs()
 		close(o.ended)
+	})
+}
+
+func (o *output) readStream(from *os.File, name string) {
+	if o.lines == nil {
+		readLines(from, func(line []byte) { o.tail.Add(name, line) })
+		return
+	}
+	passing := throttle{emit: func(line []byte) { o.lines(name, line) }}
+	defer passing.close()
+	readLines(from, func(line []byte) {
+		o.tail.Add(name, line)
+		passing.line(line)
 	})
 }
 

@@ -26,6 +26,15 @@ type ProcessConfig struct {
 	// StartTimeout bounds the time from start to answer.
 	StartTimeout time.Duration
 
+	// Health, if not nil, is called while the child runs, HealthEvery, and ctx
+	// ends after HealthTimeout or with the child: then it must return soon. When
+	// HealthFailures calls in a row have returned an error, the child hangs: see
+	// Fail.
+	Health         func(ctx context.Context) error
+	HealthEvery    time.Duration
+	HealthTimeout  time.Duration
+	HealthFailures int
+
 	// Policy says when to restart, and when to give up.
 	Policy Policy
 
@@ -47,6 +56,10 @@ func (c ProcessConfig) Validate() error {
 	if c.StartTimeout <= 0 {
 		errs = append(errs, fmt.Errorf("start timeout %s is not positive", c.StartTimeout))
 	}
+	if c.Health != nil && (c.HealthEvery <= 0 || c.HealthTimeout <= 0 || c.HealthFailures <= 0) {
+		errs = append(errs, fmt.Errorf("health every %s, timeout %s, failures %d: want them positive",
+			c.HealthEvery, c.HealthTimeout, c.HealthFailures))
+	}
 	if c.Log == nil {
 		errs = append(errs, errors.New("no logger"))
 	}
@@ -67,6 +80,7 @@ type Process struct {
 	over      bool                    // Run has returned, or is about to
 	changed   chan struct{}           // closed, and replaced, with every new status
 	interrupt context.CancelCauseFunc // of the present round; nil: no round
+	condemn   context.CancelCauseFunc // of the last child; nil: there was none
 }
 
 // NewProcess returns a process that is stopped until it runs.
@@ -126,12 +140,22 @@ func (p *Process) live(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p.set(func(s *Status) { s.PID = child.PID() })
+	var checking sync.WaitGroup
+	defer checking.Wait()
+	ctx, condemn := context.WithCancelCause(ctx)
+	defer condemn(nil)
+	p.enter(child, condemn)
 	if err := p.answer(ctx, child); err != nil {
+		if ctx.Err() != nil {
+			err = context.Cause(ctx)
+		}
 		return p.stop(child, err)
 	}
 	p.set(func(s *Status) { s.State, s.Why = Running, "" })
 	p.config.Log.Info("process runs", "process", p.config.Name, "pid", child.PID())
+	if p.config.Health != nil {
+		checking.Go(func() { p.watchHealth(ctx, condemn) })
+	}
 	select {
 	case <-child.Done():
 		return p.stop(child, nil)
@@ -187,6 +211,9 @@ func (p *Process) answer(ctx context.Context, child *Child) error {
 	}
 }
 
+// hangGrace is the time from SIGTERM to SIGKILL for a child that hangs.
+const hangGrace = 100 * time.Millisecond
+
 // stop stops a child for a reason, unless it has ended by itself, and returns
 // why it ended.
 func (p *Process) stop(child *Child, why error) error {
@@ -194,7 +221,13 @@ func (p *Process) stop(child *Child, why error) error {
 	if !ended {
 		p.set(func(s *Status) { s.State, s.Why = Stopping, why.Error() })
 	}
-	p.left = child.Stop(context.Background())
+	patience := context.Background()
+	if _, hangs := errors.AsType[*hangError](why); hangs {
+		var cancel context.CancelFunc
+		patience, cancel = context.WithTimeout(patience, hangGrace)
+		defer cancel()
+	}
+	p.left = child.Stop(patience)
 	exit, known := child.Exit()
 	if !known {
 		return why // it survives

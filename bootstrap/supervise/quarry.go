@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"syscall"
@@ -25,11 +26,14 @@ func (g group) owns(e entry) bool {
 	return e.group == g.id && e.session == g.session && e.start >= g.start
 }
 
-// quarry is what must not survive: the members of groups, and who carries a tag.
+// quarry is what must not survive: the members of groups, who carries a tag, and a
+// cgroup. Neither makes the others needless: a process may leave its group, clean its
+// environment or, if it may write there, enter another cgroup.
 type quarry struct {
 	groups map[int]group
 	tag    string
 	since  uint64 // who started before, in clock ticks after boot, is none of ours
+	cgroup cgroup // all in it, and it itself; empty: none
 }
 
 // Pauses between two rounds of clear.
@@ -62,11 +66,25 @@ func (q quarry) clear(limit time.Duration) error {
 			pause = min(2*pause, maxRoundPause)
 		}
 	}
-	return nil
+	return q.cgroup.remove() // gone, unless something that is no process hinders
 }
 
-// round sends SIGKILL to all of the quarry that lives, and counts it.
+// round sends SIGKILL to all of the quarry that lives, and counts it. When none
+// does, it removes the cgroup.
 func (q quarry) round() (found int, err error) {
+	q.cgroup.kill()
+	found, err = q.search()
+	if err != nil || found > 0 {
+		return found, err
+	}
+	if errors.Is(q.cgroup.remove(), syscall.EBUSY) {
+		return 1, nil // somebody, at least, is still in it
+	}
+	return 0, nil
+}
+
+// search looks for members of the groups, and for who carries the tag.
+func (q quarry) search() (found int, err error) {
 	all, err := pids()
 	if err != nil {
 		return 0, err

@@ -3,6 +3,8 @@ package supervise
 import (
 	"errors"
 	"fmt"
+	"path/filepath"
+	"strings"
 )
 
 // The lines that a launcher writes to its keeper. They never cross versions:
@@ -11,20 +13,23 @@ import (
 //	= TAG                  the tag of all that this launcher starts
 //	+ PGID SESSION START   a group has begun; START in clock ticks after boot
 //	- PGID                 a group is over
+//	@ FOLDER               the cgroup of all that this launcher starts
 const (
 	tagLine = "= %s\n"
 	addLine = "+ %d %d %d\n"
 	endLine = "- %d\n"
+
+	cgroupLine = "@ %s\n"
 )
 
 // maxRegisterLine bounds a line, in bytes.
-const maxRegisterLine = 128
+const maxRegisterLine = maxCgroupPath + 16
 
 var errRegisterLine = errors.New("not a line of the register")
 
 // register applies a line, without its newline, to the quarry. What could reach
 // processes that were not launched is refused: process 1, whatever kill(2) takes
-// for "all", a tag that is empty.
+// for "all", a tag that is empty, a cgroup that does not bear the tag.
 func (q *quarry) register(line string) error {
 	if line == "" {
 		return errRegisterLine
@@ -52,6 +57,12 @@ func (q *quarry) register(line string) error {
 			return fmt.Errorf("%w: %w", errRegisterLine, err)
 		}
 		delete(q.groups, id)
+	case '@':
+		path := strings.TrimSuffix(strings.TrimPrefix(line, "@ "), "\n")
+		if q.tag == "" || !filepath.IsAbs(path) || filepath.Clean(path) != path || filepath.Base(path) != cgroupPrefix+q.tag {
+			return fmt.Errorf("%w: cgroup %q", errRegisterLine, path)
+		}
+		q.cgroup = cgroup(path)
 	default:
 		return fmt.Errorf("%w: %q", errRegisterLine, line[0])
 	}

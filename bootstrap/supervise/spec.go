@@ -25,6 +25,7 @@ const (
 const (
 	Stdout = "stdout"
 	Stderr = "stderr"
+	Marks  = "marks" // only in a Tail: when a child started and ended
 )
 
 // Spec is what to start.
@@ -55,13 +56,25 @@ type Spec struct {
 	StopGrace time.Duration
 
 	// Lines is given the child's output, line by line, without the newline;
-	// nil: the output is discarded. The line is valid during the call. Calls of
+	// nil: only Tail has it. The line is valid during the call. Calls of
 	// one stream follow each other, the two streams are concurrent. Lines must
 	// return soon: the child waits for it, its end does not.
 	//
-	// A line is cut at MaxLine bytes. Above MaxLinesPerSecond lines of a stream
-	// are dropped, and a line says how many.
+	// A line is given whole as soon as it is written, in order; it is cut at
+	// MaxLine bytes. Lines of a stream above MaxLinesPerSecond are dropped, and a
+	// line says how many, once a second. So whoever listens here has a plugin's
+	// handshake, its first line, before anything is logged.
+	//
+	// A call that does not return loses what follows, but not the child's end. It
+	// keeps Launcher.Run from returning.
 	Lines func(stream string, line []byte)
+
+	// Tail, if not nil, keeps the last lines of the output, dropped ones too, and
+	// is told of start and end. It may be that of a child before.
+	Tail *Tail
+
+	// Limits are what the child may use.
+	Limits Limits
 }
 
 // Validate returns every problem of the spec.
@@ -85,7 +98,7 @@ func (s Spec) Validate() error {
 	if s.StopGrace < 0 {
 		errs = append(errs, fmt.Errorf("stop grace %s is negative", s.StopGrace))
 	}
-	return errors.Join(errs...)
+	return errors.Join(append(errs, s.Limits.Validate())...)
 }
 
 func (s Spec) path() string {

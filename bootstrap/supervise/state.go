@@ -7,11 +7,12 @@ import "fmt"
 //	                  ┌──────────── Restart ─────────────┐
 //	                  ▼                                  │
 //	stopped ──Run──► starting ──answers──► running ──► stopping ──► stopped
-//	                  │   ▲                   │          ▲
-//	 fails, is silent │   │ pause over,       │ ends     │ Restart, or Run's ctx
-//	 too long, ends   ▼   │ Restart           │          │ ends: from starting too
-//	                 backoff ◄────────────────┘
-//	                  │
+//	                  │   ▲                   │          │   ▲
+//	  fails to start, │   │ pause over,       │ ends     │   │ Restart, Fail, ill health,
+//	  ends            ▼   │ Restart           │          │   │ or Run's ctx ends: from
+//	                 backoff ◄────────────────┘          │   │ starting too, and there
+//	                  │   ▲                              │   │ also silence
+//	                  │   └────── hung, was silent ──────┘
 //	     budget spent ▼
 //	                 fatal ──Restart──► starting
 //

@@ -15,6 +15,10 @@ type Status struct {
 	Restarts int       // starts after the first, whether they succeeded or not
 	LastExit string    // how the last child ended; empty: none has
 	Why      string    // what led to State, for people; may be empty
+
+	// Unenforced are the limits of the child, or of the last one, that do not
+	// hold, and why, for people; empty: all hold.
+	Unenforced string
 }
 
 // Status returns how the process stands.
@@ -62,6 +66,26 @@ func (p *Process) Restart(why string) {
 type restartError struct{ why string }
 
 func (e *restartError) Error() string { return "restart: " + e.why }
+
+// Fail says that the child hangs, by somebody who knows. It is killed, soon also if
+// it is stopped, and its end is a failure as others are: the policy says whether
+// and when another is started. Why is for people. Fail waits for none of it, and
+// does nothing where there is no child.
+func (p *Process) Fail(why string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.condemn != nil {
+		p.condemn(&hangError{"reported: " + why})
+	}
+}
+
+// enter makes a child the present one. condemn is what Fail calls from now on.
+func (p *Process) enter(child *Child, condemn context.CancelCauseFunc) {
+	p.mu.Lock()
+	p.condemn = condemn
+	p.mu.Unlock()
+	p.set(func(s *Status) { s.PID, s.Unenforced = child.PID(), child.Unenforced() })
+}
 
 // begin makes the state starting. interrupt is what Restart calls from now on.
 func (p *Process) begin(restarts int, interrupt context.CancelCauseFunc) {

@@ -1,0 +1,46 @@
+package supervise
+
+import (
+	"context"
+	"fmt"
+	"time"
+)
+
+// hangError is why a child that still lives was given up.
+type hangError struct{ why string }
+
+func (e *hangError) Error() string { return e.why }
+
+// watchHealth condemns the child when it was ill too often in a row. It returns
+// then, or when ctx ends.
+func (p *Process) watchHealth(ctx context.Context, condemn context.CancelCauseFunc) {
+	due := time.NewTicker(p.config.HealthEvery)
+	defer due.Stop()
+	for ill := 0; ; {
+		select {
+		case <-ctx.Done():
+			return
+		case <-due.C:
+		}
+		err := p.checkHealth(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil:
+			ill = 0
+			continue
+		}
+		ill++
+		p.config.Log.Warn("process is unhealthy", "process", p.config.Name, "in_a_row", ill, "err", err)
+		if ill >= p.config.HealthFailures {
+			condemn(&hangError{fmt.Sprintf("unhealthy, %d in a row: %v", ill, err)})
+			return
+		}
+	}
+}
+
+func (p *Process) checkHealth(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, p.config.HealthTimeout)
+	defer cancel()
+	return p.config.Health(ctx)
+}

@@ -1,0 +1,109 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// Bounds of limits: below them nothing useful starts.
+const (
+	minMemory    = 1 << 20 // bytes
+	minCPUs      = 0.01    // the kernel's shortest slice, 1 ms of each 100 ms
+	minOpenFiles = 16
+	minAddressMB = 1024 // the Go runtime reserves about as much
+	maxAddressMB = math.MaxInt64 >> 20
+)
+
+// Limits bound what a child may use; a zero field is no limit.
+//
+// OpenFiles and AddressMB hold for each of its processes by itself, from before
+// the first instruction on. A limit that this process has itself is not exceeded.
+//
+// Memory, CPUs and Processes hold for all of them together. They need a cgroup v2
+// with the controllers memory, cpu and pids, delegated to this process: of
+// systemd, by Delegate=yes and DelegateSubgroup=NAME.
+//
+// A limit that cannot be had does not keep the child from running; see
+// Child.Unenforced.
+type Limits struct {
+	Memory    int64   // bytes, without swap; when they are used up, all of the child is killed
+	CPUs      float64 // seconds of CPU time in each second
+	Processes int     // and threads
+	OpenFiles int     // RLIMIT_NOFILE
+	AddressMB int64   // RLIMIT_AS, in MiB
+}
+
+// Validate returns every problem of the limits.
+func (l Limits) Validate() error {
+	var errs []error
+	if l.Memory != 0 && l.Memory < minMemory {
+		errs = append(errs, fmt.Errorf("memory limit of %d bytes: want at least %d", l.Memory, minMemory))
+	}
+	if l.CPUs != 0 && !(l.CPUs >= minCPUs && l.CPUs <= math.MaxInt32) {
+		errs = append(errs, fmt.Errorf("limit of %g CPUs: want at least %g", l.CPUs, minCPUs))
+	}
+	if l.Processes < 0 {
+		errs = append(errs, fmt.Errorf("limit of %d processes is negative", l.Processes))
+	}
+	if l.OpenFiles != 0 && l.OpenFiles < minOpenFiles {
+		errs = append(errs, fmt.Errorf("limit of %d open files: want at least %d", l.OpenFiles, minOpenFiles))
+	}
+	if l.AddressMB != 0 && (l.AddressMB < minAddressMB || l.AddressMB > maxAddressMB) {
+		errs = append(errs, fmt.Errorf("address space limit of %d MiB: want at least %d", l.AddressMB, minAddressMB))
+	}
+	return errors.Join(errs...)
+}
+
+// rlimit is a limit of each process.
+type rlimit struct {
+	name     string
+	resource int
+	value    uint64
+}
+
+// rlimits returns the limits that hold for each process.
+func (l Limits) rlimits() []rlimit {
+	var all []rlimit
+	if l.OpenFiles > 0 {
+		all = append(all, rlimit{"open files", unix.RLIMIT_NOFILE, uint64(l.OpenFiles)})
+	}
+	if l.AddressMB > 0 {
+		all = append(all, rlimit{"address space", unix.RLIMIT_AS, uint64(l.AddressMB) << 20})
+	}
+	return all
+}
+
+// setting is what a file of a cgroup is to say.
+type setting struct {
+	limit      string // its name, for people; empty: does without
+	controller string
+	file       string
+	value      string
+}
+
+// cpuPeriod is the period of cpu.max, in microseconds: the kernel's default.
+const cpuPeriod = 100_000
+
+// settings returns the limits that hold for all processes together, as
+// Documentation/admin-guide/cgroup-v2.rst of the kernel has them.
+func (l Limits) settings() []setting {
+	var all []setting
+	if l.Memory > 0 {
+		all = append(all,
+			setting{"memory", "memory", "memory.max", strconv.FormatInt(l.Memory, 10)},
+			setting{"", "memory", "memory.swap.max", "0"}, // there is none without swap accounting
+			setting{"", "memory", "memory.oom.group", "1"})
+	}
+	if l.CPUs > 0 {
+		quota := int64(math.Round(l.CPUs * cpuPeriod))
+		all = append(all, setting{"CPUs", "cpu", "cpu.max", fmt.Sprintf("%d %d", quota, cpuPeriod)})
+	}
+	if l.Processes > 0 {
+		all = append(all, setting{"processes", "pids", "pids.max", strconv.Itoa(l.Processes)})
+	}
+	return all
+}

@@ -85,6 +85,41 @@ func TestBadAnswers(t *testing.T) {
 	}
 }
 
+func TestVerdictsOfASignal(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		answer  string
+		want    decide.Opinion
+		source  decide.Source
+		shrinks bool
+	}{
+		{"value", `{"Resources":{"cpus":8},"Verdict":"value","Explanation":"32 rps / 4"}`,
+			decide.Opinion{Verdict: decide.Value, Explanation: "32 rps / 4"}, decide.FromSignal, true},
+		{"no opinion", `{"Resources":{},"Verdict":"no_opinion","Explanation":"it is night"}`,
+			decide.Opinion{Verdict: decide.NoOpinion, Why: "it is night", Explanation: "it is night"}, decide.FromNobody, false},
+		{"stale", `{"Resources":{},"Verdict":"stale","Explanation":"orders end at 12:00"}`,
+			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}, decide.FromDefault, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{5}, "web")
+			w.asks(sigproto.DefaultApp, 4)
+			w.misbehave("web", answering(test.answer))
+			r := w.tick()
+			app, resolved := appOf(t, r, "web")
+			o := app.Opinion
+			if o.Verdict != test.want.Verdict || o.Why != test.want.Why || o.Explanation != test.want.Explanation || resolved.Source != test.source {
+				t.Errorf("opinion %+v, served by %s: want %+v, %s", o, resolved.Source, test.want, test.source)
+			}
+			if shrunk := r.Decision.Target < 5; shrunk != test.shrinks {
+				t.Errorf("target %v; shrunk: want %t", r.Decision.Target, test.shrinks)
+			}
+		})
+	}
+}
+
 func TestSignalThatDoesNotRun(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{5}, "web")
@@ -92,7 +127,7 @@ func TestSignalThatDoesNotRun(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 4)
 	r := w.tick()
 	app, _ := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Failed, ": connect: context deadline exceeded", "connection refused")
+	wantOpinion(t, app.Opinion, decide.Failed, ": connect: context deadline exceeded")
 	wantOps(t, r)
 	w.asks("web", 24)
 	app, _ = appOf(t, w.tick(), "web")

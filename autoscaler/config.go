@@ -1,11 +1,14 @@
 package autoscaler
 
 import (
+	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // Config is one pool's loop, complete and valid.
@@ -34,12 +37,44 @@ type Signal struct {
 
 // Window is a metric over its range.
 type Window struct {
-	Name   string
-	Type   metrics.Type
-	App    string // instance counts of this app only
+	// Name may carry dimensions, as "boost|zone=a": only series with these are
+	// meant then, and the signal sees them in the names.
+	Name string
+	Type metrics.Type
+	App  string // instance counts of this app only
+	// Regex: Name is a regular expression (RE2), looked for anywhere in the keys
+	// "APP,NAME|DIMENSIONS" of the app's own metrics. If it finds none, the window
+	// is stale, as an empty one is. Of type metrics.App only.
+	Regex  bool
 	Range  time.Duration
 	MaxAge time.Duration // of the newest point; older is stale
 }
+
+// Validate returns every problem of c that would keep a loop from making sense of
+// it, joined; nil if there is none.
+func (c Config) Validate() error {
+	errs := []error{c.Policy.Validate()}
+	if c.Tick <= 0 {
+		errs = append(errs, fmt.Errorf("tick is %v: want more than 0", c.Tick))
+	}
+	if c.Default.App != sigproto.DefaultApp || c.Default.Name == "" {
+		errs = append(errs, fmt.Errorf("the default signal is %q of app %q: want a name, of app %s", c.Default.Name, c.Default.App, sigproto.DefaultApp))
+	}
+	seen := map[string]bool{}
+	for _, s := range c.signals() {
+		if s.App == "" || seen[s.App] {
+			errs = append(errs, fmt.Errorf("app %q: want each to have a name of its own", s.App))
+		}
+		if s.Period <= 0 {
+			errs = append(errs, fmt.Errorf("app %s: period is %v: want more than 0", s.App, s.Period))
+		}
+		seen[s.App] = true
+	}
+	return errors.Join(errs...)
+}
+
+// signals returns all signals, the default one first.
+func (c Config) signals() []Signal { return append([]Signal{c.Default}, c.Apps...) }
 
 // askTimeout is how long one signal may take: half a tick, within bounds, so
 // that a silent signal costs the tick less than the tick.

@@ -118,30 +118,115 @@ func (n *nodes) change(do func(*nodes)) {
 	do(n)
 }
 
-// directory is where the signals are.
+// directory is where the signals are. Each change is a revision.
 type directory struct {
-	mu        sync.Mutex
-	endpoints map[string]Endpoint
+	mu         sync.Mutex
+	revision   int
+	changed    chan struct{} // nil until the first change or listing
+	endpoints  map[string]Endpoint
+	candidates map[string]Candidate
+	reports    []Report
+	reported   chan struct{} // closed at the next report; nil until somebody waits
 }
 
-func (d *directory) set(app string, e Endpoint) {
+func (d *directory) change(do func(endpoints map[string]Endpoint, candidates map[string]Candidate)) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.endpoints == nil {
-		d.endpoints = map[string]Endpoint{}
+	d.endpoints, d.candidates = maps.Clone(d.endpoints), maps.Clone(d.candidates)
+	if d.changed == nil {
+		d.changed, d.endpoints, d.candidates = make(chan struct{}), map[string]Endpoint{}, map[string]Candidate{}
 	}
-	d.endpoints[app] = e
+	do(d.endpoints, d.candidates)
+	d.revision++
+	close(d.changed)
+	d.changed = make(chan struct{})
+	return d.revision
 }
 
-func (d *directory) Endpoint(app string) Endpoint {
+func (d *directory) set(app string, e Endpoint) int {
+	return d.change(func(endpoints map[string]Endpoint, _ map[string]Candidate) { endpoints[app] = e })
+}
+
+func (d *directory) setCandidate(app string, c Candidate) int {
+	return d.change(func(_ map[string]Endpoint, candidates map[string]Candidate) { candidates[app] = c })
+}
+
+// promote lists the candidate of an app in place of its signal.
+func (d *directory) promote(app string) int {
+	return d.change(func(endpoints map[string]Endpoint, candidates map[string]Candidate) {
+		endpoints[app] = candidates[app].Endpoint
+		delete(candidates, app)
+	})
+}
+
+// freeze has the directory be as one that never changes.
+func (d *directory) freeze() {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.endpoints[app]
+	d.changed = nil
+}
+
+func (d *directory) Endpoint(app string) Endpoint { return d.Listing().Endpoints[app] }
+
+func (d *directory) Listing() Listing {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return Listing{Revision: d.revision, Changed: d.changed, Endpoints: d.endpoints, Candidates: d.candidates}
+}
+
+func (d *directory) Report(r Report) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reports = append(d.reports, r)
+	if d.reported != nil {
+		close(d.reported)
+		d.reported = nil
+	}
+}
+
+// awaitReport returns the first report from the given one on for which ok holds,
+// and the number of the one after it.
+func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(Report) bool) (Report, int) {
+	t.Helper()
+	for {
+		d.mu.Lock()
+		for ; from < len(d.reports); from++ {
+			if r := d.reports[from]; ok(r) {
+				d.mu.Unlock()
+				return r, from + 1
+			}
+		}
+		if d.reported == nil {
+			d.reported = make(chan struct{})
+		}
+		next := d.reported
+		d.mu.Unlock()
+		await(t, "a report of "+what, next)
+	}
+}
+
+// followed waits until a revision is followed.
+func (d *directory) followed(t *testing.T, revision int) {
+	t.Helper()
+	d.awaitReport(t, 0, fmt.Sprintf("revision %d", revision), func(r Report) bool { return r.Revision >= revision })
+}
+
+// lastReport returns the newest report.
+func (d *directory) lastReport(t *testing.T) Report {
+	t.Helper()
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(d.reports) == 0 {
+		t.Fatal("nothing was reported")
+	}
+	return d.reports[len(d.reports)-1]
 }
 
 // store is a real one that can fail for one name, and counts what it is asked.
 type store struct {
 	*embedded.Store
+	before  func() // if set: what happens before each window
+	lineage uint64 // of all series
 
 	mu    sync.Mutex
 	fail  map[string]error
@@ -153,10 +238,17 @@ func (s *store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	s.asked = append(s.asked, q.Name)
 	err := s.fail[q.Name]
 	s.mu.Unlock()
+	if s.before != nil {
+		s.before()
+	}
 	if err != nil {
 		return nil, err
 	}
-	return s.Store.Window(ctx, q)
+	series, err := s.Store.Window(ctx, q)
+	for i := range series {
+		series[i].Lineage = s.lineage
+	}
+	return series, err
 }
 
 // count returns how often that name was asked for so far.
@@ -192,6 +284,7 @@ func (s *store) values(t *testing.T, kind metrics.Type, name string, w *world) [
 // ledger keeps records in memory.
 type ledger struct {
 	appended chan struct{} // has room for one: there is something new
+	before   func()        // if set: what happens before each record
 
 	mu      sync.Mutex
 	records [][]byte
@@ -199,6 +292,9 @@ type ledger struct {
 }
 
 func (l *ledger) Append(_ context.Context, record []byte) error {
+	if l.before != nil {
+		l.before()
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.fail != nil {
@@ -237,6 +333,23 @@ func (l *ledger) last(t *testing.T) Record {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return readRecord(t, data)
+}
+
+// all returns all records.
+func (l *ledger) all(t *testing.T) []Record {
+	t.Helper()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	out := make([]Record, len(l.records))
+	for i, data := range l.records {
+		out[i] = readRecord(t, data)
+	}
+	return out
+}
+
+func readRecord(t *testing.T, data []byte) Record {
+	t.Helper()
 	d := json.NewDecoder(strings.NewReader(string(data)))
 	d.DisallowUnknownFields()
 	var r Record

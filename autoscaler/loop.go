@@ -14,10 +14,15 @@ import (
 
 // Loop is the autoscaler of one pool.
 type Loop struct {
+	cluster, pool string      // for good
+	wanted        chan Config // of the last Reconfigure, until it takes effect
+
 	config  Config
 	world   World
 	log     *slog.Logger
 	sources []*source       // the default signal first
+	listing Listing         // where they are; the newest one that is followed
+	heard   []Answer        // not yet reported
 	held    []decide.Held   // what the last decision handed on
 	joined  map[string]bool // instances whose node has joined
 	amnesia bool            // who has joined is not known: all that is there may have
@@ -28,8 +33,11 @@ type Loop struct {
 
 // NewLoop returns a loop that has done nothing yet.
 func NewLoop(c Config, w World, log *slog.Logger) *Loop {
-	l := &Loop{config: c, world: w, log: log, joined: map[string]bool{}}
-	for _, s := range append([]Signal{c.Default}, c.Apps...) {
+	l := &Loop{
+		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1),
+		config: c, world: w, log: log, joined: map[string]bool{},
+	}
+	for _, s := range c.signals() {
 		l.sources = append(l.sources, &source{signal: s})
 	}
 	return l
@@ -39,7 +47,8 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
-// finishLimit. It returns an error only if it cannot begin.
+// finishLimit. Between two ticks it follows the directory and takes over a new
+// configuration. It returns an error only if it cannot begin.
 func (l *Loop) Run(ctx context.Context) error {
 	if err := l.recall(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -50,18 +59,24 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer l.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	var began time.Time
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
+		case c := <-l.wanted:
+			l.adopt(c)
+			timer.Reset(max(0, l.config.Tick-time.Since(began)))
+		case <-l.listing.Changed:
 		case <-timer.C:
 			if ctx.Err() != nil { // both were ready
 				return nil
 			}
+			began = time.Now()
+			l.finish(ctx, began)
+			timer.Reset(max(0, l.config.Tick-time.Since(began)))
 		}
-		began := time.Now()
-		l.finish(ctx, began)
-		timer.Reset(max(0, l.config.Tick-time.Since(began)))
+		l.follow(ctx, time.Now())
 	}
 }
 
@@ -113,6 +128,7 @@ func (l *Loop) memory() Memory {
 func (l *Loop) tick(ctx context.Context, now time.Time) {
 	now = now.UTC() // the ledger shows one zone
 	r := Record{At: now, Every: l.config.Tick, Cluster: l.config.Cluster, Pool: l.config.Pool, DryRun: l.config.DryRun}
+	l.settle()
 	if err := l.round(ctx, now, &r); err != nil {
 		r.Failed = err.Error()
 		l.log.Error("tick ended early", "pool", l.config.Pool, "err", err)
@@ -121,6 +137,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("tick is not recorded", "pool", l.config.Pool, "err", l.lost)
 	}
+	l.report()
 }
 
 func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
@@ -137,7 +154,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if err != nil {
 		r.Problems = append(r.Problems, err.Error())
 	}
-	l.ask(ctx, now)
+	r.Shadows = l.ask(ctx, now)
 	r.Input = l.input(now, s, capacity, history)
 	r.Decision = decide.Decide(r.Input)
 	l.held = r.Decision.Held
@@ -158,7 +175,7 @@ func (l *Loop) input(now time.Time, s Snapshot, c decide.Capacity, h decide.Hist
 	}
 	for _, src := range l.sources[1:] {
 		in.Apps = append(in.Apps, decide.App{
-			Name: src.signal.App, Configured: src.signal.Name != "",
+			Name: src.signal.App, Configured: src.configured(),
 			Opinion: src.opinion, HoldFor: src.signal.HoldFor,
 		})
 	}
@@ -187,9 +204,9 @@ func (l *Loop) noScaleIn(s Snapshot) string {
 // the apps that have no other.
 func (l *Loop) speaks(src *source) bool {
 	if src != l.sources[0] {
-		return src.signal.Name != ""
+		return src.configured()
 	}
-	unconfigured := func(s *source) bool { return s.signal.Name == "" }
+	unconfigured := func(s *source) bool { return !s.configured() }
 	return len(l.sources) == 1 || slices.ContainsFunc(l.sources[1:], unconfigured)
 }
 

@@ -27,8 +27,20 @@ type Record struct {
 	Plan     Plan            `json:"plan"`
 	Actions  []Action        `json:"actions"`
 	Drains   []drain.Record  `json:"drains,omitempty"` // after the actions
+	Shadows  []ShadowRecord  `json:"shadows,omitempty"`
 	Problems []string        `json:"problems,omitempty"`
 	Memory   Memory          `json:"memory"`
+}
+
+// ShadowRecord is what a shadow candidate said in a tick, and how that differs
+// from what its app's signal said, whose opinion is in the Input. No rule reads it.
+type ShadowRecord struct {
+	App string `json:"app"`
+	decide.Opinion
+	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own answer
+	// Compared: both have answered. Else the candidate or the signal has not.
+	Compared   bool   `json:"compared,omitempty"`
+	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
 }
 
 // Memory is what one tick hands on to the next, also after a tick that failed

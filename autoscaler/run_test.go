@@ -33,10 +33,11 @@ func await[T any](t *testing.T, what string, from <-chan T) T {
 }
 
 // run starts the loop of a world; it returns what Run gives, and how to end it.
-func (w *world) run() (ended <-chan error, stop func()) {
+func (w *world) run() (ended <-chan error, stop func()) { return w.runLoop(w.newLoop()) }
+
+func (w *world) runLoop(loop *Loop) (ended <-chan error, stop func()) {
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
-	loop := w.newLoop()
 	var wg sync.WaitGroup
 	wg.Go(func() { done <- loop.Run(ctx) })
 	w.t.Cleanup(func() { cancel(); wg.Wait() })

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"sync"
@@ -76,7 +77,9 @@ func (w *world) serve(app string, s signals.Signal) {
 	w.serveAt(signals.ServeConfig{Namespace: c.Namespace, Name: c.Name, App: app, Log: logger(w.t)}, s)
 }
 
-func (w *world) serveAt(c signals.ServeConfig, s signals.Signal) {
+// serveAt serves until the end of the test or the call of what it returns, which
+// closes all connections as the death of a process does.
+func (w *world) serveAt(c signals.ServeConfig, s signals.Signal) (kill func()) {
 	ctx, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -84,7 +87,52 @@ func (w *world) serveAt(c signals.ServeConfig, s signals.Signal) {
 			w.t.Error(err)
 		}
 	})
-	w.t.Cleanup(func() { stop(); wg.Wait() })
+	kill = func() { stop(); wg.Wait() }
+	w.t.Cleanup(kill)
+	return kill
+}
+
+// process is one of several processes of a signal.
+type process struct {
+	Endpoint
+	kill func()
+}
+
+// processes gives each process a group of its own, and knows which one answers at
+// an address.
+type processes struct {
+	mu      sync.Mutex
+	last    int
+	holders map[string]int // groups, by address
+}
+
+func (p *processes) add(address string) (group int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.holders == nil {
+		p.holders = map[string]int{}
+	}
+	p.last++
+	p.holders[address] = p.last
+	return p.last
+}
+
+// check returns an error if another group answers there than the endpoint names.
+func (p *processes) check(e Endpoint) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if holder, known := p.holders[e.Address]; known && holder != e.Group {
+		return fmt.Errorf("group %d answers there, want %d", holder, e.Group)
+	}
+	return nil
+}
+
+// spawn starts a process of that app's signal, at its nth address.
+func (w *world) spawn(app string, n int, version string, s signals.Signal) *process {
+	c := signals.ServeConfig{Namespace: namespace(w.t), Name: "Need", App: fmt.Sprintf("%s~%d", app, n), Log: logger(w.t)}
+	e := Endpoint{Address: sigproto.Address(c.Namespace, c.Name, c.App), Version: version}
+	e.Group = w.processes.add(e.Address)
+	return &process{e, w.serveAt(c, s)}
 }
 
 // asks serves a signal that asks for so many cpus.
@@ -138,6 +186,13 @@ func (p peer) body() {
 	_, _ = io.CopyN(io.Discard, p.r, int64(n))
 }
 
+// evaluation reads a body of n bytes and answers it.
+func (p peer) evaluation(n int, text string) {
+	p.send("\x01")
+	_, _ = io.CopyN(io.Discard, p.r, int64(n))
+	p.send("\x01" + text)
+}
+
 // hangUp waits until the loop has closed the connection.
 func (p peer) hangUp() { _, _ = io.Copy(io.Discard, p.r) }
 
@@ -155,14 +210,23 @@ func answering(text string) func(peer) {
 // returns the number of connections.
 func (w *world) misbehave(app string, each ...func(peer)) *atomic.Int64 {
 	w.t.Helper()
-	listener, err := sigproto.Listen(w.signals.Endpoint(app).Address)
+	connections, _ := w.listen(w.signals.Endpoint(app).Address, each...)
+	return connections
+}
+
+// listen is misbehave at an address. kill closes all connections, as the death of
+// a process does, and waits for nobody.
+func (w *world) listen(address string, each ...func(peer)) (connections *atomic.Int64, kill func()) {
+	w.t.Helper()
+	listener, err := sigproto.Listen(address)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	var connections atomic.Int64
+	connections = &atomic.Int64{}
 	var wg sync.WaitGroup
 	var mu sync.Mutex
 	var open []net.Conn
+	killed := false
 	wg.Go(func() {
 		for {
 			conn, err := listener.Accept()
@@ -175,6 +239,9 @@ func (w *world) misbehave(app string, each ...func(peer)) *atomic.Int64 {
 			}
 			mu.Lock()
 			open = append(open, conn)
+			if killed {
+				_ = conn.Close()
+			}
 			mu.Unlock()
 			n := int(connections.Add(1))
 			wg.Go(func() {
@@ -183,14 +250,15 @@ func (w *world) misbehave(app string, each ...func(peer)) *atomic.Int64 {
 			})
 		}
 	})
-	w.t.Cleanup(func() {
+	kill = func() {
 		_ = listener.Close()
 		mu.Lock()
+		defer mu.Unlock()
+		killed = true
 		for _, conn := range open {
 			_ = conn.Close()
 		}
-		mu.Unlock()
-		wg.Wait()
-	})
-	return &connections
+	}
+	w.t.Cleanup(func() { kill(); wg.Wait() })
+	return connections, kill
 }

@@ -14,17 +14,42 @@ import (
 
 // query turns a window of a signal into a question to the store.
 func (c Config) query(app string, w Window, now time.Time) metrics.Query {
-	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now}
-	switch w.Type {
-	case metrics.App:
-		q.Name = metrics.AppName(app, w.Name)
-	default:
-		q.Dimensions = metrics.Dimensions{"cluster": c.Cluster, "pool": c.Pool}
-		if w.App != "" {
-			q.Dimensions["app"] = w.App
-		}
+	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex}
+	if w.Regex {
+		q.Prefix = metrics.AppName(app, "")
+		return q
+	}
+	q.Name, q.Dimensions = splitName(w.Name)
+	if w.Type == metrics.App {
+		q.Name = metrics.AppName(app, q.Name)
+		return q
+	}
+	if q.Dimensions == nil {
+		q.Dimensions = metrics.Dimensions{}
+	}
+	q.Dimensions["cluster"], q.Dimensions["pool"] = c.Cluster, c.Pool
+	if w.App != "" {
+		q.Dimensions["app"] = w.App
 	}
 	return q
+}
+
+// splitName takes the dimensions out of a configured name, as "boost|zone=a". A
+// name in which they cannot be read has none.
+func splitName(configured string) (name string, d metrics.Dimensions) {
+	name, list, found := strings.Cut(configured, "|")
+	if !found {
+		return configured, nil
+	}
+	d = metrics.Dimensions{}
+	for pair := range strings.SplitSeq(list, ",") {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || k == "" {
+			return configured, nil
+		}
+		d[k] = v
+	}
+	return name, d
 }
 
 // answer is what the store said to one question.
@@ -46,7 +71,7 @@ func newReading(store metrics.Store) *reading {
 
 // window returns the series that answer q; it waits for whoever asked first.
 func (r *reading) window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	key := fmt.Sprintf("%s|%s|%d", q.Type, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano())
+	key := fmt.Sprintf("%s|%t|%s|%s|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano())
 	r.mu.Lock()
 	once, ok := r.asked[key]
 	if !ok {
@@ -61,10 +86,13 @@ func (r *reading) window(ctx context.Context, q metrics.Query) ([]metrics.Series
 	return a.series, a.err
 }
 
-// windows reads all that a signal wants. A window that cannot be read, or whose
-// newest point is too old, is an error: what is unknown is not empty. short says
-// which window of usage does not reach back to its beginning, if one does not.
+// windows reads all that a signal wants. A window that cannot be read, that is
+// empty (a regular expression that matches nothing, too), or whose newest point is
+// too old, is an error: what is unknown is not empty. short says which window of
+// usage does not reach back to its beginning, if one does not. Of two windows that
+// give a series of one name, the later one counts.
 func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time) (out []sigproto.Series, short string, err error) {
+	places := map[string]int{} // of the series in out, by name
 	for _, w := range s.Windows {
 		series, err := r.window(ctx, l.config.query(s.App, w, now))
 		if err != nil {
@@ -76,8 +104,15 @@ func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time)
 		if short == "" && w.Type == metrics.System {
 			short = l.tooShort(series, w, now)
 		}
+		before := len(out)
 		for _, one := range series {
-			out = append(out, sigproto.Series{Name: shownName(s.App, one), Times: one.Times, Values: one.Values})
+			shown := sigproto.Series{Name: w.shownName(s.App, one), Times: one.Times, Values: one.Values, Lineage: one.Lineage}
+			if i, ok := places[shown.Name]; ok && i < before {
+				out[i] = shown
+				continue
+			}
+			places[shown.Name] = len(out)
+			out = append(out, shown)
 		}
 	}
 	return out, short, nil
@@ -136,14 +171,20 @@ func fresh(series []metrics.Series, w Window, now time.Time) error {
 	return nil
 }
 
-// shownName is a series' name as its signal sees it: without the app's prefix,
-// the cluster and the pool.
-func shownName(app string, s metrics.Series) string {
-	d := s.Dimensions
-	if d["cluster"] != "" || d["pool"] != "" {
-		d = maps.Clone(d)
-		delete(d, "cluster")
-		delete(d, "pool")
+// shownName is a series' name as its signal sees it: without the app's prefix and
+// without the cluster and the pool, unless these stand in the configured name. A
+// regular expression is looked for in whole keys, so that whole keys are shown.
+func (w Window) shownName(app string, s metrics.Series) string {
+	name := strings.TrimPrefix(s.Name, metrics.AppName(app, ""))
+	if w.Regex {
+		return metrics.Key(name, s.Dimensions)
 	}
-	return metrics.Key(strings.TrimPrefix(s.Name, metrics.AppName(app, "")), d)
+	_, written := splitName(w.Name)
+	d := maps.Clone(s.Dimensions)
+	for _, k := range []string{"cluster", "pool"} {
+		if _, ok := written[k]; !ok {
+			delete(d, k)
+		}
+	}
+	return metrics.Key(name, d)
 }

@@ -43,6 +43,8 @@ type world struct {
 	ledger  *ledger
 	records *records
 	loop    *Loop
+
+	processes processes // of spawn
 }
 
 // newWorld returns a pool with groups a, b, ... of these targets, whose nodes
@@ -132,8 +134,9 @@ func (w *world) newLoop() *Loop {
 		Groups: groups, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger, Drains: machine,
 		Dial: func(e Endpoint, s Signal) Asker {
 			return sigproto.NewClient(sigproto.ClientConfig{
-				Address: e.Address,
-				Hello:   sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool},
+				Address:   e.Address,
+				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool},
+				CheckPeer: func(int) error { return w.processes.check(e) },
 			})
 		},
 	}, logger(w.t))
@@ -158,6 +161,7 @@ func (w *world) tickAgain() Record {
 	}
 	before := w.ledger.len()
 	w.loop.tick(w.t.Context(), w.now)
+	w.loop.follow(w.t.Context(), w.now)
 	if n := w.ledger.len(); n != before+1 {
 		w.t.Fatalf("a tick made %d records, want 1", n-before)
 	}

@@ -64,9 +64,12 @@ type Opinion struct {
 	Version string           `json:"version,omitempty"` // release that answered
 	Verdict Verdict          `json:"verdict"`
 	Request resource.Request `json:"request"`       // empty unless Value
-	Why     string           `json:"why,omitempty"` // the error, the stale metric, the signal's explanation
+	Why     string           `json:"why,omitempty"` // of another verdict than Value: the error, the stale metric
 	At      time.Time        `json:"at,omitzero"`   // when it was given; between two periods the last one stands
 	Latency time.Duration    `json:"latency_ns"`
+	// Explanation is how the signal says that it came to its answer, in one line.
+	// It is for people, and no rule reads it.
+	Explanation string `json:"explanation,omitempty"`
 }
 
 // Held is the last good value that an app named for one resource.

@@ -24,7 +24,7 @@ func limit(t, wanted float64, l Limits, barred string) Step {
 		note("at most %s to add to %s", num(l.MaxAdd), num(t))
 		after = t + l.MaxAdd
 	case d < 0 && barred != "":
-		note("scale-in is barred (%s)", clean(barred))
+		note("scale-in is barred (%s)", OneLine(barred))
 		after = t
 	case d < -l.MaxRemove:
 		note("at most %s to remove from %s", num(l.MaxRemove), num(t))

@@ -75,7 +75,7 @@ func settle(app App, own, standby Opinion, past memory) Resolved {
 		r.Source, r.Why = FromHeld, "its signal "+account(own)
 		r.Request, r.Held = past.fill(resource.Request{})
 	default:
-		r.Source, r.Why = FromSignal, clean(own.Why)
+		r.Source, r.Why = FromSignal, OneLine(own.Why)
 		r.Request, r.Held = past.fill(own.Request)
 	}
 	// An app that has no opinion just now, and had one not long ago, has not
@@ -96,7 +96,7 @@ func account(o Opinion) string {
 	if o.Why == "" {
 		return text
 	}
-	return text + " (" + clean(o.Why) + ")"
+	return text + " (" + OneLine(o.Why) + ")"
 }
 
 // opinionsWhy tells who speaks for each app.

@@ -181,6 +181,20 @@ func TestOrderOfAppsChangesNothing(t *testing.T) {
 	})
 }
 
+func TestExplanationsChangeNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		in := legal().Draw(t, "in")
+		want := encode(t, decide.Decide(in))
+		in.Default.Explanation = "of the default signal"
+		for i := range in.Apps {
+			in.Apps[i].Opinion.Explanation = rapid.String().Draw(t, "explanation")
+		}
+		if diff := cmp.Diff(want, encode(t, decide.Decide(in))); diff != "" {
+			t.Fatalf("other explanations, another decision:\n%s", diff)
+		}
+	})
+}
+
 // What can be written to the ledger can be decided again, and its decision can
 // be written too: also for huge numbers and a policy that makes no sense.
 func TestLedgerRoundTrip(t *testing.T) {

@@ -86,8 +86,9 @@ func kindNames(kinds []resource.Kind) []string {
 // longest is how much of a stranger's text a reason carries, in bytes.
 const longest = 200
 
-// clean makes a stranger's text fit for one line of a terminal.
-func clean(s string) string {
+// OneLine makes a stranger's text fit for one line of a terminal and of the
+// ledger: printable, and at most some 200 bytes.
+func OneLine(s string) string {
 	cut := len(s) > longest
 	if cut {
 		s = s[:longest]

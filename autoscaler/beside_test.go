@@ -1,0 +1,239 @@
+package autoscaler
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// shadowed returns a pool whose app web has a shadow with that tolerance.
+func shadowed(t *testing.T, beside signals.Signal, tolerance float64) (*world, *need, *process) {
+	w := newWorld(t, []int{3}, "web")
+	w.config.Tick = 4 * time.Second
+	w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}}
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
+	w.asks(sigproto.DefaultApp, 1)
+	own := w.asks("web", 8)
+	p := w.spawn("web", 1, "v2", beside)
+	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint, Shadow: true, Tolerance: tolerance})
+	return w, own, p
+}
+
+func TestShadow(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name       string
+		own        resource.Request
+		beside     resource.Request
+		want       decide.Verdict
+		difference string
+	}{
+		{"agrees", cpus(8), cpus(8.8), decide.Value, ""},
+		{"differs", cpus(8), cpus(10), decide.Value, "cpus 8 -> 10 (+25 %, tolerance 10 %)"},
+		{"has no opinion", cpus(8), resource.Request{}, decide.NoOpinion, "verdict value -> no_opinion"},
+		{"neither has one", resource.Request{}, resource.Request{}, decide.NoOpinion, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			beside := &need{request: test.beside}
+			w, own, p := shadowed(t, beside, 0.1)
+			own.set(test.own, nil)
+			r := w.tick()
+			want := []ShadowRecord{{
+				App: "web", Tolerance: 0.1, Compared: true, Difference: test.difference,
+				Opinion: decide.Opinion{
+					Signal: namespace(t) + "/Need", Version: "v2", Verdict: test.want, Request: test.beside, At: w.now,
+				},
+			}}
+			if diff := cmp.Diff(want, r.Shadows, cmpopts.IgnoreFields(decide.Opinion{}, "Latency", "Why"),
+				cmpopts.EquateComparable(resource.Request{})); diff != "" {
+				t.Errorf("shadows (-want +got):\n%s", diff)
+			}
+			answers := w.signals.lastReport(t).Answers
+			last := answers[len(answers)-1]
+			if !last.Candidate || !last.Compared || last.Difference != test.difference || last.Address != p.Address {
+				t.Errorf("answer %+v, want it compared: %q", last, test.difference)
+			}
+			if diff := cmp.Diff(own.lastInput(t), beside.lastInput(t)); diff != "" {
+				t.Errorf("the shadow was asked otherwise (-own +shadow):\n%s", diff)
+			}
+		})
+	}
+}
+
+// Whatever a shadow does, the decision is the same to the byte, and the tick is
+// over when the signals' own time is.
+func TestShadowHasNoEffect(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		treat  func(peer)
+		silent bool
+	}{
+		{"asks for more", answering(`{"Resources":{"cpus":400,"mem":1}}`), false},
+		{"asks for nothing", answering(`{"Resources":{"cpus":0}}`), false},
+		{"garbage", answering("garbage"), false},
+		{"hangs up", func(p peer) { p.body() }, false},
+		{"is silent", func(p peer) { p.body(); p.hangUp() }, true},
+		{"does not listen", nil, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			decision := func(beside bool) ([]byte, Record) {
+				w := newWorld(t, []int{3}, "web")
+				w.now = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+				w.config.Tick = 2 * time.Second
+				w.config.DryRun = true
+				app := "web"
+				if beside {
+					app += "-beside" // the sockets of the other one are still there
+				}
+				w.config.Apps[0].HoldFor = time.Hour
+				own := w.spawn(app, 1, "v1", &need{request: cpus(8)})
+				standby := w.spawn(app, 2, "v1", &need{request: cpus(1)})
+				w.signals.set("web", own.Endpoint)
+				w.signals.set(sigproto.DefaultApp, standby.Endpoint)
+				if beside {
+					at := Endpoint{Address: own.Address + "~s", Version: "v2"}
+					w.signals.set("shadow", at)
+					if test.treat != nil {
+						w.misbehave("shadow", test.treat)
+					}
+					w.signals.setCandidate("web", Candidate{Endpoint: at, Shadow: true})
+				}
+				began := time.Now()
+				r := w.tick()
+				if took := time.Since(began); took > w.config.askTimeout()+patience/2 {
+					t.Errorf("the tick took %v", took)
+				}
+				data, err := json.Marshal(r.Decision)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return data, r
+			}
+			without, _ := decision(false)
+			with, r := decision(true)
+			if diff := cmp.Diff(string(without), string(with)); diff != "" {
+				t.Errorf("decision (-without +with the shadow):\n%s", diff)
+			}
+			if len(r.Shadows) != 1 {
+				t.Fatalf("shadows %+v, want one", r.Shadows)
+			}
+			app, _ := appOf(t, r, "web")
+			wantOpinion(t, app.Opinion, decide.Value)
+			if test.silent && r.Shadows[0].Verdict != decide.Failed {
+				t.Errorf("shadow %+v, want it failed", r.Shadows[0])
+			}
+		})
+	}
+}
+
+// A shadow that answers late does not cost the signal its own answer, nor the
+// other way round.
+func TestShadowAndSignalAreAskedAtTheSameTime(t *testing.T) {
+	t.Parallel()
+	asked := make(chan struct{})
+	beside := valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
+		close(asked)
+		return cpus(8), nil
+	})
+	w, _, _ := shadowed(t, beside, 0)
+	p := w.spawn("web", 2, "v1", valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
+		select {
+		case <-asked:
+			return cpus(8), nil
+		case <-ctx.Done():
+			return resource.Request{}, ctx.Err()
+		}
+	}))
+	w.signals.set("web", p.Endpoint)
+	r := w.tick()
+	app, _ := appOf(t, r, "web")
+	wantOpinion(t, app.Opinion, decide.Value)
+	if len(r.Shadows) != 1 || !r.Shadows[0].Compared {
+		t.Errorf("shadows %+v, want one that was compared", r.Shadows)
+	}
+}
+
+// A shadow is asked when its signal is, and not when nobody is.
+func TestShadowIsAskedWithItsSignal(t *testing.T) {
+	t.Parallel()
+	beside := &need{request: cpus(8)}
+	w, own, _ := shadowed(t, beside, 0)
+	w.config.Apps[0].Period = 3 * time.Minute
+	for range 4 {
+		w.tick()
+	}
+	if own.count() != 2 || beside.count() != 2 {
+		t.Errorf("asked %d times, the shadow %d: want 2 and 2", own.count(), beside.count())
+	}
+	w.signals.change(func(_ map[string]Endpoint, candidates map[string]Candidate) { delete(candidates, "web") })
+	for range 3 {
+		if r := w.tick(); r.Shadows != nil {
+			t.Errorf("shadows %+v, want none", r.Shadows)
+		}
+	}
+	if own.count() != 3 || beside.count() != 2 {
+		t.Errorf("asked %d times, the shadow %d: want 3 and 2", own.count(), beside.count())
+	}
+}
+
+func TestShadowOfASignalThatFails(t *testing.T) {
+	t.Parallel()
+	w, own, _ := shadowed(t, &need{request: cpus(8)}, 0)
+	own.set(resource.Request{}, context.Canceled)
+	r := w.tick()
+	if s := r.Shadows; len(s) != 1 || s[0].Compared || s[0].Verdict != decide.Value || s[0].Difference != "" {
+		t.Errorf("shadows %+v, want one that answers and is not compared", s)
+	}
+	if _, resolved := appOf(t, r, "web"); resolved.Source != decide.FromDefault {
+		t.Errorf("served by %s, want the default signal", resolved.Source)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	value := func(x float64) sigproto.Resources { return sigproto.Resources{CPUs: &x} }
+	tests := []struct {
+		name     string
+		response sigproto.Response
+		want     decide.Opinion
+	}{
+		{"a value", sigproto.Response{Resources: value(4)}, decide.Opinion{Verdict: decide.Value, Request: cpus(4)}},
+		{"and how it came about", sigproto.Response{Resources: value(4), Explanation: "12 rps\n/ 3"},
+			decide.Opinion{Verdict: decide.Value, Request: cpus(4), Explanation: "12 rps / 3"}},
+		{"every resource is null", sigproto.Response{}, decide.Opinion{Verdict: decide.NoOpinion, Why: "every resource is null"}},
+		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, decide.Opinion{Verdict: decide.NoOpinion, Why: "it says so"}},
+		{"no opinion, with a reason", sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: "night"},
+			decide.Opinion{Verdict: decide.NoOpinion, Why: "night", Explanation: "night"}},
+		{"stale", sigproto.Response{Verdict: sigproto.VerdictStale, Explanation: "orders end at 12:00"},
+			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}},
+		{"a verdict of the future", sigproto.Response{Resources: value(4), Verdict: "sure"},
+			decide.Opinion{Verdict: decide.Failed, Why: `gave the verdict "sure"`}},
+		{"resources that do not count", sigproto.Response{Resources: value(4), Verdict: sigproto.VerdictStale},
+			decide.Opinion{Verdict: decide.Stale, Why: "it says so"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			l := NewLoop(Config{}, World{}, logger(t))
+			o := l.judge(Signal{Namespace: "shop", Name: "Need"}, reply{response: test.response}, time.Time{})
+			test.want.Signal = "shop/Need"
+			if diff := cmp.Diff(test.want, o, cmpopts.EquateComparable(resource.Request{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -1,0 +1,148 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"io"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// reply is what came of asking one process.
+type reply struct {
+	line     line
+	response sigproto.Response
+	err      error
+	latency  time.Duration
+}
+
+// evaluate asks one process, and connects before if need be.
+func (l *Loop) evaluate(ctx context.Context, s Signal, at line, e sigproto.Evaluation) reply {
+	if at.asker == nil {
+		at.asker = l.world.Dial(at.endpoint, s)
+	}
+	began := time.Now()
+	response, err := at.asker.Evaluate(ctx, e)
+	return reply{at, response, err, time.Since(began)}
+}
+
+// silent reports whether the process took the connection and let the time pass.
+func (r reply) silent() bool {
+	return errors.Is(r.err, context.DeadlineExceeded) && !r.refused()
+}
+
+// refused reports whether nobody took the connection, or somebody else did.
+func (r reply) refused() bool {
+	e, ok := errors.AsType[*sigproto.Error](r.err)
+	return ok && e.Phase == sigproto.PhaseConnect
+}
+
+// gone reports whether the error looks like the end of the process that was
+// asked, and not like what it does.
+func (r reply) gone() bool {
+	return r.refused() || errors.Is(r.err, io.EOF) || errors.Is(r.err, io.ErrUnexpectedEOF) ||
+		errors.Is(r.err, syscall.EPIPE) || errors.Is(r.err, syscall.ECONNRESET)
+}
+
+// maxDeaths bounds how many processes of a signal may die of its windows in one
+// tick: bootstrap's restarts are not spent on more.
+const maxDeaths = 3
+
+// call is one signal being asked, at its process of the tick's beginning and at
+// those that the directory lists for it meanwhile.
+type call struct {
+	loop       *Loop
+	signal     Signal
+	evaluation sigproto.Evaluation
+	listing    Listing
+	at         Endpoint // the newest place
+	lost       bool     // the process there is gone
+	patient    bool     // wait for another one then
+	open       int      // processes that have not replied
+	deaths     int      // processes that took the windows and are gone
+	replies    chan reply
+	over       chan struct{} // closed when no reply is taken any more
+	wg         sync.WaitGroup
+}
+
+// hear asks the signal of s until one of its processes answers, none is left or
+// ctx ends, and returns the replies; the last one counts. There is none if no
+// process came up in time. The line of s leads to who answered.
+func (l *Loop) hear(ctx context.Context, s *source, e sigproto.Evaluation) []reply {
+	c := &call{
+		loop: l, signal: s.signal, evaluation: e, listing: l.listing, at: s.own.endpoint,
+		patient: s.answers() && l.listing.Changed != nil,
+		replies: make(chan reply), over: make(chan struct{}),
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	if c.lost = c.at.Down != ""; !c.lost {
+		c.ask(ctx, s.own)
+	}
+	heard := c.run(ctx)
+	cancel()
+	close(c.over)
+	c.wg.Wait()
+	s.own = line{endpoint: c.at}
+	if n := len(heard); n > 0 && heard[n-1].err == nil {
+		s.own = heard[n-1].line
+	}
+	return heard
+}
+
+func (c *call) ask(ctx context.Context, at line) {
+	c.at, c.lost = at.endpoint, false
+	c.open++
+	c.wg.Go(func() {
+		r := c.loop.evaluate(ctx, c.signal, at, c.evaluation)
+		select {
+		case c.replies <- r:
+		case <-c.over: // somebody else was faster
+			r.line.close()
+		}
+	})
+}
+
+// run takes replies and new places until somebody has answered or nobody will.
+func (c *call) run(ctx context.Context) []reply {
+	var heard []reply
+	for c.open > 0 || c.lost && c.patient && c.deaths < maxDeaths {
+		var timeout <-chan struct{}
+		if c.open == 0 {
+			timeout = ctx.Done()
+		} // else each of them ends with ctx
+		select {
+		case r := <-c.replies:
+			c.open--
+			heard = append(heard, r)
+			if r.err == nil {
+				return heard
+			}
+			r.line.close()
+			c.lost = c.lost || r.gone() && r.line.endpoint.samePlace(c.at)
+			if r.gone() && !r.refused() {
+				c.deaths++
+			}
+		case <-c.listing.Changed:
+			c.move(ctx)
+		case <-timeout:
+			return heard
+		}
+	}
+	return heard
+}
+
+// move asks at the place that the directory lists now, if that is another one.
+// A place that was lost and is listed again has a new process.
+func (c *call) move(ctx context.Context) {
+	c.listing = c.loop.world.Directory.Listing()
+	e := c.listing.endpoint(c.signal.App)
+	switch {
+	case e.Down != "":
+		c.lost = c.lost || c.open == 0
+	case (c.lost || !e.samePlace(c.at)) && c.deaths < maxDeaths:
+		c.ask(ctx, line{endpoint: e})
+	}
+}

@@ -1,0 +1,303 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// points of a tick where something may happen to a signal.
+const (
+	atSnapshot = "the groups are read"
+	atWindows  = "the windows are read"
+	atQuestion = "the signal is asked"
+	atRaise    = "the groups are raised"
+	atRecord   = "the tick is recorded"
+)
+
+// fate is something that happens to the process of a signal; meet returns the
+// process that is there in the end. fresh starts one at the nth address.
+type fate struct {
+	name string
+	meet func(w *world, old *process, fresh func(n int) *process) *process
+}
+
+func fates() []fate {
+	return []fate{
+		{"a new version is listed", func(w *world, old *process, fresh func(int) *process) *process {
+			p := fresh(1)
+			w.signals.set("web", p.Endpoint) // the old one is stopped when this is followed
+			return p
+		}},
+		{"killed, and told before it is up again", func(w *world, old *process, fresh func(int) *process) *process {
+			old.kill()
+			w.signals.set("web", Endpoint{Address: old.Address, Down: "the signal is backoff"})
+			p := fresh(0)
+			w.signals.set("web", p.Endpoint)
+			return p
+		}},
+		{"killed, and told when it is up again", func(w *world, old *process, fresh func(int) *process) *process {
+			old.kill()
+			p := fresh(0)
+			w.signals.set("another app", Endpoint{})
+			w.signals.set("web", p.Endpoint)
+			return p
+		}},
+		{"killed, and started elsewhere", func(w *world, old *process, fresh func(int) *process) *process {
+			old.kill()
+			p := fresh(1)
+			w.signals.set("web", p.Endpoint)
+			return p
+		}},
+	}
+}
+
+// Whatever becomes of a signal's process at whatever point of a tick: this tick
+// and the next one have an answer.
+func TestNoTickIsLost(t *testing.T) {
+	t.Parallel()
+	for _, point := range []string{atSnapshot, atWindows, atQuestion, atRaise, atRecord} {
+		for _, f := range fates() {
+			t.Run(point+"/"+f.name, func(t *testing.T) {
+				t.Parallel()
+				w := newWorld(t, []int{1}, "web")
+				w.asks(sigproto.DefaultApp, 1)
+				w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}}
+				w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
+				m := &moment{w: w, wanted: point, fate: f}
+				w.groups[0].tamper = func(*pools.GroupSnapshot) { m.reach(atSnapshot) }
+				w.groups[0].raise = func(context.Context) { m.reach(atRaise) }
+				w.store.before = func() { m.reach(atWindows) }
+				w.ledger.before = func() { m.reach(atRecord) }
+				m.process = m.spawn(0)
+				first := m.process
+				w.signals.set("web", m.process.Endpoint)
+
+				for i, want := range []string{"v1", "", "v2"} {
+					m.prepare(i == 1, 4*(i+2)) // so that the groups are raised
+					r := w.tick()
+					m.wg.Wait()
+					app, _ := appOf(t, r, "web")
+					wantOpinion(t, app.Opinion, decide.Value)
+					if want != "" && app.Opinion.Version != want {
+						t.Errorf("tick %d: version %s, want %s", i, app.Opinion.Version, want)
+					}
+					if got := w.signals.lastReport(t); got.Revision != w.signals.Listing().Revision {
+						t.Errorf("tick %d: revision %d is followed, want %d", i, got.Revision, w.signals.Listing().Revision)
+					}
+				}
+				if m.armed || first == m.process {
+					t.Errorf("nothing has happened while %s", point)
+				}
+			})
+		}
+	}
+}
+
+// moment has a fate come at one point of a tick.
+type moment struct {
+	w       *world
+	wanted  string
+	fate    fate
+	process *process
+	started int
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex
+	armed bool
+	need  int // cpus
+}
+
+func (m *moment) prepare(armed bool, need int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.armed, m.need = armed, need
+}
+
+// reach says that a tick is at this point.
+func (m *moment) reach(point string) {
+	m.mu.Lock()
+	happens := point == m.wanted && m.armed
+	m.armed = m.armed && !happens
+	m.mu.Unlock()
+	if !happens {
+		return
+	}
+	m.process = m.fate.meet(m.w, m.process, m.spawn)
+}
+
+// spawn starts a process at the nth address of web.
+func (m *moment) spawn(n int) *process {
+	m.started++
+	e := Endpoint{
+		Address: sigproto.Address(namespace(m.w.t), "Need", fmt.Sprintf("web~%d", n)), Version: fmt.Sprintf("v%d", m.started),
+	}
+	e.Group = m.w.processes.add(e.Address)
+	dead := make(chan struct{})
+	_, kill := m.w.listen(e.Address, func(p peer) {
+		p.hello()
+		for n := p.length(); n > 0; n = p.length() {
+			p.evaluation(n, m.answer(dead))
+		}
+	})
+	return &process{e, func() { kill(); close(dead) }}
+}
+
+// answer is what the process says that has been asked. What happens at this point
+// happens meanwhile: it answers when that is over, or is dead.
+func (m *moment) answer(dead <-chan struct{}) string {
+	m.mu.Lock()
+	text := fmt.Sprintf(`{"Resources":{"cpus":%d}}`, m.need)
+	happens := m.wanted == atQuestion && m.armed
+	m.armed = m.armed && !happens
+	m.mu.Unlock()
+	if happens {
+		over := make(chan struct{})
+		m.wg.Go(func() {
+			defer close(over)
+			m.process = m.fate.meet(m.w, m.process, m.spawn)
+		})
+		select {
+		case <-dead:
+		case <-over:
+		}
+	}
+	return text
+}
+
+// A signal that fails is waited for only if it did answer before, its process
+// looks gone, and there is somebody who might tell of another.
+func TestPatience(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name     string
+		before   bool // it answered at the tick before
+		treat    func(peer)
+		frozen   bool
+		waits    bool
+		verdict  decide.Verdict
+		expected string
+	}{
+		{"never heard of", false, func(p peer) { p.body() }, false, false, decide.Failed, "EOF"},
+		{"answered before", true, func(p peer) { p.body() }, false, true, decide.Failed, "EOF"},
+		{"nobody tells", true, func(p peer) { p.body() }, true, false, decide.Failed, "EOF"},
+		{"refuses", true, func(p peer) { p.body(); p.send("\x02"); p.hangUp() }, false, false, decide.Failed, "refused"},
+		{"garbage", true, answering("garbage"), false, false, decide.Failed, "protocol error"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{1}, "web")
+			w.config.Tick = 4 * time.Second // half of it is what a signal may take
+			w.asks(sigproto.DefaultApp, 1)
+			bad := w.misbehave("web", test.treat)
+			at := w.signals.Endpoint("web")
+			if test.before {
+				p := w.spawn("web", 1, "v0", &need{request: cpus(4)})
+				w.signals.set("web", p.Endpoint)
+				w.tick()
+				w.signals.set("web", at)
+			}
+			if test.frozen {
+				w.signals.freeze()
+			}
+			began := time.Now()
+			app, _ := appOf(t, w.tick(), "web")
+			wantOpinion(t, app.Opinion, test.verdict, test.expected)
+			if took := time.Since(began); (took >= w.config.askTimeout()) != test.waits {
+				t.Errorf("the tick took %v; waited: want %t", took, test.waits)
+			}
+			if n := bad.Load(); n != 1 {
+				t.Errorf("%d connections, want 1", n)
+			}
+		})
+	}
+}
+
+func TestSignalThatStaysDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.config.Tick = 4 * time.Second
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 4)
+	w.tick()
+	w.signals.set("web", Endpoint{Down: "the signal is fatal"})
+	for i, waits := range []bool{true, false} {
+		began := time.Now()
+		app, _ := appOf(t, w.tick(), "web")
+		wantOpinion(t, app.Opinion, decide.Failed, "the signal is fatal")
+		if took := time.Since(began); (took >= w.config.askTimeout()) != waits {
+			t.Errorf("tick %d took %v; waited: want %t", i, took, waits)
+		}
+	}
+}
+
+// A signal whose processes die of its windows is asked at a few of them only.
+func TestSignalThatDiesOfItsWindows(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.config.Tick = 4 * time.Second
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 4)
+	w.tick()
+	group := 0
+	deadly := func(p peer) {
+		p.body()
+		w.signals.change(func(endpoints map[string]Endpoint, _ map[string]Candidate) {
+			group++
+			endpoints["web"] = Endpoint{Address: endpoints["web"].Address, Group: group}
+		})
+	}
+	old := w.signals.Endpoint("web")
+	old.Address += "~bad"
+	w.signals.set("web", old)
+	connections := w.misbehave("web", deadly)
+	app, _ := appOf(t, w.tick(), "web")
+	wantOpinion(t, app.Opinion, decide.Failed, "EOF")
+	// Some may be listed before the death of the ones before them is known; all of
+	// them would be thousands.
+	if n := connections.Load(); n < maxDeaths || n > 5*maxDeaths {
+		t.Errorf("%d processes were asked, want some %d", n, maxDeaths)
+	}
+}
+
+func TestReply(t *testing.T) {
+	t.Parallel()
+	fail := func(phase sigproto.Phase, err error) error { return &sigproto.Error{Phase: phase, Err: err} }
+	tests := []struct {
+		name         string
+		err          error
+		silent, gone bool
+	}{
+		{"answered", nil, false, false},
+		{"nobody listens", fail(sigproto.PhaseConnect, errors.Join(context.DeadlineExceeded, syscall.ECONNREFUSED)), false, true},
+		{"somebody else listens", fail(sigproto.PhaseConnect, errors.New("another group")), false, true},
+		{"no ACK", fail(sigproto.PhaseLengthACK, context.DeadlineExceeded), true, false},
+		{"no answer", fail(sigproto.PhaseResponse, context.DeadlineExceeded), true, false},
+		{"the loop ends", fail(sigproto.PhaseResponse, context.Canceled), false, false},
+		{"hung up", fail(sigproto.PhaseDataACK, io.EOF), false, true},
+		{"hung up in the answer", fail(sigproto.PhaseResponse, io.ErrUnexpectedEOF), false, true},
+		{"pipe", fail(sigproto.PhaseDataACK, syscall.EPIPE), false, true},
+		{"reset", fail(sigproto.PhaseLengthACK, syscall.ECONNRESET), false, true},
+		{"refused", fail(sigproto.PhaseDataACK, sigproto.ErrRefused), false, false},
+		{"cannot be encoded", fail(sigproto.PhaseEncode, sigproto.ErrTooLarge), false, false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			r := reply{err: test.err}
+			if r.silent() != test.silent || r.gone() != test.gone {
+				t.Errorf("silent %t, gone %t: want %t, %t", r.silent(), r.gone(), test.silent, test.gone)
+			}
+		})
+	}
+}

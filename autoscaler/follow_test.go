@@ -1,0 +1,200 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Between two ticks a candidate is probed as soon as it is listed, keeps its
+// connection when it takes the signal's place, and the old connection is closed.
+func TestRunFollowsBetweenTicks(t *testing.T) {
+	w := newWorld(t, []int{1}, "web")
+	w.config.Tick = time.Hour
+	w.asks(sigproto.DefaultApp, 1)
+	hungUp := make(chan struct{})
+	old := w.misbehave("web", func(p peer) {
+		answering(goodAnswer)(p)
+		close(hungUp)
+	})
+	w.run()
+	await(t, "the tick", w.ledger.appended)
+	before := w.ledger.last(t)
+
+	at := w.signals.Endpoint("web")
+	at.Address, at.Version = at.Address+"~1", "v2"
+	w.signals.set("other", at) // to listen there
+	connections := w.misbehave("other", answering(goodAnswer))
+	revision := w.signals.setCandidate("web", Candidate{Endpoint: at})
+	r, next := w.signals.awaitReport(t, 0, "the candidate", func(r Report) bool { return r.Revision >= revision })
+	want := []Answer{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
+	if diff := cmp.Diff(want, r.Answers); diff != "" {
+		t.Errorf("answers (-want +got):\n%s", diff)
+	}
+	select {
+	case <-hungUp:
+		t.Error("the old connection was closed too early")
+	default:
+	}
+	revision = w.signals.promote("web")
+	r, _ = w.signals.awaitReport(t, next, "the promotion", func(r Report) bool { return r.Revision >= revision })
+	if r.Answers != nil {
+		t.Errorf("answers %+v, want none: nobody was asked", r.Answers)
+	}
+	await(t, "the end of the old connection", hungUp)
+	if old.Load() != 1 || connections.Load() != 1 {
+		t.Errorf("%d connections to the old one, %d to the new one: want 1 and 1", old.Load(), connections.Load())
+	}
+	if n := w.ledger.len(); n != 1 {
+		t.Errorf("%d ticks, want 1", n)
+	}
+	wantExplained(t, before)
+}
+
+func TestProbe(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		treat func(peer)
+		want  Answer
+		why   string
+	}{
+		{"answers", answering(goodAnswer), Answer{Verdict: decide.Value}, ""},
+		{"has no opinion", answering(`{"Resources":{}}`), Answer{Verdict: decide.NoOpinion}, "every resource is null"},
+		{"garbage", answering("garbage"), Answer{Verdict: decide.Failed}, "protocol error"},
+		{"hangs up", func(p peer) { p.body() }, Answer{Verdict: decide.Failed}, "EOF"},
+		{"is silent", func(p peer) { p.body(); p.hangUp() }, Answer{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
+		{"does not listen", nil, Answer{Verdict: decide.Failed}, "connect: context deadline exceeded"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{1}, "web")
+			w.config.Tick = 2 * time.Second
+			w.asks(sigproto.DefaultApp, 1)
+			web := w.asks("web", 4)
+			w.tick()
+			at := w.signals.Endpoint("web")
+			at.Address += "~1"
+			w.signals.set("other", at)
+			if test.treat != nil {
+				w.misbehave("other", test.treat)
+			}
+			opinion := w.loop.sources[1].opinion
+			w.signals.setCandidate("web", Candidate{Endpoint: at})
+			w.loop.follow(t.Context(), w.now)
+			r := w.signals.lastReport(t)
+			if len(r.Answers) != 1 {
+				t.Fatalf("answers %+v, want one", r.Answers)
+			}
+			wantOpinion(t, decide.Opinion{Verdict: r.Answers[0].Verdict, Why: r.Answers[0].Why}, test.want.Verdict, test.why)
+			test.want.App, test.want.Version, test.want.Address, test.want.Candidate = "web", "v1", at.Address, true
+			test.want.Why = r.Answers[0].Why
+			if diff := cmp.Diff(test.want, r.Answers[0]); diff != "" {
+				t.Errorf("answer (-want +got):\n%s", diff)
+			}
+			if w.loop.sources[1].opinion != opinion || web.count() != 1 {
+				t.Errorf("opinion %+v, asked %d times: want %+v, once", w.loop.sources[1].opinion, web.count(), opinion)
+			}
+			// It is asked once, not at the ticks.
+			app, _ := appOf(t, w.tick(), "web")
+			wantOpinion(t, app.Opinion, decide.Value)
+			if again := w.signals.lastReport(t).Answers; slices.ContainsFunc(again, func(a Answer) bool { return a.Candidate }) {
+				t.Errorf("asked again: %+v", again)
+			}
+		})
+	}
+}
+
+// A candidate is not asked while it is down or its windows are not good.
+func TestProbeThatWaits(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 4)
+	w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: window}}
+	w.tick()
+	p := w.spawn("web", 1, "v2", &need{request: cpus(4)})
+	down := p.Endpoint
+	down.Group, down.Down = 0, "the signal is starting"
+	w.signals.setCandidate("web", Candidate{Endpoint: down})
+	candidate := func() []Answer {
+		return slices.DeleteFunc(w.signals.lastReport(t).Answers, func(a Answer) bool { return !a.Candidate })
+	}
+	w.tick()
+	if got := candidate(); len(got) > 0 {
+		t.Errorf("asked while it was down: %+v", got)
+	}
+	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint})
+	for _, unreadable := range []bool{false, true} {
+		why := "requests has no point in the last 5m0s"
+		if unreadable {
+			w.store.fail["web,requests"] = errors.New("no metrics store answers")
+			why = "window of requests is unknown: no metrics store answers"
+		}
+		w.tick()
+		want := []Answer{{App: "web", Version: "v2", Address: p.Address, Candidate: true, Why: why}}
+		if diff := cmp.Diff(want, candidate()); diff != "" {
+			t.Errorf("answers (-want +got):\n%s", diff)
+		}
+	}
+	delete(w.store.fail, "web,requests")
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
+	w.tick()
+	if got := candidate(); len(got) != 1 || got[0].Verdict != decide.Value {
+		t.Errorf("answers %+v, want a value", got)
+	}
+}
+
+// Each tick reports who was asked, and who was silent.
+func TestTickReports(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web", "quiet", "away")
+	w.config.Tick = 2 * time.Second
+	w.config.Apps[1].Name = "Other"
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 4)
+	w.misbehave("quiet", func(p peer) { p.body(); p.hangUp() })
+	w.signals.set("away", Endpoint{Down: "not fetched"})
+	w.tick()
+	r := w.signals.lastReport(t)
+	if r.Revision != w.signals.Listing().Revision || len(r.Answers) != 3 {
+		t.Fatalf("report %+v, want 3 answers", r)
+	}
+	for i, want := range []Answer{
+		{App: sigproto.DefaultApp, Verdict: decide.Value}, {App: "web", Verdict: decide.Value},
+		{App: "quiet", Verdict: decide.Failed, Silent: true},
+	} {
+		want.Version, want.Address, want.Why = "v1", w.signals.Endpoint(want.App).Address, r.Answers[i].Why
+		if diff := cmp.Diff(want, r.Answers[i]); diff != "" {
+			t.Errorf("answer (-want +got):\n%s", diff)
+		}
+	}
+}
+
+// Who was asked when the loop had to end is not blamed for giving no answer.
+func TestNobodyIsBlamedForTheEnd(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	asked := make(chan struct{})
+	w.misbehave("web", func(p peer) { p.body(); close(asked); p.hangUp() })
+	w.start()
+	ctx, cancel := context.WithCancel(t.Context())
+	var wg sync.WaitGroup
+	wg.Go(func() { <-asked; cancel() })
+	w.loop.tick(ctx, w.now)
+	wg.Wait()
+	if r := w.signals.lastReport(t); r.Answers != nil {
+		t.Errorf("answers %+v, want none", r.Answers)
+	}
+}

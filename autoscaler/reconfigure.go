@@ -1,0 +1,67 @@
+package autoscaler
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+)
+
+// Reconfigure has the loop hold its pool by c, from between two ticks on. A signal
+// that is the same in c keeps its connection, its opinion and its schedule; the
+// others are connected anew, as the hello carries their parameters, and are asked
+// at the next tick. It never waits, may be called from any goroutine, and of two
+// calls between two ticks the later one counts. Nobody may change c afterwards. A c
+// that is not valid, or is of another pool, is an error and changes nothing.
+func (l *Loop) Reconfigure(c Config) error {
+	if c.Cluster != l.cluster || c.Pool != l.pool {
+		return fmt.Errorf("reconfigure pool %s of cluster %s: the new configuration is of pool %s of cluster %s", l.pool, l.cluster, c.Pool, c.Cluster)
+	}
+	if err := c.Validate(); err != nil {
+		return fmt.Errorf("reconfigure pool %s: %w", l.pool, err)
+	}
+	for {
+		select {
+		case l.wanted <- c:
+			return nil
+		case <-l.wanted: // it never took effect
+		}
+	}
+}
+
+// adopt takes over a new configuration. What is not in it any more is forgotten.
+func (l *Loop) adopt(c Config) {
+	before := l.sources
+	l.config, l.sources = c, nil
+	for _, signal := range c.signals() {
+		l.sources = append(l.sources, successor(before, signal))
+	}
+	for _, s := range before {
+		if !slices.Contains(l.sources, s) {
+			s.close()
+		}
+	}
+	l.held = slices.DeleteFunc(l.held, func(h decide.Held) bool {
+		return !slices.ContainsFunc(c.Apps, func(s Signal) bool { return s.App == h.App })
+	})
+	l.log.Info("configuration taken over", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
+}
+
+// successor returns the source of that signal if there is one already, else a new
+// one, which is due at once.
+func successor(sources []*source, signal Signal) *source {
+	i := slices.IndexFunc(sources, func(s *source) bool { return s.signal.App == signal.App })
+	if i < 0 {
+		return &source{signal: signal}
+	}
+	s := sources[i]
+	if reflect.DeepEqual(s.signal, signal) {
+		return s
+	}
+	renewed := &source{signal: signal}
+	if renewed.configured() {
+		renewed.opinion = s.opinion // until the next tick has asked: it tells that the signal did answer
+	}
+	return renewed
+}

@@ -1,0 +1,199 @@
+package autoscaler
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// reconfigure has the world's loop take over its configuration as it is now.
+func (w *world) reconfigure() {
+	w.t.Helper()
+	if err := w.loop.Reconfigure(w.config); err != nil {
+		w.t.Fatal(err)
+	}
+	w.loop.adopt(<-w.loop.wanted)
+}
+
+func TestReconfigure(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		change      func(*Config)
+		asked       int64 // how often web is asked in two ticks of one period
+		connections int64
+	}{
+		{"nothing", func(*Config) {}, 1, 1},
+		{"the policy", func(c *Config) { c.Policy.Setpoint = 0.5 }, 1, 1},
+		{"another app", func(c *Config) { c.Apps[1].Parameters = map[string]any{"x": 1} }, 1, 1},
+		{"equal parameters", func(c *Config) { c.Apps[0].Parameters = map[string]any{"headroom": 1.2} }, 1, 1},
+		{"other parameters", func(c *Config) { c.Apps[0].Parameters = map[string]any{"headroom": 2.0} }, 2, 2},
+		{"another version", func(c *Config) { c.Apps[0].Version = "v9" }, 2, 2},
+		{"another window", func(c *Config) {
+			c.Apps[0].Windows = []Window{{Name: "target_capacity", Type: metrics.Metadata, Range: window, MaxAge: window}}
+		}, 2, 2},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{3}, "web", "mail")
+			w.asks(sigproto.DefaultApp, 1)
+			w.asks("mail", 1)
+			var asked atomic.Int64
+			connections := w.misbehave("web", func(p peer) {
+				p.hello()
+				for n := p.length(); n > 0; n = p.length() {
+					asked.Add(1)
+					p.evaluation(n, `{"Resources":{"cpus":8}}`)
+				}
+			})
+			w.config.Apps[0].Period = 10 * time.Minute
+			w.config.Apps[0].Parameters = map[string]any{"headroom": 1.2}
+			w.tick()
+			w.config.Apps = slices.Clone(w.config.Apps) // the loop has the old ones
+			test.change(&w.config)
+			w.reconfigure()
+			app, _ := appOf(t, w.tick(), "web")
+			wantOpinion(t, app.Opinion, decide.Value)
+			w.loop.close() // ends the connection
+			if asked.Load() != test.asked || connections.Load() != test.connections {
+				t.Errorf("asked %d times over %d connections, want %d over %d", asked.Load(), connections.Load(), test.asked, test.connections)
+			}
+		})
+	}
+}
+
+func TestReconfigureApps(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3}, "web", "mail")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 8)
+	w.asks("mail", 4)
+	r := w.tick()
+	if len(r.Memory.Held) != 2 {
+		t.Fatalf("held %+v, want an answer of each app", r.Memory.Held)
+	}
+	web, mail := w.config.Apps[0], w.config.Apps[1]
+	batch := mail
+	batch.App = "batch"
+	w.signals.set("batch", Endpoint{Address: w.address(batch), Version: "v1"})
+	w.config.Apps = []Signal{batch, web}
+	w.asks("batch", 12)
+	w.reconfigure()
+	if held := w.loop.held; len(held) != 1 || held[0].App != "web" {
+		t.Errorf("held %+v, want that of web alone", held)
+	}
+	r = w.tick()
+	if n := len(r.Input.Apps); n != 2 {
+		t.Errorf("%d apps, want 2", n)
+	}
+	for _, name := range []string{"web", "batch"} {
+		app, _ := appOf(t, r, name)
+		wantOpinion(t, app.Opinion, decide.Value)
+	}
+	w.config.Apps = []Signal{{App: "web", Period: time.Minute}} // without a signal of its own
+	w.reconfigure()
+	app, resolved := appOf(t, w.tick(), "web")
+	if app.Opinion.Verdict != decide.Unasked || resolved.Source != decide.FromDefault {
+		t.Errorf("%+v %+v: want it to be the default signal's", app, resolved)
+	}
+}
+
+func TestReconfigureIsRefused(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(*Config)
+		want   string
+	}{
+		{"another cluster", func(c *Config) { c.Cluster = "there" }, "the new configuration is of pool default of cluster there"},
+		{"another pool", func(c *Config) { c.Pool = "gpu" }, "the new configuration is of pool gpu of cluster here"},
+		{"no tick", func(c *Config) { c.Tick = 0 }, "tick is 0s: want more than 0"},
+		{"a bad policy", func(c *Config) { c.Policy.Setpoint = 2 }, "setpoint is 2"},
+		{"no default signal", func(c *Config) { c.Default.Name = "" }, `the default signal is "" of app "__default__"`},
+		{"an app twice", func(c *Config) { c.Apps = append(c.Apps, c.Apps[0]) }, `app "web": want each to have a name of its own`},
+		{"no period", func(c *Config) { c.Apps = []Signal{{App: "web"}} }, "app web: period is 0s"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, []int{1}, "web")
+			w.start()
+			c := w.config
+			test.change(&c)
+			if err := w.loop.Reconfigure(c); err == nil || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("Reconfigure = %v, want %q", err, test.want)
+			}
+			if len(w.loop.wanted) > 0 {
+				t.Error("it would take effect")
+			}
+		})
+	}
+}
+
+// A running loop takes over the last of many configurations, also its tick.
+func TestRunReconfigures(t *testing.T) {
+	w := newWorld(t, []int{1}, "web")
+	w.config.Tick = time.Hour
+	w.asks(sigproto.DefaultApp, 1)
+	asked := &need{request: cpus(8)}
+	w.serve("web", asked)
+	loop := w.newLoop()
+	ended, stop := w.runLoop(loop)
+	await(t, "a tick", w.ledger.appended)
+	var wg sync.WaitGroup
+	for i := range 20 {
+		wg.Go(func() {
+			c := w.config
+			c.Apps = []Signal{c.Apps[0]}
+			c.Apps[0].Parameters = map[string]any{"i": i}
+			if err := loop.Reconfigure(c); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	w.config.Tick = 5 * time.Millisecond
+	w.config.Apps[0].Period = w.config.Tick
+	w.config.Apps[0].Parameters = map[string]any{"i": "last"}
+	if err := loop.Reconfigure(w.config); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "a tick", w.ledger.appended)
+	await(t, "a tick", w.ledger.appended)
+	stop()
+	if err := await(t, "the end", ended); err != nil {
+		t.Fatal(err)
+	}
+	if got := asked.lastInput(t).Parameters["i"]; got != "last" {
+		t.Errorf("asked with the parameters %v, want the last ones", got)
+	}
+}
+
+// The candidate of a signal whose configuration changes is probed with the new one.
+func TestReconfigureProbesAgain(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{1}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 8)
+	w.tick()
+	candidate := &need{request: cpus(8)}
+	p := w.spawn("web", 1, "v2", candidate)
+	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint})
+	w.loop.follow(t.Context(), w.now)
+	w.config.Apps = slices.Clone(w.config.Apps)
+	w.config.Apps[0].Parameters = map[string]any{"headroom": 2.0}
+	w.reconfigure()
+	w.loop.follow(t.Context(), w.now)
+	if got := candidate.lastInput(t).Parameters; candidate.count() != 2 || got["headroom"] != signals.Parameters(w.config.Apps[0].Parameters)["headroom"] {
+		t.Errorf("asked %d times, last with %v: want twice, last with the new parameters", candidate.count(), got)
+	}
+}

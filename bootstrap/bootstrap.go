@@ -4,65 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
-
-// Fetcher brings a release to this machine, verified.
-type Fetcher interface {
-	Fetch(ctx context.Context, ref release.Ref) (release.Installed, error)
-}
-
-// Config is what a bootstrap runs, and with what. All fields but the environments
-// are needed.
-type Config struct {
-	Plan     Plan
-	Launcher *supervise.Launcher // runs already, and longer than the bootstrap
-	Releases Fetcher
-	// Shipped is the command line of a signal that weir ships; app is the app
-	// part of the socket where it shall listen.
-	Shipped func(p SignalPlan, app string) []string
-	// Autoscaler is the command line of the pool's autoscaler. It finds the
-	// directory stream at descriptor supervise.FirstExtraFD.
-	Autoscaler []string
-	// Env is the environment of the autoscaler, SignalEnv that of the signals.
-	Env       []string
-	SignalEnv []string
-	// Patience is how long the autoscaler's start waits for signals that do not
-	// answer; their apps fall back to the default signal then.
-	Patience time.Duration
-	Log      *slog.Logger
-}
-
-// Validate returns every problem of the configuration.
-func (c Config) Validate() error {
-	var errs []error
-	if c.Launcher == nil || c.Releases == nil || c.Shipped == nil || c.Log == nil {
-		errs = append(errs, errors.New("launcher, releases, shipped and log must be set"))
-	}
-	if len(c.Autoscaler) == 0 {
-		errs = append(errs, errors.New("autoscaler has no command line"))
-	}
-	if c.Patience <= 0 {
-		errs = append(errs, fmt.Errorf("patience %v: want more than 0", c.Patience))
-	}
-	if len(c.Plan.Signals) == 0 {
-		errs = append(errs, errors.New("plan has no signal, not even the default one"))
-	}
-	return errors.Join(errs...)
-}
 
 // Bootstrap runs one pool's processes.
 type Bootstrap struct {
 	config     Config
-	signals    []*signal
+	means      means
 	autoscaler *supervise.Process
 	stream     *stream
+	fresh      chan struct{} // has room for one: seats are to be started
+
+	mu    sync.Mutex
+	plan  Plan
+	seats []*seat // in the plan's order
+	begun map[*seat]bool
+	kept  []Trial // as they were at the start
 }
 
 // New returns a bootstrap that runs nothing yet.
@@ -70,21 +32,18 @@ func New(c Config) (*Bootstrap, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	b := &Bootstrap{config: c}
-	b.stream = newStream(b.directory)
-	for _, p := range c.Plan.Signals {
-		s, err := newSignal(c, p, b.stream.wake)
-		if err != nil {
-			return nil, err
-		}
-		b.signals = append(b.signals, s)
-	}
+	b := &Bootstrap{config: c, fresh: make(chan struct{}, 1), begun: map[*seat]bool{}}
+	b.stream = newStream(b.directory, b.hear, c.Log)
+	b.means = means{config: c, log: c.Log, shelf: newShelf(c.Releases), stream: b.stream, environment: b.environment}
 	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
 		Name: "autoscaler", NewSpec: b.autoscalerSpec, StartTimeout: time.Minute,
 		Policy: forEver(), Log: c.Log,
 	})
+	if err != nil {
+		return nil, err
+	}
 	b.autoscaler = process
-	return b, err
+	return b, b.Update(c.Plan)
 }
 
 // autoscalerGrace is a little more than what the loop takes to finish a tick.
@@ -98,35 +57,81 @@ func forEver() supervise.Policy {
 	return p
 }
 
-// Run starts the signals, then the autoscaler, and supervises all of them until
-// ctx ends. When it returns, none of them is left, or the error says which.
+// Run starts the signals, then the autoscaler, and keeps all of them as the plan
+// says until ctx ends. When it returns, none of them is left, or the error says
+// which. It is called once.
 func (b *Bootstrap) Run(ctx context.Context) error {
-	errs := make([]error, len(b.signals)+1)
-	var wg sync.WaitGroup
-	for i, s := range b.signals {
-		wg.Go(func() { errs[i] = s.run(ctx) })
+	if err := b.loadTrials(ctx); err != nil {
+		return err
 	}
 	streaming, stopStreaming := context.WithCancel(context.WithoutCancel(ctx))
-	var streamer sync.WaitGroup
+	var streamer, running sync.WaitGroup
 	streamer.Go(func() { b.stream.run(streaming) })
-	b.awaitSignals(ctx)
-	if ctx.Err() == nil {
-		errs[len(b.signals)] = b.autoscaler.Run(ctx)
+	var errs errorList
+	b.startSeats(ctx, &running, &errs)
+	running.Go(func() {
+		b.awaitSignals(ctx)
+		if ctx.Err() == nil {
+			errs.add(b.autoscaler.Run(ctx))
+		}
+	})
+	for ctx.Err() == nil {
+		select {
+		case <-b.fresh:
+			b.startSeats(ctx, &running, &errs)
+		case <-ctx.Done():
+		}
 	}
-	wg.Wait()
+	running.Wait()
 	stopStreaming()
 	streamer.Wait()
-	return errors.Join(errs...)
+	return errs.join()
+}
+
+// errorList collects errors of several goroutines.
+type errorList struct {
+	mu   sync.Mutex
+	errs []error
+}
+
+func (l *errorList) add(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.errs = append(l.errs, err)
+}
+
+func (l *errorList) join() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return errors.Join(l.errs...)
+}
+
+// startSeats runs the seats that do not run yet.
+func (b *Bootstrap) startSeats(ctx context.Context, running *sync.WaitGroup, errs *errorList) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, s := range b.seats {
+		if !b.begun[s] {
+			b.begun[s] = true
+			running.Go(func() { errs.add(s.run(ctx)) })
+		}
+	}
 }
 
 // awaitSignals waits until each signal answers, or patience ends.
 func (b *Bootstrap) awaitSignals(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, b.config.Patience)
 	defer cancel()
-	for _, s := range b.signals {
-		if err := s.process.Ready(ctx); err != nil {
+	b.mu.Lock()
+	seats := slices.Clone(b.seats)
+	b.mu.Unlock()
+	for _, s := range seats {
+		s.mu.Lock()
+		current := s.current
+		s.mu.Unlock()
+		if err := current.process.Ready(ctx); err != nil {
 			b.config.Log.Warn("signal does not answer, its app is served by the default signal",
-				"app", s.plan.App, "err", err, "why", s.status().Why)
+				"app", s.app, "err", err, "why", current.status().Why)
 		}
 	}
 }
@@ -142,19 +147,73 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 	}, nil
 }
 
+// environment is the plan as children are told it.
+func (b *Bootstrap) environment() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.plan.Environment(b.config.Bucket, b.config.Args)
+}
+
 // directory is where the signals answer now.
-func (b *Bootstrap) directory() []Entry {
-	entries := make([]Entry, len(b.signals))
-	for i, s := range b.signals {
-		entries[i] = s.entry()
+func (b *Bootstrap) directory() Directory {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d := Directory{Config: b.plan.Config, Signals: make([]Entry, len(b.seats))}
+	for i, s := range b.seats {
+		d.Signals[i] = s.entry()
 	}
-	return entries
+	return d
+}
+
+// hear gives an answer to the seat that it is about.
+func (b *Bootstrap) hear(a Answer) {
+	if s, err := b.seat(a.App); err == nil {
+		s.hear(a)
+	}
+}
+
+// ErrNoApp: the plan has no signal for that app. From Restart and Logs.
+var ErrNoApp = errors.New("the plan has no signal for that app")
+
+func (b *Bootstrap) seat(app string) (*seat, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if s := b.seatLocked(app); s != nil {
+		return s, nil
+	}
+	return nil, fmt.Errorf("app %q: %w", app, ErrNoApp)
+}
+
+// Restart stops the process of an app's signal and starts it again at once, or
+// starts it if it was given up. It does not wait for any of it. ErrNoApp if the
+// plan has no such app.
+func (b *Bootstrap) Restart(app string) error {
+	s, err := b.seat(app)
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.current.process.Restart("an operator asked for it")
+	return nil
+}
+
+// Logs returns the last output of an app's signal and of the candidates that were
+// beside it. ErrNoApp if the plan has no such app.
+func (b *Bootstrap) Logs(app string) (*supervise.Tail, error) {
+	s, err := b.seat(app)
+	if err != nil {
+		return nil, err
+	}
+	return s.tail, nil
 }
 
 // Status is all processes as they are now.
 func (b *Bootstrap) Status() Status {
-	s := Status{Cluster: b.config.Plan.Cluster, Pool: b.config.Plan.Pool, PID: os.Getpid()}
-	for _, one := range b.signals {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	s := Status{Cluster: b.plan.Cluster, Pool: b.plan.Pool, PID: os.Getpid()}
+	for _, one := range b.seats {
 		s.Signals = append(s.Signals, one.status())
 	}
 	a := b.autoscaler.Status()

@@ -23,7 +23,7 @@ func shipped(app, name string) bootstrap.SignalPlan {
 	return bootstrap.SignalPlan{App: app, Name: name}
 }
 
-func decodeRevisions(t *testing.T, text string) (out []bootstrap.Directory) {
+func decodeRevisions(t testing.TB, text string) (out []bootstrap.Directory) {
 	t.Helper()
 	for line := range strings.Lines(text) {
 		var d bootstrap.Directory

@@ -1,10 +1,14 @@
 package bootstrap_test
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"io"
+	"net"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/iotest"
 
@@ -19,10 +23,10 @@ const (
 )
 
 func TestReader(t *testing.T) {
-	entryUp := bootstrap.Entry{App: "web", Address: "a-b-web-socket", Group: 7, Version: "v1"}
-	entryDown := bootstrap.Entry{App: "web", Address: "a-b-web-socket", Down: "why"}
-	unknown := bootstrap.Entry{App: "web", Down: "bootstrap has no signal for it"}
-	const mebibyte = 1 << 20
+	entryUp := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Address: "a-b-web-socket", Group: 7, Version: "v1"}}
+	entryDown := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Address: "a-b-web-socket", Down: "why"}}
+	unknown := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Down: "bootstrap has no signal for it"}}
+	const most = 8 << 20
 	padded := func(size int) string { // a revision of that many bytes, the line's end not counted
 		line := strings.TrimSuffix(webUp, "\n")
 		return line + strings.Repeat(" ", size-len(line)) + "\n"
@@ -40,27 +44,27 @@ func TestReader(t *testing.T) {
 		{"cut off before the line's end", webUp + webDown[:len(webDown)-1], entryUp, "bootstrap is gone", true},
 		{"a revision without signals", webUp + "{}\n", unknown, "bootstrap is gone", true},
 		{"keys of a later version", `{"x":1,"signals":[{"app":"web","address":"a-b-web-socket","down":"why","y":[]}]}` + "\n", entryDown, "bootstrap is gone", true},
-		{"empty line", webUp + "\n" + webDown, entryUp, "read directory: unexpected end of JSON input", true},
-		{"garbage", webUp + "garbage\n" + webDown, entryUp, "read directory: invalid character 'g' looking for beginning of value", true},
+		{"empty line", webUp + "\n" + webDown, entryUp, "follow bootstrap: read directory: nonsense on the stream: unexpected end of JSON input", true},
+		{"garbage", webUp + "garbage\n" + webDown, entryUp, "follow bootstrap: read directory: nonsense on the stream: invalid character 'g' looking for beginning of value", true},
 		{"null", webUp + "null\n", unknown, "bootstrap is gone", true},
-		{"wrong type", `{"signals":[{"app":5}]}` + "\n", unknown, "read directory: json: cannot unmarshal number into Go struct field Entry.signals.app of type string", false},
-		{"group too large", `{"signals":[{"app":"web","group":1e30}]}` + "\n", unknown, "read directory: json: cannot unmarshal number 1e30 into Go struct field Entry.signals.group of type int", false},
-		{"huge line", padded(mebibyte - 1), entryUp, "bootstrap is gone", true},
-		{"too long line", padded(mebibyte), unknown, "read directory: bufio.Scanner: token too long", false},
-		{"too long and no end", strings.Repeat("x", 3*mebibyte), unknown, "read directory: bufio.Scanner: token too long", false},
+		{"wrong type", `{"signals":[{"app":5}]}` + "\n", unknown, "follow bootstrap: read directory: nonsense on the stream: json: cannot unmarshal number into Go struct field Entry.signals.app of type string", false},
+		{"group too large", `{"signals":[{"app":"web","group":1e30}]}` + "\n", unknown, "follow bootstrap: read directory: nonsense on the stream: json: cannot unmarshal number 1e30 into Go struct field Entry.signals.Endpoint.group of type int", false},
+		{"huge line", padded(most - 1), entryUp, "bootstrap is gone", true},
+		{"too long line", padded(most), unknown, "follow bootstrap: nonsense on the stream: a line of more than 8388608 bytes", false},
+		{"too long and no end", strings.Repeat("x", most+1), unknown, "follow bootstrap: nonsense on the stream: a line of more than 8388608 bytes", false},
 	} {
 		streams := map[string]io.Reader{
 			"":                 strings.NewReader(c.stream),
 			", data with EOF":  iotest.DataErrReader(strings.NewReader(c.stream)),
 			", in half pieces": iotest.HalfReader(strings.NewReader(c.stream)),
 		}
-		if len(c.stream) < mebibyte/2 {
+		if len(c.stream) < most/2 {
 			streams[", byte for byte"] = iotest.OneByteReader(strings.NewReader(c.stream))
 		}
 		for name, stream := range streams {
 			t.Run(c.name+name, func(t *testing.T) {
 				r := bootstrap.NewReader()
-				err := r.Run(stream)
+				err := r.Run(oneWay{stream})
 				if diff := cmp.Diff(c.err, fmt.Sprint(err)); diff != "" {
 					t.Errorf("Run (-want +got):\n%s", diff)
 				}
@@ -78,9 +82,49 @@ func TestReader(t *testing.T) {
 func TestReaderOfABrokenStream(t *testing.T) {
 	broken := errors.New("broken")
 	r := bootstrap.NewReader()
-	err := r.Run(io.MultiReader(strings.NewReader(webUp), iotest.ErrReader(broken)))
+	err := r.Run(oneWay{io.MultiReader(strings.NewReader(webUp), iotest.ErrReader(broken))})
 	if !errors.Is(err, broken) || errors.Is(err, bootstrap.ErrGone) {
 		t.Errorf("Run = %v, want the stream's error and not ErrGone", err)
+	}
+}
+
+func TestReaderOfAStreamThatEndsWithReportsUnread(t *testing.T) {
+	reset := &net.OpError{Op: "read", Err: os.NewSyscallError("read", syscall.ECONNRESET)}
+	if err := bootstrap.NewReader().Run(oneWay{iotest.ErrReader(reset)}); !errors.Is(err, bootstrap.ErrGone) {
+		t.Errorf("Run = %v, want ErrGone", err)
+	}
+}
+
+// oneWay is a stream to which nothing is written.
+type oneWay struct{ io.Reader }
+
+func (oneWay) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
+func (oneWay) Close() error              { return nil }
+
+func TestReaderTellsOfChanges(t *testing.T) {
+	theirs, ours := net.Pipe()
+	r := bootstrap.NewReader()
+	ended := make(chan error, 1)
+	go func() { ended <- r.Run(ours) }()
+	_, changed := r.Directory()
+	io.WriteString(theirs, `{"revision":1,"config":"b25l","signals":[]}`+"\n")
+	await(t, "a revision", changed)
+	first, changed := r.Directory()
+	io.WriteString(theirs, `{"revision":2,"signals":[]}`+"\n")
+	await(t, "another revision", changed)
+	second, _ := r.Directory()
+	if first.Revision != 1 || second.Revision != 2 || string(second.Config) != "one" {
+		t.Errorf("revisions %+v and %+v, want 1 and 2, both with the configuration", first, second)
+	}
+	r.Report(bootstrap.Report{Revision: 2, Answers: []bootstrap.Answer{{App: "web", Address: "a", Verdict: "value"}}})
+	line, err := bufio.NewReader(theirs).ReadString('\n')
+	if want := `{"revision":2,"answers":[{"app":"web","address":"a","verdict":"value"}]}` + "\n"; line != want {
+		t.Errorf("reported %q, %v, want %q", line, err, want)
+	}
+	r.Report(bootstrap.Report{Revision: 3}) // nobody takes it
+	theirs.Close()
+	if err := <-ended; !errors.Is(err, bootstrap.ErrGone) {
+		t.Errorf("Run = %v, want ErrGone", err)
 	}
 }
 
@@ -99,7 +143,7 @@ func FuzzReader(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, stream string) {
 		r := bootstrap.NewReader()
-		if err := r.Run(strings.NewReader(stream)); err == nil {
+		if err := r.Run(oneWay{strings.NewReader(stream)}); err == nil {
 			t.Fatal("Run = nil, want why it ended")
 		}
 		if e := r.Entry("web"); e.App != "web" {

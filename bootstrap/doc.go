@@ -3,7 +3,35 @@
 // autoscaler when each signal has answered or has been given up for now.
 //
 // A [Plan] says what should run. [Bootstrap.Run] makes it so until its context
-// ends, and leaves nothing behind. The autoscaler is told where the signals are
-// over the stream of directory.go, and dies with it. [Bootstrap.Status] may be
-// called at any time from any goroutine.
+// ends, and leaves nothing behind. [Bootstrap.Update] gives it another plan, of
+// which only what differs is touched:
+//
+//   - A signal that is new is fetched and started, one that is gone is stopped
+//     when the autoscaler has followed.
+//   - A signal that differs is started beside the one that runs, on a socket of
+//     its own. When it has answered the autoscaler on live windows the directory
+//     names it, and when the autoscaler has followed the other one is stopped.
+//     If it does not come to that, the one before goes on, and the swap is tried
+//     again after a while.
+//   - A shadow is started beside the pinned version and compared with it, tick by
+//     tick, until its [Trial] is decided.
+//
+// # The stream
+//
+// The autoscaler is told where the signals are over an inherited socket, as lines
+// of JSON: a [Directory] each time. It dies with that stream. The other way it
+// sends a [Report] after each tick: how far it has followed, and what it heard.
+// [Reader] is its end. Both ends take the other one's lines for hostile.
+//
+// # Addresses
+//
+// A signal answers at the socket of its namespace, name and app. Where that is
+// taken it is told app~1 in place of its app, or the first after that which is
+// free. Whether somebody listens is read from the kernel's table of sockets:
+// nobody but the autoscaler connects.
+//
+// # Concurrency
+//
+// Run is called once. All other methods may be called at any time from any
+// goroutine, before Run too; none of them waits for a process.
 package bootstrap

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
 	"os"
@@ -51,9 +50,9 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 }
 
 // newBootstrap makes a bootstrap whose processes have this process's environment.
-func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) (*bootstrap.Bootstrap, error) {
-	return bootstrap.New(bootstrap.Config{
-		Plan: plan, Launcher: l, Releases: f, Patience: patience,
+func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) (*bootstrap.Bootstrap, error) {
+	config := bootstrap.Config{
+		Plan: plan, Launcher: l, Releases: f, Patience: long, SwapPatience: 2 * time.Second,
 		Shipped: func(p bootstrap.SignalPlan, app string) []string {
 			return []string{self, asSignal, p.Namespace, p.Name, app}
 		},
@@ -61,7 +60,9 @@ func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetche
 		Env:        os.Environ(),
 		SignalEnv:  os.Environ(),
 		Log:        slog.New(slog.DiscardHandler),
-	})
+	}
+	change(&config)
+	return bootstrap.New(config)
 }
 
 // pool is a bootstrap that runs, seen from all sides.
@@ -73,7 +74,13 @@ type pool struct {
 }
 
 // start runs a bootstrap until the test ends; nothing of it may be left then.
-func start(t *testing.T, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) *pool {
+func start(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) *pool {
+	t.Helper()
+	return startWith(t, plan, f, func(c *bootstrap.Config) { c.Patience = patience })
+}
+
+// startWith is start with a configuration that is changed before.
+func startWith(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) *pool {
 	t.Helper()
 	expectNothingLeft(t)
 	p := &pool{plan: plan, arrivals: listenForArrivals(t)}
@@ -81,7 +88,7 @@ func start(t *testing.T, plan bootstrap.Plan, f bootstrap.Fetcher, patience time
 	if err != nil {
 		t.Fatal(err)
 	}
-	if p.Bootstrap, err = newBootstrap(launcher, plan, f, patience); err != nil {
+	if p.Bootstrap, err = newBootstrap(launcher, plan, f, change); err != nil {
 		t.Fatal(err)
 	}
 	launching, stopLaunching := context.WithCancel(context.Background())
@@ -119,7 +126,7 @@ func (p *pool) process(app string) bootstrap.Process {
 }
 
 // awaitProcess waits until the signal process of an app is as good says.
-func (p *pool) awaitProcess(t *testing.T, app, what string, good func(bootstrap.Process) bool) bootstrap.Process {
+func (p *pool) awaitProcess(t testing.TB, app, what string, good func(bootstrap.Process) bool) bootstrap.Process {
 	t.Helper()
 	eventually(t, fmt.Sprintf("signal of app %s is %s", app, what), func() error {
 		if now := p.process(app); !good(now) {
@@ -133,7 +140,7 @@ func (p *pool) awaitProcess(t *testing.T, app, what string, good func(bootstrap.
 func running(p bootstrap.Process) bool { return p.State == "running" }
 
 // ask makes an evaluation at a signal's address.
-func ask(t *testing.T, address string) error {
+func ask(t testing.TB, address string) error {
 	t.Helper()
 	client := sigproto.NewClient(sigproto.ClientConfig{Address: address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})
 	defer client.Close()
@@ -149,7 +156,7 @@ type arrivals struct {
 	all      []*autoscaler // that came
 }
 
-func listenForArrivals(t *testing.T) *arrivals {
+func listenForArrivals(t testing.TB) *arrivals {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "arrivals")
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
@@ -173,7 +180,7 @@ type autoscaler struct {
 }
 
 // next waits for the next autoscaler, and reads its directory until it ends.
-func (a *arrivals) next(t *testing.T) *autoscaler {
+func (a *arrivals) next(t testing.TB) *autoscaler {
 	t.Helper()
 	a.listener.SetDeadline(time.Now().Add(deadline))
 	conn, err := a.listener.AcceptUnix()
@@ -193,15 +200,14 @@ func (a *arrivals) next(t *testing.T) *autoscaler {
 	stream := fileOf(t, rights[:nr])
 	go func() {
 		defer close(got.ended)
-		got.err = got.reader.Run(io.TeeReader(stream, got))
-		stream.Close()
+		got.err = got.reader.Run(tee{stream, got})
 	}()
 	a.all = append(a.all, got)
 	return got
 }
 
 // fileOf returns the descriptor that came with a message.
-func fileOf(t *testing.T, rights []byte) net.Conn {
+func fileOf(t testing.TB, rights []byte) net.Conn {
 	t.Helper()
 	messages, err := unix.ParseSocketControlMessage(rights)
 	if err != nil || len(messages) != 1 {
@@ -220,14 +226,26 @@ func fileOf(t *testing.T, rights []byte) net.Conn {
 	return conn
 }
 
-func (a *autoscaler) Write(text []byte) (int, error) {
+// tee is a stream of which the autoscaler keeps what it read.
+type tee struct {
+	net.Conn
+	to *autoscaler
+}
+
+func (s tee) Read(b []byte) (int, error) {
+	n, err := s.Conn.Read(b)
+	s.to.keep(b[:n])
+	return n, err
+}
+
+func (a *autoscaler) keep(text []byte) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.text.Write(text)
+	a.text.Write(text)
 }
 
 // revisions returns what the stream has said so far.
-func (a *autoscaler) revisions(t *testing.T) []bootstrap.Directory {
+func (a *autoscaler) revisions(t testing.TB) []bootstrap.Directory {
 	t.Helper()
 	a.mu.Lock()
 	text := a.text.String()
@@ -236,7 +254,7 @@ func (a *autoscaler) revisions(t *testing.T) []bootstrap.Directory {
 }
 
 // awaitEntry waits until the directory says of an app what good wants.
-func (a *autoscaler) awaitEntry(t *testing.T, app, what string, good func(bootstrap.Entry) bool) bootstrap.Entry {
+func (a *autoscaler) awaitEntry(t testing.TB, app, what string, good func(bootstrap.Entry) bool) bootstrap.Entry {
 	t.Helper()
 	await(t, "the first revision", a.reader.First())
 	var e bootstrap.Entry
@@ -249,7 +267,7 @@ func (a *autoscaler) awaitEntry(t *testing.T, app, what string, good func(bootst
 	return e
 }
 
-func (a *autoscaler) awaitEnd(t *testing.T) {
+func (a *autoscaler) awaitEnd(t testing.TB) {
 	t.Helper()
 	await(t, "the end of the directory's stream", a.ended)
 	if !errors.Is(a.err, bootstrap.ErrGone) {
@@ -264,7 +282,7 @@ func down(e bootstrap.Entry) bool { return e.Down != "" }
 // call of open.
 type gate struct{ listener net.Listener }
 
-func newGate(t *testing.T) *gate {
+func newGate(t testing.TB) *gate {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "gate")
 	l, err := net.Listen("unix", path)
@@ -277,7 +295,7 @@ func newGate(t *testing.T) *gate {
 }
 
 // open lets the next signal through, or the one that waits.
-func (g *gate) open(t *testing.T) {
+func (g *gate) open(t testing.TB) {
 	t.Helper()
 	g.listener.(*net.UnixListener).SetDeadline(time.Now().Add(deadline))
 	conn, err := g.listener.Accept()
@@ -292,7 +310,7 @@ func (g *gate) open(t *testing.T) {
 
 // expectNothingLeft marks all processes that the test will start, and wants them
 // gone at its end.
-func expectNothingLeft(t *testing.T) {
+func expectNothingLeft(t testing.TB) {
 	t.Helper()
 	mark := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())
 	t.Setenv(markVariable, mark)
@@ -321,14 +339,14 @@ func marked(mark string) (lines []string) {
 }
 
 // kill ends a process or, by a negative number, a group as a crash would.
-func kill(t *testing.T, pid int) {
+func kill(t testing.TB, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 }
 
-func await(t *testing.T, what string, done <-chan struct{}) {
+func await(t testing.TB, what string, done <-chan struct{}) {
 	t.Helper()
 	select {
 	case <-done:
@@ -338,7 +356,7 @@ func await(t *testing.T, what string, done <-chan struct{}) {
 }
 
 // eventually looks again and again until look returns nil.
-func eventually(t *testing.T, what string, look func() error) {
+func eventually(t testing.TB, what string, look func() error) {
 	t.Helper()
 	late := time.After(deadline)
 	pause := time.NewTicker(2 * time.Millisecond)

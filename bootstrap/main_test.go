@@ -11,15 +11,15 @@ import (
 	"os/signal"
 	"syscall"
 	"testing"
-	"time"
 
 	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/signals"
-	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/signals/plugin"
 )
 
 // The test binary is also every process that a bootstrap starts, by its first
@@ -35,6 +35,9 @@ const (
 const (
 	gated = "gated" // listens when the gate lets it
 	mute  = "mute"  // never listens
+
+	plugged = "plugged" // is a plugin
+	moody   = "moody"   // misbehaves when it is told to, see mood_test.go
 )
 
 // Environment of these processes.
@@ -42,6 +45,8 @@ const (
 	markVariable     = "WEIR_TEST_MARK"     // in all processes of one test
 	gateVariable     = "WEIR_TEST_GATE"     // socket of a gate
 	arrivalsVariable = "WEIR_TEST_ARRIVALS" // socket at which autoscalers announce themselves
+
+	behaviourVariable = "WEIR_TEST_BEHAVIOUR" // of a release, see behaviour_test.go
 )
 
 const self = "/proc/self/exe"
@@ -85,12 +90,17 @@ func runSignal(namespace, name, app string) error {
 	case mute:
 		<-ctx.Done()
 		return nil
+	case plugged:
+		os.Args = append(os.Args[:1], os.Args[2:]...)
+		plugin.Main(constant("")) // does not return
+	case moody:
+		return serveMoody(ctx, signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
 	case gated:
 		if err := passGate(); err != nil {
 			return err
 		}
 	}
-	return signals.Serve(ctx, builtin.Default{}, signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
+	return behave(ctx, os.Getenv(behaviourVariable), signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
 }
 
 // passGate waits for the byte that a gate sends to whom it lets through.
@@ -131,7 +141,7 @@ func runBootstrap() error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- launcher.Run(ctx) }()
-	b, err := newBootstrap(launcher, planOf("killed"), nobody{}, 20*time.Second)
+	b, err := newBootstrap(launcher, planOf("killed"), nobody{}, func(*bootstrap.Config) {})
 	if err != nil {
 		return err
 	}

@@ -1,7 +1,7 @@
 package bootstrap
 
 import (
-	"time"
+	"fmt"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -12,6 +12,38 @@ type Plan struct {
 	Cluster string       `json:"cluster"`
 	Pool    string       `json:"pool"`
 	Signals []SignalPlan `json:"signals"` // the default signal first
+	// Config is what the autoscaler is to hold the pool by; bootstrap hands it on
+	// as it is, and does not look into it.
+	Config []byte `json:"-"`
+}
+
+// Kind says how a signal's process is spoken to, beside its socket.
+type Kind string
+
+const (
+	KindRelease Kind = ""       // as the release's manifest says: a plugin if it names a protocol
+	KindPlugin  Kind = "plugin" // a go-plugin with the control service
+	KindExec    Kind = "exec"   // any executable; it offers nothing
+)
+
+// Limits bound what a signal's process may use; a zero field is no limit.
+type Limits struct {
+	Memory    int64   `json:"memory,omitempty"`     // bytes, of all its processes (cgroup)
+	CPUs      float64 `json:"cpus,omitempty"`       // shares of a core (cgroup)
+	Processes int     `json:"processes,omitempty"`  // and threads (cgroup)
+	OpenFiles int     `json:"open_files,omitempty"` // RLIMIT_NOFILE
+	AddressMB int64   `json:"address_mb,omitempty"` // RLIMIT_AS, in MiB
+}
+
+// ShadowPlan is a version that runs beside the pinned one, without effect.
+type ShadowPlan struct {
+	Version string `json:"version"`
+	// PromoteAfter is how many ticks in a row it has to agree before it takes the
+	// pinned version's place; 0: never.
+	PromoteAfter int `json:"promote_after,omitempty"`
+	// Tolerance is how far a resource may differ and still agree, as a fraction
+	// of the pinned version's answer.
+	Tolerance float64 `json:"tolerance"`
 }
 
 // SignalPlan is one signal process.
@@ -24,6 +56,12 @@ type SignalPlan struct {
 	// Address is the documented socket, where it answers unless somebody else
 	// holds that.
 	Address string `json:"address"`
+	Kind    Kind   `json:"kind,omitempty"`
+	// FixedApp: the signal makes something else of its third argument than its
+	// socket, so it is never told APP~1: a swap stops it first.
+	FixedApp bool        `json:"fixed_app,omitempty"`
+	Limits   Limits      `json:"limits,omitzero"`
+	Shadow   *ShadowPlan `json:"shadow,omitempty"`
 }
 
 // NewSignalPlan returns the plan of a signal at its documented address.
@@ -42,33 +80,37 @@ func (s SignalPlan) Ref() release.Ref {
 	return release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Version}
 }
 
-// Process is a process of the plan as it is now.
-type Process struct {
-	App      string    `json:"app,omitempty"`     // of a signal
-	Signal   string    `json:"signal"`            // namespace/name; "autoscaler" for the autoscaler
-	Version  string    `json:"version,omitempty"` // what runs; empty if weir ships it
-	Wanted   string    `json:"wanted,omitempty"`  // the pinned version
-	Address  string    `json:"address,omitempty"` // of a signal: its socket
-	State    string    `json:"state"`             // of package supervise; "fetching", "not fetched" before the first start
-	PID      int       `json:"pid,omitempty"`
-	Since    time.Time `json:"since,omitzero"`
-	Restarts int       `json:"restarts"`
-	Why      string    `json:"why,omitempty"` // what is wrong, or where the release came from
+// process is what of a plan makes its process: a change of any of it is a swap.
+func (s SignalPlan) process() SignalPlan {
+	s.Shadow = nil
+	return s
 }
 
-// Status is all processes of a pool as they are now.
-type Status struct {
-	Cluster    string    `json:"cluster"`
-	Pool       string    `json:"pool"`
-	PID        int       `json:"pid"`
-	Signals    []Process `json:"signals"`
-	Autoscaler Process   `json:"autoscaler"`
-}
-
-// Title names a process for people: "web (shop/rps)", "autoscaler".
-func (p Process) Title() string {
-	if p.App == "" {
-		return p.Signal
+// same reports whether the plans are equal.
+func (s SignalPlan) same(o SignalPlan) bool {
+	if s.process() != o.process() || (s.Shadow == nil) != (o.Shadow == nil) {
+		return false
 	}
-	return p.App + " (" + p.Signal + ")"
+	return s.Shadow == nil || *s.Shadow == *o.Shadow
+}
+
+// movable reports whether the signal may be told another app part than its own,
+// up to the last of its rivals'.
+func (s SignalPlan) movable() bool {
+	return !s.FixedApp && len(s.place(maxRivals).address) <= maxAddress
+}
+
+// place is the n-th place where the signal may answer; 0 is the documented one.
+func (s SignalPlan) place(n int) place {
+	if n == 0 {
+		return place{s.App, s.Address}
+	}
+	app := fmt.Sprintf("%s~%d", s.App, n)
+	return place{app, sigproto.Address(s.Namespace, s.Name, app)}
+}
+
+// promoted is the plan with the shadow's version in place of the pinned one.
+func (s SignalPlan) promoted() SignalPlan {
+	s.Version, s.Shadow = s.Shadow.Version, nil
+	return s
 }

@@ -28,6 +28,11 @@ const program = `#!/bin/sh
 exec "$` + selfVariable + `" ` + asSignal + ` "$@"
 `
 
+// behaving is a program that behaves in its own way.
+func behaving(how string) string {
+	return strings.Replace(program, "exec", behaviourVariable+"="+how+" exec", 1)
+}
+
 // store is a real bucket with the release of one plan's signal of app "web", and
 // a cache in front of it. It is the Fetcher of that plan.
 type store struct {
@@ -41,7 +46,7 @@ type store struct {
 	err error // instead of a fetch, if it is set
 }
 
-func newStore(t *testing.T, plan bootstrap.Plan) *store {
+func newStore(t testing.TB, plan bootstrap.Plan) *store {
 	t.Helper()
 	executable, err := os.Executable()
 	if err != nil {
@@ -56,17 +61,22 @@ func newStore(t *testing.T, plan bootstrap.Plan) *store {
 	if s.cache, err = release.OpenCache(release.Config{Dir: s.dir, Patience: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
+	s.object = s.publish(t, plan.Signals[1].Ref(), program)
+	return s
+}
+
+// publish publishes a program, and returns where the server keeps the archive.
+func (s *store) publish(t testing.TB, ref release.Ref, program string) (object string) {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "signal")
 	if err := os.WriteFile(path, []byte(program), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	ref := plan.Signals[1].Ref()
 	m, err := release.Publish(t.Context(), s.bucket, ref, release.Host(), release.Source{Path: path, Created: time.Unix(1_700_000_000, 0)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.object = s.server.Path(bucketName, strings.Join([]string{ref.Namespace, ref.Name, ref.Version, release.Host().String(), m.Object.Name}, "/"))
-	return s
+	return s.server.Path(bucketName, strings.Join([]string{ref.Namespace, ref.Name, ref.Version, release.Host().String(), m.Object.Name}, "/"))
 }
 
 func (s *store) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
@@ -87,7 +97,7 @@ func (s *store) fail(err error) {
 }
 
 // rewrite changes a file's bytes, and returns what undoes it.
-func rewrite(t *testing.T, path string, change func([]byte) []byte) (undo func()) {
+func rewrite(t testing.TB, path string, change func([]byte) []byte) (undo func()) {
 	t.Helper()
 	before, err := os.ReadFile(path)
 	if err != nil {
@@ -213,15 +223,15 @@ func TestReleaseDamagedInTheCache(t *testing.T) {
 	if err != nil || len(files) != 1 {
 		t.Fatalf("the cache holds %q, %v: want one program", files, err)
 	}
+	if err := os.Chmod(files[0], 0o755); err != nil {
+		t.Fatal(err)
+	}
 	rewrite(t, files[0], flip)
 	s.fail(release.ErrUnavailable)
 	kill(t, -first.Group)
-	a.awaitEntry(t, "web", "not fetched", func(e bootstrap.Entry) bool { return strings.Contains(e.Down, "not fetched") })
-	s.fail(nil)
-	a.awaitEntry(t, "web", "up again", func(e bootstrap.Entry) bool { return up(e) && e.Group != first.Group && e.Version == version })
-	if data, err := os.ReadFile(files[0]); err != nil || string(data) != program {
-		t.Errorf("the cache holds %q, %v: want the program as it was published", data, err)
-	}
+	a.awaitEntry(t, "web", "up again, as what runs was verified before", func(e bootstrap.Entry) bool {
+		return up(e) && e.Group != first.Group && e.Version == version
+	})
 }
 
 // waiter is a Fetcher that never comes to an end by itself.
@@ -241,5 +251,42 @@ func TestEndDuringAFetch(t *testing.T) {
 	}
 	if now := p.process("web"); now.State != "fetching" || now.Why != "" {
 		t.Errorf("the signal is %+v, want no reason for what was not awaited", now)
+	}
+}
+
+func TestReleaseOfManyFilesDamagedInTheCache(t *testing.T) {
+	plan := released("folder")
+	s := newStore(t, plan)
+	folder := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"signal": 0o755, "data": 0o644} {
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(program), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	plan = pinned(plan, next)
+	source := release.Source{Path: folder, Entry: "signal", Created: time.Unix(1_700_000_000, 0)}
+	if _, err := release.Publish(t.Context(), s.bucket, plan.Signals[1].Ref(), release.Host(), source); err != nil {
+		t.Fatal(err)
+	}
+	p := start(t, plan, s, long)
+	a := p.arrivals.next(t)
+	first := a.awaitEntry(t, "web", "up", up)
+	files, err := filepath.Glob(filepath.Join(s.dir, "sha256-*", "signal"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("the cache holds %q, %v: want one program", files, err)
+	}
+	if err := os.Chmod(files[0], 0o755); err != nil {
+		t.Fatal(err)
+	}
+	rewrite(t, files[0], flip)
+	s.fail(release.ErrUnavailable)
+	kill(t, -first.Group)
+	a.awaitEntry(t, "web", "down, as nothing runs that is not verified", func(e bootstrap.Entry) bool {
+		return strings.Contains(e.Down, "prepare start: fetch")
+	})
+	s.fail(nil)
+	a.awaitEntry(t, "web", "up again", func(e bootstrap.Entry) bool { return up(e) && e.Group != first.Group })
+	if data, err := os.ReadFile(files[0]); err != nil || string(data) != program {
+		t.Errorf("the cache holds %q, %v: want the program as it was published", data, err)
 	}
 }

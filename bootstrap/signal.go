@@ -2,13 +2,13 @@ package bootstrap
 
 import (
 	"context"
-	"os"
+	"log/slog"
 	"sync"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
@@ -16,6 +16,10 @@ const (
 	signalStartTimeout = 10 * time.Second
 	signalStopGrace    = 2 * time.Second
 	fetchPauseMax      = 30 * time.Second
+
+	// maxSilent is how many times in a row a signal may take the connection and
+	// not answer before it is taken for dead.
+	maxSilent = 3
 )
 
 // States of a signal that has no process yet; the others are those of
@@ -27,144 +31,191 @@ const (
 
 // signal is one signal process and, before it can run, its release.
 type signal struct {
-	config  Config
 	plan    SignalPlan
+	seat    *seat
+	log     *slog.Logger
 	process *supervise.Process
-	wake    func() // tells that entry() may have changed
+	life    context.Context // of run; set, as cancel is, before that begins
+	cancel  context.CancelFunc
+	done    chan struct{} // closed when run has ended
 
-	mu        sync.Mutex
-	socket    socket
-	installed *release.Installed // nil until fetched, and for a shipped signal
-	fetchErr  error              // of the last attempt; nil if it went well
+	mu         sync.Mutex
+	place      place
+	release    *item            // nil until fetched, and for a shipped signal
+	fetchErr   error            // of the last attempt; nil if it went well
+	unprepared error            // why there was nothing to start
+	session    *control.Session // of a plugin's last start
+	kindNow    Kind             // of the last start
+	columnar   bool             // it offered the columnar body
+	state      supervise.State  // as Watch saw it last
+	fall       string           // how it fell; empty: it never did
+	silent     int              // answers in a row that did not come
 }
 
-func newSignal(c Config, p SignalPlan, wake func()) (*signal, error) {
-	s := &signal{config: c, plan: p, wake: wake, socket: socket{p.App, p.Address}}
-	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
-		Name: "signal " + p.App, NewSpec: s.spec, Probe: s.probe, StartTimeout: signalStartTimeout,
-		Policy: forEver(), Watch: func(supervise.Status) { wake() }, Log: c.Log,
+func newSignal(s *seat, p SignalPlan, policy supervise.Policy) (*signal, error) {
+	sig := &signal{plan: p, seat: s, log: s.log.With("app", p.App, "version", p.Version), done: make(chan struct{})}
+	process, err := supervise.NewProcess(s.config.Launcher, supervise.ProcessConfig{
+		Name: sig.title(), NewSpec: sig.spec, Probe: sig.probe, StartTimeout: signalStartTimeout,
+		Health: sig.health, HealthEvery: healthEvery, HealthTimeout: healthTimeout, HealthFailures: healthFailures,
+		Policy: policy, Watch: sig.watch, Log: s.config.Log,
 	})
-	s.process = process
-	return s, err
+	sig.process = process
+	return sig, err
 }
 
-func (s *signal) run(ctx context.Context) error {
-	if !s.plan.Shipped() && !s.awaitRelease(ctx) {
-		return nil // ctx ended: nothing was started
+// title names it in logs and errors.
+func (sig *signal) title() string {
+	if sig.plan.Shipped() {
+		return "signal " + sig.plan.App
 	}
-	return s.process.Run(ctx)
+	return "signal " + sig.plan.App + " " + sig.plan.Version
+}
+
+// run fetches and then supervises it, until ctx ends.
+func (sig *signal) run(ctx context.Context) error {
+	if !sig.plan.Shipped() {
+		if !sig.awaitRelease(ctx) {
+			return nil // ctx ended: nothing was started
+		}
+		defer sig.seat.shelf.giveBack(sig.release)
+	}
+	defer sig.endSession()
+	return sig.process.Run(ctx)
 }
 
 // awaitRelease fetches until the release is here, and reports whether it is
 // before ctx ends. Nothing runs in its place.
-func (s *signal) awaitRelease(ctx context.Context) bool {
+func (sig *signal) awaitRelease(ctx context.Context) bool {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.MaxInterval = fetchPauseMax
-	for {
-		if _, err := s.fetch(ctx); err == nil {
-			return true
-		}
-		pause := time.NewTimer(pauses.NextBackOff())
-		select {
-		case <-ctx.Done():
-			pause.Stop()
+	for !sig.fetch(ctx) {
+		if !wait(ctx, pauses.NextBackOff()) {
 			return false
-		case <-pause.C:
 		}
 	}
+	return true
 }
 
 // fetch makes one attempt, and keeps and tells its outcome.
-func (s *signal) fetch(ctx context.Context) (release.Installed, error) {
-	installed, err := s.config.Releases.Fetch(ctx, s.plan.Ref())
+func (sig *signal) fetch(ctx context.Context) bool {
+	release, err := sig.seat.shelf.take(ctx, sig.plan.Ref())
 	if err != nil && ctx.Err() != nil {
-		return installed, err // it was not awaited, which says nothing of the release
+		return false // it was not awaited, which says nothing of the release
 	}
-	s.mu.Lock()
-	s.fetchErr = err
-	if err == nil {
-		s.installed = &installed
-	}
-	s.mu.Unlock()
-	s.wake()
+	sig.mu.Lock()
+	sig.release, sig.fetchErr = release, err
+	sig.mu.Unlock()
+	sig.seat.changed()
 	if err != nil {
-		s.config.Log.Error("release is not here", "app", s.plan.App, "release", s.plan.Ref().String(), "err", err)
+		sig.log.Error("release is not here", "release", sig.plan.Ref().String(), "err", err)
 	}
-	return installed, err
+	return err == nil
 }
 
-// spec is asked before each start: the executable is verified anew each time.
-func (s *signal) spec(ctx context.Context) (supervise.Spec, error) {
-	at, err := s.settle(ctx)
-	if err != nil {
-		return supervise.Spec{}, err
+// wait waits, and reports whether it did to the end.
+func wait(ctx context.Context, d time.Duration) bool {
+	pause := time.NewTimer(d)
+	defer pause.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-pause.C:
+		return true
 	}
-	spec := supervise.Spec{
-		Name: "signal " + s.plan.App, Env: s.config.SignalEnv, StopGrace: signalStopGrace,
-		Lines: supervise.LogLines(s.config.Log.With("app", s.plan.App)),
-	}
-	if s.plan.Shipped() {
-		spec.Argv = s.config.Shipped(s.plan, at.app)
-		return spec, nil
-	}
-	executable, err := s.executable(ctx)
-	if err != nil {
-		return supervise.Spec{}, err
-	}
-	spec.Executable = executable
-	spec.Argv = []string{s.plan.Name, s.plan.Namespace, s.plan.Name, at.app}
-	return spec, nil
 }
 
-// executable opens the signal's program. One that was damaged since it was
-// fetched is fetched again.
-func (s *signal) executable(ctx context.Context) (*os.File, error) {
-	s.mu.Lock()
-	installed := *s.installed
-	s.mu.Unlock()
-	executable, err := installed.Open(installed.Entry)
-	if err == nil {
-		return executable, nil
+// watch is told of each status of the process.
+func (sig *signal) watch(now supervise.Status) {
+	sig.mu.Lock()
+	if now.State == supervise.Backoff && sig.state != supervise.Backoff && sig.unprepared == nil {
+		sig.fall = now.Why
 	}
-	s.config.Log.Warn("release is damaged, it is fetched again", "app", s.plan.App, "release", s.plan.Ref().String(), "err", err)
-	if installed, err = s.fetch(ctx); err != nil {
-		return nil, err
+	if now.State == supervise.Running {
+		sig.silent = 0
 	}
-	return installed.Open(installed.Entry)
+	sig.state = now.State
+	sig.mu.Unlock()
+	sig.seat.changed()
 }
 
-// entry is the signal's line in the directory.
-func (s *signal) entry() Entry {
-	p := s.status()
-	e := Entry{App: s.plan.App, Address: p.Address, Group: p.PID, Version: p.Version}
+// fallen returns how it fell, if it ever did.
+func (sig *signal) fallen() (why string, did bool) {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	return sig.fall, sig.fall != ""
+}
+
+// launched reports whether there was ever something to start.
+func (sig *signal) launched() bool {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	return sig.plan.Shipped() || sig.release != nil
+}
+
+// heard counts the answers that did not come, and ends a process that owes too
+// many of them: it is started again, under its restart budget.
+func (sig *signal) heard(a Answer) {
+	sig.mu.Lock()
+	sig.silent++
+	if !a.Silent || sig.state != supervise.Running {
+		sig.silent = 0
+	}
+	dead := sig.silent >= maxSilent
+	if dead {
+		sig.silent = 0
+	}
+	sig.mu.Unlock()
+	if dead {
+		sig.process.Fail("it took the connection and did not answer, 3 times in a row")
+	}
+}
+
+func (sig *signal) at() place {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	return sig.place
+}
+
+func (sig *signal) move(at place) {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	sig.place = at
+}
+
+// endpoint is where it answers, or why it does not.
+func (sig *signal) endpoint() Endpoint {
+	p := sig.status()
+	e := Endpoint{Address: p.Address, Group: p.PID, Version: p.Version, Columnar: p.Columnar}
 	if p.State != supervise.Running.String() {
 		e.Down = "the signal is " + p.State
 		if p.Why != "" {
-			e.Down += ": " + p.Why
+			e.Down = clip(e.Down + ": " + p.Why)
 		}
 	}
 	return e
 }
 
-func (s *signal) status() Process {
-	now := s.process.Status()
+func (sig *signal) status() Process {
+	now := sig.process.Status()
 	p := Process{
-		App: s.plan.App, Signal: s.plan.Namespace + "/" + s.plan.Name, Wanted: s.plan.Version,
+		App: sig.plan.App, Signal: sig.plan.Namespace + "/" + sig.plan.Name, Wanted: sig.plan.Version,
 		State: now.State.String(), PID: now.PID, Since: now.Since, Restarts: now.Restarts, Why: now.Why,
+		Unenforced: now.Unenforced,
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	p.Address = s.socket.address
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	p.Address = sig.place.address
+	p.Kind, p.Columnar = sig.kindNow, sig.columnar && now.State == supervise.Running
 	switch {
-	case s.plan.Shipped():
-	case s.fetchErr != nil:
-		p.State, p.Why = notFetched, s.fetchErr.Error()
-	case s.installed == nil:
+	case sig.plan.Shipped():
+	case sig.fetchErr != nil:
+		p.State, p.Why = notFetched, sig.fetchErr.Error()
+	case sig.release == nil:
 		p.State = fetching
 	default:
-		p.Version = s.plan.Version
-		if p.Why == "" && s.installed.Away != nil {
-			p.Why = "from the cache, as the bucket was away when it was fetched: " + s.installed.Away.Error()
+		p.Version = sig.plan.Version
+		if away := sig.release.installed.Away; p.Why == "" && away != nil {
+			p.Why = "from the cache, as the bucket was away when it was fetched: " + away.Error()
 		}
 	}
 	return p

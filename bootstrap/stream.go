@@ -1,9 +1,12 @@
 package bootstrap
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"log/slog"
 	"net"
 	"os"
 	"sync"
@@ -16,17 +19,25 @@ import (
 const streamTimeout = 5 * time.Second
 
 // stream is bootstrap's end of the directory: it writes a revision to the
-// autoscaler that is connected whenever something has changed.
+// autoscaler that is connected whenever something has changed, and hears what
+// the autoscaler reports.
 type stream struct {
-	entries  func() []Entry
+	snapshot func() Directory // without its revision; called with mu held
+	hear     func(Answer)     // one of the autoscaler's answers
+	log      *slog.Logger
 	changes  chan struct{} // has room for one: a change is not yet written
+	readers  sync.WaitGroup
+
 	mu       sync.Mutex
-	conn     net.Conn // to the present autoscaler; nil if there is none
-	revision int
+	conn     net.Conn      // to the present autoscaler; nil if there is none
+	config   []byte        // that conn was told last
+	revision int           // of the last directory that was written
+	followed int           // by the present autoscaler
+	moved    chan struct{} // closed, and replaced, when conn or followed changes
 }
 
-func newStream(entries func() []Entry) *stream {
-	return &stream{entries: entries, changes: make(chan struct{}, 1)}
+func newStream(snapshot func() Directory, hear func(Answer), log *slog.Logger) *stream {
+	return &stream{snapshot: snapshot, hear: hear, log: log, changes: make(chan struct{}, 1), moved: make(chan struct{})}
 }
 
 // wake tells that the directory may have changed. It never waits.
@@ -34,6 +45,40 @@ func (s *stream) wake() {
 	select {
 	case s.changes <- struct{}{}:
 	default:
+	}
+}
+
+// announce is wake, and returns the first revision that is sure to say what has
+// changed by now.
+func (s *stream) announce() int {
+	s.mu.Lock()
+	next := s.revision + 1
+	s.mu.Unlock()
+	s.wake()
+	return next
+}
+
+// present reports whether an autoscaler is connected, and how far it has
+// followed; moved is closed when that changes.
+func (s *stream) present() (connected bool, followed int, moved <-chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.conn != nil, s.followed, s.moved
+}
+
+// awaitFollowed waits until no autoscaler asks at a place any more that the
+// revision does not list, and reports whether that is sure: not if ctx ends.
+func (s *stream) awaitFollowed(ctx context.Context, revision int) bool {
+	for {
+		connected, followed, moved := s.present()
+		if !connected || followed >= revision {
+			return true
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return false
+		}
 	}
 }
 
@@ -53,21 +98,41 @@ func (s *stream) connect() (*os.File, error) {
 		return nil, fmt.Errorf("make the directory's socket: %w", err)
 	}
 	s.replace(conn)
+	s.readers.Go(func() { s.read(conn) })
 	s.wake()
 	return theirs, nil
 }
 
+// replace makes conn the connection, and closes the one before.
 func (s *stream) replace(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	s.conn = conn
+	s.conn, s.config, s.followed = conn, nil, 0
+	s.movedLocked()
+}
+
+// drop closes conn, and forgets it unless it has been replaced.
+func (s *stream) drop(conn net.Conn) {
+	conn.Close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.conn == conn {
+		s.conn, s.config, s.followed = nil, nil, 0
+		s.movedLocked()
+	}
+}
+
+func (s *stream) movedLocked() {
+	close(s.moved)
+	s.moved = make(chan struct{})
 }
 
 // run writes until ctx ends, then closes the connection.
 func (s *stream) run(ctx context.Context) {
+	defer s.readers.Wait()
 	defer s.replace(nil)
 	for {
 		select {
@@ -82,20 +147,60 @@ func (s *stream) run(ctx context.Context) {
 // write sends one revision. An autoscaler that cannot take it is dropped: it
 // ends when its stream does, and is started anew.
 func (s *stream) write() {
-	entries := s.entries()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.conn == nil {
+	conn := s.conn
+	if conn == nil {
+		s.mu.Unlock()
 		return
 	}
+	d := s.snapshot()
 	s.revision++
-	line, err := json.Marshal(Directory{Revision: s.revision, Signals: entries})
+	d.Revision = s.revision
+	if config := d.Config; bytes.Equal(config, s.config) {
+		d.Config = nil
+	} else {
+		s.config = config
+	}
+	s.mu.Unlock()
+	line, err := json.Marshal(d)
 	if err == nil {
-		s.conn.SetWriteDeadline(time.Now().Add(streamTimeout))
-		_, err = s.conn.Write(append(line, '\n'))
+		conn.SetWriteDeadline(time.Now().Add(streamTimeout))
+		_, err = conn.Write(append(line, '\n'))
 	}
 	if err != nil {
-		s.conn.Close()
-		s.conn = nil
+		s.drop(conn)
 	}
+}
+
+// read hears an autoscaler until its connection ends. One that talks nonsense is
+// dropped, as one that cannot be written to is.
+func (s *stream) read(conn net.Conn) {
+	err := eachLine(conn, maxReport, func(line []byte) error {
+		r, err := decodeReport(line)
+		if err != nil {
+			return err
+		}
+		for _, a := range r.Answers {
+			s.hear(a)
+		}
+		s.follow(conn, r.Revision)
+		return nil
+	})
+	if errors.Is(err, errNonsense) {
+		s.log.Error("autoscaler's report is not understood, the autoscaler is dropped", "err", err)
+	}
+	s.drop(conn)
+}
+
+// follow notes how far the autoscaler at conn has come. It cannot have followed
+// what was never written.
+func (s *stream) follow(conn net.Conn, revision int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	revision = min(revision, s.revision)
+	if s.conn != conn || revision <= s.followed {
+		return
+	}
+	s.followed = revision
+	s.movedLocked()
 }

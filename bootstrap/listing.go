@@ -1,0 +1,72 @@
+package bootstrap
+
+import (
+	"cmp"
+	"time"
+)
+
+// hear takes an answer of one of the seat's processes.
+func (s *seat) hear(a Answer) {
+	if a.Address == "" {
+		return // no process has that
+	}
+	s.mu.Lock()
+	current, candidate := s.current, s.candidate
+	ours := candidate != nil && a.Candidate && a.Address == candidate.at().address
+	if ours && s.shadow && s.plan.Shadow != nil {
+		if a.Difference != "" {
+			s.log.Warn("shadow differs", "app", s.app, "release", candidate.plan.Ref().String(), "difference", a.Difference)
+		}
+		s.trial = s.trial.Answered(time.Now(), a, s.plan.Shadow.PromoteAfter)
+	}
+	if ours {
+		s.verdict, s.refusal = a.Verdict, a.Why
+	}
+	s.mu.Unlock()
+	if !a.Candidate && a.Address == current.at().address {
+		current.heard(a)
+	}
+	if ours {
+		s.changed()
+	}
+}
+
+// entry is the seat's line in the directory.
+func (s *seat) entry() Entry {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	e := Entry{App: s.app, Endpoint: s.current.endpoint()}
+	e.Address = cmp.Or(e.Address, s.current.plan.Address)
+	if s.candidate == nil || !s.listed {
+		return e
+	}
+	e.Candidate = &Candidate{Endpoint: s.candidate.endpoint(), Shadow: s.shadow}
+	if s.shadow && s.plan.Shadow != nil {
+		e.Candidate.Tolerance = s.plan.Shadow.Tolerance
+	}
+	return e
+}
+
+func (s *seat) status() Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	p := s.current.status()
+	p.Address = cmp.Or(p.Address, s.current.plan.Address)
+	p.Wanted = s.wantedLocked().Version
+	trouble := s.trouble
+	if s.candidate != nil {
+		candidate := s.candidate.status()
+		p.Candidate = &candidate
+		if candidate.State == notFetched && !s.shadow {
+			trouble = title(s.candidate.plan) + " is not fetched: " + candidate.Why
+		}
+	}
+	if trouble != "" && p.Why != "" {
+		p.Why += "; "
+	}
+	p.Why += trouble
+	if s.plan.Shadow != nil {
+		p.Trial = &TrialStatus{Trial: s.trial, PromoteAfter: s.plan.Shadow.PromoteAfter}
+	}
+	return p
+}

@@ -1,0 +1,106 @@
+package bootstrap_test
+
+import (
+	"bytes"
+	"context"
+	"net"
+	"os"
+	"os/exec"
+	"os/signal"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// mood is how a moody signal treats the next that it writes to. It is told by a
+// real-time signal, firstMood and the mood's number.
+type mood int32
+
+const (
+	good       mood = iota
+	writesJunk      // garbage in place of an answer
+	writesHalf      // half of it, and closes
+	writesLate      // after a while
+	closes          // nothing, and closes
+	floods          // fills the pipes before
+	hangs           // nothing, for ever
+	leaves          // ends, and leaves a grandchild that holds the pipes
+	moods           // how many there are
+)
+
+const firstMood = 40
+
+// serveMoody is a signal that is in a good mood until it is told.
+func serveMoody(ctx context.Context, c signals.ServeConfig) error {
+	l, err := sigproto.Listen(sigproto.Address(c.Namespace, c.Name, c.App))
+	if err != nil {
+		return err
+	}
+	told := make(chan os.Signal, 16)
+	for m := range moods {
+		signal.Notify(told, syscall.Signal(firstMood+int(m)))
+	}
+	listener := &moodyListener{Listener: l, ctx: ctx}
+	go func() {
+		for s := range told {
+			listener.mood.Store(int32(s.(syscall.Signal) - firstMood))
+		}
+	}()
+	return signals.ServeListener(ctx, constant(""), listener, c)
+}
+
+type moodyListener struct {
+	net.Listener
+	ctx  context.Context
+	mood atomic.Int32
+}
+
+func (l *moodyListener) Accept() (net.Conn, error) {
+	conn, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	return &moodyConn{conn, l}, nil
+}
+
+type moodyConn struct {
+	net.Conn
+	of *moodyListener
+}
+
+func (c *moodyConn) Write(b []byte) (int, error) {
+	switch mood(c.of.mood.Swap(int32(good))) {
+	case writesJunk:
+		return c.Conn.Write([]byte("junk junk junk junk"))
+	case writesHalf:
+		c.Conn.Write(b[:len(b)/2])
+		return 0, c.Conn.Close()
+	case writesLate:
+		c.pause(10 * time.Millisecond)
+	case closes:
+		return 0, c.Conn.Close()
+	case floods:
+		for range 64 {
+			os.Stderr.Write(bytes.Repeat([]byte("x"), 16<<10)) // no newline
+			os.Stdout.Write([]byte("line\n"))
+		}
+	case hangs:
+		c.pause(time.Hour)
+	case leaves:
+		grandchild := exec.Command("/bin/sleep", "1000")
+		grandchild.Stdout, grandchild.Stderr = os.Stdout, os.Stderr
+		_ = grandchild.Start()
+		os.Exit(1)
+	}
+	return c.Conn.Write(b)
+}
+
+func (c *moodyConn) pause(d time.Duration) {
+	select {
+	case <-time.After(d):
+	case <-c.of.ctx.Done():
+	}
+}

@@ -1,0 +1,150 @@
+package bootstrap_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+)
+
+// notebook is a Trials in memory.
+type notebook struct {
+	mu     sync.Mutex
+	trials []bootstrap.Trial
+}
+
+func (n *notebook) Load(context.Context) ([]bootstrap.Trial, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.trials), nil
+}
+
+func (n *notebook) Save(_ context.Context, t bootstrap.Trial) error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.trials = append(n.trials, t)
+	return nil
+}
+
+// shadowed is a plan whose second signal has a shadow.
+func shadowed(plan bootstrap.Plan, promoteAfter int) bootstrap.Plan {
+	plan.Signals = slices.Clone(plan.Signals)
+	plan.Signals[1].Shadow = &bootstrap.ShadowPlan{Version: next, PromoteAfter: promoteAfter}
+	return plan
+}
+
+func decided(p bootstrap.Process) bool {
+	return p.Trial != nil && p.Trial.Outcome != bootstrap.Undecided
+}
+
+func TestShadowIsPromoted(t *testing.T) {
+	plan := released("promoted")
+	s := newStore(t, plan)
+	flag := brittleFlag(t)
+	s.publish(t, pinned(plan, next).Signals[1].Ref(), behaving(brittle))
+	book := &notebook{}
+	p := startWith(t, shadowed(plan, 20), s, func(c *bootstrap.Config) { c.Trials = book })
+	a := p.arrivals.next(t)
+	e := a.evaluate(t, patient)
+	now := a.awaitEntry(t, "web", "the shadow's version", runs(next))
+	status := p.awaitProcess(t, "web", "promoted", decided)
+	if status.Trial.Outcome != bootstrap.Promoted || status.Trial.Agreeing != 20 || status.Wanted != next || status.Version != next {
+		t.Errorf("the signal is %+v, trial %+v, want it promoted after 20 ticks", status, status.Trial)
+	}
+	if h := e.ofApp("web"); h.failed > 0 {
+		t.Errorf("%d evaluations failed, the last with %v: want no tick lost", h.failed, h.lastErr)
+	}
+	p.end()
+
+	p = startWith(t, shadowed(plan, 20), s, func(c *bootstrap.Config) { c.Trials = book })
+	a = p.arrivals.next(t)
+	now = a.awaitEntry(t, "web", "the promoted version at once", up)
+	if now.Version != next || now.Candidate != nil {
+		t.Fatalf("after a restart the directory says %+v, want %s", now, next)
+	}
+	a.evaluate(t, patient)
+	flag()
+	kill(t, -now.Group)
+	a.awaitEntry(t, "web", "the pinned version again", runs(version))
+	if status := p.process("web"); status.Trial.Outcome != bootstrap.RolledBack || status.Wanted != version {
+		t.Errorf("the signal is %+v, trial %+v, want it rolled back", status, status.Trial)
+	}
+	if kept, _ := book.Load(t.Context()); kept[len(kept)-1].Outcome != bootstrap.RolledBack {
+		t.Errorf("kept %+v, want the last rolled back", kept)
+	}
+}
+
+func TestShadowThatIsNotAsGood(t *testing.T) {
+	for _, c := range []struct {
+		how     string
+		outcome bootstrap.Outcome
+		why     string
+	}{
+		{four, bootstrap.Diverged, "cpus 4, not 3"},
+		{crashing, bootstrap.Crashed, "exit status 1"},
+		{babbling, bootstrap.Diverged, "it failed"},
+		{silent, bootstrap.Diverged, "it took the connection and did not answer"},
+	} {
+		t.Run(c.how, func(t *testing.T) {
+			plan := released("shadow" + c.how)
+			s := newStore(t, plan)
+			s.publish(t, pinned(plan, next).Signals[1].Ref(), behaving(c.how))
+			book := &notebook{}
+			p := startWith(t, shadowed(plan, 3), s, func(c *bootstrap.Config) { c.Trials = book })
+			a := p.arrivals.next(t)
+			e := a.evaluate(t, time.Second)
+			status := p.awaitProcess(t, "web", "decided", func(p bootstrap.Process) bool { return decided(p) && p.Candidate == nil })
+			if status.Trial.Outcome != c.outcome || !strings.Contains(status.Trial.Why, c.why) || status.Version != version || status.Wanted != version {
+				t.Errorf("the signal is %+v, trial %+v, want it %s: %s", status, status.Trial, c.outcome, c.why)
+			}
+			e.awaitAnswers(t, "web", 5)
+			p.end()
+			p = startWith(t, shadowed(plan, 3), s, func(c *bootstrap.Config) { c.Trials = book })
+			p.awaitProcess(t, "web", "running", running)
+			if status := p.process("web"); status.Trial.Outcome != c.outcome || status.Candidate != nil {
+				t.Errorf("after a restart the signal is %+v, trial %+v, want it to stay ended", status, status.Trial)
+			}
+			update(t, p, plan)
+			update(t, p, shadowed(plan, 3))
+			if status := p.process("web"); status.Trial.Outcome != bootstrap.Undecided {
+				t.Errorf("after another plan in between the trial is %+v, want a new one", status.Trial)
+			}
+		})
+	}
+}
+
+// A shadow's version that is then pinned takes its place without a new process.
+func TestShadowIsPinned(t *testing.T) {
+	plan := released("pinned")
+	s := newStore(t, plan)
+	s.publish(t, pinned(plan, next).Signals[1].Ref(), program)
+	p := start(t, shadowed(plan, 0), s, long)
+	a := p.arrivals.next(t)
+	a.evaluate(t, patient)
+	shadow := a.awaitEntry(t, "web", "with a shadow", func(e bootstrap.Entry) bool { return e.Candidate != nil && e.Candidate.Down == "" })
+	if !shadow.Candidate.Shadow || shadow.Candidate.Version != next {
+		t.Errorf("the candidate is %+v, want the shadow", shadow.Candidate)
+	}
+	update(t, p, pinned(plan, next))
+	if now := a.awaitEntry(t, "web", "the shadow's version", runs(next)); now.Group != shadow.Candidate.Group {
+		t.Errorf("group %d runs, want the shadow's %d", now.Group, shadow.Candidate.Group)
+	}
+}
+
+// brittleFlag returns what makes brittle signals fall from then on.
+func brittleFlag(t testing.TB) (raise func()) {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "broken")
+	t.Setenv(brittleVariable, path)
+	return func() {
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,67 @@
+package bootstrap
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+)
+
+// spec is asked before each start.
+func (sig *signal) spec(ctx context.Context) (supervise.Spec, error) {
+	sig.endSession()
+	spec, err := sig.prepare(ctx)
+	if err == nil {
+		spec, err = sig.beginSession(spec)
+	}
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	sig.unprepared = err
+	return spec, err
+}
+
+func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
+	at, err := sig.seat.settle(sig)
+	if err != nil {
+		return supervise.Spec{}, err
+	}
+	config := sig.seat.config
+	spec := supervise.Spec{
+		Name: sig.title(), Env: slices.Concat(config.SignalEnv, sig.seat.environment()),
+		StopGrace: signalStopGrace, Lines: supervise.LogLines(sig.log), Tail: sig.seat.tail,
+		Limits: supervise.Limits(sig.plan.Limits),
+	}
+	if sig.plan.Shipped() {
+		spec.Argv = config.Shipped(sig.plan, at.app)
+		return spec, nil
+	}
+	if spec.Executable, err = sig.seat.shelf.open(ctx, sig.release); err != nil {
+		return supervise.Spec{}, err
+	}
+	words := []string{sig.plan.Namespace, sig.plan.Name, at.app}
+	installed := sig.release.installed
+	if len(installed.Args) == 0 {
+		spec.Argv = append([]string{sig.plan.Name}, words...)
+		return spec, nil
+	}
+	spec.Dir = installed.Dir
+	spec.Argv = slices.Concat([]string{filepath.Join(installed.Dir, installed.Entry)}, installed.Args, words)
+	return spec, nil
+}
+
+func closeFile(f *os.File) {
+	if f != nil {
+		f.Close()
+	}
+}
+
+// probe returns nil when what was started listens at its address and, if it is a
+// plugin, has said what it is.
+func (sig *signal) probe(ctx context.Context) error {
+	if err := listens(sig.process.Status().PID, sig.at().address); err != nil {
+		return err
+	}
+	return sig.describe(ctx)
+}

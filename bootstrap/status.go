@@ -1,0 +1,49 @@
+package bootstrap
+
+import "time"
+
+// Process is a process of the plan as it is now.
+type Process struct {
+	App      string    `json:"app,omitempty"`      // of a signal
+	Signal   string    `json:"signal"`             // namespace/name; "autoscaler" for the autoscaler
+	Version  string    `json:"version,omitempty"`  // what runs; empty if weir ships it
+	Wanted   string    `json:"wanted,omitempty"`   // what should run: the pinned version, or one that was promoted
+	Address  string    `json:"address,omitempty"`  // of a signal: its socket
+	Kind     Kind      `json:"kind,omitempty"`     // of a signal that was started: plugin or exec
+	Columnar bool      `json:"columnar,omitempty"` // it offered the columnar body
+	State    string    `json:"state"`              // of package supervise; "fetching", "not fetched" before the first start
+	PID      int       `json:"pid,omitempty"`
+	Since    time.Time `json:"since,omitzero"`
+	Restarts int       `json:"restarts"`
+	Why      string    `json:"why,omitempty"` // what is wrong, or where the release came from
+	// Unenforced is which of its limits do not hold, and why; empty: all hold.
+	Unenforced string `json:"unenforced,omitempty"`
+	// Candidate runs beside the signal: it is about to take its place, or is
+	// its shadow. It is nil if there is none.
+	Candidate *Process `json:"candidate,omitempty"`
+	// Trial is how the plan's shadow does; nil if it has none.
+	Trial *TrialStatus `json:"trial,omitempty"`
+}
+
+// TrialStatus is a trial with what it takes to pass it.
+type TrialStatus struct {
+	Trial
+	PromoteAfter int `json:"promote_after,omitempty"` // ticks in a row; 0: never
+}
+
+// Status is all processes of a pool as they are now.
+type Status struct {
+	Cluster    string    `json:"cluster"`
+	Pool       string    `json:"pool"`
+	PID        int       `json:"pid"`
+	Signals    []Process `json:"signals"`
+	Autoscaler Process   `json:"autoscaler"`
+}
+
+// Title names a process for people: "web (shop/rps)", "autoscaler".
+func (p Process) Title() string {
+	if p.App == "" {
+		return p.Signal
+	}
+	return p.App + " (" + p.Signal + ")"
+}

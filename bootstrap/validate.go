@@ -1,0 +1,133 @@
+package bootstrap
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"unicode"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+const (
+	// MaxSignals bounds the signals of one plan.
+	MaxSignals = 1000
+
+	// MaxPlanConfig bounds Plan.Config, in bytes.
+	MaxPlanConfig = 1 << 20
+
+	maxAddress    = 107 // bytes of an abstract socket's name
+	maxPromotion  = 1_000_000
+	candidateMark = "~"
+)
+
+// Validate returns every problem of the plan.
+func (p Plan) Validate() error {
+	var errs []error
+	if len(p.Signals) == 0 {
+		errs = append(errs, errors.New("plan has no signal, not even the default one"))
+	} else if p.Signals[0].App != sigproto.DefaultApp {
+		errs = append(errs, fmt.Errorf("the plan's first signal is of app %q, want the default signal, of app %s", p.Signals[0].App, sigproto.DefaultApp))
+	}
+	if len(p.Signals) > MaxSignals {
+		return fmt.Errorf("plan has %d signals, at most %d", len(p.Signals), MaxSignals)
+	}
+	if len(p.Config) > MaxPlanConfig {
+		errs = append(errs, fmt.Errorf("the autoscaler's configuration has %d bytes, at most %d", len(p.Config), MaxPlanConfig))
+	}
+	for _, s := range p.Signals {
+		if err := s.Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("signal of app %q: %w", s.App, err))
+		}
+	}
+	return errors.Join(append(errs, p.validateUnique())...)
+}
+
+// validateUnique wants one signal for each app, and one for each socket.
+func (p Plan) validateUnique() error {
+	var errs []error
+	apps, sockets := map[string]SignalPlan{}, map[string]SignalPlan{}
+	for _, s := range p.Signals {
+		other, twice := apps[s.App]
+		_, clash := sockets[s.Address]
+		switch {
+		case twice && other.Namespace == s.Namespace && other.Name == s.Name:
+			errs = append(errs, fmt.Errorf("two signals have namespace %q, name %q and app %q", s.Namespace, s.Name, s.App))
+		case twice:
+			errs = append(errs, fmt.Errorf("app %q has two signals, %s/%s and %s/%s", s.App, other.Namespace, other.Name, s.Namespace, s.Name))
+		case clash:
+			other = sockets[s.Address]
+			errs = append(errs, fmt.Errorf("two signals have socket @%s: %s/%s of app %q, and %s/%s of app %q",
+				s.Address, other.Namespace, other.Name, other.App, s.Namespace, s.Name, s.App))
+		}
+		apps[s.App], sockets[s.Address] = s, s
+	}
+	return errors.Join(errs...)
+}
+
+// Validate returns every problem of the plan of one signal, without its app.
+func (s SignalPlan) Validate() error {
+	errs := []error{s.validateNames()}
+	if err := supervise.Limits(s.Limits).Validate(); err != nil {
+		errs = append(errs, fmt.Errorf("limits: %w", err))
+	}
+	if !s.Shipped() {
+		errs = append(errs, s.Ref().Validate())
+	}
+	switch s.Kind {
+	case KindRelease, KindPlugin, KindExec:
+	default:
+		errs = append(errs, fmt.Errorf("kind %q: want %s, %s or nothing", s.Kind, KindPlugin, KindExec))
+	}
+	if s.Shadow != nil {
+		errs = append(errs, s.validateShadow())
+	}
+	return errors.Join(errs...)
+}
+
+func (s SignalPlan) validateNames() error {
+	var errs []error
+	for _, n := range []struct{ what, text string }{{"namespace", s.Namespace}, {"name", s.Name}, {"app", s.App}} {
+		if n.text == "" || strings.ContainsFunc(n.text, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
+			errs = append(errs, fmt.Errorf("%s %q: want a word without white space", n.what, n.text))
+		}
+	}
+	if strings.Contains(s.App, candidateMark) {
+		errs = append(errs, fmt.Errorf("app %q holds a %s, which marks the sockets of candidates", s.App, candidateMark))
+	}
+	if want := sigproto.Address(s.Namespace, s.Name, s.App); s.Address != want {
+		errs = append(errs, fmt.Errorf("socket @%s: want the documented one, @%s", s.Address, want))
+	}
+	if n := len(s.Address); n > maxAddress {
+		errs = append(errs, fmt.Errorf("socket name %q has %d bytes, at most %d: shorten namespace, name or app", s.Address, n, maxAddress))
+	}
+	return errors.Join(errs...)
+}
+
+func (s SignalPlan) validateShadow() error {
+	var errs []error
+	switch {
+	case s.Shipped():
+		errs = append(errs, errors.New("shadow: a signal that ships with weir has no versions"))
+	case s.Shadow.Version == "":
+		errs = append(errs, errors.New("shadow: no version"))
+	case s.Shadow.Version == s.Version:
+		errs = append(errs, fmt.Errorf("shadow: version %s is the pinned one", s.Version))
+	default:
+		if err := s.promoted().Ref().Validate(); err != nil {
+			errs = append(errs, fmt.Errorf("shadow: %w", err))
+		}
+	}
+	if !s.movable() {
+		errs = append(errs, errors.New("shadow: it needs a socket of its own, which the signal cannot have (fixed_app, or its socket's name is too long)"))
+	}
+	if s.Shadow.PromoteAfter < 0 || s.Shadow.PromoteAfter > maxPromotion {
+		errs = append(errs, fmt.Errorf("shadow: promote_after %d: want 0 to %d ticks", s.Shadow.PromoteAfter, maxPromotion))
+	}
+	if t := s.Shadow.Tolerance; !(t >= 0) || math.IsInf(t, 0) {
+		errs = append(errs, fmt.Errorf("shadow: tolerance %v: want a fraction of at least 0", t))
+	}
+	return errors.Join(errs...)
+}

@@ -28,6 +28,10 @@ type Config struct {
 	// Bucket and Args are what signals are told in VarBucket and VarArgs; optional.
 	Bucket string
 	Args   string
+	// Folder is where the sockets of plugins lie, each in a folder of its own with
+	// mode 0700: an absolute path of at most 69 bytes; empty: that of temporary
+	// files.
+	Folder string
 	// Patience is how long the autoscaler's start waits for signals that do not
 	// answer; their apps fall back to the default signal then.
 	Patience time.Duration

@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
@@ -33,7 +34,7 @@ func (sig *signal) beginSession(spec supervise.Spec) (supervise.Spec, error) {
 	var session *control.Session
 	if kind == KindPlugin {
 		var err error
-		if session, err = control.NewSession(control.Config{Log: sig.log}); err != nil {
+		if session, err = control.NewSession(control.Config{Folder: sig.seat.config.Folder, Log: sig.log}); err != nil {
 			closeFile(spec.Executable)
 			return supervise.Spec{}, err
 		}
@@ -69,6 +70,9 @@ func (sig *signal) describe(ctx context.Context) error {
 		return nil
 	}
 	about, err := session.Describe(ctx)
+	if errors.Is(err, control.ErrHandshake) || errors.Is(err, control.ErrProtocol) {
+		sig.process.Fail(err.Error()) // it will not say anything else
+	}
 	if err != nil {
 		return err
 	}

@@ -7,7 +7,7 @@ import "time"
 //	            N agreeing in a row            crash loop
 //	undecided ───────────────────────► promoted ─────────► rolled_back
 //	    │ │
-//	    │ └── an answer that differs, or none ──► diverged
+//	    │ └── an answer that differs (if it may be promoted), or none ──► diverged
 //	    └──── its process ended ────────────────► crashed
 //
 // What ended stays ended.
@@ -51,7 +51,8 @@ func (t Trial) of(p SignalPlan) bool {
 // Answered is the trial after an answer of the shadow. One that was compared
 // counts for or against it; one that was not, because the pinned version had
 // none, says nothing. A shadow that failed or was silent has diverged. After
-// promoteAfter answers in a row that agree it is promoted; 0 is never.
+// promoteAfter answers in a row that agree it is promoted. One with a promoteAfter
+// of 0 only runs to be compared: no difference ends it.
 func (t Trial) Answered(now time.Time, a Answer, promoteAfter int) Trial {
 	if t.Outcome != Undecided {
 		return t
@@ -67,6 +68,9 @@ func (t Trial) Answered(now time.Time, a Answer, promoteAfter int) Trial {
 	t.Compared++
 	if a.Difference != "" {
 		t.Agreeing, t.Difference = 0, a.Difference
+		if promoteAfter == 0 {
+			return t // it runs to be watched
+		}
 		return t.end(now, Diverged, a.Difference)
 	}
 	t.Agreeing++

@@ -122,6 +122,9 @@ func serveEvaluation(ctx context.Context, s Signal, wire *sigproto.ServerConn, h
 	watched, stop := wire.Watch(ctx)
 	response, err := answer(watched, s, newInput(config.App, hello, e))
 	stop()
+	if err != nil && ctx.Err() != nil {
+		return context.Cause(ctx) // it is the end of Serve, not of the signal's wits: a refusal would be its answer
+	}
 	if err != nil {
 		config.Log.Error("no value", "err", err)
 		return wire.Refuse()

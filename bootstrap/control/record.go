@@ -3,11 +3,15 @@ package control
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
+	"strings"
 
 	"github.com/hashicorp/go-hclog"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
 // record is a line of hclog's JSON, which is how a plugin logs.
@@ -41,6 +45,24 @@ func parseRecord(line []byte) (r record, ok bool) {
 		r.attrs = append(r.attrs, slog.Any(key, fields[key]))
 	}
 	return r, true
+}
+
+// Readable returns a line of a plugin's output as people want to read it: of a log
+// record level, message and attributes. It is empty for the handshake.
+func Readable(stream, line string) string {
+	if stream == supervise.Stdout && strings.Count(line, "|") >= 4 && strings.HasSuffix(line, "|grpc|") {
+		return ""
+	}
+	r, ok := parseRecord([]byte(line))
+	if stream != supervise.Stderr || !ok {
+		return line
+	}
+	var b strings.Builder
+	b.WriteString(r.level.String() + " " + r.message)
+	for _, a := range r.attrs {
+		fmt.Fprintf(&b, " %s=%v", a.Key, a.Value)
+	}
+	return b.String()
 }
 
 // levels are those of hclog in slog.

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/windows"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -39,11 +38,14 @@ Started by "weir bootstrap", which tells it where the signals are. Started by
 hand, it finds them at their documented addresses.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if directoryFD != 0 {
+				return cli.autoscaleUnderBootstrap(cmd.Context(), directoryFD, dryRun)
+			}
 			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
 			if err != nil {
 				return &usageError{err}
 			}
-			return cli.autoscale(cmd.Context(), autoscaling{service, pool, dryRun, directoryFD})
+			return cli.autoscale(cmd.Context(), autoscaling{service: service, pool: pool, dryRun: dryRun, directory: fixedDirectory(service, pool)})
 		},
 	}
 	cmd.Flags().IntVar(&directoryFD, "directory-fd", 0, "inherited descriptor of bootstrap's directory")
@@ -54,10 +56,12 @@ hand, it finds them at their documented addresses.`,
 
 // autoscaling is what an autoscaler was told by files and flags.
 type autoscaling struct {
-	service     config.Service
-	pool        config.Pool
-	dryRun      bool
-	directoryFD int // 0: started by hand
+	service   config.Service
+	pool      config.Pool
+	dryRun    bool
+	directory autoscaler.Directory
+	// follow, if there is one, runs beside the loop and tells it of other files.
+	follow func(ctx context.Context, l *autoscaler.Loop) error
 }
 
 func (a autoscaling) config() autoscaler.Config {
@@ -91,18 +95,17 @@ func (cli *cli) autoscale(ctx context.Context, a autoscaling) error {
 
 // loop runs the pool's loop until the parts end.
 func loop(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) error {
-	directory, err := followDirectory(parts, a)
-	if err != nil {
-		return err
-	}
 	nodes := local.NewNodes(b.Conn(), a.pool.Cluster, a.pool.Name, nodeMaxAge, log)
 	parts.run("nodes", nodes.Run)
 	world, err := worldOf(parts.ctx, b, a, nodes)
 	if err != nil {
 		return err
 	}
-	world.Directory = directory
-	return autoscaler.NewLoop(a.config(), world, log).Run(parts.ctx)
+	l := autoscaler.NewLoop(a.config(), world, log)
+	if a.follow != nil {
+		parts.run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })
+	}
+	return l.Run(parts.ctx)
 }
 
 // worldOf wires the loop's ports to what runs on this bus.
@@ -126,9 +129,13 @@ func worldOf(ctx context.Context, b *bus.Bus, a autoscaling, nodes *local.Nodes)
 	if err != nil {
 		return autoscaler.World{}, err
 	}
+	store, err := windows.New(embedded.NewClient(b.Conn(), cluster), windows.Config{})
+	if err != nil {
+		return autoscaler.World{}, err
+	}
 	return autoscaler.World{
-		Groups: groups, Scheduler: nodes, Dial: dialSignal(cluster, pool),
-		Metrics: embedded.NewClient(b.Conn(), cluster), Ledger: lastOrNone{ledger}, Drains: drains,
+		Groups: groups, Scheduler: nodes, Directory: a.directory, Dial: dialSignal(cluster, pool),
+		Metrics: store, Ledger: lastOrNone{ledger}, Drains: drains,
 	}, nil
 }
 
@@ -137,8 +144,8 @@ func worldOf(ctx context.Context, b *bus.Bus, a autoscaling, nodes *local.Nodes)
 func dialSignal(cluster, pool string) func(autoscaler.Endpoint, autoscaler.Signal) autoscaler.Asker {
 	return func(e autoscaler.Endpoint, s autoscaler.Signal) autoscaler.Asker {
 		return sigproto.NewClient(sigproto.ClientConfig{
-			Address: e.Address,
-			Hello:   sigproto.Hello{Parameters: s.Parameters, Cluster: cluster, Pool: pool},
+			Address: e.Address, Columnar: e.Columnar,
+			Hello: sigproto.Hello{Parameters: s.Parameters, Cluster: cluster, Pool: pool},
 			CheckPeer: func(pid int) error {
 				if e.Group == 0 {
 					return nil
@@ -161,47 +168,4 @@ func (l lastOrNone) Last(ctx context.Context) ([]byte, bool, error) {
 		return nil, false, nil
 	}
 	return data, err == nil, err
-}
-
-// bootstrapDirectory is bootstrap's stream as the loop sees it.
-type bootstrapDirectory struct{ *bootstrap.Reader }
-
-func (d bootstrapDirectory) Endpoint(app string) autoscaler.Endpoint {
-	e := d.Entry(app)
-	return autoscaler.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Down: e.Down}
-}
-
-// fixedDirectory is what the files say, for a loop started by hand.
-type fixedDirectory map[string]autoscaler.Endpoint
-
-func (d fixedDirectory) Endpoint(app string) autoscaler.Endpoint { return d[app] }
-
-// followDirectory reads bootstrap's stream, whose end ends the autoscaler.
-func followDirectory(parts *services, a autoscaling) (autoscaler.Directory, error) {
-	if a.directoryFD == 0 {
-		d := fixedDirectory{}
-		for _, s := range config.Bootstrap(a.service, a.pool).Signals {
-			d[s.App] = autoscaler.Endpoint{Address: s.Address, Version: s.Version}
-		}
-		return d, nil
-	}
-	unix.CloseOnExec(a.directoryFD)
-	if err := unix.SetNonblock(a.directoryFD, true); err != nil { // so that Close ends a read
-		return nil, fmt.Errorf("descriptor %d of bootstrap's directory: %w", a.directoryFD, err)
-	}
-	stream := os.NewFile(uintptr(a.directoryFD), "directory")
-	reader := bootstrap.NewReader()
-	parts.run("directory", func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, func() { stream.Close() })
-		defer stop()
-		return reader.Run(stream)
-	})
-	select {
-	case <-reader.First():
-		return bootstrapDirectory{reader}, nil
-	case <-parts.ctx.Done():
-		return nil, context.Cause(parts.ctx)
-	case <-time.After(askTimeout):
-		return nil, errors.New("bootstrap says nothing on its directory stream")
-	}
 }

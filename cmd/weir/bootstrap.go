@@ -12,16 +12,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // signalPatience is how long the autoscaler's start waits for silent signals.
@@ -33,27 +31,73 @@ func (cli *cli) bootstrapCommand() *cobra.Command {
 		Use:   "bootstrap",
 		Short: "Run one pool: fetch its signals, supervise them, and start its autoscaler",
 		Long: `Run one pool: fetch the signal releases that the pool file pins, verify and
-start them, supervise them, and start the pool's autoscaler.`,
+start them, supervise them, and start the pool's autoscaler.
+
+The files are watched. When they change, what differs is changed while the rest
+runs on: a new version of a signal is fetched, started beside the old one, asked
+on live windows, and takes its place then. A file that is wrong is refused, and
+what runs goes on. SIGHUP has the files read again at once.
+
+The variables of Clusterman are read, where neither a flag nor the pool file says
+otherwise: CMAN_CLUSTER, CMAN_POOL, CMAN_ARGS (flags of the autoscaler),
+CMAN_SIGNALS_BUCKET, CMAN_NUM_SIGNALS, CMAN_SIGNAL_APPS, CMAN_SIGNAL_NAMESPACES,
+CMAN_SIGNAL_NAMES, CMAN_SIGNAL_VERSIONS, CMAN_NUM_VERSIONS and
+CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 		Example: `  weir bootstrap --cluster everywhere-prod --pool default
   weir bootstrap --pool default --print-plan`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
+			wanted, err := cli.readPool(os.Getenv)
 			if err != nil {
 				return &usageError{err}
 			}
-			plan := config.Bootstrap(service, pool)
 			if printPlan {
-				return cli.printJSON(plan)
+				return cli.printJSON(wanted.plan)
 			}
-			return cli.bootstrap(cmd.Context(), service, plan)
+			return cli.bootstrap(cmd.Context(), wanted)
 		},
 	}
 	cmd.Flags().BoolVar(&printPlan, "print-plan", false, "print what would run, as JSON, and run nothing")
 	return cmd
 }
 
-func (cli *cli) bootstrap(ctx context.Context, service config.Service, plan bootstrap.Plan) error {
+// pooled is what files and environment ask for.
+type pooled struct {
+	service config.Service
+	pool    config.Pool
+	plan    bootstrap.Plan
+	args    []string // flags of the autoscaler
+}
+
+// readPool reads the files and the environment.
+func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
+	files, err := config.Read(cli.configs(), cli.cluster, cli.pool)
+	if err != nil {
+		return pooled{}, err
+	}
+	env, _, err := bootstrap.PlanFromEnvironment(getenv)
+	if err != nil {
+		return pooled{}, err
+	}
+	files.Bucket = getenv(bootstrap.VarBucket)
+	for _, s := range env.Signals {
+		files.Pins = append(files.Pins, config.Pin{App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Version})
+	}
+	w := pooled{args: strings.Fields(getenv(bootstrap.VarArgs))}
+	if err := cli.autoscalerCommand().ParseFlags(w.args); err != nil {
+		return pooled{}, fmt.Errorf("%s %q, which are flags of weir autoscaler: %w", bootstrap.VarArgs, w.args, err)
+	}
+	if w.service, w.pool, err = files.Decode(); err != nil {
+		return pooled{}, err
+	}
+	w.plan = config.Bootstrap(w.service, w.pool)
+	if w.plan.Config, err = json.Marshal(files); err != nil {
+		return pooled{}, fmt.Errorf("encode the files for the autoscaler: %w", err)
+	}
+	return w, w.plan.Validate()
+}
+
+func (cli *cli) bootstrap(ctx context.Context, wanted pooled) error {
 	log, err := cli.logger()
 	if err != nil {
 		return err
@@ -62,35 +106,35 @@ func (cli *cli) bootstrap(ctx context.Context, service config.Service, plan boot
 	if err != nil {
 		return err
 	}
-	lock, err := lockPool(dir, "bootstrap", plan.Cluster, plan.Pool)
+	lock, err := lockPool(dir, "bootstrap", wanted.plan.Cluster, wanted.plan.Pool)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(service), Name: "bootstrap " + plan.Pool, Log: log})
+	nats, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(wanted.service), Name: "bootstrap " + wanted.plan.Pool, Log: log})
 	if err != nil {
 		return err
 	}
 	defer nats.Close()
-	fetcher, err := newFetcher(ctx, service, filepath.Join(dir, "releases"))
+	releases, err := openReleases(ctx, wanted, filepath.Join(dir, "releases"), log)
+	if err != nil {
+		return err
+	}
+	trials, err := state.OpenTrials(ctx, nats.JetStream(), wanted.plan.Cluster, wanted.plan.Pool)
 	if err != nil {
 		return err
 	}
 	return underLauncher(ctx, log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		b, err := bootstrap.New(bootstrap.Config{
-			Plan: plan, Launcher: launcher, Releases: fetcher, Shipped: cli.shippedSignal,
-			Autoscaler: cli.daemonArgv("autoscaler", dir, "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)),
+			Plan: wanted.plan, Launcher: launcher, Releases: releases, Shipped: cli.shippedSignal, Trials: trials,
+			Autoscaler: append(cli.daemonArgv("autoscaler", dir, "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
 			Env:        cli.daemonEnv(), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: log,
+			Folder: runFolder(dir, wanted.plan), Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
 		})
 		if err != nil {
 			return err
 		}
-		stop, err := answerJSON(nats.Conn(), statusSubject(plan.Cluster, plan.Pool), log, func() any { return b.Status() })
-		if err != nil {
-			return err
-		}
-		defer stop()
-		return b.Run(ctx)
+		return cli.watchAndRun(ctx, b, &reloader{cli: cli, bootstrap: b, releases: releases, log: log, nats: nats.Conn(), running: wanted})
 	})
 }
 
@@ -157,41 +201,6 @@ func signalEnv(env []string) []string {
 	return out
 }
 
-func newFetcher(ctx context.Context, service config.Service, dir string) (bootstrap.Fetcher, error) {
-	cache, err := release.OpenCache(release.Config{Dir: dir})
-	if err != nil {
-		return nil, err
-	}
-	bucket, err := openBucket(ctx, service, bucketKeys{})
-	if err != nil {
-		return nil, err
-	}
-	return fetcher{cache, bucket}, nil
-}
-
-// fetcher is a cache with the bucket that fills it.
-type fetcher struct {
-	cache  *release.Cache
-	bucket release.Bucket
-}
-
-func (f fetcher) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
-	return f.cache.Fetch(ctx, f.bucket, ref)
-}
-
-// openBucket opens the bucket of the service file; with zero keys, by the AWS
-// SDK's usual chain.
-func openBucket(ctx context.Context, service config.Service, keys bucketKeys) (release.Bucket, error) {
-	if service.AWS.SignalsBucket == "" {
-		return nil, &usageError{errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")}
-	}
-	return s3store.Open(ctx, s3store.Config{
-		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
-		Endpoint: service.AWS.EndpointURL, PathStyle: service.AWS.PathStyle,
-		AccessKey: keys.Access, SecretKey: keys.Secret,
-	})
-}
-
 // underLauncher runs f with a launcher that ends after it.
 func underLauncher(ctx context.Context, log *slog.Logger, f func(context.Context, *supervise.Launcher) error) error {
 	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: keeperArgv(), Log: log})
@@ -208,24 +217,14 @@ func underLauncher(ctx context.Context, log *slog.Logger, f func(context.Context
 	return errors.Join(err, errLauncher)
 }
 
-// statusSubject answers with the bootstrap.Status of a pool.
-func statusSubject(cluster, pool string) string {
-	return "weir." + cluster + ".bootstrap." + pool + ".status"
-}
-
-// answerJSON answers requests on subject with what of returns, until stop.
-func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func() any) (stop func(), err error) {
-	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
-		data, err := json.Marshal(of())
-		if err == nil {
-			err = m.Respond(data)
-		}
-		if err != nil {
-			log.Warn("question is not answered", "subject", subject, "err", err)
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+// runFolder is where a pool's plugins have their sockets, below the data folder;
+// with a data folder whose path is too long for a socket's, among the temporary
+// files. What a killed bootstrap left there is removed.
+func runFolder(dir string, plan bootstrap.Plan) string {
+	folder := filepath.Join(dir, "run", plan.Cluster+"."+plan.Pool)
+	const longest = 69 // bytes, as package control has it
+	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, 0o700) != nil {
+		return ""
 	}
-	return func() { sub.Unsubscribe() }, nil
+	return folder
 }

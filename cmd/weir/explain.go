@@ -119,6 +119,9 @@ func explainSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		if o.Why != "" {
 			fmt.Fprintf(w, " (%s)", o.Why)
 		}
+		if o.Explanation != "" && o.Explanation != o.Why {
+			fmt.Fprintf(w, "; %s", o.Explanation)
+		}
 		fmt.Fprintln(w)
 	}
 	for _, app := range r.Input.Apps {

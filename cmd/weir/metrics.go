@@ -2,8 +2,10 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,16 +15,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/record"
 )
 
 func (cli *cli) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "Write metrics",
+		Short: "Write and read metrics",
 		Args:  group,
 		RunE:  help,
 	}
-	cmd.AddCommand(cli.metricsPutCommand())
+	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand())
 	return cmd
 }
 
@@ -81,4 +84,119 @@ func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sampl
 		out = append(out, metrics.Sample{Type: metrics.App, Name: metrics.AppName(app, name), Time: now, Value: value})
 	}
 	return out, nil
+}
+
+// wantedMetrics are what "weir metrics get" asks for.
+type wantedMetrics struct {
+	names  []string
+	app    string
+	kind   string
+	window time.Duration
+	regex  bool
+}
+
+func (cli *cli) metricsGetCommand() *cobra.Command {
+	w := wantedMetrics{kind: string(metrics.App)}
+	cmd := &cobra.Command{
+		Use:   "get NAME...",
+		Short: "Read windows of metrics, as a signal would be given them",
+		Long: `Read windows of metrics, as a signal would be given them. --output json writes one
+series on a line, which "weir signal run --local", "test" and "bench" take with
+--metrics.`,
+		Example: `  weir metrics get --app web requests_per_second
+  weir metrics get --app web --regex '^web,http_' --range 1h --output json > windows.jsonl
+  weir metrics get --type system_metrics cpus_allocated mem_allocated`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{fmt.Errorf("%s wants the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			w.names = args
+			queries, err := w.queries(cli.cluster, cli.pool, time.Now())
+			if err != nil {
+				return &usageError{err}
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.getMetrics(ctx, b, queries) })
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&w.app, "app", "", "application that the metrics belong to")
+	f.StringVar(&w.kind, "type", w.kind, "app_metrics, system_metrics, metadata or instance_counts")
+	f.DurationVar(&w.window, "range", 20*time.Minute, "how far to look back")
+	f.BoolVar(&w.regex, "regex", false, "NAME is a regular expression, looked for in the stored keys \"APP,NAME|DIMENSIONS\"")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Query, error) {
+	kind := metrics.Type(w.kind)
+	switch {
+	case !slices.Contains(metrics.Types(), kind):
+		return nil, fmt.Errorf("--type %q: want one of %v", w.kind, metrics.Types())
+	case kind == metrics.App && w.app == "":
+		return nil, errors.New("--app is missing: whose metrics are these?")
+	case w.window <= 0:
+		return nil, fmt.Errorf("--range %v: want more than 0", w.window)
+	}
+	var queries []metrics.Query
+	for _, name := range w.names {
+		q := metrics.Query{Type: kind, Name: name, From: now.Add(-w.window), To: now, Regex: w.regex}
+		switch {
+		case w.regex:
+			q.Prefix = metrics.AppName(w.app, "")
+			if _, err := q.Pattern(); err != nil {
+				return nil, err
+			}
+		case kind == metrics.App:
+			q.Name = metrics.AppName(w.app, name)
+		default:
+			q.Dimensions = metrics.Dimensions{"cluster": cluster, "pool": pool}
+			if w.app != "" {
+				q.Dimensions["app"] = w.app
+			}
+		}
+		queries = append(queries, q)
+	}
+	return queries, nil
+}
+
+func (cli *cli) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
+	client := embedded.NewClient(b.Conn(), cli.cluster)
+	out := record.NewWriter(cli.stdout)
+	var rows [][]string
+	for _, q := range queries {
+		found, err := client.Window(ctx, q)
+		if err != nil {
+			return fmt.Errorf("%s: %w", q.Name, err)
+		}
+		if len(found) == 0 {
+			fmt.Fprintf(cli.stderr, "weir: no series %s of type %s in this time\n", q.Name, q.Type)
+		}
+		for _, s := range found {
+			if cli.output == "json" {
+				if err := out.Write(record.Series{Type: q.Type, Series: s}); err != nil {
+					return err
+				}
+				continue
+			}
+			rows = append(rows, seriesRow(s))
+		}
+	}
+	if cli.output != "json" {
+		cli.printTable([]string{"series", "points", "oldest", "newest", "last value"}, rows)
+	}
+	return nil
+}
+
+func seriesRow(s metrics.Series) []string {
+	row := []string{metrics.Key(s.Name, s.Dimensions), fmt.Sprint(len(s.Times)), "-", "-", "-"}
+	if n := len(s.Times); n > 0 {
+		row[2], row[3] = timeText(time.Unix(s.Times[0], 0)), timeText(time.Unix(s.Times[n-1], 0))
+		row[4] = number(s.Values[n-1])
+	}
+	return row
 }

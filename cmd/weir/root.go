@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -17,20 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Exit codes of every command.
-const (
-	exitOK     = 0
-	exitFailed = 1 // it could not be done; standard error says why
-	exitUsage  = 2 // the command line or a file is wrong
-)
-
-// usageError is a mistake of whoever typed the command.
-type usageError struct{ err error }
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// app is what all commands share: streams, and the flags of the root.
+// cli is what all commands share: streams, and the flags of the root.
 type cli struct {
 	stdin  io.Reader
 	stdout io.Writer
@@ -62,10 +48,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 		return exitOK
 	}
 	fmt.Fprintf(stderr, "weir: %v\n", err)
-	if _, ok := errors.AsType[*usageError](err); ok {
-		return exitUsage
-	}
-	return exitFailed
+	return exitCode(err)
 }
 
 func (cli *cli) root() *cobra.Command {
@@ -188,6 +171,16 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return &usageError{fmt.Errorf("%s takes no argument, but got %q\nSee %q", cmd.CommandPath(), args[0], cmd.CommandPath()+" --help")}
 	}
 	return nil
+}
+
+// twoArgs wants exactly two arguments, named so in the message.
+func twoArgs(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return &usageError{fmt.Errorf("%s wants %s\nSee %q", cmd.CommandPath(), what, cmd.CommandPath()+" --help")}
+		}
+		return nil
+	}
 }
 
 // oneArg wants exactly one argument, named so in the message.

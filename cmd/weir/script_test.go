@@ -17,6 +17,10 @@ import (
 // command until it succeeds and its output matches, and "busy VARIABLE", which
 // sets a variable to an address that is taken.
 func TestScripts(t *testing.T) {
+	clusterman, err := filepath.Abs(filepath.Join("testdata", "clusterman"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
@@ -25,6 +29,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("WEIR_SIGNALS_DIR", os.Getenv("WEIR_SIGNALS_DIR"))
 			env.Setenv("WEIR_DATA", filepath.Join(env.WorkDir, "data"))
 			env.Setenv("HOME", env.WorkDir)
+			env.Setenv("CLUSTERMAN", clusterman)
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){

@@ -23,7 +23,7 @@ type poolStatus struct {
 	Pool      string             `json:"pool"`
 	Warnings  []string           `json:"warnings"` // what needs an operator, first
 	LastTick  *autoscaler.Record `json:"last_tick,omitempty"`
-	Processes *bootstrap.Status  `json:"processes,omitempty"`
+	Processes *bootstrapStatus   `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
 }
 
@@ -62,11 +62,13 @@ func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
 func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	s := poolStatus{Cluster: cli.cluster, Pool: cli.pool, Warnings: []string{}}
 	warn := s.warn
-	var processes bootstrap.Status
-	if err := askJSON(ctx, b.Conn(), statusSubject(cli.cluster, cli.pool), "bootstrap of pool "+cli.pool, nil, &processes); err != nil {
+	if processes, err := cli.askBootstrap(ctx, b); err != nil {
 		warn("%v", err)
 	} else {
 		s.Processes = &processes
+		if processes.Refused != "" {
+			warn("the files are refused, and what runs goes on: %s", processes.Refused)
+		}
 		for _, p := range append(processes.Signals, processes.Autoscaler) {
 			switch {
 			case p.Why != "":
@@ -208,9 +210,20 @@ func (cli *cli) printProcesses(list []bootstrap.Process) {
 	now := time.Now()
 	var rows [][]string
 	for _, p := range list {
-		rows = append(rows, []string{p.Title(), orDash(p.Version), p.State, pid(p.PID), ago(now, p.Since), fmt.Sprint(p.Restarts), p.Why})
+		rows = append(rows, processRow(p, p.Title(), now))
+		if c := p.Candidate; c != nil {
+			rows = append(rows, processRow(*c, "  beside it", now))
+		}
 	}
 	cli.printTable([]string{"process", "version", "state", "pid", "since", "restarts", "why"}, rows)
+}
+
+func processRow(p bootstrap.Process, title string, now time.Time) []string {
+	why := p.Why
+	if why == "" && p.Trial != nil {
+		why = "shadow " + p.Trial.Shadow + " " + trialText(*p.Trial)
+	}
+	return []string{title, orDash(p.Version), p.State, pid(p.PID), ago(now, p.Since), fmt.Sprint(p.Restarts), why}
 }
 
 func pid(n int) string {

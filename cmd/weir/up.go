@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
+	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -22,6 +24,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -41,9 +44,10 @@ const (
 )
 
 type upOptions struct {
-	poolFile   string
-	bucketAddr string
-	noBucket   bool
+	poolFile    string
+	bucketAddr  string
+	noBucket    bool
+	metricsAddr string
 }
 
 func (cli *cli) upCommand() *cobra.Command {
@@ -57,12 +61,14 @@ groups whose machines are processes, and the pool's bootstrap with its signals
 and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
 		Example: `  weir up
   weir up --data /tmp/weir
+  weir up --pool-file pool.yaml   # followed: edit it while all runs
   weir up --no-bucket      # the bucket is away: releases come from the cache`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cli.up(cmd.Context(), o) },
 	}
-	cmd.Flags().StringVar(&o.poolFile, "pool-file", "", "pool file to use in place of the built-in one")
+	cmd.Flags().StringVar(&o.poolFile, "pool-file", "", "pool file to use in place of the built-in one; its changes are followed")
 	cmd.Flags().StringVar(&o.bucketAddr, "bucket-addr", "127.0.0.1:0", "where the bucket listens; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.metricsAddr, "metrics-addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
 	cmd.Flags().BoolVar(&o.noBucket, "no-bucket", false, "do not start the bucket")
 	return cmd
 }
@@ -88,7 +94,12 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	u := &up{cli: cli, options: o, began: time.Now(), data: data}
-	if o.poolFile != "" { // a mistake in it is told before anything is started
+	if o.poolFile != "" {
+		// The bucket changes this process's working directory.
+		if u.options.poolFile, err = filepath.Abs(o.poolFile); err != nil {
+			return err
+		}
+		// A mistake in it is told before anything is started
 		if _, err := config.ReadPool(o.poolFile, cli.cluster, cli.pool); err != nil {
 			return &usageError{err}
 		}
@@ -200,7 +211,9 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	u.back.run("metrics store", func(ctx context.Context) error {
 		return errors.Join(embedded.Serve(ctx, u.bus.Conn(), u.cluster, store, u.log), store.Close())
 	})
-	u.say("metrics", "%s", filepath.Join(u.data, "metrics"))
+	if err := u.startLineProtocol(store); err != nil {
+		return config.Pool{}, err
+	}
 	endpoint, err := u.startBucket(ctx)
 	if err != nil {
 		return config.Pool{}, err
@@ -220,6 +233,31 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	u.say("config", "%s", upConfigs(u.data))
 	_, pool, err := config.Load(upConfigs(u.data), u.cluster, u.pool)
 	return pool, err
+}
+
+// startLineProtocol lets applications write their metrics over HTTP.
+func (u *up) startLineProtocol(store *embedded.Store) error {
+	handler, err := lineprotocol.New(store, lineprotocol.Config{Log: u.log})
+	if err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", u.options.metricsAddr)
+	if err != nil {
+		return fmt.Errorf("metrics over HTTP: %w; choose another address with --metrics-addr", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(lineprotocol.Path, handler)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(u.log.Handler(), slog.LevelWarn)}
+	u.back.run("metrics over HTTP", func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() { server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	u.say("metrics", "http://%s%s?bucket=APP, in line protocol", listener.Addr(), lineprotocol.Path)
+	return nil
 }
 
 // startBucket starts the S3 bucket and returns its endpoint.
@@ -301,8 +339,37 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err := u.startBootstrap(); err != nil {
 		return err
 	}
+	if u.options.poolFile != "" {
+		watcher := config.NewWatcher(u.log, u.options.poolFile)
+		u.front.run("pool file", watcher.Run)
+		u.front.run("copy of the pool file", func(ctx context.Context) error { return u.copyPoolFile(ctx, watcher.Changes()) })
+	}
 	u.front.run("ticks", watch)
 	return nil
+}
+
+// copyPoolFile keeps bootstrap's pool file at what the operator's says. Bootstrap
+// refuses what is wrong; here that is told, too.
+func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes:
+		}
+		if _, err := config.ReadPool(u.options.poolFile, u.cluster, u.pool); err != nil {
+			fmt.Fprintf(u.stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
+			continue
+		}
+		text, err := os.ReadFile(u.options.poolFile)
+		if err == nil {
+			err = writeFile(filepath.Join(upConfigs(u.data), filepath.FromSlash(config.FileOf(u.cluster, u.pool))), text)
+		}
+		if err != nil {
+			return fmt.Errorf("copy the pool file: %w", err)
+		}
+		fmt.Fprintln(u.stdout, "  pool file  is followed")
+	}
 }
 
 func (u *up) upHarmonizer() harmonizer.Config {

@@ -55,13 +55,19 @@ var house = []entry{
 	{path: "harmonizer/message", row: vocabulary, only: []string{"resource"}},
 
 	{path: "autoscaler/decide", row: core, pure: true},
+	{path: "autoscaler/shadow", row: core, pure: true},
 	{path: "pools/plan", row: core, pure: true},
 	{path: "pools/health/judge", row: core, pure: true},
 	{path: "harmonizer/apps", row: core, pure: true},
 	{path: "sigproto", row: core, std: true, only: none},
+	{path: "metrics/record", row: core, std: true, only: []string{"metrics"}},
 
+	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "pools/drain", row: machinery, only: []string{"resource", "pools"}},
-	{path: "bootstrap/supervise", row: machinery, only: none, by: []string{"bootstrap", "pools/local/...", "cmd/..."}},
+	{path: "bootstrap/supervise", row: machinery, family: "processes", only: none,
+		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "cmd/..."}},
+	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "proto/..."},
+		by: []string{"bootstrap", "cmd/..."}},
 
 	{path: "autoscaler", row: loop},
 	{path: "bootstrap", row: loop},
@@ -83,9 +89,11 @@ var house = []entry{
 	{path: "internal/web", row: adapter},
 	{path: "metrics/embedded", row: adapter},
 	{path: "metrics/influx", row: adapter},
+	{path: "metrics/lineprotocol", row: adapter, only: []string{"metrics"}},
 	{path: "pools/aws", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "pools/memory", row: adapter},
+	{path: "signals/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
 	{path: "internal/arch", row: support, only: none},
 	{path: "internal/s3gateway/s3test", row: support},

@@ -31,7 +31,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 			MinUptime: time.Duration(p.Limits.MinUptimeS) * time.Second,
 		},
 		Default: autoscaler.Signal{
-			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name,
+			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
 			Period: s.AutoscaleSig.Every(defaultPeriod), Windows: windows(s.AutoscaleSig.Metrics),
 			Parameters: s.AutoscaleSig.Parameters,
 		},
@@ -105,7 +105,8 @@ func windows(list []Metric) []autoscaler.Window {
 	var out []autoscaler.Window
 	for _, m := range list {
 		out = append(out, autoscaler.Window{
-			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Range: m.Window(), MaxAge: m.Age(),
+			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Regex: m.Regex,
+			Range: m.Window(), MaxAge: m.Age(),
 		})
 	}
 	return out
@@ -125,12 +126,14 @@ func firstOf[T comparable](values ...T) T {
 // Bootstrap returns the processes that the two files ask for.
 func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name}
-	plan.Signals = append(plan.Signals,
-		bootstrap.NewSignalPlan(sigproto.DefaultApp, defaultRole(s, p), s.AutoscaleSig.Name, ""))
+	standIn := bootstrap.NewSignalPlan(sigproto.DefaultApp, defaultRole(s, p), s.AutoscaleSig.Name, s.AutoscaleSig.Pin())
+	if standIn.Shipped() {
+		standIn.Kind = bootstrap.KindPlugin
+	}
+	plan.Signals = append(plan.Signals, standIn)
 	for _, signal := range p.Signals {
 		if signal.Name != "" {
-			plan.Signals = append(plan.Signals,
-				bootstrap.NewSignalPlan(signal.App, signal.Namespace, signal.Name, signal.Pin()))
+			plan.Signals = append(plan.Signals, signal.plan())
 		}
 	}
 	return plan

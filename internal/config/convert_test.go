@@ -155,7 +155,7 @@ func TestPoolFileWinsOverServiceFile(t *testing.T) {
 func TestBootstrap(t *testing.T) {
 	got := Bootstrap(load(t, "", goodPool+signals("")+"  - {app: idle}\n"))
 	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
-		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket"},
+		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: bootstrap.KindPlugin},
 		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket"},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {

@@ -34,14 +34,17 @@ type document struct {
 	lines map[string]int // path of a key -> its line
 }
 
-// decode reads file into out, a pointer to a struct with yaml tags. It returns
-// Problems for what the file says wrongly, and the document for checks that
-// want to name a line.
-func decode(file string, out any) (document, error) {
-	data, err := read(file)
-	if err != nil {
-		return document{}, err
+// decode reads the text of a file into out, a pointer to a struct with yaml tags.
+// It returns Problems for what the file says wrongly, and the document for checks
+// that want to name a line.
+func decode(file string, data []byte, out any) (document, error) {
+	switch {
+	case len(data) > maxFile:
+		return document{}, Problems{{File: file, What: fmt.Sprintf("is longer than %d bytes", maxFile)}}
+	case !utf8.Valid(data):
+		return document{}, Problems{{File: file, What: "is not text in UTF-8"}}
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	doc := document{file: file, lines: map[string]int{}}
 	root, problem := parse(file, data)
 	if problem != nil {
@@ -61,22 +64,14 @@ func decode(file string, out any) (document, error) {
 	return doc, nil
 }
 
+// read returns no more of a file than shows that it is too long.
 func read(file string) ([]byte, error) {
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > maxFile:
-		return nil, Problems{{File: file, What: fmt.Sprintf("is longer than %d bytes", maxFile)}}
-	case !utf8.Valid(data):
-		return nil, Problems{{File: file, What: "is not text in UTF-8"}}
-	}
-	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
+	return io.ReadAll(io.LimitReader(f, maxFile+1))
 }
 
 // parse returns the root of the file's only document, nil if there is none.

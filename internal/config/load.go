@@ -11,56 +11,132 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Load reads the service file and one pool's file below dir. The service file
-// may be missing; the pool's may not. All problems of both are returned at once.
-func Load(dir, cluster, pool string) (Service, Pool, error) {
-	service, errService := loadService(filepath.Join(dir, "weir.yaml"))
-	p, errPool := loadPool(dir, cluster, pool)
+// Files are the texts of the service file and of one pool's file, as they were at
+// one moment.
+type Files struct {
+	Cluster string `json:"cluster"`
+	Pool    string `json:"pool"`
+	Service File   `json:"service"`
+	PoolIn  File   `json:"pool_file"`
+	// Pins say which release speaks for an app where the pool's file does not.
+	Pins []Pin `json:"pins,omitempty"`
+	// Bucket is that of the releases if the service file names none.
+	Bucket string `json:"bucket,omitempty"`
+}
+
+// Pin is a signal that somebody names beside the pool's file: the environment, or
+// the command line.
+type Pin struct {
+	App       string `json:"app"`
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Version   string `json:"version"`
+}
+
+// File is the text of a file.
+type File struct {
+	Path    string `json:"path"`
+	Text    []byte `json:"text"`
+	Missing bool   `json:"missing,omitempty"`
+}
+
+// Read reads both files below dir. The service file may be missing; the pool's
+// may not.
+func Read(dir, cluster, pool string) (Files, error) {
+	for _, name := range []struct{ of, is string }{{"cluster", cluster}, {"pool", pool}} {
+		if !message.ValidName(name.is) {
+			return Files{}, fmt.Errorf("%s name %q: %s", name.of, name.is, nameRule)
+		}
+	}
+	service, errService := readService(dir)
+	file, errPool := readFile(filepath.Join(dir, filepath.FromSlash(FileOf(cluster, pool))))
+	if errors.Is(errPool, fs.ErrNotExist) {
+		errPool = fmt.Errorf("%w%s", errPool, others(dir, cluster))
+	}
+	return Files{Cluster: cluster, Pool: pool, Service: service, PoolIn: file}, errors.Join(errService, errPool)
+}
+
+// Decode returns what the files say. All problems of both are returned at once.
+func (f Files) Decode() (Service, Pool, error) {
+	service, errService := f.Service.service()
+	pool, errPool := f.PoolIn.pool(f.Cluster, f.Pool, f.Pins)
 	if err := errors.Join(errService, errPool); err != nil {
 		return Service{}, Pool{}, err
 	}
-	return service, p, nil
+	if service.AWS.SignalsBucket == "" {
+		service.AWS.SignalsBucket = f.Bucket
+	}
+	return service, pool, nil
+}
+
+// Load reads and decodes both files below dir.
+func Load(dir, cluster, pool string) (Service, Pool, error) {
+	files, err := Read(dir, cluster, pool)
+	if err != nil {
+		_, errService := files.Service.service() // its problems are worth telling, too
+		return Service{}, Pool{}, errors.Join(errService, err)
+	}
+	return files.Decode()
 }
 
 // LoadService reads the service file below dir; a missing one has defaults only.
-func LoadService(dir string) (Service, error) { return loadService(filepath.Join(dir, "weir.yaml")) }
-
-func loadService(file string) (Service, error) {
-	var s Service
-	doc, err := decode(file, &s)
-	if errors.Is(err, fs.ErrNotExist) {
-		doc, err = document{file: file}, nil
-	}
+func LoadService(dir string) (Service, error) {
+	file, err := readService(dir)
 	if err != nil {
 		return Service{}, err
 	}
-	s.document = doc
+	return file.service()
+}
+
+// ReadPool reads the file of a pool, wherever it lies.
+func ReadPool(path, cluster, pool string) (Pool, error) {
+	file, err := readFile(path)
+	if err != nil {
+		return Pool{}, err
+	}
+	return file.pool(cluster, pool, nil)
+}
+
+func readFile(path string) (File, error) {
+	text, err := read(path)
+	return File{Path: path, Text: text}, err
+}
+
+func readService(dir string) (File, error) {
+	file, err := readFile(filepath.Join(dir, "weir.yaml"))
+	if errors.Is(err, fs.ErrNotExist) {
+		file.Missing, err = true, nil
+	}
+	return file, err
+}
+
+func (f File) service() (s Service, err error) {
+	s.document = document{file: f.Path}
+	if !f.Missing {
+		if s.document, err = decode(f.Path, f.Text, &s); err != nil {
+			return Service{}, err
+		}
+	}
 	s = s.withDefaults()
 	return s, s.Validate()
 }
 
-func loadPool(dir, cluster, pool string) (Pool, error) {
-	for _, name := range []struct{ of, is string }{{"cluster", cluster}, {"pool", pool}} {
-		if !message.ValidName(name.is) {
-			return Pool{}, fmt.Errorf("%s name %q: %s", name.of, name.is, nameRule)
-		}
-	}
-	p, err := ReadPool(filepath.Join(dir, filepath.FromSlash(FileOf(cluster, pool))), cluster, pool)
-	if errors.Is(err, fs.ErrNotExist) {
-		return Pool{}, fmt.Errorf("%w%s", err, others(dir, cluster))
-	}
-	return p, err
-}
-
-// ReadPool reads the file of a pool, wherever it lies.
-func ReadPool(file, cluster, pool string) (Pool, error) {
-	p := Pool{Cluster: cluster, Name: pool}
-	doc, err := decode(file, &p)
+func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
+	p := Pool{Cluster: cluster, Name: name}
+	doc, err := decode(f.Path, f.Text, &p)
 	if err != nil {
 		return Pool{}, err
 	}
 	p.document = doc
 	p = p.withDefaults()
+	if err := p.pin(pins); err != nil {
+		return Pool{}, err
+	}
+	for i := range p.Signals {
+		if p.Signals[i].Namespace == "" {
+			p.Signals[i].Namespace = p.Name
+		}
+	}
 	return p, p.Validate()
 }
 

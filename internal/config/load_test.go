@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 			"prod/default.yaml": goodPool + "autoscaling: {setpoint: 2}\n",
 		}, "prod", "default",
 			"DIR/weir.yaml:1: nats.url: is 5: want a text: write \"5\"\n" +
-				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: endpoint_url, path_style, region, signals_bucket, signals_prefix)\n" +
+				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: access_key_file, endpoint_url, path_style, region, signals_bucket, signals_prefix)\n" +
 				"DIR/prod/default.yaml:4: autoscaling.setpoint: is 2: want above 0 and at most 1"},
 		{"a folder for a file", map[string]string{"weir.yaml": "", "prod/default.yaml/x": ""}, "prod", "default",
 			"read DIR/prod/default.yaml: is a directory"},
@@ -49,7 +49,7 @@ func TestLoad(t *testing.T) {
 func TestLoadServiceAlone(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"no file", "", ""},
-		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships default`},
+		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships default, instance_count, pending; of a release, the version is missing`},
 		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h0m0s"},
 		{"its windows", "autoscale_signal:\n  required_metrics:\n  - {name: m, type: x, range: 1m}\n",
 			`DIR/weir.yaml:3: autoscale_signal.required_metrics[0].type: is "x": want one of system_metrics, app_metrics, metadata, instance_counts`},

@@ -115,12 +115,32 @@ func (p Pool) withDefaults() Pool {
 		}
 		p.Signals, p.Signal = append(p.Signals, one), nil
 	}
-	for i := range p.Signals {
-		if p.Signals[i].Namespace == "" {
-			p.Signals[i].Namespace = p.Name
+	return p
+}
+
+// pin fills what the file leaves open of its signals. Metrics and periods come
+// from the file, so a pin for an app that it does not list is of no use.
+func (p Pool) pin(pins []Pin) error {
+	var ps Problems
+	for _, pin := range pins {
+		i := slices.IndexFunc(p.Signals, func(s Signal) bool { return s.App == pin.App })
+		if i < 0 {
+			ps = append(ps, p.document.problem("autoscale_signals", fmt.Sprintf(
+				"has no entry for app %q, which the environment gives %s/%s@%s: add one with its required_metrics", pin.App, pin.Namespace, pin.Name, pin.Version)))
+			continue
+		}
+		s := &p.Signals[i]
+		if s.Pin() == "" && s.Kind != kindBuiltin {
+			s.Version = pin.Version
+		}
+		if s.Name == "" {
+			s.Name = pin.Name
+		}
+		if s.Namespace == "" {
+			s.Namespace = pin.Namespace
 		}
 	}
-	return p
+	return ps.orNil()
 }
 
 // Validate returns the Problems of p.

@@ -94,7 +94,7 @@ func TestSignals(t *testing.T) {
 		{"period beyond a duration", goodPool + signals(", period_minutes: 9223372036854775807"), at + ".period_minutes: is 9223372036854775807: want 1 to 525600"},
 		{"period of a century", goodPool + signals(", period: 876000h"), at + ".period: is 876000h0m0s: want 100ms to 8760h0m0s"},
 		{"no time to hold", goodPool + signals(", hold_for: 0s"), at + ".hold_for: is 0s: want 100ms to 8760h0m0s"},
-		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version"},
+		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},
 		{"version in both words", goodPool + signals(", branch_or_tag: v1"), at + ".version: stands beside branch_or_tag: keep one"},
 		{"version that climbs", entry("name: rps, version: ../x" + windows), at + `.version: release "default/rps@../x": version "../x": want letters, digits and ._+-, with single slashes between`},
 		{"branch that climbs", entry("name: rps, branch_or_tag: a//b" + windows), at + `.branch_or_tag: release "default/rps@a//b": version "a//b": want letters, digits and ._+-, with single slashes between`},
@@ -151,7 +151,7 @@ resource_groups:
   - local: {name: "", max: 1, machine: {cpus: 1, mem: 1}}
 `)
 	expectError(t, err, `FILE:1: draining.draining_time_threshold_seconds: is 0: want at least 1
-FILE:3: autoscale_signals[0].version: is missing: a signal is pinned to a published version
+FILE:3: autoscale_signals[0].version: is missing: a signal is pinned to a published version, or is of kind builtin
 FILE:3: autoscale_signals[0].required_metrics: is missing: a signal without windows knows nothing
 FILE:5: autoscale_signals[0].period_minutes: is -1: want 1 to 525600
 FILE:7: autoscaling.margin_down: is 3: want at least 0 and below 1

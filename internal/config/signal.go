@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -25,6 +26,10 @@ type Signal struct {
 	HoldFor     time.Duration `yaml:"hold_for"` // default: three periods
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
+	Kind        string        `yaml:"kind"`         // plugin, exec or builtin; default: as the release says
+	DistinctApp *bool         `yaml:"distinct_app"` // default true: it makes its socket of its third argument, whatever that is
+	Limits      Process       `yaml:"limits"`
+	Shadow      *Shadow       `yaml:"shadow"`
 }
 
 // Metric is a window that a signal wants.
@@ -35,6 +40,7 @@ type Metric struct {
 	RangeMin int           `yaml:"minute_range"`
 	MaxAge   time.Duration `yaml:"max_age"` // default: the range
 	App      string        `yaml:"app"`     // instance_counts only: this app, not the whole pool
+	Regex    bool          `yaml:"regex"`   // app_metrics only: name is looked for in the stored keys, "APP,NAME|DIMENSIONS"
 }
 
 // Parameters are handed to the signal as they are. The file gives a map, or a
@@ -68,6 +74,9 @@ func (m Metric) problems(d document, path string) Problems {
 	if !slices.Contains(metrics.Types(), metrics.Type(m.Type)) {
 		ps = append(ps, d.problem(path+".type", fmt.Sprintf("is %q: want one of %s", m.Type, metricTypes())))
 	}
+	if m.Regex {
+		ps = append(ps, m.patternProblems(d, path)...)
+	}
 	if m.App != "" && m.Type != string(metrics.InstanceCounts) {
 		ps = append(ps, d.problem(path+".app", "is only for type instance_counts: remove it"))
 	}
@@ -77,6 +86,19 @@ func (m Metric) problems(d document, path string) Problems {
 	}
 	ps = append(ps, window.problems(d, path)...)
 	return append(ps, span{key: "max_age", value: m.MaxAge, least: time.Second}.problems(d, path)...)
+}
+
+func (m Metric) patternProblems(d document, path string) Problems {
+	if m.Type != string(metrics.App) {
+		return Problems{d.problem(path+".regex", "is only for type app_metrics: remove it")}
+	}
+	if _, err := regexp.Compile(m.Name); err != nil {
+		return Problems{d.problem(path+".name", fmt.Sprintf("is no regular expression: %v", err))}
+	}
+	if len(m.Name) > metrics.MaxPattern {
+		return Problems{d.problem(path+".name", fmt.Sprintf("has %d bytes: at most %d are looked for", len(m.Name), metrics.MaxPattern))}
+	}
+	return nil
 }
 
 func metricTypes() string {
@@ -121,7 +143,12 @@ func (s Signal) problems(d document, path string) Problems {
 	if s.Name == "" {
 		return ps
 	}
-	ps = append(ps, s.releaseProblems(d, path)...)
+	if s.Kind == kindBuiltin {
+		ps = append(ps, s.builtinProblems(d, path)...)
+	} else {
+		ps = append(ps, s.releaseProblems(d, path)...)
+		ps = append(ps, s.processProblems(d, path)...)
+	}
 	if len(s.Metrics) == 0 {
 		ps = append(ps, d.problem(path+".required_metrics", "is missing: a signal without windows knows nothing"))
 	}
@@ -134,18 +161,23 @@ func (s Signal) releaseProblems(d document, path string) Problems {
 		return Problems{d.problem(path+".version", "stands beside branch_or_tag: keep one")}
 	}
 	if s.Pin() == "" {
-		return Problems{d.problem(path+".version", "is missing: a signal is pinned to a published version")}
+		return Problems{d.problem(path+".version", "is missing: a signal is pinned to a published version, or is of kind builtin")}
 	}
-	var ps Problems
+	ps := s.addressProblems(d, path)
 	ref := release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Pin()}
 	if err := ref.Validate(); err != nil {
 		ps = append(ps, d.problem(path+"."+s.wrongPart(), err.Error()))
 	}
-	if n := len(sigproto.Address(s.Namespace, s.Name, s.App)); n > sigproto.MaxAddress {
-		ps = append(ps, d.problem(path+".name", fmt.Sprintf("makes a socket address of %d bytes, at most %d are possible: shorten namespace, name or app",
-			n, sigproto.MaxAddress)))
-	}
 	return ps
+}
+
+func (s Signal) addressProblems(d document, path string) Problems {
+	n := len(sigproto.Address(s.Namespace, s.Name, s.App))
+	if n <= sigproto.MaxAddress {
+		return nil
+	}
+	return Problems{d.problem(path+".name", fmt.Sprintf("makes a socket address of %d bytes, at most %d are possible: shorten namespace, name or app",
+		n, sigproto.MaxAddress))}
 }
 
 // wrongPart returns the key of the first part that is not that of a release.

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -20,25 +19,14 @@ type Drains struct {
 
 var _ drain.Records = (*Drains)(nil)
 
-var errCutShort = errors.New("the connection was closed before the last one")
-
-// OpenDrains opens the drain records of a pool, and creates the cluster's bucket
-// if it is not there. One that is there keeps its settings: they are the
-// operator's.
+// OpenDrains opens the drain records of a pool, in the cluster's bucket.
 func OpenDrains(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Drains, error) {
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open drain records: %w", err)
 	}
-	bucket := "weir_" + cluster
-	kv, err := js.KeyValue(ctx, bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{
-			Bucket:      bucket,
-			Description: "state of weir in cluster " + cluster,
-		})
-	}
+	kv, err := openBucket(ctx, js, cluster)
 	if err != nil {
-		return nil, fmt.Errorf("open bucket %s: %w", bucket, err)
+		return nil, err
 	}
 	return &Drains{kv: kv, prefix: "drain." + pool + "."}, nil
 }
@@ -47,33 +35,15 @@ func OpenDrains(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 // every key whose value cannot be read: with some of its records forgotten, a
 // pool would count nodes that leave as ones that stay.
 func (d *Drains) Load(ctx context.Context) ([]drain.Record, error) {
-	ctx, cancel := context.WithCancel(ctx) // ends the watch
-	defer cancel()
-	watch, err := d.kv.Watch(ctx, d.prefix+">", jetstream.IgnoreDeletes())
-	if err != nil {
-		return nil, fmt.Errorf("list %s>: %w", d.prefix, err)
-	}
 	var records []drain.Record
-	var unreadable []error
-	for {
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("list %s>: %w", d.prefix, context.Cause(ctx))
-		case entry, open := <-watch.Updates():
-			switch {
-			case !open:
-				return nil, fmt.Errorf("list %s>: %w", d.prefix, errCutShort)
-			case entry == nil: // that was the last one
-				return records, errors.Join(unreadable...)
-			}
-			r, err := d.decode(entry)
-			if err != nil {
-				unreadable = append(unreadable, fmt.Errorf("read %s: %w", entry.Key(), err))
-				continue
-			}
+	err := each(ctx, d.kv, d.prefix, func(entry jetstream.KeyValueEntry) error {
+		r, err := d.decode(entry)
+		if err == nil {
 			records = append(records, r)
 		}
-	}
+		return err
+	})
+	return records, err
 }
 
 // decode reads a record. A state or number that makes no sense is for the reader

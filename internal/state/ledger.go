@@ -70,3 +70,35 @@ func (l *Ledger) Last(ctx context.Context) ([]byte, error) {
 	}
 	return msg.Data, nil
 }
+
+// Since calls visit with each record that was written at from or later, oldest
+// first, up to the newest one there is now. An error of visit ends it.
+func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []byte) error) error {
+	consumer, err := l.js.OrderedConsumer(ctx, ledgerStream, jetstream.OrderedConsumerConfig{
+		FilterSubjects: []string{l.subject},
+		DeliverPolicy:  jetstream.DeliverByStartTimePolicy,
+		OptStartTime:   &from,
+	})
+	if err != nil {
+		return fmt.Errorf("read ledger %s: %w", l.subject, err)
+	}
+	info, err := consumer.Info(ctx)
+	if err != nil {
+		return fmt.Errorf("read ledger %s: %w", l.subject, err)
+	}
+	for left := info.NumPending; left > 0; {
+		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		if err != nil {
+			return fmt.Errorf("read ledger %s: %w", l.subject, err)
+		}
+		meta, err := msg.Metadata()
+		if err != nil {
+			return fmt.Errorf("read ledger %s: %w", l.subject, err)
+		}
+		if err := visit(msg.Data()); err != nil {
+			return err
+		}
+		left = min(left-1, meta.NumPending)
+	}
+	return nil
+}

@@ -366,3 +366,31 @@ func TestOpenedAtTheSameTime(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+func TestLedgerSince(t *testing.T) {
+	b := open(t, t.TempDir())
+	l := openLedger(t, b, "here", "default")
+	read := func(from time.Time) (out []string) {
+		t.Helper()
+		if err := l.Since(t.Context(), from, func(r []byte) error { out = append(out, string(r)); return nil }); err != nil {
+			t.Fatal(err)
+		}
+		return out
+	}
+	if got := read(time.Now().Add(-time.Hour)); got != nil {
+		t.Errorf("records of an empty ledger: %q", got)
+	}
+	appendRecords(t, l, "1", "2")
+	appendRecords(t, openLedger(t, b, "here", "other"), "of another pool")
+	appendRecords(t, l, "3")
+	if diff := cmp.Diff([]string{"1", "2", "3"}, read(time.Now().Add(-time.Hour))); diff != "" {
+		t.Errorf("records (-want +got):\n%s", diff)
+	}
+	if got := read(time.Now().Add(time.Hour)); got != nil {
+		t.Errorf("records of the time to come: %q", got)
+	}
+	stop := errors.New("enough")
+	if err := l.Since(t.Context(), time.Now().Add(-time.Hour), func([]byte) error { return stop }); !errors.Is(err, stop) {
+		t.Errorf("Since() = %v, want the error of visit", err)
+	}
+}

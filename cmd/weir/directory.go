@@ -1,0 +1,162 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"reflect"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+// bootstrapDirectory is bootstrap's stream as the loop sees it.
+type bootstrapDirectory struct{ *bootstrap.Reader }
+
+// Listing implements autoscaler.Directory.
+func (d bootstrapDirectory) Listing() autoscaler.Listing {
+	latest, changed := d.Directory()
+	l := autoscaler.Listing{
+		Revision: latest.Revision, Changed: changed,
+		Endpoints: map[string]autoscaler.Endpoint{}, Candidates: map[string]autoscaler.Candidate{},
+	}
+	for _, e := range latest.Signals {
+		l.Endpoints[e.App] = autoscaler.Endpoint(e.Endpoint)
+		if c := e.Candidate; c != nil {
+			l.Candidates[e.App] = autoscaler.Candidate{Endpoint: autoscaler.Endpoint(c.Endpoint), Shadow: c.Shadow, Tolerance: c.Tolerance}
+		}
+	}
+	return l
+}
+
+// Report implements autoscaler.Directory.
+func (d bootstrapDirectory) Report(r autoscaler.Report) {
+	out := bootstrap.Report{Revision: r.Revision}
+	for _, a := range r.Answers {
+		if a.Verdict == decide.Unasked {
+			continue // it says nothing of the signal
+		}
+		out.Answers = append(out.Answers, bootstrap.Answer{
+			App: a.App, Version: a.Version, Address: a.Address, Candidate: a.Candidate,
+			Verdict: string(a.Verdict), Why: a.Why, Silent: a.Silent, Compared: a.Compared, Difference: a.Difference,
+		})
+	}
+	d.Reader.Report(out)
+}
+
+// documented is the directory of a loop started by hand: what the files say.
+type documented struct{ listing autoscaler.Listing }
+
+func fixedDirectory(s config.Service, p config.Pool) documented {
+	l := autoscaler.Listing{Endpoints: map[string]autoscaler.Endpoint{}}
+	for _, signal := range config.Bootstrap(s, p).Signals {
+		l.Endpoints[signal.App] = autoscaler.Endpoint{Address: signal.Address, Version: signal.Version}
+	}
+	return documented{l}
+}
+
+// Listing implements autoscaler.Directory.
+func (d documented) Listing() autoscaler.Listing { return d.listing }
+
+// Report implements autoscaler.Directory: nobody listens.
+func (documented) Report(autoscaler.Report) {}
+
+// autoscaleUnderBootstrap is an autoscaler that bootstrap started: it holds the
+// pool by what comes on the stream, and ends with it.
+func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool) error {
+	unix.CloseOnExec(fd)
+	if err := unix.SetNonblock(fd, true); err != nil { // so that Close ends a read
+		return fmt.Errorf("descriptor %d of bootstrap's directory: %w", fd, err)
+	}
+	stream := os.NewFile(uintptr(fd), "directory")
+	reader := bootstrap.NewReader()
+	parts := newServices(ctx)
+	parts.run("directory", func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() { stream.Close() })
+		defer stop()
+		return reader.Run(stream)
+	})
+	return parts.stop(func() error {
+		select {
+		case <-reader.First():
+		case <-parts.ctx.Done():
+			return nil // stop tells why
+		case <-time.After(askTimeout):
+			return errors.New("bootstrap says nothing on its directory stream")
+		}
+		f := &follower{reader: reader, dryRun: dryRun}
+		a, err := f.read()
+		if err != nil {
+			return err
+		}
+		a.directory, a.follow = bootstrapDirectory{reader}, f.run
+		return cli.autoscale(parts.ctx, a)
+	}())
+}
+
+// follower keeps a loop at the files that bootstrap has validated.
+type follower struct {
+	reader  *bootstrap.Reader
+	dryRun  bool
+	text    []byte // as it was decoded last
+	running autoscaling
+}
+
+// read decodes what bootstrap sent last.
+func (f *follower) read() (autoscaling, error) {
+	latest, _ := f.reader.Directory()
+	var files config.Files
+	if err := json.Unmarshal(latest.Config, &files); err != nil {
+		return autoscaling{}, fmt.Errorf("read the files that bootstrap sent: %w", err)
+	}
+	service, pool, err := files.Decode()
+	if err != nil {
+		return autoscaling{}, fmt.Errorf("read the files that bootstrap sent: %w", err)
+	}
+	f.text = latest.Config
+	f.running = autoscaling{service: service, pool: pool, dryRun: f.dryRun}
+	return f.running, nil
+}
+
+// errOtherWorld: the files differ in what a loop is built on. Bootstrap starts the
+// autoscaler again at once.
+var errOtherWorld = errors.New("resource_groups, draining or nats of the files have changed: the autoscaler starts anew")
+
+// run follows until ctx ends.
+func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
+	for {
+		latest, changed := f.reader.Directory()
+		if !bytes.Equal(latest.Config, f.text) {
+			before := f.running
+			after, err := f.read()
+			if err != nil {
+				return err
+			}
+			if !sameWorld(before, after) {
+				return errOtherWorld
+			}
+			if err := l.Reconfigure(after.config()); err != nil {
+				return err
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changed:
+		}
+	}
+}
+
+// sameWorld reports whether a loop may stay when its files become others.
+func sameWorld(before, after autoscaling) bool {
+	return before.service.NATS == after.service.NATS &&
+		reflect.DeepEqual(before.pool.Groups, after.pool.Groups) && before.pool.Draining == after.pool.Draining
+}

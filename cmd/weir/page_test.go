@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestSignalsPage types what docs/signals.md shows, in its order, and compares
+// what comes with what the page says.
+func TestSignalsPage(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "signals.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tree, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &page{t: t, dir: t.TempDir(), tree: tree}
+	for _, b := range blocksOf(string(text)) {
+		p.follow(b)
+	}
+}
+
+// block is a fenced part of a page: what stands behind its fence, and its lines.
+type block struct {
+	line  int
+	info  string
+	lines []string
+}
+
+// blocksOf returns the fenced parts of a page.
+func blocksOf(text string) (blocks []block) {
+	open := false
+	for i, line := range strings.Split(text, "\n") {
+		info, fence := strings.CutPrefix(line, "```")
+		switch {
+		case fence && !open:
+			blocks = append(blocks, block{line: i + 1, info: info})
+			open = true
+		case fence:
+			open = false
+		case open:
+			b := &blocks[len(blocks)-1]
+			b.lines = append(b.lines, line)
+		}
+	}
+	return blocks
+}
+
+// page is a reader who does what the page says, in a folder of her own.
+//
+// A block "console" has commands after "$ ", each with the output that follows;
+// "..." stands for any text, on a line of its own for any lines. One whose output
+// ends in "^C" runs on, until the page is through. A block "LANGUAGE FILE" is
+// written to that file. Other blocks are only read.
+type page struct {
+	t    *testing.T
+	dir  string
+	tree string // of the sources
+}
+
+func (p *page) follow(b block) {
+	p.t.Helper()
+	kind, file, named := strings.Cut(b.info, " ")
+	switch {
+	case kind == "console":
+		p.console(b)
+	case named:
+		path := filepath.Join(p.dir, file)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			p.t.Fatal(err)
+		}
+		if err := writeFile(path, []byte(strings.Join(b.lines, "\n")+"\n")); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+func (p *page) console(b block) {
+	p.t.Helper()
+	var command string
+	var want []string
+	for i, line := range append(b.lines, "$ ") {
+		next, ok := strings.CutPrefix(line, "$ ")
+		if !ok {
+			want = append(want, line)
+			continue
+		}
+		if command != "" {
+			p.command(b.line+i, command, want)
+		}
+		command, want = next, nil
+	}
+}
+
+// command runs one, and compares its output; again and again, as a reader would,
+// when it says what is not yet there.
+func (p *page) command(line int, command string, want []string) {
+	p.t.Helper()
+	if n := len(want); n > 0 && want[n-1] == "^C" {
+		p.background(line, command, want[:n-1])
+		return
+	}
+	eventually(p.t, fmt.Sprintf("line %d: %s\nwith the output\n%s\n", line, command, strings.Join(want, "\n")), func() error {
+		out, err := p.shell(context.Background(), command).CombinedOutput()
+		if !pattern(want).Match(out) {
+			return fmt.Errorf("%s (%v)", out, err)
+		}
+		return nil
+	})
+}
+
+// background starts a command that runs until the test ends.
+func (p *page) background(line int, command string, want []string) {
+	p.t.Helper()
+	path := filepath.Join(p.dir, fmt.Sprintf("output-of-line-%d", line))
+	out, err := os.Create(path)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	defer out.Close()
+	cmd := p.shell(context.Background(), "exec "+command)
+	cmd.Stdout, cmd.Stderr = out, out
+	if err := cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	p.t.Cleanup(func() {
+		syscall.Kill(cmd.Process.Pid, syscall.SIGINT)
+		cmd.Wait()
+	})
+	eventually(p.t, fmt.Sprintf("line %d: %s", line, command), func() error {
+		said, err := os.ReadFile(path)
+		if err == nil && !pattern(append(want, "...")).Match(said) {
+			err = fmt.Errorf("it says %s", said)
+		}
+		return err
+	})
+}
+
+func (p *page) shell(ctx context.Context, command string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "sh", "-c", command)
+	cmd.Dir = p.dir
+	cmd.WaitDelay = 10 * time.Second
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Env = append(os.Environ(),
+		"PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1",
+		"WEIR_DATA="+filepath.Join(p.dir, "data"), "WEIR_SDK="+p.tree)
+	return cmd
+}
+
+// pattern turns the output that a page shows into what matches it.
+func pattern(want []string) *regexp.Regexp {
+	var expr strings.Builder
+	expr.WriteString(`(?s)\A`)
+	for i, line := range want {
+		if line == "..." {
+			expr.WriteString(`(?:.*\n)??`)
+			if i == len(want)-1 {
+				expr.WriteString(`(?:.*)`)
+			}
+			continue
+		}
+		parts := strings.Split(line, "...")
+		for j := range parts {
+			fields := strings.Fields(parts[j])
+			for k := range fields {
+				fields[k] = regexp.QuoteMeta(fields[k])
+			}
+			lead, tail := "", ""
+			if strings.HasPrefix(parts[j], " ") {
+				lead = `[ \t]+`
+			}
+			if strings.HasSuffix(parts[j], " ") && len(fields) > 0 {
+				tail = `[ \t]+`
+			}
+			parts[j] = lead + strings.Join(fields, `[ \t]+`) + tail
+		}
+		expr.WriteString(strings.Join(parts, `[^\n]*`) + `[ \t]*\n`)
+	}
+	expr.WriteString(`\z`)
+	return regexp.MustCompile(expr.String())
+}
+
+// TestPagePattern shows what the output on a page stands for.
+func TestPagePattern(t *testing.T) {
+	for _, c := range []struct {
+		want []string
+		out  string
+		ok   bool
+	}{
+		{[]string{"a b"}, "a    b\n", true},
+		{[]string{"a b"}, "ab\n", false},
+		{[]string{"digest ..."}, "digest 0f3a\n", true},
+		{[]string{"first", "...", "last"}, "first\none\ntwo\nlast\n", true},
+		{[]string{"first", "...", "last"}, "first\nlast\n", true},
+		{[]string{"first", "..."}, "first\none\ntwo", true},
+		{[]string{"first"}, "first\nsecond\n", false},
+		{nil, "", true},
+		{nil, "something\n", false},
+	} {
+		if got := pattern(c.want).MatchString(c.out); got != c.ok {
+			t.Errorf("pattern(%q) matches %q: %v, want %v", c.want, c.out, got, c.ok)
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+// reloader keeps a bootstrap at what its files say.
+type reloader struct {
+	cli       *cli
+	bootstrap *bootstrap.Bootstrap
+	releases  *releases
+	log       *slog.Logger
+	nats      *nats.Conn
+	running   pooled // only the goroutine of run
+
+	mu      sync.Mutex
+	refused string // why the files are not what runs; empty if they are
+}
+
+// watchAndRun runs the bootstrap, follows its files, and answers questions.
+func (cli *cli) watchAndRun(ctx context.Context, b *bootstrap.Bootstrap, r *reloader) error {
+	stop, err := r.answer()
+	if err != nil {
+		return err
+	}
+	defer stop()
+	parts := newServices(ctx)
+	watcher := config.NewWatcher(r.log, r.files()...)
+	parts.run("file watcher", watcher.Run)
+	parts.run("release cache", r.releases.collect)
+	parts.run("reload", func(ctx context.Context) error { return r.run(ctx, watcher.Changes()) })
+	return parts.stop(b.Run(parts.ctx))
+}
+
+// files are those whose change is followed: the two files, and where the AWS SDK
+// and we find keys.
+func (r *reloader) files() []string {
+	dir := r.cli.configs()
+	files := []string{
+		filepath.Join(dir, "weir.yaml"),
+		filepath.Join(dir, filepath.FromSlash(config.FileOf(r.cli.cluster, r.cli.pool))),
+	}
+	for _, file := range []string{
+		r.running.service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),
+		homeFile("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"), homeFile("AWS_CONFIG_FILE", ".aws/config"),
+	} {
+		if file != "" {
+			files = append(files, file)
+		}
+	}
+	return files
+}
+
+// homeFile is the file that a variable names, or else one below the home folder.
+func homeFile(variable, below string) string {
+	if file := os.Getenv(variable); file != "" {
+		return file
+	}
+	home, err := os.UserHomeDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(home, below)
+}
+
+// run reads the files again whenever they change, or SIGHUP comes.
+func (r *reloader) run(ctx context.Context, changes <-chan struct{}) error {
+	hangup := make(chan os.Signal, 1)
+	signal.Notify(hangup, syscall.SIGHUP)
+	defer signal.Stop(hangup)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-changes:
+		case <-hangup:
+		}
+		if err := r.reload(ctx); err != nil {
+			r.log.Error("configuration is refused, what runs goes on", "err", err)
+			r.refuse(err.Error())
+			continue
+		}
+		r.refuse("")
+	}
+}
+
+// reload makes what the files say run, or leaves everything as it is.
+func (r *reloader) reload(ctx context.Context) error {
+	wanted, err := r.cli.readPool(os.Getenv)
+	if err != nil {
+		return err
+	}
+	if wanted.service.NATS != r.running.service.NATS {
+		r.log.Warn("another nats.url takes a restart of bootstrap", "url", wanted.service.NATS.URL)
+	}
+	if err := r.releases.follow(ctx, wanted); err != nil {
+		return err
+	}
+	if err := r.bootstrap.Update(wanted.plan); err != nil {
+		return err
+	}
+	r.running = wanted
+	r.log.Info("configuration is followed", "pool", wanted.plan.Pool)
+	return nil
+}
+
+func (r *reloader) refuse(why string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.refused = why
+}
+
+// bootstrapStatus is what bootstrap answers to "weir signal ps" and "weir status".
+type bootstrapStatus struct {
+	bootstrap.Status
+	// Refused is why the files are not what runs; empty if they are.
+	Refused string `json:"refused,omitempty"`
+}
+
+func (r *reloader) status() bootstrapStatus {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return bootstrapStatus{r.bootstrap.Status(), r.refused}
+}

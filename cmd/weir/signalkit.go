@@ -1,0 +1,365 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/record"
+	"github.com/weirkeeper/weirkeeper/signals"
+	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/signals/plugin"
+	"github.com/weirkeeper/weirkeeper/signals/scaffold"
+	"github.com/weirkeeper/weirkeeper/signals/signaltest"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+func (cli *cli) signalInitCommand() *cobra.Command {
+	var lang, sdk, dir string
+	cmd := &cobra.Command{
+		Use:   "init NAME",
+		Short: "Write a new signal that builds and passes its own test at once",
+		Long: `Write a new signal into a folder of its name: one function from metrics to
+resources, its test, and what to type next. It overwrites nothing.
+
+A signal in Go is built with the SDK's sources, by default those that this weir
+was built from.`,
+		Example: `  weir signal init requests
+  weir signal init queue --lang python --dir ./signals/queue`,
+		Args: oneArg("name"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			c := scaffold.Config{Name: args[0], Lang: scaffold.Lang(lang), SDK: sdk}
+			if c.SDK == "" && c.Lang == scaffold.Go {
+				var err error
+				if c.SDK, err = scaffold.SourceTree(); err != nil {
+					return &usageError{fmt.Errorf("%w; name the sources of weir with --sdk", err)}
+				}
+			}
+			if err := c.Validate(); err != nil {
+				return &usageError{err}
+			}
+			if dir == "" {
+				dir = args[0]
+			}
+			files, err := scaffold.Write(dir, c)
+			if err != nil {
+				return err
+			}
+			for _, f := range files {
+				fmt.Fprintln(cli.stdout, filepath.Join(dir, f))
+			}
+			fmt.Fprintf(cli.stdout, "Next: cd %s, and what its README.md says\n", dir)
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&lang, "lang", string(scaffold.Go), "go or python")
+	cmd.Flags().StringVar(&sdk, "sdk", os.Getenv("WEIR_SDK"), "sources of weir, for a signal in Go (WEIR_SDK; default: those that this weir was built from)")
+	cmd.Flags().StringVar(&dir, "dir", "", "folder to write (default: NAME)")
+	return cmd
+}
+
+// asked is what the commands that ask a signal's program have in common.
+type asked struct {
+	app        string
+	parameters []string
+	metrics    string
+	fixedApp   bool
+}
+
+func (a *asked) flags(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&a.app, "app", "app", "application that the signal speaks for")
+	f.StringArrayVar(&a.parameters, "param", nil, "parameter for the signal, NAME=VALUE in YAML; may be given again")
+	f.StringVar(&a.metrics, "metrics", "", `recorded windows, as "weir metrics get" writes them; - is standard input`)
+}
+
+// target returns the program of a command line, PROGRAM [ARG...].
+func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
+	path, err := filepath.Abs(args[0])
+	if err != nil {
+		return signaltest.Target{}, err
+	}
+	if _, err := os.Stat(path); err != nil {
+		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %w", err)}
+	}
+	t := signaltest.Target{Path: path, Args: args[1:], App: a.app, FixedApp: a.fixedApp}
+	t.Hello = sigproto.Hello{Cluster: cli.cluster, Pool: cli.pool, Parameters: map[string]any{}}
+	for _, p := range a.parameters {
+		name, text, ok := strings.Cut(p, "=")
+		if !ok || name == "" {
+			return t, &usageError{fmt.Errorf("--param %q: want NAME=VALUE", p)}
+		}
+		var value any
+		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
+			return t, &usageError{fmt.Errorf("--param %s: the value is no YAML: %w", name, err)}
+		}
+		t.Hello.Parameters[name] = value
+	}
+	if a.metrics != "" {
+		if t.Sample, err = a.evaluation(cli); err != nil {
+			return t, err
+		}
+	}
+	return t, t.Validate()
+}
+
+// evaluation reads the recorded windows, as the signal would be given them at the
+// time of the newest point.
+func (a *asked) evaluation(cli *cli) (sigproto.Evaluation, error) {
+	in := cli.stdin
+	if a.metrics != "-" {
+		f, err := os.Open(a.metrics)
+		if err != nil {
+			return sigproto.Evaluation{}, &usageError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	var e sigproto.Evaluation
+	for w, err := range record.Read(in) {
+		if err != nil {
+			return e, &usageError{fmt.Errorf("%s: %w", a.metrics, err)}
+		}
+		shown := maps.Clone(w.Dimensions)
+		delete(shown, "cluster")
+		delete(shown, "pool")
+		name := metrics.Key(strings.TrimPrefix(w.Name, metrics.AppName(a.app, "")), shown)
+		e.Series = append(e.Series, sigproto.Series{Name: name, Times: w.Times, Values: w.Values})
+		if t, ok := w.Newest(); ok {
+			e.Timestamp = max(e.Timestamp, t.Unix())
+		}
+	}
+	return e, nil
+}
+
+func program(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return &usageError{fmt.Errorf("%s wants the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+	}
+	return nil
+}
+
+func (cli *cli) signalTestCommand() *cobra.Command {
+	var a asked
+	cmd := &cobra.Command{
+		Use:   "test PROGRAM [ARG...]",
+		Short: "Check a signal's program against all that can happen to it",
+		Long: `Check a signal's program, in whatever language it is written: it is started as
+bootstrap does, asked well and badly, killed and started again. Each check looks
+for one kind of mistake, and says what to do about it.`,
+		Example: `  weir signal test ./bin/rps
+  weir signal test ./bin/rps --metrics windows.jsonl --param headroom=1.2
+  weir signal test python3 signal.py`,
+		Args: program,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := a.target(cli, lookUp(args))
+			if err != nil {
+				return err
+			}
+			return cli.testSignal(cmd.Context(), target)
+		},
+	}
+	a.flags(cmd)
+	cmd.Flags().BoolVar(&a.fixedApp, "fixed-app", false, `its pool file says "distinct_app: false"`)
+	cmd.Flags().SetInterspersed(true)
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// lookUp finds a program by its name, as a shell does.
+func lookUp(args []string) []string {
+	if strings.Contains(args[0], "/") {
+		return args
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		path := filepath.Join(dir, args[0])
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
+			return append([]string{path}, args[1:]...)
+		}
+	}
+	return args
+}
+
+func (cli *cli) testSignal(ctx context.Context, target signaltest.Target) error {
+	reports, err := signaltest.Test(ctx, target)
+	if err != nil {
+		return &usageError{err}
+	}
+	var all []signaltest.Report
+	failed := 0
+	for r := range reports {
+		all = append(all, r)
+		if r.Result != signaltest.Passed {
+			failed++
+		}
+		if cli.output != "json" {
+			fmt.Fprintf(cli.stdout, "%-7s  %-18s %s\n", r.Result, r.Name, r.What)
+			if r.Problem != "" {
+				fmt.Fprintf(cli.stdout, "           %s\n", r.Problem)
+			}
+			if r.Fix != "" {
+				fmt.Fprintf(cli.stdout, "           to do: %s\n", r.Fix)
+			}
+		}
+	}
+	if cli.output == "json" {
+		if err := cli.printJSON(all); err != nil {
+			return err
+		}
+	}
+	if failed > 0 {
+		return fmt.Errorf("%d of %d checks did not pass", failed, len(all))
+	}
+	if cli.output != "json" {
+		fmt.Fprintf(cli.stdout, "all %d checks passed\n", len(all))
+	}
+	return nil
+}
+
+func (cli *cli) signalBenchCommand() *cobra.Command {
+	var a asked
+	cmd := &cobra.Command{
+		Use:   "bench PROGRAM [ARG...]",
+		Short: "Measure how fast a signal's program answers",
+		Long: `Measure how fast a signal's program answers, from the question to the decoded
+answer, beside a bare write of as many bytes to a socket in the same run: "bare"
+is the limit of this machine, and the ratio tells how far the signal is from it.`,
+		Example: `  weir signal bench ./bin/rps`,
+		Args:    program,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			target, err := a.target(cli, lookUp(args))
+			if err != nil {
+				return err
+			}
+			var all []signaltest.Figures
+			var rows [][]string
+			for _, w := range signaltest.Workloads() {
+				f, err := signaltest.Bench(cmd.Context(), target, w)
+				if err != nil {
+					return err
+				}
+				all = append(all, f)
+				rows = append(rows, []string{w.String(), bytesText(int64(f.Bytes)), millis(f.P50), millis(f.P99), millis(f.BareP50), fmt.Sprintf("%.1f", f.Ratio())})
+			}
+			if cli.output == "json" {
+				return cli.printJSON(all)
+			}
+			cli.printTable([]string{"series x points", "body", "p50 ms", "p99 ms", "bare p50 ms", "ratio"}, rows)
+			return nil
+		},
+	}
+	a.flags(cmd)
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/1e6) }
+
+func (cli *cli) signalRunCommand() *cobra.Command {
+	var a asked
+	var local string
+	cmd := &cobra.Command{
+		Use:   "run SIGNAL [NAMESPACE APP] | run --local PROGRAM --metrics FILE",
+		Short: "Run a signal that weir ships, or ask a program once",
+		Long: `Run a signal that weir ships: ` + strings.Join(builtin.Names(), ", ") + `. It listens on the socket of
+NAMESPACE, SIGNAL and APP until it is told to end.
+
+With --local a signal's program is started, asked once with recorded windows, and
+ended; its answer is printed.`,
+		Example: `  weir signal run default weir __default__
+  weir metrics get --app web requests_per_second --range 20m > windows.jsonl
+  weir signal run --local ./bin/rps --metrics windows.jsonl --app web --param headroom=1.2`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if local == "" && len(args) != 1 && len(args) != 3 {
+				return &usageError{fmt.Errorf("%s wants SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if local != "" {
+				return cli.askOnce(cmd.Context(), a, append([]string{local}, args...))
+			}
+			return cli.runShipped(cmd.Context(), args)
+		},
+	}
+	a.flags(cmd)
+	cmd.Flags().StringVar(&local, "local", "", "a signal's program to ask once")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) runShipped(ctx context.Context, args []string) error {
+	s, err := builtin.Named(args[0])
+	if err != nil {
+		return &usageError{err}
+	}
+	log, err := cli.logger()
+	if err != nil {
+		return err
+	}
+	c := signals.ServeConfig{Namespace: "weir", Name: args[0], App: sigproto.DefaultApp, Log: log}
+	if len(args) == 3 {
+		c.Namespace, c.App = args[1], args[2]
+	}
+	return plugin.Serve(ctx, s, c)
+}
+
+// answered is what a signal's program answered to one question.
+type answered struct {
+	Resources   sigproto.Resources `json:"resources"`
+	Verdict     string             `json:"verdict"`
+	Explanation string             `json:"explanation,omitempty"`
+	Unknown     []string           `json:"unknown_keys,omitempty"`
+}
+
+func (cli *cli) askOnce(ctx context.Context, a asked, args []string) error {
+	if a.metrics == "" {
+		return &usageError{errors.New(`--metrics is missing: which windows is it asked with? "weir metrics get" records some`)}
+	}
+	target, err := a.target(cli, lookUp(args))
+	if err != nil {
+		return err
+	}
+	r, err := signaltest.Ask(ctx, target, target.Sample, target.Hello)
+	if err != nil {
+		return err
+	}
+	out := answered{Resources: r.Resources, Verdict: string(r.Verdict), Explanation: r.Explanation, Unknown: r.Unknown}
+	if out.Verdict == "" {
+		out.Verdict = "value"
+	}
+	if cli.output == "json" {
+		return cli.printJSON(out)
+	}
+	fmt.Fprintf(cli.stdout, "verdict      %s\n", out.Verdict)
+	for _, k := range []struct {
+		name  string
+		value *float64
+		unit  string
+	}{
+		{"cpus", r.Resources.CPUs, ""}, {"mem", r.Resources.Mem, " MB"},
+		{"disk", r.Resources.Disk, " MB"}, {"gpus", r.Resources.GPUs, ""},
+	} {
+		if k.value == nil {
+			fmt.Fprintf(cli.stdout, "%-12s no opinion\n", k.name)
+			continue
+		}
+		fmt.Fprintf(cli.stdout, "%-12s %v%s\n", k.name, *k.value, k.unit)
+	}
+	if r.Explanation != "" {
+		fmt.Fprintf(cli.stdout, "explanation  %s\n", r.Explanation)
+	}
+	for _, key := range r.Unknown {
+		fmt.Fprintf(cli.stdout, "! the answer has a key that nobody reads: %s\n", key)
+	}
+	return nil
+}

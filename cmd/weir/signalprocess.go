@@ -1,0 +1,387 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/control"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+func (cli *cli) signalPsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "ps",
+		Short: "Show the signal processes of a pool",
+		Args:  noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				s, err := cli.askBootstrap(ctx, b)
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(s.Signals)
+				}
+				if s.Refused != "" {
+					fmt.Fprintf(cli.stdout, "! the files are refused, and what runs goes on: %s\n", s.Refused)
+				}
+				cli.printProcesses(s.Signals)
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) signalRestartCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "restart APP",
+		Short: "Restart the signal of an app; past failures are forgotten",
+		Example: `  weir signal restart web
+  weir signal restart __default__`,
+		Args: oneArg("app"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				var a restartAnswer
+				err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "restart"), "bootstrap of pool "+cli.pool, restartRequest{args[0]}, &a)
+				if err != nil {
+					return err
+				}
+				if a.Error != "" {
+					return fmt.Errorf("restart: %s", a.Error)
+				}
+				fmt.Fprintf(cli.stdout, "signal of %s is being restarted\n", args[0])
+				return nil
+			})
+		},
+	}
+}
+
+func (cli *cli) signalLogsCommand() *cobra.Command {
+	var follow bool
+	var lines int
+	cmd := &cobra.Command{
+		Use:   "logs APP",
+		Short: "Show the last output of an app's signal",
+		Example: `  weir signal logs web
+  weir signal logs web --follow --lines 200`,
+		Args: oneArg("app"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if lines < 0 {
+				return &usageError{fmt.Errorf("--lines %d: want at least 0", lines)}
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.signalLogs(ctx, b, logsRequest{App: args[0], Last: lines}, follow)
+			})
+		},
+	}
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
+	cmd.Flags().IntVar(&lines, "lines", 100, "how many of the last lines")
+	return cmd
+}
+
+// followEvery is how often "logs --follow" asks for more.
+const followEvery = 250 * time.Millisecond
+
+func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request logsRequest, follow bool) error {
+	ticker := time.NewTicker(followEvery)
+	defer ticker.Stop()
+	for {
+		var a logsAnswer
+		if err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "logs"), "bootstrap of pool "+cli.pool, request, &a); err != nil {
+			return err
+		}
+		if a.Error != "" {
+			return fmt.Errorf("logs: %s", a.Error)
+		}
+		for _, l := range a.Lines {
+			fmt.Fprintf(cli.stdout, "%s %s\n", l.At.Local().Format("15:04:05.000"), l.Text)
+		}
+		if !follow && len(a.Lines) == 0 || !follow && !a.More {
+			return nil
+		}
+		request.After, request.Last = a.Next, 0
+		if a.More {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+	}
+}
+
+func (cli *cli) signalShadowCommand() *cobra.Command {
+	var since time.Duration
+	cmd := &cobra.Command{
+		Use:   "shadow [APP]",
+		Short: "Compare a shadow's answers with those of the pinned version",
+		Long: `Compare a shadow's answers with those of the pinned version: where its trial
+stands, and every tick of the last while in which both were asked, from the
+ledger.`,
+		Example: `  weir signal shadow
+  weir signal shadow web --since 24h --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneArg("app")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if since <= 0 {
+				return &usageError{fmt.Errorf("--since %v: want more than 0", since)}
+			}
+			app := strings.Join(args, "")
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.shadow(ctx, b, app, since)
+			})
+		},
+	}
+	cmd.Flags().DurationVar(&since, "since", time.Hour, "how far to look back")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// shadowReport is what "weir signal shadow" prints.
+type shadowReport struct {
+	Trials []bootstrap.TrialStatus `json:"trials"` // as bootstrap has them now
+	Ticks  []shadowTick            `json:"ticks"`  // oldest first
+}
+
+// shadowTick is one tick in which a shadow was asked.
+type shadowTick struct {
+	At time.Time `json:"at"`
+	autoscaler.ShadowRecord
+	Pinned string `json:"pinned"` // what the pinned version answered
+}
+
+func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
+	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
+	s, err := cli.askBootstrap(ctx, b)
+	if err != nil {
+		fmt.Fprintf(cli.stderr, "weir: %v: only the ledger is told\n", err)
+	}
+	for _, p := range s.Signals {
+		if p.Trial != nil && (app == "" || app == p.App) {
+			report.Trials = append(report.Trials, *p.Trial)
+		}
+	}
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	err = ledger.Since(ctx, time.Now().Add(-since), func(data []byte) error {
+		var r autoscaler.Record
+		if err := json.Unmarshal(data, &r); err != nil {
+			return fmt.Errorf("read a record of the ledger: %w", err)
+		}
+		report.Ticks = append(report.Ticks, shadowTicks(r, app)...)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if cli.output == "json" {
+		return cli.printJSON(report)
+	}
+	cli.printShadow(report)
+	return nil
+}
+
+// shadowTicks returns what a tick's record tells of shadows.
+func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
+	for _, s := range r.Shadows {
+		if app != "" && app != s.App {
+			continue
+		}
+		t := shadowTick{At: r.At, ShadowRecord: s}
+		for _, a := range r.Input.Apps {
+			if a.Name == s.App {
+				t.Pinned = answerText(string(a.Opinion.Verdict), a.Opinion.Request.String(), a.Opinion.Why)
+			}
+		}
+		ticks = append(ticks, t)
+	}
+	return ticks
+}
+
+// answerText is an answer in a few words.
+func answerText(verdict, request, why string) string {
+	if verdict == "value" {
+		return request
+	}
+	if why == "" {
+		return verdict
+	}
+	return verdict + ": " + why
+}
+
+func (cli *cli) printShadow(r shadowReport) {
+	for _, t := range r.Trials {
+		fmt.Fprintf(cli.stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
+	}
+	if len(r.Trials) == 0 && len(r.Ticks) == 0 {
+		fmt.Fprintln(cli.stdout, `no shadow: give a signal of the pool file "shadow: {version: VERSION}"`)
+		return
+	}
+	var rows [][]string
+	for _, t := range r.Ticks {
+		difference := t.Difference
+		switch {
+		case !t.Compared:
+			difference = "not compared"
+		case difference == "":
+			difference = "agrees"
+		}
+		rows = append(rows, []string{t.At.Local().Format(time.DateTime), t.App, t.Version, t.Pinned,
+			answerText(string(t.Verdict), t.Request.String(), t.Why), difference})
+	}
+	if rows != nil {
+		fmt.Fprintln(cli.stdout)
+		cli.printTable([]string{"tick", "app", "shadow", "pinned answers", "shadow answers", "difference"}, rows)
+	}
+}
+
+// trialText says where a trial stands.
+func trialText(t bootstrap.TrialStatus) string {
+	switch {
+	case t.Outcome == bootstrap.Undecided && t.PromoteAfter > 0:
+		return fmt.Sprintf("agrees for %d of %d ticks", t.Agreeing, t.PromoteAfter)
+	case t.Outcome == bootstrap.Undecided:
+		return fmt.Sprintf("agrees for %d ticks, of %d that were compared; never promoted", t.Agreeing, t.Compared)
+	case t.Why != "":
+		return fmt.Sprintf("%s at %s: %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime), t.Why)
+	}
+	return fmt.Sprintf("%s at %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime))
+}
+
+// bootstrapSubject is where the bootstrap of a pool is asked.
+func bootstrapSubject(cluster, pool, what string) string {
+	return "weir." + cluster + ".bootstrap." + pool + "." + what
+}
+
+func (cli *cli) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapStatus, error) {
+	var s bootstrapStatus
+	err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "status"), "bootstrap of pool "+cli.pool, nil, &s)
+	return s, err
+}
+
+// Questions to a bootstrap, and its answers.
+type (
+	restartRequest struct {
+		App string `json:"app"`
+	}
+	restartAnswer struct {
+		Error string `json:"error,omitempty"`
+	}
+	logsRequest struct {
+		App   string `json:"app"`
+		After uint64 `json:"after"`          // the sequence number of the last line that is known
+		Last  int    `json:"last,omitempty"` // at most so many; 0: as many as fit
+	}
+	logsAnswer struct {
+		Lines []logLine `json:"lines"`
+		Next  uint64    `json:"next"` // what the next question says in After
+		More  bool      `json:"more"` // there are more lines already
+		Error string    `json:"error,omitempty"`
+	}
+	logLine struct {
+		At   time.Time `json:"at"`
+		Text string    `json:"text"`
+	}
+)
+
+// maxLogsAnswer bounds an answer, in bytes of text: it has to fit a message.
+const maxLogsAnswer = 256 << 10
+
+// answer has questions answered until stop.
+func (r *reloader) answer() (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	for what, of := range map[string]func(request []byte) any{
+		"status":  func([]byte) any { return r.status() },
+		"restart": r.answerRestart,
+		"logs":    r.answerLogs,
+	} {
+		s, err := answerJSON(r.nats, bootstrapSubject(r.cli.cluster, r.cli.pool, what), r.log, of)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
+
+func (r *reloader) answerLogs(data []byte) any {
+	var request logsRequest
+	if err := json.Unmarshal(data, &request); err != nil {
+		return logsAnswer{Error: err.Error()}
+	}
+	tail, err := r.bootstrap.Logs(request.App)
+	if err != nil {
+		return logsAnswer{Error: err.Error()}
+	}
+	lines, _ := tail.Since(request.After)
+	if n := len(lines); request.Last > 0 && n > request.Last {
+		lines = lines[n-request.Last:]
+	}
+	a := logsAnswer{Next: request.After}
+	size := 0
+	for _, l := range lines {
+		if size += len(l.Text); size > maxLogsAnswer && a.Lines != nil {
+			a.More = true
+			break
+		}
+		if text := control.Readable(l.Stream, l.Text); text != "" {
+			a.Lines = append(a.Lines, logLine{At: l.Time, Text: text})
+		}
+		a.Next = l.Seq
+	}
+	return a
+}
+
+func (r *reloader) answerRestart(data []byte) any {
+	var request restartRequest
+	err := json.Unmarshal(data, &request)
+	if err == nil {
+		err = r.bootstrap.Restart(request.App)
+	}
+	if err != nil {
+		return restartAnswer{Error: err.Error()}
+	}
+	return restartAnswer{}
+}
+
+// answerJSON answers requests on subject with what of returns, until stop.
+func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request []byte) any) (stop func(), err error) {
+	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		data, err := json.Marshal(of(m.Data))
+		if err == nil {
+			err = m.Respond(data)
+		}
+		if err != nil {
+			log.Warn("question is not answered", "subject", subject, "err", err)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	return func() { sub.Unsubscribe() }, nil
+}

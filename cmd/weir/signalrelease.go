@@ -1,0 +1,439 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"aead.dev/minisign"
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+)
+
+// signPassword is the variable that holds the password of a private key.
+const signPassword = "WEIR_SIGN_PASSWORD"
+
+func (cli *cli) signalPublishCommand() *cobra.Command {
+	var source release.Source
+	var signKey, kind string
+	platform := release.Host().String()
+	cmd := &cobra.Command{
+		Use:   "publish NAMESPACE/NAME@VERSION PATH",
+		Short: "Publish a version of a signal to the bucket; a version never changes",
+		Long: `Publish a version of a signal, an executable file or a folder, to the bucket of
+weir.yaml. The same files may be published again; other files under the same
+version are refused.
+
+With --sign-key the release is signed (minisign). The password of an encrypted
+key is that of WEIR_SIGN_PASSWORD. "weir signal keygen" makes a pair of keys.
+
+Whether it is a plugin is found in the program itself, if it is a Go program.
+--kind tells it of any other.`,
+		Example: `  weir signal publish shop/rps@v1.4.0 ./bin/rps
+  weir signal publish shop/rps@v1.4.0 ./bin/rps-arm64 --platform linux-arm64
+  weir signal publish shop/rps@v1.5.0 ./dist --entry bin/rps --sign-key ~/.weir/publish.key`,
+		Args: twoArgs("NAMESPACE/NAME@VERSION and PATH"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, p, err := parseRelease(args[0], platform)
+			if err != nil {
+				return err
+			}
+			switch kind {
+			case "":
+			case "plugin":
+				source.Protocol = 1
+			default:
+				return &usageError{fmt.Errorf("--kind %q: want plugin; anything else is run as it is", kind)}
+			}
+			if signKey != "" {
+				key, err := release.LoadPrivateKey(signKey, passwordOfEnv)
+				if err != nil {
+					return err
+				}
+				source.Key = &key
+			}
+			bucket, _, err := cli.bucket(cmd.Context())
+			if err != nil {
+				return err
+			}
+			source.Path, source.Created = args[1], time.Now()
+			m, err := release.Publish(cmd.Context(), bucket, ref, p, source)
+			if err != nil {
+				return err
+			}
+			signed := "not signed"
+			if source.Key != nil {
+				signed = "signed by key " + release.FormatKeyID(source.Key.ID())
+			}
+			fmt.Fprintf(cli.stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, bytesText(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
+			return nil
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&source.Entry, "entry", "", "executable to start, as a path in PATH if that is a folder")
+	f.StringVar(&signKey, "sign-key", "", "file of the minisign private key to sign with")
+	f.StringVar(&kind, "kind", "", "plugin: it speaks the control service (default: as the program says)")
+	f.StringVar(&platform, "platform", platform, "what it runs on, OS-ARCH")
+	return cmd
+}
+
+// passwordOfEnv is how a private key's password comes: not on a command line.
+func passwordOfEnv() (string, error) {
+	if password, ok := os.LookupEnv(signPassword); ok {
+		return password, nil
+	}
+	return "", fmt.Errorf("%s is not set", signPassword)
+}
+
+func (cli *cli) signalKeygenCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "keygen FILE",
+		Short: "Make a pair of keys: FILE to sign releases with, FILE.pub to trust",
+		Long: `Make a pair of minisign keys. FILE is the private one, for "weir signal publish
+--sign-key"; it is encrypted if WEIR_SIGN_PASSWORD is set. The line of FILE.pub
+goes into weir.yaml, releases.trusted_keys.`,
+		Example: `  WEIR_SIGN_PASSWORD=... weir signal keygen ~/.weir/publish.key`,
+		Args:    oneArg("file"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			public, private, err := minisign.GenerateKey(nil)
+			if err != nil {
+				return fmt.Errorf("make keys: %w", err)
+			}
+			secret, err := private.MarshalText()
+			if password := os.Getenv(signPassword); err == nil && password != "" {
+				secret, err = minisign.EncryptKey(password, private)
+			}
+			if err != nil {
+				return fmt.Errorf("encode the private key: %w", err)
+			}
+			open, err := public.MarshalText()
+			if err != nil {
+				return fmt.Errorf("encode the public key: %w", err)
+			}
+			if err := writeNew(args[0], secret, 0o600); err != nil {
+				return err
+			}
+			if err := writeNew(args[0]+".pub", append(open, '\n'), 0o644); err != nil {
+				return err
+			}
+			fmt.Fprintf(cli.stdout, "key %s\n  private  %s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
+				release.FormatKeyID(public.ID()), args[0], args[0], public)
+			return nil
+		},
+	}
+}
+
+// writeNew writes a file that must not be there yet.
+func writeNew(path string, data []byte, mode os.FileMode) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+func (cli *cli) signalListCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "list [NAMESPACE[/NAME]]",
+		Short: "List the signal releases in the bucket",
+		Example: `  weir signal list
+  weir signal list shop/rps --output json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneArg("namespace or namespace/name")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			bucket, _, err := cli.bucket(cmd.Context())
+			if err != nil {
+				return err
+			}
+			var namespace, name string
+			if len(args) == 1 {
+				namespace, name, _ = strings.Cut(args[0], "/")
+			}
+			found, err := release.List(cmd.Context(), bucket, namespace, name)
+			if err != nil {
+				return err
+			}
+			if cli.output == "json" {
+				return cli.printJSON(found)
+			}
+			var rows [][]string
+			for _, p := range found {
+				rows = append(rows, []string{p.Namespace, p.Name, p.Version, p.Platform.String(), yesNo(p.Signed), yesNo(p.Yanked)})
+			}
+			cli.printTable([]string{"namespace", "name", "version", "platform", "signed", "yanked"}, rows)
+			return nil
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func yesNo(b bool) string {
+	if b {
+		return "yes"
+	}
+	return "no"
+}
+
+func (cli *cli) signalShowCommand() *cobra.Command {
+	platform, keys := release.Host().String(), []string(nil)
+	cmd := &cobra.Command{
+		Use:     "show NAMESPACE/NAME@VERSION",
+		Short:   "Show what a release consists of, who signed it, and whether it is yanked",
+		Example: `  weir signal show shop/rps@v1.4.0`,
+		Args:    oneArg("NAMESPACE/NAME@VERSION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withRelease(cmd.Context(), args[0], platform, keys, func(r chosen) error {
+				shown, err := release.Show(cmd.Context(), r.bucket, r.ref, r.platform, r.trust)
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(shown)
+				}
+				cli.printShown(shown)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key to trust beside those of weir.yaml; may be given again")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) printShown(s release.Shown) {
+	m := s.Manifest
+	line := func(key, format string, args ...any) {
+		fmt.Fprintf(cli.stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
+	}
+	line("release", "%s for %s", m.Ref, m.Platform)
+	line("created", "%s", timeText(m.Created))
+	if m.SDK != "" {
+		line("sdk", "%s", m.SDK)
+	}
+	if m.Protocol > 0 {
+		line("kind", "plugin, protocol %d", m.Protocol)
+	} else {
+		line("kind", "exec")
+	}
+	signature := string(s.Signature.State)
+	if s.Signature.KeyID != "" {
+		signature += ", key " + s.Signature.KeyID
+	}
+	line("signature", "%s", signature)
+	if s.Yanked != nil {
+		line("yanked", "%s: %s", timeText(s.Yanked.At), s.Yanked.Why)
+	}
+	line("archive", "%s, sha256 %s", bytesText(m.Object.Size), m.Object.SHA256)
+	line("entry", "%s", m.Entry)
+	fmt.Fprintln(cli.stdout)
+	var rows [][]string
+	for _, f := range m.Files {
+		rows = append(rows, []string{f.Path, f.Mode.String(), bytesText(f.Size), f.SHA256.String()})
+	}
+	cli.printTable([]string{"file", "mode", "size", "sha256"}, rows)
+}
+
+func (cli *cli) signalVerifyCommand() *cobra.Command {
+	platform, keys := release.Host().String(), []string(nil)
+	cmd := &cobra.Command{
+		Use:   "verify NAMESPACE/NAME@VERSION",
+		Short: "Download a release and check all that is checked before it runs",
+		Long: `Download a release and check all that is checked before it runs: manifest, yank,
+signature, archive, every file. Nothing is kept. The exit code tells what is
+wrong:
+
+` + releaseCodesHelp(),
+		Example: `  weir signal verify shop/rps@v1.4.0 --key publish.key.pub
+  weir signal verify shop/rps@v1.4.0 --output json`,
+		Args: oneArg("NAMESPACE/NAME@VERSION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withRelease(cmd.Context(), args[0], platform, keys, func(r chosen) error {
+				report, err := release.Verify(cmd.Context(), r.bucket, r.ref, r.platform, r.trust)
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					if err := cli.printJSON(report); err != nil {
+						return err
+					}
+				} else {
+					var rows [][]string
+					for _, c := range report.Checks {
+						rows = append(rows, []string{c.Name, map[bool]string{true: "ok", false: "WRONG"}[c.OK], c.Detail})
+					}
+					cli.printTable([]string{"check", "", "what"}, rows)
+				}
+				if err := report.Err(); err != nil {
+					return fmt.Errorf("%s is not fit to run: %w", r.ref, err)
+				}
+				return nil
+			})
+		},
+	}
+	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key to trust beside those of weir.yaml; may be given again")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) signalFetchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fetch NAMESPACE/NAME@VERSION...",
+		Short: "Bring releases into this machine's cache, and run nothing",
+		Long: `Bring releases into this machine's cache, as bootstrap does before it runs them,
+all at the same time. A download that was cut short goes on where it was. The
+exit code tells what is wrong:
+
+` + releaseCodesHelp(),
+		Example: `  weir signal fetch shop/rps@v1.4.0 shop/queue@v2.0.1`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{fmt.Errorf("%s wants NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return cli.fetchReleases(cmd.Context(), args) },
+	}
+	return cmd
+}
+
+func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
+	var refs []release.Ref
+	for _, name := range names {
+		ref, err := release.ParseRef(name)
+		if err != nil {
+			return &usageError{err}
+		}
+		refs = append(refs, ref)
+	}
+	bucket, service, err := cli.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	trust, err := trustOf(service)
+	if err != nil {
+		return err
+	}
+	dir, err := cli.dataDir()
+	if err != nil {
+		return err
+	}
+	bars := newBars(cli.stderr)
+	cache, err := release.OpenCache(release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.tell})
+	if err != nil {
+		return err
+	}
+	got := make([]release.Installed, len(refs))
+	errs := make([]error, len(refs))
+	parts := newServices(ctx)
+	for i, ref := range refs {
+		parts.wg.Go(func() { got[i], errs[i] = cache.Fetch(ctx, bucket, ref) })
+	}
+	parts.wg.Wait()
+	bars.close()
+	for i, in := range got {
+		if errs[i] == nil {
+			fmt.Fprintf(cli.stdout, "%s: %s\n", refs[i], in.Dir)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (cli *cli) signalYankCommand() *cobra.Command {
+	var why, platform string
+	cmd := &cobra.Command{
+		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",
+		Short: "Withdraw a version: it is not fetched any more; what runs goes on",
+		Long: `Withdraw a version of a signal. Nobody fetches it any more, and no cache that has
+seen the yank runs it. What runs already goes on: pin another version to end it.
+A yank cannot be taken back; publish a new version.`,
+		Example: `  weir signal yank shop/rps@v1.4.0 --why "asks for twice the memory"`,
+		Args:    oneArg("NAMESPACE/NAME@VERSION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := release.ParseRef(args[0])
+			if err != nil {
+				return &usageError{err}
+			}
+			var p release.Platform
+			if platform != "" {
+				if p, err = release.ParsePlatform(platform); err != nil {
+					return &usageError{err}
+				}
+			}
+			if why == "" {
+				return &usageError{errors.New("--why is missing: whoever finds the version gone wants to know")}
+			}
+			bucket, _, err := cli.bucket(cmd.Context())
+			if err != nil {
+				return err
+			}
+			done, err := release.Yank(cmd.Context(), bucket, ref, p, release.Yanked{Why: why, At: time.Now()})
+			for _, p := range done {
+				fmt.Fprintf(cli.stdout, "%s for %s is yanked\n", ref, p)
+			}
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&why, "why", "", "the reason, told to whoever wants it (required)")
+	cmd.Flags().StringVar(&platform, "platform", "", "OS-ARCH (default: all that it is published for)")
+	return cmd
+}
+
+// chosen is a release that a command is about.
+type chosen struct {
+	ref      release.Ref
+	platform release.Platform
+	bucket   release.Bucket
+	trust    release.Trust
+}
+
+// withRelease opens the bucket for a command about one release.
+func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []string, f func(chosen) error) error {
+	ref, p, err := parseRelease(name, platform)
+	if err != nil {
+		return err
+	}
+	bucket, service, err := cli.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	trust, err := trustOf(service)
+	if err != nil {
+		return err
+	}
+	for _, file := range keys {
+		key, err := release.LoadPublicKey(file)
+		if err != nil {
+			return &usageError{err}
+		}
+		trust.Keys = append(trust.Keys, key)
+	}
+	return f(chosen{ref, p, bucket, trust})
+}
+
+func parseRelease(name, platform string) (release.Ref, release.Platform, error) {
+	ref, err := release.ParseRef(name)
+	if err != nil {
+		return release.Ref{}, release.Platform{}, &usageError{err}
+	}
+	p, err := release.ParsePlatform(platform)
+	if err != nil {
+		return release.Ref{}, release.Platform{}, &usageError{err}
+	}
+	return ref, p, nil
+}

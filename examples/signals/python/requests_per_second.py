@@ -1,0 +1,230 @@
+#!/usr/bin/env python3
+"""A signal that needs nothing but Python 3.9: instances follow the requests.
+
+    instances = ceil(last value of requests_per_second * headroom / requests_per_instance)
+
+decide is the signal. All below it is the wire, and can be copied as it is.
+"""
+import json
+import math
+import os
+import signal
+import socket
+import struct
+import sys
+import threading
+import time
+from typing import Any, Optional
+
+METRIC = "requests_per_second"
+DEFAULTS = {  # each can be set in the pool file; mem in megabytes
+    "headroom": 1.2,
+    "requests_per_instance": 100.0,
+    "cpus_per_instance": 0.5,
+    "mem_per_instance": 256.0,
+}
+MAX_HELLO = 1 << 20  # bytes
+MAX_BODY = 64 << 20  # bytes; a longer body is refused before memory is taken for it
+MAX_RESPONSE = 4096  # bytes, with the ACK
+MESSAGE_SECONDS = 60.0  # for a message that has begun
+ACK, REFUSAL = b"\x01", b"\x02"
+
+
+def decide(parameters: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
+    """Returns the response to a checked body, or raises ValueError or OverflowError."""
+    p = {name: parameters.get(name, default) for name, default in DEFAULTS.items()}
+    for name, value in p.items():
+        if type(value) not in (int, float) or value <= 0:  # bool is no number
+            raise ValueError(f"parameter {name}: a number above 0 is needed, not {value!r:.100}")
+    points = body["metrics"].get(METRIC)
+    if not points:
+        return {"Resources": {}, "Verdict": "no_opinion", "Explanation": f"no points of {METRIC}"}
+    rate = max(points[-1][1], 0.0)
+    instances = math.ceil(rate * p["headroom"] / p["requests_per_instance"])
+    return {
+        "Resources": {
+            "cpus": instances * p["cpus_per_instance"],
+            "mem": instances * p["mem_per_instance"],
+        },
+        "Explanation": f"{instances:g} instances: {rate:g} requests/s * {p['headroom']:g} headroom"
+                       f" / {p['requests_per_instance']:g} requests/s per instance",
+    }
+
+
+def number(text: str) -> float:
+    """Reads a JSON number, which must fit a float64. Python would read 1e999 as infinity."""
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"not a finite number: {text:.20}")
+    return value
+
+
+def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Makes an object in which no key occurs twice."""
+    made = dict(pairs)
+    if len(made) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return made
+
+
+def parse(data: bytes) -> dict[str, Any]:
+    """Reads one JSON object. Python would take NaN and Infinity; number refuses them."""
+    value = json.loads(data.decode("utf-8"), parse_int=number, parse_float=number,
+                       parse_constant=number, object_pairs_hook=unique)
+    if not isinstance(value, dict):
+        raise ValueError("not a JSON object")
+    return value
+
+
+def parse_body(data: bytes) -> dict[str, Any]:
+    """Reads and checks the body of an evaluation."""
+    body = parse(data)
+    metrics = body.get("metrics")
+    if not isinstance(metrics, dict) or type(body.get("timestamp")) is not float:
+        raise ValueError("metrics or timestamp is missing, or of the wrong type")
+    for name, points in metrics.items():
+        if not isinstance(points, list):
+            raise ValueError(f"metric {name!r:.100}: not a list")
+        for point in points:
+            if not isinstance(point, list) or [type(n) for n in point] != [float, float]:
+                raise ValueError(f"metric {name!r:.100}: a point is not [TIME, VALUE]")
+    return body
+
+
+def answer(parameters: dict[str, Any], data: bytes) -> bytes:
+    """Returns what follows the first ACK: the second with the response, or a refusal."""
+    try:
+        response = json.dumps(decide(parameters, parse_body(data)), allow_nan=False).encode()
+        if len(ACK + response) > MAX_RESPONSE:
+            raise ValueError("the response is too long")
+        return ACK + response
+    except Exception as err:  # whatever it is, the autoscaler must learn that there is no answer
+        log(f"refused: {type(err).__name__}: {err}")
+        return REFUSAL
+
+
+class Connection:
+    """What comes from one autoscaler. EOFError says that it has gone."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.rest = b""  # came with the hello, but follows it
+        self.deadline: Optional[float] = None
+
+    def receive(self, limit: int) -> bytes:
+        """Returns up to limit bytes. The first of a message may take forever."""
+        if self.rest:
+            data, self.rest = self.rest[:limit], self.rest[limit:]
+        else:
+            left = None if self.deadline is None else self.deadline - time.monotonic()
+            self.sock.settimeout(left if left is None else max(left, 0.001))
+            data = self.sock.recv(min(limit, 1 << 16))
+        if not data:
+            raise EOFError
+        if self.deadline is None:
+            self.deadline = time.monotonic() + MESSAGE_SECONDS
+        return data
+
+    def exactly(self, size: int) -> bytes:
+        """Returns size bytes. Memory grows with what has come."""
+        data = bytearray()
+        while len(data) < size:
+            data += self.receive(size - len(data))
+        return bytes(data)
+
+    def send(self, data: bytes) -> None:
+        """Sends data, in one write if the other end reads at all."""
+        self.sock.settimeout(MESSAGE_SECONDS)
+        self.sock.sendall(data)
+
+    def hello(self) -> dict[str, Any]:
+        """Returns the parameters. The hello ends where its braces and brackets do."""
+        data = bytearray()
+        depth, in_string, escaped, seen = 0, False, False, 0
+        while len(data) < MAX_HELLO:
+            data += self.receive(MAX_HELLO - len(data))
+            for seen in range(seen, len(data)):
+                byte = data[seen]
+                if in_string:
+                    in_string = escaped or byte != 0x22  # "
+                    escaped = not escaped and byte == 0x5C  # \
+                elif byte == 0x22:
+                    in_string = True
+                elif byte in b"{[":
+                    depth += 1
+                elif byte in b"}]":
+                    depth -= 1
+                if depth <= 0 and byte not in b" \t\r\n":  # it has ended, or never began
+                    self.rest = bytes(data[seen + 1:]) + self.rest
+                    parameters = parse(bytes(data[:seen + 1])).get("parameters", {})
+                    if not isinstance(parameters, dict):
+                        raise ValueError("parameters: not an object")
+                    return parameters
+            seen += 1
+        raise ValueError(f"the hello is longer than {MAX_HELLO} bytes")
+
+    def serve(self) -> None:
+        """Answers one evaluation after another, until the autoscaler goes."""
+        parameters = self.hello()
+        if unknown := parameters.keys() - DEFAULTS.keys() - {"cluster", "pool"}:
+            log(f"unknown parameters are ignored: {sorted(unknown)}")
+        while True:
+            self.deadline = None
+            (size,) = struct.unpack(">I", self.exactly(4))
+            if size > MAX_BODY:
+                self.send(REFUSAL)
+                return
+            self.send(ACK)
+            self.send(answer(parameters, self.exactly(size)))
+
+
+def log(line: str) -> None:
+    """Writes one line, which must not be of a stranger's length or break a connection."""
+    try:
+        print(line[:300] + "\n", end="", file=sys.stderr, flush=True)
+    except OSError:
+        pass
+
+
+def handle(sock: socket.socket) -> None:
+    """Serves one connection. Its end, expected or not, ends nothing else."""
+    with sock:
+        try:
+            Connection(sock).serve()
+        except (EOFError, ConnectionError):
+            pass  # gone, or a probe
+        except Exception as err:
+            log(f"connection closed: {type(err).__name__}: {err}")
+
+
+def main(args: list[str]) -> int:
+    """Runs the signal until SIGTERM."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # waits for no thread
+    if len(args) != 3 or len(name := os.fsencode("-".join(args) + "-socket")) > 107:
+        print("usage: requests_per_second.py NAMESPACE NAME APP\n"
+              "The socket's name, NAMESPACE-NAME-APP-socket, has at most 107 bytes.", file=sys.stderr)
+        return 2
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        listener.bind(b"\0" + name)
+        listener.listen()
+    except OSError as err:
+        log(f"cannot listen: {err}")
+        return 1
+    log(f"listening on @{os.fsdecode(name)}")
+    while True:
+        try:
+            sock, _ = listener.accept()
+        except OSError as err:  # out of file descriptors, perhaps: they come back
+            log(f"accept: {err}")
+            time.sleep(0.1)
+            continue
+        try:
+            threading.Thread(target=handle, args=(sock,), daemon=True).start()
+        except RuntimeError as err:  # out of threads
+            sock.close()
+            log(f"connection closed: {err}")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

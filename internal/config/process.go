@@ -1,0 +1,150 @@
+package config
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/signals/builtin"
+)
+
+// kindBuiltin is the kind of a signal that weir ships; it has no version.
+const kindBuiltin = "builtin"
+
+// Process bounds what a signal's process may use. A missing key is no limit.
+type Process struct {
+	Memory    Size    `yaml:"memory"`
+	CPUs      float64 `yaml:"cpus"` // shares of a core
+	Processes int     `yaml:"processes"`
+	OpenFiles int     `yaml:"open_files"`
+	Address   Size    `yaml:"address_space"`
+}
+
+// Shadow is a version that runs beside the pinned one, without effect.
+type Shadow struct {
+	Version      string   `yaml:"version"`
+	PromoteAfter int      `yaml:"promote_after"` // ticks; default 0: never
+	Tolerance    *float64 `yaml:"tolerance"`     // default 0.05
+}
+
+// defaultTolerance is how far a shadow's answer may lie from the pinned one's.
+const defaultTolerance = 0.05
+
+// leastAddress is the smallest address space that a Go program starts in.
+const leastAddress Size = 1 << 30
+
+// Size is a number of bytes. The file gives a whole number and a unit.
+type Size int64
+
+const sizes = `a size such as "512MiB" or "2GB"`
+
+var units = [...]struct {
+	name  string
+	bytes int64
+}{{"KiB", 1 << 10}, {"MiB", 1 << 20}, {"GiB", 1 << 30}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"B", 1}}
+
+// UnmarshalYAML reads the number and the unit.
+func (s *Size) UnmarshalYAML(unmarshal func(any) error) error {
+	var text string
+	if err := unmarshal(&text); err != nil {
+		return &wantError{sizes}
+	}
+	for _, unit := range units {
+		digits, ok := strings.CutSuffix(text, unit.name)
+		if !ok {
+			continue
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(digits), 10, 64)
+		if err != nil || n < 0 || n > math.MaxInt64/unit.bytes {
+			break
+		}
+		*s = Size(n * unit.bytes)
+		return nil
+	}
+	return &wantError{sizes}
+}
+
+// builtinProblems returns what a signal that weir ships cannot have.
+func (s Signal) builtinProblems(d document, path string) Problems {
+	var ps Problems
+	if !slices.Contains(builtin.Names(), s.Name) {
+		ps = append(ps, d.problem(path+".name", fmt.Sprintf("is %q: weir ships %s", s.Name, strings.Join(builtin.Names(), ", "))))
+	}
+	for key, given := range map[string]bool{
+		"version": s.Version != "", "branch_or_tag": s.BranchOrTag != "", "shadow": s.Shadow != nil,
+	} {
+		if given {
+			ps = append(ps, d.problem(path+"."+key, "is not for kind builtin, whose version is that of weir: remove it"))
+		}
+	}
+	return append(ps, s.addressProblems(d, path)...)
+}
+
+// processProblems returns what is wrong with how the signal is to run.
+func (s Signal) processProblems(d document, path string) Problems {
+	var ps Problems
+	if kinds := []string{"", string(bootstrap.KindPlugin), string(bootstrap.KindExec)}; !slices.Contains(kinds, s.Kind) {
+		ps = append(ps, d.problem(path+".kind", fmt.Sprintf("is %q: want plugin, exec or builtin", s.Kind)))
+	}
+	l := s.Limits
+	for key, bad := range map[string]bool{
+		"cpus": l.CPUs < 0, "processes": l.Processes < 0, "open_files": l.OpenFiles < 0,
+	} {
+		if bad {
+			ps = append(ps, d.problem(path+".limits."+key, "is negative: want at least 0, which is no limit"))
+		}
+	}
+	if l.Address != 0 && l.Address < leastAddress {
+		ps = append(ps, d.problem(path+".limits.address_space",
+			fmt.Sprintf("is %d bytes: want at least 1GiB, a Go program does not start in less", l.Address)))
+	}
+	if s.Shadow != nil {
+		ps = append(ps, s.Shadow.problems(s, d, path+".shadow")...)
+	}
+	return ps
+}
+
+func (x Shadow) problems(s Signal, d document, path string) Problems {
+	var ps Problems
+	ref := release.Ref{Namespace: "x", Name: "x", Version: x.Version}
+	switch {
+	case x.Version == "":
+		ps = append(ps, d.problem(path+".version", "is missing: which version is to run beside the pinned one?"))
+	case x.Version == s.Pin():
+		ps = append(ps, d.problem(path+".version", fmt.Sprintf("is %q, the pinned version: want another", x.Version)))
+	case ref.Validate() != nil:
+		ps = append(ps, d.problem(path+".version", ref.Validate().Error()))
+	}
+	if x.PromoteAfter < 0 {
+		ps = append(ps, d.problem(path+".promote_after", fmt.Sprintf("is %d: want a number of ticks, or 0 for never", x.PromoteAfter)))
+	}
+	if t := x.Tolerance; t != nil && (*t < 0 || *t > 1) {
+		ps = append(ps, d.problem(path+".tolerance", fmt.Sprintf("is %v: want 0 to 1, a fraction of the pinned version's answer", *t)))
+	}
+	return ps
+}
+
+// plan returns the signal's process.
+func (s Signal) plan() bootstrap.SignalPlan {
+	p := bootstrap.NewSignalPlan(s.App, s.Namespace, s.Name, s.Pin())
+	p.Kind = bootstrap.Kind(s.Kind)
+	if s.Kind == kindBuiltin {
+		p.Kind = bootstrap.KindPlugin
+	}
+	p.FixedApp = s.DistinctApp != nil && !*s.DistinctApp
+	p.Limits = bootstrap.Limits{
+		Memory: int64(s.Limits.Memory), CPUs: s.Limits.CPUs, Processes: s.Limits.Processes,
+		OpenFiles: s.Limits.OpenFiles, AddressMB: int64(s.Limits.Address >> 20),
+	}
+	if x := s.Shadow; x != nil {
+		p.Shadow = &bootstrap.ShadowPlan{Version: x.Version, PromoteAfter: x.PromoteAfter, Tolerance: defaultTolerance}
+		if x.Tolerance != nil {
+			p.Shadow.Tolerance = *x.Tolerance
+		}
+	}
+	return p
+}

@@ -1,0 +1,117 @@
+package config
+
+import (
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+)
+
+func TestSignalProcess(t *testing.T) {
+	for _, c := range []struct{ name, keys, want string }{
+		{"all", `, kind: exec, distinct_app: false, limits: {memory: 512MiB, cpus: 0.5, processes: 64, open_files: 256, address_space: 2GB}, shadow: {version: v2, promote_after: 10, tolerance: 0.1}`, ""},
+		{"unknown kind", ", kind: script", `FILE:5: autoscale_signals[0].kind: is "script": want plugin, exec or builtin`},
+		{"size without a unit", ", limits: {memory: 512}", `FILE:5: autoscale_signals[0].limits.memory: is 512: want a size such as "512MiB" or "2GB"`},
+		{"size of another unit", ", limits: {memory: 5TB}", `FILE:5: autoscale_signals[0].limits.memory: is "5TB": want a size such as "512MiB" or "2GB"`},
+		{"size beyond measure", ", limits: {memory: 99999999999GiB}", `FILE:5: autoscale_signals[0].limits.memory: is "99999999999GiB": want a size such as "512MiB" or "2GB"`},
+		{"negative limit", ", limits: {cpus: -1}", "FILE:5: autoscale_signals[0].limits.cpus: is negative: want at least 0, which is no limit"},
+		{"little address space", ", limits: {address_space: 100MiB}", "FILE:5: autoscale_signals[0].limits.address_space: is 104857600 bytes: want at least 1GiB, a Go program does not start in less"},
+		{"shadow without version", ", shadow: {promote_after: 3}", "FILE:5: autoscale_signals[0].shadow.version: is missing: which version is to run beside the pinned one?"},
+		{"shadow of itself", ", shadow: {version: v1.4.0}", `FILE:5: autoscale_signals[0].shadow.version: is "v1.4.0", the pinned version: want another`},
+		{"shadow that is no version", ", shadow: {version: a b}", `FILE:5: autoscale_signals[0].shadow.version: release "x/x@a b": version "a b": want letters, digits and ._+-, with single slashes between`},
+		{"tolerance", ", shadow: {version: v2, tolerance: 2}", "FILE:5: autoscale_signals[0].shadow.tolerance: is 2: want 0 to 1, a fraction of the pinned version's answer"},
+		{"negative ticks", ", shadow: {version: v2, promote_after: -2}", "FILE:5: autoscale_signals[0].shadow.promote_after: is -2: want a number of ticks, or 0 for never"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, goodPool+signals(c.keys))
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestBuiltinSignals(t *testing.T) {
+	entry := func(keys string) string {
+		return goodPool + "autoscale_signals:\n  - {app: web, " + keys + ", required_metrics: [{name: m, type: system_metrics, range: 1m}]}\n"
+	}
+	for _, c := range []struct{ name, keys, want string }{
+		{"good", "name: pending, kind: builtin", ""},
+		{"not shipped", "name: rps, kind: builtin", `FILE:5: autoscale_signals[0].name: is "rps": weir ships default, instance_count, pending`},
+		{"with a version", "name: pending, kind: builtin, version: v1", "FILE:5: autoscale_signals[0].version: is not for kind builtin, whose version is that of weir: remove it"},
+		{"with a shadow", "name: pending, kind: builtin, shadow: {version: v1}", "FILE:5: autoscale_signals[0].shadow: is not for kind builtin, whose version is that of weir: remove it"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			_, err := readPool(t, entry(c.keys))
+			expectError(t, err, c.want)
+		})
+	}
+}
+
+func TestSignalPlans(t *testing.T) {
+	p := mustReadPool(t, goodPool+signals(", kind: exec, distinct_app: false, limits: {memory: 512MiB, cpus: 0.5, address_space: 2GiB}, shadow: {version: v2, promote_after: 10}"))
+	want := bootstrap.NewSignalPlan("web", "shop", "rps", "v1.4.0")
+	want.Kind, want.FixedApp = bootstrap.KindExec, true
+	want.Limits = bootstrap.Limits{Memory: 512 << 20, CPUs: 0.5, AddressMB: 2048}
+	want.Shadow = &bootstrap.ShadowPlan{Version: "v2", PromoteAfter: 10, Tolerance: 0.05}
+	if diff := cmp.Diff(want, p.Signals[0].plan()); diff != "" {
+		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+func TestRegexMetrics(t *testing.T) {
+	metric := func(m string) string {
+		return goodPool + "autoscale_signals:\n  - {app: web, namespace: shop, name: rps, version: v1, required_metrics: [" + m + "]}\n"
+	}
+	for _, c := range []struct{ metric, want string }{
+		{"{name: '^web,rq_', type: app_metrics, range: 1m, regex: true}", ""},
+		{"{name: 'rq_[', type: app_metrics, range: 1m, regex: true}", "FILE:5: autoscale_signals[0].required_metrics[0].name: is no regular expression: error parsing regexp: missing closing ]: `[`"},
+		{"{name: rq_, type: system_metrics, range: 1m, regex: true}", "FILE:5: autoscale_signals[0].required_metrics[0].regex: is only for type app_metrics: remove it"},
+	} {
+		_, err := readPool(t, metric(c.metric))
+		expectError(t, err, c.want)
+	}
+}
+
+func TestReleases(t *testing.T) {
+	const key = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
+	for _, c := range []struct{ name, text, want string }{
+		{"signed only", "releases: {trusted_keys: [" + key + "], require_signature: true, keep: 24h}\n", ""},
+		{"clusterman", "releases: {layout: clusterman, codename: jammy}\n", ""},
+		{"no key", "releases: {require_signature: true}\n", "FILE:1: releases.require_signature: is set without trusted_keys: whose signature would do?"},
+		{"unknown layout", "releases: {layout: tar}\n", `FILE:1: releases.layout: is "tar": want weir or clusterman`},
+		{"no codename", "releases: {layout: clusterman}\n", "FILE:1: releases.codename: is missing: in which folder of the bucket are the tarballs?"},
+		{"codename without a use", "releases: {codename: jammy}\n", "FILE:1: releases.codename: is only for layout clusterman: remove it"},
+		{"signed tarballs", "releases: {layout: clusterman, codename: jammy, require_signature: true, trusted_keys: [" + key + "]}\n",
+			"FILE:1: releases.require_signature: cannot be held with layout clusterman, which has no signatures"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			dir := t.TempDir()
+			file := writeFile(t, filepath.Join(dir, "weir.yaml"), c.text)
+			_, err := LoadService(dir)
+			expectError(t, inPlace(err, file, "FILE"), c.want)
+		})
+	}
+	if s, err := LoadService(t.TempDir()); err != nil || s.Releases.Keep != 7*24*time.Hour {
+		t.Errorf("releases are kept %v, %v; want a week", s.Releases.Keep, err)
+	}
+}
+
+// TestFilesDecodeWhatWasRead shows that a file which changes after it was read is
+// decoded as it was.
+func TestFilesDecodeWhatWasRead(t *testing.T) {
+	dir := t.TempDir()
+	file := writeFile(t, filepath.Join(dir, "prod", "default.yaml"), goodPool)
+	files, err := Read(dir, "prod", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, file, "nonsense: [")
+	if _, pool, err := files.Decode(); err != nil || *pool.Limits.Max != 3 {
+		t.Errorf("decoded max %v, %v; want 3", pool.Limits.Max, err)
+	}
+	if !files.Service.Missing {
+		t.Error("the service file that is not there is not told as missing")
+	}
+}

@@ -1,0 +1,73 @@
+package config
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+)
+
+func TestWatcher(t *testing.T) {
+	dir := t.TempDir()
+	one, other := filepath.Join(dir, "a.yaml"), filepath.Join(dir, "sub", "b.yaml")
+	writeFile(t, one, "first")
+	writeFile(t, other, "first")
+	w := NewWatcher(slog.New(slog.DiscardHandler), one, other, filepath.Join(dir, "not-there"))
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := w.Run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	defer running.Wait()
+	defer cancel()
+	for _, c := range []struct {
+		name   string
+		change func()
+	}{
+		{"written in place", func() { writeFile(t, one, "second") }},
+		{"replaced by a rename", func() {
+			writeFile(t, other+".new", "third")
+			if err := os.Rename(other+".new", other); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"removed", func() {
+			if err := os.Remove(one); err != nil {
+				t.Fatal(err)
+			}
+		}},
+		{"there again", func() { writeFile(t, one, "fourth") }},
+	} {
+		c.change()
+		select {
+		case <-w.Changes():
+		case <-time.After(10 * time.Second):
+			t.Fatalf("%s: nobody told", c.name)
+		}
+	}
+}
+
+// TestWatcherSameText shows that a file which is only touched is no change.
+func TestWatcherSameText(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "a.yaml"), "text")
+	w := NewWatcher(slog.New(slog.DiscardHandler), file)
+	writeFile(t, file, "text")
+	w.compare()
+	select {
+	case <-w.Changes():
+		t.Error("a change is told of the same text")
+	default:
+	}
+	writeFile(t, file, "other")
+	w.compare()
+	select {
+	case <-w.Changes():
+	default:
+		t.Error("no change is told of another text")
+	}
+}

@@ -1,0 +1,62 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+)
+
+// Trials keeps the trials of one pool's shadows in the cluster's bucket, the last
+// one of each app under "trial.<pool>.<app>".
+type Trials struct {
+	kv     jetstream.KeyValue
+	prefix string // ends in a dot
+}
+
+var _ bootstrap.Trials = (*Trials)(nil)
+
+// OpenTrials opens the trials of a pool, in the cluster's bucket.
+func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Trials, error) {
+	if err := checkNames(cluster, pool); err != nil {
+		return nil, fmt.Errorf("open trials: %w", err)
+	}
+	kv, err := openBucket(ctx, js, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &Trials{kv: kv, prefix: "trial." + pool + "."}, nil
+}
+
+// Load implements bootstrap.Trials. It returns all trials that can be read, and
+// an error that names the others.
+func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
+	var trials []bootstrap.Trial
+	err := each(ctx, t.kv, t.prefix, func(entry jetstream.KeyValueEntry) error {
+		var trial bootstrap.Trial
+		if err := json.Unmarshal(entry.Value(), &trial); err != nil {
+			return err
+		}
+		if t.prefix+trial.App != entry.Key() {
+			return fmt.Errorf("it is of app %q", trial.App)
+		}
+		trials = append(trials, trial)
+		return nil
+	})
+	return trials, err
+}
+
+// Save implements bootstrap.Trials.
+func (t *Trials) Save(ctx context.Context, trial bootstrap.Trial) error {
+	data, err := json.Marshal(trial)
+	if err != nil {
+		return fmt.Errorf("encode trial of %s: %w", trial.App, err)
+	}
+	if _, err := t.kv.Put(ctx, t.prefix+trial.App, data); err != nil {
+		return fmt.Errorf("write %s: %w", t.prefix+trial.App, err)
+	}
+	return nil
+}

@@ -1,0 +1,71 @@
+package state_test
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+func TestTrials(t *testing.T) {
+	b := open(t, t.TempDir())
+	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "other")
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := time.Unix(1700000000, 0).UTC()
+	web := bootstrap.Trial{App: "web", Signal: "shop/rps", Pinned: "v1", Shadow: "v2", Outcome: bootstrap.Promoted, Agreeing: 3, Compared: 3, Since: at}
+	db := bootstrap.Trial{App: "db", Signal: "shop/queue", Pinned: "v1", Shadow: "v2", Since: at}
+	for _, trial := range []bootstrap.Trial{{App: "web", Since: at}, db, web} {
+		if err := trials.Save(t.Context(), trial); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := other.Save(t.Context(), bootstrap.Trial{App: "web", Since: at}); err != nil {
+		t.Fatal(err)
+	}
+	got, err := trials.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	byApp := map[string]bootstrap.Trial{}
+	for _, trial := range got {
+		byApp[trial.App] = trial
+	}
+	if diff := cmp.Diff(map[string]bootstrap.Trial{"web": web, "db": db}, byApp); diff != "" || len(got) != 2 {
+		t.Errorf("loaded %d trials (-want +got):\n%s", len(got), diff)
+	}
+}
+
+// TestTrialsUnreadable shows that one bad value hides no other.
+func TestTrialsUnreadable(t *testing.T) {
+	b := open(t, t.TempDir())
+	trials, err := state.OpenTrials(t.Context(), b.JetStream(), "here", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trials.Save(t.Context(), bootstrap.Trial{App: "web"}); err != nil {
+		t.Fatal(err)
+	}
+	kv, err := b.JetStream().KeyValue(t.Context(), "weir_here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for key, value := range map[string]string{"trial.default.bad": "{", "trial.default.strange": `{"app":"web"}`} {
+		if _, err := kv.PutString(t.Context(), key, value); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got, err := trials.Load(t.Context())
+	if len(got) != 1 || err == nil || !strings.Contains(err.Error(), "trial.default.bad") || !strings.Contains(err.Error(), `it is of app "web"`) {
+		t.Errorf("Load() = %v, %v; want one trial and an error that names the two others", got, err)
+	}
+}

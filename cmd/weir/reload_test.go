@@ -1,0 +1,214 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// livePool is a pool file for a test that edits it: the version and more keys of
+// the signal are to be filled in.
+const livePool = `resource_groups:
+  - local: {name: blue, min: 1, max: 4, machine: {cpus: 1, mem: 1024}}
+scaling_limits: {min_capacity: 1, max_capacity: 4, max_weight_to_add: 4, max_weight_to_remove: 4}
+autoscaling: {tick: 200ms}
+autoscale_signals:
+  - {app: web, namespace: shop, name: counts, version: %s, period: 200ms, %s
+     required_metrics: [{name: cpus_expected, type: instance_counts, range: 1m}]}
+`
+
+// live is a "weir up" whose pool file is edited while it runs.
+type live struct {
+	*upProcess
+	file string
+}
+
+func startLive(t *testing.T) *live {
+	t.Helper()
+	l := &live{file: filepath.Join(t.TempDir(), "pool.yaml")}
+	if err := os.WriteFile(l.file, []byte(strings.ReplaceAll(livePool, "namespace: shop, name: counts, version: %s, period: 200ms, %s", "period: 200ms,")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l.upProcess = startUp(t, t.TempDir(), "--pool-file", l.file)
+	return l
+}
+
+// publish puts the program of the example signal into the bucket.
+func (l *live) publish(t *testing.T, versions ...string) {
+	t.Helper()
+	for _, v := range versions {
+		l.weir(t, "signal", "publish", "shop/counts@"+v, filepath.Join(os.Getenv("WEIR_SIGNALS_DIR"), upSignal))
+	}
+}
+
+// pin edits the pool file.
+func (l *live) pin(t *testing.T, version, more string) {
+	t.Helper()
+	if err := writeFile(l.file, fmt.Appendf(nil, livePool, version, more)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// runs waits until the app's signal is of that version, and nothing is beside it.
+func (l *live) runs(t *testing.T, version string) bootstrap.Process {
+	t.Helper()
+	var now bootstrap.Process
+	eventually(t, "version "+version+" of web", func() (err error) {
+		now, err = l.signal("web")
+		if err == nil && (now.Version != version || now.State != "running" || now.Candidate != nil) {
+			err = fmt.Errorf("%+v", now)
+		}
+		return err
+	})
+	return now
+}
+
+// ticks returns all records of the ledger.
+func (l *live) ticks(t *testing.T) (records []autoscaler.Record) {
+	t.Helper()
+	b, err := bus.Find(t.Context(), bus.Config{Data: l.data, Name: t.Name(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer b.Close()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), "local", "default")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = ledger.Since(ctx, time.Time{}.AddDate(2000, 0, 0), func(data []byte) error {
+		var r autoscaler.Record
+		err := json.Unmarshal(data, &r)
+		records = append(records, r)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return records
+}
+
+// TestSwapLosesNoTick pins one version after another, and looks whether each tick
+// had an answer of one of them.
+func TestSwapLosesNoTick(t *testing.T) {
+	l := startLive(t)
+	l.publish(t, "v1", "v2", "v3")
+	l.pin(t, "v1", "")
+	autoscalerOf := func() int {
+		s, err := ask[poolStatus](l.upProcess, "status")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.Processes.Autoscaler.PID
+	}
+	first := l.runs(t, "v1")
+	before := autoscalerOf()
+	eventually(t, "an answer of v1", func() error {
+		_, err := l.answered("v1")
+		return err
+	})
+	for _, version := range []string{"v2", "v3", "v1", "v2"} {
+		l.pin(t, version, "")
+		l.runs(t, version)
+		eventually(t, "an answer of "+version, func() error {
+			_, err := l.answered(version)
+			return err
+		})
+	}
+	if after := autoscalerOf(); after != before {
+		t.Errorf("the autoscaler's process is %d, was %d: a swap restarts nothing else", after, before)
+	}
+	if last := l.runs(t, "v2"); last.PID == first.PID {
+		t.Error("v2 runs in the process of v1")
+	}
+	began, seen := false, map[string]bool{}
+	for _, r := range l.ticks(t) {
+		for _, a := range r.Input.Apps {
+			began = began || a.Opinion.Verdict == decide.Value && a.Opinion.Version == "v1"
+			if began && a.Opinion.Verdict != decide.Value {
+				t.Errorf("tick of %s has no answer of web: %s, %s", r.At, a.Opinion.Verdict, a.Opinion.Why)
+			}
+			seen[a.Opinion.Version] = true
+		}
+	}
+	if !seen["v1"] || !seen["v2"] || !seen["v3"] {
+		t.Errorf("versions that answered: %v", seen)
+	}
+}
+
+// answered returns the last tick if the version answered in it.
+func (l *live) answered(version string) (autoscaler.Record, error) {
+	r, err := ask[autoscaler.Record](l.upProcess, "explain")
+	if err != nil || len(r.Input.Apps) == 0 {
+		return r, errors.Join(err, errors.New("no app"))
+	}
+	if o := r.Input.Apps[0].Opinion; o.Version != version || o.Verdict != decide.Value {
+		return r, fmt.Errorf("%s %s: %s", o.Version, o.Verdict, o.Why)
+	}
+	return r, nil
+}
+
+// TestReloadRefuses shows that what is wrong is refused, and what runs goes on.
+func TestReloadRefuses(t *testing.T) {
+	l := startLive(t)
+	l.publish(t, "v1")
+	l.pin(t, "v1", "")
+	before := l.runs(t, "v1")
+	eventually(t, "an answer of v1", func() error {
+		_, err := l.answered("v1")
+		return err
+	})
+
+	if err := writeFile(l.file, []byte("autoscale_signals: [{app: web, nam: counts}]\n")); err != nil {
+		t.Fatal(err)
+	}
+	l.waitFor(t, "did you mean name?")
+	l.pin(t, "v9", "")
+	eventually(t, "a word on v9", func() error {
+		now, err := l.signal("web")
+		if err == nil && !strings.Contains(now.Why, "v1") {
+			err = fmt.Errorf("%+v", now)
+		}
+		return err
+	})
+	if _, err := l.answered("v1"); err != nil {
+		t.Errorf("while v9 is not there: %v", err)
+	}
+	// The copy that bootstrap reads is damaged behind the back of "weir up".
+	copied := filepath.Join(l.data, "config", "local", "default.yaml")
+	if err := writeFile(copied, []byte("scaling_limits: {min_capacity: 9}\n")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the refusal in weir status", func() error {
+		if text := l.weir(t, "status"); !strings.Contains(text, "the files are refused, and what runs goes on") {
+			return errors.New(text)
+		}
+		return nil
+	})
+	l.pin(t, "v1", "parameters: {headroom: 3},")
+	after := l.runs(t, "v1")
+	if after.PID != before.PID || after.Restarts != 0 {
+		t.Errorf("process of web is %d after %d restarts, was %d: parameters need no new process", after.PID, after.Restarts, before.PID)
+	}
+	eventually(t, "an answer with the new headroom", func() error {
+		r, err := l.answered("v1")
+		if err == nil && !strings.Contains(r.Input.Apps[0].Opinion.Explanation, "3 *") {
+			err = errors.New(r.Input.Apps[0].Opinion.Explanation)
+		}
+		return err
+	})
+}

@@ -9,6 +9,8 @@ import (
 	"net"
 	"runtime/debug"
 	"sync"
+	"syscall"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -30,8 +32,14 @@ func (c ServeConfig) Validate() error {
 			errs = append(errs, fmt.Errorf("the signal's %s is empty", word.what))
 		}
 	}
+	if n := len(c.address()); n > sigproto.MaxAddress {
+		errs = append(errs, fmt.Errorf("the socket's name %.200q has %d bytes, at most %d are possible: shorten the namespace, the name or the app",
+			c.address(), n, sigproto.MaxAddress))
+	}
 	return errors.Join(errs...)
 }
+
+func (c ServeConfig) address() string { return sigproto.Address(c.Namespace, c.Name, c.App) }
 
 // Serve answers autoscalers with s until ctx ends, which is no error. It returns
 // after the last connection has been closed and the last call of Value has
@@ -40,7 +48,7 @@ func Serve(ctx context.Context, s Signal, config ServeConfig) error {
 	if err := config.Validate(); err != nil {
 		return err
 	}
-	listener, err := sigproto.Listen(sigproto.Address(config.Namespace, config.Name, config.App))
+	listener, err := sigproto.Listen(config.address())
 	if err != nil {
 		return err
 	}
@@ -70,11 +78,29 @@ func ServeListener(ctx context.Context, s Signal, listener net.Listener, config 
 			}
 			return nil
 		}
+		if crowded(err) {
+			config.Log.Warn("no more connections for now", "err", err)
+			select {
+			case <-ctx.Done():
+				return nil
+			case <-time.After(crowdedPause):
+			}
+			continue
+		}
 		if err != nil {
 			return fmt.Errorf("accept a connection: %w", err)
 		}
 		wg.Go(func() { serveConn(ctx, s, conn, config) })
 	}
+}
+
+// crowdedPause is the wait for a descriptor to come free.
+const crowdedPause = 100 * time.Millisecond
+
+// crowded reports whether there are no descriptors for another connection. Anyone
+// on this host may have taken them, which must not end those that are served.
+func crowded(err error) bool {
+	return errors.Is(err, syscall.EMFILE) || errors.Is(err, syscall.ENFILE)
 }
 
 // serveConn answers one autoscaler until it hangs up, errs, or ctx ends.

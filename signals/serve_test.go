@@ -187,6 +187,38 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
+// crowdedListener has no descriptor for its first connections.
+type crowdedListener struct {
+	net.Listener
+	times int
+}
+
+func (l *crowdedListener) Accept() (net.Conn, error) {
+	if l.times--; l.times >= 0 {
+		return nil, &net.OpError{Op: "accept", Net: "unix", Err: os.NewSyscallError("accept4", syscall.EMFILE)}
+	}
+	return l.Listener.Accept()
+}
+
+// A signal that has no descriptors for a while serves again when it has.
+func TestCrowded(t *testing.T) {
+	config := ServeConfig{Namespace: "signals", Name: fmt.Sprintf("crowded_%d", os.Getpid()), App: "web"}
+	listener, err := sigproto.Listen(config.address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- ServeListener(ctx, fixed(1), &crowdedListener{Listener: listener, times: 2}, config) }()
+	if _, err := client(t, config.address()).Evaluate(soon(t), sigproto.Evaluation{}); err != nil {
+		t.Error(err)
+	}
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("ServeListener = %v", err)
+	}
+}
+
 // dial waits for the listener.
 func dial(t *testing.T, address string) net.Conn {
 	t.Helper()
@@ -218,7 +250,7 @@ func TestMainProcess(t *testing.T) {
 		return cmd
 	}
 	t.Run("usage", func(t *testing.T) {
-		for _, args := range [][]string{{}, {"a", "b"}, {"a", "b", "c", "d"}, {"a", "b", ""}} {
+		for _, args := range [][]string{{}, {"a", "b"}, {"a", "b", "c", "d"}, {"a", "b", ""}, {"a", "b", strings.Repeat("c", 97)}} {
 			cmd := program(args...)
 			out, _ := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != 2 || len(out) == 0 {

@@ -44,8 +44,11 @@ func (c ClientConfig) Validate() error {
 const (
 	// defaultBudget bounds an evaluation whose context has no deadline.
 	defaultBudget = time.Minute
-	// Pauses between two attempts to connect: they double from first to longest.
-	firstPause, longestPause = 5 * time.Millisecond, 100 * time.Millisecond
+	// Pauses between two attempts to connect: they double from first to longest,
+	// but for as long as eager they are of at most eagerPause, since a signal that
+	// was killed is mostly back within milliseconds.
+	firstPause, eagerPause, longestPause = 5 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond
+	eager                                = time.Second
 )
 
 // Client is the autoscaler's end. It connects with the first evaluation, and
@@ -173,7 +176,8 @@ func (c *Client) connect(ctx context.Context) error {
 		return err
 	}
 	var dialer net.Dialer
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	begin := time.Now()
+	for pause := firstPause; ; pause = longer(pause, time.Since(begin)) {
 		conn, err := dialer.DialContext(ctx, "unix", "@"+c.config.Address)
 		if err == nil {
 			return c.adopt(conn.(*net.UnixConn))
@@ -188,6 +192,14 @@ func (c *Client) connect(ctx context.Context) error {
 		case <-time.After(pause):
 		}
 	}
+}
+
+// longer returns the pause after a pause, when it has been tried for so long.
+func longer(pause, tried time.Duration) time.Duration {
+	if tried < eager {
+		return min(2*pause, eagerPause)
+	}
+	return min(2*pause, longestPause)
 }
 
 // adopt takes a new connection into use.

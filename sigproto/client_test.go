@@ -181,10 +181,28 @@ var misbehaviours = []struct {
 	{"negative", answer(`{"Resources":{"disk":-1}}`), PhaseResponse, nil, "Resources.disk: is -1"},
 	{"string for a number", answer(`{"Resources":{"gpus":"7"}}`), PhaseResponse, nil, "Resources.gpus: "},
 	{"verdict of another name", answer(`{"Resources":{},"Verdict":"maybe"}`), PhaseResponse, nil, `Verdict: is "maybe"`},
-	{"verdict is a number", answer(`{"Resources":{},"Verdict":1}`), PhaseResponse, nil, "Verdict: "},
-	{"stale, with a resource", answer(`{"Verdict":"stale","Resources":{"mem":0}}`), PhaseResponse, nil, "Resources.mem: is 0 beside"},
+	{"verdict is a number", answer(`{"Resources":{},"Verdict":1}`), PhaseResponse, nil, "Verdict: is of type number, want a string"},
+	{"stale, with a resource", answer(`{"Verdict":"stale","Resources":{"mem":0}}`), PhaseResponse, nil, `Verdict: is "stale" beside Resources.mem = 0`},
 	{"explanation is a list", answer(`{"Resources":{},"Explanation":[]}`), PhaseResponse, nil, "Explanation: "},
 	{"key twice", answer(`{"Resources":{"cpus":1,"cpus":2}}`), PhaseResponse, nil, "Resources.cpus: is there twice"},
+}
+
+// The pauses stay short in the first second, and grow then.
+func TestPauses(t *testing.T) {
+	var got []time.Duration
+	var tried time.Duration
+	pause := firstPause
+	for tried < 2*time.Second {
+		tried += pause
+		pause = longer(pause, tried)
+		if len(got) == 0 || got[len(got)-1] != pause {
+			got = append(got, pause)
+		}
+	}
+	want := []time.Duration{10 * time.Millisecond, 20 * time.Millisecond, 40 * time.Millisecond, 80 * time.Millisecond, 100 * time.Millisecond}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("pauses (-want +got):\n%s", diff)
+	}
 }
 
 func answer(response string) func(peer) {
@@ -233,6 +251,8 @@ func TestResponseForms(t *testing.T) {
 		{"unknown keys", answer(`{"verdict":{"a":["}"]},"Resources":{"cpus":4,"fpgas":[1]}}`),
 			Response{Resources: four, Unknown: []string{"verdict", "Resources.fpgas"}}},
 		{"value", answer(`{"Resources":{"cpus":4},"Verdict":"value","Explanation":null}`), Response{Resources: four}},
+		{"verdict empty", answer(`{"Resources":{"cpus":4},"Verdict":"","Explanation":""}`), Response{Resources: four}},
+		{"verdict null", answer(`{"Resources":{"cpus":4},"Verdict":null}`), Response{Resources: four}},
 		{"no opinion", answer(`{"Resources":{"cpus":null},"Verdict":"no_opinion"}`), Response{Verdict: VerdictNoOpinion}},
 		{"stale and why", answer(`{"Explanation":" no points\nsince \u001b[31mnoon","Resources":{},"Verdict":"stale"}`),
 			Response{Verdict: VerdictStale, Explanation: "no points since  [31mnoon"}},

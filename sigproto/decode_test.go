@@ -94,7 +94,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 	for name, body := range map[string]string{
 		"nothing": "", "no metrics": `{"timestamp":7}`, "no timestamp": `{"metrics":{}}`, "timestamp null": `{"metrics":{},"timestamp":null}`,
-		"metrics null": `{"metrics":null,"timestamp":7}`, "array": `[]`, "cut": `{"metrics":{"m":[[1,2`, "two bodies": `{"metrics":{},"timestamp":7}{}`,
+		"metrics null": `{"metrics":null,"timestamp":7}`, "byte order mark": "\xef\xbb\xbf" + `{"metrics":{},"timestamp":7}`, "UTF-16": "{\x00}\x00", "array": `[]`, "cut": `{"metrics":{"m":[[1,2`, "two bodies": `{"metrics":{},"timestamp":7}{}`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			if _, _, err := decodeFast([]byte(body), 1000); err == nil {

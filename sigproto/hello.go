@@ -73,11 +73,14 @@ func (h *Hello) take(key string, field *string) error {
 	if !ok {
 		return nil
 	}
+	delete(h.Parameters, key)
+	if value == nil {
+		return nil
+	}
 	text, ok := value.(string)
 	if !ok {
 		return fieldError("parameters."+key, fmt.Errorf("is %v, want a string", value))
 	}
 	*field = text
-	delete(h.Parameters, key)
 	return nil
 }

@@ -48,7 +48,7 @@ func (r *Resources) fields() [4]resourceField {
 type Verdict string
 
 const (
-	VerdictValue     Verdict = ""           // the resources are what is needed; "value" on the wire, or no key
+	VerdictValue     Verdict = ""           // the resources are what is needed; "value" on the wire, or "", null, no key
 	VerdictNoOpinion Verdict = "no_opinion" // the signal has none; the resources are empty
 	VerdictStale     Verdict = "stale"      // its data is too old for one; the resources are empty
 )
@@ -74,12 +74,17 @@ func (r Response) Validate() error {
 	case VerdictValue:
 		return nil
 	case VerdictNoOpinion, VerdictStale:
-	default:
-		return fieldError("Verdict", fmt.Errorf("is %q, want %q, %q or %q", r.Verdict, wireValue, VerdictNoOpinion, VerdictStale))
+		return r.checkEmpty()
 	}
+	return fieldError("Verdict", fmt.Errorf("is %q, want %q, %q or %q", r.Verdict, wireValue, VerdictNoOpinion, VerdictStale))
+}
+
+// checkEmpty refuses a resource beside the verdict. It is a function of its own so
+// that a response with a value costs no memory.
+func (r Response) checkEmpty() error {
 	for _, f := range r.Resources.fields() {
 		if x := *f.value; x != nil {
-			return fieldError("Resources."+f.name, fmt.Errorf("is %v beside the verdict %q, want null", *x, r.Verdict))
+			return fieldError("Verdict", fmt.Errorf("is %q beside Resources.%s = %v, want null there", r.Verdict, f.name, *x))
 		}
 	}
 	return nil
@@ -98,9 +103,13 @@ func parseResponse(data []byte) (Response, error) {
 			found = true
 			return out.readResources(dec)
 		case "Verdict":
-			return dec.Decode(&out.Verdict)
+			text, err := readText(dec)
+			out.Verdict = Verdict(text)
+			return err
 		case "Explanation":
-			return dec.Decode(&out.Explanation)
+			text, err := readText(dec)
+			out.Explanation = text
+			return err
 		}
 		out.Unknown = append(out.Unknown, key)
 		return skip(dec)
@@ -119,6 +128,21 @@ func parseResponse(data []byte) (Response, error) {
 		return Response{}, err
 	}
 	return out, nil
+}
+
+// readText reads a string; null is an empty one.
+func readText(dec *json.Decoder) (string, error) {
+	var text *string
+	if err := dec.Decode(&text); err != nil {
+		if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+			return "", fmt.Errorf("is of type %s, want a string", wrong.Value)
+		}
+		return "", err
+	}
+	if text == nil {
+		return "", nil
+	}
+	return *text, nil
 }
 
 func (r *Response) readResources(dec *json.Decoder) error {

@@ -3,6 +3,7 @@ package signaltest
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"time"
@@ -13,8 +14,8 @@ type Check struct {
 	Name string // in small letters, with underscores
 	What string // what a good signal does
 	Fix  string // what to do about one that does not
-	// Needs is the check without which this one tells nothing; "" if none.
-	Needs string
+	// Needs are the checks without which this one tells nothing.
+	Needs []string
 	// Run returns what is wrong. The target is valid.
 	Run func(ctx context.Context, t Target) error
 }
@@ -33,10 +34,22 @@ type Report struct {
 	Name     string        `json:"name"`
 	What     string        `json:"what"`
 	Result   Result        `json:"result"`
-	Problem  string        `json:"problem,omitempty"` // what went wrong, or why it was not run
+	Problem  string        `json:"problem,omitempty"` // what went wrong, or why it was not run; more lines are indented
 	Fix      string        `json:"fix,omitempty"`     // of a failed check: what to do
+	Before   string        `json:"before,omitempty"`  // of a check that was not run: the failed one that must pass before
+	Answers  Answers       `json:"answers,omitzero"`  // that the signal gave in this check
 	Duration time.Duration `json:"duration_ns"`
 }
+
+// Answers counts what a signal answered. One that never has a value was asked about
+// metrics that it does not know, and has shown little of itself.
+type Answers struct {
+	Values int `json:"values"` // with at least one resource
+	None   int `json:"none"`   // without: no opinion, or stale
+}
+
+// Plus returns the sum.
+func (a Answers) Plus(b Answers) Answers { return Answers{a.Values + b.Values, a.None + b.None} }
 
 // Test runs all checks, one after another, and gives each report when it is
 // there. A check whose need did not pass is not run. The end of ctx ends the one
@@ -50,18 +63,18 @@ func Test(ctx context.Context, t Target) (iter.Seq[Report], error) {
 	}
 	t = t.withDefaults()
 	return func(yield func(Report) bool) {
-		passed := map[string]bool{"": true}
+		done := map[string]Report{}
 		for _, c := range Checks() {
-			r := Report{Name: c.Name, What: c.What, Result: NotRun}
+			r := Report{Name: c.Name, What: c.What, Result: NotRun, Before: c.before(done)}
 			switch {
 			case ctx.Err() != nil:
-				r.Problem = context.Cause(ctx).Error()
-			case !passed[c.Needs]:
-				r.Problem = "it tells nothing before " + c.Needs + " passes"
+				r.Problem, r.Before = context.Cause(ctx).Error(), ""
+			case r.Before != "":
+				r.Problem = "it tells nothing before " + r.Before + " passes"
 			default:
 				c.run(ctx, t, &r)
 			}
-			passed[c.Name] = r.Result == Passed
+			done[c.Name] = r
 			if !yield(r) {
 				return
 			}
@@ -69,11 +82,34 @@ func Test(ctx context.Context, t Target) (iter.Seq[Report], error) {
 	}, nil
 }
 
+// before returns the failed check that must pass before this one tells anything;
+// "" if there is none.
+func (c Check) before(done map[string]Report) string {
+	for _, need := range c.Needs {
+		switch r := done[need]; r.Result {
+		case Failed:
+			return need
+		case NotRun:
+			return r.Before
+		}
+	}
+	return ""
+}
+
+// advised is an error with an advice that fits better than its check's.
+type advised struct {
+	error
+	fix string
+}
+
+func (a *advised) Unwrap() error { return a.error }
+
 // run makes a check, and writes down what came of it.
 func (c Check) run(ctx context.Context, t Target, r *Report) {
-	limit := 2*t.Limits.Listen + 4*t.Limits.Answer + 2*t.Limits.Exit
+	limit := 2*t.Limits.Listen + 4*t.Limits.Answer + 2*t.Limits.Exit + t.Limits.Rest
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the check took longer than %v", limit))
 	defer cancel()
+	t.answers = &r.Answers
 	begin := time.Now()
 	err := c.Run(bounded, t)
 	r.Duration = time.Since(begin)
@@ -84,5 +120,8 @@ func (c Check) run(ctx context.Context, t Target, r *Report) {
 		r.Problem = context.Cause(ctx).Error()
 	default:
 		r.Result, r.Problem, r.Fix = Failed, err.Error(), c.Fix
+		if a, ok := errors.AsType[*advised](err); ok {
+			r.Fix = a.fix
+		}
 	}
 }

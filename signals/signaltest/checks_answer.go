@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -21,9 +22,29 @@ const (
 	afterLimit = 50 * time.Millisecond
 )
 
-// checkResources asks as the autoscaler does, whose rules for a response count. It
-// sends hello and length one right after the other.
+// checkResources leaves to checkVerdict what is not about resources.
 func checkResources(ctx context.Context, t Target) error {
+	if err := askAsClient(ctx, t); !aboutVerdict(err) {
+		return err
+	}
+	return nil
+}
+
+func checkVerdict(ctx context.Context, t Target) error {
+	if err := askAsClient(ctx, t); aboutVerdict(err) {
+		return err
+	}
+	return nil
+}
+
+func aboutVerdict(err error) bool {
+	field, ok := errors.AsType[*sigproto.FieldError](err)
+	return ok && (field.Field == "Verdict" || field.Field == "Explanation")
+}
+
+// askAsClient asks as the autoscaler does, whose rules for a response count. It
+// sends hello and length one right after the other.
+func askAsClient(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
 		client := sigproto.NewClient(sigproto.ClientConfig{Address: s.words.address(), Hello: t.Hello})
 		defer client.Close()
@@ -71,7 +92,7 @@ func (p *peer) oneWrite(t Target) error {
 	}
 	got, err := p.first()
 	if err != nil {
-		return fmt.Errorf("read the answer: %w", err)
+		return fmt.Errorf("read the answer: %w", p.plain(err))
 	}
 	if len(got) == 0 || got[0] != ackGood {
 		return fmt.Errorf("the answer begins with %.20q, want the byte 0x01", got)
@@ -93,7 +114,7 @@ func checkKeepsConnection(ctx context.Context, t Target) error {
 		}
 		// What else is wrong with the first answer is nothing_after's to tell.
 		if _, err := p.reader.ReadBytes(ackGood); err != nil {
-			return fmt.Errorf("read the ACK of a second length on the same connection: %w", err)
+			return fmt.Errorf("read the ACK of a second length on the same connection: %w", p.plain(err))
 		}
 		return nil
 	})
@@ -115,6 +136,34 @@ func checkNothingAfter(ctx context.Context, t Target) error {
 			return fmt.Errorf("byte 0x%02x came after the response %.200s", b, response)
 		}
 		return nil
+	})
+}
+
+// checkSilence waits on two signals at the same time, on one before the first
+// evaluation, on the other after it.
+func checkSilence(ctx context.Context, t Target) error {
+	return withPeer(ctx, t, func(_ *session, first *peer) error {
+		if err := first.hello(t); err != nil {
+			return err
+		}
+		return withPeer(ctx, t, func(_ *session, next *peer) error {
+			if _, err := next.evaluate(t); err != nil {
+				return err
+			}
+			wait := time.NewTimer(t.Limits.Rest)
+			defer wait.Stop()
+			select {
+			case <-ctx.Done():
+			case <-wait.C:
+			}
+			if _, err := first.ask(sampleBody(t)); err != nil {
+				return fmt.Errorf("an evaluation %v after the hello: %w", t.Limits.Rest, err)
+			}
+			if _, err := next.ask(sampleBody(t)); err != nil {
+				return fmt.Errorf("an evaluation %v after another: %w", t.Limits.Rest, err)
+			}
+			return nil
+		})
 	})
 }
 

@@ -8,6 +8,7 @@ import (
 	"io"
 	"math"
 	"time"
+	"unicode/utf16"
 )
 
 func checkNaN(ctx context.Context, t Target) error {
@@ -34,21 +35,70 @@ func bodyOf(t Target, value string) []byte {
 	return fmt.Appendf(nil, `{"metrics":{%s:[[%d,%s]]},"timestamp":%d}`, name, now, value, now)
 }
 
+// badBody is a body that must be refused.
+type badBody struct {
+	what string
+	body []byte
+}
+
 func checkGarbageBody(ctx context.Context, t Target) error {
+	good := sampleBody(t)
+	return refusesAll(ctx, t, []badBody{
+		{"bytes that are no JSON", []byte("\x00\xff{{{ no JSON")},
+		{"a body cut short", good[:len(good)-1]},
+		{"a body that is a list", []byte("[" + string(good) + "]")},
+		{"an empty body", nil},
+	})
+}
+
+func checkBodyTypes(ctx context.Context, t Target) error {
+	now := sampleTime(t)
+	name, _ := json.Marshal(sample(t).Series[0].Name) // of a string, it cannot fail
+	points := func(format string) []byte {
+		return fmt.Appendf(nil, `{"metrics":{%s:`+format+`},"timestamp":%d}`, name, now)
+	}
+	return refusesAll(ctx, t, []badBody{
+		{"no key at all", []byte(`{}`)},
+		{"no metrics", fmt.Appendf(nil, `{"timestamp":%d}`, now)},
+		{"metrics that are null", fmt.Appendf(nil, `{"metrics":null,"timestamp":%d}`, now)},
+		{"metrics that are a list", fmt.Appendf(nil, `{"metrics":[1,2],"timestamp":%d}`, now)},
+		{"no timestamp", []byte(`{"metrics":{}}`)},
+		{"a timestamp that is null", []byte(`{"metrics":{},"timestamp":null}`)},
+		{"a timestamp that is a string", fmt.Appendf(nil, `{"metrics":{},"timestamp":"%d"}`, now)},
+		{"a series that is null", points("null")},
+		{"a point of one number", points("[[1]]")},
+		{"a point of three numbers", points("[[1,2,3]]")},
+		{"a value that is null", points("[[1,null]]")},
+		{"a value that is a string", points(`[[1,"2"]]`)},
+	})
+}
+
+func checkBodyUTF8(ctx context.Context, t Target) error {
+	good := sampleBody(t)
+	wide := func(mark string, low int) []byte {
+		out := []byte(mark)
+		for _, unit := range utf16.Encode([]rune(string(good))) {
+			pair := [2]byte{byte(unit >> 8), byte(unit)}
+			out = append(out, pair[low], pair[1-low])
+		}
+		return out
+	}
+	return refusesAll(ctx, t, []badBody{
+		{"UTF-16 with a byte order mark", wide("\xff\xfe", 1)},
+		{"UTF-16, lowest byte first", wide("", 1)},
+		{"UTF-16, highest byte first", wide("", 0)},
+		{"a byte order mark before UTF-8", append([]byte("\xef\xbb\xbf"), good...)},
+	})
+}
+
+// refusesAll sends all of them on one connection, and then a good one.
+func refusesAll(ctx context.Context, t Target, all []badBody) error {
 	good := sampleBody(t)
 	return withPeer(ctx, t, func(_ *session, p *peer) error {
 		if err := p.hello(t); err != nil {
 			return err
 		}
-		for _, bad := range []struct {
-			what string
-			body []byte
-		}{
-			{"bytes that are no JSON", []byte("\x00\xff{{{ no JSON")},
-			{"a body cut short", good[:len(good)-1]},
-			{"metrics that are no object", []byte(`{"metrics":[1,2],"timestamp":1}`)},
-			{"an empty body", nil},
-		} {
+		for _, bad := range all {
 			if err := p.refuses(bad.body); err != nil {
 				return fmt.Errorf("%s: %w", bad.what, err)
 			}

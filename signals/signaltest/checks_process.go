@@ -1,9 +1,11 @@
 package signaltest
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"math/bits"
 	"strings"
 	"syscall"
 )
@@ -24,7 +26,34 @@ func checkStartsSoon(ctx context.Context, t Target) error {
 }
 
 func checkAnswers(ctx context.Context, t Target) error {
-	return withSignal(t, func(s *session) error { return s.ask(ctx) })
+	return withSignal(t, func(s *session) error {
+		err := s.ask(ctx)
+		if err != nil && s.readsLittleEndian(ctx) {
+			n := len(sampleBody(t))
+			err = &advised{err, fmt.Sprintf("read the length with the highest byte first (Python: struct.unpack(\">I\", ...)): it was %d, and with the lowest first it looks like %d",
+				n, bits.ReverseBytes32(uint32(n)))}
+		}
+		return err
+	})
+}
+
+// readsLittleEndian reports whether a signal that did not answer does so if the
+// length reads the same from both ends.
+func (s *session) readsLittleEndian(ctx context.Context) bool {
+	const same = 0x010100
+	question := sampleBody(s.target)
+	times := len(question)/same + 1
+	if times > 0xff {
+		return false
+	}
+	question = append(question, bytes.Repeat([]byte{' '}, times*same-len(question))...)
+	return s.talk(ctx, func(p *peer) error {
+		if err := p.hello(s.target); err != nil {
+			return err
+		}
+		_, err := p.ask(question)
+		return err
+	}) == nil
 }
 
 func checkRestart(ctx context.Context, t Target) error {
@@ -76,7 +105,7 @@ func wrongArguments(ctx context.Context, t Target, arguments []string) error {
 		return err
 	}
 	defer p.kill()
-	if err := p.wait(ctx, t.Limits.Exit); err != nil {
+	if err := p.wait(ctx, t.Limits.Start); err != nil {
 		return err
 	}
 	switch {

@@ -1,6 +1,7 @@
 package signaltest
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -70,6 +71,42 @@ func checkHelloWithLength(ctx context.Context, t Target) error {
 		_, err := p.answer()
 		return err
 	})
+}
+
+// checkSplitHello says hello with a text that is hard to find the end of, whole
+// and cut in two.
+func checkSplitHello(ctx context.Context, t Target) error {
+	hello := helloWith(t, map[string]any{"signaltest": `}{ü]["} \`})
+	after := func(text string) int { return bytes.Index(hello, []byte(text)) + len(text) }
+	for _, cut := range []struct {
+		what string
+		at   int
+	}{
+		{"that has braces, brackets and a quote in a string", len(hello)},
+		{"that is cut in two within a character", after("ü") - 1},
+		{"that is cut in two after a brace in a string", after(`"}{`)},
+		{"that is cut in two after a backslash", after(`][\`)},
+		{"that is cut in two before its last brace", len(hello) - 1},
+	} {
+		err := withPeer(ctx, t, func(_ *session, p *peer) error {
+			if err := p.send(hello[:cut.at]); err != nil {
+				return err
+			}
+			p.rest()
+			if cut.at < len(hello) {
+				if err := p.send(hello[cut.at:]); err != nil {
+					return err
+				}
+				p.rest()
+			}
+			_, err := p.ask(sampleBody(t))
+			return err
+		})
+		if err != nil {
+			return fmt.Errorf("a hello %s: %w", cut.what, err)
+		}
+	}
+	return nil
 }
 
 // checkSplitBody cuts a body at random; each piece is read before the next one

@@ -28,18 +28,22 @@ const restLimit = 200 * time.Millisecond
 // spinLimit is how long a read looks for the first byte without giving way.
 const spinLimit = 2 * time.Millisecond
 
-var errRefused = errors.New("it refused (0x02)")
+var (
+	errRefused = errors.New("it refused (0x02)")
+	errClosed  = errors.New("it closed the connection")
+)
 
 // peer is the kit's end of a connection. It stands beside sigproto.Client because
 // it says what a client must not say, and looks at what a client does not.
 type peer struct {
-	conn   *net.UnixConn
-	reader *bufio.Reader
-	limit  time.Duration // of each step
+	conn    *net.UnixConn
+	reader  *bufio.Reader
+	limit   time.Duration // of each step
+	answers *Answers      // where they are counted; nil: nowhere
 }
 
-func newPeer(conn *net.UnixConn, limit time.Duration) *peer {
-	return &peer{conn: conn, reader: bufio.NewReader(conn), limit: limit}
+func newPeer(conn *net.UnixConn, t Target) *peer {
+	return &peer{conn: conn, reader: bufio.NewReader(conn), limit: t.Limits.Answer, answers: t.answers}
 }
 
 func (p *peer) close() { _ = p.conn.Close() }
@@ -98,7 +102,7 @@ func (p *peer) refusal() error {
 	case errors.Is(err, errRefused):
 		return nil
 	case err != nil:
-		return fmt.Errorf("want a refusal (0x02) in place of the second ACK: %w", err)
+		return fmt.Errorf("want a refusal (0x02) in place of the second ACK: %v", err) // its advice is for other places
 	}
 	response, err := p.response()
 	if err != nil {
@@ -112,6 +116,17 @@ func (p *peer) send(b []byte) error {
 		return err
 	}
 	_, err := p.conn.Write(b)
+	return p.plain(err)
+}
+
+// plain says what an error of the connection means for the author of a signal.
+func (p *peer) plain(err error) error {
+	switch {
+	case err == io.EOF, errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
+		return errClosed
+	case err != nil && isTimeout(err):
+		return fmt.Errorf("it did nothing for %v", p.limit)
+	}
 	return err
 }
 
@@ -123,16 +138,15 @@ func (p *peer) ack() error {
 	for {
 		b, err := p.reader.ReadByte()
 		switch {
-		case err == io.EOF:
-			return errors.New("it closed the connection")
 		case err != nil:
-			return err
+			return p.plain(err)
 		case b == ackGood:
 			return nil
 		case b == ackRefused:
 			return errRefused
 		case !isSpace(b):
-			return fmt.Errorf("got byte 0x%02x, want 0x01", b)
+			return &advised{fmt.Errorf("got byte 0x%02x, want 0x01", b),
+				`an ACK is the one byte 0x01, not a digit or a text: send it for the length, and again for the body, before the response (Python: b"\x01")`}
 		}
 	}
 }
@@ -150,12 +164,33 @@ func (p *peer) response() (json.RawMessage, error) {
 		_, _ = p.reader.Peek(1) // so that they are among the buffered ones
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read the response as JSON: %w", err)
+		return nil, fmt.Errorf("read the response as JSON: %w", p.plain(err))
 	}
 	if response[0] != '{' {
 		return nil, fmt.Errorf("the response is %.100s, want a JSON object", response)
 	}
+	p.count(response)
 	return response, nil
+}
+
+// count notes whether a response has a value.
+func (p *peer) count(response json.RawMessage) {
+	if p.answers == nil {
+		return
+	}
+	var r struct {
+		Resources map[string]*json.RawMessage
+	}
+	if err := json.Unmarshal(response, &r); err != nil {
+		return // what is wrong with it is for others to tell
+	}
+	for _, x := range r.Resources {
+		if x != nil {
+			p.answers.Values++
+			return
+		}
+	}
+	p.answers.None++
 }
 
 // stray returns a byte that nobody asked for and that is here already.

@@ -2,6 +2,7 @@ package signaltest
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -120,18 +121,24 @@ func (p *process) ended() (how string, over bool) {
 	}
 }
 
-// explain adds to an error what the process last said, and whether it has ended.
+// explained is an error beside which stands what the process said.
+type explained struct{ error }
+
+func (e *explained) Unwrap() error { return e.error }
+
+// explain adds to an error what the process last said, and whether it has ended,
+// unless that of another process stands there already.
 func (p *process) explain(err error) error {
-	if err == nil {
-		return nil
+	if _, done := errors.AsType[*explained](err); err == nil || done {
+		return err
 	}
 	if how, over := p.ended(); over {
 		err = fmt.Errorf("%w; the signal ended: %s", err, how)
 	}
 	if lines := p.stderr.last(maxLines); lines != "" {
-		err = fmt.Errorf("%w; its last lines:\n%s", err, lines)
+		err = fmt.Errorf("%w\nits last lines:\n    %s", err, strings.ReplaceAll(lines, "\n", "\n    "))
 	}
-	return err
+	return &explained{err}
 }
 
 // output keeps the first bytes of a stream and tells when a line is complete.

@@ -28,7 +28,9 @@ func RunTarget(t TB, target Target) {
 		t.Errorf("%v", err)
 		return
 	}
+	var answers Answers
 	for r := range reports {
+		answers = answers.Plus(r.Answers)
 		switch r.Result {
 		case Passed:
 			t.Logf("%s passed in %v", r.Name, r.Duration)
@@ -38,4 +40,5 @@ func RunTarget(t TB, target Target) {
 			t.Logf("%s was not run: %s", r.Name, r.Problem)
 		}
 	}
+	t.Logf("%d answers had a value, %d had none", answers.Values, answers.None)
 }

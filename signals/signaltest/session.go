@@ -35,12 +35,13 @@ func openAt(t Target, w words, env ...string) (*session, error) {
 // connect waits until the signal listens, at most for limit. The first
 // connection is the one that is used: a signal is not probed.
 func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("nobody listened on the abstract socket %q after %v", s.words.address(), limit))
+	absent := fmt.Errorf("nobody listened on the abstract socket %q after %v", s.words.address(), limit)
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, absent)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
 		conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: "@" + s.words.address()})
 		if err == nil {
-			return newPeer(conn, s.target.Limits.Answer), nil
+			return newPeer(conn, s.target), nil
 		}
 		timer := time.NewTimer(pause)
 		select {
@@ -49,7 +50,10 @@ func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, erro
 			return nil, errEnded
 		case <-ctx.Done():
 			timer.Stop()
-			return nil, context.Cause(ctx)
+			if err := context.Cause(ctx); err != absent {
+				return nil, err
+			}
+			return nil, s.words.misplaced(absent)
 		case <-timer.C:
 		}
 	}

@@ -46,6 +46,9 @@ func TestBrokenSignals(t *testing.T) {
 	tests := []struct{ mistake, want string }{
 		{"none", ""},
 		{"listens_elsewhere", "listens"},
+		{"name_ends_with_nul", "listens"},
+		{"wrong_ack", "answers"},
+		{"little_endian", "answers"},
 		{"starts_slowly", "starts_soon"},
 		{"hello_wants_newline", "answers"},
 		{"pid_file", "restart"},
@@ -55,6 +58,10 @@ func TestBrokenSignals(t *testing.T) {
 		{"prints", "stdout"},
 		{"app_without_suffix", "distinct_app"},
 		{"hello_drops_rest", "hello_with_length"},
+		{"hello_reads_once", "split_hello"},
+		{"hello_counts_braces", "split_hello"},
+		{"hello_decodes_reads", "split_hello"},
+		{"impatient", "silence"},
 		{"reads_once", "split_body"},
 		{"needs_metrics", "empty_window"},
 		{"needs_points", "empty_series"},
@@ -64,12 +71,20 @@ func TestBrokenSignals(t *testing.T) {
 		{"one_at_a_time", "second_connection"},
 		{"negative", "resources"},
 		{"no_resources", "resources"},
+		{"verdict_number", "verdict"},
+		{"verdict_other", "verdict"},
+		{"stale_with_value", "verdict"},
+		{"explanation_list", "verdict"},
 		{"long_answer", "answer_size"},
 		{"two_writes", "one_write"},
 		{"one_evaluation", "keeps_connection"},
 		{"says_goodbye", "nothing_after"},
 		{"counts", "repeats"},
 		{"takes_nan", "nan_refused"},
+		{"takes_utf16", "body_utf8"},
+		{"takes_mark", "body_utf8"},
+		{"takes_null_metrics", "body_types"},
+		{"needs_no_timestamp", "body_types"},
 		{"hangs_up_on_garbage", "garbage_body"},
 		{"takes_any_length", "garbage_length"},
 		{"dies_on_eof", "hangup"},
@@ -88,7 +103,10 @@ func TestBrokenSignals(t *testing.T) {
 			t.Parallel()
 			target := signaltest.Target{
 				Path: broken, Args: []string{test.mistake}, Env: []string{"TMPDIR=" + t.TempDir()},
-				Limits: signaltest.Limits{Start: 3 * time.Second, Listen: 3 * time.Second, Answer: 3 * time.Second, Exit: 3 * time.Second},
+				Limits: signaltest.Limits{Start: 3 * time.Second, Listen: 3 * time.Second, Answer: 3 * time.Second, Exit: 3 * time.Second, Rest: 50 * time.Millisecond},
+			}
+			if test.mistake == "impatient" {
+				target.Limits.Rest = 2 * time.Second
 			}
 			if test.mistake == "starts_slowly" {
 				target.Limits.Start = 100 * time.Millisecond
@@ -115,6 +133,75 @@ func TestBrokenSignals(t *testing.T) {
 				t.Errorf("failed checks (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+// What a failed check says fits the mistake.
+func TestAdvice(t *testing.T) {
+	broken := program(t, "broken")
+	for _, test := range []struct{ mistake, check, problem, fix string }{
+		{"name_ends_with_nul", "listens", "-app-socket@", "must not end with NUL"},
+		{"listens_elsewhere", "listens", "-signaltest-app-socket", "in this order"},
+		{"wrong_ack", "answers", "got byte 0x31", `b"\x01"`},
+		{"little_endian", "answers", "", "highest byte first"},
+		{"hello_wants_newline", "answers", "", "no end of line"},
+		{"hello_counts_braces", "split_hello", "in a string", "outside of strings"},
+		{"verdict_number", "verdict", "Verdict: ", `"no_opinion"`},
+		{"explanation_list", "verdict", "Explanation: ", "is a string"},
+		{"stale_with_value", "verdict", "beside Resources.cpus", "with no resource"},
+		{"small_buffer", "huge_window", "refused", "8 MiB"},
+		{"pid_file", "restart", "exit status 1\nits last lines:\n    is another one running?", "no lock file"},
+	} {
+		t.Run(test.mistake, func(t *testing.T) {
+			t.Parallel()
+			reports, err := signaltest.Test(t.Context(), signaltest.Target{
+				Path: broken, Args: []string{test.mistake}, Env: []string{"TMPDIR=" + t.TempDir()},
+				Limits: signaltest.Limits{Listen: time.Second, Answer: time.Second, Rest: time.Millisecond},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for r := range reports {
+				if r.Name != test.check {
+					continue
+				}
+				if r.Result != signaltest.Failed || !strings.Contains(r.Problem, test.problem) || !strings.Contains(r.Fix, test.fix) {
+					t.Errorf("report %+v, want a failure with problem %q and advice %q", r, test.problem, test.fix)
+				}
+				if n := strings.Count(r.Problem, "its last lines"); n > 1 {
+					t.Errorf("the last lines stand there %d times: %s", n, r.Problem)
+				}
+				return
+			}
+		})
+	}
+}
+
+// What was not run names the failed check, also if that is not its own need.
+func TestBefore(t *testing.T) {
+	t.Parallel()
+	target := signaltest.Target{Path: program(t, "broken"), Args: []string{"one_evaluation"}, Limits: signaltest.Limits{Rest: time.Millisecond}}
+	reports, err := signaltest.Test(t.Context(), target)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var waiting []string
+	var answers signaltest.Answers
+	for r := range reports {
+		answers = answers.Plus(r.Answers)
+		if r.Result == signaltest.NotRun {
+			waiting = append(waiting, r.Name+" before "+r.Before)
+		}
+	}
+	var want []string
+	for _, name := range []string{"nothing_after", "silence", "repeats", "garbage_body", "body_types", "body_utf8"} {
+		want = append(want, name+" before keeps_connection")
+	}
+	if diff := cmp.Diff(want, waiting); diff != "" {
+		t.Errorf("not run (-want +got):\n%s", diff)
+	}
+	if answers.Values == 0 || answers.None != 0 {
+		t.Errorf("answers %+v, want values only", answers)
 	}
 }
 

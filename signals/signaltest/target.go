@@ -29,6 +29,8 @@ type Target struct {
 	// distinct_app does not apply.
 	FixedApp bool
 	Limits   Limits
+
+	answers *Answers // where they are counted; nil: nowhere
 }
 
 // Limits bound how long a signal may take. A zero field has its default.
@@ -36,7 +38,8 @@ type Limits struct {
 	Start  time.Duration // until it listens, as bootstrap has it; 10 s
 	Listen time.Duration // until the kit gives up; 30 s
 	Answer time.Duration // for each step of an evaluation; 10 s
-	Exit   time.Duration // from SIGTERM to its end; 5 s
+	Exit   time.Duration // from SIGTERM to its end, as bootstrap has it; 2 s
+	Rest   time.Duration // how long a connection is silent between two evaluations; 3 s
 }
 
 // Validate returns every problem of the target.
@@ -49,7 +52,7 @@ func (t Target) Validate() error {
 	for _, limit := range []struct {
 		name string
 		is   time.Duration
-	}{{"start", t.Limits.Start}, {"listen", t.Limits.Listen}, {"answer", t.Limits.Answer}, {"exit", t.Limits.Exit}} {
+	}{{"start", t.Limits.Start}, {"listen", t.Limits.Listen}, {"answer", t.Limits.Answer}, {"exit", t.Limits.Exit}, {"rest", t.Limits.Rest}} {
 		if limit.is < 0 {
 			errs = append(errs, fmt.Errorf("the limit %s is %v, want more than 0", limit.name, limit.is))
 		}
@@ -72,7 +75,8 @@ func (t Target) withDefaults() Target {
 	t.Limits.Start = cmp.Or(t.Limits.Start, 10*time.Second)
 	t.Limits.Listen = cmp.Or(t.Limits.Listen, 30*time.Second)
 	t.Limits.Answer = cmp.Or(t.Limits.Answer, 10*time.Second)
-	t.Limits.Exit = cmp.Or(t.Limits.Exit, 5*time.Second)
+	t.Limits.Exit = cmp.Or(t.Limits.Exit, 2*time.Second)
+	t.Limits.Rest = cmp.Or(t.Limits.Rest, 3*time.Second)
 	return t
 }
 

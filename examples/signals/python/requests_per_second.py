@@ -32,7 +32,7 @@ ACK, REFUSAL = b"\x01", b"\x02"
 
 def decide(parameters: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Returns the response to a checked body, or raises ValueError or OverflowError."""
-    p = {name: parameters.get(name, default) for name, default in DEFAULTS.items()}
+    p = {name: default if parameters.get(name) is None else parameters[name] for name, default in DEFAULTS.items()}
     for name, value in p.items():
         if type(value) not in (int, float) or value <= 0:  # bool is no number
             raise ValueError(f"parameter {name}: a number above 0 is needed, not {value!r:.100}")
@@ -156,7 +156,9 @@ class Connection:
                     depth -= 1
                 if depth <= 0 and byte not in b" \t\r\n":  # it has ended, or never began
                     self.rest = bytes(data[seen + 1:]) + self.rest
-                    parameters = parse(bytes(data[:seen + 1])).get("parameters", {})
+                    parameters = parse(bytes(data[:seen + 1])).get("parameters")
+                    if parameters is None:
+                        return {}
                     if not isinstance(parameters, dict):
                         raise ValueError("parameters: not an object")
                     return parameters

@@ -36,6 +36,7 @@ class Decide(unittest.TestCase):
             ((0,), {}, 0, 0),
             ((-5,), {}, 0, 0),
             ((100,), {"headroom": 1}, 0.5, 256),
+            ((900, 250), {"headroom": None}, 1.5, 768),
             ((100,), {"headroom": 1, "requests_per_instance": 30}, 2, 1024),
             ((100,), {"cpus_per_instance": 2, "mem_per_instance": 10}, 4, 20),
         ]:
@@ -54,7 +55,7 @@ class Decide(unittest.TestCase):
 
     def test_bad_parameters(self) -> None:
         for name in rps.DEFAULTS:
-            for value in ("1", None, True, [], {}, -1.0, 0.0):
+            for value in ("1", True, [], {}, -1.0, 0.0):
                 with self.subTest(name=name, value=value), self.assertRaises(ValueError):
                     rps.decide({name: value}, body(1))
 
@@ -127,7 +128,8 @@ class Protocol(unittest.TestCase):
         self.assertEqual(self.finish(sock, BODY[-1:]), RESOURCES)
 
     def test_hello_may_miss_everything(self) -> None:
-        self.assertEqual(self.evaluate(self.connect(b" {}")), RESOURCES)
+        for hello in (b" {}", b'{"parameters":null,"cluster":null}'):
+            self.assertEqual(self.evaluate(self.connect(hello)), RESOURCES)
 
     def test_bad_body_is_refused_and_the_next_is_answered(self) -> None:
         def with_value(value: str) -> bytes:
@@ -139,7 +141,7 @@ class Protocol(unittest.TestCase):
             b"\xef\xbb\xbf" + BODY, BODY.decode().encode("utf-16"),
             b'{"metrics":[],"timestamp":3}', b'{"metrics":{"a":null},"timestamp":3}',
             b'{"metrics":{"a":[1]},"timestamp":3}', b'{"metrics":{"a":[[1]]},"timestamp":3}',
-            b'{"metrics":{}}', b'{"metrics":{},"timestamp":"3"}',
+            b'{"metrics":{}}', b'{"metrics":null,"timestamp":3}', b'{"metrics":{},"timestamp":null}', b'{"metrics":{},"timestamp":"3"}',
             b'{"metrics":{},"metrics":{},"timestamp":3}', b'{"metrics":{},"timestamp":3,"x":1e999}',
             *map(with_value, ["NaN", "Infinity", "-Infinity", "1e999", "9" * 400, "9" * 5000, "01",
                               "1.", ".5", '"1"', "true", "null", "1,1"]),

@@ -23,10 +23,11 @@ import (
 var mistakes = []string{
 	"none",
 	"listens_elsewhere", "starts_slowly", "hello_wants_newline", "pid_file", "ignores_sigterm", "sigterm_is_an_error",
+	"name_ends_with_nul", "wrong_ack", "little_endian",
 	"no_usage", "prints", "app_without_suffix",
-	"hello_drops_rest", "reads_once", "needs_metrics", "needs_points", "small_buffer", "strict_keys", "short_numbers", "one_at_a_time",
-	"negative", "no_resources", "long_answer", "two_writes", "one_evaluation", "says_goodbye", "counts",
-	"takes_nan", "hangs_up_on_garbage", "takes_any_length", "dies_on_eof", "dies_on_epipe",
+	"hello_drops_rest", "hello_reads_once", "hello_counts_braces", "hello_decodes_reads", "impatient", "reads_once", "needs_metrics", "needs_points", "small_buffer", "strict_keys", "short_numbers", "one_at_a_time",
+	"negative", "no_resources", "verdict_number", "verdict_other", "stale_with_value", "explanation_list", "long_answer", "two_writes", "one_evaluation", "says_goodbye", "counts",
+	"takes_nan", "takes_utf16", "takes_mark", "takes_null_metrics", "needs_no_timestamp", "hangs_up_on_garbage", "takes_any_length", "dies_on_eof", "dies_on_epipe",
 	"prints_as_plugin", "any_version", "hangs_on_other_version",
 }
 
@@ -121,7 +122,11 @@ func (p *program) address(words []string) string {
 	if p.is("app_without_suffix") {
 		app, _, _ = strings.Cut(app, "~")
 	}
-	return "@" + namespace + "-" + name + "-" + app + "-socket"
+	address := "@" + namespace + "-" + name + "-" + app + "-socket"
+	if p.is("name_ends_with_nul") {
+		address += "\x00"
+	}
+	return address
 }
 
 func (p *program) accept(listener net.Listener) {

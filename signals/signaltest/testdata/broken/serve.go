@@ -8,12 +8,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"os"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf16"
+	"unicode/utf8"
 )
 
 const (
@@ -25,6 +27,9 @@ const (
 // serve answers one autoscaler.
 func (p *program) serve(conn net.Conn) {
 	defer conn.Close()
+	if p.is("wrong_ack") {
+		conn = asciiACK{conn}
+	}
 	reader, err := p.hello(conn)
 	for err == nil {
 		err = p.evaluation(conn, reader)
@@ -35,6 +40,16 @@ func (p *program) serve(conn net.Conn) {
 	}
 }
 
+// asciiACK is a connection on which an ACK is the digit 1.
+type asciiACK struct{ net.Conn }
+
+func (c asciiACK) Write(b []byte) (int, error) {
+	if b[0] == good {
+		b[0] = '1'
+	}
+	return c.Conn.Write(b)
+}
+
 // hello reads the first message, and returns a reader of what follows it.
 func (p *program) hello(conn net.Conn) (*bufio.Reader, error) {
 	reader := bufio.NewReader(conn)
@@ -43,22 +58,70 @@ func (p *program) hello(conn net.Conn) (*bufio.Reader, error) {
 		return reader, err
 	}
 	var hello map[string]any
-	if p.is("hello_drops_rest") {
-		buffer := make([]byte, 4096)
-		n, err := conn.Read(buffer)
-		if err == nil {
-			err = json.NewDecoder(bytes.NewReader(buffer[:n])).Decode(&hello)
+	var in io.Reader = reader
+	switch {
+	case p.is("hello_reads_once"):
+		first, err := firstRead(conn)
+		if err != nil {
+			return nil, err
 		}
-		return bufio.NewReader(conn), err
+		in = bytes.NewReader(first)
+	case p.is("hello_counts_braces"):
+		text, err := countBraces(reader)
+		if err != nil {
+			return nil, err
+		}
+		return reader, json.Unmarshal(text, &hello)
+	case p.is("hello_decodes_reads"):
+		in = asText{conn}
 	}
-	decoder := json.NewDecoder(reader)
+	decoder := json.NewDecoder(in)
 	if err := decoder.Decode(&hello); err != nil {
 		return nil, err
+	}
+	if p.is("hello_drops_rest") {
+		return bufio.NewReader(conn), nil
 	}
 	if p.is("strict_keys") && len(hello) > 3 {
 		return nil, errors.New("unknown keys")
 	}
 	return bufio.NewReader(io.MultiReader(decoder.Buffered(), reader)), nil
+}
+
+func firstRead(conn net.Conn) ([]byte, error) {
+	buffer := make([]byte, 4096)
+	n, err := conn.Read(buffer)
+	return buffer[:n], err
+}
+
+// countBraces reads to the brace that closes the first one, strings or not.
+func countBraces(reader *bufio.Reader) (text []byte, err error) {
+	for depth := 0; len(text) == 0 || depth > 0; {
+		b, err := reader.ReadByte()
+		if err != nil {
+			return nil, err
+		}
+		switch b {
+		case '{':
+			depth++
+		case '}':
+			depth--
+		}
+		text = append(text, b)
+	}
+	return text, nil
+}
+
+// asText is a connection of which each read must be UTF-8 by itself.
+type asText struct{ net.Conn }
+
+func (c asText) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	text, _, _ := bytes.Cut(b[:n], []byte{0}) // a length may follow the hello
+	if err == nil && !utf8.Valid(text) {
+		err = errors.New("the text is not UTF-8")
+	}
+	return n, err
 }
 
 // evaluation answers one question; its error ends the connection.
@@ -96,10 +159,17 @@ func (p *program) evaluation(conn net.Conn, reader *bufio.Reader) error {
 // readBody reads length and body.
 func (p *program) readBody(conn net.Conn, reader *bufio.Reader) ([]byte, error) {
 	var header [4]byte
+	if p.is("impatient") {
+		_ = conn.SetReadDeadline(time.Now().Add(time.Second))
+	}
 	if _, err := io.ReadFull(reader, header[:]); err != nil {
 		return nil, err
 	}
+	_ = conn.SetReadDeadline(time.Time{})
 	length := binary.BigEndian.Uint32(header[:])
+	if p.is("little_endian") {
+		length = binary.LittleEndian.Uint32(header[:])
+	}
 	if length > maxBody && !p.is("takes_any_length") || length > smallBuffer && p.is("small_buffer") {
 		_, err := conn.Write([]byte{refused})
 		return nil, errors.Join(err, errors.New("too long"))
@@ -111,7 +181,7 @@ func (p *program) readBody(conn net.Conn, reader *bufio.Reader) ([]byte, error) 
 		select {} // as one that waits for all of it
 	}
 	body := make([]byte, length)
-	if p.is("reads_once") && length < smallBuffer && length > 0 {
+	if p.is("reads_once") {
 		n, err := reader.Read(body)
 		return body[:n], err
 	}
@@ -123,36 +193,80 @@ func (p *program) readBody(conn net.Conn, reader *bufio.Reader) ([]byte, error) 
 }
 
 type question struct {
-	Metrics   map[string][][2]json.Number `json:"metrics"`
-	Timestamp json.Number                 `json:"timestamp"`
+	Metrics   map[string][][]any `json:"metrics"`
+	Timestamp any                `json:"timestamp"`
+}
+
+// numbers checks that the values are JSON numbers.
+func numbers(values ...any) error {
+	for _, value := range values {
+		n, ok := value.(json.Number)
+		if !ok {
+			return fmt.Errorf("%v is no number", value)
+		}
+		if _, err := n.Float64(); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (p *program) decode(body []byte) (question, error) {
 	if p.is("takes_nan") {
 		body = []byte(strings.NewReplacer("-Infinity", "0", "Infinity", "0", "NaN", "0", "1e999", "0").Replace(string(body)))
 	}
+	body = p.guessed(body)
 	var q question
 	decoder := json.NewDecoder(bytes.NewReader(body))
+	decoder.UseNumber()
 	if p.is("strict_keys") {
 		decoder.DisallowUnknownFields()
 	}
 	if err := decoder.Decode(&q); err != nil {
 		return q, err
 	}
-	for _, points := range q.Metrics {
-		for _, point := range points {
-			if x, err := point[1].Float64(); err != nil || math.IsInf(x, 0) {
-				return q, fmt.Errorf("value %s", point[1])
-			}
-			if p.is("short_numbers") && len(point[1]) > 12 {
-				return q, fmt.Errorf("value %s is too long", point[1])
-			}
-		}
-	}
-	if p.is("needs_metrics") && len(q.Metrics) == 0 {
+	if q.Metrics == nil && !p.is("takes_null_metrics") || len(q.Metrics) == 0 && p.is("needs_metrics") {
 		return q, errors.New("no metrics")
 	}
+	if err := numbers(q.Timestamp); err != nil && !p.is("needs_no_timestamp") {
+		return q, err
+	}
+	for _, points := range q.Metrics {
+		if err := p.checkPoints(points); err != nil {
+			return q, err
+		}
+	}
 	return q, nil
+}
+
+func (p *program) checkPoints(points [][]any) error {
+	if points == nil {
+		return errors.New("a series is null")
+	}
+	for _, point := range points {
+		if err := numbers(point...); err != nil {
+			return err
+		}
+		if len(point) != 2 || p.is("short_numbers") && len(point[1].(json.Number)) > 12 {
+			return fmt.Errorf("point %v", point)
+		}
+	}
+	return nil
+}
+
+// guessed returns the body in UTF-8, as a library that guesses its encoding does.
+func (p *program) guessed(body []byte) []byte {
+	if p.is("takes_mark") {
+		return bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
+	}
+	if !p.is("takes_utf16") || len(body) < 4 || body[0] != 0xff || body[1] != 0xfe {
+		return body
+	}
+	var units []uint16
+	for pair := range slices.Chunk(body[2:len(body)&^1], 2) {
+		units = append(units, binary.LittleEndian.Uint16(pair))
+	}
+	return []byte(string(utf16.Decode(units)))
 }
 
 // answer sends the second ACK and the response.
@@ -164,6 +278,14 @@ func (p *program) answer(conn net.Conn) error {
 		response = `{"Resources":{"cpus":-1}}`
 	case p.is("no_resources"):
 		response = `{"cpus":4}`
+	case p.is("verdict_number"):
+		response = `{"Resources":{"cpus":4},"Verdict":1}`
+	case p.is("verdict_other"):
+		response = `{"Resources":{"cpus":4},"Verdict":"ok"}`
+	case p.is("stale_with_value"):
+		response = `{"Resources":{"cpus":4},"Verdict":"stale"}`
+	case p.is("explanation_list"):
+		response = `{"Resources":{"cpus":4},"Explanation":["4"]}`
 	case p.is("long_answer"):
 		response = fmt.Sprintf(`{"Resources":{"cpus":4},"Why":%q}`, strings.Repeat("x", 5000))
 	case p.is("says_goodbye"):

@@ -1,0 +1,44 @@
+package signaltest
+
+import (
+	"fmt"
+	"os"
+	"strings"
+)
+
+// misplaced adds to an error the sockets that the signal seems to have made
+// instead of its own, and what its mistake may be.
+func (w words) misplaced(err error) error {
+	table, readErr := os.ReadFile("/proc/net/unix")
+	if readErr != nil {
+		return err // it tells less, and stays what it is
+	}
+	name := w.similar(string(table))
+	if name == "" {
+		return err
+	}
+	return &advised{fmt.Errorf("%w; there is one whose name in /proc/net/unix is %q, where @ stands for NUL", err, name), w.advice(name)}
+}
+
+// similar returns the name of a socket that has this signal's name within it, as
+// the kernel lists it: with @ for a NUL.
+func (w words) similar(table string) string {
+	for line := range strings.Lines(table) {
+		if fields := strings.Fields(line); len(fields) == 8 && strings.Contains(fields[7], w.name) {
+			return fields[7]
+		}
+	}
+	return ""
+}
+
+// advice says what may have led to that name.
+func (w words) advice(name string) string {
+	want := "@" + w.address()
+	switch {
+	case strings.TrimRight(name, "@") == want:
+		return "the name must not end with NUL bytes: bind exactly the bytes of the name (C: pass the length of the name, not sizeof, to bind)"
+	case strings.HasSuffix(name, w.address()):
+		return `the socket must be in the abstract namespace: its name begins with one NUL byte, and is no path (Python: sock.bind("\0" + name))`
+	}
+	return `make the name of the last three arguments, in this order: "\0" + NAMESPACE + "-" + NAME + "-" + APP + "-socket"`
+}

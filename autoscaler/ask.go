@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,99 +15,122 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// hearing is what came of asking one signal and its shadow.
-type hearing struct {
-	answers []Answer
-	shadow  *ShadowRecord // nil: there is none, or it was not asked
+// asking is one round of questions. The shadows are still at theirs while the loop
+// decides and acts.
+type asking struct {
+	reading *reading
+	now     time.Time
+	heard   [][]Answer // by source
+	trials  []*trial   // by source; nil: nobody is asked beside it
+	shadows sync.WaitGroup
+	end     func() // of the time that all have
 }
 
-// ask brings all opinions up to date, those that are due at the same time, and
-// returns what their shadows said.
-func (l *Loop) ask(ctx context.Context, now time.Time) []ShadowRecord {
-	r := newReading(l.world.Metrics)
-	heard := make([]hearing, len(l.sources))
+// trial is a shadow that is asked what its signal is.
+type trial struct {
+	source *source
+	reply  reply // once the shadows are waited for
+}
+
+// ask brings all opinions up to date, those that are due at the same time. It waits
+// for the signals and not for their shadows: compare does, and has to be called.
+func (l *Loop) ask(ctx context.Context, now time.Time) *asking {
+	a := &asking{
+		reading: newReading(l.world.Metrics), now: now,
+		heard: make([][]Answer, len(l.sources)), trials: make([]*trial, len(l.sources)),
+	}
+	limited, end := context.WithTimeout(ctx, l.config.askTimeout())
+	a.end = end
 	var wg sync.WaitGroup
 	for i, s := range l.sources {
-		if !s.configured() || now.Before(s.next) {
-			continue
+		if s.due(now) {
+			wg.Go(func() {
+				a.heard[i] = l.consult(limited, a, i)
+				s.asked = line{endpoint: s.own.endpoint, question: s.own.question}
+				s.schedule(now)
+			})
 		}
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, l.config.askTimeout())
-			defer cancel()
-			heard[i] = l.consult(ctx, r, s, now)
-		})
 	}
 	wg.Wait()
-	var shadows []ShadowRecord
-	for i, s := range l.sources {
-		if ctx.Err() == nil { // else the tick was broken off, and they are not to blame
-			l.heard = append(l.heard, heard[i].answers...)
-		}
-		if record := heard[i].shadow; record != nil {
-			shadows = append(shadows, *record)
-		}
-		if !now.Before(s.next) {
-			s.schedule(now)
-		}
+	if ctx.Err() == nil { // else the tick was broken off, and they are not to blame
+		l.heard = append(l.heard, slices.Concat(a.heard...)...)
 	}
-	return shadows
+	return a
 }
 
 // consult reads the windows and asks; whatever goes wrong becomes a verdict. A
 // shadow is asked beside the signal, and changes nothing of its opinion.
-func (l *Loop) consult(ctx context.Context, r *reading, s *source, now time.Time) hearing {
-	o := l.opinionOf(s.signal, s.own.endpoint, now)
+func (l *Loop) consult(ctx context.Context, a *asking, number int) []Answer {
+	s := l.sources[number]
 	if down := s.own.endpoint.Down; down != "" && (!s.answers() || l.listing.Changed == nil) {
-		o.Why = down
-		s.opinion = o
-		return hearing{}
+		s.opinion = l.opinionOf(s.signal, s.own.endpoint, a.now)
+		s.opinion.Why = down
+		return nil
 	}
-	series, short, err := l.windows(ctx, r, s.signal, now)
-	s.short = short
+	first := s.own.question
+	i, err := l.inquire(ctx, a.reading, s.signal.asked(first), a.now)
+	s.short = i.short
 	if err != nil {
-		o.Why = err.Error()
-		if _, ok := errors.AsType[*staleError](err); ok {
-			o.Verdict = decide.Stale
+		s.opinion = l.judge(s.signal, reply{line: s.own, err: err, unasked: true}, a.now)
+		return nil
+	}
+	if s.rival.shadows() {
+		t, signal, at := &trial{source: s}, s.signal, s.rival.line
+		a.trials[number] = t
+		a.shadows.Go(func() { t.reply = l.evaluate(ctx, signal, at, i) })
+	}
+	return l.listen(s, l.hear(ctx, s, func(q Question) (inquiry, error) {
+		if q.equal(first) {
+			return i, nil
 		}
-		s.opinion = o
-		return hearing{}
-	}
-	e := sigproto.Evaluation{Timestamp: now.Unix(), Series: series}
-	var beside reply
-	var wg sync.WaitGroup
-	if s.rival.shadows() {
-		wg.Go(func() { beside = l.evaluate(ctx, s.signal, s.rival.line, e) })
-	}
-	replies := l.hear(ctx, s, e)
-	wg.Wait()
-	h := l.listen(s, replies, now)
-	if s.rival.shadows() {
-		answer, record := l.compare(s, beside, now)
-		h.answers, h.shadow = append(h.answers, answer), &record
-	}
-	return h
+		return l.inquire(ctx, a.reading, s.signal.asked(q), a.now)
+	}), a.now)
 }
 
 // listen makes the opinion of s of what its processes replied.
-func (l *Loop) listen(s *source, replies []reply, now time.Time) hearing {
-	var h hearing
+func (l *Loop) listen(s *source, replies []reply, now time.Time) []Answer {
+	var heard []Answer
 	o := l.opinionOf(s.signal, s.own.endpoint, now)
 	o.Why = cmp.Or(s.own.endpoint.Down, "its process is gone") // if nobody was asked
 	for _, r := range replies {
 		o = l.judge(s.signal, r, now)
-		h.answers = append(h.answers, answerOf(s.signal, r, o))
+		s.short = r.short
+		if !r.unasked {
+			heard = append(heard, answerOf(s.signal, r, o))
+		}
 	}
 	s.opinion = o
-	return h
+	return heard
 }
 
-// compare sets what the shadow of s replied against the signal's opinion.
-func (l *Loop) compare(s *source, r reply, now time.Time) (Answer, ShadowRecord) {
-	s.rival.line = r.line
-	o := l.judge(s.signal, r, now)
-	a := answerOf(s.signal, r, o)
+// compare waits for the shadows, no longer than for a signal, and sets what they
+// replied against the opinions of their signals.
+func (l *Loop) compare(ctx context.Context, a *asking) []ShadowRecord {
+	a.shadows.Wait()
+	a.end()
+	var records []ShadowRecord
+	for _, t := range a.trials {
+		if t == nil {
+			continue
+		}
+		answer, record := l.compareOne(t, a.now)
+		records = append(records, record)
+		if ctx.Err() == nil {
+			l.heard = append(l.heard, answer)
+		}
+	}
+	return records
+}
+
+func (l *Loop) compareOne(t *trial, now time.Time) (Answer, ShadowRecord) {
+	s := t.source
+	s.rival.line = t.reply.line
+	o := l.judge(s.signal, t.reply, now)
+	a := answerOf(s.signal, t.reply, o)
 	a.Candidate = true
-	if a.Compared = o.Verdict != decide.Failed && s.opinion.Verdict != decide.Failed; a.Compared {
+	answered := o.Verdict != decide.Failed && s.opinion.Verdict != decide.Failed
+	valued := o.Verdict == decide.Value || s.opinion.Verdict == decide.Value
+	if a.Compared = answered && valued && t.reply.line.question.equal(s.asked.question); a.Compared {
 		own := shadow.Answer{Verdict: string(s.opinion.Verdict), Request: s.opinion.Request}
 		candidate := shadow.Answer{Verdict: string(o.Verdict), Request: o.Request}
 		a.Difference = shadow.Compare(own, candidate, s.rival.tolerance)
@@ -118,7 +142,7 @@ func (l *Loop) compare(s *source, r reply, now time.Time) (Answer, ShadowRecord)
 
 func answerOf(s Signal, r reply, o decide.Opinion) Answer {
 	return Answer{
-		App: s.App, Version: r.line.endpoint.Version, Address: r.line.endpoint.Address,
+		App: s.App, Version: r.line.endpoint.Version, Address: r.line.endpoint.Address, Group: r.line.endpoint.Group,
 		Verdict: o.Verdict, Why: o.Why, Silent: r.silent(),
 	}
 }
@@ -137,7 +161,10 @@ func (l *Loop) judge(s Signal, r reply, now time.Time) decide.Opinion {
 	o.Latency = r.latency
 	if r.err != nil {
 		o.Why = r.err.Error()
-		if errors.Is(r.err, context.DeadlineExceeded) {
+		if _, ok := errors.AsType[*staleError](r.err); ok {
+			o.Verdict = decide.Stale
+		}
+		if errors.Is(r.err, context.DeadlineExceeded) && !r.unasked {
 			o.Why = fmt.Sprintf("no answer within %v: %v", l.config.askTimeout(), r.err)
 		}
 		return o

@@ -36,12 +36,14 @@ func TestShadow(t *testing.T) {
 		own        resource.Request
 		beside     resource.Request
 		want       decide.Verdict
+		compared   bool
 		difference string
 	}{
-		{"agrees", cpus(8), cpus(8.8), decide.Value, ""},
-		{"differs", cpus(8), cpus(10), decide.Value, "cpus 8 -> 10 (+25 %, tolerance 10 %)"},
-		{"has no opinion", cpus(8), resource.Request{}, decide.NoOpinion, "verdict value -> no_opinion"},
-		{"neither has one", resource.Request{}, resource.Request{}, decide.NoOpinion, ""},
+		{"agrees", cpus(8), cpus(8.8), decide.Value, true, ""},
+		{"differs", cpus(8), cpus(10), decide.Value, true, "cpus 8 -> 10 (+25 %, tolerance 10 %)"},
+		{"has no opinion", cpus(8), resource.Request{}, decide.NoOpinion, true, "verdict value -> no_opinion"},
+		{"alone has one", resource.Request{}, cpus(8), decide.Value, true, "verdict no_opinion -> value"},
+		{"neither has one", resource.Request{}, resource.Request{}, decide.NoOpinion, false, ""},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -51,7 +53,7 @@ func TestShadow(t *testing.T) {
 			own.set(test.own, nil)
 			r := w.tick()
 			want := []ShadowRecord{{
-				App: "web", Tolerance: 0.1, Compared: true, Difference: test.difference,
+				App: "web", Tolerance: 0.1, Compared: test.compared, Difference: test.difference,
 				Opinion: decide.Opinion{
 					Signal: namespace(t) + "/Need", Version: "v2", Verdict: test.want, Request: test.beside, At: w.now,
 				},
@@ -62,8 +64,8 @@ func TestShadow(t *testing.T) {
 			}
 			answers := w.signals.lastReport(t).Answers
 			last := answers[len(answers)-1]
-			if !last.Candidate || !last.Compared || last.Difference != test.difference || last.Address != p.Address {
-				t.Errorf("answer %+v, want it compared: %q", last, test.difference)
+			if !last.Candidate || last.Compared != test.compared || last.Difference != test.difference || last.Address != p.Address || last.Group != p.Group {
+				t.Errorf("answer %+v, want it compared: %t, %q", last, test.compared, test.difference)
 			}
 			if diff := cmp.Diff(own.lastInput(t), beside.lastInput(t)); diff != "" {
 				t.Errorf("the shadow was asked otherwise (-own +shadow):\n%s", diff)
@@ -138,6 +140,29 @@ func TestShadowHasNoEffect(t *testing.T) {
 				t.Errorf("shadow %+v, want it failed", r.Shadows[0])
 			}
 		})
+	}
+}
+
+// The loop decides and acts while a shadow is still at it, and records what it said.
+func TestSlowShadow(t *testing.T) {
+	t.Parallel()
+	raised := make(chan struct{})
+	beside := valueFunc(func(ctx context.Context, _ signals.Input) (resource.Request, error) {
+		select {
+		case <-raised:
+			return cpus(16), nil
+		case <-ctx.Done():
+			return resource.Request{}, ctx.Err()
+		}
+	})
+	w, own, _ := shadowed(t, beside, 0)
+	w.config.Tick = 2 * patience
+	own.set(cpus(16), nil)
+	w.groups[0].raise = func(context.Context) { close(raised) }
+	r := w.tick()
+	wantOps(t, r, "set target a: 4")
+	if len(r.Shadows) != 1 || !r.Shadows[0].Compared || r.Shadows[0].Difference != "" {
+		t.Errorf("shadows %+v, want one that agrees", r.Shadows)
 	}
 }
 

@@ -3,6 +3,8 @@ package autoscaler
 import (
 	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -31,8 +33,28 @@ type Signal struct {
 	Version    string // pinned release
 	Period     time.Duration
 	HoldFor    time.Duration // how long its last good answer may stand in
-	Windows    []Window
+	Windows    []Window      // for processes whose Endpoint has no Question
 	Parameters map[string]any
+}
+
+// question returns what the process at e is asked with.
+func (s Signal) question(e Endpoint) Question {
+	if e.Question != nil {
+		return *e.Question
+	}
+	return Question{s.Windows, s.Parameters}
+}
+
+// asked returns the signal with that question in place of its own.
+func (s Signal) asked(q Question) Signal {
+	s.Windows, s.Parameters = q.Windows, q.Parameters
+	return s
+}
+
+// equal reports whether both ask the same.
+func (q Question) equal(other Question) bool {
+	return slices.Equal(q.Windows, other.Windows) && (len(q.Parameters) == 0 && len(other.Parameters) == 0 ||
+		reflect.DeepEqual(q.Parameters, other.Parameters))
 }
 
 // Window is a metric over its range.

@@ -9,7 +9,10 @@
 // follows the directory, so that a signal is swapped without a tick without it,
 // and takes over what [Loop.Reconfigure] was given, which any goroutine may call.
 //
-// A signal's candidate runs beside it: a shadow is asked whenever the signal is,
-// and only compared (package shadow); one that is to take the signal's place is
-// probed once, and keeps its connection when it does.
+// Each process is asked with the [Question] that is listed with it, so that a
+// configuration that names another version changes nothing for the one that still
+// runs. A signal's candidate runs beside it: a shadow is asked what the signal is,
+// whenever it is, and only compared (package shadow), after the loop has acted; one
+// that is to take the signal's place is probed once, and keeps its connection when it
+// does.
 package autoscaler

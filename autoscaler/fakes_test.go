@@ -211,6 +211,22 @@ func (d *directory) followed(t *testing.T, revision int) {
 	d.awaitReport(t, 0, fmt.Sprintf("revision %d", revision), func(r Report) bool { return r.Revision >= revision })
 }
 
+// answers returns all answers about an app that were reported from the given report
+// on, as "v1 failed".
+func (d *directory) answers(from int, app string) []string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var out []string
+	for _, r := range d.reports[from:] {
+		for _, a := range r.Answers {
+			if a.App == app {
+				out = append(out, a.Version+" "+string(a.Verdict))
+			}
+		}
+	}
+	return out
+}
+
 // lastReport returns the newest report.
 func (d *directory) lastReport(t *testing.T) Report {
 	t.Helper()

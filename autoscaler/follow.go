@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // settle takes up the newest listing: after it, nobody is asked at a place that
@@ -19,17 +18,20 @@ func (l *Loop) settle() {
 	}
 }
 
-// follow takes up the newest listing between two ticks, probes who is to take a
-// signal's place, and reports. The next tick waits for the probes, for no longer
-// than it would for a signal.
+// follow takes up the newest listing between two ticks, reports that, probes who is
+// to take a signal's place, and reports what they said. The next tick waits for the
+// probes, for no longer than it would for a signal.
 func (l *Loop) follow(ctx context.Context, now time.Time) {
 	if ctx.Err() != nil {
 		return
 	}
 	before := l.listing.Revision
 	l.settle()
+	if l.listing.Revision != before {
+		l.report()
+	}
 	waiting := slices.DeleteFunc(slices.Clone(l.sources), func(s *source) bool { return !s.rival.waits() })
-	if len(waiting) == 0 && l.listing.Revision == before {
+	if len(waiting) == 0 {
 		return
 	}
 	l.probe(ctx, now.UTC(), waiting)
@@ -58,12 +60,12 @@ func (l *Loop) probe(ctx context.Context, now time.Time, sources []*source) {
 // try asks the candidate of s. If its windows are not good nobody is asked.
 func (l *Loop) try(ctx context.Context, r *reading, s *source, now time.Time) Answer {
 	at := reply{line: s.rival.line}
-	series, _, err := l.windows(ctx, r, s.signal, now)
+	i, err := l.inquire(ctx, r, s.signal.asked(s.rival.question), now)
 	o := decide.Opinion{Verdict: decide.Unasked}
 	if err != nil {
 		o.Why = err.Error()
 	} else {
-		at = l.evaluate(ctx, s.signal, s.rival.line, sigproto.Evaluation{Timestamp: now.Unix(), Series: series})
+		at = l.evaluate(ctx, s.signal, s.rival.line, i)
 		o = l.judge(s.signal, at, now)
 		s.rival.line, s.rival.probed = at.line, true
 	}
@@ -71,6 +73,9 @@ func (l *Loop) try(ctx context.Context, r *reading, s *source, now time.Time) An
 	a.Candidate = true
 	return a
 }
+
+// aliveEvery is how long the loop is quiet at most while it waits for the next tick.
+const aliveEvery = 20 * time.Second
 
 // report tells the directory what is followed and what was heard since the last
 // report.

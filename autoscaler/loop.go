@@ -48,7 +48,8 @@ const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
 // finishLimit. Between two ticks it follows the directory and takes over a new
-// configuration. It returns an error only if it cannot begin.
+// configuration, and reports to the directory at least every 20 s. It returns an
+// error only if it cannot begin.
 func (l *Loop) Run(ctx context.Context) error {
 	if err := l.recall(ctx); err != nil {
 		if ctx.Err() != nil {
@@ -59,6 +60,8 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer l.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
+	alive := time.NewTicker(aliveEvery)
+	defer alive.Stop()
 	var began time.Time
 	for {
 		select {
@@ -68,6 +71,9 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.adopt(c)
 			timer.Reset(max(0, l.config.Tick-time.Since(began)))
 		case <-l.listing.Changed:
+		case <-alive.C:
+			l.report()
+			continue
 		case <-timer.C:
 			if ctx.Err() != nil { // both were ready
 				return nil
@@ -124,7 +130,7 @@ func (l *Loop) memory() Memory {
 	return Memory{Held: l.held, Joined: slices.Sorted(maps.Keys(l.joined))}
 }
 
-// tick is one round: read, ask, decide, plan, act, record.
+// tick is one round: read, ask, decide, plan, act, hear the shadows, record.
 func (l *Loop) tick(ctx context.Context, now time.Time) {
 	now = now.UTC() // the ledger shows one zone
 	r := Record{At: now, Every: l.config.Tick, Cluster: l.config.Cluster, Pool: l.config.Pool, DryRun: l.config.DryRun}
@@ -154,7 +160,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if err != nil {
 		r.Problems = append(r.Problems, err.Error())
 	}
-	r.Shadows = l.ask(ctx, now)
+	asking := l.ask(ctx, now)
 	r.Input = l.input(now, s, capacity, history)
 	r.Decision = decide.Decide(r.Input)
 	l.held = r.Decision.Held
@@ -165,6 +171,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if !l.config.DryRun {
 		l.act(ctx, now, r)
 	}
+	r.Shadows = l.compare(ctx, asking)
 	return nil
 }
 

@@ -27,15 +27,24 @@ type Endpoint struct {
 	Version  string // of the release that runs; empty if it is not a release
 	Columnar bool   // it offered the columnar body
 	Down     string // why nobody answers there; empty if it runs
+	// Question is what this process is asked with. nil: what the Config says.
+	Question *Question
 }
 
-// Candidate is a process beside a signal's own one. It is asked with the same
-// windows, and its answers have no effect.
+// Question is what a version of a signal is asked with. While one version is
+// swapped for another, the old process still has the old one. Nobody may change
+// it.
+type Question struct {
+	Windows    []Window
+	Parameters map[string]any
+}
+
+// Candidate is a process beside a signal's own one. Its answers have no effect.
 type Candidate struct {
 	Endpoint
-	// Shadow: it is asked whenever the signal is, and compared. Else it is to take
-	// the signal's place, and is asked once, as soon as it is seen and the windows
-	// are good.
+	// Shadow: it is asked whenever the signal is, with what the signal is asked
+	// with, and compared. Else it is to take the signal's place, and is asked once,
+	// with its own Question, as soon as it is seen and the windows are good.
 	Shadow bool
 	// Tolerance is how far a resource may differ and still agree, as a fraction
 	// of the signal's own answer.
@@ -53,7 +62,9 @@ type Listing struct {
 // Directory knows where the signals are. It may be used concurrently.
 type Directory interface {
 	Listing() Listing
-	// Report tells what was heard at these places. It never waits.
+	// Report tells what was heard at these places. It never waits. It is called after
+	// each tick, for each revision that is followed and, as a sign of life, at least
+	// every 20 s between two ticks.
 	Report(Report)
 }
 
@@ -70,6 +81,7 @@ type Answer struct {
 	App       string
 	Version   string
 	Address   string
+	Group     int // of the Endpoint: it tells two processes at one address apart
 	Candidate bool
 	// Verdict is decide.Unasked of a candidate that is to take the signal's place
 	// while its windows are not good, which is not its fault; it is tried again
@@ -77,9 +89,10 @@ type Answer struct {
 	Verdict decide.Verdict
 	Why     string // of a verdict other than value
 	Silent  bool   // it took the connection, and did not answer in time
-	// Of a shadow candidate that answered, when the signal itself did too:
+	// Compared: it is a shadow, both it and the signal have answered, with a value
+	// one of them at least, and to the same Question. Two that abstain prove nothing.
 	Compared   bool
-	Difference string // empty: they agree within the tolerance
+	Difference string // of those compared; empty: they agree within the tolerance
 }
 
 // Asker is one signal's socket.
@@ -100,10 +113,12 @@ type World struct {
 	Groups    Groups
 	Scheduler Scheduler
 	Directory Directory
-	Dial      func(Endpoint, Signal) Asker // does not wait; may be called concurrently
-	Metrics   metrics.Store
-	Ledger    Ledger
-	Drains    *drain.Machine
+	// Dial connects to a process. The Signal has the windows and parameters that this
+	// process is asked with. Dial does not wait, and may be called concurrently.
+	Dial    func(Endpoint, Signal) Asker
+	Metrics metrics.Store
+	Ledger  Ledger
+	Drains  *drain.Machine
 }
 
 // Groups are the groups of a pool.

@@ -2,16 +2,17 @@ package autoscaler
 
 import (
 	"fmt"
-	"reflect"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
-// Reconfigure has the loop hold its pool by c, from between two ticks on. A signal
-// that is the same in c keeps its connection, its opinion and its schedule; the
-// others are connected anew, as the hello carries their parameters, and are asked
-// at the next tick. It never waits, may be called from any goroutine, and of two
+// Reconfigure has the loop hold its pool by c, from between two ticks on. A signal of
+// the same name keeps its opinion, and its connection and schedule unless what it is
+// asked with changes: then it is connected anew, as the hello carries parameters, and
+// asked at the next tick. The windows and parameters of c do not concern a process
+// whose Endpoint has a Question of its own. Reconfigure never waits, may be called from any goroutine, and of two
 // calls between two ticks the later one counts. Nobody may change c afterwards. A c
 // that is not valid, or is of another pool, is an error and changes nothing.
 func (l *Loop) Reconfigure(c Config) error {
@@ -49,14 +50,18 @@ func (l *Loop) adopt(c Config) {
 }
 
 // successor returns the source of that signal if there is one already, else a new
-// one, which is due at once.
+// one, which is due at once. So is one with another period.
 func successor(sources []*source, signal Signal) *source {
 	i := slices.IndexFunc(sources, func(s *source) bool { return s.signal.App == signal.App })
 	if i < 0 {
 		return &source{signal: signal}
 	}
 	s := sources[i]
-	if reflect.DeepEqual(s.signal, signal) {
+	if s.signal.Namespace == signal.Namespace && s.signal.Name == signal.Name {
+		if s.signal.Period != signal.Period {
+			s.next = time.Time{}
+		}
+		s.signal = signal
 		return s
 	}
 	renewed := &source{signal: signal}

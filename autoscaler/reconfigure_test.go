@@ -36,7 +36,10 @@ func TestReconfigure(t *testing.T) {
 		{"another app", func(c *Config) { c.Apps[1].Parameters = map[string]any{"x": 1} }, 1, 1},
 		{"equal parameters", func(c *Config) { c.Apps[0].Parameters = map[string]any{"headroom": 1.2} }, 1, 1},
 		{"other parameters", func(c *Config) { c.Apps[0].Parameters = map[string]any{"headroom": 2.0} }, 2, 2},
-		{"another version", func(c *Config) { c.Apps[0].Version = "v9" }, 2, 2},
+		{"another version, which is not listed yet", func(c *Config) { c.Apps[0].Version = "v9" }, 1, 1},
+		{"another period", func(c *Config) { c.Apps[0].Period = 9 * time.Minute }, 2, 1},
+		{"how long it is held", func(c *Config) { c.Apps[0].HoldFor = time.Minute }, 1, 1},
+		{"another name", func(c *Config) { c.Apps[0].Name = "Other" }, 2, 2},
 		{"another window", func(c *Config) {
 			c.Apps[0].Windows = []Window{{Name: "target_capacity", Type: metrics.Metadata, Range: window, MaxAge: window}}
 		}, 2, 2},

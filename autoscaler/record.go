@@ -38,7 +38,7 @@ type ShadowRecord struct {
 	App string `json:"app"`
 	decide.Opinion
 	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own answer
-	// Compared: both have answered. Else the candidate or the signal has not.
+	// Compared: as of an Answer.
 	Compared   bool   `json:"compared,omitempty"`
 	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
 }

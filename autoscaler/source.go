@@ -9,11 +9,14 @@ import (
 // line is the connection to one process of a signal.
 type line struct {
 	endpoint Endpoint
-	asker    Asker // nil until first used
+	question Question // that is asked over it; the hello told its parameters
+	asker    Asker    // nil until first used
 }
 
-// leadsTo reports whether the line is open to the process at e.
-func (n *line) leadsTo(e Endpoint) bool { return n.asker != nil && n.endpoint.samePlace(e) }
+// leadsTo reports whether the line is open to the process at e, for that question.
+func (n *line) leadsTo(e Endpoint, q Question) bool {
+	return n.asker != nil && n.endpoint.samePlace(e) && n.question.equal(q)
+}
 
 func (n *line) close() {
 	if n.asker != nil {
@@ -42,13 +45,13 @@ func (r *rival) shadows() bool { return r.listed && r.shadow && r.endpoint.Down 
 // waits reports whether the candidate is still to be probed.
 func (r *rival) waits() bool { return r.listed && !r.shadow && !r.probed && r.endpoint.Down == "" }
 
-// follow makes the line lead to c, if one is listed.
-func (r *rival) follow(c Candidate, listed bool) {
-	if !listed || !r.listed || !r.endpoint.samePlace(c.Endpoint) {
+// follow makes the line lead to c for that question, if one is listed.
+func (r *rival) follow(c Candidate, q Question, listed bool) {
+	if !listed || !r.listed || !r.endpoint.samePlace(c.Endpoint) || !r.question.equal(q) {
 		r.close()
 		*r = rival{listed: listed}
 	}
-	r.endpoint, r.shadow, r.tolerance = c.Endpoint, c.Shadow, c.Tolerance
+	r.endpoint, r.question, r.shadow, r.tolerance = c.Endpoint, q, c.Shadow, c.Tolerance
 }
 
 // source is one signal between two ticks: its processes and its last answer.
@@ -57,6 +60,7 @@ type source struct {
 	own     line
 	rival   rival
 	opinion decide.Opinion
+	asked   line      // where the opinion is from: the process and the question
 	short   string    // which window of usage it was asked with misses its beginning
 	next    time.Time // when it is due
 }
@@ -70,17 +74,25 @@ func (s *source) follow(l Listing) {
 	if !s.configured() {
 		return
 	}
-	if e := l.endpoint(s.signal.App); s.own.leadsTo(e) {
+	e := l.endpoint(s.signal.App)
+	q := s.signal.question(e)
+	if e.Down != "" && e.Question == nil { // nobody is asked there; its shadow still is
+		q = s.own.question
+	}
+	if s.own.leadsTo(e, q) {
 		s.own.endpoint = e
 	} else {
 		s.own.close()
-		s.own = line{endpoint: e}
-		if s.rival.leadsTo(e) {
+		s.own = line{endpoint: e, question: q}
+		if s.rival.leadsTo(e, q) {
 			s.own.asker, s.rival.asker = s.rival.asker, nil
 		}
 	}
 	c, listed := l.Candidates[s.signal.App]
-	s.rival.follow(c, listed)
+	if !c.Shadow {
+		q = s.signal.question(c.Endpoint)
+	}
+	s.rival.follow(c, q, listed)
 }
 
 func (s *source) close() {
@@ -93,6 +105,16 @@ func (s *source) close() {
 func (s *source) answers() bool {
 	v := s.opinion.Verdict
 	return v == decide.Value || v == decide.NoOpinion || v == decide.Stale
+}
+
+// due reports whether the signal is to be asked: its time has come, or its opinion
+// is that of another version or the answer to another question.
+func (s *source) due(now time.Time) bool {
+	if !s.configured() {
+		return false
+	}
+	outdated := s.own.endpoint.Version != s.asked.endpoint.Version || !s.own.question.equal(s.asked.question)
+	return !now.Before(s.next) || outdated && s.own.endpoint.Down == ""
 }
 
 // schedule sets when the signal is due again: after its period, or at the next

@@ -2,6 +2,7 @@ package metrics
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -78,12 +79,27 @@ type Sample struct {
 type Store interface {
 	// Write keeps the samples. ErrNotFinite, ErrMalformed and ErrFuture refuse a
 	// sample, and nothing of that call is kept; a *SampleError says which one. A
-	// sample older than the store can still take is dropped without an error.
+	// sample older than the store can still take is dropped without an error: who
+	// writes many has no use for one.
 	Write(ctx context.Context, samples []Sample) error
 	// Window returns the series that match, in order of their Identity. No match
 	// is an empty result and no error; an error means that the window is unknown.
 	Window(ctx context.Context, q Query) ([]Series, error)
 }
 
-// AppName returns the stored name of an application's metric.
+// AppName returns the stored name of an application's metric. The app is one that
+// CheckApp has nothing against.
 func AppName(app, name string) string { return app + "," + name }
+
+// MaxApp bounds the name of an application, in bytes.
+const MaxApp = 256
+
+// CheckApp returns an ErrMalformed unless metrics can be of an application of that
+// name. It has no comma: the name ends at the first one of a stored name, so that
+// the metrics of another application would be written.
+func CheckApp(app string) error {
+	if app == "" || len(app) > MaxApp || strings.Contains(app, ",") {
+		return fmt.Errorf("%w: app %.300q: want a name of 1 to %d bytes without a comma", ErrMalformed, app, MaxApp)
+	}
+	return nil
+}

@@ -45,13 +45,16 @@ func checkSample(now time.Time, s metrics.Sample) error {
 		return err
 	}
 	if s.Time.Unix() < minSecond {
-		return fmt.Errorf("%w: time %v", metrics.ErrMalformed, s.Time)
+		return fmt.Errorf("%w: time %s", metrics.ErrMalformed, shown(s.Time))
 	}
 	if s.Time.After(now.Add(FutureWindow)) {
-		return fmt.Errorf("%w: %v, at %v", metrics.ErrFuture, s.Time, now)
+		return fmt.Errorf("%w: %s, at %s", metrics.ErrFuture, shown(s.Time), shown(now))
 	}
 	return nil
 }
+
+// shown is a time as people are told it.
+func shown(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // checkIdentity bounds what names a series.
 func checkIdentity(t metrics.Type, name string, d metrics.Dimensions) error {

@@ -36,26 +36,44 @@ func NewClient(nc *nats.Conn, cluster string) *Client {
 // requests: after an error other than a *metrics.SampleError the first ones may
 // have been kept. To write them again does no harm.
 func (c *Client) Write(ctx context.Context, samples []metrics.Sample) error {
+	_, err := c.Put(ctx, samples)
+	return err
+}
+
+// Put is Write for who wants to know how many of the samples were dropped; see
+// Store.Put.
+func (c *Client) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if err := checkSamples(time.Now(), samples); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+		return 0, fmt.Errorf("write metrics: %w", err)
 	}
 	if len(samples) == 0 {
-		return nil
+		return 0, nil
 	}
 	requests, err := encodeWrites(samples, limit(maxRequest, c.nc))
 	if err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+		return 0, fmt.Errorf("write metrics: %w", err)
 	}
 	for _, request := range requests {
 		data, err := c.request(ctx, writeSubject(c.cluster), request)
 		if err != nil {
-			return fmt.Errorf("write metrics: %w", err)
+			return 0, fmt.Errorf("write metrics: %w", err)
 		}
-		if string(data) != "{}" {
-			return fmt.Errorf("write metrics: %w: %.100q", ErrBadAnswer, data)
+		n, err := decodeWritten(data)
+		if err != nil {
+			return 0, fmt.Errorf("write metrics: %w", err)
 		}
+		dropped += n
 	}
-	return nil
+	return min(dropped, len(samples)), nil
+}
+
+// decodeWritten returns how many samples a write has dropped, as its answer tells.
+func decodeWritten(data []byte) (dropped int, err error) {
+	var r reply
+	if len(data) > maxMessage || json.Unmarshal(data, &r) != nil || data[0] != '{' || r.Dropped < 0 || r.Dropped > maxRequest {
+		return 0, fmt.Errorf("%w: %.100q", ErrBadAnswer, data)
+	}
+	return r.Dropped, nil
 }
 
 // Window returns the series that match; see metrics.Store.

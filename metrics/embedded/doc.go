@@ -23,8 +23,9 @@
 //
 // Requests and answers on the subjects weir.CLUSTER.metrics.write and
 // weir.CLUSTER.metrics.window. Requests are JSON, see writeRequest and
-// windowRequest. A write is answered with {} once the samples are kept; both
-// are answered with {"error": {"code", "message"}} when they fail.
+// windowRequest. A write is answered with {} once the samples are kept, or with
+// {"dropped": n} if n of them were too old; both are answered with
+// {"error": {"code", "message"}} when they fail.
 //
 // A window is answered with one page of at most maxPage bytes or half of the
 // bus's payload limit, whichever is less (a page may exceed that by the points

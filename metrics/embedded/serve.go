@@ -134,7 +134,11 @@ func (s service) write(ctx context.Context, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []byte("{}"), s.store.Write(ctx, samples)
+	dropped, err := s.store.Put(ctx, samples)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(reply{Dropped: dropped})
 }
 
 func (s service) window(ctx context.Context, data []byte) ([]byte, error) {
@@ -203,9 +207,10 @@ func (e *RemoteError) Error() string { return "metrics store: " + e.Message }
 // Unwrap returns the error that the code stands for, or nil.
 func (e *RemoteError) Unwrap() error { return e.Code.sentinel() }
 
-// reply is the JSON form of an answer.
+// reply is the JSON form of an answer: an error, or that of a write.
 type reply struct {
-	Error *RemoteError `json:"error,omitempty"`
+	Error   *RemoteError `json:"error,omitempty"`
+	Dropped int          `json:"dropped,omitempty"` // samples
 }
 
 // maxMessage bounds what is told of an error, in bytes.

@@ -82,6 +82,7 @@ func client(t *testing.T) (*embedded.Client, *embedded.Store) {
 }
 
 func TestClientConforms(t *testing.T) {
+	t.Parallel()
 	metricstest.Run(t, func(t *testing.T) metrics.Store {
 		c, _ := client(t)
 		return c
@@ -119,6 +120,7 @@ func TestClientTellsOfAClosedStore(t *testing.T) {
 // TestSeriesOfOneKey: dimensions with commas in them can have the same Key, and
 // pages still tell them apart.
 func TestSeriesOfOneKey(t *testing.T) {
+	t.Parallel()
 	c, store := client(t)
 	base := time.Now().Truncate(time.Second).Add(-50 * time.Minute)
 	twins := []metrics.Dimensions{{"a": "1", "b": "2"}, {"a": "1,b=2"}}
@@ -179,6 +181,13 @@ func TestServeRefusesBadRequests(t *testing.T) {
 	}
 }
 
+func TestClientPut(t *testing.T) {
+	owner, other := connections(t)
+	serve(t, owner, open(t, t.TempDir()))
+	untilHeard(t, other)
+	testPut(t, embedded.NewClient(other, "test"))
+}
+
 // TestClientBelievesNoNonsense: answers of a store that lies are errors, and an
 // end is always reached.
 func TestClientBelievesNoNonsense(t *testing.T) {
@@ -191,6 +200,7 @@ func TestClientBelievesNoNonsense(t *testing.T) {
 		"another name":      "\x02\x00\x01\x01n\x00\x01\x02" + strings.Repeat("\x00", 8),
 		"too many series":   "\x02\x00\xff\xff\xff\xff\x0f",
 		"an answer of JSON": "{}",
+		"dropped before":    `{"dropped":-1}`,
 		"broken JSON":       "{",
 		"long JSON":         "{" + strings.Repeat(" ", 1<<20),
 	}

@@ -117,27 +117,34 @@ func (s *Store) Close() error {
 
 // Write keeps the samples; see metrics.Store.
 func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
+	_, err := s.Put(ctx, samples)
+	return err
+}
+
+// Put is Write for who wants to know how many of the samples were dropped: those
+// older than LateWindow allows, and those for whose millisecond the series ends
+// with another value.
+func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if err := checkSamples(time.Now(), samples); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+		return 0, fmt.Errorf("write metrics: %w", err)
 	}
 	if err := ctx.Err(); err != nil || len(samples) == 0 {
-		return err
+		return 0, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
-		return ErrClosed
+		return 0, ErrClosed
 	}
-	if err := s.append(ctx, oldestFirst(samples)); err != nil {
-		return fmt.Errorf("write metrics: %w", err)
+	if dropped, err = s.append(ctx, oldestFirst(samples)); err != nil {
+		return 0, fmt.Errorf("write metrics: %w", err)
 	}
-	return nil
+	return dropped, nil
 }
 
-// append writes all samples in one transaction.
-func (s *Store) append(ctx context.Context, samples []metrics.Sample) error {
+// append writes all samples in one transaction, and returns how many it dropped.
+func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	transaction := s.db.Appender(ctx)
-	dropped := 0
 	for _, sample := range samples {
 		_, err := transaction.Append(0, toLabels(sample), sample.Time.UnixMilli(), sample.Value)
 		if isLate(err) {
@@ -145,13 +152,13 @@ func (s *Store) append(ctx context.Context, samples []metrics.Sample) error {
 			continue
 		}
 		if err != nil {
-			return errors.Join(err, transaction.Rollback())
+			return 0, errors.Join(err, transaction.Rollback())
 		}
 	}
 	if dropped > 0 {
 		s.log.Debug("metrics dropped, too old or a second value of one millisecond", "samples", dropped)
 	}
-	return transaction.Commit()
+	return dropped, transaction.Commit()
 }
 
 // isLate reports whether the database has no place for a sample, which by the

@@ -83,6 +83,7 @@ func open(t *testing.T, dir string) *embedded.Store {
 }
 
 func TestStoreConforms(t *testing.T) {
+	t.Parallel()
 	metricstest.Run(t, func(t *testing.T) metrics.Store { return open(t, t.TempDir()) })
 }
 
@@ -289,6 +290,46 @@ func testRefusals(t *testing.T, store metrics.Store) {
 }
 
 func TestStoreRefuses(t *testing.T) { testRefusals(t, open(t, t.TempDir())) }
+
+// The clock's monotonic reading is nothing to tell.
+func TestFutureIsToldInRFC3339(t *testing.T) {
+	at := time.Now().Add(time.Hour)
+	_, err := open(t, t.TempDir()).Put(t.Context(), []metrics.Sample{{Type: metrics.System, Name: "m", Time: at}})
+	if want := "time is in the future: " + at.UTC().Format(time.RFC3339) + ", at "; err == nil ||
+		!strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "m=") {
+		t.Errorf("Put = %v, want %q and the time that it is", err, want)
+	}
+}
+
+// testPut: who asks is told what was dropped.
+func testPut(t *testing.T, store interface {
+	Put(context.Context, []metrics.Sample) (int, error)
+}) {
+	t.Helper()
+	now := time.Now()
+	sample := func(age time.Duration) metrics.Sample {
+		return metrics.Sample{Type: metrics.System, Name: "put", Time: now.Add(-age)}
+	}
+	for _, tt := range []struct {
+		name    string
+		samples []metrics.Sample
+		want    int
+	}{
+		{"none", nil, 0},
+		{"now", []metrics.Sample{sample(0)}, 0},
+		{"late", []metrics.Sample{sample(embedded.LateWindow - time.Minute)}, 0},
+		{"too late", []metrics.Sample{sample(embedded.LateWindow + time.Minute)}, 1},
+		{"some of them", []metrics.Sample{sample(3 * time.Hour), sample(time.Minute), sample(2 * time.Hour)}, 2},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if dropped, err := store.Put(t.Context(), tt.samples); err != nil || dropped != tt.want {
+				t.Errorf("Put = %d, %v, want %d", dropped, err, tt.want)
+			}
+		})
+	}
+}
+
+func TestStorePut(t *testing.T) { testPut(t, open(t, t.TempDir())) }
 
 func TestEmptyDimensionSaysNothing(t *testing.T) {
 	store := open(t, t.TempDir())

@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"errors"
 	"math"
 	"strings"
 	"testing"
@@ -96,9 +97,14 @@ func FuzzDecodeRequests(f *testing.F) {
 func FuzzDecodeError(f *testing.F) {
 	f.Add([]byte(`{"error":{"code":"malformed","message":"x"}}`))
 	f.Add([]byte(`{}`))
+	f.Add([]byte(`{"dropped":2}`))
+	f.Add([]byte(`{"dropped":-1}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if err := decodeError(data); err != nil {
 			_ = err.Error()
+		}
+		if n, err := decodeWritten(data); n < 0 || n > maxRequest || err != nil && !errors.Is(err, ErrBadAnswer) {
+			t.Errorf("dropped %d, %v", n, err)
 		}
 	})
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"strings"
 	"time"
 
 	influx "github.com/influxdata/line-protocol/v2/lineprotocol"
@@ -17,7 +16,6 @@ import (
 const (
 	maxLine    = 64 << 10 // bytes
 	maxSamples = 100_000
-	maxApp     = 256 // bytes of a name
 )
 
 // lineError says which line is not good.
@@ -126,18 +124,10 @@ func (d decoder) tags(in *influx.Decoder) (app string, dimensions metrics.Dimens
 		}
 		dimensions[string(key)] = string(value)
 	}
-	return app, dimensions, checkApp(app)
-}
-
-// checkApp: the app's name ends at the first comma of the stored name.
-func checkApp(app string) error {
 	if app == "" {
-		return errors.New(`whose metric is it? Give the query parameter "bucket" or the tag "app"`)
+		return "", nil, errors.New(`whose metric is it? Give the query parameter "bucket" or the tag "app"`)
 	}
-	if len(app) > maxApp || strings.Contains(app, ",") {
-		return fmt.Errorf("app %.300q: want a name of at most %d bytes without a comma", app, maxApp)
-	}
-	return nil
+	return app, dimensions, metrics.CheckApp(app)
 }
 
 // fields reads the fields of a metric.

@@ -165,7 +165,7 @@ func newDecoder(r *http.Request, now time.Time) (decoder, error) {
 		return d, refuse(http.StatusBadRequest, CodeInvalid, "precision %.20q: want ns, us, ms or s", p)
 	}
 	if d.app != "" {
-		if err := checkApp(d.app); err != nil {
+		if err := metrics.CheckApp(d.app); err != nil {
 			return d, refuse(http.StatusBadRequest, CodeInvalid, "bucket: %v", err)
 		}
 	}

@@ -17,9 +17,13 @@ import (
 
 // Config of a Cache. Time is that of the questions: the To of each.
 type Config struct {
-	Overlap time.Duration // how late a point may come; 0: 5 minutes
-	Full    time.Duration // after that long a window is read whole; 0: 30 minutes
-	Idle    time.Duration // a window that nobody asked for in that time is dropped; 0: 2 hours
+	// Overlap is how far behind the newest point of its series a point may come;
+	// 0: 5 minutes.
+	Overlap time.Duration
+	// Full is after how long a window is read whole, and how long a gap in a series
+	// may be filled; 0: 30 minutes.
+	Full time.Duration
+	Idle time.Duration // a window that nobody asked for in that time is dropped; 0: 2 hours
 }
 
 // WithDefaults returns c with its zeros replaced.
@@ -123,35 +127,33 @@ func (c *Cache) window(q metrics.Query) *window {
 
 // read answers a question whose turn it is.
 func (c *Cache) read(ctx context.Context, w *window, q metrics.Query) ([]metrics.Series, error) {
-	from, to := q.From.Unix(), q.To.Unix()
-	since := from
-	if w.filled && to >= w.to && to-w.full < int64(c.config.Full/time.Second) {
-		since = max(from, w.to-int64(c.config.Overlap/time.Second))
+	r := reading{
+		from: q.From.Unix(), to: q.To.Unix(), lineage: &c.lineage,
+		overlap: int64(c.config.Overlap / time.Second), full: int64(c.config.Full / time.Second),
 	}
-	doubt, err := c.readSince(ctx, w, q, since)
-	if err == nil && doubt && since > from {
-		since = from
-		_, err = c.readSince(ctx, w, q, since)
+	r.since = w.since(r)
+	doubt, err := c.readSince(ctx, w, q, r)
+	if err == nil && doubt && !r.whole() {
+		r.since = r.from
+		_, err = c.readSince(ctx, w, q, r)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if w.to = to; since == from {
-		w.filled, w.full = true, to
+	if w.to, w.answered = r.to, true; r.whole() {
+		w.filled, w.full = true, r.to
 	}
 	return w.answer(), nil
 }
 
-// readSince brings the window up to date from since on. It reports doubt as merge
-// does.
-func (c *Cache) readSince(ctx context.Context, w *window, q metrics.Query, since int64) (doubt bool, err error) {
-	from := q.From.Unix()
-	q.From = time.Unix(since, 0)
+// readSince makes a reading of the window. It reports doubt as merge does.
+func (c *Cache) readSince(ctx context.Context, w *window, q metrics.Query, r reading) (doubt bool, err error) {
+	q.From = time.Unix(r.since, 0)
 	got, err := c.store.Window(ctx, q)
 	if err != nil {
-		w.filled = w.filled && since > from // the doubt that made us read whole remains
+		w.filled = w.filled && !r.whole() // the doubt that made us read whole remains
 		return false, err
 	}
-	w.drop(from)
-	return w.merge(got, since, &c.lineage), nil
+	w.drop(r.from)
+	return w.merge(got, r), nil
 }

@@ -16,37 +16,94 @@ import (
 // given is an answer, and a copy of what it was when it was given.
 type given struct{ series, copied metrics.Series }
 
-// TestAnswersAreTheStores: for all writes, up to the overlap late, and all
-// questions, an answer is the store's own, keeps its points for ever, and its
-// lineages promise nothing that is not so.
+// TestAnswersAreTheStores: for all writes that are no further behind the last point
+// of their series than the overlap, however late that is, for all outages whose
+// backlog comes after what is new, and for all questions, an answer is the store's
+// own, keeps its points for ever, and its lineages promise nothing that is not so.
 func TestAnswersAreTheStores(t *testing.T) {
-	const overlap = 30 * time.Second
 	rapid.Check(t, func(rt *rapid.T) {
 		store := &watched{}
-		c := cache(t, store, windows.Config{Overlap: overlap, Full: 200 * time.Second})
-		now, asked := int64(0), int64(0)
-		var answers []given
-		zone := rapid.SampledFrom([]string{"", "a", "b,c", "d"})
+		w := &writing{t: t, store: store, c: cache(t, store, windows.Config{Overlap: overlap * time.Second, Full: full * time.Second})}
+		w.ask(rt, 0)
 		rt.Repeat(map[string]func(*rapid.T){
-			"write": func(rt *rapid.T) {
-				second := rapid.Float64Range(float64(asked)-overlap.Seconds(), float64(now+20)).Draw(rt, "second")
-				if rapid.Bool().Draw(rt, "whole") {
-					second = max(float64(int64(second)), float64(asked)-overlap.Seconds())
-				}
-				put(t, store, zone.Draw(rt, "zone"), [2]float64{second, float64(rapid.IntRange(0, 3).Draw(rt, "value"))})
-			},
-			"wait": func(rt *rapid.T) { now += rapid.Int64Range(1, 90).Draw(rt, "seconds") },
+			"write":  w.write,
+			"outage": w.outage,
+			"wait":   func(rt *rapid.T) { w.now += rapid.Int64Range(1, 90).Draw(rt, "seconds") },
 			"ask": func(rt *rapid.T) {
-				second := now - rapid.SampledFrom([]int64{0, 0, 0, 1, 200}).Draw(rt, "back")
-				answers = compare(t, rt, c, store, second, answers)
-				asked = max(asked, second)
+				w.ask(rt, w.now-rapid.SampledFrom([]int64{0, 0, 0, 1, 200}).Draw(rt, "back"))
 			},
 		})
 	})
 }
 
-// compare asks both, and holds the answer to what it promises.
-func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second int64, answers []given) []given {
+// Seconds.
+const (
+	overlap = 30
+	full    = 200
+)
+
+// writing is a store that is written to, and asked.
+type writing struct {
+	t          *testing.T
+	store      *watched
+	c          *windows.Cache
+	now, asked int64            // asked: the end of the latest question
+	ends       map[string]int64 // of the series of the last answer, by zone
+	answers    []given
+}
+
+func (w *writing) ask(rt *rapid.T, second int64) {
+	var got []metrics.Series
+	got, w.answers = compare(w.t, rt, w.c, w.store, second, w.answers)
+	w.asked = max(w.asked, second)
+	w.ends = map[string]int64{}
+	for _, s := range got {
+		w.ends[s.Dimensions["zone"]] = s.Times[len(s.Times)-1] - base
+	}
+}
+
+func zone(rt *rapid.T) string {
+	return rapid.SampledFrom([]string{"", "a", "b,c", "d"}).Draw(rt, "zone")
+}
+
+// write writes a point that is no further behind than the overlap: behind the last
+// one of its series, or behind the last question if it has none.
+func (w *writing) write(rt *rapid.T) {
+	to := zone(rt)
+	end, known := w.ends[to]
+	if !known {
+		end = w.asked
+	}
+	earliest := float64(end - overlap)
+	second := rapid.Float64Range(earliest, max(float64(w.now+20), earliest)).Draw(rt, "second")
+	if rapid.Bool().Draw(rt, "whole") {
+		second = max(float64(int64(second)), earliest)
+	}
+	put(w.t, w.store, to, [2]float64{second, float64(rapid.IntRange(0, 3).Draw(rt, "value"))})
+}
+
+// outage has a writer be away, and write the newest point before those it missed.
+func (w *writing) outage(rt *rapid.T) {
+	to := zone(rt)
+	w.ask(rt, w.now)
+	w.now += rapid.Int64Range(1, 2*overlap+600).Draw(rt, "away")
+	left, known := w.ends[to]
+	if !known {
+		left = w.now - 600
+	}
+	put(w.t, w.store, to, [2]float64{float64(w.now), 1})
+	back := w.now
+	for range rapid.IntRange(1, 2).Draw(rt, "parts") {
+		w.ask(rt, w.now)
+		w.now += rapid.Int64Range(0, full/3).Draw(rt, "later")
+		second := rapid.Int64Range(min(left+1, back), back).Draw(rt, "missed")
+		put(w.t, w.store, to, [2]float64{float64(second), 2})
+	}
+	w.ask(rt, w.now)
+}
+
+// compare asks both, and holds the answer to what it promises and promised before.
+func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second int64, answers []given) (got []metrics.Series, all []given) {
 	want, got := ask(t, store, second), ask(t, c, second)
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Series{}, "Lineage"), cmpopts.EquateEmpty()); diff != "" {
 		rt.Fatalf("window at %d (-store +cache):\n%s", second, diff)
@@ -66,7 +123,7 @@ func compare(t *testing.T, rt *rapid.T, c *windows.Cache, store *watched, second
 		copied.Times, copied.Values = slices.Clone(s.Times), slices.Clone(s.Values)
 		answers = append(answers, given{s, copied})
 	}
-	return answers[max(0, len(answers)-40):]
+	return got, answers[max(0, len(answers)-15):]
 }
 
 // follows reports whether b is a without some of its first points, and with some

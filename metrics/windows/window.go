@@ -14,11 +14,38 @@ import (
 type window struct {
 	asked int64 // end of the newest question; the Cache's mutex guards it
 
-	turn    chan struct{} // holds one
-	filled  bool          // it was read once
-	to      int64         // end of the last question that was answered
-	full    int64         // end of the last one for which all was read
-	columns []*column     // in order of identity, none of them empty
+	turn     chan struct{} // holds one
+	answered bool          // once, at least
+	filled   bool          // all was read, and nothing casts doubt on it
+	to       int64         // end of the last question that was answered
+	full     int64         // end of the last one for which all was read
+	columns  []*column     // in order of identity, none of them empty
+}
+
+// reading is one question to the store, in unix seconds: all points of the window
+// from since on are asked for.
+type reading struct {
+	from, to      int64 // of the window
+	since         int64
+	overlap, full int64 // of the Config
+	lineage       *atomic.Uint64
+}
+
+func (r reading) whole() bool { return r.since == r.from }
+
+// since returns the second from which on the store may have what the window does
+// not: the overlap before the end of the last question or, if points come later
+// than that, before the last point of the series that is the furthest behind. A
+// window without a series is asked for whole, which costs nothing.
+func (w *window) since(r reading) int64 {
+	if !w.filled || len(w.columns) == 0 || r.to < w.to || r.to-w.full >= r.full {
+		return r.from
+	}
+	known := w.to
+	for _, c := range w.columns {
+		known = min(known, c.known(r.to))
+	}
+	return max(r.from, known-r.overlap)
 }
 
 // drop takes away what is before from.
@@ -33,11 +60,11 @@ func (w *window) drop(from int64) {
 // place of what was kept of that time. It reports doubt about the time before: a
 // series that was not there may have points there, and one that has lost points
 // may have lost others too.
-func (w *window) merge(read []metrics.Series, since int64, lineage *atomic.Uint64) (doubt bool) {
+func (w *window) merge(read []metrics.Series, r reading) (doubt bool) {
 	kept := w.columns
 	merged := make([]*column, 0, max(len(kept), len(read)))
 	next := func(s metrics.Series) {
-		doubt = kept[0].replace(since, s, lineage) || doubt
+		doubt = kept[0].replace(s, r) || doubt
 		merged, kept = append(merged, kept[0]), kept[1:]
 	}
 	for _, s := range read {
@@ -53,7 +80,11 @@ func (w *window) merge(read []metrics.Series, since int64, lineage *atomic.Uint6
 			next(s)
 			continue
 		}
-		merged = append(merged, newColumn(id, s, lineage.Add(1)))
+		fresh := newColumn(id, s, r.lineage.Add(1))
+		if w.answered {
+			fresh.watch(r.from, s.Times, r)
+		}
+		merged = append(merged, fresh)
 		doubt = true
 	}
 	for len(kept) > 0 {
@@ -85,6 +116,9 @@ type column struct {
 	head       int
 	times      []int64
 	values     []float64
+
+	gap     int64 // where points may be missing that come later than those behind them
+	watched int64 // the end of a question from which on nobody waits for these
 }
 
 // newColumn takes the memory of a series that was read, and writes none of it:
@@ -116,11 +150,38 @@ func (c *column) drop(from int64) {
 	}
 }
 
-// replace puts the points of s in place of all points from since on. If s begins
+// known returns the second up to which a question that ends at to finds the column
+// complete, but for what comes within the overlap.
+func (c *column) known(to int64) int64 {
+	newest := c.times[len(c.times)-1]
+	if to < c.watched {
+		return min(newest, c.gap)
+	}
+	return newest
+}
+
+// watch looks for gaps longer than the overlap between the second before and the
+// points behind it that are new, in order. Who was away may write what is new
+// first, and then what was missed.
+func (c *column) watch(before int64, times []int64, r reading) {
+	for _, t := range times {
+		if t-before > r.overlap {
+			if r.to >= c.watched {
+				c.gap = before
+			}
+			c.gap, c.watched = min(c.gap, before), r.to+r.full
+		}
+		before = t
+	}
+}
+
+// replace puts the points of s in place of all points from r.since on. If s begins
 // with these, the rest of s is added behind them; else the column begins a new
 // lineage in new memory. It reports whether s has fewer points.
-func (c *column) replace(since int64, s metrics.Series, lineage *atomic.Uint64) (lost bool) {
-	cut := c.head + sort.Search(len(c.times)-c.head, func(i int) bool { return c.times[c.head+i] >= since })
+func (c *column) replace(s metrics.Series, r reading) (lost bool) {
+	newest := c.times[len(c.times)-1]
+	c.watch(newest, s.Times[sort.Search(len(s.Times), func(i int) bool { return s.Times[i] > newest }):], r)
+	cut := c.head + sort.Search(len(c.times)-c.head, func(i int) bool { return c.times[c.head+i] >= r.since })
 	known := len(c.times) - cut
 	same := known <= len(s.Times) &&
 		slices.Equal(c.times[cut:], s.Times[:known]) && slices.Equal(c.values[cut:], s.Values[:known])
@@ -128,7 +189,7 @@ func (c *column) replace(since int64, s metrics.Series, lineage *atomic.Uint64) 
 		c.add(s.Times[known:], s.Values[known:])
 		return false
 	}
-	c.lineage = lineage.Add(1)
+	c.lineage = r.lineage.Add(1)
 	c.move(cut, len(s.Times))
 	c.add(s.Times, s.Values)
 	return len(s.Times) < known

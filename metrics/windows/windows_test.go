@@ -115,8 +115,8 @@ func TestLineage(t *testing.T) {
 		"a late point of one second":   {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{120.5, 2}) }, 190, []float64{1, 2, 2, 3}, false},
 		"behind the last, same second": {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{120.5, 3.5}) }, 190, []float64{1, 2, 3, 3.5}, true},
 		"a changed value":              {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{60, 7}) }, 190, []float64{1, 7, 3}, false},
-		"later than the overlap":       {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{-171, 9}) }, 190, []float64{1, 2, 3}, true},
-		"and found by a full read":     {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{-171, 9}) }, 370, []float64{9, 1, 2, 3}, false},
+		"later than the overlap":       {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{-181, 9}) }, 190, []float64{1, 2, 3}, true},
+		"and found by a full read":     {func(t *testing.T, w *watched) { put(t, w, "", [2]float64{-181, 9}) }, 370, []float64{9, 1, 2, 3}, false},
 		"the question goes back":       {func(*testing.T, *watched) {}, 70, []float64{1, 2}, false},
 		"another series":               {func(t *testing.T, w *watched) { put(t, w, "a", [2]float64{-1000, 1}, [2]float64{-900, 1}) }, 190, []float64{1, 2, 3}, true},
 	}
@@ -158,9 +158,76 @@ func TestGoneAndBack(t *testing.T) {
 	}
 }
 
+// A writer that is later than the overlap, tick after tick, hides nothing.
+func TestLateWriter(t *testing.T) {
+	const delay = 480 // seconds; the overlap is 300
+	store := &watched{}
+	c := cache(t, store, windows.Config{})
+	for second := int64(-1200); second < 2700; second += 60 {
+		put(t, store, "", [2]float64{float64(second - delay), 1})
+		if second%600 == 0 { // one that is on time does not hide it either
+			put(t, store, "a", [2]float64{float64(second), 2})
+		}
+		if second >= 0 {
+			wantStores(t, c, store, second)
+		}
+	}
+}
+
+// wantStores compares the cache's window with the store's own.
+func wantStores(t *testing.T, c *windows.Cache, store *watched, second int64) {
+	t.Helper()
+	got := ask(t, c, second)
+	want, err := store.Memory.Window(t.Context(), window(second))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(metrics.Series{}, "Lineage"), cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("window at %d (-store +cache):\n%s", second, diff)
+	}
+}
+
+// After an outage a writer begins with what is new, and brings what it missed
+// minutes later.
+func TestBacklog(t *testing.T) {
+	tests := map[string]int64{"within the window": 480, "longer than the window": 1200}
+	for name, outage := range tests {
+		t.Run(name, func(t *testing.T) {
+			store := &watched{}
+			c := cache(t, store, windows.Config{})
+			tick := func(second int64, writes bool) {
+				put(t, store, "a", [2]float64{float64(second), 2})
+				if writes {
+					put(t, store, "", [2]float64{float64(second), 1})
+				}
+				wantStores(t, c, store, second)
+			}
+			for second := int64(0); second <= 600; second += 60 {
+				tick(second, true)
+			}
+			back := 600 + outage
+			for second := int64(660); second < back; second += 60 {
+				tick(second, false)
+			}
+			for second := back; second < back+120; second += 60 {
+				tick(second, true)
+			}
+			for second := int64(660); second < back; second += 60 {
+				put(t, store, "", [2]float64{float64(second), 3})
+			}
+			for second := back + 120; second < back+1800; second += 60 {
+				tick(second, true)
+			}
+		})
+	}
+}
+
 func TestReadsWhatIsNew(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{Overlap: time.Minute, Full: 5 * time.Minute})
+	for second := -600.0; second <= 2000; second += 10 {
+		put(t, store, "", [2]float64{second, 1})
+	}
 	for _, second := range []int64{0, 60, 60, 120, 90, 300, 391, 2000} {
 		ask(t, c, second)
 	}
@@ -173,6 +240,17 @@ func TestReadsWhatIsNew(t *testing.T) {
 func TestWindowsAreToldApart(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{})
+	var samples []metrics.Sample
+	for _, kind := range metrics.Types() {
+		for _, name := range []string{"m", "n", "web,m"} {
+			for _, d := range []metrics.Dimensions{nil, {"a": "1", "b": "2"}, {"a": `1","b":"2`}} {
+				samples = append(samples, metrics.Sample{Type: kind, Name: name, Dimensions: d, Time: at(600)})
+			}
+		}
+	}
+	if err := store.Write(t.Context(), samples); err != nil {
+		t.Fatal(err)
+	}
 	good := metrics.Query{Type: metrics.App, Name: "m", Dimensions: metrics.Dimensions{"a": "1"}, From: at(0), To: at(600)}
 	change := map[string]func(*metrics.Query){
 		"itself":     func(*metrics.Query) {},
@@ -250,6 +328,7 @@ func (f *failsOnce) Window(ctx context.Context, q metrics.Query) ([]metrics.Seri
 func TestIdleWindowsAreDropped(t *testing.T) {
 	store := &watched{}
 	c := cache(t, store, windows.Config{Idle: 20 * time.Minute, Full: 24 * time.Hour})
+	put(t, store, "", [2]float64{2401, 1})
 	other := func(second int64) metrics.Query {
 		q := window(second)
 		q.Name = "other"

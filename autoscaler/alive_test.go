@@ -1,0 +1,111 @@
+package autoscaler
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// prompt is a signal that answers at once.
+type prompt struct{}
+
+func (prompt) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
+	return sigproto.Response{}, nil
+}
+
+func (prompt) Close() error { return nil }
+
+// clocked is a directory that remembers when it heard which revision, and how many
+// answers.
+type clocked struct {
+	directory
+	began time.Time
+	heard []heard
+}
+
+type heard struct {
+	After    time.Duration
+	Revision int
+	Answers  int
+}
+
+func (c *clocked) Report(r Report) {
+	c.directory.mu.Lock()
+	defer c.directory.mu.Unlock()
+	c.heard = append(c.heard, heard{time.Since(c.began), r.Revision, len(r.Answers)})
+}
+
+func (c *clocked) take() []heard {
+	c.directory.mu.Lock()
+	defer c.directory.mu.Unlock()
+	taken := slices.Clone(c.heard)
+	c.heard = nil
+	return taken
+}
+
+// A loop that waits for its next tick is heard of all the same.
+func TestLoopGivesSignsOfLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &clocked{began: time.Now()}
+		first := d.set(sigproto.DefaultApp, Endpoint{Address: "a"})
+		scheduler := &nodes{}
+		machine, err := drain.Open(t.Context(), drain.Config{Threshold: time.Hour},
+			drain.Ports{Records: &records{stored: map[string][]byte{}}, Scheduler: scheduler, Groups: Groups{}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		loop := NewLoop(Config{
+			Cluster: "here", Pool: "default", Tick: 70 * time.Second,
+			Policy:  decide.Policy{Setpoint: 1, Combine: decide.Sum},
+			Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
+		}, World{
+			Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{}, Drains: machine,
+			Ledger: &ledger{appended: make(chan struct{}, 1)},
+			Dial:   func(Endpoint, Signal) Asker { return prompt{} },
+		}, logger(t))
+		ctx, stop := context.WithCancel(t.Context())
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := loop.Run(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+		advance := func(by time.Duration) {
+			<-time.After(by)
+			synctest.Wait()
+		}
+		advance(65 * time.Second)
+		want := []heard{{0, first, 1}, {20 * time.Second, first, 0}, {40 * time.Second, first, 0}, {60 * time.Second, first, 0}}
+		if diff := cmp.Diff(want, d.take()); diff != "" {
+			t.Errorf("reports of the first minute (-want +got):\n%s", diff)
+		}
+		second := d.set("web", Endpoint{Address: "b"})
+		advance(time.Second)
+		if diff := cmp.Diff([]heard{{65 * time.Second, second, 0}}, d.take()); diff != "" {
+			t.Errorf("reports of a new listing (-want +got):\n%s", diff)
+		}
+		d.setCandidate(sigproto.DefaultApp, Candidate{Endpoint: Endpoint{Address: "c"}})
+		advance(time.Second)
+		want = []heard{{66 * time.Second, second + 1, 0}, {66 * time.Second, second + 1, 1}}
+		if diff := cmp.Diff(want, d.take()); diff != "" {
+			t.Errorf("reports of a candidate (-want +got):\n%s", diff)
+		}
+		advance(18 * time.Second)
+		want = []heard{{70 * time.Second, second + 1, 1}, {80 * time.Second, second + 1, 0}}
+		if diff := cmp.Diff(want, d.take()); diff != "" {
+			t.Errorf("reports of the next tick (-want +got):\n%s", diff)
+		}
+		stop()
+		wg.Wait()
+	})
+}

@@ -1,0 +1,247 @@
+package autoscaler
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// askingFor returns a question of one metric of the app, and of one parameter.
+func askingFor(metric string, headroom float64) *Question {
+	return &Question{
+		Windows:    []Window{{Name: metric, Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}},
+		Parameters: map[string]any{"headroom": headroom},
+	}
+}
+
+// versions returns a pool whose app web has the metrics old and new, is asked every
+// ten minutes and is configured with the question of its next version.
+func versions(t *testing.T) *world {
+	w := newWorld(t, []int{3}, "web")
+	w.config.Apps[0].Period = 10 * time.Minute
+	w.asks(sigproto.DefaultApp, 1)
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,old", Value: 7}, 0)
+	w.write(metrics.Sample{Type: metrics.App, Name: "web,new", Value: 7}, 0)
+	w.configure(askingFor("new", 2))
+	return w
+}
+
+func (w *world) configure(q *Question) {
+	w.config.Apps = slices.Clone(w.config.Apps)
+	w.config.Apps[0].Windows, w.config.Apps[0].Parameters = q.Windows, q.Parameters
+}
+
+// list lists a process with a question.
+func (w *world) list(p *process, q *Question) {
+	p.Question = q
+	w.signals.set("web", p.Endpoint)
+}
+
+// wantAsked checks how often a signal was asked, and that it was last so.
+func wantAsked(t *testing.T, n *need, times int, metric string, headroom float64) {
+	t.Helper()
+	if got := n.count(); got != times {
+		t.Fatalf("asked %d times, want %d", got, times)
+	}
+	in := n.lastInput(t)
+	if got, err := in.Parameters.Float("headroom", 0); err != nil || got != headroom {
+		t.Errorf("asked with the headroom %v, %v, want %v", got, err, headroom)
+	}
+	if _, ok := in.Metrics[metric]; !ok || len(in.Metrics) != 1 {
+		t.Errorf("asked with the metrics %v, want %s", in.Metrics, metric)
+	}
+}
+
+// The files name the next version before it runs: until it is listed, the old one is
+// asked what it was made for.
+func TestOldVersionKeepsItsQuestion(t *testing.T) {
+	t.Parallel()
+	w := versions(t)
+	next := w.config.Apps[0]
+	w.config.Apps[0].Version = "v1"
+	w.configure(askingFor("old", 1))
+	v1, v2 := &need{request: cpus(12)}, &need{request: cpus(16)}
+	p := w.spawn("web", 1, "v1", v1)
+	w.list(p, askingFor("old", 1))
+	w.tick()
+	wantAsked(t, v1, 1, "old", 1)
+
+	next.Version = "v2"
+	w.config.Apps = []Signal{next}
+	w.reconfigure()
+	for range 10 { // a period
+		w.tick()
+	}
+	wantAsked(t, v1, 2, "old", 1)
+	w.wantTarget(3)
+
+	w.list(w.spawn("web", 2, "v2", v2), nil)
+	w.tick()
+	wantAsked(t, v2, 1, "new", 2)
+	wantAsked(t, v1, 2, "old", 1)
+	w.wantTarget(4)
+}
+
+func TestChangedQuestion(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(*world, Endpoint) Endpoint
+		asked  int
+		metric string
+	}{
+		{"an equal one", func(_ *world, e Endpoint) Endpoint { e.Question = askingFor("old", 1); return e }, 1, "old"},
+		{"another one", func(_ *world, e Endpoint) Endpoint { e.Question = askingFor("new", 2); return e }, 2, "new"},
+		{"none, as in the files", func(_ *world, e Endpoint) Endpoint { e.Question = nil; return e }, 2, "new"},
+		{"the files", func(w *world, e Endpoint) Endpoint { w.configure(askingFor("old", 7)); w.reconfigure(); return e }, 1, "old"},
+		{"another version", func(_ *world, e Endpoint) Endpoint { e.Version = "v2"; return e }, 2, "old"},
+		{"it is down", func(_ *world, e Endpoint) Endpoint { return Endpoint{Address: e.Address, Down: "fatal"} }, 1, "old"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := versions(t)
+			s := &need{request: cpus(12)}
+			p := w.spawn("web", 1, "v1", s)
+			w.list(p, askingFor("old", 1))
+			w.tick()
+			w.signals.set("web", test.change(w, p.Endpoint))
+			w.tick()
+			w.tick()
+			wantAsked(t, s, test.asked, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
+		})
+	}
+}
+
+func TestQuestionsAreEqual(t *testing.T) {
+	t.Parallel()
+	q := func(windows []Window, parameters map[string]any) Question { return Question{windows, parameters} }
+	nested := func(x any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{x}}} }
+	tests := []struct {
+		name string
+		a, b Question
+		want bool
+	}{
+		{"empty", q(nil, nil), q([]Window{}, map[string]any{}), true},
+		{"equal", q([]Window{{Name: "m"}}, nested(1.5)), q([]Window{{Name: "m"}}, nested(1.5)), true},
+		{"another value", q(nil, nested(1.5)), q(nil, nested(2.5)), false},
+		{"another range", q([]Window{{Name: "m", Range: 1}}, nil), q([]Window{{Name: "m", Range: 2}}, nil), false},
+		{"no parameters", q(nil, nested(1.5)), q(nil, nil), false},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := test.a.equal(test.b); got != test.want {
+				t.Errorf("equal = %t, want %t", got, test.want)
+			}
+		})
+	}
+}
+
+// A candidate is asked with its own question if it is to take the signal's place, and
+// with the signal's if it is a shadow.
+func TestCandidateIsAskedWith(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		shadow bool
+		metric string
+	}{{"to take the place", false, "new"}, {"a shadow", true, "old"}}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w := versions(t)
+			w.configure(askingFor("of nobody", 3))
+			v1, v2 := &need{request: cpus(12)}, &need{request: cpus(12)}
+			w.list(w.spawn("web", 1, "v1", v1), askingFor("old", 1))
+			p := w.spawn("web", 2, "v2", v2)
+			p.Question = askingFor("new", 2)
+			w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint, Shadow: test.shadow})
+			w.tick()
+			wantAsked(t, v1, 1, "old", 1)
+			wantAsked(t, v2, 1, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
+			w.signals.promote("web")
+			w.tick()
+			wantAsked(t, v2, 2, "new", 2)
+		})
+	}
+}
+
+// A process that is down is listed without a question: what the files say of the next
+// version is not its own.
+func TestQuestionOfAProcessThatIsDown(t *testing.T) {
+	t.Parallel()
+	w := versions(t)
+	w.config.Tick = 2 * patience
+	w.configure(askingFor("of nobody", 3))
+	s := &need{request: cpus(12)}
+	p := w.spawn("web", 1, "v1", s)
+	w.list(p, askingFor("old", 1))
+	w.tick()
+	w.signals.set("web", Endpoint{Address: p.Address, Down: "the signal is backoff"})
+	w.now = w.now.Add(10 * time.Minute)
+	w.groups[0].tamper = func(*pools.GroupSnapshot) { w.list(p, askingFor("old", 1)) }
+	app, _ := appOf(t, w.tick(), "web")
+	wantOpinion(t, app.Opinion, decide.Value)
+	wantAsked(t, s, 2, "old", 1)
+}
+
+// The process that is listed in the middle of a tick is asked with its own question,
+// whose windows may be bad; what its shadow was asked is not comparable then.
+func TestQuestionOfAProcessListedInTheTick(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		metric  string
+		verdict decide.Verdict
+	}{{"new", decide.Value}, {"of nobody", decide.Stale}}
+	for _, test := range tests {
+		t.Run(test.metric, func(t *testing.T) {
+			t.Parallel()
+			w := versions(t)
+			w.config.Tick = 2 * patience
+			v1 := &need{request: cpus(12)}
+			w.list(w.spawn("web", 1, "v1", v1), askingFor("old", 1))
+			w.tick()
+			v2, beside := &need{request: cpus(12)}, &need{request: cpus(12)}
+			fresh := w.spawn("web", 2, "v2", v2)
+			dies := Endpoint{Address: fresh.Address + "~dies", Version: "v1", Question: askingFor("old", 1)}
+			_, kill := w.listen(dies.Address, func(p peer) {
+				p.body()
+				w.list(fresh, askingFor(test.metric, 2))
+			})
+			defer kill()
+			w.signals.set("web", dies)
+			w.signals.setCandidate("web", Candidate{Endpoint: w.spawn("web", 3, "v3", beside).Endpoint, Shadow: true})
+			w.now = w.now.Add(10 * time.Minute)
+			reports := len(w.signals.reports)
+			r := w.tick()
+			app, _ := appOf(t, r, "web")
+			wantOpinion(t, app.Opinion, test.verdict)
+			if app.Opinion.Version != "v2" {
+				t.Errorf("version %s, want v2", app.Opinion.Version)
+			}
+			if test.verdict == decide.Value {
+				wantAsked(t, v2, 1, "new", 2)
+			}
+			wantAsked(t, beside, 1, "old", 1)
+			if len(r.Shadows) != 1 || r.Shadows[0].Compared {
+				t.Errorf("shadows %+v, want one that is not compared", r.Shadows)
+			}
+			want := []string{"v2 value", "v3 value"}
+			if test.verdict == decide.Stale {
+				want = []string{"v3 value"} // nobody was asked with these windows
+			}
+			// The end of v1 may be known before v2 has answered, or not.
+			got := slices.DeleteFunc(w.signals.answers(reports, "web"), func(a string) bool { return a == "v1 failed" })
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("answers (-want +got):\n%s", diff)
+			}
+		})
+	}
+}

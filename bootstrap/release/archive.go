@@ -3,6 +3,7 @@ package release
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
@@ -79,10 +80,10 @@ func openRegular(root *os.Root, p string) (*os.File, os.FileInfo, error) {
 // unpack writes the files of an archive below root and syncs them. The archive
 // must hold exactly the manifest's files: ErrCorrupt if one is missing or has
 // other bytes, ErrUnsafe if there is anything else, however harmless.
-func unpack(r io.Reader, m Manifest, root *os.Root) error {
-	gz, err := gzip.NewReader(r)
+func unpack(ctx context.Context, r io.Reader, m Manifest, root *os.Root) error {
+	gz, err := gzip.NewReader(endingReader{ctx, r})
 	if err != nil {
-		return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+		return brokenArchive(ctx, err)
 	}
 	limit := m.unpacked() + int64(len(m.Files)+1)*tarOverhead
 	archive := tar.NewReader(io.LimitReader(gz, limit))
@@ -96,14 +97,14 @@ func unpack(r io.Reader, m Manifest, root *os.Root) error {
 			break
 		}
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // admit says it better
-			return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+			return brokenArchive(ctx, err)
 		}
 		file, err := admit(header, missing)
 		if err != nil {
 			return err
 		}
 		delete(missing, file.Path)
-		if err := unpackFile(archive, file, root); err != nil {
+		if err := unpackFile(ctx, archive, file, root); err != nil {
 			return fmt.Errorf("unpack %s: %w", file.Path, err)
 		}
 	}
@@ -113,11 +114,33 @@ func unpack(r io.Reader, m Manifest, root *os.Root) error {
 	return nil
 }
 
+// endingReader ends with its context: with the cause.
+type endingReader struct {
+	ctx context.Context
+	io.Reader
+}
+
+func (r endingReader) Read(p []byte) (int, error) {
+	if r.ctx.Err() != nil {
+		return 0, context.Cause(r.ctx)
+	}
+	return r.Reader.Read(p)
+}
+
+// brokenArchive classes an error of reading an archive: ErrCorrupt, unless it is
+// that ctx has ended.
+func brokenArchive(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+}
+
 // admit returns the file that a header of an archive stands for, if that may be
 // unpacked.
 func admit(header *tar.Header, missing map[string]File) (File, error) {
 	if !safePath(header.Name) {
-		return File{}, fmt.Errorf("%w: archive: path %.100q leads out of its folder", ErrUnsafe, header.Name)
+		return File{}, fmt.Errorf("%w: archive: path %.100q leads out of its folder, or too deep", ErrUnsafe, header.Name)
 	}
 	if header.Typeflag != tar.TypeReg {
 		return File{}, fmt.Errorf("%w: archive: %.100q is not a regular file (type %q)", ErrUnsafe, header.Name, header.Typeflag)
@@ -132,8 +155,8 @@ func admit(header *tar.Header, missing map[string]File) (File, error) {
 	return file, nil
 }
 
-func unpackFile(r io.Reader, file File, root *os.Root) error {
-	f, n, digest, err := writeFile(r, file, root)
+func unpackFile(ctx context.Context, r io.Reader, file File, root *os.Root) error {
+	f, n, digest, err := writeFile(ctx, r, file, root)
 	if err != nil {
 		return err
 	}
@@ -145,7 +168,7 @@ func unpackFile(r io.Reader, file File, root *os.Root) error {
 }
 
 // writeFile writes a new file, and returns it with what was written.
-func writeFile(r io.Reader, file File, root *os.Root) (f *os.File, n int64, digest Digest, err error) {
+func writeFile(ctx context.Context, r io.Reader, file File, root *os.Root) (f *os.File, n int64, digest Digest, err error) {
 	if dir := path.Dir(file.Path); dir != "." {
 		if err := root.MkdirAll(dir, 0o755); err != nil {
 			return nil, 0, digest, err
@@ -156,9 +179,9 @@ func writeFile(r io.Reader, file File, root *os.Root) (f *os.File, n int64, dige
 		return nil, 0, digest, err
 	}
 	hash := sha256.New()
-	n, err = io.Copy(io.MultiWriter(f, hash), r)
+	n, err = io.Copy(io.MultiWriter(f, hash), endingReader{ctx, r})
 	if _, local := errors.AsType[*os.PathError](err); err != nil && !local {
-		err = fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+		err = brokenArchive(ctx, err)
 	}
 	if err == nil {
 		err = f.Chmod(os.FileMode(file.Mode))

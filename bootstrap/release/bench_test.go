@@ -24,7 +24,7 @@ func BenchmarkFetch(b *testing.B) {
 		b.Fatal(err)
 	}
 	fetch := func(b *testing.B, dir string) {
-		cache, err := release.OpenCache(release.Config{Dir: dir, Platform: linux})
+		cache, err := release.OpenCache(b.Context(), release.Config{Dir: dir, Platform: linux})
 		if err != nil {
 			b.Fatal(err)
 		}
@@ -60,7 +60,7 @@ func BenchmarkOpen(b *testing.B) {
 	if _, err := release.Publish(b.Context(), bucket, v1, linux, src); err != nil {
 		b.Fatal(err)
 	}
-	cache, err := release.OpenCache(release.Config{Dir: b.TempDir(), Platform: linux})
+	cache, err := release.OpenCache(b.Context(), release.Config{Dir: b.TempDir(), Platform: linux})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -70,7 +71,10 @@ type Cache struct {
 }
 
 // OpenCache opens a cache, and removes from its folder what dead processes left.
-func OpenCache(cfg Config) (*Cache, error) {
+// The lock of the folder, which all that change it share, is waited for until ctx
+// ends, up to a minute; then the error names its file. So do Use, Collect and the
+// fetching methods.
+func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
 		return nil, err
@@ -84,7 +88,7 @@ func OpenCache(cfg Config) (*Cache, error) {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
-	err = c.locked(func() error { return errors.Join(c.sweep(), c.sweepPartials(time.Now())) })
+	err = c.locked(ctx, func() error { return errors.Join(c.sweep(), c.sweepPartials(time.Now())) })
 	if err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

@@ -99,7 +99,12 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 		return Installed{}, err
 	}
 	in := c.installedTarball(known, ref)
-	present := known.Tag != "" && in.verify() == nil
+	present := false
+	if known.Tag != "" {
+		if present, err = in.intact(ctx); err != nil {
+			return Installed{}, err
+		}
+	}
 	wait := c.cfg.Patience
 	if present {
 		wait = min(wait, cachedPatience)
@@ -120,7 +125,7 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 	case present && stat.Tag == known.Tag:
 		data, err := json.Marshal(known)
 		if err == nil {
-			err = c.remember(in, note{path, data})
+			err = c.remember(ctx, in, note{path, data})
 		}
 		if !errors.Is(err, errGone) {
 			return in, err
@@ -160,7 +165,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 	if p.stat.Size <= 0 || p.stat.Size > MaxObject {
 		return in, fmt.Errorf("%s: %w: it has %d bytes: want 1 to %d", b.URL(p.object), ErrUnsafe, p.stat.Size, int64(MaxObject))
 	}
-	err = c.withTemp(func(temp string) error {
+	err = c.withTemp(ctx, func(temp string) error {
 		object, err := os.Create(filepath.Join(temp, "object"))
 		if err != nil {
 			return err
@@ -173,7 +178,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 		if err := t.run(ctx, patience(c.cfg.Patience)); err != nil {
 			return err
 		}
-		in, err = c.settleTarball(object, t.digest(), p, temp)
+		in, err = c.settleTarball(ctx, object, p, t.digest(), temp)
 		if err != nil {
 			return fmt.Errorf("%s: %w", b.URL(p.object), err)
 		}
@@ -184,7 +189,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 
 // settleTarball compares a tarball with what it was when it was first seen,
 // unpacks it, and puts it into place.
-func (c *Cache) settleTarball(object *os.File, digest Digest, p pin, temp string) (Installed, error) {
+func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, digest Digest, temp string) (Installed, error) {
 	t, first := p.known, p.known.Tag == ""
 	if !first && digest != t.SHA256 {
 		return Installed{}, fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; to accept it, remove %s",
@@ -192,7 +197,7 @@ func (c *Cache) settleTarball(object *os.File, digest Digest, p pin, temp string
 	}
 	files := filepath.Join(temp, "files")
 	var err error
-	if t.Files, t.Links, err = unpackVenv(files, object, clustermanEntry); err != nil {
+	if t.Files, t.Links, err = unpackVenv(ctx, files, object, clustermanEntry); err != nil {
 		return Installed{}, err
 	}
 	t.Tag, t.Size, t.SHA256 = p.stat.Tag, p.stat.Size, digest
@@ -208,7 +213,7 @@ func (c *Cache) settleTarball(object *os.File, digest Digest, p pin, temp string
 	}
 	in := c.installedTarball(t, p.ref)
 	in.Pinned = first
-	return in, c.locked(func() error { return c.install(files, temp, in, note{p.path, data}) })
+	return in, c.locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, note{p.path, data}}) })
 }
 
 // installedTarball returns where the files of a tarball are, or will be.

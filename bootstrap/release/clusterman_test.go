@@ -154,6 +154,7 @@ func TestFetchClustermanRefuses(t *testing.T) {
 	dir := t.TempDir()
 	c := openCache(t, dir)
 	file := func(name string) entry { return entry{name: name, body: "x", kind: tar.TypeReg} }
+	deep := strings.Repeat("d/", release.MaxDepth)
 	symlink := func(name, to string) entry { return entry{name: name, kind: tar.TypeSymlink, link: to} }
 	for i, tc := range []struct {
 		name string
@@ -170,6 +171,9 @@ func TestFetchClustermanRefuses(t *testing.T) {
 		{"file through a link", []entry{symlink("a", "prodenv"), file("a/x")}, release.ErrUnsafe},
 		{"link through a link", []entry{symlink("a", "prodenv"), symlink("a/x", "y")}, release.ErrUnsafe},
 		{"twice", []entry{file("a"), file("a")}, release.ErrUnsafe},
+		{"deep file", []entry{file(deep + "x")}, release.ErrUnsafe},
+		{"deep folder", []entry{{name: deep + "x/", kind: tar.TypeDir}}, release.ErrUnsafe},
+		{"deep link", []entry{symlink(deep+"x", "y")}, release.ErrUnsafe},
 		{"file and folder", []entry{file("a"), file("a/b")}, release.ErrUnsafe},
 		{"hard link", []entry{{name: "a", kind: tar.TypeLink, link: "prodenv/pyvenv.cfg"}}, release.ErrUnsafe},
 		{"device", []entry{{name: "a", kind: tar.TypeChar}}, release.ErrUnsafe},

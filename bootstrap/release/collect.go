@@ -29,7 +29,7 @@ type plan struct {
 // owner noted before; without releases the owner is forgotten. Call it before
 // Fetch, with what runs still and what shall run, and again when something has
 // stopped.
-func (c *Cache) Use(owner string, refs []Ref) error {
+func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 	path, err := c.planPath(owner)
 	if err != nil {
 		return err
@@ -38,7 +38,7 @@ func (c *Cache) Use(owner string, refs []Ref) error {
 	if err != nil {
 		return err
 	}
-	err = c.locked(func() error {
+	err = c.locked(ctx, func() error {
 		if len(refs) > 0 {
 			return c.write(note{path, data})
 		}
@@ -78,8 +78,8 @@ type Collected struct {
 // If a plan in use cannot be read, nothing is removed.
 func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderThan time.Duration) (Collected, error) {
 	var done Collected
-	err := c.withTemp(func(temp string) error { // what is renamed into it is gone, also after a crash
-		return c.locked(func() error {
+	err := c.withTemp(ctx, func(temp string) error { // what is renamed into it is gone, also after a crash
+		return c.locked(ctx, func() error {
 			named, err := c.named(keep)
 			if err != nil {
 				return err

@@ -49,7 +49,7 @@ func TestCollect(t *testing.T) {
 		}
 		fetched["tarball "+version] = in
 	}
-	if err := c.Use("prod/default", []release.Ref{web("planned")}); err != nil {
+	if err := c.Use(t.Context(), "prod/default", []release.Ref{web("planned")}); err != nil {
 		t.Fatal(err)
 	}
 	if done := collect(t, c, soon, 2*soon); len(done.Releases) > 0 {
@@ -57,7 +57,7 @@ func TestCollect(t *testing.T) {
 	}
 
 	other := openCache(t, dir) // of another pool, which runs none of them
-	if err := other.Use("prod/other", nil); err != nil {
+	if err := other.Use(t.Context(), "prod/other", nil); err != nil {
 		t.Fatal(err)
 	}
 	done := collect(t, other, soon, 0, web("kept"))
@@ -82,7 +82,7 @@ func TestCollect(t *testing.T) {
 	if in, _ := mustFetch(t, openCache(t, dir), b, web("planned")); in.Away == nil {
 		t.Error("the planned one does not come from the cache")
 	}
-	if err := c.Use("prod/default", nil); err != nil {
+	if err := c.Use(t.Context(), "prod/default", nil); err != nil {
 		t.Fatal(err)
 	}
 	collect(t, c, soon, 0)
@@ -97,7 +97,7 @@ func TestCollectRefuses(t *testing.T) {
 	c := openCache(t, dir)
 	publish(t, b, v1, map[string]string{"run*": "x"})
 	in, _ := mustFetch(t, c, b, v1)
-	if err := c.Use("../a/b", []release.Ref{v1}); err != nil {
+	if err := c.Use(t.Context(), "../a/b", []release.Ref{v1}); err != nil {
 		t.Fatal(err)
 	}
 	plans, err := filepath.Glob(filepath.Join(dir, "refs", "plans", "*"))
@@ -117,7 +117,7 @@ func TestCollectRefuses(t *testing.T) {
 		t.Error("Collect, cancelled = nil, want an error")
 	}
 	for _, owner := range []string{"", strings.Repeat("x", 300)} {
-		if err := c.Use(owner, nil); err == nil {
+		if err := c.Use(t.Context(), owner, nil); err == nil {
 			t.Errorf("Use(%.10q) = nil, want an error", owner)
 		}
 	}
@@ -153,7 +153,7 @@ func TestCollectWhileOthersFetch(t *testing.T) {
 				if _, err := c.Fetch(ctx, b, ref); err != nil { // not planned: only Fetch itself must do
 					t.Error(err)
 				}
-				if err := c.Use(owner, []release.Ref{ref}); err != nil {
+				if err := c.Use(t.Context(), owner, []release.Ref{ref}); err != nil {
 					t.Error(err)
 				}
 				in, err := c.Fetch(ctx, b, ref)
@@ -168,7 +168,7 @@ func TestCollectWhileOthersFetch(t *testing.T) {
 						f.Close()
 					}
 				}
-				if err := c.Use(owner, nil); err != nil {
+				if err := c.Use(t.Context(), owner, nil); err != nil {
 					t.Error(err)
 				}
 			}

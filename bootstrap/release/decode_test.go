@@ -126,14 +126,14 @@ func FuzzUnpackVenv(f *testing.F) {
 			t.Fatal(err)
 		}
 		inside := filepath.Join(parent, "in")
-		files, made, err := unpackVenv(inside, object, clustermanEntry)
+		files, made, err := unpackVenv(t.Context(), inside, object, clustermanEntry)
 		if entries, _ := os.ReadDir(parent); len(entries) != 2 {
 			t.Errorf("beside the folder there are %v", entries)
 		}
 		if err != nil {
 			return
 		}
-		if err := (Installed{Dir: inside, Manifest: Manifest{Files: files}, links: made}).verify(); err != nil {
+		if err := (Installed{Dir: inside, Manifest: Manifest{Files: files}, links: made}).verify(t.Context()); err != nil {
 			t.Errorf("unpacked, but: %v", err)
 		}
 		checkInside(t, inside, made)
@@ -183,7 +183,7 @@ func TestLinksStayInside(t *testing.T) {
 		if all.check("entry") != nil {
 			return
 		}
-		if err := all.make(root); err != nil {
+		if err := all.make(t.Context(), root); err != nil {
 			t.Fatal(err)
 		}
 		checkInside(t, inside, all)
@@ -213,7 +213,7 @@ func TestDistance(t *testing.T) {
 // A download that another process holds is waited for, but not for ever.
 func TestOpenPartialWaits(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
-	c, err := OpenCache(Config{Dir: dir, Patience: 50 * time.Millisecond})
+	c, err := OpenCache(t.Context(), Config{Dir: dir, Patience: 50 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

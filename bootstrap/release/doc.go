@@ -48,7 +48,11 @@
 //	tmp-*, lock            work in progress; what a dead process left is removed
 //
 // Nothing is executed from a path: [Installed.Open] gives the file that it has
-// hashed, as an open descriptor.
+// hashed, as an open descriptor. Its fellows, which it finds by
+// their paths, are what they were when [Installed.Verify] has just said so.
+//
+// The lock is held for moments. Who is stopped while it holds it keeps others
+// waiting until their contexts end, a minute at most; the error names the file.
 //
 // # The layout of Clusterman
 //

@@ -20,8 +20,8 @@ var (
 	// ErrDenied: the bucket refuses these credentials, or there are none. To
 	// fetch takes the permissions to get objects and to list the bucket.
 	ErrDenied = errors.New("access denied")
-	// ErrUnavailable: the bucket cannot be reached, is overloaded or broken; it
-	// may work later.
+	// ErrUnavailable: the bucket, or who gives the credentials for it, cannot be
+	// reached, is overloaded or broken; it may work later.
 	ErrUnavailable = errors.New("bucket is unavailable")
 	// ErrCorrupt: what is stored is not what its manifest says, or the manifest
 	// is none. Publish a new version; ask who else writes to the bucket.

@@ -19,7 +19,7 @@ var errGone = errors.New("removed from the cache")
 
 // fetch is Fetch without the sharing.
 func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
-	known, uncached := c.lookup(b, ref)
+	known, uncached := c.lookup(ctx, b, ref)
 	wait := c.cfg.Patience
 	if uncached == nil {
 		wait = min(wait, cachedPatience)
@@ -47,7 +47,7 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 	ref := said.manifest.Ref
 	url := b.URL(key(ref, c.cfg.Platform, manifestName))
 	if err := said.admit(c.cfg.Trust); err != nil {
-		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(b, said, known))
+		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, said, known))
 	}
 	in := c.installed(said.manifest)
 	record, err := said.record()
@@ -57,10 +57,15 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 	note := note{path: c.indexPath(b, ref), data: record}
 	present := known.raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
 	for range maxRounds {
-		if !present && in.verify() != nil { // absent or damaged
+		if !present {
+			if present, err = in.intact(ctx); err != nil {
+				return Installed{}, err
+			}
+		}
+		if !present { // absent or damaged
 			return in, c.download(ctx, b, in, note)
 		}
-		if err = c.remember(in, note); !errors.Is(err, errGone) {
+		if err = c.remember(ctx, in, note); !errors.Is(err, errGone) {
 			return in, err
 		}
 		present = false
@@ -69,14 +74,14 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 }
 
 // noteYank makes the cache remember that a release that it has is yanked.
-func (c *Cache) noteYank(b Bucket, said, known word) error {
+func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error {
 	if said.yanked == nil || known.raw == nil {
 		return nil
 	}
 	known.yanked = said.yanked
 	record, err := known.record()
 	if err == nil {
-		err = c.remember(c.installed(known.manifest), note{c.indexPath(b, known.manifest.Ref), record})
+		err = c.remember(ctx, c.installed(known.manifest), note{c.indexPath(b, known.manifest.Ref), record})
 	}
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("remember the yank: %w", err)
@@ -88,15 +93,19 @@ func (c *Cache) noteYank(b Bucket, said, known word) error {
 // digests, sync, rename. Until the rename all of it is in a temporary folder,
 // but for the archive, which another process may continue.
 func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) error {
-	return c.withTemp(func(temp string) error {
+	return c.withTemp(ctx, func(temp string) error {
 		object, err := c.openPartial(ctx, in.Digest, temp)
 		if err != nil {
 			return err
 		}
 		defer object.Close() // gives the lock back
 		t := newTransfer(b, in.Manifest, object, func(done, total int64) { c.cfg.Progress(in.Ref, done, total) })
-		if in.verify() != nil { // still: another process may have been faster
-			err := t.adopt()
+		intact, err := in.intact(ctx) // another process may have been faster
+		if err != nil {
+			return err
+		}
+		if !intact {
+			err := t.adopt(ctx)
 			if err == nil {
 				err = t.finish(ctx, patience(c.cfg.Patience))
 			}
@@ -108,8 +117,11 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 				return err
 			}
 		}
-		defer os.Remove(object.Name())
-		if err := c.settle(object, in, n, temp); err != nil {
+		err = c.settle(ctx, object, in, n, temp)
+		if err == nil || ctx.Err() == nil {
+			os.Remove(object.Name())
+		}
+		if err != nil {
 			return fmt.Errorf("%s: %w", t.bucket.URL(t.key), err)
 		}
 		return nil
@@ -117,24 +129,26 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 }
 
 // settle unpacks an archive into temp, and renames it into place.
-func (c *Cache) settle(object *os.File, in Installed, n note, temp string) error {
+func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n note, temp string) error {
 	files := filepath.Join(temp, "files")
-	if in.verify() != nil {
-		if err := unpackInto(files, object, in.Manifest); err != nil {
-			return err
-		}
+	intact, err := in.intact(ctx)
+	if err == nil && !intact {
+		err = unpackInto(ctx, files, object, in.Manifest)
 	}
-	return c.locked(func() error { return c.install(files, temp, in, n) })
+	if err != nil {
+		return err
+	}
+	return c.locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, n}) })
 }
 
 // unpackInto unpacks an archive into a new folder, and syncs it.
-func unpackInto(dir string, archive *os.File, m Manifest) error {
+func unpackInto(ctx context.Context, dir string, archive *os.File, m Manifest) error {
 	root, err := newRoot(dir, archive)
 	if err != nil {
 		return err
 	}
 	defer root.Close()
-	if err := unpack(archive, m, root); err != nil {
+	if err := unpack(ctx, archive, m, root); err != nil {
 		return err
 	}
 	return fs.WalkDir(os.DirFS(dir), ".", func(p string, entry fs.DirEntry, err error) error {
@@ -157,23 +171,35 @@ func newRoot(dir string, archive *os.File) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
+// arrival is a release that is put into place.
+type arrival struct {
+	files string // folder of its verified files, in temp
+	temp  string
+	in    Installed
+	note  note
+}
+
 // install renames verified files into place and notes them. If another process
 // was faster, its files stay; damaged ones make room. The caller is in locked.
-func (c *Cache) install(files, temp string, in Installed, n note) error {
-	if in.verify() == nil {
-		return c.write(n)
+func (c *Cache) install(ctx context.Context, p arrival) error {
+	intact, err := p.in.intact(ctx)
+	if err != nil {
+		return err
 	}
-	if _, err := os.Lstat(in.Dir); err == nil {
-		if err := os.Rename(in.Dir, filepath.Join(temp, "damaged")); err != nil {
+	if intact {
+		return c.write(p.note)
+	}
+	if _, err := os.Lstat(p.in.Dir); err == nil {
+		if err := os.Rename(p.in.Dir, filepath.Join(p.temp, "damaged")); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(files, in.Dir); err != nil {
+	if err := os.Rename(p.files, p.in.Dir); err != nil {
 		return err
 	}
-	err := errors.Join(syncDir(filepath.Dir(in.Dir)), c.write(n))
+	err = errors.Join(syncDir(filepath.Dir(p.in.Dir)), c.write(p.note))
 	if err != nil { // without the note nobody would know of it
-		return errors.Join(err, os.Rename(in.Dir, files))
+		return errors.Join(err, os.Rename(p.in.Dir, p.files))
 	}
 	return nil
 }

@@ -373,7 +373,7 @@ func TestFetchResumes(t *testing.T) {
 		t.Run(fmt.Sprintf("stall %v", stall), func(t *testing.T) {
 			var progress []int64
 			var gets atomic.Int32
-			c, err := release.OpenCache(release.Config{
+			c, err := release.OpenCache(t.Context(), release.Config{
 				Dir: t.TempDir(), Platform: linux, Patience: 200 * time.Millisecond,
 				Progress: func(_ release.Ref, done, total int64) {
 					if total != m.Object.Size {

@@ -65,7 +65,7 @@ func (r fullReport) fill(how, endpoint, dir string) error {
 	if err != nil {
 		return err
 	}
-	c, err := release.OpenCache(release.Config{Dir: dir, Platform: linux})
+	c, err := release.OpenCache(context.Background(), release.Config{Dir: dir, Platform: linux})
 	if err != nil {
 		return err
 	}

@@ -1,12 +1,15 @@
 package release
 
 import (
+	"context"
 	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -46,6 +49,7 @@ type Installed struct {
 //
 // The entry of a virtual environment is a link to an interpreter of this
 // machine: that is opened, and not verified, for nobody says what it should be.
+// Open looks at no other file: see Verify.
 func (in Installed) Open(path string) (*os.File, error) {
 	f, err := in.open(path)
 	if err != nil {
@@ -171,10 +175,50 @@ func compare(file File, r io.Reader, w io.Writer) error {
 	return matches(file, n, Digest(hash.Sum(nil)))
 }
 
-// verify compares every file of the manifest, and every link, with the one in
-// Dir. What else is there does not count: an interpreter may keep its own files
-// there.
-func (in Installed) verify() error {
+// Verify reads every file of the release, and every link of a tarball, and
+// compares them with what they were when they were fetched: ErrCorrupt if one is
+// missing or another, or the cause of ctx if that ends before. It is for what runs
+// from Dir: a release of several files, and all of Clusterman, before each start;
+// what Open gives sealed cannot change, and needs no more. It takes as long as
+// hashing all files does. If it is ErrCorrupt, Fetch repairs it.
+//
+// Three things it cannot promise. An interpreter of this machine, and what that
+// brings along, is not verified. Neither is what else is in Dir, where an
+// interpreter may keep files of its own. And who may write to Dir, as any process
+// of the same user may, can do so after Verify has looked: run signals as a user
+// who does not own the cache where that matters.
+func (in Installed) Verify(ctx context.Context) error {
+	err := in.verify(ctx)
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		err = context.Cause(ctx)
+	case !errors.Is(err, ErrCorrupt) && isAnother(err):
+		err = fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	return fmt.Errorf("verify release %s in %s: %w", in.Ref, in.Dir, err)
+}
+
+// isAnother reports whether an error of opening a file or reading a link means
+// that another kind of thing is there, or nothing, or that the way leads out.
+func isAnother(err error) bool {
+	number, ok := errors.AsType[syscall.Errno](err)
+	return !ok || slices.Contains([]syscall.Errno{unix.ENOENT, unix.ENOTDIR, unix.EINVAL, unix.ELOOP, unix.ENXIO}, number)
+}
+
+// intact reports whether verify finds nothing. The error is that ctx has ended,
+// which says nothing of the files.
+func (in Installed) intact(ctx context.Context) (bool, error) {
+	err := in.verify(ctx)
+	if err != nil && ctx.Err() != nil {
+		return false, context.Cause(ctx)
+	}
+	return err == nil, nil
+}
+
+// verify is Verify, with all errors as they come.
+func (in Installed) verify(ctx context.Context) error {
 	root, err := os.OpenRoot(in.Dir)
 	if err != nil {
 		return err
@@ -185,13 +229,13 @@ func (in Installed) verify() error {
 		if err != nil {
 			return err
 		}
-		err = compare(file, f, io.Discard)
+		err = compare(file, endingReader{ctx, f}, io.Discard)
 		f.Close()
 		if err != nil {
 			return err
 		}
 	}
-	return in.links.verify(root)
+	return in.links.verify(ctx, root)
 }
 
 // installed returns where the release is, or will be.

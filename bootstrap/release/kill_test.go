@@ -33,7 +33,7 @@ func runIfFetcher() {
 	})
 	if err == nil {
 		var c *release.Cache
-		c, err = release.OpenCache(release.Config{
+		c, err = release.OpenCache(context.Background(), release.Config{
 			Dir: dir, Platform: linux, Patience: time.Minute,
 			Progress: func(_ release.Ref, done, _ int64) { fmt.Println("has", done) },
 		})

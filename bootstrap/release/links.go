@@ -1,6 +1,7 @@
 package release
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -104,8 +105,11 @@ func isInterpreter(p string) bool {
 }
 
 // make makes the links below root, where no links are yet.
-func (l links) make(root *os.Root) error {
+func (l links) make(ctx context.Context, root *os.Root) error {
 	for _, one := range l {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if dir := path.Dir(one.Path); dir != "." {
 			if err := root.MkdirAll(dir, 0o755); err != nil {
 				return err
@@ -119,8 +123,11 @@ func (l links) make(root *os.Root) error {
 }
 
 // verify compares the links below root with what they should be: ErrCorrupt.
-func (l links) verify(root *os.Root) error {
+func (l links) verify(ctx context.Context, root *os.Root) error {
 	for _, one := range l {
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		target, err := root.Readlink(one.Path)
 		if err != nil {
 			return err

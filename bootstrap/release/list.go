@@ -22,7 +22,8 @@ type Published struct {
 // List returns what is published below a namespace, or a namespace and name;
 // empty ones stand for all, and a name needs its namespace. The order is by
 // namespace and name; within these semantic versions first, the newest at the
-// top, then the other versions by name; then by platform.
+// top, then the other versions by name; then by platform. If there are none, the
+// list is empty and not nil: as JSON [].
 func List(ctx context.Context, b Bucket, namespace, name string) ([]Published, error) {
 	prefix, err := listPrefix(namespace, name)
 	if err != nil {
@@ -61,7 +62,7 @@ func list(ctx context.Context, b Bucket, prefix string, limit int) ([]Published,
 	if err != nil {
 		return nil, err
 	}
-	var found []Published
+	found := make([]Published, 0, len(folders))
 	for at, has := range folders {
 		if has[manifestName] {
 			found = append(found, Published{at.Ref, at.Platform, has[yankedName], has[signatureName]})

@@ -21,8 +21,10 @@ const (
 	MaxObject   = 1 << 30 // bytes of the archive
 	MaxUnpacked = 4 << 30 // bytes of all files
 	MaxFiles    = 10_000
-	maxPath     = 512 // bytes of a file's path
-	maxLabel    = 128 // bytes of the SDK's name
+	MaxFolders  = 10_000 // that hold them
+	MaxDepth    = 32     // elements of a file's path
+	maxPath     = 512    // bytes of a file's path
+	maxLabel    = 128    // bytes of the SDK's name
 )
 
 const (
@@ -153,7 +155,11 @@ func (m Manifest) Validate() error {
 		}
 	}
 	check(m.Format == manifestFormat, "format %d: want %d", m.Format, manifestFormat)
-	errs = append(errs, m.Ref.Validate(), m.Platform.Validate(), m.validateFiles())
+	files := m.validateFiles()
+	if files == nil && m.folders() > MaxFolders {
+		files = fmt.Errorf("%w: %d folders: want at most %d", ErrUnsafe, m.folders(), MaxFolders)
+	}
+	errs = append(errs, m.Ref.Validate(), m.Platform.Validate(), files)
 	year := m.Created.Year()
 	check(year >= 1 && year <= 9999, "created: year %d", year)
 	check(len(m.SDK) <= maxLabel && !hasControl(m.SDK), "sdk %.150q: want up to %d printable bytes", m.SDK, maxLabel)
@@ -174,7 +180,7 @@ func (m Manifest) validateFiles() error {
 	for i, f := range m.Files {
 		switch {
 		case !safePath(f.Path):
-			errs = append(errs, fmt.Errorf("%w: file %.100q: want a relative path that stays inside", ErrUnsafe, f.Path))
+			errs = append(errs, fmt.Errorf("%w: file %.100q: want a relative path that stays inside, of up to %d elements", ErrUnsafe, f.Path, MaxDepth))
 		case i > 0 && f.Path <= m.Files[i-1].Path:
 			errs = append(errs, fmt.Errorf("file %.100q: want each once, in order of paths", f.Path))
 		case f.Mode != Plain && f.Mode != Executable:
@@ -195,6 +201,21 @@ func (m Manifest) unpacked() (total int64) {
 		total += f.Size
 	}
 	return total
+}
+
+// folders returns how many folders valid files are in. In the order of paths all
+// of one folder are together.
+func (m Manifest) folders() (n int) {
+	before := ""
+	for _, f := range m.Files {
+		for i, c := range f.Path {
+			if c == '/' && !strings.HasPrefix(before, f.Path[:i+1]) {
+				n++
+			}
+		}
+		before = f.Path
+	}
+	return n
 }
 
 // file finds a file by its path.
@@ -221,7 +242,7 @@ func objectName(d Digest) string { return "sha256-" + d.String() + ".tar.gz" }
 
 // safePath reports whether a path of an archive may be unpacked.
 func safePath(p string) bool {
-	return len(p) <= maxPath && p != "." && fs.ValidPath(p) && !strings.Contains(p, `\`) && !hasControl(p)
+	return len(p) <= maxPath && strings.Count(p, "/") < MaxDepth && p != "." && fs.ValidPath(p) && !strings.Contains(p, `\`) && !hasControl(p)
 }
 
 func hasControl(s string) bool {

@@ -251,7 +251,7 @@ func walk(dir string) (paths []string, err error) {
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%w: %s is not a regular file", ErrUnsafe, filepath.Join(dir, p))
 		case !safePath(p):
-			return fmt.Errorf("%w: %q is no path for an archive", ErrUnsafe, p)
+			return fmt.Errorf("%w: %.100q is no path for an archive: want up to %d elements and %d bytes", ErrUnsafe, p, MaxDepth, maxPath)
 		case len(paths) == MaxFiles || total > MaxUnpacked:
 			return fmt.Errorf("%w: %s holds more than %d files or %d bytes", ErrUnsafe, dir, MaxFiles, int64(MaxUnpacked))
 		}

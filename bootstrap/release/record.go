@@ -2,6 +2,7 @@ package release
 
 import (
 	"bytes"
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -63,7 +64,7 @@ func (c *Cache) sourcePath(b Bucket) string {
 
 // lookup returns what is remembered of a release from this bucket, if its files
 // are here, verified.
-func (c *Cache) lookup(b Bucket, ref Ref) (word, error) {
+func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
 	path := c.indexPath(b, ref)
 	data, err := readIndex(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -76,8 +77,9 @@ func (c *Cache) lookup(b Bucket, ref Ref) (word, error) {
 	if err != nil {
 		return word{}, fmt.Errorf("cache index %s: %w", path, err)
 	}
-	if in := c.installed(w.manifest); in.verify() != nil {
-		return word{}, fmt.Errorf("cached in %s: %w", in.Dir, in.verify())
+	in := c.installed(w.manifest)
+	if err := in.verify(ctx); err != nil {
+		return word{}, fmt.Errorf("cached in %s: %w", in.Dir, err)
 	}
 	return w, nil
 }
@@ -98,8 +100,8 @@ func readIndex(path string) ([]byte, error) {
 
 // remember notes a release whose files are here, for the day when the bucket is
 // away: errGone if they are not.
-func (c *Cache) remember(in Installed, n note) error {
-	return c.locked(func() error {
+func (c *Cache) remember(ctx context.Context, in Installed, n note) error {
+	return c.locked(ctx, func() error {
 		if _, err := os.Stat(in.Dir); err != nil {
 			return fmt.Errorf("%s: %w", in.Dir, errGone)
 		}

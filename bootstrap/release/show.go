@@ -119,7 +119,7 @@ func (r *Report) checkArchive(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil {
 		return nil
 	}
-	err = unpackInto(filepath.Join(temp, "files"), object, m)
+	err = unpackInto(ctx, filepath.Join(temp, "files"), object, m)
 	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsafe) {
 		return err
 	}

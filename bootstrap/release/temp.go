@@ -1,29 +1,58 @@
 package release
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
 
-// tempPrefix begins the name of everything in a cache that is not finished.
-const tempPrefix = "tmp-"
+const (
+	// tempPrefix begins the name of everything in a cache that is not finished.
+	tempPrefix = "tmp-"
+	// lockPatience is how long a cache's lock is waited for: longer than anybody
+	// holds it who is not stopped.
+	lockPatience = time.Minute
+	lockPoll     = 5 * time.Millisecond
+)
 
 // locked runs f while no other process, and no other goroutine, is in locked
-// for the same folder. It is for short things: no transfers.
-func (c *Cache) locked(f func() error) error {
+// for the same folder. It is for short things: no transfers. Whoever holds the
+// lock and does not go on is waited for until ctx ends, but not for ever.
+func (c *Cache) locked(ctx context.Context, f func() error) error {
 	lock, err := os.OpenFile(filepath.Join(c.cfg.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
 	defer lock.Close() // gives the lock back
-	if err := flock(lock, unix.LOCK_EX); err != nil {
+	if err := waitLock(ctx, lock); err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	return f()
+}
+
+// waitLock takes the lock of a file. The kernel's own waiting cannot be ended.
+func waitLock(ctx context.Context, f *os.File) error {
+	held := fmt.Errorf("another process has held it for %v: let it go on, or end it", lockPatience)
+	waited, cancel := context.WithTimeoutCause(ctx, lockPatience, held)
+	defer cancel()
+	tick := time.NewTicker(lockPoll)
+	defer tick.Stop()
+	for {
+		if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+			return err
+		}
+		select {
+		case <-tick.C:
+		case <-waited.Done():
+			return context.Cause(waited)
+		}
+	}
 }
 
 func flock(f *os.File, how int) error {
@@ -63,26 +92,35 @@ func (c *Cache) sweep() error {
 }
 
 // withTemp gives f a new temporary folder, held against sweep, and removes it.
-func (c *Cache) withTemp(f func(dir string) error) error {
+func (c *Cache) withTemp(ctx context.Context, f func(dir string) error) error {
 	var held *os.File
-	err := c.locked(func() error {
-		dir, err := os.MkdirTemp(c.cfg.Dir, tempPrefix)
-		if err != nil {
-			return err
-		}
-		if held, err = os.Open(dir); err != nil {
-			return err
-		}
-		return flock(held, unix.LOCK_EX|unix.LOCK_NB)
+	err := c.locked(ctx, func() (err error) {
+		held, err = c.newTemp()
+		return err
 	})
-	if held != nil {
-		defer held.Close()
-		defer os.RemoveAll(held.Name())
-	}
 	if err != nil {
 		return err
 	}
+	defer held.Close()
+	defer os.RemoveAll(held.Name())
 	return f(held.Name())
+}
+
+// newTemp makes a folder that is held against sweep until it is closed. The
+// caller is in locked.
+func (c *Cache) newTemp() (*os.File, error) {
+	dir, err := os.MkdirTemp(c.cfg.Dir, tempPrefix)
+	if err != nil {
+		return nil, err
+	}
+	held, err := os.Open(dir)
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(dir))
+	}
+	if err := flock(held, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return nil, errors.Join(fmt.Errorf("lock %s: %w", dir, err), held.Close(), os.Remove(dir))
+	}
+	return held, nil
 }
 
 func syncDir(dir string) error {

@@ -37,8 +37,8 @@ func newTransfer(b Bucket, m Manifest, file *os.File, progress func(done, total 
 
 // adopt takes what the file holds for the object's beginning. Whether it is can
 // be told at the end.
-func (t *transfer) adopt() error {
-	n, err := io.Copy(t.hash, io.LimitReader(t.file, t.size+1))
+func (t *transfer) adopt(ctx context.Context) error {
+	n, err := io.Copy(t.hash, io.LimitReader(endingReader{ctx, t.file}, t.size+1))
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package release
 import (
 	"archive/tar"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -17,28 +18,29 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxVenvFiles bounds the files and links of a tarball that has no manifest: a
-// virtual environment has thousands.
-const maxVenvFiles = 100_000
+// maxVenvPaths bounds the files, links and folders of a tarball that has no
+// manifest, those too that only paths name: a virtual environment has thousands.
+const maxVenvPaths = 100_000
 
 // venv is a tarball that is unpacked without a manifest.
 type venv struct {
-	root  *os.Root
-	files map[string]File
-	links map[string]string
-	left  int64 // bytes that may still come
+	root    *os.Root
+	files   map[string]File
+	links   map[string]string
+	folders map[string]bool
+	left    int64 // bytes that may still come
 }
 
 // unpackVenv unpacks a tarball into a new folder, syncs it, and returns what is
 // in it. It must hold regular files, folders, and links that [links.check]
-// admits, each once: ErrUnsafe; ErrCorrupt if it is none.
-func unpackVenv(dir string, archive *os.File, entry string) ([]File, links, error) {
+// admits, each once: ErrUnsafe; ErrCorrupt if it is none. It ends with ctx.
+func unpackVenv(ctx context.Context, dir string, archive *os.File, entry string) ([]File, links, error) {
 	root, err := newRoot(dir, archive)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer root.Close()
-	files, made, err := readVenv(archive, root, entry)
+	files, made, err := readVenv(ctx, archive, root, entry)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -50,22 +52,22 @@ func unpackVenv(dir string, archive *os.File, entry string) ([]File, links, erro
 	return files, made, unix.Syncfs(int(synced.Fd())) // one call: there are thousands of files
 }
 
-func readVenv(archive io.Reader, root *os.Root, entry string) ([]File, links, error) {
-	gz, err := gzip.NewReader(archive)
+func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry string) ([]File, links, error) {
+	gz, err := gzip.NewReader(endingReader{ctx, archive})
 	if err != nil {
-		return nil, nil, fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+		return nil, nil, brokenArchive(ctx, err)
 	}
-	v := &venv{root: root, files: map[string]File{}, links: map[string]string{}, left: MaxUnpacked}
-	r := tar.NewReader(io.LimitReader(gz, MaxUnpacked+maxVenvFiles*tarOverhead))
+	v := &venv{root: root, files: map[string]File{}, links: map[string]string{}, folders: map[string]bool{}, left: MaxUnpacked}
+	r := tar.NewReader(io.LimitReader(gz, MaxUnpacked+maxVenvPaths*tarOverhead))
 	for {
 		header, err := r.Next()
 		if err == io.EOF {
 			break
 		}
 		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // take says it better
-			return nil, nil, fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
+			return nil, nil, brokenArchive(ctx, err)
 		}
-		if err := v.take(header, r); err != nil {
+		if err := v.take(ctx, header, r); err != nil {
 			return nil, nil, clash(err)
 		}
 	}
@@ -78,12 +80,15 @@ func readVenv(archive io.Reader, root *os.Root, entry string) ([]File, links, er
 	if file, ok := v.files[end]; !absolute && (!ok || file.Mode != Executable) {
 		return nil, nil, fmt.Errorf("%w: archive: %s is not an executable in it", ErrCorrupt, entry)
 	}
-	return files, made, clash(made.make(root))
+	return files, made, clash(made.make(ctx, root))
 }
 
 // take unpacks one file or folder, and keeps links for the end: while files are
 // written, no path leads through a link.
-func (v *venv) take(header *tar.Header, r io.Reader) error {
+func (v *venv) take(ctx context.Context, header *tar.Header, r io.Reader) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
 	if header.Typeflag == tar.TypeXGlobalHeader {
 		return nil
 	}
@@ -95,11 +100,11 @@ func (v *venv) take(header *tar.Header, r io.Reader) error {
 	_, linked := v.links[p]
 	switch {
 	case !safePath(p):
-		return fmt.Errorf("%w: archive: path %.100q leads out of its folder", ErrUnsafe, header.Name)
+		return fmt.Errorf("%w: archive: path %.100q leads out of its folder, or too deep", ErrUnsafe, header.Name)
 	case file || linked:
 		return fmt.Errorf("%w: archive: %.100q comes twice", ErrUnsafe, p)
-	case len(v.files)+len(v.links) == maxVenvFiles:
-		return fmt.Errorf("%w: archive: more than %d files", ErrUnsafe, maxVenvFiles)
+	case v.count(p, header.Typeflag) > maxVenvPaths:
+		return fmt.Errorf("%w: archive: more than %d files, links and folders", ErrUnsafe, maxVenvPaths)
 	}
 	switch header.Typeflag {
 	case tar.TypeDir:
@@ -108,20 +113,33 @@ func (v *venv) take(header *tar.Header, r io.Reader) error {
 		v.links[p] = header.Linkname
 		return nil
 	case tar.TypeReg:
-		return v.write(p, header, r)
+		return v.write(ctx, p, header, r)
 	}
 	return fmt.Errorf("%w: archive: %.100q is neither a file nor a folder nor a symbolic link (type %q)", ErrUnsafe, p, header.Typeflag)
 }
 
+// count returns how many paths there are with a new one, and notes the folders
+// that it takes.
+func (v *venv) count(p string, kind byte) int {
+	dir, own := path.Dir(p), 1
+	if kind == tar.TypeDir {
+		dir, own = p, 0
+	}
+	for ; dir != "." && !v.folders[dir]; dir = path.Dir(dir) {
+		v.folders[dir] = true
+	}
+	return len(v.files) + len(v.links) + len(v.folders) + own
+}
+
 // write unpacks a file. Its time of change is kept: Python tells by it whether
 // what it has compiled is current.
-func (v *venv) write(p string, header *tar.Header, r io.Reader) error {
+func (v *venv) write(ctx context.Context, p string, header *tar.Header, r io.Reader) error {
 	if header.Size < 0 || header.Size > v.left {
 		return fmt.Errorf("%w: archive: more than %d bytes", ErrUnsafe, int64(MaxUnpacked))
 	}
 	v.left -= header.Size
 	file := File{Path: p, Size: header.Size, Mode: modeOf(fs.FileMode(header.Mode))}
-	f, n, digest, err := writeFile(r, file, v.root)
+	f, n, digest, err := writeFile(ctx, r, file, v.root)
 	if err != nil {
 		return fmt.Errorf("unpack %s: %w", p, err)
 	}

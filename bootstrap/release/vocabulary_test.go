@@ -257,9 +257,9 @@ func FuzzUnpack(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer root.Close()
-		err = unpack(bytes.NewReader(data), m, root)
+		err = unpack(t.Context(), bytes.NewReader(data), m, root)
 		if err == nil {
-			if err := (Installed{Dir: inside, Manifest: m}).verify(); err != nil {
+			if err := (Installed{Dir: inside, Manifest: m}).verify(t.Context()); err != nil {
 				t.Errorf("unpacked, but: %v", err)
 			}
 		}
@@ -294,7 +294,7 @@ func TestOpenCacheSweeps(t *testing.T) {
 	if err := flock(held, unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := OpenCache(Config{Dir: dir}); err != nil {
+	if _, err := OpenCache(t.Context(), Config{Dir: dir}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(dir)
@@ -320,7 +320,7 @@ func TestConfigValidate(t *testing.T) {
 		{"negative patience", Config{Dir: "x", Patience: -1}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := OpenCache(tc.cfg); err == nil {
+			if _, err := OpenCache(t.Context(), tc.cfg); err == nil {
 				t.Error("OpenCache = nil, want an error")
 			}
 		})

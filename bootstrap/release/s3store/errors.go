@@ -7,7 +7,9 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"syscall"
 
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
@@ -38,7 +40,7 @@ func (e *failedError) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// credentialsError: the chain has no credentials to give.
+// credentialsError: the chain gives no credentials.
 type credentialsError struct{ err error }
 
 func (e *credentialsError) Error() string { return "no credentials: " + e.err.Error() }
@@ -68,7 +70,7 @@ func (b *Bucket) brokenBody(key string, err error) error {
 // the SDK stands for, nil if none.
 func classify(err error) (cause string, class error) {
 	if none, ok := errors.AsType[*credentialsError](err); ok {
-		return none.Error(), release.ErrDenied
+		return none.Error(), classifyCredentials(none)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
 		status := 0
@@ -90,6 +92,33 @@ func classify(err error) (cause string, class error) {
 	return err.Error(), nil
 }
 
+// classifyCredentials classes an error of the chain: who gives credentials may
+// not be asked for now (STS, an identity provider, the instance), or gives none.
+func classifyCredentials(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	code, status := "", 0
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		code = api.ErrorCode()
+	}
+	if answer, ok := errors.AsType[statusError](err); ok {
+		status = answer.HTTPStatusCode()
+	}
+	refused := status >= http.StatusBadRequest // it answered, if with half a body
+	if classifyAnswer(code, status) == release.ErrUnavailable || !refused && isNetwork(err) {
+		return release.ErrUnavailable
+	}
+	return release.ErrDenied
+}
+
+// statusError is what the SDK's clients, each with a type of its own, make of an
+// answer.
+type statusError interface {
+	error
+	HTTPStatusCode() int // 0: there was no answer
+}
+
 // classifyAnswer classes an answer of the store: by its code where that says
 // more than the HTTP status.
 func classifyAnswer(code string, status int) error {
@@ -102,7 +131,10 @@ func classifyAnswer(code string, status int) error {
 		return release.ErrCorrupt
 	case "XAdminUserNotFound", "InvalidAccessKeyId", "ExpiredToken", "InvalidToken":
 		return release.ErrDenied
-	case "SlowDown", "RequestTimeout", "ConditionalRequestConflict", "OperationAborted":
+	case "RequestTimeout", "ConditionalRequestConflict", "OperationAborted", "IDPCommunicationError":
+		return release.ErrUnavailable
+	}
+	if _, throttled := retry.DefaultThrottleErrorCodes[code]; throttled {
 		return release.ErrUnavailable
 	}
 	switch {
@@ -121,7 +153,10 @@ func classifyAnswer(code string, status int) error {
 // isNetwork reports whether an error is of the way to the store, deadlines
 // included.
 func isNetwork(err error) bool {
-	_, ok := errors.AsType[net.Error](err)
+	found, ok := errors.AsType[net.Error](err)
+	if _, bare := found.(syscall.Errno); bare { // of a file: those of sockets come wrapped
+		ok = false
+	}
 	return ok || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, context.DeadlineExceeded)
 }

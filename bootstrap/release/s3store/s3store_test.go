@@ -226,22 +226,101 @@ func serveBytes(t *testing.T, answer string) (endpoint string) {
 	return "http://" + l.Addr().String()
 }
 
-// Without credentials the chain asks for an instance's last. One that never
-// answers must not hang us.
-func TestNoCredentials(t *testing.T) {
+// withoutCredentials leaves the chain only what a test adds: these variables.
+func withoutCredentials(t *testing.T, variables map[string]string) {
+	t.Helper()
 	nothing := filepath.Join(t.TempDir(), "nothing")
-	for name, value := range map[string]string{
-		"AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "", "AWS_PROFILE": "",
-		"AWS_CONFIG_FILE": nothing, "AWS_SHARED_CREDENTIALS_FILE": nothing,
-		"AWS_EC2_METADATA_SERVICE_ENDPOINT": serveBytes(t, ""),
-	} {
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", nothing)
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", nothing)
+	for name, value := range variables {
 		t.Setenv(name, value)
 	}
+}
+
+// Who has no credentials is denied; but if they cannot be asked for now, because
+// who gives them is away, the bucket is.
+func TestCredentials(t *testing.T) {
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("x"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	answer := func(status, body string) string {
+		return serveBytes(t, fmt.Sprintf("HTTP/1.1 %s\r\nContent-Length: %d\r\nConnection: close\r\n\r\n%s", status, len(body), body))
+	}
+	refused := func(code string) string {
+		return "<ErrorResponse><Error><Code>" + code + "</Code><Message>because</Message></Error></ErrorResponse>"
+	}
+	identity := func(sts string) map[string]string {
+		return map[string]string{
+			"AWS_ROLE_ARN": "arn:aws:iam::123456789012:role/x", "AWS_WEB_IDENTITY_TOKEN_FILE": token, "AWS_ENDPOINT_URL_STS": sts,
+		}
+	}
+	instance := func(endpoint string) map[string]string {
+		return map[string]string{"AWS_EC2_METADATA_SERVICE_ENDPOINT": endpoint}
+	}
+	container := func(endpoint string) map[string]string {
+		return map[string]string{"AWS_CONTAINER_CREDENTIALS_FULL_URI": endpoint}
+	}
+	noToken := identity("http://127.0.0.1:1")
+	noToken["AWS_WEB_IDENTITY_TOKEN_FILE"] = token + "-not"
+	for _, tc := range []struct {
+		name      string
+		variables map[string]string
+		want      error
+	}{
+		{"sts refuses connections", identity("http://127.0.0.1:1"), release.ErrUnavailable},
+		{"sts answers 503", identity(answer("503 Service Unavailable", refused("ServiceUnavailable"))), release.ErrUnavailable},
+		{"sts answers 503 and no body", identity(answer("503 Service Unavailable", "")), release.ErrUnavailable},
+		{"sts throttles", identity(answer("400 Bad Request", refused("Throttling"))), release.ErrUnavailable},
+		{"sts cannot ask the identity provider", identity(answer("400 Bad Request", refused("IDPCommunicationError"))), release.ErrUnavailable},
+		{"sts hangs up", identity(serveBytes(t, "?\r\n\r\n")), release.ErrUnavailable},
+		{"sts denies", identity(answer("403 Forbidden", refused("AccessDenied"))), release.ErrDenied},
+		{"sts denies without a word", identity(answer("403 Forbidden", "")), release.ErrDenied},
+		{"sts knows no such token", identity(answer("400 Bad Request", refused("InvalidIdentityToken"))), release.ErrDenied},
+		{"no token", noToken, release.ErrDenied},
+		{"instance answers 500", instance(answer("500 Internal Server Error", "")), release.ErrUnavailable},
+		{"instance without a role", instance(answer("404 Not Found", "")), release.ErrDenied},
+		{"instances are not asked", map[string]string{"AWS_EC2_METADATA_DISABLED": "true"}, release.ErrDenied},
+		{"container answers 429", container(answer("429 Too Many Requests", "wait")), release.ErrUnavailable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			withoutCredentials(t, tc.variables)
+			b := open(t, Config{Bucket: "releases", Region: "us-east-1", Endpoint: "http://127.0.0.1:1", PathStyle: true})
+			_, err := get(t.Context(), b, "k", 0)
+			for _, class := range []error{release.ErrUnavailable, release.ErrDenied} {
+				if errors.Is(err, class) != (class == tc.want) {
+					t.Errorf("Get = %v, want %v", err, tc.want)
+				}
+			}
+			if err == nil || !strings.Contains(err.Error(), "no credentials") {
+				t.Errorf("Get = %v, want it to tell of the credentials", err)
+			}
+			t.Log(err)
+		})
+	}
+	t.Run("cancelled", func(t *testing.T) {
+		withoutCredentials(t, identity(serveBytes(t, "")))
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		b := open(t, Config{Bucket: "releases", Region: "us-east-1", Endpoint: "http://127.0.0.1:1", PathStyle: true})
+		if _, err := get(ctx, b, "k", 0); errors.Is(err, release.ErrDenied) || !errors.Is(err, context.Canceled) {
+			t.Errorf("Get = %v, want that it was cancelled", err)
+		}
+	})
+}
+
+// Without credentials the chain asks for an instance's last. One that never
+// answers must not hang us, and may answer later.
+func TestSilentInstance(t *testing.T) {
+	withoutCredentials(t, map[string]string{"AWS_EC2_METADATA_SERVICE_ENDPOINT": serveBytes(t, "")})
 	b := open(t, Config{Bucket: "releases", Endpoint: "http://127.0.0.1:1", PathStyle: true})
 	began := time.Now()
 	_, err := get(t.Context(), b, "k", 0)
-	if !errors.Is(err, release.ErrDenied) || !strings.Contains(err.Error(), "no credentials") {
-		t.Errorf("Get = %v, want ErrDenied for want of credentials", err)
+	if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), "no credentials") {
+		t.Errorf("Get = %v, want ErrUnavailable for want of credentials", err)
 	}
 	if took := time.Since(began); took > 2*credentialsTimeout {
 		t.Errorf("Get took %v, want about %v", took, credentialsTimeout)

@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
@@ -25,6 +27,9 @@ type Bootstrap struct {
 	seats []*seat // in the plan's order
 	begun map[*seat]bool
 	kept  []Trial // as they were at the start
+	// ending are the last seats of apps that were removed. They run until nobody
+	// asks them any more.
+	ending map[string]*seat
 }
 
 // New returns a bootstrap that runs nothing yet.
@@ -32,12 +37,12 @@ func New(c Config) (*Bootstrap, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	b := &Bootstrap{config: c, fresh: make(chan struct{}, 1), begun: map[*seat]bool{}}
-	b.stream = newStream(b.directory, b.hear, c.Log)
+	b := &Bootstrap{config: c, fresh: make(chan struct{}, 1), begun: map[*seat]bool{}, ending: map[string]*seat{}}
+	b.stream = newStream(b.directory, b.hear, b.autoscalerHangs, c.Log)
 	b.means = means{config: c, log: c.Log, shelf: newShelf(c.Releases), stream: b.stream, environment: b.environment}
 	process, err := supervise.NewProcess(c.Launcher, supervise.ProcessConfig{
 		Name: "autoscaler", NewSpec: b.autoscalerSpec, StartTimeout: time.Minute,
-		Policy: forEver(), Log: c.Log,
+		Policy: forEver(), Expected: wantsRestart, Watch: b.watchAutoscaler, Log: c.Log,
 	})
 	if err != nil {
 		return nil, err
@@ -45,6 +50,13 @@ func New(c Config) (*Bootstrap, error) {
 	b.autoscaler = process
 	return b, b.Update(c.Plan)
 }
+
+// ExitRestart is the exit status with which the autoscaler asks to be started
+// again, as when its files have changed in what it is built on: no failure, and
+// at once, unless it ends so several times within some minutes.
+const ExitRestart = 75
+
+func wantsRestart(e supervise.Exit) bool { return e.Code == ExitRestart }
 
 // autoscalerGrace is a little more than what the loop takes to finish a tick.
 const autoscalerGrace = 2500 * time.Millisecond
@@ -147,6 +159,16 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 	}, nil
 }
 
+// watchAutoscaler is told of each status of the autoscaler's process.
+func (b *Bootstrap) watchAutoscaler(now supervise.Status) {
+	if now.PID == 0 {
+		b.stream.gone()
+	}
+}
+
+// autoscalerHangs ends the autoscaler's process; another is started.
+func (b *Bootstrap) autoscalerHangs(why string) { b.autoscaler.Fail(why) }
+
 // environment is the plan as children are told it.
 func (b *Bootstrap) environment() []string {
 	b.mu.Lock()
@@ -185,8 +207,8 @@ func (b *Bootstrap) seat(app string) (*seat, error) {
 }
 
 // Restart stops the process of an app's signal and starts it again at once, or
-// starts it if it was given up. It does not wait for any of it. ErrNoApp if the
-// plan has no such app.
+// starts it if it was given up, or fetches its release if that was not to be had.
+// It does not wait for any of it. ErrNoApp if the plan has no such app.
 func (b *Bootstrap) Restart(app string) error {
 	s, err := b.seat(app)
 	if err != nil {
@@ -194,7 +216,10 @@ func (b *Bootstrap) Restart(app string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current.process.Restart("an operator asked for it")
+	s.current.restart("an operator asked for it")
+	if s.candidate != nil {
+		s.candidate.fetchNow()
+	}
 	return nil
 }
 
@@ -219,4 +244,17 @@ func (b *Bootstrap) Status() Status {
 	a := b.autoscaler.Status()
 	s.Autoscaler = Process{Signal: "autoscaler", State: a.State.String(), PID: a.PID, Since: a.Since, Restarts: a.Restarts, Why: a.Why}
 	return s
+}
+
+// Releases returns the releases that are in use: those that run, in whatever
+// part, and those that the plan wants or may come back to. They are in order.
+func (b *Bootstrap) Releases() []release.Ref {
+	refs := b.means.shelf.inUse()
+	b.mu.Lock()
+	for _, s := range b.seats {
+		refs = append(refs, s.releases()...)
+	}
+	b.mu.Unlock()
+	slices.SortFunc(refs, func(x, y release.Ref) int { return strings.Compare(x.String(), y.String()) })
+	return slices.Compact(refs)
 }

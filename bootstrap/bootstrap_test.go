@@ -198,7 +198,7 @@ func TestEveryAddressHeld(t *testing.T) {
 		defer stranger.Close()
 	}
 	p := start(t, plan, nobody{}, time.Millisecond)
-	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and so are 9 others of its kind", web.Address, os.Getpid())
+	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 9 others of its kind are not free either", web.Address, os.Getpid())
 	p.awaitProcess(t, "web", "held up", func(p bootstrap.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, sigproto.DefaultApp, "up", up)

@@ -1,9 +1,9 @@
 package bootstrap_test
 
 import (
-	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"syscall"
 	"testing"
 	"time"
@@ -39,27 +39,19 @@ func TestChaos(t *testing.T) {
 	for _, s := range plan.Signals {
 		a.awaitEntry(t, s.App, "up", up)
 	}
-	e := a.evaluateSparing(t, harmedBudget, healthy)
+	e := a.evaluateWith(t, &evaluator{budget: harmedBudget, spared: []string{healthy}, pause: 5 * time.Millisecond})
 	e.awaitAnswers(t, healthy, 10)
-	asked := map[string]int{} // how often, when it was harmed last
-	for i := range faults {
-		app := harmed[i%len(harmed)]
-		eventually(t, "a tick after the last fault of "+app, func() error {
-			if h := e.ofApp(app); h.answers+h.failed == asked[app] {
-				return errors.New("none yet")
+	v := newVictims(p, e, harmed)
+	for v.made < faults {
+		eventually(t, fmt.Sprintf("another fault after %d", v.made), func() error {
+			if v.harm(t, faults-v.made) == 0 {
+				return fmt.Errorf("nobody is to be harmed: %v", v.faults)
 			}
 			return nil
 		})
-		now := livingProcess(t, p, app)
-		h := e.ofApp(app)
-		asked[app] = h.answers + h.failed
-		harm(t, p, now, i/len(harmed))
 	}
-	for _, app := range append(harmed, "plugin") {
-		syscall.Kill(-p.process(app).PID, syscall.SIGCONT) // an error: it is not there, or runs
-		_ = p.Restart(app)
-		e.awaitAnswers(t, app, 3)
-	}
+	v.mend(t)
+	e.awaitAnswers(t, "plugin", 3)
 	if h := e.ofApp(healthy); h.failed > 0 {
 		t.Errorf("%d of %d ticks of the healthy signal were lost, the last with %v: want none", h.failed, h.failed+h.answers, h.lastErr)
 	} else {
@@ -75,7 +67,7 @@ func TestChaos(t *testing.T) {
 		a.awaitEnd(t)
 	}
 	eventually(t, "no descriptor is left", func() error {
-		// What the test itself holds: the listener and the evaluator's.
+		// What the test itself holds: the listener.
 		if now := descriptors(t); now > before+1 {
 			return fmt.Errorf("%d descriptors, %d before", now, before)
 		}
@@ -86,9 +78,63 @@ func TestChaos(t *testing.T) {
 	}
 }
 
+// victims are the apps whose signals are harmed, each in one way after another.
+type victims struct {
+	pool      *pool
+	evaluator *evaluator
+	apps      []string
+
+	made   int            // faults
+	faults map[string]int // of each app
+	asked  map[string]int // how often each app was asked when it was harmed last
+}
+
+func newVictims(p *pool, e *evaluator, apps []string) *victims {
+	return &victims{pool: p, evaluator: e, apps: apps, faults: map[string]int{}, asked: map[string]int{}}
+}
+
+// harm makes at most so many faults: the next one of each app whose signal runs, and
+// was asked since the one before; first those that had the fewest. It returns how many.
+func (v *victims) harm(t testing.TB, most int) (made int) {
+	t.Helper()
+	status := v.pool.Status().Signals
+	slices.SortStableFunc(status, func(a, b bootstrap.Process) int { return v.faults[a.App] - v.faults[b.App] })
+	for _, now := range status {
+		if !slices.Contains(v.apps, now.App) || made == most {
+			continue
+		}
+		if now.State == "backoff" {
+			// One that rests after too many faults is started at once, or it would
+			// take as long as its patience.
+			_ = v.pool.Restart(now.App)
+		}
+		h := v.evaluator.ofApp(now.App)
+		before, harmed := v.asked[now.App]
+		if asked := h.answers + h.failed; running(now) && (asked > before || !harmed) {
+			harm(t, v.pool, now, v.faults[now.App])
+			v.faults[now.App]++
+			v.asked[now.App] = asked
+			made++
+		}
+	}
+	v.made += made
+	return made
+}
+
+// mend starts all of them again, and waits until they answer.
+func (v *victims) mend(t testing.TB) {
+	t.Helper()
+	clear(v.asked)
+	for _, app := range v.apps {
+		syscall.Kill(-v.pool.process(app).PID, syscall.SIGCONT) // an error: it is not there, or runs
+		_ = v.pool.Restart(app)
+		v.evaluator.awaitAnswers(t, app, 3)
+	}
+}
+
 // harm makes a fault of one of nine kinds: of two that any process can have, and
 // seven that a moody one has when it is told.
-func harm(t *testing.T, p *pool, now bootstrap.Process, kind int) {
+func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
 	t.Helper()
 	kind %= int(moods) + 1
 	var err error
@@ -106,18 +152,6 @@ func harm(t *testing.T, p *pool, now bootstrap.Process, kind int) {
 	if err != nil && err != syscall.ESRCH {
 		t.Fatal(err)
 	}
-}
-
-// livingProcess waits until an app's signal runs. One that rests after too many
-// faults is started at once, or the test would take as long as its patience.
-func livingProcess(t *testing.T, p *pool, app string) bootstrap.Process {
-	t.Helper()
-	return p.awaitProcess(t, app, "running", func(now bootstrap.Process) bool {
-		if now.State == "backoff" {
-			_ = p.Restart(app)
-		}
-		return running(now)
-	})
 }
 
 // descriptors returns how many files this process has open.

@@ -41,6 +41,8 @@ type Config struct {
 	// Trials keeps the outcomes of shadows; nil: until bootstrap ends.
 	Trials Trials
 	Log    *slog.Logger
+
+	policy supervise.Policy // of what the pool cannot do without; tests have another than the default
 }
 
 // DefaultSwapPatience stands for a Config.SwapPatience of zero.
@@ -51,6 +53,14 @@ func (c Config) swapPatience() time.Duration {
 		return DefaultSwapPatience
 	}
 	return c.SwapPatience
+}
+
+// restarts is how a process is restarted that the pool cannot do without.
+func (c Config) restarts() supervise.Policy {
+	if c.policy == (supervise.Policy{}) {
+		return forEver()
+	}
+	return c.policy
 }
 
 // Validate returns every problem of the configuration.

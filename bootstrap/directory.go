@@ -12,11 +12,11 @@ import (
 
 // Bounds of the stream between bootstrap and its autoscaler.
 const (
-	maxDirectory   = 8 << 20 // bytes of one revision
-	maxReport      = 1 << 20 // bytes of one report
-	maxAnswers     = 128     // answers of one report
-	maxRemark      = 400     // bytes of a text for people, on its way either way
-	maxUnreported  = 4096    // answers that wait to be written
+	maxDirectory   = 16 << 20 // bytes of one revision
+	maxReport      = 1 << 20  // bytes of one report
+	maxAnswers     = 128      // answers of one report
+	maxRemark      = 400      // bytes of a text for people, on its way either way
+	maxUnreported  = 4096     // answers that wait to be written
 	firstLineBytes = 64 << 10
 )
 
@@ -39,6 +39,9 @@ type Endpoint struct {
 	Version  string `json:"version,omitempty"`
 	Columnar bool   `json:"columnar,omitempty"` // it offered the columnar body
 	Down     string `json:"down,omitempty"`     // why nobody answers; empty if it runs
+	// Question is SignalPlan.Question as the process was planned with: that of a
+	// new plan comes with the process of the new plan.
+	Question string `json:"question,omitempty"`
 }
 
 // Entry is one signal of the directory.
@@ -78,6 +81,7 @@ type Answer struct {
 	App       string `json:"app"`
 	Version   string `json:"version,omitempty"`
 	Address   string `json:"address"`
+	Group     int    `json:"group,omitempty"` // Endpoint.Group of who was asked; 0: not known
 	Candidate bool   `json:"candidate,omitempty"`
 	Verdict   string `json:"verdict"`          // as package autoscaler/decide names it
 	Why       string `json:"why,omitempty"`    // of a verdict other than value

@@ -26,7 +26,7 @@ func TestReader(t *testing.T) {
 	entryUp := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Address: "a-b-web-socket", Group: 7, Version: "v1"}}
 	entryDown := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Address: "a-b-web-socket", Down: "why"}}
 	unknown := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Down: "bootstrap has no signal for it"}}
-	const most = 8 << 20
+	const most = 16 << 20
 	padded := func(size int) string { // a revision of that many bytes, the line's end not counted
 		line := strings.TrimSuffix(webUp, "\n")
 		return line + strings.Repeat(" ", size-len(line)) + "\n"
@@ -50,15 +50,15 @@ func TestReader(t *testing.T) {
 		{"wrong type", `{"signals":[{"app":5}]}` + "\n", unknown, "follow bootstrap: read directory: nonsense on the stream: json: cannot unmarshal number into Go struct field Entry.signals.app of type string", false},
 		{"group too large", `{"signals":[{"app":"web","group":1e30}]}` + "\n", unknown, "follow bootstrap: read directory: nonsense on the stream: json: cannot unmarshal number 1e30 into Go struct field Entry.signals.Endpoint.group of type int", false},
 		{"huge line", padded(most - 1), entryUp, "bootstrap is gone", true},
-		{"too long line", padded(most), unknown, "follow bootstrap: nonsense on the stream: a line of more than 8388608 bytes", false},
-		{"too long and no end", strings.Repeat("x", most+1), unknown, "follow bootstrap: nonsense on the stream: a line of more than 8388608 bytes", false},
+		{"too long line", padded(most), unknown, "follow bootstrap: nonsense on the stream: a line of more than 16777216 bytes", false},
+		{"too long and no end", strings.Repeat("x", most+1), unknown, "follow bootstrap: nonsense on the stream: a line of more than 16777216 bytes", false},
 	} {
 		streams := map[string]io.Reader{
 			"":                 strings.NewReader(c.stream),
-			", data with EOF":  iotest.DataErrReader(strings.NewReader(c.stream)),
 			", in half pieces": iotest.HalfReader(strings.NewReader(c.stream)),
 		}
-		if len(c.stream) < most/2 {
+		if len(c.stream) < most/2 { // the others take small pieces
+			streams[", data with EOF"] = iotest.DataErrReader(strings.NewReader(c.stream))
 			streams[", byte for byte"] = iotest.OneByteReader(strings.NewReader(c.stream))
 		}
 		for name, stream := range streams {

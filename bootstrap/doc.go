@@ -23,12 +23,27 @@
 // sends a [Report] after each tick: how far it has followed, and what it heard.
 // [Reader] is its end. Both ends take the other one's lines for hostile.
 //
+// An entry says what its process is asked with, [SignalPlan].Question: as long as
+// a process waits for its successor, it is asked as it was before.
+//
+// # What hangs
+//
+// A signal that takes the connection and does not answer is started again after
+// three such answers in a row, or after two that are half a minute apart: with a
+// tick of ten minutes, after the second. A plugin is asked for its health besides.
+//
+// The autoscaler is given a revision at least once a minute. It is started again
+// if it does not take one within 5 s, has followed none for five minutes, or has
+// not ended 10 s after its stream. Until its process is gone nobody is stopped
+// whom it may ask.
+//
 // # Addresses
 //
 // A signal answers at the socket of its namespace, name and app. Where that is
 // taken it is told app~1 in place of its app, or the first after that which is
-// free. Whether somebody listens is read from the kernel's table of sockets:
-// nobody but the autoscaler connects.
+// free. Whether somebody listens, the kernel is asked over netlink (unix_diag):
+// nobody but the autoscaler connects. Who listens has to belong to what was
+// started, as [supervise.BelongsTo] has it.
 //
 // # Concurrency
 //

@@ -53,7 +53,8 @@ func (p Plan) Environment(bucket, args string) []string {
 // PlanFromEnvironment reads a plan from the variables, with getenv in the manner
 // of os.Getenv. It has the signals of the lists, and so no signal that weir
 // ships; ok is false, and the plan has a cluster and a pool at most, if none of
-// the lists is set. VarArgs and VarBucket are not of the plan.
+// the lists is set. Counts and versions to fetch without them are an error.
+// VarArgs and VarBucket are not of the plan.
 func PlanFromEnvironment(getenv func(string) string) (plan Plan, ok bool, err error) {
 	plan = Plan{Cluster: getenv(VarCluster), Pool: getenv(VarPool)}
 	if plan.Pool == "" {
@@ -61,9 +62,6 @@ func PlanFromEnvironment(getenv func(string) string) (plan Plan, ok bool, err er
 	}
 	words := func(name string) []string { return strings.Fields(getenv(name)) }
 	versions, namespaces, names, apps := words(VarVersion), words(VarNamespace), words(VarName), words(VarApp)
-	if len(versions)+len(namespaces)+len(names)+len(apps) == 0 {
-		return plan, false, nil
-	}
 	if n := len(versions); len(namespaces) != n || len(names) != n || len(apps) != n {
 		return Plan{}, false, fmt.Errorf("lists of unequal length: %s has %d, %s %d, %s %d, %s %d",
 			VarVersion, len(versions), VarNamespace, len(namespaces), VarName, len(names), VarApp, len(apps))
@@ -76,7 +74,7 @@ func PlanFromEnvironment(getenv func(string) string) (plan Plan, ok bool, err er
 		checkCount(VarNumSignal, getenv(VarNumSignal), len(apps))); err != nil {
 		return Plan{}, false, err
 	}
-	return plan, true, nil
+	return plan, len(apps) > 0, nil
 }
 
 // set returns the distinct words, in order.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"syscall"
 	"testing"
@@ -13,17 +14,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// evaluator is the loop of an autoscaler: in each round it asks the signals and
-// candidates of the directory, and reports what it heard and how far it followed.
+// evaluator is what an autoscaler does with the directory: it asks each app's
+// signal again and again, none of them waiting for another, and reports what it
+// heard and how far it followed.
 type evaluator struct {
 	of     *autoscaler
-	budget time.Duration // of one evaluation
-	spared string        // an app whose signal has longer
+	budget time.Duration       // of one evaluation
+	spared []string            // apps whose signals have longer
+	pause  time.Duration       // between two evaluations of a signal
+	asks   sigproto.Evaluation // what they are asked
 
-	aside  sync.WaitGroup // candidates that are asked once, beside the rounds
+	asking sync.WaitGroup
 	mu     sync.Mutex
-	rounds int
 	apps   map[string]*heard
+	places map[string]int // of each app that is asked: the revision that says where
 }
 
 // heard is what an evaluator knows of one app's signal.
@@ -31,24 +35,25 @@ type heard struct {
 	answers int
 	failed  int
 	last    time.Time
-	longest time.Duration // between two answers
-	cpus    float64       // of the last answer
+	longest time.Duration   // between two answers
+	cpus    float64         // of the last answer
+	took    []time.Duration // each answer
 	lastErr error
 }
 
-// roundPause is the pause between two rounds.
-const roundPause = time.Millisecond
-
-// evaluate runs an evaluator until the autoscaler's stream ends, or the test does.
+// evaluate runs an evaluator that asks all the time, until the autoscaler's stream
+// ends, or the test does.
 func (a *autoscaler) evaluate(t testing.TB, budget time.Duration) *evaluator {
 	t.Helper()
-	return a.evaluateSparing(t, budget, "")
+	return a.evaluateWith(t, &evaluator{budget: budget, pause: time.Millisecond})
 }
 
-// evaluateSparing is evaluate with more patience for one app's signal.
-func (a *autoscaler) evaluateSparing(t testing.TB, budget time.Duration, spared string) *evaluator {
+// evaluateWith is evaluate for an evaluator of which budget, spared and pause are
+// set.
+func (a *autoscaler) evaluateWith(t testing.TB, e *evaluator) *evaluator {
 	t.Helper()
-	e := &evaluator{of: a, budget: budget, spared: spared, apps: map[string]*heard{}}
+	e.of, e.apps, e.places = a, map[string]*heard{}, map[string]int{}
+	e.asks.Timestamp = 1
 	ctx, stop := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	running.Go(func() { e.run(ctx) })
@@ -66,78 +71,115 @@ func newAsked(at bootstrap.Endpoint) *asked {
 	return &asked{at, sigproto.NewClient(sigproto.ClientConfig{Address: at.Address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})}
 }
 
+// moved is asked, or what is in its place if the endpoint is another.
+func (a *asked) moved(to bootstrap.Endpoint) *asked {
+	if a != nil && a.endpoint.Address == to.Address && a.endpoint.Group == to.Group {
+		return a
+	}
+	a.close()
+	return newAsked(to)
+}
+
+func (a *asked) close() {
+	if a != nil {
+		a.client.Close()
+	}
+}
+
+// run sees to it that everybody is asked who is in the directory.
 func (e *evaluator) run(ctx context.Context) {
-	clients := map[string]*asked{}
+	defer e.asking.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
 	seen := map[bootstrap.Endpoint]bool{}
-	defer e.aside.Wait()
-	defer func() {
-		for _, c := range clients {
-			c.client.Close()
-		}
-	}()
-	pause := time.NewTicker(roundPause)
-	defer pause.Stop()
 	for {
+		d, changed := e.enlist(ctx)
+		for _, s := range d.Signals {
+			if c := s.Candidate; c != nil && !c.Shadow && c.Down == "" && !seen[c.Endpoint] {
+				seen[c.Endpoint] = true
+				e.asking.Go(func() { e.askOnce(ctx, s.App, c.Endpoint) })
+			}
+		}
+		e.report(nil)
 		select {
 		case <-ctx.Done():
 			return
 		case <-e.of.ended:
 			return
-		case <-pause.C:
-		}
-		d, _ := e.of.reader.Directory()
-		for _, s := range d.Signals {
-			if c := s.Candidate; c != nil && !c.Shadow && c.Down == "" && !seen[c.Endpoint] {
-				seen[c.Endpoint] = true
-				e.aside.Go(func() { e.askOnce(ctx, s.App, c.Endpoint) })
-			}
-		}
-		if d.Revision > 0 {
-			e.of.reader.Report(bootstrap.Report{Revision: d.Revision, Answers: e.round(ctx, d, clients)})
+		case <-changed:
 		}
 	}
 }
 
-// round asks everybody at the same time. Who is not listed any more is left.
-func (e *evaluator) round(ctx context.Context, d bootstrap.Directory, clients map[string]*asked) []bootstrap.Answer {
-	listed := map[string]bool{}
-	of := func(key string, at bootstrap.Endpoint) *asked {
-		listed[key] = true
-		c := clients[key]
-		if c == nil || c.endpoint.Address != at.Address || c.endpoint.Group != at.Group {
-			if c != nil {
-				c.client.Close()
-			}
-			c = newAsked(at)
-			clients[key] = c
-		}
-		return c
-	}
-	answers := make([][]bootstrap.Answer, len(d.Signals))
-	var asking sync.WaitGroup
-	for i, s := range d.Signals {
-		own := of(s.App, s.Endpoint)
-		var candidate *asked
-		if s.Candidate != nil && s.Candidate.Shadow && s.Candidate.Down == "" {
-			candidate = of(s.App+" candidate", s.Candidate.Endpoint)
-		}
-		asking.Go(func() { answers[i] = e.ask(ctx, s, own, candidate) })
-	}
-	for key, c := range clients {
-		if !listed[key] {
-			c.client.Close()
-			delete(clients, key)
-		}
-	}
-	asking.Wait()
-	var all []bootstrap.Answer
-	for _, some := range answers {
-		all = append(all, some...)
-	}
+// enlist begins to ask the signals that are not asked yet.
+func (e *evaluator) enlist(ctx context.Context) (d bootstrap.Directory, changed <-chan struct{}) {
 	e.mu.Lock()
-	e.rounds++
+	defer e.mu.Unlock()
+	d, changed = e.of.reader.Directory()
+	for _, s := range d.Signals {
+		if _, is := e.places[s.App]; !is {
+			e.places[s.App] = d.Revision
+			e.asking.Go(func() { e.follow(ctx, s.App) })
+		}
+	}
+	return d, changed
+}
+
+// entry returns an app's entry of the latest revision. If it has none, the app is
+// not asked any more.
+func (e *evaluator) entry(app string) (entry bootstrap.Entry, is bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	d, _ := e.of.reader.Directory()
+	i := slices.IndexFunc(d.Signals, func(s bootstrap.Entry) bool { return s.App == app })
+	if i < 0 {
+		delete(e.places, app)
+		return bootstrap.Entry{}, false
+	}
+	e.places[app] = d.Revision
+	return d.Signals[i], true
+}
+
+// report tells answers, and the newest revision that all follow.
+func (e *evaluator) report(answers []bootstrap.Answer) {
+	e.mu.Lock()
+	d, _ := e.of.reader.Directory()
+	followed := d.Revision
+	for _, revision := range e.places {
+		followed = min(followed, revision)
+	}
 	e.mu.Unlock()
-	return all
+	if followed > 0 {
+		e.of.reader.Report(bootstrap.Report{Revision: followed, Answers: answers})
+	}
+}
+
+// follow asks an app's signal, and its shadow, until the app is not listed.
+func (e *evaluator) follow(ctx context.Context, app string) {
+	var own, shadow *asked
+	defer func() { own.close(); shadow.close() }()
+	pause := time.NewTicker(e.pause)
+	defer pause.Stop()
+	for {
+		s, is := e.entry(app)
+		if !is {
+			e.report(nil)
+			return
+		}
+		own = own.moved(s.Endpoint)
+		if s.Candidate != nil && s.Candidate.Shadow && s.Candidate.Down == "" {
+			shadow = shadow.moved(s.Candidate.Endpoint)
+		} else {
+			shadow.close()
+			shadow = nil
+		}
+		e.report(e.ask(ctx, s, own, shadow))
+		select {
+		case <-ctx.Done():
+			return
+		case <-pause.C:
+		}
+	}
 }
 
 // askOnce asks a candidate that is to take its signal's place.
@@ -152,16 +194,17 @@ func (e *evaluator) askOnce(ctx context.Context, app string, at bootstrap.Endpoi
 func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidate bool) (bootstrap.Answer, float64) {
 	a := bootstrap.Answer{App: app, Version: c.endpoint.Version, Address: c.endpoint.Address, Candidate: isCandidate, Verdict: "value"}
 	budget := e.budget
-	if app == e.spared {
+	if slices.Contains(e.spared, app) {
 		budget = patient
 	}
 	ctx, cancel := context.WithTimeout(ctx, budget)
 	defer cancel()
-	r, err := c.client.Evaluate(ctx, sigproto.Evaluation{Timestamp: 1})
+	began := time.Now()
+	r, err := c.client.Evaluate(ctx, e.asks)
 	if err != nil {
 		a.Verdict, a.Why, a.Silent = bootstrap.VerdictFailed, err.Error(), ctx.Err() != nil && !errors.Is(err, syscall.ECONNREFUSED)
 		if !isCandidate {
-			e.note(app, 0, err)
+			e.note(app, 0, 0, err)
 		}
 		return a, 0
 	}
@@ -170,7 +213,7 @@ func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidat
 		cpus = *r.Resources.CPUs
 	}
 	if !isCandidate {
-		e.note(app, cpus, nil)
+		e.note(app, cpus, time.Since(began), nil)
 	}
 	return a, cpus
 }
@@ -191,7 +234,7 @@ func (e *evaluator) ask(ctx context.Context, s bootstrap.Entry, own, candidate *
 	return []bootstrap.Answer{ownAnswer, theirs}
 }
 
-func (e *evaluator) note(app string, cpus float64, err error) {
+func (e *evaluator) note(app string, cpus float64, took time.Duration, err error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	h := e.apps[app]
@@ -209,6 +252,7 @@ func (e *evaluator) note(app string, cpus float64, err error) {
 		h.longest = max(h.longest, now.Sub(h.last))
 	}
 	h.answers, h.last, h.cpus = h.answers+1, now, cpus
+	h.took = append(h.took, took)
 }
 
 // ofApp returns what is known of an app's signal by now.

@@ -52,7 +52,7 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 // newBootstrap makes a bootstrap whose processes have this process's environment.
 func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) (*bootstrap.Bootstrap, error) {
 	config := bootstrap.Config{
-		Plan: plan, Launcher: l, Releases: f, Patience: long, SwapPatience: 2 * time.Second,
+		Plan: plan, Launcher: l, Releases: f, Patience: long, SwapPatience: time.Second,
 		Shipped: func(p bootstrap.SignalPlan, app string) []string {
 			return []string{self, asSignal, p.Namespace, p.Name, app}
 		},

@@ -5,42 +5,53 @@ import (
 	"time"
 )
 
-// hear takes an answer of one of the seat's processes.
+// hear takes an answer of one of the seat's processes. One that is of another
+// than those that are seated now says nothing of them.
 func (s *seat) hear(a Answer) {
 	if a.Address == "" {
 		return // no process has that
 	}
+	now := time.Now()
 	s.mu.Lock()
 	current, candidate := s.current, s.candidate
-	ours := candidate != nil && a.Candidate && a.Address == candidate.at().address
-	if ours && s.shadow && s.plan.Shadow != nil {
+	ours := candidate != nil && a.Candidate && candidate.gave(a)
+	if ours && s.onTrialLocked() {
 		if a.Difference != "" {
 			s.log.Warn("shadow differs", "app", s.app, "release", candidate.plan.Ref().String(), "difference", a.Difference)
 		}
-		s.trial = s.trial.Answered(time.Now(), a, s.plan.Shadow.PromoteAfter)
+		s.trial = s.trial.Answered(now, a, s.plan.Shadow.PromoteAfter)
 	}
 	if ours {
 		s.verdict, s.refusal = a.Verdict, a.Why
 	}
 	s.mu.Unlock()
-	if !a.Candidate && a.Address == current.at().address {
-		current.heard(a)
+	if !a.Candidate && current.gave(a) {
+		current.heard(a, now)
 	}
 	if ours {
 		s.changed()
 	}
 }
 
+// onTrialLocked reports whether the candidate is the shadow that the plan has now.
+func (s *seat) onTrialLocked() bool {
+	return s.shadow && s.plan.Shadow != nil && s.candidate.plan.runsAs(s.plan.promoted())
+}
+
 // entry is the seat's line in the directory.
 func (s *seat) entry() Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	e := Entry{App: s.app, Endpoint: s.current.endpoint()}
+	e := Entry{App: s.app, Endpoint: s.current.endpoint(s.current.question)}
 	e.Address = cmp.Or(e.Address, s.current.plan.Address)
 	if s.candidate == nil || !s.listed {
 		return e
 	}
-	e.Candidate = &Candidate{Endpoint: s.candidate.endpoint(), Shadow: s.shadow}
+	question := s.candidate.question
+	if s.shadow {
+		question = e.Question // they are compared
+	}
+	e.Candidate = &Candidate{Endpoint: s.candidate.endpoint(question), Shadow: s.shadow}
 	if s.shadow && s.plan.Shadow != nil {
 		e.Candidate.Tolerance = s.plan.Shadow.Tolerance
 	}

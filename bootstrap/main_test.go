@@ -36,8 +36,10 @@ const (
 	gated = "gated" // listens when the gate lets it
 	mute  = "mute"  // never listens
 
-	plugged = "plugged" // is a plugin
-	moody   = "moody"   // misbehaves when it is told to, see mood_test.go
+	plugged  = "plugged"  // is a plugin
+	babbler  = "babbler"  // greets as no plugin does, and never listens
+	stranger = "stranger" // is a plugin of another protocol
+	moody    = "moody"    // misbehaves when it is told to, see mood_test.go
 )
 
 // Environment of these processes.
@@ -87,12 +89,20 @@ func runSignal(namespace, name, app string) error {
 	ctx, stop := untilTold()
 	defer stop()
 	switch name {
+	case babbler:
+		fmt.Println("hello, world")
+		<-ctx.Done()
+		return nil
+	case stranger:
+		fmt.Println("1|99|unix|/tmp/plugin|grpc|")
+		<-ctx.Done()
+		return nil
 	case mute:
 		<-ctx.Done()
 		return nil
 	case plugged:
 		os.Args = append(os.Args[:1], os.Args[2:]...)
-		plugin.Main(constant("")) // does not return
+		plugin.Main(constant(os.Getenv(behaviourVariable))) // does not return
 	case moody:
 		return serveMoody(ctx, signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
 	case gated:

@@ -62,6 +62,10 @@ type SignalPlan struct {
 	FixedApp bool        `json:"fixed_app,omitempty"`
 	Limits   Limits      `json:"limits,omitzero"`
 	Shadow   *ShadowPlan `json:"shadow,omitempty"`
+	// Question is what the autoscaler asks the signal with, its windows and
+	// parameters, as text. Bootstrap hands it on as it is, and does not look into
+	// it. It is of no process: a change of it alone changes none.
+	Question string `json:"-"`
 }
 
 // NewSignalPlan returns the plan of a signal at its documented address.
@@ -80,10 +84,17 @@ func (s SignalPlan) Ref() release.Ref {
 	return release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Version}
 }
 
-// process is what of a plan makes its process: a change of any of it is a swap.
+// process is the plan of the process alone, without a shadow.
 func (s SignalPlan) process() SignalPlan {
 	s.Shadow = nil
 	return s
+}
+
+// runsAs reports whether the plans have the same process: if not, going from one
+// to the other is a swap.
+func (s SignalPlan) runsAs(o SignalPlan) bool {
+	s.Shadow, s.Question, o.Shadow, o.Question = nil, "", nil, ""
+	return s == o
 }
 
 // same reports whether the plans are equal.

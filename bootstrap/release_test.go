@@ -58,7 +58,7 @@ func newStore(t testing.TB, plan bootstrap.Plan) *store {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if s.cache, err = release.OpenCache(release.Config{Dir: s.dir, Patience: 200 * time.Millisecond}); err != nil {
+	if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: s.dir, Patience: 200 * time.Millisecond}); err != nil {
 		t.Fatal(err)
 	}
 	s.object = s.publish(t, plan.Signals[1].Ref(), program)
@@ -255,7 +255,13 @@ func TestEndDuringAFetch(t *testing.T) {
 }
 
 func TestReleaseOfManyFilesDamagedInTheCache(t *testing.T) {
-	plan := released("folder")
+	for _, file := range []string{"signal", "data"} { // its program, and what the program reads
+		t.Run(file, func(t *testing.T) { damageOneOfMany(t, file) })
+	}
+}
+
+func damageOneOfMany(t *testing.T, file string) {
+	plan := released("folder-" + file)
 	s := newStore(t, plan)
 	folder := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"signal": 0o755, "data": 0o644} {
@@ -271,9 +277,9 @@ func TestReleaseOfManyFilesDamagedInTheCache(t *testing.T) {
 	p := start(t, plan, s, long)
 	a := p.arrivals.next(t)
 	first := a.awaitEntry(t, "web", "up", up)
-	files, err := filepath.Glob(filepath.Join(s.dir, "sha256-*", "signal"))
+	files, err := filepath.Glob(filepath.Join(s.dir, "sha256-*", file))
 	if err != nil || len(files) != 1 {
-		t.Fatalf("the cache holds %q, %v: want one program", files, err)
+		t.Fatalf("the cache holds %q, %v: want one %s", files, err, file)
 	}
 	if err := os.Chmod(files[0], 0o755); err != nil {
 		t.Fatal(err)
@@ -287,6 +293,6 @@ func TestReleaseOfManyFilesDamagedInTheCache(t *testing.T) {
 	s.fail(nil)
 	a.awaitEntry(t, "web", "up again", func(e bootstrap.Entry) bool { return up(e) && e.Group != first.Group })
 	if data, err := os.ReadFile(files[0]); err != nil || string(data) != program {
-		t.Errorf("the cache holds %q, %v: want the program as it was published", data, err)
+		t.Errorf("the cache holds %q, %v: want it as it was published", data, err)
 	}
 }

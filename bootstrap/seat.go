@@ -7,18 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
 const (
-	// followPatience bounds how long a process that is not listed any more waits
-	// for the autoscaler to follow: a little more than its longest evaluation.
-	followPatience = time.Minute
-
-	// fatalPause is how long a signal rests that has spent its restart budget and
-	// has nobody to take its place.
-	fatalPause = 30 * time.Second
-
 	// Of the last output of an app's signal: lines, and bytes of all of them.
 	tailLines = 1000
 	tailBytes = 256 << 10
@@ -43,6 +36,8 @@ type seat struct {
 	wake      chan struct{} // has room for one: something is to be looked at
 	processes sync.WaitGroup
 	lives     context.Context // of all its signals; set by run
+	after     <-chan struct{} // closed when the app's former seat has ended; nil: it had none
+	ended     chan struct{}   // closed when run has
 
 	mu        sync.Mutex
 	plan      SignalPlan
@@ -55,6 +50,7 @@ type seat struct {
 	refusal   string             // why that was no answer
 	trouble   string             // why what is wanted does not run
 	reserved  map[string]*signal // by address
+	leaving   map[string]int     // addresses of dropped candidates, and the first revision without them
 	retired   int                // the revision that does not list it any more; 0: it is listed
 	interrupt context.CancelFunc // ends the present round of run
 	left      []error            // of processes that have ended
@@ -63,7 +59,7 @@ type seat struct {
 func newSeat(m means, p SignalPlan, trial Trial) (*seat, error) {
 	s := &seat{
 		means: m, app: p.App, tail: supervise.NewTail(tailLines, tailBytes), wake: make(chan struct{}, 1),
-		plan: p, reserved: map[string]*signal{}, interrupt: func() {},
+		ended: make(chan struct{}), plan: p, reserved: map[string]*signal{}, leaving: map[string]int{}, interrupt: func() {},
 	}
 	return s, s.adopt(trial)
 }
@@ -95,7 +91,7 @@ func (s *seat) policyLocked() supervise.Policy {
 	if s.promotedLocked() {
 		return revocable()
 	}
-	return forEver()
+	return s.config.restarts()
 }
 
 // revocable is the restart policy of a version that there is an older one for.
@@ -119,7 +115,33 @@ func (s *seat) replan(p SignalPlan) {
 	} else if !s.trial.of(p) {
 		s.trial = newTrial(p, time.Now())
 	}
+	s.askLocked()
 	s.interrupt()
+}
+
+// askLocked has the processes that are wanted asked with what the plan says. The
+// others keep the question that they were planned with.
+func (s *seat) askLocked() {
+	want := s.wantedLocked()
+	for _, sig := range []*signal{s.current, s.candidate} {
+		if sig != nil && sig.plan.runsAs(want) {
+			sig.question = want.Question
+		}
+	}
+}
+
+// releases returns the releases that the plan of the seat may run.
+func (s *seat) releases() (refs []release.Ref) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.plan.Shipped() {
+		return nil
+	}
+	refs = append(refs, s.plan.Ref())
+	if s.plan.Shadow != nil {
+		refs = append(refs, s.plan.promoted().Ref())
+	}
+	return refs
 }
 
 // retire tells the seat that the directory does not list it from revision on.
@@ -142,6 +164,12 @@ func (s *seat) changed() {
 // run keeps the seat as its plan says, until ctx ends or it is retired. When it
 // returns, no process of it is left, or the error says which.
 func (s *seat) run(ctx context.Context) error {
+	defer close(s.ended)
+	if s.after != nil {
+		s.setTrouble("it waits for the app's former process to end")
+		<-s.after // it ends with ctx too
+		s.setTrouble("")
+	}
 	lives, end := context.WithCancel(context.WithoutCancel(ctx))
 	s.lives = lives
 	s.start(s.current)
@@ -153,11 +181,20 @@ func (s *seat) run(ctx context.Context) error {
 		s.follow(round)
 	}
 	if ctx.Err() == nil {
-		s.awaitFollowed(ctx, s.retired)
+		s.stream.awaitFollowed(ctx, s.retired)
 	}
 	end()
 	s.processes.Wait()
 	return errors.Join(s.left...)
+}
+
+func (s *seat) hasEnded() bool {
+	select {
+	case <-s.ended:
+		return true
+	default:
+		return false
+	}
 }
 
 // round returns the context of a round, which ends when the plan changes; ok is
@@ -201,7 +238,7 @@ func (s *seat) next() task {
 	defer s.mu.Unlock()
 	trying := s.plan.Shadow != nil && s.trial.Outcome == Undecided
 	switch {
-	case s.current.plan != s.wantedLocked():
+	case !s.current.plan.runsAs(s.wantedLocked()):
 		return toSwap
 	case s.current.process.Status().State == supervise.Fatal:
 		return toRevive
@@ -215,7 +252,7 @@ func (s *seat) next() task {
 // ctx's cause. It looks whenever something has changed.
 func (s *seat) await(ctx context.Context, good func() (bool, error)) error {
 	for {
-		_, _, moved := s.stream.present()
+		_, _, moved := s.stream.progress()
 		if done, err := good(); done || err != nil {
 			return err
 		}
@@ -247,16 +284,7 @@ func (s *seat) start(sig *signal) {
 // dismiss stops a signal when the autoscaler has followed the revision.
 func (s *seat) dismiss(sig *signal, revision int) {
 	s.processes.Go(func() {
-		s.awaitFollowed(sig.life, revision)
+		s.stream.awaitFollowed(sig.life, revision)
 		sig.cancel()
 	})
-}
-
-func (s *seat) awaitFollowed(ctx context.Context, revision int) {
-	limited, cancel := context.WithTimeout(ctx, followPatience)
-	defer cancel()
-	if !s.stream.awaitFollowed(limited, revision) && ctx.Err() == nil {
-		s.log.Error("autoscaler does not follow the directory, a process that it was told to leave is stopped",
-			"app", s.app, "revision", revision, "waited", followPatience)
-	}
 }

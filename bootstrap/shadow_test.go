@@ -119,6 +119,23 @@ func TestShadowThatIsNotAsGood(t *testing.T) {
 	}
 }
 
+// A shadow that is never to be promoted goes on after a difference.
+func TestShadowThatIsOnlyCompared(t *testing.T) {
+	plan := released("compared")
+	s := newStore(t, plan)
+	s.publish(t, pinned(plan, next).Signals[1].Ref(), behaving(four))
+	p := start(t, shadowed(plan, 0), s, long)
+	a := p.arrivals.next(t)
+	a.evaluate(t, patient)
+	status := p.awaitProcess(t, "web", "compared again and again", func(p bootstrap.Process) bool { return p.Trial != nil && p.Trial.Compared >= 20 })
+	if status.Trial.Outcome != bootstrap.Undecided || status.Trial.Agreeing != 0 || status.Trial.Difference != "cpus 4, not 3" {
+		t.Errorf("the trial is %+v, want it to go on, with the difference", status.Trial)
+	}
+	if status.Version != version || status.Candidate == nil || status.Candidate.Restarts != 0 || !running(*status.Candidate) {
+		t.Errorf("the signal is %+v, its shadow %+v, want both to run", status, status.Candidate)
+	}
+}
+
 // A shadow's version that is then pinned takes its place without a new process.
 func TestShadowIsPinned(t *testing.T) {
 	plan := released("pinned")

@@ -3,7 +3,9 @@ package bootstrap
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"sync"
 
 	"golang.org/x/sys/unix"
@@ -88,9 +90,16 @@ func (s *shelf) giveBack(i *item) {
 	}
 }
 
-// open returns a descriptor of a release's program, for the caller to close. One
-// that is not sealed is verified anew and, if it was damaged since it was fetched,
-// fetched again.
+// inUse returns the releases that are on the shelf, in any order.
+func (s *shelf) inUse() []release.Ref {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Keys(s.items))
+}
+
+// open returns a descriptor of a release's program, for the caller to close. A
+// release that is not sealed is verified anew, with all its files, and fetched
+// again if one was damaged since.
 func (s *shelf) open(ctx context.Context, i *item) (*os.File, error) {
 	if isSealed(i.program) {
 		fd, err := unix.FcntlInt(i.program.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -99,8 +108,15 @@ func (s *shelf) open(ctx context.Context, i *item) (*os.File, error) {
 		}
 		return os.NewFile(uintptr(fd), i.program.Name()), nil
 	}
-	if program, err := i.installed.Open(i.installed.Entry); err == nil {
-		return program, nil
+	err := i.installed.Verify(ctx)
+	if err == nil {
+		var program *os.File
+		if program, err = i.installed.Open(i.installed.Entry); err == nil {
+			return program, nil
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, err
 	}
 	again, err := s.fetcher.Fetch(ctx, i.installed.Ref)
 	if err != nil {

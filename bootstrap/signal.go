@@ -16,10 +16,6 @@ const (
 	signalStartTimeout = 10 * time.Second
 	signalStopGrace    = 2 * time.Second
 	fetchPauseMax      = 30 * time.Second
-
-	// maxSilent is how many times in a row a signal may take the connection and
-	// not answer before it is taken for dead.
-	maxSilent = 3
 )
 
 // States of a signal that has no process yet; the others are those of
@@ -38,22 +34,27 @@ type signal struct {
 	life    context.Context // of run; set, as cancel is, before that begins
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when run has ended
+	hurry   chan struct{} // has room for one: the pause between two fetches is to end
 
-	mu         sync.Mutex
-	place      place
-	release    *item            // nil until fetched, and for a shipped signal
-	fetchErr   error            // of the last attempt; nil if it went well
-	unprepared error            // why there was nothing to start
-	session    *control.Session // of a plugin's last start
-	kindNow    Kind             // of the last start
-	columnar   bool             // it offered the columnar body
-	state      supervise.State  // as Watch saw it last
-	fall       string           // how it fell; empty: it never did
-	silent     int              // answers in a row that did not come
+	question string // as it is listed; guarded by the seat's mutex
+
+	mu       sync.Mutex
+	place    place
+	release  *item            // nil until fetched, and for a shipped signal
+	fetchErr error            // of the last attempt; nil if it went well
+	session  *control.Session // of a plugin's last start
+	kindNow  Kind             // of the last start
+	columnar bool             // it offered the columnar body
+	state    supervise.State  // as Watch saw it last
+	fall     string           // how it fell; empty: it never did
+	silence  silence
 }
 
 func newSignal(s *seat, p SignalPlan, policy supervise.Policy) (*signal, error) {
-	sig := &signal{plan: p, seat: s, log: s.log.With("app", p.App, "version", p.Version), done: make(chan struct{})}
+	sig := &signal{
+		plan: p, seat: s, log: s.log.With("app", p.App, "version", p.Version), question: p.Question,
+		done: make(chan struct{}), hurry: make(chan struct{}, 1),
+	}
 	process, err := supervise.NewProcess(s.config.Launcher, supervise.ProcessConfig{
 		Name: sig.title(), NewSpec: sig.spec, Probe: sig.probe, StartTimeout: signalStartTimeout,
 		Health: sig.health, HealthEvery: healthEvery, HealthTimeout: healthTimeout, HealthFailures: healthFailures,
@@ -89,11 +90,33 @@ func (sig *signal) awaitRelease(ctx context.Context) bool {
 	pauses := backoff.NewExponentialBackOff()
 	pauses.MaxInterval = fetchPauseMax
 	for !sig.fetch(ctx) {
-		if !wait(ctx, pauses.NextBackOff()) {
+		pause := time.NewTimer(pauses.NextBackOff())
+		select {
+		case <-ctx.Done():
+		case <-pause.C:
+		case <-sig.hurry:
+			pauses.Reset()
+		}
+		pause.Stop()
+		if ctx.Err() != nil {
 			return false
 		}
 	}
 	return true
+}
+
+// restart starts it again, or fetches it again, at once.
+func (sig *signal) restart(why string) {
+	sig.process.Restart(why)
+	sig.fetchNow()
+}
+
+// fetchNow ends the pause between two fetches, if it is in one.
+func (sig *signal) fetchNow() {
+	select {
+	case sig.hurry <- struct{}{}:
+	default:
+	}
 }
 
 // fetch makes one attempt, and keeps and tells its outcome.
@@ -127,11 +150,12 @@ func wait(ctx context.Context, d time.Duration) bool {
 // watch is told of each status of the process.
 func (sig *signal) watch(now supervise.Status) {
 	sig.mu.Lock()
-	if now.State == supervise.Backoff && sig.state != supervise.Backoff && sig.unprepared == nil {
+	fell := now.State == supervise.Backoff && sig.state != supervise.Backoff && !now.Excused
+	if fell || now.State == supervise.Fatal {
 		sig.fall = now.Why
 	}
 	if now.State == supervise.Running {
-		sig.silent = 0
+		sig.silence = silence{}
 	}
 	sig.state = now.State
 	sig.mu.Unlock()
@@ -154,20 +178,25 @@ func (sig *signal) launched() bool {
 
 // heard counts the answers that did not come, and ends a process that owes too
 // many of them: it is started again, under its restart budget.
-func (sig *signal) heard(a Answer) {
+func (sig *signal) heard(a Answer, now time.Time) {
 	sig.mu.Lock()
-	sig.silent++
-	if !a.Silent || sig.state != supervise.Running {
-		sig.silent = 0
-	}
-	dead := sig.silent >= maxSilent
+	sig.silence = sig.silence.after(a.Silent && sig.state == supervise.Running, now)
+	why, dead := sig.silence.dead(now)
 	if dead {
-		sig.silent = 0
+		sig.silence = silence{}
 	}
 	sig.mu.Unlock()
 	if dead {
-		sig.process.Fail("it took the connection and did not answer, 3 times in a row")
+		sig.process.Fail(why)
 	}
+}
+
+// gave reports whether an answer is that of the process that runs now: another one
+// may have had its address.
+func (sig *signal) gave(a Answer) bool {
+	running := sig.process.Status().PID
+	sameGroup := a.Group == 0 || running == 0 || a.Group == running
+	return a.Address == sig.at().address && a.Version == sig.plan.Version && sameGroup
 }
 
 func (sig *signal) at() place {
@@ -182,10 +211,10 @@ func (sig *signal) move(at place) {
 	sig.place = at
 }
 
-// endpoint is where it answers, or why it does not.
-func (sig *signal) endpoint() Endpoint {
+// endpoint is where it answers, or why it does not, and what it is asked with.
+func (sig *signal) endpoint(question string) Endpoint {
 	p := sig.status()
-	e := Endpoint{Address: p.Address, Group: p.PID, Version: p.Version, Columnar: p.Columnar}
+	e := Endpoint{Address: p.Address, Group: p.PID, Version: p.Version, Columnar: p.Columnar, Question: question}
 	if p.State != supervise.Running.String() {
 		e.Down = "the signal is " + p.State
 		if p.Why != "" {

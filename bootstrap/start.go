@@ -13,13 +13,10 @@ import (
 func (sig *signal) spec(ctx context.Context) (supervise.Spec, error) {
 	sig.endSession()
 	spec, err := sig.prepare(ctx)
-	if err == nil {
-		spec, err = sig.beginSession(spec)
+	if err != nil {
+		return supervise.Spec{}, err
 	}
-	sig.mu.Lock()
-	defer sig.mu.Unlock()
-	sig.unprepared = err
-	return spec, err
+	return sig.beginSession(spec)
 }
 
 func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
@@ -58,10 +55,11 @@ func closeFile(f *os.File) {
 }
 
 // probe returns nil when what was started listens at its address and, if it is a
-// plugin, has said what it is.
+// plugin, has said what it is. That comes first: a plugin says it when it listens,
+// so that nobody has to look again and again.
 func (sig *signal) probe(ctx context.Context) error {
-	if err := listens(sig.process.Status().PID, sig.at().address); err != nil {
+	if err := sig.describe(ctx); err != nil {
 		return err
 	}
-	return sig.describe(ctx)
+	return listens(sig.process.Status().PID, sig.at().address)
 }

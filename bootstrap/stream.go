@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"net"
 	"os"
 	"sync"
@@ -15,29 +16,52 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streamTimeout bounds the write of one revision.
-const streamTimeout = 5 * time.Second
+// How long the autoscaler may leave bootstrap in the dark. It follows between two
+// ticks, whatever the time from one to the next is, and a tick whose steps all
+// last as long as they may, 30 s at most each, is over before followPatience is.
+const (
+	streamTimeout  = 5 * time.Second  // to take a revision
+	refreshEvery   = time.Minute      // there is a revision at least so often
+	followPatience = 5 * time.Minute  // to come further with what was written
+	endPatience    = 10 * time.Second // to end after its stream has
+	checksPerStep  = 4                // of the shortest of these that are waited for
+)
 
 // stream is bootstrap's end of the directory: it writes a revision to the
 // autoscaler that is connected whenever something has changed, and hears what
-// the autoscaler reports.
+// the autoscaler reports. An autoscaler that hangs is found out by what it owes.
 type stream struct {
 	snapshot func() Directory // without its revision; called with mu held
 	hear     func(Answer)     // one of the autoscaler's answers
+	hangs    func(why string) // the autoscaler does; its process is to be ended
 	log      *slog.Logger
+	patience patience
 	changes  chan struct{} // has room for one: a change is not yet written
 	readers  sync.WaitGroup
 
 	mu       sync.Mutex
+	present  bool          // there may be an autoscaler: from connect until gone
 	conn     net.Conn      // to the present autoscaler; nil if there is none
 	config   []byte        // that conn was told last
 	revision int           // of the last directory that was written
 	followed int           // by the present autoscaler
-	moved    chan struct{} // closed, and replaced, when conn or followed changes
+	written  time.Time     // when revision was
+	owes     time.Time     // since when it has come no further, or not ended; zero: it owes nothing
+	moved    chan struct{} // closed, and replaced, when present or followed changes
 }
 
-func newStream(snapshot func() Directory, hear func(Answer), log *slog.Logger) *stream {
-	return &stream{snapshot: snapshot, hear: hear, log: log, changes: make(chan struct{}, 1), moved: make(chan struct{})}
+// patience is how long a stream waits.
+type patience struct{ take, refresh, follow, end time.Duration }
+
+func defaultPatience() patience {
+	return patience{take: streamTimeout, refresh: refreshEvery, follow: followPatience, end: endPatience}
+}
+
+func newStream(snapshot func() Directory, hear func(Answer), hangs func(why string), log *slog.Logger) *stream {
+	return &stream{
+		snapshot: snapshot, hear: hear, hangs: hangs, log: log, patience: defaultPatience(),
+		changes: make(chan struct{}, 1), moved: make(chan struct{}),
+	}
 }
 
 // wake tells that the directory may have changed. It never waits.
@@ -58,20 +82,32 @@ func (s *stream) announce() int {
 	return next
 }
 
-// present reports whether an autoscaler is connected, and how far it has
-// followed; moved is closed when that changes.
-func (s *stream) present() (connected bool, followed int, moved <-chan struct{}) {
+// progress reports whether there may be an autoscaler that asks, and how far it
+// has followed; moved is closed when that changes. One whose stream was dropped
+// asks on until its process is gone.
+func (s *stream) progress() (present bool, followed int, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.conn != nil, s.followed, s.moved
+	return s.present, s.followed, s.moved
+}
+
+// allFollowed returns up to which revision nobody asks any more at a place that
+// it does not list.
+func (s *stream) allFollowed() int {
+	present, followed, _ := s.progress()
+	if !present {
+		return math.MaxInt
+	}
+	return followed
 }
 
 // awaitFollowed waits until no autoscaler asks at a place any more that the
-// revision does not list, and reports whether that is sure: not if ctx ends.
+// revision does not list, and reports whether that is sure: not if ctx ends. It
+// takes no longer than an autoscaler that hangs is left alone.
 func (s *stream) awaitFollowed(ctx context.Context, revision int) bool {
 	for {
-		connected, followed, moved := s.present()
-		if !connected || followed >= revision {
+		present, followed, moved := s.progress()
+		if !present || followed >= revision {
 			return true
 		}
 		select {
@@ -103,25 +139,37 @@ func (s *stream) connect() (*os.File, error) {
 	return theirs, nil
 }
 
-// replace makes conn the connection, and closes the one before.
+// replace makes conn the connection, and closes the one before. Who had that is
+// gone.
 func (s *stream) replace(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn != nil {
 		s.conn.Close()
 	}
-	s.conn, s.config, s.followed = conn, nil, 0
+	s.present = conn != nil
+	s.conn, s.config, s.followed, s.owes = conn, nil, 0, time.Time{}
 	s.movedLocked()
 }
 
-// drop closes conn, and forgets it unless it has been replaced.
+// gone tells that the autoscaler's process has ended.
+func (s *stream) gone() {
+	s.mu.Lock()
+	present := s.present
+	s.mu.Unlock()
+	if present {
+		s.replace(nil)
+	}
+}
+
+// drop closes conn, and forgets it unless it has been replaced. Its autoscaler is
+// to end.
 func (s *stream) drop(conn net.Conn) {
 	conn.Close()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == conn {
-		s.conn, s.config, s.followed = nil, nil, 0
-		s.movedLocked()
+		s.conn, s.config, s.followed, s.owes = nil, nil, 0, time.Now()
 	}
 }
 
@@ -134,18 +182,40 @@ func (s *stream) movedLocked() {
 func (s *stream) run(ctx context.Context) {
 	defer s.readers.Wait()
 	defer s.replace(nil)
+	due := time.NewTicker(min(s.patience.refresh, s.patience.follow, s.patience.end) / checksPerStep)
+	defer due.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.changes:
 			s.write()
+		case now := <-due.C:
+			s.check(now)
 		}
 	}
 }
 
-// write sends one revision. An autoscaler that cannot take it is dropped: it
-// ends when its stream does, and is started anew.
+// check ends an autoscaler that owes something for too long, and gives one that
+// owes nothing a revision to follow, changed or not: so one that hangs is found
+// out while nothing changes.
+func (s *stream) check(now time.Time) {
+	s.mu.Lock()
+	owed, lost := now.Sub(s.owes), s.conn == nil
+	owes := s.present && !s.owes.IsZero()
+	quiet := s.conn != nil && s.owes.IsZero() && now.Sub(s.written) >= s.patience.refresh
+	s.mu.Unlock()
+	switch {
+	case owes && lost && owed >= s.patience.end:
+		s.hangs(fmt.Sprintf("its end of the directory's stream is closed, and %v later it has not ended", s.patience.end))
+	case owes && !lost && owed >= s.patience.follow:
+		s.hangs(fmt.Sprintf("it has followed no revision of the directory for %v", s.patience.follow))
+	case quiet:
+		s.write()
+	}
+}
+
+// write sends one revision. An autoscaler that does not take it hangs.
 func (s *stream) write() {
 	s.mu.Lock()
 	conn := s.conn
@@ -155,7 +225,10 @@ func (s *stream) write() {
 	}
 	d := s.snapshot()
 	s.revision++
-	d.Revision = s.revision
+	d.Revision, s.written = s.revision, time.Now()
+	if s.owes.IsZero() {
+		s.owes = s.written
+	}
 	if config := d.Config; bytes.Equal(config, s.config) {
 		d.Config = nil
 	} else {
@@ -164,16 +237,19 @@ func (s *stream) write() {
 	s.mu.Unlock()
 	line, err := json.Marshal(d)
 	if err == nil {
-		conn.SetWriteDeadline(time.Now().Add(streamTimeout))
+		conn.SetWriteDeadline(time.Now().Add(s.patience.take))
 		_, err = conn.Write(append(line, '\n'))
 	}
 	if err != nil {
 		s.drop(conn)
 	}
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		s.hangs(fmt.Sprintf("it has not taken a revision of the directory within %v", s.patience.take))
+	}
 }
 
 // read hears an autoscaler until its connection ends. One that talks nonsense is
-// dropped, as one that cannot be written to is.
+// ended, as one that hangs is.
 func (s *stream) read(conn net.Conn) {
 	err := eachLine(conn, maxReport, func(line []byte) error {
 		r, err := decodeReport(line)
@@ -186,10 +262,11 @@ func (s *stream) read(conn net.Conn) {
 		s.follow(conn, r.Revision)
 		return nil
 	})
-	if errors.Is(err, errNonsense) {
-		s.log.Error("autoscaler's report is not understood, the autoscaler is dropped", "err", err)
-	}
 	s.drop(conn)
+	if errors.Is(err, errNonsense) {
+		s.log.Error("autoscaler's report is not understood", "err", err)
+		s.hangs(err.Error())
+	}
 }
 
 // follow notes how far the autoscaler at conn has come. It cannot have followed
@@ -201,6 +278,9 @@ func (s *stream) follow(conn net.Conn, revision int) {
 	if s.conn != conn || revision <= s.followed {
 		return
 	}
-	s.followed = revision
+	s.followed, s.owes = revision, time.Time{}
+	if revision < s.revision {
+		s.owes = time.Now()
+	}
 	s.movedLocked()
 }

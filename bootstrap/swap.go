@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +65,7 @@ func (s *seat) attempt(ctx context.Context, want SignalPlan) error {
 	case !current.launched():
 		s.dropCandidate()
 		return s.replace(current, want)
-	case !want.movable() && current.at().address == want.Address:
+	case !want.movable() && cmp.Or(current.at().address, want.Address) == want.Address:
 		s.dropCandidate()
 		return s.replaceFetched(ctx, current, want)
 	}
@@ -118,7 +119,7 @@ func (s *seat) replace(current *signal, want SignalPlan) error {
 // that already.
 func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
 	s.mu.Lock()
-	if c := s.candidate; c != nil && c.plan == want {
+	if c := s.candidate; c != nil && c.plan.runsAs(want) {
 		s.shadow = shadow
 		s.mu.Unlock()
 		return c, nil
@@ -144,13 +145,17 @@ func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
 // has to know before.
 func (s *seat) dropCandidate() {
 	s.mu.Lock()
-	c := s.candidate
+	c, listed := s.candidate, s.listed
 	s.candidate, s.listed = nil, false
 	s.mu.Unlock()
 	if c == nil {
 		return
 	}
-	s.stream.wake()
+	if revision := s.stream.announce(); listed {
+		s.mu.Lock()
+		s.leaving[c.at().address] = revision
+		s.mu.Unlock()
+	}
 	c.cancel()
 	<-c.done
 }
@@ -179,13 +184,13 @@ func (s *seat) proveItself(ctx context.Context, c *signal) error {
 		if why, fell := c.fallen(); fell {
 			return false, errors.New(why)
 		}
-		connected, _, _ := s.stream.present()
+		present, _, _ := s.stream.progress()
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.verdict == VerdictFailed {
 			return false, fmt.Errorf("it failed on live windows: %s", s.refusal)
 		}
-		return s.verdict != "" || !connected, nil
+		return s.verdict != "" || !present, nil
 	})
 }
 
@@ -195,6 +200,7 @@ func (s *seat) promote() {
 	s.mu.Lock()
 	before, now := s.current, s.candidate
 	s.current, s.candidate, s.listed, s.trouble = now, nil, false, ""
+	s.askLocked()
 	s.mu.Unlock()
 	s.log.Info("signal is switched", "app", s.app, "from", before.plan.Version, "to", now.plan.Version, "socket", now.at().address)
 	s.dismiss(before, s.stream.announce())
@@ -217,11 +223,12 @@ func (s *seat) try(ctx context.Context) {
 	}
 	s.keepTrial(trial)
 	err = s.await(ctx, func() (bool, error) {
-		if why, fell := c.fallen(); fell {
-			s.decide(func(t Trial) Trial { return t.Crashed(time.Now(), why) })
-		}
+		why, fell := c.fallen()
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if fell && s.onTrialLocked() {
+			s.trial = s.trial.Crashed(time.Now(), why)
+		}
 		trial = s.trial
 		return trial.Outcome != Undecided, nil
 	})
@@ -231,9 +238,11 @@ func (s *seat) try(ctx context.Context) {
 	s.log.Warn("trial of a shadow is over", "app", s.app, "pinned", trial.Pinned, "shadow", trial.Shadow,
 		"outcome", string(trial.Outcome), "why", trial.Why, "agreeing", trial.Agreeing)
 	s.keepTrial(trial)
-	if trial.Outcome == Promoted {
+	switch {
+	case ctx.Err() != nil: // the plan has changed: likewise
+	case trial.Outcome == Promoted:
 		s.promote()
-	} else {
+	default:
 		s.dropCandidate()
 	}
 }
@@ -246,8 +255,9 @@ func (s *seat) decide(step func(Trial) Trial) Trial {
 	return s.trial
 }
 
-// revive ends the rest of a signal that has spent its restart budget. A version
-// that was promoted makes room for the pinned one.
+// revive ends the rest of a signal that has spent its restart budget, which is as
+// long as the longest pause. A version that was promoted makes room for the pinned
+// one.
 func (s *seat) revive(ctx context.Context) {
 	s.mu.Lock()
 	promoted, current := s.promotedLocked(), s.current
@@ -260,7 +270,8 @@ func (s *seat) revive(ctx context.Context) {
 		s.keepTrial(trial)
 		return
 	}
-	if wait(ctx, fatalPause) {
+	// Somebody else may have restarted it meanwhile.
+	if wait(ctx, s.config.restarts().Max) && current.process.Status().State == supervise.Fatal {
 		current.process.Restart("nobody else serves its app")
 	}
 }

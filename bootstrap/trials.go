@@ -10,7 +10,8 @@ const trialTimeout = 5 * time.Second
 
 // Trials keeps how shadows did, over restarts of bootstrap.
 type Trials interface {
-	// Load returns what was saved, in any order.
+	// Load returns what was saved, in any order. With an error it returns what
+	// could be read all the same.
 	Load(ctx context.Context) ([]Trial, error)
 	// Save keeps a trial in place of the one of the same app, signal, pinned and
 	// shadow version; it may forget the others of its app.
@@ -39,8 +40,7 @@ func (b *Bootstrap) loadTrials(ctx context.Context) error {
 	defer cancel()
 	kept, err := b.config.Trials.Load(ctx)
 	if err != nil {
-		b.config.Log.Error("trials of shadows are not known, they begin anew", "err", err)
-		return nil
+		b.config.Log.Error("trials of shadows are not known, but for some: the others begin anew", "known", len(kept), "err", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -3,6 +3,7 @@ package bootstrap
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -41,6 +42,7 @@ func (b *Bootstrap) replan(p Plan) (removed []*seat, err error) {
 	if len(b.seats) > 0 && (p.Cluster != b.plan.Cluster || p.Pool != b.plan.Pool) {
 		return nil, fmt.Errorf("%w: %s/%s, not %s/%s", ErrOtherPool, p.Cluster, p.Pool, b.plan.Cluster, b.plan.Pool)
 	}
+	maps.DeleteFunc(b.ending, func(_ string, s *seat) bool { return s.hasEnded() })
 	seats := make([]*seat, len(p.Signals))
 	for i, signal := range p.Signals {
 		if seats[i] = b.seatLocked(signal.App); seats[i] != nil {
@@ -53,6 +55,9 @@ func (b *Bootstrap) replan(p Plan) (removed []*seat, err error) {
 		if seats[i], err = newSeat(b.means, signal, trial); err != nil {
 			return nil, err
 		}
+		if before := b.ending[signal.App]; before != nil {
+			seats[i].after = before.ended
+		}
 	}
 	for i, s := range seats {
 		s.replan(p.Signals[i])
@@ -60,6 +65,9 @@ func (b *Bootstrap) replan(p Plan) (removed []*seat, err error) {
 	for _, s := range b.seats {
 		if !slices.Contains(seats, s) {
 			removed = append(removed, s)
+			if b.begun[s] {
+				b.ending[s.app] = s
+			}
 			delete(b.begun, s)
 		}
 	}

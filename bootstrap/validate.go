@@ -1,6 +1,7 @@
 package bootstrap
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -17,6 +18,10 @@ const (
 
 	// MaxPlanConfig bounds Plan.Config, in bytes.
 	MaxPlanConfig = 1 << 20
+
+	// MaxQuestions bounds all SignalPlan.Question of a plan, in bytes of JSON
+	// strings: as the directory has them, for the signals and their candidates.
+	MaxQuestions = 2 << 20
 
 	maxAddress    = 107 // bytes of an abstract socket's name
 	maxPromotion  = 1_000_000
@@ -37,12 +42,23 @@ func (p Plan) Validate() error {
 	if len(p.Config) > MaxPlanConfig {
 		errs = append(errs, fmt.Errorf("the autoscaler's configuration has %d bytes, at most %d", len(p.Config), MaxPlanConfig))
 	}
+	questions := 0
 	for _, s := range p.Signals {
+		questions += encodedLen(s.Question)
 		if err := s.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("signal of app %q: %w", s.App, err))
 		}
 	}
+	if questions > MaxQuestions {
+		errs = append(errs, fmt.Errorf("what the signals are asked with, windows and parameters, has %d bytes, at most %d", questions, MaxQuestions))
+	}
 	return errors.Join(append(errs, p.validateUnique())...)
+}
+
+// encodedLen is how many bytes a text has as a JSON string.
+func encodedLen(text string) int {
+	encoded, _ := json.Marshal(text) // of a string there is no error
+	return len(encoded)
 }
 
 // validateUnique wants one signal for each app, and one for each socket.

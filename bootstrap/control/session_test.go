@@ -160,7 +160,7 @@ func TestExitCodes(t *testing.T) {
 	}{
 		{"too few arguments", []string{"ns"}, 2},
 		{"an empty argument", []string{"ns", "", "app"}, 2},
-		{"an address that is too long", []string{"ns", strings.Repeat("n", 200), "app"}, 1},
+		{"an address that is too long", []string{"ns", strings.Repeat("n", 200), "app"}, 2},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			h := newHost(t)

@@ -138,6 +138,64 @@ func benchRespawn(b *testing.B, limits Limits, change func(*Launcher)) {
 	b.ReportMetric(float64(floor[len(floor)/2].Microseconds())/1000, "bare-fork-ms-p50")
 }
 
+// BenchmarkRespawnAll kills fifty children at once, and measures until there are
+// fifty others. supervisord needs 180 ms.
+func BenchmarkRespawnAll(b *testing.B) {
+	const processes = 50
+	launcher, stop := runLauncher(b)
+	running := make(chan Status, processes)
+	ctx, cancel := context.WithCancel(b.Context())
+	ended := make(chan error, processes)
+	for i := range processes {
+		spec := Spec{Name: fmt.Sprint(i), Argv: []string{"/bin/sleep", "1000"}, Lines: func(string, []byte) {}}
+		process, err := NewProcess(launcher, ProcessConfig{
+			Name: spec.Name, NewSpec: always(spec), StartTimeout: 10 * time.Second,
+			Policy: Policy{Budget: 1, Window: time.Nanosecond, Base: time.Second, Max: time.Second},
+			Log:    slog.New(slog.DiscardHandler),
+			Watch: func(s Status) {
+				if s.State == Running {
+					running <- s
+				}
+			},
+		})
+		if err != nil {
+			b.Fatal(err)
+		}
+		go func() { ended <- process.Run(ctx) }()
+	}
+	await := func() (all []Status) {
+		for range processes {
+			all = append(all, <-running)
+		}
+		return all
+	}
+	all := await()
+	var took []time.Duration
+	for b.Loop() {
+		began := time.Now()
+		for _, s := range all {
+			if err := syscall.Kill(s.PID, syscall.SIGKILL); err != nil {
+				b.Fatal(err)
+			}
+		}
+		all = await()
+		took = append(took, time.Since(began))
+	}
+	cancel()
+	for range processes {
+		if err := <-ended; err != nil {
+			b.Error(err)
+		}
+	}
+	if err := stop(); err != nil {
+		b.Error(err)
+	}
+	slices.Sort(took)
+	b.ReportMetric(float64(took[len(took)/2].Microseconds())/1000, "ms-p50")
+	b.ReportMetric(float64(took[len(took)-1].Microseconds())/1000, "ms-longest")
+	b.ReportMetric(180, "supervisord-ms")
+}
+
 // bareFork starts a process without supervision, until its pid is known.
 func bareFork(b *testing.B, argv []string) time.Duration {
 	cmd := exec.Command(argv[0], argv[1:]...)

@@ -60,12 +60,7 @@ func locateCgroup(tag string) (cgroup, error) {
 // findCgroup returns the cgroup that membership (/proc/PID/cgroup) names, below
 // one of mounts (/proc/PID/mountinfo, see proc(5)).
 func findCgroup(mounts, membership []byte) (cgroup, error) {
-	var path string
-	for line := range bytes.Lines(membership) {
-		if rest, ok := bytes.CutPrefix(line, []byte("0::")); ok {
-			path = strings.TrimSuffix(string(rest), "\n")
-		}
-	}
+	path := cgroupIn(membership)
 	if !filepath.IsAbs(path) || filepath.Clean(path) != path { // "/..": above the namespace's root
 		return "", fmt.Errorf("%w: this process is in none that it sees", errNoCgroup)
 	}

@@ -165,7 +165,7 @@ func (c *Child) attend() {
 	// Until it is reaped, the leader holds the group's number.
 	c.signal(syscall.SIGKILL)
 	q := quarry{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start, cgroup: c.cgroup}
-	if err := q.clear(sweepLimit); err != nil {
+	if err := q.clear(sweepLimit, &c.launcher.looks); err != nil {
 		c.left = fmt.Errorf("clear up after %s: %w", c.name, err)
 	}
 	c.exit = c.reap(at)

@@ -33,7 +33,7 @@ func Keep(in io.Reader, out io.Writer) error {
 	if q.tag == "" {
 		return errors.Join(err, errors.New("the launcher never told its tag"))
 	}
-	return errors.Join(err, q.clear(keepLimit))
+	return errors.Join(err, q.clear(keepLimit, new(looks)))
 }
 
 // readRegister reads the lines of a launcher until its end. Lines that it cannot

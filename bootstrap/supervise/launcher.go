@@ -51,6 +51,7 @@ type Launcher struct {
 	requests chan request
 	closed   chan struct{} // nothing more is started
 	helpers  sync.WaitGroup
+	looks    looks // of the ends of children
 
 	mu       sync.Mutex
 	keeper   *keeper

@@ -16,7 +16,13 @@ type ProcessConfig struct {
 	Name string
 
 	// NewSpec is asked before each start. Its files are closed after the start.
+	// An error of it is none of the child's: it is asked again after a pause as
+	// Policy has it, for ever.
 	NewSpec func(ctx context.Context) (Spec, error)
+
+	// Expected, if not nil, says of a child that has ended by itself whether that
+	// is no failure: it is started again, at once unless it ends so often.
+	Expected func(Exit) bool
 
 	// Probe is called until it returns nil: then the child answers. Nil: a child
 	// answers as soon as it is started. ctx ends when the child does, and when
@@ -73,6 +79,7 @@ type Process struct {
 
 	// Only Run's goroutine:
 	history []time.Time // of failures, as many as the budget needs
+	excused []time.Time // of what was no failure, as many as a pause needs
 	left    error       // of the last child: ErrSurvivors if something is left
 
 	mu        sync.Mutex
@@ -128,7 +135,7 @@ func (p *Process) round(ctx context.Context, restarts int) error {
 		p.fail(ctx, failure)
 	}
 	if r, ok := errors.AsType[*restartError](context.Cause(ctx)); ok {
-		p.history = nil
+		p.history, p.excused = nil, nil
 		p.config.Log.Info("process restart asked for", "process", p.config.Name, "why", r.why)
 	}
 	return failure
@@ -167,10 +174,14 @@ func (p *Process) live(ctx context.Context) error {
 func (p *Process) start(ctx context.Context) (*Child, error) {
 	spec, err := p.config.NewSpec(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("prepare start: %w", err)
+		return nil, &excusedError{fmt.Errorf("prepare start: %w", err)}
 	}
 	defer spec.closeFiles()
-	return p.launcher.Start(ctx, spec)
+	child, err := p.launcher.Start(ctx, spec)
+	if err != nil && isScarcity(err) {
+		return nil, &excusedError{err}
+	}
+	return child, err
 }
 
 // Pauses between two probes.
@@ -233,25 +244,32 @@ func (p *Process) stop(child *Child, why error) error {
 		return why // it survives
 	}
 	if ended {
-		why = errors.New(exit.String())
+		why = p.endOf(exit)
 	}
 	p.set(func(s *Status) {
 		s.PID, s.LastExit = 0, exit.String()
 		if ended {
-			s.State, s.Why = Backoff, why.Error()
+			s.State, s.Why, s.Excused = Backoff, why.Error(), isExcused(why)
 		}
 	})
 	return why
+}
+
+// endOf is the error of a child that has ended by itself.
+func (p *Process) endOf(exit Exit) error {
+	err := errors.New(exit.String())
+	if p.config.Expected != nil && p.config.Expected(exit) {
+		return &excusedError{err}
+	}
+	return err
 }
 
 // fail waits as the policy says: for the next start, or, if the budget is spent,
 // for ctx's end, which is what Restart brings about.
 func (p *Process) fail(ctx context.Context, why error) {
 	now := time.Now()
-	p.history = append(p.history, now)
-	p.history = p.history[max(0, len(p.history)-p.config.Policy.Budget-1):]
-	delay, giveUp := Next(p.config.Name, p.history, now, p.config.Policy)
-	p.set(func(s *Status) { s.State, s.Why = Backoff, why.Error() })
+	delay, giveUp := p.count(why, now)
+	p.set(func(s *Status) { s.State, s.Why, s.Excused = Backoff, why.Error(), isExcused(why) })
 	if giveUp {
 		p.set(func(s *Status) { s.State = Fatal })
 		p.config.Log.Error("process given up: restart budget spent", "process", p.config.Name,

@@ -147,7 +147,6 @@ func TestProcessRestartsAfterKill(t *testing.T) {
 }
 
 func TestProcessGivesUp(t *testing.T) {
-	missing := errors.New("no such release")
 	tests := []struct {
 		name   string
 		config ProcessConfig
@@ -165,8 +164,6 @@ func TestProcessGivesUp(t *testing.T) {
 			NewSpec:      always(shell("exec sleep 1000", "", &listing{})),
 			Probe:        func(ctx context.Context) error { <-ctx.Done(); return errors.New("hung") },
 			StartTimeout: 20 * time.Millisecond}, "no answer within 20ms: hung"},
-		{"cannot be prepared", ProcessConfig{
-			NewSpec: func(context.Context) (Spec, error) { return Spec{}, missing }}, "prepare start: no such release"},
 		{"cannot be started", ProcessConfig{
 			NewSpec: always(Spec{Name: "x", Argv: []string{"/nonexistent/x"}})}, "start x: fork/exec /nonexistent/x: no such file or directory"},
 	}

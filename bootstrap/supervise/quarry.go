@@ -45,12 +45,12 @@ const (
 // clear kills the quarry, round after round, until two rounds in a row find
 // nothing of it: one may miss a process that forks and ends while it looks.
 // It gives up after limit, with ErrSurvivors.
-func (q quarry) clear(limit time.Duration) error {
+func (q quarry) clear(limit time.Duration, looks *looks) error {
 	expired := time.NewTimer(limit)
 	defer expired.Stop()
 	pause := firstRoundPause
 	for clean := 0; clean < 2; {
-		found, err := q.round()
+		found, err := q.round(looks)
 		if err != nil {
 			return fmt.Errorf("look for processes: %w", err)
 		}
@@ -71,9 +71,9 @@ func (q quarry) clear(limit time.Duration) error {
 
 // round sends SIGKILL to all of the quarry that lives, and counts it. When none
 // does, it removes the cgroup.
-func (q quarry) round() (found int, err error) {
+func (q quarry) round(looks *looks) (found int, err error) {
 	q.cgroup.kill()
-	found, err = q.search()
+	found, err = looks.search(q)
 	if err != nil || found > 0 {
 		return found, err
 	}
@@ -83,31 +83,23 @@ func (q quarry) round() (found int, err error) {
 	return 0, nil
 }
 
-// search looks for members of the groups, and for who carries the tag.
-func (q quarry) search() (found int, err error) {
-	all, err := pids()
-	if err != nil {
-		return 0, err
+// meet kills a process if it is of the quarry, and reports whether it is. Tag is
+// asked for the process's, which costs more than the rest.
+func (q quarry) meet(e entry, tag func() string) bool {
+	if e.start < q.since {
+		return false
 	}
-	for _, pid := range all {
-		if pid == os.Getpid() {
-			continue
-		}
-		e, err := readEntry(pid)
-		if err != nil || e.dead || e.start < q.since {
-			continue // an error: it is gone
-		}
-		if g, ok := q.groups[e.group]; ok && g.owns(e) {
-			// The whole group at once, so that no member can fork its way out.
-			// An error: it is gone, or not ours to kill; the next round tells.
-			_ = syscall.Kill(-g.id, syscall.SIGKILL)
-			found++
-		} else if carries(readTag(pid), q.tag) {
-			q.kill(pid)
-			found++
-		}
+	if g, ok := q.groups[e.group]; ok && g.owns(e) {
+		// The whole group at once, so that no member can fork its way out.
+		// An error: it is gone, or not ours to kill; the next round tells.
+		_ = syscall.Kill(-g.id, syscall.SIGKILL)
+		return true
 	}
-	return found, nil
+	if carries(tag(), q.tag) {
+		q.kill(e.pid)
+		return true
+	}
+	return false
 }
 
 // kill kills a process that carries the tag. The handle comes first, then the

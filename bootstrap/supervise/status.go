@@ -15,6 +15,7 @@ type Status struct {
 	Restarts int       // starts after the first, whether they succeeded or not
 	LastExit string    // how the last child ended; empty: none has
 	Why      string    // what led to State, for people; may be empty
+	Excused  bool      // the last end was no failure of the child: see NewSpec and Expected
 
 	// Unenforced are the limits of the child, or of the last one, that do not
 	// hold, and why, for people; empty: all hold.
@@ -92,7 +93,7 @@ func (p *Process) begin(restarts int, interrupt context.CancelCauseFunc) {
 	p.mu.Lock()
 	p.interrupt = interrupt
 	p.mu.Unlock()
-	p.set(func(s *Status) { s.State, s.Restarts = Starting, restarts })
+	p.set(func(s *Status) { s.State, s.Restarts, s.Excused = Starting, restarts, false })
 }
 
 // end makes the state stopped, for good.

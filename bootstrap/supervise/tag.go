@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 )
 
@@ -20,12 +21,30 @@ func carries(value, tag string) bool {
 	return false
 }
 
-// withTag returns env with the tag added to the outer value.
+// withTag returns env with the tag added to the outer value, and each variable
+// once: of several values the last one counts. Who reads an environment with two
+// of them may take either.
 func withTag(env []string, outer, tag string) []string {
 	if outer != "" {
 		tag = outer + ":" + tag
 	}
-	return append([]string{TagVariable + "=" + tag}, withoutTag(env)...)
+	return append([]string{TagVariable + "=" + tag}, lastOfEach(withoutTag(env))...)
+}
+
+// lastOfEach returns a copy of env without the values that a later one replaces.
+func lastOfEach(env []string) []string {
+	seen := make(map[string]bool, len(env))
+	clean := make([]string, 0, len(env))
+	for _, entry := range slices.Backward(env) {
+		name, _, isVariable := strings.Cut(entry, "=")
+		if isVariable && seen[name] {
+			continue
+		}
+		seen[name] = seen[name] || isVariable
+		clean = append(clean, entry)
+	}
+	slices.Reverse(clean)
+	return clean
 }
 
 // withoutTag returns a copy of env that has no TagVariable.
@@ -48,4 +67,10 @@ func tagIn(environ []byte) string {
 		}
 	}
 	return ""
+}
+
+// ownTag returns the part of a value of TagVariable that is the process's own, or
+// that of the child that it descends from: the innermost.
+func ownTag(value string) string {
+	return value[strings.LastIndexByte(value, ':')+1:]
 }

@@ -1,0 +1,100 @@
+package bootstrap
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+)
+
+// brief is a patience of a test, in which all that is not under test is long.
+func brief(change func(*patience)) patience {
+	p := patience{take: time.Minute, refresh: time.Minute, follow: time.Minute, end: time.Minute}
+	change(&p)
+	return p
+}
+
+func (p *peer) awaitHang(t *testing.T, want string) {
+	t.Helper()
+	select {
+	case why := <-p.hung:
+		if !strings.Contains(why, want) {
+			t.Errorf("it hangs because %q, want %q", why, want)
+		}
+	case <-time.After(20 * time.Second):
+		t.Fatal("the autoscaler is not found to hang")
+	}
+}
+
+func TestAutoscalerThatDoesNotFollow(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.follow = 20 * time.Millisecond }))
+	p.next(t)
+	p.awaitHang(t, "it has followed no revision of the directory for 20ms")
+}
+
+// One that follows is given a revision again and again, and is left alone.
+func TestAutoscalerThatFollows(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.refresh = 20 * time.Millisecond }))
+	for last := 0; last < 5; {
+		d := p.next(t)
+		if d.Revision != last+1 {
+			t.Fatalf("revision %d after %d", d.Revision, last)
+		}
+		last = d.Revision
+		fmt.Fprintf(p.conn, "{\"revision\":%d}\n", last)
+	}
+	select {
+	case why := <-p.hung:
+		t.Errorf("it hangs because %q, want it left alone", why)
+	default:
+	}
+}
+
+// One that has not followed is not given more for the sake of it.
+func TestAutoscalerThatIsBusy(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.refresh = 4 * time.Millisecond }))
+	first := p.next(t)
+	select {
+	case why := <-p.hung:
+		t.Fatalf("it hangs because %q, want it left alone", why)
+	case <-time.After(50 * time.Millisecond):
+	}
+	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", first.Revision)
+	if second := p.next(t); second.Revision != first.Revision+1 {
+		t.Errorf("revision %d after %d, want none between", second.Revision, first.Revision)
+	}
+}
+
+func TestAutoscalerThatTakesNothing(t *testing.T) {
+	p := newPeerWith(t, &Directory{Config: make([]byte, 1<<20)}, brief(func(p *patience) { p.take = 20 * time.Millisecond }))
+	p.awaitHang(t, "it has not taken a revision of the directory within 20ms")
+	p.stillAsks(t)
+}
+
+func TestAutoscalerThatClosesItsStream(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.end = 20 * time.Millisecond }))
+	p.next(t)
+	p.conn.Close()
+	p.awaitHang(t, "20ms later it has not ended")
+	p.stillAsks(t)
+}
+
+// stillAsks wants that an autoscaler whose stream was dropped counts until its
+// process is gone.
+func (p *peer) stillAsks(t *testing.T) {
+	t.Helper()
+	if present, _, _ := p.progress(); !present {
+		t.Error("an autoscaler is taken for gone on the word of its stream")
+	}
+	followed := make(chan bool, 1)
+	go func() { followed <- p.awaitFollowed(t.Context(), 1000) }()
+	select {
+	case <-followed:
+		t.Error("it is not waited for any more")
+	case <-time.After(5 * time.Millisecond):
+	}
+	p.gone()
+	if !<-followed {
+		t.Error("awaitFollowed = false after the process has gone")
+	}
+}

@@ -1,0 +1,95 @@
+package bootstrap_test
+
+import (
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+)
+
+func TestPlugin(t *testing.T) {
+	plan := planOf("plugin", shipped("web", plugged))
+	plan.Signals[1].Kind = bootstrap.KindPlugin
+	folder := t.TempDir()
+	p := startWith(t, plan, nobody{}, func(c *bootstrap.Config) { c.Folder = folder })
+	a := p.arrivals.next(t)
+	e := a.awaitEntry(t, "web", "up", up)
+	if now := p.process("web"); !e.Columnar || !now.Columnar || now.Kind != bootstrap.KindPlugin {
+		t.Errorf("the signal is %+v, listed as %+v: want a plugin that offered the columnar body", now, e)
+	}
+	if err := ask(t, e.Address); err != nil {
+		t.Error(err)
+	}
+	first := onlySocket(t, folder)
+	kill(t, -e.Group)
+	again := a.awaitEntry(t, "web", "up again", func(now bootstrap.Entry) bool { return up(now) && now.Group != e.Group })
+	if !again.Columnar {
+		t.Errorf("after a restart it is listed as %+v, want it columnar", again)
+	}
+	if second := onlySocket(t, folder); second == first {
+		t.Errorf("the sockets are %s, and %s after a restart, want another", first, second)
+	}
+	if err := p.end(); err != nil {
+		t.Error(err)
+	}
+	if left, err := os.ReadDir(folder); err != nil || len(left) > 0 {
+		t.Errorf("%v, %v are left of the plugins, want nothing", left, err)
+	}
+}
+
+// onlySocket returns the socket of the only plugin whose socket lies in a folder of
+// folder, to which nobody else has access.
+func onlySocket(t *testing.T, folder string) string {
+	t.Helper()
+	sockets, err := filepath.Glob(filepath.Join(folder, "*", "*"))
+	if err != nil || len(sockets) != 1 {
+		t.Fatalf("sockets %q, %v, want one", sockets, err)
+	}
+	of, err := os.Stat(filepath.Dir(sockets[0]))
+	if err != nil || of.Mode().Perm() != 0o700 {
+		t.Errorf("folder %s has mode %v, %v, want 0700", of.Name(), of.Mode(), err)
+	}
+	return sockets[0]
+}
+
+// A plugin that greets as none does is given up before it has used up its time to
+// start, and started again.
+func TestPluginThatIsNone(t *testing.T) {
+	for name, why := range map[string]string{
+		babbler:  `its first line is "hello, world"`,
+		stranger: `the signal speaks version "99"`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			plan := planOf("noplugin", shipped("web", name))
+			plan.Signals[1].Kind = bootstrap.KindPlugin
+			began := time.Now()
+			p := start(t, plan, nobody{}, time.Millisecond)
+			p.awaitProcess(t, "web", "down, and why", func(p bootstrap.Process) bool {
+				return p.State == "backoff" && p.Restarts > 1 && strings.Contains(p.Why, why)
+			})
+			if took := time.Since(began); took > 8*time.Second {
+				t.Errorf("it was given up after %v, want at once", took)
+			}
+			p.arrivals.next(t).awaitEntry(t, "web", "down, and why", func(e bootstrap.Entry) bool { return strings.Contains(e.Down, why) })
+		})
+	}
+}
+
+// A plugin that does not greet is not taken for running, though it listens.
+func TestPluginThatDoesNotGreet(t *testing.T) {
+	plan := planOf("nogreeting", shipped("web", "rps"))
+	plan.Signals[1].Kind = bootstrap.KindPlugin
+	p := start(t, plan, nobody{}, time.Millisecond)
+	eventually(t, "somebody listens", func() error {
+		conn, err := net.Dial("unix", "@"+plan.Signals[1].Address)
+		if err == nil {
+			conn.Close()
+		}
+		return err
+	})
+	p.arrivals.next(t).awaitEntry(t, "web", "starting", func(e bootstrap.Entry) bool { return e.Down == "the signal is starting" })
+}

@@ -1,0 +1,289 @@
+package bootstrap
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+)
+
+// away is a Fetcher of a bucket that is away.
+type away struct{ asked atomic.Int64 }
+
+func (f *away) Fetch(context.Context, release.Ref) (release.Installed, error) {
+	f.asked.Add(1)
+	return release.Installed{}, errors.New("away")
+}
+
+// seatOf is a seat that runs nothing.
+func seatOf(t testing.TB, p SignalPlan, f Fetcher) *seat {
+	t.Helper()
+	log := slog.New(slog.DiscardHandler)
+	var trial Trial
+	if p.Shadow != nil {
+		trial = newTrial(p, time.Now())
+	}
+	s, err := newSeat(means{config: Config{Log: log}, log: log, shelf: newShelf(f), stream: newStream(nil, nil, nil, log)}, p, trial)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// seatBeside gives the seat a candidate.
+func (s *seat) seatBeside(t testing.TB, p SignalPlan, shadow bool, at place) {
+	t.Helper()
+	c, err := newSignal(s, p, revocable())
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.move(at)
+	s.candidate, s.shadow, s.listed = c, shadow, true
+}
+
+func trying(shadow string) SignalPlan {
+	p := NewSignalPlan("web", "ns", "n", "v1")
+	p.Shadow = &ShadowPlan{Version: shadow, PromoteAfter: 1}
+	return p
+}
+
+// The address of a dropped candidate is nobody's until the autoscaler has left it.
+func TestPlaceOfADroppedCandidate(t *testing.T) {
+	p := NewSignalPlan("web", "ns", "n", "v2")
+	s := seatOf(t, p, nil)
+	s.reserveLocked(s.current, p.place(0))
+	s.leaving[p.place(1).address] = 5
+	for _, c := range []struct {
+		followed int
+		want     place
+	}{{4, p.place(2)}, {5, p.place(1)}} {
+		next, err := newSignal(s, p, revocable())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if at, err := s.settleLocked(next, nil, c.followed); err != nil || at != c.want {
+			t.Errorf("with revision %d followed it is placed at %+v, %v, want %+v", c.followed, at, err, c.want)
+		}
+		s.releaseLocked(next)
+	}
+}
+
+// The documented address is for the signal, also if a shadow is faster.
+func TestPlaceOfAShadowThatIsFaster(t *testing.T) {
+	p := trying("v2")
+	s := seatOf(t, p, nil)
+	s.seatBeside(t, p.promoted(), true, place{})
+	shadow, err := s.settleLocked(s.candidate, nil, 0)
+	own, errOwn := s.settleLocked(s.current, nil, 0)
+	if err != nil || errOwn != nil || shadow != p.place(1) || own != p.place(0) {
+		t.Errorf("the shadow is placed at %+v (%v), the signal at %+v (%v), want the documented place for the signal", shadow, err, own, errOwn)
+	}
+}
+
+// Only what is seated now is judged by an answer.
+func TestHearOfOthers(t *testing.T) {
+	v2, v3 := trying("v2"), trying("v3")
+	at := v2.place(1)
+	agrees := Answer{App: "web", Version: "v2", Address: at.address, Candidate: true, Verdict: "value", Compared: true}
+	failed := Answer{App: "web", Version: "v2", Address: at.address, Candidate: true, Verdict: VerdictFailed, Why: "EOF"}
+	changed := func(a Answer, change func(*Answer)) Answer { change(&a); return a }
+	for _, c := range []struct {
+		name   string
+		plan   SignalPlan // of the seat
+		seated SignalPlan // the shadow beside it
+		answer Answer
+		want   Outcome
+	}{
+		{"the shadow agrees", v2, v2, agrees, Promoted},
+		{"the shadow fails", v2, v2, failed, Diverged},
+		{"an old shadow agrees, that is still seated", v3, v2, agrees, Undecided},
+		{"an old shadow fails, that is still seated", v3, v2, failed, Undecided},
+		{"an old shadow failed, whose address the new one has", v3, v3, failed, Undecided},
+		{"another address", v2, v2, changed(failed, func(a *Answer) { a.Address += "x" }), Undecided},
+		{"the signal itself", v2, v2, changed(failed, func(a *Answer) { a.Candidate = false }), Undecided},
+		{"a group, while none runs", v2, v2, changed(agrees, func(a *Answer) { a.Group = 7 }), Promoted},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := seatOf(t, c.plan, nil)
+			s.seatBeside(t, c.seated.promoted(), true, at)
+			s.hear(c.answer)
+			if s.trial.Outcome != c.want || s.trial.Shadow != c.plan.Shadow.Version {
+				t.Errorf("trial %+v, want %q", s.trial, c.want)
+			}
+		})
+	}
+}
+
+func TestHearOfAnotherCandidate(t *testing.T) {
+	p := NewSignalPlan("web", "ns", "n", "v2")
+	s := seatOf(t, p, nil)
+	s.seatBeside(t, p, false, p.place(1))
+	a := Answer{App: "web", Version: "v1", Address: p.place(1).address, Candidate: true, Verdict: VerdictFailed}
+	if s.hear(a); s.verdict != "" {
+		t.Errorf("verdict %q of another version, want none", s.verdict)
+	}
+	a.Version = "v2"
+	if s.hear(a); s.verdict != VerdictFailed {
+		t.Errorf("verdict %q, want %q", s.verdict, VerdictFailed)
+	}
+}
+
+// A process is asked as it was planned, until what is wanted runs.
+func TestQuestions(t *testing.T) {
+	asking := func(version, question string) SignalPlan {
+		p := NewSignalPlan("web", "ns", "n", version)
+		p.Question = question
+		return p
+	}
+	s := seatOf(t, asking("v1", "a"), nil)
+	want := func(when, own, beside string) {
+		t.Helper()
+		e := s.entry()
+		got := ""
+		if e.Candidate != nil {
+			got = e.Candidate.Question
+		}
+		if e.Question != own || got != beside {
+			t.Errorf("%s: asked with %q, and beside it %q, want %q and %q", when, e.Question, got, own, beside)
+		}
+	}
+	want("at first", "a", "")
+	s.replan(asking("v1", "b"))
+	want("with another question", "b", "")
+	if s.next() != toRest {
+		t.Error("another question is another process, want none")
+	}
+	s.replan(asking("v2", "c"))
+	want("while another version is wanted", "b", "")
+	if s.next() != toSwap {
+		t.Error("another version is no other process, want one")
+	}
+	s.seatBeside(t, s.wantedLocked(), false, s.plan.place(1))
+	want("with a candidate", "b", "c")
+	s.replan(asking("v2", "d"))
+	want("with another question for the candidate", "b", "d")
+	before := s.candidate
+	limited := asking("v2", "d")
+	limited.Limits.OpenFiles = 100
+	s.replan(limited)
+	want("with another candidate wanted", "b", "d")
+	s.replan(asking("v1", "e"))
+	want("back again", "e", "d")
+	s.candidate = nil
+	s.replan(asking("v2", "f"))
+	s.candidate = before
+	s.askLocked()
+	s.current, s.candidate = s.candidate, nil
+	want("after the switch", "f", "")
+}
+
+func TestQuestionOfAShadow(t *testing.T) {
+	p := trying("v2")
+	p.Question = "a"
+	s := seatOf(t, p, nil)
+	s.seatBeside(t, p.promoted(), true, p.place(1))
+	other := trying("v2")
+	other.Question = "b"
+	s.replan(other)
+	if e := s.entry(); e.Question != "b" || e.Candidate.Question != "b" {
+		t.Errorf("asked with %q, the shadow %q, want both with b", e.Question, e.Candidate.Question)
+	}
+	elsewhere := other
+	elsewhere.Version, elsewhere.Question = "v0", "c"
+	s.replan(elsewhere)
+	if e := s.entry(); e.Question != "b" || e.Candidate.Question != "b" {
+		t.Errorf("while another version is wanted asked with %q, the shadow %q, want both with b", e.Question, e.Candidate.Question)
+	}
+}
+
+// The largest directory fits its line.
+func TestDirectoryFitsItsLine(t *testing.T) {
+	long := strings.Repeat("\x01", 3*maxRemark)
+	endpoint := Endpoint{Address: long[:maxAddress], Group: 1 << 22, Version: long[:128], Down: clip(long)}
+	d := Directory{Revision: 1 << 40, Config: make([]byte, MaxPlanConfig)}
+	for range MaxSignals {
+		d.Signals = append(d.Signals, Entry{App: long[:maxAddress], Endpoint: endpoint, Candidate: &Candidate{Endpoint: endpoint, Tolerance: 1e-100}})
+	}
+	line, n := lineOf(t, d), 2*MaxQuestions
+	if got := line + n + 2*MaxSignals*len(`,"question":`); got >= maxDirectory {
+		t.Errorf("the largest line has %d bytes, at most %d", got, maxDirectory)
+	}
+}
+
+func TestPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := &away{}
+		s := seatOf(t, NewSignalPlan("web", "ns", "n", "v1"), f)
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan bool)
+		go func() { ended <- s.current.awaitRelease(ctx) }()
+		<-time.After(10 * time.Minute) // of the bubble
+		synctest.Wait()
+		before, now := f.asked.Load(), time.Now()
+		s.current.restart("somebody asked for it")
+		synctest.Wait()
+		if n := f.asked.Load(); n != before+1 || time.Since(now) != 0 {
+			t.Errorf("%d fetches %v after a restart was asked for, want another at once", n-before, time.Since(now))
+		}
+		<-time.After(time.Second)
+		if f.asked.Load() == before+1 {
+			t.Error("no fetch in the second after that, want the pauses to begin anew")
+		}
+		stop()
+		if <-ended {
+			t.Error("the release is here, want it not")
+		}
+	})
+}
+
+func TestSilence(t *testing.T) {
+	const silent, answers = true, false
+	type heard struct {
+		at     time.Duration
+		silent bool
+	}
+	for _, c := range []struct {
+		name  string
+		heard []heard
+		dead  bool
+	}{
+		{"nothing", nil, false},
+		{"once", []heard{{0, silent}}, false},
+		{"twice, soon", []heard{{0, silent}, {29 * time.Second, silent}}, false},
+		{"twice, long apart", []heard{{0, silent}, {30 * time.Second, silent}}, true},
+		{"twice, with an answer between", []heard{{0, silent}, {10 * time.Minute, answers}, {20 * time.Minute, silent}}, false},
+		{"three times, soon", []heard{{0, silent}, {1, silent}, {2, silent}}, true},
+		{"three times, with an answer between", []heard{{0, silent}, {1, silent}, {2, answers}, {3, silent}}, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var s silence
+			now := time.Unix(1_700_000_000, 0)
+			for _, h := range c.heard {
+				if _, dead := s.dead(now); dead {
+					t.Fatal("dead too early")
+				}
+				now = time.Unix(1_700_000_000, 0).Add(h.at)
+				s = s.after(h.silent, now)
+			}
+			if why, dead := s.dead(now); dead != c.dead {
+				t.Errorf("dead = %v (%s), want %v", dead, why, c.dead)
+			}
+		})
+	}
+}
+
+func lineOf(t testing.TB, d Directory) int {
+	t.Helper()
+	line, err := json.Marshal(d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(line)
+}

@@ -1,0 +1,40 @@
+package supervise
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Who asks during a look waits for the next one, which serves all of them.
+func TestLooksAreShared(t *testing.T) {
+	child := start(t, newLauncher(t), shell("exec sleep 1000", newMark(t), &listing{}))
+	theirs := quarry{groups: map[int]group{child.group.id: child.group}, tag: child.tag, since: child.group.start}
+	var all looks
+	all.looking.Lock()
+	var asking sync.WaitGroup
+	asking.Go(func() {
+		if found, err := all.search(theirs); found != 1 || err != nil {
+			t.Errorf("search of what lives = %d, %v, want 1", found, err)
+		}
+	})
+	for i := range 9 {
+		asking.Go(func() {
+			if found, err := all.search(quarry{tag: fmt.Sprint("nobody", i)}); found != 0 || err != nil {
+				t.Errorf("search of nobody = %d, %v, want 0", found, err)
+			}
+		})
+	}
+	eventually(t, 10*time.Second, "all wait for one look", func() bool {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		return all.next != nil && len(all.next.quarries) == 10
+	})
+	all.looking.Unlock()
+	asking.Wait()
+	if all.next != nil {
+		t.Errorf("another look is to be made for %d", len(all.next.quarries))
+	}
+	awaitEnd(t, child)
+}

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -147,11 +147,8 @@ func dialSignal(cluster, pool string) func(autoscaler.Endpoint, autoscaler.Signa
 			Address: e.Address, Columnar: e.Columnar,
 			Hello: sigproto.Hello{Parameters: s.Parameters, Cluster: cluster, Pool: pool},
 			CheckPeer: func(pid int) error {
-				if e.Group == 0 {
-					return nil
-				}
-				if group, err := unix.Getpgid(pid); err != nil || group != e.Group {
-					return fmt.Errorf("process %d listens there, which is not of bootstrap's process group %d", pid, e.Group)
+				if e.Group != 0 && !supervise.BelongsTo(pid, e.Group) {
+					return fmt.Errorf("process %d listens there, which does not belong to process %d that bootstrap started", pid, e.Group)
 				}
 				return nil
 			},

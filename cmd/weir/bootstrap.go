@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -47,6 +48,11 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
   weir bootstrap --pool default --print-plan`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			log, err := cli.logger()
+			if err != nil {
+				return err
+			}
+			watcher := config.NewWatcher(log, cli.watched(config.Service{})...)
 			wanted, err := cli.readPool(os.Getenv)
 			if err != nil {
 				return &usageError{err}
@@ -54,7 +60,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 			if printPlan {
 				return cli.printJSON(wanted.plan)
 			}
-			return cli.bootstrap(cmd.Context(), wanted)
+			return cli.bootstrap(cmd.Context(), wanted, watcher, log)
 		},
 	}
 	cmd.Flags().BoolVar(&printPlan, "print-plan", false, "print what would run, as JSON, and run nothing")
@@ -91,17 +97,16 @@ func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
 		return pooled{}, err
 	}
 	w.plan = config.Bootstrap(w.service, w.pool)
+	if len(refsOf(w.plan)) > 0 && w.service.AWS.SignalsBucket == "" {
+		return pooled{}, errNoBucket
+	}
 	if w.plan.Config, err = json.Marshal(files); err != nil {
 		return pooled{}, fmt.Errorf("encode the files for the autoscaler: %w", err)
 	}
 	return w, w.plan.Validate()
 }
 
-func (cli *cli) bootstrap(ctx context.Context, wanted pooled) error {
-	log, err := cli.logger()
-	if err != nil {
-		return err
-	}
+func (cli *cli) bootstrap(ctx context.Context, wanted pooled, watcher *config.Watcher, log *slog.Logger) error {
 	dir, err := cli.dataDir()
 	if err != nil {
 		return err
@@ -116,7 +121,13 @@ func (cli *cli) bootstrap(ctx context.Context, wanted pooled) error {
 		return err
 	}
 	defer nats.Close()
-	releases, err := openReleases(ctx, wanted, filepath.Join(dir, "releases"), log)
+	bars := newBars(cli.stderr)
+	defer bars.close()
+	progress := logProgress(log)
+	if bars.writer != nil {
+		progress = bars.tell
+	}
+	releases, err := openReleases(ctx, wanted, filepath.Join(dir, "releases"), log, progress)
 	if err != nil {
 		return err
 	}
@@ -134,7 +145,8 @@ func (cli *cli) bootstrap(ctx context.Context, wanted pooled) error {
 		if err != nil {
 			return err
 		}
-		return cli.watchAndRun(ctx, b, &reloader{cli: cli, bootstrap: b, releases: releases, log: log, nats: nats.Conn(), running: wanted})
+		r := &reloader{cli: cli, bootstrap: b, releases: releases, log: log, nats: nats.Conn(), running: wanted}
+		return r.watchAndRun(ctx, watcher)
 	})
 }
 
@@ -178,7 +190,7 @@ func (cli *cli) daemonArgv(command, dir string, more ...string) []string {
 // daemonEnv is the environment of this binary's daemons. It holds the bus, whose
 // URL may have a password, as a command line must not.
 func (cli *cli) daemonEnv() []string {
-	env := signalEnv(os.Environ())
+	env := withoutKeys(os.Environ())
 	if cli.natsURL != "" {
 		env = append(env, "WEIR_NATS="+cli.natsURL)
 	}
@@ -189,16 +201,22 @@ func (cli *cli) shippedSignal(p bootstrap.SignalPlan, app string) []string {
 	return []string{selfExe, "signal", "run", p.Name, p.Namespace, app, "--log-level", cli.logLevel, "--log-format", cli.logFormat}
 }
 
-// signalEnv is env without what is none of a signal's business: credentials, and
-// the bus.
+// signalEnv is env without what is none of a signal's business: the bus, AWS, and
+// whatever is named like a secret.
 func signalEnv(env []string) []string {
-	var out []string
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, "AWS_") && !strings.HasPrefix(entry, "WEIR_NATS=") {
-			out = append(out, entry)
-		}
-	}
-	return out
+	return slices.DeleteFunc(withoutKeys(env), func(entry string) bool {
+		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
+		return slices.ContainsFunc([]string{"SECRET", "PASSWORD", "PASSWD", "TOKEN", "CREDENTIAL", "PRIVATE"}, func(word string) bool {
+			return strings.Contains(name, word)
+		})
+	})
+}
+
+// withoutKeys is env without the keys to the bus and to AWS.
+func withoutKeys(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "WEIR_NATS=") || strings.HasPrefix(entry, signPassword+"=")
+	})
 }
 
 // underLauncher runs f with a launcher that ends after it.

@@ -29,12 +29,21 @@ func (d bootstrapDirectory) Listing() autoscaler.Listing {
 		Endpoints: map[string]autoscaler.Endpoint{}, Candidates: map[string]autoscaler.Candidate{},
 	}
 	for _, e := range latest.Signals {
-		l.Endpoints[e.App] = autoscaler.Endpoint(e.Endpoint)
+		l.Endpoints[e.App] = endpointOf(e.Endpoint)
 		if c := e.Candidate; c != nil {
-			l.Candidates[e.App] = autoscaler.Candidate{Endpoint: autoscaler.Endpoint(c.Endpoint), Shadow: c.Shadow, Tolerance: c.Tolerance}
+			l.Candidates[e.App] = autoscaler.Candidate{Endpoint: endpointOf(c.Endpoint), Shadow: c.Shadow, Tolerance: c.Tolerance}
 		}
 	}
 	return l
+}
+
+func endpointOf(e bootstrap.Endpoint) autoscaler.Endpoint {
+	out := autoscaler.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
+	var err error
+	if out.Question, err = config.DecodeQuestion(e.Question); err != nil {
+		out.Down = err.Error()
+	}
+	return out
 }
 
 // Report implements autoscaler.Directory.
@@ -45,7 +54,7 @@ func (d bootstrapDirectory) Report(r autoscaler.Report) {
 			continue // it says nothing of the signal
 		}
 		out.Answers = append(out.Answers, bootstrap.Answer{
-			App: a.App, Version: a.Version, Address: a.Address, Candidate: a.Candidate,
+			App: a.App, Version: a.Version, Address: a.Address, Group: a.Group, Candidate: a.Candidate,
 			Verdict: string(a.Verdict), Why: a.Why, Silent: a.Silent, Compared: a.Compared, Difference: a.Difference,
 		})
 	}
@@ -126,9 +135,9 @@ func (f *follower) read() (autoscaling, error) {
 	return f.running, nil
 }
 
-// errOtherWorld: the files differ in what a loop is built on. Bootstrap starts the
-// autoscaler again at once.
-var errOtherWorld = errors.New("resource_groups, draining or nats of the files have changed: the autoscaler starts anew")
+// errOtherWorld: the files differ in what a loop is built on. The process ends with
+// bootstrap.ExitRestart, and bootstrap starts it again at once.
+var errOtherWorld = errors.New("resource_groups or draining of the files have changed: the autoscaler starts anew")
 
 // run follows until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
@@ -157,6 +166,5 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 
 // sameWorld reports whether a loop may stay when its files become others.
 func sameWorld(before, after autoscaling) bool {
-	return before.service.NATS == after.service.NATS &&
-		reflect.DeepEqual(before.pool.Groups, after.pool.Groups) && before.pool.Draining == after.pool.Draining
+	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) && before.pool.Draining == after.pool.Draining
 }

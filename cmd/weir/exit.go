@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
@@ -56,6 +57,9 @@ func exitCode(err error) int {
 	}
 	if _, ok := errors.AsType[*usageError](err); ok {
 		return exitUsage
+	}
+	if errors.Is(err, errOtherWorld) {
+		return bootstrap.ExitRestart
 	}
 	for _, c := range releaseCodes() {
 		if errors.Is(err, c.is) {

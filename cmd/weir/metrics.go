@@ -50,8 +50,12 @@ func (cli *cli) metricsPutCommand() *cobra.Command {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				ctx, cancel := context.WithTimeout(ctx, askTimeout)
 				defer cancel()
-				if err := embedded.NewClient(b.Conn(), cli.cluster).Write(ctx, samples); err != nil {
+				dropped, err := embedded.NewClient(b.Conn(), cli.cluster).Put(ctx, samples)
+				if err != nil {
 					return err
+				}
+				if dropped > 0 {
+					return fmt.Errorf("%d of %d values are too old to be kept: the store takes what is at most %v older than the newest", dropped, len(samples), embedded.LateWindow)
 				}
 				fmt.Fprintf(cli.stdout, "%d values written for app %s\n", len(samples), app)
 				return nil
@@ -66,6 +70,9 @@ func (cli *cli) metricsPutCommand() *cobra.Command {
 func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sample, error) {
 	if app == "" {
 		return nil, fmt.Errorf("--app is missing: whose metrics are these?")
+	}
+	if err := metrics.CheckApp(app); err != nil {
+		return nil, fmt.Errorf("--app: %w", err)
 	}
 	if at != "" {
 		t, err := time.Parse(time.RFC3339, at)
@@ -137,6 +144,8 @@ func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Q
 		return nil, fmt.Errorf("--type %q: want one of %v", w.kind, metrics.Types())
 	case kind == metrics.App && w.app == "":
 		return nil, errors.New("--app is missing: whose metrics are these?")
+	case kind == metrics.App && metrics.CheckApp(w.app) != nil:
+		return nil, fmt.Errorf("--app: %w", metrics.CheckApp(w.app))
 	case w.window <= 0:
 		return nil, fmt.Errorf("--range %v: want more than 0", w.window)
 	}

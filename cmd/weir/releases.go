@@ -6,13 +6,14 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
-	"github.com/jedib0t/go-pretty/v6/progress"
+	bar "github.com/jedib0t/go-pretty/v6/progress"
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
@@ -27,7 +28,7 @@ type releases struct {
 	dir      string
 	owner    string // of the plan that keeps releases from being collected
 	log      *slog.Logger
-	progress func(ref release.Ref, done, total int64)
+	progress progress
 
 	mu     sync.Mutex
 	wanted pooled
@@ -36,34 +37,49 @@ type releases struct {
 }
 
 // openReleases opens the cache of a data folder and the bucket that fills it.
-func openReleases(ctx context.Context, wanted pooled, dir string, log *slog.Logger) (*releases, error) {
-	r := &releases{dir: dir, owner: wanted.plan.Cluster + "." + wanted.plan.Pool, log: log, progress: logProgress(log)}
-	return r, r.follow(ctx, wanted)
+// Downloads are told to progress.
+func openReleases(ctx context.Context, wanted pooled, dir string, log *slog.Logger, progress progress) (*releases, error) {
+	r := &releases{dir: dir, owner: wanted.plan.Cluster + "." + wanted.plan.Pool, log: log, progress: progress}
+	return r, r.follow(ctx, wanted, nil)
 }
 
-// follow opens bucket and cache anew: keys, trust or the bucket may be others. If
-// that does not go well, those of before stay.
-func (r *releases) follow(ctx context.Context, wanted pooled) error {
+// progress is told how far a download is, in bytes.
+type progress func(ref release.Ref, done, total int64)
+
+// follow takes what other files say: keys, trust or the bucket may be others. If
+// that does not go well, those of before stay. What runs now has to stay in the
+// cache, too.
+func (r *releases) follow(ctx context.Context, wanted pooled, running []release.Ref) error {
 	trust, err := trustOf(wanted.service)
 	if err != nil {
 		return err
 	}
-	cache, err := release.OpenCache(release.Config{Dir: r.dir, Trust: trust, Progress: r.progress})
+	cache, err := release.OpenCache(ctx, release.Config{Dir: r.dir, Trust: trust, Progress: r.progress})
 	if err != nil {
 		return err
 	}
-	bucket, err := openBucket(ctx, wanted.service, bucketKeys{})
-	if err != nil {
+	if err := cache.Use(ctx, r.owner, append(refsOf(wanted.plan), running...)); err != nil {
 		return err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	// What ran until now may have to run for a while.
-	if err := cache.Use(r.owner, append(refsOf(wanted.plan), refsOf(r.wanted.plan)...)); err != nil {
-		return err
-	}
-	r.wanted, r.cache, r.bucket = wanted, cache, bucket
+	r.wanted, r.cache, r.bucket = wanted, cache, nil
 	return nil
+}
+
+// open returns the cache and the bucket; the bucket is opened when it is first
+// needed, for there may be no use for it.
+func (r *releases) open(ctx context.Context) (*release.Cache, release.Bucket, config.Service, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bucket == nil {
+		bucket, err := openBucket(ctx, r.wanted.service, bucketKeys{})
+		if err != nil {
+			return nil, nil, config.Service{}, err
+		}
+		r.bucket = bucket
+	}
+	return r.cache, r.bucket, r.wanted.service, nil
 }
 
 // refsOf returns the releases of a plan, its shadows' too.
@@ -82,13 +98,11 @@ func refsOf(p bootstrap.Plan) (refs []release.Ref) {
 
 // Fetch implements bootstrap.Fetcher.
 func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
-	r.mu.Lock()
-	cache, bucket, files := r.cache, r.bucket, r.wanted.service.Releases
-	r.mu.Unlock()
-	if files.Layout != config.LayoutClusterman {
-		return cache.Fetch(ctx, bucket, ref)
+	cache, bucket, service, err := r.open(ctx)
+	if err != nil {
+		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
 	}
-	in, err := cache.FetchClusterman(ctx, bucket, files.Codename, ref)
+	in, err := fetchRelease(ctx, cache, bucket, service, ref)
 	if in.Pinned {
 		r.log.Warn("tarball is taken on trust: nobody vouches for what was first seen of this version",
 			"release", ref.String(), "sha256", in.Digest.String())
@@ -96,31 +110,47 @@ func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installe
 	return in, err
 }
 
+// fetchRelease fetches by the layout of the service file.
+func fetchRelease(ctx context.Context, cache *release.Cache, bucket release.Bucket, service config.Service, ref release.Ref) (release.Installed, error) {
+	if service.Releases.Layout == config.LayoutClusterman {
+		return cache.FetchClusterman(ctx, bucket, service.Releases.Codename, ref)
+	}
+	return cache.Fetch(ctx, bucket, ref)
+}
+
 // collectEvery is how often the cache is rid of what no plan names.
 const collectEvery = time.Hour
 
-// collect removes from the cache what no plan names, until ctx ends.
-func (r *releases) collect(ctx context.Context) error {
+// collect removes from the cache what no plan names and nothing runs, until ctx
+// ends.
+func (r *releases) collect(ctx context.Context, running func() []release.Ref) error {
 	due := time.NewTicker(collectEvery)
 	defer due.Stop()
 	for {
-		r.mu.Lock()
-		cache, keep := r.cache, r.wanted.service.Releases.Keep
-		r.mu.Unlock()
-		got, err := cache.Collect(ctx, nil, time.Now(), keep)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err != nil:
-			r.log.Warn("release cache is not collected", "folder", r.dir, "err", err)
-		case len(got.Releases) > 0:
-			r.log.Info("releases that no plan names are removed from the cache", "releases", len(got.Releases), "bytes", got.Bytes)
-		}
+		r.collectOnce(ctx, running())
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-due.C:
 		}
+	}
+}
+
+func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
+	r.mu.Lock()
+	cache, wanted := r.cache, r.wanted
+	r.mu.Unlock()
+	err := cache.Use(ctx, r.owner, append(refsOf(wanted.plan), running...))
+	var got release.Collected
+	if err == nil {
+		got, err = cache.Collect(ctx, nil, time.Now(), wanted.service.Releases.Keep)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		r.log.Warn("release cache is not collected", "folder", r.dir, "err", err)
+	case len(got.Releases) > 0:
+		r.log.Info("releases that no plan names are removed from the cache", "releases", len(got.Releases), "bytes", got.Bytes)
 	}
 }
 
@@ -141,19 +171,50 @@ func trustOf(s config.Service) (release.Trust, error) {
 // access_key_file or the AWS SDK's usual chain.
 func openBucket(ctx context.Context, service config.Service, keys bucketKeys) (release.Bucket, error) {
 	if service.AWS.SignalsBucket == "" {
-		return nil, &usageError{errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")}
+		return nil, &usageError{errNoBucket}
 	}
+	var errKeys error
 	if file := service.AWS.AccessKeyFile; file != "" && keys == (bucketKeys{}) {
-		var err error
-		if keys, err = readAccessKeys(file); err != nil {
-			return nil, err
-		}
+		keys, errKeys = readAccessKeys(file)
 	}
-	return s3store.Open(ctx, s3store.Config{
+	bucket, err := s3store.Open(ctx, s3store.Config{
 		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
 		Endpoint: service.AWS.EndpointURL, PathStyle: service.AWS.PathStyle,
 		AccessKey: keys.Access, SecretKey: keys.Secret,
 	})
+	if err == nil && errKeys != nil {
+		return lockedBucket{bucket, errKeys}, nil
+	}
+	return bucket, err
+}
+
+var errNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")
+
+// lockedBucket is a bucket whose keys cannot be read: as good as away, so that
+// what is in the cache is used.
+type lockedBucket struct {
+	release.Bucket
+	err error
+}
+
+func (b lockedBucket) away() error { return fmt.Errorf("%w: %w", release.ErrUnavailable, b.err) }
+
+// Get implements release.Bucket.
+func (b lockedBucket) Get(context.Context, string, int64) (io.ReadCloser, error) {
+	return nil, b.away()
+}
+
+// Put implements release.Bucket.
+func (b lockedBucket) Put(context.Context, string, io.ReadSeeker, int64) error { return b.away() }
+
+// Stat implements release.Bucket.
+func (b lockedBucket) Stat(context.Context, string) (release.Stat, error) {
+	return release.Stat{}, b.away()
+}
+
+// List implements release.Bucket.
+func (b lockedBucket) List(context.Context, string) iter.Seq2[string, error] {
+	return func(yield func(string, error) bool) { yield("", b.away()) }
 }
 
 // readAccessKeys reads the keys of a file as boto users have it.
@@ -174,7 +235,7 @@ func readAccessKeys(file string) (bucketKeys, error) {
 
 // logProgress tells of downloads in log lines: when one begins, when it is
 // through, and each quarter of a larger one.
-func logProgress(log *slog.Logger) func(ref release.Ref, done, total int64) {
+func logProgress(log *slog.Logger) progress {
 	const worthTelling = 4 << 20 // bytes; a smaller one is through before anybody asks
 	var mu sync.Mutex
 	told := map[release.Ref]int64{} // quarters
@@ -228,15 +289,16 @@ func upConfigs(data string) string { return filepath.Join(data, "config") }
 // bars shows downloads on a terminal, one line for each, and nothing on anything
 // else.
 type bars struct {
-	writer progress.Writer // nil: not a terminal
+	writer bar.Writer // nil: not a terminal
 	done   chan struct{}
 
+	drawing  sync.WaitGroup
 	mu       sync.Mutex
-	trackers map[release.Ref]*progress.Tracker
+	trackers map[release.Ref]*bar.Tracker
 }
 
 func newBars(w io.Writer) *bars {
-	b := &bars{trackers: map[release.Ref]*progress.Tracker{}, done: make(chan struct{})}
+	b := &bars{trackers: map[release.Ref]*bar.Tracker{}, done: make(chan struct{})}
 	f, ok := w.(*os.File)
 	if !ok {
 		return b
@@ -244,13 +306,13 @@ func newBars(w io.Writer) *bars {
 	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
 		return b
 	}
-	b.writer = progress.NewWriter()
+	b.writer = bar.NewWriter()
 	b.writer.SetOutputWriter(f)
 	b.writer.SetUpdateFrequency(100 * time.Millisecond)
-	go func() {
+	b.drawing.Go(func() {
 		defer close(b.done)
 		b.writer.Render()
-	}()
+	})
 	return b
 }
 
@@ -263,7 +325,7 @@ func (b *bars) tell(ref release.Ref, done, total int64) {
 	defer b.mu.Unlock()
 	t, ok := b.trackers[ref]
 	if !ok {
-		t = &progress.Tracker{Message: ref.String(), Total: total, Units: progress.UnitsBytes}
+		t = &bar.Tracker{Message: ref.String(), Total: total, Units: bar.UnitsBytes}
 		b.trackers[ref] = t
 		b.writer.AppendTracker(t)
 	}
@@ -275,8 +337,16 @@ func (b *bars) close() {
 	if b.writer == nil {
 		return
 	}
-	b.writer.Stop()
-	<-b.done
+	again := time.NewTicker(10 * time.Millisecond) // a stop before the first drawing is forgotten
+	defer again.Stop()
+	for {
+		b.writer.Stop()
+		select {
+		case <-b.done:
+			return
+		case <-again.C:
+		}
+	}
 }
 
 func bytesText(n int64) string {

@@ -2,6 +2,8 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -29,30 +31,30 @@ type reloader struct {
 }
 
 // watchAndRun runs the bootstrap, follows its files, and answers questions.
-func (cli *cli) watchAndRun(ctx context.Context, b *bootstrap.Bootstrap, r *reloader) error {
+func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) error {
 	stop, err := r.answer()
 	if err != nil {
 		return err
 	}
 	defer stop()
 	parts := newServices(ctx)
-	watcher := config.NewWatcher(r.log, r.files()...)
+	watcher.Follow(r.cli.watched(r.running.service)...)
 	parts.run("file watcher", watcher.Run)
-	parts.run("release cache", r.releases.collect)
-	parts.run("reload", func(ctx context.Context) error { return r.run(ctx, watcher.Changes()) })
-	return parts.stop(b.Run(parts.ctx))
+	parts.run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
+	parts.run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
+	return parts.stop(r.bootstrap.Run(parts.ctx))
 }
 
-// files are those whose change is followed: the two files, and where the AWS SDK
-// and we find keys.
-func (r *reloader) files() []string {
-	dir := r.cli.configs()
+// watched are the files whose change is followed: the two files, and where the
+// AWS SDK and we find keys.
+func (cli *cli) watched(service config.Service) []string {
+	dir := cli.configs()
 	files := []string{
 		filepath.Join(dir, "weir.yaml"),
-		filepath.Join(dir, filepath.FromSlash(config.FileOf(r.cli.cluster, r.cli.pool))),
+		filepath.Join(dir, filepath.FromSlash(config.FileOf(cli.cluster, cli.pool))),
 	}
 	for _, file := range []string{
-		r.running.service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),
+		service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),
 		homeFile("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"), homeFile("AWS_CONFIG_FILE", ".aws/config"),
 	} {
 		if file != "" {
@@ -75,7 +77,7 @@ func homeFile(variable, below string) string {
 }
 
 // run reads the files again whenever they change, or SIGHUP comes.
-func (r *reloader) run(ctx context.Context, changes <-chan struct{}) error {
+func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 	hangup := make(chan os.Signal, 1)
 	signal.Notify(hangup, syscall.SIGHUP)
 	defer signal.Stop(hangup)
@@ -83,7 +85,7 @@ func (r *reloader) run(ctx context.Context, changes <-chan struct{}) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-changes:
+		case <-watcher.Changes():
 		case <-hangup:
 		}
 		if err := r.reload(ctx); err != nil {
@@ -91,6 +93,7 @@ func (r *reloader) run(ctx context.Context, changes <-chan struct{}) error {
 			r.refuse(err.Error())
 			continue
 		}
+		watcher.Follow(r.cli.watched(r.running.service)...)
 		r.refuse("")
 	}
 }
@@ -102,13 +105,13 @@ func (r *reloader) reload(ctx context.Context) error {
 		return err
 	}
 	if wanted.service.NATS != r.running.service.NATS {
-		r.log.Warn("another nats.url takes a restart of bootstrap", "url", wanted.service.NATS.URL)
+		return fmt.Errorf("weir.yaml: nats.url is another one: the bus of a pool changes by a restart of its bootstrap only")
 	}
-	if err := r.releases.follow(ctx, wanted); err != nil {
+	if err := r.releases.follow(ctx, wanted, r.bootstrap.Releases()); err != nil {
 		return err
 	}
 	if err := r.bootstrap.Update(wanted.plan); err != nil {
-		return err
+		return errors.Join(err, r.releases.follow(ctx, r.running, r.bootstrap.Releases()))
 	}
 	r.running = wanted
 	r.log.Info("configuration is followed", "pool", wanted.plan.Pool)

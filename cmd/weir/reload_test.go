@@ -162,6 +162,29 @@ func (l *live) answered(version string) (autoscaler.Record, error) {
 	return r, nil
 }
 
+// nextTick waits for another tick than the last one.
+func (l *live) nextTick() (autoscaler.Record, error) {
+	last, err := ask[autoscaler.Record](l.upProcess, "explain")
+	if err != nil {
+		return last, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	pause := time.NewTicker(20 * time.Millisecond)
+	defer pause.Stop()
+	for {
+		r, err := ask[autoscaler.Record](l.upProcess, "explain")
+		if err != nil || !r.At.Equal(last.At) {
+			return r, err
+		}
+		select {
+		case <-ctx.Done():
+			return r, errors.New("no tick comes")
+		case <-pause.C:
+		}
+	}
+}
+
 // TestReloadRefuses shows that what is wrong is refused, and what runs goes on.
 func TestReloadRefuses(t *testing.T) {
 	l := startLive(t)
@@ -177,7 +200,8 @@ func TestReloadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	l.waitFor(t, "did you mean name?")
-	l.pin(t, "v9", "")
+	// Parameters go with the version that they are meant for.
+	l.pin(t, "v9", "parameters: {headroom: 5},")
 	eventually(t, "a word on v9", func() error {
 		now, err := l.signal("web")
 		if err == nil && !strings.Contains(now.Why, "v1") {
@@ -185,8 +209,11 @@ func TestReloadRefuses(t *testing.T) {
 		}
 		return err
 	})
-	if _, err := l.answered("v1"); err != nil {
-		t.Errorf("while v9 is not there: %v", err)
+	for range 5 {
+		r, err := l.nextTick()
+		if o := r.Input.Apps[0].Opinion; err != nil || o.Version != "v1" || o.Verdict != decide.Value || !strings.Contains(o.Explanation, "1 *") {
+			t.Errorf("while v9 is not there: %v, %s %s: %s; want v1 to answer with its own parameters", err, o.Version, o.Verdict, o.Explanation)
+		}
 	}
 	// The copy that bootstrap reads is damaged behind the back of "weir up".
 	copied := filepath.Join(l.data, "config", "local", "default.yaml")

@@ -65,6 +65,9 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 		Args: group,
 		RunE: help,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if cli.natsURL == "" { // not the flag's default, which help would print: it may hold a password
+				cli.natsURL = os.Getenv("WEIR_NATS")
+			}
 			for flag, name := range map[string]string{"--cluster": cli.cluster, "--pool": cli.pool} {
 				if !message.ValidName(name) {
 					return &usageError{fmt.Errorf("%s %q: want letters, digits, - and _, at most 63", flag, name)}
@@ -84,7 +87,7 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 	})
 	f := root.PersistentFlags()
 	f.StringVar(&cli.data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
-	f.StringVar(&cli.natsURL, "nats", envOr("WEIR_NATS", ""), "NATS to use in place of the data folder's own (WEIR_NATS)")
+	f.StringVar(&cli.natsURL, "nats", "", "NATS to use in place of the data folder's own (WEIR_NATS)")
 	f.StringVar(&cli.configDir, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
 	f.StringVar(&cli.cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&cli.pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -51,6 +52,9 @@ was built from.`,
 				dir = args[0]
 			}
 			files, err := scaffold.Write(dir, c)
+			if errors.Is(err, scaffold.ErrNoSource) {
+				return &usageError{fmt.Errorf("--sdk: %w", err)}
+			}
 			if err != nil {
 				return err
 			}
@@ -77,7 +81,7 @@ type asked struct {
 
 func (a *asked) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.app, "app", "app", "application that the signal speaks for")
+	f.StringVar(&a.app, "app", "", "application that the signal speaks for (default: that of the recorded windows)")
 	f.StringArrayVar(&a.parameters, "param", nil, "parameter for the signal, NAME=VALUE in YAML; may be given again")
 	f.StringVar(&a.metrics, "metrics", "", `recorded windows, as "weir metrics get" writes them; - is standard input`)
 }
@@ -91,7 +95,7 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 	if _, err := os.Stat(path); err != nil {
 		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %w", err)}
 	}
-	t := signaltest.Target{Path: path, Args: args[1:], App: a.app, FixedApp: a.fixedApp}
+	t := signaltest.Target{Path: path, Args: args[1:], FixedApp: a.fixedApp}
 	t.Hello = sigproto.Hello{Cluster: cli.cluster, Pool: cli.pool, Parameters: map[string]any{}}
 	for _, p := range a.parameters {
 		name, text, ok := strings.Cut(p, "=")
@@ -109,36 +113,56 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 			return t, err
 		}
 	}
+	t.App = a.app
 	return t, t.Validate()
 }
 
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
-func (a *asked) evaluation(cli *cli) (sigproto.Evaluation, error) {
+func (a *asked) evaluation(cli *cli) (e sigproto.Evaluation, err error) {
 	in := cli.stdin
 	if a.metrics != "-" {
 		f, err := os.Open(a.metrics)
 		if err != nil {
-			return sigproto.Evaluation{}, &usageError{err}
+			return e, &usageError{err}
 		}
 		defer f.Close()
 		in = f
 	}
-	var e sigproto.Evaluation
 	for w, err := range record.Read(in) {
 		if err != nil {
 			return e, &usageError{fmt.Errorf("%s: %w", a.metrics, err)}
 		}
-		shown := maps.Clone(w.Dimensions)
-		delete(shown, "cluster")
-		delete(shown, "pool")
-		name := metrics.Key(strings.TrimPrefix(w.Name, metrics.AppName(a.app, "")), shown)
+		name, err := a.shownName(w)
+		if err != nil {
+			return e, &usageError{fmt.Errorf("%s: %w", a.metrics, err)}
+		}
 		e.Series = append(e.Series, sigproto.Series{Name: name, Times: w.Times, Values: w.Values})
 		if t, ok := w.Newest(); ok {
 			e.Timestamp = max(e.Timestamp, t.Unix())
 		}
 	}
 	return e, nil
+}
+
+// shownName is a recorded series' name as a signal sees it: without its app, the
+// cluster and the pool.
+func (a *asked) shownName(w record.Series) (string, error) {
+	name := w.Name
+	if w.Type == metrics.App {
+		app, bare, _ := strings.Cut(name, ",")
+		if a.app == "" {
+			a.app = app
+		}
+		if app != a.app {
+			return "", fmt.Errorf("%s is of app %q, and the signal is asked for %q: record one app, and name it with --app", name, app, a.app)
+		}
+		name = bare
+	}
+	shown := maps.Clone(w.Dimensions)
+	delete(shown, "cluster")
+	delete(shown, "pool")
+	return metrics.Key(name, shown), nil
 }
 
 func program(cmd *cobra.Command, args []string) error {
@@ -195,20 +219,10 @@ func (cli *cli) testSignal(ctx context.Context, target signaltest.Target) error 
 		return &usageError{err}
 	}
 	var all []signaltest.Report
-	failed := 0
 	for r := range reports {
 		all = append(all, r)
-		if r.Result != signaltest.Passed {
-			failed++
-		}
 		if cli.output != "json" {
-			fmt.Fprintf(cli.stdout, "%-7s  %-18s %s\n", r.Result, r.Name, r.What)
-			if r.Problem != "" {
-				fmt.Fprintf(cli.stdout, "           %s\n", r.Problem)
-			}
-			if r.Fix != "" {
-				fmt.Fprintf(cli.stdout, "           to do: %s\n", r.Fix)
-			}
+			cli.printReport(r)
 		}
 	}
 	if cli.output == "json" {
@@ -216,13 +230,64 @@ func (cli *cli) testSignal(ctx context.Context, target signaltest.Target) error 
 			return err
 		}
 	}
-	if failed > 0 {
-		return fmt.Errorf("%d of %d checks did not pass", failed, len(all))
+	return cli.sumUp(all)
+}
+
+// printReport prints a check that was made; one that was not is told at the end,
+// with the others that wait for the same.
+func (cli *cli) printReport(r signaltest.Report) {
+	if r.Before != "" {
+		return
 	}
-	if cli.output != "json" {
-		fmt.Fprintf(cli.stdout, "all %d checks passed\n", len(all))
+	fmt.Fprintf(cli.stdout, "%-7s  %-18s %s\n", r.Result, r.Name, r.What)
+	if r.Problem != "" {
+		fmt.Fprintf(cli.stdout, "           %s\n", strings.ReplaceAll(r.Problem, "\n", "\n           "))
 	}
+	if r.Fix != "" {
+		fmt.Fprintf(cli.stdout, "           to do: %s\n", r.Fix)
+	}
+}
+
+// sumUp says what all reports tell together; its error, that not all checks passed.
+func (cli *cli) sumUp(all []signaltest.Report) error {
+	out := cli.stdout
+	if cli.output == "json" {
+		out = io.Discard
+	}
+	var answers signaltest.Answers
+	waiting := map[string]int{}
+	passed := 0
+	for _, r := range all {
+		answers = answers.Plus(r.Answers)
+		if r.Result == signaltest.Passed {
+			passed++
+		}
+		waiting[r.Before]++
+	}
+	for _, r := range all {
+		if n := waiting[r.Name]; n > 0 {
+			fmt.Fprintf(out, "%s before %s passes\n", counted(n, "check tells nothing", "checks tell nothing"), r.Name)
+		}
+	}
+	if answers != (signaltest.Answers{}) {
+		fmt.Fprintf(out, "%s a value, %d had none\n", counted(answers.Values, "answer had", "answers had"), answers.None)
+	}
+	if answers.Values == 0 && answers.None > 0 {
+		fmt.Fprintln(out, "! it was asked only what it has no opinion on: give it windows of its metrics (--metrics), and its parameters (--param)")
+	}
+	if passed < len(all) {
+		return fmt.Errorf("%d of %d checks did not pass", len(all)-passed, len(all))
+	}
+	fmt.Fprintf(out, "all %d checks passed\n", len(all))
 	return nil
+}
+
+// counted returns a number with what there is one or many of.
+func counted(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return fmt.Sprintf("%d %s", n, many)
 }
 
 func (cli *cli) signalBenchCommand() *cobra.Command {
@@ -276,8 +341,8 @@ NAMESPACE, SIGNAL and APP until it is told to end.
 With --local a signal's program is started, asked once with recorded windows, and
 ended; its answer is printed.`,
 		Example: `  weir signal run default weir __default__
-  weir metrics get --app web requests_per_second --range 20m > windows.jsonl
-  weir signal run --local ./bin/rps --metrics windows.jsonl --app web --param headroom=1.2`,
+  weir metrics get --app web requests_per_second --range 20m --output json > windows.jsonl
+  weir signal run --local ./bin/rps --metrics windows.jsonl --param headroom=1.2`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if local == "" && len(args) != 1 && len(args) != 3 {
 				return &usageError{fmt.Errorf("%s wants SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}

@@ -5,13 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -54,7 +57,7 @@ func (cli *cli) signalRestartCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				var a restartAnswer
-				err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "restart"), "bootstrap of pool "+cli.pool, restartRequest{args[0]}, &a)
+				err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "restart"), cli.bootstrapName(), restartRequest{args[0]}, &a)
 				if err != nil {
 					return err
 				}
@@ -87,7 +90,7 @@ func (cli *cli) signalLogsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "go on until Ctrl-C")
-	cmd.Flags().IntVar(&lines, "lines", 100, "how many of the last lines")
+	cmd.Flags().IntVar(&lines, "lines", 100, "how many of the last lines; 0 is all that are kept")
 	return cmd
 }
 
@@ -99,7 +102,7 @@ func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request logsRequest,
 	defer ticker.Stop()
 	for {
 		var a logsAnswer
-		if err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "logs"), "bootstrap of pool "+cli.pool, request, &a); err != nil {
+		if err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
 			return err
 		}
 		if a.Error != "" {
@@ -182,16 +185,25 @@ func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.D
 	if err != nil {
 		return err
 	}
+	unreadable, known := 0, app == ""
 	err = ledger.Since(ctx, time.Now().Add(-since), func(data []byte) error {
 		var r autoscaler.Record
 		if err := json.Unmarshal(data, &r); err != nil {
-			return fmt.Errorf("read a record of the ledger: %w", err)
+			unreadable++
+			return nil
 		}
+		known = known || slices.ContainsFunc(r.Input.Apps, func(a decide.App) bool { return a.Name == app })
 		report.Ticks = append(report.Ticks, shadowTicks(r, app)...)
 		return nil
 	})
 	if err != nil {
 		return err
+	}
+	if unreadable > 0 {
+		fmt.Fprintf(cli.stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
+	}
+	if !known && len(report.Trials) == 0 {
+		return fmt.Errorf("no tick of pool %s/%s in the last %v knows an app %q", cli.cluster, cli.pool, since, app)
 	}
 	if cli.output == "json" {
 		return cli.printJSON(report)
@@ -272,9 +284,11 @@ func bootstrapSubject(cluster, pool, what string) string {
 	return "weir." + cluster + ".bootstrap." + pool + "." + what
 }
 
+func (cli *cli) bootstrapName() string { return "bootstrap of pool " + cli.cluster + "/" + cli.pool }
+
 func (cli *cli) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapStatus, error) {
 	var s bootstrapStatus
-	err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "status"), "bootstrap of pool "+cli.pool, nil, &s)
+	err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "status"), cli.bootstrapName(), nil, &s)
 	return s, err
 }
 
@@ -303,8 +317,9 @@ type (
 	}
 )
 
-// maxLogsAnswer bounds an answer, in bytes of text: it has to fit a message.
-const maxLogsAnswer = 256 << 10
+// maxLogsAnswer bounds an answer, in bytes of text: as JSON, which may take six
+// bytes for one, it has to fit a message of 1 MiB.
+const maxLogsAnswer = 64 << 10
 
 // answer has questions answered until stop.
 func (r *reloader) answer() (stop func(), err error) {
@@ -349,12 +364,22 @@ func (r *reloader) answerLogs(data []byte) any {
 			a.More = true
 			break
 		}
-		if text := control.Readable(l.Stream, l.Text); text != "" {
+		if text := printable(control.Readable(l.Stream, l.Text)); text != "" {
 			a.Lines = append(a.Lines, logLine{At: l.Time, Text: text})
 		}
 		a.Next = l.Seq
 	}
 	return a
+}
+
+// printable returns a signal's text without what a terminal would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }
 
 func (r *reloader) answerRestart(data []byte) any {

@@ -1,18 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"time"
 
 	"aead.dev/minisign"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
 // signPassword is the variable that holds the password of a private key.
@@ -57,6 +60,9 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 				}
 				source.Key = &key
 			}
+			if _, err := os.Stat(args[1]); err != nil {
+				return &usageError{err}
+			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
 				return err
@@ -100,12 +106,17 @@ goes into weir.yaml, releases.trusted_keys.`,
 		Example: `  WEIR_SIGN_PASSWORD=... weir signal keygen ~/.weir/publish.key`,
 		Args:    oneArg("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
+			if _, err := os.Stat(args[0] + ".pub"); err == nil {
+				return fmt.Errorf("%s.pub: %w", args[0], os.ErrExist)
+			}
 			public, private, err := minisign.GenerateKey(nil)
 			if err != nil {
 				return fmt.Errorf("make keys: %w", err)
 			}
+			how := ", not encrypted: " + signPassword + " is not set"
 			secret, err := private.MarshalText()
 			if password := os.Getenv(signPassword); err == nil && password != "" {
+				how = ", encrypted"
 				secret, err = minisign.EncryptKey(password, private)
 			}
 			if err != nil {
@@ -121,8 +132,8 @@ goes into weir.yaml, releases.trusted_keys.`,
 			if err := writeNew(args[0]+".pub", append(open, '\n'), 0o644); err != nil {
 				return err
 			}
-			fmt.Fprintf(cli.stdout, "key %s\n  private  %s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
-				release.FormatKeyID(public.ID()), args[0], args[0], public)
+			fmt.Fprintf(cli.stdout, "key %s\n  private  %s%s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
+				release.FormatKeyID(public.ID()), args[0], how, args[0], public)
 			return nil
 		},
 	}
@@ -161,6 +172,9 @@ func (cli *cli) signalListCommand() *cobra.Command {
 			var namespace, name string
 			if len(args) == 1 {
 				namespace, name, _ = strings.Cut(args[0], "/")
+				if err := (release.Ref{Namespace: namespace, Name: cmp.Or(name, "x"), Version: "x"}).Validate(); err != nil {
+					return &usageError{fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0])}
+				}
 			}
 			found, err := release.List(cmd.Context(), bucket, namespace, name)
 			if err != nil {
@@ -334,17 +348,17 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 		return err
 	}
 	bars := newBars(cli.stderr)
-	cache, err := release.OpenCache(release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.tell})
+	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.tell})
 	if err != nil {
 		return err
 	}
 	got := make([]release.Installed, len(refs))
 	errs := make([]error, len(refs))
-	parts := newServices(ctx)
+	var fetching sync.WaitGroup
 	for i, ref := range refs {
-		parts.wg.Go(func() { got[i], errs[i] = cache.Fetch(ctx, bucket, ref) })
+		fetching.Go(func() { got[i], errs[i] = fetchRelease(ctx, cache, bucket, service, ref) })
 	}
-	parts.wg.Wait()
+	fetching.Wait()
 	bars.close()
 	for i, in := range got {
 		if errs[i] == nil {
@@ -411,6 +425,9 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 	bucket, service, err := cli.bucket(ctx)
 	if err != nil {
 		return err
+	}
+	if service.Releases.Layout == config.LayoutClusterman {
+		return &usageError{errors.New("weir.yaml: releases.layout is clusterman, which has no manifests: there is nothing to show or verify")}
 	}
 	trust, err := trustOf(service)
 	if err != nil {

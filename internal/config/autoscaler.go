@@ -1,6 +1,8 @@
 package config
 
 import (
+	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -125,18 +127,45 @@ func firstOf[T comparable](values ...T) T {
 
 // Bootstrap returns the processes that the two files ask for.
 func Bootstrap(s Service, p Pool) bootstrap.Plan {
+	loop := Autoscaler(s, p)
 	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name}
-	standIn := bootstrap.NewSignalPlan(sigproto.DefaultApp, defaultRole(s, p), s.AutoscaleSig.Name, s.AutoscaleSig.Pin())
+	standIn := bootstrap.NewSignalPlan(sigproto.DefaultApp, loop.Default.Namespace, loop.Default.Name, loop.Default.Version)
 	if standIn.Shipped() {
 		standIn.Kind = bootstrap.KindPlugin
 	}
+	standIn.Question = encodeQuestion(loop.Default)
 	plan.Signals = append(plan.Signals, standIn)
-	for _, signal := range p.Signals {
-		if signal.Name != "" {
-			plan.Signals = append(plan.Signals, signal.plan())
+	for i, signal := range p.Signals {
+		if signal.Name == "" {
+			continue
 		}
+		one := signal.plan()
+		one.Question = encodeQuestion(loop.Apps[i])
+		plan.Signals = append(plan.Signals, one)
 	}
 	return plan
+}
+
+// encodeQuestion is what a signal is asked with, for its way to the autoscaler
+// beside where it answers.
+func encodeQuestion(s autoscaler.Signal) string {
+	text, err := json.Marshal(autoscaler.Question{Windows: s.Windows, Parameters: s.Parameters})
+	if err != nil {
+		return "" // Validate has encoded the parameters; without it, those of the files count
+	}
+	return string(text)
+}
+
+// DecodeQuestion is the inverse; of no text it is nil.
+func DecodeQuestion(text string) (*autoscaler.Question, error) {
+	if text == "" {
+		return nil, nil
+	}
+	var q autoscaler.Question
+	if err := json.Unmarshal([]byte(text), &q); err != nil {
+		return nil, fmt.Errorf("read what a signal is asked with: %w", err)
+	}
+	return &q, nil
 }
 
 // Drain returns how long the pool's nodes may take to leave.

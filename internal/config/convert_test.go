@@ -153,7 +153,24 @@ func TestPoolFileWinsOverServiceFile(t *testing.T) {
 }
 
 func TestBootstrap(t *testing.T) {
-	got := Bootstrap(load(t, "", goodPool+signals("")+"  - {app: idle}\n"))
+	got := Bootstrap(load(t, "", goodPool+signals(", parameters: {headroom: 2, zones: [a, b]}")+"  - {app: idle}\n"))
+	asked, err := DecodeQuestion(got.Signals[1].Question)
+	if err != nil {
+		t.Fatal(err)
+	}
+	question := &autoscaler.Question{
+		Windows:    []autoscaler.Window{{Name: "m", Type: metrics.System, Range: time.Minute, MaxAge: time.Minute}},
+		Parameters: map[string]any{"headroom": 2.0, "zones": []any{"a", "b"}},
+	}
+	if diff := cmp.Diff(question, asked); diff != "" {
+		t.Errorf("what web's signal is asked with (-want +got):\n%s", diff)
+	}
+	for i := range got.Signals {
+		if got.Signals[i].Question == "" {
+			t.Errorf("signal of %s has no question", got.Signals[i].App)
+		}
+		got.Signals[i].Question = ""
+	}
 	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
 		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: bootstrap.KindPlugin},
 		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket"},
@@ -198,5 +215,14 @@ func TestOneSignalOfThePool(t *testing.T) {
 			_, err := readPool(t, c.text)
 			expectError(t, err, c.want)
 		})
+	}
+}
+
+func TestDecodeQuestion(t *testing.T) {
+	if q, err := DecodeQuestion(""); q != nil || err != nil {
+		t.Errorf("DecodeQuestion of nothing = %v, %v; want nil: the files count", q, err)
+	}
+	if q, err := DecodeQuestion("{"); err == nil {
+		t.Errorf("DecodeQuestion of half a text = %v, want an error", q)
 	}
 }

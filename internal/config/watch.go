@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/fsnotify/fsnotify"
@@ -26,17 +27,39 @@ const (
 )
 
 // Watcher tells when one of some files has another text. They need not exist.
-// Run it once; Changes may be used concurrently.
+// Run it once; the other methods may be used concurrently.
 type Watcher struct {
-	paths   []string
 	log     *slog.Logger
 	changes chan struct{}
-	last    string
+	moved   chan struct{} // has room for one: Follow named other files
+
+	mu    sync.Mutex
+	paths []string
+	last  string // digest of the files
 }
 
-// NewWatcher returns a watcher that compares with how the files are now.
+// NewWatcher returns a watcher that compares with how the files are now. Make it
+// before they are read: then a change in between is told.
 func NewWatcher(log *slog.Logger, paths ...string) *Watcher {
-	return &Watcher{paths: paths, log: log, changes: make(chan struct{}, 1), last: digest(paths)}
+	return &Watcher{log: log, changes: make(chan struct{}, 1), moved: make(chan struct{}, 1), paths: paths, last: digest(paths)}
+}
+
+// Follow watches other files from now on. That they are others is no change.
+func (w *Watcher) Follow(paths ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if slices.Equal(paths, w.paths) {
+		return
+	}
+	changed := digest(w.paths) != w.last
+	w.paths, w.last = paths, digest(paths)
+	if changed {
+		w.tell()
+	}
+	select {
+	case w.moved <- struct{}{}:
+	default:
+	}
 }
 
 // Changes has an entry when the files have changed since the last one was taken.
@@ -63,6 +86,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case err := <-notify.Errors:
 			w.log.Warn("watching files", "err", err)
 			due.Reset(settle)
+		case <-w.moved:
+			w.follow(notify)
+			due.Reset(settle)
 		case <-again.C:
 			w.follow(notify)
 			w.compare()
@@ -74,7 +100,10 @@ func (w *Watcher) Run(ctx context.Context) error {
 
 // follow watches the folders of the files: a file that is replaced is another one.
 func (w *Watcher) follow(notify *fsnotify.Watcher) {
-	for _, path := range w.paths {
+	w.mu.Lock()
+	paths := w.paths
+	w.mu.Unlock()
+	for _, path := range paths {
 		dir := filepath.Dir(path)
 		if slices.Contains(notify.WatchList(), dir) {
 			continue
@@ -86,11 +115,17 @@ func (w *Watcher) follow(notify *fsnotify.Watcher) {
 }
 
 func (w *Watcher) compare() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	now := digest(w.paths)
 	if now == w.last {
 		return
 	}
 	w.last = now
+	w.tell()
+}
+
+func (w *Watcher) tell() {
 	select {
 	case w.changes <- struct{}{}:
 	default: // the last one is not taken yet

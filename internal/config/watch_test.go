@@ -71,3 +71,32 @@ func TestWatcherSameText(t *testing.T) {
 		t.Error("no change is told of another text")
 	}
 }
+
+func TestWatcherFollow(t *testing.T) {
+	dir := t.TempDir()
+	one, other := writeFile(t, filepath.Join(dir, "a"), "first"), writeFile(t, filepath.Join(dir, "b"), "first")
+	w := NewWatcher(slog.New(slog.DiscardHandler), one)
+	changed := func() bool {
+		select {
+		case <-w.Changes():
+			return true
+		default:
+			return false
+		}
+	}
+	w.Follow(one, other)
+	w.compare()
+	if changed() {
+		t.Error("another file to watch is told as a change")
+	}
+	writeFile(t, other, "second")
+	w.compare()
+	if !changed() {
+		t.Error("a change of the other file is not told")
+	}
+	writeFile(t, one, "second")
+	w.Follow(one)
+	if !changed() {
+		t.Error("a change between two comparisons is lost by Follow")
+	}
+}

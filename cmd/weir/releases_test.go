@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+// TestKeysChange shows that a bucket is opened with the keys that a file holds
+// now, and that the file is one of those that are watched.
+func TestKeysChange(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	service, err := config.LoadService(upConfigs(u.data))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := readBucketKeys(u.data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := ask[[]release.Published](u, "signal", "list")
+	if err != nil || len(list) != 1 {
+		t.Fatalf("releases: %v, %v", list, err)
+	}
+	file := filepath.Join(t.TempDir(), "keys.json")
+	write := func(access, secret string) {
+		t.Helper()
+		text, err := json.Marshal(map[string]string{"accessKeyId": access, "secretAccessKey": secret})
+		if err == nil {
+			err = os.WriteFile(file, text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	service.AWS.AccessKeyFile = file
+	wanted := pooled{service: service, plan: bootstrap.Plan{Cluster: "local", Pool: "default"}}
+	write(keys.Access, "another secret")
+	log := slog.New(slog.DiscardHandler)
+	r, err := openReleases(t.Context(), wanted, t.TempDir(), log, logProgress(log))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Fetch(t.Context(), list[0].Ref); !errors.Is(err, release.ErrDenied) {
+		t.Errorf("fetch with a wrong secret: %v, want %v", err, release.ErrDenied)
+	}
+	write(keys.Access, keys.Secret)
+	if err := r.follow(t.Context(), wanted, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Fetch(t.Context(), list[0].Ref); err != nil {
+		t.Errorf("fetch with the right secret: %v", err)
+	}
+	write("", "")
+	if err := r.follow(t.Context(), wanted, nil); err != nil {
+		t.Fatal(err)
+	}
+	in, err := r.Fetch(t.Context(), list[0].Ref)
+	if err != nil || in.Away == nil || !strings.Contains(in.Away.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
+		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.Away)
+	}
+	watched := (&cli{configDir: "x", cluster: "local", pool: "default"}).watched(service)
+	if !strings.Contains(strings.Join(watched, " "), file) {
+		t.Errorf("watched are %q: want %s among them", watched, file)
+	}
+}
+
+// TestLineProtocol writes metrics as an application does, and reads them as a
+// signal's author does.
+func TestLineProtocol(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	at := regexp.MustCompile(`http://\S+/api/v2/write\?bucket=`).FindString(u.output())
+	post := func(app, body string) (int, string) {
+		t.Helper()
+		resp, err := http.Post(at+app, "text/plain", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer resp.Body.Close()
+		text, err := io.ReadAll(io.LimitReader(resp.Body, 1<<20))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return resp.StatusCode, string(text)
+	}
+	if code, text := post("web", "http,zone=a requests=7,errors=1i\nhttp,zone=b requests=8\n"); code != http.StatusNoContent {
+		t.Fatalf("write: %d %s", code, text)
+	}
+	if code, text := post("web", "http requests=7\nhttp requests=\"many\"\n"); code != http.StatusBadRequest || !strings.Contains(text, `"line":2`) {
+		t.Errorf("write of a text: %d %s", code, text)
+	}
+	got := u.weir(t, "metrics", "get", "--app", "web", "--regex", "^web,http_", "--output", "json")
+	for _, want := range []string{`"name":"web,http_errors","dimensions":{"zone":"a"}`, `"name":"web,http_requests","dimensions":{"zone":"b"}`} {
+		if !strings.Contains(got, want) {
+			t.Errorf("metrics get = %s, want %s", got, want)
+		}
+	}
+}
+
+// TestPublishOnTag runs the recipe of deploy/ci.
+func TestPublishOnTag(t *testing.T) {
+	u := startUp(t, t.TempDir())
+	recipe, err := filepath.Abs(filepath.Join("..", "..", "deploy", "ci", "publish-signal.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "rps")
+	u.weir(t, "signal", "init", "rps", "--dir", dir)
+	key := filepath.Join(t.TempDir(), "publish.key")
+	u.weir(t, "signal", "keygen", key)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
+	defer cancel()
+	for range 2 { // a job that is run again publishes the same bytes
+		cmd := exec.CommandContext(ctx, recipe)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
+			"NAMESPACE=shop", "NAME=rps", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	if got := u.weir(t, "signal", "list", "shop"); !regexp.MustCompile(`shop +rps +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
+		t.Errorf("list:\n%s", got)
+	}
+}
+
+// TestBars looks at a download on a terminal: one line for each release.
+func TestBars(t *testing.T) {
+	main, terminal := openTerminal(t)
+	b := newBars(terminal)
+	for _, done := range []int64{0, 50, 100} {
+		b.tell(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, done, 100)
+		b.tell(release.Ref{Namespace: "shop", Name: "queue", Version: "v2"}, done, 100)
+	}
+	b.close()
+	terminal.Close()
+	text, _ := io.ReadAll(main) // ends in an error when the terminal is closed
+	for _, want := range []string{"shop/rps@v1", "shop/queue@v2", "100"} {
+		if !strings.Contains(string(text), want) {
+			t.Errorf("terminal shows %q, want %q", text, want)
+		}
+	}
+	var nowhere strings.Builder
+	b = newBars(&nowhere)
+	b.tell(release.Ref{Namespace: "shop", Name: "rps", Version: "v1"}, 1, 2)
+	b.close()
+	if nowhere.Len() > 0 {
+		t.Errorf("on no terminal it writes %q", nowhere.String())
+	}
+}
+
+// openTerminal opens a pseudo terminal.
+func openTerminal(t *testing.T) (main, terminal *os.File) {
+	t.Helper()
+	main, err := os.OpenFile("/dev/ptmx", os.O_RDWR, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { main.Close() })
+	n, err := unix.IoctlGetUint32(int(main.Fd()), unix.TIOCGPTN)
+	if err == nil {
+		err = unix.IoctlSetPointerInt(int(main.Fd()), unix.TIOCSPTLCK, 0)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err = os.OpenFile(fmt.Sprintf("/dev/pts/%d", n), os.O_RDWR|unix.O_NOCTTY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return main, terminal
+}

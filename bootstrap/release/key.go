@@ -19,7 +19,8 @@ func FormatKeyID(id uint64) string { return fmt.Sprintf("%016X", id) }
 func ParsePublicKey(text string) (minisign.PublicKey, error) {
 	var key minisign.PublicKey
 	if err := key.UnmarshalText(bytes.TrimSpace([]byte(text))); err != nil {
-		return key, fmt.Errorf("public key %.80q: want a minisign key, as in a .pub file: %w", text, err)
+		// The text is not repeated: it may be that of a private key.
+		return key, fmt.Errorf("want a minisign public key, as in a .pub file: %w", err)
 	}
 	return key, nil
 }

@@ -207,7 +207,7 @@ func packSource(archive *os.File, m Manifest, src Source) (Manifest, error) {
 	}
 	entry, ok := m.file(m.Entry)
 	if !ok || entry.Mode != Executable {
-		return Manifest{}, fmt.Errorf("%s: entry %q is not an executable file in it", src.Path, m.Entry)
+		return Manifest{}, fmt.Errorf("%s: entry %q is not an executable file in it (chmod +x it, or name another entry)", src.Path, m.Entry)
 	}
 	m.Object.Size, err = archive.Seek(0, io.SeekCurrent)
 	hash.Sum(m.Object.SHA256[:0])

@@ -92,8 +92,11 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 	if err != nil {
 		return signaltest.Target{}, err
 	}
-	if _, err := os.Stat(path); err != nil {
+	switch info, err := os.Stat(path); {
+	case err != nil:
 		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %w", err)}
+	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
+		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path)}
 	}
 	t := signaltest.Target{Path: path, Args: args[1:], FixedApp: a.fixedApp}
 	t.Hello = sigproto.Hello{Cluster: cli.cluster, Pool: cli.pool, Parameters: map[string]any{}}

@@ -245,7 +245,7 @@ func (cli *cli) printShadow(r shadowReport) {
 		fmt.Fprintf(cli.stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
 	}
 	if len(r.Trials) == 0 && len(r.Ticks) == 0 {
-		fmt.Fprintln(cli.stdout, `no shadow: give a signal of the pool file "shadow: {version: VERSION}"`)
+		fmt.Fprintln(cli.stdout, `no shadow has been asked: give a signal of the pool file "shadow: {version: VERSION}"`)
 		return
 	}
 	var rows [][]string

@@ -224,7 +224,7 @@ func (cli *cli) signalShowCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key to trust beside those of weir.yaml; may be given again")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key that may have signed it, beside those of weir.yaml; it has to be signed then; may be given again")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -300,7 +300,7 @@ wrong:
 		},
 	}
 	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key to trust beside those of weir.yaml; may be given again")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key that may have signed it, beside those of weir.yaml; it has to be signed then; may be given again")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -373,8 +373,9 @@ func (cli *cli) signalYankCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",
 		Short: "Withdraw a version: it is not fetched any more; what runs goes on",
-		Long: `Withdraw a version of a signal. Nobody fetches it any more, and no cache that has
-seen the yank runs it. What runs already goes on: pin another version to end it.
+		Long: `Withdraw a version of a signal. Nobody fetches it any more, and no bootstrap that
+starts and has seen the yank runs it. What runs already goes on, and is started
+again when it falls: pin another version to end it.
 A yank cannot be taken back; publish a new version.`,
 		Example: `  weir signal yank shop/rps@v1.4.0 --why "asks for twice the memory"`,
 		Args:    oneArg("NAMESPACE/NAME@VERSION"),
@@ -438,7 +439,7 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 		if err != nil {
 			return &usageError{err}
 		}
-		trust.Keys = append(trust.Keys, key)
+		trust.Keys, trust.Required = append(trust.Keys, key), true
 	}
 	return f(chosen{ref, p, bucket, trust})
 }

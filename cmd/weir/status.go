@@ -71,6 +71,8 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 		}
 		for _, p := range append(processes.Signals, processes.Autoscaler) {
 			switch {
+			case p.Why != "" && p.State != "running" && p.App != "":
+				warn("%s is %s: %s; \"weir signal logs %s\" shows its last words", p.Title(), p.State, p.Why, p.App)
 			case p.Why != "":
 				warn("%s is %s: %s", p.Title(), p.State, p.Why)
 			case p.State != "running":

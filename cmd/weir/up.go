@@ -64,7 +64,12 @@ and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
   weir up --pool-file pool.yaml   # followed: edit it while all runs
   weir up --no-bucket      # the bucket is away: releases come from the cache`,
 		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.up(cmd.Context(), o) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if cmd.Flags().Changed("config-dir") {
+				return &usageError{errors.New("weir up writes a configuration of its own, below the data folder: give it a pool file with --pool-file, or run weir bootstrap with --config-dir")}
+			}
+			return cli.up(cmd.Context(), o)
+		},
 	}
 	cmd.Flags().StringVar(&o.poolFile, "pool-file", "", "pool file to use in place of the built-in one; its changes are followed")
 	cmd.Flags().StringVar(&o.bucketAddr, "bucket-addr", "127.0.0.1:0", "where the bucket listens; port 0 takes a free one")
@@ -348,8 +353,9 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	return nil
 }
 
-// copyPoolFile keeps bootstrap's pool file at what the operator's says. Bootstrap
-// refuses what is wrong; here that is told, too.
+// copyPoolFile keeps bootstrap's pool file at what the operator's says, also if that
+// is wrong: bootstrap refuses it then, and "weir status" says so, as does the
+// terminal.
 func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 	for {
 		select {
@@ -357,16 +363,14 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 			return nil
 		case <-changes:
 		}
-		if _, err := config.ReadPool(u.options.poolFile, u.cluster, u.pool); err != nil {
-			fmt.Fprintf(u.stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
-			continue
-		}
+		_, refused := config.ReadPool(u.options.poolFile, u.cluster, u.pool)
 		text, err := os.ReadFile(u.options.poolFile)
 		if err == nil {
 			err = writeFile(filepath.Join(upConfigs(u.data), filepath.FromSlash(config.FileOf(u.cluster, u.pool))), text)
 		}
-		if err != nil {
-			return fmt.Errorf("copy the pool file: %w", err)
+		if err := errors.Join(refused, err); err != nil {
+			fmt.Fprintf(u.stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
+			continue
 		}
 		fmt.Fprintln(u.stdout, "  pool file  is followed")
 	}

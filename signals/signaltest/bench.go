@@ -18,9 +18,9 @@ import (
 // Workload is what a signal is asked, again and again: windows that go on by one
 // point from one evaluation to the next. The values have at most three decimals.
 type Workload struct {
-	Series      int // in a window
-	Points      int // in a series
-	Evaluations int // that are measured; one more comes before them
+	Series      int `json:"series"`      // in a window
+	Points      int `json:"points"`      // in a series
+	Evaluations int `json:"evaluations"` // that are measured; one more comes before them
 }
 
 // Workloads returns the usual ones: a small window, a middle one, and a day of a

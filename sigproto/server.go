@@ -9,6 +9,7 @@ import (
 	"io"
 	"math"
 	"net"
+	"sync"
 	"time"
 )
 
@@ -127,23 +128,39 @@ func (s *ServerConn) Refuse() error {
 	return nil
 }
 
-// Watch returns a context that ends with ctx, or when the autoscaler hangs up.
-// It is for the time between Next and Answer, in which nothing is to be read;
+// watchAfter is how long an answer takes before it is worth looking whether
+// somebody still waits for it.
+const watchAfter = 5 * time.Millisecond
+
+// Watch returns a context that ends with ctx, or soon after the autoscaler has hung
+// up. It is for the time between Next and Answer, in which nothing is to be read;
 // stop ends it, and must be called before any other method.
 func (s *ServerConn) Watch(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
-	_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection, as the read will
-	go func() {
+	var mu sync.Mutex // orders the two deadlines
+	stopped := false
+	look := time.AfterFunc(watchAfter, func() {
 		defer close(ended)
+		mu.Lock()
+		if !stopped {
+			_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection, as the read will
+		}
+		mu.Unlock()
 		if _, err := s.reader.Peek(1); err != nil {
 			cancel(fmt.Errorf("the autoscaler does not wait any more: %w", err))
 		}
-	}()
+	})
 	return watched, func() {
+		defer cancel(nil)
+		if look.Stop() {
+			return // it was never needed
+		}
+		mu.Lock()
+		stopped = true
 		_ = s.conn.SetReadDeadline(time.Unix(1, 0))
+		mu.Unlock()
 		<-ended
-		cancel(nil)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 )
 
@@ -60,15 +61,37 @@ func TestUpFollowsAnApp(t *testing.T) {
 	})
 }
 
-func TestTwoUpsOnOneHost(t *testing.T) {
-	first, second := startUp(t, t.TempDir()), startUp(t, t.TempDir())
-	for _, u := range []*upProcess{first, second} {
-		u.pool(t, "an answer of the signal", func(s poolStatus) error {
+// TestManyUpsOnOneHost runs two bootstraps for one pool and a third for another:
+// no two of their signals share a socket.
+func TestManyUpsOnOneHost(t *testing.T) {
+	pools := []string{"default", "default", "other"}
+	held := map[string]string{} // by socket
+	for i, pool := range pools {
+		u := startUp(t, t.TempDir(), "--pool", pool)
+		eventually(t, "an answer of the signal", func() error {
+			s, err := ask[poolStatus](u, "status", "--pool", pool)
+			if err != nil || s.LastTick == nil || s.Processes == nil {
+				return errors.Join(err, errors.New("not yet known"))
+			}
 			if o := s.LastTick.Input.Apps[0].Opinion; o.Verdict != decide.Value {
 				return fmt.Errorf("%+v", o)
 			}
 			return nil
 		})
+		processes, err := ask[[]bootstrap.Process](u, "signal", "ps", "--pool", pool)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, p := range processes {
+			who := fmt.Sprintf("%s of bootstrap %d", p.App, i)
+			if other, ok := held[p.Address]; ok {
+				t.Errorf("socket %s is that of %s and of %s", p.Address, other, who)
+			}
+			held[p.Address] = who
+		}
+	}
+	if len(held) != 2*len(pools) {
+		t.Errorf("sockets: %v, want two of each bootstrap", held)
 	}
 }
 

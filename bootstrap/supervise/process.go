@@ -231,12 +231,10 @@ func (p *Process) stop(child *Child, why error) error {
 	_, ended := child.Exit()
 	if !ended {
 		p.set(func(s *Status) { s.State, s.Why = Stopping, why.Error() })
-		if hang, ok := errors.AsType[*hangError](why); ok {
-			child.tail.mark("killed, pid %d: %v", child.pid, hang)
-		}
 	}
 	patience := context.Background()
-	if _, hangs := errors.AsType[*hangError](why); hangs {
+	if hang, hangs := errors.AsType[*hangError](why); hangs {
+		child.tail.mark("told to end, pid %d: %v", child.pid, hang)
 		var cancel context.CancelFunc
 		patience, cancel = context.WithTimeout(patience, hangGrace)
 		defer cancel()

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"net"
 	"sync"
 	"time"
@@ -19,18 +18,6 @@ type ServerConfig struct {
 	// Timeout bounds each message that has begun, the hello from the accept on;
 	// 0 is one minute. Between two evaluations a connection may rest for ever.
 	Timeout time.Duration
-}
-
-// Validate returns every problem of the configuration.
-func (c ServerConfig) Validate() error {
-	var errs []error
-	if c.MaxBody < 0 || c.MaxBody > math.MaxUint32 {
-		errs = append(errs, fmt.Errorf("largest body is %d bytes, want 0 to %d", c.MaxBody, uint32(math.MaxUint32)))
-	}
-	if c.Timeout < 0 {
-		errs = append(errs, fmt.Errorf("timeout is %v, want at least 0", c.Timeout))
-	}
-	return errors.Join(errs...)
 }
 
 // firstRead is the size of a body's first buffer, and of the largest read.

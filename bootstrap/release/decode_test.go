@@ -199,17 +199,6 @@ func TestTrustValidate(t *testing.T) {
 	}
 }
 
-func TestDistance(t *testing.T) {
-	for _, tc := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"", "abc", 3}, {"v1.4.0", "v1.4.1", 1}, {"v1.4.0", "1.4.0", 1}, {"kitten", "sitting", 3}} {
-		if got := distance(tc.a, tc.b); got != tc.want || distance(tc.b, tc.a) != tc.want {
-			t.Errorf("distance(%q, %q) = %d, want %d", tc.a, tc.b, got, tc.want)
-		}
-	}
-}
-
 // A download that another process holds is waited for, but not for ever.
 func TestOpenPartialWaits(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/spelling"
 )
 
 const (
@@ -58,7 +60,7 @@ func nearest(versions []string, to string) string {
 	}
 	all := make([]candidate, len(versions))
 	for i, v := range versions {
-		all[i] = candidate{v, distance(v, to)}
+		all[i] = candidate{v, spelling.Distance(v, to)}
 	}
 	slices.SortStableFunc(all, func(a, b candidate) int { return cmp.Compare(a.distance, b.distance) })
 	names := make([]string, min(len(all), maxOffer))
@@ -70,26 +72,4 @@ func nearest(versions []string, to string) string {
 		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
-}
-
-// distance is Levenshtein's: how many bytes must be put in, taken out or changed
-// to make one of the other.
-func distance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			change := diagonal
-			if a[i] != b[j] {
-				change++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(change, diagonal+1, row[j]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"time"
@@ -202,16 +203,11 @@ for one kind of mistake, and says what to do about it.`,
 	return cmd
 }
 
-// lookUp finds a program by its name, as a shell does.
+// lookUp finds a program by its name, as a shell does; else it may be a file of
+// this folder.
 func lookUp(args []string) []string {
-	if strings.Contains(args[0], "/") {
-		return args
-	}
-	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
-		path := filepath.Join(dir, args[0])
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0 {
-			return append([]string{path}, args[1:]...)
-		}
+	if path, err := exec.LookPath(args[0]); err == nil {
+		return append([]string{path}, args[1:]...)
 	}
 	return args
 }

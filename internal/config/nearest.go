@@ -3,6 +3,8 @@ package config
 import (
 	"slices"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/spelling"
 )
 
 // unknownKey says what is allowed in the place of key, the nearest name first.
@@ -22,30 +24,9 @@ func nearest(key string, names []string) (best string) {
 	}
 	allowed := 1 + len(key)/3
 	for _, name := range names {
-		if d := editDistance(key, name); d <= allowed {
+		if d := spelling.Distance(key, name); d <= allowed {
 			best, allowed = name, d-1
 		}
 	}
 	return best
-}
-
-// editDistance is Levenshtein's: insertions, deletions and substitutions.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			next := min(row[j]+1, row[j+1]+1, diagonal+cost)
-			diagonal, row[j+1] = row[j+1], next
-		}
-	}
-	return row[len(b)]
 }

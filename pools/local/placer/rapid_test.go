@@ -142,21 +142,25 @@ func (s *sim) publishAll() {
 	}
 }
 
-func (s *sim) anyNode(t *rapid.T) (string, *simNode) {
-	ids := slices.Sorted(maps.Keys(s.nodes))
-	if len(ids) == 0 {
-		t.Skip("no node")
+// onNode is an action on any node; without one it does nothing.
+func (s *sim) onNode(do func(id string, n *simNode)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		if ids := slices.Sorted(maps.Keys(s.nodes)); len(ids) > 0 {
+			id := rapid.SampledFrom(ids).Draw(t, "node")
+			do(id, s.nodes[id])
+		}
 	}
-	id := rapid.SampledFrom(ids).Draw(t, "node")
-	return id, s.nodes[id]
 }
 
-func (s *sim) anyCopy(t *rapid.T) (*simNode, *simCopy) {
-	_, n := s.anyNode(t)
-	if len(n.copies) == 0 {
-		t.Skip("no copy")
+// onCopy is an action on any copy of any node; without one it does nothing.
+func (s *sim) onCopy(do func(n *simNode, c *simCopy)) func(*rapid.T) {
+	return func(t *rapid.T) {
+		s.onNode(func(_ string, n *simNode) {
+			if ids := slices.Sorted(maps.Keys(n.copies)); len(ids) > 0 {
+				do(n, n.copies[rapid.SampledFrom(ids).Draw(t, "copy")])
+			}
+		})(t)
 	}
-	return n, n.copies[rapid.SampledFrom(slices.Sorted(maps.Keys(n.copies))).Draw(t, "copy")]
 }
 
 func anyApp(t *rapid.T) string { return rapid.SampledFrom([]string{"web", "db"}).Draw(t, "app") }
@@ -186,35 +190,31 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 				Indices: rapid.SliceOfN(rapid.IntRange(0, 6), 1, 6).Draw(t, "indices"),
 			})
 		},
-		"stop": func(t *rapid.T) {
-			_, c := s.anyCopy(t)
+		"stop": s.onCopy(func(_ *simNode, c *simCopy) {
 			s.c.stop(s.now, message.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
-		},
+		}),
 		"deliver": func(t *rapid.T) {
-			if len(s.queue) == 0 {
-				t.Skip("nothing under way")
+			if len(s.queue) > 0 {
+				s.deliver(rapid.IntRange(0, 9).Draw(t, "luck") == 0)
 			}
-			s.deliver(rapid.IntRange(0, 9).Draw(t, "luck") == 0)
 		},
-		"publish": func(t *rapid.T) { id, _ := s.anyNode(t); s.publish(id) },
-		"up":      func(t *rapid.T) { _, c := s.anyCopy(t); c.running = true },
-		"crash": func(t *rapid.T) {
-			n, c := s.anyCopy(t)
+		"publish": s.onNode(func(id string, _ *simNode) { s.publish(id) }),
+		"up":      s.onCopy(func(_ *simNode, c *simCopy) { c.running = true }),
+		"crash": s.onCopy(func(n *simNode, c *simCopy) {
 			delete(n.copies, c.instance)
 			s.c.exited(message.Exited{Instance: c.instance})
-		},
-		"cordon": func(t *rapid.T) {
-			id, n := s.anyNode(t)
+		}),
+		"cordon": s.onNode(func(id string, n *simNode) {
 			n.draining = !n.draining
 			s.publish(id)
-		},
+		}),
 		"join": func(*rapid.T) {
 			s.born++
 			id := "n" + strconv.Itoa(s.born)
 			s.nodes[id] = &simNode{copies: map[string]*simCopy{}}
 			s.publish(id)
 		},
-		"die": func(t *rapid.T) { id, _ := s.anyNode(t); delete(s.nodes, id) },
+		"die": s.onNode(func(id string, _ *simNode) { delete(s.nodes, id) }),
 		"wait": func(t *rapid.T) {
 			s.deliverAll() // every request has an answer within its deadline
 			s.now = s.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)

@@ -1,0 +1,24 @@
+package spelling
+
+import "testing"
+
+func TestDistance(t *testing.T) {
+	for _, c := range []struct {
+		a, b string
+		want int
+	}{
+		{"", "", 0},
+		{"", "web", 3},
+		{"web", "web", 0},
+		{"nam", "name", 1},
+		{"v1.2.3", "v1.3.2", 2},
+		{"v1.4.0", "v1.4.1", 1},
+		{"v1.4.0", "1.4.0", 1},
+		{"kitten", "sitting", 3},
+		{"wbe", "web", 2},
+	} {
+		if got, back := Distance(c.a, c.b), Distance(c.b, c.a); got != c.want || back != c.want {
+			t.Errorf("Distance(%q, %q) = %d, and %d the other way; want %d", c.a, c.b, got, back, c.want)
+		}
+	}
+}

@@ -203,7 +203,11 @@ func (b *Bootstrap) seat(app string) (*seat, error) {
 	if s := b.seatLocked(app); s != nil {
 		return s, nil
 	}
-	return nil, fmt.Errorf("app %q: %w", app, ErrNoApp)
+	var apps []string
+	for _, s := range b.seats {
+		apps = append(apps, s.app)
+	}
+	return nil, fmt.Errorf("app %q: %w, which has %s", app, ErrNoApp, strings.Join(apps, ", "))
 }
 
 // Restart stops the process of an app's signal and starts it again at once, or

@@ -50,6 +50,19 @@ func (a *attachment) prepare(cmd *exec.Cmd, folder string) {
 	a.prepared <- cmd
 }
 
+// removals is how often a folder is emptied in which a process makes its socket at
+// this very moment; it makes two files at most, and finds no folder after that.
+const removals = 10
+
+// removeFolder removes the folder of the socket. go-plugin tries to, once.
+func (a *attachment) removeFolder() {
+	for range removals {
+		if os.RemoveAll(a.folder) == nil {
+			return
+		}
+	}
+}
+
 // hear takes the first line of the process's standard output. Called once, after
 // prepare.
 func (a *attachment) hear(line []byte) {

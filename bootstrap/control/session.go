@@ -269,6 +269,7 @@ func (s *Session) Close() {
 		s.connecting.Wait()
 		close(s.link.ended) // before Kill, which asks the plugin until then
 		s.client.Kill()
+		s.link.removeFolder()
 		s.stdout.close()
 		s.stderr.close()
 	})

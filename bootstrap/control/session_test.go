@@ -7,8 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -453,5 +456,35 @@ func TestNewSessionRefuses(t *testing.T) {
 				t.Errorf("NewSession: %v, want %q", err, test.word)
 			}
 		})
+	}
+}
+
+// TestFolderIsRemovedWhileFilesAreMade removes the folder of a socket while its
+// process makes files there: nothing is left.
+func TestFolderIsRemovedWhileFilesAreMade(t *testing.T) {
+	link := newAttachment()
+	link.folder = filepath.Join(shortFolder(t), "plugin-dir")
+	for range 30 {
+		if err := os.Mkdir(link.folder, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		begun := make(chan struct{})
+		var making sync.WaitGroup
+		making.Go(func() {
+			for n := range 109 { // fewer after the beginning than there are removals
+				if os.WriteFile(filepath.Join(link.folder, strconv.Itoa(n)), nil, 0o600) != nil {
+					return // the folder is gone
+				}
+				if n == 100 {
+					close(begun)
+				}
+			}
+		})
+		<-begun
+		link.removeFolder()
+		making.Wait()
+		if _, err := os.Stat(link.folder); !errors.Is(err, os.ErrNotExist) {
+			t.Fatalf("the folder is left: %v", err)
+		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -59,19 +60,17 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 		d := &clocked{began: time.Now()}
 		first := d.set(sigproto.DefaultApp, Endpoint{Address: "a"})
 		scheduler := &nodes{}
-		machine, err := drain.Open(t.Context(), drain.Config{Threshold: time.Hour},
-			drain.Ports{Records: &records{stored: map[string][]byte{}}, Scheduler: scheduler, Groups: Groups{}})
-		if err != nil {
-			t.Fatal(err)
-		}
 		loop := NewLoop(Config{
 			Cluster: "here", Pool: "default", Tick: 70 * time.Second,
 			Policy:  decide.Policy{Setpoint: 1, Combine: decide.Sum},
+			Drain:   drain.Config{Threshold: time.Hour},
 			Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 		}, World{
-			Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{}, Drains: machine,
-			Ledger: &ledger{appended: make(chan struct{}, 1)},
-			Dial:   func(Endpoint, Signal) Asker { return prompt{} },
+			Provider: pools.Static{}, Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{},
+			Memory: &kept{}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
+			Records: &records{stored: map[string][]byte{}},
+			Ledger:  &ledger{appended: make(chan struct{}, 1)},
+			Dial:    func(Endpoint, Signal) Asker { return prompt{} },
 		}, logger(t))
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

@@ -66,16 +66,16 @@ func TestBadAnswers(t *testing.T) {
 			if !app.Opinion.Request.IsEmpty() || resolved.Source != decide.FromDefault || !resolved.StandIn {
 				t.Errorf("%+v: want the default signal to stand in", resolved)
 			}
-			if r.Decision.Target != 5 {
-				t.Errorf("target %v, want 5: it must not shrink", r.Decision.Target)
+			if r.Answer.Target != 5 {
+				t.Errorf("target %v, want 5: it must not shrink", r.Answer.Target)
 			}
 			wantOps(t, r)
 
 			r = w.tick()
 			app, resolved = appOf(t, r, "web")
 			wantOpinion(t, app.Opinion, decide.Value)
-			if resolved.Source != decide.FromSignal || r.Decision.Target != 6 {
-				t.Errorf("%+v, target %v: want its own answer, 6", resolved, r.Decision.Target)
+			if resolved.Source != decide.FromSignal || r.Answer.Target != 6 {
+				t.Errorf("%+v, target %v: want its own answer, 6", resolved, r.Answer.Target)
 			}
 			if n := connections.Load(); n != 2 {
 				t.Errorf("%d connections, want 2", n)
@@ -113,8 +113,8 @@ func TestVerdictsOfASignal(t *testing.T) {
 			if o.Verdict != test.want.Verdict || o.Why != test.want.Why || o.Explanation != test.want.Explanation || resolved.Source != test.source {
 				t.Errorf("opinion %+v, served by %s: want %+v, %s", o, resolved.Source, test.want, test.source)
 			}
-			if shrunk := r.Decision.Target < 5; shrunk != test.shrinks {
-				t.Errorf("target %v; shrunk: want %t", r.Decision.Target, test.shrinks)
+			if shrunk := r.Answer.Target < 5; shrunk != test.shrinks {
+				t.Errorf("target %v; shrunk: want %t", r.Answer.Target, test.shrinks)
 			}
 		})
 	}
@@ -226,8 +226,8 @@ func TestStaleWindows(t *testing.T) {
 			app, resolved := appOf(t, r, "web")
 			wantOpinion(t, app.Opinion, test.want, test.why)
 			if test.want == decide.Value {
-				if r.Decision.Target != 2 || web.count() != 1 {
-					t.Errorf("target %v, asked %d times: want 2, once", r.Decision.Target, web.count())
+				if r.Answer.Target != 2 || web.count() != 1 {
+					t.Errorf("target %v, asked %d times: want 2, once", r.Answer.Target, web.count())
 				}
 				return
 			}
@@ -310,7 +310,7 @@ func TestSharedWindowIsReadOnce(t *testing.T) {
 	}
 	w.config.Apps[2].Windows[0].Range = 2 * window
 	r := w.tick()
-	for _, app := range r.Input.Apps {
+	for _, app := range r.Case.Input.Apps {
 		wantOpinion(t, app.Opinion, decide.Value)
 	}
 	if n := w.store.count("cpus_allocated"); n != 2 {
@@ -364,8 +364,8 @@ func TestAppWithoutASignal(t *testing.T) {
 	if app.Configured || app.Opinion.Verdict != decide.Unasked || resolved.StandIn || resolved.Source != decide.FromDefault {
 		t.Errorf("%+v %+v: want the default signal to speak for it, and not as a stand-in", app, resolved)
 	}
-	if r.Decision.Target != 2 {
-		t.Errorf("target %v, want 2", r.Decision.Target)
+	if r.Answer.Target != 2 {
+		t.Errorf("target %v, want 2", r.Answer.Target)
 	}
 }
 

@@ -20,8 +20,8 @@ import (
 type asking struct {
 	reading *reading
 	now     time.Time
-	heard   [][]Answer // by source
-	trials  []*trial   // by source; nil: nobody is asked beside it
+	heard   [][]Heard // by source
+	trials  []*trial  // by source; nil: nobody is asked beside it
 	shadows sync.WaitGroup
 	end     func() // of the time that all have
 }
@@ -37,7 +37,7 @@ type trial struct {
 func (l *Loop) ask(ctx context.Context, now time.Time) *asking {
 	a := &asking{
 		reading: newReading(l.world.Metrics), now: now,
-		heard: make([][]Answer, len(l.sources)), trials: make([]*trial, len(l.sources)),
+		heard: make([][]Heard, len(l.sources)), trials: make([]*trial, len(l.sources)),
 	}
 	limited, end := context.WithTimeout(ctx, l.config.askTimeout())
 	a.end = end
@@ -60,7 +60,7 @@ func (l *Loop) ask(ctx context.Context, now time.Time) *asking {
 
 // consult reads the windows and asks; whatever goes wrong becomes a verdict. A
 // shadow is asked beside the signal, and changes nothing of its opinion.
-func (l *Loop) consult(ctx context.Context, a *asking, number int) []Answer {
+func (l *Loop) consult(ctx context.Context, a *asking, number int) []Heard {
 	s := l.sources[number]
 	if down := s.own.endpoint.Down; down != "" && (!s.answers() || l.listing.Changed == nil) {
 		s.opinion = l.opinionOf(s.signal, s.own.endpoint, a.now)
@@ -88,15 +88,15 @@ func (l *Loop) consult(ctx context.Context, a *asking, number int) []Answer {
 }
 
 // listen makes the opinion of s of what its processes replied.
-func (l *Loop) listen(s *source, replies []reply, now time.Time) []Answer {
-	var heard []Answer
+func (l *Loop) listen(s *source, replies []reply, now time.Time) []Heard {
+	var heard []Heard
 	o := l.opinionOf(s.signal, s.own.endpoint, now)
 	o.Why = cmp.Or(s.own.endpoint.Down, "its process is gone") // if nobody was asked
 	for _, r := range replies {
 		o = l.judge(s.signal, r, now)
 		s.short = r.short
 		if !r.unasked {
-			heard = append(heard, answerOf(s.signal, r, o))
+			heard = append(heard, heardOf(s.signal, r, o))
 		}
 	}
 	s.opinion = o
@@ -122,11 +122,11 @@ func (l *Loop) compare(ctx context.Context, a *asking) []ShadowRecord {
 	return records
 }
 
-func (l *Loop) compareOne(t *trial, now time.Time) (Answer, ShadowRecord) {
+func (l *Loop) compareOne(t *trial, now time.Time) (Heard, ShadowRecord) {
 	s := t.source
 	s.rival.line = t.reply.line
 	o := l.judge(s.signal, t.reply, now)
-	a := answerOf(s.signal, t.reply, o)
+	a := heardOf(s.signal, t.reply, o)
 	a.Candidate = true
 	answered := o.Verdict != decide.Failed && s.opinion.Verdict != decide.Failed
 	valued := o.Verdict == decide.Value || s.opinion.Verdict == decide.Value
@@ -140,8 +140,8 @@ func (l *Loop) compareOne(t *trial, now time.Time) (Answer, ShadowRecord) {
 	}
 }
 
-func answerOf(s Signal, r reply, o decide.Opinion) Answer {
-	return Answer{
+func heardOf(s Signal, r reply, o decide.Opinion) Heard {
+	return Heard{
 		App: s.App, Version: r.line.endpoint.Version, Address: r.line.endpoint.Address, Group: r.line.endpoint.Group,
 		Verdict: o.Verdict, Why: o.Why, Silent: r.silent(),
 	}

@@ -120,7 +120,7 @@ func TestShadowHasNoEffect(t *testing.T) {
 				if took := time.Since(began); took > w.config.askTimeout()+patience/2 {
 					t.Errorf("the tick took %v", took)
 				}
-				data, err := json.Marshal(r.Decision)
+				data, err := json.Marshal(r.Case.Resolve().Decision)
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -18,11 +19,19 @@ type Config struct {
 	Cluster string
 	Pool    string
 	Tick    time.Duration
-	DryRun  bool // decide and plan, but ask nothing of the provider
+	DryRun  bool // decide, plan and record, but change nothing
 	Policy  decide.Policy
 	Prune   plan.Limits
-	Default Signal   // its App is sigproto.DefaultApp
-	Apps    []Signal // one for each app; an empty Name is the default signal's
+	Drain   drain.Config
+	Drift   Drift // empty: Obey
+	// OrphansAfter is how long an instance may be up without its node having joined
+	// until it is let go; 0 is for ever.
+	OrphansAfter time.Duration
+	// CallTimeout bounds each call that changes something: none is begun unless the
+	// lease outlasts it. 0: 5 s, or the tick if that is shorter.
+	CallTimeout time.Duration
+	Default     Signal   // its App is sigproto.DefaultApp
+	Apps        []Signal // one for each app; an empty Name is the default signal's
 }
 
 // Signal is whom the loop asks for one app, and with which windows.
@@ -75,9 +84,15 @@ type Window struct {
 // Validate returns every problem of c that would keep a loop from making sense of
 // it, joined; nil if there is none.
 func (c Config) Validate() error {
-	errs := []error{c.Policy.Validate()}
+	errs := []error{c.Policy.Validate(), c.Drain.Validate()}
 	if c.Tick <= 0 {
 		errs = append(errs, fmt.Errorf("tick is %v: want more than 0", c.Tick))
+	}
+	if c.Drift != "" && c.Drift != Obey && c.Drift != Correct {
+		errs = append(errs, fmt.Errorf("drift is %q: want %s or %s", c.Drift, Obey, Correct))
+	}
+	if c.OrphansAfter < 0 || c.CallTimeout < 0 {
+		errs = append(errs, fmt.Errorf("orphans after %v, call timeout %v: want at least 0", c.OrphansAfter, c.CallTimeout))
 	}
 	if c.Default.App != sigproto.DefaultApp || c.Default.Name == "" {
 		errs = append(errs, fmt.Errorf("the default signal is %q of app %q: want a name, of app %s", c.Default.Name, c.Default.App, sigproto.DefaultApp))
@@ -107,4 +122,12 @@ func (c Config) askTimeout() time.Duration {
 // stepTimeout bounds each other step that waits for somebody.
 func (c Config) stepTimeout() time.Duration {
 	return min(max(c.Tick, 2*time.Second), 30*time.Second)
+}
+
+// callTimeout bounds each call that changes something.
+func (c Config) callTimeout() time.Duration {
+	if c.CallTimeout > 0 {
+		return c.CallTimeout
+	}
+	return min(c.stepTimeout(), 5*time.Second)
 }

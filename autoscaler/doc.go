@@ -1,13 +1,28 @@
 // Package autoscaler holds one pool at its size: each tick it reads the pool,
 // asks the signals, decides, plans, acts and records, in that order.
 //
-// The rules are in the packages decide and plan; here are their hands and
-// eyes. What the loop needs of the world are the small interfaces of ports.go.
+// The rules are in the packages decide and plan; [Case.Resolve] puts them together,
+// and is pure: the record of a tick holds its [Case], which gives the same [Answer]
+// again, byte for byte. The rest of this package are the rules' hands and eyes. What
+// the loop needs of the world are the small interfaces of [World].
+//
 // [Loop.Run] owns all state of a loop and works in one goroutine, but for what it
 // waits for: the groups, the windows and answers of the signals, and the new
 // targets of one tick are each awaited at the same time. Between two ticks it
 // follows the directory, so that a signal is swapped without a tick without it,
-// and takes over what [Loop.Reconfigure] was given, which any goroutine may call.
+// heeds the provider's notices, and takes over what [Loop.Reconfigure] was given,
+// which any goroutine may call, as it may call [Loop.Preview]. Who simulates a pool
+// calls [Loop.Tick], and no Run.
+//
+// Nothing is changed outside but by who holds the pool's [Lease], for longer than the
+// call may take, and after what is to be done has been kept in [Memory]: absolute
+// targets and the ids of nodes. So a process may be killed at any point, and the next
+// one goes on. While the operators' [Orders] or what was kept cannot be read, or
+// while the pool is paused, nothing is touched; in a dry run, nothing ever.
+//
+// A group that refuses is set aside for a while, and its share goes to the others in
+// the same tick. Targets are raised; a pool shrinks only by the nodes that are let go,
+// each by its id, through the drains of package drain.
 //
 // Each process is asked with the [Question] that is listed with it, so that a
 // configuration that names another version changes nothing for the one that still

@@ -324,18 +324,6 @@ func (l *ledger) Append(_ context.Context, record []byte) error {
 	return nil
 }
 
-func (l *ledger) Last(ctx context.Context) ([]byte, bool, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if err := ctx.Err(); err != nil {
-		return nil, false, err
-	}
-	if l.fail != nil || len(l.records) == 0 {
-		return nil, false, l.fail
-	}
-	return l.records[len(l.records)-1], true, nil
-}
-
 func (l *ledger) len() int {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -345,11 +333,12 @@ func (l *ledger) len() int {
 // last returns the newest record, read as strictly as can be.
 func (l *ledger) last(t *testing.T) Record {
 	t.Helper()
-	data, _, err := l.Last(t.Context())
-	if err != nil {
-		t.Fatal(err)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.records) == 0 {
+		t.Fatal("there is no record")
 	}
-	return readRecord(t, data)
+	return readRecord(t, l.records[len(l.records)-1])
 }
 
 // all returns all records.
@@ -385,6 +374,9 @@ type records struct {
 func (r *records) Load(context.Context) ([]drain.Record, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.fail != nil {
+		return nil, r.fail
+	}
 	var out []drain.Record
 	for _, node := range slices.Sorted(maps.Keys(r.stored)) {
 		var one drain.Record

@@ -44,7 +44,7 @@ func (l *Loop) follow(ctx context.Context, now time.Time) {
 // same time. What they answer is reported and has no other effect.
 func (l *Loop) probe(ctx context.Context, now time.Time, sources []*source) {
 	r := newReading(l.world.Metrics)
-	answers := make([]Answer, len(sources))
+	answers := make([]Heard, len(sources))
 	var wg sync.WaitGroup
 	for i, s := range sources {
 		wg.Go(func() {
@@ -58,7 +58,7 @@ func (l *Loop) probe(ctx context.Context, now time.Time, sources []*source) {
 }
 
 // try asks the candidate of s. If its windows are not good nobody is asked.
-func (l *Loop) try(ctx context.Context, r *reading, s *source, now time.Time) Answer {
+func (l *Loop) try(ctx context.Context, r *reading, s *source, now time.Time) Heard {
 	at := reply{line: s.rival.line}
 	i, err := l.inquire(ctx, r, s.signal.asked(s.rival.question), now)
 	o := decide.Opinion{Verdict: decide.Unasked}
@@ -69,7 +69,7 @@ func (l *Loop) try(ctx context.Context, r *reading, s *source, now time.Time) An
 		o = l.judge(s.signal, at, now)
 		s.rival.line, s.rival.probed = at.line, true
 	}
-	a := answerOf(s.signal, at, o)
+	a := heardOf(s.signal, at, o)
 	a.Candidate = true
 	return a
 }

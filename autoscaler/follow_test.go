@@ -40,7 +40,7 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 		t.Errorf("answers %+v, want none: nobody was asked yet", r.Answers)
 	}
 	r, next = w.signals.awaitReport(t, next, "the candidate", func(r Report) bool { return r.Answers != nil })
-	want := []Answer{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
+	want := []Heard{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
 	if diff := cmp.Diff(want, r.Answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -69,15 +69,15 @@ func TestProbe(t *testing.T) {
 	tests := []struct {
 		name  string
 		treat func(peer)
-		want  Answer
+		want  Heard
 		why   string
 	}{
-		{"answers", answering(goodAnswer), Answer{Verdict: decide.Value}, ""},
-		{"has no opinion", answering(`{"Resources":{}}`), Answer{Verdict: decide.NoOpinion}, "every resource is null"},
-		{"garbage", answering("garbage"), Answer{Verdict: decide.Failed}, "protocol error"},
-		{"hangs up", func(p peer) { p.body() }, Answer{Verdict: decide.Failed}, "EOF"},
-		{"is silent", func(p peer) { p.body(); p.hangUp() }, Answer{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
-		{"does not listen", nil, Answer{Verdict: decide.Failed}, "connect: "},
+		{"answers", answering(goodAnswer), Heard{Verdict: decide.Value}, ""},
+		{"has no opinion", answering(`{"Resources":{}}`), Heard{Verdict: decide.NoOpinion}, "every resource is null"},
+		{"garbage", answering("garbage"), Heard{Verdict: decide.Failed}, "protocol error"},
+		{"hangs up", func(p peer) { p.body() }, Heard{Verdict: decide.Failed}, "EOF"},
+		{"is silent", func(p peer) { p.body(); p.hangUp() }, Heard{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
+		{"does not listen", nil, Heard{Verdict: decide.Failed}, "connect: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -112,7 +112,7 @@ func TestProbe(t *testing.T) {
 			// It is asked once, not at the ticks.
 			app, _ := appOf(t, w.tick(), "web")
 			wantOpinion(t, app.Opinion, decide.Value)
-			if again := w.signals.lastReport(t).Answers; slices.ContainsFunc(again, func(a Answer) bool { return a.Candidate }) {
+			if again := w.signals.lastReport(t).Answers; slices.ContainsFunc(again, func(a Heard) bool { return a.Candidate }) {
 				t.Errorf("asked again: %+v", again)
 			}
 		})
@@ -131,8 +131,8 @@ func TestProbeThatWaits(t *testing.T) {
 	down := p.Endpoint
 	down.Group, down.Down = 0, "the signal is starting"
 	w.signals.setCandidate("web", Candidate{Endpoint: down})
-	candidate := func() []Answer {
-		return slices.DeleteFunc(w.signals.lastReport(t).Answers, func(a Answer) bool { return !a.Candidate })
+	candidate := func() []Heard {
+		return slices.DeleteFunc(w.signals.lastReport(t).Answers, func(a Heard) bool { return !a.Candidate })
 	}
 	w.tick()
 	if got := candidate(); len(got) > 0 {
@@ -146,7 +146,7 @@ func TestProbeThatWaits(t *testing.T) {
 			why = "window of requests is unknown: no metrics store answers"
 		}
 		w.tick()
-		want := []Answer{{App: "web", Version: "v2", Address: p.Address, Group: p.Group, Candidate: true, Why: why}}
+		want := []Heard{{App: "web", Version: "v2", Address: p.Address, Group: p.Group, Candidate: true, Why: why}}
 		if diff := cmp.Diff(want, candidate()); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
@@ -174,7 +174,7 @@ func TestTickReports(t *testing.T) {
 	if r.Revision != w.signals.Listing().Revision || len(r.Answers) != 3 {
 		t.Fatalf("report %+v, want 3 answers", r)
 	}
-	for i, want := range []Answer{
+	for i, want := range []Heard{
 		{App: sigproto.DefaultApp, Verdict: decide.Value}, {App: "web", Verdict: decide.Value},
 		{App: "quiet", Verdict: decide.Failed, Silent: true},
 	} {
@@ -196,7 +196,9 @@ func TestNobodyIsBlamedForTheEnd(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	var wg sync.WaitGroup
 	wg.Go(func() { <-asked; cancel() })
-	w.loop.tick(ctx, w.now)
+	if err := w.loop.Tick(ctx, w.now); err != nil {
+		t.Error(err)
+	}
 	wg.Wait()
 	if r := w.signals.lastReport(t); r.Answers != nil {
 		t.Errorf("answers %+v, want none", r.Answers)

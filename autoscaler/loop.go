@@ -2,62 +2,95 @@ package autoscaler
 
 import (
 	"context"
-	"encoding/json"
-	"fmt"
+	"errors"
 	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// Loop is the autoscaler of one pool.
+// Loop is the autoscaler of one pool. All that it remembers is handed on from tick to
+// tick through its Memory, so that another process may go on at any point.
 type Loop struct {
-	cluster, pool string      // for good
-	wanted        chan Config // of the last Reconfigure, until it takes effect
+	cluster, pool string        // for good
+	wanted        chan Config   // of the last Reconfigure, until it takes effect
+	turn          chan struct{} // holds a token; who has it may use what is below
 
 	config  Config
 	world   World
 	log     *slog.Logger
-	sources []*source       // the default signal first
-	listing Listing         // where they are; the newest one that is followed
-	heard   []Answer        // not yet reported
-	held    []decide.Held   // what the last decision handed on
+	sources []*source // the default signal first
+	listing Listing   // where they are; the newest one that is followed
+	heard   []Heard   // not yet reported
+
+	begun   bool            // what the last process handed on is taken up
+	drains  *drain.Machine  // nil until it is opened
+	state   State           // handed on; its Joined is in joined
 	joined  map[string]bool // instances whose node has joined
-	amnesia bool            // who has joined is not known: all that is there may have
-	lost    error           // why the last tick is not in the ledger; nil if it is
+	gone    int             // how many of them have gone that no tick has taken account of
+	amnesia bool            // who has joined is not known: all that runs may have
 	began   time.Time       // the first tick
+	lost    error           // why the last tick is not in the ledger; nil if it is
 	past    *decide.History // read for an empty pool; nil when it has to be
+
+	last   *view           // the newest one
+	tally  *tally          // of the targets of the groups in it
+	raised map[string]bool // groups that took a higher target, and are not known to have filled up
+	paused bool            // as of the last tick
 }
 
 // NewLoop returns a loop that has done nothing yet.
 func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
-		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1),
-		config: c, world: w, log: log, joined: map[string]bool{},
+		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
+		config: c, world: w, log: log, joined: map[string]bool{}, raised: map[string]bool{},
 	}
+	l.turn <- struct{}{}
 	for _, s := range c.signals() {
 		l.sources = append(l.sources, &source{signal: s})
 	}
 	return l
 }
 
+// now is the time that it is.
+func (l *Loop) now() time.Time {
+	if l.world.Now != nil {
+		return l.world.Now()
+	}
+	return time.Now()
+}
+
+// take waits until it is the caller's turn; give ends that.
+func (l *Loop) take(ctx context.Context) error {
+	select {
+	case <-l.turn:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+func (l *Loop) give() { l.turn <- struct{}{} }
+
 // finishLimit bounds the tick in flight once Run's context has ended.
 const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
-// finishLimit. Between two ticks it follows the directory and takes over a new
-// configuration, and reports to the directory at least every 20 s. It returns an
-// error only if it cannot begin.
+// finishLimit. Between two ticks it follows the directory, heeds the provider's
+// notices, takes over a new configuration, and reports to the directory at least
+// every 20 s. It returns an error if it cannot begin, and one that is ErrNotHolder
+// when the pool's lease is lost: then nothing more is changed, and this Loop is of no
+// further use.
 func (l *Loop) Run(ctx context.Context) error {
-	if err := l.recall(ctx); err != nil {
+	defer l.Close()
+	if err := l.open(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
 		}
 		return err
 	}
-	defer l.close()
 	timer := time.NewTimer(0)
 	defer timer.Stop()
 	alive := time.NewTicker(aliveEvery)
@@ -69,8 +102,13 @@ func (l *Loop) Run(ctx context.Context) error {
 			return nil
 		case c := <-l.wanted:
 			l.adopt(c)
-			timer.Reset(max(0, l.config.Tick-time.Since(began)))
+			timer.Reset(max(0, l.config.Tick-l.now().Sub(began)))
 		case <-l.listing.Changed:
+		case n := <-l.notices():
+			if err := finish(ctx, func(ctx context.Context) error { return l.heed(ctx, n) }); err != nil {
+				return err
+			}
+			continue
 		case <-alive.C:
 			l.report()
 			continue
@@ -78,151 +116,50 @@ func (l *Loop) Run(ctx context.Context) error {
 			if ctx.Err() != nil { // both were ready
 				return nil
 			}
-			began = time.Now()
-			l.finish(ctx, began)
-			timer.Reset(max(0, l.config.Tick-time.Since(began)))
+			began = l.now()
+			if err := finish(ctx, func(ctx context.Context) error { return l.Tick(ctx, began) }); err != nil {
+				return err
+			}
+			timer.Reset(max(0, l.config.Tick-l.now().Sub(began)))
 		}
-		l.follow(ctx, time.Now())
+		l.follow(ctx, l.now())
 	}
 }
 
-// finish makes a tick that outlasts ctx a little.
-func (l *Loop) finish(ctx context.Context, now time.Time) {
-	tick, cancel := context.WithCancel(context.WithoutCancel(ctx))
+// open begins, in its turn.
+func (l *Loop) open(ctx context.Context) error {
+	if err := l.take(ctx); err != nil {
+		return err
+	}
+	defer l.give()
+	return l.begin(ctx)
+}
+
+// finish does what outlasts ctx a little.
+func finish(ctx context.Context, do func(context.Context) error) error {
+	lasting, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	stop := context.AfterFunc(ctx, func() { time.AfterFunc(finishLimit, cancel) })
 	defer stop()
-	l.tick(tick, now)
+	return do(lasting)
 }
 
-func (l *Loop) close() {
+// Close closes the connections to the signals, and is for who calls Tick instead of
+// Run. A Tick after it opens them anew.
+func (l *Loop) Close() {
 	for _, s := range l.sources {
 		s.close()
 	}
 }
 
-// recall takes up what the last recorded tick handed on. A record that cannot be
-// read leaves the loop without memory, and it takes nobody for an orphan then.
-func (l *Loop) recall(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
-	defer cancel()
-	data, ok, err := l.world.Ledger.Last(ctx)
-	if err != nil {
-		return fmt.Errorf("recall the last tick: %w", err)
-	}
-	if !ok {
+// notices are those to be heeded now. While the pool is paused they wait, and in a
+// dry run they are somebody else's.
+func (l *Loop) notices() <-chan pools.Notice {
+	if l.paused || l.config.DryRun {
 		return nil
 	}
-	var r Record
-	if err := json.Unmarshal(data, &r); err != nil {
-		l.log.Error("last record of the ledger cannot be read", "pool", l.config.Pool, "err", err)
-		l.amnesia = true
-		return nil
-	}
-	l.held = r.Memory.Held
-	for _, id := range r.Memory.Joined {
-		l.joined[id] = true
-	}
-	return nil
+	return l.world.Notices
 }
 
-func (l *Loop) memory() Memory {
-	return Memory{Held: l.held, Joined: slices.Sorted(maps.Keys(l.joined))}
-}
-
-// tick is one round: read, ask, decide, plan, act, hear the shadows, record.
-func (l *Loop) tick(ctx context.Context, now time.Time) {
-	now = now.UTC() // the ledger shows one zone
-	r := Record{At: now, Every: l.config.Tick, Cluster: l.config.Cluster, Pool: l.config.Pool, DryRun: l.config.DryRun}
-	l.settle()
-	if err := l.round(ctx, now, &r); err != nil {
-		r.Failed = err.Error()
-		l.log.Error("tick ended early", "pool", l.config.Pool, "err", err)
-	}
-	r.Took, r.Memory = time.Since(now), l.memory()
-	if l.lost = l.record(ctx, r); l.lost != nil {
-		l.log.Error("tick is not recorded", "pool", l.config.Pool, "err", l.lost)
-	}
-	l.report()
-}
-
-func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
-	s, err := l.snapshot(ctx, now)
-	if err != nil {
-		return err
-	}
-	r.Snapshot = s
-	if err := l.writeMetrics(ctx, now, s); err != nil {
-		r.Problems = append(r.Problems, err.Error())
-	}
-	capacity := s.capacity(l.world.Drains.Committed(s.has))
-	history, err := l.history(ctx, now, capacity.Target)
-	if err != nil {
-		r.Problems = append(r.Problems, err.Error())
-	}
-	asking := l.ask(ctx, now)
-	r.Input = l.input(now, s, capacity, history)
-	r.Decision = decide.Decide(r.Input)
-	l.held = r.Decision.Held
-	if !l.config.DryRun {
-		l.takeBack(ctx, now, r)
-	}
-	r.Plan = l.plan(now, s, r.Decision, l.world.Drains.Committed(s.has))
-	if !l.config.DryRun {
-		l.act(ctx, now, r)
-	}
-	r.Shadows = l.compare(ctx, asking)
-	return nil
-}
-
-func (l *Loop) input(now time.Time, s Snapshot, c decide.Capacity, h decide.History) decide.Input {
-	in := decide.Input{
-		Now: now, Capacity: c, History: h, Held: l.held, Policy: l.config.Policy,
-		Default: l.sources[0].opinion,
-	}
-	for _, src := range l.sources[1:] {
-		in.Apps = append(in.Apps, decide.App{
-			Name: src.signal.App, Configured: src.configured(),
-			Opinion: src.opinion, HoldFor: src.signal.HoldFor,
-		})
-	}
-	in.NoScaleIn = l.noScaleIn(s)
-	return in
-}
-
-// noScaleIn says what is not known that has to be known before machines may go;
-// empty if nothing is.
-func (l *Loop) noScaleIn(s Snapshot) string {
-	if n := len(s.Silent); n > 0 {
-		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, s.Silent[0])
-	}
-	if l.lost != nil {
-		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
-	}
-	for _, src := range l.sources {
-		if src.short != "" && l.speaks(src) {
-			return src.short
-		}
-	}
-	return ""
-}
-
-// speaks reports whether a signal is asked for its own sake: the default one for
-// the apps that have no other.
-func (l *Loop) speaks(src *source) bool {
-	if src != l.sources[0] {
-		return src.configured()
-	}
-	unconfigured := func(s *source) bool { return !s.configured() }
-	return len(l.sources) == 1 || slices.ContainsFunc(l.sources[1:], unconfigured)
-}
-
-func (l *Loop) record(ctx context.Context, r Record) error {
-	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
-	defer cancel()
-	data, err := json.Marshal(r)
-	if err != nil {
-		return fmt.Errorf("encode the record: %w", err)
-	}
-	return l.world.Ledger.Append(ctx, data)
-}
+// notHolder reports whether an error says that the loop has to end.
+func notHolder(err error) bool { return errors.Is(err, ErrNotHolder) }

@@ -2,8 +2,6 @@ package autoscaler
 
 import (
 	"context"
-	"fmt"
-	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -73,11 +71,11 @@ type Report struct {
 	// Revision is the newest one that is followed: nobody is asked at a place any
 	// more that it does not list.
 	Revision int
-	Answers  []Answer // of the processes that were asked since the last report
+	Answers  []Heard // of the processes that were asked since the last report
 }
 
-// Answer is what was heard of one process.
-type Answer struct {
+// Heard is what was heard of one process.
+type Heard struct {
 	App       string
 	Version   string
 	Address   string
@@ -104,13 +102,11 @@ type Asker interface {
 // Ledger keeps the records of the ticks.
 type Ledger interface {
 	Append(ctx context.Context, record []byte) error
-	// Last returns the newest record; ok is false if there is none.
-	Last(ctx context.Context) (record []byte, ok bool, err error)
 }
 
 // World is all that a loop acts on and learns from.
 type World struct {
-	Groups    Groups
+	Provider  pools.Provider
 	Scheduler Scheduler
 	Directory Directory
 	// Dial connects to a process. The Signal has the windows and parameters that this
@@ -118,25 +114,13 @@ type World struct {
 	Dial    func(Endpoint, Signal) Asker
 	Metrics metrics.Store
 	Ledger  Ledger
-	Drains  *drain.Machine
-}
-
-// Groups are the groups of a pool.
-type Groups []pools.Group
-
-// Terminate ends instances of the group of that id.
-func (gs Groups) Terminate(ctx context.Context, group string, ids []string) error {
-	g, ok := gs.find(group)
-	if !ok {
-		return fmt.Errorf("group %s is not of this pool any more", group)
-	}
-	return g.Terminate(ctx, ids)
-}
-
-func (gs Groups) find(id string) (pools.Group, bool) {
-	i := slices.IndexFunc(gs, func(g pools.Group) bool { return g.ID() == id })
-	if i < 0 {
-		return nil, false
-	}
-	return gs[i], true
+	Memory  Memory
+	Orders  OrderBook
+	Lease   Lease           // of a dry run it may be nil
+	Records drain.Records   // of the drains
+	Cordon  drain.Scheduler // keeps tasks off a node
+	// Notices are what the provider warns of; nil: nothing. A notice that the loop does
+	// not call Done of comes again.
+	Notices <-chan pools.Notice
+	Now     func() time.Time // nil: time.Now
 }

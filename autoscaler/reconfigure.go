@@ -34,6 +34,9 @@ func (l *Loop) Reconfigure(c Config) error {
 // adopt takes over a new configuration. What is not in it any more is forgotten.
 func (l *Loop) adopt(c Config) {
 	before := l.sources
+	if c.Drain != l.config.Drain || c.CallTimeout != l.config.CallTimeout {
+		l.drains = nil // opened anew with the other bounds, on the same records
+	}
 	l.config, l.sources = c, nil
 	for _, signal := range c.signals() {
 		l.sources = append(l.sources, successor(before, signal))
@@ -43,7 +46,7 @@ func (l *Loop) adopt(c Config) {
 			s.close()
 		}
 	}
-	l.held = slices.DeleteFunc(l.held, func(h decide.Held) bool {
+	l.state.Held = slices.DeleteFunc(slices.Clone(l.state.Held), func(h decide.Held) bool {
 		return !slices.ContainsFunc(c.Apps, func(s Signal) bool { return s.App == h.App })
 	})
 	l.log.Info("configuration taken over", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))

@@ -66,7 +66,7 @@ func TestReconfigure(t *testing.T) {
 			w.reconfigure()
 			app, _ := appOf(t, w.tick(), "web")
 			wantOpinion(t, app.Opinion, decide.Value)
-			w.loop.close() // ends the connection
+			w.loop.Close() // ends the connection
 			if asked.Load() != test.asked || connections.Load() != test.connections {
 				t.Errorf("asked %d times over %d connections, want %d over %d", asked.Load(), connections.Load(), test.asked, test.connections)
 			}
@@ -81,8 +81,8 @@ func TestReconfigureApps(t *testing.T) {
 	w.asks("web", 8)
 	w.asks("mail", 4)
 	r := w.tick()
-	if len(r.Memory.Held) != 2 {
-		t.Fatalf("held %+v, want an answer of each app", r.Memory.Held)
+	if len(r.State.Held) != 2 {
+		t.Fatalf("held %+v, want an answer of each app", r.State.Held)
 	}
 	web, mail := w.config.Apps[0], w.config.Apps[1]
 	batch := mail
@@ -91,11 +91,11 @@ func TestReconfigureApps(t *testing.T) {
 	w.config.Apps = []Signal{batch, web}
 	w.asks("batch", 12)
 	w.reconfigure()
-	if held := w.loop.held; len(held) != 1 || held[0].App != "web" {
+	if held := w.loop.state.Held; len(held) != 1 || held[0].App != "web" {
 		t.Errorf("held %+v, want that of web alone", held)
 	}
 	r = w.tick()
-	if n := len(r.Input.Apps); n != 2 {
+	if n := len(r.Case.Input.Apps); n != 2 {
 		t.Errorf("%d apps, want 2", n)
 	}
 	for _, name := range []string{"web", "batch"} {

@@ -6,6 +6,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Record is one tick in the ledger: all that went into the decision and the
@@ -17,49 +18,70 @@ type Record struct {
 	Every   time.Duration `json:"every_ns"` // the pool's tick
 	Cluster string        `json:"cluster"`
 	Pool    string        `json:"pool"`
+	Epoch   uint64        `json:"epoch,omitempty"` // of the lease
 	DryRun  bool          `json:"dry_run,omitempty"`
-	// Failed says why the tick ended before a decision; then only Problems and
-	// Memory stand below.
-	Failed   string          `json:"failed,omitempty"`
-	Snapshot Snapshot        `json:"snapshot"`
-	Input    decide.Input    `json:"input"`
-	Decision decide.Decision `json:"decision"`
-	Plan     Plan            `json:"plan"`
-	Actions  []Action        `json:"actions"`
-	Drains   []drain.Record  `json:"drains,omitempty"` // after the actions
-	Shadows  []ShadowRecord  `json:"shadows,omitempty"`
-	Problems []string        `json:"problems,omitempty"`
-	Memory   Memory          `json:"memory"`
+	// Paused is who wants the pool to be left alone; Failed says why the tick ended
+	// before a decision. Then there is no Case, no Answer and no Detail.
+	Paused   *Note    `json:"paused,omitempty"`
+	Failed   string   `json:"failed,omitempty"`
+	Snapshot Snapshot `json:"snapshot"`
+	Case     *Case    `json:"case,omitempty"`
+	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
+	Answer   *Answer        `json:"answer,omitempty"`
+	Detail   *Detail        `json:"detail,omitempty"`
+	Drift    []Drifted      `json:"drift,omitempty"` // groups that somebody else has changed
+	Actions  []Action       `json:"actions"`
+	Drains   []drain.Record `json:"drains,omitempty"` // after the actions
+	Shadows  []ShadowRecord `json:"shadows,omitempty"`
+	Problems []string       `json:"problems,omitempty"`
+	// State is what is handed on after the actions.
+	State State `json:"state"`
+}
+
+func (r *Record) problem(err error) {
+	if err != nil {
+		r.Problems = append(r.Problems, err.Error())
+	}
+}
+
+// Detail is what of an Outcome is not in the Answer. Who is let go and why is in the
+// Actions; Case.Resolve gives it again.
+type Detail struct {
+	Request      resource.Request  `json:"request"`
+	Apps         []decide.Resolved `json:"apps"`
+	Distribution plan.Distribution `json:"distribution"`
+	// Committed is the weight on its way out that the groups' targets still hold.
+	Committed map[string]float64 `json:"committed,omitempty"`
+	TakenBack []string           `json:"taken_back,omitempty"`
+	Surge     map[string]int     `json:"surge,omitempty"` // beyond the shares, for a rolling
+	Excess    float64            `json:"excess,omitempty"`
+	Kept      []plan.Kept        `json:"kept,omitempty"` // why there is an excess
+	// Refused says why nobody is let go and, if there is no distribution either, why
+	// nothing is asked.
+	Refused string `json:"refused,omitempty"`
+}
+
+// detail returns what of o is not in its Answer.
+func (o Outcome) detail(committed map[string]float64) *Detail {
+	d := &Detail{
+		Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Committed: committed,
+		Surge: o.Surge, Excess: o.Pruned.Excess, Kept: o.Pruned.Kept, Refused: o.Refused,
+	}
+	for _, l := range o.TakeBack {
+		d.TakenBack = append(d.TakenBack, l.ID)
+	}
+	return d
 }
 
 // ShadowRecord is what a shadow candidate said in a tick, and how that differs
-// from what its app's signal said, whose opinion is in the Input. No rule reads it.
+// from what its app's signal said, whose opinion is in the Case. No rule reads it.
 type ShadowRecord struct {
 	App string `json:"app"`
 	decide.Opinion
 	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own answer
-	// Compared: as of an Answer.
+	// Compared: as of a Heard.
 	Compared   bool   `json:"compared,omitempty"`
 	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
-}
-
-// Memory is what one tick hands on to the next, also after a tick that failed
-// and to another process.
-type Memory struct {
-	Held   []decide.Held `json:"held,omitempty"`
-	Joined []string      `json:"joined,omitempty"` // instances whose node has joined, in order
-}
-
-// Plan is what a decision means for groups and machines.
-type Plan struct {
-	Groups       []plan.GroupTarget `json:"groups"` // what the distribution is made of
-	Distribution plan.Distribution  `json:"distribution"`
-	PruneInput   plan.PruneInput    `json:"prune_input"`
-	Pruned       plan.Pruned        `json:"pruned"`
-	Committed    map[string]float64 `json:"committed,omitempty"` // weight on its way out, by group
-	// Refused says why nobody is let go and, if there is no distribution
-	// either, why nothing is asked.
-	Refused string `json:"refused,omitempty"`
 }
 
 // Op is what is asked of a provider or a node.
@@ -81,4 +103,11 @@ type Action struct {
 	What    string        `json:"what,omitempty"` // for people
 	Latency time.Duration `json:"latency_ns,omitempty"`
 	Error   string        `json:"error,omitempty"`
+}
+
+func (a Action) ended(err error) Action {
+	if err != nil {
+		a.Error = err.Error()
+	}
+	return a
 }

@@ -37,7 +37,7 @@ func TestRandomRevisions(t *testing.T) {
 		c.one(t)
 	}
 	w.signals.awaitReport(t, 0, "the last process", func(r Report) bool {
-		return slices.ContainsFunc(r.Answers, func(a Answer) bool { return !a.Candidate && a.Address == c.process.Address })
+		return slices.ContainsFunc(r.Answers, func(a Heard) bool { return !a.Candidate && a.Address == c.process.Address })
 	})
 	stop()
 	if err := await(t, "the end", ended); err != nil {
@@ -79,7 +79,7 @@ func (c *changes) one(t *testing.T) {
 		fresh := c.spawn()
 		d.setCandidate("web", Candidate{Endpoint: fresh.Endpoint})
 		d.awaitReport(t, 0, "the candidate", func(r Report) bool {
-			return slices.ContainsFunc(r.Answers, func(a Answer) bool {
+			return slices.ContainsFunc(r.Answers, func(a Heard) bool {
 				return a.Candidate && a.Address == fresh.Address && a.Verdict == decide.Value
 			})
 		})

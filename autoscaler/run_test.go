@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -62,8 +63,8 @@ func TestRunTicks(t *testing.T) {
 	n := w.ledger.len()
 	r := w.ledger.last(t)
 	wantExplained(t, r)
-	if n < 5 || r.Failed != "" || r.Decision.Target != 2 || r.Took <= 0 || r.Took > patience {
-		t.Errorf("%d ticks, the last: failed %q, target %v, took %v", n, r.Failed, r.Decision.Target, r.Took)
+	if n < 5 || r.Failed != "" || r.Answer.Target != 2 || r.Took <= 0 || r.Took > patience {
+		t.Errorf("%d ticks, the last: failed %q, target %v, took %v", n, r.Failed, r.Answer.Target, r.Took)
 	}
 	// Each signal's end of the connection ends when the loop has closed its own.
 	goleak.VerifyNone(t, before)
@@ -113,7 +114,8 @@ func TestRunDoesNotBegin(t *testing.T) {
 		change func(*world)
 		want   string
 	}{
-		{"ledger is down", func(w *world) { w.ledger.fail = errors.New("no bus") }, "recall the last tick: no bus"},
+		{"memory is away", func(w *world) { w.memory.fail = errors.New("no bus") }, "load what the last tick handed on: no bus"},
+		{"drains are away", func(w *world) { w.records.fail = errors.New("no bus") }, "load drain records: no bus"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -141,17 +143,20 @@ func TestRunAfterTheEnd(t *testing.T) {
 }
 
 func FuzzRecall(f *testing.F) {
-	f.Add([]byte(`{"memory":{"held":[{"app":"web","kind":"cpus","value":4,"at":"2026-03-01T12:00:00Z"}],"joined":["i-1"]}}`))
-	f.Add([]byte(`{"memory":{"held":[{"kind":"cpus","value":-1},{"kind":"gold"}],"joined":[null,""]}}`))
-	f.Add([]byte(`{"failed":"no"}`))
+	f.Add([]byte(`{"state":{"held":[{"app":"web","kind":"cpus","value":4,"at":"2026-03-01T12:00:00Z"}],"joined":["i-1"],"rolling":{"a":-3},"owed":-1,"quarantines":[{}]}}`))
+	f.Add([]byte(`{"state":{"held":[{"kind":"cpus","value":-1},{"kind":"gold"}],"joined":[null,""]}}`))
+	f.Add([]byte(`{"intent":{}}`))
 	f.Add([]byte("garbage"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		l := NewLoop(Config{}, World{Ledger: &ledger{records: [][]byte{data}}}, slog.New(slog.DiscardHandler))
-		if err := l.recall(t.Context()); err != nil {
-			return
+		l := NewLoop(Config{Drain: drain.Config{Threshold: time.Hour}}, World{
+			Memory: &kept{data: data}, Records: &records{}, Lease: &lease{},
+		}, slog.New(slog.DiscardHandler))
+		if err := l.open(t.Context()); err != nil {
+			t.Fatal(err)
 		}
-		// Whatever was held, a decision comes of it, and can be recorded.
-		if _, err := json.Marshal(decide.Decide(l.input(time.Unix(0, 0), Snapshot{}, decide.Capacity{}, decide.History{}))); err != nil {
+		// Whatever was kept, a decision comes of it, and can be recorded.
+		p := l.prepare(time.Unix(0, 0), &view{}, Orders{})
+		if _, err := json.Marshal(p.Resolve().Answer()); err != nil {
 			t.Error(err)
 		}
 	})

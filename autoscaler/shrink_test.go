@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -26,22 +27,25 @@ func TestScaleInDrainsThenTerminates(t *testing.T) {
 
 	wantOps(t, w.tick(),
 		"let go a-2: idle", "let go a-3: fewest tasks",
-		"drain a-2: chosen -> cordoned: idle",
-		"drain a-3: chosen -> cordoned: fewest tasks")
+		"drain a-2: chosen -> cordoned: waiting for the node to confirm its cordon",
+		"drain a-3: chosen -> cordoned: waiting for the node to confirm its cordon")
 	r := w.tick()
 	wantOps(t, r,
 		"drain a-2: cordoned -> draining: waiting for its tasks",
 		"drain a-2: draining -> drained: its tasks have gone",
 		"drain a-2: drained -> terminating: drained",
 		"drain a-3: cordoned -> draining: waiting for its tasks")
-	if r.Input.Capacity.Target != 2 || r.Plan.Committed["a"] != 2 || r.Snapshot.Target != 4 {
-		t.Errorf("capacity %+v, committed %v, target %v: want 2 of 4 to be committed", r.Input.Capacity, r.Plan.Committed, r.Snapshot.Target)
+	if r.Case.Input.Capacity.Target != 2 || r.Detail.Committed["a"] != 2 || r.Snapshot.Target != 4 {
+		t.Errorf("capacity %+v, committed %v, target %v: want 2 of 4 to be committed", r.Case.Input.Capacity, r.Detail.Committed, r.Snapshot.Target)
 	}
 	w.wantTarget(3)
-	wantOps(t, w.tick(), "drain a-2: terminating -> gone: its instance does not exist any more", "drain a-2: gone -> gone: its instance does not exist any more")
+	wantOps(t, w.tick(), "drain a-2: terminating -> gone: its instance does not exist any more")
 	w.wantTarget(3) // a-3 has tasks still
 	w.nodes.change(func(n *nodes) { n.tasks["a-3"] = 0 })
-	wantOps(t, w.tick(), "drain a-3: draining -> drained: its tasks have gone", "drain a-3: drained -> terminating: drained")
+	wantOps(t, w.tick(),
+		"drain a-2: gone -> gone: its instance does not exist any more",
+		"drain a-3: draining -> drained: its tasks have gone", "drain a-3: drained -> terminating: drained")
+	w.tick()
 	w.tick()
 	r = w.tick()
 	wantOps(t, r)
@@ -109,11 +113,11 @@ func TestSilentNode(t *testing.T) {
 	web.set(cpus(0), nil)
 	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
 	r := w.tick()
-	if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) || r.Input.NoScaleIn == "" || r.Plan.Refused == "" {
-		t.Errorf("silent %q, no scale-in %q, refused %q", r.Snapshot.Silent, r.Input.NoScaleIn, r.Plan.Refused)
+	if !slices.Equal(r.Snapshot.Silent, []string{"a-2"}) || r.Case.Input.NoScaleIn == "" || r.Detail.Refused == "" {
+		t.Errorf("silent %q, no scale-in %q, refused %q", r.Snapshot.Silent, r.Case.Input.NoScaleIn, r.Detail.Refused)
 	}
-	if r.Decision.Target != 4 {
-		t.Errorf("target %v, want 4", r.Decision.Target)
+	if r.Answer.Target != 4 {
+		t.Errorf("target %v, want 4", r.Answer.Target)
 	}
 	wantOps(t, r)
 	if got := w.store.values(t, metrics.System, "cpus_allocated", w); !slices.Equal(got, points) {
@@ -132,8 +136,8 @@ func TestSilentNode(t *testing.T) {
 	wantOps(t, w.tick(), "set target a: 5")
 	web.set(cpus(3*cpusPerNode), nil)
 	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{} })
-	if r := w.tick(); r.Decision.Target != 3 || len(r.Plan.Pruned.Choices) != 2 {
-		t.Errorf("heard again: target %v, let go %v: want 3 and two", r.Decision.Target, r.Plan.Pruned.Choices)
+	if r := w.tick(); r.Answer.Target != 3 || len(r.Answer.Terminate["a"]) != 2 {
+		t.Errorf("heard again: target %v, let go %v: want 3 and two", r.Answer.Target, r.Answer.Terminate)
 	}
 }
 
@@ -188,27 +192,42 @@ func TestNodeWhoseFactsOverflow(t *testing.T) {
 	wantOps(t, r)
 }
 
-// A loop that has just begun has not heard the nodes yet, and without a ledger
-// it does not know who had joined.
+// A loop that has just begun has not heard the nodes yet, and without memory it does
+// not know who had joined: nobody is an orphan.
 func TestUnheardNodesOfANewLoop(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{4}, "web")
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 0)
 	w.nodes.mute = map[string]bool{"a-1": true, "a-2": true, "a-3": true, "a-4": true}
-	r := w.tick()
-	if len(r.Snapshot.Silent) != 4 || len(r.Memory.Joined) != 0 {
-		t.Errorf("silent %q, joined %q: want four, none", r.Snapshot.Silent, r.Memory.Joined)
+	for range 3 { // longer than a new loop listens
+		r := w.tick()
+		if len(r.Snapshot.Silent) != 4 || r.Case.Input.Lost != 0 {
+			t.Errorf("silent %q, lost %d: want four, none", r.Snapshot.Silent, r.Case.Input.Lost)
+		}
+		wantOps(t, r)
 	}
-	wantOps(t, r)
-	w.wantCalls()
-
 	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{"a-4": true} })
-	r = w.tick() // a-4 never joined: an orphan, with nothing to lose
-	if r.Snapshot.Silent != nil || r.Snapshot.Nodes[3].State != pools.NodeOrphaned {
-		t.Errorf("silent %q, node %+v: want an orphan", r.Snapshot.Silent, r.Snapshot.Nodes[3])
+	if r := w.tick(); !slices.Equal(r.Snapshot.Silent, []string{"a-4"}) {
+		t.Errorf("silent %q, want a-4, which may have joined", r.Snapshot.Silent)
 	}
-	w.wantCalls("terminate [a-4]")
+	w.wantCalls()
+}
+
+// A node that came up under our eyes and never joined has nothing to lose.
+func TestOrphanGoesFirst(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{3}, "web")
+	w.asks(sigproto.DefaultApp, 0)
+	web := w.asks("web", 4*cpusPerNode)
+	w.tick()
+	w.nodes.change(func(n *nodes) { n.mute["a-4"] = true })
+	web.set(cpus(3*cpusPerNode), nil)
+	r := w.tick()
+	if i := slices.IndexFunc(r.Case.Nodes, func(n plan.Candidate) bool { return n.ID == "a-4" }); i < 0 || r.Case.Nodes[i].Node != pools.NodeOrphaned {
+		t.Errorf("nodes %+v, want a-4 to be an orphan", r.Case.Nodes)
+	}
+	w.wantCalls("set target a 4", "terminate [a-4]")
 }
 
 func TestNextProcessRemembers(t *testing.T) {
@@ -266,8 +285,8 @@ func TestInstancesThatAreGoneAreForgotten(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 2*cpusPerNode)
 	w.tick()
 	w.groups[0].Lose("a-1")
-	if r := w.tick(); !slices.Equal(r.Memory.Joined, []string{"a-2", "a-3"}) {
-		t.Errorf("joined = %q, want a-2 and a-3", r.Memory.Joined)
+	if w.tick(); !slices.Equal(w.memory.memo(t).State.Joined, []string{"a-2", "a-3"}) {
+		t.Errorf("joined = %q, want a-2 and a-3", w.memory.memo(t).State.Joined)
 	}
 }
 
@@ -276,27 +295,28 @@ func TestDrainThatCannotBeRecorded(t *testing.T) {
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", cpusPerNode)
+	w.start()
 	w.records.fail = errors.New("no bus")
 	r := w.tick()
-	wantOps(t, r, "let go a-1: idle FAILED")
-	if len(w.nodes.log) > 0 || r.Drains != nil {
-		t.Errorf("cordons %q, drains %v: want none without a record", w.nodes.log, r.Drains)
+	if got := ops(r); got[0] != "let go a-1: idle FAILED" || len(w.nodes.log) > 0 || len(w.records.stored) > 0 {
+		t.Errorf("done %q, cordons %q: want none without a record", got, w.nodes.log)
 	}
 	w.records.fail = nil
-	if r := w.tick(); len(r.Drains) != 1 {
+	w.tick()
+	if r := w.tick(); len(r.Drains) != 1 || r.Drains[0].State == drain.Returned {
 		t.Errorf("drains = %v, want one", r.Drains)
 	}
 }
 
 func TestNextProcessWithoutMemory(t *testing.T) {
 	t.Parallel()
-	for name, record := range map[string]string{"garbage": "garbage", "of another form": `{"at":7}`} {
+	for name, record := range map[string]string{"garbage": "garbage", "of another form": `{"state":7}`} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			w := newWorld(t, []int{3}, "web")
 			w.asks(sigproto.DefaultApp, 0)
 			w.asks("web", 0)
-			w.ledger.records = [][]byte{[]byte(record)}
+			w.memory.data = []byte(record)
 			w.start()
 			w.nodes.mute = map[string]bool{"a-2": true}
 			for range 3 { // longer than a new loop listens
@@ -316,15 +336,15 @@ func TestWindowOfUsageThatMissesItsBeginning(t *testing.T) {
 	w.config.Default.Windows = []Window{{Name: "cpus_allocated", Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}}
 	w.asks(sigproto.DefaultApp, 0)
 	r := w.tick()
-	if want := "cpus_allocated reaches back 0s of 10m0s: what was used before is unknown"; r.Input.NoScaleIn != want {
-		t.Errorf("scale-in is barred by %q, want %q", r.Input.NoScaleIn, want)
+	if want := "cpus_allocated reaches back 0s of 10m0s: what was used before is unknown"; r.Case.Input.NoScaleIn != want {
+		t.Errorf("scale-in is barred by %q, want %q", r.Case.Input.NoScaleIn, want)
 	}
 	w.wantCalls()
 	w.write(metrics.Sample{
 		Type: metrics.System, Name: "cpus_allocated", Dimensions: metrics.Dimensions{"cluster": "here", "pool": "default"},
 	}, 9*time.Minute)
-	if r = w.tick(); r.Input.NoScaleIn != "" || len(r.Plan.Pruned.Choices) != 3 {
-		t.Errorf("scale-in is barred by %q, %d are let go: want all three to go", r.Input.NoScaleIn, len(r.Plan.Pruned.Choices))
+	if r = w.tick(); r.Case.Input.NoScaleIn != "" || len(r.Answer.Terminate["a"]) != 3 {
+		t.Errorf("scale-in is barred by %q, %d are let go: want all three to go", r.Case.Input.NoScaleIn, len(r.Answer.Terminate["a"]))
 	}
 }
 
@@ -358,10 +378,10 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 		return cpus(cpusPerNode), nil
 	}))
 	w.start()
-	w.loop.began = w.now // it has listened for long enough
+	w.loop.began, w.loop.amnesia = w.now, false // it has listened for long enough
 	r := w.tick()
-	if r.Snapshot.Nodes[0].State != pools.NodeOrphaned {
-		t.Fatalf("node %+v: want an orphan when the tick begins", r.Snapshot.Nodes[0])
+	if r.Case.Nodes[0].Node != pools.NodeOrphaned {
+		t.Fatalf("node %+v: want an orphan when the tick begins", r.Case.Nodes[0])
 	}
 	w.wantCalls()
 }
@@ -405,12 +425,14 @@ func TestCapacity(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			s := Snapshot{Groups: test.groups}
-			if got := s.capacity(test.committed).Target; got != test.target {
+			v := &view{groups: test.groups}
+			p := prepared{committed: test.committed, asked: (&Loop{}).settleAsked(v.groups)}
+			p.fillGroups(v)
+			if got := p.have(); got != test.target {
 				t.Errorf("target = %v, want %v", got, test.target)
 			}
 			var limits []int
-			for _, g := range s.groupTargets(test.committed) {
+			for _, g := range p.Groups {
 				limits = append(limits, g.Max)
 			}
 			if !slices.Equal(limits, test.limits) {
@@ -430,12 +452,12 @@ func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	w.asks("web", 5*cpusPerNode)
 	w.nodes.tasks["a-2"] = 1
 	w.start()
-	err := w.loop.world.Drains.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal})
+	err := w.loop.drains.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal})
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := w.tick()
-	if d := r.Plan.Distribution; d.Sum != 3 || d.Shortfall != 2 {
+	if d := r.Detail.Distribution; d.Sum != 3 || d.Shortfall != 2 {
 		t.Errorf("distribution = %+v, want 3 and a shortfall of 2", d)
 	}
 	w.wantCalls("set target a 4")

@@ -11,31 +11,31 @@ import (
 
 // writeMetrics keeps what the pool is now. Usage is written only when every
 // node that joined has been heard: half a sum would look like less demand.
-func (l *Loop) writeMetrics(ctx context.Context, now time.Time, s Snapshot) error {
+func (l *Loop) writeMetrics(ctx context.Context, now time.Time, v *view) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
-	if err := l.world.Metrics.Write(ctx, l.samples(now, s)); err != nil {
+	if err := l.world.Metrics.Write(ctx, l.samples(now, v)); err != nil {
 		return fmt.Errorf("write system metrics: %w", err)
 	}
 	return nil
 }
 
-func (l *Loop) samples(now time.Time, s Snapshot) []metrics.Sample {
+func (l *Loop) samples(now time.Time, v *view) []metrics.Sample {
 	pool := metrics.Dimensions{"cluster": l.config.Cluster, "pool": l.config.Pool}
 	var out []metrics.Sample
-	add := func(t metrics.Type, name string, d metrics.Dimensions, v float64) {
-		out = append(out, metrics.Sample{Type: t, Name: name, Dimensions: d, Time: now, Value: v})
+	add := func(t metrics.Type, name string, d metrics.Dimensions, x float64) {
+		out = append(out, metrics.Sample{Type: t, Name: name, Dimensions: d, Time: now, Value: x})
 	}
-	if len(s.Silent) == 0 {
+	if len(v.silent) == 0 {
 		for _, k := range resource.Kinds() {
-			add(metrics.System, k.String()+"_allocated", pool, s.Allocated[k])
-			add(metrics.Metadata, k.String()+"_total", pool, s.Totals[k])
+			add(metrics.System, k.String()+"_allocated", pool, v.allocated[k])
+			add(metrics.Metadata, k.String()+"_total", pool, v.totals[k])
 		}
-		add(metrics.Metadata, "non_orphan_fulfilled_capacity", pool, s.Joined)
+		add(metrics.Metadata, "non_orphan_fulfilled_capacity", pool, v.joined)
 	}
-	add(metrics.Metadata, "target_capacity", pool, s.Target)
+	add(metrics.Metadata, "target_capacity", pool, v.target)
 	byMarket := map[[2]string]float64{}
-	for _, n := range s.Nodes {
+	for _, n := range v.nodes {
 		byMarket[[2]string{n.Instance.Market.InstanceType, n.Instance.Market.Zone}] += n.Instance.Weight
 	}
 	for market, weight := range byMarket {

@@ -42,6 +42,10 @@ type world struct {
 	store   *store
 	ledger  *ledger
 	records *records
+	memory  *kept
+	book    *book
+	lease   *lease
+	notices chan pools.Notice
 	loop    *Loop
 
 	processes processes // of spawn
@@ -59,6 +63,10 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 		signals: &directory{},
 		ledger:  &ledger{appended: make(chan struct{}, 1)},
 		records: &records{stored: map[string][]byte{}},
+		memory:  &kept{},
+		book:    &book{},
+		lease:   &lease{left: time.Hour},
+		notices: make(chan pools.Notice),
 	}
 	for i, target := range targets {
 		c := memory.Config{ID: string(rune('a' + i)), Max: 100, Target: target}
@@ -71,6 +79,7 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 			Setpoint: 1, Combine: decide.Sum, Limits: decide.Limits{Max: 100, MaxAdd: 100, MaxRemove: 100},
 		},
 		Prune:   plan.Limits{MaxWeight: 100, MaxTasks: pools.Unlimited},
+		Drain:   drain.Config{Threshold: 10 * time.Minute},
 		Default: Signal{App: sigproto.DefaultApp, Namespace: namespace(t), Name: "Default", Period: time.Minute},
 	}
 	w.signals.set(sigproto.DefaultApp, Endpoint{Address: w.address(w.config.Default), Version: "v1"})
@@ -109,29 +118,20 @@ func (w *world) address(s Signal) string { return sigproto.Address(s.Namespace, 
 func (w *world) start() {
 	w.t.Helper()
 	if w.loop != nil {
-		w.loop.close()
+		w.loop.Close()
 	}
 	w.loop = w.newLoop()
-	if err := w.loop.recall(w.t.Context()); err != nil {
+	if err := w.loop.open(w.t.Context()); err != nil {
 		w.t.Fatal(err)
 	}
-	loop := w.loop
-	w.t.Cleanup(loop.close)
+	w.t.Cleanup(w.loop.Close)
 }
 
 func (w *world) newLoop() *Loop {
 	w.t.Helper()
-	var groups Groups
-	for _, g := range w.groups {
-		groups = append(groups, g)
-	}
-	machine, err := drain.Open(w.t.Context(), drain.Config{Threshold: 10 * time.Minute},
-		drain.Ports{Records: w.records, Scheduler: w.nodes, Groups: groups})
-	if err != nil {
-		w.t.Fatal(err)
-	}
 	return NewLoop(w.config, World{
-		Groups: groups, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger, Drains: machine,
+		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
+		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices,
 		Dial: func(e Endpoint, s Signal) Asker {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
@@ -160,7 +160,9 @@ func (w *world) tickAgain() Record {
 		g.Advance(w.now)
 	}
 	before := w.ledger.len()
-	w.loop.tick(w.t.Context(), w.now)
+	if err := w.loop.Tick(w.t.Context(), w.now); err != nil {
+		w.t.Fatal(err)
+	}
 	w.loop.follow(w.t.Context(), w.now)
 	if n := w.ledger.len(); n != before+1 {
 		w.t.Fatalf("a tick made %d records, want 1", n-before)
@@ -214,25 +216,21 @@ func (w *world) wantTarget(want int) {
 	}
 }
 
-// wantExplained checks that decision and plan come out of a record again.
+// wantExplained checks that the answer comes out of a record's case again, byte for
+// byte.
 func wantExplained(t *testing.T, r Record) {
 	t.Helper()
-	if r.Failed != "" {
+	if (r.Case == nil) != (r.Failed != "" || r.Paused != nil) {
+		t.Errorf("failed %q, paused %+v, case %+v", r.Failed, r.Paused, r.Case)
+	}
+	if r.Case == nil {
 		return
 	}
-	wantJSON(t, "decision", decide.Decide(r.Input), r.Decision)
-	distribution, err := plan.Distribute(r.Plan.Groups, r.Decision.Target)
-	if err != nil {
-		if r.Plan.Refused != err.Error() {
-			t.Errorf("Distribute = %v, the record has %q", err, r.Plan.Refused)
-		}
-		return
-	}
-	wantJSON(t, "distribution", distribution, r.Plan.Distribution)
-	if r.Plan.Refused == "" {
-		wantJSON(t, "prune", plan.Prune(r.Plan.PruneInput), r.Plan.Pruned)
-	} else if len(r.Plan.Pruned.Choices) > 0 {
-		t.Errorf("refused (%s), and yet chosen: %+v", r.Plan.Refused, r.Plan.Pruned.Choices)
+	o := r.Case.Resolve()
+	wantJSON(t, "answer", o.Answer(), r.Answer)
+	wantJSON(t, "detail", o.detail(r.Detail.Committed), r.Detail)
+	if r.Detail.Refused != "" && len(r.Answer.Terminate) > 0 {
+		t.Errorf("refused (%s), and yet chosen: %+v", r.Detail.Refused, r.Answer.Terminate)
 	}
 }
 
@@ -251,12 +249,15 @@ func wantJSON(t *testing.T, what string, again, recorded any) {
 // appOf returns what a record has of an app.
 func appOf(t *testing.T, r Record, name string) (decide.App, decide.Resolved) {
 	t.Helper()
-	i := slices.IndexFunc(r.Input.Apps, func(a decide.App) bool { return a.Name == name })
-	j := slices.IndexFunc(r.Decision.Apps, func(a decide.Resolved) bool { return a.App == name })
-	if i < 0 || j < 0 {
-		t.Fatalf("app %s is not in the record: %s %+v", name, r.Failed, r.Input.Apps)
+	if r.Case == nil {
+		t.Fatalf("the tick failed: %s", r.Failed)
 	}
-	return r.Input.Apps[i], r.Decision.Apps[j]
+	i := slices.IndexFunc(r.Case.Input.Apps, func(a decide.App) bool { return a.Name == name })
+	j := slices.IndexFunc(r.Detail.Apps, func(a decide.Resolved) bool { return a.App == name })
+	if i < 0 || j < 0 {
+		t.Fatalf("app %s is not in the record: %s %+v", name, r.Failed, r.Case.Input.Apps)
+	}
+	return r.Case.Input.Apps[i], r.Detail.Apps[j]
 }
 
 // wantOpinion checks an opinion's verdict, and that its Why has each word.

@@ -38,15 +38,25 @@ type Instance struct {
 	Stale    bool          `json:"stale,omitempty"` // being rolled away
 	// Protected: the provider would refuse to terminate it.
 	Protected bool `json:"protected,omitempty"`
+	// Cordoned: an operator's mark at the provider; never chosen by a prune.
+	Cordoned bool `json:"cordoned,omitempty"`
 }
 
 // GroupSnapshot is one provider group at one moment.
 type GroupSnapshot struct {
-	ID        string     `json:"id"`
-	Target    int        `json:"target"` // what the provider is asked for, in weight
-	Min       int        `json:"min"`
-	Max       int        `json:"max"` // Unlimited if there is no upper bound
-	Stale     bool       `json:"stale,omitempty"`
+	ID     string `json:"id"`
+	Kind   string `json:"kind,omitempty"` // what it is at its provider: local, asg, sfr
+	Target int    `json:"target"`         // what the provider is asked for, in weight
+	Min    int    `json:"min"`
+	Max    int    `json:"max"` // Unlimited if there is no upper bound
+	Stale  bool   `json:"stale,omitempty"`
+	// Short, if not empty, says why the provider does not give what is asked for:
+	// no capacity, a quota. ShortAt is when it said so last.
+	Short   string    `json:"short,omitempty"`
+	ShortAt time.Time `json:"short_at,omitzero"`
+	// Busy, if not empty, says who else is changing the group, such as an instance
+	// refresh: it is left alone meanwhile.
+	Busy      string     `json:"busy,omitempty"`
 	Instances []Instance `json:"instances"`
 }
 
@@ -88,7 +98,49 @@ var (
 	ErrTargetBounds = errors.New("target is outside the group's bounds")
 	// ErrNotOwned: an instance that is not of this group.
 	ErrNotOwned = errors.New("instance is not of this group")
+	// ErrShort: the provider has no more machines of this kind, or gives us none:
+	// capacity or quota. Another group may have some.
+	ErrShort = errors.New("the provider has no more machines of this kind")
+	// ErrRefused: the provider does not let us, or not now: access, protection, a
+	// change under way. Asking again at once is of no use.
+	ErrRefused = errors.New("the provider refuses")
+	// ErrThrottled: too many requests; nothing was done.
+	ErrThrottled = errors.New("the provider asks for fewer requests")
 )
+
+// Provider knows the groups of one pool. It may be used concurrently.
+type Provider interface {
+	// Groups returns the pool's groups as they are there now, in order of id; an
+	// error if not all of them are known. It begins a new round of reading: what the
+	// Snapshot of a returned Group gives is no older than this call, and one round of
+	// requests serves all of them.
+	Groups(ctx context.Context) ([]Group, error)
+}
+
+// Static is a Provider whose groups are always these.
+type Static []Group
+
+// Groups implements [Provider].
+func (s Static) Groups(context.Context) ([]Group, error) { return s, nil }
+
+// NoticeKind is what a provider warns of.
+type NoticeKind string
+
+const (
+	Interruption NoticeKind = "interruption" // it takes the instance soon, whatever we do
+	Rebalance    NoticeKind = "rebalance"    // the instance is at risk: better replaced before
+)
+
+// Notice is a provider's warning about one instance.
+type Notice struct {
+	Instance string
+	Kind     NoticeKind
+	At       time.Time // as the provider says
+	Why      string
+	// Done is called once the notice is kept durably or is of no use; until then it
+	// comes again. It never waits.
+	Done func()
+}
 
 // NodeState is a machine's state as the scheduler sees it.
 type NodeState string
@@ -113,7 +165,10 @@ type NodeFacts struct {
 	BatchTasks  int             `json:"batch_tasks,omitempty"`
 	Draining    bool            `json:"draining,omitempty"` // cordoned: takes nothing new
 	SafeToEvict bool            `json:"safe_to_evict"`
-	At          time.Time       `json:"at"`
+	// Priority is that of a Node: Clusterman's, the largest of any task of
+	// 2 x cpus + mem / 1000 MB.
+	Priority float64   `json:"priority,omitempty"`
+	At       time.Time `json:"at"`
 }
 
 // Node joins an instance with what its node says.
@@ -125,4 +180,6 @@ type Node struct {
 	Cordoned bool `json:"cordoned,omitempty"`
 	// Priority orders candidates of a prune; the lowest goes first.
 	Priority float64 `json:"priority,omitempty"`
+	// Unhealthy: the node-health policy found it unfit. A preferred victim.
+	Unhealthy bool `json:"unhealthy,omitempty"`
 }

@@ -8,13 +8,20 @@ import (
 )
 
 // Decide returns the target of this tick. It never panics. An Input whose
-// Policy does not validate, or whose target or joined weight is not a finite
-// number, keeps the target, and the last step says why.
+// Policy does not validate, or one of whose numbers of the pool or of an
+// operator is not finite, keeps the target, and the last step says why.
 func Decide(in Input) Decision {
-	t := in.Capacity.Target
+	t, wall := in.Capacity.Target, in.Now.Round(0) // a monotonic reading would not survive the ledger
+	now := in.State.at(wall)
+	s := in.State.recalled(now, wall, in.Policy)
+	whole := t // with the offset: what the pool's target is
+	if finite(t) {
+		whole = clip(t + s.Offset)
+	}
 	standby := checked(in.Default)
-	apps, held := resolve(in, standby)
+	apps, held := resolve(in, now, standby)
 	asked := combine(apps, standby, in.Policy.Combine)
+	s.Held, s.Blind = held, unheard(apps, s.Blind, now)
 	d := Decision{
 		Target:  t,
 		Request: asked.request,
@@ -23,16 +30,20 @@ func Decide(in Input) Decision {
 			{RuleOpinions, t, t, opinionsWhy(apps, standby)},
 			{RuleCombine, t, t, asked.why()},
 		},
-		Held: held,
+		State: s.lost(in.Lost, in.Policy.Period),
 	}
 	if err := usable(in); err != nil {
 		why := strings.ReplaceAll(err.Error(), "\n", "; ") + ": kept"
-		d.Steps = append(d.Steps, Step{RuleInput, t, t, why})
+		d.apply(Step{RuleInput, t, whole, why})
 		return d
 	}
 	d.apply(target(in, asked))
-	d.apply(spare(t, d.Target, apps))
-	d.apply(limit(t, d.Target, in.Policy.Limits, in.NoScaleIn))
+	d.apply(spare(t, d.Target, s.Blind, now, in.Policy.IgnoranceMax))
+	d.apply(pinned(whole, d.Target, in.Pinned))
+	base := d.Target
+	d.apply(offset(in, s, whole, base))
+	d.apply(limit(in, s, whole, d.Target))
+	d.State.Offset = survived(in, s, base, d.Target)
 	return d
 }
 
@@ -51,6 +62,12 @@ func usable(in Input) error {
 	if !finite(in.Capacity.Joined) {
 		problems = append(problems, fmt.Errorf("the joined weight is %v", in.Capacity.Joined))
 	}
+	if !finite(in.Offset) {
+		problems = append(problems, fmt.Errorf("the offset is %v", in.Offset))
+	}
+	if in.Pinned != nil && !finite(*in.Pinned) {
+		problems = append(problems, fmt.Errorf("the pinned target is %v", *in.Pinned))
+	}
 	return errors.Join(append(problems, in.Policy.Validate())...)
 }
 
@@ -58,3 +75,6 @@ func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
 // bounded keeps a quantity that overflows a number that JSON can carry.
 func bounded(x float64) float64 { return min(x, math.MaxFloat64) }
+
+// clip does so in both directions.
+func clip(x float64) float64 { return max(bounded(x), -math.MaxFloat64) }

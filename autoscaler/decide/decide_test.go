@@ -4,6 +4,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -28,8 +29,8 @@ func TestHostileRequestHasFailed(t *testing.T) {
 			if app.Source != decide.FromNobody || !app.StandIn || !app.Request.IsEmpty() || !strings.Contains(app.Why, "cpus is "+name) {
 				t.Errorf("web = %+v, want nobody, because cpus is %s", app, name)
 			}
-			if d.Target != 6 || d.Held != nil {
-				t.Errorf("target %v, remembers %v; want 6 and nothing", d.Target, d.Held)
+			if d.Target != 6 || d.State.Held != nil {
+				t.Errorf("target %v, remembers %v; want 6 and nothing", d.Target, d.State.Held)
 			}
 		})
 	}
@@ -55,6 +56,23 @@ func TestUnusableCapacityKeepsTheTarget(t *testing.T) {
 			d := decide.Decide(in)
 			if last := d.Steps[len(d.Steps)-1]; d.Target != c.Target || last.Rule != decide.RuleInput {
 				t.Errorf("target %v by %+v, want it kept", d.Target, last)
+			}
+		})
+	}
+}
+
+func TestOperatorsNumberThatIsNoneKeepsTheTarget(t *testing.T) {
+	for name, change := range map[string]func(*decide.Input){
+		"the offset is +Inf":       func(in *decide.Input) { in.Offset = math.Inf(1) },
+		"the pinned target is NaN": func(in *decide.Input) { in.Pinned = new(math.NaN()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			in := asks(t, 60)
+			in.State.Offset = 3
+			change(&in)
+			d := decide.Decide(in)
+			if last := d.Steps[len(d.Steps)-1]; d.Target != 9 || last.Rule != decide.RuleInput || !strings.Contains(last.Why, name) || d.State.Offset != 3 {
+				t.Errorf("target %v by %+v, offset %v; want 9, of which 3 is offset", d.Target, last, d.State.Offset)
 			}
 		})
 	}
@@ -106,6 +124,22 @@ func TestPolicyValidate(t *testing.T) {
 		{"negative limits", func(p *decide.Policy) { p.Limits = decide.Limits{Min: -1, Max: -1, MaxAdd: -1, MaxRemove: -1} },
 			[]string{"min_capacity", "max_capacity", "max_weight_to_add", "max_weight_to_remove"}},
 		{"nothing to add", func(p *decide.Policy) { p.Limits.MaxAdd = 0 }, []string{"max_weight_to_add"}},
+		{"all over time", func(p *decide.Policy) {
+			p.Period, p.IgnoranceMax, p.LossThreshold = time.Minute, time.Hour, 3
+			p.Cooldown = decide.Cooldown{Up: time.Minute, Down: time.Hour}
+			p.Budgets = []decide.Budget{{Direction: decide.Up, Within: 1, Weight: 1}, {Direction: decide.Down, Within: 1, Share: 1}}
+		}, nil},
+		{"no limits", func(p *decide.Policy) { p.Limits.Max, p.Limits.MaxAdd = decide.Unlimited, decide.Unlimited }, nil},
+		{"less than no time", func(p *decide.Policy) {
+			p.Period, p.IgnoranceMax, p.LossThreshold = -1, -1, -1
+			p.Cooldown = decide.Cooldown{Up: -1, Down: -1}
+		}, []string{"period is -1ns", "ignorance_max", "instance_loss_threshold", "cooldown up", "cooldown down"}},
+		{"budgets", func(p *decide.Policy) {
+			p.Budgets = []decide.Budget{
+				{Within: 1, Weight: 1}, {Direction: decide.Up, Weight: 1}, {Direction: decide.Up, Within: 1},
+				{Direction: decide.Up, Within: 1, Share: 10}, {Direction: decide.Up, Within: 1, Weight: math.NaN()},
+			}
+		}, []string{`budgets[0]: direction is ""`, "budgets[1]: within", "budgets[2]: share is 0", "budgets[3]: share is 10", "budgets[4]: weight"}},
 		{"NaN limits", func(p *decide.Policy) { p.Limits.Min, p.Limits.Max = math.NaN(), math.NaN() }, []string{"min_capacity", "max_capacity"}},
 	}
 	for _, test := range tests {

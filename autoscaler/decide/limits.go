@@ -6,9 +6,10 @@ import (
 )
 
 // limit brings the wanted target into [min, max], and its distance from t into
-// one permitted step. A t outside the bounds is led back by such steps. The
-// arithmetic goes by the change, as Clusterman's does.
-func limit(t, wanted float64, l Limits, barred string) Step {
+// what the limits over time and the cooldowns leave. A t outside the bounds is
+// led back by such steps.
+func limit(in Input, s State, t, wanted float64) Step {
+	l := in.Policy.Limits
 	var why []string
 	note := func(format string, args ...any) { why = append(why, fmt.Sprintf(format, args...)) }
 	inside := min(max(wanted, l.Min), l.Max)
@@ -18,21 +19,21 @@ func limit(t, wanted float64, l Limits, barred string) Step {
 	if wanted > inside {
 		note("%s is over max_capacity %s", num(wanted), num(l.Max))
 	}
+	inside, cooling := calm(in, s, t, inside)
+	if cooling != "" {
+		note("%s", cooling)
+	}
+	up, down := rooms(in, s, t)
 	var after float64
 	switch d := inside - t; {
-	case d > l.MaxAdd:
-		note("at most %s to add to %s", num(l.MaxAdd), num(t))
-		after = t + l.MaxAdd
-	case d < 0 && barred != "":
-		note("scale-in is barred (%s)", OneLine(barred))
-		after = t
-	case d < -l.MaxRemove:
-		note("at most %s to remove from %s", num(l.MaxRemove), num(t))
-		after = t - l.MaxRemove
-	case inside != wanted:
+	case d > up.by:
+		note("%s", up.why)
+		after = t + up.by
+	case d < -down.by:
+		note("%s", down.why)
+		after = t - down.by
+	default:
 		after = inside
-	default: // the sum may miss a bound by its rounding
-		after = min(max(t+d, l.Min), l.Max)
 	}
 	switch {
 	case why == nil:

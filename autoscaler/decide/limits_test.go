@@ -2,6 +2,11 @@ package decide
 
 import "testing"
 
+// limited is the step of a pool without a past.
+func limited(t, wanted float64, l Limits, barred string) Step {
+	return limit(Input{Policy: Policy{Limits: l}, NoScaleIn: barred}, State{}, t, wanted)
+}
+
 // The limits of Clusterman's own suite: min 3, max 345, add 200, remove 10
 // where nothing else is said.
 func TestLimit(t *testing.T) {
@@ -38,7 +43,7 @@ func TestLimit(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			if s := limit(test.t, test.wanted, test.limits, ""); s.After != test.want {
+			if s := limited(test.t, test.wanted, test.limits, ""); s.After != test.want {
 				t.Errorf("limit(%v, %v) = %v, want %v: %s", test.t, test.wanted, s.After, test.want, s.Why)
 			}
 		})

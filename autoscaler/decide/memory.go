@@ -13,15 +13,16 @@ type memory struct {
 }
 
 // recall sorts the entries by app. Of two for one kind the newer counts, of two
-// of one time the larger; what no signal may ask for was never said.
-func recall(entries []Held) map[string]memory {
+// of one time the larger; what no signal may ask for was never said, and nothing
+// was said after now.
+func recall(entries []Held, now time.Time) map[string]memory {
 	said := make(map[string]memory)
 	for _, h := range entries {
 		if int(h.Kind) >= resource.Count || (resource.Request{}).With(h.Kind, h.Value).Validate() != nil {
 			continue
 		}
 		m := said[h.App]
-		at := h.At.Round(0)
+		at := earlier(h.At, now)
 		x, ok := m.request.Get(h.Kind)
 		if age := at.Compare(m.at[h.Kind]); !ok || age > 0 || age == 0 && h.Value > x {
 			m.request = m.request.With(h.Kind, h.Value)
@@ -43,12 +44,8 @@ func (m memory) since(oldest time.Time) memory {
 	return kept
 }
 
-// learn takes over what a good answer names. An answer without a time is of now.
-func (m *memory) learn(o Opinion, now time.Time) {
-	at := o.At.Round(0)
-	if at.IsZero() {
-		at = now
-	}
+// learn takes over what a good answer of that time names.
+func (m *memory) learn(o Opinion, at time.Time) {
 	for _, k := range resource.Kinds() {
 		if x, ok := o.Request.Get(k); ok {
 			m.request, m.at[k] = m.request.With(k, x), at

@@ -5,16 +5,17 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // resolve settles who speaks for each app, in order of name, and returns what
-// the next tick must remember. standby is the default signal's opinion, checked.
-func resolve(in Input, standby Opinion) ([]Resolved, []Held) {
+// the next tick must remember. now is the rules' own time; standby is the default
+// signal's opinion, checked.
+func resolve(in Input, now time.Time, standby Opinion) ([]Resolved, []Held) {
 	apps := slices.SortedFunc(slices.Values(in.Apps), func(a, b App) int { return cmp.Compare(a.Name, b.Name) })
-	now := in.Now.Round(0) // a monotonic reading would not survive the ledger
-	said := recall(in.Held)
+	said := recall(in.State.Held, now)
 	resolved := make([]Resolved, len(apps))
 	var held []Held
 	for i, app := range apps {
@@ -22,12 +23,20 @@ func resolve(in Input, standby Opinion) ([]Resolved, []Held) {
 		var past memory
 		if app.Configured {
 			past = said[app.Name].since(now.Add(-app.HoldFor))
-			past.learn(own, now)
+			past.learn(own, now.Add(-age(own, in.Now)))
 		}
 		resolved[i] = settle(app, own, standby, past)
 		held = append(held, past.held(app.Name)...)
 	}
 	return resolved, held
+}
+
+// age is how long ago an opinion was given. One without a time is of now.
+func age(o Opinion, now time.Time) time.Duration {
+	if o.At.IsZero() {
+		return 0
+	}
+	return max(0, now.Round(0).Sub(o.At.Round(0)))
 }
 
 // checked returns o such that only a valid request counts: a hostile one has

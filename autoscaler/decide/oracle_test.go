@@ -83,7 +83,7 @@ func TestOracleConstrain(t *testing.T) {
 			barred = "capacity was lost"
 		}
 		l := Limits{Min: row.Min, Max: row.Max, MaxAdd: row.Add, MaxRemove: row.Remove}
-		if step := limit(row.Target, row.Requested, l, barred); step.After != row.Want {
+		if step := limited(row.Target, row.Requested, l, barred); step.After != row.Want {
 			t.Errorf("row %d: limit(%+v) = %v, want %v: %s", n+1, row, step.After, row.Want, step.Why)
 		}
 	}

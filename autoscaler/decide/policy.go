@@ -23,7 +23,32 @@ func (p Policy) Validate() error {
 		report(int(k) < resource.Count, "excluded: %v is no resource", k)
 	}
 	report(p.Combine == "" || p.Combine == Sum || p.Combine == Max, "combine is %q: want sum or max", p.Combine)
+	report(p.Period >= 0, "period is %v: want at least 0", p.Period)
+	for i, b := range p.Budgets {
+		if err := b.Validate(); err != nil {
+			problems = append(problems, fmt.Errorf("budgets[%d]: %w", i, err))
+		}
+	}
+	report(p.Cooldown.Up >= 0, "cooldown up is %v: want at least 0", p.Cooldown.Up)
+	report(p.Cooldown.Down >= 0, "cooldown down is %v: want at least 0", p.Cooldown.Down)
+	report(p.IgnoranceMax >= 0, "ignorance_max is %v: want at least 0", p.IgnoranceMax)
+	report(p.LossThreshold >= 0, "instance_loss_threshold is %d: want at least 0", p.LossThreshold)
 	return errors.Join(append(problems, p.Limits.Validate())...)
+}
+
+// Validate returns the first problem of b; nil if there is none.
+func (b Budget) Validate() error {
+	switch {
+	case b.Direction != Up && b.Direction != Down:
+		return fmt.Errorf("direction is %q: want up or down", b.Direction)
+	case b.Within <= 0:
+		return fmt.Errorf("within is %v: want more than 0", b.Within)
+	case !finite(b.Weight) || b.Weight < 0:
+		return fmt.Errorf("weight is %v: want a number of at least 0", b.Weight)
+	case b.Weight == 0 && !(b.Share > 0 && b.Share <= 1):
+		return fmt.Errorf("share is %v: want more than 0 and at most 1", b.Share)
+	}
+	return nil
 }
 
 // Validate returns every problem of l, joined; nil if there is none.

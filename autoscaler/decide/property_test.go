@@ -62,7 +62,9 @@ func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
 				},
 			},
 			NoScaleIn: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "no_scale_in"),
+			Lost:      rapid.IntRange(-1, 3).Draw(t, "lost"),
 		}
+		overTime(t, &in, number)
 		for k := range in.Capacity.Totals {
 			in.Capacity.Totals[k] = number("total")
 		}
@@ -74,13 +76,46 @@ func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
 				Opinion:    opinion(amounts).Draw(t, "opinion"),
 				HoldFor:    time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "hold_for")),
 			})
-			in.Held = append(in.Held, decide.Held{
+			in.State.Held = append(in.State.Held, decide.Held{
 				App: name, Kind: rapid.SampledFrom(allKinds()).Draw(t, "kind"), Value: number("held"),
 				At: noon.Add(-time.Duration(rapid.Int64Range(0, int64(time.Hour)).Draw(t, "held_age"))),
 			})
 		}
 		return in
 	})
+}
+
+// overTime draws what operators want, the rules over time, and what these
+// remember. Half of the pools have nothing of it.
+func overTime(t *rapid.T, in *decide.Input, number func(string) float64) {
+	if rapid.Bool().Draw(t, "no past") {
+		return
+	}
+	span := func(name string) time.Duration {
+		return time.Duration(rapid.IntRange(0, 4).Draw(t, name)) * 10 * time.Minute
+	}
+	ago := func(name string) time.Time { return noon.Add(10*time.Minute - span(name)) }
+	if rapid.Bool().Draw(t, "pin") {
+		in.Pinned = new(number("pinned"))
+	}
+	in.Offset = number("offset") - number("less")
+	p, s := &in.Policy, &in.State
+	p.Period, p.IgnoranceMax = span("period"), span("ignorance_max")
+	p.Cooldown = decide.Cooldown{Up: span("cooldown up"), Down: span("cooldown down")}
+	p.LossBrake, p.LossThreshold = rapid.Bool().Draw(t, "brake"), rapid.IntRange(0, 3).Draw(t, "threshold")
+	for range rapid.IntRange(0, 2).Draw(t, "budgets") {
+		p.Budgets = append(p.Budgets, decide.Budget{
+			Direction: rapid.SampledFrom([]decide.Direction{decide.Up, decide.Down}).Draw(t, "direction"),
+			Within:    span("within") + 1, Weight: number("budget"), Share: rapid.Float64Range(0.01, 1).Draw(t, "share"),
+		})
+	}
+	s.Clock, s.Wall = ago("clock"), ago("wall")
+	s.Offset, s.Raised, s.Lowered = number("applied"), ago("raised"), ago("lowered")
+	for range rapid.IntRange(0, 3).Draw(t, "changes") {
+		s.Changes = append(s.Changes, decide.Change{At: ago("changed"), Up: number("up"), Down: number("down"), Tasks: rapid.Int().Draw(t, "tasks")})
+		s.Losses = append(s.Losses, decide.Loss{At: ago("lost at"), Nodes: rapid.Int().Draw(t, "nodes")})
+		s.Blind = append(s.Blind, decide.Blind{App: rapid.SampledFrom([]string{"a", "b"}).Draw(t, "blind"), Since: ago("since")})
+	}
 }
 
 func allKinds() []resource.Kind {
@@ -108,18 +143,21 @@ const noise = 1e-9 // of a rounding of the last bits
 func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := legal().Draw(t, "in")
-		l, before := in.Policy.Limits, in.Capacity.Target
+		l, before := in.Policy.Limits, in.Capacity.Target+in.State.Offset
 		after := decide.Decide(in).Target
-		down := l.MaxRemove
-		if in.NoScaleIn != "" {
+		up, down := l.MaxAdd, l.MaxRemove
+		if in.NoScaleIn != "" || in.Policy.LossBrake && in.Lost > in.Policy.LossThreshold {
 			down = 0
 		}
-		if after > before+l.MaxAdd+noise || after < before-down-noise {
-			t.Fatalf("from %v to %v is more than a step of +%v or -%v", before, after, l.MaxAdd, down)
+		if after > before+up+noise || after < before-down-noise {
+			t.Fatalf("from %v to %v is more than a step of +%v or -%v", before, after, up, down)
+		}
+		if len(in.State.Changes) > 0 || len(in.Policy.Budgets) > 0 { // they may leave less of the step
+			up, down = max(0, min(after-before, up)), max(0, min(before-after, down))
 		}
 		switch {
 		case l.Min <= after && after <= l.Max:
-		case after < l.Min && math.Abs(after-(before+l.MaxAdd)) <= noise:
+		case after < l.Min && math.Abs(after-(before+up)) <= noise:
 		case after > l.Max && math.Abs(after-(before-down)) <= noise:
 		default:
 			t.Fatalf("from %v to %v: neither within [%v, %v] nor one step nearer", before, after, l.Min, l.Max)
@@ -130,12 +168,14 @@ func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
 func TestNeverShrinksOnIgnorance(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := legal().Draw(t, "in")
+		in.Pinned, in.Policy.IgnoranceMax = nil, 0 // the two exceptions that somebody wants
 		d := decide.Decide(in)
 		blind := slices.ContainsFunc(in.Apps, func(a decide.App) bool {
 			v := a.Opinion.Verdict
 			return a.Configured && v != decide.Value && v != decide.NoOpinion
 		}) || slices.ContainsFunc(d.Apps, func(r decide.Resolved) bool { return r.Source == decide.FromNobody })
-		if floor := min(in.Capacity.Target, in.Policy.Limits.Max); blind && d.Target < floor {
+		floor := min(in.Capacity.Target+min(in.State.Offset, in.Offset), in.Policy.Limits.Max)
+		if blind && d.Target < floor-noise {
 			t.Fatalf("target %v is below %v: %+v", d.Target, floor, d.Steps)
 		}
 		if len(in.Apps) == 0 && in.Default.Verdict != decide.Value && d.Steps[2].After != in.Capacity.Target {
@@ -149,7 +189,7 @@ func TestUnchangedTargetSaysWhy(t *testing.T) {
 		in := legal().Draw(t, "in")
 		d := decide.Decide(in)
 		said := slices.ContainsFunc(d.Steps, func(s decide.Step) bool { return strings.Contains(s.Why, "kept") })
-		if d.Target == in.Capacity.Target && !said {
+		if d.Target == in.Capacity.Target+in.State.Offset && !said {
 			t.Fatalf("kept at %v, and no step says so: %+v", d.Target, d.Steps)
 		}
 		at := in.Capacity.Target
@@ -170,7 +210,8 @@ func TestOrderOfAppsChangesNothing(t *testing.T) {
 		in := legal().Draw(t, "in")
 		want := encode(t, decide.Decide(in))
 		in.Apps = rapid.Permutation(in.Apps).Draw(t, "apps")
-		in.Held = rapid.Permutation(in.Held).Draw(t, "held")
+		in.State.Held = rapid.Permutation(in.State.Held).Draw(t, "held")
+		in.State.Blind = rapid.Permutation(in.State.Blind).Draw(t, "blind")
 		given := encode(t, in)
 		if diff := cmp.Diff(want, encode(t, decide.Decide(in))); diff != "" {
 			t.Fatalf("another order, another decision:\n%s", diff)
@@ -224,7 +265,7 @@ func TestMonotonicClockDoesNotCount(t *testing.T) {
 	if err := json.Unmarshal([]byte(encode(t, in)), &again); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := decide.Decide(in).Held[0].At, decide.Decide(again).Held[0].At; !got.Equal(want) || got.String() != got.Round(0).String() {
+	if got, want := decide.Decide(in).State.Held[0].At, decide.Decide(again).State.Held[0].At; !got.Equal(want) || got.String() != got.Round(0).String() {
 		t.Errorf("At = %v, want %v", got, want)
 	}
 }
@@ -236,7 +277,7 @@ func TestNoPanicOnAnyNumber(t *testing.T) {
 		in := input(numbers).Draw(t, "in")
 		in.Policy.Setpoint = numbers.Draw(t, "setpoint")
 		in.Policy.Excluded = append(in.Policy.Excluded, resource.Kind(rapid.Uint8().Draw(t, "excluded")))
-		in.Held = append(in.Held, decide.Held{App: "a", Kind: resource.Kind(rapid.Uint8().Draw(t, "kind")), Value: 1, At: noon})
+		in.State.Held = append(in.State.Held, decide.Held{App: "a", Kind: resource.Kind(rapid.Uint8().Draw(t, "kind")), Value: 1, At: noon})
 		d := decide.Decide(in)
 		if last := d.Steps[len(d.Steps)-1]; last.Rule != decide.RuleInput && math.IsNaN(d.Target) {
 			t.Fatalf("the target became NaN: %+v", d.Steps)
@@ -244,7 +285,7 @@ func TestNoPanicOnAnyNumber(t *testing.T) {
 		if err := d.Request.Validate(); err != nil {
 			t.Fatalf("a hostile number got through: %v", err)
 		}
-		for _, h := range d.Held {
+		for _, h := range d.State.Held {
 			if err := (resource.Request{}).With(h.Kind, h.Value).Validate(); err != nil {
 				t.Fatalf("a hostile number is remembered: %v", err)
 			}

@@ -119,8 +119,17 @@ func render(d decide.Decision) string {
 		}
 		b.WriteByte('\n')
 	}
-	for _, h := range d.Held {
+	for _, h := range d.State.Held {
 		fmt.Fprintf(&b, "remember %s %v=%v of %s\n", h.App, h.Kind, h.Value, h.At.Format("15:04"))
+	}
+	for _, x := range d.State.Blind {
+		fmt.Fprintf(&b, "remember %s unheard since %s\n", x.App, x.Since.Format("15:04"))
+	}
+	for _, l := range d.State.Losses {
+		fmt.Fprintf(&b, "remember %d lost at %s\n", l.Nodes, l.At.Format("15:04"))
+	}
+	if d.State.Offset != 0 {
+		fmt.Fprintf(&b, "remember an offset of %v\n", d.State.Offset)
 	}
 	return b.String()
 }

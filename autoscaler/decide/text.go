@@ -12,6 +12,9 @@ import (
 // num prints a quantity for people: two decimals at most, small and huge ones
 // by their leading digits.
 func num(x float64) string {
+	if x == Unlimited {
+		return "inf"
+	}
 	if a := math.Abs(x); a != 0 && a < 0.005 || a >= 1e15 || !finite(x) {
 		return strconv.FormatFloat(x, 'g', 3, 64)
 	}

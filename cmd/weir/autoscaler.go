@@ -2,9 +2,7 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -13,17 +11,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
-	"github.com/weirkeeper/weirkeeper/metrics/windows"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 const (
-	nodeMaxAge  = 30 * time.Second // a node's facts are fresh for so long
-	openTimeout = 10 * time.Second // to open what is kept on the bus
+	nodeMaxAge   = 30 * time.Second // a node's facts are fresh for so long
+	openTimeout  = 10 * time.Second // to open what is kept on the bus
+	cloudTimeout = 60 * time.Second // to find the groups at AWS
 )
 
 func (cli *cli) autoscalerCommand() *cobra.Command {
@@ -45,7 +39,9 @@ hand, it finds them at their documented addresses.`,
 			if err != nil {
 				return &usageError{err}
 			}
-			return cli.autoscale(cmd.Context(), autoscaling{service: service, pool: pool, dryRun: dryRun, directory: fixedDirectory(service, pool)})
+			return cli.autoscale(cmd.Context(), autoscaling{
+				service: service, pool: pool, configs: cli.configs(), dryRun: dryRun, directory: fixedDirectory(service, pool),
+			})
 		},
 	}
 	cmd.Flags().IntVar(&directoryFD, "directory-fd", 0, "inherited descriptor of bootstrap's directory")
@@ -58,10 +54,13 @@ hand, it finds them at their documented addresses.`,
 type autoscaling struct {
 	service   config.Service
 	pool      config.Pool
+	configs   string // folder of the files of all pools
 	dryRun    bool
 	directory autoscaler.Directory
-	// follow, if there is one, runs beside the loop and tells it of other files.
+	// follow, if there is one, runs beside a loop and tells it of other files.
 	follow func(ctx context.Context, l *autoscaler.Loop) error
+	// refresh, if there is one, reads the files that are to be followed now.
+	refresh func() (autoscaling, error)
 }
 
 func (a autoscaling) config() autoscaler.Config {
@@ -75,68 +74,38 @@ func (cli *cli) autoscale(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return err
 	}
+	for _, w := range config.Warnings(a.service, a.pool) {
+		log.Warn("a key of the files is read over", "key", w.Key, "at", w.Error())
+	}
 	dir, err := cli.dataDir()
 	if err != nil {
 		return err
 	}
-	lock, err := lockPool(dir, "autoscaler", a.pool.Cluster, a.pool.Name)
+	what := "autoscaler"
+	if a.dryRun {
+		what = "dry run of an autoscaler"
+	}
+	lock, err := lockPool(dir, what, a.pool.Cluster, a.pool.Name)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
+	holder, err := holderName(dir, a.pool.Cluster, a.pool.Name)
+	if err != nil {
+		return err
+	}
 	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(a.service), Name: "autoscaler " + a.pool.Name, Log: log})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	parts := newServices(ctx)
-	return parts.stop(loop(parts, b, a, log))
-}
-
-// loop runs the pool's loop until the parts end.
-func loop(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) error {
-	nodes := local.NewNodes(b.Conn(), a.pool.Cluster, a.pool.Name, nodeMaxAge, log)
-	parts.run("nodes", nodes.Run)
-	world, err := worldOf(parts.ctx, b, a, nodes)
+	pool, err := openParts(parts, b, a, log)
 	if err != nil {
-		return err
+		return parts.stop(err)
 	}
-	l := autoscaler.NewLoop(a.config(), world, log)
-	if a.follow != nil {
-		parts.run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })
-	}
-	return l.Run(parts.ctx)
-}
-
-// worldOf wires the loop's ports to what runs on this bus.
-func worldOf(ctx context.Context, b *bus.Bus, a autoscaling, nodes *local.Nodes) (autoscaler.World, error) {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
-	defer cancel()
-	cluster, pool := a.pool.Cluster, a.pool.Name
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
-		return autoscaler.World{}, err
-	}
-	records, err := state.OpenDrains(ctx, b.JetStream(), cluster, pool)
-	if err != nil {
-		return autoscaler.World{}, err
-	}
-	var groups autoscaler.Groups
-	for _, g := range a.pool.Groups {
-		groups = append(groups, local.NewGroup(b.Conn(), cluster, pool, g.Local.Name))
-	}
-	drains, err := drain.Open(ctx, config.Drain(a.pool), drain.Ports{Records: records, Scheduler: nodes, Groups: groups})
-	if err != nil {
-		return autoscaler.World{}, err
-	}
-	store, err := windows.New(embedded.NewClient(b.Conn(), cluster), windows.Config{})
-	if err != nil {
-		return autoscaler.World{}, err
-	}
-	return autoscaler.World{
-		Groups: groups, Scheduler: nodes, Directory: a.directory, Dial: dialSignal(cluster, pool),
-		Metrics: store, Ledger: lastOrNone{ledger}, Drains: drains,
-	}, nil
+	t := &terms{bus: b, holder: holder, log: log, told: a, parts: pool}
+	return parts.stop(t.run(parts.ctx))
 }
 
 // dialSignal returns how the loop reaches a signal: over its socket, and only if
@@ -154,15 +123,4 @@ func dialSignal(cluster, pool string) func(autoscaler.Endpoint, autoscaler.Signa
 			},
 		})
 	}
-}
-
-// lastOrNone tells a loop that there is no record without an error.
-type lastOrNone struct{ *state.Ledger }
-
-func (l lastOrNone) Last(ctx context.Context) ([]byte, bool, error) {
-	data, err := l.Ledger.Last(ctx)
-	if errors.Is(err, state.ErrNoRecord) {
-		return nil, false, nil
-	}
-	return data, err == nil, err
 }

@@ -139,7 +139,7 @@ func (cli *cli) bootstrap(ctx context.Context, wanted pooled, watcher *config.Wa
 		b, err := bootstrap.New(bootstrap.Config{
 			Plan: wanted.plan, Launcher: launcher, Releases: releases, Shipped: cli.shippedSignal, Trials: trials,
 			Autoscaler: append(cli.daemonArgv("autoscaler", dir, "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
-			Env:        cli.daemonEnv(), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: log,
+			Env:        cli.autoscalerEnv(wanted.pool), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: log,
 			Folder: runFolder(dir, wanted.plan), Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
 		})
 		if err != nil {
@@ -193,6 +193,18 @@ func (cli *cli) daemonEnv() []string {
 	env := withoutKeys(os.Environ())
 	if cli.natsURL != "" {
 		env = append(env, "WEIR_NATS="+cli.natsURL)
+	}
+	return env
+}
+
+// autoscalerEnv is the environment of an autoscaler: that of a pool at AWS has the
+// keys, too.
+func (cli *cli) autoscalerEnv(pool config.Pool) []string {
+	env := cli.daemonEnv()
+	for _, entry := range os.Environ() {
+		if pool.Cloud() && strings.HasPrefix(entry, "AWS_") {
+			env = append(env, entry)
+		}
 	}
 	return env
 }

@@ -101,12 +101,11 @@ func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool
 		case <-time.After(askTimeout):
 			return errors.New("bootstrap says nothing on its directory stream")
 		}
-		f := &follower{reader: reader, dryRun: dryRun}
+		f := &follower{reader: reader, configs: cli.configs(), dryRun: dryRun}
 		a, err := f.read()
 		if err != nil {
 			return err
 		}
-		a.directory, a.follow = bootstrapDirectory{reader}, f.run
 		return cli.autoscale(parts.ctx, a)
 	}())
 }
@@ -114,6 +113,7 @@ func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool
 // follower keeps a loop at the files that bootstrap has validated.
 type follower struct {
 	reader  *bootstrap.Reader
+	configs string
 	dryRun  bool
 	text    []byte // as it was decoded last
 	running autoscaling
@@ -131,13 +131,26 @@ func (f *follower) read() (autoscaling, error) {
 		return autoscaling{}, fmt.Errorf("read the files that bootstrap sent: %w", err)
 	}
 	f.text = latest.Config
-	f.running = autoscaling{service: service, pool: pool, dryRun: f.dryRun}
+	f.running = autoscaling{
+		service: service, pool: pool, configs: f.configs, dryRun: f.dryRun,
+		directory: bootstrapDirectory{f.reader}, follow: f.run, refresh: f.refresh,
+	}
 	return f.running, nil
+}
+
+// refresh is read for a loop that begins in a process whose parts are there.
+func (f *follower) refresh() (autoscaling, error) {
+	before := f.running
+	after, err := f.read()
+	if err == nil && !sameWorld(before, after) {
+		err = errOtherWorld
+	}
+	return after, err
 }
 
 // errOtherWorld: the files differ in what a loop is built on. The process ends with
 // bootstrap.ExitRestart, and bootstrap starts it again at once.
-var errOtherWorld = errors.New("resource_groups or draining of the files have changed: the autoscaler starts anew")
+var errOtherWorld = errors.New("resource_groups, aws or metrics of the files have changed: the autoscaler starts anew")
 
 // run follows until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
@@ -166,5 +179,8 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 
 // sameWorld reports whether a loop may stay when its files become others.
 func sameWorld(before, after autoscaling) bool {
-	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) && before.pool.Draining == after.pool.Draining
+	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) &&
+		reflect.DeepEqual(before.pool.Draining.Spot, after.pool.Draining.Spot) &&
+		reflect.DeepEqual(before.service.AWS, after.service.AWS) && reflect.DeepEqual(before.service.Clusters, after.service.Clusters) &&
+		reflect.DeepEqual(before.service.Metrics, after.service.Metrics)
 }

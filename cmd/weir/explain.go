@@ -19,6 +19,7 @@ import (
 )
 
 func (cli *cli) explainCommand() *cobra.Command {
+	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "explain [POOL]",
 		Short: "Say why the last tick of a pool did what it did",
@@ -27,36 +28,56 @@ the answers were combined, what each rule made of the target, what each group
 should be, and what was asked of the provider.
 
 It renders the tick's record in the ledger and nothing else; --output json
-prints the record itself.`,
+prints the record itself, on one line, as "weir decide" reads it.`,
 		Example: `  weir explain
-  weir explain default --output json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return oneArg("pool")(cmd, args)
-			}
-			return nil
-		},
+  weir explain default --output json
+  weir explain --since 1h --output json | weir decide`,
+		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 1 {
-				cli.pool = args[0]
-			}
-			return cli.withBus(cmd.Context(), cli.explain)
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.explain(ctx, b, since) })
 		},
 	}
+	cmd.Flags().DurationVar(&since, "since", 0, "all ticks of so long, oldest first; default: the last one")
 	cli.outputFlag(cmd)
 	return cmd
 }
 
-func (cli *cli) explain(ctx context.Context, b *bus.Bus) error {
-	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+func (cli *cli) explain(ctx context.Context, b *bus.Bus, since time.Duration) error {
+	now := time.Now()
+	show := func(r autoscaler.Record) error {
+		if cli.output == "json" {
+			return json.NewEncoder(cli.stdout).Encode(r)
+		}
+		explainRecord(cli.stdout, r, now)
+		return nil
+	}
+	if since <= 0 {
+		r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+		if err != nil {
+			return err
+		}
+		return show(r)
+	}
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.cluster, cli.pool)
 	if err != nil {
 		return err
 	}
-	if cli.output == "json" {
-		return cli.printJSON(r)
+	return ledger.Since(ctx, now.Add(-since), func(data []byte) error {
+		r, err := readRecord(data)
+		if err != nil {
+			return err
+		}
+		return show(r)
+	})
+}
+
+// readRecord decodes a tick of the ledger.
+func readRecord(data []byte) (autoscaler.Record, error) {
+	var r autoscaler.Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read a record of the ledger: %w; an older weir wrote it in another form", err)
 	}
-	explainRecord(cli.stdout, r, time.Now())
-	return nil
+	return r, nil
 }
 
 // lastRecord reads the newest tick of a pool.
@@ -75,10 +96,7 @@ func lastRecord(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscal
 	if err != nil {
 		return r, err
 	}
-	if err := json.Unmarshal(data, &r); err != nil {
-		return r, fmt.Errorf("read the last record of pool %s: %w", pool, err)
-	}
-	return r, nil
+	return readRecord(data)
 }
 
 // explainRecord prints one tick for people.
@@ -91,14 +109,24 @@ func explainRecord(w io.Writer, r autoscaler.Record, now time.Time) {
 	for _, p := range r.Problems {
 		fmt.Fprintf(w, "! %s\n", p)
 	}
-	if r.Failed != "" {
+	switch {
+	case r.Paused != nil:
+		fmt.Fprintf(w, "paused %s\n", ordered(*r.Paused))
+		return
+	case r.Failed != "":
 		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
 		return
+	case r.Case == nil || r.Answer == nil || r.Detail == nil:
+		fmt.Fprintln(w, "! the record is not whole: an older weir wrote it in another form")
+		return
+	}
+	for _, d := range r.Drift {
+		fmt.Fprintf(w, "! somebody else set the target of %s: %d, after we asked for %d\n", d.Group, d.Found, d.Asked)
 	}
 	explainSignals(w, r, now)
-	fmt.Fprintf(w, "\nrequest  %s\n", r.Decision.Request)
+	fmt.Fprintf(w, "\nrequest  %s\n", r.Detail.Request)
 	fmt.Fprintln(w, "\nsteps")
-	for _, s := range r.Decision.Steps {
+	for _, s := range r.Answer.Steps {
 		fmt.Fprintf(w, "  %-26s %8s -> %-8s %s\n", s.Rule, number(s.Before), number(s.After), s.Why)
 	}
 	explainGroups(w, r)
@@ -124,13 +152,13 @@ func explainSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		}
 		fmt.Fprintln(w)
 	}
-	for _, app := range r.Input.Apps {
+	for _, app := range r.Case.Input.Apps {
 		if app.Configured {
 			signal(app.Name, app.Opinion)
 		}
 	}
-	signal(sigproto.DefaultApp, r.Input.Default)
-	for _, app := range r.Decision.Apps {
+	signal(sigproto.DefaultApp, r.Case.Input.Default)
+	for _, app := range r.Detail.Apps {
 		if app.Source == decide.FromSignal && len(app.Held) == 0 {
 			continue
 		}
@@ -153,20 +181,26 @@ func server(s decide.Source) string {
 
 func explainGroups(w io.Writer, r autoscaler.Record) {
 	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", number(r.Snapshot.Joined), number(r.Snapshot.Fulfilled), number(r.Snapshot.Target))
-	if r.Plan.Refused != "" {
-		fmt.Fprintf(w, "  ! %s\n", r.Plan.Refused)
+	if r.Detail.Refused != "" {
+		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
 	}
-	for _, share := range r.Plan.Distribution.Shares {
+	for _, share := range r.Detail.Distribution.Shares {
 		fmt.Fprintf(w, "  %s", share)
-		if c := r.Plan.Committed[share.Group]; c > 0 {
+		if c := r.Detail.Committed[share.Group]; c > 0 {
 			fmt.Fprintf(w, ", and %s on the way out", number(c))
 		}
 		fmt.Fprintln(w)
 	}
-	if short := r.Plan.Distribution.Shortfall; short != 0 {
+	for _, q := range r.State.Quarantines {
+		fmt.Fprintf(w, "  ! %s is left alone until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+	}
+	for group, who := range r.Case.Busy {
+		fmt.Fprintf(w, "  ! %s is left alone: %s\n", group, who)
+	}
+	if short := r.Detail.Distribution.Shortfall; short != 0 {
 		fmt.Fprintf(w, "  ! %d could not be shared out: every group is at its bound\n", short)
 	}
-	for _, kept := range r.Plan.Pruned.Kept {
+	for _, kept := range r.Detail.Kept {
 		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
 	}
 }

@@ -174,12 +174,12 @@ func openBucket(ctx context.Context, service config.Service, keys bucketKeys) (r
 		return nil, &usageError{errNoBucket}
 	}
 	var errKeys error
-	if file := service.AWS.AccessKeyFile; file != "" && keys == (bucketKeys{}) {
-		keys, errKeys = readAccessKeys(file)
+	if keys == (bucketKeys{}) {
+		keys, errKeys = accessKeys(service)
 	}
 	bucket, err := s3store.Open(ctx, s3store.Config{
 		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
-		Endpoint: service.AWS.EndpointURL, PathStyle: service.AWS.PathStyle,
+		Endpoint: service.AWS.Endpoint("s3"), PathStyle: service.AWS.PathStyle,
 		AccessKey: keys.Access, SecretKey: keys.Secret,
 	})
 	if err == nil && errKeys != nil {
@@ -215,6 +215,15 @@ func (b lockedBucket) Stat(context.Context, string) (release.Stat, error) {
 // List implements release.Bucket.
 func (b lockedBucket) List(context.Context, string) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) { yield("", b.away()) }
+}
+
+// accessKeys are those of the service file's access_key_file; none without one.
+// With AWS_PROFILE or AWS_WEB_IDENTITY_TOKEN_FILE set, the SDK finds its own.
+func accessKeys(service config.Service) (bucketKeys, error) {
+	if service.AWS.AccessKeyFile == "" || os.Getenv("AWS_PROFILE") != "" || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
+		return bucketKeys{}, nil
+	}
+	return readAccessKeys(service.AWS.AccessKeyFile)
 }
 
 // readAccessKeys reads the keys of a file as boto users have it.

@@ -51,7 +51,7 @@ func (cli *cli) watched(service config.Service) []string {
 	dir := cli.configs()
 	files := []string{
 		filepath.Join(dir, "weir.yaml"),
-		filepath.Join(dir, filepath.FromSlash(config.FileOf(cli.cluster, cli.pool))),
+		filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.cluster, cli.pool))),
 	}
 	for _, file := range []string{
 		service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),

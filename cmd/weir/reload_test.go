@@ -137,7 +137,7 @@ func TestSwapLosesNoTick(t *testing.T) {
 	}
 	began, seen := false, map[string]bool{}
 	for _, r := range l.ticks(t) {
-		for _, a := range r.Input.Apps {
+		for _, a := range appsOf(r) {
 			began = began || a.Opinion.Verdict == decide.Value && a.Opinion.Version == "v1"
 			if began && a.Opinion.Verdict != decide.Value {
 				t.Errorf("tick of %s has no answer of web: %s, %s", r.At, a.Opinion.Verdict, a.Opinion.Why)
@@ -153,10 +153,10 @@ func TestSwapLosesNoTick(t *testing.T) {
 // answered returns the last tick if the version answered in it.
 func (l *live) answered(version string) (autoscaler.Record, error) {
 	r, err := ask[autoscaler.Record](l.upProcess, "explain")
-	if err != nil || len(r.Input.Apps) == 0 {
+	if err != nil || len(appsOf(r)) == 0 {
 		return r, errors.Join(err, errors.New("no app"))
 	}
-	if o := r.Input.Apps[0].Opinion; o.Version != version || o.Verdict != decide.Value {
+	if o := appsOf(r)[0].Opinion; o.Version != version || o.Verdict != decide.Value {
 		return r, fmt.Errorf("%s %s: %s", o.Version, o.Verdict, o.Why)
 	}
 	return r, nil
@@ -211,7 +211,7 @@ func TestReloadRefuses(t *testing.T) {
 	})
 	for range 5 {
 		r, err := l.nextTick()
-		if o := r.Input.Apps[0].Opinion; err != nil || o.Version != "v1" || o.Verdict != decide.Value || !strings.Contains(o.Explanation, "1 *") {
+		if o := appsOf(r)[0].Opinion; err != nil || o.Version != "v1" || o.Verdict != decide.Value || !strings.Contains(o.Explanation, "1 *") {
 			t.Errorf("while v9 is not there: %v, %s %s: %s; want v1 to answer with its own parameters", err, o.Version, o.Verdict, o.Explanation)
 		}
 	}
@@ -233,8 +233,8 @@ func TestReloadRefuses(t *testing.T) {
 	}
 	eventually(t, "an answer with the new headroom", func() error {
 		r, err := l.answered("v1")
-		if err == nil && !strings.Contains(r.Input.Apps[0].Opinion.Explanation, "3 *") {
-			err = errors.New(r.Input.Apps[0].Opinion.Explanation)
+		if err == nil && !strings.Contains(appsOf(r)[0].Opinion.Explanation, "3 *") {
+			err = errors.New(appsOf(r)[0].Opinion.Explanation)
 		}
 		return err
 	})

@@ -94,7 +94,8 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 	f.StringVar(&cli.logLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
 	f.StringVar(&cli.logFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
 	root.AddCommand(
-		cli.upCommand(), cli.statusCommand(), cli.explainCommand(), cli.appCommand(), cli.signalCommand(),
+		cli.upCommand(), cli.statusCommand(), cli.explainCommand(), cli.planCommand(), cli.decideCommand(),
+		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(), cli.poolCommand(), cli.appCommand(), cli.signalCommand(),
 		cli.metricsCommand(), cli.bootstrapCommand(), cli.autoscalerCommand(), cli.agentCommand(),
 		cli.harmonizerCommand(), cli.configCommand(), cli.versionCommand(), cli.keepCommand(),
 	)

@@ -35,6 +35,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": scriptEventually,
 			"busy":       scriptBusy,
+			"decides":    scriptDecides,
 		},
 	})
 }

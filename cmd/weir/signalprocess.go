@@ -192,7 +192,7 @@ func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.D
 			unreadable++
 			return nil
 		}
-		known = known || slices.ContainsFunc(r.Input.Apps, func(a decide.App) bool { return a.Name == app })
+		known = known || slices.ContainsFunc(appsOf(r), func(a decide.App) bool { return a.Name == app })
 		report.Ticks = append(report.Ticks, shadowTicks(r, app)...)
 		return nil
 	})
@@ -219,7 +219,7 @@ func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
 			continue
 		}
 		t := shadowTick{At: r.At, ShadowRecord: s}
-		for _, a := range r.Input.Apps {
+		for _, a := range appsOf(r) {
 			if a.Name == s.App {
 				t.Pinned = answerText(string(a.Opinion.Verdict), a.Opinion.Request.String(), a.Opinion.Why)
 			}
@@ -227,6 +227,14 @@ func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
 		ticks = append(ticks, t)
 	}
 	return ticks
+}
+
+// appsOf returns whom a tick decided for; nobody if it ended before that.
+func appsOf(r autoscaler.Record) []decide.App {
+	if r.Case == nil {
+		return nil
+	}
+	return r.Case.Input.Apps
 }
 
 // answerText is an answer in a few words.

@@ -13,6 +13,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -25,6 +27,26 @@ type poolStatus struct {
 	LastTick  *autoscaler.Record `json:"last_tick,omitempty"`
 	Processes *bootstrapStatus   `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
+	// Nodes is what the nodes say of themselves just now.
+	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
+}
+
+// listenTime is how long nodes have to answer who asks how they are.
+const listenTime = 300 * time.Millisecond
+
+// hearNodes asks the nodes of the pool how they are.
+func (cli *cli) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
+	log, err := cli.logger()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, listenTime)
+	defer cancel()
+	nodes := local.NewNodes(b.Conn(), cli.cluster, cli.pool, time.Minute, log)
+	if err := nodes.Run(ctx); err != nil {
+		return nil, err
+	}
+	return nodes.Facts(time.Now()), nil
 }
 
 func (cli *cli) statusCommand() *cobra.Command {
@@ -86,8 +108,13 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 		s.LastTick = &r
 		s.warnOfTick(r)
 	}
+	nodes, err := cli.hearNodes(ctx, b)
+	if err != nil {
+		warn("%v", err)
+	}
+	s.Nodes = nodes
 	var counts message.Counts
-	err := askJSON(ctx, b.Conn(), message.CountsRequestSubject(cli.cluster, cli.pool), "harmonizer", nil, &counts)
+	err = askJSON(ctx, b.Conn(), message.CountsRequestSubject(cli.cluster, cli.pool), "harmonizer", nil, &counts)
 	switch absent, ok := errors.AsType[*absentError](err); {
 	case ok:
 		warn("%v", absent)
@@ -123,8 +150,8 @@ func (cli *cli) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
 		return // no placer: a cloud controller has its own word on it
 	}
 	var largest resource.Vector
-	for _, n := range s.LastTick.Snapshot.Nodes {
-		for k, x := range n.Facts.Resources {
+	for _, n := range s.Nodes {
+		for k, x := range n.Resources {
 			largest[k] = max(largest[k], x)
 		}
 	}
@@ -144,21 +171,23 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	if age := time.Since(r.At); age > max(time.Minute, 3*r.Every) {
 		add("the last tick is %v old: does the autoscaler run?", age.Round(time.Second))
 	}
+	if r.Paused != nil {
+		add("the pool is paused %s; \"weir resume\" ends it", ordered(*r.Paused))
+	}
 	if r.Failed != "" {
 		add("the last tick ended early: %s", r.Failed)
 	}
 	for _, p := range r.Problems {
 		add("last tick: %s", p)
 	}
-	for _, app := range r.Decision.Apps {
-		if app.StandIn {
-			add("app %s is served by %s, so the pool does not shrink: %s", app.App, server(app.Source), app.Why)
-		}
+	for _, d := range r.Drift {
+		add("somebody else set the target of %s: %d, after we asked for %d", d.Group, d.Found, d.Asked)
 	}
-	for _, step := range r.Decision.Steps {
-		if most := r.Input.Policy.Limits.Max; step.Rule == decide.RuleLimits && step.Before > most {
-			add("the pool would need %s, but max_capacity is %s", number(step.Before), number(most))
-		}
+	for _, q := range r.State.Quarantines {
+		add("group %s is left alone until %s: %s", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+	}
+	if r.Detail != nil && r.Answer != nil && r.Case != nil {
+		s.warnOfDecision(*r.Case, *r.Answer, *r.Detail)
 	}
 	for _, action := range r.Actions {
 		if action.Error != "" {
@@ -167,43 +196,95 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	}
 }
 
+func (s *poolStatus) warnOfDecision(c autoscaler.Case, a autoscaler.Answer, d autoscaler.Detail) {
+	for _, app := range d.Apps {
+		if app.StandIn {
+			s.warn("app %s is served by %s, so the pool does not shrink: %s", app.App, server(app.Source), app.Why)
+		}
+	}
+	for _, step := range a.Steps {
+		if most := c.Input.Policy.Limits.Max; step.Rule == decide.RuleLimits && step.Before > most {
+			s.warn("the pool would need %s, but max_capacity is %s", number(step.Before), number(most))
+		}
+	}
+}
+
 func (cli *cli) printPool(s poolStatus, now time.Time) {
 	fmt.Fprintf(cli.stdout, "pool %s/%s", s.Cluster, s.Pool)
-	if s.LastTick == nil || s.LastTick.Failed != "" {
+	if s.LastTick == nil || s.LastTick.Failed != "" || s.LastTick.Answer == nil {
 		fmt.Fprintln(cli.stdout, ": nothing is known of its size")
 		return
 	}
 	r := s.LastTick
+	limits := r.Case.Input.Policy.Limits
 	fmt.Fprintf(cli.stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
-		number(r.Snapshot.Target), number(r.Decision.Target), number(r.Snapshot.Fulfilled), number(r.Snapshot.Joined),
-		number(r.Input.Policy.Limits.Min), number(r.Input.Policy.Limits.Max), ago(now, r.At))
-	var rows [][]string
-	for _, g := range r.Snapshot.Groups {
-		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), number(g.Fulfilled()), fmt.Sprint(g.Min), fmt.Sprint(g.Max)})
-	}
-	cli.printTable([]string{"group", "target", "fulfilled", "min", "max"}, rows)
-	if len(r.Snapshot.Nodes) == 0 {
+		number(r.Snapshot.Target), number(r.Answer.Target), number(r.Snapshot.Fulfilled), number(r.Snapshot.Joined),
+		number(limits.Min), number(limits.Max), ago(now, r.At))
+	cli.printGroups(*r)
+	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return
 	}
 	fmt.Fprintln(cli.stdout)
-	cli.printNodes(*r, now)
+	cli.printNodes(s)
 }
 
-func (cli *cli) printNodes(r autoscaler.Record, now time.Time) {
+func (cli *cli) printGroups(r autoscaler.Record) {
 	var rows [][]string
-	for _, n := range r.Snapshot.Nodes {
-		state := string(n.State)
-		if n.Facts.Draining {
-			state += ", draining"
+	for _, g := range r.Snapshot.Groups {
+		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
+	}
+	cli.printTable([]string{"group", "target", "fulfilled", "min", "max"}, rows)
+}
+
+// bound prints the maximum of a group.
+func bound(n int) string {
+	if n == pools.Unlimited {
+		return "inf"
+	}
+	return fmt.Sprint(n)
+}
+
+// shownNodes bounds the table of nodes.
+const shownNodes = 100
+
+// printNodes prints the nodes of the last tick, with what they say just now.
+func (cli *cli) printNodes(s poolStatus) {
+	said := make(map[string]pools.NodeFacts, len(s.Nodes))
+	for _, f := range s.Nodes {
+		said[f.ID] = f
+	}
+	usage := func(id string, k resource.Kind) string {
+		f, ok := said[id]
+		if !ok {
+			return "-"
 		}
-		if state == "" {
-			state = string(n.Instance.State)
+		return fmt.Sprintf("%g/%g", round2(f.Allocated[k]), f.Resources[k])
+	}
+	var rows [][]string
+	add := func(id, group, state string, tasks int, up string) {
+		if len(rows) < shownNodes {
+			rows = append(rows, []string{id, group, state, fmt.Sprint(tasks), usage(id, resource.CPUs), usage(id, resource.Mem), up})
 		}
-		rows = append(rows, []string{n.Instance.ID, n.Instance.Group, state, fmt.Sprint(n.Facts.Tasks),
-			fmt.Sprintf("%g/%g", round2(n.Facts.Allocated[0]), n.Facts.Resources[0]),
-			fmt.Sprintf("%g/%g", round2(n.Facts.Allocated[1]), n.Facts.Resources[1]), ago(now, n.Instance.Launched)})
+	}
+	for _, n := range s.LastTick.Case.Nodes {
+		state := string(n.Node)
+		switch {
+		case n.Instance != pools.InstanceRunning:
+			state = string(n.Instance)
+		case n.Node == pools.NodeUnknown:
+			state = "silent"
+		case n.Draining:
+			state += ", cordoned"
+		}
+		add(n.ID, n.Group, state, n.Tasks, ago(time.Unix(0, 0).Add(n.Uptime), time.Unix(0, 0)))
+	}
+	for _, d := range s.LastTick.Drains {
+		add(d.Node, d.Group, "leaving: "+string(d.State), said[d.Node].Tasks, "-")
 	}
 	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
+	if more := len(s.LastTick.Case.Nodes) + len(s.LastTick.Drains) - len(rows); more > 0 {
+		fmt.Fprintf(cli.stdout, "and %d more; --output json has all\n", more)
+	}
 }
 
 func round2(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }

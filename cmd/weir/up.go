@@ -325,7 +325,7 @@ func (u *up) publish(ctx context.Context, endpoint string) (string, error) {
 
 // startFront starts machines, harmonizer and bootstrap, and tells of each tick.
 func (u *up) startFront(ctx context.Context, pool config.Pool) error {
-	watch, err := u.watch()
+	watch, err := u.watch(ctx)
 	if err != nil {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -73,10 +74,7 @@ func TestManyUpsOnOneHost(t *testing.T) {
 			if err != nil || s.LastTick == nil || s.Processes == nil {
 				return errors.Join(err, errors.New("not yet known"))
 			}
-			if o := s.LastTick.Input.Apps[0].Opinion; o.Verdict != decide.Value {
-				return fmt.Errorf("%+v", o)
-			}
-			return nil
+			return answeredIn(*s.LastTick)
 		})
 		processes, err := ask[[]bootstrap.Process](u, "signal", "ps", "--pool", pool)
 		if err != nil {
@@ -93,6 +91,19 @@ func TestManyUpsOnOneHost(t *testing.T) {
 	if len(held) != 2*len(pools) {
 		t.Errorf("sockets: %v, want two of each bootstrap", held)
 	}
+}
+
+// answeredIn returns an error unless the signal of the first app has a value in the
+// tick.
+func answeredIn(r autoscaler.Record) error {
+	apps := appsOf(r)
+	if len(apps) == 0 {
+		return errors.New("the tick ended early: " + r.Failed)
+	}
+	if o := apps[0].Opinion; o.Verdict != decide.Value {
+		return fmt.Errorf("%+v", o)
+	}
+	return nil
 }
 
 func TestSignalIsKilled(t *testing.T) {
@@ -115,8 +126,10 @@ func TestSignalIsKilled(t *testing.T) {
 		return nil
 	})
 	u.pool(t, "an answer of the signal, after its death", func(s poolStatus) error {
-		o := s.LastTick.Input.Apps[0].Opinion
-		if o.Verdict != decide.Value || !o.At.After(before.Since) {
+		if err := answeredIn(*s.LastTick); err != nil {
+			return err
+		}
+		if o := appsOf(*s.LastTick)[0].Opinion; !o.At.After(before.Since) {
 			return fmt.Errorf("%+v", o)
 		}
 		return nil
@@ -137,8 +150,8 @@ func TestMachineIsKilled(t *testing.T) {
 	}
 	eventually(t, "web elsewhere", func() error { return runsElsewhere(u, victim, 4) })
 	u.pool(t, "another machine", func(s poolStatus) error {
-		for _, n := range s.LastTick.Snapshot.Nodes {
-			if n.Instance.ID == victim {
+		for _, n := range s.LastTick.Case.Nodes {
+			if n.ID == victim {
 				return fmt.Errorf("%s is still there", victim)
 			}
 		}
@@ -207,10 +220,7 @@ func TestUpWithoutBucket(t *testing.T) {
 	startUp(t, data).end(t)
 	u := startUp(t, data, "--no-bucket")
 	u.pool(t, "an answer of the cached release", func(s poolStatus) error {
-		if o := s.LastTick.Input.Apps[0].Opinion; o.Verdict != decide.Value {
-			return fmt.Errorf("%+v", o)
-		}
-		return nil
+		return answeredIn(*s.LastTick)
 	})
 	if first := u.weir(t, "status"); !strings.HasPrefix(first, "! apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: ") {
 		t.Errorf("status begins with %.200q", first)
@@ -237,7 +247,10 @@ func TestCorruptRelease(t *testing.T) {
 	}
 	u := startUp(t, data)
 	u.pool(t, "a tick served by the default signal", func(s poolStatus) error {
-		app := s.LastTick.Decision.Apps[0]
+		if s.LastTick.Detail == nil {
+			return errors.New("the tick ended early: " + s.LastTick.Failed)
+		}
+		app := s.LastTick.Detail.Apps[0]
 		if app.Source != decide.FromDefault || !app.StandIn {
 			return fmt.Errorf("%+v", app)
 		}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +15,11 @@ import (
 
 // watch returns the part that prints one line for each tick. It hears from now
 // on, so that the first tick is not missed.
-func (u *up) watch() (func(context.Context) error, error) {
+func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
+	ledger, err := state.OpenLedger(ctx, u.bus.JetStream(), u.cluster, u.pool)
+	if err != nil {
+		return nil, err
+	}
 	heard := make(chan *nats.Msg, 64)
 	counts := message.CountsSubject(u.cluster, u.pool)
 	for _, subject := range []string{counts, state.LedgerSubject(u.cluster, u.pool)} {
@@ -42,8 +45,13 @@ func (u *up) watch() (func(context.Context) error, error) {
 					}
 					continue
 				}
-				var r autoscaler.Record
-				if err := json.Unmarshal(m.Data, &r); err != nil {
+				data, err := ledger.Heard(ctx, m)
+				if err != nil {
+					u.log.Warn("record of a tick cannot be read", "err", err)
+					continue
+				}
+				r, err := readRecord(data)
+				if err != nil {
 					u.log.Warn("record of a tick cannot be read", "err", err)
 					continue
 				}
@@ -65,15 +73,21 @@ func tickLine(r autoscaler.Record, c message.Counts) string {
 	if r.Failed != "" {
 		return fmt.Sprintf("%s tick ended early: %s", at, r.Failed)
 	}
-	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Decision.Request,
-		number(r.Input.Capacity.Target), number(r.Decision.Target), number(r.Snapshot.Joined))}
+	if r.Paused != nil {
+		return fmt.Sprintf("%s paused %s", at, ordered(*r.Paused))
+	}
+	if r.Case == nil || r.Answer == nil || r.Detail == nil {
+		return at + " tick in a form that is not known here"
+	}
+	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Detail.Request,
+		number(r.Case.Input.Capacity.Target+r.Case.State.Offset), number(r.Answer.Target), number(r.Snapshot.Joined))}
 	for _, name := range sortedKeys(c.Apps) {
 		parts = append(parts, fmt.Sprintf("%s %d/%d", name, c.Apps[name].Running, c.Apps[name].Expected))
 	}
 	if len(r.Drains) > 0 {
 		parts = append(parts, fmt.Sprintf("%d leaving", len(r.Drains)))
 	}
-	for _, a := range r.Decision.Apps {
+	for _, a := range r.Detail.Apps {
 		if a.StandIn {
 			parts = append(parts, fmt.Sprintf("app %s is served by %s", a.App, server(a.Source)))
 		}

@@ -100,6 +100,7 @@ var house = []entry{
 	{path: "internal/s3gateway/s3test", row: support},
 	{path: "metrics/metricstest", row: support},
 	{path: "pools/pooltest", row: support},
+	{path: "pools/aws/awstest", row: support, only: none},
 	{path: "signals/signaltest", row: support},
 
 	{path: "cmd/...", row: program, by: none},

@@ -22,43 +22,83 @@ const defaultPeriod = 10 * time.Minute
 // holdPeriods is how many of its periods an app's last good answer may stand in.
 const holdPeriods = 3
 
+// defaultOrphan is how long a machine may be up without its node having joined.
+const defaultOrphan = 1800
+
+// longestScaleInUptime caps min_node_scalein_uptime_seconds, as Clusterman does.
+const longestScaleInUptime = 900
+
 // Autoscaler returns the loop that the two files describe. Both are valid.
 func Autoscaler(s Service, p Pool) autoscaler.Config {
+	orphan := defaultOrphan
+	if x := either(s, p, func(a Autoscaling) *int { return a.OrphanS }); x != nil {
+		orphan = *x
+	}
 	c := autoscaler.Config{
 		Cluster: p.Cluster,
 		Pool:    p.Name,
 		Policy:  policy(s, p),
-		Prune: plan.Limits{
-			MaxWeight: *p.Limits.MaxRemove, MaxTasks: p.Limits.MaxTasks.N,
-			MinUptime: time.Duration(p.Limits.MinUptimeS) * time.Second,
-		},
+		Prune:   pruneLimits(s, p),
+		Drain:   Drain(p),
+		Drift:   autoscaler.Drift(firstOf(p.Autoscaling.Drift, s.Autoscaling.Drift, DriftObey)),
+
+		OrphansAfter: time.Duration(orphan) * time.Second,
 		Default: autoscaler.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
 			Period: s.AutoscaleSig.Every(defaultPeriod), Windows: windows(s.AutoscaleSig.Metrics),
 			Parameters: s.AutoscaleSig.Parameters,
 		},
 	}
-	if p.Limits.MaxTasks.Unlimited {
-		c.Prune.MaxTasks = pools.Unlimited
-	}
-	shortest := c.Default.Period
 	for _, signal := range p.Signals {
 		period := signal.Every(defaultPeriod)
 		if signal.Name == "" { // the default signal's app, and asked with it
 			period = c.Default.Period
 		}
-		hold := signal.HoldFor
-		if hold == 0 {
-			hold = holdPeriods * period
-		}
 		c.Apps = append(c.Apps, autoscaler.Signal{
 			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
-			Period: period, HoldFor: hold, Windows: windows(signal.Metrics), Parameters: signal.Parameters,
+			Period: period, HoldFor: signal.hold(period), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
 		})
-		shortest = min(shortest, period)
 	}
-	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, shortest)
+	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, c.Policy.Period)
 	return c
+}
+
+// hold is how long the app's last good answer may stand in.
+func (s Signal) hold(period time.Duration) time.Duration {
+	return firstOf(s.HoldFor, holdPeriods*period)
+}
+
+// shortestPeriodOf returns the shortest period of the pool's signals.
+func shortestPeriodOf(s Service, p Pool) time.Duration {
+	shortest := s.AutoscaleSig.Every(defaultPeriod)
+	for _, signal := range p.Signals {
+		if signal.Name != "" {
+			shortest = min(shortest, signal.Every(defaultPeriod))
+		}
+	}
+	return shortest
+}
+
+// either returns what the pool's file says or, if it says nothing, the service's.
+func either[T any](s Service, p Pool, choose func(Autoscaling) *T) *T {
+	if x := choose(p.Autoscaling); x != nil {
+		return x
+	}
+	return choose(s.Autoscaling)
+}
+
+func pruneLimits(s Service, p Pool) plan.Limits {
+	l := plan.Limits{
+		MaxWeight: float64(*p.Limits.MaxRemove), MaxTasks: p.Limits.MaxTasks.N,
+		MinUptime: time.Duration(min(p.Limits.MinUptimeS, longestScaleInUptime)) * time.Second,
+	}
+	if p.Limits.MaxTasks.Unlimited {
+		l.MaxTasks = pools.Unlimited
+	}
+	if x := either(s, p, func(a Autoscaling) *bool { return a.ByPriority }); x != nil {
+		l.ByPriority = *x
+	}
+	return l
 }
 
 // defaultRole is the namespace of the default signal.
@@ -67,32 +107,45 @@ func defaultRole(s Service, p Pool) string {
 }
 
 func policy(s Service, p Pool) decide.Policy {
-	of := func(choose func(Autoscaling) *float64) *float64 {
-		if x := choose(p.Autoscaling); x != nil {
-			return x
-		}
-		return choose(s.Autoscaling)
-	}
-	margin := *of(func(a Autoscaling) *float64 { return a.Margin })
+	margin := *either(s, p, func(a Autoscaling) *float64 { return a.Margin })
 	d := decide.Policy{
-		Setpoint:   *of(func(a Autoscaling) *float64 { return a.Setpoint }),
+		Setpoint:   *either(s, p, func(a Autoscaling) *float64 { return a.Setpoint }),
 		MarginUp:   margin,
 		MarginDown: margin,
 		Combine:    decide.Sum,
 		Limits: decide.Limits{
-			Min: *p.Limits.Min, Max: *p.Limits.Max, MaxAdd: *p.Limits.MaxAdd, MaxRemove: *p.Limits.MaxRemove,
+			Min: float64(*p.Limits.Min), Max: float64(*p.Limits.Max),
+			MaxAdd: float64(*p.Limits.MaxAdd), MaxRemove: float64(*p.Limits.MaxRemove),
 		},
+		Period: shortestPeriodOf(s, p),
+		Cooldown: decide.Cooldown{
+			Up:   firstOf(p.Autoscaling.Cooldown.Up, s.Autoscaling.Cooldown.Up),
+			Down: firstOf(p.Autoscaling.Cooldown.Down, s.Autoscaling.Cooldown.Down),
+		},
+		IgnoranceMax:  firstOf(p.Autoscaling.IgnoranceMax, s.Autoscaling.IgnoranceMax),
+		LossThreshold: firstOf(p.Autoscaling.LossThreshold, s.Autoscaling.LossThreshold),
 	}
-	if x := of(func(a Autoscaling) *float64 { return a.MarginUp }); x != nil {
+	if x := either(s, p, func(a Autoscaling) *bool { return a.LossBrake }); x != nil {
+		d.LossBrake = *x
+	}
+	if x := either(s, p, func(a Autoscaling) *float64 { return a.MarginUp }); x != nil {
 		d.MarginUp = *x
 	}
-	if x := of(func(a Autoscaling) *float64 { return a.MarginDown }); x != nil {
+	if x := either(s, p, func(a Autoscaling) *float64 { return a.MarginDown }); x != nil {
 		d.MarginDown = *x
 	}
 	if c := firstOf(p.Autoscaling.Combine, s.Autoscaling.Combine); c != "" {
 		d.Combine = decide.Combine(c)
 	}
-	excluded := p.Autoscaling.Excluded
+	budgets, excluded := p.Autoscaling.Budgets, p.Autoscaling.Excluded
+	if budgets == nil {
+		budgets = s.Autoscaling.Budgets
+	}
+	for _, b := range budgets {
+		d.Budgets = append(d.Budgets, decide.Budget{
+			Direction: decide.Direction(b.Direction), Within: b.Within, Weight: b.AtMost.Weight, Share: b.AtMost.Share,
+		})
+	}
 	if excluded == nil {
 		excluded = s.Autoscaling.Excluded
 	}

@@ -29,6 +29,10 @@ func (c *checker) report(line int, path, what string) {
 	c.problems = append(c.problems, &Problem{c.file, line, cut(path, maxShownPath), what})
 }
 
+func (c *checker) warn(line int, path, what string) {
+	c.warnings = append(c.warnings, &Problem{c.file, line, cut(path, maxShownPath), what})
+}
+
 func (c *checker) wrong(node ast.Node, path, want string) {
 	c.report(lineOf(node), path, "is "+shown(node)+": want "+want)
 }
@@ -49,6 +53,8 @@ func (c *checker) check(node ast.Node, t reflect.Type, path string) {
 		c.checkStruct(node, t, path)
 	case t.Kind() == reflect.Slice:
 		c.checkSlice(node, t, path)
+	case t.Kind() == reflect.Map:
+		c.checkMap(node, t, path)
 	default:
 		c.checkLeaf(node, t, path)
 	}
@@ -76,6 +82,11 @@ func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) {
 	}
 	c.pairs(pairs, path, func(key string, pair *ast.MappingValueNode, at string) {
 		field, ok := fieldOf(t, key)
+		if why := meaningless(t, key); !ok && why != "" {
+			c.warn(lineOf(pair.Key), at, why)
+			c.checkFree(pair.Value, at)
+			return
+		}
 		if !ok {
 			c.report(lineOf(pair.Key), at, unknownKey(key, keysOf(t)))
 			return
@@ -101,6 +112,19 @@ func (c *checker) pairs(pairs []*ast.MappingValueNode, path string, visit func(k
 			visit(key, pair, at)
 		}
 	}
+}
+
+// checkMap walks a map of any keys to values of one type.
+func (c *checker) checkMap(node ast.Node, t reflect.Type, path string) {
+	pairs, ok := mappingOf(node)
+	if !ok {
+		c.wrong(node, path, "a map")
+		return
+	}
+	c.pairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) {
+		c.lines[at] = lineOf(pair.Key)
+		c.check(pair.Value, t.Elem(), at)
+	})
 }
 
 func (c *checker) checkSlice(node ast.Node, t reflect.Type, path string) {
@@ -189,6 +213,10 @@ func describe(t reflect.Type) string {
 		return `a duration such as "30s" or "10m"`
 	case t == reflect.TypeFor[TaskLimit]():
 		return taskLimits
+	case t == reflect.TypeFor[Weight]():
+		return weights
+	case t == reflect.TypeFor[Amount]():
+		return amounts
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	case t.Kind() == reflect.Int:

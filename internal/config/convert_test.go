@@ -39,9 +39,10 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 		Cluster: "prod", Pool: "default", Tick: 10 * time.Minute,
 		Policy: decide.Policy{
 			Setpoint: 0.7, MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
-			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1},
+			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 10 * time.Minute,
 		},
 		Prune: plan.Limits{MaxWeight: 1},
+		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute,
 		Default: autoscaler.Signal{
 			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
 			Windows: []autoscaler.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
@@ -67,7 +68,7 @@ autoscaling: {default_signal_role: house, setpoint: 0.5, target_capacity_margin:
 resource_groups:
   - local: {name: blue, min: 1, max: 3, machine: {cpus: 1, mem: 1024}}
 scaling_limits: {min_capacity: 1, max_capacity: 3, max_weight_to_add: 2, max_weight_to_remove: 1, max_tasks_to_kill: inf, min_node_scalein_uptime_seconds: 90}
-autoscaling: {combine: max, excluded_resources: [disk]}
+autoscaling: {combine: max, excluded_resources: [disk], cooldown: {up: 0s, down: 10m}, ignorance_max: 1h, drift: correct, budgets: [{direction: up, within: 1h, at_most: 50}], prevent_scale_down_after_capacity_loss: true, instance_loss_threshold: 2, orphan_instance_uptime_threshold_seconds: 0}
 autoscale_signals:
   - app: web
     namespace: shop
@@ -85,9 +86,13 @@ autoscale_signals:
 		Cluster: "prod", Pool: "default", Tick: 20 * time.Second,
 		Policy: decide.Policy{
 			Setpoint: 0.5, MarginUp: 0.2, MarginDown: 0.2, Combine: decide.Max, Excluded: []resource.Kind{resource.Disk},
-			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1},
+			Limits: decide.Limits{Min: 1, Max: 3, MaxAdd: 2, MaxRemove: 1}, Period: 20 * time.Second,
+			Cooldown: decide.Cooldown{Down: 10 * time.Minute}, IgnoranceMax: time.Hour,
+			Budgets:   []decide.Budget{{Direction: decide.Up, Within: time.Hour, Weight: 50}},
+			LossBrake: true, LossThreshold: 2,
 		},
 		Prune: plan.Limits{MaxWeight: 1, MaxTasks: pools.Unlimited, MinUptime: 90 * time.Second},
+		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct,
 		Default: autoscaler.Signal{
 			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second,
 			Windows:    []autoscaler.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 2 * time.Minute, MaxAge: time.Minute}},
@@ -141,7 +146,7 @@ func TestPoolFileWinsOverServiceFile(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s, p := load(t, service, goodPool+fmt.Sprintf("autoscaling: {%s}\n", c.keys))
 			got := Autoscaler(s, p)
-			got.Policy.Limits = decide.Limits{}
+			got.Policy.Limits, got.Policy.Period = decide.Limits{}, 0
 			if diff := cmp.Diff(c.want, got.Policy); diff != "" {
 				t.Errorf("policy (-want +got):\n%s", diff)
 			}

@@ -30,8 +30,9 @@ const (
 // document is a parsed file that still knows its lines. The zero document is
 // that of a file that does not exist.
 type document struct {
-	file  string
-	lines map[string]int // path of a key -> its line
+	file     string
+	lines    map[string]int // path of a key -> its line
+	warnings Problems       // keys that mean nothing here
 }
 
 // decode reads the text of a file into out, a pointer to a struct with yaml tags.
@@ -58,6 +59,7 @@ func decode(file string, data []byte, out any) (document, error) {
 	if err := c.problems.orNil(); err != nil {
 		return document{}, err
 	}
+	doc.warnings = c.warnings
 	if err := yaml.NodeToValue(root, out); err != nil {
 		return document{}, Problems{syntaxProblem(file, err)}
 	}

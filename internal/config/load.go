@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -49,7 +50,7 @@ func Read(dir, cluster, pool string) (Files, error) {
 		}
 	}
 	service, errService := readService(dir)
-	file, errPool := readFile(filepath.Join(dir, filepath.FromSlash(FileOf(cluster, pool))))
+	file, errPool := readFile(filepath.Join(dir, filepath.FromSlash(PoolFile(dir, cluster, pool))))
 	if errors.Is(errPool, fs.ErrNotExist) {
 		errPool = fmt.Errorf("%w%s", errPool, others(dir, cluster))
 	}
@@ -67,6 +68,12 @@ func (f Files) Decode() (Service, Pool, error) {
 		service.AWS.SignalsBucket = f.Bucket
 	}
 	return service, pool, nil
+}
+
+// Warnings returns what the two files say that means nothing here, as Problems that
+// keep nothing from running.
+func Warnings(s Service, p Pool) Problems {
+	return slices.Concat(s.document.warnings, p.document.warnings)
 }
 
 // Load reads and decodes both files below dir.
@@ -140,20 +147,74 @@ func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 	return p, p.Validate()
 }
 
-// others names the pools that there are, for who mistyped one.
-func others(dir, cluster string) string {
+// PoolFile returns the first of the pool file's places below dir at which there is
+// a file: ours, or Clusterman's; ours if there is none.
+func PoolFile(dir, cluster, pool string) string {
+	for _, ending := range []string{".mesos", ".kubernetes"} {
+		ours, theirs := FileOf(cluster, pool), strings.Join([]string{cluster, pool + ending}, "/")
+		if !isFile(filepath.Join(dir, filepath.FromSlash(ours))) && isFile(filepath.Join(dir, filepath.FromSlash(theirs))) {
+			return theirs
+		}
+	}
+	return FileOf(cluster, pool)
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// Pools returns the names of a cluster's pools that have a file below dir, in order.
+func Pools(dir, cluster string) ([]string, error) {
 	entries, err := os.ReadDir(filepath.Join(dir, cluster))
 	if err != nil {
-		return fmt.Sprintf("; %s has no cluster %q: give --config-dir, --cluster and --pool", dir, cluster)
+		return nil, err
 	}
 	var names []string
 	for _, e := range entries {
-		if name, ok := strings.CutSuffix(e.Name(), ".yaml"); ok {
-			names = append(names, name)
+		for _, ending := range []string{".yaml", ".mesos", ".kubernetes"} {
+			if name, ok := strings.CutSuffix(e.Name(), ending); ok && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
 		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// others names the pools that there are, for who mistyped one.
+func others(dir, cluster string) string {
+	names, err := Pools(dir, cluster)
+	if err != nil {
+		return fmt.Sprintf("; %s has no cluster %q: give --config-dir, --cluster and --pool", dir, cluster)
 	}
 	if names == nil {
 		return fmt.Sprintf("; cluster %s has no pool in %s", cluster, dir)
 	}
 	return fmt.Sprintf("; pools of cluster %s: %s", cluster, strings.Join(names, ", "))
+}
+
+// Claims returns the groups at AWS that the other pools of a cluster have, by their
+// files below dir. Files that cannot be read are in the error; the others count.
+func Claims(dir, cluster, except string) (map[string][]Group, error) {
+	names, err := Pools(dir, cluster)
+	if err != nil {
+		return nil, err
+	}
+	claims := map[string][]Group{}
+	var errs []error
+	for _, name := range names {
+		if name == except {
+			continue
+		}
+		pool, err := ReadPool(filepath.Join(dir, filepath.FromSlash(PoolFile(dir, cluster, name))), cluster, name)
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		if pool.Cloud() {
+			claims[name] = pool.Groups
+		}
+	}
+	return claims, errors.Join(errs...)
 }

@@ -30,7 +30,7 @@ func TestLoad(t *testing.T) {
 			"prod/default.yaml": goodPool + "autoscaling: {setpoint: 2}\n",
 		}, "prod", "default",
 			"DIR/weir.yaml:1: nats.url: is 5: want a text: write \"5\"\n" +
-				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: access_key_file, endpoint_url, path_style, region, signals_bucket, signals_prefix)\n" +
+				"DIR/weir.yaml:2: aws.bucket: no such key (allowed: access_key_file, endpoint_url, path_style, region, signals_bucket, signals_prefix, warning_queue_url)\n" +
 				"DIR/prod/default.yaml:4: autoscaling.setpoint: is 2: want above 0 and at most 1"},
 		{"a folder for a file", map[string]string{"weir.yaml": "", "prod/default.yaml/x": ""}, "prod", "default",
 			"read DIR/prod/default.yaml: is a directory"},

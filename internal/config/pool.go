@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -20,17 +21,33 @@ type Pool struct {
 	Limits      Limits      `yaml:"scaling_limits"`
 	Autoscaling Autoscaling `yaml:"autoscaling"`
 	Signals     []Signal    `yaml:"autoscale_signals"`
-	// Signal is another way to write one entry of Signals. Its app is the pool's
-	// name, if it names none. It is nil when the file is read.
-	Signal   *Signal  `yaml:"autoscale_signal"`
-	Draining Draining `yaml:"draining"`
+	// Signal and OldSignal are other ways to write one entry of Signals. Its app is
+	// the pool's name, if it names none. They are nil when the file is read.
+	Signal    *Signal  `yaml:"autoscale_signal"`
+	OldSignal *Signal  `yaml:"autoscaling_signal"`
+	Draining  Draining `yaml:"draining"`
 
 	document document
 }
 
-// Group is one resource group. Exactly one of its kinds is set.
+// Group is one resource group, or one way to find some. Exactly one of its kinds
+// is set.
 type Group struct {
 	Local *LocalGroup `yaml:"local"`
+	ASG   *CloudGroup `yaml:"asg"` // Auto Scaling groups
+	SFR   *CloudGroup `yaml:"sfr"` // Spot Fleet requests
+}
+
+// CloudGroup says how groups are found at AWS: by a tag, or by a list in a bucket.
+type CloudGroup struct {
+	Tag string  `yaml:"tag"` // its key; the value names the cluster and the pool
+	S3  *S3List `yaml:"s3"`  // of Spot Fleet requests only
+}
+
+// S3List is where the Spot Fleet requests of all pools are listed.
+type S3List struct {
+	Bucket string `yaml:"bucket"`
+	Prefix string `yaml:"prefix"`
 }
 
 // LocalGroup is a group of machines that are agent processes on this host.
@@ -51,12 +68,47 @@ type Machine struct {
 
 // Limits bound the pool's target, in weight.
 type Limits struct {
-	Min        *float64  `yaml:"min_capacity"`
-	Max        *float64  `yaml:"max_capacity"`
-	MaxAdd     *float64  `yaml:"max_weight_to_add"`
-	MaxRemove  *float64  `yaml:"max_weight_to_remove"`
+	Min        *Weight   `yaml:"min_capacity"`
+	Max        *Weight   `yaml:"max_capacity"`
+	MaxAdd     *Weight   `yaml:"max_weight_to_add"`
+	MaxRemove  *Weight   `yaml:"max_weight_to_remove"`
 	MaxTasks   TaskLimit `yaml:"max_tasks_to_kill"`
 	MinUptimeS int       `yaml:"min_node_scalein_uptime_seconds"`
+}
+
+// Weight is a number of at least 0, or "inf", which is decide.Unlimited.
+type Weight float64
+
+const weights = `a number of at least 0, or "inf"`
+
+// UnmarshalYAML reads a number or "inf".
+func (w *Weight) UnmarshalYAML(unmarshal func(any) error) error {
+	var value any
+	if err := unmarshal(&value); err != nil {
+		return err
+	}
+	switch x := value.(type) {
+	case uint64:
+		*w = Weight(x)
+	case int64:
+		*w = Weight(x)
+	case float64:
+		*w = Weight(x)
+		if math.IsInf(x, 1) {
+			*w = decide.Unlimited
+		}
+	case string:
+		if x != "inf" {
+			return &wantError{weights}
+		}
+		*w = decide.Unlimited
+	default:
+		return &wantError{weights}
+	}
+	if math.IsNaN(float64(*w)) || math.IsInf(float64(*w), -1) {
+		return &wantError{weights}
+	}
+	return nil
 }
 
 // TaskLimit is a number of tasks, or "inf". The zero value is 0.
@@ -86,9 +138,13 @@ func (l *TaskLimit) UnmarshalYAML(unmarshal func(any) error) error {
 
 // Draining says how long a node may take to become empty.
 type Draining struct {
-	ThresholdS int  `yaml:"draining_time_threshold_seconds"` // default 1800
-	Force      bool `yaml:"force_terminate"`                 // then: terminate, else take back
+	ThresholdS int   `yaml:"draining_time_threshold_seconds"` // default 1800
+	Force      bool  `yaml:"force_terminate"`                 // then: terminate, else take back
+	Spot       *bool `yaml:"process_spot_warnings"`           // default true
 }
+
+// Warned reports whether the provider's warnings of single instances are acted on.
+func (d Draining) Warned() bool { return d.Spot == nil || *d.Spot }
 
 // nameProblem returns what is wrong with a name; path is its own.
 func nameProblem(d document, path, name string) Problems {
@@ -108,12 +164,17 @@ func (p Pool) withDefaults() Pool {
 		p.Draining.ThresholdS = int((30 * time.Minute).Seconds())
 	}
 	p.Signals = slices.Clone(p.Signals)
-	if p.Signal != nil {
-		one := *p.Signal
-		if one.App == "" {
-			one.App = p.Name
+	for _, one := range []*Signal{p.Signal, p.OldSignal} {
+		if one == nil {
+			continue
 		}
-		p.Signals, p.Signal = append(p.Signals, one), nil
+		signal := *one
+		signal.App = firstOf(signal.App, p.Name)
+		p.Signals = append(p.Signals, signal)
+	}
+	p.Signal, p.OldSignal = nil, nil
+	for i := range p.Signals {
+		p.Signals[i] = p.Signals[i].withDefaults()
 	}
 	return p
 }
@@ -159,14 +220,20 @@ func (p Pool) Validate() error {
 func (p Pool) signalProblems() Problems {
 	d := p.document
 	var ps Problems
-	if d.given("autoscale_signal") && d.given("autoscale_signals") {
-		ps = append(ps, d.problem("autoscale_signal", "stands beside autoscale_signals: make it one of them"))
+	var ways []string
+	for _, key := range []string{"autoscale_signals", "autoscale_signal", "autoscaling_signal"} {
+		if d.given(key) {
+			ways = append(ways, key)
+		}
+	}
+	if len(ways) > 1 {
+		ps = append(ps, d.problem(ways[1], "stands beside "+ways[0]+": make it one of them"))
 	}
 	apps, addresses := map[string]bool{}, map[string]string{}
 	for i, s := range p.Signals {
 		path := fmt.Sprintf("autoscale_signals[%d]", i)
-		if !d.given(path) && d.given("autoscale_signal") {
-			path = "autoscale_signal"
+		if !d.given(path) && len(ways) > 0 {
+			path = ways[len(ways)-1]
 		}
 		ps = append(ps, s.problems(d, path)...)
 		if apps[s.App] {
@@ -191,21 +258,67 @@ func (p Pool) groupProblems() Problems {
 		return Problems{d.problem("resource_groups", "is missing: a pool without groups has no machines")}
 	}
 	var ps Problems
-	seen := map[string]bool{}
+	names := map[string]bool{}
 	for i, g := range p.Groups {
 		path := fmt.Sprintf("resource_groups[%d]", i)
-		if g.Local == nil {
-			ps = append(ps, d.problem(path, "names no group: want local"))
-			continue
-		}
-		ps = append(ps, g.Local.problems(d, path+".local")...)
-		if seen[g.Local.Name] {
+		ps = append(ps, g.problems(d, path)...)
+		switch {
+		case g.Local != nil && names[g.Local.Name]:
 			ps = append(ps, d.problem(path+".local.name", fmt.Sprintf("%q stands here twice", g.Local.Name)))
+		case g.Local != nil:
+			names[g.Local.Name] = true
+			if p.Cloud() {
+				ps = append(ps, d.problem(path+".local", "stands beside groups at AWS: a pool has one provider"))
+			}
 		}
-		seen[g.Local.Name] = true
 	}
 	return ps
 }
+
+// Cloud reports whether the pool's groups are at AWS.
+func (p Pool) Cloud() bool {
+	return slices.ContainsFunc(p.Groups, func(g Group) bool { return g.ASG != nil || g.SFR != nil })
+}
+
+func (g Group) problems(d document, path string) Problems {
+	kinds := 0
+	var ps Problems
+	if g.Local != nil {
+		kinds++
+		ps = append(ps, g.Local.problems(d, path+".local")...)
+	}
+	if g.ASG != nil {
+		kinds++
+		if g.ASG.S3 != nil {
+			ps = append(ps, d.problem(path+".asg.s3", "is only for sfr: Auto Scaling groups are found by tag"))
+		}
+		ps = append(ps, g.ASG.problems(d, path+".asg")...)
+	}
+	if g.SFR != nil {
+		kinds++
+		ps = append(ps, g.SFR.problems(d, path+".sfr")...)
+	}
+	if kinds != 1 {
+		ps = append(ps, d.problem(path, "names "+[...]string{"no group", "one", "two groups", "three groups"}[kinds]+": want one of asg, sfr, local"))
+	}
+	return ps
+}
+
+func (g CloudGroup) problems(d document, path string) Problems {
+	switch {
+	case g.S3 == nil && g.Tag == "":
+		return Problems{d.problem(path+".tag", "is missing: want the key of the tag that names the pool, such as \"weir:pool\"")}
+	case g.S3 != nil && g.Tag != "":
+		return Problems{d.problem(path+".tag", "stands beside s3: keep one")}
+	case g.S3 != nil && (g.S3.Bucket == "" || g.S3.Prefix == ""):
+		return Problems{d.problem(path+".s3", "want bucket and prefix")}
+	case len(g.Tag) > maxTag:
+		return Problems{d.problem(path+".tag", fmt.Sprintf("has %d bytes: a tag's key has at most %d", len(g.Tag), maxTag))}
+	}
+	return nil
+}
+
+const maxTag = 128 // bytes of a tag's key
 
 func (g LocalGroup) problems(d document, path string) Problems {
 	ps := nameProblem(d, path+".name", g.Name)
@@ -223,13 +336,15 @@ func (l Limits) problems(d document) Problems {
 	at := func(key, what string) { ps = append(ps, d.problem("scaling_limits."+key, what)) }
 	for _, e := range []struct {
 		key   string
-		value *float64
+		value *Weight
 	}{{"min_capacity", l.Min}, {"max_capacity", l.Max}, {"max_weight_to_add", l.MaxAdd}, {"max_weight_to_remove", l.MaxRemove}} {
 		switch {
 		case e.value == nil:
-			at(e.key, "is missing: want a number of at least 0")
+			at(e.key, "is missing: want "+weights)
 		case *e.value < 0:
-			at(e.key, fmt.Sprintf("is %v: want at least 0", *e.value))
+			at(e.key, fmt.Sprintf("is %v: want at least 0", float64(*e.value)))
+		case e.value == l.Min && *e.value == decide.Unlimited:
+			at(e.key, "is inf: want a number")
 		case *e.value == 0 && e.value == l.MaxAdd:
 			at(e.key, "is 0: want above 0, or the pool never grows")
 		}

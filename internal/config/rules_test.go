@@ -18,8 +18,11 @@ func TestLimits(t *testing.T) {
 		{"equal", limits("  min_capacity: 3\n  max_capacity: 3\n" + rest), ""},
 		{"min above max", limits("  min_capacity: 30\n  max_capacity: 20\n" + rest), "FILE:4: scaling_limits.min_capacity: is 30, above max_capacity 20 on line 5: want min_capacity <= max_capacity"},
 		{"max first", limits("  max_capacity: 2.5\n  min_capacity: 3\n" + rest), "FILE:5: scaling_limits.min_capacity: is 3, above max_capacity 2.5 on line 4: want min_capacity <= max_capacity"},
-		{"one is missing", limits("  min_capacity: 3\n" + rest), "FILE:3: scaling_limits.max_capacity: is missing: want a number of at least 0"},
+		{"one is missing", limits("  min_capacity: 3\n" + rest), "FILE:3: scaling_limits.max_capacity: is missing: want " + weights},
 		{"negative", limits("  min_capacity: -1\n  max_capacity: 3\n" + rest), "FILE:4: scaling_limits.min_capacity: is -1: want at least 0"},
+		{"no bounds", limits("  min_capacity: 0\n  max_capacity: inf\n  max_weight_to_add: inf\n  max_weight_to_remove: .inf\n"), ""},
+		{"no least", limits("  min_capacity: inf\n  max_capacity: inf\n" + rest), "FILE:4: scaling_limits.min_capacity: is inf: want a number"},
+		{"a word", limits("  min_capacity: 1\n  max_capacity: many\n" + rest), "FILE:5: scaling_limits.max_capacity: is \"many\": want " + weights},
 		{"nothing to add", limits("  min_capacity: 0\n  max_capacity: 3\n  max_weight_to_remove: 0\n  max_weight_to_add: 0\n"), "FILE:7: scaling_limits.max_weight_to_add: is 0: want above 0, or the pool never grows"},
 		{"uptime", limits("  min_capacity: 0\n  max_capacity: 3\n  min_node_scalein_uptime_seconds: -2\n" + rest), "FILE:6: scaling_limits.min_node_scalein_uptime_seconds: is -2: want seconds, or -1 for none"},
 	} {
@@ -35,8 +38,15 @@ func TestGroups(t *testing.T) {
 	const machine = ", machine: {cpus: 1, mem: 1024}}"
 	for _, c := range []struct{ name, groups, want string }{
 		{"none", "[]", "FILE:1: resource_groups: is missing: a pool without groups has no machines"},
-		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want local"},
-		{"of another kind", "[{asg: {tag: x}}]", "FILE:1: resource_groups[0].asg: no such key (allowed: local)"},
+		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want one of asg, sfr, local"},
+		{"of another kind", "[{gce: {tag: x}}]", "FILE:1: resource_groups[0].gce: no such key (allowed: asg, local, sfr)"},
+		{"by tag", "[{asg: {tag: 'weir:pool'}}, {sfr: {tag: 'weir:pool'}}, {sfr: {s3: {bucket: b, prefix: p}}}]", ""},
+		{"no tag", "[{asg: {}}]", `FILE:1: resource_groups[0].asg.tag: is missing: want the key of the tag that names the pool, such as "weir:pool"`},
+		{"two ways to be found", "[{sfr: {tag: x, s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].sfr.tag: stands beside s3: keep one"},
+		{"half a list", "[{sfr: {s3: {bucket: b}}}]", "FILE:1: resource_groups[0].sfr.s3: want bucket and prefix"},
+		{"groups in a list", "[{asg: {s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].asg.s3: is only for sfr: Auto Scaling groups are found by tag"},
+		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names two groups: want one of asg, sfr, local"},
+		{"two providers", "[{asg: {tag: x}}, {local: {name: a, max: 1" + machine + "}]", "FILE:1: resource_groups[1].local: stands beside groups at AWS: a pool has one provider"},
 		{"no name", "[local: {min: 1, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.name: is missing: " + nameHint},
 		{"name with a space", "[local: {name: a b, min: 1, max: 2" + machine + "]", `FILE:1: resource_groups[0].local.name: is "a b": ` + nameHint},
 		{"the same name", "\n  - local: {name: a, max: 2" + machine + "\n  - local: {name: a, max: 2" + machine, `FILE:3: resource_groups[1].local.name: "a" stands here twice`},
@@ -64,6 +74,15 @@ func TestAutoscalingNumbers(t *testing.T) {
 		{"tick: 99ms", "FILE:4: autoscaling.tick: is 99ms: want 100ms to 8760h0m0s"},
 		{"combine: min", `FILE:4: autoscaling.combine: is "min": want sum or max`},
 		{"excluded_resources: [disk, cpu]", `FILE:4: autoscaling.excluded_resources[1]: resource "cpu": want one of cpus, mem, disk, gpus`},
+		{"cooldown: {up: 0s, down: 10m}, ignorance_max: 1h, drift: correct, instance_loss_threshold: 2, orphan_instance_uptime_threshold_seconds: 0", ""},
+		{"budgets: [{direction: down, within: 10m, at_most: 10%}, {direction: up, within: 1h, at_most: 50}]", ""},
+		{"budgets: [{direction: sideways, within: 10m, at_most: 5}]", `FILE:4: autoscaling.budgets[0].direction: is "sideways": want up or down`},
+		{"budgets: [{direction: up}]", "FILE:4: autoscaling.budgets[0].within: is missing: want a duration such as 10m\nFILE:4: autoscaling.budgets[0].at_most: is missing: want " + amounts},
+		{"budgets: [{direction: up, within: 1m, at_most: 110%}]", `FILE:4: autoscaling.budgets[0].at_most: is "110%": want ` + amounts},
+		{"budgets: [{direction: up, within: 1m, at_most: 0}]", "FILE:4: autoscaling.budgets[0].at_most: is 0: want " + amounts},
+		{"cooldown: {down: -1s}", "FILE:4: autoscaling.cooldown.down: is -1s: want 0s to 8760h0m0s"},
+		{"drift: ignore", `FILE:4: autoscaling.drift: is "ignore": want obey or correct`},
+		{"instance_loss_threshold: -1", "FILE:4: autoscaling.instance_loss_threshold: is -1: want a number of nodes of at least 0"},
 		{"default_signal_role: a/b", `FILE:4: autoscaling.default_signal_role: is "a/b": ` + nameHint},
 	} {
 		t.Run(c.keys, func(t *testing.T) {
@@ -156,7 +175,7 @@ FILE:3: autoscale_signals[0].required_metrics: is missing: a signal without wind
 FILE:5: autoscale_signals[0].period_minutes: is -1: want 1 to 525600
 FILE:7: autoscaling.margin_down: is 3: want at least 0 and below 1
 FILE:8: autoscaling.setpoint: is 7: want above 0 and at most 1
-FILE:9: scaling_limits.max_weight_to_add: is missing: want a number of at least 0
+FILE:9: scaling_limits.max_weight_to_add: is missing: want ` + weights + `
 FILE:10: scaling_limits.max_weight_to_remove: is -1: want at least 0
 FILE:11: scaling_limits.min_capacity: is 5, above max_capacity 4 on line 12: want min_capacity <= max_capacity
 FILE:14: resource_groups[0].local.name: is missing: `+nameHint)

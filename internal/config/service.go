@@ -2,10 +2,14 @@ package config
 
 import (
 	"fmt"
+	"math"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -14,11 +18,14 @@ import (
 
 // Service is the file weir.yaml: what all pools of a machine share.
 type Service struct {
-	NATS         NATS        `yaml:"nats"`
-	AWS          AWS         `yaml:"aws"`
-	AutoscaleSig Default     `yaml:"autoscale_signal"`
-	Autoscaling  Autoscaling `yaml:"autoscaling"`
-	Releases     Releases    `yaml:"releases"`
+	NATS    NATS    `yaml:"nats"`
+	Metrics Metrics `yaml:"metrics"`
+	AWS     AWS     `yaml:"aws"`
+	// Clusters are what Clusterman's file says of each cluster.
+	Clusters     map[string]Cluster `yaml:"clusters"`
+	AutoscaleSig Default            `yaml:"autoscale_signal"`
+	Autoscaling  Autoscaling        `yaml:"autoscaling"`
+	Releases     Releases           `yaml:"releases"`
 
 	document document
 }
@@ -37,16 +44,73 @@ type NATS struct {
 	URL string `yaml:"url"`
 }
 
-// AWS is where releases come from. Credentials come from access_key_file, a JSON
+// Metrics says where windows come from and samples go to. Without a store of its
+// own they are in the embedded one of the data folder.
+type Metrics struct {
+	Influx *Influx `yaml:"influx"`
+}
+
+// Influx is a bucket of InfluxDB.
+type Influx struct {
+	URL       string `yaml:"url"`
+	Org       string `yaml:"org"`    // empty for InfluxDB 1.8
+	Bucket    string `yaml:"bucket"` // of InfluxDB 1.8: "database/retention policy"
+	TokenFile string `yaml:"token_file"`
+}
+
+func (m Metrics) problems(d document) Problems {
+	if m.Influx == nil {
+		return nil
+	}
+	var ps Problems
+	at := func(key, what string) { ps = append(ps, d.problem("metrics.influx."+key, what)) }
+	if u, err := url.Parse(m.Influx.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		at("url", fmt.Sprintf("is %q: want http(s)://host[:port]", m.Influx.URL))
+	} else if u.User != nil {
+		at("url", "holds a password: put the token in token_file")
+	}
+	if m.Influx.Bucket == "" {
+		at("bucket", "is missing: want the bucket, of InfluxDB 1.8 database/retention policy")
+	}
+	return ps
+}
+
+// Cluster is what belongs to one cluster only.
+type Cluster struct {
+	Region          string `yaml:"aws_region"`
+	WarningQueueURL string `yaml:"warning_queue_url"`
+}
+
+// AWS is where releases and groups are. Credentials come from access_key_file, a JSON
 // object of accessKeyId and secretAccessKey, or else by the AWS SDK's usual
 // chain: environment, shared files, role.
 type AWS struct {
 	AccessKeyFile string `yaml:"access_key_file"`
 	Region        string `yaml:"region"`
-	EndpointURL   string `yaml:"endpoint_url"` // of an S3-compatible store; empty is AWS
-	PathStyle     bool   `yaml:"path_style"`   // bucket in the path, not in the host name
+	// EndpointURL is that of a server that speaks as AWS does; empty is AWS. A {svc}
+	// in it stands for the service: s3, ec2, autoscaling, sqs.
+	EndpointURL   string `yaml:"endpoint_url"`
+	PathStyle     bool   `yaml:"path_style"` // bucket in the path, not in the host name
 	SignalsBucket string `yaml:"signals_bucket"`
 	SignalsPrefix string `yaml:"signals_prefix"`
+	// WarningQueueURL is the SQS queue of EventBridge's warnings of spot
+	// interruptions and rebalances.
+	WarningQueueURL string `yaml:"warning_queue_url"`
+}
+
+// Endpoint returns the endpoint of one service.
+func (a AWS) Endpoint(service string) string {
+	return strings.ReplaceAll(a.EndpointURL, "{svc}", service)
+}
+
+// RegionOf returns the region of a cluster.
+func (s Service) RegionOf(cluster string) string {
+	return firstOf(s.Clusters[cluster].Region, s.AWS.Region)
+}
+
+// WarningQueue returns the queue of a cluster's warnings; empty if it has none.
+func (s Service) WarningQueue(cluster string) string {
+	return firstOf(s.Clusters[cluster].WarningQueueURL, s.AWS.WarningQueueURL)
 }
 
 // Default is the default signal: the fallback that answers for every app whose
@@ -72,7 +136,68 @@ type Autoscaling struct {
 	MarginDown        *float64      `yaml:"margin_down"`
 	Excluded          []string      `yaml:"excluded_resources"`
 	Combine           string        `yaml:"combine"`
+	Cooldown          Cooldown      `yaml:"cooldown"`
+	Budgets           []Budget      `yaml:"budgets"`
+	IgnoranceMax      time.Duration `yaml:"ignorance_max"` // default: never
+	Drift             string        `yaml:"drift"`         // obey (default) or correct
+	LossBrake         *bool         `yaml:"prevent_scale_down_after_capacity_loss"`
+	LossThreshold     int           `yaml:"instance_loss_threshold"`
+	OrphanS           *int          `yaml:"orphan_instance_uptime_threshold_seconds"` // default 1800
+	ByPriority        *bool         `yaml:"killable_nodes_prioritizing_v2"`
 }
+
+// Cooldown is how long after a change the target is not raised, not lowered.
+type Cooldown struct {
+	Up   time.Duration `yaml:"up"`
+	Down time.Duration `yaml:"down"`
+}
+
+// Budget bounds the changes of one direction within a length of time.
+type Budget struct {
+	Direction string        `yaml:"direction"` // up or down
+	Within    time.Duration `yaml:"within"`
+	AtMost    Amount        `yaml:"at_most"` // a weight, or a share of the target
+}
+
+// Amount is a weight, or a share in (0, 1]. The file gives a number, or a text
+// such as "10%".
+type Amount struct{ Weight, Share float64 }
+
+const amounts = `a number above 0, or a share such as "10%"`
+
+// UnmarshalYAML reads a number or a share.
+func (a *Amount) UnmarshalYAML(unmarshal func(any) error) error {
+	var value any
+	if err := unmarshal(&value); err != nil {
+		return err
+	}
+	switch x := value.(type) {
+	case uint64:
+		*a = Amount{Weight: float64(x)}
+	case float64:
+		*a = Amount{Weight: x}
+	case string:
+		digits, ok := strings.CutSuffix(x, "%")
+		percent, err := strconv.ParseFloat(strings.TrimSpace(digits), 64)
+		if !ok || err != nil || !(percent > 0 && percent <= 100) {
+			return &wantError{amounts}
+		}
+		*a = Amount{Share: percent / 100}
+		return nil
+	default:
+		return &wantError{amounts}
+	}
+	if !(a.Weight > 0 && a.Weight <= math.MaxFloat64) {
+		return &wantError{amounts}
+	}
+	return nil
+}
+
+// Ways to take it that somebody else changed a group's target.
+const (
+	DriftObey    = "obey"    // what is found is the target
+	DriftCorrect = "correct" // what was asked for last is
+)
 
 // withDefaults returns s with what the file left out.
 func (s Service) withDefaults() Service {
@@ -113,6 +238,7 @@ func (s Service) Validate() error {
 	ps = append(ps, s.AutoscaleSig.Parameters.problems(d, of)...)
 	ps = append(ps, s.Autoscaling.problems(d)...)
 	ps = append(ps, s.Releases.problems(d)...)
+	ps = append(ps, s.Metrics.problems(d)...)
 	return ps.orNil()
 }
 
@@ -199,5 +325,34 @@ func (a Autoscaling) problems(d document) Problems {
 			at(fmt.Sprintf("excluded_resources[%d]", i), "%v", err)
 		}
 	}
+	if a.Drift != "" && a.Drift != DriftObey && a.Drift != DriftCorrect {
+		at("drift", "is %q: want %s or %s", a.Drift, DriftObey, DriftCorrect)
+	}
+	if a.LossThreshold < 0 {
+		at("instance_loss_threshold", "is %d: want a number of nodes of at least 0", a.LossThreshold)
+	}
+	if a.OrphanS != nil && *a.OrphanS < 0 {
+		at("orphan_instance_uptime_threshold_seconds", "is %d: want seconds, at least 0; 0 leaves orphans alone", *a.OrphanS)
+	}
+	for i, b := range a.Budgets {
+		ps = append(ps, b.problems(d, fmt.Sprintf("autoscaling.budgets[%d]", i))...)
+	}
+	ps = append(ps, span{key: "up", value: a.Cooldown.Up}.problems(d, "autoscaling.cooldown")...)
+	ps = append(ps, span{key: "down", value: a.Cooldown.Down}.problems(d, "autoscaling.cooldown")...)
+	ps = append(ps, span{key: "ignorance_max", value: a.IgnoranceMax}.problems(d, "autoscaling")...)
 	return append(ps, span{key: "tick", value: a.Tick, least: shortestPeriod}.problems(d, "autoscaling")...)
+}
+
+func (b Budget) problems(d document, path string) Problems {
+	var ps Problems
+	if b.Direction != string(decide.Up) && b.Direction != string(decide.Down) {
+		ps = append(ps, d.problem(path+".direction", fmt.Sprintf("is %q: want up or down", b.Direction)))
+	}
+	if b.Within == 0 {
+		ps = append(ps, d.problem(path+".within", "is missing: want a duration such as 10m"))
+	}
+	if b.AtMost == (Amount{}) {
+		ps = append(ps, d.problem(path+".at_most", "is missing: want "+amounts))
+	}
+	return append(ps, span{key: "within", value: b.Within, least: time.Second}.problems(d, path)...)
 }

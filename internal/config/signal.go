@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -30,6 +31,23 @@ type Signal struct {
 	DistinctApp *bool         `yaml:"distinct_app"` // default true: it makes its socket of its third argument, whatever that is
 	Limits      Process       `yaml:"limits"`
 	Shadow      *Shadow       `yaml:"shadow"`
+	// Internal is Clusterman's word for its signal of pending pods: here it is the
+	// signal "pending", which weir ships.
+	Internal bool `yaml:"internal"`
+}
+
+// withDefaults returns s with what Internal stands for.
+func (s Signal) withDefaults() Signal {
+	if !s.Internal || s.Name != "" {
+		return s
+	}
+	s.Kind, s.Name = kindBuiltin, "pending"
+	for _, what := range []string{"allocated", "pending"} {
+		for _, k := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {
+			s.Metrics = append(s.Metrics, Metric{Name: k.String() + "_" + what, Type: string(metrics.System), Range: 10 * time.Minute})
+		}
+	}
+	return s
 }
 
 // Metric is a window that a signal wants.

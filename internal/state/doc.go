@@ -1,7 +1,76 @@
-// Package state is what a cluster's processes must not forget, on JetStream:
-// the ledger of decisions (a stream) and the records that drive the hands (a
-// key-value bucket).
+// Package state is what a cluster's processes must not forget, on JetStream: who
+// may act, what was begun, what operators ordered (a key-value bucket), and the
+// ledger of decisions (a stream).
 //
-// Every call has the deadline of its context and is safe for concurrent use. A
-// write that returned without an error survives kill -9 of every process.
+//	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: c, Name: "pool.web", Holder: me, Log: log})
+//	err = lease.Acquire(ctx)                           // stands by until it is held
+//	go lease.Run(ctx)                                  // keeps it
+//	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over what was begun
+//
+// # The bucket weir_CLUSTER
+//
+//	schema                      {"version": 1}
+//	lease.NAME                  {"holder", "epoch", "ttl_ns", "at", "released"}
+//	pool.POOL                   sealed: what one tick hands on to the next
+//	drain.POOL.NODE             sealed: a drain.Record, in JSON
+//	order.POOL.pause            an autoscaler.Note
+//	order.POOL.offset           an autoscaler.Offset
+//	order.POOL.pin              an autoscaler.Pin
+//	order.POOL.remove.NODE      an autoscaler.Removal
+//	order.POOL.stale.GROUP      an autoscaler.StaleMark
+//	trial.POOL.APP              a bootstrap.Trial
+//
+// CLUSTER, POOL and APP are one token each. A NODE is 1 to 253 bytes of letters,
+// digits and "-_/=.", where a dot neither begins, ends, nor follows another. A
+// GROUP stands for itself if it is such a name and does not begin with "=";
+// otherwise it is "=" and its base64url without padding.
+//
+// A sealed value is one line of JSON, {"epoch": E} or {"epoch": E, "gzip": true},
+// then the body, as it is or packed by gzip. A value without a line break is all
+// body, of epoch 0. An empty body of pool.POOL is that nothing was saved yet.
+//
+// Whoever opens the bucket first writes the schema. A bucket of another schema is
+// refused with [ErrSchema], and left as it is. A bucket or stream that is there
+// keeps its settings: they are the operator's.
+//
+// # One writer
+//
+// A lease is taken over by compare-and-set, with the next epoch: at once if it is
+// released or its holder has our name, else when its revision has stood still for
+// its TTL, by the clock of who waits. The holder counts its time from before it
+// sent the last renewal that was acknowledged. So nobody else holds it while
+// [Lease.Left] is above zero, provided that two clocks differ in speed by less
+// than one in a hundred. An epoch is never used twice, not even after somebody
+// deleted the lease: then it goes on from the bucket's last sequence number, which
+// no epoch exceeds.
+//
+// As a key-value store compares one key only, [OpenHolder] rewrites every key that
+// it will act on with its epoch, pool.POOL last; from then on a writer of an older
+// epoch finds each key at a revision that it does not expect, and one of a higher
+// epoch. The epoch in pool.POOL is that of the last takeover that was completed. A
+// drain record with a lower one was made by a process that had lost the pool: the
+// next takeover discards it and logs a warning. A takeover that dies half way has
+// not changed pool.POOL, so the next one takes all that it finds.
+//
+// # The stream WEIR_DECISIONS
+//
+//	weir.CLUSTER.decision.POOL       one message for each record
+//	weir.CLUSTER.decision.POOL.part  parts of long records
+//
+// A record over 4 KiB is packed by gzip if that makes it shorter, with the header
+// Weir-Encoding: gzip. What is then over 512 KiB is cut into pieces of that size:
+// all but the last are parts, published before; the last one is the record's own
+// message, with the sequence numbers of the parts, in order, in Weir-Parts. So a
+// record is there for readers at once and whole, and the parts of one that was
+// never completed are seen by nobody. Records are kept for 14 days, and 512 MiB of
+// them for each pool: Weir-Sum counts the bytes that were written for the pool, and
+// its writer removes the oldest ones beyond that.
+//
+// # Concurrency and failures
+//
+// All types are safe for concurrent use by goroutines and processes, but for Run
+// of one Lease, which runs once at a time. Every call but Acquire and Run ends at
+// the deadline of its context, and after 10 s at the latest, with an error if NATS
+// does not answer. What cannot be read is an error that names its key, never
+// absent. A write that returned without an error survives kill -9 of every process.
 package state

@@ -13,7 +13,7 @@ import (
 // Trials keeps the trials of one pool's shadows in the cluster's bucket, the last
 // one of each app under "trial.<pool>.<app>".
 type Trials struct {
-	kv     jetstream.KeyValue
+	bucket *bucket
 	prefix string // ends in a dot
 }
 
@@ -24,18 +24,22 @@ func OpenTrials(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("open trials: %w", err)
 	}
-	kv, err := openBucket(ctx, js, cluster)
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	b, err := openBucket(ctx, js, cluster)
 	if err != nil {
 		return nil, err
 	}
-	return &Trials{kv: kv, prefix: "trial." + pool + "."}, nil
+	return &Trials{bucket: b, prefix: "trial." + pool + "."}, nil
 }
 
 // Load implements bootstrap.Trials. It returns all trials that can be read, and
 // an error that names the others.
 func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	var trials []bootstrap.Trial
-	err := each(ctx, t.kv, t.prefix, func(entry jetstream.KeyValueEntry) error {
+	err := t.bucket.list(ctx, []string{t.prefix + ">"}, func(entry jetstream.KeyValueEntry) error {
 		var trial bootstrap.Trial
 		if err := json.Unmarshal(entry.Value(), &trial); err != nil {
 			return err
@@ -51,11 +55,13 @@ func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 
 // Save implements bootstrap.Trials.
 func (t *Trials) Save(ctx context.Context, trial bootstrap.Trial) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
 	data, err := json.Marshal(trial)
 	if err != nil {
 		return fmt.Errorf("encode trial of %s: %w", trial.App, err)
 	}
-	if _, err := t.kv.Put(ctx, t.prefix+trial.App, data); err != nil {
+	if _, err := t.bucket.kv.Put(ctx, t.prefix+trial.App, data); err != nil {
 		return fmt.Errorf("write %s: %w", t.prefix+trial.App, err)
 	}
 	return nil

@@ -11,6 +11,12 @@
 //	err = m.Add(ctx, now, choices...)             // what a prune chose
 //	events, err := m.Advance(ctx, now, views)     // once a tick
 //
+// Whatever is lost on the way, a call or its answer or the process, in the end a
+// node is drained and gone, or in service and uncordoned, and its instance was
+// terminated once at most. What a spot notice names is drained and then left to
+// the provider, which replaces it.
+//
 // Next may be used concurrently. A Machine has one owner, the loop of its pool;
-// there is one Machine for a pool at a time, by the pool's lease.
+// only Records and Committed may be called by others at the same time. There is one
+// Machine for a pool at a time, by the pool's lease.
 package drain

@@ -7,64 +7,18 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 )
 
-// Records keeps the records of one pool durably.
-type Records interface {
-	// Load returns all records.
-	Load(ctx context.Context) ([]Record, error)
-	// Put writes the record of its node over an earlier one.
-	Put(ctx context.Context, r Record) error
-	// Delete removes the node's record; one that is not there is no error.
-	Delete(ctx context.Context, node string) error
-}
-
-// Scheduler keeps new tasks off a node.
-type Scheduler interface {
-	// Cordon sets or lifts the mark of a node. It may be repeated.
-	Cordon(ctx context.Context, node string, on bool) error
-}
-
-// Groups ends instances.
-type Groups interface {
-	// Terminate is that of the [pools.Group] of that id.
-	Terminate(ctx context.Context, group string, ids []string) error
-}
-
-// Ports is what a machine acts on.
-type Ports struct {
-	Records   Records
-	Scheduler Scheduler
-	Groups    Groups
-}
-
-// Choice is a node to be drained, and why.
-type Choice struct {
-	Node   string
-	Group  string
-	Weight float64
-	Reason Reason
-	Why    string
-}
-
-// Event is one step of one node.
-type Event struct {
-	At     time.Time `json:"at"`
-	Node   string    `json:"node"`
-	Group  string    `json:"group"`
-	From   State     `json:"from"`
-	To     State     `json:"to"`
-	Action Action    `json:"action,omitempty"` // what was done, or tried
-	Err    string    `json:"err,omitempty"`    // why it was in vain
-	Why    string    `json:"why,omitempty"`
-}
-
 // Machine drains the nodes of one pool. It knows no more than its records hold.
 type Machine struct {
-	config  Config
-	ports   Ports
-	records map[string]Record // as they were put, by node
+	config Config
+	ports  Ports
+	clock  clock // of Add, TakeBack and Advance
+
+	mu      sync.Mutex
+	records map[string]Record // as they were put, but for a clock that was put back; by node
 }
 
 // Open returns a machine that goes on with the records that there are.
@@ -76,22 +30,27 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load drain records: %w", err)
 	}
-	m := &Machine{config: config, ports: ports, records: make(map[string]Record, len(loaded))}
+	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]Record, len(loaded))}
 	for _, r := range loaded {
 		m.records[r.Node] = r
 	}
 	return m, nil
 }
 
-// Records returns all records in order of node.
+// Records returns all records in order of node, those that make no sense too: a
+// node that has a record is not to be chosen, nor counted as one that stays,
+// unless its record says so.
 func (m *Machine) Records() []Record {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	return slices.SortedFunc(maps.Values(m.records), func(a, b Record) int { return cmp.Compare(a.Node, b.Node) })
 }
 
 // Committed returns, by group, the weight that is on its way out and that the
 // group's target still holds: what to take off the target to know what the pool
 // will be. It does not count a node that is taken back, nor one whose
-// termination the provider has accepted, as its target is without that already.
+// termination the provider has accepted, as its target is without that already,
+// nor one that the provider takes by itself, as its group replaces it.
 //
 // there reports whether a node's group has it still, and not on its way out. A
 // node that is not there does not count: whether the target is without it, or
@@ -106,22 +65,41 @@ func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 	return sums
 }
 
-// Add has nodes drained. One that is on its way out already is left as it is;
-// one that is being taken back is chosen anew. A choice that cannot be recorded
-// does not stop the others.
+// Add has nodes drained. One that is on its way out already goes on as it is, but
+// for a stronger reason, which takes the place of its own: then it is not taken
+// back, and is out by the earlier one of the deadlines. One that is being taken
+// back is chosen anew. A choice that cannot be recorded, or whose node has a record
+// that makes no sense, is an error and does not stop the others.
+// Once Add has returned nil all choices are kept.
 func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) error {
-	var errs []error
+	errs := []error{m.tell(ctx, now)}
+	now = now.Round(0)
 	for _, c := range choices {
-		if old, ok := m.records[c.Node]; ok && old.State != Returning && old.State != Returned {
-			continue
+		if ctx.Err() != nil {
+			errs = append(errs, fmt.Errorf("drain node %s: %w", c.Node, context.Cause(ctx)))
+			break
 		}
-		r := Record{
-			Node: c.Node, Group: c.Group, Weight: c.Weight, State: Chosen, Reason: c.Reason,
-			Since: now, Deadline: now.Add(m.config.Threshold), Why: c.Why,
-		}
-		errs = append(errs, m.put(ctx, r))
+		errs = append(errs, m.add(ctx, c.record(now, m.config)))
 	}
 	return errors.Join(errs...)
+}
+
+func (m *Machine) add(ctx context.Context, r Record) error {
+	old, ok := m.record(r.Node)
+	if ok {
+		if err := old.Validate(); err != nil {
+			return unreadable(old, err)
+		}
+		if r = r.onto(old); r == old {
+			return nil
+		}
+	}
+	err := m.put(ctx, r)
+	if err != nil && r.Validate() == nil && (!ok || old.State == Returned) {
+		// It may have been written all the same, so it is to be deleted.
+		m.keep(r.to(Returned, r.Since, "it could not be recorded"))
+	}
+	return err
 }
 
 // TakeBack keeps nodes that were to go for scaling in, until they give the
@@ -129,13 +107,18 @@ func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) err
 // these the last chosen. It returns the weight that stays. They are uncordoned
 // by the next Advance.
 func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (float64, error) {
+	errs := []error{m.tell(ctx, now)}
+	now = now.Round(0)
 	kept := 0.0
-	var errs []error
 	for _, r := range m.returnable() {
 		if kept >= weight {
 			break
 		}
-		if err := m.put(ctx, r.to(Returning, now, "the need has returned")); err != nil {
+		if ctx.Err() != nil {
+			errs = append(errs, context.Cause(ctx))
+			break
+		}
+		if err := m.put(ctx, r.back(now, "the need has returned")); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -147,7 +130,9 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (
 // returnable returns the records that can be taken back, first to stay first.
 func (m *Machine) returnable() []Record {
 	way := []State{Chosen, Cordoned, Draining, Drained}
-	rs := slices.DeleteFunc(m.Records(), func(r Record) bool { return r.Reason != ScaleIn || !r.State.Leaving() })
+	rs := slices.DeleteFunc(m.Records(), func(r Record) bool {
+		return r.Reason != ScaleIn || !r.State.Leaving() || r.Validate() != nil
+	})
 	slices.SortStableFunc(rs, func(a, b Record) int {
 		return cmp.Or(
 			cmp.Compare(slices.Index(way, a.State), slices.Index(way, b.State)),
@@ -157,27 +142,57 @@ func (m *Machine) returnable() []Record {
 	return rs
 }
 
-// Advance takes every node as far as its view allows; a node without a view is
-// unknown. It returns what happened in order of node, and all errors joined:
-// what fails for one node does not stop the others, and is tried again by the
-// next Advance. Once ctx has ended nothing more is begun.
+// Advance takes every node as far as its view allows, many at the same time; a
+// node without a view is unknown. It returns what happened in order of node, and
+// all errors joined: what fails for one node does not stop the others, and is
+// tried again by the next Advance. A record that makes no sense is such an error,
+// and its node is left alone. Once ctx has ended nothing more is begun.
 func (m *Machine) Advance(ctx context.Context, now time.Time, views map[string]View) ([]Event, error) {
-	var events []Event
-	var errs []error
-	for _, r := range m.Records() {
-		if ctx.Err() != nil {
-			errs = append(errs, context.Cause(ctx))
-			break
-		}
+	errs := []error{m.tell(ctx, now)}
+	now = now.Round(0)
+	records := m.Records()
+	happened, failed := make([][]Event, len(records)), make([]error, len(records))
+	errs = append(errs, m.each(ctx, len(records), func(i int) {
+		r := records[i]
 		if err := r.Validate(); err != nil {
-			errs = append(errs, err)
-			continue
+			failed[i] = unreadable(r, err)
+			return
 		}
-		happened, err := m.advance(ctx, now, r, views[r.Node])
-		events = append(events, happened...)
-		errs = append(errs, err)
+		happened[i], failed[i] = m.advance(ctx, now, r, views[r.Node])
+	}))
+	return slices.Concat(happened...), errors.Join(append(errs, failed...)...)
+}
+
+// unreadable is what is told of a record that makes no sense, with what its store
+// says of it.
+func unreadable(r Record, err error) error {
+	if r.Why != "" {
+		err = fmt.Errorf("%w (%s)", err, r.Why)
 	}
-	return events, errors.Join(errs...)
+	return fmt.Errorf("node %s is left alone: %w", r.Node, err)
+}
+
+// each does n things, some of them at the same time, and returns when they are
+// done. When ctx has ended it begins no more of them, and returns the cause.
+func (m *Machine) each(ctx context.Context, n int, do func(i int)) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	next := make(chan int)
+	defer close(next)
+	for range min(n, m.config.Concurrency) {
+		wg.Go(func() {
+			for i := range next {
+				do(i)
+			}
+		})
+	}
+	for i := 0; i < n && ctx.Err() == nil; i++ {
+		select {
+		case next <- i:
+		case <-ctx.Done():
+		}
+	}
+	return context.Cause(ctx)
 }
 
 // advance takes one node on. It stops after a cordon or a termination, as the
@@ -186,7 +201,7 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 	var events []Event
 	for {
 		next, action := m.config.Next(now, r, v)
-		if next == r && action == None {
+		if next == r && action == None || ctx.Err() != nil {
 			return events, nil
 		}
 		e := Event{At: now, Node: r.Node, Group: r.Group, From: r.State, To: next.State, Action: action, Why: next.Why}
@@ -206,7 +221,7 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 // step puts the record, takes the action, and puts what follows. It returns the
 // record as it was put last.
 func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Action) (Record, error) {
-	if old := m.records[r.Node]; old != r && action != Forget {
+	if old, _ := m.record(r.Node); old != r && action != Forget {
 		if err := m.put(ctx, r); err != nil {
 			return old, err
 		}
@@ -225,6 +240,11 @@ func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Acti
 }
 
 func (m *Machine) act(ctx context.Context, r Record, action Action) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.config.CallTimeout)
+	defer cancel()
 	switch action {
 	case Cordon, Uncordon:
 		return m.ports.Scheduler.Cordon(ctx, r.Node, action == Cordon)
@@ -234,6 +254,8 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) error {
 		if err := m.ports.Records.Delete(ctx, r.Node); err != nil {
 			return err
 		}
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		delete(m.records, r.Node)
 	}
 	return nil
@@ -244,9 +266,24 @@ func (m *Machine) put(ctx context.Context, r Record) error {
 	if err := r.Validate(); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, m.config.CallTimeout)
+	defer cancel()
 	if err := m.ports.Records.Put(ctx, r); err != nil {
 		return fmt.Errorf("put drain record of node %s as %s: %w", r.Node, r.State, err)
 	}
-	m.records[r.Node] = r
+	m.keep(r)
 	return nil
+}
+
+func (m *Machine) keep(r Record) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.records[r.Node] = r
+}
+
+func (m *Machine) record(node string) (Record, bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	r, ok := m.records[node]
+	return r, ok
 }

@@ -1,7 +1,6 @@
 package drain
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -23,6 +22,8 @@ type View struct {
 	At       time.Time // when the provider was asked
 	// Protected: the provider would refuse to terminate it.
 	Protected bool
+	// Busy, if not empty, says who else is changing its group, which is left alone.
+	Busy string
 
 	// Node is NodeUnknown if its facts are stale. A node that had joined and
 	// fell silent is unknown too: an orphan is one that has nothing to lose.
@@ -35,6 +36,17 @@ type View struct {
 // fresh reports whether both provider and scheduler know the node.
 func (v View) fresh() bool { return v.Instance == Present && v.Node != pools.NodeUnknown }
 
+// refuses returns why the instance is not to be terminated, if there is a reason.
+func (v View) refuses() string {
+	switch {
+	case v.Protected:
+		return "the provider protects it from termination"
+	case v.Busy != "":
+		return "its group is being changed: " + v.Busy
+	}
+	return ""
+}
+
 // Action is the one thing to do for a node. Each may be repeated.
 type Action string
 
@@ -46,122 +58,182 @@ const (
 	Forget    Action = "forget"    // delete the record
 )
 
-// Config bounds a drain.
-type Config struct {
-	// Threshold is how long to wait for a node's tasks, counted from when it
-	// was chosen: draining_time_threshold_seconds.
-	Threshold time.Duration
-	// Force has it terminated after that; without it, it is uncordoned and
-	// stays: force_terminate.
-	Force bool
-}
-
-// Validate returns an error if the threshold is not more than 0.
-func (c Config) Validate() error {
-	if c.Threshold <= 0 {
-		return fmt.Errorf("draining time threshold %v: want more than 0", c.Threshold)
-	}
-	return nil
-}
+// overdue is how long after the time that the provider gave, or after it began, an
+// instance that it ends by itself may still be there before we believe that it
+// stays.
+const overdue = 5 * time.Minute
 
 // Next returns what follows on the record, and the one thing to do then. The
 // record is to be put before the action is taken; when that has succeeded,
 // [Done] says what follows.
 //
 // A node is terminated only if a fresh view shows that it has no tasks and takes
-// none, or that it has not joined; or after its deadline, with force.
+// none, or that it has never joined; or after its deadline, with force. One that
+// the provider takes by itself is never terminated.
 func (c Config) Next(now time.Time, r Record, v View) (Record, Action) {
-	if v.Instance == Absent && r.State != Gone && r.State.Known() {
-		return r.to(Gone, now, "its instance does not exist any more"), None
-	}
 	switch {
-	case r.State == Gone || r.State == Returned:
+	case !r.State.Known():
+		return r, None
+	case r.State == Gone:
+		return gone(now, r, v)
+	case r.State == Returned:
 		return r, Forget
+	case v.Instance == Absent:
+		return r.to(Gone, now, "its instance does not exist any more"), None
 	case r.State == Terminating:
-		return terminating(now, r, v)
-	case v.Instance == Ending && r.State.Known():
-		r.Asked = now
+		return c.terminating(now, r, v)
+	case v.Instance == Ending:
+		r.Taken = true
 		return r.to(Terminating, now, "the provider is ending it"), None
 	case r.State == Returning:
 		return r, Uncordon
-	case !r.State.Leaving():
+	}
+	return c.leaving(now, r, v)
+}
+
+// gone forgets the node once a later list does not have it either: a single one
+// may have missed it, and it would stay cordoned.
+func gone(now time.Time, r Record, v View) (Record, Action) {
+	switch {
+	case !v.At.After(r.Since):
 		return r, None
-	case v.Protected:
-		return r.to(Returning, now, "the provider protects it from termination"), None
+	case v.Instance == Absent:
+		return r, Forget
+	case v.Instance == Present:
+		return r.back(now, "its instance is there after all"), None
+	}
+	return r, None
+}
+
+// terminating waits for the instance to end. A view that is later than the last
+// request and shows it untouched means that the request, or its answer, was lost.
+func (c Config) terminating(now time.Time, r Record, v View) (Record, Action) {
+	if v.Instance == Ending && r.Asked.IsZero() && !r.Taken {
+		r.Asked = now
+	}
+	if v.Instance != Present || !v.At.After(r.Since) || !v.At.After(r.Asked) {
+		return r, None
+	}
+	switch why := v.refuses(); {
+	case r.Taken && now.Before(r.Since.Add(overdue)):
+		return r, None
+	case r.Taken:
+		return r.back(now, "the provider did not end it"), None
+	case why != "":
+		return r.back(now, why), None
+	case !r.Asked.IsZero():
+		return r, Terminate
+	case !now.Before(r.Since.Add(c.Threshold)):
+		return r.back(now, "the provider did not take the request to terminate it"), None
+	}
+	return c.askAgain(now, r, v)
+}
+
+// askAgain repeats a request that nobody knows the provider to have. It may be
+// long ago, so the node must still be one that has nothing to lose.
+func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
+	switch {
+	case c.forced(now, r):
+		return r, Terminate
+	case !v.fresh():
+		return r, None
+	case r.Told.IsZero() && v.Node == pools.NodeOrphaned:
+		return r, Terminate
+	case r.Told.IsZero():
+		return r.to(Chosen, now, "its node has joined"), None
+	case v.Node == pools.NodeOrphaned || !v.FactsAt.After(r.Told):
+		return r, None
+	case v.Cordoned && v.Tasks == 0:
+		return r, Terminate
+	}
+	return r.to(Draining, now, "it is not drained any more"), None
+}
+
+// leaving takes a node on that can still be taken back.
+func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
+	if why := v.refuses(); why != "" && !r.Taken {
+		return r.back(now, why), None
 	}
 	next, action := progress(now, r, v)
 	stuck := action == Cordon || action == None && next.State == r.State
-	if stuck && !now.Before(r.Deadline) {
-		return c.giveUp(now, r)
+	if stuck && !now.Before(r.end()) {
+		return c.giveUp(now, r, v)
 	}
 	return next, action
 }
 
-// terminating asks again only if nobody knows that the provider was asked, and
-// the instance is still there; or if a later view shows it untouched.
-func terminating(now time.Time, r Record, v View) (Record, Action) {
-	switch v.Instance {
-	case Ending:
-		if r.Asked.IsZero() {
-			r.Asked = now
-		}
-	case Present:
-		if r.Asked.IsZero() || v.At.After(r.Asked) {
-			return r, Terminate
-		}
-	}
-	return r, None
-}
-
 // progress is what a view allows to a node that is leaving, deadline aside.
 func progress(now time.Time, r Record, v View) (Record, Action) {
-	if !v.fresh() {
+	switch {
+	case !v.fresh():
 		return r, None
-	}
-	if v.Node == pools.NodeOrphaned {
+	case v.Node == pools.NodeOrphaned:
+		if r.Taken || !r.Told.IsZero() {
+			return r, None // it is not ours to end, or it had joined and may have tasks
+		}
 		return r.to(Terminating, now, "its node has not joined: no tasks to wait for"), Terminate
-	}
-	switch r.State {
-	case Chosen:
-		return r, Cordon
-	case Cordoned:
-		switch {
-		case !v.FactsAt.After(r.Since):
-			return r, None // these facts are from before
-		case !v.Cordoned:
-			return r, Cordon
-		}
+	case r.Reason == Orphan:
+		return r.back(now, "its node has joined"), None
+	case r.State == Chosen:
+		return r.cordon(now, "waiting for the node to confirm its cordon"), Cordon
+	case !v.FactsAt.After(r.Told):
+		return r, None // these facts are from before
+	case !v.Cordoned:
+		return r.cordon(now, "it lost its cordon"), Cordon
+	case r.State == Cordoned:
 		return r.to(Draining, now, "waiting for its tasks"), None
-	case Draining, Drained:
-		switch {
-		case !v.Cordoned:
-			return r.to(Chosen, now, "it lost its cordon"), Cordon
-		case v.Tasks > 0 && r.State == Drained:
-			return r.to(Draining, now, "it has tasks again"), None
-		case v.Tasks > 0:
-			return r, None
-		case r.State == Draining:
-			return r.to(Drained, now, "its tasks have gone"), None
-		}
-		return r.to(Terminating, now, "drained"), Terminate
 	}
-	return r, None
+	return drained(now, r, v)
 }
 
-// giveUp ends the waiting.
-func (c Config) giveUp(now time.Time, r Record) (Record, Action) {
-	why := fmt.Sprintf("not drained within %v", c.Threshold)
-	if c.Force {
-		return r.to(Terminating, now, why+": forced"), Terminate
+// drained goes by the tasks of a node that takes nothing new.
+func drained(now time.Time, r Record, v View) (Record, Action) {
+	switch {
+	case v.Tasks > 0 && r.State == Drained:
+		return r.to(Draining, now, "it has tasks again"), None
+	case v.Tasks > 0:
+		return r, None
+	case r.State == Draining:
+		return r.to(Drained, now, "its tasks have gone"), None
+	case r.Taken:
+		return r, None // the provider does it
 	}
-	return r.to(Returning, now, why), Uncordon
+	return r.to(Terminating, now, "drained"), Terminate
+}
+
+// noticed reports whether the provider ends the instance by itself, as far as we
+// know.
+func (r Record) noticed() bool { return r.Taken || r.Reason == Spot }
+
+// end is when the waiting ends.
+func (r Record) end() time.Time {
+	if r.noticed() {
+		return r.Deadline.Add(overdue)
+	}
+	return r.Deadline
+}
+
+// forced reports whether the node is to be ended whatever it has. An orphan is
+// not: if it has joined it stays.
+func (c Config) forced(now time.Time, r Record) bool {
+	return c.Force && !r.noticed() && r.Reason != Orphan && !now.Before(r.Deadline)
+}
+
+// giveUp ends the waiting. A node that could be asked to empty itself, and never
+// was, is not forced: nobody was there to do it, and the choice is an old one.
+func (c Config) giveUp(now time.Time, r Record, v View) (Record, Action) {
+	switch {
+	case r.noticed():
+		return r.back(now, "the provider did not take it"), None
+	case c.forced(now, r) && (r.State != Chosen || !v.fresh()):
+		return r.to(Terminating, now, "not drained by its deadline: forced"), Terminate
+	}
+	return r.back(now, "not drained by its deadline"), None
 }
 
 // Done returns what follows on the record when the action has succeeded.
 func Done(now time.Time, r Record, action Action) Record {
 	switch action {
-	case Cordon:
-		return r.to(Cordoned, now, "waiting for the node to confirm its cordon")
 	case Uncordon:
 		return r.to(Returned, now, r.Why)
 	case Terminate:

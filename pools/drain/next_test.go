@@ -24,13 +24,25 @@ func record(state drain.State, changes ...func(*drain.Record)) drain.Record {
 		Node: "i-1", Group: "a", Weight: 2, State: state, Reason: drain.ScaleIn,
 		Since: start, Deadline: deadline,
 	}
+	if state != drain.Chosen {
+		r.Told = start
+	}
 	for _, change := range changes {
 		change(&r)
 	}
 	return r
 }
 
-func asked(r *drain.Record) { r.Asked = start }
+func asked(r *drain.Record)  { r.Asked = start }
+func untold(r *drain.Record) { r.Told = time.Time{} }
+func taken(r *drain.Record)  { r.Taken = true }
+
+func because(reason drain.Reason) func(*drain.Record) {
+	return func(r *drain.Record) { r.Reason = reason }
+}
+
+// noticed makes it a record of a node that the provider is to take.
+func noticed(r *drain.Record) { r.Reason, r.Taken = drain.Spot, true }
 
 // view returns a fresh view of a cordoned node with a task, a minute later.
 func view(changes ...func(*drain.View)) drain.View {
@@ -53,6 +65,7 @@ func ending(v *drain.View)     { v.Instance = drain.Ending }
 func absent(v *drain.View)     { v.Instance = drain.Absent }
 func protected(v *drain.View)  { v.Protected = true }
 func oldFacts(v *drain.View)   { v.FactsAt = start }
+func busy(v *drain.View)       { v.Busy = "an instance refresh" }
 func oldAnswer(v *drain.View)  { v.At = start }
 
 func TestNext(t *testing.T) {
@@ -66,54 +79,94 @@ func TestNext(t *testing.T) {
 		state  drain.State
 		action drain.Action
 	}{
-		{"chosen: to be cordoned", config, soon, record(drain.Chosen), view(uncordoned), drain.Chosen, drain.Cordon},
+		{"chosen: to be cordoned", config, soon, record(drain.Chosen), view(uncordoned), drain.Cordoned, drain.Cordon},
 		{"chosen, silent: wait", config, soon, record(drain.Chosen), view(silent), drain.Chosen, drain.None},
 		{"chosen, an orphan: nothing to wait for", config, soon, record(drain.Chosen), view(orphaned), drain.Terminating, drain.Terminate},
 		{"chosen, an orphan the provider does not tell of: wait", config, soon, record(drain.Chosen), view(orphaned, unseen), drain.Chosen, drain.None},
-		{"chosen, protected: it stays", config, soon, record(drain.Chosen), view(protected), drain.Returning, drain.None},
+		{"chosen, protected: it stays, untouched", config, soon, record(drain.Chosen), view(protected), drain.Returned, drain.None},
+		{"chosen, its group is changed by others: it stays, untouched", config, soon, record(drain.Chosen), view(busy), drain.Returned, drain.None},
+		{"chosen as an orphan, is one", config, soon, record(drain.Chosen, because(drain.Orphan)), view(orphaned), drain.Terminating, drain.Terminate},
+		{"chosen as an orphan, has joined: it stays", config, soon, record(drain.Chosen, because(drain.Orphan)), view(uncordoned, noTasks), drain.Returned, drain.None},
+		{"chosen as an orphan, silent: wait", forced, soon, record(drain.Chosen, because(drain.Orphan)), view(silent), drain.Chosen, drain.None},
 
 		{"cordoned, facts from before: wait", config, soon, record(drain.Cordoned), view(oldFacts, noTasks), drain.Cordoned, drain.None},
 		{"cordoned, not confirmed: again", config, soon, record(drain.Cordoned), view(uncordoned), drain.Cordoned, drain.Cordon},
 		{"cordoned, confirmed", config, soon, record(drain.Cordoned), view(), drain.Draining, drain.None},
 		{"cordoned, unknown: wait", config, soon, record(drain.Cordoned), drain.View{}, drain.Cordoned, drain.None},
+		{"cordoned, protected: it stays", config, soon, record(drain.Cordoned), view(protected), drain.Returning, drain.None},
+		{"cordoned, no orphan: it had joined", config, soon, record(drain.Cordoned), view(orphaned), drain.Cordoned, drain.None},
 
 		{"draining, tasks left: wait", config, soon, record(drain.Draining), view(), drain.Draining, drain.None},
 		{"draining, no tasks", config, soon, record(drain.Draining), view(noTasks), drain.Drained, drain.None},
+		{"draining, no tasks before the cordon: wait", config, soon, record(drain.Draining), view(noTasks, oldFacts), drain.Draining, drain.None},
 		{"draining, silent: wait", config, soon, record(drain.Draining), view(silent), drain.Draining, drain.None},
+		{"draining, no orphan: it had joined", config, soon, record(drain.Draining), view(orphaned), drain.Draining, drain.None},
 		{"draining, unknown: wait", config, soon, record(drain.Draining), drain.View{}, drain.Draining, drain.None},
-		{"draining, lost its cordon", config, soon, record(drain.Draining), view(uncordoned, noTasks), drain.Chosen, drain.Cordon},
+		{"draining, lost its cordon", config, soon, record(drain.Draining), view(uncordoned, noTasks), drain.Cordoned, drain.Cordon},
 		{"draining, ended by somebody else", config, soon, record(drain.Draining), view(ending), drain.Terminating, drain.None},
 		{"draining, disappeared", config, soon, record(drain.Draining), view(absent), drain.Gone, drain.None},
+		{"draining, its group is changed by others: it stays", config, soon, record(drain.Draining), view(busy), drain.Returning, drain.None},
 
 		{"drained", config, soon, record(drain.Drained), view(noTasks), drain.Terminating, drain.Terminate},
 		{"drained, tasks again", config, soon, record(drain.Drained), view(), drain.Draining, drain.None},
-		{"drained, lost its cordon", config, soon, record(drain.Drained), view(uncordoned, noTasks), drain.Chosen, drain.Cordon},
+		{"drained, lost its cordon", config, soon, record(drain.Drained), view(uncordoned, noTasks), drain.Cordoned, drain.Cordon},
 		{"drained, silent: wait", config, soon, record(drain.Drained), view(silent), drain.Drained, drain.None},
 		{"drained, unseen: wait", config, soon, record(drain.Drained), view(noTasks, unseen), drain.Drained, drain.None},
 		{"drained, protected: it stays", config, soon, record(drain.Drained), view(noTasks, protected), drain.Returning, drain.None},
 
-		{"too late, chosen: it stays", config, late, record(drain.Chosen), view(uncordoned), drain.Returning, drain.Uncordon},
-		{"too late, not confirmed: it stays", config, late, record(drain.Cordoned), view(uncordoned), drain.Returning, drain.Uncordon},
-		{"too late, tasks left: it stays", config, late, record(drain.Draining), view(), drain.Returning, drain.Uncordon},
-		{"too late, unknown: it stays", config, late, record(drain.Draining), drain.View{}, drain.Returning, drain.Uncordon},
-		{"too late, drained but silent: it stays", config, late, record(drain.Drained), view(silent), drain.Returning, drain.Uncordon},
+		{"too late, chosen: it stays", config, late, record(drain.Chosen), view(uncordoned), drain.Returned, drain.None},
+		{"too late, not confirmed: it stays", config, late, record(drain.Cordoned), view(uncordoned), drain.Returning, drain.None},
+		{"too late, tasks left: it stays", config, late, record(drain.Draining), view(), drain.Returning, drain.None},
+		{"too late, unknown: it stays", config, late, record(drain.Draining), drain.View{}, drain.Returning, drain.None},
+		{"too late, drained but silent: it stays", config, late, record(drain.Drained), view(silent), drain.Returning, drain.None},
 		{"too late, but just drained", config, late, record(drain.Draining), view(noTasks), drain.Drained, drain.None},
 		{"too late, but drained", config, late, record(drain.Drained), view(noTasks), drain.Terminating, drain.Terminate},
 		{"a moment before the deadline: wait", config, late.Add(-1), record(drain.Draining), view(), drain.Draining, drain.None},
 		{"forced, tasks left", forced, late, record(drain.Draining), view(), drain.Terminating, drain.Terminate},
+		{"forced, silent from the beginning", forced, late, record(drain.Chosen), view(silent), drain.Terminating, drain.Terminate},
+		{"forced, but it was never told: it stays", forced, late, record(drain.Chosen), view(uncordoned), drain.Returned, drain.None},
 		{"forced, unknown", forced, late, record(drain.Draining), drain.View{}, drain.Terminating, drain.Terminate},
 		{"forced, but it is not late yet", forced, soon, record(drain.Draining), drain.View{}, drain.Draining, drain.None},
 		{"forced, protected: it stays", forced, late, record(drain.Draining), view(protected), drain.Returning, drain.None},
+		{"forced, chosen as an orphan and silent: it stays", forced, late, record(drain.Chosen, because(drain.Orphan)), view(silent), drain.Returned, drain.None},
 
-		{"terminating, nobody knows whether it was asked for", config, soon, record(drain.Terminating), view(), drain.Terminating, drain.Terminate},
+		{"spot, chosen", config, soon, record(drain.Chosen, noticed), view(uncordoned), drain.Cordoned, drain.Cordon},
+		{"spot, an orphan: the provider's", config, soon, record(drain.Chosen, noticed), view(orphaned), drain.Chosen, drain.None},
+		{"spot, protected: drained all the same", config, soon, record(drain.Draining, noticed), view(protected, noTasks), drain.Drained, drain.None},
+		{"spot, drained: wait for the provider", config, soon, record(drain.Drained, noticed), view(noTasks), drain.Drained, drain.None},
+		{"spot, drained, ours to end", config, soon, record(drain.Drained, because(drain.Spot)), view(noTasks), drain.Terminating, drain.Terminate},
+		{"spot, too late: wait for the provider", forced, late, record(drain.Draining, noticed), view(), drain.Draining, drain.None},
+		{"spot, ours to end, too late: wait for the provider", forced, late, record(drain.Draining, because(drain.Spot)), view(), drain.Draining, drain.None},
+		{"spot, not taken: it stays", forced, late.Add(5 * time.Minute), record(drain.Draining, noticed), view(), drain.Returning, drain.None},
+		{"spot, taken", config, soon, record(drain.Draining, noticed), view(ending), drain.Terminating, drain.None},
+
+		{"terminating, nobody knows whether it was asked for", config, soon, record(drain.Terminating), view(noTasks), drain.Terminating, drain.Terminate},
+		{"terminating, nobody knows, an older answer: wait", config, soon, record(drain.Terminating), view(noTasks, oldAnswer), drain.Terminating, drain.None},
+		{"terminating, nobody knows, silent: wait", config, soon, record(drain.Terminating), view(silent), drain.Terminating, drain.None},
+		{"terminating, nobody knows, and it has tasks", config, soon, record(drain.Terminating), view(), drain.Draining, drain.None},
+		{"terminating, nobody knows, and it lost its cordon", config, soon, record(drain.Terminating), view(noTasks, uncordoned), drain.Draining, drain.None},
+		{"terminating, nobody knows, facts from before: wait", config, soon, record(drain.Terminating), view(oldFacts), drain.Terminating, drain.None},
+		{"terminating, nobody knows, an orphan", config, soon, record(drain.Terminating, untold), view(orphaned), drain.Terminating, drain.Terminate},
+		{"terminating, nobody knows, an orphan that has joined", config, soon, record(drain.Terminating, untold), view(uncordoned), drain.Chosen, drain.None},
+		{"terminating, nobody knows, it had joined: wait", config, soon, record(drain.Terminating), view(orphaned), drain.Terminating, drain.None},
+		{"terminating, forced, nobody knows", forced, late.Add(-1), record(drain.Terminating, func(r *drain.Record) { r.Deadline = soon }), view(), drain.Terminating, drain.Terminate},
+		{"terminating, protected by now: it stays", config, soon, record(drain.Terminating), view(noTasks, protected), drain.Returning, drain.None},
+		{"terminating, an orphan protected by now: it stays, untouched", config, soon, record(drain.Terminating, untold), view(orphaned, protected), drain.Returned, drain.None},
+		{"terminating, never taken in: it stays", forced, late, record(drain.Terminating), view(noTasks), drain.Returning, drain.None},
 		{"terminating, unseen: wait", config, soon, record(drain.Terminating), view(unseen), drain.Terminating, drain.None},
 		{"terminating, it ends", config, soon, record(drain.Terminating, asked), view(ending), drain.Terminating, drain.None},
 		{"terminating, asked for, an older answer", config, soon, record(drain.Terminating, asked), view(oldAnswer), drain.Terminating, drain.None},
 		{"terminating, asked for, and still untouched", config, soon, record(drain.Terminating, asked), view(), drain.Terminating, drain.Terminate},
 		{"terminating, gone", config, soon, record(drain.Terminating, asked), view(absent), drain.Gone, drain.None},
-		{"terminating has no deadline", config, late, record(drain.Terminating, asked), drain.View{}, drain.Terminating, drain.None},
+		{"terminating has no deadline once asked for", config, late, record(drain.Terminating, asked), drain.View{}, drain.Terminating, drain.None},
+		{"terminating by the provider, untouched for now", config, soon, record(drain.Terminating, taken), view(noTasks), drain.Terminating, drain.None},
+		{"terminating by the provider, still untouched: it stays", config, start.Add(5 * time.Minute), record(drain.Terminating, taken), view(noTasks), drain.Returning, drain.None},
 
 		{"gone", config, soon, record(drain.Gone), view(absent), drain.Gone, drain.Forget},
+		{"gone, the same list: another is needed", config, soon, record(drain.Gone), view(absent, oldAnswer), drain.Gone, drain.None},
+		{"gone, unseen: wait", config, soon, record(drain.Gone), view(unseen), drain.Gone, drain.None},
+		{"gone, and there after all", config, soon, record(drain.Gone), view(), drain.Returning, drain.None},
+		{"gone, and there after all, untouched", config, soon, record(drain.Gone, untold), view(), drain.Returned, drain.None},
 		{"returning", config, soon, record(drain.Returning), drain.View{}, drain.Returning, drain.Uncordon},
 		{"returning, ended by somebody else", config, soon, record(drain.Returning), view(ending), drain.Terminating, drain.None},
 		{"returning, disappeared", config, soon, record(drain.Returning), view(absent), drain.Gone, drain.None},
@@ -148,21 +201,27 @@ func drawView(t *rapid.T) drain.View {
 }
 
 // TestNextNeverLosesTasks: whatever is seen, a node that is not known to have
-// nothing to lose is ended only after its deadline, with force.
+// nothing to lose is ended only after its deadline, with force; one that the
+// provider takes never is.
 func TestNextNeverLosesTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drain.Config{Threshold: config.Threshold, Force: rapid.Bool().Draw(t, "force")}
 		r := record(rapid.SampledFrom([]drain.State{
-			drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Returning, drain.Returned, drain.Gone,
+			drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Terminating, drain.Returning, drain.Returned, drain.Gone,
 		}).Draw(t, "state"))
+		r.Reason = rapid.SampledFrom(reasons).Draw(t, "reason")
+		r.Taken = rapid.Bool().Draw(t, "taken")
 		v := drawView(t)
 		now := start.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "minutes")) * time.Minute)
 		for range 10 {
 			next, action := c.Next(now, r, v)
 			if action == drain.Terminate {
-				safe := v.Instance == drain.Present && !v.Protected &&
-					(v.Node == pools.NodeOrphaned || v.Node != pools.NodeUnknown && v.Cordoned && v.Tasks == 0)
-				if late := c.Force && !now.Before(r.Deadline); !r.State.Leaving() || v.Protected || !safe && !late {
+				orphan := v.Node == pools.NodeOrphaned && r.Told.IsZero()
+				empty := v.Node != pools.NodeUnknown && v.Node != pools.NodeOrphaned &&
+					v.Cordoned && v.Tasks == 0 && v.FactsAt.After(r.Told)
+				safe := v.Instance == drain.Present && (orphan || empty)
+				late := c.Force && !now.Before(r.Deadline) && r.Reason != drain.Spot && r.Reason != drain.Orphan
+				if r.Taken || v.Protected || !safe && !late {
 					t.Fatalf("%s terminated on %+v", r.State, v)
 				}
 			}
@@ -175,11 +234,13 @@ func TestNextNeverLosesTasks(t *testing.T) {
 	})
 }
 
+var reasons = []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Removal, drain.Spot}
+
 func TestDone(t *testing.T) {
 	now := start.Add(time.Minute)
 	for action, want := range map[drain.Action]drain.Record{
-		drain.Cordon:    record(drain.Cordoned, func(r *drain.Record) { r.Since, r.Why = now, "waiting for the node to confirm its cordon" }),
-		drain.Uncordon:  record(drain.Returned, func(r *drain.Record) { r.Since = now }),
+		drain.Cordon:    record(drain.Chosen),
+		drain.Uncordon:  record(drain.Returned, untold, func(r *drain.Record) { r.Since = now }),
 		drain.Terminate: record(drain.Chosen, func(r *drain.Record) { r.Asked = now }),
 		drain.Forget:    record(drain.Chosen),
 		drain.None:      record(drain.Chosen),

@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -14,36 +16,59 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 )
 
-var errCrash = errors.New("the process is dead")
+var (
+	errCrash   = errors.New("the process is dead")
+	errNoStore = errors.New("connection refused")
+	errNoAgent = errors.New("no agent of that node")
+)
+
+// fault is what befalls a call of a port.
+type fault string
+
+const (
+	dies       fault = "dies before"      // the process, before the call has its effect
+	diesAfter  fault = "dies after"       // the process, and it does not hear the answer
+	fails      fault = "fails"            // without effect
+	answerLost fault = "loses its answer" // it has its effect, and returns an error
+)
 
 // world is a pool of one group in memory, with a scheduler and a store of
 // records. It outlives machines. All that a machine does goes through its call.
 type world struct {
-	t     *testing.T
+	t     testing.TB
 	group *memory.Group
 	now   time.Time
+	wrong time.Duration // by how much our clock is ahead
 
+	mu       sync.Mutex
 	stored   map[string][]byte // records, as JSON
 	tasks    map[string]int
 	cordoned map[string]bool
-	facts    map[string]bool // nodes that tell of themselves; the others are orphans
+	facts    map[string]bool // nodes that have joined; the others are orphans
+	silent   map[string]bool // nodes that have joined, and of which nothing is heard
 
-	calls      []string         // "cordon i-1", in order, as far as they took effect
-	crashAt    int              // number of the call that the process does not survive; 0 is none
-	afterwards bool             // it dies after that call had its effect
-	fail       map[string]error // by call
-	begun      int
+	calls  []string         // "cordon i-1", in order, as far as they took effect
+	unsafe []string         // nodes that were ended with something to lose
+	fail   map[string]error // by call
+	faults map[int]fault    // by the number of the call, from 1
+	begun  int
+	dead   bool // until a machine is opened
 }
 
-func newWorld(t *testing.T, nodes int) *world {
+func newWorld(t testing.TB, nodes int) *world { return newLagging(t, nodes, 0) }
+
+// newLagging returns a world in which what others do is seen that many reads late.
+func newLagging(t testing.TB, nodes, lag int) *world {
 	w := &world{
 		t: t, now: start,
-		group:    memory.New(memory.Config{ID: "a", Target: nodes, Leave: 90 * time.Second}, start),
+		group:    memory.New(memory.Config{ID: "a", Target: nodes, Leave: 90 * time.Second, Lag: lag}, start),
 		stored:   map[string][]byte{},
 		tasks:    map[string]int{},
 		cordoned: map[string]bool{},
 		facts:    map[string]bool{},
+		silent:   map[string]bool{},
 		fail:     map[string]error{},
+		faults:   map[int]fault{},
 	}
 	for _, i := range w.snapshot().Instances {
 		w.facts[i.ID] = true
@@ -51,22 +76,34 @@ func newWorld(t *testing.T, nodes int) *world {
 	return w
 }
 
-// call takes effect, unless the process dies of it or it is set to fail.
+// call takes effect, unless something befalls it.
 func (w *world) call(name string, effect func() error) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.dead {
+		return errCrash
+	}
 	w.begun++
 	if err := w.fail[name]; err != nil {
 		return err
 	}
-	crash := w.crashAt > 0 && w.begun >= w.crashAt
-	if crash && !(w.afterwards && w.begun == w.crashAt) {
+	switch w.faults[w.begun] {
+	case dies:
+		w.dead = true
 		return errCrash
+	case fails:
+		return errNoStore
 	}
 	if err := effect(); err != nil {
 		return err
 	}
 	w.calls = append(w.calls, name)
-	if crash {
+	switch w.faults[w.begun] {
+	case diesAfter:
+		w.dead = true
 		return errCrash
+	case answerLost:
+		return context.DeadlineExceeded
 	}
 	return nil
 }
@@ -76,7 +113,7 @@ func (w *world) Load(context.Context) ([]drain.Record, error) {
 	for _, node := range slices.Sorted(maps.Keys(w.stored)) {
 		var r drain.Record
 		if err := json.Unmarshal(w.stored[node], &r); err != nil {
-			return nil, err
+			r = drain.Record{Node: node, Why: err.Error()}
 		}
 		records = append(records, r)
 	}
@@ -99,19 +136,34 @@ func (w *world) Cordon(_ context.Context, node string, on bool) error {
 	if on {
 		name = "cordon "
 	}
-	return w.call(name+node, func() error { w.cordoned[node] = on; return nil })
+	return w.call(name+node, func() error {
+		if !w.facts[node] || w.silent[node] {
+			return errNoAgent
+		}
+		w.cordoned[node] = on
+		return nil
+	})
 }
 
 func (w *world) Terminate(ctx context.Context, group string, ids []string) error {
 	if group != w.group.ID() || len(ids) != 1 {
 		w.t.Errorf("Terminate(%s, %v)", group, ids)
 	}
-	return w.call("terminate "+ids[0], func() error { return w.group.Terminate(ctx, ids) })
+	return w.call("terminate "+ids[0], func() error {
+		if err := w.group.Terminate(ctx, ids); err != nil {
+			return err
+		}
+		ended := w.group.Log()
+		if len(ended[len(ended)-1].Ended) > 0 && w.facts[ids[0]] && (w.tasks[ids[0]] > 0 || !w.cordoned[ids[0]]) {
+			w.unsafe = append(w.unsafe, ids[0])
+		}
+		return nil
+	})
 }
 
 func (w *world) snapshot() pools.GroupSnapshot {
 	w.t.Helper()
-	s, err := w.group.Snapshot(w.t.Context())
+	s, err := w.group.Snapshot(context.Background())
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -121,27 +173,37 @@ func (w *world) snapshot() pools.GroupSnapshot {
 // open starts the process anew: it survives from now on.
 func (w *world) open(config drain.Config) *drain.Machine {
 	w.t.Helper()
-	w.crashAt = 0
-	m, err := drain.Open(w.t.Context(), config, drain.Ports{Records: w, Scheduler: w, Groups: w})
+	w.dead = false
+	w.group = w.group.Other()
+	m, err := drain.Open(context.Background(), config, drain.Ports{Records: w, Scheduler: w, Groups: w})
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return m
 }
 
+// clock is what our clock shows.
+func (w *world) clock() time.Time { return w.now.Add(w.wrong) }
+
 // views is what a tick sees of every node that the store knows.
 func (w *world) views() map[string]drain.View {
 	views := make(map[string]drain.View)
 	for id := range w.stored {
-		views[id] = drain.View{Instance: drain.Absent, At: w.now}
+		views[id] = drain.View{Instance: drain.Absent, At: w.clock()}
 	}
-	for _, i := range w.snapshot().Instances {
-		v := drain.View{Instance: drain.Present, At: w.now, Protected: i.Protected, Node: pools.NodeOrphaned}
+	s := w.snapshot()
+	for _, i := range s.Instances {
+		v := drain.View{
+			Instance: drain.Present, At: w.clock(), Protected: i.Protected, Busy: s.Busy, Node: pools.NodeOrphaned,
+		}
 		if i.State == pools.InstanceTerminating {
 			v.Instance = drain.Ending
 		}
-		if w.facts[i.ID] {
-			v.Node, v.FactsAt, v.Cordoned, v.Tasks = pools.NodeIdle, w.now, w.cordoned[i.ID], w.tasks[i.ID]
+		switch {
+		case w.silent[i.ID]:
+			v.Node = pools.NodeUnknown
+		case w.facts[i.ID]:
+			v.Node, v.FactsAt, v.Cordoned, v.Tasks = pools.NodeIdle, w.clock(), w.cordoned[i.ID], w.tasks[i.ID]
 			if v.Tasks > 0 {
 				v.Node = pools.NodeRunning
 			}
@@ -151,9 +213,8 @@ func (w *world) views() map[string]drain.View {
 	return views
 }
 
-// tick lets a minute pass, in which a cordoned node loses a task, and has the
-// machine see the world as it is then.
-func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
+// pass lets a minute pass, in which a cordoned node loses a task.
+func (w *world) pass() {
 	w.now = w.now.Add(time.Minute)
 	w.group.Advance(w.now)
 	for id, n := range w.tasks {
@@ -161,7 +222,12 @@ func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
 			w.tasks[id] = max(0, n-1)
 		}
 	}
-	return m.Advance(w.t.Context(), w.now, w.views())
+}
+
+// tick lets a minute pass, and has the machine see the world as it is then.
+func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
+	w.pass()
+	return m.Advance(context.Background(), w.clock(), w.views())
 }
 
 // count returns how often that call took effect.
@@ -173,4 +239,43 @@ func (w *world) count(call string) int {
 		}
 	}
 	return n
+}
+
+// audit returns what the provider's log and the pool in the end show to be wrong:
+// an instance ended twice, a target lowered by more than what was ended, a node
+// that is neither gone nor in service.
+func (w *world) audit() []string {
+	var wrong []string
+	ended, lowered := map[string]int{}, 0
+	for _, write := range w.group.Log() {
+		lowered += write.Before - write.After
+		for _, id := range write.Ended {
+			ended[id]++
+		}
+	}
+	for id, n := range ended {
+		if n > 1 {
+			wrong = append(wrong, fmt.Sprintf("%s was ended %d times", id, n))
+		}
+	}
+	if lowered != len(ended) {
+		wrong = append(wrong, fmt.Sprintf("the target was lowered by %d for %d of weight 1", lowered, len(ended)))
+	}
+	for node, data := range w.stored {
+		wrong = append(wrong, fmt.Sprintf("%s has a record left: %s", node, data))
+	}
+	s := w.group.Other()
+	now, err := s.Snapshot(context.Background())
+	if err != nil {
+		wrong = append(wrong, err.Error())
+	}
+	for _, i := range now.Instances {
+		if i.State != pools.InstanceRunning || w.cordoned[i.ID] {
+			wrong = append(wrong, fmt.Sprintf("%s is %s, cordoned %t", i.ID, i.State, w.cordoned[i.ID]))
+		}
+	}
+	if now.Fulfilled() != float64(now.Target) {
+		wrong = append(wrong, fmt.Sprintf("weight %v for a target of %d", now.Fulfilled(), now.Target))
+	}
+	return wrong
 }

@@ -51,7 +51,7 @@ func newMachines(cfg GroupConfig, kept keptGroup) *machines {
 // snapshot returns the group, in order of launch.
 func (m *machines) snapshot() pools.GroupSnapshot {
 	s := pools.GroupSnapshot{
-		ID: m.cfg.ID, Target: m.target, Min: m.cfg.Min, Max: m.cfg.Max, Instances: []pools.Instance{},
+		ID: m.cfg.ID, Kind: "local", Target: m.target, Min: m.cfg.Min, Max: m.cfg.Max, Instances: []pools.Instance{},
 	}
 	for _, i := range m.live {
 		s.Instances = append(s.Instances, *i)

@@ -3,7 +3,6 @@ package memory
 import (
 	"context"
 	"fmt"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -29,23 +28,35 @@ type cloud struct {
 	version   int // counts changes
 	target    int
 	stale     bool
-	stock     float64 // weight that can exist at most
-	launched  int     // names the instances
+	stock     float64   // weight that can exist at most
+	quota     float64   // the same, but more can be asked for
+	short     string    // why the last launch gave less than what was missing
+	shortAt   time.Time // when that was
+	busy      string
+	launched  int // names the instances
 	instances []instance
 	owned     map[string]bool // all that ever were
 	refuse    map[Operation]error
+	drop      map[Operation]int // answers to lose
+	log       []Write
 }
 
 type instance struct {
 	pools.Instance
 	ended time.Time // set when terminating
+	taken time.Time // when the provider takes it by itself, zero if it does not
 }
 
-// Advance lets time pass: instances come up, those that end are gone, and what
-// is missing to the target is ordered.
+// Advance lets time pass: instances come up, those whose time has come are taken,
+// those that end are gone, and what is missing to the target is ordered.
 func (g *Group) Advance(now time.Time) {
 	g.outside(func(c *cloud) {
 		c.now = now
+		for i := range c.instances {
+			if in := &c.instances[i]; !in.taken.IsZero() && !now.Before(in.taken) && in.State != pools.InstanceTerminating {
+				in.State, in.ended = pools.InstanceTerminating, now
+			}
+		}
 		c.instances = slices.DeleteFunc(c.instances, func(i instance) bool {
 			return i.State == pools.InstanceTerminating && now.Sub(i.ended) >= c.config.Leave
 		})
@@ -85,9 +96,28 @@ func (g *Group) MarkStale() {
 	})
 }
 
-// Stock sets the weight that can exist at most: no instance is launched beyond
-// it, and raising the target beyond it fails with ErrShortage.
+// Interrupt has the provider end an instance by itself at that time; the target
+// stays, so it is replaced. It reports whether there is one.
+func (g *Group) Interrupt(id string, at time.Time) (found bool) {
+	g.outside(func(c *cloud) {
+		if i := c.findLocked(id); i != nil {
+			i.taken, found = at, true
+		}
+	})
+	return found
+}
+
+// Stock sets the weight that there is to be had at most: no instance is launched
+// beyond it, and raising the target beyond it fails with pools.ErrShort.
 func (g *Group) Stock(weight float64) { g.outside(func(c *cloud) { c.stock = weight }) }
+
+// Quota sets the weight that the provider gives us at most. A target beyond it is
+// taken, but no instance is launched; the snapshot says Short then.
+func (g *Group) Quota(weight float64) { g.outside(func(c *cloud) { c.quota = weight }) }
+
+// Busy has somebody else change the group from now on, as why says: all writes
+// are refused with pools.ErrRefused. An empty why ends that.
+func (g *Group) Busy(why string) { g.outside(func(c *cloud) { c.busy = why }) }
 
 // Refuse has an operation fail with err from now on, nil ends that. Nothing is
 // changed by an operation that fails.
@@ -95,30 +125,25 @@ func (g *Group) Refuse(op Operation, err error) {
 	g.outside(func(c *cloud) { c.refuse[op] = err })
 }
 
+// Drop has the answers to the next n writes of that kind get lost: they take
+// effect, and fail with context.DeadlineExceeded.
+func (g *Group) Drop(op Operation, n int) { g.outside(func(c *cloud) { c.drop[op] = n }) }
+
 func (g *Group) outside(change func(*cloud)) {
-	// The error is always that of the function below: nil.
-	_ = g.cloud.change(func(c *cloud) error { change(c); return nil })
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
+	change(g.cloud)
+	g.cloud.version++
 }
 
-// change makes a change of the group, which none of its readers sees half done.
-func (c *cloud) change(do func(*cloud) error) error {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	err := do(c)
-	if err == nil {
-		c.version++
-	}
-	return err
-}
-
-// admit returns the error that the operation is to fail with, if any.
-func (c *cloud) admit(ctx context.Context, op Operation) error {
+// admit returns the error that reading is to fail with, if any.
+func (c *cloud) admit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.refuse[op]
+	return c.refuse[Snapshot]
 }
 
 // read returns the group as it is, and which version that is.
@@ -127,6 +152,7 @@ func (c *cloud) read() (pools.GroupSnapshot, int) {
 	defer c.mu.Unlock()
 	s := pools.GroupSnapshot{
 		ID: c.config.ID, Target: c.target, Min: c.config.Min, Max: c.config.Max, Stale: c.stale,
+		Kind: "memory", Short: c.short, ShortAt: c.shortAt, Busy: c.busy,
 		Instances: make([]pools.Instance, 0, len(c.instances)),
 	}
 	for _, i := range c.instances {
@@ -140,36 +166,6 @@ func clone(s pools.GroupSnapshot) pools.GroupSnapshot {
 	return s
 }
 
-func (c *cloud) setTargetLocked(target int) error {
-	if target < c.config.Min || target > c.config.Max {
-		return fmt.Errorf("%w: %d to %d", pools.ErrTargetBounds, c.config.Min, c.config.Max)
-	}
-	if target > c.target && float64(target) > c.stock {
-		return fmt.Errorf("%w: it has %v", ErrShortage, c.stock)
-	}
-	c.target = target
-	c.launchLocked()
-	return nil
-}
-
-func (c *cloud) terminateLocked(ids []string) error {
-	for _, id := range ids {
-		if !c.owned[id] {
-			return fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
-		}
-		if i := c.findLocked(id); i != nil && i.Protected && i.State != pools.InstanceTerminating {
-			return fmt.Errorf("%s: %w", id, ErrProtected)
-		}
-	}
-	for _, id := range ids {
-		if i := c.findLocked(id); i != nil && i.State != pools.InstanceTerminating {
-			i.State, i.ended = pools.InstanceTerminating, c.now
-			c.target = max(c.config.Min, int(math.Floor(float64(c.target)-i.Weight)))
-		}
-	}
-	return nil
-}
-
 func (c *cloud) findLocked(id string) *instance {
 	for i := range c.instances {
 		if c.instances[i].ID == id {
@@ -179,26 +175,23 @@ func (c *cloud) findLocked(id string) *instance {
 	return nil
 }
 
-// launchLocked orders instances until the target is reached, and has those
-// running whose time has come.
+// launchLocked orders instances until the target is reached, or what there is to
+// be had, and has those running whose time has come.
 func (c *cloud) launchLocked() {
 	defer c.settleLocked()
+	c.short, c.shortAt = "", time.Time{}
 	if c.stale {
 		return
 	}
-	var exist float64
-	for _, i := range c.instances {
-		if i.State != pools.InstanceTerminating {
-			exist += i.Weight
-		}
-	}
+	exist := c.weightLocked()
 	for exist < float64(c.target) {
 		offer := c.config.Offers[c.launched%len(c.config.Offers)]
-		if exist+offer.Weight > c.stock {
-			break
+		exist += offer.Weight
+		if exist > min(c.stock, c.quota) {
+			c.short, c.shortAt = c.limitLocked(), c.now
+			return
 		}
 		c.launched++
-		exist += offer.Weight
 		id := fmt.Sprintf("%s-%d", c.config.ID, c.launched)
 		c.owned[id] = true
 		c.instances = append(c.instances, instance{Instance: pools.Instance{
@@ -206,6 +199,25 @@ func (c *cloud) launchLocked() {
 			State: pools.InstancePending, Launched: c.now,
 		}})
 	}
+}
+
+// weightLocked returns the weight that exists and stays.
+func (c *cloud) weightLocked() float64 {
+	var sum float64
+	for _, i := range c.instances {
+		if i.State != pools.InstanceTerminating {
+			sum += i.Weight
+		}
+	}
+	return sum
+}
+
+// limitLocked says what keeps instances from being launched.
+func (c *cloud) limitLocked() string {
+	if c.stock <= c.quota {
+		return fmt.Sprintf("no capacity: there is %v", c.stock)
+	}
+	return fmt.Sprintf("the quota is %v", c.quota)
 }
 
 // settleLocked has the instances running whose time has come.

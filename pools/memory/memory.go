@@ -2,21 +2,13 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
-)
-
-var (
-	// ErrShortage is returned by SetTarget for more than there is to be had.
-	ErrShortage = errors.New("the provider has no more machines of this kind")
-	// ErrProtected is returned by Terminate if one of the instances is
-	// protected. Nothing is ended.
-	ErrProtected = errors.New("instance is protected from termination")
 )
 
 // Offer is one kind of machine.
@@ -69,7 +61,9 @@ func New(config Config, now time.Time) *Group {
 		target: config.Target,
 		owned:  make(map[string]bool),
 		refuse: make(map[Operation]error),
+		drop:   make(map[Operation]int),
 		stock:  math.Inf(1),
+		quota:  math.Inf(1),
 	}
 	c.launchLocked()
 	return (&Group{cloud: c}).Other()
@@ -87,7 +81,7 @@ func (g *Group) ID() string { return g.cloud.config.ID }
 // Snapshot implements [pools.Group]. Writes of others are not seen by as many
 // reads as Config.Lag.
 func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
-	if err := g.cloud.admit(ctx, Snapshot); err != nil {
+	if err := g.cloud.admit(ctx); err != nil {
 		return pools.GroupSnapshot{}, err
 	}
 	g.mu.Lock()
@@ -101,31 +95,33 @@ func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	return clone(now), nil
 }
 
-// SetTarget implements [pools.Group]; ErrShortage for more than Stock has.
+// SetTarget implements [pools.Group]: pools.ErrShort for more than Stock has,
+// pools.ErrRefused while the group is Busy.
 func (g *Group) SetTarget(ctx context.Context, target int) error {
-	if err := g.write(ctx, SetTarget, func(c *cloud) error { return c.setTargetLocked(target) }); err != nil {
+	err := g.write(ctx, Write{Op: SetTarget, Target: target})
+	if err != nil {
 		return fmt.Errorf("set target of group %s to %d: %w", g.ID(), target, err)
 	}
 	return nil
 }
 
 // Terminate implements [pools.Group]. The target is not lowered below the
-// group's minimum, so what ends there is replaced. ErrProtected as documented.
+// group's minimum, so what ends there is replaced. If one of the instances is
+// protected, or the group Busy, it is pools.ErrRefused and nothing is ended.
 func (g *Group) Terminate(ctx context.Context, ids []string) error {
-	if err := g.write(ctx, Terminate, func(c *cloud) error { return c.terminateLocked(ids) }); err != nil {
+	err := g.write(ctx, Write{Op: Terminate, IDs: slices.Clone(ids)})
+	if err != nil {
 		return fmt.Errorf("terminate instances of group %s: %w", g.ID(), err)
 	}
 	return nil
 }
 
 // write makes a change that this handle sees from now on.
-func (g *Group) write(ctx context.Context, op Operation, change func(*cloud) error) error {
-	if err := g.cloud.admit(ctx, op); err != nil {
-		return err
-	}
+func (g *Group) write(ctx context.Context, w Write) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if err := g.cloud.change(change); err != nil {
+	err := g.cloud.write(ctx, w)
+	if err != nil {
 		return err
 	}
 	g.shown, g.version = g.cloud.read()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
@@ -17,15 +19,16 @@ func TestConformance(t *testing.T) {
 	for _, kind := range []struct {
 		name   string
 		config memory.Config
+		short  func(*memory.Group) func(*testing.T)
 	}{
-		{"at once", memory.Config{}},
-		{"slow", memory.Config{Join: 5 * time.Second, Leave: 3 * time.Second}},
-		{"slow, and seen late", memory.Config{Join: 5 * time.Second, Leave: 3 * time.Second, Lag: 3}},
+		{"at once", memory.Config{}, outOfStock},
+		{"slow", memory.Config{Join: 5 * time.Second, Leave: 3 * time.Second}, atQuota},
+		{"slow, and seen late", memory.Config{Join: 5 * time.Second, Leave: 3 * time.Second, Lag: 3}, atQuota},
 		{"weights", memory.Config{Offers: []memory.Offer{
 			{Market: pools.Market{InstanceType: "s", Zone: "a"}, Weight: 1},
 			{Market: pools.Market{InstanceType: "l", Zone: "b"}, Weight: 2.5},
 			{Market: pools.Market{InstanceType: "xl", Zone: "b"}, Weight: 4},
-		}}},
+		}}, outOfStock},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
 			pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
@@ -39,6 +42,13 @@ func TestConformance(t *testing.T) {
 							t.Fatalf("%s is not there", id)
 						}
 					},
+					Short: kind.short(g),
+					Busy: func(_ *testing.T, on bool) {
+						g.Busy(map[bool]string{true: "an instance refresh"}[on])
+					},
+					Protect:  func(_ *testing.T, id string, on bool) { g.Protect(id, on) },
+					Deny:     refuse(g, pools.ErrRefused),
+					Throttle: refuse(g, pools.ErrThrottled),
 					Pass: func(context.Context) {
 						now = now.Add(time.Second)
 						g.Advance(now)
@@ -46,6 +56,23 @@ func TestConformance(t *testing.T) {
 				}
 			})
 		})
+	}
+}
+
+func outOfStock(g *memory.Group) func(*testing.T) {
+	return func(t *testing.T) { g.Stock(snapshot(t, g).Fulfilled()) }
+}
+
+func atQuota(g *memory.Group) func(*testing.T) {
+	return func(t *testing.T) { g.Quota(snapshot(t, g).Fulfilled()) }
+}
+
+// refuse switches the refusal of all writes on and off.
+func refuse(g *memory.Group, err error) func(*testing.T, bool) {
+	return func(_ *testing.T, on bool) {
+		for _, op := range []memory.Operation{memory.SetTarget, memory.Terminate} {
+			g.Refuse(op, map[bool]error{true: err}[on])
+		}
 	}
 }
 
@@ -96,8 +123,8 @@ func TestJoinAndLeaveTakeTheirTime(t *testing.T) {
 func TestShortage(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
 	g.Stock(4)
-	if err := g.SetTarget(t.Context(), 5); !errors.Is(err, memory.ErrShortage) {
-		t.Errorf("SetTarget(5) = %v, want %v", err, memory.ErrShortage)
+	if err := g.SetTarget(t.Context(), 5); !errors.Is(err, pools.ErrShort) {
+		t.Errorf("SetTarget(5) = %v, want %v", err, pools.ErrShort)
 	}
 	if err := g.SetTarget(t.Context(), 4); err != nil {
 		t.Errorf("SetTarget(4) = %v", err)
@@ -105,8 +132,82 @@ func TestShortage(t *testing.T) {
 	g.Stock(2)
 	g.Lose("a-1")
 	g.Advance(start.Add(time.Hour))
-	if s := snapshot(t, g); s.Target != 4 || s.Fulfilled() != 3 {
-		t.Errorf("target %d, fulfilled %v, want 4 and 3: the lost one cannot be had again", s.Target, s.Fulfilled())
+	if s := snapshot(t, g); s.Target != 4 || s.Fulfilled() != 3 || s.Short == "" || !s.ShortAt.Equal(start.Add(time.Hour)) {
+		t.Errorf("%+v, want three for four and why: the lost one cannot be had again", s)
+	}
+	g.Stock(4)
+	g.Advance(start.Add(2 * time.Hour))
+	if s := snapshot(t, g); s.Fulfilled() != 4 || s.Short != "" || !s.ShortAt.IsZero() {
+		t.Errorf("%+v, want four, and short of nothing", s)
+	}
+}
+
+func TestQuota(t *testing.T) {
+	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g.Quota(4)
+	if err := g.SetTarget(t.Context(), 6); err != nil {
+		t.Errorf("SetTarget(6) = %v: a quota does not refuse it", err)
+	}
+	if s := snapshot(t, g); s.Target != 6 || s.Fulfilled() != 4 || s.Short != "the quota is 4" {
+		t.Errorf("%+v, want four for six, and why", s)
+	}
+}
+
+func TestInterrupt(t *testing.T) {
+	g := memory.New(memory.Config{ID: "a", Target: 2, Leave: time.Minute}, start)
+	if !g.Interrupt("a-1", start.Add(2*time.Minute)) || g.Interrupt("a-9", start) {
+		t.Error("Interrupt does not say whether there is one")
+	}
+	for minute, want := range []int{0, 0, 1, 0} {
+		g.Advance(start.Add(time.Duration(minute) * time.Minute))
+		if s := snapshot(t, g); count(s, pools.InstanceTerminating) != want || s.Target != 2 || s.Fulfilled() != 2 {
+			t.Errorf("after %d minutes: %+v, want %d terminating, and two that stay", minute, s, want)
+		}
+	}
+}
+
+func TestLog(t *testing.T) {
+	ctx := t.Context()
+	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g.Drop(memory.Terminate, 1)
+	if err := g.Terminate(ctx, []string{"a-1", "a-1"}); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("an answer that is lost = %v, want %v", err, context.DeadlineExceeded)
+	}
+	g.Advance(start.Add(time.Minute))
+	if err := g.Other().Terminate(ctx, []string{"a-1", "a-2"}); err != nil {
+		t.Errorf("Terminate = %v", err)
+	}
+	refused := g.SetTarget(ctx, -1)
+	got := g.Log()
+	for i := range got {
+		if (got[i].Err != nil) != (i == 2) {
+			t.Errorf("write %d: %v, and the caller got %v", i, got[i].Err, refused)
+		}
+		got[i].Err = nil
+	}
+	want := []memory.Write{
+		{At: start, Op: memory.Terminate, IDs: []string{"a-1", "a-1"}, Before: 3, After: 2, Ended: []string{"a-1"}, Lost: true},
+		{At: start.Add(time.Minute), Op: memory.Terminate, IDs: []string{"a-1", "a-2"}, Before: 2, After: 1, Ended: []string{"a-2"}},
+		{At: start.Add(time.Minute), Op: memory.SetTarget, Target: -1, Before: 1, After: 1},
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("Log, -want +got:\n%s", diff)
+	}
+}
+
+func TestBusy(t *testing.T) {
+	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
+	g.Busy("an instance refresh")
+	for name, err := range map[string]error{
+		"SetTarget": g.SetTarget(t.Context(), 4),
+		"Terminate": g.Terminate(t.Context(), []string{"a-1"}),
+	} {
+		if !errors.Is(err, pools.ErrRefused) {
+			t.Errorf("%s = %v, want %v", name, err, pools.ErrRefused)
+		}
+	}
+	if s := snapshot(t, g); s.Busy != "an instance refresh" || s.Target != 3 || s.Fulfilled() != 3 {
+		t.Errorf("%+v, want it as it was", s)
 	}
 }
 
@@ -132,8 +233,8 @@ func TestRefusal(t *testing.T) {
 func TestProtection(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 3}, start)
 	g.Protect("a-2", true)
-	if err := g.Terminate(t.Context(), []string{"a-1", "a-2"}); !errors.Is(err, memory.ErrProtected) {
-		t.Errorf("Terminate = %v, want %v", err, memory.ErrProtected)
+	if err := g.Terminate(t.Context(), []string{"a-1", "a-2"}); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("Terminate = %v, want %v", err, pools.ErrRefused)
 	}
 	if s := snapshot(t, g); s.Fulfilled() != 3 || !s.Instances[1].Protected {
 		t.Errorf("%+v, want three, the second protected", s)

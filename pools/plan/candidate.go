@@ -1,7 +1,6 @@
 package plan
 
 import (
-	"math"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -11,7 +10,7 @@ import (
 type Candidate struct {
 	ID         string              `json:"id"` // unique in the pool
 	Group      string              `json:"group"`
-	Weight     float64             `json:"weight"`
+	Weight     float64             `json:"weight"`   // of 2^40 at most, or it counts for nothing
 	Instance   pools.InstanceState `json:"instance"` // only a running one is ever chosen
 	Node       pools.NodeState     `json:"node"`     // an unknown one is never chosen
 	Tasks      int                 `json:"tasks,omitempty"`
@@ -55,7 +54,7 @@ func CandidateOf(now time.Time, n pools.Node) Candidate {
 // exists reports whether the machine counts as capacity: its weight makes
 // sense, and it is not on its way out.
 func (c *Candidate) exists() bool {
-	return c.Weight >= 0 && c.Weight <= math.MaxFloat64 && c.Instance != pools.InstanceTerminating
+	return c.Weight >= 0 && c.Weight <= maxWeight && c.Instance != pools.InstanceTerminating
 }
 
 // bar says what bars the machine from being chosen at all, whatever the target.
@@ -105,4 +104,9 @@ func (c *Candidate) reason() Reason {
 		return Idle
 	}
 	return FewestTasks
+}
+
+// choice is the candidate as one that is let go.
+func (c *Candidate) choice() Choice {
+	return Choice{ID: c.ID, Group: c.Group, Weight: c.Weight, Tasks: c.Tasks, Why: c.reason()}
 }

@@ -98,14 +98,18 @@ func (q *queue) less(a, b rank) bool {
 	if a.tasks != b.tasks {
 		return a.tasks < b.tasks
 	}
-	x, y := q.nodes[a.index].ID, q.nodes[b.index].ID
-	if len(x) != len(y) {
-		return len(x) < len(y)
-	}
-	if x != y {
-		return cmp.Less(x, y)
+	if d := compareIDs(q.nodes[a.index].ID, q.nodes[b.index].ID); d != 0 {
+		return d < 0
 	}
 	return a.index < b.index
+}
+
+// compareIDs puts the shorter id first.
+func compareIDs(a, b string) int {
+	if len(a) != len(b) {
+		return cmp.Compare(len(a), len(b))
+	}
+	return cmp.Compare(a, b)
 }
 
 // pop takes the first candidate off the queue, which must not be empty.

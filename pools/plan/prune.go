@@ -18,9 +18,17 @@ type PruneInput struct {
 	Target  float64        `json:"target"`  // of the pool
 	Joined  float64        `json:"joined"`  // weight of running instances whose node has joined
 	Limits  Limits         `json:"limits"`
+	// Spent is what earlier prunes of the same period took of the limits.
+	Spent Spent `json:"spent,omitzero"`
 }
 
-// Limits bound one prune.
+// Spent is a part of the limits that is used up.
+type Spent struct {
+	Weight float64 `json:"weight,omitempty"`
+	Tasks  int     `json:"tasks,omitempty"`
+}
+
+// Limits bound the prunes of one period.
 type Limits struct {
 	MaxWeight float64       `json:"max_weight_to_remove"`
 	MaxTasks  int           `json:"max_tasks_to_kill"`       // pools.Unlimited if any number
@@ -97,7 +105,7 @@ func Prune(in PruneInput) Pruned {
 		lightest = min(lightest, in.Nodes[r.index].Weight)
 	}
 	for len(q.heap) > 0 && p.above() {
-		if !p.fits(lightest) {
+		if !p.left.fits(lightest) {
 			p.keepRest(q)
 			break
 		}
@@ -119,6 +127,7 @@ func Prune(in PruneInput) Pruned {
 // pruning is a prune on its way.
 type pruning struct {
 	in        PruneInput
+	left      allowance
 	groups    map[string]*room
 	fulfilled float64
 	joined    float64
@@ -129,7 +138,7 @@ type pruning struct {
 type room struct{ fulfilled, target float64 }
 
 func newPruning(in PruneInput) *pruning {
-	p := &pruning{in: in, joined: in.Joined, groups: make(map[string]*room, len(in.Targets))}
+	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, groups: make(map[string]*room, len(in.Targets))}
 	for id, target := range in.Targets {
 		p.groups[id] = &room{target: float64(target)}
 	}
@@ -147,24 +156,20 @@ func newPruning(in PruneInput) *pruning {
 // above reports whether there is more than the target.
 func (p *pruning) above() bool { return p.fulfilled > p.in.Target+roundingSlack }
 
-// fits reports whether that much more may be removed.
-func (p *pruning) fits(weight float64) bool {
-	return p.out.Weight+weight <= p.in.Limits.MaxWeight+roundingSlack
-}
-
 // obstacle says what forbids to take c, if anything. Each check is written so
 // that a NaN forbids.
 func (p *pruning) obstacle(c *Candidate) Cause {
 	g := p.groups[c.Group]
+	over := p.left.obstacle(c)
 	switch {
 	case g == nil:
 		return UnknownGroup
-	case !p.fits(c.Weight):
-		return OverWeight
+	case over == OverWeight:
+		return over
 	case !(g.fulfilled-c.Weight >= g.target-roundingSlack):
 		return GroupAtTarget
-	case max(c.Tasks, 0) > p.in.Limits.MaxTasks-p.out.Tasks:
-		return OverTasks
+	case over != "":
+		return over
 	case c.Node != pools.NodeOrphaned && !(p.joined-c.Weight >= p.in.Target-roundingSlack):
 		return UnderTarget
 	}
@@ -177,9 +182,10 @@ func (p *pruning) take(c *Candidate) {
 	if c.Node != pools.NodeOrphaned {
 		p.joined -= c.Weight
 	}
+	p.left.take(c)
 	p.out.Weight += c.Weight
 	p.out.Tasks += max(c.Tasks, 0)
-	p.out.Choices = append(p.out.Choices, Choice{ID: c.ID, Group: c.Group, Weight: c.Weight, Tasks: c.Tasks, Why: c.reason()})
+	p.out.Choices = append(p.out.Choices, c.choice())
 }
 
 func (p *pruning) keep(c *Candidate, why Cause) {

@@ -18,6 +18,9 @@ func testSnapshot(t *testing.T, g *group) {
 	if g.Group.ID() != g.setup.ID || s.ID != g.setup.ID {
 		t.Errorf("ID() = %q, snapshot says %q, want %q", g.Group.ID(), s.ID, g.setup.ID)
 	}
+	if s.Kind == "" || s.Short != "" || s.Busy != "" {
+		t.Errorf("kind %q, short %q, busy %q, want a kind alone", s.Kind, s.Short, s.Busy)
+	}
 	if s.Min != g.setup.Min || s.Max != g.setup.Max {
 		t.Errorf("bounds are [%d, %d], want [%d, %d]", s.Min, s.Max, g.setup.Min, g.setup.Max)
 	}
@@ -88,15 +91,34 @@ func testBounds(t *testing.T, g *group) {
 	g.setTarget(t, g.setup.Max)
 }
 
+// testLower: a provider that cannot hold a target below what exists holds what
+// exists; one that can must not replace what is lost then.
 func testLower(t *testing.T, g *group) {
 	before := g.snapshot(t)
 	g.setTarget(t, 2)
 	g.rest(t)
 	after := g.snapshot(t)
-	if diff := cmp.Diff(living(before), living(after)); after.Target != 2 || diff != "" {
-		t.Errorf("the target is %d, want 2; instances, -before +after:\n%s", after.Target, diff)
+	diff := cmp.Diff(living(before), living(after))
+	if after.Target < 2 || float64(after.Target) >= before.Fulfilled()+1 || diff != "" {
+		t.Errorf("the target is %d, want 2 or what exists; instances, -before +after:\n%s", after.Target, diff)
 	}
-	// It only stops replacements: while enough exists, a lost one stays lost.
+	if after.Target == 2 {
+		g.loseOne(t, before)
+	}
+	before = g.snapshot(t)
+	g.setTarget(t, g.setup.Min)
+	g.rest(t)
+	g.setTarget(t, int(before.Fulfilled()))
+	g.rest(t)
+	if diff := cmp.Diff(living(before), living(g.snapshot(t))); diff != "" {
+		t.Errorf("lowered, and raised to what exists; instances, -before +after:\n%s", diff)
+	}
+}
+
+// loseOne checks that a lost instance stays lost while enough exists for a target
+// of 2.
+func (g *group) loseOne(t *testing.T, before pools.GroupSnapshot) {
+	t.Helper()
 	victim := slices.MinFunc(before.Instances, func(a, b pools.Instance) int { return order.Compare(a.Weight, b.Weight) })
 	if before.Fulfilled()-victim.Weight < 2 {
 		return

@@ -27,6 +27,18 @@ type Harness struct {
 	// much that a few hundred calls bring anything about, a real one is waited
 	// for. It returns early when ctx ends.
 	Pass func(ctx context.Context)
+	// The faults that a test asks for; nil for what cannot happen at this provider,
+	// whose promises about it are not tested then. Each is on until it is switched
+	// off, but for Short, which stays.
+	//
+	// Short has the provider have no machines beyond those that there are.
+	Short func(t *testing.T)
+	// Busy has somebody else change the group.
+	Busy func(t *testing.T, on bool)
+	// Protect has the provider refuse to terminate that instance.
+	Protect func(t *testing.T, id string, on bool)
+	// Deny has it refuse all writes, Throttle all requests because of their number.
+	Deny, Throttle func(t *testing.T, on bool)
 	// Patience is how long the suite waits for anything; 0 is ten seconds.
 	Patience time.Duration
 }
@@ -49,6 +61,12 @@ func Run(t *testing.T, newGroup func(*testing.T, Setup) Harness) {
 		{"terminate of an unknown id ends nothing", testNotOwned},
 		{"a lost instance is replaced", testLost},
 		{"concurrent calls", testConcurrent},
+		{"a write whose context has ended changes nothing", testContext},
+		{"a shortage is told, and kills nobody", testShort},
+		{"a group that others change says so", testBusy},
+		{"a protected instance is not ended", testProtected},
+		{"what is denied is refused", testDenied},
+		{"what is throttled changes nothing", testThrottled},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 6}

@@ -1,0 +1,202 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// move is a tick that is being acted on.
+type move struct {
+	prepared
+	Outcome
+	view   *view
+	orders Orders
+	record *Record
+}
+
+// act keeps what is about to be done, does it, and keeps what came of it: targets are
+// raised, nodes that are not needed begin to drain, and all drains go on. What cannot
+// be kept is not done.
+func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
+	p := l.newPush(now, m)
+	intent := p.intent()
+	if !m.idle(intent) || len(l.drains.Records()) > 0 {
+		planned := l.tally.into(m.Outcome.State)
+		planned.Owed += l.removalsOwe(m)
+		if err := l.save(ctx, planned, &intent); err != nil {
+			l.state = l.untouched(m.prepared, m.Outcome)
+			return fmt.Errorf("nothing is done: %w", err)
+		}
+	}
+	did, err := l.carryOut(ctx, now, m, p)
+	s := m.conclude(m.Outcome, did)
+	s.Quarantines = p.quarantines
+	l.state = l.tally.into(s)
+	if err != nil {
+		return err
+	}
+	return l.save(ctx, l.state, nil)
+}
+
+// idle reports whether a tick has nothing to do but to go on with its drains.
+func (m move) idle(i Intent) bool {
+	return len(i.Targets)+len(i.LetGo)+len(m.TakeBack)+len(m.orders.Removals)+len(m.orders.Stale) == 0
+}
+
+// carryOut does what is to be done, one after the other, and returns what was done.
+// It ends early only if the loop has to.
+func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (done, error) {
+	err := l.takeBack(ctx, now, m)
+	if err == nil {
+		err = p.run(ctx)
+	}
+	did := done{targets: p.targets(), surge: p.surged, backed: p.backed}
+	if err == nil {
+		err = l.release(ctx, now, m, &did)
+	}
+	if err == nil {
+		err = l.removals(ctx, now, m, &did)
+	}
+	if err == nil {
+		err = l.drain(ctx, now, m.view, m.record)
+	}
+	if err == nil {
+		err = l.unmark(ctx, m.view, m.orders.Stale, m.record)
+	}
+	return did, err
+}
+
+// takeBack keeps nodes that are on their way out and are needed again.
+func (l *Loop) takeBack(ctx context.Context, now time.Time, m move) error {
+	need := 0.0
+	for _, one := range m.TakeBack {
+		need += one.Weight
+	}
+	if need == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	kept, err := l.drains.TakeBack(ctx, now, need)
+	if kept > 0 || err != nil {
+		a := Action{Op: OpTakeBack, What: fmt.Sprintf("%g that were on their way out are needed again", kept)}
+		m.record.Actions = append(m.record.Actions, a.ended(err))
+	}
+	return fatal(err)
+}
+
+// fatal returns err if the loop has to end because of it.
+func fatal(err error) error {
+	if notHolder(err) {
+		return err
+	}
+	return nil
+}
+
+// release begins the drains of those whom the plan has chosen.
+func (l *Loop) release(ctx context.Context, now time.Time, m move, did *done) error {
+	for _, c := range m.Orphans {
+		kept, err := l.letGo(ctx, now, choiceOf(c, drain.Orphan), m.record)
+		if err != nil {
+			return err
+		}
+		if kept {
+			did.orphans = append(did.orphans, c)
+		}
+	}
+	stale := m.stale()
+	for _, c := range m.Pruned.Choices {
+		reason := drain.ScaleIn
+		if stale[c.ID] {
+			reason = drain.Rolling
+		}
+		kept, err := l.letGo(ctx, now, choiceOf(c, reason), m.record)
+		if err != nil {
+			return err
+		}
+		if kept {
+			did.pruned = append(did.pruned, c)
+		}
+	}
+	return nil
+}
+
+func choiceOf(c plan.Choice, reason drain.Reason) drain.Choice {
+	return drain.Choice{Node: c.ID, Group: c.Group, Weight: c.Weight, Reason: reason, Why: string(c.Why)}
+}
+
+// letGo begins the drain of one node, and reports whether that is kept.
+func (l *Loop) letGo(ctx context.Context, now time.Time, c drain.Choice, r *Record) (kept bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, l.config.callTimeout())
+	defer cancel()
+	err = l.mayWrite()
+	if err == nil {
+		err = l.drains.Add(ctx, now, c)
+	}
+	a := Action{Op: OpLetGo, Group: c.Group, Node: c.Node, What: c.Why}
+	r.Actions = append(r.Actions, a.ended(err))
+	return err == nil, fatal(err)
+}
+
+// drain takes every drain as far as it can go now.
+func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) error {
+	if err := l.mayWrite(); err != nil {
+		r.problem(err)
+		return fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	events, err := l.drains.Advance(ctx, now, l.views(v))
+	for _, e := range events {
+		what := fmt.Sprintf("%s -> %s", e.From, e.To)
+		if e.Why != "" {
+			what += ": " + e.Why
+		}
+		r.Actions = append(r.Actions, Action{Op: OpDrain, Group: e.Group, Node: e.Node, What: what, Error: e.Err})
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.problem(err)
+	}
+	r.Drains = l.drains.Records()
+	return fatal(err)
+}
+
+// views returns what is seen of the nodes, as their drains see it.
+func (l *Loop) views(v *view) map[string]drain.View {
+	views := make(map[string]drain.View, len(v.nodes))
+	for _, n := range v.nodes {
+		views[n.Instance.ID] = viewOf(v.now, n)
+	}
+	// Who joined while the signals were asked is no orphan any more.
+	for _, f := range l.world.Scheduler.Facts(l.now()) {
+		if one, there := views[f.ID]; there && one.Node == pools.NodeOrphaned {
+			one.Node = pools.NodeUnknown
+			views[f.ID] = one
+		}
+	}
+	for _, record := range l.drains.Records() {
+		if _, there := views[record.Node]; !there {
+			views[record.Node] = drain.View{Instance: drain.Absent, At: v.now}
+		}
+	}
+	return views
+}
+
+// viewOf is a node as its drain sees it. The groups were read whole, so a node
+// that is not in them is absent.
+func viewOf(now time.Time, n pools.Node) drain.View {
+	v := drain.View{
+		Instance: drain.Present, At: now, Protected: n.Instance.Protected, Node: n.State,
+		FactsAt: n.Facts.At, Cordoned: n.Facts.Draining, Tasks: n.Facts.Tasks,
+	}
+	if n.Instance.State == pools.InstanceTerminating {
+		v.Instance = drain.Ending
+	}
+	return v
+}

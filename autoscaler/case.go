@@ -1,0 +1,209 @@
+package autoscaler
+
+import (
+	"maps"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// Case is everything that a tick's decision and plan depend on. It is in the ledger
+// as it stands, and [Case.Resolve] on the same Case gives the same Outcome.
+type Case struct {
+	// Input is without its State, which is that of State below.
+	Input decide.Input `json:"input"`
+	// Groups are less what is on its way out and less the surge of a rolling, but
+	// with the groups that are held at their own targets.
+	Groups []plan.GroupTarget `json:"groups"`
+	Has    map[string]int     `json:"has,omitempty"`  // weight that a group has of its target in Groups
+	Busy   map[string]string  `json:"busy,omitempty"` // groups that somebody else is changing, and who
+	Nodes  []plan.Candidate   `json:"nodes"`          // those that stay
+	Joined float64            `json:"joined"`         // weight of those of them that have joined
+	// Leaving are the nodes that can be taken back, first to stay first.
+	Leaving []Leaver `json:"leaving,omitempty"`
+	// Stale is the weight of marked instances that stay until they are replaced, by
+	// group.
+	Stale  map[string]int `json:"stale,omitempty"`
+	Limits plan.Limits    `json:"limits"` // of prunes
+	// OrphansAfter is how long an instance may be up without its node having joined;
+	// 0 is for ever.
+	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
+	State        State         `json:"state,omitzero"`
+	// Refuse, if not empty, says why nobody may be let go.
+	Refuse string `json:"refuse,omitempty"`
+}
+
+// Leaver is a node that is being drained because the pool needed less.
+type Leaver struct {
+	ID     string  `json:"id"`
+	Group  string  `json:"group"`
+	Weight float64 `json:"weight"`
+}
+
+// Outcome is what a Case comes to, if all that is asked for is given.
+type Outcome struct {
+	Decision decide.Decision
+	// TakeBack are the nodes of Case.Leaving that are needed again.
+	TakeBack     []Leaver
+	Distribution plan.Distribution
+	// Surge is by how much a group is raised beyond its share, for instances that are
+	// rolled away.
+	Surge      map[string]int
+	PruneInput plan.PruneInput
+	Pruned     plan.Pruned
+	Orphans    []plan.Choice
+	// Refused says why nobody is let go and, if there is no distribution either, why
+	// nothing is asked.
+	Refused string
+	State   State // to hand on
+}
+
+// Answer is an Outcome in short, as the ledger and "weir decide" have it.
+type Answer struct {
+	Target    float64             `json:"target_capacity"` // neither rounded nor shared out
+	Steps     []decide.Step       `json:"steps"`
+	Groups    map[string]int      `json:"groups"`    // target by group, of those in Case.Groups
+	Terminate map[string][]string `json:"terminate"` // ids by group, first to go first
+	State     State               `json:"state"`
+}
+
+// Resolve decides, shares the target out over the groups that are not held, and
+// chooses whom to let go. It never panics, and changes nothing of c.
+func (c Case) Resolve() Outcome {
+	in := c.Input
+	in.State = c.State.State
+	o := Outcome{Decision: decide.Decide(in)}
+	o.State = c.handOn(o.Decision.State)
+	groups, has := c.takeBack(&o)
+	held := c.held(c.State.Quarantines, o.Decision.State.Clock)
+	distribution, err := plan.Distribute(c.bound(groups, held, has), o.Decision.Target)
+	if err != nil {
+		o.Refused = err.Error()
+		return o
+	}
+	o.Distribution = distribution
+	o.Surge = c.surge(distribution, held)
+	c.choose(&o)
+	o.State = c.conclude(o, done{
+		targets: c.settled(distribution, held), surge: o.Surge, pruned: o.Pruned.Choices, orphans: o.Orphans,
+	})
+	return o
+}
+
+// Answer returns o in short.
+func (o Outcome) Answer() Answer {
+	terminate := o.Pruned.ByGroup()
+	for _, c := range slices.Backward(o.Orphans) {
+		terminate[c.Group] = slices.Insert(terminate[c.Group], 0, c.ID)
+	}
+	return Answer{
+		Target: o.Decision.Target, Steps: o.Decision.Steps, Groups: o.Distribution.Targets(),
+		Terminate: terminate, State: o.State,
+	}
+}
+
+// takeBack chooses who of the leaving is needed again, and returns the groups and
+// what they have with those.
+func (c Case) takeBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
+	need, kept := o.Decision.Target-c.have(), map[string]float64{}
+	for _, l := range c.Leaving {
+		if !(need > slack) {
+			break
+		}
+		o.TakeBack = append(o.TakeBack, l)
+		kept[l.Group] += l.Weight
+		need -= l.Weight
+	}
+	groups, has := slices.Clone(c.Groups), maps.Clone(c.Has)
+	for i := range groups {
+		g := &groups[i]
+		back := whole(kept[g.ID])
+		if back == 0 {
+			continue
+		}
+		g.Target += back
+		if g.Max < pools.Unlimited-back {
+			g.Max += back
+		}
+		if n, known := has[g.ID]; known {
+			has[g.ID] = n + back
+		}
+	}
+	return groups, has
+}
+
+// slack is what sums of weights may miss by their rounding.
+const slack = 1e-9
+
+// have is the target of all groups that are not stale.
+func (c Case) have() float64 {
+	sum := 0.0
+	for _, g := range c.Groups {
+		if !g.Stale {
+			sum += float64(g.Target)
+		}
+	}
+	return sum
+}
+
+// held returns the groups that are quarantined at that time, without the busy ones.
+func (c Case) held(quarantines []plan.Quarantine, now time.Time) map[string]plan.Quarantine {
+	held := plan.Held(quarantines, now)
+	maps.DeleteFunc(held, func(group string, _ plan.Quarantine) bool { _, busy := c.Busy[group]; return busy })
+	return held
+}
+
+// bound returns the groups as the distribution may change them: one that is held
+// stays at what it has, a busy one at its target.
+func (c Case) bound(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) []plan.GroupTarget {
+	return plan.Hold(plan.Hold(groups, held, has), c.Busy, nil)
+}
+
+// choose takes the orphans and then whom the prune chooses. A busy group has no
+// target for them, so that nobody of it is chosen.
+func (c Case) choose(o *Outcome) {
+	targets := o.Distribution.Targets()
+	for group := range c.Busy {
+		delete(targets, group)
+	}
+	weight, tasks := o.Decision.State.Spent(c.Input.Policy)
+	o.PruneInput = plan.PruneInput{
+		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
+		Spent: plan.Spent{Weight: weight, Tasks: tasks},
+	}
+	if c.Refuse != "" {
+		o.Refused = c.Refuse
+		return
+	}
+	if c.OrphansAfter > 0 {
+		in := o.PruneInput
+		if len(c.Busy) > 0 {
+			busy := func(n plan.Candidate) bool { _, is := c.Busy[n.Group]; return is }
+			in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), busy)
+		}
+		o.Orphans = plan.Orphans(in, c.OrphansAfter)
+	}
+	if len(o.Orphans) > 0 {
+		gone := make(map[string]bool, len(o.Orphans))
+		for _, orphan := range o.Orphans {
+			gone[orphan.ID] = true
+			o.PruneInput.Spent.Weight += orphan.Weight
+			o.PruneInput.Spent.Tasks += orphan.Tasks
+		}
+		o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
+	}
+	o.Pruned = plan.Prune(o.PruneInput)
+}
+
+// whole returns how much of a weight a target in whole numbers holds.
+func whole(weight float64) int {
+	const most = 1 << 40 // more than any pool has
+	if !(weight > 0) {
+		return 0
+	}
+	return int(math.Floor(min(weight, most) + slack))
+}

@@ -1,0 +1,236 @@
+package autoscaler
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// anyCase draws cases of every kind, such as a file could hold them. Hostile ones
+// have numbers that no JSON can carry, too.
+type anyCase struct{ hostile bool }
+
+func (a anyCase) number(t *rapid.T, what string) float64 {
+	x := rapid.OneOf(rapid.Float64Range(0, 50), rapid.Just(0.0), rapid.Just(1.0), rapid.Float64Range(-10, 1e9), rapid.Just(math.MaxFloat64)).Draw(t, what)
+	if a.hostile {
+		return rapid.OneOf(rapid.Just(x), rapid.Just(math.NaN()), rapid.Just(math.Inf(1)), rapid.Just(math.Inf(-1))).Draw(t, what)
+	}
+	return x
+}
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
+
+func aTime(t *rapid.T, what string) time.Time {
+	return rapid.OneOf(rapid.Just(time.Time{}), rapid.Map(rapid.Int64Range(-7200, 7200), func(s int64) time.Time {
+		return noon.Add(time.Duration(s) * time.Second)
+	})).Draw(t, what)
+}
+
+func (a anyCase) request(t *rapid.T) resource.Request {
+	var r resource.Request
+	for _, k := range resource.Kinds() {
+		if rapid.Bool().Draw(t, "asks") {
+			x := a.number(t, "request")
+			if !a.hostile {
+				x = math.Abs(x)
+			}
+			r = r.With(k, x)
+		}
+	}
+	return r
+}
+
+func (a anyCase) opinion(t *rapid.T) decide.Opinion {
+	return decide.Opinion{
+		Verdict: rapid.SampledFrom([]decide.Verdict{decide.Value, decide.Value, decide.NoOpinion, decide.Stale, decide.Failed, ""}).Draw(t, "verdict"),
+		Request: a.request(t), Why: rapid.SampledFrom([]string{"", "why", "a\x00b"}).Draw(t, "why"), At: aTime(t, "given"),
+	}
+}
+
+func (a anyCase) policy(t *rapid.T) decide.Policy {
+	lo := rapid.Float64Range(0, 20).Draw(t, "min")
+	p := decide.Policy{
+		Setpoint: rapid.SampledFrom([]float64{0.7, 1, 0.5}).Draw(t, "setpoint"), MarginUp: 0.1, MarginDown: 0.1, Combine: decide.Sum,
+		Limits: decide.Limits{
+			Min: lo, Max: lo + rapid.Float64Range(0, 200).Draw(t, "max"),
+			MaxAdd: rapid.SampledFrom([]float64{1, 20, decide.Unlimited}).Draw(t, "add"), MaxRemove: rapid.SampledFrom([]float64{0, 5, decide.Unlimited}).Draw(t, "remove"),
+		},
+		Period: 10 * time.Minute, IgnoranceMax: rapid.SampledFrom([]time.Duration{0, time.Hour}).Draw(t, "ignorance"),
+		Cooldown: decide.Cooldown{Up: time.Minute, Down: 10 * time.Minute}, LossBrake: rapid.Bool().Draw(t, "brake"), LossThreshold: 1,
+	}
+	if rapid.Bool().Draw(t, "budgeted") {
+		p.Budgets = []decide.Budget{{Direction: decide.Down, Within: time.Hour, Share: 0.2}, {Direction: decide.Up, Within: time.Hour, Weight: 30}}
+	}
+	if a.hostile {
+		p.Setpoint = a.number(t, "setpoint")
+		p.Limits.Max = a.number(t, "max")
+	}
+	return p
+}
+
+func (a anyCase) state(t *rapid.T) State {
+	s := State{
+		State: decide.State{
+			Clock: aTime(t, "clock"), Wall: aTime(t, "wall"), Offset: rapid.Float64Range(-10, 10).Draw(t, "offset"),
+			Raised: aTime(t, "raised"), Lowered: aTime(t, "lowered"),
+		},
+		Owed: a.number(t, "owed"),
+	}
+	for range rapid.IntRange(0, 3).Draw(t, "held") {
+		s.Held = append(s.Held, decide.Held{App: "web", Kind: resource.CPUs, Value: math.Abs(a.number(t, "held")), At: aTime(t, "held at")})
+	}
+	for range rapid.IntRange(0, 4).Draw(t, "changes") {
+		s.Changes = append(s.Changes, decide.Change{At: aTime(t, "changed"), Up: a.number(t, "up"), Down: a.number(t, "down"), Tasks: rapid.IntRange(-1, 9).Draw(t, "tasks")})
+	}
+	for _, group := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "z"}), rapid.ID[string]).Draw(t, "aside") {
+		s.Quarantines = append(s.Quarantines, plan.Quarantine{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
+	}
+	if rapid.Bool().Draw(t, "asked") {
+		s.Asked, s.Rolling = map[string]int{"a": 3}, map[string]int{"b": rapid.IntRange(-2, 5).Draw(t, "rolling")}
+	}
+	if rapid.Bool().Draw(t, "tells joined") {
+		s.Joined = []string{"n0", "n1", "x"}
+	}
+	return s
+}
+
+func (a anyCase) node(t *rapid.T, i int) plan.Candidate {
+	return plan.Candidate{
+		ID: fmt.Sprint("n", i), Group: rapid.SampledFrom([]string{"a", "b", "c", "z"}).Draw(t, "group"), Weight: a.number(t, "weight"),
+		Instance: rapid.SampledFrom([]pools.InstanceState{pools.InstanceRunning, pools.InstanceRunning, pools.InstancePending, pools.InstanceTerminating, ""}).Draw(t, "instance"),
+		Node:     rapid.SampledFrom([]pools.NodeState{pools.NodeIdle, pools.NodeRunning, pools.NodeOrphaned, pools.NodeUnknown}).Draw(t, "node"),
+		Tasks:    rapid.IntRange(-1, 9).Draw(t, "tasks"), Uptime: time.Duration(rapid.Int64Range(-5, 7200).Draw(t, "uptime")) * time.Second,
+		Priority: a.number(t, "priority"), Safe: rapid.Bool().Draw(t, "safe"), Stale: rapid.Bool().Draw(t, "stale"), Draining: rapid.Bool().Draw(t, "draining"),
+	}
+}
+
+func (a anyCase) draw(t *rapid.T) Case {
+	c := Case{
+		Input: decide.Input{
+			Now: noon, Default: a.opinion(t), Policy: a.policy(t), Offset: a.number(t, "offset"), Lost: rapid.IntRange(-1, 5).Draw(t, "lost"),
+			NoScaleIn: rapid.SampledFrom([]string{"", "", "silent"}).Draw(t, "no scale-in"),
+			Capacity:  decide.Capacity{Target: a.number(t, "target"), Joined: a.number(t, "joined"), Totals: resource.Vector{math.Abs(a.number(t, "total"))}},
+			History:   decide.History{PerWeight: a.request(t)},
+		},
+		Joined: a.number(t, "joined"), State: a.state(t),
+		Limits: plan.Limits{
+			MaxWeight: rapid.SampledFrom([]float64{0, 5, decide.Unlimited}).Draw(t, "max weight"),
+			MaxTasks:  rapid.SampledFrom([]int{0, 5, pools.Unlimited}).Draw(t, "max tasks"), MinUptime: time.Minute,
+		},
+		OrphansAfter: rapid.SampledFrom([]time.Duration{0, time.Minute, time.Hour}).Draw(t, "orphans"),
+		Refuse:       rapid.SampledFrom([]string{"", "", "silent"}).Draw(t, "refuse"),
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "apps") {
+		c.Input.Apps = append(c.Input.Apps, decide.App{Name: fmt.Sprint("app", i), Configured: rapid.Bool().Draw(t, "configured"), Opinion: a.opinion(t), HoldFor: time.Hour})
+	}
+	if rapid.Bool().Draw(t, "pinned") {
+		c.Input.Pinned = new(a.number(t, "pin"))
+	}
+	for _, id := range rapid.SliceOfDistinct(rapid.SampledFrom([]string{"a", "b", "c"}), rapid.ID[string]).Draw(t, "groups") {
+		g := plan.GroupTarget{ID: id, Target: rapid.IntRange(-1, 40).Draw(t, "target"), Min: rapid.IntRange(-1, 5).Draw(t, "min"), Stale: rapid.IntRange(0, 9).Draw(t, "stale") == 0}
+		g.Max = rapid.OneOf(rapid.IntRange(0, 60), rapid.Just(pools.Unlimited)).Draw(t, "max")
+		c.Groups = append(c.Groups, g)
+	}
+	for i := range rapid.IntRange(0, 12).Draw(t, "nodes") {
+		c.Nodes = append(c.Nodes, a.node(t, i))
+	}
+	for i := range rapid.IntRange(0, 3).Draw(t, "leaving") {
+		c.Leaving = append(c.Leaving, Leaver{fmt.Sprint("l", i), rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "from"), a.number(t, "leaves")})
+	}
+	if rapid.Bool().Draw(t, "has") {
+		c.Has, c.Stale = map[string]int{"a": rapid.IntRange(-1, 30).Draw(t, "a has")}, map[string]int{"b": rapid.IntRange(-1, 30).Draw(t, "stale")}
+	}
+	if rapid.IntRange(0, 4).Draw(t, "is busy") == 0 {
+		c.Busy = map[string]string{"a": "refresh"}
+	}
+	return c
+}
+
+// A case that went through the ledger gives the answer that it gave before, byte for
+// byte, and resolving changes nothing of it.
+func TestCaseComesOutAgain(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase{}.draw(t)
+		before, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := json.Marshal(c.Resolve().Answer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		after, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(before), string(after)); diff != "" {
+			t.Errorf("the case was changed (-before +after):\n%s", diff)
+		}
+		var again Case
+		if err := json.Unmarshal(before, &again); err != nil {
+			t.Fatal(err)
+		}
+		got, err := json.Marshal(again.Resolve().Answer())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(string(want), string(got)); diff != "" {
+			t.Errorf("the answer (-before +after the ledger):\n%s", diff)
+		}
+	})
+}
+
+// Whatever a case holds: it is resolved, and busy groups are left alone.
+func TestResolveIsTotal(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		c := anyCase{hostile: true}.draw(t)
+		a := c.Resolve().Answer()
+		for group := range c.Busy {
+			if len(a.Terminate[group]) > 0 {
+				t.Errorf("%v of the busy group %s are let go", a.Terminate[group], group)
+			}
+		}
+		if c.Refuse != "" && len(a.Terminate) > 0 {
+			t.Errorf("%v are let go though %s", a.Terminate, c.Refuse)
+		}
+	})
+}
+
+func TestSurvived(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name                      string
+		before, wanted, gap, want float64
+	}{
+		{"all of it", 0, 5, 0, 5},
+		{"a part", 0, 5, 2, 3},
+		{"nothing", 0, 5, 9, 0},
+		{"more of it", 3, 5, 1, 4},
+		{"less than nothing new", 3, 5, 9, 3},
+		{"unchanged", 5, 5, 3, 5},
+		{"taken away", 5, 0, 0, 0},
+		{"taken away in part", 5, 0, -2, 2},
+		{"downward, in part", 0, -5, -3, -2},
+		{"ended", -5, 0, 2, -2},
+		{"it missed the other way", 0, 5, -3, 5},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := survived(test.before, test.wanted, test.gap); got != test.want {
+				t.Errorf("survived = %v, want %v", got, test.want)
+			}
+		})
+	}
+}

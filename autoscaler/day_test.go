@@ -1,0 +1,485 @@
+package autoscaler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+var errKilled = errors.New("the process is dead")
+
+// life is that of one process: it ends before the call of a port that its fuse says.
+type life struct {
+	mu   sync.Mutex
+	fuse int // calls left; less than 0: for ever
+}
+
+// spend returns errKilled if the process is dead.
+func (l *life) spend() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fuse == 0 {
+		return errKilled
+	}
+	l.fuse--
+	return nil
+}
+
+func (l *life) dead() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fuse == 0
+}
+
+// mortal are the ports as one process has them.
+type mortal struct {
+	*day
+	*life
+}
+
+type mortalGroup struct {
+	pools.Group
+	life *life
+}
+
+func (g mortalGroup) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	if err := g.life.spend(); err != nil {
+		return pools.GroupSnapshot{}, err
+	}
+	return g.Group.Snapshot(ctx)
+}
+
+func (g mortalGroup) SetTarget(ctx context.Context, n int) error {
+	if err := g.life.spend(); err != nil {
+		return err
+	}
+	return errors.Join(g.Group.SetTarget(ctx, n), g.life.spend())
+}
+
+func (g mortalGroup) Terminate(ctx context.Context, ids []string) error {
+	if err := g.life.spend(); err != nil {
+		return err
+	}
+	return errors.Join(g.Group.Terminate(ctx, ids), g.life.spend())
+}
+
+func (m mortal) Groups(context.Context) ([]pools.Group, error) {
+	var out []pools.Group
+	for _, g := range m.groups {
+		out = append(out, mortalGroup{g, m.life})
+	}
+	return out, m.spend()
+}
+
+func (m mortal) Cordon(ctx context.Context, node string, on bool) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	return m.nodes.Cordon(ctx, node, on)
+}
+
+func (m mortal) Put(ctx context.Context, r drain.Record) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	return m.records.Put(ctx, r)
+}
+
+func (m mortal) Delete(ctx context.Context, node string) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	return m.records.Delete(ctx, node)
+}
+
+func (m mortal) Append(ctx context.Context, record []byte) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	return m.ledger.Append(ctx, record)
+}
+
+type mortalRecords struct{ mortal }
+
+func (m mortalRecords) Load(ctx context.Context) ([]drain.Record, error) { return m.records.Load(ctx) }
+
+type mortalMemory struct{ mortal }
+
+func (m mortalMemory) Load(ctx context.Context) ([]byte, bool, error) { return m.kept.Load(ctx) }
+
+// Save keeps what is to be let go, as who may be terminated from then on.
+func (m mortalMemory) Save(ctx context.Context, data []byte) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	var one memo
+	if err := json.Unmarshal(data, &one); err != nil {
+		return err
+	}
+	if one.Intent != nil {
+		for _, id := range one.Intent.LetGo {
+			m.allowed[id] = true
+		}
+	}
+	return m.kept.Save(ctx, data)
+}
+
+type mortalBook struct{ mortal }
+
+func (m mortalBook) Read(ctx context.Context, now time.Time) (Orders, error) {
+	return m.book.Read(ctx, now)
+}
+func (m mortalBook) Removed(ctx context.Context, node string) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	return m.book.Removed(ctx, node)
+}
+func (m mortalBook) Rolled(ctx context.Context, group string) error {
+	if err := m.spend(); err != nil {
+		return err
+	}
+	return m.book.Rolled(ctx, group)
+}
+
+// day is a pool over a day, whose processes may be killed at any point.
+type day struct {
+	t       *rapid.T
+	now     time.Time
+	groups  []*memory.Group
+	stock   map[string]int
+	nodes   *nodes
+	records *records
+	kept    *kept
+	book    *book
+	ledger  *ledger
+	config  Config
+	life    *life
+	loop    *Loop
+	demand  int             // in nodes
+	blind   bool            // the signals do not answer
+	allowed map[string]bool // who may be terminated
+	healthy float64         // the target of the last tick that knew the need
+}
+
+// Evaluate is the default signal's.
+func (d *day) Evaluate(context.Context, sigproto.Evaluation) (sigproto.Response, error) {
+	if d.blind {
+		return sigproto.Response{}, errors.New("no metrics")
+	}
+	return sigproto.Response{Resources: sigproto.Resources{CPUs: new(float64(d.demand * cpusPerNode))}, Verdict: sigproto.VerdictValue}, nil
+}
+
+func (*day) Close() error { return nil }
+
+// dayGroupMax is what a group can have at most.
+const dayGroupMax = 12
+
+func newDay(t *rapid.T) *day {
+	d := &day{
+		t: t, now: noon, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
+		ledger: &ledger{appended: make(chan struct{}, 1)}, demand: 6, allowed: map[string]bool{},
+		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
+	}
+	for _, id := range []string{"a", "b", "c"} {
+		g := memory.New(memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute}, d.now)
+		d.groups, d.stock[id] = append(d.groups, g), dayGroupMax
+		d.nodes.groups = append(d.nodes.groups, &group{Group: g})
+	}
+	d.config = Config{
+		Cluster: "here", Pool: "default", Tick: time.Minute, Drain: drain.Config{Threshold: 5 * time.Minute, Force: true}, OrphansAfter: 10 * time.Minute,
+		Policy: decide.Policy{
+			Setpoint: 1, Combine: decide.Sum, Period: time.Minute, Limits: decide.Limits{Max: 100, MaxAdd: decide.Unlimited, MaxRemove: 3},
+		},
+		Prune:   plan.Limits{MaxWeight: 3, MaxTasks: pools.Unlimited},
+		Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
+	}
+	d.born(-1)
+	return d
+}
+
+// born starts a new process, which dies after so many calls.
+func (d *day) born(fuse int) {
+	d.life = &life{fuse: fuse}
+	m := mortal{d, d.life}
+	directory := &directory{}
+	directory.set(sigproto.DefaultApp, Endpoint{Address: "here"})
+	d.loop = NewLoop(d.config, World{
+		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: m, Memory: mortalMemory{m},
+		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m,
+		Dial: func(Endpoint, Signal) Asker { return d }, Now: func() time.Time { return d.now },
+	}, slog.New(slog.DiscardHandler))
+}
+
+// tick makes one tick; it returns its record if the process survived it.
+func (d *day) tick() *Record {
+	d.now = d.now.Add(time.Minute)
+	for _, g := range d.groups {
+		g.Advance(d.now)
+	}
+	d.nodes.change(func(n *nodes) {
+		for id, on := range n.cordoned {
+			if on && n.tasks[id] > 0 {
+				n.tasks[id]--
+			}
+		}
+	})
+	before := d.ledger.len()
+	if err := d.loop.Tick(context.Background(), d.now); err != nil {
+		d.t.Fatal(err)
+	}
+	if d.life.dead() {
+		d.born(-1)
+		return nil
+	}
+	if d.ledger.len() != before+1 {
+		d.t.Fatal("the tick is not recorded")
+	}
+	var r Record
+	if err := json.Unmarshal(d.ledger.records[before], &r); err != nil {
+		d.t.Fatal(err)
+	}
+	return &r
+}
+
+// events lets something happen.
+func (d *day) events() {
+	t := d.t
+	g := rapid.SampledFrom(d.groups).Draw(t, "group")
+	ids := d.running(g)
+	switch what := rapid.IntRange(0, 11).Draw(t, "event"); {
+	case what == 0:
+		d.demand = rapid.IntRange(1, 20).Draw(t, "demand")
+	case what == 1:
+		d.blind = !d.blind
+	case what == 2:
+		n := rapid.IntRange(0, dayGroupMax).Draw(t, "stock")
+		d.stock[g.ID()] = n
+		g.Stock(float64(n))
+	case what == 3:
+		g.Refuse(memory.SetTarget, rapid.SampledFrom([]error{nil, nil, pools.ErrRefused, pools.ErrThrottled}).Draw(t, "refusal"))
+	case what == 4:
+		g.Drop(memory.Terminate, 1)
+	case what == 5 && len(ids) > 0:
+		g.Lose(rapid.SampledFrom(ids).Draw(t, "lost"))
+	case what == 6 && len(ids) > 0:
+		id := rapid.SampledFrom(ids).Draw(t, "removed")
+		d.allowed[id] = true
+		d.book.change(func(o *Orders) { o.Removals = append(slices.Clone(o.Removals), Removal{Note{By: "me"}, id}) })
+	case what == 7 && len(ids) > 0:
+		id := rapid.SampledFrom(ids).Draw(t, "rebalanced")
+		d.allowed[id] = true
+		if err := d.loop.heed(context.Background(), pools.Notice{Instance: id, Kind: pools.Rebalance}); err != nil {
+			t.Fatal(err)
+		}
+	case what == 8 && len(ids) > 0:
+		id := rapid.SampledFrom(ids).Draw(t, "busy")
+		d.nodes.change(func(n *nodes) { n.tasks[id] = rapid.IntRange(0, 3).Draw(t, "tasks") })
+	case what >= 9:
+		d.loop.Close()
+		d.born(rapid.IntRange(0, 60).Draw(t, "fuse"))
+	}
+}
+
+func (d *day) running(g *memory.Group) (ids []string) {
+	s, err := g.Snapshot(context.Background())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	for _, i := range s.Instances {
+		if i.State == pools.InstanceRunning {
+			ids = append(ids, i.ID)
+		}
+	}
+	return ids
+}
+
+// check checks what must hold after any tick, by the provider's own log.
+func (d *day) check() {
+	for _, g := range d.groups {
+		ended := map[string]bool{}
+		for _, w := range g.Log() {
+			for _, id := range w.Ended {
+				if ended[id] {
+					d.t.Fatalf("%s was terminated twice", id)
+				}
+				if ended[id] = true; !d.allowed[id] {
+					d.t.Fatalf("%s was terminated, and no plan and no order has chosen it", id)
+				}
+			}
+		}
+	}
+}
+
+// checkTick checks a tick that was not cut off.
+func (d *day) checkTick(r *Record) {
+	if r.Case == nil {
+		d.t.Fatalf("the tick failed: %s", r.Failed)
+	}
+	got, err := json.Marshal(r.Case.Resolve().Answer())
+	want, errWant := json.Marshal(r.Answer)
+	if err := errors.Join(err, errWant); err != nil || string(got) != string(want) {
+		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
+	}
+	if d.blind {
+		if r.Answer.Target < d.healthy-slack {
+			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Answer.Target, d.healthy)
+		}
+		return
+	}
+	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
+	d.healthy = 0
+	have, can := whole(r.State.Owed), 0 // what is owed is ordered by the next tick
+	held := plan.Held(r.State.Quarantines, r.State.Clock)
+	for _, group := range d.groups {
+		g, err := group.Snapshot(context.Background())
+		if err != nil {
+			d.t.Fatal(err)
+		}
+		committed := 0
+		for _, one := range r.Drains {
+			there := slices.ContainsFunc(g.Instances, func(i pools.Instance) bool {
+				return i.ID == one.Node && i.State != pools.InstanceTerminating
+			})
+			if one.Group == g.ID && one.Committed() && there {
+				committed++
+			}
+		}
+		have += g.Target - committed
+		if _, aside := held[g.ID]; aside {
+			can += max(0, min(g.Target, whole(g.Fulfilled()))-committed)
+		} else {
+			can += max(0, dayGroupMax-committed)
+		}
+	}
+	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-slack {
+		d.t.Fatalf("the groups are to have %d, the need is %d and they can have %d\n%+v", have, d.demand, can, r.Actions)
+	}
+	if len(held) == 0 && !failed {
+		d.healthy = min(r.Answer.Target, float64(have))
+	}
+}
+
+// A day of a pool with shortages, refusals, losses, blindness, orders and kills at any
+// point: nobody is terminated twice or without having been chosen, the target does not
+// fall while the need is not known, and the need is met when any group can.
+func TestDay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := newDay(t)
+		defer func() { d.loop.Close() }()
+		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
+			d.events()
+			if r := d.tick(); r != nil {
+				d.checkTick(r)
+			} else {
+				d.healthy = 0
+			}
+			d.check()
+		}
+		d.calm()
+	})
+}
+
+// calm lets everything be well for so long that all quarantines are over: then the pool
+// is what it is to be.
+func (d *day) calm() {
+	d.blind = false
+	for _, g := range d.groups {
+		g.Stock(dayGroupMax)
+		g.Refuse(memory.SetTarget, nil)
+	}
+	for range 30 {
+		d.now = d.now.Add(2 * time.Minute)
+		d.tick()
+	}
+	d.check()
+	sum := 0
+	for _, g := range d.groups {
+		sum += len(d.running(g))
+	}
+	if records, err := d.records.Load(context.Background()); err != nil || len(records) > 0 || sum != d.demand {
+		d.t.Fatalf("%d nodes, want %d; drains %+v, %v; state %+v", sum, d.demand, records, err, d.loop.state)
+	}
+}
+
+// benchmark of a tick of 2000 instances and 4 signals, but for the provider's and the
+// signals' own time.
+func BenchmarkTick(b *testing.B) {
+	const instances = 2000
+	d := &day{now: noon, demand: instances}
+	var groups pools.Static
+	scheduler := &fixedFacts{}
+	for i := range 5 {
+		g := memory.New(memory.Config{ID: fmt.Sprint("group-", i), Target: instances / 5}, noon)
+		g.Advance(noon.Add(time.Hour))
+		s, err := g.Snapshot(b.Context())
+		if err != nil {
+			b.Fatal(err)
+		}
+		groups = append(groups, fixedGroup{g, s})
+		for _, in := range s.Instances {
+			scheduler.facts = append(scheduler.facts, pools.NodeFacts{
+				ID: in.ID, Group: in.Group, Resources: resource.Vector{resource.CPUs: cpusPerNode}, Tasks: 3, SafeToEvict: true, At: noon,
+			})
+		}
+	}
+	c := Config{
+		Cluster: "here", Pool: "default", Tick: time.Minute, Drain: drain.Config{Threshold: time.Hour}, OrphansAfter: time.Hour,
+		Policy:  decide.Policy{Setpoint: 1, Combine: decide.Max, Period: time.Minute, Limits: decide.Limits{Max: 1e6, MaxAdd: 1e6, MaxRemove: 1e6}},
+		Prune:   plan.Limits{MaxWeight: 10, MaxTasks: pools.Unlimited},
+		Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Second},
+	}
+	where := &directory{}
+	where.set(sigproto.DefaultApp, Endpoint{Address: "here"})
+	for _, app := range []string{"web", "mail", "batch"} {
+		c.Apps = append(c.Apps, Signal{App: app, Name: "Need", Period: time.Second, HoldFor: time.Minute})
+		where.set(app, Endpoint{Address: app})
+	}
+	size := 0
+	l := NewLoop(c, World{
+		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &metricstest.Memory{}, Memory: &kept{}, Orders: &book{},
+		Ledger: sizes{&size}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}}, Cordon: &nodes{},
+		Dial: func(Endpoint, Signal) Asker { return d },
+	}, slog.New(slog.DiscardHandler))
+	now := noon.Add(time.Hour)
+	for b.Loop() {
+		now = now.Add(time.Minute)
+		if err := l.Tick(b.Context(), now); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(float64(size), "record-bytes")
+}
+
+type sizes struct{ size *int }
+
+func (s sizes) Append(_ context.Context, record []byte) error { *s.size = len(record); return nil }
+
+type fixedFacts struct{ facts []pools.NodeFacts }
+
+func (f *fixedFacts) Facts(time.Time) []pools.NodeFacts { return f.facts }
+
+type fixedGroup struct {
+	*memory.Group
+	s pools.GroupSnapshot
+}
+
+func (g fixedGroup) Snapshot(context.Context) (pools.GroupSnapshot, error) { return g.s, nil }

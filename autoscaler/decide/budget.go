@@ -1,0 +1,63 @@
+package decide
+
+import "fmt"
+
+// room is how far the target may go in one direction, and what keeps it from
+// going farther.
+type room struct {
+	by  float64
+	why string
+}
+
+// narrow takes a bound that is tighter than those before it.
+func (r *room) narrow(by float64, why string) {
+	if by < r.by {
+		*r = room{by, why}
+	}
+}
+
+// rooms returns how far the target may go up and down from t at this tick.
+func rooms(in Input, s State, t float64) (up, down room) {
+	p := in.Policy
+	used := s.used(p.Period)
+	up = room{max(0, p.Limits.MaxAdd-used.Up),
+		fmt.Sprintf("at most %s to add to %s", num(p.Limits.MaxAdd), num(t)) + p.usedUp(used.Up)}
+	down = room{max(0, p.Limits.MaxRemove-used.Down),
+		fmt.Sprintf("at most %s to remove from %s", num(p.Limits.MaxRemove), num(t)) + p.usedUp(used.Down)}
+	for _, b := range p.Budgets {
+		r, change, used := &up, "raised", s.used(b.Within)
+		gone := used.Up
+		if b.Direction == Down {
+			r, change, gone = &down, "lowered", used.Down
+		}
+		most, kind := b.most(t - (used.Up - used.Down))
+		r.narrow(max(0, most-gone), fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
+	}
+	if why := brake(in, s); why != "" {
+		down.narrow(0, "scale-in is barred ("+why+")")
+	}
+	if in.NoScaleIn != "" {
+		down.narrow(0, "scale-in is barred ("+OneLine(in.NoScaleIn)+")")
+	}
+	return up, down
+}
+
+// usedUp tells what earlier changes of the period took of a step.
+func (p Policy) usedUp(used float64) string {
+	if used == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" within %v, %s of it used", p.Period, num(used))
+}
+
+// most is what the budget allows in a window that began with that target.
+func (b Budget) most(began float64) (most float64, kind string) {
+	if b.Weight > 0 {
+		return b.Weight, ""
+	}
+	most = 1
+	if share := b.Share * began; share > 1 { // never for a NaN
+		most = bounded(share)
+	}
+	return most, " (" + percent(b.Share) + ")"
+}

@@ -1,0 +1,39 @@
+package decide
+
+import "fmt"
+
+// offset adds what an operator wants on top of base. t is the pool's target, with
+// what it holds of the offset. A pinned target is the whole target.
+func offset(in Input, s State, t, base float64) Step {
+	step := Step{RuleOffset, base, base, "no offset"}
+	switch {
+	case in.Pinned != nil:
+		if in.Offset != 0 {
+			step.Why = fmt.Sprintf("an offset of %s does not count: the target is pinned", num(in.Offset))
+		}
+		return step
+	case in.Offset != 0:
+		step.After = clip(base + in.Offset)
+		step.Why = fmt.Sprintf("an operator adds %s to %s", num(in.Offset), num(base))
+	case s.Offset != 0:
+		step.Why = fmt.Sprintf("the offset has ended, the target still holds %s of it", num(s.Offset))
+	default:
+		return step
+	}
+	if step.After == t {
+		step.Why += fmt.Sprintf(": that is the target of %s, kept", num(t))
+	}
+	return step
+}
+
+// survived returns the part of the offset that the target holds after the limits:
+// by how much it differs from what the pool would have come to without any
+// offset. So the target less this part is that of a pool that never had one,
+// and when the offset ends nothing is left of it.
+func survived(in Input, s State, base, after float64) float64 {
+	if in.Pinned != nil || s.Offset == 0 && in.Offset == 0 {
+		return 0
+	}
+	bare := limit(in, s, in.Capacity.Target, base).After
+	return min(max(after-bare, min(0, s.Offset, in.Offset)), max(0, s.Offset, in.Offset))
+}

@@ -1,0 +1,120 @@
+package autoscaler
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// Intent is what a tick is about to do. It is kept before anything is done, so that
+// who finds it knows that the tick may have been cut off in the midst of it.
+type Intent struct {
+	At      time.Time      `json:"at"`
+	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
+	LetGo   []string       `json:"let_go,omitempty"`  // nodes
+}
+
+// memo is what is kept for the next tick and the next process.
+type memo struct {
+	State  State   `json:"state"`
+	Intent *Intent `json:"intent,omitempty"` // nil once it has been done
+}
+
+// begin takes up what the last process handed on, unless that has been done. A memo
+// that cannot be read leaves the loop without memory, as a first start does; then
+// all that runs may have joined.
+func (l *Loop) begin(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	if !l.begun {
+		data, ok, err := l.world.Memory.Load(ctx)
+		if err != nil {
+			return fmt.Errorf("load what the last tick handed on: %w", err)
+		}
+		l.recall(data, ok)
+		l.begun = true
+	}
+	if l.drains != nil && !l.config.DryRun {
+		return nil
+	}
+	config := l.config.Drain
+	if config.CallTimeout == 0 || config.CallTimeout > l.config.callTimeout() {
+		config.CallTimeout = l.config.callTimeout()
+	}
+	machine, err := drain.Open(ctx, config, drain.Ports{Records: l.world.Records, Scheduler: hands{l}, Groups: hands{l}})
+	if err != nil {
+		return err
+	}
+	l.drains = machine
+	return nil
+}
+
+func (l *Loop) recall(data []byte, ok bool) {
+	l.amnesia = true
+	if !ok {
+		return
+	}
+	var m memo
+	if err := json.Unmarshal(data, &m); err != nil {
+		l.log.Error("what the last tick handed on cannot be read", "pool", l.pool, "err", err)
+		return
+	}
+	l.amnesia = false
+	l.joined = make(map[string]bool, len(m.State.Joined))
+	for _, id := range m.State.Joined {
+		l.joined[id] = true
+	}
+	l.state = m.State
+	l.state.Joined = nil
+	if m.Intent != nil { // how far it came is not known: what is found counts
+		l.state.Asked = nil
+	}
+}
+
+// save keeps the state, and what is about to be done.
+func (l *Loop) save(ctx context.Context, s State, i *Intent) error {
+	s.Joined = slices.Sorted(maps.Keys(l.joined))
+	data, err := json.Marshal(memo{s, i})
+	if err != nil {
+		return fmt.Errorf("encode what is handed on: %w", err)
+	}
+	if err := l.write(ctx, func(ctx context.Context) error { return l.world.Memory.Save(ctx, data) }); err != nil {
+		return fmt.Errorf("keep what is handed on: %w", err)
+	}
+	return nil
+}
+
+// errLeaseEnds: nobody else has the pool yet, but somebody may have before a call is
+// over.
+var errLeaseEnds = errors.New("the lease ends too soon for a call")
+
+// mayWrite returns why no call that changes something may begin now, if so.
+func (l *Loop) mayWrite() error {
+	timeout := l.config.callTimeout()
+	switch left := l.world.Lease.Left(); {
+	case left <= 0:
+		return ErrNotHolder
+	case left <= timeout:
+		return fmt.Errorf("%w: in %v, and a call may take %v", errLeaseEnds, left.Round(time.Millisecond), timeout)
+	}
+	return nil
+}
+
+// write makes one call that changes something outside, if the lease outlasts it.
+func (l *Loop) write(ctx context.Context, call func(context.Context) error) error {
+	if err := l.mayWrite(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, l.config.callTimeout())
+	defer cancel()
+	return call(ctx)
+}

@@ -1,0 +1,216 @@
+package autoscaler
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// prepared is a Case, and what of the pool it leaves out.
+type prepared struct {
+	Case
+	committed map[string]float64 // weight on its way out that the groups' targets hold
+	drifted   []Drifted
+	asked     map[string]int // by group, after what has drifted was obeyed
+}
+
+// prepare makes the case of what was seen, heard and ordered. It changes nothing.
+func (l *Loop) prepare(now time.Time, v *view, orders Orders) prepared {
+	p := prepared{committed: l.committed(v), drifted: drifted(v.groups, l.state.Asked), asked: l.settleAsked(v.groups)}
+	leaving := l.leaving()
+	marks := v.marked(orders.Stale, leaving)
+	state := l.state
+	state.Rolling = map[string]int{}
+	for group, weight := range marks.weight {
+		if n := min(l.state.Rolling[group], whole(weight)); n > 0 {
+			state.Rolling[group] = n
+		}
+		if p.Stale == nil {
+			p.Stale = map[string]int{}
+		}
+		p.Stale[group] = whole(weight)
+	}
+	clock := ownTime(state.State, now)
+	state.Quarantines, state.AskedAt = l.quarantines(now, v, clock)
+	p.State, p.Busy, p.Limits, p.OrphansAfter = state, v.busy(), l.config.Prune, l.config.OrphansAfter
+	p.Leaving = l.returnable()
+	p.fillGroups(v)
+	p.fillNodes(now, v, leaving, marks.ids)
+	p.Input = l.input(now, p.Case, v)
+	p.Input.Offset, p.Input.Pinned = l.ordered(orders)
+	if len(v.silent) > 0 {
+		p.Refuse = "some nodes are silent: nobody is let go"
+	}
+	return p
+}
+
+// ownTime is the rules' own time at now: that of the last tick, and what has gone by
+// since, unless the clock was put back.
+func ownTime(s decide.State, now time.Time) time.Time {
+	if s.Clock.IsZero() || s.Wall.IsZero() {
+		return now
+	}
+	return s.Clock.Add(max(0, now.Sub(s.Wall)))
+}
+
+// ordered returns what operators want of the target.
+func (l *Loop) ordered(orders Orders) (offset float64, pinned *float64) {
+	if o := orders.Offset; o != nil {
+		offset = o.Weight
+	}
+	pin := orders.Pin
+	if pin == nil {
+		return offset, nil
+	}
+	switch pin.Bound {
+	case "min":
+		return offset, new(l.config.Policy.Limits.Min)
+	case "max":
+		return offset, new(l.config.Policy.Limits.Max)
+	}
+	return offset, new(pin.Target)
+}
+
+// fillGroups sets the groups less what their targets hold beside: a group cannot
+// hold more than its maximum together with that.
+func (p *prepared) fillGroups(v *view) {
+	p.Groups, p.Has = make([]plan.GroupTarget, len(v.groups)), make(map[string]int, len(v.groups))
+	for i, g := range v.groups {
+		leaving, rolling := whole(p.committed[g.ID]), p.State.Rolling[g.ID]
+		p.Groups[i] = plan.GroupTarget{
+			ID: g.ID, Target: max(0, counted(g, p.asked[g.ID], leaving)-rolling), Min: g.Min, Max: g.Max, Stale: g.Stale,
+		}
+		if g.Max != pools.Unlimited {
+			p.Groups[i].Max = max(0, g.Max-leaving-rolling)
+		}
+	}
+}
+
+// fillNodes sets the nodes that stay, and what of the groups they are.
+func (p *prepared) fillNodes(now time.Time, v *view, leaving, marked map[string]bool) {
+	p.Nodes, p.Joined = make([]plan.Candidate, 0, len(v.nodes)), v.joined
+	has := make(map[string]float64, len(v.groups))
+	for _, n := range v.nodes {
+		if leaving[n.Instance.ID] {
+			p.Joined -= joinedWeight(n)
+			continue
+		}
+		n.Instance.Stale = n.Instance.Stale || marked[n.Instance.ID]
+		p.Nodes = append(p.Nodes, plan.CandidateOf(now, n))
+		if n.Instance.State != pools.InstanceTerminating {
+			has[n.Instance.Group] += n.Instance.Weight
+		}
+	}
+	for _, g := range v.groups {
+		p.Has[g.ID] = max(0, whole(has[g.ID])-p.State.Rolling[g.ID])
+	}
+}
+
+// returnable returns who can be taken back, in the order in which a drain.Machine
+// does it: those least on their way first, of these the last chosen.
+func (l *Loop) returnable() []Leaver {
+	way := []drain.State{drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained}
+	records := slices.DeleteFunc(l.drains.Records(), func(r drain.Record) bool {
+		return r.Reason != drain.ScaleIn || !r.State.Leaving() || r.Validate() != nil
+	})
+	slices.SortStableFunc(records, func(a, b drain.Record) int {
+		return cmp.Or(cmp.Compare(slices.Index(way, a.State), slices.Index(way, b.State)), b.Deadline.Compare(a.Deadline))
+	})
+	var out []Leaver
+	for _, r := range records {
+		out = append(out, Leaver{r.Node, r.Group, r.Weight})
+	}
+	return out
+}
+
+// quarantines returns those that are to be kept, and when each group was asked last
+// or found short: a group that its provider calls short since then is set aside, one
+// that has filled up is let off.
+func (l *Loop) quarantines(now time.Time, v *view, clock time.Time) ([]plan.Quarantine, map[string]time.Time) {
+	out, askedAt := slices.Clone(l.state.Quarantines), maps.Clone(l.state.AskedAt)
+	held := plan.Held(out, clock)
+	there := make(map[string]bool, len(v.groups))
+	for _, g := range v.groups {
+		there[g.ID] = true
+		_, aside := held[g.ID]
+		filled := g.Fulfilled() >= float64(g.Target)
+		switch {
+		case aside:
+		case g.Short != "" && g.ShortAt.After(askedAt[g.ID]) && !filled:
+			out = plan.Failed(out, g.ID, decide.OneLine(g.Short), clock)
+			if askedAt == nil {
+				askedAt = map[string]time.Time{}
+			}
+			askedAt[g.ID] = now
+		case filled && l.raised[g.ID]:
+			out = plan.Recovered(out, g.ID)
+		}
+	}
+	return slices.DeleteFunc(out, func(q plan.Quarantine) bool { return !there[q.Group] }), askedAt
+}
+
+func (l *Loop) input(now time.Time, c Case, v *view) decide.Input {
+	in := decide.Input{
+		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost,
+		Capacity: decide.Capacity{
+			Target: c.have() + max(0, c.State.Owed) - c.State.Offset, Joined: v.joined, Totals: v.totals,
+		},
+	}
+	for _, src := range l.sources[1:] {
+		in.Apps = append(in.Apps, decide.App{
+			Name: src.signal.App, Configured: src.configured(),
+			Opinion: src.opinion, HoldFor: src.signal.HoldFor,
+		})
+	}
+	in.NoScaleIn = l.noScaleIn(v)
+	return in
+}
+
+// noScaleIn says what is not known that has to be known before machines may go;
+// empty if nothing is.
+func (l *Loop) noScaleIn(v *view) string {
+	if n := len(v.silent); n > 0 {
+		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, v.silent[0])
+	}
+	if l.lost != nil {
+		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
+	}
+	for _, src := range l.sources {
+		if src.short != "" && l.speaks(src) {
+			return src.short
+		}
+	}
+	return ""
+}
+
+// speaks reports whether a signal is asked for its own sake: the default one for
+// the apps that have no other.
+func (l *Loop) speaks(src *source) bool {
+	if src != l.sources[0] {
+		return src.configured()
+	}
+	unconfigured := func(s *source) bool { return !s.configured() }
+	return len(l.sources) == 1 || slices.ContainsFunc(l.sources[1:], unconfigured)
+}
+
+// beside returns what a group's target holds beside that of the Case, once some of
+// the leaving have been taken back.
+func (p prepared) beside(back []Leaver) map[string]int {
+	left := maps.Clone(p.committed)
+	kept := map[string]float64{}
+	for _, one := range back {
+		kept[one.Group] += one.Weight
+	}
+	out := maps.Clone(p.State.Rolling)
+	for group, weight := range left {
+		out[group] += whole(weight) - whole(kept[group])
+	}
+	return out
+}

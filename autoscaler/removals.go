@@ -1,0 +1,80 @@
+package autoscaler
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// removals has the nodes drained that an operator has named, and strikes the orders
+// that the drain records keep from then on, or that are of no use.
+func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *done) error {
+	for _, order := range m.orders.Removals {
+		node, refused := m.view.removable(order)
+		if refused != nil {
+			m.record.problem(refused)
+		} else {
+			owed := l.owes(node.ID)
+			kept, err := l.letGo(ctx, now, drain.Choice{
+				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.text(),
+			}, m.record)
+			if err != nil {
+				return err
+			}
+			if !kept {
+				continue // the order stands
+			}
+			if owed {
+				did.owed += node.Weight
+			}
+		}
+		err := l.write(ctx, func(ctx context.Context) error { return l.world.Orders.Removed(ctx, order.Node) })
+		if err != nil {
+			m.record.problem(fmt.Errorf("strike the removal of node %s: %w", order.Node, err))
+		}
+		if fatal(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removalsOwe returns the weight that the removals will owe.
+func (l *Loop) removalsOwe(m move) (weight float64) {
+	for _, order := range m.orders.Removals {
+		if node, err := m.view.removable(order); err == nil && l.owes(node.ID) {
+			weight += node.Weight
+		}
+	}
+	return weight
+}
+
+// owes reports whether a node that is let go now, though the pool needs no less, has
+// to be replaced: one that is on its way out already is accounted for.
+func (l *Loop) owes(node string) bool { return !l.leaving()[node] }
+
+func (r Removal) text() string {
+	text := "by " + cmp.Or(r.By, "somebody")
+	if r.Why != "" {
+		text += ": " + r.Why
+	}
+	return text
+}
+
+// removable returns the instance that an order names, or why it cannot go.
+func (v *view) removable(order Removal) (pools.Instance, error) {
+	i := slices.IndexFunc(v.nodes, func(n pools.Node) bool { return n.Instance.ID == order.Node })
+	who := cmp.Or(order.By, "somebody")
+	switch {
+	case i < 0 || v.nodes[i].Instance.State == pools.InstanceTerminating:
+		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is not of this pool, or is gone", order.Node, who)
+	case v.nodes[i].Instance.Protected:
+		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, who)
+	}
+	return v.nodes[i].Instance, nil
+}

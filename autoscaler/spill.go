@@ -1,0 +1,255 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// push brings the groups of one tick to their targets. What a group is refused is
+// shared out again among the others, until nobody refuses; a group that has refused
+// is not asked for more in the same tick.
+type push struct {
+	loop *Loop
+	now  time.Time
+	move
+	distribution plan.Distribution // the newest
+	groups       []plan.GroupTarget
+	has          map[string]int
+	over         map[string]int // what a group's target holds beside its share
+	quarantines  []plan.Quarantine
+	along        map[string]int // weight of the pruned that a group's target must hold, to lose it with them
+	surged       map[string]int
+	backed       int
+	reached      map[string]bool
+	failed       map[string]error
+}
+
+// ask is a target to be asked for.
+type ask struct {
+	group  string
+	share  int // in the terms of Case.Groups
+	surge  int // that it brings about
+	backed int // that the pruned take along
+	target int // at the provider
+	why    string
+}
+
+// newPush returns a push that has done nothing yet.
+func (l *Loop) newPush(now time.Time, m move) *push {
+	groups, has := m.Case.takeBack(&Outcome{Decision: m.Decision})
+	return &push{
+		loop: l, now: now, move: m, distribution: m.Distribution, groups: groups, has: has, over: m.beside(m.Outcome.TakeBack),
+		quarantines: m.Case.State.Quarantines, along: m.along(), surged: map[string]int{}, reached: map[string]bool{}, failed: map[string]error{},
+	}
+}
+
+// along returns what a group's target must hold beside its share: what is let go takes
+// the target along, also where the group has more than it.
+func (m move) along() map[string]int {
+	weights := map[string]float64{}
+	for _, c := range m.Pruned.Choices {
+		weights[c.Group] += c.Weight
+	}
+	rolled, out := m.rolled(m.Pruned.Choices), map[string]int{}
+	for group, weight := range weights {
+		out[group] = max(0, int(math.Ceil(weight-slack))-rolled[group])
+	}
+	return out
+}
+
+// intent is what the first asking will ask for.
+func (p *push) intent() Intent {
+	i := Intent{At: p.now, Targets: map[string]int{}}
+	for _, a := range append(p.asks(), p.lowerings()...) {
+		i.Targets[a.group] = a.target
+	}
+	for _, c := range slices.Concat(p.Orphans, p.Pruned.Choices) {
+		i.LetGo = append(i.LetGo, c.ID)
+	}
+	return i
+}
+
+// run asks until nobody refuses, and then has the groups that are set aside want no
+// more than they have.
+func (p *push) run(ctx context.Context) error {
+	for {
+		asks := p.asks()
+		if len(asks) == 0 {
+			break
+		}
+		spilled, err := p.askAll(ctx, asks)
+		if err != nil {
+			return err
+		}
+		if !spilled {
+			break
+		}
+		d, err := plan.Distribute(p.bound(p.groups, p.heldNow(), p.has), p.Decision.Target)
+		if err != nil { // it was possible before
+			p.record.problem(err)
+			break
+		}
+		p.distribution = d
+	}
+	if low := p.lowerings(); len(low) > 0 {
+		_, err := p.askAll(ctx, low)
+		return err
+	}
+	return nil
+}
+
+// heldNow returns the groups that are set aside, also by this push.
+func (p *push) heldNow() map[string]plan.Quarantine {
+	return p.held(p.quarantines, p.Decision.State.Clock)
+}
+
+// asks returns the targets of the groups that are to grow, or that somebody has
+// lowered though they are not to be.
+func (p *push) asks() []ask {
+	var out []ask
+	for _, s := range p.distribution.Shares {
+		i := p.index(s.Group)
+		if i < 0 || p.failed[s.Group] != nil || p.groups[i].Stale || p.Busy[s.Group] != "" {
+			continue
+		}
+		surge := p.Surge[s.Group]
+		if _, done := p.surged[s.Group]; done {
+			surge = 0
+		}
+		share := max(s.After, p.groups[i].Target)
+		grows := share > p.groups[i].Target || surge > 0
+		found := p.loop.tally.target(s.Group)
+		a := ask{group: s.Group, share: share, surge: surge}
+		if grows || found < p.asked[s.Group] {
+			a.target = share + p.over[s.Group] + surge
+		}
+		if back := p.within(s.Group, s.After+p.over[s.Group]+p.along[s.Group]); p.along[s.Group] > 0 && back > max(found, a.target) {
+			a.backed, a.target = back-max(found, a.target), back
+		}
+		if a.target > found {
+			out = append(out, a)
+		} else if grows { // somebody else has raised it
+			p.reach(a)
+		}
+	}
+	return out
+}
+
+// within returns the target, or the maximum of the group if it is less.
+func (p *push) within(group string, target int) int {
+	for _, g := range p.view.groups {
+		if g.ID == group {
+			return min(target, g.Max)
+		}
+	}
+	return target
+}
+
+func (p *push) index(group string) int {
+	return slices.IndexFunc(p.groups, func(g plan.GroupTarget) bool { return g.ID == group })
+}
+
+// reach notes that a group has the target of a.
+func (p *push) reach(a ask) {
+	g := &p.groups[p.index(a.group)]
+	if n, known := p.has[a.group]; known { // it was given
+		p.has[a.group] = n + a.share - g.Target
+	}
+	g.Target = a.share
+	p.reached[a.group], p.backed = true, p.backed+a.backed
+	p.over[a.group] += a.surge
+	if a.surge > 0 {
+		p.surged[a.group] += a.surge
+	}
+}
+
+// lowerings returns the targets of the groups that are set aside and want more than
+// they have, so that they do not get it beside those who stand in for them.
+func (p *push) lowerings() []ask {
+	held := p.heldNow()
+	var out []ask
+	for _, g := range p.view.groups {
+		q, aside := held[g.ID]
+		target := max(g.Min, whole(g.Fulfilled()))
+		if p.reached[g.ID] {
+			continue // it was given more in this tick
+		}
+		if why := p.failed[g.ID]; why != nil && (!refused(why) || errors.Is(why, pools.ErrThrottled)) {
+			continue
+		}
+		if !aside || g.Stale || target >= p.loop.tally.target(g.ID) {
+			continue
+		}
+		out = append(out, ask{group: g.ID, target: target, why: "set aside: " + q.Why})
+	}
+	return out
+}
+
+// askAll asks all of them at the same time. It reports whether a group has refused,
+// and returns an error only if the loop has to end.
+func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, p.loop.config.stepTimeout())
+	defer cancel()
+	actions, errs := make([]Action, len(asks)), make([]error, len(asks))
+	var wg sync.WaitGroup
+	for i, a := range asks {
+		wg.Go(func() { actions[i], errs[i] = p.loop.setTarget(ctx, p.now, p.view, a) })
+	}
+	wg.Wait()
+	p.record.Actions = append(p.record.Actions, actions...)
+	for i, a := range asks {
+		switch {
+		case errs[i] == nil && a.why == "":
+			p.reach(a)
+			p.loop.raised[a.group] = true
+		case errs[i] == nil:
+		default:
+			p.failed[a.group] = errs[i]
+			if fatal(errs[i]) != nil {
+				err = errs[i]
+			}
+			if refused(errs[i]) && a.why == "" {
+				p.quarantines = plan.Failed(p.quarantines, a.group, decide.OneLine(errs[i].Error()), p.Decision.State.Clock)
+				delete(p.loop.raised, a.group)
+				spilled = true
+			}
+		}
+	}
+	return spilled, err
+}
+
+// setTarget asks one group, and notes what came of it.
+func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, a ask) (Action, error) {
+	began := time.Now()
+	group, _ := v.asker.find(a.group) // the asks are of these groups
+	called := false
+	err := l.write(ctx, func(ctx context.Context) error {
+		called = true
+		return group.SetTarget(ctx, a.target)
+	})
+	if called {
+		l.tally.set(a.group, a.target, now, err)
+	}
+	action := Action{Op: OpSetTarget, Group: a.group, Target: a.target, What: a.why, Latency: time.Since(began)}
+	return action.ended(err), err
+}
+
+// targets returns the targets that were reached, in the terms of Case.Groups.
+func (p *push) targets() map[string]int {
+	out := make(map[string]int, len(p.groups))
+	held := p.heldNow()
+	for _, g := range plan.Hold(p.groups, held, p.has) {
+		if !g.Stale {
+			out[g.ID] = g.Target
+		}
+	}
+	return out
+}

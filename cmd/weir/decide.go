@@ -1,0 +1,140 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+)
+
+// maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
+const maxCase = 64 << 20
+
+func (cli *cli) decideCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "decide [FILE]",
+		Short: "Recompute ticks: recorded or hand-written ones, a JSON line each",
+		Long: `Recompute ticks, through the very functions that the autoscaler calls: a JSON line
+in, a JSON line out, from FILE or from standard input. It asks nobody and changes
+nothing.
+
+A line is a record of the ledger, as "weir explain --output json" prints it, or is
+written by hand:
+  now         seconds since 1970, or a time such as 2026-01-02T15:04:05Z
+  policy      scaling_limits, autoscaling and autoscale_signals, as in a pool file
+  pool        target_capacity, fulfilled_capacity, non_orphan_fulfilled_capacity,
+              total, allocated, groups [{id, target, min, max, stale}], nodes [{id,
+              group, weight, tasks, batch, safe, cordoned, uptime, state, stale,
+              draining, priority, unhealthy}]
+  history     what a unit of weight gave, by resource, for an empty pool
+  signals     [{app, Resources}], or {app, verdict} or {app, error} of one that has
+              no answer; app __default__ is the default signal
+  offset      what an operator adds to the target; pinned: the target one wants
+  no_scale_down  true, or why
+  state       that of the last answer: what the rules remember
+policy, pool and signals are needed. target_capacity is without the offset that
+state says is applied. max, limits and weights may be "inf".
+
+Out comes {"target_capacity", "steps", "groups", "terminate", "state"}; the target is
+the number before it is rounded and shared out. A line that cannot be decided
+answers {"error"}, and the next one goes on.`,
+		Example: `  weir explain --output json | weir decide
+  weir decide ticks.jsonl | jq .steps`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return oneArg("file")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			in, closeIn, err := cli.inputOf(args)
+			if err != nil {
+				return err
+			}
+			defer closeIn()
+			return decideLines(cmd.Context(), in, cli.stdout)
+		},
+	}
+}
+
+// inputOf opens the named file; without one, or for "-", it is standard input.
+func (cli *cli) inputOf(args []string) (io.Reader, func(), error) {
+	if len(args) == 0 || args[0] == "-" {
+		return cli.stdin, func() {}, nil
+	}
+	file, err := os.Open(args[0])
+	if err != nil {
+		return nil, nil, &usageError{err}
+	}
+	return file, func() { file.Close() }, nil
+}
+
+// decideLines answers each line of in with one of out.
+func decideLines(ctx context.Context, in io.Reader, out io.Writer) error {
+	lines := bufio.NewScanner(in)
+	lines.Buffer(nil, maxCase)
+	w := bufio.NewWriter(out)
+	var reader caseReader
+	for lines.Scan() {
+		if ctx.Err() != nil {
+			break
+		}
+		line := bytes.TrimSpace(lines.Bytes())
+		if len(line) == 0 {
+			continue
+		}
+		answer, err := reader.answer(line)
+		if err != nil {
+			answer = encodeError(err)
+		}
+		if _, err := w.Write(append(answer, '\n')); err != nil {
+			return err
+		}
+	}
+	if err := lines.Err(); errors.Is(err, bufio.ErrTooLong) {
+		return errors.Join(w.Flush(), fmt.Errorf("a line has more than %d MiB", maxCase>>20))
+	} else if err != nil {
+		return errors.Join(w.Flush(), err)
+	}
+	return w.Flush()
+}
+
+// answer decides one line.
+func (r *caseReader) answer(line []byte) ([]byte, error) {
+	c, err := r.read(line)
+	if err != nil {
+		return nil, err
+	}
+	outcome := c.Resolve()
+	if err := undecided(c, outcome); err != nil {
+		return nil, err
+	}
+	return json.Marshal(outcome.Answer())
+}
+
+// undecided returns why a case has no decision that is worth printing.
+func undecided(c autoscaler.Case, o autoscaler.Outcome) error {
+	if err := c.Input.Policy.Validate(); err != nil {
+		return fmt.Errorf("policy: %w", err)
+	}
+	if len(c.Groups) > 0 && o.Distribution.Shares == nil && o.Refused != "" {
+		return errors.New(o.Refused)
+	}
+	return nil
+}
+
+func encodeError(err error) []byte {
+	data, err := json.Marshal(map[string]string{"error": err.Error()})
+	if err != nil {
+		return []byte(`{"error":"?"}`) // a map of strings encodes
+	}
+	return data
+}

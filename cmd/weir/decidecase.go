@@ -1,0 +1,364 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// writtenCase is a line of "weir decide" that somebody wrote.
+type writtenCase struct {
+	Now         moment           `json:"now"`
+	Policy      json.RawMessage  `json:"policy"`
+	Pool        *writtenPool     `json:"pool"`
+	History     resource.Request `json:"history"`
+	Signals     []writtenSignal  `json:"signals"`
+	Offset      float64          `json:"offset"`
+	Pinned      *float64         `json:"pinned"`
+	NoScaleDown reason           `json:"no_scale_down"`
+	State       autoscaler.State `json:"state"`
+}
+
+type writtenPool struct {
+	Target    *float64         `json:"target_capacity"`
+	Fulfilled *float64         `json:"fulfilled_capacity"` // for people: the nodes say it
+	Joined    *float64         `json:"non_orphan_fulfilled_capacity"`
+	Total     resource.Request `json:"total"`
+	Allocated resource.Request `json:"allocated"` // for people: no rule reads it
+	Groups    []writtenGroup   `json:"groups"`
+	Nodes     []writtenNode    `json:"nodes"`
+}
+
+type writtenGroup struct {
+	ID     string  `json:"id"`
+	Target count   `json:"target"`
+	Min    count   `json:"min"`
+	Max    *amount `json:"max"` // absent: no upper bound
+	Stale  bool    `json:"stale"`
+}
+
+type writtenNode struct {
+	ID        string  `json:"id"`
+	Group     string  `json:"group"`
+	Weight    *amount `json:"weight"` // absent: 1
+	Tasks     count   `json:"tasks"`
+	Batch     count   `json:"batch"`
+	Safe      *bool   `json:"safe"` // absent: it is
+	Cordoned  bool    `json:"cordoned"`
+	Uptime    float64 `json:"uptime"` // seconds
+	State     string  `json:"state"`
+	Stale     bool    `json:"stale"`
+	Draining  bool    `json:"draining"`
+	Protected bool    `json:"protected"`
+	Priority  float64 `json:"priority"`
+	Unhealthy bool    `json:"unhealthy"`
+}
+
+type writtenSignal struct {
+	App       string            `json:"app"`
+	Resources *resource.Request `json:"Resources"`
+	Verdict   decide.Verdict    `json:"verdict"`
+	Error     string            `json:"error"`
+	At        moment            `json:"at"` // when it was given; absent: now
+}
+
+// caseReader reads lines. It remembers the policy of the last one, which is mostly
+// that of the next.
+type caseReader struct {
+	policy []byte
+	config autoscaler.Config
+}
+
+// read returns the case of a line: that of a record, or what somebody wrote.
+func (r *caseReader) read(line []byte) (autoscaler.Case, error) {
+	var record struct {
+		Case   json.RawMessage `json:"case"`
+		Failed string          `json:"failed"`
+		Paused json.RawMessage `json:"paused"`
+		Every  json.RawMessage `json:"every_ns"`
+	}
+	if err := json.Unmarshal(line, &record); err != nil {
+		return autoscaler.Case{}, fmt.Errorf("read the line: %w", err)
+	}
+	switch {
+	case record.Every != nil && (record.Failed != "" || record.Paused != nil || record.Case == nil):
+		return autoscaler.Case{}, errors.New("the record is of a tick without a decision")
+	case record.Case != nil:
+		var c autoscaler.Case
+		if err := json.Unmarshal(record.Case, &c); err != nil {
+			return autoscaler.Case{}, fmt.Errorf("read the record's case: %w", err)
+		}
+		return c, nil
+	}
+	var w writtenCase
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&w); err != nil {
+		return autoscaler.Case{}, fmt.Errorf("read the line: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return autoscaler.Case{}, errors.New("read the line: more follows after the JSON object")
+	}
+	return r.caseOf(w)
+}
+
+func (r *caseReader) caseOf(w writtenCase) (autoscaler.Case, error) {
+	switch {
+	case w.Policy == nil:
+		return autoscaler.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)
+	case w.Pool == nil:
+		return autoscaler.Case{}, errors.New(`pool is missing: want {"target_capacity": ..., "total": {...}}`)
+	case w.Signals == nil:
+		return autoscaler.Case{}, errors.New(`signals is missing: want [{"app": ..., "Resources": {...}}], or []`)
+	}
+	if r.policy == nil || !bytes.Equal(r.policy, w.Policy) {
+		c, err := config.Policy(w.Policy)
+		if err != nil {
+			return autoscaler.Case{}, err
+		}
+		r.policy, r.config = bytes.Clone(w.Policy), c
+	}
+	c := autoscaler.Case{
+		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Refuse: string(w.NoScaleDown), Has: map[string]int{},
+		Input: decide.Input{
+			Now: w.Now.Time, Policy: r.config.Policy, Offset: w.Offset, Pinned: w.Pinned,
+			NoScaleIn: string(w.NoScaleDown), History: decide.History{PerWeight: w.History},
+		},
+	}
+	if err := errors.Join(w.Pool.fill(&c), fillApps(&c.Input, r.config, w.Signals)); err != nil {
+		return autoscaler.Case{}, err
+	}
+	if w.Pool.Nodes != nil {
+		c.Input.Lost = lost(w.State.Joined, c.Nodes)
+	}
+	return c, nil
+}
+
+// fill takes over what the pool is.
+func (p writtenPool) fill(c *autoscaler.Case) error {
+	capacity := &c.Input.Capacity
+	for _, k := range resource.Kinds() {
+		capacity.Totals[k], _ = p.Total.Get(k)
+	}
+	for _, g := range p.Groups {
+		most := pools.Unlimited
+		if g.Max != nil {
+			most = g.Max.whole()
+		}
+		c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: int(g.Target), Min: int(g.Min), Max: most, Stale: g.Stale})
+		if !g.Stale {
+			capacity.Target += float64(g.Target)
+		}
+	}
+	if p.Target != nil {
+		capacity.Target = *p.Target
+	} else {
+		capacity.Target -= c.State.Offset
+	}
+	has := map[string]float64{}
+	for _, n := range p.Nodes {
+		candidate, err := n.candidate()
+		if err != nil {
+			return err
+		}
+		c.Nodes = append(c.Nodes, candidate)
+		has[n.Group] += candidate.Weight
+		if candidate.Node == pools.NodeIdle || candidate.Node == pools.NodeRunning {
+			c.Joined += candidate.Weight
+		}
+	}
+	for group, weight := range has {
+		c.Has[group] = int(min(weight, 1<<40))
+	}
+	if p.Joined != nil {
+		c.Joined = *p.Joined
+	}
+	capacity.Joined = c.Joined
+	return nil
+}
+
+// node is the node's state, in whatever letters.
+func (n writtenNode) node() pools.NodeState { return pools.NodeState(strings.ToLower(n.State)) }
+
+func (n writtenNode) candidate() (plan.Candidate, error) {
+	c := plan.Candidate{
+		ID: n.ID, Group: n.Group, Weight: 1, Instance: pools.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
+		Uptime: time.Duration(n.Uptime * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
+		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy,
+	}
+	if n.Weight != nil {
+		c.Weight = float64(*n.Weight)
+	}
+	switch state := n.node(); state {
+	case "unknown", "":
+		c.Node = pools.NodeUnknown
+	case pools.NodeOrphaned, pools.NodeIdle, pools.NodeRunning:
+		c.Node = state
+	default:
+		return c, fmt.Errorf("node %s: state is %q: want orphaned, idle, running or unknown", n.ID, n.State)
+	}
+	return c, nil
+}
+
+// fillApps takes over what the signals say. An app that the policy does not list
+// has a signal of its own, too: somebody has its answer.
+func fillApps(in *decide.Input, c autoscaler.Config, signals []writtenSignal) error {
+	in.Apps = make([]decide.App, 0, len(signals))
+	for _, s := range c.Apps {
+		in.Apps = append(in.Apps, decide.App{Name: s.App, Configured: s.Name != "" || slices.ContainsFunc(signals, func(w writtenSignal) bool { return w.App == s.App }), HoldFor: s.HoldFor})
+	}
+	seen := map[string]bool{}
+	for i, s := range signals {
+		opinion, err := s.opinion(in.Now)
+		switch {
+		case err != nil:
+			return fmt.Errorf("signals[%d]: %w", i, err)
+		case seen[s.App]:
+			return fmt.Errorf("signals[%d]: app %q has answered already", i, s.App)
+		}
+		seen[s.App] = true
+		if s.App == sigproto.DefaultApp {
+			in.Default = opinion
+			continue
+		}
+		at := slices.IndexFunc(in.Apps, func(a decide.App) bool { return a.Name == s.App })
+		if at < 0 {
+			at = len(in.Apps)
+			in.Apps = append(in.Apps, decide.App{Name: s.App, Configured: true, HoldFor: config.DefaultHold})
+		}
+		in.Apps[at].Opinion = opinion
+	}
+	return nil
+}
+
+func (s writtenSignal) opinion(now time.Time) (decide.Opinion, error) {
+	o := decide.Opinion{Verdict: s.Verdict, Why: s.Error, At: now}
+	if !s.At.IsZero() {
+		o.At = s.At.Time
+	}
+	switch {
+	case s.App == "":
+		return o, errors.New("app is missing")
+	case s.Error != "":
+		o.Verdict = decide.Failed
+	case s.Verdict != "" && s.Verdict != decide.Value:
+		if !slices.Contains([]decide.Verdict{decide.NoOpinion, decide.Stale, decide.Failed}, s.Verdict) {
+			return o, fmt.Errorf("verdict is %q: want value, no_opinion, stale or failed", s.Verdict)
+		}
+	case s.Resources == nil:
+		return o, errors.New("want Resources, verdict or error")
+	default:
+		if err := s.Resources.Validate(); err != nil {
+			return o, fmt.Errorf("app %s: %w", s.App, err)
+		}
+		o.Verdict, o.Request = decide.Value, *s.Resources
+	}
+	return o, nil
+}
+
+// lost counts the nodes that had joined and are not there any more.
+func lost(joined []string, nodes []plan.Candidate) int {
+	there := make(map[string]bool, len(nodes))
+	for _, n := range nodes {
+		there[n.ID] = true
+	}
+	count := 0
+	for _, id := range joined {
+		if !there[id] {
+			count++
+		}
+	}
+	return count
+}
+
+// moment is a time: seconds since 1970, or as RFC 3339 writes it.
+type moment struct{ time.Time }
+
+// UnmarshalJSON reads either form.
+func (m *moment) UnmarshalJSON(data []byte) error {
+	var seconds float64
+	if err := json.Unmarshal(data, &seconds); err == nil {
+		if math.Abs(seconds) > 1<<40 {
+			return fmt.Errorf("time %s is out of range", data)
+		}
+		whole, part := math.Modf(seconds)
+		m.Time = time.Unix(int64(whole), int64(part*1e9)).UTC()
+		return nil
+	}
+	if err := json.Unmarshal(data, &m.Time); err != nil {
+		return fmt.Errorf("time %s: want seconds since 1970, or a time such as 2026-01-02T15:04:05Z", data)
+	}
+	return nil
+}
+
+// amount is a number of at least 0, or "inf".
+type amount float64
+
+// UnmarshalJSON reads either form.
+func (a *amount) UnmarshalJSON(data []byte) error {
+	if string(data) == `"inf"` {
+		*a = decide.Unlimited
+		return nil
+	}
+	var x float64
+	if err := json.Unmarshal(data, &x); err != nil || x < 0 {
+		return fmt.Errorf(`%s: want a number of at least 0, or "inf"`, data)
+	}
+	*a = amount(x)
+	return nil
+}
+
+// count is a whole number of at least 0. 2.0 is one.
+type count int
+
+// UnmarshalJSON reads it.
+func (c *count) UnmarshalJSON(data []byte) error {
+	var x float64
+	if err := json.Unmarshal(data, &x); err != nil || x < 0 || x > 1<<40 || x != math.Trunc(x) {
+		return fmt.Errorf("%s: want a whole number of at least 0", data)
+	}
+	*c = count(x)
+	return nil
+}
+
+// whole returns it as the maximum of a group.
+func (a amount) whole() int {
+	if a >= 1<<40 {
+		return pools.Unlimited
+	}
+	return int(a)
+}
+
+// reason is a text, or true for one that nobody gave.
+type reason string
+
+// UnmarshalJSON reads true, false or a text.
+func (r *reason) UnmarshalJSON(data []byte) error {
+	switch strings.TrimSpace(string(data)) {
+	case "true":
+		*r = "no_scale_down is set"
+	case "false", "null":
+		*r = ""
+	default:
+		var text string
+		if err := json.Unmarshal(data, &text); err != nil {
+			return fmt.Errorf("no_scale_down is %s: want true, false or a text", data)
+		}
+		*r = reason(text)
+	}
+	return nil
+}

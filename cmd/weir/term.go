@@ -1,0 +1,160 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// standbyAlive is how often a standby tells bootstrap that it is there.
+const standbyAlive = 10 * time.Second
+
+// terms holds the pool term by term: it waits for the pool's lease, holds the pool
+// for as long as it has that, and waits again.
+type terms struct {
+	bus    *bus.Bus
+	holder string // of the lease
+	log    *slog.Logger
+	told   autoscaling // files and flags
+	parts  *partsOfPool
+}
+
+// run goes on until ctx ends or something fails that another term would not mend.
+func (t *terms) run(ctx context.Context) error {
+	if t.told.dryRun {
+		return t.dry(ctx)
+	}
+	for ctx.Err() == nil {
+		err := t.term(ctx)
+		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) {
+			return err
+		}
+		if ctx.Err() == nil {
+			t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)
+		}
+	}
+	return nil
+}
+
+// term waits for the lease, and holds the pool until it is lost.
+func (t *terms) term(ctx context.Context) error {
+	cluster, pool := t.told.pool.Cluster, t.told.pool.Name
+	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
+		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, Log: t.log,
+	})
+	if err != nil {
+		return err
+	}
+	waiting := newServices(ctx)
+	waiting.run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.told.directory) })
+	if err := waiting.stop(lease.Acquire(waiting.ctx)); err != nil || ctx.Err() != nil {
+		return err
+	}
+	holding := newServices(ctx)
+	holding.run("lease", lease.Run)
+	return holding.stop(t.hold(holding, lease))
+}
+
+// hold runs the loop for one term.
+func (t *terms) hold(holding *services, lease *state.Lease) error {
+	cluster, pool := t.told.pool.Cluster, t.told.pool.Name
+	open, cancel := context.WithTimeout(holding.ctx, openTimeout)
+	defer cancel()
+	holder, err := state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
+	if err != nil {
+		return err
+	}
+	t.log.Info("the pool is held", "pool", pool, "epoch", lease.Epoch())
+	a, err := t.latest()
+	if err != nil {
+		return err
+	}
+	world := t.parts.world(a)
+	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
+	return runLoop(holding, autoscaler.NewLoop(a.config(), world, t.log), a, t.bus)
+}
+
+// dry runs a loop that writes nothing, beside whoever holds the pool.
+func (t *terms) dry(ctx context.Context) error {
+	parts := newServices(ctx)
+	return parts.stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), t.parts.world(t.told), t.log), t.told, t.bus))
+}
+
+// latest is what the files say now.
+func (t *terms) latest() (autoscaling, error) {
+	if t.told.refresh == nil {
+		return t.told, nil
+	}
+	return t.told.refresh()
+}
+
+// runLoop runs a loop with what belongs to it.
+func runLoop(parts *services, l *autoscaler.Loop, a autoscaling, b *bus.Bus) error {
+	if a.follow != nil {
+		parts.run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })
+	}
+	if !a.dryRun {
+		parts.run("plans", func(ctx context.Context) error {
+			return servePlans(ctx, b.Conn(), a.pool.Cluster, a.pool.Name, l.Preview)
+		})
+	}
+	return l.Run(parts.ctx)
+}
+
+// standBy follows the directory without a loop.
+func standBy(ctx context.Context, d autoscaler.Directory) error {
+	alive := time.NewTicker(standbyAlive)
+	defer alive.Stop()
+	for {
+		listing := d.Listing()
+		d.Report(autoscaler.Report{Revision: listing.Revision})
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-listing.Changed:
+		case <-alive.C:
+		}
+	}
+}
+
+// holderName is who holds leases for a data folder. Whoever has the folder's lock
+// of that pool knows that the one before is dead, so both have the same name, and
+// the later one need not wait for the end of a lease.
+func holderName(dir, cluster, pool string) (string, error) {
+	path := filepath.Join(dir, "locks", strings.Join([]string{"holder", cluster, pool}, "."))
+	id, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		random := make([]byte, 16)
+		rand.Read(random)
+		id = []byte(hex.EncodeToString(random))
+		err = writeFile(path, id)
+	}
+	if err != nil {
+		return "", fmt.Errorf("name of the lease's holder: %w", err)
+	}
+	if len(id) == 0 || len(id) > 64 {
+		return "", fmt.Errorf("name of the lease's holder: %s holds %d bytes: remove it", path, len(id))
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name of the lease's holder: %w", err)
+	}
+	// A folder that lies on several hosts has a lock on each.
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("name of the lease's holder: %w", err)
+	}
+	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
+}

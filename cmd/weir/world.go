@@ -1,0 +1,152 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/influx"
+	"github.com/weirkeeper/weirkeeper/metrics/windows"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws"
+	"github.com/weirkeeper/weirkeeper/pools/local"
+)
+
+// partsOfPool is what an autoscaler has of its pool for as long as its process
+// runs, in office or standing by.
+type partsOfPool struct {
+	nodes    *local.Nodes
+	provider pools.Provider
+	notices  <-chan pools.Notice
+	store    metrics.Store
+	ledger   *state.Ledger
+	orders   *state.Orders
+}
+
+// openParts opens them, and runs those that run.
+func openParts(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) (*partsOfPool, error) {
+	cluster, pool := a.pool.Cluster, a.pool.Name
+	p := &partsOfPool{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
+	parts.run("nodes", p.nodes.Run)
+	ctx, cancel := context.WithTimeout(parts.ctx, openTimeout)
+	defer cancel()
+	var err error
+	if p.ledger, err = state.OpenLedger(ctx, b.JetStream(), cluster, pool); err != nil {
+		return nil, err
+	}
+	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool); err != nil {
+		return nil, err
+	}
+	inner, err := openMetrics(a.service, b, cluster)
+	if err != nil {
+		return nil, err
+	}
+	if p.store, err = windows.New(inner, windows.Config{}); err != nil {
+		return nil, err
+	}
+	if !a.pool.Cloud() {
+		var groups pools.Static
+		for _, g := range a.pool.Groups {
+			groups = append(groups, local.NewGroup(b.Conn(), cluster, pool, g.Local.Name))
+		}
+		p.provider = groups
+		return p, nil
+	}
+	return p, p.openCloud(parts, a, log)
+}
+
+// openCloud finds the pool's groups at AWS.
+func (p *partsOfPool) openCloud(parts *services, a autoscaling, log *slog.Logger) error {
+	c, err := cloudConfig(a, log)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(parts.ctx, cloudTimeout)
+	defer cancel()
+	provider, err := aws.Open(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	p.provider = provider
+	if c.Queue != "" && a.pool.Draining.Warned() && !a.dryRun {
+		notices := make(chan pools.Notice)
+		p.notices = notices
+		parts.run("warnings of the provider", func(ctx context.Context) error { return provider.Notices(ctx, notices) })
+	}
+	return nil
+}
+
+// cloudConfig says where the pool's groups are.
+func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
+	cluster := a.pool.Cluster
+	keys, err := accessKeys(a.service)
+	if err != nil {
+		return aws.Config{}, err
+	}
+	c := aws.Config{
+		Cluster: cluster, Pool: a.pool.Name, Region: a.service.RegionOf(cluster),
+		Endpoint: a.service.AWS.Endpoint("ec2"), S3Endpoint: a.service.AWS.Endpoint("s3"),
+		AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool.Groups),
+		Queue: a.service.WarningQueue(cluster),
+	}
+	claims, err := config.Claims(a.configs, cluster, a.pool.Name)
+	if err != nil {
+		log.Warn("not all other pools' files can be read: whether a group is in two pools is not sure", "err", err)
+	}
+	for _, pool := range sortedKeys(claims) {
+		for _, s := range selectors(claims[pool]) {
+			if s.Tag != "" {
+				c.Others = append(c.Others, aws.Claim{Pool: pool, Kind: s.Kind, Tag: s.Tag})
+			}
+		}
+	}
+	return c, nil
+}
+
+func selectors(groups []config.Group) []aws.Selector {
+	var out []aws.Selector
+	for _, g := range groups {
+		switch {
+		case g.ASG != nil:
+			out = append(out, aws.Selector{Kind: aws.AutoScaling, Tag: g.ASG.Tag})
+		case g.SFR != nil && g.SFR.S3 != nil:
+			out = append(out, aws.Selector{Kind: aws.SpotFleet, S3Bucket: g.SFR.S3.Bucket, S3Prefix: g.SFR.S3.Prefix})
+		case g.SFR != nil:
+			out = append(out, aws.Selector{Kind: aws.SpotFleet, Tag: g.SFR.Tag})
+		}
+	}
+	return out
+}
+
+// openMetrics returns where windows come from.
+func openMetrics(s config.Service, b *bus.Bus, cluster string) (metrics.Store, error) {
+	if s.Metrics.Influx == nil {
+		return embedded.NewClient(b.Conn(), cluster), nil
+	}
+	i := *s.Metrics.Influx
+	var token string
+	if i.TokenFile != "" {
+		data, err := os.ReadFile(i.TokenFile)
+		if err != nil {
+			return nil, fmt.Errorf("metrics.influx.token_file: %w", err)
+		}
+		token = strings.TrimSpace(string(data))
+	}
+	return influx.New(influx.Config{URL: i.URL, Org: i.Org, Bucket: i.Bucket, Token: influx.Token(token)})
+}
+
+// world is what a loop acts on, but for what belongs to its term of office.
+func (p *partsOfPool) world(a autoscaling) autoscaler.World {
+	return autoscaler.World{
+		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
+		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders, Notices: p.notices,
+	}
+}

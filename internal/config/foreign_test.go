@@ -1,0 +1,166 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// Files as Clusterman's documentation and schemas have them.
+const (
+	foreignService = `aws:
+  region: us-west-2
+  access_key_file: /etc/boto_cfg/clusterman.json
+  signals_bucket: the-signals
+  state_table: clusterman_cluster_state
+autoscale_signal:
+  name: DefaultSignal
+  branch_or_tag: master
+  period_minutes: 10
+  required_metrics:
+    - {name: cpus_allocated, type: system_metrics, minute_range: 10}
+autoscaling:
+  default_signal_role: clusterman
+  setpoint: 0.7
+  setpoint_margin: 0.1
+  target_capacity_margin: 0.1
+batches: {cluster_metrics: {run_interval_seconds: 60}}
+clusters:
+  everywhere-prod:
+    aws_region: eu-central-1
+    mesos_master_fqdn: mesos.example
+    warning_queue_url: https://sqs.example/warnings
+module_config: []
+`
+	foreignPool = `resource_groups:
+  - sfr: {s3: {bucket: fleets, prefix: everywhere-prod}}
+  - asg: {tag: "puppet:role::paasta", aws_api_cache_bucket: cached}
+scaling_limits:
+  min_capacity: 3
+  max_capacity: 345
+  max_weight_to_add: 200
+  max_weight_to_remove: 10
+  max_tasks_to_kill: "inf"
+  min_node_scalein_uptime_seconds: 1200
+draining_enabled: true
+draining: {draining_time_threshold_seconds: 600, redraining_delay_seconds: 15, process_spot_warnings: false}
+autoscaling_signal:
+  name: BarSignal3
+  namespace: bar
+  branch_or_tag: v42
+  repository: git@example:signals
+  period_minutes: 7
+  required_metrics:
+    - {name: boost, type: app_metrics, minute_range: 10, regex: true}
+  parameters:
+    - paramA: 20
+    - paramB: xyz
+autoscaling:
+  prevent_scale_down_after_capacity_loss: true
+  instance_loss_threshold: 3
+  killable_nodes_prioritizing_v2: true
+alert_on_max_capacity: false
+sensu_config: [{team: compute}]
+`
+)
+
+func loadForeign(t *testing.T, ending string) (Service, Pool) {
+	t.Helper()
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "weir.yaml"), foreignService)
+	writeFile(t, filepath.Join(dir, "everywhere-prod", "bar"+ending), foreignPool)
+	s, p, err := Load(dir, "everywhere-prod", "bar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p
+}
+
+func TestFilesOfClusterman(t *testing.T) {
+	for _, ending := range []string{".yaml", ".mesos", ".kubernetes"} {
+		t.Run(ending, func(t *testing.T) {
+			s, p := loadForeign(t, ending)
+			c := Autoscaler(s, p)
+			if len(c.Apps) != 1 || c.Apps[0].App != "bar" || c.Apps[0].Version != "v42" || c.Apps[0].Period != 7*time.Minute || c.Apps[0].Parameters["paramB"] != "xyz" {
+				t.Errorf("apps are %+v", c.Apps)
+			}
+			want := plan.Limits{MaxWeight: 10, MaxTasks: pools.Unlimited, MinUptime: 900 * time.Second, ByPriority: true}
+			if diff := cmp.Diff(want, c.Prune); diff != "" {
+				t.Errorf("limits of a prune (-want +got):\n%s", diff)
+			}
+			if !c.Policy.LossBrake || c.Policy.LossThreshold != 3 || c.Policy.Period != 7*time.Minute {
+				t.Errorf("policy is %+v", c.Policy)
+			}
+			if s.RegionOf("everywhere-prod") != "eu-central-1" || s.RegionOf("other") != "us-west-2" ||
+				s.WarningQueue("everywhere-prod") != "https://sqs.example/warnings" || p.Draining.Warned() || !p.Cloud() {
+				t.Error("region, queue or draining is not that of the files")
+			}
+		})
+	}
+}
+
+func TestWarningsNameWhatIsReadOver(t *testing.T) {
+	s, p := loadForeign(t, ".yaml")
+	var keys []string
+	for _, w := range Warnings(s, p) {
+		keys = append(keys, w.Key)
+		if w.Line == 0 || w.What == "" {
+			t.Errorf("warning %+v does not say where or what", w)
+		}
+	}
+	want := []string{
+		"aws.state_table", "autoscaling.setpoint_margin", "batches", "clusters.everywhere-prod.mesos_master_fqdn", "module_config",
+		"resource_groups[1].asg.aws_api_cache_bucket", "draining_enabled", "draining.redraining_delay_seconds",
+		"autoscaling_signal.repository", "alert_on_max_capacity", "sensu_config",
+	}
+	if diff := cmp.Diff(want, keys); diff != "" {
+		t.Errorf("keys (-want +got):\n%s", diff)
+	}
+}
+
+func TestInternalSignalIsPending(t *testing.T) {
+	p := mustReadPool(t, goodPool+"autoscale_signal: {internal: true, period_minutes: 5}\n")
+	if len(p.Signals) != 1 || p.Signals[0].Name != "pending" || p.Signals[0].Kind != kindBuiltin || len(p.Signals[0].Metrics) != 6 {
+		t.Errorf("signals are %+v", p.Signals)
+	}
+}
+
+func TestPolicy(t *testing.T) {
+	const limits = `"scaling_limits": {"min_capacity": 3, "max_capacity": "inf", "max_weight_to_add": 200, "max_weight_to_remove": 10, "max_tasks_to_kill": "inf"}`
+	c, err := Policy([]byte(`{` + limits + `, "autoscaling": {"setpoint": 0.8, "budgets": [{"direction": "down", "within": "10m", "at_most": "10%"}]}, "autoscale_signals": [{"app": "a", "name": "x", "period_minutes": 7}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.Policy.Setpoint != 0.8 || c.Policy.Limits.Max != decide.Unlimited || c.Apps[0].HoldFor != 21*time.Minute || c.Policy.Period != 7*time.Minute {
+		t.Errorf("policy is %+v, apps %+v", c.Policy, c.Apps)
+	}
+	if diff := cmp.Diff([]decide.Budget{{Direction: decide.Down, Within: 10 * time.Minute, Share: 0.1}}, c.Policy.Budgets); diff != "" {
+		t.Errorf("budgets (-want +got):\n%s", diff)
+	}
+	for _, text := range []string{`{}`, `[]`, `{` + limits + `, "autoscaling": {"setpiont": 1}}`, `{` + limits + `, "autoscaling": {"setpoint": 7}}`} {
+		if _, err := Policy([]byte(text)); err == nil {
+			t.Errorf("Policy(%s) is no error", text)
+		}
+	}
+}
+
+func TestClaims(t *testing.T) {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"a.yaml": foreignPool, "b.mesos": foreignPool, "c.yaml": goodPool, "d.yaml": "nonsense: 1\n", "e.txt": "?"} {
+		writeFile(t, filepath.Join(dir, "prod", name), text)
+	}
+	claims, err := Claims(dir, "prod", "a")
+	if err == nil || len(claims) != 1 || len(claims["b"]) != 2 {
+		t.Errorf("Claims = %v, %v; want those of b, and an error for d", claims, err)
+	}
+	if _, err := Claims(dir, "none", "a"); !os.IsNotExist(err) {
+		t.Errorf("Claims of no cluster = %v", err)
+	}
+}

@@ -1,0 +1,43 @@
+package config
+
+import (
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+)
+
+// fragment is what a decision depends on of a pool file.
+type fragment struct {
+	Limits      Limits      `yaml:"scaling_limits"`
+	Autoscaling Autoscaling `yaml:"autoscaling"`
+	Signals     []Signal    `yaml:"autoscale_signals"`
+	Signal      *Signal     `yaml:"autoscale_signal"`
+}
+
+// Policy reads a part of a pool file, of its keys scaling_limits, autoscaling and
+// autoscale_signals, and returns the loop that it describes. What the file would
+// have to say of releases and windows it need not: nobody is asked. The signals'
+// periods, and how long they hold, count. Problems name the text as "policy".
+func Policy(text []byte) (autoscaler.Config, error) {
+	var f fragment
+	doc, err := decode("policy", text, &f)
+	if err != nil {
+		return autoscaler.Config{}, err
+	}
+	p := Pool{Name: "pool", Limits: f.Limits, Autoscaling: f.Autoscaling, Signals: f.Signals, Signal: f.Signal, document: doc}.withDefaults()
+	ps := append(p.Limits.problems(doc), p.Autoscaling.problems(doc)...)
+	for i, s := range p.Signals {
+		path := fmt.Sprintf("autoscale_signals[%d]", i)
+		ps = append(ps, nameProblem(doc, path+".app", s.App)...)
+		ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(doc, path)...)
+		ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(doc, path)...)
+	}
+	if err := ps.orNil(); err != nil {
+		return autoscaler.Config{}, err
+	}
+	return Autoscaler(Service{}.withDefaults(), p), nil
+}
+
+// DefaultHold is how long the last good answer of an app counts whose period
+// nobody has said.
+const DefaultHold = holdPeriods * defaultPeriod

@@ -1,0 +1,343 @@
+package state_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 20 * time.Second
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func testLog(t *testing.T) *slog.Logger {
+	return slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
+}
+
+// open runs the bus of that folder until the test ends, or it is closed.
+func open(t *testing.T, data string) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: t.Name(), Log: testLog(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	return b
+}
+
+// openBench runs a bus until the benchmark ends.
+func openBench(b *testing.B) jetstream.JetStream {
+	b.Helper()
+	server, err := bus.Open(b.Context(), bus.Config{Data: b.TempDir(), Name: b.Name(), Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(server.Close)
+	return server.JetStream()
+}
+
+// message returns one with a header, and no data.
+func message(subject string, header [2]string) *nats.Msg {
+	m := nats.NewMsg(subject)
+	m.Header.Set(header[0], header[1])
+	return m
+}
+
+// js returns the streams and buckets of a new bus.
+func js(t *testing.T) jetstream.JetStream {
+	t.Helper()
+	return open(t, t.TempDir()).JetStream()
+}
+
+// proxy stands between clients and the server of a data folder. It can be cut,
+// with the connections left open, as a network fails.
+type proxy struct {
+	data   string
+	listen net.Listener
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+	heal  chan struct{} // closed when it is not cut
+}
+
+// newProxy returns a proxy to the bus of a folder, until the test ends.
+func newProxy(t *testing.T, data string) *proxy {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &proxy{data: data, listen: l, heal: make(chan struct{})}
+	close(p.heal)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			wg.Go(func() { p.serve(&wg, c) })
+		}
+	})
+	t.Cleanup(func() {
+		l.Close()
+		p.setCut(false)
+		p.drop()
+		wg.Wait()
+	})
+	return p
+}
+
+// address is where the server of the folder is now, and its token.
+func (p *proxy) address() (host, token string, err error) {
+	data, err := os.ReadFile(filepath.Join(p.data, "bus", "address.json"))
+	if err != nil {
+		return "", "", err
+	}
+	var a struct{ URL, Token string }
+	if err := json.Unmarshal(data, &a); err != nil {
+		return "", "", err
+	}
+	return a.URL[len("nats://"):], a.Token, nil
+}
+
+func (p *proxy) serve(wg *sync.WaitGroup, client net.Conn) {
+	defer client.Close()
+	host, _, err := p.address()
+	if err != nil {
+		return
+	}
+	server, err := net.Dial("tcp", host)
+	if err != nil {
+		return
+	}
+	p.mu.Lock()
+	p.conns = append(p.conns, client, server)
+	p.mu.Unlock()
+	wg.Go(func() { p.copy(client, server) })
+	p.copy(server, client)
+}
+
+// copy passes bytes on; while the proxy is cut it keeps them.
+func (p *proxy) copy(to, from net.Conn) {
+	defer to.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := from.Read(buf)
+		p.mu.Lock()
+		heal := p.heal
+		p.mu.Unlock()
+		<-heal
+		if n > 0 {
+			if _, err := to.Write(buf[:n]); err != nil {
+				return
+			}
+		}
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (p *proxy) setCut(cut bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case cut && !p.cut:
+		p.heal = make(chan struct{})
+	case !cut && p.cut:
+		close(p.heal)
+	}
+	p.cut = cut
+}
+
+// drop closes all connections.
+func (p *proxy) drop() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, c := range p.conns {
+		c.Close()
+	}
+	p.conns = nil
+}
+
+// connect returns a connection through the proxy.
+func (p *proxy) connect(t *testing.T) (*nats.Conn, jetstream.JetStream) {
+	t.Helper()
+	_, token, err := p.address()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := nats.GetDefaultOptions()
+	o.Url = "nats://" + p.listen.Addr().String()
+	o.TokenHandler = func() string { // a new server has a new one
+		if _, now, err := p.address(); err == nil {
+			token = now
+		}
+		return token
+	}
+	o.IgnoreDiscoveredServers = true
+	o.MaxReconnect = -1
+	o.ReconnectWait = 10 * time.Millisecond
+	o.ReconnectBufSize = -1
+	conn, err := o.Connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn, js
+}
+
+// failing is a JetStream of which the writes to a bucket and a stream can fail.
+type failing struct {
+	jetstream.JetStream
+	// before is called before a key is written; an error is what the writer gets,
+	// and nothing is written.
+	before func(key string) error
+	// after is called after it, and may take the writer's answer away.
+	after func(key string) error
+	// publish is called before a message goes to a stream.
+	publish func(subject string) error
+}
+
+func (f failing) KeyValue(ctx context.Context, bucket string) (jetstream.KeyValue, error) {
+	kv, err := f.JetStream.KeyValue(ctx, bucket)
+	return failingKV{KeyValue: kv, f: f}, err
+}
+
+func (f failing) Publish(ctx context.Context, subject string, data []byte, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	return f.PublishMsg(ctx, &nats.Msg{Subject: subject, Data: data}, opts...)
+}
+
+func (f failing) PublishMsg(ctx context.Context, m *nats.Msg, opts ...jetstream.PublishOpt) (*jetstream.PubAck, error) {
+	if f.publish != nil {
+		if err := f.publish(m.Subject); err != nil {
+			return nil, err
+		}
+	}
+	return f.JetStream.PublishMsg(ctx, m, opts...)
+}
+
+type failingKV struct {
+	jetstream.KeyValue
+	f failing
+}
+
+func (kv failingKV) Update(ctx context.Context, key string, value []byte, revision uint64) (uint64, error) {
+	if kv.f.before != nil {
+		if err := kv.f.before(key); err != nil {
+			return 0, err
+		}
+	}
+	next, err := kv.KeyValue.Update(ctx, key, value, revision)
+	if err == nil && kv.f.after != nil {
+		err = kv.f.after(key)
+	}
+	return next, err
+}
+
+var errAway = errors.New("NATS is away")
+
+// eventually waits until a condition that time brings about holds.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	for !holds() {
+		select {
+		case <-tick.C:
+		case <-late.C:
+			t.Fatalf("still not: %s", what)
+		}
+	}
+}
+
+// result waits for what a goroutine hands over.
+func result[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	late := time.NewTimer(patience)
+	defer late.Stop()
+	select {
+	case v := <-from:
+		return v
+	case <-late.C:
+		t.Fatalf("still not: %s", what)
+		panic("not reached")
+	}
+}
+
+// bucketOf returns the bucket of cluster "here" as any client sees it.
+func bucketOf(t *testing.T, js jetstream.JetStream) jetstream.KeyValue {
+	t.Helper()
+	kv, err := js.KeyValue(t.Context(), "weir_here")
+	if errors.Is(err, jetstream.ErrBucketNotFound) {
+		kv, err = js.CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "weir_here"})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
+
+func putRaw(t *testing.T, js jetstream.JetStream, key, value string) {
+	t.Helper()
+	if _, err := bucketOf(t, js).PutString(t.Context(), key, value); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// raw returns a value; found is false if there is none.
+func raw(t *testing.T, js jetstream.JetStream, key string) (value string, found bool) {
+	t.Helper()
+	e, err := bucketOf(t, js).Get(t.Context(), key)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return "", false
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(e.Value()), true
+}
+
+// contents returns all values of the bucket with their revisions, to see that
+// nothing was changed.
+func contents(t *testing.T, js jetstream.JetStream) map[string]jetstream.RawStreamMsg {
+	t.Helper()
+	stream, err := js.Stream(t.Context(), "KV_weir_here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := map[string]jetstream.RawStreamMsg{}
+	for sequence := uint64(1); ; {
+		m, err := stream.GetMsg(t.Context(), sequence, jetstream.WithGetMsgSubject("$KV.weir_here.>"))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return all
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all[m.Subject[len("$KV.weir_here."):]] = jetstream.RawStreamMsg{Sequence: m.Sequence, Data: m.Data}
+		sequence = m.Sequence + 1
+	}
+}

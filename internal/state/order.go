@@ -1,0 +1,130 @@
+package state
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+)
+
+// order is one of a pool's orders.
+type order struct {
+	key      string
+	revision uint64
+	note     autoscaler.Note
+	add      func(*autoscaler.Orders)
+}
+
+// decodeOrder reads the order of a name, which is what follows the pool in its key.
+func decodeOrder(name string, value []byte) (order, error) {
+	if len(value) > maxOrder {
+		return order{}, fmt.Errorf("longer than %d bytes", maxOrder)
+	}
+	kind, of, _ := strings.Cut(name, ".")
+	o, err := order{}, error(nil)
+	switch {
+	case name == "pause":
+		o, err = decodePause(value)
+	case name == "offset":
+		o, err = decodeOffset(value)
+	case name == "pin":
+		o, err = decodePin(value)
+	case kind == "remove":
+		o, err = decodeRemoval(of, value)
+	case kind == "stale":
+		o, err = decodeStale(of, value)
+	default:
+		err = errors.New("no such order is known")
+	}
+	if err != nil {
+		return order{}, err
+	}
+	return o, checkNote(o.note)
+}
+
+func decodePause(value []byte) (order, error) {
+	var n autoscaler.Note
+	err := decodeStrict(value, &n)
+	return order{note: n, add: func(all *autoscaler.Orders) { all.Pause = &n }}, err
+}
+
+func decodeOffset(value []byte) (order, error) {
+	var x autoscaler.Offset
+	err := decodeStrict(value, &x)
+	if err == nil && !finite(x.Weight) {
+		err = fmt.Errorf("weight %v: want a number", x.Weight)
+	}
+	return order{note: x.Note, add: func(all *autoscaler.Orders) { all.Offset = &x }}, err
+}
+
+func decodePin(value []byte) (order, error) {
+	var p autoscaler.Pin
+	err := decodeStrict(value, &p)
+	switch {
+	case err != nil:
+	case p.Bound != "" && p.Bound != "min" && p.Bound != "max":
+		err = fmt.Errorf("bound %.80q: want min or max", p.Bound)
+	case !finite(p.Target) || p.Target < 0:
+		err = fmt.Errorf("target %v: want a number of at least 0", p.Target)
+	}
+	return order{note: p.Note, add: func(all *autoscaler.Orders) { all.Pin = &p }}, err
+}
+
+func decodeRemoval(token string, value []byte) (order, error) {
+	var r autoscaler.Removal
+	err := decodeStrict(value, &r)
+	if err == nil && r.Node != token {
+		err = fmt.Errorf("it is of node %.80q", r.Node)
+	}
+	return order{note: r.Note, add: func(all *autoscaler.Orders) { all.Removals = append(all.Removals, r) }}, err
+}
+
+func decodeStale(token string, value []byte) (order, error) {
+	var m autoscaler.StaleMark
+	err := decodeStrict(value, &m)
+	if err == nil {
+		var of string
+		if of, err = groupToken(m.Group); err == nil && of != token {
+			err = fmt.Errorf("it is of group %.80q", m.Group)
+		}
+	}
+	return order{note: m.Note, add: func(all *autoscaler.Orders) { all.Stale = append(all.Stale, m) }}, err
+}
+
+func checkNote(n autoscaler.Note) error {
+	if n.By == "" {
+		return errors.New("it does not say by whom")
+	}
+	if n.At.IsZero() {
+		return errors.New("it does not say when it was given")
+	}
+	return nil
+}
+
+// decodeStrict reads one JSON value of which every key is known: an order that
+// says more than we understand is not one that we carry out.
+func decodeStrict(value []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return errors.New("something follows its value")
+	}
+	return nil
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
+
+func inOrder(all autoscaler.Orders) autoscaler.Orders {
+	slices.SortFunc(all.Removals, func(a, b autoscaler.Removal) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(all.Stale, func(a, b autoscaler.StaleMark) int { return cmp.Compare(a.Group, b.Group) })
+	return all
+}

@@ -1,0 +1,253 @@
+package state_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+func note(until time.Time) autoscaler.Note {
+	return autoscaler.Note{By: "ann@desk", Why: "the sale", At: noon, Until: until}
+}
+
+func openOrders(t *testing.T, js jetstream.JetStream, pool string) *state.Orders {
+	t.Helper()
+	o, err := state.OpenOrders(t.Context(), js, "here", pool)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// give gives one order of each kind.
+func give(t *testing.T, o *state.Orders, n autoscaler.Note) autoscaler.Orders {
+	t.Helper()
+	all := autoscaler.Orders{
+		Pause:    &n,
+		Offset:   &autoscaler.Offset{Note: n, Weight: -2.5},
+		Pin:      &autoscaler.Pin{Note: n, Bound: "max"},
+		Removals: []autoscaler.Removal{{Note: n, Node: "i-1"}, {Note: n, Node: "ip-10-0-0-1.ec2.internal"}},
+		Stale:    []autoscaler.StaleMark{{Note: n, Group: "=odd"}, {Note: n, Group: "blue"}, {Note: n, Group: "größe 1/*.>"}},
+	}
+	ctx := t.Context()
+	err := errors.Join(
+		o.Pause(ctx, n), o.SetOffset(ctx, *all.Offset), o.SetPin(ctx, *all.Pin),
+		o.Remove(ctx, all.Removals[1]), o.Remove(ctx, all.Removals[0]),
+		o.MarkStale(ctx, all.Stale[2]), o.MarkStale(ctx, all.Stale[1]), o.MarkStale(ctx, all.Stale[0]),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+func wantOrders(t *testing.T, o *state.Orders, now time.Time, want autoscaler.Orders) {
+	t.Helper()
+	got, err := o.Read(t.Context(), now)
+	if err != nil {
+		t.Fatalf("Read: %v", err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("orders (-want +got):\n%s", diff)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	js := js(t)
+	o, other := openOrders(t, js, "web"), openOrders(t, js, "web-2")
+	wantOrders(t, o, noon, autoscaler.Orders{})
+	all := give(t, o, note(time.Time{}))
+	wantOrders(t, o, noon, all)
+	wantOrders(t, o, noon.AddDate(100, 0, 0), all) // none of them ends by itself
+	wantOrders(t, other, noon, autoscaler.Orders{})
+
+	anew := autoscaler.Offset{Note: note(noon.Add(time.Hour)), Weight: 7}
+	if err := o.SetOffset(t.Context(), anew); err != nil {
+		t.Fatal(err)
+	}
+	all.Offset = &anew
+	wantOrders(t, o, noon, all)
+
+	for range 2 { // the second time it is not there any more
+		ctx := t.Context()
+		if err := errors.Join(
+			o.Resume(ctx), o.ClearOffset(ctx), o.ClearPin(ctx), o.Removed(ctx, "i-1"), o.Rolled(ctx, "größe 1/*.>"),
+		); err != nil {
+			t.Fatal(err)
+		}
+		wantOrders(t, o, noon, autoscaler.Orders{Removals: all.Removals[1:], Stale: all.Stale[:2]})
+	}
+	if n := len(contents(t, js)); n != 1+3 {
+		t.Errorf("%d keys, want the schema and three orders", n)
+	}
+}
+
+func TestExpiredOrdersDoNotComeBack(t *testing.T) {
+	js := js(t)
+	o := openOrders(t, js, "web")
+	end := noon.Add(time.Hour)
+	all := give(t, o, note(end))
+	wantOrders(t, o, end.Add(-time.Nanosecond), all)
+	if listed, err := o.List(t.Context()); err != nil || !cmp.Equal(all, listed) {
+		t.Errorf("List = %v, %v, want all", listed, err)
+	}
+	wantOrders(t, o, end, autoscaler.Orders{})
+	wantOrders(t, o, noon, autoscaler.Orders{}) // the clock has stepped back
+	if listed, err := openOrders(t, js, "web").List(t.Context()); err != nil || !cmp.Equal(autoscaler.Orders{}, listed) {
+		t.Errorf("List = %v, %v, want none", listed, err)
+	}
+}
+
+func TestListChangesNothing(t *testing.T) {
+	js := js(t)
+	o := openOrders(t, js, "web")
+	all := give(t, o, note(noon)) // long past
+	before := contents(t, js)
+	if listed, err := o.List(t.Context()); err != nil || !cmp.Equal(all, listed) {
+		t.Errorf("List = %v, %v, want all", listed, err)
+	}
+	if diff := cmp.Diff(before, contents(t, js)); diff != "" {
+		t.Errorf("the bucket has changed:\n%s", diff)
+	}
+}
+
+func TestOrdersThatMakeNoSense(t *testing.T) {
+	js := js(t)
+	o := openOrders(t, js, "web")
+	ctx, n := t.Context(), note(time.Time{})
+	wordy, nobody, never := n, n, n
+	wordy.Why, nobody.By, never.At = strings.Repeat("x", 10_000), "", time.Time{}
+	for name, err := range map[string]error{
+		"a long reason":        o.Pause(ctx, wordy),
+		"by nobody":            o.Pause(ctx, nobody),
+		"given never":          o.Pause(ctx, never),
+		"an endless offset":    o.SetOffset(ctx, autoscaler.Offset{Note: n, Weight: math.Inf(1)}),
+		"an offset of nothing": o.SetOffset(ctx, autoscaler.Offset{Note: n, Weight: math.NaN()}),
+		"a negative pin":       o.SetPin(ctx, autoscaler.Pin{Note: n, Target: -1}),
+		"another bound":        o.SetPin(ctx, autoscaler.Pin{Note: n, Bound: "most"}),
+		"all nodes":            o.Remove(ctx, autoscaler.Removal{Note: n, Node: ">"}),
+		"no node":              o.Remove(ctx, autoscaler.Removal{Note: n}),
+		"no group":             o.MarkStale(ctx, autoscaler.StaleMark{Note: n}),
+		"a long group":         o.MarkStale(ctx, autoscaler.StaleMark{Note: n, Group: strings.Repeat("ä", 200)}),
+		"a strange node":       o.Removed(ctx, "*"),
+		"a strange group":      o.Rolled(ctx, ""),
+	} {
+		if err == nil {
+			t.Errorf("%s: nil, want an error", name)
+		}
+	}
+	wantOrders(t, o, noon, autoscaler.Orders{})
+}
+
+// A loop that cannot read an order does not act as if there were none.
+func TestOrdersThatCannotBeRead(t *testing.T) {
+	good := `"by":"ann","at":"2026-03-01T12:00:00Z"`
+	tests := []struct{ name, key, value, want string }{
+		{"no JSON", "pause", "yes", "order.web.pause: invalid character"},
+		{"two values", "pause", "{" + good + "}{}", "order.web.pause: something follows"},
+		{"a key more", "pause", `{` + good + `,"until_load":0.5}`, "order.web.pause: json: unknown field"},
+		{"too long", "pause", strings.Repeat(" ", 9000), "order.web.pause: longer"},
+		{"not a number", "offset", `{` + good + `,"weight":1e999}`, "order.web.offset: json: cannot unmarshal"},
+		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.web.remove.i-1: it is of node "i-2"`},
+		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.web.stale.blue: it is of group "green"`},
+		{"another kind", "freeze", `{` + good + `}`, "order.web.freeze: no such order"},
+		{"a kind without a node", "remove", `{` + good + `}`, "order.web.remove: it is of node"},
+	}
+	js := js(t)
+	o := openOrders(t, js, "web")
+	all := give(t, o, note(noon.Add(time.Hour)))
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			previous, found := raw(t, js, "order.web."+test.key)
+			putRaw(t, js, "order.web."+test.key, test.value)
+			before := contents(t, js)
+			got, err := o.Read(t.Context(), noon.Add(2*time.Hour))
+			if err == nil || !strings.Contains(err.Error(), test.want) || !cmp.Equal(got, autoscaler.Orders{}) {
+				t.Errorf("Read = %v, %v, want an error that has %q", got, err, test.want)
+			}
+			if diff := cmp.Diff(before, contents(t, js)); diff != "" {
+				t.Errorf("the bucket has changed:\n%s", diff)
+			}
+			if found {
+				putRaw(t, js, "order.web."+test.key, previous)
+			} else if err := bucketOf(t, js).Purge(t.Context(), "order.web."+test.key); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+	wantOrders(t, o, noon, all)
+
+	putRaw(t, js, "order.web.pause", "}")
+	if err := o.Resume(t.Context()); err != nil { // mends it
+		t.Error(err)
+	}
+	all.Pause = nil
+	wantOrders(t, o, noon, all)
+}
+
+func TestTooManyOrders(t *testing.T) {
+	js := js(t)
+	o := openOrders(t, js, "web")
+	n := note(time.Time{})
+	for i := range 200 {
+		m := autoscaler.StaleMark{Note: n, Group: fmt.Sprint("g", i)}
+		data, err := json.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		putRaw(t, js, "order.web.stale."+m.Group, string(data))
+	}
+	if err := o.MarkStale(t.Context(), autoscaler.StaleMark{Note: n, Group: "one-more"}); !errors.Is(err, state.ErrTooMany) {
+		t.Errorf("MarkStale = %v, want %v", err, state.ErrTooMany)
+	}
+	if err := o.MarkStale(t.Context(), autoscaler.StaleMark{Note: n, Group: "g7"}); err != nil {
+		t.Errorf("MarkStale of one of them again = %v", err)
+	}
+	if got, err := o.Read(t.Context(), noon); err != nil || len(got.Stale) != 200 {
+		t.Errorf("Read = %d marks, %v", len(got.Stale), err)
+	}
+}
+
+func TestOrdersWithoutNATS(t *testing.T) {
+	data := t.TempDir()
+	server := open(t, data)
+	p := newProxy(t, data)
+	_, through := p.connect(t)
+	o := openOrders(t, through, "web")
+	all := give(t, o, note(time.Time{}))
+	refused := func(what string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+		defer cancel()
+		if got, err := o.Read(ctx, noon); err == nil || !cmp.Equal(got, autoscaler.Orders{}) {
+			t.Errorf("%s: Read = %v, %v, want an error", what, got, err)
+		}
+	}
+	p.setCut(true)
+	refused("cut")
+	p.setCut(false)
+	server.Close()
+	p.drop()
+	refused("away")
+	open(t, data)
+	eventually(t, "NATS is back", func() bool {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		_, err := o.List(ctx)
+		return err == nil
+	})
+	wantOrders(t, o, noon, all)
+}

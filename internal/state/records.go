@@ -1,0 +1,110 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// maxDrain bounds a drain record, in bytes of JSON.
+const maxDrain = 64 << 10
+
+// Records implements drain.Records.
+type Records struct{ holder *Holder }
+
+var _ drain.Records = (*Records)(nil)
+
+// Load returns all records, in order of node. A state or number that makes no
+// sense is for the reader of the record to judge, who then leaves its node alone.
+func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	h := r.holder
+	end, err := h.begin(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("load drain records of pool %s: %w", h.pool, err)
+	}
+	defer end()
+	prefix := drainPrefix(h.pool)
+	var records []drain.Record
+	var errs []error
+	for _, key := range slices.Sorted(maps.Keys(h.kept)) {
+		if node, ok := strings.CutPrefix(key, prefix); ok {
+			record, err := decodeDrain(node, h.kept[key].body)
+			if err != nil {
+				errs = append(errs, fmt.Errorf("read %s: %w", key, err))
+				continue
+			}
+			records = append(records, record)
+		}
+	}
+	return records, errors.Join(errs...)
+}
+
+// Put writes the record of its node over an earlier one.
+func (r *Records) Put(ctx context.Context, record drain.Record) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	h := r.holder
+	body, err := encodeDrain(record)
+	if err != nil {
+		return fmt.Errorf("put drain record: %w", err)
+	}
+	end, err := h.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("put drain record of %s: %w", record.Node, err)
+	}
+	defer end()
+	return h.put(ctx, drainPrefix(h.pool)+record.Node, body)
+}
+
+// Delete removes the node's record; one that is not there is no error.
+func (r *Records) Delete(ctx context.Context, node string) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	h := r.holder
+	if err := checkNode(node); err != nil {
+		return fmt.Errorf("delete drain record: %w", err)
+	}
+	end, err := h.begin(ctx)
+	if err != nil {
+		return fmt.Errorf("delete drain record of %s: %w", node, err)
+	}
+	defer end()
+	return h.remove(ctx, drainPrefix(h.pool)+node)
+}
+
+func encodeDrain(record drain.Record) ([]byte, error) {
+	if err := checkNode(record.Node); err != nil {
+		return nil, err
+	}
+	data, err := json.Marshal(record)
+	if err != nil {
+		return nil, fmt.Errorf("encode that of %s: %w", record.Node, err)
+	}
+	if len(data) > maxDrain {
+		return nil, fmt.Errorf("that of %s has %d bytes, more than %d", record.Node, len(data), maxDrain)
+	}
+	return data, nil
+}
+
+// decodeDrain reads the record of a node.
+func decodeDrain(node string, body []byte) (drain.Record, error) {
+	if len(body) > maxDrain {
+		return drain.Record{}, fmt.Errorf("longer than %d bytes", maxDrain)
+	}
+	var record drain.Record
+	if err := json.Unmarshal(body, &record); err != nil {
+		return drain.Record{}, err
+	}
+	if record.Node != node {
+		return drain.Record{}, fmt.Errorf("it is of node %q", record.Node)
+	}
+	return record, nil
+}

@@ -1,0 +1,65 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+)
+
+const (
+	maxBody  = 8 << 20 // bytes of a sealed value's body
+	maxHead  = 256     // bytes of its first line
+	maxEpoch = 1 << 62 // one above it is no count of takeovers
+)
+
+// sealed is a value with the epoch of who wrote it.
+type sealed struct {
+	epoch uint64
+	body  []byte
+}
+
+// sealedHead is the first line of a sealed value.
+type sealedHead struct {
+	Epoch uint64 `json:"epoch"`
+	Gzip  bool   `json:"gzip,omitempty"`
+}
+
+// encode returns the value as it is in the bucket.
+func (s sealed) encode() ([]byte, error) {
+	if len(s.body) > maxBody {
+		return nil, fmt.Errorf("it has %d bytes, more than %d", len(s.body), maxBody)
+	}
+	body, packed := pack(s.body)
+	head, err := json.Marshal(sealedHead{Epoch: s.epoch, Gzip: packed})
+	if err != nil {
+		return nil, err
+	}
+	return append(append(head, '\n'), body...), nil
+}
+
+// decodeSealed reads what encode wrote. A value of one line was written before
+// there were epochs.
+func decodeSealed(value []byte) (sealed, error) {
+	line, rest, found := bytes.Cut(value, []byte("\n"))
+	if !found {
+		body, err := unpack(value, false, maxBody)
+		return sealed{body: body}, err
+	}
+	if len(line) > maxHead {
+		return sealed{}, fmt.Errorf("its first line is longer than %d bytes", maxHead)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(line))
+	decoder.DisallowUnknownFields()
+	var head sealedHead
+	if err := decoder.Decode(&head); err != nil {
+		return sealed{}, fmt.Errorf("its first line: %w", err)
+	}
+	if head.Epoch >= maxEpoch {
+		return sealed{}, fmt.Errorf("its first line: epoch %d is none", head.Epoch)
+	}
+	body, err := unpack(rest, head.Gzip, maxBody)
+	if err != nil {
+		return sealed{}, err
+	}
+	return sealed{epoch: head.Epoch, body: body}, nil
+}

@@ -1,0 +1,280 @@
+package influx
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// question is what a window is asked for.
+type question struct {
+	metrics.Query
+	pattern   *regexp.Regexp // nil: the name is meant as it stands
+	from, to  int64          // unix seconds, inclusive
+	maxPoints int
+	maxSeries int
+}
+
+// window is what was read of a question's answer. Its series are in no order, and
+// theirs points in that of InfluxDB.
+type window struct {
+	question
+	series map[string]*line // by all that tells one from another
+	places map[place]bool   // where they are
+	points int
+	tried  int // series that the pattern was tried on
+}
+
+// line is one series of a window.
+type line struct {
+	metrics.Series
+	id metrics.Identity
+}
+
+func (q question) window() *window {
+	return &window{question: q, series: map[string]*line{}, places: map[place]bool{}}
+}
+
+// read takes the points of an answer.
+func (w *window) read(r io.Reader) error {
+	a := newAnswer(r)
+	var t table
+	for {
+		row, first, err := a.next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil && first {
+			t, err = w.open(a.columns, row)
+		}
+		if err == nil && t.line != nil {
+			err = w.add(t, row)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// table is where in the rows of a table a point is, and which series it is of; nil:
+// of none.
+type table struct {
+	line        *line
+	time, value int // columns; time is -1 if the rows have none
+	kind        string
+}
+
+// open finds the series of a table in its columns and first row.
+func (w *window) open(columns []columnMeta, row []string) (table, error) {
+	t := table{time: -1, value: -1}
+	where := place{}
+	var d metrics.Dimensions
+	for i := ownColumns; i < len(columns); i++ {
+		switch name := columns[i].name; name {
+		case "_time":
+			t.time = i
+		case "_value":
+			t.value, t.kind = i, columns[i].kind
+		case "_measurement":
+			where.measurement = strings.Clone(row[i])
+		case "_field":
+			where.field = strings.Clone(row[i])
+		default:
+			if row[i] != "" {
+				if d == nil {
+					d = metrics.Dimensions{}
+				}
+				d[strings.Clone(unescape(name))] = strings.Clone(unescape(row[i]))
+			}
+		}
+	}
+	if t.value < 0 {
+		return table{}, fmt.Errorf("%w: a table without a value", ErrBadAnswer)
+	}
+	name, ok, err := w.find(where, d)
+	if err != nil || !ok {
+		return table{}, err
+	}
+	if t.kind == "string" {
+		if w.pattern == nil {
+			return table{}, fmt.Errorf("%w: %.200q is a text, not a metric", ErrBadAnswer, name)
+		}
+		return table{}, nil
+	}
+	w.places[where] = true
+	t.line, err = w.line(name, d)
+	return t, err
+}
+
+// find returns the name of the series with those dimensions at a place, and whether
+// it belongs to the window. That InfluxDB answers with what it was not asked for is
+// an error.
+func (w *window) find(where place, d metrics.Dimensions) (name string, ok bool, err error) {
+	for k, v := range w.Dimensions {
+		if d[k] != v {
+			return "", false, fmt.Errorf("%w: a series with the dimensions %.200q", ErrBadAnswer, d)
+		}
+	}
+	if w.pattern == nil {
+		name, ok := w.Name, true
+		if where != (place{}) { // an answer about a single place does not repeat it
+			name, ok = nameAt(w.Type, where)
+		}
+		if !ok || name != w.Name {
+			return "", false, fmt.Errorf("%w: a series of the name %.200q", ErrBadAnswer, name)
+		}
+		return name, true, nil
+	}
+	if where.measurement == "" || where.field == "" {
+		return "", false, fmt.Errorf("%w: a series without a name", ErrBadAnswer)
+	}
+	if w.tried++; w.tried > w.maxSeries {
+		return "", false, fmt.Errorf("%w: more than %d series to try the expression on", ErrTooLarge, w.maxSeries)
+	}
+	name, ok = nameAt(w.Type, where)
+	return name, ok && strings.HasPrefix(name, w.Prefix) && w.pattern.MatchString(metrics.Key(name, d)), nil
+}
+
+// line returns the series of that name and those dimensions.
+func (w *window) line(name string, d metrics.Dimensions) (*line, error) {
+	unique := strconv.AppendQuote(nil, name)
+	for _, k := range slices.Sorted(maps.Keys(d)) {
+		unique = strconv.AppendQuote(strconv.AppendQuote(unique, k), d[k])
+	}
+	if found := w.series[string(unique)]; found != nil {
+		return found, nil
+	}
+	found := &line{metrics.Series{Name: name, Dimensions: d}, metrics.Identify(name, d)}
+	w.series[string(unique)] = found
+	return found, w.checkSeries()
+}
+
+// checkSeries bounds the series.
+func (w *window) checkSeries() error {
+	if w.pattern != nil && len(w.series) > metrics.MaxMatches {
+		return fmt.Errorf("%w: more than %d", metrics.ErrTooMany, metrics.MaxMatches)
+	}
+	if len(w.series) > w.maxSeries {
+		return fmt.Errorf("%w: more than %d series", ErrTooLarge, w.maxSeries)
+	}
+	return nil
+}
+
+// add takes one point.
+func (w *window) add(t table, row []string) error {
+	value, err := number(t.kind, row[t.value])
+	if err != nil {
+		return err
+	}
+	if t.time < 0 {
+		return nil
+	}
+	at, err := time.Parse(time.RFC3339Nano, row[t.time])
+	if err != nil {
+		return fmt.Errorf("%w: time %.100q", ErrBadAnswer, row[t.time])
+	}
+	second := at.Unix()
+	if second < w.from || second > w.to {
+		return fmt.Errorf("%w: a point of %s, which was not asked for", ErrBadAnswer, shown(at))
+	}
+	if w.points++; w.points > w.maxPoints {
+		return fmt.Errorf("%w: more than %d points", ErrTooLarge, w.maxPoints)
+	}
+	t.line.Times, t.line.Values = append(t.line.Times, second), append(t.line.Values, value)
+	return nil
+}
+
+// number returns the value of a point.
+func number(kind, text string) (float64, error) {
+	var value float64
+	var err error
+	switch kind {
+	case "double":
+		value, err = strconv.ParseFloat(text, 64)
+	case "long":
+		var n int64
+		n, err = strconv.ParseInt(text, 10, 64)
+		value = float64(n)
+	case "unsignedLong":
+		var n uint64
+		n, err = strconv.ParseUint(text, 10, 64)
+		value = float64(n)
+	case "boolean":
+		var is bool
+		if is, err = strconv.ParseBool(text); is {
+			value = 1
+		}
+	default:
+		return 0, fmt.Errorf("%w: a value of the type %.100q", ErrBadAnswer, kind)
+	}
+	if err != nil || math.IsNaN(value) || math.IsInf(value, 0) {
+		return 0, fmt.Errorf("%w: value %.100q of the type %s", ErrBadAnswer, text, kind)
+	}
+	return value, nil
+}
+
+// absorb takes the series of another part of the window.
+func (w *window) absorb(other *window) error {
+	for unique, l := range other.series {
+		if known := w.series[unique]; known != nil {
+			known.Times, known.Values = append(known.Times, l.Times...), append(known.Values, l.Values...)
+		} else {
+			w.series[unique] = l
+		}
+	}
+	if w.points += other.points; w.points > w.maxPoints {
+		return fmt.Errorf("%w: more than %d points", ErrTooLarge, w.maxPoints)
+	}
+	return w.checkSeries()
+}
+
+// answer returns the series in order.
+func (w *window) answer() []metrics.Series {
+	lines := slices.SortedFunc(maps.Values(w.series), func(a, b *line) int { return a.id.Compare(b.id) })
+	var out []metrics.Series
+	for _, l := range lines {
+		order(l.Series)
+		out = append(out, l.Series)
+	}
+	return out
+}
+
+// order puts the points in order of time, and those of a second in order of value.
+func order(s metrics.Series) {
+	inOrder := func(i, j int) bool {
+		return cmp.Or(cmp.Compare(s.Times[i], s.Times[j]), cmp.Compare(s.Values[i], s.Values[j])) <= 0
+	}
+	for i := 1; i < len(s.Times); i++ {
+		if !inOrder(i-1, i) {
+			sortPoints(s)
+			return
+		}
+	}
+}
+
+func sortPoints(s metrics.Series) {
+	type point struct {
+		second int64
+		value  float64
+	}
+	points := make([]point, len(s.Times))
+	for i := range points {
+		points[i] = point{s.Times[i], s.Values[i]}
+	}
+	slices.SortFunc(points, func(a, b point) int {
+		return cmp.Or(cmp.Compare(a.second, b.second), cmp.Compare(a.value, b.value))
+	})
+	for i, p := range points {
+		s.Times[i], s.Values[i] = p.second, p.value
+	}
+}

@@ -1,0 +1,112 @@
+package influx
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/influxdata/influxdb-client-go/v2/api"
+	"github.com/influxdata/influxdb-client-go/v2/domain"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Window returns the series that match; see metrics.Store.
+func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	pattern, err := checkQuery(q)
+	if err != nil {
+		return nil, fmt.Errorf("read metrics: query: %w", err)
+	}
+	asked := question{
+		Query: q, pattern: pattern, from: second(q.From), to: second(q.To),
+		maxPoints: s.config.MaxPoints, maxSeries: s.config.MaxSeries,
+	}
+	// An empty dimension says nothing.
+	asked.Dimensions = maps.Clone(q.Dimensions)
+	maps.DeleteFunc(asked.Dimensions, func(_, value string) bool { return value == "" })
+	if err := ctx.Err(); err != nil || asked.from > asked.to {
+		return nil, err
+	}
+	read := s.named
+	if q.Regex {
+		read = s.matching
+	}
+	w, err := read(ctx, asked)
+	if err != nil {
+		return nil, fmt.Errorf("read window of metric %q: %w", q.Name, err)
+	}
+	return w.answer(), nil
+}
+
+// named reads the window of one name.
+func (s *Store) named(ctx context.Context, asked question) (*window, error) {
+	f := s.flux(asked)
+	measurements, fields := writtenAs(asked.Type, asked.Name)
+	f.filter = allOf(append(withDimensions(asked.Dimensions), column("_measurement", measurements), column("_field", fields))...)
+	if len(measurements) == 1 && len(fields) == 1 {
+		f.drop = append(f.drop, "_measurement", "_field") // they are known
+	}
+	return s.query(ctx, asked, f)
+}
+
+// matching reads the window of a regular expression: first one point of each
+// series, for its names, then those of the places where some match.
+func (s *Store) matching(ctx context.Context, asked question) (*window, error) {
+	f := s.flux(asked)
+	app, _, ok := strings.Cut(asked.Prefix, ",")
+	if !ok {
+		app = ""
+	}
+	f.filter = allOf(append(withDimensions(asked.Dimensions), ofApps(app))...)
+	f.first, f.drop = true, append(f.drop, "_time")
+	found, err := s.query(ctx, asked, f)
+	if err != nil {
+		return nil, err
+	}
+	w := asked.window()
+	for some := range slices.Chunk(slices.Collect(maps.Keys(found.places)), maxPlaces) {
+		f := s.flux(asked)
+		f.filter = allOf(append(withDimensions(asked.Dimensions), atPlaces(some))...)
+		part, err := s.query(ctx, asked, f)
+		if err == nil {
+			err = w.absorb(part)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// flux returns a query for all of a window, to which a filter is to be added.
+func (s *Store) flux(asked question) flux {
+	return flux{bucket: s.config.Bucket, from: asked.from, to: asked.to, drop: []string{"_start", "_stop"}}
+}
+
+// query asks, and reads the answer.
+func (s *Store) query(ctx context.Context, asked question, f flux) (*window, error) {
+	body, err := json.Marshal(domain.Query{Query: f.String(), Type: new(domain.QueryTypeFlux), Dialect: api.DefaultDialect()})
+	if err != nil {
+		return nil, err
+	}
+	var w *window
+	err = s.do(ctx, request{
+		path:    "query",
+		params:  url.Values{"org": {s.config.Org}},
+		headers: map[string]string{"Content-Type": "application/json", "Accept": "text/csv"},
+		body:    body,
+		take: func(r *http.Response) error {
+			w = asked.window() // a try before this one may have read a part
+			return w.read(r.Body)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}

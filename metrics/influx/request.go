@@ -1,0 +1,160 @@
+package influx
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+	client "github.com/influxdata/influxdb-client-go/v2/api/http"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+const (
+	maxIdle     = 8 // connections
+	idleTimeout = 90 * time.Second
+
+	tries         = 4
+	firstPause    = 100 * time.Millisecond
+	maxPause      = 2 * time.Second
+	maxRetryAfter = 10 * time.Second
+	maxProblem    = 64 << 10 // bytes of an answer that is an error
+)
+
+// request is one POST to the API.
+type request struct {
+	path    string // below api/v2/
+	params  url.Values
+	headers map[string]string
+	body    []byte
+	// take reads the answer of a try, if it is not an error. An error of take's that
+	// is none of this package is one of the connection.
+	take func(*http.Response) error
+}
+
+// do makes a request until it succeeds, or fails for good, or it was tried often
+// enough.
+func (s *Store) do(ctx context.Context, r request) error {
+	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
+	defer cancel()
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval, pause.Multiplier = firstPause, maxPause, 2
+	var last error
+	_, _ = backoff.Retry(limited, func() (struct{}, error) {
+		var after time.Duration
+		after, last = s.try(limited, r)
+		switch {
+		case last == nil:
+			return struct{}{}, nil
+		case !passes(last):
+			return struct{}{}, backoff.Permanent(last)
+		case after > 0:
+			return struct{}{}, &backoff.RetryAfterError{Duration: min(after, maxRetryAfter)}
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(pause), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
+	if cause := context.Cause(limited); last != nil && cause != nil && !errors.Is(last, cause) {
+		return fmt.Errorf("%w, and before that: %w", cause, last)
+	}
+	return last
+}
+
+// passes reports whether to try again may be of use.
+func passes(err error) bool {
+	if e, ok := errors.AsType[*ServerError](err); ok {
+		return e.passes()
+	}
+	return errors.Is(err, ErrUnreachable)
+}
+
+// try makes a request once. It returns how long the server wants to be left alone.
+func (s *Store) try(ctx context.Context, r request) (after time.Duration, err error) {
+	address := s.service.ServerAPIURL() + r.path + "?" + r.params.Encode()
+	failed := s.service.DoPostRequest(ctx, address, bytes.NewReader(r.body), func(h *http.Request) {
+		for name, value := range r.headers {
+			h.Header.Set(name, value)
+		}
+	}, func(response *http.Response) error {
+		return errors.Join(r.take(response), response.Body.Close())
+	})
+	if failed == nil {
+		return 0, nil
+	}
+	after = time.Duration(failed.RetryAfter) * time.Second
+	if failed.StatusCode != 0 {
+		return after, s.serverError(failed.StatusCode, failed.Message)
+	}
+	return 0, s.connectionError(failed)
+}
+
+// connectionError returns the error of a request that was not answered with one.
+func (s *Store) connectionError(failed *client.Error) error {
+	err := failed.Err
+	if err == nil {
+		err = failed
+	}
+	if e, ok := errors.AsType[*url.Error](err); ok {
+		err = e.Err // the address says nothing that the configuration does not
+	}
+	if e, ok := errors.AsType[*ServerError](err); ok {
+		return s.serverError(e.Status, e.Message)
+	}
+	if errors.Is(err, ErrBadAnswer) || errors.Is(err, ErrTooLarge) || errors.Is(err, metrics.ErrTooMany) {
+		return err
+	}
+	return fmt.Errorf("%w from %s: %w", ErrUnreachable, s.config.URL, err)
+}
+
+// serverError returns what the server said, but for the token.
+func (s *Store) serverError(status int, message string) *ServerError {
+	if token := string(s.config.Token); token != "" {
+		message = strings.ReplaceAll(message, token, s.config.Token.String())
+		if _, password, ok := strings.Cut(token, ":"); ok && password != "" {
+			message = strings.ReplaceAll(message, password, s.config.Token.String())
+		}
+	}
+	return &ServerError{Status: status, Message: strings.ToValidUTF8(message, "?")}
+}
+
+// bounded is a transport whose answers have a limit.
+type bounded struct {
+	next http.RoundTripper
+	max  int64 // bytes
+}
+
+// RoundTrip makes one request. An answer that is an error is cut off at its limit.
+func (b bounded) RoundTrip(r *http.Request) (*http.Response, error) {
+	response, err := b.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body := &boundedBody{ReadCloser: response.Body, left: maxProblem, end: io.EOF}
+	if response.StatusCode/100 == 2 {
+		body.left, body.end = b.max, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, b.max)
+	}
+	response.Body = body
+	return response, nil
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+	end  error // when nothing is left
+}
+
+// Read reads up to the limit, and one byte more to know whether there is more.
+func (b *boundedBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left+1)])
+	if int64(n) > b.left {
+		return int(b.left), b.end
+	}
+	b.left -= int64(n)
+	return n, err
+}

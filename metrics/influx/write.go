@@ -1,0 +1,147 @@
+package influx
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"time"
+
+	"github.com/influxdata/line-protocol/v2/lineprotocol"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Bounds of one request that writes.
+const (
+	maxLines = 10_000
+	maxBody  = 4 << 20 // bytes, before it is compressed
+)
+
+// Write keeps the samples; see metrics.Store. They go in as few requests as the
+// bounds of one allow, and are on disk when Write returns. If only a part of them is
+// kept, the error is a *WriteError; to write all of them again does no harm.
+func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
+	batches, err := encode(time.Now(), samples)
+	if err != nil {
+		return fmt.Errorf("write metrics: %w", err)
+	}
+	kept := 0
+	for _, b := range batches {
+		if err := s.send(ctx, b); err != nil {
+			if kept > 0 || errors.Is(err, ErrPartial) {
+				err = &WriteError{Kept: kept, Samples: len(samples), Err: err}
+			}
+			return fmt.Errorf("write metrics: %w", err)
+		}
+		kept += b.samples
+	}
+	return nil
+}
+
+// batch is the body of one request.
+type batch struct {
+	lines   []byte
+	samples int
+}
+
+// encode returns all samples as line protocol. The error is a *metrics.SampleError.
+func encode(now time.Time, samples []metrics.Sample) ([]batch, error) {
+	var batches []batch
+	var e lineprotocol.Encoder
+	e.SetPrecision(lineprotocol.Millisecond)
+	n := 0
+	finish := func() {
+		if n > 0 {
+			batches = append(batches, batch{e.Bytes(), n})
+			e.SetBuffer(nil)
+			n = 0
+		}
+	}
+	for i, s := range samples {
+		begin := len(e.Bytes())
+		err := checkSample(now, s)
+		if err == nil {
+			err = addLine(&e, s)
+		}
+		if size := len(e.Bytes()) - begin; err == nil && size > maxLine {
+			err = fmt.Errorf("%w: its names take %d bytes, at most %d", metrics.ErrMalformed, size, maxLine)
+		}
+		if err != nil {
+			return nil, &metrics.SampleError{Index: i, Name: s.Name, Err: err}
+		}
+		if n++; n == maxLines || len(e.Bytes()) > maxBody-maxLine {
+			finish()
+		}
+	}
+	finish()
+	return batches, nil
+}
+
+// addLine encodes one sample that was checked.
+func addLine(e *lineprotocol.Encoder, s metrics.Sample) error {
+	where := placeOf(s.Type, s.Name)
+	tags := make(map[string]string, len(s.Dimensions))
+	for name, value := range s.Dimensions {
+		if value != "" {
+			tags[key(name)] = escaped(value)
+		}
+	}
+	e.StartLine(where.measurement)
+	for _, name := range slices.Sorted(maps.Keys(tags)) {
+		e.AddTag(name, tags[name])
+	}
+	e.AddField(where.field, lineprotocol.MustNewValue(s.Value)) // it is finite
+	e.EndLine(time.UnixMilli(s.Time.UnixMilli()))               // which rounds down, as seconds do
+	if err := e.Err(); err != nil {
+		return fmt.Errorf("%w: %w", metrics.ErrMalformed, err)
+	}
+	return nil
+}
+
+// send writes one batch. That InfluxDB has no place for what is too old is no error.
+func (s *Store) send(ctx context.Context, b batch) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	body, err := zipped(b.lines)
+	if err != nil {
+		return err
+	}
+	err = s.do(ctx, request{
+		path:    "write",
+		params:  url.Values{"org": {s.config.Org}, "bucket": {s.config.Bucket}, "precision": {"ms"}},
+		headers: map[string]string{"Content-Encoding": "gzip", "Content-Type": "text/plain; charset=utf-8"},
+		body:    body,
+		take: func(r *http.Response) error {
+			if r.StatusCode != http.StatusNoContent {
+				return fmt.Errorf("%w to a write: %s; is %s an InfluxDB?", ErrBadAnswer, r.Status, s.config.URL)
+			}
+			return nil
+		},
+	})
+	if e, ok := errors.AsType[*ServerError](err); ok && e.late() {
+		return nil
+	}
+	return err
+}
+
+func zipped(data []byte) ([]byte, error) {
+	var out bytes.Buffer
+	w, err := gzip.NewWriterLevel(&out, gzip.BestSpeed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := w.Write(data); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}

@@ -1,0 +1,91 @@
+package awstest
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// activitiesKept bounds what is remembered of a group.
+const activitiesKept = 1000
+
+// activity is an Auto Scaling scaling activity.
+type activity struct {
+	id, instance       string
+	description, cause string
+	status, message    string
+	start, end         time.Time
+	progress           int
+}
+
+// Statuses of an activity.
+const (
+	inProgress = "InProgress"
+	successful = "Successful"
+	failed     = "Failed"
+	cancelled  = "Cancelled"
+)
+
+// record adds an activity; one that is not in progress has ended.
+func (c *cloud) record(g *group, a activity) activity {
+	a.id, a.start = c.uuid(), c.now
+	if a.progress = 50; a.status != inProgress {
+		a.end, a.progress = c.now, 100
+	}
+	if len(g.activities) == activitiesKept {
+		g.activities = slices.Clone(g.activities[1:])
+	}
+	g.activities = append(g.activities, a)
+	return a
+}
+
+// conclude ends the activity in progress that concerns the instance.
+func (c *cloud) conclude(g *group, instance, status string) {
+	for i := len(g.activities) - 1; i >= 0; i-- {
+		if a := &g.activities[i]; a.instance == instance && a.status == inProgress {
+			a.status, a.end, a.progress = status, c.now, 100
+			return
+		}
+	}
+}
+
+func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
+
+// because words a difference between desired and actual capacity.
+func (c *cloud) because(g *group, verb, change string, from, to float64) string {
+	return fmt.Sprintf("%s  At %s an instance was %s in response to a difference between desired and actual capacity, %s the capacity from %v to %v.",
+		g.reason, iso(c.now), verb, change, from, to)
+}
+
+// unavailable words a launch that failed, as Auto Scaling does.
+func (c *cloud) unavailable(g *group, m Market, why shortage) string {
+	const tail = " Launching EC2 instance failed."
+	head, code := "", ""
+	switch {
+	case g.Spot:
+		head = "Could not launch Spot Instances. "
+	case g.mixed():
+		head = "Could not launch On-Demand Instances. "
+	}
+	switch {
+	case why == noQuota && g.Spot:
+		return head + "MaxSpotInstanceCountExceeded - Max spot instance count exceeded." + tail
+	case why == noQuota:
+		if head != "" {
+			code = "VcpuLimitExceeded - "
+		}
+		return fmt.Sprintf("%s%sYou have requested more vCPU capacity than your current vCPU limit of %d allows for the instance bucket that the specified instance type belongs to. "+
+			"Please visit http://aws.amazon.com/contact-us/ec2-request to request an adjustment to this limit.%s", head, code, c.quota[OnDemandVCPU], tail)
+	case g.Spot:
+		return head + "InsufficientInstanceCapacity - There is no Spot capacity available that matches your request." + tail
+	}
+	if head != "" {
+		code = "InsufficientInstanceCapacity - "
+	}
+	others := slices.DeleteFunc(slices.Clone(g.Zones), func(z string) bool { return z == m.Zone })
+	return fmt.Sprintf("%s%sWe currently do not have sufficient %s capacity in the Availability Zone you requested (%s). "+
+		"Our system will be working on provisioning additional capacity. "+
+		"You can currently get %s capacity by not specifying an Availability Zone in your request or choosing %s.%s",
+		head, code, m.Type, m.Zone, m.Type, strings.Join(others, ", "), tail)
+}

@@ -1,0 +1,254 @@
+package awstest
+
+import (
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// instanceID is what an instance's id looks like.
+var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
+
+func ec2Operations() map[string]operation {
+	listing := []string{"DryRun", "MaxResults", "NextToken"}
+	return map[string]operation{
+		"DescribeInstances":         {do: describeInstances, params: append(listing, "InstanceId.", "Filter.")},
+		"DescribeTags":              {do: describeTags, params: append(listing, "Filter.")},
+		"TerminateInstances":        {do: terminateInstances, write: true, on: "InstanceId", params: []string{"DryRun", "InstanceId."}},
+		"DescribeSpotFleetRequests": {do: describeFleets, params: append(listing, "SpotFleetRequestId.")},
+		"DescribeSpotFleetInstances": {do: describeFleetInstances,
+			params: append(listing, "SpotFleetRequestId")},
+		"DescribeSpotFleetRequestHistory": {do: describeFleetHistory,
+			params: append(listing, "SpotFleetRequestId", "StartTime", "EventType")},
+		"ModifySpotFleetRequest": {do: modifyFleet, write: true, on: "SpotFleetRequestId",
+			params: []string{"SpotFleetRequestId", "TargetCapacity", "ExcessCapacityTerminationPolicy"}},
+	}
+}
+
+// computePage is a page as EC2 makes them; without MaxResults it is all there is.
+func computePage[T any](r *request, all []T, least int) ([]T, string, error) {
+	size := max(len(all), 1)
+	if _, limited := r.params["MaxResults"]; limited || r.params["NextToken"] != "" {
+		var err error
+		if size, err = r.params.whole("MaxResults", 1000, least, 1000); err != nil {
+			return nil, "", err
+		}
+	}
+	return page(all, r.pageSize(size), r.params["NextToken"])
+}
+
+func describeInstances(r *request) (any, error) {
+	ids, filters := r.params.list("InstanceId"), r.params.filters("Filter", "Value")
+	if _, limited := r.params["MaxResults"]; limited && len(ids) > 0 {
+		return nil, refuse("InvalidParameterCombination", "The parameter instancesSet cannot be used with the parameter maxResults")
+	}
+	if err := allThere(r.view, ids); err != nil {
+		return nil, err
+	}
+	var found []*instance
+	for _, i := range r.view.instances {
+		ok, err := i.passes(filters)
+		if err != nil {
+			return nil, err
+		}
+		if ok && (len(ids) == 0 || slices.Contains(ids, i.id)) {
+			found = append(found, i)
+		}
+	}
+	part, next, err := computePage(r, found, 5)
+	if err != nil {
+		return nil, err
+	}
+	out := instancesAnswer{NextToken: next}
+	for _, i := range part {
+		out.Reservations = append(out.Reservations, reservation{
+			ID: "r-" + strings.TrimPrefix(i.id, "i-"), Owner: r.config.Account, Instances: []instanceAnswer{i.answer()},
+		})
+	}
+	return out, nil
+}
+
+// allThere refuses ids that are no ids, or of no instance.
+func allThere(w *world, ids []string) error {
+	var unknown []string
+	for _, id := range ids {
+		if !instanceID.MatchString(id) {
+			return refuse("InvalidInstanceID.Malformed", `Invalid id: "%s"`, id)
+		}
+		if w.instance(id) == nil {
+			unknown = append(unknown, id)
+		}
+	}
+	switch len(unknown) {
+	case 0:
+		return nil
+	case 1:
+		return refuse("InvalidInstanceID.NotFound", "The instance ID '%s' does not exist", unknown[0])
+	}
+	return refuse("InvalidInstanceID.NotFound", "The instance IDs '%s' do not exist", strings.Join(unknown, ", "))
+}
+
+func (i *instance) passes(filters []filter) (bool, error) {
+	for _, f := range filters {
+		ok, known := f.tagged(i.tags)
+		if !known {
+			text, is := map[string]string{
+				"instance-id": i.id, "instance-type": i.market.Type, "availability-zone": i.market.Zone,
+				"instance-state-name": i.state, "instance-lifecycle": i.kind(),
+			}[f.name]
+			if !is {
+				return false, refuse("InvalidParameterValue", "The filter '%s' is invalid", f.name)
+			}
+			ok = f.has(text)
+		}
+		if !ok {
+			return false, nil
+		}
+	}
+	return true, nil
+}
+
+// kind is the instance's InstanceLifecycle.
+func (i *instance) kind() string {
+	if i.spot {
+		return "spot"
+	}
+	return ""
+}
+
+type instancesAnswer struct {
+	Reservations []reservation `xml:"reservationSet>item"`
+	NextToken    string        `xml:"nextToken,omitempty"`
+}
+
+type reservation struct {
+	ID        string           `xml:"reservationId"`
+	Owner     string           `xml:"ownerId"`
+	Instances []instanceAnswer `xml:"instancesSet>item"`
+}
+
+type instanceAnswer struct {
+	ID           string        `xml:"instanceId"`
+	Image        string        `xml:"imageId"`
+	State        instanceState `xml:"instanceState"`
+	DNS          string        `xml:"privateDnsName"`
+	Reason       string        `xml:"reason"`
+	LaunchIndex  int           `xml:"amiLaunchIndex"`
+	Type         string        `xml:"instanceType"`
+	Launched     string        `xml:"launchTime"`
+	Zone         string        `xml:"placement>availabilityZone"`
+	Tenancy      string        `xml:"placement>tenancy"`
+	Monitoring   string        `xml:"monitoring>state"`
+	Subnet       string        `xml:"subnetId"`
+	PrivateIP    string        `xml:"privateIpAddress,omitempty"`
+	Architecture string        `xml:"architecture"`
+	StateReason  *stateReason  `xml:"stateReason"`
+	Lifecycle    string        `xml:"instanceLifecycle,omitempty"`
+	SpotRequest  string        `xml:"spotInstanceRequestId,omitempty"`
+	Tags         []tag         `xml:"tagSet>item"`
+}
+
+type instanceState struct {
+	Code int    `xml:"code"`
+	Name string `xml:"name"`
+}
+
+type stateReason struct {
+	Code    string `xml:"code"`
+	Message string `xml:"message"`
+}
+
+type tag struct {
+	Key   string `xml:"key"`
+	Value string `xml:"value"`
+}
+
+func tagList(tags map[string]string) []tag {
+	var out []tag
+	for _, key := range slices.Sorted(maps.Keys(tags)) {
+		out = append(out, tag{key, tags[key]})
+	}
+	return out
+}
+
+func stateOf(name string) instanceState {
+	code := map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48}[name]
+	return instanceState{code, name}
+}
+
+func (i *instance) answer() instanceAnswer {
+	var n uint32
+	fmt.Sscanf(i.id[len(i.id)-6:], "%x", &n)
+	a := instanceAnswer{
+		ID: i.id, Image: "ami-0123456789abcdef0", State: stateOf(i.state), Type: i.market.Type, Launched: timestamp(i.launched),
+		Zone: i.market.Zone, Subnet: subnet(i.market.Zone), Tenancy: "default", Monitoring: "disabled", Architecture: "x86_64",
+		Lifecycle: i.kind(), SpotRequest: i.spotRequest(), Tags: tagList(i.tags),
+	}
+	if i.alive() {
+		a.PrivateIP = fmt.Sprintf("10.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff)
+		a.DNS = "ip-" + strings.ReplaceAll(a.PrivateIP, ".", "-") + ".ec2.internal"
+		return a
+	}
+	switch i.by {
+	case ByInterruption:
+		a.StateReason = &stateReason{"Server.SpotInstanceTermination", "Server.SpotInstanceTermination: Spot instance termination"}
+		a.Reason = "Server.SpotInstanceTermination"
+	case ByLoss:
+		a.StateReason = &stateReason{"Server.InternalError", "Server.InternalError: Internal error on launch"}
+		a.Reason = "Server.InternalError"
+	default:
+		a.StateReason = &stateReason{"Client.UserInitiatedShutdown", "Client.UserInitiatedShutdown: User initiated shutdown"}
+		a.Reason = "User initiated"
+	}
+	return a
+}
+
+// subnet is the one that every instance of a zone is in.
+func subnet(zone string) string {
+	return fmt.Sprintf("subnet-0%016x", []byte(zone[max(0, len(zone)-8):]))
+}
+
+// spotRequest is the id of the spot request that gave the instance.
+func (i *instance) spotRequest() string {
+	if !i.spot {
+		return ""
+	}
+	return "sir-" + i.id[len(i.id)-8:]
+}
+
+type terminatingAnswer struct {
+	Instances []terminating `xml:"instancesSet>item"`
+}
+
+type terminating struct {
+	ID       string        `xml:"instanceId"`
+	Current  instanceState `xml:"currentState"`
+	Previous instanceState `xml:"previousState"`
+}
+
+// terminateInstances ends all of them or none. One that ends already is as good.
+func terminateInstances(r *request) (any, error) {
+	ids := r.params.list("InstanceId")
+	switch {
+	case len(ids) == 0:
+		return nil, refuse("MissingParameter", "The request must contain the parameter InstanceId")
+	case len(ids) > 1000:
+		return nil, refuse("InvalidParameterValue", "The number of instance ids exceeds 1000")
+	}
+	if err := allThere(&r.world, ids); err != nil {
+		return nil, err
+	}
+	var out terminatingAnswer
+	for _, id := range ids {
+		i := r.instance(id)
+		before := i.state
+		r.endAlone(i, ByTerminate)
+		if f := r.fleet(i.owner); f != nil && before != i.state {
+			r.tell(f, "instanceChange", "terminated", "", id)
+		}
+		out.Instances = append(out.Instances, terminating{id, stateOf(i.state), stateOf(before)})
+	}
+	return out, nil
+}

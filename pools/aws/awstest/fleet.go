@@ -1,0 +1,208 @@
+package awstest
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// States of a Spot Fleet request.
+//
+//	submitted ──► active ◄──► modifying
+//	                 ├──► cancelled_running ──────┬──► cancelled
+//	                 └──► cancelled_terminating ──┘
+const (
+	fleetSubmitted   = "submitted"
+	fleetActive      = "active"
+	fleetModifying   = "modifying"
+	fleetRunning     = "cancelled_running"
+	fleetTerminating = "cancelled_terminating"
+	fleetCancelled   = "cancelled"
+)
+
+// eventsKept bounds what is remembered of a fleet.
+const eventsKept = 1000
+
+// fleet is a Spot Fleet request of type maintain.
+type fleet struct {
+	SpotFleet
+	state   string
+	keep    bool // excess capacity is left: NoTermination
+	short   bool // the last attempt to fulfil it failed
+	created time.Time
+	history []fleetEvent // the oldest first
+}
+
+// fleetEvent is a history record. Its kinds are error, fleetRequestChange, instanceChange and information.
+type fleetEvent struct {
+	at                         time.Time
+	kind, sub, about, instance string
+}
+
+func (f fleet) clone() fleet {
+	f.history = slices.Clone(f.history)
+	return f
+}
+
+func (c *cloud) addFleet(s SpotFleet) *fleet {
+	s.ID = cmp.Or(s.ID, "sfr-"+c.uuid())
+	s.Specs, s.Tags = slices.Clone(s.Specs), maps.Clone(s.Tags)
+	f := &fleet{SpotFleet: s, state: fleetSubmitted, created: c.now}
+	c.fleets = append(c.fleets, f)
+	c.tell(f, "fleetRequestChange", fleetSubmitted, "", "")
+	if s.Cold {
+		c.after(validateAfter, func() { c.activate(f) })
+		return f
+	}
+	c.activate(f)
+	for _, i := range c.members(f.ID, (*instance).alive) {
+		i.state = running
+	}
+	return f
+}
+
+func (c *cloud) tell(f *fleet, kind, sub, about, instance string) {
+	if len(f.history) == eventsKept {
+		f.history = slices.Clone(f.history[1:])
+	}
+	f.history = append(f.history, fleetEvent{c.now, kind, sub, about, instance})
+}
+
+func (c *cloud) activate(f *fleet) {
+	if f.state == fleetSubmitted {
+		f.state = fleetActive
+		c.tell(f, "fleetRequestChange", fleetActive, "", "")
+		c.settleFleet(f)
+	}
+}
+
+// modify changes the target; keep: what is too much is left alone.
+func (c *cloud) modify(f *fleet, target int, keep bool) {
+	f.Target, f.keep, f.state = target, keep, fleetModifying
+	c.tell(f, "fleetRequestChange", "modify_in_progress", "", "")
+	done := func() {
+		if f.state == fleetModifying {
+			f.state = fleetActive
+			c.tell(f, "fleetRequestChange", "modify_succeeded", "", "")
+			c.settleFleet(f)
+		}
+	}
+	if c.config.Modify < 0 {
+		done()
+		return
+	}
+	c.after(c.config.Modify, done)
+}
+
+func (c *cloud) cancel(f *fleet, terminate bool) {
+	if f.state = fleetRunning; terminate {
+		f.state = fleetTerminating
+		for _, i := range c.members(f.ID, (*instance).alive) {
+			c.end(i, ByCancel)
+		}
+	}
+	c.tell(f, "fleetRequestChange", f.state, "", "")
+	c.settleFleet(f)
+}
+
+// settleFleet launches what the fleet lacks, or ends what it has too much.
+func (c *cloud) settleFleet(f *fleet) {
+	switch f.state {
+	case fleetRunning, fleetTerminating:
+		if len(c.members(f.ID, func(i *instance) bool { return i.state != terminated })) == 0 {
+			f.state = fleetCancelled
+			c.tell(f, "fleetRequestChange", fleetCancelled, "", "")
+		}
+	case fleetActive, fleetModifying:
+		c.fulfil(f)
+		if !f.keep {
+			c.shrink(f)
+		}
+	}
+}
+
+// fulfil launches instances, evenly over the launch specifications, until the
+// target is reached or passed.
+func (c *cloud) fulfil(f *fleet) {
+	out := map[int]bool{}
+	f.short = false
+	for c.weight(f.ID, (*instance).alive) < float64(f.Target) {
+		n, ok := c.nextSpec(f, out)
+		if !ok {
+			f.short = true
+			c.after(c.config.Retry, func() { c.settleFleet(f) })
+			return
+		}
+		spec := f.Specs[n]
+		m := Market{spec.Type, spec.Zone}
+		if why := c.available(m, true); why != enough {
+			out[n] = true
+			c.tellShort(f, m, why, len(out) == len(f.Specs))
+			continue
+		}
+		tags := maps.Clone(spec.Tags)
+		if tags == nil {
+			tags = map[string]string{}
+		}
+		tags["aws:ec2spot:fleet-request-id"] = f.ID
+		i := c.launch(instance{owner: f.ID, market: m, weight: spec.weight(), spot: true, tags: tags}, func(*instance) {})
+		c.tell(f, "instanceChange", "launched", fmt.Sprintf(`{"instanceType":%q,"availabilityZone":%q}`, m.Type, m.Zone), i.id)
+	}
+}
+
+func (s LaunchSpec) weight() float64 { return cmp.Or(s.Weight, 1) }
+
+// nextSpec returns the launch specification of which the fleet has least, of those that are not out.
+func (c *cloud) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
+	least := 0.0
+	for n, spec := range f.Specs {
+		if out[n] {
+			continue
+		}
+		has := c.weight(f.ID, func(i *instance) bool { return i.alive() && i.market == Market{spec.Type, spec.Zone} })
+		if !ok || has < least {
+			best, least, ok = n, has, true
+		}
+	}
+	return best, ok
+}
+
+// tellShort adds to the history what a fleet says when a launch fails.
+func (c *cloud) tellShort(f *fleet, m Market, why shortage, all bool) {
+	if why == noQuota {
+		c.tell(f, "error", "spotInstanceCountLimitExceeded", "Max spot instance count exceeded", "")
+		return
+	}
+	about := fmt.Sprintf("%s, ami-0123456789abcdef0, Linux/UNIX, %s: Repeated errors have occurred processing the launch specification. It will not be retried for at least 13 minutes. "+
+		"Error message: There is no Spot capacity available that matches your request. (Service: AmazonEC2; Status Code: 500; Error Code: InsufficientInstanceCapacity)", m.Type, m.Zone)
+	c.tell(f, "information", "launchSpecTemporarilyBlacklisted", about, "")
+	if all {
+		c.tell(f, "error", "allLaunchSpecsTemporarilyBlacklisted", "Several attempts to launch instances have failed. Either the request could not be satisfied or the configuration is not valid. We will retry the request again later.", "")
+	}
+}
+
+// shrink ends the youngest instances that the fleet can do without.
+func (c *cloud) shrink(f *fleet) {
+	alive := c.members(f.ID, (*instance).alive)
+	for _, i := range slices.Backward(alive) {
+		if c.weight(f.ID, (*instance).alive)-i.weight >= float64(f.Target) {
+			c.tell(f, "instanceChange", "termination_notified", "", i.id)
+			c.end(i, ByScaleIn)
+		}
+	}
+}
+
+// status is the fleet's activity status.
+func (f *fleet) status(fulfilled float64) string {
+	switch {
+	case f.state == fleetTerminating:
+		return "pending_termination"
+	case f.short:
+		return "error"
+	case fulfilled < float64(f.Target):
+		return "pending_fulfillment"
+	}
+	return "fulfilled"
+}

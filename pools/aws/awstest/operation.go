@@ -1,0 +1,71 @@
+package awstest
+
+// operation is something that a service can be asked for. What a service knows
+// is a table of these; a new one is a new row.
+type operation struct {
+	write bool
+	// params are the parameters that it heeds; any other is refused. One that ends in a
+	// dot stands for all that begin so.
+	params []string
+	// on is the parameter, or the list of them, that names what it works on; none: it has no resource.
+	on string
+	do func(*request) (answer any, err error)
+}
+
+// request is one that was let in.
+type request struct {
+	*cloud        // to change
+	view   *world // to tell of: it may lag
+	params params
+}
+
+// pageSize is how large a page of the answer is.
+func (r *request) pageSize(asked int) int {
+	if r.config.PageSize > 0 {
+		return min(asked, r.config.PageSize)
+	}
+	return asked
+}
+
+// service is one of Amazon's.
+type service struct {
+	name       string // as requests are signed for it, and in the names of rights
+	operations map[string]operation
+	throttled  fault
+	denied     func(user, right, arn string) string
+	deniedCode string
+}
+
+// The tables are made anew for each Server, so that nobody can change them.
+func services() map[string]service {
+	return map[string]service{
+		"ec2": {
+			name: "ec2", operations: ec2Operations(), deniedCode: "UnauthorizedOperation",
+			throttled: fault{503, "RequestLimitExceeded", "Request limit exceeded."},
+			denied: func(user, right, arn string) string {
+				return "You are not authorized to perform this operation. " + deniedText(user, right, arn) +
+					" Encoded authorization failure message: " + encodedMessage
+			},
+		},
+		"autoscaling": {
+			name: "autoscaling", operations: scalingOperations(), deniedCode: "AccessDenied",
+			throttled: fault{400, "Throttling", "Rate exceeded"}, denied: deniedText,
+		},
+		"sqs": {
+			name: "sqs", operations: queueOperations(), deniedCode: "AccessDenied",
+			throttled: fault{400, "ThrottlingException", "Rate exceeded"}, denied: deniedText,
+		},
+	}
+}
+
+// encodedMessage stands for what an administrator could have decoded.
+const encodedMessage = "4GIOHlTkIaWHQD0Q0m6XSnuUMCm-abcdefghijklmn"
+
+func deniedText(user, right, arn string) string {
+	on := ""
+	if arn != "" {
+		on = " on resource: " + arn
+	}
+	return "User: " + user + " is not authorized to perform: " + right + on +
+		" because no identity-based policy allows the " + right + " action"
+}

@@ -1,0 +1,199 @@
+package awstest
+
+import (
+	"crypto/md5"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+)
+
+// visibility is how long a received message is hidden, if the request does not say.
+const visibility = 30 * time.Second
+
+// queue is a standard queue: what is received is hidden for a while, and comes
+// again if it was not deleted.
+type queue struct{ messages []*message }
+
+type message struct {
+	id, body string
+	sent     time.Time
+	hidden   time.Time // until then
+	first    time.Time // when it was first received
+	receives int
+}
+
+func (c *cloud) send(body string) {
+	c.queue.messages = append(c.queue.messages, &message{id: c.uuid(), body: body, sent: c.now})
+}
+
+// announce puts an event of EventBridge about an instance into the queue.
+func (c *cloud) announce(i *instance, what, action string) {
+	body, _ := json.Marshal(struct { // of texts only
+		Version    string            `json:"version"`
+		ID         string            `json:"id"`
+		DetailType string            `json:"detail-type"`
+		Source     string            `json:"source"`
+		Account    string            `json:"account"`
+		Time       string            `json:"time"`
+		Region     string            `json:"region"`
+		Resources  []string          `json:"resources"`
+		Detail     map[string]string `json:"detail"`
+	}{
+		Version: "0", ID: c.uuid(), DetailType: what, Source: "aws.ec2", Account: c.config.Account, Time: iso(c.now), Region: c.config.Region,
+		Resources: []string{fmt.Sprintf("arn:aws:ec2:%s:instance/%s", i.market.Zone, i.id)},
+		Detail:    eventDetail(i, action),
+	})
+	c.send(string(body))
+}
+
+func eventDetail(i *instance, action string) map[string]string {
+	detail := map[string]string{"instance-id": i.id}
+	if action != "" {
+		detail["instance-action"] = action
+	}
+	return detail
+}
+
+// queueFault is an answer of SQS that refuses.
+type queueFault struct {
+	Type    string `json:"__type"`
+	Message string `json:"message"`
+}
+
+// queryCode is a fault's code as the query protocol called it.
+func queryCode(code string) string {
+	if code == noQueue {
+		return "AWS.SimpleQueueService.NonExistentQueue"
+	}
+	return code
+}
+
+const noQueue = "QueueDoesNotExist"
+
+func queueOperations() map[string]operation {
+	return map[string]operation{
+		"GetQueueUrl": {do: getQueueURL, on: "QueueName", params: []string{"QueueName", "QueueOwnerAWSAccountId"}},
+		"ReceiveMessage": {do: receiveMessage, on: "QueueUrl", params: []string{
+			"QueueUrl", "MaxNumberOfMessages", "VisibilityTimeout", "WaitTimeSeconds",
+			"AttributeNames", "MessageSystemAttributeNames", "MessageAttributeNames",
+		}},
+		"DeleteMessage":           {do: deleteMessage, on: "QueueUrl", params: []string{"QueueUrl", "ReceiptHandle"}},
+		"ChangeMessageVisibility": {do: changeVisibility, on: "QueueUrl", params: []string{"QueueUrl", "ReceiptHandle", "VisibilityTimeout"}},
+	}
+}
+
+func getQueueURL(r *request) (any, error) {
+	if r.params["QueueName"] != r.config.Queue {
+		return nil, refuse(noQueue, "The specified queue does not exist.")
+	}
+	return map[string]string{"QueueUrl": r.url + "/" + r.config.Account + "/" + r.config.Queue}, nil
+}
+
+// known refuses the address of another queue.
+func (r *request) known() error {
+	if !strings.HasSuffix(r.params["QueueUrl"], "/"+r.config.Account+"/"+r.config.Queue) {
+		return refuse(noQueue, "The specified queue does not exist.")
+	}
+	return nil
+}
+
+type received struct {
+	Messages []receivedMessage `json:",omitempty"`
+}
+
+type receivedMessage struct {
+	MessageID     string `json:"MessageId"`
+	ReceiptHandle string
+	MD5OfBody     string
+	Body          string
+	Attributes    map[string]string `json:",omitempty"`
+}
+
+func receiveMessage(r *request) (any, error) {
+	if err := r.known(); err != nil {
+		return nil, err
+	}
+	most, err1 := r.params.whole("MaxNumberOfMessages", 1, 1, 10)
+	hide, err2 := r.params.whole("VisibilityTimeout", int(visibility/time.Second), 0, 43200)
+	wait, err3 := r.params.whole("WaitTimeSeconds", 0, 0, 20)
+	for _, err := range []error{err1, err2, err3} {
+		if err != nil {
+			return nil, err
+		}
+	}
+	var out received
+	for _, m := range r.queue.messages {
+		if len(out.Messages) == most || m.hidden.After(r.now) {
+			continue
+		}
+		out.Messages = append(out.Messages, m.receive(r, time.Duration(hide)*time.Second))
+	}
+	if len(out.Messages) == 0 && wait > 0 {
+		return nil, &empty{patience: time.Duration(wait) * time.Second, answer: out}
+	}
+	return out, nil
+}
+
+func (m *message) receive(r *request, hide time.Duration) receivedMessage {
+	if m.receives++; m.receives == 1 {
+		m.first = r.now
+	}
+	m.hidden = r.now.Add(hide)
+	sum := md5.Sum([]byte(m.body))
+	all := map[string]string{
+		"SentTimestamp":                    fmt.Sprint(m.sent.UnixMilli()),
+		"ApproximateReceiveCount":          fmt.Sprint(m.receives),
+		"ApproximateFirstReceiveTimestamp": fmt.Sprint(m.first.UnixMilli()),
+		"SenderId":                         r.config.Account,
+	}
+	asked := r.params["AttributeNames"] + r.params["MessageSystemAttributeNames"]
+	for name := range all {
+		if !strings.Contains(asked, `"All"`) && !strings.Contains(asked, `"`+name+`"`) {
+			delete(all, name)
+		}
+	}
+	return receivedMessage{
+		MessageID: m.id, ReceiptHandle: fmt.Sprintf("%s#%d", m.id, m.receives),
+		MD5OfBody: hex.EncodeToString(sum[:]), Body: m.body, Attributes: all,
+	}
+}
+
+// find returns the message of a receipt handle; none: it is deleted.
+func (r *request) find() (*message, error) {
+	if err := r.known(); err != nil {
+		return nil, err
+	}
+	id, _, ok := strings.Cut(r.params["ReceiptHandle"], "#")
+	if !ok {
+		return nil, refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
+	}
+	return first(r.queue.messages, func(m *message) bool { return m.id == id }), nil
+}
+
+func deleteMessage(r *request) (any, error) {
+	m, err := r.find()
+	if err != nil {
+		return nil, err
+	}
+	r.queue.messages = slices.DeleteFunc(r.queue.messages, func(other *message) bool { return other == m })
+	return struct{}{}, nil
+}
+
+func changeVisibility(r *request) (any, error) {
+	m, err := r.find()
+	if err != nil {
+		return nil, err
+	}
+	hide, err := r.params.whole("VisibilityTimeout", 0, 0, 43200)
+	if err != nil {
+		return nil, err
+	}
+	if m == nil || !m.hidden.After(r.now) {
+		return nil, refuse("MessageNotInflight", "The specified message isn't in flight.")
+	}
+	m.hidden = r.now.Add(time.Duration(hide) * time.Second)
+	return struct{}{}, nil
+}

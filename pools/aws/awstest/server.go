@@ -1,0 +1,236 @@
+package awstest
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Server is the fake.
+type Server struct {
+	t        testing.TB
+	region   string
+	services map[string]service
+	http     *httptest.Server
+	closing  chan struct{}
+
+	mu      sync.Mutex // guards what follows
+	cloud   *cloud
+	guard   guard
+	lag     lag
+	calls   []Call
+	changed chan struct{} // closed when time passes or a message comes, and made anew
+}
+
+// New starts a server on loopback. It ends with the test.
+func New(t testing.TB, c Config) *Server {
+	c = c.withDefaults()
+	s := &Server{
+		t: t, region: c.Region, services: services(), cloud: newCloud(c), guard: newGuard(),
+		closing: make(chan struct{}), changed: make(chan struct{}),
+	}
+	s.http = httptest.NewUnstartedServer(s)
+	s.cloud.url = "http://" + s.http.Listener.Addr().String()
+	s.http.Start()
+	t.Cleanup(func() {
+		close(s.closing) // who waits for messages is answered
+		s.http.Close()
+	})
+	return s
+}
+
+// URL is the endpoint of all services.
+func (s *Server) URL() string { return s.http.URL }
+
+// QueueURL is the address of the queue.
+func (s *Server) QueueURL() string {
+	return s.http.URL + "/" + s.cloud.config.Account + "/" + s.cloud.config.Queue
+}
+
+// Region is the one that requests must be signed for.
+func (s *Server) Region() string { return s.region }
+
+// Now is the server's clock.
+func (s *Server) Now() (now time.Time) {
+	s.do(func(c *cloud) { now = c.now })
+	return now
+}
+
+// Advance lets time pass: what falls due meanwhile happens, in order.
+func (s *Server) Advance(d time.Duration) {
+	s.do(func(c *cloud) {
+		c.advance(c.now.Add(d))
+		s.wakeLocked()
+	})
+}
+
+func (s *Server) do(what func(*cloud)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what(s.cloud)
+}
+
+func (s *Server) wakeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// ServeHTTP answers one request of any of the services.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	in, err := s.read(r)
+	var answer any
+	lost := false
+	if err != nil {
+		s.do(func(*cloud) { s.logLocked(in, err) })
+	} else {
+		answer, err, lost = s.serve(r, in)
+	}
+	if lost {
+		panic(http.ErrAbortHandler) // the server cuts the connection, and logs nothing
+	}
+	var id string
+	s.do(func(c *cloud) { id = c.uuid() })
+	s.write(w, in, id, answer, err)
+}
+
+// serve lets a request in and does it; one that waits for messages is done until there is one.
+func (s *Server) serve(r *http.Request, in incoming) (answer any, err error, lost bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	op, known := s.services[in.service].operations[in.action]
+	if !known {
+		err = refuse("InvalidAction", "The action %s is not valid for this web service.", in.action)
+	} else if err = s.admit(in, op); err == nil {
+		answer, err = s.performLocked(r, in, op)
+		lost = spent(s.guard.drop, in.action)
+	}
+	s.logLocked(in, err)
+	return answer, err, lost
+}
+
+// performLocked does what is asked. While that is to wait, the lock is given back.
+func (s *Server) performLocked(r *http.Request, in incoming, op operation) (any, error) {
+	arrived := s.cloud.now
+	var patience *time.Timer
+	for {
+		if op.write {
+			s.lag.remember(&s.cloud.world, s.cloud.now)
+		}
+		view := &s.cloud.world
+		if !op.write {
+			view = s.lag.view(in.action, view, s.cloud.now)
+		}
+		answer, err := op.do(&request{cloud: s.cloud, view: view, params: in.params})
+		wait, waits := errors.AsType[*empty](err)
+		if !waits {
+			return answer, err
+		}
+		if patience == nil {
+			patience = time.NewTimer(wait.patience)
+			defer patience.Stop()
+		}
+		if !s.cloud.now.Before(arrived.Add(wait.patience)) || !s.waitLocked(r, patience) {
+			return wait.answer, nil
+		}
+	}
+}
+
+// waitLocked returns true when things have changed, false when patience or the caller is at an end.
+func (s *Server) waitLocked(r *http.Request, patience *time.Timer) bool {
+	changed := s.changed
+	s.mu.Unlock()
+	defer s.mu.Lock()
+	select {
+	case <-changed:
+		return true
+	case <-patience.C:
+	case <-r.Context().Done():
+	case <-s.closing:
+	}
+	return false
+}
+
+// empty is returned by an operation that has nothing to answer yet, and would
+// wait for it: so long by the server's clock or by the real one, whichever is first.
+type empty struct {
+	patience time.Duration
+	answer   any // if nothing comes
+}
+
+func (*empty) Error() string { return "nothing yet" }
+
+func (s *Server) logLocked(in incoming, err error) {
+	call := Call{At: s.cloud.now, Service: in.service, Action: in.action, Params: maps.Clone(in.params)}
+	call.Write = s.services[in.service].operations[in.action].write
+	if f, ok := errors.AsType[*fault](err); ok {
+		call.Err = f.code
+	}
+	s.calls = append(s.calls, call)
+}
+
+// Calls returns all requests so far, in the order in which they were done.
+func (s *Server) Calls() (calls []Call) {
+	s.do(func(*cloud) { calls = slices.Clone(s.calls) })
+	return calls
+}
+
+// Endings returns all ends of instances so far, in order.
+func (s *Server) Endings() (endings []Ending) {
+	s.do(func(c *cloud) { endings = slices.Clone(c.endings) })
+	return endings
+}
+
+// Instances returns the instances of a group or fleet ("": of all) that are not
+// terminated, in order of launch.
+func (s *Server) Instances(owner string) (out []Instance) {
+	s.do(func(c *cloud) {
+		for _, i := range c.instances {
+			if (owner == "" || i.owner == owner) && i.state != terminated {
+				out = append(out, Instance{
+					ID: i.id, Owner: i.owner, Market: i.market, Weight: i.weight, State: i.state, Lifecycle: i.lifecycle,
+					Protected: i.protected, Spot: i.spot, Launched: i.launched,
+				})
+			}
+		}
+	})
+	return out
+}
+
+// Target returns the desired capacity of a group or the target capacity of a fleet.
+func (s *Server) Target(owner string) (target int) {
+	s.about(owner, func(_ *cloud, g *group, f *fleet) {
+		if f != nil {
+			target = f.Target
+		} else {
+			target = g.Desired
+		}
+	})
+	return target
+}
+
+// QueueLength returns how many messages are not deleted.
+func (s *Server) QueueLength() (n int) {
+	s.do(func(c *cloud) { n = len(c.queue.messages) })
+	return n
+}
+
+// about does something about a group or a fleet; one that is not there is a mistake in the test.
+func (s *Server) about(owner string, what func(*cloud, *group, *fleet)) {
+	s.t.Helper()
+	err := fmt.Errorf("awstest: no group or fleet %s", owner)
+	s.do(func(c *cloud) {
+		if g, f := c.group(owner), c.fleet(owner); g != nil || f != nil {
+			what(c, g, f)
+			err = nil
+		}
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+}

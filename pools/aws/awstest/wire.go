@@ -1,0 +1,174 @@
+package awstest
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+// largest is the size of a request's body that is read.
+const largest = 1 << 20
+
+// incoming is a request as it was read.
+type incoming struct {
+	service, action string
+	params          params
+}
+
+// read takes a request apart. The service is known, if anything is, also with an error.
+func (s *Server) read(r *http.Request) (incoming, error) {
+	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, largest))
+	if err != nil {
+		return incoming{service: "ec2"}, refuse("MalformedQueryString", "the body cannot be read: %v", err)
+	}
+	in := incoming{params: params{}}
+	if what, is := strings.CutPrefix(r.Header.Get("X-Amz-Target"), "AmazonSQS."); is {
+		in.service, in.action = "sqs", what
+		if err := in.params.json(body); err != nil {
+			return in, refuse("SerializationException", "%v", err)
+		}
+		return in, s.credentials(r, in.service)
+	}
+	form, err := url.ParseQuery(string(body))
+	for name, values := range form {
+		in.params[name] = values[0]
+	}
+	in.action = in.params["Action"]
+	if in.service = "ec2"; in.params["Version"] == "2011-01-01" {
+		in.service = "autoscaling"
+	} else if in.params["Version"] != "2016-11-15" {
+		return in, refuse("InvalidAction", "The action %s is not valid for this web service.", in.action)
+	}
+	delete(in.params, "Action")
+	delete(in.params, "Version")
+	if err != nil {
+		return in, refuse("MalformedQueryString", "%v", err)
+	}
+	return in, s.credentials(r, in.service)
+}
+
+// json takes the members of an object: texts as they are, the rest as JSON.
+func (p params) json(body []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(body, &members); err != nil {
+		return err
+	}
+	for name, raw := range members {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			text = string(raw)
+		}
+		p[name] = text
+	}
+	return nil
+}
+
+// credentials refuses who has none, or whose are for somewhere else.
+func (s *Server) credentials(r *http.Request, service string) error {
+	_, rest, ok := strings.Cut(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
+	scope := strings.Split(strings.SplitN(rest, ",", 2)[0], "/")
+	switch {
+	case !ok || len(scope) != 5 || scope[0] == "" || !strings.Contains(rest, "Signature="):
+		return &fault{http.StatusForbidden, "MissingAuthenticationToken", "Request is missing Authentication Token"}
+	case scope[2] != s.Region():
+		return &fault{http.StatusForbidden, "SignatureDoesNotMatch", fmt.Sprintf("Credential should be scoped to a valid region, not '%s'.", scope[2])}
+	case scope[3] != service:
+		return &fault{http.StatusForbidden, "SignatureDoesNotMatch", fmt.Sprintf("Credential should be scoped to correct service: '%s'.", service)}
+	}
+	return nil
+}
+
+// write answers in the way of the service.
+func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any, err error) {
+	var body []byte
+	status := http.StatusOK
+	f, refused := errors.AsType[*fault](err)
+	if refused {
+		status = f.status
+	}
+	w.Header().Set("X-Amzn-Requestid", id)
+	w.Header().Set("Content-Type", "text/xml;charset=UTF-8")
+	switch in.service {
+	case "sqs":
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		if refused {
+			w.Header().Set("X-Amzn-Query-Error", queryCode(f.code)+";Sender")
+			answer = queueFault{Type: "com.amazonaws.sqs#" + f.code, Message: f.message}
+		}
+		body, err = json.Marshal(answer)
+	case "autoscaling":
+		body, err = scalingXML(in.action, id, answer, f)
+	default:
+		body, err = computeXML(in.action, id, answer, f)
+	}
+	if err != nil {
+		// An answer that cannot be written is a mistake in this package.
+		status, body = http.StatusInternalServerError, []byte(err.Error())
+	}
+	w.WriteHeader(status)
+	w.Write(body)
+}
+
+// scalingXML writes an answer of the query protocol.
+func scalingXML(action, id string, answer any, f *fault) ([]byte, error) {
+	const space = "http://autoscaling.amazonaws.com/doc/2011-01-01/"
+	if f != nil {
+		return document("ErrorResponse", space, struct {
+			Type      string `xml:"Error>Type"`
+			Code      string `xml:"Error>Code"`
+			Message   string `xml:"Error>Message"`
+			RequestID string `xml:"RequestId"`
+		}{"Sender", f.code, f.message, id})
+	}
+	inner, err := element(action+"Result", answer) // nothing, if there is no answer
+	if err != nil {
+		return nil, err
+	}
+	return document(action+"Response", space, struct {
+		Inner     string `xml:",innerxml"`
+		RequestID string `xml:"ResponseMetadata>RequestId"`
+	}{string(inner), id})
+}
+
+// computeXML writes an answer of EC2's own dialect.
+func computeXML(action, id string, answer any, f *fault) ([]byte, error) {
+	if f != nil {
+		return document("Response", "", struct {
+			Code      string `xml:"Errors>Error>Code"`
+			Message   string `xml:"Errors>Error>Message"`
+			RequestID string
+		}{f.code, f.message, id})
+	}
+	inner, err := element("r", answer)
+	if err != nil {
+		return nil, err
+	}
+	inner = bytes.TrimSuffix(bytes.TrimPrefix(inner, []byte("<r>")), []byte("</r>"))
+	return document(action+"Response", "http://ec2.amazonaws.com/doc/2016-11-15/", struct {
+		Inner     string `xml:",innerxml"`
+		RequestID string `xml:"requestId"`
+	}{string(inner), id})
+}
+
+func document(name, space string, content any) ([]byte, error) {
+	var b bytes.Buffer
+	b.WriteString(xml.Header)
+	start := xml.StartElement{Name: xml.Name{Local: name}}
+	if space != "" {
+		start.Attr = []xml.Attr{{Name: xml.Name{Local: "xmlns"}, Value: space}}
+	}
+	err := xml.NewEncoder(&b).EncodeElement(content, start)
+	return b.Bytes(), err
+}
+
+func element(name string, content any) ([]byte, error) {
+	var b bytes.Buffer
+	err := xml.NewEncoder(&b).EncodeElement(content, xml.StartElement{Name: xml.Name{Local: name}})
+	return b.Bytes(), err
+}

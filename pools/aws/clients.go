@@ -1,0 +1,203 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/smithy-go/logging"
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const (
+	credentialsTimeout = 5 * time.Second
+	dialTimeout        = 5 * time.Second
+	answerTimeout      = 30 * time.Second // from the end of a request to the head of its answer
+	callTimeout        = time.Minute      // one attempt, to the end of the answer
+	attempts           = 3
+	maxBackoff         = time.Second
+	maxAnswer          = 64 << 20 // bytes
+	maxPages           = 1000     // of one listing
+
+	// endpointRegion signs requests to an endpoint of its own when no region is
+	// set anywhere.
+	endpointRegion = "us-east-1"
+)
+
+// clients is the way to Amazon, and its budgets.
+type clients struct {
+	autoscaling *autoscaling.Client
+	ec2         *ec2.Client
+	sqs         *sqs.Client
+	s3          *s3.Client
+	// once is for calls that must not be made twice: tried again only if Amazon
+	// said that it did nothing.
+	once          aws.Retryer
+	reads, writes *rate.Limiter
+}
+
+func newClients(ctx context.Context, cfg Config) (*clients, error) {
+	loaded, err := sdkConfig(ctx, cfg)
+	if err != nil {
+		return nil, err
+	}
+	if loaded.Region == "" {
+		if cfg.Endpoint == "" {
+			return nil, errors.New("no region is set: set it in the configuration or as AWS_REGION")
+		}
+		loaded.Region = endpointRegion
+	}
+	loaded.Credentials = chain{loaded.Credentials}
+	if cfg.Endpoint != "" {
+		loaded.BaseEndpoint = &cfg.Endpoint
+	}
+	return &clients{
+		autoscaling: autoscaling.NewFromConfig(loaded),
+		ec2:         ec2.NewFromConfig(loaded),
+		sqs:         sqs.NewFromConfig(loaded),
+		s3: s3.NewFromConfig(loaded, func(o *s3.Options) {
+			if cfg.S3Endpoint != "" {
+				o.BaseEndpoint = &cfg.S3Endpoint
+			}
+			o.UsePathStyle = o.BaseEndpoint != nil
+		}),
+		once:   newRetryer(retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}),
+		reads:  limiter(cfg.Reads),
+		writes: limiter(cfg.Writes),
+	}, nil
+}
+
+// sdkConfig is the SDK's configuration: of its files and environment, or, with
+// keys given, of neither.
+func sdkConfig(ctx context.Context, cfg Config) (aws.Config, error) {
+	client := bounded{awshttp.NewBuildableClient().
+		WithTimeout(callTimeout).
+		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
+		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })}
+	retryer := func() aws.Retryer { return newRetryer(retry.DefaultRetryables...) }
+	if cfg.AccessKey != "" {
+		return aws.Config{
+			Region: cfg.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer,
+			Credentials: credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, ""),
+		}, nil
+	}
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),
+	}
+	if cfg.Region != "" {
+		load = append(load, config.WithRegion(cfg.Region))
+	}
+	return config.LoadDefaultConfig(ctx, load...)
+}
+
+// newRetryer returns the SDK's adaptive retries, of these errors only.
+func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
+	return retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
+		o.StandardOptions = append(o.StandardOptions, func(o *retry.StandardOptions) {
+			o.MaxAttempts, o.MaxBackoff, o.Retryables = attempts, maxBackoff, of
+		})
+	})
+}
+
+// chain bounds the SDK's credential chain, and marks its errors.
+type chain struct{ provider aws.CredentialsProvider }
+
+// Retrieve implements aws.CredentialsProvider.
+func (c chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
+	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
+	defer cancel()
+	found, err := c.provider.Retrieve(ctx)
+	if err != nil {
+		return aws.Credentials{}, &credentialsError{err}
+	}
+	return found, nil
+}
+
+// bounded ends answers that are larger than any of Amazon's.
+type bounded struct{ client *awshttp.BuildableClient }
+
+// Do implements aws.HTTPClient.
+func (b bounded) Do(r *http.Request) (*http.Response, error) {
+	answer, err := b.client.Do(r)
+	if err == nil && answer.Body != nil {
+		answer.Body = &boundedBody{ReadCloser: answer.Body, left: maxAnswer}
+	}
+	return answer, err
+}
+
+type boundedBody struct {
+	io.ReadCloser
+	left int64
+}
+
+func (b *boundedBody) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// wait takes a request from a budget.
+func wait(ctx context.Context, budget *rate.Limiter) error {
+	err := budget.Wait(ctx)
+	if err != nil && ctx.Err() == nil { // it would last longer than the context does
+		return fmt.Errorf("%w: our own budget of %v requests a second is used up", pools.ErrThrottled, budget.Limit())
+	}
+	return err
+}
+
+// read makes one request that changes nothing.
+func (c *clients) read(ctx context.Context, action, resource string, call func() error) error {
+	err := wait(ctx, c.reads)
+	if err == nil {
+		err = call()
+	}
+	return failure(action, resource, err)
+}
+
+// write makes one request that changes something.
+func (c *clients) write(ctx context.Context, action, resource string, call func() error) error {
+	err := wait(ctx, c.writes)
+	if err == nil {
+		err = call()
+	}
+	return failure(action, resource, err)
+}
+
+// pages makes a request for each page of a listing; get returns the token of the
+// next page.
+func (c *clients) pages(ctx context.Context, action, resource string, get func(token *string) (*string, error)) error {
+	var token *string
+	for range maxPages {
+		var next *string
+		err := c.read(ctx, action, resource, func() (err error) {
+			next, err = get(token)
+			return err
+		})
+		if err != nil || aws.ToString(next) == "" {
+			return err
+		}
+		if token != nil && *token == *next {
+			return failure(action, resource, errors.New("a page names itself as the next one"))
+		}
+		token = next
+	}
+	return failure(action, resource, fmt.Errorf("more than %d pages", maxPages))
+}

@@ -1,0 +1,151 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+)
+
+// fresh is a group whose every snapshot is a round of its own.
+type fresh struct {
+	pools.Group
+	p *Provider
+}
+
+func (f fresh) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	if _, err := f.p.Groups(ctx); err != nil {
+		return pools.GroupSnapshot{}, err
+	}
+	return f.Group.Snapshot(ctx)
+}
+
+// within gives a fleet, which has none, the bounds that the suite wants, and lets
+// time pass after each change of it: it is not to be changed again at once.
+type within struct {
+	pools.Group
+	min, max int
+	server   *awstest.Server
+	mu       *sync.Mutex
+}
+
+func (w within) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	s, err := w.Group.Snapshot(ctx)
+	if err == nil && (s.Min != 0 || s.Max != pools.Unlimited) {
+		err = fmt.Errorf("a fleet with the bounds %d and %d", s.Min, s.Max)
+	}
+	s.Min, s.Max = w.min, w.max
+	return s, err
+}
+
+func (w within) SetTarget(ctx context.Context, target int) error {
+	if target < w.min || target > w.max {
+		return pools.ErrTargetBounds
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.server.Advance(10 * time.Second)
+	return w.Group.SetTarget(ctx, target)
+}
+
+func (w within) Terminate(ctx context.Context, ids []string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	defer w.server.Advance(10 * time.Second)
+	return w.Group.Terminate(ctx, ids)
+}
+
+func TestConformance(t *testing.T) {
+	for _, kind := range []struct {
+		name string
+		kind Kind
+		lag  time.Duration
+	}{
+		{"group", AutoScaling, 0},
+		{"group, unprotected", AutoScaling, time.Second},
+		{"group, seen late", AutoScaling, 20 * time.Second},
+		{"fleet", SpotFleet, 0},
+		{"fleet, seen late", SpotFleet, 20 * time.Second},
+	} {
+		t.Run(kind.name, func(t *testing.T) {
+			pooltest.Run(t, func(t *testing.T, setup pooltest.Setup) pooltest.Harness {
+				s := awstest.New(t, awstest.Config{})
+				if kind.kind == AutoScaling {
+					s.AddGroup(awstest.ASG{
+						Name: setup.ID, Tags: map[string]string{tag: named}, ProtectNew: kind.name != "group, unprotected",
+						Min: setup.Min, Max: setup.Max, Desired: setup.Target,
+					})
+				} else {
+					s.AddFleet(awstest.SpotFleet{
+						ID: setup.ID, Tags: map[string]string{tag: ours}, Target: setup.Target,
+						Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}, {Type: "m5.large", Zone: "us-west-2b"}},
+					})
+				}
+				s.LagFor(kind.lag)
+				p := open(t, configFor(s, kind.kind))
+				g, _ := one(t, p)
+				var group pools.Group = fresh{g, p}
+				if kind.kind == SpotFleet {
+					group = within{group, setup.Min, setup.Max, s, new(sync.Mutex)}
+				}
+				h := pooltest.Harness{
+					Group: group,
+					Lose:  func(_ *testing.T, id string) { s.Lose(id) },
+					Pass:  func(context.Context) { s.Advance(10 * time.Second) },
+					Short: func(*testing.T) { dry(s) },
+					Deny:  func(_ *testing.T, on bool) { deny(s, on) },
+				}
+				if kind.name == "group, unprotected" {
+					// Elsewhere protection says nothing about one, and a refresh waits for it for ever.
+					h.Busy = func(_ *testing.T, on bool) { refresh(s, setup.ID, on) }
+					h.Protect = func(_ *testing.T, id string, on bool) { s.Protect(id, on) }
+				}
+				if kind.lag == 0 { // it takes the time of the SDK's own patience
+					h.Throttle = func(_ *testing.T, on bool) { s.Throttle("", map[bool]int{true: math.MaxInt}[on]) }
+				}
+				return h
+			})
+		})
+	}
+}
+
+// dry leaves no more of any market than there is.
+func dry(s *awstest.Server) {
+	have := make(map[awstest.Market]int)
+	for _, zone := range []string{"us-west-2a", "us-west-2b", "us-west-2c"} {
+		have[awstest.Market{Type: "m5.large", Zone: zone}] = 0
+	}
+	for _, i := range s.Instances("") {
+		have[i.Market]++
+	}
+	for market, n := range have {
+		s.SetStock(market, n)
+	}
+}
+
+// deny refuses all writes, or none.
+func deny(s *awstest.Server, on bool) {
+	s.Allow()
+	if on {
+		for _, action := range []string{
+			"SetDesiredCapacity", "TerminateInstanceInAutoScalingGroup", "ModifySpotFleetRequest", "TerminateInstances",
+		} {
+			s.Deny(action, "")
+		}
+	}
+}
+
+// refresh begins an instance refresh, or lets it end.
+func refresh(s *awstest.Server, group string, on bool) {
+	if on {
+		s.StartRefresh(group)
+		return
+	}
+	s.Advance(2 * time.Hour)
+}

@@ -1,0 +1,30 @@
+// Package aws is the provider of machines at Amazon: the Auto Scaling groups and
+// Spot Fleet requests of one pool, found by tag or by Clusterman's list in S3, by
+// aws-sdk-go-v2.
+//
+//	p, err := aws.Open(ctx, aws.Config{Cluster: "everywhere-prod", Pool: "default", Region: "us-west-2",
+//		Groups: []aws.Selector{{Kind: aws.AutoScaling, Tag: "weir:pool"}}}, log)
+//	groups, err := p.Groups(ctx)                    // once a tick: one round of requests
+//	err = p.Notices(ctx, notices)                   // beside it: what EC2 warns of
+//
+// A tag's value is JSON with "pool" and "paasta_cluster" (or "cluster"), or the
+// text CLUSTER/POOL.
+//
+// A round of reading is one paged sequence of each listing, whatever the number
+// of groups; only instance refreshes are asked for by group, and what went wrong
+// only of groups that have less than they ask for. Instances are described once,
+// when they are first seen. A group's Snapshot is what the last round said, with
+// what was written since by the same Provider.
+//
+// Amazon chooses nobody: targets are raised, and lowered by ending chosen
+// instances by id. A bare lower target goes no lower than what exists, unless all
+// of that is protected from scale-in; so a group whose new instances are protected
+// is the one that works best, and such protection, which every instance has, is
+// not taken for an operator's word about one of them.
+//
+// Requests stay below Amazon's own budgets and are tried again by the SDK's
+// adaptive retries, within the context. Errors name the action and the resource,
+// and are pools.ErrRefused, ErrShort or ErrThrottled where Amazon says so.
+//
+// A Provider and its groups may be used concurrently.
+package aws

@@ -1,0 +1,123 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
+	"github.com/aws/smithy-go"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+var (
+	// ErrNothingFound: a selector of ours finds no group.
+	ErrNothingFound = errors.New("no group found")
+	// ErrTwoPools: a group is claimed by our pool and by another.
+	ErrTwoPools = errors.New("group is in two pools")
+)
+
+const maxCause = 600 // bytes of Amazon's words
+
+// callError is a request that did not work. Its text is for people: the action
+// as a policy names it, the resource, and the cause without the SDK's wrapping.
+type callError struct {
+	action, resource string
+	class            error // a sentinel of package pools, or nil
+	cause            string
+	err              error
+}
+
+func (e *callError) Error() string {
+	text := e.action + " on " + e.resource + ": "
+	if e.class != nil {
+		text += e.class.Error() + ": "
+	}
+	return text + e.cause
+}
+
+// Unwrap gives the class and the SDK's error.
+func (e *callError) Unwrap() []error {
+	if e.class == nil {
+		return []error{e.err}
+	}
+	return []error{e.class, e.err}
+}
+
+// credentialsError: the chain gives no credentials.
+type credentialsError struct{ err error }
+
+func (e *credentialsError) Error() string { return "no credentials: " + e.err.Error() }
+func (e *credentialsError) Unwrap() error { return e.err }
+
+// failure names and classes the error of a call; nil stays nil.
+func failure(action, resource string, err error) error {
+	if err == nil {
+		return nil
+	}
+	e := &callError{action: action, resource: resource, err: err, cause: err.Error()}
+	if api, ok := errors.AsType[smithy.APIError](err); ok {
+		e.class, e.cause = classify(api.ErrorCode(), status(err)), api.ErrorCode()
+		if message := api.ErrorMessage(); message != "" {
+			e.cause += ": " + message
+		}
+	}
+	if none, ok := errors.AsType[*credentialsError](err); ok {
+		e.cause = none.Error()
+	} else if op, ok := errors.AsType[*net.OpError](err); ok {
+		e.cause = op.Error()
+	} else if errors.Is(err, context.DeadlineExceeded) {
+		e.cause = context.DeadlineExceeded.Error()
+	}
+	e.cause = e.cause[:min(len(e.cause), maxCause)]
+	return e
+}
+
+func status(err error) int {
+	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok {
+		return answer.HTTPStatusCode()
+	}
+	return 0
+}
+
+// classify returns the sentinel that a code of Amazon stands for, nil if none:
+// what is not known is a plain error, which nobody draws conclusions from.
+func classify(code string, status int) error {
+	switch code {
+	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity",
+		"InsufficientReservedInstanceCapacity", "InsufficientCapacityOnHost", "InsufficientFreeAddressesInSubnet",
+		"InsufficientAddressCapacity", "SpotMaxPriceTooLow",
+		"InstanceLimitExceeded", "VcpuLimitExceeded", "LimitExceeded", "LimitExceededFault", "VolumeLimitExceeded",
+		"MaxSpotInstanceCountExceeded", "MaxSpotFleetRequestCountExceeded":
+		return pools.ErrShort
+	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "Blocked",
+		"OperationNotPermitted", "PendingVerification", "InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken",
+		"ExpiredTokenException", "UnrecognizedClientException", "MissingAuthenticationToken", "IncompleteSignature",
+		"ResourceContention", "ScalingActivityInProgress", "ResourceInUse", "FleetNotInModifiableState",
+		"IncorrectState", "IncorrectInstanceState":
+		return pools.ErrRefused
+	}
+	if _, known := retry.DefaultThrottleErrorCodes[code]; known || status == http.StatusTooManyRequests {
+		return pools.ErrThrottled
+	}
+	if status == http.StatusForbidden || status == http.StatusUnauthorized {
+		return pools.ErrRefused
+	}
+	return nil
+}
+
+// mayBeDone reports whether a call that failed may have been carried out: Amazon
+// did not say that it refuses, and may have got the request.
+func mayBeDone(err error) bool {
+	if _, none := errors.AsType[*credentialsError](err); none || errors.Is(err, pools.ErrThrottled) {
+		return false
+	}
+	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {
+		return false
+	}
+	code := status(err)
+	return code < http.StatusBadRequest || code >= http.StatusInternalServerError
+}

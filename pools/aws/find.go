@@ -1,0 +1,241 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+)
+
+const (
+	namesTold  = 5  // at most, in an error
+	groupsPage = 50 // groups of one answer, with all their instances
+)
+
+// listing is the pool's groups as Amazon describes them, by name and id.
+type listing struct {
+	asgs   map[string]astypes.AutoScalingGroup
+	fleets map[string]ec2types.SpotFleetRequestConfig
+}
+
+// find returns the groups of the pool: ErrNothingFound if a selector finds none,
+// ErrTwoPools if one is somebody else's too.
+func (p *Provider) find(ctx context.Context) (listing, error) {
+	var found listing
+	lists, err := p.lists(ctx)
+	if err != nil {
+		return found, err
+	}
+	if p.has(AutoScaling) {
+		if found.asgs, err = p.findScaling(ctx); err != nil {
+			return found, err
+		}
+	}
+	if p.has(SpotFleet) {
+		if found.fleets, err = p.findFleets(ctx, lists); err != nil {
+			return found, err
+		}
+	}
+	for name := range found.asgs {
+		if _, both := found.fleets[name]; both {
+			return found, fmt.Errorf("%s is the name of an Auto Scaling group and of a Spot Fleet request", name)
+		}
+	}
+	return found, nil
+}
+
+func (p *Provider) findScaling(ctx context.Context) (map[string]astypes.AutoScalingGroup, error) {
+	all, err := p.describeGroups(ctx)
+	if err != nil {
+		return nil, err
+	}
+	tags := make(map[string]map[string]string)
+	for name, g := range all {
+		tags[name] = groupTags(g)
+	}
+	ours, err := p.choose(AutoScaling, tags, nil)
+	maps.DeleteFunc(all, func(name string, _ astypes.AutoScalingGroup) bool { return !slices.Contains(ours, name) })
+	return all, err
+}
+
+func (p *Provider) findFleets(ctx context.Context, lists map[Selector]map[string]string) (map[string]ec2types.SpotFleetRequestConfig, error) {
+	all, err := p.describeFleets(ctx, nil)
+	if err != nil {
+		return nil, err
+	}
+	tags := make(map[string]map[string]string)
+	for id, f := range all {
+		if !ended(f.SpotFleetRequestState) {
+			tags[id] = fleetTags(f)
+		}
+	}
+	ours, err := p.choose(SpotFleet, tags, lists)
+	maps.DeleteFunc(all, func(id string, _ ec2types.SpotFleetRequestConfig) bool { return !slices.Contains(ours, id) })
+	return all, err
+}
+
+func (p *Provider) has(kind Kind) bool {
+	return slices.ContainsFunc(p.cfg.Groups, func(s Selector) bool { return s.Kind == kind })
+}
+
+// tagKeys are the keys that say whose a group of a kind is, ours and others'.
+func (p *Provider) tagKeys(kind Kind) []string {
+	var keys []string
+	for _, s := range p.cfg.Groups {
+		if s.Kind == kind && s.Tag != "" {
+			keys = append(keys, s.Tag)
+		}
+	}
+	for _, c := range p.cfg.Others {
+		if c.Kind == kind && c.Tag != "" {
+			keys = append(keys, c.Tag)
+		}
+	}
+	slices.Sort(keys)
+	return slices.Compact(keys)
+}
+
+// choose returns those of the groups, given with their tags, that are ours.
+// lists holds, by selector, whose each listed group is.
+func (p *Provider) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string) ([]string, error) {
+	us := owner{p.cfg.Cluster, p.cfg.Pool}
+	var ours []string
+	for _, s := range p.cfg.Groups {
+		if s.Kind != kind {
+			continue
+		}
+		whose := make(map[string]owner)
+		for id, t := range tags {
+			if pool, listed := lists[s][id]; listed {
+				whose[id] = owner{us.cluster, pool}
+			} else if o, ok := parseOwner(t[s.Tag]); ok && s.Tag != "" {
+				whose[id] = o
+			}
+		}
+		found := slices.DeleteFunc(slices.Sorted(maps.Keys(whose)), func(id string) bool { return whose[id] != us })
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, ErrNothingFound, told(whose))
+		}
+		ours = append(ours, found...)
+	}
+	slices.Sort(ours)
+	ours = slices.Compact(ours)
+	var errs []error
+	for _, id := range ours {
+		errs = append(errs, p.disputed(kind, id, tags[id], lists))
+	}
+	return ours, errors.Join(errs...)
+}
+
+// told names whom a selector finds groups for instead, for people.
+func told(whose map[string]owner) string {
+	var names []string
+	for id, o := range whose {
+		names = append(names, fmt.Sprintf("%s is of %s", id, o))
+	}
+	if len(names) == 0 {
+		return "it names no group at all"
+	}
+	slices.Sort(names)
+	more := ""
+	if len(names) > namesTold {
+		names, more = names[:namesTold], fmt.Sprintf(" and %d more", len(whose)-namesTold)
+	}
+	return "found: " + strings.Join(names, ", ") + more
+}
+
+// disputed returns an error if a group of ours is somebody else's by another tag
+// or list.
+func (p *Provider) disputed(kind Kind, id string, tags map[string]string, lists map[Selector]map[string]string) error {
+	us := owner{p.cfg.Cluster, p.cfg.Pool}
+	for _, key := range p.tagKeys(kind) {
+		if o, ok := parseOwner(tags[key]); ok && o != us {
+			return fmt.Errorf("%s %s: %w: %s, and %s by the tag %q", kind.noun(), id, ErrTwoPools, us, o, key)
+		}
+	}
+	for s, list := range lists {
+		if pool, listed := list[id]; listed && pool != us.pool {
+			return fmt.Errorf("%s %s: %w: %s, and %s by %s", kind.noun(), id, ErrTwoPools, us, pool, s)
+		}
+	}
+	return nil
+}
+
+// describeGroups returns all Auto Scaling groups that say whose they are.
+func (p *Provider) describeGroups(ctx context.Context) (map[string]astypes.AutoScalingGroup, error) {
+	return p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
+		Filters:    []astypes.Filter{{Name: aws.String("tag-key"), Values: p.tagKeys(AutoScaling)}},
+		MaxRecords: aws.Int32(groupsPage),
+	}, "groups by tag")
+}
+
+func (p *Provider) groupsBy(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, resource string) (map[string]astypes.AutoScalingGroup, error) {
+	found := make(map[string]astypes.AutoScalingGroup)
+	err := p.aws.pages(ctx, "autoscaling:DescribeAutoScalingGroups", resource, func(token *string) (*string, error) {
+		in.NextToken = token
+		out, err := p.aws.autoscaling.DescribeAutoScalingGroups(ctx, in)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range out.AutoScalingGroups {
+			found[aws.ToString(g.AutoScalingGroupName)] = g
+		}
+		return out.NextToken, nil
+	})
+	delete(found, "")
+	return found, err
+}
+
+// describeFleets returns Spot Fleet requests by id; all without ids.
+func (p *Provider) describeFleets(ctx context.Context, ids []string) (map[string]ec2types.SpotFleetRequestConfig, error) {
+	found := make(map[string]ec2types.SpotFleetRequestConfig)
+	resource := "all requests"
+	if len(ids) > 0 {
+		resource = strings.Join(ids, ", ")
+	}
+	err := p.aws.pages(ctx, "ec2:DescribeSpotFleetRequests", resource, func(token *string) (*string, error) {
+		out, err := p.aws.ec2.DescribeSpotFleetRequests(ctx, &ec2.DescribeSpotFleetRequestsInput{SpotFleetRequestIds: ids, NextToken: token})
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range out.SpotFleetRequestConfigs {
+			found[aws.ToString(f.SpotFleetRequestId)] = f
+		}
+		return out.NextToken, nil
+	})
+	delete(found, "")
+	return found, err
+}
+
+func groupTags(g astypes.AutoScalingGroup) map[string]string {
+	tags := make(map[string]string)
+	for _, t := range g.Tags {
+		tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return tags
+}
+
+// fleetTags are a request's tags: its own, and those that its first launch
+// specification gives to instances, where Clusterman looks.
+func fleetTags(f ec2types.SpotFleetRequestConfig) map[string]string {
+	tags := make(map[string]string)
+	if c := f.SpotFleetRequestConfig; c != nil && len(c.LaunchSpecifications) > 0 {
+		for _, spec := range c.LaunchSpecifications[0].TagSpecifications {
+			for _, t := range spec.Tags {
+				tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+			}
+		}
+	}
+	for _, t := range f.Tags {
+		tags[aws.ToString(t.Key)] = aws.ToString(t.Value)
+	}
+	return tags
+}

@@ -1,0 +1,131 @@
+package aws
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	awsconfig "github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+)
+
+func TestOpen(t *testing.T) {
+	asg := func(name string, tags ...string) awstest.ASG {
+		g := awstest.ASG{Name: name, Max: 3, Desired: 1, Tags: map[string]string{}}
+		for n := 0; n < len(tags); n += 2 {
+			g.Tags[tags[n]] = tags[n+1]
+		}
+		return g
+	}
+	for _, tc := range []struct {
+		name   string
+		groups []awstest.ASG
+		change func(*Config)
+		want   []string
+		err    error
+		words  []string
+	}{
+		{"by tag", []awstest.ASG{asg("b", tag, named), asg("a", tag, ours), asg("other", tag, "c/q"), asg("bare")}, nil, []string{"a", "b"}, nil, nil},
+		{"nothing there", nil, nil, nil, ErrNothingFound, []string{tag, "c/p", "no group at all"}},
+		{"only others'", []awstest.ASG{asg("x", tag, "c/q"), asg("y", tag, "d/p")}, nil, nil, ErrNothingFound,
+			[]string{"x is of c/q", "y is of d/p"}},
+		{"another pool claims it", []awstest.ASG{asg("a", tag, ours, "q:pool", "c/q")},
+			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, nil, ErrTwoPools, []string{"a", "c/p", "c/q", "q:pool"}},
+		{"another pool's tag, not a claim", []awstest.ASG{asg("a", tag, ours, "q:pool", "nonsense")},
+			func(c *Config) { c.Others = []Claim{{"q", AutoScaling, "q:pool"}} }, []string{"a"}, nil, nil},
+		{"our selectors differ", []awstest.ASG{asg("a", tag, ours, "two", "c/q"), asg("b", "two", ours)},
+			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, nil, ErrTwoPools, []string{"two"}},
+		{"our selectors agree", []awstest.ASG{asg("a", tag, ours, "two", named)},
+			func(c *Config) { c.Groups = append(c.Groups, Selector{Kind: AutoScaling, Tag: "two"}) }, []string{"a"}, nil, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := awstest.New(t, awstest.Config{PageSize: 2})
+			for _, g := range tc.groups {
+				s.AddGroup(g)
+			}
+			cfg := configFor(s, AutoScaling)
+			if tc.change != nil {
+				tc.change(&cfg)
+			}
+			p, err := Open(t.Context(), cfg, discard())
+			if !errors.Is(err, tc.err) {
+				t.Fatalf("Open = %v, want %v", err, tc.err)
+			}
+			for _, word := range tc.words {
+				if !strings.Contains(err.Error(), word) {
+					t.Errorf("%v: does not tell %q", err, word)
+				}
+			}
+			if err == nil {
+				if diff := cmp.Diff(tc.want, ids(t, p)); diff != "" {
+					t.Errorf("groups, -want +got:\n%s", diff)
+				}
+			}
+		})
+	}
+}
+
+func ids(t *testing.T, p *Provider) (ids []string) {
+	t.Helper()
+	groups, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, g := range groups {
+		ids = append(ids, g.ID())
+	}
+	return ids
+}
+
+func TestFleets(t *testing.T) {
+	s := awstest.New(t, awstest.Config{PageSize: 2, Region: "us-east-1"})
+	spec := awstest.LaunchSpec{Type: "m5.large", Zone: "us-east-1a"}
+	marked := spec
+	marked.Tags = map[string]string{tag: named}
+	s.AddFleet(awstest.SpotFleet{ID: "sfr-request", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awstest.SpotFleet{ID: "sfr-spec", Specs: []awstest.LaunchSpec{marked}, Target: 1})
+	s.AddFleet(awstest.SpotFleet{ID: "sfr-listed", Specs: []awstest.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awstest.SpotFleet{ID: "sfr-other", Specs: []awstest.LaunchSpec{spec}, Target: 1})
+	s.AddFleet(awstest.SpotFleet{ID: "sfr-ended", Tags: map[string]string{tag: ours}, Specs: []awstest.LaunchSpec{spec}, Target: 1})
+	s.CancelFleet("sfr-ended", true)
+	pass(s)
+
+	store := s3test.Start(t, "lists")
+	put(t, store.Endpoint, "fleets/c/x.json", `{"cluster_autoscaling_resources": {
+		"aws_spot_fleet_request": {"id": "sfr-listed", "pool": "p"}, "aws_spot_fleet_request_2": {"id": "sfr-other", "pool": "q"}}}`)
+	put(t, store.Endpoint, "elsewhere/x.json", `nonsense`)
+	cfg := configFor(s, SpotFleet)
+	cfg.S3Endpoint, cfg.AccessKey, cfg.SecretKey = store.Endpoint, s3test.AccessKey, s3test.SecretKey
+	cfg.Groups = append(cfg.Groups, Selector{Kind: SpotFleet, S3Bucket: "lists", S3Prefix: "fleets/c"})
+	p := open(t, cfg)
+	if diff := cmp.Diff([]string{"sfr-listed", "sfr-request", "sfr-spec"}, ids(t, p)); diff != "" {
+		t.Errorf("fleets, -want +got:\n%s", diff)
+	}
+
+	put(t, store.Endpoint, "fleets/c/y.json", `{"cluster_autoscaling_resources": {"aws_spot_fleet_request": {"id": "sfr-spec", "pool": "q"}}}`)
+	if _, err := p.Groups(t.Context()); !errors.Is(err, ErrTwoPools) {
+		t.Errorf("a fleet in two pools: %v, want %v", err, ErrTwoPools)
+	}
+	put(t, store.Endpoint, "fleets/c/y.json", `[]`)
+	if _, err := p.Groups(t.Context()); err == nil || !strings.Contains(err.Error(), "s3://lists/fleets/c/y.json") {
+		t.Errorf("a list that is none: %v", err)
+	}
+}
+
+func put(t *testing.T, endpoint, key, content string) {
+	t.Helper()
+	cfg, err := awsconfig.LoadDefaultConfig(t.Context(), awsconfig.WithRegion("us-east-1"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := s3.NewFromConfig(cfg, func(o *s3.Options) { o.BaseEndpoint, o.UsePathStyle = &endpoint, true })
+	_, err = client.PutObject(t.Context(), &s3.PutObjectInput{Bucket: aws.String("lists"), Key: &key, Body: strings.NewReader(content)})
+	if err != nil {
+		t.Fatal(err)
+	}
+}

@@ -1,0 +1,88 @@
+package aws
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+)
+
+func TestMain(m *testing.M) {
+	s3test.RunIfChild()
+	// The SDK's clients keep idle connections, and have no way to be closed.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
+		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
+}
+
+const (
+	tag   = "weir:pool"
+	ours  = "c/p"
+	named = `{"pool": "p", "paasta_cluster": "c"}`
+)
+
+// configFor is that of a provider of the pool p of cluster c, at the server.
+func configFor(s *awstest.Server, kinds ...Kind) Config {
+	cfg := Config{
+		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), AccessKey: "AKID", SecretKey: "SECRET",
+		Reads: 1e4, Writes: 1e4, Now: s.Now,
+	}
+	for _, k := range kinds {
+		cfg.Groups = append(cfg.Groups, Selector{Kind: k, Tag: tag})
+	}
+	return cfg
+}
+
+func open(t *testing.T, cfg Config) *Provider {
+	t.Helper()
+	p, err := Open(t.Context(), cfg, discard())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// one begins a round, and returns the only group with what it is.
+func one(t *testing.T, p *Provider) (pools.Group, pools.GroupSnapshot) {
+	t.Helper()
+	groups, err := p.Groups(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(groups) != 1 {
+		t.Fatalf("%d groups, want 1", len(groups))
+	}
+	s, err := groups[0].Snapshot(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return groups[0], s
+}
+
+// pass lets so much time pass that what was ordered is there.
+func pass(s *awstest.Server) { s.Advance(3 * time.Minute) }
+
+func living(s pools.GroupSnapshot) (n int) {
+	for _, i := range s.Instances {
+		if i.State != pools.InstanceTerminating {
+			n++
+		}
+	}
+	return n
+}
+
+// count returns how often the action was asked for.
+func count(s *awstest.Server, action string) (n int) {
+	for _, c := range s.Calls() {
+		if c.Action == action {
+			n++
+		}
+	}
+	return n
+}
+
+func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }

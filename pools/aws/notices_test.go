@@ -1,0 +1,139 @@
+package aws
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+)
+
+func TestNotices(t *testing.T) {
+	s := awstest.New(t, awstest.Config{Queue: "warnings"})
+	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
+	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, Spot: true})
+	cfg := configFor(s, AutoScaling)
+	cfg.Queue = "warnings"
+	p := open(t, cfg)
+	taken, risky := s.Instances("web")[0].ID, s.Instances("web")[1].ID
+
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, ended := make(chan pools.Notice), make(chan error, 1)
+	go func() { ended <- p.Notices(ctx, out) }()
+	s.Send("nonsense")
+	s.Interrupt(s.Instances("other")[0].ID)
+	s.Interrupt(taken)
+	s.Rebalance(risky)
+
+	want := map[string]pools.NoticeKind{taken: pools.Interruption, risky: pools.Rebalance}
+	for len(want) > 0 {
+		n := receive(t, out)
+		if n.Kind != want[n.Instance] || n.At.IsZero() || n.Why == "" {
+			t.Errorf("%+v, want %q of %s", n, want[n.Instance], n.Instance)
+		}
+		delete(want, n.Instance)
+		n.Done()
+	}
+	await(t, "what is done is deleted", func() bool { return s.QueueLength() == 2 })
+	s.Advance(10 * time.Minute)
+	await(t, "what is of no use to anybody is deleted", func() bool { return s.QueueLength() == 0 })
+	cancel()
+	if err := <-ended; err != nil {
+		t.Errorf("Notices = %v", err)
+	}
+}
+
+// A warning that nobody is done with comes again.
+func TestNoticeComesAgain(t *testing.T) {
+	s := awstest.New(t, awstest.Config{})
+	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Spot: true, Tags: map[string]string{tag: ours}})
+	cfg := configFor(s, AutoScaling)
+	cfg.Queue = s.QueueURL()
+	p := open(t, cfg)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	out, ended := make(chan pools.Notice), make(chan error, 1)
+	go func() { ended <- p.Notices(ctx, out) }()
+	s.Rebalance(s.Instances("web")[0].ID)
+	first := receive(t, out)
+	s.Advance(visibility * 2 * time.Second)
+	if again := receive(t, out); again.Instance != first.Instance {
+		t.Errorf("%+v, want %s again", again, first.Instance)
+	}
+	cancel()
+	<-ended
+}
+
+func TestNoQueue(t *testing.T) {
+	p := &Provider{}
+	if err := p.Notices(t.Context(), nil); err == nil {
+		t.Error("Notices without a queue = nil")
+	}
+}
+
+func receive(t *testing.T, out <-chan pools.Notice) pools.Notice {
+	t.Helper()
+	select {
+	case n := <-out:
+		return n
+	case <-time.After(20 * time.Second):
+		t.Fatal("no notice came")
+		return pools.Notice{}
+	}
+}
+
+// await waits for what nothing tells of.
+func await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	deadline := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+const interruption = `{"version":"0","detail-type":"EC2 Spot Instance Interruption Warning","source":"aws.ec2",
+	"time":"2024-01-02T00:00:00Z","detail":{"instance-id":"i-1234567890abcdef0","instance-action":"terminate"}}`
+
+func TestParseEvent(t *testing.T) {
+	for _, tc := range []struct {
+		name, body string
+		kind       pools.NoticeKind
+		bad        string
+	}{
+		{"interruption", interruption, pools.Interruption, ""},
+		{"rebalance", strings.Replace(interruption, interruptionEvent, rebalanceEvent, 1), pools.Rebalance, ""},
+		{"another event", strings.Replace(interruption, interruptionEvent, "EC2 Instance State-change Notification", 1), "", "no warning"},
+		{"no instance", strings.Replace(interruption, "i-1234567890abcdef0", "", 1), "", "no instance"},
+		{"an instance that is none", strings.Replace(interruption, "i-1234567890abcdef0", "i-../../x", 1), "", "no instance"},
+		{"no JSON", "spot", "", "not an event"},
+		{"a bad time", strings.Replace(interruption, "2024-", "x", 1), "", "not an event"},
+		{"too long", strings.Repeat(" ", maxBody) + interruption, "", "larger"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n, err := parseEvent(tc.body)
+			if n.Kind != tc.kind || tc.bad == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.bad) {
+				t.Errorf("parseEvent = %+v, %v, want %q, %q", n, err, tc.kind, tc.bad)
+			}
+		})
+	}
+}
+
+func FuzzParseEvent(f *testing.F) {
+	for _, seed := range []string{interruption, "{}", `{"detail":null}`} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, body string) {
+		if n, err := parseEvent(body); err == nil && (!validID(n.Instance) || n.Kind == "" || n.Why == "") {
+			t.Errorf("parseEvent(%q) = %+v", body, n)
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// scaling is an Auto Scaling group.
+type scaling struct{ *group }
+
+var _ pools.Group = scaling{}
+
+// SetTarget implements pools.Group. A target below what exists is lowered no
+// further than that, and reads so: Amazon would choose victims, and it replaces
+// what is lost. Only if all that exists is protected from scale-in the desired
+// capacity becomes the target.
+func (g scaling) SetTarget(ctx context.Context, target int) error {
+	release, err := g.take(ctx)
+	if err != nil {
+		return fmt.Errorf("set target of group %s to %d: %w", g.id, target, err)
+	}
+	defer release()
+	if err := g.setTarget(ctx, target); err != nil {
+		return fmt.Errorf("set target of group %s to %d: %w", g.id, target, err)
+	}
+	return nil
+}
+
+func (g scaling) setTarget(ctx context.Context, target int) error {
+	// Looked at anew: what was a raise at the last round is a lowering if somebody
+	// raised the group since.
+	r, err := g.look(ctx)
+	if err != nil {
+		return err
+	}
+	if err := r.inBounds(target); err != nil {
+		return err
+	}
+	desired := target
+	if target < r.Target {
+		desired = min(r.Target, max(target, r.exposed()))
+	}
+	if desired == r.Target {
+		return nil
+	}
+	err = g.p.aws.write(ctx, "autoscaling:SetDesiredCapacity", "group "+g.id, func() error {
+		_, err := g.p.aws.autoscaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+			AutoScalingGroupName: &g.id, DesiredCapacity: aws.Int32(int32(desired)), HonorCooldown: aws.Bool(false),
+		})
+		return err
+	})
+	if err == nil {
+		g.wrote(desired)
+	}
+	return err
+}
+
+// exposed is the lowest desired capacity with which Amazon ends nobody.
+func (r *reading) exposed() int {
+	for _, i := range r.instances {
+		if i.State != pools.InstanceTerminating && !i.guarded {
+			return int(math.Ceil(r.living()))
+		}
+	}
+	return 0
+}
+
+// Terminate implements pools.Group, one request for each instance. The desired
+// capacity is not lowered below the group's minimum: who ends there is replaced.
+// pools.ErrRefused for an instance that is protected from scale-in, unless all
+// new ones are; then nothing is ended.
+func (g scaling) Terminate(ctx context.Context, ids []string) error {
+	if len(ids) == 0 {
+		return nil
+	}
+	release, err := g.take(ctx)
+	if err != nil {
+		return fmt.Errorf("terminate instances of group %s: %w", g.id, err)
+	}
+	defer release()
+	if err := g.terminate(ctx, ids); err != nil {
+		return fmt.Errorf("terminate instances of group %s: %w", g.id, err)
+	}
+	return nil
+}
+
+func (g scaling) terminate(ctx context.Context, ids []string) error {
+	// Looked at anew: Amazon lowers the desired capacity once more for an instance
+	// that is on its way out already.
+	r, err := g.look(ctx)
+	if err != nil {
+		return err
+	}
+	victims, err := g.victims(ctx, r, ids)
+	if err != nil {
+		return err
+	}
+	desired, left := r.Target, r.Target
+	var mu sync.Mutex // guards left and errs
+	var errs []error
+	var work errgroup.Group
+	work.SetLimit(atOnce)
+	for _, v := range victims {
+		w := int(v.Weight) // Auto Scaling knows whole weights only
+		decrement := desired-w >= r.Min
+		if decrement {
+			desired -= w
+		}
+		work.Go(func() error {
+			err := g.end(ctx, v.ID, decrement)
+			mu.Lock()
+			defer mu.Unlock()
+			if err != nil {
+				errs = append(errs, err)
+			} else if decrement {
+				left -= w
+			}
+			return nil
+		})
+	}
+	_ = work.Wait() // errs has them all
+	if left != r.Target {
+		g.wrote(left)
+	}
+	slices.SortFunc(errs, func(a, b error) int { return strings.Compare(a.Error(), b.Error()) })
+	return errors.Join(errs...)
+}
+
+// end ends one instance. It is not tried again if Amazon may have done it: that
+// would lower the desired capacity twice. Who asks again looks first.
+func (g scaling) end(ctx context.Context, id string, decrement bool) error {
+	err := g.p.aws.write(ctx, "autoscaling:TerminateInstanceInAutoScalingGroup", id+" of group "+g.id, func() error {
+		_, err := g.p.aws.autoscaling.TerminateInstanceInAutoScalingGroup(ctx,
+			&autoscaling.TerminateInstanceInAutoScalingGroupInput{InstanceId: &id, ShouldDecrementDesiredCapacity: &decrement},
+			func(o *autoscaling.Options) { o.Retryer = g.p.aws.once })
+		return err
+	})
+	now := g.p.cfg.Now()
+	switch {
+	case err == nil:
+		g.note(func(o *own) { o.ended[id] = now; delete(o.unsure, id) })
+	case mayBeDone(err):
+		g.note(func(o *own) { o.unsure[id] = now })
+	}
+	return err
+}
+
+// look reads the group alone, for a write.
+func (g scaling) look(ctx context.Context) (*reading, error) {
+	found, err := g.p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.id}}, "group "+g.id)
+	if err != nil {
+		return nil, err
+	}
+	described, ok := found[g.id]
+	if !ok {
+		return nil, errors.New("the group does not exist any more")
+	}
+	r, err := readGroup(described)
+	if err != nil {
+		return nil, err
+	}
+	return g.overlaid(r), nil
+}
+
+// readGroup reads what Amazon says of an Auto Scaling group.
+func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
+	if g.DesiredCapacity == nil || g.MinSize == nil || g.MaxSize == nil {
+		return nil, errors.New("its description has no desired, minimum or maximum capacity")
+	}
+	r := &reading{GroupSnapshot: pools.GroupSnapshot{
+		ID: aws.ToString(g.AutoScalingGroupName), Kind: string(AutoScaling),
+		Target: int(*g.DesiredCapacity), Min: int(*g.MinSize), Max: int(*g.MaxSize),
+	}}
+	if status := aws.ToString(g.Status); status != "" { // it has one only while it is deleted
+		r.Busy = "the group's status is " + status
+	}
+	for _, s := range g.SuspendedProcesses {
+		if aws.ToString(s.ProcessName) == "Launch" {
+			r.unlaunching = "launching is suspended: " + aws.ToString(s.SuspensionReason)
+		}
+	}
+	// Where every instance is protected from birth this says that Amazon is not to
+	// choose, and nothing about any one of them.
+	all := aws.ToBool(g.NewInstancesProtectedFromScaleIn)
+	for _, i := range g.Instances {
+		state, member := lifecycle(i.LifecycleState)
+		if !member {
+			continue
+		}
+		w, err := groupWeight(i.WeightedCapacity)
+		if err != nil {
+			return nil, fmt.Errorf("instance %s: %w", aws.ToString(i.InstanceId), err)
+		}
+		guarded := aws.ToBool(i.ProtectedFromScaleIn)
+		err = r.add(instance{guarded: guarded, Instance: pools.Instance{
+			ID: aws.ToString(i.InstanceId), State: state, Weight: w, Protected: guarded && !all,
+			Market: pools.Market{InstanceType: aws.ToString(i.InstanceType), Zone: aws.ToString(i.AvailabilityZone)},
+		}})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return r, nil
+}
+
+// groupWeight reads a WeightedCapacity; none is 1.
+func groupWeight(s *string) (float64, error) {
+	if s == nil {
+		return 1, nil
+	}
+	n, err := strconv.Atoi(*s)
+	if err != nil {
+		return 0, fmt.Errorf("a weight of %.40q is none", *s)
+	}
+	return weight(float64(n))
+}
+
+// lifecycle returns an instance's state, and whether it is a part of the group's
+// capacity: not those on standby, in a warm pool, or being detached.
+func lifecycle(s astypes.LifecycleState) (pools.InstanceState, bool) {
+	stage, _, _ := strings.Cut(string(s), ":")
+	switch stage {
+	case "Pending":
+		return pools.InstancePending, true
+	case "InService":
+		return pools.InstanceRunning, true
+	case "Terminating":
+		return pools.InstanceTerminating, true
+	case "Terminated", "Detaching", "Detached", "EnteringStandby", "Standby", "Warmed":
+		return pools.InstanceUnknown, false
+	}
+	return pools.InstanceUnknown, true
+}

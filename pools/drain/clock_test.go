@@ -1,0 +1,100 @@
+package drain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// TestClockPutBack: a node that does not get empty is given up after the threshold
+// of half an hour, once, whatever the clock does. The minute in which it was put
+// back does not count, nor what was waited since the last write of a record if
+// nobody saw it being put back.
+func TestClockPutBack(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		back    map[int]time.Duration // by the minute
+		restart map[int]bool
+		want    int // minutes until it is given up
+	}{
+		{"never", nil, nil, 30},
+		{"an hour", map[int]time.Duration{10: time.Hour}, nil, 31},
+		{"an hour, and a start afterwards", map[int]time.Duration{10: time.Hour}, map[int]bool{20: true}, 31},
+		{"an hour, while nobody looks", map[int]time.Duration{10: time.Hour}, map[int]bool{10: true}, 38},
+		{"time and again", map[int]time.Duration{5: time.Hour, 10: 3 * time.Minute, 20: 24 * time.Hour}, nil, 33},
+		{"at the deadline", map[int]time.Duration{30: 10 * time.Minute}, nil, 31},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.tasks["a-1"] = endless
+			m := w.open(config)
+			w.pass()
+			add(t, w, m, choice("a-1"))
+			given := 0
+			for minute := 1; minute <= 90; minute++ {
+				w.wrong -= test.back[minute]
+				if test.restart[minute] {
+					m = w.open(config)
+				}
+				for _, e := range ticks(t, w, m, 1) {
+					if e.To == drain.Returning {
+						given++
+						if minute != test.want {
+							t.Errorf("given up after %d minutes, want %d", minute, test.want)
+						}
+					}
+				}
+			}
+			if given != 1 || w.cordoned["a-1"] || len(w.stored) != 0 {
+				t.Errorf("given up %d times, cordoned %t, records %s", given, w.cordoned["a-1"], w.stored)
+			}
+		})
+	}
+}
+
+// TestClockPutBackIsKept: the records go back with the clock, in the store too.
+func TestClockPutBackIsKept(t *testing.T) {
+	w := newWorld(t, 2)
+	w.tasks["a-1"] = endless
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 3)
+	before := theRecord(t, m)
+	w.wrong = -time.Hour
+	ticks(t, w, m, 1)
+	got := theRecord(t, w.open(config))
+	if back := before.Deadline.Sub(got.Deadline); back < 59*time.Minute || back > time.Hour {
+		t.Errorf("the deadline that was kept went back by %v, want about an hour", back)
+	}
+	if !got.Told.Before(w.clock()) || got.Deadline.Sub(got.Told) != before.Deadline.Sub(before.Told) {
+		t.Errorf("the record is %+v, want all of its times moved", got)
+	}
+}
+
+// TestARecordOfTheFuture was put by a process whose clock was wrong. It counts from
+// now, and so do the others as they were.
+func TestARecordOfTheFuture(t *testing.T) {
+	w := newWorld(t, 3)
+	w.tasks["a-1"], w.tasks["a-2"] = endless, endless
+	w.cordoned["a-1"], w.cordoned["a-2"] = true, true
+	years := 50 * 365 * 24 * time.Hour
+	for node, ahead := range map[string]time.Duration{"a-1": years, "a-2": 0} {
+		r := record(drain.Draining, func(r *drain.Record) {
+			r.Node, r.Weight = node, 1
+			r.Since, r.Deadline, r.Told = start.Add(ahead), deadline.Add(ahead), start.Add(ahead)
+		})
+		if err := w.Put(t.Context(), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	m := w.open(config)
+	ticks(t, w, m, 29)
+	if len(m.Records()) != 2 {
+		t.Errorf("before the deadline: %+v", m.Records())
+	}
+	ticks(t, w, m, 4)
+	if len(m.Records()) != 0 || w.cordoned["a-1"] || w.cordoned["a-2"] {
+		t.Errorf("after the deadline: %+v", m.Records())
+	}
+}

@@ -1,0 +1,256 @@
+package drain_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+)
+
+const (
+	victim  = "a-2"
+	endless = 1000 // more tasks than a node loses while a test lasts
+)
+
+var (
+	short       = drain.Config{Threshold: 10 * time.Minute}
+	shortForced = drain.Config{Threshold: 10 * time.Minute, Force: true}
+)
+
+// path is one way that a node takes through the machine, in a group of three of
+// weight 1.
+type path struct {
+	name   string
+	config drain.Config
+	reason drain.Reason
+	tasks  int
+	// setup is called before the first tick, during at each one, counted from 1,
+	// before the machine sees it.
+	setup    func(*world)
+	during   func(w *world, tick int)
+	takeBack bool // the need returns at the third tick
+	end      outcome
+}
+
+// outcome is what is to come of the node.
+type outcome string
+
+const (
+	gone     outcome = "ended by us"      // and the target is lower
+	replaced outcome = "replaced"         // ended by the provider
+	either   outcome = "ended by one"     // whoever was first
+	stays    outcome = "stays"            // in service
+	spared   outcome = "stays, untouched" // it was never cordoned
+)
+
+// at returns what happens at one tick.
+func at(tick int, do func(*world)) func(*world, int) {
+	return func(w *world, now int) {
+		if now == tick {
+			do(w)
+		}
+	}
+}
+
+func protect(w *world)   { w.group.Protect(victim, true) }
+func interrupt(w *world) { w.group.Interrupt(victim, start.Add(3*time.Minute)) }
+
+func paths() []path {
+	refuse := func(w *world) { w.group.Refuse(memory.Terminate, pools.ErrRefused) }
+	orphan := func(w *world) { delete(w.facts, victim) }
+	return []path{
+		{name: "scale-in", config: short, reason: drain.ScaleIn, tasks: 2, end: gone},
+		{name: "scale-in of an orphan", config: short, reason: drain.ScaleIn, setup: orphan, end: gone},
+		{name: "orphan", config: short, reason: drain.Orphan, setup: orphan, end: gone},
+		{name: "orphan that has joined", config: short, reason: drain.Orphan, end: spared},
+		{name: "removal", config: short, reason: drain.Removal, tasks: 1, end: gone},
+		{name: "rebalance", config: short, reason: drain.Rebalance, tasks: 1, end: gone},
+		{name: "stale rolling", config: short, reason: drain.Rolling, tasks: 1, end: gone},
+		{name: "spot", config: shortForced, reason: drain.Spot, tasks: 1, setup: interrupt, end: replaced},
+		{name: "spot, with more tasks than time", config: shortForced, reason: drain.Spot, tasks: endless, setup: interrupt, end: replaced},
+		{name: "spot, ours to end", config: drain.Config{Threshold: short.Threshold, EndSpot: true}, reason: drain.Spot, setup: interrupt, end: either},
+		{name: "spot, and not taken", config: shortForced, reason: drain.Spot, tasks: 1, end: stays},
+		{name: "taken back", config: short, reason: drain.ScaleIn, tasks: endless, takeBack: true, end: stays},
+		{name: "protected", config: short, reason: drain.ScaleIn, setup: protect, end: spared},
+		{name: "protected by and by", config: shortForced, reason: drain.ScaleIn, tasks: endless, during: at(3, protect), end: stays},
+		{name: "changed by others", config: short, reason: drain.ScaleIn, setup: func(w *world) { w.group.Busy("refresh") }, end: spared},
+		{name: "refused by the provider", config: short, reason: drain.ScaleIn, setup: refuse, end: stays},
+		{name: "deadline", config: short, reason: drain.ScaleIn, tasks: endless, end: stays},
+		{name: "deadline with force", config: shortForced, reason: drain.ScaleIn, tasks: endless, end: gone},
+		{name: "ended by the provider", config: short, reason: drain.ScaleIn, tasks: endless, setup: interrupt, end: replaced},
+		{name: "lost", config: short, reason: drain.Removal, tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
+		{name: "silent for a while", config: short, reason: drain.ScaleIn, tasks: 1, end: gone, during: func(w *world, tick int) {
+			w.silent[victim] = tick == 2 || tick == 4
+		}},
+	}
+}
+
+// run has the node take the path while calls go wrong, until all is at rest. The
+// process is started again by the tick after its death.
+func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
+	w := newLagging(t, 3, lag)
+	w.tasks[victim] = p.tasks
+	w.faults = faults
+	if p.setup != nil {
+		p.setup(w)
+	}
+	var m *drain.Machine
+	chosen := false
+	for tick := 1; tick <= 60; tick++ {
+		if m == nil {
+			m = w.open(p.config)
+		}
+		w.pass()
+		if p.during != nil {
+			p.during(w, tick)
+		}
+		if p.takeBack && tick >= 3 {
+			_, _ = m.TakeBack(context.Background(), w.clock(), 1) // tried again by the next tick
+		}
+		if !chosen { // and so is what could not be kept
+			c := drain.Choice{Node: victim, Group: "a", Weight: 1, Reason: p.reason}
+			chosen = m.Add(context.Background(), w.clock(), c) == nil
+		}
+		_, _ = m.Advance(context.Background(), w.clock(), w.views())
+		if w.dead {
+			m = nil
+		}
+		if chosen && tick > 6 && len(w.stored) == 0 && m != nil {
+			break
+		}
+	}
+	for range 5 {
+		w.pass()
+	}
+	return w
+}
+
+// check returns what is wrong in the end.
+func (p path) check(w *world) []string {
+	wrong := w.audit()
+	s := w.snapshot()
+	there := slices.ContainsFunc(s.Instances, func(i pools.Instance) bool { return i.ID == victim })
+	if want := p.end == stays || p.end == spared; there != want {
+		wrong = append(wrong, fmt.Sprintf("it is there: %t", there))
+	}
+	if target := map[outcome]int{gone: 2, either: s.Target}[p.end]; s.Target != max(target, 3) && s.Target != target {
+		wrong = append(wrong, fmt.Sprintf("the target is %d", s.Target))
+	}
+	asked := 0
+	for _, write := range w.group.Log() {
+		if write.Err == nil {
+			asked++
+		}
+	}
+	switch most := 1 + len(w.faults); {
+	case p.end == spared && w.count("cordon "+victim) > 0:
+		wrong = append(wrong, "it was cordoned")
+	case p.end != gone && p.end != either && asked > 0, asked > most:
+		wrong = append(wrong, fmt.Sprintf("the provider was asked %d times", asked))
+	}
+	if len(w.unsafe) > 0 && !p.config.Force {
+		wrong = append(wrong, "it had something to lose")
+	}
+	return wrong
+}
+
+func (p path) try(t *testing.T, lag int, faults map[int]fault) (calls int) {
+	t.Helper()
+	w := p.run(t, lag, faults)
+	if wrong := p.check(w); len(wrong) > 0 {
+		t.Errorf("lag %d, %v:\n%s\n\ncalls:\n%s", lag, faults, strings.Join(wrong, "\n"), strings.Join(w.calls, "\n"))
+	}
+	return w.begun
+}
+
+// TestCrashAtEveryTransition has each call of each path go wrong in each way, and
+// then another one soon after it too. Whatever happens the node ends drained and
+// gone, or in service, and is ended once at most.
+func TestCrashAtEveryTransition(t *testing.T) {
+	kinds := []fault{dies, diesAfter, fails, answerLost}
+	for _, p := range paths() {
+		t.Run(p.name, func(t *testing.T) {
+			t.Parallel()
+			calls := p.try(t, 0, nil)
+			if calls < 2 {
+				t.Errorf("only %d calls", calls)
+			}
+			for _, first := range kinds {
+				for n := 1; n <= calls && !t.Failed(); n++ {
+					p.try(t, 0, map[int]fault{n: first})
+					p.try(t, 2, map[int]fault{n: first})
+					for _, second := range kinds {
+						for then := n + 1; then <= n+4; then++ {
+							p.try(t, 0, map[int]fault{n: first, then: second})
+						}
+					}
+				}
+			}
+		})
+	}
+}
+
+// TestWhateverHappens drains nodes for all reasons at the same time, while calls
+// go wrong, nodes fall silent, the clock is put back, and the provider takes
+// instances or protects them.
+func TestWhateverHappens(t *testing.T) {
+	rapid.Check(t, func(r *rapid.T) {
+		w := newLagging(t, 6, rapid.IntRange(0, 2).Draw(r, "lag"))
+		c := drain.Config{Threshold: 10 * time.Minute, Concurrency: 1, EndSpot: rapid.Bool().Draw(r, "end spot")}
+		for range rapid.IntRange(0, 8).Draw(r, "faults") {
+			kind := rapid.SampledFrom([]fault{dies, diesAfter, fails, answerLost}).Draw(r, "fault")
+			w.faults[rapid.IntRange(1, 80).Draw(r, "call")] = kind
+		}
+		var m *drain.Machine
+		for tick := range 80 {
+			if m == nil || w.dead {
+				m = w.open(c)
+			}
+			w.pass()
+			if tick < 25 {
+				disturb(r, w, m)
+			} else if tick == 25 {
+				clear(w.faults)
+				clear(w.silent)
+			}
+			_, _ = m.Advance(context.Background(), w.clock(), w.views())
+		}
+		if wrong := w.audit(); len(wrong) > 0 || len(w.unsafe) > 0 {
+			r.Fatalf("%s\nended with something to lose: %v\ncalls:\n%s",
+				strings.Join(wrong, "\n"), w.unsafe, strings.Join(w.calls, "\n"))
+		}
+	})
+}
+
+// disturb does one thing to the world that it may have to bear.
+func disturb(r *rapid.T, w *world, m *drain.Machine) {
+	node := fmt.Sprintf("a-%d", rapid.IntRange(1, 6).Draw(r, "node"))
+	switch rapid.IntRange(0, 9).Draw(r, "what") {
+	case 0, 1, 2:
+		w.tasks[node] = rapid.IntRange(0, 4).Draw(r, "tasks")
+		reason := rapid.SampledFrom(reasons).Draw(r, "reason")
+		if reason == drain.Spot && rapid.Bool().Draw(r, "taken") {
+			w.group.Interrupt(node, w.now.Add(2*time.Minute))
+		}
+		c := drain.Choice{Node: node, Group: "a", Weight: 1, Reason: reason}
+		_ = m.Add(context.Background(), w.clock(), c)
+	case 3:
+		_, _ = m.TakeBack(context.Background(), w.clock(), 2)
+	case 4:
+		w.silent[node] = !w.silent[node]
+	case 5:
+		w.group.Protect(node, rapid.Bool().Draw(r, "protected"))
+	case 6:
+		w.wrong -= time.Duration(rapid.IntRange(0, 30).Draw(r, "back")) * time.Minute
+	case 7:
+		w.group.Lose(node)
+	}
+}

@@ -1,0 +1,205 @@
+package drain_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+func chosenFor(reason drain.Reason, node string) drain.Choice {
+	return drain.Choice{Node: node, Group: "a", Weight: 1, Reason: reason}
+}
+
+// theRecord returns the only record.
+func theRecord(t *testing.T, m *drain.Machine) drain.Record {
+	t.Helper()
+	rs := m.Records()
+	if len(rs) != 1 {
+		t.Fatalf("records are %+v, want one", rs)
+	}
+	return rs[0]
+}
+
+func TestSpotIsLeftToTheProvider(t *testing.T) {
+	w := newWorld(t, 3)
+	w.group.Interrupt("a-1", start.Add(3*time.Minute))
+	m := w.open(forced)
+	w.pass()
+	add(t, w, m, chosenFor(drain.Spot, "a-1"))
+	for tick := range 4 {
+		if got := m.Committed(everywhere); len(got) != 0 {
+			t.Errorf("tick %d: Committed = %v, want nothing: its group replaces it", tick, got)
+		}
+		if _, err := m.Advance(t.Context(), w.clock(), w.views()); err != nil {
+			t.Fatal(err)
+		}
+		w.pass()
+	}
+	if len(w.group.Log()) != 0 || !w.cordoned["a-1"] {
+		t.Errorf("writes %+v, cordoned %t, want none, and a drained node", w.group.Log(), w.cordoned["a-1"])
+	}
+	if s := w.snapshot(); s.Target != 3 || s.Fulfilled() != 3 {
+		t.Errorf("left is %+v, want three, one of them new", s)
+	}
+}
+
+func TestDeadlineOfAChoice(t *testing.T) {
+	ends := start.Add(90 * time.Second)
+	for _, test := range []struct {
+		name     string
+		reason   drain.Reason
+		deadline time.Time
+		want     time.Time
+	}{
+		{"none", drain.ScaleIn, time.Time{}, start.Add(config.Threshold)},
+		{"an earlier one", drain.Rebalance, ends, ends},
+		{"one beyond the threshold", drain.Removal, start.Add(time.Hour), start.Add(config.Threshold)},
+		{"a spot notice without", drain.Spot, time.Time{}, start.Add(2 * time.Minute)},
+		{"a spot notice", drain.Spot, ends, ends},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			m := w.open(config)
+			c := chosenFor(test.reason, "a-1")
+			c.Deadline = test.deadline
+			add(t, w, m, c)
+			if got := theRecord(t, m).Deadline; !got.Equal(test.want) {
+				t.Errorf("the deadline is %v after the choice, want %v", got.Sub(start), test.want.Sub(start))
+			}
+		})
+	}
+}
+
+func TestAStrongerReasonTakesThePlace(t *testing.T) {
+	for _, test := range []struct {
+		first, second, want drain.Reason
+	}{
+		{drain.ScaleIn, drain.Orphan, drain.ScaleIn},
+		{drain.Orphan, drain.ScaleIn, drain.Orphan},
+		{drain.ScaleIn, drain.Rolling, drain.Rolling},
+		{drain.Rolling, drain.Rebalance, drain.Rebalance},
+		{drain.Rebalance, drain.Removal, drain.Removal},
+		{drain.Removal, drain.Spot, drain.Spot},
+		{drain.Spot, drain.Removal, drain.Spot},
+		{drain.Removal, drain.ScaleIn, drain.Removal},
+	} {
+		t.Run(string(test.first+", then "+test.second), func(t *testing.T) {
+			w := newWorld(t, 2)
+			w.tasks["a-1"] = endless
+			m := w.open(config)
+			add(t, w, m, chosenFor(test.first, "a-1"))
+			before := theRecord(t, m)
+			add(t, w, m, chosenFor(test.second, "a-1"))
+			got := theRecord(t, m)
+			if got.Reason != test.want || got.State != before.State || got.Deadline.After(before.Deadline) {
+				t.Errorf("the record is %+v, want it for %q", got, test.want)
+			}
+			if got.Taken != before.Taken {
+				t.Errorf("taken by the provider: %t, before %t: who ends it stays", got.Taken, before.Taken)
+			}
+			kept, err := m.TakeBack(t.Context(), w.now, 1)
+			if want := test.want == drain.ScaleIn; (kept == 1) != want || err != nil {
+				t.Errorf("TakeBack = %v, %v, want that it stays: %t", kept, err, want)
+			}
+		})
+	}
+}
+
+// TestNoticeOfANodeThatLeaves: the pool needs less, so it goes by our hand if it is
+// drained in time.
+func TestNoticeOfANodeThatLeaves(t *testing.T) {
+	w := newWorld(t, 3)
+	w.tasks["a-1"] = 2
+	w.group.Interrupt("a-1", start.Add(10*time.Minute))
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 2)
+	add(t, w, m, chosenFor(drain.Spot, "a-1"))
+	if diff := cmp.Diff(map[string]float64{"a": 1}, m.Committed(everywhere)); diff != "" {
+		t.Errorf("Committed, -want +got:\n%s", diff)
+	}
+	ticks(t, w, m, 8)
+	if s := w.snapshot(); s.Target != 2 || s.Fulfilled() != 2 || len(m.Records()) != 0 {
+		t.Errorf("left is %+v, records %+v, want two of two", s, m.Records())
+	}
+}
+
+func TestAChoiceThatIsNotKeptIsForgotten(t *testing.T) {
+	w := newWorld(t, 2)
+	m := w.open(config)
+	w.faults[1] = answerLost
+	if err := m.Add(t.Context(), w.now, choice("a-1")); err == nil {
+		t.Fatal("Add = nil, want an error")
+	}
+	if len(w.stored) != 1 {
+		t.Fatal("want a record that nobody was told of")
+	}
+	ticks(t, w, m, 1)
+	if len(w.stored) != 0 || w.count("cordon a-1") != 0 {
+		t.Errorf("records %s, calls %v, want it deleted", w.stored, w.calls)
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	w := newWorld(t, 3)
+	w.group.Protect("a-1", true)
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	events := ticks(t, w, m, 1)
+	if w.count("cordon a-1")+w.count("uncordon a-1") != 0 || len(m.Records()) != 0 {
+		t.Errorf("calls %v, want that the node is not touched", w.calls)
+	}
+	if len(events) == 0 || events[0].To != drain.Returned || events[0].Why == "" {
+		t.Errorf("events %+v, want it told", events)
+	}
+}
+
+// TestChosenAnewWhileReturningAndProtected: it may be cordoned, so it is not taken for a node
+// that nobody has touched.
+func TestChosenAnewWhileReturningAndProtected(t *testing.T) {
+	w := newWorld(t, 2)
+	w.tasks["a-1"] = endless
+	m := w.open(config)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 1)
+	if kept, err := m.TakeBack(t.Context(), w.now, 1); kept != 1 || err != nil {
+		t.Fatalf("TakeBack = %v, %v", kept, err)
+	}
+	add(t, w, m, choice("a-1"))
+	w.group.Protect("a-1", true)
+	ticks(t, w, m, 3)
+	if w.cordoned["a-1"] || len(w.stored) != 0 {
+		t.Errorf("cordoned %t, records %s, want it in service", w.cordoned["a-1"], w.stored)
+	}
+}
+
+// TestEndedByTheProvider: what the provider seems to end by itself is never ended by
+// us, also if it turns out to stay.
+func TestEndedByTheProvider(t *testing.T) {
+	w := newWorld(t, 2)
+	m := w.open(forced)
+	add(t, w, m, choice("a-1"))
+	ticks(t, w, m, 1)
+	w.pass()
+	views := w.views()
+	v := views["a-1"]
+	v.Instance = drain.Ending
+	views["a-1"] = v
+	if _, err := m.Advance(t.Context(), w.clock(), views); err != nil {
+		t.Fatal(err)
+	}
+	r := theRecord(t, m)
+	if r.State != drain.Terminating || !r.Taken || !r.Asked.IsZero() {
+		t.Errorf("the record is %+v, want it taken by the provider", r)
+	}
+	if got := m.Committed(everywhere); len(got) != 0 {
+		t.Errorf("Committed = %v, want nothing: its group replaces it", got)
+	}
+	ticks(t, w, m, 8)
+	if w.cordoned["a-1"] || len(w.stored) != 0 || len(w.group.Log()) != 0 {
+		t.Errorf("cordoned %t, records %s, writes %+v, want it in service", w.cordoned["a-1"], w.stored, w.group.Log())
+	}
+}

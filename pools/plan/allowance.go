@@ -1,0 +1,38 @@
+package plan
+
+// allowance is what may still be let go within the limits of a period.
+type allowance struct {
+	limits Limits
+	weight float64 // used up
+	tasks  int     // left
+}
+
+// allowance returns what earlier prunes of the period leave of the limits.
+func (in PruneInput) allowance() allowance {
+	return allowance{
+		limits: in.Limits,
+		weight: max(0, in.Spent.Weight),
+		tasks:  max(0, in.Limits.MaxTasks) - max(0, in.Spent.Tasks),
+	}
+}
+
+// fits reports whether that much more weight may be removed; a NaN does not fit.
+func (a *allowance) fits(weight float64) bool {
+	return a.weight+weight <= a.limits.MaxWeight+roundingSlack
+}
+
+// obstacle says which limit forbids to take c, if any.
+func (a *allowance) obstacle(c *Candidate) Cause {
+	switch {
+	case !a.fits(c.Weight):
+		return OverWeight
+	case c.Tasks > 0 && c.Tasks > a.tasks:
+		return OverTasks
+	}
+	return ""
+}
+
+func (a *allowance) take(c *Candidate) {
+	a.weight += c.Weight
+	a.tasks -= max(c.Tasks, 0)
+}

@@ -1,0 +1,121 @@
+package plan_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"testing"
+	"time"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+
+// A group that fails each time that it is asked is asked less and less often.
+func TestQuarantineGrows(t *testing.T) {
+	var qs []plan.Quarantine
+	now := noon
+	for n, want := range []int{5, 10, 20, 40, 60, 60, 60} {
+		if held := plan.Held(qs, now); len(held) > 0 {
+			t.Fatalf("still held: %v", held)
+		}
+		qs = plan.Failed(qs, "a", fmt.Sprintf("no capacity, %d", n), now)
+		until := now.Add(time.Duration(want) * time.Minute)
+		wanted := plan.Quarantine{Group: "a", Why: fmt.Sprintf("no capacity, %d", n), Since: noon, Until: until, Failures: n + 1}
+		if diff := gocmp.Diff([]plan.Quarantine{wanted}, qs); diff != "" {
+			t.Fatalf("failure %d, -want +got:\n%s", n+1, diff)
+		}
+		if held := plan.Held(qs, until.Add(-1)); held["a"] != wanted {
+			t.Fatalf("just before %v: %v", until, held)
+		}
+		now = until
+	}
+}
+
+func TestQuarantines(t *testing.T) {
+	a := plan.Quarantine{Group: "a", Why: "quota", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
+	c := plan.Quarantine{Group: "c", Why: "capacity", Since: noon, Until: noon.Add(time.Hour), Failures: 5}
+	again := func(q plan.Quarantine, why string, until time.Duration) plan.Quarantine {
+		q.Why, q.Until, q.Failures = why, noon.Add(until), q.Failures+1
+		return q
+	}
+	told := a
+	told.Why = "capacity"
+	b := plan.Quarantine{Group: "b", Why: "denied", Since: noon, Until: noon.Add(5 * time.Minute), Failures: 1}
+	day := noon.Add(24*time.Hour + 30*time.Minute)
+	late := plan.Quarantine{Group: "b", Why: "denied", Since: day, Until: day.Add(5 * time.Minute), Failures: 1}
+	tests := []struct {
+		name string
+		got  []plan.Quarantine
+		want []plan.Quarantine
+	}{
+		{"one more", plan.Failed([]plan.Quarantine{c, a}, "b", "denied", noon), []plan.Quarantine{a, b, c}},
+		{"again after its time", plan.Failed([]plan.Quarantine{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []plan.Quarantine{again(a, "capacity", 40*time.Minute), c}},
+		{"again before its time", plan.Failed([]plan.Quarantine{a, c}, "a", "capacity", noon.Add(time.Minute)), []plan.Quarantine{told, c}},
+		{"nobody asks any more", plan.Failed([]plan.Quarantine{a, c}, "b", "denied", day), []plan.Quarantine{late, c}},
+		{"recovered", plan.Recovered([]plan.Quarantine{a, c}, "a"), []plan.Quarantine{c}},
+		{"a stranger recovered", plan.Recovered([]plan.Quarantine{a, c}, "b"), []plan.Quarantine{a, c}},
+		{"no sense", plan.Failed([]plan.Quarantine{{Group: "b", Failures: -7}}, "b", "denied", noon), []plan.Quarantine{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if diff := gocmp.Diff(test.want, test.got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+		})
+	}
+	held := plan.Held([]plan.Quarantine{a, b, c}, noon.Add(5*time.Minute))
+	if names := slices.Collect(maps.Keys(held)); !slices.Equal(names, []string{"c"}) {
+		t.Errorf("%v are held, want c", names)
+	}
+}
+
+func TestHold(t *testing.T) {
+	groups := []plan.GroupTarget{
+		{ID: "a", Target: 10, Min: 1, Max: 20},
+		{ID: "b", Target: 10, Max: pools.Unlimited},
+		{ID: "c", Target: 10, Max: pools.Unlimited},
+	}
+	fixed := func(i, target int) plan.GroupTarget {
+		return plan.GroupTarget{ID: groups[i].ID, Target: target, Min: target, Max: target}
+	}
+	tests := []struct {
+		name   string
+		held   map[string]plan.Quarantine
+		has    map[string]int
+		want   []plan.GroupTarget
+		shares map[string]int // of a target of 36
+	}{
+		{"nobody", nil, map[string]int{"a": 4}, groups, map[string]int{"a": 12, "b": 12, "c": 12}},
+		{"at what it has", map[string]plan.Quarantine{"a": {}}, map[string]int{"a": 4}, []plan.GroupTarget{fixed(0, 4), groups[1], groups[2]},
+			map[string]int{"a": 4, "b": 16, "c": 16}},
+		{"never above its target", map[string]plan.Quarantine{"b": {}}, map[string]int{"b": 14}, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
+			map[string]int{"a": 13, "b": 10, "c": 13}},
+		{"at its target", map[string]plan.Quarantine{"b": {}}, nil, []plan.GroupTarget{groups[0], fixed(1, 10), groups[2]},
+			map[string]int{"a": 13, "b": 10, "c": 13}},
+		{"has nothing", map[string]plan.Quarantine{"b": {}}, map[string]int{"b": -3}, []plan.GroupTarget{groups[0], fixed(1, 0), groups[2]},
+			map[string]int{"a": 18, "b": 0, "c": 18}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			got := plan.Hold(groups, test.held, test.has)
+			if diff := gocmp.Diff(test.want, got); diff != "" {
+				t.Errorf("-want +got:\n%s", diff)
+			}
+			d, err := plan.Distribute(got, 36)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := gocmp.Diff(test.shares, d.Targets()); diff != "" {
+				t.Errorf("shares, -want +got:\n%s", diff)
+			}
+		})
+	}
+	if groups[0].Max != 20 || groups[1].Max != pools.Unlimited {
+		t.Errorf("Hold changed its input: %v", groups)
+	}
+}

@@ -170,8 +170,11 @@ func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) err
 // views returns what is seen of the nodes, as their drains see it.
 func (l *Loop) views(v *view) map[string]drain.View {
 	views := make(map[string]drain.View, len(v.nodes))
+	busy := v.busy()
 	for _, n := range v.nodes {
-		views[n.Instance.ID] = viewOf(v.now, n)
+		one := viewOf(v.now, n)
+		one.Busy = busy[n.Instance.Group]
+		views[n.Instance.ID] = one
 	}
 	// Who joined while the signals were asked is no orphan any more.
 	for _, f := range l.world.Scheduler.Facts(l.now()) {

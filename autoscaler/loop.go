@@ -39,6 +39,8 @@ type Loop struct {
 	tally  *tally          // of the targets of the groups in it
 	raised map[string]bool // groups that took a higher target, and are not known to have filled up
 	paused bool            // as of the last tick
+
+	between []Action // done since the last record
 }
 
 // NewLoop returns a loop that has done nothing yet.
@@ -78,8 +80,8 @@ func (l *Loop) give() { l.turn <- struct{}{} }
 const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
-// finishLimit. Between two ticks it follows the directory, heeds the provider's
-// notices, takes over a new configuration, and reports to the directory at least
+// finishLimit. Between two ticks it follows the directory, goes on with the drains,
+// heeds the provider's notices, takes over a new configuration, and reports to the directory at least
 // every 20 s. It returns an error if it cannot begin, and one that is ErrNotHolder
 // when the pool's lease is lost: then nothing more is changed, and this Loop is of no
 // further use.
@@ -106,6 +108,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-l.listing.Changed:
 		case n := <-l.notices():
 			if err := finish(ctx, func(ctx context.Context) error { return l.heed(ctx, n) }); err != nil {
+				return err
+			}
+			continue
+		case <-l.tending():
+			if err := finish(ctx, l.tend); err != nil {
 				return err
 			}
 			continue

@@ -29,8 +29,9 @@ func (l *Loop) heed(ctx context.Context, first pools.Notice) error {
 		}
 	}
 	now := l.now().UTC().Round(0)
-	var r Record // its actions and problems go to the log: there is no tick
+	var r Record // there is no tick: the next one's record tells
 	err := l.warned(ctx, now, waiting, &r)
+	l.between = append(l.between, r.Actions...)
 	for _, a := range r.Actions {
 		l.log.Info("notice heeded", "pool", l.pool, "op", a.Op, "group", a.Group, "node", a.Node, "what", a.What, "err", a.Error)
 	}

@@ -22,6 +22,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	}
 	began := time.Now()
 	r := l.newRecord(now)
+	r.Actions, l.between = l.between, nil
 	l.settle()
 	err := l.round(ctx, now, &r)
 	if err != nil {

@@ -134,6 +134,13 @@ func (v *view) join(facts []pools.NodeFacts, expected func(id string) bool) {
 	slices.Sort(v.silent)
 }
 
+// heard returns the same groups, joined with what the nodes say now.
+func (v *view) heard(facts []pools.NodeFacts, expected func(id string) bool) *view {
+	now := &view{now: v.now, asker: v.asker, groups: v.groups, known: v.known}
+	now.join(facts, expected)
+	return now
+}
+
 // add adds one instance; its node is heard if there are facts.
 func (v *view) add(instance pools.Instance, facts *pools.NodeFacts, expected func(id string) bool) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: pools.NodeUnknown}

@@ -182,5 +182,6 @@ func sameWorld(before, after autoscaling) bool {
 	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) &&
 		reflect.DeepEqual(before.pool.Draining.Spot, after.pool.Draining.Spot) &&
 		reflect.DeepEqual(before.service.AWS, after.service.AWS) && reflect.DeepEqual(before.service.Clusters, after.service.Clusters) &&
-		reflect.DeepEqual(before.service.Metrics, after.service.Metrics)
+		reflect.DeepEqual(before.service.Metrics, after.service.Metrics) &&
+		config.Lease(before.service, before.pool) == config.Lease(after.service, after.pool)
 }

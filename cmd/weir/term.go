@@ -62,9 +62,13 @@ func (t *terms) term(ctx context.Context) error {
 	if err := waiting.stop(lease.Acquire(waiting.ctx)); err != nil || ctx.Err() != nil {
 		return err
 	}
+	// The lease is let go when the loop has returned, and not before: what it has in
+	// flight then is still its own.
+	renewing := newServices(context.WithoutCancel(ctx))
+	renewing.run("lease", lease.Run)
 	holding := newServices(ctx)
-	holding.run("lease", lease.Run)
-	return holding.stop(t.hold(holding, lease))
+	defer context.AfterFunc(renewing.ctx, func() { holding.cancel(context.Cause(renewing.ctx)) })()
+	return renewing.stop(holding.stop(t.hold(holding, lease)))
 }
 
 // hold runs the loop for one term.

@@ -25,6 +25,16 @@ const holdPeriods = 3
 // defaultOrphan is how long a machine may be up without its node having joined.
 const defaultOrphan = 1800
 
+// defaultLease is how long a pool's lease lasts after its last renewal.
+const defaultLease = 15 * time.Second
+
+// longestCall bounds each call that changes something; callsInLease is how many of
+// them a lease outlasts.
+const (
+	longestCall  = 5 * time.Second
+	callsInLease = 3
+)
+
 // longestScaleInUptime caps min_node_scalein_uptime_seconds, as Clusterman does.
 const longestScaleInUptime = 900
 
@@ -60,7 +70,16 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		})
 	}
 	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, c.Policy.Period)
+	if lease := Lease(s, p); lease < callsInLease*longestCall {
+		c.CallTimeout = lease / callsInLease
+	}
 	return c
+}
+
+// Lease is how long the pool's lease lasts after its last renewal: so long at least
+// nobody else takes over from a holder that is silent.
+func Lease(s Service, p Pool) time.Duration {
+	return firstOf(p.Autoscaling.Lease, s.Autoscaling.Lease, defaultLease)
 }
 
 // hold is how long the app's last good answer may stand in.

@@ -130,6 +130,7 @@ type Default struct {
 type Autoscaling struct {
 	DefaultSignalRole string        `yaml:"default_signal_role"` // namespace of the default signal
 	Tick              time.Duration `yaml:"tick"`
+	Lease             time.Duration `yaml:"lease"` // of the pool; default 15 s
 	Setpoint          *float64      `yaml:"setpoint"`
 	Margin            *float64      `yaml:"target_capacity_margin"`
 	MarginUp          *float64      `yaml:"margin_up"`
@@ -340,8 +341,18 @@ func (a Autoscaling) problems(d document) Problems {
 	ps = append(ps, span{key: "up", value: a.Cooldown.Up}.problems(d, "autoscaling.cooldown")...)
 	ps = append(ps, span{key: "down", value: a.Cooldown.Down}.problems(d, "autoscaling.cooldown")...)
 	ps = append(ps, span{key: "ignorance_max", value: a.IgnoranceMax}.problems(d, "autoscaling")...)
+	if a.Lease != 0 && (a.Lease < shortestLease || a.Lease > longestLease) || a.Lease == 0 && d.given("autoscaling.lease") {
+		at("lease", "is %v: want %v to %v", a.Lease, shortestLease, longestLease)
+	}
 	return append(ps, span{key: "tick", value: a.Tick, least: shortestPeriod}.problems(d, "autoscaling")...)
 }
+
+// Bounds of autoscaling.lease: a shorter one is lost to a busy machine, a longer
+// one leaves a pool without anybody for too long.
+const (
+	shortestLease = 3 * time.Second
+	longestLease  = 5 * time.Minute
+)
 
 func (b Budget) problems(d document, path string) Problems {
 	var ps Problems

@@ -3,9 +3,10 @@
 // ledger of decisions (a stream).
 //
 //	lease, err := state.NewLease(js, state.LeaseConfig{Cluster: c, Name: "pool.web", Holder: me, Log: log})
-//	err = lease.Acquire(ctx)                           // stands by until it is held
-//	go lease.Run(ctx)                                  // keeps it
+//	err = lease.Acquire(ctx)                             // stands by until it is held
+//	err = lease.Run(ctx)                                 // keeps it, in a goroutine
 //	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over what was begun
+//	h.Memory(), h.Records()                              // what the pool's loop keeps
 //
 // # The bucket weir_CLUSTER
 //
@@ -69,8 +70,9 @@
 // # Concurrency and failures
 //
 // All types are safe for concurrent use by goroutines and processes, but for Run
-// of one Lease, which runs once at a time. Every call but Acquire and Run ends at
-// the deadline of its context, and after 10 s at the latest, with an error if NATS
-// does not answer. What cannot be read is an error that names its key, never
+// of one Lease, which runs once at a time, and for the Holders of one term, of which
+// the last one counts. Every call ends at the deadline of its context, with an error
+// if NATS does not answer, and after 10 s at the latest (OpenHolder: a minute); only
+// Acquire, Run and Since go on as long as their context. What cannot be read is an error that names its key, never
 // absent. A write that returned without an error survives kill -9 of every process.
 package state

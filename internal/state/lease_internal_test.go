@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -29,16 +30,16 @@ type world struct {
 
 // inspect looks for two holders. The bubble's time stands still meanwhile.
 func (w *world) inspect() {
-	holders := ""
+	var holders strings.Builder
 	n := 0
 	for i, l := range w.leases {
 		if left := l.Left(); left > 0 {
 			n++
-			holders += fmt.Sprintf(" %d (epoch %d, %v left)", i, l.Epoch(), left)
+			holders.WriteString(fmt.Sprintf(" %d (epoch %d, %v left)", i, l.Epoch(), left))
 		}
 	}
 	if n > 1 {
-		w.fail("two holders:%s", holders)
+		w.fail("two holders:%s", holders.String())
 	}
 }
 

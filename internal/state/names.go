@@ -40,7 +40,7 @@ func validKey(s string) bool {
 // checkNode refuses the name of a node that is no end of a key.
 func checkNode(node string) error {
 	if !validKey(node) {
-		return fmt.Errorf("node %.80q: want 1 to %d letters, digits or any of -_/=.", node, maxName)
+		return fmt.Errorf("node %.80q: want 1 to %d bytes of letters, digits and -_/=. only", node, maxName)
 	}
 	return nil
 }

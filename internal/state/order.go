@@ -79,6 +79,9 @@ func decodePin(value []byte) (order, error) {
 func decodeRemoval(token string, value []byte) (order, error) {
 	var r autoscaler.Removal
 	err := decodeStrict(value, &r)
+	if err == nil {
+		err = checkNode(r.Node)
+	}
 	if err == nil && r.Node != token {
 		err = fmt.Errorf("it is of node %.80q", r.Node)
 	}

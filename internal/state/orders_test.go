@@ -164,7 +164,7 @@ func TestOrdersThatCannotBeRead(t *testing.T) {
 		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.web.remove.i-1: it is of node "i-2"`},
 		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.web.stale.blue: it is of group "green"`},
 		{"another kind", "freeze", `{` + good + `}`, "order.web.freeze: no such order"},
-		{"a kind without a node", "remove", `{` + good + `}`, "order.web.remove: it is of node"},
+		{"a kind without a node", "remove", `{` + good + `}`, "order.web.remove: node"},
 	}
 	js := js(t)
 	o := openOrders(t, js, "web")

@@ -3,7 +3,6 @@ package state
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,8 +19,8 @@ type Records struct{ holder *Holder }
 
 var _ drain.Records = (*Records)(nil)
 
-// Load returns all records, in order of node. A state or number that makes no
-// sense is for the reader of the record to judge, who then leaves its node alone.
+// Load returns all records, in order of node. One that cannot be read makes no sense,
+// as drain.Records has it: its node is left alone.
 func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -33,18 +32,16 @@ func (r *Records) Load(ctx context.Context) ([]drain.Record, error) {
 	defer end()
 	prefix := drainPrefix(h.pool)
 	var records []drain.Record
-	var errs []error
 	for _, key := range slices.Sorted(maps.Keys(h.kept)) {
 		if node, ok := strings.CutPrefix(key, prefix); ok {
 			record, err := decodeDrain(node, h.kept[key].body)
 			if err != nil {
-				errs = append(errs, fmt.Errorf("read %s: %w", key, err))
-				continue
+				record = drain.Record{Node: node, Why: fmt.Sprintf("read %s: %v", key, err)}
 			}
 			records = append(records, record)
 		}
 	}
-	return records, errors.Join(errs...)
+	return records, nil
 }
 
 // Put writes the record of its node over an earlier one.

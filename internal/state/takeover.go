@@ -12,8 +12,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// relist is how long a listing waits for a server that lags behind.
-const relist = 50 * time.Millisecond
+const (
+	// relist is how long a listing waits for a server that lags behind.
+	relist = 50 * time.Millisecond
+	// takeoverTimeout bounds a takeover, which writes each key.
+	takeoverTimeout = time.Minute
+)
 
 // found is a value that the takeover comes upon.
 type found struct {
@@ -31,7 +35,7 @@ type found struct {
 // forgotten, a pool would count nodes that leave as ones that stay. The error names
 // every such key.
 func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster, pool string) (*Holder, error) {
-	ctx, cancel := bounded(ctx)
+	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
 	defer cancel()
 	if err := checkNames(cluster, pool); err != nil {
 		return nil, fmt.Errorf("take over: %w", err)

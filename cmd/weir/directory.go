@@ -150,7 +150,7 @@ func (f *follower) refresh() (autoscaling, error) {
 
 // errOtherWorld: the files differ in what a loop is built on. The process ends with
 // bootstrap.ExitRestart, and bootstrap starts it again at once.
-var errOtherWorld = errors.New("resource_groups, aws or metrics of the files have changed: the autoscaler starts anew")
+var errOtherWorld = errors.New("resource_groups, aws, metrics or autoscaling.lease of the files have changed: the autoscaler starts anew")
 
 // run follows until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {

@@ -15,11 +15,15 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // standbyAlive is how often a standby tells bootstrap that it is there.
 const standbyAlive = 10 * time.Second
+
+// standbyLook is how often a standby looks whether somebody else holds the pool.
+const standbyLook = 200 * time.Millisecond
 
 // terms holds the pool term by term: it waits for the pool's lease, holds the pool
 // for as long as it has that, and waits again.
@@ -52,13 +56,14 @@ func (t *terms) run(ctx context.Context) error {
 func (t *terms) term(ctx context.Context) error {
 	cluster, pool := t.told.pool.Cluster, t.told.pool.Name
 	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
-		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, Log: t.log,
+		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.told.service, t.told.pool), Log: t.log,
 	})
 	if err != nil {
 		return err
 	}
 	waiting := newServices(ctx)
 	waiting.run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.told.directory) })
+	waiting.run("standby", func(ctx context.Context) error { return t.tell(ctx, lease) })
 	if err := waiting.stop(lease.Acquire(waiting.ctx)); err != nil || ctx.Err() != nil {
 		return err
 	}
@@ -94,6 +99,24 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 func (t *terms) dry(ctx context.Context) error {
 	parts := newServices(ctx)
 	return parts.stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), t.parts.world(t.told), t.log), t.told, t.bus))
+}
+
+// tell says who holds the pool, and says so again when that is another one.
+func (t *terms) tell(ctx context.Context, lease *state.Lease) error {
+	look := time.NewTicker(standbyLook)
+	defer look.Stop()
+	told := ""
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+		if holder, _ := lease.Standby(); holder != "" && holder != told {
+			t.log.Info("standing by: another autoscaler holds the pool", "pool", t.told.pool.Name, "holder", holder)
+			told = holder
+		}
+	}
 }
 
 // latest is what the files say now.

@@ -180,7 +180,7 @@ FILE:3: autoscale_signals[0].required_metrics: is missing: a signal without wind
 FILE:5: autoscale_signals[0].period_minutes: is -1: want 1 to 525600
 FILE:7: autoscaling.margin_down: is 3: want at least 0 and below 1
 FILE:8: autoscaling.setpoint: is 7: want above 0 and at most 1
-FILE:9: scaling_limits.max_weight_to_add: is missing: want ` + weights + `
+FILE:9: scaling_limits.max_weight_to_add: is missing: want `+weights+`
 FILE:10: scaling_limits.max_weight_to_remove: is -1: want at least 0
 FILE:11: scaling_limits.min_capacity: is 5, above max_capacity 4 on line 12: want min_capacity <= max_capacity
 FILE:14: resource_groups[0].local.name: is missing: `+nameHint)

@@ -78,7 +78,7 @@ func decodeWritten(data []byte) (dropped int, err error) {
 
 // Window returns the series that match; see metrics.Store.
 func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	if _, err := checkQuery(q); err != nil {
+	if _, err := q.Check(); err != nil {
 		return nil, fmt.Errorf("read metrics: query: %w", err)
 	}
 	request := windowRequest{

@@ -97,8 +97,8 @@ func (d *pageDecoder) dimensions() metrics.Dimensions {
 	if n == 0 {
 		return nil
 	}
-	if n > maxDimensions {
-		d.fail("%d dimensions, at most %d", n, maxDimensions)
+	if n > metrics.MaxDimensions {
+		d.fail("%d dimensions, at most %d", n, metrics.MaxDimensions)
 		return nil
 	}
 	dimensions := make(metrics.Dimensions, n)

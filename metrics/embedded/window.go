@@ -48,7 +48,7 @@ func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 // in between two pages, a count of points would not find its place again, and the
 // points of one second are in order of value only together.
 func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room int) (page, error) {
-	pattern, err := checkQuery(q)
+	pattern, err := q.Check()
 	if err != nil {
 		return page{}, fmt.Errorf("query: %w", err)
 	}

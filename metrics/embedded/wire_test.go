@@ -144,9 +144,9 @@ func TestEncodeWritesIsBounded(t *testing.T) {
 
 // TestLargestSampleFitsARequest: what checkSample lets through can be sent.
 func TestLargestSampleFitsARequest(t *testing.T) {
-	s := metrics.Sample{Type: metrics.InstanceCounts, Name: strings.Repeat("\x00", maxName), Dimensions: metrics.Dimensions{}, Time: time.Unix(1, 0)}
-	for i := range maxDimensions {
-		s.Dimensions[strings.Repeat("\x00", maxDimName-1)+string(rune('A'+i))] = strings.Repeat("\x00", maxDimValue)
+	s := metrics.Sample{Type: metrics.InstanceCounts, Name: strings.Repeat("\x00", metrics.MaxName), Dimensions: metrics.Dimensions{}, Time: time.Unix(1, 0)}
+	for i := range metrics.MaxDimensions {
+		s.Dimensions[strings.Repeat("\x00", metrics.MaxDimName-1)+string(rune('A'+i))] = strings.Repeat("\x00", metrics.MaxDimValue)
 	}
 	if err := checkSample(time.Unix(1, 0), s); err != nil {
 		t.Fatal(err)

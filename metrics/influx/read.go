@@ -18,7 +18,7 @@ import (
 
 // Window returns the series that match; see metrics.Store.
 func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	pattern, err := checkQuery(q)
+	pattern, err := q.Check()
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: query: %w", err)
 	}

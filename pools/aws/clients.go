@@ -5,38 +5,28 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
-	"github.com/aws/smithy-go/logging"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
-	credentialsTimeout = 5 * time.Second
-	dialTimeout        = 5 * time.Second
-	answerTimeout      = 30 * time.Second // from the end of a request to the head of its answer
-	callTimeout        = time.Minute      // one attempt, to the end of the answer
-	attempts           = 3
-	maxBackoff         = time.Second
-	maxAnswer          = 64 << 20 // bytes
-	maxPages           = 1000     // of one listing
-
-	// endpointRegion signs requests to an endpoint of its own when no region is
-	// set anywhere.
-	endpointRegion = "us-east-1"
+	callTimeout = time.Minute // one attempt, to the end of the answer
+	attempts    = 3
+	maxBackoff  = time.Second
+	maxAnswer   = 64 << 20 // bytes
+	maxPages    = 1000     // of one listing
 )
 
 // clients is the way to Amazon, and its budgets.
@@ -52,17 +42,12 @@ type clients struct {
 }
 
 func newClients(ctx context.Context, cfg Config) (*clients, error) {
-	loaded, err := sdkConfig(ctx, cfg)
+	loaded, err := awssdk.Load(ctx, awssdk.Config{
+		Region: cfg.Region, Endpoint: cfg.Endpoint, AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey,
+	}, bounded{awssdk.HTTPClient().WithTimeout(callTimeout)}, func() aws.Retryer { return newRetryer(retry.DefaultRetryables...) })
 	if err != nil {
 		return nil, err
 	}
-	if loaded.Region == "" {
-		if cfg.Endpoint == "" {
-			return nil, errors.New("no region is set: set it in the configuration or as AWS_REGION")
-		}
-		loaded.Region = endpointRegion
-	}
-	loaded.Credentials = chain{loaded.Credentials}
 	if cfg.Endpoint != "" {
 		loaded.BaseEndpoint = &cfg.Endpoint
 	}
@@ -82,29 +67,6 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	}, nil
 }
 
-// sdkConfig is the SDK's configuration: of its files and environment, or, with
-// keys given, of neither.
-func sdkConfig(ctx context.Context, cfg Config) (aws.Config, error) {
-	client := bounded{awshttp.NewBuildableClient().
-		WithTimeout(callTimeout).
-		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
-		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })}
-	retryer := func() aws.Retryer { return newRetryer(retry.DefaultRetryables...) }
-	if cfg.AccessKey != "" {
-		return aws.Config{
-			Region: cfg.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer,
-			Credentials: credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, ""),
-		}, nil
-	}
-	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),
-	}
-	if cfg.Region != "" {
-		load = append(load, config.WithRegion(cfg.Region))
-	}
-	return config.LoadDefaultConfig(ctx, load...)
-}
-
 // newRetryer returns the SDK's adaptive retries, of these errors only.
 func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
 	return retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
@@ -112,20 +74,6 @@ func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
 			o.MaxAttempts, o.MaxBackoff, o.Retryables = attempts, maxBackoff, of
 		})
 	})
-}
-
-// chain bounds the SDK's credential chain, and marks its errors.
-type chain struct{ provider aws.CredentialsProvider }
-
-// Retrieve implements aws.CredentialsProvider.
-func (c chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
-	defer cancel()
-	found, err := c.provider.Retrieve(ctx)
-	if err != nil {
-		return aws.Credentials{}, &credentialsError{err}
-	}
-	return found, nil
 }
 
 // bounded ends answers that are larger than any of Amazon's.

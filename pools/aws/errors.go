@@ -10,6 +10,7 @@ import (
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/smithy-go"
 
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -47,12 +48,6 @@ func (e *callError) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// credentialsError: the chain gives no credentials.
-type credentialsError struct{ err error }
-
-func (e *credentialsError) Error() string { return "no credentials: " + e.err.Error() }
-func (e *credentialsError) Unwrap() error { return e.err }
-
 // failure names and classes the error of a call; nil stays nil.
 func failure(action, resource string, err error) error {
 	if err == nil {
@@ -65,7 +60,7 @@ func failure(action, resource string, err error) error {
 			e.cause += ": " + message
 		}
 	}
-	if none, ok := errors.AsType[*credentialsError](err); ok {
+	if none, ok := errors.AsType[*awssdk.CredentialsError](err); ok {
 		e.cause = none.Error()
 	} else if op, ok := errors.AsType[*net.OpError](err); ok {
 		e.cause = op.Error()
@@ -112,7 +107,7 @@ func classify(code string, status int) error {
 // mayBeDone reports whether a call that failed may have been carried out: Amazon
 // did not say that it refuses, and may have got the request.
 func mayBeDone(err error) bool {
-	if _, none := errors.AsType[*credentialsError](err); none || errors.Is(err, pools.ErrThrottled) {
+	if _, none := errors.AsType[*awssdk.CredentialsError](err); none || errors.Is(err, pools.ErrThrottled) {
 		return false
 	}
 	if op, ok := errors.AsType[*net.OpError](err); ok && op.Op == "dial" {

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
 // failedError is a call that did not work. Its text is for people: what was
@@ -40,12 +41,6 @@ func (e *failedError) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// credentialsError: the chain gives no credentials.
-type credentialsError struct{ err error }
-
-func (e *credentialsError) Error() string { return "no credentials: " + e.err.Error() }
-func (e *credentialsError) Unwrap() error { return e.err }
-
 // failure names and classes the error of a call.
 func (b *Bucket) failure(op, key string, err error) error {
 	e := &failedError{op: op, url: b.URL(key), err: err}
@@ -69,7 +64,7 @@ func (b *Bucket) brokenBody(key string, err error) error {
 // classify returns an error's cause for people, and the sentinel that an error of
 // the SDK stands for, nil if none.
 func classify(err error) (cause string, class error) {
-	if none, ok := errors.AsType[*credentialsError](err); ok {
+	if none, ok := errors.AsType[*awssdk.CredentialsError](err); ok {
 		return none.Error(), classifyCredentials(none)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {

@@ -6,33 +6,18 @@ import (
 	"fmt"
 	"io"
 	"iter"
-	"net"
-	"net/http"
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
-	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/s3/types"
-	"github.com/aws/smithy-go/logging"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
-const (
-	credentialsTimeout = 5 * time.Second
-	dialTimeout        = 5 * time.Second
-	answerTimeout      = 30 * time.Second // from the end of a request to the head of its answer
-	maxKeys            = 1000             // of one answer to a listing
-
-	// endpointRegion signs requests to an endpoint of its own when no region is
-	// set anywhere: such servers rarely mind.
-	endpointRegion = "us-east-1"
-)
+const maxKeys = 1000 // of one answer to a listing
 
 // Config names a bucket.
 type Config struct {
@@ -81,44 +66,17 @@ func Open(ctx context.Context, cfg Config) (*Bucket, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, err
 	}
-	loaded, err := sdkConfig(ctx, cfg)
+	loaded, err := awssdk.Load(ctx, awssdk.Config{
+		Region: cfg.Region, Endpoint: cfg.Endpoint, AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey,
+	}, awssdk.HTTPClient(), func() aws.Retryer { return aws.NopRetryer{} })
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)
 	}
-	if loaded.Region == "" {
-		if cfg.Endpoint == "" {
-			return nil, fmt.Errorf("open bucket %s: no region is set: set it in the configuration or as AWS_REGION", cfg.Bucket)
-		}
-		loaded.Region = endpointRegion
-	}
-	loaded.Credentials = chain{loaded.Credentials}
 	b := &Bucket{name: cfg.Bucket, pageSize: maxKeys, client: s3.NewFromConfig(loaded, func(o *s3.Options) { configure(o, cfg) })}
 	if cfg.Prefix != "" {
 		b.prefix = cfg.Prefix + "/"
 	}
 	return b, nil
-}
-
-// sdkConfig is the SDK's configuration: of its files and environment, or, with
-// keys given, of neither.
-func sdkConfig(ctx context.Context, cfg Config) (aws.Config, error) {
-	client := awshttp.NewBuildableClient().
-		WithDialerOptions(func(d *net.Dialer) { d.Timeout = dialTimeout }).
-		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })
-	retryer := func() aws.Retryer { return aws.NopRetryer{} }
-	if cfg.AccessKey != "" {
-		return aws.Config{
-			Region: cfg.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer,
-			Credentials: credentials.NewStaticCredentialsProvider(cfg.AccessKey, cfg.SecretKey, ""),
-		}, nil
-	}
-	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),
-	}
-	if cfg.Region != "" {
-		load = append(load, config.WithRegion(cfg.Region))
-	}
-	return config.LoadDefaultConfig(ctx, load...)
 }
 
 func configure(o *s3.Options, cfg Config) {
@@ -129,20 +87,6 @@ func configure(o *s3.Options, cfg Config) {
 	o.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenSupported
 	o.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenSupported
 	o.DisableLogOutputChecksumValidationSkipped = true
-}
-
-// chain bounds the SDK's credential chain, and marks its errors.
-type chain struct{ provider aws.CredentialsProvider }
-
-// Retrieve implements aws.CredentialsProvider.
-func (c chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, credentialsTimeout)
-	defer cancel()
-	credentials, err := c.provider.Retrieve(ctx)
-	if err != nil {
-		return aws.Credentials{}, &credentialsError{err}
-	}
-	return credentials, nil
 }
 
 // URL implements release.Bucket.

@@ -19,6 +19,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 )
 
@@ -322,8 +323,8 @@ func TestSilentInstance(t *testing.T) {
 	if !errors.Is(err, release.ErrUnavailable) || !strings.Contains(err.Error(), "no credentials") {
 		t.Errorf("Get = %v, want ErrUnavailable for want of credentials", err)
 	}
-	if took := time.Since(began); took > 2*credentialsTimeout {
-		t.Errorf("Get took %v, want about %v", took, credentialsTimeout)
+	if took := time.Since(began); took > 2*awssdk.CredentialsTimeout {
+		t.Errorf("Get took %v, want about %v", took, awssdk.CredentialsTimeout)
 	}
 	t.Log(err)
 }

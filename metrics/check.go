@@ -1,0 +1,68 @@
+package metrics
+
+import (
+	"fmt"
+	"math"
+	"regexp"
+	"slices"
+	"unicode/utf8"
+)
+
+// Bounds of what a store takes, in bytes and in number.
+const (
+	MaxName       = 1024
+	MaxDimensions = 32
+	MaxDimName    = 128
+	MaxDimValue   = 1024
+)
+
+// CheckSample returns why no store could take the sample, whatever its time:
+// ErrNotFinite or ErrMalformed.
+func CheckSample(s Sample) error {
+	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
+		return fmt.Errorf("%w: %v", ErrNotFinite, s.Value)
+	}
+	return checkIdentity(s.Type, s.Name, s.Dimensions)
+}
+
+// checkIdentity bounds what names a series.
+func checkIdentity(t Type, name string, d Dimensions) error {
+	if !slices.Contains(Types(), t) {
+		return fmt.Errorf("%w: type %.100q", ErrMalformed, t)
+	}
+	if name == "" || len(name) > MaxName || !utf8.ValidString(name) {
+		return fmt.Errorf("%w: name of %d bytes: want 1 to %d bytes of UTF-8", ErrMalformed, len(name), MaxName)
+	}
+	return checkDimensions(d)
+}
+
+func checkDimensions(d Dimensions) error {
+	if len(d) > MaxDimensions {
+		return fmt.Errorf("%w: %d dimensions, at most %d", ErrMalformed, len(d), MaxDimensions)
+	}
+	for k, v := range d {
+		if k == "" || len(k) > MaxDimName || !utf8.ValidString(k) {
+			return fmt.Errorf("%w: dimension %.100q: want a name of 1 to %d bytes of UTF-8", ErrMalformed, k, MaxDimName)
+		}
+		if len(v) > MaxDimValue || !utf8.ValidString(v) {
+			return fmt.Errorf("%w: dimension %q has a value of %d bytes: want at most %d bytes of UTF-8", ErrMalformed, k, len(v), MaxDimValue)
+		}
+	}
+	return nil
+}
+
+// Check returns why no store could answer the query, ErrMalformed or ErrPattern, and
+// its pattern if it has one.
+func (q Query) Check() (*regexp.Regexp, error) {
+	if !q.Regex {
+		return nil, checkIdentity(q.Type, q.Name, q.Dimensions)
+	}
+	pattern, err := q.Pattern()
+	if err != nil {
+		return nil, err
+	}
+	if len(q.Prefix) > MaxName || !utf8.ValidString(q.Prefix) {
+		return nil, fmt.Errorf("%w: prefix of %d bytes: want at most %d bytes of UTF-8", ErrMalformed, len(q.Prefix), MaxName)
+	}
+	return pattern, checkDimensions(q.Dimensions)
+}

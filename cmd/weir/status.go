@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
@@ -21,10 +22,13 @@ import (
 
 // poolStatus is what "weir status" knows, from three who each know a part.
 type poolStatus struct {
-	Cluster   string             `json:"cluster"`
-	Pool      string             `json:"pool"`
-	Warnings  []string           `json:"warnings"` // what needs an operator, first
-	LastTick  *autoscaler.Record `json:"last_tick,omitempty"`
+	Cluster  string             `json:"cluster"`
+	Pool     string             `json:"pool"`
+	Warnings []string           `json:"warnings"` // what needs an operator, first
+	LastTick *autoscaler.Record `json:"last_tick,omitempty"`
+	// Decided is the last tick that decided, if LastTick did not: it is paused, or
+	// has failed.
+	Decided   *autoscaler.Record `json:"last_decision,omitempty"`
 	Processes *bootstrapStatus   `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
 	// Nodes is what the nodes say of themselves just now.
@@ -107,6 +111,9 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	} else {
 		s.LastTick = &r
 		s.warnOfTick(r)
+		if r.Case == nil {
+			s.Decided = lastDecided(ctx, b, cli.cluster, cli.pool)
+		}
 	}
 	nodes, err := cli.hearNodes(ctx, b)
 	if err != nil {
@@ -126,6 +133,36 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	}
 	cli.warnOfPending(ctx, b, &s)
 	return s
+}
+
+// lookBack is how far back status looks for a tick that decided.
+const lookBack = time.Hour
+
+// lastDecided reads the last tick that decided; nil if there is none.
+func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autoscaler.Record {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
+	if err != nil {
+		return nil
+	}
+	var last *autoscaler.Record
+	// What cannot be read is not shown: the last tick's own error is.
+	_ = ledger.Since(ctx, time.Now().Add(-lookBack), func(data []byte) error {
+		if r, err := readRecord(data); err == nil && r.Case != nil {
+			last = &r
+		}
+		return nil
+	})
+	return last
+}
+
+// decided is the tick that says how large the pool is; nil if nobody knows.
+func (s poolStatus) decided() *autoscaler.Record {
+	if s.LastTick != nil && s.LastTick.Case != nil && s.LastTick.Answer != nil {
+		return s.LastTick
+	}
+	return s.Decided
 }
 
 func (s *poolStatus) warn(format string, args ...any) {
@@ -211,11 +248,11 @@ func (s *poolStatus) warnOfDecision(c autoscaler.Case, a autoscaler.Answer, d au
 
 func (cli *cli) printPool(s poolStatus, now time.Time) {
 	fmt.Fprintf(cli.stdout, "pool %s/%s", s.Cluster, s.Pool)
-	if s.LastTick == nil || s.LastTick.Failed != "" || s.LastTick.Answer == nil {
+	r := s.decided()
+	if r == nil {
 		fmt.Fprintln(cli.stdout, ": nothing is known of its size")
 		return
 	}
-	r := s.LastTick
 	limits := r.Case.Input.Policy.Limits
 	fmt.Fprintf(cli.stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
 		number(r.Snapshot.Target), number(r.Answer.Target), number(r.Snapshot.Fulfilled), number(r.Snapshot.Joined),
@@ -225,7 +262,7 @@ func (cli *cli) printPool(s poolStatus, now time.Time) {
 		return
 	}
 	fmt.Fprintln(cli.stdout)
-	cli.printNodes(s)
+	cli.printNodes(s, *r)
 }
 
 func (cli *cli) printGroups(r autoscaler.Record) {
@@ -248,7 +285,7 @@ func bound(n int) string {
 const shownNodes = 100
 
 // printNodes prints the nodes of the last tick, with what they say just now.
-func (cli *cli) printNodes(s poolStatus) {
+func (cli *cli) printNodes(s poolStatus, r autoscaler.Record) {
 	said := make(map[string]pools.NodeFacts, len(s.Nodes))
 	for _, f := range s.Nodes {
 		said[f.ID] = f
@@ -266,7 +303,7 @@ func (cli *cli) printNodes(s poolStatus) {
 			rows = append(rows, []string{id, group, state, fmt.Sprint(tasks), usage(id, resource.CPUs), usage(id, resource.Mem), up})
 		}
 	}
-	for _, n := range s.LastTick.Case.Nodes {
+	for _, n := range r.Case.Nodes {
 		state := string(n.Node)
 		switch {
 		case n.Instance != pools.InstanceRunning:
@@ -278,11 +315,11 @@ func (cli *cli) printNodes(s poolStatus) {
 		}
 		add(n.ID, n.Group, state, n.Tasks, ago(time.Unix(0, 0).Add(n.Uptime), time.Unix(0, 0)))
 	}
-	for _, d := range s.LastTick.Drains {
+	for _, d := range r.Drains {
 		add(d.Node, d.Group, "leaving: "+string(d.State), said[d.Node].Tasks, "-")
 	}
 	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
-	if more := len(s.LastTick.Case.Nodes) + len(s.LastTick.Drains) - len(rows); more > 0 {
+	if more := len(r.Case.Nodes) + len(r.Drains) - len(rows); more > 0 {
 		fmt.Fprintf(cli.stdout, "and %d more; --output json has all\n", more)
 	}
 }

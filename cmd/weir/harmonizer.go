@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
 func (cli *cli) harmonizerCommand() *cobra.Command {
@@ -38,7 +38,11 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus) error {
 		return err
 	}
 	defer lock.Unlock()
-	h, err := newHarmonizer(b, harmonizer.Config{Cluster: cli.cluster, Pools: []string{cli.pool}}, log)
+	store, err := cli.metricsStore(b)
+	if err != nil {
+		return err
+	}
+	h, err := newHarmonizer(b, harmonizer.Config{Cluster: cli.cluster, Pools: []string{cli.pool}}, store, log)
 	if err != nil {
 		return err
 	}
@@ -46,7 +50,7 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus) error {
 }
 
 // newHarmonizer wires a harmonizer to what runs on this bus.
-func newHarmonizer(b *bus.Bus, c harmonizer.Config, log *slog.Logger) (*harmonizer.Harmonizer, error) {
+func newHarmonizer(b *bus.Bus, c harmonizer.Config, store metrics.Store, log *slog.Logger) (*harmonizer.Harmonizer, error) {
 	rows, err := natsbus.NewRows(b.Conn(), c.Cluster, log)
 	if err != nil {
 		return nil, err
@@ -55,7 +59,5 @@ func newHarmonizer(b *bus.Bus, c harmonizer.Config, log *slog.Logger) (*harmoniz
 	if err != nil {
 		return nil, err
 	}
-	return harmonizer.New(c, harmonizer.Ports{
-		Bus: nats, Source: rows, Metrics: embedded.NewClient(b.Conn(), c.Cluster),
-	}, log)
+	return harmonizer.New(c, harmonizer.Ports{Bus: nats, Source: rows, Metrics: store}, log)
 }

@@ -50,7 +50,11 @@ func (cli *cli) metricsPutCommand() *cobra.Command {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				ctx, cancel := context.WithTimeout(ctx, askTimeout)
 				defer cancel()
-				dropped, err := embedded.NewClient(b.Conn(), cli.cluster).Put(ctx, samples)
+				store, err := cli.metricsStore(b)
+				if err != nil {
+					return err
+				}
+				dropped, err := put(ctx, store, samples)
 				if err != nil {
 					return err
 				}
@@ -171,10 +175,22 @@ func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Q
 	return queries, nil
 }
 
+// put writes samples, and returns how many were too old to be kept, as far as the
+// store tells.
+func put(ctx context.Context, store metrics.Store, samples []metrics.Sample) (dropped int, err error) {
+	if client, ok := store.(*embedded.Client); ok {
+		return client.Put(ctx, samples)
+	}
+	return 0, store.Write(ctx, samples)
+}
+
 func (cli *cli) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	client := embedded.NewClient(b.Conn(), cli.cluster)
+	client, err := cli.metricsStore(b)
+	if err != nil {
+		return err
+	}
 	out := record.NewWriter(cli.stdout)
 	var rows [][]string
 	for _, q := range queries {

@@ -335,7 +335,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err := u.startMachines(pool); err != nil {
 		return err
 	}
-	h, err := newHarmonizer(u.bus, u.upHarmonizer(), u.log)
+	h, err := newHarmonizer(u.bus, u.upHarmonizer(), embedded.NewClient(u.bus.Conn(), u.cluster), u.log)
 	if err != nil {
 		return err
 	}

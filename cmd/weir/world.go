@@ -126,6 +126,16 @@ func selectors(groups []config.Group) []aws.Selector {
 	return out
 }
 
+// metricsStore returns the store of the service file or, without one, that of the
+// data folder.
+func (cli *cli) metricsStore(b *bus.Bus) (metrics.Store, error) {
+	service, err := config.LoadService(cli.configs())
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return openMetrics(service, b, cli.cluster)
+}
+
 // openMetrics returns where windows come from.
 func openMetrics(s config.Service, b *bus.Bus, cluster string) (metrics.Store, error) {
 	if s.Metrics.Influx == nil {

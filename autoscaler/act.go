@@ -27,8 +27,9 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 	p := l.newPush(now, m)
 	intent := p.intent()
 	if !m.idle(intent) || len(l.drains.Records()) > 0 {
-		planned := l.tally.into(m.Outcome.State)
-		planned.Owed += l.removalsOwe(m)
+		owed := l.removalsOwe(m)
+		planned := l.tally.into(m.Outcome.State).owing(owed)
+		intent.Before = m.counted(owed)
 		if err := l.save(ctx, planned, &intent); err != nil {
 			l.state = l.untouched(m.prepared, m.Outcome)
 			return fmt.Errorf("nothing is done: %w", err)
@@ -37,11 +38,17 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 	did, err := l.carryOut(ctx, now, m, p)
 	s := m.conclude(m.Outcome, did)
 	s.Quarantines = p.quarantines
-	l.state = l.tally.into(s)
+	l.state = l.returned(l.tally.into(s), m.view)
 	if err != nil {
 		return err
 	}
 	return l.save(ctx, l.state, nil)
+}
+
+// counted is what counts until the targets are given: whoever is let go, is.
+func (m move) counted(owed map[string]float64) *Counted {
+	s := m.prepared.State.owing(owed).owing(weights(m.replaced()))
+	return &Counted{Offset: s.Offset, Owed: s.Owed, Rolling: s.Rolling}
 }
 
 // idle reports whether a tick has nothing to do but to go on with its drains.
@@ -56,7 +63,7 @@ func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (do
 	if err == nil {
 		err = p.run(ctx)
 	}
-	did := done{targets: p.targets(), surge: p.surged, backed: p.backed}
+	did := done{targets: p.targets(), surge: p.surged, backed: p.backed, lowered: p.lowered, owed: map[string]float64{}}
 	if err == nil {
 		err = l.release(ctx, now, m, &did)
 	}
@@ -65,6 +72,7 @@ func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (do
 	}
 	if err == nil {
 		err = l.drain(ctx, now, m.view, m.record)
+		l.tellSilent(m)
 	}
 	if err == nil {
 		err = l.unmark(ctx, m.view, m.orders.Stale, m.record)
@@ -101,27 +109,24 @@ func fatal(err error) error {
 
 // release begins the drains of those whom the plan has chosen.
 func (l *Loop) release(ctx context.Context, now time.Time, m move, did *done) error {
-	for _, c := range m.Orphans {
-		kept, err := l.letGo(ctx, now, choiceOf(c, drain.Orphan), m.record)
-		if err != nil {
-			return err
-		}
-		if kept {
-			did.orphans = append(did.orphans, c)
-		}
-	}
 	stale := m.stale()
-	for _, c := range m.Pruned.Choices {
-		reason := drain.ScaleIn
-		if stale[c.ID] {
-			reason = drain.Rolling
-		}
-		kept, err := l.letGo(ctx, now, choiceOf(c, reason), m.record)
-		if err != nil {
-			return err
-		}
-		if kept {
-			did.pruned = append(did.pruned, c)
+	for _, some := range []struct {
+		choices []plan.Choice
+		reason  drain.Reason
+		kept    *[]plan.Choice
+	}{{m.Orphans, drain.Orphan, &did.replaced}, {m.Rolled, drain.Rolling, &did.replaced}, {m.Pruned.Choices, drain.ScaleIn, &did.pruned}} {
+		for _, c := range some.choices {
+			reason := some.reason
+			if reason == drain.ScaleIn && stale[c.ID] {
+				reason = drain.Rolling
+			}
+			kept, err := l.letGo(ctx, now, choiceOf(c, reason), m.record)
+			if err != nil {
+				return err
+			}
+			if kept {
+				*some.kept = append(*some.kept, c)
+			}
 		}
 	}
 	return nil

@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -56,8 +57,12 @@ type Outcome struct {
 	PruneInput plan.PruneInput
 	Pruned     plan.Pruned
 	Orphans    []plan.Choice
-	// Refused says why nobody is let go and, if there is no distribution either, why
-	// nothing is asked.
+	// Rolled are marked instances that go before their replacements are ordered, as
+	// their group is at its maximum. Stuck says why none can, by group.
+	Rolled []plan.Choice
+	Stuck  map[string]string
+	// Refused says why nobody is let go, but for marked instances whose replacements
+	// are there, and, if there is no distribution either, why nothing is asked.
 	Refused string
 	State   State // to hand on
 }
@@ -83,21 +88,28 @@ func (c Case) Resolve() Outcome {
 	distribution, err := plan.Distribute(c.bound(groups, held, has), o.Decision.Target)
 	if err != nil {
 		o.Refused = err.Error()
+		o.State.Offset = c.State.Offset // nothing is brought about
 		return o
 	}
 	o.Distribution = distribution
-	o.Surge = c.surge(distribution, held)
+	targets := c.settled(distribution, held)
+	o.Surge = c.surge(o.Decision.State, distribution, targets, held)
 	c.choose(&o)
+	c.rollFull(&o, held)
 	o.State = c.conclude(o, done{
-		targets: c.settled(distribution, held), surge: o.Surge, pruned: o.Pruned.Choices, orphans: o.Orphans,
+		targets: targets, surge: o.Surge, pruned: o.Pruned.Choices, replaced: o.replaced(),
+		lowered: c.lowered(held, short(held, has)),
 	})
 	return o
 }
 
+// replaced are those who are let go though the pool needs no less.
+func (o Outcome) replaced() []plan.Choice { return slices.Concat(o.Orphans, o.Rolled) }
+
 // Answer returns o in short.
 func (o Outcome) Answer() Answer {
 	terminate := o.Pruned.ByGroup()
-	for _, c := range slices.Backward(o.Orphans) {
+	for _, c := range slices.Backward(o.replaced()) {
 		terminate[c.Group] = slices.Insert(terminate[c.Group], 0, c.ID)
 	}
 	return Answer{
@@ -160,7 +172,14 @@ func (c Case) held(quarantines []plan.Quarantine, now time.Time) map[string]plan
 // bound returns the groups as the distribution may change them: one that is held
 // stays at what it has, a busy one at its target.
 func (c Case) bound(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) []plan.GroupTarget {
-	return plan.Hold(plan.Hold(groups, held, has), c.Busy, nil)
+	return plan.Hold(plan.Hold(groups, held, short(held, has)), c.Busy, nil)
+}
+
+// short returns what those of the groups have that do not keep their targets.
+func short(held map[string]plan.Quarantine, has map[string]int) map[string]int {
+	has = maps.Clone(has)
+	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].Keeps })
+	return has
 }
 
 // choose takes the orphans and then whom the prune chooses. A busy group has no
@@ -173,30 +192,34 @@ func (c Case) choose(o *Outcome) {
 	weight, tasks := o.Decision.State.Spent(c.Input.Policy)
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
-		Spent: plan.Spent{Weight: weight, Tasks: tasks},
+		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "",
 	}
-	if c.Refuse != "" {
-		o.Refused = c.Refuse
+	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
+		c.chooseOrphans(o)
+	}
+	if c.Refuse == "" {
+		o.Pruned = plan.Prune(o.PruneInput)
+	}
+}
+
+// chooseOrphans takes the orphans, which the prune then goes without.
+func (c Case) chooseOrphans(o *Outcome) {
+	in := o.PruneInput
+	if len(c.Busy) > 0 {
+		busy := func(n plan.Candidate) bool { _, is := c.Busy[n.Group]; return is }
+		in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), busy)
+	}
+	o.Orphans = plan.Orphans(in, c.OrphansAfter)
+	if len(o.Orphans) == 0 {
 		return
 	}
-	if c.OrphansAfter > 0 {
-		in := o.PruneInput
-		if len(c.Busy) > 0 {
-			busy := func(n plan.Candidate) bool { _, is := c.Busy[n.Group]; return is }
-			in.Nodes = slices.DeleteFunc(slices.Clone(in.Nodes), busy)
-		}
-		o.Orphans = plan.Orphans(in, c.OrphansAfter)
+	gone := make(map[string]bool, len(o.Orphans))
+	for _, orphan := range o.Orphans {
+		gone[orphan.ID] = true
+		o.PruneInput.Spent.Weight += orphan.Weight
+		o.PruneInput.Spent.Tasks += orphan.Tasks
 	}
-	if len(o.Orphans) > 0 {
-		gone := make(map[string]bool, len(o.Orphans))
-		for _, orphan := range o.Orphans {
-			gone[orphan.ID] = true
-			o.PruneInput.Spent.Weight += orphan.Weight
-			o.PruneInput.Spent.Tasks += orphan.Tasks
-		}
-		o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
-	}
-	o.Pruned = plan.Prune(o.PruneInput)
+	o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
 }
 
 // whole returns how much of a weight a target in whole numbers holds.

@@ -84,7 +84,7 @@ func (a anyCase) state(t *rapid.T) State {
 			Clock: aTime(t, "clock"), Wall: aTime(t, "wall"), Offset: rapid.Float64Range(-10, 10).Draw(t, "offset"),
 			Raised: aTime(t, "raised"), Lowered: aTime(t, "lowered"),
 		},
-		Owed: a.number(t, "owed"),
+		Owed: a.number(t, "owed"), Spare: a.number(t, "spare"),
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "held") {
 		s.Held = append(s.Held, decide.Held{App: "web", Kind: resource.CPUs, Value: math.Abs(a.number(t, "held")), At: aTime(t, "held at")})
@@ -99,7 +99,7 @@ func (a anyCase) state(t *rapid.T) State {
 		s.Asked, s.Rolling = map[string]int{"a": 3}, map[string]int{"b": rapid.IntRange(-2, 5).Draw(t, "rolling")}
 	}
 	if rapid.Bool().Draw(t, "tells joined") {
-		s.Joined = []string{"n0", "n1", "x"}
+		s.Joined, s.Replaced = []string{"n0", "n1", "x"}, map[string]float64{"n1": a.number(t, "replaced")}
 	}
 	return s
 }
@@ -196,15 +196,17 @@ func TestResolveIsTotal(t *testing.T) {
 	t.Parallel()
 	rapid.Check(t, func(t *rapid.T) {
 		c := anyCase{hostile: true}.draw(t)
-		a := c.Resolve().Answer()
+		o := c.Resolve()
+		a := o.Answer()
 		for group := range c.Busy {
 			if len(a.Terminate[group]) > 0 {
 				t.Errorf("%v of the busy group %s are let go", a.Terminate[group], group)
 			}
 		}
-		if c.Refuse != "" && len(a.Terminate) > 0 {
-			t.Errorf("%v are let go though %s", a.Terminate, c.Refuse)
+		if barred := o.Decision.NoScaleIn; barred != "" && o.Refused == "" {
+			t.Errorf("nothing is refused though %s", barred)
 		}
+		wantOnlyStale(t, c, o)
 	})
 }
 

@@ -29,6 +29,7 @@ var errKilled = errors.New("the process is dead")
 type life struct {
 	mu   sync.Mutex
 	fuse int // calls left; less than 0: for ever
+	cut  bool
 }
 
 // spend returns errKilled if the process is dead.
@@ -40,6 +41,14 @@ func (l *life) spend() error {
 	}
 	l.fuse--
 	return nil
+}
+
+// end has the process die before its next call, unless it is dead.
+func (l *life) end() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.cut = l.fuse != 0
+	l.fuse = 0
 }
 
 func (l *life) dead() bool {
@@ -138,7 +147,11 @@ func (m mortalMemory) Save(ctx context.Context, data []byte) error {
 			m.allowed[id] = true
 		}
 	}
-	return m.kept.Save(ctx, data)
+	err := m.kept.Save(ctx, data)
+	if m.cutOff && one.Intent != nil && len(one.Intent.Targets) > 0 {
+		m.end()
+	}
+	return err
 }
 
 type mortalBook struct{ mortal }
@@ -175,6 +188,7 @@ type day struct {
 	loop    *Loop
 	demand  int             // in nodes
 	blind   bool            // the signals do not answer
+	cutOff  bool            // the process dies between its next intent and the call, and the metrics go with it
 	allowed map[string]bool // who may be terminated
 	healthy float64         // the target of the last tick that knew the need
 }
@@ -246,6 +260,12 @@ func (d *day) tick() *Record {
 		d.t.Fatal(err)
 	}
 	if d.life.dead() {
+		if d.life.cut {
+			d.cutOff, d.blind = false, true
+		} else {
+			d.healthy = 0
+		}
+		d.loop.Close()
 		d.born(-1)
 		return nil
 	}
@@ -264,7 +284,7 @@ func (d *day) events() {
 	t := d.t
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
-	switch what := rapid.IntRange(0, 11).Draw(t, "event"); {
+	switch what := rapid.IntRange(0, 12).Draw(t, "event"); {
 	case what == 0:
 		d.demand = rapid.IntRange(1, 20).Draw(t, "demand")
 	case what == 1:
@@ -292,7 +312,10 @@ func (d *day) events() {
 	case what == 8 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "busy")
 		d.nodes.change(func(n *nodes) { n.tasks[id] = rapid.IntRange(0, 3).Draw(t, "tasks") })
+	case what == 12:
+		d.cutOff = !d.blind
 	case what >= 9:
+		d.cutOff = false
 		d.loop.Close()
 		d.born(rapid.IntRange(0, 60).Draw(t, "fuse"))
 	}
@@ -389,8 +412,6 @@ func TestDay(t *testing.T) {
 			d.events()
 			if r := d.tick(); r != nil {
 				d.checkTick(r)
-			} else {
-				d.healthy = 0
 			}
 			d.check()
 		}
@@ -401,7 +422,7 @@ func TestDay(t *testing.T) {
 // calm lets everything be well for so long that all quarantines are over: then the pool
 // is what it is to be.
 func (d *day) calm() {
-	d.blind = false
+	d.blind, d.cutOff = false, false
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
 		g.Refuse(memory.SetTarget, nil)

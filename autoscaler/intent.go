@@ -18,6 +18,35 @@ type Intent struct {
 	At      time.Time      `json:"at"`
 	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
 	LetGo   []string       `json:"let_go,omitempty"`  // nodes
+	// Before is what the State counted before the Targets were asked for: it counts
+	// until they are found.
+	Before *Counted `json:"before,omitempty"`
+}
+
+// Counted is the part of a State that says what the groups' targets are made of.
+type Counted struct {
+	Offset  float64        `json:"offset,omitempty"`
+	Owed    float64        `json:"owed,omitempty"`
+	Rolling map[string]int `json:"rolling,omitempty"`
+}
+
+// findOut settles what became of an intent that the last process did not live to see
+// the end of: a target that is not found was not given.
+func (l *Loop) findOut(v *view) {
+	i := l.doubt
+	l.doubt = nil
+	if i == nil || i.Before == nil {
+		return
+	}
+	for _, g := range v.groups {
+		if want, asked := i.Targets[g.ID]; asked && want != g.Target {
+			l.state.Offset, l.state.Owed = i.Before.Offset, i.Before.Owed
+			if l.state.Rolling == nil {
+				l.state.Rolling = map[string]int{}
+			}
+			l.state.Rolling[g.ID] = i.Before.Rolling[g.ID]
+		}
+	}
 }
 
 // memo is what is kept for the next tick and the next process.
@@ -73,7 +102,7 @@ func (l *Loop) recall(data []byte, ok bool) {
 	l.state = m.State
 	l.state.Joined = nil
 	if m.Intent != nil { // how far it came is not known: what is found counts
-		l.state.Asked = nil
+		l.state.Asked, l.doubt = nil, m.Intent
 	}
 }
 

@@ -2,6 +2,7 @@ package autoscaler
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -65,25 +66,25 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 			of[n.Instance.ID] = n.Instance
 		}
 	}
-	intent, planned := Intent{At: now}, l.state
+	busy := v.busy()
+	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
+		return n.Kind == pools.Rebalance && busy[of[n.Instance].Group] != ""
+	})
+	intent, owed := Intent{At: now}, map[string]float64{}
 	for _, n := range notices {
 		intent.LetGo = append(intent.LetGo, n.Instance)
 		if i, ours := of[n.Instance]; ours && l.replaced(n) {
-			planned.Owed += i.Weight
+			owed[i.ID] = i.Weight
 		}
 	}
-	if err := l.save(ctx, planned, &intent); err != nil {
+	l.state = l.returned(l.state, v)
+	if err := l.save(ctx, l.state.owing(owed), &intent); err != nil {
 		return err
 	}
 	if err := l.warnAll(ctx, now, notices, of, r); err != nil {
 		return err
 	}
-	err = l.drain(ctx, now, v, r)
-	l.state = l.tally.into(l.state)
-	if err != nil {
-		return err
-	}
-	return l.save(ctx, l.state, nil)
+	return l.drainOn(ctx, now, v, r)
 }
 
 // warnAll begins the drains, and is done with the notices whose drain is kept, or
@@ -114,7 +115,7 @@ func (l *Loop) warn(ctx context.Context, now time.Time, n pools.Notice, i pools.
 	}
 	kept, err := l.letGo(ctx, now, drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}, r)
 	if kept && owed {
-		l.state.Owed += i.Weight
+		l.state = l.state.owing(map[string]float64{i.ID: i.Weight})
 	}
 	return kept, err
 }

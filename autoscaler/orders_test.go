@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
@@ -189,6 +190,28 @@ func TestDrift(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A target that somebody has raised to what we need too is ours from then on.
+func TestCorrectedDriftThatIsNeeded(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 4)
+	w.config.Drift = Correct
+	w.config.Policy.Cooldown = decide.Cooldown{Up: 10 * time.Minute}
+	w.reconfigure()
+	w.tick()
+	if err := w.groups[0].Group.SetTarget(t.Context(), 8); err != nil {
+		t.Fatal(err)
+	}
+	web.set(cpus(8*cpusPerNode), nil)
+	w.tick()
+	for i := range 6 {
+		if r := w.tick(); r.Drift != nil || r.Answer.Target != 8 {
+			t.Errorf("tick %d: drift %+v, target %v: want none, 8", i, r.Drift, r.Answer.Target)
+		}
+	}
+	w.wantTarget(8)
+	w.wantCalls()
 }
 
 // What we do ourselves is no drift.

@@ -26,7 +26,7 @@ func (l *Loop) prepare(now time.Time, v *view, orders Orders) prepared {
 	p := prepared{committed: l.committed(v), drifted: drifted(v.groups, l.state.Asked), asked: l.settleAsked(v.groups)}
 	leaving := l.leaving()
 	marks := v.marked(orders.Stale, leaving)
-	state := l.state
+	state := l.returned(l.state, v)
 	state.Rolling = map[string]int{}
 	for group, weight := range marks.weight {
 		if n := min(l.state.Rolling[group], whole(weight)); n > 0 {
@@ -135,11 +135,17 @@ func (l *Loop) returnable() []Leaver {
 // that has filled up is let off.
 func (l *Loop) quarantines(now time.Time, v *view, clock time.Time) ([]plan.Quarantine, map[string]time.Time) {
 	out, askedAt := slices.Clone(l.state.Quarantines), maps.Clone(l.state.AskedAt)
+	for group, at := range askedAt {
+		if at.After(now) { // the clock was put back
+			askedAt[group] = now
+		}
+	}
 	held := plan.Held(out, clock)
 	there := make(map[string]bool, len(v.groups))
 	for _, g := range v.groups {
 		there[g.ID] = true
-		_, aside := held[g.ID]
+		q, aside := held[g.ID]
+		aside = aside && !q.Keeps
 		filled := g.Fulfilled() >= float64(g.Target)
 		switch {
 		case aside:
@@ -160,7 +166,7 @@ func (l *Loop) input(now time.Time, c Case, v *view) decide.Input {
 	in := decide.Input{
 		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost,
 		Capacity: decide.Capacity{
-			Target: c.have() + max(0, c.State.Owed) - c.State.Offset, Joined: v.joined, Totals: v.totals,
+			Target: c.State.Target(c.have()), Joined: v.joined, Totals: v.totals,
 		},
 	}
 	for _, src := range l.sources[1:] {

@@ -37,6 +37,7 @@ func (l *Loop) preview(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
+	l.findOut(v)
 	r.Snapshot, r.Drains = v.record(), l.drains.Records()
 	p, o := l.plan(ctx, r.At, v, orders, r)
 	r.State = l.untouched(p, o)

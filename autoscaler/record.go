@@ -56,8 +56,8 @@ type Detail struct {
 	Surge     map[string]int     `json:"surge,omitempty"` // beyond the shares, for a rolling
 	Excess    float64            `json:"excess,omitempty"`
 	Kept      []plan.Kept        `json:"kept,omitempty"` // why there is an excess
-	// Refused says why nobody is let go and, if there is no distribution either, why
-	// nothing is asked.
+	// Refused says why nobody is let go, but for marked instances whose replacements
+	// are there, and, if there is no distribution either, why nothing is asked.
 	Refused string `json:"refused,omitempty"`
 }
 

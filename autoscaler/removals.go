@@ -16,9 +16,13 @@ import (
 func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *done) error {
 	for _, order := range m.orders.Removals {
 		node, refused := m.view.removable(order)
-		if refused != nil {
+		switch busy := m.Busy[node.Group]; {
+		case refused != nil:
 			m.record.problem(refused)
-		} else {
+		case busy != "":
+			m.record.problem(fmt.Errorf("node %s waits to be removed: its group is being changed: %s", order.Node, busy))
+			continue // the order stands
+		default:
 			owed := l.owes(node.ID)
 			kept, err := l.letGo(ctx, now, drain.Choice{
 				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.text(),
@@ -30,7 +34,7 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *done) e
 				continue // the order stands
 			}
 			if owed {
-				did.owed += node.Weight
+				did.owed[node.ID] = node.Weight
 			}
 		}
 		err := l.write(ctx, func(ctx context.Context) error { return l.world.Orders.Removed(ctx, order.Node) })
@@ -44,14 +48,28 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *done) e
 	return nil
 }
 
-// removalsOwe returns the weight that the removals will owe.
-func (l *Loop) removalsOwe(m move) (weight float64) {
+// removalsOwe returns the weight that the removals will owe, by node.
+func (l *Loop) removalsOwe(m move) map[string]float64 {
+	owed := map[string]float64{}
 	for _, order := range m.orders.Removals {
-		if node, err := m.view.removable(order); err == nil && l.owes(node.ID) {
-			weight += node.Weight
+		if node, err := m.view.removable(order); err == nil && m.Busy[node.Group] == "" && l.owes(node.ID) {
+			owed[node.ID] = node.Weight
 		}
 	}
-	return weight
+	return owed
+}
+
+// tellSilent tells of the nodes that an operator has named and that cannot be drained.
+func (l *Loop) tellSilent(m move) {
+	if l.config.Drain.Force {
+		return
+	}
+	for _, r := range l.drains.Records() {
+		if _, silent := slices.BinarySearch(m.view.silent, r.Node); silent && r.Reason == drain.Removal && r.State.Leaving() {
+			m.record.problem(fmt.Errorf("node %s, which is removed by name, is silent: nobody knows what it runs, so it will not be drained, "+
+				"and stays after %s: set force_terminate in the pool's draining, or end it at the provider", r.Node, r.Deadline.Format(time.RFC3339)))
+		}
+	}
 }
 
 // owes reports whether a node that is let go now, though the pool needs no less, has

@@ -114,7 +114,8 @@ func (s *source) due(now time.Time) bool {
 		return false
 	}
 	outdated := s.own.endpoint.Version != s.asked.endpoint.Version || !s.own.question.equal(s.asked.question)
-	return !now.Before(s.next) || outdated && s.own.endpoint.Down == ""
+	putBack := s.next.Sub(now) > s.signal.Period // the clock was, and next may be far away
+	return !now.Before(s.next) || putBack || outdated && s.own.endpoint.Down == ""
 }
 
 // schedule sets when the signal is due again: after its period, or at the next

@@ -27,6 +27,7 @@ type push struct {
 	quarantines  []plan.Quarantine
 	along        map[string]int // weight of the pruned that a group's target must hold, to lose it with them
 	surged       map[string]int
+	lowered      float64
 	backed       int
 	reached      map[string]bool
 	failed       map[string]error
@@ -71,7 +72,7 @@ func (p *push) intent() Intent {
 	for _, a := range append(p.asks(), p.lowerings()...) {
 		i.Targets[a.group] = a.target
 	}
-	for _, c := range slices.Concat(p.Orphans, p.Pruned.Choices) {
+	for _, c := range slices.Concat(p.replaced(), p.Pruned.Choices) {
 		i.LetGo = append(i.LetGo, c.ID)
 	}
 	return i
@@ -136,7 +137,8 @@ func (p *push) asks() []ask {
 		}
 		if a.target > found {
 			out = append(out, a)
-		} else if grows { // somebody else has raised it
+		} else if grows { // somebody else has raised it, and it is ours from now on
+			p.loop.tally.adopt(a.group, a.target)
 			p.reach(a)
 		}
 	}
@@ -185,7 +187,7 @@ func (p *push) lowerings() []ask {
 		if why := p.failed[g.ID]; why != nil && (!refused(why) || errors.Is(why, pools.ErrThrottled)) {
 			continue
 		}
-		if !aside || g.Stale || target >= p.loop.tally.target(g.ID) {
+		if !aside || q.Keeps || g.Stale || target >= p.loop.tally.target(g.ID) {
 			continue
 		}
 		out = append(out, ask{group: g.ID, target: target, why: "set aside: " + q.Why})
@@ -198,7 +200,10 @@ func (p *push) lowerings() []ask {
 func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.loop.config.stepTimeout())
 	defer cancel()
-	actions, errs := make([]Action, len(asks)), make([]error, len(asks))
+	actions, errs, found := make([]Action, len(asks)), make([]error, len(asks)), make([]int, len(asks))
+	for i, a := range asks {
+		found[i] = p.loop.tally.target(a.group)
+	}
 	var wg sync.WaitGroup
 	for i, a := range asks {
 		wg.Go(func() { actions[i], errs[i] = p.loop.setTarget(ctx, p.now, p.view, a) })
@@ -211,6 +216,7 @@ func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error)
 			p.reach(a)
 			p.loop.raised[a.group] = true
 		case errs[i] == nil:
+			p.lowered += float64(found[i] - p.loop.tally.target(a.group))
 		default:
 			p.failed[a.group] = errs[i]
 			if fatal(errs[i]) != nil {
@@ -218,6 +224,9 @@ func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error)
 			}
 			if refused(errs[i]) && a.why == "" {
 				p.quarantines = plan.Failed(p.quarantines, a.group, decide.OneLine(errs[i].Error()), p.Decision.State.Clock)
+				if !errors.Is(errs[i], pools.ErrShort) {
+					p.quarantines = plan.Keeping(p.quarantines, a.group)
+				}
 				delete(p.loop.raised, a.group)
 				spilled = true
 			}
@@ -246,7 +255,7 @@ func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, a ask) (Ac
 func (p *push) targets() map[string]int {
 	out := make(map[string]int, len(p.groups))
 	held := p.heldNow()
-	for _, g := range plan.Hold(p.groups, held, p.has) {
+	for _, g := range plan.Hold(p.groups, held, short(held, p.has)) {
 		if !g.Stale {
 			out[g.ID] = g.Target
 		}

@@ -1,11 +1,13 @@
 package autoscaler
 
 import (
+	"maps"
 	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -23,8 +25,12 @@ type State struct {
 	// have not gone yet: their replacements were ordered beside them.
 	Rolling map[string]int `json:"rolling,omitempty"`
 	// Owed is the weight of nodes that were let go though the pool needs no less, and
-	// that is not ordered anew yet.
-	Owed float64 `json:"owed,omitempty"`
+	// that is not ordered anew yet. Replaced are those nodes, until they are gone.
+	Owed     float64            `json:"owed,omitempty"`
+	Replaced map[string]float64 `json:"replaced,omitempty"`
+	// Spare is the weight of those that stayed after all, as the groups' targets hold
+	// their replacements, too.
+	Spare float64 `json:"spare,omitempty"`
 	// Joined are the instances whose node has joined, in order. It is in what is kept
 	// for the next process, and in no Case of the loop: the nodes tell it there.
 	Joined []string `json:"joined,omitempty"`
@@ -52,12 +58,15 @@ func (c Case) handOn(s decide.State) State {
 
 // done is what of an Outcome came true.
 type done struct {
-	targets         map[string]int // of groups that are not stale, in the terms of Case.Groups
-	surge           map[string]int
-	pruned, orphans []plan.Choice
-	owed            float64 // weight of nodes that were let go for any other reason
+	targets  map[string]int // of groups that are not stale, in the terms of Case.Groups
+	surge    map[string]int
+	pruned   []plan.Choice
+	replaced []plan.Choice      // those who were let go though the pool needs no less
+	owed     map[string]float64 // weight of others of these, whom no plan has chosen; by node
 	// backed is by how much targets were raised only to be taken along by the pruned.
 	backed int
+	// lowered is by how much the targets of groups that are set aside were lowered.
+	lowered float64
 }
 
 // settled returns the targets that a distribution leads to. Only a group that is
@@ -79,42 +88,132 @@ func (c Case) settled(d plan.Distribution, held map[string]plan.Quarantine) map[
 	return targets
 }
 
+// lowered returns by how much the targets of the groups that are set aside are above
+// what these have.
+func (c Case) lowered(held map[string]plan.Quarantine, has map[string]int) (sum float64) {
+	for _, g := range c.Groups {
+		if n, known := has[g.ID]; known && !g.Stale && held[g.ID].Group != "" {
+			sum += float64(max(0, g.Target-n))
+		}
+	}
+	return sum
+}
+
 // conclude returns what is to be handed on once d was done: the rules learn by how
 // much the pool was changed, and how much of an offset it took.
 func (c Case) conclude(o Outcome, d done) State {
 	s := c.handOn(o.Decision.State)
-	sum, surge := 0, 0
+	have, owed, spare := c.have(), max(0, c.State.Owed), max(0, c.State.Spare)
+	sum, pruned, kept := 0, 0.0, d.backed // kept: of the pruned, what takes no target along that counts
 	for _, target := range d.targets {
 		sum += target
 	}
-	for _, more := range d.surge {
-		surge += more
+	for _, one := range d.pruned {
+		pruned += one.Weight
 	}
-	have, owed := c.have(), max(0, c.State.Owed)
-	change := decide.Change{At: s.Clock, Up: max(0, float64(sum)-have-owed) + float64(surge)}
-	pruned, kept := 0.0, d.backed // kept: of the pruned, what takes no target along that counts
 	rolled := c.rolled(d.pruned)
 	for _, n := range rolled {
 		kept += n
 	}
 	s.Rolling = c.rolling(d.surge, rolled)
-	for _, one := range d.pruned {
-		pruned += one.Weight
-		change.Tasks += max(0, one.Tasks)
+	s.State = c.changed(s.State, d, max(0, float64(sum)-have-owed))
+	want := float64(o.Distribution.Want)
+	if o.Distribution.Shares == nil { // nothing was brought about
+		s.Offset, s.Owed = c.State.Offset, owed
+	} else {
+		over := float64(sum+kept) - pruned - want
+		s.Owed = min(max(min(want, have+owed)-float64(sum), 0), owed+d.lowered)
+		s.Spare = min(max(over, 0), spare)
+		s.Offset = survived(c.State.Offset, s.Offset, s.Spare-over)
 	}
-	s.Owed = min(max(min(float64(o.Distribution.Want), have+owed)-float64(sum), 0), owed)
-	change.Down = pruned
-	for _, one := range d.orphans {
+	s = s.owing(weights(d.replaced))
+	return s.owing(d.owed)
+}
+
+// changed returns s with what d has changed of the pool; grown is by how much its
+// groups were raised, but for a surge.
+func (c Case) changed(s decide.State, d done, grown float64) decide.State {
+	change := decide.Change{At: s.Clock, Up: grown}
+	for _, more := range d.surge {
+		change.Up += float64(more)
+	}
+	for _, one := range slices.Concat(d.pruned, d.replaced) {
 		change.Down += one.Weight
 		change.Tasks += max(0, one.Tasks)
-		s.Owed += one.Weight
 	}
-	if change.Up > 0 || change.Down > 0 || change.Tasks > 0 {
-		s.State = s.State.Changed(change, longest(c.Input.Policy))
+	if !(change.Up > 0 || change.Down > 0 || change.Tasks > 0) {
+		return s
 	}
-	s.Owed += d.owed
-	gap := float64(o.Distribution.Want-sum-kept) + pruned
-	s.Offset = survived(c.State.Offset, s.Offset, gap)
+	out := s.Changed(change, longest(c.Input.Policy))
+	// What is replaced changes no target: no cooldown begins.
+	if grown == 0 {
+		out.Raised = s.Raised
+	}
+	stale := c.stale()
+	if !slices.ContainsFunc(d.pruned, func(one plan.Choice) bool { return !stale[one.ID] }) {
+		out.Lowered = s.Lowered
+	}
+	return out
+}
+
+// Target returns what the rules take for the pool's target when that is the sum of
+// its groups' targets, less what is on its way out.
+func (s State) Target(groups float64) float64 {
+	return groups + max(0, s.Owed) - max(0, s.Spare) - s.Offset
+}
+
+// owing returns s with the weight of nodes that were let go though the pool needs no
+// less.
+func (s State) owing(nodes map[string]float64) State {
+	if len(nodes) == 0 {
+		return s
+	}
+	s.Replaced = maps.Clone(s.Replaced)
+	if s.Replaced == nil {
+		s.Replaced = map[string]float64{}
+	}
+	for _, node := range slices.Sorted(maps.Keys(nodes)) { // sums of floats have an order
+		s.Owed += nodes[node]
+		s.Replaced[node] = nodes[node]
+	}
+	return s
+}
+
+// weights returns those of the choices, by id.
+func weights(choices []plan.Choice) map[string]float64 {
+	out := make(map[string]float64, len(choices))
+	for _, c := range choices {
+		out[c.ID] = c.Weight
+	}
+	return out
+}
+
+// returned returns s with the nodes settled that were replaced and are not on their
+// way out any more: one that stays in service after all is spare. One whose
+// termination was taken has lowered its group's target, and is forgotten.
+func (l *Loop) returned(s State, v *view) State {
+	if len(s.Replaced) == 0 {
+		return s
+	}
+	there := map[string]bool{}
+	for _, n := range v.nodes {
+		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
+	}
+	records := map[string]drain.Record{}
+	for _, r := range l.drains.Records() {
+		records[r.Node] = r
+	}
+	s.Replaced = maps.Clone(s.Replaced)
+	for _, node := range slices.Sorted(maps.Keys(s.Replaced)) {
+		r, kept := records[node]
+		switch {
+		case kept && !stays(r) && r.Asked.IsZero():
+			continue
+		case r.Asked.IsZero() && there[node]:
+			s.Spare = max(0, s.Spare) + s.Replaced[node]
+		}
+		delete(s.Replaced, node)
+	}
 	return s
 }
 

@@ -1,44 +1,93 @@
 package autoscaler
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // surge returns by how much each group is raised beyond its share, so that its
-// marked instances can be let go once their replacements have joined. What one
-// period may add bounds it, as it bounds any other growth.
-func (c Case) surge(d plan.Distribution, held map[string]plan.Quarantine) map[string]int {
-	if len(c.Stale) == 0 {
-		return nil
-	}
-	room := whole(c.Input.Policy.Limits.MaxAdd - c.added() - max(0, float64(d.Sum)-c.have()-max(0, c.State.Owed)))
-	bounds := make(map[string]plan.GroupTarget, len(c.Groups))
-	for _, g := range c.Groups {
-		bounds[g.ID] = g
-	}
+// marked instances can be let go once their replacements have joined. It is no more
+// than what is wanted and neither fresh nor ordered, and of what one period may add it
+// takes what the need leaves.
+func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Quarantine) map[string]int {
+	room := whole(s.Beside(c.Input.Policy, c.have()) - max(0, float64(d.Sum)-c.have()-max(0, c.State.Owed)))
+	room = min(room, c.missing(d.Want, targets))
 	shares := d.Targets()
 	var surge map[string]int
-	for _, group := range slices.Sorted(maps.Keys(c.Stale)) {
-		g, known := bounds[group]
-		_, quarantined := held[group]
-		_, busy := c.Busy[group]
-		if !known || g.Stale || quarantined || busy {
-			continue
-		}
-		more := min(c.Stale[group]-c.State.Rolling[group], g.Max-max(g.Target, shares[group]), room)
+	for _, g := range c.toRoll(held) {
+		more := min(c.Stale[g.ID]-c.State.Rolling[g.ID], g.Max-max(g.Target, shares[g.ID]), room)
 		if more <= 0 {
 			continue
 		}
 		if surge == nil {
 			surge = map[string]int{}
 		}
-		surge[group] = more
+		surge[g.ID] = more
 		room -= more
 	}
 	return surge
+}
+
+// toRoll returns the groups, in order, whose marked instances can be replaced now.
+func (c Case) toRoll(held map[string]plan.Quarantine) []plan.GroupTarget {
+	var out []plan.GroupTarget
+	for _, g := range c.Groups {
+		_, quarantined := held[g.ID]
+		_, busy := c.Busy[g.ID]
+		if c.Stale[g.ID] > 0 && !g.Stale && !quarantined && !busy {
+			out = append(out, g)
+		}
+	}
+	slices.SortFunc(out, func(a, b plan.GroupTarget) int { return cmp.Compare(a.ID, b.ID) })
+	return out
+}
+
+// missing returns how much of what is wanted only marked instances give, when the
+// groups have these targets.
+func (c Case) missing(want int, targets map[string]int) int {
+	for group, target := range targets {
+		want -= target + c.State.Rolling[group] - c.Stale[group]
+	}
+	return want
+}
+
+// rollFull chooses a marked instance to go before its replacement is ordered, as its
+// group is at its maximum. Only one does, when nobody else goes and nothing is
+// missing, so that the next one waits for its replacement; and only if what the pool
+// needs is known.
+func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
+	shares, waits := o.Distribution.Targets(), ""
+	switch {
+	case o.Refused != "":
+		waits = o.Refused
+	case len(o.Decision.State.Blind) > 0:
+		waits = "the need of app " + o.Decision.State.Blind[0].App + " is not known"
+	}
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.State.Owed > slack) && c.Joined >= o.Decision.Target-slack
+	for _, g := range c.toRoll(held) {
+		if c.State.Rolling[g.ID] > 0 || g.Max > max(g.Target, shares[g.ID]) {
+			continue // its replacements come first
+		}
+		why := waits
+		if why == "" && calm && len(o.Rolled) == 0 {
+			if one, found := plan.FirstStale(o.PruneInput, g.ID); found {
+				o.Rolled = append(o.Rolled, one)
+				continue
+			}
+			why = "none of its marked instances may be let go within the limits"
+		}
+		if why == "" {
+			continue
+		}
+		if o.Stuck == nil {
+			o.Stuck = map[string]string{}
+		}
+		o.Stuck[g.ID] = why
+	}
 }
 
 // rolled returns by how much the let-go of marked instances lowers the surge of their
@@ -87,15 +136,4 @@ func (c Case) stale() map[string]bool {
 		}
 	}
 	return ids
-}
-
-// added is the weight that was added within the last period.
-func (c Case) added() float64 {
-	now, sum := ownTime(c.State.State, c.Input.Now), 0.0
-	for _, change := range c.State.Changes {
-		if now.Sub(change.At) < c.Input.Policy.Period {
-			sum += change.Up
-		}
-	}
-	return sum
 }

@@ -52,6 +52,13 @@ func (t *tally) set(group string, target int, now time.Time, err error) {
 	}
 }
 
+// adopt notes that a target which somebody else has given a group is ours from now on.
+func (t *tally) adopt(group string, target int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.asked[group] = target
+}
+
 // lower notes that instances of these weights were ended, or may have been.
 func (t *tally) lower(group string, weights []float64, err error) {
 	t.mu.Lock()

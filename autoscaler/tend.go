@@ -14,7 +14,16 @@ func (l *Loop) tending() <-chan time.Time {
 	if l.paused || l.config.DryRun || l.last == nil || l.tally == nil || l.config.Tick < 2*tendEvery || len(l.drains.Records()) == 0 {
 		return nil
 	}
+	if l.outdated(l.now()) {
+		return nil
+	}
 	return time.After(tendEvery)
+}
+
+// outdated reports whether what the provider said last is too old to go on by, as
+// after ticks that could not read it.
+func (l *Loop) outdated(now time.Time) bool {
+	return now.Sub(l.last.now) > max(2*l.config.Tick, time.Minute)
 }
 
 // tend takes the drains on between two ticks, by what the nodes say now. The provider
@@ -40,6 +49,9 @@ func (l *Loop) tend(ctx context.Context) error {
 }
 
 func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
+	if l.outdated(now) {
+		return nil
+	}
 	if err := l.mayWrite(); err != nil {
 		return err
 	}
@@ -48,11 +60,17 @@ func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
 		return err
 	}
 	v := l.last.heard(l.world.Scheduler.Facts(now), func(id string) bool { return l.joined[id] })
+	l.state = l.returned(l.state, v)
 	if err := l.save(ctx, l.state, &Intent{At: now}); err != nil {
 		return err
 	}
-	err = l.drain(ctx, now, v, r)
-	l.state = l.tally.into(l.state)
+	return l.drainOn(ctx, now, v, r)
+}
+
+// drainOn takes the drains on, and keeps what came of it.
+func (l *Loop) drainOn(ctx context.Context, now time.Time, v *view, r *Record) error {
+	err := l.drain(ctx, now, v, r)
+	l.state = l.returned(l.tally.into(l.state), v)
 	if err != nil {
 		return err
 	}

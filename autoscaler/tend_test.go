@@ -76,3 +76,21 @@ func TestViewsTellWhoIsBusy(t *testing.T) {
 		}
 	}
 }
+
+// Drains do not go on by what the provider said long ago.
+func TestDrainsWaitForTheProvider(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 3)
+	w.loop.world.Now = func() time.Time { return w.now }
+	w.config.Tick = time.Minute
+	w.reconfigure()
+	w.remove("a-2")
+	before := w.loop.drains.Records()
+	w.now = w.now.Add(2*time.Minute + time.Second)
+	if err := w.loop.tend(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if after := w.loop.drains.Records(); !slices.Equal(before, after) || w.loop.tending() != nil {
+		t.Errorf("drains %+v, were %+v: want them to wait", after, before)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"time"
 )
 
@@ -99,6 +100,7 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*view, error) {
 	if l.began.IsZero() {
 		l.began = now
 	}
+	l.findOut(v)
 	l.last, l.joined, l.gone, l.amnesia = v, v.known, v.lost, false
 	return v, nil
 }
@@ -122,6 +124,9 @@ func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, 
 	r.problem(err)
 	p.Input.History = history
 	o := p.Resolve()
+	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
+		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
+	}
 	answer := o.Answer()
 	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, o.detail(p.committed), p.drifted
 	return p, o

@@ -229,8 +229,18 @@ func wantExplained(t *testing.T, r Record) {
 	o := r.Case.Resolve()
 	wantJSON(t, "answer", o.Answer(), r.Answer)
 	wantJSON(t, "detail", o.detail(r.Detail.Committed), r.Detail)
-	if r.Detail.Refused != "" && len(r.Answer.Terminate) > 0 {
-		t.Errorf("refused (%s), and yet chosen: %+v", r.Detail.Refused, r.Answer.Terminate)
+	wantOnlyStale(t, *r.Case, o)
+}
+
+// wantOnlyStale checks that nobody goes who may not while the pool must not shrink.
+func wantOnlyStale(t interface{ Errorf(string, ...any) }, c Case, o Outcome) {
+	stale := c.stale()
+	for group, ids := range o.Answer().Terminate {
+		for _, id := range ids {
+			if c.Refuse != "" || o.Refused != "" && !stale[id] {
+				t.Errorf("%s of group %s is let go though %s", id, group, o.Refused)
+			}
+		}
 	}
 }
 

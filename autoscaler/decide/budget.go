@@ -1,6 +1,10 @@
 package decide
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+	"math"
+)
 
 // room is how far the target may go in one direction, and what keeps it from
 // going farther.
@@ -33,14 +37,35 @@ func rooms(in Input, s State, t float64) (up, down room) {
 		most, kind := b.most(t - (used.Up - used.Down))
 		r.narrow(max(0, most-gone), fmt.Sprintf("%s by at most %s within %v%s, %s of it used", change, num(most), b.Within, kind, num(gone)))
 	}
-	if why := brake(in, s); why != "" {
+	if why := barred(in, s); why != "" {
 		down.narrow(0, "scale-in is barred ("+why+")")
-	}
-	if in.NoScaleIn != "" {
-		down.narrow(0, "scale-in is barred ("+OneLine(in.NoScaleIn)+")")
 	}
 	return up, down
 }
+
+// barred says why the pool must not shrink at this tick; empty if it may.
+func barred(in Input, s State) string {
+	return cmp.Or(brake(in, s), OneLine(in.NoScaleIn))
+}
+
+// Beside returns how much may be added at s.Clock to a pool with that target though
+// it needs no more. The smaller half of each limit over time is left to a need that
+// comes up within its window; of a limit of 1, nothing is.
+func (s State) Beside(p Policy, t float64) float64 {
+	left := half(p.Limits.MaxAdd) - s.used(p.Period).Up
+	for _, b := range p.Budgets {
+		if b.Direction == Down {
+			continue
+		}
+		used := s.used(b.Within)
+		most, _ := b.most(t - (used.Up - used.Down))
+		left = min(left, half(most)-used.Up)
+	}
+	return max(0, left)
+}
+
+// half is the larger half of a whole quantity.
+func half(x float64) float64 { return x - math.Floor(x/2) }
 
 // usedUp tells what earlier changes of the period took of a step.
 func (p Policy) usedUp(used float64) string {

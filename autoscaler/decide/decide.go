@@ -30,7 +30,8 @@ func Decide(in Input) Decision {
 			{RuleOpinions, t, t, opinionsWhy(apps, standby)},
 			{RuleCombine, t, t, asked.why()},
 		},
-		State: s.lost(in.Lost, in.Policy.Period),
+		NoScaleIn: barred(in, s),
+		State:     s.lost(in.Lost, in.Policy.Period),
 	}
 	if err := usable(in); err != nil {
 		why := strings.ReplaceAll(err.Error(), "\n", "; ") + ": kept"

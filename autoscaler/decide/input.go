@@ -199,6 +199,9 @@ type Decision struct {
 	Request resource.Request `json:"request"`
 	Apps    []Resolved       `json:"apps"`  // in order of name
 	Steps   []Step           `json:"steps"` // in the order of the rules
+	// NoScaleIn, if not empty, says why the pool must not shrink at this tick: whom it
+	// has above the target stays, too.
+	NoScaleIn string `json:"no_scale_in,omitempty"`
 	// State is what the next tick's Input must carry, but for the changes that come
 	// of this decision: State.Changed adds them.
 	State State `json:"state,omitzero"`

@@ -167,7 +167,7 @@ func lockOne(dir, name, who string) (*flock.File, error) {
 	}
 	lock, err := flock.Lock(filepath.Join(locks, name))
 	if held, ok := errors.AsType[*flock.HeldError](err); ok {
-		return nil, fmt.Errorf("a %s runs on this data folder already, process %d", who, held.PID)
+		return nil, fmt.Errorf("another %s runs on this data folder already, process %d", who, held.PID)
 	}
 	return lock, err
 }

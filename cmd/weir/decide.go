@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
 // maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
@@ -117,7 +118,25 @@ func (r *caseReader) answer(line []byte) ([]byte, error) {
 	if err := undecided(c, outcome); err != nil {
 		return nil, err
 	}
+	if len(c.Groups) == 0 {
+		outcome.State.State = cameTrue(c, outcome.Decision)
+	}
 	return json.Marshal(outcome.Answer())
+}
+
+// cameTrue is what is remembered of a decision for a pool of which the line names no
+// group: that it was carried out.
+func cameTrue(c autoscaler.Case, d decide.Decision) decide.State {
+	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
+	if change == 0 {
+		return d.State
+	}
+	p := c.Input.Policy
+	longest := max(p.Period, p.Cooldown.Up, p.Cooldown.Down)
+	for _, b := range p.Budgets {
+		longest = max(longest, b.Within)
+	}
+	return d.State.Changed(decide.Change{Up: max(0, change), Down: max(0, -change)}, longest)
 }
 
 // undecided returns why a case has no decision that is worth printing.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"math"
 	"slices"
 	"strings"
@@ -45,7 +44,7 @@ type writtenPool struct {
 
 type writtenGroup struct {
 	ID     string  `json:"id"`
-	Target count   `json:"target"`
+	Target *count  `json:"target"`
 	Min    count   `json:"min"`
 	Max    *amount `json:"max"` // absent: no upper bound
 	Stale  bool    `json:"stale"`
@@ -92,7 +91,7 @@ func (r *caseReader) read(line []byte) (autoscaler.Case, error) {
 		Every  json.RawMessage `json:"every_ns"`
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
-		return autoscaler.Case{}, fmt.Errorf("read the line: %w", err)
+		return autoscaler.Case{}, plainly(err)
 	}
 	switch {
 	case record.Every != nil && (record.Failed != "" || record.Paused != nil || record.Case == nil):
@@ -105,13 +104,8 @@ func (r *caseReader) read(line []byte) (autoscaler.Case, error) {
 		return c, nil
 	}
 	var w writtenCase
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&w); err != nil {
-		return autoscaler.Case{}, fmt.Errorf("read the line: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return autoscaler.Case{}, errors.New("read the line: more follows after the JSON object")
+	if err := decodeStrictly(line, &w); err != nil {
+		return autoscaler.Case{}, err
 	}
 	return r.caseOf(w)
 }
@@ -154,27 +148,37 @@ func (p writtenPool) fill(c *autoscaler.Case) error {
 	for _, k := range resource.Kinds() {
 		capacity.Totals[k], _ = p.Total.Get(k)
 	}
-	for _, g := range p.Groups {
+	for i, g := range p.Groups {
 		most := pools.Unlimited
 		if g.Max != nil {
 			most = g.Max.whole()
 		}
-		c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: int(g.Target), Min: int(g.Min), Max: most, Stale: g.Stale})
+		if g.Target == nil {
+			return fmt.Errorf("pool.groups[%d]: target is missing", i)
+		}
+		target := int(*g.Target)
+		c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: target, Min: int(g.Min), Max: most, Stale: g.Stale})
 		if !g.Stale {
-			capacity.Target += float64(g.Target)
+			capacity.Target += float64(target)
 		}
 	}
 	if p.Target != nil {
-		capacity.Target = *p.Target
-	} else {
-		capacity.Target -= c.State.Offset
-	}
-	has := map[string]float64{}
-	for _, n := range p.Nodes {
-		candidate, err := n.candidate()
-		if err != nil {
-			return err
+		if capacity.Target = *p.Target; capacity.Target+c.State.Offset < 0 {
+			return fmt.Errorf("pool.target_capacity is %v: want at least 0 with the offset of state", *p.Target)
 		}
+	} else {
+		capacity.Target += max(0, c.State.Owed) - c.State.Offset
+	}
+	has, seen := map[string]float64{}, map[string]bool{}
+	for i, n := range p.Nodes {
+		candidate, err := n.candidate()
+		switch {
+		case err != nil:
+			return fmt.Errorf("pool.nodes[%d]: %w", i, err)
+		case n.ID == "" || seen[n.ID]:
+			return fmt.Errorf("pool.nodes[%d]: id %q: want each to have one of its own", i, n.ID)
+		}
+		seen[n.ID] = true
 		c.Nodes = append(c.Nodes, candidate)
 		has[n.Group] += candidate.Weight
 		if candidate.Node == pools.NodeIdle || candidate.Node == pools.NodeRunning {
@@ -197,7 +201,7 @@ func (n writtenNode) node() pools.NodeState { return pools.NodeState(strings.ToL
 func (n writtenNode) candidate() (plan.Candidate, error) {
 	c := plan.Candidate{
 		ID: n.ID, Group: n.Group, Weight: 1, Instance: pools.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
-		Uptime: time.Duration(n.Uptime * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
+		Uptime: time.Duration(min(max(n.Uptime, -9e9), 9e9) * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
 		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy,
 	}
 	if n.Weight != nil {
@@ -253,6 +257,8 @@ func (s writtenSignal) opinion(now time.Time) (decide.Opinion, error) {
 	switch {
 	case s.App == "":
 		return o, errors.New("app is missing")
+	case s.Resources != nil && (s.Error != "" || s.Verdict != "" && s.Verdict != decide.Value):
+		return o, fmt.Errorf("app %s: Resources stand beside an error or a verdict without a value: keep one", s.App)
 	case s.Error != "":
 		o.Verdict = decide.Failed
 	case s.Verdict != "" && s.Verdict != decide.Value:

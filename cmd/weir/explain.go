@@ -34,6 +34,9 @@ prints the record itself, on one line, as "weir decide" reads it.`,
   weir explain --since 1h --output json | weir decide`,
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if since < 0 {
+				return &usageError{fmt.Errorf("--since %v: want how long ago, such as 5m", since)}
+			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.explain(ctx, b, since) })
 		},
 	}
@@ -96,7 +99,23 @@ func lastRecord(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscal
 	if err != nil {
 		return r, err
 	}
-	return readRecord(data)
+	if r, err = readRecord(data); err != nil || !r.DryRun {
+		return r, err
+	}
+	return besideDry(ctx, ledger, r)
+}
+
+// besideDry returns the newest record of who holds the pool, if somebody does beside
+// the dry run that recorded r.
+func besideDry(ctx context.Context, ledger *state.Ledger, r autoscaler.Record) (autoscaler.Record, error) {
+	err := ledger.Since(ctx, r.At.Add(-3*r.Every), func(data []byte) error {
+		one, err := readRecord(data)
+		if err == nil && !one.DryRun {
+			r = one
+		}
+		return nil
+	})
+	return r, err
 }
 
 // explainRecord prints one tick for people.
@@ -184,8 +203,16 @@ func explainGroups(w io.Writer, r autoscaler.Record) {
 	if r.Detail.Refused != "" {
 		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
 	}
+	held := map[string]bool{}
+	for _, q := range r.State.Quarantines {
+		held[q.Group] = true
+	}
 	for _, share := range r.Detail.Distribution.Shares {
-		fmt.Fprintf(w, "  %s", share)
+		if _, busy := r.Case.Busy[share.Group]; busy || held[share.Group] {
+			fmt.Fprintf(w, "  %s %d (left alone)", share.Group, share.After)
+		} else {
+			fmt.Fprintf(w, "  %s", share)
+		}
 		if c := r.Detail.Committed[share.Group]; c > 0 {
 			fmt.Fprintf(w, ", and %s on the way out", number(c))
 		}
@@ -198,7 +225,7 @@ func explainGroups(w io.Writer, r autoscaler.Record) {
 		fmt.Fprintf(w, "  ! %s is left alone: %s\n", group, who)
 	}
 	if short := r.Detail.Distribution.Shortfall; short != 0 {
-		fmt.Fprintf(w, "  ! %d could not be shared out: every group is at its bound\n", short)
+		fmt.Fprintf(w, "  ! %d could not be shared out: every group is at its bound, or left alone\n", short)
 	}
 	for _, kept := range r.Detail.Kept {
 		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)

@@ -25,7 +25,7 @@ func (cli *cli) metricsCommand() *cobra.Command {
 		Args:  group,
 		RunE:  help,
 	}
-	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand())
+	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), cli.metricsServeCommand())
 	return cmd
 }
 

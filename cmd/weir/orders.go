@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -24,16 +25,24 @@ const (
 	offsetFor = time.Hour
 	pinFor    = 30 * time.Minute
 	longest   = 365 * 24 * time.Hour
+
+	longestWhy = 200 // bytes: it is in the record of each tick that it counts for
 )
 
 // noteFlags are those of every order that ends.
 type noteFlags struct {
 	length time.Duration
 	why    string
+	force  bool
+}
+
+func (n *noteFlags) addForce(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&n.force, "force", false, "also for a pool that nobody has heard of yet")
 }
 
 func (n *noteFlags) add(cmd *cobra.Command, length time.Duration) {
-	cmd.Flags().DurationVar(&n.length, "for", length, "how long; 0 is until it is taken back")
+	cmd.Flags().DurationVar(&n.length, "for", length, "how long, such as 90m; 0 is until it is taken back")
+	n.addForce(cmd)
 	n.addWhy(cmd)
 }
 
@@ -46,8 +55,11 @@ func (n *noteFlags) note() (autoscaler.Note, error) {
 	if n.length < 0 || n.length > longest {
 		return autoscaler.Note{}, &usageError{fmt.Errorf("--for %v: want 0 to %v", n.length, longest)}
 	}
+	if len(n.why) > longestWhy {
+		return autoscaler.Note{}, &usageError{fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), longestWhy)}
+	}
 	now := time.Now().UTC()
-	note := autoscaler.Note{By: operator(), Why: n.why, At: now}
+	note := autoscaler.Note{By: operator(), Why: decide.OneLine(n.why), At: now}
 	if n.length > 0 {
 		note.Until = now.Add(n.length)
 	}
@@ -78,17 +90,35 @@ func ordered(n autoscaler.Note) string {
 	return text
 }
 
-// withOrders runs f with the orders of the pool.
-func (cli *cli) withOrders(ctx context.Context, f func(context.Context, *state.Orders) error) error {
+// withOrders runs f with the orders of the pool. A pool without a tick is most
+// likely a mistyped one.
+func (cli *cli) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
+		if !force {
+			if err := known(ctx, b, cli.cluster, cli.pool); err != nil {
+				return err
+			}
+		}
 		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
 		if err != nil {
 			return err
 		}
 		return f(ctx, orders)
 	})
+}
+
+// known returns an error if no tick of the pool was ever recorded.
+func known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cluster, pool)
+	if err != nil {
+		return err
+	}
+	if _, err = ledger.Last(ctx); errors.Is(err, state.ErrNoRecord) {
+		return fmt.Errorf("pool %s of cluster %s: %w; is its name right, and does its autoscaler run?", pool, cluster, err)
+	}
+	return err
 }
 
 // poolArg lets a command name its pool as its argument, as --pool does.
@@ -119,7 +149,7 @@ as paused. It ends by itself, or with "weir resume".`,
 			if err != nil {
 				return err
 			}
-			return cli.withOrders(cmd.Context(), func(ctx context.Context, o *state.Orders) error {
+			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if err := o.Pause(ctx, note); err != nil {
 					return err
 				}
@@ -139,7 +169,7 @@ func (cli *cli) resumeCommand() *cobra.Command {
 		Example: "  weir resume",
 		Args:    cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withOrders(cmd.Context(), func(ctx context.Context, o *state.Orders) error {
+			return cli.withOrders(cmd.Context(), false, func(ctx context.Context, o *state.Orders) error {
 				current, err := o.Read(ctx, time.Now())
 				if err != nil {
 					return err
@@ -183,14 +213,14 @@ is shown.`,
 				return err
 			}
 			if len(args) == 0 {
-				return cli.withOrders(cmd.Context(), cli.showOffset)
+				return cli.withOrders(cmd.Context(), n.force, cli.showOffset)
 			}
 			whole, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil {
 				return &usageError{fmt.Errorf("weight %q: want a whole number", args[0])}
 			}
 			weight := float64(whole)
-			return cli.withOrders(cmd.Context(), func(ctx context.Context, o *state.Orders) error {
+			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if weight == 0 {
 					if err := o.ClearOffset(ctx); err != nil {
 						return err
@@ -207,13 +237,17 @@ is shown.`,
 		},
 	}
 	n.add(cmd, offsetFor)
+	cli.outputFlag(cmd)
 	return cmd
 }
 
 func (cli *cli) showOffset(ctx context.Context, o *state.Orders) error {
-	current, err := o.Read(ctx, time.Now())
+	current, err := ordersOnly{o}.Read(ctx, time.Now())
 	if err != nil {
 		return err
+	}
+	if cli.output == "json" {
+		return cli.printJSON(current)
 	}
 	if current.Offset == nil {
 		fmt.Fprintf(cli.stdout, "pool %s/%s has no offset\n", cli.cluster, cli.pool)
@@ -255,7 +289,10 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
   weir pool target max
   weir pool target --clear`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 || clear && len(args) > 0 {
+			if clear && len(args) > 0 {
+				return &usageError{fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath())}
+			}
+			if len(args) > 1 {
 				return oneArg("weight, min or max")(cmd, args)
 			}
 			return nil
@@ -266,7 +303,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 				return err
 			}
 			if clear {
-				return cli.withOrders(cmd.Context(), func(ctx context.Context, o *state.Orders) error {
+				return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 					if err := o.ClearPin(ctx); err != nil {
 						return err
 					}
@@ -275,7 +312,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 				})
 			}
 			if len(args) == 0 {
-				return cli.withOrders(cmd.Context(), cli.showPin)
+				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
 			}
 			pin := autoscaler.Pin{Note: note}
 			switch args[0] {
@@ -286,7 +323,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 					return &usageError{fmt.Errorf("target %q: want a number of at least 0, min or max", args[0])}
 				}
 			}
-			return cli.withOrders(cmd.Context(), func(ctx context.Context, o *state.Orders) error {
+			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
 				}
@@ -296,14 +333,18 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 		},
 	}
 	n.add(cmd, pinFor)
+	cli.outputFlag(cmd)
 	cmd.Flags().BoolVar(&clear, "clear", false, "take the pin back")
 	return cmd
 }
 
 func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
-	current, err := o.Read(ctx, time.Now())
+	current, err := ordersOnly{o}.Read(ctx, time.Now())
 	if err != nil {
 		return err
+	}
+	if cli.output == "json" {
+		return cli.printJSON(current)
 	}
 	if current.Pin == nil {
 		fmt.Fprintf(cli.stdout, "pool %s/%s is not pinned: its signals count\n", cli.cluster, cli.pool)

@@ -83,6 +83,12 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 		if isNumber {
 			text += ": want a number"
 		}
+		if strings.Contains(text, "invalid argument") && strings.Contains(text, "time:") {
+			text += "; want a duration such as 90s, 5m or 2h"
+		}
+		if rest, short := strings.CutPrefix(text, "unknown shorthand flag: '"); short && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			text += `; write "--" before a negative number`
+		}
 		return &usageError{fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help")}
 	})
 	f := root.PersistentFlags()

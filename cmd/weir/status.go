@@ -31,6 +31,7 @@ type poolStatus struct {
 	Decided   *autoscaler.Record `json:"last_decision,omitempty"`
 	Processes *bootstrapStatus   `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
+	Orders    *autoscaler.Orders `json:"orders,omitempty"`
 	// Nodes is what the nodes say of themselves just now.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
 }
@@ -115,6 +116,7 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 			s.Decided = lastDecided(ctx, b, cli.cluster, cli.pool)
 		}
 	}
+	cli.warnOfOrders(ctx, b, &s)
 	nodes, err := cli.hearNodes(ctx, b)
 	if err != nil {
 		warn("%v", err)
@@ -133,6 +135,33 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	}
 	cli.warnOfPending(ctx, b, &s)
 	return s
+}
+
+// warnOfOrders tells what operators want of the pool now, which its last tick may not
+// know yet.
+func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+	if err != nil {
+		s.warn("%v", err)
+		return
+	}
+	current, err := ordersOnly{orders}.Read(ctx, time.Now())
+	switch {
+	case err != nil:
+		s.warn("%v", err)
+		return
+	case current.Pause != nil:
+		s.warn("the pool is paused %s; \"weir resume\" ends it", ordered(*current.Pause))
+	}
+	s.Orders = &current
+	if current.Offset != nil {
+		s.warn("an offset of %s counts, %s", signed(current.Offset.Weight), ordered(current.Offset.Note))
+	}
+	if current.Pin != nil {
+		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), ordered(current.Pin.Note))
+	}
 }
 
 // lookBack is how far back status looks for a tick that decided.
@@ -207,9 +236,6 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	add := s.warn
 	if age := time.Since(r.At); age > max(time.Minute, 3*r.Every) {
 		add("the last tick is %v old: does the autoscaler run?", age.Round(time.Second))
-	}
-	if r.Paused != nil {
-		add("the pool is paused %s; \"weir resume\" ends it", ordered(*r.Paused))
 	}
 	if r.Failed != "" {
 		add("the last tick ended early: %s", r.Failed)
@@ -303,7 +329,14 @@ func (cli *cli) printNodes(s poolStatus, r autoscaler.Record) {
 			rows = append(rows, []string{id, group, state, fmt.Sprint(tasks), usage(id, resource.CPUs), usage(id, resource.Mem), up})
 		}
 	}
+	leaving := map[string]bool{}
+	for _, d := range r.Drains {
+		leaving[d.Node] = true
+	}
 	for _, n := range r.Case.Nodes {
+		if leaving[n.ID] {
+			continue
+		}
 		state := string(n.Node)
 		switch {
 		case n.Instance != pools.InstanceRunning:

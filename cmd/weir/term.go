@@ -13,10 +13,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/nats-io/nats.go"
+
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // standbyAlive is how often a standby tells bootstrap that it is there.
@@ -42,12 +45,13 @@ func (t *terms) run(ctx context.Context) error {
 	}
 	for ctx.Err() == nil {
 		err := t.term(ctx)
+		if ctx.Err() != nil {
+			break // what failed because of that is no failure
+		}
 		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) {
 			return err
 		}
-		if ctx.Err() == nil {
-			t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)
-		}
+		t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)
 	}
 	return nil
 }
@@ -64,7 +68,7 @@ func (t *terms) term(ctx context.Context) error {
 	waiting := newServices(ctx)
 	waiting.run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.told.directory) })
 	waiting.run("standby", func(ctx context.Context) error { return t.tell(ctx, lease) })
-	if err := waiting.stop(lease.Acquire(waiting.ctx)); err != nil || ctx.Err() != nil {
+	if err := waiting.stop(lease.Acquire(waiting.ctx)); err != nil {
 		return err
 	}
 	// The lease is let go when the loop has returned, and not before: what it has in
@@ -82,6 +86,9 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	open, cancel := context.WithTimeout(holding.ctx, openTimeout)
 	defer cancel()
 	holder, err := state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
+	if err != nil && t.away(err) {
+		err = fmt.Errorf("%w: %w", autoscaler.ErrNotHolder, err) // the next term may do it
+	}
 	if err != nil {
 		return err
 	}
@@ -92,13 +99,26 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	}
 	world := t.parts.world(a)
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
+	if t.parts.warnings != nil { // a standby would take them from the holder
+		notices := make(chan pools.Notice)
+		world.Notices = notices
+		holding.run("warnings of the provider", func(ctx context.Context) error { return t.parts.warnings(ctx, notices) })
+	}
 	return runLoop(holding, autoscaler.NewLoop(a.config(), world, t.log), a, t.bus)
+}
+
+// away reports whether an error is that of a NATS which may come back.
+func (t *terms) away(err error) bool {
+	return !t.bus.Conn().IsConnected() || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) ||
+		errors.Is(err, nats.ErrNoResponders) || errors.Is(err, nats.ErrReconnectBufExceeded)
 }
 
 // dry runs a loop that writes nothing, beside whoever holds the pool.
 func (t *terms) dry(ctx context.Context) error {
 	parts := newServices(ctx)
-	return parts.stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), t.parts.world(t.told), t.log), t.told, t.bus))
+	world := t.parts.world(t.told)
+	world.Memory, world.Records, world.Orders = lastTold{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
+	return parts.stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), world, t.log), t.told, t.bus))
 }
 
 // tell says who holds the pool, and says so again when that is another one.

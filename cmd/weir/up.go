@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"time"
@@ -24,7 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
-	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -209,16 +206,11 @@ func (u *up) run(ctx context.Context) (err error) {
 // startBack starts bucket and metrics, publishes the signal, and writes the
 // configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
-	store, err := embedded.Open(filepath.Join(u.data, "metrics"), embedded.Config{Log: u.log})
+	at, err := startMetrics(u.back, u.bus, u.cluster, u.data, u.options.metricsAddr, u.log)
 	if err != nil {
 		return config.Pool{}, err
 	}
-	u.back.run("metrics store", func(ctx context.Context) error {
-		return errors.Join(embedded.Serve(ctx, u.bus.Conn(), u.cluster, store, u.log), store.Close())
-	})
-	if err := u.startLineProtocol(store); err != nil {
-		return config.Pool{}, err
-	}
+	u.say("metrics", "%s?bucket=APP, in line protocol", at)
 	endpoint, err := u.startBucket(ctx)
 	if err != nil {
 		return config.Pool{}, err
@@ -238,31 +230,6 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	u.say("config", "%s", upConfigs(u.data))
 	_, pool, err := config.Load(upConfigs(u.data), u.cluster, u.pool)
 	return pool, err
-}
-
-// startLineProtocol lets applications write their metrics over HTTP.
-func (u *up) startLineProtocol(store *embedded.Store) error {
-	handler, err := lineprotocol.New(store, lineprotocol.Config{Log: u.log})
-	if err != nil {
-		return err
-	}
-	listener, err := net.Listen("tcp", u.options.metricsAddr)
-	if err != nil {
-		return fmt.Errorf("metrics over HTTP: %w; choose another address with --metrics-addr", err)
-	}
-	mux := http.NewServeMux()
-	mux.Handle(lineprotocol.Path, handler)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(u.log.Handler(), slog.LevelWarn)}
-	u.back.run("metrics over HTTP", func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, func() { server.Close() })
-		defer stop()
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
-	u.say("metrics", "http://%s%s?bucket=APP, in line protocol", listener.Addr(), lineprotocol.Path)
-	return nil
 }
 
 // startBucket starts the S3 bucket and returns its endpoint.

@@ -25,7 +25,9 @@ import (
 type partsOfPool struct {
 	nodes    *local.Nodes
 	provider pools.Provider
-	notices  <-chan pools.Notice
+	// warnings gives what the provider warns of to a channel until its context ends;
+	// nil: it warns of nothing.
+	warnings func(ctx context.Context, out chan<- pools.Notice) error
 	store    metrics.Store
 	ledger   *state.Ledger
 	orders   *state.Orders
@@ -60,16 +62,16 @@ func openParts(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) (*p
 		p.provider = groups
 		return p, nil
 	}
-	return p, p.openCloud(parts, a, log)
+	return p, p.openCloud(parts.ctx, a, log)
 }
 
 // openCloud finds the pool's groups at AWS.
-func (p *partsOfPool) openCloud(parts *services, a autoscaling, log *slog.Logger) error {
+func (p *partsOfPool) openCloud(ctx context.Context, a autoscaling, log *slog.Logger) error {
 	c, err := cloudConfig(a, log)
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(parts.ctx, cloudTimeout)
+	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
 	defer cancel()
 	provider, err := aws.Open(ctx, c, log)
 	if err != nil {
@@ -77,9 +79,7 @@ func (p *partsOfPool) openCloud(parts *services, a autoscaling, log *slog.Logger
 	}
 	p.provider = provider
 	if c.Queue != "" && a.pool.Draining.Warned() && !a.dryRun {
-		notices := make(chan pools.Notice)
-		p.notices = notices
-		parts.run("warnings of the provider", func(ctx context.Context) error { return provider.Notices(ctx, notices) })
+		p.warnings = provider.Notices
 	}
 	return nil
 }
@@ -93,8 +93,7 @@ func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	}
 	c := aws.Config{
 		Cluster: cluster, Pool: a.pool.Name, Region: a.service.RegionOf(cluster),
-		Endpoint: a.service.AWS.Endpoint("ec2"), S3Endpoint: a.service.AWS.Endpoint("s3"),
-		AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool.Groups),
+		Endpoints: a.service.AWS.Endpoint, AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool.Groups),
 		Queue: a.service.WarningQueue(cluster),
 	}
 	claims, err := config.Claims(a.configs, cluster, a.pool.Name)
@@ -157,6 +156,6 @@ func openMetrics(s config.Service, b *bus.Bus, cluster string) (metrics.Store, e
 func (p *partsOfPool) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
-		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders, Notices: p.notices,
+		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders,
 	}
 }

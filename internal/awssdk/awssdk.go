@@ -54,8 +54,10 @@ func HTTPClient() *awshttp.BuildableClient {
 }
 
 // Load reads the SDK's files and environment, or, with keys given, neither. It does
-// not connect. ErrNoRegion if there is no region.
-func Load(ctx context.Context, c Config, client aws.HTTPClient, retryer func() aws.Retryer) (aws.Config, error) {
+// not connect. ErrNoRegion if there is no region. The client is one whose transport
+// the SDK can give the authorities of AWS_CA_BUNDLE; a wrapper of it belongs around
+// the HTTPClient of what is returned.
+func Load(ctx context.Context, c Config, client *awshttp.BuildableClient, retryer func() aws.Retryer) (aws.Config, error) {
 	loaded, err := c.load(ctx, client, retryer)
 	if err != nil {
 		return aws.Config{}, err
@@ -70,7 +72,7 @@ func Load(ctx context.Context, c Config, client aws.HTTPClient, retryer func() a
 	return loaded, nil
 }
 
-func (c Config) load(ctx context.Context, client aws.HTTPClient, retryer func() aws.Retryer) (aws.Config, error) {
+func (c Config) load(ctx context.Context, client *awshttp.BuildableClient, retryer func() aws.Retryer) (aws.Config, error) {
 	if c.AccessKey != "" {
 		return aws.Config{
 			Region: c.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer,

@@ -132,6 +132,13 @@ func TestInternalSignalIsPending(t *testing.T) {
 	}
 }
 
+func TestOneSignalMayHaveNoWindows(t *testing.T) {
+	p := mustReadPool(t, goodPool+"autoscale_signal: {name: x, namespace: n, branch_or_tag: v1, period_minutes: 5}\n")
+	if len(p.Signals) != 1 || p.Signals[0].Metrics != nil {
+		t.Errorf("signals are %+v", p.Signals)
+	}
+}
+
 func TestPolicy(t *testing.T) {
 	const limits = `"scaling_limits": {"min_capacity": 3, "max_capacity": "inf", "max_weight_to_add": 200, "max_weight_to_remove": 10, "max_tasks_to_kill": "inf"}`
 	c, err := Policy([]byte(`{` + limits + `, "autoscaling": {"setpoint": 0.8, "budgets": [{"direction": "down", "within": "10m", "at_most": "10%"}]}, "autoscale_signals": [{"app": "a", "name": "x", "period_minutes": 7}]}`))

@@ -167,7 +167,8 @@ func (s Signal) problems(d document, path string) Problems {
 		ps = append(ps, s.releaseProblems(d, path)...)
 		ps = append(ps, s.processProblems(d, path)...)
 	}
-	if len(s.Metrics) == 0 {
+	// Clusterman's form of one signal may have none: it is asked without windows.
+	if len(s.Metrics) == 0 && strings.HasPrefix(path, "autoscale_signals") {
 		ps = append(ps, d.problem(path+".required_metrics", "is missing: a signal without windows knows nothing"))
 	}
 	return ps

@@ -10,7 +10,6 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
-	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -43,22 +42,19 @@ type clients struct {
 
 func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	loaded, err := awssdk.Load(ctx, awssdk.Config{
-		Region: cfg.Region, Endpoint: cfg.Endpoint, AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey,
-	}, bounded{awssdk.HTTPClient().WithTimeout(callTimeout)}, func() aws.Retryer { return newRetryer(retry.DefaultRetryables...) })
+		Region: cfg.Region, Endpoint: cfg.endpoint(serviceEC2), AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey,
+	}, awssdk.HTTPClient().WithTimeout(callTimeout), func() aws.Retryer { return newRetryer(retry.DefaultRetryables...) })
 	if err != nil {
 		return nil, err
 	}
-	if cfg.Endpoint != "" {
-		loaded.BaseEndpoint = &cfg.Endpoint
-	}
+	loaded.HTTPClient = bounded{loaded.HTTPClient}
+	loaded.APIOptions = append(loaded.APIOptions, follow)
 	return &clients{
-		autoscaling: autoscaling.NewFromConfig(loaded),
-		ec2:         ec2.NewFromConfig(loaded),
-		sqs:         sqs.NewFromConfig(loaded),
+		autoscaling: autoscaling.NewFromConfig(loaded, func(o *autoscaling.Options) { cfg.redirect(serviceAutoScaling, &o.BaseEndpoint) }),
+		ec2:         ec2.NewFromConfig(loaded, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
+		sqs:         sqs.NewFromConfig(loaded, func(o *sqs.Options) { cfg.redirect(serviceSQS, &o.BaseEndpoint) }),
 		s3: s3.NewFromConfig(loaded, func(o *s3.Options) {
-			if cfg.S3Endpoint != "" {
-				o.BaseEndpoint = &cfg.S3Endpoint
-			}
+			cfg.redirect(serviceS3, &o.BaseEndpoint)
 			o.UsePathStyle = o.BaseEndpoint != nil
 		}),
 		once:   newRetryer(retry.RetryableErrorCode{Codes: retry.DefaultThrottleErrorCodes}),
@@ -69,15 +65,15 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 
 // newRetryer returns the SDK's adaptive retries, of these errors only.
 func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
-	return retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
+	return retryer{retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
 		o.StandardOptions = append(o.StandardOptions, func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff, o.Retryables = attempts, maxBackoff, of
 		})
-	})
+	})}
 }
 
 // bounded ends answers that are larger than any of Amazon's.
-type bounded struct{ client *awshttp.BuildableClient }
+type bounded struct{ client aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
 func (b bounded) Do(r *http.Request) (*http.Response, error) {
@@ -105,10 +101,13 @@ func (b *boundedBody) Read(p []byte) (int, error) {
 // wait takes a request from a budget.
 func wait(ctx context.Context, budget *rate.Limiter) error {
 	err := budget.Wait(ctx)
-	if err != nil && ctx.Err() == nil { // it would last longer than the context does
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() == nil: // it would last longer than the context does
 		return fmt.Errorf("%w: our own budget of %v requests a second is used up", pools.ErrThrottled, budget.Limit())
 	}
-	return err
+	return &unsentError{err}
 }
 
 // read makes one request that changes nothing.

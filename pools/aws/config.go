@@ -65,9 +65,11 @@ type Config struct {
 	Cluster string
 	Pool    string
 	Region  string // empty: as the SDK finds it
-	// Endpoint and S3Endpoint are http(s)://host[:port] in place of Amazon's.
-	Endpoint   string
-	S3Endpoint string
+	// Endpoint is http(s)://host[:port] of all services, in place of Amazon's.
+	Endpoint string
+	// Endpoints, if not nil, takes Endpoint's place: it returns that of each of ec2,
+	// autoscaling, sqs and s3; empty: Amazon's.
+	Endpoints func(service string) string
 	// AccessKey and SecretKey are for keys that are known; without them the SDK's
 	// usual chain finds some.
 	AccessKey string
@@ -82,6 +84,28 @@ type Config struct {
 	Writes float64
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
+}
+
+// Services, as their endpoints are named.
+const (
+	serviceEC2         = "ec2"
+	serviceAutoScaling = "autoscaling"
+	serviceSQS         = "sqs"
+	serviceS3          = "s3"
+)
+
+func (c Config) endpoint(service string) string {
+	if c.Endpoints != nil {
+		return c.Endpoints(service)
+	}
+	return c.Endpoint
+}
+
+// redirect sets a client's endpoint to the configured one, if there is one.
+func (c Config) redirect(service string, endpoint **string) {
+	if e := c.endpoint(service); e != "" {
+		*endpoint = &e
+	}
 }
 
 func (c Config) withDefaults() Config {
@@ -113,10 +137,11 @@ func (c Config) Validate() error {
 			problem("group %d: only Spot Fleet requests are listed in S3", i)
 		}
 	}
-	for _, endpoint := range []string{c.Endpoint, c.S3Endpoint} {
+	for _, service := range []string{serviceEC2, serviceAutoScaling, serviceSQS, serviceS3} {
+		endpoint := c.endpoint(service)
 		u, err := url.Parse(endpoint)
 		if endpoint != "" && (err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "") {
-			problem("endpoint %q: want http(s)://host[:port]", endpoint)
+			problem("endpoint %q of %s: want http(s)://host[:port]", endpoint, service)
 		}
 	}
 	for _, r := range []float64{c.Reads, c.Writes} {

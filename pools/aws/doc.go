@@ -11,8 +11,9 @@
 // text CLUSTER/POOL.
 //
 // A round of reading is one paged sequence of each listing, whatever the number
-// of groups; only instance refreshes are asked for by group, and what went wrong
-// only of groups that have less than they ask for. Instances are described once,
+// of groups; only instance refreshes are asked for by group, at most every 30
+// seconds and before each write while none is known, and what went wrong only of
+// groups that have less than they ask for. Instances are described once,
 // when they are first seen. A group's Snapshot is what the last round said, with
 // what was written since by the same Provider.
 //

@@ -55,13 +55,16 @@ func failure(action, resource string, err error) error {
 	}
 	e := &callError{action: action, resource: resource, err: err, cause: err.Error()}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {
-		e.class, e.cause = classify(api.ErrorCode(), status(err)), api.ErrorCode()
-		if message := api.ErrorMessage(); message != "" {
-			e.cause += ": " + message
-		}
+		e.class, e.cause = classify(api.ErrorCode(), status(err)), words(api)
 	}
 	if none, ok := errors.AsType[*awssdk.CredentialsError](err); ok {
 		e.cause = none.Error()
+	} else if waited, ok := errors.AsType[*waitError](err); ok {
+		if e.cause = waited.Error(); waited.throttled() {
+			e.class = pools.ErrThrottled
+		}
+	} else if unsent, ok := errors.AsType[*unsentError](err); ok {
+		e.cause = unsent.Error()
 	} else if op, ok := errors.AsType[*net.OpError](err); ok {
 		e.cause = op.Error()
 	} else if errors.Is(err, context.DeadlineExceeded) {
@@ -71,12 +74,26 @@ func failure(action, resource string, err error) error {
 	return e
 }
 
+// words is an error of Amazon's for people.
+func words(api smithy.APIError) string {
+	if message := api.ErrorMessage(); message != "" {
+		return api.ErrorCode() + ": " + message
+	}
+	return api.ErrorCode()
+}
+
 func status(err error) int {
 	if answer, ok := errors.AsType[*awshttp.ResponseError](err); ok {
 		return answer.HTTPStatusCode()
 	}
 	return 0
 }
+
+// What Amazon says while an earlier change is under way, which takes it some seconds.
+const (
+	inProgress   = "ScalingActivityInProgress" // of an Auto Scaling group
+	unmodifiable = "FleetNotInModifiableState" // of a Spot Fleet request
+)
 
 // classify returns the sentinel that a code of Amazon stands for, nil if none:
 // what is not known is a plain error, which nobody draws conclusions from.
@@ -91,9 +108,10 @@ func classify(code string, status int) error {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "Blocked",
 		"OperationNotPermitted", "PendingVerification", "InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken",
 		"ExpiredTokenException", "UnrecognizedClientException", "MissingAuthenticationToken", "IncompleteSignature",
-		"ResourceContention", "ScalingActivityInProgress", "ResourceInUse", "FleetNotInModifiableState",
-		"IncorrectState", "IncorrectInstanceState":
+		"ResourceInUse", "IncorrectState", "IncorrectInstanceState":
 		return pools.ErrRefused
+	case "ResourceContention", inProgress, unmodifiable: // over within seconds
+		return pools.ErrThrottled
 	}
 	if _, known := retry.DefaultThrottleErrorCodes[code]; known || status == http.StatusTooManyRequests {
 		return pools.ErrThrottled
@@ -105,8 +123,15 @@ func classify(code string, status int) error {
 }
 
 // mayBeDone reports whether a call that failed may have been carried out: Amazon
-// did not say that it refuses, and may have got the request.
+// did not say that it refuses, and may have got the request. It also lowers the
+// desired capacity of a group before it says that the instance ends already.
 func mayBeDone(err error) bool {
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == inProgress {
+		return true
+	}
+	if _, unsent := errors.AsType[*unsentError](err); unsent {
+		return false
+	}
 	if _, none := errors.AsType[*awssdk.CredentialsError](err); none || errors.Is(err, pools.ErrThrottled) {
 		return false
 	}

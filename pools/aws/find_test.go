@@ -100,7 +100,8 @@ func TestFleets(t *testing.T) {
 		"aws_spot_fleet_request": {"id": "sfr-listed", "pool": "p"}, "aws_spot_fleet_request_2": {"id": "sfr-other", "pool": "q"}}}`)
 	put(t, store.Endpoint, "elsewhere/x.json", `nonsense`)
 	cfg := configFor(s, SpotFleet)
-	cfg.S3Endpoint, cfg.AccessKey, cfg.SecretKey = store.Endpoint, s3test.AccessKey, s3test.SecretKey
+	cfg.AccessKey, cfg.SecretKey = s3test.AccessKey, s3test.SecretKey
+	cfg.Endpoints = func(service string) string { return map[string]string{"ec2": s.URL(), "s3": store.Endpoint}[service] }
 	cfg.Groups = append(cfg.Groups, Selector{Kind: SpotFleet, S3Bucket: "lists", S3Prefix: "fleets/c"})
 	p := open(t, cfg)
 	if diff := cmp.Diff([]string{"sfr-listed", "sfr-request", "sfr-spec"}, ids(t, p)); diff != "" {

@@ -53,12 +53,11 @@ func (f fleet) setTarget(ctx context.Context, target int) error {
 	return f.modify(ctx, target)
 }
 
-// What Amazon says while an earlier change of a request is under way, which takes
-// it some seconds; how often it is asked again, and for how long.
+// How often Amazon is asked again while an earlier change of a request is under
+// way, and for how long.
 const (
-	unmodifiable = "FleetNotInModifiableState"
-	askAgain     = 500 * time.Millisecond
-	askUntil     = 20 * time.Second
+	askAgain = 500 * time.Millisecond
+	askUntil = 20 * time.Second
 )
 
 // modify sets the target. Several nodes of a fleet may be ended one after the

@@ -22,10 +22,11 @@ type Provider struct {
 	aws *clients
 	log *slog.Logger
 
-	mu     sync.Mutex
-	moment uint64            // counts beginnings of rounds and ends of writes
-	known  map[string]facts  // instances of the last round
-	groups map[string]*group // all that were ever found
+	mu        sync.Mutex
+	moment    uint64               // counts beginnings of rounds and ends of writes
+	known     map[string]facts     // instances of the last round
+	groups    map[string]*group    // all that were ever found
+	refreshed map[string]refreshed // by group
 }
 
 var _ pools.Provider = (*Provider)(nil)
@@ -42,7 +43,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	if err != nil {
 		return nil, fmt.Errorf("aws provider of pool %s: %w", cfg.Pool, err)
 	}
-	p := &Provider{cfg: cfg, aws: c, log: log.With("pool", cfg.Pool), groups: map[string]*group{}}
+	p := &Provider{cfg: cfg, aws: c, log: log.With("pool", cfg.Pool), groups: map[string]*group{}, refreshed: map[string]refreshed{}}
 	groups, err := p.Groups(ctx)
 	if err != nil {
 		return nil, err
@@ -149,6 +150,7 @@ func (p *Provider) keep(began uint64, readings map[string]*reading) []pools.Grou
 	for id, g := range p.groups {
 		if readings[id] == nil {
 			g.update(began, nil)
+			delete(p.refreshed, id)
 		}
 	}
 	p.known = known

@@ -47,7 +47,7 @@ func TestOneSequenceARound(t *testing.T) {
 	for action, most := range map[string]int{
 		"DescribeAutoScalingGroups": 1, "DescribeSpotFleetRequests": 1, "DescribeTags": 1,
 		"DescribeInstances":          1, // those of fleets that do not run; nobody is new
-		"DescribeSpotFleetInstances": 2, "DescribeInstanceRefreshes": 5,
+		"DescribeSpotFleetInstances": 2,
 	} {
 		if actions[action] > most {
 			t.Errorf("%d requests of %s, want %d", actions[action], action, most)
@@ -95,6 +95,7 @@ func TestShort(t *testing.T) {
 func TestRefresh(t *testing.T) {
 	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	s.StartRefresh("web")
+	s.Advance(refreshEvery)
 	if _, now := one(t, p); !strings.Contains(now.Busy, "instance refresh") {
 		t.Errorf("busy %q, want an instance refresh", now.Busy)
 	}
@@ -153,7 +154,10 @@ func TestClassify(t *testing.T) {
 		{"UnauthorizedOperation", 403, pools.ErrRefused},
 		{"AccessDenied", 403, pools.ErrRefused},
 		{"SomethingNew", 403, pools.ErrRefused},
-		{"ScalingActivityInProgress", 400, pools.ErrRefused},
+		{"ResourceInUse", 400, pools.ErrRefused},
+		{"ScalingActivityInProgress", 400, pools.ErrThrottled},
+		{"ResourceContention", 400, pools.ErrThrottled},
+		{"FleetNotInModifiableState", 400, pools.ErrThrottled},
 		{"RequestLimitExceeded", 503, pools.ErrThrottled},
 		{"Throttling", 400, pools.ErrThrottled},
 		{"SomethingNew", 429, pools.ErrThrottled},
@@ -170,8 +174,12 @@ func TestClassify(t *testing.T) {
 
 func TestLastFailure(t *testing.T) {
 	at := func(n int) *time.Time { return aws.Time(time.Unix(int64(n), 0)) }
-	failed := astypes.Activity{StatusCode: astypes.ScalingActivityStatusCodeFailed, StatusMessage: aws.String("no capacity"), StartTime: at(5), EndTime: at(6)}
-	launched := astypes.Activity{StatusCode: astypes.ScalingActivityStatusCodeSuccessful, Description: aws.String("Launching"), StartTime: at(7)}
+	launch := aws.String("Launching a new EC2 instance")
+	failed := astypes.Activity{StatusCode: astypes.ScalingActivityStatusCodeFailed, Description: launch, StatusMessage: aws.String("no capacity"), StartTime: at(5), EndTime: at(6)}
+	launched := astypes.Activity{StatusCode: astypes.ScalingActivityStatusCodeSuccessful, Description: launch, StartTime: at(7)}
+	after := func(description string) []astypes.Activity {
+		return []astypes.Activity{{StatusCode: astypes.ScalingActivityStatusCodeSuccessful, Description: &description, StartTime: at(9)}, failed}
+	}
 	for _, tc := range []struct {
 		name string
 		all  []astypes.Activity
@@ -180,11 +188,12 @@ func TestLastFailure(t *testing.T) {
 		{"none", nil, ""},
 		{"empty ones", []astypes.Activity{{}, {}}, ""},
 		{"failed", []astypes.Activity{failed}, "no capacity"},
-		{"without a word", []astypes.Activity{{StatusCode: astypes.ScalingActivityStatusCodeFailed}}, "a launch failed"},
+		{"without a word", []astypes.Activity{{StatusCode: astypes.ScalingActivityStatusCodeFailed, Description: launch}}, "a launch failed"},
 		{"launched after it, in any order", []astypes.Activity{failed, launched}, ""},
-		{"tries again", []astypes.Activity{{StatusCode: astypes.ScalingActivityStatusCodeInProgress, StartTime: at(9)}, failed}, "no capacity"},
-		{"ended one after it", []astypes.Activity{{StatusCode: astypes.ScalingActivityStatusCodeSuccessful,
-			Description: aws.String("Terminating EC2 instance"), StartTime: at(9)}, failed}, "no capacity"},
+		{"tries again", []astypes.Activity{{StatusCode: astypes.ScalingActivityStatusCodeInProgress, Description: launch, StartTime: at(9)}, failed}, "no capacity"},
+		{"ended one after it", after("Terminating EC2 instance: i-00000001"), "no capacity"},
+		{"moved one to standby after it", after("Moving EC2 instance to Standby: i-00000001"), "no capacity"},
+		{"detached one after it", after("Detaching EC2 instance: i-00000001"), "no capacity"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			if got, _ := lastFailure(tc.all); got != tc.want {

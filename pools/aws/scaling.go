@@ -23,7 +23,8 @@ type scaling struct{ *group }
 
 var _ pools.Group = scaling{}
 
-// SetTarget implements pools.Group. A target below what exists is lowered no
+// SetTarget implements pools.Group: pools.ErrRefused while an instance refresh
+// changes the group. A target below what exists is lowered no
 // further than that, and reads so: Amazon would choose victims, and it replaces
 // what is lost. Only if all that exists is protected from scale-in the desired
 // capacity becomes the target.
@@ -56,6 +57,9 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 	if desired == r.Target {
 		return nil
 	}
+	if err := g.alone(ctx, r); err != nil {
+		return err
+	}
 	err = g.p.aws.write(ctx, "autoscaling:SetDesiredCapacity", "group "+g.id, func() error {
 		_, err := g.p.aws.autoscaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
 			AutoScalingGroupName: &g.id, DesiredCapacity: aws.Int32(int32(desired)), HonorCooldown: aws.Bool(false),
@@ -66,6 +70,18 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 		g.wrote(desired)
 	}
 	return err
+}
+
+// alone returns pools.ErrRefused if somebody else changes the group: an instance
+// refresh may have begun since the last round.
+func (g scaling) alone(ctx context.Context, r *reading) error {
+	if err := g.p.refreshing(ctx, r); err != nil {
+		return err
+	}
+	if r.Busy != "" {
+		return fmt.Errorf("%w: %s", pools.ErrRefused, r.Busy)
+	}
+	return nil
 }
 
 // exposed is the lowest desired capacity with which Amazon ends nobody.
@@ -81,7 +97,8 @@ func (r *reading) exposed() int {
 // Terminate implements pools.Group, one request for each instance. The desired
 // capacity is not lowered below the group's minimum: who ends there is replaced.
 // pools.ErrRefused for an instance that is protected from scale-in, unless all
-// new ones are; then nothing is ended.
+// new ones are, and while an instance refresh changes the group; then nothing is
+// ended.
 func (g scaling) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -105,7 +122,10 @@ func (g scaling) terminate(ctx context.Context, ids []string) error {
 		return err
 	}
 	victims, err := g.victims(ctx, r, ids)
-	if err != nil {
+	if err != nil || len(victims) == 0 {
+		return err
+	}
+	if err := g.alone(ctx, r); err != nil {
 		return err
 	}
 	desired, left := r.Target, r.Target

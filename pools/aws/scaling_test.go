@@ -137,6 +137,7 @@ func TestDenied(t *testing.T) {
 	if err := g.Terminate(t.Context(), []string{victim}); err != nil { // nothing was done
 		t.Error(err)
 	}
+	s.Advance(refreshEvery)
 	s.Deny("DescribeInstanceRefreshes", "")
 	if _, err := p.Groups(t.Context()); !errors.Is(err, pools.ErrRefused) || !strings.Contains(err.Error(), "autoscaling:DescribeInstanceRefreshes") {
 		t.Errorf("denied to read: %v", err)

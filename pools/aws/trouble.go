@@ -18,13 +18,49 @@ import (
 const (
 	activities = 50               // newest scaling activities that are read
 	remembered = 30 * time.Minute // how far a fleet's history is read back
+	// refreshEvery is how often a group is asked for instance refreshes while none is
+	// known: each group is a request of its own, and many would use up the budget.
+	refreshEvery = 30 * time.Second
 )
+
+// refreshed is what Amazon last said of a group's instance refreshes.
+type refreshed struct {
+	asked  time.Time
+	active string // says which one changes the group; empty: none
+}
 
 // refreshes says that a group is busy while an instance refresh changes it.
 func (p *Provider) refreshes(ctx context.Context, r *reading) error {
 	if r.Kind != string(AutoScaling) {
 		return nil
 	}
+	p.mu.Lock()
+	last, known := p.refreshed[r.ID]
+	p.mu.Unlock()
+	if known && last.active == "" && p.cfg.Now().Sub(last.asked) < refreshEvery {
+		return nil
+	}
+	return p.refreshing(ctx, r)
+}
+
+// refreshing asks whether an instance refresh changes the group.
+func (p *Provider) refreshing(ctx context.Context, r *reading) error {
+	now := refreshed{asked: p.cfg.Now()}
+	if err := p.newestRefresh(ctx, r, &now); err != nil {
+		return err
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !now.asked.Before(p.refreshed[r.ID].asked) {
+		p.refreshed[r.ID] = now
+	}
+	if now.active != "" {
+		r.Busy = now.active
+	}
+	return nil
+}
+
+func (p *Provider) newestRefresh(ctx context.Context, r *reading, now *refreshed) error {
 	return p.aws.read(ctx, "autoscaling:DescribeInstanceRefreshes", "group "+r.ID, func() error {
 		out, err := p.aws.autoscaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{
 			AutoScalingGroupName: &r.ID, MaxRecords: aws.Int32(1), // the newest; there is one at a time
@@ -37,7 +73,7 @@ func (p *Provider) refreshes(ctx context.Context, r *reading) error {
 			case astypes.InstanceRefreshStatusSuccessful, astypes.InstanceRefreshStatusFailed, astypes.InstanceRefreshStatusCancelled,
 				astypes.InstanceRefreshStatusRollbackSuccessful, astypes.InstanceRefreshStatusRollbackFailed:
 			default: // also one that is not known here
-				r.Busy = fmt.Sprintf("instance refresh %s is %s", aws.ToString(refresh.InstanceRefreshId), refresh.Status)
+				now.active = fmt.Sprintf("instance refresh %s is %s", aws.ToString(refresh.InstanceRefreshId), refresh.Status)
 			}
 		}
 		return nil
@@ -79,8 +115,9 @@ func lastFailure(all []astypes.Activity) (string, time.Time) {
 		return aws.ToTime(b.StartTime).Compare(aws.ToTime(a.StartTime))
 	})
 	for _, a := range all {
-		// Amazon tells launches from endings by this text alone.
-		if strings.HasPrefix(aws.ToString(a.Description), "Terminating") {
+		// Amazon tells launches from endings, moves to standby and the like by this
+		// text alone.
+		if !strings.HasPrefix(aws.ToString(a.Description), "Launching") {
 			continue
 		}
 		switch a.StatusCode {

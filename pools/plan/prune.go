@@ -20,6 +20,9 @@ type PruneInput struct {
 	Limits  Limits         `json:"limits"`
 	// Spent is what earlier prunes of the same period took of the limits.
 	Spent Spent `json:"spent,omitzero"`
+	// OnlyStale: the pool must not shrink now, so that only stale instances go, whose
+	// replacements are there.
+	OnlyStale bool `json:"only_stale,omitempty"`
 }
 
 // Spent is a part of the limits that is used up.
@@ -51,6 +54,7 @@ const (
 	GroupAtTarget Cause = "group is at its target capacity"
 	OverTasks     Cause = "over max_tasks_to_kill"
 	UnderTarget   Cause = "joined nodes would be under the target capacity"
+	NoScaleIn     Cause = "scale-in is barred"
 )
 
 // Choice is an instance to let go.
@@ -162,6 +166,8 @@ func (p *pruning) obstacle(c *Candidate) Cause {
 	g := p.groups[c.Group]
 	over := p.left.obstacle(c)
 	switch {
+	case p.in.OnlyStale && !c.Stale:
+		return NoScaleIn
 	case g == nil:
 		return UnknownGroup
 	case over == OverWeight:

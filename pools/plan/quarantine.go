@@ -23,6 +23,8 @@ type Quarantine struct {
 	Since    time.Time `json:"since"` // of the first of the failures
 	Until    time.Time `json:"until"`
 	Failures int       `json:"failures"` // in a row
+	// Keeps: it refused to be changed, and is not short: it keeps its target.
+	Keeps bool `json:"keeps,omitempty"`
 }
 
 // Failed returns qs with the failure of a group: five minutes of quarantine,
@@ -40,7 +42,7 @@ func Failed(qs []Quarantine, group, why string, now time.Time) []Quarantine {
 			kept = append(kept, other)
 		}
 	}
-	q.Why = why
+	q.Why, q.Keeps = why, false
 	if !now.Before(q.Until) {
 		q.Until = now.Add(quarantineFor(q.Failures))
 		q.Failures = max(q.Failures, 0) + 1
@@ -48,6 +50,15 @@ func Failed(qs []Quarantine, group, why string, now time.Time) []Quarantine {
 	kept = append(kept, q)
 	slices.SortStableFunc(kept, func(a, b Quarantine) int { return cmp.Compare(a.Group, b.Group) })
 	return kept
+}
+
+// Keeping returns qs of which that of a group keeps its target.
+func Keeping(qs []Quarantine, group string) []Quarantine {
+	qs = slices.Clone(qs)
+	for i := range qs {
+		qs[i].Keeps = qs[i].Keeps || qs[i].Group == group
+	}
+	return qs
 }
 
 // quarantineFor is how long a group stays away that failed so often before.

@@ -119,3 +119,17 @@ func TestHold(t *testing.T) {
 		t.Errorf("Hold changed its input: %v", groups)
 	}
 }
+
+// A group that refused keeps its target until it is found short.
+func TestKeeping(t *testing.T) {
+	t.Parallel()
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	qs := plan.Failed(plan.Failed(nil, "a", "throttled", now), "b", "short", now)
+	kept := plan.Keeping(qs, "a")
+	if !kept[0].Keeps || kept[1].Keeps || qs[0].Keeps {
+		t.Errorf("kept %+v of %+v: want a alone to keep its target", kept, qs)
+	}
+	if again := plan.Failed(kept, "a", "short", now); again[0].Keeps {
+		t.Errorf("found short: %+v, want it not to keep its target", again[0])
+	}
+}

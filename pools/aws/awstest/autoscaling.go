@@ -194,6 +194,12 @@ func terminateInGroup(r *request) (any, error) {
 	}
 	g := r.group(i.owner)
 	if i.lifecycle == lifeTerminating {
+		// Amazon was seen to lower the desired capacity once more before it refuses
+		// (kubernetes/autoscaler issue 4095).
+		if decrement && g.Desired-int(i.weight) >= g.Min {
+			g.Desired -= int(i.weight)
+			r.after(settleAfter, func() { r.settleGroup(g) })
+		}
 		return nil, refuse("ScalingActivityInProgress", "Instance %s is already in lifecycle state Terminating", id)
 	}
 	from := g.Desired

@@ -122,6 +122,24 @@ func TestGroupRefuses(t *testing.T) {
 	}
 }
 
+// Amazon lowers the desired capacity also for an instance that ends already.
+func TestGroupRefusesTooLate(t *testing.T) {
+	w := newWorld(t, awstest.Config{})
+	w.AddGroup(awstest.ASG{Name: "web", Min: 2, Max: 5, Desired: 4})
+	id := w.Instances("web")[0].ID
+	answered(t, w.terminate(t, id, true), "")
+	for range 2 { // the second time it would be below the smallest
+		answered(t, w.terminate(t, id, true), "ScalingActivityInProgress")
+	}
+	if n := w.Target("web"); n != 2 {
+		t.Errorf("desired %d, want 2", n)
+	}
+	w.pass()
+	if w.alive("web") != 2 {
+		t.Errorf("%d instances, want 2: one more had to go", w.alive("web"))
+	}
+}
+
 func TestGroupBareLowering(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 4, Zones: []string{"us-west-2a", "us-west-2b", "us-west-2c"}})

@@ -1,0 +1,38 @@
+package autoscaler
+
+import (
+	"testing"
+	"time"
+)
+
+// A clock that was ahead and is put right does not keep the signals from being asked.
+func TestClockBackAsksAllTheSame(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 2)
+	w.now = w.now.Add(-time.Hour)
+	web.set(cpus(8*cpusPerNode), nil)
+	for range 2 {
+		w.tick()
+	}
+	w.wantTarget(8)
+}
+
+// Nor does it keep a group from being found short.
+func TestClockBackFindsShortage(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 1, 1)
+	web.set(cpus(4*cpusPerNode), nil)
+	w.tick()
+	w.now = w.now.Add(-30 * time.Minute)
+	web.set(cpus(8*cpusPerNode), nil)
+	w.groups[0].Quota(2)
+	for range 4 {
+		w.tick()
+		w.now = w.now.Add(time.Second)
+		w.groups[0].Advance(w.now)
+	}
+	if q := w.loop.state.Quarantines; len(q) != 1 || q[0].Group != "a" {
+		t.Errorf("set aside: %+v, want a", q)
+	}
+	w.wantTarget(8)
+}

@@ -1,0 +1,57 @@
+package autoscaler
+
+import (
+	"testing"
+	"time"
+)
+
+// dieBeforeTheCalls makes a tick of a process that dies once its intent is kept, before
+// the provider is asked.
+func (w *world) dieBeforeTheCalls() {
+	w.t.Helper()
+	w.memory.before = func() { w.lease.set(0) }
+	w.now = w.now.Add(time.Minute)
+	for _, g := range w.groups {
+		g.Advance(w.now)
+	}
+	_ = w.loop.Tick(w.t.Context(), w.now) // it cannot end well
+	w.memory.before = nil
+	w.lease.set(time.Hour)
+	w.wantCalls()
+	w.loop.Close()
+	w.loop = nil
+}
+
+// What a process was about to ask for when it died does not count as given: the target
+// does not fall by it when the need is not known afterwards.
+func TestKilledBetweenIntentAndCall(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name  string
+		order func(w *world, o *Orders)
+		after func(o *Orders)
+	}{
+		{"with an offset", func(_ *world, o *Orders) { o.Offset = &Offset{Note{By: "me"}, 4} }, func(o *Orders) { o.Offset = nil }},
+		{"in a rolling", func(w *world, o *Orders) { o.Stale = []StaleMark{{Note{By: "me", At: w.now}, "a"}} }, func(*Orders) {}},
+		{"with a removal", func(_ *world, o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-2"}} }, func(*Orders) {}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, def, web := steady(t, 6)
+			w.now = w.now.Add(time.Minute)
+			w.book.change(func(o *Orders) { test.order(w, o) })
+			w.dieBeforeTheCalls()
+			w.wantTarget(6)
+			w.start()
+			silence(w, def, web)
+			w.book.change(test.after)
+			for i := range 8 {
+				if r := w.tick(); r.Case.Input.Capacity.Target != 6 || r.Answer.Target != 6 {
+					t.Errorf("tick %d: %v -> %v, want 6 all along", i, r.Case.Input.Capacity.Target, r.Answer.Target)
+				}
+			}
+			w.wantTarget(6)
+		})
+	}
+}

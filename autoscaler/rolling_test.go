@@ -1,0 +1,146 @@
+package autoscaler
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+)
+
+// mark has the instances rolled away that a group has now.
+func (w *world) mark(group string) {
+	w.now = w.now.Add(time.Minute)
+	w.book.change(func(o *Orders) { o.Stale = []StaleMark{{Note{By: "me", At: w.now}, group}} })
+}
+
+// Machines that are replaced change no target, so no cooldown begins.
+func TestRollingBeginsNoCooldown(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 8)
+	w.config.Policy.Limits.MaxAdd, w.config.Policy.Limits.MaxRemove, w.config.Policy.Period = 2, 1, time.Minute
+	w.config.Prune.MaxWeight = 1
+	w.config.Policy.Cooldown.Up = 3 * time.Minute
+	w.reconfigure()
+	w.mark("a")
+	w.tick()
+	web.set(cpus(10*cpusPerNode), nil)
+	for i := range 4 {
+		if r := w.tick(); r.Answer.Target == 10 {
+			return
+		} else if i == 3 {
+			t.Errorf("target %v, want 10: %+v", r.Answer.Target, r.Answer.Steps)
+		}
+	}
+}
+
+// A rolling takes half of what a window allows at most, and a need that comes up in it
+// has the rest.
+func TestRollingLeavesRoomForTheNeed(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 8)
+	w.config.Policy.Period = 5 * time.Minute
+	w.config.Policy.Budgets = []decide.Budget{{Direction: decide.Up, Within: time.Hour, Weight: 4}}
+	w.reconfigure()
+	w.mark("a")
+	wantOps(t, w.tick(), "set target a: 10")
+	web.set(cpus(12*cpusPerNode), nil)
+	if r := w.tick(); r.Answer.Target != 10 {
+		t.Errorf("target %v, want 10: %+v", r.Answer.Target, r.Answer.Steps)
+	}
+	for range 50 {
+		if r := w.tick(); r.Detail.Surge != nil {
+			t.Errorf("surge %v, want none within the hour", r.Detail.Surge)
+		}
+	}
+	w.wantTarget(10)
+	web.set(cpus(10*cpusPerNode), nil)
+	for range 300 {
+		w.tick()
+	}
+	w.wantTarget(10)
+	if !slices.Equal(w.book.struck, []string{"a"}) {
+		t.Errorf("struck %q, want the group to be rolled in the end", w.book.struck)
+	}
+}
+
+// While the pool shrinks, the marked ones go first, and nothing is launched for those
+// that nobody needs.
+func TestRollingInAScaleIn(t *testing.T) {
+	t.Parallel()
+	w, _, web := steady(t, 4, 4)
+	w.mark("a")
+	web.set(cpus(4*cpusPerNode), nil)
+	r := w.tick()
+	if r.Detail.Surge != nil || len(r.Answer.Terminate["a"]) != 2 || len(r.Answer.Terminate["b"]) != 2 {
+		t.Errorf("surge %v, let go %v: want none, and two of each", r.Detail.Surge, r.Answer.Terminate)
+	}
+	w.wantCalls()
+	for range 12 {
+		w.tick()
+	}
+	w.wantTarget(4)
+	w.wantInstances("a-5", "a-6", "b-3", "b-4")
+}
+
+// In a group that can have no more, one goes after the other, each when the
+// replacement of the last one has joined.
+func TestRollingAtTheMaximum(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 4)
+	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 4, Target: 4, Join: 90 * time.Second}, w.now.Add(-time.Hour))
+	w.loop = nil
+	w.tick()
+	w.mark("a")
+	for i := range 30 {
+		r := w.tick()
+		if r.Snapshot.Joined < 3 || r.Case.Input.Capacity.Target != 4 {
+			t.Errorf("tick %d: joined %v, target %v: want one to be missing at most", i, r.Snapshot.Joined, r.Case.Input.Capacity.Target)
+		}
+		for _, d := range r.Drains {
+			if d.Reason != "rolling away" {
+				t.Errorf("tick %d: %+v, want it to be rolled away", i, d)
+			}
+		}
+	}
+	w.wantInstances("a-5", "a-6", "a-7", "a-8")
+	w.wantTarget(4)
+	if !slices.Equal(w.book.struck, []string{"a"}) {
+		t.Errorf("struck %q, want the mark", w.book.struck)
+	}
+}
+
+// There it waits while that would be dangerous, or is not allowed, and says so.
+func TestRollingAtTheMaximumWaits(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(w *world, def, web *need)
+		why    string
+	}{
+		{"the need is not known", func(w *world, def, web *need) { silence(w, def, web) }, "the need of app web is not known"},
+		{"a node is silent", func(w *world, _, _ *need) { w.nodes.change(func(n *nodes) { n.mute["a-1"] = true }) }, "some nodes are silent"},
+		{"nothing may be removed", func(w *world, _, _ *need) { w.config.Prune.MaxWeight = 0; w.reconfigure() }, "within the limits"},
+		{"a loss", func(w *world, _, _ *need) {
+			w.config.Policy.LossBrake = true
+			w.reconfigure()
+			w.groups[0].Lose("a-1")
+		}, "1 nodes lost"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, def, web := steady(t, 4)
+			w.groups[0].tamper = atMost(4)
+			test.change(w, def, web)
+			w.mark("a")
+			r := w.tick()
+			wantOps(t, r)
+			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "group a is at its maximum") || !strings.Contains(r.Problems[0], test.why) {
+				t.Errorf("problems %q, want one that has %q", r.Problems, test.why)
+			}
+		})
+	}
+}

@@ -1,0 +1,102 @@
+package autoscaler
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+)
+
+// What a group that is short was lowered by is still wanted when nobody knows the need
+// any more, and comes when there is capacity again.
+func TestShortageThenNoMetrics(t *testing.T) {
+	t.Parallel()
+	w, def, web := steady(t, 4)
+	web.set(cpus(10*cpusPerNode), nil)
+	w.groups[0].Quota(6)
+	w.tick()
+	w.now = w.now.Add(time.Second)
+	w.groups[0].Advance(w.now)
+	silence(w, def, web) // before the tick that finds the group short
+	for i := range 12 {
+		if i == 3 {
+			w.groups[0].Quota(100)
+		}
+		if r := w.tick(); r.Answer.Target != 10 {
+			t.Errorf("tick %d: target %v, want the 10 of when the need was known", i, r.Answer.Target)
+		}
+	}
+	w.wantTarget(10)
+}
+
+// An offset that a shortage has cut does not take more along than was given of it.
+func TestShortageUnderAnOffset(t *testing.T) {
+	t.Parallel()
+	w, def, web := steady(t, 4)
+	w.book.change(func(o *Orders) { o.Offset = &Offset{Note{By: "me"}, 4} })
+	w.groups[0].Quota(5)
+	w.tick()
+	w.now = w.now.Add(time.Second)
+	w.groups[0].Advance(w.now)
+	w.tick() // it is found short, and is set aside
+	silence(w, def, web)
+	for i := range 10 {
+		if i == 2 {
+			w.book.change(func(o *Orders) { o.Offset = nil })
+		}
+		if r := w.tick(); r.Answer.Target < 4 {
+			t.Errorf("tick %d: target %v, want at least 4: nobody knows the need", i, r.Answer.Target)
+		}
+	}
+	if n := len(w.instances()); n < 4 {
+		t.Errorf("%d instances, want at least 4", n)
+	}
+}
+
+// A group whose raise was throttled or refused keeps the target that it has: it is not
+// short.
+func TestRefusalKeepsTheTarget(t *testing.T) {
+	t.Parallel()
+	for _, why := range []error{pools.ErrThrottled, pools.ErrRefused} {
+		t.Run(why.Error(), func(t *testing.T) {
+			t.Parallel()
+			w, _, web := steady(t, 4)
+			w.groups[0].Quota(7) // it launches slowly
+			w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Short = "" }
+			web.set(cpus(10*cpusPerNode), nil)
+			wantOps(t, w.tick(), "set target a: 10")
+			web.set(cpus(12*cpusPerNode), nil)
+			w.groups[0].Refuse(memory.SetTarget, fmt.Errorf("no: %w", why))
+			wantOps(t, w.tick(), "set target a: 12 FAILED")
+			w.groups[0].Refuse(memory.SetTarget, nil)
+			for range 3 {
+				wantOps(t, w.tick())
+			}
+			w.wantTarget(10)
+		})
+	}
+}
+
+// A tick that cannot share its target out forgets nothing of what is owed, nor of an
+// offset that the pool has.
+func TestTickWithoutADistribution(t *testing.T) {
+	t.Parallel()
+	w, def, web := steady(t, 4)
+	w.book.change(func(o *Orders) { o.Offset = &Offset{Note{By: "me"}, 3} })
+	w.tick()
+	w.wantTarget(7)
+	silence(w, def, web)
+	w.loop.state.Owed, w.loop.state.Spare = 2, 1
+	w.book.change(func(o *Orders) { o.Offset = nil })
+	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Stale = true }
+	if r := w.tick(); r.Detail.Refused == "" || r.State.Owed != 2 || r.State.Spare != 1 || r.State.Offset != 3 {
+		t.Errorf("refused %q, owed %v, spare %v, offset %v: want a reason, 2, 1, 3", r.Detail.Refused, r.State.Owed, r.State.Spare, r.State.Offset)
+	}
+	w.groups[0].tamper = nil
+	for range 8 {
+		w.tick()
+	}
+	w.wantTarget(5)
+}

@@ -1,0 +1,211 @@
+package autoscaler
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// atMost has a group say that it can have no more than that.
+func atMost(limit int) func(*pools.GroupSnapshot) {
+	return func(s *pools.GroupSnapshot) { s.Max = limit }
+}
+
+// remove orders that node to be drained, in one tick.
+func (w *world) remove(node string) Record {
+	w.t.Helper()
+	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, node}} })
+	r := w.tick()
+	w.book.change(func(o *Orders) { o.Removals = nil })
+	return r
+}
+
+// A node that does not drain and stays leaves the pool no larger than it was, however
+// often that is tried, also when nobody knows the need.
+func TestNodeThatStaysAfterAll(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		try  func(w *world)
+	}{
+		{"removed by name", func(w *world) { w.remove("a-1") }},
+		{"to be rebalanced", func(w *world) {
+			if err := w.loop.heed(w.t.Context(), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}); err != nil {
+				w.t.Fatal(err)
+			}
+		}},
+		{"by another process", func(w *world) {
+			w.remove("a-1")
+			w.start()
+		}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, def, web := steady(t, 4)
+			silence(w, def, web)
+			w.loop.world.Now = func() time.Time { return w.now }
+			w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 3 })
+			for i := range 3 {
+				test.try(w)
+				for range 14 {
+					if r := w.tick(); r.Answer.Target != 4 || r.Snapshot.Joined < 4 {
+						t.Errorf("attempt %d: target %v, joined %v: want 4", i, r.Answer.Target, r.Snapshot.Joined)
+					}
+				}
+			}
+			w.wantTarget(4)
+			if s := w.loop.state; s.Spare != 0 || s.Owed != 0 || len(s.Replaced) > 0 {
+				t.Errorf("spare %v, owed %v, replaced %v: want none", s.Spare, s.Owed, s.Replaced)
+			}
+			if !slices.Contains(w.instances(), "a-1") {
+				t.Errorf("instances %q, want a-1 to be there still", w.instances())
+			}
+		})
+	}
+}
+
+// What became of a node that was replaced.
+func TestReturned(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 2)
+	v := w.loop.last
+	record := drain.Record{
+		Node: "a-1", Group: "a", Weight: 1, State: drain.Draining, Reason: drain.Removal, Since: w.now, Deadline: w.now.Add(time.Hour),
+	}
+	returning, ending := record, record
+	returning.State = drain.Returning
+	ending.State, ending.Asked = drain.Terminating, w.now
+	refused := ending
+	refused.State = drain.Returning
+	tests := []struct {
+		name   string
+		node   string
+		record *drain.Record
+		spare  float64
+		left   int
+	}{
+		{"on its way", "a-1", &record, 0, 1},
+		{"returning", "a-1", &returning, 1, 0},
+		{"in service", "a-1", nil, 1, 0},
+		{"gone", "a-9", nil, 0, 0},
+		{"its target is lowered", "a-1", &ending, 0, 0},
+		{"its target was lowered, and it is there", "a-1", &refused, 0, 0},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			records := &records{stored: map[string][]byte{}}
+			if test.record != nil {
+				if err := records.Put(t.Context(), *test.record); err != nil {
+					t.Fatal(err)
+				}
+			}
+			machine, err := drain.Open(t.Context(), drain.Config{Threshold: time.Hour}, drain.Ports{Records: records})
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := State{}.owing(map[string]float64{test.node: 1})
+			s := (&Loop{drains: machine}).returned(before, v)
+			if s.Spare != test.spare || len(s.Replaced) != test.left || len(before.Replaced) != 1 {
+				t.Errorf("spare %v, replaced %v (before: %v), want %v and %d", s.Spare, s.Replaced, before.Replaced, test.spare, test.left)
+			}
+		})
+	}
+}
+
+// What a busy group would refuse waits, and orders no replacement before.
+func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
+	t.Parallel()
+	w, def, web := steady(t, 2, 2)
+	silence(w, def, web)
+	w.groups[0].Busy("instance refresh")
+	done := false
+	for range 3 {
+		r := w.remove("a-1")
+		wantOps(t, r)
+		if want := "node a-1 waits to be removed: its group is being changed: instance refresh"; !slices.Equal(r.Problems, []string{want}) {
+			t.Errorf("problems %q, want %q", r.Problems, want)
+		}
+		n := pools.Notice{Instance: "a-2", Kind: pools.Rebalance, Done: func() { done = true }}
+		if err := w.loop.heed(t.Context(), n); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.state.Owed != 0 {
+		t.Errorf("struck %q, notice done %t, drains %v, owed %v: want all to wait", w.book.struck, done, w.records.stored, w.loop.state.Owed)
+	}
+	w.wantCalls()
+	w.groups[0].Busy("")
+	w.remove("a-1")
+	for range 4 {
+		w.tick()
+	}
+	w.wantTarget(4)
+	if slices.Contains(w.instances(), "a-1") {
+		t.Errorf("instances %q, want a-1 gone", w.instances())
+	}
+}
+
+// A silent node that is to be removed tells in each tick what it waits for.
+func TestRemovalOfASilentNode(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 3)
+	w.nodes.change(func(n *nodes) { n.mute["a-1"] = true })
+	w.remove("a-1")
+	r := w.tick()
+	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "a-1") || !strings.Contains(r.Problems[0], "force_terminate") {
+		t.Errorf("problems %q, want one that says what to do", r.Problems)
+	}
+	w.nodes.change(func(n *nodes) { n.mute = map[string]bool{} })
+	if r := w.tick(); len(r.Problems) > 0 {
+		t.Errorf("problems %q, want none: it is heard", r.Problems)
+	}
+}
+
+// Nobody is let go while scale-in is barred, though there are more than the target:
+// only what an operator wants goes.
+func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name string
+		bar  func(w *world)
+		why  string
+	}{
+		{"after a loss", func(w *world) { w.groups[0].Lose("a-1") }, "1 nodes lost"},
+		{"without a ledger", func(w *world) {
+			w.ledger.fail = errors.New("no disk")
+			w.now = w.now.Add(time.Minute)
+			if err := w.loop.Tick(w.t.Context(), w.now); err != nil {
+				w.t.Fatal(err)
+			}
+			w.ledger.fail = nil
+		}, "the last tick could not be recorded"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, _, web := steady(t, 6)
+			w.config.Policy.LossBrake, w.config.Policy.Period = true, 10*time.Minute
+			w.reconfigure()
+			test.bar(w)
+			w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Target = 3 } // somebody has lowered it
+			web.set(cpus(1*cpusPerNode), nil)
+			r := w.tick()
+			if !strings.Contains(r.Detail.Refused, test.why) || len(r.Answer.Terminate) > 0 {
+				t.Errorf("refused %q, let go %v: want %q, nobody", r.Detail.Refused, r.Answer.Terminate, test.why)
+			}
+			wantOps(t, r)
+			again := *r.Case
+			again.Nodes = slices.Clone(again.Nodes)
+			again.Nodes[0].Stale = true
+			if got := again.Resolve().Answer().Terminate["a"]; !slices.Equal(got, []string{again.Nodes[0].ID}) {
+				t.Errorf("let go %q, want the marked one", got)
+			}
+		})
+	}
+}

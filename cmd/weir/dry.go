@@ -1,0 +1,74 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// lastTold is the memory of a dry run: what the last tick in the ledger handed on. It
+// keeps nothing, as nothing is done that is to be remembered.
+type lastTold struct{ ledger *state.Ledger }
+
+// Load implements autoscaler.Memory. Without a record that can be read it is as at a
+// first start.
+func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
+	record, err := m.ledger.Last(ctx)
+	if err != nil {
+		return nil, false, nil
+	}
+	var last struct {
+		State json.RawMessage `json:"state"`
+	}
+	if err := json.Unmarshal(record, &last); err != nil || last.State == nil {
+		return nil, false, nil
+	}
+	data, err = json.Marshal(last)
+	return data, err == nil, err
+}
+
+// Save implements autoscaler.Memory.
+func (lastTold) Save(context.Context, []byte) error { return nil }
+
+// noDrains are the records of a dry run: it has no node leave.
+type noDrains struct{}
+
+func (noDrains) Load(context.Context) ([]drain.Record, error) { return nil, nil }
+func (noDrains) Put(context.Context, drain.Record) error      { return nil }
+func (noDrains) Delete(context.Context, string) error         { return nil }
+
+// ordersOnly are the orders of a pool as a dry run reads them: it strikes none.
+type ordersOnly struct{ *state.Orders }
+
+// Read implements autoscaler.OrderBook.
+func (o ordersOnly) Read(ctx context.Context, now time.Time) (autoscaler.Orders, error) {
+	all, err := o.List(ctx)
+	if err != nil {
+		return all, err
+	}
+	return inForce(all, now), nil
+}
+
+// Removed implements autoscaler.OrderBook.
+func (ordersOnly) Removed(context.Context, string) error { return nil }
+
+// Rolled implements autoscaler.OrderBook.
+func (ordersOnly) Rolled(context.Context, string) error { return nil }
+
+// inForce returns those of the orders that have not expired.
+func inForce(o autoscaler.Orders, now time.Time) autoscaler.Orders {
+	if o.Pause != nil && !o.Pause.InForce(now) {
+		o.Pause = nil
+	}
+	if o.Offset != nil && !o.Offset.InForce(now) {
+		o.Offset = nil
+	}
+	if o.Pin != nil && !o.Pin.InForce(now) {
+		o.Pin = nil
+	}
+	return o
+}

@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
+)
+
+// metricsServeCommand owns the embedded store where no "weir up" does.
+func (cli *cli) metricsServeCommand() *cobra.Command {
+	var addr string
+	cmd := &cobra.Command{
+		Use:   "serve",
+		Short: "Run the embedded metrics store of a cluster, where there is no InfluxDB",
+		Long: `Run the embedded metrics store of a cluster: pools without metrics.influx in their
+weir.yaml read their windows from it, over NATS, and applications write to it over
+HTTP, in line protocol. One process owns it; it keeps what it holds in the data
+folder. "weir up" has one of its own.`,
+		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086`,
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			service, err := config.LoadService(cli.configs())
+			if err != nil {
+				return &usageError{err}
+			}
+			return cli.serveMetrics(cmd.Context(), service, addr)
+		},
+	}
+	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
+	return cmd
+}
+
+func (cli *cli) serveMetrics(ctx context.Context, service config.Service, addr string) error {
+	log, err := cli.logger()
+	if err != nil {
+		return err
+	}
+	dir, err := cli.dataDir()
+	if err != nil {
+		return err
+	}
+	lock, err := lockOne(dir, "metrics", "metrics store")
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(service), Name: "metrics store", Log: log})
+	if err != nil {
+		return err
+	}
+	defer b.Close()
+	parts := newServices(ctx)
+	at, err := startMetrics(parts, b, cli.cluster, dir, addr, log)
+	if err != nil {
+		return parts.stop(err)
+	}
+	fmt.Fprintf(cli.stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", cli.cluster, at)
+	<-parts.ctx.Done()
+	return parts.stop(nil)
+}
+
+// startMetrics opens the store of a data folder, answers for it on the bus, and lets
+// applications write to it over HTTP. It returns where they do.
+func startMetrics(parts *services, b *bus.Bus, cluster, dir, addr string, log *slog.Logger) (string, error) {
+	store, err := embedded.Open(filepath.Join(dir, "metrics"), embedded.Config{Log: log})
+	if err != nil {
+		return "", err
+	}
+	parts.run("metrics store", func(ctx context.Context) error {
+		return errors.Join(embedded.Serve(ctx, b.Conn(), cluster, store, log), store.Close())
+	})
+	handler, err := lineprotocol.New(store, lineprotocol.Config{Log: log})
+	if err != nil {
+		return "", err
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return "", fmt.Errorf("metrics over HTTP: %w; choose another address", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle(lineprotocol.Path, handler)
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
+	parts.run("metrics over HTTP", func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() { server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+	return fmt.Sprintf("http://%s%s", listener.Addr(), lineprotocol.Path), nil
+}

@@ -1,0 +1,522 @@
+package main
+
+import (
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+)
+
+// TestTwins has two autoscalers on one pool, as design.md §11 promises that they
+// may be: one of them writes, and whatever happens to it the other goes on. The
+// scenes run at the same time: what they take is mostly the end of leases.
+func TestTwins(t *testing.T) {
+	bus := startTwinBus(t)
+	scenes := map[string]func(*testing.T, string){
+		"orders": twinOrders, "kill": twinKill, "end": twinEnd, "cut one": twinCutOne, "cut both": twinCutBoth,
+		"cut in a takeover": twinCutTakeover,
+	}
+	const lanes = 9
+	for i := range lanes {
+		scenes[fmt.Sprintf("halt %d", i+1)] = func(t *testing.T, bus string) {
+			var own []halt
+			for n, h := range halts() {
+				if n%lanes == i {
+					own = append(own, h)
+				}
+			}
+			twinHalt(t, bus, i, own)
+		}
+	}
+	var wg sync.WaitGroup
+	for name, scene := range scenes {
+		wg.Go(func() { t.Run(name, func(t *testing.T) { scene(t, bus) }) })
+	}
+	wg.Wait()
+}
+
+// halt is where a holder is halted for longer than its lease.
+type halt struct {
+	passage
+	fate  fate
+	lower bool // the pool is to be smaller by one; else larger
+	early bool // the wish comes at this passage, not before
+	spare bool // the wish is taken back before the other one takes over
+}
+
+// halts are all points of a tick between its first read and its last write.
+func halts() []halt {
+	const (
+		describe  = "DescribeAutoScalingGroups"
+		raise     = "SetDesiredCapacity"
+		terminate = "TerminateInstanceInAutoScalingGroup"
+		intent    = "keep intent"
+		ending    = "keep record terminating"
+	)
+	asked := func(at, after string) passage { return passage{at: at, after: after} }
+	answered := func(at, after string) passage { return passage{at: at, after: after, answer: true} }
+	return []halt{
+		{passage: asked("list orders", ""), early: true},
+		{passage: answered("list orders", ""), early: true},
+		{passage: asked(describe, ""), early: true},
+		{passage: answered(describe, ""), early: true},
+		{passage: asked("DescribeInstanceRefreshes", ""), early: true},
+		{passage: answered("DescribeInstanceRefreshes", ""), early: true},
+		{passage: asked("ask", ""), early: true},
+		{passage: asked("ask", ""), early: true, lower: true},
+		{passage: asked(intent, ""), fate: fateLate},
+		{passage: asked(intent, ""), fate: fateLate, lower: true},
+		{passage: answered(intent, "")},
+		{passage: answered(intent, ""), lower: true},
+		{passage: asked(describe, intent)},
+		{passage: answered(describe, intent)},
+		{passage: asked(raise, "")},
+		{passage: asked(raise, ""), fate: fateLate},
+		{passage: answered(raise, "")},
+		{passage: answered(raise, ""), fate: fateLost},
+		{passage: asked("keep state", raise), fate: fateLate},
+		{passage: answered("keep state", raise)},
+		{passage: asked("record the tick", raise), fate: fateLate},
+		{passage: asked("keep record chosen", ""), fate: fateLate, lower: true},
+		{passage: answered("keep record chosen", ""), lower: true},
+		{passage: asked("cordon", ""), fate: fateLate, lower: true},
+		{passage: answered("cordon", ""), lower: true},
+		{passage: asked("keep record cordoned", ""), fate: fateLate, lower: true},
+		{passage: answered("keep record cordoned", ""), lower: true},
+		{passage: asked("keep record draining", ""), fate: fateLate, lower: true},
+		{passage: answered("keep record draining", ""), lower: true},
+		{passage: asked("keep record drained", ""), fate: fateLate, lower: true},
+		{passage: answered("keep record drained", ""), lower: true, spare: true},
+		{passage: answered("keep record cordoned", ""), lower: true, spare: true},
+		{passage: answered(intent, ""), lower: true, spare: true},
+		{passage: asked(ending, ""), fate: fateLate, lower: true},
+		{passage: answered(ending, ""), lower: true},
+		{passage: asked(describe, ending), lower: true},
+		{passage: answered(describe, ending), lower: true},
+		{passage: asked(terminate, ""), lower: true},
+		{passage: asked(terminate, ""), fate: fateLate, lower: true},
+		{passage: answered(terminate, ""), lower: true},
+		{passage: answered(terminate, ""), fate: fateLost, lower: true},
+		{passage: asked(ending+" asked", ""), fate: fateLate, lower: true},
+		{passage: answered(ending+" asked", ""), lower: true},
+		{passage: asked("forget record", ""), fate: fateLate, lower: true},
+	}
+}
+
+// twinHalt halts the holder at one point after the other, each time whoever it is:
+// the other twin takes over and does the work; when the first one goes on it
+// begins no write, what it has written late is refused, and it stands by.
+func twinHalt(t *testing.T, bus string, lane int, halts []halt) {
+	w := newTwins(t, bus, fmt.Sprint("halt", lane), 3*time.Second, 12)
+	holder, other := w.startBoth()
+	for _, h := range halts {
+		what := fmt.Sprintf("%v (%d)", h.passage, h.fate)
+		began, mark, theirs := time.Now(), holder.mark(), other.mark()
+		wish := int64(1)
+		if h.lower {
+			wish = -1
+		}
+		want := func() { w.wish.Add(wish) }
+		var trap *trap
+		if h.early {
+			trap = holder.gate.arm(h.passage, h.fate, want)
+		} else {
+			trap = holder.gate.arm(h.passage, h.fate, nil)
+			want()
+		}
+		w.sprung(what, trap)
+		_, before := holder.cloud.log()
+		if h.spare {
+			w.wish.Add(-wish)
+		}
+		other.says(theirs, saysHeld)
+		w.settled()
+		w.expectTakenOver()
+		if !h.lower { // so that what the first one was about to do is wrong by now
+			w.wish.Add(-wish)
+			w.settled()
+		}
+		trap.let()
+		_, halted := holder.cloud.log()
+		if n := len(halted) - len(before); n > 1 {
+			t.Errorf("%s: %d writes were in flight: %+v", what, n, halted)
+		}
+		holder.gate.disarm()
+		holder.signal(syscall.SIGCONT)
+		behind := holder.says(mark, saysLost)
+		behind = holder.says(behind, saysStandby)
+		if last := holder.log(behind - 1)[0]; !strings.Contains(last, other.id()) {
+			t.Errorf("%s: standing by, %s does not say that %s holds the pool: %s", what, holder.name, other.id(), last)
+		}
+		w.settled()
+		w.stays(1)
+		w.expectOneWriter()
+		if t.Failed() {
+			t.Fatalf("after %s of %s", what, holder.name)
+		}
+		t.Logf("%-60s %v", what, time.Since(began).Round(time.Millisecond))
+		holder, other = other, holder
+	}
+	w.endBoth()
+}
+
+func (w *twins) sprung(what string, trap *trap) {
+	w.Helper()
+	select {
+	case <-trap.halted:
+	case <-time.After(patience):
+		w.Fatalf("no twin came to %s", what)
+	}
+}
+
+// endBoth ends both, looks at the logs a last time, and that nothing is left.
+func (w *twins) endBoth() {
+	w.Helper()
+	for _, a := range w.all {
+		if a.pid.Load() != 0 {
+			a.end()
+		}
+	}
+	w.expectOneWriter()
+	for _, a := range w.all {
+		if left := processesOf(a.data); left != nil {
+			w.Errorf("left: %q", left)
+		}
+	}
+}
+
+// twinKill kills the holder in the middle of a drain. The other one ends it. Then
+// the survivor is killed, and its folder's next process does not wait.
+func twinKill(t *testing.T, bus string) {
+	const ttl = 8 * time.Second
+	w := newTwins(t, bus, "kill", ttl, 4)
+	for _, i := range w.cloud.Instances(twinGroup) {
+		w.node(i.ID, func(n *twinNode) { n.tasks = 1 })
+	}
+	holder, other := w.startBoth()
+	w.wish.Add(-2)
+	w.tick("two drains under way", func(r autoscaler.Record) error {
+		for _, d := range r.Drains {
+			if d.State != "draining" {
+				return fmt.Errorf("%+v", r.Drains)
+			}
+		}
+		if len(r.Drains) != 2 {
+			return fmt.Errorf("%+v", r.Drains)
+		}
+		return nil
+	})
+	mark, killed := other.mark(), time.Now()
+	holder.kill()
+	for _, i := range w.cloud.Instances(twinGroup) {
+		w.node(i.ID, func(n *twinNode) { n.tasks = 0 })
+	}
+	mark = other.says(mark, saysHeld)
+	if took := time.Since(killed); took > ttl+5*time.Second {
+		t.Errorf("%s took over after %v: want the lease of %v, and a margin", other.name, took, ttl)
+	}
+	w.settled()
+	w.stays(1)
+	if n := len(w.cloud.Endings()); n != 2 {
+		t.Errorf("%d machines were ended, want 2", n)
+	}
+
+	other.kill()
+	last := slices.MaxFunc(w.held(), func(a, b twinTerm) int { return a.at.Compare(b.at) })
+	other.start()
+	other.says(mark, saysHeld)
+	next := w.held()[len(w.held())-1]
+	if i := slices.IndexFunc(w.held(), func(t twinTerm) bool { return t.Epoch == last.Epoch+1 }); i >= 0 {
+		next = w.held()[i]
+	}
+	if wait := next.at.Sub(last.at); wait >= ttl || next.Holder != last.Holder || next.Epoch != last.Epoch+1 {
+		t.Errorf("after %v %s has the lease with epoch %d, before %s had it with %d: want the next epoch of the same, at once",
+			wait, next.Holder, next.Epoch, last.Holder, last.Epoch)
+	}
+	w.wish.Add(1)
+	w.settled()
+	w.endBoth()
+}
+
+// twinEnd asks the holder to end while a request of its is on its way: it keeps the
+// pool until the answer has come, and then the other one need not wait.
+func twinEnd(t *testing.T, bus string) {
+	const ttl = 4 * time.Second
+	w := newTwins(t, bus, "end", ttl, 3)
+	holder, other := w.startBoth()
+	mark := other.mark()
+	w.wish.Add(1)
+	ending := make(chan struct{})
+	holder.gate.halt = func() { // in place of a halt
+		holder.signal(syscall.SIGTERM)
+		<-ending
+	}
+	trap := holder.gate.arm(passage{at: "SetDesiredCapacity", answer: true}, fateArrives, func() {
+		renewed := len(w.held())
+		go func() {
+			defer close(ending)
+			look := time.NewTicker(10 * time.Millisecond)
+			defer look.Stop()
+			for len(w.held()) == renewed {
+				<-look.C // the lease changes in any case: it is renewed, released or taken
+			}
+			if w.held()[renewed].Released {
+				t.Error("the lease is released while a request is under way")
+			}
+		}()
+	})
+	w.sprung("its request", trap)
+	<-holder.done
+	holder.pid.Store(0)
+	if code := holder.cmd.ProcessState.ExitCode(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	other.says(mark, saysHeld)
+	terms := w.held()
+	released := slices.IndexFunc(terms, func(t twinTerm) bool { return t.Released })
+	if released < 0 || released+1 >= len(terms) {
+		t.Fatalf("the lease was not released and taken: %+v", terms)
+	}
+	if wait := terms[released+1].at.Sub(terms[released].at); wait > ttl/2 {
+		t.Errorf("the other one waited for %v, though the lease was released", wait)
+	}
+	w.settled()
+	w.wish.Add(1)
+	w.settled()
+	w.endBoth()
+}
+
+// twinCutOne cuts NATS off the holder alone.
+func twinCutOne(t *testing.T, bus string) {
+	w := newTwins(t, bus, "cutone", 3*time.Second, 3)
+	holder, other := w.startBoth()
+	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	mark, theirs := holder.mark(), other.mark()
+	holder.bus.setCut(true)
+	_, before := holder.cloud.log()
+	w.wish.Add(2)
+	other.says(theirs, saysHeld)
+	w.settled()
+	holder.says(mark, "lease cannot be renewed")
+	mark = holder.says(mark, saysLost)
+	if _, after := holder.cloud.log(); len(after) != len(before) {
+		t.Errorf("cut off, %s wrote %+v", holder.name, after[len(before):])
+	}
+	holder.bus.setCut(false)
+	holder.says(mark, saysStandby)
+	w.stays(1)
+	w.wish.Add(-1)
+	w.settled()
+	w.endBoth()
+}
+
+// twinCutBoth cuts NATS off both, until neither can hold the pool any more.
+func twinCutBoth(t *testing.T, bus string) {
+	w := newTwins(t, bus, "cutboth", 3*time.Second, 3)
+	holder, other := w.startBoth()
+	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	mark, theirs := holder.mark(), other.mark()
+	holder.bus.setCut(true)
+	other.bus.setCut(true)
+	_, before := holder.cloud.log()
+	w.wish.Add(2)
+	holder.says(mark, "lease cannot be renewed")
+	other.says(theirs, "lease cannot be read")
+	holder.says(mark, saysLost)
+	if target := w.cloud.Target(twinGroup); target != 3 {
+		t.Errorf("the target became %d while NATS was away", target)
+	}
+	if _, after := holder.cloud.log(); len(after) != len(before) {
+		t.Errorf("cut off, %s wrote %+v", holder.name, after[len(before):])
+	}
+	holder.bus.setCut(false)
+	other.bus.setCut(false)
+	w.settled()
+	w.stays(1)
+	w.wish.Add(-1)
+	w.settled()
+	w.endBoth()
+}
+
+// twinCutTakeover cuts NATS off while the pool is being taken over.
+func twinCutTakeover(t *testing.T, bus string) {
+	w := newTwins(t, bus, "takeover", 3*time.Second, 3)
+	holder, other := w.startBoth()
+	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	mark := other.mark()
+	other.gate.halt = func() {} // it is not halted
+	trap := other.gate.arm(passage{at: "keep state"}, fateLost, func() { go other.bus.setCut(true) })
+	holder.kill()
+	w.sprung("its takeover", trap)
+	mark = other.says(mark, saysLost)
+	other.bus.setCut(false)
+	other.says(mark, saysHeld)
+	w.wish.Add(1)
+	w.settled()
+	w.endBoth()
+}
+
+// twinOrders types what an operator would, and looks at the provider's log.
+func twinOrders(t *testing.T, bus string) {
+	w := newTwins(t, bus, "orders", 15*time.Second, 4)
+	holder, other := w.startBoth()
+	if line := other.log(other.says(0, saysStandby) - 1)[0]; !strings.Contains(line, holder.id()) {
+		t.Errorf("the standby does not say that %s holds the pool: %s", holder.id(), line)
+	}
+	standby, _ := other.cloud.log()
+
+	w.tick("a tick", func(autoscaler.Record) error { return nil })
+	w.weir("pause", "--why", "a test")
+	paused := w.tick("a paused tick", func(r autoscaler.Record) error {
+		if r.Paused == nil {
+			return errors.New("it is not paused")
+		}
+		return nil
+	})
+	if paused.Paused.Why != "a test" {
+		t.Errorf("paused: %+v", paused.Paused)
+	}
+	calls, _ := holder.cloud.log()
+	w.wish.Add(1)
+	for range 3 {
+		w.tick("a paused tick", func(autoscaler.Record) error { return nil })
+	}
+	if now, _ := holder.cloud.log(); now != calls {
+		t.Errorf("%d calls of the provider in a pause", now-calls)
+	}
+	w.weir("resume")
+	w.settledAt(5)
+
+	w.weir("offset", "2")
+	w.settledAt(7)
+	w.expectPlan(holder, 7)
+	w.weir("offset", "0")
+	w.settledAt(5)
+	w.weir("pool", "target", "6")
+	w.settledAt(6)
+	w.weir("pool", "target", "--clear")
+	w.settledAt(5)
+
+	w.expectRemoved(holder)
+	w.expectRolled()
+	w.expectRecomputed()
+
+	if now, writes := other.cloud.log(); now != standby || len(writes) > 0 {
+		t.Errorf("the standby called the provider %d times, and wrote %v", now-standby, writes)
+	}
+	w.endBoth()
+}
+
+// expectPlan asks for the plan: it is the holder's, and changes nothing.
+func (w *twins) expectPlan(holder *twin, target float64) {
+	w.Helper()
+	_, before := holder.cloud.log()
+	var r autoscaler.Record
+	if err := json.Unmarshal([]byte(w.weir("plan", "--output", "json")), &r); err != nil {
+		w.Fatal(err)
+	}
+	_, after := holder.cloud.log()
+	terms := w.held()
+	if r.Epoch != terms[len(terms)-1].Epoch || r.Answer == nil || r.Answer.Target != target || !r.DryRun || len(r.Actions) > 0 || len(after) != len(before) {
+		w.Errorf("the plan of epoch %d: %+v, actions %v; %d writes", r.Epoch, r.Answer, r.Actions, len(after)-len(before))
+	}
+}
+
+// expectRemoved removes a node by name: it alone is ended, once, and replaced, as
+// the signal asks for as many as before.
+func (w *twins) expectRemoved(holder *twin) {
+	w.Helper()
+	_, before := holder.cloud.log()
+	ended := len(w.cloud.Endings())
+	node := w.cloud.Instances(twinGroup)[0].ID
+	w.tick("a tick that knows it", func(r autoscaler.Record) error { return nil })
+	w.weir("pool", "remove", node, "--why", "a test")
+	eventually(w, "the end of "+node, func() error {
+		if len(w.cloud.Endings()) == ended {
+			return errors.New("it lives")
+		}
+		return nil
+	})
+	w.settled()
+	w.stays(1)
+	if all := w.cloud.Endings()[ended:]; len(all) != 1 || all[0].Instance != node {
+		w.Errorf("ended: %+v, want %s", all, node)
+	}
+	_, after := holder.cloud.log()
+	for _, x := range after[len(before):] {
+		if x.subject != node && x.action != "SetDesiredCapacity" {
+			w.Errorf("beside %s: %+v", node, x)
+		}
+	}
+}
+
+// expectRolled marks the group: each of its machines is ended once, and never are
+// there fewer in service than asked for.
+func (w *twins) expectRolled() {
+	w.Helper()
+	old := w.cloud.Instances(twinGroup)
+	ended := len(w.cloud.Endings())
+	w.tick("a tick that knows them", func(r autoscaler.Record) error { return nil })
+	w.weir("pool", "mark-stale", twinGroup, "--why", "a test")
+	eventually(w, "the end of all old machines", func() error {
+		all := w.cloud.Instances(twinGroup)
+		serving := 0
+		for _, i := range all {
+			if i.Lifecycle == "InService" {
+				serving++
+			}
+		}
+		if serving < len(old) {
+			w.Errorf("%d in service, want at least %d", serving, len(old))
+		}
+		if n := len(w.cloud.Endings()) - ended; n < len(old) {
+			return fmt.Errorf("%d are ended", n)
+		}
+		return nil
+	})
+	w.settled()
+	w.stays(2)
+	var gone, want []string
+	for _, e := range w.cloud.Endings()[ended:] {
+		gone = append(gone, e.Instance)
+	}
+	for _, i := range old {
+		want = append(want, i.ID)
+	}
+	slices.Sort(gone)
+	slices.Sort(want)
+	if !slices.Equal(gone, want) {
+		w.Errorf("ended: %v, want %v", gone, want)
+	}
+}
+
+// expectRecomputed has all records so far decided again.
+func (w *twins) expectRecomputed() {
+	w.Helper()
+	var records, want strings.Builder
+	for line := range strings.Lines(w.weir("explain", "--since", "1h", "--output", "json")) {
+		var r struct {
+			Answer json.RawMessage `json:"answer"`
+		}
+		if err := json.Unmarshal([]byte(line), &r); err != nil {
+			w.Fatal(err)
+		}
+		if r.Answer != nil { // else the pool was paused
+			records.WriteString(line)
+			want.WriteString(string(r.Answer) + "\n")
+		}
+	}
+	var out, problems strings.Builder
+	code := run([]string{"decide"}, strings.NewReader(records.String()), &out, &problems)
+	if n := strings.Count(want.String(), "\n"); code != 0 || n < 10 || out.String() != want.String() {
+		w.Errorf("weir decide: exit code %d of %d records, %s; equal: %v", code, n, problems.String(), cmp.Compare(out.String(), want.String()) == 0)
+	}
+}

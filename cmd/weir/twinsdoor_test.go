@@ -1,0 +1,420 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// passage is a place between two processes of a twin's talk with the world: a
+// request that arrives, or its answer on its way back.
+type passage struct {
+	at     string // what is asked, as in the doors' names
+	after  string // only after this one, if it is not empty
+	answer bool   // the answer, not the request
+}
+
+func (m passage) String() string {
+	text := m.at
+	if m.after != "" {
+		text += ", after " + m.after
+	}
+	if m.answer {
+		return text + ": its answer"
+	}
+	return text
+}
+
+// fate is what becomes of the message at which a twin was halted.
+type fate int
+
+const (
+	fateArrives fate = iota // it arrives while the twin stands still
+	fateLate                // it arrives when the other twin has done the work
+	fateLost                // the connection is cut in its place
+)
+
+// trap halts a twin at a passage.
+type trap struct {
+	passage
+	fate fate
+	do   func() // before it is halted; may be nil
+
+	begun   bool          // what it comes after was seen
+	sprung  bool          // guarded by the gate, as begun is
+	halted  chan struct{} // closed when the twin stands still
+	release chan struct{} // closed when a message that is late may arrive
+	once    sync.Once     // of that
+}
+
+// let has a message that is late arrive.
+func (t *trap) let() { t.once.Do(func() { close(t.release) }) }
+
+// gate is where all messages of one twin pass. It halts the twin at its trap.
+type gate struct {
+	tb   testing.TB
+	halt func() // the twin stands still when it returns
+
+	mu   sync.Mutex
+	trap *trap
+}
+
+func (g *gate) arm(m passage, f fate, do func()) *trap {
+	t := &trap{passage: m, fate: f, do: do, halted: make(chan struct{}), release: make(chan struct{})}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.trap = t
+	return t
+}
+
+// disarm lets everything pass.
+func (g *gate) disarm() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.trap != nil {
+		g.trap.let()
+	}
+	g.trap = nil
+}
+
+// caught returns the trap if this message springs it.
+func (g *gate) caught(name string, answer bool) *trap {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	t := g.trap
+	switch {
+	case t == nil || t.sprung:
+		return nil
+	case t.after != "" && !t.begun:
+		t.begun = name == t.after && !answer
+		return nil
+	case name != t.at || answer != t.answer:
+		return nil
+	}
+	t.sprung = true
+	return t
+}
+
+// pass lets a message pass, now or later, or reports that it is lost.
+func (g *gate) pass(name string, answer bool) bool {
+	t := g.caught(name, answer)
+	if t == nil {
+		return true
+	}
+	if t.do != nil {
+		t.do()
+	}
+	g.halt()
+	close(t.halted)
+	if t.fate == fateLate {
+		<-t.release
+	}
+	return t.fate != fateLost
+}
+
+// write is a request of a twin that changes something at the provider.
+type write struct {
+	at      time.Time
+	action  string
+	subject string // the instance, or the target
+	halted  bool   // it came while the twin stood still
+}
+
+// cloudDoor is the provider as one twin reaches it.
+type cloudDoor struct {
+	gate   *gate
+	server http.Handler
+	still  func() bool // the twin stands still
+	http   *httptest.Server
+
+	mu     sync.Mutex
+	calls  int
+	writes []write
+}
+
+func (d *cloudDoor) log() (calls int, writes []write) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.calls, append([]write(nil), d.writes...)
+}
+
+func (d *cloudDoor) note(form url.Values) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.calls++
+	if action := form.Get("Action"); !strings.HasPrefix(action, "Describe") {
+		subject := form.Get("InstanceId") + form.Get("DesiredCapacity")
+		d.writes = append(d.writes, write{time.Now(), action, subject, d.still()})
+	}
+}
+
+func (d *cloudDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	form, err := url.ParseQuery(string(body))
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	d.note(form)
+	if !d.gate.pass(form.Get("Action"), false) {
+		panic(http.ErrAbortHandler)
+	}
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	answer := httptest.NewRecorder()
+	d.server.ServeHTTP(answer, r)
+	if !d.gate.pass(form.Get("Action"), true) {
+		panic(http.ErrAbortHandler)
+	}
+	for name, values := range answer.Header() {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(answer.Code)
+	w.Write(answer.Body.Bytes())
+}
+
+// busDoor is NATS as one twin reaches it. It can be cut.
+type busDoor struct {
+	gate    *gate
+	cluster string
+	server  string // address
+	listen  net.Listener
+	wg      sync.WaitGroup
+
+	mu    sync.Mutex
+	cut   bool
+	conns []net.Conn
+}
+
+func openBusDoor(tb testing.TB, g *gate, cluster, server string) *busDoor {
+	tb.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		tb.Fatal(err)
+	}
+	d := &busDoor{gate: g, cluster: cluster, server: server, listen: l}
+	d.wg.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			d.connect(c)
+		}
+	})
+	return d
+}
+
+func (d *busDoor) close() {
+	d.listen.Close()
+	d.setCut(true)
+	d.wg.Wait()
+}
+
+// setCut ends all connections and lets none in, or lets them in again.
+func (d *busDoor) setCut(on bool) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.cut = on
+	if on {
+		for _, c := range d.conns {
+			c.Close()
+		}
+		d.conns = nil
+	}
+}
+
+func (d *busDoor) connect(client net.Conn) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.cut {
+		client.Close()
+		return
+	}
+	server, err := net.Dial("tcp", d.server)
+	if err != nil {
+		client.Close()
+		return
+	}
+	d.conns = append(d.conns, client, server)
+	asked := &askedFor{names: map[string]string{}}
+	d.wg.Go(func() { d.pump(client, server, asked, false) })
+	d.wg.Go(func() { d.pump(server, client, asked, true) })
+}
+
+// askedFor is under which names answers come.
+type askedFor struct {
+	mu    sync.Mutex
+	names map[string]string // by the subject of the answer
+}
+
+func (a *askedFor) put(reply, name string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.names[reply] = name
+}
+
+func (a *askedFor) take(reply string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer delete(a.names, reply)
+	return a.names[reply]
+}
+
+// pump hands on one protocol message after the other.
+func (d *busDoor) pump(from, to net.Conn, asked *askedFor, answers bool) {
+	defer from.Close()
+	defer to.Close()
+	in := bufio.NewReader(from)
+	for {
+		f, err := readFrame(in)
+		if err != nil {
+			return
+		}
+		name := ""
+		switch {
+		case answers && f.subject != "":
+			name = asked.take(f.subject)
+		case f.subject != "":
+			if name = d.name(f); name != "" && f.reply != "" {
+				asked.put(f.reply, name)
+			}
+		}
+		if name != "" && !d.gate.pass(name, answers) {
+			return
+		}
+		if _, err := to.Write(f.bytes); err != nil {
+			return
+		}
+	}
+}
+
+var (
+	stateOfRecord = regexp.MustCompile(`"state":"(\w+)"`)
+	assigned      = regexp.MustCompile(`"asked":`)
+)
+
+// name is what a message of the twin is called in the moments; empty if it has none.
+func (d *busDoor) name(f frame) string {
+	bucket := "weir_" + d.cluster
+	key, isWrite := strings.CutPrefix(f.subject, "$KV."+bucket+".")
+	switch {
+	case isWrite && strings.HasPrefix(key, "pool."):
+		if bytes.Contains(f.bytes, []byte(`"intent":`)) {
+			return "keep intent"
+		}
+		return "keep state"
+	case isWrite && strings.HasPrefix(key, "drain."):
+		name := "keep record"
+		if m := stateOfRecord.FindSubmatch(f.bytes); m != nil {
+			name += " " + string(m[1])
+		}
+		if assigned.Match(f.bytes) {
+			name += " asked"
+		}
+		return name
+	case strings.HasPrefix(f.subject, "$JS.API.STREAM.PURGE.KV_"+bucket):
+		return "forget record"
+	case strings.HasPrefix(f.subject, "$JS.API.CONSUMER.CREATE.KV_"+bucket) && bytes.Contains(f.bytes, []byte(".order.")):
+		return "list orders"
+	case strings.HasSuffix(f.subject, ".cordon"):
+		return "cordon"
+	case strings.Contains(f.subject, ".decision."):
+		return "record the tick"
+	}
+	return ""
+}
+
+// frame is a message of the NATS protocol as it is on the wire.
+type frame struct {
+	bytes          []byte
+	subject, reply string // of one that has a body
+}
+
+func readFrame(in *bufio.Reader) (frame, error) {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return frame{}, err
+	}
+	f := frame{bytes: line}
+	words := strings.Fields(string(line))
+	if len(words) == 0 {
+		return f, nil
+	}
+	// VERB SUBJECT [SID] [REPLY] [HEADER] TOTAL
+	before, sizes := 2, 1
+	switch strings.ToUpper(words[0]) {
+	case "PUB":
+	case "HPUB":
+		sizes = 2
+	case "MSG":
+		before = 3
+	case "HMSG":
+		before, sizes = 3, 2
+	default:
+		return f, nil
+	}
+	size, err := strconv.Atoi(words[len(words)-1])
+	if err != nil || len(words) < before+sizes {
+		return frame{}, fmt.Errorf("cannot read %q", line)
+	}
+	f.subject = words[1]
+	if len(words) > before+sizes {
+		f.reply = words[before]
+	}
+	body := make([]byte, size+2)
+	if _, err := io.ReadFull(in, body); err != nil {
+		return frame{}, err
+	}
+	f.bytes = append(f.bytes, body...)
+	return f, nil
+}
+
+// haltProcess stops a process, and returns when all of it stands still.
+func haltProcess(tb testing.TB, pid int) {
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		tb.Errorf("halt process %d: %v", pid, err)
+		return
+	}
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	for range 5000 {
+		if standsStill(pid) {
+			return
+		}
+		<-look.C
+	}
+	tb.Errorf("process %d does not stand still", pid)
+}
+
+// standsStill reports whether every thread of a process is stopped.
+func standsStill(pid int) bool {
+	threads, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	for _, path := range threads {
+		stat, err := os.ReadFile(path)
+		if err != nil {
+			continue // it has ended
+		}
+		_, rest, _ := bytes.Cut(stat, []byte(") "))
+		if !bytes.HasPrefix(rest, []byte("T")) {
+			return false
+		}
+	}
+	return len(threads) > 0
+}

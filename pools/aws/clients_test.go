@@ -1,0 +1,143 @@
+package aws
+
+import (
+	"context"
+	"encoding/pem"
+	"errors"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+)
+
+func TestAuthoritiesOfTheEnvironment(t *testing.T) {
+	s := awstest.New(t, awstest.Config{})
+	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
+	front := httptest.NewTLSServer(s)
+	t.Cleanup(front.Close)
+	bundle := filepath.Join(t.TempDir(), "ca.pem")
+	block := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: front.Certificate().Raw})
+	if err := os.WriteFile(bundle, block, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, value := range map[string]string{
+		"AWS_CA_BUNDLE": bundle, "AWS_ACCESS_KEY_ID": "AKID", "AWS_SECRET_ACCESS_KEY": "SECRET",
+		"AWS_CONFIG_FILE": os.DevNull, "AWS_SHARED_CREDENTIALS_FILE": os.DevNull,
+	} {
+		t.Setenv(name, value)
+	}
+	cfg := configFor(s, AutoScaling)
+	cfg.Endpoint, cfg.AccessKey, cfg.SecretKey = front.URL, "", ""
+	p := open(t, cfg)
+	if _, is := p.aws.autoscaling.Options().HTTPClient.(bounded); !is {
+		t.Error("answers are not bounded")
+	}
+}
+
+// Each service is asked at its own endpoint.
+func TestEndpoints(t *testing.T) {
+	var mu sync.Mutex
+	asked := make(map[string]bool)
+	urls := make(map[string]string)
+	for _, service := range []string{"ec2", "autoscaling", "sqs", "s3"} {
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			defer mu.Unlock()
+			asked[service] = asked[service] || strings.Contains(r.Header.Get("Authorization"), "/"+service+"/aws4_request")
+			w.WriteHeader(http.StatusBadRequest)
+		}))
+		t.Cleanup(server.Close)
+		urls[service] = server.URL
+	}
+	c, err := newClients(t.Context(), Config{
+		AccessKey: "AKID", SecretKey: "SECRET", Endpoints: func(service string) string { return urls[service] },
+	}.withDefaults())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, _ = c.ec2.DescribeTags(t.Context(), &ec2.DescribeTagsInput{})
+	_, _ = c.autoscaling.DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{})
+	_, _ = c.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("q")})
+	_, _ = c.s3.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("b")})
+	mu.Lock()
+	defer mu.Unlock()
+	if got := slices.Sorted(maps.Keys(asked)); len(got) != 4 || slices.Contains(slices.Collect(maps.Values(asked)), false) {
+		t.Errorf("asked %v, want each of four by its own name", asked)
+	}
+}
+
+func TestThrottledUntilTheContextEnds(t *testing.T) {
+	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	s.Throttle("", 1<<30)
+	for _, tc := range []struct{ name, word string }{
+		{"this call", "Throttling: Rate exceeded"},
+		{"an earlier call", "as Amazon throttles"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)
+			defer cancel()
+			_, err := p.Groups(ctx)
+			if !errors.Is(err, pools.ErrThrottled) || !strings.Contains(err.Error(), tc.word) || strings.Contains(err.Error(), "deadline") {
+				t.Errorf("Groups = %v, want %v, and %q", err, pools.ErrThrottled, tc.word)
+			}
+			if !errors.Is(err, context.DeadlineExceeded) || mayBeDone(err) {
+				t.Errorf("%v: want %v, and that nothing was done", err, context.DeadlineExceeded)
+			}
+		})
+	}
+}
+
+func TestMayBeDone(t *testing.T) {
+	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	desire := func(ctx context.Context) error {
+		return p.aws.write(t.Context(), "autoscaling:SetDesiredCapacity", "group web", func() error {
+			_, err := p.aws.autoscaling.SetDesiredCapacity(ctx, &autoscaling.SetDesiredCapacityInput{
+				AutoScalingGroupName: aws.String("web"), DesiredCapacity: aws.Int32(4),
+			}, func(o *autoscaling.Options) { o.Retryer = p.aws.once })
+			return err
+		})
+	}
+	g, before := one(t, p)
+	end := func() error { return g.(scaling).end(t.Context(), before.Instances[0].ID, true) }
+	for _, tc := range []struct {
+		name string
+		do   func() error
+		want bool
+	}{
+		{"the wait for our own budget ended", func() error {
+			c := clients{writes: rate.NewLimiter(1, 1)}
+			return c.write(ended, "a:B", "c", func() error { t.Error("it was sent"); return nil })
+		}, false},
+		{"the context ended before the SDK began", func() error { return desire(ended) }, false},
+		{"refused", func() error { s.Deny("", ""); defer s.Allow(); return desire(t.Context()) }, false},
+		{"lowered before it was refused", func() error {
+			_ = end()
+			return end()
+		}, true},
+		{"the answer was lost", func() error { s.Drop("SetDesiredCapacity", 1); return desire(t.Context()) }, true},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			if err := tc.do(); err == nil || mayBeDone(err) != tc.want {
+				t.Errorf("mayBeDone(%v) = %v, want %v", err, !tc.want, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+package aws
+
+import (
+	"cmp"
+	"encoding/json"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+// statement is one of the policy's. Resource, Condition and the list of actions
+// are JSON of one or several.
+type statement struct {
+	Sid       string
+	Action    any
+	Resource  any
+	Condition map[string]map[string]any
+}
+
+func (s statement) actions() (actions []string) {
+	if one, ok := s.Action.(string); ok {
+		return []string{one}
+	}
+	for _, a := range s.Action.([]any) {
+		actions = append(actions, a.(string))
+	}
+	return actions
+}
+
+func policy(t *testing.T) map[string]statement {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join("..", "..", "deploy", "aws", "iam-policy.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var p struct{ Statement []statement }
+	if err := json.Unmarshal(data, &p); err != nil {
+		t.Fatal(err)
+	}
+	found := make(map[string]statement)
+	for _, s := range p.Statement {
+		found[s.Sid] = s
+	}
+	return found
+}
+
+// What the adapter asks for, what it calls that when it is denied, and what the
+// policy allows, are the same.
+func TestPolicy(t *testing.T) {
+	var allowed []string
+	for sid, s := range policy(t) {
+		if sid != "Releases" && sid != "ListReleases" { // those are for weir bootstrap
+			allowed = append(allowed, s.actions()...)
+		}
+	}
+	slices.Sort(allowed)
+	called, named := actions(t)
+	if diff := gocmp.Diff(called, allowed); diff != "" {
+		t.Errorf("-called +allowed:\n%s", diff)
+	}
+	if diff := gocmp.Diff(called, named); diff != "" {
+		t.Errorf("-called +named in errors:\n%s", diff)
+	}
+}
+
+// actions returns what the package's code asks the SDK's clients for, and the
+// actions that it names.
+func actions(t *testing.T) (called, named []string) {
+	t.Helper()
+	rights := map[string]string{"s3:ListObjectsV2": "s3:ListBucket"}
+	action := regexp.MustCompile(`^(ec2|autoscaling|sqs|s3):[A-Z][A-Za-z0-9]+$`)
+	read := func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr: // p.aws.ec2.DescribeTags(...)
+			method, _ := n.Fun.(*ast.SelectorExpr)
+			if method == nil {
+				break
+			}
+			client, _ := method.X.(*ast.SelectorExpr)
+			if client == nil {
+				break
+			}
+			if clients, ok := client.X.(*ast.SelectorExpr); ok && clients.Sel.Name == "aws" {
+				if a := client.Sel.Name + ":" + method.Sel.Name; action.MatchString(a) {
+					called = append(called, cmp.Or(rights[a], a))
+				}
+			}
+		case *ast.BasicLit:
+			if text, err := strconv.Unquote(n.Value); err == nil && action.MatchString(text) {
+				named = append(named, text)
+			}
+		}
+		return true
+	}
+	files, err := fs.Glob(os.DirFS("."), "*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range files {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(file, read)
+	}
+	slices.Sort(called)
+	slices.Sort(named)
+	return slices.Compact(called), slices.Compact(named)
+}
+
+// weir bootstrap reads releases, and learns that one is missing, which Amazon
+// says only to who may list without a condition.
+func TestPolicyOfReleases(t *testing.T) {
+	p := policy(t)
+	for sid, want := range map[string]statement{
+		"Releases":     {Sid: "Releases", Action: "s3:GetObject", Resource: "arn:aws:s3:::SIGNALS_BUCKET/SIGNALS_PREFIX/*"},
+		"ListReleases": {Sid: "ListReleases", Action: "s3:ListBucket", Resource: "arn:aws:s3:::SIGNALS_BUCKET"},
+	} {
+		if diff := gocmp.Diff(want, p[sid]); diff != "" {
+			t.Errorf("%s, -want +got:\n%s", sid, diff)
+		}
+	}
+}
+
+// Spot Fleet gives its instances no tag of the request's but its own.
+func TestPolicyOfFleetInstances(t *testing.T) {
+	want := map[string]map[string]any{"StringLike": {"aws:ResourceTag/" + fleetTag: "sfr-*"}}
+	if diff := gocmp.Diff(want, policy(t)["EndInstancesOfFleets"].Condition); diff != "" {
+		t.Errorf("condition, -want +got:\n%s", diff)
+	}
+}

@@ -1,0 +1,113 @@
+package aws
+
+import (
+	"context"
+	"errors"
+
+	"github.com/aws/aws-sdk-go-v2/aws/retry"
+	"github.com/aws/smithy-go"
+	"github.com/aws/smithy-go/middleware"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// call is what one call of the SDK is doing. The SDK forgets Amazon's words when a
+// context ends while it waits to ask again, and does not say whether it ever asked.
+type call struct {
+	sent bool
+	last error // why an attempt waits; nil: none does
+}
+
+type callKey struct{}
+
+func callOf(ctx context.Context) *call {
+	if c, ok := ctx.Value(callKey{}).(*call); ok {
+		return c
+	}
+	return new(call)
+}
+
+// follow has the SDK's calls say what they waited for when their context ended.
+func follow(stack *middleware.Stack) error {
+	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Follow", func(
+		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
+	) (middleware.InitializeOutput, middleware.Metadata, error) {
+		var c call
+		out, metadata, err := next.HandleInitialize(context.WithValue(ctx, callKey{}, &c), in)
+		if err != nil && ctx.Err() != nil {
+			err = c.explain(err)
+		}
+		return out, metadata, err
+	}), middleware.Before)
+}
+
+func (c *call) explain(err error) error {
+	switch {
+	case c.last != nil:
+		return &waitError{last: c.last, err: err}
+	case !c.sent:
+		return &unsentError{err}
+	}
+	return err
+}
+
+// retryer is the SDK's adaptive retries, which note what a call waits for.
+type retryer struct{ *retry.AdaptiveMode }
+
+// GetRetryToken implements aws.Retryer.
+func (r retryer) GetRetryToken(ctx context.Context, last error) (func(error) error, error) {
+	callOf(ctx).last = last
+	return r.AdaptiveMode.GetRetryToken(ctx, last)
+}
+
+// GetAttemptToken implements aws.RetryerV2. It waits only after Amazon throttled
+// this call or another one.
+func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
+	c := callOf(ctx)
+	release, err := r.AdaptiveMode.GetAttemptToken(ctx)
+	switch {
+	case err == nil:
+		c.sent, c.last = true, nil
+	case c.last == nil:
+		c.last = pools.ErrThrottled
+	}
+	return release, err
+}
+
+// waitError is a call whose context ended while it waited to ask again.
+type waitError struct {
+	last error // Amazon's last answer; pools.ErrThrottled: it was another call's
+	err  error
+}
+
+func (e *waitError) Error() string {
+	text := "waiting to ask again"
+	if e.throttled() {
+		text += ", as Amazon throttles"
+	}
+	if api, ok := errors.AsType[smithy.APIError](e.last); ok {
+		return text + ": " + words(api)
+	}
+	if e.throttled() {
+		return text
+	}
+	return text + ": " + e.last.Error()
+}
+
+// Unwrap gives why it waited, and why it did no longer.
+func (e *waitError) Unwrap() []error { return []error{e.last, e.err} }
+
+func (e *waitError) throttled() bool {
+	if api, ok := errors.AsType[smithy.APIError](e.last); ok {
+		return classify(api.ErrorCode(), status(e.last)) == pools.ErrThrottled
+	}
+	return errors.Is(e.last, pools.ErrThrottled)
+}
+
+// unsentError is a request that Amazon cannot have got.
+type unsentError struct{ err error }
+
+func (e *unsentError) Error() string { return "not sent: " + e.err.Error() }
+
+// Unwrap returns why it was not sent.
+func (e *unsentError) Unwrap() error { return e.err }

@@ -1,0 +1,62 @@
+package plan_test
+
+import (
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+func aStale(id, group string, tasks int) plan.Candidate {
+	return plan.Candidate{
+		ID: id, Group: group, Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeRunning, Tasks: tasks, Safe: true, Stale: true,
+	}
+}
+
+func TestFirstStale(t *testing.T) {
+	t.Parallel()
+	fresh, unsafe, cordoned := aStale("f", "a", 0), aStale("u", "a", 0), aStale("c", "a", 0)
+	fresh.Stale, unsafe.Safe, cordoned.Cordoned = false, false, true
+	nodes := []plan.Candidate{fresh, unsafe, cordoned, aStale("s5", "a", 5), aStale("s2", "a", 2), aStale("x", "b", 0)}
+	limits := plan.Limits{MaxWeight: 3, MaxTasks: pools.Unlimited}
+	tests := []struct {
+		name   string
+		change func(*plan.PruneInput)
+		want   string
+	}{
+		{"fewest tasks", func(*plan.PruneInput) {}, "s2"},
+		{"scale-in is barred", func(in *plan.PruneInput) { in.OnlyStale = true }, "s2"},
+		{"a part of the weight is spent", func(in *plan.PruneInput) { in.Spent.Weight = 2 }, "s2"},
+		{"too much of it is", func(in *plan.PruneInput) { in.Spent.Weight = 2.5 }, ""},
+		{"no weight at all", func(in *plan.PruneInput) { in.Limits.MaxWeight = 0 }, ""},
+		{"too many tasks", func(in *plan.PruneInput) { in.Limits.MaxTasks = 2 }, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			in := plan.PruneInput{Nodes: nodes, Limits: limits}
+			test.change(&in)
+			got, found := plan.FirstStale(in, "a")
+			if got.ID != test.want || found != (test.want != "") {
+				t.Errorf("FirstStale = %+v, %t, want %q", got, found, test.want)
+			}
+		})
+	}
+}
+
+// While the pool must not shrink only stale instances go, and the others count still.
+func TestOnlyStale(t *testing.T) {
+	t.Parallel()
+	fresh := aStale("f", "a", 0)
+	fresh.Stale, fresh.Node = false, pools.NodeIdle
+	in := plan.PruneInput{
+		Nodes: []plan.Candidate{fresh, aStale("s", "a", 3)}, Targets: map[string]int{"a": 0}, Target: 0, Joined: 2,
+		Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, OnlyStale: true,
+	}
+	got := plan.Prune(in)
+	if len(got.Choices) != 1 || got.Choices[0].ID != "s" || got.Excess != 1 {
+		t.Errorf("chosen %+v, excess %v: want s, 1", got.Choices, got.Excess)
+	}
+	if len(got.Kept) != 1 || got.Kept[0].Why != plan.NoScaleIn {
+		t.Errorf("kept %+v, want scale-in to be barred", got.Kept)
+	}
+}

@@ -3,6 +3,8 @@ package autoscaler
 import (
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // A clock that was ahead and is put right does not keep the signals from being asked.
@@ -17,22 +19,20 @@ func TestClockBackAsksAllTheSame(t *testing.T) {
 	w.wantTarget(8)
 }
 
-// Nor does it keep a group from being found short.
+// Nor does it keep a group from being found short that was asked before.
 func TestClockBackFindsShortage(t *testing.T) {
 	t.Parallel()
 	w, _, web := steady(t, 1, 1)
 	web.set(cpus(4*cpusPerNode), nil)
-	w.tick()
+	w.groups[0].Quota(1)
+	wantOps(t, w.tick(), "set target a: 2", "set target b: 2")
 	w.now = w.now.Add(-30 * time.Minute)
-	web.set(cpus(8*cpusPerNode), nil)
-	w.groups[0].Quota(2)
-	for range 4 {
+	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Short, s.ShortAt = "quota", w.now }
+	for range 2 {
 		w.tick()
-		w.now = w.now.Add(time.Second)
-		w.groups[0].Advance(w.now)
 	}
 	if q := w.loop.state.Quarantines; len(q) != 1 || q[0].Group != "a" {
 		t.Errorf("set aside: %+v, want a", q)
 	}
-	w.wantTarget(8)
+	w.wantTarget(4)
 }

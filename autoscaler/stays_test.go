@@ -7,8 +7,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // atMost has a group say that it can have no more than that.
@@ -205,6 +207,52 @@ func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
 			again.Nodes[0].Stale = true
 			if got := again.Resolve().Answer().Terminate["a"]; !slices.Equal(got, []string{again.Nodes[0].ID}) {
 				t.Errorf("let go %q, want the marked one", got)
+			}
+		})
+	}
+}
+
+// What is spare is let go though nobody knows the need, is needed again, or waits: the
+// target that counts stays the same.
+func TestSpare(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name          string
+		change        func(*Case)
+		target        float64
+		gone          int
+		spare, offset float64
+	}{
+		{"let go", func(*Case) {}, 4, 1, 0, 0},
+		{"scale-in is barred", func(c *Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 1, 0},
+		{"needed", func(c *Case) { c.Input.Pinned = new(5.0) }, 5, 0, 0, 0},
+		{"an offset ends, too, and not all may go", func(c *Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 1, 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			c := Case{
+				Input: decide.Input{
+					Now: noon, Apps: []decide.App{{Name: "web", Configured: true}},
+					Policy: decide.Policy{
+						Setpoint: 1, Combine: decide.Sum, Limits: decide.Limits{Max: 100, MaxAdd: 100, MaxRemove: 100},
+					},
+				},
+				Groups: []plan.GroupTarget{{ID: "a", Target: 5, Max: 9}}, Joined: 5,
+				Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, State: State{Spare: 1},
+			}
+			for _, id := range []string{"a-1", "a-2", "a-3", "a-4", "a-5"} {
+				c.Nodes = append(c.Nodes, plan.Candidate{ID: id, Group: "a", Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeIdle, Safe: true})
+			}
+			test.change(&c)
+			c.Input.Capacity = decide.Capacity{Target: c.State.Target(c.have()), Joined: 5}
+			o := c.Resolve()
+			gone := len(o.Pruned.Choices)
+			if o.Decision.Target != test.target || gone != test.gone || o.State.Spare != test.spare || o.State.Offset != test.offset {
+				t.Errorf("target %v, %d let go, spare %v, offset %v: want %v, %d, %v, %v",
+					o.Decision.Target, gone, o.State.Spare, o.State.Offset, test.target, test.gone, test.spare, test.offset)
+			}
+			if next := o.State.Target(5 - float64(gone)); next != test.target {
+				t.Errorf("the next tick has the target %v, want %v", next, test.target)
 			}
 		})
 	}

@@ -127,7 +127,7 @@ func (r *caseReader) caseOf(w writtenCase) (autoscaler.Case, error) {
 		r.policy, r.config = bytes.Clone(w.Policy), c
 	}
 	c := autoscaler.Case{
-		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Refuse: string(w.NoScaleDown), Has: map[string]int{},
+		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Has: map[string]int{},
 		Input: decide.Input{
 			Now: w.Now.Time, Policy: r.config.Policy, Offset: w.Offset, Pinned: w.Pinned,
 			NoScaleIn: string(w.NoScaleDown), History: decide.History{PerWeight: w.History},
@@ -167,7 +167,7 @@ func (p writtenPool) fill(c *autoscaler.Case) error {
 			return fmt.Errorf("pool.target_capacity is %v: want at least 0 with the offset of state", *p.Target)
 		}
 	} else {
-		capacity.Target += max(0, c.State.Owed) - c.State.Offset
+		capacity.Target = c.State.Target(capacity.Target)
 	}
 	has, seen := map[string]float64{}, map[string]bool{}
 	for i, n := range p.Nodes {

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -182,9 +183,7 @@ func (d *cloudDoor) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !d.gate.pass(form.Get("Action"), true) {
 		panic(http.ErrAbortHandler)
 	}
-	for name, values := range answer.Header() {
-		w.Header()[name] = values
-	}
+	maps.Copy(w.Header(), answer.Header())
 	w.WriteHeader(answer.Code)
 	w.Write(answer.Body.Bytes())
 }

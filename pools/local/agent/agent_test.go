@@ -158,7 +158,7 @@ func TestLife(t *testing.T) {
 	r.start(t, "a", `echo $WEIR_APP $WEIR_INDEX $WEIR_INSTANCE $WEIR_NODE $EXTRA; echo oops >&2; pwd; exec cat /dev/zero >/dev/null`)
 	r.until(t, "a=RUNNING")
 	f := r.lastFacts()
-	if f.Tasks != 1 || f.Allocated != (resource.Vector{1, 100, 10, 0}) || f.Draining || !f.SafeToEvict || f.BootID == "" {
+	if f.Tasks != 1 || f.Allocated != (resource.Vector{1, 100, 10, 0}) || f.Draining || !f.SafeToEvict || f.BootID == "" || f.Priority != 2.1 {
 		t.Errorf("facts = %+v", f)
 	}
 	localtest.Until(t, "three lines", func() bool { return len(r.lines(t, agent.LogsRequest{App: "web"})) == 3 })

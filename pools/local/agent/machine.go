@@ -50,6 +50,15 @@ func (m *machine) allocated() resource.Vector {
 	return sum
 }
 
+// priority is Clusterman's: the largest of any copy of 2 x cpus + mem / 1000 MB.
+func (m *machine) priority() float64 {
+	most := 0.0
+	for _, c := range m.copies {
+		most = max(most, 2*c.Footprint[resource.CPUs]+c.Footprint[resource.Mem]/1000)
+	}
+	return most
+}
+
 // admit books a new copy. It returns nil without an error if the copy is
 // booked already.
 func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
@@ -142,7 +151,7 @@ func (m *machine) facts(now time.Time) pools.NodeFacts {
 	return pools.NodeFacts{
 		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
 		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
-		Draining: m.cordoned, SafeToEvict: true, At: now,
+		Draining: m.cordoned, SafeToEvict: true, Priority: m.priority(), At: now,
 	}
 }
 

@@ -177,10 +177,14 @@ func (c *Client) connect(ctx context.Context) error {
 	}
 	var dialer net.Dialer
 	begin := time.Now()
+	var refusal error // of a try that was not cut short
 	for pause := firstPause; ; pause = longer(pause, time.Since(begin)) {
 		conn, err := dialer.DialContext(ctx, "unix", "@"+c.config.Address)
 		if err == nil {
 			return c.adopt(conn.(*net.UnixConn))
+		}
+		if ctx.Err() == nil || refusal == nil {
+			refusal = err
 		}
 		// EAGAIN: the listener's queue is full.
 		if ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EAGAIN) {
@@ -188,7 +192,7 @@ func (c *Client) connect(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%w (last try: %w)", context.Cause(ctx), err)
+			return fmt.Errorf("%w (last try: %w)", context.Cause(ctx), refusal)
 		case <-time.After(pause):
 		}
 	}

@@ -7,7 +7,7 @@ func (m *Machine) expectedApp(now time.Time, ev ExpectedApp) {
 	old, was := a.want, a.row
 	a.want, a.pass = ev.App, m.pass
 	m.setRow(a, rowPresent)
-	if was == rowPresent && old == ev.App {
+	if was == rowPresent && old.Equal(ev.App) {
 		return
 	}
 	m.join(a, ev.Pool)

@@ -1,6 +1,7 @@
 package message
 
 import (
+	"maps"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -8,13 +9,33 @@ import (
 
 // Subjects of the bus.
 const (
-	SubjectHeartbeat = "dea.heartbeat"       // Heartbeat, from every node
-	SubjectExited    = "droplet.exited"      // Exited, from a node
-	SubjectUpdated   = "droplet.updated"     // Updated, from whoever changed an app
-	SubjectAnnounce  = "healthmanager.start" // empty; nodes answer with a Heartbeat
-	SubjectStart     = "health.start"        // Start, to the placer or cloud controller
-	SubjectStop      = "health.stop"         // Stop, the same
+	SubjectHeartbeat = "dea.heartbeat"         // Heartbeat, from every node
+	SubjectExited    = "droplet.exited"        // Exited, from a node
+	SubjectUpdated   = "droplet.updated"       // Updated, from whoever changed an app
+	SubjectAnnounce  = "healthmanager.start"   // empty; nodes answer with a Heartbeat
+	SubjectStart     = "health.start"          // Start, to the placer or cloud controller
+	SubjectStop      = "health.stop"           // Stop, the same
+	SubjectStatus    = "healthmanager.status"  // StatusQuery, answered with a StatusAnswer
+	SubjectHealth    = "healthmanager.health"  // HealthQuery, answered with a HealthAnswer for each app
+	SubjectDroplet   = "healthmanager.droplet" // DropletQuery, answered with all that is known of each app
 )
+
+// RequestsSubject is where the classic health manager asks for starts and stops.
+func RequestsSubject(partition string) string { return "cloudcontrollers.hm.requests." + partition }
+
+// CredentialsSubject answers a request with the Credentials of the bulk API.
+func CredentialsSubject(partition string) string {
+	return "cloudcontroller.bulk.credentials." + partition
+}
+
+// EventsSubject is where the harmonizer publishes its findings.
+func EventsSubject(cluster string) string { return "weir." + cluster + ".harmonizer.events" }
+
+// CanarySubject is where the harmonizer hears its own voice.
+func CanarySubject(cluster string) string { return "weir." + cluster + ".harmonizer.canary" }
+
+// OrderSubject answers an operator's order to the harmonizer.
+func OrderSubject(cluster string) string { return "weir." + cluster + ".harmonizer.order" }
 
 // Partition is the only cc_partition that we send.
 const Partition = "default"
@@ -94,19 +115,49 @@ type Stop struct {
 	Version     string            `json:"version"`
 }
 
+// AppState is whether an app should run at all.
+type AppState string
+
+// States of an app; an empty one is AppStarted.
+const (
+	AppStarted AppState = "STARTED"
+	AppStopped AppState = "STOPPED"
+)
+
+// PackageState is whether an app can be started.
+type PackageState string
+
+// States of a package; an empty one is PackageStaged.
+const (
+	PackageStaged  PackageState = "STAGED"
+	PackagePending PackageState = "PENDING"
+	PackageFailed  PackageState = "FAILED"
+)
+
 // App is the expected state of one application: a row of the key-value bucket
-// AppsBucket, under its name.
+// AppsBucket, under its name, or of another source.
 type App struct {
 	Name      string    `json:"name"`
 	Pool      string    `json:"pool"`
 	Instances int       `json:"instances"`
 	Version   string    `json:"version"` // changes with the command and the resources, not with the count
-	Command   string    `json:"command"` // for /bin/sh -c
+	Command   string    `json:"command"` // for /bin/sh -c; a bulk API's rows have none
 	CPUs      float64   `json:"cpus"`    // of one copy
 	Mem       float64   `json:"mem"`     // MB, of one copy
 	Disk      float64   `json:"disk"`    // MB, of one copy
 	GPUs      float64   `json:"gpus"`
 	Updated   time.Time `json:"updated"`
+
+	State   AppState          `json:"state,omitempty"`
+	Package PackageState      `json:"package_state,omitempty"`
+	Labels  map[string]string `json:"labels,omitempty"` // framework, runtime, ...
+}
+
+// Equal reports whether two rows say the same.
+func (a App) Equal(b App) bool {
+	return a.Name == b.Name && a.Pool == b.Pool && a.Instances == b.Instances && a.Version == b.Version &&
+		a.Command == b.Command && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
+		a.State == b.State && a.Package == b.Package && maps.Equal(a.Labels, b.Labels)
 }
 
 // AppsBucket returns the name of the JetStream key-value bucket that holds the

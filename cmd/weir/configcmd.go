@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -17,12 +18,17 @@ func (cli *cli) configCommand() *cobra.Command {
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "validate",
-		Short:   "Check the service file and one pool's file, and say what is wrong with them",
+		Short:   "Check the service file, the harmonizer's and one pool's, and say what is wrong with them",
 		Example: `  weir config validate --config-dir ./config --cluster prod --pool default`,
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			if _, _, err := config.Load(cli.configs(), cli.cluster, cli.pool); err != nil {
+			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
+			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.configs())
+			if err := errors.Join(err, errHarmonizer); err != nil {
 				return &usageError{err}
+			}
+			for _, w := range append(config.Warnings(service, pool), warnings...) {
+				fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
 			}
 			fmt.Fprintf(cli.stdout, "%s: pool %s/%s is valid\n", cli.configs(), cli.cluster, cli.pool)
 			return nil

@@ -217,6 +217,10 @@ func describe(t reflect.Type) string {
 		return weights
 	case t == reflect.TypeFor[Amount]():
 		return amounts
+	case t == reflect.TypeFor[Seconds]():
+		return lengths
+	case t == reflect.TypeFor[Number]():
+		return "a whole number"
 	case t.Kind() == reflect.Bool:
 		return "true or false"
 	case t.Kind() == reflect.Int:
@@ -294,6 +298,11 @@ func fieldOf(t reflect.Type, key string) (reflect.StructField, bool) {
 		if name := tagOf(f); name != "" && name == key {
 			return f, true
 		}
+		if isInline(f) {
+			if g, ok := fieldOf(f.Type, key); ok {
+				return g, true
+			}
+		}
 	}
 	return reflect.StructField{}, false
 }
@@ -307,6 +316,9 @@ func keysOf(t reflect.Type) []string {
 	}
 	return keys
 }
+
+// isInline reports whether the keys of a field stand beside it.
+func isInline(f reflect.StructField) bool { return f.Tag.Get("yaml") == ",inline" }
 
 // tagOf returns the key of a field; empty if the file does not set it.
 func tagOf(f reflect.StructField) string {

@@ -2,9 +2,9 @@ package config
 
 import "reflect"
 
-// meaningless says why a key of Clusterman's files means nothing here; empty if
-// it is no such key. These are read over and told as warnings, so that its files
-// load unchanged.
+// meaningless says why a key of Clusterman's files, or of a health manager's,
+// means nothing here; empty if it is no such key. These are read over and told as
+// warnings, so that their files load unchanged.
 func meaningless(t reflect.Type, key string) string { return foreign(t)[key] }
 
 // Why keys are read over.
@@ -12,6 +12,7 @@ const (
 	noKubernetes = "means nothing here: nodes and tasks are told by weir's agents"
 	noAlerts     = "means nothing here: alert on weir's metrics and events"
 	noService    = "means nothing here"
+	noScan       = "means nothing here: what is due is found by its deadline"
 	alwaysDrains = "means nothing here: a node is always drained before it is ended"
 )
 
@@ -42,6 +43,19 @@ func foreign(t reflect.Type) map[string]string {
 			"spot_fleet_resource_groups_cache_seconds":   "means nothing here: a tick reads its groups once",
 			"auto_scaling_resource_groups_cache_seconds": "means nothing here: a tick reads its groups once",
 			"always_delay_drain_processing":              noService,
+		}
+	case reflect.TypeFor[Harmonizer]():
+		return map[string]string{
+			"local_route": noService, "index": noService, "pid": noService, "black_box_test_mode": noService,
+			"logging": "means nothing here: give --log-level", "status": "means nothing here: weir app status, and weir's metrics",
+			"known_state_provider": noService, "expected_state_provider": noService, "run_loop_interval": noScan,
+			"number_of_droplets_analyzed_per_analysis_iteration": noScan,
+		}
+	case reflect.TypeFor[Intervals]():
+		return map[string]string{
+			"droplets_analysis": noScan, "analysis_delay": noScan, "run_loop_interval": noScan, "droplet_gc": noScan,
+			"postpone_update":      "means nothing here: readings of the bulk API do not overlap",
+			"max_droplets_in_varz": "means nothing here: weir app status shows all",
 		}
 	case reflect.TypeFor[Service]():
 		return map[string]string{

@@ -1,0 +1,377 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Harmonizer is the file harmonizer.yaml. A health_manager.yml of Cloud Foundry
+// is one, too: its keys that mean nothing here are told as warnings.
+type Harmonizer struct {
+	MBus       string        `yaml:"mbus"` // NATS; in place of that of weir.yaml
+	Partition  string        `yaml:"cc_partition"`
+	OnlyOurs   *bool         `yaml:"cc_partition_filter"` // what other partitions say is not heard; default: if cc_partition is given
+	Dialect    string        `yaml:"dialect"`             // of nudges: health (default), cloudcontroller or both
+	ShadowMode string        `yaml:"shadow_mode"`         // enable or disable (default)
+	Starter    string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
+	Partial    bool          `yaml:"partial_heartbeats"`  // a node may leave out of a heartbeat what it runs
+	Lease      time.Duration `yaml:"lease"`               // default 15 s
+	Brake      *float64      `yaml:"brake"`               // share of the instances lost at once that holds the nudges; default 0.3
+	BrakeFloor *int          `yaml:"brake_floor"`         // fewer never do; default 10
+	Expected   ExpectedState `yaml:"expected_state"`
+	BulkAPI    *BulkAPI      `yaml:"bulk_api"`
+	// Apps are what a bulk API's rows do not say, by the app's id; "*" is any other.
+	Apps map[string]AppFootprint `yaml:"apps"`
+	// Intervals may also stand at the top of the file.
+	Intervals Intervals `yaml:"intervals"`
+	AtTop     Intervals `yaml:",inline"`
+
+	document document
+}
+
+// ExpectedState is where rows are read from, if not from a bulk API or the bus.
+type ExpectedState struct {
+	File string `yaml:"file"` // of apps; relative to this one
+}
+
+// BulkAPI is a cloud controller's.
+type BulkAPI struct {
+	Host         string `yaml:"host"`       // http:// is put in front if it names no scheme
+	BatchSize    Number `yaml:"batch_size"` // rows of a page; default 500
+	User         string `yaml:"user"`       // default: asked for on the bus
+	PasswordFile string `yaml:"password_file"`
+}
+
+// AppFootprint is the pool of an app, and what one instance takes beside the
+// memory of its row.
+type AppFootprint struct {
+	Pool string  `yaml:"pool"`
+	CPUs float64 `yaml:"cpus"`
+	Disk float64 `yaml:"disk"` // MB
+}
+
+// Intervals are the numbers of Cloud Foundry's health manager, under its names,
+// and a few of ours. nil is not given.
+type Intervals struct {
+	ExpectedUpdate *Seconds `yaml:"expected_state_update"`    // between two readings of the bulk API; default 60 s
+	DesiredUpdate  *Seconds `yaml:"desired_state_update"`     // its newer name
+	ExpectedLost   *Seconds `yaml:"expected_state_lost"`      // a reading counts as fresh for so long; default 180 s
+	DesiredLost    *Seconds `yaml:"desired_state_lost"`       // its newer name
+	DropletLost    *Seconds `yaml:"droplet_lost"`             // silence after which instances are lost; default 30 s
+	Deadline       *Seconds `yaml:"heartbeat_deadline"`       // another name of it
+	Heartbeat      *Seconds `yaml:"heartbeat_period"`         // of every node; default 10 s
+	KeepAlive      *Seconds `yaml:"nudge_keep_alive"`         // before a nudge is repeated; default 30 s
+	ResetGrace     *Seconds `yaml:"reset_grace"`              // default 30 s
+	FlappingDeath  *int     `yaml:"flapping_death"`           // crashes that are answered at once; default 1
+	FlappingTime   *Seconds `yaml:"flapping_timeout"`         // a crash later than that is a first one; default 500 s
+	MinDelay       *Seconds `yaml:"min_restart_delay"`        // of the first delayed restart; default 60 s
+	MaxDelay       *Seconds `yaml:"max_restart_delay"`        // the doubling ends here; default 480 s
+	Noise          *Seconds `yaml:"delay_time_noise"`         // a delay is longer or shorter by up to that; default 5 s
+	GiveUp         *int     `yaml:"giveup_crash_number"`      // more crashes end the restarts; 0 or less: never; default 4
+	QueueEvery     *Seconds `yaml:"request_queue"`            // default 1 s
+	QueueBatch     *int     `yaml:"queue_batch_size"`         // starts within request_queue; default 40
+	RequestTimeout *Seconds `yaml:"nats_request_timeout"`     // for the bulk API's credentials; default 5 s
+	Credentials    *Seconds `yaml:"bulk_credentials_timeout"` // its newer name
+	AppGrace       *Seconds `yaml:"droplet_gc_grace_period"`  // what is remembered of an app without a row; default 240 s
+	ShadowDelay    *Seconds `yaml:"max_shadowing_delay"`      // default 10 s
+	CheckShadow    *Seconds `yaml:"check_shadowing"`          // default 30 s
+}
+
+// Seconds is a length of time. The file gives a number of seconds, or a duration.
+type Seconds time.Duration
+
+const lengths = `a number of seconds, or a duration such as "30s" or "10m"`
+
+// UnmarshalYAML reads a number or a duration.
+func (s *Seconds) UnmarshalYAML(unmarshal func(any) error) error {
+	var value any
+	if err := unmarshal(&value); err != nil {
+		return err
+	}
+	const most = float64(longestSpan / time.Second)
+	switch x := value.(type) {
+	case uint64:
+		if float64(x) <= most {
+			*s = Seconds(time.Duration(x) * time.Second)
+			return nil
+		}
+	case float64:
+		if x >= 0 && x <= most {
+			*s = Seconds(x * float64(time.Second))
+			return nil
+		}
+	case string:
+		if d, err := time.ParseDuration(x); err == nil && d >= 0 && d <= longestSpan {
+			*s = Seconds(d)
+			return nil
+		}
+	}
+	return &wantError{lengths}
+}
+
+// Number is a whole number, that Cloud Foundry's files also write as a text.
+type Number int
+
+// UnmarshalYAML reads 500 and "500".
+func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
+	var value any
+	if err := unmarshal(&value); err != nil {
+		return err
+	}
+	if _, err := fmt.Sscanf(fmt.Sprint(value), "%d", (*int)(n)); err != nil || fmt.Sprint(int(*n)) != fmt.Sprint(value) {
+		return &wantError{"a whole number"}
+	}
+	return nil
+}
+
+// LoadHarmonizer reads harmonizer.yaml below dir, else health_manager.yml; with
+// neither there are defaults only. The warnings name keys that mean nothing here.
+func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
+	for _, name := range []string{"harmonizer.yaml", "health_manager.yml"} {
+		h, warnings, err := ReadHarmonizer(filepath.Join(dir, name))
+		if !errors.Is(err, fs.ErrNotExist) {
+			return h, warnings, err
+		}
+	}
+	return Harmonizer{}.withDefaults(), nil, nil
+}
+
+// ReadHarmonizer reads the harmonizer's file, wherever it lies.
+func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
+	file, err := readFile(path)
+	if err != nil {
+		return Harmonizer{}, nil, err
+	}
+	var h Harmonizer
+	doc, err := decode(file.Path, file.Text, &h)
+	if err != nil {
+		return Harmonizer{}, nil, err
+	}
+	h.document = doc
+	if ps := h.merge(); ps != nil {
+		return Harmonizer{}, doc.warnings, ps.orNil()
+	}
+	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
+		h.Expected.File = filepath.Join(filepath.Dir(path), h.Expected.File)
+	}
+	h = h.withDefaults()
+	return h, doc.warnings, h.Validate()
+}
+
+// merge leaves each interval under one name, in Intervals.
+func (h *Harmonizer) merge() Problems {
+	var ps Problems
+	one := func(key string, into **Seconds, others ...*Seconds) {
+		for _, other := range others {
+			if *into != nil && other != nil && **into != *other {
+				ps = append(ps, h.document.problem("intervals."+key, "is given twice, under two names or in two places, with two values: keep one"))
+			}
+			if *into == nil {
+				*into = other
+			}
+		}
+	}
+	number := func(key string, into **int, other *int) {
+		if *into != nil && other != nil && **into != *other {
+			ps = append(ps, h.document.problem("intervals."+key, "is given twice with two values: keep one"))
+		}
+		if *into == nil {
+			*into = other
+		}
+	}
+	in, top := &h.Intervals, h.AtTop
+	one("expected_state_update", &in.ExpectedUpdate, top.ExpectedUpdate, in.DesiredUpdate, top.DesiredUpdate)
+	one("expected_state_lost", &in.ExpectedLost, top.ExpectedLost, in.DesiredLost, top.DesiredLost)
+	one("droplet_lost", &in.DropletLost, top.DropletLost, in.Deadline, top.Deadline)
+	one("heartbeat_period", &in.Heartbeat, top.Heartbeat)
+	one("nudge_keep_alive", &in.KeepAlive, top.KeepAlive)
+	one("reset_grace", &in.ResetGrace, top.ResetGrace)
+	one("flapping_timeout", &in.FlappingTime, top.FlappingTime)
+	one("min_restart_delay", &in.MinDelay, top.MinDelay)
+	one("max_restart_delay", &in.MaxDelay, top.MaxDelay)
+	one("delay_time_noise", &in.Noise, top.Noise)
+	one("request_queue", &in.QueueEvery, top.QueueEvery)
+	one("nats_request_timeout", &in.RequestTimeout, top.RequestTimeout, in.Credentials, top.Credentials)
+	one("droplet_gc_grace_period", &in.AppGrace, top.AppGrace)
+	one("max_shadowing_delay", &in.ShadowDelay, top.ShadowDelay)
+	one("check_shadowing", &in.CheckShadow, top.CheckShadow)
+	number("flapping_death", &in.FlappingDeath, top.FlappingDeath)
+	number("giveup_crash_number", &in.GiveUp, top.GiveUp)
+	number("queue_batch_size", &in.QueueBatch, top.QueueBatch)
+	h.AtTop = Intervals{}
+	return ps
+}
+
+// Dialects of nudges, and the two ways of a switch.
+const (
+	DialectHealth          = "health"
+	DialectCloudController = "cloudcontroller"
+	DialectBoth            = "both"
+
+	StarterSelf       = "self"
+	StarterController = "controller"
+
+	enabled  = "enable"
+	disabled = "disable"
+)
+
+func (h Harmonizer) withDefaults() Harmonizer {
+	if h.OnlyOurs == nil {
+		h.OnlyOurs = new(h.Partition != "")
+	}
+	h.Partition = firstOf(h.Partition, message.Partition)
+	h.Dialect = firstOf(h.Dialect, DialectHealth)
+	h.ShadowMode = firstOf(h.ShadowMode, disabled)
+	if h.Starter == "" {
+		h.Starter = StarterSelf
+		if h.BulkAPI != nil {
+			h.Starter = StarterController
+		}
+	}
+	if h.Lease == 0 && !h.document.given("lease") {
+		h.Lease = 15 * time.Second
+	}
+	if h.BulkAPI != nil && h.BulkAPI.BatchSize == 0 && !h.document.given("bulk_api.batch_size") {
+		h.BulkAPI.BatchSize = 500
+	}
+	return h
+}
+
+// Shadows reports whether the harmonizer only watches another one.
+func (h Harmonizer) Shadows() bool { return h.ShadowMode == enabled }
+
+// Validate returns the Problems of h.
+func (h Harmonizer) Validate() error {
+	d := h.document
+	var ps Problems
+	at := func(key, format string, args ...any) {
+		ps = append(ps, d.problem(key, fmt.Sprintf(format, args...)))
+	}
+	oneOf := func(key, value string, allowed ...string) {
+		for _, a := range allowed {
+			if value == a {
+				return
+			}
+		}
+		at(key, "is %q: want %s", value, strings.Join(allowed, " or "))
+	}
+	oneOf("dialect", h.Dialect, DialectHealth, DialectCloudController, DialectBoth)
+	oneOf("shadow_mode", h.ShadowMode, enabled, disabled)
+	oneOf("starter", h.Starter, StarterSelf, StarterController)
+	if !message.ValidName(h.Partition) {
+		at("cc_partition", "is %q: %s", h.Partition, nameRule)
+	}
+	if h.Lease < shortestLease || h.Lease > longestLease {
+		at("lease", "is %v: want %v to %v", h.Lease, shortestLease, longestLease)
+	}
+	if b := h.Brake; b != nil && (*b <= 0 || *b > 1) {
+		at("brake", "is %v: want above 0 and at most 1, a share of the instances; 1 is off", *b)
+	}
+	if f := h.BrakeFloor; f != nil && *f < 0 {
+		at("brake_floor", "is %d: want a number of instances, at least 0", *f)
+	}
+	if h.BulkAPI != nil && h.Expected.File != "" {
+		at("expected_state.file", "stands beside bulk_api: rows come from one of the two")
+	}
+	ps = append(ps, h.sourceProblems()...)
+	ps = append(ps, h.Intervals.problems(d)...)
+	return ps.orNil()
+}
+
+func (h Harmonizer) sourceProblems() Problems {
+	var ps Problems
+	at := func(key, format string, args ...any) {
+		ps = append(ps, h.document.problem(key, fmt.Sprintf(format, args...)))
+	}
+	if h.MBus != "" {
+		if u, err := url.Parse(h.MBus); err != nil || u.Scheme == "" || u.Host == "" {
+			at("mbus", "is not the address of a bus: want nats://host:port")
+		}
+	}
+	for name, a := range h.Apps {
+		key := "apps." + name
+		if name != "*" && !message.ValidName(name) {
+			at(key, "is no id of an app: %s, or *", nameRule)
+		}
+		if a.Pool != "" && !message.ValidName(a.Pool) {
+			at(key+".pool", "is %q: %s", a.Pool, nameRule)
+		}
+		if !(a.CPUs >= 0 && a.CPUs <= 1e6) {
+			at(key+".cpus", "is %v: want cores, 0 to 1000000", a.CPUs)
+		}
+		if !(a.Disk >= 0 && a.Disk <= 1e12) {
+			at(key+".disk", "is %v: want MB, 0 to 1e12", a.Disk)
+		}
+	}
+	b := h.BulkAPI
+	if b == nil {
+		if len(h.Apps) > 0 {
+			at("apps", "is for bulk_api, whose rows do not say it: rows of the bus and of a file do")
+		}
+		return ps
+	}
+	if b.Host == "" {
+		at("bulk_api.host", "is missing: want the cloud controller's address")
+	}
+	if b.BatchSize < 1 || b.BatchSize > 10_000 {
+		at("bulk_api.batch_size", "is %d: want 1 to 10000", b.BatchSize)
+	}
+	if (b.User == "") != (b.PasswordFile == "") {
+		at("bulk_api.user", "and password_file go together: without both the bus is asked")
+	}
+	return ps
+}
+
+func (in Intervals) problems(d document) Problems {
+	var ps Problems
+	for _, i := range []struct {
+		key   string
+		value *Seconds
+		least time.Duration
+	}{
+		{"expected_state_update", in.ExpectedUpdate, 100 * time.Millisecond},
+		{"expected_state_lost", in.ExpectedLost, 100 * time.Millisecond},
+		{"droplet_lost", in.DropletLost, 100 * time.Millisecond},
+		{"heartbeat_period", in.Heartbeat, 10 * time.Millisecond},
+		{"nudge_keep_alive", in.KeepAlive, 100 * time.Millisecond},
+		{"flapping_timeout", in.FlappingTime, time.Second},
+		{"min_restart_delay", in.MinDelay, 100 * time.Millisecond},
+		{"max_restart_delay", in.MaxDelay, 100 * time.Millisecond},
+		{"request_queue", in.QueueEvery, 10 * time.Millisecond},
+		{"nats_request_timeout", in.RequestTimeout, 100 * time.Millisecond},
+		{"max_shadowing_delay", in.ShadowDelay, 100 * time.Millisecond},
+		{"check_shadowing", in.CheckShadow, 100 * time.Millisecond},
+	} {
+		if i.value != nil && time.Duration(*i.value) < i.least {
+			ps = append(ps, d.problem("intervals."+i.key, fmt.Sprintf("is %v: want at least %v", time.Duration(*i.value), i.least)))
+		}
+	}
+	if n := in.FlappingDeath; n != nil && *n < 0 {
+		ps = append(ps, d.problem("intervals.flapping_death", fmt.Sprintf("is %d: want a number of crashes, at least 0", *n)))
+	}
+	if n := in.QueueBatch; n != nil && (*n < 1 || *n > 1_000_000) {
+		ps = append(ps, d.problem("intervals.queue_batch_size", fmt.Sprintf("is %d: want 1 to 1000000", *n)))
+	}
+	lost, beat := value(in.DropletLost, 30*time.Second), value(in.Heartbeat, 10*time.Second)
+	if lost <= beat {
+		ps = append(ps, d.problem("intervals.droplet_lost", fmt.Sprintf("is %v: want more than heartbeat_period, %v", lost, beat)))
+	}
+	if least, most := value(in.MinDelay, time.Minute), value(in.MaxDelay, 480*time.Second); most < least {
+		ps = append(ps, d.problem("intervals.max_restart_delay", fmt.Sprintf("is %v: want at least min_restart_delay, %v", most, least)))
+	}
+	return ps
+}
+
+func value(s *Seconds, def time.Duration) time.Duration {
+	if s == nil {
+		return def
+	}
+	return time.Duration(*s)
+}

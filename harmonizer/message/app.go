@@ -3,7 +3,9 @@ package message
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 )
 
 // most is the largest cpus, mem, disk or gpus of one copy: a sum over
@@ -42,8 +44,26 @@ func (a App) Validate() error {
 	if len(a.Version) > MaxID {
 		bad("version", "is longer than %d bytes", MaxID)
 	}
-	if a.Instances > 0 && a.Command == "" {
-		bad("command", "is empty")
+	switch a.State {
+	case "", AppStarted, AppStopped:
+	default:
+		bad("state", "is %q; use %s or %s", a.State, AppStarted, AppStopped)
+	}
+	switch a.Package {
+	case "", PackageStaged, PackagePending, PackageFailed:
+	default:
+		bad("package_state", "is %q; use %s, %s or %s", a.Package, PackageStaged, PackagePending, PackageFailed)
+	}
+	if len(a.Labels) > MaxLabels {
+		bad("labels", "are %d, more than %d", len(a.Labels), MaxLabels)
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
+		if !ValidName(key) {
+			bad("labels", rule, key)
+		}
+		if len(a.Labels[key]) > MaxLabel {
+			bad("labels."+key, "is longer than %d bytes", MaxLabel)
+		}
 	}
 	for _, r := range []struct {
 		field string
@@ -71,37 +91,6 @@ func ValidName(s string) bool {
 		}
 	}
 	return true
-}
-
-// DecodeCounts reads a pool's Counts. No count and no quantity is negative.
-func DecodeCounts(data []byte) (Counts, error) {
-	var c Counts
-	if err := unmarshal(data, &c); err != nil {
-		return Counts{}, fmt.Errorf("decode counts: %w", err)
-	}
-	for name, a := range c.Apps {
-		if min(a.Expected, a.Running, a.Missing, a.Flapping, a.Crashed, a.Extra) < 0 ||
-			min(a.CPUs, a.Mem, a.Disk) < 0 {
-			return Counts{}, fmt.Errorf("decode counts: %w",
-				&FieldError{Field: "apps." + name, Problem: "has a negative number"})
-		}
-	}
-	return c, nil
-}
-
-// Add returns the sum, field by field.
-func (a AppCount) Add(b AppCount) AppCount {
-	return AppCount{
-		Expected: a.Expected + b.Expected,
-		Running:  a.Running + b.Running,
-		Missing:  a.Missing + b.Missing,
-		Flapping: a.Flapping + b.Flapping,
-		Crashed:  a.Crashed + b.Crashed,
-		Extra:    a.Extra + b.Extra,
-		CPUs:     a.CPUs + b.CPUs,
-		Mem:      a.Mem + b.Mem,
-		Disk:     a.Disk + b.Disk,
-	}
 }
 
 // StatusSubject answers a request with what the harmonizer knows and why it

@@ -11,6 +11,9 @@ const (
 	MaxBeats     = 1 << 16 // app instances of one heartbeat; entries of any list or object
 	MaxID        = 256     // bytes of an id, version, state or reason
 	MaxInstances = 100_000 // of one app; an index is below it
+	MaxLabels    = 16      // of one app
+	MaxLabel     = 128     // bytes of a label's value
+	MaxSecret    = 1024    // bytes of a user's name or password
 )
 
 // FieldError is returned by the decoders for a field that cannot be used.
@@ -116,82 +119,4 @@ func DecodeUpdated(data []byte) (Updated, error) {
 		return Updated{}, fmt.Errorf("decode update: %w", f.err)
 	}
 	return u, nil
-}
-
-type wireNudge struct {
-	App         json.RawMessage `json:"droplet"`
-	LastUpdated json.RawMessage `json:"last_updated"`
-	Version     json.RawMessage `json:"version"`
-	Indices     json.RawMessage `json:"indices"`
-	Instances   json.RawMessage `json:"instances"`
-	Running     json.RawMessage `json:"running"`
-	Flapping    json.RawMessage `json:"flapping"`
-}
-
-// DecodeStart reads a Start of either dialect.
-func DecodeStart(data []byte) (Start, error) {
-	var w wireNudge
-	if err := unmarshal(data, &w); err != nil {
-		return Start{}, fmt.Errorf("decode start: %w", err)
-	}
-	var f fields
-	s := Start{
-		App:         f.id("droplet", w.App),
-		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
-		Version:     f.optionalID("version", w.Version),
-		Running:     f.running(w.Running),
-		Flapping:    f.flag("flapping", w.Flapping),
-	}
-	f.list("indices", w.Indices, MaxInstances, func(element *fields, raw json.RawMessage) {
-		s.Indices = append(s.Indices, element.index("", raw))
-	})
-	if f.err != nil {
-		return Start{}, fmt.Errorf("decode start: %w", f.err)
-	}
-	return s, nil
-}
-
-// DecodeStop reads a Stop of either dialect: instances is an object from
-// instance to version, or a list of instances, whose versions are then empty.
-func DecodeStop(data []byte) (Stop, error) {
-	var w wireNudge
-	if err := unmarshal(data, &w); err != nil {
-		return Stop{}, fmt.Errorf("decode stop: %w", err)
-	}
-	var f fields
-	s := Stop{
-		App:         f.id("droplet", w.App),
-		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
-		Version:     f.optionalID("version", w.Version),
-		Running:     f.running(w.Running),
-		Instances:   f.instances(w.Instances),
-	}
-	if f.err != nil {
-		return Stop{}, fmt.Errorf("decode stop: %w", f.err)
-	}
-	return s, nil
-}
-
-func (f *fields) running(raw json.RawMessage) map[string]int {
-	out := map[string]int{}
-	f.object("running", raw, func(element *fields, version string, n json.RawMessage) {
-		out[version] = element.count("", n)
-	})
-	return out
-}
-
-func (f *fields) instances(raw json.RawMessage) map[string]string {
-	out := map[string]string{}
-	if kind(raw) == '[' {
-		f.list("instances", raw, MaxInstances, func(element *fields, id json.RawMessage) {
-			if kind(id) != 0 { // the classic health manager may send null for one it never saw
-				out[element.id("", id)] = ""
-			}
-		})
-		return out
-	}
-	f.object("instances", raw, func(element *fields, id string, version json.RawMessage) {
-		out[id] = element.optionalID("", version)
-	})
-	return out
 }

@@ -135,8 +135,13 @@ func TestAppValidate(t *testing.T) {
 		field  string // "" if good
 	}{
 		{"good", func(*App) {}, ""},
-		{"none wanted, no command", func(a *App) { a.Instances, a.Command = 0, "" }, ""},
-		{"no command", func(a *App) { a.Command = "" }, "command"},
+
+		{"no command", func(a *App) { a.Command = "" }, ""},
+		{"bad state", func(a *App) { a.State = "RUNNING" }, "state"},
+		{"bad package", func(a *App) { a.Package = "STARTED" }, "package_state"},
+		{"labels", func(a *App) { a.Labels = map[string]string{"runtime": strings.Repeat("x", MaxLabel)} }, ""},
+		{"long label", func(a *App) { a.Labels = map[string]string{"runtime": strings.Repeat("x", MaxLabel+1)} }, "labels.runtime"},
+		{"bad key of a label", func(a *App) { a.Labels = map[string]string{"a.b": ""} }, "labels"},
 		{"dot in the name", func(a *App) { a.Name = "a.b" }, "name"},
 		{"name starts with -", func(a *App) { a.Name = "-a" }, "name"},
 		{"name of 63", func(a *App) { a.Name = strings.Repeat("a", 63) }, ""},
@@ -191,7 +196,8 @@ func FuzzDecode(f *testing.F) {
 		`{"droplet":"a","instance":"i","index":3,"reason":"CRASHED","exit_status":null}`,
 		`{"droplet":"a","version":"v","indices":[1,2],"running":{"v":1},"flapping":false}`,
 		`{"droplet":"a","instances":{"i":"v"}}`, `{"droplet":"a","instances":["i",null]}`,
-		`{"name":"web","pool":"p","instances":1,"command":"c"}`, `{"apps":{"a":{"running":1}}}`, `{`, `null`,
+		`{"droplet":"a","op":"START","indices":[1]}`, `{"droplets":[{"droplet":1,"version":"v"}]}`, `{"user":"u","password":"p"}`,
+		`{"droplet":"a","state":"CRASHED"}`, `{"name":"web","pool":"p","instances":1,"command":"c"}`, `{"apps":{"a":{"running":1}}}`, `{`, `null`,
 	} {
 		f.Add([]byte(s))
 	}
@@ -216,8 +222,19 @@ func FuzzDecode(f *testing.F) {
 		if a, err := DecodeApp(data); err == nil && a.Validate() != nil {
 			t.Errorf("DecodeApp(%q) took %+v", data, a)
 		}
+		if start, stop, err := DecodeRequest(data); err == nil && (start == nil) == (stop == nil) {
+			t.Errorf("DecodeRequest(%q) is %v and %v", data, start, stop)
+		}
+		if c, err := DecodeCounts(data); err == nil && (c.Part < 0 || c.Part >= max(c.Parts, 1)) {
+			t.Errorf("DecodeCounts(%q) took part %d of %d", data, c.Part, c.Parts)
+		}
+		if q, err := DecodeHealthQuery(data); err == nil && len(q.Apps) > MaxAsked {
+			t.Errorf("DecodeHealthQuery took %d apps", len(q.Apps))
+		}
 		_, _ = DecodeStop(data)
 		_, _ = DecodeUpdated(data)
-		_, _ = DecodeCounts(data)
+		_, _ = DecodeStatusQuery(data)
+		_, _ = DecodeDropletQuery(data)
+		_, _ = DecodeCredentials(data)
 	})
 }

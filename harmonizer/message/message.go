@@ -1,6 +1,7 @@
 package message
 
 import (
+	"cmp"
 	"maps"
 	"time"
 
@@ -21,7 +22,10 @@ const (
 )
 
 // RequestsSubject is where the classic health manager asks for starts and stops.
-func RequestsSubject(partition string) string { return "cloudcontrollers.hm.requests." + partition }
+func RequestsSubject(partition string) string { return requests + "." + partition }
+
+// requests is where the first health manager asked, without a partition.
+const requests = "cloudcontrollers.hm.requests"
 
 // CredentialsSubject answers a request with the Credentials of the bulk API.
 func CredentialsSubject(partition string) string {
@@ -153,50 +157,17 @@ type App struct {
 	Labels  map[string]string `json:"labels,omitempty"` // framework, runtime, ...
 }
 
-// Equal reports whether two rows say the same.
+// Equal reports whether two rows say the same, defaults filled in.
 func (a App) Equal(b App) bool {
 	return a.Name == b.Name && a.Pool == b.Pool && a.Instances == b.Instances && a.Version == b.Version &&
 		a.Command == b.Command && a.Footprint() == b.Footprint() && a.Updated.Equal(b.Updated) &&
-		a.State == b.State && a.Package == b.Package && maps.Equal(a.Labels, b.Labels)
+		cmp.Or(a.State, AppStarted) == cmp.Or(b.State, AppStarted) &&
+		cmp.Or(a.Package, PackageStaged) == cmp.Or(b.Package, PackageStaged) && maps.Equal(a.Labels, b.Labels)
 }
 
 // AppsBucket returns the name of the JetStream key-value bucket that holds the
 // expected state of a cluster.
 func AppsBucket(cluster string) string { return "weir_" + cluster + "_apps" }
-
-// Counts is what the harmonizer knows of one pool's app instances, published on
-// CountsSubject when it changes and at least each heartbeat period, answered
-// there on request too.
-type Counts struct {
-	Pool string `json:"pool"`
-	// Complete: both states are fresh and whole. Otherwise nothing below may be
-	// acted on.
-	Complete bool                `json:"complete"`
-	Why      string              `json:"why,omitempty"` // why it is not complete
-	At       time.Time           `json:"at"`
-	Apps     map[string]AppCount `json:"apps"`
-}
-
-// AppCount is one app's line in Counts.
-type AppCount struct {
-	Expected int     `json:"expected"`
-	Running  int     `json:"running"`
-	Missing  int     `json:"missing"`
-	Flapping int     `json:"flapping"`
-	Crashed  int     `json:"crashed"`
-	Extra    int     `json:"extra"`
-	CPUs     float64 `json:"cpus_expected"` // Expected times one copy
-	Mem      float64 `json:"mem_expected"`
-	Disk     float64 `json:"disk_expected"`
-}
-
-// CountsSubject is where a pool's Counts are published.
-func CountsSubject(cluster, pool string) string { return "weir." + cluster + ".counts." + pool }
-
-// CountsRequestSubject answers a request with the pool's Counts.
-func CountsRequestSubject(cluster, pool string) string {
-	return "weir." + cluster + ".counts." + pool + ".get"
-}
 
 // NodeSubject is where the agent of a node publishes its pools.NodeFacts.
 func NodeSubject(cluster, node string) string { return "weir." + cluster + ".node." + node }

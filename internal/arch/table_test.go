@@ -64,6 +64,7 @@ var house = []entry{
 	{path: "harmonizer/known", row: core, pure: true, family: "harmonizer"},
 	{path: "harmonizer/apps", row: core, pure: true, family: "harmonizer"},
 	{path: "harmonizer/shadow", row: core, pure: true, family: "harmonizer"},
+	{path: "harmonizer/report", row: core, pure: true, family: "harmonizer"},
 	{path: "sigproto", row: core, std: true, only: none},
 	{path: "metrics/record", row: core, std: true, only: []string{"metrics"}},
 
@@ -104,6 +105,7 @@ var house = []entry{
 	{path: "signals/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
 	{path: "internal/arch", row: support, only: none},
+	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},
 	{path: "internal/s3gateway/s3test", row: support},
 	{path: "metrics/metricstest", row: support},
 	{path: "pools/pooltest", row: support},

@@ -1,0 +1,247 @@
+package known
+
+import (
+	"iter"
+	"maps"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// AppID is a number for an app's name. It is dense, and stable as long as the
+// app has copies or is held.
+type AppID uint32
+
+// app is one name, and the head of the chain of its copies.
+type app struct {
+	name      packed
+	form      message.Form
+	forgotten bool   // the number is free
+	waits     bool   // in the backlog of apps that may be forgotten
+	spread    bool   // its copies are chained by index, see Store.spread
+	first     uint32 // copy; none also if spread
+	copies    uint32
+	refs      uint32
+}
+
+// few is how many copies of an app are looked through one by one.
+const few = 8
+
+func (a *app) id() message.ID { return message.ID{Hi: a.name.hi, Lo: a.name.lo, Form: a.form} }
+
+// App returns the number of an app, a new one for a name never heard. An app
+// without copies that nobody holds is forgotten at a later Heartbeat, Exit,
+// Hearing or Tick.
+func (s *Store) App(name string) AppID { return s.appOf(message.PackText([]byte(name))) }
+
+// Lookup returns the number of an app that has one.
+func (s *Store) Lookup(name string) (AppID, bool) {
+	a := s.findApp(message.PackText([]byte(name)))
+	return a, a != AppID(none)
+}
+
+// Name returns the name of an app, "" of a forgotten one. It allocates.
+func (s *Store) Name(a AppID) string {
+	if int(a) >= len(s.apps) || s.apps[a].forgotten {
+		return ""
+	}
+	return s.texts.string(s.apps[a].id())
+}
+
+// Hold keeps an app's number until as many calls of Drop.
+func (s *Store) Hold(a AppID) { s.apps[a].refs++ }
+
+// Drop ends a Hold.
+func (s *Store) Drop(a AppID) {
+	s.apps[a].refs--
+	s.idle(a)
+}
+
+func (s *Store) findApp(name message.Text) AppID {
+	id, ok := s.texts.findID(name)
+	if !ok {
+		return AppID(none)
+	}
+	for p := s.byName.probe(s.reader.Hash(id)); ; {
+		n, ok := s.byName.next(&p)
+		if !ok {
+			return AppID(none)
+		}
+		if s.apps[n].id() == id {
+			return AppID(n)
+		}
+	}
+}
+
+func (s *Store) appOf(name message.Text) AppID {
+	if a := s.findApp(name); a != AppID(none) {
+		return a
+	}
+	if len(s.freeApps) == 0 {
+		s.apps = append(s.apps, app{})
+		s.freeApps = append(s.freeApps, uint32(len(s.apps)-1))
+	}
+	a := AppID(s.freeApps[len(s.freeApps)-1])
+	s.freeApps = s.freeApps[:len(s.freeApps)-1]
+	id := s.texts.holdID(name)
+	s.apps[a] = app{name: packed{id.Hi, id.Lo}, form: id.Form, first: none}
+	s.byName.add(s.reader.Hash(id), uint32(a))
+	s.idle(a)
+	return a
+}
+
+// idle has an app looked at later if nothing keeps it.
+func (s *Store) idle(a AppID) {
+	if p := &s.apps[a]; p.copies == 0 && p.refs == 0 && !p.waits {
+		p.waits = true
+		s.idleApps.put(uint32(a))
+	}
+}
+
+// forget frees an idle app's number, unless something keeps it again.
+func (s *Store) forget(a AppID) {
+	p := &s.apps[a]
+	p.waits = false
+	if p.copies > 0 || p.refs > 0 {
+		return
+	}
+	s.byName.remove(s.reader.Hash(p.id()), uint32(a))
+	s.texts.dropID(p.id())
+	*p = app{forgotten: true}
+	s.freeApps = append(s.freeApps, uint32(a))
+}
+
+// head returns the first copy of the chain in which a copy at the index is.
+func (s *Store) head(a AppID, index uint32) uint32 {
+	if !s.apps[a].spread {
+		return s.apps[a].first
+	}
+	if slot, ok := s.spread[a][index]; ok {
+		return slot
+	}
+	return none
+}
+
+func (s *Store) setHead(a AppID, index, slot uint32) {
+	switch {
+	case !s.apps[a].spread:
+		s.apps[a].first = slot
+	case slot == none:
+		delete(s.spread[a], index)
+	default:
+		s.spread[a][index] = slot
+	}
+}
+
+// link puts a new copy into its app's chain.
+func (s *Store) link(slot uint32, r *record) {
+	a := &s.apps[r.app]
+	if a.copies >= few && !a.spread {
+		s.spreadOut(r.app)
+	}
+	a.copies++
+	s.chain(slot, r)
+}
+
+func (s *Store) chain(slot uint32, r *record) {
+	r.prev, r.next = none, s.head(r.app, r.index)
+	if r.next != none {
+		s.copies.at(r.next).prev = slot
+	}
+	s.setHead(r.app, r.index, slot)
+}
+
+// unlink takes a copy out of its app's chain.
+func (s *Store) unlink(r *record) {
+	if r.prev == none {
+		s.setHead(r.app, r.index, r.next)
+	} else {
+		s.copies.at(r.prev).next = r.next
+	}
+	if r.next != none {
+		s.copies.at(r.next).prev = r.prev
+	}
+	a := &s.apps[r.app]
+	if a.copies--; a.copies == 0 {
+		if a.spread {
+			a.spread, a.first = false, none
+			delete(s.spread, r.app)
+		}
+		s.idle(r.app)
+	}
+}
+
+// spreadOut gives each index of an app a chain of its own.
+func (s *Store) spreadOut(a AppID) {
+	slot := s.apps[a].first
+	s.apps[a].spread, s.apps[a].first = true, none
+	s.spread[a] = make(map[uint32]uint32, 2*few)
+	for slot != none {
+		r := s.copies.at(slot)
+		next := r.next
+		s.chain(slot, r)
+		slot = next
+	}
+}
+
+// Copies yields the copies of an app at an index, in an order that depends only
+// on what was told. The store must not change meanwhile.
+func (s *Store) Copies(a AppID, index int) iter.Seq[Copy] {
+	return func(yield func(Copy) bool) {
+		for slot := s.head(a, uint32(index)); slot != none; {
+			r := s.copies.at(slot)
+			if r.index == uint32(index) && !yield(Copy{s, slot}) {
+				return
+			}
+			slot = r.next
+		}
+	}
+}
+
+// Indices yields the indices at which an app has a copy, ascending.
+func (s *Store) Indices(a AppID) iter.Seq[int] {
+	if s.apps[a].spread {
+		indices := make([]int, 0, len(s.spread[a]))
+		for index := range s.spread[a] {
+			indices = append(indices, int(index))
+		}
+		slices.Sort(indices)
+		return slices.Values(indices)
+	}
+	indices := make([]int, 0, few)
+	for r := range s.of(s.apps[a].first) {
+		indices = append(indices, int(r.index))
+	}
+	slices.Sort(indices)
+	return slices.Values(slices.Compact(indices))
+}
+
+// Running returns how many copies of each version are RUNNING.
+func (s *Store) Running(a AppID) map[string]int {
+	out := map[string]int{}
+	count := func(first uint32) {
+		for r := range s.of(first) {
+			if r.state == stateRunning {
+				out[s.texts.string(r.versionOf())]++
+			}
+		}
+	}
+	count(s.apps[a].first)
+	for first := range maps.Values(s.spread[a]) {
+		count(first)
+	}
+	return out
+}
+
+// of yields the records of a chain.
+func (s *Store) of(first uint32) iter.Seq[*record] {
+	return func(yield func(*record) bool) {
+		for slot := first; slot != none; {
+			r := s.copies.at(slot)
+			if !yield(r) {
+				return
+			}
+			slot = r.next
+		}
+	}
+}

@@ -1,0 +1,272 @@
+package known
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// node is a machine that beats. Its copies live as long as it does.
+type node struct {
+	name   string
+	number uint32
+	last   instant // heard
+	beats  uint32  // how often
+	copies uint32  // listed and absent
+	marks  []message.Mark
+	// sum is of the last heartbeat, while repeating it would change nothing.
+	sum     message.Sum
+	summed  bool
+	partial bool
+	lost    bool
+}
+
+// Heartbeat takes a node's message.Heartbeat as it came from the bus. A bad one
+// changes nothing; its error is a *message.FieldError where a field is to blame.
+//
+// Most of what is said was said before. A message equal to the node's last one
+// costs its sum; an object equal to the one at its place last time is not read.
+// Whoever takes a copy from a node takes these shortcuts from it too, so that
+// the same words bring the copy back.
+func (s *Store) Heartbeat(now time.Time, data []byte) error {
+	sum := s.reader.Sum(data)
+	if n := s.said(sum); n != nil {
+		s.begin()
+		s.reads.Same++
+		n.last = max(n.last, s.instant(now))
+		n.beats++
+		return nil
+	}
+	r, err := s.reader.Read(data, s.marks)
+	if err != nil {
+		return err
+	}
+	s.begin()
+	if r.Slow {
+		s.reads.Slow++
+	} else {
+		s.reads.Fast++
+	}
+	at := s.instant(now)
+	n := s.hear(at, r.Node)
+	s.list(n, r.Listings)
+	s.unlisted(at, n)
+	s.forgetSum(n)
+	if !n.partial {
+		n.sum, n.summed = sum, true
+		s.bySum.add(sum[0], n.number)
+	}
+	return nil
+}
+
+// said returns the node whose last heartbeat has this sum.
+func (s *Store) said(sum message.Sum) *node {
+	for p := s.bySum.probe(sum[0]); ; {
+		number, ok := s.bySum.next(&p)
+		if !ok {
+			return nil
+		}
+		if n := s.nodes[number]; n.sum == sum {
+			return n
+		}
+	}
+}
+
+func (s *Store) forgetSum(n *node) {
+	if n.summed {
+		n.summed = false
+		s.bySum.remove(n.sum[0], n.number)
+	}
+}
+
+func (s *Store) marksOf(name []byte) []message.Mark {
+	if number, ok := s.nodesBy[string(name)]; ok {
+		return s.nodes[number].marks
+	}
+	return nil
+}
+
+// hear counts a beat of a node, maybe its first.
+func (s *Store) hear(at instant, name []byte) *node {
+	number, ok := s.nodesBy[string(name)]
+	if !ok {
+		number = s.newNode(string(name), at)
+	}
+	n := s.nodes[number]
+	n.last = max(n.last, at)
+	n.beats++
+	return n
+}
+
+func (s *Store) newNode(name string, at instant) uint32 {
+	if len(s.freeNodes) == 0 {
+		s.nodes = append(s.nodes, nil)
+		s.freeNodes = append(s.freeNodes, uint32(len(s.nodes)-1))
+	}
+	number := s.freeNodes[len(s.freeNodes)-1]
+	s.freeNodes = s.freeNodes[:len(s.freeNodes)-1]
+	n := &node{name: name, number: number, last: at, partial: s.cfg.Partial != nil && s.cfg.Partial(name)}
+	s.nodes[number], s.nodesBy[name] = n, number
+	s.deadlines.Add(s.until(at), deadline{node: n})
+	s.changes = append(s.changes, Change{Kind: NodeHeard, Node: name})
+	return number
+}
+
+// list takes what a heartbeat lists, and gathers the node's new marks.
+func (s *Store) list(n *node, listings []message.Listing) {
+	s.kept = slices.Grow(s.kept[:0], len(n.marks))[:len(n.marks)]
+	clear(s.kept)
+	s.listed = s.listed[:0]
+	shifted := false
+	for i := range listings {
+		l := &listings[i]
+		mark := message.Mark{Sum: l.Mark.Sum, Len: l.Mark.Len, Owner: none}
+		switch {
+		case l.Repeats >= 0:
+			mark = s.again(n, l.Repeats)
+			shifted = shifted || l.Repeats != i
+		case l.Foreign:
+		default:
+			if mark.Owner = s.beat(n, l, i); mark.Owner == none {
+				mark.Len = 0 // listed twice: another time it may count
+			}
+		}
+		s.listed = append(s.listed, mark)
+	}
+	if shifted {
+		for i, m := range s.listed {
+			if m.Owner != none {
+				s.copies.at(m.Owner).place = uint32(i)
+			}
+		}
+	}
+}
+
+// again takes an object that repeats the one at a place of the last heartbeat,
+// and returns its mark: without an owner, and with a length, if that one was
+// foreign; without either if its copy is not this one's any more.
+func (s *Store) again(n *node, place int) message.Mark {
+	mark := n.marks[place]
+	if mark.Owner == none {
+		return mark
+	}
+	if s.kept[place] {
+		return message.Mark{Owner: none}
+	}
+	s.kept[place] = true
+	return mark
+}
+
+// beat takes an object that was read, the one at the place of the new marks, and
+// returns its copy; none if this heartbeat has listed it before.
+func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
+	slot := s.likely(n, l, place)
+	if slot != none {
+		r := s.copies.at(slot)
+		if r.node == n.number && (r.seen == n.beats || r.place != none && s.kept[r.place]) {
+			return none
+		}
+		if r.index != l.Index || !s.texts.is(r.versionOf(), &l.Version) || !s.texts.is(s.apps[r.app].id(), &l.App) {
+			s.lose(slot, Moved)
+			slot = none
+		}
+	}
+	if slot == none {
+		slot = s.appear(n, l)
+	}
+	r := s.copies.at(slot)
+	s.settle(n, r)
+	r.place, r.seen, r.since = uint32(place), n.beats, l.Since
+	s.become(slot, r, l.State)
+	return slot
+}
+
+// likely returns the copy with the listed id, if it is known: first it looks at
+// the one that stood at the same place the last time.
+func (s *Store) likely(n *node, l *message.Listing, place int) uint32 {
+	if place < len(n.marks) {
+		if slot := n.marks[place].Owner; slot != none && s.texts.is(s.copies.at(slot).idOf(), &l.Instance) {
+			return slot
+		}
+	}
+	return s.find(l.Instance)
+}
+
+func (s *Store) appear(n *node, l *message.Listing) uint32 {
+	slot := s.copies.take()
+	r := s.copies.at(slot)
+	id, version := s.texts.holdID(l.Instance), s.texts.holdID(l.Version)
+	*r = record{
+		id: packed{id.Hi, id.Lo}, idForm: id.Form, version: packed{version.Hi, version.Lo}, versionForm: version.Form,
+		app: s.appOf(l.App), index: l.Index, node: n.number, place: none, born: n.beats - 1,
+		state: s.texts.state(l.State), flags: r.flags & flagTimed,
+	}
+	s.byID.add(s.reader.Hash(id), slot)
+	s.link(slot, r)
+	s.len++
+	n.copies++
+	s.tell(Appeared, slot, r)
+	return slot
+}
+
+// settle makes a copy that is read one that its node lists.
+func (s *Store) settle(n *node, r *record) {
+	if r.node != n.number {
+		s.leave(s.nodes[r.node], r)
+		r.node, r.born = n.number, n.beats-1
+		n.copies++
+	}
+	if r.place != none {
+		s.kept[r.place] = true
+	}
+	if r.has(flagAbsent) || !r.runs() {
+		r.born = n.beats - 1
+	}
+	r.flags &^= flagAbsent
+}
+
+// leave takes a copy from its node, and with it what let the node's words pass
+// unread.
+func (s *Store) leave(n *node, r *record) {
+	n.copies--
+	s.forgetSum(n)
+	if r.place != none {
+		n.marks[r.place] = message.Mark{Owner: none}
+		r.place = none
+	}
+}
+
+func (s *Store) become(slot uint32, r *record, state []byte) {
+	is := s.texts.state(state)
+	was := r.state
+	if is != was {
+		r.state = is
+		s.tell(BecameState, slot, r).Was = s.texts.stateOf(was)
+	}
+	s.texts.dropState(was)
+}
+
+// unlisted makes absent what a heartbeat listed no more, unless it is partial,
+// and puts the new marks in place.
+func (s *Store) unlisted(at instant, n *node) {
+	for place, m := range n.marks {
+		if m.Owner == none || s.kept[place] {
+			continue
+		}
+		r := s.copies.at(m.Owner)
+		if n.partial {
+			r.place = uint32(len(s.listed))
+			r.born++ // was not listed
+			s.listed = append(s.listed, m)
+			continue
+		}
+		r.place, r.absent = none, at
+		r.flags |= flagAbsent
+		s.watch(m.Owner, r)
+	}
+	if c := cap(n.marks); c < len(s.listed) || c > 2*len(s.listed)+16 {
+		n.marks = make([]message.Mark, 0, len(s.listed))
+	}
+	n.marks = append(n.marks[:0], s.listed...)
+}

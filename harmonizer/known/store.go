@@ -1,0 +1,211 @@
+package known
+
+import (
+	"iter"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
+)
+
+// Config is the rules of a Store.
+type Config struct {
+	DropletLost     time.Duration // silence, or absence, beyond which copies are lost
+	HeartbeatPeriod time.Duration // of every node
+	Partition       string        // beats of another cc_partition are passed over; "" is no filter
+	// Partial tells the nodes that send partial heartbeats; nil is none. Its
+	// answer for a node does not change.
+	Partial func(node string) bool
+}
+
+// Reads counts the heartbeats that were taken.
+type Reads struct {
+	Same uint64 // byte for byte a node's last one
+	Fast uint64 // read by template
+	Slow uint64 // read by encoding/json: not in the usual form
+}
+
+// Store is what nodes say they run.
+type Store struct {
+	cfg     Config
+	reader  *message.Heartbeats
+	marks   func(node []byte) []message.Mark
+	start   time.Time // of instants
+	begun   bool
+	latest  instant
+	hearing instant
+	reads   Reads
+	texts   texts
+
+	copies slab
+	byID   table // the copies, also those that are gone but still have their slot
+	len    int
+	gone   backlog // slots
+
+	apps     []app
+	byName   table
+	spread   map[AppID]map[uint32]uint32 // of apps with many copies: index -> head of a chain
+	freeApps []uint32
+	idleApps backlog
+
+	nodes     []*node // nil is free
+	nodesBy   map[string]uint32
+	bySum     table // the nodes with a sum
+	freeNodes []uint32
+	lostNodes []uint32 // their copies may still be asked for it
+
+	deadlines *wheel.Wheel[deadline]
+	onDue     func(deadline)
+	due       []*node // found by the Tick that runs
+
+	kept    []bool         // of the marks of the node that is heard: its copy is listed again
+	listed  []message.Mark // its new marks
+	changes []Change
+	taken   bool // the changes were asked for
+}
+
+// deadline is when to look at a node, or a slot, again.
+type deadline struct {
+	node *node
+	slot uint32 // if node is nil
+}
+
+// New returns an empty store.
+func New(c Config) *Store {
+	s := &Store{
+		cfg:       c,
+		reader:    message.NewHeartbeats(c.Partition),
+		hearing:   -far,
+		texts:     texts{numbers: map[string]uint32{}},
+		spread:    map[AppID]map[uint32]uint32{},
+		nodesBy:   map[string]uint32{},
+		deadlines: wheel.New[deadline](0),
+	}
+	s.marks, s.onDue = s.marksOf, s.look
+	return s
+}
+
+// begin ends the life of the changes that were taken, and frees what only they
+// still needed: a share of it, so that a great loss costs no single call much.
+func (s *Store) begin() {
+	if s.taken {
+		s.taken, s.changes = false, s.changes[:0]
+		s.gone.release()
+		s.idleApps.release()
+		for _, n := range s.lostNodes {
+			s.nodes[n] = nil
+		}
+		s.freeNodes = append(s.freeNodes, s.lostNodes...)
+		s.lostNodes = s.lostNodes[:0]
+	}
+	for _, slot := range s.gone.take() {
+		s.free(slot)
+	}
+	for _, a := range s.idleApps.take() {
+		s.forget(AppID(a))
+	}
+}
+
+// Changes returns what changed since the last call, in the order of happening.
+// It is valid until the next Heartbeat, Exit, Hearing or Tick.
+func (s *Store) Changes() []Change {
+	if s.taken {
+		return nil
+	}
+	s.taken = true
+	return s.changes
+}
+
+func (s *Store) tell(kind ChangeKind, slot uint32, r *record) *Change {
+	s.changes = append(s.changes, Change{Kind: kind, App: r.app, Index: int(r.index), Copy: Copy{s, slot}})
+	return &s.changes[len(s.changes)-1]
+}
+
+// Exit forgets the copy that ended, if it is known under that app, and returns
+// it as it last was; that is told as a Change too. It does not look at the
+// partition.
+func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
+	s.instant(now)
+	s.begin()
+	slot := s.find(message.PackText([]byte(e.Instance)))
+	if slot == none {
+		return Copy{}, false
+	}
+	app := message.PackText([]byte(e.App))
+	if r := s.copies.at(slot); !s.texts.is(s.apps[r.app].id(), &app) {
+		return Copy{}, false
+	}
+	s.lose(slot, Exited)
+	return Copy{s, slot}, true
+}
+
+// Find returns the copy with this id.
+func (s *Store) Find(id string) (Copy, bool) {
+	slot := s.find(message.PackText([]byte(id)))
+	return Copy{s, slot}, slot != none
+}
+
+func (s *Store) find(id message.Text) uint32 {
+	kept, ok := s.texts.findID(id)
+	if !ok {
+		return none
+	}
+	for p := s.byID.probe(s.reader.Hash(kept)); ; {
+		slot, ok := s.byID.next(&p)
+		if !ok {
+			return none
+		}
+		if r := s.copies.at(slot); r.idOf() == kept && !r.has(flagGone) {
+			return slot
+		}
+	}
+}
+
+// lose takes a copy out of the known state.
+func (s *Store) lose(slot uint32, why Why) {
+	r := s.copies.at(slot)
+	n := s.nodes[r.node]
+	s.leave(n, r)
+	s.bury(slot, why)
+}
+
+// bury is lose without a word to the node.
+func (s *Store) bury(slot uint32, why Why) {
+	r := s.copies.at(slot)
+	c := s.tell(Lost, slot, r)
+	c.Why, c.Node, c.Was = why, s.nodes[r.node].name, s.texts.stateOf(r.state)
+	s.unlink(r)
+	r.flags |= flagGone
+	s.len--
+	s.gone.put(slot)
+}
+
+// free gives the slot of a copy that is gone to others.
+func (s *Store) free(slot uint32) {
+	r := s.copies.at(slot)
+	s.byID.remove(s.reader.Hash(r.idOf()), slot)
+	s.texts.dropID(r.idOf())
+	s.texts.dropID(r.versionOf())
+	s.texts.dropState(r.state)
+	r.state = stateRunning // of a handle that means nothing any more
+	r.idForm, r.versionForm = 0, 0
+	s.copies.free = append(s.copies.free, slot)
+}
+
+// Nodes yields each node and how many copies it has, in an order that depends
+// only on what was told. The store must not change meanwhile.
+func (s *Store) Nodes() iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for _, n := range s.nodes {
+			if n != nil && !n.lost && !yield(n.name, int(n.copies)) {
+				return
+			}
+		}
+	}
+}
+
+// Len returns the number of copies.
+func (s *Store) Len() int { return s.len }
+
+// Reads returns how heartbeats were read so far.
+func (s *Store) Reads() Reads { return s.reads }

@@ -1,0 +1,434 @@
+package known
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"pgregory.net/rapid"
+)
+
+func config() Config { return Config{DropletLost: 30 * time.Second} }
+
+// say tells the store a heartbeat: "web/0 i0 v1 RUNNING" is a beat.
+func say(t testing.TB, s *Store, now time.Time, node string, beats ...string) {
+	t.Helper()
+	hb := message.Heartbeat{Node: node}
+	for _, line := range beats {
+		var b message.Beat
+		app, rest, _ := strings.Cut(line, "/")
+		b.App = app
+		if _, err := fmt.Sscan(rest, &b.Index, &b.Instance, &b.Version, &b.State); err != nil {
+			t.Fatal(err)
+		}
+		hb.Beats = append(hb.Beats, b)
+	}
+	data, err := json.Marshal(hb)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Heartbeat(now, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func at(seconds float64) time.Time {
+	return start.Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func TestChanges(t *testing.T) {
+	tests := []struct {
+		name string
+		tell func(s *Store)
+		want []string // after the changes of the first heartbeat
+	}{
+		{"silence as long as droplet_lost", func(s *Store) { s.Tick(at(30)) }, nil},
+		{"silence longer than droplet_lost", func(s *Store) { s.Tick(at(30).Add(1)) }, []string{
+			"node_lost n", "lost web/0 i0 v1 was RUNNING silent on n", "lost web/1 i1 v1 was STARTING silent on n"}},
+		{"silence counts from hearing anew", func(s *Store) {
+			s.Hearing(at(25))
+			s.Tick(at(55))
+		}, nil},
+		{"silence for a year", func(s *Store) { s.Tick(at(365 * 24 * 3600)) }, []string{
+			"node_lost n", "lost web/0 i0 v1 was RUNNING silent on n", "lost web/1 i1 v1 was STARTING silent on n"}},
+		{"the same again", func(s *Store) {
+			say(t, s, at(25), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			s.Tick(at(55))
+		}, nil},
+		{"one started", func(s *Store) {
+			say(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 RUNNING")
+		}, []string{"became_state web/1 i1 v1 was STARTING"}},
+		{"one not listed for as long as droplet_lost", func(s *Store) {
+			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			say(t, s, at(35), "n", "web/1 i1 v1 STARTING")
+			s.Tick(at(40))
+		}, nil},
+		{"one not listed for longer", func(s *Store) {
+			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			say(t, s, at(35), "n", "web/1 i1 v1 STARTING")
+			s.Tick(at(40).Add(1))
+		}, []string{"lost web/0 i0 v1 was RUNNING not_listed on n"}},
+		{"one not listed, then listed", func(s *Store) {
+			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			say(t, s, at(35), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			s.Tick(at(41))
+		}, nil},
+		{"one not listed by a node that falls silent", func(s *Store) {
+			say(t, s, at(10), "n", "web/1 i1 v1 STARTING")
+			s.Tick(at(41))
+		}, []string{"lost web/0 i0 v1 was RUNNING not_listed on n", "node_lost n", "lost web/1 i1 v1 was STARTING silent on n"}},
+		{"another index", func(s *Store) {
+			say(t, s, at(1), "n", "web/5 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+		}, []string{"lost web/0 i0 v1 was RUNNING moved on n", "appeared web/5 i0 v1"}},
+		{"another node", func(s *Store) {
+			say(t, s, at(1), "m", "web/0 i0 v1 RUNNING")
+			say(t, s, at(20), "m", "web/0 i0 v1 RUNNING")
+			s.Tick(at(31))
+		}, []string{"node_heard m", "node_lost n", "lost web/1 i1 v1 was STARTING silent on n"}},
+		{"exit, then the same words bring it back", func(s *Store) {
+			s.Exit(at(1), message.Exited{App: "web", Instance: "i0"})
+			say(t, s, at(2), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+		}, []string{"lost web/0 i0 v1 was RUNNING exited on n", "appeared web/0 i0 v1"}},
+		{"exit of another app", func(s *Store) {
+			s.Exit(at(1), message.Exited{App: "api", Instance: "i0"})
+		}, nil},
+		{"exit of another id", func(s *Store) {
+			s.Exit(at(1), message.Exited{App: "web", Instance: strings.Repeat("never-heard", 9)})
+		}, nil},
+		{"the first place of a repeated id counts", func(s *Store) {
+			for range 2 {
+				say(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
+			}
+		}, nil},
+		{"its second place counts when the first is gone", func(s *Store) {
+			say(t, s, at(1), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
+			say(t, s, at(2), "n", "web/3 i3 v1 RUNNING", "web/1 i1 v1 STARTING", "web/2 i0 v1 CRASHED")
+		}, []string{"appeared web/3 i3 v1", "lost web/0 i0 v1 was RUNNING moved on n", "appeared web/2 i0 v1"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			s := New(config())
+			say(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+			if got, want := lines(s.Changes()), []string{"node_heard n", "appeared web/0 i0 v1", "appeared web/1 i1 v1"}; !slices.Equal(got, want) {
+				t.Fatalf("first changes %q, want %q", got, want)
+			}
+			tt.tell(s)
+			if diff := cmp.Diff(tt.want, lines(s.Changes())); diff != "" {
+				t.Errorf("changes (-want +got)\n%s", diff)
+			}
+			if r := s.Reads(); r.Slow != 0 {
+				t.Errorf("reads %+v", r)
+			}
+			if again := s.Changes(); again != nil {
+				t.Errorf("changes a second time: %q", lines(again))
+			}
+		})
+	}
+}
+
+func TestLostCopyAnswersUntilItsChangeWasTaken(t *testing.T) {
+	s := New(config())
+	const long = "i-of-more-than-sixteen-bytes"
+	say(t, s, at(0), "n", "web/0 "+long+" v1 RUNNING")
+	c, ok := s.Find(long)
+	if !ok {
+		t.Fatal("the copy is not known")
+	}
+	s.Tick(at(31))
+	say(t, s, at(32), "m", "web/1 "+long+" v1 RUNNING") // before the change is taken
+	if c.ID() != long || c.Node() != "n" || c.Index() != 0 || c.State() != message.Running {
+		t.Errorf("the lost copy answers %s on %q", c.line("lost"), c.Node())
+	}
+	s.Changes()
+	s.Tick(at(33))
+	_, _, _, _, _ = c.ID(), c.Node(), c.Version(), c.State(), c.Beats() // means nothing, but harms nobody
+	if d, ok := s.Find(long); !ok || d.Node() != "m" || d.Index() != 1 {
+		t.Errorf("Find = %s on %q, %v", d.line("copy"), d.Node(), ok)
+	}
+}
+
+func TestBadHeartbeatChangesNothing(t *testing.T) {
+	s := New(config())
+	say(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
+	s.Changes()
+	before := s.world()
+	err := s.Heartbeat(at(29), []byte(`{"dea":"n","droplets":[{"droplet":"web","version":"v1","instance":"i0","index":0,"state":"CRASHED","state_timestamp":0},{"droplet":"web"}]}`))
+	if fe, ok := errors.AsType[*message.FieldError](err); !ok || fe.Field != "droplets[1].instance" {
+		t.Errorf("Heartbeat = %v", err)
+	}
+	if diff := cmp.Diff(before, s.world()); diff != "" || len(s.Changes()) != 0 {
+		t.Errorf("a bad heartbeat changed (-before +after)\n%s", diff)
+	}
+	if s.Tick(at(31)); s.Len() != 0 {
+		t.Error("a bad heartbeat kept its node alive")
+	}
+}
+
+func TestFastPathHolds(t *testing.T) {
+	s := New(Config{DropletLost: 30 * time.Second, Partition: "default"})
+	plain, later := heartbeats(t, 2, nil), heartbeats(t, 2, func(_ int, b *message.Beat) { b.Since += 10 })
+	for i, messages := range [][][]byte{plain, plain, later, later, plain} {
+		tellAll(t, s, at(float64(i)), messages)
+	}
+	if got, want := s.Reads(), (Reads{Same: 4, Fast: 6}); got != want {
+		t.Errorf("reads %+v, want %+v", got, want)
+	}
+	c, _ := s.Find(beatOf(0).Instance)
+	if c.Beats() != 5 || c.Since() != beatOf(0).Since {
+		t.Errorf("listed %d times in a row since %v", c.Beats(), c.Since())
+	}
+}
+
+func TestSteadyStateDoesNotAllocate(t *testing.T) {
+	const nodes = 4
+	plain := heartbeats(t, nodes, nil)
+	other := heartbeats(t, nodes, func(i int, b *message.Beat) {
+		if i%2 == 0 {
+			b.State = message.Starting
+		}
+	})
+	s, now, i := New(benchConfig()), start, 0
+	step := func(what ...[][]byte) func() {
+		return func() {
+			i++
+			now = now.Add(10 * time.Second)
+			tellAll(t, s, now, what[i%len(what)])
+			s.Tick(now)
+		}
+	}
+	tests := []struct {
+		name string
+		step func()
+	}{
+		{"same", step(plain)},
+		{"changed", step(plain, other)},
+		{"an instance comes and goes", step(plain, heartbeats(t, nodes, func(i int, b *message.Beat) {
+			if i == 0 {
+				*b = beatOf(1e6)
+			}
+		}))},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			for range 2000 { // until each bucket of the wheel has its size
+				tt.step()
+			}
+			if n := testing.AllocsPerRun(100, tt.step); n != 0 {
+				t.Errorf("%v allocations", n)
+			}
+		})
+	}
+}
+
+func TestLookingDoesNotAllocate(t *testing.T) {
+	s := New(benchConfig())
+	tellAll(t, s, start, heartbeats(t, 1, nil))
+	version := beatOf(7).Version
+	a, _ := s.Lookup(beatOf(7).App)
+	n := testing.AllocsPerRun(100, func() {
+		for c := range s.Copies(a, 0) {
+			if c.Beats() != 1 || c.State() != message.Running || c.Node() == "" || !c.OfVersion(version) || c.OfVersion("v1") {
+				t.Errorf("the copy answers %s", c.line("copy"))
+			}
+		}
+	})
+	if n != 0 {
+		t.Errorf("%v allocations", n)
+	}
+}
+
+func TestHostileIndices(t *testing.T) {
+	s := New(config())
+	var b strings.Builder
+	b.WriteString(`{"dea":"n","droplets":[`)
+	for i := range message.MaxBeats {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"droplet":"app%d","version":"v","instance":"i%d","index":99999,"state":"RUNNING","state_timestamp":1}`, i, i)
+	}
+	b.WriteString(`]}`)
+	bytes := testing.Benchmark(func(b2 *testing.B) {
+		b2.ReportAllocs()
+		for b2.Loop() {
+			s = New(config())
+			if err := s.Heartbeat(start, []byte(b.String())); err != nil {
+				b2.Fatal(err)
+			}
+		}
+	}).AllocedBytesPerOp()
+	if s.Len() != message.MaxBeats || bytes > message.MaxBeats*4000 {
+		t.Errorf("%d copies, %d bytes allocated", s.Len(), bytes)
+	}
+}
+
+func TestManyCopiesOnOneIndex(t *testing.T) {
+	s := New(config())
+	var beats []string
+	for i := range 5000 {
+		beats = append(beats, fmt.Sprintf("web/%d i%d v1 RUNNING", i%2, i))
+	}
+	say(t, s, at(0), "n", beats...)
+	a, _ := s.Lookup("web")
+	if n := s.Running(a)["v1"]; n != 5000 {
+		t.Errorf("%d copies run", n)
+	}
+	if got := slices.Collect(s.Indices(a)); !slices.Equal(got, []int{0, 1}) {
+		t.Errorf("indices %v", got)
+	}
+	say(t, s, at(1), "n", beats[:10]...)
+	say(t, s, at(30), "n", beats[:10]...)
+	s.Tick(at(32))
+	n := 0
+	for range s.Copies(a, 1) {
+		n++
+	}
+	if n != 5 || s.Len() != 10 {
+		t.Errorf("%d copies at index 1, %d in all", n, s.Len())
+	}
+}
+
+func TestForgetsAppsThatNobodyNeeds(t *testing.T) {
+	s := New(config())
+	turn := func() { // the changes of one call are taken, the next may forget
+		s.Changes()
+		s.Tick(start)
+		s.Changes()
+		s.Tick(start)
+	}
+	held := s.App("held")
+	s.Hold(held)
+	s.Hold(held)
+	idle := s.App("idle")
+	say(t, s, start, "n", "web/0 i0 v1 RUNNING")
+	turn()
+	if _, ok := s.Lookup("idle"); ok || s.Name(idle) != "" {
+		t.Error("an idle app is still known")
+	}
+	if a, ok := s.Lookup("held"); !ok || a != held || s.Name(a) != "held" {
+		t.Errorf("Lookup(held) = %v, %v", a, ok)
+	}
+	s.Drop(held)
+	s.Exit(start, message.Exited{App: "web", Instance: "i0"})
+	web, ok := s.Lookup("web")
+	if !ok {
+		t.Error("an app is forgotten before its change was taken")
+	}
+	s.Hold(web)
+	turn()
+	if s.Name(held) != "held" || s.Name(web) != "web" {
+		t.Error("a held app is forgotten")
+	}
+	s.Drop(held)
+	s.Drop(web)
+	turn()
+	if s.Name(held) != "" || s.Name(web) != "" || s.byName.len != 0 {
+		t.Error("dropped apps are still known")
+	}
+	if a := s.App("new"); int(a) > 2 {
+		t.Errorf("a new app is number %d", a)
+	}
+}
+
+// TestForgetsWhatLeft lets strangers of every form come and go for long.
+func TestForgetsWhatLeft(t *testing.T) {
+	s, now := New(config()), start
+	for round := range 200 {
+		var beats []string
+		for i := range 20 {
+			beats = append(beats, fmt.Sprintf("app-with-a-long-name-%d-%d/0 instance-with-a-long-name-%d-%d version-with-a-long-name-%d STATE-%d", round, i, round, i, round, round))
+		}
+		say(t, s, now, fmt.Sprintf("node-%d", round%7), beats...)
+		s.Changes()
+		now = now.Add(11 * time.Second)
+		s.Tick(now)
+		s.Changes()
+	}
+	for range 2 {
+		now = now.Add(time.Minute)
+		s.Tick(now)
+		s.Changes()
+	}
+	if s.Len() != 0 || s.byID.len != 0 || s.byName.len != 0 || s.bySum.len != 0 || len(s.texts.numbers) != 0 || len(s.nodesBy) != 0 || s.deadlines.Len() != 0 {
+		t.Errorf("%d copies, %d ids, %d names, %d sums, %d texts, %d nodes, %d deadlines are left", s.Len(), s.byID.len,
+			s.byName.len, s.bySum.len, len(s.texts.numbers), len(s.nodesBy), s.deadlines.Len())
+	}
+	if s.copies.used > 200 || len(s.apps) > 200 || len(s.texts.items) > 1000 || len(s.nodes) > 14 {
+		t.Errorf("%d slots, %d apps, %d texts, %d nodes were needed", s.copies.used, len(s.apps), len(s.texts.items), len(s.nodes))
+	}
+}
+
+func TestTimeThatGoesBackChangesNothing(t *testing.T) {
+	s := New(config())
+	say(t, s, at(0), "n", "web/0 i0 v1 RUNNING")
+	say(t, s, at(-3600), "n", "web/0 i0 v1 RUNNING")
+	s.Hearing(at(-7200))
+	s.Changes()
+	s.Tick(at(-1e9))
+	if s.Tick(at(30)); len(s.Changes()) != 0 {
+		t.Error("something changed")
+	}
+}
+
+func TestTable(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var table table
+		in := map[uint32]uint64{}
+		for range rapid.IntRange(0, 200).Draw(t, "steps") {
+			n := rapid.Uint32Range(0, 60).Draw(t, "number")
+			if hash, ok := in[n]; ok {
+				table.remove(hash, n)
+				delete(in, n)
+			} else {
+				in[n] = rapid.Uint64Range(0, 20).Draw(t, "hash") << 32
+				table.add(in[n], n)
+			}
+			if table.len != len(in) {
+				t.Fatalf("%d numbers, want %d", table.len, len(in))
+			}
+		}
+		for n, hash := range in {
+			found := 0
+			for p := table.probe(hash); ; {
+				got, ok := table.next(&p)
+				if !ok {
+					break
+				}
+				if got == n {
+					found++
+				}
+			}
+			if found != 1 {
+				t.Fatalf("%d is found %d times", n, found)
+			}
+		}
+	})
+}
+
+// FuzzHeartbeat tells any bytes twice to a store that knows something: the
+// second time nothing may change.
+func FuzzHeartbeat(f *testing.F) {
+	f.Add([]byte(`{"dea":"n","droplets":[{"cc_partition":"default","droplet":"web","version":"v1","instance":"i0","index":0,"state":"RUNNING","state_timestamp":1}]}`))
+	f.Add([]byte(`{"dea":"m","droplets":[{"droplet":7,"version":null,"instance":"i0","index":99999,"state":"X","state_timestamp":1e3}]}`))
+	f.Add([]byte(`{"dea":"n","droplets":[]}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		s := New(config())
+		say(t, s, at(0), "n", "web/0 i0 v1 RUNNING", "web/1 i1 v1 STARTING")
+		first := s.Heartbeat(at(1), data)
+		s.Changes()
+		second := s.Heartbeat(at(1), data)
+		if changes := lines(s.Changes()); (first == nil) != (second == nil) || len(changes) != 0 {
+			t.Errorf("%v, then %v and %q", first, second, changes)
+		}
+		s.Tick(at(100))
+		if s.Len() != 0 {
+			t.Errorf("%d copies outlive their nodes", s.Len())
+		}
+	})
+}

@@ -1,0 +1,85 @@
+package known
+
+import (
+	"slices"
+	"time"
+)
+
+// Hearing tells that the bus is heard anew: silence and absence count from here.
+func (s *Store) Hearing(now time.Time) {
+	s.begin()
+	s.hearing = max(s.hearing, s.instant(now))
+}
+
+// Tick loses what is silent, or absent, for longer than DropletLost. It costs
+// what is due, and a look at each node once in DropletLost.
+func (s *Store) Tick(now time.Time) {
+	s.begin()
+	s.deadlines.Due(s.time(s.instant(now)), s.onDue)
+	copies := 0
+	for _, n := range s.due {
+		copies += len(n.marks)
+	}
+	s.changes = slices.Grow(s.changes, copies+len(s.due))
+	for _, n := range s.due {
+		s.loseNode(n)
+	}
+	s.due = s.due[:0]
+}
+
+// until returns when what was heard at an instant is lost: one nanosecond is
+// what makes longer than of as long as.
+func (s *Store) until(heard instant) time.Time {
+	return s.time(max(heard, s.hearing)).Add(s.cfg.DropletLost + 1)
+}
+
+// watch has an absent copy looked at when it may be lost. There is one look at a
+// slot at a time: if it has an earlier one already, that sets the next.
+func (s *Store) watch(slot uint32, r *record) {
+	if !r.has(flagTimed) {
+		r.flags |= flagTimed
+		s.deadlines.Add(s.until(r.absent), deadline{slot: slot})
+	}
+}
+
+// look is called at a deadline, which may mean nothing any more.
+func (s *Store) look(d deadline) {
+	if d.node == nil {
+		s.lookAt(d.slot)
+		return
+	}
+	if at := s.until(d.node.last); at.After(s.time(s.latest)) {
+		s.deadlines.Add(at, d)
+		return
+	}
+	// Its absent copies are due now or earlier. They go first: they were not
+	// listed any more.
+	s.due = append(s.due, d.node)
+}
+
+func (s *Store) lookAt(slot uint32) {
+	r := s.copies.at(slot)
+	r.flags &^= flagTimed
+	switch {
+	case r.has(flagGone) || !r.has(flagAbsent):
+	case s.until(r.absent).After(s.time(s.latest)):
+		s.watch(slot, r)
+	default:
+		s.lose(slot, NotListed)
+	}
+}
+
+// loseNode loses a silent node, and all that it listed.
+func (s *Store) loseNode(n *node) {
+	s.forgetSum(n)
+	delete(s.nodesBy, n.name)
+	n.lost = true
+	s.lostNodes = append(s.lostNodes, n.number)
+	s.changes = append(s.changes, Change{Kind: NodeLost, Node: n.name})
+	for _, m := range n.marks {
+		if m.Owner != none {
+			s.bury(m.Owner, Silent)
+		}
+	}
+	n.marks = nil
+}

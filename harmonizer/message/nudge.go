@@ -1,0 +1,174 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+type wireNudge struct {
+	App         json.RawMessage `json:"droplet"`
+	LastUpdated json.RawMessage `json:"last_updated"`
+	Version     json.RawMessage `json:"version"`
+	Indices     json.RawMessage `json:"indices"`
+	Instances   json.RawMessage `json:"instances"`
+	Running     json.RawMessage `json:"running"`
+	Flapping    json.RawMessage `json:"flapping"`
+}
+
+// Request is a start or stop as the classic health manager sent it, on
+// RequestsSubject.
+type Request struct {
+	App         string   `json:"droplet"`
+	Op          Op       `json:"op"`
+	LastUpdated *int64   `json:"last_updated"` // unix seconds, null if unknown
+	Version     string   `json:"version,omitempty"`
+	Indices     []int    `json:"indices,omitempty"`
+	Instances   []string `json:"instances,omitempty"`
+	Flapping    bool     `json:"flapping,omitempty"`
+}
+
+// Op is what a Request asks for.
+type Op string
+
+// What can be asked for.
+const (
+	OpStart Op = "START"
+	OpStop  Op = "STOP"
+)
+
+// Request returns the start in the classic dialect.
+func (s Start) Request() Request {
+	return Request{App: s.App, Op: OpStart, LastUpdated: orNull(s.LastUpdated),
+		Version: s.Version, Indices: s.Indices, Flapping: s.Flapping}
+}
+
+// Request returns the stop in the classic dialect, which tells no versions.
+func (s Stop) Request() Request {
+	return Request{App: s.App, Op: OpStop, LastUpdated: orNull(s.LastUpdated),
+		Instances: slices.Sorted(maps.Keys(s.Instances))}
+}
+
+func orNull(seconds int64) *int64 {
+	if seconds == 0 {
+		return nil
+	}
+	return &seconds
+}
+
+// DecodeNudge reads what was published on SubjectStart, SubjectStop or a
+// RequestsSubject, with or without its partition: a Start or a Stop.
+func DecodeNudge(subject string, data []byte) (*Start, *Stop, error) {
+	switch {
+	case subject == SubjectStart:
+		s, err := DecodeStart(data)
+		return orNil(s, err), nil, err
+	case subject == SubjectStop:
+		s, err := DecodeStop(data)
+		return nil, orNil(s, err), err
+	case subject == requests || strings.HasPrefix(subject, requests+"."):
+		return DecodeRequest(data)
+	}
+	return nil, nil, fmt.Errorf("decode nudge: subject %.100q carries none", subject)
+}
+
+// DecodeRequest reads a Request: a Start or a Stop.
+func DecodeRequest(data []byte) (*Start, *Stop, error) {
+	var w struct {
+		Op json.RawMessage `json:"op"`
+	}
+	if err := unmarshal(data, &w); err != nil {
+		return nil, nil, fmt.Errorf("decode request: %w", err)
+	}
+	var f fields
+	op := Op(f.text("op", w.Op))
+	switch {
+	case f.err != nil:
+	case op == OpStart:
+		s, err := DecodeStart(data)
+		return orNil(s, err), nil, err
+	case op == OpStop:
+		s, err := DecodeStop(data)
+		return nil, orNil(s, err), err
+	default:
+		f.fail("op", "is neither START nor STOP")
+	}
+	return nil, nil, fmt.Errorf("decode request: %w", f.err)
+}
+
+func orNil[T any](v T, err error) *T {
+	if err != nil {
+		return nil
+	}
+	return &v
+}
+
+// DecodeStart reads a Start of either dialect.
+func DecodeStart(data []byte) (Start, error) {
+	var w wireNudge
+	if err := unmarshal(data, &w); err != nil {
+		return Start{}, fmt.Errorf("decode start: %w", err)
+	}
+	var f fields
+	s := Start{
+		App:         f.id("droplet", w.App),
+		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
+		Version:     f.optionalID("version", w.Version),
+		Running:     f.running(w.Running),
+		Flapping:    f.flag("flapping", w.Flapping),
+	}
+	f.list("indices", w.Indices, MaxInstances, func(element *fields, raw json.RawMessage) {
+		s.Indices = append(s.Indices, element.index("", raw))
+	})
+	if f.err != nil {
+		return Start{}, fmt.Errorf("decode start: %w", f.err)
+	}
+	return s, nil
+}
+
+// DecodeStop reads a Stop of either dialect: instances is an object from
+// instance to version, or a list of instances, whose versions are then empty.
+func DecodeStop(data []byte) (Stop, error) {
+	var w wireNudge
+	if err := unmarshal(data, &w); err != nil {
+		return Stop{}, fmt.Errorf("decode stop: %w", err)
+	}
+	var f fields
+	s := Stop{
+		App:         f.id("droplet", w.App),
+		LastUpdated: int64(f.seconds("last_updated", w.LastUpdated)),
+		Version:     f.optionalID("version", w.Version),
+		Running:     f.running(w.Running),
+		Instances:   f.instances(w.Instances),
+	}
+	if f.err != nil {
+		return Stop{}, fmt.Errorf("decode stop: %w", f.err)
+	}
+	return s, nil
+}
+
+func (f *fields) running(raw json.RawMessage) map[string]int {
+	out := map[string]int{}
+	f.object("running", raw, func(element *fields, version string, n json.RawMessage) {
+		out[version] = element.count("", n)
+	})
+	return out
+}
+
+func (f *fields) instances(raw json.RawMessage) map[string]string {
+	out := map[string]string{}
+	if kind(raw) == '[' {
+		f.list("instances", raw, MaxInstances, func(element *fields, id json.RawMessage) {
+			if kind(id) != 0 { // the classic health manager may send null for one it never saw
+				out[element.id("", id)] = ""
+			}
+		})
+		return out
+	}
+	f.object("instances", raw, func(element *fields, id string, version json.RawMessage) {
+		out[id] = element.optionalID("", version)
+	})
+	return out
+}

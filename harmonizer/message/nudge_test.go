@@ -1,0 +1,72 @@
+package message
+
+import (
+	"encoding/json"
+	"errors"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestRequests(t *testing.T) {
+	start := Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0}, Running: map[string]int{"v1": 2}}
+	late := Start{App: "web", Version: "v1", Indices: []int{3}, Flapping: true}
+	stop := Stop{App: "web", LastUpdated: 5, Version: "v1", Instances: map[string]string{"i2": "v0", "i1": "v1"}, Running: map[string]int{"v1": 1}}
+	tests := []struct {
+		name string
+		in   Request
+		wire string
+	}{
+		{"start", start.Request(), `{"droplet":"web","op":"START","last_updated":5,"version":"v1","indices":[0]}`},
+		{"delayed start", late.Request(), `{"droplet":"web","op":"START","last_updated":null,"version":"v1","indices":[3],"flapping":true}`},
+		{"stop", stop.Request(), `{"droplet":"web","op":"STOP","last_updated":5,"instances":["i1","i2"]}`},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			data, err := json.Marshal(tt.in)
+			if err != nil || string(data) != tt.wire {
+				t.Errorf("on the wire: %s, %v, want %s", data, err, tt.wire)
+			}
+		})
+	}
+}
+
+func TestDecodeNudge(t *testing.T) {
+	start := &Start{App: "web", LastUpdated: 5, Version: "v1", Indices: []int{0}, Running: map[string]int{}}
+	stop := &Stop{App: "web", Instances: map[string]string{"i1": ""}, Running: map[string]int{}}
+	const in = `"droplet":"web","last_updated":5,"version":"v1","indices":[0]}`
+	tests := []struct {
+		name, subject, data string
+		start               *Start
+		stop                *Stop
+	}{
+		{"health start", SubjectStart, `{` + in, start, nil},
+		{"health stop", SubjectStop, `{"droplet":"web","instances":{"i1":""}}`, nil, stop},
+		{"classic start", RequestsSubject("default"), `{"op":"START",` + in, start, nil},
+		{"classic stop", RequestsSubject("p2"), `{"op":"STOP","droplet":"web","last_updated":null,"instances":["i1",null]}`, nil, stop},
+		{"classic without a partition", "cloudcontrollers.hm.requests", `{"op":"START",` + in, start, nil},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			start, stop, err := DecodeNudge(tt.subject, []byte(tt.data))
+			if err != nil || !cmp.Equal(start, tt.start) || !cmp.Equal(stop, tt.stop) {
+				t.Errorf("DecodeNudge = %+v, %+v, %v", start, stop, err)
+			}
+		})
+	}
+	for _, bad := range []struct{ name, subject, data string }{
+		{"another subject", "dea.heartbeat", `{` + in}, {"near the subject", "cloudcontrollers.hm.requestsx", `{"op":"START",` + in},
+		{"no op", RequestsSubject("default"), `{` + in}, {"unknown op", RequestsSubject("default"), `{"op":"KILL",` + in},
+		{"bad start", SubjectStart, `{"droplet":"web","indices":[-1]}`}, {"bad stop", RequestsSubject("default"), `{"op":"STOP"}`},
+	} {
+		t.Run(bad.name, func(t *testing.T) {
+			if start, stop, err := DecodeNudge(bad.subject, []byte(bad.data)); err == nil || start != nil || stop != nil {
+				t.Errorf("DecodeNudge = %+v, %+v, %v", start, stop, err)
+			}
+		})
+	}
+	_, _, err := DecodeRequest([]byte(`{"op":"KILL"}`))
+	if fe, ok := errors.AsType[*FieldError](err); !ok || fe.Field != "op" {
+		t.Errorf("DecodeRequest = %v, want a problem with op", err)
+	}
+}

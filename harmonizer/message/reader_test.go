@@ -1,0 +1,275 @@
+package message
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+const (
+	aUUID = "0f8fad5b-d9cb-469f-a165-70867728950e"
+	aHex  = "0123456789abcdef0123456789abcdef"
+)
+
+func object(app, instance string, rest ...string) string {
+	return `{"cc_partition":"default","droplet":` + app + `,"version":"` + aUUID + `","instance":"` + instance +
+		`","index":3,"state":"RUNNING","state_timestamp":1369251231.25` + strings.Join(rest, "") + `}`
+}
+
+func heartbeat(objects ...string) string {
+	return `{"dea":"node-1","droplets":[` + strings.Join(objects, ",") + `]}`
+}
+
+// beats turns a reading back into what DecodeHeartbeat returns; marked is the
+// message that the marks come from.
+func beats(r Reading) Heartbeat {
+	plain := func(t Text) string {
+		if t.ID.Form == FormOther {
+			return string(t.Raw)
+		}
+		return t.ID.String()
+	}
+	hb := Heartbeat{Node: string(r.Node)}
+	for _, l := range r.Listings {
+		hb.Beats = append(hb.Beats, Beat{App: plain(l.App), Version: plain(l.Version), Instance: plain(l.Instance),
+			Index: int(l.Index), State: State(l.State), Since: l.Since})
+	}
+	return hb
+}
+
+func withoutPartition(hb Heartbeat) Heartbeat {
+	for i := range hb.Beats {
+		hb.Beats[i].Partition = ""
+	}
+	return hb
+}
+
+func TestReadForms(t *testing.T) {
+	tests := []struct {
+		name, in string
+		slow     bool
+	}{
+		{"usual", heartbeat(object(`"`+aUUID+`"`, aHex)), false},
+		{"two", heartbeat(object(`"web"`, "i0"), object(`"web"`, aUUID)), false},
+		{"none", heartbeat(), false},
+		{"numeric app", heartbeat(object(`4711`, aHex)), false},
+		{"long names", heartbeat(object(`"`+strings.Repeat("a", 100)+`"`, strings.Repeat("b", MaxID))), false},
+		{"upper-case ids", heartbeat(object(`"`+strings.ToUpper(aUUID)+`"`, strings.ToUpper(aHex))), false},
+		{"quote inside where a uuid would end", heartbeat(object(`"`+strings.Repeat("a", 35)+`"`, strings.Repeat("a", 31))), false},
+		{"foreign state", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), "RUNNING", "RESUMING"), false},
+		{"no partition", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), `"cc_partition":"default",`, ""), false},
+		{"whole time", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), "1369251231.25", "12"), false},
+		{"time of 17 digits", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), "1369251231.25", "1369251231.1234567"), false},
+		{"time of 29 digits", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), "1369251231.25", "0.1234567890123456789012345678"), false},
+		{"node last", `{"droplets":[` + object(`"web"`, "i") + `],"dea":"node-1"}`, false},
+		{"node last, none", `{"droplets":[],"dea":17}`, false},
+		{"spaces", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), ":", ": "), true},
+		{"new key", heartbeat(object(`"web"`, "i", `,"new":1`)), true},
+		{"escape", heartbeat(object(`"w\u0065b"`, "i")), true},
+		{"umlaut", heartbeat(object(`"wäb"`, "i")), true},
+		{"exponent", strings.ReplaceAll(heartbeat(object(`"web"`, "i")), "1369251231.25", "1e3"), true},
+		{"negative numeric app", heartbeat(object(`-7`, "i")), true},
+		{"newline at the end", heartbeat(object(`"web"`, "i")) + "\n", true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			want, err := DecodeHeartbeat([]byte(tt.in))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r, err := NewHeartbeats("").Read([]byte(tt.in), nil)
+			if err != nil || r.Slow != tt.slow {
+				t.Fatalf("Read: slow %v, %v, want slow %v", r.Slow, err, tt.slow)
+			}
+			if diff := cmp.Diff(withoutPartition(want), beats(r)); diff != "" {
+				t.Errorf("Read (-want +got)\n%s", diff)
+			}
+		})
+	}
+}
+
+func TestReadRefusesWhatDecodeRefuses(t *testing.T) {
+	good := heartbeat(object(`"web"`, "i"))
+	for _, in := range []string{
+		"", "{", good[:len(good)-1], good + "x", good + good, heartbeat(object(`01`, "i")), heartbeat(object(`""`, "i")),
+		heartbeat(object(`"web"`, "")), heartbeat(object(`"web"`, strings.Repeat("b", MaxID+1))),
+		strings.ReplaceAll(good, "3", "100000"), strings.ReplaceAll(good, "index\":3", "index\":03"),
+		strings.ReplaceAll(good, "RUNNING", ""), strings.ReplaceAll(good, "1369251231.25", "1."),
+		strings.ReplaceAll(good, "1369251231.25", "01.5"), strings.ReplaceAll(good, "1369251231.25", "253402300800"),
+		strings.ReplaceAll(good, "node-1", ""), `{"droplets":[],"dea":""}`, `{"droplets":[` + object(`"web"`, "i") + `,],"dea":"n"}`,
+		`{"dea":"n","droplets":[` + strings.Repeat(object(`"web"`, "i")+",", MaxBeats) + object(`"web"`, "i") + `]}`,
+	} {
+		if _, err := DecodeHeartbeat([]byte(in)); err == nil {
+			t.Errorf("DecodeHeartbeat(%.200s) succeeded", in)
+		}
+		if _, err := NewHeartbeats("").Read([]byte(in), nil); err == nil {
+			t.Errorf("Read(%.200s) succeeded", in)
+		}
+	}
+}
+
+func TestReadPassesOverRepeatedObjects(t *testing.T) {
+	a, b, c, d := object(`"a"`, "ia"), object(`"b"`, aUUID), object(`"c"`, aHex), object(`"d"`, "id")
+	h := NewHeartbeats("")
+	first, err := h.Read([]byte(heartbeat(a, b, c)), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var marks []Mark
+	for _, l := range first.Listings {
+		marks = append(marks, l.Mark)
+	}
+	tests := []struct {
+		name    string
+		objects []string
+		want    []int
+	}{
+		{"the same", []string{a, b, c}, []int{0, 1, 2}},
+		{"one changed", []string{a, object(`"b"`, aUUID, " "), c}, nil},
+		{"one gone", []string{a, c}, []int{0, 2}},
+		{"one new at the end", []string{a, b, c, d}, []int{0, 1, 2, -1}},
+		{"one other", []string{a, d, c}, []int{0, -1, 2}},
+		{"in front", []string{d, a, b, c}, []int{-1, -1, -1, -1}},
+		{"twice", []string{a, a, b}, []int{0, -1, -1}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			r, err := h.Read([]byte(heartbeat(tt.objects...)), func(node []byte) []Mark { return marks })
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []int
+			for _, l := range r.Listings {
+				got = append(got, l.Repeats)
+				if l.Repeats >= 0 && l.Mark != marks[l.Repeats] {
+					t.Errorf("mark %v of the object that repeats %d, want %v", l.Mark, l.Repeats, marks[l.Repeats])
+				}
+			}
+			if tt.want == nil { // not the usual form any more
+				if !r.Slow {
+					t.Error("Read of an unusual object was fast")
+				}
+				return
+			}
+			if !cmp.Equal(got, tt.want) {
+				t.Errorf("repeats %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func TestReadPartition(t *testing.T) {
+	objects := []string{
+		object(`"a"`, "i1"), strings.ReplaceAll(object(`"a"`, "i2"), "default", "other"),
+		strings.ReplaceAll(object(`"a"`, "i3"), `"cc_partition":"default",`, ""),
+	}
+	for _, in := range []string{heartbeat(objects...), heartbeat(objects...) + " "} {
+		for partition, want := range map[string]string{"": "[false false false]", "default": "[false true true]"} {
+			r, err := NewHeartbeats(partition).Read([]byte(in), nil)
+			var got []bool
+			for _, l := range r.Listings {
+				got = append(got, l.Foreign)
+			}
+			if err != nil || fmt.Sprint(got) != want {
+				t.Errorf("partition %q: foreign %v, %v, want %v", partition, got, err, want)
+			}
+		}
+	}
+}
+
+func TestReadDoesNotAllocate(t *testing.T) {
+	var objects []string
+	for i := range 100 {
+		objects = append(objects, object(`"`+aUUID+`"`, fmt.Sprintf("%032x", i)))
+	}
+	data := []byte(heartbeat(objects...))
+	h := NewHeartbeats("default")
+	if n := testing.AllocsPerRun(100, func() { _, _ = h.Read(data, nil) }); n != 0 {
+		t.Errorf("Read makes %v allocations", n)
+	}
+}
+
+func TestPackRoundTrip(t *testing.T) {
+	seen := map[ID]string{}
+	for _, s := range []string{"", "a", "a\x00", "0123456789abcdef", "0123456789abcdefg", aUUID, aHex, strings.ToUpper(aUUID), strings.ToUpper(aHex),
+		strings.Replace(aHex, "a", "g", 1), strings.Replace(aHex, "a", "@", 1), strings.Replace(aHex, "a", "o", 1), strings.Replace(aUUID, "-", "_", 1)} {
+		id := Pack([]byte(s))
+		fits := len(s) <= 16 || s == aUUID || s == aHex
+		if (id.Form != FormOther) != fits || fits && id.String() != s {
+			t.Errorf("Pack(%q) = %v, %q", s, id, id.String())
+		}
+		if other, ok := seen[id]; ok && fits {
+			t.Errorf("%q and %q have the same ID", s, other)
+		}
+		seen[id] = s
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		s := rapid.OneOf(rapid.StringMatching(`[0-9a-f]{32}`), rapid.StringMatching(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`),
+			rapid.StringN(0, 16, 16), rapid.StringMatching(`[0-9a-fA-FgGo@/:]{32}`)).Draw(t, "s")
+		if id := Pack([]byte(s)); id.Form != FormOther && id.String() != s {
+			t.Fatalf("Pack(%q).String() = %q", s, id.String())
+		} else if id.Form == FormOther && strings.Trim(s, "0123456789abcdef-") == "" {
+			t.Fatalf("Pack(%q) does not pack", s)
+		}
+	})
+}
+
+// FuzzRead reads what the template reads by encoding/json too, with the marks
+// of another message and without.
+func FuzzRead(f *testing.F) {
+	f.Add([]byte(heartbeat(object(`"`+aUUID+`"`, aHex), object(`7`, "i"))), []byte(heartbeat(object(`"web"`, "i"))))
+	f.Add([]byte(`{"droplets":[`+object(`"web"`, "i")+`],"dea":"node-1"}`), []byte(heartbeat(object(`"web"`, "i"))))
+	f.Add([]byte(heartbeat()), []byte("{}"))
+	f.Fuzz(func(t *testing.T, data, before []byte) {
+		h := NewHeartbeats("")
+		var marks []Mark
+		var marked []Beat
+		if r, err := h.Read(before, nil); err == nil {
+			marked = beats(r).Beats
+			for _, l := range r.Listings {
+				marks = append(marks, l.Mark)
+			}
+		}
+		want, wantErr := DecodeHeartbeat(data)
+		r, err := h.Read(data, func([]byte) []Mark { return marks })
+		if (err == nil) != (wantErr == nil) {
+			t.Fatalf("Read(%q): %v, DecodeHeartbeat: %v", data, err, wantErr)
+		}
+		if err != nil {
+			return
+		}
+		got := beats(r)
+		for i, l := range r.Listings {
+			if l.Repeats >= 0 {
+				got.Beats[i] = marked[l.Repeats]
+			}
+		}
+		if diff := cmp.Diff(withoutPartition(want), got); diff != "" {
+			t.Errorf("Read(%q) (-want +got)\n%s", data, diff)
+		}
+	})
+}
+
+func BenchmarkRead(b *testing.B) {
+	hb := Heartbeat{Node: aUUID}
+	for i := range 100 {
+		hb.Beats = append(hb.Beats, Beat{Partition: "default", App: aUUID, Version: aUUID, Instance: fmt.Sprintf("%032x", i),
+			State: Running, Since: 1369251231.125})
+	}
+	data, err := json.Marshal(hb)
+	if err != nil {
+		b.Fatal(err)
+	}
+	h := NewHeartbeats("default")
+	for b.Loop() {
+		if _, err := h.Read(data, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric(100*float64(b.N)/b.Elapsed().Seconds()/1e6, "M/s")
+	b.ReportMetric(float64(len(data))/100, "bytes/instance")
+}

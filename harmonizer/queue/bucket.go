@@ -1,0 +1,42 @@
+package queue
+
+import "time"
+
+// slack lets a token count that lost a bit to rounding be whole.
+const slack = 1e-9
+
+// bucket is a token bucket: it fills by batch in every period, to batch.
+type bucket struct {
+	config Config
+	share  float64
+	tokens float64
+	filled time.Time // when it was filled last; zero: never
+}
+
+func newBucket(c Config) bucket {
+	return bucket{config: c, share: 1, tokens: float64(c.Batch)}
+}
+
+// fill adds what came in since the last fill. A clock that goes back adds
+// nothing.
+func (b *bucket) fill(now time.Time) {
+	if since := now.Sub(b.filled); !b.filled.IsZero() && since > 0 {
+		b.tokens += float64(since) / float64(b.config.Every) * float64(b.config.Batch) * b.share
+	}
+	b.filled = now
+	b.tokens = min(b.tokens, b.burst())
+}
+
+func (b *bucket) take() bool {
+	if b.tokens < 1-slack {
+		return false
+	}
+	b.tokens = max(b.tokens-1, 0)
+	return true
+}
+
+func (b *bucket) refund() { b.tokens = min(b.tokens+1, b.burst()) }
+
+func (b *bucket) scale(share float64) { b.share = min(max(share, 0), 1) }
+
+func (b *bucket) burst() float64 { return max(float64(b.config.Batch)*b.share, 1) }

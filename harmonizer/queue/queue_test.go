@@ -1,0 +1,261 @@
+package queue
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+var start = time.Unix(1000, 0)
+
+// push is one entry; its key names it.
+type push struct {
+	app      uint32
+	key      string
+	priority Priority
+}
+
+func TestOrder(t *testing.T) {
+	tests := []struct {
+		name   string
+		pushes []push
+		remove []string
+		want   []string
+	}{
+		{name: "empty"},
+		{name: "higher priority first",
+			pushes: []push{{1, "low", Low}, {1, "high", High}, {1, "normal", Normal}},
+			want:   []string{"high", "normal", "low"}},
+		{name: "in order of arrival within an app",
+			pushes: []push{{1, "a", Low}, {1, "b", Low}, {1, "c", Low}},
+			want:   []string{"a", "b", "c"}},
+		{name: "apps take turns",
+			pushes: []push{{1, "a0", Low}, {1, "a1", Low}, {1, "a2", Low}, {2, "b0", Low}, {3, "c0", Low}, {2, "b1", Low}},
+			want:   []string{"a0", "b0", "c0", "a1", "b1", "a2"}},
+		{name: "apps take turns within a priority only",
+			pushes: []push{{1, "a0", Low}, {2, "b0", Low}, {1, "a1", High}, {1, "a2", High}},
+			want:   []string{"a1", "a2", "a0", "b0"}},
+		{name: "pushed again it keeps its place",
+			pushes: []push{{1, "a", Normal}, {1, "b", Normal}, {1, "a", Normal}, {1, "a", Low}},
+			want:   []string{"a", "b"}},
+		{name: "pushed again with a higher priority it moves up",
+			pushes: []push{{1, "a", Normal}, {1, "b", Normal}, {1, "b", High}},
+			want:   []string{"b", "a"}},
+		{name: "removed",
+			pushes: []push{{1, "a", Low}, {1, "b", Low}, {1, "c", Low}, {2, "d", High}},
+			remove: []string{"b", "d", "unknown"},
+			want:   []string{"a", "c"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			q := New[string](Config{Batch: 100, Every: time.Second})
+			for _, p := range tt.pushes {
+				q.Push(p.app, p.key, p.priority)
+			}
+			for _, k := range tt.remove {
+				if waited := q.Has(k); q.Remove(k) != waited || q.Has(k) {
+					t.Errorf("Remove(%q) of a key that waited: %v", k, waited)
+				}
+			}
+			if q.Len() != len(tt.want) {
+				t.Errorf("Len = %d, want %d", q.Len(), len(tt.want))
+			}
+			if got := drain(q, start); !cmp.Equal(got, tt.want) {
+				t.Errorf("popped %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+func drain(q *Queue[string], now time.Time) (keys []string) {
+	for key, ok := q.Pop(now); ok; key, ok = q.Pop(now) {
+		keys = append(keys, key)
+	}
+	return keys
+}
+
+func TestRate(t *testing.T) {
+	q := New[int](Config{Batch: 40, Every: time.Second})
+	for i := range 10_000 {
+		q.Push(uint32(i%7), i, Normal)
+	}
+	pops := func(after time.Duration) (n int) {
+		for _, ok := q.Pop(start.Add(after)); ok; _, ok = q.Pop(start.Add(after)) {
+			n++
+		}
+		return n
+	}
+	for _, step := range []struct {
+		name  string
+		after time.Duration
+		want  int
+	}{
+		{"a full bucket at first", 0, 40},
+		{"nothing at once after", 0, 0},
+		{"a second's", time.Second, 40},
+		{"a tenth of a second's", 1100 * time.Millisecond, 4},
+		{"a clock that goes back", time.Second, 0},
+		{"from there on", 2 * time.Second, 40},
+		{"not more than the burst after a pause", time.Hour, 40},
+	} {
+		if got := pops(step.after); got != step.want {
+			t.Errorf("%s: popped %d, want %d", step.name, got, step.want)
+		}
+	}
+	q.Scale(0.1)
+	for i, want := range []int{4, 4, 4} {
+		if got := pops(time.Hour + time.Duration(i+1)*time.Second); got != want {
+			t.Errorf("at a tenth, second %d: popped %d, want %d", i, got, want)
+		}
+	}
+	q.Scale(0.001)
+	if got := pops(time.Hour + 28*time.Second); got != 1 {
+		t.Errorf("at a thousandth, after 25 s: popped %d, want 1", got)
+	}
+	q.Refund()
+	if got := pops(time.Hour + 28*time.Second); got != 1 {
+		t.Errorf("after a refund: popped %d, want 1", got)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for _, c := range []Config{{}, {Batch: 1}, {Every: 1}, {Batch: -1, Every: -1}} {
+		if c.Validate() == nil {
+			t.Errorf("Validate of %+v succeeded", c)
+		}
+	}
+	if err := (Config{Batch: 1, Every: 1}).Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestModel compares the queue with one that searches a list.
+func TestModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		q := New[int](Config{Batch: 1 << 20, Every: time.Second})
+		m := model{}
+		key := rapid.IntRange(0, 30)
+		t.Repeat(map[string]func(*rapid.T){
+			"push": func(t *rapid.T) {
+				k, p := key.Draw(t, "key"), rapid.SampledFrom([]Priority{Low, Normal, High, 7}).Draw(t, "priority")
+				q.Push(uint32(k%5), k, p)
+				m.push(uint32(k%5), k, p)
+			},
+			"remove": func(t *rapid.T) {
+				k := key.Draw(t, "key")
+				if got, want := q.Remove(k), m.remove(k); got != want {
+					t.Fatalf("Remove(%d) = %v, want %v", k, got, want)
+				}
+			},
+			"pop": func(t *rapid.T) {
+				got, ok := q.Pop(start)
+				if want, wantOK := m.pop(); got != want || ok != wantOK {
+					t.Fatalf("Pop = %d, %v, want %d, %v", got, ok, want, wantOK)
+				}
+			},
+			"": func(t *rapid.T) {
+				if q.Len() != len(m.entries) {
+					t.Fatalf("Len = %d, want %d", q.Len(), len(m.entries))
+				}
+				if q.Len() == 0 && len(q.levels) != 0 {
+					t.Fatal("an empty queue has levels")
+				}
+			},
+		})
+	})
+}
+
+type entry struct {
+	app      uint32
+	key      int
+	priority Priority
+}
+
+// model keeps what waits in order of arrival, and the turns of each priority.
+type model struct {
+	entries []entry
+	turns   map[Priority][]uint32
+}
+
+func (m *model) find(key int) int {
+	return slices.IndexFunc(m.entries, func(e entry) bool { return e.key == key })
+}
+
+func (m *model) push(app uint32, key int, p Priority) {
+	if i := m.find(key); i >= 0 {
+		if m.entries[i].priority >= p {
+			return
+		}
+		m.remove(key)
+	}
+	m.entries = append(m.entries, entry{app, key, p})
+	if m.turns == nil {
+		m.turns = map[Priority][]uint32{}
+	}
+	if !slices.Contains(m.turns[p], app) {
+		m.turns[p] = append(m.turns[p], app)
+	}
+}
+
+func (m *model) remove(key int) bool {
+	i := m.find(key)
+	if i < 0 {
+		return false
+	}
+	e := m.entries[i]
+	m.entries = slices.Delete(m.entries, i, i+1)
+	if !slices.ContainsFunc(m.entries, func(o entry) bool { return o.app == e.app && o.priority == e.priority }) {
+		m.turns[e.priority] = slices.DeleteFunc(m.turns[e.priority], func(a uint32) bool { return a == e.app })
+	}
+	return true
+}
+
+func (m *model) pop() (int, bool) {
+	if len(m.entries) == 0 {
+		return 0, false
+	}
+	p := slices.MaxFunc(m.entries, func(a, b entry) int { return a.priority - b.priority }).priority
+	app := m.turns[p][0]
+	i := slices.IndexFunc(m.entries, func(e entry) bool { return e.priority == p && e.app == app })
+	key := m.entries[i].key
+	m.remove(key)
+	if t := m.turns[p]; len(t) > 0 && t[0] == app {
+		m.turns[p] = append(t[1:], app)
+	}
+	return key, true
+}
+
+// BenchmarkMassLoss is what a tick costs in which 50 000 copies are lost: all
+// pushed, one batch popped.
+func BenchmarkMassLoss(b *testing.B) {
+	type place struct {
+		app   uint32
+		index int32
+	}
+	for b.Loop() {
+		q := New[place](Config{Batch: 40, Every: time.Second})
+		for i := range 50_000 {
+			q.Push(uint32(i), place{app: uint32(i)}, Normal)
+		}
+		for _, ok := q.Pop(start); ok; _, ok = q.Pop(start) {
+		}
+	}
+}
+
+// BenchmarkPop is one pop out of 50 000 that wait.
+func BenchmarkPop(b *testing.B) {
+	q := New[int](Config{Batch: 1 << 30, Every: time.Nanosecond})
+	for i := range 50_000 {
+		q.Push(uint32(i%20_000), i, Normal)
+	}
+	now := start
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(time.Second)
+		key, _ := q.Pop(now)
+		q.Push(uint32(key%20_000), key, Normal)
+	}
+}

@@ -1,0 +1,87 @@
+package shadow
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// take matches the acts of a nudge one by one. An index told twice in one nudge
+// is a repeat like any other.
+func (m *Matcher) take(now time.Time, by side, n apps.Nudge) {
+	m.expire(now)
+	if s := n.Start; s != nil {
+		for _, index := range s.Indices {
+			m.match(now, by, Act{Op: Start, App: s.App, Version: s.Version, Index: index})
+		}
+	}
+	if s := n.Stop; s != nil {
+		for _, id := range slices.Sorted(maps.Keys(s.Instances)) {
+			m.match(now, by, Act{Op: Stop, App: s.App, Instance: id})
+		}
+	}
+}
+
+// match pairs an act with all that the other side did of it within the window.
+func (m *Matcher) match(now time.Time, by side, act Act) {
+	if m.held[by] >= m.cfg.Limit {
+		m.stats.Dropped++
+		return
+	}
+	pair := m.acts[act]
+	if pair == nil {
+		pair = new([2]track)
+		m.acts[act] = pair
+	}
+	own, other := &pair[by], &pair[1-by]
+	d := &done{act: act, by: by, at: now, matched: other.recent > 0}
+	m.queue = append(m.queue, d)
+	m.held[by]++
+	own.recent++
+	if !d.matched {
+		own.open = append(own.open, d)
+		return
+	}
+	m.stats.Matched++
+	for _, o := range other.open {
+		o.matched = true
+		m.stats.Matched++
+	}
+	other.open = nil
+}
+
+// expire lets go of the acts whose window has passed.
+func (m *Matcher) expire(now time.Time) {
+	for len(m.queue) > 0 && now.Sub(m.queue[0].at) > m.cfg.Window {
+		m.leave(m.queue[0])
+		m.queue[0] = nil
+		m.queue = m.queue[1:]
+	}
+}
+
+func (m *Matcher) leave(d *done) {
+	pair := m.acts[d.act]
+	own := &pair[d.by]
+	own.recent--
+	m.held[d.by]--
+	if !d.matched {
+		own.open = own.open[1:] // in order of time, and this is the oldest
+		m.tell(d)
+	}
+	if pair[0].recent+pair[1].recent == 0 {
+		delete(m.acts, d.act)
+	}
+}
+
+func (m *Matcher) tell(d *done) {
+	if d.by == 0 {
+		m.stats.Own++
+	} else {
+		m.stats.Other++
+	}
+	if len(m.alone) < 2*m.cfg.Limit {
+		m.alone = append(m.alone, Mismatch{By: d.by.name(), Act: d.act, At: d.at})
+	}
+}

@@ -1,11 +1,12 @@
 package harmonizer
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -15,64 +16,51 @@ import (
 )
 
 const (
-	// period of the loop: how late a deadline is seen at most, and how long
-	// changes of the counts are gathered before they are published.
-	period = 200 * time.Millisecond
-	// backlog of events; whoever tells more waits.
+	// backlog of events of the bus; whoever tells more waits.
 	backlog = 1024
+	// sourceBacklog is short, so that between two slices of the expected state
+	// what nodes say has its turn.
+	sourceBacklog = 4
 )
-
-// Bus is where nodes are heard and nudges are sent.
-type Bus interface {
-	// Listen tells h what it hears until ctx ends: first of all BusUp, when it
-	// hears everything.
-	Listen(ctx context.Context, h *Harmonizer) error
-	// Nudge sends without waiting for an answer; not sent is an error.
-	Nudge(n apps.Nudge) error
-	// PublishCounts sends without waiting for an answer.
-	PublishCounts(c message.Counts) error
-}
-
-// Source is where the expected state comes from.
-type Source interface {
-	// Watch tells every row, ExpectedComplete, and then each change, until ctx
-	// ends; ExpectedLost when it has to begin anew.
-	Watch(ctx context.Context, tell Tell) error
-}
-
-// Tell hands over an event; it waits while too many are waiting. Its error is
-// that of ctx.
-type Tell func(ctx context.Context, ev apps.Event) error
-
-// Ports are what a Harmonizer works with.
-type Ports struct {
-	Bus     Bus
-	Source  Source
-	Metrics Metrics // nil: counts are not written
-}
 
 // Harmonizer is the loop around an apps.Machine. Make it with New.
 type Harmonizer struct {
 	cfg      Config
 	ports    Ports
 	log      *slog.Logger
-	events   chan apps.Event
+	heard    chan apps.Event // of the bus
+	rows     chan apps.Event // of the source
 	queries  chan func(now time.Time)
+	ended    chan struct{} // closed after the loop
+	counters *counters
+	outbox   *outbox
+	herald   *herald
 	recorder *recorder
-	complain rate.Sometimes
+	steps    *durations
+	tap      *tap // nil: nothing is recorded
 
-	// Owned by the goroutine of Run.
+	// term is that of the nudges which may be sent, 0 while following. Only the
+	// loop sets it.
+	term atomic.Uint64
+
+	// Owned by the loop.
 	machine   *apps.Machine
-	hears     bool // the bus is up
+	terms     uint64 // so far
+	hears     bool   // the bus is up
 	ticked    time.Time
+	canaried  time.Time
+	counted   time.Time // the nodes, for the memory
+	refused   []apps.Nudge
 	published map[string]publication
-	counters  map[string]uint64
+	found     map[cause]uint64
+	mirror    *mirror // nil: no shadow mode
+	complain  *rate.Sometimes
 }
 
-// publication is when a pool's counts went out, and which.
-type publication struct {
-	at       time.Time
-	revision uint64
+// cause is what findings are counted by.
+type cause struct {
+	kind apps.Kind
+	why  apps.Why
 }
 
 // New returns a harmonizer, or says what is wrong with the configuration, whose
@@ -82,18 +70,31 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("harmonizer: %w", err)
 	}
-	return &Harmonizer{
+	h := &Harmonizer{
 		cfg:       cfg,
 		ports:     ports,
 		log:       log,
-		events:    make(chan apps.Event, backlog),
+		heard:     make(chan apps.Event, backlog),
+		rows:      make(chan apps.Event, sourceBacklog),
 		queries:   make(chan func(time.Time)),
+		ended:     make(chan struct{}),
+		counters:  newCounters(),
 		recorder:  newRecorder(cfg.Cluster, ports.Metrics, log),
-		complain:  rate.Sometimes{Interval: time.Minute},
+		steps:     newDurations(),
 		machine:   apps.NewMachine(cfg.Apps),
 		published: map[string]publication{},
-		counters:  map[string]uint64{},
-	}, nil
+		found:     map[cause]uint64{},
+		complain:  seldom(),
+	}
+	if ports.Record != nil {
+		h.tap = newTap(ports.Record, cmp.Or(cfg.Apps.Partition, message.Partition))
+	}
+	if cfg.Shadow {
+		h.mirror = newMirror(cfg, log)
+	}
+	h.outbox = newOutbox(ports, &h.term, h.counters, log)
+	h.herald = newHerald(ports.Bus, h.counters, log)
+	return h, nil
 }
 
 // Run works until parent ends, then returns nil, or until a port fails for good.
@@ -109,139 +110,62 @@ func (h *Harmonizer) Run(parent context.Context) error {
 		})
 	}
 	work("listen to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
-	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.Tell) })
-	work("write metrics", h.recorder.run)
+	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.tellRows) })
+	work("lead", h.lead)
+	if !h.cfg.Shadow {
+		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Tell) })
+		work("publish", h.herald.run)
+		work("write metrics", h.recorder.run)
+	}
 	h.loop(ctx)
 	wg.Wait()
+	h.term.Store(0)
 	if parent.Err() != nil {
 		return nil
 	}
 	return context.Cause(ctx)
 }
 
-// Tell hands an event to the loop.
-func (h *Harmonizer) Tell(ctx context.Context, ev apps.Event) error {
+// Tell implements Ear.
+func (h *Harmonizer) Tell(ctx context.Context, ev apps.Event) error { return tell(ctx, h.heard, ev) }
+
+func (h *Harmonizer) tellRows(ctx context.Context, ev apps.Event) error { return tell(ctx, h.rows, ev) }
+
+func tell(ctx context.Context, to chan<- apps.Event, ev apps.Event) error {
 	select {
-	case h.events <- ev:
+	case to <- ev:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
 	}
 }
 
-func (h *Harmonizer) loop(ctx context.Context) {
-	ticker := time.NewTicker(period)
-	defer ticker.Stop()
-	h.ticked = time.Now()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case ev := <-h.events:
-			h.step(time.Now(), ev)
-		case answer := <-h.queries:
-			answer(time.Now())
-		case <-ticker.C:
-			h.tick(time.Now())
-		}
-	}
+// Leading implements Ear.
+func (h *Harmonizer) Leading() bool { return h.term.Load() != 0 && !h.cfg.Shadow }
+
+// counters count what happened, by name.
+type counters struct {
+	mu sync.Mutex
+	n  map[string]uint64
 }
 
-// tick lets time pass. What was heard before comes first, so that a loop which
-// was held up does not take its own silence for that of the nodes; after a halt
-// as long as a heartbeat period, it begins to hear anew.
-func (h *Harmonizer) tick(now time.Time) {
-	for range len(h.events) {
-		h.step(now, <-h.events)
-	}
-	if h.hears && now.Sub(h.ticked) > h.cfg.Apps.HeartbeatPeriod {
-		h.counters["held_up"]++
-		h.log.Warn("loop was held up, hearing anew", "for", now.Sub(h.ticked))
-		h.step(now, apps.BusUp{})
-	}
-	h.ticked = now
-	h.step(now, apps.Tick{})
-	h.publish(now)
+func newCounters() *counters { return &counters{n: map[string]uint64{}} }
+
+func (c *counters) add(name string, n int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.n[name] += uint64(n)
 }
 
-func (h *Harmonizer) step(now time.Time, ev apps.Event) {
-	h.book(ev)
-	nudges, findings := h.machine.Step(now, ev)
-	for _, f := range findings {
-		h.counters["found_"+string(f.Kind)]++
-		h.log.Log(context.Background(), level(f.Kind), "found", "finding", f.String())
+func (c *counters) snapshot() map[string]uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make(map[string]uint64, len(c.n))
+	for name, n := range c.n {
+		out[name] = n
 	}
-	for _, n := range nudges {
-		h.nudge(n)
-	}
+	return out
 }
 
-func (h *Harmonizer) book(ev apps.Event) {
-	switch ev.(type) {
-	case apps.Heartbeat:
-		h.counters["heartbeats"]++
-	case apps.Exit:
-		h.counters["exits"]++
-	case apps.ExpectedUnreadable:
-		h.counters["rows_unreadable"]++
-	case apps.ExpectedLost:
-		h.counters["source_lost"]++
-	case apps.BusUp:
-		h.hears = true
-	case apps.BusDown:
-		h.hears = false
-		h.counters["bus_down"]++
-	}
-}
-
-// nudge sends. A nudge that could not be sent is repeated, if it is still
-// needed, after its keep-alive.
-func (h *Harmonizer) nudge(n apps.Nudge) {
-	name := "nudges_start"
-	if n.Stop != nil {
-		name = "nudges_stop"
-	}
-	if err := h.ports.Bus.Nudge(n); err != nil {
-		name = "nudges_failed"
-		h.complain.Do(func() { h.log.Error("send nudge", "err", err) })
-	}
-	h.counters[name]++
-}
-
-func level(k apps.Kind) slog.Level {
-	switch k {
-	case apps.KindComplete:
-		return slog.LevelInfo
-	case apps.KindIncomplete, apps.KindNodeLost, apps.KindFlapping:
-		return slog.LevelWarn
-	}
-	return slog.LevelDebug
-}
-
-// publish sends the counts of the pools that changed, and of every pool that
-// was silent for a heartbeat period.
-func (h *Harmonizer) publish(now time.Time) {
-	for _, pool := range h.pools() {
-		last, revision := h.published[pool], h.machine.Revision(pool)
-		if last.revision == revision && now.Sub(last.at) < h.cfg.Apps.HeartbeatPeriod {
-			continue
-		}
-		h.published[pool] = publication{at: now, revision: revision}
-		counts := h.machine.Counts(now, pool)
-		h.recorder.keep(counts)
-		if err := h.ports.Bus.PublishCounts(counts); err != nil {
-			h.counters["counts_failed"]++
-			h.complain.Do(func() { h.log.Error("publish counts", "pool", pool, "err", err) })
-		}
-	}
-}
-
-func (h *Harmonizer) pools() []string {
-	names := h.machine.Pools()
-	for _, p := range h.cfg.Pools {
-		if !slices.Contains(names, p) {
-			names = append(names, p)
-		}
-	}
-	return names
-}
+// seldom is a complaint that is logged at most once a minute.
+func seldom() *rate.Sometimes { return &rate.Sometimes{Interval: time.Minute} }

@@ -14,10 +14,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// writeTimeout bounds one write of samples.
-const writeTimeout = 10 * time.Second
+const (
+	writeTimeout = 10 * time.Second // of one write of samples
+	writePause   = time.Second      // between two rounds of writing
+	writeChunk   = 10_000           // samples of one write, about
 
-// Metrics keeps samples: the part of a metrics.Store that is needed here.
+	// A pool of more than manyLines apps has all its lines written each
+	// manyLinesEvery only, and in between those that changed.
+	manyLines      = 2000
+	manyLinesEvery = 30 * time.Second
+)
+
+// Metrics keeps samples: the part of a metrics.Store that is needed here. The
+// samples, but not their dimensions, are the caller's again when Write returns.
 type Metrics interface {
 	Write(ctx context.Context, samples []metrics.Sample) error
 }
@@ -28,34 +37,55 @@ type recorder struct {
 	cluster  string
 	store    Metrics
 	log      *slog.Logger
-	complain rate.Sometimes
+	complain *rate.Sometimes
 	wake     chan struct{}
-	written  map[string]map[string]bool // pool -> apps that the store has a line of; owned by run
+
+	// Owned by run.
+	pools   map[string]*ledger
+	samples []metrics.Sample // of the chunk that is being made
+	lines   []*line          // of which they are
+	names   []string
 
 	mu      sync.Mutex
-	pending map[string]message.Counts
+	pending map[string]pendingCounts
+}
+
+type pendingCounts struct {
+	message.Counts
+	whole bool // all lines are to be written, changed or not
+}
+
+// ledger is what the store has of one pool.
+type ledger struct {
+	sum   line
+	apps  map[string]*line
+	whole time.Time // when all lines were written
+}
+
+// line is one app, or the sum of a pool.
+type line struct {
+	dimensions metrics.Dimensions
+	count      message.AppCount
+	written    bool // the store has this count
 }
 
 func newRecorder(cluster string, store Metrics, log *slog.Logger) *recorder {
 	return &recorder{
-		cluster:  cluster,
-		store:    store,
-		log:      log,
-		complain: rate.Sometimes{Interval: time.Minute},
-		wake:     make(chan struct{}, 1),
-		written:  map[string]map[string]bool{},
-		pending:  map[string]message.Counts{},
+		cluster: cluster, store: store, log: log, complain: seldom(),
+		wake:    make(chan struct{}, 1),
+		pools:   map[string]*ledger{},
+		pending: map[string]pendingCounts{},
 	}
 }
 
 // keep has the counts written. Counts that are not complete are not: what is
 // read then is old, and not a zero that nobody counted.
-func (r *recorder) keep(c message.Counts) {
+func (r *recorder) keep(c message.Counts, whole bool) {
 	if r.store == nil || !c.Complete {
 		return
 	}
 	r.mu.Lock()
-	r.pending[c.Pool] = c
+	r.pending[c.Pool] = pendingCounts{c, whole || r.pending[c.Pool].whole}
 	r.mu.Unlock()
 	select {
 	case r.wake <- struct{}{}:
@@ -63,69 +93,111 @@ func (r *recorder) keep(c message.Counts) {
 	}
 }
 
-func (r *recorder) take() []message.Counts {
+func (r *recorder) take() map[string]pendingCounts {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	all := r.pending
-	r.pending = map[string]message.Counts{}
-	return slices.Collect(maps.Values(all))
+	r.pending = map[string]pendingCounts{}
+	return all
 }
 
-// run writes until ctx ends. Counts that could not be written are lost: newer
-// ones follow within a heartbeat period.
+// run writes until ctx ends. A line that could not be written is written with
+// the next counts of its pool.
 func (r *recorder) run(ctx context.Context) error {
+	pause := time.NewTimer(0)
+	defer pause.Stop()
 	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-pause.C:
+		}
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-r.wake:
 		}
-		for _, c := range r.take() {
-			if err := r.write(ctx, c); err != nil && ctx.Err() == nil {
-				r.complain.Do(func() { r.log.Error("write instance counts", "pool", c.Pool, "err", err) })
+		pause.Reset(writePause)
+		pending := r.take()
+		for _, pool := range slices.Sorted(maps.Keys(pending)) {
+			if err := r.write(ctx, pending[pool]); err != nil && ctx.Err() == nil {
+				r.complain.Do(func() { r.log.Error("write instance counts", "pool", pool, "err", err) })
 			}
 		}
 	}
 }
 
-func (r *recorder) write(ctx context.Context, c message.Counts) error {
-	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
-	defer cancel()
-	apps := r.written[c.Pool]
-	if err := r.store.Write(ctx, r.samples(c, apps)); err != nil {
+// write writes the lines that changed, or all if it is time; one last zero for
+// each app of before that is gone; and the sum, which is there even if the pool
+// has no apps.
+func (r *recorder) write(ctx context.Context, c pendingCounts) error {
+	l := r.ledger(c.Pool)
+	all := c.whole && (len(c.Apps) <= manyLines || c.At.Sub(l.whole) >= manyLinesEvery)
+	var sum message.AppCount
+	r.names = slices.AppendSeq(r.names[:0], maps.Keys(c.Apps))
+	slices.Sort(r.names)
+	for _, name := range r.names {
+		n := c.Apps[name]
+		sum = sum.Add(n)
+		if err := r.line(ctx, c.At, l.app(r.cluster, c.Pool, name), n, all); err != nil {
+			return err
+		}
+	}
+	r.names = r.names[:0]
+	for name := range l.apps {
+		if _, ok := c.Apps[name]; !ok {
+			r.names = append(r.names, name)
+		}
+	}
+	slices.Sort(r.names)
+	for _, name := range r.names {
+		if err := r.line(ctx, c.At, l.apps[name], message.AppCount{}, all); err != nil {
+			return err
+		}
+	}
+	if err := r.line(ctx, c.At, &l.sum, sum, true); err != nil {
 		return err
 	}
-	apps = make(map[string]bool, len(c.Apps))
-	for name := range c.Apps {
-		apps[name] = true
+	if err := r.flush(ctx); err != nil {
+		return err
 	}
-	r.written[c.Pool] = apps
+	for _, name := range r.names {
+		delete(l.apps, name)
+	}
+	if all {
+		l.whole = c.At
+	}
 	return nil
 }
 
-// samples are a line for each app, one last zero for each of before that is
-// gone, and one for the pool, which is there even if it has no apps.
-func (r *recorder) samples(c message.Counts, before map[string]bool) []metrics.Sample {
-	var out []metrics.Sample
-	var sum message.AppCount
-	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
-		sum = sum.Add(c.Apps[name])
-		out = r.line(out, c, name, c.Apps[name])
-	}
-	for _, name := range slices.Sorted(maps.Keys(before)) {
-		if _, ok := c.Apps[name]; !ok {
-			out = r.line(out, c, name, message.AppCount{})
+func (r *recorder) ledger(pool string) *ledger {
+	l := r.pools[pool]
+	if l == nil {
+		l = &ledger{
+			sum:  line{dimensions: metrics.Dimensions{"cluster": r.cluster, "pool": pool}},
+			apps: map[string]*line{},
 		}
+		r.pools[pool] = l
 	}
-	return r.line(out, c, "", sum)
+	return l
 }
 
-// line appends the samples of one app, or of the pool if app is empty.
-func (r *recorder) line(out []metrics.Sample, c message.Counts, app string, n message.AppCount) []metrics.Sample {
-	d := metrics.Dimensions{"cluster": r.cluster, "pool": c.Pool}
-	if app != "" {
-		d["app"] = app
+func (l *ledger) app(cluster, pool, name string) *line {
+	one := l.apps[name]
+	if one == nil {
+		one = &line{dimensions: metrics.Dimensions{"cluster": cluster, "pool": pool, "app": name}}
+		l.apps[name] = one
 	}
+	return one
+}
+
+// line adds the samples of a line to the chunk, unless the store has them and
+// they need not be written again; a full chunk is written.
+func (r *recorder) line(ctx context.Context, at time.Time, l *line, n message.AppCount, again bool) error {
+	if l.written && l.count == n && !again {
+		return nil
+	}
+	l.count, l.written = n, false
 	for _, v := range [...]struct {
 		name  string
 		value float64
@@ -140,7 +212,28 @@ func (r *recorder) line(out []metrics.Sample, c message.Counts, app string, n me
 		{"mem_expected", n.Mem},
 		{"disk_expected", n.Disk},
 	} {
-		out = append(out, metrics.Sample{Type: metrics.InstanceCounts, Name: v.name, Dimensions: d, Time: c.At, Value: v.value})
+		r.samples = append(r.samples, metrics.Sample{Type: metrics.InstanceCounts, Name: v.name, Dimensions: l.dimensions, Time: at, Value: v.value})
 	}
-	return out
+	r.lines = append(r.lines, l)
+	if len(r.samples) < writeChunk {
+		return nil
+	}
+	return r.flush(ctx)
+}
+
+// flush writes the chunk.
+func (r *recorder) flush(ctx context.Context) error {
+	if len(r.samples) == 0 {
+		return nil
+	}
+	defer func() { r.samples, r.lines = r.samples[:0], r.lines[:0] }()
+	ctx, cancel := context.WithTimeout(ctx, writeTimeout)
+	defer cancel()
+	if err := r.store.Write(ctx, r.samples); err != nil {
+		return err
+	}
+	for _, l := range r.lines {
+		l.written = true
+	}
+	return nil
 }

@@ -2,15 +2,24 @@ package harmonizer
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/report"
 )
 
-// statusLimit bounds the lists of a Status, so that it fits a message of the bus.
-const statusLimit = 1000
+const (
+	// statusLimit bounds the lists of a Status, so that it fits a message of the bus.
+	statusLimit = 1000
+	// patience bounds the wait for the loop, whatever the asker's context says.
+	patience = 5 * time.Second
+)
 
 // Status is what the harmonizer knows, for people.
 type Status struct {
@@ -18,37 +27,94 @@ type Status struct {
 	Why      string            `json:"why,omitempty"` // why it is not: then nothing is nudged
 	At       time.Time         `json:"at"`
 	Counters map[string]uint64 `json:"counters"`
-	Apps     []apps.Summary    `json:"apps,omitempty"`    // if no app was asked for: all, in order of name
-	App      *apps.Explanation `json:"app,omitempty"`     // the app that was asked for, if it is known
-	Omitted  int               `json:"omitted,omitempty"` // apps, or indices of the app, left out at the end
+
+	Leading bool   `json:"leading"`
+	Leader  string `json:"leader,omitempty"` // who leads if this one does not, as far as that is known
+	Epoch   uint64 `json:"epoch,omitempty"`  // of the lease
+
+	Brake  apps.BrakeStatus `json:"brake"`
+	Queue  QueueStatus      `json:"queue"`
+	Shadow *Shadowing       `json:"shadow,omitempty"` // in shadow mode
+
+	Apps    []apps.Summary    `json:"apps,omitempty"`    // if nothing else was asked for: all, in order of name
+	App     *apps.Explanation `json:"app,omitempty"`     // the app that was asked for, if it is known
+	Crashes []apps.Crash      `json:"crashes,omitempty"` // of the app, if asked for
+	Totals  *Totals           `json:"totals,omitempty"`  // if asked for
+	Omitted int               `json:"omitted,omitempty"` // apps, or indices of the app, left out at the end
 }
 
-// Counts returns the counts of a pool as they are now.
+// QueueStatus is how much waits.
+type QueueStatus struct {
+	Starts int `json:"starts"` // indices that wait for their turn
+	Stops  int `json:"stops"`  // copies that do
+	Send   int `json:"send"`   // nudges that wait for their memory to be saved
+	Save   int `json:"save"`   // memories that wait to be saved
+}
+
+// labelValues bounds the values of one label that there are sums of: the first
+// ones in order.
+const labelValues = 100
+
+// Totals are sums over apps.
+type Totals struct {
+	Pools  map[string]apps.Totals            `json:"pools"`
+	All    apps.Totals                       `json:"all"`
+	Labels map[string]map[string]apps.Totals `json:"labels"` // label -> value -> sums
+}
+
+// Counts implements Ear.
 func (h *Harmonizer) Counts(ctx context.Context, pool string) (message.Counts, error) {
+	if h.cfg.Shadow {
+		return message.Counts{}, ErrShadow
+	}
 	var c message.Counts
 	err := h.ask(ctx, func(now time.Time) { c = h.machine.Counts(now, pool) })
 	return c, err
 }
 
-// Status returns what is known of one app, or with an empty name of all in short.
-func (h *Harmonizer) Status(ctx context.Context, app string) (Status, error) {
+// Status implements Ear.
+func (h *Harmonizer) Status(ctx context.Context, q StatusQuery) (Status, error) {
 	var s Status
-	err := h.ask(ctx, func(now time.Time) { s = h.status(now, app) })
+	err := h.ask(ctx, func(now time.Time) { s = h.status(now, q) })
 	return s, err
 }
 
-func (h *Harmonizer) status(now time.Time, app string) Status {
-	s := Status{At: now, Counters: maps.Clone(h.counters)}
-	s.Complete, s.Why = h.machine.Complete()
-	if app == "" {
-		s.Apps, s.Omitted = truncate(h.machine.Apps())
-		return s
+func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
+	s := Status{
+		At:       now,
+		Counters: h.allCounters(),
+		Leading:  h.Leading(),
+		Brake:    h.machine.Brake(),
+		Queue:    h.queue(),
 	}
-	if e, ok := h.machine.Explain(app); ok {
-		e.Indices, s.Omitted = truncate(e.Indices)
-		s.App = &e
+	s.Complete, s.Why = h.machine.Complete()
+	if h.ports.Lease != nil && h.mirror == nil {
+		s.Epoch, s.Leader = h.ports.Lease.Epoch(), h.leader()
+	}
+	if h.mirror != nil {
+		s.Shadow = h.mirror.status()
+	}
+	switch {
+	case q.App != "":
+		h.statusOf(now, q, &s)
+	case q.Totals:
+		s.Totals = h.totals()
+	default:
+		s.Apps, s.Omitted = truncate(h.machine.Apps())
 	}
 	return s
+}
+
+func (h *Harmonizer) statusOf(now time.Time, q StatusQuery, s *Status) {
+	e, ok := h.machine.Explain(now, q.App)
+	if !ok {
+		return
+	}
+	e.Indices, s.Omitted = truncate(e.Indices)
+	s.App = &e
+	if q.Crashes {
+		s.Crashes = h.machine.Crashes(q.App)
+	}
 }
 
 func truncate[T any](list []T) ([]T, int) {
@@ -56,15 +122,151 @@ func truncate[T any](list []T) ([]T, int) {
 	return list[:n], len(list) - n
 }
 
+func (h *Harmonizer) allCounters() map[string]uint64 {
+	out := h.counters.snapshot()
+	for c, n := range h.found {
+		out["found_"+string(c.kind)] += n
+		if c.why != "" {
+			out["found_"+string(c.kind)+"."+string(c.why)] += n
+		}
+	}
+	return out
+}
+
+func (h *Harmonizer) queue() QueueStatus {
+	var q QueueStatus
+	q.Starts, q.Stops = h.machine.Queued()
+	q.Send, q.Save = h.outbox.waiting()
+	return q
+}
+
+func (h *Harmonizer) totals() *Totals {
+	t := &Totals{Labels: map[string]map[string]apps.Totals{}}
+	t.Pools, t.All = h.machine.Totals()
+	for _, label := range h.cfg.Labels {
+		sums := h.machine.Sums(label)
+		for _, value := range slices.Sorted(maps.Keys(sums))[min(len(sums), labelValues):] {
+			delete(sums, value)
+		}
+		t.Labels[label] = sums
+	}
+	return t
+}
+
+// leader tells who leads if we do not; empty if that is not known.
+func (h *Harmonizer) leader() string {
+	if h.Leading() {
+		return ""
+	}
+	holder, _ := h.ports.Lease.Standby()
+	return holder
+}
+
+// Report implements Ear.
+func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([][]byte, error) {
+	var answers []any
+	var bad error
+	err := h.ask(ctx, func(now time.Time) {
+		h.counters.add("reports", 1)
+		if h.tap != nil {
+			h.tap.asked(subject, data)
+		}
+		if h.Leading() {
+			answers, bad = report.Answer(h.machine, now, subject, data)
+		}
+	})
+	if err = errors.Join(err, bad); err != nil {
+		return nil, fmt.Errorf("report on %.100q: %w", subject, err)
+	}
+	var out [][]byte
+	for _, a := range answers {
+		data, err := json.Marshal(a)
+		if err != nil {
+			return nil, fmt.Errorf("report on %s: %w", subject, err)
+		}
+		out = append(out, data)
+	}
+	return out, nil
+}
+
+// Order implements Ear.
+func (h *Harmonizer) Order(ctx context.Context, o Order) error {
+	switch o.Op {
+	case OpRelease:
+		return h.Release(ctx)
+	case OpRetry:
+		index := -1
+		if o.Index != nil {
+			index = *o.Index
+		}
+		return h.Retry(ctx, o.App, index)
+	}
+	return fmt.Errorf("order %q is neither %s nor %s", o.Op, OpRelease, OpRetry)
+}
+
+// Release ends the brake. ErrNotLeading while another harmonizer acts.
+func (h *Harmonizer) Release(ctx context.Context) error {
+	return h.order(ctx, "release the brake", func(now time.Time) error {
+		h.step(now, apps.Release{})
+		return nil
+	})
+}
+
+// Retry has an index of an app, or all with -1, started without regard to its
+// crashes. ErrNotLeading while another harmonizer acts.
+func (h *Harmonizer) Retry(ctx context.Context, app string, index int) error {
+	return h.order(ctx, "retry "+app, func(now time.Time) error {
+		if _, ok := h.machine.Explain(now, app); !ok {
+			return errors.New("there is no such app")
+		}
+		h.step(now, apps.Retry{App: app, Index: index})
+		return nil
+	})
+}
+
+func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Time) error) error {
+	var refused error
+	err := h.ask(ctx, func(now time.Time) {
+		if refused = h.refusal(); refused == nil {
+			h.log.Info("ordered", "what", what)
+			refused = f(now)
+		}
+	})
+	if err = errors.Join(err, refused); err != nil {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return nil
+}
+
+// refusal says why an order is not for this harmonizer; nil if it is.
+func (h *Harmonizer) refusal() error {
+	switch {
+	case h.mirror != nil:
+		return ErrShadow
+	case h.Leading():
+		return nil
+	}
+	if h.ports.Lease != nil {
+		if holder := h.leader(); holder != "" {
+			return fmt.Errorf("%w, %s does", ErrNotLeading, holder)
+		}
+	}
+	return ErrNotLeading
+}
+
 // ask has the loop run f, and waits for it. When it returns an error, f did not
 // run and will not.
 func (h *Harmonizer) ask(ctx context.Context, f func(now time.Time)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
 	done := make(chan struct{})
 	select {
 	case h.queries <- func(now time.Time) { f(now); close(done) }:
 		<-done
 		return nil
+	case <-h.ended:
+		return ErrNotRunning
 	case <-ctx.Done():
-		return ctx.Err()
+		return fmt.Errorf("ask the harmonizer: %w", ctx.Err())
 	}
 }

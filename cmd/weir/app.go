@@ -28,7 +28,7 @@ func (cli *cli) appCommand() *cobra.Command {
 		RunE:  help,
 	}
 	cmd.AddCommand(cli.appSetCommand(), cli.appGetCommand(), cli.appListCommand(), cli.appDeleteCommand(),
-		cli.appStatusCommand(), cli.appLogsCommand())
+		cli.appStatusCommand(), cli.appExplainCommand(), cli.appCrashesCommand(), cli.appRetryCommand(), cli.appLogsCommand())
 	return cmd
 }
 

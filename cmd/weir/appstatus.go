@@ -15,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -46,26 +45,24 @@ func (cli *cli) appStatusCommand() *cobra.Command {
 	return cmd
 }
 
-func askHarmonizer(ctx context.Context, b *bus.Bus, cluster, app string) (harmonizer.Status, error) {
+func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer.StatusQuery) (harmonizer.Status, error) {
 	var s harmonizer.Status
-	err := askJSON(ctx, b.Conn(), message.StatusSubject(cluster), "harmonizer", natsbus.StatusRequest{App: app}, &s)
-	if err == nil && app != "" && s.App == nil {
-		err = fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, app)
+	err := askJSON(ctx, b.Conn(), message.StatusSubject(cluster), "harmonizer", q, &s)
+	if err == nil && q.App != "" && s.App == nil {
+		err = fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, q.App)
 	}
 	return s, err
 }
 
 func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
-	s, err := askHarmonizer(ctx, b, cli.cluster, name)
+	s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: name})
 	if err != nil {
 		return err
 	}
 	if cli.output == "json" {
 		return cli.printJSON(s)
 	}
-	if !s.Complete {
-		fmt.Fprintf(cli.stdout, "! nothing is started or stopped now: %s\n", s.Why)
-	}
+	cli.warnOfHarmonizer(s)
 	if s.App != nil {
 		cli.printIndices(*s.App)
 		return nil
@@ -80,32 +77,203 @@ func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
 	return nil
 }
 
+// warnOfHarmonizer tells why it does less than it could.
+func (cli *cli) warnOfHarmonizer(s harmonizer.Status) {
+	if !s.Complete {
+		fmt.Fprintf(cli.stdout, "! nothing is started or stopped now: %s\n", s.Why)
+	}
+	if s.Shadow != nil {
+		fmt.Fprintln(cli.stdout, "! the harmonizer is in shadow mode: it asks for nothing")
+	} else if !s.Leading {
+		fmt.Fprintf(cli.stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "nobody that it knows of"))
+	}
+	if b := s.Brake; b.State != "" {
+		fmt.Fprintf(cli.stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",
+			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
+	}
+	if s.Omitted > 0 {
+		fmt.Fprintf(cli.stdout, "! %d more are left out\n", s.Omitted)
+	}
+}
+
+func whatBrakes(b apps.BrakeStatus) string {
+	if b.Holds() {
+		return "nothing is started or stopped"
+	}
+	return "starts go on at a tenth of the rate, stops do not"
+}
+
 func (cli *cli) printIndices(e apps.Explanation) {
-	fmt.Fprintf(cli.stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping\n",
-		e.Name, e.Count.Expected, e.Count.Running, e.Count.Missing, e.Count.Crashed, e.Count.Flapping)
+	cli.printHead(e.Summary)
 	now := time.Now()
 	var rows [][]string
 	for _, i := range e.Indices {
-		last := ""
-		if i.Last != nil {
-			last = fmt.Sprintf("%s %s ago", strings.ReplaceAll(string(i.Last.Kind), "_", " "), ago(now, i.LastAt))
-			if i.Last.Why != "" {
-				last += ": " + strings.ReplaceAll(string(i.Last.Why), "_", " ")
-			}
-		}
+		index, crashes, waits := fmt.Sprint(i.Index), fmt.Sprint(i.Crashes), waiting(now, i.Rule, i.Why, i.Until)
 		if len(i.Instances) == 0 {
-			state := "missing"
-			if i.NotBefore.After(now) {
-				state = fmt.Sprintf("starts in %s", ago(i.NotBefore, now))
-			}
-			rows = append(rows, []string{fmt.Sprint(i.Index), state, "-", "-", ago(now, i.Missing), fmt.Sprint(i.Crashes), last})
+			rows = append(rows, []string{index, stateOf(i), "-", "-", ago(now, i.Missing), crashes, waits})
 		}
 		for _, c := range i.Instances {
 			since := time.UnixMilli(int64(c.Since * 1000))
-			rows = append(rows, []string{fmt.Sprint(i.Index), string(c.State), c.Node, c.ID, ago(now, since), fmt.Sprint(i.Crashes), last})
+			rows = append(rows, []string{index, string(c.State), c.Node, c.ID, ago(now, since), crashes, waits})
 		}
 	}
-	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "last"}, rows)
+	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
+}
+
+func (cli *cli) printHead(s apps.Summary) {
+	n := s.Count
+	fmt.Fprintf(cli.stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
+		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
+	if s.Problem != "" {
+		fmt.Fprintf(cli.stdout, "! %s\n", s.Problem)
+	}
+}
+
+// stateOf is what an index without a copy is.
+func stateOf(i apps.IndexStatus) string {
+	switch {
+	case i.GivenUp:
+		return "given up"
+	case i.Flapping:
+		return "flapping"
+	case !i.Desired:
+		return "not expected"
+	}
+	return "missing"
+}
+
+// waiting is one cell: for which rule something waits, why, and for how long.
+func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) string {
+	if rule == "" {
+		return ""
+	}
+	text := words(string(rule))
+	if why != "" {
+		text += ": " + words(string(why))
+	}
+	if until.After(now) {
+		text += ", " + ago(until, now) + " more"
+	}
+	return text
+}
+
+func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
+
+func (cli *cli) appExplainCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "explain NAME",
+		Short: "Say of each instance what was found last, by which rule, and why nothing is sent",
+		Long: `Say of each instance what was found last, by which rule, and why nothing is sent:
+the rule that waits, its reason, and its deadline. "weir harmonizer replay --events"
+prints the same of recorded events.`,
+		Example: "  weir app explain web",
+		Args:    oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: args[0]})
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(s)
+				}
+				cli.warnOfHarmonizer(s)
+				cli.printReasons(*s.App)
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) printReasons(e apps.Explanation) {
+	cli.printHead(e.Summary)
+	now := time.Now()
+	var rows [][]string
+	for _, i := range e.Indices {
+		last, when, rule := "", "", ""
+		if i.Last != nil {
+			last, when, rule = words(string(i.Last.Kind)), ago(now, i.LastAt)+" ago", words(string(i.Last.Rule))
+			if i.Last.Why != "" {
+				last += ": " + words(string(i.Last.Why))
+			}
+		}
+		rows = append(rows, []string{fmt.Sprint(i.Index), stateOfAny(i), last, when, rule, waiting(now, i.Rule, i.Why, i.Until)})
+		for _, c := range i.Instances {
+			if c.Extra != "" {
+				rows = append(rows, []string{fmt.Sprint(i.Index), "extra " + c.ID, "", "", words(string(c.Extra)), waiting(now, c.Rule, c.Why, c.Until)})
+			}
+		}
+	}
+	cli.printTable([]string{"index", "state", "last", "when", "rule", "not sent, because of"}, rows)
+}
+
+func stateOfAny(i apps.IndexStatus) string {
+	if len(i.Instances) == 0 {
+		return stateOf(i)
+	}
+	var states []string
+	for _, c := range i.Instances {
+		states = append(states, string(c.State))
+	}
+	return strings.Join(states, ", ")
+}
+
+func (cli *cli) appCrashesCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "crashes NAME",
+		Short: "List the crashes of an application's instances",
+		Args:  oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(append([]apps.Crash{}, s.Crashes...))
+				}
+				var rows [][]string
+				for _, c := range s.Crashes {
+					rows = append(rows, []string{fmt.Sprint(c.Index), ago(time.Now(), c.At) + " ago", c.Description, orDash(c.Node), c.Instance, c.Version})
+				}
+				cli.printTable([]string{"index", "when", "how", "node", "instance", "version"}, rows)
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) appRetryCommand() *cobra.Command {
+	var index int
+	cmd := &cobra.Command{
+		Use:   "retry NAME",
+		Short: "Start crashed instances now, also those that were given up",
+		Example: `  weir app retry web
+  weir app retry web --index 3`,
+		Args: oneArg("application name"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o := harmonizer.Order{Op: harmonizer.OpRetry, App: args[0]}
+			if cmd.Flags().Changed("index") {
+				if index < 0 {
+					return &usageError{fmt.Errorf("--index %d: want at least 0", index)}
+				}
+				o.Index = &index
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				if err := orderHarmonizer(ctx, b, cli.cluster, o); err != nil {
+					return err
+				}
+				fmt.Fprintf(cli.stdout, "%s: what crashed is started again\n", args[0])
+				return nil
+			})
+		},
+	}
+	cmd.Flags().IntVar(&index, "index", 0, "this index only")
+	return cmd
 }
 
 func (cli *cli) appLogsCommand() *cobra.Command {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
@@ -75,3 +76,36 @@ func askJSON(ctx context.Context, nc *nats.Conn, subject, who string, request, o
 type absentError struct{ who string }
 
 func (e *absentError) Error() string { return "no " + e.who + " runs here" }
+
+// askCounts asks the harmonizer for the counts of a pool, whose answer may come in
+// parts.
+func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (message.Counts, error) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	inbox := nc.NewRespInbox()
+	answers, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		return message.Counts{}, fmt.Errorf("ask the harmonizer: %w", err)
+	}
+	defer func() { _ = answers.Unsubscribe() }() // fails only on a connection that is gone
+	if err := nc.PublishRequest(message.CountsRequestSubject(cluster, pool), inbox, nil); err != nil {
+		return message.Counts{}, fmt.Errorf("ask the harmonizer: %w", err)
+	}
+	var parts message.Gather
+	for {
+		m, err := answers.NextMsgWithContext(ctx)
+		if errors.Is(err, nats.ErrNoResponders) {
+			return message.Counts{}, &absentError{"harmonizer"}
+		}
+		if err != nil {
+			return message.Counts{}, fmt.Errorf("ask the harmonizer: %w", err)
+		}
+		part, err := message.DecodeCounts(m.Data)
+		if err != nil {
+			return message.Counts{}, fmt.Errorf("read the answer of the harmonizer: %w", err)
+		}
+		if whole, ok := parts.Add(part); ok {
+			return whole, nil
+		}
+	}
+}

@@ -2,30 +2,91 @@ package main
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"strings"
+	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
+// bulkTimeout bounds one answer of a bulk API: a controller with a large table takes
+// many seconds for a page.
+const bulkTimeout = 30 * time.Second
+
 func (cli *cli) harmonizerCommand() *cobra.Command {
-	return &cobra.Command{
+	var file, metricsAddr string
+	cmd := &cobra.Command{
 		Use:   "harmonizer",
 		Short: "Keep the applications of a cluster at their expected count",
 		Long: `Keep the applications of a cluster at their expected count: compare what should
-run (weir app set) with what nodes say they run, and ask for starts and stops.
-"weir up" has one already.`,
-		Args: noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.harmonize) },
+run (weir app set, a file, or a cloud controller's bulk API) with what nodes say
+they run, and ask for starts and stops. "weir up" has one already.
+
+Of several harmonizers of a cluster one acts; the others hear everything, and one
+of them takes over when its lease ends. The file is harmonizer.yaml in the folder
+of the configuration, else health_manager.yml; without one, defaults hold.`,
+		Example: `  weir harmonizer --nats nats://127.0.0.1:4222 --cluster prod
+  weir harmonizer --config health_manager.yml --metrics-addr 127.0.0.1:9464
+  weir harmonizer record events.jsonl
+  weir harmonizer replay events.jsonl --events`,
+		Args: group,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.harmonize(ctx, b, file, metricsAddr)
+			})
+		},
 	}
+	configFlag(cmd, &file)
+	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "where Prometheus reads /metrics, such as 127.0.0.1:9464; default: nowhere")
+	cmd.AddCommand(cli.replayCommand(), cli.recordCommand(), cli.releaseCommand())
+	return cmd
 }
 
-func (cli *cli) harmonize(ctx context.Context, b *bus.Bus) error {
+func configFlag(cmd *cobra.Command, file *string) {
+	cmd.Flags().StringVar(file, "config", "", "harmonizer.yaml, or a health_manager.yml; default: the one in --config-dir")
+}
+
+// harmonizerFile reads the file that was named, or that of the configuration's
+// folder, and logs its keys that mean nothing here.
+func (cli *cli) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer, error) {
+	read := func() (config.Harmonizer, config.Problems, error) { return config.LoadHarmonizer(cli.configs()) }
+	if path != "" {
+		read = func() (config.Harmonizer, config.Problems, error) { return config.ReadHarmonizer(path) }
+	}
+	file, warnings, err := read()
+	if err != nil {
+		return file, &usageError{err}
+	}
+	for _, w := range warnings {
+		log.Warn("configuration", "of", w.Error())
+	}
+	return file, nil
+}
+
+func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr string) error {
 	log, err := cli.logger()
+	if err != nil {
+		return err
+	}
+	file, err := cli.harmonizerFile(path, log)
 	if err != nil {
 		return err
 	}
@@ -38,26 +99,159 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus) error {
 		return err
 	}
 	defer lock.Unlock()
+	if file.MBus != "" && cli.natsURL == "" {
+		own, err := bus.Find(ctx, bus.Config{Data: dir, URL: file.MBus, Name: "weir harmonizer", Log: log})
+		if err != nil {
+			return fmt.Errorf("mbus: %w", err)
+		}
+		defer own.Close()
+		b = own
+	}
 	store, err := cli.metricsStore(b)
 	if err != nil {
 		return err
 	}
-	h, err := newHarmonizer(b, harmonizer.Config{Cluster: cli.cluster, Pools: []string{cli.pool}}, store, log)
+	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.cluster, []string{cli.pool}), store: store, log: log}
+	if parts.holder, err = holderName(dir, cli.cluster, "harmonizer", ""); err != nil {
+		return err
+	}
+	h, err := parts.wire(ctx)
 	if err != nil {
 		return err
 	}
-	return h.Run(ctx)
+	services := newServices(ctx)
+	if metricsAddr != "" {
+		if err := cli.serveProm(services, metricsAddr, h.Collector(), log); err != nil {
+			return services.stop(err)
+		}
+	}
+	services.run("harmonizer", h.Run)
+	<-services.ctx.Done()
+	return services.stop(nil)
 }
 
-// newHarmonizer wires a harmonizer to what runs on this bus.
-func newHarmonizer(b *bus.Bus, c harmonizer.Config, store metrics.Store, log *slog.Logger) (*harmonizer.Harmonizer, error) {
-	rows, err := natsbus.NewRows(b.Conn(), c.Cluster, log)
+// harmonizing is what a harmonizer is made of.
+type harmonizing struct {
+	bus    *bus.Bus
+	file   config.Harmonizer
+	loop   harmonizer.Config
+	holder string            // of the lease
+	store  metrics.Store     // nil: counts are not written
+	record harmonizer.Record // nil: nothing is recorded
+	log    *slog.Logger
+}
+
+// wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
+func (p harmonizing) wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
+	nats, err := natsbus.NewBus(p.bus.Conn(), natsbus.Config{
+		Cluster: p.loop.Cluster, Dialect: natsbus.Dialect(p.file.Dialect), Partition: p.file.Partition,
+		FilterPartition: p.loop.Apps.Partition != "", Shadow: p.loop.Shadow, RequestTimeout: p.file.RequestTimeout(),
+	}, p.log)
 	if err != nil {
 		return nil, err
 	}
-	nats, err := natsbus.NewBus(b.Conn(), natsbus.Config{Cluster: c.Cluster}, log)
+	source, err := p.source(nats)
 	if err != nil {
 		return nil, err
 	}
-	return harmonizer.New(c, harmonizer.Ports{Bus: nats, Source: rows, Metrics: store}, log)
+	ports := harmonizer.Ports{Bus: nats, Source: source, Record: p.record}
+	if p.store != nil {
+		ports.Metrics = p.store
+	}
+	if !p.loop.Shadow {
+		lease, err := state.NewLease(p.bus.JetStream(), state.LeaseConfig{
+			Cluster: p.loop.Cluster, Name: "harmonizer", Holder: p.holder, TTL: p.file.Lease, Log: p.log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		memory, err := state.OpenAppMemory(ctx, p.bus.JetStream(), lease, p.loop.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		ports.Lease, ports.Memory = lease, memory
+	}
+	return harmonizer.New(p.loop, ports, p.log)
+}
+
+// source returns where the expected state comes from.
+func (p harmonizing) source(nats *natsbus.Bus) (harmonizer.Source, error) {
+	switch api := p.file.BulkAPI; {
+	case api != nil:
+		c := bulkapi.Config{
+			Host: api.Host, BatchSize: int(api.BatchSize), User: api.User, RequestTimeout: bulkTimeout,
+			ExpectedStateUpdate: p.file.ExpectedUpdate(), ExpectedStateLost: p.file.ExpectedLost(),
+			Apps: map[string]bulkapi.Footprint{},
+		}
+		for id, a := range p.file.Apps {
+			c.Apps[id] = bulkapi.Footprint{Pool: a.Pool, CPUs: a.CPUs, Disk: a.Disk}
+		}
+		if every := c.Apps[bulkapi.EveryApp]; every.Pool == "" && len(p.loop.Pools) > 0 {
+			every.Pool = p.loop.Pools[0]
+			c.Apps[bulkapi.EveryApp] = every
+		}
+		if api.PasswordFile != "" {
+			password, err := os.ReadFile(api.PasswordFile)
+			if err != nil {
+				return nil, fmt.Errorf("bulk_api.password_file: %w", err)
+			}
+			c.Password = strings.TrimSpace(string(password))
+		}
+		return bulkapi.New(c, nats.Credentials, p.log)
+	case p.file.Expected.File != "":
+		return rowfile.New(rowfile.Config{Path: p.file.Expected.File, ValidFor: p.file.ExpectedLost()}, p.log)
+	}
+	return natsbus.NewRows(p.bus.Conn(), p.loop.Cluster, p.log)
+}
+
+func (cli *cli) releaseCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "release",
+		Short: "End the brake that holds starts and stops after a mass loss",
+		Long: `End the brake that holds starts and stops after a mass loss, for the instances that
+are lost now. "weir app status" says whether it holds, and why.`,
+		Args: noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				if err := orderHarmonizer(ctx, b, cli.cluster, harmonizer.Order{Op: harmonizer.OpRelease}); err != nil {
+					return err
+				}
+				fmt.Fprintln(cli.stdout, "the brake is released")
+				return nil
+			})
+		},
+	}
+}
+
+// errRefused: the harmonizer does not do what it was asked for.
+var errRefused = errors.New("the harmonizer refuses")
+
+func orderHarmonizer(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) error {
+	var answer harmonizer.OrderAnswer
+	if err := askJSON(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer); err != nil {
+		return err
+	}
+	if !answer.OK {
+		return fmt.Errorf("%w: %s", errRefused, answer.Error)
+	}
+	return nil
+}
+
+// serveProm lets Prometheus read what the collector tells, at /metrics.
+func (cli *cli) serveProm(parts *services, addr string, c prometheus.Collector, log *slog.Logger) error {
+	registry := prometheus.NewRegistry()
+	for _, one := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+		if err := registry.Register(one); err != nil {
+			return fmt.Errorf("metrics for Prometheus: %w", err)
+		}
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	serveHTTP(parts, "metrics for Prometheus", listener, mux, log)
+	fmt.Fprintf(cli.stdout, "metrics for Prometheus: http://%s/metrics\n", listener.Addr())
+	return nil
 }

@@ -91,8 +91,16 @@ func startMetrics(parts *services, b *bus.Bus, cluster, dir, addr string, log *s
 	}
 	mux := http.NewServeMux()
 	mux.Handle(lineprotocol.Path, handler)
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn)}
-	parts.run("metrics over HTTP", func(ctx context.Context) error {
+	serveHTTP(parts, "metrics over HTTP", listener, mux, log)
+	return fmt.Sprintf("http://%s%s", listener.Addr(), lineprotocol.Path), nil
+}
+
+// serveHTTP runs a server on the listener, which it closes.
+func serveHTTP(parts *services, name string, listener net.Listener, handler http.Handler, log *slog.Logger) {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	parts.run(name, func(ctx context.Context) error {
 		stop := context.AfterFunc(ctx, func() { server.Close() })
 		defer stop()
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -100,5 +108,4 @@ func startMetrics(parts *services, b *bus.Bus, cluster, dir, addr string, log *s
 		}
 		return nil
 	})
-	return fmt.Sprintf("http://%s%s", listener.Addr(), lineprotocol.Path), nil
 }

@@ -122,8 +122,7 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 		warn("%v", err)
 	}
 	s.Nodes = nodes
-	var counts message.Counts
-	err = askJSON(ctx, b.Conn(), message.CountsRequestSubject(cli.cluster, cli.pool), "harmonizer", nil, &counts)
+	counts, err := askCounts(ctx, b.Conn(), cli.cluster, cli.pool)
 	switch absent, ok := errors.AsType[*absentError](err); {
 	case ok:
 		warn("%v", absent)

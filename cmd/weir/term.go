@@ -177,10 +177,10 @@ func standBy(ctx context.Context, d autoscaler.Directory) error {
 }
 
 // holderName is who holds leases for a data folder. Whoever has the folder's lock
-// of that pool knows that the one before is dead, so both have the same name, and
+// of what is held knows that the one before is dead, so both have the same name, and
 // the later one need not wait for the end of a lease.
-func holderName(dir, cluster, pool string) (string, error) {
-	path := filepath.Join(dir, "locks", strings.Join([]string{"holder", cluster, pool}, "."))
+func holderName(dir string, of ...string) (string, error) {
+	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
 	id, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		random := make([]byte, 16)

@@ -15,7 +15,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -29,10 +28,9 @@ import (
 
 // Intervals of "weir up": short ones, for somebody is watching.
 const (
-	upHeartbeat   = time.Second
-	upDropletLost = 5 * time.Second
-	upStopGrace   = time.Second
-	upPatience    = 30 * time.Second // without a tick, before that is told
+	upHeartbeat = time.Second
+	upStopGrace = time.Second
+	upPatience  = 30 * time.Second // without a tick, before that is told
 )
 
 const (
@@ -302,7 +300,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err := u.startMachines(pool); err != nil {
 		return err
 	}
-	h, err := newHarmonizer(u.bus, u.upHarmonizer(), embedded.NewClient(u.bus.Conn(), u.cluster), u.log)
+	h, err := u.harmonizer(ctx)
 	if err != nil {
 		return err
 	}
@@ -343,11 +341,19 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 	}
 }
 
-func (u *up) upHarmonizer() harmonizer.Config {
-	return harmonizer.Config{
-		Cluster: u.cluster, Pools: []string{u.pool},
-		Apps: apps.Config{HeartbeatPeriod: upHeartbeat, DropletLost: upDropletLost, MinRestartDelay: 5 * time.Second},
+// harmonizer returns the one of this data folder. It goes on at once with what the
+// one before held: the folder's lock says that it is dead.
+func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
+	parts := harmonizing{bus: u.bus, store: embedded.NewClient(u.bus.Conn(), u.cluster), log: u.log}
+	var err error
+	if parts.file, _, err = config.LoadHarmonizer(upConfigs(u.data)); err != nil {
+		return nil, err
 	}
+	if parts.holder, err = holderName(u.data, u.cluster, "harmonizer", ""); err != nil {
+		return nil, err
+	}
+	parts.loop = parts.file.Loop(u.cluster, []string{u.pool})
+	return parts.wire(ctx)
 }
 
 // startMachines starts the owner of the machines, and the placer that gives them

@@ -55,10 +55,18 @@ autoscale_signals:
 draining: {draining_time_threshold_seconds: 120}
 `
 
-// writeUpConfigs writes the two files below the data folder.
+// upHarmonizer is the harmonizer's file of "weir up": everything is soon seen.
+const upHarmonizer = `# Written by "weir up" at each start; edits are lost.
+intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay_time_noise: 1s}
+`
+
+// writeUpConfigs writes the files below the data folder.
 func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
 	dir := upConfigs(data)
 	if err := writeFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
+		return err
+	}
+	if err := writeFile(filepath.Join(dir, "harmonizer.yaml"), []byte(upHarmonizer)); err != nil {
 		return err
 	}
 	return writeFile(filepath.Join(dir, filepath.FromSlash(config.FileOf(cluster, pool))), poolFile)

@@ -29,6 +29,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 	}
 	return func(ctx context.Context) error {
 		var now message.Counts
+		var parts message.Gather
 		ready := false
 		silence := time.NewTicker(upPatience)
 		defer silence.Stop()
@@ -40,8 +41,10 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				fmt.Fprintf(u.stdout, "! no tick for %v; see weir status, and %s\n", upPatience, u.logFile.Name())
 			case m := <-heard:
 				if m.Subject == counts {
-					if c, err := message.DecodeCounts(m.Data); err == nil {
-						now = c
+					if part, err := message.DecodeCounts(m.Data); err == nil {
+						if whole, ok := parts.Add(part); ok {
+							now = whole
+						}
 					}
 					continue
 				}

@@ -1,8 +1,7 @@
 package apps
 
 import (
-	"time"
-
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -23,132 +22,118 @@ const (
 	rowVanished                   // not among the rows of a complete source
 )
 
-// app is one application, desired or only seen.
+// app is one application, desired or only seen. Its healthy indices cost nothing
+// here: only those in trouble have a slot.
 type app struct {
-	name    string
-	row     rowState
-	want    message.App // the last row that could be read
-	pass    uint32      // in which the row was last told
-	grace   time.Time   // without a row: copies are left alone until DropletLost after it
-	pool    *pool       // nil until a row was read
-	slots   map[int]*slot
-	running map[string]int // version -> copies RUNNING
-	tally   [categories]int
-	extra   int
+	id   known.AppID
+	row  rowState
+	want message.App // the last row that could be read; its Name always
+
+	pass     uint32  // in which the row was last told
+	outdated uint32  // in which Updated was told
+	stale    bool    // Updated was told, and no row of a later pass
+	seen     instant // first; without a row, or since it vanished: for rule extra_app
+	grace    instant // until then the controller has its turn: rule reset_grace
+	renewed  uint32  // how often all began anew
+
+	pool    *pool // nil until a row was read
+	at      int   // in the pool's apps
+	slots   *slot // the first one
+	tally   [categories]int32
+	extra   int32   // copies that should not run
+	crashes []crash // the newest
 }
 
 // pool is the apps of one pool.
 type pool struct {
-	apps     map[string]*app
+	apps     []*app
+	total    Totals
 	revision uint64
 }
 
-// slot is one index of an app.
-type slot struct {
-	app    *app
-	index  int
-	copies []*instance // of any version and state
-	dirty  bool
-	wake   time.Time // when it has a deadline
+func (a *app) name() string { return a.want.Name }
 
-	category category // as counted
-	extra    int      // as counted
-
-	cause     Why       // of its last loss
-	missing   time.Time // since then; zero if it is not
-	pending   time.Time // a start was nudged: not again before
-	restart   time.Time // crashed: not started before
-	held      bool      // told that it waits for restart
-	crashes   int       // that followed one another within FlappingTimeout
-	crashedAt time.Time
-	exited    string // instance of the last exit
-
-	last   Finding
-	lastAt time.Time
-}
-
-// instance is one copy.
-type instance struct {
-	id      string
-	version string
-	state   message.State
-	since   float64 // unix seconds, as the node said
-	slot    *slot
-	node    *node
-	beat    uint64    // the node's beat that last listed it
-	absent  time.Time // since its node lists it no more; zero if it does
-	waits   bool      // it has a deadline
-	extra   bool
-	held    bool      // told that it waits for grace
-	stopped time.Time // a stop was nudged: not again before
-}
-
-// runs reports whether the copy takes its index. A state that we do not know
-// does: its node lists it.
-func (in *instance) runs() bool { return in.state != message.Crashed }
-
-func (m *Machine) app(now time.Time, name string) *app {
-	a := m.apps[name]
-	if a == nil {
-		a = &app{name: name, grace: now, slots: map[int]*slot{}, running: map[string]int{}}
-		m.apps[name] = a
+// expected is the number of instances that should run.
+func (a *app) expected() int {
+	if a.row != rowPresent || a.want.State == message.AppStopped {
+		return 0
 	}
-	return a
+	return a.want.Instances
+}
+
+func (a *app) desires(index int) bool { return index < a.expected() }
+
+// join puts an app into a pool, in place of the one before.
+func (m *Machine) join(a *app, name string) {
+	p := m.pools[name]
+	if p == nil {
+		p = &pool{}
+		m.pools[name] = p
+	}
+	if a.pool == p {
+		return
+	}
+	m.leave(a)
+	a.pool, a.at = p, len(p.apps)
+	p.apps = append(p.apps, a)
+	p.total.add(a.totals())
+	p.revision++
+}
+
+func (m *Machine) leave(a *app) {
+	p := a.pool
+	if p == nil {
+		return
+	}
+	last := p.apps[len(p.apps)-1]
+	p.apps[a.at], last.at = last, a.at
+	p.apps[len(p.apps)-1] = nil
+	p.apps = p.apps[:len(p.apps)-1]
+	p.total.sub(a.totals())
+	p.revision++
+	a.pool = nil
+}
+
+// recount has change change what the app counts as, and books the difference.
+func (m *Machine) recount(a *app, change func()) {
+	before := a.totals()
+	change()
+	after := a.totals()
+	if before == after {
+		return
+	}
+	m.total.sub(before)
+	m.total.add(after)
+	if a.pool != nil {
+		a.pool.total.sub(before)
+		a.pool.total.add(after)
+		a.pool.revision++
+	}
 }
 
 // setRow changes what is known of the app's row. One that cannot be read counts
 // in pools that the app is not in.
 func (m *Machine) setRow(a *app, row rowState) {
-	if a.row = row; m.unread[a.name] == (row == rowUnreadable) {
+	m.source.tally(a, row)
+	a.row = row
+	if m.unread[a.name()] == (row == rowUnreadable) {
 		return
 	}
 	m.revision++
 	if row == rowUnreadable {
-		m.unread[a.name] = true
+		m.unread[a.name()] = true
 	} else {
-		delete(m.unread, a.name)
+		delete(m.unread, a.name())
 	}
 }
 
-func (a *app) slot(index int) *slot {
-	s := a.slots[index]
-	if s == nil {
-		s = &slot{app: a, index: index, cause: WhyNew}
-		a.slots[index] = s
+// markAll has every index looked at that has a copy or is in trouble.
+func (m *Machine) markAll(a *app) {
+	for s := a.slots; s != nil; s = s.next {
+		m.mark(s.place())
 	}
-	return s
-}
-
-func (a *app) desires(index int) bool { return a.row == rowPresent && index < a.want.Instances }
-
-func (a *app) markAll(m *Machine) {
-	for _, s := range a.slots {
-		m.mark(s)
+	for index := range m.known.Indices(a.id) {
+		m.mark(at(a.id, index))
 	}
-}
-
-// serves reports whether a copy of the live version takes the index.
-func (s *slot) serves() bool {
-	for _, in := range s.copies {
-		if in.runs() && in.version == s.app.want.Version {
-			return true
-		}
-	}
-	return false
-}
-
-// wakeAt has the slot looked at again at that time, or before.
-func (s *slot) wakeAt(m *Machine, at time.Time) {
-	if s.wake.IsZero() || at.Before(s.wake) {
-		s.wake = at
-		m.deadlines.add(at, s)
-	}
-}
-
-func (s *slot) due(m *Machine, now time.Time) {
-	if s.app.slots[s.index] != s || s.wake.IsZero() || s.wake.After(now) {
-		return
-	}
-	s.wake = time.Time{}
-	m.mark(s)
+	m.mark(at(a.id, 0)) // so that an app of which nothing is left goes
 }

@@ -4,21 +4,50 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 )
 
-// Config is the intervals of a Machine, under the names that Cloud Foundry's
-// health manager gave them.
+// Starter is who starts what is newly desired, before the harmonizer does.
+type Starter string
+
+// Starters.
+const (
+	// StarterSelf: nobody else does. A new index is missing at once.
+	StarterSelf Starter = "self"
+	// StarterController: whoever owns the rows does. What it changed is left alone
+	// for ResetGrace.
+	StarterController Starter = "controller"
+)
+
+// Config is the numbers of a Machine, under the names that Cloud Foundry's
+// health manager gave them where it had them.
 type Config struct {
-	DropletLost     time.Duration `yaml:"droplet_lost"`      // silence after which copies are lost; 30 s
-	HeartbeatPeriod time.Duration `yaml:"heartbeat_period"`  // of every node; 10 s
-	NudgeKeepAlive  time.Duration `yaml:"nudge_keep_alive"`  // before a nudge is repeated; 30 s
-	FlappingDeath   int           `yaml:"flapping_death"`    // crashes answered at once; 1
-	FlappingTimeout time.Duration `yaml:"flapping_timeout"`  // a crash later than that is a first one; 500 s
-	MinRestartDelay time.Duration `yaml:"min_restart_delay"` // of the first delayed restart; 60 s
-	MaxRestartDelay time.Duration `yaml:"max_restart_delay"` // the doubling ends here; 480 s
+	DropletLost          time.Duration  `yaml:"droplet_lost"`            // silence after which copies are lost; 30 s
+	HeartbeatPeriod      time.Duration  `yaml:"heartbeat_period"`        // of every node; 10 s
+	NudgeKeepAlive       time.Duration  `yaml:"nudge_keep_alive"`        // before a nudge is repeated; 30 s
+	ResetGrace           *time.Duration `yaml:"reset_grace"`             // under StarterController, after a change; 30 s
+	FlappingDeath        int            `yaml:"flapping_death"`          // crashes answered at once; 1
+	FlappingTimeout      time.Duration  `yaml:"flapping_timeout"`        // a crash later than that is a first one; 500 s
+	MinRestartDelay      time.Duration  `yaml:"min_restart_delay"`       // of the first delayed restart; 60 s
+	MaxRestartDelay      time.Duration  `yaml:"max_restart_delay"`       // the doubling ends here; 480 s
+	DelayTimeNoise       *time.Duration `yaml:"delay_time_noise"`        // a delay is off by at most that; 5 s
+	GiveupCrashNumber    *int           `yaml:"giveup_crash_number"`     // more crashes are answered no more; 4, off if not above 0
+	QueueBatchSize       int            `yaml:"queue_batch_size"`        // nudged indices in each RequestQueue; 40
+	RequestQueue         time.Duration  `yaml:"request_queue"`           // 1 s
+	ExpectedStateLost    time.Duration  `yaml:"expected_state_lost"`     // an app without a row is extra after that; 180 s
+	DropletGCGracePeriod time.Duration  `yaml:"droplet_gc_grace_period"` // what crashed is remembered so long without a row; 240 s
+	Brake                float64        `yaml:"brake"`                   // share of indices lost at once that holds nudges; 0.30, 1 is off
+	BrakeFloor           int            `yaml:"brake_floor"`             // so many never do; 10
+	Starter              Starter        `yaml:"starter"`                 // self
+	Partition            string         `yaml:"cc_partition"`            // others' beats and exits are passed over; empty: none are
+
+	// Partial tells the nodes that send partial heartbeats: what those do not list
+	// may run nevertheless. It is pure; nil is none.
+	Partial func(node string) bool `yaml:"-"`
 }
 
-// WithDefaults returns a copy in which every zero is the default.
+// WithDefaults returns a copy in which every zero, and every nil, is the default.
 func (c Config) WithDefaults() Config {
 	for _, d := range []struct {
 		field *time.Duration
@@ -30,20 +59,65 @@ func (c Config) WithDefaults() Config {
 		{&c.FlappingTimeout, 500 * time.Second},
 		{&c.MinRestartDelay, 60 * time.Second},
 		{&c.MaxRestartDelay, 480 * time.Second},
+		{&c.RequestQueue, time.Second},
+		{&c.ExpectedStateLost, 180 * time.Second},
+		{&c.DropletGCGracePeriod, 240 * time.Second},
 	} {
-		if *d.field == 0 {
-			*d.field = d.value
-		}
+		orDefault(d.field, d.value)
 	}
-	if c.FlappingDeath == 0 {
-		c.FlappingDeath = 1
-	}
+	orDefault(&c.ResetGrace, new(30*time.Second))
+	orDefault(&c.DelayTimeNoise, new(5*time.Second))
+	orDefault(&c.GiveupCrashNumber, new(4))
+	orDefault(&c.FlappingDeath, 1)
+	orDefault(&c.QueueBatchSize, 40)
+	orDefault(&c.Brake, 0.30)
+	orDefault(&c.BrakeFloor, 10)
+	orDefault(&c.Starter, StarterSelf)
 	return c
+}
+
+func orDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
 }
 
 // Validate joins everything that is wrong with the configuration.
 func (c Config) Validate() error {
-	var errs []error
+	errs := c.positive()
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if c.DropletLost <= c.HeartbeatPeriod {
+		bad("droplet_lost (%v) must be longer than heartbeat_period (%v)", c.DropletLost, c.HeartbeatPeriod)
+	}
+	if c.MaxRestartDelay < c.MinRestartDelay {
+		bad("max_restart_delay (%v) must not be below min_restart_delay (%v)", c.MaxRestartDelay, c.MinRestartDelay)
+	}
+	if c.ResetGrace == nil || *c.ResetGrace < 0 {
+		bad("reset_grace must be at least 0")
+	}
+	if c.DelayTimeNoise == nil || *c.DelayTimeNoise < 0 || *c.DelayTimeNoise > c.MinRestartDelay {
+		bad("delay_time_noise must be from 0 to min_restart_delay (%v)", c.MinRestartDelay)
+	}
+	if c.FlappingDeath < 0 {
+		bad("flapping_death is %d, it must not be negative", c.FlappingDeath)
+	}
+	if err := c.rate().Validate(); err != nil {
+		bad("queue_batch_size is %d in request_queue %v: %w", c.QueueBatchSize, c.RequestQueue, err)
+	}
+	if !(c.Brake > 0 && c.Brake <= 1) {
+		bad("brake is %v, it must be above 0 and at most 1", c.Brake)
+	}
+	if c.BrakeFloor < 0 {
+		bad("brake_floor is %d, it must not be negative", c.BrakeFloor)
+	}
+	if c.Starter != StarterSelf && c.Starter != StarterController {
+		bad("starter is %q, it must be %q or %q", c.Starter, StarterSelf, StarterController)
+	}
+	return errors.Join(errs...)
+}
+
+func (c Config) positive() (errs []error) {
 	for _, d := range []struct {
 		name  string
 		value time.Duration
@@ -54,19 +128,41 @@ func (c Config) Validate() error {
 		{"flapping_timeout", c.FlappingTimeout},
 		{"min_restart_delay", c.MinRestartDelay},
 		{"max_restart_delay", c.MaxRestartDelay},
+		{"expected_state_lost", c.ExpectedStateLost},
+		{"droplet_gc_grace_period", c.DropletGCGracePeriod},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s is %v, it must be above 0", d.name, d.value))
 		}
 	}
-	if c.DropletLost <= c.HeartbeatPeriod {
-		errs = append(errs, fmt.Errorf("droplet_lost (%v) must be longer than heartbeat_period (%v)", c.DropletLost, c.HeartbeatPeriod))
-	}
-	if c.MaxRestartDelay < c.MinRestartDelay {
-		errs = append(errs, fmt.Errorf("max_restart_delay (%v) must not be below min_restart_delay (%v)", c.MaxRestartDelay, c.MinRestartDelay))
-	}
-	if c.FlappingDeath < 0 {
-		errs = append(errs, fmt.Errorf("flapping_death is %d, it must not be negative", c.FlappingDeath))
-	}
-	return errors.Join(errs...)
+	return errs
 }
+
+// rate is that of each of the two queues.
+func (c Config) rate() queue.Config {
+	return queue.Config{Batch: c.QueueBatchSize, Every: c.RequestQueue}
+}
+
+// controlled reports whether somebody else starts what is newly desired.
+func (c Config) controlled() bool { return c.Starter == StarterController }
+
+// unseen is how long the copies of an app without a row are left alone.
+func (c Config) unseen() time.Duration {
+	if c.controlled() {
+		return c.ExpectedStateLost
+	}
+	return c.DropletLost
+}
+
+// startKeepAlive is how long a start keeps an index from the next one.
+func (c Config) startKeepAlive() time.Duration {
+	if c.controlled() {
+		return max(c.NudgeKeepAlive, c.DropletLost)
+	}
+	return c.NudgeKeepAlive
+}
+
+// startIn is how long after its own beginning a bus tells all that it carries:
+// every living node has had its turn to beat. The tenth of a period on top is
+// for beats that come late.
+func (c Config) startIn() time.Duration { return c.HeartbeatPeriod + c.HeartbeatPeriod/10 }

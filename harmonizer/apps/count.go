@@ -9,36 +9,96 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// count books an index under its category, in place of the one before.
-func (m *Machine) count(s *slot, v verdict) {
-	a, extra := s.app, len(v.extras)
-	if s.category == v.category && s.extra == extra {
-		return
-	}
-	a.tally[s.category]--
-	a.tally[v.category]++
-	a.extra += extra - s.extra
-	s.category, s.extra = v.category, extra
-	if a.pool != nil {
-		a.pool.revision++
+// Totals are sums over apps, under the names of the health manager's varz.
+type Totals struct {
+	Apps             int     `json:"apps"`              // with a row
+	StartedApps      int     `json:"started_apps"`      // that should run
+	Instances        int     `json:"instances"`         // of apps with a row
+	StartedInstances int     `json:"started_instances"` // that should run: the sum of the next four
+	Running          int     `json:"running_instances"`
+	Missing          int     `json:"missing_instances"`
+	Crashed          int     `json:"crashed_instances"`
+	Flapping         int     `json:"flapping_instances"`
+	Extra            int     `json:"extra_instances"` // copies that should not run
+	Crashes          int     `json:"crashes"`         // lines of the crash tables
+	Memory           float64 `json:"memory"`          // MB, of Instances
+	StartedMemory    float64 `json:"started_memory"`  // MB, of StartedInstances
+}
+
+func (t *Totals) add(o Totals) { t.combine(o, 1) }
+func (t *Totals) sub(o Totals) { t.combine(o, -1) }
+
+func (t *Totals) combine(o Totals, sign int) {
+	t.Apps += sign * o.Apps
+	t.StartedApps += sign * o.StartedApps
+	t.Instances += sign * o.Instances
+	t.StartedInstances += sign * o.StartedInstances
+	t.Running += sign * o.Running
+	t.Missing += sign * o.Missing
+	t.Crashed += sign * o.Crashed
+	t.Flapping += sign * o.Flapping
+	t.Extra += sign * o.Extra
+	t.Crashes += sign * o.Crashes
+	t.Memory += float64(sign) * o.Memory
+	t.StartedMemory += float64(sign) * o.StartedMemory
+	if t.Apps == 0 { // what rounding left over
+		t.Memory, t.StartedMemory = 0, 0
 	}
 }
 
-// counts returns the app's line. Each desired index is in one of Running,
-// Missing, Crashed and Flapping; Extra counts copies.
+// totals returns what the app adds to the sums. Each desired index is in one of
+// Running, Missing, Crashed and Flapping.
+func (a *app) totals() Totals {
+	t := Totals{
+		Missing:  int(a.tally[missing]),
+		Crashed:  int(a.tally[crashed]),
+		Flapping: int(a.tally[flapping]),
+		Extra:    int(a.extra),
+		Crashes:  len(a.crashes),
+	}
+	if a.row != rowPresent {
+		return t
+	}
+	t.Apps, t.Instances, t.Memory = 1, a.want.Instances, float64(a.want.Instances)*a.want.Mem
+	t.StartedInstances = a.expected()
+	t.Running = t.StartedInstances - t.Missing - t.Crashed - t.Flapping
+	if a.want.State != message.AppStopped {
+		t.StartedApps, t.StartedMemory = 1, t.Memory
+	}
+	return t
+}
+
+// count books an index under its category, in place of the one before. Indices
+// that run are what is left of the desired ones.
+func (m *Machine) count(s *slot, c category, extra int) {
+	if s.category == c && s.extra == extra {
+		return
+	}
+	a := s.app
+	m.recount(a, func() {
+		a.tally[s.category]--
+		a.tally[c]++
+		a.tally[undesired], a.tally[running] = 0, 0
+		a.extra += int32(extra - s.extra)
+	})
+	s.category, s.extra = c, extra
+}
+
+// counts returns the app's line. Extra counts copies.
 func (a *app) counts() message.AppCount {
-	c := message.AppCount{
-		Running:  a.tally[running],
-		Missing:  a.tally[missing],
-		Crashed:  a.tally[crashed],
-		Flapping: a.tally[flapping],
-		Extra:    a.extra,
+	t := a.totals()
+	n := float64(t.StartedInstances)
+	return message.AppCount{
+		Expected: t.StartedInstances,
+		Running:  t.Running,
+		Missing:  t.Missing,
+		Crashed:  t.Crashed,
+		Flapping: t.Flapping,
+		Extra:    t.Extra,
+		CPUs:     n * a.want.CPUs,
+		Mem:      n * a.want.Mem,
+		Disk:     n * a.want.Disk,
 	}
-	if a.row == rowPresent {
-		n := float64(a.want.Instances)
-		c.Expected, c.CPUs, c.Mem, c.Disk = a.want.Instances, n*a.want.CPUs, n*a.want.Mem, n*a.want.Disk
-	}
-	return c
 }
 
 // Counts returns the counts of a pool, in work proportional to its apps. A pool
@@ -53,19 +113,22 @@ func (m *Machine) Counts(now time.Time, name string) message.Counts {
 	}
 	if p := m.pools[name]; p != nil {
 		for _, a := range p.apps {
-			c.Apps[a.name] = a.counts()
+			c.Apps[a.name()] = a.counts()
 		}
 	}
 	return c
 }
 
-// countable reports whether the expected count of every app that may be in the
-// pool is known, and if not, why. It names the first such app.
+// countable reports whether the counts of every app that may be in the pool are
+// known, and if not, why. It names the first app whose row cannot be read.
 func (m *Machine) countable(pool string) (bool, string) {
 	for _, name := range slices.Sorted(maps.Keys(m.unread)) {
-		if a := m.apps[name]; a.pool == nil || a.pool == m.pools[pool] {
+		if a := m.lookup(name); a.pool == nil || a.pool == m.pools[pool] {
 			return false, fmt.Sprintf("expected state: the row of app %s cannot be read", name)
 		}
+	}
+	if m.Busy() {
+		return false, "not all that was heard is taken in"
 	}
 	return true, ""
 }
@@ -80,3 +143,36 @@ func (m *Machine) Revision(name string) uint64 {
 
 // Pools returns the names of the pools that apps ever named, in order.
 func (m *Machine) Pools() []string { return slices.Sorted(maps.Keys(m.pools)) }
+
+// Totals returns the sums of each pool, and of all apps, also those whose pool
+// nobody told. They cost nothing in proportion to the apps.
+func (m *Machine) Totals() (pools map[string]Totals, all Totals) {
+	pools = make(map[string]Totals, len(m.pools))
+	for name, p := range m.pools {
+		pools[name] = p.total
+	}
+	return pools, m.total
+}
+
+// Sums returns the sums of the apps that carry a label, for each of its values,
+// in work proportional to all apps.
+func (m *Machine) Sums(label string) map[string]Totals {
+	out := map[string]Totals{}
+	for _, a := range m.apps {
+		if a == nil {
+			continue
+		}
+		if value, ok := a.want.Labels[label]; ok {
+			t := out[value]
+			t.add(a.totals())
+			out[value] = t
+		}
+	}
+	return out
+}
+
+// Nodes returns the nodes that are heard, and how many copies each has.
+func (m *Machine) Nodes() map[string]int { return maps.Collect(m.known.Nodes()) }
+
+// Queued returns how many starts and stops wait for their turn.
+func (m *Machine) Queued() (starts, stops int) { return m.starts.Len(), m.stops.Len() }

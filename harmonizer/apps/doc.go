@@ -5,36 +5,44 @@
 // or a virtual one, drives it.
 //
 //	m := apps.NewMachine(apps.Config{}.WithDefaults())
-//	nudges, findings := m.Step(now, apps.Heartbeat{...})
+//	nudges, findings := m.Step(now, apps.Heartbeat{Data: data})
 //
 // Two states are compared. The expected state is the rows of a source; it is
-// complete after ExpectedComplete and until ExpectedLost. The known state is
-// what nodes say in heartbeats and exits; it is complete once the bus has been
-// up for a heartbeat period and a tenth. While either is incomplete nothing is
-// started and nothing is stopped; a lost source deletes no row.
+// complete after ExpectedComplete, for as long as that says, or until
+// ExpectedLost. The known state is what nodes say in heartbeats and exits, see
+// harmonizer/known; it is complete once the bus has been up for a heartbeat
+// period and a tenth, and the nodes that another machine heard before are heard
+// or given up. While either is incomplete nothing is started and nothing is
+// stopped; a lost source deletes no row, and a row that is not told, stopped or
+// unreadable never starts anything. A machine nudges only between Lead and
+// Follow; otherwise it hears, counts and explains.
+//
+// What happens marks indices; each is judged by the rules, all of them each time:
+// what it should be follows from the row, the copies and what is remembered of
+// the index. The rules, each a function of the file that is named for it:
+//   - missing: an index without a copy of the live version wants a start. How the
+//     last copy ended tells how urgently (exit_crashed, exit_stopped,
+//     exit_shutdown).
+//   - crash: the first crash is answered at once, those that follow it later and
+//     later (flapping), then never (give_up), until it ran well for long (decay).
+//   - evacuation: a copy that will end is replaced before.
+//   - extra: copies of a stopped app, beyond its instances, of another version, or
+//     of no app are stopped (extra_state, extra_index, extra_version, extra_app).
+//   - duplicate: of several copies on one index one survives.
+//   - hold: what a nudge waits for (keep_alive, reset_grace, update_required,
+//     package_state).
+//   - fresh: freshness, above. send: the queue, its rate, and follow. brake: many
+//     lost at once are rather a fault of ours.
+//
+// What waits for its turn is judged again before it is sent. Every finding carries
+// its rule, its reason and its deadline; Explain answers with the same values at
+// any time.
 //
 // What is due is found by deadline, and only while a Tick is handled: whatever
-// was heard before is to be told first. A Tick with nothing due costs a look at
-// one deadline. Each event touches only the indices that it changes.
-//
-// The rules, each of an index below the app's instances ("desired"):
-//   - It is missing if no copy of the live version is on a node. A missing index
-//     is nudged at once, then not again for NudgeKeepAlive, unless a copy came
-//     and went in between or the row changed its version.
-//   - A node silent for longer than DropletLost loses all its copies; a copy
-//     that its living node no longer lists is lost after the same time.
-//   - EVACUATING copies, and states that we do not know, are copies that run.
-//     A CRASHED one is not.
-//   - After a crash it is nudged at once; crashes that follow one another
-//     within FlappingTimeout, from number FlappingDeath+1 on, are answered after
-//     MinRestartDelay, doubling up to MaxRestartDelay. There is no giving up.
-//   - Copies of other versions are extra once one of the live version is
-//     RUNNING, but EVACUATING ones are left to the drain that ends them. Two
-//     copies of the live version are left alone.
-//
-// Copies on any other index are extra: at once if the row was deleted or set to
-// fewer instances, after DropletLost if the app was never known, or is no longer
-// in a complete source. A stop is repeated after NudgeKeepAlive.
+// was heard before is to be told first. Work is in proportion to what changed,
+// memory to what is in trouble: a healthy index costs nothing here. A Step takes
+// in a bounded amount; while the machine is Busy, the next one goes on, and
+// nothing is nudged.
 //
 // A Machine has one owner: no method may run beside another.
 package apps

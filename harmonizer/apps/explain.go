@@ -2,22 +2,25 @@ package apps
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
 // Summary is one app in short.
 type Summary struct {
-	Name     string           `json:"name"`
-	Pool     string           `json:"pool,omitempty"`
-	Expected bool             `json:"expected"`          // it has a row
-	Problem  string           `json:"problem,omitempty"` // why it is neither started nor stopped
-	Version  string           `json:"version,omitempty"` // the live one
-	Updated  time.Time        `json:"updated,omitzero"`
-	Count    message.AppCount `json:"count"`
+	Name     string               `json:"name"`
+	Pool     string               `json:"pool,omitempty"`
+	Expected bool                 `json:"expected"`          // it has a row
+	Problem  string               `json:"problem,omitempty"` // why it is neither started nor stopped
+	Version  string               `json:"version,omitempty"` // the live one
+	State    message.AppState     `json:"state,omitempty"`
+	Package  message.PackageState `json:"package_state,omitempty"`
+	Labels   map[string]string    `json:"labels,omitempty"`
+	Updated  time.Time            `json:"updated,omitzero"`
+	Count    message.AppCount     `json:"count"`
 }
 
 // Explanation is all that is known of one app.
@@ -34,8 +37,18 @@ type IndexStatus struct {
 	Missing   time.Time  `json:"missing_since,omitzero"`
 	NotBefore time.Time  `json:"not_before,omitzero"` // if missing: the next start is not nudged earlier
 	Crashes   int        `json:"crashes,omitempty"`   // that followed one another
-	Last      *Finding   `json:"last,omitempty"`      // the newest, with its reason
-	LastAt    time.Time  `json:"last_at,omitzero"`
+	CrashedAt time.Time  `json:"crashed_at,omitzero"` // the last one
+	GivenUp   bool       `json:"given_up,omitempty"`
+	Flapping  bool       `json:"flapping,omitempty"` // it counts as such
+
+	// Why nothing is sent now of what should be: the rule that says so, and its
+	// deadline. Empty if nothing should be sent.
+	Rule  Rule      `json:"rule,omitempty"`
+	Why   Why       `json:"why,omitempty"`
+	Until time.Time `json:"until,omitzero"`
+
+	Last   *Finding  `json:"last,omitempty"` // the newest, with its reason
+	LastAt time.Time `json:"last_at,omitzero"`
 }
 
 // Instance is one copy of an app.
@@ -46,69 +59,123 @@ type Instance struct {
 	State   message.State `json:"state"`
 	Since   float64       `json:"since"`             // unix seconds, as the node says
 	Absent  time.Time     `json:"absent,omitzero"`   // since then its node lists it no more
+	Extra   Rule          `json:"extra,omitempty"`   // it should not run: the rule that says so
 	Stopped bool          `json:"stopped,omitempty"` // its stop was nudged
+
+	// Why its stop is not sent now, as in IndexStatus.
+	Rule  Rule      `json:"rule,omitempty"`
+	Why   Why       `json:"why,omitempty"`
+	Until time.Time `json:"until,omitzero"`
 }
 
 // Apps returns every app that is desired or seen, in order of name.
 func (m *Machine) Apps() []Summary {
 	out := make([]Summary, 0, len(m.apps))
 	for _, a := range m.apps {
-		out = append(out, a.summary())
+		if a != nil {
+			out = append(out, a.summary())
+		}
 	}
 	slices.SortFunc(out, func(a, b Summary) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
 // Explain returns what is known of an app, and whether anything is.
-func (m *Machine) Explain(name string) (Explanation, bool) {
-	a := m.apps[name]
+func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
+	a := m.lookup(name)
 	if a == nil {
 		return Explanation{}, false
 	}
-	e := Explanation{Summary: a.summary(), Indices: make([]IndexStatus, 0, len(a.slots))}
-	for _, index := range slices.Sorted(maps.Keys(a.slots)) {
-		e.Indices = append(e.Indices, a.slots[index].status())
+	m.time.set(now)
+	e := Explanation{Summary: a.summary()}
+	for index := range a.expected() {
+		e.Indices = append(e.Indices, m.status(a, index))
+	}
+	for index := range m.known.Indices(a.id) {
+		if !a.desires(index) {
+			e.Indices = append(e.Indices, m.status(a, index))
+		}
 	}
 	return e, true
 }
 
 func (a *app) summary() Summary {
 	s := Summary{
-		Name:     a.name,
-		Expected: a.row == rowPresent || a.row == rowUnreadable,
+		Name:     a.name(),
+		Expected: a.has(),
 		Version:  a.want.Version,
+		State:    a.want.State,
+		Package:  a.want.Package,
+		Labels:   a.want.Labels,
 		Updated:  a.want.Updated,
 		Count:    a.counts(),
 	}
 	if a.pool != nil {
 		s.Pool = a.want.Pool
 	}
-	if a.row == rowUnreadable {
+	switch {
+	case a.row == rowUnreadable:
 		s.Problem = "its row cannot be read"
+	case a.stale:
+		s.Problem = "its row is older than its last change"
 	}
 	return s
 }
 
-func (s *slot) status() IndexStatus {
-	st := IndexStatus{
-		Index:   s.index,
-		Desired: s.app.desires(s.index),
-		Missing: s.missing,
-		Crashes: s.crashes,
-		LastAt:  s.lastAt,
+// status explains an index. It changes nothing.
+func (m *Machine) status(a *app, index int) IndexStatus {
+	st := IndexStatus{Index: index, Desired: a.desires(index)}
+	s := m.slots[at(a.id, index)]
+	if s == nil {
+		s = &slot{app: a, index: index, cause: WhyNew}
 	}
-	if !s.missing.IsZero() {
-		st.NotBefore = later(s.pending, s.restart)
-	}
-	if s.last.Kind != "" {
-		st.Last = new(s.last)
-	}
-	for _, in := range s.copies {
-		st.Instances = append(st.Instances, Instance{
-			ID: in.id, Node: in.node.id, Version: in.version, State: in.state,
-			Since: in.since, Absent: in.absent, Stopped: !in.stopped.IsZero(),
-		})
+	v := m.verdict(a, index, s)
+	m.explainStart(&st, *s, v)
+	for c := range m.known.Copies(a.id, index) {
+		st.Instances = append(st.Instances, m.instance(*s, v, c))
 	}
 	slices.SortFunc(st.Instances, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return st
+}
+
+func (m *Machine) explainStart(st *IndexStatus, s slot, v verdict) {
+	st.Missing, st.LastAt, st.CrashedAt = m.wall(s.missing), m.wall(s.noteAt), m.wall(s.crashedAt)
+	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, v.category == flapping
+	if s.note != nil {
+		st.Last = new(*s.note)
+	}
+	if v.start == "" {
+		return
+	}
+	s.start = v.start
+	if s.missing != 0 {
+		st.NotBefore = m.wall(max(s.pending, s.restart))
+	}
+	h, held := m.holdStart(&s)
+	if !held {
+		h, _ = m.heldBack()
+	}
+	st.Rule, st.Why, st.Until = h.rule, h.why, m.wall(h.until)
+}
+
+func (m *Machine) instance(s slot, v verdict, c known.Copy) Instance {
+	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
+	in.Absent, _ = c.Absent()
+	var x extra
+	if told := s.find(in.ID); told != nil {
+		x = *told
+		in.Stopped = x.until != 0
+	}
+	for _, surplus := range v.surplus {
+		if surplus.copy != c {
+			continue
+		}
+		in.Extra, x.rule = surplus.rule, surplus.rule
+		h, held := m.holdStop(&s, v, x)
+		if !held {
+			h = m.heldStops()
+		}
+		in.Rule, in.Why, in.Until = h.rule, h.why, m.wall(h.until)
+	}
+	return in
 }

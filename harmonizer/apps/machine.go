@@ -1,191 +1,221 @@
 package apps
 
 import (
-	"cmp"
-	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
+	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
 
 // Machine holds the expected and the known state of all apps, and decides. Make
 // it with NewMachine.
 type Machine struct {
-	cfg       Config
-	apps      map[string]*app
-	pools     map[string]*pool
-	nodes     map[string]*node
-	instances map[string]*instance
-	unread    map[string]bool // apps in rowUnreadable
-	deadlines deadlines
+	cfg   Config
+	time  clock
+	known *known.Store
+	wheel *wheel.Wheel[wake]
 
-	expected  bool      // the source is complete
-	completed time.Time // since then
-	lostWhy   string    // why it is not
-	pass      uint32    // which telling of all rows this is
+	apps   []*app // by known.AppID; nil where there is none
+	slots  map[place]*slot
+	first  *slot // of all, in the order of their making
+	last   *slot
+	pools  map[string]*pool
+	total  Totals          // of all apps
+	unread map[string]bool // apps in rowUnreadable
 
-	bus     bool      // up
-	hearing time.Time // since then, everything
-	known   bool      // for long enough
+	source source
+	bus    bus
+	brake  brake
 
-	acting   bool   // both states were complete when last looked at
-	revision uint64 // of everything that all pools share
+	leading    bool
+	acting     bool // both states were complete when last looked at
+	revision   uint64
+	remembered map[string]remembered // of apps without a row
+	changed    map[string]bool       // apps whose memory is another than was told
+	kept       map[string]bool       // apps of which a memory was told
 
-	dirty  []*slot // to be settled before Step returns
+	limits limits
+	work   work
+	starts *queue.Queue[place]
+	stops  *queue.Queue[stopKey]
+	queued []place // what began to wait in this Step
+
+	surplus []surplus    // reused by each verdict
+	twins   []known.Copy // the same
+
 	nudges []Nudge
 	found  []Finding
 }
 
-// NewMachine returns a machine that knows nothing, with the bus down. The
-// configuration must be valid.
+// NewMachine returns a machine that knows nothing and follows, with the bus
+// down. The configuration must be valid.
 func NewMachine(cfg Config) *Machine {
 	return &Machine{
-		cfg:       cfg,
-		apps:      map[string]*app{},
-		pools:     map[string]*pool{},
-		nodes:     map[string]*node{},
-		instances: map[string]*instance{},
-		unread:    map[string]bool{},
-		lostWhy:   "not read yet",
+		cfg: cfg,
+		known: known.New(known.Config{
+			DropletLost:     cfg.DropletLost,
+			HeartbeatPeriod: cfg.HeartbeatPeriod,
+			Partition:       cfg.Partition,
+			Partial:         cfg.Partial,
+		}),
+		wheel:      wheel.New[wake](100 * time.Millisecond),
+		slots:      map[place]*slot{},
+		pools:      map[string]*pool{},
+		unread:     map[string]bool{},
+		source:     source{why: "not read yet"},
+		remembered: map[string]remembered{},
+		changed:    map[string]bool{},
+		kept:       map[string]bool{},
+		limits:     limits{perStep, perSweep},
+		work:       work{sweep: noSweep},
+		starts:     queue.New[place](cfg.rate()),
+		stops:      queue.New[stopKey](cfg.rate()),
 	}
 }
 
 // Step takes in one event and returns what is to be sent, checked against all
-// that is known at that moment, and what was found. Both are the caller's, in
-// order of app and index. now never goes back.
+// that is known at that moment, and what was found. Both are the caller's;
+// nudges are in order of app and index. now never goes back.
+//
+// A Step takes in a bounded amount of what an event brings, and nudges nothing
+// before all of it was taken in: while Busy, the next Step goes on.
 func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
-	m.nudges, m.found = nil, nil
-	switch ev := ev.(type) {
-	case Heartbeat:
-		m.heartbeat(now, ev)
-	case Exit:
-		m.exit(now, ev)
-	case ExpectedApp:
-		m.expectedApp(now, ev)
-	case ExpectedUnreadable:
-		m.expectedUnreadable(now, ev)
-	case ExpectedGone:
-		m.expectedGone(ev)
-	case ExpectedComplete:
-		m.expectedComplete(now)
-	case ExpectedLost:
-		m.expected, m.lostWhy = false, ev.Why
-		m.pass++
-	case BusUp:
-		m.busUp(now)
-	case BusDown:
-		m.bus, m.known = false, false
-	case Tick:
-		m.tick(now)
-	}
+	m.time.set(now)
+	m.nudges, m.found, m.queued = nil, nil, m.queued[:0]
+	busy := m.Busy()
+	m.expireRows()
+	m.take(ev)
+	changes := m.collect("")
 	m.turn()
-	m.settle(now)
+	if changes <= m.limits.step { // more are enough for one Step
+		m.proceed()
+	}
+	m.watchLosses()
+	m.send()
+	m.tellWaiting()
+	if busy && !m.Busy() {
+		m.revision++ // counts are whole again
+	}
 	return m.nudges, m.found
 }
 
-// Complete reports whether both states are complete, and if not, why.
-func (m *Machine) Complete() (bool, string) {
-	switch {
-	case !m.bus:
-		return false, "known state: the bus is down"
-	case !m.known:
-		return false, "known state: heard for less than a heartbeat period"
-	case !m.expected:
-		return false, "expected state: " + m.lostWhy
+func (m *Machine) take(ev Event) {
+	switch ev := ev.(type) {
+	case Heartbeat:
+		m.heartbeat(ev)
+	case Exit:
+		m.exit(ev.Exited)
+	case ExpectedBegin, ExpectedRows, ExpectedUnreadable, ExpectedGone, ExpectedComplete, ExpectedFailed, ExpectedLost, Updated:
+		m.takeExpected(ev)
+	case BusUp:
+		m.busUp()
+	case BusDown:
+		m.bus.up, m.bus.fresh = false, false
+	case Canary:
+		m.brake.canary = true
+	case Lead:
+		m.lead(ev)
+	case Follow:
+		m.leading = false
+	case Nudged:
+		m.nudged(ev.Nudge)
+	case NotSent:
+		m.notSent(ev.Nudges)
+	case Release:
+		m.release()
+	case Retry:
+		m.retry(ev)
+	case Tick:
+		m.tick()
 	}
-	return true, ""
 }
 
-func (m *Machine) find(f Finding) { m.found = append(m.found, f) }
-
-// busUp begins to hear anew: silence counts from here.
-func (m *Machine) busUp(now time.Time) {
-	m.bus, m.known, m.hearing = true, false, now
-	m.deadlines.add(now.Add(m.cfg.HeartbeatPeriod+m.cfg.HeartbeatPeriod/10), hearing{now})
-}
-
-// hearing waits until every living node has had its turn to beat. The tenth of
-// a period on top is for beats that come late.
-type hearing struct{ since time.Time }
-
-func (h hearing) due(m *Machine, _ time.Time) {
-	m.known = m.known || m.bus && m.hearing.Equal(h.since)
+func (m *Machine) takeExpected(ev Event) {
+	switch ev := ev.(type) {
+	case ExpectedBegin:
+		m.source.begin()
+	case ExpectedRows:
+		for _, row := range ev.Rows {
+			m.row(row)
+		}
+	case ExpectedUnreadable:
+		m.unreadable(ev.Name)
+	case ExpectedGone:
+		m.gone(ev.Name)
+	case ExpectedComplete:
+		m.expectedComplete(ev.ValidFor)
+	case ExpectedFailed:
+		m.source.failed = ev.Why
+	case ExpectedLost:
+		m.source.lose(ev.Why)
+	case Updated:
+		m.updated(ev.App)
+	}
 }
 
 // tick serves what is due. While the bus is down nothing is: silence means
 // nothing then.
-func (m *Machine) tick(now time.Time) {
-	for m.bus {
-		who, ok := m.deadlines.next(now)
-		if !ok {
-			return
-		}
-		who.due(m, now)
-	}
-}
-
-// turn notices that the two states became complete together, or no longer are.
-func (m *Machine) turn() {
-	complete, why := m.Complete()
-	if complete == m.acting {
+func (m *Machine) tick() {
+	if !m.bus.up {
 		return
 	}
-	m.acting = complete
-	m.revision++
-	if !complete {
-		m.find(Finding{Kind: KindIncomplete, Detail: why})
-		return
-	}
-	m.find(Finding{Kind: KindComplete})
-	for _, a := range m.apps {
-		a.markAll(m)
-	}
+	m.hear()
+	m.known.Tick(m.time.wall)
+	m.wheel.Due(m.time.wall, m.due)
 }
 
-func (m *Machine) mark(s *slot) {
-	if !s.dirty {
-		s.dirty = true
-		m.dirty = append(m.dirty, s)
-	}
+func (m *Machine) find(f Finding) { m.found = append(m.found, f) }
+
+// note is a finding that its index remembers.
+func (m *Machine) note(s *slot, f Finding) {
+	f.App, f.Index = s.app.name(), s.index
+	s.note, s.noteAt = &f, m.time.now
+	m.find(f)
 }
 
-// settle counts every index that changed and, while both states are complete,
-// acts on it.
-func (m *Machine) settle(now time.Time) {
-	slices.SortFunc(m.dirty, func(a, b *slot) int {
-		return cmp.Or(cmp.Compare(a.app.name, b.app.name), cmp.Compare(a.index, b.index))
-	})
-	var out outbox
-	for i, s := range m.dirty {
-		m.dirty[i] = nil
-		s.dirty = false
-		v := s.verdict(m.cfg)
-		m.count(s, v)
-		if m.acting {
-			out.to(m, s.app)
-			m.act(now, s, v, &out)
-		}
-		m.forget(s)
+// app returns the app with a number, nil if there is none.
+func (m *Machine) app(id known.AppID) *app {
+	if int(id) >= len(m.apps) {
+		return nil
 	}
-	m.dirty = m.dirty[:0]
-	out.flush(m)
+	return m.apps[id]
 }
 
-// forget drops what neither has a copy nor is desired.
-func (m *Machine) forget(s *slot) {
-	a := s.app
-	if a.desires(s.index) || len(s.copies) > 0 {
-		return
+// lookup returns the app with a name, nil if there is none.
+func (m *Machine) lookup(name string) *app {
+	id, ok := m.known.Lookup(name)
+	if !ok {
+		return nil
 	}
-	delete(a.slots, s.index)
-	m.dropIfEmpty(a)
+	return m.app(id)
 }
 
+// ensure returns the app with a name and its number, and makes it if it is new.
+func (m *Machine) ensure(id known.AppID, name string) *app {
+	if a := m.app(id); a != nil {
+		return a
+	}
+	for int(id) >= len(m.apps) {
+		m.apps = append(m.apps, nil)
+	}
+	a := &app{id: id, want: message.App{Name: name}, seen: m.time.now}
+	m.apps[id] = a
+	m.known.Hold(id)
+	return a
+}
+
+// dropIfEmpty forgets an app of which nothing is left.
 func (m *Machine) dropIfEmpty(a *app) {
-	if len(a.slots) > 0 || a.row == rowPresent || a.row == rowUnreadable {
+	if a.slots != nil || a.row == rowPresent || a.row == rowUnreadable || m.app(a.id) != a {
 		return
 	}
-	delete(m.apps, a.name)
-	if a.pool != nil {
-		delete(a.pool.apps, a.name)
-		a.pool.revision++
+	for range m.known.Indices(a.id) {
+		return
 	}
+	m.dropCrashes(a)
+	m.leave(a)
+	m.apps[a.id] = nil
+	m.known.Drop(a.id)
 }

@@ -2,11 +2,15 @@ package apps
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -15,17 +19,21 @@ type world struct {
 	m        *Machine
 	now      time.Time
 	rows     map[string]message.App
-	next     map[string]message.App // rows told since the source was lost
+	next     map[string]message.App // rows told in this pass
 	complete bool
 	up       bool
 	upSince  time.Time
+	leading  bool
 	started  map[string]time.Time // "app/index" -> the newest start that nothing answered
+	stopped  map[string]time.Time // instance -> the newest stop
+	sent     []Nudge              // of the latest steps
 }
 
-func newWorld() *world {
+func newWorld(cfg Config) *world {
 	return &world{
-		m: NewMachine(Config{}.WithDefaults()), now: start(),
-		rows: map[string]message.App{}, next: map[string]message.App{}, started: map[string]time.Time{},
+		m: NewMachine(cfg), now: start(),
+		rows: map[string]message.App{}, next: map[string]message.App{},
+		started: map[string]time.Time{}, stopped: map[string]time.Time{},
 	}
 }
 
@@ -36,8 +44,8 @@ func (w *world) tell(t *rapid.T, ev Event) {
 	w.keep(ev)
 	nudges, _ := w.m.Step(w.now, ev)
 	for _, n := range nudges {
-		if !w.complete || !w.up || w.now.Sub(w.upSince) < w.m.cfg.HeartbeatPeriod {
-			t.Fatalf("%T: nudged %+v while a state is incomplete", ev, n)
+		if !w.complete || !w.up || !w.leading || w.now.Sub(w.upSince) < w.m.cfg.HeartbeatPeriod {
+			t.Fatalf("%T: nudged %+v while a state is incomplete, or following", ev, n)
 		}
 		if n.Start != nil {
 			w.checkStart(t, *n.Start)
@@ -45,22 +53,21 @@ func (w *world) tell(t *rapid.T, ev Event) {
 			w.checkStop(t, *n.Stop)
 		}
 	}
+	w.sent = append(w.sent, nudges...)
 	w.checkCounts(t)
 }
 
 func (w *world) keep(ev Event) {
 	switch ev := ev.(type) {
-	case ExpectedApp:
-		old, ok := w.rows[ev.Name]
-		for i := range 10 {
-			if !ok || old.Version != ev.Version || i >= ev.Instances {
-				delete(w.started, key(ev.Name, i))
-			}
+	case ExpectedRows:
+		for _, row := range ev.Rows {
+			w.keepRow(row)
 		}
-		w.rows[ev.Name], w.next[ev.Name] = ev.App, ev.App
 	case ExpectedGone:
 		w.gone(ev.Name)
 		delete(w.next, ev.Name)
+	case ExpectedBegin:
+		w.next = map[string]message.App{}
 	case ExpectedLost:
 		w.complete, w.next = false, map[string]message.App{}
 	case ExpectedComplete:
@@ -74,13 +81,35 @@ func (w *world) keep(ev Event) {
 		w.up, w.upSince = true, w.now
 	case BusDown:
 		w.up = false
-	case Heartbeat:
+	case Lead:
+		w.leading = true
+	case Follow:
+		w.leading = false
+	case heartbeat:
 		for _, b := range ev.Beats {
 			delete(w.started, key(b.App, b.Index))
 		}
 	case Exit:
 		delete(w.started, key(ev.App, ev.Index))
+	case NotSent:
+		for _, n := range ev.Nudges {
+			if n.Start != nil {
+				for _, i := range n.Start.Indices {
+					delete(w.started, key(n.Start.App, i))
+				}
+			}
+		}
 	}
+}
+
+func (w *world) keepRow(row message.App) {
+	old, ok := w.rows[row.Name]
+	for i := range 10 {
+		if !ok || old.Version != row.Version || old.State != row.State || i >= row.Instances {
+			delete(w.started, key(row.Name, i))
+		}
+	}
+	w.rows[row.Name], w.next[row.Name] = row, row
 }
 
 func (w *world) gone(name string) {
@@ -92,10 +121,10 @@ func (w *world) gone(name string) {
 
 func (w *world) checkStart(t *rapid.T, s message.Start) {
 	row, ok := w.rows[s.App]
-	e, _ := w.m.Explain(s.App)
+	e, _ := w.m.Explain(w.now, s.App)
 	for _, i := range s.Indices {
 		k := key(s.App, i)
-		if !ok || i >= row.Instances || s.Version != row.Version {
+		if !ok || i >= row.Instances || s.Version != row.Version || row.State == message.AppStopped || row.Package == message.PackagePending {
 			t.Fatalf("started %s of %s, want %+v", k, s.Version, row)
 		}
 		if last, ok := w.started[k]; ok && w.now.Sub(last) < w.m.cfg.NudgeKeepAlive {
@@ -104,7 +133,7 @@ func (w *world) checkStart(t *rapid.T, s message.Start) {
 		w.started[k] = w.now
 		for _, st := range e.Indices {
 			for _, in := range st.Instances {
-				if st.Index == i && in.Version == s.Version && in.State != message.Crashed {
+				if st.Index == i && in.Version == s.Version && in.State != message.Crashed && in.State != message.Evacuating {
 					t.Fatalf("started %s beside %+v", k, in)
 				}
 			}
@@ -115,46 +144,93 @@ func (w *world) checkStart(t *rapid.T, s message.Start) {
 func (w *world) checkStop(t *rapid.T, s message.Stop) {
 	row, ok := w.rows[s.App]
 	for id, version := range s.Instances {
-		in := w.m.instances[id]
-		if in == nil || in.version != version {
+		in, there := w.m.known.Find(id)
+		if !there || in.Version() != version {
 			t.Fatalf("stopped %s of %s, which is not there", id, version)
 		}
-		if ok && in.slot.index < row.Instances && (version == row.Version || !in.slot.serves()) {
-			t.Fatalf("stopped %s, which serves %s", id, key(s.App, in.slot.index))
+		if last, ok := w.stopped[id]; ok && w.now.Sub(last) < w.m.cfg.NudgeKeepAlive {
+			t.Logf("stopped %s again after %v", id, w.now.Sub(last))
+		}
+		w.stopped[id] = w.now
+		if ok && in.Index() < row.Instances && row.State != message.AppStopped && w.survivors(s, in.App(), in.Index(), row.Version) == 0 {
+			t.Fatalf("stopped %s, the last one on %s", id, key(s.App, in.Index()))
 		}
 	}
 }
 
-// checkCounts compares the counts, kept as things change, with a count of all.
-func (w *world) checkCounts(t *rapid.T) {
-	for _, a := range w.m.apps {
-		var tally [categories]int
-		extra := 0
-		for _, s := range a.slots {
-			v := s.verdict(w.m.cfg)
-			tally[v.category]++
-			extra += len(v.extras)
-		}
-		tally[undesired] = a.tally[undesired] // not kept
-		if a.tally != tally || a.extra != extra {
-			t.Fatalf("%s counts %v and %d extra, want %v and %d", a.name, a.tally, a.extra, tally, extra)
-		}
-		c := a.counts()
-		if c.Running+c.Missing+c.Crashed+c.Flapping != c.Expected {
-			t.Fatalf("%s counts %+v: the parts are not the whole", a.name, c)
-		}
-		if len(a.slots) == 0 && a.row != rowPresent && a.row != rowUnreadable {
-			t.Fatalf("%s is kept for nothing", a.name)
+// survivors counts the RUNNING or STARTING copies of the live version on an index
+// that this stop leaves.
+func (w *world) survivors(s message.Stop, app known.AppID, index int, live string) (n int) {
+	for c := range w.m.known.Copies(app, index) {
+		if s.Instances[c.ID()] == "" && c.Version() == live && (c.State() == message.Running || c.State() == message.Starting) {
+			n++
 		}
 	}
+	return n
 }
+
+// checkCounts compares the counts, kept as things change, with a count of all.
+func (w *world) checkCounts(t *rapid.T) {
+	var total Totals
+	for _, a := range w.m.apps {
+		if a == nil {
+			continue
+		}
+		c := a.counts()
+		if c.Running+c.Missing+c.Crashed+c.Flapping != c.Expected || min(c.Running, c.Missing, c.Crashed, c.Flapping, c.Extra) < 0 {
+			t.Fatalf("%s counts %+v: the parts are not the whole", a.name(), c)
+		}
+		total.add(a.totals())
+		if !w.m.Busy() {
+			w.recount(t, a, c)
+		}
+	}
+	if total != w.m.total {
+		t.Fatalf("the sums are %+v, want %+v", w.m.total, total)
+	}
+}
+
+func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
+	var tally [categories]int
+	extra := 0
+	indices := map[int]bool{}
+	for i := range a.expected() {
+		indices[i] = true
+	}
+	for i := range w.m.known.Indices(a.id) {
+		indices[i] = true
+	}
+	for i := range indices {
+		s := w.m.slots[at(a.id, i)]
+		v := w.m.verdict(a, i, s)
+		if s == nil && v.troubled() {
+			t.Fatalf("%s has no slot, and its verdict is %+v", key(a.name(), i), v)
+		}
+		tally[v.category]++
+		extra += v.redundant
+	}
+	if c.Running != tally[running] || c.Missing != tally[missing] || c.Crashed != tally[crashed] || c.Flapping != tally[flapping] || c.Extra != extra {
+		t.Fatalf("%s counts %+v, want %v and %d extra", a.name(), c, tally, extra)
+	}
+	if a.slots == nil && !a.has() && len(indices) == 0 {
+		t.Fatalf("%s is kept for nothing", a.name())
+	}
+}
+
+// heartbeat is an event of the world: the machine gets it as bytes.
+type heartbeat struct {
+	Node  string
+	Beats []message.Beat
+}
+
+func (heartbeat) event() {}
 
 func (w *world) draw(t *rapid.T) Event {
 	app := rapid.SampledFrom([]string{"a", "b"})
 	index := rapid.IntRange(0, 4)
 	version := rapid.SampledFrom([]string{"v1", "v2"})
 	instance := rapid.SampledFrom([]string{"i", "j", "k", "l", "m"})
-	switch rapid.IntRange(0, 20).Draw(t, "event") {
+	switch rapid.IntRange(0, 30).Draw(t, "event") {
 	case 0:
 		return BusDown{}
 	case 1, 2:
@@ -165,35 +241,82 @@ func (w *world) draw(t *rapid.T) Event {
 		return ExpectedComplete{}
 	case 7:
 		return ExpectedGone{app.Draw(t, "app")}
-	case 8, 9:
-		return ExpectedApp{message.App{Name: app.Draw(t, "app"), Pool: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"),
-			Version: version.Draw(t, "version"), Instances: rapid.IntRange(0, 4).Draw(t, "instances")}}
-	case 10, 11:
+	case 8, 9, 10:
+		return ExpectedRows{[]message.App{{Name: app.Draw(t, "app"), Pool: rapid.SampledFrom([]string{"p", "q"}).Draw(t, "pool"),
+			Version: version.Draw(t, "version"), Instances: rapid.IntRange(0, 4).Draw(t, "instances"), Mem: 8,
+			State:   rapid.SampledFrom([]message.AppState{"STARTED", "STARTED", "STARTED", "STOPPED"}).Draw(t, "state"),
+			Package: rapid.SampledFrom([]message.PackageState{"STAGED", "STAGED", "STAGED", "PENDING"}).Draw(t, "package")}}}
+	case 11, 12:
 		return Exit{message.Exited{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
-			Instance: instance.Draw(t, "instance"), Reason: rapid.SampledFrom([]message.Reason{message.ReasonCrashed, message.ReasonStopped}).Draw(t, "reason")}}
-	case 12, 13, 14, 15:
-		hb := message.Heartbeat{Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")}
+			Instance: instance.Draw(t, "instance"), Reason: rapid.SampledFrom([]message.Reason{message.ReasonCrashed, message.ReasonStopped, message.ReasonShutdown}).Draw(t, "reason")}}
+	case 13, 14, 15, 16, 17:
+		hb := heartbeat{Node: rapid.SampledFrom([]string{"n1", "n2"}).Draw(t, "node")}
 		for range rapid.IntRange(0, 3).Draw(t, "beats") {
 			hb.Beats = append(hb.Beats, message.Beat{App: app.Draw(t, "app"), Index: index.Draw(t, "index"), Version: version.Draw(t, "version"),
 				Instance: instance.Draw(t, "instance"),
 				State:    rapid.SampledFrom([]message.State{message.Running, message.Running, message.Starting, message.Crashed, message.Evacuating, "ODD"}).Draw(t, "state")})
 		}
-		return Heartbeat{hb}
+		return hb
+	case 18:
+		return Nudged{Nudge{Start: &message.Start{App: app.Draw(t, "app"), Version: version.Draw(t, "version"), Indices: []int{index.Draw(t, "index")}}}}
+	case 19:
+		return Nudged{Nudge{Stop: &message.Stop{App: app.Draw(t, "app"), Instances: map[string]string{instance.Draw(t, "instance"): "v1"}}}}
+	case 20:
+		return w.drawOrder(t, app.Draw(t, "app"), index.Draw(t, "index"))
+	case 21:
+		return ExpectedUnreadable{rapid.SampledFrom([]string{"c", "d"}).Draw(t, "unreadable")}
 	}
 	return Tick{}
 }
 
+func (w *world) drawOrder(t *rapid.T, app string, index int) Event {
+	switch rapid.IntRange(0, 7).Draw(t, "order") {
+	case 0:
+		return Follow{}
+	case 1, 2:
+		return Lead{Memories: w.m.Memories(), Nodes: map[string]int{"n1": 2}}
+	case 3:
+		return NotSent{slices.Clone(w.sent[max(len(w.sent)-2, 0):])}
+	case 4:
+		return Release{}
+	case 5:
+		return Retry{app, index}
+	case 6:
+		return Updated{app}
+	}
+	return Canary{}
+}
+
 func TestWhatAlwaysHolds(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		w := newWorld()
-		w.tell(t, BusUp{})
-		w.tell(t, ExpectedComplete{})
-		for range rapid.IntRange(1, 80).Draw(t, "steps") {
-			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 12000).Draw(t, "ms")) * time.Millisecond)
-			w.tell(t, w.draw(t))
-		}
-		w.end(t)
-	})
+	for _, starter := range []Starter{StarterSelf, StarterController} {
+		t.Run(string(starter), func(t *testing.T) {
+			rapid.Check(t, func(t *rapid.T) {
+				cfg := steady()
+				cfg.Starter, cfg.BrakeFloor = starter, rapid.SampledFrom([]int{1, 10}).Draw(t, "floor")
+				w := newWorld(cfg)
+				w.m.limits = rapid.SampledFrom([]limits{{1, 1}, {2, 1}, {perStep, perSweep}}).Draw(t, "limits")
+				w.tell(t, BusUp{})
+				w.tell(t, Lead{})
+				w.tell(t, ExpectedComplete{})
+				for range rapid.IntRange(1, 80).Draw(t, "steps") {
+					w.now = w.now.Add(time.Duration(rapid.IntRange(0, 12000).Draw(t, "ms")) * time.Millisecond)
+					w.tellDrawn(t)
+				}
+				w.end(t)
+			})
+		})
+	}
+}
+
+// tellDrawn tells a drawn event. The world keeps a heartbeat as it is, the machine
+// gets its bytes.
+func (w *world) tellDrawn(t *rapid.T) {
+	ev := w.draw(t)
+	if hb, ok := ev.(heartbeat); ok {
+		w.keep(hb)
+		ev = beat(hb.Node, hb.Beats...)
+	}
+	w.tell(t, ev)
 }
 
 // end has everything go, and checks that nothing is kept.
@@ -201,28 +324,157 @@ func (w *world) end(t *rapid.T) {
 	w.tell(t, BusUp{})
 	w.tell(t, ExpectedLost{"end"})
 	w.tell(t, ExpectedComplete{})
-	for range 3 {
+	for range 6 {
 		w.now = w.now.Add(time.Hour)
 		w.tell(t, Tick{})
+		for w.m.Busy() {
+			w.tell(t, Tick{})
+		}
 	}
-	if m := w.m; len(m.apps)+len(m.nodes)+len(m.instances)+len(m.deadlines) > 0 {
-		t.Fatalf("left: %d apps, %d nodes, %d instances, %d deadlines", len(m.apps), len(m.nodes), len(m.instances), len(m.deadlines))
+	w.m.Memories()
+	m := w.m
+	left := slices.DeleteFunc(slices.Clone(m.apps), func(a *app) bool { return a == nil })
+	if n := len(left) + len(m.slots) + m.known.Len() + m.wheel.Len() + len(m.remembered) + len(m.kept) + m.starts.Len() + m.stops.Len(); n > 0 || m.Busy() || m.first != nil {
+		t.Fatalf("left: %d apps, %d slots, %d copies, %d deadlines, %v remembered, kept %v, queued %d and %d, busy %v",
+			len(left), len(m.slots), m.known.Len(), m.wheel.Len(), m.remembered, m.kept, m.starts.Len(), m.stops.Len(), m.Busy())
 	}
 }
 
+// TestTheSameEachTime: two machines that are told the same answer the same.
+func TestTheSameEachTime(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		w, other := newWorld(Config{}.WithDefaults()), NewMachine(Config{}.WithDefaults())
+		step := func(ev Event) {
+			if hb, ok := ev.(heartbeat); ok {
+				ev = beat(hb.Node, hb.Beats...)
+			}
+			n1, f1 := w.m.Step(w.now, ev)
+			n2, f2 := other.Step(w.now, ev)
+			if d := cmp.Diff([]any{n1, f1, w.m.Apps(), w.m.Brake()}, []any{n2, f2, other.Apps(), other.Brake()}); d != "" {
+				t.Fatalf("%T: %s", ev, d)
+			}
+			w.sent = append(w.sent, n1...)
+		}
+		for _, ev := range []Event{BusUp{}, Lead{}, ExpectedComplete{}} {
+			step(ev)
+		}
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			w.now = w.now.Add(time.Duration(rapid.IntRange(0, 12000).Draw(t, "ms")) * time.Millisecond)
+			ev := w.draw(t)
+			if _, ok := ev.(Lead); ok {
+				other.Memories() // the draw took those of the first one
+				ev = Lead{}
+			}
+			step(ev)
+		}
+		if d := cmp.Diff(w.m.Memories(), other.Memories()); d != "" {
+			t.Fatal(d)
+		}
+	})
+}
+
+// TestTakeoverRepeatsNothing: whoever leads with another's memory, and the same
+// rows and beats, starts nothing within the keep-alive of what the other started.
+func TestTakeoverRepeatsNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		now := start()
+		n := rapid.IntRange(1, 30).Draw(t, "instances")
+		row := message.App{Name: "web", Pool: "p", Version: "v1", Instances: n}
+		boot := func(m *Machine) {
+			m.Step(now, BusUp{})
+			m.Step(now, ExpectedRows{[]message.App{row}})
+			m.Step(now, ExpectedComplete{})
+		}
+		first, second := NewMachine(steady()), NewMachine(steady())
+		boot(first)
+		first.Step(now, Lead{})
+		started := map[int]time.Time{}
+		for range rapid.IntRange(12, 40).Draw(t, "seconds") {
+			now = now.Add(time.Second)
+			first.Step(now, beat("n1"))
+			for index, at := range startsOf(first, now, Tick{}) {
+				started[index] = at
+			}
+			if rapid.IntRange(0, 9).Draw(t, "crash") == 0 {
+				first.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: now.String(), Index: 0, Reason: message.ReasonCrashed}})
+			}
+		}
+		boot(second)
+		second.Step(now, Lead{Memories: first.Memories()})
+		for range 40 {
+			now = now.Add(time.Second)
+			second.Step(now, beat("n1"))
+			for index := range startsOf(second, now, Tick{}) {
+				if last, ok := started[index]; ok && now.Sub(last) < 30*time.Second {
+					t.Fatalf("started %d again after %v", index, now.Sub(last))
+				}
+			}
+		}
+	})
+}
+
+func startsOf(m *Machine, now time.Time, ev Event) map[int]time.Time {
+	out := map[int]time.Time{}
+	nudges, _ := m.Step(now, ev)
+	for _, n := range nudges {
+		for _, i := range n.Start.Indices {
+			out[i] = now
+		}
+	}
+	return out
+}
+
 func TestNudgesAreBounded(t *testing.T) {
-	m := NewMachine(Config{}.WithDefaults())
+	cfg := steady()
+	cfg.QueueBatchSize = 2500
+	m := NewMachine(cfg)
 	now := start()
 	m.Step(now, BusUp{})
-	m.Step(now, ExpectedApp{message.App{Name: "web", Pool: "p", Version: "v1", Instances: 2500}})
+	m.Step(now, Lead{})
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 2500}}})
 	m.Step(now, ExpectedComplete{})
-	nudges, _ := m.Step(now.Add(time.Minute), Tick{})
-	var sizes []int
-	for _, n := range nudges {
-		sizes = append(sizes, len(n.Start.Indices))
+	now = now.Add(time.Minute)
+	seen := map[int]bool{}
+	for step := 0; len(seen) < 2500; step++ {
+		nudges, _ := m.Step(now, Tick{})
+		for _, n := range nudges {
+			if len(n.Start.Indices) > perNudge {
+				t.Fatalf("a nudge of %d indices", len(n.Start.Indices))
+			}
+			for _, i := range n.Start.Indices {
+				seen[i] = true
+			}
+		}
+		if step > 10 {
+			t.Fatalf("%d of 2500 indices in %d steps", len(seen), step)
+		}
 	}
-	if fmt.Sprint(sizes) != "[1000 1000 500]" {
-		t.Errorf("nudges of %v indices, want 1000, 1000, 500", sizes)
+}
+
+func TestNotSent(t *testing.T) {
+	m, now := NewMachine(steady()), start()
+	m.Step(now, BusUp{})
+	m.Step(now, Lead{})
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 2}}})
+	m.Step(now, ExpectedComplete{})
+	now = now.Add(12 * time.Second)
+	nudges, _ := m.Step(now, Tick{})
+	if len(nudges) != 1 {
+		t.Fatalf("nudged %v", nudges)
+	}
+	again, _ := m.Step(now, NotSent{nudges})
+	if !cmp.Equal(again, nudges) {
+		t.Errorf("after NotSent nudged %+v, want %+v", again, nudges)
+	}
+	if mem := m.Memories(); len(mem) != 1 || len(mem[0].Indices) != 2 || !mem[0].Indices[0].Pending.Equal(now.Add(30*time.Second)) {
+		t.Errorf("Memories = %+v", mem)
+	}
+	if mem := m.Memories(); mem != nil {
+		t.Errorf("Memories told twice: %+v", mem)
+	}
+	m.Step(now, ExpectedGone{"web"})
+	if mem := m.Memories(); len(mem) != 1 || mem[0].App != "web" || len(mem[0].Indices) != 0 {
+		t.Errorf("Memories of an app that is gone = %+v", mem)
 	}
 }
 
@@ -232,6 +484,14 @@ func TestRestartDelay(t *testing.T) {
 		if got := c.restartDelay(over); got != want*time.Second {
 			t.Errorf("restartDelay(%d) = %v, want %ds", over, got, want)
 		}
+	}
+	least, most := time.Duration(0), time.Duration(0)
+	for i := range 1000 {
+		n := noise(5*time.Second, &slot{app: &app{want: message.App{Name: "web"}}, index: i, crashes: 2})
+		least, most = min(least, n), max(most, n)
+	}
+	if least < -5*time.Second || most > 5*time.Second || least > -4*time.Second || most < 4*time.Second {
+		t.Errorf("noise from %v to %v, want -5 s to 5 s", least, most)
 	}
 }
 
@@ -244,6 +504,13 @@ func TestConfigValidate(t *testing.T) {
 		"lost before the period": {DropletLost: 5 * time.Second},
 		"delays crossed":         {MinRestartDelay: time.Hour},
 		"negative death":         {FlappingDeath: -1},
+		"negative grace":         {ResetGrace: new(-time.Second)},
+		"noise above the delay":  {DelayTimeNoise: new(time.Hour)},
+		"no batch":               {QueueBatchSize: -1},
+		"no rate":                {RequestQueue: -1},
+		"brake above all":        {Brake: 1.5},
+		"floor":                  {BrakeFloor: -1},
+		"starter":                {Starter: "nobody"},
 	} {
 		if c.WithDefaults().Validate() == nil {
 			t.Errorf("%s: Validate took %+v", name, c)
@@ -251,74 +518,22 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-func TestExplain(t *testing.T) {
-	m := NewMachine(Config{}.WithDefaults())
-	now := start()
-	m.Step(now, BusUp{})
-	m.Step(now, ExpectedApp{message.App{Name: "web", Pool: "p", Version: "v1", Instances: 2}})
-	m.Step(now, ExpectedComplete{})
-	m.Step(now, Heartbeat{message.Heartbeat{Node: "n1", Beats: []message.Beat{
-		{App: "web", Version: "v1", Instance: "i", State: message.Running, Since: 5}}}})
-	now = now.Add(12 * time.Second)
-	m.Step(now, Tick{})
-	e, ok := m.Explain("web")
-	if !ok || len(e.Indices) != 2 || e.Count.Running != 1 {
-		t.Fatalf("Explain = %+v, %v", e, ok)
+func TestTotals(t *testing.T) {
+	m, now := NewMachine(steady()), start()
+	m.Step(now, ExpectedRows{[]message.App{
+		{Name: "a", Pool: "p", Version: "v1", Instances: 2, Mem: 10, Labels: map[string]string{"runtime": "go"}},
+		{Name: "b", Pool: "q", Version: "v1", Instances: 3, Mem: 10, State: message.AppStopped},
+	}})
+	m.Step(now, beat("n1", message.Beat{App: "a", Version: "v1", Instance: "i", State: message.Running}))
+	want := Totals{Apps: 1, StartedApps: 1, Instances: 2, StartedInstances: 2, Running: 1, Missing: 1, Memory: 20, StartedMemory: 20}
+	pools, all := m.Totals()
+	if pools["p"] != want || m.Sums("runtime")["go"] != want {
+		t.Errorf("p is %+v, go %+v, want %+v", pools["p"], m.Sums("runtime")["go"], want)
 	}
-	if in := e.Indices[0].Instances; len(in) != 1 || in[0].Node != "n1" || in[0].State != message.Running {
-		t.Errorf("index 0 = %+v", e.Indices[0])
+	if want := (Totals{Apps: 2, StartedApps: 1, Instances: 5, StartedInstances: 2, Running: 1, Missing: 1, Memory: 50, StartedMemory: 20}); all != want {
+		t.Errorf("all is %+v, want %+v", all, want)
 	}
-	if i := e.Indices[1]; i.Last == nil || i.Last.Kind != KindStart || i.Last.Why != WhyNew ||
-		!i.Missing.Equal(now) || !i.NotBefore.Equal(now.Add(30*time.Second)) {
-		t.Errorf("index 1 = %+v", i)
-	}
-	if _, ok := m.Explain("api"); ok {
-		t.Error("Explain knows an app that nobody told")
-	}
-	if apps := m.Apps(); len(apps) != 1 || apps[0].Name != "web" {
-		t.Errorf("Apps = %+v", apps)
-	}
-}
-
-// full returns a machine with n running instances, 100 a node, one an app.
-func full(tb testing.TB, n int) (*Machine, []Heartbeat, time.Time) {
-	tb.Helper()
-	m, now := NewMachine(Config{}.WithDefaults()), start()
-	m.Step(now, BusUp{})
-	var beats []Heartbeat
-	for i := range n {
-		name := fmt.Sprintf("app%d", i)
-		m.Step(now, ExpectedApp{message.App{Name: name, Pool: "p", Version: "v1", Instances: 1}})
-		if i%100 == 0 {
-			beats = append(beats, Heartbeat{message.Heartbeat{Node: fmt.Sprintf("node%d", i/100)}})
-		}
-		hb := &beats[len(beats)-1]
-		hb.Beats = append(hb.Beats, message.Beat{App: name, Version: "v1", Instance: "i" + name, State: message.Running})
-	}
-	m.Step(now, ExpectedComplete{})
-	for _, hb := range beats {
-		m.Step(now, hb)
-	}
-	now = now.Add(12 * time.Second)
-	m.Step(now, Tick{})
-	return m, beats, now
-}
-
-func BenchmarkHeartbeat100(b *testing.B) {
-	m, beats, now := full(b, 100_000)
-	b.ReportAllocs()
-	i := 0
-	for b.Loop() {
-		m.Step(now, beats[i%len(beats)])
-		i++
-	}
-	b.ReportMetric(float64(b.N)*100/b.Elapsed().Seconds(), "instances/s")
-}
-
-func BenchmarkTickNothingDue(b *testing.B) {
-	m, _, now := full(b, 100_000)
-	b.ReportAllocs()
-	for b.Loop() {
-		m.Step(now, Tick{})
+	if got := slices.Sorted(maps.Keys(m.Nodes())); len(got) != 1 || got[0] != "n1" {
+		t.Errorf("Nodes = %v", got)
 	}
 }

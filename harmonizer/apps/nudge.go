@@ -1,7 +1,8 @@
 package apps
 
 import (
-	"maps"
+	"cmp"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -18,70 +19,103 @@ type Nudge struct {
 
 // outbox gathers what concerns one app into few nudges.
 type outbox struct {
+	parcels map[*app]*parcel
+}
+
+// parcel is what one app's nudges name.
+type parcel struct {
 	app      *app
-	starts   []int
-	restarts []int // of flapping indices
-	stops    []*instance
+	starts   []*slot
+	restarts []*slot // of flapping indices
+	stops    []stopped
 }
 
-// to makes a the app that the next starts and stops are of.
-func (o *outbox) to(m *Machine, a *app) {
-	if o.app != a {
-		o.flush(m)
-		o.app = a
+// stopped is a copy whose stop is nudged.
+type stopped struct {
+	slot *slot
+	extra
+	version, node string
+}
+
+func (o *outbox) of(a *app) *parcel {
+	p := o.parcels[a]
+	if p == nil {
+		if o.parcels == nil {
+			o.parcels = map[*app]*parcel{}
+		}
+		p = &parcel{app: a}
+		o.parcels[a] = p
 	}
+	return p
 }
 
-func (o *outbox) start(s *slot, flapping bool) {
-	if flapping {
-		o.restarts = append(o.restarts, s.index)
+func (o *outbox) start(s *slot) {
+	p := o.of(s.app)
+	if s.start == RuleFlapping {
+		p.restarts = append(p.restarts, s)
 	} else {
-		o.starts = append(o.starts, s.index)
+		p.starts = append(p.starts, s)
 	}
 }
 
-func (o *outbox) stop(in *instance) { o.stops = append(o.stops, in) }
+func (o *outbox) stop(c stopped) {
+	p := o.of(c.slot.app)
+	p.stops = append(p.stops, c)
+}
 
-// flush hands out what was gathered, starts before stops.
+// flush hands out what was gathered, in order of app and index, starts before
+// stops.
 func (o *outbox) flush(m *Machine) {
-	if o.app != nil {
-		o.flushStarts(m, o.starts, false)
-		o.flushStarts(m, o.restarts, true)
-		o.flushStops(m)
+	all := make([]*parcel, 0, len(o.parcels))
+	for _, p := range o.parcels {
+		all = append(all, p)
 	}
-	*o = outbox{}
+	slices.SortFunc(all, func(a, b *parcel) int { return cmp.Compare(a.app.name(), b.app.name()) })
+	for _, p := range all {
+		running := m.known.Running(p.app.id)
+		m.flushStarts(p.app, p.starts, running)
+		m.flushStarts(p.app, p.restarts, running)
+		m.flushStops(p.app, p.stops, running)
+	}
 }
 
-func (o *outbox) flushStarts(m *Machine, indices []int, flapping bool) {
-	for len(indices) > 0 {
-		n := min(len(indices), perNudge)
+func (m *Machine) flushStarts(a *app, slots []*slot, running map[string]int) {
+	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.index, b.index) })
+	for part := range slices.Chunk(slots, perNudge) {
+		indices := make([]int, len(part))
+		for i, s := range part {
+			indices[i] = s.index
+			m.note(s, Finding{Kind: KindStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: m.wall(s.pending)})
+		}
 		m.nudges = append(m.nudges, Nudge{Start: &message.Start{
-			App:         o.app.name,
-			LastUpdated: o.app.updated(),
-			Version:     o.app.want.Version,
-			Indices:     indices[:n:n],
-			Running:     maps.Clone(o.app.running),
-			Flapping:    flapping,
+			App:         a.name(),
+			LastUpdated: a.updated(),
+			Version:     a.want.Version,
+			Indices:     indices,
+			Running:     running,
+			Flapping:    part[0].start == RuleFlapping,
 		}})
-		indices = indices[n:]
 	}
 }
 
-func (o *outbox) flushStops(m *Machine) {
-	for stops := o.stops; len(stops) > 0; {
-		n := min(len(stops), perNudge)
-		instances := make(map[string]string, n)
-		for _, in := range stops[:n] {
-			instances[in.id] = in.version
+func (m *Machine) flushStops(a *app, stops []stopped, running map[string]int) {
+	slices.SortFunc(stops, func(a, b stopped) int {
+		return cmp.Or(cmp.Compare(a.slot.index, b.slot.index), cmp.Compare(a.id, b.id))
+	})
+	for part := range slices.Chunk(stops, perNudge) {
+		instances := make(map[string]string, len(part))
+		for _, c := range part {
+			instances[c.id] = c.version
+			m.note(c.slot, Finding{Kind: KindStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
+				Rule: c.rule, Until: m.wall(c.until)})
 		}
 		m.nudges = append(m.nudges, Nudge{Stop: &message.Stop{
-			App:         o.app.name,
-			LastUpdated: o.app.updated(),
+			App:         a.name(),
+			LastUpdated: a.updated(),
 			Instances:   instances,
-			Running:     maps.Clone(o.app.running),
-			Version:     o.app.want.Version,
+			Running:     running,
+			Version:     a.want.Version,
 		}})
-		stops = stops[n:]
 	}
 }
 

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"encoding/json"
 	"flag"
 	"fmt"
 	"maps"
@@ -21,19 +22,26 @@ import (
 var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 
 // TestScenarios runs testdata/*.txtar: events in, nudges and findings out, under
-// virtual time. The commands:
+// virtual time. The machine leads from the start, and delays have no noise. The
+// commands:
 //
-//	bus up | bus down
-//	app NAME INSTANCES VERSION [POOL]      the row of an app
-//	unreadable NAME | delete NAME
-//	complete | lost WHY
-//	node NAME [APP/INDEX=INSTANCE[@VERSION][:STATE] ...]
+//	config NAME=VALUE ...                  first of all: starter, giveup_crash_number, ...
+//	bus up | bus down | canary
+//	app NAME INSTANCES VERSION [POOL] [state=S] [package=S]     the row of an app
+//	unreadable NAME | delete NAME | updated NAME
+//	begin | complete [VALID_FOR] | failed WHY | lost WHY
+//	node NAME [APP/INDEX=INSTANCE[@VERSION][:STATE][~SINCE] ...]
 //	                                       beats now and then each 10 s
-//	silence NAME                           beats no more
+//	nodes FROM TO APP                      node nI with APP/I=i, for each I
+//	silence NAME ...                       beats no more
 //	exit INSTANCE APP/INDEX[@VERSION] REASON
 //	raw JSON                               a heartbeat as it comes from the bus
+//	nudged APP INDEX | nudgedstop APP INSTANCE     by another harmonizer
+//	follow | release | retry APP INDEX
+//	takeover [NODE=COPIES ...]             another machine hears for 12 s, then leads
+//	                                       with the memory of this one
 //	pass DURATION                          a second at a time, with a tick each
-//	counts POOL
+//	counts POOL | explain APP | crashes APP | brake
 func TestScenarios(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil || len(files) == 0 {
@@ -61,9 +69,11 @@ func TestScenarios(t *testing.T) {
 }
 
 type scenario struct {
+	cfg   Config
 	m     *Machine
 	now   time.Time
 	nodes map[string]*scenarioNode
+	rows  map[string]message.App
 	out   strings.Builder
 }
 
@@ -74,8 +84,11 @@ type scenarioNode struct {
 
 func start() time.Time { return time.Unix(1000, 0) }
 
+// steady is the defaults without noise.
+func steady() Config { return Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults() }
+
 func newScenario() *scenario {
-	return &scenario{m: NewMachine(Config{}.WithDefaults()), now: start(), nodes: map[string]*scenarioNode{}}
+	return &scenario{cfg: steady(), now: start(), nodes: map[string]*scenarioNode{}, rows: map[string]message.App{}}
 }
 
 func (s *scenario) run(t *testing.T, script string) string {
@@ -92,6 +105,14 @@ func (s *scenario) run(t *testing.T, script string) string {
 }
 
 func (s *scenario) command(verb string, args []string, line string) error {
+	if verb == "config" {
+		return s.configure(args)
+	}
+	if s.m == nil {
+		s.m = NewMachine(s.cfg)
+		s.step(Lead{})
+	}
+	rest := strings.Join(args, " ")
 	switch verb {
 	case "bus":
 		if args[0] == "up" {
@@ -100,50 +121,163 @@ func (s *scenario) command(verb string, args []string, line string) error {
 			s.step(BusDown{})
 		}
 	case "app":
-		n, err := strconv.Atoi(args[1])
-		if err != nil {
-			return err
-		}
-		row := message.App{Name: args[0], Instances: n, Version: args[2], Pool: "default", Command: "run", CPUs: 0.5, Mem: 64}
-		if len(args) > 3 {
-			row.Pool = args[3]
-		}
-		s.step(ExpectedApp{row})
-	case "unreadable":
-		s.step(ExpectedUnreadable{args[0]})
-	case "delete":
-		s.step(ExpectedGone{args[0]})
-	case "complete":
-		s.step(ExpectedComplete{})
-	case "lost":
-		s.step(ExpectedLost{strings.Join(args, " ")})
-	case "node":
-		return s.node(args)
-	case "silence":
-		delete(s.nodes, args[0])
+		return s.app(args)
 	case "exit":
 		b, err := parseBeat(args[1] + "=" + args[0])
 		if err != nil {
 			return err
 		}
 		s.step(Exit{message.Exited{App: b.App, Index: b.Index, Version: b.Version, Instance: args[0], Reason: message.Reason(args[2])}})
-	case "raw":
-		hb, err := message.DecodeHeartbeat([]byte(strings.TrimPrefix(line, "raw ")))
-		if err != nil {
-			fmt.Fprintf(&s.out, "  dropped: %v\n", err)
-			return nil
-		}
-		s.step(Heartbeat{hb})
-	case "pass":
-		d, err := time.ParseDuration(args[0])
+	case "nudged":
+		index, err := strconv.Atoi(args[1])
 		if err != nil {
 			return err
 		}
-		s.pass(d)
+		s.step(Nudged{Nudge{Start: &message.Start{App: args[0], Version: s.rows[args[0]].Version, Indices: []int{index}}}})
+	case "nudgedstop":
+		s.step(Nudged{Nudge{Stop: &message.Stop{App: args[0], Instances: map[string]string{args[1]: "v1"}}}})
+	case "retry":
+		index, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		s.step(Retry{args[0], index})
+	case "pass", "complete":
+		return s.timed(verb, args)
+	case "node", "nodes", "silence":
+		return s.beats(verb, args)
+	default:
+		return s.plain(verb, rest, line)
+	}
+	return nil
+}
+
+// plain are the commands with at most one argument.
+func (s *scenario) plain(verb, arg, line string) error {
+	switch verb {
+	case "canary":
+		s.step(Canary{})
+	case "unreadable":
+		s.step(ExpectedUnreadable{arg})
+	case "delete":
+		s.step(ExpectedGone{arg})
+		delete(s.rows, arg)
+	case "updated":
+		s.step(Updated{arg})
+	case "begin":
+		s.step(ExpectedBegin{})
+	case "failed":
+		s.step(ExpectedFailed{arg})
+	case "lost":
+		s.step(ExpectedLost{arg})
+	case "follow":
+		s.step(Follow{})
+	case "release":
+		s.step(Release{})
+	case "raw":
+		s.step(Heartbeat{[]byte(strings.TrimPrefix(line, "raw "))})
+	case "takeover":
+		return s.takeover(strings.Fields(arg))
 	case "counts":
-		s.counts(args[0])
+		s.counts(arg)
+	case "explain":
+		s.explain(arg)
+	case "crashes":
+		for _, c := range s.m.Crashes(arg) {
+			fmt.Fprintf(&s.out, "  %s %s/%d of %s, heard at %v\n", c.Reason, arg, c.Index, c.Instance, c.At.Sub(start()))
+		}
+	case "brake":
+		b := s.m.Brake()
+		fmt.Fprintf(&s.out, "  brake %q nodes=%d indices=%d share=%.2f missing=%d release_at=%d\n", b.State, b.Nodes, b.Indices, b.Share, b.Missing, b.ReleaseAt)
 	default:
 		return fmt.Errorf("unknown command %q", verb)
+	}
+	return nil
+}
+
+func (s *scenario) configure(args []string) (err error) {
+	for _, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch name {
+		case "starter":
+			s.cfg.Starter = Starter(value)
+		case "cc_partition":
+			s.cfg.Partition = value
+		case "giveup_crash_number":
+			n, _ := strconv.Atoi(value)
+			s.cfg.GiveupCrashNumber = &n
+		case "queue_batch_size":
+			s.cfg.QueueBatchSize, err = strconv.Atoi(value)
+		case "brake_floor":
+			s.cfg.BrakeFloor, err = strconv.Atoi(value)
+		case "brake":
+			s.cfg.Brake, err = strconv.ParseFloat(value, 64)
+		default:
+			return fmt.Errorf("unknown number %q", name)
+		}
+	}
+	if err != nil {
+		return err
+	}
+	return s.cfg.Validate()
+}
+
+func (s *scenario) app(args []string) error {
+	n, err := strconv.Atoi(args[1])
+	if err != nil {
+		return err
+	}
+	row := message.App{Name: args[0], Instances: n, Version: args[2], Pool: "default", Command: "run", CPUs: 0.5, Mem: 64}
+	for _, arg := range args[3:] {
+		switch name, value, ok := strings.Cut(arg, "="); {
+		case !ok:
+			row.Pool = arg
+		case name == "state":
+			row.State = message.AppState(value)
+		case name == "package":
+			row.Package = message.PackageState(value)
+		}
+	}
+	s.rows[row.Name] = row
+	s.step(ExpectedRows{[]message.App{row}})
+	return nil
+}
+
+func (s *scenario) timed(verb string, args []string) error {
+	var d time.Duration
+	var err error
+	if len(args) > 0 {
+		if d, err = time.ParseDuration(args[0]); err != nil {
+			return err
+		}
+	}
+	if verb == "pass" {
+		s.pass(d)
+	} else {
+		s.step(ExpectedComplete{d})
+	}
+	return nil
+}
+
+func (s *scenario) beats(verb string, args []string) error {
+	switch verb {
+	case "node":
+		return s.node(args)
+	case "silence":
+		for _, name := range args {
+			delete(s.nodes, name)
+		}
+	case "nodes":
+		from, _ := strconv.Atoi(args[0])
+		to, err := strconv.Atoi(args[1])
+		if err != nil {
+			return err
+		}
+		for i := from; i <= to; i++ {
+			if err := s.node([]string{fmt.Sprintf("n%d", i), fmt.Sprintf("%s/%d=%s%d", args[2], i, args[2], i)}); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
@@ -162,10 +296,14 @@ func (s *scenario) node(args []string) error {
 	return nil
 }
 
-// parseBeat reads APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE].
+// parseBeat reads APP/INDEX[@VERSION]=INSTANCE[@VERSION][:STATE][~SINCE].
 func parseBeat(arg string) (message.Beat, error) {
 	where, id, _ := strings.Cut(arg, "=")
-	b := message.Beat{Version: "v1", State: message.Running}
+	b := message.Beat{Partition: "default", Version: "v1", State: message.Running}
+	if head, since, ok := strings.Cut(id, "~"); ok {
+		id = head
+		b.Since, _ = strconv.ParseFloat(since, 64)
+	}
 	if head, version, ok := strings.Cut(where, "@"); ok {
 		where, b.Version = head, version
 	}
@@ -181,10 +319,21 @@ func parseBeat(arg string) (message.Beat, error) {
 	return b, err
 }
 
+func beat(node string, beats ...message.Beat) Heartbeat {
+	if beats == nil {
+		beats = []message.Beat{}
+	}
+	data, err := json.Marshal(message.Heartbeat{Node: node, Beats: beats})
+	if err != nil {
+		panic(err)
+	}
+	return Heartbeat{data}
+}
+
 func (s *scenario) beat(name string) {
 	n := s.nodes[name]
 	n.next = s.now.Add(10 * time.Second)
-	s.step(Heartbeat{message.Heartbeat{Node: name, Beats: n.beats}})
+	s.step(beat(name, n.beats...))
 }
 
 func (s *scenario) pass(d time.Duration) {
@@ -199,17 +348,50 @@ func (s *scenario) pass(d time.Duration) {
 	}
 }
 
+// takeover has a new machine lead, which knows of this one only what it
+// remembered, and the rows.
+func (s *scenario) takeover(nodes []string) error {
+	lead := Lead{Memories: s.m.Memories(), Nodes: map[string]int{}}
+	for _, arg := range nodes {
+		name, copies, _ := strings.Cut(arg, "=")
+		n, err := strconv.Atoi(copies)
+		if err != nil {
+			return err
+		}
+		lead.Nodes[name] = n
+	}
+	s.m = NewMachine(s.cfg)
+	s.step(BusUp{})
+	for _, name := range slices.Sorted(maps.Keys(s.rows)) {
+		s.step(ExpectedRows{[]message.App{s.rows[name]}})
+	}
+	s.step(ExpectedComplete{})
+	s.step(lead)
+	return nil
+}
+
 func (s *scenario) step(ev Event) {
 	nudges, findings := s.m.Step(s.now, ev)
 	at := s.now.Sub(start()).Seconds()
 	for _, f := range findings {
 		if f.Kind != KindStart && f.Kind != KindStop { // the nudges say so
-			fmt.Fprintf(&s.out, "  %3.0fs  %s\n", at, f)
+			fmt.Fprintf(&s.out, "  %3.0fs  %s\n", at, plainly(f))
 		}
 	}
 	for _, n := range nudges {
 		fmt.Fprintf(&s.out, "  %3.0fs  %s\n", at, describe(n))
 	}
+}
+
+// plainly is a finding with its deadline in seconds of the scenario.
+func plainly(f Finding) string {
+	until := f.Until
+	f.Until = time.Time{}
+	line := f.String()
+	if !until.IsZero() {
+		line += fmt.Sprintf(" until %.0fs", until.Sub(start()).Seconds())
+	}
+	return line
 }
 
 func describe(n Nudge) string {
@@ -229,4 +411,34 @@ func (s *scenario) counts(pool string) {
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		fmt.Fprintf(&s.out, "  %s %+v\n", name, c.Apps[name])
 	}
+}
+
+func (s *scenario) explain(name string) {
+	e, ok := s.m.Explain(s.now, name)
+	if !ok {
+		fmt.Fprintf(&s.out, "  unknown\n")
+	}
+	for _, i := range e.Indices {
+		fmt.Fprintf(&s.out, "  %s/%d", name, i.Index)
+		for _, c := range i.Instances {
+			fmt.Fprintf(&s.out, " %s:%s", c.ID, c.State)
+			if c.Extra != "" {
+				fmt.Fprintf(&s.out, "(%s, waits for %s%s)", c.Extra, c.Rule, s.until(c.Until))
+			}
+		}
+		if i.Rule != "" {
+			fmt.Fprintf(&s.out, " waits for %s (%s)%s", i.Rule, i.Why, s.until(i.Until))
+		}
+		if i.Last != nil {
+			fmt.Fprintf(&s.out, "; last: %s", plainly(*i.Last))
+		}
+		fmt.Fprintln(&s.out)
+	}
+}
+
+func (s *scenario) until(at time.Time) string {
+	if at.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf(" until %.0fs", at.Sub(start()).Seconds())
 }

@@ -1,9 +1,7 @@
 package apps
 
 import (
-	"slices"
-	"time"
-
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -19,151 +17,235 @@ const (
 	categories                 // how many there are
 )
 
-// verdict is what an index should be: its category, and the copies that should
-// not run there, with the reason.
+// verdict is what an index should be: its category, what wants a start, and the
+// copies that should not run there.
 type verdict struct {
-	category category
-	extras   []*instance
-	why      Why
+	category  category
+	start     Rule // "": nothing is to be started
+	why       Why
+	surplus   []surplus    // the machine's: until the next verdict
+	twins     []known.Copy // the same; duplicates, the survivor first
+	redundant int          // copies that should not run
+	again     bool         // to be looked at again soon
 }
 
-func (s *slot) verdict(cfg Config) verdict {
-	if s.app.row == rowUnreadable {
-		return verdict{}
+// surplus is a copy that should not run.
+type surplus struct {
+	copy known.Copy
+	rule Rule
+	why  Why
+}
+
+func (v verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 || v.again }
+
+// census is the copies on an index that run, and what of.
+type census struct {
+	serving    int // of the live version, and not about to end
+	running    int // of these, RUNNING
+	listed     int // of these, listed by the latest beat of their node
+	twins      int // of these, RUNNING or STARTING
+	leaving    int // of the live version, EVACUATING
+	evacuating int // of any version
+	others     int // of other versions, not EVACUATING
+}
+
+func (m *Machine) census(a *app, index int) census {
+	var n census
+	for c := range m.known.Copies(a.id, index) {
+		state := c.State()
+		if !runs(state) {
+			continue
+		}
+		live := c.OfVersion(a.want.Version)
+		switch {
+		case state == message.Evacuating:
+			n.evacuating++
+			n.leaving += count(live)
+		case !live:
+			n.others++
+		default:
+			n.serving++
+			n.twins += count(state == message.Running || state == message.Starting)
+			n.running += count(state == message.Running)
+			n.listed += count(state == message.Running && listed(c))
+		}
 	}
-	if !s.app.desires(s.index) {
-		return verdict{extras: s.choose((*instance).runs), why: s.app.whyUndesired()}
+	return n
+}
+
+// listed reports whether the copy's node still lists it.
+func listed(c known.Copy) bool {
+	_, absent := c.Absent()
+	return !absent
+}
+
+// verdict applies the rules to an index; s is its slot, nil if it has none.
+func (m *Machine) verdict(a *app, index int, s *slot) verdict {
+	v := verdict{surplus: m.surplus[:0], twins: m.twins[:0]}
+	if a.row == rowUnreadable {
+		return v
 	}
-	live := s.app.want.Version
-	replaced := slices.ContainsFunc(s.copies, func(in *instance) bool {
-		return in.version == live && in.state == message.Running
-	})
-	v := verdict{category: s.categorize(cfg), why: WhyWrongVersion}
-	if replaced {
-		v.extras = s.choose(func(in *instance) bool {
-			return in.version != live && in.runs() && in.state != message.Evacuating
-		})
+	if a.desires(index) {
+		n := m.census(a, index)
+		m.missing(s, n, &v)
+		m.evacuation(a, index, n, &v)
+		m.extraVersion(a, index, n, &v)
+		m.duplicates(a, index, n, &v)
+	} else {
+		m.undesired(a, index, &v)
 	}
+	m.surplus, m.twins = v.surplus, v.twins
 	return v
 }
 
-func (s *slot) categorize(cfg Config) category {
-	switch {
-	case s.serves():
-		return running
-	case s.cause != WhyCrashed:
-		return missing
-	case s.crashes > cfg.FlappingDeath:
-		return flapping
+// judge brings an index to its verdict, and while both states are complete acts
+// on it.
+func (m *Machine) judge(p place) {
+	a := m.app(p.app())
+	if a == nil {
+		return
 	}
-	return crashed
-}
-
-func (s *slot) choose(want func(*instance) bool) []*instance {
-	var out []*instance
-	for _, in := range s.copies {
-		if want(in) {
-			out = append(out, in)
+	m.vanish(a)
+	s := m.slots[p]
+	v := m.verdict(a, p.index(), s)
+	if s == nil {
+		if !v.troubled() {
+			m.dropIfEmpty(a)
+			return
 		}
+		s = m.slot(a, p.index())
 	}
-	return out
+	m.count(s, v.category, v.redundant)
+	if v.start == "" {
+		m.recover(s, v.category == running)
+	}
+	if m.acting {
+		m.act(s, v)
+	}
+	if m.keeps(s, v) {
+		return
+	}
+	m.drop(s)
+	m.dropIfEmpty(a)
 }
 
-func (a *app) whyUndesired() Why {
-	switch a.row {
-	case rowDeleted:
-		return WhyAppDeleted
-	case rowVanished:
-		return WhyAppVanished
-	case rowPresent:
-		return WhyBeyond
+// keeps reports whether there is still something to know of an index, and has it
+// looked at again when there is not.
+func (m *Machine) keeps(s *slot, v verdict) bool {
+	if v.troubled() {
+		return true
 	}
-	return WhyAppUnknown
+	if v.category == undesired && s.app.row != rowUnreadable {
+		return false
+	}
+	until := max(s.pending, s.grace)
+	for _, x := range s.extras {
+		until = max(until, x.until)
+	}
+	if s.note != nil { // what happened here lately is explained for a while
+		until = max(until, s.noteAt.add(m.cfg.FlappingTimeout))
+	}
+	if until > m.time.now {
+		m.wakeSlotAt(s, until)
+	}
+	return until > m.time.now || s.crashes > 0
 }
 
 // act nudges what the verdict asks for, unless it was nudged or has to wait.
-func (m *Machine) act(now time.Time, s *slot, v verdict, out *outbox) {
-	switch v.category {
-	case undesired, running:
-		if v.category == running && !s.missing.IsZero() {
-			m.note(now, s, Finding{Kind: KindRecovered, App: s.app.name, Index: s.index, Version: s.app.want.Version})
-		}
-		s.missing, s.pending, s.restart, s.held = time.Time{}, time.Time{}, time.Time{}, false
-	default:
-		m.start(now, s, out)
+func (m *Machine) act(s *slot, v verdict) {
+	if v.start != "" {
+		m.want(s, v)
 	}
-	for _, in := range s.copies {
-		if !slices.Contains(v.extras, in) {
-			in.extra, in.held, in.stopped = false, false, time.Time{}
+	m.shed(s, v)
+	if v.again {
+		m.wakeSlotAt(s, m.time.in(m.cfg.HeartbeatPeriod/4))
+	}
+}
+
+// want has an index wait for its start.
+func (m *Machine) want(s *slot, v verdict) {
+	s.start, s.why = v.start, v.why
+	if s.missing == 0 {
+		s.missing = m.time.now
+		m.note(s, Finding{Kind: KindMissing, Why: v.why, Version: s.app.want.Version, Rule: v.start})
+	}
+	if h, held := m.holdStart(s); held {
+		m.starts.Remove(s.place())
+		m.waits(s, h)
+		return
+	}
+	if !m.starts.Has(s.place()) {
+		m.queued = append(m.queued, s.place())
+	}
+	m.starts.Push(uint32(s.app.id), s.place(), priority(s.start))
+}
+
+// waits notes what a start waits for, once, and looks at it again then.
+func (m *Machine) waits(s *slot, h hold) {
+	m.wakeSlotAt(s, h.until)
+	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself told
+		return
+	}
+	s.hold = h.rule
+	m.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.wall(h.until)})
+}
+
+// shed has the copies wait for their stop that should not run.
+func (m *Machine) shed(s *slot, v verdict) {
+	if len(s.extras) == 0 && len(v.surplus) == 0 {
+		return
+	}
+	old := s.extras
+	s.extras = make([]extra, 0, len(v.surplus))
+	for _, c := range v.surplus {
+		id := c.copy.ID()
+		x, told := take(old, id)
+		if !told {
+			m.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
+		}
+		x.rule, x.why = c.rule, c.why
+		m.shedOne(s, v, c, &x)
+		s.extras = append(s.extras, x)
+	}
+	for _, x := range old {
+		if x.id == "" {
 			continue
 		}
-		m.stop(now, in, v.why, out)
+		if x.rule == "" && x.until > m.time.now {
+			s.extras = append(s.extras, x)
+			continue
+		}
+		m.stops.Remove(stopKey{s.place(), x.id})
 	}
 }
 
-func (m *Machine) start(now time.Time, s *slot, out *outbox) {
-	f := Finding{Kind: KindMissing, Why: s.cause, App: s.app.name, Index: s.index, Version: s.app.want.Version}
-	if s.missing.IsZero() {
-		s.missing = now
-		m.note(now, s, f)
-	}
-	switch {
-	case s.pending.After(now):
-		s.wakeAt(m, s.pending)
-	case s.restart.After(now):
-		s.wakeAt(m, s.restart)
-		if !s.held {
-			s.held = true
-			f.Kind, f.Why = KindNotNudged, WhyRestartDelay
-			m.note(now, s, f)
+// take moves the extra with that id out of a list. It reports whether it was
+// told before; if not, it is a new one, or one that another harmonizer named.
+func take(list []extra, id string) (extra, bool) {
+	for i, x := range list {
+		if x.id == id {
+			list[i].id = ""
+			return x, x.rule != ""
 		}
-	default:
-		s.pending = now.Add(m.cfg.NudgeKeepAlive)
-		s.wakeAt(m, s.pending)
-		f.Kind = KindStart
-		m.note(now, s, f)
-		out.start(s, s.cause == WhyCrashed && s.crashes > m.cfg.FlappingDeath)
 	}
+	return extra{id: id}, false
 }
 
-func (m *Machine) stop(now time.Time, in *instance, why Why, out *outbox) {
-	s := in.slot
-	f := Finding{Kind: KindExtra, Why: why, App: s.app.name, Index: s.index,
-		Version: in.version, Instance: in.id, Node: in.node.id}
-	if !in.extra {
-		in.extra = true
-		m.note(now, s, f)
+// shedOne has one copy wait for its stop, or tells why it is not to.
+func (m *Machine) shedOne(s *slot, v verdict, c surplus, x *extra) {
+	key := stopKey{s.place(), x.id}
+	h, held := m.holdStop(s, v, *x)
+	if !held {
+		m.stops.Push(uint32(s.app.id), key, priority(x.rule))
+		h = m.heldStops()
+	} else {
+		m.stops.Remove(key)
+		m.wakeSlotAt(s, h.until)
 	}
-	if at := m.graceEnd(s.app); at.After(now) {
-		s.wakeAt(m, at)
-		if !in.held {
-			in.held = true
-			f.Kind, f.Why = KindNotNudged, WhyGrace
-			m.note(now, s, f)
-		}
+	if x.hold == h.rule || h.rule == RuleQueue || h.rule == RuleKeepAlive {
 		return
 	}
-	if in.stopped.After(now) {
-		s.wakeAt(m, in.stopped)
-		return
-	}
-	in.stopped = now.Add(m.cfg.NudgeKeepAlive)
-	s.wakeAt(m, in.stopped)
-	f.Kind = KindStop
-	m.note(now, s, f)
-	out.stop(in)
-}
-
-// graceEnd returns until when the copies of an app without a row are left alone.
-func (m *Machine) graceEnd(a *app) time.Time {
-	if a.row != rowUnknown && a.row != rowVanished {
-		return time.Time{}
-	}
-	return later(a.grace, m.completed).Add(m.cfg.DropletLost)
-}
-
-// note is a finding that its index remembers.
-func (m *Machine) note(now time.Time, s *slot, f Finding) {
-	s.last, s.lastAt = f, now
-	m.find(f)
+	x.hold = h.rule
+	m.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
+		Rule: h.rule, Until: m.wall(h.until)})
 }

@@ -1,11 +1,14 @@
 package natsbus
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,65 +18,177 @@ import (
 )
 
 const (
-	answerTimeout  = 2 * time.Second
-	maxStatusQuery = 4096 // bytes
+	answerTimeout = 2 * time.Second // the askers' own
+	// politeness is how long one that does not lead leaves the first word to the
+	// one that does.
+	politeness = 300 * time.Millisecond
+	// answerers is how many requests are answered at once; more wait.
+	answerers = 32
+	// maxQuery bounds a status request or an order, in bytes.
+	maxQuery = 4096
 )
 
-// StatusRequest is what message.StatusSubject is asked; the answer is a
-// harmonizer.Status. An empty message asks for all apps.
-type StatusRequest struct {
-	App string `json:"app,omitempty"`
+func (b *Bus) askedSubjects() []string {
+	c := b.cfg.Cluster
+	subjects := []string{
+		message.CountsRequestSubject(c, "*"), message.StatusSubject(c), message.OrderSubject(c),
+		message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet,
+	}
+	if b.cfg.Component.Host != "" && !b.cfg.Shadow {
+		subjects = append(subjects, subjectDiscover)
+	}
+	return subjects
 }
 
-func (b *Bus) answerAll(ctx context.Context, asked <-chan *nats.Msg, h *harmonizer.Harmonizer) {
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case m := <-asked:
-			if err := b.answer(ctx, m, h); err != nil && ctx.Err() == nil {
-				b.bad("request", err)
+// answerAll returns when ctx ends and every answer is given or left out.
+func (b *Bus) answerAll(ctx context.Context, asked *inbox, ear harmonizer.Ear) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for range answerers {
+		wg.Go(func() {
+			for {
+				select {
+				case <-ctx.Done():
+					return
+				case m := <-asked.messages:
+					asked.took(m)
+					if err := b.answer(ctx, m, ear); err != nil && ctx.Err() == nil {
+						b.warn("unanswered", "request not answered", err)
+					}
+				}
 			}
-		}
+		})
 	}
 }
 
-func (b *Bus) answer(ctx context.Context, m *nats.Msg, h *harmonizer.Harmonizer) error {
+func (b *Bus) answer(ctx context.Context, m *nats.Msg, ear harmonizer.Ear) error {
+	if m.Reply == "" {
+		return nil
+	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	var answer any
-	var err error
-	if m.Subject == message.StatusSubject(b.cfg.Cluster) {
-		answer, err = b.status(ctx, m.Data, h)
-	} else {
-		answer, err = h.Counts(ctx, strings.TrimSuffix(strings.TrimPrefix(m.Subject, message.CountsSubject(b.cfg.Cluster, "")), ".get"))
+	answers, err := b.answers(ctx, m, ear)
+	if errors.Is(err, harmonizer.ErrShadow) {
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("answer %s: %w", m.Subject, err)
 	}
-	data, err := json.Marshal(answer)
-	if err != nil {
-		return fmt.Errorf("answer %s: %w", m.Subject, err)
+	var errs []error // one that is too long leaves the others
+	for _, data := range answers {
+		if err := m.Respond(data); err != nil {
+			errs = append(errs, fmt.Errorf("answer %s: %w", m.Subject, err))
+		}
 	}
-	if err := m.Respond(data); err != nil {
-		return fmt.Errorf("answer %s: %w", m.Subject, err)
+	return errors.Join(errs...)
+}
+
+// answers returns what is to be said, each a message of its own.
+func (b *Bus) answers(ctx context.Context, m *nats.Msg, ear harmonizer.Ear) ([][]byte, error) {
+	switch m.Subject {
+	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
+		answers, err := ear.Report(ctx, m.Subject, m.Data)
+		if err != nil && ctx.Err() == nil {
+			b.bad(m.Subject, err)
+			return nil, nil
+		}
+		return answers, err
+	case subjectDiscover:
+		return encoded(b.descriptor(time.Now()), nil)
+	}
+	if !ear.Leading() {
+		if err := wait(ctx, politeness); err != nil {
+			return nil, err
+		}
+	}
+	switch m.Subject {
+	case message.StatusSubject(b.cfg.Cluster):
+		return encoded(b.status(ctx, m.Data, ear))
+	case message.OrderSubject(b.cfg.Cluster):
+		return encoded(b.order(ctx, m.Data, ear), nil)
+	}
+	pool := strings.TrimSuffix(strings.TrimPrefix(m.Subject, message.CountsSubject(b.cfg.Cluster, "")), ".get")
+	return counts(ctx, pool, ear)
+}
+
+// counts answers with all parts, in order.
+func counts(ctx context.Context, pool string, ear harmonizer.Ear) ([][]byte, error) {
+	whole, err := ear.Counts(ctx, pool)
+	if err != nil {
+		return nil, err
+	}
+	var out [][]byte
+	for _, part := range whole.Split(message.MaxCountApps) {
+		data, err := encoded(part, nil)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, data...)
+	}
+	return out, nil
+}
+
+func (b *Bus) status(ctx context.Context, query []byte, ear harmonizer.Ear) (harmonizer.Status, error) {
+	var q harmonizer.StatusQuery
+	if err := decodeQuery(query, &q); err != nil {
+		return harmonizer.Status{}, err
+	}
+	s, err := ear.Status(ctx, q)
+	if err == nil {
+		s.Counters = maps.Clone(s.Counters)
+		maps.Copy(s.Counters, b.Counters())
+	}
+	return s, err
+}
+
+// order answers always: an operator waits for it.
+func (b *Bus) order(ctx context.Context, query []byte, ear harmonizer.Ear) harmonizer.OrderAnswer {
+	var o harmonizer.Order
+	err := decodeQuery(query, &o)
+	if err == nil {
+		err = ear.Order(ctx, o)
+	}
+	if err != nil {
+		return harmonizer.OrderAnswer{Error: err.Error()}
+	}
+	return harmonizer.OrderAnswer{OK: true}
+}
+
+// decodeQuery reads what we are asked by our own commands; nothing at all is
+// the zero query.
+func decodeQuery(data []byte, into any) error {
+	if len(data) > maxQuery {
+		return fmt.Errorf("request of %d bytes, the limit is %d", len(data), maxQuery)
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("decode request: %w", err)
 	}
 	return nil
 }
 
-func (b *Bus) status(ctx context.Context, query []byte, h *harmonizer.Harmonizer) (harmonizer.Status, error) {
-	var r StatusRequest
-	if len(query) > maxStatusQuery {
-		return harmonizer.Status{}, fmt.Errorf("request of %d bytes, the limit is %d", len(query), maxStatusQuery)
+func encoded(v any, err error) ([][]byte, error) {
+	if err != nil {
+		return nil, err
 	}
-	if len(query) > 0 {
-		if err := json.Unmarshal(query, &r); err != nil {
-			return harmonizer.Status{}, fmt.Errorf("decode request: %w", err)
-		}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
 	}
-	s, err := h.Status(ctx, r.App)
-	if err == nil {
-		maps.Copy(s.Counters, b.Counters())
+	return [][]byte{data}, nil
+}
+
+func wait(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
-	return s, err
 }

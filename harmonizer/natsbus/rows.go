@@ -21,6 +21,7 @@ const (
 	snapshotLimit = 30 * time.Second // in which the first telling has to be whole
 	againAfter    = time.Second      // a watch ended
 	proveEvery    = 5 * time.Second  // that the watch still sees all
+	slice         = 500              // rows of one event, at most
 )
 
 // Rows is the expected state in the bucket message.AppsBucket. Make it with
@@ -33,6 +34,8 @@ type Rows struct {
 	lost   rate.Sometimes // logged
 	bad    rate.Sometimes // logged
 }
+
+var _ harmonizer.Source = (*Rows)(nil)
 
 // NewRows returns the source of a cluster's expected state.
 func NewRows(nc *nats.Conn, cluster string, log *slog.Logger) (*Rows, error) {
@@ -69,6 +72,9 @@ func (r *Rows) Watch(ctx context.Context, tell harmonizer.Tell) error {
 		}
 	}
 }
+
+// Refresh does nothing: each change is told as it happens.
+func (r *Rows) Refresh() {}
 
 // OpenBucket returns the key-value bucket of a cluster's expected state, and
 // makes it if it is not there.
@@ -163,6 +169,7 @@ type progress struct {
 	complete bool
 	seen     uint64 // every change up to here was told, or replaced by a later one
 	behind   bool   // at the last proof there was more
+	slice    []message.App
 }
 
 func (r *Rows) begin(ctx context.Context) (*progress, error) {
@@ -214,21 +221,48 @@ func (r *Rows) prove(ctx context.Context, p *progress, now time.Time) error {
 	return nil
 }
 
-// take tells one entry; nil is the end of the rows that were there at first.
+// take tells one entry; nil is the end of the rows that were there at first,
+// which are told in slices.
 func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, tell harmonizer.Tell) error {
 	if entry == nil {
 		p.complete = true
+		if err := p.flush(ctx, tell); err != nil {
+			return err
+		}
 		return tell(ctx, apps.ExpectedComplete{})
 	}
 	if rev := entry.Revision(); rev > p.seen {
 		p.seen, p.behind = rev, false
 	}
-	return tell(ctx, r.event(entry))
+	row, other := r.read(entry)
+	if other == nil {
+		p.slice = append(p.slice, row)
+	}
+	if other != nil || p.complete || len(p.slice) == slice {
+		if err := p.flush(ctx, tell); err != nil {
+			return err
+		}
+	}
+	if other != nil {
+		return tell(ctx, other)
+	}
+	return nil
 }
 
-func (r *Rows) event(entry jetstream.KeyValueEntry) apps.Event {
+// flush tells the rows that wait.
+func (p *progress) flush(ctx context.Context, tell harmonizer.Tell) error {
+	if len(p.slice) == 0 {
+		return nil
+	}
+	some := p.slice
+	p.slice = nil // the other end keeps it
+	return tell(ctx, apps.ExpectedRows{Rows: some})
+}
+
+// read returns the row of an entry, or the event that it is instead.
+func (r *Rows) read(entry jetstream.KeyValueEntry) (message.App, apps.Event) {
 	if entry.Operation() != jetstream.KeyValuePut {
-		return apps.ExpectedGone{Name: entry.Key()}
+		return message.App{}, apps.ExpectedGone{Name: entry.Key()}
 	}
 	row, err := message.DecodeApp(entry.Value())
 	if err == nil && row.Name != entry.Key() {
@@ -236,7 +270,7 @@ func (r *Rows) event(entry jetstream.KeyValueEntry) apps.Event {
 	}
 	if err != nil {
 		r.bad.Do(func() { r.log.Warn("row is unreadable", "bucket", r.bucket, "key", entry.Key(), "err", err) })
-		return apps.ExpectedUnreadable{Name: entry.Key()}
+		return message.App{}, apps.ExpectedUnreadable{Name: entry.Key()}
 	}
-	return apps.ExpectedApp{App: row}
+	return row, nil
 }

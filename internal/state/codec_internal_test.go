@@ -121,3 +121,40 @@ func TestValidKey(t *testing.T) {
 		}
 	}
 }
+
+func FuzzReadPage(f *testing.F) {
+	f.Add(false, []byte(`{"web":{"app":"web","version":"v1","indices":[{"index":0,"crashes":2,"crashed_at":"2026-03-01T12:00:00Z"}]}}`))
+	f.Add(true, []byte(`{"n1":3}`))
+	f.Add(false, []byte(`{"web":{"app":"db"}}`))
+	f.Add(true, []byte(`null`))
+	f.Fuzz(func(t *testing.T, nodes bool, body []byte) {
+		key := nodesKey
+		if !nodes {
+			key = shardKey("web")
+		}
+		p := newPages()[key]
+		p.empty()
+		if err := p.read(body); err != nil {
+			if len(p.entries) != 0 || len(p.said.Apps) != 0 || len(p.said.Nodes) != 0 {
+				t.Fatalf("after %v it has %d entries", err, len(p.entries))
+			}
+			return
+		}
+		apps, err := encodeMemories(p.said.Apps)
+		if err != nil {
+			t.Fatalf("what was read cannot be kept: %v", err)
+		}
+		census, err := encodeCensus(p.said.Nodes)
+		if err != nil {
+			t.Fatalf("what was read cannot be kept: %v", err)
+		}
+		if len(apps)+len(census) != len(p.entries) {
+			t.Fatalf("%d apps and %d nodes of %d entries", len(apps), len(census), len(p.entries))
+		}
+		again := newPages()[key]
+		again.empty()
+		if err := again.read(p.body()); err != nil || len(again.entries) != len(p.entries) {
+			t.Fatalf("of %d entries come back %d, %v", len(p.entries), len(again.entries), err)
+		}
+	})
+}

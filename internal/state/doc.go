@@ -8,6 +8,11 @@
 //	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over what was begun
 //	h.Memory(), h.Records()                              // what the pool's loop keeps
 //
+// The harmonizer's lease has the name "harmonizer"; what it keeps is opened once,
+// and taken over by the Load of each term:
+//
+//	m, err := state.OpenAppMemory(ctx, js, lease, c) // a harmonizer.Memory
+//
 // # The bucket weir_CLUSTER
 //
 //	schema                      {"version": 1}
@@ -20,15 +25,21 @@
 //	order.POOL.remove.NODE      an autoscaler.Removal
 //	order.POOL.stale.GROUP      an autoscaler.StaleMark
 //	trial.POOL.APP              a bootstrap.Trial
+//	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
+//	harmonizer.nodes            sealed: {"NODE": copies that it ran, ...}
+//	harmonizer.aside.XX, .nodes a value of these that could not be read, as it was
 //
 // CLUSTER, POOL and APP are one token each. A NODE is 1 to 253 bytes of letters,
 // digits and "-_/=.", where a dot neither begins, ends, nor follows another. A
 // GROUP stands for itself if it is such a name and does not begin with "=";
 // otherwise it is "=" and its base64url without padding.
 //
+// XX is the last byte of the 32-bit FNV-1a hash of an app's name, in hexadecimal:
+// 256 shards, of which a Save writes those that change.
+//
 // A sealed value is one line of JSON, {"epoch": E} or {"epoch": E, "gzip": true},
 // then the body, as it is or packed by gzip. A value without a line break is all
-// body, of epoch 0. An empty body of pool.POOL is that nothing was saved yet.
+// body, of epoch 0. An empty body is that nothing was saved yet.
 //
 // Whoever opens the bucket first writes the schema. A bucket of another schema is
 // refused with [ErrSchema], and left as it is. A bucket or stream that is there
@@ -53,6 +64,11 @@
 // next takeover discards it and logs a warning. A takeover that dies half way has
 // not changed pool.POOL, so the next one takes all that it finds.
 //
+// The harmonizer's keys are all there from the first takeover on, so that a late
+// writer finds none that it could make: each one's epoch tells it. Of them, one that
+// cannot be read is set aside, where a drain record is refused: to have forgotten
+// the crashes of one app in 256 does less harm than no harmonizer.
+//
 // # The stream WEIR_DECISIONS
 //
 //	weir.CLUSTER.decision.POOL       one message for each record
@@ -70,9 +86,10 @@
 // # Concurrency and failures
 //
 // All types are safe for concurrent use by goroutines and processes, but for Run
-// of one Lease, which runs once at a time, and for the Holders of one term, of which
-// the last one counts. Every call ends at the deadline of its context, with an error
-// if NATS does not answer, and after 10 s at the latest (OpenHolder: a minute); only
-// Acquire, Run and Since go on as long as their context. What cannot be read is an error that names its key, never
-// absent. A write that returned without an error survives kill -9 of every process.
+// of one Lease, which runs once at a time, and for the Holders of one term, and the
+// AppMemories, of which the last one counts. Every call ends at the deadline of its
+// context, with an error if NATS does not answer, and after 10 s at the latest
+// (OpenHolder, AppMemory.Load: a minute); only Acquire, Run and Since go on as long
+// as their context. What cannot be read is an error that names its key, never
+// absent, but for what AppMemory sets aside. A write that returned without an error survives kill -9 of every process.
 package state

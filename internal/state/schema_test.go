@@ -21,6 +21,10 @@ func openers(t *testing.T, js jetstream.JetStream) map[string]func() error {
 			_, err := state.OpenHolder(t.Context(), js, newLease(t, js, "a", long), "here", "web")
 			return err
 		},
+		"memory of apps": func() error {
+			_, err := state.OpenAppMemory(t.Context(), js, newLease(t, js, "a", long), "here")
+			return err
+		},
 		"lease": func() error { return result(t, "Acquire returns", acquire(t, newLease(t, js, "a", long))) },
 	}
 }

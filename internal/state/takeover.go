@@ -7,23 +7,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
-
-const (
-	// relist is how long a listing waits for a server that lags behind.
-	relist = 50 * time.Millisecond
-	// takeoverTimeout bounds a takeover, which writes each key.
-	takeoverTimeout = time.Minute
-)
-
-// found is a value that the takeover comes upon.
-type found struct {
-	sealed
-	revision uint64
-}
 
 // OpenHolder takes over what earlier holders of the pool have kept, for the term
 // that the lease is in: it rewrites each key with the lease's epoch, that of the
@@ -44,7 +30,7 @@ func OpenHolder(ctx context.Context, js jetstream.JetStream, lease *Lease, clust
 	if err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
-	h := &Holder{bucket: b, lease: lease, epoch: lease.Epoch(), pool: pool, turn: newTurn(), kept: map[string]kept{}}
+	h := &Holder{term: term{b, lease, lease.Epoch()}, pool: pool, turn: newTurn(), kept: map[string]kept{}}
 	if err := h.takeOver(ctx); err != nil {
 		return nil, fmt.Errorf("take over pool %s: %w", pool, err)
 	}
@@ -80,49 +66,36 @@ func (h *Holder) takeOver(ctx context.Context) error {
 	return h.adopt(ctx, last, all[last])
 }
 
-// survey returns everything that there is of the pool, by key.
+// survey returns everything that there is of the pool, by key, or an error that
+// names all that cannot be read.
 func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
-	for {
-		all, asOf, err := h.read(ctx)
-		if err != nil {
-			return nil, err
-		}
-		// A replica may lag behind. What came before our takeover counts.
-		if asOf >= h.lease.takenAt() {
-			return all, nil
-		}
-		again := time.NewTimer(relist)
-		select {
-		case <-again.C:
-		case <-ctx.Done():
-			again.Stop()
-			return nil, context.Cause(ctx)
+	entries, err := h.term.survey(ctx, drainPrefix(h.pool)+">", stateKey(h.pool))
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]found, len(entries))
+	var unreadable []error
+	for key, e := range entries {
+		if all[key], err = h.decode(key, e); err != nil {
+			unreadable = append(unreadable, fmt.Errorf("read %s: %w", key, err))
 		}
 	}
+	return all, errors.Join(unreadable...)
 }
 
-// read lists what there is, and tells which revision of the lease is in the list.
-func (h *Holder) read(ctx context.Context) (all map[string]found, asOf uint64, err error) {
-	prefix := drainPrefix(h.pool)
-	all = make(map[string]found)
-	err = h.bucket.list(ctx, []string{prefix + ">", stateKey(h.pool), h.lease.key}, func(e jetstream.KeyValueEntry) error {
-		if e.Key() == h.lease.key {
-			asOf = e.Revision()
-			return nil
+// decode reads a value: that of the pool, or a drain record.
+func (h *Holder) decode(key string, e entry) (found, error) {
+	if !e.found {
+		if key == stateKey(h.pool) {
+			return found{revision: e.revision}, nil
 		}
-		f, err := decodeFound(e.Key(), prefix, entry{revision: e.Revision(), value: e.Value(), found: true})
-		all[e.Key()] = f
-		return err
-	})
-	return all, asOf, err
-}
-
-func decodeFound(key, prefix string, e entry) (found, error) {
+		return found{}, errRemoved
+	}
 	s, err := decodeSealed(e.value)
 	if err != nil {
 		return found{}, err
 	}
-	if node, ok := strings.CutPrefix(key, prefix); ok {
+	if node, ok := strings.CutPrefix(key, drainPrefix(h.pool)); ok {
 		if _, err := decodeDrain(node, s.body); err != nil {
 			return found{}, err
 		}
@@ -130,42 +103,17 @@ func decodeFound(key, prefix string, e entry) (found, error) {
 	return found{sealed: s, revision: e.revision}, nil
 }
 
-// adopt rewrites a value with our epoch. If its last holder was faster, what it
-// wrote counts: it may have acted on it.
+// adopt rewrites a value with our epoch, unless it was removed meanwhile.
 func (h *Holder) adopt(ctx context.Context, key string, f found) error {
-	for range attempts {
-		if f.epoch > h.epoch {
-			return h.outdated(key, f.epoch)
-		}
-		if err := h.check(); err != nil {
-			return err
-		}
-		value, err := sealed{epoch: h.epoch, body: f.body}.encode()
-		if err != nil {
-			return fmt.Errorf("write %s: %w", key, err)
-		}
-		revision, err := h.bucket.update(ctx, key, value, f.revision)
-		if err == nil {
-			h.kept[key] = kept{revision: revision, body: f.body}
-			return nil
-		}
-		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
-			return err
-		}
-		e, err := h.bucket.get(ctx, key)
-		if err != nil {
-			return err
-		}
-		if !e.found && key != stateKey(h.pool) {
-			return nil // its last holder has removed it
-		}
-		if f = (found{revision: e.revision}); e.found {
-			if f, err = decodeFound(key, drainPrefix(h.pool), e); err != nil {
-				return fmt.Errorf("read %s: %w", key, err)
-			}
-		}
+	f, err := h.term.adopt(ctx, key, f, func(e entry) (found, error) { return h.decode(key, e) })
+	if errors.Is(err, errRemoved) {
+		return nil
 	}
-	return fmt.Errorf("write %s: %w", key, errChanged)
+	if err != nil {
+		return err
+	}
+	h.kept[key] = kept{revision: f.revision, body: f.body}
+	return nil
 }
 
 // discard removes a record that was made by a process that had lost the pool.

@@ -206,6 +206,17 @@ func TestCrash(t *testing.T) {
 			t.Error("a copy that crashes at once was told as running")
 		}
 	}
+	for instance, test := range map[string]struct{ command, want string }{
+		"signal":  {"kill -KILL $$", "killed by SIGKILL"},
+		"within":  {"sh -c 'kill -KILL $$'; exit $?", "exit status 137 (killed by SIGKILL)"},
+		"unknown": {"no-such-command", "exit status 127 (the command is not found)"},
+	} {
+		r.start(t, instance, test.command)
+		if e := r.awaitExit(t, instance); e.Description != test.want || e.Reason != message.ReasonCrashed {
+			t.Errorf("exit of %q = %+v, want %s", test.command, e, test.want)
+		}
+	}
+	r.until(t, "")
 	r.start(t, "a", "exit 3") // the same request again
 	if r.states() != "" {
 		t.Errorf("started a second time: %s", r.states())

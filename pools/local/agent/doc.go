@@ -9,7 +9,9 @@
 // second after a change, and when somebody asks on message.SubjectAnnounce. A
 // copy is STARTING until its process has lived for a tenth of a second, then
 // RUNNING, and EVACUATING while the node is cordoned. One that ends is told on
-// message.SubjectExited and is in no heartbeat any more.
+// message.SubjectExited and is in no heartbeat any more. The last lines of the
+// copies that run and of 256 that ended are kept; of those, the last one of each
+// index longest.
 //
 // Requests go to weir.CLUSTER.agent.ID.{start,stop,cordon,logs}; [Client] sends
 // them. A copy is started with /bin/sh -c in a directory of its own, which is

@@ -12,8 +12,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// keptEnded is how many ended copies keep their output.
-const keptEnded = 64
+// keptEnded is how many ended copies keep their output: at most 16 MiB, at
+// tailBytes each.
+const keptEnded = 256
 
 // machine is the books of one node: what runs on it, and what room is left. It
 // does no I/O and belongs to one goroutine.
@@ -102,10 +103,7 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 	}
 	delete(m.copies, instance)
 	c.output.add("[ended: " + end.text + "]")
-	m.ended = append(m.ended, c)
-	if over := len(m.ended) - keptEnded; over > 0 {
-		m.ended = slices.Delete(m.ended, 0, over)
-	}
+	m.keep(c)
 	e := message.Exited{
 		Partition: message.Partition, App: c.App, Version: c.Version, Instance: c.Instance, Index: c.Index,
 		Status: end.status, Description: end.text, Reason: m.reason(c, leaving),
@@ -114,6 +112,27 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 		e.CrashedAt = now.Unix()
 	}
 	return e, true
+}
+
+// keep keeps the output of a copy that ended. Where that is one too many, the
+// oldest goes that was not the last of its index: why an index was given up must
+// not be lost to others that crash on.
+func (m *machine) keep(c *copyOf) {
+	m.ended = append(m.ended, c)
+	if len(m.ended) <= keptEnded {
+		return
+	}
+	type index struct {
+		app string
+		n   int
+	}
+	last := map[index]*copyOf{}
+	for _, e := range m.ended {
+		last[index{e.App, e.Index}] = e
+	}
+	oldest := slices.IndexFunc(m.ended, func(e *copyOf) bool { return last[index{e.App, e.Index}] != e })
+	oldest = max(oldest, 0) // each is the last of its index
+	m.ended = slices.Delete(m.ended, oldest, oldest+1)
 }
 
 func (m *machine) reason(c *copyOf, leaving bool) message.Reason {

@@ -3,6 +3,7 @@ package agent
 import (
 	"encoding/json"
 	"flag"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -81,6 +82,54 @@ func TestEndedAreBounded(t *testing.T) {
 	}
 	if _, ok := m.exited(time.Unix(2, 0), "nobody", outcome{}, false); ok {
 		t.Error("the exit of a copy that never was is told")
+	}
+}
+
+// An index that was given up keeps its last words while others crash on.
+func TestLastOfEachIndexIsKept(t *testing.T) {
+	m := newMachine(Config{ID: "n"}, "boot")
+	end := func(app string, index, n int) {
+		r := StartRequest{App: app, Index: index, Instance: fmt.Sprintf("%s-%d-%d", app, index, n), Command: "run"}
+		c, err := m.admit(time.Unix(1, 0), r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.output.add(fmt.Sprint("word ", n))
+		m.exited(time.Unix(2, 0), r.Instance, outcome{text: "exit status 1"}, false)
+	}
+	for n := range 3 {
+		end("web", 0, n)
+		end("web", 1, n)
+	}
+	for n := range 2 * keptEnded {
+		end("db", 0, n)
+	}
+	for index := range 2 {
+		reply, err := m.logs(LogsRequest{App: "web", Index: &index})
+		if err != nil {
+			t.Fatal(err)
+		}
+		want := []CopyLog{{
+			Instance: fmt.Sprintf("web-%d-2", index), Version: "", Index: index, Ended: true,
+			Lines: []string{"word 2", "[ended: exit status 1]"},
+		}}
+		if diff := cmp.Diff(want, reply.Copies); diff != "" {
+			t.Errorf("logs of web/%d, -want +got:\n%s", index, diff)
+		}
+	}
+	if len(m.ended) != keptEnded {
+		t.Errorf("%d ended copies are kept, want %d", len(m.ended), keptEnded)
+	}
+}
+
+func TestShellSays(t *testing.T) {
+	for status, want := range map[int]string{
+		0: "", 1: "", 126: " (the command cannot be executed)", 127: " (the command is not found)", 128: "",
+		137: " (killed by SIGKILL)", 143: " (killed by SIGTERM)", 255: "", -1: "",
+	} {
+		if got := shellSays(status); got != want {
+			t.Errorf("shellSays(%d) = %q, want %q", status, got, want)
+		}
 	}
 }
 

@@ -9,6 +9,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
@@ -83,7 +86,21 @@ func (p *process) end() outcome {
 	if exit.Signal != 0 {
 		return outcome{text: exit.String()}
 	}
-	return outcome{status: &exit.Code, text: exit.String()}
+	return outcome{status: &exit.Code, text: exit.String() + shellSays(exit.Code)}
+}
+
+// shellSays returns what a status of /bin/sh says of the command that it ran: POSIX
+// has 126 and 127, and more than 128 if a signal ended it.
+func shellSays(status int) string {
+	switch name := unix.SignalName(syscall.Signal(status - 128)); {
+	case status == 126:
+		return " (the command cannot be executed)"
+	case status == 127:
+		return " (the command is not found)"
+	case status > 128 && name != "":
+		return " (killed by " + name + ")"
+	}
+	return ""
 }
 
 // stop asks the process to end, kills it after the grace, and returns when it

@@ -16,6 +16,7 @@ func (c *core) act(now time.Time) []action {
 	c.expire(now)
 	if c.complete {
 		c.sweep(now)
+		c.release(now)
 		c.drain(now)
 		c.place(now)
 	}
@@ -32,11 +33,11 @@ func (c *core) sweep(now time.Time) {
 
 // place tries the new wants, and all of them when there may be room.
 func (c *core) place(now time.Time) {
-	todo := c.fresh
+	todo := c.untried
 	if c.retry {
 		todo = slices.Collect(maps.Values(c.wants))
 	}
-	c.fresh, c.retry = nil, false
+	c.untried, c.retry = nil, false
 	slices.SortFunc(todo, func(a, b *want) int {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.app, b.app),
 			cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
@@ -55,7 +56,7 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 		delete(c.wants, w.slot)
 		return
 	}
-	if live || !c.desired(w.slot) {
+	if live || !c.startable(w.slot) {
 		w.noRoom = false
 		if now.Sub(w.heard) > c.cfg.NudgeTTL {
 			delete(c.wants, w.slot)
@@ -146,8 +147,7 @@ func (c *core) drain(now time.Time) {
 func (c *core) drainCopy(now time.Time, cp *copyOf) {
 	live, wanted := c.current(cp.slot)
 	switch {
-	case !cp.asked.IsZero() && now.Sub(cp.asked) < c.cfg.Heartbeat:
-		// asked already
+	case c.stopping(now, cp):
 	case !wanted || c.replaced(live):
 		c.stopCopy(now, cp)
 	case c.wants[live] == nil && !c.live(live) && !now.Before(cp.after):

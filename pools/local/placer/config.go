@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
@@ -12,6 +13,9 @@ import (
 type Config struct {
 	Cluster string
 	Pool    string
+	// Partition is that of the classic health manager's requests that are obeyed
+	// beside its newer nudges. Default message.Partition.
+	Partition string
 	// Heartbeat is the agents' period. Default 10 s.
 	Heartbeat time.Duration
 	// LostAfter is the silence after which a node and its copies are gone. It
@@ -27,6 +31,9 @@ type Config struct {
 
 // WithDefaults returns a copy in which what is zero has its default.
 func (c Config) WithDefaults() Config {
+	if c.Partition == "" {
+		c.Partition = message.Partition
+	}
 	if c.Heartbeat == 0 {
 		c.Heartbeat = 10 * time.Second
 	}
@@ -44,7 +51,9 @@ func (c Config) WithDefaults() Config {
 
 // Validate returns every problem of c.
 func (c Config) Validate() error {
-	errs := []error{call.Token("cluster", c.Cluster), call.Token("pool", c.Pool)}
+	errs := []error{
+		call.Token("cluster", c.Cluster), call.Token("pool", c.Pool), call.Token("partition", c.Partition),
+	}
 	for _, d := range []struct {
 		name string
 		d    time.Duration

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
-	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -58,15 +57,16 @@ type core struct {
 	ran   map[string]map[int]string // app -> index -> node that ran it last
 	nodes map[string]*node
 
-	copies map[string]*copyOf           // by instance, on all nodes
-	bySlot map[slot]map[string]*copyOf  // the same
-	booked map[string]*booking          // by instance
-	placed map[slot]map[string]*booking // the same
-	wants  map[slot]*want
-	fresh  []*want // wants that nobody has tried yet
-	retry  bool    // something may have made room for the others
-	swept  time.Time
-	out    []action
+	copies  map[string]*copyOf           // by instance, on all nodes
+	bySlot  map[slot]map[string]*copyOf  // the same
+	booked  map[string]*booking          // by instance
+	placed  map[slot]map[string]*booking // the same
+	wants   map[slot]*want
+	held    map[string]time.Time // refused stops: instance -> until when a row may bear them out
+	untried []*want              // wants that nobody has tried yet
+	retry   bool                 // something may have made room for the others
+	swept   time.Time
+	out     []action
 }
 
 func newCore(cfg Config, seed string) *core {
@@ -74,7 +74,7 @@ func newCore(cfg Config, seed string) *core {
 		cfg: cfg, seed: seed,
 		apps: map[string]message.App{}, ran: map[string]map[int]string{}, nodes: map[string]*node{},
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
-		booked: map[string]*booking{}, placed: map[slot]map[string]*booking{}, wants: map[slot]*want{},
+		booked: map[string]*booking{}, placed: map[slot]map[string]*booking{}, wants: map[slot]*want{}, held: map[string]time.Time{},
 	}
 }
 
@@ -120,10 +120,18 @@ func (c *core) desired(s slot) bool {
 }
 
 // current returns the slot of the same index in the row's version; false if
-// the expected state has no such app or index.
+// the expected state has no such app or index, or the app is stopped.
 func (c *core) current(s slot) (slot, bool) {
 	row, ok := c.apps[s.app]
-	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances
+	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != message.AppStopped
+}
+
+// startable reports whether a copy may be started in that slot: it is desired,
+// its package is staged, and the row says how to run it.
+func (c *core) startable(s slot) bool {
+	row := c.apps[s.app]
+	staged := row.Package == "" || row.Package == message.PackageStaged
+	return c.desired(s) && staged && row.Command != ""
 }
 
 // start is a nudge. What cannot be verified yet is held for a while: the row
@@ -147,23 +155,7 @@ func (c *core) want(now time.Time, s slot) {
 	}
 	w := &want{slot: s, heard: now, since: now}
 	c.wants[s] = w
-	c.fresh = append(c.fresh, w)
-}
-
-// stop is a nudge.
-func (c *core) stop(now time.Time, m message.Stop) {
-	for _, instance := range slices.Sorted(maps.Keys(m.Instances)) {
-		if b := c.booked[instance]; b != nil {
-			b.stop = true // the request may be under way: stop it when it has been answered
-		} else if cp := c.copies[instance]; cp != nil {
-			c.stopCopy(now, cp)
-		}
-	}
-}
-
-func (c *core) stopCopy(now time.Time, cp *copyOf) {
-	cp.asked = now
-	c.out = append(c.out, action{stop: true, node: cp.node.facts.ID, instance: cp.instance, slot: cp.slot})
+	c.untried = append(c.untried, w)
 }
 
 // live reports whether a copy is in the slot to stay, or on its way there.
@@ -186,12 +178,15 @@ func (c *core) doubtful(now time.Time, s slot) bool {
 		return false
 	}
 	for _, cp := range c.bySlot[s] {
-		if !cp.node.facts.Draining && now.Sub(cp.node.heard) <= c.cfg.Heartbeat*3/2 {
+		if !cp.node.facts.Draining && c.fresh(now, cp.node) {
 			return false
 		}
 	}
 	return true
 }
+
+// fresh reports whether a node missed no heartbeat.
+func (c *core) fresh(now time.Time, n *node) bool { return now.Sub(n.heard) <= c.cfg.Heartbeat*3/2 }
 
 // result is how a node answered a start.
 type result int

@@ -33,6 +33,13 @@ func (w *world) app(instances int, version string) {
 	w.c.app(message.App{Name: "web", Pool: "p", Instances: instances, Version: version, Command: "run", CPUs: 1})
 }
 
+// row sets the row of one instance of v1, changed.
+func (w *world) row(change func(*message.App)) {
+	row := message.App{Name: "web", Pool: "p", Instances: 1, Version: "v1", Command: "run", CPUs: 1}
+	change(&row)
+	w.c.app(row)
+}
+
 // node publishes: its copies are "INDEX/INSTANCE=STATE" of version v1, or
 // "INDEX/INSTANCE@VERSION=STATE".
 func (w *world) node(id string, draining bool, copies ...string) {
@@ -178,6 +185,31 @@ func TestPlace(t *testing.T) {
 			w.start("v1", 0)
 			w.expect("nothing")
 		}},
+		{"a stopped app", func(w *world) {
+			w.row(func(row *message.App) { row.State = message.AppStopped })
+			w.node("a", false)
+			w.start("v1", 0)
+			w.expect("nothing")
+			w.pending("it is no lack of room", 0)
+			w.row(func(row *message.App) { row.State = message.AppStarted })
+			w.expect("started within the nudge's time", "start web/0 on a")
+		}},
+		{"a package that is not staged", func(w *world) {
+			w.node("a", false)
+			for _, p := range []message.PackageState{message.PackagePending, message.PackageFailed} {
+				w.row(func(row *message.App) { row.Package = p })
+				w.start("v1", 0)
+				w.expect("nothing: " + string(p))
+			}
+			w.row(func(row *message.App) { row.Package = message.PackageStaged })
+			w.expect("staged", "start web/0 on a")
+		}},
+		{"a row that does not say how to run it", func(w *world) {
+			w.row(func(row *message.App) { row.Command = "" })
+			w.node("a", false)
+			w.start("v1", 0)
+			w.expect("nothing")
+		}},
 		{"a deleted app", func(w *world) {
 			w.app(1, "v1")
 			w.node("a", false)
@@ -246,10 +278,17 @@ func TestAnswers(t *testing.T) {
 	})
 	t.Run("stopped before it is seen", func(t *testing.T) {
 		w, id := begin(t)
-		w.c.stop(w.now, message.Stop{App: "web", Instances: map[string]string{id: "v1"}})
+		w.app(0, "v1")
+		w.stop("not wanted any more", []string{id})
 		w.expect("not yet")
 		w.c.started(w.now, id, accepted)
 		w.expect("now", "stop "+id+" on a")
+	})
+	t.Run("wanted, and stopped before it is seen", func(t *testing.T) {
+		w, id := begin(t)
+		w.stop("there is no other", []string{id}, id+": "+whyLast)
+		w.c.started(w.now, id, accepted)
+		w.expect("it stays")
 	})
 	t.Run("never seen", func(t *testing.T) {
 		w, id := begin(t)
@@ -269,13 +308,6 @@ func TestAnswers(t *testing.T) {
 		w.now = w.now.Add(6 * time.Second)
 		w.expect("elsewhere", "start web/0 on b")
 	})
-}
-
-func TestStop(t *testing.T) {
-	w := newWorld(t)
-	w.node("a", false, "0/x=RUNNING")
-	w.c.stop(w.now, message.Stop{App: "web", Instances: map[string]string{"x": "v1", "nobody": "v1"}})
-	w.expect("stopped", "stop x on a")
 }
 
 func TestDrain(t *testing.T) {

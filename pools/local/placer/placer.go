@@ -48,6 +48,8 @@ type Placer struct {
 
 	dropped  uint64 // messages that could not be used
 	complain rate.Sometimes
+	refused  uint64 // stops that were not carried out
+	protest  rate.Sometimes
 }
 
 type answer struct {
@@ -65,6 +67,7 @@ func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error
 		cfg: cfg, nc: nc, sink: sink, agents: agent.NewClient(nc, cfg.Cluster), log: log.With("pool", cfg.Pool),
 		core: newCore(cfg, rand.Text()), answers: make(chan answer), slots: make(chan struct{}, parallel),
 		samples: make(chan []metrics.Sample, 1), complain: rate.Sometimes{Interval: time.Minute},
+		protest: rate.Sometimes{Interval: time.Minute},
 	}, nil
 }
 
@@ -129,7 +132,8 @@ func (p *Placer) subscribe(msgs chan *nats.Msg) ([]*nats.Subscription, error) {
 	var subs []*nats.Subscription
 	for _, s := range []string{
 		message.NodeSubject(p.cfg.Cluster, "*"), message.SubjectHeartbeat, message.SubjectExited,
-		message.SubjectStart, message.SubjectStop, pendingSubject(p.cfg.Cluster, p.cfg.Pool),
+		message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition),
+		pendingSubject(p.cfg.Cluster, p.cfg.Pool),
 	} {
 		sub, err := p.nc.ChanSubscribe(s, msgs)
 		if err != nil {
@@ -184,16 +188,8 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 		if e, err = message.DecodeExited(m.Data); err == nil {
 			p.core.exited(e)
 		}
-	case message.SubjectStart:
-		var s message.Start
-		if s, err = message.DecodeStart(m.Data); err == nil {
-			p.core.start(now, s)
-		}
-	case message.SubjectStop:
-		var s message.Stop
-		if s, err = message.DecodeStop(m.Data); err == nil {
-			p.core.stop(now, s)
-		}
+	case message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition):
+		err = p.nudge(now, m)
 	case pendingSubject(p.cfg.Cluster, p.cfg.Pool):
 		if err := call.Answer(m, p.nc.MaxPayload(), p.core.pending(), nil); err != nil {
 			p.log.Warn("answer not sent", "err", err)
@@ -206,6 +202,31 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 		p.bad(m.Subject, err)
 	}
 	return err == nil
+}
+
+// nudge does what a harmonizer asks for, in either dialect.
+func (p *Placer) nudge(now time.Time, m *nats.Msg) error {
+	start, stop, err := message.DecodeNudge(m.Subject, m.Data)
+	switch {
+	case err != nil:
+		return err
+	case start != nil:
+		p.core.start(now, *start)
+	case stop != nil:
+		p.refuse(p.core.stop(now, *stop))
+	}
+	return nil
+}
+
+// refuse counts stops that are not carried out, and says so at most once a minute.
+func (p *Placer) refuse(stops []refusal) {
+	p.refused += uint64(len(stops))
+	for _, r := range stops {
+		p.protest.Do(func() {
+			p.log.Warn("stop of an app instance refused", "app", r.app, "version", r.version, "index", r.index,
+				"instance", r.instance, "why", r.why, "refused", p.refused)
+		})
+	}
 }
 
 // bad counts a message that cannot be used, and says so at most once a minute.

@@ -187,11 +187,16 @@ func (s *site) want(t *testing.T, instances int, nudge ...int) {
 
 func (s *site) nudge(t *testing.T, indices ...int) {
 	t.Helper()
-	data, err := json.Marshal(message.Start{App: "web", Version: "v1", Indices: indices})
+	s.publish(t, message.SubjectStart, message.Start{App: "web", Version: "v1", Indices: indices})
+}
+
+func (s *site) publish(t *testing.T, subject string, v any) {
+	t.Helper()
+	data, err := json.Marshal(v)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.bus.Publish(message.SubjectStart, data); err != nil {
+	if err := s.bus.Publish(subject, data); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -238,30 +243,41 @@ func TestPendingAndRoom(t *testing.T) {
 }
 
 func TestStopNudge(t *testing.T) {
-	s := newSite(t, 1)
-	s.want(t, 1, 0)
-	s.allUp(t, 1)
-	s.mu.Lock()
-	var instance string
-	for _, beats := range s.beats {
-		instance = beats[0].Instance
-	}
-	s.mu.Unlock()
-	data, err := json.Marshal(message.Stop{App: "web", Version: "v1", Instances: map[string]string{instance: "v1"}})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := s.bus.Publish(message.SubjectStop, data); err != nil {
-		t.Fatal(err)
-	}
-	localtest.Until(t, "it stops", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return len(s.exits) == 1 && s.exits[0].Instance == instance && s.exits[0].Reason == message.ReasonStopped
-	})
-	s.stop()
-	if left := processes(t, "86321"); left != nil {
-		t.Errorf("processes are left: %v", left)
+	for _, test := range []struct {
+		name  string
+		nudge func(instance string) (subject string, request any)
+	}{
+		{"health", func(instance string) (string, any) {
+			return message.SubjectStop, message.Stop{App: "web", Version: "v1", Instances: map[string]string{instance: "v1"}}
+		}},
+		{"classic", func(instance string) (string, any) {
+			return message.RequestsSubject(message.Partition), message.Stop{App: "web", Instances: map[string]string{instance: ""}}.Request()
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newSite(t, 1)
+			s.want(t, 1)
+			s.publish(t, message.RequestsSubject(message.Partition), message.Start{App: "web", Version: "v1", Indices: []int{0}}.Request())
+			s.allUp(t, 1)
+			s.mu.Lock()
+			var instance string
+			for _, beats := range s.beats {
+				instance = beats[0].Instance
+			}
+			s.mu.Unlock()
+			s.want(t, 0)
+			subject, request := test.nudge(instance)
+			s.publish(t, subject, request)
+			localtest.Until(t, "it stops", func() bool {
+				s.mu.Lock()
+				defer s.mu.Unlock()
+				return len(s.exits) == 1 && s.exits[0].Instance == instance && s.exits[0].Reason == message.ReasonStopped
+			})
+			s.stop()
+			if left := processes(t, "86321"); left != nil {
+				t.Errorf("processes are left: %v", left)
+			}
+		})
 	}
 }
 

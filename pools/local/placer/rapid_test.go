@@ -46,6 +46,10 @@ type sim struct {
 	born  int
 }
 
+func startable(row message.App) bool {
+	return row.State != message.AppStopped && (row.Package == "" || row.Package == message.PackageStaged)
+}
+
 func offer() resource.Vector { return resource.Vector{4, 400, 40, 0} }
 
 // act lets the core act, and checks what it asks for.
@@ -59,7 +63,7 @@ func (s *sim) act() {
 			s.t.Fatalf("start %v on draining node %s", a.slot, a.node)
 		}
 		row, ok := s.rows[a.app]
-		if !ok || row.Version != a.version || a.index >= row.Instances {
+		if !ok || row.Version != a.version || a.index >= row.Instances || !startable(row) {
 			s.t.Fatalf("start of %v, the row is %+v", a.slot, row)
 		}
 		for id, n := range s.nodes {
@@ -175,6 +179,8 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 				Name: anyApp(t), Pool: "p", Version: version, Command: "run",
 				Instances: rapid.IntRange(0, 6).Draw(t, "instances"),
 				CPUs:      map[string]float64{"v1": 1, "v2": 1.5}[version], Mem: 100,
+				State:   rapid.SampledFrom([]message.AppState{"", message.AppStarted, message.AppStopped}).Draw(t, "state"),
+				Package: rapid.SampledFrom([]message.PackageState{"", message.PackageStaged, message.PackageFailed}).Draw(t, "package"),
 			}
 			s.rows[row.Name] = row
 			s.c.app(row)
@@ -191,7 +197,7 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 			})
 		},
 		"stop": s.onCopy(func(_ *simNode, c *simCopy) {
-			s.c.stop(s.now, message.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
+			s.stop(c)
 		}),
 		"deliver": func(t *rapid.T) {
 			if len(s.queue) > 0 {
@@ -222,6 +228,22 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 	}
 }
 
+// stop nudges, and checks that no index which is wanted loses all that the core
+// knows to run there.
+func (s *sim) stop(c *simCopy) {
+	served := len(s.c.bySlot[c.slot]) > 0
+	s.c.stop(s.now, message.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
+	if row := s.rows[c.app]; !served || row.State == message.AppStopped || row.Version != c.version || c.index >= row.Instances {
+		return
+	}
+	for _, cp := range s.c.bySlot[c.slot] {
+		if cp.asked.IsZero() {
+			return
+		}
+	}
+	s.t.Fatalf("no copy of %v is left, the row is %+v", c.slot, s.rows[c.app])
+}
+
 // settle lets the pool come to rest, with a harmonizer that nudges what is
 // missing.
 func (s *sim) settle() {
@@ -245,7 +267,8 @@ func (s *sim) settle() {
 }
 
 // TestProperties: whatever happens, no node is given more than it has room for,
-// no copy is started twice on purpose, nothing goes to a draining node; and when
+// no copy is started twice on purpose, nothing goes to a draining node, no nudge
+// takes the last copy of an index that is wanted; and when
 // it is quiet, everything wanted runs or waits for room that is not there, and
 // draining nodes hold only what waits.
 func TestProperties(t *testing.T) {
@@ -276,13 +299,18 @@ func checkPool(t *rapid.T) {
 	for id, n := range s.nodes {
 		for _, c := range n.copies {
 			runs[c.slot] = true
-			if n.draining && !waits[slot{c.app, s.rows[c.app].Version, c.index}] {
+			row := s.rows[c.app]
+			unable := row.State != message.AppStopped && !startable(row) && c.index < row.Instances
+			if n.draining && !unable && !waits[slot{c.app, row.Version, c.index}] {
 				t.Fatalf("%v is left on draining node %s", c.slot, id)
 			}
 		}
 	}
 	for name, row := range s.rows {
 		for index := range row.Instances {
+			if !startable(row) {
+				continue
+			}
 			if sl := (slot{name, row.Version, index}); !runs[sl] && !waits[sl] {
 				t.Fatalf("%v neither runs nor waits", sl)
 			}
@@ -290,6 +318,129 @@ func checkPool(t *rapid.T) {
 	}
 	if len(s.c.booked) != 0 {
 		t.Fatalf("bookings are left: %v", s.c.booked)
+	}
+}
+
+// TestEvacuationProperties: while the placer empties a node, and a harmonizer that
+// sees it nudges for the same, each copy is replaced once, stopped once, and serves
+// until its replacement is up.
+func TestEvacuationProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		e := newEvacuation(t)
+		t.Repeat(map[string]func(*rapid.T){
+			"":        func(*rapid.T) { e.check() },
+			"act":     func(*rapid.T) { e.act() },
+			"deliver": func(*rapid.T) { e.deliverAll() },
+			"publish": e.onNode(func(id string, _ *simNode) { e.publish(id) }),
+			"up":      e.onCopy(func(_ *simNode, c *simCopy) { c.running = true }),
+			"nudge":   func(*rapid.T) { e.nudge() },
+			"wait": func(t *rapid.T) {
+				e.deliverAll()
+				e.publishAll() // no beat is missed
+				e.now = e.now.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "seconds")) * time.Second)
+			},
+		})
+		for range 5 {
+			e.nudge()
+			e.act()
+			e.deliverAll()
+			for _, n := range e.nodes {
+				for _, c := range n.copies {
+					c.running = true
+				}
+			}
+			e.publishAll()
+			e.now = e.now.Add(5 * time.Second)
+		}
+		e.check()
+		if len(e.nodes["old"].copies) != 0 || len(e.began) != e.wanted || len(e.ended) != e.wanted {
+			t.Fatalf("left %v, began %v, ended %v, want %d each", e.nodes["old"].copies, e.began, e.ended, e.wanted)
+		}
+	})
+}
+
+// evacuation is a pool of which one node drains, with room for all elsewhere.
+type evacuation struct {
+	*sim
+	wanted       int
+	began, ended map[int]int // index -> starts, stops
+}
+
+func newEvacuation(t *rapid.T) *evacuation {
+	e := &evacuation{
+		sim: &sim{
+			t: t, c: newCore(Config{Cluster: "c", Pool: "p"}.WithDefaults(), "seed"), now: time.Unix(1_000_000, 0),
+			rows: map[string]message.App{}, nodes: map[string]*simNode{},
+		},
+		wanted: rapid.IntRange(1, 4).Draw(t, "wanted"), began: map[int]int{}, ended: map[int]int{},
+	}
+	row := message.App{Name: "web", Pool: "p", Version: "v1", Command: "run", Instances: e.wanted, CPUs: 1, Mem: 100}
+	e.rows["web"] = row
+	e.c.app(row)
+	e.c.loaded()
+	e.nodes["old"] = &simNode{copies: map[string]*simCopy{}}
+	for index := range e.wanted {
+		id := "x" + strconv.Itoa(index)
+		e.nodes["old"].copies[id] = &simCopy{running: true, action: action{
+			node: "old", instance: id, slot: slot{"web", "v1", index}, footprint: row.Footprint(),
+		}}
+	}
+	e.publish("old")
+	e.nodes["old"].draining = true
+	for _, id := range []string{"new1", "new2"} {
+		e.nodes[id] = &simNode{copies: map[string]*simCopy{}}
+	}
+	e.publishAll()
+	return e
+}
+
+func (e *evacuation) act() {
+	before := len(e.queue)
+	e.sim.act()
+	for _, a := range e.queue[before:] {
+		if a.stop {
+			e.ended[a.index]++
+		} else {
+			e.began[a.index]++
+		}
+	}
+}
+
+// nudge asks for what a harmonizer asks for that hears what the core hears: a start
+// where all copies evacuate, and the stop of those where another one runs.
+func (e *evacuation) nudge() {
+	for index := range e.wanted {
+		s := slot{"web", "v1", index}
+		stay, up := 0, false
+		stops := map[string]string{}
+		for instance, cp := range e.c.bySlot[s] {
+			if cp.node.facts.ID == "old" {
+				stops[instance] = "v1"
+			} else {
+				stay, up = stay+1, up || cp.running
+			}
+		}
+		if stay == 0 {
+			e.c.start(e.now, message.Start{App: "web", Version: "v1", Indices: []int{index}})
+		}
+		if up {
+			e.c.stop(e.now, message.Stop{App: "web", Instances: stops})
+		}
+	}
+	e.act() // soon after, as Run does
+}
+
+func (e *evacuation) check() {
+	for index := range e.wanted {
+		serves := false
+		for _, n := range e.nodes {
+			for _, c := range n.copies {
+				serves = serves || c.index == index && c.running
+			}
+		}
+		if !serves || e.began[index] > 1 || e.ended[index] > 1 {
+			e.t.Fatalf("index %d: serves %t, began %d times, ended %d times", index, serves, e.began[index], e.ended[index])
+		}
 	}
 }
 

@@ -1,0 +1,146 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+func (cli *cli) replayCommand() *cobra.Command {
+	var file string
+	var c replay.Config
+	cmd := &cobra.Command{
+		Use:   "replay FILE",
+		Short: "Print what the harmonizer would have asked for, of recorded events",
+		Long: `Print what the harmonizer would have asked for, of recorded events: JSON lines from
+FILE, or from standard input for "-", run through its rules under virtual time.
+The first line is at t = 1. A line is one of
+
+  {"bulk": {APP: {"instances": 2, "state": "STARTED", "version": "v1", "package_state": "STAGED",
+                  "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}}}
+  {"bulk_down": true}   {"bus_down": true}
+  {"subj": "dea.heartbeat", "msg": {...}, "reply": SUBJECT}
+  {"advance": SECONDS}
+  {"dump": APP}
+
+and what comes out is {"t", "subj", "msg"}, a line for each message. Without --config
+the rules have their default numbers, and delays no noise.`,
+		Example: `  weir harmonizer replay events.jsonl
+  weir harmonizer replay --events --config harmonizer.yaml events.jsonl
+  weir harmonizer record - | tee events.jsonl`,
+		Args: oneArg("file, or - for standard input"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if file == "" {
+				c.Apps = apps.Config{DelayTimeNoise: new(time.Duration)}
+			} else {
+				h, warnings, err := config.ReadHarmonizer(file)
+				if err != nil {
+					return &usageError{err}
+				}
+				for _, w := range warnings {
+					fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
+				}
+				c.Apps, c.ExpectedStateUpdate = h.Rules(), h.ExpectedUpdate()
+				c.Classic = h.Dialect == config.DialectCloudController
+			}
+			return cli.replay(cmd.Context(), args[0], c)
+		},
+	}
+	cmd.Flags().StringVar(&file, "config", "", "harmonizer.yaml, or a health_manager.yml, with the rules' numbers")
+	cmd.Flags().BoolVar(&c.Events, "events", false, "print what the rules found, too")
+	return cmd
+}
+
+func (cli *cli) replay(ctx context.Context, path string, c replay.Config) error {
+	in := cli.stdin
+	if path != "-" {
+		f, err := os.Open(path)
+		if err != nil {
+			return &usageError{err}
+		}
+		defer f.Close()
+		in = f
+	}
+	out := bufio.NewWriter(cli.stdout)
+	err := replay.Run(ctx, in, out, c)
+	return errors.Join(err, out.Flush())
+}
+
+func (cli *cli) recordCommand() *cobra.Command {
+	var file string
+	var force bool
+	cmd := &cobra.Command{
+		Use:   "record FILE",
+		Short: "Write what a harmonizer hears into a file that can be replayed, until Ctrl-C",
+		Long: `Write what a harmonizer hears into a file that "weir harmonizer replay" reads, until
+Ctrl-C. Nothing is published: it may run beside the harmonizer that acts. "-" is
+standard output.`,
+		Args: oneArg("file, or - for standard output"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				return cli.record(ctx, b, file, args[0], force)
+			})
+		},
+	}
+	configFlag(cmd, &file)
+	cmd.Flags().BoolVar(&force, "force", false, "replace a file that is there")
+	return cmd
+}
+
+func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string, force bool) error {
+	log, err := cli.logger()
+	if err != nil {
+		return err
+	}
+	file, err := cli.harmonizerFile(configFile, log)
+	if err != nil {
+		return err
+	}
+	out, err := cli.create(path, force)
+	if err != nil {
+		return err
+	}
+	recorder := replay.NewRecorder(out, time.Now)
+	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.cluster, []string{cli.pool}), record: recorder, log: log}
+	parts.loop.Shadow = true
+	h, err := parts.wire(ctx)
+	if err != nil {
+		return errors.Join(err, out.Close())
+	}
+	fmt.Fprintf(cli.stderr, "weir: recording to %s; Ctrl-C ends it\n", path)
+	err = h.Run(ctx)
+	recorder.Close()
+	return errors.Join(err, recorder.Err(), out.Close())
+}
+
+// create opens a new file for writing, or standard output for "-".
+func (cli *cli) create(path string, force bool) (io.WriteCloser, error) {
+	if path == "-" {
+		return nopCloser{cli.stdout}, nil
+	}
+	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	if force {
+		how = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	}
+	f, err := os.OpenFile(path, how, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, &usageError{fmt.Errorf("%s is there already: give another name, or --force", path)}
+	}
+	return f, err
+}
+
+type nopCloser struct{ io.Writer }
+
+func (nopCloser) Close() error { return nil }

@@ -1,0 +1,156 @@
+package apps
+
+import (
+	"fmt"
+	"time"
+)
+
+// BrakeState is how far nudges are held because too many indices were lost at
+// once.
+//
+//	off ──► held ──► eased ──► off
+type BrakeState string
+
+// States of the brake.
+const (
+	BrakeOff   BrakeState = ""
+	BrakeHeld  BrakeState = "held"  // nothing is nudged
+	BrakeEased BrakeState = "eased" // the bus is proven whole: starts go on, at a tenth; stops are held
+)
+
+// easedShare is the share of the rate at which starts go on.
+const easedShare = 0.1
+
+// BrakeStatus is the brake, for people.
+type BrakeStatus struct {
+	State     BrakeState `json:"state,omitempty"`
+	Since     time.Time  `json:"since,omitzero"`
+	Nodes     int        `json:"nodes,omitempty"`   // lost
+	Indices   int        `json:"indices,omitempty"` // lost
+	Share     float64    `json:"share,omitempty"`   // of the indices that ran before
+	Missing   int        `json:"missing,omitempty"` // of the lost ones, still
+	ReleaseAt int        `json:"release_at"`        // it ends when so many or fewer are missing
+}
+
+// Holds reports whether the brake waits for the bus to be proven whole.
+func (b BrakeStatus) Holds() bool { return b.State == BrakeHeld }
+
+// brake watches how many indices are lost by silence at once: rule brake. What is
+// lost within the window is counted as long as it is missing.
+type brake struct {
+	state  BrakeState
+	since  instant
+	recent []loss    // within the window, and all since the brake holds
+	lost   int       // of recent, still missing
+	nodes  []instant // that were lost within the window
+
+	told   BrakeStatus // when it began
+	canary bool        // since it began, our own message came back
+	heard  bool        // since then, a node was heard
+}
+
+type loss struct {
+	place place
+	at    instant
+}
+
+// lose counts an index as lost by silence.
+func (m *Machine) lose(s *slot) {
+	m.unlose(s)
+	s.silent = m.time.now
+	m.brake.recent = append(m.brake.recent, loss{s.place(), s.silent})
+	m.brake.lost++
+}
+
+// unlose counts it no more.
+func (m *Machine) unlose(s *slot) {
+	if s.silent != 0 {
+		s.silent = 0
+		m.brake.lost--
+	}
+}
+
+// watchLosses holds, eases and releases. While there is more to take in, it waits:
+// nothing is nudged then.
+func (m *Machine) watchLosses() {
+	if m.pending() {
+		return
+	}
+	b := &m.brake
+	switch b.state {
+	case BrakeOff:
+		m.forgetLosses()
+		m.holdIfMany()
+	case BrakeHeld:
+		if b.canary && b.heard {
+			b.state = BrakeEased
+			m.starts.Scale(easedShare)
+			m.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
+		}
+	}
+	if b.state != BrakeOff && b.lost <= b.told.ReleaseAt {
+		m.endBrake(WhyRecovered)
+	}
+}
+
+// forgetLosses drops what is older than the window.
+func (m *Machine) forgetLosses() {
+	b := &m.brake
+	window := m.cfg.DropletLost + m.cfg.HeartbeatPeriod
+	for len(b.nodes) > 0 && b.nodes[0].add(window) < m.time.now {
+		b.nodes = b.nodes[1:]
+	}
+	for len(b.recent) > 0 && b.recent[0].at.add(window) < m.time.now {
+		m.forgetLoss(b.recent[0])
+		b.recent = b.recent[1:]
+	}
+}
+
+func (m *Machine) forgetLoss(l loss) {
+	if s := m.slots[l.place]; s != nil && s.silent == l.at {
+		m.unlose(s)
+	}
+}
+
+func (m *Machine) holdIfMany() {
+	b := &m.brake
+	ran := m.total.Running + b.lost
+	limit := max(m.cfg.Brake*float64(ran), float64(m.cfg.BrakeFloor))
+	if float64(b.lost) <= limit {
+		return
+	}
+	b.state, b.since, b.canary, b.heard = BrakeHeld, m.time.now, false, false
+	b.told = BrakeStatus{
+		Nodes: len(b.nodes), Indices: b.lost, Share: float64(b.lost) / float64(ran), ReleaseAt: int(limit / 2),
+	}
+	m.find(Finding{Kind: KindBraked, Why: WhyMassLoss, Rule: RuleBrake,
+		Detail: fmt.Sprintf("%d nodes and %d indices, %.0f %% of those that ran, were lost at once", b.told.Nodes, b.told.Indices, 100*b.told.Share)})
+}
+
+// release is an operator's end of the brake: what was lost until now is ignored.
+func (m *Machine) release() {
+	if m.brake.state == BrakeOff {
+		return
+	}
+	for _, l := range m.brake.recent {
+		m.forgetLoss(l)
+	}
+	m.brake.recent, m.brake.nodes = nil, nil
+	m.endBrake(WhyOrdered)
+}
+
+func (m *Machine) endBrake(why Why) {
+	m.brake.state, m.brake.told = BrakeOff, BrakeStatus{}
+	m.starts.Scale(1)
+	m.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
+}
+
+// Brake returns the state of the brake.
+func (m *Machine) Brake() BrakeStatus {
+	s := m.brake.told
+	s.State = m.brake.state
+	if s.State != BrakeOff {
+		s.Since, s.Missing = m.wall(m.brake.since), m.brake.lost
+	}
+	return s
+}

@@ -1,0 +1,101 @@
+package apps
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// pair is a duplicate, and how often it was listed when the duplicates were
+// known first.
+type pair struct {
+	id    string
+	beats uint32
+}
+
+// confirmations is how often each node is to list its copy before one of
+// duplicates is stopped.
+const confirmations = 2
+
+// duplicates is the rule duplicate: of several copies of the live version on an
+// index one survives, RUNNING before STARTING, then the oldest, then the one with
+// the smallest id. One of the others is extra, the next when that one is gone.
+// Copies that evacuate are left to their own rule.
+func (m *Machine) duplicates(a *app, index int, n census, v *verdict) {
+	if n.twins < 2 || n.evacuating > 0 {
+		return
+	}
+	for c := range m.known.Copies(a.id, index) {
+		if s := c.State(); c.OfVersion(a.want.Version) && (s == message.Running || s == message.Starting) {
+			v.twins = append(v.twins, c)
+		}
+	}
+	slices.SortFunc(v.twins, survival)
+	victim := v.twins[len(v.twins)-1]
+	if s := m.slots[at(a.id, index)]; s != nil && s.victim != "" {
+		for _, c := range v.twins {
+			if c.ID() == s.victim {
+				victim = c
+			}
+		}
+	}
+	v.surplus = append(v.surplus, surplus{victim, RuleDuplicate, WhyDuplicate})
+	v.redundant += len(v.twins) - 1
+	v.again = true
+}
+
+// survival orders duplicates, the one that survives first.
+func survival(a, b known.Copy) int {
+	return cmp.Or(
+		cmp.Compare(count(a.State() != message.Running), count(b.State() != message.Running)),
+		cmp.Compare(a.Since(), b.Since()),
+		cmp.Compare(a.ID(), b.ID()),
+	)
+}
+
+// duplicate holds the stop of a duplicate until it is sure that all of them run,
+// and while another index of the app is missing.
+func (m *Machine) duplicate(s *slot, v verdict) (hold, bool) {
+	if !m.confirmed(s, v.twins) {
+		return hold{RuleDuplicate, WhyUnconfirmed, 0}, true
+	}
+	if s.app.tally[missing]+s.app.tally[crashed] > 0 {
+		return hold{RuleDuplicate, WhyOtherMissing, 0}, true
+	}
+	return hold{}, false
+}
+
+// confirmed reports whether each of the duplicates was listed by its node as
+// often as it takes since all of them, and no more, are known. The first listing
+// of a copy counts as one.
+func (m *Machine) confirmed(s *slot, twins []known.Copy) bool {
+	same := len(twins) == len(s.pairs)
+	for _, c := range twins {
+		same = same && slices.ContainsFunc(s.pairs, func(p pair) bool { return p.id == c.ID() })
+	}
+	if !same {
+		s.pairs = s.pairs[:0]
+		for _, c := range twins {
+			s.pairs = append(s.pairs, newPair(c))
+		}
+	}
+	yes := true
+	for _, c := range twins {
+		p := &s.pairs[slices.IndexFunc(s.pairs, func(p pair) bool { return p.id == c.ID() })]
+		if c.Beats() < p.beats { // it was not listed for a while
+			*p = newPair(c)
+		}
+		yes = yes && c.Beats() >= p.beats+confirmations
+	}
+	return yes
+}
+
+func newPair(c known.Copy) pair {
+	p := pair{c.ID(), c.Beats()}
+	if p.beats == 1 {
+		p.beats = 0
+	}
+	return p
+}

@@ -1,0 +1,174 @@
+package apps
+
+import (
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+func (m *Machine) heartbeat(ev Heartbeat) {
+	if err := m.known.Heartbeat(m.time.wall, ev.Data); err != nil {
+		m.find(Finding{Kind: KindRefused, Detail: err.Error()})
+		return
+	}
+	m.brake.heard = true
+}
+
+// runs reports whether a copy in that state takes its index. A state that we do
+// not know does: its node lists it.
+func runs(s message.State) bool { return s != message.Crashed }
+
+// collect takes over what changed in the known state. The reason is that of an
+// exit, if one was told. It returns how much that was.
+func (m *Machine) collect(reason Why) int {
+	changes := m.known.Changes()
+	if len(changes) > perStep { // once, not by doubling
+		m.work.endings = slices.Grow(m.work.endings, len(changes))
+	}
+	for i := range changes {
+		m.takeChange(&changes[i], reason)
+	}
+	return len(changes)
+}
+
+func (m *Machine) takeChange(c *known.Change, reason Why) {
+	switch c.Kind {
+	case known.NodeHeard:
+		delete(m.bus.awaited, c.Node)
+	case known.NodeLost:
+		m.find(Finding{Kind: KindNodeLost, Node: c.Node})
+		m.brake.nodes = append(m.brake.nodes, m.time.now)
+	case known.Appeared:
+		a := m.app(c.App)
+		if a == nil {
+			a = m.ensure(c.App, m.known.Name(c.App))
+		}
+		m.carcass(a, c.Copy)
+		m.mark(at(c.App, c.Index))
+	case known.BecameState:
+		a := m.app(c.App)
+		m.carcass(a, c.Copy)
+		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, WhyCrashed) {
+			m.mark(at(c.App, c.Index))
+		}
+	case known.Lost:
+		if !runs(c.Was) || !m.ends(m.app(c.App), c, whyLost(c.Why, reason)) {
+			m.mark(at(c.App, c.Index))
+		}
+	}
+}
+
+// whyLost is why a copy was lost.
+func whyLost(w known.Why, reason Why) Why {
+	switch w {
+	case known.Silent:
+		return WhyNodeLost
+	case known.NotListed:
+		return WhyNotListed
+	case known.Moved:
+		return WhyMoved
+	}
+	return reason
+}
+
+// ends notes for later that a copy runs no more, and reports whether there is
+// anything to note but that its index is to be looked at.
+func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
+	e := ending{app: a, renewed: a.renewed, index: int32(c.Index), why: why}
+	e.serving = a.desires(c.Index) && c.Copy.OfVersion(a.want.Version)
+	if !e.serving && why != WhyNotListed {
+		return false
+	}
+	if why != WhyNodeLost && why != WhyMoved {
+		e.who = &who{c.Copy.ID(), c.Copy.Version(), c.Node}
+	}
+	m.work.endings = append(m.work.endings, e)
+	return true
+}
+
+// ended remembers how an index lost its last copy of the live version.
+func (m *Machine) ended(e ending) {
+	a, index := e.app, int(e.index)
+	if m.app(a.id) != a {
+		return
+	}
+	m.mark(at(a.id, index))
+	if e.why == WhyNotListed {
+		m.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.who.version, Instance: e.who.id, Node: e.who.node})
+	}
+	if !e.serving || e.renewed != a.renewed || !a.desires(index) || m.census(a, index).serving > 0 {
+		return
+	}
+	s := m.slot(a, index)
+	switch s.cause = e.why; e.why {
+	case WhyNodeLost, WhyNotListed:
+		m.lose(s)
+	case WhyMoved:
+	default:
+		m.answered(s, e)
+	}
+}
+
+// answered decides when the next start may be. The exit of a copy that no node
+// listed is the answer to the start that was nudged; that of another copy is not.
+func (m *Machine) answered(s *slot, e ending) {
+	s.exited = e.who.id
+	if e.unlisted && e.why != WhyStopped {
+		s.pending = 0
+	}
+	switch e.why {
+	case WhyCrashed:
+		m.crashed(s, e.who.id)
+	case WhyStopped:
+		m.exitStopped(s)
+	}
+}
+
+// exit takes in that a copy ended, be it one that its node had no time to list.
+func (m *Machine) exit(e message.Exited) {
+	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
+		m.find(ignored(e, WhyOtherPartition))
+		return
+	}
+	why := whyExited(e.Reason)
+	m.exitTable(e, why)
+	_, known := m.known.Exit(m.time.wall, e)
+	m.collect(why)
+	if known {
+		return
+	}
+	a := m.lookup(e.App)
+	if a == nil || !a.desires(e.Index) || e.Version != a.want.Version {
+		m.find(ignored(e, WhyNotExpected))
+		return
+	}
+	s := m.slots[at(a.id, e.Index)]
+	switch {
+	case s != nil && s.exited == e.Instance:
+		m.find(ignored(e, WhyRepeated))
+	case m.census(a, e.Index).serving > 0:
+		m.find(ignored(e, WhyStillRuns))
+	default: // it ended before its node could list it
+		m.work.endings = append(m.work.endings, ending{app: a, renewed: a.renewed, index: int32(e.Index),
+			serving: true, unlisted: true, why: why, who: &who{id: e.Instance}})
+	}
+}
+
+func ignored(e message.Exited, why Why) Finding {
+	return Finding{Kind: KindIgnored, Why: why, App: e.App, Index: e.Index, Version: e.Version, Instance: e.Instance}
+}
+
+func whyExited(r message.Reason) Why {
+	switch r {
+	case message.ReasonCrashed:
+		return WhyCrashed
+	case message.ReasonStopped:
+		return WhyStopped
+	case message.ReasonShutdown:
+		return WhyShutdown
+	case message.ReasonEvacuation:
+		return WhyEvacuated
+	}
+	return WhyExited
+}

@@ -1,0 +1,187 @@
+package apps
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Memory is what survives a restart of the harmonizer of one app. Without
+// Indices, there is nothing to remember.
+type Memory struct {
+	App     string        `json:"app"`
+	Version string        `json:"version,omitempty"` // the live one
+	Indices []IndexMemory `json:"indices,omitempty"` // in order
+}
+
+// IndexMemory is what survives of one index. Times are those of the caller's
+// clock; whoever reads them elsewhere bounds them.
+type IndexMemory struct {
+	Index     int       `json:"index"`
+	Crashes   int       `json:"crashes,omitempty"`
+	CrashedAt time.Time `json:"crashed_at,omitzero"`
+	Restart   time.Time `json:"restart,omitzero"` // no start before
+	Pending   time.Time `json:"pending,omitzero"` // a start was nudged: none before
+	GivenUp   bool      `json:"given_up,omitempty"`
+}
+
+// remembered is the memory of an app without a row.
+type remembered struct {
+	Memory
+	until instant
+}
+
+// remember notes that an app's memory is another than was told.
+func (m *Machine) remember(a *app) { m.changed[a.name()] = true }
+
+// Memories returns the memory of each app of which it changed since the last
+// call, in order of name.
+func (m *Machine) Memories() []Memory {
+	if len(m.changed) == 0 {
+		return nil
+	}
+	var out []Memory
+	for _, name := range slices.Sorted(maps.Keys(m.changed)) {
+		mem := m.memory(name)
+		if len(mem.Indices) == 0 && !m.kept[name] {
+			continue
+		}
+		if m.kept[name] = true; len(mem.Indices) == 0 {
+			delete(m.kept, name)
+		}
+		out = append(out, mem)
+	}
+	clear(m.changed)
+	return out
+}
+
+func (m *Machine) memory(name string) Memory {
+	if r, ok := m.remembered[name]; ok {
+		return r.Memory
+	}
+	mem := Memory{App: name}
+	a := m.lookup(name)
+	if a == nil {
+		return mem
+	}
+	mem.Version = a.want.Version
+	for s := a.slots; s != nil; s = s.next {
+		if s.crashes > 0 || s.pending > m.time.now || s.restart > m.time.now {
+			mem.Indices = append(mem.Indices, IndexMemory{
+				Index:     s.index,
+				Crashes:   s.crashes,
+				CrashedAt: m.stored(s.crashedAt),
+				Restart:   m.stored(s.restart),
+				Pending:   m.stored(s.pending),
+				GivenUp:   s.givenUp,
+			})
+		}
+	}
+	slices.SortFunc(mem.Indices, func(a, b IndexMemory) int { return cmp.Compare(a.Index, b.Index) })
+	return mem
+}
+
+// stored is an instant as others can read it: without our monotonic clock.
+func (m *Machine) stored(at instant) time.Time { return m.wall(at).Round(0) }
+
+// restored is an instant that was stored, at least min and at most max from now.
+func (m *Machine) restored(t time.Time, least, most time.Duration) instant {
+	if t.IsZero() {
+		return 0
+	}
+	return m.time.in(min(max(t.Sub(m.time.wall.Round(0)), least), most))
+}
+
+// lead begins to nudge, with what whoever led before remembered.
+func (m *Machine) lead(ev Lead) {
+	m.leading = true
+	for _, mem := range ev.Memories {
+		m.kept[mem.App] = true
+		m.changed[mem.App] = true
+		if a := m.lookup(mem.App); a != nil && a.row == rowPresent {
+			m.merge(a, mem)
+		} else {
+			m.keep(mem)
+		}
+	}
+	m.await(ev.Nodes)
+	m.reconsider()
+}
+
+// merge takes over the memory of an app: of two numbers of crashes the larger, of
+// two times the later.
+func (m *Machine) merge(a *app, mem Memory) {
+	m.remember(a)
+	if mem.Version != a.want.Version {
+		return
+	}
+	for _, i := range mem.Indices {
+		if i.Index < 0 || !a.desires(i.Index) {
+			continue
+		}
+		s := m.slot(a, i.Index)
+		s.pending = max(s.pending, m.restored(i.Pending, 0, m.cfg.startKeepAlive()))
+		if i.Crashes > 0 {
+			m.mergeCrashes(s, i)
+		}
+		m.mark(s.place())
+	}
+}
+
+// mergeCrashes takes over what crashed, unless that is so long ago that it counts
+// no more.
+func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
+	oldest := -m.cfg.FlappingTimeout
+	at := m.restored(i.CrashedAt, oldest-time.Second, 0)
+	restart := m.restored(i.Restart, 0, m.cfg.MaxRestartDelay+*m.cfg.DelayTimeNoise)
+	if at < m.time.in(oldest) && restart <= m.time.now && !i.GivenUp {
+		return
+	}
+	if s.crashes == 0 || at > s.crashedAt {
+		s.crashedAt = at
+	}
+	s.crashes = max(s.crashes, i.Crashes)
+	s.restart = max(s.restart, restart)
+	if m.census(s.app, s.index).serving == 0 {
+		s.cause = WhyCrashed
+		s.givenUp = s.givenUp || i.GivenUp
+	}
+}
+
+// keep remembers an app without a row.
+func (m *Machine) keep(mem Memory) {
+	r := remembered{mem, m.time.in(m.cfg.DropletGCGracePeriod)}
+	m.remembered[mem.App] = r
+	m.wakeAt(r.until, wake{what: wakeMemory, name: mem.App})
+}
+
+// keepMemory remembers an app whose row is about to go.
+func (m *Machine) keepMemory(a *app) {
+	if mem := m.memory(a.name()); len(mem.Indices) > 0 {
+		m.keep(mem)
+	}
+}
+
+// recall gives an app that has a row again what was remembered of it.
+func (m *Machine) recall(a *app) {
+	if r, ok := m.remembered[a.name()]; ok {
+		delete(m.remembered, a.name())
+		m.merge(a, r.Memory)
+	}
+}
+
+// forgetMemory drops what is remembered of an app without a row, unless its time
+// has not come, or nobody knows whether it has one.
+func (m *Machine) forgetMemory(name string) {
+	r, ok := m.remembered[name]
+	if !ok {
+		return
+	}
+	if a := m.lookup(name); (a == nil || a.row != rowDeleted) && (r.until > m.time.now || !m.source.isComplete) {
+		m.wakeAt(max(r.until, m.time.in(m.cfg.HeartbeatPeriod)), wake{what: wakeMemory, name: name})
+		return
+	}
+	delete(m.remembered, name)
+	m.changed[name] = true
+}

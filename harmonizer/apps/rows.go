@@ -1,0 +1,157 @@
+package apps
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// row takes in a row of the expected state.
+func (m *Machine) row(want message.App) {
+	if want.State == "" {
+		want.State = message.AppStarted
+	}
+	if want.Package == "" {
+		want.Package = message.PackageStaged
+	}
+	a := m.ensure(m.known.App(want.Name), want.Name)
+	m.vanish(a)
+	m.source.told(a)
+	if a.stale && m.source.pass > a.outdated {
+		a.stale = false
+		m.markAll(a)
+	}
+	if a.row == rowPresent && a.want.Equal(want) {
+		return
+	}
+	m.change(a, want)
+}
+
+// change puts a new row in place of what was known, and has each index that it
+// concerns looked at.
+func (m *Machine) change(a *app, want message.App) {
+	had, old, was := a.row == rowPresent, a.want, a.expected()
+	m.recount(a, func() {
+		m.setRow(a, rowPresent)
+		a.want = want
+	})
+	m.join(a, want.Pool)
+	a.pool.revision++ // its footprint may be another
+	m.undesire(a)
+	begins := !had || old.State != want.State && want.State == message.AppStarted
+	switch {
+	case begins || old.Version != want.Version:
+		a.renewed++
+		for s := a.slots; s != nil; s = s.next {
+			m.renew(s)
+		}
+		m.recall(a)
+		m.markAll(a)
+		was = 0
+	case old.State != want.State, old.Package != want.Package, want.Instances < old.Instances:
+		m.markAll(a)
+	}
+	for index := was; index < a.expected(); index++ {
+		m.mark(at(a.id, index))
+	}
+	if begins || old.State != want.State || old.Version != want.Version || old.Instances != want.Instances {
+		m.resetGrace(a)
+	}
+}
+
+// undesire counts the indices that are no longer desired as such, so that the
+// parts of an app's count are the whole at any time.
+func (m *Machine) undesire(a *app) {
+	for s := a.slots; s != nil; s = s.next {
+		if !a.desires(s.index) && s.category != undesired {
+			m.count(s, undesired, s.extra)
+		} else if a.desires(s.index) && s.category == undesired {
+			m.count(s, running, s.extra)
+		}
+	}
+}
+
+func (m *Machine) unreadable(name string) {
+	a := m.ensure(m.known.App(name), name)
+	m.vanish(a)
+	m.source.told(a)
+	switch a.row {
+	case rowPresent, rowUnreadable:
+	case rowVanished: // it is there again, and this is the row that was known
+		m.change(a, a.want)
+	case rowUnknown, rowDeleted: // a row from before its deletion says nothing of this one
+		m.recount(a, func() { m.setRow(a, rowUnreadable) })
+		m.markAll(a)
+	}
+}
+
+func (m *Machine) gone(name string) {
+	if a := m.lookup(name); a != nil {
+		m.loseRow(a, rowDeleted)
+		m.forgetMemory(name)
+	}
+}
+
+// vanish takes away the row of an app that the last whole pass did not tell.
+func (m *Machine) vanish(a *app) {
+	if a.pass >= m.source.whole {
+		return
+	}
+	switch a.row {
+	case rowPresent:
+		m.loseRow(a, rowVanished)
+	case rowUnreadable: // leaves no row that could stand if it is told again
+		m.loseRow(a, rowUnknown)
+	}
+}
+
+// loseRow takes an app's row away. What it remembers of crashes is kept for a
+// while, in case the row comes back.
+func (m *Machine) loseRow(a *app, row rowState) {
+	if row == rowVanished {
+		m.keepMemory(a)
+	}
+	a.seen, a.stale, a.grace = m.time.now, false, 0
+	a.renewed++
+	m.recount(a, func() { m.setRow(a, row) })
+	if a.pool != nil {
+		a.pool.revision++
+	}
+	m.undesire(a)
+	for s := a.slots; s != nil; s = s.next {
+		m.renew(s)
+	}
+	m.markAll(a)
+}
+
+// updated notes that a row is older than the app, if a pass will tell a newer one.
+func (m *Machine) updated(name string) {
+	a := m.lookup(name)
+	if a == nil || !m.cfg.controlled() {
+		return
+	}
+	m.resetGrace(a)
+	if m.source.polled {
+		a.stale, a.outdated = true, m.source.pass
+	}
+}
+
+func (m *Machine) expectedComplete(validFor time.Duration) {
+	m.source.complete(m.time, validFor)
+	if m.source.rows != m.source.heard {
+		m.work.sweep = 0 // there are rows that were not told
+	}
+}
+
+// sweep takes away the rows that the last whole pass did not tell, some at a time.
+func (m *Machine) sweep() {
+	end := min(m.work.sweep+m.limits.sweep, len(m.apps))
+	for _, a := range m.apps[m.work.sweep:end] {
+		if a != nil {
+			m.vanish(a)
+		}
+	}
+	if m.work.sweep = end; end == len(m.apps) {
+		m.work.sweep = noSweep
+	}
+}

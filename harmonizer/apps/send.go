@@ -1,0 +1,236 @@
+package apps
+
+import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+
+// send is the rule queue: what waits leaves by priority, fair between apps, and no
+// faster than the rate. Each is judged again first.
+func (m *Machine) send() {
+	var out outbox
+	if _, held := m.heldBack(); !held {
+		m.sendStarts(&out)
+	}
+	if h := m.heldStops(); h.rule == RuleQueue && !m.pending() {
+		m.sendStops(&out)
+	}
+	out.flush(m)
+}
+
+func (m *Machine) sendStarts(out *outbox) {
+	for range m.limits.step {
+		p, ok := m.starts.Pop(m.time.wall)
+		if !ok {
+			return
+		}
+		if !m.sendStart(p, out) {
+			m.starts.Refund()
+		}
+	}
+}
+
+func (m *Machine) sendStart(p place, out *outbox) bool {
+	s := m.slots[p]
+	if s == nil {
+		return false
+	}
+	m.vanish(s.app)
+	v := m.verdict(s.app, s.index, s)
+	if v.start == "" {
+		m.mark(p)
+		return false
+	}
+	s.start, s.why = v.start, v.why
+	if h, held := m.holdStart(s); held {
+		m.waits(s, h)
+		return false
+	}
+	s.pending, s.hold = m.time.in(m.cfg.startKeepAlive()), ""
+	m.wakeSlotAt(s, s.pending)
+	if s.start == RuleFlapping { // without an answer, not before the same delay
+		s.restart = m.time.in(m.restartDelay(s))
+	}
+	m.remember(s.app)
+	out.start(s)
+	return true
+}
+
+func (m *Machine) sendStops(out *outbox) {
+	for range m.limits.step {
+		k, ok := m.stops.Pop(m.time.wall)
+		if !ok {
+			return
+		}
+		if !m.sendStop(k, out) {
+			m.stops.Refund()
+		}
+	}
+}
+
+func (m *Machine) sendStop(k stopKey, out *outbox) bool {
+	s := m.slots[k.place]
+	if s == nil {
+		return false
+	}
+	m.vanish(s.app)
+	v := m.verdict(s.app, s.index, s)
+	for _, c := range v.surplus {
+		if c.copy.ID() != k.id {
+			continue
+		}
+		for i := range s.extras {
+			x := &s.extras[i]
+			if x.id != k.id {
+				continue
+			}
+			x.rule, x.why = c.rule, c.why
+			if _, held := m.holdStop(s, v, *x); held || !listed(c.copy) {
+				break
+			}
+			x.until, x.hold = m.time.in(m.cfg.NudgeKeepAlive), ""
+			if x.rule == RuleDuplicate {
+				s.victim = x.id
+			}
+			m.wakeSlotAt(s, x.until)
+			out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
+			return true
+		}
+	}
+	m.mark(k.place)
+	return false
+}
+
+// heldBack returns what keeps all nudges from being sent: rules freshness, follow
+// and brake, and that not all that was heard is taken in.
+func (m *Machine) heldBack() (hold, bool) {
+	switch {
+	case !m.acting:
+		return hold{RuleFreshness, WhyIncomplete, 0}, true
+	case !m.leading:
+		return hold{RuleFollow, WhyFollowing, 0}, true
+	case m.brake.state == BrakeHeld:
+		return hold{RuleBrake, WhyMassLoss, 0}, true
+	}
+	return hold{RuleQueue, WhyInTurn, 0}, m.pending()
+}
+
+// heldStops is heldBack for stops, which an eased brake holds too. Rule queue
+// holds nothing but the turn.
+func (m *Machine) heldStops() hold {
+	h, held := m.heldBack()
+	if !held && m.brake.state != BrakeOff {
+		return hold{RuleBrake, WhyMassLoss, 0}
+	}
+	return h
+}
+
+// tellWaiting tells of what began to wait in this Step, and waits on.
+func (m *Machine) tellWaiting() {
+	for _, p := range m.queued {
+		s := m.slots[p]
+		if s == nil || !m.starts.Has(p) {
+			continue
+		}
+		h, _ := m.heldBack()
+		m.waits(s, h)
+	}
+}
+
+// nudged is told what another harmonizer asked for: it counts as if we had.
+func (m *Machine) nudged(n Nudge) {
+	if n.Start != nil {
+		if a := m.lookup(n.Start.App); a != nil && n.Start.Version == a.want.Version {
+			m.startedByOther(a, n.Start.Indices)
+		}
+	}
+	if n.Stop != nil {
+		if a := m.lookup(n.Stop.App); a != nil {
+			m.stoppedByOther(a, n.Stop)
+		}
+	}
+}
+
+func (m *Machine) startedByOther(a *app, indices []int) {
+	for _, index := range indices {
+		if !a.desires(index) {
+			continue
+		}
+		s := m.slot(a, index)
+		s.pending = max(s.pending, m.time.in(m.cfg.startKeepAlive()))
+		if s.cause == WhyCrashed && s.crashes > m.cfg.FlappingDeath && !s.givenUp {
+			s.restart = max(s.restart, m.time.in(m.restartDelay(s)))
+		}
+		m.remember(a)
+		m.mark(s.place())
+	}
+}
+
+func (m *Machine) stoppedByOther(a *app, stop *message.Stop) {
+	for id := range stop.Instances {
+		c, ok := m.known.Find(id)
+		if !ok || c.App() != a.id {
+			continue
+		}
+		s := m.slot(a, c.Index())
+		until := m.time.in(m.cfg.NudgeKeepAlive)
+		if x := s.find(id); x != nil {
+			x.until = max(x.until, until)
+		} else {
+			s.extras = append(s.extras, extra{id: id, until: until})
+		}
+		m.mark(s.place())
+	}
+}
+
+func (s *slot) find(id string) *extra {
+	for i := range s.extras {
+		if s.extras[i].id == id {
+			return &s.extras[i]
+		}
+	}
+	return nil
+}
+
+// notSent takes back nudges of an earlier Step: they are due again, in the same
+// order and with the same priority.
+func (m *Machine) notSent(nudges []Nudge) {
+	for _, n := range nudges {
+		if n.Start != nil {
+			m.startsNotSent(n.Start)
+		}
+		if n.Stop == nil {
+			continue
+		}
+		for id := range n.Stop.Instances {
+			c, ok := m.known.Find(id)
+			if !ok {
+				continue
+			}
+			p := at(c.App(), c.Index())
+			if s := m.slots[p]; s != nil {
+				if x := s.find(id); x != nil {
+					x.until = 0
+					m.mark(p)
+				}
+			}
+		}
+	}
+}
+
+func (m *Machine) startsNotSent(start *message.Start) {
+	a := m.lookup(start.App)
+	if a == nil || start.Version != a.want.Version {
+		return
+	}
+	for _, index := range start.Indices {
+		s := m.slots[at(a.id, index)]
+		if s == nil || s.missing == 0 || s.pending == 0 {
+			continue
+		}
+		s.pending = 0
+		if start.Flapping {
+			s.restart = 0
+		}
+		m.remember(a)
+		m.starts.Push(uint32(a.id), s.place(), priority(s.start))
+		m.mark(s.place())
+	}
+}

@@ -1,0 +1,126 @@
+package apps
+
+import "github.com/weirkeeper/weirkeeper/harmonizer/known"
+
+// place is an index of an app: the app's number, then the index.
+type place uint64
+
+func at(id known.AppID, index int) place { return place(id)<<32 | place(uint32(index)) }
+
+func (p place) app() known.AppID { return known.AppID(p >> 32) }
+func (p place) index() int       { return int(uint32(p)) }
+
+// slot is an index of an app that is, or was lately, in trouble. A desired index
+// without one runs, one copy of the live version.
+type slot struct {
+	app   *app
+	index int
+
+	category category // as counted
+	extra    int      // as counted: copies that should not run
+
+	cause   Why     // of its last loss
+	start   Rule    // that wants a start
+	why     Why     // of it
+	missing instant // since then; 0: it is not
+	pending instant // a start was nudged: not again before
+	restart instant // crashed: not started before
+	grace   instant // it was stopped: not started before
+	hold    Rule    // told that it waits for that
+	givenUp bool
+	silent  instant // lost by silence then, as the brake counts; 0: it is not
+
+	crashes   int     // that followed one another
+	crashedAt instant // the last one
+	healthy   instant // it runs since then; 0: unknown
+	exited    string  // instance of the last exit
+
+	extras []extra // copies that should not run
+	pairs  []pair  // of duplicates, when both were known first
+	victim string  // the duplicate whose stop was nudged
+
+	wake   instant // when it has a deadline
+	note   *Finding
+	noteAt instant
+
+	prev, next    *slot // of the app
+	before, after *slot // of the machine
+}
+
+// extra is a copy that should not run, or of which another harmonizer said so.
+type extra struct {
+	id    string
+	rule  Rule // "": another harmonizer's
+	why   Why
+	hold  Rule    // told that it waits for that
+	until instant // its stop was nudged: not again before
+}
+
+// stopKey is a copy whose stop waits for its turn.
+type stopKey struct {
+	place place
+	id    string
+}
+
+func (s *slot) place() place { return at(s.app.id, s.index) }
+
+// slot returns the slot of an index, and makes it if there is none.
+func (m *Machine) slot(a *app, index int) *slot {
+	key := at(a.id, index)
+	if s := m.slots[key]; s != nil {
+		return s
+	}
+	s := &slot{app: a, index: index, cause: WhyNew}
+	if a.desires(index) {
+		s.category = running
+	}
+	m.slots[key] = s
+	if s.next = a.slots; s.next != nil {
+		s.next.prev = s
+	}
+	a.slots = s
+	if s.before = m.last; s.before != nil {
+		s.before.after = s
+	} else {
+		m.first = s
+	}
+	m.last = s
+	return s
+}
+
+// drop forgets a slot, which counts as nothing but running or undesired.
+func (m *Machine) drop(s *slot) {
+	m.starts.Remove(s.place())
+	for _, x := range s.extras {
+		m.stops.Remove(stopKey{s.place(), x.id})
+	}
+	m.unlose(s)
+	delete(m.slots, s.place())
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		s.app.slots = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	if s.before != nil {
+		s.before.after = s.after
+	} else {
+		m.first = s.after
+	}
+	if s.after != nil {
+		s.after.before = s.before
+	} else {
+		m.last = s.before
+	}
+}
+
+// renew begins anew: what was nudged, and what crashed, was another version.
+func (m *Machine) renew(s *slot) {
+	m.starts.Remove(s.place())
+	s.cause, s.crashes, s.givenUp = WhyNew, 0, false
+	s.pending, s.restart, s.grace, s.healthy = 0, 0, 0, 0
+	s.hold = ""
+	m.remember(s.app)
+}

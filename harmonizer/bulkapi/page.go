@@ -1,0 +1,217 @@
+package bulkapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+const (
+	firstToken = "{}"
+	maxToken   = 4 << 10 // bytes; it is sent back in a URL
+	maxRows    = 1 << 21 // of a pass
+)
+
+// harvest is what the pages of one pass said.
+type harvest struct {
+	footprints footprints
+
+	rows       []message.App
+	unreadable []string // names of apps whose rows could not be read
+	refused    int      // rows that could not be read
+	problem    error    // the first of them
+	token      string   // for the next page
+	seen       map[string]bool
+	done       bool // a page was empty: this is all
+
+	row wireRow
+}
+
+// footprints are what rows do not say, by app.
+type footprints struct {
+	of    map[string]Footprint
+	other Footprint
+}
+
+func newFootprints(c Config) footprints {
+	f := footprints{of: make(map[string]Footprint, len(c.Apps)), other: c.Apps[EveryApp].or(c.Footprint)}
+	for id, own := range c.Apps {
+		f.of[id] = own.or(f.other)
+	}
+	return f
+}
+
+func (f footprints) find(id string) Footprint {
+	if own, ok := f.of[id]; ok {
+		return own
+	}
+	return f.other
+}
+
+func newHarvest(f footprints) *harvest {
+	return &harvest{footprints: f, token: firstToken, seen: map[string]bool{firstToken: true}}
+}
+
+// page takes the rows of one answer, or none of them: then it is as if the page had
+// never been asked for. An answer that ends early is an ErrUnavailable.
+func (h *harvest) page(r io.Reader) error {
+	before := *h
+	err := h.read(r)
+	if err != nil {
+		*h = before
+	}
+	return err
+}
+
+func (h *harvest) read(r io.Reader) error {
+	dec := json.NewDecoder(r)
+	rows, token := -1, json.RawMessage(nil)
+	err := object(dec, "the answer", func(key string) error {
+		switch key {
+		case "results":
+			n, err := h.results(dec)
+			rows = max(rows, 0) + n
+			return err
+		case "bulk_token":
+			token = nil
+			return wrapJSON(dec.Decode(&token))
+		}
+		var skipped json.RawMessage
+		return wrapJSON(dec.Decode(&skipped))
+	})
+	if err != nil {
+		return err
+	}
+	switch _, err := dec.Token(); {
+	case err == nil:
+		return fmt.Errorf("%w: there is more behind its end", ErrBadAnswer)
+	case err != io.EOF:
+		return wrapJSON(err)
+	case rows < 0:
+		return fmt.Errorf("%w: it has no results", ErrBadAnswer)
+	}
+	if rows == 0 {
+		h.done = true
+		return nil
+	}
+	return h.follow(token)
+}
+
+// follow keeps the token of the next page.
+func (h *harvest) follow(raw json.RawMessage) error {
+	if absent(raw) {
+		return fmt.Errorf("%w: it has results and no bulk_token", ErrBadAnswer)
+	}
+	if len(raw) > maxToken {
+		return fmt.Errorf("%w: its bulk_token has %d bytes", ErrBadAnswer, len(raw))
+	}
+	var compact bytes.Buffer
+	if err := json.Compact(&compact, raw); err != nil {
+		return fmt.Errorf("%w: bulk_token: %w", ErrBadAnswer, err)
+	}
+	token := compact.String()
+	if h.seen[token] {
+		return fmt.Errorf("%w: bulk_token %.100q comes for the second time", ErrBadAnswer, token)
+	}
+	h.seen[token], h.token = true, token
+	return nil
+}
+
+// results reads the rows of an answer, and returns how many there were.
+func (h *harvest) results(dec *json.Decoder) (int, error) {
+	n := 0
+	err := object(dec, "results", func(key string) error {
+		h.row.reset()
+		err := dec.Decode(&h.row)
+		if _, ok := errors.AsType[*json.UnmarshalTypeError](err); err != nil && !ok {
+			return wrapJSON(err)
+		}
+		n++
+		if len(h.rows)+h.refused == maxRows {
+			return fmt.Errorf("%w: more than %d apps", ErrTooLarge, maxRows)
+		}
+		if err == nil {
+			err = h.keep(key)
+		}
+		if err != nil {
+			h.refuse(key, err)
+		}
+		return nil
+	})
+	return n, err
+}
+
+// keep keeps the row that was read last.
+func (h *harvest) keep(name string) error {
+	if !absent(h.row.ID) && !says(h.row.ID, name) {
+		id, err := readID(h.row.ID)
+		if err != nil {
+			return fmt.Errorf("app %.64q: id %w", name, err)
+		}
+		if id != name {
+			h.unreadable = append(h.unreadable, id) // nodes may know it by either
+			return fmt.Errorf("app %.64q: id is %.64q", name, id)
+		}
+	}
+	a, err := h.row.app(name, h.footprints.find(name))
+	if err == nil {
+		h.rows = append(h.rows, a)
+	}
+	return err
+}
+
+// refuse counts a row that cannot be read. Its app is there, unless no node could
+// ever name it.
+func (h *harvest) refuse(name string, err error) {
+	if h.problem == nil {
+		h.problem = err
+	}
+	h.refused++
+	if name != "" && len(name) <= message.MaxID {
+		h.unreadable = append(h.unreadable, name)
+	}
+}
+
+// object reads an object, and leaves each value to the caller.
+func object(dec *json.Decoder, what string, value func(key string) error) error {
+	switch t, err := dec.Token(); {
+	case err != nil:
+		return wrapJSON(err)
+	case t != json.Delim('{'):
+		return fmt.Errorf("%w: %s is not an object", ErrBadAnswer, what)
+	}
+	for dec.More() {
+		t, err := dec.Token()
+		if err != nil {
+			return wrapJSON(err)
+		}
+		key, ok := t.(string)
+		if !ok {
+			return fmt.Errorf("%w: %s has a key that is no string", ErrBadAnswer, what)
+		}
+		if err := value(key); err != nil {
+			return err
+		}
+	}
+	_, err := dec.Token()
+	return wrapJSON(err)
+}
+
+// wrapJSON tells an answer that is cut off, or cannot be read to its end, from one
+// that is wrong.
+func wrapJSON(err error) error {
+	if err == nil || errors.Is(err, ErrTooLarge) {
+		return err
+	}
+	if _, ok := errors.AsType[*json.SyntaxError](err); ok {
+		return fmt.Errorf("%w: %w", ErrBadAnswer, err)
+	}
+	if err == io.EOF {
+		err = io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: read the answer: %w", ErrUnavailable, err)
+}

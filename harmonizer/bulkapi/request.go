@@ -1,0 +1,192 @@
+package bulkapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+const (
+	tries         = 10 // in a row
+	firstPause    = 250 * time.Millisecond
+	maxPause      = 8 * time.Second
+	maxRetryAfter = 30 * time.Second
+	maxHeader     = 64 << 10
+	idleTimeout   = 90 * time.Second
+)
+
+// Credentials asks for who may read the bulk API.
+type Credentials func(ctx context.Context) (message.Credentials, error)
+
+// caller makes requests to one API. It may be used concurrently.
+type caller struct {
+	cfg  Config
+	base *url.URL
+	http *http.Client
+	ask  Credentials // nil: those of cfg
+
+	mu   sync.Mutex
+	held *message.Credentials
+}
+
+func newCaller(cfg Config, ask Credentials) (*caller, error) {
+	base, err := cfg.base()
+	if err != nil {
+		return nil, err
+	}
+	if cfg.User != "" {
+		ask = nil
+	} else if ask == nil {
+		return nil, errors.New("there is no user, and nobody to ask for credentials")
+	}
+	return &caller{cfg: cfg, base: base, ask: ask, http: &http.Client{
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		Transport: &http.Transport{
+			Proxy: http.ProxyFromEnvironment, IdleConnTimeout: idleTimeout, MaxResponseHeaderBytes: maxHeader,
+		},
+	}}, nil
+}
+
+// question is one GET.
+type question struct {
+	path   string
+	params url.Values
+	take   func(io.Reader) error // reads the answer, to its end
+}
+
+// get asks until there is an answer, or an error that will not pass, or often
+// enough in a row.
+func (c *caller) get(ctx context.Context, q question) error {
+	pause := &backoff.ExponentialBackOff{
+		InitialInterval: firstPause, MaxInterval: maxPause, Multiplier: 2, RandomizationFactor: 0.5,
+	}
+	var last error
+	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
+		var after time.Duration
+		after, last = c.try(ctx, q)
+		switch {
+		case last == nil:
+			return struct{}{}, nil
+		case !errors.Is(last, ErrUnavailable):
+			return struct{}{}, backoff.Permanent(last)
+		case after > 0:
+			return struct{}{}, &backoff.RetryAfterError{Duration: min(after, maxRetryAfter)}
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(pause), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
+	if errors.Is(last, ErrUnavailable) || errors.Is(last, ErrDenied) {
+		c.forget()
+	}
+	if cause := context.Cause(ctx); last != nil && cause != nil && !errors.Is(last, cause) {
+		last = fmt.Errorf("%w, and before that: %w", cause, last)
+	}
+	if last != nil {
+		return fmt.Errorf("get %s: %w", c.base.JoinPath(q.path), last)
+	}
+	return nil
+}
+
+// try asks once. It returns how long the server wants to be left alone.
+func (c *caller) try(ctx context.Context, q question) (after time.Duration, err error) {
+	login, err := c.credentials(ctx)
+	if err != nil {
+		return 0, fmt.Errorf("%w: ask for credentials: %w", ErrUnavailable, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, c.cfg.RequestTimeout,
+		fmt.Errorf("no whole answer in %v: is batch_size too large, or request_timeout too short?", c.cfg.RequestTimeout))
+	defer cancel()
+	address := c.base.JoinPath(q.path)
+	address.RawQuery = q.params.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address.String(), nil)
+	if err != nil {
+		return 0, err
+	}
+	request.SetBasicAuth(login.User, login.Password)
+	request.Header.Set("Accept", "application/json")
+	request.Header.Set("User-Agent", "weirkeeper")
+	response, err := c.http.Do(request)
+	if err == nil {
+		defer response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			return retryAfter(response.Header), &StatusError{Status: response.StatusCode, Location: response.Header.Get("Location")}
+		}
+		err = q.take(&bounded{from: response.Body, left: c.cfg.MaxBytes, max: c.cfg.MaxBytes})
+	} else {
+		if e, ok := errors.AsType[*url.Error](err); ok {
+			err = e.Err // the address is told elsewhere
+		}
+		err = fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if cause := context.Cause(ctx); errors.Is(err, ErrUnavailable) && cause != nil {
+		err = fmt.Errorf("%w: %w", ErrUnavailable, cause)
+	}
+	return 0, err
+}
+
+// retryAfter reads the header of that name: seconds, or a date; 0 if there is none.
+func retryAfter(h http.Header) time.Duration {
+	value := h.Get("Retry-After")
+	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	if at, err := http.ParseTime(value); err == nil {
+		return max(time.Until(at), 0)
+	}
+	return 0
+}
+
+// credentials returns those that are held, or asks for them.
+func (c *caller) credentials(ctx context.Context) (message.Credentials, error) {
+	if c.ask == nil {
+		return message.Credentials{User: c.cfg.User, Password: c.cfg.Password}, nil
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.held != nil {
+		return *c.held, nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, c.cfg.RequestTimeout)
+	defer cancel()
+	login, err := c.ask(ctx)
+	if err != nil {
+		return message.Credentials{}, err
+	}
+	c.held = &login
+	return login, nil
+}
+
+// forget drops the credentials: they are asked for before the next request.
+func (c *caller) forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.held = nil
+}
+
+// mayHaveOthers reports whether credentials that were refused may be replaced.
+func (c *caller) mayHaveOthers() bool { return c.ask != nil }
+
+// bounded reads an answer up to its limit.
+type bounded struct {
+	from      io.Reader
+	left, max int64
+}
+
+// Read reads up to the limit, and one byte more to know whether there is more.
+func (b *bounded) Read(p []byte) (int, error) {
+	n, err := b.from.Read(p[:min(int64(len(p)), b.left+1)])
+	if int64(n) > b.left {
+		return int(b.left), fmt.Errorf("%w: more than %d bytes", ErrTooLarge, b.max)
+	}
+	b.left -= int64(n)
+	return n, err
+}

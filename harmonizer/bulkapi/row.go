@@ -1,0 +1,257 @@
+package bulkapi
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// maxResource is the largest cpus, mem or disk of one copy.
+const maxResource = 1e15
+
+var (
+	errMissing = errors.New("is missing")
+	errKind    = errors.New("is neither a string nor a whole number")
+	errTime    = errors.New("is no time")
+)
+
+// wireRow is one app in an answer. It is used again for the next one: its fields
+// keep their room.
+type wireRow struct {
+	ID        json.RawMessage `json:"id"`
+	Instances json.RawMessage `json:"instances"`
+	State     json.RawMessage `json:"state"`
+	Package   json.RawMessage `json:"package_state"`
+	Version   json.RawMessage `json:"version"`
+	Updated   json.RawMessage `json:"updated_at"`
+	Memory    json.RawMessage `json:"memory"`
+	Framework json.RawMessage `json:"framework"`
+	Runtime   json.RawMessage `json:"runtime"`
+}
+
+func (w *wireRow) fields() [9]*json.RawMessage {
+	return [...]*json.RawMessage{
+		&w.ID, &w.Instances, &w.State, &w.Package, &w.Version, &w.Updated, &w.Memory, &w.Framework, &w.Runtime,
+	}
+}
+
+func (w *wireRow) reset() {
+	for _, f := range w.fields() {
+		*f = (*f)[:0]
+	}
+}
+
+// app reads the row of the app that has this name. Its error names a field.
+func (w *wireRow) app(name string, f Footprint) (message.App, error) {
+	var r reader
+	a := message.App{
+		Name: name, Pool: f.Pool, CPUs: f.CPUs, Disk: f.Disk,
+		Instances: r.instances(w.Instances),
+		State:     message.AppState(r.oneOf("state", w.State, string(message.AppStarted), string(message.AppStopped))),
+		Package: message.PackageState(r.oneOf("package_state", w.Package,
+			string(message.PackageStaged), string(message.PackagePending), string(message.PackageFailed))),
+		Version: r.id("version", w.Version),
+		Updated: r.time("updated_at", w.Updated),
+		Mem:     r.memory(w.Memory, f.Mem),
+		Labels:  r.labels(w),
+	}
+	if r.err == nil {
+		r.err = a.Validate()
+	}
+	if r.err != nil {
+		return message.App{}, fmt.Errorf("app %.64q: %w", name, r.err)
+	}
+	return a, nil
+}
+
+// reader reads single values and remembers the first problem.
+type reader struct{ err error }
+
+func (r *reader) fail(field string, problem error) {
+	if r.err == nil {
+		r.err = fmt.Errorf("%s %w", field, problem)
+	}
+}
+
+func absent(raw json.RawMessage) bool { return len(raw) == 0 || raw[0] == 'n' }
+
+func isNumber(raw json.RawMessage) bool {
+	return len(raw) > 0 && (raw[0] == '-' || raw[0] >= '0' && raw[0] <= '9')
+}
+
+// id reads a string or a whole number; it must be there, and not be empty.
+func (r *reader) id(field string, raw json.RawMessage) string {
+	if absent(raw) {
+		r.fail(field, errMissing)
+		return ""
+	}
+	s, err := readID(raw)
+	if err != nil {
+		r.fail(field, err)
+	}
+	return s
+}
+
+func readID(raw json.RawMessage) (string, error) {
+	s, ok := text(raw)
+	switch {
+	case ok && s == "":
+		return "", errMissing
+	case ok:
+	case isNumber(raw) && !bytes.ContainsAny(raw, ".eE"):
+		s = string(raw)
+	default:
+		return "", errKind
+	}
+	if len(s) > message.MaxID {
+		return "", fmt.Errorf("is longer than %d bytes", message.MaxID)
+	}
+	return s, nil
+}
+
+// says reports whether the value is that text, written as it is.
+func says(raw json.RawMessage, s string) bool {
+	return len(raw) == len(s)+2 && raw[0] == '"' && string(raw[1:len(raw)-1]) == s
+}
+
+// text reads a string.
+func text(raw json.RawMessage) (string, bool) {
+	if len(raw) < 2 || raw[0] != '"' {
+		return "", false
+	}
+	inner := raw[1 : len(raw)-1]
+	for _, c := range inner {
+		if c == '\\' || c >= 0x7f {
+			var s string
+			err := json.Unmarshal(raw, &s)
+			return s, err == nil
+		}
+	}
+	return string(inner), true
+}
+
+func (r *reader) instances(raw json.RawMessage) int {
+	if absent(raw) {
+		r.fail("instances", errMissing)
+		return 0
+	}
+	n, err := strconv.Atoi(string(raw))
+	if err != nil {
+		r.fail("instances", errors.New("is no whole number of this size"))
+	}
+	return n
+}
+
+func (r *reader) oneOf(field string, raw json.RawMessage, known ...string) string {
+	if absent(raw) {
+		r.fail(field, errMissing)
+		return ""
+	}
+	for _, k := range known {
+		if says(raw, k) {
+			return k
+		}
+	}
+	r.fail(field, fmt.Errorf("is %.64q, not one of %s", raw, strings.Join(known, ", ")))
+	return ""
+}
+
+// memory reads MB; other is for a row that has none.
+func (r *reader) memory(raw json.RawMessage, other float64) float64 {
+	if absent(raw) {
+		return other
+	}
+	if !isNumber(raw) {
+		r.fail("memory", errors.New("is not a number"))
+		return 0
+	}
+	mb, err := strconv.ParseFloat(string(raw), 64)
+	if err != nil {
+		r.fail("memory", errors.New("is out of range"))
+	}
+	return mb
+}
+
+// labels reads what early Cloud Controllers said of an app.
+func (r *reader) labels(w *wireRow) map[string]string {
+	var labels map[string]string
+	for _, l := range [...]struct {
+		key string
+		raw json.RawMessage
+	}{{"framework", w.Framework}, {"runtime", w.Runtime}} {
+		if absent(l.raw) {
+			continue
+		}
+		value, ok := text(l.raw)
+		if !ok {
+			r.fail(l.key, errors.New("is not a string"))
+			continue
+		}
+		if value == "" {
+			continue
+		}
+		if labels == nil {
+			labels = make(map[string]string, 2)
+		}
+		labels[l.key] = value
+	}
+	return labels
+}
+
+// time reads the text of a time, or unix seconds, whole or not.
+func (r *reader) time(field string, raw json.RawMessage) time.Time {
+	if absent(raw) {
+		r.fail(field, errMissing)
+		return time.Time{}
+	}
+	var t time.Time
+	s, ok := text(raw)
+	switch {
+	case ok:
+		t, ok = parseTime(s)
+	case isNumber(raw):
+		t, ok = unixTime(string(raw))
+	}
+	if !ok || t.Unix() < 0 {
+		r.fail(field, errTime)
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// parseTime reads "2012-11-16T10:00:00Z", "... 10:00:00 UTC", "... 10:00:00 +0000"
+// and their like, each with a fraction or without; UTC where no zone is named.
+func parseTime(s string) (time.Time, bool) {
+	layout := time.DateTime
+	switch _, clock, _ := strings.Cut(s, " "); {
+	case strings.HasSuffix(s, " UTC"):
+		layout = "2006-01-02 15:04:05 UTC"
+	case strings.Contains(clock, " "):
+		layout = "2006-01-02 15:04:05 -0700"
+	case strings.HasSuffix(s, "Z") || len(s) > 6 && s[len(s)-3] == ':' && (s[len(s)-6] == '+' || s[len(s)-6] == '-'):
+		layout = time.RFC3339
+	case strings.Contains(s, "T"):
+		layout = "2006-01-02T15:04:05-0700"
+	}
+	t, err := time.Parse(layout, s)
+	return t, err == nil
+}
+
+func unixTime(s string) (time.Time, bool) {
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || seconds < 0 || seconds > latest {
+		return time.Time{}, false
+	}
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(part*1e9)), true
+}
+
+// latest is the last second that is taken for a time: the end of the year 9999.
+const latest = 253402300799

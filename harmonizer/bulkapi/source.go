@@ -1,0 +1,166 @@
+package bulkapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"strconv"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// slice is how many rows are told at once: between two slices, heartbeats are heard.
+const slice = 500
+
+// Source is the expected state in a Cloud Controller. Make it with New.
+type Source struct {
+	cfg        Config
+	api        *caller
+	footprints footprints
+	log        *slog.Logger
+	bad        rate.Sometimes // logged
+	refresh    chan struct{}
+}
+
+var _ harmonizer.Source = (*Source)(nil)
+
+// New returns the source, or says what is wrong with the configuration, whose zeros
+// are defaults. Credentials are asked for if the configuration names no user.
+func New(cfg Config, ask Credentials, log *slog.Logger) (*Source, error) {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("bulk API: %w", err)
+	}
+	api, err := newCaller(cfg, ask)
+	if err != nil {
+		return nil, fmt.Errorf("bulk API: %w", err)
+	}
+	return &Source{cfg: cfg, api: api, footprints: newFootprints(cfg), log: log,
+		bad: rate.Sometimes{Interval: time.Minute}, refresh: make(chan struct{}, 1)}, nil
+}
+
+// Refresh asks for a pass that begins after now, soon. It is to be called after the
+// event that tells what changed was handed over. However often it is called, passes
+// have a pause between them.
+func (s *Source) Refresh() {
+	select {
+	case s.refresh <- struct{}{}:
+	default: // one is asked for
+	}
+}
+
+// Watch tells pass after pass until ctx ends: ExpectedBegin, and when it is whole its
+// rows and ExpectedComplete, else ExpectedFailed. It returns nil.
+func (s *Source) Watch(ctx context.Context, tell harmonizer.Tell) error {
+	defer s.api.http.CloseIdleConnections()
+	for {
+		select {
+		case <-s.refresh: // this pass will do
+		default:
+		}
+		began := time.Now()
+		if err := s.pass(ctx, began, tell); err != nil {
+			return nil
+		}
+		if !s.rest(ctx, began) {
+			return nil
+		}
+	}
+}
+
+// rest waits until the next pass is due. It reports whether ctx goes on.
+func (s *Source) rest(ctx context.Context, began time.Time) bool {
+	earliest := time.Now().Add(s.cfg.RefreshPause)
+	due := later(began.Add(s.cfg.ExpectedStateUpdate), earliest)
+	timer := time.NewTimer(time.Until(due))
+	defer timer.Stop()
+	refresh := s.refresh
+	for {
+		select {
+		case <-ctx.Done():
+			return false
+		case <-timer.C:
+			return true
+		case <-refresh:
+			refresh = nil // what is asked from now on, this pass will see
+			soon := later(time.Now().Add(s.cfg.RefreshAfter), earliest)
+			timer.Reset(min(time.Until(soon), time.Until(due)))
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// pass reads the API once, whole. Its error is that of tell.
+func (s *Source) pass(ctx context.Context, began time.Time, tell harmonizer.Tell) error {
+	if err := tell(ctx, apps.ExpectedBegin{}); err != nil {
+		return err
+	}
+	h, err := s.fetch(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		s.log.Warn("expected state not fetched", "err", err)
+		return tell(ctx, apps.ExpectedFailed{Why: err.Error()})
+	}
+	s.log.Debug("expected state fetched", "apps", len(h.rows), "unreadable", h.refused, "took", time.Since(began))
+	if h.refused > 0 {
+		s.bad.Do(func() { s.log.Warn("rows are unreadable", "rows", h.refused, "first", h.problem) })
+	}
+	return s.tell(ctx, h, began, tell)
+}
+
+// tell hands over what a whole pass brought. It is good for a time from when the pass
+// began, also if that has passed already.
+func (s *Source) tell(ctx context.Context, h *harvest, began time.Time, tell harmonizer.Tell) error {
+	for first := 0; first < len(h.rows); first += slice {
+		rows := h.rows[first:min(first+slice, len(h.rows))]
+		if err := tell(ctx, apps.ExpectedRows{Rows: rows}); err != nil {
+			return err
+		}
+	}
+	for _, name := range h.unreadable {
+		if err := tell(ctx, apps.ExpectedUnreadable{Name: name}); err != nil {
+			return err
+		}
+	}
+	left := s.cfg.ExpectedStateLost - time.Since(began)
+	return tell(ctx, apps.ExpectedComplete{ValidFor: max(left, 1)})
+}
+
+// fetch reads all pages, from the first again if the credentials were old ones.
+func (s *Source) fetch(ctx context.Context) (*harvest, error) {
+	lost := s.cfg.ExpectedStateLost
+	ctx, cancel := context.WithTimeoutCause(ctx, lost, fmt.Errorf("the pass takes longer than expected_state_lost (%v)", lost))
+	defer cancel()
+	h, err := s.pages(ctx)
+	if errors.Is(err, ErrDenied) && s.api.mayHaveOthers() {
+		h, err = s.pages(ctx)
+	}
+	return h, err
+}
+
+func (s *Source) pages(ctx context.Context) (*harvest, error) {
+	h := newHarvest(s.footprints)
+	for !h.done {
+		err := s.api.get(ctx, question{path: "bulk/apps", take: h.page, params: url.Values{
+			"batch_size": {strconv.Itoa(s.cfg.BatchSize)}, "bulk_token": {h.token},
+		}})
+		if err != nil {
+			return nil, fmt.Errorf("after %d apps: %w", len(h.rows), err)
+		}
+	}
+	return h, nil
+}

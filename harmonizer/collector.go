@@ -1,0 +1,197 @@
+package harmonizer
+
+import (
+	"context"
+	"maps"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// scrapeTimeout is how long a scrape waits for the loop; without its answer it
+// has the durations only.
+const scrapeTimeout = 2 * time.Second
+
+// collector implements prometheus.Collector.
+type collector struct {
+	h *Harmonizer
+
+	complete, leading, epoch, left, braked, nodes *prometheus.Desc
+	queue, events, findings, longest, shadow      *prometheus.Desc
+
+	// In the order of numbers.
+	pools, labels []*prometheus.Desc
+}
+
+// Collector returns the harmonizer's metrics, prefix weir_harmonizer. It may be
+// collected at any time; while Run does not run there is little to see.
+func (h *Harmonizer) Collector() prometheus.Collector {
+	c := &collector{
+		h:        h,
+		complete: desc("complete", "1: both states are complete, so that nudges may go out."),
+		leading:  desc("leading", "1: this harmonizer acts; 0: it stands by, or is in shadow mode."),
+		epoch:    desc("lease_epoch", "Takeovers of the lease so far."),
+		left:     desc("lease_left_seconds", "How long the lease lasts without renewal; 0: it is not held."),
+		braked:   desc("braked", "1: too many were lost at once, and nudges are held."),
+		nodes:    desc("nodes", "Nodes that are heard."),
+		queue:    desc("queue_length", "Starts and stops that wait for their turn, nudges to be sent, memories to be saved.", "of"),
+		events:   desc("events_total", "What happened, by name.", "event"),
+		findings: desc("findings_total", "What was found and decided.", "kind", "why"),
+		longest:  desc("step_seconds_max", "The longest time that the state machine took for one event."),
+		shadow:   desc("shadow_acts_total", "In shadow mode: acts of both that match, and those of one alone.", "outcome"),
+	}
+	for _, n := range numbers(apps.Totals{}) {
+		c.pools = append(c.pools, desc(n.name, n.help+", by pool.", "pool"))
+		c.labels = append(c.labels, desc("label_"+n.name, n.help+", by the value of a label of the app.", "label", "value"))
+	}
+	return c
+}
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("weir_harmonizer_"+name, help, labels, nil)
+}
+
+// number is one of the totals, under the name that the classic health manager
+// gave it.
+type number struct {
+	name, help string
+	value      float64
+}
+
+func numbers(t apps.Totals) []number {
+	return []number{
+		{"apps", "Apps with a row", float64(t.Apps)},
+		{"started_apps", "Apps that should run", float64(t.StartedApps)},
+		{"instances", "Instances of apps with a row", float64(t.Instances)},
+		{"started_instances", "Instances that should run", float64(t.StartedInstances)},
+		{"running_instances", "Desired instances that run", float64(t.Running)},
+		{"missing_instances", "Desired instances without a copy", float64(t.Missing)},
+		{"crashed_instances", "Desired instances that crashed", float64(t.Crashed)},
+		{"flapping_instances", "Desired instances that wait because they crashed again and again", float64(t.Flapping)},
+		{"extra_instances", "Copies that should not run", float64(t.Extra)},
+		{"crashes", "Crashes of late", float64(t.Crashes)},
+		{"memory_megabytes", "Memory of the instances of apps with a row", t.Memory},
+		{"started_memory_megabytes", "Memory of the instances that should run", t.StartedMemory},
+	}
+}
+
+// Describe implements prometheus.Collector.
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, list := range [][]*prometheus.Desc{
+		{c.complete, c.leading, c.epoch, c.left, c.braked, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow},
+		c.pools, c.labels,
+	} {
+		for _, d := range list {
+			ch <- d
+		}
+	}
+	c.h.steps.histogram.Describe(ch)
+}
+
+// scrape is what the loop knows.
+type scrape struct {
+	complete bool
+	brake    apps.BrakeStatus
+	nodes    int
+	queue    QueueStatus
+	totals   *Totals
+	found    map[cause]uint64
+	shadow   *Shadowing
+}
+
+func (h *Harmonizer) scrape() scrape {
+	s := scrape{
+		brake:  h.machine.Brake(),
+		nodes:  len(h.machine.Nodes()),
+		queue:  h.queue(),
+		totals: h.totals(),
+		found:  maps.Clone(h.found),
+	}
+	s.complete, _ = h.machine.Complete()
+	if h.mirror != nil {
+		s.shadow = h.mirror.status()
+	}
+	return s
+}
+
+// Collect implements prometheus.Collector.
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	c.h.steps.histogram.Collect(ch)
+	out := sink{ch}
+	out.gauge(c.longest, time.Duration(c.h.steps.longest.Load()).Seconds())
+	out.gauge(c.leading, flag(c.h.Leading()))
+	if lease := c.h.ports.Lease; lease != nil && !c.h.cfg.Shadow {
+		out.gauge(c.epoch, float64(lease.Epoch()))
+		out.gauge(c.left, max(0, lease.Left().Seconds()))
+	}
+	for name, n := range c.h.counters.snapshot() {
+		out.counter(c.events, n, name)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
+	defer cancel()
+	var s scrape
+	if err := c.h.ask(ctx, func(time.Time) { s = c.h.scrape() }); err == nil {
+		c.collect(out, s)
+	}
+}
+
+func (c *collector) collect(out sink, s scrape) {
+	out.gauge(c.complete, flag(s.complete))
+	out.gauge(c.braked, flag(s.brake.State != apps.BrakeOff))
+	out.gauge(c.nodes, float64(s.nodes))
+	out.gauge(c.queue, float64(s.queue.Starts), "starts")
+	out.gauge(c.queue, float64(s.queue.Stops), "stops")
+	out.gauge(c.queue, float64(s.queue.Send), "send")
+	out.gauge(c.queue, float64(s.queue.Save), "save")
+	for pool, t := range s.totals.Pools {
+		out.numbers(c.pools, t, pool)
+	}
+	for label, values := range s.totals.Labels {
+		for value, t := range values {
+			out.numbers(c.labels, t, label, value)
+		}
+	}
+	for f, n := range s.found {
+		out.counter(c.findings, n, string(f.kind), string(f.why))
+	}
+	if s.shadow != nil {
+		out.counter(c.shadow, s.shadow.Matched, "matched")
+		out.counter(c.shadow, s.shadow.Own, "own")
+		out.counter(c.shadow, s.shadow.Other, "other")
+		out.counter(c.shadow, s.shadow.Dropped, "dropped")
+	}
+}
+
+// sink makes metrics of numbers.
+type sink struct{ ch chan<- prometheus.Metric }
+
+func (s sink) gauge(d *prometheus.Desc, v float64, labels ...string) {
+	s.metric(d, prometheus.GaugeValue, v, labels)
+}
+
+func (s sink) counter(d *prometheus.Desc, v uint64, labels ...string) {
+	s.metric(d, prometheus.CounterValue, float64(v), labels)
+}
+
+func (s sink) numbers(descs []*prometheus.Desc, t apps.Totals, labels ...string) {
+	for i, n := range numbers(t) {
+		s.gauge(descs[i], n.value, labels...)
+	}
+}
+
+// metric passes over what cannot be told, rather than to fail the whole scrape:
+// the value of a label is whatever the row says, valid text or not.
+func (s sink) metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, labels []string) {
+	if m, err := prometheus.NewConstMetric(d, kind, v, labels...); err == nil {
+		s.ch <- m
+	}
+}
+
+func flag(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}

@@ -1,0 +1,127 @@
+package harmonizer
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+const (
+	countsPart    = message.MaxCountApps   // apps of one message
+	findingsBatch = 200                    // of one message
+	findingsPause = 100 * time.Millisecond // between two
+	findingsLimit = 10_000                 // that wait; more are dropped, and counted
+)
+
+// herald publishes beside the loop. Of each pool the newest counts wait, older
+// ones are left out; findings wait in order.
+type herald struct {
+	bus      Bus
+	counters *counters
+	log      *slog.Logger
+	complain *rate.Sometimes
+	wake     chan struct{}
+
+	mu       sync.Mutex
+	canary   bool
+	counts   map[string]message.Counts // by pool
+	findings []apps.Finding
+}
+
+func newHerald(bus Bus, c *counters, log *slog.Logger) *herald {
+	return &herald{
+		bus: bus, counters: c, log: log, complain: seldom(),
+		wake: make(chan struct{}, 1), counts: map[string]message.Counts{},
+	}
+}
+
+func (h *herald) tellCounts(c message.Counts) {
+	h.mu.Lock()
+	h.counts[c.Pool] = c
+	h.mu.Unlock()
+	h.alarm()
+}
+
+func (h *herald) sendCanary() {
+	h.mu.Lock()
+	h.canary = true
+	h.mu.Unlock()
+	h.alarm()
+}
+
+func (h *herald) tellFindings(findings []apps.Finding) {
+	h.mu.Lock()
+	room := min(len(findings), findingsLimit-len(h.findings))
+	h.findings = append(h.findings, findings[:room]...)
+	h.mu.Unlock()
+	if dropped := len(findings) - room; dropped > 0 {
+		h.counters.add("findings_dropped", dropped)
+	}
+}
+
+func (h *herald) alarm() {
+	select {
+	case h.wake <- struct{}{}:
+	default:
+	}
+}
+
+// run publishes until ctx ends. What cannot be sent is left out: counts and
+// canaries follow, and findings are in the log.
+func (h *herald) run(ctx context.Context) error {
+	ticker := time.NewTicker(findingsPause)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			h.publishFindings()
+		case <-h.wake:
+			h.publish()
+		}
+	}
+}
+
+func (h *herald) publish() {
+	h.mu.Lock()
+	canary, counts := h.canary, h.counts
+	h.canary, h.counts = false, map[string]message.Counts{}
+	h.mu.Unlock()
+	if canary {
+		h.sent("canary", h.bus.Canary())
+	}
+	for _, pool := range slices.Sorted(maps.Keys(counts)) {
+		for _, part := range counts[pool].Split(countsPart) {
+			h.sent("counts", h.bus.PublishCounts(part))
+		}
+	}
+}
+
+func (h *herald) publishFindings() {
+	h.mu.Lock()
+	n := min(len(h.findings), findingsBatch)
+	batch := slices.Clone(h.findings[:n])
+	h.findings = slices.Delete(h.findings, 0, n)
+	h.mu.Unlock()
+	if n > 0 {
+		h.sent("findings", h.bus.PublishFindings(batch))
+	}
+}
+
+func (h *herald) sent(what string, err error) {
+	if err == nil {
+		h.counters.add(what+"_published", 1)
+		return
+	}
+	h.counters.add(what+"_failed", 1)
+	h.complain.Do(func() { h.log.Error("publish", "what", what, "err", err) })
+}

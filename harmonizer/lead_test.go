@@ -1,0 +1,316 @@
+package harmonizer
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// twice returns the index starts that came again within the keep-alive.
+func (w *world) twice(keepAlive time.Duration) []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	last := map[string]sentStart{}
+	for _, s := range w.starts {
+		key := fmt.Sprintf("%s/%d", s.app, s.index)
+		if before, ok := last[key]; ok && s.at.Sub(before.at) < keepAlive {
+			out = append(out, fmt.Sprintf("%s by %s, and after %v by %s", key, before.by, s.at.Sub(before.at), s.by))
+		}
+		last[key] = s
+	}
+	return out
+}
+
+func (w *world) byWhom() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var out []string
+	for _, s := range w.starts {
+		if !slices.Contains(out, s.by) {
+			out = append(out, s.by)
+		}
+	}
+	return out
+}
+
+// Of two harmonizers one acts. The other one hears the same, and goes on within
+// the lease when the first is gone.
+func TestStandbyTakesOver(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(2)
+		a := w.join("a").start(t, settings(), true)
+		pass(t, time.Second)
+		b := w.join("b").start(t, settings(), true)
+		pass(t, 20*time.Second)
+		if got := w.byWhom(); !slices.Equal(got, []string{"a"}) || w.started() != 2 {
+			t.Fatalf("%d starts by %v, want 2 by a", w.started(), got)
+		}
+		if !a.Leading() || b.Leading() {
+			t.Errorf("a leads: %v, b leads: %v", a.Leading(), b.Leading())
+		}
+		st, err := b.Status(t.Context(), StatusQuery{App: "web"})
+		if err != nil || st.Leading || st.Leader != "a" || st.App == nil || st.App.Count.Running != 2 {
+			t.Errorf("standby's Status = %+v, %v", st, err)
+		}
+		if err := b.Release(t.Context()); !errors.Is(err, ErrNotLeading) || !strings.Contains(err.Error(), "a does") {
+			t.Errorf("standby's Release = %v", err)
+		}
+		if answers, err := b.Report(t.Context(), message.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
+			t.Errorf("standby's Report = %s, %v, want none", answers, err)
+		}
+		a.stop(t)
+		pass(t, 500*time.Millisecond) // it gave the lease back
+		if !b.Leading() {
+			t.Error("b does not lead after a ended")
+		}
+		pass(t, 30*time.Second) // the keep-alive of what a sent
+		w.crash()
+		pass(t, 3*time.Second)
+		if got := w.byWhom(); !slices.Equal(got, []string{"a", "b"}) || w.started() != 4 {
+			t.Errorf("%d starts by %v, want 4 by a and b", w.started(), got)
+		}
+		b.stop(t)
+	})
+}
+
+// A harmonizer is killed at each of its writes, before it takes effect or after.
+// The other one stood by, or is started only then.
+func TestKilledAtAnyWrite(t *testing.T) {
+	for _, warm := range []bool{true, false} {
+		for _, after := range []bool{false, true} {
+			for name, scenario := range map[string]func(*testing.T, int, bool, bool) bool{"obeyed": killedObeyed, "not obeyed": killedNotObeyed} {
+				for at := 1; ; at++ {
+					died := false
+					name := fmt.Sprintf("%s/warm=%v/after=%v/write %d", name, warm, after, at)
+					if !t.Run(name, func(t *testing.T) { died = scenario(t, at, after, warm) }) || !died {
+						break
+					}
+				}
+			}
+		}
+	}
+}
+
+// Nudges are obeyed: the index is started once, and when it crashed once more,
+// and what was saved of the crash is not lost.
+func killedObeyed(t *testing.T, at int, after, warm bool) (died bool) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(1)
+		p := w.pair(t, at, after, warm)
+		pass(t, 14*time.Second)
+		w.crash()
+		pass(t, 5*time.Second)
+		died = p.killFirst(t)
+		saved := w.savedCrashes()
+		pass(t, 90*time.Second)
+		if n := len(w.running()); n != 1 {
+			t.Errorf("%d copies run, want 1", n)
+		}
+		if n := w.started(); n > 2 {
+			t.Errorf("%d starts, want 2 at most: one, and one after the crash", n)
+		}
+		if now := w.savedCrashes(); now < saved {
+			t.Errorf("%d crashes are remembered, %d were saved", now, saved)
+		}
+		p.second.stop(t)
+	})
+	return died
+}
+
+// Nudges are not obeyed: each is repeated, but never within its keep-alive.
+func killedNotObeyed(t *testing.T, at int, after, warm bool) (died bool) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.deaf = true
+		w.rows["web"] = web(2)
+		p := w.pair(t, at, after, warm)
+		pass(t, 14*time.Second)
+		died = p.killFirst(t)
+		pass(t, 80*time.Second)
+		if again := w.twice(30 * time.Second); len(again) > 0 {
+			t.Errorf("started twice within the keep-alive: %v", again)
+		}
+		if n := w.started(); n < 4 {
+			t.Errorf("%d starts, want them repeated after the keep-alive", n)
+		}
+		p.second.stop(t)
+	})
+	return died
+}
+
+// pair is a harmonizer that is killed, and the one that takes over.
+type pair struct {
+	w             *world
+	first, second *running
+}
+
+// pair starts the first one, which dies at that write, and if it is to be warm
+// the second one too.
+func (w *world) pair(t *testing.T, at int, after, warm bool) *pair {
+	t.Helper()
+	m := w.join("a")
+	m.killAt, m.after = at, after
+	p := &pair{w: w, first: m.start(t, settings(), true)}
+	pass(t, time.Second)
+	if warm {
+		p.second = w.join("b").start(t, settings(), true)
+	}
+	return p
+}
+
+// killFirst kills the first one now, unless it is dead, which it reports; there is
+// a second one then.
+func (p *pair) killFirst(t *testing.T) (died bool) {
+	t.Helper()
+	died = p.first.m.isDead()
+	p.first.m.kill()
+	p.first.stop(t)
+	if p.second == nil {
+		p.second = p.w.join("b").start(t, settings(), true)
+	}
+	return died
+}
+
+func (w *world) running() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var ids []string
+	for id := range w.runs {
+		ids = append(ids, id)
+	}
+	return ids
+}
+
+func (w *world) savedCrashes() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n := 0
+	for _, m := range w.apps {
+		for _, i := range m.Indices {
+			n += i.Crashes
+		}
+	}
+	return n
+}
+
+// While the memory cannot be saved nothing is nudged; then it goes on.
+func TestSaveFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(2)
+		m := w.join("a")
+		m.saveFail = 1 << 30
+		a := m.start(t, settings(), true)
+		pass(t, 60*time.Second)
+		if w.started() != 0 {
+			t.Fatalf("%d starts with a memory that cannot be saved", w.started())
+		}
+		st, err := a.Status(t.Context(), StatusQuery{})
+		if err != nil || st.Counters["saves_failed"] == 0 || st.Counters["nudges_not_sent"] == 0 {
+			t.Errorf("Status = %+v, %v, want failures to be counted", st.Counters, err)
+		}
+		w.mu.Lock()
+		m.saveFail = 0
+		w.mu.Unlock()
+		pass(t, 10*time.Second)
+		if w.started() != 2 {
+			t.Errorf("%d starts, want 2 once it can", w.started())
+		}
+		a.stop(t)
+	})
+}
+
+// A nudge that could not be sent is sent again soon, and not only after its
+// keep-alive.
+func TestNotSentIsSentAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(2)
+		m := w.join("a")
+		m.busFail = 3
+		a := m.start(t, settings(), true)
+		pass(t, 20*time.Second)
+		if w.started() != 2 {
+			t.Errorf("%d starts, want 2", w.started())
+		}
+		a.stop(t)
+	})
+}
+
+// Without the lease nothing goes out, though the harmonizer thought that it led.
+func TestLeaseRunsOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(1)
+		a := w.join("a").start(t, settings(), true)
+		pass(t, 15*time.Second)
+		w.mu.Lock()
+		w.holder, w.until = "somebody", time.Now().Add(20*time.Second)
+		w.mu.Unlock()
+		w.crash()
+		pass(t, 10*time.Second)
+		if w.started() != 1 || a.Leading() {
+			t.Errorf("%d starts, leading %v, want 1 and not", w.started(), a.Leading())
+		}
+		w.mu.Lock()
+		if n := w.counts[len(w.counts)-1]; time.Since(n.At) < 5*time.Second {
+			t.Error("counts published while another one leads")
+		}
+		w.mu.Unlock()
+		pass(t, 20*time.Second)
+		if w.started() != 2 || !a.Leading() {
+			t.Errorf("%d starts, leading %v, want 2 and leading again", w.started(), a.Leading())
+		}
+		a.stop(t)
+	})
+}
+
+// What waits in the outbox when a harmonizer is told to end is saved.
+func TestEndSavesWhatWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(1)
+		a := w.join("a").start(t, settings(), true)
+		pass(t, 75*time.Second)
+		w.crash()
+		synctest.Wait()
+		a.stop(t)
+		if n := w.savedCrashes(); n != 1 {
+			t.Errorf("%d crashes saved, want 1", n)
+		}
+		if w.nodes["n1"] == 0 {
+			t.Errorf("nodes saved: %v, want n1", w.nodes)
+		}
+		if w.holder == "a" && time.Now().Before(w.until) {
+			t.Error("the lease was not given back")
+		}
+	})
+}
+
+func TestOutboxIsBounded(t *testing.T) {
+	h, err := New(settings(), Ports{}, discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.outbox.begin(1)
+	nudges := make([]apps.Nudge, outboxLimit+7)
+	if refused := h.outbox.put(nil, nudges); len(refused) != 7 {
+		t.Errorf("put refused %d, want 7", len(refused))
+	}
+	if refused := h.outbox.put(nil, nudges[:2]); len(refused) != 2 {
+		t.Errorf("put refused %d, want 2", len(refused))
+	}
+	if unsent := h.outbox.clear(); len(unsent) != outboxLimit {
+		t.Errorf("clear returned %d, want %d", len(unsent), outboxLimit)
+	}
+}

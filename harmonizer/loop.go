@@ -1,0 +1,244 @@
+package harmonizer
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+const (
+	// period of the loop: how late a deadline is seen at most, and how long
+	// changes of the counts are gathered before they are published.
+	period = 200 * time.Millisecond
+	// censusEvery is how often the nodes are remembered, at most.
+	censusEvery = time.Minute
+	// canaryPause is the least between two canaries while the brake holds.
+	canaryPause = time.Second
+)
+
+func (h *Harmonizer) loop(ctx context.Context) {
+	defer close(h.ended)
+	ticker := time.NewTicker(period)
+	defer ticker.Stop()
+	h.ticked = time.Now()
+	for {
+		// Of several that are ready each has the same chance: a pass of any size
+		// is applied slice by slice among what nodes say.
+		select {
+		case <-ctx.Done():
+			return
+		case ev := <-h.heard:
+			h.step(time.Now(), ev)
+		case ev := <-h.rows:
+			h.step(time.Now(), ev)
+		case answer := <-h.queries:
+			answer(time.Now())
+		case <-ticker.C:
+			h.tick(time.Now())
+		}
+	}
+}
+
+// tick lets time pass. What was heard before comes first, so that a loop which
+// was held up does not take its own silence for that of the nodes; after a halt
+// as long as a heartbeat period, it begins to hear anew.
+func (h *Harmonizer) tick(now time.Time) {
+	for range len(h.heard) {
+		h.step(now, <-h.heard)
+	}
+	if h.hears && now.Sub(h.ticked) > h.cfg.Apps.HeartbeatPeriod {
+		h.counters.add("held_up", 1)
+		h.log.Warn("loop was held up, hearing anew", "for", now.Sub(h.ticked))
+		h.step(now, apps.BusUp{})
+	}
+	h.ticked = now
+	if len(h.refused) > 0 {
+		refused := h.refused
+		h.refused = nil
+		h.step(now, apps.NotSent{Nudges: refused})
+	}
+	h.step(now, apps.Tick{})
+	if h.mirror != nil {
+		h.mirror.tick(now)
+	}
+	h.canary(now)
+	if h.Leading() {
+		h.publish(now)
+		h.census(now)
+	}
+}
+
+// step has the machine take in one event, and hands on what comes of it.
+func (h *Harmonizer) step(now time.Time, ev apps.Event) {
+	h.book(now, ev)
+	began := time.Now()
+	nudges, findings := h.machine.Step(now, ev)
+	h.steps.observe(time.Since(began))
+	h.tellFindings(findings)
+	if h.mirror != nil {
+		h.mirror.own(now, nudges)
+		return
+	}
+	if !h.Leading() {
+		return
+	}
+	var changed []apps.Memory
+	if h.ports.Memory != nil {
+		changed = h.machine.Memories()
+	}
+	if len(changed) > 0 || len(nudges) > 0 {
+		h.refused = append(h.refused, h.outbox.put(changed, nudges)...)
+	}
+}
+
+// book notes an event before the machine takes it in.
+func (h *Harmonizer) book(now time.Time, ev apps.Event) {
+	if h.tap != nil {
+		h.tap.hear(ev)
+	}
+	switch ev := ev.(type) {
+	case apps.Heartbeat:
+		h.counters.add("heartbeats", 1)
+	case apps.Exit:
+		h.counters.add("exits", 1)
+	case apps.Updated:
+		h.counters.add("updates", 1)
+		h.ports.Source.Refresh()
+	case apps.Nudged:
+		h.counters.add("nudges_heard", 1)
+		if h.mirror != nil {
+			h.mirror.other(now, ev.Nudge)
+		}
+	case apps.NotSent:
+		h.counters.add("nudges_not_sent", len(ev.Nudges))
+	case apps.ExpectedUnreadable:
+		h.counters.add("rows_unreadable", 1)
+	case apps.ExpectedComplete:
+		h.counters.add("source_complete", 1)
+	case apps.ExpectedFailed:
+		h.counters.add("source_failed", 1)
+	case apps.ExpectedLost:
+		h.counters.add("source_lost", 1)
+	case apps.BusUp:
+		h.hears = true
+	case apps.BusDown:
+		h.hears = false
+		h.counters.add("bus_down", 1)
+	}
+}
+
+// tellFindings counts, logs, and if this harmonizer leads, publishes.
+func (h *Harmonizer) tellFindings(findings []apps.Finding) {
+	if len(findings) == 0 {
+		return
+	}
+	for _, f := range findings {
+		h.found[cause{f.Kind, f.Why}]++
+		if f.Kind == apps.KindRefused {
+			h.complain.Do(func() { h.log.Warn("message dropped", "finding", f.String()) })
+		}
+		if l := level(f.Kind); h.log.Enabled(context.Background(), l) {
+			h.log.Log(context.Background(), l, "found", "finding", f.String())
+		}
+	}
+	if h.Leading() {
+		h.herald.tellFindings(findings)
+	}
+}
+
+func level(k apps.Kind) slog.Level {
+	switch k {
+	case apps.KindComplete, apps.KindReleased, apps.KindRetried:
+		return slog.LevelInfo
+	case apps.KindIncomplete, apps.KindNodeLost, apps.KindFlapping, apps.KindGaveUp, apps.KindBraked, apps.KindEased:
+		return slog.LevelWarn
+	}
+	return slog.LevelDebug
+}
+
+// canary has the bus prove that it carries: twice a heartbeat period, and soon
+// when the brake waits for it. In shadow mode nothing may be published: there,
+// that the bus is up has to do.
+func (h *Harmonizer) canary(now time.Time) {
+	pause := h.cfg.Apps.HeartbeatPeriod / 2
+	if h.machine.Brake().Holds() {
+		pause = min(pause, canaryPause)
+	}
+	if !h.hears || now.Sub(h.canaried) < pause {
+		return
+	}
+	switch {
+	case h.mirror != nil:
+		h.canaried = now
+		h.step(now, apps.Canary{})
+	case h.Leading():
+		h.canaried = now
+		h.herald.sendCanary()
+	}
+}
+
+// census has the nodes remembered, so that whoever takes over knows for whom to
+// wait. Only a complete state is worth it.
+func (h *Harmonizer) census(now time.Time) {
+	if h.ports.Memory == nil || now.Sub(h.counted) < censusEvery {
+		return
+	}
+	if complete, _ := h.machine.Complete(); complete {
+		h.counted = now
+		h.outbox.putNodes(h.machine.Nodes())
+	}
+}
+
+// publication is when a pool's counts went out, and which.
+type publication struct {
+	at       time.Time
+	whole    time.Time // when they went out because it was time, not because of a change
+	revision uint64
+	gap      time.Duration // before the next change may go out
+}
+
+const (
+	smallPool = 200   // apps: changes go out at once
+	largePool = 10000 // apps: more go out less often than each second
+)
+
+// publish sends the counts of the pools that changed, and of every pool once a
+// heartbeat period.
+func (h *Harmonizer) publish(now time.Time) {
+	for _, pool := range h.pools() {
+		last, revision := h.published[pool], h.machine.Revision(pool)
+		whole := now.Sub(last.whole) >= h.cfg.Apps.HeartbeatPeriod
+		if !whole && (last.revision == revision || now.Sub(last.at) < last.gap) {
+			continue
+		}
+		counts := h.machine.Counts(now, pool)
+		next := publication{at: now, whole: last.whole, revision: revision, gap: gap(len(counts.Apps))}
+		if whole {
+			next.whole = now
+		}
+		h.published[pool] = next
+		h.herald.tellCounts(counts)
+		h.recorder.keep(counts, whole)
+	}
+}
+
+// gap between two tellings of a pool: what they cost is in proportion to its apps.
+func gap(apps int) time.Duration {
+	if apps <= smallPool {
+		return 0
+	}
+	return max(time.Second, time.Second*time.Duration(apps)/largePool)
+}
+
+func (h *Harmonizer) pools() []string {
+	names := h.machine.Pools()
+	for _, p := range h.cfg.Pools {
+		if !slices.Contains(names, p) {
+			names = append(names, p)
+		}
+	}
+	return names
+}

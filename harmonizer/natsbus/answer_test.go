@@ -1,0 +1,142 @@
+package natsbus
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// ask returns the first n answers to a request.
+func ask(t *testing.T, nc *nats.Conn, subject, query string, n int) []string {
+	t.Helper()
+	reply := nats.NewInbox()
+	sub, err := nc.SubscribeSync(reply)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = sub.Unsubscribe() }()
+	if err := nc.PublishRequest(subject, reply, []byte(query)); err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for range n {
+		m, err := sub.NextMsg(deadline)
+		if err != nil {
+			t.Fatalf("answer to %s: %v", subject, err)
+		}
+		out = append(out, string(m.Data))
+	}
+	return out
+}
+
+func TestAnswers(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	client := connect(t, url)
+	e := newEar()
+	bus := listen(t, connect(t, url), Config{Component: Component{Index: 3, Host: "h:1"}}, e)
+
+	for _, subject := range []string{message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet} {
+		if diff := cmp.Diff([]string{subject, "x"}, ask(t, client, subject, "x", 2)); diff != "" {
+			t.Errorf("answers to %s:\n%s", subject, diff)
+		}
+		if err := client.PublishRequest(subject, "nowhere", []byte("bad")); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "a bad query is counted", func() bool { return bus.Counters()["bad_"+subject+"_droplets"] == 1 })
+	}
+
+	var g message.Gather
+	var whole message.Counts
+	for i, data := range ask(t, client, message.CountsRequestSubject(cluster, "p"), "", 2) {
+		part, err := message.DecodeCounts([]byte(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, ok := g.Add(part); ok != (i == 1) {
+			t.Errorf("whole after part %d: %v", i, ok)
+		} else if ok {
+			whole = got
+		}
+	}
+	if len(whole.Apps) != message.MaxCountApps+1 || whole.Pool != "p" {
+		t.Errorf("%d apps of pool %q", len(whole.Apps), whole.Pool)
+	}
+
+	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`)
+	if s.Why != "web" || s.Counters["own"] != 1 || s.Counters["connected"] != 1 {
+		t.Errorf("status = %+v", s)
+	}
+
+	d := answerTo[descriptor](t, client, subjectDiscover, "")
+	if d.Type != "HealthManager" || d.Index != 3 || !strings.HasPrefix(d.UUID, "3-") || d.Host != "h:1" || d.Uptime != "0d:0h:0m:0s" && !strings.HasPrefix(d.Uptime, "0d:0h:") {
+		t.Errorf("component = %+v", d)
+	}
+}
+
+func TestOrders(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	client := connect(t, url)
+	e := newEar()
+	listen(t, connect(t, url), Config{}, e)
+	subject := message.OrderSubject(cluster)
+	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"retry","app":"web","index":0}`); !a.OK || a.Error != "" {
+		t.Errorf("answer %+v", a)
+	}
+	if o := <-e.ordered; o.Op != harmonizer.OpRetry || o.App != "web" || o.Index == nil || *o.Index != 0 {
+		t.Errorf("order %+v", o)
+	}
+	for _, bad := range []string{"{", `{"op":"retry","pool":"p"}`, strings.Repeat(" ", maxQuery+1)} {
+		if a := answerTo[harmonizer.OrderAnswer](t, client, subject, bad); a.OK || a.Error == "" {
+			t.Errorf("answer to %.20q: %+v", bad, a)
+		}
+	}
+	if len(e.ordered) > 0 {
+		t.Errorf("a bad order is carried out: %+v", <-e.ordered)
+	}
+	e.refusing = fmt.Errorf("order: %w", harmonizer.ErrNotLeading)
+	e.standby.Store(true)
+	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"release"}`); a.OK || a.Error != e.refusing.Error() {
+		t.Errorf("answer %+v", a)
+	}
+}
+
+// One that does not lead answers too, but the leader is first.
+func TestTheLeaderAnswersFirst(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	client := connect(t, url)
+	leader, standby := newEar(), newEar()
+	standby.standby.Store(true)
+	listen(t, connect(t, url), Config{}, standby)
+	listen(t, connect(t, url), Config{}, leader)
+	var order []bool
+	for _, data := range ask(t, client, message.StatusSubject(cluster), "", 2) {
+		var s harmonizer.Status
+		if err := json.Unmarshal([]byte(data), &s); err != nil {
+			t.Fatal(err)
+		}
+		order = append(order, s.Leading)
+	}
+	if !cmp.Equal(order, []bool{true, false}) {
+		t.Errorf("leading, in the order of answers: %v, want true, false", order)
+	}
+}
+
+func TestDescriptorUptime(t *testing.T) {
+	bus, err := NewBus(nil, Config{Cluster: cluster}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus.began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	d := bus.descriptor(bus.began.Add(50*time.Hour + 3*time.Minute + 4*time.Second))
+	if d.Uptime != "2d:2h:3m:4s" || d.Start != "2026-01-02 03:04:05 +0000" {
+		t.Errorf("start %q, up %q", d.Start, d.Uptime)
+	}
+}

@@ -1,0 +1,156 @@
+package natsbus
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"testing"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// benchMessages of benchCopies each are published for one figure.
+const benchMessages = 40_000
+
+// benchRows is the expected state in which all that the nodes run should run.
+type benchRows struct{}
+
+func (benchRows) Watch(ctx context.Context, tell harmonizer.Tell) error {
+	rows := make([]message.App, benchNodes*benchCopies)
+	for i := range rows {
+		rows[i] = message.App{Name: benchApp(i), Pool: "default", Instances: 1, Version: benchVersion(i)}
+	}
+	for some := range slices.Chunk(rows, slice) {
+		if tell(ctx, apps.ExpectedRows{Rows: some}) != nil {
+			return nil
+		}
+	}
+	_ = tell(ctx, apps.ExpectedComplete{})
+	<-ctx.Done()
+	return nil
+}
+
+func (benchRows) Refresh() {}
+
+// countingEar counts what it is told, and is asked nothing.
+type countingEar struct {
+	harmonizer.Ear
+	heard atomic.Uint64
+}
+
+func (e *countingEar) Tell(_ context.Context, ev apps.Event) error {
+	if _, ok := ev.(apps.Heartbeat); ok {
+		e.heard.Add(1)
+	}
+	return nil
+}
+
+// BenchmarkHeartbeatsThroughServer: nodes, server and harmonizer are processes
+// of their own. It tells the instance updates per second that a harmonizer takes
+// in, and their ratio to what a subscriber takes that does nothing.
+func BenchmarkHeartbeatsThroughServer(b *testing.B) {
+	url := startChild(b, "server")
+	startChild(b, "nodes", url)
+	for _, kind := range []string{otherMessages, sameMessages} {
+		b.Run(kind, func(b *testing.B) {
+			var null, bus, ours, dropped []float64
+			for b.Loop() {
+				null = append(null, throughNull(b, url, kind))
+				rate, _ := throughBus(b, url, kind)
+				bus = append(bus, rate)
+				rate, lost := throughHarmonizer(b, url, kind)
+				ours, dropped = append(ours, rate), append(dropped, lost)
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(median(null)/1e6, "M_null/s")
+			b.ReportMetric(median(bus)/1e6, "M_bus_only/s")
+			b.ReportMetric(median(ours)/1e6, "M_updates/s")
+			b.ReportMetric(median(ours)/median(null), "x_null")
+			b.ReportMetric(slices.Max(dropped), "dropped")
+		})
+	}
+}
+
+func median(all []float64) float64 {
+	slices.SortFunc(all, cmp.Compare)
+	return all[len(all)/2]
+}
+
+func benchConnect(b *testing.B, url string) *nats.Conn {
+	b.Helper()
+	nc, err := nats.Connect(url)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return nc
+}
+
+func updates(n uint64, seconds float64) float64 { return float64(n*benchCopies) / seconds }
+
+func throughNull(b *testing.B, url, kind string) float64 {
+	nc := benchConnect(b, url)
+	defer nc.Close()
+	var heard atomic.Uint64
+	sub, err := nc.Subscribe(message.SubjectHeartbeat, func(*nats.Msg) { heard.Add(1) })
+	if err != nil || sub.SetPendingLimits(-1, -1) != nil || nc.Flush() != nil {
+		b.Fatal(err)
+	}
+	return updates(benchMessages, speak(b, nc, kind, benchMessages, heard.Load).Seconds())
+}
+
+// throughBus measures a bus that tells nobody.
+func throughBus(b *testing.B, url, kind string) (rate, dropped float64) {
+	return through(b, url, kind, func(bus *Bus) (func(context.Context) error, func() uint64) {
+		e := &countingEar{}
+		return func(ctx context.Context) error { return bus.Listen(ctx, e) }, e.heard.Load
+	})
+}
+
+// throughHarmonizer measures a whole harmonizer, whose every copy is expected.
+func throughHarmonizer(b *testing.B, url, kind string) (rate, dropped float64) {
+	return through(b, url, kind, func(bus *Bus) (func(context.Context) error, func() uint64) {
+		h, err := harmonizer.New(harmonizer.Config{Cluster: cluster}, harmonizer.Ports{Bus: bus, Source: benchRows{}}, slog.New(slog.DiscardHandler))
+		if err != nil {
+			b.Fatal(err)
+		}
+		return h.Run, func() uint64 {
+			s, err := h.Status(b.Context(), harmonizer.StatusQuery{App: "none"})
+			if err != nil {
+				b.Fatal(err)
+			}
+			return s.Counters["heartbeats"]
+		}
+	})
+}
+
+// through measures what takes in heartbeats of a bus: it runs run, and heard
+// tells how many it has taken.
+func through(b *testing.B, url, kind string, start func(*Bus) (run func(context.Context) error, heard func() uint64)) (rate, dropped float64) {
+	nc := benchConnect(b, url)
+	defer nc.Close()
+	bus, err := NewBus(nc, Config{Cluster: cluster}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		b.Fatal(err)
+	}
+	run, heard := start(bus)
+	ctx, cancel := context.WithCancel(b.Context())
+	done := make(chan error, 1)
+	go func() { done <- run(ctx) }()
+	defer func() {
+		cancel()
+		if err := <-done; err != nil {
+			b.Error(err)
+		}
+	}()
+	until(b, "the bus is heard", func() bool { return bus.Counters()["connected"] > 0 })
+	speak(b, nc, kind, benchNodes, heard) // first sight is another figure
+	took := speak(b, nc, kind, benchMessages, func() uint64 { return heard() + bus.Counters()["dropped"] })
+	lost := bus.Counters()["dropped"]
+	return updates(benchMessages-lost, took.Seconds()), float64(lost)
+}

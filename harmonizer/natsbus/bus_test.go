@@ -1,0 +1,551 @@
+package natsbus
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// ear takes what a bus tells, and answers with itself.
+type ear struct {
+	events   chan apps.Event
+	standby  atomic.Bool
+	shadow   bool
+	ordered  chan harmonizer.Order
+	refusing error
+}
+
+func newEar() *ear {
+	return &ear{events: make(chan apps.Event, 1000), ordered: make(chan harmonizer.Order, 10)}
+}
+
+func (e *ear) Tell(ctx context.Context, ev apps.Event) error {
+	select {
+	case e.events <- ev:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *ear) Leading() bool { return !e.standby.Load() }
+
+func (e *ear) Counts(_ context.Context, pool string) (message.Counts, error) {
+	if e.shadow {
+		return message.Counts{}, harmonizer.ErrShadow
+	}
+	c := message.Counts{Pool: pool, Complete: true, At: time.Unix(9, 0).UTC(), Apps: map[string]message.AppCount{}}
+	for i := range message.MaxCountApps + 1 {
+		c.Apps[fmt.Sprintf("app-%05d", i)] = message.AppCount{Expected: i}
+	}
+	return c, nil
+}
+
+func (e *ear) Status(_ context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error) {
+	return harmonizer.Status{Complete: true, Why: q.App, Leading: e.Leading(), Counters: map[string]uint64{"own": 1}}, nil
+}
+
+func (e *ear) Report(_ context.Context, subject string, data []byte) ([][]byte, error) {
+	if string(data) == "bad" {
+		return nil, &message.FieldError{Field: "droplets[0].droplet", Problem: "is missing"}
+	}
+	return [][]byte{[]byte(subject), data}, nil
+}
+
+func (e *ear) Order(_ context.Context, o harmonizer.Order) error {
+	e.ordered <- o
+	return e.refusing
+}
+
+// listen has the bus tell the ear until the test ends, and returns once it hears.
+func listen(t *testing.T, nc *nats.Conn, cfg Config, e *ear) *Bus {
+	t.Helper()
+	cfg.Cluster = cluster
+	bus, err := NewBus(nc, cfg, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- bus.Listen(ctx, e) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Listen = %v", err)
+		}
+	})
+	e.expect(t, apps.BusUp{})
+	return bus
+}
+
+func (e *ear) expect(t *testing.T, want apps.Event) {
+	t.Helper()
+	select {
+	case got := <-e.events:
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("told something else:\n%s", diff)
+		}
+	case <-time.After(deadline):
+		t.Fatalf("%T is not told", want)
+	}
+}
+
+func publish(t *testing.T, nc *nats.Conn, subject, data string) {
+	t.Helper()
+	if err := nc.Publish(subject, []byte(data)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+const (
+	exitOf    = `{"cc_partition":%q,"droplet":7,"version":"v","instance":"i","index":0,"reason":"CRASHED"}`
+	updateOf  = `{"cc_partition":%q,"droplet":7}`
+	requestOf = `{"droplet":"web","op":"STOP","instances":["i"],"last_updated":3}`
+)
+
+func exited(partition string) apps.Exit {
+	return apps.Exit{Exited: message.Exited{Partition: partition, App: "7", Version: "v", Instance: "i", Reason: message.ReasonCrashed}}
+}
+
+func TestHears(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	node := connect(t, url)
+	asked, err := node.SubscribeSync(message.SubjectAnnounce)
+	if err != nil || node.Flush() != nil {
+		t.Fatal(err)
+	}
+	e := newEar()
+	bus := listen(t, connect(t, url), Config{FilterPartition: true}, e)
+	if _, err := asked.NextMsg(deadline); err != nil {
+		t.Errorf("nodes are not asked to speak: %v", err)
+	}
+
+	publish(t, node, message.SubjectHeartbeat, "as it is")
+	e.expect(t, apps.Heartbeat{Data: []byte("as it is")})
+	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "other"))
+	publish(t, node, message.SubjectUpdated, `{"droplet":7}`)
+	publish(t, node, message.SubjectExited, "{")
+	publish(t, node, message.SubjectExited, `{"droplet":7,"instance":"i","index":-1,"reason":"CRASHED"}`)
+	publish(t, node, message.SubjectStart, `{"droplet":"web","indices":{}}`)
+	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "default"))
+	e.expect(t, exited("default"))
+	publish(t, node, message.SubjectUpdated, fmt.Sprintf(updateOf, "default"))
+	e.expect(t, apps.Updated{App: "7"})
+	publish(t, node, message.SubjectStart, `{"droplet":"web","version":"v","indices":[2],"running":{"v":1}}`)
+	e.expect(t, apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "web", Version: "v", Indices: []int{2}, Running: map[string]int{"v": 1}}}})
+	stop := apps.Nudged{Nudge: apps.Nudge{Stop: &message.Stop{App: "web", LastUpdated: 3, Instances: map[string]string{"i": ""}, Running: map[string]int{}}}}
+	for _, subject := range []string{"cloudcontrollers.hm.requests.default", "cloudcontrollers.hm.requests", message.SubjectStop} {
+		publish(t, node, subject, requestOf)
+		e.expect(t, stop)
+	}
+	want := map[string]uint64{"connected": 1, "dropped": 0, "skipped_droplet.exited": 1, "skipped_droplet.updated": 1,
+		"bad_droplet.exited_not_json": 1, "bad_droplet.exited_index": 1, "bad_health.start_indices": 1}
+	if diff := cmp.Diff(want, bus.Counters()); diff != "" {
+		t.Errorf("counters:\n%s", diff)
+	}
+}
+
+func TestPartitions(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	node := connect(t, url)
+	all, mine := newEar(), newEar()
+	listen(t, connect(t, url), Config{Partition: "mine"}, all)
+	listen(t, connect(t, url), Config{Partition: "mine", FilterPartition: true}, mine)
+	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "other"))
+	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, ""))
+	publish(t, node, message.SubjectExited, fmt.Sprintf(exitOf, "mine"))
+	for _, p := range []string{"other", "", "mine"} {
+		all.expect(t, exited(p))
+	}
+	mine.expect(t, exited("mine"))
+	publish(t, node, "cloudcontrollers.hm.requests.other", requestOf)
+	publish(t, node, message.SubjectHeartbeat, "last")
+	for _, e := range []*ear{all, mine} {
+		e.expect(t, apps.Heartbeat{Data: []byte("last")})
+	}
+}
+
+func TestHearsOthersNudgesButNotItsOwn(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	for _, dialect := range []Dialect{DialectHealth, DialectCloudController, DialectBoth} {
+		t.Run(string(dialect), func(t *testing.T) {
+			one, other := newEar(), newEar()
+			bus := listen(t, connect(t, url), Config{Dialect: dialect}, one)
+			listen(t, connect(t, url), Config{}, other)
+			stop := message.Stop{App: "web", Instances: map[string]string{"i": ""}, Running: map[string]int{}}
+			if err := bus.Nudge(apps.Nudge{Stop: &stop}); err != nil {
+				t.Fatal(err)
+			}
+			if err := bus.Canary(); err != nil { // comes back after the nudge
+				t.Fatal(err)
+			}
+			one.expect(t, apps.Canary{})
+			other.expect(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}})
+			if dialect == DialectBoth {
+				other.expect(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}})
+			}
+		})
+	}
+}
+
+func TestOnlyTheLastCanaryOfOursCounts(t *testing.T) {
+	bus, err := NewBus(nil, Config{Cluster: cluster}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	bus.canary = "last"
+	came := func(token string) apps.Event {
+		return bus.event(&nats.Msg{Subject: message.CanarySubject(cluster), Data: []byte(token)})
+	}
+	for _, token := range []string{"", "first", "LAST"} {
+		if ev := came(token); ev != nil {
+			t.Errorf("canary %q tells %v", token, ev)
+		}
+	}
+	if ev := came("last"); ev != (apps.Canary{}) {
+		t.Errorf("the last canary tells %v", ev)
+	}
+	if ev := came("last"); ev != nil {
+		t.Errorf("the same canary once more tells %v", ev)
+	}
+}
+
+func TestHearsAnewAfterAReconnect(t *testing.T) {
+	dir := t.TempDir()
+	ns := startServer(t, dir, -1)
+	e := newEar()
+	nc := connect(t, ns.ClientURL())
+	bus := listen(t, nc, Config{}, e)
+	port := portOf(ns)
+	ns.Shutdown()
+	ns.WaitForShutdown()
+	e.expect(t, apps.BusDown{})
+	for what, err := range map[string]error{
+		"nudge":    bus.Nudge(apps.Nudge{Stop: &message.Stop{App: "a"}}),
+		"counts":   bus.PublishCounts(message.Counts{Pool: "p"}),
+		"findings": bus.PublishFindings([]apps.Finding{{Kind: apps.KindMissing}}),
+		"canary":   bus.Canary(),
+	} {
+		if !errors.Is(err, ErrDisconnected) {
+			t.Errorf("%s without a bus = %v, want ErrDisconnected", what, err)
+		}
+	}
+	startServer(t, dir, port)
+	e.expect(t, apps.BusUp{})
+}
+
+func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	bus, err := NewBus(connect(t, url), Config{Cluster: cluster}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	in, err := bus.subscribe(4, 10, "load")
+	defer in.close()
+	if err != nil || bus.nc.Flush() != nil {
+		t.Fatal(err)
+	}
+	for _, data := range []string{"12345678", "123", "1", "1", "1"} { // 8 + 3 bytes are too many, 8 + 1 are not
+		in.put(&nats.Msg{Data: []byte(data)})
+	}
+	if got, left := in.dropped(), len(in.messages); got != 2 || left != 3 {
+		t.Errorf("%d dropped and %d left, want 2 and 3", got, left)
+	}
+	anew := 0
+	c := &connection{bus: bus, heard: in, tell: func(_ context.Context, ev apps.Event) error {
+		if ev == (apps.BusUp{}) {
+			anew++
+		}
+		return nil
+	}}
+	for range 2 {
+		if err := c.look(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := bus.Counters(); n["connected"] != 1 || n["dropped"] != 2 || anew != 1 {
+		t.Errorf("counters %v, heard anew %d times, want one connected and two dropped", n, anew)
+	}
+	for len(in.messages) > 0 {
+		in.took(<-in.messages)
+	}
+	if in.bytes.Load() != 0 {
+		t.Errorf("%d bytes in an empty inbox", in.bytes.Load())
+	}
+	asked, err := bus.nc.SubscribeSync(message.SubjectAnnounce)
+	if err != nil {
+		t.Fatal(err)
+	}
+	in.put(&nats.Msg{Data: make([]byte, 11)})
+	if err := c.look(t.Context()); err != nil || anew != 2 {
+		t.Errorf("after a drop: look = %v, heard anew %d times, want 2", err, anew)
+	}
+	if m, err := asked.NextMsg(100 * time.Millisecond); err == nil {
+		t.Errorf("nodes that speak too much are asked to speak: %v", m.Subject)
+	}
+}
+
+func TestShadowPublishesNothing(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	client := connect(t, url)
+	all, err := client.SubscribeSync(">")
+	if err != nil || client.Flush() != nil {
+		t.Fatal(err)
+	}
+	e := newEar()
+	e.shadow = true
+	listen(t, connect(t, url), Config{Shadow: true, Component: Component{Host: "h:1"}}, e)
+	if err := client.PublishRequest(message.CountsRequestSubject(cluster, "p"), "answer", nil); err != nil {
+		t.Fatal(err)
+	}
+	publish(t, client, subjectDiscover, "")
+	publish(t, client, message.SubjectHeartbeat, "x")
+	e.expect(t, apps.Heartbeat{Data: []byte("x")})
+	s := answerTo[harmonizer.Status](t, client, message.StatusSubject(cluster), `{"app":"web"}`) // an operator may ask
+	if s.Why != "web" {
+		t.Errorf("status = %+v", s)
+	}
+	for {
+		m, err := all.NextMsg(100 * time.Millisecond)
+		if err != nil {
+			break
+		}
+		if m.Subject == message.SubjectAnnounce || m.Subject == subjectAnnounce || m.Subject == "answer" {
+			t.Errorf("published %s", m.Subject)
+		}
+	}
+}
+
+func TestDialects(t *testing.T) {
+	start := apps.Nudge{Start: &message.Start{App: "web", LastUpdated: 9, Version: "v1", Indices: []int{3}, Running: map[string]int{"v1": 1}, Flapping: true}}
+	stop := apps.Nudge{Stop: &message.Stop{App: "web", Version: "v1", Instances: map[string]string{"b": "v1", "a": "v0"}, Running: map[string]int{}}}
+	const (
+		healthStart  = `health.start {"droplet":"web","last_updated":9,"version":"v1","indices":[3],"running":{"v1":1},"flapping":true}`
+		healthStop   = `health.stop {"droplet":"web","last_updated":0,"instances":{"a":"v0","b":"v1"},"running":{},"version":"v1"}`
+		classicStart = `cloudcontrollers.hm.requests.cf {"droplet":"web","op":"START","last_updated":9,"version":"v1","indices":[3],"flapping":true}`
+		classicStop  = `cloudcontrollers.hm.requests.cf {"droplet":"web","op":"STOP","last_updated":null,"instances":["a","b"]}`
+	)
+	tests := []struct {
+		name    string
+		dialect Dialect
+		nudge   apps.Nudge
+		want    []string
+	}{
+		{"start", DialectHealth, start, []string{healthStart}},
+		{"stop", "", stop, []string{healthStop}},
+		{"classic start", DialectCloudController, start, []string{classicStart}},
+		{"classic stop", DialectCloudController, stop, []string{classicStop}},
+		{"both start", DialectBoth, start, []string{healthStart, classicStart}},
+		{"both stop", DialectBoth, stop, []string{healthStop, classicStop}},
+	}
+	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
+	sub, err := nc.SubscribeSync(">")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			bus, err := NewBus(nc, Config{Cluster: cluster, Dialect: tt.dialect, Partition: "cf"}, logger(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := bus.Nudge(tt.nudge); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range tt.want {
+				m, err := sub.NextMsg(deadline)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if got := m.Subject + " " + string(m.Data); got != want || m.Header.Get(HeaderFrom) != bus.id {
+					t.Errorf("published %s from %q\nwant %s", got, m.Header.Get(HeaderFrom), want)
+				}
+			}
+		})
+	}
+	bus, err := NewBus(nc, Config{Cluster: cluster}, logger(t))
+	if err != nil || bus.Nudge(apps.Nudge{}) == nil {
+		t.Errorf("a nudge of nothing was sent: %v", err)
+	}
+}
+
+func TestPublishesCountsAndFindings(t *testing.T) {
+	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
+	bus, err := NewBus(nc, Config{Cluster: cluster}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	counts, err := nc.SubscribeSync(message.CountsSubject(cluster, "p"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	findings, err := nc.SubscribeSync(message.EventsSubject(cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := message.Counts{Pool: "p", Part: 1, Parts: 2, Apps: map[string]message.AppCount{"a": {Expected: 1}}}
+	if err := bus.PublishCounts(want); err != nil {
+		t.Fatal(err)
+	}
+	m, err := counts.NextMsg(deadline)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := message.DecodeCounts(m.Data); err != nil || !cmp.Equal(got, want) {
+		t.Errorf("counts = %+v, %v", got, err)
+	}
+	batch := make([]apps.Finding, 5000)
+	for i := range batch {
+		batch[i] = apps.Finding{Kind: apps.KindMissing, App: fmt.Sprintf("app-%d", i), Version: strings.Repeat("v", 100)}
+	}
+	if err := bus.PublishFindings(nil); err != nil {
+		t.Errorf("no findings: %v", err)
+	}
+	if err := bus.PublishFindings(batch); err != nil {
+		t.Fatal(err)
+	}
+	var got []apps.Finding
+	for len(got) < len(batch) {
+		m, err := findings.NextMsg(deadline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var some []apps.Finding
+		if err := json.Unmarshal(m.Data, &some); err != nil || len(m.Data) > eventsBytes {
+			t.Fatalf("message of %d bytes: %v", len(m.Data), err)
+		}
+		got = append(got, some...)
+	}
+	if diff := cmp.Diff(batch, got); diff != "" {
+		t.Error(diff)
+	}
+}
+
+func TestCredentials(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	cc := connect(t, url)
+	ask := func(timeout time.Duration) (message.Credentials, error) {
+		t.Helper()
+		bus, err := NewBus(connect(t, url), Config{Cluster: cluster, Partition: "cf", RequestTimeout: timeout}, logger(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return bus.Credentials(t.Context())
+	}
+	if _, err := ask(0); !errors.Is(err, nats.ErrNoResponders) {
+		t.Errorf("nobody answers: %v", err)
+	}
+	answers := make(chan string, 1)
+	_, err := cc.Subscribe("cloudcontroller.bulk.credentials.cf", func(m *nats.Msg) {
+		if len(m.Data) > 0 {
+			t.Errorf("asked with %q, want nothing", m.Data)
+		}
+		if a := <-answers; a != "" {
+			_ = m.Respond([]byte(a))
+		}
+	})
+	if err != nil || cc.Flush() != nil {
+		t.Fatal(err)
+	}
+	answers <- `{"user":"u","password":"p"}`
+	if c, err := ask(0); err != nil || c != (message.Credentials{User: "u", Password: "p"}) {
+		t.Errorf("Credentials = %v", err)
+	}
+	answers <- `{"user":"u"}`
+	if _, err := ask(0); err == nil {
+		t.Error("credentials without a password are taken")
+	}
+	answers <- ""
+	if _, err := ask(50 * time.Millisecond); !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("no answer: %v", err)
+	}
+}
+
+func TestBadMessagesAreLoggedOnceAMinute(t *testing.T) {
+	var out strings.Builder
+	bus, err := NewBus(nil, Config{Cluster: cluster}, slog.New(slog.NewTextHandler(&out, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 100 {
+		data := fmt.Sprintf(`{"droplet":"web","indices":[],"running":{"v%d":-1}}`, i)
+		if ev := bus.event(&nats.Msg{Subject: message.SubjectStart, Data: []byte(data)}); ev != nil {
+			t.Fatalf("event = %v", ev)
+		}
+	}
+	// The sender's own words make no counters.
+	want := map[string]uint64{"bad_health.start_running": 100}
+	if n := strings.Count(out.String(), "\n"); n != 1 || !cmp.Equal(bus.Counters(), want) {
+		t.Errorf("%d lines, counters %v, want one line and %v", n, bus.Counters(), want)
+	}
+}
+
+func TestConfigValidate(t *testing.T) {
+	for name, c := range map[string]Config{
+		"no cluster":       {},
+		"unknown dialect":  {Cluster: "c", Dialect: "morse"},
+		"partition of two": {Cluster: "c", Partition: "a.b"},
+		"negative timeout": {Cluster: "c", RequestTimeout: -1},
+	} {
+		if _, err := NewBus(nil, c, logger(t)); err == nil {
+			t.Errorf("%s: NewBus took %+v", name, c)
+		}
+	}
+}
+
+// Whatever comes on whatever subject tells an event or counts as bad.
+func FuzzEvent(f *testing.F) {
+	bus, err := NewBus(nil, Config{Cluster: cluster, FilterPartition: true}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		f.Fatal(err)
+	}
+	subjects := bus.heardSubjects()
+	for i := range subjects {
+		for _, seed := range []string{"", "null", "{", "[]", fmt.Sprintf(exitOf, "default"), fmt.Sprintf(updateOf, "default"), requestOf,
+			`{"droplet":1,"op":"START","indices":[1,null],"version":2,"last_updated":1.5}`, `{"droplet":"a","instances":{"i":null}}`} {
+			f.Add(byte(i), []byte(seed))
+		}
+	}
+	f.Fuzz(func(t *testing.T, subject byte, data []byte) {
+		m := &nats.Msg{Subject: subjects[int(subject)%len(subjects)], Data: data}
+		switch ev := bus.event(m).(type) {
+		case nil, apps.Heartbeat, apps.Updated:
+		case apps.Exit:
+			if ev.Index < 0 || ev.Index >= message.MaxInstances {
+				t.Errorf("exit of index %d", ev.Index)
+			}
+		case apps.Nudged:
+			if (ev.Start == nil) == (ev.Stop == nil) {
+				t.Errorf("nudged %+v", ev)
+			}
+		default:
+			t.Errorf("told %T", ev)
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	for _, seed := range []string{"", "{}", `{"app":"a"}`, `{"op":"retry","app":"a","index":3}`, `{"op":1}`, "[", strings.Repeat(" ", maxQuery+1)} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var q harmonizer.StatusQuery
+		var o harmonizer.Order
+		if decodeQuery(data, &q) == nil && decodeQuery(data, &o) == nil && len(data) > maxQuery {
+			t.Errorf("took %d bytes", len(data))
+		}
+	})
+}

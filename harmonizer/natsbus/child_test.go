@@ -1,0 +1,175 @@
+package natsbus
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// childVariable tells the test binary to be another process: a NATS server, or
+// nodes that publish heartbeats.
+const childVariable = "WEIR_NATSBUS_CHILD"
+
+func TestMain(m *testing.M) {
+	var err error
+	switch os.Getenv(childVariable) {
+	case "server":
+		err = serverChild()
+	case "nodes":
+		err = nodesChild(os.Args[len(os.Args)-1])
+	default:
+		goleak.VerifyTestMain(m)
+		return
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// startChild runs the test binary as a child until the test ends, and returns
+// the first line that it prints.
+func startChild(b *testing.B, what string, args ...string) string {
+	b.Helper()
+	cmd := exec.CommandContext(b.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), childVariable+"="+what)
+	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe() // its end is the child's
+	if err != nil {
+		b.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		b.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		b.Fatal(err)
+	}
+	b.Cleanup(func() {
+		in.Close()
+		_ = cmd.Wait() // killed at the latest with the benchmark's context
+	})
+	line, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		b.Fatalf("%s does not start: %v", what, err)
+	}
+	return strings.TrimSpace(line)
+}
+
+func serverChild() error {
+	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: -1, NoSigs: true, NoLog: true, MaxPending: 512 << 20})
+	if err != nil {
+		return err
+	}
+	ns.Start()
+	if !ns.ReadyForConnections(deadline) {
+		return fmt.Errorf("the server does not come up")
+	}
+	fmt.Println(ns.ClientURL())
+	_, err = io.Copy(io.Discard, os.Stdin)
+	ns.Shutdown()
+	ns.WaitForShutdown()
+	return err
+}
+
+// What nodesChild publishes.
+const (
+	benchNodes    = 200
+	benchCopies   = 100 // of a node, in one message
+	subjectSpeak  = "bench.speak"
+	sameMessages  = "same"    // each node repeats itself
+	otherMessages = "changed" // each copy differs from the node's last message
+)
+
+// nodesChild publishes on request: "KIND COUNT" on subjectSpeak, answered when
+// all is with the server.
+func nodesChild(url string) error {
+	nc, err := nats.Connect(url)
+	if err != nil {
+		return err
+	}
+	defer nc.Close()
+	rounds := map[string][2][][]byte{sameMessages: {heartbeats(1), heartbeats(1)}, otherMessages: {heartbeats(1), heartbeats(2)}}
+	_, err = nc.Subscribe(subjectSpeak, func(m *nats.Msg) {
+		var kind string
+		var n int
+		if _, err := fmt.Sscan(string(m.Data), &kind, &n); err != nil {
+			return
+		}
+		for i := range n {
+			_ = nc.Publish(message.SubjectHeartbeat, rounds[kind][i/benchNodes%2][i%benchNodes])
+		}
+		if nc.Flush() == nil {
+			_ = m.Respond(nil)
+		}
+	})
+	if err != nil || nc.Flush() != nil {
+		return fmt.Errorf("subscribe: %v", err)
+	}
+	fmt.Println("ready")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return err
+}
+
+// heartbeats returns one of each node, of copies of 233 bytes.
+func heartbeats(since int) [][]byte {
+	out := make([][]byte, benchNodes)
+	for n := range out {
+		var b strings.Builder
+		fmt.Fprintf(&b, `{"droplets":[`)
+		for i := range benchCopies {
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			id := n*benchCopies + i
+			fmt.Fprintf(&b, `{"cc_partition":"default","droplet":"%s","version":"%08x-0000-4000-8000-%012x","instance":"%032x","index":0,"state":"RUNNING","state_timestamp":%d.12345}`,
+				benchApp(id), id, id, id, 1400000000+since)
+		}
+		fmt.Fprintf(&b, `],"dea":"node-%d"}`, n)
+		out[n] = []byte(b.String())
+	}
+	return out
+}
+
+func benchApp(id int) string { return fmt.Sprintf("%08x-1111-4111-8111-%012x", id, id) }
+
+func benchVersion(id int) string { return fmt.Sprintf("%08x-0000-4000-8000-%012x", id, id) }
+
+// speak has the nodes publish so many messages, and waits until heard tells of
+// all of them.
+func speak(b *testing.B, nc *nats.Conn, kind string, count uint64, heard func() uint64) time.Duration {
+	b.Helper()
+	began, before := time.Now(), heard()
+	if _, err := nc.Request(subjectSpeak, fmt.Appendf(nil, "%s %d", kind, count), time.Minute); err != nil {
+		b.Fatal(err)
+	}
+	until(b, "all heartbeats are heard", func() bool { return heard()-before >= count })
+	return time.Since(began)
+}
+
+// until waits until ok holds.
+func until(b *testing.B, what string, ok func() bool) {
+	b.Helper()
+	look := time.NewTicker(time.Millisecond)
+	defer look.Stop()
+	limit := time.NewTimer(deadline)
+	defer limit.Stop()
+	for !ok() {
+		select {
+		case <-look.C:
+		case <-limit.C:
+			b.Fatalf("in vain: %s", what)
+		}
+	}
+}

@@ -1,0 +1,25 @@
+package natsbus
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Credentials asks the cloud controller for the user and password of its bulk
+// API, and takes the first answer.
+func (b *Bus) Credentials(ctx context.Context) (message.Credentials, error) {
+	subject := message.CredentialsSubject(b.cfg.Partition)
+	ctx, cancel := context.WithTimeout(ctx, b.cfg.RequestTimeout)
+	defer cancel()
+	m, err := b.nc.RequestWithContext(ctx, subject, nil)
+	if err != nil {
+		return message.Credentials{}, fmt.Errorf("request %s: %w", subject, err)
+	}
+	c, err := message.DecodeCredentials(m.Data)
+	if err != nil {
+		return message.Credentials{}, fmt.Errorf("request %s: %w", subject, err)
+	}
+	return c, nil
+}

@@ -1,0 +1,84 @@
+package natsbus
+
+import (
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// bareRequests is message.RequestsSubject of a time before partitions.
+const bareRequests = "cloudcontrollers.hm.requests"
+
+// event returns what a message tells, nil if it is nothing.
+func (b *Bus) event(m *nats.Msg) apps.Event {
+	var ev apps.Event
+	var err error
+	switch m.Subject {
+	case message.SubjectHeartbeat:
+		return apps.Heartbeat{Data: m.Data}
+	case message.CanarySubject(b.cfg.Cluster):
+		return b.canaryCame(string(m.Data))
+	case message.SubjectExited:
+		ev, err = b.exit(m.Data)
+	case message.SubjectUpdated:
+		ev, err = b.updated(m.Data)
+	default:
+		ev, err = b.nudged(m)
+	}
+	if err != nil {
+		b.bad(m.Subject, err)
+		return nil
+	}
+	return ev
+}
+
+func (b *Bus) exit(data []byte) (apps.Event, error) {
+	e, err := message.DecodeExited(data)
+	if err != nil || b.skips(message.SubjectExited, e.Partition) {
+		return nil, err
+	}
+	return apps.Exit{Exited: e}, nil
+}
+
+func (b *Bus) updated(data []byte) (apps.Event, error) {
+	u, err := message.DecodeUpdated(data)
+	if err != nil || b.skips(message.SubjectUpdated, u.Partition) {
+		return nil, err
+	}
+	return apps.Updated{App: u.App}, nil
+}
+
+// nudged is what another harmonizer asked for. Our own words come back too, and
+// bear our id.
+func (b *Bus) nudged(m *nats.Msg) (apps.Event, error) {
+	if m.Header.Get(HeaderFrom) == b.id {
+		return nil, nil
+	}
+	start, stop, err := message.DecodeNudge(m.Subject, m.Data)
+	if err != nil {
+		return nil, err
+	}
+	return apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}}, nil
+}
+
+// skips reports whether a message of that partition is another controller's.
+func (b *Bus) skips(subject, partition string) bool {
+	if !b.cfg.FilterPartition || partition == b.cfg.Partition {
+		return false
+	}
+	b.count("skipped_"+subject, 1)
+	return true
+}
+
+// canaryCame is told each canary. Only the last one that we sent counts: an
+// older one says nothing of the bus as it is now.
+func (b *Bus) canaryCame(token string) apps.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if token == "" || token != b.canary {
+		return nil
+	}
+	b.canary = ""
+	return apps.Canary{}
+}

@@ -1,0 +1,128 @@
+package natsbus
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Dialect is the form that nudges take.
+type Dialect string
+
+const (
+	// DialectHealth is message.Start on health.start, message.Stop on health.stop.
+	DialectHealth Dialect = "health"
+	// DialectCloudController is START and STOP objects on
+	// cloudcontrollers.hm.requests.PARTITION, as the classic health manager
+	// sent them.
+	DialectCloudController Dialect = "cloudcontroller"
+	// DialectBoth sends each nudge in both forms, for a time of change: who
+	// obeys one form only must not be there twice.
+	DialectBoth Dialect = "both"
+)
+
+func (d Dialect) valid() bool {
+	return d == DialectHealth || d == DialectCloudController || d == DialectBoth
+}
+
+// HeaderFrom names the harmonizer that sent a nudge: a harmonizer knows its own
+// by it. Nudges of other programs have none; servers leave it out for clients
+// that know no headers.
+const HeaderFrom = "Weir-Harmonizer"
+
+// eventsBytes bounds one message of findings.
+const eventsBytes = 256 << 10
+
+// Nudge sends a start or stop in the configured dialect or dialects.
+// ErrDisconnected if it cannot go out at once.
+func (b *Bus) Nudge(n apps.Nudge) error {
+	subject, health, classic := message.SubjectStop, any(n.Stop), message.Request{}
+	switch {
+	case n.Start != nil:
+		subject, health, classic = message.SubjectStart, n.Start, n.Start.Request()
+	case n.Stop != nil:
+		classic = n.Stop.Request()
+	default:
+		return errors.New("nudge is neither a start nor a stop")
+	}
+	if b.cfg.Dialect != DialectCloudController {
+		if err := b.publish(subject, health, true); err != nil {
+			return err
+		}
+	}
+	if b.cfg.Dialect != DialectHealth {
+		return b.publish(message.RequestsSubject(b.cfg.Partition), classic, true)
+	}
+	return nil
+}
+
+// PublishCounts sends one part of a pool's counts. ErrDisconnected if it cannot
+// go out at once; nats.ErrMaxPayload if it is too long for one message.
+func (b *Bus) PublishCounts(c message.Counts) error {
+	return b.publish(message.CountsSubject(b.cfg.Cluster, c.Pool), c, false)
+}
+
+// PublishFindings sends a batch as lists, on message.EventsSubject.
+func (b *Bus) PublishFindings(batch []apps.Finding) error {
+	list := []byte{'['}
+	flush := func() error {
+		if len(list) == 1 {
+			return nil
+		}
+		list[len(list)-1] = ']'
+		err := b.send(message.EventsSubject(b.cfg.Cluster), list, false)
+		list = list[:1]
+		return err
+	}
+	for _, f := range batch {
+		one, err := json.Marshal(f)
+		if err != nil {
+			return fmt.Errorf("publish finding: %w", err)
+		}
+		if len(list)+len(one) > eventsBytes {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		list = append(append(list, one...), ',')
+	}
+	return flush()
+}
+
+// Canary sends a message that only we know, on message.CanarySubject.
+func (b *Bus) Canary() error {
+	token := rand.Text()
+	b.mu.Lock()
+	b.canary = token
+	b.mu.Unlock()
+	return b.send(message.CanarySubject(b.cfg.Cluster), []byte(token), false)
+}
+
+func (b *Bus) publish(subject string, v any, signed bool) error {
+	data, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("publish %s: %w", subject, err)
+	}
+	return b.send(subject, data, signed)
+}
+
+// send publishes at once or not at all, signed by HeaderFrom if so asked.
+func (b *Bus) send(subject string, data []byte, signed bool) error {
+	if !b.nc.IsConnected() {
+		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
+	}
+	m := &nats.Msg{Subject: subject, Data: data}
+	if signed && b.nc.HeadersSupported() { // an old server: we hear ourselves, and know nothing new
+		m.Header = nats.Header{HeaderFrom: {b.id}}
+	}
+	if err := b.nc.PublishMsg(m); err != nil {
+		return fmt.Errorf("publish %s: %w", subject, err)
+	}
+	return nil
+}

@@ -1,0 +1,146 @@
+package natsbus
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+func bucket(t *testing.T, nc *nats.Conn) jetstream.KeyValue {
+	t.Helper()
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), deadline)
+	defer cancel()
+	kv, err := OpenBucket(ctx, js, cluster)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kv
+}
+
+func set(t *testing.T, kv jetstream.KeyValue, app string, instances int) {
+	t.Helper()
+	data, err := json.Marshal(message.App{Name: app, Pool: "default", Instances: instances, Version: "v1", Command: "run", CPUs: 0.5, Mem: 64})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := kv.Put(t.Context(), app, data); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// watchRows collects what the source tells.
+func watchRows(t *testing.T, nc *nats.Conn) <-chan apps.Event {
+	t.Helper()
+	rows, err := NewRows(nc, cluster, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	events := make(chan apps.Event, 100)
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() {
+		done <- rows.Watch(ctx, func(ctx context.Context, ev apps.Event) error { events <- ev; return nil })
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Watch = %v", err)
+		}
+	})
+	return events
+}
+
+func next(t *testing.T, events <-chan apps.Event) string {
+	t.Helper()
+	select {
+	case ev := <-events:
+		switch ev := ev.(type) {
+		case apps.ExpectedRows:
+			var parts []string
+			for _, row := range ev.Rows {
+				parts = append(parts, fmt.Sprintf("%s=%d", row.Name, row.Instances))
+			}
+			return "rows " + strings.Join(parts, " ")
+		case apps.ExpectedLost:
+			return "lost"
+		default:
+			return strings.TrimPrefix(fmt.Sprintf("%T %v", ev, ev), "apps.Expected")
+		}
+	case <-time.After(deadline):
+		t.Fatal("the source tells nothing")
+	}
+	return ""
+}
+
+func TestRows(t *testing.T) {
+	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
+	kv := bucket(t, nc)
+	set(t, kv, "api", 1)
+	set(t, kv, "web", 2)
+	for key, value := range map[string]string{"bad": `{"name":"bad","pool":"p","instances":-4}`, "other": `{"name":"web","pool":"p"}`} {
+		if _, err := kv.Put(t.Context(), key, []byte(value)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	set(t, kv, "job", 3)
+	events := watchRows(t, nc)
+	expect := func(want string) {
+		t.Helper()
+		if got := next(t, events); got != want {
+			t.Errorf("told %q, want %q", got, want)
+		}
+	}
+	expect("rows api=1 web=2")
+	got := map[string]bool{next(t, events): true, next(t, events): true}
+	if want := map[string]bool{"Unreadable {bad}": true, "Unreadable {other}": true}; !cmp.Equal(got, want) {
+		t.Errorf("told %v, want %v", got, want)
+	}
+	expect("rows job=3")
+	expect("Complete {0s}")
+	set(t, kv, "web", 5)
+	expect("rows web=5")
+	if err := kv.Delete(t.Context(), "web"); err != nil {
+		t.Fatal(err)
+	}
+	expect("Gone {web}")
+	js, err := jetstream.New(nc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := js.DeleteKeyValue(t.Context(), message.AppsBucket(cluster)); err != nil {
+		t.Fatal(err)
+	}
+	expect("lost") // the bucket is gone: not the same as no apps
+	expect("Complete {0s}")
+}
+
+func TestRowsAreToldInSlices(t *testing.T) {
+	nc := connect(t, startServer(t, t.TempDir(), -1).ClientURL())
+	kv := bucket(t, nc)
+	for i := range 2*slice + 1 {
+		set(t, kv, fmt.Sprintf("app-%d", i), 1)
+	}
+	events := watchRows(t, nc)
+	for _, want := range []int{slice, slice, 1} {
+		if rows, ok := (<-events).(apps.ExpectedRows); !ok || len(rows.Rows) != want {
+			t.Fatalf("told %d rows, want %d", len(rows.Rows), want)
+		}
+	}
+	if got := next(t, events); got != "Complete {0s}" {
+		t.Errorf("told %q at the end", got)
+	}
+}

@@ -1,0 +1,226 @@
+package harmonizer
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+const (
+	// outboxLimit bounds the nudges that wait to be sent. The machine hands out
+	// few each second; more wait only while saving takes seconds.
+	outboxLimit = 4096
+	saveTimeout = 5 * time.Second
+	// lastSave is how long the end of the process waits for what is in the outbox.
+	lastSave  = 2 * time.Second
+	savePause = time.Second // after a save that failed
+)
+
+// outbox sends nudges beside the loop, each after the memory of its app is
+// durable: whoever takes over knows of every nudge that may have gone out. What
+// gathers while a save is under way goes with the next one.
+type outbox struct {
+	ports    Ports
+	term     *atomic.Uint64 // in which nudges may be sent; 0: none may
+	counters *counters
+	log      *slog.Logger
+	complain *rate.Sometimes
+	wake     chan struct{}
+	ended    chan struct{} // closed after run
+
+	mu    sync.Mutex
+	batch batch
+}
+
+// batch is what waits: the newest memory of each app, and nudges in order.
+type batch struct {
+	term   uint64
+	memory map[string]apps.Memory
+	nodes  map[string]int // nil: as they were
+	nudges []apps.Nudge
+}
+
+func (b batch) toSave() bool { return len(b.memory) > 0 || b.nodes != nil }
+
+func newOutbox(ports Ports, term *atomic.Uint64, c *counters, log *slog.Logger) *outbox {
+	return &outbox{
+		ports: ports, term: term, counters: c, log: log, complain: seldom(),
+		wake: make(chan struct{}, 1), ended: make(chan struct{}),
+		batch: batch{memory: map[string]apps.Memory{}},
+	}
+}
+
+// begin empties the outbox for a new term.
+func (o *outbox) begin(term uint64) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.batch = batch{term: term, memory: map[string]apps.Memory{}}
+}
+
+// clear empties it, and returns the nudges that were not sent.
+func (o *outbox) clear() []apps.Nudge {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	unsent := o.batch.nudges
+	o.batch = batch{memory: map[string]apps.Memory{}}
+	return unsent
+}
+
+// put takes memories that changed and the nudges that were decided with them. It
+// returns those nudges for which there is no room.
+func (o *outbox) put(changed []apps.Memory, nudges []apps.Nudge) (refused []apps.Nudge) {
+	o.mu.Lock()
+	for _, m := range changed {
+		o.batch.memory[m.App] = m
+	}
+	room := min(len(nudges), outboxLimit-len(o.batch.nudges))
+	o.batch.nudges = append(o.batch.nudges, nudges[:room]...)
+	o.mu.Unlock()
+	o.alarm()
+	return nudges[room:]
+}
+
+func (o *outbox) putNodes(nodes map[string]int) {
+	o.mu.Lock()
+	o.batch.nodes = nodes
+	o.mu.Unlock()
+	o.alarm()
+}
+
+func (o *outbox) alarm() {
+	select {
+	case o.wake <- struct{}{}:
+	default:
+	}
+}
+
+// waiting returns how many nudges wait, and how many memories.
+func (o *outbox) waiting() (nudges, memories int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return len(o.batch.nudges), len(o.batch.memory)
+}
+
+func (o *outbox) take() batch {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	b := o.batch
+	o.batch = batch{term: b.term, memory: map[string]apps.Memory{}}
+	return b
+}
+
+// putBack keeps what could not be saved, unless something newer waits by now.
+func (o *outbox) putBack(b batch) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.batch.term != b.term {
+		return
+	}
+	for name, m := range b.memory {
+		if _, newer := o.batch.memory[name]; !newer {
+			o.batch.memory[name] = m
+		}
+	}
+	if o.batch.nodes == nil {
+		o.batch.nodes = b.nodes
+	}
+}
+
+// run saves and sends until ctx ends, and then once more what is still there.
+func (o *outbox) run(ctx context.Context, tell Tell) error {
+	defer close(o.ended)
+	for ctx.Err() == nil {
+		select {
+		case <-ctx.Done():
+			continue
+		case <-o.wake:
+		}
+		unsent, err := o.deliver(ctx)
+		if len(unsent) > 0 {
+			_ = tell(ctx, apps.NotSent{Nudges: unsent}) // fails only when ctx ends
+		}
+		if err != nil {
+			pause(ctx, savePause)
+			o.alarm()
+		}
+	}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
+	defer cancel()
+	_, _ = o.deliver(last) // what failed is in the log
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+}
+
+// deliver saves what waits, then sends. It returns the nudges that were not sent,
+// and an error if the memory has to be saved again.
+func (o *outbox) deliver(ctx context.Context) ([]apps.Nudge, error) {
+	b := o.take()
+	if o.term.Load() != b.term {
+		return b.nudges, nil // of a term that has ended
+	}
+	if err := o.save(ctx, b); err != nil {
+		o.counters.add("saves_failed", 1)
+		o.complain.Do(func() { o.log.Error("save memory", "err", err) })
+		o.putBack(b)
+		return b.nudges, err
+	}
+	var unsent []apps.Nudge
+	for _, n := range b.nudges {
+		if !o.maySend(b.term) || !o.send(n) {
+			unsent = append(unsent, n)
+		}
+	}
+	return unsent, nil
+}
+
+func (o *outbox) save(ctx context.Context, b batch) error {
+	if o.ports.Memory == nil || !b.toSave() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	changed := make([]apps.Memory, 0, len(b.memory))
+	for _, name := range slices.Sorted(maps.Keys(b.memory)) {
+		changed = append(changed, b.memory[name])
+	}
+	if err := o.ports.Memory.Save(ctx, changed, b.nodes); err != nil {
+		return err
+	}
+	o.counters.add("saves", 1)
+	o.counters.add("memories_saved", len(changed))
+	return nil
+}
+
+// maySend reports whether a nudge of that term may go out at this moment.
+func (o *outbox) maySend(term uint64) bool {
+	return o.term.Load() == term && term != 0 && (o.ports.Lease == nil || o.ports.Lease.Left() > 0)
+}
+
+func (o *outbox) send(n apps.Nudge) bool {
+	if err := o.ports.Bus.Nudge(n); err != nil {
+		o.complain.Do(func() { o.log.Error("send nudge", "err", err) })
+		return false
+	}
+	name := "nudges_start"
+	if n.Stop != nil {
+		name = "nudges_stop"
+	}
+	o.counters.add(name, 1)
+	return true
+}

@@ -1,0 +1,83 @@
+package replay
+
+import (
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/report"
+)
+
+// deliver brings in a message, if the bus carries it. What cannot be read is a
+// finding, if findings are printed, and nothing else.
+func (p *player) deliver(l messageLine) {
+	if p.busDown {
+		return
+	}
+	var err error
+	switch l.subject {
+	case message.SubjectHeartbeat:
+		p.step(apps.Heartbeat{Data: l.data})
+	case message.SubjectExited:
+		err = p.exited(l.data)
+	case message.SubjectUpdated:
+		err = p.updated(l.data)
+	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
+		err = p.answer(l)
+	default:
+		err = p.heard(l)
+	}
+	if err != nil && p.cfg.Events {
+		p.out.print(eventOut{T: p.second, Event: apps.Finding{
+			Kind: apps.KindRefused, Detail: l.subject + ": " + err.Error(),
+		}})
+	}
+}
+
+func (p *player) exited(data []byte) error {
+	e, err := message.DecodeExited(data)
+	if err == nil && p.ours(e.Partition) {
+		p.step(apps.Exit{Exited: e})
+	}
+	return err
+}
+
+// updated tells that a row changed, and reads the world anew, as the loop makes
+// its source do.
+func (p *player) updated(data []byte) error {
+	u, err := message.DecodeUpdated(data)
+	if err == nil && p.ours(u.Partition) {
+		p.step(apps.Updated{App: u.App})
+		p.refresh()
+	}
+	return err
+}
+
+// ours reports whether a message of this cc_partition is for us.
+func (p *player) ours(partition string) bool {
+	return p.cfg.Apps.Partition == "" || partition == p.cfg.Apps.Partition
+}
+
+func (p *player) answer(l messageLine) error {
+	answers, err := report.Answer(p.machine, p.now(), l.subject, l.data)
+	if l.reply != "" {
+		for _, a := range answers {
+			p.publish(l.reply, a)
+		}
+	}
+	return err
+}
+
+// heard takes a nudge of another harmonizer; any other message is not for us.
+func (p *player) heard(l messageLine) error {
+	requests, _ := strings.CutSuffix(message.RequestsSubject(""), ".")
+	if l.subject != message.SubjectStart && l.subject != message.SubjectStop &&
+		l.subject != requests && !strings.HasPrefix(l.subject, requests+".") {
+		return nil
+	}
+	start, stop, err := message.DecodeNudge(l.subject, l.data)
+	if err == nil {
+		p.step(apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}})
+	}
+	return err
+}

@@ -1,0 +1,254 @@
+package replay
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Bounds of the input.
+const (
+	MaxLine    = 64 << 20   // bytes of one line
+	MaxAdvance = 31_536_000 // seconds of one line: a year
+)
+
+// allowed is what a LineError tells beside its problem.
+const allowed = `a line is one of {"bulk": {APP: {...}}}, {"bulk_down": true|false}, {"bus_down": true|false}, ` +
+	`{"subj": "...", "msg": {...}, "reply": "..."}, {"advance": SECONDS}, {"dump": APP}`
+
+// LineError is returned by Run for a line that it cannot take.
+type LineError struct {
+	Line    int // from 1
+	Problem string
+}
+
+func (e *LineError) Error() string {
+	return fmt.Sprintf("line %d: %s; %s", e.Line, e.Problem, allowed)
+}
+
+// line is one line of the input, one of the types below.
+type line interface{}
+
+type (
+	bulkLine     struct{ rows []rawRow }
+	bulkDownLine struct{ down bool }
+	busDownLine  struct{ down bool }
+	messageLine  struct {
+		subject, reply string
+		data           []byte
+	}
+	advanceLine struct{ seconds int64 }
+	dumpLine    struct{ app string }
+)
+
+// rawRow is a row of the world, not read yet.
+type rawRow struct {
+	name string
+	data json.RawMessage
+}
+
+// reader reads lines.
+type reader struct {
+	in   *bufio.Reader
+	line int
+}
+
+// next returns the next line that says something, io.EOF after the last, or a
+// *LineError.
+func (r *reader) next() (line, error) {
+	for {
+		data, err := r.read()
+		if err != nil {
+			return nil, err
+		}
+		if len(data) == 0 || data[0] == '#' {
+			continue
+		}
+		l, err := parse(data)
+		if err != nil {
+			return nil, &LineError{Line: r.line, Problem: err.Error()}
+		}
+		return l, nil
+	}
+}
+
+// read returns one line without the white space around it.
+func (r *reader) read() ([]byte, error) {
+	var data []byte
+	for r.line++; ; {
+		part, err := r.in.ReadSlice('\n')
+		if len(data)+len(part) > MaxLine {
+			return nil, &LineError{Line: r.line, Problem: fmt.Sprintf("is longer than %d bytes", MaxLine)}
+		}
+		data = append(data, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case err == nil, errors.Is(err, io.EOF) && len(data) > 0:
+			return r.whole(bytes.TrimSpace(data), err)
+		case errors.Is(err, io.EOF):
+			return nil, io.EOF
+		}
+		return nil, fmt.Errorf("read line %d: %w", r.line, err)
+	}
+}
+
+// whole refuses a last line without its end, unless it is one anyway.
+func (r *reader) whole(data []byte, err error) ([]byte, error) {
+	if err != nil && len(data) > 0 && data[0] != '#' && !json.Valid(data) {
+		return nil, &LineError{Line: r.line, Problem: "the input ends in the middle of the line"}
+	}
+	return data, nil
+}
+
+// parsers read the value that a line of one key has; a message has more.
+func parse(data []byte) (line, error) {
+	fields := map[string]json.RawMessage{}
+	if err := object(data, func(key string, value json.RawMessage) error {
+		fields[key] = value
+		return nil
+	}); err != nil {
+		return nil, err
+	}
+	if _, ok := fields["subj"]; ok {
+		return parseMessage(fields)
+	}
+	if len(fields) != 1 {
+		return nil, fmt.Errorf("has the keys %q", slices.Sorted(maps.Keys(fields)))
+	}
+	for key, value := range fields {
+		return parseOne(key, value)
+	}
+	return nil, nil
+}
+
+func parseOne(key string, value json.RawMessage) (line, error) {
+	switch key {
+	case "bulk":
+		return parseBulk(value)
+	case "bulk_down":
+		down, err := truth(key, value)
+		return bulkDownLine{down}, err
+	case "bus_down":
+		down, err := truth(key, value)
+		return busDownLine{down}, err
+	case "advance":
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil || n < 0 || n > MaxAdvance {
+			return nil, fmt.Errorf("advance is %.40s, want a whole number from 0 to %d", value, MaxAdvance)
+		}
+		return advanceLine{n}, nil
+	case "dump":
+		app, err := id(key, value)
+		return dumpLine{app}, err
+	}
+	return nil, fmt.Errorf("unknown key %q", key)
+}
+
+func parseMessage(fields map[string]json.RawMessage) (line, error) {
+	var m messageLine
+	for _, key := range slices.Sorted(maps.Keys(fields)) {
+		var err error
+		switch value := fields[key]; key {
+		case "subj":
+			m.subject, err = text(key, value)
+		case "reply":
+			m.reply, err = text(key, value)
+		case "msg":
+			m.data = value
+		default:
+			err = fmt.Errorf("unknown key %q", key)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if m.subject == "" {
+		return nil, errors.New("subj is empty")
+	}
+	return m, nil
+}
+
+func parseBulk(value json.RawMessage) (line, error) {
+	b := bulkLine{rows: []rawRow{}}
+	err := object(value, func(key string, value json.RawMessage) error {
+		b.rows = append(b.rows, rawRow{name: key, data: value})
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("bulk %w", err)
+	}
+	slices.SortFunc(b.rows, func(x, y rawRow) int { return strings.Compare(x.name, y.name) })
+	return b, nil
+}
+
+// object hands each entry of a JSON object to read. A key told twice is refused.
+func object(data []byte, read func(key string, value json.RawMessage) error) error {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if t, err := dec.Token(); err != nil || t != json.Delim('{') {
+		return errors.New("is not a JSON object")
+	}
+	seen := map[string]bool{}
+	for dec.More() {
+		t, err := dec.Token()
+		key, ok := t.(string)
+		var value json.RawMessage
+		if err == nil && ok {
+			err = dec.Decode(&value)
+		}
+		switch {
+		case err != nil || !ok:
+			return fmt.Errorf("is not good JSON at byte %d", dec.InputOffset())
+		case seen[key]:
+			return fmt.Errorf("has the key %q twice", key)
+		}
+		seen[key] = true
+		if err := read(key, value); err != nil {
+			return err
+		}
+	}
+	if _, err := dec.Token(); err != nil {
+		return fmt.Errorf("is not good JSON at byte %d", dec.InputOffset())
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return fmt.Errorf("has more after the object, at byte %d", dec.InputOffset())
+	}
+	return nil
+}
+
+func truth(key string, value json.RawMessage) (bool, error) {
+	switch string(value) {
+	case "true":
+		return true, nil
+	case "false":
+		return false, nil
+	}
+	return false, fmt.Errorf("%s is %.40s, want true or false", key, value)
+}
+
+func text(key string, value json.RawMessage) (string, error) {
+	var s *string
+	if err := json.Unmarshal(value, &s); err != nil || s == nil {
+		return "", fmt.Errorf("%s is %.40s, want a string", key, value)
+	}
+	return *s, nil
+}
+
+// id reads a string or a whole number.
+func id(key string, value json.RawMessage) (string, error) {
+	if _, err := strconv.ParseInt(string(value), 10, 64); err == nil {
+		return string(value), nil
+	}
+	s, err := text(key, value)
+	if err != nil || s == "" {
+		return "", fmt.Errorf("%s is %.40s, want a name or a whole number", key, value)
+	}
+	return s, nil
+}

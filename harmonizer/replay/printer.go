@@ -1,0 +1,58 @@
+package replay
+
+import (
+	"bufio"
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// The lines of the output. T is the virtual second.
+type (
+	messageOut struct {
+		T       int64  `json:"t"`
+		Subject string `json:"subj"`
+		Message any    `json:"msg"`
+	}
+	eventOut struct {
+		T     int64        `json:"t"`
+		Event apps.Finding `json:"event"`
+	}
+	dumpOut struct {
+		T     int64             `json:"t"`
+		Dump  string            `json:"dump"`
+		State *apps.Explanation `json:"state"` // null: nothing is known
+	}
+)
+
+// printer writes lines until one fails.
+type printer struct {
+	buffer *bufio.Writer
+	lines  *json.Encoder
+	err    error // the first one
+}
+
+func newPrinter(out io.Writer) *printer {
+	b := bufio.NewWriter(out)
+	lines := json.NewEncoder(b)
+	lines.SetEscapeHTML(false)
+	return &printer{buffer: b, lines: lines}
+}
+
+func (p *printer) print(line any) {
+	if p.err != nil {
+		return
+	}
+	if err := p.lines.Encode(line); err != nil {
+		p.err = fmt.Errorf("write: %w", err)
+	}
+}
+
+func (p *printer) flush() error {
+	if err := p.buffer.Flush(); err != nil && p.err == nil {
+		p.err = fmt.Errorf("write: %w", err)
+	}
+	return p.err
+}

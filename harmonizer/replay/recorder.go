@@ -1,0 +1,105 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Recorder writes what happens to a harmonizer as the input of a replay. Its
+// first second begins when it is made. After an error of its writer it writes
+// nothing more.
+type Recorder struct {
+	mu      sync.Mutex
+	w       io.Writer
+	now     func() time.Time
+	start   time.Time
+	written int64 // seconds since the start that the file knows of
+	err     error
+}
+
+// NewRecorder returns a recorder that writes a line at a time to w, under the
+// clock now.
+func NewRecorder(w io.Writer, now func() time.Time) *Recorder {
+	return &Recorder{w: w, now: now, start: now()}
+}
+
+// Err returns the error that ended the recording, if one did.
+func (r *Recorder) Err() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.err
+}
+
+// Message records a message that was heard. One that is not JSON is recorded as
+// a string, which is refused as the message itself was.
+func (r *Recorder) Message(subject, reply string, data []byte) {
+	type recorded struct {
+		Subject string `json:"subj"`
+		Message any    `json:"msg,omitempty"`
+		Reply   string `json:"reply,omitempty"`
+	}
+	l := recorded{Subject: subject, Reply: reply}
+	switch data = bytes.TrimSpace(data); {
+	case len(data) == 0:
+	case json.Valid(data):
+		l.Message = json.RawMessage(data)
+	default:
+		l.Message = string(data)
+	}
+	r.write(l)
+}
+
+// Bulk records the whole expected state.
+func (r *Recorder) Bulk(rows []message.App) {
+	world := make(map[string]row, len(rows))
+	for _, a := range rows {
+		world[a.Name] = rowOf(a)
+	}
+	r.write(map[string]any{"bulk": world})
+}
+
+// BulkDown records that the source of the expected state went away, or is back.
+func (r *Recorder) BulkDown(down bool) { r.write(map[string]any{"bulk_down": down}) }
+
+// BusDown records that the bus went away, or is back.
+func (r *Recorder) BusDown(down bool) { r.write(map[string]any{"bus_down": down}) }
+
+// Close records the time up to now, in which nothing may have happened. The
+// writer stays open.
+func (r *Recorder) Close() { r.write(nil) }
+
+// write writes a line, after one for the time that passed; of nil only that.
+func (r *Recorder) write(line any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.err != nil {
+		return
+	}
+	var lines bytes.Buffer
+	enc := json.NewEncoder(&lines)
+	enc.SetEscapeHTML(false)
+	passed := int64(r.now().Sub(r.start) / time.Second)
+	for r.written < passed {
+		step := min(passed-r.written, MaxAdvance)
+		r.err = enc.Encode(map[string]int64{"advance": step})
+		r.written += step
+	}
+	if line != nil && r.err == nil {
+		r.err = enc.Encode(line)
+	}
+	if r.err == nil && lines.Len() > MaxLine {
+		r.err = fmt.Errorf("a line of %d bytes, the limit is %d", lines.Len(), MaxLine)
+	}
+	if r.err == nil {
+		_, r.err = r.w.Write(lines.Bytes())
+	}
+	if r.err != nil {
+		r.err = fmt.Errorf("record: %w", r.err)
+	}
+}

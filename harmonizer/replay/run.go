@@ -1,0 +1,176 @@
+package replay
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Run replays in, in the form that the package comment tells, and writes to out
+// what is published. It returns a *LineError for a line that it cannot take;
+// what came before is written then.
+func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
+	cfg = cfg.WithDefaults()
+	if err := cfg.Validate(); err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	p := &player{cfg: cfg, machine: apps.NewMachine(cfg.Apps), second: 1, out: newPrinter(out)}
+	p.step(apps.BusUp{})
+	p.step(apps.Lead{})
+	lines := reader{in: bufio.NewReaderSize(in, 64<<10)}
+	for {
+		l, err := lines.next()
+		if err == nil {
+			err = p.play(ctx, l)
+		}
+		if err = errors.Join(err, p.out.flush()); errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("replay: %w", err)
+		}
+	}
+}
+
+// player is the world around a machine.
+type player struct {
+	cfg     Config
+	machine *apps.Machine
+	second  int64 // virtual now
+
+	world    []rawRow // the expected one; nil: not told yet
+	bulkDown bool
+	busDown  bool
+
+	out *printer
+}
+
+func (p *player) now() time.Time { return time.Unix(p.second, 0).UTC() }
+
+// play does what a line says.
+func (p *player) play(ctx context.Context, l line) error {
+	switch l := l.(type) {
+	case bulkLine:
+		p.world = l.rows
+		p.refresh()
+	case bulkDownLine:
+		p.bulkDown = l.down
+	case busDownLine:
+		p.bus(l.down)
+	case messageLine:
+		p.deliver(l)
+	case advanceLine:
+		return p.advance(ctx, l.seconds)
+	case dumpLine:
+		return p.dump(l.app)
+	}
+	return p.out.err
+}
+
+// advance lets time pass second by second.
+func (p *player) advance(ctx context.Context, seconds int64) error {
+	for range seconds {
+		if err := errors.Join(ctx.Err(), p.out.err); err != nil {
+			return err
+		}
+		p.second++
+		if (p.second-1)%int64(p.cfg.ExpectedStateUpdate/time.Second) == 0 {
+			p.refresh()
+		}
+		if !p.busDown {
+			p.step(apps.Canary{})
+		}
+		p.step(apps.Tick{})
+	}
+	return p.out.err
+}
+
+// refresh makes a pass over the expected world.
+func (p *player) refresh() {
+	if p.world == nil {
+		return
+	}
+	p.step(apps.ExpectedBegin{})
+	if p.bulkDown {
+		p.step(apps.ExpectedFailed{Why: "the bulk API is down"})
+		return
+	}
+	rows := make([]message.App, 0, len(p.world))
+	for _, raw := range p.world {
+		row, err := raw.app(p.cfg.Pool)
+		if err != nil {
+			p.step(apps.ExpectedUnreadable{Name: raw.name})
+			continue
+		}
+		rows = append(rows, row)
+	}
+	p.step(apps.ExpectedRows{Rows: rows})
+	p.step(apps.ExpectedComplete{ValidFor: p.cfg.Apps.ExpectedStateLost})
+}
+
+func (p *player) bus(down bool) {
+	if down == p.busDown {
+		return
+	}
+	p.busDown = down
+	if down {
+		p.step(apps.BusDown{})
+	} else {
+		p.step(apps.BusUp{})
+	}
+}
+
+// dump prints what is known of an app.
+func (p *player) dump(app string) error {
+	e, ok := p.machine.Explain(p.now(), app)
+	if !ok {
+		p.out.print(dumpOut{T: p.second, Dump: app})
+	} else {
+		p.out.print(dumpOut{T: p.second, Dump: app, State: &e})
+	}
+	return p.out.err
+}
+
+// step tells the machine an event, and lets it take in all of it.
+func (p *player) step(ev apps.Event) {
+	p.stepOnce(ev)
+	for p.machine.Busy() {
+		p.stepOnce(apps.Tick{})
+	}
+}
+
+// stepOnce publishes what the machine answers.
+func (p *player) stepOnce(ev apps.Event) {
+	nudges, found := p.machine.Step(p.now(), ev)
+	if p.cfg.Events {
+		for _, f := range found {
+			p.out.print(eventOut{T: p.second, Event: f})
+		}
+	}
+	for _, n := range nudges {
+		p.publish(p.nudge(n))
+	}
+}
+
+// nudge returns a nudge as it goes out.
+func (p *player) nudge(n apps.Nudge) (subject string, msg any) {
+	switch {
+	case p.cfg.Classic && n.Start != nil:
+		return message.RequestsSubject(p.cfg.partition()), n.Start.Request()
+	case p.cfg.Classic:
+		return message.RequestsSubject(p.cfg.partition()), n.Stop.Request()
+	case n.Start != nil:
+		return message.SubjectStart, n.Start
+	}
+	return message.SubjectStop, n.Stop
+}
+
+func (p *player) publish(subject string, msg any) {
+	p.out.print(messageOut{T: p.second, Subject: subject, Message: msg})
+}

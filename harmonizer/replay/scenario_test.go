@@ -1,0 +1,370 @@
+package replay
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+)
+
+var update = flag.Bool("update", false, "write the expected output of the scenarios, and SCENARIOS.md")
+
+const folder = "testdata/scenarios"
+
+// TestScenarios replays every scenario of the table. Its output must be that of
+// the file NAME.out, and within what the rules demand, which is written in the
+// table by hand. With ORACLE_DIR set, inputs that lie there are read instead.
+func TestScenarios(t *testing.T) {
+	var page strings.Builder
+	page.WriteString(pageHead)
+	for _, s := range scenarios {
+		t.Run(s.name, func(t *testing.T) {
+			out := s.run(t)
+			golden(t, filepath.Join(folder, s.name+".out"), out)
+			ours := summarize(t, out)
+			s.check(t, ours)
+			page.WriteString(s.pageRow(t, ours))
+		})
+	}
+	golden(t, "testdata/SCENARIOS.md", []byte(page.String()))
+}
+
+// TestEveryScenarioIsInTheTable keeps a file from lying there unread.
+func TestEveryScenarioIsInTheTable(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(folder, "*.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have, want []string
+	for _, f := range files {
+		have = append(have, strings.TrimSuffix(filepath.Base(f), ".jsonl"))
+	}
+	for _, s := range scenarios {
+		want = append(want, s.name)
+	}
+	slices.Sort(want)
+	if !gocmp.Equal(have, want) {
+		t.Errorf("files and table differ:\n%s", gocmp.Diff(want, have))
+	}
+}
+
+func golden(t *testing.T, path string, got []byte) {
+	t.Helper()
+	if *update {
+		if err := os.WriteFile(path, got, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	want, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := gocmp.Diff(strings.Split(string(want), "\n"), strings.Split(string(got), "\n")); diff != "" {
+		t.Errorf("output differs from %s (-update writes it):\n%s", path, diff)
+	}
+}
+
+func (s scenario) run(t *testing.T) []byte {
+	t.Helper()
+	path := filepath.Join(folder, s.name+".jsonl")
+	if dir := os.Getenv("ORACLE_DIR"); dir != "" {
+		if other := filepath.Join(dir, "harmonizer", s.name+".jsonl"); exists(other) {
+			path = other
+		}
+	}
+	in, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer in.Close()
+	var cfg Config
+	if s.config != nil {
+		s.config(&cfg.Apps)
+	}
+	var out bytes.Buffer
+	if err := Run(t.Context(), in, &out, cfg); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// summary is when each thing was asked for: "START A/0", "RESTART A/0" for a
+// flapping index, "STOP A i0", "ANSWER R".
+type summary map[string][]int64
+
+// wire is a published message of either dialect, or a dump.
+type wire struct {
+	T       int64
+	Subject string          `json:"subj"`
+	Message json.RawMessage `json:"msg"`
+}
+
+func summarize(t *testing.T, out []byte) summary {
+	t.Helper()
+	s := summary{}
+	for line := range bytes.Lines(out) {
+		var w wire
+		if err := json.Unmarshal(line, &w); err != nil {
+			t.Fatal(err)
+		}
+		for _, what := range w.things(t) {
+			s[what] = append(s[what], w.T)
+		}
+	}
+	return s
+}
+
+func (w wire) things(t *testing.T) (things []string) {
+	t.Helper()
+	var m struct {
+		App       string          `json:"droplet"`
+		Op        string          `json:"op"`
+		Indices   []int           `json:"indices"`
+		Instances json.RawMessage `json:"instances"`
+		Flapping  bool            `json:"flapping"`
+	}
+	nudge := w.Subject == "health.start" || w.Subject == "health.stop" || strings.HasPrefix(w.Subject, "cloudcontrollers.")
+	switch {
+	case w.Subject == "":
+		return nil
+	case !nudge:
+		return []string{"ANSWER " + w.Subject}
+	}
+	if err := json.Unmarshal(w.Message, &m); err != nil {
+		t.Fatal(err)
+	}
+	op := "START"
+	if m.Flapping {
+		op = "RESTART"
+	}
+	for _, i := range m.Indices {
+		things = append(things, fmt.Sprintf("%s %s/%d", op, m.App, i))
+	}
+	for _, id := range ids(m.Instances) {
+		things = append(things, fmt.Sprintf("STOP %s %s", m.App, id))
+	}
+	return things
+}
+
+// ids reads the instances of a stop: the keys of an object, or a list.
+func ids(raw json.RawMessage) []string {
+	byID := map[string]string{}
+	if json.Unmarshal(raw, &byID) == nil {
+		return slices.Sorted(maps.Keys(byID))
+	}
+	var list []string
+	_ = json.Unmarshal(raw, &list) // no instances: a start
+	return list
+}
+
+// check compares what we do with what the rules demand, and with the originals.
+func (s scenario) check(t *testing.T, ours summary) {
+	t.Helper()
+	for what, times := range ours {
+		windows, ok := s.windows(t)[what]
+		if !ok {
+			t.Errorf("%s at %v: no rule asks for it", what, times)
+			continue
+		}
+		if len(times) != len(windows) {
+			t.Errorf("%s at %v, want one in each of %v", what, times, windows)
+			continue
+		}
+		for i, w := range windows {
+			if times[i] < w[0] || times[i] > w[1] {
+				t.Errorf("%s at %d, want it in %v", what, times[i], w)
+			}
+		}
+	}
+	for what, windows := range s.windows(t) {
+		if _, ok := ours[what]; !ok {
+			t.Errorf("%s never, want it in %v", what, windows)
+		}
+	}
+	s.checkReason(t, ours)
+}
+
+func (s scenario) checkReason(t *testing.T, ours summary) {
+	t.Helper()
+	e1, e2 := s.original(t, "e1"), s.original(t, "e2")
+	if e1 == nil || e2 == nil || s.why != "" {
+		return
+	}
+	if kinds := ours.kinds(); !gocmp.Equal(kinds, e1.kinds()) && !gocmp.Equal(kinds, e2.kinds()) {
+		t.Errorf("ours asks for %v, the originals for %v and %v, and the table gives no reason", kinds, e1.kinds(), e2.kinds())
+	}
+}
+
+// original is what an original health manager did; nil: nobody asked it.
+func (s scenario) original(t *testing.T, era string) summary {
+	t.Helper()
+	out, err := os.ReadFile(filepath.Join(folder, s.name+"."+era+".out"))
+	if err != nil {
+		return nil
+	}
+	return summarize(t, out)
+}
+
+// kinds is what was asked for, whenever.
+func (s summary) kinds() []string { return slices.Sorted(maps.Keys(s)) }
+
+// windows reads want: for each thing the windows of time in which it is asked
+// for. "31-32 x3" stands for 31-32 and two repeats, each 30 to 31 s after the
+// one before: once more after the keep-alive, found by a clock of whole seconds.
+func (s scenario) windows(t *testing.T) map[string][][2]int64 {
+	t.Helper()
+	out := map[string][][2]int64{}
+	for _, line := range s.want {
+		what, times, ok := strings.Cut(line, " @ ")
+		if !ok {
+			t.Fatalf("want has the line %q", line)
+		}
+		for _, what := range each(t, what) {
+			out[what] = windows(t, times)
+		}
+	}
+	return out
+}
+
+// each expands "START A/0..3".
+func each(t *testing.T, what string) (all []string) {
+	t.Helper()
+	app, numbers, _ := strings.Cut(what, "/")
+	from, to, ok := strings.Cut(numbers, "..")
+	if !ok {
+		return []string{what}
+	}
+	for i := number(t, from); i <= number(t, to); i++ {
+		all = append(all, fmt.Sprintf("%s/%d", app, i))
+	}
+	return all
+}
+
+func windows(t *testing.T, times string) (out [][2]int64) {
+	t.Helper()
+	for _, f := range strings.Fields(times) {
+		if n, ok := strings.CutPrefix(f, "x"); ok {
+			for first, i := out[len(out)-1], int64(1); i < number(t, n); i++ {
+				out = append(out, [2]int64{first[0] + 30*i, first[1] + 31*i})
+			}
+			continue
+		}
+		from, to, ok := strings.Cut(f, "-")
+		if !ok {
+			to = from
+		}
+		out = append(out, [2]int64{number(t, from), number(t, to)})
+	}
+	return out
+}
+
+func number(t *testing.T, s string) int64 {
+	t.Helper()
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+const pageHead = `# What each harmonizer does
+
+Written by TestScenarios with -update: for each event file in ` + "`scenarios/`" + ` what was asked for, and in which second.
+E1 is the classic Health Manager 2, E2 its last version; in brackets: not recorded, but what its rules say; a dash: neither.
+RESTART is a start of a flapping index.
+Row: in specs/health-manager.md §7; none for scenarios of our own. The first second is 1.
+
+| Scenario | Row | Given | E1 | E2 | Ours | Why it differs |
+|---|---|---|---|---|---|---|
+`
+
+func (s scenario) pageRow(t *testing.T, ours summary) string {
+	t.Helper()
+	row, _, _ := strings.Cut(s.name, "_")
+	if number(t, row) > 95 {
+		row = ""
+	} else {
+		row = strings.TrimPrefix(row, "0")
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", s.name, row, s.given,
+		s.pageCell(t, "e1", s.e1), s.pageCell(t, "e2", s.e2), ours, s.why)
+}
+
+func (s scenario) pageCell(t *testing.T, era, rules string) string {
+	t.Helper()
+	if rules != "" {
+		return "(" + rules + ")"
+	}
+	return s.original(t, era).String()
+}
+
+// String returns the summary as one cell: things asked for at the same times
+// together, in order of time.
+func (s summary) String() string {
+	if s == nil {
+		return "–"
+	}
+	type group struct{ what, when string }
+	byTime := map[string][]string{}
+	for what, times := range s {
+		key := seconds(times)
+		byTime[key] = append(byTime[key], what)
+	}
+	var groups []group
+	for when, what := range byTime {
+		groups = append(groups, group{join(what), when})
+	}
+	slices.SortFunc(groups, func(a, b group) int {
+		return cmp.Or(cmp.Compare(first(a.when), first(b.when)), cmp.Compare(a.what, b.what))
+	})
+	var cells []string
+	for _, g := range groups {
+		cells = append(cells, g.what+": "+g.when)
+	}
+	return cmp.Or(strings.Join(cells, "; "), "nothing")
+}
+
+func first(when string) int {
+	n, _ := strconv.Atoi(strings.TrimRight(strings.Fields(when)[0], ","))
+	return n
+}
+
+// seconds lists times, of many the first three, the number and the last.
+func seconds(times []int64) string {
+	var words []string
+	for i, at := range times {
+		if len(times) > 5 && i == 3 {
+			words = append(words, fmt.Sprintf("… %d (%d times)", times[len(times)-1], len(times)))
+			break
+		}
+		words = append(words, strconv.FormatInt(at, 10))
+	}
+	return strings.Join(words, ", ")
+}
+
+// join lists things, of many the first and the last.
+func join(what []string) string {
+	slices.SortFunc(what, func(a, b string) int {
+		return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b))
+	})
+	if len(what) > 4 {
+		return fmt.Sprintf("%s … %s (%d)", what[0], what[len(what)-1], len(what))
+	}
+	return strings.Join(what, ", ")
+}

@@ -1,0 +1,127 @@
+package report
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+func second(n int64) time.Time { return time.Unix(n, 0).UTC() }
+
+// running returns a machine at second 112 with app web: index 0 RUNNING, index 1
+// crashed twice and so flapping, index 2 STARTING.
+func running(t *testing.T) *apps.Machine {
+	t.Helper()
+	cfg := apps.Config{DelayTimeNoise: new(time.Duration(0))}.WithDefaults()
+	m := apps.NewMachine(cfg)
+	row := message.App{Name: "web", Pool: "default", Instances: 3, Version: "v1", Command: "x",
+		State: message.AppStarted, Package: message.PackageStaged}
+	beat := func(id string, index int, state message.State) message.Beat {
+		return message.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: state, Since: 50}
+	}
+	exit := func(id string, at int64) apps.Exit {
+		return apps.Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: id, Index: 1, Reason: message.ReasonCrashed, CrashedAt: at}}
+	}
+	heartbeat := func(beats ...message.Beat) apps.Heartbeat {
+		data, err := json.Marshal(message.Heartbeat{Node: "n", Beats: beats})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return apps.Heartbeat{Data: data}
+	}
+	zero, two := beat("i0", 0, message.Running), beat("i2", 2, message.Starting)
+	for _, step := range []struct {
+		at int64
+		ev apps.Event
+	}{
+		{90, apps.BusUp{}}, {90, apps.Lead{}}, {90, apps.ExpectedRows{Rows: []message.App{row}}}, {90, apps.ExpectedComplete{}},
+		{90, heartbeat(zero, two, beat("i1", 1, message.Running))}, {102, apps.Tick{}},
+		{103, exit("i1", 103)}, {104, heartbeat(zero, two, beat("j1", 1, message.Running))}, {110, exit("j1", 109)},
+		{112, heartbeat(zero, two)},
+	} {
+		m.Step(second(step.at), step.ev)
+	}
+	return m
+}
+
+func TestAnswer(t *testing.T) {
+	tests := []struct{ name, subject, query, want string }{
+		{"flapping", message.SubjectStatus, `{"droplet":"web","version":"v1","state":"FLAPPING"}`,
+			`{"indices":[{"index":1,"since":110}],"complete":true}`},
+		{"flapping of another version", message.SubjectStatus, `{"droplet":"web","version":"v0","state":"FLAPPING"}`,
+			`{"indices":[],"complete":true}`},
+		{"crashed", message.SubjectStatus, `{"droplet":"web","state":"CRASHED"}`,
+			`{"instances":[{"instance":"i1","since":103},{"instance":"j1","since":109}],"complete":true}`},
+		{"crashed of an unknown app", message.SubjectStatus, `{"droplet":7,"state":"CRASHED"}`, `{"instances":[],"complete":true}`},
+		{"health", message.SubjectHealth, `{"droplets":[{"droplet":"web","version":"v1"},{"droplet":"web","version":"v0"},{"droplet":"x","version":"v"}]}`,
+			`{"droplet":"web","version":"v1","healthy":1,"complete":true}
+{"droplet":"web","version":"v0","healthy":0,"complete":true}
+{"droplet":"x","version":"v","healthy":0,"complete":true}`},
+		{"health of nothing", message.SubjectHealth, `{"droplets":[]}`, ""},
+		{"unknown droplet", message.SubjectDroplet, `{"droplets":[{"droplet":"x"}]}`, `{"droplet":"x","error":"unknown"}`},
+	}
+	m := running(t)
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			if got := lines(t, m, tt.subject, tt.query); got != tt.want {
+				t.Errorf("Answer:\n%s\nwant\n%s", got, tt.want)
+			}
+		})
+	}
+	known := lines(t, m, message.SubjectDroplet, `{"droplets":[{"droplet":"web"}]}`)
+	for _, part := range []string{`"droplet":"web"`, `"indices":[`, `"instance":"i2"`} {
+		if !strings.Contains(known, part) {
+			t.Errorf("the droplet's answer has no %s: %s", part, known)
+		}
+	}
+}
+
+func lines(t *testing.T, m *apps.Machine, subject, query string) string {
+	t.Helper()
+	answers, err := Answer(m, second(112), subject, []byte(query))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var out []string
+	for _, a := range answers {
+		data, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, string(data))
+	}
+	return strings.Join(out, "\n")
+}
+
+func TestAnswerTellsThatItIsNotWhole(t *testing.T) {
+	m := apps.NewMachine(apps.Config{}.WithDefaults())
+	for subject, query := range map[string]string{
+		message.SubjectStatus:  `{"droplet":"web","state":"CRASHED"}`,
+		message.SubjectHealth:  `{"droplets":[{"droplet":"web","version":"v1"}]}`,
+		message.SubjectDroplet: `{"droplets":[{"droplet":"web"}]}`,
+	} {
+		if got := lines(t, m, subject, query); !strings.Contains(got, `"error":"known state: the bus is down"`) {
+			t.Errorf("%s: %s", subject, got)
+		}
+	}
+}
+
+func TestAnswerRefuses(t *testing.T) {
+	m := apps.NewMachine(apps.Config{}.WithDefaults())
+	for _, q := range []struct{ subject, query string }{
+		{message.SubjectStatus, `{}`},
+		{message.SubjectStatus, `{"droplet":"web","state":"RUNNING"}`},
+		{message.SubjectHealth, `[]`},
+		{message.SubjectHealth, `{"droplets":[3]}`},
+		{message.SubjectDroplet, `nonsense`},
+		{"dea.heartbeat", `{}`},
+	} {
+		if answers, err := Answer(m, second(1), q.subject, []byte(q.query)); err == nil {
+			t.Errorf("Answer(%s, %s) = %v", q.subject, q.query, answers)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package rowfile
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxFile bounds the file, in bytes.
+const maxFile = 16 << 20
+
+// errChanged: the file is another one than was seen.
+var errChanged = errors.New("changes while it is read")
+
+// stamp changes with the file and with each write to it.
+type stamp struct {
+	device, inode uint64
+	size          int64
+	modified      time.Time
+}
+
+func stampOf(path string) (stamp, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return stamp{}, err
+	}
+	return stampFrom(path, info)
+}
+
+func stampFrom(path string, info fs.FileInfo) (stamp, error) {
+	if !info.Mode().IsRegular() { // a pipe would hold up who opens it
+		return stamp{}, fmt.Errorf("%s: is no regular file", path)
+	}
+	s := stamp{size: info.Size(), modified: info.ModTime()}
+	if sys, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.device, s.inode = uint64(sys.Dev), sys.Ino
+	}
+	return s, nil
+}
+
+// read returns the text of the file that was seen; errChanged of another one.
+func read(path string, seen stamp) ([]byte, error) {
+	if seen.size > maxFile {
+		return nil, fmt.Errorf("%s: is longer than %d bytes", path, maxFile)
+	}
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	data := make([]byte, seen.size)
+	if _, err := io.ReadFull(f, data); err != nil {
+		return nil, fmt.Errorf("%s: %w: %w", path, errChanged, err)
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	if now, err := stampFrom(path, info); err != nil || now != seen {
+		return nil, fmt.Errorf("%s: %w", path, errChanged)
+	}
+	return data, nil
+}
+
+// beingWritten reports whether somebody has the file open for writing: then
+// nobody can be promised (by a lease, that is given back at once) to be told
+// before it changes. A file system that knows no leases says no.
+func beingWritten(path string) bool {
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false // reading will say why
+	}
+	defer f.Close()
+	_, err = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_RDLCK)
+	if err == nil {
+		_, _ = unix.FcntlInt(f.Fd(), unix.F_SETLEASE, unix.F_UNLCK) // Close does it too
+	}
+	return errors.Is(err, unix.EAGAIN)
+}
+
+func digest(data []byte) [32]byte { return sha256.Sum256(data) }

@@ -1,0 +1,197 @@
+package rowfile
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+func TestDecodeYAMLAndJSON(t *testing.T) {
+	web := message.App{Name: "web", Pool: "default", Instances: 5, Version: "1.10", Command: "sleep 100", CPUs: 0.5, Mem: 64,
+		Disk: 1, GPUs: 2, State: message.AppStopped, Package: message.PackagePending,
+		Labels: map[string]string{"runtime": "1.9"}, Updated: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	seven := message.App{Name: "7", Pool: "default"}
+	seven.Version = versionOf(seven)
+	tests := map[string]string{
+		"block": `# comment
+apps:
+  web:
+    instances: 5
+    pool: default
+    version: 1.10
+    command: sleep 100
+    cpus: 0.5
+    mem: 64
+    disk: 1
+    gpus: 2
+    state: STOPPED
+    package_state: PENDING
+    labels:
+      runtime: 1.9
+    updated: 2026-01-02T03:04:05Z
+  7: {instances: 0, pool: default}
+`,
+		"flow": `apps: {web: {instances: 5, pool: default, version: "1.10", command: 'sleep 100', cpus: 0.5, mem: 64, disk: 1, gpus: 2,
+  state: STOPPED, package_state: PENDING, labels: {runtime: 1.9}, updated: "2026-01-02T03:04:05Z"}, "7": {instances: 0, pool: default}}`,
+		"json": `
+{"apps": {"web": {"instances": 5, "pool": "default", "version": "1.10", "command": "sleep 100", "cpus": 0.5, "mem": 64, "disk": 1, "gpus": 2,
+  "state": "STOPPED", "package_state": "PENDING", "labels": {"runtime": 1.9}, "updated": "2026-01-02T03:04:05Z"},
+ "7": {"instances": 0, "pool": "default"}}}`,
+		"mark and carriage returns": "\ufeffapps:\r\n  web: {instances: 5, pool: default, version: \"1.10\", command: sleep 100, cpus: 0.5, mem: 64, disk: 1, gpus: 2, state: STOPPED, package_state: PENDING, labels: {runtime: \"1.9\"}, updated: \"2026-01-02T03:04:05Z\"}\r\n  7: {instances: 0, pool: default}\r\n",
+	}
+	for name, text := range tests {
+		t.Run(name, func(t *testing.T) {
+			got, err := decode("f", []byte(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff([]message.App{web, seven}, got.apps); diff != "" || len(got.unreadable) > 0 {
+				t.Errorf("decode: unreadable %v\n%s", got.unreadable, diff)
+			}
+		})
+	}
+}
+
+func TestVersionStandsForCommandAndResources(t *testing.T) {
+	version := func(row string) string {
+		t.Helper()
+		got, err := decode("f", []byte("apps: {web: {pool: p, "+row+"}}"))
+		if err != nil || len(got.apps) != 1 {
+			t.Fatalf("decode = %+v, %v", got, err)
+		}
+		return got.apps[0].Version
+	}
+	base := version("instances: 1, command: run, cpus: 1")
+	if len(base) != 8 {
+		t.Errorf("version %q, want eight digits", base)
+	}
+	if version("instances: 9, command: run, cpus: 1") != base {
+		t.Error("another count is another version")
+	}
+	if version("instances: 1, command: walk, cpus: 1") == base || version("instances: 1, command: run, cpus: 2") == base {
+		t.Error("another command, or other resources, are the same version")
+	}
+}
+
+func TestDecodeRefusesTheFile(t *testing.T) {
+	row := "{instances: 1, pool: p}"
+	tests := []struct{ name, text, want string }{
+		{"empty", "", "f:1: the file is empty: want a map with the key apps"},
+		{"only a comment", "# apps\n", "f:1: the file is empty"},
+		{"cut before the rows", "apps:\n", "f:1: apps is empty"},
+		{"a list", "- a\n", "f:1: the file is a list"},
+		{"another key", "apps: {}\nuser: 1\n", `f:2: unknown key "user"`},
+		{"no apps", "{}", "f:1: the key apps is missing"},
+		{"apps twice", "apps: {}\napps: {}\n", "f:2: apps stands here a second time, first on line 1"},
+		{"an app twice", "apps:\n  web: " + row + "\n  api: " + row + "\n  web: " + row + "\n", "f:4: app web stands here a second time, first on line 2"},
+		{"an app twice in JSON", "{\"apps\": {\n\"web\": {},\n\"web\": {}}}", "f:3: app web stands here a second time, first on line 2"},
+		{"bad name", "apps:\n  a.b: " + row + "\n", `f:2: "a.b" is no name of an app`},
+		{"two documents", "apps: {}\n---\napps: {}\n", "f:3: a second document begins"},
+		{"alias", "apps:\n  a: &x " + row + "\n  b: *x\n", "f:2: anchors, aliases"},
+		{"broken YAML", "apps:\n  web: {instances: 1\n", "f:2: "},
+		{"cut JSON", "{\"apps\": {\n\"web\": {\"instances\": 1", "f:2: is not JSON: unexpected EOF"},
+		{"JSON goes on", "{\"apps\": {}}\n{}", "f:2: goes on after the end"},
+		{"not UTF-8", "apps: \xff", "f:1: is not text in UTF-8"},
+		{"deep YAML", "apps: " + strings.Repeat("[", 20) + strings.Repeat("]", 20), "f:1: nests deeper than 16 levels"},
+		{"deep JSON", `{"apps": ` + strings.Repeat("[", 20) + strings.Repeat("]", 20) + "}", "f:1: nests deeper than 16 levels"},
+		{"much YAML", "apps:\n" + strings.Repeat("  a: 1\n", maxTokens/3), "write it as JSON"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			_, err := decode("f", []byte(tt.text))
+			if err == nil || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("decode = %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+func TestDecodeSkipsARow(t *testing.T) {
+	tests := []struct{ name, row, want string }{
+		{"no instances", "{pool: p}", "f:2: app bad: instances is missing"},
+		{"no pool", "{instances: 1}", "f:2: app bad: pool is missing"},
+		{"negative", "\n    pool: p\n    instances: -1", "f:4: app bad: instances is -1"},
+		{"text for a number", "{pool: p, instances: many}", `f:2: app bad: instances is "many": want a whole number`},
+		{"fraction", "{pool: p, instances: 1.5}", `f:2: app bad: instances is "1.5": want a whole number`},
+		{"infinite", "{pool: p, instances: 1, cpus: 1e999}", `f:2: app bad: cpus is "1e999": want a number`},
+		{"not a number", "{pool: p, instances: 1, cpus: .nan}", "f:2: app bad: cpus is"},
+		{"null", "{pool: p, instances: ~}", "f:2: app bad: instances is empty: want a whole number"},
+		{"unknown field", "\n    pool: p\n    instances: 1\n    instanses: 1", "f:5: app bad: instanses is unknown"},
+		{"field twice", "\n    pool: p\n    instances: 1\n    pool: q", "f:5: app bad: pool stands here a second time, first on line 3"},
+		{"no map", "5", "f:2: app bad is a number: want a map"},
+		{"bad state", "{pool: p, instances: 1, state: started}", "f:2: app bad: state "},
+		{"bad time", "{pool: p, instances: 1, updated: yesterday}", "f:2: app bad: updated is \"yesterday\""},
+		{"bad label", "{pool: p, instances: 1, labels: {a: [1]}}", "f:2: app bad: labels has a, which is a list"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, err := decode("f", []byte("apps:\n  bad: "+tt.row+"\n  good: {instances: 1, pool: p}\n"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(got.apps) != 1 || got.apps[0].Name != "good" || len(got.unreadable) != 1 || got.unreadable[0].name != "bad" {
+				t.Fatalf("decode = %+v", got)
+			}
+			if err := got.unreadable[0].err; !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("row is unreadable: %v, want %s", err, tt.want)
+			}
+		})
+	}
+}
+
+// manyRows is a file of JSON.
+func manyRows(n int) []byte {
+	list := map[string]any{}
+	for i := range n {
+		list[fmt.Sprintf("app-%06d", i)] = map[string]any{"instances": 5, "pool": "default", "command": "sleep 100", "cpus": 0.5, "mem": 64}
+	}
+	data, err := json.Marshal(map[string]any{"apps": list})
+	if err != nil {
+		panic(err) // of our own values
+	}
+	return data
+}
+
+func TestDecodeOfLargeJSON(t *testing.T) {
+	got, err := decode("f", manyRows(20_000))
+	if err != nil || len(got.apps) != 20_000 {
+		t.Fatalf("decode = %d rows, %v", len(got.apps), err)
+	}
+}
+
+func BenchmarkDecodeJSON100kApps(b *testing.B) {
+	data := manyRows(100_000)
+	b.SetBytes(int64(len(data)))
+	for b.Loop() {
+		if _, err := decode("f", data); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, seed := range []string{
+		"", "apps:", "apps: {}", `{"apps":{}}`, "apps: {a: {instances: 1, pool: p, labels: {x: y}}}",
+		`{"apps":{"a":{"instances":1,"pool":"p","version":7}}}`, "apps: &a [*a]", "? [x]\n: y", "apps: !!binary x", "<<: {apps: 1}",
+		"apps:\n  a: |\n    text\n", "\xef\xbb\xbf{", `{"apps":{"a":`, "apps: {a: {instances: 0x1, pool: .inf}}", "--- >", "a: b: c",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		got, err := decode("f", data)
+		if err != nil && !strings.HasPrefix(err.Error(), "f:") {
+			t.Errorf("error without a line: %v", err)
+		}
+		for _, a := range got.apps {
+			if err := a.Validate(); err != nil {
+				t.Errorf("row %+v: %v", a, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,58 @@
+package harmonizer
+
+import (
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// In shadow mode nothing is written anywhere, whatever happens. What the other
+// harmonizer does too is no mismatch; what only one of them does is.
+func TestShadowIsSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(2)
+		cfg := settings()
+		cfg.Shadow = true
+		m := w.join("shadow")
+		m.silent = t
+		s := m.start(t, cfg, true)
+		leader := w.join("a").start(t, settings(), true)
+		pass(t, 15*time.Second)
+		w.crash()
+		pass(t, 50*time.Second)
+		st, err := s.Status(t.Context(), StatusQuery{})
+		if err != nil || st.Shadow == nil || st.Leading || st.Shadow.Matched == 0 || st.Shadow.Own != 0 || st.Shadow.Other != 0 {
+			t.Fatalf("Status = %+v, shadow %+v, %v, want matches only", st, st.Shadow, err)
+		}
+		leader.stop(t)
+		w.mu.Lock()
+		w.runs = map[string]message.Beat{} // the node runs nothing, and nobody but the shadow minds
+		w.mu.Unlock()
+		if err := s.Tell(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "api", Version: "v9", Indices: []int{4}}}}); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, 90*time.Second)
+		st, err = s.Status(t.Context(), StatusQuery{})
+		if err != nil || st.Shadow.Own == 0 || st.Shadow.Other != 1 || len(st.Shadow.Last) < 2 {
+			t.Errorf("shadow %+v, %v, want mismatches of both", st.Shadow, err)
+		}
+		if len(s.store.values("instances_expected", "")) != 0 {
+			t.Error("metrics were written")
+		}
+		if _, err := s.Counts(t.Context(), "default"); !errors.Is(err, ErrShadow) {
+			t.Errorf("Counts = %v, want %v", err, ErrShadow)
+		}
+		if err := s.Release(t.Context()); !errors.Is(err, ErrShadow) {
+			t.Errorf("Release = %v, want %v", err, ErrShadow)
+		}
+		if answers, err := s.Report(t.Context(), message.SubjectHealth, []byte(`{"droplets":[{"droplet":"web"}]}`)); err != nil || answers != nil {
+			t.Errorf("Report = %s, %v, want none", answers, err)
+		}
+		s.stop(t)
+	})
+}

@@ -1,0 +1,139 @@
+package harmonizer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
+)
+
+// tape is a Record in memory.
+type tape struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+func (r *tape) write(format string, args ...any) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.lines = append(r.lines, fmt.Sprintf(format, args...))
+}
+
+func (r *tape) Message(subject, _ string, data []byte) { r.write("%s %s", subject, data) }
+func (r *tape) BulkDown(down bool)                     { r.write("bulk_down %v", down) }
+func (r *tape) BusDown(down bool)                      { r.write("bus_down %v", down) }
+func (r *tape) Bulk(rows []message.App) {
+	line := "bulk"
+	for _, a := range rows {
+		line += fmt.Sprintf(" %s=%d", a.Name, a.Instances)
+	}
+	r.write("%s", line)
+}
+
+func app(name string, n int) message.App {
+	a := web(n)
+	a.Name = name
+	return a
+}
+
+func TestTapWritesTheWorldWhole(t *testing.T) {
+	begin := apps.ExpectedBegin{}
+	row := func(name string, n int) apps.ExpectedRows {
+		return apps.ExpectedRows{Rows: []message.App{app(name, n)}}
+	}
+	for _, tt := range []struct {
+		name   string
+		events []apps.Event
+		want   []string
+	}{
+		{"a watch", []apps.Event{row("b", 1), row("a", 2), apps.ExpectedComplete{}, row("b", 3), apps.ExpectedGone{Name: "a"}, apps.Tick{}},
+			[]string{"bulk a=2 b=1", "bulk b=3"}},
+		{"passes", []apps.Event{begin, row("a", 1), row("b", 1), apps.ExpectedComplete{}, begin, row("a", 1), apps.ExpectedComplete{}},
+			[]string{"bulk a=1 b=1", "bulk a=1"}},
+		{"a pass that failed", []apps.Event{begin, row("a", 1), apps.ExpectedComplete{}, begin, row("b", 1), apps.ExpectedFailed{}, begin, row("a", 1), apps.ExpectedComplete{}},
+			[]string{"bulk a=1", "bulk_down true", "bulk_down false", "bulk a=1"}},
+		{"a watch that was lost", []apps.Event{row("a", 1), apps.ExpectedComplete{}, apps.ExpectedLost{}, row("b", 1), apps.ExpectedComplete{}},
+			[]string{"bulk a=1", "bulk_down true", "bulk_down false", "bulk b=1"}},
+		{"an unreadable row stands", []apps.Event{begin, row("a", 1), apps.ExpectedComplete{}, begin, apps.ExpectedUnreadable{Name: "a"}, apps.ExpectedComplete{}},
+			[]string{"bulk a=1", "bulk a=1"}},
+		{"messages", []apps.Event{apps.BusUp{}, apps.Heartbeat{Data: []byte(`{"dea":"n1" }`)}, apps.Updated{App: "a"}, apps.BusDown{}},
+			[]string{"bus_down false", `dea.heartbeat {"dea":"n1" }`, `droplet.updated {"cc_partition":"east","droplet":"a"}`, "bus_down true"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &tape{}
+			tap := newTap(r, "east")
+			for _, ev := range tt.events {
+				tap.hear(ev)
+			}
+			if diff := cmp.Diff(tt.want, r.lines); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What was recorded, replayed, asks for the same starts in the same order.
+func TestRecordRoundTrip(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		var file bytes.Buffer
+		recorder := replay.NewRecorder(&file, time.Now)
+		r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Record = recorder })
+		r.events <- rows(2)
+		r.events <- apps.ExpectedComplete{}
+		pass(t, 20*time.Second)
+		w.crash()
+		pass(t, 20*time.Second)
+		r.events <- rows(3)
+		pass(t, 5*time.Second)
+		r.stop(t)
+		recorder.Close()
+		if recorder.Err() != nil {
+			t.Fatal(recorder.Err())
+		}
+		var want []string
+		for _, s := range w.starts {
+			want = append(want, fmt.Sprintf("%s/%d", s.app, s.index))
+		}
+		var out bytes.Buffer
+		if err := replay.Run(t.Context(), bytes.NewReader(file.Bytes()), &out, replay.Config{Apps: settings().Apps}); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, replayed(t, &out)); diff != "" || len(want) != 5 {
+			t.Errorf("starts of the replay:\n%s\nrecorded:\n%s", diff, file.String())
+		}
+	})
+}
+
+// replayed returns the indices that a replay asked to be started.
+func replayed(t *testing.T, out io.Reader) []string {
+	t.Helper()
+	var all []string
+	for lines := json.NewDecoder(out); ; {
+		var line struct {
+			Subject string        `json:"subj"`
+			Message message.Start `json:"msg"`
+		}
+		if err := lines.Decode(&line); errors.Is(err, io.EOF) {
+			return all
+		} else if err != nil {
+			t.Fatal(err)
+		}
+		if line.Subject == message.SubjectStart {
+			for _, i := range line.Message.Indices {
+				all = append(all, fmt.Sprintf("%s/%d", line.Message.App, i))
+			}
+		}
+	}
+}

@@ -1,0 +1,71 @@
+package config
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// Rules returns the numbers of the rules; what the file does not say is left to
+// their defaults.
+func (h Harmonizer) Rules() apps.Config {
+	in := h.Intervals
+	c := apps.Config{
+		DropletLost:          value(in.DropletLost, 0),
+		HeartbeatPeriod:      value(in.Heartbeat, 0),
+		NudgeKeepAlive:       value(in.KeepAlive, 0),
+		ResetGrace:           (*time.Duration)(in.ResetGrace),
+		FlappingTimeout:      value(in.FlappingTime, 0),
+		MinRestartDelay:      value(in.MinDelay, 0),
+		MaxRestartDelay:      value(in.MaxDelay, 0),
+		DelayTimeNoise:       (*time.Duration)(in.Noise),
+		GiveupCrashNumber:    in.GiveUp,
+		RequestQueue:         value(in.QueueEvery, 0),
+		ExpectedStateLost:    value(in.ExpectedLost, 0),
+		DropletGCGracePeriod: value(in.AppGrace, 0),
+		Starter:              apps.Starter(h.Starter),
+	}
+	for _, n := range []struct {
+		from *int
+		to   *int
+	}{{in.FlappingDeath, &c.FlappingDeath}, {in.QueueBatch, &c.QueueBatchSize}, {h.BrakeFloor, &c.BrakeFloor}} {
+		if n.from != nil {
+			*n.to = *n.from
+		}
+	}
+	if h.Brake != nil {
+		c.Brake = *h.Brake
+	}
+	if h.OnlyOurs != nil && *h.OnlyOurs {
+		c.Partition = h.Partition
+	}
+	if h.Partial {
+		c.Partial = func(string) bool { return true }
+	}
+	return c
+}
+
+// Loop returns the harmonizer of a cluster that the file describes.
+func (h Harmonizer) Loop(cluster string, pools []string) harmonizer.Config {
+	return harmonizer.Config{
+		Cluster: cluster, Pools: pools, Apps: h.Rules(), Shadow: h.Shadows(),
+		MaxShadowingDelay: value(h.Intervals.ShadowDelay, 0),
+		CheckShadowing:    value(h.Intervals.CheckShadow, 0),
+	}
+}
+
+// ExpectedUpdate is the time between two readings of a source that is polled.
+func (h Harmonizer) ExpectedUpdate() time.Duration {
+	return value(h.Intervals.ExpectedUpdate, time.Minute)
+}
+
+// ExpectedLost is how long such a reading counts as fresh.
+func (h Harmonizer) ExpectedLost() time.Duration {
+	return value(h.Intervals.ExpectedLost, 3*time.Minute)
+}
+
+// RequestTimeout bounds a question on the bus.
+func (h Harmonizer) RequestTimeout() time.Duration {
+	return value(h.Intervals.RequestTimeout, 5*time.Second)
+}

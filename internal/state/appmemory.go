@@ -1,0 +1,211 @@
+package state
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// pipeline is how many of the harmonizer's keys are written at the same time.
+const pipeline = 32
+
+// AppMemory keeps what a harmonizer must not forget of applications and nodes:
+// apps in 256 shards, and a census of nodes. Load takes over, Save writes what
+// changed.
+type AppMemory struct {
+	bucket *bucket
+	lease  *Lease
+	turn   turn
+	term   term // that of the last Load
+	// pages are what is kept, of each key, with what could not be written yet;
+	// none before the first Load. They and term are owned by who has the turn.
+	pages map[string]*page
+}
+
+var _ harmonizer.Memory = (*AppMemory)(nil)
+
+// OpenAppMemory opens the memory of the harmonizer of a cluster. The lease says who
+// may use it; it need not be held yet.
+func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster string) (*AppMemory, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	if !message.ValidName(cluster) {
+		return nil, fmt.Errorf("open memory of apps: cluster %q is no name of a cluster", cluster)
+	}
+	b, err := openBucket(ctx, js, cluster)
+	if err != nil {
+		return nil, err
+	}
+	return &AppMemory{bucket: b, lease: lease, turn: newTurn()}, nil
+}
+
+// Load implements harmonizer.Memory: it rewrites each key with the epoch of the
+// term that the lease is in, so that a late Save of an earlier holder is refused,
+// and returns what there is, apps in order of name. It may be repeated: what one
+// that failed has done is no harm.
+//
+// A value that cannot be read is set aside, and a warning names it: to have
+// forgotten the crashes of one app in 256 is better than no harmonizer.
+func (m *AppMemory) Load(ctx context.Context) (harmonizer.Remembered, error) {
+	ctx, cancel := context.WithTimeout(ctx, takeoverTimeout)
+	defer cancel()
+	if err := m.turn.take(ctx); err != nil {
+		return harmonizer.Remembered{}, fmt.Errorf("load memory of apps: %w", err)
+	}
+	defer m.turn.give()
+	m.pages = nil
+	if err := m.takeOver(ctx); err != nil {
+		m.pages = nil
+		return harmonizer.Remembered{}, fmt.Errorf("load memory of apps: %w", err)
+	}
+	return m.remembered(), nil
+}
+
+// takeOver reads every page, and makes it ours.
+func (m *AppMemory) takeOver(ctx context.Context) error {
+	m.term = term{m.bucket, m.lease, m.lease.Epoch()}
+	if err := m.term.check(); err != nil {
+		return err
+	}
+	all, err := m.term.survey(ctx, shardPrefix+">", nodesKey)
+	if err != nil {
+		return err
+	}
+	m.pages = newPages()
+	return each(slices.Collect(maps.Values(m.pages)), func(p *page) error { return m.adopt(ctx, p, all[p.key]) })
+}
+
+// adopt fills a page with what its key has, which is rewritten.
+func (m *AppMemory) adopt(ctx context.Context, p *page, e entry) error {
+	decode := func(e entry) (found, error) { return m.decode(ctx, p, e) }
+	f, err := decode(e)
+	if err != nil {
+		return fmt.Errorf("read %s: %w", p.key, err)
+	}
+	f, err = m.term.adopt(ctx, p.key, f, decode)
+	p.revision = f.revision
+	return err
+}
+
+// decode fills a page with a value. One that cannot be read is set aside, and the
+// page is empty then. If its epoch is higher than ours, it is not ours to move.
+func (m *AppMemory) decode(ctx context.Context, p *page, e entry) (found, error) {
+	var s sealed
+	var err error
+	p.empty()
+	if e.found {
+		s, err = decodeSealed(e.value)
+	}
+	if err == nil {
+		err = p.read(s.body)
+	}
+	if err == nil || s.epoch > m.term.epoch {
+		return found{sealed: s, revision: e.revision}, nil
+	}
+	if _, failed := m.bucket.kv.Put(ctx, p.aside, e.value); failed != nil {
+		return found{}, errors.Join(err, fmt.Errorf("set it aside as %s: %w", p.aside, failed))
+	}
+	m.lease.config.Log.Warn("what a harmonizer kept cannot be read, and is set aside: what it remembered is forgotten",
+		"key", p.key, "aside", p.aside, "err", err)
+	return found{revision: e.revision}, nil
+}
+
+// remembered returns what the pages said.
+func (m *AppMemory) remembered() harmonizer.Remembered {
+	all := harmonizer.Remembered{Nodes: map[string]int{}}
+	for _, p := range m.pages {
+		all.Apps = append(all.Apps, p.said.Apps...)
+		maps.Copy(all.Nodes, p.said.Nodes)
+		p.said = harmonizer.Remembered{}
+	}
+	slices.SortFunc(all.Apps, func(a, b apps.Memory) int { return cmp.Compare(a.App, b.App) })
+	return all
+}
+
+// Save implements harmonizer.Memory: it writes the pages in which something
+// changed, many at the same time. After an error that names keys, the others are
+// written; what those should have had is written by the next Save that succeeds. It
+// is autoscaler.ErrNotHolder without a Load in this term of the lease.
+func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	values, err := encodeMemories(changed)
+	if err != nil {
+		return fmt.Errorf("save memory of apps: %w", err)
+	}
+	census, err := encodeCensus(nodes)
+	if err != nil {
+		return fmt.Errorf("save census of nodes: %w", err)
+	}
+	if err := m.turn.take(ctx); err != nil {
+		return fmt.Errorf("save memory of apps: %w", err)
+	}
+	defer m.turn.give()
+	if err := m.check(); err != nil {
+		return fmt.Errorf("save memory of apps: %w", err)
+	}
+	for name, value := range values {
+		m.pages[shardKey(name)].set(name, value)
+	}
+	if nodes != nil {
+		m.pages[nodesKey].replace(census)
+	}
+	if err := m.flush(ctx); err != nil {
+		return fmt.Errorf("save memory of apps: %w", err)
+	}
+	return nil
+}
+
+// check reports whether the term of the last Load still lasts.
+func (m *AppMemory) check() error {
+	if m.pages == nil {
+		return fmt.Errorf("%w: nothing was loaded in its term", autoscaler.ErrNotHolder)
+	}
+	return m.term.check()
+}
+
+// flush writes the pages that have changed.
+func (m *AppMemory) flush(ctx context.Context) error {
+	var changed []*page
+	for _, p := range m.pages {
+		if p.changed {
+			changed = append(changed, p)
+		}
+	}
+	return each(changed, func(p *page) error {
+		revision, err := m.term.write(ctx, p.key, p.body(), p.revision)
+		if err != nil {
+			return err
+		}
+		p.revision, p.changed = revision, false
+		return nil
+	})
+}
+
+// each calls do for every page, a number of them at the same time, and returns all
+// errors.
+func each(pages []*page, do func(*page) error) error {
+	errs := make([]error, len(pages))
+	slots := make(chan struct{}, pipeline)
+	var wg sync.WaitGroup
+	for i, p := range pages {
+		slots <- struct{}{}
+		wg.Go(func() {
+			errs[i] = do(p)
+			<-slots
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,221 @@
+package state
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Keys of what a harmonizer keeps.
+const (
+	shards      = 256
+	shardPrefix = "harmonizer.apps."
+	nodesKey    = "harmonizer.nodes"
+	asidePrefix = "harmonizer.aside."
+)
+
+// page is one key of what a harmonizer keeps: a JSON object, of which each app or
+// node has one value.
+type page struct {
+	key   string
+	aside string // where its value goes if it cannot be read
+	// take adds a value to what was read, or refuses it.
+	take     func(r *harmonizer.Remembered, name string, value []byte) error
+	said     harmonizer.Remembered // what was read, until it is handed on
+	entries  map[string]json.RawMessage
+	changed  bool   // since it was written
+	revision uint64 // of what is written
+}
+
+// newPages returns empty pages, by key.
+func newPages() map[string]*page {
+	all := make(map[string]*page, shards+1)
+	all[nodesKey] = &page{key: nodesKey, aside: asidePrefix + "nodes", take: takeNode}
+	for shard := range uint32(shards) {
+		key := shardPrefix + hex(shard)
+		all[key] = &page{key: key, aside: asidePrefix + hex(shard), take: func(r *harmonizer.Remembered, name string, value []byte) error {
+			if want := shardKey(name); want != key {
+				return fmt.Errorf("app %.80q belongs to %s", name, want)
+			}
+			return takeApp(r, name, value)
+		}}
+	}
+	return all
+}
+
+func hex(shard uint32) string { return fmt.Sprintf("%02x", shard) }
+
+// shardKey returns the key of an app's shard: the last byte of FNV-1a, of 32 bits,
+// of its name.
+func shardKey(app string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(app)) // never an error
+	return shardPrefix + hex(h.Sum32()%shards)
+}
+
+// empty forgets what was read.
+func (p *page) empty() { p.said, p.entries = harmonizer.Remembered{}, map[string]json.RawMessage{} }
+
+// read fills an empty page from its body; an empty body is that nothing was kept.
+// After an error the page is still empty.
+func (p *page) read(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	var entries map[string]json.RawMessage
+	if err := json.Unmarshal(body, &entries); err != nil {
+		return err
+	}
+	if entries == nil {
+		return errors.New("it is null")
+	}
+	said := harmonizer.Remembered{Nodes: map[string]int{}}
+	for name, value := range entries {
+		if err := p.take(&said, name, value); err != nil {
+			return err
+		}
+	}
+	p.said, p.entries = said, entries
+	return nil
+}
+
+// body returns what read reads, in order of name. It copies the values as they are:
+// for json.Marshal, which looks at each byte again, a shard would take milliseconds.
+func (p *page) body() []byte {
+	body := []byte{'{'}
+	for i, name := range slices.Sorted(maps.Keys(p.entries)) {
+		if i > 0 {
+			body = append(body, ',')
+		}
+		quoted, _ := json.Marshal(name) // of text, never an error
+		body = append(append(append(body, quoted...), ':'), p.entries[name]...)
+	}
+	return append(body, '}')
+}
+
+// set keeps a value; none is to be forgotten.
+func (p *page) set(name string, value json.RawMessage) {
+	if value == nil {
+		_, there := p.entries[name]
+		p.changed = p.changed || there
+		delete(p.entries, name)
+		return
+	}
+	if !bytes.Equal(p.entries[name], value) {
+		p.entries[name], p.changed = value, true
+	}
+}
+
+// replace keeps these values, and no others.
+func (p *page) replace(entries map[string]json.RawMessage) {
+	for name := range p.entries {
+		if entries[name] == nil {
+			p.set(name, nil)
+		}
+	}
+	for name, value := range entries {
+		p.set(name, value)
+	}
+}
+
+// encodeMemories returns what is to be kept of each app, nil if nothing.
+func encodeMemories(changed []apps.Memory) (map[string]json.RawMessage, error) {
+	encoded := make(map[string]json.RawMessage, len(changed))
+	for _, m := range changed {
+		if err := checkMemory(m); err != nil {
+			return nil, err
+		}
+		if len(m.Indices) == 0 {
+			encoded[m.App] = nil
+			continue
+		}
+		value, err := json.Marshal(m)
+		if err != nil {
+			return nil, fmt.Errorf("app %q: %w", m.App, err)
+		}
+		encoded[m.App] = value
+	}
+	return encoded, nil
+}
+
+// takeApp adds what was kept of an app.
+func takeApp(r *harmonizer.Remembered, app string, value []byte) error {
+	var m apps.Memory
+	if err := json.Unmarshal(value, &m); err != nil {
+		return fmt.Errorf("app %.80q: %w", app, err)
+	}
+	if m.App != app {
+		return fmt.Errorf("app %.80q: it is of app %.80q", app, m.App)
+	}
+	if err := checkMemory(m); err != nil {
+		return err
+	}
+	r.Apps = append(r.Apps, m)
+	return nil
+}
+
+func checkMemory(m apps.Memory) error {
+	switch {
+	case !validID(m.App):
+		return fmt.Errorf("app %.80q: want a name of 1 to %d bytes", m.App, message.MaxID)
+	case m.Version != "" && !validID(m.Version):
+		return fmt.Errorf("app %q: version %.80q: want at most %d bytes", m.App, m.Version, message.MaxID)
+	case len(m.Indices) > message.MaxInstances:
+		return fmt.Errorf("app %q: %d indices, more than %d", m.App, len(m.Indices), message.MaxInstances)
+	}
+	for _, i := range m.Indices {
+		if i.Index < 0 || i.Index >= message.MaxInstances || i.Crashes < 0 {
+			return fmt.Errorf("app %q: index %d with %d crashes: want 0 to %d, and at least 0",
+				m.App, i.Index, i.Crashes, message.MaxInstances-1)
+		}
+	}
+	return nil
+}
+
+// encodeCensus returns how many copies each node ran, as it is kept.
+func encodeCensus(nodes map[string]int) (map[string]json.RawMessage, error) {
+	encoded := make(map[string]json.RawMessage, len(nodes))
+	for node, copies := range nodes {
+		if err := checkNodeCount(node, copies); err != nil {
+			return nil, err
+		}
+		encoded[node] = strconv.AppendInt(nil, int64(copies), 10)
+	}
+	return encoded, nil
+}
+
+// takeNode adds what was kept of a node.
+func takeNode(r *harmonizer.Remembered, node string, value []byte) error {
+	var copies int
+	if err := json.Unmarshal(value, &copies); err != nil {
+		return fmt.Errorf("node %.80q: %w", node, err)
+	}
+	if err := checkNodeCount(node, copies); err != nil {
+		return err
+	}
+	r.Nodes[node] = copies
+	return nil
+}
+
+func checkNodeCount(node string, copies int) error {
+	if !validID(node) {
+		return fmt.Errorf("node %.80q: want a name of 1 to %d bytes", node, message.MaxID)
+	}
+	if copies < 0 {
+		return fmt.Errorf("node %q: %d copies: want at least 0", node, copies)
+	}
+	return nil
+}
+
+// validID reports whether JSON gives s back as it is.
+func validID(s string) bool { return s != "" && len(s) <= message.MaxID && utf8.ValidString(s) }

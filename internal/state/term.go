@@ -1,0 +1,157 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+)
+
+const (
+	// relist is how long a listing waits for a server that lags behind.
+	relist = 50 * time.Millisecond
+	// takeoverTimeout bounds a takeover, which writes each key.
+	takeoverTimeout = time.Minute
+)
+
+// errRemoved: what was to be taken over is not there any more.
+var errRemoved = errors.New("its last holder has removed it")
+
+// term is one term of a lease: what is written in it has its epoch. It may be used
+// concurrently.
+type term struct {
+	bucket *bucket
+	lease  *Lease
+	epoch  uint64
+}
+
+// check reports whether the term still lasts.
+func (t term) check() error {
+	if epoch := t.lease.Epoch(); epoch != t.epoch {
+		return fmt.Errorf("%w: it was taken again, with epoch %d after %d", autoscaler.ErrNotHolder, epoch, t.epoch)
+	}
+	if t.lease.Left() <= 0 {
+		return fmt.Errorf("%w: it has run out", autoscaler.ErrNotHolder)
+	}
+	return nil
+}
+
+func (t term) outdated(key string, epoch uint64) error {
+	return fmt.Errorf("%w: %s has epoch %d, ours is %d", autoscaler.ErrNotHolder, key, epoch, t.epoch)
+}
+
+// write writes a value with our epoch over a revision, and returns the new one. If
+// that is not there any more, it is an earlier write of ours whose answer was lost,
+// or one of somebody whose term has ended: both are written over.
+func (t term) write(ctx context.Context, key string, body []byte, revision uint64) (uint64, error) {
+	value, err := sealed{epoch: t.epoch, body: body}.encode()
+	if err != nil {
+		return 0, fmt.Errorf("write %s: %w", key, err)
+	}
+	for range attempts {
+		next, err := t.bucket.update(ctx, key, value, revision)
+		if err == nil || !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return next, err
+		}
+		if revision, err = t.overwritable(ctx, key); err != nil {
+			return 0, fmt.Errorf("write %s: %w", key, err)
+		}
+	}
+	return 0, fmt.Errorf("write %s: %w", key, errChanged)
+}
+
+// overwritable returns the revision that a key has now, 0 if nothing is there. It
+// is autoscaler.ErrNotHolder if the value is of a higher epoch, or the lease is not
+// ours any more: a key that was removed has no epoch to tell it.
+func (t term) overwritable(ctx context.Context, key string) (uint64, error) {
+	e, err := t.bucket.get(ctx, key)
+	if err != nil {
+		return 0, err
+	}
+	if e.found {
+		// Nobody reads what cannot be read, so that it may be written over.
+		if s, err := decodeSealed(e.value); err == nil && s.epoch > t.epoch {
+			return 0, t.outdated(key, s.epoch)
+		}
+	}
+	_, err = confirm(ctx, t.bucket, t.lease.key, t.lease.config.Holder, t.epoch)
+	return e.revision, err
+}
+
+// survey returns everything that the filters match, by key, as it was when the
+// lease was taken over or later.
+func (t term) survey(ctx context.Context, filters ...string) (map[string]entry, error) {
+	for {
+		all, err := t.list(ctx, append(filters, t.lease.key))
+		if err != nil {
+			return nil, err
+		}
+		// A replica may lag behind. What came before our takeover counts.
+		asOf := all[t.lease.key].revision
+		delete(all, t.lease.key)
+		if asOf >= t.lease.takenAt() {
+			return all, nil
+		}
+		again := time.NewTimer(relist)
+		select {
+		case <-again.C:
+		case <-ctx.Done():
+			again.Stop()
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+func (t term) list(ctx context.Context, filters []string) (map[string]entry, error) {
+	all := make(map[string]entry)
+	err := t.bucket.list(ctx, filters, func(e jetstream.KeyValueEntry) error {
+		all[e.Key()] = entry{revision: e.Revision(), value: e.Value(), found: true}
+		return nil
+	})
+	return all, err
+}
+
+// found is a value that a takeover comes upon.
+type found struct {
+	sealed
+	revision uint64
+}
+
+// adopt rewrites a value with our epoch, and returns what is there now. If its last
+// holder was faster, what it wrote counts, as decode reads it: it may have acted on
+// it.
+func (t term) adopt(ctx context.Context, key string, f found, decode func(entry) (found, error)) (found, error) {
+	for range attempts {
+		if f.epoch > t.epoch {
+			return found{}, t.outdated(key, f.epoch)
+		}
+		if err := t.check(); err != nil {
+			return found{}, err
+		}
+		f.epoch = t.epoch
+		value, err := f.encode()
+		if err != nil {
+			return found{}, fmt.Errorf("write %s: %w", key, err)
+		}
+		revision, err := t.bucket.update(ctx, key, value, f.revision)
+		if err == nil {
+			f.revision = revision
+			return f, nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return found{}, err
+		}
+		e, err := t.bucket.get(ctx, key)
+		if err != nil {
+			return found{}, err
+		}
+		if f, err = decode(e); err != nil {
+			return found{}, fmt.Errorf("read %s: %w", key, err)
+		}
+	}
+	return found{}, fmt.Errorf("write %s: %w", key, errChanged)
+}

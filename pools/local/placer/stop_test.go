@@ -1,0 +1,208 @@
+package placer
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// stop nudges, and checks which stops are refused, as "INSTANCE: why".
+func (w *world) stop(what string, instances []string, refused ...string) {
+	w.t.Helper()
+	m := message.Stop{App: "web", Instances: map[string]string{}}
+	for _, instance := range instances {
+		m.Instances[instance] = "v1"
+	}
+	var got []string
+	for _, r := range w.c.stop(w.now, m) {
+		got = append(got, r.instance+": "+r.why)
+	}
+	if diff := cmp.Diff(refused, got); diff != "" {
+		w.t.Errorf("%s: refused, -want +got:\n%s", what, diff)
+	}
+}
+
+func TestStop(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		row     func(*message.App) // nil: no row
+		nodes   map[string][]string
+		drained string // a node that drains
+		stop    []string
+		refused []string
+		want    []string
+	}{
+		{
+			name: "of an unknown app", nodes: map[string][]string{"a": {"0/x=RUNNING"}},
+			stop: []string{"x", "nobody"}, want: []string{"stop x on a"},
+		},
+		{
+			name: "of a stopped app", row: func(r *message.App) { r.State = message.AppStopped },
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}}, stop: []string{"x"}, want: []string{"stop x on a"},
+		},
+		{
+			name: "beyond the instances", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=RUNNING", "1/y=RUNNING"}}, stop: []string{"y"}, want: []string{"stop y on a"},
+		},
+		{
+			name: "of the last copy", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
+		},
+		{
+			name: "of the last copy, which starts", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=STARTING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
+		},
+		{
+			name: "of the last copy, of an app that cannot be started", row: func(r *message.App) { r.Package = message.PackageFailed },
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
+		},
+		{
+			name: "of one of two", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=RUNNING"}}, stop: []string{"y"}, want: []string{"stop y on b"},
+		},
+		{
+			name: "of both of two", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=RUNNING"}}, stop: []string{"x", "y"},
+			refused: []string{"y: " + whyLast}, want: []string{"stop x on a"},
+		},
+		{
+			name: "of the one that is up, of two", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y=STARTING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
+		},
+		{
+			name: "of the one that starts, of two", row: func(*message.App) {},
+			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y=STARTING"}}, stop: []string{"y"}, want: []string{"stop y on a"},
+		},
+		{
+			name: "of the one that stays", row: func(*message.App) {}, drained: "b",
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
+			want: []string{"stop y on b"}, // which is the drain's
+		},
+		{
+			name: "of an evacuating one, another starts", row: func(*message.App) {}, drained: "b",
+			nodes: map[string][]string{"a": {"0/x=STARTING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"y"}, refused: []string{"y: " + whyLast},
+		},
+		{
+			name: "of an evacuating one, another runs", row: func(*message.App) {}, drained: "b",
+			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"y"}, want: []string{"stop y on b"},
+		},
+		{
+			name: "of an earlier version, which serves", row: func(r *message.App) { r.Version = "v2" },
+			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y@v2=STARTING"}}, stop: []string{"x"}, refused: []string{"x: " + whyNotReplaced},
+		},
+		{
+			name: "of an earlier version, which is replaced", row: func(r *message.App) { r.Version = "v2" },
+			nodes: map[string][]string{"a": {"0/x=RUNNING", "0/y@v2=RUNNING"}}, stop: []string{"x"}, want: []string{"stop x on a"},
+		},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t)
+			if test.row != nil {
+				w.row(test.row)
+			}
+			for id, copies := range test.nodes {
+				if id == test.drained { // it ran them before
+					var before []string
+					for _, c := range copies {
+						before = append(before, c[:len(c)-len("=EVACUATING")]+"=RUNNING")
+					}
+					w.node(id, false, before...)
+				}
+				w.node(id, id == test.drained, copies...)
+			}
+			w.stop("stop", test.stop, test.refused...)
+			w.expect("stopped", test.want...)
+		})
+	}
+}
+
+func TestStopBeforeTheRowsAreKnown(t *testing.T) {
+	w := newWorld(t)
+	w.c.complete = false
+	w.node("a", false, "0/x=RUNNING")
+	w.stop("too early", []string{"x"}, "x: "+whyIncomplete)
+	w.expect("held")
+	w.c.loaded()
+	w.expect("there is no such row", "stop x on a")
+	w.stop("again", []string{"x"})
+	w.expect("asked already")
+	w.now = w.now.Add(10 * time.Second)
+	w.stop("a heartbeat later", []string{"x"})
+	w.expect("it may have been lost", "stop x on a")
+}
+
+func TestStopBesideASilentNode(t *testing.T) {
+	w := newWorld(t)
+	w.app(1, "v1")
+	w.node("a", false, "0/x=RUNNING")
+	w.now = w.now.Add(16 * time.Second)
+	w.node("b", false, "0/y=RUNNING")
+	w.stop("the other one may be lost", []string{"y"}, "y: "+whyLast)
+	w.node("a", false, "0/x=RUNNING")
+	w.stop("it is not", []string{"y"})
+	w.expect("stopped", "stop y on b")
+}
+
+// A nudge can overtake the row that it follows.
+func TestStopIsHeldForTheRow(t *testing.T) {
+	w := newWorld(t)
+	w.app(2, "v1")
+	w.node("a", false, "0/x=RUNNING", "1/y=RUNNING")
+	w.stop("the row wants it", []string{"y"}, "y: "+whyLast)
+	w.expect("nothing")
+	w.node("b", false, "1/z=RUNNING")
+	w.expect("that another one has come is not what was meant")
+	w.app(1, "v1")
+	w.expect("the row has come", "stop y on a")
+
+	w.stop("the row wants this one, too", []string{"x"}, "x: "+whyLast)
+	w.now = w.now.Add(31 * time.Second)
+	w.node("a", false, "0/x=RUNNING", "1/y=RUNNING")
+	w.expect("nothing")
+	w.c.appGone("web")
+	w.expect("forgotten")
+	if len(w.c.held) != 0 {
+		t.Errorf("held are %v, want none", w.c.held)
+	}
+}
+
+// An evacuating copy is replaced once, and stopped once, whoever asks for it.
+func TestEvacuationIsNudgedAsWell(t *testing.T) {
+	for _, first := range []string{"the placer", "the harmonizer"} {
+		t.Run(first+" first", func(t *testing.T) {
+			w := newWorld(t)
+			w.app(1, "v1")
+			w.node("a", false, "0/x=RUNNING")
+			w.node("b", false)
+			w.node("a", true, "0/x=EVACUATING")
+			if first == "the harmonizer" {
+				w.start("v1", 0)
+			}
+			w.expect("replaced", "start web/0 on b")
+			y := w.did[0].instance
+			w.start("v1", 0)
+			w.stop("not yet", []string{"x"}, "x: "+whyLast)
+			w.expect("on its way")
+			w.node("b", false, "0/"+y+"=STARTING")
+			w.start("v1", 0)
+			w.expect("it starts")
+			w.node("b", false, "0/"+y+"=RUNNING")
+			if first == "the harmonizer" {
+				w.stop("it runs", []string{"x"})
+			}
+			w.expect("up", "stop x on a")
+			w.stop("nudged as well", []string{"x"})
+			w.start("v1", 0)
+			w.expect("nothing more")
+			w.c.exited(message.Exited{Instance: "x"})
+			w.node("a", true)
+			w.expect("done")
+			if n := len(w.c.bySlot[slot{"web", "v1", 0}]); n != 1 {
+				t.Errorf("%d copies, want 1", n)
+			}
+		})
+	}
+}

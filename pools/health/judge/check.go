@@ -1,0 +1,222 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Validate returns every mistake of p, joined, each a [Problem]; nil if there is
+// none. Absent keys count as their defaults.
+func (p Policy) Validate() error {
+	p = p.WithDefaults()
+	var ps problems
+	oneOf(&ps, "mode", p.Mode, Observe, Act)
+	oneOf(&ps, "owner", p.Owner, OwnerSelf, OwnerASG)
+	p.Detection.check(&ps, p.Exclusive)
+	p.Recovery.check(&ps, p)
+	p.Safety.check(&ps)
+	return errors.Join(ps...)
+}
+
+// Abilities is what a provider can do.
+type Abilities struct {
+	Actions []ActionName
+	Modes   []ModeType
+	Fencing []Level
+}
+
+// Fits returns every demand of p that is beyond the abilities, joined, each a [Problem].
+func (p Policy) Fits(can Abilities) error {
+	p = p.WithDefaults()
+	var ps problems
+	for i, m := range p.Detection.Modes {
+		if !slices.Contains(can.Modes, m.Type) {
+			ps.add(fmt.Sprintf("detection.detection_modes[%d].type", i), "is %s, which this pool cannot do: want %s", m.Type, listed(can.Modes))
+		}
+	}
+	for i, a := range p.Recovery.Actions {
+		if !slices.Contains(can.Actions, a.Name) {
+			ps.add(fmt.Sprintf("recovery.actions[%d].name", i), "is %s, which this pool cannot do: want %s", a.Name, listed(can.Actions))
+		}
+	}
+	for i, l := range p.Recovery.Fencing {
+		if !slices.Contains(can.Fencing, l) {
+			ps.add(fmt.Sprintf("recovery.fencing[%d]", i), "is %s, which this pool cannot do: want %s", l, listed(can.Fencing))
+		}
+	}
+	return errors.Join(ps...)
+}
+
+// Warnings returns what is allowed and rarely meant.
+func (p Policy) Warnings() []*Problem {
+	var out []*Problem
+	if len(p.Detection.Modes) == 1 && p.Detection.Modes[0].Type == LifecycleEvents {
+		out = append(out, &Problem{"detection.detection_modes", "is LIFECYCLE_EVENTS alone: what its events miss is never found; add NODE_STATUS_POLLING"})
+	}
+	return out
+}
+
+func (d Detection) check(ps *problems, exclusive bool) {
+	within(ps, "detection.interval", d.Interval, 5*time.Second, time.Hour)
+	within(ps, "detection.node_update_timeout", d.NodeUpdateTimeout, 0, longest)
+	within(ps, "detection.node_startup_timeout", d.NodeStartupTimeout, time.Duration(*d.NodeUpdateTimeout), longest)
+	within(ps, "detection.tolerate", d.Tolerate, time.Duration(*d.Interval), longest)
+	within(ps, "detection.unknown_alarm", d.UnknownAlarm, time.Second, longest)
+	votes := d.checkModes(ps, exclusive)
+	switch {
+	case strings.HasPrefix(string(d.Conditional), string(AtLeast)+" "):
+		ps.add("detection.recovery_conditional", "is %q: want AT_LEAST and a number, and no quorum beside it", d.Conditional)
+	case !oneOf(ps, "detection.recovery_conditional", d.Conditional, AnyFailed, AllFailed, AtLeast):
+	case d.Conditional != AtLeast && d.Quorum != nil:
+		ps.add("detection.quorum", "is used by AT_LEAST only, and recovery_conditional is %s: remove it", d.Conditional)
+	case d.Conditional == AtLeast && (d.Quorum == nil || *d.Quorum < 1 || *d.Quorum > votes):
+		ps.add("detection.quorum", "is %s: want 1 to %d, the number of modes that vote", text(d.Quorum), votes)
+	}
+}
+
+// checkModes returns how many modes have a vote.
+func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
+	if len(d.Modes) == 0 {
+		ps.add("detection.detection_modes", "is missing: want at least one of %s", listed(modeTypes()))
+	}
+	seen := map[ModeType]int{}
+	for i, m := range d.Modes {
+		at := fmt.Sprintf("detection.detection_modes[%d]", i)
+		if first, twice := seen[m.Type]; twice {
+			ps.add(at+".type", "is %s, as detection_modes[%d] is: want each type once", m.Type, first)
+			continue
+		}
+		seen[m.Type] = i
+		if m.Type != LifecycleEvents {
+			votes++
+		}
+		if oneOf(ps, at+".type", m.Type, modeTypes()...) {
+			m.Options.check(ps, at+".options", m.Type, exclusive)
+			if m.Options.Interval != nil && *m.Options.Interval != *d.Interval {
+				within(ps, at+".options.interval", m.Options.Interval, 5*time.Second, time.Hour)
+			}
+		}
+	}
+	return votes
+}
+
+func modeTypes() []ModeType {
+	return []ModeType{NodeStatus, HypervisorStatus, PollURL, LBStatus, LifecycleEvents, AgentHeartbeat}
+}
+
+// key is one that may be used or not.
+type key struct {
+	name  string
+	given bool
+	users []string
+}
+
+func unused(ps *problems, path, user string, keys []key) {
+	for _, k := range keys {
+		if !k.given || slices.Contains(k.users, user) {
+			continue
+		}
+		ps.add(path+"."+k.name, "is not used by %s, only by %s: remove it", user, strings.Join(k.users, ", "))
+	}
+}
+
+func (o Options) check(ps *problems, path string, t ModeType, exclusive bool) {
+	polls := []string{string(NodeStatus), string(HypervisorStatus), string(PollURL), string(LBStatus)}
+	url, beat := []string{string(PollURL)}, []string{string(AgentHeartbeat)}
+	unused(ps, path, string(t), []key{
+		{"interval", o.Interval != nil, polls},
+		{"stale_after", o.StaleAfter != nil, append(polls, string(LifecycleEvents))},
+		{"expected_interval", o.ExpectedInterval != nil, beat},
+		{"miss", o.Miss != nil, beat},
+		{"self_fence_after", o.SelfFenceAfter != nil, beat},
+		{"poll_url", o.PollURL != "", url},
+		{"poll_url_ssl_verify", o.PollVerify != nil, url},
+		{"poll_url_conn_error_as_unhealthy", o.PollErrorAsUnhealthy != nil, url},
+		{"poll_url_healthy_response", o.PollHealthyResponse != "", url},
+		{"poll_url_retry_limit", o.PollRetryLimit != nil, url},
+		{"poll_url_retry_interval", o.PollRetryInterval != nil, url},
+		{"poll_url_timeout", o.PollTimeout != nil, url},
+		{"target_groups", len(o.TargetGroups) > 0, []string{string(LBStatus)}},
+		{"queue", o.Queue != "", []string{string(LifecycleEvents)}},
+	})
+	count(ps, path+".failure_threshold", o.FailureThreshold, 100)
+	count(ps, path+".success_threshold", o.SuccessThreshold, 100)
+	if o.Interval != nil {
+		within(ps, path+".stale_after", o.StaleAfter, time.Duration(*o.Interval), longest)
+	}
+	switch t {
+	case AgentHeartbeat:
+		o.checkBeat(ps, path, exclusive)
+	case PollURL:
+		o.checkURL(ps, path)
+	}
+}
+
+func (o Options) checkBeat(ps *problems, path string, exclusive bool) {
+	within(ps, path+".expected_interval", o.ExpectedInterval, time.Second, time.Hour)
+	if *o.Miss < 2 || *o.Miss > 100 {
+		ps.add(path+".miss", "is %d: want 2 to 100", *o.Miss)
+	}
+	if o.SelfFenceAfter == nil {
+		return
+	}
+	if !exclusive {
+		ps.add(path+".self_fence_after", "is for exclusive pools only: remove it, or set exclusive")
+	}
+	within(ps, path+".self_fence_after", o.SelfFenceAfter, time.Duration(*o.Miss)*time.Duration(*o.ExpectedInterval), longest)
+}
+
+func (o Options) checkURL(ps *problems, path string) {
+	if !strings.HasPrefix(o.PollURL, "http://") && !strings.HasPrefix(o.PollURL, "https://") {
+		ps.add(path+".poll_url", "is %q: want a URL with http or https", o.PollURL)
+	}
+	count(ps, path+".poll_url_retry_limit", o.PollRetryLimit, 20)
+	within(ps, path+".poll_url_retry_interval", o.PollRetryInterval, 0, time.Hour)
+	within(ps, path+".poll_url_timeout", o.PollTimeout, 100*time.Millisecond, time.Minute)
+}
+
+// within checks a duration, if it is there.
+func within(ps *problems, path string, d *Duration, least, most time.Duration) {
+	if d == nil || time.Duration(*d) >= least && time.Duration(*d) <= most {
+		return
+	}
+	ps.add(path, "is %v: want %v to %v", *d, least, most)
+}
+
+func count(ps *problems, path string, n *int, most int) {
+	if *n < 1 || *n > most {
+		ps.add(path, "is %d: want 1 to %d", *n, most)
+	}
+}
+
+func oneOf[T ~string](ps *problems, path string, value T, allowed ...T) bool {
+	if slices.Contains(allowed, value) {
+		return true
+	}
+	ps.add(path, "is %q: want %s", value, listed(allowed))
+	return false
+}
+
+func listed[T ~string](values []T) string {
+	if len(values) == 0 {
+		return "none"
+	}
+	names := make([]string, len(values))
+	for i, v := range values {
+		names[i] = string(v)
+	}
+	return strings.Join(names, ", ")
+}
+
+func text(n *int) string {
+	if n == nil {
+		return "missing"
+	}
+	return fmt.Sprint(*n)
+}
+
+func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }

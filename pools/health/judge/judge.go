@@ -1,0 +1,205 @@
+package judge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+)
+
+// Judge holds what is known of one pool's nodes. Make it with New or Restore.
+type Judge struct {
+	rules
+
+	nodes  map[string]*node
+	ill    map[string]*node // Unhealthy
+	active map[string]*node // with a repair that holds a place
+	wakes  wakes
+	census census
+	pass   uint64 // which list of nodes this is
+
+	path     path
+	breaker  breaker
+	zones    map[string]*zone
+	pauses   map[string]map[string]pause // by node, "" is the pool, and owner
+	lineages map[string]*lineage
+	born     map[string]string // replacement -> lineage
+	bucket   bucket
+	seq      uint64    // of attempts
+	frozenAt time.Time // when the schedule was looked up
+	frozenTo time.Time
+	healer   string // why somebody else heals; "" is us
+	alarms   map[string]*alarm
+	resume   bool // what is in flight is to be ordered again
+
+	orders []Order
+	found  []Finding
+}
+
+// New returns a Judge that knows no node. The policy must be valid.
+func New(p Policy) *Judge {
+	return &Judge{
+		rules: compile(p.WithDefaults()),
+		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
+		zones: map[string]*zone{}, pauses: map[string]map[string]pause{},
+		lineages: map[string]*lineage{}, born: map[string]string{}, alarms: map[string]*alarm{},
+	}
+}
+
+// Step takes in one event and returns what is to be done and what was found, both
+// the caller's. now never goes back.
+func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
+	if !j.enabled {
+		return nil, nil
+	}
+	now = now.Round(0) // a monotonic reading would not survive the state
+	j.orders, j.found = nil, nil
+	switch ev := ev.(type) {
+	case Nodes:
+		j.list(now, ev.List)
+	case Observation:
+		j.observed(now, ev)
+	case Outcome:
+		j.outcome(now, ev)
+	case Pause:
+		j.pauseTaken(now, ev)
+	case Resume:
+		j.pauseEnded(now, ev)
+	case Hint:
+		j.hint(ev)
+	case Recover:
+		j.demand(now, ev)
+	case PathProof:
+		j.proof(now, ev)
+	case Healer:
+		j.healedBy(ev)
+	case Release:
+		j.released(now, ev)
+	case Tick:
+		j.tick(now)
+	}
+	return j.orders, j.found
+}
+
+// tick looks at what is due, and only then orders.
+func (j *Judge) tick(now time.Time) {
+	j.pathLapse(now)
+	j.expirePauses(now)
+	for {
+		n, ok := j.wakes.next(now)
+		if !ok {
+			break
+		}
+		j.evaluate(now, n)
+	}
+	j.breakers(now)
+	j.resumeOrders()
+	for _, n := range byID(j.active) {
+		j.progress(now, n)
+	}
+	j.candidates(now)
+	j.alarm(now)
+}
+
+// Unhealthy reports whether the node is unfit: a preferred victim of a scale-in.
+func (j *Judge) Unhealthy(id string) bool {
+	n, ok := j.nodes[id]
+	return ok && n.state.unfit()
+}
+
+// BreakerOpen reports whether too many of the pool are sick, and why: no scale-in
+// meanwhile.
+func (j *Judge) BreakerOpen() (bool, string) { return j.breaker.Open, j.breaker.Why }
+
+// Status is a node for operators.
+type Status struct {
+	Node    string    `json:"node"`
+	Zone    string    `json:"zone,omitempty"`
+	State   NodeState `json:"state"`
+	Since   time.Time `json:"since,omitzero"` // of the state
+	Verdict Verdict   `json:"verdict"`
+	Why     string    `json:"why,omitempty"`
+	Gate    Gate      `json:"gate,omitempty"` // that refuses its repair
+	Until   time.Time `json:"until,omitzero"` // of the quarantine, or of what is under way
+	Attempt string    `json:"attempt,omitempty"`
+}
+
+// Status returns all nodes, in order of id.
+func (j *Judge) Status() []Status {
+	out := make([]Status, 0, len(j.nodes))
+	for _, n := range byID(j.nodes) {
+		s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: n.why, Gate: n.blocked, Until: n.until}
+		if n.repair != nil {
+			s.Attempt, s.Until = n.repair.Attempt, n.repair.Deadline
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+func (j *Judge) find(f Finding)        { j.found = append(j.found, f) }
+func (j *Judge) order(o Order)         { j.orders = append(j.orders, o) }
+func (j *Judge) ignore(id, why string) { j.find(Finding{Event: Ignored, Node: id, Why: why}) }
+
+// hint has the node observed, unless that is under way or of no use.
+func (j *Judge) hint(h Hint) {
+	n, ok := j.nodes[h.Node]
+	switch {
+	case !ok:
+		j.ignore(h.Node, "hint about a node that is not listed")
+	case n.state == Fencing || n.state == Recovering:
+		j.ignore(h.Node, "hint about a node under repair")
+	default:
+		j.order(Order{Kind: OrderRecheck, Node: n.ID, Why: h.Why})
+	}
+}
+
+func (j *Judge) demand(now time.Time, r Recover) {
+	n, ok := j.nodes[r.Node]
+	switch {
+	case !ok:
+		j.ignore(r.Node, "recovery asked of a node that is not listed")
+	case n.repair != nil || n.state == Quarantined:
+		j.ignore(r.Node, "recovery asked of a node that is "+string(n.state))
+	default:
+		n.asked = cmp.Or(r.By, "somebody")
+		j.evaluate(now, n)
+	}
+}
+
+func (j *Judge) healedBy(h Healer) {
+	why := ""
+	if h.Other {
+		why = cmp.Or(h.Why, "somebody else heals this pool")
+	}
+	if why != j.healer {
+		j.healer = why
+		j.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "we heal this pool")})
+	}
+}
+
+func (j *Judge) released(now time.Time, r Release) {
+	if r.Node == "" {
+		j.breaker.release()
+		return
+	}
+	n, ok := j.nodes[r.Node]
+	if !ok || n.state != Quarantined && n.state != FenceFailed {
+		j.ignore(r.Node, "release of a node that is not held")
+		return
+	}
+	delete(j.lineages, j.lineageOf(n))
+	j.free(now, n, "by "+r.By)
+}
+
+// free lets a node that was held be judged again.
+func (j *Judge) free(now time.Time, n *node, why string) {
+	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
+	j.to(now, n, Fresh)
+	j.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Why: why})
+	j.evaluate(now, n)
+}
+
+func byID(nodes map[string]*node) []*node {
+	return slices.SortedFunc(maps.Values(nodes), func(a, b *node) int { return cmp.Compare(a.ID, b.ID) })
+}

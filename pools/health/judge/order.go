@@ -1,0 +1,122 @@
+package judge
+
+import "time"
+
+// OrderKind is what an Order asks for.
+type OrderKind string
+
+const (
+	OrderRecheck    OrderKind = "recheck"    // observe the node now, in each mode
+	OrderFence      OrderKind = "fence"      // make the node harmless, level by level until one is confirmed
+	OrderAct        OrderKind = "act"        // carry out the action
+	OrderQuarantine OrderKind = "quarantine" // set the node aside
+	OrderAlarm      OrderKind = "alarm"      // tell people
+)
+
+// Order is one thing to do.
+type Order struct {
+	Kind OrderKind `json:"order"`
+	Node string    `json:"node,omitempty"`
+	// Observe: the policy observes, so this is not to be carried out. Re-checks and
+	// alarms never are marked.
+	Observe bool `json:"observe,omitempty"`
+	// Attempt names what is ordered, for good: what was begun under it is not begun
+	// again. Of OrderFence and OrderAct.
+	Attempt string `json:"attempt,omitempty"`
+	// Resumed: this was ordered before a takeover. Look up what came of it first.
+	Resumed  bool          `json:"resumed,omitempty"`
+	Action   Action        `json:"action,omitzero"`   // of OrderAct
+	Fencing  []Level       `json:"fencing,omitempty"` // of OrderFence
+	Deadline time.Time     `json:"deadline,omitzero"` // of OrderFence and OrderAct: its outcome is of no use later
+	For      time.Duration `json:"for,omitempty"`     // of OrderQuarantine
+	Alarm    string        `json:"alarm,omitempty"`   // of OrderAlarm: what it is about; stable
+	Why      string        `json:"why,omitempty"`
+}
+
+// FindingEvent is the kind of a Finding. The strings are stable.
+type FindingEvent string
+
+const (
+	NodeOK           FindingEvent = "node.ok"
+	NodeSuspect      FindingEvent = "node.suspect"
+	NodeUnhealthy    FindingEvent = "node.unhealthy"
+	NodeReplaced     FindingEvent = "node.replaced"
+	NodeGone         FindingEvent = "node.gone" // from the provider's list
+	NodeQuarantined  FindingEvent = "node.quarantined"
+	NodeReleased     FindingEvent = "node.released" // by an operator, or as its quarantine is over
+	CheckUnknown     FindingEvent = "check.unknown" // for longer than unknown_alarm
+	RepairBlocked    FindingEvent = "repair.blocked"
+	RepairClaimed    FindingEvent = "repair.claimed"
+	RepairStarted    FindingEvent = "repair.started"
+	RepairAttempt    FindingEvent = "repair.attempt"
+	RepairVerifying  FindingEvent = "repair.verifying"
+	RepairFailed     FindingEvent = "repair.failed" // one action of it
+	RepairSucceeded  FindingEvent = "repair.succeeded"
+	RepairEnded      FindingEvent = "repair.ended" // without a success, and not for good
+	FenceStarted     FindingEvent = "fence.started"
+	FenceConfirmed   FindingEvent = "fence.confirmed"
+	FenceUnconfirmed FindingEvent = "fence.failed"
+	BreakerOpened    FindingEvent = "breaker.opened"
+	BreakerClosed    FindingEvent = "breaker.closed"
+	ZoneFrozen       FindingEvent = "zone.frozen"
+	ZoneThawed       FindingEvent = "zone.thawed"
+	PathUp           FindingEvent = "path.up"
+	PathLost         FindingEvent = "path.lost"
+	PauseTaken       FindingEvent = "pause.taken"
+	PauseEnded       FindingEvent = "pause.ended"
+	PauseExpired     FindingEvent = "pause.expired"
+	OwnerChanged     FindingEvent = "owner.changed"
+	Ignored          FindingEvent = "ignored" // something told that changes nothing
+)
+
+// Gate is what can refuse a repair. The strings are stable; doc.go has the order.
+type Gate string
+
+const (
+	GateOwner        Gate = "owner"
+	GatePause        Gate = "pause"
+	GateBreaker      Gate = "breaker"
+	GateZone         Gate = "zone"
+	GateSchedule     Gate = "schedule"
+	GateMinAvailable Gate = "min_available"
+	GateInProgress   Gate = "in_progress"
+	GateRate         Gate = "rate"
+	GateBackoff      Gate = "backoff"
+	GateAttempts     Gate = "attempts"
+	GateFencing      Gate = "fencing" // an exclusive machine, and no way to fence it
+	GateUnknown      Gate = "unknown" // there is no verdict now
+	GateAction       Gate = "action"  // no action of the policy fits the machine
+	GateRecheck      Gate = "recheck" // the failure was not confirmed in time
+)
+
+// Finding is one thing that a Judge found out or decided.
+type Finding struct {
+	Event   FindingEvent `json:"event"`
+	Node    string       `json:"node,omitempty"`
+	Zone    string       `json:"zone,omitempty"`
+	Action  ActionName   `json:"action,omitempty"`
+	Attempt string       `json:"attempt,omitempty"`
+	Gate    Gate         `json:"gate,omitempty"`    // of RepairBlocked
+	Until   time.Time    `json:"until,omitzero"`    // zero: nobody knows
+	Observe bool         `json:"observe,omitempty"` // what it tells of was not carried out
+	Why     string       `json:"why,omitempty"`
+}
+
+// String returns the finding as one line: "repair.blocked i-1 gate=rate: ...".
+func (f Finding) String() string {
+	s := string(f.Event)
+	for _, p := range [...]struct{ name, value string }{
+		{"", f.Node}, {"zone=", f.Zone}, {"action=", string(f.Action)}, {"gate=", string(f.Gate)}, {"attempt=", f.Attempt},
+	} {
+		if p.value != "" {
+			s += " " + p.name + p.value
+		}
+	}
+	if f.Observe {
+		s += " (observed)"
+	}
+	if f.Why != "" {
+		s += ": " + f.Why
+	}
+	return s
+}

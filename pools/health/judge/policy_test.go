@@ -1,0 +1,197 @@
+package judge
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+	"github.com/google/go-cmp/cmp"
+)
+
+func readPolicy(t *testing.T, text string) Policy {
+	t.Helper()
+	var p Policy
+	if err := yaml.UnmarshalWithOptions([]byte(text), &p, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// The block that the design shows is read, and is what JSON makes of it.
+func TestPolicyIsRead(t *testing.T) {
+	text, err := os.ReadFile("testdata/policy.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := readPolicy(t, string(text))
+	if err := p.Validate(); err != nil {
+		t.Error(err)
+	}
+	if got := *p.Safety.MaxUnhealthy; got != (Limit{20, true}) {
+		t.Errorf("max_unhealthy is %v", got)
+	}
+	if got := *p.Safety.Window; got != Duration(6*time.Hour) {
+		t.Errorf("window is %v", got)
+	}
+	if m, ok := p.Detection.Mode(AgentHeartbeat); !ok || *m.Options.Miss != 6 {
+		t.Errorf("AGENT_HEARTBEAT is %+v", m)
+	}
+	data, err := json.Marshal(p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	var again Policy
+	if err := decoder.Decode(&again); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(p, again); diff != "" {
+		t.Errorf("through JSON it differs:\n%s", diff)
+	}
+	if diff := cmp.Diff(p.WithDefaults(), p.WithDefaults().WithDefaults()); diff != "" {
+		t.Errorf("defaults of defaults differ:\n%s", diff)
+	}
+}
+
+func TestValidate(t *testing.T) {
+	const modes = "detection: {detection_modes: [{type: NODE_STATUS_POLLING}]}\n"
+	detection := func(mode string) string { return "detection: {detection_modes: [" + mode + "]}\n" }
+	tests := []struct{ name, policy, path, says string }{
+		{"nothing", "", "detection.detection_modes", "is missing: want at least one of NODE_STATUS_POLLING"},
+		{"mode", modes + "mode: on", "mode", `is "on": want observe, act`},
+		{"owner", modes + "owner: me", "owner", "want self, asg"},
+		{"short interval", "detection: {interval: 2, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.interval", "is 2s: want 5s to 1h0m0s"},
+		{"tolerates less than a round", "detection: {tolerate: 10, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.tolerate", "want 30s to"},
+		{"type", detection("{type: blah}"), "detection.detection_modes[0].type", `is "blah": want NODE_STATUS_POLLING, HYPERVISOR`},
+		{"type twice", detection("{type: NODE_STATUS_POLLING}, {type: NODE_STATUS_POLLING}"), "detection.detection_modes[1].type", "as detection_modes[0] is"},
+		{"unused option", detection("{type: NODE_STATUS_POLLING, options: {poll_url: x}}"), "detection.detection_modes[0].options.poll_url", "is not used by NODE_STATUS_POLLING, only by NODE_STATUS_POLL_URL: remove it"},
+		{"no URL", detection("{type: NODE_STATUS_POLL_URL}"), "detection.detection_modes[0].options.poll_url", "want a URL with http or https"},
+		{"threshold", detection("{type: NODE_STATUS_POLLING, options: {failure_threshold: 0}}"), "detection.detection_modes[0].options.failure_threshold", "is 0: want 1 to 100"},
+		{"misses one", detection("{type: AGENT_HEARTBEAT, options: {miss: 1}}"), "detection.detection_modes[0].options.miss", "want 2 to 100"},
+		{"self-fencing", detection("{type: AGENT_HEARTBEAT, options: {self_fence_after: 60}}"), "detection.detection_modes[0].options.self_fence_after", "is for exclusive pools only"},
+		{"conditional", "detection: {recovery_conditional: SOME, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.recovery_conditional", "want ANY_FAILED, ALL_FAILED, AT_LEAST"},
+		{"AT_LEAST 3 of two", "detection: {recovery_conditional: AT_LEAST 3, detection_modes: [{type: NODE_STATUS_POLLING}, {type: AGENT_HEARTBEAT}]}", "detection.quorum", "is 3: want 1 to 2"},
+		{"hints do not vote", "detection: {recovery_conditional: AT_LEAST, quorum: 2, detection_modes: [{type: NODE_STATUS_POLLING}, {type: LIFECYCLE_EVENTS}]}", "detection.quorum", "is 2: want 1 to 1"},
+		{"AT_LEAST without", "detection: {recovery_conditional: AT_LEAST, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.quorum", "is missing"},
+		{"quorum of all", "detection: {recovery_conditional: ALL_FAILED, quorum: 1, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.quorum", "is used by AT_LEAST only"},
+		{"action", modes + "recovery: {actions: [{name: EXPLODE}]}", "recovery.actions[0].name", "want START, REBOOT, REBUILD, RECREATE, WORKFLOW"},
+		{"unused parameter", modes + "recovery: {actions: [{name: REBUILD, params: {type: soft}}]}", "recovery.actions[0].params.type", "is not used by REBUILD, only by REBOOT"},
+		{"reboot", modes + "recovery: {actions: [{name: REBOOT, params: {type: gentle}}]}", "recovery.actions[0].params.type", `is "gentle": want soft, hard`},
+		{"workflow", modes + "recovery: {actions: [{name: WORKFLOW}]}", "recovery.actions[0].params.kind", "want command, webhook, nats"},
+		{"workflow's parameter", modes + "recovery: {actions: [{name: WORKFLOW, params: {kind: nats, subject: a, url: b}}]}", "recovery.actions[0].params.url", "is not used by nats, only by webhook"},
+		{"command without argv", modes + "recovery: {actions: [{name: WORKFLOW, params: {kind: command}}]}", "recovery.actions[0].params.argv", "is missing"},
+		{"asg", modes + "owner: asg\nrecovery: {actions: [{name: REBOOT}]}", "recovery.actions[0].name", "want RECREATE or WORKFLOW"},
+		{"fencing", modes + "recovery: {fencing: [STORAGE]}", "recovery.fencing[0]", "want SERVICE, TRAFFIC, NETWORK, COMPUTE"},
+		{"exclusive without fencing", modes + "exclusive: true", "recovery.fencing", "has no COMPUTE, and the pool is exclusive"},
+		{"exclusive and forced", modes + "exclusive: true\nrecovery: {fencing: [COMPUTE], node_force_recreate: true}", "recovery.node_force_recreate", "want false"},
+		{"no repairs at all", modes + "safety: {max_unhealthy: 0}", "safety.max_unhealthy", "to repair nothing, set mode: observe"},
+		{"attempts", modes + "safety: {max_attempts: 0}", "safety.max_attempts", "is 0: want 1 to 100"},
+		{"cron", modes + `safety: {schedule: [{cron: "61 * * * *", duration: 1h}]}`, "safety.schedule[0].cron", "want minute hour"},
+		{"endless freeze", modes + `safety: {schedule: [{cron: "0 * * * *", duration: 48h}]}`, "safety.schedule[0].duration", "want 1m0s to 24h0m0s"},
+		{"factor", modes + "safety: {backoff: {factor: 0.5}}", "safety.backoff.factor", "want 1 to 10"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			err := readPolicy(t, test.policy).Validate()
+			p, ok := errors.AsType[*Problem](err)
+			if !ok || p.Path != test.path || !strings.Contains(err.Error(), test.says) || strings.Contains(err.Error(), "\n") {
+				t.Errorf("Validate() = %v, want %s ... %s", err, test.path, test.says)
+			}
+		})
+	}
+}
+
+func TestValidateJoins(t *testing.T) {
+	err := Policy{Mode: "x", Owner: "y"}.Validate()
+	if n := strings.Count(err.Error(), "\n"); n != 2 {
+		t.Errorf("Validate() = %v, want three problems", err)
+	}
+}
+
+func TestFits(t *testing.T) {
+	p := plain(Action{Name: Rebuild})
+	p.Recovery.Fencing = []Level{FenceTraffic}
+	can := Abilities{Actions: []ActionName{Recreate}, Modes: []ModeType{NodeStatus, AgentHeartbeat}}
+	err := p.Fits(can)
+	if err == nil || !strings.Contains(err.Error(), "recovery.actions[0].name is REBUILD, which this pool cannot do: want RECREATE") ||
+		!strings.Contains(err.Error(), "recovery.fencing[0] is TRAFFIC, which this pool cannot do: want none") {
+		t.Errorf("Fits() = %v", err)
+	}
+	can.Actions, can.Fencing = append(can.Actions, Rebuild), p.Recovery.Fencing
+	if err := p.Fits(can); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestValuesThatAreNone(t *testing.T) {
+	for _, text := range []string{`"-1s"`, `-1`, `"x"`, `true`, `1e300`, `"900000h"`, `null`, `[1]`} {
+		if err := json.Unmarshal([]byte(text), new(Duration)); err == nil && text != "null" {
+			t.Errorf("%s is a duration", text)
+		}
+	}
+	for _, text := range []string{`"101%"`, `"-1%"`, `-1`, `1.5`, `"NaN%"`, `"x"`, `true`, `1e300`, `"inf"`} {
+		if err := json.Unmarshal([]byte(text), new(Limit)); err == nil {
+			t.Errorf("%s is a limit", text)
+		}
+	}
+}
+
+func TestLimit(t *testing.T) {
+	for _, test := range []struct {
+		limit Limit
+		total int
+		want  int
+	}{{Limit{20, true}, 1, 1}, {Limit{20, true}, 5, 1}, {Limit{20, true}, 6, 2}, {Limit{20, true}, 10, 2}, {Limit{50, true}, 3, 2}, {Limit{3, false}, 1, 3}, {Limit{20, true}, 0, 1}} {
+		if got := test.limit.Of(test.total); got != test.want {
+			t.Errorf("%v of %d = %d, want %d", test.limit, test.total, got, test.want)
+		}
+	}
+}
+
+func TestFreeze(t *testing.T) {
+	at := func(text string) time.Time {
+		got, err := time.Parse("2006-01-02 15:04", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	for _, test := range []struct {
+		cron  string
+		long  time.Duration
+		now   string
+		until string
+	}{
+		{"0 22 * * *", 8 * time.Hour, "2031-03-04 21:59", ""},
+		{"0 22 * * *", 8 * time.Hour, "2031-03-05 05:59", "2031-03-05 06:00"},
+		{"0 22 * * *", 8 * time.Hour, "2031-03-05 06:00", ""},
+		{"*/15 9-17 * * 1-5", 10 * time.Minute, "2031-03-04 09:16", "2031-03-04 09:25"}, // a Tuesday
+		{"*/15 9-17 * * 1-5", 10 * time.Minute, "2031-03-04 09:12", ""},
+		{"*/15 9-17 * * 6,7", 10 * time.Minute, "2031-03-04 09:16", ""},
+		{"0 0 1 * 2", time.Hour, "2031-03-04 00:30", "2031-03-04 01:00"}, // either day
+		{"0 0 1 * *", time.Hour, "2031-03-04 00:30", ""},
+	} {
+		c, err := parseCron(test.cron)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var want time.Time
+		if test.until != "" {
+			want = at(test.until)
+		}
+		if got := (freeze{c, test.long}).until(at(test.now)); !got.Equal(want) {
+			t.Errorf("%q for %v at %s: until %v, want %v", test.cron, test.long, test.now, got, want)
+		}
+	}
+	for _, bad := range []string{"", "* * * *", "a * * * *", "60 * * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "1- * * * *", "* * * * 8", "@daily"} {
+		if _, err := parseCron(bad); err == nil {
+			t.Errorf("%q is a cron expression", bad)
+		}
+	}
+}

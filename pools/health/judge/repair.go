@@ -1,0 +1,384 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Repair is what is under way for one node, or for the node that replaces it.
+type Repair struct {
+	Origin  string    `json:"origin"` // the node that it began with
+	Action  Action    `json:"action"` // under way, or the last one
+	Index   int       `json:"index"`  // of Action in the policy
+	Tries   int       `json:"tries"`  // of Action
+	Attempt string    `json:"attempt,omitempty"`
+	Since   time.Time `json:"since"` // of the claim or the order
+	// Deadline is by when the outcome must be known, or the node fit.
+	Deadline time.Time `json:"deadline,omitzero"`
+	Begun    bool      `json:"begun,omitempty"`   // something was ordered
+	Waiting  bool      `json:"waiting,omitempty"` // for the gates, before the next action
+	Fenced   bool      `json:"fenced,omitempty"`
+	// Ends: the node's end is awaited, as the provider replaces it.
+	Ends    bool      `json:"ends,omitempty"`
+	Passing time.Time `json:"passing,omitzero"` // since then it is fit
+	TookOut bool      `json:"took_out,omitempty"`
+}
+
+// candidates claims what may be repaired: what is gone first, then what fails longest.
+func (j *Judge) candidates(now time.Time) {
+	if len(j.ill) == 0 {
+		return
+	}
+	all := make([]*node, 0, len(j.ill))
+	for _, n := range j.ill {
+		all = append(all, n)
+	}
+	slices.SortFunc(all, func(a, b *node) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
+	})
+	for _, n := range all {
+		j.consider(now, n)
+	}
+}
+
+// rank is lower for what is gone.
+func rank(n *node) int {
+	if n.State == Terminated {
+		return 0
+	}
+	return 1
+}
+
+// consider claims a candidate, or tells which gate refuses.
+func (j *Judge) consider(now time.Time, n *node) {
+	if n.State == Leaving || n.replaced || n.missing > 0 {
+		return
+	}
+	a, i, fits := j.firstAction(n, 0)
+	r := j.barred(now, n, a, fits)
+	if r.gate == "" {
+		r = j.closed(now, n, a, false)
+	}
+	switch {
+	case r.gate == GateAttempts:
+		j.quarantine(now, n, r.why())
+	case r.gate != "":
+		j.block(n, a.Name, r)
+	default:
+		n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
+		j.to(now, n, Claimed)
+		if n.asked != "" || n.State != Running {
+			j.begin(now, n)
+			return
+		}
+		j.find(Finding{Event: RepairClaimed, Node: n.ID, Zone: n.Zone, Action: a.Name, Why: n.why})
+		j.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
+	}
+}
+
+// barred returns why no action can be taken on the node itself.
+func (j *Judge) barred(now time.Time, n *node, a Action, fits bool) refusal {
+	switch {
+	case n.verdict != Fail && n.asked == "":
+		return refuse(GateUnknown, time.Time{}, "there is no verdict now")
+	case !fits:
+		return refuse(GateAction, time.Time{}, "no action of the policy fits a machine that is %s", cmp.Or(n.State, "running"))
+	case a.Name == Recreate && n.Exclusive != "" && len(j.fencing) == 0 && n.State != Terminated:
+		return refuse(GateFencing, time.Time{}, "the machine has %s for itself, and the policy has no fencing", n.Exclusive)
+	case now.Before(n.notBefore):
+		return refuse(GateRecheck, n.notBefore, "nobody confirmed that it fails")
+	}
+	return refusal{}
+}
+
+// firstAction returns the first action from that index on that fits the machine.
+func (j *Judge) firstAction(n *node, from int) (Action, int, bool) {
+	for i := max(0, from); i < len(j.actions); i++ {
+		if a := j.actions[i]; a.fits(n.State) {
+			return a, i, true
+		}
+	}
+	return Action{}, 0, false
+}
+
+// fits reports whether the action makes sense for a machine in that state.
+func (a Action) fits(s Provided) bool {
+	switch s {
+	case Terminated, Spot:
+		return a.Name == Recreate || a.Name == Workflow
+	case Stopped:
+		return a.Name != Rebuild && !(a.Name == Reboot && a.Params.Type == "soft")
+	}
+	return a.Name != Start
+}
+
+// progress moves one repair on.
+func (j *Judge) progress(now time.Time, n *node) {
+	switch r := n.repair; {
+	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
+		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the node is let go"})
+		j.ended(now, n)
+		j.to(now, n, Fresh)
+	case n.state == Claimed && j.confirmed(now, n):
+		j.begin(now, n)
+	case n.state == Claimed && n.verdict != Fail:
+		j.unclaim(now, n, refuse(GateUnknown, time.Time{}, "there is no verdict now"))
+	case n.state == Claimed && now.Sub(r.Since) >= 2*j.interval:
+		n.notBefore = now.Add(j.interval)
+		j.unclaim(now, n, refuse(GateRecheck, n.notBefore, "nobody confirmed that it fails"))
+	case n.state == Fencing && (n.State == Terminated || n.State == Stopped):
+		j.fenced(now, n, "the machine is "+string(n.State))
+	case n.state == Fencing && !now.Before(r.Deadline):
+		j.unfenced(now, n, "not confirmed in time")
+	case n.state == Recovering && r.Waiting:
+		j.next(now, n)
+	case n.state == Recovering && !now.Before(r.Deadline):
+		j.failed(now, n, "no outcome in time")
+	case n.state == Verifying:
+		j.verify(now, n)
+	}
+}
+
+// confirmed reports whether what failed was seen to fail since the claim.
+func (j *Judge) confirmed(now time.Time, n *node) bool {
+	if n.verdict != Fail {
+		return false
+	}
+	for i := range j.modes {
+		t := &n.tracks[i]
+		timed := i == j.beat && j.silent(now, n)
+		if v := j.vote(now, n, i); v.verdict == Fail && !timed && !v.decides && t.at.Before(n.repair.Since) {
+			return false
+		}
+	}
+	return true
+}
+
+func (j *Judge) unclaim(now time.Time, n *node, r refusal) {
+	name := n.repair.Action.Name
+	n.repair = nil
+	j.to(now, n, Unhealthy)
+	j.block(n, name, r)
+}
+
+// begin takes the gates again, now that the failure is confirmed, and acts.
+func (j *Judge) begin(now time.Time, n *node) {
+	a, i, fits := j.firstAction(n, 0)
+	r := j.barred(now, n, a, fits)
+	if r.gate == "" {
+		r = j.closed(now, n, a, true)
+	}
+	switch {
+	case r.gate == GateAttempts:
+		n.repair = nil
+		j.quarantine(now, n, r.why())
+		return
+	case r.gate != "":
+		j.unclaim(now, n, r)
+		return
+	}
+	n.repair.Action, n.repair.Index = a, i
+	j.bucket.spend(now, &j.rules)
+	l := j.ledger(n)
+	l.Begun = append(l.Begun, now)
+	j.act(now, n)
+}
+
+// act fences the node if it is to be replaced, else orders the action.
+func (j *Judge) act(now time.Time, n *node) {
+	r := n.repair
+	n.blocked, r.Waiting = "", false
+	down := n.State == Terminated || n.State == Stopped
+	if r.Action.Name == Recreate && len(j.fencing) > 0 && !r.Fenced && !down {
+		j.fence(now, n)
+		if !j.observe {
+			return
+		}
+	}
+	r.TookOut = j.takes(now, n, r.Action)
+	event := RepairAttempt
+	if !r.Begun {
+		event = RepairStarted
+	}
+	r.Begun = true
+	r.Tries++
+	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
+	r.Attempt = j.attempt(n)
+	j.to(now, n, Recovering)
+	j.find(Finding{Event: event, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
+	j.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
+	if j.observe { // nothing will come of it
+		j.ended(now, n)
+		j.to(now, n, Unhealthy)
+	}
+}
+
+// attempt returns a name that no other order has.
+func (j *Judge) attempt(n *node) string {
+	j.seq++
+	return fmt.Sprintf("%s.%d", n.ID, j.seq)
+}
+
+func (j *Judge) fence(now time.Time, n *node) {
+	r := n.repair
+	r.Since, r.Deadline, r.Attempt = now, now.Add(j.fenceTimeout), j.attempt(n)
+	j.to(now, n, Fencing)
+	j.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: j.observe, Why: n.why})
+	j.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(j.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: n.why})
+}
+
+// fenced goes on to the replacement, through the gates.
+func (j *Judge) fenced(now time.Time, n *node, why string) {
+	if n.repair == nil {
+		n.repair = &Repair{Origin: n.ID, Since: now}
+		n.repair.Action, n.repair.Index, _ = j.firstAction(n, slices.IndexFunc(j.actions, func(a Action) bool { return a.Name == Recreate }))
+	}
+	n.repair.Fenced, n.repair.Waiting = true, true
+	j.to(now, n, Recovering)
+	j.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+}
+
+// unfenced holds the node, unless the confirmation is not required.
+func (j *Judge) unfenced(now time.Time, n *node, why string) {
+	j.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	if !j.mustFence && n.Exclusive == "" {
+		n.repair.Fenced, n.repair.Waiting = true, true
+		j.to(now, n, Recovering)
+		return
+	}
+	j.to(now, n, FenceFailed)
+	j.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
+}
+
+// next takes the gates before the next action of a repair.
+func (j *Judge) next(now time.Time, n *node) {
+	if n.verdict == OK && n.asked == "" && !n.repair.Fenced {
+		j.succeeded(now, n, "it is fit by itself")
+		return
+	}
+	r := j.barred(now, n, n.repair.Action, n.repair.Action.fits(n.State))
+	if n.repair.Fenced && r.gate == GateUnknown {
+		r = refusal{} // it was made silent by us
+	}
+	if r.gate == GateAction {
+		j.escalate(now, n, r.why())
+		return
+	}
+	if r.gate == "" {
+		r = j.shut(now, n, n.repair.Action)
+	}
+	if r.gate != "" {
+		j.block(n, n.repair.Action.Name, r)
+		return
+	}
+	j.act(now, n)
+}
+
+// failed ends one action of a repair.
+func (j *Judge) failed(now time.Time, n *node, why string) {
+	r := n.repair
+	j.find(Finding{Event: RepairFailed, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
+	r.Passing, r.Ends = time.Time{}, false
+	switch {
+	case n.unlisted || n.missing > 1:
+		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
+		j.ended(now, n)
+		j.drop(n)
+	case r.Tries < *r.Action.MaxAttempts:
+		r.Waiting = true
+		j.to(now, n, Recovering)
+	default:
+		j.escalate(now, n, why)
+	}
+}
+
+// escalate has the next action wait for the gates. After the last one the node is
+// quarantined, or its lineage begins anew with a replacement that is not fit either.
+func (j *Judge) escalate(now time.Time, n *node, why string) {
+	r := n.repair
+	a, i, ok := j.firstAction(n, r.Index+1)
+	switch {
+	case ok:
+		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
+		j.to(now, n, Recovering)
+	case r.Origin != n.ID:
+		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the replacement is not fit either: " + why})
+		j.ended(now, n)
+		j.to(now, n, Unhealthy)
+	default:
+		j.ended(now, n)
+		j.quarantine(now, n, "every action failed, the last one: "+why)
+	}
+}
+
+// quarantine sets a node aside for a window.
+func (j *Judge) quarantine(now time.Time, n *node, why string) {
+	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(j.window)
+	j.to(now, n, Quarantined)
+	j.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: j.observe, Why: why})
+	j.order(Order{Kind: OrderQuarantine, Node: n.ID, For: j.window, Observe: j.observe, Why: why})
+	if !j.observe {
+		j.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
+	}
+	j.census.count(j.zones, n, j.tally(now, n))
+	j.wakes.add(n, n.until)
+}
+
+// ended closes a repair, without saying how the node stands.
+func (j *Judge) ended(now time.Time, n *node) {
+	if n.repair.Begun || len(j.ledger(n).Begun) > 0 {
+		j.ledger(n).Ended = now
+	}
+	n.repair, n.asked, n.blocked = nil, "", ""
+}
+
+// succeeded returns a node to service.
+func (j *Judge) succeeded(now time.Time, n *node, why string) {
+	r := n.repair
+	j.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
+	j.ended(now, n)
+	n.failing = time.Time{}
+	j.to(now, n, Healthy)
+	j.census.count(j.zones, n, j.tally(now, n))
+}
+
+// verify waits until the node is fit for long enough, or the deadline. Without a
+// verdict it waits on: unknown triggers nothing.
+func (j *Judge) verify(now time.Time, n *node) {
+	r := n.repair
+	switch late := !now.Before(r.Deadline); {
+	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
+		j.replacedByProvider(now, n)
+	case r.Ends || n.unlisted:
+		if late {
+			j.failed(now, n, "the provider's list does not show it in time")
+		}
+	case n.verdict == OK:
+		if r.Passing.IsZero() {
+			r.Passing = now
+		}
+		if now.Sub(r.Passing) >= j.healthyFor {
+			j.succeeded(now, n, "fit for "+j.healthyFor.String())
+		}
+	case n.verdict == Fail && late:
+		j.failed(now, n, cmp.Or(n.why, "it fails"))
+	case n.verdict == Fail:
+		r.Passing = time.Time{}
+	case late:
+		j.block(n, r.Action.Name, refuse(GateUnknown, time.Time{}, "there is no verdict, so it is neither fit nor to be escalated"))
+	}
+}
+
+func (j *Judge) replacedByProvider(now time.Time, n *node) {
+	j.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "it is gone, and the provider replaces it"})
+	j.ended(now, n)
+	n.replaced = true
+	j.to(now, n, Fresh)
+	if n.missing > 1 {
+		j.drop(n)
+		return
+	}
+	j.census.count(j.zones, n, j.tally(now, n))
+}

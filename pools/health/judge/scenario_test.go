@@ -1,0 +1,237 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+// TestSenlin runs the scenarios of Senlin's health policy that are about judging:
+// what its modes said of one node of ten, and whether it is recovered. Where we
+// differ, differs says why.
+func TestSenlin(t *testing.T) {
+	const ok, fail, unknown = OK, Fail, Unknown
+	status, url, hyper := NodeStatus, PollURL, HypervisorStatus
+	type says map[ModeType]Verdict
+	tests := []struct {
+		row     string
+		name    string
+		join    Conditional
+		says    says
+		age     time.Duration // since the launch; 0: a day
+		state   Provided
+		want    bool // recovered
+		differs string
+	}{
+		{row: "22", name: "the backend says healthy", says: says{status: ok}},
+		{row: "23", name: "the backend's check raises", says: says{status: unknown}, differs: "unknown, where Senlin says healthy: no recovery either"},
+		{row: "24", name: "unhealthy, and the grace is over", says: says{status: fail}, want: true},
+		{row: "25", name: "unhealthy within the grace", says: says{status: fail}, age: time.Minute},
+		{row: "26", name: "hypervisor healthy", says: says{hyper: ok}},
+		{row: "26", name: "hypervisor raises", says: says{hyper: unknown}, differs: "unknown, as 23"},
+		{row: "26", name: "hypervisor unhealthy", says: says{hyper: fail}, want: true},
+		{row: "26", name: "hypervisor unhealthy within the grace", says: says{hyper: fail}, age: time.Minute},
+		{row: "27", name: "server answers 503", says: says{status: unknown}, differs: "unknown, as 23"},
+		{row: "28", name: "server is away", says: says{status: ok}, state: Terminated, want: true},
+		{row: "29", name: "hypervisor lookup answers 503", says: says{hyper: unknown}, differs: "unknown, as 23"},
+		{row: "30", name: "hypervisor is down", says: says{hyper: fail}, want: true},
+		{row: "32", name: "the body matches", says: says{url: ok}},
+		{row: "34", name: "the body does not match, within the grace", says: says{url: fail}, age: time.Minute},
+		{row: "36", name: "the body does not match", says: says{url: fail}, want: true},
+		{row: "37", name: "connection error that counts", says: says{url: fail}, want: true},
+		{row: "38", name: "connection error that does not count", says: says{url: unknown}, differs: "unknown, where Senlin says healthy: no recovery either"},
+		{row: "39", name: "the URL cannot be expanded", says: says{url: unknown}, differs: "unknown, as 38"},
+		{row: "40", name: "any of three that pass", says: says{status: ok, hyper: ok, url: ok}},
+		{row: "41", name: "any of three, one fails", says: says{status: ok, hyper: ok, url: fail}, want: true},
+		{row: "42", name: "all of two that fail", join: AllFailed, says: says{status: fail, url: fail}, want: true},
+		{row: "43", name: "all of two, one passes", join: AllFailed, says: says{status: fail, url: ok}},
+		{row: "43", name: "all of two, one is unknown", join: AllFailed, says: says{status: fail, url: unknown}, differs: "unknown never triggers"},
+		{row: "79", name: "stopped, and its URL answers", says: says{status: ok, url: ok}, state: Stopped, want: true},
+		{row: "81", name: "all failed: active, its URL is down", join: AllFailed, says: says{status: ok, url: fail}},
+	}
+	for _, test := range tests {
+		t.Run(test.row+" "+test.name, func(t *testing.T) {
+			p := Policy{Mode: Act, Detection: Detection{Conditional: test.join}}
+			for _, m := range []ModeType{status, hyper, url} {
+				if _, used := test.says[m]; used {
+					mode := DetectionMode{Type: m}
+					if m == PollURL {
+						mode.Options.PollURL = "http://{private_ip}/healthz"
+					}
+					p.Detection.Modes = append(p.Detection.Modes, mode)
+				}
+			}
+			w := newWorld(t, p, ten()...)
+			w.heal = heals
+			if test.age > 0 {
+				w.nodes[4].Since = start().Add(-test.age)
+			}
+			for m, v := range test.says {
+				w.fail("n4", m, "")
+				w.says["n4"][m] = Observation{"n4", m, v, "as told"}
+			}
+			w.set("n4", test.state)
+			w.pass(3 * time.Minute)
+			if got := len(w.acts()) > 0; got != test.want {
+				t.Errorf("recovered: %v, want %v (%s):\n%s", got, test.want, test.differs, w.dump())
+			}
+		})
+	}
+}
+
+// One bad node is recovered once, and nothing else happens meanwhile (44, 47, 49).
+func TestSenlinRecoversOnce(t *testing.T) {
+	for _, outcome := range []string{"succeeded", "failed", "never told"} {
+		w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+		w.heal = func(w *world, o Order) []Event {
+			switch outcome {
+			case "succeeded":
+				return heals(w, o)
+			case "failed":
+				return []Event{Outcome{Node: o.Node, Action: o.Action.Name, Reason: "failed or cancelled"}}
+			}
+			return nil
+		}
+		w.pass(time.Minute)
+		w.sick("n4")
+		w.pass(time.Hour)
+		want := []string{"REBOOT n4"}
+		if outcome != "succeeded" {
+			want = append(want, "quarantine n4") // Senlin warns, and tries for ever
+		}
+		w.wantActs(want...)
+	}
+}
+
+// TestVerdict joins modes; each row is what three modes say at last.
+func TestVerdict(t *testing.T) {
+	beat := AgentHeartbeat
+	tests := []struct {
+		name   string
+		join   Conditional
+		quorum int
+		says   map[ModeType]Observation
+		state  Provided
+		want   NodeState
+	}{
+		{"at least 2 of 3, one fails", AtLeast, 2, obs(PollURL, Fail, ""), Running, Healthy},
+		{"at least 2 of 3, two fail", AtLeast, 2, both(obs(PollURL, Fail, ""), obs(beat, Fail, "kernel")), Running, Unhealthy},
+		{"at least 2 of 3, one fails and one is unknown", AtLeast, 2, both(obs(PollURL, Fail, ""), obs(NodeStatus, Unknown, "")), Running, Healthy},
+		{"a heartbeat vetoes the control plane", AnyFailed, 0, obs(NodeStatus, Fail, "impaired"), Running, Healthy},
+		{"not that it is terminated", AnyFailed, 0, obs(NodeStatus, Fail, ReasonTerminated), Running, Unhealthy},
+		{"not that it is stopped", AnyFailed, 0, obs(NodeStatus, Fail, ReasonStopped), Running, Unhealthy},
+		{"not what the list says", AnyFailed, 0, nil, Stopped, Unhealthy},
+		{"nor a spot notice", AnyFailed, 0, nil, Spot, Unhealthy},
+		{"not what others see too", AnyFailed, 0, both(obs(NodeStatus, Fail, ""), obs(PollURL, Fail, "")), Running, Unhealthy},
+		{"the agent's own condition", AnyFailed, 0, obs(beat, Fail, "read_only_fs"), Running, Unhealthy},
+		{"which vetoes nothing", AnyFailed, 0, both(obs(beat, Fail, "disk_full"), obs(NodeStatus, Fail, "impaired")), Running, Unhealthy},
+		{"what leaves is not judged sick by its state", AnyFailed, 0, nil, Leaving, Healthy},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := Policy{Detection: Detection{Conditional: test.join, Modes: []DetectionMode{
+				{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}}, {Type: AgentHeartbeat},
+			}}}
+			if test.quorum > 0 {
+				p.Detection.Quorum = &test.quorum
+			}
+			w := newWorld(t, p, ten()...)
+			w.tell(Pause{Owner: "test", TTL: time.Hour}) // judged, and left so
+			w.pass(time.Minute)
+			for m, o := range test.says {
+				w.fail("n4", m, o.Reason)
+				w.says["n4"][m] = Observation{"n4", m, o.Verdict, o.Reason}
+			}
+			w.set("n4", test.state)
+			w.pass(5 * time.Minute)
+			if got := w.state("n4"); got != test.want {
+				t.Errorf("n4 is %s, want %s:\n%s", got, test.want, w.dump())
+			}
+		})
+	}
+}
+
+func obs(m ModeType, v Verdict, reason string) map[ModeType]Observation {
+	return map[ModeType]Observation{m: {Mode: m, Verdict: v, Reason: reason}}
+}
+
+func both(a, b map[ModeType]Observation) map[ModeType]Observation {
+	for m, o := range b {
+		a[m] = o
+	}
+	return a
+}
+
+// A failure in one round of two is a suspicion, and no more.
+func TestThresholds(t *testing.T) {
+	p := plain()
+	p.Detection.Modes = []DetectionMode{{Type: NodeStatus}}
+	w := newWorld(t, p, ten()...)
+	w.pass(time.Minute)
+	w.tell(Pause{Owner: "test"})
+	say := func(v Verdict, want NodeState) {
+		t.Helper()
+		w.tell(Observation{Node: "n4", Mode: NodeStatus, Verdict: v})
+		w.now = w.now.Add(31 * time.Second)
+		w.tell(Tick{})
+		if got := w.state("n4"); got != want {
+			t.Errorf("after %s it is %s, want %s", v, got, want)
+		}
+	}
+	w.mute["n4"] = true
+	say(Fail, Suspect)
+	say(OK, Healthy)
+	say(Fail, Suspect)
+	say(Unknown, Suspect)
+	say(Fail, Unhealthy)
+	say(OK, Unhealthy)
+	say(Fail, Unhealthy)
+	say(OK, Unhealthy)
+	say(OK, Healthy)
+}
+
+// A node that nobody observes any more is not fit, not repaired, and told of.
+func TestUnknownNeitherTriggersNorClears(t *testing.T) {
+	w := newWorld(t, Policy{Mode: Act, Detection: Detection{Modes: []DetectionMode{
+		{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}},
+	}}}, ten()...)
+	w.pass(time.Minute)
+	w.tell(Pause{Owner: "test", TTL: 5 * time.Minute})
+	w.fail("n4", PollURL, "503")
+	w.pass(2 * time.Minute)
+	w.says["n4"][PollURL] = Observation{"n4", PollURL, Unknown, "no route"}
+	w.pass(30 * time.Minute) // the other mode is ok all the while
+	w.wantActs()
+	if got := w.state("n4"); got != Unhealthy {
+		t.Errorf("n4 is %s, want unhealthy still", got)
+	}
+	if got := w.gates("n4"); got[len(got)-1] != GateUnknown {
+		t.Errorf("refused by %q, want unknown", got)
+	}
+	if got := w.alarms(); len(got) != 1 || got[0] != "unknown" {
+		t.Errorf("alarms %q", got)
+	}
+}
+
+func TestCandidateOrder(t *testing.T) {
+	p := plain(Action{Name: Recreate})
+	p.Safety.MaxUnhealthy, p.Safety.Rate.Burst, p.Safety.MaxUnhealthyZone = &Limit{100, true}, new(9), &Limit{100, true}
+	w := newWorld(t, p, ten()...)
+	w.heal = func(w *world, o Order) []Event {
+		if o.Kind != OrderAct {
+			return nil
+		}
+		w.replace(o.Node, "new-"+o.Node)
+		return []Event{Outcome{Node: o.Node, OK: true, Replacement: "new-" + o.Node}}
+	}
+	w.pass(time.Minute)
+	w.tell(Pause{Owner: "test", TTL: 7 * time.Minute})
+	w.sick("n6")
+	w.pass(time.Minute)
+	w.sick("n2")
+	w.pass(time.Minute)
+	w.sick("n1")
+	w.pass(time.Minute)
+	w.set("n8", Terminated)
+	w.pass(40 * time.Minute)
+	w.wantActs("RECREATE n8", "RECREATE n6", "RECREATE n2", "RECREATE n1")
+}

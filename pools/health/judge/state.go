@@ -1,0 +1,262 @@
+package judge
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+)
+
+// stateVersion is that of State's form.
+const stateVersion = 1
+
+// State is what a Judge must not forget. It goes through JSON. Nodes that are fit,
+// and what was observed, are not part of it: a new owner observes anew.
+type State struct {
+	Version  int           `json:"version"`
+	Mode     Mode          `json:"mode"`
+	Attempts uint64        `json:"attempts"` // that were named
+	Nodes    []NodeRecord  `json:"nodes,omitempty"`
+	Lineages []Lineage     `json:"lineages,omitempty"`
+	Pauses   []PauseRecord `json:"pauses,omitempty"`
+	Breakers []Breaker     `json:"breakers,omitempty"`
+	Spent    float64       `json:"spent,omitempty"` // of the rate's burst
+	SpentAt  time.Time     `json:"spent_at,omitzero"`
+	Alarms   []AlarmRecord `json:"alarms,omitempty"`
+	Healer   string        `json:"healer,omitempty"`
+}
+
+// NodeRecord is a node that is not simply fit.
+type NodeRecord struct {
+	Node      Node      `json:"node"`
+	State     NodeState `json:"state"`
+	Since     time.Time `json:"since"`
+	Failing   time.Time `json:"failing,omitzero"`
+	Until     time.Time `json:"until,omitzero"`
+	Asked     string    `json:"asked,omitempty"`
+	Blocked   Gate      `json:"blocked,omitempty"`
+	NotBefore time.Time `json:"not_before,omitzero"`
+	Replaced  bool      `json:"replaced,omitempty"`
+	Unlisted  bool      `json:"unlisted,omitempty"`
+	Born      string    `json:"born,omitempty"` // the lineage, where a repair of ours launched it
+	Repair    *Repair   `json:"repair,omitempty"`
+}
+
+// Lineage is the repairs of a node and its replacements.
+type Lineage struct {
+	Name  string      `json:"name"`
+	Begun []time.Time `json:"begun,omitempty"`
+	Ended time.Time   `json:"ended,omitzero"`
+}
+
+// PauseRecord is a Pause that was taken.
+type PauseRecord struct {
+	Node  string    `json:"node,omitempty"`
+	Owner string    `json:"owner"`
+	Until time.Time `json:"until"`
+	Why   string    `json:"why,omitempty"`
+}
+
+// Breaker is the pool's, or that of a zone.
+type Breaker struct {
+	Pool   bool        `json:"pool,omitempty"`
+	Zone   string      `json:"zone,omitempty"`
+	Open   bool        `json:"open,omitempty"`
+	Since  time.Time   `json:"since,omitzero"`
+	Healed time.Time   `json:"healed,omitzero"`
+	Trips  []time.Time `json:"trips,omitempty"`
+	Manual bool        `json:"manual,omitempty"`
+	Why    string      `json:"why,omitempty"`
+}
+
+// AlarmRecord is an alarm that was told, or is about to be.
+type AlarmRecord struct {
+	Key   string    `json:"key"`
+	Since time.Time `json:"since"`
+	Told  bool      `json:"told,omitempty"`
+}
+
+// State returns what Restore needs, in a fixed order. It is to be durable before the
+// orders of the Step before it are carried out.
+func (j *Judge) State() State {
+	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.bucket.Spent, SpentAt: j.bucket.At, Healer: j.healer}
+	for _, n := range byID(j.nodes) {
+		born := j.born[n.ID]
+		if (n.state == Fresh || n.state == Healthy) && !n.replaced && born == "" && n.asked == "" {
+			continue
+		}
+		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
+			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: born}
+		if n.repair != nil {
+			r.Repair = new(*n.repair)
+		}
+		s.Nodes = append(s.Nodes, r)
+	}
+	for _, name := range slices.Sorted(maps.Keys(j.lineages)) {
+		s.Lineages = append(s.Lineages, Lineage{name, slices.Clone(j.lineages[name].Begun), j.lineages[name].Ended})
+	}
+	for _, id := range slices.Sorted(maps.Keys(j.pauses)) {
+		for _, owner := range slices.Sorted(maps.Keys(j.pauses[id])) {
+			s.Pauses = append(s.Pauses, PauseRecord{id, owner, j.pauses[id][owner].until, j.pauses[id][owner].why})
+		}
+	}
+	s.Breakers = j.breakerRecords()
+	for _, key := range slices.Sorted(maps.Keys(j.alarms)) {
+		s.Alarms = append(s.Alarms, AlarmRecord{key, j.alarms[key].Since, j.alarms[key].Told})
+	}
+	return s
+}
+
+func (j *Judge) breakerRecords() []Breaker {
+	var out []Breaker
+	add := func(pool bool, zone string, b *breaker) {
+		if b.Open || len(b.Trips) > 0 {
+			out = append(out, Breaker{pool, zone, b.Open, b.Since, b.Healed, slices.Clone(b.Trips), b.manual, b.Why})
+		}
+	}
+	add(true, "", &j.breaker)
+	for _, name := range slices.Sorted(maps.Keys(j.zones)) {
+		add(false, name, &j.zones[name].breaker)
+	}
+	return out
+}
+
+// Restore returns a Judge that goes on from a State: its next Tick orders again what
+// was in flight. The policy must be valid. What was only observed, in mode observe,
+// is forgotten by a Judge that acts, and the other way round. Instants that are
+// ahead of now count as now.
+func Restore(now time.Time, p Policy, s State) (*Judge, error) {
+	if err := s.Validate(); err != nil {
+		return nil, fmt.Errorf("restore node health: %w", err)
+	}
+	now = now.Round(0)
+	j := New(p)
+	j.seq, j.healer, j.resume = s.Attempts, s.Healer, true
+	same := s.Mode == j.mode
+	if same {
+		j.bucket = bucket{s.Spent, earlier(s.SpentAt, now)}
+		for _, l := range s.Lineages {
+			j.lineages[l.Name] = &lineage{allEarlier(l.Begun, now), earlier(l.Ended, now)}
+		}
+	}
+	for _, r := range s.Pauses {
+		if j.pauses[r.Node] == nil {
+			j.pauses[r.Node] = map[string]pause{}
+		}
+		j.pauses[r.Node][r.Owner] = pause{earlier(r.Until, now.Add(maxPause)), r.Why}
+	}
+	for _, r := range s.Breakers {
+		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual}
+		if r.Pool {
+			j.breaker = b
+		} else {
+			j.zones[r.Zone] = &zone{breaker: b}
+		}
+	}
+	for _, r := range s.Nodes {
+		j.restoreNode(now, r, same)
+	}
+	for _, a := range s.Alarms {
+		j.alarms[a.Key] = &alarm{Since: earlier(a.Since, now), Told: a.Told}
+	}
+	return j, nil
+}
+
+func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
+	n := j.add(now, r.Node)
+	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.window)), earlier(r.NotBefore, now.Add(j.backoffMax))
+	n.asked, n.blocked, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Replaced, r.Unlisted
+	if r.Born != "" {
+		j.born[n.ID] = r.Born
+	}
+	state := r.State
+	if r.Repair != nil {
+		n.repair = new(*r.Repair)
+		n.repair.Since, n.repair.Passing = earlier(r.Repair.Since, now), time.Time{}
+	}
+	switch {
+	case !same && state.unfit(), state == Claimed:
+		// Nothing was done yet.
+		state, n.repair, n.until = Unhealthy, nil, time.Time{}
+	case n.repair != nil:
+		// Whoever resumes it needs some time; what was observed is gone.
+		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.interval))
+		n.reset = now
+	}
+	j.to(now, n, state)
+	n.since = earlier(r.Since, now)
+	j.evaluate(now, n)
+}
+
+// resumeOrders orders again what was in flight when the State was taken.
+func (j *Judge) resumeOrders() {
+	if !j.resume {
+		return
+	}
+	j.resume = false
+	for _, n := range byID(j.active) {
+		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
+		switch {
+		case n.state == Fencing:
+			o.Kind, o.Fencing = OrderFence, slices.Clone(j.fencing)
+		case n.state == Recovering && !n.repair.Waiting:
+			o.Kind, o.Action = OrderAct, n.repair.Action
+		default:
+			continue
+		}
+		j.order(o)
+	}
+}
+
+// Validate returns every mistake of s, joined; nil if there is none.
+func (s State) Validate() error {
+	var errs []error
+	if s.Version != stateVersion {
+		return fmt.Errorf("state has version %d: want %d", s.Version, stateVersion)
+	}
+	if !finite(s.Spent) || s.Spent < 0 {
+		errs = append(errs, fmt.Errorf("spent is %v: want a number of at least 0", s.Spent))
+	}
+	seen := map[string]bool{}
+	for _, r := range s.Nodes {
+		errs = append(errs, r.check(seen[r.Node.ID]))
+		seen[r.Node.ID] = true
+	}
+	return errors.Join(errs...)
+}
+
+func (r NodeRecord) check(twice bool) error {
+	needs := r.State.holdsPlace()
+	switch {
+	case r.Node.ID == "" || twice:
+		return fmt.Errorf("node %q: want an id that no other has", r.Node.ID)
+	case !r.State.Known():
+		return fmt.Errorf("node %s: unknown state %q", r.Node.ID, r.State)
+	case needs && r.Repair == nil:
+		return fmt.Errorf("node %s is %s, and has no repair", r.Node.ID, r.State)
+	case !needs && r.Repair != nil && r.State != FenceFailed:
+		return fmt.Errorf("node %s is %s, and has a repair", r.Node.ID, r.State)
+	case r.Repair != nil && (r.Repair.Action.Timeout == nil || r.Repair.Action.MaxAttempts == nil):
+		return fmt.Errorf("node %s: an action without timeout or max_attempts", r.Node.ID)
+	case r.Repair != nil && r.Repair.Action.Name == Recreate && r.Repair.Action.Params.LaunchFirst == nil:
+		return fmt.Errorf("node %s: RECREATE without launch_first", r.Node.ID)
+	}
+	return nil
+}
+
+func earlier(t, now time.Time) time.Time {
+	if t.After(now) {
+		return now
+	}
+	return t
+}
+
+func allEarlier(ts []time.Time, now time.Time) []time.Time {
+	out := make([]time.Time, len(ts))
+	for i, t := range ts {
+		out[i] = earlier(t, now)
+	}
+	slices.SortFunc(out, time.Time.Compare)
+	return out
+}

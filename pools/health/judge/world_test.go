@@ -1,0 +1,236 @@
+package judge
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+func start() time.Time { return time.Date(2031, 3, 4, 5, 6, 7, 0, time.UTC) }
+
+func dur(d time.Duration) *Duration { return new(Duration(d)) }
+
+// plain is a policy of two modes without a settling time to think of: launched long
+// ago, one failure is enough.
+func plain(actions ...Action) Policy {
+	return Policy{
+		Mode: Act,
+		Detection: Detection{Modes: []DetectionMode{
+			{Type: NodeStatus, Options: Options{FailureThreshold: new(1), SuccessThreshold: new(1)}},
+			{Type: AgentHeartbeat},
+		}},
+		Recovery: Recovery{Actions: actions},
+	}
+}
+
+// world is a pool whose nodes answer every mode with ok, unless told otherwise, a
+// poll every 30 s and a beat every 5 s, and whose repairs do what heal says.
+type world struct {
+	t      testing.TB
+	policy Policy
+	j      *Judge
+	now    time.Time
+	nodes  []Node
+	says   map[string]map[ModeType]Observation // what differs from ok
+	mute   map[string]bool                     // nodes that nobody observes
+	cut    bool                                // the heartbeats' path
+	heal   func(w *world, o Order) []Event     // what comes of an order, at once
+	orders []Order
+	found  []Finding
+}
+
+func newWorld(t testing.TB, p Policy, nodes ...string) *world {
+	t.Helper()
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	w := &world{t: t, policy: p, j: New(p), now: start(), says: map[string]map[ModeType]Observation{}, mute: map[string]bool{}}
+	for _, name := range nodes {
+		id, zone, _ := strings.Cut(name, "@")
+		w.nodes = append(w.nodes, Node{ID: id, Zone: zone, Since: start().Add(-24 * time.Hour)})
+	}
+	w.tell(Nodes{slices.Clone(w.nodes)})
+	return w
+}
+
+// fail has a mode of a node say fail from now on; sick, all of them.
+func (w *world) fail(id string, mode ModeType, reason string) {
+	if w.says[id] == nil {
+		w.says[id] = map[ModeType]Observation{}
+	}
+	w.says[id][mode] = Observation{id, mode, Fail, reason}
+}
+
+func (w *world) sick(ids ...string) {
+	for _, id := range ids {
+		for _, m := range w.policy.Detection.Modes {
+			w.fail(id, m.Type, "broken")
+		}
+	}
+}
+
+func (w *world) cure(id string) { delete(w.says, id) }
+
+func (w *world) tell(events ...Event) {
+	for _, ev := range events {
+		orders, found := w.j.Step(w.now, ev)
+		w.orders, w.found = append(w.orders, orders...), append(w.found, found...)
+		for _, o := range orders {
+			switch {
+			case o.Kind == OrderRecheck:
+				w.observe(o.Node, false)
+			case !o.Observe && w.heal != nil:
+				w.tell(w.heal(w, o)...)
+			}
+		}
+	}
+}
+
+// observe tells what each mode says of a node; beats alone, if so.
+func (w *world) observe(id string, beats bool) {
+	if w.mute[id] {
+		return
+	}
+	for _, m := range w.policy.Detection.Modes {
+		if (m.Type == AgentHeartbeat) != beats && beats || m.Type == AgentHeartbeat && w.cut || m.Type == LifecycleEvents {
+			continue
+		}
+		o, differs := w.says[id][m.Type]
+		if !differs {
+			o = Observation{Node: id, Mode: m.Type, Verdict: OK}
+		}
+		if differs && m.Type == AgentHeartbeat && o.Reason == "broken" {
+			continue // it is silent
+		}
+		w.tell(o)
+	}
+}
+
+// pass lets time go by, a second at a time.
+func (w *world) pass(d time.Duration) {
+	for end := w.now.Add(d); w.now.Before(end); w.now = w.now.Add(time.Second) {
+		at := int(w.now.Sub(start()) / time.Second)
+		for _, n := range slices.Clone(w.nodes) {
+			if at%30 == 0 {
+				w.observe(n.ID, false)
+			} else if at%5 == 0 {
+				w.observe(n.ID, true)
+			}
+		}
+		if at%30 == 0 {
+			w.tell(Nodes{slices.Clone(w.nodes)})
+		}
+		w.tell(Tick{})
+	}
+}
+
+// set changes a node in the provider's list.
+func (w *world) set(id string, state Provided) {
+	for i := range w.nodes {
+		if w.nodes[i].ID == id {
+			w.nodes[i].State = state
+		}
+	}
+	w.tell(Nodes{slices.Clone(w.nodes)})
+}
+
+func (w *world) replace(id, by string) {
+	w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == id })
+	w.nodes = append(w.nodes, Node{ID: by, Since: w.now})
+	w.tell(Nodes{slices.Clone(w.nodes)})
+}
+
+// acts returns what was ordered of the nodes: "REBOOT n1".
+func (w *world) acts() []string {
+	var out []string
+	for _, o := range w.orders {
+		switch o.Kind {
+		case OrderAct:
+			out = append(out, string(o.Action.Name)+" "+o.Node)
+		case OrderFence:
+			out = append(out, "fence "+o.Node)
+		case OrderQuarantine:
+			out = append(out, "quarantine "+o.Node)
+		}
+	}
+	return out
+}
+
+func (w *world) alarms() []string {
+	var out []string
+	for _, o := range w.orders {
+		if o.Kind == OrderAlarm {
+			out = append(out, o.Alarm)
+		}
+	}
+	return out
+}
+
+func (w *world) events() []FindingEvent {
+	var out []FindingEvent
+	for _, f := range w.found {
+		out = append(out, f.Event)
+	}
+	return out
+}
+
+func (w *world) gates(id string) []Gate {
+	var out []Gate
+	for _, f := range w.found {
+		if f.Event == RepairBlocked && f.Node == id {
+			out = append(out, f.Gate)
+		}
+	}
+	return out
+}
+
+func (w *world) state(id string) NodeState {
+	n, ok := w.j.nodes[id]
+	if !ok {
+		return "not there"
+	}
+	return n.state
+}
+
+func (w *world) dump() string {
+	var b strings.Builder
+	for _, f := range w.found {
+		b.WriteString(f.String() + "\n")
+	}
+	return b.String()
+}
+
+func (w *world) wantActs(want ...string) {
+	w.t.Helper()
+	if got := w.acts(); !slices.Equal(got, want) {
+		w.t.Errorf("ordered %q, want %q; found:\n%s", got, want, w.dump())
+	}
+}
+
+// heals carries out every order at once, and the node is fit after it.
+func heals(w *world, o Order) []Event {
+	switch o.Kind {
+	case OrderFence:
+		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepFence, OK: true}}
+	case OrderAct:
+		w.cure(o.Node)
+		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Action: o.Action.Name, OK: true}}
+	}
+	return nil
+}
+
+// useless carries out every order at once, and nothing gets better.
+func useless(w *world, o Order) []Event {
+	switch o.Kind {
+	case OrderFence:
+		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepFence, OK: true}}
+	case OrderAct:
+		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Action: o.Action.Name, OK: true}}
+	}
+	return nil
+}
+
+func ten() []string {
+	return []string{"n0@a", "n1@a", "n2@a", "n3@b", "n4@b", "n5@b", "n6@c", "n7@c", "n8@c", "n9@c"}
+}

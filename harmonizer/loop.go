@@ -24,7 +24,13 @@ func (h *Harmonizer) loop(ctx context.Context) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	h.ticked = time.Now()
+	always := make(chan struct{})
+	close(always)
 	for {
+		var more <-chan struct{} // ready while the machine has something to take in
+		if h.machine.Busy() {
+			more = always
+		}
 		// Of several that are ready each has the same chance: a pass of any size
 		// is applied slice by slice among what nodes say.
 		select {
@@ -36,16 +42,18 @@ func (h *Harmonizer) loop(ctx context.Context) {
 			h.step(time.Now(), ev)
 		case answer := <-h.queries:
 			answer(time.Now())
+		case <-more:
+			h.advance(time.Now())
 		case <-ticker.C:
 			h.tick(time.Now())
 		}
 	}
 }
 
-// tick lets time pass. What was heard before comes first, so that a loop which
+// advance lets time pass. What was heard before comes first, so that a loop which
 // was held up does not take its own silence for that of the nodes; after a halt
 // as long as a heartbeat period, it begins to hear anew.
-func (h *Harmonizer) tick(now time.Time) {
+func (h *Harmonizer) advance(now time.Time) {
 	for range len(h.heard) {
 		h.step(now, <-h.heard)
 	}
@@ -61,6 +69,11 @@ func (h *Harmonizer) tick(now time.Time) {
 		h.step(now, apps.NotSent{Nudges: refused})
 	}
 	h.step(now, apps.Tick{})
+}
+
+// tick does what is due each period.
+func (h *Harmonizer) tick(now time.Time) {
+	h.advance(now)
 	if h.mirror != nil {
 		h.mirror.tick(now)
 	}

@@ -537,3 +537,29 @@ func TestTotals(t *testing.T) {
 		t.Errorf("Nodes = %v", got)
 	}
 }
+
+func TestRevisions(t *testing.T) {
+	m, now := NewMachine(steady()), start()
+	row := message.App{Name: "a", Pool: "p", Version: "v1", Instances: 1}
+	m.Step(now, ExpectedRows{[]message.App{row, {Name: "b", Pool: "q", Version: "v1"}}})
+	if got := m.Pools(); !slices.Equal(got, []string{"p", "q"}) {
+		t.Errorf("Pools = %v", got)
+	}
+	p, q := m.Revision("p"), m.Revision("q")
+	hb := beat("n1", message.Beat{App: "a", Version: "v1", Instance: "i", State: message.Running})
+	m.Step(now, hb)
+	if m.Revision("p") == p || m.Revision("q") != q {
+		t.Errorf("a change of p: revisions %d, %d became %d, %d", p, q, m.Revision("p"), m.Revision("q"))
+	}
+	p = m.Revision("p")
+	m.Step(now, hb)
+	m.Step(now, ExpectedRows{[]message.App{row}})
+	if m.Revision("p") != p {
+		t.Error("what changes nothing changed the revision")
+	}
+	row.Mem = 5
+	m.Step(now, ExpectedRows{[]message.App{row}})
+	if m.Revision("p") == p {
+		t.Error("another footprint did not change the revision")
+	}
+}

@@ -38,7 +38,7 @@ var update = flag.Bool("update", false, "rewrite the answers of the scenarios")
 //	raw JSON                               a heartbeat as it comes from the bus
 //	nudged APP INDEX | nudgedstop APP INSTANCE     by another harmonizer
 //	follow | release | retry APP INDEX
-//	takeover [NODE=COPIES ...]             another machine hears for 12 s, then leads
+//	takeover [NODE=COPIES ...]             a new machine, which is told the rows, leads
 //	                                       with the memory of this one
 //	pass DURATION                          a second at a time, with a tick each
 //	counts POOL | explain APP | crashes APP | brake

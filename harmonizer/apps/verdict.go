@@ -234,6 +234,11 @@ func take(list []extra, id string) (extra, bool) {
 // shedOne has one copy wait for its stop, or tells why it is not to.
 func (m *Machine) shedOne(s *slot, v verdict, c surplus, x *extra) {
 	key := stopKey{s.place(), x.id}
+	if !listed(c.copy) { // it ends, is lost, or is listed again
+		m.stops.Remove(key)
+		m.wakeSlotAt(s, m.time.in(m.cfg.HeartbeatPeriod/4))
+		return
+	}
 	h, held := m.holdStop(s, v, *x)
 	if !held {
 		m.stops.Push(uint32(s.app.id), key, priority(x.rule))

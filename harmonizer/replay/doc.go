@@ -21,6 +21,9 @@
 // then our own canary comes back if the bus is up, then the machine's time
 // passes. A subject that the harmonizer does not hear changes nothing.
 //
+// Unless the configuration says otherwise, a controller starts what is newly
+// desired, and restart delays have no noise.
+//
 // The output is JSON lines too: {"t", "subj", "msg"} for what is published,
 // {"t", "event"} for what was found (if asked for), {"t", "dump", "state"}.
 //

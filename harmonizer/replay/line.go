@@ -34,7 +34,7 @@ func (e *LineError) Error() string {
 }
 
 // line is one line of the input, one of the types below.
-type line interface{}
+type line any
 
 type (
 	bulkLine     struct{ rows []rawRow }
@@ -108,7 +108,7 @@ func (r *reader) whole(data []byte, err error) ([]byte, error) {
 	return data, nil
 }
 
-// parsers read the value that a line of one key has; a message has more.
+// parse reads a line: an object of one key, or a message, which has up to three.
 func parse(data []byte) (line, error) {
 	fields := map[string]json.RawMessage{}
 	if err := object(data, func(key string, value json.RawMessage) error {

@@ -146,9 +146,9 @@ func (j *Judge) breakers(now time.Time) {
 	j.find(Finding{Event: BreakerClosed, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)})
 }
 
-// stepZones returns how many zones are frozen, and one of them. Where all nodes are
+// stepZones returns how many zones are frozen, and the last of them. Where all nodes are
 // in one zone the pool's breaker stands for it.
-func (j *Judge) stepZones(now time.Time) (frozen int, any *zone) {
+func (j *Judge) stepZones(now time.Time) (frozen int, last *zone) {
 	zones := 0
 	for _, z := range j.zones {
 		if z.eligible > 0 {
@@ -172,10 +172,10 @@ func (j *Judge) stepZones(now time.Time) (frozen int, any *zone) {
 			j.find(event)
 		}
 		if z.Open {
-			frozen, any = frozen+1, z
+			frozen, last = frozen+1, z
 		}
 	}
-	return frozen, any
+	return frozen, last
 }
 
 // alarm tells people of what goes on for longer than a moment: one thing, the

@@ -47,8 +47,8 @@ func (j *Judge) closed(now time.Time, n *node, a Action, claimed bool) refusal {
 	if r := j.shut(now, n, a); r.gate != "" {
 		return r
 	}
-	if most := j.inProgress.Of(j.census.eligible); !claimed && len(j.active) >= most {
-		return refuse(GateInProgress, time.Time{}, "%d repairs are in progress, %d may be", len(j.active), most)
+	if r := j.full(); !claimed && r.gate != "" {
+		return r
 	}
 	if wait := j.bucket.wait(now, &j.rules); wait > 0 {
 		return refuse(GateRate, now.Add(wait), "%v repairs an hour, %v at once", j.perHour, j.burst)
@@ -63,6 +63,14 @@ func (j *Judge) closed(now time.Time, n *node, a Action, claimed bool) refusal {
 	l.prune(now, j.window)
 	if len(l.Begun) >= j.repairs {
 		return refuse(GateAttempts, l.Begun[0].Add(j.window), "%d repairs within %v", len(l.Begun), j.window)
+	}
+	return refusal{}
+}
+
+// full refuses if as many repairs are in progress as may be.
+func (j *Judge) full() refusal {
+	if most := j.inProgress.Of(j.census.eligible); len(j.active) >= most {
+		return refuse(GateInProgress, time.Time{}, "%d repairs are in progress, %d may be", len(j.active), most)
 	}
 	return refusal{}
 }
@@ -104,6 +112,32 @@ func (j *Judge) takes(now time.Time, n *node, a Action) bool {
 		if j.vote(now, n, i).verdict == OK {
 			return true
 		}
+	}
+	return false
+}
+
+// stands reports whether the gate that refused the node last still does: then there
+// is nothing new to find.
+func (j *Judge) stands(now time.Time, n *node) bool {
+	if n.state == FenceFailed && !n.repair.Fenced {
+		return true
+	}
+	switch n.blocked {
+	case GateUnknown:
+		return n.verdict != Fail && n.asked == ""
+	case GateOwner:
+		return j.healer != ""
+	case GatePause:
+		return len(j.pauses[""]) > 0 || len(j.pauses[n.ID]) > 0
+	case GateBreaker:
+		return j.breaker.Open
+	case GateZone:
+		z, ok := j.zones[n.Zone]
+		return ok && z.Open
+	case GateSchedule:
+		return !j.frozen(now).IsZero()
+	case GateInProgress:
+		return len(j.active) >= j.inProgress.Of(j.census.eligible)
 	}
 	return false
 }

@@ -12,7 +12,7 @@ type Judge struct {
 	rules
 
 	nodes  map[string]*node
-	ill    map[string]*node // Unhealthy
+	ill    map[string]*node // Unhealthy, or FenceFailed
 	active map[string]*node // with a repair that holds a place
 	wakes  wakes
 	census census
@@ -32,6 +32,7 @@ type Judge struct {
 	alarms   map[string]*alarm
 	resume   bool // what is in flight is to be ordered again
 
+	votes  []vote // room for those of one node
 	orders []Order
 	found  []Finding
 }
@@ -90,7 +91,7 @@ func (j *Judge) tick(now time.Time) {
 		if !ok {
 			break
 		}
-		j.evaluate(now, n)
+		j.due(now, n)
 	}
 	j.breakers(now)
 	j.resumeOrders()

@@ -47,6 +47,7 @@ type node struct {
 	failing time.Time // since then it fails, at least
 	until   time.Time // of the quarantine
 	tracks  []track   // by mode
+	room    [3]track  // for as many, beside the rest of the node in memory
 
 	heard time.Time // last heartbeat
 	reset time.Time // of all that was observed: by an action of ours
@@ -95,7 +96,11 @@ func (j *Judge) list(now time.Time, list []Node) {
 }
 
 func (j *Judge) add(now time.Time, listed Node) *node {
-	n := &node{Node: listed, state: Fresh, since: now, ignorant: now, tracks: make([]track, len(j.modes))}
+	n := &node{Node: listed, state: Fresh, since: now, ignorant: now}
+	if n.tracks = n.room[:]; len(j.modes) > len(n.room) {
+		n.tracks = make([]track, len(j.modes))
+	}
+	n.tracks = n.tracks[:len(j.modes)]
 	j.nodes[n.ID] = n
 	return n
 }
@@ -143,7 +148,7 @@ func (j *Judge) to(now time.Time, n *node, state NodeState) {
 	delete(j.ill, n.ID)
 	delete(j.active, n.ID)
 	switch {
-	case state == Unhealthy:
+	case state == Unhealthy || state == FenceFailed:
 		j.ill[n.ID] = n
 	case state.holdsPlace():
 		j.active[n.ID] = n

@@ -1,6 +1,9 @@
 package judge
 
-import "time"
+import (
+	"strings"
+	"time"
+)
 
 // OrderKind is what an Order asks for.
 type OrderKind string
@@ -104,19 +107,20 @@ type Finding struct {
 
 // String returns the finding as one line: "repair.blocked i-1 gate=rate: ...".
 func (f Finding) String() string {
-	s := string(f.Event)
+	var s strings.Builder
+	s.WriteString(string(f.Event))
 	for _, p := range [...]struct{ name, value string }{
 		{"", f.Node}, {"zone=", f.Zone}, {"action=", string(f.Action)}, {"gate=", string(f.Gate)}, {"attempt=", f.Attempt},
 	} {
 		if p.value != "" {
-			s += " " + p.name + p.value
+			s.WriteString(" " + p.name + p.value)
 		}
 	}
 	if f.Observe {
-		s += " (observed)"
+		s.WriteString(" (observed)")
 	}
 	if f.Why != "" {
-		s += ": " + f.Why
+		s.WriteString(": " + f.Why)
 	}
-	return s
+	return s.String()
 }

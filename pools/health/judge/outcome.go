@@ -37,13 +37,13 @@ func (j *Judge) outcome(now time.Time, o Outcome) {
 func (j *Judge) awaited(n *node, o Outcome) bool {
 	step := o.stepOf(n)
 	if n.repair == nil {
-		return n.state == FenceFailed && step == StepFence && o.OK
+		return false
 	}
 	if o.Attempt != "" && o.Attempt != n.repair.Attempt {
 		return false
 	}
 	if step == StepFence {
-		return n.state == Fencing || n.state == FenceFailed
+		return n.state == Fencing || n.state == FenceFailed && !n.repair.Fenced
 	}
 	if o.Action != "" && o.Action != n.repair.Action.Name || n.repair.Waiting {
 		return false

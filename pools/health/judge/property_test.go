@@ -80,7 +80,7 @@ func (c *chaos) step(t *rapid.T, ev Event) {
 // check holds after every step: the places that are taken, and the counts.
 func (c *chaos) check(t *rapid.T) {
 	most := int(c.policy.Safety.MaxInProgress.Value)
-	if n := len(c.j.active); n > most+c.fencedLate() {
+	if n := len(c.j.active); n > most {
 		t.Fatalf("%d repairs in progress, %d may be", n, most)
 	}
 	var want census
@@ -93,25 +93,13 @@ func (c *chaos) check(t *rapid.T) {
 		if got.sick != n.counted.sick && n.state.unfit() && got.eligible {
 			t.Fatalf("%s is %s, and not counted so: %+v", n.ID, n.state, n.counted)
 		}
-		if (n.repair == nil) == n.state.holdsPlace() && n.state != FenceFailed {
+		if (n.repair == nil) == (n.state.holdsPlace() || n.state == FenceFailed) {
 			t.Fatalf("%s is %s, its repair %+v", n.ID, n.state, n.repair)
 		}
 	}
 	if c.j.census != want {
 		t.Fatalf("counted %+v, want %+v", c.j.census, want)
 	}
-}
-
-// fencedLate is how many repairs took up their place again, as the machine was fenced
-// after all.
-func (c *chaos) fencedLate() int {
-	n := 0
-	for _, a := range c.j.active {
-		if a.repair.Fenced {
-			n++
-		}
-	}
-	return n
 }
 
 func (c *chaos) Tick(t *rapid.T) {
@@ -251,5 +239,37 @@ func TestAlways(t *testing.T) {
 			"tick": c.Tick, "round": c.Round, "observation": c.Observation, "nodes": c.Nodes, "silence": c.Silence,
 			"outcome": c.Outcome, "pause": c.Pause, "wish": c.Wish, "restore": c.Restore,
 		})
+	})
+}
+
+// Unknown observations, wherever they come in between, change nothing.
+func TestUnknownChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		with, without := New(plain(Action{Name: Reboot})), New(plain(Action{Name: Reboot}))
+		nodes := Nodes{[]Node{{ID: "n0"}, {ID: "n1"}, {ID: "n2"}, {ID: "n3"}, {ID: "n4"}}}
+		now := start()
+		both := func(ev Event) {
+			a, f := with.Step(now, ev)
+			b, g := without.Step(now, ev)
+			if diff := cmp.Diff(a, b) + cmp.Diff(f, g); diff != "" {
+				t.Fatalf("at %v, %+v: with unknown observations it differs:\n%s", now, ev, diff)
+			}
+		}
+		both(nodes)
+		for range rapid.IntRange(1, 60).Draw(t, "steps") {
+			o := Observation{
+				Node: rapid.SampledFrom(nodes.List).Draw(t, "node").ID, Mode: rapid.SampledFrom([]ModeType{NodeStatus, AgentHeartbeat}).Draw(t, "mode"),
+				Verdict: rapid.SampledFrom([]Verdict{OK, Fail, Unknown}).Draw(t, "verdict"),
+			}
+			if o.Verdict == Unknown {
+				if orders, found := with.Step(now, o); len(orders)+len(found) > 0 {
+					t.Fatalf("an unknown observation: ordered %v, found %v", orders, found)
+				}
+			} else {
+				both(o)
+			}
+			now = now.Add(time.Duration(rapid.IntRange(0, 20).Draw(t, "seconds")) * time.Second)
+			both(Tick{})
+		}
 	})
 }

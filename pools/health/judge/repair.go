@@ -26,94 +26,6 @@ type Repair struct {
 	TookOut bool      `json:"took_out,omitempty"`
 }
 
-// candidates claims what may be repaired: what is gone first, then what fails longest.
-func (j *Judge) candidates(now time.Time) {
-	if len(j.ill) == 0 {
-		return
-	}
-	all := make([]*node, 0, len(j.ill))
-	for _, n := range j.ill {
-		all = append(all, n)
-	}
-	slices.SortFunc(all, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
-	})
-	for _, n := range all {
-		j.consider(now, n)
-	}
-}
-
-// rank is lower for what is gone.
-func rank(n *node) int {
-	if n.State == Terminated {
-		return 0
-	}
-	return 1
-}
-
-// consider claims a candidate, or tells which gate refuses.
-func (j *Judge) consider(now time.Time, n *node) {
-	if n.State == Leaving || n.replaced || n.missing > 0 {
-		return
-	}
-	a, i, fits := j.firstAction(n, 0)
-	r := j.barred(now, n, a, fits)
-	if r.gate == "" {
-		r = j.closed(now, n, a, false)
-	}
-	switch {
-	case r.gate == GateAttempts:
-		j.quarantine(now, n, r.why())
-	case r.gate != "":
-		j.block(n, a.Name, r)
-	default:
-		n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-		j.to(now, n, Claimed)
-		if n.asked != "" || n.State != Running {
-			j.begin(now, n)
-			return
-		}
-		j.find(Finding{Event: RepairClaimed, Node: n.ID, Zone: n.Zone, Action: a.Name, Why: n.why})
-		j.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
-	}
-}
-
-// barred returns why no action can be taken on the node itself.
-func (j *Judge) barred(now time.Time, n *node, a Action, fits bool) refusal {
-	switch {
-	case n.verdict != Fail && n.asked == "":
-		return refuse(GateUnknown, time.Time{}, "there is no verdict now")
-	case !fits:
-		return refuse(GateAction, time.Time{}, "no action of the policy fits a machine that is %s", cmp.Or(n.State, "running"))
-	case a.Name == Recreate && n.Exclusive != "" && len(j.fencing) == 0 && n.State != Terminated:
-		return refuse(GateFencing, time.Time{}, "the machine has %s for itself, and the policy has no fencing", n.Exclusive)
-	case now.Before(n.notBefore):
-		return refuse(GateRecheck, n.notBefore, "nobody confirmed that it fails")
-	}
-	return refusal{}
-}
-
-// firstAction returns the first action from that index on that fits the machine.
-func (j *Judge) firstAction(n *node, from int) (Action, int, bool) {
-	for i := max(0, from); i < len(j.actions); i++ {
-		if a := j.actions[i]; a.fits(n.State) {
-			return a, i, true
-		}
-	}
-	return Action{}, 0, false
-}
-
-// fits reports whether the action makes sense for a machine in that state.
-func (a Action) fits(s Provided) bool {
-	switch s {
-	case Terminated, Spot:
-		return a.Name == Recreate || a.Name == Workflow
-	case Stopped:
-		return a.Name != Rebuild && !(a.Name == Reboot && a.Params.Type == "soft")
-	}
-	return a.Name != Start
-}
-
 // progress moves one repair on.
 func (j *Judge) progress(now time.Time, n *node) {
 	switch r := n.repair; {
@@ -139,51 +51,6 @@ func (j *Judge) progress(now time.Time, n *node) {
 	case n.state == Verifying:
 		j.verify(now, n)
 	}
-}
-
-// confirmed reports whether what failed was seen to fail since the claim.
-func (j *Judge) confirmed(now time.Time, n *node) bool {
-	if n.verdict != Fail {
-		return false
-	}
-	for i := range j.modes {
-		t := &n.tracks[i]
-		timed := i == j.beat && j.silent(now, n)
-		if v := j.vote(now, n, i); v.verdict == Fail && !timed && !v.decides && t.at.Before(n.repair.Since) {
-			return false
-		}
-	}
-	return true
-}
-
-func (j *Judge) unclaim(now time.Time, n *node, r refusal) {
-	name := n.repair.Action.Name
-	n.repair = nil
-	j.to(now, n, Unhealthy)
-	j.block(n, name, r)
-}
-
-// begin takes the gates again, now that the failure is confirmed, and acts.
-func (j *Judge) begin(now time.Time, n *node) {
-	a, i, fits := j.firstAction(n, 0)
-	r := j.barred(now, n, a, fits)
-	if r.gate == "" {
-		r = j.closed(now, n, a, true)
-	}
-	switch {
-	case r.gate == GateAttempts:
-		n.repair = nil
-		j.quarantine(now, n, r.why())
-		return
-	case r.gate != "":
-		j.unclaim(now, n, r)
-		return
-	}
-	n.repair.Action, n.repair.Index = a, i
-	j.bucket.spend(now, &j.rules)
-	l := j.ledger(n)
-	l.Begun = append(l.Begun, now)
-	j.act(now, n)
 }
 
 // act fences the node if it is to be replaced, else orders the action.
@@ -229,15 +96,14 @@ func (j *Judge) fence(now time.Time, n *node) {
 	j.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(j.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: n.why})
 }
 
-// fenced goes on to the replacement, through the gates.
+// fenced goes on to the replacement, through the gates. A node that was held waits
+// for a place first.
 func (j *Judge) fenced(now time.Time, n *node, why string) {
-	if n.repair == nil {
-		n.repair = &Repair{Origin: n.ID, Since: now}
-		n.repair.Action, n.repair.Index, _ = j.firstAction(n, slices.IndexFunc(j.actions, func(a Action) bool { return a.Name == Recreate }))
-	}
 	n.repair.Fenced, n.repair.Waiting = true, true
-	j.to(now, n, Recovering)
 	j.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	if n.state == Fencing {
+		j.to(now, n, Recovering)
+	}
 }
 
 // unfenced holds the node, unless the confirmation is not required.

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"maps"
 	"testing"
 	"time"
 )
@@ -75,6 +76,42 @@ func TestSenlin(t *testing.T) {
 				t.Errorf("recovered: %v, want %v (%s):\n%s", got, test.want, test.differs, w.dump())
 			}
 		})
+	}
+}
+
+// TestSenlinPolicies is what Senlin says of policies (rows 4 to 9 and 50).
+func TestSenlinPolicies(t *testing.T) {
+	poll := DetectionMode{Type: NodeStatus}
+	tests := []struct {
+		row     string
+		modes   []DetectionMode
+		actions []ActionName
+		every   Duration
+		valid   bool
+		differs string
+	}{
+		{"4", []DetectionMode{poll}, []ActionName{Rebuild}, seconds(60), true, ""},
+		{"5", []DetectionMode{poll}, []ActionName{Rebuild, Recreate}, seconds(60), true, "a list escalates, where Senlin takes one action"},
+		{"6", []DetectionMode{poll}, nil, seconds(20), true, ""},
+		{"7", []DetectionMode{poll}, nil, seconds(4), false, "the least is 5 s, and no option"},
+		{"8", []DetectionMode{poll, poll}, nil, seconds(60), false, ""},
+		{"9", []DetectionMode{poll, {Type: LifecycleEvents}}, nil, seconds(60), true, "events are hints beside a poll, where Senlin wants them alone"},
+		{"50", []DetectionMode{{Type: "blah"}}, nil, seconds(60), false, ""},
+	}
+	for _, test := range tests {
+		t.Run(test.row, func(t *testing.T) {
+			p := Policy{Detection: Detection{Interval: &test.every, Modes: test.modes}}
+			for _, name := range test.actions {
+				p.Recovery.Actions = append(p.Recovery.Actions, Action{Name: name})
+			}
+			if err := p.Validate(); (err == nil) != test.valid {
+				t.Errorf("Validate() = %v, want valid: %v (%s)", err, test.valid, test.differs)
+			}
+		})
+	}
+	p := Policy{}.WithDefaults()
+	if *p.Detection.NodeUpdateTimeout != seconds(300) || p.Detection.Conditional != AnyFailed || p.Recovery.NodeForceRecreate {
+		t.Errorf("defaults are not those of row 4: %+v", p)
 	}
 }
 
@@ -155,9 +192,7 @@ func obs(m ModeType, v Verdict, reason string) map[ModeType]Observation {
 }
 
 func both(a, b map[ModeType]Observation) map[ModeType]Observation {
-	for m, o := range b {
-		a[m] = o
-	}
+	maps.Copy(a, b)
 	return a
 }
 

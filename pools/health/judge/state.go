@@ -227,7 +227,7 @@ func (s State) Validate() error {
 }
 
 func (r NodeRecord) check(twice bool) error {
-	needs := r.State.holdsPlace()
+	needs := r.State.holdsPlace() || r.State == FenceFailed
 	switch {
 	case r.Node.ID == "" || twice:
 		return fmt.Errorf("node %q: want an id that no other has", r.Node.ID)
@@ -235,7 +235,7 @@ func (r NodeRecord) check(twice bool) error {
 		return fmt.Errorf("node %s: unknown state %q", r.Node.ID, r.State)
 	case needs && r.Repair == nil:
 		return fmt.Errorf("node %s is %s, and has no repair", r.Node.ID, r.State)
-	case !needs && r.Repair != nil && r.State != FenceFailed:
+	case !needs && r.Repair != nil:
 		return fmt.Errorf("node %s is %s, and has a repair", r.Node.ID, r.State)
 	case r.Repair != nil && (r.Repair.Action.Timeout == nil || r.Repair.Action.MaxAttempts == nil):
 		return fmt.Errorf("node %s: an action without timeout or max_attempts", r.Node.ID)

@@ -1,0 +1,85 @@
+package judge
+
+import (
+	"fmt"
+	"testing"
+	"time"
+)
+
+const many = 10_000
+
+func crowd(b *testing.B) (*Judge, []Node) {
+	j := New(plain(Action{Name: Reboot}))
+	nodes := make([]Node, many)
+	for i := range nodes {
+		nodes[i] = Node{ID: fmt.Sprintf("i-%08d", i), Zone: string(rune('a' + i%3)), Since: start().Add(-24 * time.Hour)}
+	}
+	j.Step(start(), Nodes{nodes})
+	round(j, start(), nodes, OK)
+	b.ReportAllocs()
+	b.ResetTimer()
+	return j, nodes
+}
+
+func round(j *Judge, now time.Time, nodes []Node, v Verdict) {
+	j.Step(now, Nodes{nodes})
+	for i := range nodes {
+		j.Step(now, Observation{Node: nodes[i].ID, Mode: NodeStatus, Verdict: v})
+		j.Step(now, Observation{Node: nodes[i].ID, Mode: AgentHeartbeat, Verdict: v})
+	}
+	j.Step(now, Tick{})
+}
+
+// A whole round over nodes that are as fit as before: their list, 20 000
+// observations, and the tick.
+func BenchmarkRoundUnchanged(b *testing.B) {
+	j, nodes := crowd(b)
+	now := start()
+	for b.Loop() {
+		now = now.Add(5 * time.Second)
+		round(j, now, nodes, OK)
+	}
+}
+
+// Every node is due at once, and fit as before.
+func BenchmarkJudgeAll(b *testing.B) { judgeAll(b, (*Judge).due) }
+
+// Every node is judged anew, as if something had changed about each.
+func BenchmarkJudgeAnew(b *testing.B) { judgeAll(b, (*Judge).evaluate) }
+
+func judgeAll(b *testing.B, judge func(*Judge, time.Time, *node)) {
+	j, _ := crowd(b)
+	now := start()
+	for b.Loop() {
+		now = now.Add(time.Millisecond)
+		for _, n := range j.nodes {
+			judge(j, now, n)
+		}
+		j.Step(now, Tick{})
+	}
+}
+
+// Every node is unhealthy, and the breaker open.
+func BenchmarkTickAllSick(b *testing.B) {
+	j, nodes := crowd(b)
+	for i := range 4 {
+		round(j, start().Add(time.Duration(i)*30*time.Second), nodes, Fail)
+	}
+	now := start().Add(2 * time.Minute)
+	if len(j.ill) != many {
+		b.Fatalf("%d nodes are unhealthy", len(j.ill))
+	}
+	for b.Loop() {
+		now = now.Add(time.Millisecond)
+		j.Step(now, Tick{})
+	}
+}
+
+// Nothing is due.
+func BenchmarkTickIdle(b *testing.B) {
+	j, _ := crowd(b)
+	now := start()
+	for b.Loop() {
+		j.Step(now, Tick{})
+	}
+}

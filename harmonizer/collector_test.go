@@ -1,6 +1,7 @@
 package harmonizer
 
 import (
+	"strings"
 	"testing"
 	"time"
 
@@ -21,14 +22,15 @@ func gather(t *testing.T, r *prometheus.Registry) map[string]float64 {
 	out := map[string]float64{}
 	for _, f := range families {
 		for _, m := range f.GetMetric() {
-			key := f.GetName() + "{"
+			var key strings.Builder
+			key.WriteString(f.GetName() + "{")
 			for i, l := range m.GetLabel() {
 				if i > 0 {
-					key += ","
+					key.WriteString(",")
 				}
-				key += l.GetValue()
+				key.WriteString(l.GetValue())
 			}
-			out[key+"}"] = value(m)
+			out[key.String()+"}"] = value(m)
 		}
 	}
 	return out

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -161,9 +162,7 @@ func (c *counters) snapshot() map[string]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	out := make(map[string]uint64, len(c.n))
-	for name, n := range c.n {
-		out[name] = n
-	}
+	maps.Copy(out, c.n)
 	return out
 }
 

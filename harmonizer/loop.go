@@ -13,6 +13,9 @@ const (
 	// period of the loop: how late a deadline is seen at most, and how long
 	// changes of the counts are gathered before they are published.
 	period = 200 * time.Millisecond
+	// breath between two parts of what the machine takes in; what nodes say has
+	// its turn there.
+	breath = time.Millisecond
 	// censusEvery is how often the nodes are remembered, at most.
 	censusEvery = time.Minute
 	// canaryPause is the least between two canaries while the brake holds.
@@ -24,12 +27,13 @@ func (h *Harmonizer) loop(ctx context.Context) {
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	h.ticked = time.Now()
-	always := make(chan struct{})
-	close(always)
+	more := time.NewTimer(0) // while the machine has something to take in
+	defer more.Stop()
 	for {
-		var more <-chan struct{} // ready while the machine has something to take in
 		if h.machine.Busy() {
-			more = always
+			more.Reset(breath)
+		} else {
+			more.Stop()
 		}
 		// Of several that are ready each has the same chance: a pass of any size
 		// is applied slice by slice among what nodes say.
@@ -42,7 +46,7 @@ func (h *Harmonizer) loop(ctx context.Context) {
 			h.step(time.Now(), ev)
 		case answer := <-h.queries:
 			answer(time.Now())
-		case <-more:
+		case <-more.C:
 			h.advance(time.Now())
 		case <-ticker.C:
 			h.tick(time.Now())

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -34,11 +35,12 @@ func (r *tape) Message(subject, _ string, data []byte) { r.write("%s %s", subjec
 func (r *tape) BulkDown(down bool)                     { r.write("bulk_down %v", down) }
 func (r *tape) BusDown(down bool)                      { r.write("bus_down %v", down) }
 func (r *tape) Bulk(rows []message.App) {
-	line := "bulk"
+	var line strings.Builder
+	line.WriteString("bulk")
 	for _, a := range rows {
-		line += fmt.Sprintf(" %s=%d", a.Name, a.Instances)
+		line.WriteString(fmt.Sprintf(" %s=%d", a.Name, a.Instances))
 	}
-	r.write("%s", line)
+	r.write("%s", line.String())
 }
 
 func app(name string, n int) message.App {

@@ -392,9 +392,7 @@ func TestTakeoverRepeatsNothing(t *testing.T) {
 		for range rapid.IntRange(12, 40).Draw(t, "seconds") {
 			now = now.Add(time.Second)
 			first.Step(now, beat("n1"))
-			for index, at := range startsOf(first, now, Tick{}) {
-				started[index] = at
-			}
+			maps.Copy(started, startsOf(first, now, Tick{}))
 			if rapid.IntRange(0, 9).Draw(t, "crash") == 0 {
 				first.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: now.String(), Index: 0, Reason: message.ReasonCrashed}})
 			}

@@ -257,7 +257,7 @@ func each(t *testing.T, what string) (all []string) {
 
 func windows(t *testing.T, times string) (out [][2]int64) {
 	t.Helper()
-	for _, f := range strings.Fields(times) {
+	for f := range strings.FieldsSeq(times) {
 		if n, ok := strings.CutPrefix(f, "x"); ok {
 			for first, i := out[len(out)-1], int64(1); i < number(t, n); i++ {
 				out = append(out, [2]int64{first[0] + 30*i, first[1] + 31*i})

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -255,10 +256,8 @@ func (h Harmonizer) Validate() error {
 		ps = append(ps, d.problem(key, fmt.Sprintf(format, args...)))
 	}
 	oneOf := func(key, value string, allowed ...string) {
-		for _, a := range allowed {
-			if value == a {
-				return
-			}
+		if slices.Contains(allowed, value) {
+			return
 		}
 		at(key, "is %q: want %s", value, strings.Join(allowed, " or "))
 	}

@@ -70,6 +70,8 @@ var house = []entry{
 
 	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "harmonizer/replay", row: machinery},
+	{path: "pools/health/replay", row: machinery},
+	{path: "pools/health/senlin", row: machinery},
 	{path: "pools/drain", row: machinery, only: []string{"resource", "pools"}},
 	{path: "bootstrap/supervise", row: machinery, family: "processes", only: none,
 		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "cmd/..."}},
@@ -100,6 +102,9 @@ var house = []entry{
 	{path: "metrics/influx", row: adapter},
 	{path: "metrics/lineprotocol", row: adapter, only: []string{"metrics"}},
 	{path: "pools/aws", row: adapter},
+	{path: "pools/health/natsbus", row: adapter},
+	{path: "pools/health/pollurl", row: adapter},
+	{path: "pools/health/workflow", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "pools/memory", row: adapter},
 	{path: "signals/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},

@@ -79,7 +79,6 @@ type member struct {
 	writes    int
 	dead      bool
 	heard     []apps.Event
-	changed   []apps.Event // of rows
 	wake      chan struct{}
 	refreshed int
 	canaries  int
@@ -388,7 +387,7 @@ func (s sharedMemory) Save(_ context.Context, changed []apps.Memory, nodes map[s
 		}
 		w.saves++
 		for _, a := range changed {
-			if len(a.Indices) == 0 {
+			if a.Empty() {
 				delete(w.apps, a.App)
 			} else {
 				w.apps[a.App] = a

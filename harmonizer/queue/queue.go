@@ -81,7 +81,7 @@ func New[K comparable](c Config) *Queue[K] {
 // the largest.
 func (q *Queue[K]) Push(app uint32, key K, p Priority) {
 	if at, ok := q.keys[key]; ok {
-		if q.lines.value(q.items.value(at).line).priority >= p {
+		if q.priority(at) >= p {
 			return
 		}
 		q.take(at)
@@ -90,6 +90,25 @@ func (q *Queue[K]) Push(app uint32, key K, p Priority) {
 	at := q.items.add(waiting[K]{key: key, line: l})
 	q.items.append(&q.lines.value(l).items, at)
 	q.keys[key] = at
+}
+
+// PushFront is Push for a key whose Pop came to nothing: it waits before what
+// else waits of its app at that priority, also if it is there already.
+func (q *Queue[K]) PushFront(app uint32, key K, p Priority) {
+	l := q.line(app, p)
+	at := q.items.add(waiting[K]{key: key, line: l})
+	q.items.prepend(&q.lines.value(l).items, at)
+	if old, ok := q.keys[key]; ok {
+		if q.priority(old) > p {
+			old, at = at, old
+		}
+		q.take(old)
+	}
+	q.keys[key] = at
+}
+
+func (q *Queue[K]) priority(at int32) Priority {
+	return q.lines.value(q.items.value(at).line).priority
 }
 
 // Remove takes a key out and reports whether it waited.

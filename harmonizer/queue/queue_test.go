@@ -231,14 +231,11 @@ func (m *model) pop() (int, bool) {
 // BenchmarkMassLoss is what a tick costs in which 50 000 copies are lost: all
 // pushed, one batch popped.
 func BenchmarkMassLoss(b *testing.B) {
-	type place struct {
-		app   uint32
-		index int32
-	}
+	type place struct{ app, index uint32 }
 	for b.Loop() {
 		q := New[place](Config{Batch: 40, Every: time.Second})
 		for i := range 50_000 {
-			q.Push(uint32(i), place{app: uint32(i)}, Normal)
+			q.Push(uint32(i), place{app: uint32(i), index: 1}, Normal)
 		}
 		for _, ok := q.Pop(start); ok; _, ok = q.Pop(start) {
 		}

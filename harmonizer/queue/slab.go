@@ -56,6 +56,17 @@ func (s *slab[T]) append(l *list, at int32) {
 	l.tail = at
 }
 
+func (s *slab[T]) prepend(l *list, at int32) {
+	n := s.node(at)
+	n.prev, n.next = 0, l.head
+	if l.head == 0 {
+		l.tail = at
+	} else {
+		s.node(l.head).prev = at
+	}
+	l.head = at
+}
+
 func (s *slab[T]) unlink(l *list, at int32) {
 	n := s.node(at)
 	if n.prev == 0 {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
+
+	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
 
 // How much of a value, and of a key's path, is repeated to the operator, in runes.
@@ -219,6 +221,10 @@ func describe(t reflect.Type) string {
 		return amounts
 	case t == reflect.TypeFor[Seconds]():
 		return lengths
+	case t == reflect.TypeFor[judge.Duration]():
+		return lengths
+	case t == reflect.TypeFor[judge.Limit]():
+		return `a whole number of nodes, or a percentage such as "20%"`
 	case t == reflect.TypeFor[Number]():
 		return "a whole number"
 	case t.Kind() == reflect.Bool:

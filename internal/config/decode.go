@@ -32,6 +32,7 @@ const (
 type document struct {
 	file     string
 	lines    map[string]int // path of a key -> its line
+	above    string         // of the paths of its problems: what a part of a file leaves out
 	warnings Problems       // keys that mean nothing here
 }
 
@@ -162,6 +163,7 @@ func syntaxProblem(file string, err error) *Problem {
 
 // problem returns the mistake at the key of that path.
 func (d document) problem(path, what string) *Problem {
+	path = strings.TrimPrefix(path, d.above)
 	return &Problem{File: d.file, Line: d.line(path), Key: path, What: what}
 }
 

@@ -73,7 +73,7 @@ func (f Files) Decode() (Service, Pool, error) {
 // Warnings returns what the two files say that means nothing here, as Problems that
 // keep nothing from running.
 func Warnings(s Service, p Pool) Problems {
-	return slices.Concat(s.document.warnings, p.document.warnings)
+	return slices.Concat(s.document.warnings, p.document.warnings, p.healthWarnings())
 }
 
 // Load reads and decodes both files below dir.

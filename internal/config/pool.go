@@ -26,6 +26,7 @@ type Pool struct {
 	Signal    *Signal  `yaml:"autoscale_signal"`
 	OldSignal *Signal  `yaml:"autoscaling_signal"`
 	Draining  Draining `yaml:"draining"`
+	Health    *Health  `yaml:"health"` // nil: nobody watches over the nodes
 
 	document document
 }
@@ -211,6 +212,7 @@ func (p Pool) Validate() error {
 	ps = append(ps, p.Autoscaling.problems(d)...)
 	ps = append(ps, p.groupProblems()...)
 	ps = append(ps, p.signalProblems()...)
+	ps = append(ps, p.healthProblems()...)
 	if p.Draining.ThresholdS < 1 {
 		ps = append(ps, d.problem("draining.draining_time_threshold_seconds", fmt.Sprintf("is %d: want at least 1", p.Draining.ThresholdS)))
 	}

@@ -1,0 +1,180 @@
+package config
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+)
+
+// Health is a pool file's node-health policy, and what a pool adds to it.
+type Health struct {
+	judge.Policy `yaml:",inline"`
+	// Networks are where poll_url may lead, as CIDR; default: private ones and,
+	// for local groups, this host.
+	Networks []string `yaml:"allowed_networks"`
+	// Isolation is the security group, without rules, that NETWORK fencing moves a
+	// machine to.
+	Isolation string `yaml:"isolation_security_group"`
+}
+
+// private are the networks that no other organization's machines are in.
+const private = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
+
+// thisHost is where local machines are.
+const thisHost = "127.0.0.0/8 ::1/128"
+
+// Allowed returns the networks that a poll_url of the pool may lead to.
+func (p Pool) Allowed() []netip.Prefix {
+	named := strings.Fields(private)
+	if !p.Cloud() {
+		named = append(named, strings.Fields(thisHost)...)
+	}
+	if p.Health != nil && len(p.Health.Networks) > 0 {
+		named = p.Health.Networks
+	}
+	var out []netip.Prefix
+	for _, text := range named {
+		if network, err := netip.ParsePrefix(text); err == nil { // Validate has seen them
+			out = append(out, network.Masked())
+		}
+	}
+	return out
+}
+
+// Judged reports whether the pool has a policy that is on.
+func (p Pool) Judged() bool {
+	return p.Health != nil && (p.Health.Enabled == nil || *p.Health.Enabled)
+}
+
+// Abilities returns what the pool's provider can do for a node-health policy.
+func (p Pool) Abilities() judge.Abilities {
+	can := judge.Abilities{
+		Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
+		Modes:   []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
+		Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
+	}
+	if !p.Cloud() {
+		return can
+	}
+	can.Modes = append(can.Modes, judge.HypervisorStatus, judge.LBStatus)
+	can.Fencing = append(can.Fencing, judge.FenceTraffic)
+	if p.Health != nil && p.Health.Isolation != "" {
+		can.Fencing = append(can.Fencing, judge.FenceNetwork)
+	}
+	for _, g := range p.Groups {
+		if g.SFR != nil { // a one-time Spot instance can be neither stopped nor given another root volume
+			can.Actions = []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow}
+			can.Fencing = []judge.Level{judge.FenceService, judge.FenceTraffic}
+		}
+	}
+	return can
+}
+
+func (p Pool) healthProblems() Problems {
+	if p.Health == nil {
+		return nil
+	}
+	ps := p.document.policyProblems(p.Health.Validate())
+	if len(ps) == 0 {
+		ps = p.document.policyProblems(p.Health.WithDefaults().Fits(p.Abilities()))
+	}
+	for i, text := range p.Health.Networks {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			ps = append(ps, p.document.problem(fmt.Sprintf("health.allowed_networks[%d]", i), fmt.Sprintf("is %q: want a network such as \"10.0.0.0/8\"", text)))
+		}
+	}
+	for i, m := range p.Health.Detection.Modes {
+		if what := p.beyond(m.Options.PollURL); what != "" {
+			ps = append(ps, p.document.problem(fmt.Sprintf("health.detection.detection_modes[%d].options.poll_url", i), what))
+		}
+	}
+	if p.Health.Isolation != "" && !p.Cloud() {
+		ps = append(ps, p.document.problem("health.isolation_security_group", "is of groups at AWS: local machines have none"))
+	}
+	return ps
+}
+
+// beyond returns why a poll_url leads nowhere that is allowed; empty if it may. An
+// address that only its node gives is seen to when it is asked.
+func (p Pool) beyond(text string) string {
+	if text == "" || strings.Contains(text, "{") && !strings.Contains(strings.TrimPrefix(text, "http"), "://") {
+		return ""
+	}
+	u, err := url.Parse(strings.NewReplacer("{", "", "}", "").Replace(text))
+	if err != nil {
+		return "" // the policy's own check tells of it
+	}
+	address, err := netip.ParseAddr(u.Hostname())
+	if err != nil {
+		return ""
+	}
+	var named []string
+	for _, network := range p.Allowed() {
+		if network.Contains(address) {
+			return ""
+		}
+		named = append(named, network.String())
+	}
+	return fmt.Sprintf("leads to %s, outside the allowed networks %s: name its network in health.allowed_networks", address, strings.Join(named, ", "))
+}
+
+// policyProblems are those that a policy tells of itself, at their lines.
+func (d document) policyProblems(err error) Problems {
+	if err == nil {
+		return nil
+	}
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		var ps Problems
+		for _, one := range joined.Unwrap() {
+			ps = append(ps, d.policyProblems(one)...)
+		}
+		return ps
+	}
+	if one, ok := errors.AsType[*judge.Problem](err); ok {
+		return Problems{d.problem("health."+one.Path, one.What)}
+	}
+	return Problems{d.problem("health", err.Error())}
+}
+
+// healthWarnings are what of a policy is allowed and rarely meant.
+func (p Pool) healthWarnings() Problems {
+	if p.Health == nil {
+		return nil
+	}
+	var ps Problems
+	for _, w := range p.Health.Warnings() {
+		ps = append(ps, p.document.problem("health."+w.Path, w.What))
+	}
+	return ps
+}
+
+// HealthPolicy reads the policy of a pool file or, where no key "health" stands at the
+// top, of a file that holds nothing else; with what is allowed and rarely meant.
+// Problems name the file.
+func HealthPolicy(file string, text []byte) (judge.Policy, Problems, error) {
+	if slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "health:") }) {
+		p := Pool{}
+		doc, err := decode(file, text, &p)
+		if err != nil {
+			return judge.Policy{}, nil, err
+		}
+		p.document = doc
+		if p.Health == nil {
+			return judge.Policy{}, nil, Problems{doc.problem("health", "is empty")}
+		}
+		return p.Health.WithDefaults(), p.healthWarnings(), p.healthProblems().orNil()
+	}
+	var h Health
+	doc, err := decode(file, text, &h)
+	if err != nil {
+		return judge.Policy{}, nil, err
+	}
+	doc.above = "health."
+	p := Pool{Health: &h, document: doc}
+	return h.WithDefaults(), p.healthWarnings(), p.healthProblems().orNil()
+}

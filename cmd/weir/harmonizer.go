@@ -27,10 +27,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// bulkTimeout bounds one answer of a bulk API: a controller with a large table takes
-// many seconds for a page.
-const bulkTimeout = 30 * time.Second
-
 func (cli *cli) harmonizerCommand() *cobra.Command {
 	var file, metricsAddr string
 	cmd := &cobra.Command{
@@ -179,7 +175,7 @@ func (p harmonizing) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	switch api := p.file.BulkAPI; {
 	case api != nil:
 		c := bulkapi.Config{
-			Host: api.Host, BatchSize: int(api.BatchSize), User: api.User, RequestTimeout: bulkTimeout,
+			Host: api.Host, BatchSize: int(api.BatchSize), User: api.User, RequestTimeout: api.PageTimeout(),
 			ExpectedStateUpdate: p.file.ExpectedUpdate(), ExpectedStateLost: p.file.ExpectedLost(),
 			Apps: map[string]bulkapi.Footprint{},
 		}

@@ -69,3 +69,6 @@ func (h Harmonizer) ExpectedLost() time.Duration {
 func (h Harmonizer) RequestTimeout() time.Duration {
 	return value(h.Intervals.RequestTimeout, 5*time.Second)
 }
+
+// PageTimeout bounds one answer of the bulk API.
+func (b BulkAPI) PageTimeout() time.Duration { return value(b.Timeout, 30*time.Second) }

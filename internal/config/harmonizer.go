@@ -48,6 +48,8 @@ type BulkAPI struct {
 	BatchSize    Number `yaml:"batch_size"` // rows of a page; default 500
 	User         string `yaml:"user"`       // default: asked for on the bus
 	PasswordFile string `yaml:"password_file"`
+	// Timeout bounds one page: a controller with a large table takes many seconds.
+	Timeout *Seconds `yaml:"request_timeout"` // default 30 s
 }
 
 // AppFootprint is the pool of an app, and what one instance takes beside the
@@ -321,6 +323,9 @@ func (h Harmonizer) sourceProblems() Problems {
 	}
 	if b.BatchSize < 1 || b.BatchSize > 10_000 {
 		at("bulk_api.batch_size", "is %d: want 1 to 10000", b.BatchSize)
+	}
+	if b.PageTimeout() < 100*time.Millisecond {
+		at("bulk_api.request_timeout", "is %v: want at least 100ms", b.PageTimeout())
 	}
 	if (b.User == "") != (b.PasswordFile == "") {
 		at("bulk_api.user", "and password_file go together: without both the bus is asked")

@@ -103,6 +103,7 @@ func TestHarmonizerFile(t *testing.T) {
 		"two sources":        {"bulk_api: {host: h}\nexpected_state: {file: apps.yaml}\n", "FILE:2: expected_state.file: stands beside bulk_api: rows come from one of the two"},
 		"no host":            {"bulk_api: {batch_size: 5}\n", "FILE:1: bulk_api.host: is missing: want the cloud controller's address"},
 		"batch":              {"bulk_api: {host: h, batch_size: many}\n", `FILE:1: bulk_api.batch_size: is "many": want a whole number`},
+		"page":               {"bulk_api: {host: h, request_timeout: 0}\n", "FILE:1: bulk_api.request_timeout: is 0s: want at least 100ms"},
 		"half a login":       {"bulk_api: {host: h, user: u}\n", "FILE:1: bulk_api.user: and password_file go together: without both the bus is asked"},
 		"apps without bulk":  {"apps: {web: {pool: blue}}\n", "FILE:1: apps: is for bulk_api, whose rows do not say it: rows of the bus and of a file do"},
 		"app":                {"bulk_api: {host: h}\napps:\n  '*': {pool: 'a b'}\n  web: {cpus: -1}\n", "FILE:3: apps.*.pool: is \"a b\": " + nameRule + "\nFILE:4: apps.web.cpus: is -1: want cores, 0 to 1000000"},

@@ -51,7 +51,7 @@ type Orders struct {
 	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group
 }
 
-// OrderBook keeps the orders of a pool.
+// OrderBook keeps the orders of a pool. It may be used concurrently.
 type OrderBook interface {
 	// Read returns the orders in force at now. What has expired is removed from the
 	// book for good, so that it does not count again if the clock goes back.
@@ -62,8 +62,8 @@ type OrderBook interface {
 	Rolled(ctx context.Context, group string) error
 }
 
-// ErrNotHolder: another process has taken over the pool, or may have.
-var ErrNotHolder = errors.New("the pool's lease is not held")
+// ErrNotHolder: another process has taken over what the lease is for, or may have.
+var ErrNotHolder = errors.New("the lease is not held")
 
 // Lease is the right to act on the pool.
 type Lease interface {

@@ -34,7 +34,7 @@ func (h *Harmonizer) Collector() prometheus.Collector {
 		leading:  desc("leading", "1: this harmonizer acts; 0: it stands by, or is in shadow mode."),
 		epoch:    desc("lease_epoch", "Takeovers of the lease so far."),
 		left:     desc("lease_left_seconds", "How long the lease lasts without renewal; 0: it is not held."),
-		braked:   desc("braked", "1: too many were lost at once, and nudges are held."),
+		braked:   desc("braked", "1: too many, or too many rows, were lost at once, and nudges are held."),
 		nodes:    desc("nodes", "Nodes that are heard."),
 		queue:    desc("queue_length", "Starts and stops that wait for their turn, nudges to be sent, memories to be saved.", "of"),
 		events:   desc("events_total", "What happened, by name.", "event"),
@@ -139,7 +139,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 func (c *collector) collect(out sink, s scrape) {
 	out.gauge(c.complete, flag(s.complete))
-	out.gauge(c.braked, flag(s.brake.State != apps.BrakeOff))
+	out.gauge(c.braked, flag(s.brake.State != apps.BrakeOff || s.brake.RowsGone > 0))
 	out.gauge(c.nodes, float64(s.nodes))
 	out.gauge(c.queue, float64(s.queue.Starts), "starts")
 	out.gauge(c.queue, float64(s.queue.Stops), "stops")

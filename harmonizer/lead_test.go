@@ -203,6 +203,37 @@ func (w *world) savedCrashes() int {
 	return n
 }
 
+// A stop that is not obeyed is repeated after its keep-alive, and not before by one
+// that is started cold after the first was killed.
+func TestRestartStopsNothingAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.deaf = true
+		w.rows["web"] = web(1)
+		for i := range 2 {
+			id := fmt.Sprintf("web-%d", i)
+			w.runs[id] = message.Beat{App: "web", Version: "v1", Instance: id, Index: i, State: message.Running}
+		}
+		a := w.join("a").start(t, settings(), true)
+		pass(t, 15*time.Second)
+		if n := w.stopped(); n != 1 {
+			t.Fatalf("%d stops, want 1: of index 1", n)
+		}
+		a.m.kill()
+		a.stop(t)
+		b := w.join("b").start(t, settings(), true)
+		pass(t, 20*time.Second)
+		if st, err := b.Status(t.Context(), StatusQuery{}); err != nil || !st.Complete || w.stopped() != 1 {
+			t.Errorf("%d stops within the keep-alive, want 1; complete %v, %v", w.stopped(), st.Complete, err)
+		}
+		pass(t, 15*time.Second)
+		if n := w.stopped(); n != 2 {
+			t.Errorf("%d stops after the keep-alive, want 2", n)
+		}
+		b.stop(t)
+	})
+}
+
 // While the memory cannot be saved nothing is nudged; then it goes on.
 func TestSaveFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

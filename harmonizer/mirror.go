@@ -10,9 +10,8 @@ import (
 )
 
 const (
-	mirrorLimit  = 100_000 // acts of each side that are remembered
-	mirrorWarned = 20      // mismatches that are logged one by one, of a check
-	mirrorKept   = 100     // newest ones that a Status shows
+	mirrorWarned = 20  // mismatches that are logged one by one, of a check
+	mirrorKept   = 100 // newest ones that a Status shows
 )
 
 // mirror is shadow mode: own nudges, which nobody gets, against those heard.
@@ -32,7 +31,7 @@ type Shadowing struct {
 }
 
 func newMirror(cfg Config, log *slog.Logger) *mirror {
-	m := shadow.New(shadow.Config{Window: cfg.MaxShadowingDelay, Limit: mirrorLimit})
+	m := shadow.New(shadow.Config{Window: cfg.MaxShadowingDelay}.WithDefaults())
 	return &mirror{matcher: m, every: cfg.CheckShadowing, log: log}
 }
 

@@ -40,7 +40,7 @@ type Status struct {
 	App     *apps.Explanation `json:"app,omitempty"`     // the app that was asked for, if it is known
 	Crashes []apps.Crash      `json:"crashes,omitempty"` // of the app, if asked for
 	Totals  *Totals           `json:"totals,omitempty"`  // if asked for
-	Omitted int               `json:"omitted,omitempty"` // apps, or indices of the app, left out at the end
+	Omitted int               `json:"omitted,omitempty"` // apps at the end, or indices of the app, that are left out
 }
 
 // QueueStatus is how much waits.
@@ -110,8 +110,7 @@ func (h *Harmonizer) statusOf(now time.Time, q StatusQuery, s *Status) {
 	if !ok {
 		return
 	}
-	e.Indices, s.Omitted = truncate(e.Indices)
-	s.App = &e
+	s.App, s.Omitted = &e, e.Omitted
 	if q.Crashes {
 		s.Crashes = h.machine.Crashes(q.App)
 	}

@@ -209,7 +209,9 @@ func (m *member) Nudge(n apps.Nudge) error {
 		} else {
 			w.stops += len(n.Stop.Instances)
 			for id := range n.Stop.Instances {
-				delete(w.runs, id)
+				if !w.deaf {
+					delete(w.runs, id)
+				}
 			}
 		}
 		if hb, ok := w.heartbeatLocked(); ok {
@@ -508,6 +510,12 @@ func (w *world) started() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return len(w.starts)
+}
+
+func (w *world) stopped() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.stops
 }
 
 // last returns what was published last of the pool.

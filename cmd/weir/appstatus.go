@@ -91,6 +91,10 @@ func (cli *cli) warnOfHarmonizer(s harmonizer.Status) {
 		fmt.Fprintf(cli.stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",
 			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
 	}
+	if b := s.Brake; b.RowsGone > 0 {
+		fmt.Fprintf(cli.stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until that is confirmed; \"weir harmonizer release\" ends it\n",
+			b.RowsGone, b.RowsOf)
+	}
 	if s.Omitted > 0 {
 		fmt.Fprintf(cli.stdout, "! %d more are left out\n", s.Omitted)
 	}
@@ -118,6 +122,9 @@ func (cli *cli) printIndices(e apps.Explanation) {
 		}
 	}
 	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
+	if e.Omitted > 0 {
+		fmt.Fprintf(cli.stdout, "%d more indices are left out: the troubled ones come first\n", e.Omitted)
+	}
 }
 
 func (cli *cli) printHead(s apps.Summary) {

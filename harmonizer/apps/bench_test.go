@@ -141,6 +141,37 @@ func massLoss(m *Machine, now time.Time) (d [3]time.Duration) {
 	return d
 }
 
+// BenchmarkExplain is to explain an app of as many instances as there may be: one
+// that runs, and one of which all are missing.
+func BenchmarkExplain(b *testing.B) {
+	for _, running := range []bool{true, false} {
+		b.Run(fmt.Sprintf("running=%v", running), func(b *testing.B) {
+			m, now := NewMachine(Config{Brake: 1}.WithDefaults()), start()
+			m.Step(now, BusUp{})
+			m.Step(now, Lead{})
+			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: message.MaxInstances}}})
+			m.Step(now, ExpectedComplete{})
+			for i := 0; running && i < message.MaxInstances; i += 100 {
+				var list []message.Beat
+				for j := range 100 {
+					list = append(list, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprintf("%032x", i+j), Index: i + j,
+						State: message.Running, Since: 1})
+				}
+				m.Step(now, beat(fmt.Sprintf("node%d", i/100), list...))
+			}
+			now = now.Add(12 * time.Second)
+			for m.Step(now, Tick{}); m.Busy(); m.Step(now, Tick{}) {
+			}
+			b.ReportAllocs()
+			for b.Loop() {
+				if e, ok := m.Explain(now, "web"); !ok || e.Count.Expected != message.MaxInstances {
+					b.Fatalf("%+v", e.Summary)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkRestart is a machine that begins with 100 000 apps: the rows, the beats
 // of all nodes, and the Steps until the first decision.
 func BenchmarkRestart(b *testing.B) {

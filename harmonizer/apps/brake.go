@@ -30,6 +30,12 @@ type BrakeStatus struct {
 	Share     float64    `json:"share,omitempty"`   // of the indices that ran before
 	Missing   int        `json:"missing,omitempty"` // of the lost ones, still
 	ReleaseAt int        `json:"release_at"`        // it ends when so many or fewer are missing
+
+	// Beside State: stops of apps without a row are held, because so many rows
+	// were gone at once; 0: they are not.
+	RowsGone  int       `json:"rows_gone,omitempty"`
+	RowsOf    int       `json:"rows_of,omitempty"` // that there were before
+	RowsSince time.Time `json:"rows_since,omitzero"`
 }
 
 // Holds reports whether the brake waits for the bus to be proven whole.
@@ -40,18 +46,50 @@ func (b BrakeStatus) Holds() bool { return b.State == BrakeHeld }
 type brake struct {
 	state  BrakeState
 	since  instant
-	recent []loss    // within the window, and all since the brake holds
-	lost   int       // of recent, still missing
-	nodes  []instant // that were lost within the window
+	recent []loss // within the window, and all since the brake holds
+	lost   int    // of recent, still missing
+	nodes  []nodeLoss
 
-	told   BrakeStatus // when it began
-	canary bool        // since it began, our own message came back
-	heard  bool        // since then, a node was heard
+	told   BrakeStatus        // when it began
+	canary bool               // since it began, our own message came back
+	heard  bool               // since then, another node than the lost ones was heard
+	back   map[string]instant // of the lost nodes: heard again since then; 0: not yet
 }
 
 type loss struct {
 	place place
 	at    instant
+}
+
+// nodeLoss is a node that was lost within the window, or while the brake is held.
+type nodeLoss struct {
+	name string
+	at   instant
+}
+
+// loseNode counts a node as lost.
+func (m *Machine) loseNode(name string) {
+	b := &m.brake
+	b.nodes = append(b.nodes, nodeLoss{name, m.time.now})
+	if b.state == BrakeHeld {
+		b.back[name] = 0
+	}
+}
+
+// heard is told of each heartbeat. The first one of a lost node proves little: it
+// may be the first of all that come back. The one after that counts, a heartbeat
+// period later: in between the others had their turn.
+func (m *Machine) heard(node string) {
+	b := &m.brake
+	if b.state != BrakeHeld || b.heard {
+		return
+	}
+	since, lost := b.back[node]
+	if lost && since == 0 {
+		b.back[node] = m.time.now
+		return
+	}
+	b.heard = !lost || m.time.now >= since.add(m.cfg.HeartbeatPeriod*9/10)
 }
 
 // lose counts an index as lost by silence.
@@ -97,7 +135,7 @@ func (m *Machine) watchLosses() {
 func (m *Machine) forgetLosses() {
 	b := &m.brake
 	window := m.cfg.DropletLost + m.cfg.HeartbeatPeriod
-	for len(b.nodes) > 0 && b.nodes[0].add(window) < m.time.now {
+	for len(b.nodes) > 0 && b.nodes[0].at.add(window) < m.time.now {
 		b.nodes = b.nodes[1:]
 	}
 	for len(b.recent) > 0 && b.recent[0].at.add(window) < m.time.now {
@@ -120,6 +158,10 @@ func (m *Machine) holdIfMany() {
 		return
 	}
 	b.state, b.since, b.canary, b.heard = BrakeHeld, m.time.now, false, false
+	b.back = make(map[string]instant, len(b.nodes))
+	for _, n := range b.nodes {
+		b.back[n.name] = 0
+	}
 	b.told = BrakeStatus{
 		Nodes: len(b.nodes), Indices: b.lost, Share: float64(b.lost) / float64(ran), ReleaseAt: int(limit / 2),
 	}
@@ -129,6 +171,9 @@ func (m *Machine) holdIfMany() {
 
 // release is an operator's end of the brake: what was lost until now is ignored.
 func (m *Machine) release() {
+	if m.rowLoss.since != 0 {
+		m.endRowLoss(WhyOrdered)
+	}
 	if m.brake.state == BrakeOff {
 		return
 	}
@@ -140,7 +185,7 @@ func (m *Machine) release() {
 }
 
 func (m *Machine) endBrake(why Why) {
-	m.brake.state, m.brake.told = BrakeOff, BrakeStatus{}
+	m.brake.state, m.brake.told, m.brake.back = BrakeOff, BrakeStatus{}, nil
 	m.starts.Scale(1)
 	m.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
 }
@@ -152,5 +197,6 @@ func (m *Machine) Brake() BrakeStatus {
 	if s.State != BrakeOff {
 		s.Since, s.Missing = m.wall(m.brake.since), m.brake.lost
 	}
+	s.RowsGone, s.RowsOf, s.RowsSince = m.rowLoss.rows, m.rowLoss.of, m.wall(m.rowLoss.since)
 	return s
 }

@@ -16,7 +16,8 @@ func (m *Machine) crashed(s *slot, id string) {
 	s.crashes++
 	s.crashedAt, s.healthy = m.time.now, 0
 	s.restart, s.hold, s.givenUp = 0, "", false
-	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Rule: RuleExitCrashed}
+	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Rule: RuleExitCrashed,
+		Detail: s.app.exitOf(id)}
 	switch over := s.crashes - m.cfg.FlappingDeath; {
 	case m.givesUp(s.crashes):
 		s.givenUp = true

@@ -53,6 +53,16 @@ func (m *Machine) exitTable(e message.Exited, why Why) {
 		Reason: e.Reason, Status: e.Status, Description: e.Description})
 }
 
+// exitOf is how a copy ended, in the words of its node; empty if that was not told.
+func (a *app) exitOf(id string) string {
+	for _, c := range a.crashes {
+		if c.Instance == id {
+			return c.Description
+		}
+	}
+	return ""
+}
+
 // enter adds a line, or completes the one of the same copy.
 func (m *Machine) enter(a *app, c Crash) {
 	i := slices.IndexFunc(a.crashes, func(o crash) bool { return o.Instance == c.Instance })

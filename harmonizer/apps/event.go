@@ -77,7 +77,7 @@ type Follow struct{}
 // NotSent: these nudges, of an earlier Step, were not sent: they are due again.
 type NotSent struct{ Nudges []Nudge }
 
-// Release: an operator ends the brake.
+// Release: an operator ends the brake, that of rows too.
 type Release struct{}
 
 // Retry: an operator ends giving up and restart delays.

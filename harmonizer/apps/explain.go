@@ -23,10 +23,15 @@ type Summary struct {
 	Count    message.AppCount     `json:"count"`
 }
 
-// Explanation is all that is known of one app.
+// perExplanation bounds the indices of an Explanation.
+const perExplanation = 1000
+
+// Explanation is all that is known of one app, at most 1000 indices: of more, first
+// those that are not as they should be, then the lowest.
 type Explanation struct {
 	Summary
 	Indices []IndexStatus `json:"indices"` // in order; the desired ones, and those with a copy
+	Omitted int           `json:"omitted,omitempty"`
 }
 
 // IndexStatus is one index of an app.
@@ -88,15 +93,89 @@ func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
 	}
 	m.time.set(now)
 	e := Explanation{Summary: a.summary()}
-	for index := range a.expected() {
+	var indices []int
+	indices, e.Omitted = m.explained(a)
+	for _, index := range indices {
 		e.Indices = append(e.Indices, m.status(a, index))
 	}
+	return e, true
+}
+
+// explained returns the indices to explain, in order, and how many there are beside.
+func (m *Machine) explained(a *app) (indices []int, omitted int) {
+	var beyond []int // with a copy, and not desired
 	for index := range m.known.Indices(a.id) {
 		if !a.desires(index) {
-			e.Indices = append(e.Indices, m.status(a, index))
+			beyond = append(beyond, index)
 		}
 	}
-	return e, true
+	total := a.expected() + len(beyond)
+	if total <= perExplanation {
+		for index := range a.expected() {
+			indices = append(indices, index)
+		}
+		return append(indices, beyond...), 0
+	}
+	indices = m.troubled(a)
+	indices = indices[:min(len(indices), perExplanation)]
+	chosen := indices
+	for index := 0; index < a.expected() && len(indices) < perExplanation; index++ {
+		if _, yes := slices.BinarySearch(chosen, index); !yes {
+			indices = append(indices, index)
+		}
+	}
+	slices.Sort(indices)
+	return indices, total - len(indices)
+}
+
+// troubled returns the indices of an app that are not as they should be, in order:
+// all that are not desired and have a copy that runs among them.
+func (m *Machine) troubled(a *app) (indices []int) {
+	for s := a.slots; s != nil; s = s.next {
+		if s.extra > 0 || a.desires(s.index) && s.category != running {
+			indices = append(indices, s.index)
+		}
+	}
+	slices.Sort(indices)
+	return indices
+}
+
+// Flapping returns the indices of an app, if that is its live version, that wait for
+// a delayed restart, or whose restarts were given up, and when each crashed last.
+func (m *Machine) Flapping(name, version string) map[int]time.Time {
+	a := m.lookup(name)
+	if a == nil || a.want.Version != version {
+		return nil
+	}
+	out := map[int]time.Time{}
+	for s := a.slots; s != nil; s = s.next {
+		if m.verdict(a, s.index, s).category == flapping {
+			out[s.index] = m.wall(s.crashedAt)
+		}
+	}
+	return out
+}
+
+// Healthy returns at how many desired indices of an app a copy of a version is
+// RUNNING.
+func (m *Machine) Healthy(name, version string) (n int) {
+	a := m.lookup(name)
+	if a == nil {
+		return 0
+	}
+	for index := range m.known.Indices(a.id) {
+		n += count(a.desires(index) && m.runsThere(a, index, version))
+	}
+	return n
+}
+
+func (m *Machine) runsThere(a *app, index int, version string) bool {
+	for c := range m.known.Copies(a.id, index) {
+		if c.State() == message.Running && c.OfVersion(version) {
+			return true
+		}
+	}
+	return false
 }
 
 func (a *app) summary() Summary {

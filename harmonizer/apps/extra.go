@@ -47,10 +47,14 @@ func (m *Machine) extraVersion(a *app, index int, n census, v *verdict) {
 }
 
 // extraApp holds the stops of rule extra_app: the row of an app that was never
-// told may be on its way, and one that is gone may come back.
+// told may be on its way, and one that is gone may come back. If many are gone at
+// once, it is the source that may.
 func (m *Machine) extraApp(a *app) (hold, bool) {
 	if a.row != rowUnknown && a.row != rowVanished {
 		return hold{}, false
+	}
+	if h, held := m.rowLoss.holds(); held {
+		return h, true
 	}
 	until := max(a.seen, m.source.since).add(m.cfg.unseen())
 	return hold{RuleExtraApp, WhyGrace, until + 1}, m.time.now <= until

@@ -28,7 +28,7 @@ const (
 	KindInstanceLost Kind = "instance_lost" // a living node lists a copy no more
 	KindIgnored      Kind = "ignored"       // an exit that changes nothing
 	KindRefused      Kind = "refused"       // a message that cannot be read
-	KindBraked       Kind = "braked"        // too many were lost at once: nudges are held
+	KindBraked       Kind = "braked"        // too many, or too many rows, were lost at once: nudges are held
 	KindEased        Kind = "eased"         // the bus is proven whole: starts go on, at a tenth
 	KindReleased     Kind = "released"      // the brake is off
 )
@@ -66,6 +66,8 @@ const (
 	WhyUnconfirmed    Why = "unconfirmed"     // each node is to list its copy again first
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is missing
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
+	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
+	WhyConfirmed      Why = "confirmed"       // a later pass told the same
 	WhyFollowing      Why = "following"       // another harmonizer leads
 	WhyIncomplete     Why = "incomplete"      // one of the two states is not complete
 	WhyInTurn         Why = "in_turn"         // it waits for its turn
@@ -103,7 +105,7 @@ const (
 	RulePackageState   Rule = "package_state"   // hold.go
 	RuleFollow         Rule = "follow"          // hold.go
 	RuleFreshness      Rule = "freshness"       // fresh.go
-	RuleBrake          Rule = "brake"           // brake.go
+	RuleBrake          Rule = "brake"           // brake.go, rowloss.go
 	RuleQueue          Rule = "queue"           // send.go
 )
 

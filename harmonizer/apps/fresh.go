@@ -20,6 +20,7 @@ type source struct {
 	whole  uint32 // the last that was told to its end
 	rows   int    // apps with a row, readable or not
 	heard  int    // of them, told in this pass
+	before int    // told in the last whole pass
 }
 
 func (s *source) begin() {
@@ -116,7 +117,7 @@ func (m *Machine) loseAwaited() {
 	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
 		copies += m.bus.awaited[node]
 		m.find(Finding{Kind: KindNodeLost, Node: node, Rule: RuleFreshness})
-		m.brake.nodes = append(m.brake.nodes, m.time.now)
+		m.loseNode(node)
 	}
 	m.bus.awaited = nil
 	for s := m.first; s != nil && copies > 0; s = s.after {

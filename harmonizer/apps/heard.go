@@ -12,7 +12,7 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 		m.find(Finding{Kind: KindRefused, Detail: err.Error()})
 		return
 	}
-	m.brake.heard = true
+	m.heard(m.known.Speaker())
 }
 
 // runs reports whether a copy in that state takes its index. A state that we do
@@ -38,7 +38,7 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 		delete(m.bus.awaited, c.Node)
 	case known.NodeLost:
 		m.find(Finding{Kind: KindNodeLost, Node: c.Node})
-		m.brake.nodes = append(m.brake.nodes, m.time.now)
+		m.loseNode(c.Node)
 	case known.Appeared:
 		a := m.app(c.App)
 		if a == nil {

@@ -25,9 +25,10 @@ type Machine struct {
 	total  Totals          // of all apps
 	unread map[string]bool // apps in rowUnreadable
 
-	source source
-	bus    bus
-	brake  brake
+	source  source
+	bus     bus
+	brake   brake
+	rowLoss rowLoss
 
 	leading    bool
 	acting     bool // both states were complete when last looked at

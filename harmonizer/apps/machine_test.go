@@ -476,6 +476,99 @@ func TestNotSent(t *testing.T) {
 	}
 }
 
+// What could not be sent is sent before what waits of its app.
+func TestNotSentKeepsItsPlace(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		instances int // of 6 copies that there are, or should be
+		running   bool
+		want      []string
+	}{
+		{"starts", 6, false, []string{"START web [0 1]", "START web [0 1]", "START web [2 3]"}},
+		{"stops", 0, true, []string{"STOP web [i0 i1]", "STOP web [i0 i1]", "STOP web [i2 i3]"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := steady()
+			cfg.QueueBatchSize = 2
+			m, now := NewMachine(cfg), start()
+			m.Step(now, BusUp{})
+			m.Step(now, Lead{})
+			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.instances}}})
+			m.Step(now, ExpectedComplete{})
+			now = now.Add(12 * time.Second)
+			if tt.running {
+				var beats []message.Beat
+				for i := range 6 {
+					beats = append(beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running})
+				}
+				m.Step(now, beat("n1", beats...))
+			}
+			var got []string
+			nudges, _ := m.Step(now, Tick{})
+			for i := range 3 {
+				for _, n := range nudges {
+					got = append(got, inShort(n))
+				}
+				if i == 0 {
+					m.Step(now, NotSent{nudges})
+				}
+				now = now.Add(time.Second)
+				nudges, _ = m.Step(now, Tick{})
+			}
+			if !cmp.Equal(got, tt.want) {
+				t.Errorf("nudged %q, want %q", got, tt.want)
+			}
+		})
+	}
+}
+
+func inShort(n Nudge) string {
+	if n.Start != nil {
+		return fmt.Sprint("START ", n.Start.App, " ", n.Start.Indices)
+	}
+	return fmt.Sprint("STOP ", n.Stop.App, " ", slices.Sorted(maps.Keys(n.Stop.Instances)))
+}
+
+// The stops that are remembered are bounded, and forgotten with their copies.
+func TestStopMemory(t *testing.T) {
+	const n = MaxStops + 500
+	cfg := steady()
+	cfg.QueueBatchSize = 2 * n
+	m, now := NewMachine(cfg), start()
+	m.Step(now, BusUp{})
+	m.Step(now, Lead{})
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1"}}})
+	m.Step(now, ExpectedComplete{})
+	var beats []message.Beat
+	for i := range n {
+		beats = append(beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running})
+	}
+	now = now.Add(12 * time.Second)
+	m.Step(now, beat("n1", beats...))
+	settle := func() {
+		for m.Step(now, Tick{}); m.Busy(); m.Step(now, Tick{}) {
+		}
+		for range 2 * n / perStep {
+			m.Step(now, Tick{})
+		}
+	}
+	settle()
+	mem := m.Memories()
+	if len(mem) != 1 || len(mem[0].Stops) != MaxStops || mem[0].Empty() {
+		t.Fatalf("%d memories, the first with %d stops, want one with %d", len(mem), len(mem[0].Stops), MaxStops)
+	}
+	if s := mem[0].Stops[0]; s.Instance != "i0" || s.Index != 0 || !s.Pending.Equal(now.Add(30*time.Second)) {
+		t.Errorf("the first stop is %+v", s)
+	}
+	m.Step(now, beat("n1"))
+	now = now.Add(31 * time.Second) // they are lost
+	m.Step(now, beat("n1"))
+	settle()
+	if mem := m.Memories(); len(mem) != 1 || !mem[0].Empty() {
+		t.Errorf("when they are gone, Memories = %+v", mem)
+	}
+}
+
 func TestRestartDelay(t *testing.T) {
 	c := Config{}.WithDefaults()
 	for over, want := range map[int]time.Duration{1: 60, 2: 120, 3: 240, 4: 480, 5: 480, 1000: 480} {

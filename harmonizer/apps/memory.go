@@ -5,15 +5,23 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Memory is what survives a restart of the harmonizer of one app. Without
-// Indices, there is nothing to remember.
+// MaxStops bounds the stops that are remembered of an app: the latest.
+const MaxStops = 10_000
+
+// Memory is what survives a restart of the harmonizer of one app.
 type Memory struct {
 	App     string        `json:"app"`
 	Version string        `json:"version,omitempty"` // the live one
 	Indices []IndexMemory `json:"indices,omitempty"` // in order
+	Stops   []StopMemory  `json:"stops,omitempty"`   // in order of index and instance, at most MaxStops
 }
+
+// Empty reports whether there is nothing to remember.
+func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 }
 
 // IndexMemory is what survives of one index. Times are those of the caller's
 // clock; whoever reads them elsewhere bounds them.
@@ -26,7 +34,14 @@ type IndexMemory struct {
 	GivenUp   bool      `json:"given_up,omitempty"`
 }
 
-// remembered is the memory of an app without a row.
+// StopMemory is a copy whose stop was nudged. Its time is as those of IndexMemory.
+type StopMemory struct {
+	Instance string    `json:"instance"`
+	Index    int       `json:"index"`
+	Pending  time.Time `json:"pending"` // no other stop before
+}
+
+// remembered is the memory of an app without a row, but for its stops.
 type remembered struct {
 	Memory
 	until instant
@@ -44,10 +59,10 @@ func (m *Machine) Memories() []Memory {
 	var out []Memory
 	for _, name := range slices.Sorted(maps.Keys(m.changed)) {
 		mem := m.memory(name)
-		if len(mem.Indices) == 0 && !m.kept[name] {
+		if mem.Empty() && !m.kept[name] {
 			continue
 		}
-		if m.kept[name] = true; len(mem.Indices) == 0 {
+		if m.kept[name] = true; mem.Empty() {
 			delete(m.kept, name)
 		}
 		out = append(out, mem)
@@ -57,15 +72,20 @@ func (m *Machine) Memories() []Memory {
 }
 
 func (m *Machine) memory(name string) Memory {
+	mem, a := Memory{App: name}, m.lookup(name)
 	if r, ok := m.remembered[name]; ok {
-		return r.Memory
+		mem = r.Memory
+	} else if a != nil {
+		mem = m.indexMemory(a)
 	}
-	mem := Memory{App: name}
-	a := m.lookup(name)
-	if a == nil {
-		return mem
+	if a != nil {
+		mem.Stops = m.stopMemory(a)
 	}
-	mem.Version = a.want.Version
+	return mem
+}
+
+func (m *Machine) indexMemory(a *app) Memory {
+	mem := Memory{App: a.name(), Version: a.want.Version}
 	for s := a.slots; s != nil; s = s.next {
 		if s.crashes > 0 || s.pending > m.time.now || s.restart > m.time.now {
 			mem.Indices = append(mem.Indices, IndexMemory{
@@ -80,6 +100,28 @@ func (m *Machine) memory(name string) Memory {
 	}
 	slices.SortFunc(mem.Indices, func(a, b IndexMemory) int { return cmp.Compare(a.Index, b.Index) })
 	return mem
+}
+
+// stopMemory is the stops of an app whose time is not over.
+func (m *Machine) stopMemory(a *app) (stops []StopMemory) {
+	for s := a.slots; s != nil; s = s.next {
+		for _, x := range s.extras {
+			if x.until > m.time.now {
+				stops = append(stops, StopMemory{Instance: x.id, Index: s.index, Pending: m.stored(x.until)})
+			}
+		}
+	}
+	slices.SortFunc(stops, byIndex)
+	if len(stops) > MaxStops {
+		slices.SortStableFunc(stops, func(a, b StopMemory) int { return b.Pending.Compare(a.Pending) })
+		stops = stops[:MaxStops]
+		slices.SortFunc(stops, byIndex)
+	}
+	return stops
+}
+
+func byIndex(a, b StopMemory) int {
+	return cmp.Or(cmp.Compare(a.Index, b.Index), cmp.Compare(a.Instance, b.Instance))
 }
 
 // stored is an instant as others can read it: without our monotonic clock.
@@ -101,9 +143,10 @@ func (m *Machine) lead(ev Lead) {
 		m.changed[mem.App] = true
 		if a := m.lookup(mem.App); a != nil && a.row == rowPresent {
 			m.merge(a, mem)
-		} else {
+		} else if len(mem.Indices) > 0 {
 			m.keep(mem)
 		}
+		m.mergeStops(mem)
 	}
 	m.await(ev.Nodes)
 	m.reconsider()
@@ -129,6 +172,29 @@ func (m *Machine) merge(a *app, mem Memory) {
 	}
 }
 
+// mergeStops takes over which stops were nudged. Whether their copies run still,
+// and are extra, their nodes will tell.
+func (m *Machine) mergeStops(mem Memory) {
+	for _, stop := range mem.Stops[:min(len(mem.Stops), MaxStops)] {
+		until := m.restored(stop.Pending, 0, m.cfg.NudgeKeepAlive)
+		if until > m.time.now && stop.Index >= 0 && stop.Index < message.MaxInstances {
+			a := m.ensure(m.known.App(mem.App), mem.App)
+			m.stopPending(m.slot(a, stop.Index), stop.Instance, until)
+		}
+	}
+}
+
+// stopPending notes that another harmonizer nudged the stop of a copy.
+func (m *Machine) stopPending(s *slot, id string, until instant) {
+	if x := s.find(id); x != nil {
+		x.until = max(x.until, until)
+	} else {
+		s.extras = append(s.extras, extra{id: id, until: until})
+	}
+	m.remember(s.app)
+	m.mark(s.place())
+}
+
 // mergeCrashes takes over what crashed, unless that is so long ago that it counts
 // no more.
 func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
@@ -149,8 +215,9 @@ func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 	}
 }
 
-// keep remembers an app without a row.
+// keep remembers an app without a row. Its stops stay with its copies.
 func (m *Machine) keep(mem Memory) {
+	mem.Stops = nil
 	r := remembered{mem, m.time.in(m.cfg.DropletGCGracePeriod)}
 	m.remembered[mem.App] = r
 	m.wakeAt(r.until, wake{what: wakeMemory, name: mem.App})

@@ -72,11 +72,21 @@ func (o *outbox) flush(m *Machine) {
 	}
 	slices.SortFunc(all, func(a, b *parcel) int { return cmp.Compare(a.app.name(), b.app.name()) })
 	for _, p := range all {
-		running := m.known.Running(p.app.id)
+		running := m.running(p.app)
 		m.flushStarts(p.app, p.starts, running)
 		m.flushStarts(p.app, p.restarts, running)
 		m.flushStops(p.app, p.stops, running)
 	}
+}
+
+// running is how many copies of each version are RUNNING, of the live one too if
+// none is.
+func (m *Machine) running(a *app) map[string]int {
+	running := m.known.Running(a.id)
+	if live := a.want.Version; live != "" {
+		running[live] += 0
+	}
+	return running
 }
 
 func (m *Machine) flushStarts(a *app, slots []*slot, running map[string]int) {

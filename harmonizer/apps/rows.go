@@ -31,6 +31,7 @@ func (m *Machine) row(want message.App) {
 // concerns looked at.
 func (m *Machine) change(a *app, want message.App) {
 	had, old, was := a.row == rowPresent, a.want, a.expected()
+	m.rowLoss.regain(a)
 	m.recount(a, func() {
 		m.setRow(a, rowPresent)
 		a.want = want
@@ -54,7 +55,8 @@ func (m *Machine) change(a *app, want message.App) {
 	for index := was; index < a.expected(); index++ {
 		m.mark(at(a.id, index))
 	}
-	if begins || old.State != want.State || old.Version != want.Version || old.Instances != want.Instances {
+	if begins || old.State != want.State || old.Version != want.Version ||
+		old.Package != want.Package || old.Instances != want.Instances {
 		m.resetGrace(a)
 	}
 }
@@ -137,6 +139,7 @@ func (m *Machine) updated(name string) {
 }
 
 func (m *Machine) expectedComplete(validFor time.Duration) {
+	m.watchRows()
 	m.source.complete(m.time, validFor)
 	if m.source.rows != m.source.heard {
 		m.work.sweep = 0 // there are rows that were not told

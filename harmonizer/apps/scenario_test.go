@@ -189,6 +189,9 @@ func (s *scenario) plain(verb, arg, line string) error {
 	case "brake":
 		b := s.m.Brake()
 		fmt.Fprintf(&s.out, "  brake %q nodes=%d indices=%d share=%.2f missing=%d release_at=%d\n", b.State, b.Nodes, b.Indices, b.Share, b.Missing, b.ReleaseAt)
+		if b.RowsGone > 0 {
+			fmt.Fprintf(&s.out, "  rows gone: %d of %d, since %v\n", b.RowsGone, b.RowsOf, b.RowsSince.Sub(start()))
+		}
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}

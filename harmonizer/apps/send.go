@@ -1,6 +1,11 @@
 package apps
 
-import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+import (
+	"maps"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
 
 // send is the rule queue: what waits leaves by priority, fair between apps, and no
 // faster than the rate. Each is judged again first.
@@ -90,6 +95,7 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 				s.victim = x.id
 			}
 			m.wakeSlotAt(s, x.until)
+			m.remember(s.app)
 			out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
 			return true
 		}
@@ -169,14 +175,7 @@ func (m *Machine) stoppedByOther(a *app, stop *message.Stop) {
 		if !ok || c.App() != a.id {
 			continue
 		}
-		s := m.slot(a, c.Index())
-		until := m.time.in(m.cfg.NudgeKeepAlive)
-		if x := s.find(id); x != nil {
-			x.until = max(x.until, until)
-		} else {
-			s.extras = append(s.extras, extra{id: id, until: until})
-		}
-		m.mark(s.place())
+		m.stopPending(m.slot(a, c.Index()), id, m.time.in(m.cfg.NudgeKeepAlive))
 	}
 }
 
@@ -189,28 +188,15 @@ func (s *slot) find(id string) *extra {
 	return nil
 }
 
-// notSent takes back nudges of an earlier Step: they are due again, in the same
-// order and with the same priority.
+// notSent takes back nudges of an earlier Step: they are due again, with the same
+// priority and in the same order, before what waits of their app by now.
 func (m *Machine) notSent(nudges []Nudge) {
-	for _, n := range nudges {
+	for _, n := range slices.Backward(nudges) {
 		if n.Start != nil {
 			m.startsNotSent(n.Start)
 		}
-		if n.Stop == nil {
-			continue
-		}
-		for id := range n.Stop.Instances {
-			c, ok := m.known.Find(id)
-			if !ok {
-				continue
-			}
-			p := at(c.App(), c.Index())
-			if s := m.slots[p]; s != nil {
-				if x := s.find(id); x != nil {
-					x.until = 0
-					m.mark(p)
-				}
-			}
+		if n.Stop != nil {
+			m.stopsNotSent(n.Stop)
 		}
 	}
 }
@@ -220,7 +206,7 @@ func (m *Machine) startsNotSent(start *message.Start) {
 	if a == nil || start.Version != a.want.Version {
 		return
 	}
-	for _, index := range start.Indices {
+	for _, index := range slices.Backward(start.Indices) {
 		s := m.slots[at(a.id, index)]
 		if s == nil || s.missing == 0 || s.pending == 0 {
 			continue
@@ -230,7 +216,26 @@ func (m *Machine) startsNotSent(start *message.Start) {
 			s.restart = 0
 		}
 		m.remember(a)
-		m.starts.Push(uint32(a.id), s.place(), priority(s.start))
+		m.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
 		m.mark(s.place())
+	}
+}
+
+func (m *Machine) stopsNotSent(stop *message.Stop) {
+	for _, id := range slices.Backward(slices.Sorted(maps.Keys(stop.Instances))) {
+		c, ok := m.known.Find(id)
+		if !ok {
+			continue
+		}
+		s := m.slots[at(c.App(), c.Index())]
+		if s == nil {
+			continue
+		}
+		if x := s.find(id); x != nil && x.rule != "" {
+			x.until = 0
+			m.remember(s.app)
+			m.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
+			m.mark(s.place())
+		}
 	}
 }

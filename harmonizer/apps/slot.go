@@ -92,7 +92,7 @@ func (m *Machine) slot(a *app, index int) *slot {
 func (m *Machine) drop(s *slot) {
 	m.starts.Remove(s.place())
 	for _, x := range s.extras {
-		m.stops.Remove(stopKey{s.place(), x.id})
+		m.forgetStop(s, x)
 	}
 	m.unlose(s)
 	delete(m.slots, s.place())

@@ -135,20 +135,21 @@ func (m *Machine) keeps(s *slot, v verdict) bool {
 	if v.troubled() {
 		return true
 	}
-	if v.category == undesired && s.app.row != rowUnreadable {
-		return false
-	}
-	until := max(s.pending, s.grace)
-	for _, x := range s.extras {
+	var until instant
+	for _, x := range s.extras { // of a copy that is not heard of yet
 		until = max(until, x.until)
 	}
-	if s.note != nil { // what happened here lately is explained for a while
+	desired := v.category != undesired || s.app.row == rowUnreadable
+	if desired {
+		until = max(until, s.pending, s.grace)
+	}
+	if desired && s.note != nil { // what happened here lately is explained for a while
 		until = max(until, s.noteAt.add(m.cfg.FlappingTimeout))
 	}
 	if until > m.time.now {
 		m.wakeSlotAt(s, until)
 	}
-	return until > m.time.now || s.crashes > 0
+	return until > m.time.now || desired && s.crashes > 0
 }
 
 // act nudges what the verdict asks for, unless it was nudged or has to wait.
@@ -187,7 +188,11 @@ func (m *Machine) waits(s *slot, h hold) {
 		return
 	}
 	s.hold = h.rule
-	m.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.wall(h.until)})
+	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.wall(h.until)}
+	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
+		f.Detail = s.app.exitOf(s.exited)
+	}
+	m.note(s, f)
 }
 
 // shed has the copies wait for their stop that should not run.
@@ -215,7 +220,15 @@ func (m *Machine) shed(s *slot, v verdict) {
 			s.extras = append(s.extras, x)
 			continue
 		}
-		m.stops.Remove(stopKey{s.place(), x.id})
+		m.forgetStop(s, x)
+	}
+}
+
+// forgetStop ends what is known of a copy that should not run.
+func (m *Machine) forgetStop(s *slot, x extra) {
+	m.stops.Remove(stopKey{s.place(), x.id})
+	if x.until != 0 {
+		m.remember(s.app)
 	}
 }
 

@@ -36,7 +36,7 @@ type Config struct {
 	ExpectedStateUpdate time.Duration `yaml:"expected_state_update"` // from pass to pass; 60 s
 	ExpectedStateLost   time.Duration `yaml:"expected_state_lost"`   // how long a pass is good for, from its begin; 180 s
 	RefreshAfter        time.Duration `yaml:"refresh_after"`         // more changes are waited for; 500 ms
-	RefreshPause        time.Duration `yaml:"refresh_pause"`         // at least, from the end of a pass to the next; 5 s
+	RefreshPause        time.Duration `yaml:"refresh_pause"`         // at least, from the end of a pass to the next; 5 s, or ExpectedStateUpdate if that is shorter
 	RequestTimeout      time.Duration `yaml:"request_timeout"`       // of one answer, whole; 10 s
 	MaxBytes            int64         `yaml:"max_bytes"`             // of one answer; 32 MiB
 
@@ -50,7 +50,7 @@ func (c Config) WithDefaults() Config {
 	c.ExpectedStateUpdate = cmp.Or(c.ExpectedStateUpdate, 60*time.Second)
 	c.ExpectedStateLost = cmp.Or(c.ExpectedStateLost, 180*time.Second)
 	c.RefreshAfter = cmp.Or(c.RefreshAfter, 500*time.Millisecond)
-	c.RefreshPause = cmp.Or(c.RefreshPause, 5*time.Second)
+	c.RefreshPause = cmp.Or(c.RefreshPause, min(5*time.Second, c.ExpectedStateUpdate))
 	c.RequestTimeout = cmp.Or(c.RequestTimeout, 10*time.Second)
 	c.MaxBytes = cmp.Or(c.MaxBytes, 32<<20)
 	return c

@@ -36,6 +36,7 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 		s.reads.Same++
 		n.last = max(n.last, s.instant(now))
 		n.beats++
+		s.speaker = n.name
 		return nil
 	}
 	r, err := s.reader.Read(data, s.marks)
@@ -96,6 +97,7 @@ func (s *Store) hear(at instant, name []byte) *node {
 	n := s.nodes[number]
 	n.last = max(n.last, at)
 	n.beats++
+	s.speaker = n.name
 	return n
 }
 

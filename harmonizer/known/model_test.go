@@ -315,6 +315,9 @@ func (w *told) heartbeat(t *rapid.T) {
 	if err := w.s.Heartbeat(w.now, data); err != nil {
 		t.Fatal(err)
 	}
+	if got := w.s.Speaker(); got != node {
+		t.Fatalf("Speaker = %q, want %q", got, node)
+	}
 	w.m.heartbeat(w.now, hb)
 }
 

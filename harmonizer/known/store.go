@@ -49,6 +49,7 @@ type Store struct {
 	idleApps backlog
 
 	nodes     []*node // nil is free
+	speaker   string  // the node that was heard last
 	nodesBy   map[string]uint32
 	bySum     table // the nodes with a sum
 	freeNodes []uint32
@@ -203,6 +204,9 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 		}
 	}
 }
+
+// Speaker returns the node whose heartbeat was taken last.
+func (s *Store) Speaker() string { return s.speaker }
 
 // Len returns the number of copies.
 func (s *Store) Len() int { return s.len }

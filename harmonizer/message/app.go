@@ -31,12 +31,11 @@ func (a App) Validate() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
-	const rule = "is not a name: %q; use letters, digits, _ and -, starting with a letter or digit, at most 63"
 	if !ValidName(a.Name) {
-		bad("name", rule, a.Name)
+		bad("name", nameRule, a.Name)
 	}
 	if !ValidName(a.Pool) {
-		bad("pool", rule, a.Pool)
+		bad("pool", nameRule, a.Pool)
 	}
 	if a.Instances < 0 || a.Instances > MaxInstances {
 		bad("instances", "is %d, outside 0 to %d", a.Instances, MaxInstances)
@@ -54,16 +53,8 @@ func (a App) Validate() error {
 	default:
 		bad("package_state", "is %q; use %s, %s or %s", a.Package, PackageStaged, PackagePending, PackageFailed)
 	}
-	if len(a.Labels) > MaxLabels {
-		bad("labels", "are %d, more than %d", len(a.Labels), MaxLabels)
-	}
-	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
-		if !ValidName(key) {
-			bad("labels", rule, key)
-		}
-		if len(a.Labels[key]) > MaxLabel {
-			bad("labels."+key, "is longer than %d bytes", MaxLabel)
-		}
+	if len(a.Labels) > 0 {
+		a.validateLabels(bad)
 	}
 	for _, r := range []struct {
 		field string
@@ -75,6 +66,23 @@ func (a App) Validate() error {
 	}
 	return errors.Join(errs...)
 }
+
+func (a App) validateLabels(bad func(field, format string, args ...any)) {
+	if len(a.Labels) > MaxLabels {
+		bad("labels", "are %d, more than %d", len(a.Labels), MaxLabels)
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
+		if !ValidName(key) {
+			bad("labels", nameRule, key)
+		}
+		if len(a.Labels[key]) > MaxLabel {
+			bad("labels."+key, "is longer than %d bytes", MaxLabel)
+		}
+	}
+}
+
+// nameRule is what ValidName demands, for people.
+const nameRule = "is not a name: %q; use letters, digits, _ and -, starting with a letter or digit, at most 63"
 
 // ValidName reports whether s may name an app or a pool:
 // [A-Za-z0-9][A-Za-z0-9_-]{0,62}, so that it is also one token of a subject and

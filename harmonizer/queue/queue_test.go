@@ -16,6 +16,15 @@ type push struct {
 	app      uint32
 	key      string
 	priority Priority
+	front    bool
+}
+
+func (p push) to(q *Queue[string]) {
+	if p.front {
+		q.PushFront(p.app, p.key, p.priority)
+	} else {
+		q.Push(p.app, p.key, p.priority)
+	}
 }
 
 func TestOrder(t *testing.T) {
@@ -27,25 +36,34 @@ func TestOrder(t *testing.T) {
 	}{
 		{name: "empty"},
 		{name: "higher priority first",
-			pushes: []push{{1, "low", Low}, {1, "high", High}, {1, "normal", Normal}},
+			pushes: []push{{1, "low", Low, false}, {1, "high", High, false}, {1, "normal", Normal, false}},
 			want:   []string{"high", "normal", "low"}},
 		{name: "in order of arrival within an app",
-			pushes: []push{{1, "a", Low}, {1, "b", Low}, {1, "c", Low}},
+			pushes: []push{{1, "a", Low, false}, {1, "b", Low, false}, {1, "c", Low, false}},
 			want:   []string{"a", "b", "c"}},
 		{name: "apps take turns",
-			pushes: []push{{1, "a0", Low}, {1, "a1", Low}, {1, "a2", Low}, {2, "b0", Low}, {3, "c0", Low}, {2, "b1", Low}},
+			pushes: []push{{1, "a0", Low, false}, {1, "a1", Low, false}, {1, "a2", Low, false}, {2, "b0", Low, false}, {3, "c0", Low, false}, {2, "b1", Low, false}},
 			want:   []string{"a0", "b0", "c0", "a1", "b1", "a2"}},
 		{name: "apps take turns within a priority only",
-			pushes: []push{{1, "a0", Low}, {2, "b0", Low}, {1, "a1", High}, {1, "a2", High}},
+			pushes: []push{{1, "a0", Low, false}, {2, "b0", Low, false}, {1, "a1", High, false}, {1, "a2", High, false}},
 			want:   []string{"a1", "a2", "a0", "b0"}},
 		{name: "pushed again it keeps its place",
-			pushes: []push{{1, "a", Normal}, {1, "b", Normal}, {1, "a", Normal}, {1, "a", Low}},
+			pushes: []push{{1, "a", Normal, false}, {1, "b", Normal, false}, {1, "a", Normal, false}, {1, "a", Low, false}},
 			want:   []string{"a", "b"}},
 		{name: "pushed again with a higher priority it moves up",
-			pushes: []push{{1, "a", Normal}, {1, "b", Normal}, {1, "b", High}},
+			pushes: []push{{1, "a", Normal, false}, {1, "b", Normal, false}, {1, "b", High, false}},
 			want:   []string{"b", "a"}},
+		{name: "in front of what waits of its app",
+			pushes: []push{{1, "a1", Low, false}, {1, "a2", Low, false}, {2, "b0", Low, false}, {1, "a0", Low, true}},
+			want:   []string{"a0", "b0", "a1", "a2"}},
+		{name: "in front it moves to the front of its priority, or to a higher one",
+			pushes: []push{{1, "a", Low, false}, {1, "b", Low, false}, {1, "c", Low, false}, {1, "b", Low, true}, {1, "c", High, true}},
+			want:   []string{"c", "b", "a"}},
+		{name: "in front of a lower priority it keeps its place",
+			pushes: []push{{1, "a", High, false}, {1, "b", High, false}, {1, "c", Low, false}, {1, "b", Low, true}},
+			want:   []string{"a", "b", "c"}},
 		{name: "removed",
-			pushes: []push{{1, "a", Low}, {1, "b", Low}, {1, "c", Low}, {2, "d", High}},
+			pushes: []push{{1, "a", Low, false}, {1, "b", Low, false}, {1, "c", Low, false}, {2, "d", High, false}},
 			remove: []string{"b", "d", "unknown"},
 			want:   []string{"a", "c"}},
 	}
@@ -53,7 +71,7 @@ func TestOrder(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			q := New[string](Config{Batch: 100, Every: time.Second})
 			for _, p := range tt.pushes {
-				q.Push(p.app, p.key, p.priority)
+				p.to(q)
 			}
 			for _, k := range tt.remove {
 				if waited := q.Has(k); q.Remove(k) != waited || q.Has(k) {
@@ -144,6 +162,11 @@ func TestModel(t *testing.T) {
 				q.Push(uint32(k%5), k, p)
 				m.push(uint32(k%5), k, p)
 			},
+			"push in front": func(t *rapid.T) {
+				k, p := key.Draw(t, "key"), rapid.SampledFrom([]Priority{Low, Normal, High, 7}).Draw(t, "priority")
+				q.PushFront(uint32(k%5), k, p)
+				m.pushFront(uint32(k%5), k, p)
+			},
 			"remove": func(t *rapid.T) {
 				k := key.Draw(t, "key")
 				if got, want := q.Remove(k), m.remove(k); got != want {
@@ -198,6 +221,21 @@ func (m *model) push(app uint32, key int, p Priority) {
 	if !slices.Contains(m.turns[p], app) {
 		m.turns[p] = append(m.turns[p], app)
 	}
+}
+
+func (m *model) pushFront(app uint32, key int, p Priority) {
+	i := m.find(key)
+	if i >= 0 && m.entries[i].priority > p {
+		return
+	}
+	same := i >= 0 && m.entries[i].priority == p
+	if same {
+		m.entries = slices.Delete(m.entries, i, i+1)
+	} else {
+		m.push(app, key, p)
+		m.entries = m.entries[:len(m.entries)-1]
+	}
+	m.entries = slices.Insert(m.entries, 0, entry{app, key, p})
 }
 
 func (m *model) remove(key int) bool {

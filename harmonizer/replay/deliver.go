@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"context"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
@@ -10,22 +11,22 @@ import (
 
 // deliver brings in a message, if the bus carries it. What cannot be read is a
 // finding, if findings are printed, and nothing else.
-func (p *player) deliver(l messageLine) {
+func (p *player) deliver(ctx context.Context, l messageLine) {
 	if p.busDown {
 		return
 	}
 	var err error
 	switch l.subject {
 	case message.SubjectHeartbeat:
-		p.step(apps.Heartbeat{Data: l.data})
+		p.step(ctx, apps.Heartbeat{Data: l.data})
 	case message.SubjectExited:
-		err = p.exited(l.data)
+		err = p.exited(ctx, l.data)
 	case message.SubjectUpdated:
-		err = p.updated(l.data)
+		err = p.updated(ctx, l.data)
 	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
 		err = p.answer(l)
 	default:
-		err = p.heard(l)
+		err = p.heard(ctx, l)
 	}
 	if err != nil && p.cfg.Events {
 		p.out.print(eventOut{T: p.second, Event: apps.Finding{
@@ -34,21 +35,21 @@ func (p *player) deliver(l messageLine) {
 	}
 }
 
-func (p *player) exited(data []byte) error {
+func (p *player) exited(ctx context.Context, data []byte) error {
 	e, err := message.DecodeExited(data)
 	if err == nil && p.ours(e.Partition) {
-		p.step(apps.Exit{Exited: e})
+		p.step(ctx, apps.Exit{Exited: e})
 	}
 	return err
 }
 
 // updated tells that a row changed, and reads the world anew, as the loop makes
 // its source do.
-func (p *player) updated(data []byte) error {
+func (p *player) updated(ctx context.Context, data []byte) error {
 	u, err := message.DecodeUpdated(data)
 	if err == nil && p.ours(u.Partition) {
-		p.step(apps.Updated{App: u.App})
-		p.refresh()
+		p.step(ctx, apps.Updated{App: u.App})
+		p.refresh(ctx)
 	}
 	return err
 }
@@ -69,7 +70,7 @@ func (p *player) answer(l messageLine) error {
 }
 
 // heard takes a nudge of another harmonizer; any other message is not for us.
-func (p *player) heard(l messageLine) error {
+func (p *player) heard(ctx context.Context, l messageLine) error {
 	requests, _ := strings.CutSuffix(message.RequestsSubject(""), ".")
 	if l.subject != message.SubjectStart && l.subject != message.SubjectStop &&
 		l.subject != requests && !strings.HasPrefix(l.subject, requests+".") {
@@ -77,7 +78,7 @@ func (p *player) heard(l messageLine) error {
 	}
 	start, stop, err := message.DecodeNudge(l.subject, l.data)
 	if err == nil {
-		p.step(apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}})
+		p.step(ctx, apps.Nudged{Nudge: apps.Nudge{Start: start, Stop: stop}})
 	}
 	return err
 }

@@ -21,8 +21,8 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	p := &player{cfg: cfg, machine: apps.NewMachine(cfg.Apps), second: 1, out: newPrinter(out)}
-	p.step(apps.BusUp{})
-	p.step(apps.Lead{})
+	p.step(ctx, apps.BusUp{})
+	p.step(ctx, apps.Lead{})
 	lines := reader{in: bufio.NewReaderSize(in, 64<<10)}
 	for {
 		l, err := lines.next()
@@ -58,19 +58,19 @@ func (p *player) play(ctx context.Context, l line) error {
 	switch l := l.(type) {
 	case bulkLine:
 		p.world = l.rows
-		p.refresh()
+		p.refresh(ctx)
 	case bulkDownLine:
 		p.bulkDown = l.down
 	case busDownLine:
-		p.bus(l.down)
+		p.bus(ctx, l.down)
 	case messageLine:
-		p.deliver(l)
+		p.deliver(ctx, l)
 	case advanceLine:
 		return p.advance(ctx, l.seconds)
 	case dumpLine:
 		return p.dump(l.app)
 	}
-	return p.out.err
+	return errors.Join(ctx.Err(), p.out.err)
 }
 
 // advance lets time pass second by second.
@@ -81,48 +81,48 @@ func (p *player) advance(ctx context.Context, seconds int64) error {
 		}
 		p.second++
 		if (p.second-1)%int64(p.cfg.ExpectedStateUpdate/time.Second) == 0 {
-			p.refresh()
+			p.refresh(ctx)
 		}
 		if !p.busDown {
-			p.step(apps.Canary{})
+			p.step(ctx, apps.Canary{})
 		}
-		p.step(apps.Tick{})
+		p.step(ctx, apps.Tick{})
 	}
 	return p.out.err
 }
 
 // refresh makes a pass over the expected world.
-func (p *player) refresh() {
+func (p *player) refresh(ctx context.Context) {
 	if p.world == nil {
 		return
 	}
-	p.step(apps.ExpectedBegin{})
+	p.step(ctx, apps.ExpectedBegin{})
 	if p.bulkDown {
-		p.step(apps.ExpectedFailed{Why: "the bulk API is down"})
+		p.step(ctx, apps.ExpectedFailed{Why: "the bulk API is down"})
 		return
 	}
 	rows := make([]message.App, 0, len(p.world))
 	for _, raw := range p.world {
 		row, err := raw.app(p.cfg.Pool)
 		if err != nil {
-			p.step(apps.ExpectedUnreadable{Name: raw.name})
+			p.step(ctx, apps.ExpectedUnreadable{Name: raw.name})
 			continue
 		}
 		rows = append(rows, row)
 	}
-	p.step(apps.ExpectedRows{Rows: rows})
-	p.step(apps.ExpectedComplete{ValidFor: p.cfg.Apps.ExpectedStateLost})
+	p.step(ctx, apps.ExpectedRows{Rows: rows})
+	p.step(ctx, apps.ExpectedComplete{ValidFor: p.cfg.Apps.ExpectedStateLost})
 }
 
-func (p *player) bus(down bool) {
+func (p *player) bus(ctx context.Context, down bool) {
 	if down == p.busDown {
 		return
 	}
 	p.busDown = down
 	if down {
-		p.step(apps.BusDown{})
+		p.step(ctx, apps.BusDown{})
 	} else {
-		p.step(apps.BusUp{})
+		p.step(ctx, apps.BusUp{})
 	}
 }
 
@@ -137,10 +137,10 @@ func (p *player) dump(app string) error {
 	return p.out.err
 }
 
-// step tells the machine an event, and lets it take in all of it.
-func (p *player) step(ev apps.Event) {
+// step tells the machine an event, and lets it take in all of it, unless ctx ends.
+func (p *player) step(ctx context.Context, ev apps.Event) {
 	p.stepOnce(ev)
-	for p.machine.Busy() {
+	for p.machine.Busy() && ctx.Err() == nil {
 		p.stepOnce(apps.Tick{})
 	}
 }

@@ -106,6 +106,10 @@ func TestRunEnds(t *testing.T) {
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("Run under an ended context = %v", err)
 	}
+	err = Run(ctx, strings.NewReader(`{"bulk": {"A": `+oneRow+`}}`), &bytes.Buffer{}, Config{})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("Run of one line under an ended context = %v", err)
+	}
 	err = Run(t.Context(), strings.NewReader(`{"dump": "A"}`), full{}, Config{})
 	if !errors.Is(err, errFull) {
 		t.Errorf("Run to a full disk = %v", err)

@@ -1,6 +1,10 @@
 package replay
 
-import "github.com/weirkeeper/weirkeeper/harmonizer/apps"
+import (
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
 
 // scenario is one event file, and what the rules demand of it.
 type scenario struct {
@@ -17,6 +21,15 @@ const (
 	byDeadline = "found by deadline, and repeated after the keep-alive, not by a scan each 20 s"
 	onceAlive  = "stopped as soon as both states are whole, and again only after the keep-alive"
 )
+
+// emptied is what is wanted of 20 apps of which one stays, and grows.
+func emptied() []string {
+	want := []string{"START A00/1 @ 131-132 x7"}
+	for i := 1; i < 20; i++ {
+		want = append(want, fmt.Sprintf("STOP A%02d i%02d @ 301-302", i, i))
+	}
+	return want
+}
 
 // scenarios are the table. want follows from the rules, by hand: both states are
 // whole at 12 (a heartbeat period and a tenth after the start); what was never
@@ -135,12 +148,14 @@ var scenarios = []scenario{
 			"START A/34..37 @ 87-88 117-119 147-150", "START A/38..39 @ 88-89 118-120 148-151"}, why: "too many at once: held until the bus is proven whole, then a tenth of the rate"},
 	{name: "97_brake_all_silent", given: "40 copies; all silent after 41, 10 of them back at 201", e1: "START A/0..39", e2: "START A/0..39",
 		want: []string{
-			"START A/10..13 @ 201-202", "START A/14..17 @ 202-203",
-			"START A/18..21 @ 203-204", "START A/22..25 @ 204-205",
-			"START A/26..29 @ 205-206", "START A/30..33 @ 206-207",
-			"START A/34..37 @ 207-208", "START A/38..39 @ 208-209"}, why: "if nobody is heard it may be us: nothing is started"},
+			"START A/10..13 @ 211-212", "START A/14..17 @ 212-213",
+			"START A/18..21 @ 213-214", "START A/22..25 @ 214-215",
+			"START A/26..29 @ 215-216", "START A/30..33 @ 216-217",
+			"START A/34..37 @ 217-218", "START A/38..39 @ 218-219"}, why: "if nobody is heard it may be us; a lost node that comes back counts with its next beat: the others had their turn"},
 	{name: "98_grace_scale_up", given: "from 1 to 2 at 101, told by droplet.updated", e1: "START A/1", e2: "START A/1",
 		want: []string{"START A/1 @ 131-132"}},
+	{name: "98_grace_staged", given: "PENDING, staged at 101, no beats", e1: "START A/0..1", e2: "START A/0..1",
+		want: []string{"START A/0..1 @ 131-132 x2"}, why: "what is staged is the controller's to start first"},
 	{name: "98_grace_new_version", given: "v2 at 101, STARTING at 111, RUNNING at 121",
 		e1: "STOP A i0", e2: "STOP A i0",
 		want: []string{"STOP A i0 @ 121-122"}, why: "a wrong version is stopped when the live one runs"},
@@ -152,6 +167,11 @@ var scenarios = []scenario{
 	{name: "99_bad_row", given: "B's row lacks its instances, A's too from 31 on; index 0 of A unlisted from 31 to 71",
 		e1: "reads nothing of either", e2: "reads nothing of either",
 		want: []string{"START A/0 @ 52-62"}, why: "one bad row does not end the pass: the row that was known stands"},
+	{name: "99_empty_world", given: "20 apps run; from 101 on one row only, with an instance more",
+		e1: "STOP A01 i01; …; START A00/1", e2: "STOP A01 i01; …; START A00/1",
+		want: emptied(), why: "many rows gone at once are rather a fault of the source: a pass that confirms it after expected_state_lost, at 301, ends that"},
+	{name: "99_empty_world_back", given: "20 apps run; no row is told from 101 to 241",
+		e1: "STOP A00 i00; …", e2: "STOP A00 i00; …", why: "nothing was stopped when the rows are back"},
 	{name: "99_other_harmonizer", given: "lost after 31; another harmonizer asks for the start at 61", e1: "START A/0", e2: "START A/0",
 		why: "what another one asked for is not repeated within the keep-alive"},
 	{name: "99_partition", given: "cc_partition default; beats of another one, and of none",

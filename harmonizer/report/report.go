@@ -10,6 +10,8 @@ package report
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
@@ -34,13 +36,13 @@ func Answer(m *apps.Machine, now time.Time, subject string, data []byte) ([]any,
 		if err != nil {
 			return nil, err
 		}
-		return status(m, now, q)
+		return status(m, q)
 	case message.SubjectHealth:
 		q, err := message.DecodeHealthQuery(data)
 		if err != nil {
 			return nil, err
 		}
-		return health(m, now, q), nil
+		return health(m, q), nil
 	case message.SubjectDroplet:
 		q, err := message.DecodeDropletQuery(data)
 		if err != nil {
@@ -59,12 +61,12 @@ func incomplete(m *apps.Machine) string {
 	return ""
 }
 
-func status(m *apps.Machine, now time.Time, q message.StatusQuery) ([]any, error) {
+func status(m *apps.Machine, q message.StatusQuery) ([]any, error) {
 	why := incomplete(m)
 	a := message.StatusAnswer{Complete: why == "", Error: why}
 	switch q.State {
 	case "FLAPPING":
-		a.Indices = flapping(m, now, q)
+		a.Indices = flapping(m, q)
 	case "CRASHED":
 		a.Instances = crashed(m, q)
 	default:
@@ -75,16 +77,11 @@ func status(m *apps.Machine, now time.Time, q message.StatusQuery) ([]any, error
 
 // flapping returns the indices of the asked version that wait for a delayed
 // restart, or whose restarts were given up.
-func flapping(m *apps.Machine, now time.Time, q message.StatusQuery) []message.IndexSince {
+func flapping(m *apps.Machine, q message.StatusQuery) []message.IndexSince {
 	out := []message.IndexSince{}
-	e, ok := m.Explain(now, q.App)
-	if !ok || e.Version != q.Version {
-		return out
-	}
-	for _, i := range e.Indices {
-		if i.Flapping {
-			out = append(out, message.IndexSince{Index: i.Index, Since: seconds(i.CrashedAt)})
-		}
+	since := m.Flapping(q.App, q.Version)
+	for _, index := range slices.Sorted(maps.Keys(since)) {
+		out = append(out, message.IndexSince{Index: index, Since: seconds(since[index])})
 	}
 	return out
 }
@@ -98,36 +95,15 @@ func crashed(m *apps.Machine, q message.StatusQuery) []message.InstanceSince {
 	return out
 }
 
-func health(m *apps.Machine, now time.Time, q message.HealthQuery) []any {
+func health(m *apps.Machine, q message.HealthQuery) []any {
 	why := incomplete(m)
 	out := make([]any, 0, len(q.Apps))
 	for _, asked := range q.Apps {
 		out = append(out, message.HealthAnswer{
-			App: asked.App, Version: asked.Version, Healthy: healthy(m, now, asked), Complete: why == "", Error: why,
+			App: asked.App, Version: asked.Version, Healthy: m.Healthy(asked.App, asked.Version), Complete: why == "", Error: why,
 		})
 	}
 	return out
-}
-
-// healthy counts the desired indices at which a copy of the version runs;
-// STARTING is not running.
-func healthy(m *apps.Machine, now time.Time, asked message.AppVersion) (n int) {
-	e, _ := m.Explain(now, asked.App)
-	for _, i := range e.Indices {
-		if i.Desired && runs(i.Instances, asked.Version) {
-			n++
-		}
-	}
-	return n
-}
-
-func runs(copies []apps.Instance, version string) bool {
-	for _, c := range copies {
-		if c.Version == version && c.State == message.Running {
-			return true
-		}
-	}
-	return false
 }
 
 func droplets(m *apps.Machine, now time.Time, q message.DropletQuery) []any {

@@ -8,7 +8,7 @@
 // version. An act may match many: a repeat inside the window is no mismatch.
 // What finds no match until the window has passed is a Mismatch.
 //
-//	m := shadow.New(shadow.Config{Window: 10 * time.Second, Limit: 20_000})
+//	m := shadow.New(shadow.Config{}.WithDefaults())
 //	m.Own(now, nudge)   // made here, not sent
 //	m.Heard(now, nudge) // on the bus
 //	for _, alone := range m.Due(now) { ... }

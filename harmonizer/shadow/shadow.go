@@ -1,6 +1,7 @@
 package shadow
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"time"
@@ -11,7 +12,14 @@ import (
 // Config of a Matcher.
 type Config struct {
 	Window time.Duration // between an act and its match, inclusive; max_shadowing_delay, 10 s
-	Limit  int           // acts of each side that are remembered at once
+	Limit  int           // acts of each side that are remembered at once; 20 000
+}
+
+// WithDefaults returns a copy in which every zero is the default.
+func (c Config) WithDefaults() Config {
+	c.Window = cmp.Or(c.Window, 10*time.Second)
+	c.Limit = cmp.Or(c.Limit, 20_000)
+	return c
 }
 
 // Validate joins everything that is wrong with the configuration.

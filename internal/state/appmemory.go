@@ -8,8 +8,11 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -20,12 +23,21 @@ import (
 // pipeline is how many of the harmonizer's keys are written at the same time.
 const pipeline = 32
 
+// overhead is what a message has beside the body of a sealed value, in bytes, at most.
+const overhead = maxHead + 1<<10
+
 // AppMemory keeps what a harmonizer must not forget of applications and nodes:
 // apps in 256 shards, and a census of nodes. Load takes over, Save writes what
 // changed.
+//
+// A shard or census that does not fit a message of the bus is made smaller, for no
+// nudge is sent before it is kept: of a shard the oldest crashes and nudges are
+// forgotten, of the census the nodes with the fewest copies. The log tells.
 type AppMemory struct {
 	bucket *bucket
 	lease  *Lease
+	conn   *nats.Conn
+	tell   *rate.Sometimes // that something was forgotten
 	turn   turn
 	term   term // that of the last Load
 	// pages are what is kept, of each key, with what could not be written yet;
@@ -47,7 +59,10 @@ func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cl
 	if err != nil {
 		return nil, err
 	}
-	return &AppMemory{bucket: b, lease: lease, turn: newTurn()}, nil
+	return &AppMemory{
+		bucket: b, lease: lease, conn: js.Conn(), turn: newTurn(),
+		tell: &rate.Sometimes{Interval: time.Minute},
+	}, nil
 }
 
 // Load implements harmonizer.Memory: it rewrites each key with the epoch of the
@@ -184,13 +199,51 @@ func (m *AppMemory) flush(ctx context.Context) error {
 		}
 	}
 	return each(changed, func(p *page) error {
-		revision, err := m.term.write(ctx, p.key, p.body(), p.revision)
+		body, err := m.fit(p)
+		if err != nil {
+			return fmt.Errorf("write %s: %w", p.key, err)
+		}
+		revision, err := m.term.write(ctx, p.key, body, p.revision)
 		if err != nil {
 			return err
 		}
 		p.revision, p.changed = revision, false
 		return nil
 	})
+}
+
+// fit returns the body of a page, of which it forgets as much as it takes for a
+// message to carry the rest.
+func (m *AppMemory) fit(p *page) ([]byte, error) {
+	limit := int(m.conn.MaxPayload()) - overhead
+	all, dropped := len(p.entries), 0
+	for {
+		body := p.body()
+		share := min(float64(limit)/float64(packedLen(body, limit)), float64(maxBody)/float64(len(body)))
+		if share >= 1 || len(p.entries) == 0 {
+			if dropped > 0 {
+				m.tell.Do(func() {
+					m.lease.config.Log.Error("what a harmonizer keeps is too large, the least of it is forgotten",
+						"key", p.key, "dropped", dropped, "entries", all, "bytes", len(body))
+				})
+			}
+			return body, nil
+		}
+		n, err := p.thin(p.entries, share*0.9)
+		if err != nil {
+			return nil, err
+		}
+		dropped += n
+	}
+}
+
+// packedLen returns how long a body is in a sealed value; of one that fits as it is,
+// without packing it.
+func packedLen(body []byte, limit int) int {
+	if len(body) > limit {
+		body, _ = pack(body)
+	}
+	return len(body)
 }
 
 // each calls do for every page, a number of them at the same time, and returns all

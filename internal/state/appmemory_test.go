@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strconv"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -32,7 +35,7 @@ func crashed(app string, crashes int) apps.Memory {
 	return apps.Memory{App: app, Version: "v1", Indices: []apps.IndexMemory{
 		{Index: 0, Crashes: crashes, CrashedAt: crashedAt, Restart: crashedAt.Add(time.Minute)},
 		{Index: 7, Crashes: 5, CrashedAt: crashedAt, GivenUp: true, Pending: crashedAt.Add(time.Second)},
-	}}
+	}, Stops: []apps.StopMemory{{Instance: "i9", Index: 9, Pending: crashedAt}}}
 }
 
 func forgotten(app string) apps.Memory { return apps.Memory{App: app} }
@@ -403,6 +406,9 @@ func TestBadMemories(t *testing.T) {
 		"long version":         {app: apps.Memory{App: "web", Version: tooLong}},
 		"negative crashes":     {app: crashed("web", -1)},
 		"index beyond":         {app: apps.Memory{App: "web", Indices: []apps.IndexMemory{{Index: 100_000}}}},
+		"stop of nothing":      {app: apps.Memory{App: "web", Stops: []apps.StopMemory{{}}}},
+		"stop beyond":          {app: apps.Memory{App: "web", Stops: []apps.StopMemory{{Instance: "i", Index: 100_000}}}},
+		"many stops":           {app: apps.Memory{App: "web", Stops: make([]apps.StopMemory, apps.MaxStops+1)}},
 		"node without name":    {app: crashed("web", 1), nodes: map[string]int{"": 1}},
 		"negative copies":      {app: crashed("web", 1), nodes: map[string]int{"n": -1}},
 	} {
@@ -415,21 +421,99 @@ func TestBadMemories(t *testing.T) {
 	}
 }
 
-// A shard that is too large is named, and keeps what it had; the others are written.
+// What does not fit is forgotten, the oldest first, and the log tells; saving goes on.
 func TestShardThatIsTooLarge(t *testing.T) {
-	js := js(t)
-	m, _ := lead(t, js, "a")
-	saveApps(t, m, nil, crashed("web", 1))
-	huge := apps.Memory{App: "web", Version: "v1"}
+	many := apps.Memory{App: "web", Version: "v1"}
 	for i := range 100_000 {
-		huge.Indices = append(huge.Indices, apps.IndexMemory{Index: i, Crashes: 1, CrashedAt: crashedAt, Restart: crashedAt})
+		at := crashedAt.Add(time.Duration(i%1000) * time.Second)
+		many.Indices = append(many.Indices, apps.IndexMemory{Index: i, Crashes: 1, CrashedAt: at, Restart: crashedAt})
 	}
-	err := m.Save(t.Context(), []apps.Memory{huge, crashed("db", 1)}, nil)
-	if err == nil || !strings.Contains(err.Error(), state.ShardKey("web")) {
-		t.Errorf("Save = %v, want an error that names %s", err, state.ShardKey("web"))
+	stops := apps.Memory{App: "web"} // that packing does not make short enough
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range apps.MaxStops {
+		stops.Stops = append(stops.Stops, apps.StopMemory{Instance: guid(random), Index: i, Pending: crashedAt.Add(time.Duration(i) * time.Second)})
 	}
+	for name, test := range map[string]struct {
+		payload int32 // of the bus
+		huge    apps.Memory
+		first   func(apps.Memory) int // index of what is left
+	}{
+		"indices, longer than a value": {8 << 20, many, func(m apps.Memory) int { return m.Indices[0].Index }},
+		"stops, longer than a message": {128 << 10, stops, func(m apps.Memory) int { return m.Stops[0].Index }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			js := narrow(t, test.payload)
+			var told bytes.Buffer
+			m := openMemory(t, js, harmonizerLease(t, js, "a", long, slog.New(slog.NewTextHandler(&lockedWriter{w: &told}, nil))))
+			if _, err := m.Load(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			for n := range 2 {
+				saveApps(t, m, nil, test.huge, crashed("db", n))
+			}
+			if !strings.Contains(told.String(), "level=ERROR") || !strings.Contains(told.String(), "key="+state.ShardKey("web")+" dropped=") {
+				t.Errorf("told: %s", told.String())
+			}
+			_, r := lead(t, js, "a")
+			if len(r.Apps) != 2 || r.Apps[1].App != "web" {
+				t.Fatalf("%d apps are remembered, want db and web", len(r.Apps))
+			}
+			if diff := cmp.Diff(crashed("db", 1), r.Apps[0]); diff != "" {
+				t.Errorf("db is remembered otherwise:\n%s", diff)
+			}
+			if n, first := len(r.Apps[1].Indices)+len(r.Apps[1].Stops), test.first(r.Apps[1]); n < 3000 || first < 100 {
+				t.Errorf("of web %d are left from index %d on, want thousands, and the oldest gone", n, first)
+			}
+		})
+	}
+}
+
+func guid(r *rand.Rand) string { return fmt.Sprintf("%016x%016x", r.Uint64(), r.Uint64()) }
+
+// narrow returns the buckets of a bus with that limit of a message's bytes.
+func narrow(t *testing.T, payload int32) jetstream.JetStream {
+	t.Helper()
+	s, err := server.NewServer(&server.Options{
+		Host: "127.0.0.1", Port: server.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), MaxPayload: payload, NoSigs: true,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() { s.Shutdown(); s.WaitForShutdown() })
+	if !s.ReadyForConnections(patience) {
+		t.Fatal("the bus does not come up")
+	}
+	conn, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(conn.Close)
+	js, err := jetstream.New(conn)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return js
+}
+
+func TestCensusThatIsTooLarge(t *testing.T) {
+	js := narrow(t, 256<<10)
+	m, _ := lead(t, js, "a")
+	random := rand.New(rand.NewPCG(1, 2))
+	nodes := map[string]int{}
+	for i := range 20_000 {
+		nodes[guid(random)] = i
+	}
+	saveApps(t, m, nodes, crashed("web", 1))
 	_, r := lead(t, js, "a")
-	wantRemembered(t, r, nil, crashed("db", 1), crashed("web", 1))
+	if n := len(r.Nodes); n < 4000 || n == len(nodes) || len(r.Apps) != 1 {
+		t.Errorf("%d nodes and %d apps are remembered", n, len(r.Apps))
+	}
+	for node, copies := range r.Nodes {
+		if copies < len(nodes)-len(r.Nodes) {
+			t.Fatalf("%s with %d copies is remembered of %d nodes, of 0 to %d copies", node, copies, len(r.Nodes), len(nodes)-1)
+		}
+	}
 }
 
 func TestAppMemoryWithoutNATS(t *testing.T) {

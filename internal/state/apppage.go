@@ -30,7 +30,10 @@ type page struct {
 	key   string
 	aside string // where its value goes if it cannot be read
 	// take adds a value to what was read, or refuses it.
-	take     func(r *harmonizer.Remembered, name string, value []byte) error
+	take func(r *harmonizer.Remembered, name string, value []byte) error
+	// thin keeps less than that share of what the entries say, and returns how much
+	// it dropped, which is something if there is anything.
+	thin     func(entries map[string]json.RawMessage, share float64) (int, error)
 	said     harmonizer.Remembered // what was read, until it is handed on
 	entries  map[string]json.RawMessage
 	changed  bool   // since it was written
@@ -40,10 +43,10 @@ type page struct {
 // newPages returns empty pages, by key.
 func newPages() map[string]*page {
 	all := make(map[string]*page, shards+1)
-	all[nodesKey] = &page{key: nodesKey, aside: asidePrefix + "nodes", take: takeNode}
+	all[nodesKey] = &page{key: nodesKey, aside: asidePrefix + "nodes", take: takeNode, thin: thinCensus}
 	for shard := range uint32(shards) {
 		key := shardPrefix + hex(shard)
-		all[key] = &page{key: key, aside: asidePrefix + hex(shard), take: func(r *harmonizer.Remembered, name string, value []byte) error {
+		all[key] = &page{key: key, aside: asidePrefix + hex(shard), thin: thinMemories, take: func(r *harmonizer.Remembered, name string, value []byte) error {
 			if want := shardKey(name); want != key {
 				return fmt.Errorf("app %.80q belongs to %s", name, want)
 			}
@@ -135,7 +138,7 @@ func encodeMemories(changed []apps.Memory) (map[string]json.RawMessage, error) {
 		if err := checkMemory(m); err != nil {
 			return nil, err
 		}
-		if len(m.Indices) == 0 {
+		if m.Empty() {
 			encoded[m.App] = nil
 			continue
 		}
@@ -172,6 +175,15 @@ func checkMemory(m apps.Memory) error {
 		return fmt.Errorf("app %q: version %.80q: want at most %d bytes", m.App, m.Version, message.MaxID)
 	case len(m.Indices) > message.MaxInstances:
 		return fmt.Errorf("app %q: %d indices, more than %d", m.App, len(m.Indices), message.MaxInstances)
+	}
+	if len(m.Stops) > apps.MaxStops {
+		return fmt.Errorf("app %q: %d stops, more than %d", m.App, len(m.Stops), apps.MaxStops)
+	}
+	for _, s := range m.Stops {
+		if s.Index < 0 || s.Index >= message.MaxInstances || !validID(s.Instance) {
+			return fmt.Errorf("app %q: stop of index %d, instance %.80q: want 0 to %d, and 1 to %d bytes",
+				m.App, s.Index, s.Instance, message.MaxInstances-1, message.MaxID)
+		}
 	}
 	for _, i := range m.Indices {
 		if i.Index < 0 || i.Index >= message.MaxInstances || i.Crashes < 0 {

@@ -1,0 +1,38 @@
+package apps
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// How a copy ended, lack of memory for one, is told in the words of its node: by the
+// crash table, and by what explains its index.
+func TestExitIsTold(t *testing.T) {
+	const words = "out of memory (killed by SIGKILL)"
+	m, now := NewMachine(steady()), start()
+	m.Step(now, BusUp{})
+	m.Step(now, Lead{})
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	m.Step(now, ExpectedComplete{})
+	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}))
+	now = now.Add(12 * time.Second)
+	m.Step(now, Tick{})
+	_, found := m.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: "i0", Reason: message.ReasonCrashed,
+		Status: new(137), Description: words}})
+	if len(found) == 0 || found[0].Kind != KindCrashed || found[0].Detail != words {
+		t.Errorf("found %v, want the crash with the words of its node", found)
+	}
+	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i1", State: message.Running}))
+	m.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: "i1", Reason: message.ReasonCrashed, Description: words}})
+	lines := m.Crashes("web")
+	if len(lines) != 2 || lines[0].Description != words || *lines[0].Status != 137 || lines[0].Node != "n1" || lines[1].Description != words {
+		t.Errorf("Crashes = %+v, want two with the words of their node", lines)
+	}
+	e, _ := m.Explain(now, "web")
+	if last := e.Indices[0].Last; last == nil || last.Kind != KindNotNudged || last.Rule != RuleFlapping || !strings.Contains(last.String(), words) {
+		t.Errorf("Explain = %+v, the last finding is %v", e.Indices[0], last)
+	}
+}

@@ -1,0 +1,60 @@
+package apps
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Of an app with very many indices those are explained that are not as they should
+// be, and as many of the others as there is room for.
+func TestExplainIsBounded(t *testing.T) {
+	const n = 3 * perExplanation
+	for _, test := range []struct {
+		name        string
+		missing     int // of the last ones
+		beyond      int
+		first, last int // that are explained
+		troubled    int // of those
+	}{
+		{"some are missing", 5, 0, 0, n - 1, 5},
+		{"more than there is room for", 2 * perExplanation, 0, perExplanation, 2*perExplanation - 1, perExplanation},
+		{"some are not desired", 5, 3, 0, n + 2, 8},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m, now := NewMachine(steady()), start()
+			m.Step(now, BusUp{})
+			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: n}}})
+			m.Step(now, ExpectedComplete{})
+			var beats []message.Beat
+			for i := range n + test.beyond {
+				if i < n-test.missing || i >= n {
+					beats = append(beats, message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running})
+				}
+			}
+			m.Step(now, beat("n1", beats...))
+			now = now.Add(12 * time.Second)
+			for m.Step(now, Tick{}); m.Busy(); m.Step(now, Tick{}) {
+			}
+			e, _ := m.Explain(now, "web")
+			if len(e.Indices) != perExplanation || e.Omitted != n+test.beyond-perExplanation {
+				t.Fatalf("%d indices, %d omitted", len(e.Indices), e.Omitted)
+			}
+			troubled := 0
+			for i, st := range e.Indices {
+				troubled += count(st.Rule != "" || !st.Desired)
+				if i > 0 && st.Index <= e.Indices[i-1].Index {
+					t.Fatalf("index %d after %d", st.Index, e.Indices[i-1].Index)
+				}
+			}
+			if first, last := e.Indices[0].Index, e.Indices[perExplanation-1].Index; first != test.first || last != test.last || troubled != test.troubled {
+				t.Errorf("explained %d to %d, %d of them in trouble; want %d to %d, %d", first, last, troubled, test.first, test.last, test.troubled)
+			}
+			if got, want := m.Healthy("web", "v1"), n-test.missing; got != want || m.Healthy("web", "v2") != 0 || m.Healthy("db", "v1") != 0 {
+				t.Errorf("%d are healthy, want %d", got, want)
+			}
+		})
+	}
+}

@@ -129,6 +129,7 @@ type NoticeKind string
 const (
 	Interruption NoticeKind = "interruption" // it takes the instance soon, whatever we do
 	Rebalance    NoticeKind = "rebalance"    // the instance is at risk: better replaced before
+	Hint         NoticeKind = "hint"         // the instance has changed, or may have: no warning, but to be looked at
 )
 
 // Notice is a provider's warning about one instance.
@@ -167,8 +168,26 @@ type NodeFacts struct {
 	SafeToEvict bool            `json:"safe_to_evict"`
 	// Priority is that of a Node: Clusterman's, the largest of any task of
 	// 2 x cpus + mem / 1000 MB.
-	Priority float64   `json:"priority,omitempty"`
-	At       time.Time `json:"at"`
+	Priority float64 `json:"priority,omitempty"`
+	// Conditions are what the agent found of its own machine, each type once, at most
+	// MaxConditions. One that is not Failed says that it was looked at and is well.
+	Conditions []Condition `json:"conditions,omitempty"`
+	At         time.Time   `json:"at"`
+}
+
+// Bounds of the conditions that a node tells.
+const (
+	MaxConditions    = 16
+	MaxConditionType = 64  // bytes of a Type, at least 1
+	MaxConditionWhy  = 256 // bytes of a Why
+)
+
+// Condition is one property of a machine that its own agent, or a problem detector
+// beside it, has looked at: its disk, its file system, its kernel.
+type Condition struct {
+	Type   string `json:"type"`
+	Failed bool   `json:"failed"`
+	Why    string `json:"why,omitempty"` // for people
 }
 
 // Node joins an instance with what its node says.

@@ -115,3 +115,13 @@ type Healer interface {
 	// it, where it heals. It may be repeated.
 	MarkUnhealthy(ctx context.Context, instance, why string) error
 }
+
+// Address is where an instance is reached within its own network; either may be empty.
+type Address struct{ IP, Name string }
+
+// Addresser is a [Provider] that knows where its instances are. It may be used
+// concurrently.
+type Addresser interface {
+	// Address returns the address of an instance of the pool.
+	Address(ctx context.Context, instance string) (Address, error)
+}

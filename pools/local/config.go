@@ -24,9 +24,11 @@ type Config struct {
 	// agent.Config.Args are appended. Env is the agent's whole environment.
 	Argv []string
 	Env  []string
-	// Heartbeat and StopGrace are those of agent.Config, and its defaults.
-	Heartbeat time.Duration
-	StopGrace time.Duration
+	// Heartbeat, StopGrace and SelfFenceAfter are those of agent.Config, and its
+	// defaults.
+	Heartbeat      time.Duration
+	StopGrace      time.Duration
+	SelfFenceAfter time.Duration
 	// DataDir holds the groups' state, and the machines' folders.
 	DataDir string
 }
@@ -63,8 +65,8 @@ func (c Config) Validate() error {
 	if c.DataDir == "" {
 		errs = append(errs, errors.New("data directory is empty"))
 	}
-	if c.Heartbeat < 0 || c.StopGrace < 0 {
-		errs = append(errs, errors.New("heartbeat and stop grace: want at least 0"))
+	if c.Heartbeat < 0 || c.StopGrace < 0 || c.SelfFenceAfter < 0 {
+		errs = append(errs, errors.New("heartbeat, stop grace and self-fencing: want at least 0"))
 	}
 	seen := map[string]bool{}
 	for _, g := range c.Groups {

@@ -4,11 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
 // What an owner does on request; the last token of the subject.
@@ -16,6 +17,13 @@ const (
 	opSnapshot  = "snapshot"
 	opSetTarget = "set_target"
 	opTerminate = "terminate"
+
+	opInspect       = "inspect"
+	opHeal          = "heal"
+	opMarkUnhealthy = "mark_unhealthy"
+	opMend          = "mend"
+	opIsolate       = "isolate"
+	opLift          = "lift"
 )
 
 // Codes of an owner's refusals. Frozen.
@@ -23,9 +31,19 @@ const (
 	codeBounds       = "target_bounds"
 	codeNotOwned     = "not_owned"
 	codeUnknownGroup = "unknown_group"
+	codeMendFailed   = "mend_failed"
+	codeRefused      = "refused"
 )
 
-const maxRequest = 256 << 10 // bytes
+// agentPatience is how long an agent may take to answer that it is fenced.
+const agentPatience = time.Second
+
+// Bounds of what comes over the bus, in bytes.
+const (
+	maxRequest = 256 << 10
+	maxAttempt = 256
+	maxWhy     = 1024
+)
 
 var (
 	// ErrUnknownGroup: the owner of the pool has no such group.
@@ -48,20 +66,51 @@ type terminateRequest struct {
 	IDs   []string `json:"ids"`
 }
 
-// Group is a pools.Group at an owner elsewhere.
-type Group struct {
-	nc            *nats.Conn
-	cluster, pool string
-	id            string
+type mendRequest struct {
+	Group    string         `json:"group"`
+	Instance string         `json:"instance"`
+	Kind     pools.MendKind `json:"kind"`
+	Attempt  string         `json:"attempt"`
+	Image    string         `json:"image,omitempty"`
 }
 
-var _ pools.Group = (*Group)(nil)
+type mendReply struct {
+	Done bool `json:"done"`
+}
+
+type isolateRequest struct {
+	Group    string      `json:"group"`
+	Instance string      `json:"instance"`
+	Way      pools.Fence `json:"way"`
+}
+
+type isolateReply struct {
+	Confirmed bool `json:"confirmed"`
+}
+
+type liftRequest struct {
+	Group    string `json:"group"`
+	Instance string `json:"instance"`
+}
+
+// Group is a pools.Group at an owner elsewhere, which also mends and fences its
+// machines.
+type Group struct {
+	owner
+	id string
+}
+
+var (
+	_ pools.Group    = (*Group)(nil)
+	_ pools.Mender   = (*Group)(nil)
+	_ pools.Isolator = (*Group)(nil)
+)
 
 // NewGroup returns the group of that id. Its calls end after five seconds if
 // their context has no deadline, with ErrNoOwner if nobody is there to ask and
 // with ErrUnknownGroup if there is no such group.
 func NewGroup(nc *nats.Conn, cluster, pool, group string) *Group {
-	return &Group{nc, cluster, pool, group}
+	return &Group{owner{nc, cluster, pool}, group}
 }
 
 // ID implements pools.Group.
@@ -93,38 +142,64 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 	return nil
 }
 
-func (g *Group) ask(ctx context.Context, op string, request, reply any) error {
-	err := call.Ask(ctx, g.nc, subject(g.cluster, g.pool, op), request, reply)
-	if errors.Is(err, nats.ErrNoResponders) {
-		return ErrNoOwner
+// Mends implements pools.Mender.
+func (g *Group) Mends() []pools.MendKind { return mendKinds() }
+
+// Mend implements pools.Mender. A reboot asks the agent to end, and kills it when
+// its grace is over; a reset kills it at once, a rebuild empties its folder as well.
+// The machine is through when its process was started again. pools.ErrRefused while
+// another attempt is under way. There are no images: one that is asked for is
+// pools.ErrMendFailed, as is a repair of a machine that is gone.
+func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
+	var reply mendReply
+	if err := g.ask(ctx, opMend, mendRequest{g.id, m.Instance, m.Kind, m.Attempt, m.Image}, &reply); err != nil {
+		return false, fmt.Errorf("%s of instance %s of group %s: %w", m.Kind, m.Instance, g.id, err)
 	}
-	refusal, ok := errors.AsType[*call.Error](err)
-	if !ok {
-		return err
-	}
-	switch refusal.Code {
-	case codeBounds:
-		return pools.ErrTargetBounds
-	case codeNotOwned:
-		return pools.ErrNotOwned
-	case codeUnknownGroup:
-		return ErrUnknownGroup
-	}
-	return refusal
+	return reply.Done, nil
 }
 
-// refusalOf is the inverse of what ask does.
-func refusalOf(err error) error {
-	for code, sentinel := range map[string]error{
-		codeBounds: pools.ErrTargetBounds, codeNotOwned: pools.ErrNotOwned, codeUnknownGroup: ErrUnknownGroup,
-	} {
-		if errors.Is(err, sentinel) {
-			return &call.Error{Code: code, Message: err.Error()}
-		}
+// Fences implements pools.Isolator.
+func (g *Group) Fences() []pools.Fence { return fences() }
+
+// Isolate implements pools.Isolator. pools.FenceService is confirmed when the agent
+// says that nothing runs there any more; it holds over restarts of the machine,
+// until Lift. pools.FenceCompute is confirmed when no process of the machine is
+// left; it stays stopped, or is replaced, as any machine that dies.
+func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (confirmed bool, err error) {
+	var reply isolateReply
+	err = g.ask(ctx, opIsolate, isolateRequest{g.id, instance, way}, &reply)
+	confirmed = reply.Confirmed
+	if err == nil && !confirmed && way == pools.FenceService {
+		confirmed, err = g.fenceService(ctx, instance)
 	}
-	return err
+	if err != nil {
+		return false, fmt.Errorf("fence instance %s of group %s by %s: %w", instance, g.id, way, err)
+	}
+	return confirmed, nil
 }
 
-func subject(cluster, pool, op string) string {
-	return "weir." + cluster + ".local." + pool + "." + op
+// fenceService has the agent stop what runs, and asks whether it is gone. An agent
+// that does not answer, as it is frozen or just starts or ends, confirms nothing.
+func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bool, err error) {
+	limited, cancel := context.WithTimeout(ctx, agentPatience)
+	defer cancel()
+	left, err := agent.NewClient(g.nc, g.cluster).Fence(limited, instance, true)
+	if errors.Is(err, agent.ErrNoAgent) || err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return false, nil
+	}
+	return err == nil && left == 0, err
+}
+
+// Lift ends what Isolate by pools.FenceService began: the node takes app instances
+// again. It may be repeated. An error that says that the agent does not answer means
+// that a restart of the machine will lift the fence.
+func (g *Group) Lift(ctx context.Context, instance string) error {
+	err := g.ask(ctx, opLift, liftRequest{g.id, instance}, nil)
+	if err == nil {
+		_, err = agent.NewClient(g.nc, g.cluster).Fence(ctx, instance, false)
+	}
+	if err != nil {
+		return fmt.Errorf("lift the fence of instance %s of group %s: %w", instance, g.id, err)
+	}
+	return nil
 }

@@ -7,6 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
 const (
@@ -17,12 +20,37 @@ const (
 // kept is what outlives the owner. Bounds are not in it: they are
 // configuration.
 type kept struct {
-	Groups map[string]keptGroup `json:"groups"`
+	// LeavesHealing: machines that die are not replaced, and outlive the owner.
+	LeavesHealing bool                 `json:"leaves_healing,omitempty"`
+	Groups        map[string]keptGroup `json:"groups"`
 }
 
 type keptGroup struct {
-	Target *int     `json:"target,omitempty"`
-	Known  []string `json:"known"` // ids, the newest last
+	Target   *int          `json:"target,omitempty"`
+	Known    []string      `json:"known"` // ids, the newest last
+	Machines []keptMachine `json:"machines,omitempty"`
+}
+
+type keptMachine struct {
+	ID       string    `json:"id"`
+	Launched time.Time `json:"launched"`
+	Down     bool      `json:"down,omitempty"`
+	Why      string    `json:"why,omitempty"` // of Down
+	Fenced   bool      `json:"fenced,omitempty"`
+	Attempt  attempt   `json:"attempt,omitzero"`
+}
+
+// validate returns an error for what this package never wrote. Ids become the
+// names of folders.
+func (k kept) validate() error {
+	for name, g := range k.Groups {
+		for _, m := range g.Machines {
+			if err := call.Token("machine", m.ID); err != nil {
+				return fmt.Errorf("group %q: %w", name, err)
+			}
+		}
+	}
+	return nil
 }
 
 // load reads the state in dir; there may be none.
@@ -42,6 +70,9 @@ func load(dir string) (kept, error) {
 	var k kept
 	if err == nil {
 		err = json.Unmarshal(data, &k)
+	}
+	if err == nil {
+		err = k.validate()
 	}
 	if err != nil {
 		return kept{}, fmt.Errorf("read the groups' state %s: %w", path, err)

@@ -1,6 +1,7 @@
 package local
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -29,40 +30,102 @@ func replacement() supervise.Policy {
 	}
 }
 
+// power is what is with the process of a machine that is not terminating.
+//
+//	  ┌────── mending ◄───── down
+//	  ▼         ▲              ▲
+//	running ────┴──► halting ──┤
+//	  └────────────────────────┘ dies, and is not replaced
+type power int
+
+const (
+	running power = iota // it runs, or is about to
+	mending              // it ends, and another one is started under the same id
+	halting              // it is killed for good
+	down                 // there is none
+)
+
+// machine is one instance in the books.
+type machine struct {
+	pools.Instance
+	power   power
+	why     string  // why a machine is down, or is to be
+	unfit   string  // why somebody marked it as unhealthy; empty: nobody did
+	fenced  bool    // its agent takes nothing until the fence is lifted
+	attempt attempt // the last repair in place
+}
+
 // machines is the books of one group. It does no I/O and belongs to one
 // goroutine.
 type machines struct {
 	cfg       GroupConfig
 	target    int
-	live      map[string]*pools.Instance
-	known     []string    // ids of this group, dead or alive, the newest last
-	deaths    []time.Time // of machines that died young
-	notBefore time.Time   // nothing is launched earlier
+	live      map[string]*machine
+	known     []string          // ids of this group, dead or alive, the newest last
+	unclean   map[string]string // machines whose processes could not all be ended, and why
+	deaths    []time.Time       // of machines that died young
+	notBefore time.Time         // nothing is launched earlier
 }
 
-func newMachines(cfg GroupConfig, kept keptGroup) *machines {
-	m := &machines{cfg: cfg, target: cfg.Target, live: map[string]*pools.Instance{}, known: kept.Known}
+// newMachines returns the books that an earlier owner left: its target and, if
+// the machines are to stay, those too.
+func newMachines(cfg GroupConfig, kept keptGroup, stay bool) *machines {
+	m := &machines{
+		cfg: cfg, target: cfg.Target, live: map[string]*machine{}, known: kept.Known, unclean: map[string]string{},
+	}
 	if kept.Target != nil {
 		m.target = min(max(*kept.Target, cfg.Min), cfg.Max)
+	}
+	if stay {
+		for _, k := range kept.Machines {
+			m.live[k.ID] = m.restored(k)
+		}
 	}
 	return m
 }
 
-// snapshot returns the group, in order of launch.
+// restored returns a machine as it was kept. Its process ended with its owner: one
+// that ran, or was under repair, is to run again.
+func (m *machines) restored(k keptMachine) *machine {
+	i := &machine{Instance: m.instance(k.Launched, k.ID), fenced: k.Fenced, attempt: k.Attempt}
+	switch {
+	case k.Down:
+		i.power, i.why = down, k.Why
+	case k.Attempt.open():
+		i.power = mending
+	}
+	return i
+}
+
+func (m *machines) kept() keptGroup {
+	k := keptGroup{Target: new(m.target), Known: m.known}
+	for _, id := range m.ids() {
+		if i := m.live[id]; i.State != pools.InstanceTerminating {
+			k.Machines = append(k.Machines, keptMachine{
+				ID: id, Launched: i.Launched, Down: i.power == down || i.power == halting, Why: i.why,
+				Fenced: i.fenced, Attempt: i.attempt,
+			})
+		}
+	}
+	return k
+}
+
+// snapshot returns the group, in order of launch. A machine that is down is in it
+// as a running one, so that it is not replaced.
 func (m *machines) snapshot() pools.GroupSnapshot {
 	s := pools.GroupSnapshot{
 		ID: m.cfg.ID, Kind: "local", Target: m.target, Min: m.cfg.Min, Max: m.cfg.Max, Instances: []pools.Instance{},
 	}
-	for _, i := range m.live {
-		s.Instances = append(s.Instances, *i)
+	for _, i := range m.sorted() {
+		s.Instances = append(s.Instances, i.Instance)
 	}
-	slices.SortFunc(s.Instances, func(a, b pools.Instance) int {
-		if c := a.Launched.Compare(b.Launched); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
-	})
 	return s
+}
+
+func (m *machines) sorted() []*machine {
+	return slices.SortedFunc(maps.Values(m.live), func(a, b *machine) int {
+		return cmp.Or(a.Launched.Compare(b.Launched), strings.Compare(a.ID, b.ID))
+	})
 }
 
 // checkTarget returns pools.ErrTargetBounds outside the bounds.
@@ -81,9 +144,9 @@ func (m *machines) victims(ids []string) ([]string, int, error) {
 	var out []string
 	var weight float64
 	for _, id := range slices.Compact(slices.Sorted(slices.Values(ids))) {
-		i := m.live[id]
-		if i == nil && !slices.Contains(m.known, id) {
-			return nil, 0, fmt.Errorf("%w: %q is not of group %s", pools.ErrNotOwned, id, m.cfg.ID)
+		i, err := m.find(id)
+		if err != nil {
+			return nil, 0, err
 		}
 		if i != nil && i.State != pools.InstanceTerminating {
 			out, weight = append(out, id), weight+i.Weight
@@ -110,22 +173,62 @@ func (m *machines) missing(now time.Time) (int, time.Duration) {
 
 // launched books a machine.
 func (m *machines) launched(now time.Time, id string) {
-	m.live[id] = &pools.Instance{
-		ID: id, Group: m.cfg.ID, Market: m.cfg.Market, Weight: m.cfg.Weight,
-		State: pools.InstanceRunning, Launched: now,
-	}
+	m.live[id] = &machine{Instance: m.instance(now, id)}
 	m.known = append(m.known, id)
 	if over := len(m.known) - remembered; over > 0 {
 		m.known = slices.Delete(m.known, 0, over)
 	}
 }
 
-// ended takes a machine off the books. One that died young and unasked puts
-// off the next launch.
-func (m *machines) ended(now time.Time, id string) {
+func (m *machines) instance(launched time.Time, id string) pools.Instance {
+	return pools.Instance{
+		ID: id, Group: m.cfg.ID, Market: m.cfg.Market, Weight: m.cfg.Weight,
+		State: pools.InstanceRunning, Launched: launched,
+	}
+}
+
+// fate is what becomes of a machine whose process has ended.
+type fate int
+
+const (
+	gone  fate = iota // it is off the books
+	stays             // it is down
+	again             // its process is to be started again
+)
+
+// ended books that a machine's process has ended, and how. left is not nil if
+// something of it may still run; stay says that a dead machine is not replaced.
+func (m *machines) ended(now time.Time, id, how string, left error, stay bool) fate {
 	i := m.live[id]
-	delete(m.live, id)
-	if i == nil || i.State == pools.InstanceTerminating || now.Sub(i.Launched) >= lifetime {
+	if i == nil {
+		return gone
+	}
+	delete(m.unclean, id)
+	if left != nil {
+		m.unclean[id], how = left.Error(), left.Error()
+	}
+	switch {
+	case i.State == pools.InstanceTerminating:
+		delete(m.live, id)
+		return gone
+	case i.power == mending && left == nil:
+		return again
+	case i.power == mending:
+		i.attempt.Failed = how
+	}
+	if stay {
+		i.power, i.why = down, cmp.Or(i.why, how)
+		return stays
+	}
+	m.lost(now, i)
+	return gone
+}
+
+// lost takes a machine off the books. One that died young and unasked puts off
+// the next launch.
+func (m *machines) lost(now time.Time, i *machine) {
+	delete(m.live, i.ID)
+	if i.State == pools.InstanceTerminating || i.power != running || now.Sub(i.Launched) >= lifetime {
 		return
 	}
 	policy := replacement()
@@ -135,5 +238,5 @@ func (m *machines) ended(now time.Time, id string) {
 	m.notBefore = now.Add(delay)
 }
 
-// ids returns the machines that run, in order of id.
+// ids returns the machines that are there, in order of id.
 func (m *machines) ids() []string { return slices.Sorted(maps.Keys(m.live)) }

@@ -10,7 +10,7 @@ import (
 
 func TestReplacementBackoff(t *testing.T) {
 	now := time.Unix(1000, 0)
-	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 2, Weight: 1}, keptGroup{})
+	m := newMachines(GroupConfig{ID: "g", Max: 5, Target: 2, Weight: 1}, keptGroup{}, false)
 	serial := 0
 	launch := func() string {
 		serial++
@@ -30,11 +30,11 @@ func TestReplacementBackoff(t *testing.T) {
 	expect("full", 0, false)
 
 	now = now.Add(time.Minute)
-	m.ended(now, old)
+	m.ended(now, old, "exit", nil, false)
 	expect("one died of age", 1, false)
-	m.ended(now, launch())
+	m.ended(now, launch(), "exit", nil, false)
 	expect("one died at once", 1, false)
-	m.ended(now, launch())
+	m.ended(now, launch(), "exit", nil, false)
 	expect("the next one too", 0, true)
 	now = now.Add(15 * time.Second)
 	expect("after a while", 1, false)
@@ -51,7 +51,7 @@ func TestKeptTargetIsClamped(t *testing.T) {
 		{"above", new(9), 2, 4},
 		{"below", new(0), 2, 1},
 	} {
-		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: test.first, Weight: 1}, keptGroup{Target: test.kept})
+		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: test.first, Weight: 1}, keptGroup{Target: test.kept}, false)
 		if m.target != test.want {
 			t.Errorf("%s: target = %d, want %d", test.name, m.target, test.want)
 		}
@@ -60,7 +60,7 @@ func TestKeptTargetIsClamped(t *testing.T) {
 
 func TestWeights(t *testing.T) {
 	now := time.Unix(1000, 0)
-	m := newMachines(GroupConfig{ID: "g", Max: 100, Target: 10, Weight: 4}, keptGroup{})
+	m := newMachines(GroupConfig{ID: "g", Max: 100, Target: 10, Weight: 4}, keptGroup{}, false)
 	if n, _ := m.missing(now); n != 3 {
 		t.Errorf("missing() = %d, want 3 machines of weight 4 for a target of 10", n)
 	}
@@ -101,7 +101,7 @@ func FuzzLoad(f *testing.F) {
 		if err != nil {
 			return
 		}
-		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: 2, Weight: 1}, k.Groups["g"])
+		m := newMachines(GroupConfig{ID: "g", Min: 1, Max: 4, Target: 2, Weight: 1}, k.Groups["g"], k.LeavesHealing)
 		if m.target < 1 || m.target > 4 {
 			t.Errorf("state %q gives the target %d", data, m.target)
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -111,18 +112,30 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 // Facts returns what the nodes said last, in order of id; those that have been
 // silent for longer than the maximal age are forgotten.
 func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
-	n.mu.Lock()
-	defer n.mu.Unlock()
 	var out []pools.NodeFacts
-	for id, h := range n.heard {
-		if now.Sub(h.at) > n.maxAge {
-			delete(n.heard, id)
-			continue
-		}
+	for _, h := range n.fresh(now) {
 		out = append(out, h.facts)
 	}
-	slices.SortFunc(out, func(a, b pools.NodeFacts) int { return strings.Compare(a.ID, b.ID) })
 	return out
+}
+
+// Heard returns the same as Facts, but At is when we heard it, by our clock: what
+// silence is measured from.
+func (n *Nodes) Heard(now time.Time) []pools.NodeFacts {
+	var out []pools.NodeFacts
+	for _, h := range n.fresh(now) {
+		h.facts.At = h.at
+		out = append(out, h.facts)
+	}
+	return out
+}
+
+// fresh returns what was heard, in order of id, and forgets what is too old.
+func (n *Nodes) fresh(now time.Time) []heard {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	maps.DeleteFunc(n.heard, func(_ string, h heard) bool { return now.Sub(h.at) > n.maxAge })
+	return slices.SortedFunc(maps.Values(n.heard), func(a, b heard) int { return strings.Compare(a.facts.ID, b.facts.ID) })
 }
 
 // Cordon bars a node for new app instances, which makes the placer empty it, or

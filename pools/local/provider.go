@@ -7,9 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -18,7 +16,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
 const (
@@ -35,13 +32,19 @@ type Provider struct {
 	log      *slog.Logger
 
 	groups   map[string]*machines
+	stay     bool                        // healing is left to others: machines that die are not replaced
 	children map[string]*supervise.Child // by machine
 	gone     chan end
+	leaving  bool // all machines end with us
 	wg       sync.WaitGroup
 }
 
-// end tells the loop that a machine has ended.
-type end struct{ group, id string }
+// end tells the loop that a machine's process has ended. left is not nil if
+// something of it may still run.
+type end struct {
+	group, id string
+	left      error
+}
 
 // NewProvider returns the owner of cfg's groups, with the targets that an
 // earlier owner left. The launcher must run for as long as Run does.
@@ -55,29 +58,27 @@ func NewProvider(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *s
 	}
 	p := &Provider{
 		cfg: cfg, nc: nc, launcher: launcher, log: log.With("pool", cfg.Pool),
-		groups: map[string]*machines{}, children: map[string]*supervise.Child{}, gone: make(chan end),
+		groups: map[string]*machines{}, stay: k.LeavesHealing,
+		children: map[string]*supervise.Child{}, gone: make(chan end),
 	}
 	for _, g := range cfg.Groups {
-		p.groups[g.ID] = newMachines(g.withDefaults(), k.Groups[g.ID])
+		p.groups[g.ID] = newMachines(g.withDefaults(), k.Groups[g.ID], p.stay)
 	}
 	return p, nil
 }
 
 // Run keeps the machines until ctx ends; then it stops them all and returns
 // nil. The targets stay. It returns an error if the state cannot be kept or the
-// connection closes, and leaves no machine then either.
+// connection closes, and leaves no process behind then either.
 func (p *Provider) Run(ctx context.Context) error {
 	defer p.leave()
-	// Whatever is in there belonged to machines of an earlier owner.
-	if err := os.RemoveAll(p.folder("")); err != nil {
-		return fmt.Errorf("clear the machines' folders: %w", err)
-	}
-	if err := os.MkdirAll(p.folder(""), 0o700); err != nil {
-		return fmt.Errorf("make the machines' folders: %w", err)
+	if err := p.clearFolders(); err != nil {
+		return err
 	}
 	if err := p.save(); err != nil {
 		return err
 	}
+	p.resume(ctx, time.Now())
 	closed := p.nc.StatusChanged(nats.CLOSED)
 	defer p.nc.RemoveStatusListener(closed)
 	msgs := make(chan *nats.Msg, inbox)
@@ -94,9 +95,9 @@ func (p *Provider) Run(ctx context.Context) error {
 		case <-closed:
 			return fmt.Errorf("local provider of pool %s: %w", p.cfg.Pool, nats.ErrConnectionClosed)
 		case m := <-msgs:
-			p.handle(m)
+			p.handle(ctx, m)
 		case e := <-p.gone:
-			p.ended(time.Now(), e)
+			p.ended(ctx, time.Now(), e)
 		case <-again:
 		}
 	}
@@ -139,7 +140,7 @@ func (p *Provider) launch(ctx context.Context, now time.Time, m *machines, n int
 		}
 		if err != nil {
 			p.log.Error("machine not started", "group", m.cfg.ID, "node", id, "err", err)
-			m.ended(now, id)
+			m.lost(now, m.live[id])
 		}
 	}
 }
@@ -148,6 +149,7 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 	cfg := agent.Config{
 		Cluster: p.cfg.Cluster, Pool: p.cfg.Pool, Group: m.cfg.ID, ID: id, Resources: m.cfg.Resources,
 		Heartbeat: p.cfg.Heartbeat, StopGrace: p.cfg.StopGrace, DataDir: p.folder(id),
+		SelfFenceAfter: p.cfg.SelfFenceAfter, Fenced: m.live[id].fenced,
 	}.WithDefaults()
 	child, err := p.launcher.Start(ctx, supervise.Spec{
 		Name: "agent " + id, Argv: slices.Concat(p.cfg.Argv, cfg.Args()), Env: p.cfg.Env,
@@ -161,72 +163,32 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 	p.log.Info("machine started", "group", m.cfg.ID, "node", id, "pid", child.PID())
 	p.wg.Go(func() {
 		<-child.Done()
-		if err := os.RemoveAll(cfg.DataDir); err != nil {
-			p.log.Warn("folder of machine not removed", "node", id, "err", err)
+		if err := clearCopies(cfg.DataDir); err != nil {
+			p.log.Warn("folders of app instances not removed", "node", id, "err", err)
 		}
-		p.gone <- end{m.cfg.ID, id}
+		p.gone <- end{m.cfg.ID, id, child.Stop(context.Background())} // it has ended: this returns what is left of it
 	})
 	return nil
 }
 
-func (p *Provider) ended(now time.Time, e end) {
+func (p *Provider) ended(ctx context.Context, now time.Time, e end) {
 	m, child := p.groups[e.group], p.children[e.id]
 	exit, _ := child.Exit()
 	delete(p.children, e.id)
-	asked := m.live[e.id] == nil || m.live[e.id].State == pools.InstanceTerminating
-	m.ended(now, e.id)
-	p.log.Info("machine ended", "group", e.group, "node", e.id, "asked", asked, "exit", exit.String())
-}
-
-// handle answers one request.
-func (p *Provider) handle(msg *nats.Msg) {
-	body, err := p.answer(msg)
-	if err != nil {
-		p.log.Warn("request refused", "subject", msg.Subject, "err", err)
-		err = refusalOf(err)
+	i := m.live[e.id]
+	p.log.Info("machine ended", "group", e.group, "node", e.id, "exit", exit.String(),
+		"asked", p.leaving || i == nil || i.State == pools.InstanceTerminating || i.power != running)
+	if p.leaving {
+		return
 	}
-	if err := call.Answer(msg, p.nc.MaxPayload(), body, err); err != nil {
-		p.log.Warn("answer not sent", "err", err)
+	switch m.ended(now, e.id, exit.String(), e.left, p.stay) {
+	case gone:
+		p.discard(e.id)
+	case stays:
+		p.saveOrLog()
+	case again:
+		p.restart(ctx, now, m, i)
 	}
-}
-
-func (p *Provider) answer(msg *nats.Msg) (any, error) {
-	switch op := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]; op {
-	case opSnapshot:
-		var r groupRequest
-		m, err := p.request(msg, &r, &r.Group)
-		if err != nil {
-			return nil, err
-		}
-		return m.snapshot(), nil
-	case opSetTarget:
-		var r targetRequest
-		m, err := p.request(msg, &r, &r.Group)
-		if err != nil {
-			return nil, err
-		}
-		return nil, p.setTarget(m, r.Target)
-	case opTerminate:
-		var r terminateRequest
-		m, err := p.request(msg, &r, &r.Group)
-		if err != nil {
-			return nil, err
-		}
-		return nil, p.terminate(m, r.IDs)
-	default:
-		return nil, call.Invalid("a local provider does not know %q", op)
-	}
-}
-
-// request decodes a request, and returns the group that it names.
-func (p *Provider) request(msg *nats.Msg, into any, group *string) (*machines, error) {
-	if err := call.Decode(msg.Data, maxRequest, into); err != nil {
-		return nil, err
-	}
-	if m := p.groups[*group]; m != nil {
-		return m, nil
-	}
-	return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, *group)
 }
 
 func (p *Provider) setTarget(m *machines, target int) error {
@@ -248,50 +210,78 @@ func (p *Provider) terminate(m *machines, ids []string) error {
 	if err != nil || len(victims) == 0 {
 		return err
 	}
-	if err := p.setTarget(m, target); err != nil {
+	before := m.target
+	mark := func(target int, state pools.InstanceState) {
+		m.target = target
+		for _, id := range victims {
+			m.live[id].State = state
+		}
+	}
+	mark(target, pools.InstanceTerminating)
+	if err := p.save(); err != nil {
+		mark(before, pools.InstanceRunning)
 		return err
 	}
+	p.log.Info("target set", "group", m.cfg.ID, "before", before, "after", target)
 	for _, id := range victims {
-		m.live[id].State = pools.InstanceTerminating
-		p.stop(id)
+		p.end(m, id)
 	}
 	return nil
 }
 
-// stop ends a machine; gone tells when it is.
-func (p *Provider) stop(id string) {
+// end ends a machine that is marked as terminating.
+func (p *Provider) end(m *machines, id string) {
+	if p.children[id] != nil {
+		p.stop(context.Background(), id)
+		return
+	}
+	m.lost(time.Now(), m.live[id])
+	p.discard(id)
+}
+
+// stop ends a machine's process, at once if ctx has ended; gone tells when it is.
+func (p *Provider) stop(ctx context.Context, id string) {
 	child := p.children[id]
 	p.wg.Go(func() {
-		if err := child.Stop(context.Background()); err != nil {
+		if err := child.Stop(ctx); err != nil {
 			p.log.Error("machine not stopped", "node", id, "err", err)
 		}
 	})
 }
 
-// leave stops all machines at the same time, and returns when they are gone.
+// leave stops all machines at the same time, and returns when they are gone. Those
+// that nobody will start again leave no folder.
 func (p *Provider) leave() {
-	for _, m := range p.groups {
-		for _, id := range m.ids() {
-			m.live[id].State = pools.InstanceTerminating
-			p.stop(id)
-		}
+	p.leaving = true
+	for id := range p.children {
+		p.stop(context.Background(), id)
 	}
 	for len(p.children) > 0 {
-		p.ended(time.Now(), <-p.gone)
+		p.ended(context.Background(), time.Now(), <-p.gone)
 	}
 	p.wg.Wait()
+	if p.stay {
+		return
+	}
+	if err := os.RemoveAll(p.folder("")); err != nil {
+		p.log.Warn("folders of machines not removed", "err", err)
+	}
 }
 
 func (p *Provider) save() error {
-	k := kept{Groups: map[string]keptGroup{}}
+	k := kept{LeavesHealing: p.stay, Groups: map[string]keptGroup{}}
 	for id, m := range p.groups {
-		k.Groups[id] = keptGroup{Target: new(m.target), Known: m.known}
+		k.Groups[id] = m.kept()
 	}
 	return save(p.cfg.DataDir, k)
 }
 
-// folder is where a machine keeps its things; without an id, that of all.
-func (p *Provider) folder(id string) string { return filepath.Join(p.cfg.DataDir, "machines", id) }
+// saveOrLog keeps what has happened already. It is repeated by the next write.
+func (p *Provider) saveOrLog() {
+	if err := p.save(); err != nil {
+		p.log.Error("state not kept", "err", err)
+	}
+}
 
 // newID returns a machine's id: 48 bits of chance.
 func newID() string {

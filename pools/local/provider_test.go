@@ -1,8 +1,8 @@
 package local_test
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,11 +35,16 @@ func groupOf(s pooltest.Setup) local.GroupConfig {
 }
 
 func newOwner(t *testing.T, group local.GroupConfig) *owner {
+	return ownerOf(t, group, func(*local.Config) {})
+}
+
+func ownerOf(t *testing.T, group local.GroupConfig, change func(*local.Config)) *owner {
 	bus := localtest.NewBus(t)
 	o := &owner{bus: bus, Group: local.NewGroup(bus.Conn, "c", "p", group.ID), cfg: local.Config{
 		Cluster: "c", Pool: "p", Groups: []local.GroupConfig{group}, Argv: localtest.AgentArgv(), Env: bus.Env(),
 		Heartbeat: 200 * time.Millisecond, StopGrace: 300 * time.Millisecond, DataDir: t.TempDir(),
 	}}
+	change(&o.cfg)
 	o.start(t)
 	return o
 }
@@ -84,44 +89,39 @@ func kill(t *testing.T, id string) {
 	}
 }
 
-// pidsOf returns the processes that have arg on their command line.
+// pidsOf returns the processes that have arg on their command line, but for what they
+// just fork: it has the same one until it executes something else.
 func pidsOf(t *testing.T, arg string) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var pids []int
+	parents := map[int]int{}
 	for _, f := range files {
 		data, err := os.ReadFile(f)
-		if err != nil {
-			continue // it has ended
+		if err != nil || !slices.Contains(strings.Split(string(data), "\x00"), arg) {
+			continue // it has ended, or is another one
 		}
-		if slices.Contains(strings.Split(string(data), "\x00"), arg) {
-			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
-			if err != nil {
-				t.Fatal(err)
-			}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(f), "stat"))
+		if err != nil {
+			continue // as above
+		}
+		var pid, parent int
+		var name, state string
+		if _, err := fmt.Sscan(string(stat), &pid, &name, &state, &parent); err != nil {
+			t.Fatal(err)
+		}
+		parents[pid] = parent
+	}
+	var pids []int
+	for pid, parent := range parents {
+		if _, forked := parents[parent]; !forked {
 			pids = append(pids, pid)
 		}
 	}
+	slices.Sort(pids)
 	return pids
-}
-
-func TestConformance(t *testing.T) {
-	pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
-		return pooltest.Harness{
-			Group:    newOwner(t, groupOf(s)),
-			Lose:     kill,
-			Patience: localtest.Patience,
-			Pass: func(ctx context.Context) {
-				select {
-				case <-ctx.Done():
-				case <-time.After(10 * time.Millisecond):
-				}
-			},
-		}
-	})
 }
 
 func TestNodesJoin(t *testing.T) {
@@ -223,6 +223,7 @@ func TestConfigValidate(t *testing.T) {
 		"too many":    func(c *local.Config) { c.Groups[0].Max = pools.Unlimited },
 		"resources":   func(c *local.Config) { c.Groups[0].Resources[0] = -1 },
 		"heartbeat":   func(c *local.Config) { c.Heartbeat = -1 },
+		"self-fence":  func(c *local.Config) { c.SelfFenceAfter = -1 },
 	} {
 		c := good
 		c.Groups = slices.Clone(good.Groups)

@@ -32,11 +32,14 @@ type Agent struct {
 	launcher *supervise.Launcher
 	log      *slog.Logger
 
-	books *machine
-	procs map[string]*process // by instance
-	told  chan event
-	wg    sync.WaitGroup
-	dirty bool // something changed since the last publication
+	books   *machine
+	checker *checker
+	contact *contact            // nil: the node never fences itself
+	procs   map[string]*process // by instance
+	unclean int                 // copies that ended, and of which something may still run
+	told    chan event
+	wg      sync.WaitGroup
+	dirty   bool // something changed since the last publication
 }
 
 // event is what a copy's watcher tells the loop.
@@ -54,7 +57,7 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 	}
 	return &Agent{
 		cfg: cfg, nc: nc, launcher: launcher, log: log.With("node", cfg.ID),
-		books: newMachine(cfg, rand.Text()), procs: map[string]*process{}, told: make(chan event),
+		books: newMachine(cfg, rand.Text()), checker: newChecker(cfg), procs: map[string]*process{}, told: make(chan event),
 	}, nil
 }
 
@@ -66,8 +69,17 @@ func (a *Agent) Run(ctx context.Context) error {
 	msgs := make(chan *nats.Msg, inbox)
 	closed := a.nc.StatusChanged(nats.CLOSED)
 	defer a.nc.RemoveStatusListener(closed)
+	looking, end := context.WithCancel(ctx)
+	var looks sync.WaitGroup // last, as a disk may hang
+	defer looks.Wait()
+	defer end()
 	subs, err := a.subscribe(msgs)
 	if err == nil {
+		looks.Go(func() { a.checker.run(looking) })
+		if a.cfg.SelfFenceAfter > 0 {
+			a.contact = newContact(time.Now(), a.cfg.SelfFenceAfter)
+			looks.Go(func() { a.feel(looking) })
+		}
 		err = a.serve(ctx, msgs, closed)
 	}
 	for _, s := range subs {
@@ -92,7 +104,11 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan 
 	beat := time.NewTicker(a.cfg.Heartbeat)
 	defer beat.Stop()
 	a.publish(time.Now())
-	var soon <-chan time.Time
+	var soon, lost, answers <-chan time.Time
+	if a.contact != nil {
+		lost, answers = a.contact.lost.C, a.contact.answers
+		defer a.contact.lost.Stop()
+	}
 	for {
 		if a.dirty && soon == nil {
 			soon = time.After(settle)
@@ -108,6 +124,10 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan 
 			a.event(time.Now(), e, false)
 		case <-beat.C:
 			a.publish(time.Now())
+		case asked := <-answers:
+			a.answered(time.Now(), asked)
+		case <-lost:
+			a.standAlone()
 		case <-soon:
 			soon = nil
 			if a.dirty {
@@ -154,6 +174,12 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 		a.dirty = a.dirty || a.books.cordoned != r.On
 		a.books.cordoned = r.On
 		return nil, nil
+	case opFence:
+		var r FenceRequest
+		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		return a.fence(r.On), nil
 	case opLogs:
 		var r LogsRequest
 		if err := call.Decode(m.Data, maxRequest, &r); err != nil {
@@ -165,69 +191,14 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 	}
 }
 
-func (a *Agent) start(ctx context.Context, now time.Time, r StartRequest) error {
-	c, err := a.books.admit(now, r)
-	if err != nil || c == nil {
-		return err
-	}
-	p, err := a.launch(ctx, c)
-	if err != nil {
-		delete(a.books.copies, r.Instance)
-		return &call.Error{Code: codeLaunch, Message: err.Error()}
-	}
-	a.procs[r.Instance] = p
-	a.dirty = true
-	a.wg.Go(func() { a.watch(p, r.Instance) })
-	a.log.Info("app instance started", "app", r.App, "index", r.Index, "instance", r.Instance)
-	return nil
-}
-
-// watch tells the loop that a copy came up, and that it ended.
-func (a *Agent) watch(p *process, instance string) {
-	up := time.NewTimer(upAfter)
-	defer up.Stop()
-	select {
-	case <-up.C:
-		a.told <- event{instance: instance}
-		<-p.done()
-	case <-p.done():
-	}
-	end := p.end()
-	a.told <- event{instance: instance, end: &end}
-}
-
-func (a *Agent) stop(instance string) error {
-	p, c := a.procs[instance], a.books.copies[instance]
-	if p == nil || c == nil {
-		return &call.Error{Code: codeUnknown, Message: "no app instance " + instance + " on node " + a.cfg.ID}
-	}
-	if !c.asked {
-		c.asked = true
-		a.wg.Go(p.stop)
-	}
-	return nil
-}
-
-func (a *Agent) event(now time.Time, e event, leaving bool) {
-	a.dirty = true
-	if e.end == nil {
-		a.books.running(now, e.instance)
-		return
-	}
-	delete(a.procs, e.instance)
-	told, ok := a.books.exited(now, e.instance, *e.end, leaving)
-	if !ok {
-		return
-	}
-	a.log.Info("app instance ended", "app", told.App, "index", told.Index, "instance", told.Instance,
-		"reason", told.Reason, "description", told.Description)
-	a.send(message.SubjectExited, told)
-}
-
 // publish tells what the node is, then what it runs.
+// Nothing is told while nobody hears it.
 func (a *Agent) publish(now time.Time) {
 	a.dirty = false
-	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), a.books.facts(now))
+	if a.books.alone {
+		return
+	}
+	a.send(message.NodeSubject(a.cfg.Cluster, a.cfg.ID), a.books.facts(now, a.checker.conditions(now)))
 	a.send(message.SubjectHeartbeat, a.books.heartbeat())
 }
 

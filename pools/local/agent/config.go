@@ -23,7 +23,15 @@ type Config struct {
 	Heartbeat time.Duration // default 10 s
 	// StopGrace is how long a copy has between SIGTERM and SIGKILL. Default 2 s.
 	StopGrace time.Duration
-	// DataDir holds the working directory of each copy while it runs.
+	// SelfFenceAfter is how long the machine may be without contact with the bus
+	// before it stops its copies and takes none, until there is contact again. 0:
+	// however long.
+	SelfFenceAfter time.Duration
+	// Fenced: the owner has fenced the machine before; it takes nothing until the
+	// owner lifts that.
+	Fenced bool
+	// DataDir is the machine's folder. It holds the working directory of each copy
+	// while it runs, and the conditions that problem detectors tell.
 	DataDir string
 	// Env is what every copy gets beside its own WEIR_ variables, as
 	// "NAME=value"; PATH has a default. Not a flag.
@@ -56,6 +64,9 @@ func (c Config) Validate() error {
 	if c.StopGrace <= 0 {
 		errs = append(errs, fmt.Errorf("stop grace %v: want more than 0", c.StopGrace))
 	}
+	if c.SelfFenceAfter < 0 {
+		errs = append(errs, fmt.Errorf("self-fence after %v: want at least 0", c.SelfFenceAfter))
+	}
 	if c.DataDir == "" {
 		errs = append(errs, errors.New("data directory is empty"))
 	}
@@ -67,6 +78,7 @@ func (c Config) Args() []string {
 	args := []string{
 		"--cluster=" + c.Cluster, "--pool=" + c.Pool, "--group=" + c.Group, "--id=" + c.ID,
 		"--heartbeat=" + c.Heartbeat.String(), "--stop-grace=" + c.StopGrace.String(), "--dir=" + c.DataDir,
+		"--self-fence-after=" + c.SelfFenceAfter.String(), "--fenced=" + strconv.FormatBool(c.Fenced),
 	}
 	for _, k := range resource.Kinds() {
 		args = append(args, "--"+k.String()+"="+strconv.FormatFloat(c.Resources[k], 'g', -1, 64))
@@ -82,7 +94,10 @@ func (c *Config) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&c.ID, "id", c.ID, "the instance's id at its provider")
 	fs.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats")
 	fs.DurationVar(&c.StopGrace, "stop-grace", c.StopGrace, "time an app instance has to stop before it is killed")
-	fs.StringVar(&c.DataDir, "dir", c.DataDir, "where the app instances' working directories are made")
+	fs.StringVar(&c.DataDir, "dir", c.DataDir, "the machine's folder, where the app instances' working directories are made")
+	fs.DurationVar(&c.SelfFenceAfter, "self-fence-after", c.SelfFenceAfter,
+		"time without contact with the bus after which everything here is stopped; 0 for never")
+	fs.BoolVar(&c.Fenced, "fenced", c.Fenced, "take nothing until the owner of the machines lifts its fence")
 	for _, k := range resource.Kinds() {
 		fs.Float64Var(&c.Resources[k], k.String(), c.Resources[k], k.String()+" that the machine offers")
 	}

@@ -13,7 +13,18 @@
 // copies that run and of 256 that ended are kept; of those, the last one of each
 // index longest.
 //
-// Requests go to weir.CLUSTER.agent.ID.{start,stop,cordon,logs}; [Client] sends
+// The facts have what the agent found of its own machine: each half minute it writes to
+// its folder and waits until that is on the disk (ReadonlyFilesystem, DiskFull,
+// DiskError), and at each heartbeat it reads the file conditions.json there, a list of
+// at most 11 pools.Condition by which problem detectors tell theirs; one that cannot be
+// read twice in a row is a condition, too (ConditionsFile).
+//
+// A fenced node stops its copies, which are told as message.ReasonEvacuation, and takes
+// none. Its owner fences it ([Client.Fence]), or it does so itself when the bus has not
+// answered for Config.SelfFenceAfter, even if its connection is up; that ends with the
+// next answer, when it tells what has ended meanwhile.
+//
+// Requests go to weir.CLUSTER.agent.ID.{start,stop,cordon,fence,logs}; [Client] sends
 // them. A copy is started with /bin/sh -c in a directory of its own, which is
 // its HOME and TMPDIR and goes when it ends; its environment has WEIR_APP,
 // WEIR_VERSION, WEIR_INDEX, WEIR_INSTANCE, WEIR_NODE, PATH, and what Config.Env

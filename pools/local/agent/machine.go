@@ -22,9 +22,14 @@ type machine struct {
 	cfg      Config
 	boot     string
 	cordoned bool
+	fenced   bool               // by the owner
+	alone    bool               // without contact with the bus, and so fenced by ourselves
 	copies   map[string]*copyOf // by instance
 	ended    []*copyOf          // the last ones, oldest first
 }
+
+// closed reports whether the node takes nothing new.
+func (m *machine) closed() bool { return m.cordoned || m.fenced || m.alone }
 
 // copyOf is one copy of an app.
 //
@@ -35,11 +40,12 @@ type copyOf struct {
 	state  message.State // Starting or Running; Evacuating is told, not kept
 	since  time.Time     // of the state
 	asked  bool          // we were asked to stop it
+	ousted bool          // it is stopped as the node is fenced
 	output tail
 }
 
 func newMachine(cfg Config, boot string) *machine {
-	return &machine{cfg: cfg, boot: boot, copies: map[string]*copyOf{}}
+	return &machine{cfg: cfg, boot: boot, fenced: cfg.Fenced, copies: map[string]*copyOf{}}
 }
 
 // allocated returns the sum of the footprints.
@@ -73,6 +79,9 @@ func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 		if e.Instance == r.Instance { // a repeated request must not run it twice
 			return nil, nil
 		}
+	}
+	if m.fenced || m.alone {
+		return nil, &call.Error{Code: codeFenced, Message: "node " + m.cfg.ID + " is fenced"}
 	}
 	if m.cordoned {
 		return nil, &call.Error{Code: codeCordoned, Message: "node " + m.cfg.ID + " is cordoned"}
@@ -139,7 +148,7 @@ func (m *machine) reason(c *copyOf, leaving bool) message.Reason {
 	switch {
 	case c.asked:
 		return message.ReasonStopped
-	case leaving && m.cordoned:
+	case c.ousted, leaving && m.cordoned:
 		return message.ReasonEvacuation
 	case leaving:
 		return message.ReasonShutdown
@@ -153,7 +162,7 @@ func (m *machine) heartbeat() message.Heartbeat {
 	for _, id := range slices.Sorted(maps.Keys(m.copies)) {
 		c := m.copies[id]
 		state := c.state
-		if m.cordoned {
+		if m.closed() {
 			state = message.Evacuating
 		}
 		h.Beats = append(h.Beats, message.Beat{
@@ -166,12 +175,22 @@ func (m *machine) heartbeat() message.Heartbeat {
 
 // facts returns what the node says of itself. Every copy may be run elsewhere,
 // so the node is safe to evict.
-func (m *machine) facts(now time.Time) pools.NodeFacts {
+func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeFacts {
 	return pools.NodeFacts{
 		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
 		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
-		Draining: m.cordoned, SafeToEvict: true, Priority: m.priority(), At: now,
+		Draining: m.closed(), SafeToEvict: true, Priority: m.priority(),
+		Conditions: m.conditions(conditions), At: now,
 	}
+}
+
+// conditions adds to what was found of the machine that its owner has fenced it.
+func (m *machine) conditions(found []pools.Condition) []pools.Condition {
+	if !m.fenced {
+		return found
+	}
+	fence := pools.Condition{Type: conditionFenced, Failed: true, Why: "its owner has fenced it, and not lifted that"}
+	return append([]pools.Condition{fence}, found...)
 }
 
 // logs returns the output of the copies that r names, the newest last. The

@@ -162,6 +162,7 @@ func TestArgsRoundTrip(t *testing.T) {
 	want := Config{
 		Cluster: "c", Pool: "p", Group: "g", ID: "i-1", Resources: resource.Vector{1.5, 2048, 3, 4},
 		Heartbeat: 3 * time.Second, StopGrace: time.Millisecond, DataDir: "/d",
+		SelfFenceAfter: time.Minute, Fenced: true,
 	}
 	var got Config
 	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
@@ -188,9 +189,11 @@ func FuzzDecodeFacts(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"id":"a.b"}`))
 	f.Add([]byte(`{"id":"n","resources":{"cpus":-1}}`))
+	f.Add([]byte(`{"id":"n","conditions":[{"type":""}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		facts, err := DecodeFacts(data)
-		if err == nil && (facts.ID == "" || facts.Resources.Validate() != nil || facts.Allocated.Validate() != nil) {
+		if err == nil && (facts.ID == "" || facts.Resources.Validate() != nil || facts.Allocated.Validate() != nil ||
+			len(facts.Conditions) > pools.MaxConditions) {
 			t.Errorf("DecodeFacts(%q) = %+v", data, facts)
 		}
 	})

@@ -30,6 +30,7 @@ type process struct {
 type outcome struct {
 	status *int // nil: by a signal
 	text   string
+	left   bool // something of it may still run
 }
 
 // launch starts the copy's process in a directory of its own.
@@ -82,11 +83,12 @@ func (p *process) end() outcome {
 	if err := os.RemoveAll(p.dir); err != nil {
 		p.log.Warn("directory of app instance not removed", "dir", p.dir, "err", err)
 	}
+	left := p.child.Stop(context.Background()) != nil // it has ended: this returns what is left of it
 	exit, _ := p.child.Exit()
 	if exit.Signal != 0 {
-		return outcome{text: exit.String()}
+		return outcome{text: exit.String(), left: left}
 	}
-	return outcome{status: &exit.Code, text: exit.String() + shellSays(exit.Code)}
+	return outcome{status: &exit.Code, text: exit.String() + shellSays(exit.Code), left: left}
 }
 
 // shellSays returns what a status of /bin/sh says of the command that it ran: POSIX

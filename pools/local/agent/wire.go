@@ -18,6 +18,7 @@ const (
 	opStart  = "start"
 	opStop   = "stop"
 	opCordon = "cordon"
+	opFence  = "fence"
 	opLogs   = "logs"
 )
 
@@ -27,6 +28,8 @@ var (
 	ErrNoRoom = errors.New("no room on the node")
 	// ErrCordoned: the node takes nothing new.
 	ErrCordoned = errors.New("node is cordoned")
+	// ErrFenced: the node takes nothing, by order of its owner or as it had lost the bus.
+	ErrFenced = errors.New("node is fenced")
 	// ErrUnknownInstance: no such copy runs here.
 	ErrUnknownInstance = errors.New("no such app instance on the node")
 	// ErrLaunch: the process could not be started.
@@ -41,6 +44,7 @@ var (
 const (
 	codeNoRoom   = "no_room"
 	codeCordoned = "cordoned"
+	codeFenced   = "fenced"
 	codeUnknown  = "unknown_instance"
 	codeLaunch   = "launch"
 )
@@ -48,7 +52,7 @@ const (
 // Bounds of what comes over the bus.
 const (
 	maxRequest  = 256 << 10 // bytes of a request
-	maxFacts    = 16 << 10  // bytes of a node's facts
+	maxFacts    = 64 << 10  // bytes of a node's facts
 	maxIndex    = 1 << 20
 	maxAppName  = 256
 	maxLogLines = 10_000
@@ -93,6 +97,16 @@ type CordonRequest struct {
 	On bool `json:"on"`
 }
 
+// FenceRequest has the node stop all copies and take none, or lifts that.
+type FenceRequest struct {
+	On bool `json:"on"`
+}
+
+// FenceReply is how many copies are not gone yet.
+type FenceReply struct {
+	Left int `json:"left"`
+}
+
 // LogsRequest asks for the last output of an app's copies.
 type LogsRequest struct {
 	App   string `json:"app"`
@@ -126,8 +140,8 @@ func NewClient(nc *nats.Conn, cluster string) *Client { return &Client{nc, clust
 
 // Start asks the node to run a copy. Done twice with one instance id, it
 // changes nothing the second time. A refusal is ErrNoRoom, ErrCordoned,
-// ErrLaunch or ErrInvalid; nobody there is ErrNoAgent; after any other error
-// the copy may run.
+// ErrFenced, ErrLaunch or ErrInvalid; nobody there is ErrNoAgent; after any other
+// error the copy may run.
 func (c *Client) Start(ctx context.Context, node string, r StartRequest) error {
 	return c.ask(ctx, node, opStart, r, nil)
 }
@@ -141,6 +155,15 @@ func (c *Client) Stop(ctx context.Context, node, instance string) error {
 // Cordon bars the node for new copies (on), or opens it again.
 func (c *Client) Cordon(ctx context.Context, node string, on bool) error {
 	return c.ask(ctx, node, opCordon, CordonRequest{on}, nil)
+}
+
+// Fence has the node stop all copies as in an evacuation, and take none (on), or
+// lifts that. It does not wait: left is how many copies are not gone yet. A restarted
+// agent knows of it by Config.Fenced alone.
+func (c *Client) Fence(ctx context.Context, node string, on bool) (left int, err error) {
+	var reply FenceReply
+	err = c.ask(ctx, node, opFence, FenceRequest{on}, &reply)
+	return reply.Left, err
 }
 
 // Logs returns the last output of an app's copies on the node.
@@ -177,6 +200,8 @@ func sentinel(code string) error {
 		return ErrNoRoom
 	case codeCordoned:
 		return ErrCordoned
+	case codeFenced:
+		return ErrFenced
 	case codeUnknown:
 		return ErrUnknownInstance
 	case codeLaunch:
@@ -192,7 +217,8 @@ func subject(cluster, node, op string) string {
 }
 
 // DecodeFacts reads the facts that a node published, and refuses those that
-// are too large, nameless, or whose quantities are not finite and at least 0.
+// are too large, nameless, whose quantities are not finite and at least 0, or whose
+// conditions exceed their bounds.
 func DecodeFacts(data []byte) (pools.NodeFacts, error) {
 	if len(data) > maxFacts {
 		return pools.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are taken", len(data), maxFacts)
@@ -206,6 +232,9 @@ func DecodeFacts(data []byte) (pools.NodeFacts, error) {
 	}
 	if f.Tasks < 0 || f.BatchTasks < 0 {
 		return pools.NodeFacts{}, errors.New("node facts: tasks: want at least 0")
+	}
+	if err := checkConditions(f.Conditions, pools.MaxConditions); err != nil {
+		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	return f, nil
 }

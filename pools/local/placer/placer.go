@@ -305,7 +305,8 @@ func resultOf(err error) result {
 	switch {
 	case err == nil:
 		return accepted
-	case errors.Is(err, agent.ErrNoRoom), errors.Is(err, agent.ErrCordoned), errors.Is(err, agent.ErrNoAgent):
+	case errors.Is(err, agent.ErrNoRoom), errors.Is(err, agent.ErrCordoned), errors.Is(err, agent.ErrFenced),
+		errors.Is(err, agent.ErrNoAgent):
 		return full
 	case errors.Is(err, agent.ErrInvalid), errors.Is(err, agent.ErrLaunch):
 		return rejected

@@ -1,5 +1,5 @@
 // Package localtest is what the tests of the local pool share: a bus, a
-// launcher, and a test binary that is also an agent and a keeper.
+// launcher, and a test binary that is also an agent, an owner and a keeper.
 //
 //	func TestMain(m *testing.M) { localtest.Main(m) }
 //
@@ -8,10 +8,12 @@ package localtest
 
 import (
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"log/slog"
 	"os"
+	"os/exec"
 	"os/signal"
 	"sync"
 	"syscall"
@@ -23,6 +25,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
@@ -42,6 +45,9 @@ func Main(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
 		exit(runAgent(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "owner" {
+		exit(runOwner(os.Args[2]))
 	}
 	// The race detector lets every process sleep for a second at its exit.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
@@ -65,10 +71,36 @@ func runAgent(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
+	return onBus(cfg.ID, func(ctx context.Context, nc *nats.Conn, l *supervise.Launcher, log *slog.Logger) error {
+		a, err := agent.New(cfg, nc, l, log)
+		if err != nil {
+			return err
+		}
+		return a.Run(ctx)
+	})
+}
+
+func runOwner(config string) error {
+	var cfg local.Config
+	if err := json.Unmarshal([]byte(config), &cfg); err != nil {
+		return err
+	}
+	cfg.Env = os.Environ()
+	return onBus("owner", func(ctx context.Context, nc *nats.Conn, l *supervise.Launcher, log *slog.Logger) error {
+		p, err := local.NewProvider(cfg, nc, l, log)
+		if err != nil {
+			return err
+		}
+		return p.Run(ctx)
+	})
+}
+
+// onBus runs what needs the bus and a launcher, until SIGTERM.
+func onBus(name string, run func(context.Context, *nats.Conn, *supervise.Launcher, *slog.Logger) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
 	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
-	b, err := bus.Find(ctx, bus.Config{Data: os.Getenv(busFolder), Name: cfg.ID, Log: log})
+	b, err := bus.Find(ctx, bus.Config{Data: os.Getenv(busFolder), Name: name, Log: log})
 	if err != nil {
 		return err
 	}
@@ -82,11 +114,30 @@ func runAgent(args []string) error {
 	defer wg.Wait()
 	defer end()
 	wg.Go(func() { _ = launcher.Run(launching) }) // its error is that of every start
-	a, err := agent.New(cfg, b.Conn(), launcher, log)
+	return run(ctx, b.Conn(), launcher, log)
+}
+
+// StartOwner runs an owner as a process of its own, which can be killed: kill does
+// that, and waits; the test's end does the same.
+func StartOwner(t testing.TB, b Bus, cfg local.Config) (kill func()) {
+	t.Helper()
+	cfg.Env = nil // its own
+	config, err := json.Marshal(cfg)
 	if err != nil {
-		return err
+		t.Fatal(err)
 	}
-	return a.Run(ctx)
+	cmd := exec.Command("/proc/self/exe", "owner", string(config))
+	cmd.Env, cmd.Stderr = b.Env(), t.Output()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	kill = sync.OnceFunc(func() {
+		_ = cmd.Process.Kill() // it may have ended
+		_ = cmd.Wait()         // says that it was killed
+	})
+	t.Cleanup(kill)
+	return kill
 }
 
 func newLauncher(log *slog.Logger) (*supervise.Launcher, error) {

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const (
+	diskEvery = 30 * time.Second // between two writes
+	hungAfter = 30 * time.Second // how long a look at the machine may take
+)
+
+// errHung: a look at the disk does not end.
+var errHung = errors.New("a look at the machine's folder does not end")
+
+// checker looks at the machine's disk, and at what problem detectors tell. A disk
+// that hangs holds up Run, and nothing else.
+type checker struct {
+	folder string
+	beat   time.Duration // between two looks at the detectors' file
+	disk   time.Duration // between two writes
+
+	mu       sync.Mutex
+	began    time.Time         // guarded by mu: of the look under way; zero: there is none
+	own      []pools.Condition // guarded by mu: of the disk
+	detected []pools.Condition // guarded by mu: of the detectors, as they were read last
+	unread   error             // guarded by mu: why that was not possible this time
+	again    bool              // guarded by mu: nor the time before
+}
+
+func newChecker(cfg Config) *checker {
+	return &checker{folder: cfg.DataDir, beat: cfg.Heartbeat, disk: diskEvery}
+}
+
+// run looks until ctx ends.
+func (c *checker) run(ctx context.Context) {
+	beat := time.NewTicker(min(c.beat, c.disk))
+	defer beat.Stop()
+	var written time.Time
+	for {
+		now := time.Now()
+		due := written.IsZero() || now.Sub(written) >= c.disk
+		if due {
+			written = now
+		}
+		c.look(now, due)
+		select {
+		case <-ctx.Done():
+			return
+		case <-beat.C:
+		}
+	}
+}
+
+// look reads the detectors' file and, if it is due, writes to the disk.
+func (c *checker) look(now time.Time, write bool) {
+	c.mu.Lock()
+	c.began = now
+	own := c.own
+	c.mu.Unlock()
+
+	if write {
+		own = diskConditions(checkDisk(c.folder))
+	}
+	detected, err := readConditions(c.folder)
+
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.began, c.own = time.Time{}, own
+	if err == nil {
+		c.detected = detected
+	}
+	c.again = err != nil && c.unread != nil
+	c.unread = err
+}
+
+// conditions returns what is known of the machine. A file that cannot be read counts
+// when it cannot be read twice: whoever writes it may have been at it.
+func (c *checker) conditions(now time.Time) []pools.Condition {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := slices.Clone(c.own)
+	if !c.began.IsZero() && now.Sub(c.began) >= hungAfter {
+		out = diskConditions(errHung)
+	}
+	if out == nil {
+		return nil
+	}
+	file := pools.Condition{Type: conditionFile}
+	if c.again {
+		file.Failed, file.Why = true, clip(c.unread.Error())
+	}
+	return slices.Concat(out, []pools.Condition{file}, c.detected)
+}

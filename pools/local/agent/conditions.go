@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"unicode"
+	"unicode/utf8"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Conditions that an agent tells of its own machine. Problem detectors cannot tell
+// them.
+const (
+	conditionReadonly = "ReadonlyFilesystem" // its folder cannot be written to
+	conditionFull     = "DiskFull"           // less than a hundredth of its disk is free, or a write found no room
+	conditionDisk     = "DiskError"          // a write failed otherwise, or does not end
+	conditionFile     = "ConditionsFile"     // what problem detectors tell cannot be read
+	conditionFenced   = "Fenced"             // its owner has fenced it
+)
+
+const (
+	conditionsFile    = "conditions.json"
+	maxConditionsFile = 64 << 10 // bytes
+	probeFile         = ".disk-check"
+	probeBytes        = 4096
+)
+
+// ownConditions are the types that belong to the agent.
+func ownConditions() []string {
+	return []string{conditionReadonly, conditionFull, conditionDisk, conditionFile, conditionFenced}
+}
+
+// maxDetected is how many conditions problem detectors may tell: what the agent's own
+// leave.
+func maxDetected() int { return pools.MaxConditions - len(ownConditions()) }
+
+// diskConditions says of each property of the disk whether it is well, after a write
+// that ended with err.
+func diskConditions(err error) []pools.Condition {
+	failed := ""
+	switch {
+	case err == nil:
+	case errors.Is(err, syscall.EROFS):
+		failed = conditionReadonly
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
+		failed = conditionFull
+	default:
+		failed = conditionDisk
+	}
+	var out []pools.Condition
+	for _, name := range []string{conditionReadonly, conditionFull, conditionDisk} {
+		c := pools.Condition{Type: name}
+		if name == failed {
+			c.Failed, c.Why = true, clip(err.Error())
+		}
+		out = append(out, c)
+	}
+	return out
+}
+
+// checkDisk writes to the disk on which the folder is, and waits until that is there.
+func checkDisk(folder string) error {
+	if err := os.MkdirAll(folder, 0o700); err != nil {
+		return err
+	}
+	if err := probe(filepath.Join(folder, probeFile)); err != nil {
+		return err
+	}
+	var s unix.Statfs_t
+	if err := unix.Statfs(folder, &s); err != nil {
+		return fmt.Errorf("free space of %s: %w", folder, err)
+	}
+	return checkSpace(s.Bavail, s.Blocks)
+}
+
+// checkSpace returns an error that is syscall.ENOSPC if less than a hundredth of the
+// blocks is free. Some file systems do not say how many they have.
+func checkSpace(free, blocks uint64) error {
+	if free >= blocks/100 {
+		return nil
+	}
+	return fmt.Errorf("%d of %d blocks are free: %w", free, blocks, syscall.ENOSPC)
+}
+
+// probe writes a small file and removes it.
+func probe(path string) error {
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(make([]byte, probeBytes))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err := errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	return os.Remove(path)
+}
+
+// readConditions reads what problem detectors tell; there may be nothing.
+func readConditions(folder string) ([]pools.Condition, error) {
+	path := filepath.Join(folder, conditionsFile)
+	// Neither a pipe nor a link is followed: reading must end.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close() // only read
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(err, fmt.Errorf("%s is not a regular file", path))
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxConditionsFile+1))
+	if err != nil {
+		return nil, err
+	}
+	out, err := decodeConditions(data)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return out, nil
+}
+
+// decodeConditions reads a list of conditions.
+func decodeConditions(data []byte) ([]pools.Condition, error) {
+	if len(data) > maxConditionsFile {
+		return nil, fmt.Errorf("more than %d bytes", maxConditionsFile)
+	}
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	var out []pools.Condition
+	if err := d.Decode(&out); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, errors.New("something follows the list")
+	}
+	if err := checkConditions(out, maxDetected()); err != nil {
+		return nil, err
+	}
+	for _, c := range out {
+		if slices.Contains(ownConditions(), c.Type) {
+			return nil, fmt.Errorf("condition %s is the agent's to tell", c.Type)
+		}
+	}
+	return out, nil
+}
+
+// checkConditions returns what is wrong with a list of at most limit conditions.
+func checkConditions(list []pools.Condition, limit int) error {
+	if len(list) > limit {
+		return fmt.Errorf("%d conditions: at most %d are taken", len(list), limit)
+	}
+	seen := map[string]bool{}
+	for _, c := range list {
+		switch {
+		case c.Type == "" || len(c.Type) > pools.MaxConditionType || !printable(c.Type):
+			return fmt.Errorf("condition %.80q: want a type of 1 to %d printable bytes", c.Type, pools.MaxConditionType)
+		case seen[c.Type]:
+			return fmt.Errorf("condition %s is there twice", c.Type)
+		case len(c.Why) > pools.MaxConditionWhy || !printable(c.Why):
+			return fmt.Errorf("condition %s: why: want at most %d printable bytes", c.Type, pools.MaxConditionWhy)
+		}
+		seen[c.Type] = true
+	}
+	return nil
+}
+
+func printable(s string) bool {
+	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
+}
+
+// clip makes a text fit to be a condition's Why.
+func clip(s string) string {
+	s = strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(s, "?"))
+	if len(s) > pools.MaxConditionWhy {
+		s = strings.ToValidUTF8(s[:pools.MaxConditionWhy], "")
+	}
+	return s
+}

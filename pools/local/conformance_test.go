@@ -1,0 +1,165 @@
+package local_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+)
+
+func harness(o *owner) pooltest.Harness {
+	return pooltest.Harness{
+		Group: o, Lose: kill, Patience: localtest.Patience,
+		Pass: func(ctx context.Context) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(10 * time.Millisecond):
+			}
+		},
+	}
+}
+
+func TestConformance(t *testing.T) {
+	pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
+		return harness(newOwner(t, groupOf(s)))
+	})
+}
+
+// leftOwner is an owner that leaves healing to the test.
+func leftOwner(t *testing.T, s pooltest.Setup) (*owner, *local.Pool) {
+	o := newOwner(t, groupOf(s))
+	pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
+	if err := pool.LeaveHealing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return o, pool
+}
+
+// stopBy returns what kills a machine and waits until it is told as stopped.
+func stopBy(pool *local.Pool) func(*testing.T, string) {
+	return func(t *testing.T, id string) {
+		t.Helper()
+		kill(t, id)
+		localtest.Until(t, id+" is stopped", func() bool {
+			all, err := pool.Inspect(t.Context(), pools.Inspecting{})
+			return err == nil && slices.ContainsFunc(all, func(i pools.Inspection) bool { return i.ID == id && i.Stopped })
+		})
+	}
+}
+
+func TestMenderConformance(t *testing.T) {
+	pooltest.RunMender(t, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		link := filepath.Join(t.TempDir(), "agent")
+		repair := func(t *testing.T) {
+			t.Helper()
+			if err := os.Symlink(exe, link); err != nil {
+				t.Fatal(err)
+			}
+		}
+		repair(t)
+		o := ownerOf(t, groupOf(s), func(c *local.Config) { c.Argv = []string{link, "agent"} })
+		pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
+		if err := pool.LeaveHealing(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		return pooltest.MendHarness{
+			Harness: harness(o), Stop: stopBy(pool),
+			// As good as a boot id, and known at once.
+			Boot: func(t *testing.T, id string) string {
+				if pids := pidsOf(t, "--id="+id); pids != nil {
+					return fmt.Sprint(pids)
+				}
+				return ""
+			},
+			Break: func(t *testing.T, _ string, on bool) {
+				t.Helper()
+				if !on {
+					repair(t)
+				} else if err := os.Remove(link); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+func TestIsolatorConformance(t *testing.T) {
+	pooltest.RunIsolator(t, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
+		o, _ := leftOwner(t, s)
+		agents, copies := agent.NewClient(o.bus.Conn, "c"), 0
+		for _, id := range o.running(t, s.Target) {
+			localtest.Until(t, id+" answers", func() bool {
+				_, err := agents.Logs(t.Context(), id, agent.LogsRequest{App: "web"})
+				return err == nil
+			})
+		}
+		return pooltest.IsolateHarness{
+			Harness: harness(o),
+			Stall: func(t *testing.T, on bool) {
+				signal := syscall.SIGCONT
+				if on {
+					signal = syscall.SIGSTOP
+				}
+				for _, id := range o.running(t, s.Target) {
+					freeze(t, id, signal)
+				}
+			},
+			Fenced: func(t *testing.T, id string, way pools.Fence) bool {
+				if way == pools.FenceCompute {
+					return pidsOf(t, "--id="+id) == nil
+				}
+				copies++
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				err := agents.Start(ctx, id, agent.StartRequest{App: "web", Instance: fmt.Sprint("x", copies), Command: "true"})
+				return errors.Is(err, agent.ErrFenced) || errors.Is(err, agent.ErrNoAgent)
+			},
+		}
+	})
+}
+
+func TestInspectorConformance(t *testing.T) {
+	pooltest.RunInspector(t, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
+		o, pool := leftOwner(t, s)
+		return pooltest.InspectHarness{
+			Harness: harness(o), Provider: pool, Stop: stopBy(pool),
+			Machine: func(t *testing.T, id string) {
+				t.Helper()
+				if err := pool.MarkUnhealthy(t.Context(), id, "it is sick"); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}
+
+func TestHealerConformance(t *testing.T) {
+	pooltest.RunHealer(t, func(t *testing.T, s pooltest.Setup) pooltest.HealHarness {
+		o := newOwner(t, groupOf(s))
+		pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
+		return pooltest.HealHarness{
+			Harness: harness(o), Provider: pool, Stop: stopBy(pool),
+			Heal: func(t *testing.T) {
+				t.Helper()
+				if err := pool.Heal(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+			},
+		}
+	})
+}

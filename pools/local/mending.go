@@ -1,0 +1,169 @@
+package local
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+)
+
+// attempt is a repair in place: begun, and then done or failed.
+type attempt struct {
+	ID     string         `json:"id"`
+	Kind   pools.MendKind `json:"kind"`
+	Done   bool           `json:"done,omitempty"`
+	Failed string         `json:"failed,omitempty"` // why it was in vain
+}
+
+func (a attempt) open() bool { return a.ID != "" && !a.Done && a.Failed == "" }
+
+// mendKinds are the repairs that a local machine knows.
+func mendKinds() []pools.MendKind {
+	return []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+}
+
+// mend looks up a repair, or begins it if begin says so: then the machine is
+// mending, and its process is to be ended if it has one.
+func (m *machines) mend(r mendRequest) (begin, done bool, err error) {
+	if err := r.validate(); err != nil {
+		return false, false, err
+	}
+	i, err := m.find(r.Instance)
+	if err != nil {
+		return false, false, err
+	}
+	if i == nil {
+		return false, false, fmt.Errorf("%w: %s is gone", pools.ErrMendFailed, r.Instance)
+	}
+	if a := i.attempt; a.ID == r.Attempt {
+		switch {
+		case a.Kind != r.Kind:
+			return false, false, call.Invalid("attempt %s of %s is a %s", a.ID, i.ID, a.Kind)
+		case a.Failed != "":
+			return false, false, fmt.Errorf("%w: %s", pools.ErrMendFailed, a.Failed)
+		}
+		return false, a.Done, nil
+	}
+	if err := i.mendable(r.Kind); err != nil {
+		return false, false, err
+	}
+	i.attempt, i.unfit = attempt{ID: r.Attempt, Kind: r.Kind}, ""
+	if i.power == running && r.Kind == pools.MendStart { // as it should be
+		i.attempt.Done = true
+		return true, true, nil
+	}
+	i.power, i.why = mending, ""
+	return true, false, nil
+}
+
+func (r mendRequest) validate() error {
+	switch {
+	case r.Attempt == "" || len(r.Attempt) > maxAttempt:
+		return call.Invalid("attempt: want 1 to %d bytes", maxAttempt)
+	case !slices.Contains(mendKinds(), r.Kind):
+		return call.Invalid("a local machine knows no repair %.64q: want one of %q", r.Kind, mendKinds())
+	case r.Image != "":
+		return fmt.Errorf("%w: a local machine has no images", pools.ErrMendFailed)
+	}
+	return nil
+}
+
+// mendable returns why a machine cannot be mended, or not now.
+func (i *machine) mendable(kind pools.MendKind) error {
+	switch {
+	case i.State == pools.InstanceTerminating:
+		return fmt.Errorf("%w: %s is being terminated", pools.ErrMendFailed, i.ID)
+	case i.power == mending:
+		return fmt.Errorf("%w: %s is under repair by attempt %s", pools.ErrRefused, i.ID, i.attempt.ID)
+	case i.power == halting:
+		return fmt.Errorf("%w: %s is being stopped", pools.ErrRefused, i.ID)
+	case i.power == down && kind == pools.MendReboot:
+		return fmt.Errorf("%w: %s is stopped: nothing there can be asked to restart", pools.ErrMendFailed, i.ID)
+	}
+	return nil
+}
+
+// mended books that a process was started again, or why not: the end of a repair, if
+// one is under way.
+func (i *machine) mended(err error) {
+	mending := i.attempt.open()
+	if err != nil {
+		i.power, i.why = down, err.Error()
+		if mending {
+			i.attempt.Failed = i.why
+		}
+		return
+	}
+	i.power = running
+	i.attempt.Done = i.attempt.Done || mending
+}
+
+// isolate books a fence. confirmed: nothing runs there. kill: the process is to
+// be killed.
+func (m *machines) isolate(id string, way pools.Fence) (confirmed, kill bool, err error) {
+	if !slices.Contains(fences(), way) {
+		return false, false, call.Invalid("a local machine knows no fence %.64q: want one of %q", way, fences())
+	}
+	i, err := m.find(id)
+	if err != nil {
+		return false, false, err
+	}
+	if why := m.unclean[id]; why != "" {
+		return false, false, fmt.Errorf("not everything of %s could be ended: %s", id, why)
+	}
+	if i == nil {
+		return true, false, nil
+	}
+	if way == pools.FenceService {
+		i.fenced = true
+		return i.power == down, false, nil
+	}
+	if i.power == down || i.power == halting {
+		return i.power == down, false, nil
+	}
+	if i.attempt.open() {
+		i.attempt.Failed = "the machine was fenced"
+	}
+	i.power, i.why = halting, "fenced"
+	return false, true, nil
+}
+
+// fences are the fences that a local machine knows.
+func fences() []pools.Fence { return []pools.Fence{pools.FenceService, pools.FenceCompute} }
+
+// find returns a machine, nil if it is gone, and pools.ErrNotOwned if it never was
+// of this group.
+func (m *machines) find(id string) (*machine, error) {
+	if i := m.live[id]; i != nil {
+		return i, nil
+	}
+	if slices.Contains(m.known, id) {
+		return nil, nil
+	}
+	return nil, fmt.Errorf("%w: %.140q is not of group %s", pools.ErrNotOwned, id, m.cfg.ID)
+}
+
+// inspect returns how the machines are, in order of launch.
+func (m *machines) inspect() []pools.Inspection {
+	var out []pools.Inspection
+	for _, i := range m.sorted() {
+		n := pools.Inspection{ID: i.ID}
+		switch {
+		case i.State == pools.InstanceTerminating:
+			n.Leaving = true
+		case i.power == down:
+			n.Stopped, n.Machine.Why = true, i.why
+		case i.power == halting:
+			n.Machine.Why = "it is being stopped"
+		case i.power == mending:
+			n.Machine.Why = "under repair: " + string(i.attempt.Kind)
+		case i.unfit != "":
+			n.Machine = pools.Sight{Fitness: pools.Unfit, Why: i.unfit}
+		default:
+			n.Machine.Fitness = pools.Fit
+		}
+		out = append(out, n)
+	}
+	return out
+}

@@ -1,0 +1,108 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+type inspectReply struct {
+	Instances []pools.Inspection `json:"instances"`
+	Stay      bool               `json:"stay"` // dead machines are not replaced
+}
+
+type healRequest struct {
+	On bool `json:"on"`
+}
+
+type markRequest struct {
+	Instance string `json:"instance"`
+	Why      string `json:"why"`
+}
+
+// Pool is a pools.Provider at an owner elsewhere, which also says how its machines
+// are. Its groups are always the same.
+type Pool struct {
+	owner
+	groups pools.Static
+}
+
+var (
+	_ pools.Provider  = (*Pool)(nil)
+	_ pools.Inspector = (*Pool)(nil)
+	_ pools.Healer    = (*Pool)(nil)
+	_ pools.Addresser = (*Pool)(nil)
+)
+
+// NewPool returns the pool with the groups of these ids; each is a [Group]. Its calls
+// end as those of a Group do.
+func NewPool(nc *nats.Conn, cluster, pool string, groups ...string) *Pool {
+	p := &Pool{owner: owner{nc, cluster, pool}}
+	for _, id := range slices.Sorted(slices.Values(groups)) {
+		p.groups = append(p.groups, NewGroup(nc, cluster, pool, id))
+	}
+	return p
+}
+
+// Groups implements pools.Provider.
+func (p *Pool) Groups(ctx context.Context) ([]pools.Group, error) { return p.groups.Groups(ctx) }
+
+// Address implements pools.Addresser: every machine is this host.
+func (p *Pool) Address(context.Context, string) (pools.Address, error) {
+	return pools.Address{IP: "127.0.0.1", Name: "localhost"}, nil
+}
+
+// Inspect implements pools.Inspector: whether the process of each machine runs. There
+// are no load balancers to ask.
+func (p *Pool) Inspect(ctx context.Context, _ pools.Inspecting) ([]pools.Inspection, error) {
+	reply, err := p.inspect(ctx)
+	return reply.Instances, err
+}
+
+func (p *Pool) inspect(ctx context.Context) (inspectReply, error) {
+	var reply inspectReply
+	if err := p.ask(ctx, opInspect, struct{}{}, &reply); err != nil {
+		return inspectReply{}, fmt.Errorf("inspect the machines of pool %s: %w", p.pool, err)
+	}
+	return reply, nil
+}
+
+// Heals implements pools.Healer.
+func (p *Pool) Heals(ctx context.Context) (why string, err error) {
+	reply, err := p.inspect(ctx)
+	if err != nil || reply.Stay {
+		return "", err
+	}
+	return "the owner of the local machines replaces those that die", nil
+}
+
+// LeaveHealing implements pools.Healer. It is kept over restarts of the owner, until
+// Heal. A machine that dies is stopped then: it keeps its id and its folder, its
+// snapshot lists it as running, and its inspection as stopped. A new owner starts
+// the machines again that the last one had running, under their ids.
+func (p *Pool) LeaveHealing(ctx context.Context) error { return p.heal(ctx, false) }
+
+// Heal has the owner replace machines that die, as it does until LeaveHealing, and
+// those that are stopped. It may be repeated.
+func (p *Pool) Heal(ctx context.Context) error { return p.heal(ctx, true) }
+
+func (p *Pool) heal(ctx context.Context, on bool) error {
+	if err := p.ask(ctx, opHeal, healRequest{on}, nil); err != nil {
+		return fmt.Errorf("say who heals pool %s: %w", p.pool, err)
+	}
+	return nil
+}
+
+// MarkUnhealthy implements pools.Healer. A machine that is not replaced, as healing
+// was left, is unfit in inspections until it is mended. pools.ErrNotOwned if it never
+// was of this pool.
+func (p *Pool) MarkUnhealthy(ctx context.Context, instance, why string) error {
+	if err := p.ask(ctx, opMarkUnhealthy, markRequest{instance, why}, nil); err != nil {
+		return fmt.Errorf("mark instance %s of pool %s as unhealthy: %w", instance, p.pool, err)
+	}
+	return nil
+}

@@ -1,0 +1,120 @@
+package local
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+)
+
+// handle answers one request.
+func (p *Provider) handle(ctx context.Context, msg *nats.Msg) {
+	body, err := p.answer(ctx, msg)
+	if err != nil {
+		p.log.Warn("request refused", "subject", msg.Subject, "err", err)
+		err = refusalOf(err)
+	}
+	if err := call.Answer(msg, p.nc.MaxPayload(), body, err); err != nil {
+		p.log.Warn("answer not sent", "err", err)
+	}
+}
+
+func (p *Provider) answer(ctx context.Context, msg *nats.Msg) (any, error) {
+	switch op := msg.Subject[strings.LastIndexByte(msg.Subject, '.')+1:]; op {
+	case opSnapshot:
+		var r groupRequest
+		m, err := p.request(msg, &r, &r.Group)
+		if err != nil {
+			return nil, err
+		}
+		return m.snapshot(), nil
+	case opSetTarget:
+		var r targetRequest
+		m, err := p.request(msg, &r, &r.Group)
+		if err != nil {
+			return nil, err
+		}
+		return nil, p.setTarget(m, r.Target)
+	case opTerminate:
+		var r terminateRequest
+		m, err := p.request(msg, &r, &r.Group)
+		if err != nil {
+			return nil, err
+		}
+		return nil, p.terminate(m, r.IDs)
+	case opInspect, opHeal, opMarkUnhealthy:
+		return p.answerPool(msg, op)
+	case opMend, opIsolate, opLift:
+		return p.answerRepair(ctx, msg, op)
+	default:
+		return nil, call.Invalid("a local provider does not know %q", op)
+	}
+}
+
+// answerPool answers what is asked of all groups at once.
+func (p *Provider) answerPool(msg *nats.Msg, op string) (any, error) {
+	switch op {
+	case opInspect:
+		reply := inspectReply{Instances: []pools.Inspection{}, Stay: p.stay}
+		for _, g := range p.cfg.Groups {
+			reply.Instances = append(reply.Instances, p.groups[g.ID].inspect()...)
+		}
+		return reply, nil
+	case opHeal:
+		var r healRequest
+		if err := call.Decode(msg.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		return nil, p.heal(r.On)
+	default:
+		var r markRequest
+		if err := call.Decode(msg.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		return nil, p.markUnhealthy(r)
+	}
+}
+
+// answerRepair answers what concerns one machine.
+func (p *Provider) answerRepair(ctx context.Context, msg *nats.Msg, op string) (any, error) {
+	switch op {
+	case opMend:
+		var r mendRequest
+		m, err := p.request(msg, &r, &r.Group)
+		if err != nil {
+			return nil, err
+		}
+		done, err := p.mend(ctx, m, r)
+		return mendReply{done}, err
+	case opIsolate:
+		var r isolateRequest
+		m, err := p.request(msg, &r, &r.Group)
+		if err != nil {
+			return nil, err
+		}
+		confirmed, err := p.isolate(m, r)
+		return isolateReply{confirmed}, err
+	default:
+		var r liftRequest
+		m, err := p.request(msg, &r, &r.Group)
+		if err != nil {
+			return nil, err
+		}
+		return nil, p.lift(m, r.Instance)
+	}
+}
+
+// request decodes a request, and returns the group that it names.
+func (p *Provider) request(msg *nats.Msg, into any, group *string) (*machines, error) {
+	if err := call.Decode(msg.Data, maxRequest, into); err != nil {
+		return nil, err
+	}
+	if m := p.groups[*group]; m != nil {
+		return m, nil
+	}
+	return nil, fmt.Errorf("%w: %q", ErrUnknownGroup, *group)
+}

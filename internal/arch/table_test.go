@@ -89,6 +89,7 @@ var house = []entry{
 	{path: "internal/flock", row: infrastructure, family: "bus", only: none},
 	{path: "internal/bus", row: infrastructure, family: "bus"},
 	{path: "internal/awssdk", row: infrastructure, only: none},
+	{path: "internal/netguard", row: infrastructure, std: true, only: none},
 
 	{path: "bootstrap/release/s3store", row: adapter},
 	{path: "harmonizer/bulkapi", row: adapter},

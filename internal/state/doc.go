@@ -6,7 +6,7 @@
 //	err = lease.Acquire(ctx)                             // stands by until it is held
 //	err = lease.Run(ctx)                                 // keeps it, in a goroutine
 //	h, err := state.OpenHolder(ctx, js, lease, c, "web") // takes over what was begun
-//	h.Memory(), h.Records()                              // what the pool's loop keeps
+//	h.Memory(), h.Records(), h.Health()                  // what the pool's loops keep
 //
 // The harmonizer's lease has the name "harmonizer"; what it keeps is opened once,
 // and taken over by the Load of each term:
@@ -18,6 +18,7 @@
 //	schema                      {"version": 1}
 //	lease.NAME                  {"holder", "epoch", "ttl_ns", "at", "released"}
 //	pool.POOL                   sealed: what one tick hands on to the next
+//	health.POOL                 sealed: what the node-health loop hands on
 //	drain.POOL.NODE             sealed: a drain.Record, in JSON
 //	order.POOL.pause            an autoscaler.Note
 //	order.POOL.offset           an autoscaler.Offset

@@ -26,7 +26,10 @@ type kept struct {
 }
 
 // Memory returns what one tick hands on to the next, under "pool.<pool>".
-func (h *Holder) Memory() *Memory { return &Memory{h} }
+func (h *Holder) Memory() *Memory { return &Memory{h, stateKey(h.pool), "state"} }
+
+// Health returns what the node-health loop hands on, under "health.<pool>".
+func (h *Holder) Health() *Memory { return &Memory{h, healthKey(h.pool), "health"} }
 
 // Records returns the drain records, each under "drain.<pool>.<node>".
 func (h *Holder) Records() *Records { return &Records{h} }
@@ -76,4 +79,5 @@ func (h *Holder) remove(ctx context.Context, key string) error {
 }
 
 func stateKey(pool string) string    { return "pool." + pool }
+func healthKey(pool string) string   { return "health." + pool }
 func drainPrefix(pool string) string { return "drain." + pool + "." }

@@ -9,8 +9,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 )
 
-// Memory implements autoscaler.Memory.
-type Memory struct{ holder *Holder }
+// Memory is one value that a pool's loop hands on to whoever holds the pool next. It
+// implements autoscaler.Memory, and the same for the pool's health.
+type Memory struct {
+	holder *Holder
+	key    string
+	what   string // "state" or "health", for errors
+}
 
 var _ autoscaler.Memory = (*Memory)(nil)
 
@@ -22,10 +27,10 @@ func (m *Memory) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	h := m.holder
 	end, err := h.begin(ctx)
 	if err != nil {
-		return nil, false, fmt.Errorf("load state of pool %s: %w", h.pool, err)
+		return nil, false, fmt.Errorf("load %s of pool %s: %w", m.what, h.pool, err)
 	}
 	defer end()
-	body := h.kept[stateKey(h.pool)].body
+	body := h.kept[m.key].body
 	return slices.Clone(body), len(body) > 0, nil
 }
 
@@ -36,14 +41,14 @@ func (m *Memory) Save(ctx context.Context, data []byte) error {
 	h := m.holder
 	end, err := h.begin(ctx)
 	if err != nil {
-		return fmt.Errorf("save state of pool %s: %w", h.pool, err)
+		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, err)
 	}
 	defer end()
 	if len(data) == 0 {
-		return fmt.Errorf("save state of pool %s: %w", h.pool, errNothing)
+		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, errNothing)
 	}
-	if err := h.put(ctx, stateKey(h.pool), slices.Clone(data)); err != nil {
-		return fmt.Errorf("save state of pool %s: %w", h.pool, err)
+	if err := h.put(ctx, m.key, slices.Clone(data)); err != nil {
+		return fmt.Errorf("save %s of pool %s: %w", m.what, h.pool, err)
 	}
 	return nil
 }

@@ -53,7 +53,7 @@ func (h *Holder) takeOver(ctx context.Context) error {
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		switch f := all[key]; {
 		case key == last:
-		case f.epoch < completed:
+		case f.epoch < completed && key != healthKey(h.pool):
 			if err := h.discard(ctx, key, f, completed); err != nil {
 				return err
 			}
@@ -69,11 +69,14 @@ func (h *Holder) takeOver(ctx context.Context) error {
 // survey returns everything that there is of the pool, by key, or an error that
 // names all that cannot be read.
 func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
-	entries, err := h.term.survey(ctx, drainPrefix(h.pool)+">", stateKey(h.pool))
+	entries, err := h.term.survey(ctx, drainPrefix(h.pool)+">", healthKey(h.pool), stateKey(h.pool))
 	if err != nil {
 		return nil, err
 	}
-	all := make(map[string]found, len(entries))
+	// Every takeover writes that of the health, if only to say that there is none yet:
+	// one that is older than the last takeover is of a program that does not know it,
+	// and nobody's who had lost the pool.
+	all := map[string]found{healthKey(h.pool): {}}
 	var unreadable []error
 	for key, e := range entries {
 		if all[key], err = h.decode(key, e); err != nil {
@@ -83,19 +86,20 @@ func (h *Holder) survey(ctx context.Context) (map[string]found, error) {
 	return all, errors.Join(unreadable...)
 }
 
-// decode reads a value: that of the pool, or a drain record.
+// decode reads a value: that of the pool or of its health, or a drain record.
 func (h *Holder) decode(key string, e entry) (found, error) {
-	if !e.found {
-		if key == stateKey(h.pool) {
-			return found{revision: e.revision}, nil
-		}
+	node, drains := strings.CutPrefix(key, drainPrefix(h.pool))
+	switch {
+	case !e.found && drains:
 		return found{}, errRemoved
+	case !e.found:
+		return found{revision: e.revision}, nil
 	}
 	s, err := decodeSealed(e.value)
 	if err != nil {
 		return found{}, err
 	}
-	if node, ok := strings.CutPrefix(key, drainPrefix(h.pool)); ok {
+	if drains {
 		if _, err := decodeDrain(node, s.body); err != nil {
 			return found{}, err
 		}

@@ -217,7 +217,7 @@ func TestTakeoverThatDies(t *testing.T) {
 				if written {
 					f = failing{JetStream: js, after: die}
 				}
-				if _, err := state.OpenHolder(t.Context(), f, leased(t, js, "a"), "here", "web"); (err != nil) != (dies < 4) {
+				if _, err := state.OpenHolder(t.Context(), f, leased(t, js, "a"), "here", "web"); (err != nil) != (dies < 5) {
 					t.Fatalf("OpenHolder = %v", err)
 				}
 				c := hold(t, js, "a")
@@ -270,7 +270,7 @@ func TestLostAnswers(t *testing.T) {
 }
 
 func TestHigherEpochsStand(t *testing.T) {
-	for _, key := range []string{"pool.web", "drain.web.i-1"} {
+	for _, key := range []string{"pool.web", "health.web", "drain.web.i-1"} {
 		t.Run(key, func(t *testing.T) {
 			js := js(t)
 			a := hold(t, js, "a")
@@ -319,6 +319,9 @@ func wantAllRefused(t *testing.T, h *state.Holder) {
 	wantNotHolder(t, "Save", h.Memory().Save(t.Context(), []byte("late")))
 	_, _, err := h.Memory().Load(t.Context())
 	wantNotHolder(t, "Memory's Load", err)
+	wantNotHolder(t, "Save of health", h.Health().Save(t.Context(), []byte("late")))
+	_, _, err = h.Health().Load(t.Context())
+	wantNotHolder(t, "Health's Load", err)
 	_, err = h.Records().Load(t.Context())
 	wantNotHolder(t, "Records' Load", err)
 	wantNotHolder(t, "Put", h.Records().Put(t.Context(), recordOf("i-1")))

@@ -71,7 +71,7 @@ func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (do
 		err = l.removals(ctx, now, m, &did)
 	}
 	if err == nil {
-		err = l.drain(ctx, now, m.view, m.record)
+		err = l.drain(ctx, now, m.view, l.state.Owed+did.owing(), m.record)
 		l.tellSilent(m)
 	}
 	if err == nil {
@@ -138,26 +138,39 @@ func choiceOf(c plan.Choice, reason drain.Reason) drain.Choice {
 
 // letGo begins the drain of one node, and reports whether that is kept.
 func (l *Loop) letGo(ctx context.Context, now time.Time, c drain.Choice, r *Record) (kept bool, err error) {
+	err = l.choose(ctx, now, c, r)
+	return err == nil, fatal(err)
+}
+
+// choose begins the drain, or the repair, of one node. It returns nil once that is kept.
+func (l *Loop) choose(ctx context.Context, now time.Time, c drain.Choice, r *Record) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.callTimeout())
 	defer cancel()
-	err = l.mayWrite()
+	err := l.mayWrite()
 	if err == nil {
 		err = l.drains.Add(ctx, now, c)
 	}
 	a := Action{Op: OpLetGo, Group: c.Group, Node: c.Node, What: c.Why}
+	if c.Mend != nil {
+		a.Op = OpMend
+	}
 	r.Actions = append(r.Actions, a.ended(err))
-	return err == nil, fatal(err)
+	return err
 }
 
-// drain takes every drain as far as it can go now.
-func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) error {
+// drain takes every drain as far as it can go now. owed is the weight that is not
+// ordered anew yet.
+func (l *Loop) drain(ctx context.Context, now time.Time, v *view, owed float64, r *Record) error {
 	if err := l.mayWrite(); err != nil {
 		r.problem(err)
 		return fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
-	events, err := l.drains.Advance(ctx, now, l.views(v))
+	events, err := l.drains.Advance(ctx, now, l.views(v, owed))
+	if l.world.Health != nil && len(events) > 0 {
+		l.world.Health.Drained(events)
+	}
 	for _, e := range events {
 		what := fmt.Sprintf("%s -> %s", e.From, e.To)
 		if e.Why != "" {
@@ -173,7 +186,7 @@ func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) err
 }
 
 // views returns what is seen of the nodes, as their drains see it.
-func (l *Loop) views(v *view) map[string]drain.View {
+func (l *Loop) views(v *view, owed float64) map[string]drain.View {
 	views := make(map[string]drain.View, len(v.nodes))
 	busy := v.busy()
 	for _, n := range v.nodes {
@@ -182,16 +195,29 @@ func (l *Loop) views(v *view) map[string]drain.View {
 		views[n.Instance.ID] = one
 	}
 	// Who joined while the signals were asked is no orphan any more.
+	late := map[string]bool{}
 	for _, f := range l.world.Scheduler.Facts(l.now()) {
 		if one, there := views[f.ID]; there && one.Node == pools.NodeOrphaned {
 			one.Node = pools.NodeUnknown
 			views[f.ID] = one
 		}
+		late[f.ID] = true
 	}
+	listening := l.listening(v.now)
 	for _, record := range l.drains.Records() {
-		if _, there := views[record.Node]; !there {
-			views[record.Node] = drain.View{Instance: drain.Absent, At: v.now}
+		one, there := views[record.Node]
+		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
+		case !there:
+			one = drain.View{Instance: drain.Absent, At: v.now}
+		case record.Hold:
+			one.Replaced = l.full(v, owed, record.Since)
+			fallthrough
+		case record.Reason == drain.Repair:
+			if silent && (listening || late[record.Node]) {
+				one.Instance = drain.Unseen // else it would be taken for one that nobody hears
+			}
 		}
+		views[record.Node] = one
 	}
 	return views
 }
@@ -202,6 +228,7 @@ func viewOf(now time.Time, n pools.Node) drain.View {
 	v := drain.View{
 		Instance: drain.Present, At: now, Protected: n.Instance.Protected, Node: n.State,
 		FactsAt: n.Facts.At, Cordoned: n.Facts.Draining, Tasks: n.Facts.Tasks,
+		BootID: n.Facts.BootID,
 	}
 	if n.Instance.State == pools.InstanceTerminating {
 		v.Instance = drain.Ending

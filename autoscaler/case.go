@@ -23,7 +23,7 @@ type Case struct {
 	Has    map[string]int     `json:"has,omitempty"`  // weight that a group has of its target in Groups
 	Busy   map[string]string  `json:"busy,omitempty"` // groups that somebody else is changing, and who
 	Nodes  []plan.Candidate   `json:"nodes"`          // those that stay
-	Joined float64            `json:"joined"`         // weight of those of them that have joined
+	Joined float64            `json:"joined"`         // weight of those of them that have joined, fit or not
 	// Leaving are the nodes that can be taken back, first to stay first.
 	Leaving []Leaver `json:"leaving,omitempty"`
 	// Stale is the weight of marked instances that stay until they are replaced, by

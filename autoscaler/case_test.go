@@ -111,6 +111,7 @@ func (a anyCase) node(t *rapid.T, i int) plan.Candidate {
 		Node:     rapid.SampledFrom([]pools.NodeState{pools.NodeIdle, pools.NodeRunning, pools.NodeOrphaned, pools.NodeUnknown}).Draw(t, "node"),
 		Tasks:    rapid.IntRange(-1, 9).Draw(t, "tasks"), Uptime: time.Duration(rapid.Int64Range(-5, 7200).Draw(t, "uptime")) * time.Second,
 		Priority: a.number(t, "priority"), Safe: rapid.Bool().Draw(t, "safe"), Stale: rapid.Bool().Draw(t, "stale"), Draining: rapid.Bool().Draw(t, "draining"),
+		Unhealthy: rapid.Bool().Draw(t, "unhealthy"), Mending: rapid.Bool().Draw(t, "mending"),
 	}
 }
 
@@ -119,6 +120,7 @@ func (a anyCase) draw(t *rapid.T) Case {
 		Input: decide.Input{
 			Now: noon, Default: a.opinion(t), Policy: a.policy(t), Offset: a.number(t, "offset"), Lost: rapid.IntRange(-1, 5).Draw(t, "lost"),
 			NoScaleIn: rapid.SampledFrom([]string{"", "", "silent"}).Draw(t, "no scale-in"),
+			Barred:    rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred"),
 			Capacity:  decide.Capacity{Target: a.number(t, "target"), Joined: a.number(t, "joined"), Totals: resource.Vector{math.Abs(a.number(t, "total"))}},
 			History:   decide.History{PerWeight: a.request(t)},
 		},

@@ -89,6 +89,16 @@ func (g mortalGroup) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(g.Group.Terminate(ctx, ids), g.life.spend())
 }
 
+func (g mortalGroup) Mends() []pools.MendKind { return g.Group.(pools.Mender).Mends() }
+
+func (g mortalGroup) Mend(ctx context.Context, m pools.Mending) (bool, error) {
+	if err := g.life.spend(); err != nil {
+		return false, err
+	}
+	done, err := g.Group.(pools.Mender).Mend(ctx, m)
+	return done && err == nil && !g.life.dead(), errors.Join(err, g.life.spend())
+}
+
 func (m mortal) Groups(context.Context) ([]pools.Group, error) {
 	var out []pools.Group
 	for _, g := range m.groups {
@@ -174,7 +184,7 @@ func (m mortalBook) Rolled(ctx context.Context, group string) error {
 
 // day is a pool over a day, whose processes may be killed at any point.
 type day struct {
-	t       *rapid.T
+	t       rapid.TB
 	now     time.Time
 	groups  []*memory.Group
 	stock   map[string]int
@@ -191,6 +201,8 @@ type day struct {
 	cutOff  bool            // the process dies between its next intent and the call, and the metrics go with it
 	allowed map[string]bool // who may be terminated
 	healthy float64         // the target of the last tick that knew the need
+	health  *health
+	repairs int // asked for so far
 }
 
 // Evaluate is the default signal's.
@@ -206,14 +218,14 @@ func (*day) Close() error { return nil }
 // dayGroupMax is what a group can have at most.
 const dayGroupMax = 12
 
-func newDay(t *rapid.T) *day {
+func newDay(t rapid.TB) *day {
 	d := &day{
 		t: t, now: noon, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
-		ledger: &ledger{appended: make(chan struct{}, 1)}, demand: 6, allowed: map[string]bool{},
+		ledger: &ledger{appended: make(chan struct{}, 1)}, demand: 6, allowed: map[string]bool{}, health: &health{},
 		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
 	}
 	for _, id := range []string{"a", "b", "c"} {
-		g := memory.New(memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute}, d.now)
+		g := memory.New(memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second}, d.now)
 		d.groups, d.stock[id] = append(d.groups, g), dayGroupMax
 		d.nodes.groups = append(d.nodes.groups, &group{Group: g})
 	}
@@ -237,7 +249,7 @@ func (d *day) born(fuse int) {
 	directory.set(sigproto.DefaultApp, Endpoint{Address: "here"})
 	d.loop = NewLoop(d.config, World{
 		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: m, Memory: mortalMemory{m},
-		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m,
+		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health,
 		Dial: func(Endpoint, Signal) Asker { return d }, Now: func() time.Time { return d.now },
 	}, slog.New(slog.DiscardHandler))
 }
@@ -279,12 +291,37 @@ func (d *day) tick() *Record {
 	return &r
 }
 
+// repair asks for a repair, as the node-health policy does.
+func (d *day) repair(r Repair) error {
+	answer := make(chan error, 1)
+	if err := d.loop.serve(context.Background(), wish{r, context.Background(), answer}); err != nil {
+		d.t.Fatal(err)
+	}
+	return <-answer
+}
+
+// anyRepair asks for any repair of a node, which may be silent until the end.
+func (d *day) anyRepair(t *rapid.T, node string) {
+	d.repairs++
+	r := Repair{Node: node, Attempt: fmt.Sprint("attempt-", d.repairs), Deadline: d.now.Add(12 * time.Minute), Why: "it is sick"}
+	switch rapid.IntRange(0, 3).Draw(t, "repair") {
+	case 0:
+	case 1:
+		r.Hold = true
+	default:
+		r.Mend = &pools.Mending{Kind: rapid.SampledFrom([]pools.MendKind{pools.MendReboot, pools.MendReset, pools.MendRebuild}).Draw(t, "kind")}
+	}
+	silent := rapid.Bool().Draw(t, "silent")
+	d.nodes.change(func(n *nodes) { n.mute[node] = silent })
+	d.health.set(Condition{Sick: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
+	_ = d.repair(r) // it may be refused
+}
+
 // events lets something happen.
-func (d *day) events() {
-	t := d.t
+func (d *day) events(t *rapid.T) {
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
-	switch what := rapid.IntRange(0, 12).Draw(t, "event"); {
+	switch what := rapid.IntRange(0, 15).Draw(t, "event"); {
 	case what == 0:
 		d.demand = rapid.IntRange(1, 20).Draw(t, "demand")
 	case what == 1:
@@ -314,6 +351,8 @@ func (d *day) events() {
 		d.nodes.change(func(n *nodes) { n.tasks[id] = rapid.IntRange(0, 3).Draw(t, "tasks") })
 	case what == 12:
 		d.cutOff = !d.blind
+	case what >= 13 && len(ids) > 0:
+		d.anyRepair(t, rapid.SampledFrom(ids).Draw(t, "sick"))
 	case what >= 9:
 		d.cutOff = false
 		d.loop.Close()
@@ -389,7 +428,7 @@ func (d *day) checkTick(r *Record) {
 		if _, aside := held[g.ID]; aside {
 			can += max(0, min(g.Target, whole(g.Fulfilled()))-committed)
 		} else {
-			can += max(0, dayGroupMax-committed)
+			can += max(0, dayGroupMax-max(committed, whole(r.Detail.Committed[g.ID]))) // who went in this tick leaves room for the next
 		}
 	}
 	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-slack {
@@ -409,7 +448,7 @@ func TestDay(t *testing.T) {
 		d := newDay(t)
 		defer func() { d.loop.Close() }()
 		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
-			d.events()
+			d.events(t)
 			if r := d.tick(); r != nil {
 				d.checkTick(r)
 			}
@@ -423,6 +462,8 @@ func TestDay(t *testing.T) {
 // is what it is to be.
 func (d *day) calm() {
 	d.blind, d.cutOff = false, false
+	d.nodes.change(func(n *nodes) { clear(n.mute) })
+	d.health.set(Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
 		g.Refuse(memory.SetTarget, nil)
@@ -438,6 +479,13 @@ func (d *day) calm() {
 	}
 	if records, err := d.records.Load(context.Background()); err != nil || len(records) > 0 || sum != d.demand {
 		d.t.Fatalf("%d nodes, want %d; drains %+v, %v; state %+v", sum, d.demand, records, err, d.loop.state)
+	}
+	for _, g := range d.groups {
+		for _, id := range d.running(g) {
+			if d.nodes.cordoned[id] {
+				d.t.Fatalf("%s is still cordoned", id)
+			}
+		}
 	}
 }
 

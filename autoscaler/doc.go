@@ -10,8 +10,9 @@
 // waits for: the groups, the windows and answers of the signals, and the new
 // targets of one tick are each awaited at the same time. Between two ticks it
 // follows the directory, so that a signal is swapped without a tick without it,
-// heeds the provider's notices, and takes over what [Loop.Reconfigure] was given,
-// which any goroutine may call, as it may call [Loop.Preview]. Who simulates a pool
+// heeds the provider's notices, begins the repairs that [Loop.Repair] asks for, and takes
+// over what [Loop.Reconfigure] was given. Any goroutine may call these two, and
+// [Loop.Preview], [Loop.Records], [Loop.Group] and [Loop.Write]. Who simulates a pool
 // calls [Loop.Tick], and no Run.
 //
 // Nothing is changed outside but by who holds the pool's [Lease], for longer than the
@@ -23,6 +24,11 @@
 // A group that refuses is set aside for a while, and its share goes to the others in
 // the same tick. Targets are raised; a pool shrinks only by the nodes that are let go,
 // each by its id, through the drains of package drain.
+//
+// The node-health policy beside the loop is its [Health]: who is sick goes first and does
+// not count, and while its breaker is open nothing shrinks. It writes nothing by itself:
+// a node is repaired as one that is removed is drained, by a record that outlives any
+// process, and one that is replaced is ordered anew, once, when its record is kept.
 //
 // Each process is asked with the [Question] that is listed with it, so that a
 // configuration that names another version changes nothing for the one that still

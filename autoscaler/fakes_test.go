@@ -59,8 +59,8 @@ func (g *group) Terminate(ctx context.Context, ids []string) error {
 	return errors.Join(g.Group.Terminate(ctx, ids), g.answerLost)
 }
 
-// nodes is the scheduler: each running instance has a node, which has joined and
-// tells of itself unless it is mute.
+// nodes is the scheduler: each instance that runs and has booted has a node, which has
+// joined and tells of itself unless it is mute.
 type nodes struct {
 	groups []*group
 
@@ -82,8 +82,10 @@ func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
 			continue
 		}
 		for _, i := range s.Instances {
-			if i.State == pools.InstanceRunning && !n.mute[i.ID] {
-				out = append(out, n.factsLocked(now, i))
+			if boot := g.Boot(i.ID); boot != "" && !n.mute[i.ID] {
+				f := n.factsLocked(now, i)
+				f.BootID = boot
+				out = append(out, f)
 			}
 		}
 	}
@@ -92,7 +94,7 @@ func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
 
 func (n *nodes) factsLocked(now time.Time, i pools.Instance) pools.NodeFacts {
 	f := pools.NodeFacts{
-		ID: i.ID, Pool: "default", Group: i.Group, BootID: "boot", At: now,
+		ID: i.ID, Pool: "default", Group: i.Group, At: now,
 		Resources: resource.Vector{resource.CPUs: cpusPerNode, resource.Mem: 1000},
 		Allocated: resource.Vector{resource.CPUs: float64(n.tasks[i.ID])},
 		Tasks:     n.tasks[i.ID], Draining: n.cordoned[i.ID], SafeToEvict: true,

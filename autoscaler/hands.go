@@ -3,6 +3,7 @@ package autoscaler
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -43,6 +44,32 @@ func (h hands) Terminate(ctx context.Context, group string, ids []string) error 
 		h.loop.tally.lower(group, v.weights(ids), err)
 	}
 	return err
+}
+
+// Mend implements drain.Menders.
+func (h hands) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
+	v := h.loop.last
+	g, ok := v.asker.find(group)
+	if !ok {
+		return false, fmt.Errorf("group %s is not of this pool any more", group)
+	}
+	if busy := v.busy()[group]; busy != "" {
+		return false, fmt.Errorf("%w: group %s is left alone: %s", pools.ErrRefused, group, busy)
+	}
+	if !mends(g, m.Kind) {
+		return false, fmt.Errorf("%w: group %s has no %s", pools.ErrMendFailed, group, m.Kind)
+	}
+	err = h.loop.write(ctx, func(ctx context.Context) error {
+		done, err = g.(pools.Mender).Mend(ctx, m)
+		return err
+	})
+	return done, err
+}
+
+// mends reports whether the group can repair its instances that way.
+func mends(g pools.Group, kind pools.MendKind) bool {
+	mender, can := g.(pools.Mender)
+	return can && slices.Contains(mender.Mends(), kind)
 }
 
 // Cordon implements drain.Scheduler.

@@ -76,11 +76,12 @@ func (l *Loop) begin(ctx context.Context) error {
 	if config.CallTimeout == 0 || config.CallTimeout > l.config.callTimeout() {
 		config.CallTimeout = l.config.callTimeout()
 	}
-	machine, err := drain.Open(ctx, config, drain.Ports{Records: l.world.Records, Scheduler: hands{l}, Groups: hands{l}})
+	machine, err := drain.Open(ctx, config, drain.Ports{Records: l.world.Records, Scheduler: hands{l}, Groups: hands{l}, Menders: hands{l}})
 	if err != nil {
 		return err
 	}
 	l.drains = machine
+	l.shown.open(machine)
 	return nil
 }
 
@@ -124,8 +125,10 @@ func (l *Loop) save(ctx context.Context, s State, i *Intent) error {
 var errLeaseEnds = errors.New("the lease ends too soon for a call")
 
 // mayWrite returns why no call that changes something may begin now, if so.
-func (l *Loop) mayWrite() error {
-	timeout := l.config.callTimeout()
+func (l *Loop) mayWrite() error { return l.outlasts(l.config.callTimeout()) }
+
+// outlasts returns why no call that may take so long may begin now, if so.
+func (l *Loop) outlasts(timeout time.Duration) error {
 	switch left := l.world.Lease.Left(); {
 	case left <= 0:
 		return ErrNotHolder

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -42,6 +43,11 @@ type Loop struct {
 	paused bool            // as of the last tick
 
 	between []Action // done since the last record
+
+	wishes chan wish     // of Repair
+	ended  chan struct{} // closed when Run is over
+	end    sync.Once     // of ended
+	shown  shown         // to others than the owner of the turn
 }
 
 // NewLoop returns a loop that has done nothing yet.
@@ -49,7 +55,9 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log, joined: map[string]bool{}, raised: map[string]bool{},
+		wishes: make(chan wish, maxWishes), ended: make(chan struct{}),
 	}
+	l.shown.adopt(c)
 	l.turn <- struct{}{}
 	for _, s := range c.signals() {
 		l.sources = append(l.sources, &source{signal: s})
@@ -82,12 +90,13 @@ const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
 // finishLimit. Between two ticks it follows the directory, goes on with the drains,
-// heeds the provider's notices, takes over a new configuration, and reports to the directory at least
-// every 20 s. It returns an error if it cannot begin, and one that is ErrNotHolder
+// heeds the provider's notices, begins repairs, takes over a new configuration, and reports to the
+// directory at least every 20 s. It returns an error if it cannot begin, and one that is ErrNotHolder
 // when the pool's lease is lost: then nothing more is changed, and this Loop is of no
 // further use.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.Close()
+	defer l.end.Do(func() { close(l.ended) })
 	if err := l.open(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -109,6 +118,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-l.listing.Changed:
 		case n := <-l.notices():
 			if err := finish(ctx, func(ctx context.Context) error { return l.heed(ctx, n) }); err != nil {
+				return err
+			}
+			continue
+		case w := <-l.wishes:
+			if err := finish(ctx, func(ctx context.Context) error { return l.serve(ctx, w) }); err != nil {
 				return err
 			}
 			continue

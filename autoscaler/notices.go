@@ -66,9 +66,9 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 			of[n.Instance.ID] = n.Instance
 		}
 	}
-	busy := v.busy()
+	busy, mending := v.busy(), l.mending()
 	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
-		return n.Kind == pools.Rebalance && busy[of[n.Instance].Group] != ""
+		return n.Kind == pools.Rebalance && (busy[of[n.Instance].Group] != "" || mending[n.Instance])
 	})
 	intent, owed := Intent{At: now}, map[string]float64{}
 	for _, n := range notices {

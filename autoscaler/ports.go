@@ -122,5 +122,21 @@ type World struct {
 	// Notices are what the provider warns of; nil: nothing. A notice that the loop does
 	// not call Done of comes again.
 	Notices <-chan pools.Notice
+	Health  Health           // nil: no policy
 	Now     func() time.Time // nil: time.Now
+}
+
+// Health is the node-health policy beside the loop. Neither of its methods waits, and
+// both may be called concurrently with whatever else it does.
+type Health interface {
+	// Condition is what counts now; it is read at each tick.
+	Condition() Condition
+	// Drained tells what happened to any drain record, in order.
+	Drained(events []drain.Event)
+}
+
+// Condition is what the node-health policy says of the pool.
+type Condition struct {
+	Sick   map[string]string // nodes that are unfit, and why; nobody changes it any more
+	Barred string            // why the pool must not shrink; empty: it may
 }

@@ -43,6 +43,7 @@ func (l *Loop) prepare(now time.Time, v *view, orders Orders) prepared {
 	p.Leaving = l.returnable()
 	p.fillGroups(v)
 	p.fillNodes(now, v, leaving, marks.ids)
+	p.mark(l.mending())
 	p.Input = l.input(now, p.Case, v)
 	p.Input.Offset, p.Input.Pinned = l.ordered(orders)
 	if len(v.silent) > 0 {
@@ -113,6 +114,13 @@ func (p *prepared) fillNodes(now time.Time, v *view, leaving, marked map[string]
 	}
 }
 
+// mark marks the nodes that are repaired in place.
+func (p *prepared) mark(mending map[string]bool) {
+	for i := range p.Nodes {
+		p.Nodes[i].Mending = mending[p.Nodes[i].ID]
+	}
+}
+
 // returnable returns who can be taken back, in the order in which a drain.Machine
 // does it: those least on their way first, of these the last chosen.
 func (l *Loop) returnable() []Leaver {
@@ -164,7 +172,7 @@ func (l *Loop) quarantines(now time.Time, v *view, clock time.Time) ([]plan.Quar
 
 func (l *Loop) input(now time.Time, c Case, v *view) decide.Input {
 	in := decide.Input{
-		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost,
+		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost, Barred: v.condition.Barred,
 		Capacity: decide.Capacity{
 			Target: c.State.Target(c.have()), Joined: v.joined, Totals: v.totals,
 		},

@@ -38,6 +38,7 @@ func (l *Loop) adopt(c Config) {
 		l.drains = nil // opened anew with the other bounds, on the same records
 	}
 	l.config, l.sources = c, nil
+	l.shown.adopt(c)
 	for _, signal := range c.signals() {
 		l.sources = append(l.sources, successor(before, signal))
 	}

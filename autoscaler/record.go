@@ -91,6 +91,7 @@ const (
 	OpSetTarget Op = "set target" // of a group, absolute
 	OpTakeBack  Op = "take back"  // a node that was draining
 	OpLetGo     Op = "let go"     // begin the drain of a node
+	OpMend      Op = "mend"       // begin the repair of a node in place
 	OpDrain     Op = "drain"      // a step of a drain under way
 )
 

@@ -76,10 +76,11 @@ func (l *Loop) tellSilent(m move) {
 // to be replaced: one that is on its way out already is accounted for.
 func (l *Loop) owes(node string) bool { return !l.leaving()[node] }
 
-func (r Removal) text() string {
-	text := "by " + cmp.Or(r.By, "somebody")
-	if r.Why != "" {
-		text += ": " + r.Why
+// text says who ordered it, and why.
+func (n Note) text() string {
+	text := "by " + cmp.Or(n.By, "somebody")
+	if n.Why != "" {
+		text += ": " + n.Why
 	}
 	return text
 }

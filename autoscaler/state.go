@@ -69,6 +69,18 @@ type done struct {
 	lowered float64
 }
 
+// owing is the weight that is owed on top since.
+func (d done) owing() float64 {
+	sum := 0.0
+	for _, one := range d.replaced {
+		sum += one.Weight
+	}
+	for _, node := range slices.Sorted(maps.Keys(d.owed)) {
+		sum += d.owed[node]
+	}
+	return sum
+}
+
 // settled returns the targets that a distribution leads to. Only a group that is
 // held is lowered by its target; else the nodes that are let go take it along.
 func (c Case) settled(d plan.Distribution, held map[string]plan.Quarantine) map[string]int {

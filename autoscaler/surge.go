@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -67,7 +68,7 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 	case len(o.Decision.State.Blind) > 0:
 		waits = "the need of app " + o.Decision.State.Blind[0].App + " is not known"
 	}
-	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.State.Owed > slack) && c.Joined >= o.Decision.Target-slack
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.State.Owed > slack) && c.fit() >= o.Decision.Target-slack
 	for _, g := range c.toRoll(held) {
 		if c.State.Rolling[g.ID] > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
@@ -88,6 +89,19 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 		}
 		o.Stuck[g.ID] = why
 	}
+}
+
+// fit is the weight of the nodes that have joined, less those that are not to be relied
+// on.
+func (c Case) fit() float64 {
+	sum := c.Joined
+	for i := range c.Nodes {
+		n := &c.Nodes[i]
+		if (n.Unhealthy || n.Mending) && (n.Node == pools.NodeIdle || n.Node == pools.NodeRunning) {
+			sum -= n.Weight
+		}
+	}
+	return sum
 }
 
 // rolled returns by how much the let-go of marked instances lowers the surge of their

@@ -11,7 +11,7 @@ const tendEvery = 5 * time.Second
 // tending returns when the drains are to be looked at again; nil if none is under
 // way, or if the next tick comes soon enough.
 func (l *Loop) tending() <-chan time.Time {
-	if l.paused || l.config.DryRun || l.last == nil || l.tally == nil || l.config.Tick < 2*tendEvery || len(l.drains.Records()) == 0 {
+	if l.paused || l.config.DryRun || l.last == nil || l.tally == nil || l.drains == nil || l.config.Tick < 2*tendEvery || len(l.drains.Records()) == 0 {
 		return nil
 	}
 	if l.outdated(l.now()) {
@@ -69,7 +69,7 @@ func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
 
 // drainOn takes the drains on, and keeps what came of it.
 func (l *Loop) drainOn(ctx context.Context, now time.Time, v *view, r *Record) error {
-	err := l.drain(ctx, now, v, r)
+	err := l.drain(ctx, now, v, l.state.Owed, r)
 	l.state = l.returned(l.tally.into(l.state), v)
 	if err != nil {
 		return err

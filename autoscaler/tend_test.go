@@ -45,6 +45,17 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	}
 }
 
+// While the records of the drains are to be read anew, nobody tends them.
+func TestNothingIsTendedWithoutRecords(t *testing.T) {
+	t.Parallel()
+	w, _, _ := steady(t, 3)
+	w.config.Tick, w.config.Drain.Threshold = 10*time.Minute, time.Hour
+	w.reconfigure()
+	if w.loop.tending() != nil {
+		t.Error("nothing is under way, and it is tended")
+	}
+}
+
 // A pool that is paused between two ticks has no drain go on.
 func TestPausedDrainsAreNotTended(t *testing.T) {
 	t.Parallel()
@@ -70,7 +81,7 @@ func TestViewsTellWhoIsBusy(t *testing.T) {
 	v := *w.loop.last
 	v.groups = slices.Clone(v.groups)
 	v.groups[0].Busy = "an instance refresh"
-	for id, one := range w.loop.views(&v) {
+	for id, one := range w.loop.views(&v, 0) {
 		if one.Busy != "an instance refresh" || one.Node == pools.NodeUnknown {
 			t.Errorf("view of %s is %+v", id, one)
 		}

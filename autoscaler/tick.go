@@ -102,6 +102,7 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*view, error) {
 	}
 	l.findOut(v)
 	l.last, l.joined, l.gone, l.amnesia = v, v.known, v.lost, false
+	l.shown.see(v)
 	return v, nil
 }
 

@@ -37,6 +37,8 @@ type view struct {
 	// gone without our doing since the tick before.
 	known map[string]bool
 	lost  int
+	// condition is what the node-health policy said.
+	condition Condition
 }
 
 // observe reads all groups at the same time. One that cannot be read makes the pool
@@ -66,7 +68,10 @@ func (l *Loop) observe(ctx context.Context, now time.Time) (*view, error) {
 	if err := eg.Wait(); err != nil {
 		return nil, err
 	}
-	listening := l.began.IsZero() || now.Sub(l.began) < listenFor
+	if l.world.Health != nil {
+		v.condition = l.world.Health.Condition()
+	}
+	listening := l.listening(now)
 	known := l.joined
 	if l.amnesia {
 		known = v.up()
@@ -75,6 +80,12 @@ func (l *Loop) observe(ctx context.Context, now time.Time) (*view, error) {
 	v.learn(known, l.excused())
 	v.lost += l.gone
 	return v, nil
+}
+
+// listening reports whether the loop has not run for long enough to have heard
+// everybody.
+func (l *Loop) listening(now time.Time) bool {
+	return l.began.IsZero() || now.Sub(l.began) < listenFor
 }
 
 // up returns all instances that may have joined.
@@ -136,7 +147,7 @@ func (v *view) join(facts []pools.NodeFacts, expected func(id string) bool) {
 
 // heard returns the same groups, joined with what the nodes say now.
 func (v *view) heard(facts []pools.NodeFacts, expected func(id string) bool) *view {
-	now := &view{now: v.now, asker: v.asker, groups: v.groups, known: v.known}
+	now := &view{now: v.now, asker: v.asker, groups: v.groups, known: v.known, condition: v.condition}
 	now.join(facts, expected)
 	return now
 }
@@ -144,6 +155,7 @@ func (v *view) heard(facts []pools.NodeFacts, expected func(id string) bool) *vi
 // add adds one instance; its node is heard if there are facts.
 func (v *view) add(instance pools.Instance, facts *pools.NodeFacts, expected func(id string) bool) {
 	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: pools.NodeUnknown}
+	_, node.Unhealthy = v.condition.Sick[instance.ID]
 	switch {
 	case instance.State == pools.InstancePending || instance.State == pools.InstanceTerminating:
 	case facts != nil && instance.State == pools.InstanceRunning && v.count(*facts):
@@ -204,7 +216,16 @@ func (l *Loop) excused() map[string]bool {
 
 // stays reports whether the node of a record is not on its way out. What makes no
 // sense does not stay.
-func stays(r drain.Record) bool { return r.State == drain.Returning || r.State == drain.Returned }
+func stays(r drain.Record) bool { return inService(r) || mending(r) }
+
+func inService(r drain.Record) bool {
+	return r.State == drain.Returning || r.State == drain.Returned
+}
+
+// mending reports whether the node of a record is repaired in place, or to be.
+func mending(r drain.Record) bool {
+	return r.Mend != "" && !inService(r) && r.Validate() == nil
+}
 
 func joinedWeight(n pools.Node) float64 {
 	if n.State == pools.NodeIdle || n.State == pools.NodeRunning {
@@ -222,6 +243,17 @@ func (l *Loop) committed(v *view) map[string]float64 {
 		}
 	}
 	return l.drains.Committed(func(node string) bool { return there[node] })
+}
+
+// mending returns the nodes that are repaired in place, or are to be.
+func (l *Loop) mending() map[string]bool {
+	out := map[string]bool{}
+	for _, r := range l.drains.Records() {
+		if mending(r) {
+			out[r.Node] = true
+		}
+	}
+	return out
 }
 
 // leaving returns the nodes that are on their way out.

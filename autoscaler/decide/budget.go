@@ -45,7 +45,7 @@ func rooms(in Input, s State, t float64) (up, down room) {
 
 // barred says why the pool must not shrink at this tick; empty if it may.
 func barred(in Input, s State) string {
-	return cmp.Or(brake(in, s), OneLine(in.NoScaleIn))
+	return cmp.Or(brake(in, s), OneLine(in.Barred), OneLine(in.NoScaleIn))
 }
 
 // Beside returns how much may be added at s.Clock to a pool with that target though

@@ -47,6 +47,7 @@ func TestNoScaleInIsTold(t *testing.T) {
 		want string
 	}{
 		{"nothing bars it", Input{}, ""},
+		{"by the node-health policy", Input{NoScaleIn: "a node is silent", Barred: "the breaker is open"}, "the breaker is open"},
 		{"by the caller", Input{NoScaleIn: "a node is silent"}, "a node is silent"},
 		{"by a loss", Input{Lost: 2, Policy: Policy{LossBrake: true, LossThreshold: 1}}, "2 nodes lost, instance_loss_threshold is 1"},
 		{"a loss that is none", Input{Lost: 1, Policy: Policy{LossBrake: true, LossThreshold: 1}}, ""},

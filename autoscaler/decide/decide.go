@@ -40,6 +40,9 @@ func Decide(in Input) Decision {
 	}
 	d.apply(target(in, asked))
 	d.apply(spare(t, d.Target, s.Blind, now, in.Policy.IgnoranceMax))
+	if in.Barred != "" {
+		d.apply(healthy(t, d.Target, in.Barred))
+	}
 	d.apply(pinned(whole, d.Target, in.Pinned))
 	base := d.Target
 	d.apply(offset(in, s, whole, base))

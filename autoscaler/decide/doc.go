@@ -12,6 +12,7 @@
 //	combine    many requests become one
 //	target     the request becomes a target capacity
 //	ignorance  a pool that does not know its need never shrinks, or not for long
+//	health     nor does one whose nodes are sick in numbers, where a policy says so
 //	pinned     the target that an operator wants in place of all that
 //	offset     what an operator wants on top
 //	limits     the target stays within bounds, and its change within a step, the

@@ -26,6 +26,9 @@ type Input struct {
 	State State `json:"state,omitzero"`
 	// NoScaleIn, if not empty, says why scale-in is barred this tick.
 	NoScaleIn string `json:"no_scale_in,omitempty"`
+	// Barred, if not empty, says why the node-health policy keeps the pool from
+	// shrinking.
+	Barred string `json:"barred,omitempty"`
 }
 
 // Capacity is what the pool is.
@@ -235,7 +238,8 @@ const (
 	RuleCombine   Rule = "combine"
 	RuleTarget    Rule = "target"
 	RuleIgnorance Rule = "never shrink on ignorance"
-	RulePinned    Rule = "pinned" // by an operator
+	RuleHealth    Rule = "node health" // only where Input.Barred is not empty
+	RulePinned    Rule = "pinned"      // by an operator
 	RuleOffset    Rule = "offset"
 	RuleLimits    Rule = "limits"
 	RuleInput     Rule = "input" // in place of all after combine: nothing can be calculated

@@ -61,7 +61,8 @@ func input(amounts *rapid.Generator[float64]) *rapid.Generator[decide.Input] {
 					Min: number("min"), Max: number("max"), MaxAdd: number("add"), MaxRemove: number("remove"),
 				},
 			},
-			NoScaleIn: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "no_scale_in"),
+			NoScaleIn: rapid.SampledFrom([]string{"", "", "a node is silent"}).Draw(t, "no_scale_in"),
+			Barred:    rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred"),
 			Lost:      rapid.IntRange(-1, 3).Draw(t, "lost"),
 		}
 		overTime(t, &in, number)
@@ -146,7 +147,7 @@ func TestTargetIsWithinLimitsOrOneStepNearer(t *testing.T) {
 		l, before := in.Policy.Limits, in.Capacity.Target+in.State.Offset
 		after := decide.Decide(in).Target
 		up, down := l.MaxAdd, l.MaxRemove
-		if in.NoScaleIn != "" || in.Policy.LossBrake && in.Lost > in.Policy.LossThreshold {
+		if in.NoScaleIn != "" || in.Barred != "" || in.Policy.LossBrake && in.Lost > in.Policy.LossThreshold {
 			down = 0
 		}
 		if after > before+up+noise || after < before-down-noise {

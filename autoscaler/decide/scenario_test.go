@@ -135,8 +135,11 @@ func render(d decide.Decision) string {
 }
 
 func shortRule(r decide.Rule) string {
-	if r == decide.RuleIgnorance {
+	switch r {
+	case decide.RuleIgnorance:
 		return "ignorance"
+	case decide.RuleHealth:
+		return "health"
 	}
 	return string(r)
 }

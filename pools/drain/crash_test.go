@@ -37,6 +37,7 @@ type path struct {
 	setup    func(*world)
 	during   func(w *world, tick int)
 	takeBack bool // the need returns at the third tick
+	choose   func(*drain.Choice)
 	end      outcome
 }
 
@@ -49,6 +50,7 @@ const (
 	either   outcome = "ended by one"     // whoever was first
 	stays    outcome = "stays"            // in service
 	spared   outcome = "stays, untouched" // it was never cordoned
+	once     outcome = "is mended"        // once, and stays
 )
 
 // at returns what happens at one tick.
@@ -57,6 +59,55 @@ func at(tick int, do func(*world)) func(*world, int) {
 		if now == tick {
 			do(w)
 		}
+	}
+}
+
+// as has a node repaired.
+func as(kind pools.MendKind, hold bool) func(*drain.Choice) {
+	return func(c *drain.Choice) {
+		c.Attempt, c.Hold, c.Deadline = "attempt-1", hold, start.Add(25*time.Minute)
+		if kind != "" {
+			c.Mend = &pools.Mending{Kind: kind}
+		}
+	}
+}
+
+// leftToUs has what stops stay as it is.
+func leftToUs(w *world) {
+	if err := memory.NewProvider(w.group).LeaveHealing(context.Background()); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// untilRestart has the victim be silent until it has restarted.
+func untilRestart(w *world, _ int) { w.silent[victim] = w.group.Boot(victim) == victim+"-boot-1" }
+
+func repairPaths() []path {
+	silent := func(w *world) { w.silent[victim] = true }
+	stop := func(w *world) { leftToUs(w); w.group.Stop(victim) }
+	broken := func(w *world) { leftToUs(w); w.group.Break(victim, true) }
+	r := drain.Repair
+	return []path{
+		{name: "repair", config: short, reason: r, choose: as("", false), tasks: 2, end: gone},
+		{name: "repair, with more tasks than time", config: short, reason: r, choose: as("", false), tasks: endless, end: gone},
+		{name: "repair of a silent node", config: short, reason: r, choose: as("", false), tasks: 1, setup: silent, end: gone},
+		{name: "repair, protected", config: short, reason: r, choose: as("", false), setup: protect, end: spared},
+		{name: "repair, lost", config: short, reason: r, choose: as("", false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
+		{name: "launch first", config: short, reason: r, choose: as("", true), tasks: 1, during: at(4, (*world).order), end: gone},
+		{name: "launch first, of a silent node", config: short, reason: r, choose: as("", true), setup: silent, during: at(4, (*world).order), end: gone},
+		{name: "launch first, in vain", config: short, reason: r, choose: as("", true), tasks: 1, end: spared},
+		{name: "reboot", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: 1, end: once},
+		{name: "reboot, with more tasks than time", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: endless, end: once},
+		{name: "reset of a silent node", config: short, reason: r, choose: as(pools.MendReset, false), during: untilRestart, end: once},
+		{name: "start of a stopped node", config: short, reason: r, choose: as(pools.MendStart, false), setup: stop, end: once},
+		{name: "rebuild", config: short, reason: r, choose: as(pools.MendRebuild, false), tasks: 1, end: once},
+		{name: "reboot, lost", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
+		{name: "reboot, and comes up late", config: short, reason: r, choose: as(pools.MendReboot, false), setup: broken, during: at(12, func(w *world) {
+			w.group.Break(victim, false)
+			if _, err := w.group.Mend(context.Background(), pools.Mending{Instance: victim, Kind: pools.MendStart, Attempt: "by hand"}); err != nil {
+				w.t.Fatal(err)
+			}
+		}), end: stays},
 	}
 }
 
@@ -117,6 +168,9 @@ func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 		}
 		if !chosen { // and so is what could not be kept
 			c := drain.Choice{Node: victim, Group: "a", Weight: 1, Reason: p.reason}
+			if p.choose != nil {
+				p.choose(&c)
+			}
 			chosen = m.Add(context.Background(), w.clock(), c) == nil
 		}
 		_, _ = m.Advance(context.Background(), w.clock(), w.views())
@@ -138,7 +192,7 @@ func (p path) check(w *world) []string {
 	wrong := w.audit()
 	s := w.snapshot()
 	there := slices.ContainsFunc(s.Instances, func(i pools.Instance) bool { return i.ID == victim })
-	if want := p.end == stays || p.end == spared; there != want {
+	if want := p.end == stays || p.end == spared || p.end == once; there != want {
 		wrong = append(wrong, fmt.Sprintf("it is there: %t", there))
 	}
 	if target := map[outcome]int{gone: 2, either: s.Target}[p.end]; s.Target != max(target, 3) && s.Target != target {
@@ -146,7 +200,8 @@ func (p path) check(w *world) []string {
 	}
 	asked := 0
 	for _, write := range w.group.Log() {
-		if write.Err == nil {
+		// A repair ends what is not heard at once; who is lost may be seen still.
+		if write.Err == nil && write.Op == memory.Terminate && (len(write.Ended) > 0 || p.reason != drain.Repair) {
 			asked++
 		}
 	}
@@ -156,7 +211,13 @@ func (p path) check(w *world) []string {
 	case p.end != gone && p.end != either && asked > 0, asked > most:
 		wrong = append(wrong, fmt.Sprintf("the provider was asked %d times", asked))
 	}
-	if len(w.unsafe) > 0 && !p.config.Force {
+	if n := w.repairs(); p.end == once && n != 1 || n > 2 || p.reason != drain.Repair && n > 0 {
+		wrong = append(wrong, fmt.Sprintf("%d repairs in place were begun", n))
+	}
+	if boot := w.group.Boot(victim); there && p.end == once && boot != victim+"-boot-2" {
+		wrong = append(wrong, fmt.Sprintf("it is up as %q", boot))
+	}
+	if len(w.unsafe) > 0 && !p.config.Force && p.reason != drain.Repair {
 		wrong = append(wrong, "it had something to lose")
 	}
 	return wrong
@@ -176,7 +237,7 @@ func (p path) try(t *testing.T, lag int, faults map[int]fault) (calls int) {
 // gone, or in service, and is ended once at most.
 func TestCrashAtEveryTransition(t *testing.T) {
 	kinds := []fault{dies, diesAfter, fails, answerLost}
-	for _, p := range paths() {
+	for _, p := range slices.Concat(paths(), repairPaths()) {
 		t.Run(p.name, func(t *testing.T) {
 			t.Parallel()
 			calls := p.try(t, 0, nil)
@@ -233,7 +294,7 @@ func TestWhateverHappens(t *testing.T) {
 // disturb does one thing to the world that it may have to bear.
 func disturb(r *rapid.T, w *world, m *drain.Machine) {
 	node := fmt.Sprintf("a-%d", rapid.IntRange(1, 6).Draw(r, "node"))
-	switch rapid.IntRange(0, 9).Draw(r, "what") {
+	switch rapid.IntRange(0, 11).Draw(r, "what") {
 	case 0, 1, 2:
 		w.tasks[node] = rapid.IntRange(0, 4).Draw(r, "tasks")
 		reason := rapid.SampledFrom(reasons).Draw(r, "reason")
@@ -241,6 +302,19 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 			w.group.Interrupt(node, w.now.Add(2*time.Minute))
 		}
 		c := drain.Choice{Node: node, Group: "a", Weight: 1, Reason: reason}
+		if reason == drain.Repair {
+			c.Attempt = fmt.Sprint("attempt-", rapid.IntRange(1, 20).Draw(r, "attempt"))
+			switch rapid.IntRange(0, 5).Draw(r, "repair") {
+			case 0:
+				w.mayLose[node] = true
+			case 1:
+				c.Hold, w.mayLose[node] = true, true
+			default:
+				c.Mend = &pools.Mending{Kind: rapid.SampledFrom([]pools.MendKind{
+					pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild,
+				}).Draw(r, "kind")}
+			}
+		}
 		_ = m.Add(context.Background(), w.clock(), c)
 	case 3:
 		_, _ = m.TakeBack(context.Background(), w.clock(), 2)
@@ -252,5 +326,9 @@ func disturb(r *rapid.T, w *world, m *drain.Machine) {
 		w.wrong -= time.Duration(rapid.IntRange(0, 30).Draw(r, "back")) * time.Minute
 	case 7:
 		w.group.Lose(node)
+	case 8:
+		w.group.Break(node, rapid.Bool().Draw(r, "broken"))
+	case 9:
+		w.ordered = !w.ordered
 	}
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Machine drains the nodes of one pool. It knows no more than its records hold.
@@ -65,7 +67,7 @@ func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 	return sums
 }
 
-// Add has nodes drained. One that is on its way out already goes on as it is, but
+// Add has nodes drained, and those of them repaired in place that are to be. One that is on its way out already goes on as it is, but
 // for a stronger reason, which takes the place of its own: then it is not taken
 // back, and is out by the earlier one of the deadlines. One that is being taken
 // back is chosen anew. A choice that cannot be recorded, or whose node has a record
@@ -78,6 +80,10 @@ func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) err
 		if ctx.Err() != nil {
 			errs = append(errs, fmt.Errorf("drain node %s: %w", c.Node, context.Cause(ctx)))
 			break
+		}
+		if err := c.validate(m.ports); err != nil {
+			errs = append(errs, err)
+			continue
 		}
 		errs = append(errs, m.add(ctx, c.record(now, m.config)))
 	}
@@ -97,7 +103,10 @@ func (m *Machine) add(ctx context.Context, r Record) error {
 	err := m.put(ctx, r)
 	if err != nil && r.Validate() == nil && (!ok || old.State == Returned) {
 		// It may have been written all the same, so it is to be deleted.
-		m.keep(r.to(Returned, r.Since, "it could not be recorded"))
+		m.keep(Record{
+			Node: r.Node, Group: r.Group, Weight: r.Weight, State: Returned, Reason: r.Reason,
+			Since: r.Since, Deadline: r.Deadline, Why: "it could not be recorded",
+		})
 	}
 	return err
 }
@@ -204,14 +213,16 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 		if next == r && action == None || ctx.Err() != nil {
 			return events, nil
 		}
-		e := Event{At: now, Node: r.Node, Group: r.Group, From: r.State, To: next.State, Action: action, Why: next.Why}
+		e := Event{At: now, Node: r.Node, Group: r.Group, From: r.State, Action: action}
 		done, err := m.step(ctx, now, next, action)
-		e.To = done.State
+		e.To, e.Why, e.Reason, e.Attempt, e.Failed = done.State, done.Why, done.Reason, done.Attempt, done.Failed
 		if err != nil {
-			e.Err = err.Error()
+			e.Err, e.Why = err.Error(), next.Why
 		}
-		events = append(events, e)
-		if err != nil || action == Cordon || action == Terminate || action == Forget {
+		if action != Mend || err != nil || done != r { // else it was looked up, and goes on
+			events = append(events, e)
+		}
+		if err != nil || action == Cordon || action == Terminate || action == Mend || action == Forget {
 			return events, err
 		}
 		r = done
@@ -226,10 +237,16 @@ func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Acti
 			return old, err
 		}
 	}
-	if err := m.act(ctx, r, action); err != nil {
+	through, err := m.act(ctx, r, action)
+	done := r
+	switch {
+	case errors.Is(err, pools.ErrMendFailed):
+		done = r.failed(now, err.Error())
+	case err != nil:
 		return r, fmt.Errorf("%s node %s of group %s: %w", action, r.Node, r.Group, err)
+	case through:
+		done = Done(now, r, action)
 	}
-	done := Done(now, r, action)
 	if done == r {
 		return r, nil
 	}
@@ -239,26 +256,32 @@ func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Acti
 	return done, nil
 }
 
-func (m *Machine) act(ctx context.Context, r Record, action Action) error {
+// act takes the action, and reports whether that brought it about.
+func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, err error) {
 	if ctx.Err() != nil {
-		return context.Cause(ctx)
+		return false, context.Cause(ctx)
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.config.CallTimeout)
 	defer cancel()
 	switch action {
 	case Cordon, Uncordon:
-		return m.ports.Scheduler.Cordon(ctx, r.Node, action == Cordon)
+		return true, m.ports.Scheduler.Cordon(ctx, r.Node, action == Cordon)
 	case Terminate:
-		return m.ports.Groups.Terminate(ctx, r.Group, []string{r.Node})
+		return true, m.ports.Groups.Terminate(ctx, r.Group, []string{r.Node})
+	case Mend:
+		if m.ports.Menders == nil {
+			return false, fmt.Errorf("%w: nothing is repaired in place here", pools.ErrMendFailed)
+		}
+		return m.ports.Menders.Mend(ctx, r.Group, r.Mending())
 	case Forget:
 		if err := m.ports.Records.Delete(ctx, r.Node); err != nil {
-			return err
+			return false, err
 		}
 		m.mu.Lock()
 		defer m.mu.Unlock()
 		delete(m.records, r.Node)
 	}
-	return nil
+	return true, nil
 }
 
 // put writes the record, and remembers it only if that succeeded.

@@ -31,10 +31,25 @@ type View struct {
 	FactsAt  time.Time // when its facts came in
 	Cordoned bool      // it says that it takes nothing new
 	Tasks    int
+	BootID   string // of its facts
+
+	// Replaced: without this node, too, the pool has all that it is asked for, up and
+	// joined.
+	Replaced bool
 }
 
 // fresh reports whether both provider and scheduler know the node.
 func (v View) fresh() bool { return v.Instance == Present && v.Node != pools.NodeUnknown }
+
+// unheard reports whether the instance is there, and nobody hears its node.
+func (v View) unheard() bool {
+	return v.Instance == Present && (v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned)
+}
+
+// heard reports whether the instance is there and its node tells of itself.
+func (v View) heard() bool {
+	return v.Instance == Present && (v.Node == pools.NodeIdle || v.Node == pools.NodeRunning)
+}
 
 // refuses returns why the instance is not to be terminated, if there is a reason.
 func (v View) refuses() string {
@@ -55,6 +70,7 @@ const (
 	Cordon    Action = "cordon"    // tell the scheduler to give it nothing new
 	Uncordon  Action = "uncordon"  // take that back
 	Terminate Action = "terminate" // end the instance, and lower the target by its weight
+	Mend      Action = "mend"      // begin the repair in place, or look up how far it is
 	Forget    Action = "forget"    // delete the record
 )
 
@@ -68,8 +84,10 @@ const overdue = 5 * time.Minute
 // [Done] says what follows.
 //
 // A node is terminated only if a fresh view shows that it has no tasks and takes
-// none, or that it has never joined; or after its deadline, with force. One that
-// the provider takes by itself is never terminated.
+// none, or that it has never joined; or after its deadline, with force. One that is
+// replaced by a repair needs no force, and is terminated at once if it is there and
+// not heard. One that the provider takes by itself is never terminated, nor one that
+// is repaired in place.
 func (c Config) Next(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case !r.State.Known():
@@ -87,6 +105,8 @@ func (c Config) Next(now time.Time, r Record, v View) (Record, Action) {
 		return r.to(Terminating, now, "the provider is ending it"), None
 	case r.State == Returning:
 		return r, Uncordon
+	case r.Mend != "":
+		return mend(now, r, v)
 	}
 	return c.leaving(now, r, v)
 }
@@ -133,7 +153,7 @@ func (c Config) terminating(now time.Time, r Record, v View) (Record, Action) {
 // long ago, so the node must still be one that has nothing to lose.
 func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
 	switch {
-	case c.forced(now, r):
+	case c.forced(now, r) || r.Reason == Repair && v.unheard():
 		return r, Terminate
 	case !v.fresh():
 		return r, None
@@ -153,6 +173,18 @@ func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
 func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 	if why := v.refuses(); why != "" && !r.Taken {
 		return r.back(now, why), None
+	}
+	if r.Hold && r.State == Chosen {
+		switch {
+		case !now.Before(r.Deadline):
+			return r.back(now, "its replacement did not come"), None
+		case !v.Replaced || v.Instance != Present:
+			return r, None
+		}
+		r.Hold = false
+	}
+	if r.Reason == Repair && v.unheard() {
+		return r.to(Terminating, now, "it is not heard: nothing to wait for"), Terminate
 	}
 	next, action := progress(now, r, v)
 	stuck := action == Cordon || action == None && next.State == r.State
@@ -216,7 +248,7 @@ func (r Record) end() time.Time {
 // forced reports whether the node is to be ended whatever it has. An orphan is
 // not: if it has joined it stays.
 func (c Config) forced(now time.Time, r Record) bool {
-	return c.Force && !r.noticed() && r.Reason != Orphan && !now.Before(r.Deadline)
+	return (c.Force || r.Reason == Repair) && !r.noticed() && r.Reason != Orphan && !now.Before(r.Deadline)
 }
 
 // giveUp ends the waiting. A node that could be asked to empty itself, and never
@@ -238,6 +270,8 @@ func Done(now time.Time, r Record, action Action) Record {
 		return r.to(Returned, now, r.Why)
 	case Terminate:
 		r.Asked = now
+	case Mend:
+		r.Mended = now
 	}
 	return r
 }

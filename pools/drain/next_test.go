@@ -193,37 +193,79 @@ func drawView(t *rapid.T) drain.View {
 		Instance:  rapid.SampledFrom([]drain.Presence{drain.Unseen, drain.Present, drain.Ending, drain.Absent}).Draw(t, "instance"),
 		At:        at("at"),
 		Protected: rapid.IntRange(0, 5).Draw(t, "protected") == 0,
+		Busy:      rapid.SampledFrom([]string{"", "", "", "a refresh"}).Draw(t, "busy"),
 		Node:      rapid.SampledFrom([]pools.NodeState{pools.NodeUnknown, pools.NodeOrphaned, pools.NodeIdle, pools.NodeRunning}).Draw(t, "node"),
 		FactsAt:   at("facts at"),
 		Cordoned:  rapid.Bool().Draw(t, "cordoned"),
 		Tasks:     rapid.IntRange(0, 2).Draw(t, "tasks"),
+		BootID:    rapid.SampledFrom([]string{"", "boot-1", "boot-2"}).Draw(t, "boot"),
+		Replaced:  rapid.Bool().Draw(t, "replaced"),
 	}
+}
+
+// drawRecord returns any record that makes sense.
+func drawRecord(t *rapid.T) drain.Record {
+	r := record(rapid.SampledFrom([]drain.State{
+		drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Mending, drain.Terminating, drain.Returning, drain.Returned, drain.Gone,
+	}).Draw(t, "state"))
+	r.Reason = rapid.SampledFrom(reasons).Draw(t, "reason")
+	r.Taken = rapid.Bool().Draw(t, "taken")
+	if r.Reason != drain.Repair {
+		return r
+	}
+	switch kind := rapid.SampledFrom([]pools.MendKind{"", pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}).Draw(t, "mend"); {
+	case kind != "":
+		inPlace(kind)(&r)
+		r.Taken = r.State == drain.Terminating
+		if r.State == drain.Mending && rapid.Bool().Draw(t, "mended") {
+			r.Mended = start
+		}
+	case rapid.Bool().Draw(t, "hold"):
+		held(&r)
+	default:
+		repaired(&r)
+	}
+	return r
+}
+
+// safe reports whether a view shows that the node has nothing to lose, or that nobody
+// can tell and a repair does not wait for it.
+func safe(r drain.Record, v drain.View) bool {
+	silent := v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned
+	orphan := v.Node == pools.NodeOrphaned && r.Told.IsZero()
+	empty := !silent && v.Cordoned && v.Tasks == 0 && v.FactsAt.After(r.Told)
+	return v.Instance == drain.Present && (orphan || empty || silent && r.Reason == drain.Repair)
 }
 
 // TestNextNeverLosesTasks: whatever is seen, a node that is not known to have
 // nothing to lose is ended only after its deadline, with force; one that the
-// provider takes never is.
+// provider takes never is, nor one that is repaired in place, nor one whose
+// replacement is waited for.
 func TestNextNeverLosesTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drain.Config{Threshold: config.Threshold, Force: rapid.Bool().Draw(t, "force")}
-		r := record(rapid.SampledFrom([]drain.State{
-			drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Terminating, drain.Returning, drain.Returned, drain.Gone,
-		}).Draw(t, "state"))
-		r.Reason = rapid.SampledFrom(reasons).Draw(t, "reason")
-		r.Taken = rapid.Bool().Draw(t, "taken")
+		r := drawRecord(t)
+		if r.State == drain.Mending && r.Mend == "" {
+			r.State = drain.Drained
+		}
 		v := drawView(t)
-		now := start.Add(time.Duration(rapid.IntRange(0, 40).Draw(t, "minutes")) * time.Minute)
+		began := r
+		now := start.Add(time.Duration(rapid.IntRange(0, 90).Draw(t, "minutes")) * time.Minute)
 		for range 10 {
 			next, action := c.Next(now, r, v)
+			if err := next.Validate(); err != nil {
+				t.Fatalf("%+v comes of %+v: %v", next, r, err)
+			}
 			if action == drain.Terminate {
-				orphan := v.Node == pools.NodeOrphaned && r.Told.IsZero()
-				empty := v.Node != pools.NodeUnknown && v.Node != pools.NodeOrphaned &&
-					v.Cordoned && v.Tasks == 0 && v.FactsAt.After(r.Told)
-				safe := v.Instance == drain.Present && (orphan || empty)
-				late := c.Force && !now.Before(r.Deadline) && r.Reason != drain.Spot && r.Reason != drain.Orphan
-				if r.Taken || v.Protected || !safe && !late {
+				force := c.Force || r.Reason == drain.Repair
+				late := force && !now.Before(r.Deadline) && r.Reason != drain.Spot && r.Reason != drain.Orphan
+				waits := began.Hold && began.State == drain.Chosen && !v.Replaced
+				if r.Taken || v.Protected || v.Busy != "" || r.Mend != "" || waits || !safe(r, v) && !late {
 					t.Fatalf("%s terminated on %+v", r.State, v)
 				}
+			}
+			if action == drain.Mend && (r.Mend == "" || v.Busy != "" || !now.Before(r.MendBy) || next.State != drain.Mending) {
+				t.Fatalf("%+v is mended on %+v", r, v)
 			}
 			if action != drain.None || next == r {
 				return
@@ -234,7 +276,7 @@ func TestNextNeverLosesTasks(t *testing.T) {
 	})
 }
 
-var reasons = []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Removal, drain.Spot}
+var reasons = []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Repair, drain.Removal, drain.Spot}
 
 func TestDone(t *testing.T) {
 	now := start.Add(time.Minute)
@@ -242,11 +284,102 @@ func TestDone(t *testing.T) {
 		drain.Cordon:    record(drain.Chosen),
 		drain.Uncordon:  record(drain.Returned, untold, func(r *drain.Record) { r.Since = now }),
 		drain.Terminate: record(drain.Chosen, func(r *drain.Record) { r.Asked = now }),
+		drain.Mend:      record(drain.Chosen, func(r *drain.Record) { r.Mended = now }),
 		drain.Forget:    record(drain.Chosen),
 		drain.None:      record(drain.Chosen),
 	} {
 		if diff := cmp.Diff(want, drain.Done(now, record(drain.Chosen), action)); diff != "" {
 			t.Errorf("Done(%q), -want +got:\n%s", action, diff)
 		}
+	}
+}
+
+// repaired makes it a record of a node that is to be replaced by a repair.
+func repaired(r *drain.Record) { r.Reason, r.Attempt = drain.Repair, "attempt-1" }
+
+// held has it stay until its replacement has joined.
+func held(r *drain.Record) { repaired(r); r.Hold = true }
+
+// inPlace makes it a record of a node that is to be repaired in place within an hour.
+func inPlace(kind pools.MendKind) func(*drain.Record) {
+	return func(r *drain.Record) {
+		repaired(r)
+		r.Mend, r.MendBy, r.Boot = kind, deadline.Add(30*time.Minute), "boot-1"
+	}
+}
+
+func mended(r *drain.Record)             { r.Mended = start }
+func bootUnknown(r *drain.Record)        { r.Boot = "" }
+func replacedView(v *drain.View)         { v.Replaced = true }
+func booted(id string) func(*drain.View) { return func(v *drain.View) { v.BootID = id } }
+
+func TestNextOfRepairs(t *testing.T) {
+	soon, late, end := start.Add(2*time.Minute), deadline, deadline.Add(30*time.Minute)
+	reboot, begin, rebuild := inPlace(pools.MendReboot), inPlace(pools.MendStart), inPlace(pools.MendRebuild)
+	for _, test := range []struct {
+		name   string
+		now    time.Time
+		record drain.Record
+		view   drain.View
+		state  drain.State
+		action drain.Action
+		failed string
+	}{
+		{"replaced, heard: to be cordoned", soon, record(drain.Chosen, repaired), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
+		{"replaced, silent: ended at once", soon, record(drain.Chosen, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
+		{"replaced, an orphan: ended at once", soon, record(drain.Chosen, repaired), view(orphaned), drain.Terminating, drain.Terminate, ""},
+		{"replaced, silent while it drains: ended at once", soon, record(drain.Draining, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
+		{"replaced, the provider does not tell of it: wait", soon, record(drain.Chosen, repaired), view(silent, unseen), drain.Chosen, drain.None, ""},
+		{"replaced, protected: it stays", soon, record(drain.Chosen, repaired), view(silent, protected), drain.Returned, drain.None, "the provider protects it from termination"},
+		{"replaced, its group is changed by others: it stays", soon, record(drain.Draining, repaired), view(busy), drain.Returning, drain.None, "its group is being changed: an instance refresh"},
+		{"replaced, with tasks at its deadline: ended without force", late, record(drain.Draining, repaired), view(), drain.Terminating, drain.Terminate, ""},
+		{"replaced, nobody knows whether it was asked for, silent", soon, record(drain.Terminating, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
+		{"replaced, the request was lost and it has tasks", soon, record(drain.Terminating, repaired), view(), drain.Draining, drain.None, ""},
+
+		{"held", soon, record(drain.Chosen, held), view(uncordoned, noTasks), drain.Chosen, drain.None, ""},
+		{"held, silent", soon, record(drain.Chosen, held), view(silent), drain.Chosen, drain.None, ""},
+		{"held, its replacement is there", soon, record(drain.Chosen, held), view(uncordoned, replacedView), drain.Cordoned, drain.Cordon, ""},
+		{"held, its replacement is there, silent", soon, record(drain.Chosen, held), view(silent, replacedView), drain.Terminating, drain.Terminate, ""},
+		{"held, unseen", soon, record(drain.Chosen, held), view(unseen, replacedView), drain.Chosen, drain.None, ""},
+		{"held in vain: it stays, untouched", late, record(drain.Chosen, held), view(silent), drain.Returned, drain.None, "its replacement did not come"},
+		{"held, and gone meanwhile", soon, record(drain.Chosen, held), view(absent), drain.Gone, drain.None, ""},
+		{"held, protected by now: it stays", soon, record(drain.Chosen, held), view(protected), drain.Returned, drain.None, "the provider protects it from termination"},
+
+		{"mended, heard: to be cordoned", soon, record(drain.Chosen, reboot), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
+		{"mended, silent: at once", soon, record(drain.Chosen, reboot), view(silent), drain.Mending, drain.Mend, ""},
+		{"started: at once", soon, record(drain.Chosen, begin), view(), drain.Mending, drain.Mend, ""},
+		{"started, unseen: wait", soon, record(drain.Chosen, begin), view(unseen), drain.Chosen, drain.None, ""},
+		{"mended, protected from termination: no matter", soon, record(drain.Chosen, reboot), view(silent, protected), drain.Mending, drain.Mend, ""},
+		{"mended, its group is changed by others: it stays", soon, record(drain.Chosen, reboot), view(silent, busy), drain.Returned, drain.None, "its group is being changed: an instance refresh"},
+		{"mended, with tasks: wait", soon, record(drain.Draining, reboot), view(), drain.Draining, drain.None, ""},
+		{"mended, drained", soon, record(drain.Drained, reboot), view(noTasks), drain.Mending, drain.Mend, ""},
+		{"mended, with tasks at its deadline: all the same", late, record(drain.Draining, reboot), view(), drain.Mending, drain.Mend, ""},
+		{"mended, chosen long ago: it stays", late, record(drain.Chosen, reboot), view(uncordoned), drain.Returned, drain.None, "not begun by its deadline"},
+		{"mending: asked again", soon, record(drain.Mending, reboot), view(silent), drain.Mending, drain.Mend, ""},
+		{"mending, unseen: wait", soon, record(drain.Mending, reboot), view(unseen), drain.Mending, drain.None, ""},
+		{"mending, done, not heard: wait for it", soon, record(drain.Mending, reboot, mended), view(silent), drain.Mending, drain.None, ""},
+		{"mending, done, the same boot: wait for another", soon, record(drain.Mending, reboot, mended), view(booted("boot-1")), drain.Mending, drain.None, ""},
+		{"mending, done, another boot", soon, record(drain.Mending, reboot, mended), view(booted("boot-2")), drain.Returning, drain.None, ""},
+		{"mending, done, another boot, never cordoned", soon, record(drain.Mending, reboot, mended, untold), view(booted("boot-2")), drain.Returned, drain.None, ""},
+		{"mending, done, the boot before is not known", soon, record(drain.Mending, reboot, mended, bootUnknown), view(silent), drain.Returning, drain.None, ""},
+		{"mending, rebuilt, no boot to wait for", soon, record(drain.Mending, rebuild, mended), view(silent), drain.Returning, drain.None, ""},
+		{"mending, not done by its deadline", end, record(drain.Mending, reboot), view(silent), drain.Returning, drain.None, "not repaired by its deadline"},
+		{"mending, no other boot by its deadline", end, record(drain.Mending, reboot, mended), view(booted("boot-1")), drain.Returning, drain.None, "not repaired by its deadline"},
+		{"mending, gone", soon, record(drain.Mending, reboot), view(absent), drain.Gone, drain.None, ""},
+		{"mending, ended by somebody else", soon, record(drain.Mending, reboot), view(ending), drain.Terminating, drain.None, ""},
+		{"mended, returning", soon, record(drain.Returning, reboot, mended), view(silent), drain.Returning, drain.Uncordon, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			got, action := config.Next(test.now, test.record, test.view)
+			if got.State != test.state || action != test.action || got.Failed != test.failed {
+				t.Errorf("Next = %s, %q, failed %q, want %s, %q, %q", got.State, action, got.Failed, test.state, test.action, test.failed)
+			}
+			if got.State != test.record.State && (got.Why == "" || !got.Since.Equal(test.now)) {
+				t.Errorf("entered %s since %v, why %q", got.State, got.Since, got.Why)
+			}
+			if err := got.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

@@ -40,6 +40,10 @@ type world struct {
 	now   time.Time
 	wrong time.Duration // by how much our clock is ahead
 
+	mayLose map[string]bool // nodes that are ended whatever they have
+	nodes   int             // at first
+	ordered bool            // a replacement has been
+
 	mu       sync.Mutex
 	stored   map[string][]byte // records, as JSON
 	tasks    map[string]int
@@ -60,13 +64,14 @@ func newWorld(t testing.TB, nodes int) *world { return newLagging(t, nodes, 0) }
 // newLagging returns a world in which what others do is seen that many reads late.
 func newLagging(t testing.TB, nodes, lag int) *world {
 	w := &world{
-		t: t, now: start,
-		group:    memory.New(memory.Config{ID: "a", Target: nodes, Leave: 90 * time.Second, Lag: lag}, start),
+		t: t, now: start, nodes: nodes,
+		group:    memory.New(memory.Config{ID: "a", Target: nodes, Leave: 90 * time.Second, Lag: lag, Boot: 90 * time.Second}, start),
 		stored:   map[string][]byte{},
 		tasks:    map[string]int{},
 		cordoned: map[string]bool{},
 		facts:    map[string]bool{},
 		silent:   map[string]bool{},
+		mayLose:  map[string]bool{},
 		fail:     map[string]error{},
 		faults:   map[int]fault{},
 	}
@@ -137,7 +142,7 @@ func (w *world) Cordon(_ context.Context, node string, on bool) error {
 		name = "cordon "
 	}
 	return w.call(name+node, func() error {
-		if !w.facts[node] || w.silent[node] {
+		if !w.facts[node] || w.silent[node] || w.group.Boot(node) == "" {
 			return errNoAgent
 		}
 		w.cordoned[node] = on
@@ -154,11 +159,22 @@ func (w *world) Terminate(ctx context.Context, group string, ids []string) error
 			return err
 		}
 		ended := w.group.Log()
-		if len(ended[len(ended)-1].Ended) > 0 && w.facts[ids[0]] && (w.tasks[ids[0]] > 0 || !w.cordoned[ids[0]]) {
+		if len(ended[len(ended)-1].Ended) > 0 && w.facts[ids[0]] && !w.mayLose[ids[0]] && (w.tasks[ids[0]] > 0 || !w.cordoned[ids[0]]) {
 			w.unsafe = append(w.unsafe, ids[0])
 		}
 		return nil
 	})
+}
+
+func (w *world) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
+	if group != w.group.ID() {
+		w.t.Errorf("Mend(%s, %+v)", group, m)
+	}
+	err = w.call("mend "+m.Instance, func() error {
+		done, err = w.group.Mend(ctx, m)
+		return err
+	})
+	return done, err
 }
 
 func (w *world) snapshot() pools.GroupSnapshot {
@@ -175,7 +191,7 @@ func (w *world) open(config drain.Config) *drain.Machine {
 	w.t.Helper()
 	w.dead = false
 	w.group = w.group.Other()
-	m, err := drain.Open(context.Background(), config, drain.Ports{Records: w, Scheduler: w, Groups: w})
+	m, err := drain.Open(context.Background(), config, drain.Ports{Records: w, Scheduler: w, Groups: w, Menders: w})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -195,15 +211,17 @@ func (w *world) views() map[string]drain.View {
 	for _, i := range s.Instances {
 		v := drain.View{
 			Instance: drain.Present, At: w.clock(), Protected: i.Protected, Busy: s.Busy, Node: pools.NodeOrphaned,
+			Replaced: w.ordered && len(s.Instances) > w.nodes,
 		}
 		if i.State == pools.InstanceTerminating {
 			v.Instance = drain.Ending
 		}
 		switch {
-		case w.silent[i.ID]:
+		case w.silent[i.ID], w.group.Boot(i.ID) == "":
 			v.Node = pools.NodeUnknown
 		case w.facts[i.ID]:
 			v.Node, v.FactsAt, v.Cordoned, v.Tasks = pools.NodeIdle, w.clock(), w.cordoned[i.ID], w.tasks[i.ID]
+			v.BootID = w.group.Boot(i.ID)
 			if v.Tasks > 0 {
 				v.Node = pools.NodeRunning
 			}
@@ -230,6 +248,27 @@ func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
 	return m.Advance(context.Background(), w.clock(), w.views())
 }
 
+// order has a replacement come beside the nodes that there are.
+func (w *world) order() {
+	if err := w.group.SetTarget(context.Background(), w.nodes+1); err != nil {
+		w.t.Fatal(err)
+	}
+	w.ordered = true
+	for _, i := range w.snapshot().Instances {
+		w.facts[i.ID] = true
+	}
+}
+
+// repairs returns how many repairs in place the provider has begun.
+func (w *world) repairs() (n int) {
+	for _, write := range w.group.Log() {
+		if write.Began {
+			n++
+		}
+	}
+	return n
+}
+
 // count returns how often that call took effect.
 func (w *world) count(call string) int {
 	n := 0
@@ -248,6 +287,9 @@ func (w *world) audit() []string {
 	var wrong []string
 	ended, lowered := map[string]int{}, 0
 	for _, write := range w.group.Log() {
+		if write.Op != memory.Terminate {
+			continue
+		}
 		lowered += write.Before - write.After
 		for _, id := range write.Ended {
 			ended[id]++

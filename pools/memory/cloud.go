@@ -17,6 +17,9 @@ const (
 	Snapshot  Operation = "snapshot"
 	SetTarget Operation = "set target"
 	Terminate Operation = "terminate"
+	Mend      Operation = "mend"
+	Isolate   Operation = "isolate"
+	Heal      Operation = "heal" // what a Provider's Healer writes
 )
 
 // cloud is the group itself, behind all of its handles.
@@ -39,21 +42,37 @@ type cloud struct {
 	refuse    map[Operation]error
 	drop      map[Operation]int // answers to lose
 	log       []Write
+	heals     bool               // what has stopped is replaced
+	stalled   bool               // no fence holds
+	repairs   map[string]*repair // by attempt
 }
 
 type instance struct {
 	pools.Instance
-	ended time.Time // set when terminating
-	taken time.Time // when the provider takes it by itself, zero if it does not
+	ended   time.Time // set when terminating
+	taken   time.Time // when the provider takes it by itself, zero if it does not
+	stopped bool
+	unfit   bool // told to be, so that it is replaced
+	broken  bool // repairs in place are in vain
+	boots   int
+	health  pools.Inspection // what is said of it beside its state
+	fenced  map[pools.Fence]time.Time
 }
 
-// Advance lets time pass: instances come up, those whose time has come are taken,
-// those that end are gone, and what is missing to the target is ordered.
+// live reports whether the instance is not on its way out.
+func (i *instance) live() bool { return i.State != pools.InstanceTerminating }
+
+// Advance lets time pass: instances come up, repairs come to their end, those whose
+// time has come are taken, as are stopped and unfit ones where the provider heals, those
+// that end are gone, and what is missing to the target is ordered.
 func (g *Group) Advance(now time.Time) {
 	g.outside(func(c *cloud) {
 		c.now = now
+		c.repairLocked()
 		for i := range c.instances {
-			if in := &c.instances[i]; !in.taken.IsZero() && !now.Before(in.taken) && in.State != pools.InstanceTerminating {
+			in := &c.instances[i]
+			taken := !in.taken.IsZero() && !now.Before(in.taken)
+			if in.live() && (taken || c.heals && (in.stopped && !c.restartingLocked(in.ID) || in.unfit)) {
 				in.State, in.ended = pools.InstanceTerminating, now
 			}
 		}
@@ -147,7 +166,7 @@ func (c *cloud) admit(ctx context.Context) error {
 }
 
 // read returns the group as it is, and which version that is.
-func (c *cloud) read() (pools.GroupSnapshot, int) {
+func (c *cloud) read() (sight, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := pools.GroupSnapshot{
@@ -155,14 +174,16 @@ func (c *cloud) read() (pools.GroupSnapshot, int) {
 		Kind: "memory", Short: c.short, ShortAt: c.shortAt, Busy: c.busy,
 		Instances: make([]pools.Instance, 0, len(c.instances)),
 	}
-	for _, i := range c.instances {
-		s.Instances = append(s.Instances, i.Instance)
+	var health []pools.Inspection
+	for i := range c.instances {
+		s.Instances = append(s.Instances, c.instances[i].Instance)
+		health = append(health, c.instances[i].inspection())
 	}
-	return s, c.version
+	return sight{s, health}, c.version
 }
 
-func clone(s pools.GroupSnapshot) pools.GroupSnapshot {
-	s.Instances = slices.Clone(s.Instances)
+func (s sight) clone() sight {
+	s.group.Instances, s.health = slices.Clone(s.group.Instances), slices.Clone(s.health)
 	return s
 }
 
@@ -197,7 +218,7 @@ func (c *cloud) launchLocked() {
 		c.instances = append(c.instances, instance{Instance: pools.Instance{
 			ID: id, Group: c.config.ID, Market: offer.Market, Weight: offer.Weight,
 			State: pools.InstancePending, Launched: c.now,
-		}})
+		}, boots: 1})
 	}
 }
 

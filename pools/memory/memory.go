@@ -28,6 +28,14 @@ type Config struct {
 	Join   time.Duration // from the order until an instance runs
 	Leave  time.Duration // from its end until it is gone
 	Lag    int           // reads of a handle that do not see the writes of others yet
+	// Mends are the repairs in place that there are; nil: all. Boot is how long each
+	// takes.
+	Mends []pools.MendKind
+	Boot  time.Duration
+	// Fences are the ways to fence that there are; nil: all. Fence is how long it takes
+	// until one holds.
+	Fences []pools.Fence
+	Fence  time.Duration
 }
 
 func (c Config) withDefaults() Config {
@@ -36,6 +44,12 @@ func (c Config) withDefaults() Config {
 	}
 	if len(c.Offers) == 0 {
 		c.Offers = []Offer{{Market: pools.Market{InstanceType: "memory.1", Zone: "zone-a"}, Weight: 1}}
+	}
+	if c.Mends == nil {
+		c.Mends = []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+	}
+	if c.Fences == nil {
+		c.Fences = []pools.Fence{pools.FenceService, pools.FenceTraffic, pools.FenceNetwork, pools.FenceCompute}
 	}
 	return c
 }
@@ -46,12 +60,22 @@ type Group struct {
 	cloud *cloud
 
 	mu      sync.Mutex
-	shown   pools.GroupSnapshot // what the last read gave
-	version int                 // of shown
-	behind  int                 // reads since there is something newer
+	shown   sight // what the last read gave
+	version int   // of shown
+	behind  int   // reads since there is something newer
 }
 
-var _ pools.Group = (*Group)(nil)
+// sight is what a read gives.
+type sight struct {
+	group  pools.GroupSnapshot
+	health []pools.Inspection
+}
+
+var (
+	_ pools.Group    = (*Group)(nil)
+	_ pools.Mender   = (*Group)(nil)
+	_ pools.Isolator = (*Group)(nil)
+)
 
 // New returns a group with its instances ordered at that time.
 func New(config Config, now time.Time) *Group {
@@ -64,6 +88,9 @@ func New(config Config, now time.Time) *Group {
 		drop:   make(map[Operation]int),
 		stock:  math.Inf(1),
 		quota:  math.Inf(1),
+		heals:  true,
+
+		repairs: make(map[string]*repair),
 	}
 	c.launchLocked()
 	return (&Group{cloud: c}).Other()
@@ -81,24 +108,30 @@ func (g *Group) ID() string { return g.cloud.config.ID }
 // Snapshot implements [pools.Group]. Writes of others are not seen by as many
 // reads as Config.Lag.
 func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
+	seen, err := g.look(ctx)
+	return seen.group, err
+}
+
+// look reads the group, as far as this handle sees it.
+func (g *Group) look(ctx context.Context) (sight, error) {
 	if err := g.cloud.admit(ctx); err != nil {
-		return pools.GroupSnapshot{}, err
+		return sight{}, err
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now, version := g.cloud.read()
 	if version != g.version && g.behind < g.cloud.config.Lag {
 		g.behind++
-		return clone(g.shown), nil
+		return g.shown.clone(), nil
 	}
 	g.shown, g.version, g.behind = now, version, 0
-	return clone(now), nil
+	return now.clone(), nil
 }
 
 // SetTarget implements [pools.Group]: pools.ErrShort for more than Stock has,
 // pools.ErrRefused while the group is Busy.
 func (g *Group) SetTarget(ctx context.Context, target int) error {
-	err := g.write(ctx, Write{Op: SetTarget, Target: target})
+	err := g.write(ctx, &Write{Op: SetTarget, Target: target})
 	if err != nil {
 		return fmt.Errorf("set target of group %s to %d: %w", g.ID(), target, err)
 	}
@@ -109,7 +142,7 @@ func (g *Group) SetTarget(ctx context.Context, target int) error {
 // group's minimum, so what ends there is replaced. If one of the instances is
 // protected, or the group Busy, it is pools.ErrRefused and nothing is ended.
 func (g *Group) Terminate(ctx context.Context, ids []string) error {
-	err := g.write(ctx, Write{Op: Terminate, IDs: slices.Clone(ids)})
+	err := g.write(ctx, &Write{Op: Terminate, IDs: slices.Clone(ids)})
 	if err != nil {
 		return fmt.Errorf("terminate instances of group %s: %w", g.ID(), err)
 	}
@@ -117,11 +150,10 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 }
 
 // write makes a change that this handle sees from now on.
-func (g *Group) write(ctx context.Context, w Write) error {
+func (g *Group) write(ctx context.Context, w *Write) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	err := g.cloud.write(ctx, w)
-	if err != nil {
+	if err := g.cloud.write(ctx, w); err != nil {
 		return err
 	}
 	g.shown, g.version = g.cloud.read()

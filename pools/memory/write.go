@@ -13,9 +13,14 @@ import (
 // Write is one write that the provider was asked for, and what came of it.
 type Write struct {
 	At     time.Time // by the group's own time
-	Op     Operation // SetTarget or Terminate
-	Target int       // that SetTarget asked for
-	IDs    []string  // that Terminate asked for
+	Op     Operation
+	Target int           // that SetTarget asked for
+	IDs    []string      // that Terminate, Isolate or Heal asked for
+	Mend   pools.Mending // that Mend asked for
+	Way    pools.Fence   // that Isolate asked for
+	// Done is what was answered: the repair is through, the fence confirmed. Began says
+	// that this write began the repair.
+	Done, Began bool
 	// Before and After are the group's target; Ended are the instances that this
 	// write ended, so those are not in it that were on their way out already.
 	Before, After int
@@ -34,14 +39,14 @@ func (g *Group) Log() []Write {
 }
 
 // write does what is asked for, whole or not at all, and logs it.
-func (c *cloud) write(ctx context.Context, w Write) error {
+func (c *cloud) write(ctx context.Context, w *Write) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w.At, w.Before = c.now, c.target
-	w.Err = c.tryLocked(&w)
+	w.Err = c.tryLocked(w)
 	w.After = c.target
 	if w.Err == nil {
 		c.version++
@@ -49,7 +54,7 @@ func (c *cloud) write(ctx context.Context, w Write) error {
 			c.drop[w.Op]--
 		}
 	}
-	c.log = append(c.log, w)
+	c.log = append(c.log, *w)
 	if w.Lost {
 		return fmt.Errorf("the answer was lost: %w", context.DeadlineExceeded)
 	}
@@ -64,6 +69,12 @@ func (c *cloud) tryLocked(w *Write) error {
 		return fmt.Errorf("%w: %s", pools.ErrRefused, c.busy)
 	case w.Op == Terminate:
 		return c.terminateLocked(w)
+	case w.Op == Mend:
+		return c.mendLocked(w)
+	case w.Op == Isolate:
+		return c.isolateLocked(w)
+	case w.Op == Heal:
+		return c.healLocked(w)
 	}
 	return c.setTargetLocked(w.Target)
 }

@@ -23,10 +23,11 @@ type Candidate struct {
 	Stale      bool                `json:"stale,omitempty"`
 	Draining   bool                `json:"draining,omitempty"`  // takes no tasks any more
 	Unhealthy  bool                `json:"unhealthy,omitempty"` // a preferred victim
+	Mending    bool                `json:"mending,omitempty"`   // it is repaired in place: never chosen
 }
 
 // CandidateOf returns the node as a candidate at that time. A node that has not
-// joined has no tasks, so it is safe. What is unhealthy is the caller's to say.
+// joined has no tasks, so it is safe. What is being repaired is the caller's to say.
 func CandidateOf(now time.Time, n pools.Node) Candidate {
 	c := Candidate{
 		ID:        n.Instance.ID,
@@ -38,6 +39,7 @@ func CandidateOf(now time.Time, n pools.Node) Candidate {
 		Cordoned:  n.Cordoned,
 		Protected: n.Instance.Protected,
 		Stale:     n.Instance.Stale,
+		Unhealthy: n.Unhealthy,
 	}
 	if !n.Instance.Launched.IsZero() {
 		c.Uptime = now.Sub(n.Instance.Launched)
@@ -57,6 +59,12 @@ func (c *Candidate) exists() bool {
 	return c.Weight >= 0 && c.Weight <= maxWeight && c.Instance != pools.InstanceTerminating
 }
 
+// joined reports whether its node has.
+func (c *Candidate) joined() bool { return c.Node == pools.NodeIdle || c.Node == pools.NodeRunning }
+
+// unfit reports whether it is not to be relied on, though it may have joined.
+func (c *Candidate) unfit() bool { return c.Unhealthy || c.Mending }
+
 // bar says what bars the machine from being chosen at all, whatever the target.
 func (c *Candidate) bar(limits Limits) Cause {
 	switch {
@@ -70,6 +78,8 @@ func (c *Candidate) bar(limits Limits) Cause {
 		return Cordoned
 	case c.Protected:
 		return Protected
+	case c.Mending:
+		return Mending
 	case c.Tasks > 0 && c.Tasks >= limits.MaxTasks:
 		return OverTasks
 	}

@@ -16,8 +16,10 @@ type PruneInput struct {
 	Nodes   []Candidate    `json:"nodes"`
 	Targets map[string]int `json:"targets"` // by group; a node of another group is never chosen
 	Target  float64        `json:"target"`  // of the pool
-	Joined  float64        `json:"joined"`  // weight of running instances whose node has joined
-	Limits  Limits         `json:"limits"`
+	// Joined is the weight of running instances whose node has joined, also of the
+	// unhealthy ones and of those that are repaired.
+	Joined float64 `json:"joined"`
+	Limits Limits  `json:"limits"`
 	// Spent is what earlier prunes of the same period took of the limits.
 	Spent Spent `json:"spent,omitzero"`
 	// OnlyStale: the pool must not shrink now, so that only stale instances go, whose
@@ -49,6 +51,7 @@ const (
 	NotSafe       Cause = "not safe to evict"
 	Cordoned      Cause = "cordoned by an operator"
 	Protected     Cause = "protected by the provider"
+	Mending       Cause = "being repaired in place"
 	UnknownGroup  Cause = "group has no target"
 	OverWeight    Cause = "over max_weight_to_remove"
 	GroupAtTarget Cause = "group is at its target capacity"
@@ -96,8 +99,8 @@ func (p Pruned) ByGroup() map[string][]string {
 
 // Prune chooses the instances to let go, in the order of [Order], until what
 // exists is no more than the target. It passes over an instance whose loss would
-// break a limit, bring its group under its target, or bring the joined nodes
-// under the pool's target. Comparisons forgive 1e-9, as the distribution does.
+// break a limit, bring its group under its target, or bring the joined nodes under
+// the pool's target: without the unfit ones, for a node that is fit. Comparisons forgive 1e-9, as the distribution does.
 func Prune(in PruneInput) Pruned {
 	p := newPruning(in)
 	if !p.above() {
@@ -135,6 +138,7 @@ type pruning struct {
 	groups    map[string]*room
 	fulfilled float64
 	joined    float64
+	fit       float64 // of those that have joined
 	out       Pruned
 }
 
@@ -142,13 +146,16 @@ type pruning struct {
 type room struct{ fulfilled, target float64 }
 
 func newPruning(in PruneInput) *pruning {
-	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, groups: make(map[string]*room, len(in.Targets))}
+	p := &pruning{in: in, left: in.allowance(), joined: in.Joined, fit: in.Joined, groups: make(map[string]*room, len(in.Targets))}
 	for id, target := range in.Targets {
 		p.groups[id] = &room{target: float64(target)}
 	}
 	for i := range in.Nodes {
 		if c := &in.Nodes[i]; c.exists() {
 			p.fulfilled += c.Weight
+			if c.unfit() && c.joined() {
+				p.fit -= c.Weight
+			}
 			if g := p.groups[c.Group]; g != nil {
 				g.fulfilled += c.Weight
 			}
@@ -165,6 +172,10 @@ func (p *pruning) above() bool { return p.fulfilled > p.in.Target+roundingSlack 
 func (p *pruning) obstacle(c *Candidate) Cause {
 	g := p.groups[c.Group]
 	over := p.left.obstacle(c)
+	rest := p.fit - c.Weight
+	if c.unfit() {
+		rest = p.joined - c.Weight
+	}
 	switch {
 	case p.in.OnlyStale && !c.Stale:
 		return NoScaleIn
@@ -176,7 +187,7 @@ func (p *pruning) obstacle(c *Candidate) Cause {
 		return GroupAtTarget
 	case over != "":
 		return over
-	case c.Node != pools.NodeOrphaned && !(p.joined-c.Weight >= p.in.Target-roundingSlack):
+	case c.Node != pools.NodeOrphaned && !(rest >= p.in.Target-roundingSlack):
 		return UnderTarget
 	}
 	return ""
@@ -187,6 +198,9 @@ func (p *pruning) take(c *Candidate) {
 	p.groups[c.Group].fulfilled -= c.Weight
 	if c.Node != pools.NodeOrphaned {
 		p.joined -= c.Weight
+		if !c.unfit() {
+			p.fit -= c.Weight
+		}
 	}
 	p.left.take(c)
 	p.out.Weight += c.Weight

@@ -37,6 +37,7 @@ func stale(c *plan.Candidate)      { c.Stale = true }
 func young(c *plan.Candidate)      { c.Uptime = time.Minute }
 func draining(c *plan.Candidate)   { c.Draining = true }
 func unhealthy(c *plan.Candidate)  { c.Unhealthy = true }
+func mending(c *plan.Candidate)    { c.Mending = true }
 func cordoned(c *plan.Candidate)   { c.Cordoned = true }
 func unsafe(c *plan.Candidate)     { c.Safe = false }
 func protected(c *plan.Candidate)  { c.Protected = true }
@@ -65,7 +66,7 @@ func TestOrder(t *testing.T) {
 	}
 	nodes := slices.Concat(want, []plan.Candidate{
 		machine("unknown", unknown), machine("cordoned", cordoned), machine("not safe", unsafe),
-		machine("protected", protected), machine("pending", pending), machine("too many tasks", busy(1000, 0)),
+		machine("protected", protected), machine("pending", pending), machine("mending", mending, unhealthy), machine("too many tasks", busy(1000, 0)),
 	})
 	slices.Reverse(nodes)
 	got := plan.Order(nodes, plan.Limits{MaxTasks: 1000, MinUptime: 5 * time.Minute})
@@ -167,6 +168,26 @@ func TestPrune(t *testing.T) {
 			},
 		},
 		{
+			name:   "a sick one goes first",
+			in:     plan.PruneInput{Nodes: append(many(10), machine("x", unhealthy, busy(3, 3))), Target: 10, Joined: 11, Limits: free},
+			choose: "x: unhealthy",
+		},
+		{
+			name: "a sick one that may not go stands in for nobody",
+			in:   plan.PruneInput{Nodes: append(many(10), machine("x", unhealthy, unsafe)), Target: 10, Joined: 11, Limits: free},
+			kept: []plan.Kept{{Why: plan.NotSafe, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
+		},
+		{
+			name: "a sick one stays until what stands in for it has joined",
+			in:   plan.PruneInput{Nodes: append(many(9), machine("x", unhealthy), machine("y", orphaned, pending)), Target: 10, Joined: 10, Limits: free},
+			kept: []plan.Kept{{Why: plan.NotRunning, Nodes: 1, First: "y"}, {Why: plan.UnderTarget, Nodes: 10, First: "x"}},
+		},
+		{
+			name: "one that is repaired in place stays, and so do the others",
+			in:   plan.PruneInput{Nodes: append(many(10), machine("x", mending)), Target: 10, Joined: 11, Limits: free},
+			kept: []plan.Kept{{Why: plan.Mending, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
+		},
+		{
 			name: "a stale group beside a new one",
 			in: plan.PruneInput{
 				Nodes: append(many(9), machine("b-0", otherGroup, stale), machine("b-1", otherGroup, stale),
@@ -224,12 +245,12 @@ func TestCandidateOf(t *testing.T) {
 		State:    pools.NodeRunning,
 		Facts:    pools.NodeFacts{Tasks: 3, BatchTasks: 1, Draining: true, SafeToEvict: true},
 		Cordoned: true,
-		Priority: 7,
+		Priority: 7, Unhealthy: true,
 	}
 	want := plan.Candidate{
 		ID: "i-1", Group: "a", Weight: 2, Instance: pools.InstanceRunning, Node: pools.NodeRunning,
 		Tasks: 3, BatchTasks: 1, Uptime: time.Hour, Priority: 7,
-		Safe: true, Cordoned: true, Protected: true, Stale: true, Draining: true,
+		Safe: true, Cordoned: true, Protected: true, Stale: true, Draining: true, Unhealthy: true,
 	}
 	if diff := gocmp.Diff(want, plan.CandidateOf(now, node)); diff != "" {
 		t.Errorf("a node that has joined, -want +got:\n%s", diff)
@@ -254,7 +275,7 @@ func drawCandidates(t *rapid.T) []plan.Candidate {
 			Tasks:    rapid.IntRange(0, 4).Draw(t, "tasks"),
 			Uptime:   time.Duration(rapid.IntRange(0, 2).Draw(t, "uptime")) * time.Minute,
 			Safe:     often("safe"), Cordoned: !often("cordoned"), Protected: !often("protected"),
-			Stale: !often("stale"), Draining: !often("draining"), Unhealthy: !often("unhealthy"),
+			Stale: !often("stale"), Draining: !often("draining"), Unhealthy: !often("unhealthy"), Mending: !often("mending"),
 		}
 	}
 	return nodes
@@ -296,7 +317,7 @@ func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float6
 	}
 	for _, c := range got.Choices {
 		n, ok := nodes[c.ID]
-		if !ok || !n.Safe || n.Cordoned || n.Protected || n.Node == pools.NodeUnknown || n.Instance != pools.InstanceRunning {
+		if !ok || !n.Safe || n.Cordoned || n.Protected || n.Mending || n.Node == pools.NodeUnknown || n.Instance != pools.InstanceRunning {
 			t.Fatalf("chose %+v, there once more: %t", n, ok)
 		}
 		delete(nodes, c.ID)
@@ -315,6 +336,18 @@ func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float6
 	return joined
 }
 
+// fit returns the weight that has joined, is fit, and is not chosen.
+func fit(in plan.PruneInput, chosen []plan.Choice) (sum float64) {
+	for _, n := range in.Nodes {
+		gone := slices.ContainsFunc(chosen, func(c plan.Choice) bool { return c.ID == n.ID })
+		joined := n.Node == pools.NodeIdle || n.Node == pools.NodeRunning
+		if !gone && joined && n.Instance == pools.InstanceRunning && !n.Unhealthy && !n.Mending {
+			sum += n.Weight
+		}
+	}
+	return sum
+}
+
 func TestPruneProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawPrune(t)
@@ -325,6 +358,9 @@ func TestPruneProperties(t *testing.T) {
 		}
 		if joined < in.Joined && joined < in.Target {
 			t.Fatalf("joined %v of target %v", joined, in.Target)
+		}
+		if before, after := fit(in, nil), fit(in, got.Choices); after < before && after < in.Target {
+			t.Fatalf("joined and fit are %v of target %v", after, in.Target)
 		}
 		order := plan.Order(in.Nodes, in.Limits)
 		for i := 1; i < len(got.Choices); i++ {

@@ -1,8 +1,11 @@
-// Package pooltest is the conformance suite of [pools.Group]: what its comments
-// promise, as tests. Every provider runs it, the one in memory too.
+// Package pooltest is the conformance suite of [pools.Group], and of what only some
+// groups and providers can do: [pools.Mender], [pools.Isolator], [pools.Inspector] and
+// [pools.Healer]. What their comments promise, as tests. Every provider runs them, the
+// one in memory too.
 //
 //	func TestConformance(t *testing.T) {
 //		pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness { ... })
+//		pooltest.RunMender(t, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness { ... })
 //	}
 //
 // The suite waits for events with a deadline. How time passes meanwhile is the

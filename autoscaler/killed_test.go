@@ -1,0 +1,139 @@
+package autoscaler
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// sick is the node that is repaired.
+const sick = "a-1"
+
+// repairedDay is a day in which one node is repaired, by processes of which the first dies
+// before its nth call; whether it lived to make it.
+type repairedDay struct {
+	*day
+	asked bool // a process has heard that the repair is kept
+}
+
+// TestRepairKilledAnywhere kills the process before each of its calls, from the one that
+// asks for the repair on: never are there two terminations, and in the end there is
+// exactly one replacement, or the node is mended once and in service.
+func TestRepairKilledAnywhere(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		for _, hold := range []bool{false, true} {
+			for _, kind := range []pools.MendKind{"", pools.MendReboot} {
+				if hold && kind != "" {
+					continue
+				}
+				t.Run(fmt.Sprintf("silent %t, hold %t, mend %q", silent, hold, kind), func(t *testing.T) {
+					t.Parallel()
+					fuse := 0
+					for ; ; fuse++ {
+						d := repairedDay{day: newDay(t)}
+						if !d.run(fuse, silent, hold, kind) {
+							break
+						}
+						d.wantRepaired(fuse, kind)
+						if t.Failed() {
+							return
+						}
+					}
+					if fuse < 20 {
+						t.Errorf("the process made only %d calls", fuse)
+					}
+				})
+			}
+		}
+	}
+}
+
+// run has the day go by, and reports whether the process died before all was done, or in
+// the tick after that.
+func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (died bool) {
+	for range 4 {
+		d.tick()
+	}
+	d.nodes.change(func(n *nodes) { n.mute[sick], n.tasks[sick] = silent, 1 })
+	d.health.set(Condition{Sick: map[string]string{sick: "it is sick"}})
+	r := Repair{Node: sick, Attempt: "attempt-1", Hold: hold, Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}
+	if kind != "" {
+		r.Mend = &pools.Mending{Kind: kind}
+	}
+	d.tick()
+	d.loop.Close()
+	d.born(fuse)
+	done := false
+	for left := 25; left > 0; left-- {
+		d.now = d.now.Add(time.Second)
+		if !d.asked {
+			d.asked = d.repair(r) == nil
+		}
+		if d.groups[0].Boot(sick) == sick+"-boot-2" {
+			d.nodes.change(func(n *nodes) { n.mute[sick] = false }) // the restart has helped
+			d.health.set(Condition{})
+		}
+		over := d.health.last("attempt-1").Action == drain.Forget
+		died = d.tick() == nil && !done || died
+		if over && !done {
+			done, left = true, min(left, 6) // for the rest of the pool
+		}
+		d.check()
+	}
+	d.loop.Close()
+	return died
+}
+
+// wantRepaired checks the pool in the end, and what the provider was asked for.
+func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
+	t := d.t
+	t.Helper()
+	fail := func(format string, args ...any) {
+		t.Helper()
+		t.Errorf("killed before call %d: "+format, append([]any{fuse}, args...)...)
+	}
+	ended, begun, launched, running := 0, 0, 0, []string{}
+	for _, g := range d.groups {
+		for _, w := range g.Log() {
+			ended += len(w.Ended)
+			if w.Began {
+				begun++
+			}
+		}
+		s, err := g.Snapshot(context.Background())
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, i := range s.Instances {
+			if i.Launched.After(noon) {
+				launched++
+			}
+		}
+		running = append(running, d.running(g)...)
+	}
+	there := slices.Contains(running, sick)
+	switch {
+	case len(running) != 6:
+		fail("%d nodes run, want 6: %q", len(running), running)
+	case kind == "" && (ended != 1 || launched != 1 || begun != 0 || there):
+		fail("%d terminations, %d launches, %d repairs in place, there %t: want it replaced once", ended, launched, begun, there)
+	case kind != "" && (ended != 0 || launched != 0 || begun != 1 || !there || d.nodes.cordoned[sick]):
+		fail("%d terminations, %d launches, %d repairs in place, there %t, cordoned %t: want it mended once",
+			ended, launched, begun, there, d.nodes.cordoned[sick])
+	}
+	if left := d.records.stored; len(left) > 0 {
+		fail("records %s are left", left)
+	}
+	if s := d.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
+		fail("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
+	}
+	if e := d.health.last("attempt-1"); e.Action != drain.Forget && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
+		fail("the last that was told is %+v", e)
+	}
+}

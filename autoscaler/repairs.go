@@ -1,0 +1,274 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// Repair is what the node-health policy wants done with one node.
+type Repair struct {
+	Node    string
+	Attempt string // names it for good: asked for twice under it, it is done once
+	// Hold has the node stay until its replacement has joined. Of a repair in place it
+	// is false.
+	Hold bool
+	// Mend is the repair in place; nil: the node is replaced.
+	Mend     *pools.Mending
+	Deadline time.Time // when it is given up; a day from now at the latest
+	Why      string
+}
+
+var (
+	// ErrLeaving: the node is on its way out, or under another repair.
+	ErrLeaving = errors.New("the node is on its way out already")
+	// ErrUnknownNode: the pool has no such node, or not any more.
+	ErrUnknownNode = errors.New("the pool has no such node")
+)
+
+const (
+	// maxWishes bounds how many repairs wait to be begun.
+	maxWishes = 256
+	// maxAttempt bounds the name of a repair, in bytes.
+	maxAttempt = 256
+)
+
+// wish is a repair that somebody waits for.
+type wish struct {
+	Repair
+	ctx    context.Context // of who waits
+	answer chan<- error    // has room for it
+}
+
+// Repair has a node repaired. It returns once the record of that is kept, so that it
+// goes on over any crash, or why it is not: ErrLeaving, ErrUnknownNode, ErrPaused,
+// ErrNotHolder, one that is pools.ErrRefused where the group or the provider would not
+// have it now. Run serves it between two ticks. An error of ctx says that it may be
+// begun all the same: Records tells. Any goroutine may call it.
+func (l *Loop) Repair(ctx context.Context, r Repair) error {
+	if r.Node == "" || r.Attempt == "" || len(r.Attempt) > maxAttempt || r.Deadline.IsZero() {
+		return fmt.Errorf("repair %q of node %q by %v: want an attempt of at most %d bytes, a node and a deadline", r.Attempt, r.Node, r.Deadline, maxAttempt)
+	}
+	r.Why = decide.OneLine(r.Why)
+	answer := make(chan error, 1)
+	err := error(nil)
+	select {
+	case l.wishes <- wish{r, ctx, answer}:
+		select {
+		case err = <-answer:
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		case <-l.ended:
+			err = l.lastWord(answer)
+		}
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	case <-l.ended:
+		err = errEnded
+	}
+	if err != nil {
+		return fmt.Errorf("repair %s of node %s: %w", r.Attempt, r.Node, err)
+	}
+	return nil
+}
+
+// errEnded: who runs the loop has ended.
+var errEnded = fmt.Errorf("the pool's loop has ended: %w", ErrNotHolder)
+
+// lastWord is what a loop that has ended had answered.
+func (*Loop) lastWord(answer <-chan error) error {
+	select {
+	case err := <-answer:
+		return err
+	default:
+		return errEnded
+	}
+}
+
+// serve begins repairs, with first all that wait. It returns an error only if the loop
+// has to end.
+func (l *Loop) serve(ctx context.Context, first wish) error {
+	if err := l.take(ctx); err != nil {
+		first.answer <- err
+		return nil
+	}
+	defer l.give()
+	waiting := []wish{first}
+	for more := true; more && len(waiting) < maxWishes; {
+		select {
+		case w := <-l.wishes:
+			waiting = append(waiting, w)
+		default:
+			more = false
+		}
+	}
+	waiting = slices.DeleteFunc(waiting, func(w wish) bool { return w.ctx.Err() != nil }) // nobody waits any more
+	if len(waiting) == 0 {
+		return nil
+	}
+	now := l.now().UTC().Round(0)
+	var r Record // there is no tick: the next one's record tells
+	answers, err := l.repair(ctx, now, waiting, &r)
+	for i, w := range waiting {
+		if answers == nil {
+			w.answer <- err
+		} else {
+			w.answer <- answers[i]
+		}
+	}
+	if err == nil && slices.Contains(answers, nil) {
+		err = l.drainOn(ctx, now, l.last, &r)
+	}
+	l.between = append(l.between, r.Actions...)
+	if err != nil {
+		l.log.Error("repairs cannot be begun now", "pool", l.pool, "repairs", len(waiting), "err", err)
+	}
+	return fatal(err)
+}
+
+// repair begins the repairs, and returns what is to be answered to each. No answers
+// means that the error is that of all.
+func (l *Loop) repair(ctx context.Context, now time.Time, wishes []wish, r *Record) ([]error, error) {
+	v, err := l.ready(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	choices, answers := l.chosen(now, v, wishes)
+	intent, owed := Intent{At: now}, map[string]float64{}
+	for _, c := range choices {
+		if c.Node != "" && c.Mend == nil {
+			intent.LetGo = append(intent.LetGo, c.Node)
+			owed[c.Node] = c.Weight
+		}
+	}
+	l.state = l.returned(l.state, v)
+	if err := l.save(ctx, l.state.owing(owed), &intent); err != nil {
+		return nil, err
+	}
+	for i, c := range choices {
+		if c.Node == "" {
+			continue
+		}
+		owes := c.Mend == nil && l.owes(c.Node)
+		if answers[i] = l.choose(ctx, now, c, r); answers[i] == nil && owes {
+			l.state = l.state.owing(map[string]float64{c.Node: c.Weight})
+		}
+		if err := fatal(answers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// ready looks at the pool, if it may be changed now.
+func (l *Loop) ready(ctx context.Context, now time.Time) (*view, error) {
+	if l.config.DryRun {
+		return nil, errDryRun
+	}
+	if err := l.mayWrite(); err != nil {
+		return nil, err
+	}
+	if err := l.begin(ctx); err != nil {
+		return nil, err
+	}
+	orders, err := l.orders(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	if l.paused = orders.Pause != nil; l.paused {
+		return nil, orders.allow(now)
+	}
+	v, err := l.look(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	l.tally = newTally(v.groups, l.settleAsked(v.groups), l.state.AskedAt)
+	return v, nil
+}
+
+// chosen returns the choice that each wish is, one without a node where there is nothing
+// to begin, and why not.
+func (l *Loop) chosen(now time.Time, v *view, wishes []wish) ([]drain.Choice, []error) {
+	records := map[string]drain.Record{}
+	for _, r := range l.drains.Records() {
+		records[r.Node] = r
+	}
+	choices, answers, taken := make([]drain.Choice, len(wishes)), make([]error, len(wishes)), map[string]string{}
+	for i, w := range wishes {
+		record, under := records[w.Node]
+		attempt, same := taken[w.Node]
+		switch {
+		case under && record.Attempt == w.Attempt:
+			continue // it is kept
+		case under && !inService(record), same && attempt != w.Attempt:
+			answers[i] = fmt.Errorf("%w: %s", ErrLeaving, record.Reason)
+			continue
+		}
+		c, err := v.repairable(now, w.Repair)
+		if answers[i] = err; err == nil {
+			choices[i], taken[w.Node] = c, w.Attempt
+		}
+	}
+	return choices, answers
+}
+
+// repairable returns the repair as a choice, or why it cannot be.
+func (v *view) repairable(now time.Time, r Repair) (drain.Choice, error) {
+	i := slices.IndexFunc(v.nodes, func(n pools.Node) bool { return n.Instance.ID == r.Node })
+	if i < 0 || v.nodes[i].Instance.State == pools.InstanceTerminating {
+		return drain.Choice{}, ErrUnknownNode
+	}
+	n := v.nodes[i].Instance
+	group, _ := v.asker.find(n.Group)
+	switch busy := v.busy()[n.Group]; {
+	case !now.Before(r.Deadline):
+		return drain.Choice{}, fmt.Errorf("its deadline was %v", r.Deadline)
+	case busy != "":
+		return drain.Choice{}, fmt.Errorf("%w: its group is being changed: %s", pools.ErrRefused, busy)
+	case r.Mend == nil && n.Protected:
+		return drain.Choice{}, fmt.Errorf("%w: it is protected from termination", pools.ErrRefused)
+	case r.Mend != nil && r.Hold:
+		return drain.Choice{}, errors.New("it is repaired in place, and nothing takes its place")
+	case r.Mend != nil && !mends(group, r.Mend.Kind):
+		return drain.Choice{}, fmt.Errorf("%w: group %s has no %s", pools.ErrRefused, n.Group, r.Mend.Kind)
+	}
+	return drain.Choice{
+		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,
+		Attempt: r.Attempt, Hold: r.Hold, Mend: r.Mend, Deadline: r.Deadline, Why: r.Why,
+	}, nil
+}
+
+// full reports whether every group that is not set aside has what it is asked for, up
+// and joined, without the nodes that are on their way out. Nodes that are sick, or
+// repaired in place, do not count, nor are those of them waited for that were there at
+// that time: what has come since is to be fit. owed is not ordered anew yet.
+func (l *Loop) full(v *view, owed float64, since time.Time) bool {
+	held, leaving, mending := plan.Held(l.state.Quarantines, l.state.Clock), l.leaving(), l.mending()
+	committed, counts := l.committed(v), map[string]bool{}
+	need, have := owed, 0.0
+	for _, g := range v.groups {
+		if _, aside := held[g.ID]; aside || g.Stale {
+			continue
+		}
+		counts[g.ID] = true
+		need += float64(l.tally.target(g.ID)) - committed[g.ID]
+	}
+	for _, n := range v.nodes {
+		i, unfit := n.Instance, n.Unhealthy || mending[n.Instance.ID]
+		switch {
+		case !counts[i.Group] || leaving[i.ID] || i.State == pools.InstanceTerminating:
+		case !unfit:
+			have += joinedWeight(n)
+		case !i.Launched.After(since):
+			need -= i.Weight
+		}
+	}
+	return have >= need-slack
+}

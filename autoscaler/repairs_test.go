@@ -1,0 +1,497 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// health is a node-health policy.
+type health struct {
+	mu        sync.Mutex
+	condition Condition
+	told      []drain.Event
+}
+
+func (h *health) Condition() Condition {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.condition
+}
+
+func (h *health) Drained(events []drain.Event) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.told = append(h.told, events...)
+}
+
+func (h *health) set(c Condition) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.condition = c
+}
+
+// last returns the newest event of an attempt.
+func (h *health) last(attempt string) drain.Event {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, e := range slices.Backward(h.told) {
+		if e.Attempt == attempt {
+			return e
+		}
+	}
+	return drain.Event{}
+}
+
+// guarded returns a steady pool with a node-health policy, whose time is the test's.
+func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
+	t.Helper()
+	w, _, web := steady(t, targets...)
+	h := &health{}
+	w.loop.world.Health = h
+	w.loop.world.Now = func() time.Time { return w.now }
+	w.now = w.now.Add(listenFor)
+	w.tick()
+	return w, h, web
+}
+
+func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) Repair {
+	r := Repair{Node: node, Attempt: attempt, Hold: hold, Deadline: w.now.Add(15 * time.Minute), Why: "it is sick"}
+	if kind != "" {
+		r.Mend = &pools.Mending{Kind: kind}
+	}
+	return r
+}
+
+// beginRepair has the loop serve one repair, as Run does.
+func (w *world) beginRepair(r Repair) error {
+	w.t.Helper()
+	answer := make(chan error, 1)
+	if err := w.loop.serve(w.t.Context(), wish{r, w.t.Context(), answer}); err != nil {
+		w.t.Fatal(err)
+	}
+	return await(w.t, "the answer", answer)
+}
+
+// A node that is replaced goes, and another one comes, once: drained if it is heard, at
+// once if not; first come and then go if it is held. Also when nobody knows the need.
+func TestRepair(t *testing.T) {
+	t.Parallel()
+	for _, silent := range []bool{false, true} {
+		for _, hold := range []bool{false, true} {
+			t.Run(fmt.Sprintf("silent %t, hold %t", silent, hold), func(t *testing.T) {
+				t.Parallel()
+				w, h, _ := guarded(t, 3)
+				w.groups[0].Group = slowly(w)
+				w.nodes.groups = w.groups
+				w.start()
+				w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
+				w.tick()
+				w.nodes.change(func(n *nodes) { n.mute["a-2"], n.tasks["a-2"] = silent, 1 })
+				w.tick()
+				if err := w.beginRepair(w.repair("a-2", "attempt-1", "", hold)); err != nil {
+					t.Fatal(err)
+				}
+				least := 3
+				for range 8 {
+					w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
+					w.tick()
+					least = min(least, len(w.instances()))
+				}
+				w.wantInstances("a-1", "a-3", "a-4")
+				w.wantTarget(3)
+				if s := w.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
+					t.Errorf("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
+				}
+				if hold && least < 3 {
+					t.Errorf("there were %d instances meanwhile, want 3 at least", least)
+				}
+				if e := h.last("attempt-1"); e.To != drain.Gone || e.Reason != drain.Repair || e.Failed != "" {
+					t.Errorf("the last that was told is %+v", e)
+				}
+			})
+		}
+	}
+}
+
+// slowly returns a group of three that take 90 s to come up.
+func slowly(w *world) *memory.Group {
+	return memory.New(memory.Config{ID: "a", Max: 100, Target: 3, Join: 90 * time.Second, Boot: 90 * time.Second}, w.now.Add(-time.Hour))
+}
+
+// A node whose replacement does not come stays, and the pool is as large as before.
+func TestRepairWithoutReplacement(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	w.groups[0].Stock(3)
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
+		t.Fatal(err)
+	}
+	for range 14 {
+		w.tick()
+		if !slices.Contains(w.instances(), "a-2") || w.nodes.cordoned["a-2"] {
+			t.Fatal("it is gone, or cordoned, before its replacement has come")
+		}
+	}
+	w.groups[0].Stock(100)
+	for range 80 { // over the group's quarantine
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-2", "a-3")
+	w.wantTarget(3)
+	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "its replacement did not come" {
+		t.Errorf("the last that was told is %+v", e)
+	}
+	if s := w.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
+		t.Errorf("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
+	}
+}
+
+// Another sick node keeps nobody from being replaced.
+func TestRepairBesideASickNode(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	h.set(Condition{Sick: map[string]string{"a-2": "silent", "a-3": "silent"}})
+	w.nodes.change(func(n *nodes) { n.mute["a-2"], n.mute["a-3"] = true, true })
+	w.tick()
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+}
+
+// A replacement that is sick itself does not count.
+func TestRepairWithASickReplacement(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
+		t.Fatal(err)
+	}
+	h.set(Condition{Sick: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
+	for range 4 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-2", "a-3", "a-4")
+	h.set(Condition{Sick: map[string]string{"a-2": "silent"}})
+	for range 4 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+}
+
+// A repair goes on between two ticks.
+func TestRepairsGoOnBetweenTicks(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	w.config.Tick = 10 * time.Minute
+	w.reconfigure()
+	w.tick()
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+		t.Fatal(err)
+	}
+	if w.loop.tending() == nil {
+		t.Fatal("a repair is under way, and nobody tends it")
+	}
+	for range 5 {
+		w.now = w.now.Add(tendEvery)
+		w.groups[0].Advance(w.now)
+		if err := w.loop.tend(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" || w.loop.tending() != nil {
+		t.Errorf("the last that was told is %+v", e)
+	}
+}
+
+// A node of which nobody has heard yet is not taken for a silent one, nor one that is
+// heard since the pool was looked at.
+func TestRepairWaitsToHear(t *testing.T) {
+	t.Parallel()
+	w, _, _ := guarded(t, 3)
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 9 })
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", false)); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
+	w.start()
+	w.loop.world.Now = func() time.Time { return w.now }
+	w.tick()
+	if !slices.Contains(w.instances(), "a-2") {
+		t.Error("it is ended by a process that has not listened for long")
+	}
+	w.nodes.change(func(n *nodes) { n.mute["a-2"] = false })
+	views := w.loop.views(w.loop.last, 0) // which is from before
+	if one := views["a-2"]; one.Instance != drain.Unseen {
+		t.Errorf("the view is %+v, want that it may be heard", one)
+	}
+	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
+	w.tick()
+	if slices.Contains(w.instances(), "a-2") {
+		t.Error("it is there still, and nobody hears it")
+	}
+}
+
+// A node that is repaired in place is drained, mended and in service again, and nothing
+// is ordered for it.
+func TestRepairInPlace(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+		t.Fatal(err)
+	}
+	r := w.tick()
+	i := slices.IndexFunc(r.Case.Nodes, func(c plan.Candidate) bool { return c.ID == "a-2" })
+	if i < 0 || !r.Case.Nodes[i].Mending || r.Case.Input.Capacity.Target != 3 {
+		t.Errorf("the case has %+v, target %v: want it there, and mended", r.Case.Nodes, r.Case.Input.Capacity.Target)
+	}
+	for range 5 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-2", "a-3")
+	w.wantTarget(3)
+	w.wantCalls()
+	if w.nodes.cordoned["a-2"] || w.groups[0].Boot("a-2") != "a-2-boot-2" || len(w.records.stored) > 0 {
+		t.Errorf("cordoned %t, boot %q, records %s", w.nodes.cordoned["a-2"], w.groups[0].Boot("a-2"), w.records.stored)
+	}
+	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" {
+		t.Errorf("the last that was told is %+v", e)
+	}
+	if s := w.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
+		t.Errorf("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
+	}
+}
+
+// A node that is repaired in place and removed by name meanwhile is replaced.
+func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
+	t.Parallel()
+	w, _, _ := guarded(t, 3)
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
+		t.Fatal(err)
+	}
+	if s := w.loop.state; s.Owed != 0 {
+		t.Errorf("owed %v after a notice of a node that is repaired, want nothing", s.Owed)
+	}
+	w.remove("a-2")
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
+	for range 6 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+	w.wantTarget(3)
+}
+
+func TestRepairIsRefused(t *testing.T) {
+	t.Parallel()
+	paused := &Note{By: "me", Why: "an audit"}
+	tests := []struct {
+		name   string
+		change func(w *world, r *Repair)
+		want   error
+		says   string
+	}{
+		{"unknown", func(_ *world, r *Repair) { r.Node = "x-1" }, ErrUnknownNode, ""},
+		{"on its way out", func(w *world, r *Repair) {
+			w.nodes.change(func(n *nodes) { n.tasks["a-3"] = 9 })
+			w.remove("a-3")
+			r.Node = "a-3"
+		}, ErrLeaving, "removed by name"},
+		{"under another repair", func(w *world, r *Repair) {
+			if err := w.beginRepair(w.repair("a-2", "attempt-0", "", true)); err != nil {
+				w.t.Fatal(err)
+			}
+		}, ErrLeaving, "repair"},
+		{"paused", func(w *world, _ *Repair) { w.book.change(func(o *Orders) { o.Pause = paused }) }, ErrPaused, "by me: an audit"},
+		{"dry run", func(w *world, _ *Repair) { w.config.DryRun = true; w.reconfigure() }, errDryRun, "dry run"},
+		{"the lease is lost", func(w *world, _ *Repair) { w.lease.set(0) }, ErrNotHolder, ""},
+		{"the lease ends", func(w *world, _ *Repair) { w.lease.set(time.Second) }, errLeaseEnds, ""},
+		{"orders cannot be read", func(w *world, _ *Repair) { w.book.fail = errors.New("no bus") }, nil, "no bus"},
+		{"it cannot be kept", func(w *world, _ *Repair) { w.memory.fail = errors.New("no bus") }, nil, "no bus"},
+		{"its record cannot be kept", func(w *world, _ *Repair) { w.records.fail = errors.New("no bus") }, nil, "no bus"},
+		{"protected", func(w *world, _ *Repair) { w.groups[0].Protect("a-2", true) }, pools.ErrRefused, "protected"},
+		{"busy", func(w *world, _ *Repair) { w.groups[0].Busy("a refresh") }, pools.ErrRefused, "a refresh"},
+		{"too late", func(w *world, r *Repair) { r.Deadline = w.now }, nil, "deadline"},
+		{"in place, and held", func(_ *world, r *Repair) { r.Mend, r.Hold = &pools.Mending{Kind: pools.MendReboot}, true }, nil, "in place"},
+		{"in place, as the group cannot", func(_ *world, r *Repair) { r.Mend = &pools.Mending{Kind: "hammer"} }, pools.ErrRefused, "hammer"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, _, _ := guarded(t, 3)
+			r := w.repair("a-2", "attempt-1", "", false)
+			test.change(w, &r)
+			before := len(w.records.stored)
+			w.calls()
+			answer := make(chan error, 1)
+			_ = w.loop.serve(t.Context(), wish{r, t.Context(), answer}) // it ends a loop whose lease is lost
+			err := await(t, "the answer", answer)
+			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
+				t.Errorf("Repair = %v, want %v that says %q", err, test.want, test.says)
+			}
+			if len(w.records.stored) != before || w.loop.state.Owed > float64(before) {
+				t.Errorf("records %s, owed %v: want nothing begun", w.records.stored, w.loop.state.Owed)
+			}
+			w.wantCalls()
+		})
+	}
+}
+
+// A repair that is asked for again under the same attempt is not begun again, by another
+// process neither, and owed once.
+func TestRepairTwice(t *testing.T) {
+	t.Parallel()
+	w, _, _ := guarded(t, 3)
+	r := w.repair("a-2", "attempt-1", "", true)
+	for range 3 {
+		if err := w.beginRepair(r); err != nil {
+			t.Fatal(err)
+		}
+		w.start()
+		w.loop.world.Now = func() time.Time { return w.now }
+	}
+	if s := w.memory.memo(t).State; s.Owed != 1 || len(s.Replaced) != 1 {
+		t.Errorf("owed %v, replaced %v, want it once", s.Owed, s.Replaced)
+	}
+	for range 6 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+}
+
+// Run serves repairs between two ticks, to many callers, and lets nobody wait for ever.
+func TestRunServesRepairs(t *testing.T) {
+	w, _, _ := steady(t, 4)
+	w.config.Tick = time.Hour
+	w.now = time.Now().Add(-time.Hour)
+	loop := w.newLoop()
+	w.ledger.appended = make(chan struct{}, 1)
+	ended, stop := w.runLoop(loop)
+	await(t, "the first tick", w.ledger.appended)
+	var wg sync.WaitGroup
+	errs := make([]error, 12)
+	for i := range errs {
+		wg.Go(func() {
+			errs[i] = loop.Repair(t.Context(), Repair{
+				Node: fmt.Sprint("a-", i%4+1), Attempt: fmt.Sprint("attempt-", i%4), Hold: true, Deadline: time.Now().Add(time.Hour),
+			})
+		})
+	}
+	wg.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Errorf("Repair = %v", err)
+	}
+	records, known := loop.Records()
+	if !known || len(records) != 4 || !records[0].Hold {
+		t.Errorf("records %+v, known %t, want one of each node", records, known)
+	}
+	if g, ok := loop.Group("a"); !ok || g.ID() != "a" {
+		t.Errorf("Group = %v, %t", g, ok)
+	}
+	stop()
+	if err := await(t, "the end", ended); err != nil {
+		t.Errorf("Run = %v", err)
+	}
+	if err := loop.Repair(t.Context(), w.repair("a-1", "attempt-9", "", false)); !errors.Is(err, ErrNotHolder) {
+		t.Errorf("after the end Repair = %v, want %v", err, ErrNotHolder)
+	}
+	if err := loop.Repair(t.Context(), Repair{Node: "a-1"}); err == nil {
+		t.Error("Repair without an attempt = nil, want an error")
+	}
+}
+
+func TestRepairThatNobodyServes(t *testing.T) {
+	w, _, _ := steady(t, 1)
+	gone := errors.New("nobody waits")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(gone)
+	if err := w.loop.Repair(ctx, w.repair("a-1", "attempt-1", "", false)); !errors.Is(err, gone) {
+		t.Errorf("Repair = %v, want %v", err, gone)
+	}
+	select {
+	case wish := <-w.loop.wishes: // it came in all the same
+		if err := w.loop.serve(t.Context(), wish); err != nil {
+			t.Fatal(err)
+		}
+	default:
+	}
+	if len(w.records.stored) > 0 {
+		t.Errorf("records %s, want none: nobody waited", w.records.stored)
+	}
+}
+
+func TestWrite(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(w *world)
+		want   error
+	}{
+		{"well", func(*world) {}, nil},
+		{"paused", func(w *world) { w.book.change(func(o *Orders) { o.Pause = &Note{By: "me"} }) }, ErrPaused},
+		{"the lease is lost", func(w *world) { w.lease.set(0) }, ErrNotHolder},
+		{"the lease ends", func(w *world) { w.lease.set(time.Second) }, errLeaseEnds},
+		{"dry run", func(w *world) { w.config.DryRun = true; w.reconfigure() }, errDryRun},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, _, _ := guarded(t, 1)
+			test.change(w)
+			called := false
+			err := w.loop.Write(t.Context(), func(ctx context.Context) error {
+				_, limited := ctx.Deadline()
+				called = limited
+				return nil
+			})
+			if !errors.Is(err, test.want) || called != (test.want == nil) {
+				t.Errorf("Write = %v, called %t, want %v", err, called, test.want)
+			}
+		})
+	}
+}
+
+// Sick nodes go first, and while the policy bars it nothing shrinks, with a rule that
+// says so and comes out of the record again.
+func TestCondition(t *testing.T) {
+	t.Parallel()
+	w, h, web := guarded(t, 4)
+	h.set(Condition{Sick: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
+	web.set(cpus(3*cpusPerNode), nil)
+	r := w.tick()
+	i := slices.IndexFunc(r.Answer.Steps, func(s decide.Step) bool { return s.Rule == decide.RuleHealth })
+	if r.Case.Input.Barred == "" || i < 0 || r.Answer.Steps[i].After != 4 || !strings.Contains(r.Answer.Steps[i].Why, "the breaker is open") {
+		t.Errorf("barred %q, steps %+v", r.Case.Input.Barred, r.Answer.Steps)
+	}
+	if r.Answer.Target != 4 || len(r.Answer.Terminate["a"]) > 0 {
+		t.Errorf("target %v, let go %v: want nothing to shrink", r.Answer.Target, r.Answer.Terminate)
+	}
+	web.set(cpus(5*cpusPerNode), nil)
+	if r := w.tick(); r.Answer.Target != 5 {
+		t.Errorf("target %v, want it to grow", r.Answer.Target)
+	}
+	web.set(cpus(4*cpusPerNode), nil)
+	h.set(Condition{Sick: map[string]string{"a-3": "its disk is full"}})
+	if r := w.tick(); !slices.Equal(r.Answer.Terminate["a"], []string{"a-3"}) {
+		t.Errorf("let go %v, want the sick one", r.Answer.Terminate)
+	}
+}

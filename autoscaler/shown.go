@@ -1,0 +1,102 @@
+package autoscaler
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// shown is what of a loop others may see at any time, without its turn.
+type shown struct {
+	mu      sync.Mutex
+	groups  groups
+	drains  *drain.Machine // nil until it is opened
+	timeout time.Duration  // of a call
+	dryRun  bool
+}
+
+func (s *shown) see(v *view) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = v.asker
+}
+
+func (s *shown) open(m *drain.Machine) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drains = m
+}
+
+func (s *shown) adopt(c Config) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.timeout, s.dryRun = c.callTimeout(), c.DryRun
+}
+
+// Records returns the drain records, in order of node; known is false before the loop
+// has read them. Any goroutine may call it.
+func (l *Loop) Records() (records []drain.Record, known bool) {
+	l.shown.mu.Lock()
+	machine := l.shown.drains
+	l.shown.mu.Unlock()
+	if machine == nil {
+		return nil, false
+	}
+	return machine.Records(), true
+}
+
+// Group returns the group of that id as the last look at the pool found it. Any
+// goroutine may call it.
+func (l *Loop) Group(id string) (pools.Group, bool) {
+	l.shown.mu.Lock()
+	defer l.shown.mu.Unlock()
+	return l.shown.groups.find(id)
+}
+
+// ErrPaused: an operator wants the pool to be left alone.
+var ErrPaused = errors.New("the pool is paused")
+
+var errDryRun = errors.New("this is a dry run, which changes nothing")
+
+// Write makes one call that changes something of the pool outside. It is not made if the
+// lease may not outlast it (ErrNotHolder once it is lost), while the pool is paused
+// (ErrPaused) or the orders cannot be read, nor in a dry run. The call's context ends
+// with the time that a call may take. Write does not wait for a tick, and any goroutine
+// may call it.
+func (l *Loop) Write(ctx context.Context, call func(context.Context) error) error {
+	l.shown.mu.Lock()
+	timeout, dryRun := l.shown.timeout, l.shown.dryRun
+	l.shown.mu.Unlock()
+	if dryRun {
+		return errDryRun
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	orders, err := l.world.Orders.Read(ctx, l.now().UTC())
+	if err != nil {
+		return fmt.Errorf("read the operators' orders: %w", err)
+	}
+	if err := orders.allow(l.now()); err != nil {
+		return err
+	}
+	if err := l.outlasts(timeout); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return context.Cause(ctx)
+	}
+	return call(ctx)
+}
+
+// allow returns an error that is ErrPaused if the pool is to be left alone at now.
+func (o Orders) allow(now time.Time) error {
+	if o.Pause == nil || !o.Pause.InForce(now) {
+		return nil
+	}
+	return fmt.Errorf("%w %s", ErrPaused, o.Pause.text())
+}

@@ -1,0 +1,322 @@
+package drain_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// repair returns the choice of a node for a repair.
+func repair(node, attempt string, kind pools.MendKind, hold bool) drain.Choice {
+	c := chosenFor(drain.Repair, node)
+	c.Attempt, c.Hold, c.Deadline, c.Why = attempt, hold, start.Add(30*time.Minute), "it is silent"
+	if kind != "" {
+		c.Mend = &pools.Mending{Kind: kind}
+	}
+	return c
+}
+
+// steps returns events in short.
+func steps(events []drain.Event) []string {
+	var out []string
+	for _, e := range events {
+		text := fmt.Sprintf("%s %s %s", e.From, e.To, e.Action)
+		if e.Failed != "" {
+			text += " failed: " + e.Failed
+		}
+		if e.Reason != drain.Repair || e.Attempt == "" {
+			text += " of nobody's attempt"
+		}
+		out = append(out, strings.TrimSpace(text))
+	}
+	return out
+}
+
+func TestReboot(t *testing.T) {
+	w := newWorld(t, 3)
+	w.tasks["a-2"] = 1
+	m := w.open(config)
+	add(t, w, m, repair("a-2", "attempt-1", pools.MendReboot, false))
+	if got := m.Committed(everywhere); len(got) != 0 {
+		t.Errorf("Committed = %v, want nothing: it stays", got)
+	}
+	want := []string{
+		"chosen cordoned cordon",
+		"cordoned draining",
+		"draining drained",
+		"drained mending mend",
+		"mending mending mend", // through
+		"mending returning",
+		"returning returned uncordon",
+		"returned returned forget",
+	}
+	if diff := cmp.Diff(want, steps(ticks(t, w, m, 8))); diff != "" {
+		t.Errorf("steps (-want +got):\n%s", diff)
+	}
+	if w.cordoned["a-2"] || w.repairs() != 1 || w.group.Boot("a-2") != "a-2-boot-2" || len(w.stored) != 0 {
+		t.Errorf("cordoned %t, %d repairs, boot %q", w.cordoned["a-2"], w.repairs(), w.group.Boot("a-2"))
+	}
+}
+
+func TestRebootInVain(t *testing.T) {
+	w := newWorld(t, 3)
+	leftToUs(w)
+	w.group.Break("a-2", true)
+	w.silent["a-2"] = true
+	m := w.open(config)
+	add(t, w, m, repair("a-2", "attempt-1", pools.MendReset, false))
+	got := steps(ticks(t, w, m, 6))
+	if len(got) != 3 || got[0] != "chosen mending mend" || !strings.HasPrefix(got[1], "mending returned mend failed: ") ||
+		!strings.Contains(got[1], pools.ErrMendFailed.Error()) || !strings.HasPrefix(got[2], "returned returned forget failed: ") {
+		t.Errorf("steps %q, want it to fail, and that it was never cordoned", got)
+	}
+	if w.count("uncordon a-2") != 0 {
+		t.Error("it was uncordoned")
+	}
+}
+
+func TestLaunchFirst(t *testing.T) {
+	w := newWorld(t, 3)
+	m := w.open(config)
+	add(t, w, m, repair("a-2", "attempt-1", "", true))
+	if diff := cmp.Diff(map[string]float64{"a": 1}, m.Committed(everywhere)); diff != "" {
+		t.Errorf("Committed, so that a replacement is ordered (-want +got):\n%s", diff)
+	}
+	if events := ticks(t, w, m, 5); len(events) > 0 {
+		t.Errorf("events %+v before its replacement is there", events)
+	}
+	if kept, err := m.TakeBack(t.Context(), w.now, 1); kept != 0 || err != nil {
+		t.Errorf("TakeBack = %v, %v, want 0: it is sick", kept, err)
+	}
+	w.order()
+	ticks(t, w, m, 8)
+	if s := w.snapshot(); s.Target != 3 || s.Fulfilled() != 3 || len(w.stored) > 0 || w.count("terminate a-2") != 1 {
+		t.Errorf("left is %+v, records %s, want the others and one more", s, w.stored)
+	}
+}
+
+// TestAddOfRepairs: what a repair makes of a record that there is, and what becomes of
+// that of a repair.
+func TestAddOfRepairs(t *testing.T) {
+	asIs := func(r drain.Record) drain.Record { return r }
+	told := func(r *drain.Record) { r.Told = start }
+	as := func(state drain.State, changes ...func(*drain.Record)) drain.Record {
+		return record(state, append([]func(*drain.Record){func(r *drain.Record) { r.Node, r.Weight = "a-1", 1 }}, changes...)...)
+	}
+	removal := chosenFor(drain.Removal, "a-1")
+	removal.Deadline = deadline
+	spot := chosenFor(drain.Spot, "a-1")
+	reboot := inPlace(pools.MendReboot)
+	for _, test := range []struct {
+		name   string
+		old    drain.Record
+		choice drain.Choice
+		want   func(old drain.Record) drain.Record
+	}{
+		{"the same attempt", as(drain.Draining, repaired), repair("a-1", "attempt-1", "", true), asIs},
+		{"the same attempt, done", as(drain.Returning, reboot), repair("a-1", "attempt-1", pools.MendReboot, false), asIs},
+		{"another attempt", as(drain.Draining, repaired), repair("a-1", "attempt-2", "", false), asIs},
+		{"of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", "", true), func(r drain.Record) drain.Record {
+			r.Reason, r.Why, r.Attempt = drain.Repair, "it is silent", "attempt-1"
+			return r
+		}},
+		{"in place, of a node that leaves", as(drain.Draining), repair("a-1", "attempt-1", pools.MendReboot, false), asIs},
+		{"of a node that returns", as(drain.Returning), repair("a-1", "attempt-1", "", true), func(drain.Record) drain.Record {
+			return as(drain.Chosen, held, told, func(r *drain.Record) { r.Why = "it is silent" })
+		}},
+		{"of a node that ends", as(drain.Terminating), repair("a-1", "attempt-1", "", false), asIs},
+		{"removal of a held one", as(drain.Chosen, held), removal, func(r drain.Record) drain.Record {
+			r.Reason, r.Why, r.Hold = drain.Removal, "", false
+			return r
+		}},
+		{"removal of one that is mended", as(drain.Mending, reboot), removal, func(drain.Record) drain.Record {
+			return as(drain.Cordoned, because(drain.Removal), told, func(r *drain.Record) { r.Attempt = "attempt-1" })
+		}},
+		{"removal of one that is to be mended", as(drain.Chosen, reboot), removal, func(drain.Record) drain.Record {
+			return as(drain.Chosen, because(drain.Removal), func(r *drain.Record) { r.Attempt = "attempt-1" })
+		}},
+		{"spot notice of one that is mended", as(drain.Mending, reboot, untold), spot, func(drain.Record) drain.Record {
+			return as(drain.Chosen, noticed, func(r *drain.Record) { r.Attempt, r.Deadline = "attempt-1", start.Add(2*time.Minute) })
+		}},
+		{"scale-in of one that is mended", as(drain.Draining, reboot), choice("a-1"), asIs},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			if err := w.Put(t.Context(), test.old); err != nil {
+				t.Fatal(err)
+			}
+			m := w.open(config)
+			add(t, w, m, test.choice)
+			got := theRecord(t, m)
+			if test.want(test.old).State == drain.Cordoned {
+				got.Why = ""
+			}
+			if diff := cmp.Diff(test.want(test.old), got); diff != "" {
+				t.Errorf("the record (-want +got):\n%s", diff)
+			}
+			if err := got.Validate(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestDeadlineOfARepair(t *testing.T) {
+	for _, test := range []struct {
+		name             string
+		kind             pools.MendKind
+		given            time.Duration // from start; 0: none
+		deadline, giveUp time.Duration
+	}{
+		{"replaced, none", "", 0, 30 * time.Minute, 0},
+		{"replaced, beyond the threshold", "", 2 * time.Hour, 2 * time.Hour, 0},
+		{"replaced, in a week", "", 168 * time.Hour, 24 * time.Hour, 0},
+		{"mended, none", pools.MendReboot, 0, 15 * time.Minute, 30 * time.Minute},
+		{"mended, soon", pools.MendReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
+		{"mended, late", pools.MendReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			m := w.open(config)
+			c := repair("a-1", "attempt-1", test.kind, false)
+			c.Deadline = time.Time{}
+			if test.given > 0 {
+				c.Deadline = start.Add(test.given)
+			}
+			add(t, w, m, c)
+			r := theRecord(t, m)
+			giveUp := time.Duration(0)
+			if !r.MendBy.IsZero() {
+				giveUp = r.MendBy.Sub(start)
+			}
+			if got := r.Deadline.Sub(start); got != test.deadline || giveUp != test.giveUp {
+				t.Errorf("drained by %v, given up after %v, want %v and %v", got, giveUp, test.deadline, test.giveUp)
+			}
+		})
+	}
+}
+
+func TestChoicesOfRepairsThatMakeNoSense(t *testing.T) {
+	of := func(change func(*drain.Choice)) drain.Choice {
+		c := repair("a-1", "attempt-1", pools.MendReboot, false)
+		change(&c)
+		return c
+	}
+	for name, c := range map[string]drain.Choice{
+		"a removal with an attempt": of(func(c *drain.Choice) { c.Reason, c.Mend = drain.Removal, nil }),
+		"scale-in that waits":       of(func(c *drain.Choice) { c.Reason, c.Mend, c.Attempt, c.Hold = drain.ScaleIn, nil, "", true }),
+		"in place, and waits":       of(func(c *drain.Choice) { c.Hold = true }),
+		"in place, without a name":  of(func(c *drain.Choice) { c.Attempt = "" }),
+		"of an unknown kind":        of(func(c *drain.Choice) { c.Mend.Kind = "hammer" }),
+		"of another instance":       of(func(c *drain.Choice) { c.Mend.Instance = "a-2" }),
+		"of another attempt":        of(func(c *drain.Choice) { c.Mend.Attempt = "attempt-2" }),
+		"with too long a name":      of(func(c *drain.Choice) { c.Attempt = strings.Repeat("x", 257) }),
+		"with too long an image":    of(func(c *drain.Choice) { c.Mend.Image = strings.Repeat("x", 257) }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, 1)
+			m := w.open(config)
+			if err := m.Add(t.Context(), w.now, c); err == nil || len(m.Records()) > 0 || len(w.stored) > 0 {
+				t.Errorf("Add = %v, records %+v, want an error and none", err, m.Records())
+			}
+		})
+	}
+	w := newWorld(t, 1)
+	m, err := drain.Open(t.Context(), config, drain.Ports{Records: w, Scheduler: w, Groups: w})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(t.Context(), w.now, repair("a-1", "attempt-1", pools.MendReboot, false)); err == nil {
+		t.Error("Add to a machine that cannot repair in place = nil, want an error")
+	}
+}
+
+// TestDurableForm: the record of an earlier version reads as before, that of a repair as
+// it was written, and what makes no sense of a repair is refused.
+func TestDurableForm(t *testing.T) {
+	const old = `{"node":"i-1","group":"a","weight":2,"state":"draining","reason":"scaling down",` +
+		`"since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:43:20Z","told":"2023-11-14T22:13:20Z"}`
+	data, err := json.Marshal(record(drain.Draining))
+	if err != nil || string(data) != old {
+		t.Errorf("a record without a repair is written as\n%s (%v), want\n%s", data, err, old)
+	}
+	full := record(drain.Mending, inPlace(pools.MendRebuild), mended, func(r *drain.Record) { r.Image = "ami-1" })
+	data, err = json.Marshal(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var again drain.Record
+	if err := json.Unmarshal(data, &again); err != nil || again.Validate() != nil {
+		t.Fatalf("read again: %v, %v", err, again.Validate())
+	}
+	if diff := cmp.Diff(full, again); diff != "" {
+		t.Errorf("read again (-want +got):\n%s", diff)
+	}
+	for name, change := range map[string]func(*drain.Record){
+		"mending nothing": func(r *drain.Record) {
+			r.Mend, r.Boot, r.Mended, r.MendBy, r.Image = "", "", time.Time{}, time.Time{}, ""
+		},
+		"an image of nothing":     func(r *drain.Record) { r.State, r.Mend = drain.Draining, "" },
+		"an unknown kind":         func(r *drain.Record) { r.Mend = "hammer" },
+		"no attempt":              func(r *drain.Record) { r.Attempt = "" },
+		"another reason":          func(r *drain.Record) { r.Reason = drain.Removal },
+		"no end":                  func(r *drain.Record) { r.MendBy = time.Time{} },
+		"an end before the drain": func(r *drain.Record) { r.MendBy = r.Deadline.Add(-1) },
+		"it waits":                func(r *drain.Record) { r.Hold = true },
+		"ended by us":             func(r *drain.Record) { r.State = drain.Terminating },
+		"a boot id of 1 KiB":      func(r *drain.Record) { r.Boot = strings.Repeat("x", 1<<10) },
+		"a failure of 1 MiB":      func(r *drain.Record) { r.Failed = strings.Repeat("x", 1<<20) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := full
+			change(&r)
+			if err := r.Validate(); err == nil || !strings.Contains(err.Error(), "i-1") {
+				t.Errorf("Validate = %v, want an error of i-1", err)
+			}
+		})
+	}
+}
+
+// TestRepairGoesBackWithTheClock: what is left of a repair stays what it was.
+func TestRepairGoesBackWithTheClock(t *testing.T) {
+	w := newWorld(t, 2)
+	leftToUs(w)
+	w.group.Break("a-1", true)
+	m := w.open(config)
+	add(t, w, m, repair("a-1", "attempt-1", pools.MendReboot, false))
+	ticks(t, w, m, 1)
+	w.wrong = -time.Hour
+	ticks(t, w, m, 1)
+	r := theRecord(t, m)
+	if left := r.MendBy.Sub(w.clock()); left > 30*time.Minute || left < 27*time.Minute || r.MendBy.Before(r.Deadline) {
+		t.Errorf("it is given up in %v, want in about half an hour: %+v", left, r)
+	}
+}
+
+// TestEventsEndWithForget: who follows the events of an attempt knows when it is over.
+func TestEventsEndWithForget(t *testing.T) {
+	w := newWorld(t, 3)
+	m := w.open(config)
+	add(t, w, m, repair("a-1", "attempt-1", "", false), repair("a-2", "attempt-2", pools.MendRebuild, false))
+	last := map[string]drain.Event{}
+	for _, e := range ticks(t, w, m, 10) {
+		last[e.Attempt] = e
+	}
+	if one := last["attempt-1"]; one.To != drain.Gone || one.Action != drain.Forget || one.Failed != "" {
+		t.Errorf("the last event of the replaced is %+v", one)
+	}
+	if one := last["attempt-2"]; one.To != drain.Returned || one.Action != drain.Forget || one.Failed != "" {
+		t.Errorf("the last event of the mended is %+v", one)
+	}
+	if ids := []string{w.snapshot().Instances[0].ID, w.snapshot().Instances[1].ID}; !slices.Equal(ids, []string{"a-2", "a-3"}) {
+		t.Errorf("left are %q", ids)
+	}
+}

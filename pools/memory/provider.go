@@ -1,0 +1,136 @@
+package memory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Provider gives the groups of a pool, and what it knows of their health. It sees as
+// much of them as the handles do that it has.
+type Provider struct{ groups []*Group }
+
+var (
+	_ pools.Provider  = (*Provider)(nil)
+	_ pools.Inspector = (*Provider)(nil)
+	_ pools.Healer    = (*Provider)(nil)
+)
+
+// NewProvider returns a provider of these groups, which are in order of id.
+func NewProvider(groups ...*Group) *Provider { return &Provider{groups} }
+
+// Groups implements [pools.Provider].
+func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
+	var out []pools.Group
+	for _, g := range p.groups {
+		if err := g.cloud.admit(ctx); err != nil {
+			return nil, err
+		}
+		out = append(out, g)
+	}
+	return out, nil
+}
+
+// Ail has the provider say of an instance what change makes of it, beside its state. It
+// reports whether there is one.
+func (g *Group) Ail(id string, change func(*pools.Inspection)) (found bool) {
+	g.outside(func(c *cloud) {
+		if i := c.findLocked(id); i != nil {
+			change(&i.health)
+			found = true
+		}
+	})
+	return found
+}
+
+// inspection is what the provider says of the instance.
+func (i *instance) inspection() pools.Inspection {
+	in := i.health
+	in.ID = i.ID
+	in.Stopped = in.Stopped || i.stopped && i.live()
+	in.Leaving = in.Leaving || !i.live()
+	in.Spot = in.Spot || !i.taken.IsZero()
+	return in
+}
+
+// Inspect implements [pools.Inspector]. What no Ail has changed is unknown.
+func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
+	var out []pools.Inspection
+	for _, g := range p.groups {
+		seen, err := g.look(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("inspect group %s: %w", g.ID(), err)
+		}
+		for _, in := range seen.health {
+			if !what.Traffic {
+				in.Traffic = pools.Sight{}
+			}
+			out = append(out, in)
+		}
+	}
+	return out, nil
+}
+
+// Heals implements [pools.Healer]: the provider does until it is told to leave it.
+func (p *Provider) Heals(ctx context.Context) (why string, err error) {
+	for _, g := range p.groups {
+		if err := g.cloud.admit(ctx); err != nil {
+			return "", fmt.Errorf("see who heals group %s: %w", g.ID(), err)
+		}
+		if g.heals() {
+			return fmt.Sprintf("group %s replaces what has stopped", g.ID()), nil
+		}
+	}
+	return "", nil
+}
+
+func (g *Group) heals() bool {
+	g.cloud.mu.Lock()
+	defer g.cloud.mu.Unlock()
+	return g.cloud.heals
+}
+
+// Heal has the provider heal the group again, as somebody else may tell it to.
+func (g *Group) Heal() { g.outside(func(c *cloud) { c.heals = true }) }
+
+// LeaveHealing implements [pools.Healer].
+func (p *Provider) LeaveHealing(ctx context.Context) error {
+	for _, g := range p.groups {
+		if err := g.write(ctx, &Write{Op: Heal}); err != nil {
+			return fmt.Errorf("leave the healing of group %s: %w", g.ID(), err)
+		}
+	}
+	return nil
+}
+
+// MarkUnhealthy implements [pools.Healer].
+func (p *Provider) MarkUnhealthy(ctx context.Context, id, why string) error {
+	for _, g := range p.groups {
+		err := g.write(ctx, &Write{Op: Heal, IDs: []string{id}})
+		if errors.Is(err, pools.ErrNotOwned) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("mark instance %s unhealthy (%s): %w", id, why, err)
+		}
+		return nil
+	}
+	return fmt.Errorf("mark instance %s unhealthy: %w", id, pools.ErrNotOwned)
+}
+
+// healLocked marks the instance that w names or, of none, ends the healing.
+func (c *cloud) healLocked(w *Write) error {
+	if len(w.IDs) == 0 {
+		c.heals = false
+		return nil
+	}
+	if !c.owned[w.IDs[0]] {
+		return fmt.Errorf("%s: %w", w.IDs[0], pools.ErrNotOwned)
+	}
+	if i := c.findLocked(w.IDs[0]); i != nil {
+		i.unfit = true
+	}
+	return nil
+}

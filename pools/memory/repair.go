@@ -1,0 +1,191 @@
+package memory
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// repair is one in place, from its beginning on.
+type repair struct {
+	pools.Mending
+	began time.Time
+	ended bool
+	why   string // it was in vain
+}
+
+// Stop has an instance not run any more. Where the provider heals it is replaced with
+// the next Advance. It reports whether there is one.
+func (g *Group) Stop(id string) (found bool) {
+	g.outside(func(c *cloud) {
+		if i := c.findLocked(id); i != nil && i.live() {
+			i.stopped, found = true, true
+		}
+	})
+	return found
+}
+
+// Break has the repairs in place of an instance come to nothing, until it is switched
+// off. It reports whether there is one.
+func (g *Group) Break(id string, on bool) (found bool) {
+	g.outside(func(c *cloud) {
+		if i := c.findLocked(id); i != nil {
+			i.broken, found = on, true
+		}
+	})
+	return found
+}
+
+// Boot returns the boot id of an instance, another one after each restart; empty while it
+// does not run.
+func (g *Group) Boot(id string) string {
+	c := g.cloud
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.findLocked(id)
+	if i == nil || i.State != pools.InstanceRunning || i.stopped {
+		return ""
+	}
+	return fmt.Sprintf("%s-boot-%d", id, i.boots)
+}
+
+// Mends implements [pools.Mender].
+func (g *Group) Mends() []pools.MendKind { return slices.Clone(g.cloud.config.Mends) }
+
+// Mend implements [pools.Mender]. A repair takes Config.Boot.
+func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
+	w := Write{Op: Mend, Mend: m}
+	if err := g.write(ctx, &w); err != nil {
+		return false, fmt.Errorf("%s instance %s of group %s: %w", m.Kind, m.Instance, g.ID(), err)
+	}
+	return w.Done, nil
+}
+
+func (c *cloud) mendLocked(w *Write) error {
+	m := w.Mend
+	r := c.repairs[m.Attempt]
+	if r == nil {
+		if err := c.mendableLocked(m); err != nil {
+			return err
+		}
+		r = &repair{Mending: m, began: c.now}
+		c.repairs[m.Attempt], w.Began = r, true
+		if i := c.findLocked(m.Instance); m.Kind != pools.MendStart || i.stopped {
+			i.stopped = true
+		} else {
+			r.ended = true // it runs
+		}
+		c.repairLocked()
+	}
+	if r.Mending != m {
+		return fmt.Errorf("%w: attempt %s is %s of %s", pools.ErrRefused, m.Attempt, r.Kind, r.Instance)
+	}
+	if r.why != "" {
+		return fmt.Errorf("%w: %s", pools.ErrMendFailed, r.why)
+	}
+	w.Done = r.ended
+	return nil
+}
+
+// mendableLocked returns why a repair cannot begin.
+func (c *cloud) mendableLocked(m pools.Mending) error {
+	i := c.findLocked(m.Instance)
+	switch {
+	case !c.owned[m.Instance]:
+		return fmt.Errorf("%s: %w", m.Instance, pools.ErrNotOwned)
+	case i == nil || !i.live():
+		return fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
+	case !slices.Contains(c.config.Mends, m.Kind):
+		return fmt.Errorf("%w: there is no %s", pools.ErrMendFailed, m.Kind)
+	case i.stopped && (m.Kind == pools.MendReboot || m.Kind == pools.MendRebuild):
+		return fmt.Errorf("%w: the instance does not run", pools.ErrMendFailed)
+	}
+	return nil
+}
+
+// repairLocked ends the repairs whose time has come.
+func (c *cloud) repairLocked() {
+	for _, r := range c.repairs {
+		if r.ended || r.why != "" {
+			continue
+		}
+		i := c.findLocked(r.Instance)
+		switch {
+		case i == nil || !i.live():
+			r.why = "the instance has ended"
+		case c.now.Sub(r.began) < c.config.Boot:
+		case i.broken:
+			r.why = "it does not come up"
+		default:
+			i.stopped, r.ended = false, true
+			i.boots++
+		}
+	}
+}
+
+// restartingLocked reports whether a repair of the instance is under way.
+func (c *cloud) restartingLocked(id string) bool {
+	for _, r := range c.repairs {
+		if r.Instance == id && !r.ended && r.why == "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Fences implements [pools.Isolator].
+func (g *Group) Fences() []pools.Fence { return slices.Clone(g.cloud.config.Fences) }
+
+// Isolate implements [pools.Isolator]. A fence holds after Config.Fence.
+func (g *Group) Isolate(ctx context.Context, id string, way pools.Fence) (confirmed bool, err error) {
+	w := Write{Op: Isolate, IDs: []string{id}, Way: way}
+	if err := g.write(ctx, &w); err != nil {
+		return false, fmt.Errorf("fence instance %s of group %s by %s: %w", id, g.ID(), way, err)
+	}
+	return w.Done, nil
+}
+
+func (c *cloud) isolateLocked(w *Write) error {
+	id := w.IDs[0]
+	i := c.findLocked(id)
+	switch {
+	case !c.owned[id]:
+		return fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
+	case !slices.Contains(c.config.Fences, w.Way):
+		return fmt.Errorf("%w: there is no fence %s", pools.ErrRefused, w.Way)
+	case i == nil:
+		w.Done = true
+		return nil
+	}
+	if i.fenced == nil {
+		i.fenced = map[pools.Fence]time.Time{}
+	}
+	asked, before := i.fenced[w.Way]
+	if !before {
+		asked, i.fenced[w.Way] = c.now, c.now
+	}
+	w.Done = !c.stalled && c.now.Sub(asked) >= c.config.Fence
+	if w.Done && w.Way == pools.FenceCompute {
+		i.stopped = true
+	}
+	return nil
+}
+
+// Fenced reports whether a fence of the instance holds, or the instance is gone.
+func (g *Group) Fenced(id string, way pools.Fence) bool {
+	c := g.cloud
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.findLocked(id)
+	if i == nil {
+		return true
+	}
+	asked, fenced := i.fenced[way]
+	return fenced && !c.stalled && c.now.Sub(asked) >= c.config.Fence
+}
+
+// Stall has fences be taken on and not come about, until it is switched off.
+func (g *Group) Stall(on bool) { g.outside(func(c *cloud) { c.stalled = on }) }

@@ -1,0 +1,165 @@
+package memory_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+)
+
+// kinds of groups whose optional interfaces are tested.
+func kinds() map[string]memory.Config {
+	return map[string]memory.Config{
+		"at once":             {},
+		"slow":                {Join: 5 * time.Second, Leave: 3 * time.Second, Boot: 4 * time.Second, Fence: 4 * time.Second},
+		"slow, and seen late": {Join: 5 * time.Second, Leave: 3 * time.Second, Boot: 4 * time.Second, Fence: 4 * time.Second, Lag: 3},
+		"with less": {
+			Boot: time.Second, Fence: time.Second,
+			Mends: []pools.MendKind{pools.MendReset}, Fences: []pools.Fence{pools.FenceCompute},
+		},
+	}
+}
+
+// newGroup returns a group of that kind, and what the suites do with it.
+func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
+	config.ID, config.Min, config.Max, config.Target = s.ID, s.Min, s.Max, s.Target
+	g, now := memory.New(config, start), start
+	refuse := func(err error, ops ...memory.Operation) func(*testing.T, bool) {
+		return func(_ *testing.T, on bool) {
+			for _, op := range ops {
+				g.Refuse(op, map[bool]error{true: err}[on])
+			}
+		}
+	}
+	return g, pooltest.Harness{
+		Group:    g,
+		Lose:     func(_ *testing.T, id string) { g.Lose(id) },
+		Deny:     refuse(pools.ErrRefused, memory.Mend, memory.Isolate, memory.Heal),
+		Throttle: refuse(pools.ErrThrottled, memory.Mend, memory.Isolate, memory.Heal, memory.Snapshot),
+		Pass: func(context.Context) {
+			now = now.Add(time.Second)
+			g.Advance(now)
+		},
+	}
+}
+
+// left returns a group of that kind whose healing is left to us.
+func left(t *testing.T, config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
+	t.Helper()
+	g, h := newGroup(config, s)
+	if err := memory.NewProvider(g).LeaveHealing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return g, h
+}
+
+func TestMenderConformance(t *testing.T) {
+	for name, config := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			pooltest.RunMender(t, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
+				g, h := left(t, config, s)
+				return pooltest.MendHarness{
+					Harness: h,
+					Stop:    func(_ *testing.T, id string) { g.Stop(id) },
+					Boot:    func(_ *testing.T, id string) string { return g.Boot(id) },
+					Break:   func(_ *testing.T, id string, on bool) { g.Break(id, on) },
+				}
+			})
+		})
+	}
+}
+
+func TestIsolatorConformance(t *testing.T) {
+	for name, config := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			pooltest.RunIsolator(t, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
+				g, h := left(t, config, s)
+				return pooltest.IsolateHarness{
+					Harness: h,
+					Fenced:  func(_ *testing.T, id string, way pools.Fence) bool { return g.Fenced(id, way) },
+					Stall:   func(_ *testing.T, on bool) { g.Stall(on) },
+				}
+			})
+		})
+	}
+}
+
+func TestInspectorConformance(t *testing.T) {
+	for name, config := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			pooltest.RunInspector(t, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
+				g, h := left(t, config, s)
+				unfit := func(of func(*pools.Inspection) *pools.Sight) func(*testing.T, string) {
+					return func(_ *testing.T, id string) {
+						g.Ail(id, func(in *pools.Inspection) { *of(in) = pools.Sight{Fitness: pools.Unfit, Why: "impaired"} })
+					}
+				}
+				return pooltest.InspectHarness{
+					Harness: h, Provider: memory.NewProvider(g),
+					Stop:    func(_ *testing.T, id string) { g.Stop(id) },
+					Machine: unfit(func(in *pools.Inspection) *pools.Sight { return &in.Machine }),
+					Host:    unfit(func(in *pools.Inspection) *pools.Sight { return &in.Host }),
+					Traffic: unfit(func(in *pools.Inspection) *pools.Sight { return &in.Traffic }),
+					Spot:    func(_ *testing.T, id string) { g.Interrupt(id, start.Add(time.Hour)) },
+				}
+			})
+		})
+	}
+}
+
+func TestHealerConformance(t *testing.T) {
+	for name, config := range kinds() {
+		t.Run(name, func(t *testing.T) {
+			pooltest.RunHealer(t, func(_ *testing.T, s pooltest.Setup) pooltest.HealHarness {
+				g, h := newGroup(config, s)
+				return pooltest.HealHarness{
+					Harness: h, Provider: memory.NewProvider(g),
+					Stop: func(_ *testing.T, id string) { g.Stop(id) },
+					Heal: func(*testing.T) { g.Heal() },
+				}
+			})
+		})
+	}
+}
+
+// A repair whose answer was lost has begun, and is looked up.
+func TestLostAnswerOfARepair(t *testing.T) {
+	g := memory.New(memory.Config{ID: "a", Target: 2, Boot: time.Minute}, start)
+	what := pools.Mending{Instance: "a-1", Kind: pools.MendReboot, Attempt: "attempt-1"}
+	g.Drop(memory.Mend, 1)
+	if done, err := g.Mend(t.Context(), what); done || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Mend = %t, %v, want %v", done, err, context.DeadlineExceeded)
+	}
+	if boot := g.Boot("a-1"); boot != "" {
+		t.Errorf("boot %q, want that it restarts", boot)
+	}
+	g.Advance(start.Add(time.Minute))
+	if done, err := g.Mend(t.Context(), what); !done || err != nil {
+		t.Errorf("Mend = %t, %v, want that it is through", done, err)
+	}
+	begun := slices.DeleteFunc(g.Log(), func(w memory.Write) bool { return !w.Began })
+	if len(begun) != 1 || begun[0].Mend != what {
+		t.Errorf("begun %+v, want it once", begun)
+	}
+	what.Kind = pools.MendReset
+	if _, err := g.Mend(t.Context(), what); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("another repair under the same attempt = %v, want %v", err, pools.ErrRefused)
+	}
+}
+
+// Where the provider heals, what has stopped is replaced.
+func TestStoppedIsHealed(t *testing.T) {
+	g := memory.New(memory.Config{ID: "a", Target: 2}, start)
+	if !g.Stop("a-1") || g.Stop("a-9") {
+		t.Error("Stop does not tell who is there")
+	}
+	g.Advance(start.Add(time.Second))
+	if s := snapshot(t, g); len(s.Instances) != 2 || s.Instances[0].ID != "a-2" || s.Target != 2 {
+		t.Errorf("the group is %+v, want a-1 replaced", s)
+	}
+}

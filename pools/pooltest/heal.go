@@ -1,0 +1,193 @@
+package pooltest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// HealHarness is the only group of a provider under test that is a [pools.Healer]. It
+// heals at first.
+type HealHarness struct {
+	Harness
+	Provider pools.Provider
+	// Stop makes an instance not run any more, though it exists; nil if an instance
+	// cannot.
+	Stop func(t *testing.T, id string)
+	// Heal has somebody else let the provider heal again; nil if nobody can.
+	Heal func(t *testing.T)
+}
+
+// RunHealer runs the suite of [pools.Healer]. newProvider is called once by each test.
+func RunHealer(t *testing.T, newProvider func(*testing.T, Setup) HealHarness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *healer)
+	}{
+		{"it heals until it leaves that", testLeaveHealing},
+		{"what is marked is replaced where it heals", testMarked},
+		{"what is marked twice is replaced once", testMarkedTwice},
+		{"an unknown instance cannot be marked", testMarkUnknown},
+		{"what has stopped stays once healing is left", testStoppedStays},
+		{"nothing is changed with a context that has ended", testHealContext},
+		{"what is denied is refused", testHealDenied},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
+			p := newProvider(t, setup)
+			can, ok := p.Provider.(pools.Healer)
+			if !ok {
+				t.Fatalf("%T is no pools.Healer", p.Provider)
+			}
+			h := &healer{of: p, group: &group{Harness: p.Harness, setup: setup}, can: can}
+			h.victim = h.running(t, setup.Target).Instances[1].ID
+			test.run(t, h)
+		})
+	}
+}
+
+type healer struct {
+	*group
+	of     HealHarness
+	can    pools.Healer
+	victim string
+}
+
+// heals waits until it is told whether the provider heals.
+func (h *healer) heals(t *testing.T, want bool) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(h.Patience, 10*time.Second))
+	defer cancel()
+	for {
+		if _, err := h.of.Provider.Groups(t.Context()); err != nil {
+			t.Fatalf("Groups: %v", err)
+		}
+		why, err := h.can.Heals(t.Context())
+		if err != nil {
+			t.Fatalf("Heals: %v", err)
+		}
+		if (why != "") == want {
+			return
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("Heals = %q, want one: %t", why, want)
+		}
+		h.Pass(ctx)
+	}
+}
+
+func (h *healer) leave(t *testing.T) {
+	t.Helper()
+	if err := h.can.LeaveHealing(t.Context()); err != nil {
+		t.Fatalf("LeaveHealing: %v", err)
+	}
+	h.heals(t, false)
+}
+
+func (h *healer) mark(t *testing.T) {
+	t.Helper()
+	if err := h.can.MarkUnhealthy(t.Context(), h.victim, "it is sick"); err != nil {
+		t.Fatalf("MarkUnhealthy: %v", err)
+	}
+}
+
+func testLeaveHealing(t *testing.T, h *healer) {
+	before := h.snapshot(t)
+	h.heals(t, true)
+	h.leave(t)
+	h.leave(t)
+	if h.of.Heal != nil {
+		h.of.Heal(t)
+		h.heals(t, true)
+		h.leave(t)
+	}
+	h.rest(t)
+	h.unchanged(t, before)
+}
+
+func testMarked(t *testing.T, h *healer) {
+	before := h.snapshot(t)
+	h.mark(t)
+	h.gone(t, h.victim)
+	after := h.running(t, before.Target)
+	for _, id := range living(before) {
+		if id != h.victim && !slices.Contains(living(after), id) {
+			t.Errorf("%s is gone, too", id)
+		}
+	}
+}
+
+func testMarkedTwice(t *testing.T, h *healer) {
+	before := h.snapshot(t)
+	h.mark(t)
+	h.mark(t)
+	h.gone(t, h.victim)
+	h.running(t, before.Target)
+	h.rest(t)
+	after := living(h.snapshot(t))
+	left := slices.DeleteFunc(living(before), func(id string) bool { return !slices.Contains(after, id) })
+	if len(left) != len(living(before))-1 {
+		t.Errorf("of %v only %v are left, want one to be replaced", living(before), left)
+	}
+}
+
+func testMarkUnknown(t *testing.T, h *healer) {
+	before := h.snapshot(t)
+	if err := h.can.MarkUnhealthy(t.Context(), "not-one-of-ours", "it is sick"); err == nil {
+		t.Error("MarkUnhealthy = nil, want an error")
+	}
+	h.rest(t)
+	h.unchanged(t, before)
+}
+
+func testStoppedStays(t *testing.T, h *healer) {
+	if h.of.Stop == nil {
+		return
+	}
+	before := h.snapshot(t)
+	h.leave(t)
+	h.of.Stop(t, h.victim)
+	h.rest(t)
+	h.unchanged(t, before)
+}
+
+func testHealContext(t *testing.T, h *healer) {
+	before := h.snapshot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := h.can.Heals(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Heals = %v, want %v", err, context.Canceled)
+	}
+	if err := h.can.LeaveHealing(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("LeaveHealing = %v, want %v", err, context.Canceled)
+	}
+	if err := h.can.MarkUnhealthy(ctx, h.victim, "it is sick"); !errors.Is(err, context.Canceled) {
+		t.Errorf("MarkUnhealthy = %v, want %v", err, context.Canceled)
+	}
+	h.heals(t, true)
+	h.rest(t)
+	h.unchanged(t, before)
+}
+
+func testHealDenied(t *testing.T, h *healer) {
+	if h.Deny == nil {
+		return
+	}
+	before := h.snapshot(t)
+	h.Deny(t, true)
+	if err := h.can.LeaveHealing(t.Context()); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("LeaveHealing = %v, want %v", err, pools.ErrRefused)
+	}
+	if err := h.can.MarkUnhealthy(t.Context(), h.victim, "it is sick"); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("MarkUnhealthy = %v, want %v", err, pools.ErrRefused)
+	}
+	h.Deny(t, false)
+	h.heals(t, true)
+	h.rest(t)
+	h.unchanged(t, before)
+}

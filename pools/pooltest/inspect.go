@@ -1,0 +1,198 @@
+package pooltest
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// InspectHarness is the only group of a provider under test that is a
+// [pools.Inspector]. The faults are nil for what cannot happen at this provider.
+type InspectHarness struct {
+	Harness
+	Provider pools.Provider
+	// Stop makes an instance not run any more, though it exists.
+	Stop func(t *testing.T, id string)
+	// Machine, Host and Traffic have the provider say that the instance itself, what it
+	// runs on, or a load balancer of it fails.
+	Machine, Host, Traffic func(t *testing.T, id string)
+	// Spot has the provider take an instance back soon.
+	Spot func(t *testing.T, id string)
+}
+
+// RunInspector runs the suite of [pools.Inspector]. newProvider is called once by each
+// test.
+func RunInspector(t *testing.T, newProvider func(*testing.T, Setup) InspectHarness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *inspector)
+	}{
+		{"every instance once, and none is unfit", testInspectAll},
+		{"a stopped one", func(t *testing.T, i *inspector) {
+			i.shows(t, i.of.Stop, func(in pools.Inspection) bool { return in.Stopped })
+		}},
+		{"a failing machine", func(t *testing.T, i *inspector) {
+			i.shows(t, i.of.Machine, func(in pools.Inspection) bool { return failing(in.Machine) })
+		}},
+		{"a failing host", func(t *testing.T, i *inspector) {
+			i.shows(t, i.of.Host, func(in pools.Inspection) bool { return failing(in.Host) })
+		}},
+		{"one that load balancers do not like", func(t *testing.T, i *inspector) {
+			i.shows(t, i.of.Traffic, func(in pools.Inspection) bool { return failing(in.Traffic) })
+		}},
+		{"one that is taken back", func(t *testing.T, i *inspector) {
+			i.shows(t, i.of.Spot, func(in pools.Inspection) bool { return in.Spot })
+		}},
+		{"one that is let go is not to be judged", testInspectLeaving},
+		{"load balancers are looked at only if that is wanted", testInspectNoTraffic},
+		{"nothing is known with a context that has ended", testInspectContext},
+		{"nothing is known while all is throttled", testInspectThrottled},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
+			h := newProvider(t, setup)
+			can, ok := h.Provider.(pools.Inspector)
+			if !ok {
+				t.Fatalf("%T is no pools.Inspector", h.Provider)
+			}
+			i := &inspector{of: h, group: &group{Harness: h.Harness, setup: setup}, can: can}
+			i.victim = i.running(t, setup.Target).Instances[1].ID
+			test.run(t, i)
+		})
+	}
+}
+
+type inspector struct {
+	*group
+	of     InspectHarness
+	can    pools.Inspector
+	victim string
+}
+
+func failing(s pools.Sight) bool { return s.Fitness == pools.Unfit && s.Why != "" }
+
+// inspect looks at everything, in a new round of reading.
+func (i *inspector) inspect(t *testing.T, what pools.Inspecting) []pools.Inspection {
+	t.Helper()
+	if _, err := i.of.Provider.Groups(t.Context()); err != nil {
+		t.Fatalf("Groups: %v", err)
+	}
+	found, err := i.can.Inspect(t.Context(), what)
+	if err != nil {
+		t.Fatalf("Inspect: %v", err)
+	}
+	return found
+}
+
+// find returns the inspection of one instance.
+func find(found []pools.Inspection, id string) (pools.Inspection, bool) {
+	at := slices.IndexFunc(found, func(in pools.Inspection) bool { return in.ID == id })
+	if at < 0 {
+		return pools.Inspection{}, false
+	}
+	return found[at], true
+}
+
+// shows checks that a fault of the one instance is told of it, and of no other.
+func (i *inspector) shows(t *testing.T, fault func(*testing.T, string), ok func(pools.Inspection) bool) {
+	t.Helper()
+	if fault == nil {
+		return
+	}
+	fault(t, i.victim)
+	i.await(t, "it is told of "+i.victim, func(pools.GroupSnapshot) bool {
+		in, there := find(i.inspect(t, pools.Inspecting{Traffic: true}), i.victim)
+		return there && ok(in)
+	})
+	for _, in := range i.inspect(t, pools.Inspecting{Traffic: true}) {
+		if in.ID != i.victim && (ok(in) || in.Ended) {
+			t.Errorf("it is told of another one, too: %+v", in)
+		}
+	}
+}
+
+func testInspectAll(t *testing.T, i *inspector) {
+	i.await(t, "every instance is inspected, and none is unfit", func(s pools.GroupSnapshot) bool {
+		found := i.inspect(t, pools.Inspecting{Traffic: true})
+		for _, in := range found {
+			if in.Stopped || in.Ended || in.Spot || in.Leaving || failing(in.Machine) || failing(in.Host) || failing(in.Traffic) {
+				return false
+			}
+		}
+		return sameIDs(s, found) == ""
+	})
+	found := i.inspect(t, pools.Inspecting{})
+	if diff := sameIDs(i.snapshot(t), found); diff != "" {
+		t.Errorf("instances, -listed +inspected:\n%s", diff)
+	}
+}
+
+func testInspectLeaving(t *testing.T, i *inspector) {
+	i.terminate(t, i.victim)
+	i.await(t, i.victim+" is leaving or gone", func(pools.GroupSnapshot) bool {
+		in, there := find(i.inspect(t, pools.Inspecting{}), i.victim)
+		return !there || in.Leaving || in.Ended
+	})
+	i.await(t, i.victim+" is gone", func(pools.GroupSnapshot) bool {
+		in, there := find(i.inspect(t, pools.Inspecting{}), i.victim)
+		return !there || in.Ended
+	})
+}
+
+func testInspectNoTraffic(t *testing.T, i *inspector) {
+	if i.of.Traffic != nil {
+		i.of.Traffic(t, i.victim)
+	}
+	i.rest(t)
+	for _, in := range i.inspect(t, pools.Inspecting{}) {
+		if in.Traffic != (pools.Sight{}) {
+			t.Errorf("%s: traffic is %+v, and nobody wanted to know", in.ID, in.Traffic)
+		}
+	}
+}
+
+func testInspectContext(t *testing.T, i *inspector) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if found, err := i.can.Inspect(ctx, pools.Inspecting{}); !errors.Is(err, context.Canceled) || len(found) > 0 {
+		t.Errorf("Inspect = %+v, %v, want %v", found, err, context.Canceled)
+	}
+}
+
+func testInspectThrottled(t *testing.T, i *inspector) {
+	if i.Throttle == nil {
+		return
+	}
+	i.Throttle(t, true)
+	if found, err := i.can.Inspect(t.Context(), pools.Inspecting{}); err == nil || len(found) > 0 {
+		t.Errorf("Inspect = %+v, %v, want an error", found, err)
+	}
+	i.Throttle(t, false)
+	i.inspect(t, pools.Inspecting{})
+}
+
+// sameIDs returns the difference between the ids of instances and of inspections.
+func sameIDs(s pools.GroupSnapshot, inspections []pools.Inspection) string {
+	var want, got []string
+	for _, i := range s.Instances {
+		if i.State != pools.InstanceTerminating {
+			want = append(want, i.ID)
+		}
+	}
+	for _, i := range inspections {
+		if slices.Contains(got, i.ID) {
+			return i.ID + " is there twice"
+		}
+		if !i.Leaving && !i.Ended {
+			got = append(got, i.ID)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	return gocmp.Diff(want, got)
+}

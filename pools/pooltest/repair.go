@@ -1,0 +1,293 @@
+package pooltest
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// MendHarness is a group under test that is a [pools.Mender]. While a test runs nobody
+// but the test repairs or replaces its instances.
+type MendHarness struct {
+	Harness
+	// Stop makes an instance not run any more, though it exists.
+	Stop func(t *testing.T, id string)
+	// Boot returns the boot id of an instance, empty while it does not run; nil where
+	// that cannot be told.
+	Boot func(t *testing.T, id string) string
+	// Break has the repairs in place of an instance fail until it is switched off; nil if
+	// that cannot be.
+	Break func(t *testing.T, id string, on bool)
+}
+
+// RunMender runs the suite of [pools.Mender]. newGroup is called once by each test.
+func RunMender(t *testing.T, newGroup func(*testing.T, Setup) MendHarness) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *mender)
+	}{
+		{"mends are kinds, each once", testMends},
+		{"each kind comes to its end", testMendKinds},
+		{"what was begun under an attempt is not begun again", testMendOnce},
+		{"another attempt is another repair", testMendAnew},
+		{"a repair in vain says so", testMendInVain},
+		{"what has ended cannot be repaired", testMendEnded},
+		{"an unknown instance cannot be repaired", testMendUnknown},
+		{"a repair whose context has ended is not begun", testMendContext},
+		{"a denied repair is refused", func(t *testing.T, m *mender) { m.refused(t, m.Deny, pools.ErrRefused) }},
+		{"a throttled repair is not begun", func(t *testing.T, m *mender) { m.refused(t, m.Throttle, pools.ErrThrottled) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 3}
+			h := newGroup(t, setup)
+			can, ok := h.Group.(pools.Mender)
+			if !ok {
+				t.Fatalf("%T is no pools.Mender", h.Group)
+			}
+			m := &mender{of: h, group: &group{Harness: h.Harness, setup: setup}, can: can}
+			m.victim = m.running(t, setup.Target).Instances[1].ID
+			test.run(t, m)
+		})
+	}
+}
+
+// mender is the harness with what the tests ask of it.
+type mender struct {
+	*group
+	of     MendHarness
+	can    pools.Mender
+	victim string
+}
+
+func (m *mender) mending(kind pools.MendKind, attempt string) pools.Mending {
+	return pools.Mending{Instance: m.victim, Kind: kind, Attempt: attempt}
+}
+
+// any returns the first kind that the group has, with the instance as it wants it.
+func (m *mender) any(t *testing.T) pools.MendKind {
+	t.Helper()
+	kind := m.can.Mends()[0]
+	m.ready(t, kind)
+	return kind
+}
+
+// ready stops the instance if it is to be started.
+func (m *mender) ready(t *testing.T, kind pools.MendKind) {
+	t.Helper()
+	if kind == pools.MendStart {
+		m.of.Stop(t, m.victim)
+		m.rest(t)
+	}
+}
+
+// end calls until the repair is through, or has failed.
+func (m *mender) end(t *testing.T, what pools.Mending) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.Patience, 10*time.Second))
+	defer cancel()
+	for {
+		done, err := m.can.Mend(t.Context(), what)
+		if done && err != nil {
+			t.Fatalf("Mend(%+v) = true, %v", what, err)
+		}
+		if done || errors.Is(err, pools.ErrMendFailed) {
+			return err
+		}
+		if err != nil {
+			t.Fatalf("Mend(%+v): %v", what, err)
+		}
+		if ctx.Err() != nil {
+			t.Fatalf("waited in vain: %s of %s is through", what.Kind, what.Instance)
+		}
+		m.Pass(ctx)
+	}
+}
+
+// boot waits until the instance runs, and returns its boot id; empty where that cannot be
+// told.
+func (m *mender) boot(t *testing.T) string {
+	t.Helper()
+	if m.of.Boot == nil {
+		return ""
+	}
+	var id string
+	m.await(t, m.victim+" has booted", func(pools.GroupSnapshot) bool {
+		id = m.of.Boot(t, m.victim)
+		return id != ""
+	})
+	return id
+}
+
+// restarted reports whether two boot ids are as they should be after a restart.
+func (m *mender) restarted(before, after string) bool { return m.of.Boot == nil || before != after }
+
+// untouched checks that the group has the same instances and the same target.
+func (m *mender) untouched(t *testing.T, before pools.GroupSnapshot) {
+	t.Helper()
+	m.rest(t)
+	m.unchanged(t, before)
+}
+
+func testMends(t *testing.T, m *mender) {
+	kinds := m.can.Mends()
+	known := []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+	for i, kind := range kinds {
+		if !slices.Contains(known, kind) || slices.Contains(kinds[:i], kind) {
+			t.Errorf("Mends() = %q, want some of %q, each once", kinds, known)
+		}
+	}
+	if len(kinds) == 0 {
+		t.Error("Mends() is empty")
+	}
+	for _, kind := range known {
+		if slices.Contains(kinds, kind) {
+			continue
+		}
+		if done, err := m.can.Mend(t.Context(), m.mending(kind, "attempt-"+string(kind))); done || err == nil {
+			t.Errorf("Mend by %s = %t, %v, want an error: there is none", kind, done, err)
+		}
+	}
+}
+
+// testMendKinds: the instance keeps its id, restarts once, and the group its size.
+func testMendKinds(t *testing.T, m *mender) {
+	for _, kind := range m.can.Mends() {
+		t.Run(string(kind), func(t *testing.T) {
+			before, boot := m.snapshot(t), m.boot(t)
+			m.ready(t, kind)
+			what := m.mending(kind, "attempt-"+string(kind))
+			if err := m.end(t, what); err != nil {
+				t.Fatalf("Mend: %v", err)
+			}
+			after := m.boot(t)
+			if !m.restarted(boot, after) {
+				t.Errorf("the boot id is %q before and after", boot)
+			}
+			m.untouched(t, before)
+			if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
+				t.Errorf("once it is through, Mend = %t, %v, want true", done, err)
+			}
+			m.untouched(t, before)
+			if again := m.boot(t); again != after {
+				t.Errorf("asked again it has restarted: boot %q, then %q", after, again)
+			}
+		})
+	}
+}
+
+func testMendOnce(t *testing.T, m *mender) {
+	what := m.mending(m.any(t), "attempt-1")
+	before := m.snapshot(t)
+	var calls []func() error
+	for range 6 {
+		calls = append(calls, func() error { _, err := m.can.Mend(t.Context(), what); return err })
+	}
+	m.parallel(t, calls)
+	if err := m.end(t, what); err != nil {
+		t.Fatalf("Mend: %v", err)
+	}
+	boot := m.boot(t)
+	for range 10 {
+		if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
+			t.Fatalf("Mend = %t, %v, want true", done, err)
+		}
+		m.Pass(t.Context())
+	}
+	if again := m.boot(t); again != boot {
+		t.Errorf("it restarted again: boot %q, then %q", boot, again)
+	}
+	m.untouched(t, before)
+}
+
+func testMendAnew(t *testing.T, m *mender) {
+	before := m.snapshot(t)
+	kind := m.any(t)
+	if err := m.end(t, m.mending(kind, "attempt-1")); err != nil {
+		t.Fatalf("Mend: %v", err)
+	}
+	boot := m.boot(t)
+	m.ready(t, kind)
+	if err := m.end(t, m.mending(kind, "attempt-2")); err != nil {
+		t.Fatalf("Mend under another attempt: %v", err)
+	}
+	if again := m.boot(t); !m.restarted(boot, again) {
+		t.Errorf("under another attempt it did not restart: boot %q", boot)
+	}
+	m.untouched(t, before)
+}
+
+func testMendInVain(t *testing.T, m *mender) {
+	if m.of.Break == nil {
+		return
+	}
+	kind := m.any(t)
+	m.of.Break(t, m.victim, true)
+	what := m.mending(kind, "attempt-1")
+	if err := m.end(t, what); !errors.Is(err, pools.ErrMendFailed) {
+		t.Fatalf("Mend = %v, want %v", err, pools.ErrMendFailed)
+	}
+	m.of.Break(t, m.victim, false)
+	m.rest(t)
+	if done, err := m.can.Mend(t.Context(), what); done || !errors.Is(err, pools.ErrMendFailed) {
+		t.Errorf("under the same attempt, Mend = %t, %v, want that it failed still", done, err)
+	}
+}
+
+func testMendEnded(t *testing.T, m *mender) {
+	kind := m.can.Mends()[0]
+	m.terminate(t, m.victim)
+	m.gone(t, m.victim)
+	before := m.snapshot(t)
+	done, err := m.can.Mend(t.Context(), m.mending(kind, "attempt-1"))
+	if done || !errors.Is(err, pools.ErrMendFailed) && !errors.Is(err, pools.ErrNotOwned) {
+		t.Errorf("Mend of an instance that has ended = %t, %v, want %v", done, err, pools.ErrMendFailed)
+	}
+	m.untouched(t, before)
+}
+
+func testMendUnknown(t *testing.T, m *mender) {
+	before := m.snapshot(t)
+	m.victim = "not-one-of-ours"
+	if done, err := m.can.Mend(t.Context(), m.mending(m.can.Mends()[0], "attempt-1")); done || err == nil {
+		t.Errorf("Mend = %t, %v, want an error", done, err)
+	}
+	m.untouched(t, before)
+}
+
+func testMendContext(t *testing.T, m *mender) {
+	before, boot := m.snapshot(t), m.boot(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, kind := range m.can.Mends() {
+		if done, err := m.can.Mend(ctx, m.mending(kind, "attempt-"+string(kind))); done || !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with a context that has ended = %t, %v, want %v", kind, done, err, context.Canceled)
+		}
+	}
+	m.untouched(t, before)
+	if again := m.boot(t); again != boot {
+		t.Errorf("it restarted: boot %q, then %q", boot, again)
+	}
+}
+
+// refused checks that while fault is on no repair is begun, that this is no end of it,
+// and that it goes on once the fault is off.
+func (m *mender) refused(t *testing.T, fault func(*testing.T, bool), want error) {
+	t.Helper()
+	if fault == nil {
+		return
+	}
+	what := m.mending(m.any(t), "attempt-1")
+	fault(t, true)
+	if done, err := m.can.Mend(t.Context(), what); done || !errors.Is(err, want) || errors.Is(err, pools.ErrMendFailed) {
+		t.Errorf("Mend = %t, %v, want %v", done, err, want)
+	}
+	fault(t, false)
+	if err := m.end(t, what); err != nil {
+		t.Errorf("once that is over, Mend: %v", err)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
@@ -30,10 +31,11 @@ const (
 
 // clients is the way to Amazon, and its budgets.
 type clients struct {
-	autoscaling *autoscaling.Client
-	ec2         *ec2.Client
-	sqs         *sqs.Client
-	s3          *s3.Client
+	autoscaling          *autoscaling.Client
+	ec2                  *ec2.Client
+	elasticloadbalancing *elb.Client
+	sqs                  *sqs.Client
+	s3                   *s3.Client
 	// once is for calls that must not be made twice: tried again only if Amazon
 	// said that it did nothing.
 	once          aws.Retryer
@@ -50,9 +52,10 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	loaded.HTTPClient = bounded{loaded.HTTPClient}
 	loaded.APIOptions = append(loaded.APIOptions, follow)
 	return &clients{
-		autoscaling: autoscaling.NewFromConfig(loaded, func(o *autoscaling.Options) { cfg.redirect(serviceAutoScaling, &o.BaseEndpoint) }),
-		ec2:         ec2.NewFromConfig(loaded, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
-		sqs:         sqs.NewFromConfig(loaded, func(o *sqs.Options) { cfg.redirect(serviceSQS, &o.BaseEndpoint) }),
+		autoscaling:          autoscaling.NewFromConfig(loaded, func(o *autoscaling.Options) { cfg.redirect(serviceAutoScaling, &o.BaseEndpoint) }),
+		ec2:                  ec2.NewFromConfig(loaded, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
+		elasticloadbalancing: elb.NewFromConfig(loaded, func(o *elb.Options) { cfg.redirect(serviceBalancing, &o.BaseEndpoint) }),
+		sqs:                  sqs.NewFromConfig(loaded, func(o *sqs.Options) { cfg.redirect(serviceSQS, &o.BaseEndpoint) }),
 		s3: s3.NewFromConfig(loaded, func(o *s3.Options) {
 			cfg.redirect(serviceS3, &o.BaseEndpoint)
 			o.UsePathStyle = o.BaseEndpoint != nil

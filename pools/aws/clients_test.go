@@ -18,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
@@ -55,7 +56,7 @@ func TestEndpoints(t *testing.T) {
 	var mu sync.Mutex
 	asked := make(map[string]bool)
 	urls := make(map[string]string)
-	for _, service := range []string{"ec2", "autoscaling", "sqs", "s3"} {
+	for _, service := range []string{"ec2", "autoscaling", "elasticloadbalancing", "sqs", "s3"} {
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			mu.Lock()
 			defer mu.Unlock()
@@ -73,12 +74,13 @@ func TestEndpoints(t *testing.T) {
 	}
 	_, _ = c.ec2.DescribeTags(t.Context(), &ec2.DescribeTagsInput{})
 	_, _ = c.autoscaling.DescribeAutoScalingGroups(t.Context(), &autoscaling.DescribeAutoScalingGroupsInput{})
+	_, _ = c.elasticloadbalancing.DescribeTargetGroups(t.Context(), &elb.DescribeTargetGroupsInput{})
 	_, _ = c.sqs.GetQueueUrl(t.Context(), &sqs.GetQueueUrlInput{QueueName: aws.String("q")})
 	_, _ = c.s3.ListObjectsV2(t.Context(), &s3.ListObjectsV2Input{Bucket: aws.String("b")})
 	mu.Lock()
 	defer mu.Unlock()
-	if got := slices.Sorted(maps.Keys(asked)); len(got) != 4 || slices.Contains(slices.Collect(maps.Values(asked)), false) {
-		t.Errorf("asked %v, want each of four by its own name", asked)
+	if got := slices.Sorted(maps.Keys(asked)); len(got) != 5 || slices.Contains(slices.Collect(maps.Values(asked)), false) {
+		t.Errorf("asked %v, want each of five by its own name", asked)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net/url"
+	"strings"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,6 +35,9 @@ type Selector struct {
 	Tag      string // key
 	S3Bucket string // instead of Tag
 	S3Prefix string // of the objects' keys; a folder
+	// Isolation is the id of the security group that cuts instances of these groups
+	// off: it has no rules. Empty: they cannot be fenced by the network.
+	Isolation string
 }
 
 func (s Selector) String() string {
@@ -68,7 +72,7 @@ type Config struct {
 	// Endpoint is http(s)://host[:port] of all services, in place of Amazon's.
 	Endpoint string
 	// Endpoints, if not nil, takes Endpoint's place: it returns that of each of ec2,
-	// autoscaling, sqs and s3; empty: Amazon's.
+	// autoscaling, elasticloadbalancing, sqs and s3; empty: Amazon's.
 	Endpoints func(service string) string
 	// AccessKey and SecretKey are for keys that are known; without them the SDK's
 	// usual chain finds some.
@@ -90,6 +94,7 @@ type Config struct {
 const (
 	serviceEC2         = "ec2"
 	serviceAutoScaling = "autoscaling"
+	serviceBalancing   = "elasticloadbalancing"
 	serviceSQS         = "sqs"
 	serviceS3          = "s3"
 )
@@ -135,9 +140,11 @@ func (c Config) Validate() error {
 			problem("group %d: want a tag or an S3 bucket, and not both", i)
 		case s.S3Bucket != "" && s.Kind != SpotFleet:
 			problem("group %d: only Spot Fleet requests are listed in S3", i)
+		case s.Isolation != "" && !strings.HasPrefix(s.Isolation, "sg-"):
+			problem("group %d: isolation %q: want the id of a security group, sg-...", i, s.Isolation)
 		}
 	}
-	for _, service := range []string{serviceEC2, serviceAutoScaling, serviceSQS, serviceS3} {
+	for _, service := range []string{serviceEC2, serviceAutoScaling, serviceBalancing, serviceSQS, serviceS3} {
 		endpoint := c.endpoint(service)
 		u, err := url.Parse(endpoint)
 		if endpoint != "" && (err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "") {

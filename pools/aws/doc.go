@@ -5,7 +5,8 @@
 //	p, err := aws.Open(ctx, aws.Config{Cluster: "everywhere-prod", Pool: "default", Region: "us-west-2",
 //		Groups: []aws.Selector{{Kind: aws.AutoScaling, Tag: "weir:pool"}}}, log)
 //	groups, err := p.Groups(ctx)                    // once a tick: one round of requests
-//	err = p.Notices(ctx, notices)                   // beside it: what EC2 warns of
+//	err = p.Hear(ctx, warnings, hints)              // beside it: what EC2 warns of, and what has changed
+//	seen, err := p.Inspect(ctx, pools.Inspecting{}) // how the instances of the last round are
 //
 // A tag's value is JSON with "pool" and "paasta_cluster" (or "cluster"), or the
 // text CLUSTER/POOL.
@@ -22,6 +23,11 @@
 // of that is protected from scale-in; so a group whose new instances are protected
 // is the one that works best, and such protection, which every instance has, is
 // not taken for an operator's word about one of them.
+//
+// Groups repair their instances in place (pools.Mender) and fence them
+// (pools.Isolator). What was begun is kept where it is done, in a tag of the instance
+// or of the task, so that another process, asked for the same attempt, goes on and
+// begins nothing twice. Exactly one may heal: Heals says whether Amazon does.
 //
 // Requests stay below Amazon's own budgets and are tried again by the SDK's
 // adaptive retries, within the context. Errors name the action and the resource,

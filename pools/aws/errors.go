@@ -108,7 +108,7 @@ func classify(code string, status int) error {
 	case "UnauthorizedOperation", "AccessDenied", "AccessDeniedException", "AuthFailure", "OptInRequired", "Blocked",
 		"OperationNotPermitted", "PendingVerification", "InvalidClientTokenId", "SignatureDoesNotMatch", "ExpiredToken",
 		"ExpiredTokenException", "UnrecognizedClientException", "MissingAuthenticationToken", "IncompleteSignature",
-		"ResourceInUse", "IncorrectState", "IncorrectInstanceState":
+		"ResourceInUse", "IncorrectState", "IncorrectInstanceState", "UnsupportedOperation":
 		return pools.ErrRefused
 	case "ResourceContention", inProgress, unmodifiable: // over within seconds
 		return pools.ErrThrottled

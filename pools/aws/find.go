@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -24,23 +25,25 @@ const (
 type listing struct {
 	asgs   map[string]astypes.AutoScalingGroup
 	fleets map[string]ec2types.SpotFleetRequestConfig
+	// isolation is the security group that cuts a group's instances off, if it has one.
+	isolation map[string]string
 }
 
 // find returns the groups of the pool: ErrNothingFound if a selector finds none,
 // ErrTwoPools if one is somebody else's too.
 func (p *Provider) find(ctx context.Context) (listing, error) {
-	var found listing
+	found := listing{isolation: make(map[string]string)}
 	lists, err := p.lists(ctx)
 	if err != nil {
 		return found, err
 	}
 	if p.has(AutoScaling) {
-		if found.asgs, err = p.findScaling(ctx); err != nil {
+		if found.asgs, err = p.findScaling(ctx, found.isolation); err != nil {
 			return found, err
 		}
 	}
 	if p.has(SpotFleet) {
-		if found.fleets, err = p.findFleets(ctx, lists); err != nil {
+		if found.fleets, err = p.findFleets(ctx, lists, found.isolation); err != nil {
 			return found, err
 		}
 	}
@@ -52,7 +55,7 @@ func (p *Provider) find(ctx context.Context) (listing, error) {
 	return found, nil
 }
 
-func (p *Provider) findScaling(ctx context.Context) (map[string]astypes.AutoScalingGroup, error) {
+func (p *Provider) findScaling(ctx context.Context, isolation map[string]string) (map[string]astypes.AutoScalingGroup, error) {
 	all, err := p.describeGroups(ctx)
 	if err != nil {
 		return nil, err
@@ -61,12 +64,12 @@ func (p *Provider) findScaling(ctx context.Context) (map[string]astypes.AutoScal
 	for name, g := range all {
 		tags[name] = groupTags(g)
 	}
-	ours, err := p.choose(AutoScaling, tags, nil)
+	ours, err := p.choose(AutoScaling, tags, nil, isolation)
 	maps.DeleteFunc(all, func(name string, _ astypes.AutoScalingGroup) bool { return !slices.Contains(ours, name) })
 	return all, err
 }
 
-func (p *Provider) findFleets(ctx context.Context, lists map[Selector]map[string]string) (map[string]ec2types.SpotFleetRequestConfig, error) {
+func (p *Provider) findFleets(ctx context.Context, lists map[Selector]map[string]string, isolation map[string]string) (map[string]ec2types.SpotFleetRequestConfig, error) {
 	all, err := p.describeFleets(ctx, nil)
 	if err != nil {
 		return nil, err
@@ -77,7 +80,7 @@ func (p *Provider) findFleets(ctx context.Context, lists map[Selector]map[string
 			tags[id] = fleetTags(f)
 		}
 	}
-	ours, err := p.choose(SpotFleet, tags, lists)
+	ours, err := p.choose(SpotFleet, tags, lists, isolation)
 	maps.DeleteFunc(all, func(id string, _ ec2types.SpotFleetRequestConfig) bool { return !slices.Contains(ours, id) })
 	return all, err
 }
@@ -103,9 +106,9 @@ func (p *Provider) tagKeys(kind Kind) []string {
 	return slices.Compact(keys)
 }
 
-// choose returns those of the groups, given with their tags, that are ours.
-// lists holds, by selector, whose each listed group is.
-func (p *Provider) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string) ([]string, error) {
+// choose returns those of the groups, given with their tags, that are ours, and
+// notes what isolates each. lists holds, by selector, whose each listed group is.
+func (p *Provider) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string, isolation map[string]string) ([]string, error) {
 	us := owner{p.cfg.Cluster, p.cfg.Pool}
 	var ours []string
 	for _, s := range p.cfg.Groups {
@@ -125,6 +128,9 @@ func (p *Provider) choose(kind Kind, tags map[string]map[string]string, lists ma
 			return nil, fmt.Errorf("%s of pool %s by %s: %w; %s", kind.noun(), us, s, ErrNothingFound, told(whose))
 		}
 		ours = append(ours, found...)
+		for _, id := range found {
+			isolation[id] = cmp.Or(isolation[id], s.Isolation)
+		}
 	}
 	slices.Sort(ours)
 	ours = slices.Compact(ours)

@@ -101,6 +101,11 @@ func readFleet(f ec2types.SpotFleetRequestConfig, members map[string]instance) (
 	if strings.HasPrefix(string(f.SpotFleetRequestState), "cancelled") {
 		r.Stale, r.Target = true, 0
 	}
+	if b := c.LoadBalancersConfig; b != nil && b.TargetGroupsConfig != nil {
+		for _, group := range b.TargetGroupsConfig.TargetGroups {
+			r.balancers = append(r.balancers, aws.ToString(group.Arn))
+		}
+	}
 	for _, id := range slices.Sorted(maps.Keys(members)) {
 		m := members[id]
 		m.Stale, m.Weight = r.Stale, 1

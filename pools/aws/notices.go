@@ -2,9 +2,8 @@ package aws
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -24,28 +23,44 @@ const (
 	visibility   = 30              // seconds until one that is not done comes again
 	released     = 3               // seconds until one that is not ours is somebody else's
 	useful       = 5 * time.Minute // after that a warning is of no use to anybody
+	hinting      = time.Minute     // after that a hint is
 	maxBody      = 64 << 10        // bytes of one message
 	pendingDone  = 256             // deletions that may wait
+	remembers    = 1000            // hints by which one that comes again is known
 	pollsASecond = 4
 	afterFailure = 10 * time.Second
 )
 
-// Notices gives what EC2 warns of to out until ctx ends, then it returns nil:
-// the messages that EventBridge puts into the configured queue, of instances that
-// the last round found in our groups. A message goes when its Done is called;
-// before, it comes again. Those of other instances are left to others, and
-// deleted once they are of no use. An error is that no queue is configured.
+// Notices gives what EC2 warns of to out until ctx ends, as Hear does; other events
+// are of no use then.
 func (p *Provider) Notices(ctx context.Context, out chan<- pools.Notice) error {
+	return p.Hear(ctx, out, nil)
+}
+
+// Hear gives what EventBridge puts into the configured queue, of instances that the
+// last round found in our groups, until ctx ends; then it returns nil.
+//
+// What EC2 warns of goes to warnings. A message goes when its Done is called;
+// before, it comes again. Without warnings they are hints.
+//
+// Other events of an instance's life (its state changed, its group launched or
+// ended it, AWS Health knows of an incident) go to hints, as pools.Hint: that
+// something is to be looked at. Each is given once, and lost if nobody takes it
+// from the channel at once; its Done does nothing. hints may be nil.
+//
+// Messages of other instances are left to others, and deleted once they are of no
+// use. An error is that no queue is configured.
+func (p *Provider) Hear(ctx context.Context, warnings, hints chan<- pools.Notice) error {
 	if p.cfg.Queue == "" {
 		return errors.New("listen to warnings: no queue is configured")
 	}
-	q := &queue{p: p, done: make(chan string, pendingDone)}
+	q := &queue{p: p, warnings: warnings, hints: hints, done: make(chan string, pendingDone)}
 	var wg sync.WaitGroup
 	wg.Go(func() { q.remove(ctx) })
 	defer wg.Wait()
 	budget := rate.NewLimiter(pollsASecond, pollsASecond)
 	for budget.Wait(ctx) == nil {
-		if err := q.poll(ctx, out); err != nil && ctx.Err() == nil {
+		if err := q.poll(ctx); err != nil && ctx.Err() == nil {
 			p.log.Warn("warnings of EC2 not read", "queue", p.cfg.Queue, "err", err)
 			select {
 			case <-ctx.Done():
@@ -61,6 +76,9 @@ type queue struct {
 	p    *Provider
 	url  string      // found with the first poll
 	done chan string // receipts of messages to be deleted
+
+	warnings, hints chan<- pools.Notice
+	told            []string // ids of the last hints, the oldest first
 }
 
 // remove deletes what is done.
@@ -82,8 +100,8 @@ func (q *queue) delete(ctx context.Context, receipt string) error {
 	return failure("sqs:DeleteMessage", q.p.cfg.Queue, err)
 }
 
-// poll receives some messages, and gives those that are ours to out.
-func (q *queue) poll(ctx context.Context, out chan<- pools.Notice) error {
+// poll receives some messages, and gives on those that are ours.
+func (q *queue) poll(ctx context.Context) error {
 	if err := q.find(ctx); err != nil {
 		return err
 	}
@@ -95,7 +113,7 @@ func (q *queue) poll(ctx context.Context, out chan<- pools.Notice) error {
 		return failure("sqs:ReceiveMessage", q.p.cfg.Queue, err)
 	}
 	for _, m := range answer.Messages {
-		if err := q.handle(ctx, m, out); err != nil {
+		if err := q.handle(ctx, m); err != nil {
 			return err
 		}
 	}
@@ -120,42 +138,82 @@ func (q *queue) find(ctx context.Context) error {
 	return nil
 }
 
-func (q *queue) handle(ctx context.Context, m sqstypes.Message, out chan<- pools.Notice) error {
+func (q *queue) handle(ctx context.Context, m sqstypes.Message) error {
 	receipt := aws.ToString(m.ReceiptHandle)
 	if receipt == "" {
 		return nil
 	}
 	sent := sentAt(m, q.p.cfg.Now())
-	notice, err := parseEvent(aws.ToString(m.Body))
-	if err == nil {
-		if _, ours := q.p.fact(notice.Instance); ours {
-			return q.give(ctx, notice, sent, receipt, out)
-		}
+	age := q.p.cfg.Now().Sub(sent)
+	e, err := parseEvent(aws.ToString(m.Body))
+	if e.at.IsZero() {
+		e.at = sent
 	}
-	if q.p.cfg.Now().Sub(sent) <= useful {
+	ours := slices.DeleteFunc(slices.Clone(e.instances), func(id string) bool {
+		_, known := q.p.fact(id)
+		return !known
+	})
+	switch {
+	case err == nil && len(ours) > 0:
+		return q.give(ctx, e, ours, receipt)
+	case err == nil && e.kind == pools.Hint && age <= hinting:
+		return nil // there are many; it comes again by itself
+	case errors.Is(err, errNoInstance): // as AWS Health has many; nobody waits for it
+	case (err != nil || e.kind != pools.Hint) && age <= useful:
 		return q.release(ctx, receipt)
-	}
-	if err != nil {
+	case err != nil:
 		q.p.log.Warn("message in the queue of warnings is none; deleted", "queue", q.p.cfg.Queue, "err", err)
 	}
 	return q.delete(ctx, receipt)
 }
 
-func (q *queue) give(ctx context.Context, n pools.Notice, sent time.Time, receipt string, out chan<- pools.Notice) error {
-	if n.At.IsZero() {
-		n.At = sent
-	}
-	n.Done = func() {
+// give gives on an event of instances that are ours.
+func (q *queue) give(ctx context.Context, e event, ours []string, receipt string) error {
+	done := func() {
 		select {
 		case q.done <- receipt:
 		default: // it comes again, and is done again
 		}
 	}
-	select {
-	case out <- n:
+	if e.kind == pools.Interruption {
+		q.p.reclaim(ours)
+	}
+	if e.kind == pools.Hint || q.warnings == nil {
+		q.hint(e, ours)
+		done()
+		return nil
+	}
+	select { // a warning is of one instance
+	case q.warnings <- pools.Notice{Instance: ours[0], Kind: e.kind, At: e.at, Why: e.why, Done: done}:
 		return nil
 	case <-ctx.Done():
 		return context.Cause(ctx)
+	}
+}
+
+// hint tells once that instances may have changed, to who listens now.
+func (q *queue) hint(e event, ours []string) {
+	if e.id != "" {
+		if slices.Contains(q.told, e.id) {
+			return
+		}
+		q.told = append(q.told, e.id)
+		q.told = q.told[max(0, len(q.told)-remembers):]
+	}
+	for _, id := range ours {
+		select {
+		case q.hints <- pools.Notice{Instance: id, Kind: pools.Hint, At: e.at, Why: e.why, Done: func() {}}:
+		default: // who polls finds it
+		}
+	}
+}
+
+// reclaim notes that Amazon takes instances back.
+func (p *Provider) reclaim(ids []string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, id := range ids {
+		p.reclaimed[id] = p.cfg.Now()
 	}
 }
 
@@ -175,43 +233,4 @@ func sentAt(m sqstypes.Message, now time.Time) time.Time {
 		return now
 	}
 	return time.UnixMilli(ms)
-}
-
-// What EventBridge calls the two warnings.
-const (
-	interruptionEvent = "EC2 Spot Instance Interruption Warning"
-	rebalanceEvent    = "EC2 Instance Rebalance Recommendation"
-)
-
-// parseEvent reads EventBridge's JSON of a warning.
-func parseEvent(body string) (pools.Notice, error) {
-	if len(body) > maxBody {
-		return pools.Notice{}, fmt.Errorf("larger than %d bytes", maxBody)
-	}
-	var e struct {
-		Type   string    `json:"detail-type"`
-		Time   time.Time `json:"time"`
-		Detail struct {
-			Instance string `json:"instance-id"`
-			Action   string `json:"instance-action"`
-		} `json:"detail"`
-	}
-	if err := json.Unmarshal([]byte(body), &e); err != nil {
-		return pools.Notice{}, fmt.Errorf("not an event: %w", err)
-	}
-	n := pools.Notice{Instance: e.Detail.Instance, At: e.Time}
-	switch {
-	case !validID(n.Instance):
-		return n, fmt.Errorf("event %.60q names no instance", e.Type)
-	case e.Type == interruptionEvent:
-		n.Kind, n.Why = pools.Interruption, interruptionEvent
-		if e.Detail.Action != "" {
-			n.Why += ": " + clip(e.Detail.Action)
-		}
-	case e.Type == rebalanceEvent:
-		n.Kind, n.Why = pools.Rebalance, rebalanceEvent
-	default:
-		return n, fmt.Errorf("event %.60q is no warning", e.Type)
-	}
-	return n, nil
 }

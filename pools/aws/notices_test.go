@@ -111,7 +111,7 @@ func TestParseEvent(t *testing.T) {
 	}{
 		{"interruption", interruption, pools.Interruption, ""},
 		{"rebalance", strings.Replace(interruption, interruptionEvent, rebalanceEvent, 1), pools.Rebalance, ""},
-		{"another event", strings.Replace(interruption, interruptionEvent, "EC2 Instance State-change Notification", 1), "", "no warning"},
+		{"another event", strings.Replace(interruption, interruptionEvent, "EC2 Instance Running", 1), "", "not known"},
 		{"no instance", strings.Replace(interruption, "i-1234567890abcdef0", "", 1), "", "no instance"},
 		{"an instance that is none", strings.Replace(interruption, "i-1234567890abcdef0", "i-../../x", 1), "", "no instance"},
 		{"no JSON", "spot", "", "not an event"},
@@ -120,7 +120,7 @@ func TestParseEvent(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n, err := parseEvent(tc.body)
-			if n.Kind != tc.kind || tc.bad == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.bad) {
+			if n.kind != tc.kind || tc.bad == "" != (err == nil) || err != nil && !strings.Contains(err.Error(), tc.bad) {
 				t.Errorf("parseEvent = %+v, %v, want %q, %q", n, err, tc.kind, tc.bad)
 			}
 		})
@@ -132,7 +132,7 @@ func FuzzParseEvent(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, body string) {
-		if n, err := parseEvent(body); err == nil && (!validID(n.Instance) || n.Kind == "" || n.Why == "") {
+		if n, err := parseEvent(body); err == nil && (len(n.instances) == 0 || !validID(n.instances[0]) || n.kind == "" || n.why == "") {
 			t.Errorf("parseEvent(%q) = %+v", body, n)
 		}
 	})

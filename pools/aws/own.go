@@ -22,6 +22,9 @@ type own struct {
 	ended   map[string]time.Time // instances that Amazon ends for us
 	unsure  map[string]time.Time // of which we do not know whether it got the request
 	lowered map[string]time.Time // still to be ended; the target is lowered by them already
+	begun   map[string]begun     // repairs in place, by instance
+	halted  map[string]time.Time // instances that were to be stopped as a fence, and when that was asked for
+	still   map[string]time.Time // those that a read found not to run
 }
 
 type ownTarget struct {
@@ -31,7 +34,10 @@ type ownTarget struct {
 }
 
 func newOwn() own {
-	return own{ended: map[string]time.Time{}, unsure: map[string]time.Time{}, lowered: map[string]time.Time{}}
+	return own{
+		ended: map[string]time.Time{}, unsure: map[string]time.Time{}, lowered: map[string]time.Time{},
+		begun: map[string]begun{}, halted: map[string]time.Time{}, still: map[string]time.Time{},
+	}
 }
 
 // show puts what we wrote over what was read.
@@ -56,6 +62,9 @@ func (o *own) confirm(now time.Time, began uint64, target int) {
 	forget(o.ended, now, leaving)
 	forget(o.lowered, now, leaving)
 	forget(o.unsure, now, settling)
+	forget(o.halted, now, leaving)
+	forget(o.still, now, leaving)
+	maps.DeleteFunc(o.begun, func(_ string, b begun) bool { return now.Sub(b.at) > leaving })
 }
 
 func forget(times map[string]time.Time, now time.Time, after time.Duration) {

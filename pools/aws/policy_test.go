@@ -64,6 +64,7 @@ func TestPolicy(t *testing.T) {
 		}
 	}
 	slices.Sort(allowed)
+	allowed = slices.Compact(allowed) // of instances of groups, and of those of fleets
 	called, named := actions(t)
 	if diff := gocmp.Diff(called, allowed); diff != "" {
 		t.Errorf("-called +allowed:\n%s", diff)
@@ -78,7 +79,7 @@ func TestPolicy(t *testing.T) {
 func actions(t *testing.T) (called, named []string) {
 	t.Helper()
 	rights := map[string]string{"s3:ListObjectsV2": "s3:ListBucket"}
-	action := regexp.MustCompile(`^(ec2|autoscaling|sqs|s3):[A-Z][A-Za-z0-9]+$`)
+	action := regexp.MustCompile(`^(ec2|autoscaling|elasticloadbalancing|sqs|s3):[A-Z][A-Za-z0-9]+$`)
 	read := func(n ast.Node) bool {
 		switch n := n.(type) {
 		case *ast.CallExpr: // p.aws.ec2.DescribeTags(...)
@@ -138,7 +139,28 @@ func TestPolicyOfReleases(t *testing.T) {
 // Spot Fleet gives its instances no tag of the request's but its own.
 func TestPolicyOfFleetInstances(t *testing.T) {
 	want := map[string]map[string]any{"StringLike": {"aws:ResourceTag/" + fleetTag: "sfr-*"}}
-	if diff := gocmp.Diff(want, policy(t)["EndInstancesOfFleets"].Condition); diff != "" {
-		t.Errorf("condition, -want +got:\n%s", diff)
+	for _, sid := range []string{"EndInstancesOfFleets", "RepairInstancesOfFleets"} {
+		if diff := gocmp.Diff(want, policy(t)[sid].Condition); diff != "" {
+			t.Errorf("condition of %s, -want +got:\n%s", sid, diff)
+		}
+	}
+}
+
+// Reading is one statement, and what changes machines others: who only observes
+// their health leaves those out.
+func TestPolicyOfRepairs(t *testing.T) {
+	p := policy(t)
+	for _, action := range p["ReadHealth"].actions() {
+		if !strings.Contains(action, ":Describe") {
+			t.Errorf("%s among what only reads", action)
+		}
+	}
+	for sid, want := range map[string]map[string]map[string]any{
+		"RepairInstancesOfGroups": {"Null": {"aws:ResourceTag/" + groupTag: "false"}},
+		"NoteRepairs":             {"ForAllValues:StringEquals": {"aws:TagKeys": mendingTag}, "Null": {"aws:TagKeys": "false"}},
+	} {
+		if diff := gocmp.Diff(want, p[sid].Condition); diff != "" {
+			t.Errorf("condition of %s, -want +got:\n%s", sid, diff)
+		}
 	}
 }

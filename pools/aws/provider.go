@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -27,9 +28,16 @@ type Provider struct {
 	known     map[string]facts     // instances of the last round
 	groups    map[string]*group    // all that were ever found
 	refreshed map[string]refreshed // by group
+	reclaimed map[string]time.Time // instances that Amazon warned it takes back
+	named     map[string]string    // ARNs of target groups, by name
+	watched   []string             // ARNs of those that were asked for by name last
 }
 
-var _ pools.Provider = (*Provider)(nil)
+var (
+	_ pools.Provider  = (*Provider)(nil)
+	_ pools.Inspector = (*Provider)(nil)
+	_ pools.Healer    = (*Provider)(nil)
+)
 
 // Open reads the pool's groups once: ErrNothingFound if a selector finds none,
 // ErrTwoPools if a group is also another pool's, an error that says what is wrong
@@ -43,7 +51,10 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	if err != nil {
 		return nil, fmt.Errorf("aws provider of pool %s: %w", cfg.Pool, err)
 	}
-	p := &Provider{cfg: cfg, aws: c, log: log.With("pool", cfg.Pool), groups: map[string]*group{}, refreshed: map[string]refreshed{}}
+	p := &Provider{
+		cfg: cfg, aws: c, log: log.With("pool", cfg.Pool), groups: map[string]*group{}, refreshed: map[string]refreshed{},
+		reclaimed: map[string]time.Time{}, named: map[string]string{},
+	}
 	groups, err := p.Groups(ctx)
 	if err != nil {
 		return nil, err
@@ -92,6 +103,9 @@ func (p *Provider) readings(ctx context.Context, found listing) (map[string]*rea
 		if readings[id], err = readFleet(f, members[id]); err != nil {
 			return nil, fmt.Errorf("%s %s: %w", SpotFleet.noun(), id, err)
 		}
+	}
+	for id, r := range readings {
+		r.isolation = found.isolation[id]
 	}
 	if err := p.describe(ctx, readings); err != nil {
 		return nil, err
@@ -154,6 +168,7 @@ func (p *Provider) keep(began uint64, readings map[string]*reading) []pools.Grou
 		}
 	}
 	p.known = known
+	forget(p.reclaimed, p.cfg.Now(), leaving)
 	return groups
 }
 

@@ -26,6 +26,8 @@ const (
 const (
 	staleTag  = "clusterman:is_stale"
 	cordonTag = "is_cordoned"
+	// groupTag is Amazon's own: the Auto Scaling group that an instance is of.
+	groupTag = "aws:autoscaling:groupName"
 	// fleetTag is Amazon's own: the Spot Fleet request that launched an instance.
 	fleetTag = "aws:ec2spot:fleet-request-id"
 )
@@ -37,6 +39,8 @@ type reading struct {
 	at                  map[string]int // instances by id
 	// unlaunching says why the group launches nothing, if it was told not to.
 	unlaunching string
+	balancers   []string // ARNs of the target groups that its instances are in
+	isolation   string   // the security group that cuts its instances off; empty: none
 }
 
 // instance is one of a group's, with what EC2 says of it.
@@ -48,7 +52,7 @@ type instance struct {
 
 // facts are what never changes of an instance.
 type facts struct {
-	launched     time.Time // zero: EC2 did not say yet
+	launched     time.Time // as EC2 said first, before any restart in place; zero: it did not yet
 	kind         string    // instance type
 	zone, subnet string
 }

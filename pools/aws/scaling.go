@@ -204,6 +204,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 		ID: aws.ToString(g.AutoScalingGroupName), Kind: string(AutoScaling),
 		Target: int(*g.DesiredCapacity), Min: int(*g.MinSize), Max: int(*g.MaxSize),
 	}}
+	r.balancers = g.TargetGroupARNs
 	if status := aws.ToString(g.Status); status != "" { // it has one only while it is deleted
 		r.Busy = "the group's status is " + status
 	}

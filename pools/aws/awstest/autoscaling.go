@@ -23,6 +23,16 @@ func scalingOperations() map[string]operation {
 		"TerminateInstanceInAutoScalingGroup": {do: terminateInGroup, write: true, on: "InstanceId", params: []string{
 			"InstanceId", "ShouldDecrementDesiredCapacity",
 		}},
+		"DescribeAutoScalingInstances": {do: describeMembers, params: []string{"InstanceIds.", "MaxRecords", "NextToken"}},
+		"SetInstanceHealth": {do: setInstanceHealth, write: true, on: "InstanceId", params: []string{
+			"InstanceId", "HealthStatus", "ShouldRespectGracePeriod",
+		}},
+		"SuspendProcesses": {do: suspendProcesses, write: true, on: "AutoScalingGroupName", params: []string{
+			"AutoScalingGroupName", "ScalingProcesses.",
+		}},
+		"ResumeProcesses": {do: resumeProcesses, write: true, on: "AutoScalingGroupName", params: []string{
+			"AutoScalingGroupName", "ScalingProcesses.",
+		}},
 	}
 }
 

@@ -31,6 +31,7 @@ type groupAnswer struct {
 	Tags              []groupTag  `xml:"Tags>member"`
 	Policies          []string    `xml:"TerminationPolicies>member"`
 	NewProtected      bool        `xml:"NewInstancesProtectedFromScaleIn"`
+	TargetGroupARNs   []string    `xml:"TargetGroupARNs>member"`
 	VPCZoneIdentifier string
 	CapacityRebalance bool
 }
@@ -98,6 +99,9 @@ func (r *request) groupAnswer(g *group, members bool) groupAnswer {
 	for _, process := range g.suspended {
 		a.Suspended = append(a.Suspended, suspended{process, "User suspended at " + iso(r.now)})
 	}
+	for _, name := range g.TargetGroups {
+		a.TargetGroupARNs = append(a.TargetGroupARNs, r.cloud.targetGroup(name).arn)
+	}
 	if members {
 		for _, i := range r.view.members(g.Name, (*instance).listed) {
 			a.Members = append(a.Members, g.memberAnswer(i))
@@ -131,7 +135,7 @@ func (g *group) memberAnswer(i *instance) groupMember {
 		ID: i.id, InstanceType: i.market.Type, AvailabilityZone: i.market.Zone, LifecycleState: i.lifecycle,
 		HealthStatus: "Healthy", LaunchTemplate: g.template(i.version), Protected: i.protected,
 	}
-	if !i.alive() && i.by != ByGroup && i.by != ByScaleIn && i.by != ByRefresh && i.lifecycle == lifeTerminating {
+	if i.unhealthy {
 		m.HealthStatus = "Unhealthy"
 	}
 	if g.weighted() {

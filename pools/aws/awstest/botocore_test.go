@@ -203,8 +203,11 @@ func everything(t *testing.T, w *world) {
 	t.Helper()
 	w.AddGroup(awstest.ASG{Name: "plain", Tags: map[string]string{"pool": "web"}, Max: 9, Desired: 2})
 	w.AddGroup(awstest.ASG{Name: "mixed", Max: 40, Desired: 8, Types: []awstest.Type{{"m5.large", 2}, {"m5.xlarge", 4}}, ProtectNew: true})
+	w.AddTargetGroup("front")
+	w.AddTargetGroup("back")
+	w.AddGroup(awstest.ASG{Name: "sick", Max: 9, Desired: 3, TargetGroups: []string{"front"}})
 	w.AddGroup(awstest.ASG{Name: "spot", Tags: map[string]string{"pool": "batch"}, Max: 9, Desired: 3, Spot: true})
-	fleet := w.AddFleet(awstest.SpotFleet{Tags: map[string]string{"pool": "web"}, Target: 4, Specs: []awstest.LaunchSpec{
+	fleet := w.AddFleet(awstest.SpotFleet{Tags: map[string]string{"pool": "web"}, Target: 4, TargetGroups: []string{"back"}, Specs: []awstest.LaunchSpec{
 		{Type: "m5.large", Zone: "us-west-2a", Weight: 1.5, Tags: map[string]string{"pool": "web"}}, {Type: "c5.large", Zone: "us-west-2b"},
 	}})
 	none := w.AddFleet(awstest.SpotFleet{Target: 1, Cold: true, Template: true, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a", Weight: 2}}})
@@ -227,6 +230,7 @@ func everything(t *testing.T, w *world) {
 	describe()
 	w.CancelFleet(fleet, true)
 	describe()
+	repair(t, w)
 	refused(t, w, fleet)
 }
 

@@ -27,6 +27,7 @@ type cloud struct {
 	now    time.Time
 	world
 	queue   queue
+	outcome string // of the next root volume that is replaced; empty: success
 	stock   map[Market]int
 	quota   map[Quota]int
 	agenda  agenda

@@ -24,6 +24,11 @@ type Config struct {
 	// Modify is how long a fleet is being modified, and refuses to be modified again;
 	// default 5 s, negative: not at all.
 	Modify time.Duration
+	// Drain is the deregistration delay of every target group; default 30 s.
+	Drain time.Duration
+	// Changes has the queue tell of changes of instances' states, and of launches and
+	// ends in groups.
+	Changes bool
 }
 
 func (c Config) withDefaults() Config {
@@ -38,6 +43,7 @@ func (c Config) withDefaults() Config {
 	c.Check = cmp.Or(c.Check, 30*time.Second)
 	c.Retry = cmp.Or(c.Retry, time.Minute)
 	c.Modify = cmp.Or(c.Modify, 5*time.Second)
+	c.Drain = cmp.Or(c.Drain, 30*time.Second)
 	return c
 }
 
@@ -61,6 +67,8 @@ type ASG struct {
 	// weight, make a mixed instances policy.
 	Types []Type
 	Spot  bool // its instances are spot instances
+	// TargetGroups are names of AddTargetGroup: who comes into service is registered there.
+	TargetGroups []string
 	// ProtectNew: new instances are protected from scale-in.
 	ProtectNew bool
 	// Cold: what is desired does not exist yet when AddGroup returns.
@@ -73,6 +81,10 @@ type SpotFleet struct {
 	Tags   map[string]string // of the request
 	Specs  []LaunchSpec
 	Target int
+	// TargetGroups are names of AddTargetGroup; it only tells of them.
+	TargetGroups []string
+	// Heals: it replaces unhealthy instances, as it says; it never does here.
+	Heals bool
 	// Template: its specifications are overrides of a launch template, and told of as such.
 	Template bool
 	// Cold: the request is just submitted and has no instances when AddFleet returns.
@@ -98,7 +110,7 @@ const (
 // Call is one request that came in.
 type Call struct {
 	At      time.Time // virtual
-	Service string    // ec2, autoscaling, sqs
+	Service string    // ec2, autoscaling, elasticloadbalancing, sqs
 	Action  string
 	Params  map[string]string // the form's fields, or the JSON's as text
 	Write   bool              // it is of the kind that changes something
@@ -124,19 +136,25 @@ const (
 	ByInterruption Cause = "interruption" // Amazon took a spot instance back
 	ByLoss         Cause = "loss"         // Server.Lose
 	ByCancel       Cause = "cancel"       // Server.CancelFleet
+	ByHealth       Cause = "unhealthy"    // it was marked so, or stopped, and its group replaced it
 )
 
 // Instance is one instance as it is, whatever requests are told.
 type Instance struct {
-	ID        string
-	Owner     string // its group's name or fleet's id
-	Market    Market
-	Weight    float64
-	State     string // EC2's: pending, running, shutting-down, terminated
-	Lifecycle string // Auto Scaling's: Pending, InService, Terminating; empty in a fleet
-	Protected bool
-	Spot      bool
-	Launched  time.Time
+	ID             string
+	Owner          string // its group's name or fleet's id
+	Market         Market
+	Weight         float64
+	State          string // EC2's: pending, running, stopping, stopped, shutting-down, terminated
+	Lifecycle      string // Auto Scaling's: Pending, InService, Terminating; empty in a fleet
+	Unhealthy      bool   // as its group has it
+	Protected      bool
+	Spot           bool
+	Launched       time.Time
+	Boots          int      // how often it has begun to run: launches, starts, reboots, new root volumes
+	Reboots        int      // that were asked for
+	SecurityGroups []string // of its interface
+	Tags           map[string]string
 }
 
 // Bucket is a token bucket: it holds Size requests and gets Refill per (virtual) second.

@@ -1,6 +1,6 @@
 // Package awstest is Amazon in one process, as far as the autoscaler relies on
-// it: EC2 with spot fleets, Auto Scaling and SQS, over the very bytes that the
-// AWS SDK speaks, with a clock of its own.
+// it: EC2 with spot fleets, Auto Scaling, target groups and SQS, over the very
+// bytes that the AWS SDK speaks, with a clock of its own.
 //
 //	s := awstest.New(t, awstest.Config{})
 //	s.AddGroup(awstest.ASG{Name: "web", Min: 1, Max: 20, Desired: 5,

@@ -13,7 +13,8 @@ var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
 func ec2Operations() map[string]operation {
 	listing := []string{"DryRun", "MaxResults", "NextToken"}
-	return map[string]operation{
+	all := healthOperations()
+	maps.Copy(all, map[string]operation{
 		"DescribeInstances":         {do: describeInstances, params: append(listing, "InstanceId.", "Filter.")},
 		"DescribeTags":              {do: describeTags, params: append(listing, "Filter.")},
 		"TerminateInstances":        {do: terminateInstances, write: true, on: "InstanceId", params: []string{"DryRun", "InstanceId."}},
@@ -24,7 +25,8 @@ func ec2Operations() map[string]operation {
 			params: append(listing, "SpotFleetRequestId", "StartTime", "EventType")},
 		"ModifySpotFleetRequest": {do: modifyFleet, write: true, on: "SpotFleetRequestId",
 			params: []string{"SpotFleetRequestId", "TargetCapacity", "ExcessCapacityTerminationPolicy"}},
-	}
+	})
+	return all
 }
 
 // computePage is a page as EC2 makes them; without MaxResults it is all there is.
@@ -148,6 +150,19 @@ type instanceAnswer struct {
 	Lifecycle    string        `xml:"instanceLifecycle,omitempty"`
 	SpotRequest  string        `xml:"spotInstanceRequestId,omitempty"`
 	Tags         []tag         `xml:"tagSet>item"`
+	Interfaces   []nic         `xml:"networkInterfaceSet>item"`
+}
+
+// nic is a network interface.
+type nic struct {
+	ID     string          `xml:"networkInterfaceId"`
+	Status string          `xml:"status"`
+	Groups []securityGroup `xml:"groupSet>item"`
+}
+
+type securityGroup struct {
+	ID   string `xml:"groupId"`
+	Name string `xml:"groupName"`
 }
 
 type instanceState struct {
@@ -174,7 +189,7 @@ func tagList(tags map[string]string) []tag {
 }
 
 func stateOf(name string) instanceState {
-	code := map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48}[name]
+	code := map[string]int{pending: 0, running: 16, shuttingDown: 32, terminated: 48, stopping: 64, stopped: 80}[name]
 	return instanceState{code, name}
 }
 
@@ -186,7 +201,11 @@ func (i *instance) answer() instanceAnswer {
 		Zone: i.market.Zone, Subnet: subnet(i.market.Zone), Tenancy: "default", Monitoring: "disabled", Architecture: "x86_64",
 		Lifecycle: i.kind(), SpotRequest: i.spotRequest(), Tags: tagList(i.tags),
 	}
-	if i.alive() {
+	if i.exists() {
+		a.Interfaces = []nic{{ID: i.nic(), Status: "in-use"}}
+		for _, id := range i.securityGroups {
+			a.Interfaces[0].Groups = append(a.Interfaces[0].Groups, securityGroup{id, "group " + id})
+		}
 		a.PrivateIP = fmt.Sprintf("10.%d.%d.%d", n>>16&0xff, n>>8&0xff, n&0xff)
 		a.DNS = "ip-" + strings.ReplaceAll(a.PrivateIP, ".", "-") + ".ec2.internal"
 		return a

@@ -32,6 +32,11 @@ type fleetConfig struct {
 	Replace     bool            `xml:"replaceUnhealthyInstances"`
 	Specs       []fleetSpec     `xml:"launchSpecifications>item"`
 	Templates   []fleetTemplate `xml:"launchTemplateConfigs>item"`
+	Balancers   []fleetBalancer `xml:"loadBalancersConfig>targetGroupsConfig>targetGroups>item"`
+}
+
+type fleetBalancer struct {
+	ARN string `xml:"arn"`
 }
 
 type fleetTemplate struct {
@@ -94,7 +99,11 @@ func (r *request) fleetAnswer(f *fleet) fleetAnswer {
 		Config: fleetConfig{
 			Role: "arn:aws:iam::" + r.config.Account + ":role/aws-ec2-spot-fleet-tagging-role", Type: "maintain",
 			Strategy: "diversified", Target: f.Target, Fulfilled: fulfilled, Excess: "default", Expiration: true,
+			Replace: f.Heals,
 		},
+	}
+	for _, name := range f.TargetGroups {
+		a.Config.Balancers = append(a.Config.Balancers, fleetBalancer{r.cloud.targetGroup(name).arn})
 	}
 	if f.keep {
 		a.Config.Excess = "noTermination"

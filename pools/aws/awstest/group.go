@@ -133,9 +133,14 @@ func (g *group) instanceTags() map[string]string {
 }
 
 func (c *cloud) inService(g *group, i *instance) {
-	if i.lifecycle == lifePending {
-		i.lifecycle = lifeInService
-		c.conclude(g, i.id, successful)
+	if i.lifecycle != lifePending {
+		return
+	}
+	i.lifecycle = lifeInService
+	c.conclude(g, i.id, successful)
+	c.tellActivity(g, i, "EC2 Instance Launch Successful")
+	for _, name := range g.TargetGroups {
+		c.register(c.targetGroup(name), registration{id: i.id})
 	}
 }
 
@@ -200,6 +205,9 @@ func (c *cloud) toBillingHour(i *instance) time.Duration {
 // takeOut has the group end an instance of its own. The activity that says so is returned.
 func (c *cloud) takeOut(g *group, i *instance, by Cause, cause string) activity {
 	c.conclude(g, i.id, cancelled) // a launch that is under way
+	for _, name := range g.TargetGroups {
+		c.deregister(c.targetGroup(name), i.id, 0)
+	}
 	i.lifecycle = lifeTerminating
 	a := c.record(g, activity{instance: i.id, description: "Terminating EC2 instance: " + i.id, cause: cause, status: inProgress})
 	if i.state == terminated {
@@ -211,16 +219,39 @@ func (c *cloud) takeOut(g *group, i *instance, by Cause, cause string) activity 
 	c.after(c.config.Leave, func() {
 		i.lifecycle = ""
 		c.conclude(g, i.id, successful)
+		c.tellActivity(g, i, "EC2 Instance Terminate Successful")
 	})
 	return a
 }
 
-// missing is when the group notices that an instance was ended behind its back: another one comes.
-func (c *cloud) missing(g *group, i *instance) {
-	if !i.counts() {
+// inspect is when the group notices that an instance does not run.
+func (c *cloud) inspect(g *group, i *instance) {
+	if i.counts() && i.state != pending && i.state != running && !slices.Contains(g.suspended, "HealthCheck") {
+		i.unhealthy = true
+		c.replace(g, i)
+	}
+}
+
+// replace takes an instance out that is marked as unhealthy: another one comes.
+func (c *cloud) replace(g *group, i *instance) {
+	if !i.unhealthy || !i.counts() || slices.Contains(g.suspended, "ReplaceUnhealthy") {
 		return
 	}
-	cause := fmt.Sprintf("At %s an instance was taken out of service in response to an EC2 health check indicating it has been terminated or stopped.", iso(c.now))
-	c.takeOut(g, i, i.by, cause)
+	by, cause := cmp.Or(i.by, ByHealth), "a user health-check."
+	if !i.alive() {
+		cause = "an EC2 health check indicating it has been terminated or stopped."
+	}
+	c.takeOut(g, i, by, fmt.Sprintf("At %s an instance was taken out of service in response to %s", iso(c.now), cause))
 	c.settleGroup(g)
+}
+
+// suspend sets the processes that are suspended.
+func (c *cloud) suspend(g *group, processes []string) {
+	g.suspended = processes
+	c.after(settleAfter, func() {
+		for _, i := range c.members(g.Name, (*instance).counts) {
+			c.replace(g, i)
+		}
+		c.settleGroup(g)
+	})
 }

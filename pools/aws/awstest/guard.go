@@ -114,6 +114,10 @@ func (c *cloud) target(id string) target {
 		return target{[]string{id}, "arn:aws:ec2" + prefix + "instance/" + id}
 	case strings.HasPrefix(id, "sfr-"):
 		return target{[]string{id}, "arn:aws:ec2" + prefix + "spot-fleet-request/" + id}
+	case strings.HasPrefix(id, "eni-"):
+		return target{[]string{id}, "arn:aws:ec2" + prefix + "network-interface/" + id}
+	case strings.HasPrefix(id, "arn:"):
+		return target{[]string{id}, id}
 	case id == c.config.Queue || strings.Contains(id, "://"):
 		return target{[]string{c.config.Queue}, "arn:aws:sqs" + prefix + c.config.Queue}
 	}

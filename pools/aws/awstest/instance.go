@@ -63,20 +63,31 @@ func vcpus(instanceType string) int {
 // launch begins an instance's life; what it is of, and what of, is filled in.
 func (c *cloud) launch(i instance, up func(*instance)) *instance {
 	i.id, i.state, i.launched = c.name("i"), pending, c.now
+	i.securityGroups = []string{defaultSecurityGroup}
 	added := &i
 	c.instances = append(c.instances, added)
+	c.boot(added, up)
+	return added
+}
+
+// boot has an instance that is pending run.
+func (c *cloud) boot(i *instance, up func(*instance)) {
+	i.boots++
+	boot := i.boots
+	c.changed(i)
 	c.after(c.config.Boot, func() {
-		if added.state == pending {
-			added.state = running
-			up(added)
+		if i.state == pending && i.boots == boot {
+			i.state = running
+			c.changed(i)
+			c.checkAgain(i)
+			up(i)
 		}
 	})
-	return added
 }
 
 // end begins an instance's end. Its group learns of it by itself, or was the one who did it.
 func (c *cloud) end(i *instance, by Cause) {
-	if !i.alive() {
+	if !i.exists() {
 		return
 	}
 	i.by = by
@@ -86,11 +97,14 @@ func (c *cloud) end(i *instance, by Cause) {
 		return
 	}
 	i.state = shuttingDown
+	c.changed(i)
 	c.after(c.config.Leave, func() { c.ended(i) })
 }
 
 func (c *cloud) ended(i *instance) {
 	i.state = terminated
+	c.changed(i)
+	c.deregisterAll(i.id)
 	if i.lifecycle == lifeTerminating {
 		i.lifecycle = ""
 	}
@@ -104,13 +118,13 @@ func (c *cloud) ended(i *instance) {
 
 // endAlone ends an instance behind its owner's back, who notices some time later.
 func (c *cloud) endAlone(i *instance, by Cause) {
-	if !i.alive() {
+	if !i.exists() {
 		return
 	}
 	c.end(i, by)
 	c.after(c.config.Check, func() {
 		if g := c.group(i.owner); g != nil {
-			c.missing(g, i)
+			c.inspect(g, i)
 		}
 		if f := c.fleet(i.owner); f != nil {
 			c.settleFleet(f)
@@ -120,10 +134,10 @@ func (c *cloud) endAlone(i *instance, by Cause) {
 
 // interrupt announces that a spot instance is taken, and takes it.
 func (c *cloud) interrupt(i *instance) {
-	if i.taken || !i.alive() {
+	if i.taken || !i.exists() {
 		return
 	}
 	i.taken = true
-	c.announce(i, "EC2 Spot Instance Interruption Warning", "terminate")
+	c.warn(i, "EC2 Spot Instance Interruption Warning", "terminate")
 	c.after(notice, func() { c.endAlone(i, ByInterruption) })
 }

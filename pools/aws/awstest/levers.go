@@ -95,8 +95,7 @@ func (s *Server) LagFor(d time.Duration) { s.do(func(*cloud) { s.lag.time = d })
 func (s *Server) Suspend(name string, processes ...string) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
-		g.suspended = slices.Clone(processes)
-		c.after(settleAfter, func() { c.settleGroup(g) })
+		c.suspend(g, slices.Clone(processes))
 	})
 }
 
@@ -116,13 +115,15 @@ func (s *Server) Protect(id string, on bool) {
 // Tag gives an instance a tag, as an operator would.
 func (s *Server) Tag(id, key, value string) {
 	s.t.Helper()
-	s.with(id, func(_ *cloud, i *instance) {
-		i.tags = maps.Clone(i.tags) // those of a launch are shared
-		if i.tags == nil {
-			i.tags = map[string]string{}
-		}
-		i.tags[key] = value
-	})
+	s.with(id, func(_ *cloud, i *instance) { i.tag(key, value) })
+}
+
+func (i *instance) tag(key, value string) {
+	i.tags = maps.Clone(i.tags) // those of a launch are shared
+	if i.tags == nil {
+		i.tags = map[string]string{}
+	}
+	i.tags[key] = value
 }
 
 // Interrupt warns in the queue that a spot instance is taken, and takes it
@@ -135,7 +136,7 @@ func (s *Server) Interrupt(id string) {
 // Rebalance tells in the queue that a spot instance is at risk.
 func (s *Server) Rebalance(id string) {
 	s.t.Helper()
-	s.with(id, func(c *cloud, i *instance) { c.announce(i, "EC2 Instance Rebalance Recommendation", "") })
+	s.with(id, func(c *cloud, i *instance) { c.warn(i, "EC2 Instance Rebalance Recommendation", "") })
 }
 
 // Lose ends an instance at once, without anybody's call. Its group or fleet

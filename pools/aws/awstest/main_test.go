@@ -8,6 +8,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"go.uber.org/goleak"
 
@@ -21,6 +22,7 @@ type world struct {
 	*awstest.Server
 	groups  *autoscaling.Client
 	compute *ec2.Client
+	balance *elasticloadbalancingv2.Client
 	queue   *sqs.Client
 	seen    *recorder
 }
@@ -34,7 +36,7 @@ func newWorld(t *testing.T, c awstest.Config) *world {
 		Credentials: credentials.NewStaticCredentialsProvider("AKID", "SECRET", ""),
 		Retryer:     func() aws.Retryer { return aws.NopRetryer{} },
 	}
-	return &world{s, autoscaling.NewFromConfig(config), ec2.NewFromConfig(config), sqs.NewFromConfig(config), seen}
+	return &world{s, autoscaling.NewFromConfig(config), ec2.NewFromConfig(config), elasticloadbalancingv2.NewFromConfig(config), sqs.NewFromConfig(config), seen}
 }
 
 // pass lets so much time pass that whatever was ordered is in service.

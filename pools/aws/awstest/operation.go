@@ -51,6 +51,10 @@ func services() map[string]service {
 			name: "autoscaling", operations: scalingOperations(), deniedCode: "AccessDenied",
 			throttled: fault{400, "Throttling", "Rate exceeded"}, denied: deniedText,
 		},
+		"elasticloadbalancing": {
+			name: "elasticloadbalancing", operations: balancerOperations(), deniedCode: "AccessDenied",
+			throttled: fault{400, "Throttling", "Rate exceeded"}, denied: deniedText,
+		},
 		"sqs": {
 			name: "sqs", operations: queueOperations(), deniedCode: "AccessDenied",
 			throttled: fault{400, "ThrottlingException", "Rate exceeded"}, denied: deniedText,

@@ -74,10 +74,13 @@ func FuzzRequest(f *testing.F) {
 	f.Add("", "Action=DescribeAutoScalingGroups&Version=2011-01-01&Filters.member.1.Name=tag:a&Filters.member.1.Values.member.1=[", "autoscaling")
 	f.Add("", "Action=DescribeInstances&Version=2016-11-15&Filter.1.Name=tag:a&Filter.1.Value.1=*&NextToken=LTE=", "ec2")
 	f.Add("", "Action=TerminateInstances&Version=2016-11-15&InstanceId.1=i-00000000000000001", "ec2")
+	f.Add("", "Action=CreateReplaceRootVolumeTask&Version=2016-11-15&InstanceId=i-00000000000000001&TagSpecification.1.Tag.1.Key=a", "ec2")
+	f.Add("", "Action=DescribeTargetHealth&Version=2015-12-01&TargetGroupArn=front&Targets.member.1.Id=i-1&Targets.member.1.Port=-1", "elasticloadbalancing")
 	f.Add("AmazonSQS.ReceiveMessage", `{"QueueUrl":"http://h/123456789012/weir-notices","MaxNumberOfMessages":10}`, "sqs")
 	f.Add("AmazonSQS.DeleteMessage", `{"QueueUrl":{},"ReceiptHandle":null}`, "sqs")
 	s := awstest.New(f, awstest.Config{})
-	s.AddGroup(awstest.ASG{Name: "web", Max: 5, Desired: 3, Tags: map[string]string{"a": "b"}})
+	s.AddTargetGroup("front")
+	s.AddGroup(awstest.ASG{Name: "web", Max: 5, Desired: 3, Tags: map[string]string{"a": "b"}, TargetGroups: []string{"front"}})
 	s.Send("hello")
 	f.Fuzz(func(t *testing.T, target, body, service string) {
 		if strings.Contains(body, "WaitTimeSeconds") {

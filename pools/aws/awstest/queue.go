@@ -29,32 +29,69 @@ func (c *cloud) send(body string) {
 	c.queue.messages = append(c.queue.messages, &message{id: c.uuid(), body: body, sent: c.now})
 }
 
-// announce puts an event of EventBridge about an instance into the queue.
-func (c *cloud) announce(i *instance, what, action string) {
-	body, _ := json.Marshal(struct { // of texts only
-		Version    string            `json:"version"`
-		ID         string            `json:"id"`
-		DetailType string            `json:"detail-type"`
-		Source     string            `json:"source"`
-		Account    string            `json:"account"`
-		Time       string            `json:"time"`
-		Region     string            `json:"region"`
-		Resources  []string          `json:"resources"`
-		Detail     map[string]string `json:"detail"`
+// announce puts an event of EventBridge into the queue; its detail is of texts only.
+func (c *cloud) announce(source, what, resource string, detail any) {
+	body, _ := json.Marshal(struct {
+		Version    string   `json:"version"`
+		ID         string   `json:"id"`
+		DetailType string   `json:"detail-type"`
+		Source     string   `json:"source"`
+		Account    string   `json:"account"`
+		Time       string   `json:"time"`
+		Region     string   `json:"region"`
+		Resources  []string `json:"resources"`
+		Detail     any      `json:"detail"`
 	}{
-		Version: "0", ID: c.uuid(), DetailType: what, Source: "aws.ec2", Account: c.config.Account, Time: iso(c.now), Region: c.config.Region,
-		Resources: []string{fmt.Sprintf("arn:aws:ec2:%s:instance/%s", i.market.Zone, i.id)},
-		Detail:    eventDetail(i, action),
+		Version: "0", ID: c.uuid(), DetailType: what, Source: source, Account: c.config.Account, Time: iso(c.now), Region: c.config.Region,
+		Resources: []string{resource}, Detail: detail,
 	})
 	c.send(string(body))
 }
 
-func eventDetail(i *instance, action string) map[string]string {
+// warn warns of an instance.
+func (c *cloud) warn(i *instance, what, action string) {
 	detail := map[string]string{"instance-id": i.id}
 	if action != "" {
 		detail["instance-action"] = action
 	}
-	return detail
+	c.announce("aws.ec2", what, i.arn(), detail)
+}
+
+func (i *instance) arn() string {
+	return fmt.Sprintf("arn:aws:ec2:%s:instance/%s", i.market.Zone, i.id)
+}
+
+// changed tells that an instance has another state, if such is to be told.
+func (c *cloud) changed(i *instance) {
+	if c.config.Changes {
+		c.announce("aws.ec2", "EC2 Instance State-change Notification", i.arn(), map[string]string{"instance-id": i.id, "state": i.state})
+	}
+}
+
+// tellActivity tells of a launch or an end in a group, if such is to be told.
+func (c *cloud) tellActivity(g *group, i *instance, what string) {
+	if c.config.Changes {
+		c.announce("aws.autoscaling", what, c.groupARN(g.Name), map[string]string{
+			"AutoScalingGroupName": g.Name, "EC2InstanceId": i.id, "StatusCode": "InProgress", "Cause": g.reason,
+		})
+	}
+}
+
+// incident tells of what AWS Health knows of instances.
+func (c *cloud) incident(code string, ids []string) {
+	type entity struct {
+		Value string `json:"entityValue"`
+	}
+	detail := struct {
+		Service  string   `json:"service"`
+		Code     string   `json:"eventTypeCode"`
+		Category string   `json:"eventTypeCategory"`
+		Entities []entity `json:"affectedEntities"`
+	}{Service: "EC2", Code: code, Category: "scheduledChange"}
+	for _, id := range ids {
+		detail.Entities = append(detail.Entities, entity{id})
+	}
+	c.announce("aws.health", "AWS Health Event", "", detail)
 }
 
 // queueFault is an answer of SQS that refuses.

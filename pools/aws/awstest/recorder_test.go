@@ -64,9 +64,7 @@ func (r *recorder) remember(request *http.Request, sent string, status int, answ
 		s.Service, s.Action = "sqs", what
 	} else if form, err := url.ParseQuery(sent); err == nil {
 		s.Action = form.Get("Action")
-		if s.Service = "ec2"; form.Get("Version") == "2011-01-01" {
-			s.Service = "autoscaling"
-		}
+		s.Service = map[string]string{"2011-01-01": "autoscaling", "2015-12-01": "elasticloadbalancing", "2016-11-15": "ec2"}[form.Get("Version")]
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()

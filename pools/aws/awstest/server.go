@@ -194,7 +194,8 @@ func (s *Server) Instances(owner string) (out []Instance) {
 			if (owner == "" || i.owner == owner) && i.state != terminated {
 				out = append(out, Instance{
 					ID: i.id, Owner: i.owner, Market: i.market, Weight: i.weight, State: i.state, Lifecycle: i.lifecycle,
-					Protected: i.protected, Spot: i.spot, Launched: i.launched,
+					Protected: i.protected, Spot: i.spot, Launched: i.launched, Unhealthy: i.unhealthy,
+					Boots: i.boots + i.reboots + i.volumes, Reboots: i.reboots, SecurityGroups: slices.Clone(i.securityGroups), Tags: maps.Clone(i.tags),
 				})
 			}
 		}

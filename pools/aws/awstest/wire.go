@@ -40,9 +40,13 @@ func (s *Server) read(r *http.Request) (incoming, error) {
 		in.params[name] = values[0]
 	}
 	in.action = in.params["Action"]
-	if in.service = "ec2"; in.params["Version"] == "2011-01-01" {
+	switch in.service = "ec2"; in.params["Version"] {
+	case "2016-11-15":
+	case "2011-01-01":
 		in.service = "autoscaling"
-	} else if in.params["Version"] != "2016-11-15" {
+	case "2015-12-01":
+		in.service = "elasticloadbalancing"
+	default:
 		return in, refuse("InvalidAction", "The action %s is not valid for this web service.", in.action)
 	}
 	delete(in.params, "Action")
@@ -102,8 +106,8 @@ func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any
 			answer = queueFault{Type: "com.amazonaws.sqs#" + f.code, Message: f.message}
 		}
 		body, err = json.Marshal(answer)
-	case "autoscaling":
-		body, err = scalingXML(in.action, id, answer, f)
+	case "autoscaling", "elasticloadbalancing":
+		body, err = queryXML(in.service, in.action, id, answer, f)
 	default:
 		body, err = computeXML(in.action, id, answer, f)
 	}
@@ -115,9 +119,12 @@ func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any
 	w.Write(body)
 }
 
-// scalingXML writes an answer of the query protocol.
-func scalingXML(action, id string, answer any, f *fault) ([]byte, error) {
-	const space = "http://autoscaling.amazonaws.com/doc/2011-01-01/"
+// queryXML writes an answer of the query protocol.
+func queryXML(service, action, id string, answer any, f *fault) ([]byte, error) {
+	space := "http://autoscaling.amazonaws.com/doc/2011-01-01/"
+	if service != "autoscaling" {
+		space = "http://elasticloadbalancing.amazonaws.com/doc/2015-12-01/"
+	}
 	if f != nil {
 		return document("ErrorResponse", space, struct {
 			Type      string `xml:"Error>Type"`

@@ -11,6 +11,8 @@ type world struct {
 	instances []*instance // in order of launch
 	groups    []*group
 	fleets    []*fleet
+	balanced  []*targetGroup
+	tasks     []*volumeTask // in order of their beginning
 }
 
 func (w *world) clone() *world {
@@ -18,6 +20,8 @@ func (w *world) clone() *world {
 		instances: cloneEach(w.instances, func(i instance) instance { return i }),
 		groups:    cloneEach(w.groups, group.clone),
 		fleets:    cloneEach(w.fleets, fleet.clone),
+		balanced:  cloneEach(w.balanced, targetGroup.clone),
+		tasks:     cloneEach(w.tasks, func(t volumeTask) volumeTask { return t }),
 	}
 }
 
@@ -69,11 +73,16 @@ func (w *world) weight(owner string, is func(*instance) bool) float64 {
 
 // EC2's states of an instance.
 //
-//	pending ──► running ──► shutting-down ──► terminated ──► (told of for an hour)
-//	   └──────────────────────▲
+//	   ┌───────── stopped ◄── stopping
+//	   ▼             │           ▲ │
+//	pending ──► running ─────────┘ │
+//	   └─────────┬───┴─────────────┘
+//	             └──► shutting-down ──► terminated ──► (told of for an hour)
 const (
 	pending      = "pending"
 	running      = "running"
+	stopping     = "stopping"
+	stopped      = "stopped"
 	shuttingDown = "shutting-down"
 	terminated   = "terminated"
 )
@@ -96,15 +105,19 @@ type instance struct {
 	lifecycle string
 	protected bool
 	spot      bool
-	taken     bool // a spot instance whose end is announced
-	version   int  // of the group's launch template
-	launched  time.Time
-	by        Cause // why it ended
+	taken     bool      // a spot instance whose end is announced
+	version   int       // of the group's launch template
+	launched  time.Time // the last time
+	by        Cause     // why it ended
 	tags      map[string]string
+	health
 }
 
-// alive: it exists as far as EC2 is concerned.
+// alive: it runs or is about to, as far as EC2 is concerned.
 func (i *instance) alive() bool { return i.state == pending || i.state == running }
+
+// exists: it was not ended.
+func (i *instance) exists() bool { return i.state != shuttingDown && i.state != terminated }
 
 // counts: it is part of its group's capacity, as far as the group knows.
 func (i *instance) counts() bool { return i.lifecycle == lifePending || i.lifecycle == lifeInService }

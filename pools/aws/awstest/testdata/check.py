@@ -3,7 +3,7 @@
 Standard input: JSON, a list of {service, action, status, target, request, answer} (the bodies as text).
 Standard output: a line for each difference; none: all is well.
 
-EC2 and Auto Scaling: the request's parameters are read by the operation's input shape, written again by botocore's
+EC2, Auto Scaling and Elastic Load Balancing: the request's parameters are read by the operation's input shape, written again by botocore's
 serializer, and compared with the form that came; the answer is parsed by botocore's parser, and every element of it
 must be one that the output shape names. SQS speaks JSON here, while the model of that time has the query protocol:
 names and types of parameters and answers are compared with the shapes.
@@ -23,7 +23,11 @@ NEWER = {
     ("autoscaling", "DescribeScalingActivities"): {"Filters"},
     ("sqs", "ReceiveMessage"): {"MessageSystemAttributeNames"},
 }
-VERSIONS = {"ec2": "2016-11-15", "autoscaling": "2011-01-01", "sqs": "2012-11-05"}
+# By the name that requests are signed for: botocore's name, and the version.
+MODELS = {
+    "ec2": ("ec2", "2016-11-15"), "autoscaling": ("autoscaling", "2011-01-01"), "sqs": ("sqs", "2012-11-05"),
+    "elasticloadbalancing": ("elbv2", "2015-12-01"),
+}
 SCALARS = {
     "integer": int, "long": int, "float": float, "double": float,
     "boolean": lambda v: {"true": True, "false": False}[v],
@@ -32,7 +36,7 @@ SCALARS = {
 
 def main():
     session = botocore.session.get_session()
-    models = {s: session.get_service_model(s, api_version=v) for s, v in VERSIONS.items()}
+    models = {s: session.get_service_model(name, api_version=v) for s, (name, v) in MODELS.items()}
     problems = []
     for said in json.load(sys.stdin):
         operation = models[said["service"]].operation_model(said["action"])

@@ -1,0 +1,105 @@
+package awstest
+
+import (
+	"slices"
+	"strings"
+)
+
+type membersAnswer struct {
+	Members   []ownedMember `xml:"AutoScalingInstances>member"`
+	NextToken string        `xml:",omitempty"`
+}
+
+type ownedMember struct {
+	groupMember
+	Group string `xml:"AutoScalingGroupName"`
+}
+
+// mostMembers is how many instances may be asked for by name at once.
+const mostMembers = 50
+
+// describeMembers tells of instances of groups; others that are named are left out.
+func describeMembers(r *request) (any, error) {
+	ids := r.params.list("InstanceIds.member")
+	if len(ids) > mostMembers {
+		return nil, refuse("ValidationError", "The number of instance ids that may be passed in is limited to %d", mostMembers)
+	}
+	var found []ownedMember
+	for _, i := range r.view.instances {
+		g := r.view.group(i.owner)
+		if g == nil || !i.listed() || len(ids) > 0 && !slices.Contains(ids, i.id) {
+			continue
+		}
+		m := g.memberAnswer(i)
+		m.HealthStatus = strings.ToUpper(m.HealthStatus) // here, unlike in a group's description
+		found = append(found, ownedMember{m, g.Name})
+	}
+	size, err := r.params.whole("MaxRecords", mostMembers, 1, mostMembers)
+	if err != nil {
+		return nil, refuse("ValidationError", "MaxRecords must be between 1 and %d", mostMembers)
+	}
+	part, next, err := page(found, r.pageSize(size), r.params["NextToken"])
+	return membersAnswer{part, next}, err
+}
+
+// setInstanceHealth marks an instance. What is on its way out already stays so.
+func setInstanceHealth(r *request) (any, error) {
+	id := r.params["InstanceId"]
+	i := r.instance(id)
+	if i == nil || !i.listed() {
+		return nil, refuse("ValidationError", "Instance Id not found - No managed instance found for instance ID: %s", id)
+	}
+	switch r.params["HealthStatus"] {
+	case "Healthy":
+		i.unhealthy = false
+	case "Unhealthy":
+		i.unhealthy = true
+	default:
+		return nil, refuse("ValidationError", "Instance health status must be either Healthy or Unhealthy.")
+	}
+	g := r.group(i.owner)
+	r.after(settleAfter, func() { r.replace(g, i) })
+	return nil, nil
+}
+
+// processes returns the group and the processes that a request names; none: all.
+func (r *request) processes() (*group, []string, error) {
+	g, err := r.named(&r.world)
+	if err != nil {
+		return nil, nil, err
+	}
+	all := []string{
+		"Launch", "Terminate", "AddToLoadBalancer", "AlarmNotification", "AZRebalance", "HealthCheck",
+		"InstanceRefresh", "ReplaceUnhealthy", "ScheduledActions",
+	}
+	some := r.params.list("ScalingProcesses.member")
+	for _, process := range some {
+		if !slices.Contains(all, process) {
+			return nil, nil, refuse("ValidationError", "Invalid process name: %s", process)
+		}
+	}
+	if len(some) == 0 {
+		some = all
+	}
+	return g, some, nil
+}
+
+func suspendProcesses(r *request) (any, error) {
+	g, some, err := r.processes()
+	if err != nil {
+		return nil, err
+	}
+	all := append(slices.Clone(g.suspended), some...)
+	slices.Sort(all)
+	r.suspend(g, slices.Compact(all))
+	return nil, nil
+}
+
+func resumeProcesses(r *request) (any, error) {
+	g, some, err := r.processes()
+	if err != nil {
+		return nil, err
+	}
+	r.suspend(g, slices.DeleteFunc(slices.Clone(g.suspended), func(process string) bool { return slices.Contains(some, process) }))
+	return nil, nil
+}

@@ -1,0 +1,129 @@
+package awstest
+
+import (
+	"slices"
+	"time"
+)
+
+// defaultSecurityGroup is the security group of every interface that was not changed.
+const defaultSecurityGroup = "sg-00000000000000001"
+
+// health is what an instance has beside its life.
+type health struct {
+	machine, host  string // statuses of its checks that were set; empty: ok
+	event          string // code of the scheduled event, if there is one
+	checked        time.Time
+	unhealthy      bool // as its group has it
+	stuck          bool // it does not come to the end of stopping
+	boots          int
+	reboots        int
+	volumes        int      // root volumes beyond the first
+	securityGroups []string // of its interface; replaced, never changed
+}
+
+// EC2's statuses of a check.
+const (
+	statusOK            = "ok"
+	statusInitializing  = "initializing"
+	statusNotApplicable = "not-applicable"
+)
+
+// status is what a check says that was set to this.
+func (i *instance) status(set string, now time.Time) string {
+	switch {
+	case i.state != running:
+		return statusNotApplicable
+	case set != "":
+		return set
+	case now.Before(i.checked):
+		return statusInitializing
+	}
+	return statusOK
+}
+
+// checkAgain has the checks begin anew.
+func (c *cloud) checkAgain(i *instance) { i.checked = c.now.Add(c.config.Boot) }
+
+// stop begins to stop an instance that runs; its group notices some time later.
+func (c *cloud) stop(i *instance) {
+	i.state = stopping
+	c.changed(i)
+	c.after(c.config.Leave, func() { c.halted(i) })
+	c.after(c.config.Check, func() {
+		if g := c.group(i.owner); g != nil {
+			c.inspect(g, i)
+		}
+	})
+}
+
+func (c *cloud) halted(i *instance) {
+	if i.state == stopping && !i.stuck {
+		i.state = stopped
+		c.changed(i)
+	}
+}
+
+// start begins to start an instance that is stopped, on another host.
+func (c *cloud) start(i *instance) {
+	i.state, i.launched = pending, c.now
+	i.machine, i.host = "", ""
+	c.boot(i, func(*instance) {})
+}
+
+// restart is what a reboot, or another root volume, does to an instance.
+func (c *cloud) restart(i *instance) {
+	i.machine = ""
+	c.checkAgain(i)
+}
+
+// volumeTask replaces a root volume.
+//
+//	pending ──► in-progress ──┬──► succeeded
+//	                          └──► failing ──┬──► failed
+//	                                         └──► failed-detached
+type volumeTask struct {
+	id, instance, image, state string
+	token                      string
+	discard                    bool // the old volume
+	started, ended             time.Time
+	tags                       map[string]string
+}
+
+// States of a task.
+const (
+	taskPending   = "pending"
+	taskUnderWay  = "in-progress"
+	taskFailing   = "failing"
+	taskSucceeded = "succeeded"
+)
+
+// rebuild begins a task, which ends as it is said; none: it succeeds.
+func (c *cloud) rebuild(t volumeTask, outcome string) *volumeTask {
+	t.id, t.state, t.started = c.name("replacevol"), taskPending, c.now
+	task := &t
+	c.tasks = append(c.tasks, task)
+	c.after(c.config.Boot/2, func() {
+		if task.state = taskUnderWay; outcome != "" {
+			c.after(c.config.Boot/2, func() { task.state = taskFailing })
+		}
+		c.after(c.config.Boot, func() { c.rebuilt(task, outcome) })
+	})
+	return task
+}
+
+func (c *cloud) rebuilt(t *volumeTask, outcome string) {
+	t.ended = c.now
+	if t.state = outcome; outcome != "" {
+		return
+	}
+	t.state = taskSucceeded
+	if i := c.instance(t.instance); i != nil && i.state == running {
+		i.volumes++
+		c.restart(i)
+	}
+}
+
+// busy: the root volume is being replaced.
+func (c *cloud) busy(id string) bool {
+	return slices.ContainsFunc(c.tasks, func(t *volumeTask) bool { return t.instance == id && t.ended.IsZero() })
+}

@@ -1,0 +1,95 @@
+package aws
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// What EventBridge calls the events that are heeded.
+const (
+	interruptionEvent = "EC2 Spot Instance Interruption Warning"
+	rebalanceEvent    = "EC2 Instance Rebalance Recommendation"
+	stateEvent        = "EC2 Instance State-change Notification"
+	healthEvent       = "AWS Health Event"
+	launchEvents      = "EC2 Instance Launch"    // Successful, Unsuccessful
+	terminateEvents   = "EC2 Instance Terminate" // Successful, Unsuccessful
+	launchAction      = "EC2 Instance-launch Lifecycle Action"
+	terminateAction   = "EC2 Instance-terminate Lifecycle Action"
+)
+
+// event is a message of EventBridge about instances.
+type event struct {
+	id        string // may be empty
+	kind      pools.NoticeKind
+	instances []string // at least one; a warning has one
+	at        time.Time
+	why       string
+}
+
+// wireEvent is EventBridge's JSON, with the details of all events that are heeded.
+type wireEvent struct {
+	ID     string    `json:"id"`
+	Type   string    `json:"detail-type"`
+	Time   time.Time `json:"time"`
+	Detail struct {
+		Instance string `json:"instance-id"`
+		Action   string `json:"instance-action"`
+		State    string `json:"state"`
+		Member   string `json:"EC2InstanceId"`
+		Incident string `json:"eventTypeCode"`
+		Entities []struct {
+			Value string `json:"entityValue"`
+		} `json:"affectedEntities"`
+	} `json:"detail"`
+}
+
+// parseEvent reads EventBridge's JSON: errNoInstance if it is about something else
+// than instances.
+func parseEvent(body string) (event, error) {
+	if len(body) > maxBody {
+		return event{}, fmt.Errorf("larger than %d bytes", maxBody)
+	}
+	var w wireEvent
+	if err := json.Unmarshal([]byte(body), &w); err != nil {
+		return event{}, fmt.Errorf("not an event: %w", err)
+	}
+	e := event{id: clip(w.ID), at: w.Time, why: clip(w.Type), instances: []string{w.Detail.Instance}}
+	d, more := w.Detail, ""
+	switch {
+	case w.Type == interruptionEvent:
+		e.kind, more = pools.Interruption, d.Action
+	case w.Type == rebalanceEvent:
+		e.kind = pools.Rebalance
+	case w.Type == stateEvent:
+		e.kind, more = pools.Hint, d.State
+	case w.Type == healthEvent:
+		e.kind, more, e.instances = pools.Hint, d.Incident, nil
+		for _, entity := range d.Entities {
+			if validID(entity.Value) { // it may be about anything
+				e.instances = append(e.instances, entity.Value)
+			}
+		}
+		slices.Sort(e.instances)
+		e.instances = slices.Compact(e.instances)
+	case strings.HasPrefix(w.Type, launchEvents), strings.HasPrefix(w.Type, terminateEvents), w.Type == launchAction, w.Type == terminateAction:
+		e.kind, e.instances = pools.Hint, []string{d.Member}
+	default:
+		return event{}, fmt.Errorf("event %.60q is not known", w.Type)
+	}
+	if len(e.instances) == 0 || !validID(e.instances[0]) {
+		return event{}, fmt.Errorf("event %.60q: %w", w.Type, errNoInstance)
+	}
+	if more != "" {
+		e.why += ": " + clip(more)
+	}
+	return e, nil
+}
+
+// errNoInstance: an event names no instance, or something that is none.
+var errNoInstance = errors.New("it names no instance")

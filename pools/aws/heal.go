@@ -1,0 +1,164 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const (
+	// replaceUnhealthy is the process of an Auto Scaling group that heals it. Its
+	// health checks go on without it.
+	replaceUnhealthy = "ReplaceUnhealthy"
+	healthy          = "Healthy"
+	unhealthy        = "Unhealthy"
+)
+
+// Heals implements pools.Healer, of the groups that the last round found.
+func (p *Provider) Heals(ctx context.Context) (string, error) {
+	groups, fleets, err := p.healing(ctx)
+	if err != nil {
+		return "", fmt.Errorf("see who heals pool %s: %w", p.cfg.Pool, err)
+	}
+	var whys []string
+	if len(groups) > 0 {
+		whys = append(whys, fmt.Sprintf("%s is not suspended in %s", replaceUnhealthy, few(groups)))
+	}
+	if len(fleets) > 0 {
+		whys = append(whys, fewFleets(fleets))
+	}
+	return strings.Join(whys, "; "), nil
+}
+
+func fewFleets(fleets []string) string {
+	return few(fleets) + " replaces unhealthy instances, as it was made to"
+}
+
+// few names some.
+func few(names []string) string {
+	if more := len(names) - namesTold; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesTold], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// LeaveHealing implements pools.Healer: it suspends the process ReplaceUnhealthy of
+// the Auto Scaling groups. A Spot Fleet request that replaces unhealthy instances
+// cannot be changed: pools.ErrRefused.
+func (p *Provider) LeaveHealing(ctx context.Context) error {
+	groups, fleets, err := p.healing(ctx)
+	if err != nil {
+		return fmt.Errorf("have the healing of pool %s left to us: %w", p.cfg.Pool, err)
+	}
+	var errs []error
+	for _, name := range groups {
+		errs = append(errs, p.aws.write(ctx, "autoscaling:SuspendProcesses", "group "+name, func() error {
+			_, err := p.aws.autoscaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
+				AutoScalingGroupName: &name, ScalingProcesses: []string{replaceUnhealthy},
+			})
+			return err
+		}))
+	}
+	if len(fleets) > 0 {
+		errs = append(errs, fmt.Errorf("%w: %s", pools.ErrRefused, fewFleets(fleets)))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("have the healing of pool %s left to us: %w", p.cfg.Pool, err)
+	}
+	return nil
+}
+
+// healing returns the Auto Scaling groups and the Spot Fleet requests that heal
+// themselves.
+func (p *Provider) healing(ctx context.Context) (groups, fleets []string, err error) {
+	names := p.names(AutoScaling)
+	for some := range slices.Chunk(names, groupsPage) {
+		found, err := p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
+			AutoScalingGroupNames: some, IncludeInstances: aws.Bool(false),
+		}, "groups of pool "+p.cfg.Pool)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, name := range some {
+			if g, ok := found[name]; ok && !suspended(g, replaceUnhealthy) {
+				groups = append(groups, name)
+			}
+		}
+	}
+	ids := p.names(SpotFleet)
+	if len(ids) == 0 {
+		return groups, nil, nil
+	}
+	found, err := p.describeFleets(ctx, ids)
+	for _, id := range ids {
+		if c := found[id].SpotFleetRequestConfig; c != nil && aws.ToBool(c.ReplaceUnhealthyInstances) && !strings.HasPrefix(string(found[id].SpotFleetRequestState), "cancelled") {
+			fleets = append(fleets, id)
+		}
+	}
+	return groups, fleets, err
+}
+
+// names returns those of the groups of a kind that the last round found.
+func (p *Provider) names(kind Kind) (names []string) {
+	for _, g := range p.all() {
+		g.mu.Lock()
+		if g.last != nil && g.last.Kind == string(kind) {
+			names = append(names, g.id)
+		}
+		g.mu.Unlock()
+	}
+	slices.Sort(names)
+	return names
+}
+
+func suspended(g astypes.AutoScalingGroup, process string) bool {
+	return slices.ContainsFunc(g.SuspendedProcesses, func(s astypes.SuspendedProcess) bool { return aws.ToString(s.ProcessName) == process })
+}
+
+// MarkUnhealthy implements pools.Healer; Amazon takes no reason, so that is only
+// logged. pools.ErrNotOwned for an instance that is not the pool's, ErrRefused for
+// one of a Spot Fleet request, which takes no mark. One that is gone is no error.
+func (p *Provider) MarkUnhealthy(ctx context.Context, instance, why string) error {
+	err := p.markUnhealthy(ctx, instance)
+	if err != nil {
+		return fmt.Errorf("mark %.40s as unhealthy: %w", instance, err)
+	}
+	p.log.Info("instance marked as unhealthy", "node", instance, "why", why)
+	return nil
+}
+
+func (p *Provider) markUnhealthy(ctx context.Context, instance string) error {
+	i := p.enrolled()[instance]
+	switch {
+	case i == nil:
+		return p.absent(ctx, []string{instance})
+	case !i.scaling:
+		return fmt.Errorf("%w: a Spot Fleet request takes no such mark", pools.ErrRefused)
+	}
+	err := p.mark(ctx, instance, unhealthy)
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "ValidationError" {
+		if gone := p.absent(ctx, []string{instance}); gone == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// mark sets an instance's health in its Auto Scaling group.
+func (p *Provider) mark(ctx context.Context, instance, health string) error {
+	return p.aws.write(ctx, "autoscaling:SetInstanceHealth", instance, func() error {
+		_, err := p.aws.autoscaling.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
+			InstanceId: &instance, HealthStatus: aws.String(health), ShouldRespectGracePeriod: aws.Bool(false),
+		})
+		return err
+	})
+}

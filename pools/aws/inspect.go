@@ -1,0 +1,246 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// How many instances one request names at most: Amazon takes no more.
+const (
+	statusIDs = 100 // ec2:DescribeInstanceStatus
+	memberIDs = 50  // autoscaling:DescribeAutoScalingInstances
+)
+
+// inspected is an instance while it is looked at.
+type inspected struct {
+	pools.Inspection
+	scaling bool // it is of an Auto Scaling group
+	running bool
+	listed  bool // its group tells of it still
+}
+
+// Inspect implements pools.Inspector for the instances that the last round found:
+// their status checks, scheduled retirements and attached volumes at EC2; their
+// part in their Auto Scaling groups, and whether they are marked as unhealthy
+// there; their health as targets of load balancers. An answer that cannot be had of
+// EC2 or Auto Scaling, throttled or not, is an error; of load balancers, whose
+// groups may be named wrongly, it leaves their word unknown, and says why.
+func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
+	found := p.enrolled()
+	if err := p.statuses(ctx, found); err != nil {
+		return nil, err
+	}
+	if err := p.memberships(ctx, found); err != nil {
+		return nil, err
+	}
+	if what.Traffic {
+		p.traffic(ctx, what.TargetGroups, found)
+	}
+	out := make([]pools.Inspection, 0, len(found))
+	for _, id := range slices.Sorted(maps.Keys(found)) {
+		out = append(out, found[id].Inspection)
+	}
+	return out, nil
+}
+
+// enrolled returns the instances of the last round.
+func (p *Provider) enrolled() map[string]*inspected {
+	found := make(map[string]*inspected)
+	for _, g := range p.all() {
+		g.mu.Lock()
+		if g.last != nil {
+			for _, i := range g.last.instances {
+				_, ended := g.own.ended[i.ID]
+				found[i.ID] = &inspected{Inspection: pools.Inspection{ID: i.ID, Leaving: ended}, scaling: g.last.Kind == string(AutoScaling)}
+			}
+		}
+		g.mu.Unlock()
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for id := range p.reclaimed {
+		if i := found[id]; i != nil {
+			i.Spot = true
+		}
+	}
+	return found
+}
+
+// all returns the groups that were ever found.
+func (p *Provider) all() []*group {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Collect(maps.Values(p.groups))
+}
+
+// statuses asks EC2 how instances are.
+func (p *Provider) statuses(ctx context.Context, found map[string]*inspected) error {
+	for some := range slices.Chunk(slices.Sorted(maps.Keys(found)), statusIDs) {
+		for len(some) > 0 {
+			unknown, err := p.statusesOf(ctx, some, found)
+			if err != nil {
+				return err
+			}
+			if len(unknown) == 0 {
+				break
+			}
+			for _, id := range unknown {
+				found[id].Machine.Why = "ec2 does not know it, not yet or not any more"
+			}
+			some = slices.DeleteFunc(slices.Clone(some), func(id string) bool { return slices.Contains(unknown, id) })
+		}
+	}
+	return nil
+}
+
+// statusesOf makes one request. One id that EC2 does not know fails all of it:
+// those are returned, and the others are to be asked for again.
+func (p *Provider) statusesOf(ctx context.Context, ids []string, found map[string]*inspected) (unknown []string, err error) {
+	err = p.aws.pages(ctx, "ec2:DescribeInstanceStatus", "instances of pool "+p.cfg.Pool, func(token *string) (*string, error) {
+		out, err := p.aws.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{
+			InstanceIds: ids, IncludeAllInstances: aws.Bool(true), NextToken: token,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, s := range out.InstanceStatuses {
+			if i := found[aws.ToString(s.InstanceId)]; i != nil {
+				i.see(s)
+			}
+		}
+		return out.NextToken, nil
+	})
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "InvalidInstanceID.NotFound" {
+		named := instanceIDs.FindAllString(api.ErrorMessage(), -1)
+		unknown = slices.DeleteFunc(slices.Clone(ids), func(id string) bool { return !slices.Contains(named, id) })
+	}
+	if len(unknown) > 0 {
+		return unknown, nil
+	}
+	return nil, err
+}
+
+// instanceIDs finds the ids in what Amazon says.
+var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{8,17}`)
+
+// memberships asks Auto Scaling what its instances are there.
+func (p *Provider) memberships(ctx context.Context, found map[string]*inspected) error {
+	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(id string) bool { return !found[id].scaling })
+	for some := range slices.Chunk(ids, memberIDs) {
+		err := p.aws.pages(ctx, "autoscaling:DescribeAutoScalingInstances", "instances of pool "+p.cfg.Pool, func(token *string) (*string, error) {
+			out, err := p.aws.autoscaling.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: some, NextToken: token})
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range out.AutoScalingInstances {
+				if i := found[aws.ToString(m.InstanceId)]; i != nil {
+					i.belongs(m)
+				}
+			}
+			return out.NextToken, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	for _, id := range ids {
+		if i := found[id]; !i.listed { // its group has done with it
+			i.Leaving = true
+		}
+	}
+	return nil
+}
+
+// see takes over what EC2 says.
+func (i *inspected) see(s ec2types.InstanceStatus) {
+	var state ec2types.InstanceStateName
+	if s.InstanceState != nil {
+		state = s.InstanceState.Name
+	}
+	switch state {
+	case ec2types.InstanceStateNameRunning:
+		i.running = true
+		i.Machine, i.Host = summary("ec2.instance", s.InstanceStatus), host(s)
+	case ec2types.InstanceStateNameStopped:
+		i.Stopped = true
+	case ec2types.InstanceStateNameTerminated:
+		i.Ended = true
+	case ec2types.InstanceStateNameShuttingDown: // it may run still
+		i.Leaving = true
+	default:
+		i.Machine.Why = "ec2.instance is " + string(state)
+	}
+}
+
+// belongs takes over what Auto Scaling says. A mark stays until somebody lifts it.
+func (i *inspected) belongs(m astypes.AutoScalingInstanceDetails) {
+	i.listed = true
+	if aws.ToString(m.LifecycleState) != string(astypes.LifecycleStateInService) {
+		i.Leaving = true
+	}
+	if i.running && i.Machine.Fitness != pools.Unfit && strings.EqualFold(aws.ToString(m.HealthStatus), unhealthy) {
+		i.Machine = pools.Sight{Fitness: pools.Unfit, Why: "asg has it marked as unhealthy"}
+	}
+}
+
+// summary reads one of EC2's checks.
+func summary(what string, s *ec2types.InstanceStatusSummary) pools.Sight {
+	if s == nil {
+		return pools.Sight{}
+	}
+	return sight(what, string(s.Status))
+}
+
+// sight is what a status in EC2's words says.
+func sight(what, status string) pools.Sight {
+	switch status {
+	case string(ec2types.SummaryStatusOk):
+		return pools.Sight{Fitness: pools.Fit}
+	case string(ec2types.SummaryStatusImpaired):
+		return pools.Sight{Fitness: pools.Unfit, Why: what + " is impaired"}
+	case "", string(ec2types.SummaryStatusNotApplicable):
+		return pools.Sight{}
+	}
+	return pools.Sight{Why: what + ": " + clip(status)}
+}
+
+// host reads what EC2 says of what an instance runs on: its system, the way to its
+// volumes, and whether it is to be given up.
+func host(s ec2types.InstanceStatus) pools.Sight {
+	system := summary("ec2.system", s.SystemStatus)
+	if system.Fitness == pools.Unfit {
+		return system
+	}
+	if s.AttachedEbsStatus != nil {
+		if volumes := sight("ec2.ebs", string(s.AttachedEbsStatus.Status)); volumes.Fitness == pools.Unfit {
+			return volumes
+		}
+	}
+	for _, e := range s.Events {
+		if about := aws.ToString(e.Description); strings.HasPrefix(about, "[Completed]") || strings.HasPrefix(about, "[Canceled]") {
+			continue // it is told of for a week
+		}
+		switch e.Code {
+		case ec2types.EventCodeInstanceRetirement, ec2types.EventCodeInstanceStop:
+			why := "ec2.event " + string(e.Code)
+			if e.NotBefore != nil {
+				why += " from " + e.NotBefore.UTC().Format("2006-01-02 15:04")
+			}
+			return pools.Sight{Fitness: pools.Unfit, Why: why}
+		}
+	}
+	return system
+}

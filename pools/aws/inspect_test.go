@@ -1,0 +1,236 @@
+package aws
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	elbtypes "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2/types"
+	gocmp "github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+)
+
+// inspection looks at one instance after a round.
+func (r repaired) inspection(t *testing.T, id string, what pools.Inspecting) pools.Inspection {
+	t.Helper()
+	if _, err := r.provider.Groups(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return r.again(t, id, what)
+}
+
+// again looks at one instance of the round that was.
+func (r repaired) again(t *testing.T, id string, what pools.Inspecting) pools.Inspection {
+	t.Helper()
+	all, err := r.provider.Inspect(t.Context(), what)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range all {
+		if i.ID == id {
+			return i
+		}
+	}
+	t.Fatalf("no inspection of %s among %d", id, len(all))
+	return pools.Inspection{}
+}
+
+func TestInspect(t *testing.T) {
+	fit := pools.Sight{Fitness: pools.Fit}
+	unfit := func(why string) pools.Sight { return pools.Sight{Fitness: pools.Unfit, Why: why} }
+	for _, tc := range []struct {
+		name  string
+		given func(s *awstest.Server, id string)
+		want  pools.Inspection // without its id
+	}{
+		{"well", nil, pools.Inspection{Machine: fit, Host: fit, Traffic: fit}},
+		{"impaired", func(s *awstest.Server, id string) { s.Impair(id, "impaired", "") },
+			pools.Inspection{Machine: unfit("ec2.instance is impaired"), Host: fit, Traffic: fit}},
+		{"its host is impaired", func(s *awstest.Server, id string) { s.Impair(id, "insufficient-data", "impaired") },
+			pools.Inspection{Machine: pools.Sight{Why: "ec2.instance: insufficient-data"}, Host: unfit("ec2.system is impaired"), Traffic: fit}},
+		{"its host is retired", func(s *awstest.Server, id string) { s.Plan(id, "instance-retirement") },
+			pools.Inspection{Machine: fit, Host: unfit("ec2.event instance-retirement from 2024-01-02 01:03"), Traffic: fit}},
+		{"maintenance is planned", func(s *awstest.Server, id string) { s.Plan(id, "system-maintenance") },
+			pools.Inspection{Machine: fit, Host: fit, Traffic: fit}},
+		{"stopped", stopNow, pools.Inspection{Stopped: true, Traffic: pools.Sight{Why: "elb front: Target.InvalidState"}}},
+		{"stopping", (*awstest.Server).Stop, pools.Inspection{Machine: pools.Sight{Why: "ec2.instance is stopping"}, Traffic: fit}},
+		{"lost", (*awstest.Server).Lose, pools.Inspection{Ended: true}},
+		{"a load balancer's own trouble", func(s *awstest.Server, id string) {
+			s.SetTargetHealth(front, id, "unhealthy", "Elb.InternalError")
+		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.Sight{Why: "elb front: Elb.InternalError"}}},
+		{"not what a load balancer wants", func(s *awstest.Server, id string) {
+			s.SetTargetHealth(front, id, "unhealthy", "Target.ResponseCodeMismatch")
+		}, pools.Inspection{Machine: fit, Host: fit, Traffic: unfit("elb front: Target.ResponseCodeMismatch")}},
+		{"all targets fail", func(s *awstest.Server, _ string) {
+			for _, i := range s.Instances("web") {
+				s.SetTargetHealth(front, i.ID, "unhealthy", "Target.Timeout")
+			}
+		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.Sight{Why: "elb front: all of 3 targets fail; it may be the load balancer"}}},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, id := mendingGroup(t, false)
+			if tc.given != nil {
+				tc.given(r.server, id)
+			}
+			tc.want.ID = id
+			if diff := gocmp.Diff(tc.want, r.inspection(t, id, pools.Inspecting{Traffic: true})); diff != "" {
+				t.Errorf("inspection, -want +got:\n%s", diff)
+			}
+		})
+	}
+}
+
+// What its group has marked is unfit, until the mark is lifted; what its group lets
+// go is not judged.
+func TestInspectMembership(t *testing.T) {
+	r, id := mendingGroup(t, false)
+	if err := r.provider.MarkUnhealthy(t.Context(), id, "sick"); err != nil {
+		t.Fatal(err)
+	}
+	if got := r.inspection(t, id, pools.Inspecting{}); got.Machine.Fitness != pools.Unfit || got.Leaving || !strings.Contains(got.Machine.Why, "marked") {
+		t.Errorf("%+v, want it unfit by its mark", got)
+	}
+	r.server.Suspend("web") // now it is replaced
+	r.server.Advance(2 * time.Second)
+	if got := r.again(t, id, pools.Inspecting{}); !got.Leaving || got.Ended {
+		t.Errorf("%+v, want it leaving, and not ended: it runs still", got)
+	}
+	pass(r.server)
+	if got := r.again(t, id, pools.Inspecting{}); !got.Ended {
+		t.Errorf("%+v, want it ended", got)
+	}
+	if err := r.provider.MarkUnhealthy(t.Context(), id, "sick"); err != nil {
+		t.Errorf("MarkUnhealthy of one that is gone = %v", err)
+	}
+}
+
+// An id that EC2 does not know any more spoils nothing for the others.
+func TestInspectForgotten(t *testing.T) {
+	r, id := mendingGroup(t, false)
+	r.server.Lose(id)
+	r.server.Advance(2 * time.Hour)
+	want := pools.Inspection{ID: id, Leaving: true, Machine: pools.Sight{Why: "ec2 does not know it, not yet or not any more"}}
+	if diff := gocmp.Diff(want, r.again(t, id, pools.Inspecting{})); diff != "" {
+		t.Errorf("inspection, -want +got:\n%s", diff)
+	}
+	if got := r.again(t, r.server.Instances("web")[0].ID, pools.Inspecting{}); got.Machine.Fitness != pools.Fit {
+		t.Errorf("another one: %+v, want it fit", got)
+	}
+}
+
+// A round over many costs a request for each hundred, and for each fifty of Auto
+// Scaling's.
+func TestInspectCost(t *testing.T) {
+	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 500, Target: 250}, AutoScaling, false, false)
+	before := len(r.server.Calls())
+	all, err := r.provider.Inspect(t.Context(), pools.Inspecting{Traffic: true})
+	if err != nil || len(all) != 250 {
+		t.Fatalf("%d inspections, %v", len(all), err)
+	}
+	asked, twice := make(map[string]int), make(map[string]bool)
+	for _, c := range r.server.Calls()[before:] {
+		// The SDK loses an answer that is faster than the end of its request, and asks again.
+		if request := fmt.Sprint(c.Action, c.Params); !twice[request] {
+			twice[request] = true
+			asked[c.Action]++
+		}
+	}
+	want := map[string]int{"DescribeInstanceStatus": 3, "DescribeAutoScalingInstances": 5, "DescribeTargetHealth": 1}
+	if diff := gocmp.Diff(want, asked); diff != "" {
+		t.Errorf("requests, -want +made:\n%s", diff)
+	}
+}
+
+func TestInspectNamedTargetGroups(t *testing.T) {
+	r, id := mendingGroup(t, false)
+	r.server.AddTargetGroup("back")
+	r.server.Register("back", id)
+	r.server.SetTargetHealth("back", id, "unhealthy", "Target.FailedHealthChecks")
+	what := pools.Inspecting{Traffic: true, TargetGroups: []string{"back", front}}
+	for range 3 {
+		if got := r.inspection(t, id, what); got.Traffic != (pools.Sight{Fitness: pools.Unfit, Why: "elb back: Target.FailedHealthChecks"}) {
+			t.Errorf("traffic %+v, want it unfit at one of two", got.Traffic)
+		}
+	}
+	if n := count(r.server, "DescribeTargetGroups"); n != 1 {
+		t.Errorf("asked %d times for the names, want once", n)
+	}
+	what.TargetGroups = []string{"nobody's"}
+	if got := r.inspection(t, id, what); got.Traffic.Fitness != pools.FitnessUnknown || !strings.Contains(got.Traffic.Why, "TargetGroupNotFound") || got.Machine.Fitness != pools.Fit {
+		t.Errorf("%+v, want its traffic unknown, and the rest known", got)
+	}
+}
+
+func TestHostSight(t *testing.T) {
+	impaired := ec2types.InstanceStatus{
+		SystemStatus:      &ec2types.InstanceStatusSummary{Status: ec2types.SummaryStatusOk},
+		AttachedEbsStatus: &ec2types.EbsStatusSummary{Status: ec2types.SummaryStatusImpaired},
+	}
+	if got := host(impaired); got.Fitness != pools.Unfit || !strings.HasPrefix(got.Why, "ec2.ebs") {
+		t.Errorf("host = %+v, want it unfit by its volumes", got)
+	}
+	over := ec2types.InstanceStatus{Events: []ec2types.InstanceStatusEvent{
+		{Code: ec2types.EventCodeInstanceStop, Description: aws.String("[Completed] The instance is running on degraded hardware")},
+	}}
+	if got := host(over); got != (pools.Sight{}) {
+		t.Errorf("host = %+v with an event that is over, want nothing", got)
+	}
+}
+
+func TestTargetSight(t *testing.T) {
+	for state, want := range map[elbtypes.TargetHealthStateEnum]pools.Fitness{
+		"healthy": pools.Fit, "unhealthy": pools.Unfit, "unhealthy.draining": pools.Unfit,
+		"initial": "", "draining": "", "unused": "", "unavailable": "", "new": "",
+	} {
+		if got := targetSight("g", &elbtypes.TargetHealth{State: state, Reason: "Target.Timeout"}); got.Fitness != want {
+			t.Errorf("%s: %+v, want %q", state, got, want)
+		}
+	}
+}
+
+func TestFleetHeals(t *testing.T) {
+	s := awstest.New(t, awstest.Config{})
+	id := s.AddFleet(awstest.SpotFleet{Tags: map[string]string{tag: ours}, Target: 2, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Heals: true})
+	p := open(t, configFor(s, SpotFleet))
+	if why, err := p.Heals(t.Context()); err != nil || !strings.Contains(why, id) {
+		t.Errorf("Heals = %q, %v, want %s", why, err, id)
+	}
+	if err := p.LeaveHealing(t.Context()); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("LeaveHealing = %v, want %v", err, pools.ErrRefused)
+	}
+	if err := p.MarkUnhealthy(t.Context(), s.Instances(id)[0].ID, "sick"); !errors.Is(err, pools.ErrRefused) {
+		t.Errorf("MarkUnhealthy = %v, want %v", err, pools.ErrRefused)
+	}
+}
+
+// One read may be old: two have to agree that an instance does not run.
+func TestFenceNeedsTwoReads(t *testing.T) {
+	r, id := mendingGroup(t, false)
+	stopNow(r.server, id)
+	fence := func() bool {
+		ok, err := r.group.(pools.Isolator).Isolate(t.Context(), id, pools.FenceCompute)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if first, second := fence(), fence(); first || !second {
+		t.Errorf("Isolate = %t, %t, want false, true", first, second)
+	}
+}
+
+// Without a target group and a security group there is the power alone.
+func TestFences(t *testing.T) {
+	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 1})
+	g, _ := one(t, p)
+	if diff := gocmp.Diff([]pools.Fence{pools.FenceCompute}, g.(pools.Isolator).Fences()); diff != "" {
+		t.Errorf("fences, -want +got:\n%s", diff)
+	}
+}

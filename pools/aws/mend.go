@@ -1,0 +1,250 @@
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// mendingTag is where a repair is kept at Amazon: of an instance, so that a reboot
+// or a restart that was begun is known after a crash; of the task that replaces a
+// root volume.
+const mendingTag = "weir:mending"
+
+// begun is a repair that was begun.
+type begun struct {
+	token    string
+	launched time.Time // of the instance, before; to the second
+	at       time.Time
+	refused  bool // Amazon did not do what it was asked for
+	started  bool // it was asked to start the instance
+}
+
+// tokenOf names an attempt in the characters and the length that Amazon takes.
+func tokenOf(attempt string) string {
+	sum := sha256.Sum256([]byte(attempt))
+	return hex.EncodeToString(sum[:20])
+}
+
+// String is the tag's value.
+func (b begun) String() string { return b.token + " " + b.launched.UTC().Format(time.RFC3339) }
+
+func parseBegun(value string) (begun, bool) {
+	token, at, ok := strings.Cut(value, " ")
+	launched, err := time.Parse(time.RFC3339, at)
+	return begun{token: token, launched: launched}, ok && err == nil && token != ""
+}
+
+// mend repairs an instance by what both kinds of groups can do.
+func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (bool, error) {
+	switch {
+	case !slices.Contains(can, m.Kind):
+		return false, fmt.Errorf("%w: no instance of this group can be repaired by %q", pools.ErrRefused, m.Kind)
+	case m.Attempt == "":
+		return false, errors.New("the attempt has no name")
+	}
+	i, exists, err := g.machine(ctx, m.Instance)
+	if err != nil {
+		return false, err
+	}
+	if !exists || leavingState(stateOf(i)) {
+		return false, fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
+	}
+	var done bool
+	switch m.Kind {
+	case pools.MendReboot:
+		done, err = g.reboot(ctx, i, tokenOf(m.Attempt))
+	case pools.MendRebuild:
+		done, err = g.rebuild(ctx, i, m)
+	default:
+		done, err = restart(ctx, i, m)
+	}
+	return done, final(err)
+}
+
+// final says which errors of Amazon's asking again does not change.
+func final(err error) error {
+	api, ok := errors.AsType[smithy.APIError](err)
+	if !ok {
+		return err
+	}
+	invalid := strings.HasPrefix(api.ErrorCode(), "Invalid") && !errors.Is(err, pools.ErrRefused) // as credentials may be
+	if invalid || api.ErrorCode() == "UnsupportedOperation" {
+		return fmt.Errorf("%w: %w", pools.ErrMendFailed, err)
+	}
+	return err
+}
+
+// machine reads an instance of the group: exists is false if EC2 does not know it.
+// pools.ErrNotOwned if it is somebody else's, or no instance's id.
+func (g *group) machine(ctx context.Context, id string) (i ec2types.Instance, exists bool, err error) {
+	if !validID(id) {
+		return i, false, fmt.Errorf("%.40q: %w", id, pools.ErrNotOwned)
+	}
+	err = g.p.instances(ctx, func(one ec2types.Instance) { i, exists = one, true }, filter("instance-id", id))
+	if err != nil || !exists {
+		return i, false, err
+	}
+	if tagOf(i, groupTag) != g.id && tagOf(i, fleetTag) != g.id && !leavingState(stateOf(i)) {
+		return i, false, fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
+	}
+	return i, true, nil
+}
+
+func tagOf(i ec2types.Instance, key string) string {
+	for _, t := range i.Tags {
+		if aws.ToString(t.Key) == key {
+			return aws.ToString(t.Value)
+		}
+	}
+	return ""
+}
+
+func leavingState(s ec2types.InstanceStateName) bool {
+	return s == ec2types.InstanceStateNameShuttingDown || s == ec2types.InstanceStateNameTerminated
+}
+
+// earlier returns the repair of that token, if it was begun. What this process
+// remembers is newer than what the instance's tag may show yet.
+func (g *group) earlier(i ec2types.Instance, token string) (begun, bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if b, ok := g.own.begun[aws.ToString(i.InstanceId)]; ok && b.token == token {
+		return b, true
+	}
+	b, ok := parseBegun(tagOf(i, mendingTag))
+	return b, ok && b.token == token
+}
+
+// begin keeps durably that a repair begins.
+func (g *group) begin(ctx context.Context, i ec2types.Instance, token string) (begun, error) {
+	b := begun{token: token, launched: launchedAt(i), at: g.p.cfg.Now()}
+	id := aws.ToString(i.InstanceId)
+	err := g.p.aws.write(ctx, "ec2:CreateTags", id+" of "+g.id, func() error {
+		_, err := g.p.aws.ec2.CreateTags(ctx, &ec2.CreateTagsInput{
+			Resources: []string{id}, Tags: []ec2types.Tag{{Key: aws.String(mendingTag), Value: aws.String(b.String())}},
+		})
+		return err
+	})
+	if err == nil {
+		g.remember(id, b)
+	}
+	return b, err
+}
+
+func (g *group) remember(id string, b begun) {
+	b.at = g.p.cfg.Now()
+	g.note(func(o *own) { o.begun[id] = b })
+}
+
+// launchedAt is when the instance was started last.
+func launchedAt(i ec2types.Instance) time.Time { return aws.ToTime(i.LaunchTime).Truncate(time.Second) }
+
+// reboot asks for a reboot once. EC2 tells nothing of how it goes on; who wants to
+// know looks for another boot id.
+func (g *group) reboot(ctx context.Context, i ec2types.Instance, token string) (bool, error) {
+	b, again := g.earlier(i, token)
+	switch state := stateOf(i); {
+	case again && !b.refused:
+		return true, nil
+	case state == ec2types.InstanceStateNameStopped:
+		return false, fmt.Errorf("%w: the instance is stopped", pools.ErrMendFailed)
+	case state != ec2types.InstanceStateNameRunning:
+		return false, fmt.Errorf("the instance is %s", state)
+	}
+	if !again {
+		var err error
+		if b, err = g.begin(ctx, i, token); err != nil {
+			return false, err
+		}
+	}
+	id := aws.ToString(i.InstanceId)
+	err := g.p.aws.write(ctx, "ec2:RebootInstances", id+" of "+g.id, func() error {
+		_, err := g.p.aws.ec2.RebootInstances(ctx, &ec2.RebootInstancesInput{InstanceIds: []string{id}},
+			func(o *ec2.Options) { o.Retryer = g.p.aws.once })
+		return err
+	})
+	b.refused = err != nil && !mayBeDone(err)
+	g.remember(id, b)
+	return err == nil, err
+}
+
+// rebuild has the root volume replaced, and looks what came of it.
+func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.Mending) (bool, error) {
+	token := tokenOf(m.Attempt)
+	task, err := g.volumeTask(ctx, m.Instance, token)
+	if err != nil {
+		return false, err
+	}
+	if task == nil {
+		switch state := stateOf(i); state {
+		case ec2types.InstanceStateNameRunning:
+			return false, g.replaceVolume(ctx, m, token)
+		case ec2types.InstanceStateNameStopped:
+			return false, fmt.Errorf("%w: the instance is stopped", pools.ErrMendFailed)
+		default:
+			return false, fmt.Errorf("the instance is %s", state)
+		}
+	}
+	switch task.TaskState {
+	case ec2types.ReplaceRootVolumeTaskStateSucceeded:
+		return true, nil
+	case ec2types.ReplaceRootVolumeTaskStateFailed:
+		return false, fmt.Errorf("%w: the old root volume is attached still", pools.ErrMendFailed)
+	case ec2types.ReplaceRootVolumeTaskStateFailedDetached, "failing-detached":
+		return false, fmt.Errorf("%w: the instance has no root volume any more", pools.ErrMendFailed)
+	}
+	return false, nil
+}
+
+// volumeTask returns the task of that token; nil: Amazon does not tell of one.
+func (g *group) volumeTask(ctx context.Context, id, token string) (task *ec2types.ReplaceRootVolumeTask, err error) {
+	err = g.p.aws.pages(ctx, "ec2:DescribeReplaceRootVolumeTasks", id+" of "+g.id, func(next *string) (*string, error) {
+		out, err := g.p.aws.ec2.DescribeReplaceRootVolumeTasks(ctx, &ec2.DescribeReplaceRootVolumeTasksInput{
+			Filters: []ec2types.Filter{filter("instance-id", id)}, NextToken: next,
+		})
+		if err != nil {
+			return nil, err
+		}
+		for _, t := range out.ReplaceRootVolumeTasks {
+			if aws.ToString(t.InstanceId) == id && slices.ContainsFunc(t.Tags, func(tag ec2types.Tag) bool {
+				return aws.ToString(tag.Key) == mendingTag && aws.ToString(tag.Value) == token
+			}) {
+				task = &t
+			}
+		}
+		return out.NextToken, nil
+	})
+	return task, err
+}
+
+// replaceVolume begins a task. Asked for again with the same token, Amazon begins
+// no other one.
+func (g *group) replaceVolume(ctx context.Context, m pools.Mending, token string) error {
+	in := &ec2.CreateReplaceRootVolumeTaskInput{
+		InstanceId: &m.Instance, ClientToken: &token, DeleteReplacedRootVolume: aws.Bool(true),
+		TagSpecifications: []ec2types.TagSpecification{{
+			ResourceType: ec2types.ResourceTypeReplaceRootVolumeTask,
+			Tags:         []ec2types.Tag{{Key: aws.String(mendingTag), Value: &token}},
+		}},
+	}
+	if m.Image != "" {
+		in.ImageId = &m.Image
+	}
+	return g.p.aws.write(ctx, "ec2:CreateReplaceRootVolumeTask", m.Instance+" of "+g.id, func() error {
+		_, err := g.p.aws.ec2.CreateReplaceRootVolumeTask(ctx, in)
+		return err
+	})
+}

@@ -1,0 +1,207 @@
+package aws
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+)
+
+// mendingGroup is a group whose healing is left to us, and one of its instances.
+func mendingGroup(t *testing.T, spot bool) (repaired, string) {
+	t.Helper()
+	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 9, Target: 3}, AutoScaling, spot, false)
+	return r, r.server.Instances("web")[1].ID
+}
+
+// successor is another process, which knows nothing of this one.
+func (r repaired) successor(t *testing.T) pools.Mender {
+	t.Helper()
+	p := open(t, r.provider.cfg)
+	g, _ := one(t, p)
+	return g.(pools.Mender)
+}
+
+// A process that crashes after each call leaves what it did to the next one.
+func TestMendOverCrashes(t *testing.T) {
+	for _, kind := range []pools.MendKind{pools.MendReboot, pools.MendReset, pools.MendRebuild} {
+		t.Run(string(kind), func(t *testing.T) {
+			r, id := mendingGroup(t, false)
+			before, _ := instanceOf(r.server, id)
+			m := pools.Mending{Instance: id, Kind: kind, Attempt: id + ".1"}
+			done := false
+			for range 30 {
+				var err error
+				if done, err = r.successor(t).Mend(t.Context(), m); err != nil {
+					t.Fatal(err)
+				}
+				r.server.Advance(10 * time.Second)
+			}
+			if !done {
+				t.Fatal("it is not through")
+			}
+			if after, _ := instanceOf(r.server, id); after.Boots != before.Boots+1 || after.State != "running" {
+				t.Errorf("it booted %d times, and is %s; want once", after.Boots-before.Boots, after.State)
+			}
+		})
+	}
+}
+
+// A call whose answer is lost was carried out, and is not made again.
+func TestMendAnswerLost(t *testing.T) {
+	for kind, action := range map[pools.MendKind]string{
+		pools.MendReboot: "RebootInstances", pools.MendReset: "StopInstances", pools.MendRebuild: "CreateReplaceRootVolumeTask",
+	} {
+		t.Run(string(kind), func(t *testing.T) {
+			r, id := mendingGroup(t, false)
+			before, _ := instanceOf(r.server, id)
+			m := pools.Mending{Instance: id, Kind: kind, Attempt: id + ".1"}
+			r.server.Drop(action, 1)
+			for range 30 {
+				done, err := r.group.(pools.Mender).Mend(t.Context(), m)
+				if errors.Is(err, pools.ErrMendFailed) {
+					t.Fatal(err)
+				}
+				if r.server.Advance(10 * time.Second); done {
+					break
+				}
+			}
+			pass(r.server)
+			if after, _ := instanceOf(r.server, id); after.Boots != before.Boots+1 {
+				t.Errorf("it booted %d times, want once", after.Boots-before.Boots)
+			}
+		})
+	}
+}
+
+func TestMendRefused(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		kind  pools.MendKind
+		spot  bool
+		given func(s *awstest.Server, id string)
+		want  error
+		word  string
+	}{
+		{"a reset of one that its group would replace", pools.MendReset, false, func(s *awstest.Server, _ string) { s.Suspend("web") },
+			pools.ErrRefused, "ReplaceUnhealthy is not suspended"},
+		{"a reset of a spot instance", pools.MendReset, true, nil, pools.ErrMendFailed, "can't stop the Spot Instance"},
+		{"a reboot of one that is stopped", pools.MendReboot, false, stopNow, pools.ErrMendFailed, "is stopped"},
+		{"a new root volume of one that is stopped", pools.MendRebuild, false, stopNow, pools.ErrMendFailed, "is stopped"},
+		{"one that ends", pools.MendReboot, false, (*awstest.Server).Lose, pools.ErrMendFailed, "has ended"},
+		{"no capacity to start it", pools.MendStart, false, func(s *awstest.Server, id string) {
+			i, _ := instanceOf(s, id)
+			stopNow(s, id)
+			s.SetStock(i.Market, 0)
+		},
+			pools.ErrShort, "InsufficientInstanceCapacity"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			r, id := mendingGroup(t, tc.spot)
+			if tc.given != nil {
+				tc.given(r.server, id)
+			}
+			before, _ := instanceOf(r.server, id)
+			done, err := r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: id, Kind: tc.kind, Attempt: "a"})
+			if done || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.word) || !strings.Contains(err.Error(), id) {
+				t.Errorf("Mend = %t, %v, want %v and %q", done, err, tc.want, tc.word)
+			}
+			if after, _ := instanceOf(r.server, id); after.State != before.State || after.Boots != before.Boots {
+				t.Errorf("it was %+v, and is %+v", before, after)
+			}
+		})
+	}
+}
+
+// stopNow stops an instance, and lets the time pass that it takes.
+func stopNow(s *awstest.Server, id string) {
+	s.Stop(id)
+	pass(s)
+}
+
+func TestRebuildInVain(t *testing.T) {
+	for state, word := range map[string]string{"failed": "attached still", "failed-detached": "no root volume any more"} {
+		t.Run(state, func(t *testing.T) {
+			r, id := mendingGroup(t, false)
+			r.server.FailVolume(state)
+			m := pools.Mending{Instance: id, Kind: pools.MendRebuild, Attempt: "a", Image: "ami-2"}
+			var err error
+			for range 10 {
+				if _, err = r.group.(pools.Mender).Mend(t.Context(), m); err != nil {
+					break
+				}
+				r.server.Advance(10 * time.Second)
+			}
+			if !errors.Is(err, pools.ErrMendFailed) || !strings.Contains(err.Error(), word) {
+				t.Errorf("Mend = %v, want %v and %q", err, pools.ErrMendFailed, word)
+			}
+			if n := count(r.server, "CreateReplaceRootVolumeTask"); n != 1 {
+				t.Errorf("%d tasks, want 1", n)
+			}
+			m.Image, m.Attempt = "no image", "b"
+			if _, err = r.group.(pools.Mender).Mend(t.Context(), m); !errors.Is(err, pools.ErrMendFailed) {
+				t.Errorf("Mend with an image that is none = %v, want %v", err, pools.ErrMendFailed)
+			}
+		})
+	}
+}
+
+// While it is down the group marks it; the mark does not outlast the repair.
+func TestMendLiftsTheMark(t *testing.T) {
+	r, id := mendingGroup(t, false)
+	stopNow(r.server, id)
+	if i, _ := instanceOf(r.server, id); !i.Unhealthy {
+		t.Fatal("its group has not noticed that it is stopped")
+	}
+	for done := false; !done; r.server.Advance(10 * time.Second) {
+		var err error
+		if done, err = r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: id, Kind: pools.MendStart, Attempt: "a"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.server.Suspend("web") // it heals itself again
+	pass(r.server)
+	if i, ok := instanceOf(r.server, id); !ok || i.Unhealthy || i.State != "running" {
+		t.Errorf("it is %+v, want it running, and left alone", i)
+	}
+}
+
+func TestNotOurs(t *testing.T) {
+	r, _ := mendingGroup(t, false)
+	r.server.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, TargetGroups: []string{front}})
+	other := r.server.Instances("other")[0].ID
+	if done, err := r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: other, Kind: pools.MendReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
+		t.Errorf("Mend = %t, %v, want %v", done, err, pools.ErrNotOwned)
+	}
+	for _, way := range r.group.(pools.Isolator).Fences() {
+		if ok, err := r.group.(pools.Isolator).Isolate(t.Context(), other, way); ok || !errors.Is(err, pools.ErrNotOwned) {
+			t.Errorf("Isolate by %s = %t, %v, want %v", way, ok, err, pools.ErrNotOwned)
+		}
+	}
+	if err := r.provider.MarkUnhealthy(t.Context(), other, "sick"); !errors.Is(err, pools.ErrNotOwned) {
+		t.Errorf("MarkUnhealthy = %v, want %v", err, pools.ErrNotOwned)
+	}
+	for _, c := range r.server.Calls() {
+		if c.Write {
+			t.Errorf("%s was asked for", c.Action)
+		}
+	}
+}
+
+func FuzzParseBegun(f *testing.F) {
+	f.Add(begun{token: "t", launched: time.Unix(1e9, 0)}.String())
+	f.Add(" 2024-01-02T00:00:00Z")
+	f.Fuzz(func(t *testing.T, value string) {
+		b, ok := parseBegun(value)
+		if !ok {
+			return
+		}
+		if again, ok := parseBegun(b.String()); !ok || again.token != b.token || !again.launched.Equal(b.launched) {
+			t.Errorf("parseBegun(%q) = %+v, and of that %+v", value, b, again)
+		}
+	})
+}

@@ -1,0 +1,225 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+)
+
+const (
+	front   = "front"       // a target group
+	cutOff  = "sg-cutoff01" // the security group without rules
+	replace = replaceUnhealthy
+)
+
+// repaired is a group of a server, with all that repairs of its instances need.
+type repaired struct {
+	server   *awstest.Server
+	provider *Provider
+	group    pools.Group
+	harness  pooltest.Harness
+}
+
+// newRepaired makes a group that leaves healing to us, or heals by itself.
+func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool) repaired {
+	t.Helper()
+	s := awstest.New(t, awstest.Config{Queue: "events"})
+	s.AddTargetGroup(front)
+	if kind == AutoScaling {
+		s.AddGroup(awstest.ASG{
+			Name: setup.ID, Tags: map[string]string{tag: ours}, ProtectNew: true, TargetGroups: []string{front}, Spot: spot,
+			Min: setup.Min, Max: setup.Max, Desired: setup.Target,
+		})
+		if !heals {
+			s.Suspend(setup.ID, replace)
+		}
+	} else {
+		s.AddFleet(awstest.SpotFleet{
+			ID: setup.ID, Tags: map[string]string{tag: ours}, Target: setup.Target, TargetGroups: []string{front},
+			Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}},
+		})
+	}
+	pass(s) // targets are healthy
+	cfg := configFor(s, kind)
+	cfg.Groups[0].Isolation, cfg.Queue = cutOff, "events"
+	p := open(t, cfg)
+	g, _ := one(t, p)
+	return repaired{s, p, g, pooltest.Harness{
+		Group:    mendable{fresh{g, p}, g.(repairer)},
+		Lose:     func(_ *testing.T, id string) { s.Lose(id) },
+		Pass:     func(context.Context) { s.Advance(10 * time.Second) },
+		Deny:     func(_ *testing.T, on bool) { denyRepairs(s, on) },
+		Throttle: func(_ *testing.T, on bool) { s.Throttle("", map[bool]int{true: math.MaxInt}[on]) },
+	}}
+}
+
+// repairer is what each of our groups is beside a group.
+type repairer interface {
+	pools.Mender
+	pools.Isolator
+}
+
+// mendable is a group whose every snapshot is a round of its own.
+type mendable struct {
+	fresh
+	repairer
+}
+
+func denyRepairs(s *awstest.Server, on bool) {
+	s.Allow()
+	if on {
+		for _, action := range []string{
+			"CreateTags", "RebootInstances", "StartInstances", "StopInstances", "CreateReplaceRootVolumeTask",
+			"DeregisterTargets", "ModifyNetworkInterfaceAttribute", "SetInstanceHealth", "SuspendProcesses",
+		} {
+			s.Deny(action, "")
+		}
+	}
+}
+
+func instanceOf(s *awstest.Server, id string) (awstest.Instance, bool) {
+	all := s.Instances("")
+	n := slices.IndexFunc(all, func(i awstest.Instance) bool { return i.ID == id })
+	if n < 0 {
+		return awstest.Instance{}, false
+	}
+	return all[n], true
+}
+
+// kinds are the groups that are repaired; seen late: what is read lags behind.
+func kinds() []repairedKind {
+	return []repairedKind{{"group", AutoScaling, 0}, {"group, seen late", AutoScaling, 20 * time.Second}, {"fleet", SpotFleet, 0}}
+}
+
+type repairedKind struct {
+	name string
+	kind Kind
+	lag  time.Duration
+}
+
+// lagging has reads of the server lag, and saves the time of what is tested without.
+func (k repairedKind) lagging(r *repaired) {
+	r.server.LagFor(k.lag)
+	if k.lag > 0 || k.kind == SpotFleet {
+		r.harness.Throttle = nil
+	}
+}
+
+func TestMenderConformance(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind.name, func(t *testing.T) {
+			pooltest.RunMender(t, func(t *testing.T, setup pooltest.Setup) pooltest.MendHarness {
+				r := newRepaired(t, setup, kind.kind, false, false)
+				kind.lagging(&r)
+				return pooltest.MendHarness{
+					Harness: r.harness,
+					Stop:    func(_ *testing.T, id string) { r.server.Stop(id) },
+					Boot: func(_ *testing.T, id string) string {
+						if i, ok := instanceOf(r.server, id); ok && i.State == "running" {
+							return fmt.Sprint(i.Boots)
+						}
+						return ""
+					},
+				}
+			})
+		})
+	}
+}
+
+func TestIsolatorConformance(t *testing.T) {
+	for _, kind := range kinds() {
+		t.Run(kind.name, func(t *testing.T) {
+			pooltest.RunIsolator(t, func(t *testing.T, setup pooltest.Setup) pooltest.IsolateHarness {
+				r := newRepaired(t, setup, kind.kind, false, false)
+				kind.lagging(&r)
+				if kind.kind == SpotFleet { // the test server does not register a fleet's
+					for _, i := range r.server.Instances("") {
+						r.server.Register(front, i.ID)
+					}
+				}
+				return pooltest.IsolateHarness{
+					Harness: r.harness,
+					Fenced:  func(_ *testing.T, id string, way pools.Fence) bool { return fenced(r.server, id, way) },
+					Stall: func(_ *testing.T, on bool) {
+						for _, i := range r.server.Instances("") {
+							r.server.Stick(i.ID, on)
+						}
+					},
+				}
+			})
+		})
+	}
+}
+
+func fenced(s *awstest.Server, id string, way pools.Fence) bool {
+	i, exists := instanceOf(s, id)
+	if !exists {
+		return true
+	}
+	switch way {
+	case pools.FenceTraffic:
+		_, listed := s.Targets(front)[id]
+		return !listed
+	case pools.FenceNetwork:
+		return slices.Equal(i.SecurityGroups, []string{cutOff})
+	}
+	return i.State == "stopped"
+}
+
+func TestInspectorConformance(t *testing.T) {
+	for _, kind := range []Kind{AutoScaling, SpotFleet} {
+		t.Run(string(kind), func(t *testing.T) {
+			pooltest.RunInspector(t, func(t *testing.T, setup pooltest.Setup) pooltest.InspectHarness {
+				r := newRepaired(t, setup, kind, true, false)
+				h := pooltest.InspectHarness{
+					Harness: r.harness, Provider: r.provider,
+					Machine: func(_ *testing.T, id string) { r.server.Impair(id, "impaired", "") },
+					Host:    func(_ *testing.T, id string) { r.server.Impair(id, "", "impaired") },
+					Spot: func(t *testing.T, id string) {
+						warnings := hear(t, r.provider, nil)
+						r.server.Interrupt(id)
+						receive(t, warnings)
+					},
+				}
+				if kind == AutoScaling { // a fleet does not list one that is stopped
+					h.Stop = func(_ *testing.T, id string) { r.server.Stop(id) }
+					h.Traffic = func(_ *testing.T, id string) { r.server.SetTargetHealth(front, id, "unhealthy", "Target.Timeout") }
+				}
+				return h
+			})
+		})
+	}
+}
+
+// hear listens until the test ends, and returns what is warned of.
+func hear(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Notice {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	warnings, ended := make(chan pools.Notice), make(chan error, 1)
+	go func() { ended <- p.Hear(ctx, warnings, hints) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("Hear = %v", err)
+		}
+	})
+	return warnings
+}
+
+func TestHealerConformance(t *testing.T) {
+	pooltest.RunHealer(t, func(t *testing.T, setup pooltest.Setup) pooltest.HealHarness {
+		r := newRepaired(t, setup, AutoScaling, false, true)
+		return pooltest.HealHarness{
+			Harness: r.harness, Provider: r.provider,
+			Stop: func(_ *testing.T, id string) { r.server.Stop(id) },
+			Heal: func(*testing.T) { r.server.Suspend(setup.ID) },
+		}
+	})
+}

@@ -1,0 +1,139 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+var (
+	_ pools.Mender = scaling{}
+	_ pools.Mender = fleet{}
+)
+
+// Mends implements pools.Mender.
+func (g scaling) Mends() []pools.MendKind {
+	return []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
+}
+
+// Mend implements pools.Mender. A reboot is done once EC2 has been asked for it. A
+// reset is refused (pools.ErrRefused) while the group replaces unhealthy instances,
+// as a stopped one is. Spot instances of a group cannot be stopped:
+// pools.ErrMendFailed.
+//
+// While a machine was down the group may have marked it as unhealthy; the mark is
+// lifted in the end, or the group would replace it once it heals itself again.
+func (g scaling) Mend(ctx context.Context, m pools.Mending) (bool, error) {
+	done, err := g.inTurn(ctx, m, g.Mends(), g.restart)
+	if done && m.Kind != pools.MendReboot {
+		err = g.p.mark(ctx, m.Instance, healthy)
+	}
+	if err != nil {
+		return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, g.id, m.Kind, err)
+	}
+	return done, nil
+}
+
+// Mends implements pools.Mender: EC2 stops no instance of a Spot Fleet request.
+func (f fleet) Mends() []pools.MendKind {
+	return []pools.MendKind{pools.MendReboot, pools.MendRebuild}
+}
+
+// Mend implements pools.Mender. A reboot is done once EC2 has been asked for it.
+func (f fleet) Mend(ctx context.Context, m pools.Mending) (bool, error) {
+	done, err := f.inTurn(ctx, m, f.Mends(), nil)
+	if err != nil {
+		return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, f.id, m.Kind, err)
+	}
+	return done, nil
+}
+
+// inTurn repairs while nobody else writes to the group: what is looked up and what
+// is done about it are one step.
+func (g *group) inTurn(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (bool, error) {
+	release, err := g.take(ctx)
+	if err != nil {
+		return false, err
+	}
+	defer release()
+	return g.mend(ctx, m, can, restart)
+}
+
+// restart starts a stopped instance, which for a reset it stops first. How far a
+// reset is, is told by the instance itself: one that runs since another time than
+// when the repair began has been through it.
+func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.Mending) (bool, error) {
+	state, reset := stateOf(i), m.Kind == pools.MendReset
+	var b begun
+	if reset {
+		var err error
+		if b, err = g.resetting(ctx, i, tokenOf(m.Attempt)); err != nil {
+			return false, err
+		}
+	}
+	switch {
+	case state == ec2types.InstanceStateNameRunning && (!reset || !launchedAt(i).Equal(b.launched)):
+		return true, nil
+	case state == ec2types.InstanceStateNameRunning && !b.started: // else it is an old answer
+		return false, g.stop(ctx, m.Instance)
+	case state == ec2types.InstanceStateNameStopped:
+		if err := g.start(ctx, m.Instance); err != nil || !reset {
+			return false, err
+		}
+		b.started = true
+		g.remember(m.Instance, b)
+	}
+	return false, nil // pending or stopping: on its way
+}
+
+// resetting returns the reset of that token; it begins it if that was not done.
+func (g scaling) resetting(ctx context.Context, i ec2types.Instance, token string) (begun, error) {
+	if b, ok := g.earlier(i, token); ok {
+		return b, nil
+	}
+	if err := g.unhealed(ctx); err != nil {
+		return begun{}, err
+	}
+	return g.begin(ctx, i, token)
+}
+
+// unhealed returns pools.ErrRefused if the group would replace a stopped instance.
+func (g scaling) unhealed(ctx context.Context) error {
+	found, err := g.p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
+		AutoScalingGroupNames: []string{g.id}, IncludeInstances: aws.Bool(false),
+	}, "group "+g.id)
+	if err != nil {
+		return err
+	}
+	described, ok := found[g.id]
+	switch {
+	case !ok:
+		return errors.New("the group does not exist any more")
+	case !suspended(described, replaceUnhealthy):
+		return fmt.Errorf("%w: the group would replace a stopped instance, as %s is not suspended", pools.ErrRefused, replaceUnhealthy)
+	}
+	return nil
+}
+
+// stop stops an instance by force; that may be repeated.
+func (g *group) stop(ctx context.Context, id string) error {
+	return g.p.aws.write(ctx, "ec2:StopInstances", id+" of "+g.id, func() error {
+		_, err := g.p.aws.ec2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{id}, Force: aws.Bool(true)})
+		return err
+	})
+}
+
+// start starts an instance; that may be repeated.
+func (g *group) start(ctx context.Context, id string) error {
+	return g.p.aws.write(ctx, "ec2:StartInstances", id+" of "+g.id, func() error {
+		_, err := g.p.aws.ec2.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: []string{id}})
+		return err
+	})
+}

@@ -69,6 +69,7 @@ const (
 	StepDone     Step = "done"     // the action is through, or has failed
 	StepVerified Step = "verified" // the node is fit, as the action itself saw; observations are not awaited
 	StepUndone   Step = "undone"   // nothing was done, nor will be: to be asked for again later
+	StepEscalate Step = "escalate" // the action has failed, and is not to be tried again in this repair
 )
 
 // Outcome is what came of an order. Attempt, if not empty, must be that of the

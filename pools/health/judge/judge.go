@@ -129,11 +129,7 @@ type Status struct {
 func (j *Judge) Status() []Status {
 	out := make([]Status, 0, len(j.nodes))
 	for _, n := range byID(j.nodes) {
-		s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: n.why, Gate: n.blocked, Until: n.until}
-		if n.repair != nil {
-			s.Attempt, s.Until = n.repair.Attempt, n.repair.Deadline
-		}
-		out = append(out, s)
+		out = append(out, n.status())
 	}
 	return out
 }

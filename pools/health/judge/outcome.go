@@ -21,6 +21,9 @@ func (j *Judge) outcome(now time.Time, o Outcome) {
 	case step == StepFence && n.state == Fencing:
 		j.unfenced(now, n, cmp.Or(o.Reason, "not confirmed"))
 	case step == StepFence: // held, and still not fenced
+	case step == StepEscalate:
+		n.repair.Tries = *n.repair.Action.MaxAttempts
+		j.failed(now, n, cmp.Or(o.Reason, "it failed"))
 	case !o.OK:
 		j.failed(now, n, cmp.Or(o.Reason, "it failed"))
 	case step == StepVerified:

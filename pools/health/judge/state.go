@@ -81,13 +81,9 @@ type AlarmRecord struct {
 // orders of the Step before it are carried out.
 func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.bucket.Spent, SpentAt: j.bucket.At, Healer: j.healer}
-	for _, n := range byID(j.nodes) {
-		born := j.born[n.ID]
-		if (n.state == Fresh || n.state == Healthy) && !n.replaced && born == "" && n.asked == "" {
-			continue
-		}
+	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
-			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: born}
+			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
 		}
@@ -106,6 +102,17 @@ func (j *Judge) State() State {
 		s.Alarms = append(s.Alarms, AlarmRecord{key, j.alarms[key].Since, j.alarms[key].Told})
 	}
 	return s
+}
+
+// kept returns the nodes that are not simply fit.
+func (j *Judge) kept() map[string]*node {
+	out := map[string]*node{}
+	for id, n := range j.nodes {
+		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.born[id] != "" {
+			out[id] = n
+		}
+	}
+	return out
 }
 
 func (j *Judge) breakerRecords() []Breaker {

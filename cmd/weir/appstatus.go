@@ -26,10 +26,10 @@ func (cli *cli) appStatusCommand() *cobra.Command {
 		Use:   "status [NAME]",
 		Short: "Show what runs of all applications, or of one, instance by instance",
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) > 1 {
-				return oneArg("application name")(cmd, args)
+			if len(args) == 0 {
+				return nil
 			}
-			return nil
+			return appArg(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			name := ""
@@ -43,6 +43,17 @@ func (cli *cli) appStatusCommand() *cobra.Command {
 	}
 	cli.outputFlag(cmd)
 	return cmd
+}
+
+// appArg wants the name of one application.
+func appArg(cmd *cobra.Command, args []string) error {
+	if err := oneArg("application name")(cmd, args); err != nil {
+		return err
+	}
+	if !message.ValidName(args[0]) {
+		return badAppName(args[0])
+	}
+	return nil
 }
 
 func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer.StatusQuery) (harmonizer.Status, error) {
@@ -174,7 +185,7 @@ func (cli *cli) appExplainCommand() *cobra.Command {
 the rule that waits, its reason, and its deadline. "weir harmonizer replay --events"
 prints the same of recorded events.`,
 		Example: "  weir app explain web",
-		Args:    oneArg("application name"),
+		Args:    appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: args[0]})
@@ -231,7 +242,7 @@ func (cli *cli) appCrashesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crashes NAME",
 		Short: "List the crashes of an application's instances",
-		Args:  oneArg("application name"),
+		Args:  appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
@@ -261,7 +272,7 @@ func (cli *cli) appRetryCommand() *cobra.Command {
 		Short: "Start crashed instances now, also those that were given up",
 		Example: `  weir app retry web
   weir app retry web --index 3`,
-		Args: oneArg("application name"),
+		Args: appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o := harmonizer.Order{Op: harmonizer.OpRetry, App: args[0]}
 			if cmd.Flags().Changed("index") {
@@ -290,13 +301,16 @@ func (cli *cli) appLogsCommand() *cobra.Command {
 		Short: "Print the last output of an application's instances, ended ones included",
 		Example: `  weir app logs web
   weir app logs web --index 3 --lines 100`,
-		Args: oneArg("application name"),
+		Args: appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
 				return &usageError{fmt.Errorf("--lines %d: want at least 0", lines)}
 			}
 			request := agent.LogsRequest{App: args[0], Lines: lines}
 			if cmd.Flags().Changed("index") {
+				if index < 0 {
+					return &usageError{fmt.Errorf("--index %d: want at least 0", index)}
+				}
 				request.Index = &index
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {

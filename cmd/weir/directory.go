@@ -150,7 +150,7 @@ func (f *follower) refresh() (autoscaling, error) {
 
 // errOtherWorld: the files differ in what a loop is built on. The process ends with
 // bootstrap.ExitRestart, and bootstrap starts it again at once.
-var errOtherWorld = errors.New("resource_groups, aws, metrics or autoscaling.lease of the files have changed: the autoscaler starts anew")
+var errOtherWorld = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler starts anew")
 
 // run follows until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
@@ -181,6 +181,7 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 func sameWorld(before, after autoscaling) bool {
 	return reflect.DeepEqual(before.pool.Groups, after.pool.Groups) &&
 		reflect.DeepEqual(before.pool.Draining.Spot, after.pool.Draining.Spot) &&
+		reflect.DeepEqual(before.pool.Health, after.pool.Health) &&
 		reflect.DeepEqual(before.service.AWS, after.service.AWS) && reflect.DeepEqual(before.service.Clusters, after.service.Clusters) &&
 		reflect.DeepEqual(before.service.Metrics, after.service.Metrics) &&
 		config.Lease(before.service, before.pool) == config.Lease(after.service, after.pool)

@@ -75,6 +75,9 @@ func (cli *cli) replay(ctx context.Context, path string, c replay.Config) error 
 	}
 	out := bufio.NewWriter(cli.stdout)
 	err := replay.Run(ctx, in, out, c)
+	if line, ok := errors.AsType[*replay.LineError](err); ok {
+		err = &usageError{fmt.Errorf("%s: %w", path, line)}
+	}
 	return errors.Join(err, out.Flush())
 }
 

@@ -103,7 +103,7 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 		cli.upCommand(), cli.statusCommand(), cli.explainCommand(), cli.planCommand(), cli.decideCommand(),
 		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(), cli.poolCommand(), cli.appCommand(), cli.signalCommand(),
 		cli.metricsCommand(), cli.bootstrapCommand(), cli.autoscalerCommand(), cli.agentCommand(),
-		cli.harmonizerCommand(), cli.configCommand(), cli.versionCommand(), cli.keepCommand(),
+		cli.harmonizerCommand(), cli.healthCommand(), cli.configCommand(), cli.versionCommand(), cli.keepCommand(),
 	)
 	return root
 }

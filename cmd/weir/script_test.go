@@ -14,8 +14,10 @@ import (
 
 // TestScripts types the commands of testdata/script as a person would. Beside
 // testscript's own there are "eventually REGEXP COMMAND ...", which repeats a
-// command until it succeeds and its output matches, and "busy VARIABLE", which
-// sets a variable to an address that is taken.
+// command until it succeeds and its output matches, "busy VARIABLE" and "free
+// VARIABLE", which set a variable to an address that is taken, or not, "fetch
+// REGEXP URL", which reads a page until it matches, "exits CODE COMMAND ...", and
+// "json FILE", for which the file, or stdout, has to be JSON.
 func TestScripts(t *testing.T) {
 	clusterman, err := filepath.Abs(filepath.Join("testdata", "clusterman"))
 	if err != nil {
@@ -36,6 +38,10 @@ func TestScripts(t *testing.T) {
 			"eventually": scriptEventually,
 			"busy":       scriptBusy,
 			"decides":    scriptDecides,
+			"exits":      scriptExits,
+			"fetch":      scriptFetch,
+			"free":       scriptFree,
+			"json":       scriptJSON,
 		},
 	})
 }

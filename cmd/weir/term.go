@@ -20,6 +20,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
 // standbyAlive is how often a standby tells bootstrap that it is there.
@@ -99,12 +101,73 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	}
 	world := t.parts.world(a)
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
-	if t.parts.warnings != nil { // a standby would take them from the holder
-		notices := make(chan pools.Notice)
-		world.Notices = notices
-		holding.run("warnings of the provider", func(ctx context.Context) error { return t.parts.warnings(ctx, notices) })
+	t.giveBack(holding.ctx, a)
+	warnings, hints := t.hear(holding, a)
+	world.Notices = warnings
+	if !a.pool.Judged() {
+		return runLoop(holding, autoscaler.NewLoop(a.config(), world, t.log), a, t.bus)
 	}
-	return runLoop(holding, autoscaler.NewLoop(a.config(), world, t.log), a, t.bus)
+	h, err := newHealing(t.bus, t.parts, holder, a, hints, t.log)
+	if err != nil {
+		return err
+	}
+	world.Health = h
+	loop := autoscaler.NewLoop(a.config(), world, t.log)
+	h.writer.loop.Store(loop)
+	holding.run("node health", h.loop.Run)
+	return runLoop(holding, loop, a, t.bus)
+}
+
+// giveBack has local machines that die replaced by their owner, unless the policy sees
+// to them: an earlier one may have taken that over.
+func (t *terms) giveBack(ctx context.Context, a autoscaling) {
+	machines, ok := t.parts.provider.(*local.Pool)
+	if !ok || a.pool.Heals() {
+		return
+	}
+	if err := machines.Heal(ctx); err != nil {
+		t.log.Warn("machines that die may not be replaced", "pool", a.pool.Name, "err", err)
+	}
+}
+
+// hear has the provider heard during the term, for a standby would take from the
+// holder what it tells. It returns what it warns of, and what is to be looked at.
+func (t *terms) hear(holding *services, a autoscaling) (warnings <-chan pools.Notice, hints <-chan judge.Hint) {
+	if t.parts.hear == nil || !a.pool.Draining.Warned() && !a.pool.Judged() {
+		return nil, nil
+	}
+	var warned, told chan pools.Notice
+	if a.pool.Draining.Warned() {
+		warned = make(chan pools.Notice)
+		warnings = warned
+	}
+	if a.pool.Judged() {
+		told = make(chan pools.Notice, hintRoom)
+		looked := make(chan judge.Hint)
+		hints = looked
+		holding.run("hints of the provider", func(ctx context.Context) error { return passHints(ctx, told, looked) })
+	}
+	holding.run("warnings of the provider", func(ctx context.Context) error { return t.parts.hear(ctx, warned, told) })
+	return warnings, hints
+}
+
+// hintRoom is how many hints may wait; one that finds no room is lost, and the next
+// round sees what it told of.
+const hintRoom = 256
+
+func passHints(ctx context.Context, in <-chan pools.Notice, out chan<- judge.Hint) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case n := <-in:
+			select {
+			case out <- judge.Hint{Node: n.Instance, Why: n.Why}:
+			case <-ctx.Done():
+				return nil
+			}
+		}
+	}
 }
 
 // away reports whether an error is that of a NATS which may come back.

@@ -379,7 +379,7 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 		Cluster: u.cluster, Pool: u.pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
 		Argv:    []string{selfExe, "agent", "--data", u.data, "--log-level", "warn"},
 		Env:     u.daemonEnv(),
-		DataDir: filepath.Join(u.data, "local"),
+		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}
 	for _, g := range pool.Groups {
 		m := g.Local.Machine

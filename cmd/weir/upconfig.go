@@ -53,6 +53,15 @@ autoscale_signals:
       - {name: mem_expected, type: instance_counts, range: 1m, max_age: 20s}
       - {name: disk_expected, type: instance_counts, range: 1m, max_age: 20s}
 draining: {draining_time_threshold_seconds: 120}
+health:                       # mode: act would have sick machines repaired; "weir health status" shows them
+  mode: observe
+  detection:
+    interval: 5
+    node_update_timeout: 15
+    node_startup_timeout: 60
+    detection_modes:
+      - {type: AGENT_HEARTBEAT, options: {expected_interval: 1, miss: 5}}
+      - {type: NODE_STATUS_POLLING}
 `
 
 // upHarmonizer is the harmonizer's file of "weir up": everything is soon seen.

@@ -25,12 +25,12 @@ import (
 type partsOfPool struct {
 	nodes    *local.Nodes
 	provider pools.Provider
-	// warnings gives what the provider warns of to a channel until its context ends;
-	// nil: it warns of nothing.
-	warnings func(ctx context.Context, out chan<- pools.Notice) error
-	store    metrics.Store
-	ledger   *state.Ledger
-	orders   *state.Orders
+	// hear gives what the provider warns of, and what else it tells, to two channels
+	// until its context ends; either may be nil. nil: it tells nothing.
+	hear   func(ctx context.Context, warnings, hints chan<- pools.Notice) error
+	store  metrics.Store
+	ledger *state.Ledger
+	orders *state.Orders
 }
 
 // openParts opens them, and runs those that run.
@@ -55,11 +55,11 @@ func openParts(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) (*p
 		return nil, err
 	}
 	if !a.pool.Cloud() {
-		var groups pools.Static
+		var groups []string
 		for _, g := range a.pool.Groups {
-			groups = append(groups, local.NewGroup(b.Conn(), cluster, pool, g.Local.Name))
+			groups = append(groups, g.Local.Name)
 		}
-		p.provider = groups
+		p.provider = local.NewPool(b.Conn(), cluster, pool, groups...)
 		return p, nil
 	}
 	return p, p.openCloud(parts.ctx, a, log)
@@ -78,8 +78,8 @@ func (p *partsOfPool) openCloud(ctx context.Context, a autoscaling, log *slog.Lo
 		return err
 	}
 	p.provider = provider
-	if c.Queue != "" && a.pool.Draining.Warned() && !a.dryRun {
-		p.warnings = provider.Notices
+	if c.Queue != "" && !a.dryRun {
+		p.hear = provider.Hear
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	}
 	c := aws.Config{
 		Cluster: cluster, Pool: a.pool.Name, Region: a.service.RegionOf(cluster),
-		Endpoints: a.service.AWS.Endpoint, AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool.Groups),
+		Endpoints: a.service.AWS.Endpoint, AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool),
 		Queue: a.service.WarningQueue(cluster),
 	}
 	claims, err := config.Claims(a.configs, cluster, a.pool.Name)
@@ -101,7 +101,7 @@ func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 		log.Warn("not all other pools' files can be read: whether a group is in two pools is not sure", "err", err)
 	}
 	for _, pool := range sortedKeys(claims) {
-		for _, s := range selectors(claims[pool]) {
+		for _, s := range selectors(config.Pool{Groups: claims[pool]}) {
 			if s.Tag != "" {
 				c.Others = append(c.Others, aws.Claim{Pool: pool, Kind: s.Kind, Tag: s.Tag})
 			}
@@ -110,16 +110,20 @@ func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	return c, nil
 }
 
-func selectors(groups []config.Group) []aws.Selector {
+func selectors(p config.Pool) []aws.Selector {
 	var out []aws.Selector
-	for _, g := range groups {
+	isolation := ""
+	if p.Health != nil {
+		isolation = p.Health.Isolation
+	}
+	for _, g := range p.Groups {
 		switch {
 		case g.ASG != nil:
-			out = append(out, aws.Selector{Kind: aws.AutoScaling, Tag: g.ASG.Tag})
+			out = append(out, aws.Selector{Kind: aws.AutoScaling, Tag: g.ASG.Tag, Isolation: isolation})
 		case g.SFR != nil && g.SFR.S3 != nil:
-			out = append(out, aws.Selector{Kind: aws.SpotFleet, S3Bucket: g.SFR.S3.Bucket, S3Prefix: g.SFR.S3.Prefix})
+			out = append(out, aws.Selector{Kind: aws.SpotFleet, S3Bucket: g.SFR.S3.Bucket, S3Prefix: g.SFR.S3.Prefix, Isolation: isolation})
 		case g.SFR != nil:
-			out = append(out, aws.Selector{Kind: aws.SpotFleet, Tag: g.SFR.Tag})
+			out = append(out, aws.Selector{Kind: aws.SpotFleet, Tag: g.SFR.Tag, Isolation: isolation})
 		}
 	}
 	return out

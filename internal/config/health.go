@@ -7,6 +7,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
@@ -49,6 +50,26 @@ func (p Pool) Allowed() []netip.Prefix {
 // Judged reports whether the pool has a policy that is on.
 func (p Pool) Judged() bool {
 	return p.Health != nil && (p.Health.Enabled == nil || *p.Health.Enabled)
+}
+
+// Heals reports whether Weirkeeper repairs the pool's machines, and not its provider.
+func (p Pool) Heals() bool {
+	if !p.Judged() {
+		return false
+	}
+	policy := p.Health.WithDefaults()
+	return policy.Mode == judge.Act && policy.Owner == judge.OwnerSelf
+}
+
+// SelfFence is how long without contact an agent of the pool goes on; 0: for ever.
+func (p Pool) SelfFence() time.Duration {
+	if !p.Judged() {
+		return 0
+	}
+	if mode, beats := p.Health.Detection.Mode(judge.AgentHeartbeat); beats && mode.Options.SelfFenceAfter != nil {
+		return time.Duration(*mode.Options.SelfFenceAfter)
+	}
+	return 0
 }
 
 // Abilities returns what the pool's provider can do for a node-health policy.

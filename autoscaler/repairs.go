@@ -71,7 +71,7 @@ func (l *Loop) Repair(ctx context.Context, r Repair) error {
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	case <-l.ended:
-		err = errEnded
+		err = errEnded()
 	}
 	if err != nil {
 		return fmt.Errorf("repair %s of node %s: %w", r.Attempt, r.Node, err)
@@ -80,7 +80,7 @@ func (l *Loop) Repair(ctx context.Context, r Repair) error {
 }
 
 // errEnded: who runs the loop has ended.
-var errEnded = fmt.Errorf("the pool's loop has ended: %w", ErrNotHolder)
+func errEnded() error { return fmt.Errorf("the pool's loop has ended: %w", ErrNotHolder) }
 
 // lastWord is what a loop that has ended had answered.
 func (*Loop) lastWord(answer <-chan error) error {
@@ -88,7 +88,7 @@ func (*Loop) lastWord(answer <-chan error) error {
 	case err := <-answer:
 		return err
 	default:
-		return errEnded
+		return errEnded()
 	}
 }
 

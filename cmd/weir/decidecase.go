@@ -29,6 +29,7 @@ type writtenCase struct {
 	Offset      float64          `json:"offset"`
 	Pinned      *float64         `json:"pinned"`
 	NoScaleDown reason           `json:"no_scale_down"`
+	Barred      reason           `json:"barred"` // by node health
 	State       autoscaler.State `json:"state"`
 }
 
@@ -65,6 +66,7 @@ type writtenNode struct {
 	Protected bool    `json:"protected"`
 	Priority  float64 `json:"priority"`
 	Unhealthy bool    `json:"unhealthy"`
+	Mending   bool    `json:"mending"`
 }
 
 type writtenSignal struct {
@@ -130,7 +132,7 @@ func (r *caseReader) caseOf(w writtenCase) (autoscaler.Case, error) {
 		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Has: map[string]int{},
 		Input: decide.Input{
 			Now: w.Now.Time, Policy: r.config.Policy, Offset: w.Offset, Pinned: w.Pinned,
-			NoScaleIn: string(w.NoScaleDown), History: decide.History{PerWeight: w.History},
+			NoScaleIn: string(w.NoScaleDown), Barred: string(w.Barred), History: decide.History{PerWeight: w.History},
 		},
 	}
 	if err := errors.Join(w.Pool.fill(&c), fillApps(&c.Input, r.config, w.Signals)); err != nil {
@@ -202,7 +204,7 @@ func (n writtenNode) candidate() (plan.Candidate, error) {
 	c := plan.Candidate{
 		ID: n.ID, Group: n.Group, Weight: 1, Instance: pools.InstanceRunning, Tasks: int(n.Tasks), BatchTasks: int(n.Batch),
 		Uptime: time.Duration(min(max(n.Uptime, -9e9), 9e9) * float64(time.Second)), Priority: n.Priority, Safe: n.Safe == nil || *n.Safe,
-		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy,
+		Cordoned: n.Cordoned, Protected: n.Protected, Stale: n.Stale, Draining: n.Draining, Unhealthy: n.Unhealthy, Mending: n.Mending,
 	}
 	if n.Weight != nil {
 		c.Weight = float64(*n.Weight)

@@ -234,3 +234,22 @@ func TestFences(t *testing.T) {
 		t.Errorf("fences, -want +got:\n%s", diff)
 	}
 }
+
+// Addresses cost no request for each instance.
+func TestAddress(t *testing.T) {
+	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 50, Target: 20}, AutoScaling, false, false)
+	r.server.Advance(time.Hour)
+	before := len(r.server.Calls())
+	for _, i := range r.server.Instances("web") {
+		address, err := r.provider.Address(t.Context(), i.ID)
+		if err != nil || !strings.HasPrefix(address.IP, "10.") || !strings.HasSuffix(address.Name, ".ec2.internal") {
+			t.Fatalf("address of %s = %+v, %v", i.ID, address, err)
+		}
+	}
+	if asked := len(r.server.Calls()) - before; asked > 2 { // the SDK may ask twice
+		t.Errorf("%d requests for 20 addresses", asked)
+	}
+	if _, err := r.provider.Address(t.Context(), "i-nobody"); err == nil {
+		t.Error("an instance that nobody knows has an address")
+	}
+}

@@ -55,6 +55,7 @@ type facts struct {
 	launched     time.Time // as EC2 said first, before any restart in place; zero: it did not yet
 	kind         string    // instance type
 	zone, subnet string
+	address      pools.Address // empty: EC2 did not say yet
 }
 
 // living is the weight that exists and stays.
@@ -110,6 +111,7 @@ func factsOf(i ec2types.Instance) facts {
 	if i.Placement != nil {
 		f.zone = aws.ToString(i.Placement.AvailabilityZone)
 	}
+	f.address = pools.Address{IP: aws.ToString(i.PrivateIpAddress), Name: aws.ToString(i.PrivateDnsName)}
 	return f
 }
 

@@ -107,7 +107,9 @@ func TestAnswers(t *testing.T) {
 			t.Parallel()
 			p := newProber(t, configOf(func(o *judge.Options) { o.PollHealthyResponse = "healthy$|healthy " }))
 			wantTold(t, probe(t, p, test.url)[0], test.verdict, test.says)
-			p = newProber(t, configOf(func(o *judge.Options) { o.PollHealthyResponse, o.PollErrorAsUnhealthy = "healthy$|healthy ", new(false) }))
+			p = newProber(t, configOf(func(o *judge.Options) {
+				o.PollHealthyResponse, o.PollErrorAsUnhealthy = "healthy$|healthy ", new(false)
+			}))
 			wantTold(t, probe(t, p, test.url)[0], test.asset, test.says)
 		})
 	}

@@ -107,7 +107,7 @@ func (r *round) try(j *job, scratch *bytes.Buffer) {
 		return
 	}
 	j.last = r.prober.look(r.ctx, j, scratch)
-	if r.ctx.Err() != nil && !j.last.kind.answered() {
+	if r.over() && !j.last.kind.answered() {
 		r.tell(j, late)
 		return
 	}
@@ -129,8 +129,15 @@ func (r *round) wait(due time.Time) bool {
 	case <-r.ctx.Done():
 		return false
 	case <-timer.C:
-		return r.ctx.Err() == nil
+		return !r.over()
 	}
+}
+
+// over reports whether the round has ended. A connection may notice its deadline before
+// the context does.
+func (r *round) over() bool {
+	deadline, _ := r.ctx.Deadline()
+	return r.ctx.Err() != nil || !time.Now().Before(deadline)
 }
 
 // tell ends a target. The last one ends the round.

@@ -36,8 +36,22 @@ func (r *reader) detection(root tree) judge.Detection {
 		r.lines[fmt.Sprintf("detection.detection_modes[%d]", i)] = t.line
 		mode := r.object(t, at, "type", "options")
 		d.Modes = append(d.Modes, r.mode(t, mode, at))
+		r.round(d, at+".options")
 	}
 	return d
+}
+
+// round names a node's attempts that outlast the interval, which Senlin waited for.
+func (r *reader) round(d judge.Detection, path string) {
+	o := d.Modes[len(d.Modes)-1].Options
+	if o.PollRetryLimit == nil {
+		return
+	}
+	attempts := judge.Duration(*o.PollRetryLimit)
+	if longest := attempts**o.PollTimeout + (attempts-1)**o.PollRetryInterval; longest >= *d.Interval {
+		r.lose(path+".poll_url_retry_limit", "with poll_url_retry_interval makes %v of a node that does not answer: here a round ends within the interval "+
+			"of %v, and such a policy is refused where it is used; lower one of the two, or raise the interval", longest, *d.Interval)
+	}
 }
 
 // legacy reads the form of version 1.0.
@@ -55,6 +69,7 @@ func (r *reader) legacy(root tree, f fields) judge.Detection {
 	d.Conditional = judge.AnyFailed
 	r.lines["detection.detection_modes[0]"] = root.line
 	d.Modes = []judge.DetectionMode{r.typed(f["type"], detectionPath, options)}
+	r.round(d, detectionPath+".options")
 	return d
 }
 

@@ -60,6 +60,13 @@ type Isolator interface {
 	Isolate(ctx context.Context, instance string, way Fence) (confirmed bool, err error)
 }
 
+// Lifter is an [Isolator] that can take a fence back. It may be used concurrently.
+type Lifter interface {
+	// Lift ends what can be ended of the fences of an instance: that of its agent. It
+	// may be repeated.
+	Lift(ctx context.Context, instance string) error
+}
+
 // Fitness is what somebody says of an instance.
 type Fitness string
 

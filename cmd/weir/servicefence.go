@@ -46,3 +46,9 @@ func (s serviced) Isolate(ctx context.Context, instance string, way pools.Fence)
 	}
 	return s.own.Isolate(ctx, instance, way)
 }
+
+// Lift implements pools.Lifter.
+func (s serviced) Lift(ctx context.Context, instance string) error {
+	_, err := s.agents.Fence(ctx, instance, false)
+	return err
+}

@@ -58,6 +58,7 @@ type Loop struct {
 	named    map[string]bool      // as replacements
 	pauses   map[string]time.Time
 	cordons  map[string]*cordon
+	lifts    map[string]*lift
 	alarms   map[string]Alarm
 	rounds   map[string]*RoundStatus
 	memory   MemoryStatus
@@ -77,7 +78,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 		lost: map[string]uint64{}, machines: map[string]machine{}, efforts: map[string]*effort{},
 		begun: map[string]time.Time{}, named: map[string]bool{},
-		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, alarms: map[string]Alarm{}, rounds: map[string]*RoundStatus{},
+		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, alarms: map[string]Alarm{}, rounds: map[string]*RoundStatus{},
 		counts: newCounts(),
 	}
 }
@@ -145,6 +146,9 @@ func (l *Loop) step(now time.Time, ev judge.Event) {
 	orders, found := l.judge.Step(now, ev)
 	for _, f := range found {
 		l.found(now, f)
+		if f.Event == judge.NodeReleased && !f.Observe {
+			l.lifts[f.Node] = &lift{}
+		}
 	}
 	for _, o := range orders {
 		l.ordered(now, o)
@@ -162,6 +166,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.step(now, judge.Tick{})
 	l.reconcile(now)
 	l.syncCordons(ctx, now)
+	l.liftAll(ctx, now)
 	l.forget(now)
 	l.remember()
 	l.settle(ctx)

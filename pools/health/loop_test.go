@@ -439,6 +439,9 @@ func TestQuarantine(t *testing.T) {
 		if err != nil || !a.OK || c.boxes["n4"].cordoned || strings.Contains(string(c.memory), "cordoned") {
 			t.Errorf("%+v, %v, cordoned %v, durable %s", a, err, c.boxes["n4"].cordoned, c.memory)
 		}
+		if n := strings.Count(strings.Join(c.log, "\n"), "lift n4"); n != 1 {
+			t.Errorf("its fence was lifted %d times, want once", n)
+		}
 	})
 }
 

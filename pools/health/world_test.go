@@ -288,6 +288,9 @@ func (group) ID() string                                { return "g" }
 func (group) SetTarget(context.Context, int) error      { return nil }
 func (group) Terminate(context.Context, []string) error { return nil }
 func (group) Fences() []pools.Fence                     { return nil }
+func (g group) Lift(ctx context.Context, id string) error {
+	return g.m.call(ctx, "lift "+id, func() error { return nil })
+}
 
 func (g group) Snapshot(context.Context) (pools.GroupSnapshot, error) {
 	c := g.m.c

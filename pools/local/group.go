@@ -104,6 +104,7 @@ var (
 	_ pools.Group    = (*Group)(nil)
 	_ pools.Mender   = (*Group)(nil)
 	_ pools.Isolator = (*Group)(nil)
+	_ pools.Lifter   = (*Group)(nil)
 )
 
 // NewGroup returns the group of that id. Its calls end after five seconds if

@@ -96,6 +96,9 @@ func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
 	if w.service, w.pool, err = files.Decode(); err != nil {
 		return pooled{}, err
 	}
+	if err := checkHealth(w.pool); err != nil {
+		return pooled{}, err
+	}
 	w.plan = config.Bootstrap(w.service, w.pool)
 	if len(refsOf(w.plan)) > 0 && w.service.AWS.SignalsBucket == "" {
 		return pooled{}, errNoBucket

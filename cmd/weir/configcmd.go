@@ -24,6 +24,9 @@ func (cli *cli) configCommand() *cobra.Command {
 		RunE: func(*cobra.Command, []string) error {
 			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.configs())
+			if err == nil {
+				err = checkHealth(pool)
+			}
 			if err := errors.Join(err, errHarmonizer); err != nil {
 				return &usageError{err}
 			}

@@ -144,6 +144,10 @@ func (p Pool) beyond(text string) string {
 	return fmt.Sprintf("leads to %s, outside the allowed networks %s: name its network in health.allowed_networks", address, strings.Join(named, ", "))
 }
 
+// HealthProblems returns what somebody else has found wrong with the pool's policy,
+// each a judge.Problem, with file and line.
+func (p Pool) HealthProblems(err error) error { return p.document.policyProblems(err).orNil() }
+
 // policyProblems are those that a policy tells of itself, at their lines.
 func (d document) policyProblems(err error) Problems {
 	if err == nil {

@@ -33,7 +33,7 @@ type Config struct {
 	// Allowed are the networks that webhooks may go to; none: there are no webhooks.
 	Allowed netguard.Networks
 	Resolve netguard.Resolver // of webhooks; nil: this machine's
-	Conn    *nats.Conn        // of requests; nil: there are none
+	Conn    *nats.Conn        // of requests; nil: they fail
 }
 
 // Runner runs workflows.
@@ -75,7 +75,7 @@ func (r *Runner) Check(a judge.Action) error {
 			wrong("secret_file", err)
 		}
 	case kindNATS:
-		wrong("subject", r.checkSubject(a.Params.Subject))
+		wrong("subject", checkSubject(a.Params.Subject))
 	default:
 		wrong("kind", fmt.Errorf("is %q: want %s, %s, %s", a.Params.Kind, kindCommand, kindWebhook, kindNATS))
 	}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/netguard"
+	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/pools/health/pollurl"
+	"github.com/weirkeeper/weirkeeper/pools/health/workflow"
+)
+
+// checkHealth returns what those who will carry a valid policy out find wrong with it:
+// who asks URLs, and who runs workflows.
+func checkHealth(p config.Pool) error {
+	if p.Health == nil {
+		return nil
+	}
+	policy, networks := p.Health.WithDefaults(), netguard.Networks(p.Allowed())
+	var errs []error
+	for i, m := range policy.Detection.Modes {
+		if m.Type == judge.PollURL {
+			err := pollurl.Config{Options: m.Options, Interval: time.Duration(*m.Options.Interval), Allowed: networks}.Validate()
+			errs = append(errs, below(fmt.Sprintf("detection.detection_modes[%d].options.", i), err)...)
+		}
+	}
+	for i, a := range policy.Recovery.Actions {
+		if a.Name == judge.Workflow {
+			err := workflow.New(workflow.Config{Allowed: networks}).Check(a)
+			errs = append(errs, below(fmt.Sprintf("recovery.actions[%d].", i), err)...)
+		}
+	}
+	return p.HealthProblems(errors.Join(errs...))
+}
+
+// below returns the problems of a part of a policy as those of the whole.
+func below(path string, err error) []error {
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return nil
+	}
+	var out []error
+	for _, one := range joined.Unwrap() {
+		if p, ok := errors.AsType[*judge.Problem](one); ok {
+			one = &judge.Problem{Path: path + p.Path, What: p.What}
+		}
+		out = append(out, one)
+	}
+	return out
+}

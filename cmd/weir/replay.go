@@ -53,6 +53,9 @@ the rules have their default numbers, and delays no noise.`,
 					fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
 				}
 				c.Apps, c.ExpectedStateUpdate = h.Rules(), h.ExpectedUpdate()
+				if !h.StarterGiven() { // "bulk" is a cloud controller's
+					c.Apps.Starter = apps.StarterController
+				}
 				c.Classic = h.Dialect == config.DialectCloudController
 			}
 			return cli.replay(cmd.Context(), args[0], c)

@@ -319,6 +319,9 @@ func keysOf(t reflect.Type) []string {
 		if name := tagOf(f); name != "" {
 			keys = append(keys, name)
 		}
+		if isInline(f) {
+			keys = append(keys, keysOf(f.Type)...)
+		}
 	}
 	return keys
 }

@@ -23,16 +23,13 @@ func (h Harmonizer) Rules() apps.Config {
 		GiveupCrashNumber:    in.GiveUp,
 		RequestQueue:         value(in.QueueEvery, 0),
 		ExpectedStateLost:    value(in.ExpectedLost, 0),
-		DropletGCGracePeriod: value(in.AppGrace, 0),
+		DropletGCGracePeriod: (*time.Duration)(in.AppGrace),
+		FlappingDeath:        in.FlappingDeath,
+		BrakeFloor:           h.BrakeFloor,
 		Starter:              apps.Starter(h.Starter),
 	}
-	for _, n := range []struct {
-		from *int
-		to   *int
-	}{{in.FlappingDeath, &c.FlappingDeath}, {in.QueueBatch, &c.QueueBatchSize}, {h.BrakeFloor, &c.BrakeFloor}} {
-		if n.from != nil {
-			*n.to = *n.from
-		}
+	if in.QueueBatch != nil {
+		c.QueueBatchSize = *in.QueueBatch
 	}
 	if h.Brake != nil {
 		c.Brake = *h.Brake
@@ -72,3 +69,6 @@ func (h Harmonizer) RequestTimeout() time.Duration {
 
 // PageTimeout bounds one answer of the bulk API.
 func (b BulkAPI) PageTimeout() time.Duration { return value(b.Timeout, 30*time.Second) }
+
+// StarterGiven reports whether the file says who starts new instances.
+func (h Harmonizer) StarterGiven() bool { return h.document.given("starter") }

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -17,11 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
 )
 
-// healthTimeout bounds an order to the node-health loop: a check asks the machines.
-const healthTimeout = time.Minute
-
-// errOrdered: the node-health loop does not do all that it was asked for.
-var errOrdered = errors.New("node health refuses")
+// allMachines says where the machines' names are.
+const allMachines = `"weir health status --all" shows all`
 
 func (cli *cli) healthCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -49,7 +45,13 @@ func (cli *cli) healthStatusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status [NODE...]",
-		Short: "Show the machines that are not fit, or all of them, and why nothing is done",
+		Short: "Show the machines that are not fit, or those named, and what is done about them",
+		Long: `Show the machines that are not fit, or those named with what each way of looking at
+them says. "waits for" is the gate that holds a repair back: docs/node-health.md
+lists them. Lines with "!" want somebody.`,
+		Example: `  weir health status
+  weir health status --all
+  weir health status i-0123`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := cli.healthStatus(ctx, b, health.StatusQuery{Nodes: nodes, All: all})
@@ -72,7 +74,7 @@ func (cli *cli) healthStatusCommand() *cobra.Command {
 // healthStatus asks for all pages.
 func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q health.StatusQuery) (health.Status, error) {
 	if err := q.Validate(); err != nil {
-		return health.Status{}, &usageError{err}
+		return health.Status{}, wrongOrder(err)
 	}
 	var whole health.Status
 	for {
@@ -89,7 +91,7 @@ func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q health.StatusQue
 	}
 	for _, id := range q.Nodes {
 		if !slices.ContainsFunc(whole.Nodes, func(n health.NodeStatus) bool { return n.Node == id }) {
-			return whole, fmt.Errorf("pool %s has no machine %s; \"weir health status --all\" shows all", cli.pool, id)
+			return whole, fmt.Errorf("pool %s has no machine %s; %s", cli.pool, id, allMachines)
 		}
 	}
 	return whole, nil
@@ -105,7 +107,7 @@ func (cli *cli) printHealth(s health.Status, whole bool) {
 	cli.printHealthHead(now, s)
 	var rows [][]string
 	for _, n := range s.Nodes {
-		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), ago(now, n.Since), cmp.Or(n.Stage, string(n.Action), "-"), orDash(holding(now, n.Status)), orDash(n.Why)})
+		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), ago(now, n.Since), orDash(doing(now, s.Mode, n)), orDash(holding(now, n.Status)), orDash(n.Why)})
 	}
 	if len(rows) > 0 {
 		cli.printTable([]string{"node", "zone", "state", "for", "doing", "waits for", "why"}, rows)
@@ -114,36 +116,76 @@ func (cli *cli) printHealth(s health.Status, whole bool) {
 		return
 	}
 	for _, n := range s.Nodes {
-		fmt.Fprintf(cli.stdout, "\n%s: %d repairs of its lineage %s in the window\n", n.Node, n.Repairs, orDash(n.Lineage))
-		var words [][]string
-		for _, w := range n.Modes {
-			words = append(words, []string{string(w.Mode), string(w.Verdict), ago(now, w.At), orDash(w.Reason)})
-		}
-		cli.printTable([]string{"mode", "verdict", "heard", "reason"}, words)
+		cli.printMachine(now, s.Mode, n)
 	}
 }
 
-func (cli *cli) printHealthHead(now time.Time, s health.Status) {
-	var states []string
-	for _, state := range sortedKeys(s.Census.States) {
-		states = append(states, fmt.Sprintf("%d %s", s.Census.States[state], state))
+// printMachine prints all that is known of one machine.
+func (cli *cli) printMachine(now time.Time, mode judge.Mode, n health.NodeStatus) {
+	begun := "begun"
+	if mode != judge.Act {
+		begun = "told, not begun"
 	}
-	fmt.Fprintf(cli.stdout, "pool %s, mode %s, owner %s: %s\n", s.Pool, s.Mode, s.Owner, orDash(strings.Join(states, ", ")))
-	if s.Healer != "" {
+	fmt.Fprintf(cli.stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
+	var words [][]string
+	for _, w := range n.Modes {
+		words = append(words, []string{string(w.Mode), string(w.Verdict), ago(now, w.At), saidWhy(w)})
+	}
+	cli.printTable([]string{"mode", "verdict", "heard", "reason"}, words)
+}
+
+// saidWhy is why a mode says what it says.
+func saidWhy(w judge.Word) string {
+	if w.Reason == "" && w.Verdict == judge.Unknown && w.At.IsZero() {
+		return "nothing was heard yet"
+	}
+	return orDash(w.Reason)
+}
+
+// descent says whose replacement a machine is.
+func descent(n health.NodeStatus) string {
+	if n.Lineage == n.Node || n.Lineage == "" {
+		return ""
+	}
+	return ", as a replacement of " + n.Lineage
+}
+
+// doing says what is done about a machine, and how long that may take; or what was told
+// instead of being done.
+func doing(now time.Time, mode judge.Mode, n health.NodeStatus) string {
+	text := string(n.Action)
+	if n.Action != "" && n.Stage != "" {
+		text = fmt.Sprintf("%s: %s", n.Action, n.Stage)
+	}
+	switch {
+	case n.Attempt != "" && n.Until.After(now):
+		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
+	case text == "" && mode != judge.Act && n.Repairs > 0:
+		return "told " + several(n.Repairs, "repair")
+	}
+	return text
+}
+
+func (cli *cli) printHealthHead(now time.Time, s health.Status) {
+	fmt.Fprintf(cli.stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
+	switch {
+	case s.Healer == "":
+	case s.Mode != judge.Act:
+		fmt.Fprintf(cli.stdout, "the policy observes, and so it is not Weirkeeper that heals: %s\n", s.Healer)
+	default:
 		fmt.Fprintf(cli.stdout, "! nothing is repaired: %s\n", s.Healer)
 	}
 	for _, b := range s.Open {
-		what := "the pool's breaker is open"
-		if !b.Pool {
-			what = "zone " + b.Zone + " is frozen"
-		}
+		what := breakerText(b)
 		if b.Manual {
 			what += ", until \"weir health release\""
 		}
 		fmt.Fprintf(cli.stdout, "! %s for %s: %s\n", what, ago(now, b.Since), b.Why)
 	}
 	for _, a := range s.Alarms {
-		fmt.Fprintf(cli.stdout, "! %s: %s\n", ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
+		if !told(s, a.Key) {
+			fmt.Fprintf(cli.stdout, "! for %s: %s\n", ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
+		}
 	}
 	for _, p := range s.Pauses {
 		fmt.Fprintf(cli.stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), after(": ", p.Why))
@@ -158,17 +200,88 @@ func (cli *cli) printHealthHead(now time.Time, s health.Status) {
 	}
 }
 
-// holding says which gate holds a node, and for how long.
+// told reports whether what an alarm is about is said by another line.
+func told(s health.Status, alarm string) bool {
+	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.Healer != "" && alarm == "owner"
+}
+
+// states counts the machines, those that are fit last.
+func states(c judge.Census) string {
+	names := sortedKeys(c.States)
+	slices.SortStableFunc(names, func(a, b judge.NodeState) int { return cmp.Compare(fitness(a), fitness(b)) })
+	var texts []string
+	for _, state := range names {
+		texts = append(texts, fmt.Sprintf("%d %s", c.States[state], state))
+	}
+	if c.Unknown > 0 {
+		texts = append(texts, fmt.Sprintf("of %d nothing is known now", c.Unknown))
+	}
+	return strings.Join(texts, ", ")
+}
+
+// fitness is higher for the fitter.
+func fitness(s judge.NodeState) int {
+	switch s {
+	case judge.Healthy:
+		return 2
+	case judge.Fresh:
+		return 1
+	}
+	return 0
+}
+
+// healthTrouble says in one line what is not as it should be; empty if all is well.
+func healthTrouble(s health.Status) string {
+	var parts []string
+	sick := 0
+	for state, n := range s.Census.States {
+		if fitness(state) == 0 {
+			sick += n
+		}
+	}
+	if sick > 0 {
+		parts = append(parts, states(s.Census))
+	}
+	for _, b := range s.Open {
+		parts = append(parts, breakerText(b)+": "+b.Why)
+	}
+	if s.Mode == judge.Act && s.Healer != "" {
+		parts = append(parts, "nothing is repaired: "+s.Healer)
+	}
+	if len(s.Alarms) > 0 && len(parts) == 0 {
+		parts = append(parts, strings.TrimSpace(s.Alarms[0].Node+" "+s.Alarms[0].Why))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("node health, mode %s: %s; \"weir health status\" shows more", s.Mode, strings.Join(parts, "; "))
+}
+
+// breakerText says what an open breaker bars.
+func breakerText(b judge.Breaker) string {
+	if b.Pool {
+		return "the pool's breaker is open"
+	}
+	return "zone " + cmp.Or(b.Zone, "without a name") + " is frozen"
+}
+
+// several says "1 repair" or "2 repairs".
+func several(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// holding says which gate holds a node, or for how long it is in quarantine.
 func holding(now time.Time, s judge.Status) string {
 	switch {
-	case s.Gate != "" && s.Until.After(now):
-		return fmt.Sprintf("%s, %s", s.Gate, ahead(now, s.Until))
-	case s.Gate != "":
-		return string(s.Gate)
-	case s.Until.After(now):
+	case s.Gate == "" && s.Attempt == "" && s.Until.After(now):
 		return ahead(now, s.Until)
+	case s.Gate != "" && s.Attempt == "" && s.Until.After(now):
+		return fmt.Sprintf("%s, %s", s.Gate, ahead(now, s.Until))
 	}
-	return ""
+	return string(s.Gate)
 }
 
 // ahead says how far off a time is.
@@ -179,131 +292,4 @@ func after(sign, text string) string {
 		return ""
 	}
 	return sign + text
-}
-
-func (cli *cli) healthCheckCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "check [NODE...]",
-		Short: "Look at machines now, in each way that the policy has",
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpCheck, Nodes: nodes})
-		},
-	}
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-func (cli *cli) healthRecoverCommand() *cobra.Command {
-	var why string
-	cmd := &cobra.Command{
-		Use:   "recover NODE...",
-		Short: "Repair machines, sick or not, as the policy says and through all its gates",
-		Args:  someNodes,
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpRecover, Nodes: nodes, Why: why})
-		},
-	}
-	cmd.Flags().StringVar(&why, "why", "", "the reason, for who finds it")
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-func someNodes(cmd *cobra.Command, nodes []string) error {
-	if len(nodes) == 0 {
-		return &usageError{fmt.Errorf("%s wants at least one machine; \"weir health status --all\" shows all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
-	}
-	return nil
-}
-
-func (cli *cli) healthPauseCommand() *cobra.Command {
-	order := health.Order{Op: health.OpPause}
-	cmd := &cobra.Command{
-		Use:   "pause [NODE...]",
-		Short: "Keep repairs off machines, or off the whole pool, for a while",
-		Example: `  weir health pause i-0123 --for 2h --why "disk is being looked at"
-  weir health pause --for 30m --why "network maintenance"`,
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			order.Nodes = nodes
-			return cli.orderHealth(cmd.Context(), order)
-		},
-	}
-	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "how long")
-	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, for who finds it")
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-func (cli *cli) healthResumeCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "resume [NODE...]",
-		Short: "End the pause that you took of machines, or of the whole pool",
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpResume, Nodes: nodes})
-		},
-	}
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-func (cli *cli) healthReleaseCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "release [NODE...]",
-		Short: "End the quarantine of machines; without one, close the pool's breaker",
-		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpRelease, Nodes: nodes})
-		},
-	}
-	cli.outputFlag(cmd)
-	return cmd
-}
-
-// orderHealth has the loop of the pool do something, and says what came of it.
-func (cli *cli) orderHealth(ctx context.Context, o health.Order) error {
-	o.By = operator()
-	if err := o.Validate(); err != nil {
-		return &usageError{err}
-	}
-	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
-		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
-		defer cancel()
-		a, err := cli.nodeHealth(b).Order(ctx, o)
-		if err != nil {
-			return err
-		}
-		if cli.output == "json" {
-			if err := cli.printJSON(a); err != nil {
-				return err
-			}
-		} else {
-			cli.printAnswer(o, a)
-		}
-		if a.OK {
-			return nil
-		}
-		return fmt.Errorf("%w: %s", errOrdered, cmp.Or(a.Error, "see above"))
-	})
-}
-
-func (cli *cli) printAnswer(o health.Order, a health.Answer) {
-	var rows [][]string
-	for _, n := range a.Nodes {
-		said := "no"
-		if n.OK {
-			said = "yes"
-		}
-		state, words := "-", n.Why
-		if n.Status != nil {
-			state = string(n.Status.State)
-			for _, w := range n.Status.Modes {
-				words += after(", ", strings.TrimSpace(fmt.Sprintf("%s %s %s", w.Mode, w.Verdict, w.Reason)))
-			}
-		}
-		rows = append(rows, []string{n.Node, said, state, orDash(strings.TrimPrefix(words, ", "))})
-	}
-	switch {
-	case len(rows) > 0:
-		cli.printTable([]string{"node", "done", "state", "what"}, rows)
-	case a.OK:
-		fmt.Fprintf(cli.stdout, "%s: done for pool %s\n", o.Op, cli.pool)
-	}
 }

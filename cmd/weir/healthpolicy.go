@@ -2,13 +2,16 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -33,13 +36,14 @@ func (cli *cli) policyCheckCommand() *cobra.Command {
 		Short: "Check a node-health policy, and print it with its defaults",
 		Long: `Check a node-health policy, and print it with its defaults. FILE is a pool file, or
 one that holds the policy alone; "-" is standard input. Without FILE it is the file
-of the pool.
+of the pool: that of --config-dir or, without it, the one that "weir up" wrote.
 
 With --from senlin, FILE is a health policy of OpenStack Senlin, version 1.0, 1.1 or
 1.2: what is printed is ours, and what is lost or different is told on standard
-error.`,
+error. The exit code is 0 then, too.`,
 		Example: `  weir health policy check
   weir health policy check pool.yaml -o json
+  weir health policy check - < health.yaml
   weir health policy check --from senlin health_policy.yaml > health.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -48,9 +52,12 @@ error.`,
 			return nil
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
-			file := filepath.Join(cli.configs(), filepath.FromSlash(config.PoolFile(cli.configs(), cli.cluster, cli.pool)))
+			file, err := cli.poolFile()
 			if len(args) == 1 {
-				file = args[0]
+				file, err = args[0], nil
+			}
+			if err != nil {
+				return err
 			}
 			return cli.checkPolicy(file, from)
 		},
@@ -60,41 +67,117 @@ error.`,
 	return cmd
 }
 
+// poolFile returns the file of the pool: below --config-dir or, without it, the one
+// that "weir up" wrote, if there is one.
+func (cli *cli) poolFile() (string, error) {
+	dir := cli.configs()
+	if cli.configDir == "" {
+		data, err := cli.dataDir()
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Stat(upConfigs(data)); err == nil {
+			dir = upConfigs(data)
+		}
+	}
+	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.cluster, cli.pool))), nil
+}
+
 func (cli *cli) checkPolicy(file, from string) error {
+	var read func(file string, text []byte) (config.Health, error)
+	switch from {
+	case "weir":
+		read = cli.ourPolicy
+	case "senlin":
+		read = cli.senlinPolicy
+	default:
+		return &usageError{fmt.Errorf("--from %q: want weir or senlin", from)}
+	}
 	text, err := cli.readBounded(file, maxPolicyFile)
 	if err != nil {
 		return &usageError{err}
 	}
-	var policy judge.Policy
-	switch from {
-	case "weir":
-		var warnings config.Problems
-		if policy, warnings, err = config.HealthPolicy(file, text); err != nil {
-			return &usageError{err}
-		}
-		for _, w := range warnings {
-			fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
-		}
-	case "senlin":
-		var losses []senlin.Loss
-		if policy, losses, err = senlin.Convert(text); err != nil {
-			return &usageError{fmt.Errorf("%s: %w", file, err)}
-		}
-		for _, l := range losses {
-			fmt.Fprintf(cli.stderr, "weir: %s: %s: %s\n", file, l.Path, l.What)
-		}
-	default:
-		return &usageError{fmt.Errorf("--from %q: want weir or senlin", from)}
+	policy, err := read(nameOf(file), text)
+	if err != nil {
+		return &usageError{err}
 	}
-	return cli.printPolicy(policy.WithDefaults())
+	policy.Policy = policy.WithDefaults()
+	return cli.printPolicy(policy)
 }
 
-// printPolicy prints the block of a pool file.
-func (cli *cli) printPolicy(p judge.Policy) error {
-	if cli.output == "json" {
-		return cli.printJSON(map[string]judge.Policy{"health": p})
+// nameOf is what problems call a file.
+func nameOf(file string) string {
+	if file == "-" {
+		return "stdin"
 	}
-	text, err := senlin.YAML(p)
+	return file
+}
+
+// ourPolicy reads a policy of ours, and tells its warnings.
+func (cli *cli) ourPolicy(file string, text []byte) (config.Health, error) {
+	if hasKey(text, "resource_groups") && !hasKey(text, "health") {
+		return config.Health{}, fmt.Errorf("%s: is a pool file without the key health: nobody judges this pool; docs/node-health.md shows a first policy", file)
+	}
+	pool, warnings, err := config.HealthPolicy(file, text)
+	if err == nil {
+		err = checkHealth(pool)
+	}
+	if err != nil {
+		return config.Health{}, err
+	}
+	for _, w := range warnings {
+		fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
+	}
+	return *pool.Health, nil
+}
+
+// hasKey reports whether a YAML file has a key at its top.
+func hasKey(text []byte, key string) bool {
+	return bytes.HasPrefix(text, []byte(key+":")) || bytes.Contains(text, []byte("\n"+key+":"))
+}
+
+// senlinPolicy converts a policy of Senlin, and tells its losses.
+func (cli *cli) senlinPolicy(file string, text []byte) (config.Health, error) {
+	policy, losses, err := senlin.Convert(text)
+	if problems, ok := errors.AsType[senlin.Problems](err); ok {
+		return config.Health{}, fileProblems(file, problems)
+	}
+	if err != nil {
+		return config.Health{}, fmt.Errorf("%s: %w", file, err)
+	}
+	fmt.Fprintf(cli.stderr, "weir: %s: lost or different here:\n", file)
+	for _, l := range losses {
+		fmt.Fprintf(cli.stderr, "  %s: %s\n", l.Path, l.What)
+	}
+	return config.Health{Policy: policy}, nil
+}
+
+// fileProblems are those of a Senlin file, written as those of our files are.
+func fileProblems(file string, problems senlin.Problems) error {
+	var out config.Problems
+	for _, p := range problems {
+		out = append(out, &config.Problem{File: file, Line: p.Line, Key: p.Path, What: p.What})
+	}
+	return out
+}
+
+// policyBlock is a policy as it is printed: the block of a pool file.
+type policyBlock struct {
+	judge.Policy
+	Networks  []string `json:"allowed_networks,omitempty"`
+	Isolation string   `json:"isolation_security_group,omitempty"`
+}
+
+func (cli *cli) printPolicy(h config.Health) error {
+	block := policyBlock{h.Policy, h.Networks, h.Isolation}
+	if cli.output == "json" {
+		return cli.printJSON(map[string]policyBlock{"health": block})
+	}
+	data, err := json.Marshal(block)
+	if err != nil {
+		return err
+	}
+	text, err := yaml.JSONToYAML(data)
 	if err != nil {
 		return err
 	}
@@ -127,7 +210,8 @@ func (cli *cli) healthReplayCommand() *cobra.Command {
 		Short: "Print what a node-health policy would have done, of recorded observations",
 		Long: `Print what a node-health policy would have done, of recorded observations: JSON lines
 from FILE, or from standard input for "-", run through the judge under virtual time.
-A line is one of
+What it orders is carried out by nobody: an "outcome" line says what came of it. A line
+is one of
 
   {"policy": {the "health" block of a pool file}}
   {"nodes": [{"id": "i-1", "zone": "a", "since": 0}]}      the whole list
@@ -135,32 +219,41 @@ A line is one of
   {"outcome": {"node": "i-1", "action": "RECREATE", "ok": true}}
   {"pause": {"node": "i-1", "owner": "drain", "ttl": 60}}   {"resume": {...}}
   {"path": {"down": true}}   {"healer": {"other": true}}
-  {"recover": {"node": "i-1"}}   {"release": {"node": "i-1"}}
+  {"recover": {"node": "i-1"}}   {"release": {"node": "i-1"}}   {"hint": {"node": "i-1"}}
   {"advance": SECONDS}
 
 and what comes out is {"t", "event", "node", "action", "gate", "why"}, a line for each
-finding.`,
+finding; "t" is in seconds.`,
 		Example: `  weir health replay incident.jsonl
+  weir health replay - < incident.jsonl
   weir health replay --config pool.yaml incident.jsonl`,
 		Args: oneArg("file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var o replay.Options
 			if file != "" {
-				text, err := cli.readBounded(file, maxPolicyFile)
+				p, err := cli.policyOf(file)
 				if err != nil {
 					return &usageError{err}
 				}
-				p, _, err := config.HealthPolicy(file, text)
-				if err != nil {
-					return &usageError{err}
-				}
-				o.Policy = &p
+				o.Policy = &p.Policy
 			}
 			return cli.replayHealth(cmd.Context(), args[0], o)
 		},
 	}
 	cmd.Flags().StringVar(&file, "config", "", "pool file, or policy, that holds until a line gives one")
 	return cmd
+}
+
+// lineHelp says where it stands what a line of a replay may be.
+const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir health replay --help" shows what a line may be`
+
+// policyOf reads the policy of a file of ours.
+func (cli *cli) policyOf(file string) (config.Health, error) {
+	text, err := cli.readBounded(file, maxPolicyFile)
+	if err != nil {
+		return config.Health{}, err
+	}
+	return cli.ourPolicy(nameOf(file), text)
 }
 
 func (cli *cli) replayHealth(ctx context.Context, path string, o replay.Options) error {
@@ -176,7 +269,7 @@ func (cli *cli) replayHealth(ctx context.Context, path string, o replay.Options)
 	out := bufio.NewWriter(cli.stdout)
 	err := errors.Join(replay.Run(ctx, in, out, o), out.Flush())
 	if line, ok := errors.AsType[*replay.LineError](err); ok {
-		return &usageError{fmt.Errorf("%s: %w", path, line)}
+		return &usageError{fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp)}
 	}
 	return err
 }

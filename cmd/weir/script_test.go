@@ -16,8 +16,9 @@ import (
 // testscript's own there are "eventually REGEXP COMMAND ...", which repeats a
 // command until it succeeds and its output matches, "busy VARIABLE" and "free
 // VARIABLE", which set a variable to an address that is taken, or not, "fetch
-// REGEXP URL", which reads a page until it matches, "exits CODE COMMAND ...", and
-// "json FILE", for which the file, or stdout, has to be JSON.
+// REGEXP URL", which reads a page until it matches, "exits CODE COMMAND ...",
+// "json FILE", for which the file, or stdout, has to be JSON, and "machine VARIABLE
+// FILE", which sets a variable to the first machine in it.
 func TestScripts(t *testing.T) {
 	clusterman, err := filepath.Abs(filepath.Join("testdata", "clusterman"))
 	if err != nil {
@@ -42,6 +43,7 @@ func TestScripts(t *testing.T) {
 			"fetch":      scriptFetch,
 			"free":       scriptFree,
 			"json":       scriptJSON,
+			"machine":    scriptMachine,
 		},
 	})
 }

@@ -15,6 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/health"
+	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -34,6 +36,8 @@ type poolStatus struct {
 	Orders    *autoscaler.Orders `json:"orders,omitempty"`
 	// Nodes is what the nodes say of themselves just now.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
+	// Health is the first page of "weir health status", if the pool has a policy.
+	Health *health.Status `json:"health,omitempty"`
 }
 
 // listenTime is how long nodes have to answer who asks how they are.
@@ -117,6 +121,7 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 		}
 	}
 	cli.warnOfOrders(ctx, b, &s)
+	cli.warnOfHealth(ctx, b, &s)
 	nodes, err := cli.hearNodes(ctx, b)
 	if err != nil {
 		warn("%v", err)
@@ -160,6 +165,25 @@ func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	}
 	if current.Pin != nil {
 		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), ordered(current.Pin.Note))
+	}
+}
+
+// warnOfHealth tells of machines that are not fit. Nobody answers for a pool without a
+// policy, and that is no trouble.
+func (cli *cli) warnOfHealth(ctx context.Context, b *bus.Bus, s *poolStatus) {
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	h, err := cli.nodeHealth(b).Status(ctx, health.StatusQuery{})
+	switch {
+	case errors.Is(err, natsbus.ErrNobody):
+		return
+	case err != nil:
+		s.warn("%v", err)
+		return
+	}
+	s.Health = &h
+	if trouble := healthTrouble(h); trouble != "" {
+		s.warn("%s", trouble)
 	}
 }
 

@@ -1,24 +1,58 @@
 package config
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
 
-// TestDocumentedFiles loads the files that docs/configuration.md shows.
-func TestDocumentedFiles(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "configuration.md"))
+// documented returns the YAML blocks of a page.
+func documented(t *testing.T, page string) []string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", page))
 	if err != nil {
 		t.Fatal(err)
 	}
 	var blocks []string
-	for i, part := range strings.Split(string(page), "```") {
+	for i, part := range strings.Split(string(text), "```") {
 		if body, ok := strings.CutPrefix(part, "yaml\n"); ok && i%2 == 1 {
 			blocks = append(blocks, body)
 		}
 	}
+	return blocks
+}
+
+// TestDocumentedPolicies loads the policies that docs/node-health.md shows. The last one
+// has every default.
+func TestDocumentedPolicies(t *testing.T) {
+	var last judge.Policy
+	for i, block := range documented(t, "node-health.md") {
+		pool, warnings, err := HealthPolicy(fmt.Sprintf("block %d", i+1), []byte(block))
+		if err != nil || warnings != nil {
+			t.Fatalf("%v %v\n%s", err, warnings, block)
+		}
+		last = pool.Health.WithDefaults()
+	}
+	bare := judge.Policy{Detection: judge.Detection{Modes: slices.Clone(last.Detection.Modes)}}
+	for i, m := range bare.Detection.Modes {
+		bare.Detection.Modes[i].Options = judge.Options{PollURL: m.Options.PollURL}
+	}
+	if diff := cmp.Diff(bare.WithDefaults(), last, cmpopts.EquateEmpty()); diff != "" {
+		t.Errorf("the last policy of the page, -defaults +page:\n%s", diff)
+	}
+}
+
+// TestDocumentedFiles loads the files that docs/configuration.md shows.
+func TestDocumentedFiles(t *testing.T) {
+	blocks := documented(t, "configuration.md")
 	if len(blocks) != 3 {
 		t.Fatalf("the page has %d YAML blocks, want the service file, a pool file and the harmonizer's", len(blocks))
 	}

@@ -101,7 +101,7 @@ func (p Pool) healthProblems() Problems {
 		return nil
 	}
 	ps := p.document.policyProblems(p.Health.Validate())
-	if len(ps) == 0 {
+	if len(ps) == 0 && len(p.Groups) > 0 { // else nobody knows the provider
 		ps = p.document.policyProblems(p.Health.WithDefaults().Fits(p.Abilities()))
 	}
 	for i, text := range p.Health.Networks {
@@ -114,7 +114,7 @@ func (p Pool) healthProblems() Problems {
 			ps = append(ps, p.document.problem(fmt.Sprintf("health.detection.detection_modes[%d].options.poll_url", i), what))
 		}
 	}
-	if p.Health.Isolation != "" && !p.Cloud() {
+	if p.Health.Isolation != "" && len(p.Groups) > 0 && !p.Cloud() {
 		ps = append(ps, p.document.problem("health.isolation_security_group", "is of groups at AWS: local machines have none"))
 	}
 	return ps
@@ -179,27 +179,28 @@ func (p Pool) healthWarnings() Problems {
 }
 
 // HealthPolicy reads the policy of a pool file or, where no key "health" stands at the
-// top, of a file that holds nothing else; with what is allowed and rarely meant.
-// Problems name the file.
-func HealthPolicy(file string, text []byte) (judge.Policy, Problems, error) {
+// top, of a file that holds nothing else; with what is allowed and rarely meant. The
+// pool has what of its file concerns the policy. What a provider can do is checked where
+// the file has groups. Problems name the file.
+func HealthPolicy(file string, text []byte) (Pool, Problems, error) {
+	p := Pool{}
 	if slices.ContainsFunc(strings.Split(string(text), "\n"), func(line string) bool { return strings.HasPrefix(line, "health:") }) {
-		p := Pool{}
 		doc, err := decode(file, text, &p)
 		if err != nil {
-			return judge.Policy{}, nil, err
+			return Pool{}, nil, err
 		}
 		p.document = doc
 		if p.Health == nil {
-			return judge.Policy{}, nil, Problems{doc.problem("health", "is empty")}
+			return Pool{}, nil, Problems{doc.problem("health", "is empty")}
 		}
-		return p.Health.WithDefaults(), p.healthWarnings(), p.healthProblems().orNil()
+		return p, p.healthWarnings(), p.healthProblems().orNil()
 	}
-	var h Health
-	doc, err := decode(file, text, &h)
+	p.Health = &Health{}
+	doc, err := decode(file, text, p.Health)
 	if err != nil {
-		return judge.Policy{}, nil, err
+		return Pool{}, nil, err
 	}
 	doc.above = "health."
-	p := Pool{Health: &h, document: doc}
-	return h.WithDefaults(), p.healthWarnings(), p.healthProblems().orNil()
+	p.document = doc
+	return p, p.healthWarnings(), p.healthProblems().orNil()
 }

@@ -39,16 +39,17 @@ func TestHealthBlock(t *testing.T) {
 func TestHealthPolicy(t *testing.T) {
 	const bare = "detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}\n"
 	for name, tc := range map[string]struct{ text, want string }{
-		"pool file": {goodPool + watched, ""},
-		"alone":     {bare, ""},
-		"mistake":   {bare + "exclusive: true\n", "FILE: recovery.fencing: has no COMPUTE, and the pool is exclusive: add it"},
-		"empty":     {"health:\n", "FILE:1: health: is empty"},
+		"pool file":  {goodPool + watched, ""},
+		"alone":      {bare, ""},
+		"of a cloud": {"detection: {detection_modes: [{type: LB_STATUS_POLLING}]}\nisolation_security_group: sg-1\nrecovery: {fencing: [NETWORK]}\n", ""},
+		"mistake":    {bare + "exclusive: true\n", "FILE: recovery.fencing: has no COMPUTE, and the pool is exclusive: add it"},
+		"empty":      {"health:\n", "FILE:1: health: is empty"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, _, err := HealthPolicy("FILE", []byte(tc.text))
 			expectError(t, err, tc.want)
-			if err == nil && p.Mode != judge.Observe {
-				t.Errorf("mode: %q", p.Mode)
+			if err == nil && p.Health.WithDefaults().Mode != judge.Observe {
+				t.Errorf("mode: %q", p.Health.WithDefaults().Mode)
 			}
 		})
 	}

@@ -1,0 +1,249 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/pools/health"
+	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+)
+
+const (
+	// healthTimeout bounds an order to the node-health loop: a check asks the machines.
+	healthTimeout = time.Minute
+	// healthSlow is when an order that is not answered yet says so.
+	healthSlow = 2 * time.Second
+)
+
+// errOrdered: the node-health loop does not do all that it was asked for.
+var errOrdered = errors.New("node health refuses")
+
+func (cli *cli) healthCheckCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [NODE...]",
+		Short: "Look at machines now, in each way that the policy has",
+		Long: `Look at machines now, in each way that the policy has, and print what each said. One
+look is one observation more: a machine that fails is sick after failure_threshold
+of them in a row. Heartbeats come by themselves: the last one is shown.`,
+		Example: `  weir health check
+  weir health check i-0123 -o json`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpCheck, Nodes: nodes})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) healthRecoverCommand() *cobra.Command {
+	var why string
+	cmd := &cobra.Command{
+		Use:   "recover NODE...",
+		Short: "Repair machines, sick or not, as the policy says and through all its gates",
+		Long: `Repair machines, sick or not, as the policy says and through all its gates. It ends
+once the repair has begun, or says which gate refuses: then the machine is repaired
+when that opens. With "mode: observe" it is told what would be done, and nothing is.`,
+		Example: `  weir health recover i-0123 --why "fan is loud"
+  weir health status i-0123`,
+		Args: someNodes,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpRecover, Nodes: nodes, Why: why})
+		},
+	}
+	cmd.Flags().StringVar(&why, "why", "", "the reason, for who finds it")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func someNodes(cmd *cobra.Command, nodes []string) error {
+	if len(nodes) == 0 {
+		return &usageError{fmt.Errorf("%s wants at least one machine; %s\nSee %q", cmd.CommandPath(), allMachines, cmd.CommandPath()+" --help")}
+	}
+	return nil
+}
+
+func (cli *cli) healthPauseCommand() *cobra.Command {
+	order := health.Order{Op: health.OpPause}
+	cmd := &cobra.Command{
+		Use:   "pause [NODE...]",
+		Short: "Keep repairs off machines, or off the whole pool, for a while",
+		Long: `Keep repairs off machines, or off the whole pool, for a while. Each operator has a
+pause of their own: a second one takes the place of the first, and a machine is
+repaired once all are over. What is under way goes on to its end.`,
+		Example: `  weir health pause i-0123 --for 2h --why "disk is being looked at"
+  weir health pause --for 30m --why "network maintenance"`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			if order.For <= 0 || order.For > health.MaxPause {
+				return &usageError{fmt.Errorf("--for %v: want more than 0 and at most %v\nSee %q", order.For, health.MaxPause, cmd.CommandPath()+" --help")}
+			}
+			order.Nodes = nodes
+			return cli.orderHealth(cmd.Context(), order)
+		},
+	}
+	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "how long, such as 90m")
+	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, for who finds it")
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) healthResumeCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "resume [NODE...]",
+		Short: "End the pause that you took of machines, or of the whole pool",
+		Example: `  weir health resume i-0123
+  weir health resume`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpResume, Nodes: nodes})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *cli) healthReleaseCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "release [NODE...]",
+		Short: "End the quarantine of machines; without one, close the pool's breaker",
+		Long: `End the quarantine of machines, or the hold of those that could not be fenced: say so
+once you know that such a machine does nothing any more. Without a machine it closes
+the pool's breaker.`,
+		Example: `  weir health release i-0123
+  weir health release`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpRelease, Nodes: nodes})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// orderHealth has the loop of the pool do something, and says what came of it.
+func (cli *cli) orderHealth(ctx context.Context, o health.Order) error {
+	o.By = operator()
+	if err := o.Validate(); err != nil {
+		return wrongOrder(err)
+	}
+	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
+		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+		defer cancel()
+		defer saySlow(cli.stderr, fmt.Sprintf("weir: waiting for the answer of pool %s; a check takes up to 30s ...", cli.pool))()
+		a, err := cli.nodeHealth(b).Order(ctx, o)
+		if err != nil {
+			return err
+		}
+		if cli.output == "json" {
+			if err := cli.printJSON(a); err != nil {
+				return err
+			}
+		} else {
+			cli.printAnswer(o, a)
+		}
+		return refused(o, a)
+	})
+}
+
+// wrongOrder is what a command line asks for and no order can.
+func wrongOrder(err error) error {
+	return &usageError{errors.New(strings.TrimPrefix(err.Error(), health.ErrOrder.Error()+": "))}
+}
+
+// saySlow says something unless stop is called soon; stop waits until it is said.
+func saySlow(w io.Writer, text string) (stop func()) {
+	ended, said := make(chan struct{}), make(chan struct{})
+	go func() { // ends with stop
+		defer close(said)
+		slow := time.NewTimer(healthSlow)
+		defer slow.Stop()
+		select {
+		case <-ended:
+		case <-slow.C:
+			fmt.Fprintln(w, text)
+		}
+	}()
+	return func() {
+		close(ended)
+		<-said
+	}
+}
+
+// refused returns what was not done of an order; nil if all was.
+func refused(o health.Order, a health.Answer) error {
+	if a.OK {
+		return nil
+	}
+	var not []health.NodeAnswer
+	for _, n := range a.Nodes {
+		if !n.OK && (o.Op != health.OpCheck || n.Status == nil) {
+			not = append(not, n)
+		}
+	}
+	switch {
+	case a.Error != "":
+		return fmt.Errorf("%w: %s", errOrdered, a.Error)
+	case len(not) == 1 && not[0].Status == nil:
+		return fmt.Errorf("%w: %s: %s; %s", errOrdered, not[0].Node, not[0].Why, allMachines)
+	case len(not) == 1:
+		return fmt.Errorf("%w: %s: %s", errOrdered, not[0].Node, not[0].Why)
+	}
+	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
+}
+
+func (cli *cli) printAnswer(o health.Order, a health.Answer) {
+	switch {
+	case o.Op == health.OpCheck:
+		cli.printChecked(o, a)
+	case len(a.Nodes) > 0:
+		cli.printDone(a)
+	case !a.OK:
+	case o.Op == health.OpPause:
+		fmt.Fprintf(cli.stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.cluster, cli.pool, time.Now().Add(o.For).Format(time.DateTime))
+	case o.Op == health.OpResume:
+		fmt.Fprintf(cli.stdout, "your pause of pool %s/%s has ended\n", cli.cluster, cli.pool)
+	case o.Op == health.OpRelease:
+		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if too many are sick still\n", cli.cluster, cli.pool)
+	}
+}
+
+// printChecked prints what each mode says of each machine.
+func (cli *cli) printChecked(o health.Order, a health.Answer) {
+	now := time.Now()
+	var rows [][]string
+	for _, n := range a.Nodes {
+		if n.Status == nil {
+			continue
+		}
+		for _, w := range n.Status.Modes {
+			rows = append(rows, []string{n.Node, string(n.Status.State), string(w.Mode), string(w.Verdict), ago(now, w.At), saidWhy(w)})
+		}
+	}
+	if len(rows) > 0 {
+		cli.printTable([]string{"node", "state", "mode", "verdict", "heard", "reason"}, rows)
+	}
+	if len(o.Nodes) == 0 && len(a.Nodes) == health.MaxRows {
+		fmt.Fprintf(cli.stdout, "these are the first %d; all were looked at, and \"weir health status\" shows who is not fit\n", health.MaxRows)
+	}
+}
+
+// printDone prints what came of an order for each machine.
+func (cli *cli) printDone(a health.Answer) {
+	var rows [][]string
+	for _, n := range a.Nodes {
+		done, state := "no", "-"
+		if n.OK {
+			done = "yes"
+		}
+		if n.Status != nil {
+			state = string(n.Status.State)
+		}
+		rows = append(rows, []string{n.Node, done, state, cmp.Or(n.Why, "-")})
+	}
+	cli.printTable([]string{"node", "done", "state", "what"}, rows)
+}

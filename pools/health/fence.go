@@ -17,7 +17,7 @@ const (
 
 // fence makes a node harmless: level by level, each with its share of the time that is
 // left, or none where it cannot be asked for. Those begun are looked at until one is
-// confirmed.
+// confirmed; of an exclusive pool, until the machine is known not to run.
 func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
 	group, known := l.world.Hands.Group(e.machine.group)
@@ -41,7 +41,9 @@ func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 	for {
 		for i := 0; i < reached; i++ {
 			confirmed, err := l.isolate(ctx, isolator, e.order.Node, levels[i])
-			if confirmed {
+			if confirmed && l.policy.Exclusive && levels[i] != judge.FenceCompute {
+				reached = max(reached, min(i+2, len(levels)))
+			} else if confirmed {
 				out.OK, out.Reason = true, "fenced: "+string(levels[i])
 				return out
 			}

@@ -172,11 +172,17 @@ func TestEscalates(t *testing.T) {
 	})
 }
 
-// Nobody knows that the machine is dead: nothing takes its place.
+// Nobody knows that the machine is dead: nothing takes its place. That no traffic
+// reaches it is not enough where it may be the only one of its kind.
 func TestFencingUnconfirmed(t *testing.T) {
+	t.Run("nothing", func(t *testing.T) { fenceInVain(t, nil) })
+	t.Run("traffic", func(t *testing.T) { fenceInVain(t, map[pools.Fence]bool{pools.FenceTraffic: true}) })
+}
+
+func fenceInVain(t *testing.T, confirms map[pools.Fence]bool) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		c.confirms = nil
+		c.confirms = confirms
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
 		c.sicken("n4", "disk")

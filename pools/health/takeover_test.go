@@ -173,10 +173,13 @@ func TestResumedWithoutRecord(t *testing.T) {
 	}{
 		{"replaced meanwhile", judge.Action{Name: judge.Recreate}, func(c *cloud) {
 			delete(c.boxes, "n4")
+			delete(c.boxes, "new1")
 			c.boxes["late"] = &box{group: "g", zone: "b", launched: time.Now()}
 		}, "repair.succeeded late", 1},
-		{"ended meanwhile, and replaced by nobody that is known", judge.Action{Name: judge.Recreate}, func(c *cloud) { delete(c.boxes, "n4") },
-			"repair.succeeded n4", 1},
+		{"ended meanwhile, and replaced by nobody that is known", judge.Action{Name: judge.Recreate}, func(c *cloud) {
+			delete(c.boxes, "n4")
+			delete(c.boxes, "new1") // where it was launched before the process ended
+		}, "repair.succeeded n4", 1},
 		{"never begun", judge.Action{Name: judge.Recreate}, func(*cloud) {}, "repair.succeeded new2", 2},
 		{"mended meanwhile", judge.Action{Name: judge.Reboot}, func(c *cloud) { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false },
 			"repair.succeeded n4", 1},

@@ -23,7 +23,7 @@ func (j *Judge) tally(now time.Time, n *node) tally {
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
 		(n.state != Fresh || !j.young(now, n)) && len(j.pauses[n.ID]) == 0
-	t.sick = t.eligible && (n.state == Suspect || n.state.unfit())
+	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
 	t.blind = t.eligible && n.blind
 	return t
 }

@@ -153,6 +153,7 @@ func (j *Judge) to(now time.Time, n *node, state NodeState) {
 	case state.holdsPlace():
 		j.active[n.ID] = n
 	}
+	j.census.count(j.zones, n, j.tally(now, n))
 }
 
 // young reports whether the node is within its grace.
@@ -205,4 +206,10 @@ func (w *wakes) next(now time.Time) (*node, bool) {
 		}
 	}
 	return nil, false
+}
+
+// wished reports whether the node is a candidate only because somebody wants it to be:
+// it is no sign of trouble.
+func (n *node) wished() bool {
+	return n.asked != "" && n.state == Unhealthy && n.verdict == OK && n.repair == nil
 }

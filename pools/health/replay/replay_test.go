@@ -111,6 +111,7 @@ func TestActions(t *testing.T) {
 		"row69_creation_fails": {"RECREATE n1"},
 		"row71_check_passes":   nil,
 		"row75_all_active":     {"REBOOT n1"},
+		"recover_some":         {"REBOOT n1"},
 		"row79_stopped":        {"RECREATE n1"},
 		"all_fail_at_once":     nil,
 		"zone_outage":          {"REBOOT n5"},

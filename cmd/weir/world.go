@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"log/slog"
@@ -94,7 +95,7 @@ func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	c := aws.Config{
 		Cluster: cluster, Pool: a.pool.Name, Region: a.service.RegionOf(cluster),
 		Endpoints: a.service.AWS.Endpoint, AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool),
-		Queue: a.service.WarningQueue(cluster),
+		Queue: cmp.Or(a.pool.EventQueue(), a.service.WarningQueue(cluster)),
 	}
 	claims, err := config.Claims(a.configs, cluster, a.pool.Name)
 	if err != nil {

@@ -61,6 +61,16 @@ func (p Pool) Heals() bool {
 	return policy.Mode == judge.Act && policy.Owner == judge.OwnerSelf
 }
 
+// EventQueue is the SQS queue of the pool's lifecycle events, where the policy names
+// one; it takes the place of the service file's.
+func (p Pool) EventQueue() string {
+	if !p.Judged() {
+		return ""
+	}
+	mode, _ := p.Health.Detection.Mode(judge.LifecycleEvents)
+	return mode.Options.Queue
+}
+
 // SelfFence is how long without contact an agent of the pool goes on; 0: for ever.
 func (p Pool) SelfFence() time.Duration {
 	if !p.Judged() {

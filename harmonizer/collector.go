@@ -20,6 +20,7 @@ type collector struct {
 
 	complete, leading, epoch, left, braked, nodes *prometheus.Desc
 	queue, events, findings, longest, shadow      *prometheus.Desc
+	users, reading                                *prometheus.Desc
 
 	// In the order of numbers.
 	pools, labels []*prometheus.Desc
@@ -40,6 +41,8 @@ func (h *Harmonizer) Collector() prometheus.Collector {
 		events:   desc("events_total", "What happened, by name.", "event"),
 		findings: desc("findings_total", "What was found and decided.", "kind", "why"),
 		longest:  desc("step_seconds_max", "The longest time that the state machine took for one event."),
+		users:    desc("total_users", "Users, as the source of the expected state counts them."),
+		reading:  desc("bulk_update_loop_duration_seconds", "How long the last whole reading of a source took that is polled."),
 		shadow:   desc("shadow_acts_total", "In shadow mode: acts of both that match, and those of one alone.", "outcome"),
 	}
 	for _, n := range numbers(apps.Totals{}) {
@@ -71,6 +74,7 @@ func numbers(t apps.Totals) []number {
 		{"crashed_instances", "Desired instances that crashed", float64(t.Crashed)},
 		{"flapping_instances", "Desired instances that wait because they crashed again and again", float64(t.Flapping)},
 		{"extra_instances", "Copies that should not run", float64(t.Extra)},
+		{"rowless_instances", "Of these, copies of apps that have no row and were not deleted", float64(t.Rowless)},
 		{"crashes", "Crashes of late", float64(t.Crashes)},
 		{"memory_megabytes", "Memory of the instances of apps with a row", t.Memory},
 		{"started_memory_megabytes", "Memory of the instances that should run", t.StartedMemory},
@@ -80,7 +84,7 @@ func numbers(t apps.Totals) []number {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, list := range [][]*prometheus.Desc{
-		{c.complete, c.leading, c.epoch, c.left, c.braked, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow},
+		{c.complete, c.leading, c.epoch, c.left, c.braked, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading},
 		c.pools, c.labels,
 	} {
 		for _, d := range list {
@@ -98,6 +102,7 @@ type scrape struct {
 	queue    QueueStatus
 	totals   *Totals
 	found    map[cause]uint64
+	read     time.Duration
 	shadow   *Shadowing
 }
 
@@ -108,6 +113,7 @@ func (h *Harmonizer) scrape() scrape {
 		queue:  h.queue(),
 		totals: h.totals(),
 		found:  maps.Clone(h.found),
+		read:   h.read,
 	}
 	s.complete, _ = h.machine.Complete()
 	if h.mirror != nil {
@@ -129,6 +135,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for name, n := range c.h.counters.snapshot() {
 		out.counter(c.events, n, name)
 	}
+	if n := c.h.users.Load(); n >= 0 {
+		out.gauge(c.users, float64(n))
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var s scrape
@@ -139,12 +148,15 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 
 func (c *collector) collect(out sink, s scrape) {
 	out.gauge(c.complete, flag(s.complete))
-	out.gauge(c.braked, flag(s.brake.State != apps.BrakeOff || s.brake.RowsGone > 0))
+	out.gauge(c.braked, flag(s.brake.On()))
 	out.gauge(c.nodes, float64(s.nodes))
 	out.gauge(c.queue, float64(s.queue.Starts), "starts")
 	out.gauge(c.queue, float64(s.queue.Stops), "stops")
 	out.gauge(c.queue, float64(s.queue.Send), "send")
 	out.gauge(c.queue, float64(s.queue.Save), "save")
+	if s.read > 0 {
+		out.gauge(c.reading, s.read.Seconds())
+	}
 	for pool, t := range s.totals.Pools {
 		out.numbers(c.pools, t, pool)
 	}

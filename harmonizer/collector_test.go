@@ -1,8 +1,10 @@
 package harmonizer
 
 import (
+	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -77,4 +79,67 @@ func TestCollector(t *testing.T) {
 			t.Errorf("%v steps observed", got["weir_harmonizer_step_seconds{}"])
 		}
 	})
+}
+
+// countingSource is one that is polled, and counts users.
+type countingSource struct{ users int }
+
+func (countingSource) Refresh() {}
+
+func (countingSource) Watch(ctx context.Context, tell Tell) error {
+	if tell(ctx, apps.ExpectedBegin{}) == nil {
+		pause(ctx, 3*time.Second)
+		_ = tell(ctx, apps.ExpectedComplete{ValidFor: time.Hour}) // fails only when ctx ends
+	}
+	<-ctx.Done()
+	return nil
+}
+
+func (s countingSource) Users(context.Context) (int, error) {
+	if s.users < 0 {
+		return 0, errAway
+	}
+	return s.users, nil
+}
+
+// What the classic health manager told of its source, and why heartbeats are dropped:
+// by few causes, whatever a sender writes.
+func TestCollectorTellsOfSourceAndCauses(t *testing.T) {
+	for _, users := range []int{42, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld()
+			r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Source = countingSource{users} })
+			registry := prometheus.NewRegistry()
+			if err := registry.Register(r.Collector()); err != nil {
+				t.Fatal(err)
+			}
+			for _, bad := range []string{"x", `{"dea":""}`, `{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-1,"state":"RUNNING"}]}`,
+				`{"dea":"n","droplets":[{"droplet":"a","version":"v","instance":"i","index":-2,"state":"RUNNING"}]}`} {
+				if err := r.Tell(t.Context(), apps.Heartbeat{Data: []byte(bad)}); err != nil {
+					t.Fatal(err)
+				}
+			}
+			pass(t, 5*time.Second)
+			got := gather(t, registry)
+			for key, want := range map[string]float64{
+				"weir_harmonizer_findings_total{refused,bad_not_json}": 1,
+				"weir_harmonizer_findings_total{refused,bad_dea}":      1,
+				"weir_harmonizer_findings_total{refused,bad_index}":    2,
+				"weir_harmonizer_bulk_update_loop_duration_seconds{}":  3,
+				"weir_harmonizer_total_users{}":                        float64(max(users, 0)),
+				"weir_harmonizer_events_total{users_failed}":           float64(min(users, 0) * -1),
+			} {
+				if got[key] != want {
+					t.Errorf("%s = %v, want %v", key, got[key], want)
+				}
+			}
+			if _, told := got["weir_harmonizer_total_users{}"]; told != (users >= 0) {
+				t.Errorf("total_users is told: %v", told)
+			}
+			if n := r.status(t).Counters["found_refused.bad_index"]; n != 2 {
+				t.Errorf("status counts %d of bad_index, want 2", n)
+			}
+			r.stop(t)
+		})
+	}
 }

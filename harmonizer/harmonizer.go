@@ -42,7 +42,8 @@ type Harmonizer struct {
 
 	// term is that of the nudges which may be sent, 0 while following. Only the
 	// loop sets it.
-	term atomic.Uint64
+	term  atomic.Uint64
+	users atomic.Int64 // that the source counts; negative: not known
 
 	// Owned by the loop.
 	machine   *apps.Machine
@@ -50,7 +51,9 @@ type Harmonizer struct {
 	hears     bool   // the bus is up
 	ticked    time.Time
 	canaried  time.Time
-	counted   time.Time // the nodes, for the memory
+	counted   time.Time     // the nodes, for the memory
+	reading   time.Time     // since then a source that is polled is read; zero: it is not
+	read      time.Duration // how long the last whole reading took, until it was applied
 	refused   []apps.Nudge
 	published map[string]publication
 	found     map[cause]uint64
@@ -93,7 +96,8 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	if cfg.Shadow {
 		h.mirror = newMirror(cfg, log)
 	}
-	h.outbox = newOutbox(ports, &h.term, h.counters, log)
+	h.users.Store(-1)
+	h.outbox = newOutbox(ports, &h.term, h.stand, h.counters, log)
 	h.herald = newHerald(ports.Bus, h.counters, log)
 	return h, nil
 }
@@ -113,6 +117,7 @@ func (h *Harmonizer) Run(parent context.Context) error {
 	work("listen to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
 	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.tellRows) })
 	work("lead", h.lead)
+	work("count users", h.countUsers)
 	if !h.cfg.Shadow {
 		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Tell) })
 		work("publish", h.herald.run)

@@ -2,6 +2,7 @@ package harmonizer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync"
 	"time"
@@ -135,4 +136,22 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	if len(unsent) > 0 {
 		h.step(now, apps.NotSent{Nudges: unsent})
 	}
+}
+
+// stand asks the loop which of the nudges that waited are still right: none if it
+// does not answer, all if it has ended, for then nothing was heard since.
+func (h *Harmonizer) stand(ctx context.Context, nudges []apps.Nudge) []bool {
+	right := make([]bool, len(nudges))
+	if len(nudges) == 0 {
+		return right
+	}
+	err := h.ask(ctx, func(time.Time) {
+		for i, n := range nudges {
+			right[i] = h.machine.Stands(n)
+		}
+	})
+	for i := range right {
+		right[i] = right[i] || errors.Is(err, ErrNotRunning)
+	}
+	return right
 }

@@ -131,10 +131,15 @@ func (h *Harmonizer) book(now time.Time, ev apps.Event) {
 		}
 	case apps.NotSent:
 		h.counters.add("nudges_not_sent", len(ev.Nudges))
+	case apps.ExpectedBegin:
+		h.reading = now
 	case apps.ExpectedUnreadable:
 		h.counters.add("rows_unreadable", 1)
 	case apps.ExpectedComplete:
 		h.counters.add("source_complete", 1)
+		if !h.reading.IsZero() {
+			h.read, h.reading = now.Sub(h.reading), time.Time{}
+		}
 	case apps.ExpectedFailed:
 		h.counters.add("source_failed", 1)
 	case apps.ExpectedLost:

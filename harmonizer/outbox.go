@@ -25,14 +25,16 @@ const (
 )
 
 // outbox sends nudges beside the loop, each after the memory of its app is
-// durable: whoever takes over knows of every nudge that may have gone out. What
-// gathers while a save is under way goes with the next one.
+// durable: whoever takes over knows of every nudge that may have gone out. Those
+// that are wrong by then go back. What gathers while a save is under way goes with
+// the next one.
 type outbox struct {
 	ports    Ports
 	term     *atomic.Uint64 // in which nudges may be sent; 0: none may
 	counters *counters
 	log      *slog.Logger
 	complain *rate.Sometimes
+	stand    func(ctx context.Context, nudges []apps.Nudge) []bool // whether each is still right
 	wake     chan struct{}
 	ended    chan struct{} // closed after run
 
@@ -50,9 +52,9 @@ type batch struct {
 
 func (b batch) toSave() bool { return len(b.memory) > 0 || b.nodes != nil }
 
-func newOutbox(ports Ports, term *atomic.Uint64, c *counters, log *slog.Logger) *outbox {
+func newOutbox(ports Ports, term *atomic.Uint64, stand func(context.Context, []apps.Nudge) []bool, c *counters, log *slog.Logger) *outbox {
 	return &outbox{
-		ports: ports, term: term, counters: c, log: log, complain: seldom(),
+		ports: ports, term: term, stand: stand, counters: c, log: log, complain: seldom(),
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		batch: batch{memory: map[string]apps.Memory{}},
 	}
@@ -181,8 +183,9 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.Nudge, error) {
 		return b.nudges, err
 	}
 	var unsent []apps.Nudge
-	for _, n := range b.nudges {
-		if !o.maySend(b.term) || !o.send(n) {
+	right := o.stand(ctx, b.nudges) // saving may have taken long
+	for i, n := range b.nudges {
+		if !o.maySend(b.term) || !right[i] || !o.send(n) {
 			unsent = append(unsent, n)
 		}
 	}

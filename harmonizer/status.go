@@ -163,15 +163,15 @@ func (h *Harmonizer) leader() string {
 
 // Report implements Ear.
 func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([][]byte, error) {
+	question, bad := report.Read(subject, data)
 	var answers []any
-	var bad error
 	err := h.ask(ctx, func(now time.Time) {
 		h.counters.add("reports", 1)
 		if h.tap != nil {
 			h.tap.asked(subject, data)
 		}
-		if h.Leading() {
-			answers, bad = report.Answer(h.machine, now, subject, data)
+		if bad == nil && h.Leading() {
+			answers = question(h.machine, now)
 		}
 	})
 	if err = errors.Join(err, bad); err != nil {

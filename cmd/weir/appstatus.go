@@ -103,8 +103,12 @@ func (cli *cli) warnOfHarmonizer(s harmonizer.Status) {
 			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
 	}
 	if b := s.Brake; b.RowsGone > 0 {
-		fmt.Fprintf(cli.stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until that is confirmed; \"weir harmonizer release\" ends it\n",
+		fmt.Fprintf(cli.stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until they are back; if they are gone for good, \"weir harmonizer release\" says so\n",
 			b.RowsGone, b.RowsOf)
+	}
+	if b := s.Brake; b.Rowless > 0 {
+		fmt.Fprintf(cli.stdout, "! %d of %d copies run apps that have no row: they are not stopped until the rows are there; if there are none, \"weir harmonizer release\" says so\n",
+			b.Rowless, b.RowlessOf)
 	}
 	if s.Omitted > 0 {
 		fmt.Fprintf(cli.stdout, "! %d more are left out\n", s.Omitted)

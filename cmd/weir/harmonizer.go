@@ -110,13 +110,27 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	if parts.holder, err = holderName(dir, cli.cluster, "harmonizer", ""); err != nil {
 		return err
 	}
+	return cli.runHarmonizer(ctx, parts, metricsAddr)
+}
+
+// runHarmonizer has it run until ctx ends, and Prometheus read its metrics.
+func (cli *cli) runHarmonizer(ctx context.Context, parts harmonizing, metricsAddr string) error {
+	var prom net.Listener
+	if metricsAddr != "" {
+		var err error
+		if prom, err = net.Listen("tcp", metricsAddr); err != nil {
+			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
+		}
+		defer prom.Close()
+		parts.component.Host = reachable(prom.Addr())
+	}
 	h, err := parts.wire(ctx)
 	if err != nil {
 		return err
 	}
 	services := newServices(ctx)
-	if metricsAddr != "" {
-		if err := cli.serveProm(services, metricsAddr, h.Collector(), log); err != nil {
+	if prom != nil {
+		if err := cli.serveProm(services, prom, h.Collector(), parts.log); err != nil {
 			return services.stop(err)
 		}
 	}
@@ -133,7 +147,9 @@ type harmonizing struct {
 	holder string            // of the lease
 	store  metrics.Store     // nil: counts are not written
 	record harmonizer.Record // nil: nothing is recorded
-	log    *slog.Logger
+	// component is where collectors on the bus find our metrics, if anywhere.
+	component natsbus.Component
+	log       *slog.Logger
 }
 
 // wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
@@ -141,6 +157,7 @@ func (p harmonizing) wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.bus.Conn(), natsbus.Config{
 		Cluster: p.loop.Cluster, Dialect: natsbus.Dialect(p.file.Dialect), Partition: p.file.Partition,
 		FilterPartition: p.loop.Apps.Partition != "", Shadow: p.loop.Shadow, RequestTimeout: p.file.RequestTimeout(),
+		Component: p.component,
 	}, p.log)
 	if err != nil {
 		return nil, err
@@ -204,7 +221,9 @@ func (cli *cli) releaseCommand() *cobra.Command {
 		Use:   "release",
 		Short: "End the brake that holds starts and stops after a mass loss",
 		Long: `End the brake that holds starts and stops after a mass loss, for the instances that
-are lost now. "weir app status" says whether it holds, and why.`,
+are lost now; and the one that holds the stops of applications that have no row,
+after very many rows were gone at once: they are stopped then. "weir app status"
+says whether it holds, and why.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
@@ -232,17 +251,28 @@ func orderHarmonizer(ctx context.Context, b *bus.Bus, cluster string, o harmoniz
 	return nil
 }
 
+// reachable is an address that we listen on as others may ask for it: by our name if
+// it is every address that we have.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
 // serveProm lets Prometheus read what the collector tells, at /metrics.
-func (cli *cli) serveProm(parts *services, addr string, c prometheus.Collector, log *slog.Logger) error {
+func (cli *cli) serveProm(parts *services, listener net.Listener, c prometheus.Collector, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	for _, one := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		if err := registry.Register(one); err != nil {
 			return fmt.Errorf("metrics for Prometheus: %w", err)
 		}
-	}
-	listener, err := net.Listen("tcp", addr)
-	if err != nil {
-		return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))

@@ -51,6 +51,9 @@ type pool struct {
 	revision uint64
 }
 
+// rowless reports whether the app may have a row that nobody told.
+func (a *app) rowless() bool { return a.row == rowUnknown || a.row == rowVanished }
+
 func (a *app) name() string { return a.want.Name }
 
 // expected is the number of instances that should run.
@@ -115,6 +118,9 @@ func (m *Machine) recount(a *app, change func()) {
 // in pools that the app is not in.
 func (m *Machine) setRow(a *app, row rowState) {
 	m.source.tally(a, row)
+	if a.rowless() && row != rowUnknown && row != rowVanished {
+		m.regain(a)
+	}
 	a.row = row
 	if m.unread[a.name()] == (row == rowUnreadable) {
 		return

@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
@@ -29,17 +30,23 @@ type BrakeStatus struct {
 	Indices   int        `json:"indices,omitempty"` // lost
 	Share     float64    `json:"share,omitempty"`   // of the indices that ran before
 	Missing   int        `json:"missing,omitempty"` // of the lost ones, still
-	ReleaseAt int        `json:"release_at"`        // it ends when so many or fewer are missing
+	ReleaseAt int        `json:"release_at"`        // it ends when so many or fewer are missing, and no more lost nodes come back
 
 	// Beside State: stops of apps without a row are held, because so many rows
-	// were gone at once; 0: they are not.
+	// were gone at once, or because so many copies ran apps without a row when this
+	// machine began to lead. 0: they are not.
 	RowsGone  int       `json:"rows_gone,omitempty"`
 	RowsOf    int       `json:"rows_of,omitempty"` // that there were before
-	RowsSince time.Time `json:"rows_since,omitzero"`
+	Rowless   int       `json:"rowless,omitempty"`
+	RowlessOf int       `json:"rowless_of,omitempty"` // copies in all
+	RowsSince time.Time `json:"rows_since,omitzero"`  // of the first of the two
 }
 
 // Holds reports whether the brake waits for the bus to be proven whole.
 func (b BrakeStatus) Holds() bool { return b.State == BrakeHeld }
+
+// On reports whether anything is held, or slowed.
+func (b BrakeStatus) On() bool { return b.State != BrakeOff || b.RowsGone+b.Rowless > 0 }
 
 // brake watches how many indices are lost by silence at once: rule brake. What is
 // lost within the window is counted as long as it is missing.
@@ -49,12 +56,19 @@ type brake struct {
 	recent []loss // within the window, and all since the brake holds
 	lost   int    // of recent, still missing
 	nodes  []nodeLoss
+	// overdue is what is lost next, as of the latest Tick; nothing while eased.
+	overdue overdue
 
 	told   BrakeStatus        // when it began
 	canary bool               // since it began, our own message came back
 	heard  bool               // since then, another node than the lost ones was heard
 	back   map[string]instant // of the lost nodes: heard again since then; 0: not yet
+
+	returned instant // the latest of those
 }
+
+// overdue is how many nodes are, and how many copies they have.
+type overdue struct{ nodes, copies int }
 
 type loss struct {
 	place place
@@ -81,12 +95,15 @@ func (m *Machine) loseNode(name string) {
 // period later: in between the others had their turn.
 func (m *Machine) heard(node string) {
 	b := &m.brake
-	if b.state != BrakeHeld || b.heard {
+	if b.state == BrakeOff {
 		return
 	}
 	since, lost := b.back[node]
 	if lost && since == 0 {
-		b.back[node] = m.time.now
+		b.back[node], b.returned = m.time.now, m.time.now
+		return
+	}
+	if b.state != BrakeHeld || b.heard {
 		return
 	}
 	b.heard = !lost || m.time.now >= since.add(m.cfg.HeartbeatPeriod*9/10)
@@ -121,14 +138,23 @@ func (m *Machine) watchLosses() {
 		m.holdIfMany()
 	case BrakeHeld:
 		if b.canary && b.heard {
-			b.state = BrakeEased
+			b.state, b.overdue = BrakeEased, overdue{}
 			m.starts.Scale(easedShare)
 			m.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
 		}
 	}
-	if b.state != BrakeOff && b.lost <= b.told.ReleaseAt {
+	if b.state != BrakeOff && m.recovered() {
 		m.endBrake(WhyRecovered)
 	}
+}
+
+// recovered reports whether enough of what was lost is there again. While lost nodes
+// come back, from one heartbeat period to the next, the others may be on their way:
+// what they have is not to be started.
+func (m *Machine) recovered() bool {
+	b := &m.brake
+	left := b.lost + b.overdue.copies
+	return left == 0 || left <= b.told.ReleaseAt && m.time.now > b.returned.add(m.cfg.startIn())
 }
 
 // forgetLosses drops what is older than the window.
@@ -150,11 +176,28 @@ func (m *Machine) forgetLoss(l loss) {
 	}
 }
 
+// watchOverdue looks at the nodes that are lost next. Nodes do not beat at the same
+// moment: those that fall silent together are lost within a heartbeat period, and
+// the first of them are not to be answered before all are counted.
+func (m *Machine) watchOverdue() {
+	b := &m.brake
+	b.overdue = overdue{}
+	if b.state == BrakeEased {
+		return
+	}
+	for _, copies := range m.known.Overdue(m.cfg.overdue()) {
+		b.overdue.nodes++
+		b.overdue.copies += copies
+	}
+}
+
+// holdIfMany counts what is overdue as lost, once anything is lost.
 func (m *Machine) holdIfMany() {
 	b := &m.brake
 	ran := m.total.Running + b.lost
-	limit := max(m.cfg.Brake*float64(ran), float64(m.cfg.BrakeFloor))
-	if float64(b.lost) <= limit {
+	limit := m.tooMany(ran)
+	lost := b.lost + b.overdue.copies
+	if b.lost == 0 || float64(lost) <= limit {
 		return
 	}
 	b.state, b.since, b.canary, b.heard = BrakeHeld, m.time.now, false, false
@@ -162,8 +205,11 @@ func (m *Machine) holdIfMany() {
 	for _, n := range b.nodes {
 		b.back[n.name] = 0
 	}
+	for name := range m.known.Overdue(m.cfg.overdue()) {
+		b.back[name] = 0
+	}
 	b.told = BrakeStatus{
-		Nodes: len(b.nodes), Indices: b.lost, Share: float64(b.lost) / float64(ran), ReleaseAt: int(limit / 2),
+		Nodes: len(b.nodes) + b.overdue.nodes, Indices: lost, Share: float64(lost) / float64(ran), ReleaseAt: int(limit / 2),
 	}
 	m.find(Finding{Kind: KindBraked, Why: WhyMassLoss, Rule: RuleBrake,
 		Detail: fmt.Sprintf("%d nodes and %d indices, %.0f %% of those that ran, were lost at once", b.told.Nodes, b.told.Indices, 100*b.told.Share)})
@@ -171,7 +217,7 @@ func (m *Machine) holdIfMany() {
 
 // release is an operator's end of the brake: what was lost until now is ignored.
 func (m *Machine) release() {
-	if m.rowLoss.since != 0 {
+	if _, held := m.rowLoss.holds(); held {
 		m.endRowLoss(WhyOrdered)
 	}
 	if m.brake.state == BrakeOff {
@@ -197,6 +243,11 @@ func (m *Machine) Brake() BrakeStatus {
 	if s.State != BrakeOff {
 		s.Since, s.Missing = m.wall(m.brake.since), m.brake.lost
 	}
-	s.RowsGone, s.RowsOf, s.RowsSince = m.rowLoss.rows, m.rowLoss.of, m.wall(m.rowLoss.since)
+	rows, copies := m.rowLoss.rows, m.rowLoss.copies
+	s.RowsGone, s.RowsOf, s.Rowless, s.RowlessOf = rows.gone, rows.of, copies.gone, copies.of
+	s.RowsSince = m.wall(cmp.Or(rows.since, copies.since))
+	if rows.since != 0 && copies.since != 0 {
+		s.RowsSince = m.wall(min(rows.since, copies.since))
+	}
 	return s
 }

@@ -27,7 +27,7 @@ type Config struct {
 	HeartbeatPeriod      time.Duration  `yaml:"heartbeat_period"`        // of every node; 10 s
 	NudgeKeepAlive       time.Duration  `yaml:"nudge_keep_alive"`        // before a nudge is repeated; 30 s
 	ResetGrace           *time.Duration `yaml:"reset_grace"`             // under StarterController, after a change; 30 s
-	FlappingDeath        int            `yaml:"flapping_death"`          // crashes answered at once; 1
+	FlappingDeath        *int           `yaml:"flapping_death"`          // crashes answered at once; 1
 	FlappingTimeout      time.Duration  `yaml:"flapping_timeout"`        // a crash later than that is a first one; 500 s
 	MinRestartDelay      time.Duration  `yaml:"min_restart_delay"`       // of the first delayed restart; 60 s
 	MaxRestartDelay      time.Duration  `yaml:"max_restart_delay"`       // the doubling ends here; 480 s
@@ -36,9 +36,9 @@ type Config struct {
 	QueueBatchSize       int            `yaml:"queue_batch_size"`        // nudged indices in each RequestQueue; 40
 	RequestQueue         time.Duration  `yaml:"request_queue"`           // 1 s
 	ExpectedStateLost    time.Duration  `yaml:"expected_state_lost"`     // an app without a row is extra after that; 180 s
-	DropletGCGracePeriod time.Duration  `yaml:"droplet_gc_grace_period"` // what crashed is remembered so long without a row; 240 s
-	Brake                float64        `yaml:"brake"`                   // share of indices lost at once that holds nudges; 0.30, 1 is off
-	BrakeFloor           int            `yaml:"brake_floor"`             // so many never do; 10
+	DropletGCGracePeriod *time.Duration `yaml:"droplet_gc_grace_period"` // what crashed is remembered so long without a row; 240 s
+	Brake                float64        `yaml:"brake"`                   // share of indices, or rows, lost at once that holds nudges; 0.30, 1 is off
+	BrakeFloor           *int           `yaml:"brake_floor"`             // so many never do; 10
 	Starter              Starter        `yaml:"starter"`                 // self
 	Partition            string         `yaml:"cc_partition"`            // others' beats and exits are passed over; empty: none are
 
@@ -61,17 +61,17 @@ func (c Config) WithDefaults() Config {
 		{&c.MaxRestartDelay, 480 * time.Second},
 		{&c.RequestQueue, time.Second},
 		{&c.ExpectedStateLost, 180 * time.Second},
-		{&c.DropletGCGracePeriod, 240 * time.Second},
 	} {
 		orDefault(d.field, d.value)
 	}
 	orDefault(&c.ResetGrace, new(30*time.Second))
 	orDefault(&c.DelayTimeNoise, new(5*time.Second))
+	orDefault(&c.DropletGCGracePeriod, new(240*time.Second))
 	orDefault(&c.GiveupCrashNumber, new(4))
-	orDefault(&c.FlappingDeath, 1)
+	orDefault(&c.FlappingDeath, new(1))
 	orDefault(&c.QueueBatchSize, 40)
 	orDefault(&c.Brake, 0.30)
-	orDefault(&c.BrakeFloor, 10)
+	orDefault(&c.BrakeFloor, new(10))
 	orDefault(&c.Starter, StarterSelf)
 	return c
 }
@@ -99,8 +99,11 @@ func (c Config) Validate() error {
 	if c.DelayTimeNoise == nil || *c.DelayTimeNoise < 0 || *c.DelayTimeNoise > c.MinRestartDelay {
 		bad("delay_time_noise must be from 0 to min_restart_delay (%v)", c.MinRestartDelay)
 	}
-	if c.FlappingDeath < 0 {
-		bad("flapping_death is %d, it must not be negative", c.FlappingDeath)
+	if c.DropletGCGracePeriod == nil || *c.DropletGCGracePeriod < 0 {
+		bad("droplet_gc_grace_period must be at least 0")
+	}
+	if c.FlappingDeath == nil || *c.FlappingDeath < 0 {
+		bad("flapping_death must be at least 0")
 	}
 	if err := c.rate().Validate(); err != nil {
 		bad("queue_batch_size is %d in request_queue %v: %w", c.QueueBatchSize, c.RequestQueue, err)
@@ -108,8 +111,8 @@ func (c Config) Validate() error {
 	if !(c.Brake > 0 && c.Brake <= 1) {
 		bad("brake is %v, it must be above 0 and at most 1", c.Brake)
 	}
-	if c.BrakeFloor < 0 {
-		bad("brake_floor is %d, it must not be negative", c.BrakeFloor)
+	if c.BrakeFloor == nil || *c.BrakeFloor < 0 {
+		bad("brake_floor must be at least 0")
 	}
 	if c.Starter != StarterSelf && c.Starter != StarterController {
 		bad("starter is %q, it must be %q or %q", c.Starter, StarterSelf, StarterController)
@@ -129,13 +132,18 @@ func (c Config) positive() (errs []error) {
 		{"min_restart_delay", c.MinRestartDelay},
 		{"max_restart_delay", c.MaxRestartDelay},
 		{"expected_state_lost", c.ExpectedStateLost},
-		{"droplet_gc_grace_period", c.DropletGCGracePeriod},
 	} {
 		if d.value <= 0 {
 			errs = append(errs, fmt.Errorf("%s is %v, it must be above 0", d.name, d.value))
 		}
 	}
 	return errs
+}
+
+// overdue is the silence after which a node is a heartbeat period, or less, from
+// being lost, and has missed a beat for sure.
+func (c Config) overdue() time.Duration {
+	return max(c.DropletLost-c.HeartbeatPeriod, c.HeartbeatPeriod*3/2)
 }
 
 // rate is that of each of the two queues.

@@ -19,10 +19,11 @@ type Totals struct {
 	Missing          int     `json:"missing_instances"`
 	Crashed          int     `json:"crashed_instances"`
 	Flapping         int     `json:"flapping_instances"`
-	Extra            int     `json:"extra_instances"` // copies that should not run
-	Crashes          int     `json:"crashes"`         // lines of the crash tables
-	Memory           float64 `json:"memory"`          // MB, of Instances
-	StartedMemory    float64 `json:"started_memory"`  // MB, of StartedInstances
+	Extra            int     `json:"extra_instances"`   // copies that should not run
+	Rowless          int     `json:"rowless_instances"` // of these, those whose app has no row and was not deleted
+	Crashes          int     `json:"crashes"`           // lines of the crash tables
+	Memory           float64 `json:"memory"`            // MB, of Instances
+	StartedMemory    float64 `json:"started_memory"`    // MB, of StartedInstances
 }
 
 func (t *Totals) add(o Totals) { t.combine(o, 1) }
@@ -38,6 +39,7 @@ func (t *Totals) combine(o Totals, sign int) {
 	t.Crashed += sign * o.Crashed
 	t.Flapping += sign * o.Flapping
 	t.Extra += sign * o.Extra
+	t.Rowless += sign * o.Rowless
 	t.Crashes += sign * o.Crashes
 	t.Memory += float64(sign) * o.Memory
 	t.StartedMemory += float64(sign) * o.StartedMemory
@@ -55,6 +57,9 @@ func (a *app) totals() Totals {
 		Flapping: int(a.tally[flapping]),
 		Extra:    int(a.extra),
 		Crashes:  len(a.crashes),
+	}
+	if a.rowless() {
+		t.Rowless = t.Extra
 	}
 	if a.row != rowPresent {
 		return t

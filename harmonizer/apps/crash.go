@@ -18,7 +18,7 @@ func (m *Machine) crashed(s *slot, id string) {
 	s.restart, s.hold, s.givenUp = 0, "", false
 	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Rule: RuleExitCrashed,
 		Detail: s.app.exitOf(id)}
-	switch over := s.crashes - m.cfg.FlappingDeath; {
+	switch over := s.crashes - *m.cfg.FlappingDeath; {
 	case m.givesUp(s.crashes):
 		s.givenUp = true
 		f.Kind, f.Rule = KindGaveUp, RuleGiveUp
@@ -49,7 +49,7 @@ func (m *Machine) givesUp(crashes int) bool {
 
 // restartDelay is the delay after the crashes of an index, with its noise.
 func (m *Machine) restartDelay(s *slot) time.Duration {
-	return m.cfg.restartDelay(s.crashes-m.cfg.FlappingDeath) + noise(*m.cfg.DelayTimeNoise, s)
+	return m.cfg.restartDelay(s.crashes-*m.cfg.FlappingDeath) + noise(*m.cfg.DelayTimeNoise, s)
 }
 
 // restartDelay doubles with each crash over FlappingDeath, 1 being the first.

@@ -33,8 +33,8 @@
 //     package_state).
 //   - fresh: freshness, above. send: the queue, its rate, and follow. brake: many
 //     lost at once are rather a fault of ours. rowloss: many rows gone at once are
-//     rather a fault of the source; until a later pass confirms it, nothing is
-//     stopped for want of a row.
+//     rather a fault of the source; until they are back, or an operator says so,
+//     nothing is stopped for want of a row.
 //
 // What waits for its turn is judged again before it is sent. Every finding carries
 // its rule, its reason and its deadline; Explain answers with the same values at

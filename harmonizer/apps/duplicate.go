@@ -8,13 +8,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// pair is a duplicate, and how often it was listed when the duplicates were
-// known first.
-type pair struct {
-	id    string
-	beats uint32
-}
-
 // confirmations is how often each node is to list its copy before one of
 // duplicates is stopped.
 const confirmations = 2
@@ -71,31 +64,32 @@ func (m *Machine) duplicate(s *slot, v verdict) (hold, bool) {
 // often as it takes since all of them, and no more, are known. The first listing
 // of a copy counts as one.
 func (m *Machine) confirmed(s *slot, twins []known.Copy) bool {
-	same := len(twins) == len(s.pairs)
-	for _, c := range twins {
-		same = same && slices.ContainsFunc(s.pairs, func(p pair) bool { return p.id == c.ID() })
+	ids, same := make([]string, len(twins)), len(twins) == len(s.pairs)
+	for i, c := range twins {
+		ids[i] = c.ID()
+		_, was := s.pairs[ids[i]]
+		same = same && was
 	}
 	if !same {
-		s.pairs = s.pairs[:0]
-		for _, c := range twins {
-			s.pairs = append(s.pairs, newPair(c))
+		s.pairs = make(map[string]uint32, len(twins))
+		for i, c := range twins {
+			s.pairs[ids[i]] = from(c)
 		}
 	}
 	yes := true
-	for _, c := range twins {
-		p := &s.pairs[slices.IndexFunc(s.pairs, func(p pair) bool { return p.id == c.ID() })]
-		if c.Beats() < p.beats { // it was not listed for a while
-			*p = newPair(c)
+	for i, c := range twins {
+		if c.Beats() < s.pairs[ids[i]] { // it was not listed for a while
+			s.pairs[ids[i]] = from(c)
 		}
-		yes = yes && c.Beats() >= p.beats+confirmations
+		yes = yes && c.Beats() >= s.pairs[ids[i]]+confirmations
 	}
 	return yes
 }
 
-func newPair(c known.Copy) pair {
-	p := pair{c.ID(), c.Beats()}
-	if p.beats == 1 {
-		p.beats = 0
+// from is the listing of a copy from which on they count.
+func from(c known.Copy) uint32 {
+	if n := c.Beats(); n != 1 {
+		return n
 	}
-	return p
+	return 0
 }

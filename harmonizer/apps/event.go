@@ -10,7 +10,8 @@ import (
 type Event interface{ event() }
 
 // Heartbeat: a node says what it runs, in a message.Heartbeat as it came from
-// the bus. A bad one changes nothing: it is a finding of KindRefused.
+// the bus. A bad one changes nothing: it is a finding of KindRefused, whose Why is
+// "bad_" and the message.Cause.
 type Heartbeat struct{ Data []byte }
 
 // Exit: a node says that a copy ended.

@@ -2,6 +2,7 @@ package apps
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"time"
 
@@ -23,11 +24,15 @@ type Summary struct {
 	Count    message.AppCount     `json:"count"`
 }
 
-// perExplanation bounds the indices of an Explanation.
-const perExplanation = 1000
+const (
+	perExplanation = 1000 // indices, so that an Explanation fits a message of the bus
+	perIndex       = 100  // instances of one of them
+	perApp         = 2000 // of all of them
+)
 
 // Explanation is all that is known of one app, at most 1000 indices: of more, first
-// those that are not as they should be, then the lowest.
+// those that are not as they should be, then the lowest. It has at most 2000
+// instances.
 type Explanation struct {
 	Summary
 	Indices []IndexStatus `json:"indices"` // in order; the desired ones, and those with a copy
@@ -38,7 +43,8 @@ type Explanation struct {
 type IndexStatus struct {
 	Index     int        `json:"index"`
 	Desired   bool       `json:"desired"`
-	Instances []Instance `json:"instances,omitempty"` // in order of their ids
+	Instances []Instance `json:"instances,omitempty"` // at most 100, those that should not run first; in order of their ids
+	Omitted   int        `json:"omitted,omitempty"`   // more instances
 	Missing   time.Time  `json:"missing_since,omitzero"`
 	NotBefore time.Time  `json:"not_before,omitzero"` // if missing: the next start is not nudged earlier
 	Crashes   int        `json:"crashes,omitempty"`   // that followed one another
@@ -95,8 +101,11 @@ func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
 	e := Explanation{Summary: a.summary()}
 	var indices []int
 	indices, e.Omitted = m.explained(a)
+	room := perApp
 	for _, index := range indices {
-		e.Indices = append(e.Indices, m.status(a, index))
+		st := m.status(a, index, min(room, perIndex))
+		room -= len(st.Instances)
+		e.Indices = append(e.Indices, st)
 	}
 	return e, true
 }
@@ -149,7 +158,7 @@ func (m *Machine) Flapping(name, version string) map[int]time.Time {
 	}
 	out := map[int]time.Time{}
 	for s := a.slots; s != nil; s = s.next {
-		if m.verdict(a, s.index, s).category == flapping {
+		if s.cause == WhyCrashed && m.verdict(a, s.index, s).category == flapping {
 			out[s.index] = m.wall(s.crashedAt)
 		}
 	}
@@ -201,20 +210,48 @@ func (a *app) summary() Summary {
 	return s
 }
 
-// status explains an index. It changes nothing.
-func (m *Machine) status(a *app, index int) IndexStatus {
+// Size is how many indices and copies of an app there are to look at.
+func (m *Machine) Size(name string) int {
+	a := m.lookup(name)
+	if a == nil {
+		return 0
+	}
+	return a.expected() + m.known.CopiesOf(a.id)
+}
+
+// status explains an index, with at most so many instances. It changes nothing.
+func (m *Machine) status(a *app, index, room int) IndexStatus {
 	st := IndexStatus{Index: index, Desired: a.desires(index)}
-	s := m.slots[at(a.id, index)]
-	if s == nil {
-		s = &slot{app: a, index: index, cause: WhyNew}
+	s := slot{app: a, index: index, cause: WhyNew}
+	if is := m.slots[at(a.id, index)]; is != nil {
+		s = *is
+		s.pairs = maps.Clone(is.pairs) // rule duplicate counts in them
 	}
-	v := m.verdict(a, index, s)
-	m.explainStart(&st, *s, v)
-	for c := range m.known.Copies(a.id, index) {
-		st.Instances = append(st.Instances, m.instance(*s, v, c))
+	v := m.verdict(a, index, &s)
+	m.explainStart(&st, s, v)
+	listed, omitted := m.listed(a, index, v, room)
+	for _, c := range listed {
+		st.Instances = append(st.Instances, m.instance(s, v, c))
 	}
+	st.Omitted = omitted
 	slices.SortFunc(st.Instances, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
 	return st
+}
+
+// listed returns up to so many copies on an index, those that should not run first,
+// and how many there are beside.
+func (m *Machine) listed(a *app, index int, v verdict, room int) (copies []known.Copy, omitted int) {
+	for _, s := range v.surplus[:min(len(v.surplus), room)] {
+		copies = append(copies, s.copy)
+	}
+	surplus, all := copies, 0
+	for c := range m.known.Copies(a.id, index) {
+		all++
+		if len(copies) < room && !slices.Contains(surplus, c) {
+			copies = append(copies, c)
+		}
+	}
+	return copies, all - len(copies)
 }
 
 func (m *Machine) explainStart(st *IndexStatus, s slot, v verdict) {
@@ -255,6 +292,7 @@ func (m *Machine) instance(s slot, v verdict, c known.Copy) Instance {
 			h = m.heldStops()
 		}
 		in.Rule, in.Why, in.Until = h.rule, h.why, m.wall(h.until)
+		break
 	}
 	return in
 }

@@ -48,14 +48,14 @@ func (m *Machine) extraVersion(a *app, index int, n census, v *verdict) {
 
 // extraApp holds the stops of rule extra_app: the row of an app that was never
 // told may be on its way, and one that is gone may come back. If many are gone at
-// once, it is the source that may.
+// once, it is the source that may, see rowLoss.
 func (m *Machine) extraApp(a *app) (hold, bool) {
-	if a.row != rowUnknown && a.row != rowVanished {
+	if !a.rowless() {
 		return hold{}, false
 	}
 	if h, held := m.rowLoss.holds(); held {
 		return h, true
 	}
-	until := max(a.seen, m.source.since).add(m.cfg.unseen())
+	until := max(a.seen, m.source.since, m.rowLoss.ended).add(m.cfg.unseen())
 	return hold{RuleExtraApp, WhyGrace, until + 1}, m.time.now <= until
 }

@@ -33,7 +33,8 @@ const (
 	KindReleased     Kind = "released"      // the brake is off
 )
 
-// Why is the reason of a Finding. The strings are stable.
+// Why is the reason of a Finding. The strings are stable. Those of KindRefused are
+// not in this list: "bad_" and a message.Cause.
 type Why string
 
 // Reasons.
@@ -67,7 +68,7 @@ const (
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is missing
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
 	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
-	WhyConfirmed      Why = "confirmed"       // a later pass told the same
+	WhyRowless        Why = "rowless"         // too many copies ran apps without a row when we began to lead
 	WhyFollowing      Why = "following"       // another harmonizer leads
 	WhyIncomplete     Why = "incomplete"      // one of the two states is not complete
 	WhyInTurn         Why = "in_turn"         // it waits for its turn

@@ -20,19 +20,23 @@ type source struct {
 	whole  uint32 // the last that was told to its end
 	rows   int    // apps with a row, readable or not
 	heard  int    // of them, told in this pass
-	before int    // told in the last whole pass
+	before int    // there were when this pass began
 }
 
 func (s *source) begin() {
 	s.polled = true
-	s.pass++
-	s.heard = 0
+	s.next()
 }
 
 func (s *source) lose(why string) {
 	s.isComplete, s.why = false, why
+	s.next()
+}
+
+// next begins a telling of all rows.
+func (s *source) next() {
 	s.pass++
-	s.heard = 0
+	s.before, s.heard = s.rows, 0
 }
 
 // told notes that an app's row was told in this pass.

@@ -9,7 +9,7 @@ import (
 
 func (m *Machine) heartbeat(ev Heartbeat) {
 	if err := m.known.Heartbeat(m.time.wall, ev.Data); err != nil {
-		m.find(Finding{Kind: KindRefused, Detail: err.Error()})
+		m.find(Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Detail: err.Error()})
 		return
 	}
 	m.heard(m.known.Speaker())
@@ -113,7 +113,8 @@ func (m *Machine) ended(e ending) {
 // answered decides when the next start may be. The exit of a copy that no node
 // listed is the answer to the start that was nudged; that of another copy is not.
 func (m *Machine) answered(s *slot, e ending) {
-	s.exited = e.who.id
+	s.exited = append(s.exited, e.who.id)
+	s.exited = s.exited[max(0, len(s.exited)-perExits):]
 	if e.unlisted && e.why != WhyStopped {
 		s.pending = 0
 	}
@@ -145,7 +146,7 @@ func (m *Machine) exit(e message.Exited) {
 	}
 	s := m.slots[at(a.id, e.Index)]
 	switch {
-	case s != nil && s.exited == e.Instance:
+	case s != nil && slices.Contains(s.exited, e.Instance):
 		m.find(ignored(e, WhyRepeated))
 	case m.census(a, e.Index).serving > 0:
 		m.find(ignored(e, WhyStillRuns))

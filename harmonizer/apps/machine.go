@@ -94,6 +94,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 		m.proceed()
 	}
 	m.watchLosses()
+	m.watchRowless()
 	m.send()
 	m.tellWaiting()
 	if busy && !m.Busy() {
@@ -120,6 +121,7 @@ func (m *Machine) take(ev Event) {
 		m.lead(ev)
 	case Follow:
 		m.leading = false
+		clear(m.kept) // another one tells from now on
 	case Nudged:
 		m.nudged(ev.Nudge)
 	case NotSent:
@@ -164,6 +166,7 @@ func (m *Machine) tick() {
 	}
 	m.hear()
 	m.known.Tick(m.time.wall)
+	m.watchOverdue()
 	m.wheel.Due(m.time.wall, m.due)
 }
 
@@ -209,11 +212,14 @@ func (m *Machine) ensure(id known.AppID, name string) *app {
 
 // dropIfEmpty forgets an app of which nothing is left.
 func (m *Machine) dropIfEmpty(a *app) {
-	if a.slots != nil || a.row == rowPresent || a.row == rowUnreadable || m.app(a.id) != a {
+	if a.slots != nil || a.has() || m.rowLoss.doubts(a) || m.app(a.id) != a {
 		return
 	}
 	for range m.known.Indices(a.id) {
 		return
+	}
+	if _, kept := m.remembered[a.name()]; !kept && !m.kept[a.name()] {
+		delete(m.changed, a.name()) // there is nothing to tell, and there was not
 	}
 	m.dropCrashes(a)
 	m.leave(a)

@@ -137,7 +137,7 @@ func (m *Machine) restored(t time.Time, least, most time.Duration) instant {
 
 // lead begins to nudge, with what whoever led before remembered.
 func (m *Machine) lead(ev Lead) {
-	m.leading = true
+	m.leading, m.rowLoss.untested = true, true
 	for _, mem := range ev.Memories {
 		m.kept[mem.App] = true
 		m.changed[mem.App] = true
@@ -218,7 +218,7 @@ func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 // keep remembers an app without a row. Its stops stay with its copies.
 func (m *Machine) keep(mem Memory) {
 	mem.Stops = nil
-	r := remembered{mem, m.time.in(m.cfg.DropletGCGracePeriod)}
+	r := remembered{mem, m.time.in(*m.cfg.DropletGCGracePeriod)}
 	m.remembered[mem.App] = r
 	m.wakeAt(r.until, wake{what: wakeMemory, name: mem.App})
 }
@@ -245,10 +245,15 @@ func (m *Machine) forgetMemory(name string) {
 	if !ok {
 		return
 	}
-	if a := m.lookup(name); (a == nil || a.row != rowDeleted) && (r.until > m.time.now || !m.source.isComplete) {
+	a := m.lookup(name)
+	if (a == nil || a.row != rowDeleted) && (r.until > m.time.now || !m.source.isComplete) {
 		m.wakeAt(max(r.until, m.time.in(m.cfg.HeartbeatPeriod)), wake{what: wakeMemory, name: name})
 		return
 	}
 	delete(m.remembered, name)
-	m.changed[name] = true
+	if m.kept[name] {
+		m.changed[name] = true
+	} else if a == nil {
+		delete(m.changed, name)
+	}
 }

@@ -16,7 +16,7 @@ func (m *Machine) missing(s *slot, n census, v *verdict) {
 	}
 	v.why = s.cause
 	switch {
-	case s.cause == WhyCrashed && s.crashes > m.cfg.FlappingDeath:
+	case s.cause == WhyCrashed && s.crashes > *m.cfg.FlappingDeath:
 		v.category, v.start = flapping, RuleFlapping
 	case s.cause == WhyCrashed:
 		v.category, v.start = crashed, RuleExitCrashed

@@ -2,14 +2,19 @@ package apps
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// perNudge bounds the indices, or instances, that one nudge names, so that it
-// fits a message of the bus.
-const perNudge = 1000
+// What one nudge names is bounded, so that it fits a message of the bus whatever
+// nodes call their copies: 1 MB.
+const (
+	perNudge   = 1000 // indices
+	perStop    = 250  // instances
+	perRunning = 100  // versions of Running
+)
 
 // Nudge asks for a start or for a stop: exactly one of the two is set.
 type Nudge struct {
@@ -80,10 +85,18 @@ func (o *outbox) flush(m *Machine) {
 }
 
 // running is how many copies of each version are RUNNING, of the live one too if
-// none is.
+// none is. Of very many versions only some are told, the live one among them: no
+// controller asks for another.
 func (m *Machine) running(a *app) map[string]int {
-	running := m.known.Running(a.id)
-	if live := a.want.Version; live != "" {
+	running, live := m.known.Running(a.id), a.want.Version
+	if len(running) > perRunning {
+		for _, version := range slices.Sorted(maps.Keys(running))[perRunning:] {
+			if version != live {
+				delete(running, version)
+			}
+		}
+	}
+	if live != "" {
 		running[live] += 0
 	}
 	return running
@@ -112,7 +125,7 @@ func (m *Machine) flushStops(a *app, stops []stopped, running map[string]int) {
 	slices.SortFunc(stops, func(a, b stopped) int {
 		return cmp.Or(cmp.Compare(a.slot.index, b.slot.index), cmp.Compare(a.id, b.id))
 	})
-	for part := range slices.Chunk(stops, perNudge) {
+	for part := range slices.Chunk(stops, perStop) {
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version

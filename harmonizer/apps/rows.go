@@ -31,7 +31,6 @@ func (m *Machine) row(want message.App) {
 // concerns looked at.
 func (m *Machine) change(a *app, want message.App) {
 	had, old, was := a.row == rowPresent, a.want, a.expected()
-	m.rowLoss.regain(a)
 	m.recount(a, func() {
 		m.setRow(a, rowPresent)
 		a.want = want
@@ -113,9 +112,9 @@ func (m *Machine) loseRow(a *app, row rowState) {
 	if row == rowVanished {
 		m.keepMemory(a)
 	}
+	m.recount(a, func() { m.setRow(a, row) })
 	a.seen, a.stale, a.grace = m.time.now, false, 0
 	a.renewed++
-	m.recount(a, func() { m.setRow(a, row) })
 	if a.pool != nil {
 		a.pool.revision++
 	}

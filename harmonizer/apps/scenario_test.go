@@ -192,6 +192,9 @@ func (s *scenario) plain(verb, arg, line string) error {
 		if b.RowsGone > 0 {
 			fmt.Fprintf(&s.out, "  rows gone: %d of %d, since %v\n", b.RowsGone, b.RowsOf, b.RowsSince.Sub(start()))
 		}
+		if b.Rowless > 0 {
+			fmt.Fprintf(&s.out, "  copies without a row: %d of %d, since %v\n", b.Rowless, b.RowlessOf, b.RowsSince.Sub(start()))
+		}
 	default:
 		return fmt.Errorf("unknown command %q", verb)
 	}
@@ -212,7 +215,8 @@ func (s *scenario) configure(args []string) (err error) {
 		case "queue_batch_size":
 			s.cfg.QueueBatchSize, err = strconv.Atoi(value)
 		case "brake_floor":
-			s.cfg.BrakeFloor, err = strconv.Atoi(value)
+			s.cfg.BrakeFloor = new(0)
+			*s.cfg.BrakeFloor, err = strconv.Atoi(value)
 		case "brake":
 			s.cfg.Brake, err = strconv.ParseFloat(value, 64)
 		default:

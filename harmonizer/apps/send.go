@@ -14,7 +14,7 @@ func (m *Machine) send() {
 	if _, held := m.heldBack(); !held {
 		m.sendStarts(&out)
 	}
-	if h := m.heldStops(); h.rule == RuleQueue && !m.pending() {
+	if h := m.heldStops(); h.rule == RuleQueue && !m.pending() && !m.rowLoss.untested {
 		m.sendStops(&out)
 	}
 	out.flush(m)
@@ -77,31 +77,39 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 	}
 	m.vanish(s.app)
 	v := m.verdict(s.app, s.index, s)
-	for _, c := range v.surplus {
-		if c.copy.ID() != k.id {
-			continue
-		}
-		for i := range s.extras {
-			x := &s.extras[i]
-			if x.id != k.id {
-				continue
-			}
-			x.rule, x.why = c.rule, c.why
-			if _, held := m.holdStop(s, v, *x); held || !listed(c.copy) {
-				break
-			}
-			x.until, x.hold = m.time.in(m.cfg.NudgeKeepAlive), ""
-			if x.rule == RuleDuplicate {
-				s.victim = x.id
-			}
-			m.wakeSlotAt(s, x.until)
-			m.remember(s.app)
-			out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
-			return true
+	c, x := m.superfluous(v, k.id), s.find(k.id)
+	if c == nil || x == nil {
+		m.mark(k.place)
+		return false
+	}
+	x.rule, x.why = c.rule, c.why
+	if _, held := m.holdStop(s, v, *x); held || !listed(c.copy) {
+		m.mark(k.place)
+		return false
+	}
+	x.until, x.hold = m.time.in(m.cfg.NudgeKeepAlive), ""
+	if x.rule == RuleDuplicate {
+		s.victim = x.id
+	}
+	m.wakeSlotAt(s, x.until)
+	m.remember(s.app)
+	out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
+	return true
+}
+
+// superfluous returns the copy with that id if the verdict has it among those that
+// should not run, else nil.
+func (m *Machine) superfluous(v verdict, id string) *surplus {
+	c, ok := m.known.Find(id)
+	if !ok {
+		return nil
+	}
+	for i := range v.surplus {
+		if v.surplus[i].copy == c {
+			return &v.surplus[i]
 		}
 	}
-	m.mark(k.place)
-	return false
+	return nil
 }
 
 // heldBack returns what keeps all nudges from being sent: rules freshness, follow
@@ -126,6 +134,54 @@ func (m *Machine) heldStops() hold {
 		return hold{RuleBrake, WhyMassLoss, 0}
 	}
 	return h
+}
+
+// Stands reports whether a nudge of an earlier Step, which waited since to be sent,
+// is still right, all of it. Of one that is not, NotSent nudges again what is. It
+// changes nothing.
+func (m *Machine) Stands(n Nudge) bool {
+	if !m.acting || !m.leading || m.brake.state == BrakeHeld {
+		return false
+	}
+	if n.Start != nil {
+		return m.startStands(*n.Start)
+	}
+	return m.brake.state == BrakeOff && m.stopStands(*n.Stop)
+}
+
+func (m *Machine) startStands(n message.Start) bool {
+	a := m.lookup(n.App)
+	if a == nil || a.stale || a.pass < m.source.whole || a.want.Version != n.Version {
+		return false
+	}
+	for _, index := range n.Indices {
+		if m.verdict(a, index, m.slots[at(a.id, index)]).start == "" {
+			return false
+		}
+	}
+	return true
+}
+
+// stopStands passes over copies that are gone by now: their stop does no harm.
+func (m *Machine) stopStands(n message.Stop) bool {
+	a := m.lookup(n.App)
+	for id := range n.Instances {
+		c, there := m.known.Find(id)
+		if !there {
+			continue
+		}
+		if a == nil || a.stale || c.App() != a.id {
+			return false
+		}
+		s := m.slots[at(a.id, c.Index())]
+		if v := m.verdict(a, c.Index(), s); m.superfluous(v, id) == nil {
+			return false
+		}
+		if _, held := m.rowLoss.holds(); held && a.rowless() {
+			return false
+		}
+	}
+	return true
 }
 
 // tellWaiting tells of what began to wait in this Step, and waits on.
@@ -161,7 +217,7 @@ func (m *Machine) startedByOther(a *app, indices []int) {
 		}
 		s := m.slot(a, index)
 		s.pending = max(s.pending, m.time.in(m.cfg.startKeepAlive()))
-		if s.cause == WhyCrashed && s.crashes > m.cfg.FlappingDeath && !s.givenUp {
+		if s.cause == WhyCrashed && s.crashes > *m.cfg.FlappingDeath && !s.givenUp {
 			s.restart = max(s.restart, m.time.in(m.restartDelay(s)))
 		}
 		m.remember(a)

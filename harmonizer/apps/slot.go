@@ -10,6 +10,10 @@ func at(id known.AppID, index int) place { return place(id)<<32 | place(uint32(i
 func (p place) app() known.AppID { return known.AppID(p >> 32) }
 func (p place) index() int       { return int(uint32(p)) }
 
+// perExits is how many exits of an index are remembered: a node that repeats itself
+// is answered once.
+const perExits = 8
+
 // slot is an index of an app that is, or was lately, in trouble. A desired index
 // without one runs, one copy of the live version.
 type slot struct {
@@ -30,14 +34,14 @@ type slot struct {
 	givenUp bool
 	silent  instant // lost by silence then, as the brake counts; 0: it is not
 
-	crashes   int     // that followed one another
-	crashedAt instant // the last one
-	healthy   instant // it runs since then; 0: unknown
-	exited    string  // instance of the last exit
+	crashes   int      // that followed one another
+	crashedAt instant  // the last one
+	healthy   instant  // it runs since then; 0: unknown
+	exited    []string // instances of the latest exits, the newest last
 
-	extras []extra // copies that should not run
-	pairs  []pair  // of duplicates, when both were known first
-	victim string  // the duplicate whose stop was nudged
+	extras []extra           // copies that should not run
+	pairs  map[string]uint32 // duplicates, and how often each was listed when all were known first
+	victim string            // the duplicate whose stop was nudged
 
 	wake   instant // when it has a deadline
 	note   *Finding
@@ -63,6 +67,14 @@ type stopKey struct {
 }
 
 func (s *slot) place() place { return at(s.app.id, s.index) }
+
+// lastExit is the instance whose exit was told last, if any.
+func (s *slot) lastExit() string {
+	if len(s.exited) == 0 {
+		return ""
+	}
+	return s.exited[len(s.exited)-1]
+}
 
 // slot returns the slot of an index, and makes it if there is none.
 func (m *Machine) slot(a *app, index int) *slot {

@@ -190,7 +190,7 @@ func (m *Machine) waits(s *slot, h hold) {
 	s.hold = h.rule
 	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.wall(h.until)}
 	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
-		f.Detail = s.app.exitOf(s.exited)
+		f.Detail = s.app.exitOf(s.lastExit())
 	}
 	m.note(s, f)
 }
@@ -200,12 +200,16 @@ func (m *Machine) shed(s *slot, v verdict) {
 	if len(s.extras) == 0 && len(v.surplus) == 0 {
 		return
 	}
-	old := s.extras
+	old, left := s.extras, make(map[string]extra, len(s.extras))
+	for _, x := range old {
+		left[x.id] = x
+	}
 	s.extras = make([]extra, 0, len(v.surplus))
 	for _, c := range v.surplus {
 		id := c.copy.ID()
-		x, told := take(old, id)
-		if !told {
+		x := left[id]
+		delete(left, id)
+		if x.id = id; x.rule == "" { // it is a new one, or one that another harmonizer named
 			m.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
 		}
 		x.rule, x.why = c.rule, c.why
@@ -213,7 +217,7 @@ func (m *Machine) shed(s *slot, v verdict) {
 		s.extras = append(s.extras, x)
 	}
 	for _, x := range old {
-		if x.id == "" {
+		if _, still := left[x.id]; !still {
 			continue
 		}
 		if x.rule == "" && x.until > m.time.now {
@@ -230,18 +234,6 @@ func (m *Machine) forgetStop(s *slot, x extra) {
 	if x.until != 0 {
 		m.remember(s.app)
 	}
-}
-
-// take moves the extra with that id out of a list. It reports whether it was
-// told before; if not, it is a new one, or one that another harmonizer named.
-func take(list []extra, id string) (extra, bool) {
-	for i, x := range list {
-		if x.id == id {
-			list[i].id = ""
-			return x, x.rule != ""
-		}
-	}
-	return extra{id: id}, false
 }
 
 // shedOne has one copy wait for its stop, or tells why it is not to.

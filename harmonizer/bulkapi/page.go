@@ -12,8 +12,9 @@ import (
 
 const (
 	firstToken = "{}"
-	maxToken   = 4 << 10 // bytes; it is sent back in a URL
-	maxRows    = 1 << 21 // of a pass
+	maxToken   = 4 << 10  // bytes; it is sent back in a URL
+	maxRows    = 1 << 21  // of a pass
+	maxTokens  = 16 << 20 // bytes of all tokens of a pass, which are kept
 )
 
 // harvest is what the pages of one pass said.
@@ -26,6 +27,7 @@ type harvest struct {
 	problem    error    // the first of them
 	token      string   // for the next page
 	seen       map[string]bool
+	tokens     int  // bytes in seen
 	done       bool // a page was empty: this is all
 
 	row wireRow
@@ -116,6 +118,9 @@ func (h *harvest) follow(raw json.RawMessage) error {
 	token := compact.String()
 	if h.seen[token] {
 		return fmt.Errorf("%w: bulk_token %.100q comes for the second time", ErrBadAnswer, token)
+	}
+	if h.tokens += len(token); h.tokens > maxTokens {
+		return fmt.Errorf("%w: its bulk_tokens have more than %d bytes", ErrTooLarge, maxTokens)
 	}
 	h.seen[token], h.token = true, token
 	return nil

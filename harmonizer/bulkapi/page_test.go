@@ -325,3 +325,16 @@ func BenchmarkPage(b *testing.B) {
 	}
 	b.ReportMetric(500*float64(b.N)/b.Elapsed().Seconds(), "rows/s")
 }
+
+// A pass of endless small pages with long tokens ends.
+func TestTokensAreBounded(t *testing.T) {
+	h, long := newHarvest(newFootprints(Config{Footprint: Footprint{Pool: "default"}})), strings.Repeat("x", maxToken-100)
+	var err error
+	pages := 0
+	for ; err == nil && pages <= maxTokens/len(long)+1; pages++ {
+		err = h.page(strings.NewReader(fmt.Sprintf(`{"results":{"a%d":%s},"bulk_token":"%d%s"}`, pages, goodRow, pages, long)))
+	}
+	if !errors.Is(err, ErrTooLarge) {
+		t.Errorf("%d pages: %v, want %v", pages, err, ErrTooLarge)
+	}
+}

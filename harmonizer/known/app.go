@@ -216,6 +216,9 @@ func (s *Store) Indices(a AppID) iter.Seq[int] {
 	return slices.Values(slices.Compact(indices))
 }
 
+// CopiesOf returns how many copies an app has.
+func (s *Store) CopiesOf(a AppID) int { return int(s.apps[a].copies) }
+
 // Running returns how many copies of each version are RUNNING.
 func (s *Store) Running(a AppID) map[string]int {
 	out := map[string]int{}

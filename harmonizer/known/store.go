@@ -205,6 +205,19 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 	}
 }
 
+// Overdue yields, as Nodes does, those that are silent for longer than that, and not
+// lost yet.
+func (s *Store) Overdue(silence time.Duration) iter.Seq2[string, int] {
+	return func(yield func(string, int) bool) {
+		for _, n := range s.nodes {
+			overdue := n != nil && !n.lost && s.latest-max(n.last, s.hearing) > instant(silence)
+			if overdue && !yield(n.name, int(n.copies)) {
+				return
+			}
+		}
+	}
+}
+
 // Speaker returns the node whose heartbeat was taken last.
 func (s *Store) Speaker() string { return s.speaker }
 

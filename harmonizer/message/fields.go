@@ -14,10 +14,10 @@ const latest = 253402300799
 // unmarshal reads one JSON object of bounded size; unknown keys are ignored.
 func unmarshal(data []byte, into any) error {
 	if len(data) > MaxBytes {
-		return fmt.Errorf("message of %d bytes, the limit is %d", len(data), MaxBytes)
+		return fmt.Errorf("%w: it has %d bytes, the limit is %d", errTooLong, len(data), MaxBytes)
 	}
 	if kind(bytes.TrimLeft(data, " \t\r\n")) != '{' {
-		return fmt.Errorf("message is not a JSON object")
+		return errNotObject
 	}
 	return json.Unmarshal(data, into)
 }

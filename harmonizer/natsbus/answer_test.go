@@ -50,7 +50,7 @@ func TestAnswers(t *testing.T) {
 		if err := client.PublishRequest(subject, "nowhere", []byte("bad")); err != nil {
 			t.Fatal(err)
 		}
-		eventually(t, "a bad query is counted", func() bool { return bus.Counters()["bad_"+subject+"_droplets"] == 1 })
+		eventually(t, "a bad query is counted", func() bool { return bus.Counters()["bad_"+subject+"_droplet"] == 1 })
 	}
 
 	var g message.Gather

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -83,6 +82,7 @@ type Bus struct {
 	counters map[string]uint64
 	complain map[string]*rate.Sometimes // by counter
 	canary   string                     // the last one that has not come back
+	half     map[string]time.Time       // of DialectBoth, what went out in the first form only, and when
 }
 
 var _ harmonizer.Bus = (*Bus)(nil)
@@ -95,12 +95,12 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
 	return &Bus{nc: nc, cfg: cfg, log: log, id: rand.Text(), began: time.Now(),
-		counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}}, nil
+		counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}, half: map[string]time.Time{}}, nil
 }
 
 // Counters returns what became of messages that told nothing:
-// "bad_SUBJECT_CAUSE" could not be decoded, the cause being the field that is
-// wrong, too_long or not_json; "skipped_SUBJECT" were of another partition;
+// "bad_SUBJECT_CAUSE" could not be decoded, see message.Cause (heartbeats are read
+// and counted elsewhere); "skipped_SUBJECT" were of another partition;
 // "dropped" came faster than they were taken; "unanswered" are requests.
 // "connected" is how often hearing began anew.
 func (b *Bus) Counters() map[string]uint64 {
@@ -118,7 +118,7 @@ func (b *Bus) count(name string, n uint64) uint64 {
 
 // bad counts a message that cannot be used.
 func (b *Bus) bad(subject string, err error) {
-	b.warn("bad_"+subject+"_"+cause(err), "message dropped", err)
+	b.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
 }
 
 // warn counts what went wrong, and says so at most once a minute for each name.
@@ -132,17 +132,4 @@ func (b *Bus) warn(name, what string, err error) {
 	}
 	b.mu.Unlock()
 	s.Do(func() { b.log.Warn(what, "counter", name, "so_far", n, "err", err) })
-}
-
-// cause is one of the few words that a decoder's error stands for: never a
-// sender's own, of which there is no end.
-func cause(err error) string {
-	e, ok := errors.AsType[*message.FieldError](err)
-	if !ok {
-		return "not_json"
-	}
-	if i := strings.IndexAny(e.Field, ".["); i >= 0 {
-		return e.Field[:i]
-	}
-	return e.Field
 }

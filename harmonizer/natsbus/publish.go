@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -51,15 +53,56 @@ func (b *Bus) Nudge(n apps.Nudge) error {
 	default:
 		return errors.New("nudge is neither a start nor a stop")
 	}
-	if b.cfg.Dialect != DialectCloudController {
+	switch b.cfg.Dialect {
+	case DialectHealth:
+		return b.publish(subject, health, true)
+	case DialectCloudController:
+		return b.publish(message.RequestsSubject(b.cfg.Partition), classic, true)
+	}
+	return b.both(subject, health, classic)
+}
+
+const (
+	halves   = 1000        // that are remembered
+	halfLife = time.Minute // of each: then it is another nudge
+)
+
+// both sends a nudge in both forms. If the second one cannot go out, and the nudge
+// comes again, the first one is not sent again.
+func (b *Bus) both(subject string, health any, classic message.Request) error {
+	second, err := json.Marshal(classic)
+	if err != nil {
+		return fmt.Errorf("publish %s: %w", message.RequestsSubject(b.cfg.Partition), err)
+	}
+	key := string(second)
+	if !b.isHalf(key) {
 		if err := b.publish(subject, health, true); err != nil {
 			return err
 		}
 	}
-	if b.cfg.Dialect != DialectHealth {
-		return b.publish(message.RequestsSubject(b.cfg.Partition), classic, true)
+	err = b.send(message.RequestsSubject(b.cfg.Partition), second, true)
+	b.setHalf(key, err != nil)
+	return err
+}
+
+func (b *Bus) isHalf(key string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	at, ok := b.half[key]
+	return ok && time.Since(at) < halfLife
+}
+
+func (b *Bus) setHalf(key string, half bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if !half {
+		delete(b.half, key)
+		return
 	}
-	return nil
+	maps.DeleteFunc(b.half, func(_ string, at time.Time) bool { return time.Since(at) >= halfLife })
+	if _, was := b.half[key]; !was && len(b.half) < halves {
+		b.half[key] = time.Now()
+	}
 }
 
 // PublishCounts sends one part of a pool's counts. ErrDisconnected if it cannot

@@ -25,33 +25,55 @@ type Droplet struct {
 	*apps.Explanation
 }
 
-// Answer returns the answers to what was asked on message.SubjectStatus,
-// SubjectHealth or SubjectDroplet: one for each app asked for, each a message of
-// its own. A question that cannot be read is an error; a status other than
-// FLAPPING and CRASHED is not answered, as by the original.
-func Answer(m *apps.Machine, now time.Time, subject string, data []byte) ([]any, error) {
+// maxWork bounds the indices and copies that are looked at for one question, and
+// with it the time that it takes: some milliseconds.
+const maxWork = 20_000
+
+// tooMuch answers for the apps that are beyond it.
+const tooMuch = "truncated: too much is asked at once, ask for this one again"
+
+// Question is what was asked, read and not answered yet. Its answers are messages,
+// one for each app, however often that is named.
+type Question func(m *apps.Machine, now time.Time) []any
+
+// Read reads what was asked on message.SubjectStatus, SubjectHealth or
+// SubjectDroplet. A question that cannot be read is an error, and so is a status
+// other than FLAPPING and CRASHED, as the original answers none. Read needs no
+// machine, and may run anywhere.
+func Read(subject string, data []byte) (Question, error) {
 	switch subject {
 	case message.SubjectStatus:
 		q, err := message.DecodeStatusQuery(data)
-		if err != nil {
-			return nil, err
+		if err == nil && q.State != flaps && q.State != crashed {
+			err = fmt.Errorf("answer: state is %.40q, neither %s nor %s", q.State, flaps, crashed)
 		}
-		return status(m, q)
+		return func(m *apps.Machine, _ time.Time) []any { return status(m, q) }, err
 	case message.SubjectHealth:
 		q, err := message.DecodeHealthQuery(data)
-		if err != nil {
-			return nil, err
-		}
-		return health(m, q), nil
+		q.Apps = once(q.Apps)
+		return func(m *apps.Machine, _ time.Time) []any { return health(m, q) }, err
 	case message.SubjectDroplet:
 		q, err := message.DecodeDropletQuery(data)
-		if err != nil {
-			return nil, err
-		}
-		return droplets(m, now, q), nil
+		q.Apps = once(q.Apps)
+		return func(m *apps.Machine, now time.Time) []any { return droplets(m, now, q) }, err
 	}
 	return nil, fmt.Errorf("answer: nothing is asked on subject %.100q", subject)
 }
+
+// Answer is Read and its answers.
+func Answer(m *apps.Machine, now time.Time, subject string, data []byte) ([]any, error) {
+	q, err := Read(subject, data)
+	if err != nil {
+		return nil, err
+	}
+	return q(m, now), nil
+}
+
+// States that are asked for.
+const (
+	flaps   = "FLAPPING"
+	crashed = "CRASHED"
+)
 
 // incomplete is why nothing can be said for sure, "" if all can.
 func incomplete(m *apps.Machine) string {
@@ -61,18 +83,15 @@ func incomplete(m *apps.Machine) string {
 	return ""
 }
 
-func status(m *apps.Machine, q message.StatusQuery) ([]any, error) {
+func status(m *apps.Machine, q message.StatusQuery) []any {
 	why := incomplete(m)
 	a := message.StatusAnswer{Complete: why == "", Error: why}
-	switch q.State {
-	case "FLAPPING":
+	if q.State == flaps {
 		a.Indices = flapping(m, q)
-	case "CRASHED":
-		a.Instances = crashed(m, q)
-	default:
-		return nil, fmt.Errorf("answer: state is %.40q, neither FLAPPING nor CRASHED", q.State)
+	} else {
+		a.Instances = crashes(m, q)
 	}
-	return []any{a}, nil
+	return []any{a}
 }
 
 // flapping returns the indices of the asked version that wait for a delayed
@@ -86,8 +105,8 @@ func flapping(m *apps.Machine, q message.StatusQuery) []message.IndexSince {
 	return out
 }
 
-// crashed returns the crash table, of all versions.
-func crashed(m *apps.Machine, q message.StatusQuery) []message.InstanceSince {
+// crashes returns the crash table, of all versions.
+func crashes(m *apps.Machine, q message.StatusQuery) []message.InstanceSince {
 	out := []message.InstanceSince{}
 	for _, c := range m.Crashes(q.App) {
 		out = append(out, message.InstanceSince{Instance: c.Instance, Since: c.Since})
@@ -96,29 +115,47 @@ func crashed(m *apps.Machine, q message.StatusQuery) []message.InstanceSince {
 }
 
 func health(m *apps.Machine, q message.HealthQuery) []any {
-	why := incomplete(m)
+	why, spent := incomplete(m), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, asked := range q.Apps {
-		out = append(out, message.HealthAnswer{
-			App: asked.App, Version: asked.Version, Healthy: m.Healthy(asked.App, asked.Version), Complete: why == "", Error: why,
-		})
+		a := message.HealthAnswer{App: asked.App, Version: asked.Version, Error: tooMuch}
+		if spent.affords(m, asked.App) {
+			a.Healthy, a.Complete, a.Error = m.Healthy(asked.App, asked.Version), why == "", why
+		}
+		out = append(out, a)
 	}
 	return out
 }
 
 func droplets(m *apps.Machine, now time.Time, q message.DropletQuery) []any {
-	why := incomplete(m)
+	why, spent := incomplete(m), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, name := range q.Apps {
-		d := Droplet{App: name, Error: why}
-		if e, ok := m.Explain(now, name); ok {
-			d.Explanation = &e
-		} else if why == "" {
-			d.Error = "unknown"
+		d := Droplet{App: name, Error: tooMuch}
+		if spent.affords(m, name) {
+			d.Error = why
+			if e, ok := m.Explain(now, name); ok {
+				d.Explanation = &e
+			} else if why == "" {
+				d.Error = "unknown"
+			}
 		}
 		out = append(out, d)
 	}
 	return out
+}
+
+// work is how much was looked at for a question.
+type work int
+
+// affords reports whether an app may be looked at too: the first one always.
+func (w *work) affords(m *apps.Machine, app string) bool {
+	cost := work(1 + m.Size(app))
+	if *w > 0 && *w+cost > maxWork {
+		return false
+	}
+	*w += cost
+	return true
 }
 
 // seconds is a time on the wire, 0 for none.
@@ -127,4 +164,14 @@ func seconds(t time.Time) float64 {
 		return 0
 	}
 	return float64(t.UnixNano()) / float64(time.Second)
+}
+
+// once returns what is in a list, each only once.
+func once[T comparable](list []T) []T {
+	seen := make(map[T]bool, len(list))
+	return slices.DeleteFunc(list, func(x T) bool {
+		again := seen[x]
+		seen[x] = true
+		return again
+	})
 }

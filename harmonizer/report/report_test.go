@@ -125,3 +125,56 @@ func TestAnswerRefuses(t *testing.T) {
 		}
 	}
 }
+
+// An app is answered for once, however often it is named, and beyond a bound on the
+// work of one question apps are only named: the first one is answered always.
+func TestAnswerIsBounded(t *testing.T) {
+	m := apps.NewMachine(apps.Config{}.WithDefaults())
+	rows := []message.App{
+		{Name: "small", Pool: "p", Version: "v", Instances: 1},
+		{Name: "large", Pool: "p", Version: "v", Instances: maxWork},
+		{Name: "half", Pool: "p", Version: "v", Instances: maxWork/2 + 1},
+	}
+	for m.Step(second(1), apps.ExpectedRows{Rows: rows}); m.Busy(); m.Step(second(1), apps.Tick{}) {
+	}
+	ask := func(names ...string) string {
+		for i, n := range names {
+			names[i] = `{"droplet":"` + n + `","version":"v"}`
+		}
+		return `{"droplets":[` + strings.Join(names, ",") + `]}`
+	}
+	for _, tt := range []struct{ name, query, answered, truncated string }{
+		{"the same again and again", ask("small", "small", "small"), "small", ""},
+		{"a large one alone", ask("large"), "large", ""},
+		{"a large one first", ask("large", "small"), "large", "small"},
+		{"a large one between", ask("small", "large", "half"), "small half", "large"},
+		{"two halves", ask("half", "small", "half"), "half small", ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			for _, subject := range []string{message.SubjectHealth, message.SubjectDroplet} {
+				answers, err := Answer(m, second(1), subject, []byte(tt.query))
+				if err != nil {
+					t.Fatal(err)
+				}
+				var answered, truncated []string
+				for _, a := range answers {
+					app, problem := "", ""
+					switch a := a.(type) {
+					case message.HealthAnswer:
+						app, problem = a.App, a.Error
+					case Droplet:
+						app, problem = a.App, a.Error
+					}
+					if problem == tooMuch {
+						truncated = append(truncated, app)
+					} else {
+						answered = append(answered, app)
+					}
+				}
+				if got := strings.Join(answered, " "); got != tt.answered || strings.Join(truncated, " ") != tt.truncated {
+					t.Errorf("%s: answered %v, truncated %v", subject, answered, truncated)
+				}
+			}
+		})
+	}
+}

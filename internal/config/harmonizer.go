@@ -24,7 +24,7 @@ type Harmonizer struct {
 	Starter    string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
 	Partial    bool          `yaml:"partial_heartbeats"`  // a node may leave out of a heartbeat what it runs
 	Lease      time.Duration `yaml:"lease"`               // default 15 s
-	Brake      *float64      `yaml:"brake"`               // share of the instances lost at once that holds the nudges; default 0.3
+	Brake      *float64      `yaml:"brake"`               // share of the instances lost at once that holds the nudges, and of the rows; default 0.3
 	BrakeFloor *int          `yaml:"brake_floor"`         // fewer never do; default 10
 	Expected   ExpectedState `yaml:"expected_state"`
 	BulkAPI    *BulkAPI      `yaml:"bulk_api"`

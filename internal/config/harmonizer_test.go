@@ -126,3 +126,24 @@ func TestNoHarmonizerFile(t *testing.T) {
 		t.Errorf("defaults: %+v", h)
 	}
 }
+
+// A zero that is given is one, and no default.
+func TestZerosOfTheHarmonizer(t *testing.T) {
+	file := writeFile(t, filepath.Join(t.TempDir(), "h.yaml"),
+		"brake_floor: 0\nintervals: {flapping_death: 0, droplet_gc_grace_period: 0, reset_grace: 0, delay_time_noise: 0, giveup_crash_number: 0}\n")
+	h, _, err := ReadHarmonizer(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := h.Rules().WithDefaults()
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+	if *c.BrakeFloor != 0 || *c.FlappingDeath != 0 || *c.DropletGCGracePeriod != 0 || *c.ResetGrace != 0 || *c.DelayTimeNoise != 0 || *c.GiveupCrashNumber != 0 {
+		t.Errorf("rules: %+v", c)
+	}
+	c = Harmonizer{}.Rules().WithDefaults()
+	if *c.BrakeFloor != 10 || *c.FlappingDeath != 1 || *c.DropletGCGracePeriod != 240*time.Second || *c.GiveupCrashNumber != 4 {
+		t.Errorf("defaults: %+v", c)
+	}
+}

@@ -1,0 +1,114 @@
+package apps
+
+import (
+	"fmt"
+	"testing"
+	"time"
+	"unsafe"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// stepped is the same moment as a clock on the wall shows it that was set forward,
+// or back: what time.Now returns after that. The reading of the monotonic clock
+// stays. There is no other way to make one than to know that a time with such a
+// reading has its seconds from bit 30 of its first word on.
+func stepped(t *testing.T, now time.Time, by time.Duration) time.Time {
+	t.Helper()
+	set := now
+	*(*uint64)(unsafe.Pointer(&set)) += uint64(by/time.Second) << 30
+	if set.Sub(now) != 0 || set.Round(0).Sub(now.Round(0)) != by {
+		t.Fatalf("time.Time has another layout: %v became %v", now, set)
+	}
+	return set
+}
+
+// A clock that is set, ours or a node's, is no silence: nothing is missing because of
+// it, and a node that is silent after it is lost in its time.
+func TestClocksMayBeSet(t *testing.T) {
+	for _, ours := range []time.Duration{-time.Hour, 0, time.Hour} {
+		for _, theirs := range []time.Duration{-time.Hour, 0, time.Hour} {
+			t.Run(fmt.Sprintf("ours by %v, a node's by %v", ours, theirs), func(t *testing.T) {
+				m, now := NewMachine(steady()), time.Now()
+				node := now // its clock
+				tell := func(ev Event) []Nudge { return settle(m, now, ev) }
+				tell(BusUp{})
+				tell(Lead{})
+				tell(ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 8}}})
+				tell(ExpectedComplete{ValidFor: 3 * time.Minute})
+				run := func(d time.Duration, beats bool) (started []time.Duration) {
+					for at := time.Duration(0); at < d; at += time.Second {
+						if beats && at%(10*time.Second) == 0 {
+							tell(nodeBeat(node, 8))
+						}
+						now, node = now.Add(time.Second), node.Add(time.Second)
+						if len(tell(Tick{})) > 0 {
+							started = append(started, at+time.Second)
+						}
+					}
+					return started
+				}
+				if got := run(30*time.Second, true); got != nil {
+					t.Fatalf("nudged before at %v", got)
+				}
+				now, node = stepped(t, now, ours), node.Add(theirs)
+				if got := run(60*time.Second, true); got != nil || m.total.Missing+m.total.Extra > 0 {
+					t.Errorf("nudged after it at %v, totals %+v", got, m.total)
+				}
+				if complete, why := m.Complete(); !complete {
+					t.Errorf("incomplete: %s", why)
+				}
+				if got := run(25*time.Second, false); len(got) != 1 || got[0] != 21*time.Second {
+					t.Errorf("nudged %v after the last beat but 10 s, want it once, at 21 s", got)
+				}
+				tell(Exit{message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
+				if c := m.Crashes("web"); len(c) != 1 || !c[0].At.Equal(now) {
+					t.Errorf("Crashes = %+v, want one, now", c)
+				}
+			})
+		}
+	}
+}
+
+func nodeBeat(now time.Time, n int) Heartbeat {
+	beats := make([]message.Beat, n)
+	for i := range beats {
+		beats[i] = message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), Index: i, State: message.Running,
+			Since: float64(now.Unix())}
+	}
+	return beat("n1", beats...)
+}
+
+// Who takes over may have another clock than who led before: what was nudged is not
+// nudged again at once, nor put off for longer than the keep-alive.
+func TestMemoryOfAnotherClock(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		t.Run(by.String(), func(t *testing.T) {
+			now := start()
+			boot := func(m *Machine, lead Lead) {
+				settle(m, now, BusUp{})
+				settle(m, now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+				settle(m, now, ExpectedComplete{})
+				settle(m, now, lead)
+			}
+			first, second := NewMachine(steady()), NewMachine(steady())
+			boot(first, Lead{})
+			now = now.Add(12 * time.Second)
+			if n := settle(first, now, Tick{}); len(n) != 1 {
+				t.Fatalf("nudged %v", n)
+			}
+			memories := first.Memories()
+			now = now.Add(by)
+			boot(second, Lead{Memories: memories})
+			from := now
+			for len(settle(second, now, Tick{})) == 0 {
+				if now = now.Add(time.Second); now.Sub(from) > time.Minute {
+					t.Fatal("nothing is nudged within a minute")
+				}
+			}
+			if took := now.Sub(from); took < 11*time.Second {
+				t.Errorf("nudged after %v, before both states can be whole", took)
+			}
+		})
+	}
+}

@@ -1,0 +1,64 @@
+package natsbus
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// A nudge of which only the first form went out is sent again in the second only;
+// one that went out whole is another when it comes again.
+func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
+	url := startServer(t, t.TempDir(), -1).ClientURL()
+	client := connect(t, url)
+	heard, err := client.SubscribeSync(">")
+	if err != nil || client.Flush() != nil {
+		t.Fatal(err)
+	}
+	nc := connect(t, url)
+	bus, err := NewBus(nc, Config{Cluster: cluster, Dialect: DialectBoth}, logger(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	start := message.Start{App: "web", Version: "v1", Indices: []int{0, 2}, Running: map[string]int{"v1": 1}}
+	second, err := json.Marshal(start.Request())
+	if err != nil {
+		t.Fatal(err)
+	}
+	requests := message.RequestsSubject(message.Partition)
+	for _, tt := range []struct {
+		name string
+		half bool
+		want []string
+	}{
+		{"whole", false, []string{message.SubjectStart, requests}},
+		{"half", true, []string{requests}},
+		{"and whole again", false, []string{message.SubjectStart, requests}},
+	} {
+		if tt.half { // the second form could not go out before
+			bus.setHalf(string(second), true)
+		}
+		start.Running = map[string]int{"v1": len(tt.name)} // which may be another by then
+		if err := bus.Nudge(apps.Nudge{Start: &start}); err != nil {
+			t.Fatal(err)
+		}
+		for _, want := range tt.want {
+			m, err := heard.NextMsg(deadline)
+			if err != nil || m.Subject != want {
+				t.Fatalf("%s: heard %v, %v, want %s", tt.name, m, err, want)
+			}
+		}
+	}
+	nc.Close()
+	if err := bus.Nudge(apps.Nudge{Start: &start}); err == nil || bus.isHalf(string(second)) {
+		t.Errorf("on a closed connection: %v; the first form counts as sent: %v", err, bus.isHalf(string(second)))
+	}
+	for i := range 2 * halves {
+		bus.setHalf(string(rune(i)), true)
+	}
+	if n := len(bus.half); n > halves {
+		t.Errorf("%d halves are remembered", n)
+	}
+}

@@ -1,0 +1,105 @@
+package harmonizer
+
+import (
+	"context"
+	"encoding/json"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// slowMemory takes as long as a bucket on a slow disk.
+type slowMemory struct{ takes time.Duration }
+
+func (slowMemory) Load(context.Context) (Remembered, error) { return Remembered{}, nil }
+
+func (m slowMemory) Save(ctx context.Context, _ []apps.Memory, _ map[string]int) error {
+	pause(ctx, m.takes)
+	return ctx.Err()
+}
+
+// slowly runs one harmonizer whose saves take 4 s, beside a node that obeys nobody.
+func slowly(t *testing.T, body func(t *testing.T, w *world, r *running)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.deaf = true
+		r := w.join("a").start(t, settings(), false, func(p *Ports) { p.Memory = slowMemory{4 * time.Second} })
+		body(t, w, r)
+		r.stop(t)
+	})
+}
+
+// A nudge waits until its memory is saved, and what it was decided by may be
+// otherwise then: it is not sent.
+func TestAStaleNudgeIsNotSent(t *testing.T) {
+	t.Run("the app was deleted", func(t *testing.T) {
+		slowly(t, func(t *testing.T, w *world, r *running) {
+			r.events <- rows(1)
+			r.events <- apps.ExpectedComplete{}
+			pass(t, 12*time.Second)
+			if decided := r.status(t).Counters["found_start"]; w.started() != 0 || decided != 1 {
+				t.Fatalf("%d starts sent, %d decided, want one that waits for its memory", w.started(), decided)
+			}
+			r.events <- apps.ExpectedGone{Name: "web"}
+			pass(t, 20*time.Second)
+			if n := w.started(); n != 0 {
+				t.Errorf("%d starts of a deleted app", n)
+			}
+		})
+	})
+	t.Run("the survivor of two ended", func(t *testing.T) {
+		slowly(t, func(t *testing.T, w *world, r *running) {
+			r.events <- rows(1)
+			r.events <- apps.ExpectedComplete{}
+			hear := func(node string) {
+				data, err := json.Marshal(message.Heartbeat{Node: node, Beats: []message.Beat{
+					{App: "web", Version: "v1", Instance: "on-" + node, State: message.Running, Since: 1}}})
+				if err != nil || r.Tell(t.Context(), apps.Heartbeat{Data: data}) != nil {
+					t.Fatal(err)
+				}
+			}
+			victim := ""
+			for victim == "" {
+				hear("x")
+				hear("y")
+				pass(t, time.Second)
+				victim = r.stoppedOf(t)
+			}
+			survivor := map[string]string{"on-x": "on-y", "on-y": "on-x"}[victim]
+			if err := r.Tell(t.Context(), apps.Exit{Exited: message.Exited{App: "web", Version: "v1", Instance: survivor,
+				Reason: message.ReasonCrashed}}); err != nil {
+				t.Fatal(err)
+			}
+			pass(t, 10*time.Second)
+			if n := w.stopped(); n != 0 {
+				t.Errorf("%d stops of the only copy that is left", n)
+			}
+		})
+	})
+}
+
+func (r *running) status(t *testing.T) Status {
+	t.Helper()
+	s, err := r.Status(t.Context(), StatusQuery{App: "web"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// stoppedOf returns the copy of web whose stop was decided, if any.
+func (r *running) stoppedOf(t *testing.T) string {
+	t.Helper()
+	for _, i := range r.status(t).App.Indices {
+		for _, in := range i.Instances {
+			if in.Stopped {
+				return in.ID
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"encoding/json"
+	"fmt"
+	"runtime/metrics"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+const (
+	nudgeLimit  = 1 << 20 // of one message on the bus
+	answerLimit = 64 << 20
+	stepBase    = 8 << 20 // allocated by any Step
+	stepByte    = 250     // and for each byte of a message
+)
+
+// hostile feeds a machine what can be read, and is meant to be too much.
+type hostile struct {
+	m   *apps.Machine
+	now time.Time
+}
+
+// step tells an event that took so many bytes on the wire, and checks what came of
+// it.
+func (h *hostile) step(t *rapid.T, ev apps.Event, size int) {
+	for first := true; first || h.m.Busy(); first = false {
+		before := allocated()
+		nudges, _ := h.m.Step(h.now, ev)
+		if got := allocated() - before; got > uint64(stepBase+stepByte*size) {
+			t.Fatalf("%T of %d bytes: a Step allocated %d", ev, size, got)
+		}
+		for _, n := range nudges {
+			if data, err := json.Marshal(n); err != nil || len(data) > nudgeLimit {
+				t.Fatalf("a nudge of %d bytes, %v", len(data), err)
+			}
+		}
+		ev, size = apps.Tick{}, 0
+	}
+}
+
+// allocated is how many bytes were so far, give or take some that are not booked yet.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
+}
+
+// name is one of a few, short or as long as they may be and longer still in JSON.
+func name(t *rapid.T, kind string, n int) string {
+	s := fmt.Sprintf("%s%d", kind, rapid.IntRange(0, n).Draw(t, kind))
+	if rapid.Bool().Draw(t, "long") {
+		return s + strings.Repeat("<", message.MaxID-len(s))
+	}
+	return s
+}
+
+func (h *hostile) heartbeat(t *rapid.T) {
+	copies := rapid.SampledFrom([]int{0, 1, 50, 500, 2000}).Draw(t, "copies")
+	spread := rapid.SampledFrom([]int{1, 7, message.MaxInstances}).Draw(t, "indices")
+	versions := rapid.SampledFrom([]int{1, 300}).Draw(t, "versions")
+	app, node, id := name(t, "app", 3), name(t, "node", 2), name(t, "copy", 2)
+	state := rapid.SampledFrom([]message.State{message.Running, message.Starting, message.Crashed, message.Evacuating, "ODD"}).Draw(t, "state")
+	var b strings.Builder
+	fmt.Fprintf(&b, `{"dea":%q,"droplets":[`, node)
+	for i := range copies {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		fmt.Fprintf(&b, `{"droplet":%q,"version":"v%d","instance":"%d%s","index":%d,"state":%q,"state_timestamp":1e300}`,
+			app, i%versions, i, id[:min(len(id), 200)], i%spread, state)
+	}
+	b.WriteString("]}")
+	h.step(t, apps.Heartbeat{Data: []byte(b.String())}, b.Len())
+}
+
+// ask asks as much as fits a question.
+func (h *hostile) ask(t *rapid.T) {
+	var list []string
+	for i := range rapid.SampledFrom([]int{1, 100, 2000}).Draw(t, "asked") {
+		list = append(list, fmt.Sprintf(`{"droplet":"app%d","version":"v%d"}`, i%5, i))
+	}
+	app := name(t, "app", 3)
+	for subject, q := range map[string]string{
+		message.SubjectHealth:  `{"droplets":[` + strings.Join(list, ",") + `]}`,
+		message.SubjectDroplet: `{"droplets":[` + strings.Join(list, ",") + `]}`,
+		message.SubjectStatus:  fmt.Sprintf(`{"droplet":%q,"version":"v0","state":"FLAPPING"}`, app),
+	} {
+		answers, err := Answer(h.m, h.now, subject, []byte(q))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if data, err := json.Marshal(answers); err != nil || len(data) > answerLimit {
+			t.Fatalf("%s: %d bytes are answered to %d, %v", subject, len(data), len(q), err)
+		}
+	}
+}
+
+func (h *hostile) row(t *rapid.T) {
+	row := message.App{Name: name(t, "app", 3), Pool: "p", Version: "v0",
+		Instances: rapid.SampledFrom([]int{0, 1, 5, 2000, 10_000}).Draw(t, "instances")}
+	h.step(t, apps.ExpectedRows{Rows: []message.App{row}}, 200*row.Instances) // a desired index that is missing costs as a line of a message
+}
+
+func (h *hostile) exit(t *rapid.T) {
+	h.step(t, apps.Exit{Exited: message.Exited{App: name(t, "app", 3), Version: "v0", Instance: name(t, "copy", 20),
+		Index:  rapid.SampledFrom([]int{0, 1, message.MaxInstances - 1}).Draw(t, "index"),
+		Reason: message.ReasonCrashed, Description: strings.Repeat("x", 1000)}}, 1200)
+}
+
+// nudged is what claims to be another harmonizer.
+func (h *hostile) nudged(t *rapid.T) {
+	start := message.Start{App: name(t, "app", 3), Version: "v0"}
+	for i := range 1000 {
+		start.Indices = append(start.Indices, i)
+	}
+	stop := message.Stop{App: start.App, Instances: map[string]string{}}
+	for i := range 1000 {
+		stop.Instances[fmt.Sprintf("%dcopy0", i)] = ""
+	}
+	h.step(t, apps.Nudged{Nudge: apps.Nudge{Start: &start}}, 7000)
+	h.step(t, apps.Nudged{Nudge: apps.Nudge{Stop: &stop}}, 16_000)
+}
+
+// Whatever is said that can be read, a Step allocates in proportion to the message,
+// a nudge fits a message of the bus, and an answer is bounded.
+func TestHostileMessagesAreBounded(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		h := &hostile{now: second(1000), m: apps.NewMachine(apps.Config{Brake: 1, QueueBatchSize: 5000}.WithDefaults())}
+		h.step(t, apps.BusUp{}, 0)
+		h.step(t, apps.Lead{}, 0)
+		h.step(t, apps.ExpectedComplete{}, 0)
+		h.now = h.now.Add(12 * time.Second)
+		acts := []func(*rapid.T){h.heartbeat, h.heartbeat, h.row, h.exit, h.nudged, h.ask}
+		for range rapid.IntRange(1, 8).Draw(t, "steps") {
+			rapid.SampledFrom(acts).Draw(t, "act")(t)
+			h.now = h.now.Add(rapid.SampledFrom([]time.Duration{0, time.Second, 10 * time.Second, 40 * time.Second}).Draw(t, "pass"))
+			h.step(t, apps.Tick{}, 0)
+		}
+		if memories := h.m.Memories(); len(memories) > 100 {
+			t.Fatalf("%d memories of 8 apps", len(memories))
+		}
+	})
+}

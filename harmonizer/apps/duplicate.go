@@ -81,7 +81,7 @@ func (m *Machine) confirmed(s *slot, twins []known.Copy) bool {
 		if c.Beats() < s.pairs[ids[i]] { // it was not listed for a while
 			s.pairs[ids[i]] = from(c)
 		}
-		yes = yes && c.Beats() >= s.pairs[ids[i]]+confirmations
+		yes = yes && listed(c) && c.Beats() >= s.pairs[ids[i]]+confirmations
 	}
 	return yes
 }

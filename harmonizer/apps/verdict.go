@@ -73,10 +73,11 @@ func (m *Machine) census(a *app, index int) census {
 	return n
 }
 
-// listed reports whether the copy's node still lists it.
+// listed reports whether the copy's node still lists it. A node that was not heard
+// since the bus came back may have died with it.
 func listed(c known.Copy) bool {
 	_, absent := c.Absent()
-	return !absent
+	return !absent && c.Heard()
 }
 
 // verdict applies the rules to an index; s is its slot, nil if it has none.

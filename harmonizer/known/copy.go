@@ -60,6 +60,12 @@ func (c Copy) Absent() (time.Time, bool) {
 	return time.Time{}, false
 }
 
+// Heard reports whether its node was heard since everything is: see Store.Hearing.
+func (c Copy) Heard() bool {
+	n := c.s.nodes[c.record().node]
+	return n != nil && n.last >= c.s.hearing
+}
+
 // Beats returns how often in a row its present node listed it as RUNNING or
 // STARTING, 0 if it did not the last time.
 func (c Copy) Beats() uint32 {

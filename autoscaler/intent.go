@@ -6,9 +6,11 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -31,15 +33,17 @@ type Counted struct {
 }
 
 // findOut settles what became of an intent that the last process did not live to see
-// the end of: a target that is not found was not given.
+// the end of: a target that is not found was not given, unless a machine that was ended
+// since took it along.
 func (l *Loop) findOut(v *view) {
 	i := l.doubt
 	l.doubt = nil
 	if i == nil || i.Before == nil {
 		return
 	}
+	lowered := l.loweredSince(i.At, v)
 	for _, g := range v.groups {
-		if want, asked := i.Targets[g.ID]; asked && want != g.Target {
+		if want, asked := i.Targets[g.ID]; asked && want != g.Target && want != g.Target+lowered[g.ID] {
 			l.state.Offset, l.state.Owed = i.Before.Offset, i.Before.Owed
 			if l.state.Rolling == nil {
 				l.state.Rolling = map[string]int{}
@@ -47,6 +51,27 @@ func (l *Loop) findOut(v *view) {
 			l.state.Rolling[g.ID] = i.Before.Rolling[g.ID]
 		}
 	}
+}
+
+// loweredSince is by how much the groups' targets were lowered by machines that were ended
+// since: those that are on their way, and were not known to be before.
+func (l *Loop) loweredSince(at time.Time, v *view) map[string]int {
+	there := map[string]bool{}
+	for _, n := range v.nodes {
+		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
+	}
+	weight := map[string]float64{}
+	for _, r := range l.drains.Records() {
+		ended := r.State == drain.Terminating && r.Asked.IsZero() && !there[r.Node] || !r.Asked.Before(at)
+		if r.Mend == "" && !r.Taken && ended {
+			weight[r.Group] += r.Weight
+		}
+	}
+	out := map[string]int{}
+	for group, w := range weight {
+		out[group] = int(math.Round(w))
+	}
+	return out
 }
 
 // memo is what is kept for the next tick and the next process.

@@ -97,7 +97,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		h.mirror = newMirror(cfg, log)
 	}
 	h.users.Store(-1)
-	h.outbox = newOutbox(ports, &h.term, h.stand, h.counters, log)
+	h.outbox = newOutbox(ports, &h.term, h.confirm, h.counters, log)
 	h.herald = newHerald(ports.Bus, h.counters, log)
 	return h, nil
 }

@@ -253,15 +253,23 @@ func TestOrders(t *testing.T) {
 			order Order
 			want  string // part of the error
 		}{
-			{"release", Order{Op: OpRelease}, ""},
-			{"retry an app", Order{Op: OpRetry, App: "web"}, ""},
-			{"retry an index", Order{Op: OpRetry, App: "web", Index: new(0)}, ""},
+			{"release what is not held", Order{Op: OpRelease}, ErrNothing.Error()},
+			{"retry what did not crash", Order{Op: OpRetry, App: "web"}, ErrNothing.Error()},
+			{"retry an index that did not", Order{Op: OpRetry, App: "web", Index: new(0)}, ErrNothing.Error()},
+			{"retry a strange index", Order{Op: OpRetry, App: "web", Index: new(99)}, "no index 99"},
 			{"retry a strange app", Order{Op: OpRetry, App: "api"}, "no such app"},
 			{"nonsense", Order{Op: "dance"}, "neither"},
 		} {
 			err := r.Order(t.Context(), tt.order)
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%s: Order = %v, want %q", tt.name, err, tt.want)
+			}
+		}
+		w.crash()
+		pass(t, time.Second)
+		for _, want := range []error{nil, ErrNothing} {
+			if err := r.Order(t.Context(), Order{Op: OpRetry, App: "web", Index: new(0)}); !errors.Is(err, want) {
+				t.Errorf("retry what crashed: Order = %v, want %v", err, want)
 			}
 		}
 	})

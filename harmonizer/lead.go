@@ -138,16 +138,16 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	}
 }
 
-// stand asks the loop which of the nudges that waited are still right: none if it
+// confirm asks the loop which of the nudges that waited are still right: none if it
 // does not answer, all if it has ended, for then nothing was heard since.
-func (h *Harmonizer) stand(ctx context.Context, nudges []apps.Nudge) []bool {
+func (h *Harmonizer) confirm(ctx context.Context, nudges []apps.Nudge) []bool {
 	right := make([]bool, len(nudges))
 	if len(nudges) == 0 {
 		return right
 	}
-	err := h.ask(ctx, func(time.Time) {
+	err := h.ask(ctx, func(now time.Time) {
 		for i, n := range nudges {
-			right[i] = h.machine.Stands(n)
+			right[i] = h.machine.Confirm(now, n)
 		}
 	})
 	for i := range right {

@@ -24,6 +24,9 @@ const (
 
 func (h *Harmonizer) loop(ctx context.Context) {
 	defer close(h.ended)
+	if h.tap != nil {
+		defer h.tap.record.end()
+	}
 	ticker := time.NewTicker(period)
 	defer ticker.Stop()
 	h.ticked = time.Now()

@@ -34,7 +34,7 @@ type outbox struct {
 	counters *counters
 	log      *slog.Logger
 	complain *rate.Sometimes
-	stand    func(ctx context.Context, nudges []apps.Nudge) []bool // whether each is still right
+	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // whether each is still right
 	wake     chan struct{}
 	ended    chan struct{} // closed after run
 
@@ -52,9 +52,9 @@ type batch struct {
 
 func (b batch) toSave() bool { return len(b.memory) > 0 || b.nodes != nil }
 
-func newOutbox(ports Ports, term *atomic.Uint64, stand func(context.Context, []apps.Nudge) []bool, c *counters, log *slog.Logger) *outbox {
+func newOutbox(ports Ports, term *atomic.Uint64, confirm func(context.Context, []apps.Nudge) []bool, c *counters, log *slog.Logger) *outbox {
 	return &outbox{
-		ports: ports, term: term, stand: stand, counters: c, log: log, complain: seldom(),
+		ports: ports, term: term, confirm: confirm, counters: c, log: log, complain: seldom(),
 		wake: make(chan struct{}, 1), ended: make(chan struct{}),
 		batch: batch{memory: map[string]apps.Memory{}},
 	}
@@ -146,8 +146,8 @@ func (o *outbox) run(ctx context.Context, tell Tell) error {
 		case <-o.wake:
 		}
 		unsent, err := o.deliver(ctx)
-		if len(unsent) > 0 {
-			_ = tell(ctx, apps.NotSent{Nudges: unsent}) // fails only when ctx ends
+		for _, ev := range unsent {
+			_ = tell(ctx, ev) // fails only when ctx ends
 		}
 		if err != nil {
 			pause(ctx, savePause)
@@ -171,25 +171,40 @@ func pause(ctx context.Context, d time.Duration) {
 
 // deliver saves what waits, then sends. It returns the nudges that were not sent,
 // and an error if the memory has to be saved again.
-func (o *outbox) deliver(ctx context.Context) ([]apps.Nudge, error) {
+func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 	b := o.take()
 	if o.term.Load() != b.term {
-		return b.nudges, nil // of a term that has ended
+		return notSent(b.nudges, nil), nil // of a term that has ended
 	}
 	if err := o.save(ctx, b); err != nil {
 		o.counters.add("saves_failed", 1)
 		o.complain.Do(func() { o.log.Error("save memory", "err", err) })
 		o.putBack(b)
-		return b.nudges, err
+		return notSent(b.nudges, nil), err
 	}
-	var unsent []apps.Nudge
-	right := o.stand(ctx, b.nudges) // saving may have taken long
+	var wrong, failed []apps.Nudge
+	right := o.confirm(ctx, b.nudges) // saving may have taken long
 	for i, n := range b.nudges {
-		if !o.maySend(b.term) || !right[i] || !o.send(n) {
-			unsent = append(unsent, n)
+		switch {
+		case !right[i]:
+			wrong = append(wrong, n)
+		case !o.maySend(b.term) || !o.send(n):
+			failed = append(failed, n)
 		}
 	}
-	return unsent, nil
+	return notSent(wrong, failed), nil
+}
+
+// notSent tells of nudges that were not confirmed, and of those that were but could
+// not be sent.
+func notSent(wrong, failed []apps.Nudge) (events []apps.NotSent) {
+	if len(wrong) > 0 {
+		events = append(events, apps.NotSent{Nudges: wrong})
+	}
+	if len(failed) > 0 {
+		events = append(events, apps.NotSent{Nudges: failed, Confirmed: true})
+	}
+	return events
 }
 
 func (o *outbox) save(ctx context.Context, b batch) error {

@@ -15,6 +15,9 @@ var (
 	// ErrShadow refuses what a harmonizer in shadow mode does not tell: what it
 	// is asked is to be answered by the one that it shadows.
 	ErrShadow = errors.New("this harmonizer is in shadow mode")
+	// ErrNothing answers an order that is fulfilled already: nothing is held, or
+	// nothing of the app crashed.
+	ErrNothing = errors.New("there is nothing to do")
 	// ErrNotRunning is returned by what asks the loop when Run has ended.
 	ErrNotRunning = errors.New("harmonizer does not run")
 )
@@ -58,7 +61,8 @@ type Ear interface {
 	// cannot be read.
 	Report(ctx context.Context, subject string, data []byte) ([][]byte, error)
 	// Order carries out what an operator asks for on message.OrderSubject;
-	// ErrNotLeading while another harmonizer acts.
+	// ErrNotLeading while another harmonizer acts, ErrNothing if there is nothing
+	// to do.
 	Order(ctx context.Context, o Order) error
 }
 
@@ -160,8 +164,9 @@ const (
 
 // OrderAnswer answers an Order.
 type OrderAnswer struct {
-	OK    bool   `json:"ok"`
-	Error string `json:"error,omitempty"` // if not OK: why
+	OK      bool   `json:"ok"`
+	Nothing bool   `json:"nothing,omitempty"` // if OK: there was nothing to do
+	Error   string `json:"error,omitempty"`   // if not OK: why
 }
 
 var _ Ear = (*Harmonizer)(nil)

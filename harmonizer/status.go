@@ -203,20 +203,31 @@ func (h *Harmonizer) Order(ctx context.Context, o Order) error {
 	return fmt.Errorf("order %q is neither %s nor %s", o.Op, OpRelease, OpRetry)
 }
 
-// Release ends the brake. ErrNotLeading while another harmonizer acts.
+// Release ends the brake. ErrNotLeading while another harmonizer acts, ErrNothing
+// if it is not on.
 func (h *Harmonizer) Release(ctx context.Context) error {
 	return h.order(ctx, "release the brake", func(now time.Time) error {
+		if !h.machine.Brake().On() {
+			return ErrNothing
+		}
 		h.step(now, apps.Release{})
 		return nil
 	})
 }
 
 // Retry has an index of an app, or all with -1, started without regard to its
-// crashes. ErrNotLeading while another harmonizer acts.
+// crashes. ErrNotLeading while another harmonizer acts, ErrNothing if nothing of it
+// crashed lately.
 func (h *Harmonizer) Retry(ctx context.Context, app string, index int) error {
 	return h.order(ctx, "retry "+app, func(now time.Time) error {
 		if _, ok := h.machine.Explain(now, app); !ok {
 			return errors.New("there is no such app")
+		}
+		switch known, crashed := h.machine.Crashed(app, index); {
+		case !known:
+			return fmt.Errorf("it has no index %d", index)
+		case !crashed:
+			return ErrNothing
 		}
 		h.step(now, apps.Retry{App: app, Index: index})
 		return nil

@@ -11,9 +11,9 @@ import (
 )
 
 // tap writes what is heard to a Record: messages as they come, and the expected
-// state whole, each time that a pass ended or single rows changed.
+// state whole, first of all, and each time that a pass ended or single rows changed.
 type tap struct {
-	record    Record
+	record    *prelude
 	partition string
 	world     map[string]message.App
 	pass      map[string]message.App // rows since the pass began; nil: none is under way
@@ -22,7 +22,7 @@ type tap struct {
 }
 
 func newTap(r Record, partition string) *tap {
-	return &tap{record: r, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
+	return &tap{record: &prelude{Record: r}, partition: partition, world: map[string]message.App{}, pass: map[string]message.App{}}
 }
 
 func (t *tap) hear(ev apps.Event) {

@@ -69,7 +69,11 @@ func TestTapWritesTheWorldWhole(t *testing.T) {
 			[]string{"bulk a=1", "bulk_down true", "bulk_down false", "bulk b=1"}},
 		{"an unreadable row stands", []apps.Event{begin, row("a", 1), apps.ExpectedComplete{}, begin, apps.ExpectedUnreadable{Name: "a"}, apps.ExpectedComplete{}},
 			[]string{"bulk a=1", "bulk a=1"}},
-		{"messages", []apps.Event{apps.BusUp{}, apps.Heartbeat{Data: []byte(`{"dea":"n1" }`)}, apps.Updated{App: "a"}, apps.BusDown{}},
+		{"messages before the first pass", []apps.Event{apps.BusUp{}, begin, apps.Heartbeat{Data: []byte(`{"dea":"n1"}`)}, row("a", 1), apps.BusDown{}, apps.ExpectedComplete{}},
+			[]string{"bulk a=1", "bus_down false", `dea.heartbeat {"dea":"n1"}`, "bus_down true"}},
+		{"messages before a pass that fails", []apps.Event{apps.BusUp{}, begin, apps.Updated{App: "a"}, apps.ExpectedFailed{}, apps.BusDown{}},
+			[]string{"bus_down false", `droplet.updated {"cc_partition":"east","droplet":"a"}`, "bulk_down true", "bus_down true"}},
+		{"messages, and no pass", []apps.Event{apps.BusUp{}, apps.Heartbeat{Data: []byte(`{"dea":"n1" }`)}, apps.Updated{App: "a"}, apps.BusDown{}},
 			[]string{"bus_down false", `dea.heartbeat {"dea":"n1" }`, `droplet.updated {"cc_partition":"east","droplet":"a"}`, "bus_down true"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -78,8 +82,32 @@ func TestTapWritesTheWorldWhole(t *testing.T) {
 			for _, ev := range tt.events {
 				tap.hear(ev)
 			}
+			tap.record.end()
 			if diff := cmp.Diff(tt.want, r.lines); diff != "" {
 				t.Error(diff)
+			}
+		})
+	}
+}
+
+// What is kept back is bounded.
+func TestPreludeIsBounded(t *testing.T) {
+	for _, tt := range []struct {
+		name  string
+		size  int // of each message
+		limit int
+	}{{"many", 1, preludeLines}, {"large", 1 << 20, preludeBytes >> 20}} {
+		t.Run(tt.name, func(t *testing.T) {
+			r := &tape{}
+			p := &prelude{Record: r}
+			for i := range tt.limit + 1 {
+				if len(r.lines) > 0 {
+					t.Fatalf("written after %d messages, want %d to be kept back", i, tt.limit)
+				}
+				p.Message("s", "", make([]byte, tt.size))
+			}
+			if len(r.lines) != tt.limit+1 {
+				t.Errorf("%d lines, want all %d", len(r.lines), tt.limit+1)
 			}
 		})
 	}

@@ -286,16 +286,39 @@ func (cli *cli) appRetryCommand() *cobra.Command {
 				o.Index = &index
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if err := orderHarmonizer(ctx, b, cli.cluster, o); err != nil {
-					return err
-				}
-				fmt.Fprintf(cli.stdout, "%s: what crashed is started again\n", args[0])
-				return nil
+				return cli.appRetry(ctx, b, o)
 			})
 		},
 	}
 	cmd.Flags().IntVar(&index, "index", 0, "this index only")
 	return cmd
+}
+
+func (cli *cli) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
+	// Whether there is such an application, this says with the hint that all give.
+	if _, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
+		return err
+	}
+	answer, err := askOrder(ctx, b, cli.cluster, o)
+	if err != nil {
+		return err
+	}
+	what := "what crashed is started again"
+	if answer.Nothing {
+		what = "nothing crashed lately"
+	}
+	fmt.Fprintf(cli.stdout, "%s: %s\n", o.App, what)
+	return nil
+}
+
+// askOrder has the harmonizer carry out an order; errRefused if it does not.
+func askOrder(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) (harmonizer.OrderAnswer, error) {
+	var answer harmonizer.OrderAnswer
+	err := askJSON(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
+	if err == nil && !answer.OK {
+		err = fmt.Errorf("%w: %s", errRefused, answer.Error)
+	}
+	return answer, err
 }
 
 func (cli *cli) appLogsCommand() *cobra.Command {

@@ -17,7 +17,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -227,10 +226,15 @@ says whether it holds, and why.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				if err := orderHarmonizer(ctx, b, cli.cluster, harmonizer.Order{Op: harmonizer.OpRelease}); err != nil {
+				answer, err := askOrder(ctx, b, cli.cluster, harmonizer.Order{Op: harmonizer.OpRelease})
+				if err != nil {
 					return err
 				}
-				fmt.Fprintln(cli.stdout, "the brake is released")
+				what := "the brake is released"
+				if answer.Nothing {
+					what = "nothing is held"
+				}
+				fmt.Fprintln(cli.stdout, what)
 				return nil
 			})
 		},
@@ -239,17 +243,6 @@ says whether it holds, and why.`,
 
 // errRefused: the harmonizer does not do what it was asked for.
 var errRefused = errors.New("the harmonizer refuses")
-
-func orderHarmonizer(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) error {
-	var answer harmonizer.OrderAnswer
-	if err := askJSON(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer); err != nil {
-		return err
-	}
-	if !answer.OK {
-		return fmt.Errorf("%w: %s", errRefused, answer.Error)
-	}
-	return nil
-}
 
 // reachable is an address that we listen on as others may ask for it: by our name if
 // it is every address that we have.

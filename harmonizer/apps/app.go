@@ -32,7 +32,8 @@ type app struct {
 	pass     uint32  // in which the row was last told
 	outdated uint32  // in which Updated was told
 	stale    bool    // Updated was told, and no row of a later pass
-	seen     instant // first; without a row, or since it vanished: for rule extra_app
+	seen     instant // first; without a row, or since it vanished
+	untold   instant // the same, by the clock of source.trust: for rule extra_app
 	grace    instant // until then the controller has its turn: rule reset_grace
 	renewed  uint32  // how often all began anew
 

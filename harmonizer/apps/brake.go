@@ -16,7 +16,7 @@ type BrakeState string
 const (
 	BrakeOff   BrakeState = ""
 	BrakeHeld  BrakeState = "held"  // nothing is nudged
-	BrakeEased BrakeState = "eased" // the bus is proven whole: starts go on, at a tenth; stops are held
+	BrakeEased BrakeState = "eased" // the bus is proven whole: starts go on, at a tenth, but while nodes come back; stops are held
 )
 
 // easedShare is the share of the rate at which starts go on.
@@ -65,6 +65,7 @@ type brake struct {
 	back   map[string]instant // of the lost nodes: heard again since then; 0: not yet
 
 	returned instant // the latest of those
+	easedAt  instant // 0: not yet
 }
 
 // overdue is how many nodes are, and how many copies they have.
@@ -138,7 +139,7 @@ func (m *Machine) watchLosses() {
 		m.holdIfMany()
 	case BrakeHeld:
 		if b.canary && b.heard {
-			b.state, b.overdue = BrakeEased, overdue{}
+			b.state, b.easedAt, b.overdue = BrakeEased, m.time.now, overdue{}
 			m.starts.Scale(easedShare)
 			m.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
 		}
@@ -154,8 +155,19 @@ func (m *Machine) watchLosses() {
 func (m *Machine) recovered() bool {
 	b := &m.brake
 	left := b.lost + b.overdue.copies
-	return left == 0 || left <= b.told.ReleaseAt && m.time.now > b.returned.add(m.cfg.startIn())
+	return left == 0 || left <= b.told.ReleaseAt && !m.mayFollow(b.returned)
 }
+
+// returning reports whether lost nodes came back since the brake was eased: those
+// that did before had their turn while it was held.
+func (m *Machine) returning() bool {
+	b := &m.brake
+	return b.state == BrakeEased && b.returned > b.easedAt && m.mayFollow(b.returned)
+}
+
+// mayFollow reports whether other nodes may be about to come back with one that did
+// at that time.
+func (m *Machine) mayFollow(at instant) bool { return m.time.now <= at.add(m.cfg.startIn()) }
 
 // forgetLosses drops what is older than the window.
 func (m *Machine) forgetLosses() {
@@ -200,7 +212,7 @@ func (m *Machine) holdIfMany() {
 	if b.lost == 0 || float64(lost) <= limit {
 		return
 	}
-	b.state, b.since, b.canary, b.heard = BrakeHeld, m.time.now, false, false
+	b.state, b.since, b.easedAt, b.canary, b.heard = BrakeHeld, m.time.now, 0, false, false
 	b.back = make(map[string]instant, len(b.nodes))
 	for _, n := range b.nodes {
 		b.back[n.name] = 0

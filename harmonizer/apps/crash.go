@@ -92,6 +92,22 @@ func (m *Machine) decay(s *slot) {
 	m.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
 }
 
+// Crashed reports whether an app has an index, or with -1, whether there is such an
+// app; and whether Retry of it would change anything.
+func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
+	a := m.lookup(name)
+	if a == nil {
+		return false, false
+	}
+	known = index < 0 || a.desires(index)
+	for s := a.slots; s != nil; s = s.next {
+		if index < 0 || s.index == index {
+			known, crashed = true, crashed || s.crashes > 0
+		}
+	}
+	return known, crashed
+}
+
 // retry ends giving up and restart delays of an index, or of all of an app.
 func (m *Machine) retry(ev Retry) {
 	a := m.lookup(ev.App)

@@ -76,7 +76,10 @@ type Lead struct {
 type Follow struct{}
 
 // NotSent: these nudges, of an earlier Step, were not sent: they are due again.
-type NotSent struct{ Nudges []Nudge }
+type NotSent struct {
+	Nudges    []Nudge
+	Confirmed bool // Confirm said yes to all of them
+}
 
 // Release: an operator ends the brake, that of rows too.
 type Release struct{}

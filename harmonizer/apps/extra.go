@@ -47,8 +47,10 @@ func (m *Machine) extraVersion(a *app, index int, n census, v *verdict) {
 }
 
 // extraApp holds the stops of rule extra_app: the row of an app that was never
-// told may be on its way, and one that is gone may come back. If many are gone at
-// once, it is the source that may, see rowLoss.
+// told may be on its way, and one that is gone may come back. Only time in which
+// the source is complete counts, all of it: one that is incomplete now and then
+// delays a stop by no more than that. If many are gone at once, it is the source
+// that may, see rowLoss.
 func (m *Machine) extraApp(a *app) (hold, bool) {
 	if !a.rowless() {
 		return hold{}, false
@@ -56,6 +58,10 @@ func (m *Machine) extraApp(a *app) (hold, bool) {
 	if h, held := m.rowLoss.holds(); held {
 		return h, true
 	}
-	until := max(a.seen, m.source.since, m.rowLoss.ended).add(m.cfg.unseen())
+	if !m.source.isComplete {
+		return hold{RuleFreshness, WhyIncomplete, 0}, true
+	}
+	waited := m.source.trust(m.time.now) - max(a.untold, m.rowLoss.ended)
+	until := m.time.in(m.cfg.unseen()) - waited
 	return hold{RuleExtraApp, WhyGrace, until + 1}, m.time.now <= until
 }

@@ -67,6 +67,7 @@ const (
 	WhyUnconfirmed    Why = "unconfirmed"     // each node is to list its copy again first
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is missing
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
+	WhyReturning      Why = "returning"       // lost nodes come back: others may be on their way
 	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
 	WhyRowless        Why = "rowless"         // too many copies ran apps without a row when we began to lead
 	WhyFollowing      Why = "following"       // another harmonizer leads

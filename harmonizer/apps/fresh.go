@@ -10,7 +10,8 @@ import (
 // source is how far the expected state can be trusted.
 type source struct {
 	isComplete bool
-	since      instant // complete since then
+	since      instant // complete since then, for this time
+	trusted    instant // for how long it was complete before, in all
 	until      instant // complete until then; 0: until it is lost
 	why        string  // why it is not
 	failed     string  // why the latest pass did
@@ -28,9 +29,24 @@ func (s *source) begin() {
 	s.next()
 }
 
-func (s *source) lose(why string) {
-	s.isComplete, s.why = false, why
+func (s *source) lose(at instant, why string) {
+	s.distrust(at, why)
 	s.next()
+}
+
+// distrust ends that the rows are complete.
+func (s *source) distrust(at instant, why string) {
+	s.trusted = s.trust(at)
+	s.isComplete, s.why = false, why
+}
+
+// trust is for how long the source was complete, in all: a clock that stands while
+// nothing can be concluded from a row that is not told.
+func (s *source) trust(at instant) instant {
+	if s.isComplete {
+		return s.trusted + at - s.since
+	}
+	return s.trusted
 }
 
 // next begins a telling of all rows.
@@ -82,10 +98,11 @@ func (m *Machine) expireRows() {
 	if !s.isComplete || s.until == 0 || m.time.now <= s.until {
 		return
 	}
-	s.isComplete, s.why = false, "the last whole pass is too old"
+	why := "the last whole pass is too old"
 	if s.failed != "" {
-		s.why += ": " + s.failed
+		why += ": " + s.failed
 	}
+	s.distrust(s.until, why)
 }
 
 // bus is how far the known state can be trusted.

@@ -116,7 +116,7 @@ func (m *Machine) answered(s *slot, e ending) {
 	s.exited = append(s.exited, e.who.id)
 	s.exited = s.exited[max(0, len(s.exited)-perExits):]
 	if e.unlisted && e.why != WhyStopped {
-		s.pending = 0
+		s.pending, s.sent = 0, 0
 	}
 	switch e.why {
 	case WhyCrashed:

@@ -125,7 +125,7 @@ func (m *Machine) take(ev Event) {
 	case Nudged:
 		m.nudged(ev.Nudge)
 	case NotSent:
-		m.notSent(ev.Nudges)
+		m.notSent(ev)
 	case Release:
 		m.release()
 	case Retry:
@@ -152,7 +152,7 @@ func (m *Machine) takeExpected(ev Event) {
 	case ExpectedFailed:
 		m.source.failed = ev.Why
 	case ExpectedLost:
-		m.source.lose(ev.Why)
+		m.source.lose(m.time.now, ev.Why)
 	case Updated:
 		m.updated(ev.App)
 	}
@@ -204,7 +204,7 @@ func (m *Machine) ensure(id known.AppID, name string) *app {
 	for int(id) >= len(m.apps) {
 		m.apps = append(m.apps, nil)
 	}
-	a := &app{id: id, want: message.App{Name: name}, seen: m.time.now}
+	a := &app{id: id, want: message.App{Name: name}, seen: m.time.now, untold: m.source.trust(m.time.now)}
 	m.apps[id] = a
 	m.known.Hold(id)
 	return a

@@ -281,7 +281,7 @@ func (w *world) drawOrder(t *rapid.T, app string, index int) Event {
 	case 1, 2:
 		return Lead{Memories: w.m.Memories(), Nodes: map[string]int{"n1": 2}}
 	case 3:
-		return NotSent{slices.Clone(w.sent[max(len(w.sent)-2, 0):])}
+		return NotSent{Nudges: slices.Clone(w.sent[max(len(w.sent)-2, 0):])}
 	case 4:
 		return Release{}
 	case 5:
@@ -466,7 +466,7 @@ func TestNotSent(t *testing.T) {
 	if len(nudges) != 1 {
 		t.Fatalf("nudged %v", nudges)
 	}
-	again, _ := m.Step(now, NotSent{nudges})
+	again, _ := m.Step(now, NotSent{Nudges: nudges})
 	if !cmp.Equal(again, nudges) {
 		t.Errorf("after NotSent nudged %+v, want %+v", again, nudges)
 	}
@@ -479,6 +479,48 @@ func TestNotSent(t *testing.T) {
 	m.Step(now, ExpectedGone{"web"})
 	if mem := m.Memories(); len(mem) != 1 || mem[0].App != "web" || len(mem[0].Indices) != 0 {
 		t.Errorf("Memories of an app that is gone = %+v", mem)
+	}
+}
+
+// The keep-alive of a nudge counts from when it is sent, and what was decided again
+// while it waited is not sent then.
+func TestConfirm(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		instances int // of one copy that there is, or should be
+	}{{"start", 1}, {"stop", 0}} {
+		t.Run(tt.name, func(t *testing.T) {
+			m, now := NewMachine(steady()), start()
+			m.Step(now, BusUp{})
+			m.Step(now, Lead{})
+			m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: tt.instances}}})
+			m.Step(now, ExpectedComplete{})
+			after := func(d time.Duration) []Nudge {
+				now = now.Add(d)
+				if tt.instances == 0 {
+					m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}))
+				}
+				nudges, _ := m.Step(now, Tick{})
+				return nudges
+			}
+			first, second := after(12*time.Second), after(31*time.Second)
+			if len(first) != 1 || len(second) != 1 {
+				t.Fatalf("nudged %v, then %v, want one each", first, second)
+			}
+			if !m.Confirm(now, first[0]) || m.Confirm(now, second[0]) {
+				t.Error("want the first one confirmed, and no repeat of it")
+			}
+			if early, _ := m.Step(now, NotSent{Nudges: second}); len(early) > 0 {
+				t.Errorf("nudged again at once: %v", early)
+			}
+			if early, due := after(29*time.Second), after(2*time.Second); len(early) != 0 || len(due) != 1 {
+				t.Errorf("nudged %v within the keep-alive, %v after it", early, due)
+			} else if !m.Confirm(now, due[0]) {
+				t.Error("not confirmed after the keep-alive")
+			} else if again, _ := m.Step(now, NotSent{Nudges: due, Confirmed: true}); len(again) != 1 {
+				t.Errorf("confirmed and not sent, then nudged %v, want it again", again)
+			}
+		})
 	}
 }
 
@@ -516,7 +558,7 @@ func TestNotSentKeepsItsPlace(t *testing.T) {
 					got = append(got, inShort(n))
 				}
 				if i == 0 {
-					m.Step(now, NotSent{nudges})
+					m.Step(now, NotSent{Nudges: nudges})
 				}
 				now = now.Add(time.Second)
 				nudges, _ = m.Step(now, Tick{})

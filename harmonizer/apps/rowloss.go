@@ -14,7 +14,7 @@ type rowLoss struct {
 	rows     shortage
 	copies   shortage // when we began to lead: those whose app had no row
 	untested bool     // we lead, and have not looked at the copies yet
-	ended    instant  // enough came back: the rest has its grace from then on
+	ended    instant  // enough came back: the rest has its grace from then on, by source.trust
 }
 
 // shortage is what was there without a row, all at once.
@@ -100,7 +100,7 @@ func (l *rowLoss) holds() (hold, bool) {
 func (m *Machine) endIfBack() {
 	if _, held := m.rowLoss.holds(); held && m.rowLoss.rows.over() && m.rowLoss.copies.over() {
 		m.endRowLoss(WhyRecovered)
-		m.rowLoss.ended = m.time.now
+		m.rowLoss.ended = m.source.trust(m.time.now)
 	}
 }
 

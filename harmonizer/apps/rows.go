@@ -113,7 +113,8 @@ func (m *Machine) loseRow(a *app, row rowState) {
 		m.keepMemory(a)
 	}
 	m.recount(a, func() { m.setRow(a, row) })
-	a.seen, a.stale, a.grace = m.time.now, false, 0
+	a.seen, a.untold = m.time.now, m.source.trust(m.time.now)
+	a.stale, a.grace = false, 0
 	a.renewed++
 	if a.pool != nil {
 		a.pool.revision++

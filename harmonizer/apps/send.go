@@ -1,9 +1,6 @@
 package apps
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
@@ -122,6 +119,8 @@ func (m *Machine) heldBack() (hold, bool) {
 		return hold{RuleFollow, WhyFollowing, 0}, true
 	case m.brake.state == BrakeHeld:
 		return hold{RuleBrake, WhyMassLoss, 0}, true
+	case m.returning():
+		return hold{RuleBrake, WhyReturning, 0}, true
 	}
 	return hold{RuleQueue, WhyInTurn, 0}, m.pending()
 }
@@ -134,54 +133,6 @@ func (m *Machine) heldStops() hold {
 		return hold{RuleBrake, WhyMassLoss, 0}
 	}
 	return h
-}
-
-// Stands reports whether a nudge of an earlier Step, which waited since to be sent,
-// is still right, all of it. Of one that is not, NotSent nudges again what is. It
-// changes nothing.
-func (m *Machine) Stands(n Nudge) bool {
-	if !m.acting || !m.leading || m.brake.state == BrakeHeld {
-		return false
-	}
-	if n.Start != nil {
-		return m.startStands(*n.Start)
-	}
-	return m.brake.state == BrakeOff && m.stopStands(*n.Stop)
-}
-
-func (m *Machine) startStands(n message.Start) bool {
-	a := m.lookup(n.App)
-	if a == nil || a.stale || a.pass < m.source.whole || a.want.Version != n.Version {
-		return false
-	}
-	for _, index := range n.Indices {
-		if m.verdict(a, index, m.slots[at(a.id, index)]).start == "" {
-			return false
-		}
-	}
-	return true
-}
-
-// stopStands passes over copies that are gone by now: their stop does no harm.
-func (m *Machine) stopStands(n message.Stop) bool {
-	a := m.lookup(n.App)
-	for id := range n.Instances {
-		c, there := m.known.Find(id)
-		if !there {
-			continue
-		}
-		if a == nil || a.stale || c.App() != a.id {
-			return false
-		}
-		s := m.slots[at(a.id, c.Index())]
-		if v := m.verdict(a, c.Index(), s); m.superfluous(v, id) == nil {
-			return false
-		}
-		if _, held := m.rowLoss.holds(); held && a.rowless() {
-			return false
-		}
-	}
-	return true
 }
 
 // tellWaiting tells of what began to wait in this Step, and waits on.
@@ -242,56 +193,4 @@ func (s *slot) find(id string) *extra {
 		}
 	}
 	return nil
-}
-
-// notSent takes back nudges of an earlier Step: they are due again, with the same
-// priority and in the same order, before what waits of their app by now.
-func (m *Machine) notSent(nudges []Nudge) {
-	for _, n := range slices.Backward(nudges) {
-		if n.Start != nil {
-			m.startsNotSent(n.Start)
-		}
-		if n.Stop != nil {
-			m.stopsNotSent(n.Stop)
-		}
-	}
-}
-
-func (m *Machine) startsNotSent(start *message.Start) {
-	a := m.lookup(start.App)
-	if a == nil || start.Version != a.want.Version {
-		return
-	}
-	for _, index := range slices.Backward(start.Indices) {
-		s := m.slots[at(a.id, index)]
-		if s == nil || s.missing == 0 || s.pending == 0 {
-			continue
-		}
-		s.pending = 0
-		if start.Flapping {
-			s.restart = 0
-		}
-		m.remember(a)
-		m.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
-		m.mark(s.place())
-	}
-}
-
-func (m *Machine) stopsNotSent(stop *message.Stop) {
-	for _, id := range slices.Backward(slices.Sorted(maps.Keys(stop.Instances))) {
-		c, ok := m.known.Find(id)
-		if !ok {
-			continue
-		}
-		s := m.slots[at(c.App(), c.Index())]
-		if s == nil {
-			continue
-		}
-		if x := s.find(id); x != nil && x.rule != "" {
-			x.until = 0
-			m.remember(s.app)
-			m.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
-			m.mark(s.place())
-		}
-	}
 }

@@ -28,6 +28,7 @@ type slot struct {
 	why     Why     // of it
 	missing instant // since then; 0: it is not
 	pending instant // a start was nudged: not again before
+	sent    instant // the same, of one that was confirmed; 0: none, or it was answered
 	restart instant // crashed: not started before
 	grace   instant // it was stopped: not started before
 	hold    Rule    // told that it waits for that
@@ -58,6 +59,7 @@ type extra struct {
 	why   Why
 	hold  Rule    // told that it waits for that
 	until instant // its stop was nudged: not again before
+	sent  instant // the same, of one that was confirmed
 }
 
 // stopKey is a copy whose stop waits for its turn.
@@ -132,7 +134,7 @@ func (m *Machine) drop(s *slot) {
 func (m *Machine) renew(s *slot) {
 	m.starts.Remove(s.place())
 	s.cause, s.crashes, s.givenUp = WhyNew, 0, false
-	s.pending, s.restart, s.grace, s.healthy = 0, 0, 0, 0
+	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
 	m.remember(s.app)
 }

@@ -148,10 +148,10 @@ func (b *Bus) order(ctx context.Context, query []byte, ear harmonizer.Ear) harmo
 	if err == nil {
 		err = ear.Order(ctx, o)
 	}
-	if err != nil {
-		return harmonizer.OrderAnswer{Error: err.Error()}
+	if nothing := errors.Is(err, harmonizer.ErrNothing); err == nil || nothing {
+		return harmonizer.OrderAnswer{OK: true, Nothing: nothing}
 	}
-	return harmonizer.OrderAnswer{OK: true}
+	return harmonizer.OrderAnswer{Error: err.Error()}
 }
 
 // decodeQuery reads what we are asked by our own commands; nothing at all is

@@ -101,6 +101,10 @@ func TestOrders(t *testing.T) {
 	if len(e.ordered) > 0 {
 		t.Errorf("a bad order is carried out: %+v", <-e.ordered)
 	}
+	e.refusing = fmt.Errorf("order: %w", harmonizer.ErrNothing)
+	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"release"}`); !a.OK || !a.Nothing || a.Error != "" {
+		t.Errorf("answer %+v", a)
+	}
 	e.refusing = fmt.Errorf("order: %w", harmonizer.ErrNotLeading)
 	e.standby.Store(true)
 	if a := answerTo[harmonizer.OrderAnswer](t, client, subject, `{"op":"release"}`); a.OK || a.Error != e.refusing.Error() {

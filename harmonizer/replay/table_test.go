@@ -169,6 +169,9 @@ var scenarios = []scenario{
 	{name: "99_partition", given: "cc_partition default; beats of another one, and of none",
 		config: func(c *apps.Config) { c.Partition = "default" }, e1: "START A/0", e2: "does not look",
 		want: []string{"START A/0 @ 31-32"}, why: byDeadline},
+	{name: "99_survivor_gone_with_bus", given: "two copies run at index 0; the older one's node dies while the bus is down",
+		e1: "the newcomer, at each of its beats", e2: "both, in turns",
+		why: "a copy that was not heard since the bus came back is no survivor: the other one may be the last"},
 	{name: "99_bad_messages", given: "messages that cannot be read, i0 beats", e1: "breaks", e2: "breaks",
 		why: "a message that cannot be read is a finding, and changes nothing"},
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -213,13 +214,20 @@ func (l *Loop) views(v *view, owed float64) map[string]drain.View {
 			one.Replaced = l.full(v, owed, record.Since)
 			fallthrough
 		case record.Reason == drain.Repair:
-			if silent && (listening || late[record.Node]) {
+			if silent && (listening || late[record.Node] || len(late) == 0 && v.deaf(record)) {
 				one.Instance = drain.Unseen // else it would be taken for one that nobody hears
 			}
 		}
 		views[record.Node] = one
 	}
 	return views
+}
+
+// deaf reports, of a pool of which nobody is heard, whether that says nothing of the
+// record's node: others should be heard too, or it was heard since its repair began.
+func (v *view) deaf(r drain.Record) bool {
+	others := slices.ContainsFunc(v.silent, func(id string) bool { return id != r.Node })
+	return others || r.State.Leaving() && r.State != drain.Chosen
 }
 
 // viewOf is a node as its drain sees it. The groups were read whole, so a node

@@ -31,6 +31,9 @@ var (
 	ErrLeaving = errors.New("the node is on its way out already")
 	// ErrUnknownNode: the pool has no such node, or not any more.
 	ErrUnknownNode = errors.New("the pool has no such node")
+	// ErrNoRoom: the node is to stay until its replacement has come, and no group has
+	// room for that beside it.
+	ErrNoRoom = errors.New("the groups are at their maximum: nothing can be launched before it goes")
 )
 
 const (
@@ -48,8 +51,8 @@ type wish struct {
 }
 
 // Repair has a node repaired. It returns once the record of that is kept, so that it
-// goes on over any crash, or why it is not: ErrLeaving, ErrUnknownNode, ErrPaused,
-// ErrNotHolder, one that is pools.ErrRefused where the group or the provider would not
+// goes on over any crash, or why it is not: ErrLeaving, ErrUnknownNode, ErrNoRoom,
+// ErrPaused, ErrNotHolder, one that is pools.ErrRefused where the group or the provider would not
 // have it now. Run serves it between two ticks. An error of ctx says that it may be
 // begun all the same: Records tells. Any goroutine may call it.
 func (l *Loop) Repair(ctx context.Context, r Repair) error {
@@ -200,6 +203,7 @@ func (l *Loop) chosen(now time.Time, v *view, wishes []wish) ([]drain.Choice, []
 	for _, r := range l.drains.Records() {
 		records[r.Node] = r
 	}
+	room := l.room(v)
 	choices, answers, taken := make([]drain.Choice, len(wishes)), make([]error, len(wishes)), map[string]string{}
 	for i, w := range wishes {
 		record, under := records[w.Node]
@@ -212,8 +216,12 @@ func (l *Loop) chosen(now time.Time, v *view, wishes []wish) ([]drain.Choice, []
 			continue
 		}
 		c, err := v.repairable(now, w.Repair)
+		if err == nil && c.Hold && c.Weight > room+slack {
+			err = ErrNoRoom
+		}
 		if answers[i] = err; err == nil {
 			choices[i], taken[w.Node] = c, w.Attempt
+			room -= c.Weight
 		}
 	}
 	return choices, answers
@@ -243,6 +251,18 @@ func (v *view) repairable(now time.Time, r Repair) (drain.Choice, error) {
 		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,
 		Attempt: r.Attempt, Hold: r.Hold, Mend: r.Mend, Deadline: r.Deadline, Why: r.Why,
 	}, nil
+}
+
+// room is the weight by which the groups can be raised now, but for what is owed.
+func (l *Loop) room(v *view) float64 {
+	held := plan.Held(l.state.Quarantines, l.state.Clock)
+	sum := -max(0, l.state.Owed)
+	for _, g := range v.groups {
+		if _, aside := held[g.ID]; !aside && !g.Stale && g.Busy == "" {
+			sum += max(0, float64(g.Max)-max(float64(l.tally.target(g.ID)), g.Fulfilled()))
+		}
+	}
+	return sum
 }
 
 // full reports whether every group that is not set aside has what it is asked for, up

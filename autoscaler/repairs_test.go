@@ -130,6 +130,105 @@ func slowly(w *world) *memory.Group {
 	return memory.New(memory.Config{ID: "a", Max: 100, Target: 3, Join: 90 * time.Second, Boot: 90 * time.Second}, w.now.Add(-time.Hour))
 }
 
+// In a group that is at its maximum nothing can be launched before a node goes. That is
+// said at once; without being held, the node is replaced.
+func TestRepairWithoutRoom(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 3, Target: 3}, w.now.Add(-time.Hour))
+	w.nodes.groups = w.groups
+	w.start()
+	w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
+	w.tick()
+	w.tick()
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); !errors.Is(err, ErrNoRoom) {
+		t.Fatalf("Repair = %v, want %v", err, ErrNoRoom)
+	}
+	if s := w.loop.state; s.Owed != 0 || len(w.records.stored) > 0 {
+		t.Errorf("owed %v, records %v: want nothing begun", s.Owed, w.records.stored)
+	}
+	if err := w.beginRepair(w.repair("a-2", "attempt-2", "", false)); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+	w.wantTarget(3)
+}
+
+// A pool that is as large as it may be gets a replacement beside the node, and is as
+// large as before.
+func TestRepairOfALargestPool(t *testing.T) {
+	t.Parallel()
+	w, _, _ := guarded(t, 3)
+	w.config.Policy.Limits.Max = 3
+	w.reconfigure()
+	w.tick()
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
+		t.Fatal(err)
+	}
+	for range 6 {
+		w.tick()
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+	w.wantTarget(3)
+}
+
+// Nobody is heard for a while: that says nothing of a node under repair, whose tasks are
+// waited for as before.
+func TestRepairWhileNobodyIsHeard(t *testing.T) {
+	t.Parallel()
+	for _, target := range []int{3, 1} {
+		t.Run(fmt.Sprint("of ", target), func(t *testing.T) {
+			t.Parallel()
+			w, _, _ := guarded(t, target)
+			w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 9 })
+			w.tick()
+			if err := w.beginRepair(w.repair("a-1", "attempt-1", "", false)); err != nil {
+				t.Fatal(err)
+			}
+			w.tick()
+			everybody := func(mute bool) {
+				w.nodes.change(func(n *nodes) {
+					for i := range 9 {
+						n.mute[fmt.Sprint("a-", i)] = mute
+					}
+				})
+			}
+			everybody(true)
+			w.tick()
+			w.tick()
+			if !slices.Contains(w.instances(), "a-1") {
+				t.Error("it is ended with its tasks, as nobody is heard")
+			}
+			everybody(false)
+			w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 0 })
+			for range 4 {
+				w.tick()
+			}
+			if slices.Contains(w.instances(), "a-1") {
+				t.Errorf("it is there still: %v", w.instances())
+			}
+		})
+	}
+}
+
+// The only node of a pool is silent from the start: it is replaced.
+func TestRepairOfTheOnlyNode(t *testing.T) {
+	t.Parallel()
+	w, _, _ := guarded(t, 1)
+	w.nodes.change(func(n *nodes) { n.mute["a-1"] = true })
+	w.tick()
+	if err := w.beginRepair(w.repair("a-1", "attempt-1", "", false)); err != nil {
+		t.Fatal(err)
+	}
+	for range 4 {
+		w.tick()
+	}
+	w.wantInstances("a-2")
+}
+
 // A node whose replacement does not come stays, and the pool is as large as before.
 func TestRepairWithoutReplacement(t *testing.T) {
 	t.Parallel()

@@ -118,6 +118,9 @@ type Healer interface {
 	Heals(ctx context.Context) (why string, err error)
 	// LeaveHealing has the provider leave it to us. It may be repeated.
 	LeaveHealing(ctx context.Context) error
+	// Heal has the provider heal again what LeaveHealing left to us, and nothing that
+	// somebody else has it leave. It may be repeated.
+	Heal(ctx context.Context) error
 	// MarkUnhealthy tells the provider that an instance is unfit, so that it replaces
 	// it, where it heals. It may be repeated.
 	MarkUnhealthy(ctx context.Context, instance, why string) error

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -23,6 +24,7 @@ const (
 func (cli *cli) autoscalerCommand() *cobra.Command {
 	var directoryFD int
 	var dryRun bool
+	var metricsAddr string
 	cmd := &cobra.Command{
 		Use:   "autoscaler",
 		Short: "Hold one pool at its size (started by weir bootstrap)",
@@ -33,7 +35,7 @@ hand, it finds them at their documented addresses.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if directoryFD != 0 {
-				return cli.autoscaleUnderBootstrap(cmd.Context(), directoryFD, dryRun)
+				return cli.autoscaleUnderBootstrap(cmd.Context(), directoryFD, dryRun, metricsAddr)
 			}
 			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
 			if err != nil {
@@ -41,12 +43,13 @@ hand, it finds them at their documented addresses.`,
 			}
 			return cli.autoscale(cmd.Context(), autoscaling{
 				service: service, pool: pool, configs: cli.configs(), dryRun: dryRun, directory: fixedDirectory(service, pool),
-			})
+			}, metricsAddr)
 		},
 	}
 	cmd.Flags().IntVar(&directoryFD, "directory-fd", 0, "inherited descriptor of bootstrap's directory")
 	cmd.Flags().MarkHidden("directory-fd")
 	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "decide, plan and record, but ask nothing of the provider")
+	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "where Prometheus reads /metrics of node health, such as 127.0.0.1:9465; default: nowhere")
 	return cmd
 }
 
@@ -69,7 +72,7 @@ func (a autoscaling) config() autoscaler.Config {
 	return c
 }
 
-func (cli *cli) autoscale(ctx context.Context, a autoscaling) error {
+func (cli *cli) autoscale(ctx context.Context, a autoscaling, metricsAddr string) error {
 	log, err := cli.logger()
 	if err != nil {
 		return err
@@ -105,6 +108,16 @@ func (cli *cli) autoscale(ctx context.Context, a autoscaling) error {
 		return parts.stop(err)
 	}
 	t := &terms{bus: b, holder: holder, log: log, told: a, parts: pool}
+	if metricsAddr != "" {
+		listener, err := net.Listen("tcp", metricsAddr)
+		if err != nil {
+			return parts.stop(fmt.Errorf("metrics for Prometheus: %w; choose another address", err))
+		}
+		defer listener.Close()
+		if err := cli.serveProm(parts, listener, &t.metrics, log); err != nil {
+			return parts.stop(err)
+		}
+	}
 	return parts.stop(t.run(parts.ctx))
 }
 

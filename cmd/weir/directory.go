@@ -80,7 +80,7 @@ func (documented) Report(autoscaler.Report) {}
 
 // autoscaleUnderBootstrap is an autoscaler that bootstrap started: it holds the
 // pool by what comes on the stream, and ends with it.
-func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool) error {
+func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool, metricsAddr string) error {
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil { // so that Close ends a read
 		return fmt.Errorf("descriptor %d of bootstrap's directory: %w", fd, err)
@@ -106,7 +106,7 @@ func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool
 		if err != nil {
 			return err
 		}
-		return cli.autoscale(parts.ctx, a)
+		return cli.autoscale(parts.ctx, a, metricsAddr)
 	}())
 }
 

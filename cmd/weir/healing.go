@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
@@ -27,6 +29,7 @@ import (
 type healing struct {
 	loop   *health.Loop
 	writer *writer
+	pause  *pauseWatch
 }
 
 // newHealing wires the policy of the pool's file to its world. hints may be nil.
@@ -42,9 +45,10 @@ func newHealing(b *bus.Bus, p *partsOfPool, holder *state.Holder, a autoscaling,
 		return nil, err
 	}
 	w := &writer{agents: agent.NewClient(b.Conn(), c.Cluster)}
+	pause := &pauseWatch{orders: p.orders, log: log}
 	world := health.World{
 		Pool: p.provider, Hands: w, Cordon: p.nodes, Facts: p.nodes.Heard, Bus: nats, Memory: holder.Health(), Hints: hints,
-		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: b.Conn()}),
+		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: b.Conn()}), Paused: pause.state,
 	}
 	if mode, polls := c.Policy.WithDefaults().Detection.Mode(judge.PollURL); polls {
 		probe, err := pollurl.New(pollurl.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})
@@ -53,7 +57,7 @@ func newHealing(b *bus.Bus, p *partsOfPool, holder *state.Holder, a autoscaling,
 		}
 		world.Probe, world.Address = probe, p.addresses(probe, c.Pool)
 	}
-	return &healing{loop: health.New(c, world, log), writer: w}, nil
+	return &healing{loop: health.New(c, world, log), writer: w, pause: pause}, nil
 }
 
 // addresses returns how the URL of a machine is found.
@@ -100,6 +104,8 @@ func (w *writer) Repair(ctx context.Context, r health.Repair) error {
 		return fmt.Errorf("%w: %w", health.ErrLeaving, err)
 	case errors.Is(err, autoscaler.ErrUnknownNode):
 		return fmt.Errorf("%w: %w", health.ErrUnknownNode, err)
+	case errors.Is(err, autoscaler.ErrNoRoom):
+		return fmt.Errorf("%w: %w", health.ErrNoRoom, err)
 	}
 	return err
 }
@@ -131,4 +137,83 @@ func (w *writer) Group(id string) (pools.Group, bool) {
 		return nil, false
 	}
 	return withService(g, w.agents), true
+}
+
+const (
+	pauseLook    = 3 * time.Second // how often the orders are read
+	pauseTimeout = 5 * time.Second
+)
+
+// pauseWatch knows whether operators have paused the pool.
+type pauseWatch struct {
+	orders *state.Orders
+	log    *slog.Logger
+	why    atomic.Pointer[string] // nil: it was not read yet; empty: it is not paused
+}
+
+// state implements health.World.Paused.
+func (p *pauseWatch) state() (why string, known bool) {
+	if why := p.why.Load(); why != nil {
+		return *why, true
+	}
+	return "", false
+}
+
+// run reads the orders now and again until ctx ends. While they cannot be read the last
+// ones hold.
+func (p *pauseWatch) run(ctx context.Context) error {
+	look := time.NewTicker(pauseLook)
+	defer look.Stop()
+	failed := false
+	for {
+		err := p.read(ctx)
+		if err != nil && !failed && ctx.Err() == nil {
+			p.log.Warn("node health cannot see whether the pool is paused", "err", err)
+		}
+		failed = err != nil
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+}
+
+func (p *pauseWatch) read(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, pauseTimeout)
+	defer cancel()
+	orders, err := p.orders.List(ctx)
+	if err != nil {
+		return err
+	}
+	why := ""
+	if o := orders.Pause; o != nil && o.InForce(time.Now()) {
+		why = "the pool is paused by " + o.By
+		if o.Why != "" {
+			why += ": " + o.Why
+		}
+	}
+	p.why.Store(&why)
+	return nil
+}
+
+// lateCollector collects what a later one does, while there is one.
+type lateCollector struct {
+	now atomic.Pointer[prometheus.Collector]
+}
+
+// serve has that one collected until the returned function is called.
+func (c *lateCollector) serve(one prometheus.Collector) (stop func()) {
+	c.now.Store(&one)
+	return func() { c.now.CompareAndSwap(&one, nil) }
+}
+
+// Describe implements prometheus.Collector: nothing is known before.
+func (*lateCollector) Describe(chan<- *prometheus.Desc) {}
+
+// Collect implements prometheus.Collector.
+func (c *lateCollector) Collect(ch chan<- prometheus.Metric) {
+	if one := c.now.Load(); one != nil {
+		(*one).Collect(ch)
+	}
 }

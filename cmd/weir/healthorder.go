@@ -208,7 +208,7 @@ func (cli *cli) printAnswer(o health.Order, a health.Answer) {
 	case o.Op == health.OpResume:
 		fmt.Fprintf(cli.stdout, "your pause of pool %s/%s has ended\n", cli.cluster, cli.pool)
 	case o.Op == health.OpRelease:
-		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if too many are sick still\n", cli.cluster, cli.pool)
+		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.cluster, cli.pool)
 	}
 }
 

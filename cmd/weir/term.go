@@ -20,8 +20,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/health"
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
-	"github.com/weirkeeper/weirkeeper/pools/local"
 )
 
 // standbyAlive is how often a standby tells bootstrap that it is there.
@@ -38,6 +38,8 @@ type terms struct {
 	log    *slog.Logger
 	told   autoscaling // files and flags
 	parts  *partsOfPool
+	// metrics are those of the term's node health.
+	metrics lateCollector
 }
 
 // run goes on until ctx ends or something fails that another term would not mend.
@@ -50,7 +52,7 @@ func (t *terms) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break // what failed because of that is no failure
 		}
-		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) {
+		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) && !errors.Is(err, health.ErrClock) {
 			return err
 		}
 		t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)
@@ -115,18 +117,22 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	loop := autoscaler.NewLoop(a.config(), world, t.log)
 	h.writer.loop.Store(loop)
 	holding.run("node health", h.loop.Run)
+	holding.run("pause of the pool", h.pause.run)
+	defer t.metrics.serve(h.loop.Collector())()
 	return runLoop(holding, loop, a, t.bus)
 }
 
-// giveBack has local machines that die replaced by their owner, unless the policy sees
-// to them: an earlier one may have taken that over.
+// giveBack has the provider heal the pool, unless the policy sees to that: an earlier one
+// may have taken it over.
 func (t *terms) giveBack(ctx context.Context, a autoscaling) {
-	machines, ok := t.parts.provider.(*local.Pool)
+	healer, ok := t.parts.provider.(pools.Healer)
 	if !ok || a.pool.Heals() {
 		return
 	}
-	if err := machines.Heal(ctx); err != nil {
-		t.log.Warn("machines that die may not be replaced", "pool", a.pool.Name, "err", err)
+	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
+	defer cancel()
+	if err := healer.Heal(ctx); err != nil {
+		t.log.Warn("the provider may not heal the pool", "pool", a.pool.Name, "err", err)
 	}
 }
 

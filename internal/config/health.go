@@ -73,8 +73,8 @@ func (p Pool) EventQueue() string {
 
 // SelfFence is how long without contact an agent of the pool goes on; 0: for ever.
 func (p Pool) SelfFence() time.Duration {
-	if !p.Judged() {
-		return 0
+	if !p.Judged() || p.Health.WithDefaults().Mode != judge.Act {
+		return 0 // who observes touches nothing
 	}
 	if mode, beats := p.Health.Detection.Mode(judge.AgentHeartbeat); beats && mode.Options.SelfFenceAfter != nil {
 		return time.Duration(*mode.Options.SelfFenceAfter)

@@ -19,8 +19,13 @@ const (
 	// replaceUnhealthy is the process of an Auto Scaling group that heals it. Its
 	// health checks go on without it.
 	replaceUnhealthy = "ReplaceUnhealthy"
-	healthy          = "Healthy"
-	unhealthy        = "Unhealthy"
+	// healingTag is where we note, of an Auto Scaling group, that we suspended that, so
+	// that it is resumed only where somebody else did not.
+	healingTag   = "weir:healing"
+	healingLeft  = "suspended"
+	healingGiven = "resumed"
+	healthy      = "Healthy"
+	unhealthy    = "Unhealthy"
 )
 
 // Heals implements pools.Healer, of the groups that the last round found.
@@ -52,7 +57,7 @@ func few(names []string) string {
 }
 
 // LeaveHealing implements pools.Healer: it suspends the process ReplaceUnhealthy of
-// the Auto Scaling groups. A Spot Fleet request that replaces unhealthy instances
+// the Auto Scaling groups, and notes that in their tag weir:healing before. A Spot Fleet request that replaces unhealthy instances
 // cannot be changed: pools.ErrRefused.
 func (p *Provider) LeaveHealing(ctx context.Context) error {
 	groups, fleets, err := p.healing(ctx)
@@ -61,12 +66,16 @@ func (p *Provider) LeaveHealing(ctx context.Context) error {
 	}
 	var errs []error
 	for _, name := range groups {
-		errs = append(errs, p.aws.write(ctx, "autoscaling:SuspendProcesses", "group "+name, func() error {
-			_, err := p.aws.autoscaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
-				AutoScalingGroupName: &name, ScalingProcesses: []string{replaceUnhealthy},
+		err := p.noteHealing(ctx, name, healingLeft)
+		if err == nil {
+			err = p.aws.write(ctx, "autoscaling:SuspendProcesses", "group "+name, func() error {
+				_, err := p.aws.autoscaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
+					AutoScalingGroupName: &name, ScalingProcesses: []string{replaceUnhealthy},
+				})
+				return err
 			})
-			return err
-		}))
+		}
+		errs = append(errs, err)
 	}
 	if len(fleets) > 0 {
 		errs = append(errs, fmt.Errorf("%w: %s", pools.ErrRefused, fewFleets(fleets)))
@@ -77,21 +86,76 @@ func (p *Provider) LeaveHealing(ctx context.Context) error {
 	return nil
 }
 
-// healing returns the Auto Scaling groups and the Spot Fleet requests that heal
-// themselves.
-func (p *Provider) healing(ctx context.Context) (groups, fleets []string, err error) {
-	names := p.names(AutoScaling)
-	for some := range slices.Chunk(names, groupsPage) {
+// Heal implements pools.Healer: it resumes that process in the groups that note that we
+// suspended it. What somebody else suspended stays so.
+func (p *Provider) Heal(ctx context.Context) error {
+	found, err := p.scalingGroups(ctx)
+	if err != nil {
+		return fmt.Errorf("have pool %s healed by its groups: %w", p.cfg.Pool, err)
+	}
+	var errs []error
+	for _, g := range found {
+		name := aws.ToString(g.AutoScalingGroupName)
+		if groupTags(g)[healingTag] != healingLeft {
+			continue
+		}
+		err := p.aws.write(ctx, "autoscaling:ResumeProcesses", "group "+name, func() error {
+			_, err := p.aws.autoscaling.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{
+				AutoScalingGroupName: &name, ScalingProcesses: []string{replaceUnhealthy},
+			})
+			return err
+		})
+		if err == nil {
+			err = p.noteHealing(ctx, name, healingGiven)
+		}
+		errs = append(errs, err)
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("have pool %s healed by its groups: %w", p.cfg.Pool, err)
+	}
+	return nil
+}
+
+// noteHealing notes at a group what we did about its healing.
+func (p *Provider) noteHealing(ctx context.Context, name, what string) error {
+	return p.aws.write(ctx, "autoscaling:CreateOrUpdateTags", "group "+name, func() error {
+		_, err := p.aws.autoscaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []astypes.Tag{{
+			ResourceId: &name, ResourceType: aws.String("auto-scaling-group"),
+			Key: aws.String(healingTag), Value: &what, PropagateAtLaunch: aws.Bool(false),
+		}}})
+		return err
+	})
+}
+
+// scalingGroups returns the Auto Scaling groups as they are now.
+func (p *Provider) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
+	var all []astypes.AutoScalingGroup
+	for some := range slices.Chunk(p.names(AutoScaling), groupsPage) {
 		found, err := p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
 			AutoScalingGroupNames: some, IncludeInstances: aws.Bool(false),
 		}, "groups of pool "+p.cfg.Pool)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		for _, name := range some {
-			if g, ok := found[name]; ok && !suspended(g, replaceUnhealthy) {
-				groups = append(groups, name)
+			if g, ok := found[name]; ok {
+				all = append(all, g)
 			}
+		}
+	}
+	return all, nil
+}
+
+// healing returns the Auto Scaling groups and the Spot Fleet requests that heal
+// themselves.
+func (p *Provider) healing(ctx context.Context) (groups, fleets []string, err error) {
+	all, err := p.scalingGroups(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, g := range all {
+		if !suspended(g, replaceUnhealthy) {
+			groups = append(groups, aws.ToString(g.AutoScalingGroupName))
 		}
 	}
 	ids := p.names(SpotFleet)

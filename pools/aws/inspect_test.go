@@ -210,6 +210,38 @@ func TestFleetHeals(t *testing.T) {
 	}
 }
 
+// What somebody else suspended stays suspended when the pool is healed by its groups again.
+func TestHealResumesOwn(t *testing.T) {
+	s := awstest.New(t, awstest.Config{})
+	for _, name := range []string{"theirs", "ours"} {
+		s.AddGroup(awstest.ASG{Name: name, Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
+	}
+	s.Suspend("theirs", replaceUnhealthy)
+	p := open(t, configFor(s, AutoScaling))
+	if err := p.LeaveHealing(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if why, err := p.Heals(t.Context()); err != nil || why != "" {
+		t.Errorf("Heals = %q, %v, want nobody", why, err)
+	}
+	for range 2 {
+		if err := p.Heal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if why, err := p.Heals(t.Context()); err != nil || !strings.HasSuffix(why, "is not suspended in ours") {
+			t.Errorf("Heals = %q, %v, want ours alone", why, err)
+		}
+		s.Suspend("ours", replaceUnhealthy) // by somebody else, now
+		if err := p.Heal(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if why, err := p.Heals(t.Context()); err != nil || why != "" {
+			t.Errorf("Heals = %q, %v, want nobody", why, err)
+		}
+		s.Suspend("ours")
+	}
+}
+
 // One read may be old: two have to agree that an instance does not run.
 func TestFenceNeedsTwoReads(t *testing.T) {
 	r, id := mendingGroup(t, false)

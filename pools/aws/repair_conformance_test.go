@@ -77,7 +77,7 @@ func denyRepairs(s *awstest.Server, on bool) {
 	if on {
 		for _, action := range []string{
 			"CreateTags", "RebootInstances", "StartInstances", "StopInstances", "CreateReplaceRootVolumeTask",
-			"DeregisterTargets", "ModifyNetworkInterfaceAttribute", "SetInstanceHealth", "SuspendProcesses",
+			"DeregisterTargets", "ModifyNetworkInterfaceAttribute", "SetInstanceHealth", "SuspendProcesses", "ResumeProcesses", "CreateOrUpdateTags",
 		} {
 			s.Deny(action, "")
 		}

@@ -146,11 +146,25 @@ func (l *Loop) handOver(ctx context.Context, e *effort) judge.Outcome {
 		case err == nil || l.isKept(r.Attempt):
 			_ = l.tell(ctx, func(time.Time) { e.handed, e.stage = true, "is handed over" })
 			return judge.Outcome{}
-		case errors.Is(err, ErrLeaving), errors.Is(err, ErrUnknownNode), errors.Is(err, pools.ErrRefused):
+		case errors.Is(err, ErrNoRoom) && r.Hold && l.mayGoFirst(ctx, e):
+			r.Hold = false
+		case errors.Is(err, ErrLeaving), errors.Is(err, ErrUnknownNode), errors.Is(err, ErrNoRoom), errors.Is(err, pools.ErrRefused):
 			return undone(err)
 		}
 	}
 	return undone(cmp.Or(err, context.Cause(ctx)))
+}
+
+// mayGoFirst reports whether a node may go before its replacement has come, as no group
+// has room for both; that it counts as out of service is durable then.
+func (l *Loop) mayGoFirst(ctx context.Context, e *effort) bool {
+	may, gen := false, uint64(0)
+	err := l.ask(ctx, func(now time.Time) {
+		if may = l.judge.MayGoFirst(now, e.order.Node, e.order.Attempt); may {
+			gen = l.remember()
+		}
+	})
+	return err == nil && may && l.awaitDurable(ctx, gen) == nil
 }
 
 func (l *Loop) isKept(attempt string) bool {
@@ -236,6 +250,10 @@ func (l *Loop) workflow(ctx context.Context, e *effort, in Input) judge.Outcome 
 		return undone(errors.New("this pool runs no workflows"))
 	case e.order.Resumed && kind != "webhook" && kind != "nats":
 		return judge.Outcome{Step: judge.StepDone, Reason: "its end was not seen, as the autoscaler changed"}
+	}
+	// It is no call of ours to the provider, but begins only where one might.
+	if err := l.world.Hands.Write(ctx, func(context.Context) error { return nil }); err != nil {
+		return undone(err)
 	}
 	got, err := l.world.Workflow.Run(ctx, e.order.Action, in)
 	if err != nil {

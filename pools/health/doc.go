@@ -35,6 +35,13 @@
 //   - a workflow has failed, unless who answers knows it by its attempt;
 //   - the nodes that may have our cordon are kept, and those not in quarantine freed.
 //
+// Where no group has room for a replacement beside the node, which is to go after it, the
+// node goes first if it serves nobody or if one more may be out of service; else nothing
+// is done, and it is tried again later.
+//
+// A clock that is put back by more than a minute ends the loop: whoever goes on from what
+// was kept takes no instant for later than now.
+//
 // A policy that observes does all of that but carrying out, in one place; it leaves the
 // healing to the provider, and tells the autoscaler nothing.
 //
@@ -43,7 +50,7 @@
 // Sick and Barred say which nodes are preferred victims, and why the pool is not to
 // shrink; Drained is told what became of drain records. A node that is let go for
 // another reason is paused until a minute after its deadline, for as long as it has a
-// record.
+// record. While operators have the whole pool paused nothing is begun.
 //
 // # Concurrency
 //

@@ -12,6 +12,10 @@ import (
 const (
 	// drainOwner is the owner of the pauses that drains take.
 	drainOwner = "drain"
+	// poolOwner is the owner of the pause that a pool's own one is.
+	poolOwner = "operator (weir pause)"
+	// poolPause is how long that lasts without being renewed.
+	poolPause = time.Hour
 	// drainGrace is how long such a pause lasts beyond the deadline of its drain.
 	drainGrace = time.Minute
 	// drainRoom is how many events of drains may wait; after that the records tell.
@@ -38,12 +42,17 @@ func (l *Loop) takeDrained(now time.Time) {
 	events := l.drained
 	l.drained = nil
 	l.mu.Unlock()
+	gone := map[string]bool{}
 	for _, ev := range events {
+		if _, there := l.machines[ev.Node]; there && ev.To == drain.Gone && ev.Reason != drain.Repair {
+			gone[ev.Node] = true
+		}
 		if e := l.efforts[ev.Attempt]; ev.Attempt != "" && e != nil && e.cancel != nil {
 			e.handed = true
 			l.recordMoved(now, e, ev)
 		}
 	}
+	l.left(now, gone)
 }
 
 // recordMoved looks whether a step of a record is the end of its repair.
@@ -182,5 +191,21 @@ func (l *Loop) syncPauses(now time.Time) {
 		if _, is := l.judge.Paused(node, drainOwner); is {
 			l.step(now, judge.Resume{Node: node, Owner: drainOwner})
 		}
+	}
+}
+
+// syncPool keeps repairs off a pool that operators have paused as a whole.
+func (l *Loop) syncPool(now time.Time) {
+	if l.world.Paused == nil {
+		return
+	}
+	why, known := l.world.Paused()
+	until, is := l.judge.Paused("", poolOwner)
+	switch {
+	case !known:
+	case why == "" && is:
+		l.step(now, judge.Resume{Owner: poolOwner})
+	case why != "" && (!is || until.Sub(now) < poolPause/2):
+		l.step(now, judge.Pause{Owner: poolOwner, TTL: poolPause, Why: cut(why)})
 	}
 }

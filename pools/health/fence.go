@@ -34,6 +34,10 @@ func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 		return out
 	}
 	levels := e.order.Fencing
+	if len(levels) == 0 {
+		out.Reason = "not confirmed: the policy has no fencing any more"
+		return out
+	}
 	deadline, _ := ctx.Deadline()
 	share := time.Until(deadline) / time.Duration(max(1, len(levels)))
 	began, reached := time.Now(), 1

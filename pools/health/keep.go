@@ -88,17 +88,29 @@ func (l *Loop) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	l.judge = judge.New(l.policy)
+	l.judge = l.fresh()
 	if !ok {
 		return nil
 	}
 	if err := l.restore(data); err != nil {
-		l.judge = judge.New(l.policy)
+		l.judge = l.fresh()
 		l.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
 		return nil
 	}
 	l.keeper.loaded(data)
 	return nil
+}
+
+// fresh returns a judge that remembers nothing, and does not name its attempts as an
+// earlier one did, whom providers and workflows may remember.
+func (l *Loop) fresh() *judge.Judge {
+	s := judge.New(l.policy).State()
+	s.Attempts = uint64(max(0, l.now().Unix()))
+	j, err := judge.Restore(l.now(), l.policy, s)
+	if err != nil {
+		return judge.New(l.policy)
+	}
+	return j
 }
 
 // load tries until it has an answer or ctx ends.

@@ -19,6 +19,8 @@ const (
 	patience = 5 * time.Second
 	// workRoom is how much may wait for the judge. Who tells waits beyond it.
 	workRoom = 64
+	// slip is by how much a clock may be put back, and time stands still meanwhile.
+	slip = time.Minute
 )
 
 // Loop watches over the machines of one pool. Make it with New.
@@ -83,8 +85,8 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	}
 }
 
-// Run judges and heals until ctx ends. It returns an error if the configuration is
-// not valid. It is called once, by who holds the pool's lease.
+// Run judges and heals until ctx ends. It returns an error if the configuration is not
+// valid, or ErrClock. It is called once, by who holds the pool's lease.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.wg.Wait()
 	defer close(l.ended)
@@ -108,6 +110,9 @@ func (l *Loop) Run(ctx context.Context) error {
 			do(l.now())
 			l.settle(ctx)
 		case <-ticker.C:
+			if back := l.last.Sub(l.world.Now()); back > slip {
+				return fmt.Errorf("node health of pool %s: %w by %v", l.config.Pool, ErrClock, back.Round(time.Second))
+			}
 			l.tick(ctx, l.now())
 		}
 	}
@@ -163,6 +168,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	}
 	l.takeDrained(now)
 	l.syncPauses(now)
+	l.syncPool(now)
 	l.step(now, judge.Tick{})
 	l.reconcile(now)
 	l.syncCordons(ctx, now)

@@ -20,6 +20,7 @@ type machine struct {
 	group, zone string
 	launched    time.Time
 	state       pools.InstanceState
+	told        judge.Provided // what the judge was told of it
 }
 
 // sight is what was read of a pool at a time.
@@ -136,17 +137,35 @@ func (l *Loop) list(now time.Time, s sight) {
 				l.lose("machines without an id of their own", 1)
 				continue
 			}
-			machines[i.ID] = machine{group: g.ID, zone: i.Market.Zone, launched: i.Launched, state: i.State}
 			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}
 			if n.State == judge.Leaving && mending[i.ID] {
 				n.State = judge.Running
 			}
+			machines[i.ID] = machine{group: g.ID, zone: n.Zone, launched: n.Since, state: i.State, told: n.State}
 			nodes = append(nodes, n)
 		}
 	}
 	l.machines, l.listed = machines, true
 	maps.DeleteFunc(l.named, func(node string, _ bool) bool { _, there := machines[node]; return !there })
 	l.step(now, judge.Nodes{List: nodes})
+}
+
+// left tells the judge of nodes that were let go and are gone, which the next list tells:
+// until then their silence is no failure.
+func (l *Loop) left(now time.Time, gone map[string]bool) {
+	if len(gone) == 0 {
+		return
+	}
+	var nodes []judge.Node
+	for _, id := range slices.Sorted(maps.Keys(l.machines)) {
+		m := l.machines[id]
+		if gone[id] {
+			m.told = judge.Leaving
+			l.machines[id] = m
+		}
+		nodes = append(nodes, judge.Node{ID: id, Zone: m.zone, Since: m.launched, State: m.told})
+	}
+	l.step(now, judge.Nodes{List: nodes, Again: true})
 }
 
 // observe tells observations of nodes that were there when the pool was read last.

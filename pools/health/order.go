@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -107,6 +108,9 @@ func (l *Loop) obeyNode(now time.Time, o Order, id string) (why string, ok bool)
 	owner := ownerOf(o.By)
 	switch o.Op {
 	case OpPause:
+		if _, renewed := l.judge.Paused(id, owner); !renewed && l.operatorPauses() >= MaxPauses {
+			return fmt.Sprintf("operators have %d pauses already, as many as they may: end some, or pause the pool", MaxPauses), false
+		}
 		ttl := cmp.Or(o.For, judge.DefaultPause)
 		l.step(now, judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
 		return "paused until " + now.Add(ttl).UTC().Format(time.RFC3339), true
@@ -122,6 +126,16 @@ func (l *Loop) obeyNode(now time.Time, o Order, id string) (why string, ok bool)
 		return l.recoverNode(now, o, id)
 	}
 	return "", false
+}
+
+// operatorPauses counts those that operators have taken.
+func (l *Loop) operatorPauses() (n int) {
+	for _, p := range l.judge.State().Pauses {
+		if p.Owner != drainOwner && p.Owner != poolOwner {
+			n++
+		}
+	}
+	return n
 }
 
 func (l *Loop) recoverNode(now time.Time, o Order, id string) (string, bool) {
@@ -150,7 +164,7 @@ func (l *Loop) otherPauses(id string) string {
 
 func (l *Loop) releaseNode(now time.Time, o Order, id string) (string, bool) {
 	if id == "" {
-		open, _ := l.judge.BreakerOpen()
+		open := slices.ContainsFunc(l.judge.State().Breakers, func(b judge.Breaker) bool { return b.Open })
 		l.step(now, judge.Release{By: o.By})
 		if !open {
 			return "the breaker is closed", false
@@ -158,7 +172,12 @@ func (l *Loop) releaseNode(now time.Time, o Order, id string) (string, bool) {
 		l.step(now, judge.Tick{})
 		return "", true
 	}
-	if known, _ := l.judge.Explain(now, id); known.State != judge.Quarantined && known.State != judge.FenceFailed {
+	known, _ := l.judge.Explain(now, id)
+	if known.Asked != "" {
+		l.step(now, judge.Release{Node: id, By: cmp.Or(o.By, "an operator")})
+		return "the wish of " + known.Asked + " to have it repaired is withdrawn", true
+	}
+	if known.State != judge.Quarantined && known.State != judge.FenceFailed {
 		return "it is not held: it is " + string(known.State), false
 	}
 	l.step(now, judge.Release{Node: id, By: cmp.Or(o.By, "an operator")})

@@ -15,6 +15,12 @@ var (
 	ErrLeaving = errors.New("the node is on its way out")
 	// ErrUnknownNode refuses a Repair: the pool has no such node.
 	ErrUnknownNode = errors.New("the pool has no such node")
+	// ErrNoRoom refuses a Repair that is held: no group has room for its replacement
+	// beside the node.
+	ErrNoRoom = errors.New("nothing can be launched before it goes")
+	// ErrClock ends a Loop whose clock was put back: another one goes on from what was
+	// kept.
+	ErrClock = errors.New("the clock was put back")
 	// ErrNotRunning is returned by what asks the loop when Run has ended.
 	ErrNotRunning = errors.New("node health does not run")
 )
@@ -37,7 +43,11 @@ type World struct {
 	// Address returns the URL at which a machine is probed. nil: none has one.
 	Address func(ctx context.Context, m Machine) (url string, err error)
 	Hints   <-chan judge.Hint // the provider's notices; nil: none
-	Now     func() time.Time  // nil: time.Now
+	// Paused returns why operators want the whole pool left alone, repairs or not;
+	// empty: they do not. known is false until that was read. It does not wait. nil: they
+	// never do.
+	Paused func() (why string, known bool)
+	Now    func() time.Time // nil: time.Now
 }
 
 // Machine is where a node is.
@@ -57,7 +67,7 @@ type Repair struct {
 // Hands are the pool's one writer. They may be used concurrently.
 type Hands interface {
 	// Repair returns once the repair is kept durably, or why it is not: ErrLeaving,
-	// ErrUnknownNode, or something that may pass. Under an attempt that is kept already
+	// ErrUnknownNode, ErrNoRoom, or something that may pass. Under an attempt that is kept already
 	// it changes nothing, and returns nil. What comes of it is told to
 	// [Loop.Drained].
 	Repair(ctx context.Context, r Repair) error

@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
@@ -16,6 +18,10 @@ import (
 // recheckGap is the least time between two re-checks: each asks the provider of the
 // whole pool.
 const recheckGap = time.Second
+
+// recheckBurst is how many may follow each other so closely: anybody on the bus can
+// cause them.
+const recheckBurst = 5
 
 // rechecks are the nodes to be observed now.
 type rechecks struct {
@@ -50,14 +56,19 @@ func (r *rechecks) take() map[string]bool {
 
 // recheck observes what the judge asks for until ctx ends.
 func (l *Loop) recheck(ctx context.Context) {
+	interval := time.Duration(*l.policy.Detection.Interval)
+	budget := rate.NewLimiter(rate.Every(interval/3), recheckBurst) // a claim waits two intervals
 	for {
 		select {
 		case <-l.rechecks.wake:
 		case <-ctx.Done():
 			return
 		}
+		if budget.Wait(ctx) != nil {
+			return
+		}
 		nodes := l.rechecks.take()
-		try, cancel := context.WithTimeout(ctx, time.Duration(*l.policy.Detection.Interval))
+		try, cancel := context.WithTimeout(ctx, interval)
 		err := l.observeNow(try, nodes)
 		cancel()
 		if err != nil && ctx.Err() == nil {

@@ -89,6 +89,7 @@ func TestHandsRefuse(t *testing.T) {
 		{"the group is busy", 1, fmt.Errorf("its group: %w", pools.ErrRefused), true},
 		{"on its way out", 1, ErrLeaving, true},
 		{"not there", 1, ErrUnknownNode, true},
+		{"no room beside it", 1, ErrNoRoom, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

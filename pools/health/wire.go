@@ -15,7 +15,7 @@ const (
 	OpPause   = "pause"   // no repairs of the nodes, or of the pool without any
 	OpResume  = "resume"  // ends the pause that the same operator took
 	OpRecover = "recover" // have the nodes repaired, sick or not, through all gates
-	OpRelease = "release" // end the quarantine of nodes; without any, close the breaker
+	OpRelease = "release" // end the quarantine of nodes, or take back that they be repaired; without any, close all breakers
 	OpCheck   = "check"   // observe the nodes now in each mode, or all without any
 )
 
@@ -26,6 +26,7 @@ const (
 	MaxBy         = 128 // bytes of an operator's name
 	MaxWhy        = 512 // bytes of a reason that is told
 	MaxPause      = 365 * 24 * time.Hour
+	MaxPauses     = 300 // that operators have at a time, of nodes and of the pool
 	MaxRows       = 100 // nodes in a Status, or in the Answer to a check of all
 	MaxTold       = 256 // findings in one Publish
 )

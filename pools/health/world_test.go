@@ -354,6 +354,11 @@ func (m *term) LeaveHealing(ctx context.Context) error {
 	return m.call(ctx, "leave healing", func() error { m.c.left++; m.c.heals = ""; return nil })
 }
 
+// Heal implements pools.Healer.
+func (m *term) Heal(ctx context.Context) error {
+	return m.call(ctx, "heal", func() error { m.c.heals = "it does"; return nil })
+}
+
 // MarkUnhealthy implements pools.Healer: the provider replaces the machine.
 func (m *term) MarkUnhealthy(ctx context.Context, id, _ string) error {
 	return m.call(ctx, "mark", func() error {

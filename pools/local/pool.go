@@ -86,7 +86,7 @@ func (p *Pool) Heals(ctx context.Context) (why string, err error) {
 // the machines again that the last one had running, under their ids.
 func (p *Pool) LeaveHealing(ctx context.Context) error { return p.heal(ctx, false) }
 
-// Heal has the owner replace machines that die, as it does until LeaveHealing, and
+// Heal implements pools.Healer: it has the owner replace machines that die, as it does until LeaveHealing, and
 // those that are stopped. It may be repeated.
 func (p *Pool) Heal(ctx context.Context) error { return p.heal(ctx, true) }
 

@@ -105,6 +105,17 @@ func (p *Provider) LeaveHealing(ctx context.Context) error {
 	return nil
 }
 
+// Heal implements [pools.Healer].
+func (p *Provider) Heal(ctx context.Context) error {
+	for _, g := range p.groups {
+		if err := g.cloud.admit(ctx); err != nil {
+			return fmt.Errorf("have group %s healed again: %w", g.ID(), err)
+		}
+		g.Heal()
+	}
+	return nil
+}
+
 // MarkUnhealthy implements [pools.Healer].
 func (p *Provider) MarkUnhealthy(ctx context.Context, id, why string) error {
 	for _, g := range p.groups {

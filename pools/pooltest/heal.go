@@ -101,6 +101,13 @@ func testLeaveHealing(t *testing.T, h *healer) {
 	h.heals(t, true)
 	h.leave(t)
 	h.leave(t)
+	for range 2 {
+		if err := h.can.Heal(t.Context()); err != nil {
+			t.Fatalf("Heal: %v", err)
+		}
+	}
+	h.heals(t, true)
+	h.leave(t)
 	if h.of.Heal != nil {
 		h.of.Heal(t)
 		h.heals(t, true)
@@ -165,6 +172,9 @@ func testHealContext(t *testing.T, h *healer) {
 	}
 	if err := h.can.LeaveHealing(ctx); !errors.Is(err, context.Canceled) {
 		t.Errorf("LeaveHealing = %v, want %v", err, context.Canceled)
+	}
+	if err := h.can.Heal(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("Heal = %v, want %v", err, context.Canceled)
 	}
 	if err := h.can.MarkUnhealthy(ctx, h.victim, "it is sick"); !errors.Is(err, context.Canceled) {
 		t.Errorf("MarkUnhealthy = %v, want %v", err, context.Canceled)

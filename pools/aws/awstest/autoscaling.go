@@ -30,6 +30,7 @@ func scalingOperations() map[string]operation {
 		"SuspendProcesses": {do: suspendProcesses, write: true, on: "AutoScalingGroupName", params: []string{
 			"AutoScalingGroupName", "ScalingProcesses.",
 		}},
+		"CreateOrUpdateTags": {do: tagGroups, write: true, on: "Tags.member.1.ResourceId", params: []string{"Tags.member."}},
 		"ResumeProcesses": {do: resumeProcesses, write: true, on: "AutoScalingGroupName", params: []string{
 			"AutoScalingGroupName", "ScalingProcesses.",
 		}},

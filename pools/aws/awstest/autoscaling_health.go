@@ -1,6 +1,8 @@
 package awstest
 
 import (
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -102,4 +104,33 @@ func resumeProcesses(r *request) (any, error) {
 	}
 	r.suspend(g, slices.DeleteFunc(slices.Clone(g.suspended), func(process string) bool { return slices.Contains(some, process) }))
 	return nil, nil
+}
+
+// scalingGroup is a group's kind, as a resource that has tags.
+const scalingGroup = "auto-scaling-group"
+
+// tagGroups notes tags of groups that their instances do not get.
+func tagGroups(r *request) (any, error) {
+	for n := 1; ; n++ {
+		tag := fmt.Sprintf("Tags.member.%d.", n)
+		name, more := r.params[tag+"ResourceId"]
+		if !more {
+			return nil, nil
+		}
+		g := r.group(name)
+		switch {
+		case g == nil:
+			return nil, refuse("ValidationError", "Group: %s does not exist - no such group", name)
+		case r.params[tag+"ResourceType"] != scalingGroup:
+			return nil, refuse("ValidationError", "Resource type %s is not supported", r.params[tag+"ResourceType"])
+		case r.params.truth(tag + "PropagateAtLaunch"):
+			return nil, refuse("ValidationError", "this server takes no tags that instances get")
+		}
+		notes := maps.Clone(g.notes)
+		if notes == nil {
+			notes = map[string]string{}
+		}
+		notes[r.params[tag+"Key"]] = r.params[tag+"Value"]
+		g.notes = notes
+	}
 }

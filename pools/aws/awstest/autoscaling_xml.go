@@ -94,7 +94,10 @@ func (r *request) groupAnswer(g *group, members bool) groupAnswer {
 		a.LaunchTemplate = new(g.template(g.version))
 	}
 	for _, key := range slices.Sorted(maps.Keys(g.Tags)) {
-		a.Tags = append(a.Tags, groupTag{g.Name, "auto-scaling-group", key, g.Tags[key], true})
+		a.Tags = append(a.Tags, groupTag{g.Name, scalingGroup, key, g.Tags[key], true})
+	}
+	for _, key := range slices.Sorted(maps.Keys(g.notes)) {
+		a.Tags = append(a.Tags, groupTag{g.Name, scalingGroup, key, g.notes[key], false})
 	}
 	for _, process := range g.suspended {
 		a.Suspended = append(a.Suspended, suspended{process, "User suspended at " + iso(r.now)})

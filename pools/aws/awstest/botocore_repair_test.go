@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
+	scaling "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	compute "github.com/aws/aws-sdk-go-v2/service/ec2/types"
 	"github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -21,6 +22,10 @@ func repair(t *testing.T, w *world) {
 	_, err := w.groups.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{AutoScalingGroupName: new("sick"), ScalingProcesses: []string{"ReplaceUnhealthy", "AZRebalance"}})
 	answered(t, err, "")
 	_, err = w.groups.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{AutoScalingGroupName: new("sick"), ScalingProcesses: []string{"AZRebalance"}})
+	answered(t, err, "")
+	_, err = w.groups.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []scaling.Tag{{
+		ResourceId: new("sick"), ResourceType: new("auto-scaling-group"), Key: new("weir:healing"), Value: new("x"), PropagateAtLaunch: new(false),
+	}}})
 	answered(t, err, "")
 	_, err = w.groups.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
 		InstanceId: &all[0].ID, HealthStatus: new("Unhealthy"), ShouldRespectGracePeriod: new(false),

@@ -15,9 +15,10 @@ type group struct {
 	version    int    // of its launch template
 	reason     string // the sentence that explains what is desired
 	cooldown   time.Time
-	suspended  []string   // processes; replaced, never changed
-	activities []activity // the oldest first
-	refreshes  []refresh  // the oldest first
+	suspended  []string          // processes; replaced, never changed
+	notes      map[string]string // tags that instances do not get; replaced, never changed
+	activities []activity        // the oldest first
+	refreshes  []refresh         // the oldest first
 }
 
 func (g group) clone() group {

@@ -14,7 +14,7 @@ func crowd(b *testing.B) (*Judge, []Node) {
 	for i := range nodes {
 		nodes[i] = Node{ID: fmt.Sprintf("i-%08d", i), Zone: string(rune('a' + i%3)), Since: start().Add(-24 * time.Hour)}
 	}
-	j.Step(start(), Nodes{nodes})
+	j.Step(start(), Nodes{List: nodes})
 	round(j, start(), nodes, OK)
 	b.ReportAllocs()
 	b.ResetTimer()
@@ -22,7 +22,7 @@ func crowd(b *testing.B) (*Judge, []Node) {
 }
 
 func round(j *Judge, now time.Time, nodes []Node, v Verdict) {
-	j.Step(now, Nodes{nodes})
+	j.Step(now, Nodes{List: nodes})
 	for i := range nodes {
 		j.Step(now, Observation{Node: nodes[i].ID, Mode: NodeStatus, Verdict: v})
 		j.Step(now, Observation{Node: nodes[i].ID, Mode: AgentHeartbeat, Verdict: v})

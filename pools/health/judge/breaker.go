@@ -25,6 +25,7 @@ func (j *Judge) tally(now time.Time, n *node) tally {
 		(n.state != Fresh || !j.young(now, n)) && len(j.pauses[n.ID]) == 0
 	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
 	t.blind = t.eligible && n.blind
+	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
 	return t
 }
 
@@ -79,6 +80,8 @@ type breaker struct {
 	Why    string
 	manual bool // it waits for a release
 	let    bool // it was released
+	// allowed is how many were sick when it was released: so many may be, until fewer are.
+	allowed int
 }
 
 func (b *breaker) release() { b.let = b.Open }
@@ -94,7 +97,7 @@ func (b *breaker) excuse() {
 // step opens or closes b, and reports whether it did.
 func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit) bool {
 	if !b.Open {
-		if sick <= limit.Of(eligible) {
+		if b.allowed = min(b.allowed, sick); sick <= max(limit.Of(eligible), b.allowed) {
 			return false
 		}
 		b.Trips = append(slices.DeleteFunc(slices.Clone(b.Trips), func(t time.Time) bool { return now.Sub(t) >= r.window }), now)
@@ -111,6 +114,7 @@ func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit)
 	}
 	over := !b.Healed.IsZero() && now.Sub(b.Healed) >= r.healedFor && !b.manual
 	if over || b.let {
+		b.allowed = sick
 		b.Open, b.let, b.Healed, b.Why = false, false, time.Time{}, ""
 		return true
 	}
@@ -216,7 +220,7 @@ func (j *Judge) causes(now time.Time) {
 	case lost:
 		j.cause(now, "path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing")
 	case j.census.blind > 0:
-		j.cause(now, "unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", j.census.blind, j.census.eligible, j.blind))
+		j.cause(now, "unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", j.census.blind, j.census.eligible+j.census.blind, j.blind))
 	}
 	for name, z := range j.zones {
 		if z.Open {

@@ -19,6 +19,7 @@ func (p Policy) Validate() error {
 	p.Detection.check(&ps, p.Exclusive)
 	p.Recovery.check(&ps, p)
 	p.Safety.check(&ps)
+	p.checkUsed(&ps)
 	return errors.Join(ps...)
 }
 

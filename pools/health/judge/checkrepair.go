@@ -34,8 +34,33 @@ func (r Recovery) check(ps *problems, p Policy) {
 	}
 }
 
+// replaces reports whether machines are replaced.
+func (r Recovery) replaces() bool {
+	return slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Name == Recreate })
+}
+
+// checkUsed finds keys that are not their defaults, and that nothing of the policy reads.
+func (p Policy) checkUsed(ps *problems) {
+	r, def := p.Recovery, Recovery{}.withDefaults(p.Exclusive)
+	options, usual := r.FencingOptions, def.FencingOptions
+	for _, k := range []key{
+		{name: "fencing", given: len(r.Fencing) > 0},
+		{name: "fencing_options", given: *options.Require != *usual.Require || *options.Timeout != *usual.Timeout},
+		{name: "node_delete_timeout", given: *r.NodeDeleteTimeout != *def.NodeDeleteTimeout},
+		{name: "node_force_recreate", given: r.NodeForceRecreate},
+	} {
+		if k.given && !r.replaces() {
+			ps.add("recovery."+k.name, "is used by RECREATE only, which is not among the actions: remove it")
+		}
+	}
+	startup := max(seconds(600), *p.Detection.NodeUpdateTimeout)
+	if _, beats := p.Detection.Mode(AgentHeartbeat); !beats && *p.Detection.NodeStartupTimeout != startup {
+		ps.add("detection.node_startup_timeout", "is used by AGENT_HEARTBEAT only, which is not among the detection_modes: remove it")
+	}
+}
+
 func (r Recovery) checkExclusive(ps *problems) {
-	if !slices.Contains(r.Fencing, FenceCompute) {
+	if r.replaces() && !slices.Contains(r.Fencing, FenceCompute) {
 		ps.add("recovery.fencing", "has no COMPUTE, and the pool is exclusive: add it")
 	}
 	if !*r.FencingOptions.Require {

@@ -144,4 +144,5 @@ func (j *Judge) begin(now time.Time, n *node) {
 	l := j.ledger(n)
 	l.Begun = append(l.Begun, now)
 	j.act(now, n)
+	j.census.count(j.zones, n, j.tally(now, n))
 }

@@ -46,6 +46,10 @@
 //	                                                 (gates again)  │     ▼        │
 //	                                                                │ fence_failed─┘ fenced, gone or released
 //
+// A node that is mended and of which nothing is known for long after its deadline gives
+// its place back. Where a machine holds an identity for itself it is known not to run
+// only once two lists in a row say so; one that is not listed may run on.
+//
 // A replaced node hands its repair to the replacement, which is verified in its
 // place. When all actions failed, the node is quarantined if it is still the machine
 // that the repair began with; else the lineage has one attempt less.
@@ -75,7 +79,9 @@
 //
 // The breaker counts nodes that are suspect, unhealthy or being repaired among those
 // that are eligible: listed, past their grace, not paused, not leaving or taken back,
-// not quarantined. A single frozen zone is left out of the pool's count, so that the
+// not quarantined, and not unknown for long; one that is only wished for is not sick. A
+// release closes all breakers, and lets as many be sick as there are then, until fewer
+// are. A single frozen zone is left out of the pool's count, so that the
 // other zones are served; if more than one is, the whole pool counts.
 //
 // # Observing

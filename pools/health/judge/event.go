@@ -7,7 +7,12 @@ type Event interface{ event() }
 
 // Nodes is the provider's list, always whole. A node that two lists in a row do not
 // have is forgotten.
-type Nodes struct{ List []Node }
+type Nodes struct {
+	List []Node
+	// Again: the provider was not asked anew. So what only a second list confirms, an
+	// end or a stop, is not confirmed by this one.
+	Again bool
+}
 
 // Node is one machine in the provider's list.
 type Node struct {

@@ -11,6 +11,7 @@ type Explanation struct {
 	Failing time.Time  `json:"failing,omitzero"` // since then it fails, at least
 	Modes   []Word     `json:"modes,omitempty"`  // in the policy's order
 	Action  ActionName `json:"action,omitempty"` // under way, or the next one
+	Asked   string     `json:"asked,omitempty"`  // who wants it repaired, which waits
 	Lineage string     `json:"lineage,omitempty"`
 	Repairs int        `json:"repairs,omitempty"` // of its lineage, within the window
 }
@@ -40,6 +41,8 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 	}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
+	} else {
+		e.Asked = n.asked
 	}
 	for i, rule := range j.modes {
 		v := j.vote(now, n, i)

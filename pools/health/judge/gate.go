@@ -116,6 +116,23 @@ func (j *Judge) takes(now time.Time, n *node, a Action) bool {
 	return false
 }
 
+// MayGoFirst reports whether the node of a replacement under way, which was allowed as
+// one that is launched first, may end before the other has come: it serves nobody, or one
+// more may be out of service. If so, it is counted as out of service from now on.
+func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
+	n, ok := j.nodes[node]
+	if !ok || !j.Awaits(node, attempt) || n.repair.Action.Name != Recreate {
+		return false
+	}
+	a := n.repair.Action
+	a.Params.LaunchFirst = new(false)
+	if !j.takes(now, n, a) {
+		return true
+	}
+	n.repair.TookOut = j.out(n) < j.mayBeOut()
+	return n.repair.TookOut
+}
+
 // stands reports whether the gate that refused the node last still does: then there
 // is nothing new to find.
 func (j *Judge) stands(now time.Time, n *node) bool {

@@ -57,7 +57,7 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	j.orders, j.found = nil, nil
 	switch ev := ev.(type) {
 	case Nodes:
-		j.list(now, ev.List)
+		j.list(now, ev)
 	case Observation:
 		j.observed(now, ev)
 	case Outcome:
@@ -94,7 +94,7 @@ func (j *Judge) tick(now time.Time) {
 		j.due(now, n)
 	}
 	j.breakers(now)
-	j.resumeOrders()
+	j.resumeOrders(now)
 	for _, n := range byID(j.active) {
 		j.progress(now, n)
 	}
@@ -177,11 +177,18 @@ func (j *Judge) healedBy(h Healer) {
 
 func (j *Judge) released(now time.Time, r Release) {
 	if r.Node == "" {
-		j.breaker.release()
+		j.releaseAll()
 		return
 	}
 	n, ok := j.nodes[r.Node]
-	if !ok || n.state != Quarantined && n.state != FenceFailed {
+	switch {
+	case ok && n.asked != "" && n.repair == nil:
+		why := "the wish of " + n.asked + " is withdrawn by " + r.By
+		n.asked, n.blocked = "", ""
+		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Why: why})
+		j.evaluate(now, n)
+		return
+	case !ok || n.state != Quarantined && n.state != FenceFailed:
 		j.ignore(r.Node, "release of a node that is not held")
 		return
 	}
@@ -189,11 +196,23 @@ func (j *Judge) released(now time.Time, r Release) {
 	j.free(now, n, "by "+r.By)
 }
 
+// releaseAll closes every breaker. The nodes of zones that were frozen count for the
+// pool's from now on, which is not to open for them.
+func (j *Judge) releaseAll() {
+	j.breaker.release()
+	for _, z := range j.zones {
+		if z.Open {
+			j.breaker.allowed = j.census.sick
+		}
+		z.release()
+	}
+}
+
 // free lets a node that was held be judged again.
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
 	j.to(now, n, Fresh)
-	j.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Why: why})
+	j.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.observe, Why: why})
 	j.evaluate(now, n)
 }
 

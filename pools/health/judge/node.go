@@ -40,6 +40,7 @@ type node struct {
 	Node
 	pass     uint64 // the last list that had it
 	missing  int    // lists in a row that did not
+	down     int    // lists in a row that had it stopped or terminated
 	unlisted bool   // a replacement that no list had yet
 
 	state   NodeState
@@ -69,9 +70,9 @@ type node struct {
 }
 
 // list compares the provider's list with what is known.
-func (j *Judge) list(now time.Time, list []Node) {
+func (j *Judge) list(now time.Time, ev Nodes) {
 	j.pass++
-	for _, listed := range list {
+	for _, listed := range ev.List {
 		n, known := j.nodes[listed.ID]
 		switch {
 		case listed.ID == "":
@@ -85,14 +86,32 @@ func (j *Judge) list(now time.Time, list []Node) {
 		}
 		changed := !known || n.Node != listed || n.missing > 0 || n.unlisted
 		n.Node, n.pass, n.missing, n.unlisted = listed, j.pass, 0, false
-		if changed {
+		if n.lie(ev.Again); changed || n.down == 2 {
 			j.evaluate(now, n)
 		}
 	}
-	if len(j.nodes) > len(list) {
+	if len(j.nodes) > len(ev.List) && !ev.Again {
 		j.miss(now)
 	}
 	j.forgetLineages(now)
+}
+
+// lie counts the lists in a row that say that the machine does not run.
+func (n *node) lie(again bool) {
+	switch {
+	case n.State != Stopped && n.State != Terminated:
+		n.down = 0
+	case !again:
+		n.down++
+	}
+}
+
+// harmless reports whether the machine is known not to run. Where it holds an identity
+// that no other may have, one list is not enough: it may be an old one, nor is it that
+// the machine is not listed any more.
+func (j *Judge) harmless(n *node) bool {
+	alone := j.exclusive || n.Exclusive != ""
+	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !alone)
 }
 
 func (j *Judge) add(now time.Time, listed Node) *node {

@@ -90,6 +90,11 @@ func TestValidate(t *testing.T) {
 		{"fencing", modes + "recovery: {fencing: [STORAGE]}", "recovery.fencing[0]", "want SERVICE, TRAFFIC, NETWORK, COMPUTE"},
 		{"exclusive without fencing", modes + "exclusive: true", "recovery.fencing", "has no COMPUTE, and the pool is exclusive"},
 		{"exclusive and forced", modes + "exclusive: true\nrecovery: {fencing: [COMPUTE], node_force_recreate: true}", "recovery.node_force_recreate", "want false"},
+		{"fencing, and nothing is replaced", modes + "recovery: {actions: [{name: REBOOT}], fencing: [COMPUTE]}", "recovery.fencing", "is used by RECREATE only"},
+		{"its options", modes + "recovery: {actions: [{name: REBOOT}], fencing_options: {timeout: 9}}", "recovery.fencing_options", "is used by RECREATE only"},
+		{"the end of nothing", modes + "recovery: {actions: [{name: START}], node_delete_timeout: 9}", "recovery.node_delete_timeout", "is used by RECREATE only"},
+		{"forced, and nothing is replaced", modes + "recovery: {actions: [{name: START}], node_force_recreate: true}", "recovery.node_force_recreate", "is used by RECREATE only"},
+		{"first heartbeat of none", "detection: {node_startup_timeout: 900, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.node_startup_timeout", "is used by AGENT_HEARTBEAT only"},
 		{"no repairs at all", modes + "safety: {max_unhealthy: 0}", "safety.max_unhealthy", "to repair nothing, set mode: observe"},
 		{"attempts", modes + "safety: {max_attempts: 0}", "safety.max_attempts", "is 0: want 1 to 100"},
 		{"cron", modes + `safety: {schedule: [{cron: "61 * * * *", duration: 1h}]}`, "safety.schedule[0].cron", "want minute hour"},
@@ -104,6 +109,18 @@ func TestValidate(t *testing.T) {
 				t.Errorf("Validate() = %v, want %s ... %s", err, test.path, test.says)
 			}
 		})
+	}
+}
+
+// A policy with its defaults is as valid as it was, whatever it uses of them.
+func TestValidateDefaults(t *testing.T) {
+	for _, a := range []ActionName{Start, Reboot, Rebuild, Recreate} {
+		p := plain(Action{Name: a})
+		p.Detection.Modes = p.Detection.Modes[:1]
+		p.Detection.NodeUpdateTimeout = dur(time.Hour)
+		if err := p.WithDefaults().Validate(); err != nil {
+			t.Errorf("%s: %v", a, err)
+		}
 	}
 }
 

@@ -38,7 +38,7 @@ func newChaos(t *rapid.T) *chaos {
 	for i := range rapid.IntRange(1, 8).Draw(t, "nodes") {
 		c.nodes = append(c.nodes, Node{ID: fmt.Sprintf("n%d", i), Zone: string(rune('a' + i%2)), Since: start().Add(-time.Hour)})
 	}
-	c.step(t, Nodes{slices.Clone(c.nodes)})
+	c.step(t, Nodes{List: slices.Clone(c.nodes)})
 	return c
 }
 
@@ -140,7 +140,7 @@ func (c *chaos) Nodes(t *rapid.T) {
 	state := rapid.SampledFrom([]Provided{Running, Stopped, Terminated, Spot, Leaving}).Draw(t, "state")
 	c.nodes[i].State = state
 	c.bodies[c.nodes[i].ID] = true
-	c.step(t, Nodes{slices.Clone(c.nodes)})
+	c.step(t, Nodes{List: slices.Clone(c.nodes)})
 }
 
 func (c *chaos) Silence(t *rapid.T) { // of all but one node: each may be called silent
@@ -183,7 +183,7 @@ func (c *chaos) Pause(t *rapid.T) {
 func (c *chaos) Wish(t *rapid.T) {
 	id := c.node(t)
 	c.bodies[id] = true
-	c.step(t, rapid.SampledFrom([]Event{Recover{id, "ops"}, Hint{id, "why"}, Release{id, "ops"}, Healer{}, Nodes{slices.Clone(c.nodes)}}).Draw(t, "event"))
+	c.step(t, rapid.SampledFrom([]Event{Recover{id, "ops"}, Hint{id, "why"}, Release{id, "ops"}, Healer{}, Nodes{List: slices.Clone(c.nodes)}}).Draw(t, "event"))
 }
 
 // Restore takes over from what is durable, as another process would.
@@ -246,7 +246,7 @@ func TestAlways(t *testing.T) {
 func TestUnknownChangesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		with, without := New(plain(Action{Name: Reboot})), New(plain(Action{Name: Reboot}))
-		nodes := Nodes{[]Node{{ID: "n0"}, {ID: "n1"}, {ID: "n2"}, {ID: "n3"}, {ID: "n4"}}}
+		nodes := Nodes{List: []Node{{ID: "n0"}, {ID: "n1"}, {ID: "n2"}, {ID: "n3"}, {ID: "n4"}}}
 		now := start()
 		both := func(ev Event) {
 			a, f := with.Step(now, ev)

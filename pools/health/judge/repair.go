@@ -40,7 +40,7 @@ func (j *Judge) progress(now time.Time, n *node) {
 	case n.state == Claimed && now.Sub(r.Since) >= 2*j.interval:
 		n.notBefore = now.Add(j.interval)
 		j.unclaim(now, n, refuse(GateRecheck, n.notBefore, "nobody confirmed that it fails"))
-	case n.state == Fencing && (n.State == Terminated || n.State == Stopped):
+	case n.state == Fencing && j.harmless(n):
 		j.fenced(now, n, "the machine is "+string(n.State))
 	case n.state == Fencing && !now.Before(r.Deadline):
 		j.unfenced(now, n, "not confirmed in time")
@@ -57,8 +57,7 @@ func (j *Judge) progress(now time.Time, n *node) {
 func (j *Judge) act(now time.Time, n *node) {
 	r := n.repair
 	n.blocked, r.Waiting = "", false
-	down := n.State == Terminated || n.State == Stopped
-	if r.Action.Name == Recreate && len(j.fencing) > 0 && !r.Fenced && !down {
+	if r.Action.Name == Recreate && len(j.fencing) > 0 && !r.Fenced && !j.harmless(n) {
 		j.fence(now, n)
 		if !j.observe {
 			return
@@ -232,6 +231,11 @@ func (j *Judge) verify(now time.Time, n *node) {
 		j.failed(now, n, cmp.Or(n.why, "it fails"))
 	case n.verdict == Fail:
 		r.Passing = time.Time{}
+	case late && now.Sub(r.Deadline) >= j.blind: // it would keep its place for ever
+		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing is known of it for " + j.blind.String() + ": it is neither fit nor to be escalated"})
+		j.ended(now, n)
+		j.to(now, n, Fresh)
+		j.evaluate(now, n)
 	case late:
 		j.block(n, r.Action.Name, refuse(GateUnknown, time.Time{}, "there is no verdict, so it is neither fit nor to be escalated"))
 	}

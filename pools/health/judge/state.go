@@ -68,6 +68,8 @@ type Breaker struct {
 	Trips  []time.Time `json:"trips,omitempty"`
 	Manual bool        `json:"manual,omitempty"`
 	Why    string      `json:"why,omitempty"`
+	// Allowed is how many may be sick since it was released.
+	Allowed int `json:"allowed,omitempty"`
 }
 
 // AlarmRecord is an alarm that was told, or is about to be.
@@ -119,7 +121,7 @@ func (j *Judge) breakerRecords() []Breaker {
 	var out []Breaker
 	add := func(pool bool, zone string, b *breaker) {
 		if b.Open || len(b.Trips) > 0 {
-			out = append(out, Breaker{pool, zone, b.Open, b.Since, b.Healed, slices.Clone(b.Trips), b.manual, b.Why})
+			out = append(out, Breaker{pool, zone, b.Open, b.Since, b.Healed, slices.Clone(b.Trips), b.manual, b.Why, b.allowed})
 		}
 	}
 	add(true, "", &j.breaker)
@@ -154,7 +156,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 		j.pauses[r.Node][r.Owner] = pause{earlier(r.Until, now.Add(maxPause)), r.Why}
 	}
 	for _, r := range s.Breakers {
-		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual}
+		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual, allowed: r.Allowed}
 		if r.Pool {
 			j.breaker = b
 		} else {
@@ -197,7 +199,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 }
 
 // resumeOrders orders again what was in flight when the State was taken.
-func (j *Judge) resumeOrders() {
+func (j *Judge) resumeOrders(now time.Time) {
 	if !j.resume {
 		return
 	}
@@ -205,6 +207,10 @@ func (j *Judge) resumeOrders() {
 	for _, n := range byID(j.active) {
 		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
 		switch {
+		case n.state == Fencing && len(j.fencing) == 0: // the policy was changed
+			n.repair.Waiting = true
+			j.to(now, n, Recovering)
+			continue
 		case n.state == Fencing:
 			o.Kind, o.Fencing = OrderFence, slices.Clone(j.fencing)
 		case n.state == Recovering && !n.repair.Waiting:

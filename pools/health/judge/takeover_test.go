@@ -52,7 +52,7 @@ func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy [
 					before = w.j.State()
 				}
 				w.j = restored(t, w.now, w.policy, before)
-				w.tell(Nodes{slices.Clone(w.nodes)})
+				w.tell(Nodes{List: slices.Clone(w.nodes)})
 				continue
 			}
 			for _, o := range orders {
@@ -80,7 +80,7 @@ func crashing(t *testing.T, at int, durable bool) (w *world, p *provider, busy [
 			}
 		}
 		if second%30 == 0 {
-			tell([]Event{Nodes{slices.Clone(w.nodes)}})
+			tell([]Event{Nodes{List: slices.Clone(w.nodes)}})
 		}
 		tell([]Event{Tick{}})
 		w.now = w.now.Add(time.Second)
@@ -195,7 +195,7 @@ func FuzzRestore(f *testing.F) {
 		}
 		for i := range 5 {
 			j.Step(start().Add(time.Duration(i)*time.Hour), Tick{})
-			j.Step(start().Add(time.Duration(i)*time.Hour), Nodes{[]Node{{ID: "a"}, {ID: "b"}}})
+			j.Step(start().Add(time.Duration(i)*time.Hour), Nodes{List: []Node{{ID: "a"}, {ID: "b"}}})
 		}
 		if err := j.State().Validate(); err != nil {
 			t.Errorf("the state that follows is not valid: %v", err)

@@ -136,7 +136,7 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			return
 		}
 	case FenceFailed:
-		if (n.State == Terminated || n.State == Stopped) && !n.repair.Fenced {
+		if j.harmless(n) && !n.repair.Fenced {
 			j.fenced(now, n, "the machine is "+string(n.State))
 		}
 	}

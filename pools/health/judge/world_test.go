@@ -50,7 +50,7 @@ func newWorld(t testing.TB, p Policy, nodes ...string) *world {
 		id, zone, _ := strings.Cut(name, "@")
 		w.nodes = append(w.nodes, Node{ID: id, Zone: zone, Since: start().Add(-24 * time.Hour)})
 	}
-	w.tell(Nodes{slices.Clone(w.nodes)})
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
 	return w
 }
 
@@ -119,7 +119,7 @@ func (w *world) pass(d time.Duration) {
 			}
 		}
 		if at%30 == 0 {
-			w.tell(Nodes{slices.Clone(w.nodes)})
+			w.tell(Nodes{List: slices.Clone(w.nodes)})
 		}
 		w.tell(Tick{})
 	}
@@ -132,13 +132,13 @@ func (w *world) set(id string, state Provided) {
 			w.nodes[i].State = state
 		}
 	}
-	w.tell(Nodes{slices.Clone(w.nodes)})
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
 }
 
 func (w *world) replace(id, by string) {
 	w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == id })
 	w.nodes = append(w.nodes, Node{ID: by, Since: w.now})
-	w.tell(Nodes{slices.Clone(w.nodes)})
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
 }
 
 // acts returns what was ordered of the nodes: "REBOOT n1".

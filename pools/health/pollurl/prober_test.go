@@ -135,6 +135,27 @@ func TestTLS(t *testing.T) {
 	wantTold(t, probe(t, lax, server.URL)[0], judge.OK, "")
 }
 
+// A node that answers well is asked once, with GET, whatever the time between attempts.
+func TestOneGet(t *testing.T) {
+	for _, between := range []time.Duration{time.Second, 0, 100 * time.Second} {
+		var asked []string
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.Method)
+			fmt.Fprint(w, "it is healthy ")
+		})
+		c := configOf(func(o *judge.Options) {
+			o.PollRetryInterval, o.PollHealthyResponse = new(judge.Duration(between)), "healthy"
+		})
+		c.Interval = 10 * time.Minute
+		p := newProber(t, c)
+		wantTold(t, probe(t, p, server.URL)[0], judge.OK, "")
+		server.Close()
+		if len(asked) != 1 || asked[0] != http.MethodGet {
+			t.Errorf("every %v: asked %v, want one GET", between, asked)
+		}
+	}
+}
+
 // Attempts are counted in all, and a good one ends them.
 func TestAttempts(t *testing.T) {
 	for _, test := range []struct {

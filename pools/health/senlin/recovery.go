@@ -37,8 +37,21 @@ func (r *reader) recovery(properties fields) judge.Recovery {
 		r.lines[fmt.Sprintf("recovery.fencing[%d]", i)] = t.line
 		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t, at, string(judge.FenceCompute))))
 	}
+	if !slices.ContainsFunc(out.Actions, func(a judge.Action) bool { return a.Name == judge.Recreate }) {
+		r.leaveOut(&out)
+	}
 	r.compare(f, out)
 	return out
+}
+
+// leaveOut drops what is about replacing machines from a recovery that replaces none.
+func (r *reader) leaveOut(out *judge.Recovery) {
+	out.NodeDeleteTimeout, out.NodeForceRecreate = nil, false
+	r.lose(recoveryPath+".node_delete_timeout", "is left out, as node_force_recreate is: no action of this policy replaces a machine")
+	if len(out.Fencing) > 0 {
+		out.Fencing = nil
+		r.lose(recoveryPath+".fencing", "is left out: no action of this policy replaces a machine, and only that is preceded by fencing")
+	}
 }
 
 // compare says where a recovery does something else than it did.
@@ -47,7 +60,7 @@ func (r *reader) compare(f fields, out judge.Recovery) {
 		r.lose(recoveryPath+".fencing", "was read by Senlin and never carried out; here no machine is replaced before it is known "+
 			"to be stopped or terminated (fencing_options)")
 	}
-	if _, given := f["node_delete_timeout"]; !given || *out.NodeDeleteTimeout < judge.Duration(3*time.Minute) {
+	if _, given := f["node_delete_timeout"]; out.NodeDeleteTimeout != nil && (!given || *out.NodeDeleteTimeout < judge.Duration(3*time.Minute)) {
 		r.lose(recoveryPath+".node_delete_timeout", "is %v: machines elsewhere take minutes to end; the default here is 3m0s", *out.NodeDeleteTimeout)
 	}
 	if out.NodeForceRecreate {

@@ -1,0 +1,290 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// polled is a policy of one mode, which tells of some nodes only.
+func polled(actions ...Action) Policy {
+	p := plain(actions...)
+	p.Detection.Modes = []DetectionMode{{Type: PollURL, Options: Options{PollURL: "http://x"}}}
+	return p
+}
+
+// ordered lets time go by until something is ordered.
+func (w *world) ordered() {
+	w.t.Helper()
+	for end := w.now.Add(time.Hour); len(w.acts()) == 0; w.pass(time.Second) {
+		if w.now.After(end) {
+			w.t.Fatalf("nothing is ordered; found:\n%s", w.dump())
+		}
+	}
+}
+
+// Nodes of which nothing is known do not count as fit ones: two of four fail, not two of
+// ten.
+func TestBlindNodesAreNoEvidence(t *testing.T) {
+	w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+	w.heal = heals
+	w.pass(time.Minute)
+	for _, id := range []string{"n0", "n1", "n3", "n4", "n6", "n7"} {
+		w.mute[id] = true
+	}
+	w.pass(time.Hour)
+	w.fail("n2", PollURL, "503")
+	w.fail("n5", PollURL, "503")
+	w.pass(10 * time.Minute)
+	w.wantActs()
+	if open, _ := w.j.BreakerOpen(); !open {
+		t.Errorf("the breaker is closed; found:\n%s", w.dump())
+	}
+}
+
+// What operators ask for opens no breaker, before it is begun and after.
+func TestWishesOpenNoBreaker(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.heal = heals
+	w.pass(time.Minute)
+	for _, id := range []string{"n1", "n4", "n7"} {
+		w.tell(Recover{Node: id, By: "ann"})
+	}
+	w.pass(2 * time.Hour)
+	if slices.Contains(w.events(), BreakerOpened) {
+		t.Errorf("it opened:\n%s", w.dump())
+	}
+	w.wantActs("REBOOT n1", "REBOOT n4", "REBOOT n7")
+}
+
+// A wish that waits at a gate is withdrawn by a release.
+func TestWishIsWithdrawn(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.heal = heals
+	w.pass(time.Minute)
+	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann"})
+	w.pass(10 * time.Second)
+	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || e.State != Unhealthy {
+		t.Errorf("n4 is %s, as %q asked", e.State, e.Asked)
+	}
+	w.tell(Release{Node: "n4", By: "bob"})
+	w.pass(10 * time.Minute)
+	w.wantActs()
+	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "" || e.State != Healthy {
+		t.Errorf("n4 is %s, as %q asked", e.State, e.Asked)
+	}
+}
+
+// A release lets as many be sick as there are then, until fewer are: the breaker does not
+// open again at once. One more opens it.
+func TestReleaseHolds(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.pass(time.Minute)
+	w.sick("n1", "n4", "n7")
+	w.pass(10 * time.Minute)
+	w.wantActs()
+	w.heal = heals
+	w.tell(Release{By: "ann"}, Tick{})
+	if b := w.j.State().Breakers; len(b) != 1 || b[0].Open || b[0].Allowed != 3 {
+		t.Errorf("breakers %+v, want one that is closed, and allows 3", b)
+	}
+	w.j = again(t, w)
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.pass(time.Hour)
+	w.wantActs("REBOOT n1", "REBOOT n4", "REBOOT n7")
+	w.sick("n0", "n2", "n5", "n8")
+	w.pass(10 * time.Minute)
+	if open, _ := w.j.BreakerOpen(); !open {
+		t.Errorf("it is closed:\n%s", w.dump())
+	}
+}
+
+func again(t *testing.T, w *world) *Judge {
+	t.Helper()
+	j, err := Restore(w.now, w.policy, w.j.State())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+// A zone that froze so often that it waits for a release is thawed by that of the pool.
+func TestReleaseOfZones(t *testing.T) {
+	p := plain(Action{Name: Reboot})
+	p.Safety.MaxUnhealthy = &Limit{100, true}
+	w := newWorld(t, p, ten()...)
+	w.tell(Pause{Owner: "x", TTL: 24 * time.Hour})
+	w.pass(time.Minute)
+	for range 3 {
+		w.sick("n0", "n1", "n2")
+		w.pass(3 * time.Minute)
+		for _, id := range []string{"n0", "n1", "n2"} {
+			w.cure(id)
+		}
+		w.pass(10 * time.Minute)
+	}
+	if b := w.j.State().Breakers; len(b) != 1 || !b[0].Open || !b[0].Manual {
+		t.Fatalf("breakers %+v, want one that waits", b)
+	}
+	w.tell(Release{By: "ann"})
+	w.pass(2 * time.Second)
+	for _, b := range w.j.State().Breakers {
+		if b.Open {
+			t.Errorf("it is open still: %+v", b)
+		}
+	}
+}
+
+// A mended node of which nothing is known any more gives its place back in the end.
+func TestUnknownFreesItsPlace(t *testing.T) {
+	tests := []struct {
+		name   string
+		policy Policy
+		sicken func(w *world, id string)
+	}{
+		{"nobody looks at it", polled(Action{Name: Reboot}), func(w *world, id string) { w.fail(id, PollURL, "503") }},
+		{"a mode that only tells failures", func() Policy {
+			p := plain(Action{Name: Start})
+			p.Detection.Modes = []DetectionMode{{Type: LifecycleEvents}}
+			return p
+		}(), func(w *world, id string) { w.set(id, Stopped) }},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, test.policy, ten()...)
+			w.heal = func(w *world, o Order) []Event {
+				if o.Kind != OrderAct {
+					return nil
+				}
+				w.set(o.Node, Running)
+				w.mute[o.Node] = true
+				return []Event{Outcome{Node: o.Node, OK: true, Attempt: o.Attempt}}
+			}
+			w.pass(time.Minute)
+			test.sicken(w, "n1")
+			w.ordered()
+			w.pass(time.Hour)
+			test.sicken(w, "n5")
+			w.pass(time.Hour)
+			name := test.policy.Recovery.Actions[0].Name
+			w.wantActs(string(name)+" n1", string(name)+" n5")
+		})
+	}
+}
+
+// Of an exclusive pool a machine that is to be replaced is known not to run when two
+// lists say so, not when one does, nor when it is not listed: somebody may have detached
+// it.
+func TestExclusiveEnds(t *testing.T) {
+	tests := []struct {
+		name   string
+		change func(w *world)
+		want   bool
+	}{
+		{"stopped in one list", func(w *world) { w.set("n1", Stopped); w.tell(Tick{}); w.set("n1", Running) }, false},
+		{"the same list again", func(w *world) {
+			w.set("n1", Stopped)
+			w.tell(Nodes{List: slices.Clone(w.nodes), Again: true}, Tick{})
+			w.set("n1", Running)
+		}, false},
+		{"detached", func(w *world) {
+			w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == "n1" })
+			w.pass(2 * time.Minute)
+		}, false},
+		{"stopped in two lists", func(w *world) { w.set("n1", Stopped); w.set("n1", Stopped); w.tell(Tick{}) }, true},
+		{"first stopped, then terminated", func(w *world) { w.set("n1", Stopped); w.set("n1", Terminated); w.tell(Tick{}) }, true},
+	}
+	for _, held := range []bool{false, true} {
+		for _, test := range tests {
+			name := test.name
+			if held {
+				name += ", fencing has failed"
+			}
+			t.Run(name, func(t *testing.T) {
+				p := plain(Action{Name: Recreate})
+				p.Exclusive, p.Recovery.Fencing = true, []Level{FenceCompute}
+				w := newWorld(t, p, ten()...)
+				w.pass(time.Minute)
+				w.sick("n1")
+				w.ordered()
+				if held {
+					w.pass(10 * time.Minute)
+				}
+				test.change(w)
+				w.pass(10 * time.Second)
+				if got := slices.Contains(w.acts(), "RECREATE n1"); got != test.want {
+					t.Errorf("replaced: %t, want %t; found:\n%s", got, test.want, w.dump())
+				}
+			})
+		}
+	}
+}
+
+// A list that is told again ends nobody.
+func TestListAgain(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w.pass(time.Minute)
+	w.tell(Nodes{List: w.nodes[1:]}, Nodes{List: w.nodes[1:], Again: true}, Nodes{List: w.nodes[1:], Again: true})
+	if w.state("n0") != Healthy {
+		t.Errorf("n0 is %s", w.state("n0"))
+	}
+	w.tell(Nodes{List: w.nodes[1:]})
+	if w.state("n0") != "not there" {
+		t.Errorf("n0 is %s", w.state("n0"))
+	}
+}
+
+// A policy without fencing takes over from one that had begun to fence.
+func TestFencingIsDropped(t *testing.T) {
+	p := plain(Action{Name: Recreate})
+	p.Recovery.Fencing = []Level{FenceCompute}
+	w := newWorld(t, p, ten()...)
+	w.pass(time.Minute)
+	w.sick("n1")
+	w.ordered()
+	w.policy.Recovery.Fencing = nil
+	w.j = again(t, w)
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.pass(2 * time.Minute)
+	w.wantActs("fence n1", "RECREATE n1")
+}
+
+// What was to be launched first may go first if it serves nobody, or if one more may be
+// out of service.
+func TestMayGoFirst(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		serve bool // the heartbeat goes on
+		out   int  // so many others are out of service
+		want  bool
+	}{
+		{"it serves nobody", false, 2, true},
+		{"it serves, and one more may be out", true, 1, true},
+		{"it serves, and no more may be out", true, 2, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := plain(Action{Name: Recreate})
+			p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+			p.Safety.MaxInProgress, p.Safety.Rate.Burst = &Limit{5, false}, new(9)
+			w := newWorld(t, p, ten()...)
+			w.pass(time.Minute)
+			if test.serve {
+				w.fail("n1", PollURL, "503")
+			} else {
+				w.sick("n1")
+			}
+			w.ordered()
+			attempt := w.j.nodes["n1"].repair.Attempt
+			for _, id := range []string{"n4", "n7"}[:test.out] {
+				w.j.active[id] = &node{repair: &Repair{TookOut: true}}
+			}
+			got := w.j.MayGoFirst(w.now, "n1", attempt)
+			if got != test.want || w.j.nodes["n1"].repair.TookOut != (test.serve && test.want) {
+				t.Errorf("MayGoFirst() = %t, want %t; it is out: %t", got, test.want, w.j.nodes["n1"].repair.TookOut)
+			}
+			if w.j.MayGoFirst(w.now, "n1", "another") || w.j.MayGoFirst(w.now, "n2", attempt) {
+				t.Error("so may what is not under way")
+			}
+		})
+	}
+}

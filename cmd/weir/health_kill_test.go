@@ -282,8 +282,11 @@ func healthIsTakenOver(t *testing.T, h *infirmary) {
 // expectListed looks that the moments have every kind of write that a replacement took.
 func (w *ward) expectListed(g *guillotine) {
 	w.Helper()
+	// A write that is lost on a busy machine is made up for by the next one: what was
+	// asked may not be in it.
+	kind := func(s step) string { return strings.TrimSuffix(s.name, " asked") }
 	for _, s := range g.steps() {
-		if !slices.ContainsFunc(lastMoments(), func(m lastMoment) bool { return m.name == s.name }) {
+		if !slices.ContainsFunc(lastMoments(), func(m lastMoment) bool { return kind(m.step) == kind(s) }) {
 			w.Errorf("%v is none of the moments", s)
 		}
 	}

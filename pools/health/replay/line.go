@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
@@ -170,7 +171,33 @@ func parserOf(key string) (parser func(json.RawMessage) (line, error), known boo
 func strict(data []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(data))
 	d.DisallowUnknownFields()
-	return d.Decode(into)
+	err := d.Decode(into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%swant %s, not a %s", fieldOf(wrong), wanted(wrong.Type), wrong.Value)
+	}
+	return err
+}
+
+func fieldOf(e *json.UnmarshalTypeError) string {
+	if e.Field == "" {
+		return ""
+	}
+	return e.Field + ": "
+}
+
+// wanted is what JSON calls a type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a number"
 }
 
 func parseEvent[E judge.Event](data json.RawMessage) (line, error) {

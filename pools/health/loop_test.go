@@ -281,13 +281,19 @@ func TestDriftOfTheHealer(t *testing.T) {
 
 // A node that is let go for another reason is not repaired meanwhile.
 func TestPausesOfDrains(t *testing.T) {
+	for _, reason := range []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Removal, drain.Spot} {
+		t.Run(string(reason), func(t *testing.T) { pausedBy(t, reason) })
+	}
+}
+
+func pausedBy(t *testing.T, reason drain.Reason) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
 		deadline := time.Now().Add(10 * time.Minute)
 		c.with(func() {
-			c.records["n4"] = &drain.Record{Node: "n4", Group: "g", Weight: 1, State: drain.Draining, Reason: drain.ScaleIn, Since: time.Now(), Deadline: deadline}
+			c.records["n4"] = &drain.Record{Node: "n4", Group: "g", Weight: 1, State: drain.Draining, Reason: reason, Since: time.Now(), Deadline: deadline}
 		})
 		pass(2 * time.Second)
 		until := func() time.Time {

@@ -4,18 +4,15 @@ import (
 	"bufio"
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 
-	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 	"github.com/weirkeeper/weirkeeper/pools/health/replay"
 	"github.com/weirkeeper/weirkeeper/pools/health/senlin"
 )
@@ -161,23 +158,11 @@ func fileProblems(file string, problems senlin.Problems) error {
 	return out
 }
 
-// policyBlock is a policy as it is printed: the block of a pool file.
-type policyBlock struct {
-	judge.Policy
-	Networks  []string `json:"allowed_networks,omitempty"`
-	Isolation string   `json:"isolation_security_group,omitempty"`
-}
-
 func (cli *cli) printPolicy(h config.Health) error {
-	block := policyBlock{h.Policy, h.Networks, h.Isolation}
 	if cli.output == "json" {
-		return cli.printJSON(map[string]policyBlock{"health": block})
+		return cli.printJSON(map[string]config.Health{"health": h})
 	}
-	data, err := json.Marshal(block)
-	if err != nil {
-		return err
-	}
-	text, err := yaml.JSONToYAML(data)
+	text, err := h.YAML()
 	if err != nil {
 		return err
 	}

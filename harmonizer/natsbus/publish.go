@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 )
 
 // Dialect is the form that nudges take.
@@ -113,29 +114,7 @@ func (b *Bus) PublishCounts(c message.Counts) error {
 
 // PublishFindings sends a batch as lists, on message.EventsSubject.
 func (b *Bus) PublishFindings(batch []apps.Finding) error {
-	list := []byte{'['}
-	flush := func() error {
-		if len(list) == 1 {
-			return nil
-		}
-		list[len(list)-1] = ']'
-		err := b.send(message.EventsSubject(b.cfg.Cluster), list, false)
-		list = list[:1]
-		return err
-	}
-	for _, f := range batch {
-		one, err := json.Marshal(f)
-		if err != nil {
-			return fmt.Errorf("publish finding: %w", err)
-		}
-		if len(list)+len(one) > eventsBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		list = append(append(list, one...), ',')
-	}
-	return flush()
+	return bus.Lists(batch, eventsBytes, func(list []byte) error { return b.send(message.EventsSubject(b.cfg.Cluster), list, false) })
 }
 
 // Canary sends a message that only we know, on message.CanarySubject.

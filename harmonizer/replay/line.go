@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/json"
 	"errors"
@@ -11,6 +10,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
 // Bounds of the input.
@@ -55,57 +56,27 @@ type rawRow struct {
 }
 
 // reader reads lines.
-type reader struct {
-	in   *bufio.Reader
-	line int
-}
+type reader struct{ *jsonlines.Reader }
 
-// next returns the next line that says something, io.EOF after the last, or a
-// *LineError.
-func (r *reader) next() (line, error) {
-	for {
-		data, err := r.read()
-		if err != nil {
-			return nil, err
-		}
-		if len(data) == 0 || data[0] == '#' {
-			continue
-		}
-		l, err := parse(data)
-		if err != nil {
-			return nil, &LineError{Line: r.line, Problem: err.Error()}
-		}
-		return l, nil
-	}
-}
+func newReader(in io.Reader) reader { return reader{jsonlines.NewReader(in, MaxLine)} }
 
-// read returns one line without the white space around it.
-func (r *reader) read() ([]byte, error) {
-	var data []byte
-	for r.line++; ; {
-		part, err := r.in.ReadSlice('\n')
-		if len(data)+len(part) > MaxLine {
-			return nil, &LineError{Line: r.line, Problem: fmt.Sprintf("is longer than %d bytes", MaxLine)}
-		}
-		data = append(data, part...)
-		switch {
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
-		case err == nil, errors.Is(err, io.EOF) && len(data) > 0:
-			return r.whole(bytes.TrimSpace(data), err)
-		case errors.Is(err, io.EOF):
-			return nil, io.EOF
-		}
-		return nil, fmt.Errorf("read line %d: %w", r.line, err)
+// next returns the next line, io.EOF after the last, or a *LineError.
+func (r reader) next() (line, error) {
+	data, err := r.Next()
+	if bad, ok := errors.AsType[*jsonlines.Error](err); ok {
+		return nil, &LineError{bad.Line, bad.Problem}
 	}
-}
-
-// whole refuses a last line without its end, unless it is one anyway.
-func (r *reader) whole(data []byte, err error) ([]byte, error) {
-	if err != nil && len(data) > 0 && data[0] != '#' && !json.Valid(data) {
-		return nil, &LineError{Line: r.line, Problem: "the input ends in the middle of the line"}
+	if err != nil {
+		return nil, err
 	}
-	return data, nil
+	if r.Cut() && !json.Valid(data) {
+		return nil, &LineError{r.Line(), "the input ends in the middle of the line"}
+	}
+	l, err := parse(data)
+	if err != nil {
+		return nil, &LineError{r.Line(), err.Error()}
+	}
+	return l, nil
 }
 
 // parse reads a line: an object of one key, or a message, which has up to three.

@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -23,7 +22,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	p := &player{cfg: cfg, machine: apps.NewMachine(cfg.Apps), second: 1, out: newPrinter(out)}
 	p.step(ctx, apps.BusUp{})
 	p.step(ctx, apps.Lead{})
-	lines := reader{in: bufio.NewReaderSize(in, 64<<10)}
+	lines := newReader(in)
 	for {
 		l, err := lines.next()
 		if err == nil {

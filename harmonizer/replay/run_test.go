@@ -1,7 +1,6 @@
 package replay
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"encoding/json"
@@ -206,7 +205,7 @@ func TestRecorderRoundTrip(t *testing.T) {
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
-	lines := reader{in: bufio.NewReader(&file)}
+	lines := newReader(&file)
 	var got []line
 	for {
 		l, err := lines.next()
@@ -256,7 +255,7 @@ func TestRecordingReplaysAlike(t *testing.T) {
 	var file bytes.Buffer
 	now := time.Unix(0, 0)
 	r := NewRecorder(&file, func() time.Time { return now })
-	rows := reader{in: bufio.NewReader(strings.NewReader(in))}
+	rows := newReader(strings.NewReader(in))
 	for {
 		l, err := rows.next()
 		if err != nil {

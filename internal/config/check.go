@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/weirkeeper/weirkeeper/internal/spelling"
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
 
@@ -90,7 +91,7 @@ func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) {
 			return
 		}
 		if !ok {
-			c.report(lineOf(pair.Key), at, unknownKey(key, keysOf(t)))
+			c.report(lineOf(pair.Key), at, spelling.Unknown(key, keysOf(t)))
 			return
 		}
 		c.lines[at] = lineOf(pair.Key)

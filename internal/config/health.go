@@ -1,6 +1,8 @@
 package config
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/netip"
@@ -8,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/goccy/go-yaml"
 
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
@@ -17,10 +21,10 @@ type Health struct {
 	judge.Policy `yaml:",inline"`
 	// Networks are where poll_url may lead, as CIDR; default: private ones and,
 	// for local groups, this host.
-	Networks []string `yaml:"allowed_networks"`
+	Networks []string `yaml:"allowed_networks" json:"allowed_networks,omitempty"`
 	// Isolation is the security group, without rules, that NETWORK fencing moves a
 	// machine to.
-	Isolation string `yaml:"isolation_security_group"`
+	Isolation string `yaml:"isolation_security_group" json:"isolation_security_group,omitempty"`
 }
 
 // private are the networks that no other organization's machines are in.
@@ -186,6 +190,21 @@ func (p Pool) healthWarnings() Problems {
 		ps = append(ps, p.document.problem("health."+w.Path, w.What))
 	}
 	return ps
+}
+
+// YAML returns the block of a pool file, without the key above it.
+func (h Health) YAML() ([]byte, error) {
+	var block bytes.Buffer
+	encoder := json.NewEncoder(&block)
+	encoder.SetEscapeHTML(false)
+	if err := encoder.Encode(h); err != nil {
+		return nil, fmt.Errorf("write policy: %w", err)
+	}
+	text, err := yaml.JSONToYAML(block.Bytes())
+	if err != nil {
+		return nil, fmt.Errorf("write policy: %w", err)
+	}
+	return text, nil
 }
 
 // HealthPolicy reads the policy of a pool file or, where no key "health" stands at the

@@ -124,7 +124,7 @@ type Status struct {
 	Alarms []Alarm             `json:"alarms,omitempty"` // that stand
 	Rounds []RoundStatus       `json:"rounds,omitempty"`
 	Memory MemoryStatus        `json:"memory"`
-	Lost   map[string]uint64   `json:"lost,omitempty"` // what had no room, by what it was
+	Lost   map[string]uint64   `json:"lost,omitempty"` // what was told and came to nothing, by what it was
 }
 
 // NodeStatus is how a node stands.

@@ -39,13 +39,9 @@ func RunHealer(t *testing.T, newProvider func(*testing.T, Setup) HealHarness) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
-			p := newProvider(t, setup)
-			can, ok := p.Provider.(pools.Healer)
-			if !ok {
-				t.Fatalf("%T is no pools.Healer", p.Provider)
-			}
-			h := &healer{of: p, group: &group{Harness: p.Harness, setup: setup}, can: can}
-			h.victim = h.running(t, setup.Target).Instances[1].ID
+			of := newProvider(t, setup)
+			h := &healer{of: of}
+			h.group, h.can, h.victim = prepare[pools.Healer](t, of.Harness, setup, of.Provider)
 			test.run(t, h)
 		})
 	}

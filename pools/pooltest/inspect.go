@@ -55,13 +55,9 @@ func RunInspector(t *testing.T, newProvider func(*testing.T, Setup) InspectHarne
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
-			h := newProvider(t, setup)
-			can, ok := h.Provider.(pools.Inspector)
-			if !ok {
-				t.Fatalf("%T is no pools.Inspector", h.Provider)
-			}
-			i := &inspector{of: h, group: &group{Harness: h.Harness, setup: setup}, can: can}
-			i.victim = i.running(t, setup.Target).Instances[1].ID
+			of := newProvider(t, setup)
+			i := &inspector{of: of}
+			i.group, i.can, i.victim = prepare[pools.Inspector](t, of.Harness, setup, of.Provider)
 			test.run(t, i)
 		})
 	}

@@ -35,13 +35,9 @@ func RunIsolator(t *testing.T, newGroup func(*testing.T, Setup) IsolateHarness) 
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 3}
-			h := newGroup(t, setup)
-			can, ok := h.Group.(pools.Isolator)
-			if !ok {
-				t.Fatalf("%T is no pools.Isolator", h.Group)
-			}
-			i := &isolator{of: h, group: &group{Harness: h.Harness, setup: setup}, can: can}
-			i.victim = i.running(t, setup.Target).Instances[1].ID
+			of := newGroup(t, setup)
+			i := &isolator{of: of}
+			i.group, i.can, i.victim = prepare[pools.Isolator](t, of.Harness, setup, of.Group)
 			test.run(t, i)
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"reflect"
 	"slices"
 	"testing"
 	"time"
@@ -44,16 +45,24 @@ func RunMender(t *testing.T, newGroup func(*testing.T, Setup) MendHarness) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 3}
-			h := newGroup(t, setup)
-			can, ok := h.Group.(pools.Mender)
-			if !ok {
-				t.Fatalf("%T is no pools.Mender", h.Group)
-			}
-			m := &mender{of: h, group: &group{Harness: h.Harness, setup: setup}, can: can}
-			m.victim = m.running(t, setup.Target).Instances[1].ID
+			of := newGroup(t, setup)
+			m := &mender{of: of}
+			m.group, m.can, m.victim = prepare[pools.Mender](t, of.Harness, setup, of.Group)
 			test.run(t, m)
 		})
 	}
+}
+
+// prepare waits until the group runs, and returns it with the instance that a test is
+// about, and with what can do C.
+func prepare[C any](t *testing.T, h Harness, setup Setup, who any) (g *group, can C, victim string) {
+	t.Helper()
+	can, ok := who.(C)
+	if !ok {
+		t.Fatalf("%T is no %v", who, reflect.TypeFor[C]())
+	}
+	g = &group{Harness: h, setup: setup}
+	return g, can, g.running(t, setup.Target).Instances[1].ID
 }
 
 // mender is the harness with what the tests ask of it.

@@ -152,7 +152,7 @@ func (c *chaos) Silence(t *rapid.T) { // of all but one node: each may be called
 
 func (c *chaos) Outcome(t *rapid.T) {
 	if len(c.owed) == 0 {
-		t.Skip("nothing is owed")
+		return
 	}
 	i := rapid.IntRange(0, len(c.owed)-1).Draw(t, "order")
 	o := c.owed[i]

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -70,6 +71,13 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, ear health.Ear) {
 	if err != nil {
 		b.respond(m, nil, err)
 		return
+	}
+	s.Lost = maps.Clone(s.Lost)
+	for what, n := range b.Counters() {
+		if s.Lost == nil {
+			s.Lost = map[string]uint64{}
+		}
+		s.Lost[what] += n
 	}
 	data, err := fitting(s, len(q.Nodes) == 0, b.nc.MaxPayload())
 	b.respond(m, data, err)

@@ -2,7 +2,6 @@ package natsbus
 
 import (
 	"crypto/rand"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -11,9 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats.go"
 	"golang.org/x/time/rate"
 
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/pools/health"
 )
 
@@ -133,29 +134,7 @@ const eventsBytes = 256 << 10
 // Publish implements health.Bus: it sends lists on EventsSubject. ErrDisconnected if
 // they cannot go out at once.
 func (b *Bus) Publish(told []health.Told) error {
-	list := []byte{'['}
-	flush := func() error {
-		if len(list) == 1 {
-			return nil
-		}
-		list[len(list)-1] = ']'
-		err := b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list)
-		list = list[:1]
-		return err
-	}
-	for _, t := range told {
-		one, err := json.Marshal(t)
-		if err != nil {
-			return fmt.Errorf("publish finding: %w", err)
-		}
-		if len(list)+len(one) > eventsBytes {
-			if err := flush(); err != nil {
-				return err
-			}
-		}
-		list = append(append(list, one...), ',')
-	}
-	return flush()
+	return bus.Lists(told, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
 }
 
 // Canary implements health.Bus: it sends a message that only we know.

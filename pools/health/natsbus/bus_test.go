@@ -286,6 +286,31 @@ func TestStatus(t *testing.T) {
 
 // An order that takes long does not keep others from their answers, and ends with
 // Listen.
+// What cannot be read is counted where operators look.
+func TestStatusTellsWhatWasLost(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	e := newEar()
+	e.status = func(context.Context, health.StatusQuery) (health.Status, error) {
+		return health.Status{Pool: pool, Lost: map[string]uint64{"findings": 3}}, nil
+	}
+	listen(t, connect(t, url), Config{}, e)
+	c := NewClient(connect(t, url), cluster, pool)
+	if err := c.nc.Publish(LifecycleSubject(cluster), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		s, err := c.Status(ctx, health.StatusQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Lost["bad_hint"] == 1 && s.Lost["findings"] == 3 {
+			return
+		}
+	}
+}
+
 func TestOrdersDoNotBlockTheStatus(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
 	e := newEar()

@@ -31,7 +31,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Policy != nil {
 		p.follow(*opts.Policy)
 	}
-	err := p.play(ctx, &reader{in: bufio.NewReader(in)})
+	err := p.play(ctx, newReader(in))
 	if flush := w.Flush(); flush != nil {
 		err = errors.Join(err, fmt.Errorf("write what was found: %w", flush))
 	}
@@ -66,7 +66,7 @@ type printed struct {
 	Alarm   string             `json:"alarm,omitempty"`
 }
 
-func (p *player) play(ctx context.Context, r *reader) error {
+func (p *player) play(ctx context.Context, r reader) error {
 	for {
 		l, err := r.next()
 		if errors.Is(err, io.EOF) {
@@ -76,7 +76,7 @@ func (p *player) play(ctx context.Context, r *reader) error {
 			return err
 		}
 		if _, policy := l.(policyLine); p.judge == nil && !policy {
-			return &LineError{Line: r.line, Problem: "there is no policy yet"}
+			return &LineError{Line: r.Line(), Problem: "there is no policy yet"}
 		}
 		if err := p.take(ctx, l); err != nil {
 			return err

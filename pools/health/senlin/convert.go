@@ -1,13 +1,8 @@
 package senlin
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"strings"
-
-	"github.com/goccy/go-yaml"
 
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
@@ -27,22 +22,6 @@ func Convert(data []byte) (judge.Policy, []Loss, error) {
 		return judge.Policy{}, nil, err
 	}
 	return policy, r.losses, nil
-}
-
-// YAML returns a policy as the "health" block of a pool file, with the keys alone that
-// it has.
-func YAML(p judge.Policy) ([]byte, error) {
-	var block bytes.Buffer
-	encoder := json.NewEncoder(&block)
-	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(p); err != nil {
-		return nil, fmt.Errorf("write policy: %w", err)
-	}
-	out, err := yaml.JSONToYAML(block.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("write policy: %w", err)
-	}
-	return out, nil
 }
 
 // refused returns what a policy may not say here, at the lines that it was made of.

@@ -2,7 +2,6 @@
 // the forms of versions 1.0, 1.1 and 1.2) as policies of node health.
 //
 //	policy, losses, err := senlin.Convert(data)
-//	text, err := senlin.YAML(policy)   // the "health" block of a pool file
 //
 // The policy has what the file says, and Senlin's default for each key that the file
 // leaves out and that has another one here. It is valid, and observes: to let it act is

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/weirkeeper/weirkeeper/internal/spelling"
 )
 
 // Problem is one mistake in a file.
@@ -58,24 +56,4 @@ func (ps Problems) orNil() error {
 type Loss struct {
 	Path string `json:"path"` // of the key in Senlin's file, where it is or would be
 	What string `json:"what"`
-}
-
-func (l Loss) String() string { return l.Path + ": " + l.What }
-
-// unknownKey says what is allowed in the place of key, the nearest name first.
-func unknownKey(key string, allowed []string) string {
-	best, most := "", 1+len(key)/3
-	for _, name := range allowed {
-		if len(key) > maxShown {
-			break
-		}
-		if d := spelling.Distance(key, name); d <= most {
-			best, most = name, d-1
-		}
-	}
-	what := "no such key"
-	if best != "" {
-		what += "; did you mean " + best + "?"
-	}
-	return what + " (allowed: " + strings.Join(slices.Sorted(slices.Values(allowed)), ", ") + ")"
 }

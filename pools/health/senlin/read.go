@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/spelling"
 	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
 
@@ -40,7 +41,7 @@ func (r *reader) object(t tree, path string, allowed ...string) fields {
 		first, twice := out[p.key]
 		switch {
 		case !slices.Contains(allowed, p.key):
-			r.wrong(key, at, "%s", unknownKey(p.key, allowed))
+			r.wrong(key, at, "%s", spelling.Unknown(p.key, allowed))
 		case twice:
 			r.wrong(key, at, "stands here a second time, first on line %d: remove one", first.line)
 		default:

@@ -1,0 +1,316 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+func (cli *cli) poolCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "pool",
+		Short: "Order a pool's size and machines by hand",
+		Args:  group,
+		RunE:  help,
+	}
+	cmd.AddCommand(cli.poolTargetCommand(), cli.poolRemoveCommand(), cli.poolMarkStaleCommand(), cli.poolGroupsCommand())
+	return cmd
+}
+
+func (cli *cli) poolTargetCommand() *cobra.Command {
+	var n noteFlags
+	var clear bool
+	cmd := &cobra.Command{
+		Use:   "target [WEIGHT|min|max]",
+		Short: "Pin a pool's target for a while, in place of what its signals ask for",
+		Long: `Pin a pool's target for a while, in place of what its signals ask for: a number, or
+one of the pool's limits. The limits and their steps count. When it ends, or with
+--clear, the signals count again. Without an argument the pin is shown.`,
+		Example: `  weir pool target 40 --for 2h --why "load test"
+  weir pool target max
+  weir pool target --clear`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if clear && len(args) > 0 {
+				return &usageError{fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath())}
+			}
+			if len(args) > 1 {
+				return oneArg("weight, min or max")(cmd, args)
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			note, err := n.note()
+			if err != nil {
+				return err
+			}
+			if clear {
+				return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
+					if err := o.ClearPin(ctx); err != nil {
+						return err
+					}
+					fmt.Fprintf(cli.stdout, "the signals of pool %s/%s count from its next tick on\n", cli.cluster, cli.pool)
+					return nil
+				})
+			}
+			if len(args) == 0 {
+				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
+			}
+			pin := autoscaler.Pin{Note: note}
+			switch args[0] {
+			case "min", "max":
+				pin.Bound = args[0]
+			default:
+				if pin.Target, err = strconv.ParseFloat(args[0], 64); err != nil || !(pin.Target >= 0 && pin.Target < 1e12) {
+					return &usageError{fmt.Errorf("target %q: want a number of at least 0, min or max", args[0])}
+				}
+			}
+			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
+				if err := o.SetPin(ctx, pin); err != nil {
+					return err
+				}
+				fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.cluster, cli.pool, args[0], ordered(note))
+				return nil
+			})
+		},
+	}
+	n.add(cmd, pinFor)
+	cli.outputFlag(cmd)
+	cmd.Flags().BoolVar(&clear, "clear", false, "take the pin back")
+	return cmd
+}
+
+func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
+	current, err := ordersOnly{o}.Read(ctx, time.Now())
+	if err != nil {
+		return err
+	}
+	if cli.output == "json" {
+		return cli.printJSON(current)
+	}
+	if current.Pin == nil {
+		fmt.Fprintf(cli.stdout, "pool %s/%s is not pinned: its signals count\n", cli.cluster, cli.pool)
+		return nil
+	}
+	fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s, %s\n", cli.cluster, cli.pool, pinned(*current.Pin), ordered(current.Pin.Note))
+	return nil
+}
+
+func pinned(p autoscaler.Pin) string {
+	if p.Bound != "" {
+		return p.Bound
+	}
+	return number(p.Target)
+}
+
+func (cli *cli) poolRemoveCommand() *cobra.Command {
+	var n noteFlags
+	cmd := &cobra.Command{
+		Use:   "remove NODE...",
+		Short: "Have nodes drained and ended, by name",
+		Long: `Have nodes drained and ended, by name, as a prune takes them out: cordoned, emptied,
+then terminated, and the pool's target lowered by their weight. The signals say
+whether others come in their place. The order is kept until it is carried out.`,
+		Example: `  weir pool remove i-0123456789abcdef0 --why "its disk is slow"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return &usageError{fmt.Errorf("%s wants the nodes' ids, which \"weir status\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			note, err := n.note()
+			if err != nil {
+				return err
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.removeNodes(ctx, b, note, args) })
+		},
+	}
+	n.addWhy(cmd)
+	return cmd
+}
+
+func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note autoscaler.Note, nodes []string) error {
+	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	known := map[string]bool{}
+	for _, n := range r.Case.Nodes {
+		known[n.ID] = true
+	}
+	for _, node := range nodes {
+		if !known[node] {
+			return &usageError{fmt.Errorf("pool %s/%s has no node %s, or it is on its way out already: \"weir status\" shows them", cli.cluster, cli.pool, node)}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, node := range nodes {
+		if err := orders.Remove(ctx, autoscaler.Removal{Note: note, Node: node}); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		fmt.Fprintf(cli.stdout, "%s is drained and ended from the next tick on\n", node)
+	}
+	return errors.Join(errs...)
+}
+
+func (cli *cli) poolMarkStaleCommand() *cobra.Command {
+	var n noteFlags
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "mark-stale GROUP... | --all",
+		Short: "Have all present machines of groups replaced by new ones",
+		Long: `Have all machines that groups have now replaced by new ones, such as with a new
+image: new ones come beside them, and as these join, the old ones are drained and
+ended, within the pool's limits of each step. Machines that come later stay.`,
+		Example: `  weir pool mark-stale blue --why "kernel 6.18"
+  weir pool mark-stale --all`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if all != (len(args) == 0) {
+				return &usageError{fmt.Errorf("%s wants groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			note, err := n.note()
+			if err != nil {
+				return err
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.markStale(ctx, b, note, args) })
+		},
+	}
+	n.addWhy(cmd)
+	cmd.Flags().BoolVar(&all, "all", false, "all groups of the pool")
+	return cmd
+}
+
+func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note autoscaler.Note, groups []string) error {
+	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	var known []string
+	for _, g := range r.Snapshot.Groups {
+		known = append(known, g.ID)
+	}
+	if len(groups) == 0 {
+		groups = known
+	}
+	for _, g := range groups {
+		if !slices.Contains(known, g) {
+			return &usageError{fmt.Errorf("pool %s/%s has no group %q: it has %s", cli.cluster, cli.pool, g, strings.Join(known, ", "))}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	for _, g := range groups {
+		if err := orders.MarkStale(ctx, autoscaler.StaleMark{Note: note, Group: g}); err != nil {
+			return err
+		}
+		fmt.Fprintf(cli.stdout, "the machines that %s has now are replaced from the next tick on\n", g)
+	}
+	return nil
+}
+
+func (cli *cli) poolGroupsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "groups [POOL]",
+		Short:   "List a pool's groups, with what keeps them from being changed",
+		Example: "  weir pool groups",
+		Args:    cli.poolArg,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.withBus(cmd.Context(), cli.listGroups)
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// groupState is a group in the listing.
+type groupState struct {
+	autoscaler.GroupRecord
+	Quarantined string    `json:"quarantined,omitempty"` // why
+	Until       time.Time `json:"until,omitzero"`
+	StaleBefore time.Time `json:"stale_before,omitzero"` // instances launched before are rolled away
+}
+
+func (cli *cli) listGroups(ctx context.Context, b *bus.Bus) error {
+	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	within, cancel := context.WithTimeout(ctx, askTimeout)
+	defer cancel()
+	orders, err := state.OpenOrders(within, b.JetStream(), cli.cluster, cli.pool)
+	if err != nil {
+		return err
+	}
+	current, err := orders.List(within)
+	if err != nil {
+		return err
+	}
+	groups := make([]groupState, len(r.Snapshot.Groups))
+	for i, g := range r.Snapshot.Groups {
+		groups[i].GroupRecord = g
+		for _, q := range r.State.Quarantines {
+			if q.Group == g.ID {
+				groups[i].Quarantined, groups[i].Until = q.Why, q.Until
+			}
+		}
+		for _, mark := range current.Stale {
+			if mark.Group == g.ID {
+				groups[i].StaleBefore = mark.At
+			}
+		}
+	}
+	if cli.output == "json" {
+		return cli.printJSON(groups)
+	}
+	var rows [][]string
+	for _, g := range groups {
+		rows = append(rows, []string{g.ID, orDash(g.Kind), fmt.Sprint(g.Target), number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
+	}
+	cli.printTable([]string{"group", "kind", "target", "fulfilled", "min", "max", ""}, rows)
+	return nil
+}
+
+// note says what is to be known of a group, for people.
+func (g groupState) note() string {
+	var notes []string
+	if g.Quarantined != "" {
+		notes = append(notes, fmt.Sprintf("left alone until %s: %s", g.Until.Local().Format(time.TimeOnly), g.Quarantined))
+	}
+	if g.Busy != "" {
+		notes = append(notes, "left alone: "+g.Busy)
+	}
+	if g.Short != "" && g.Quarantined == "" {
+		notes = append(notes, "short: "+g.Short)
+	}
+	if g.Stale {
+		notes = append(notes, "rolled away")
+	}
+	if !g.StaleBefore.IsZero() {
+		notes = append(notes, "machines from before "+g.StaleBefore.Local().Format(time.DateTime)+" are replaced")
+	}
+	return strings.Join(notes, "; ")
+}

@@ -21,13 +21,14 @@ type source struct {
 	at        func(ast.Node) string // "dir/file.go:12"
 }
 
-// check returns what is wrong with the tree, a line for each problem.
-func check(tree fs.FS) ([]string, error) {
+// check returns what is wrong with the tree, a line for each problem. The
+// exceptions are types and packages that may exceed their bound.
+func check(tree fs.FS, exceptions map[string]size) ([]string, error) {
 	sources, err := read(tree)
 	if err != nil {
 		return nil, err
 	}
-	problems := slices.Concat(rows(sources), docs(sources))
+	problems := slices.Concat(rows(sources), docs(sources), bounds(sources, exceptions))
 	for _, s := range sources {
 		problems = slices.Concat(problems, layers(s), purity(s), habits(s))
 	}

@@ -1,0 +1,137 @@
+package arch
+
+import (
+	"fmt"
+	"go/ast"
+	"maps"
+	"slices"
+)
+
+// size counts what a reader must keep in mind of one type or one package.
+type size struct {
+	methods int // of a type, outside tests and generated code
+	files   int // that hold these methods; of a package, its non-test files
+}
+
+// The bounds of a type and of a package.
+var (
+	typeBound    = size{methods: 40, files: 5}
+	packageBound = size{files: 25}
+)
+
+// oversized lists the types ("folder.Type") and packages ("folder") that exceed
+// their bound, with their exact size. Entries may shrink or go; none may be
+// added, and none may grow.
+var oversized = map[string]size{
+	"autoscaler":               {files: 34},
+	"autoscaler.Loop":          {methods: 100, files: 23},
+	"autoscaler.view":          {methods: 13, files: 7},
+	"bootstrap/release":        {files: 28},
+	"bootstrap/release.Cache":  {methods: 34, files: 8},
+	"bootstrap/supervise":      {files: 27},
+	"cmd/weir":                 {files: 46},
+	"cmd/weir.cli":             {methods: 155, files: 33},
+	"harmonizer.Harmonizer":    {methods: 41, files: 6},
+	"harmonizer/apps":          {files: 28},
+	"harmonizer/apps.Machine":  {methods: 176, files: 24},
+	"harmonizer/apps.app":      {methods: 11, files: 7},
+	"harmonizer/known.Store":   {methods: 58, files: 5},
+	"harmonizer/natsbus.Bus":   {methods: 32, files: 8},
+	"pools/aws.Provider":       {methods: 55, files: 11},
+	"pools/aws/awstest":        {files: 27},
+	"pools/aws/awstest.Server": {methods: 55, files: 5},
+	"pools/aws/awstest.cloud":  {methods: 63, files: 11},
+
+	"pools/aws/awstest.instance": {methods: 14, files: 6},
+	"pools/aws/awstest.request":  {methods: 12, files: 8},
+	"pools/health.Loop":          {methods: 95, files: 17},
+	"pools/health/judge.Judge":   {methods: 105, files: 13},
+	"pools/local/placer.core":    {methods: 41, files: 4},
+}
+
+// bounds returns a problem for each type and package beyond its bound, and for
+// each exception that no longer has the size of its type or package.
+func bounds(sources []source, exceptions map[string]size) []string {
+	types, packages := sizes(sources)
+	var problems []string
+	judge := func(kind, name string, is, bound size) {
+		allowed, excepted := exceptions[name]
+		switch {
+		case excepted && is != allowed:
+			problems = append(problems, fmt.Sprintf(
+				"%s %s has %s and an exception for %s: lower the exception in internal/arch/bounds_test.go, never raise it", kind, name, is, allowed))
+		case !excepted && (is.methods > bound.methods || is.files > bound.files):
+			problems = append(problems, fmt.Sprintf(
+				"%s %s has %s, the bound is %s: cut it along its ideas", kind, name, is, bound))
+		case excepted && is.methods <= bound.methods && is.files <= bound.files:
+			problems = append(problems, fmt.Sprintf("%s %s is within its bound: remove its exception", kind, name))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(types)) {
+		judge("type", name, types[name], typeBound)
+	}
+	for _, name := range slices.Sorted(maps.Keys(packages)) {
+		judge("package", name, packages[name], packageBound)
+	}
+	for _, name := range slices.Sorted(maps.Keys(exceptions)) {
+		_, isType := types[name]
+		if _, isPackage := packages[name]; !isType && !isPackage {
+			problems = append(problems, name+" does not exist: remove its exception")
+		}
+	}
+	return problems
+}
+
+// sizes counts the methods and files of each type, and the files of each
+// package, without tests and generated code.
+func sizes(sources []source) (types, packages map[string]size) {
+	types, packages = map[string]size{}, map[string]size{}
+	for _, s := range sources {
+		if s.test || s.generated {
+			continue
+		}
+		p := packages[s.dir]
+		p.files++
+		packages[s.dir] = p
+		for name, methods := range methodsOf(s.file) {
+			t := types[s.dir+"."+name]
+			t.methods += methods
+			t.files++
+			types[s.dir+"."+name] = t
+		}
+	}
+	return types, packages
+}
+
+// methodsOf counts the methods that a file declares, by the name of their type.
+func methodsOf(file *ast.File) map[string]int {
+	methods := map[string]int{}
+	for _, decl := range file.Decls {
+		if f, ok := decl.(*ast.FuncDecl); ok && f.Recv != nil {
+			methods[receiver(f.Recv.List[0].Type)]++
+		}
+	}
+	return methods
+}
+
+// receiver returns the name of a receiver's type: "T" of T, *T, T[K] and *T[K, V].
+func receiver(x ast.Expr) string {
+	switch t := x.(type) {
+	case *ast.StarExpr:
+		return receiver(t.X)
+	case *ast.IndexExpr:
+		return receiver(t.X)
+	case *ast.IndexListExpr:
+		return receiver(t.X)
+	case *ast.Ident:
+		return t.Name
+	}
+	return ""
+}
+
+func (s size) String() string {
+	if s.methods == 0 {
+		return fmt.Sprintf("%d files", s.files)
+	}
+	return fmt.Sprintf("%d methods in %d files", s.methods, s.files)
+}

@@ -14,56 +14,56 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth/probes"
+	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
-	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
-	"github.com/weirkeeper/weirkeeper/pools/health/pollurl"
-	"github.com/weirkeeper/weirkeeper/pools/health/workflow"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
 // healing is the node health of a pool for one term: its loop, and the autoscaler's
 // loop as it reaches that.
 type healing struct {
-	loop   *health.Loop
+	loop   *nodehealth.Loop
 	writer *writer
 	pause  *pauseWatch
 }
 
 // newHealing wires the policy of the pool's file to its world. hints may be nil.
 func newHealing(b *bus.Bus, p *partsOfPool, holder *state.Holder, a autoscaling, hints <-chan judge.Hint, log *slog.Logger) (*healing, error) {
-	c := health.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy}
+	c := nodehealth.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy}
 	networks := netguard.Networks(a.pool.Allowed())
 	var heartbeat time.Duration
 	if mode, beats := c.Policy.WithDefaults().Detection.Mode(judge.AgentHeartbeat); beats {
 		heartbeat = time.Duration(*mode.Options.ExpectedInterval)
 	}
-	nats, err := natsbus.New(b.Conn(), natsbus.Config{Cluster: c.Cluster, Pool: c.Pool, Heartbeat: heartbeat}, log)
+	nats, err := events.New(b.Conn(), events.Config{Cluster: c.Cluster, Pool: c.Pool, Heartbeat: heartbeat}, log)
 	if err != nil {
 		return nil, err
 	}
 	w := &writer{agents: agent.NewClient(b.Conn(), c.Cluster)}
 	pause := &pauseWatch{orders: p.orders, log: log}
-	world := health.World{
+	world := nodehealth.World{
 		Pool: p.provider, Hands: w, Cordon: p.nodes, Facts: p.nodes.Heard, Bus: nats, Memory: holder.Health(), Hints: hints,
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: b.Conn()}), Paused: pause.state,
 	}
 	if mode, polls := c.Policy.WithDefaults().Detection.Mode(judge.PollURL); polls {
-		probe, err := pollurl.New(pollurl.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})
+		probe, err := probes.New(probes.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})
 		if err != nil {
 			return nil, fmt.Errorf("node health of pool %s: %w", c.Pool, err)
 		}
 		world.Probe, world.Address = probe, p.addresses(probe, c.Pool)
 	}
-	return &healing{loop: health.New(c, world, log), writer: w, pause: pause}, nil
+	return &healing{loop: nodehealth.New(c, world, log), writer: w, pause: pause}, nil
 }
 
 // addresses returns how the URL of a machine is found.
-func (p *partsOfPool) addresses(probe *pollurl.Prober, pool string) func(ctx context.Context, m health.Machine) (string, error) {
-	return func(ctx context.Context, m health.Machine) (string, error) {
-		names := pollurl.Names{Instance: m.Node, Node: m.Node, Zone: m.Zone, Pool: pool}
+func (p *partsOfPool) addresses(probe *probes.Prober, pool string) func(ctx context.Context, m nodehealth.Machine) (string, error) {
+	return func(ctx context.Context, m nodehealth.Machine) (string, error) {
+		names := probes.Names{Instance: m.Node, Node: m.Node, Zone: m.Zone, Pool: pool}
 		if known, ok := p.provider.(pools.Addresser); ok {
 			address, err := known.Address(ctx, m.Node)
 			if err != nil {
@@ -92,8 +92,8 @@ type writer struct {
 // errNoLoop: the autoscaler has not begun.
 var errNoLoop = errors.New("the pool's autoscaler has not begun")
 
-// Repair implements health.Hands.
-func (w *writer) Repair(ctx context.Context, r health.Repair) error {
+// Repair implements nodehealth.Hands.
+func (w *writer) Repair(ctx context.Context, r nodehealth.Repair) error {
 	loop := w.loop.Load()
 	if loop == nil {
 		return errNoLoop
@@ -101,16 +101,16 @@ func (w *writer) Repair(ctx context.Context, r health.Repair) error {
 	err := loop.Repair(ctx, autoscaler.Repair(r))
 	switch {
 	case errors.Is(err, autoscaler.ErrLeaving):
-		return fmt.Errorf("%w: %w", health.ErrLeaving, err)
+		return fmt.Errorf("%w: %w", nodehealth.ErrLeaving, err)
 	case errors.Is(err, autoscaler.ErrUnknownNode):
-		return fmt.Errorf("%w: %w", health.ErrUnknownNode, err)
+		return fmt.Errorf("%w: %w", nodehealth.ErrUnknownNode, err)
 	case errors.Is(err, autoscaler.ErrNoRoom):
-		return fmt.Errorf("%w: %w", health.ErrNoRoom, err)
+		return fmt.Errorf("%w: %w", nodehealth.ErrNoRoom, err)
 	}
 	return err
 }
 
-// Records implements health.Hands.
+// Records implements nodehealth.Hands.
 func (w *writer) Records() ([]drain.Record, bool) {
 	if loop := w.loop.Load(); loop != nil {
 		return loop.Records()
@@ -118,7 +118,7 @@ func (w *writer) Records() ([]drain.Record, bool) {
 	return nil, false
 }
 
-// Write implements health.Hands.
+// Write implements nodehealth.Hands.
 func (w *writer) Write(ctx context.Context, call func(context.Context) error) error {
 	if loop := w.loop.Load(); loop != nil {
 		return loop.Write(ctx, call)
@@ -126,7 +126,7 @@ func (w *writer) Write(ctx context.Context, call func(context.Context) error) er
 	return errNoLoop
 }
 
-// Group implements health.Hands.
+// Group implements nodehealth.Hands.
 func (w *writer) Group(id string) (pools.Group, bool) {
 	loop := w.loop.Load()
 	if loop == nil {
@@ -151,7 +151,7 @@ type pauseWatch struct {
 	why    atomic.Pointer[string] // nil: it was not read yet; empty: it is not paused
 }
 
-// state implements health.World.Paused.
+// state implements nodehealth.World.Paused.
 func (p *pauseWatch) state() (why string, known bool) {
 	if why := p.why.Load(); why != nil {
 		return *why, true

@@ -11,9 +11,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
-	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // allMachines says where the machines' names are.
@@ -54,7 +54,7 @@ lists them. Lines with "!" want somebody.`,
   weir health status i-0123`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := cli.healthStatus(ctx, b, health.StatusQuery{Nodes: nodes, All: all})
+				s, err := cli.healthStatus(ctx, b, nodehealth.StatusQuery{Nodes: nodes, All: all})
 				if err != nil {
 					return err
 				}
@@ -72,11 +72,11 @@ lists them. Lines with "!" want somebody.`,
 }
 
 // healthStatus asks for all pages.
-func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q health.StatusQuery) (health.Status, error) {
+func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.StatusQuery) (nodehealth.Status, error) {
 	if err := q.Validate(); err != nil {
-		return health.Status{}, wrongOrder(err)
+		return nodehealth.Status{}, wrongOrder(err)
 	}
-	var whole health.Status
+	var whole nodehealth.Status
 	for {
 		page, err := cli.nodeHealth(b).Status(ctx, q)
 		if err != nil {
@@ -90,7 +90,7 @@ func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q health.StatusQue
 		q.After, whole.Next = page.Next, ""
 	}
 	for _, id := range q.Nodes {
-		if !slices.ContainsFunc(whole.Nodes, func(n health.NodeStatus) bool { return n.Node == id }) {
+		if !slices.ContainsFunc(whole.Nodes, func(n nodehealth.NodeStatus) bool { return n.Node == id }) {
 			return whole, fmt.Errorf("pool %s has no machine %s; %s", cli.pool, id, allMachines)
 		}
 	}
@@ -98,11 +98,11 @@ func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q health.StatusQue
 }
 
 // nodeHealth asks the node health of the pool.
-func (cli *cli) nodeHealth(b *bus.Bus) *natsbus.Client {
-	return natsbus.NewClient(b.Conn(), cli.cluster, cli.pool)
+func (cli *cli) nodeHealth(b *bus.Bus) *events.Client {
+	return events.NewClient(b.Conn(), cli.cluster, cli.pool)
 }
 
-func (cli *cli) printHealth(s health.Status, whole bool) {
+func (cli *cli) printHealth(s nodehealth.Status, whole bool) {
 	now := time.Now()
 	cli.printHealthHead(now, s)
 	var rows [][]string
@@ -121,7 +121,7 @@ func (cli *cli) printHealth(s health.Status, whole bool) {
 }
 
 // printMachine prints all that is known of one machine.
-func (cli *cli) printMachine(now time.Time, mode judge.Mode, n health.NodeStatus) {
+func (cli *cli) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) {
 	begun := "begun"
 	if mode != judge.Act {
 		begun = "told, not begun"
@@ -143,7 +143,7 @@ func saidWhy(w judge.Word) string {
 }
 
 // descent says whose replacement a machine is.
-func descent(n health.NodeStatus) string {
+func descent(n nodehealth.NodeStatus) string {
 	if n.Lineage == n.Node || n.Lineage == "" {
 		return ""
 	}
@@ -152,7 +152,7 @@ func descent(n health.NodeStatus) string {
 
 // doing says what is done about a machine, and how long that may take; or what was told
 // instead of being done.
-func doing(now time.Time, mode judge.Mode, n health.NodeStatus) string {
+func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 	text := string(n.Action)
 	if n.Action != "" && n.Stage != "" {
 		text = fmt.Sprintf("%s: %s", n.Action, n.Stage)
@@ -166,7 +166,7 @@ func doing(now time.Time, mode judge.Mode, n health.NodeStatus) string {
 	return text
 }
 
-func (cli *cli) printHealthHead(now time.Time, s health.Status) {
+func (cli *cli) printHealthHead(now time.Time, s nodehealth.Status) {
 	fmt.Fprintf(cli.stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
 	switch {
 	case s.Healer == "":
@@ -201,7 +201,7 @@ func (cli *cli) printHealthHead(now time.Time, s health.Status) {
 }
 
 // told reports whether what an alarm is about is said by another line.
-func told(s health.Status, alarm string) bool {
+func told(s nodehealth.Status, alarm string) bool {
 	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.Healer != "" && alarm == "owner"
 }
 
@@ -231,7 +231,7 @@ func fitness(s judge.NodeState) int {
 }
 
 // healthTrouble says in one line what is not as it should be; empty if all is well.
-func healthTrouble(s health.Status) string {
+func healthTrouble(s nodehealth.Status) string {
 	var parts []string
 	sick := 0
 	for state, n := range s.Census.States {

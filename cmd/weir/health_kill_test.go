@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
 // step is a write of the autoscaler: the n-th one of that name since the repair was
@@ -328,7 +328,7 @@ func (w *ward) recreated(g *guillotine, at *lastMoment) (gap time.Duration, came
 	ctx, cancel := context.WithCancel(w.Context())
 	ordered := make(chan error, 1)
 	go func() {
-		_, err := natsbus.NewClient(w.nc, w.cluster, "default").Order(ctx, health.Order{Op: health.OpRecover, Nodes: []string{victim}, By: "test"})
+		_, err := events.NewClient(w.nc, w.cluster, "default").Order(ctx, nodehealth.Order{Op: nodehealth.OpRecover, Nodes: []string{victim}, By: "test"})
 		ordered <- err // it may have been killed before it answered
 	}()
 	if at != nil {

@@ -15,10 +15,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
-	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
 )
 
 const (
@@ -359,7 +359,7 @@ func healthTakesHints(t *testing.T, h *infirmary) {
 	hint := fmt.Sprintf(`{"event": "compute.instance.shutdown.end", "state": "SHUTDOWN", "instance_id": %q, "timestamp": "%s", "publisher": "nova"}`,
 		victim, time.Now().UTC().Format("2006-01-02 15:04:05.000000"))
 	hinted := time.Now()
-	if err := w.nc.Publish(natsbus.LifecycleSubject(w.cluster), []byte(hint)); err != nil {
+	if err := w.nc.Publish(events.LifecycleSubject(w.cluster), []byte(hint)); err != nil {
 		t.Fatal(err)
 	}
 	again := w.comes(mark, "machine started", victim)
@@ -386,7 +386,7 @@ func healthUnderUp(t *testing.T, h *infirmary) {
 		return sized(4)(s)
 	})
 	eventually(t, "a heartbeat of "+victim, func() error {
-		s, err := ask[health.Status](u, "health", "status", victim)
+		s, err := ask[nodehealth.Status](u, "health", "status", victim)
 		if err != nil || len(s.Nodes) != 1 || unsure(s.Nodes[0]) {
 			return fmt.Errorf("%+v, %w", s.Nodes, err)
 		}

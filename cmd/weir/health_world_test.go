@@ -22,10 +22,10 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
-	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
@@ -70,7 +70,7 @@ type happening struct {
 	at   time.Time
 	what string // of the owner's log, "first heard", or the name of a finding
 	node string
-	told health.Told // of a finding
+	told nodehealth.Told // of a finding
 }
 
 // wardOptions are what wards differ in.
@@ -139,8 +139,8 @@ func (w *ward) listen() {
 			}
 			w.boots[f.ID] = f.BootID
 		},
-		natsbus.EventsSubject(w.cluster, "default"): func(m *nats.Msg) {
-			var told []health.Told
+		events.EventsSubject(w.cluster, "default"): func(m *nats.Msg) {
+			var told []nodehealth.Told
 			if err := json.Unmarshal(m.Data, &told); err != nil {
 				w.Errorf("findings: %v", err)
 			}
@@ -352,10 +352,10 @@ func (w *ward) signalTo(s syscall.Signal, nodes ...string) {
 }
 
 // health is how node health stands, as "weir health status --all" asks for it.
-func (w *ward) health() (health.Status, error) {
+func (w *ward) health() (nodehealth.Status, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 	defer cancel()
-	return natsbus.NewClient(w.nc, w.cluster, "default").Status(ctx, health.StatusQuery{All: true})
+	return events.NewClient(w.nc, w.cluster, "default").Status(ctx, nodehealth.StatusQuery{All: true})
 }
 
 // isWell waits until n machines are there, known to be well, and nothing is under way.
@@ -370,7 +370,7 @@ func (w *ward) isWell(when string, n int) {
 			return err
 		}
 		there := w.machines()
-		s.Nodes = slices.DeleteFunc(s.Nodes, func(s health.NodeStatus) bool { // it is forgotten when two lists do not have it
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(s nodehealth.NodeStatus) bool { // it is forgotten when two lists do not have it
 			return s.Attempt == "" && !slices.ContainsFunc(there, func(i pools.Instance) bool { return i.ID == s.Node })
 		})
 		if len(there) != n || len(s.Nodes) != n || len(s.Open) > 0 || slices.ContainsFunc(s.Nodes, unsure) {
@@ -390,7 +390,7 @@ func (w *ward) isWell(when string, n int) {
 
 // unsure reports whether something is done for a node, or a mode that votes does not
 // know it to be well.
-func unsure(n health.NodeStatus) bool {
+func unsure(n nodehealth.NodeStatus) bool {
 	return n.State != judge.Healthy || slices.ContainsFunc(n.Modes, func(m judge.Word) bool { return m.Mode != judge.LifecycleEvents && m.Verdict != judge.OK })
 }
 

@@ -7,9 +7,9 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
-	"github.com/weirkeeper/weirkeeper/pools/health/pollurl"
-	"github.com/weirkeeper/weirkeeper/pools/health/workflow"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth/probes"
+	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 )
 
 // checkHealth returns what those who will carry a valid policy out find wrong with it:
@@ -22,7 +22,7 @@ func checkHealth(p config.Pool) error {
 	var errs []error
 	for i, m := range policy.Detection.Modes {
 		if m.Type == judge.PollURL {
-			err := pollurl.Config{Options: m.Options, Interval: time.Duration(*m.Options.Interval), Allowed: networks}.Validate()
+			err := probes.Config{Options: m.Options, Interval: time.Duration(*m.Options.Interval), Allowed: networks}.Validate()
 			errs = append(errs, below(fmt.Sprintf("detection.detection_modes[%d].options.", i), err)...)
 		}
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 const (
@@ -36,7 +36,7 @@ of them in a row. Heartbeats come by themselves: the last one is shown.`,
 		Example: `  weir health check
   weir health check i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpCheck, Nodes: nodes})
+			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpCheck, Nodes: nodes})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -55,7 +55,7 @@ when that opens. With "mode: observe" it is told what would be done, and nothing
   weir health status i-0123`,
 		Args: someNodes,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpRecover, Nodes: nodes, Why: why})
+			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpRecover, Nodes: nodes, Why: why})
 		},
 	}
 	cmd.Flags().StringVar(&why, "why", "", "the reason, for who finds it")
@@ -71,7 +71,7 @@ func someNodes(cmd *cobra.Command, nodes []string) error {
 }
 
 func (cli *cli) healthPauseCommand() *cobra.Command {
-	order := health.Order{Op: health.OpPause}
+	order := nodehealth.Order{Op: nodehealth.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [NODE...]",
 		Short: "Keep repairs off machines, or off the whole pool, for a while",
@@ -81,8 +81,8 @@ repaired once all are over. What is under way goes on to its end.`,
 		Example: `  weir health pause i-0123 --for 2h --why "disk is being looked at"
   weir health pause --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			if order.For <= 0 || order.For > health.MaxPause {
-				return &usageError{fmt.Errorf("--for %v: want more than 0 and at most %v\nSee %q", order.For, health.MaxPause, cmd.CommandPath()+" --help")}
+			if order.For <= 0 || order.For > nodehealth.MaxPause {
+				return &usageError{fmt.Errorf("--for %v: want more than 0 and at most %v\nSee %q", order.For, nodehealth.MaxPause, cmd.CommandPath()+" --help")}
 			}
 			order.Nodes = nodes
 			return cli.orderHealth(cmd.Context(), order)
@@ -101,7 +101,7 @@ func (cli *cli) healthResumeCommand() *cobra.Command {
 		Example: `  weir health resume i-0123
   weir health resume`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpResume, Nodes: nodes})
+			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpResume, Nodes: nodes})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -118,7 +118,7 @@ the pool's breaker.`,
 		Example: `  weir health release i-0123
   weir health release`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), health.Order{Op: health.OpRelease, Nodes: nodes})
+			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpRelease, Nodes: nodes})
 		},
 	}
 	cli.outputFlag(cmd)
@@ -126,7 +126,7 @@ the pool's breaker.`,
 }
 
 // orderHealth has the loop of the pool do something, and says what came of it.
-func (cli *cli) orderHealth(ctx context.Context, o health.Order) error {
+func (cli *cli) orderHealth(ctx context.Context, o nodehealth.Order) error {
 	o.By = operator()
 	if err := o.Validate(); err != nil {
 		return wrongOrder(err)
@@ -152,7 +152,7 @@ func (cli *cli) orderHealth(ctx context.Context, o health.Order) error {
 
 // wrongOrder is what a command line asks for and no order can.
 func wrongOrder(err error) error {
-	return &usageError{errors.New(strings.TrimPrefix(err.Error(), health.ErrOrder.Error()+": "))}
+	return &usageError{errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": "))}
 }
 
 // saySlow says something unless stop is called soon; stop waits until it is said.
@@ -175,13 +175,13 @@ func saySlow(w io.Writer, text string) (stop func()) {
 }
 
 // refused returns what was not done of an order; nil if all was.
-func refused(o health.Order, a health.Answer) error {
+func refused(o nodehealth.Order, a nodehealth.Answer) error {
 	if a.OK {
 		return nil
 	}
-	var not []health.NodeAnswer
+	var not []nodehealth.NodeAnswer
 	for _, n := range a.Nodes {
-		if !n.OK && (o.Op != health.OpCheck || n.Status == nil) {
+		if !n.OK && (o.Op != nodehealth.OpCheck || n.Status == nil) {
 			not = append(not, n)
 		}
 	}
@@ -196,24 +196,24 @@ func refused(o health.Order, a health.Answer) error {
 	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
 }
 
-func (cli *cli) printAnswer(o health.Order, a health.Answer) {
+func (cli *cli) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
 	switch {
-	case o.Op == health.OpCheck:
+	case o.Op == nodehealth.OpCheck:
 		cli.printChecked(o, a)
 	case len(a.Nodes) > 0:
 		cli.printDone(a)
 	case !a.OK:
-	case o.Op == health.OpPause:
+	case o.Op == nodehealth.OpPause:
 		fmt.Fprintf(cli.stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.cluster, cli.pool, time.Now().Add(o.For).Format(time.DateTime))
-	case o.Op == health.OpResume:
+	case o.Op == nodehealth.OpResume:
 		fmt.Fprintf(cli.stdout, "your pause of pool %s/%s has ended\n", cli.cluster, cli.pool)
-	case o.Op == health.OpRelease:
+	case o.Op == nodehealth.OpRelease:
 		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.cluster, cli.pool)
 	}
 }
 
 // printChecked prints what each mode says of each machine.
-func (cli *cli) printChecked(o health.Order, a health.Answer) {
+func (cli *cli) printChecked(o nodehealth.Order, a nodehealth.Answer) {
 	now := time.Now()
 	var rows [][]string
 	for _, n := range a.Nodes {
@@ -227,13 +227,13 @@ func (cli *cli) printChecked(o health.Order, a health.Answer) {
 	if len(rows) > 0 {
 		cli.printTable([]string{"node", "state", "mode", "verdict", "heard", "reason"}, rows)
 	}
-	if len(o.Nodes) == 0 && len(a.Nodes) == health.MaxRows {
-		fmt.Fprintf(cli.stdout, "these are the first %d; all were looked at, and \"weir health status\" shows who is not fit\n", health.MaxRows)
+	if len(o.Nodes) == 0 && len(a.Nodes) == nodehealth.MaxRows {
+		fmt.Fprintf(cli.stdout, "these are the first %d; all were looked at, and \"weir health status\" shows who is not fit\n", nodehealth.MaxRows)
 	}
 }
 
 // printDone prints what came of an order for each machine.
-func (cli *cli) printDone(a health.Answer) {
+func (cli *cli) printDone(a nodehealth.Answer) {
 	var rows [][]string
 	for _, n := range a.Nodes {
 		done, state := "no", "-"

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/pools/health/replay"
-	"github.com/weirkeeper/weirkeeper/pools/health/senlin"
+	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
+	"github.com/weirkeeper/weirkeeper/nodehealth/senlin"
 )
 
 // maxPolicyFile bounds a policy file, in bytes.

@@ -14,9 +14,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/natsbus"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -37,7 +37,7 @@ type poolStatus struct {
 	// Nodes is what the nodes say of themselves just now.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
 	// Health is the first page of "weir health status", if the pool has a policy.
-	Health *health.Status `json:"health,omitempty"`
+	Health *nodehealth.Status `json:"health,omitempty"`
 }
 
 // listenTime is how long nodes have to answer who asks how they are.
@@ -173,9 +173,9 @@ func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 func (cli *cli) warnOfHealth(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	h, err := cli.nodeHealth(b).Status(ctx, health.StatusQuery{})
+	h, err := cli.nodeHealth(b).Status(ctx, nodehealth.StatusQuery{})
 	switch {
-	case errors.Is(err, natsbus.ErrNobody):
+	case errors.Is(err, events.ErrNobody):
 		return
 	case err != nil:
 		s.warn("%v", err)

@@ -19,9 +19,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/health"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
 )
 
 // standbyAlive is how often a standby tells bootstrap that it is there.
@@ -52,7 +52,7 @@ func (t *terms) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break // what failed because of that is no failure
 		}
-		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) && !errors.Is(err, health.ErrClock) {
+		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) && !errors.Is(err, nodehealth.ErrClock) {
 			return err
 		}
 		t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)

@@ -33,7 +33,7 @@ func TestRules(t *testing.T) {
 	}{
 		{"down", "pools/pools.go", "// Package pools is.\npackage pools\nimport _ " + ours + `resource"`, ""},
 		{"up", "resource/a.go", "// Package resource is.\npackage resource\nimport _ " + ours + `pools"`, "vocabulary is not below leaf"},
-		{"same row", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `pools/health"`, "loop is not below loop"},
+		{"same row", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `nodehealth"`, "loop is not below loop"},
 		{"loop takes infrastructure", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `internal/bus"`, "infrastructure is not below loop"},
 		{"adapters", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `metrics/influx"`, "adapters never import each other"},
 		{"adapter takes infrastructure", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `internal/bus"`, ""},

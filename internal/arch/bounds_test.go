@@ -44,8 +44,8 @@ var oversized = map[string]size{
 
 	"pools/aws/awstest.instance": {methods: 14, files: 6},
 	"pools/aws/awstest.request":  {methods: 12, files: 8},
-	"pools/health.Loop":          {methods: 95, files: 17},
-	"pools/health/judge.Judge":   {methods: 105, files: 13},
+	"nodehealth.Loop":            {methods: 95, files: 17},
+	"nodehealth/judge.Judge":     {methods: 105, files: 13},
 	"pools/local/placer.core":    {methods: 41, files: 4},
 }
 

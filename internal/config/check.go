@@ -12,7 +12,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weirkeeper/weirkeeper/internal/spelling"
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // How much of a value, and of a key's path, is repeated to the operator, in runes.

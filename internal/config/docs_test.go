@@ -11,7 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // documented returns the YAML blocks of a page.

@@ -13,7 +13,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // Health is a pool file's node-health policy, and what a pool adds to it.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/pools/health/judge"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // watched is a policy that is complete, on one line; it is line 4 after goodPool.

@@ -1,0 +1,103 @@
+package nodehealth
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const many = 10_000
+
+// crowd is a loop that does not run, and what it sees of a pool of many fit machines.
+func crowd(b *testing.B, p judge.Policy) (*Loop, sight, []judge.Observation) {
+	b.Helper()
+	c := newCloud()
+	now := time.Now()
+	s := sight{inspections: map[string]pools.Inspection{}, groups: []pools.GroupSnapshot{{ID: "g"}}}
+	var beats []judge.Observation
+	for i := range many {
+		id := fmt.Sprintf("i-%08d", i)
+		zone := string(rune('a' + i%3))
+		c.boxes[id] = &box{group: "g", zone: zone, launched: now.Add(-24 * time.Hour)}
+		s.groups[0].Instances = append(s.groups[0].Instances, pools.Instance{ID: id, Market: pools.Market{Zone: zone}, State: pools.InstanceRunning, Launched: now.Add(-24 * time.Hour)})
+		s.inspections[id] = pools.Inspection{ID: id, Machine: pools.Sight{Fitness: pools.Fit}}
+		beats = append(beats, beat(pools.NodeFacts{ID: id, At: now}))
+	}
+	m := &term{c: c, policy: p, ctx: b.Context()}
+	l := New(Config{Cluster: "c", Pool: "p", Policy: p}, World{Pool: m, Hands: m, Memory: m}, quiet())
+	if err := l.recall(b.Context()); err != nil {
+		b.Fatal(err)
+	}
+	return l, s, beats
+}
+
+// A round over nodes that are as fit as before: their list, what the provider says, what
+// they say, and the tick with what follows it.
+func BenchmarkRoundUnchanged(b *testing.B) {
+	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
+	now := l.now()
+	modes := []judge.ModeType{judge.NodeStatus}
+	round := func() {
+		now = now.Add(5 * time.Second)
+		l.list(now, s)
+		l.observe(now, s.observations(modes, nil))
+		l.observe(now, beats)
+		l.tick(b.Context(), now)
+	}
+	round()
+	before := l.keeper.gen
+	b.ReportAllocs()
+	for b.Loop() {
+		round()
+	}
+	if l.keeper.gen != before {
+		b.Errorf("%d states to be saved, and nothing changed", l.keeper.gen-before)
+	}
+}
+
+// The second in which nothing is heard.
+func BenchmarkTickIdle(b *testing.B) {
+	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
+	now := l.now()
+	l.list(now, s)
+	l.observe(now, beats)
+	b.ReportAllocs()
+	for b.Loop() {
+		now = now.Add(time.Microsecond)
+		l.tick(b.Context(), now)
+	}
+}
+
+// Another process goes on with a pool of which a tenth was repaired or set aside: from
+// what is durable until each node is judged.
+func BenchmarkTakeover(b *testing.B) {
+	p := plain(judge.Action{Name: judge.Reboot})
+	l, s, beats := crowd(b, p)
+	now := l.now()
+	l.list(now, s)
+	k := kept{Judge: l.judge.State()}
+	for i := range many / 10 {
+		n := judge.Node{ID: s.groups[0].Instances[i].ID, Since: now.Add(-24 * time.Hour)}
+		k.Judge.Nodes = append(k.Judge.Nodes, judge.NodeRecord{Node: n, State: judge.Quarantined, Since: now, Until: now.Add(time.Hour)})
+		k.Judge.Lineages = append(k.Judge.Lineages, judge.Lineage{Name: n.ID, Begun: slices.Repeat([]time.Time{now.Add(-time.Hour)}, 3), Ended: now})
+	}
+	data, err := json.Marshal(k)
+	if err != nil {
+		b.Fatal(err)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if err := l.restore(data); err != nil {
+			b.Fatal(err)
+		}
+		l.list(now, s)
+		l.observe(now, s.observations([]judge.ModeType{judge.NodeStatus}, nil))
+		l.observe(now, beats)
+		l.tick(b.Context(), now)
+	}
+}

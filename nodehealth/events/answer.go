@@ -1,0 +1,129 @@
+package events
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+)
+
+const (
+	answerTimeout = 50 * time.Second // of what a loop does for an order
+	// maxQuery bounds a request: as many nodes as it may name, and some words.
+	maxQuery = nodehealth.MaxOrderNodes*(6*nodehealth.MaxNodeID+4) + 16<<10
+)
+
+// HeaderError bears why a request has no answer.
+const HeaderError = "Weir-Error"
+
+func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, ear nodehealth.Ear) {
+	if m.Reply == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var o nodehealth.Order
+	var a nodehealth.Answer
+	err := decodeQuery(m.Data, &o)
+	if err == nil {
+		err = o.Validate()
+	}
+	if err != nil {
+		b.warn("bad_request", "order refused", err)
+	} else {
+		a, err = ear.Order(ctx, o)
+	}
+	if err != nil {
+		a = nodehealth.Answer{Error: short(err.Error(), nodehealth.MaxWhy)}
+	}
+	data, err := json.Marshal(a)
+	if err == nil && int64(len(data)) > b.nc.MaxPayload() {
+		data, err = json.Marshal(nodehealth.Answer{OK: a.OK, Error: "the answer is too long for a message: name fewer nodes"})
+	}
+	b.respond(m, data, err)
+}
+
+func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, ear nodehealth.Ear) {
+	if m.Reply == "" {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	var q nodehealth.StatusQuery
+	err := decodeQuery(m.Data, &q)
+	if err == nil {
+		err = q.Validate()
+	}
+	if err != nil {
+		b.warn("bad_request", "status refused", err)
+		b.respond(m, nil, err)
+		return
+	}
+	s, err := ear.Status(ctx, q)
+	if err != nil {
+		b.respond(m, nil, err)
+		return
+	}
+	s.Lost = maps.Clone(s.Lost)
+	for what, n := range b.Counters() {
+		if s.Lost == nil {
+			s.Lost = map[string]uint64{}
+		}
+		s.Lost[what] += n
+	}
+	data, err := fitting(s, len(q.Nodes) == 0, b.nc.MaxPayload())
+	b.respond(m, data, err)
+}
+
+// fitting returns a status that fits a message: a page that is too long ends sooner.
+func fitting(s nodehealth.Status, paged bool, most int64) ([]byte, error) {
+	for {
+		data, err := json.Marshal(s)
+		if err != nil || int64(len(data)) <= most {
+			return data, err
+		}
+		if !paged || len(s.Nodes) < 2 {
+			return nil, errors.New("the status is too long for a message: name fewer nodes")
+		}
+		s.Nodes = s.Nodes[:len(s.Nodes)/2]
+		s.Next = s.Nodes[len(s.Nodes)-1].Node
+	}
+}
+
+// respond answers with data, or says why there is none.
+func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
+	out := &nats.Msg{Subject: m.Reply, Data: data}
+	if err != nil {
+		out.Data, out.Header = nil, nats.Header{HeaderError: {short(err.Error(), nodehealth.MaxWhy)}}
+	}
+	if err := b.nc.PublishMsg(out); err != nil {
+		b.warn("unanswered", "request not answered", err)
+	}
+}
+
+// decodeQuery reads one JSON object; nothing at all is the zero query.
+func decodeQuery(data []byte, into any) error {
+	if len(data) > maxQuery {
+		return fmt.Errorf("request of %d bytes, the limit is %d", len(data), maxQuery)
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	decoder := json.NewDecoder(bytes.NewReader(data))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(into); err != nil {
+		return fmt.Errorf("decode request: %w", err)
+	}
+	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("decode request: something follows it")
+	}
+	return nil
+}

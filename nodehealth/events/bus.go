@@ -1,0 +1,194 @@
+package events
+
+import (
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+)
+
+// ErrDisconnected is returned for what cannot be sent now.
+var ErrDisconnected = errors.New("bus is disconnected")
+
+// LifecycleSubject is where anybody tells of machines.
+func LifecycleSubject(cluster string) string { return "weir." + cluster + ".lifecycle" }
+
+// EventsSubject is where the findings of a pool are told.
+func EventsSubject(cluster, pool string) string { return poolSubject(cluster, pool, "events") }
+
+// OrderSubject is where operators order.
+func OrderSubject(cluster, pool string) string { return poolSubject(cluster, pool, "order") }
+
+// StatusSubject is where they ask.
+func StatusSubject(cluster, pool string) string { return poolSubject(cluster, pool, "status") }
+
+// CanarySubject is where a pool's node health hears its own voice.
+func CanarySubject(cluster, pool string) string { return poolSubject(cluster, pool, "canary") }
+
+func poolSubject(cluster, pool, what string) string {
+	return "weir." + cluster + ".health." + pool + "." + what
+}
+
+// Config is whose bus it is.
+type Config struct {
+	Cluster, Pool string
+	// Heartbeat is the expected_interval of AGENT_HEARTBEAT; 0: 5 s.
+	Heartbeat time.Duration
+}
+
+// Validate joins everything that is wrong with the configuration.
+func (c Config) Validate() error {
+	var errs []error
+	if !validName(c.Cluster) {
+		errs = append(errs, fmt.Errorf("cluster %.80q is not a name", c.Cluster))
+	}
+	if !validName(c.Pool) {
+		errs = append(errs, fmt.Errorf("pool %.80q is not a name", c.Pool))
+	}
+	if c.Heartbeat < 0 {
+		errs = append(errs, fmt.Errorf("heartbeat interval is negative: %v", c.Heartbeat))
+	}
+	return errors.Join(errs...)
+}
+
+// validName reports whether s is one token of a subject.
+func validName(s string) bool {
+	for i := range len(s) {
+		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
+			return false
+		}
+	}
+	return s != "" && len(s) <= 128
+}
+
+// Bus is node health's bus on NATS. Make it with New.
+type Bus struct {
+	nc  *nats.Conn
+	cfg Config
+	log *slog.Logger
+
+	mu       sync.Mutex
+	counters map[string]uint64
+	complain map[string]*rate.Sometimes // by counter
+	canary   canary
+}
+
+// canary is what we know of our own voice.
+type canary struct {
+	token string    // of the last one; empty when it came back
+	since time.Time // the first that was sent after one came back
+	mute  bool      // it was told that none comes back
+}
+
+var _ nodehealth.Bus = (*Bus)(nil)
+
+// New returns a bus on the connection, or says what is wrong with the configuration.
+func New(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
+	if err := cfg.Validate(); err != nil {
+		return nil, fmt.Errorf("bus: %w", err)
+	}
+	if cfg.Heartbeat == 0 {
+		cfg.Heartbeat = 5 * time.Second
+	}
+	return &Bus{nc: nc, cfg: cfg, log: log, counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}}, nil
+}
+
+// Counters returns what became of messages that told nothing: "bad_hint" could not be
+// read, "old_hint" came too late, "dropped_hint", "dropped_request" and
+// "dropped_canary" came faster than they were taken, "bad_request" could not be read,
+// "unanswered" are requests.
+func (b *Bus) Counters() map[string]uint64 {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return maps.Clone(b.counters)
+}
+
+// warn counts what went wrong, and says so at most once a minute for each name.
+func (b *Bus) warn(name, what string, err error) {
+	b.mu.Lock()
+	b.counters[name]++
+	n := b.counters[name]
+	s := b.complain[name]
+	if s == nil {
+		s = &rate.Sometimes{Interval: time.Minute}
+		b.complain[name] = s
+	}
+	b.mu.Unlock()
+	s.Do(func() { b.log.Warn(what, "pool", b.cfg.Pool, "counter", name, "so_far", n, "err", err) })
+}
+
+// eventsBytes bounds one message of findings.
+const eventsBytes = 256 << 10
+
+// Publish implements nodehealth.Bus: it sends lists on EventsSubject. ErrDisconnected if
+// they cannot go out at once.
+func (b *Bus) Publish(told []nodehealth.Told) error {
+	return bus.Lists(told, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
+}
+
+// Canary implements nodehealth.Bus: it sends a message that only we know.
+func (b *Bus) Canary() error {
+	token := rand.Text()
+	b.mu.Lock()
+	b.canary.token = token
+	if b.canary.since.IsZero() {
+		b.canary.since = time.Now()
+	}
+	b.mu.Unlock()
+	return b.send(CanarySubject(b.cfg.Cluster, b.cfg.Pool), []byte(token))
+}
+
+// canaryCame reports whether that was the last one that we sent.
+func (b *Bus) canaryCame(token string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if token == "" || token != b.canary.token {
+		return false
+	}
+	b.canary = canary{}
+	return true
+}
+
+// canaryLost reports, once, that none came back for two intervals.
+func (b *Bus) canaryLost(now time.Time) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.canary.mute || b.canary.since.IsZero() || now.Sub(b.canary.since) <= 2*b.cfg.Heartbeat {
+		return false
+	}
+	b.canary.mute = true
+	return true
+}
+
+// send publishes at once or not at all.
+func (b *Bus) send(subject string, data []byte) error {
+	if !b.nc.IsConnected() {
+		return fmt.Errorf("publish %s: %w", subject, ErrDisconnected)
+	}
+	if err := b.nc.Publish(subject, data); err != nil {
+		return fmt.Errorf("publish %s: %w", subject, err)
+	}
+	return nil
+}
+
+// short bounds what others have written, and leaves out what cannot be printed.
+func short(text string, most int) string {
+	text = strings.ToValidUTF8(text[:min(len(text), most)], "")
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r >= 0x80 && r < 0xa0 {
+			return ' '
+		}
+		return r
+	}, text)
+}

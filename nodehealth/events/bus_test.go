@@ -1,0 +1,378 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+func TestHints(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	e := newEar()
+	bus := listen(t, connect(t, url), Config{}, e)
+	stranger := connect(t, url)
+	tell := func(text string) {
+		t.Helper()
+		if err := stranger.Publish(LifecycleSubject(cluster), []byte(text)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	now := time.Now()
+	for _, bad := range []string{"", "{", "[]", `{"instance_id": 7}`, `{"event": "x"}`, `{"instance_id": ""}`, `{"instance_id": "a\u0007"}`,
+		`{"instance_id": "` + strings.Repeat("a", 300) + `"}`, `{"instance_id": "a", "state": "` + strings.Repeat("a", 200) + `"}`,
+		`{"instance_id": "a", "timestamp": "noon"}`, `{"instance_id": "a", "timestamp": -1}`, `{"instance_id": "a", "timestamp": []}`,
+		`{"instance_id": "a"}` + strings.Repeat(" ", maxHint)} {
+		tell(bad)
+	}
+	tell(fmt.Sprintf(`{"instance_id": "old", "timestamp": %d}`, now.Add(-time.Hour).Unix()))
+	tell(fmt.Sprintf(`{"event": "SHUTDOWN", "state": "shutoff", "instance_id": "i-1", "timestamp": "%s", "publisher": "nova\u001b", "operation": "x"}`,
+		now.UTC().Format("2006-01-02 15:04:05.000000")))
+	want := judge.Hint{Node: "i-1", Why: "event SHUTDOWN, state shutoff, told by nova "}
+	if got := next(t, "the hint", e.hints); got != want {
+		t.Errorf("hint %+v, want %+v", got, want)
+	}
+	tell(`{"instance_id": "i-2"}`)
+	if got := next(t, "the second hint", e.hints); got.Why != "event unknown, state unknown, told by unknown" {
+		t.Errorf("hint %+v", got)
+	}
+	counters := bus.Counters()
+	if counters["bad_hint"] != 13 || counters["old_hint"] != 1 {
+		t.Errorf("counters %v", counters)
+	}
+	for range hintsAtOnce * 2 { // a flood
+		tell(`{"instance_id": "i-3"}`)
+	}
+	eventually(t, "the flood is taken", func() bool { return bus.Counters()["dropped_hint"] > 0 })
+}
+
+func TestTimes(t *testing.T) {
+	for text, want := range map[string]time.Time{
+		``: {}, `null`: {}, `""`: {}, `0`: time.Unix(0, 0), `1700000000`: time.Unix(1700000000, 0), `1700000000.5`: time.Unix(1700000000, 5e8), `"1700000000"`: time.Unix(1700000000, 0),
+		`"2023-11-14T22:13:20Z"`: time.Unix(1700000000, 0), `"2023-11-14T23:13:20.25+01:00"`: time.Unix(1700000000, 25e7),
+		`"2023-11-14T22:13:20.123456"`: time.Unix(1700000000, 123456000), `"2023-11-14 22:13:20"`: time.Unix(1700000000, 0),
+	} {
+		if got, err := decodeTime(json.RawMessage(text)); err != nil || !got.Equal(want) {
+			t.Errorf("%s is %v, %v, want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{`true`, `{}`, `1e300`, `-5`, `"NaN"`, `"x"`, `"1e999"`, `"\ud800"`} {
+		if got, err := decodeTime(json.RawMessage(text)); err == nil {
+			t.Errorf("%s is %v", text, got)
+		}
+	}
+}
+
+// What we send to ourselves proves the path; what others send does not.
+func TestCanary(t *testing.T) {
+	ns := startServer(t, -1)
+	e := newEar()
+	nc := connect(t, ns.ClientURL())
+	bus := listen(t, nc, Config{Heartbeat: 200 * time.Millisecond}, e)
+	if err := connect(t, ns.ClientURL()).Publish(CanarySubject(cluster, pool), []byte("not ours")); err != nil {
+		t.Fatal(err)
+	}
+	if err := bus.Canary(); err != nil {
+		t.Fatal(err)
+	}
+	if got := next(t, "the proof", e.proofs); got.Down {
+		t.Errorf("proof %+v", got)
+	}
+	port := portOf(ns)
+	ns.Shutdown()
+	ns.WaitForShutdown()
+	if got := next(t, "the loss", e.proofs); !got.Down || !strings.Contains(got.Why, "connection to NATS is lost") {
+		t.Errorf("proof %+v", got)
+	}
+	if err := bus.Canary(); !errors.Is(err, ErrDisconnected) {
+		t.Errorf("Canary = %v", err)
+	}
+	if got := next(t, "the silence", e.proofs); !got.Down || !strings.Contains(got.Why, "did not come back for 400ms") {
+		t.Errorf("proof %+v", got)
+	}
+	startServer(t, port)
+	eventually(t, "it is connected again", func() bool { return bus.Canary() == nil })
+	for got := next(t, "the proof", e.proofs); got.Down; got = next(t, "the proof", e.proofs) {
+		t.Logf("proof %+v", got)
+	}
+	if len(e.proofs) > 1 { // those of canaries that were sent meanwhile are not ours to count
+		t.Errorf("%d proofs more", len(e.proofs))
+	}
+}
+
+// The silence is told once, and only an answer ends it.
+func TestCanaryThatDoesNotComeBack(t *testing.T) {
+	b, err := New(nil, Config{Cluster: cluster, Pool: pool}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := time.Now()
+	b.canary = canary{token: "first", since: now}
+	for _, step := range []struct {
+		after time.Duration
+		want  bool
+	}{{10 * time.Second, false}, {11 * time.Second, true}, {20 * time.Second, false}} {
+		if got := b.canaryLost(now.Add(step.after)); got != step.want {
+			t.Errorf("after %v it is lost: %t", step.after, got)
+		}
+	}
+	b.canary.token = "second"
+	if b.canaryCame("first") || !b.canaryCame("second") || b.canaryCame("second") || b.canaryLost(now.Add(time.Hour)) {
+		t.Error("which canary counts is wrong")
+	}
+}
+
+func TestPublish(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	nc := connect(t, url)
+	bus, err := New(nc, Config{Cluster: cluster, Pool: pool}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := connect(t, url)
+	sub, err := other.SubscribeSync(EventsSubject(cluster, pool))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := other.FlushTimeout(deadline); err != nil {
+		t.Fatal(err)
+	}
+	var told []nodehealth.Told
+	for i := range nodehealth.MaxTold {
+		told = append(told, nodehealth.Told{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
+			Finding: judge.Finding{Event: judge.NodeSuspect, Node: fmt.Sprint(i), Why: strings.Repeat("w", 2000)}})
+	}
+	if err := bus.Publish(nil); err != nil {
+		t.Error(err)
+	}
+	if err := bus.Publish(told); err != nil {
+		t.Fatal(err)
+	}
+	var got []nodehealth.Told
+	messages := 0
+	for len(got) < len(told) {
+		m, err := sub.NextMsg(deadline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		messages++
+		var list []nodehealth.Told
+		if err := json.Unmarshal(m.Data, &list); err != nil || len(m.Data) > eventsBytes {
+			t.Fatalf("%d bytes: %v", len(m.Data), err)
+		}
+		got = append(got, list...)
+	}
+	if diff := cmp.Diff(told, got); diff != "" || messages != 3 {
+		t.Errorf("%d messages:\n%s", messages, diff)
+	}
+	nc.Close()
+	if err := bus.Publish(told); !errors.Is(err, ErrDisconnected) {
+		t.Errorf("Publish = %v", err)
+	}
+}
+
+func TestListenEndsWithTheConnection(t *testing.T) {
+	nc := connect(t, startServer(t, -1).ClientURL())
+	bus, err := New(nc, Config{Cluster: cluster, Pool: pool}, slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- bus.Listen(t.Context(), newEar()) }()
+	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() == 4 })
+	nc.Close()
+	if err := next(t, "Listen returns", done); err == nil {
+		t.Error("Listen = nil")
+	}
+}
+
+func TestOrders(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	e := newEar()
+	ordered := make(chan nodehealth.Order, 9)
+	e.order = func(_ context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
+		ordered <- o
+		switch o.Op {
+		case nodehealth.OpRelease:
+			return nodehealth.Answer{}, nodehealth.ErrNotRunning
+		case nodehealth.OpCheck:
+			return nodehealth.Answer{OK: true, Nodes: []nodehealth.NodeAnswer{{Why: strings.Repeat("x", 2<<20)}}}, nil
+		}
+		return nodehealth.Answer{OK: true, Nodes: []nodehealth.NodeAnswer{{Node: o.Nodes[0], OK: true, Why: "paused"}}}, nil
+	}
+	bus := listen(t, connect(t, url), Config{}, e)
+	nc := connect(t, url)
+	c := NewClient(nc, cluster, pool)
+
+	o := nodehealth.Order{Op: nodehealth.OpPause, Nodes: []string{"i-1"}, By: "ann", For: time.Hour}
+	a, err := c.Order(t.Context(), o)
+	if err != nil || !a.OK || len(a.Nodes) != 1 || a.Nodes[0].Why != "paused" {
+		t.Errorf("answer %+v, %v", a, err)
+	}
+	if diff := cmp.Diff(o, <-ordered); diff != "" {
+		t.Errorf("ordered:\n%s", diff)
+	}
+	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpRelease}); err != nil || a.OK || a.Error != nodehealth.ErrNotRunning.Error() {
+		t.Errorf("answer %+v, %v", a, err)
+	}
+	if a, err := c.Order(t.Context(), nodehealth.Order{Op: nodehealth.OpCheck}); err != nil || !a.OK || !strings.Contains(a.Error, "too long") {
+		t.Errorf("answer %.100v, %v", a, err)
+	}
+	for len(ordered) > 0 {
+		<-ordered
+	}
+	if _, err := c.Order(t.Context(), nodehealth.Order{Op: "explode"}); !errors.Is(err, nodehealth.ErrOrder) {
+		t.Errorf("a bad order: %v", err)
+	}
+	for _, bad := range []string{"{", `{"op": "pause", "node": "x"}`, `{"op": "explode"}`, "", `{"op": "check"} {}`, strings.Repeat(" ", maxQuery+1)} {
+		m, err := nc.Request(OrderSubject(cluster, pool), []byte(bad), deadline)
+		if err != nil || json.Unmarshal(m.Data, &a) != nil || a.OK || a.Error == "" {
+			t.Errorf("answer to %.20q: %+v, %v", bad, a, err)
+		}
+		a = nodehealth.Answer{}
+	}
+	if n := bus.Counters()["bad_request"]; n != 6 || len(ordered) > 0 {
+		t.Errorf("%d bad requests, %d carried out", n, len(ordered))
+	}
+}
+
+func TestStatus(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	e := newEar()
+	e.status = func(_ context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+		if q.After == "fail" {
+			return nodehealth.Status{}, errors.New("no\nidea")
+		}
+		s := nodehealth.Status{Pool: pool, Mode: judge.Observe}
+		for i := range nodehealth.MaxRows {
+			s.Nodes = append(s.Nodes, nodehealth.NodeStatus{Explanation: judge.Explanation{Status: judge.Status{Node: fmt.Sprintf("i-%03d", i)}}})
+			if q.All || len(q.Nodes) > 0 {
+				s.Nodes[i].Why = strings.Repeat("x", 30_000)
+			}
+		}
+		return s, nil
+	}
+	listen(t, connect(t, url), Config{}, e)
+	c := NewClient(connect(t, url), cluster, pool)
+
+	s, err := c.Status(t.Context(), nodehealth.StatusQuery{})
+	if err != nil || s.Pool != pool || len(s.Nodes) != nodehealth.MaxRows || s.Next != "" {
+		t.Errorf("status of %d nodes, next %q, %v", len(s.Nodes), s.Next, err)
+	}
+	s, err = c.Status(t.Context(), nodehealth.StatusQuery{All: true})
+	if err != nil || len(s.Nodes) < 10 || s.Next != s.Nodes[len(s.Nodes)-1].Node {
+		t.Errorf("a long page: %d nodes, next %q, %v", len(s.Nodes), s.Next, err)
+	}
+	if _, err := c.Status(t.Context(), nodehealth.StatusQuery{Nodes: []string{"a"}}); err == nil || !strings.Contains(err.Error(), "name fewer nodes") {
+		t.Errorf("a page of named nodes that is too long: %v", err)
+	}
+	if _, err := c.Status(t.Context(), nodehealth.StatusQuery{After: "fail"}); err == nil || !strings.Contains(err.Error(), "pool web: no idea") {
+		t.Errorf("an error: %v", err)
+	}
+	if _, err := NewClient(c.nc, cluster, "other").Status(t.Context(), nodehealth.StatusQuery{}); !errors.Is(err, ErrNobody) {
+		t.Errorf("another pool: %v", err)
+	}
+}
+
+// An order that takes long does not keep others from their answers, and ends with
+// Listen.
+// What cannot be read is counted where operators look.
+func TestStatusTellsWhatWasLost(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	e := newEar()
+	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
+		return nodehealth.Status{Pool: pool, Lost: map[string]uint64{"findings": 3}}, nil
+	}
+	listen(t, connect(t, url), Config{}, e)
+	c := NewClient(connect(t, url), cluster, pool)
+	if err := c.nc.Publish(LifecycleSubject(cluster), []byte("{")); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	for {
+		s, err := c.Status(ctx, nodehealth.StatusQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Lost["bad_hint"] == 1 && s.Lost["findings"] == 3 {
+			return
+		}
+	}
+}
+
+func TestOrdersDoNotBlockTheStatus(t *testing.T) {
+	url := startServer(t, -1).ClientURL()
+	e := newEar()
+	began := make(chan struct{}, 99)
+	e.order = func(ctx context.Context, _ nodehealth.Order) (nodehealth.Answer, error) {
+		began <- struct{}{}
+		<-ctx.Done()
+		return nodehealth.Answer{}, ctx.Err()
+	}
+	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
+		return nodehealth.Status{Pool: pool}, nil
+	}
+	listen(t, connect(t, url), Config{}, e)
+	nc := connect(t, url)
+	for range 50 {
+		if err := nc.PublishRequest(OrderSubject(cluster, pool), nats.NewInbox(), []byte(`{"op": "check"}`)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 8 {
+		next(t, "an order begins", began)
+	}
+	if s, err := NewClient(nc, cluster, pool).Status(t.Context(), nodehealth.StatusQuery{}); err != nil || s.Pool != pool {
+		t.Errorf("status %+v, %v", s, err)
+	}
+}
+
+func TestConfig(t *testing.T) {
+	for _, c := range []Config{{}, {Cluster: "a.b", Pool: "p"}, {Cluster: "a", Pool: ">"}, {Cluster: "a", Pool: "p", Heartbeat: -1}, {Cluster: "a", Pool: strings.Repeat("p", 200)}} {
+		if _, err := New(nil, c, slog.New(slog.DiscardHandler)); err == nil {
+			t.Errorf("%+v is accepted", c)
+		}
+	}
+}
+
+func FuzzHint(f *testing.F) {
+	f.Add([]byte(`{"event": "POWER_OFF", "state": "stopped", "instance_id": "i-1", "timestamp": 1700000000.5, "publisher": "nova"}`))
+	f.Add([]byte(`{"instance_id": "i-1", "timestamp": "2023-11-14 22:13:20.1"}`))
+	f.Add([]byte(`{"instance_id": "\u0000"}`))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		h, err := decodeHint(data)
+		if err != nil {
+			return
+		}
+		if h.Node == "" || len(h.Node) > nodehealth.MaxNodeID || len(h.Why) > 4*maxWord+100 || strings.ContainsAny(h.Node+h.Why, "\x00\x1b\n\x7f") {
+			t.Errorf("hint %+v", h)
+		}
+	})
+}
+
+func FuzzQuery(f *testing.F) {
+	f.Add([]byte(`{"op": "pause", "nodes": ["i-1"], "for": 5}`))
+	f.Add([]byte(`{"nodes": ["i-1"], "all": true}`))
+	f.Add([]byte(``))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var o nodehealth.Order
+		if err := decodeQuery(data, &o); err == nil && o.Validate() == nil && (len(o.Nodes) > nodehealth.MaxOrderNodes || o.For < 0) {
+			t.Errorf("order %+v", o)
+		}
+		var q nodehealth.StatusQuery
+		if err := decodeQuery(data, &q); err == nil && q.Validate() == nil && len(q.Nodes) > nodehealth.MaxOrderNodes {
+			t.Errorf("query %+v", q)
+		}
+	})
+}

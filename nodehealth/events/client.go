@@ -1,0 +1,67 @@
+package events
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+)
+
+// ErrNobody: nobody answers for the pool's node health.
+var ErrNobody = errors.New("nobody answers: no autoscaler of the pool is up, or its pool file has no health block")
+
+// Client asks the node health of one pool.
+type Client struct {
+	nc            *nats.Conn
+	cluster, pool string
+}
+
+// NewClient returns a client on the connection.
+func NewClient(nc *nats.Conn, cluster, pool string) *Client { return &Client{nc, cluster, pool} }
+
+// Order has an order carried out. An Answer with an Error is no error here.
+func (c *Client) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
+	var a nodehealth.Answer
+	if err := o.Validate(); err != nil {
+		return a, err
+	}
+	err := c.ask(ctx, OrderSubject(c.cluster, c.pool), o, &a)
+	return a, err
+}
+
+// Status asks how the pool stands: one page of it.
+func (c *Client) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+	var s nodehealth.Status
+	if err := q.Validate(); err != nil {
+		return s, err
+	}
+	err := c.ask(ctx, StatusSubject(c.cluster, c.pool), q, &s)
+	return s, err
+}
+
+// ask waits for an answer until ctx ends, and no longer than answerTimeout.
+func (c *Client) ask(ctx context.Context, subject string, query, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	data, err := json.Marshal(query)
+	if err != nil {
+		return fmt.Errorf("ask node health of pool %s: %w", c.pool, err)
+	}
+	m, err := c.nc.RequestWithContext(ctx, subject, data)
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		err = ErrNobody
+	case err == nil && m.Header.Get(HeaderError) != "":
+		err = errors.New(short(m.Header.Get(HeaderError), nodehealth.MaxWhy))
+	case err == nil:
+		err = json.Unmarshal(m.Data, into)
+	}
+	if err != nil {
+		return fmt.Errorf("ask node health of pool %s: %w", c.pool, err)
+	}
+	return nil
+}

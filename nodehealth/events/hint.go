@@ -1,0 +1,104 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+const (
+	maxHint   = 8 << 10          // bytes of a hint
+	maxWord   = 128              // bytes of an event, a state or a publisher
+	oldHint   = 15 * time.Minute // and it is of no use
+	lastWhole = 253402300799     // the end of the year 9999
+)
+
+// hint is what somebody tells of a machine.
+type hint struct {
+	judge.Hint
+	at time.Time // zero: it does not say
+}
+
+// wireHint has Senlin's fields.
+type wireHint struct {
+	Event     *string         `json:"event"`
+	State     *string         `json:"state"`
+	Instance  *string         `json:"instance_id"`
+	Publisher *string         `json:"publisher"`
+	Timestamp json.RawMessage `json:"timestamp"`
+}
+
+func decodeHint(data []byte) (hint, error) {
+	if len(data) > maxHint {
+		return hint{}, fmt.Errorf("hint of %d bytes, the limit is %d", len(data), maxHint)
+	}
+	var w wireHint
+	if err := json.Unmarshal(data, &w); err != nil {
+		return hint{}, fmt.Errorf("decode hint: %w", err)
+	}
+	for _, f := range []struct {
+		name  string
+		value *string
+		most  int
+	}{{"event", w.Event, maxWord}, {"state", w.State, maxWord}, {"publisher", w.Publisher, maxWord}, {"instance_id", w.Instance, nodehealth.MaxNodeID}} {
+		if f.value != nil && len(*f.value) > f.most {
+			return hint{}, fmt.Errorf("decode hint: %s is longer than %d bytes", f.name, f.most)
+		}
+	}
+	if w.Instance == nil || *w.Instance == "" || short(*w.Instance, nodehealth.MaxNodeID) != *w.Instance {
+		return hint{}, errors.New("decode hint: instance_id is missing, or has what cannot be printed")
+	}
+	at, err := decodeTime(w.Timestamp)
+	if err != nil {
+		return hint{}, fmt.Errorf("decode hint: timestamp %w", err)
+	}
+	why := fmt.Sprintf("event %s, state %s, told by %s", word(w.Event), word(w.State), word(w.Publisher))
+	return hint{Hint: judge.Hint{Node: *w.Instance, Why: why}, at: at}, nil
+}
+
+func word(s *string) string {
+	if s == nil || *s == "" {
+		return "unknown"
+	}
+	return short(*s, maxWord)
+}
+
+// layouts are the forms that a time is told in: RFC 3339, and those of OpenStack, which
+// are in UTC.
+func layouts() []string {
+	return []string{time.RFC3339Nano, "2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999"}
+}
+
+var errTime = errors.New("is neither seconds since 1970 nor a time")
+
+// decodeTime reads a number of seconds, or a text; absent, null and empty are zero.
+func decodeTime(raw json.RawMessage) (time.Time, error) {
+	raw = bytes.TrimSpace(raw)
+	if len(raw) == 0 || string(raw) == "null" || string(raw) == `""` {
+		return time.Time{}, nil
+	}
+	s := string(raw)
+	if raw[0] == '"' {
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return time.Time{}, errTime
+		}
+		for _, layout := range layouts() {
+			if t, err := time.Parse(layout, s); err == nil {
+				return t, nil
+			}
+		}
+	}
+	seconds, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(seconds >= 0 && seconds <= lastWhole) {
+		return time.Time{}, errTime
+	}
+	whole, part := math.Modf(seconds)
+	return time.Unix(int64(whole), int64(part*1e9)).UTC(), nil
+}

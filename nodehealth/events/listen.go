@@ -1,0 +1,170 @@
+package events
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+const (
+	lookPeriod   = 250 * time.Millisecond // between looks at the connection
+	flushTimeout = 5 * time.Second
+
+	// Bounds of what waits to be taken. More is dropped, and counted.
+	waitingMessages = 1 << 12
+	waitingBytes    = 4 << 20
+
+	// hintsPerSecond and hintsAtOnce bound the looks that strangers can cause.
+	hintsPerSecond = 200
+	hintsAtOnce    = 2000
+)
+
+// route is what is done with the messages of one subject.
+type route struct {
+	subject, name string
+	workers       int
+	take          func(ctx context.Context, m *nats.Msg)
+}
+
+func (b *Bus) routes(ear nodehealth.Ear) []route {
+	hints := rate.NewLimiter(hintsPerSecond, hintsAtOnce)
+	cluster, pool := b.cfg.Cluster, b.cfg.Pool
+	return []route{
+		{LifecycleSubject(cluster), "hint", 1, func(_ context.Context, m *nats.Msg) { b.hear(m, hints, ear) }},
+		{CanarySubject(cluster, pool), "canary", 1, func(_ context.Context, m *nats.Msg) { b.hearCanary(m, ear) }},
+		{StatusSubject(cluster, pool), "request", 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, ear) }},
+		{OrderSubject(cluster, pool), "request", 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, ear) }},
+	}
+}
+
+// Listen implements nodehealth.Bus. It returns nil when ctx ends, and an error when the
+// connection is closed for good.
+func (b *Bus) Listen(ctx context.Context, ear nodehealth.Ear) error {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	for _, r := range b.routes(ear) {
+		sub, err := b.subscribe(r.subject)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+		messages := make(chan *nats.Msg)
+		wg.Go(func() { cancel(b.pump(ctx, sub, r.name, messages)) })
+		for range r.workers {
+			wg.Go(func() {
+				for m := range messages {
+					r.take(ctx, m)
+				}
+			})
+		}
+	}
+	if err := b.flush(ctx); err != nil {
+		return err
+	}
+	return b.watch(ctx, ear)
+}
+
+func (b *Bus) subscribe(subject string) (*nats.Subscription, error) {
+	sub, err := b.nc.SubscribeSync(subject)
+	if err == nil {
+		err = sub.SetPendingLimits(waitingMessages, waitingBytes)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	return sub, nil
+}
+
+// flush makes sure that the server has our subscriptions.
+func (b *Bus) flush(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, flushTimeout)
+	defer cancel()
+	if err := b.nc.FlushWithContext(ctx); err != nil {
+		return fmt.Errorf("flush subscriptions: %w", err)
+	}
+	return nil
+}
+
+// pump hands on what comes until ctx ends, or the subscription does.
+func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to chan<- *nats.Msg) error {
+	defer close(to)
+	for {
+		m, err := sub.NextMsgWithContext(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.Is(err, nats.ErrSlowConsumer):
+			b.warn("dropped_"+name, "messages dropped: they come too fast", err)
+			continue
+		case err != nil:
+			return fmt.Errorf("hear %s: %w", sub.Subject, err)
+		}
+		select {
+		case to <- m:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+// watch tells when the path is down, until ctx ends.
+func (b *Bus) watch(ctx context.Context, ear nodehealth.Ear) error {
+	status := b.nc.StatusChanged()
+	defer b.nc.RemoveStatusListener(status)
+	look := time.NewTicker(lookPeriod)
+	defer look.Stop()
+	up := true
+	for {
+		switch now := b.nc.IsConnected(); {
+		case b.nc.IsClosed():
+			return fmt.Errorf("hear nodes: %w", nats.ErrConnectionClosed)
+		case up && !now:
+			ear.Proof(judge.PathProof{Down: true, Why: "the connection to NATS is lost"})
+			up = false
+		case now:
+			up = true
+		}
+		if b.canaryLost(time.Now()) {
+			ear.Proof(judge.PathProof{Down: true, Why: fmt.Sprintf("what we send to ourselves over NATS did not come back for %v", 2*b.cfg.Heartbeat)})
+		}
+		select {
+		case <-ctx.Done():
+			if err := context.Cause(ctx); !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
+				return err
+			}
+			return nil
+		case <-status:
+		case <-look.C:
+		}
+	}
+}
+
+func (b *Bus) hear(m *nats.Msg, hints *rate.Limiter, ear nodehealth.Ear) {
+	h, err := decodeHint(m.Data)
+	switch {
+	case err != nil:
+		b.warn("bad_hint", "hint dropped", err)
+	case !h.at.IsZero() && time.Since(h.at) > oldHint:
+		b.warn("old_hint", "hint dropped", fmt.Errorf("it is of %v", h.at.UTC().Format(time.RFC3339)))
+	case !hints.Allow():
+		b.warn("dropped_hint", "hint dropped", fmt.Errorf("more than %d come each second", hintsPerSecond))
+	default:
+		ear.Hint(h.Hint)
+	}
+}
+
+func (b *Bus) hearCanary(m *nats.Msg, ear nodehealth.Ear) {
+	if b.canaryCame(string(m.Data)) {
+		ear.Proof(judge.PathProof{})
+	}
+}

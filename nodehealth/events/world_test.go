@@ -1,0 +1,124 @@
+package events
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+const (
+	cluster, pool = "test", "web"
+	deadline      = 20 * time.Second // of what a test waits for
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func startServer(t *testing.T, port int) *server.Server {
+	t.Helper()
+	ns, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: port, NoSigs: true, NoLog: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns.Start()
+	if !ns.ReadyForConnections(deadline) {
+		t.Fatal("the NATS server does not come up")
+	}
+	t.Cleanup(func() { ns.Shutdown(); ns.WaitForShutdown() })
+	return ns
+}
+
+func portOf(ns *server.Server) int { return ns.Addr().(*net.TCPAddr).Port }
+
+func connect(t *testing.T, url string) *nats.Conn {
+	t.Helper()
+	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectBufSize(-1), nats.ReconnectWait(20*time.Millisecond))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(nc.Close)
+	return nc
+}
+
+// ear takes what it is told, and answers as its functions say.
+type ear struct {
+	hints  chan judge.Hint
+	proofs chan judge.PathProof
+	order  func(context.Context, nodehealth.Order) (nodehealth.Answer, error)
+	status func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error)
+}
+
+func newEar() *ear {
+	return &ear{hints: make(chan judge.Hint, 1<<14), proofs: make(chan judge.PathProof, 1<<10)}
+}
+
+func (e *ear) Hint(h judge.Hint)       { e.hints <- h }
+func (e *ear) Proof(p judge.PathProof) { e.proofs <- p }
+func (e *ear) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
+	return e.order(ctx, o)
+}
+func (e *ear) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+	return e.status(ctx, q)
+}
+
+// listen has a bus listen until the test ends, and returns it once it does.
+func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Ear) *Bus {
+	t.Helper()
+	cfg.Cluster, cfg.Pool = cluster, pool
+	b, err := New(nc, cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- b.Listen(ctx, e) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Listen = %v", err)
+		}
+	})
+	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() >= 4 })
+	if err := nc.FlushTimeout(deadline); err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// eventually waits until ok holds.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	limit := time.NewTimer(deadline)
+	defer limit.Stop()
+	for !ok() {
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			t.Fatalf("in vain: %s", what)
+		}
+	}
+}
+
+// next returns what comes next.
+func next[T any](t *testing.T, what string, from <-chan T) T {
+	t.Helper()
+	limit := time.NewTimer(deadline)
+	defer limit.Stop()
+	select {
+	case v := <-from:
+		return v
+	case <-limit.C:
+		t.Fatalf("in vain: %s", what)
+		panic("unreachable")
+	}
+}

@@ -1,0 +1,266 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+const (
+	// tickEvery is how often the judge is told that time has passed.
+	tickEvery = time.Second
+	// patience bounds the wait for the loop, whatever the asker's context says.
+	patience = 5 * time.Second
+	// workRoom is how much may wait for the judge. Who tells waits beyond it.
+	workRoom = 64
+	// slip is by how much a clock may be put back, and time stands still meanwhile.
+	slip = time.Minute
+)
+
+// Loop watches over the machines of one pool. Make it with New.
+type Loop struct {
+	config Config
+	policy judge.Policy // with its defaults
+	world  World
+	log    *slog.Logger
+
+	work  chan func(now time.Time) // for the goroutine that owns the judge
+	ended chan struct{}            // closed when that goroutine ends
+	wg    sync.WaitGroup
+
+	keeper    *keeper
+	outbox    *outbox
+	rechecks  *rechecks
+	checking  chan struct{} // as many checks of operators as may run
+	acting    chan struct{} // as many calls to the outside as may run
+	workflows chan struct{}
+
+	healing healing // of the goroutine that reads the pool
+
+	mu      sync.Mutex
+	drained []drain.Event // not yet taken in
+	lost    map[string]uint64
+	sick    map[string]string
+	barred  string
+
+	// What follows is of the goroutine that owns the judge.
+	judge    *judge.Judge
+	last     time.Time // the latest now
+	changed  bool      // something was found since sick and barred were told
+	machines map[string]machine
+	listed   bool // the pool was read
+	efforts  map[string]*effort
+	begun    map[string]time.Time // attempts that another process ordered
+	named    map[string]bool      // as replacements
+	pauses   map[string]time.Time
+	cordons  map[string]*cordon
+	lifts    map[string]*lift
+	alarms   map[string]Alarm
+	rounds   map[string]*RoundStatus
+	memory   MemoryStatus
+	counts   counts
+	healer   string // who heals, if it is not who the policy says
+}
+
+// New returns a Loop that has done nothing yet. The configuration must be valid.
+func New(c Config, w World, log *slog.Logger) *Loop {
+	if w.Now == nil {
+		w.Now = time.Now
+	}
+	return &Loop{
+		config: c, policy: c.Policy.WithDefaults(), world: w, log: log.With("pool", c.Pool),
+		work: make(chan func(time.Time), workRoom), ended: make(chan struct{}),
+		keeper: newKeeper(), outbox: newOutbox(), rechecks: newRechecks(),
+		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
+		lost: map[string]uint64{}, machines: map[string]machine{}, efforts: map[string]*effort{},
+		begun: map[string]time.Time{}, named: map[string]bool{},
+		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, alarms: map[string]Alarm{}, rounds: map[string]*RoundStatus{},
+		counts: newCounts(),
+	}
+}
+
+// Run judges and heals until ctx ends. It returns an error if the configuration is not
+// valid, or ErrClock. It is called once, by who holds the pool's lease.
+func (l *Loop) Run(ctx context.Context) error {
+	defer l.wg.Wait()
+	defer close(l.ended)
+	if err := l.config.Validate(); err != nil {
+		return fmt.Errorf("node health of pool %s: %w", l.config.Pool, err)
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	if err := l.recall(ctx); err != nil {
+		return nil // ctx has ended
+	}
+	l.start(ctx)
+	ticker := time.NewTicker(tickEvery)
+	defer ticker.Stop()
+	l.tick(ctx, l.now())
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case do := <-l.work:
+			do(l.now())
+			l.settle(ctx)
+		case <-ticker.C:
+			if back := l.last.Sub(l.world.Now()); back > slip {
+				return fmt.Errorf("node health of pool %s: %w by %v", l.config.Pool, ErrClock, back.Round(time.Second))
+			}
+			l.tick(ctx, l.now())
+		}
+	}
+}
+
+// start begins all that may wait for somebody else.
+func (l *Loop) start(ctx context.Context) {
+	l.wg.Go(func() { l.keep(ctx) })
+	if l.world.Bus != nil {
+		l.wg.Go(func() { l.listen(ctx) })
+		l.wg.Go(func() { l.publish(ctx) })
+	}
+	if !*l.policy.Enabled {
+		return
+	}
+	for _, r := range l.plan() {
+		l.rounds[r.name] = &RoundStatus{Round: r.name, Modes: r.modes, Interval: r.every}
+		l.wg.Go(func() { l.repeat(ctx, r) })
+	}
+	l.wg.Go(func() { l.recheck(ctx) })
+	if l.world.Hints != nil {
+		l.wg.Go(func() { l.heed(ctx) })
+	}
+}
+
+// now is the time that it is; it does not go back.
+func (l *Loop) now() time.Time {
+	if now := l.world.Now().Round(0); now.After(l.last) {
+		l.last = now
+	}
+	return l.last
+}
+
+// step tells the judge, and passes on what it answers.
+func (l *Loop) step(now time.Time, ev judge.Event) {
+	orders, found := l.judge.Step(now, ev)
+	for _, f := range found {
+		l.found(now, f)
+		if f.Event == judge.NodeReleased && !f.Observe {
+			l.lifts[f.Node] = &lift{}
+		}
+	}
+	for _, o := range orders {
+		l.ordered(now, o)
+	}
+	l.changed = l.changed || len(found)+len(orders) > 0
+}
+
+// tick lets time pass.
+func (l *Loop) tick(ctx context.Context, now time.Time) {
+	if !*l.policy.Enabled {
+		return
+	}
+	l.takeDrained(now)
+	l.syncPauses(now)
+	l.syncPool(now)
+	l.step(now, judge.Tick{})
+	l.reconcile(now)
+	l.syncCordons(ctx, now)
+	l.liftAll(ctx, now)
+	l.forget(now)
+	l.remember()
+	l.settle(ctx)
+	l.condition()
+}
+
+// settle has what was ordered carried out, once it is durable.
+func (l *Loop) settle(ctx context.Context) {
+	for _, e := range l.efforts {
+		if e.gen == 0 {
+			l.remember()
+			break
+		}
+	}
+	l.release(ctx)
+}
+
+// tell has the judge's goroutine do something; it waits while there is no room. Its
+// error is that of ctx, or ErrNotRunning.
+func (l *Loop) tell(ctx context.Context, do func(now time.Time)) error {
+	select {
+	case l.work <- do:
+		return nil
+	case <-l.ended:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// offer is tell without waiting: what finds no room is lost, and counted.
+func (l *Loop) offer(what string, do func(now time.Time)) {
+	select {
+	case l.work <- do:
+	default:
+		l.lose(what, 1)
+	}
+}
+
+func (l *Loop) lose(what string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lost[what] += uint64(n)
+}
+
+// ask has the judge's goroutine do something, and waits until it is done, a bounded
+// time. After an error it is not done, and will not be.
+func (l *Loop) ask(ctx context.Context, do func(now time.Time)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	done, taken := make(chan struct{}), make(chan bool, 1)
+	taken <- true
+	err := l.tell(ctx, func(now time.Time) {
+		defer close(done)
+		select {
+		case <-taken:
+			do(now)
+		default:
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("ask node health: %w", err)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-l.ended:
+	case <-ctx.Done():
+	}
+	select {
+	case <-taken:
+		return fmt.Errorf("ask node health: %w", errors.Join(ErrNotRunning, ctx.Err()))
+	default:
+		<-done
+		return nil
+	}
+}
+
+// wait returns after d, or false when ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}
+
+var _ Ear = (*Loop)(nil)

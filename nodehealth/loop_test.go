@@ -1,0 +1,555 @@
+package nodehealth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// A sick machine is fenced, replaced once, and its replacement is seen fit.
+func TestReplacesASickMachine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, exclusive())
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		pass(10 * time.Minute)
+		m.stop(t)
+		want := []string{
+			"path.up", "node.suspect n4", "node.unhealthy n4", "repair.claimed n4", "fence.started n4", "fence.confirmed n4", "repair.started n4",
+			"repair.verifying n4", "node.replaced n4", "node.gone n4", "repair.succeeded new1",
+		}
+		if diff := cmp.Diff(want, m.events()); diff != "" {
+			t.Errorf("events (-want +got):\n%s%s", diff, m.dump())
+		}
+		if c.n != 1 || c.acted["ended n4"] != 1 {
+			t.Errorf("launched %d, did %v", c.n, c.acted)
+		}
+	})
+}
+
+// Nothing is carried out before the state that knows of it is durable.
+func TestWriteAhead(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, exclusive())
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		seen := 0
+		for range 600 {
+			pass(100 * time.Millisecond)
+			c.with(func() {
+				if r := c.records["n4"]; r != nil || c.acted["isolate TRAFFIC"] > 0 {
+					seen++
+					if !strings.Contains(string(c.memory), `"attempt":"n4.`) && !strings.Contains(string(c.memory), `"born"`) {
+						t.Errorf("acted, and what is durable is %s", c.memory)
+					}
+				}
+			})
+		}
+		m.stop(t)
+		if seen == 0 {
+			t.Error("nothing was done")
+		}
+	})
+}
+
+// While nothing durable changes nothing is saved.
+func TestSavesNothingInVain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain())
+		pass(2 * time.Minute)
+		before := c.calls
+		pass(time.Hour)
+		m.stop(t)
+		if c.calls != before {
+			t.Errorf("%d calls in a healthy hour: %v", c.calls-before, c.log[before:])
+		}
+	})
+}
+
+// A policy that observes finds the same, and differs where something is done, whatever
+// that is.
+func TestObserveAgreesWithAct(t *testing.T) {
+	for name, p := range map[string]judge.Policy{
+		"fencing": exclusive(),
+		"START":   plain(judge.Action{Name: judge.Start}), "REBOOT": plain(judge.Action{Name: judge.Reboot}),
+		"REBUILD": plain(judge.Action{Name: judge.Rebuild}), "RECREATE": plain(judge.Action{Name: judge.Recreate}),
+		"WORKFLOW": plain(workflow()),
+	} {
+		t.Run(name, func(t *testing.T) {
+			act, observe := streamOf(t, p, judge.Act), streamOf(t, p, judge.Observe)
+			first := slices.IndexFunc(act, func(line string) bool {
+				return strings.HasPrefix(line, string(judge.FenceStarted)) || strings.HasPrefix(line, string(judge.RepairStarted))
+			})
+			if first < 4 || len(observe) <= first {
+				t.Fatalf("act found %q, observe %q", act, observe)
+			}
+			if diff := cmp.Diff(act[:first+1], observe[:first+1]); diff != "" {
+				t.Errorf("up to the first action (-act +observe):\n%s", diff)
+			}
+		})
+	}
+}
+
+// streamOf is what a policy finds about a pool in which a machine is sick for a moment,
+// and another one for good.
+func streamOf(t *testing.T, p judge.Policy, mode judge.Mode) (found []string) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.heals = "the group replaces by itself"
+		p.Mode = mode
+		m := c.begin(t, p)
+		pass(time.Minute)
+		c.with(func() { c.boxes["n2"].conditions = []pools.Condition{{Type: "disk", Failed: true, Why: "full"}} })
+		pass(20 * time.Second)
+		c.with(func() { c.boxes["n2"].conditions = nil })
+		pass(2 * time.Minute)
+		c.sicken("n4", "disk")
+		if p.Recovery.Actions[0].Name == judge.Start {
+			c.with(func() { c.boxes["n4"].stopped = true })
+		}
+		pass(5 * time.Minute)
+		m.stop(t)
+		if mode == judge.Observe && (c.n > 0 || c.left > 0 || len(c.records) > 0 || len(c.acted) > 0 || len(c.runs) > 0) {
+			t.Errorf("observing did %v, and left %d", c.acted, c.left)
+		}
+		if got := m.loop.Sick(); mode == judge.Observe && len(got) > 0 {
+			t.Errorf("observing has %v sick for the autoscaler", got)
+		}
+		for _, f := range m.told {
+			if f.Event == judge.OwnerChanged { // who heals is changed by acting
+				continue
+			}
+			f.Observe = false
+			found = append(found, f.Finding.String())
+		}
+	})
+	return found
+}
+
+// A repair that failed escalates at once: the next action does not wait for a deadline.
+func TestEscalates(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.mends = func(pools.Mending) error { return errors.New("failed-detached") }
+		m := c.begin(t, plain(judge.Action{Name: judge.Rebuild}, judge.Action{Name: judge.Recreate}))
+		pass(time.Minute)
+		c.sicken("n4", "root volume")
+		pass(3 * time.Minute)
+		m.stop(t)
+		if c.acted["rebuild n4"] != 1 || c.n != 1 || c.acted["ended n4"] != 1 {
+			t.Errorf("did %v, launched %d:\n%s", c.acted, c.n, m.dump())
+		}
+	})
+}
+
+// Nobody knows that the machine is dead: nothing takes its place. That no traffic
+// reaches it is not enough where it may be the only one of its kind.
+func TestFencingUnconfirmed(t *testing.T) {
+	t.Run("nothing", func(t *testing.T) { fenceInVain(t, nil) })
+	t.Run("traffic", func(t *testing.T) { fenceInVain(t, map[pools.Fence]bool{pools.FenceTraffic: true}) })
+}
+
+func fenceInVain(t *testing.T, confirms map[pools.Fence]bool) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.confirms = confirms
+		m := c.begin(t, exclusive())
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		pass(time.Hour)
+		s, err := m.loop.Status(t.Context(), StatusQuery{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.stop(t)
+		if c.n != 0 || len(s.Nodes) != 1 || s.Nodes[0].State != judge.FenceFailed || len(s.Alarms) != 1 || s.Alarms[0].Key != "fence:n4" {
+			t.Errorf("launched %d, status %+v", c.n, s)
+		}
+		if c.acted["isolate TRAFFIC"] < 100 || c.acted["isolate COMPUTE"] < 50 {
+			t.Errorf("asked %v: want each level, again and again", c.acted)
+		}
+	})
+}
+
+func TestWorkflow(t *testing.T) {
+	command := judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}, MaxAttempts: new(2)}
+	tests := []struct {
+		decision Decision
+		err      error
+		runs     int
+		want     string
+	}{
+		{DecisionOK, nil, 1, "repair.succeeded n4"},
+		{DecisionFailed, nil, 2, "node.quarantined n4"},
+		{DecisionEscalate, nil, 1, "node.quarantined n4"},
+		{DecisionSkip, nil, 2, "repair.ended n4"},
+		{"perhaps", nil, 2, "repair.failed n4"},
+		{"", errors.New("no such program"), 2, "node.quarantined n4"},
+	}
+	for _, test := range tests {
+		t.Run(string(test.decision), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(ten()...)
+				c.workflow = func(_ context.Context, _ judge.Action, in Input) (Result, error) {
+					if test.decision == DecisionOK {
+						c.with(func() { c.boxes[in.Node].sick, c.boxes[in.Node].silent = "", false })
+					}
+					return Result{Decision: test.decision, Reason: "as told"}, test.err
+				}
+				m := c.begin(t, plain(command))
+				pass(time.Minute)
+				c.sicken("n4", "hung")
+				pass(4 * time.Minute)
+				m.stop(t)
+				if len(c.runs) != test.runs || !m.saw(test.want) {
+					t.Fatalf("%d runs:\n%s", len(c.runs), m.dump())
+				}
+				want := Input{Cluster: "c", Pool: "p", Node: "n4", PhysicalID: "n4", Zone: "b", Attempt: c.runs[0].Attempt,
+					Reason: "NODE_STATUS_POLLING: hung", Evidence: []string{"NODE_STATUS_POLLING: fail: hung", "AGENT_HEARTBEAT: fail: silent"}}
+				want.Reason = c.runs[0].Reason
+				if diff := cmp.Diff(want, c.runs[0]); diff != "" || !strings.Contains(want.Reason, "hung") {
+					t.Errorf("input (-want +got):\n%s", diff)
+				}
+			})
+		})
+	}
+}
+
+// Where the group heals it is told who is sick, and replaces by itself.
+func TestOwnerASG(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.heals = "the group replaces by itself"
+		p := plain(judge.Action{Name: judge.Recreate})
+		p.Owner = judge.OwnerASG
+		m := c.begin(t, p)
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		pass(10 * time.Minute)
+		c.with(func() { c.heals = "" })
+		pass(time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		m.stop(t)
+		if !slices.Equal(c.marked, []string{"n4"}) || c.left != 0 || !m.saw("repair.succeeded n4") {
+			t.Errorf("marked %q, left %d:\n%s", c.marked, c.left, m.dump())
+		}
+		if len(s.Alarms) != 1 || s.Alarms[0].Key != "owner" {
+			t.Errorf("alarms %+v, want one that nobody heals", s.Alarms)
+		}
+	})
+}
+
+// The provider is asked once to leave the healing to us. One that takes it up again is
+// told of, and meanwhile nothing is repaired.
+func TestDriftOfTheHealer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.heals = "the group replaces by itself"
+		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		pass(time.Minute)
+		c.with(func() { c.heals = "somebody resumed ReplaceUnhealthy" })
+		pass(2 * time.Minute)
+		c.sicken("n4", "disk")
+		pass(10 * time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		if c.left != 1 || c.n != 0 || s.Healer == "" || len(s.Alarms) != 1 || s.Alarms[0].Key != "owner" || s.Nodes[0].Gate != judge.GateOwner {
+			t.Errorf("left %d, launched %d, status %+v", c.left, c.n, s)
+		}
+		c.with(func() { c.heals = "" })
+		pass(10 * time.Minute)
+		m.stop(t)
+		if c.n != 1 {
+			t.Errorf("launched %d once it was left to us again", c.n)
+		}
+	})
+}
+
+// A node that is let go for another reason is not repaired meanwhile.
+func TestPausesOfDrains(t *testing.T) {
+	for _, reason := range []drain.Reason{drain.ScaleIn, drain.Orphan, drain.Rolling, drain.Rebalance, drain.Removal, drain.Spot} {
+		t.Run(string(reason), func(t *testing.T) { pausedBy(t, reason) })
+	}
+}
+
+func pausedBy(t *testing.T, reason drain.Reason) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		deadline := time.Now().Add(10 * time.Minute)
+		c.with(func() {
+			c.records["n4"] = &drain.Record{Node: "n4", Group: "g", Weight: 1, State: drain.Draining, Reason: reason, Since: time.Now(), Deadline: deadline}
+		})
+		pass(2 * time.Second)
+		until := func() time.Time {
+			s, _ := m.loop.Status(t.Context(), StatusQuery{})
+			if len(s.Pauses) != 1 || s.Pauses[0].Owner != "drain" || s.Pauses[0].Node != "n4" {
+				t.Fatalf("pauses %+v", s.Pauses)
+			}
+			return s.Pauses[0].Until
+		}
+		if got := until(); got.Sub(deadline) != time.Minute {
+			t.Errorf("paused until %v, the deadline is %v", got, deadline)
+		}
+		c.sicken("n4", "hung")
+		pass(20 * time.Minute) // the drain lasts longer than it should: the pause is renewed
+		if got := until(); !got.After(time.Now()) {
+			t.Errorf("paused until %v, and it is %v", got, time.Now())
+		}
+		m.stop(t)
+		if c.acted["attempt n4"] != 0 {
+			t.Errorf("did %v", c.acted)
+		}
+		c.with(func() { delete(c.records, "n4") }) // it was taken back, and who paused is dead
+		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(5 * time.Minute)
+		m.stop(t)
+		if !m.saw("pause.ended n4") || c.acted["attempt n4"] != 1 {
+			t.Errorf("did %v:\n%s", c.acted, m.dump())
+		}
+	})
+}
+
+// A save that fails holds everything, and says so; then it goes on.
+func TestSaveFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		broken := true
+		c.saves = func([]byte) error {
+			if broken {
+				return errors.New("no quorum")
+			}
+			return nil
+		}
+		m := c.begin(t, exclusive())
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		pass(2 * time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		if c.n != 0 || len(c.acted) != 0 || s.Memory.Err == "" || s.Memory.Held != 1 || len(s.Alarms) != 1 || s.Alarms[0].Key != "memory" {
+			t.Errorf("did %v, status %+v", c.acted, s)
+		}
+		c.with(func() { broken = false })
+		pass(10 * time.Minute)
+		s, _ = m.loop.Status(t.Context(), StatusQuery{})
+		m.stop(t)
+		if c.n != 1 || len(s.Alarms) != 0 || s.Memory.Err != "" {
+			t.Errorf("launched %d, status %+v", c.n, s)
+		}
+	})
+}
+
+// A probe that heeds no deadline delays nobody; the rounds that it costs are told.
+func TestSlowProbe(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		var quick atomic.Bool
+		c.probes = func(ctx context.Context, targets []Target, tell func(string, judge.Verdict, string)) error {
+			if !quick.Load() {
+				<-time.After(100 * time.Second)
+			}
+			for _, target := range targets {
+				tell(target.Node, judge.OK, "")
+			}
+			return nil
+		}
+		p := plain(judge.Action{Name: judge.Reboot})
+		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.PollURL, Options: judge.Options{PollURL: "http://{node}/"}})
+		m := c.begin(t, p)
+		pass(time.Minute)
+		c.sicken("n4", "hung")
+		pass(90 * time.Second)
+		if !m.saw("repair.started n4") {
+			t.Errorf("the probe delays the judge:\n%s", m.dump())
+		}
+		pass(10 * time.Minute)
+		quick.Store(true)
+		pass(3 * time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{All: true})
+		m.stop(t)
+		i := slices.IndexFunc(s.Rounds, func(r RoundStatus) bool { return r.Round == string(judge.PollURL) })
+		if i < 0 || s.Rounds[i].Missed < 9 || !m.saw(string(EventMissed)) {
+			t.Errorf("rounds %+v:\n%s", s.Rounds, m.dump())
+		}
+		if w := s.Nodes[0].Modes[2]; w.Mode != judge.PollURL || w.Verdict != judge.OK {
+			t.Errorf("n0 by its URL: %+v", w)
+		}
+	})
+}
+
+// While the provider does not answer nothing is known, and nothing done.
+func TestProviderIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		p := plain(judge.Action{Name: judge.Reboot})
+		p.Detection.Modes = p.Detection.Modes[:1]
+		m := c.begin(t, p)
+		pass(time.Minute)
+		c.with(func() { c.inspects = func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() } })
+		pass(20 * time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		m.stop(t)
+		if s.Census.Unknown != 10 || len(c.acted) != 0 || len(s.Alarms) != 1 || s.Alarms[0].Key != "unknown" || s.Rounds[0].Err == "" {
+			t.Errorf("status %+v", s)
+		}
+	})
+}
+
+// What has failed for good is set aside, and let go again.
+func TestQuarantine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.mends = func(pools.Mending) error { return errors.New("in vain") }
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		c.sicken("n4", "hung")
+		pass(5 * time.Minute)
+		if !c.boxes["n4"].cordoned || m.loop.Sick()["n4"] == "" {
+			t.Errorf("quarantined, and not cordoned or sick:\n%s", m.dump())
+		}
+		m.stop(t)
+		c.with(func() { c.boxes["n4"].cordoned = false }) // somebody lifts it
+		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		if !c.boxes["n4"].cordoned {
+			t.Error("not cordoned after a takeover")
+		}
+		c.with(func() { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false })
+		a, err := m.loop.Order(t.Context(), Order{Op: OpRelease, Nodes: []string{"n4"}, By: "ann"})
+		pass(time.Minute)
+		m.stop(t)
+		if err != nil || !a.OK || c.boxes["n4"].cordoned || strings.Contains(string(c.memory), "cordoned") {
+			t.Errorf("%+v, %v, cordoned %v, durable %s", a, err, c.boxes["n4"].cordoned, c.memory)
+		}
+		if n := strings.Count(strings.Join(c.log, "\n"), "lift n4"); n != 1 {
+			t.Errorf("its fence was lifted %d times, want once", n)
+		}
+	})
+}
+
+// All of it at once is not the machines: no repairs, no shrinking, one alarm.
+func TestAllFailAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		pass(time.Minute)
+		for id := range c.boxes {
+			c.with(func() { c.boxes[id].sick = "disk" })
+			c.with(func() { c.boxes[id].conditions = []pools.Condition{{Type: "disk", Failed: true}} })
+		}
+		pass(10 * time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		barred, sick := m.loop.Barred(), m.loop.Sick()
+		m.stop(t)
+		if c.n != 0 || len(c.acted) != 0 || len(s.Alarms) != 1 || s.Alarms[0].Key != "breaker" || len(s.Open) == 0 {
+			t.Errorf("did %v, status %+v", c.acted, s)
+		}
+		if barred == "" || len(sick) != 10 {
+			t.Errorf("barred %q, sick %v", barred, sick)
+		}
+	})
+}
+
+// A bus that is away for a while blames nobody.
+func TestBusIsAway(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Recreate}))
+		pass(time.Minute)
+		m.mu.Lock()
+		m.lapse = true
+		m.mu.Unlock()
+		for id := range c.boxes {
+			c.with(func() { c.boxes[id].silent = true })
+		}
+		pass(5 * time.Minute)
+		m.mu.Lock()
+		m.lapse = false
+		m.mu.Unlock()
+		for id := range c.boxes {
+			c.with(func() { c.boxes[id].silent = false })
+		}
+		pass(5 * time.Minute)
+		m.stop(t)
+		if len(c.acted) != 0 || m.saw("node.unhealthy n4") || !m.saw("path.lost") {
+			t.Errorf("did %v:\n%s", c.acted, m.dump())
+		}
+	})
+}
+
+// What is remembered is exactly what Memory had, and garbage is forgotten aloud.
+func TestGarbageInMemory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.memory = []byte(`{"judge": {"version": 77}}`)
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		c.sicken("n4", "hung")
+		pass(5 * time.Minute)
+		m.stop(t)
+		if len(s.Alarms) == 0 || c.acted["attempt n4"] != 1 {
+			t.Errorf("alarms %+v, did %v", s.Alarms, c.acted)
+		}
+		var k kept
+		if err := json.Unmarshal(c.memory, &k); err != nil || k.Judge.Validate() != nil {
+			t.Errorf("durable: %v, %s", err, c.memory)
+		}
+	})
+}
+
+// A machine whose end is not seen is one in vain, unless the policy goes on without it.
+func TestEndNotSeen(t *testing.T) {
+	for _, force := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			c := newCloud(ten()...)
+			c.stuck = true
+			p := plain(judge.Action{Name: judge.Recreate})
+			p.Recovery.NodeForceRecreate = force
+			m := c.begin(t, p)
+			pass(time.Minute)
+			c.sicken("n4", "disk")
+			pass(30 * time.Minute)
+			m.stop(t)
+			if succeeded := m.saw("repair.succeeded new1"); succeeded != force || c.n != 1 {
+				t.Errorf("force %v: launched %d:\n%s", force, c.n, m.dump())
+			}
+		})
+	}
+}
+
+// Without all that a loop can do without, it judges by what it has.
+func TestSmallWorld(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		p := plain(judge.Action{Name: judge.Reboot}, judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
+		p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.PollURL, Options: judge.Options{PollURL: "http://{node}/"}})
+		c.mends = func(pools.Mending) error { return errors.New("in vain") }
+		m := c.begin(t, p, func(w *World) {
+			w.Cordon, w.Facts, w.Bus, w.Probe, w.Workflow, w.Address = nil, nil, nil, nil, nil, nil
+		})
+		pass(time.Minute)
+		c.sicken("n4", "hung")
+		pass(5 * time.Minute)
+		s, err := m.loop.Status(t.Context(), StatusQuery{})
+		m.stop(t)
+		if err != nil || c.acted["reboot n4"] == 0 || !strings.Contains(s.Rounds[0].Err, "cannot poll") {
+			t.Errorf("%v, did %v, rounds %+v", err, c.acted, s.Rounds)
+		}
+	})
+}

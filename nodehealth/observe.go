@@ -1,0 +1,256 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// maxNodes bounds a pool.
+const maxNodes = 100_000
+
+// machine is a node as the pool was read last.
+type machine struct {
+	group, zone string
+	launched    time.Time
+	state       pools.InstanceState
+	told        judge.Provided // what the judge was told of it
+}
+
+// sight is what was read of a pool at a time.
+type sight struct {
+	groups      []pools.GroupSnapshot
+	inspections map[string]pools.Inspection // nil: the provider does not inspect
+}
+
+// readPool reads the provider's list, and tells it with what these modes see.
+func (l *Loop) readPool(ctx context.Context, modes []judge.ModeType) error {
+	heals := l.healers(ctx)
+	s, err := l.look(ctx, modes, true)
+	if err != nil {
+		return errors.Join(err, heals)
+	}
+	told := l.tell(ctx, func(now time.Time) {
+		l.list(now, s)
+		l.observe(now, s.observations(modes, nil))
+	})
+	return errors.Join(told, heals)
+}
+
+// inspect tells what these modes see, of some nodes only if they are named.
+func (l *Loop) inspect(ctx context.Context, modes []judge.ModeType, nodes map[string]bool) error {
+	s, err := l.look(ctx, modes, false)
+	if err != nil {
+		return err
+	}
+	return l.tell(ctx, func(now time.Time) { l.observe(now, s.observations(modes, nodes)) })
+}
+
+// look reads the pool. Without its groups it is inspected only, and a balancer is
+// known by the groups that were read last.
+func (l *Loop) look(ctx context.Context, modes []judge.ModeType, groups bool) (sight, error) {
+	var s sight
+	if groups || slices.Contains(modes, judge.LBStatus) {
+		var err error
+		if s.groups, err = l.snapshots(ctx); err != nil {
+			return s, err
+		}
+	}
+	inspector, ok := l.world.Pool.(pools.Inspector)
+	if !ok {
+		return s, nil
+	}
+	what := pools.Inspecting{Traffic: slices.Contains(modes, judge.LBStatus)}
+	if m, ok := l.policy.Detection.Mode(judge.LBStatus); ok {
+		what.TargetGroups = m.Options.TargetGroups
+	}
+	inspected, err := inspector.Inspect(ctx, what)
+	if err != nil {
+		return s, fmt.Errorf("inspect the pool: %w", err)
+	}
+	if len(inspected) > maxNodes {
+		return s, fmt.Errorf("the provider inspected %d machines: want at most %d", len(inspected), maxNodes)
+	}
+	s.inspections = make(map[string]pools.Inspection, len(inspected))
+	for _, in := range inspected {
+		s.inspections[in.ID] = in
+	}
+	return s, nil
+}
+
+func (l *Loop) snapshots(ctx context.Context) ([]pools.GroupSnapshot, error) {
+	groups, err := l.world.Pool.Groups(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the pool: %w", err)
+	}
+	var out []pools.GroupSnapshot
+	machines := 0
+	for _, g := range groups {
+		s, err := g.Snapshot(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("read group %s: %w", g.ID(), err)
+		}
+		if machines += len(s.Instances); machines > maxNodes {
+			return nil, fmt.Errorf("the pool has more than %d machines", maxNodes)
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// provided is a machine's state for the judge. What is let go on purpose is not to be
+// judged, whatever it does meanwhile.
+func provided(i pools.Instance, in pools.Inspection) judge.Provided {
+	switch {
+	case i.State == pools.InstanceTerminating || in.Leaving:
+		return judge.Leaving
+	case in.Ended:
+		return judge.Terminated
+	case in.Stopped:
+		return judge.Stopped
+	case in.Spot:
+		return judge.Spot
+	}
+	return judge.Running
+}
+
+// list tells the judge who is there. While a machine is being mended it may look as if
+// it was let go.
+func (l *Loop) list(now time.Time, s sight) {
+	mending := map[string]bool{}
+	for _, e := range l.efforts {
+		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
+			mending[e.order.Node] = true
+		}
+	}
+	machines := make(map[string]machine, len(l.machines))
+	nodes := make([]judge.Node, 0, len(l.machines))
+	for _, g := range s.groups {
+		for _, i := range g.Instances {
+			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
+				l.lose("machines without an id of their own", 1)
+				continue
+			}
+			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}
+			if n.State == judge.Leaving && mending[i.ID] {
+				n.State = judge.Running
+			}
+			machines[i.ID] = machine{group: g.ID, zone: n.Zone, launched: n.Since, state: i.State, told: n.State}
+			nodes = append(nodes, n)
+		}
+	}
+	l.machines, l.listed = machines, true
+	maps.DeleteFunc(l.named, func(node string, _ bool) bool { _, there := machines[node]; return !there })
+	l.step(now, judge.Nodes{List: nodes})
+}
+
+// left tells the judge of nodes that were let go and are gone, which the next list tells:
+// until then their silence is no failure.
+func (l *Loop) left(now time.Time, gone map[string]bool) {
+	if len(gone) == 0 {
+		return
+	}
+	var nodes []judge.Node
+	for _, id := range slices.Sorted(maps.Keys(l.machines)) {
+		m := l.machines[id]
+		if gone[id] {
+			m.told = judge.Leaving
+			l.machines[id] = m
+		}
+		nodes = append(nodes, judge.Node{ID: id, Zone: m.zone, Since: m.launched, State: m.told})
+	}
+	l.step(now, judge.Nodes{List: nodes, Again: true})
+}
+
+// observe tells observations of nodes that were there when the pool was read last.
+func (l *Loop) observe(now time.Time, all []judge.Observation) {
+	for _, o := range all {
+		if _, there := l.machines[o.Node]; there {
+			l.step(now, o)
+		}
+	}
+}
+
+// observations returns what the provider's modes say, of some nodes only if they are
+// named.
+func (s sight) observations(modes []judge.ModeType, nodes map[string]bool) []judge.Observation {
+	var out []judge.Observation
+	blamed := map[string]bool{}
+	if slices.Contains(modes, judge.LBStatus) {
+		blamed = s.blamed()
+	}
+	for id, in := range s.inspections {
+		if nodes != nil && !nodes[id] {
+			continue
+		}
+		for _, mode := range modes {
+			o := judge.Observation{Node: id, Mode: mode}
+			switch mode {
+			case judge.NodeStatus:
+				o.Verdict, o.Reason = verdictOf(in.Machine)
+				if in.Ended {
+					o.Verdict, o.Reason = judge.Fail, judge.ReasonTerminated
+				} else if in.Stopped {
+					o.Verdict, o.Reason = judge.Fail, judge.ReasonStopped
+				}
+			case judge.HypervisorStatus:
+				o.Verdict, o.Reason = verdictOf(in.Host)
+			case judge.LBStatus:
+				if o.Verdict, o.Reason = verdictOf(in.Traffic); blamed[id] {
+					o.Verdict, o.Reason = judge.Unknown, "all that the balancer has fail: it is suspect itself"
+				}
+			}
+			out = append(out, o)
+		}
+	}
+	return out
+}
+
+func verdictOf(s pools.Sight) (judge.Verdict, string) {
+	switch s.Fitness {
+	case pools.Fit:
+		return judge.OK, ""
+	case pools.Unfit:
+		return judge.Fail, s.Why
+	}
+	return judge.Unknown, s.Why
+}
+
+// blamed returns the machines whose balancer says that all that it has fail, and it has
+// at least two: then it is suspect, not they.
+func (s sight) blamed() map[string]bool {
+	out := map[string]bool{}
+	of := make([][]string, 0, len(s.groups)+1)
+	var whole []string
+	for _, g := range s.groups {
+		var ids []string
+		for _, i := range g.Instances {
+			ids = append(ids, i.ID)
+		}
+		of, whole = append(of, ids), append(whole, ids...)
+	}
+	for _, ids := range append(of, whole) {
+		bad, known := 0, 0
+		for _, id := range ids {
+			switch s.inspections[id].Traffic.Fitness {
+			case pools.Unfit:
+				bad, known = bad+1, known+1
+			case pools.Fit:
+				known++
+			}
+		}
+		if bad < 2 || bad < known {
+			continue
+		}
+		for _, id := range ids {
+			out[id] = true
+		}
+	}
+	return out
+}

@@ -1,0 +1,246 @@
+package nodehealth
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+func TestOrderValidate(t *testing.T) {
+	many := make([]string, MaxOrderNodes+1)
+	for i := range many {
+		many[i] = strings.Repeat("n", i+1)
+	}
+	tests := []struct {
+		name  string
+		order Order
+		valid bool
+	}{
+		{"pause of the pool", Order{Op: OpPause, By: "ann", For: time.Hour}, true},
+		{"check of all", Order{Op: OpCheck}, true},
+		{"unknown", Order{Op: "explode"}, false},
+		{"nothing", Order{}, false},
+		{"recover of nothing", Order{Op: OpRecover}, false},
+		{"a duration that nobody takes", Order{Op: OpCheck, For: time.Hour}, false},
+		{"a pause that began", Order{Op: OpPause, For: -1}, false},
+		{"a pause for ever", Order{Op: OpPause, For: 1 << 62}, false},
+		{"a long name", Order{Op: OpPause, By: strings.Repeat("x", MaxBy+1)}, false},
+		{"a long reason", Order{Op: OpPause, Why: strings.Repeat("x", MaxWhy+1)}, false},
+		{"a node without a name", Order{Op: OpCheck, Nodes: []string{""}}, false},
+		{"a node twice", Order{Op: OpCheck, Nodes: []string{"a", "a"}}, false},
+		{"a long node", Order{Op: OpCheck, Nodes: []string{strings.Repeat("n", MaxNodeID+1)}}, false},
+		{"many nodes", Order{Op: OpCheck, Nodes: many}, false},
+	}
+	for _, test := range tests {
+		if err := test.order.Validate(); (err == nil) != test.valid || err != nil && !errors.Is(err, ErrOrder) {
+			t.Errorf("%s: Validate() = %v, want valid: %v", test.name, err, test.valid)
+		}
+	}
+}
+
+func TestOrders(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		order := func(o Order) Answer {
+			t.Helper()
+			a, err := m.loop.Order(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		nodes := []string{"n4"}
+
+		a := order(Order{Op: OpCheck, Nodes: []string{"n4", "n99"}})
+		if len(a.Nodes) != 2 || !a.Nodes[0].OK || len(a.Nodes[0].Status.Modes) != 2 || a.Nodes[1].OK || a.OK {
+			t.Errorf("check: %+v", a)
+		}
+		if a := order(Order{Op: OpCheck}); !a.OK || len(a.Nodes) != 10 {
+			t.Errorf("check of all: %+v", a)
+		}
+		if a := order(Order{Op: OpPause, Nodes: nodes, By: "ann", For: time.Hour, Why: "I look into it"}); !a.OK {
+			t.Errorf("pause: %+v", a)
+		}
+		if !strings.Contains(string(c.memory), "operator ann") {
+			t.Errorf("answered, and durable is %s", c.memory)
+		}
+		a = order(Order{Op: OpRecover, Nodes: nodes, By: "bob"})
+		if a.OK || a.Nodes[0].Status.Gate != judge.GatePause || !strings.Contains(a.Nodes[0].Why, "operator ann") {
+			t.Errorf("recover of what is paused: %+v", a)
+		}
+		if a := order(Order{Op: OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {
+			t.Errorf("resume of another's pause: %+v", a)
+		}
+		if a := order(Order{Op: OpResume, Nodes: nodes, By: "ann"}); !a.OK {
+			t.Errorf("resume: %+v", a)
+		}
+		pass(3 * time.Second)
+		a = order(Order{Op: OpRecover, Nodes: nodes, By: "bob"})
+		if !a.OK || a.Nodes[0].Status.Attempt == "" {
+			t.Errorf("recover: %+v", a)
+		}
+		if a := order(Order{Op: OpRelease, Nodes: []string{"n5"}, By: "bob"}); a.OK {
+			t.Errorf("release of what is not held: %+v", a)
+		}
+		pass(10 * time.Minute)
+		if c.acted["reboot n4"] != 1 || !m.saw("repair.succeeded n4") {
+			t.Errorf("did %v:\n%s", c.acted, m.dump())
+		}
+		if a := order(Order{Op: OpPause, By: "ann"}); !a.OK || m.loop.Barred() != "" {
+			t.Errorf("pause of the pool: %+v", a)
+		}
+		m.stop(t)
+		if _, err := m.loop.Order(t.Context(), Order{Op: OpPause}); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("asked of what does not run: %v", err)
+		}
+		if _, err := m.loop.Status(t.Context(), StatusQuery{}); !errors.Is(err, ErrNotRunning) {
+			t.Errorf("status of what does not run: %v", err)
+		}
+	})
+}
+
+// A hint has its node observed before its turn, however many come.
+func TestHints(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		hints := make(chan judge.Hint)
+		p := plain(judge.Action{Name: judge.Reboot})
+		p.Detection.Interval = new(judge.Duration(10 * time.Minute))
+		m := c.begin(t, p, func(w *World) { w.Hints = hints })
+		pass(time.Minute)
+		c.with(func() { c.boxes["n4"].stopped, c.boxes["n4"].silent = true, true })
+		huge := strings.Repeat("x", 1<<20)
+		for range 10_000 {
+			m.loop.Hint(judge.Hint{Node: "n4", Why: "flood"})
+			m.loop.Hint(judge.Hint{Node: huge})
+		}
+		hints <- judge.Hint{Node: "n4", Why: "stopped"}
+		pass(5 * time.Second)
+		s, _ := m.loop.Status(t.Context(), StatusQuery{Nodes: []string{"n4"}})
+		m.stop(t)
+		if len(s.Nodes) != 1 || s.Nodes[0].Verdict != judge.Fail || s.Lost["hints"] == 0 {
+			t.Errorf("5 s after the hint: %+v, lost %v", s.Nodes, s.Lost)
+		}
+	})
+}
+
+func TestStatusPages(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud()
+		for _, a := range "abcdefghij" {
+			for _, b := range "abcdefghijklmnopqrstuvwxyz" {
+				for _, d := range "ab" {
+					c.boxes[string([]rune{a, b, d})] = &box{group: "g", launched: time.Now().Add(-time.Hour)}
+				}
+			}
+		}
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		seen, pages, last := 0, 0, ""
+		for q := (StatusQuery{All: true}); pages == 0 || q.After != ""; pages++ {
+			s, err := m.loop.Status(t.Context(), q)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, n := range s.Nodes {
+				if n.Node <= last {
+					t.Errorf("%s after %s", n.Node, last)
+				}
+				last = n.Node
+			}
+			seen += len(s.Nodes)
+			q.After = s.Next
+		}
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		m.stop(t)
+		if seen != len(c.boxes) || pages != 6 || len(s.Nodes) != 0 {
+			t.Errorf("%d nodes in %d pages, %d are not fit", seen, pages, len(s.Nodes))
+		}
+	})
+}
+
+func TestCollector(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		c.sicken("n4", "hung")
+		pass(10 * time.Minute)
+		registry := prometheus.NewPedanticRegistry()
+		if err := registry.Register(m.loop.Collector()); err != nil {
+			t.Fatal(err)
+		}
+		families, err := registry.Gather()
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.stop(t)
+		got := map[string]float64{}
+		for _, f := range families {
+			for _, metric := range f.GetMetric() {
+				name := []string{f.GetName()}
+				for _, l := range metric.GetLabel() {
+					name = append(name, l.GetValue())
+				}
+				got[strings.Join(name, " ")] = metric.GetGauge().GetValue() + metric.GetCounter().GetValue()
+			}
+		}
+		for name, want := range map[string]float64{
+			"weir_health_nodes ok": 10, "weir_health_nodes_unknown_ratio": 0, "weir_health_repairs_total REBOOT succeeded": 1,
+			"weir_health_breaker_open": 0, "weir_health_findings_total repair.started": 1, "weir_health_rounds_missed_total pool": 0,
+		} {
+			if value, there := got[name]; !there || value != want {
+				t.Errorf("%s is %v, want %v, of %v", name, value, want, got)
+			}
+		}
+	})
+}
+
+func TestDisabled(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		p := plain(judge.Action{Name: judge.Reboot})
+		p.Enabled = new(false)
+		m := c.begin(t, p)
+		c.sicken("n4", "hung")
+		pass(10 * time.Minute)
+		s, err := m.loop.Status(t.Context(), StatusQuery{All: true})
+		a, _ := m.loop.Order(t.Context(), Order{Op: OpPause})
+		m.stop(t)
+		if err != nil || s.Enabled || len(s.Nodes) > 0 || len(c.acted) > 0 || a.OK {
+			t.Errorf("%v, %+v, %+v, did %v", err, s, a, c.acted)
+		}
+	})
+}
+
+// What observes says that nothing comes of it.
+func TestRecoverObserves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		p := plain(judge.Action{Name: judge.Reboot})
+		p.Mode = judge.Observe
+		m := c.begin(t, p)
+		pass(time.Minute)
+		a, err := m.loop.Order(t.Context(), Order{Op: OpRecover, Nodes: []string{"n4"}, By: "ann"})
+		pass(time.Minute)
+		m.stop(t)
+		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "observes") || len(c.acted) != 0 || !m.saw("repair.started n4") {
+			t.Errorf("%v, %+v, did %v:\n%s", err, a, c.acted, m.dump())
+		}
+	})
+}
+
+func TestRunRefuses(t *testing.T) {
+	l := New(Config{Pool: "p"}, World{}, quiet())
+	if err := l.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "detection_modes") || !strings.Contains(err.Error(), "cluster") {
+		t.Errorf("Run() = %v", err)
+	}
+}

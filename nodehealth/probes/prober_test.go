@@ -1,0 +1,338 @@
+package probes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+func wantTold(t *testing.T, got told, verdict judge.Verdict, says string) {
+	t.Helper()
+	if got.verdict != verdict || !strings.Contains(got.why, says) || len(got.why) > 300 {
+		t.Errorf("%s: %q, want %s: ...%s...", got.verdict, got.why, verdict, says)
+	}
+}
+
+func TestAnswers(t *testing.T) {
+	var other atomic.Value
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ok":
+			fmt.Fprint(w, "state: healthy")
+		case "/empty":
+			w.WriteHeader(http.StatusNoContent)
+		case "/sick":
+			fmt.Fprint(w, "state: sick")
+		case "/500":
+			w.WriteHeader(http.StatusInternalServerError)
+			fmt.Fprint(w, "healthy")
+		case "/told": // 200 MB, as is said before
+			w.Header().Set("Content-Length", "200000000")
+			fmt.Fprint(w, "healthy")
+		case "/large": // 200 MB
+			part := make([]byte, 1<<20)
+			for range 200 {
+				if _, err := w.Write(part); err != nil {
+					return
+				}
+			}
+		case "/endless":
+			for r.Context().Err() == nil {
+				fmt.Fprint(w, "healthy ")
+				if http.NewResponseController(w).Flush() != nil {
+					return
+				}
+				select {
+				case <-time.After(20 * time.Millisecond):
+				case <-r.Context().Done():
+				}
+			}
+		case "/headers":
+			w.Header().Set("X", strings.Repeat("x", 1<<20))
+		case "/again":
+			http.Redirect(w, r, "/ok", http.StatusFound)
+		case "/loop":
+			http.Redirect(w, r, "/loop", http.StatusFound)
+		case "/away":
+			http.Redirect(w, r, other.Load().(string), http.StatusFound)
+		case "/cut":
+			w.Header().Set("Content-Length", "100")
+			fmt.Fprint(w, "healthy")
+		}
+	})
+	reached := atomic.Bool{}
+	away := serve(t, func(http.ResponseWriter, *http.Request) { reached.Store(true) })
+	other.Store(strings.Replace(away.URL, "127.0.0.1", "127.0.0.2", 1))
+	refused := httptest.NewServer(nil)
+	refused.Close()
+	for _, test := range []struct {
+		name, url      string
+		verdict, asset judge.Verdict // with poll_url_conn_error_as_unhealthy, and without
+		says           string
+	}{
+		{"healthy", server.URL + "/ok", judge.OK, judge.OK, "status 200"},
+		{"nothing", server.URL + "/empty", judge.Fail, judge.Fail, "lacks healthy$|healthy "},
+		{"no pattern", server.URL + "/sick", judge.Fail, judge.Fail, "its answer lacks healthy$|healthy , in the last of 2 attempts"},
+		{"500", server.URL + "/500", judge.Fail, judge.Fail, "status 500"},
+		{"200 MB", server.URL + "/large", judge.Fail, judge.Unknown, "longer than 512 KiB"},
+		{"200 MB foretold", server.URL + "/told", judge.Fail, judge.Unknown, "longer than 512 KiB"},
+		{"endless", server.URL + "/endless", judge.Fail, judge.Unknown, "no answer within 300ms"},
+		{"long headers", server.URL + "/headers", judge.Fail, judge.Unknown, ""},
+		{"cut off", server.URL + "/cut", judge.Fail, judge.Unknown, "unexpected EOF"},
+		{"redirect", server.URL + "/again", judge.OK, judge.OK, ""},
+		{"redirect without end", server.URL + "/loop", judge.Fail, judge.Unknown, "more than 5 times"},
+		{"redirect elsewhere", server.URL + "/away", judge.Fail, judge.Unknown, "to another host"},
+		{"refused", refused.URL, judge.Fail, judge.Unknown, "connection refused"},
+		{"mute", mute(t), judge.Fail, judge.Unknown, "no answer within 300ms, in the last of 2 attempts"},
+		{"mute, and TLS", strings.Replace(mute(t), "http:", "https:", 1), judge.Fail, judge.Unknown, "no answer within 300ms"},
+		{"black hole", hole(t), judge.Fail, judge.Unknown, "no answer within 300ms, in the last of 2 attempts"},
+		{"outside", "http://192.0.2.1/", judge.Unknown, judge.Unknown, "outside the allowed networks"},
+		{"metadata", "http://169.254.169.254/latest", judge.Unknown, judge.Unknown, "outside the allowed networks"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := newProber(t, configOf(func(o *judge.Options) { o.PollHealthyResponse = "healthy$|healthy " }))
+			wantTold(t, probe(t, p, test.url)[0], test.verdict, test.says)
+			p = newProber(t, configOf(func(o *judge.Options) {
+				o.PollHealthyResponse, o.PollErrorAsUnhealthy = "healthy$|healthy ", new(false)
+			}))
+			wantTold(t, probe(t, p, test.url)[0], test.asset, test.says)
+		})
+	}
+	t.Cleanup(func() {
+		if reached.Load() {
+			t.Error("a redirect to another host was followed")
+		}
+	})
+}
+
+func TestAnyAnswerWithoutAPattern(t *testing.T) {
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	wantTold(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.OK, "status 200")
+}
+
+func TestTLS(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	wantTold(t, probe(t, newProber(t, configOf(nil)), server.URL)[0], judge.Fail, "certificate")
+	lax := newProber(t, configOf(func(o *judge.Options) { o.PollVerify = new(false) }))
+	wantTold(t, probe(t, lax, server.URL)[0], judge.OK, "")
+}
+
+// A node that answers well is asked once, with GET, whatever the time between attempts.
+func TestOneGet(t *testing.T) {
+	for _, between := range []time.Duration{time.Second, 0, 100 * time.Second} {
+		var asked []string
+		server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+			asked = append(asked, r.Method)
+			fmt.Fprint(w, "it is healthy ")
+		})
+		c := configOf(func(o *judge.Options) {
+			o.PollRetryInterval, o.PollHealthyResponse = new(judge.Duration(between)), "healthy"
+		})
+		c.Interval = 10 * time.Minute
+		p := newProber(t, c)
+		wantTold(t, probe(t, p, server.URL)[0], judge.OK, "")
+		server.Close()
+		if len(asked) != 1 || asked[0] != http.MethodGet {
+			t.Errorf("every %v: asked %v, want one GET", between, asked)
+		}
+	}
+}
+
+// Attempts are counted in all, and a good one ends them.
+func TestAttempts(t *testing.T) {
+	for _, test := range []struct {
+		name          string
+		limit, goodAt int
+		verdict       judge.Verdict
+		want          int32
+	}{
+		{"never good", 4, 0, judge.Fail, 4},
+		{"good at once", 4, 1, judge.OK, 1},
+		{"good at last", 4, 4, judge.OK, 4},
+		{"too late", 1, 2, judge.Fail, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var n atomic.Int32
+			server := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+				if int(n.Add(1)) != test.goodAt {
+					w.WriteHeader(http.StatusServiceUnavailable)
+				}
+			})
+			p := newProber(t, configOf(func(o *judge.Options) { o.PollRetryLimit = new(test.limit) }))
+			wantTold(t, probe(t, p, server.URL)[0], test.verdict, "")
+			if n.Load() != test.want {
+				t.Errorf("%d attempts, want %d", n.Load(), test.want)
+			}
+		})
+	}
+}
+
+// The name means another address from the second time on.
+func TestRebinding(t *testing.T) {
+	var asked, hits atomic.Int32
+	server := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		if hits.Add(1) == 1 {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		if r.URL.Path == "/" {
+			http.Redirect(w, r, "/there", http.StatusFound)
+		}
+	})
+	c := configOf(nil)
+	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
+		if asked.Add(1) == 1 {
+			return []netip.Addr{netip.MustParseAddr("192.0.2.9"), netip.MustParseAddr("127.0.0.1")}, nil
+		}
+		return []netip.Addr{netip.MustParseAddr("169.254.169.254")}, nil
+	}
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := newProber(t, c)
+	name := "http://node.example:" + at.Port() + "/"
+	wantTold(t, probe(t, p, name)[0], judge.OK, "")
+	if asked.Load() != 1 || hits.Load() != 3 {
+		t.Errorf("resolved %d times, asked %d times, want 1 and 3", asked.Load(), hits.Load())
+	}
+	wantTold(t, probe(t, p, name)[0], judge.Unknown, "outside the allowed networks")
+	if hits.Load() != 3 {
+		t.Error("the address outside was asked")
+	}
+}
+
+func TestNoName(t *testing.T) {
+	c := configOf(nil)
+	c.Resolve = func(context.Context, string) ([]netip.Addr, error) {
+		return nil, &net.DNSError{Err: "no such host", IsNotFound: true}
+	}
+	wantTold(t, probe(t, newProber(t, c), "http://node.example/")[0], judge.Unknown, "no such host")
+}
+
+// A third of a thousand nodes takes what is sent and never answers, or not even that.
+// The times are a third of the defaults.
+func TestRoundEndsInTime(t *testing.T) {
+	c := configOf(func(o *judge.Options) {
+		o.PollTimeout, o.PollRetryLimit, o.PollRetryInterval = new(judge.Duration(time.Second*2/3)), new(3), new(judge.Duration(time.Second))
+	})
+	c.Interval = 10 * time.Second
+	urls := targets(t, 1000)
+	begin := time.Now()
+	got := probe(t, newProber(t, c), urls...)
+	if took := time.Since(begin); took >= c.Interval+500*time.Millisecond { // it may end, and be told, a little later
+		t.Errorf("the round took %v of %v", took, c.Interval)
+	}
+	for i, g := range got {
+		if want := wantOf(i); g.verdict != want {
+			t.Fatalf("%s: %s: %q, want %s", urls[i], g.verdict, g.why, want)
+		}
+	}
+}
+
+// targets are n URLs of which 30 in 100 are black holes of both kinds.
+func targets(t testing.TB, n int) []string {
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	holes := []string{mute(t), hole(t)}
+	urls := make([]string, n)
+	for i := range urls {
+		urls[i] = server.URL
+		if wantOf(i) == judge.Fail {
+			urls[i] = holes[i%2]
+		}
+	}
+	return urls
+}
+
+func wantOf(i int) judge.Verdict {
+	if i*7%10 < 3 {
+		return judge.Fail
+	}
+	return judge.OK
+}
+
+// If it cannot all be done in time, it is left, and the next round begins there.
+func TestRoundThatIsTooLong(t *testing.T) {
+	c := configOf(func(o *judge.Options) { o.PollRetryLimit = new(1) })
+	c.Interval, c.Workers = 700*time.Millisecond, 1
+	p := newProber(t, c)
+	black := mute(t)
+	urls := []string{black, black, black, black, black}
+	begin := time.Now()
+	var failed []int
+	for range 2 {
+		for i, g := range probe(t, p, urls...) {
+			if g.verdict == judge.Fail {
+				failed = append(failed, i)
+			} else {
+				wantTold(t, g, judge.Unknown, "the round was over after 0 of 1 attempts")
+			}
+		}
+	}
+	if took := time.Since(begin); took > 5*time.Second {
+		t.Errorf("two rounds of 0.7 s took %v", took)
+	}
+	if fmt.Sprint(failed) != "[0 1 2 3]" {
+		t.Errorf("these were asked: %v", failed)
+	}
+}
+
+func TestRoundIsCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	p := newProber(t, configOf(func(o *judge.Options) { o.PollTimeout = new(judge.Duration(5 * time.Second)) }))
+	server := serve(t, func(http.ResponseWriter, *http.Request) {})
+	black := mute(t)
+	begin := time.Now()
+	err := p.Probe(ctx, []nodehealth.Target{{Node: "a", URL: black}, {Node: "b", URL: server.URL}}, func(node string, _ judge.Verdict, _ string) {
+		if node != "b" {
+			t.Errorf("%s is told", node)
+		}
+		cancel(enough)
+	})
+	if !errors.Is(err, enough) || time.Since(begin) > 3*time.Second {
+		t.Errorf("Probe = %v after %v", err, time.Since(begin))
+	}
+	if err := p.Probe(t.Context(), nil, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// BenchmarkRound prints how long a round over 1000 nodes takes with the defaults, of
+// which 30 in 100 are black holes.
+func BenchmarkRound(b *testing.B) {
+	p := judge.Policy{Detection: judge.Detection{Modes: []judge.DetectionMode{{Type: judge.PollURL}}}}.WithDefaults()
+	o := p.Detection.Modes[0].Options
+	o.PollURL = "http://{private_ip}/"
+	c := Config{Options: o, Interval: time.Duration(*o.Interval), Allowed: loopback()}
+	urls := targets(b, 1000)
+	prober := newProber(b, c)
+	for b.Loop() {
+		for i, g := range probe(b, prober, urls...) {
+			if g.verdict != wantOf(i) {
+				b.Fatalf("%s: %s: %q", urls[i], g.verdict, g.why)
+			}
+		}
+	}
+	took := b.Elapsed() / time.Duration(b.N)
+	b.ReportMetric(took.Seconds(), "s/round")
+	b.ReportMetric(float64(took)/float64(c.Interval), "x-interval")
+}

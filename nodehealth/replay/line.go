@@ -1,0 +1,275 @@
+package replay
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+// Bounds of the input.
+const (
+	MaxLine    = 16 << 20   // bytes of one line
+	MaxNodes   = 100_000    // nodes of one line
+	MaxAdvance = 31_536_000 // seconds of one line: a year
+	maxSince   = 1 << 40    // seconds from the start, before or after
+)
+
+// allowed is what a LineError tells beside its problem.
+const allowed = `a line is one of {"policy": {...}}, {"nodes": [{"id": ..., "zone": ..., "since": SECONDS}]}, ` +
+	`{"observe": {"node": ..., "mode": ..., "verdict": "ok"|"fail"|"unknown", "reason": ...}}, ` +
+	`{"outcome": {"node": ..., "action": ..., "ok": true|false}}, {"pause": {"node": ..., "owner": ..., "ttl": SECONDS}}, ` +
+	`{"resume": {"node": ..., "owner": ...}}, {"hint": {"node": ...}}, {"recover": {"node": ...}}, {"release": {"node": ...}}, ` +
+	`{"path": {"down": true|false}}, {"healer": {"other": true|false}}, {"advance": SECONDS}`
+
+// LineError is returned by Run for a line that it cannot take.
+type LineError struct {
+	Line    int // from 1
+	Problem string
+}
+
+func (e *LineError) Error() string {
+	return fmt.Sprintf("line %d: %s; %s", e.Line, e.Problem, allowed)
+}
+
+// line is one line of the input: a judge.Event, or one of the types below.
+type line any
+
+type (
+	policyLine  struct{ policy judge.Policy }
+	nodesLine   []listed
+	advanceLine int64
+)
+
+// listed is a node of a nodesLine.
+type listed struct {
+	ID        string         `json:"id"`
+	Zone      string         `json:"zone"`
+	Since     *float64       `json:"since"`
+	State     judge.Provided `json:"state"`
+	Exclusive string         `json:"exclusive"`
+	Lineage   string         `json:"lineage"`
+}
+
+// paused is a judge.Pause in seconds.
+type paused struct {
+	Node  string         `json:"node"`
+	Owner string         `json:"owner"`
+	TTL   judge.Duration `json:"ttl"`
+	Why   string         `json:"why"`
+}
+
+// reader reads lines.
+type reader struct{ *jsonlines.Reader }
+
+func newReader(in io.Reader) reader { return reader{jsonlines.NewReader(in, MaxLine)} }
+
+// next returns the next line, io.EOF after the last, or a *LineError.
+func (r reader) next() (line, error) {
+	data, err := r.Next()
+	if bad, ok := errors.AsType[*jsonlines.Error](err); ok {
+		return nil, &LineError{bad.Line, bad.Problem}
+	}
+	if err != nil {
+		return nil, err
+	}
+	l, err := parse(data)
+	if err != nil {
+		return nil, &LineError{r.Line(), err.Error()}
+	}
+	return l, nil
+}
+
+// parse reads a line: an object of one key.
+func parse(data []byte) (line, error) {
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, fmt.Errorf("is not a JSON object: %w", err)
+	}
+	if len(fields) != 1 {
+		return nil, fmt.Errorf("has the keys %.200q: want one", slices.Sorted(maps.Keys(fields)))
+	}
+	for key, value := range fields {
+		parser, known := parserOf(key)
+		if !known {
+			return nil, fmt.Errorf("has the key %.100q", key)
+		}
+		l, err := parser(value)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		return l, nil
+	}
+	return nil, nil
+}
+
+func parserOf(key string) (parser func(json.RawMessage) (line, error), known bool) {
+	switch key {
+	case "policy":
+		return parsePolicy, true
+	case "nodes":
+		return parseNodes, true
+	case "observe":
+		return parseObserve, true
+	case "outcome":
+		return parseOutcome, true
+	case "pause":
+		return parsePause, true
+	case "resume":
+		return parseEvent[judge.Resume], true
+	case "hint":
+		return parseEvent[judge.Hint], true
+	case "recover":
+		return parseEvent[judge.Recover], true
+	case "release":
+		return parseEvent[judge.Release], true
+	case "path":
+		return parseEvent[judge.PathProof], true
+	case "healer":
+		return parseEvent[judge.Healer], true
+	case "advance":
+		return parseAdvance, true
+	}
+	return nil, false
+}
+
+// strict decodes exactly one value without unknown keys.
+func strict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+		return fmt.Errorf("%swant %s, not a %s", fieldOf(wrong), wanted(wrong.Type), wrong.Value)
+	}
+	return err
+}
+
+func fieldOf(e *json.UnmarshalTypeError) string {
+	if e.Field == "" {
+		return ""
+	}
+	return e.Field + ": "
+}
+
+// wanted is what JSON calls a type.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Slice:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	}
+	return "a number"
+}
+
+func parseEvent[E judge.Event](data json.RawMessage) (line, error) {
+	var ev E
+	err := strict(data, &ev)
+	return ev, err
+}
+
+func parsePolicy(data json.RawMessage) (line, error) {
+	var p policyLine
+	if err := strict(data, &p.policy); err != nil {
+		return nil, err
+	}
+	return p, p.policy.Validate()
+}
+
+func parseNodes(data json.RawMessage) (line, error) {
+	var nodes nodesLine
+	if err := strict(data, &nodes); err != nil {
+		return nil, err
+	}
+	if len(nodes) > MaxNodes {
+		return nil, fmt.Errorf("has %d nodes: want at most %d", len(nodes), MaxNodes)
+	}
+	states := []judge.Provided{judge.Running, judge.Stopped, judge.Terminated, judge.Spot, judge.Leaving}
+	seen := map[string]bool{}
+	for _, n := range nodes {
+		switch {
+		case n.ID == "" || seen[n.ID]:
+			return nil, fmt.Errorf("node %.100q: want an id that no other has", n.ID)
+		case !slices.Contains(states, n.State):
+			return nil, fmt.Errorf(`node %.100s: state is %.40q: want "", "stopped", "terminated", "spot" or "leaving"`, n.ID, n.State)
+		case n.Since != nil && !(*n.Since >= -maxSince && *n.Since <= maxSince):
+			return nil, fmt.Errorf("node %.100s: since is %v: want seconds of the virtual time", n.ID, *n.Since)
+		}
+		seen[n.ID] = true
+	}
+	return nodes, nil
+}
+
+func parseObserve(data json.RawMessage) (line, error) {
+	var o judge.Observation
+	if err := strict(data, &o); err != nil {
+		return nil, err
+	}
+	if o.Verdict == "pass" {
+		o.Verdict = judge.OK
+	}
+	modes := []judge.ModeType{judge.NodeStatus, judge.HypervisorStatus, judge.PollURL, judge.LBStatus, judge.LifecycleEvents, judge.AgentHeartbeat}
+	switch {
+	case !slices.Contains(modes, o.Mode):
+		return nil, fmt.Errorf("mode is %.40q: want one of %s", o.Mode, join(modes))
+	case o.Verdict != judge.OK && o.Verdict != judge.Fail && o.Verdict != judge.Unknown:
+		return nil, fmt.Errorf("verdict is %.40q: want ok, fail or unknown", o.Verdict)
+	}
+	return o, nil
+}
+
+func parseOutcome(data json.RawMessage) (line, error) {
+	var o judge.Outcome
+	if err := strict(data, &o); err != nil {
+		return nil, err
+	}
+	actions := []judge.ActionName{"", judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow}
+	steps := []judge.Step{"", judge.StepFence, judge.StepDone, judge.StepVerified, judge.StepUndone, judge.StepEscalate}
+	switch {
+	case !slices.Contains(actions, o.Action):
+		return nil, fmt.Errorf("action is %.40q: want one of %s, or none", o.Action, join(actions[1:]))
+	case !slices.Contains(steps, o.Step):
+		return nil, fmt.Errorf("step is %.40q: want one of %s, or none", o.Step, join(steps[1:]))
+	}
+	return o, nil
+}
+
+func parsePause(data json.RawMessage) (line, error) {
+	var p paused
+	if err := strict(data, &p); err != nil {
+		return nil, err
+	}
+	if p.Owner == "" {
+		return nil, errors.New("has no owner")
+	}
+	return judge.Pause{Node: p.Node, Owner: p.Owner, TTL: time.Duration(p.TTL), Why: p.Why}, nil
+}
+
+func parseAdvance(data json.RawMessage) (line, error) {
+	var seconds int64
+	if err := strict(data, &seconds); err != nil || seconds < 0 || seconds > MaxAdvance {
+		return nil, fmt.Errorf("is %.40s: want a whole number of seconds, at most %d", data, MaxAdvance)
+	}
+	return advanceLine(seconds), nil
+}
+
+func join[T ~string](all []T) string {
+	texts := make([]string, len(all))
+	for i, t := range all {
+		texts[i] = string(t)
+	}
+	return strings.Join(texts, ", ")
+}

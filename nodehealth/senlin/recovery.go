@@ -1,0 +1,232 @@
+package senlin
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+const recoveryPath = "properties.recovery"
+
+func (r *reader) recovery(properties fields) judge.Recovery {
+	root, ok := properties["recovery"]
+	if !ok {
+		root = tree{kind: object}
+		r.lose(recoveryPath, "is missing: Senlin recreates then, and so does this policy")
+	}
+	r.lines["recovery"] = root.line
+	f := r.object(root, recoveryPath, "actions", "fencing", "node_delete_timeout", "node_force_recreate")
+	out := judge.Recovery{
+		NodeDeleteTimeout: r.seconds(f, recoveryPath, "node_delete_timeout", 20),
+		NodeForceRecreate: r.flag(f, recoveryPath, "node_force_recreate", false),
+	}
+	r.lines["recovery.node_delete_timeout"] = f["node_delete_timeout"].line
+	for i, t := range r.sequence(f["actions"], recoveryPath+".actions") {
+		r.lines[fmt.Sprintf("recovery.actions[%d]", i)] = t.line
+		out.Actions = append(out.Actions, r.action(t, fmt.Sprintf("%s.actions[%d]", recoveryPath, i)))
+	}
+	if len(out.Actions) == 0 {
+		out.Actions = []judge.Action{recreate()}
+	}
+	for i, t := range r.sequence(f["fencing"], recoveryPath+".fencing") {
+		at := fmt.Sprintf("%s.fencing[%d]", recoveryPath, i)
+		r.lines[fmt.Sprintf("recovery.fencing[%d]", i)] = t.line
+		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t, at, string(judge.FenceCompute))))
+	}
+	if !slices.ContainsFunc(out.Actions, func(a judge.Action) bool { return a.Name == judge.Recreate }) {
+		r.leaveOut(&out)
+	}
+	r.compare(f, out)
+	return out
+}
+
+// leaveOut drops what is about replacing machines from a recovery that replaces none.
+func (r *reader) leaveOut(out *judge.Recovery) {
+	out.NodeDeleteTimeout, out.NodeForceRecreate = nil, false
+	r.lose(recoveryPath+".node_delete_timeout", "is left out, as node_force_recreate is: no action of this policy replaces a machine")
+	if len(out.Fencing) > 0 {
+		out.Fencing = nil
+		r.lose(recoveryPath+".fencing", "is left out: no action of this policy replaces a machine, and only that is preceded by fencing")
+	}
+}
+
+// compare says where a recovery does something else than it did.
+func (r *reader) compare(f fields, out judge.Recovery) {
+	if len(out.Fencing) > 0 {
+		r.lose(recoveryPath+".fencing", "was read by Senlin and never carried out; here no machine is replaced before it is known "+
+			"to be stopped or terminated (fencing_options)")
+	}
+	if _, given := f["node_delete_timeout"]; out.NodeDeleteTimeout != nil && (!given || *out.NodeDeleteTimeout < judge.Duration(3*time.Minute)) {
+		r.lose(recoveryPath+".node_delete_timeout", "is %v: machines elsewhere take minutes to end; the default here is 3m0s", *out.NodeDeleteTimeout)
+	}
+	if out.NodeForceRecreate {
+		r.lose(recoveryPath+".node_force_recreate", "permits two machines of one identity at a time, as it did: an exclusive pool refuses it")
+	}
+	r.lose(recoveryPath, "Senlin repaired all sick nodes of a round at once, and tried each one again for ever; here the defaults of safety hold: "+
+		"one at a time, no more than the rate, none while too many are sick, quarantine after 3 attempts")
+}
+
+// recreate is Senlin's: the old machine goes first.
+func recreate() judge.Action {
+	return judge.Action{Name: judge.Recreate, Params: judge.Params{LaunchFirst: new(false)}}
+}
+
+// mistral is Senlin's name for a workflow.
+const mistral = "MISTRAL_WORKFLOW"
+
+func (r *reader) action(t tree, path string) judge.Action {
+	f := r.object(t, path, "name", "params")
+	name, ok := f["name"]
+	if !ok {
+		r.wrong(t, path+".name", "is missing")
+		return judge.Action{}
+	}
+	params := fields{}
+	if p, ok := f["params"]; ok && p.kind != nothing {
+		params = r.free(p, path+".params")
+	}
+	switch r.oneOf(name, path+".name", string(judge.Reboot), string(judge.Rebuild), string(judge.Recreate), string(judge.Workflow), mistral) {
+	case string(judge.Reboot):
+		return r.reboot(params, path)
+	case string(judge.Rebuild):
+		return r.rebuild(params, path)
+	case string(judge.Recreate):
+		r.lose(path, "Senlin deletes the old machine before it creates the new one, and so does this (launch_first: false); "+
+			"launch_first: true keeps the capacity")
+		r.unheeded(params, path)
+		return recreate()
+	default:
+		return r.workflow(t, params, path)
+	}
+}
+
+// free reads a map of any keys.
+func (r *reader) free(t tree, path string) fields {
+	var keys []string
+	for _, p := range t.pairs {
+		keys = append(keys, p.key)
+	}
+	return r.object(t, path, keys...)
+}
+
+// unheeded names parameters that nobody honours.
+func (r *reader) unheeded(params fields, path string, heeded ...string) {
+	for _, key := range sortedKeys(params) {
+		if !slices.Contains(heeded, key) {
+			r.lose(path+".params."+cut(key), "is left out: Senlin dropped it, and no action here has it")
+		}
+	}
+}
+
+func sortedKeys(f fields) []string {
+	keys := make([]string, 0, len(f))
+	for key := range f {
+		keys = append(keys, key)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+func (r *reader) reboot(params fields, path string) judge.Action {
+	a := judge.Action{Name: judge.Reboot, Params: judge.Params{Type: "hard"}}
+	if given := r.scalar(params, path+".params", "type"); given != "" {
+		a.Params.Type = strings.ToLower(given)
+		if a.Params.Type != "soft" && a.Params.Type != "hard" {
+			r.wrong(params["type"], path+".params.type", "is %s: want soft, hard", params["type"].shown())
+		}
+		r.lose(path+".params.type", "was dropped by Senlin, which always rebooted hard; here it is honoured: %s", a.Params.Type)
+	}
+	r.unheeded(params, path, "type")
+	return a
+}
+
+func (r *reader) rebuild(params fields, path string) judge.Action {
+	a := judge.Action{Name: judge.Rebuild}
+	if image := r.scalar(params, path+".params", "image"); image != "" {
+		a.Params.Image = image
+		r.lose(path+".params.image", "was dropped by Senlin, which rebuilt from the machine's own image; here it is honoured: "+
+			"put in the name that the image has at this pool's provider")
+	}
+	r.unheeded(params, path, "image")
+	return a
+}
+
+// workflow reads what Senlin specified, and never ran. A request on NATS stands for
+// Mistral: until somebody answers it, it fails and does nothing.
+func (r *reader) workflow(t tree, params fields, path string) judge.Action {
+	name := r.scalar(params, path+".params", "workflow_name")
+	if name == "" {
+		r.wrong(t, path+".params.workflow_name", "is missing")
+	}
+	a := judge.Action{Name: judge.Workflow, Params: judge.Params{
+		Kind: "nats", Subject: "mistral." + subjectToken(name),
+		Input: map[string]string{"workflow_name": name, "cluster_id": "{{ cluster.name }}", "node_id": "{{ node.physicalid }}"},
+	}}
+	if in, ok := params["inputs"]; ok && in.kind != nothing {
+		inputs := r.free(in, path+".params.inputs")
+		for _, key := range sortedKeys(inputs) {
+			a.Params.Input[key] = r.input(inputs[key], path+".params.inputs."+cut(key))
+		}
+	}
+	r.lose(path, "Senlin never ran workflows, and there is no Mistral here: fill in who does it. As it is, a request goes to the NATS subject %s, "+
+		"and the action fails while nobody answers; kind webhook with a url, or command with argv, are the other ways", a.Params.Subject)
+	r.unheeded(params, path, "workflow_name", "inputs")
+	return a
+}
+
+// subjectToken returns a name as one token of a subject.
+func subjectToken(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
+			return c
+		}
+		return '_'
+	}, name)
+}
+
+// input returns an input as a text: what is none, in JSON.
+func (r *reader) input(t tree, path string) string {
+	if strings.Contains(t.text, "<%") || strings.Contains(t.text, "{{") {
+		r.lose(path, "looks like an expression of Mistral: it is handed on as it is, and {{ }} takes the names of this policy only, such as node.physicalid")
+	}
+	if t.kind != object && t.kind != list {
+		return t.text
+	}
+	r.lose(path, "is %s: an input is a text here, so it is written in JSON", t.kind)
+	data, err := json.Marshal(r.plain(t))
+	if err != nil {
+		r.wrong(t, path, "cannot be written in JSON: %v", err)
+	}
+	return string(data)
+}
+
+// plain returns a value as JSON has it.
+func (r *reader) plain(t tree) any {
+	switch t.kind {
+	case nothing:
+		return nil
+	case boolean:
+		return strings.EqualFold(t.text, "true")
+	case integer, float:
+		if json.Valid([]byte(t.text)) {
+			return json.Number(t.text)
+		}
+	case list:
+		out := make([]any, len(t.items))
+		for i, item := range t.items {
+			out[i] = r.plain(item)
+		}
+		return out
+	case object:
+		out := map[string]any{}
+		for _, p := range t.pairs {
+			out[p.key] = r.plain(p.value)
+		}
+		return out
+	}
+	return t.text
+}

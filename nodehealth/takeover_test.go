@@ -1,0 +1,265 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// story is something that happens to n4, and what it must come to however often the
+// process is killed.
+type story struct {
+	name   string
+	policy judge.Policy
+	begin  func(c *cloud)
+	check  func(c *cloud) error
+}
+
+func stories() []story {
+	in := []judge.Action{
+		{Name: judge.Reboot},
+		{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}},
+	}
+	fenced := exclusive()
+	fenced.Recovery.Fencing = fenced.Recovery.Fencing[1:]
+	return []story{{
+		name: "fenced and replaced", policy: fenced,
+		begin: func(c *cloud) { c.heals = "the group" },
+		check: func(c *cloud) error {
+			if c.n != 1 || c.acted["ended n4"] != 1 || len(c.boxes) != 10 || c.boxes["new1"] == nil {
+				return fmt.Errorf("launched %d, did %v", c.n, c.acted)
+			}
+			return nil
+		},
+	}, {
+		name: "a reboot in vain, then a workflow", policy: plain(in...),
+		begin: func(c *cloud) { c.mends = func(pools.Mending) error { return errors.New("in vain") } },
+		check: func(c *cloud) error {
+			if c.n != 0 || c.acted["reboot n4"] > 1 || len(c.runs) > 1 {
+				return fmt.Errorf("%d workflows, did %v", len(c.runs), c.acted)
+			}
+			if b := c.boxes["n4"]; b.sick != "" && !b.cordoned {
+				return errors.New("n4 is sick, and not in quarantine")
+			}
+			return nil
+		},
+	}, {
+		name: "set aside", policy: plain(in[:1]...),
+		begin: func(c *cloud) { c.mends = func(pools.Mending) error { return errors.New("in vain") } },
+		check: func(c *cloud) error {
+			if !c.boxes["n4"].cordoned || c.acted["reboot n4"] > 2 { // one may have been lost before it was kept
+				return fmt.Errorf("cordoned %v, did %v", c.boxes["n4"].cordoned, c.acted)
+			}
+			return nil
+		},
+	}}
+}
+
+// tell runs a story, with the process killed at that call. It returns how many calls there
+// were.
+func (s story) tell(t *testing.T, cutAt int, after bool) int {
+	calls := 0
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		c.cutAt, c.cutAfter = cutAt, after
+		s.begin(c)
+		m := c.begin(t, s.policy)
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		for range 15 * 12 {
+			pass(5 * time.Second)
+			if m.ctx.Err() != nil {
+				m.stop(t)
+				m = c.begin(t, s.policy)
+			}
+		}
+		m.stop(t)
+		if err := s.check(c); err != nil {
+			t.Errorf("killed at call %d of %d, after its effect %v: %v\n%s", cutAt, c.calls, after, err, c.log)
+		}
+		calls = c.calls
+	})
+	return calls
+}
+
+// Killed at any call that changes something, before or after its effect: each thing is
+// done once.
+func TestTakeoverAtEachCall(t *testing.T) {
+	for _, s := range stories() {
+		t.Run(s.name, func(t *testing.T) {
+			calls := s.tell(t, 0, false)
+			if calls < 5 || calls > 40 {
+				t.Fatalf("%d calls", calls)
+			}
+			for at := 1; at <= calls; at++ {
+				for _, after := range []bool{false, true} {
+					s.tell(t, at, after)
+				}
+			}
+		})
+	}
+}
+
+// A takeover observes at once, and needs no more for a node that is gone on failing than
+// its thresholds and the silence.
+func TestTakeoverIsFast(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		m.stop(t)
+		m = c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(7 * time.Second)
+		s, err := m.loop.Status(t.Context(), StatusQuery{})
+		m.stop(t)
+		if err != nil || s.Census.Unknown != 0 || s.Census.States[judge.Healthy] != 10 {
+			t.Errorf("%v, after 7 s: %+v", err, s.Census)
+		}
+	})
+}
+
+// A workflow whose end nobody saw runs again only where it is known by its attempt.
+func TestWorkflowOverATakeover(t *testing.T) {
+	for kind, runs := range map[string]int{"command": 1, "webhook": 2, "nats": 2} {
+		synctest.Test(t, func(t *testing.T) {
+			a := judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kind}}
+			switch kind {
+			case "command":
+				a.Params.Argv = []string{"/bin/heal"}
+			case "webhook":
+				a.Params.URL, a.Params.SecretFile = "https://hook.example/", "/run/secrets/hook"
+			case "nats":
+				a.Params.Subject = "heal"
+			}
+			c := newCloud(ten()...)
+			c.workflow = func(ctx context.Context, _ judge.Action, in Input) (Result, error) {
+				if len(c.runs) == 1 {
+					<-ctx.Done()
+					return Result{}, ctx.Err()
+				}
+				c.with(func() { c.boxes[in.Node].sick, c.boxes[in.Node].silent = "", false })
+				return Result{Decision: DecisionOK}, nil
+			}
+			m := c.begin(t, plain(a))
+			pass(time.Minute)
+			c.sicken("n4", "hung")
+			pass(90 * time.Second)
+			m.stop(t)
+			m = c.begin(t, plain(a))
+			pass(10 * time.Minute)
+			m.stop(t)
+			if len(c.runs) != runs || runs == 2 && c.runs[0].Attempt != c.runs[1].Attempt {
+				t.Errorf("%s: runs %+v\n%s", kind, c.runs, m.dump())
+			}
+		})
+	}
+}
+
+// What another process was about, and nobody has a record of any more.
+func TestResumedWithoutRecord(t *testing.T) {
+	tests := []struct {
+		name   string
+		action judge.Action
+		while  func(c *cloud) // what happens while no process runs
+		want   string
+		acted  int // repairs that were handed over
+	}{
+		{"replaced meanwhile", judge.Action{Name: judge.Recreate}, func(c *cloud) {
+			delete(c.boxes, "n4")
+			c.boxes["late"] = &box{group: "g", zone: "b", launched: time.Now()}
+		}, "repair.succeeded late", 1},
+		{"ended meanwhile, and replaced by nobody that is known", judge.Action{Name: judge.Recreate}, func(c *cloud) { delete(c.boxes, "n4") },
+			"repair.succeeded n4", 1},
+		{"never begun", judge.Action{Name: judge.Recreate}, func(*cloud) {}, "repair.succeeded new2", 2},
+		{"mended meanwhile", judge.Action{Name: judge.Reboot}, func(c *cloud) { c.boxes["n4"].sick, c.boxes["n4"].silent = "", false },
+			"repair.succeeded n4", 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(ten()...)
+				m := c.begin(t, plain(test.action))
+				pass(time.Minute)
+				c.sicken("n4", "hung")
+				for kept := false; !kept; {
+					pass(time.Second)
+					c.with(func() { kept = c.records["n4"] != nil })
+				}
+				m.stop(t)
+				c.with(func() {
+					c.records, c.owed, c.n = map[string]*drain.Record{}, 0, 1
+					delete(c.boxes, "new1") // which came, or not, in the second of the stop
+					test.while(c)
+				})
+				<-time.After(20 * time.Second)
+				m = c.begin(t, plain(test.action))
+				pass(20 * time.Minute)
+				m.stop(t)
+				if c.acted["attempt n4"] != test.acted || !m.saw(test.want) {
+					t.Errorf("did %v, want %s:\n%s", c.acted, test.want, m.dump())
+				}
+			})
+		})
+	}
+}
+
+// Two at a time: each has a replacement of its own.
+func TestTwoAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		p := plain(judge.Action{Name: judge.Recreate})
+		p.Safety.MaxInProgress = &judge.Limit{Value: 2}
+		m := c.begin(t, p)
+		pass(time.Minute)
+		c.sicken("n4", "disk")
+		c.sicken("n7", "disk")
+		pass(10 * time.Minute)
+		m.stop(t)
+		if c.n != 2 || !m.saw("repair.succeeded new1") || !m.saw("repair.succeeded new2") || m.loop.Sick()["n4"] != "" {
+			t.Errorf("launched %d:\n%s", c.n, m.dump())
+		}
+	})
+}
+
+// A process that held two pools dies: who comes after it goes on with each, with what was
+// under way in it.
+func TestTakeoverOfTwoPools(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := plain(judge.Action{Name: judge.Recreate})
+		clouds := []*cloud{newCloud(ten()...), newCloud(ten()...)}
+		sick := []string{"n4", "n7"}
+		var terms []*term
+		for _, c := range clouds {
+			terms = append(terms, c.begin(t, p))
+		}
+		pass(time.Minute)
+		for i, c := range clouds {
+			c.sicken(sick[i], "hung")
+		}
+		for begun := 0; begun < 2; {
+			pass(time.Second)
+			begun = 0
+			for i, c := range clouds {
+				c.with(func() { begun += c.acted["attempt "+sick[i]] })
+			}
+		}
+		for _, m := range terms {
+			m.stop(t)
+		}
+		for i, c := range clouds {
+			m := c.begin(t, p)
+			pass(10 * time.Minute)
+			m.stop(t)
+			if c.acted["attempt "+sick[i]] != 1 || c.acted["ended "+sick[i]] != 1 || c.n != 1 {
+				t.Errorf("pool %d: did %v, launched %d:\n%s", i, c.acted, c.n, m.dump())
+			}
+		}
+	})
+}

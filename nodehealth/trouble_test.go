@@ -1,0 +1,129 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// troubled is a term whose ports fail a number of times.
+type troubled struct {
+	*term
+	loads, publishes, listens, repairs int
+	refusal                            error // of a repair
+}
+
+func (x *troubled) Load(ctx context.Context) ([]byte, bool, error) {
+	if x.loads--; x.loads >= 0 {
+		return nil, false, errors.New("no quorum")
+	}
+	return x.term.Load(ctx)
+}
+
+func (x *troubled) Publish(told []Told) error {
+	if x.publishes--; x.publishes >= 0 {
+		return errors.New("not connected")
+	}
+	return x.term.Publish(told)
+}
+
+func (x *troubled) Listen(ctx context.Context, ear Ear) error {
+	if x.listens--; x.listens >= 0 {
+		return errors.New("not connected")
+	}
+	return x.term.Listen(ctx, ear)
+}
+
+func (x *troubled) Repair(ctx context.Context, r Repair) error {
+	if x.repairs--; x.repairs >= 0 {
+		return x.refusal
+	}
+	return x.term.Repair(ctx, r)
+}
+
+// trouble begins a process with ports that fail.
+func (c *cloud) trouble(t *testing.T, p judge.Policy, x *troubled) *term {
+	return c.begin(t, p, func(w *World) {
+		x.term = w.Pool.(*term)
+		w.Memory, w.Bus, w.Hands = x, x, x
+	})
+}
+
+// What was found waits for the bus, in order, and for the memory nothing is judged.
+func TestPortsFail(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.trouble(t, plain(judge.Action{Name: judge.Reboot}), &troubled{loads: 3, publishes: 20, listens: 3})
+		pass(time.Minute)
+		c.sicken("n4", "hung")
+		pass(20 * time.Minute)
+		m.stop(t)
+		if !m.saw("path.up") || !m.saw("repair.succeeded n4") || c.acted["reboot n4"] != 1 {
+			t.Errorf("did %v:\n%s", c.acted, m.dump())
+		}
+		for i := 1; i < len(m.told); i++ {
+			if m.told[i].At.Before(m.told[i-1].At) {
+				t.Errorf("told out of order:\n%s", m.dump())
+			}
+		}
+	})
+}
+
+// What may pass is asked for again under the same attempt; what is refused is left for
+// another time.
+func TestHandsRefuse(t *testing.T) {
+	tests := []struct {
+		name    string
+		times   int
+		refusal error
+		undone  bool
+	}{
+		{"it passes", 2, errors.New("the lease does not outlast it"), false},
+		{"it does not pass", 3, errors.New("the pool is paused"), true},
+		{"the group is busy", 1, fmt.Errorf("its group: %w", pools.ErrRefused), true},
+		{"on its way out", 1, ErrLeaving, true},
+		{"not there", 1, ErrUnknownNode, true},
+		{"no room beside it", 1, ErrNoRoom, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(ten()...)
+				m := c.trouble(t, plain(judge.Action{Name: judge.Reboot}), &troubled{repairs: test.times, refusal: test.refusal})
+				pass(time.Minute)
+				c.sicken("n4", "hung")
+				pass(10 * time.Minute)
+				m.stop(t)
+				if m.saw("repair.ended n4") != test.undone || c.acted["attempt n4"] != 1 || !m.saw("repair.succeeded n4") {
+					t.Errorf("did %v:\n%s", c.acted, m.dump())
+				}
+			})
+		})
+	}
+}
+
+// What has no room is lost from the front, and counted.
+func TestOutbox(t *testing.T) {
+	o := newOutbox()
+	lost := 0
+	for i := range outboxRoom + 10 {
+		lost += o.put(Told{Alarm: fmt.Sprint(i)})
+	}
+	first := o.take()
+	if lost != 10 || len(first) != MaxTold || first[0].Alarm != "10" {
+		t.Errorf("lost %d, the first of %d is %s", lost, len(first), first[0].Alarm)
+	}
+	left := len(first)
+	for batch := o.take(); len(batch) > 0; batch = o.take() {
+		left += len(batch)
+	}
+	if left != outboxRoom {
+		t.Errorf("%d were left", left)
+	}
+}

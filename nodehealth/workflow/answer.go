@@ -1,0 +1,74 @@
+package workflow
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+)
+
+// answer is what a workflow said, cut off after maxAnswer bytes.
+type answer struct {
+	text []byte
+	cut  bool
+	// failure, if not empty, says what its status means: it failed.
+	failure string
+}
+
+// result says what came of a workflow.
+func (a answer) result() nodehealth.Result {
+	text := bytes.TrimSpace(a.text)
+	if !bytes.HasPrefix(text, []byte("{")) {
+		if a.failure != "" {
+			return failed(a.failure)
+		}
+		line, _, _ := bytes.Cut(text, []byte("\n"))
+		return nodehealth.Result{Decision: nodehealth.DecisionOK, Reason: short(string(line))}
+	}
+	got, err := decodeAnswer(text, a.cut)
+	switch {
+	case a.failure != "" && (err != nil || got.Decision == nodehealth.DecisionOK):
+		return failed(a.failure)
+	case err != nil:
+		return failed("its answer cannot be read: " + err.Error())
+	}
+	return got
+}
+
+// decodeAnswer reads one JSON object. Keys that we do not know are passed over.
+func decodeAnswer(text []byte, cut bool) (nodehealth.Result, error) {
+	if cut || len(text) > maxAnswer {
+		return nodehealth.Result{}, fmt.Errorf("it is longer than %d bytes", maxAnswer)
+	}
+	var wire struct {
+		Result string `json:"result"`
+		Reason string `json:"reason"`
+	}
+	if err := json.Unmarshal(text, &wire); err != nil {
+		return nodehealth.Result{}, err
+	}
+	switch d := nodehealth.Decision(wire.Result); d {
+	case nodehealth.DecisionOK, nodehealth.DecisionFailed, nodehealth.DecisionEscalate, nodehealth.DecisionSkip:
+		return nodehealth.Result{Decision: d, Reason: short(wire.Reason)}, nil
+	}
+	return nodehealth.Result{}, fmt.Errorf("its result is %.40q: want %s, %s, %s or %s", wire.Result,
+		nodehealth.DecisionOK, nodehealth.DecisionFailed, nodehealth.DecisionEscalate, nodehealth.DecisionSkip)
+}
+
+func failed(why string) nodehealth.Result {
+	return nodehealth.Result{Decision: nodehealth.DecisionFailed, Reason: short(why)}
+}
+
+// short bounds what others have written, and leaves out what cannot be printed.
+func short(text string) string {
+	text = strings.ToValidUTF8(text[:min(len(text), nodehealth.MaxWhy)], "")
+	return strings.TrimSpace(strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return ' '
+		}
+		return r
+	}, text))
+}

@@ -1,0 +1,48 @@
+package workflow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+)
+
+const maxSubject = 256 // bytes
+
+func checkSubject(subject string) error {
+	valid := len(subject) <= maxSubject && !strings.ContainsAny(subject, "*> \t\r\n")
+	for token := range strings.SplitSeq(subject, ".") {
+		valid = valid && token != ""
+	}
+	if !valid {
+		return fmt.Errorf("is %.100q: want tokens with dots between them, without wildcards, at most %d bytes", subject, maxSubject)
+	}
+	return nil
+}
+
+func (r *Runner) request(ctx context.Context, subject, attempt string, body []byte) (nodehealth.Result, error) {
+	switch nc := r.config.Conn; {
+	case nc == nil:
+		return nodehealth.Result{}, errors.New("there is no NATS here")
+	case !nc.IsConnected():
+		return nodehealth.Result{}, nats.ErrDisconnected
+	case int64(len(body)) > nc.MaxPayload():
+		return nodehealth.Result{}, nats.ErrMaxPayload
+	}
+	m := &nats.Msg{Subject: subject, Data: body, Header: nats.Header{headerKey: {attempt}}}
+	got, err := r.config.Conn.RequestMsgWithContext(ctx, m)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return failed("nobody takes requests on " + subject), nil
+	}
+	if err != nil {
+		return nodehealth.Result{}, err
+	}
+	if len(strings.TrimSpace(string(got.Data[:min(len(got.Data), maxAnswer)]))) == 0 {
+		return failed("its answer is empty"), nil
+	}
+	return answer{text: got.Data[:min(len(got.Data), maxAnswer)], cut: len(got.Data) > maxAnswer}.result(), nil
+}

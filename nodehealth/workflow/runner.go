@@ -1,0 +1,156 @@
+package workflow
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/netguard"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+const (
+	maxPayload = 256 << 10 // bytes of what a workflow is told
+	maxAnswer  = 64 << 10  // bytes of what it answers
+	// longest bounds a run whose context has no deadline: that of a policy.
+	longest = 24 * time.Hour
+)
+
+// headerKey bears the attempt.
+const headerKey = "Idempotency-Key"
+
+// Config says what workflows may use.
+type Config struct {
+	// Allowed are the networks that webhooks may go to; none: there are no webhooks.
+	Allowed netguard.Networks
+	Resolve netguard.Resolver // of webhooks; nil: this machine's
+	Conn    *nats.Conn        // of requests; nil: they fail
+}
+
+// Runner runs workflows.
+type Runner struct {
+	config Config
+	client *http.Client
+}
+
+var _ nodehealth.Workflow = (*Runner)(nil)
+
+// New returns a Runner.
+func New(c Config) *Runner {
+	if c.Resolve == nil {
+		c.Resolve = netguard.System
+	}
+	return &Runner{config: c, client: &http.Client{Transport: netguard.NewTransport(true), CheckRedirect: netguard.NoRedirect}}
+}
+
+// Check returns all that is wrong with a WORKFLOW of a valid policy, joined, each a
+// judge.Problem whose Path begins at the action: "params.argv[1]".
+func (r *Runner) Check(a judge.Action) error {
+	var errs []error
+	wrong := func(path string, err error) {
+		if err != nil {
+			errs = append(errs, &judge.Problem{Path: "params." + path, What: err.Error()})
+		}
+	}
+	for _, key := range slices.Sorted(maps.Keys(a.Params.Input)) {
+		_, err := render(a.Params.Input[key], nodehealth.Input{})
+		wrong("input."+key, err)
+	}
+	switch a.Params.Kind {
+	case kindCommand:
+		checkCommand(a.Params.Argv, wrong)
+	case kindWebhook:
+		wrong("url", r.checkURL(a.Params.URL))
+		if file := a.Params.SecretFile; file != "" {
+			_, err := readSecret(file)
+			wrong("secret_file", err)
+		}
+	case kindNATS:
+		wrong("subject", checkSubject(a.Params.Subject))
+	default:
+		wrong("kind", fmt.Errorf("is %q: want %s, %s, %s", a.Params.Kind, kindCommand, kindWebhook, kindNATS))
+	}
+	return errors.Join(errs...)
+}
+
+// Kinds of a workflow, as policies name them.
+const (
+	kindCommand = "command"
+	kindWebhook = "webhook"
+	kindNATS    = "nats"
+)
+
+// Run implements nodehealth.Workflow. What the workflow itself comes to is in the Result,
+// its deadline too. An error means that it could not be asked, or that ctx was
+// cancelled.
+func (r *Runner) Run(ctx context.Context, a judge.Action, in nodehealth.Input) (nodehealth.Result, error) {
+	ctx, cancel := context.WithTimeout(ctx, longest)
+	defer cancel()
+	got, err := r.run(ctx, a, in)
+	switch cause := context.Cause(ctx); {
+	case err == nil:
+		return got, nil
+	case errors.Is(cause, context.DeadlineExceeded), cause == nil && errors.Is(err, os.ErrDeadlineExceeded):
+		return failed("it did not end in its time, and was given up"), nil
+	case cause != nil:
+		err = cause
+	}
+	return nodehealth.Result{}, fmt.Errorf("run %s workflow for node %s: %w", a.Params.Kind, in.Node, err)
+}
+
+func (r *Runner) run(ctx context.Context, a judge.Action, in nodehealth.Input) (nodehealth.Result, error) {
+	body, err := payload(ctx, a, in)
+	if err != nil {
+		return nodehealth.Result{}, err
+	}
+	switch a.Params.Kind {
+	case kindCommand:
+		argv, err := renderAll(a.Params.Argv, in)
+		if err != nil {
+			return nodehealth.Result{}, err
+		}
+		return command(ctx, argv, body)
+	case kindWebhook:
+		return r.webhook(ctx, a.Params, in.Attempt, body)
+	case kindNATS:
+		return r.request(ctx, a.Params.Subject, in.Attempt, body)
+	}
+	return nodehealth.Result{}, fmt.Errorf("there is no kind %q", a.Params.Kind)
+}
+
+// told is the wire form of what a workflow is told.
+type told struct {
+	Version int `json:"version"`
+	nodehealth.Input
+	Deadline time.Time         `json:"deadline"`
+	Params   map[string]string `json:"input,omitempty"`
+}
+
+func payload(ctx context.Context, a judge.Action, in nodehealth.Input) ([]byte, error) {
+	deadline, _ := ctx.Deadline()
+	t := told{Version: 1, Input: in, Deadline: deadline.UTC().Truncate(time.Millisecond)}
+	for key, text := range a.Params.Input {
+		value, err := render(text, in)
+		if err != nil {
+			return nil, fmt.Errorf("input %s: %w", key, err)
+		}
+		if t.Params == nil {
+			t.Params = map[string]string{}
+		}
+		t.Params[key] = value
+	}
+	body, err := json.Marshal(t)
+	if err == nil && len(body) > maxPayload {
+		err = fmt.Errorf("it would be told %d bytes, the limit is %d", len(body), maxPayload)
+	}
+	return body, err
+}

@@ -1,0 +1,513 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// box is a machine of the fake cloud.
+type box struct {
+	group, zone string
+	launched    time.Time
+	sick        string // what its status says; empty: it is fit
+	silent      bool
+	stopped     bool
+	ended       bool
+	leaving     bool
+	traffic     pools.Sight
+	cordoned    bool
+	conditions  []pools.Condition
+}
+
+// cloud is what outlasts every process: machines, what was saved, the records of the
+// drains. It counts what was done to it.
+type cloud struct {
+	mu      sync.Mutex
+	boxes   map[string]*box
+	n       int // machines launched
+	records map[string]*drain.Record
+	owed    int
+	memory  []byte
+	heals   string // why the provider heals
+	marked  []string
+	left    int
+	acted   map[string]int // what was done, by what it was
+	at      map[string]time.Time
+	runs    []Input // of workflows
+
+	mends    func(m pools.Mending) error // nil: it heals
+	confirms map[pools.Fence]bool        // which fences work
+	workflow func(context.Context, judge.Action, Input) (Result, error)
+	probes   func(context.Context, []Target, func(string, judge.Verdict, string)) error
+	saves    func([]byte) error
+	inspects func(context.Context) error
+	stuck    bool // what is asked to end does not
+
+	calls    int // made by all processes
+	cutAt    int // the call at which the process dies
+	cutAfter bool
+	log      []string // calls, in order
+}
+
+func newCloud(names ...string) *cloud {
+	c := &cloud{
+		boxes: map[string]*box{}, records: map[string]*drain.Record{}, acted: map[string]int{}, at: map[string]time.Time{},
+		confirms: map[pools.Fence]bool{pools.FenceCompute: true},
+	}
+	for _, name := range names {
+		id, zone, _ := strings.Cut(name, "@")
+		c.boxes[id] = &box{group: "g", zone: zone, launched: time.Now().Add(-24 * time.Hour)}
+	}
+	return c
+}
+
+func ten() []string {
+	return []string{"n0@a", "n1@a", "n2@a", "n3@b", "n4@b", "n5@b", "n6@c", "n7@c", "n8@c", "n9@c"}
+}
+
+// with changes the cloud.
+func (c *cloud) with(f func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f()
+}
+
+func (c *cloud) sicken(id, why string) {
+	c.with(func() { c.boxes[id].sick, c.boxes[id].silent = why, true })
+}
+
+// term is one process: its health loop, and the autoscaler beside it. Once it is dead
+// its calls have no effect.
+type term struct {
+	c      *cloud
+	policy judge.Policy
+	loop   *Loop
+	ctx    context.Context
+	cancel context.CancelFunc
+	done   chan struct{}
+	err    error
+
+	mu    sync.Mutex
+	told  []Told
+	ear   Ear
+	lapse bool // the bus loses our canary
+}
+
+var errDead = errors.New("the process is dead")
+
+// begin starts a process.
+func (c *cloud) begin(t testing.TB, p judge.Policy, change ...func(*World)) *term {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	m := &term{c: c, policy: p, ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	w := World{
+		Pool: m, Hands: m, Cordon: m, Facts: m.facts, Bus: m, Probe: m, Workflow: m, Memory: m,
+		Address: func(_ context.Context, where Machine) (string, error) {
+			return "http://" + where.Node + "/", nil
+		},
+	}
+	for _, f := range change {
+		f(&w)
+	}
+	m.loop = New(Config{Cluster: "c", Pool: "p", Policy: p}, w, slog.New(slog.DiscardHandler))
+	go func() {
+		defer close(m.done)
+		var wg sync.WaitGroup
+		wg.Go(m.autoscale)
+		m.err = m.loop.Run(ctx)
+		cancel()
+		wg.Wait()
+	}()
+	return m
+}
+
+func (m *term) stop(t testing.TB) {
+	t.Helper()
+	m.cancel()
+	<-m.done
+	if m.err != nil {
+		t.Errorf("Run: %v", m.err)
+	}
+}
+
+// call makes a call that changes something. The one at which the process is to die has
+// its effect, or not, and is not answered.
+func (m *term) call(ctx context.Context, what string, effect func() error) error {
+	c := m.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m.ctx.Err() != nil || ctx.Err() != nil {
+		return errDead
+	}
+	c.calls++
+	c.log = append(c.log, what)
+	last := c.calls == c.cutAt
+	if last && !c.cutAfter {
+		m.cancel()
+		return errDead
+	}
+	err := effect()
+	if last {
+		m.cancel()
+		return errDead
+	}
+	return err
+}
+
+// autoscale takes the records on, a second at a time.
+func (m *term) autoscale() {
+	for wait(m.ctx, time.Second) {
+		m.loop.Drained(m.advance(time.Now()))
+	}
+}
+
+func (m *term) advance(now time.Time) []drain.Event {
+	c := m.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for ; c.owed > 0; c.owed-- {
+		c.n++
+		b := &box{group: "g", zone: "a", launched: now}
+		c.boxes[fmt.Sprintf("new%d", c.n)] = b
+	}
+	var events []drain.Event
+	for _, node := range slices.Sorted(maps.Keys(c.records)) {
+		r := c.records[node]
+		if r.Reason != drain.Repair {
+			continue
+		}
+		from := r.State
+		switch {
+		case r.State == drain.Gone || r.State == drain.Returned:
+			delete(c.records, node)
+		case now.Sub(r.Since) < 3*time.Second:
+			continue
+		case r.Mend == "" && r.State == drain.Chosen:
+			r.State, r.Since = drain.Terminating, now
+			c.boxes[node].leaving = true
+		case r.Mend == "" && c.stuck:
+			continue
+		case r.Mend == "":
+			r.State, r.Since = drain.Gone, now
+			c.acted["ended "+node]++
+			delete(c.boxes, node)
+		case r.State == drain.Chosen:
+			r.State, r.Since = drain.Mending, now
+		default:
+			c.acted[string(r.Mend)+" "+node]++
+			c.at[r.Attempt] = now
+			if err := c.mendLocked(*r); err != nil {
+				r.Failed = err.Error()
+			}
+			r.State, r.Since = drain.Returned, now
+		}
+		e := drain.Event{At: now, Node: node, Group: r.Group, From: from, To: r.State, Reason: r.Reason, Attempt: r.Attempt, Failed: r.Failed}
+		events = append(events, e)
+	}
+	return events
+}
+
+func (c *cloud) mendLocked(r drain.Record) error {
+	if c.mends != nil {
+		return c.mends(r.Mending())
+	}
+	b := c.boxes[r.Node]
+	b.sick, b.silent, b.stopped = "", false, false
+	return nil
+}
+
+// Repair implements Hands.
+func (m *term) Repair(ctx context.Context, r Repair) error {
+	return m.call(ctx, "repair", func() error {
+		old, under := m.c.records[r.Node]
+		switch {
+		case under && old.Attempt == r.Attempt:
+			return nil
+		case under && old.State != drain.Returned:
+			return ErrLeaving
+		case m.c.boxes[r.Node] == nil:
+			return ErrUnknownNode
+		}
+		now := time.Now()
+		kept := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold}
+		if r.Mend != nil {
+			kept.Mend, kept.MendBy, kept.Image = r.Mend.Kind, r.Deadline, r.Mend.Image
+		} else {
+			m.c.owed++
+		}
+		m.c.records[r.Node] = kept
+		m.c.acted["attempt "+r.Node]++
+		return nil
+	})
+}
+
+// Records implements Hands.
+func (m *term) Records() ([]drain.Record, bool) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	var out []drain.Record
+	for _, node := range slices.Sorted(maps.Keys(m.c.records)) {
+		out = append(out, *m.c.records[node])
+	}
+	return out, true
+}
+
+// Write implements Hands.
+func (m *term) Write(ctx context.Context, call func(context.Context) error) error {
+	if m.ctx.Err() != nil {
+		return errDead
+	}
+	return call(ctx)
+}
+
+// Group implements Hands.
+func (m *term) Group(id string) (pools.Group, bool) { return group{m}, id == "g" }
+
+// Groups implements pools.Provider.
+func (m *term) Groups(ctx context.Context) ([]pools.Group, error) {
+	return []pools.Group{group{m}}, ctx.Err()
+}
+
+// group is the only one of the cloud.
+type group struct{ m *term }
+
+func (group) ID() string                                { return "g" }
+func (group) SetTarget(context.Context, int) error      { return nil }
+func (group) Terminate(context.Context, []string) error { return nil }
+func (group) Fences() []pools.Fence                     { return nil }
+func (g group) Lift(ctx context.Context, id string) error {
+	return g.m.call(ctx, "lift "+id, func() error { return nil })
+}
+
+func (g group) Snapshot(context.Context) (pools.GroupSnapshot, error) {
+	c := g.m.c
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	s := pools.GroupSnapshot{ID: "g", Target: len(c.boxes), Max: pools.Unlimited}
+	for _, id := range slices.Sorted(maps.Keys(c.boxes)) {
+		b := c.boxes[id]
+		i := pools.Instance{ID: id, Group: "g", Market: pools.Market{Zone: b.zone}, Weight: 1, State: pools.InstanceRunning, Launched: b.launched.Truncate(time.Second)}
+		if b.leaving {
+			i.State = pools.InstanceTerminating
+		}
+		s.Instances = append(s.Instances, i)
+	}
+	return s, nil
+}
+
+// Isolate implements pools.Isolator.
+func (g group) Isolate(ctx context.Context, id string, way pools.Fence) (bool, error) {
+	confirmed := false
+	err := g.m.call(ctx, "isolate "+string(way), func() error {
+		g.m.c.acted["isolate "+string(way)]++
+		confirmed = g.m.c.confirms[way]
+		return nil
+	})
+	return confirmed, err
+}
+
+// Inspect implements pools.Inspector.
+func (m *term) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
+	if m.c.inspects != nil {
+		if err := m.c.inspects(ctx); err != nil {
+			return nil, err
+		}
+	}
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	var out []pools.Inspection
+	for id, b := range m.c.boxes {
+		in := pools.Inspection{ID: id, Stopped: b.stopped, Ended: b.ended, Machine: pools.Sight{Fitness: pools.Fit}, Host: pools.Sight{Fitness: pools.Fit}}
+		if b.sick != "" {
+			in.Machine = pools.Sight{Fitness: pools.Unfit, Why: b.sick}
+		}
+		if what.Traffic {
+			in.Traffic = b.traffic
+		}
+		out = append(out, in)
+	}
+	return out, nil
+}
+
+// Heals implements pools.Healer.
+func (m *term) Heals(context.Context) (string, error) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	return m.c.heals, nil
+}
+
+// LeaveHealing implements pools.Healer.
+func (m *term) LeaveHealing(ctx context.Context) error {
+	return m.call(ctx, "leave healing", func() error { m.c.left++; m.c.heals = ""; return nil })
+}
+
+// Heal implements pools.Healer.
+func (m *term) Heal(ctx context.Context) error {
+	return m.call(ctx, "heal", func() error { m.c.heals = "it does"; return nil })
+}
+
+// MarkUnhealthy implements pools.Healer: the provider replaces the machine.
+func (m *term) MarkUnhealthy(ctx context.Context, id, _ string) error {
+	return m.call(ctx, "mark", func() error {
+		m.c.marked = append(m.c.marked, id)
+		delete(m.c.boxes, id)
+		m.c.owed++
+		return nil
+	})
+}
+
+// Cordon implements drain.Scheduler.
+func (m *term) Cordon(ctx context.Context, id string, on bool) error {
+	return m.call(ctx, fmt.Sprintf("cordon %v", on), func() error {
+		if b := m.c.boxes[id]; b != nil {
+			b.cordoned = on
+		}
+		return nil
+	})
+}
+
+func (m *term) facts(now time.Time) []pools.NodeFacts {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	var out []pools.NodeFacts
+	for _, id := range slices.Sorted(maps.Keys(m.c.boxes)) {
+		if b := m.c.boxes[id]; !b.silent && !b.stopped {
+			out = append(out, pools.NodeFacts{ID: id, At: now.Truncate(5 * time.Second), Conditions: b.conditions})
+		}
+	}
+	return out
+}
+
+// Probe implements Probe: all are fit, unless told otherwise.
+func (m *term) Probe(ctx context.Context, targets []Target, tell func(string, judge.Verdict, string)) error {
+	if m.c.probes != nil {
+		return m.c.probes(ctx, targets, tell)
+	}
+	for _, target := range targets {
+		tell(target.Node, judge.OK, "")
+	}
+	return nil
+}
+
+// workflows is a term as a Workflow.
+func (m *term) Run(ctx context.Context, a judge.Action, in Input) (Result, error) {
+	if err := m.call(ctx, "workflow", func() error { m.c.runs = append(m.c.runs, in); return nil }); err != nil {
+		return Result{}, err
+	}
+	if m.c.workflow != nil {
+		return m.c.workflow(ctx, a, in)
+	}
+	m.c.with(func() { b := m.c.boxes[in.Node]; b.sick, b.silent = "", false })
+	return Result{Decision: DecisionOK}, nil
+}
+
+// Load implements Memory.
+func (m *term) Load(context.Context) ([]byte, bool, error) {
+	m.c.mu.Lock()
+	defer m.c.mu.Unlock()
+	return slices.Clone(m.c.memory), m.c.memory != nil, nil
+}
+
+// Save implements Memory.
+func (m *term) Save(ctx context.Context, data []byte) error {
+	return m.call(ctx, "save", func() error {
+		if m.c.saves != nil {
+			if err := m.c.saves(data); err != nil {
+				return err
+			}
+		}
+		m.c.memory = slices.Clone(data)
+		return nil
+	})
+}
+
+// Listen implements Bus.
+func (m *term) Listen(ctx context.Context, ear Ear) error {
+	m.mu.Lock()
+	m.ear = ear
+	m.mu.Unlock()
+	<-ctx.Done()
+	return nil
+}
+
+// Publish implements Bus.
+func (m *term) Publish(told []Told) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.told = append(m.told, told...)
+	return nil
+}
+
+// Canary implements Bus.
+func (m *term) Canary() error {
+	m.mu.Lock()
+	ear, lapse := m.ear, m.lapse
+	m.mu.Unlock()
+	if ear != nil && !lapse {
+		ear.Proof(judge.PathProof{})
+	}
+	return nil
+}
+
+// events are what was published, one a line; without those of one kind.
+func (m *term) events() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var out []string
+	for _, f := range m.told {
+		if f.Event != judge.Ignored {
+			out = append(out, strings.TrimSpace(string(f.Event)+" "+f.Node))
+		}
+	}
+	return out
+}
+
+func (m *term) saw(event string) bool { return slices.Contains(m.events(), event) }
+
+func (m *term) dump() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var s strings.Builder
+	for _, f := range m.told {
+		fmt.Fprintf(&s, "  %s %s %s\n", f.At.Format("15:04:05"), f.Finding, f.Alarm)
+	}
+	return s.String()
+}
+
+// pass lets time go by.
+func pass(d time.Duration) {
+	<-time.After(d)
+	synctest.Wait()
+}
+
+// plain is a policy of the provider's word and heartbeats, one failure enough.
+func plain(actions ...judge.Action) judge.Policy {
+	return judge.Policy{
+		Mode: judge.Act,
+		Detection: judge.Detection{Modes: []judge.DetectionMode{
+			{Type: judge.NodeStatus, Options: judge.Options{FailureThreshold: new(1), SuccessThreshold: new(1)}},
+			{Type: judge.AgentHeartbeat},
+		}},
+		Recovery: judge.Recovery{Actions: actions},
+	}
+}
+
+func exclusive() judge.Policy {
+	p := plain(judge.Action{Name: judge.Recreate})
+	p.Exclusive = true
+	p.Recovery.Fencing = []judge.Level{judge.FenceTraffic, judge.FenceCompute}
+	return p
+}

@@ -30,7 +30,7 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 	if !m.idle(intent) || len(l.drains.Records()) > 0 {
 		owed := l.removalsOwe(m)
 		planned := l.tally.into(m.Outcome.State).owing(owed)
-		intent.Before = m.counted(owed)
+		intent.Before, intent.Ended = m.counted(owed), terminated(l.drains.Records(), m.view)
 		if err := l.save(ctx, planned, &intent); err != nil {
 			l.state = l.untouched(m.prepared, m.Outcome)
 			return fmt.Errorf("nothing is done: %w", err)

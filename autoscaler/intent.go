@@ -20,6 +20,9 @@ type Intent struct {
 	At      time.Time      `json:"at"`
 	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
 	LetGo   []string       `json:"let_go,omitempty"`  // nodes
+	// Ended are the nodes under a drain record that were gone or terminating when the
+	// Targets were computed: the targets found are without them already.
+	Ended []string `json:"ended,omitempty"`
 	// Before is what the State counted before the Targets were asked for: it counts
 	// until they are found.
 	Before *Counted `json:"before,omitempty"`
@@ -41,7 +44,7 @@ func (l *Loop) findOut(v *view) {
 	if i == nil || i.Before == nil {
 		return
 	}
-	lowered := l.loweredSince(i.At, v)
+	lowered := l.loweredSince(*i, v)
 	for _, g := range v.groups {
 		if want, asked := i.Targets[g.ID]; asked && want != g.Target && want != g.Target+lowered[g.ID] {
 			l.state.Offset, l.state.Owed = i.Before.Offset, i.Before.Owed
@@ -53,17 +56,29 @@ func (l *Loop) findOut(v *view) {
 	}
 }
 
-// loweredSince is by how much the groups' targets were lowered by machines that were ended
-// since: those that are on their way, and were not known to be before.
-func (l *Loop) loweredSince(at time.Time, v *view) map[string]int {
+// terminated returns the nodes of the records that are gone or terminating.
+func terminated(records []drain.Record, v *view) []string {
 	there := map[string]bool{}
 	for _, n := range v.nodes {
 		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
 	}
-	weight := map[string]float64{}
-	for _, r := range l.drains.Records() {
-		ended := r.State == drain.Terminating && r.Asked.IsZero() && !there[r.Node] || !r.Asked.Before(at)
-		if r.Mend == "" && !r.Taken && ended {
+	var out []string
+	for _, r := range records {
+		if !there[r.Node] {
+			out = append(out, r.Node)
+		}
+	}
+	return out
+}
+
+// loweredSince returns by how much terminations since the intent have lowered the
+// targets of the groups. A node that was gone or terminating before does not count.
+func (l *Loop) loweredSince(i Intent, v *view) map[string]int {
+	records := l.drains.Records()
+	gone, weight := terminated(records, v), map[string]float64{}
+	for _, r := range records {
+		ended := r.State == drain.Terminating && r.Asked.IsZero() && slices.Contains(gone, r.Node) || !r.Asked.Before(i.At)
+		if r.Mend == "" && !r.Taken && ended && !slices.Contains(i.Ended, r.Node) {
 			weight[r.Group] += r.Weight
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
 )
 
 // sick is the node that is repaired.
@@ -135,5 +136,37 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	}
 	if e := d.health.last("attempt-1"); e.Action != drain.Forget && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
 		fail("the last that was told is %+v", e)
+	}
+}
+
+// A machine whose termination was given, and whose answer was lost, lowers its group's
+// target once: a raise that a process died before asking for is not taken for given
+// because of it, also while the need is not known.
+func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
+	t.Parallel()
+	d := newDay(t)
+	defer func() { d.loop.Close() }()
+	for range 4 {
+		d.tick()
+	}
+	d.nodes.change(func(n *nodes) { n.mute[sick] = true })
+	d.health.set(Condition{Sick: map[string]string{sick: "it is sick"}})
+	d.groups[0].Drop(memory.Terminate, 1)
+	d.cutOff = true // the next process finds an intent, and no metrics
+	if err := d.repair(Repair{Node: sick, Attempt: "attempt-1", Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}); err != nil {
+		t.Fatal(err)
+	}
+	if r := d.tick(); r != nil {
+		t.Fatalf("the process survived: %+v", r.Actions)
+	}
+	for range 5 {
+		d.tick()
+	}
+	sum := 0
+	for _, g := range d.groups {
+		sum += len(d.running(g))
+	}
+	if !d.blind || sum != 6 {
+		t.Errorf("%d nodes run, want 6; the need is unknown: %t", sum, d.blind)
 	}
 }

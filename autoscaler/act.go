@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -15,7 +16,7 @@ import (
 // move is a tick that is being acted on.
 type move struct {
 	prepared
-	Outcome
+	resolve.Outcome
 	view   *view
 	orders Orders
 	record *Record
@@ -29,7 +30,7 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 	intent := p.intent()
 	if !m.idle(intent) || len(l.drains.Records()) > 0 {
 		owed := l.removalsOwe(m)
-		planned := l.tally.into(m.Outcome.State).owing(owed)
+		planned := l.tally.into(m.Outcome.State).Owing(owed)
 		intent.Before, intent.Ended = m.counted(owed), terminated(l.drains.Records(), m.view)
 		if err := l.save(ctx, planned, &intent); err != nil {
 			l.state = l.untouched(m.prepared, m.Outcome)
@@ -37,7 +38,7 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 		}
 	}
 	did, err := l.carryOut(ctx, now, m, p)
-	s := m.conclude(m.Outcome, did)
+	s := m.Conclude(m.Outcome, did)
 	s.Quarantines = p.quarantines
 	l.state = l.returned(l.tally.into(s), m.view)
 	if err != nil {
@@ -48,7 +49,7 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 
 // counted is what counts until the targets are given: whoever is let go, is.
 func (m move) counted(owed map[string]float64) *Counted {
-	s := m.prepared.State.owing(owed).owing(weights(m.replaced()))
+	s := m.prepared.State.Owing(owed).Owing(resolve.Weights(m.Replaced()))
 	return &Counted{Offset: s.Offset, Owed: s.Owed, Rolling: s.Rolling}
 }
 
@@ -59,12 +60,12 @@ func (m move) idle(i Intent) bool {
 
 // carryOut does what is to be done, one after the other, and returns what was done.
 // It ends early only if the loop has to.
-func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (done, error) {
+func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (resolve.Done, error) {
 	err := l.takeBack(ctx, now, m)
 	if err == nil {
 		err = p.run(ctx)
 	}
-	did := done{targets: p.targets(), surge: p.surged, backed: p.backed, lowered: p.lowered, owed: map[string]float64{}}
+	did := resolve.Done{Targets: p.targets(), Surge: p.surged, Backed: p.backed, Lowered: p.lowered, Owed: map[string]float64{}}
 	if err == nil {
 		err = l.release(ctx, now, m, &did)
 	}
@@ -72,7 +73,7 @@ func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (do
 		err = l.removals(ctx, now, m, &did)
 	}
 	if err == nil {
-		err = l.drain(ctx, now, m.view, l.state.Owed+did.owing(), m.record)
+		err = l.drain(ctx, now, m.view, l.state.Owed+did.Owing(), m.record)
 		l.tellSilent(m)
 	}
 	if err == nil {
@@ -109,13 +110,13 @@ func fatal(err error) error {
 }
 
 // release begins the drains of those whom the plan has chosen.
-func (l *Loop) release(ctx context.Context, now time.Time, m move, did *done) error {
-	stale := m.stale()
+func (l *Loop) release(ctx context.Context, now time.Time, m move, did *resolve.Done) error {
+	stale := m.StaleNodes()
 	for _, some := range []struct {
 		choices []plan.Choice
 		reason  drain.Reason
 		kept    *[]plan.Choice
-	}{{m.Orphans, drain.Orphan, &did.replaced}, {m.Rolled, drain.Rolling, &did.replaced}, {m.Pruned.Choices, drain.ScaleIn, &did.pruned}} {
+	}{{m.Orphans, drain.Orphan, &did.Replaced}, {m.Rolled, drain.Rolling, &did.Replaced}, {m.Pruned.Choices, drain.ScaleIn, &did.Pruned}} {
 		for _, c := range some.choices {
 			reason := some.reason
 			if reason == drain.ScaleIn && stale[c.ID] {

@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -22,6 +23,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
+
+// noon is when every day begins.
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 5, time.UTC)
 
 var errKilled = errors.New("the process is dead")
 
@@ -401,14 +405,14 @@ func (d *day) checkTick(r *Record) {
 		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
 	}
 	if d.blind {
-		if r.Answer.Target < d.healthy-slack {
+		if r.Answer.Target < d.healthy-resolve.Slack {
 			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Answer.Target, d.healthy)
 		}
 		return
 	}
 	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
 	d.healthy = 0
-	have, can := whole(r.State.Owed), 0 // what is owed is ordered by the next tick
+	have, can := resolve.Whole(r.State.Owed), 0 // what is owed is ordered by the next tick
 	held := plan.Held(r.State.Quarantines, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())
@@ -426,12 +430,12 @@ func (d *day) checkTick(r *Record) {
 		}
 		have += g.Target - committed
 		if _, aside := held[g.ID]; aside {
-			can += max(0, min(g.Target, whole(g.Fulfilled()))-committed)
+			can += max(0, min(g.Target, resolve.Whole(g.Fulfilled()))-committed)
 		} else {
-			can += max(0, dayGroupMax-max(committed, whole(r.Detail.Committed[g.ID]))) // who went in this tick leaves room for the next
+			can += max(0, dayGroupMax-max(committed, resolve.Whole(r.Detail.Committed[g.ID]))) // who went in this tick leaves room for the next
 		}
 	}
-	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-slack {
+	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-resolve.Slack {
 		d.t.Fatalf("the groups are to have %d, the need is %d and they can have %d\n%+v", have, d.demand, can, r.Actions)
 	}
 	if len(held) == 0 && !failed {

@@ -1,10 +1,9 @@
 // Package autoscaler holds one pool at its size: each tick it reads the pool,
 // asks the signals, decides, plans, acts and records, in that order.
 //
-// The rules are in the packages decide and plan; [Case.Resolve] puts them together,
-// and is pure: the record of a tick holds its [Case], which gives the same [Answer]
-// again, byte for byte. The rest of this package are the rules' hands and eyes. What
-// the loop needs of the world are the small interfaces of [World].
+// The rules are in the packages decide and plan; package resolve puts them together,
+// and is pure. This package reads what they depend on and carries out what they
+// return. What the loop needs of the world are the small interfaces of [World].
 //
 // [Loop.Run] owns all state of a loop and works in one goroutine, but for what it
 // waits for: the groups, the windows and answers of the signals, and the new

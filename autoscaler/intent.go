@@ -10,6 +10,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -91,8 +92,8 @@ func (l *Loop) loweredSince(i Intent, v *view) map[string]int {
 
 // memo is what is kept for the next tick and the next process.
 type memo struct {
-	State  State   `json:"state"`
-	Intent *Intent `json:"intent,omitempty"` // nil once it has been done
+	State  resolve.State `json:"state"`
+	Intent *Intent       `json:"intent,omitempty"` // nil once it has been done
 }
 
 // begin takes up what the last process handed on, unless that has been done. A memo
@@ -148,7 +149,7 @@ func (l *Loop) recall(data []byte, ok bool) {
 }
 
 // save keeps the state, and what is about to be done.
-func (l *Loop) save(ctx context.Context, s State, i *Intent) error {
+func (l *Loop) save(ctx context.Context, s resolve.State, i *Intent) error {
 	s.Joined = slices.Sorted(maps.Keys(l.joined))
 	data, err := json.Marshal(memo{s, i})
 	if err != nil {

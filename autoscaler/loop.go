@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -28,7 +29,7 @@ type Loop struct {
 
 	begun   bool            // what the last process handed on is taken up
 	drains  *drain.Machine  // nil until it is opened
-	state   State           // handed on; its Joined is in joined
+	state   resolve.State   // handed on; its Joined is in joined
 	joined  map[string]bool // instances whose node has joined
 	gone    int             // how many of them have gone that no tick has taken account of
 	amnesia bool            // who has joined is not known: all that runs may have

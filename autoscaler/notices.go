@@ -78,7 +78,7 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 		}
 	}
 	l.state = l.returned(l.state, v)
-	if err := l.save(ctx, l.state.owing(owed), &intent); err != nil {
+	if err := l.save(ctx, l.state.Owing(owed), &intent); err != nil {
 		return err
 	}
 	if err := l.warnAll(ctx, now, notices, of, r); err != nil {
@@ -115,7 +115,7 @@ func (l *Loop) warn(ctx context.Context, now time.Time, n pools.Notice, i pools.
 	}
 	kept, err := l.letGo(ctx, now, drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}, r)
 	if kept && owed {
-		l.state = l.state.owing(map[string]float64{i.ID: i.Weight})
+		l.state = l.state.Owing(map[string]float64{i.ID: i.Weight})
 	}
 	return kept, err
 }

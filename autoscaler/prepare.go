@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -15,7 +16,7 @@ import (
 
 // prepared is a Case, and what of the pool it leaves out.
 type prepared struct {
-	Case
+	resolve.Case
 	committed map[string]float64 // weight on its way out that the groups' targets hold
 	drifted   []Drifted
 	asked     map[string]int // by group, after what has drifted was obeyed
@@ -29,13 +30,13 @@ func (l *Loop) prepare(now time.Time, v *view, orders Orders) prepared {
 	state := l.returned(l.state, v)
 	state.Rolling = map[string]int{}
 	for group, weight := range marks.weight {
-		if n := min(l.state.Rolling[group], whole(weight)); n > 0 {
+		if n := min(l.state.Rolling[group], resolve.Whole(weight)); n > 0 {
 			state.Rolling[group] = n
 		}
 		if p.Stale == nil {
 			p.Stale = map[string]int{}
 		}
-		p.Stale[group] = whole(weight)
+		p.Stale[group] = resolve.Whole(weight)
 	}
 	clock := ownTime(state.State, now)
 	state.Quarantines, state.AskedAt = l.quarantines(now, v, clock)
@@ -84,7 +85,7 @@ func (l *Loop) ordered(orders Orders) (offset float64, pinned *float64) {
 func (p *prepared) fillGroups(v *view) {
 	p.Groups, p.Has = make([]plan.GroupTarget, len(v.groups)), make(map[string]int, len(v.groups))
 	for i, g := range v.groups {
-		leaving, rolling := whole(p.committed[g.ID]), p.State.Rolling[g.ID]
+		leaving, rolling := resolve.Whole(p.committed[g.ID]), p.State.Rolling[g.ID]
 		p.Groups[i] = plan.GroupTarget{
 			ID: g.ID, Target: max(0, counted(g, p.asked[g.ID], leaving)-rolling), Min: g.Min, Max: g.Max, Stale: g.Stale,
 		}
@@ -110,7 +111,7 @@ func (p *prepared) fillNodes(now time.Time, v *view, leaving, marked map[string]
 		}
 	}
 	for _, g := range v.groups {
-		p.Has[g.ID] = max(0, whole(has[g.ID])-p.State.Rolling[g.ID])
+		p.Has[g.ID] = max(0, resolve.Whole(has[g.ID])-p.State.Rolling[g.ID])
 	}
 }
 
@@ -123,7 +124,7 @@ func (p *prepared) mark(mending map[string]bool) {
 
 // returnable returns who can be taken back, in the order in which a drain.Machine
 // does it: those least on their way first, of these the last chosen.
-func (l *Loop) returnable() []Leaver {
+func (l *Loop) returnable() []resolve.Leaver {
 	way := []drain.State{drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained}
 	records := slices.DeleteFunc(l.drains.Records(), func(r drain.Record) bool {
 		return r.Reason != drain.ScaleIn || !r.State.Leaving() || r.Validate() != nil
@@ -131,9 +132,9 @@ func (l *Loop) returnable() []Leaver {
 	slices.SortStableFunc(records, func(a, b drain.Record) int {
 		return cmp.Or(cmp.Compare(slices.Index(way, a.State), slices.Index(way, b.State)), b.Deadline.Compare(a.Deadline))
 	})
-	var out []Leaver
+	var out []resolve.Leaver
 	for _, r := range records {
-		out = append(out, Leaver{r.Node, r.Group, r.Weight})
+		out = append(out, resolve.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
 	}
 	return out
 }
@@ -170,11 +171,11 @@ func (l *Loop) quarantines(now time.Time, v *view, clock time.Time) ([]plan.Quar
 	return slices.DeleteFunc(out, func(q plan.Quarantine) bool { return !there[q.Group] }), askedAt
 }
 
-func (l *Loop) input(now time.Time, c Case, v *view) decide.Input {
+func (l *Loop) input(now time.Time, c resolve.Case, v *view) decide.Input {
 	in := decide.Input{
 		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost, Barred: v.condition.Barred,
 		Capacity: decide.Capacity{
-			Target: c.State.Target(c.have()), Joined: v.joined, Totals: v.totals,
+			Target: c.State.Target(c.Have()), Joined: v.joined, Totals: v.totals,
 		},
 	}
 	for _, src := range l.sources[1:] {
@@ -216,7 +217,7 @@ func (l *Loop) speaks(src *source) bool {
 
 // beside returns what a group's target holds beside that of the Case, once some of
 // the leaving have been taken back.
-func (p prepared) beside(back []Leaver) map[string]int {
+func (p prepared) beside(back []resolve.Leaver) map[string]int {
 	left := maps.Clone(p.committed)
 	kept := map[string]float64{}
 	for _, one := range back {
@@ -224,7 +225,7 @@ func (p prepared) beside(back []Leaver) map[string]int {
 	}
 	out := maps.Clone(p.State.Rolling)
 	for group, weight := range left {
-		out[group] += whole(weight) - whole(kept[group])
+		out[group] += resolve.Whole(weight) - resolve.Whole(kept[group])
 	}
 	return out
 }

@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -22,20 +23,20 @@ type Record struct {
 	DryRun  bool          `json:"dry_run,omitempty"`
 	// Paused is who wants the pool to be left alone; Failed says why the tick ended
 	// before a decision. Then there is no Case, no Answer and no Detail.
-	Paused   *Note    `json:"paused,omitempty"`
-	Failed   string   `json:"failed,omitempty"`
-	Snapshot Snapshot `json:"snapshot"`
-	Case     *Case    `json:"case,omitempty"`
+	Paused   *Note         `json:"paused,omitempty"`
+	Failed   string        `json:"failed,omitempty"`
+	Snapshot Snapshot      `json:"snapshot"`
+	Case     *resolve.Case `json:"case,omitempty"`
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
-	Answer   *Answer        `json:"answer,omitempty"`
-	Detail   *Detail        `json:"detail,omitempty"`
-	Drift    []Drifted      `json:"drift,omitempty"` // groups that somebody else has changed
-	Actions  []Action       `json:"actions"`
-	Drains   []drain.Record `json:"drains,omitempty"` // after the actions
-	Shadows  []ShadowRecord `json:"shadows,omitempty"`
-	Problems []string       `json:"problems,omitempty"`
+	Answer   *resolve.Answer `json:"answer,omitempty"`
+	Detail   *Detail         `json:"detail,omitempty"`
+	Drift    []Drifted       `json:"drift,omitempty"` // groups that somebody else has changed
+	Actions  []Action        `json:"actions"`
+	Drains   []drain.Record  `json:"drains,omitempty"` // after the actions
+	Shadows  []ShadowRecord  `json:"shadows,omitempty"`
+	Problems []string        `json:"problems,omitempty"`
 	// State is what is handed on after the actions.
-	State State `json:"state"`
+	State resolve.State `json:"state"`
 }
 
 func (r *Record) problem(err error) {
@@ -62,7 +63,7 @@ type Detail struct {
 }
 
 // detail returns what of o is not in its Answer.
-func (o Outcome) detail(committed map[string]float64) *Detail {
+func detail(o resolve.Outcome, committed map[string]float64) *Detail {
 	d := &Detail{
 		Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Committed: committed,
 		Surge: o.Surge, Excess: o.Pruned.Excess, Kept: o.Pruned.Kept, Refused: o.Refused,

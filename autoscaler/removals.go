@@ -4,16 +4,18 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // removals has the nodes drained that an operator has named, and strikes the orders
 // that the drain records keep from then on, or that are of no use.
-func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *done) error {
+func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *resolve.Done) error {
 	for _, order := range m.orders.Removals {
 		node, refused := m.view.removable(order)
 		switch busy := m.Busy[node.Group]; {
@@ -34,7 +36,7 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *done) e
 				continue // the order stands
 			}
 			if owed {
-				did.owed[node.ID] = node.Weight
+				did.Owed[node.ID] = node.Weight
 			}
 		}
 		err := l.write(ctx, func(ctx context.Context) error { return l.world.Orders.Removed(ctx, order.Node) })
@@ -96,4 +98,33 @@ func (v *view) removable(order Removal) (pools.Instance, error) {
 		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, who)
 	}
 	return v.nodes[i].Instance, nil
+}
+
+// returned returns s with the nodes settled that were replaced and are not on their
+// way out any more: one that stays in service after all is spare. One whose
+// termination was taken has lowered its group's target, and is forgotten.
+func (l *Loop) returned(s resolve.State, v *view) resolve.State {
+	if len(s.Replaced) == 0 {
+		return s
+	}
+	there := map[string]bool{}
+	for _, n := range v.nodes {
+		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
+	}
+	records := map[string]drain.Record{}
+	for _, r := range l.drains.Records() {
+		records[r.Node] = r
+	}
+	s.Replaced = maps.Clone(s.Replaced)
+	for _, node := range slices.Sorted(maps.Keys(s.Replaced)) {
+		r, kept := records[node]
+		switch {
+		case kept && !stays(r) && r.Asked.IsZero():
+			continue
+		case r.Asked.IsZero() && there[node]:
+			s.Spare = max(0, s.Spare) + s.Replaced[node]
+		}
+		delete(s.Replaced, node)
+	}
+	return s
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -152,7 +153,7 @@ func (l *Loop) repair(ctx context.Context, now time.Time, wishes []wish, r *Reco
 		}
 	}
 	l.state = l.returned(l.state, v)
-	if err := l.save(ctx, l.state.owing(owed), &intent); err != nil {
+	if err := l.save(ctx, l.state.Owing(owed), &intent); err != nil {
 		return nil, err
 	}
 	for i, c := range choices {
@@ -161,7 +162,7 @@ func (l *Loop) repair(ctx context.Context, now time.Time, wishes []wish, r *Reco
 		}
 		owes := c.Mend == nil && l.owes(c.Node)
 		if answers[i] = l.choose(ctx, now, c, r); answers[i] == nil && owes {
-			l.state = l.state.owing(map[string]float64{c.Node: c.Weight})
+			l.state = l.state.Owing(map[string]float64{c.Node: c.Weight})
 		}
 		if err := fatal(answers[i]); err != nil {
 			return nil, err
@@ -216,7 +217,7 @@ func (l *Loop) chosen(now time.Time, v *view, wishes []wish) ([]drain.Choice, []
 			continue
 		}
 		c, err := v.repairable(now, w.Repair)
-		if err == nil && c.Hold && c.Weight > room+slack {
+		if err == nil && c.Hold && c.Weight > room+resolve.Slack {
 			err = ErrNoRoom
 		}
 		if answers[i] = err; err == nil {
@@ -290,5 +291,5 @@ func (l *Loop) full(v *view, owed float64, since time.Time) bool {
 			need -= i.Weight
 		}
 	}
-	return have >= need-slack
+	return have >= need-resolve.Slack
 }

@@ -428,7 +428,7 @@ func TestCapacity(t *testing.T) {
 			v := &view{groups: test.groups}
 			p := prepared{committed: test.committed, asked: (&Loop{}).settleAsked(v.groups)}
 			p.fillGroups(v)
-			if got := p.have(); got != test.target {
+			if got := p.Have(); got != test.target {
 				t.Errorf("target = %v, want %v", got, test.target)
 			}
 			var limits []int

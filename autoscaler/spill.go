@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
@@ -45,7 +46,7 @@ type ask struct {
 
 // newPush returns a push that has done nothing yet.
 func (l *Loop) newPush(now time.Time, m move) *push {
-	groups, has := m.Case.takeBack(&Outcome{Decision: m.Decision})
+	groups, has := m.Case.TakenBack(&resolve.Outcome{Decision: m.Decision})
 	return &push{
 		loop: l, now: now, move: m, distribution: m.Distribution, groups: groups, has: has, over: m.beside(m.Outcome.TakeBack),
 		quarantines: m.Case.State.Quarantines, along: m.along(), surged: map[string]int{}, reached: map[string]bool{}, failed: map[string]error{},
@@ -59,9 +60,9 @@ func (m move) along() map[string]int {
 	for _, c := range m.Pruned.Choices {
 		weights[c.Group] += c.Weight
 	}
-	rolled, out := m.rolled(m.Pruned.Choices), map[string]int{}
+	rolled, out := m.SurgeReleased(m.Pruned.Choices), map[string]int{}
 	for group, weight := range weights {
-		out[group] = max(0, int(math.Ceil(weight-slack))-rolled[group])
+		out[group] = max(0, int(math.Ceil(weight-resolve.Slack))-rolled[group])
 	}
 	return out
 }
@@ -72,7 +73,7 @@ func (p *push) intent() Intent {
 	for _, a := range append(p.asks(), p.lowerings()...) {
 		i.Targets[a.group] = a.target
 	}
-	for _, c := range slices.Concat(p.replaced(), p.Pruned.Choices) {
+	for _, c := range slices.Concat(p.Replaced(), p.Pruned.Choices) {
 		i.LetGo = append(i.LetGo, c.ID)
 	}
 	return i
@@ -93,7 +94,7 @@ func (p *push) run(ctx context.Context) error {
 		if !spilled {
 			break
 		}
-		d, err := plan.Distribute(p.bound(p.groups, p.heldNow(), p.has), p.Decision.Target)
+		d, err := plan.Distribute(p.Bound(p.groups, p.heldNow(), p.has), p.Decision.Target)
 		if err != nil { // it was possible before
 			p.record.problem(err)
 			break
@@ -109,7 +110,7 @@ func (p *push) run(ctx context.Context) error {
 
 // heldNow returns the groups that are set aside, also by this push.
 func (p *push) heldNow() map[string]plan.Quarantine {
-	return p.held(p.quarantines, p.Decision.State.Clock)
+	return p.Held(p.quarantines, p.Decision.State.Clock)
 }
 
 // asks returns the targets of the groups that are to grow, or that somebody has
@@ -180,7 +181,7 @@ func (p *push) lowerings() []ask {
 	var out []ask
 	for _, g := range p.view.groups {
 		q, aside := held[g.ID]
-		target := max(g.Min, whole(g.Fulfilled()))
+		target := max(g.Min, resolve.Whole(g.Fulfilled()))
 		if p.reached[g.ID] {
 			continue // it was given more in this tick
 		}
@@ -255,7 +256,7 @@ func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, a ask) (Ac
 func (p *push) targets() map[string]int {
 	out := make(map[string]int, len(p.groups))
 	held := p.heldNow()
-	for _, g := range plan.Hold(p.groups, held, short(held, p.has)) {
+	for _, g := range plan.Hold(p.groups, held, resolve.Short(held, p.has)) {
 		if !g.Stale {
 			out[g.ID] = g.Target
 		}

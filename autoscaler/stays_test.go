@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -111,7 +112,7 @@ func TestReturned(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			before := State{}.owing(map[string]float64{test.node: 1})
+			before := resolve.State{}.Owing(map[string]float64{test.node: 1})
 			s := (&Loop{drains: machine}).returned(before, v)
 			if s.Spare != test.spare || len(s.Replaced) != test.left || len(before.Replaced) != 1 {
 				t.Errorf("spare %v, replaced %v (before: %v), want %v and %d", s.Spare, s.Replaced, before.Replaced, test.spare, test.left)
@@ -218,19 +219,19 @@ func TestSpare(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name          string
-		change        func(*Case)
+		change        func(*resolve.Case)
 		target        float64
 		gone          int
 		spare, offset float64
 	}{
-		{"let go", func(*Case) {}, 4, 1, 0, 0},
-		{"scale-in is barred", func(c *Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 1, 0},
-		{"needed", func(c *Case) { c.Input.Pinned = new(5.0) }, 5, 0, 0, 0},
-		{"an offset ends, too, and not all may go", func(c *Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 1, 1},
+		{"let go", func(*resolve.Case) {}, 4, 1, 0, 0},
+		{"scale-in is barred", func(c *resolve.Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 1, 0},
+		{"needed", func(c *resolve.Case) { c.Input.Pinned = new(5.0) }, 5, 0, 0, 0},
+		{"an offset ends, too, and not all may go", func(c *resolve.Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 1, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := Case{
+			c := resolve.Case{
 				Input: decide.Input{
 					Now: noon, Apps: []decide.App{{Name: "web", Configured: true}},
 					Policy: decide.Policy{
@@ -238,13 +239,13 @@ func TestSpare(t *testing.T) {
 					},
 				},
 				Groups: []plan.GroupTarget{{ID: "a", Target: 5, Max: 9}}, Joined: 5,
-				Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, State: State{Spare: 1},
+				Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, State: resolve.State{Spare: 1},
 			}
 			for _, id := range []string{"a-1", "a-2", "a-3", "a-4", "a-5"} {
 				c.Nodes = append(c.Nodes, plan.Candidate{ID: id, Group: "a", Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeIdle, Safe: true})
 			}
 			test.change(&c)
-			c.Input.Capacity = decide.Capacity{Target: c.State.Target(c.have()), Joined: 5}
+			c.Input.Capacity = decide.Capacity{Target: c.State.Target(c.Have()), Joined: 5}
 			o := c.Resolve()
 			gone := len(o.Pruned.Choices)
 			if o.Decision.Target != test.target || gone != test.gone || o.State.Spare != test.spare || o.State.Offset != test.offset {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -15,7 +16,7 @@ import (
 type tally struct {
 	mu    sync.Mutex
 	found map[string]int // as they are now
-	asked map[string]int // as [State]; a group of which nobody knows is not in it
+	asked map[string]int // as [resolve.State]; a group of which nobody knows is not in it
 	at    map[string]time.Time
 	least map[string]int // their minima
 }
@@ -78,7 +79,7 @@ func (t *tally) lower(group string, weights []float64, err error) {
 }
 
 // into returns s with what the groups were asked for.
-func (t *tally) into(s State) State {
+func (t *tally) into(s resolve.State) resolve.State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	s.Asked, s.AskedAt = maps.Clone(t.asked), maps.Clone(t.at)

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // Tick is one round at that time: read, ask, decide, plan, act, hear the shadows,
@@ -119,7 +121,7 @@ func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Order
 }
 
 // plan makes the case of a tick and resolves it, both into the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) (prepared, Outcome) {
+func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) (prepared, resolve.Outcome) {
 	p := l.prepare(now, v, orders)
 	history, err := l.history(ctx, now, p.Input.Capacity.Target)
 	r.problem(err)
@@ -129,14 +131,14 @@ func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, 
 		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
 	}
 	answer := o.Answer()
-	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, o.detail(p.committed), p.drifted
+	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, detail(o, p.committed), p.drifted
 	return p, o
 }
 
 // untouched is what is handed on when nothing was done: what the rules remember, but
 // for an offset that was not brought about, and for owed.
-func (l *Loop) untouched(p prepared, o Outcome) State {
-	s := p.handOn(o.Decision.State)
+func (l *Loop) untouched(p prepared, o resolve.Outcome) resolve.State {
+	s := p.HandOn(o.Decision.State)
 	s.Offset, s.Asked = p.State.Offset, p.asked
 	return s
 }

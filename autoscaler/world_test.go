@@ -15,6 +15,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -228,13 +229,13 @@ func wantExplained(t *testing.T, r Record) {
 	}
 	o := r.Case.Resolve()
 	wantJSON(t, "answer", o.Answer(), r.Answer)
-	wantJSON(t, "detail", o.detail(r.Detail.Committed), r.Detail)
+	wantJSON(t, "detail", detail(o, r.Detail.Committed), r.Detail)
 	wantOnlyStale(t, *r.Case, o)
 }
 
 // wantOnlyStale checks that nobody goes who may not while the pool must not shrink.
-func wantOnlyStale(t interface{ Errorf(string, ...any) }, c Case, o Outcome) {
-	stale := c.stale()
+func wantOnlyStale(t interface{ Errorf(string, ...any) }, c resolve.Case, o resolve.Outcome) {
+	stale := c.StaleNodes()
 	for group, ids := range o.Answer().Terminate {
 		for _, id := range ids {
 			if c.Refuse != "" || o.Refused != "" && !stale[id] {

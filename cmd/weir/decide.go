@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
@@ -126,7 +126,7 @@ func (r *caseReader) answer(line []byte) ([]byte, error) {
 
 // cameTrue is what is remembered of a decision for a pool of which the line names no
 // group: that it was carried out.
-func cameTrue(c autoscaler.Case, d decide.Decision) decide.State {
+func cameTrue(c resolve.Case, d decide.Decision) decide.State {
 	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
 	if change == 0 {
 		return d.State
@@ -140,7 +140,7 @@ func cameTrue(c autoscaler.Case, d decide.Decision) decide.State {
 }
 
 // undecided returns why a case has no decision that is worth printing.
-func undecided(c autoscaler.Case, o autoscaler.Outcome) error {
+func undecided(c resolve.Case, o resolve.Outcome) error {
 	if err := c.Input.Policy.Validate(); err != nil {
 		return fmt.Errorf("policy: %w", err)
 	}

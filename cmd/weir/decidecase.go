@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -30,7 +31,7 @@ type writtenCase struct {
 	Pinned      *float64         `json:"pinned"`
 	NoScaleDown reason           `json:"no_scale_down"`
 	Barred      reason           `json:"barred"` // by node health
-	State       autoscaler.State `json:"state"`
+	State       resolve.State    `json:"state"`
 }
 
 type writtenPool struct {
@@ -85,7 +86,7 @@ type caseReader struct {
 }
 
 // read returns the case of a line: that of a record, or what somebody wrote.
-func (r *caseReader) read(line []byte) (autoscaler.Case, error) {
+func (r *caseReader) read(line []byte) (resolve.Case, error) {
 	var record struct {
 		Case   json.RawMessage `json:"case"`
 		Failed string          `json:"failed"`
@@ -93,42 +94,42 @@ func (r *caseReader) read(line []byte) (autoscaler.Case, error) {
 		Every  json.RawMessage `json:"every_ns"`
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
-		return autoscaler.Case{}, plainly(err)
+		return resolve.Case{}, plainly(err)
 	}
 	switch {
 	case record.Every != nil && (record.Failed != "" || record.Paused != nil || record.Case == nil):
-		return autoscaler.Case{}, errors.New("the record is of a tick without a decision")
+		return resolve.Case{}, errors.New("the record is of a tick without a decision")
 	case record.Case != nil:
-		var c autoscaler.Case
+		var c resolve.Case
 		if err := json.Unmarshal(record.Case, &c); err != nil {
-			return autoscaler.Case{}, fmt.Errorf("read the record's case: %w", err)
+			return resolve.Case{}, fmt.Errorf("read the record's case: %w", err)
 		}
 		return c, nil
 	}
 	var w writtenCase
 	if err := decodeStrictly(line, &w); err != nil {
-		return autoscaler.Case{}, err
+		return resolve.Case{}, err
 	}
 	return r.caseOf(w)
 }
 
-func (r *caseReader) caseOf(w writtenCase) (autoscaler.Case, error) {
+func (r *caseReader) caseOf(w writtenCase) (resolve.Case, error) {
 	switch {
 	case w.Policy == nil:
-		return autoscaler.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)
+		return resolve.Case{}, errors.New(`policy is missing: want {"scaling_limits": {...}}, as in a pool file`)
 	case w.Pool == nil:
-		return autoscaler.Case{}, errors.New(`pool is missing: want {"target_capacity": ..., "total": {...}}`)
+		return resolve.Case{}, errors.New(`pool is missing: want {"target_capacity": ..., "total": {...}}`)
 	case w.Signals == nil:
-		return autoscaler.Case{}, errors.New(`signals is missing: want [{"app": ..., "Resources": {...}}], or []`)
+		return resolve.Case{}, errors.New(`signals is missing: want [{"app": ..., "Resources": {...}}], or []`)
 	}
 	if r.policy == nil || !bytes.Equal(r.policy, w.Policy) {
 		c, err := config.Policy(w.Policy)
 		if err != nil {
-			return autoscaler.Case{}, err
+			return resolve.Case{}, err
 		}
 		r.policy, r.config = bytes.Clone(w.Policy), c
 	}
-	c := autoscaler.Case{
+	c := resolve.Case{
 		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Has: map[string]int{},
 		Input: decide.Input{
 			Now: w.Now.Time, Policy: r.config.Policy, Offset: w.Offset, Pinned: w.Pinned,
@@ -136,7 +137,7 @@ func (r *caseReader) caseOf(w writtenCase) (autoscaler.Case, error) {
 		},
 	}
 	if err := errors.Join(w.Pool.fill(&c), fillApps(&c.Input, r.config, w.Signals)); err != nil {
-		return autoscaler.Case{}, err
+		return resolve.Case{}, err
 	}
 	if w.Pool.Nodes != nil {
 		c.Input.Lost = lost(w.State.Joined, c.Nodes)
@@ -145,7 +146,7 @@ func (r *caseReader) caseOf(w writtenCase) (autoscaler.Case, error) {
 }
 
 // fill takes over what the pool is.
-func (p writtenPool) fill(c *autoscaler.Case) error {
+func (p writtenPool) fill(c *resolve.Case) error {
 	capacity := &c.Input.Capacity
 	for _, k := range resource.Kinds() {
 		capacity.Totals[k], _ = p.Total.Get(k)

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -282,7 +283,7 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	}
 }
 
-func (s *poolStatus) warnOfDecision(c autoscaler.Case, a autoscaler.Answer, d autoscaler.Detail) {
+func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Answer, d autoscaler.Detail) {
 	for _, app := range d.Apps {
 		if app.StandIn {
 			s.warn("app %s is served by %s, so the pool does not shrink: %s", app.App, server(app.Source), app.Why)

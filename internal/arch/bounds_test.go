@@ -23,8 +23,8 @@ var (
 // their bound, with their exact size. Entries may shrink or go; none may be
 // added, and none may grow.
 var oversized = map[string]size{
-	"autoscaler":               {files: 34},
-	"autoscaler.Loop":          {methods: 100, files: 23},
+	"autoscaler":               {files: 31},
+	"autoscaler.Loop":          {methods: 100, files: 22},
 	"autoscaler.view":          {methods: 13, files: 7},
 	"bootstrap/release":        {files: 28},
 	"bootstrap/release.Cache":  {methods: 34, files: 8},

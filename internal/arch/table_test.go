@@ -69,6 +69,7 @@ var house = []entry{
 	{path: "sigproto", row: core, std: true, only: none},
 	{path: "metrics/record", row: core, std: true, only: []string{"metrics"}},
 
+	{path: "autoscaler/resolve", row: machinery, pure: true},
 	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "harmonizer/replay", row: machinery},
 	{path: "nodehealth/replay", row: machinery},

@@ -1,4 +1,4 @@
-package autoscaler
+package resolve
 
 import (
 	"cmp"
@@ -82,10 +82,10 @@ func (c Case) Resolve() Outcome {
 	in := c.Input
 	in.State = c.State.State
 	o := Outcome{Decision: decide.Decide(in)}
-	o.State = c.handOn(o.Decision.State)
-	groups, has := c.takeBack(&o)
-	held := c.held(c.State.Quarantines, o.Decision.State.Clock)
-	distribution, err := plan.Distribute(c.bound(groups, held, has), o.Decision.Target)
+	o.State = c.HandOn(o.Decision.State)
+	groups, has := c.TakenBack(&o)
+	held := c.Held(c.State.Quarantines, o.Decision.State.Clock)
+	distribution, err := plan.Distribute(c.Bound(groups, held, has), o.Decision.Target)
 	if err != nil {
 		o.Refused = err.Error()
 		o.State.Offset = c.State.Offset // nothing is brought about
@@ -96,20 +96,20 @@ func (c Case) Resolve() Outcome {
 	o.Surge = c.surge(o.Decision.State, distribution, targets, held)
 	c.choose(&o)
 	c.rollFull(&o, held)
-	o.State = c.conclude(o, done{
-		targets: targets, surge: o.Surge, pruned: o.Pruned.Choices, replaced: o.replaced(),
-		lowered: c.lowered(held, short(held, has)),
+	o.State = c.Conclude(o, Done{
+		Targets: targets, Surge: o.Surge, Pruned: o.Pruned.Choices, Replaced: o.Replaced(),
+		Lowered: c.lowered(held, Short(held, has)),
 	})
 	return o
 }
 
-// replaced are those who are let go though the pool needs no less.
-func (o Outcome) replaced() []plan.Choice { return slices.Concat(o.Orphans, o.Rolled) }
+// Replaced are those who are let go though the pool needs no less.
+func (o Outcome) Replaced() []plan.Choice { return slices.Concat(o.Orphans, o.Rolled) }
 
 // Answer returns o in short.
 func (o Outcome) Answer() Answer {
 	terminate := o.Pruned.ByGroup()
-	for _, c := range slices.Backward(o.replaced()) {
+	for _, c := range slices.Backward(o.Replaced()) {
 		terminate[c.Group] = slices.Insert(terminate[c.Group], 0, c.ID)
 	}
 	return Answer{
@@ -118,12 +118,12 @@ func (o Outcome) Answer() Answer {
 	}
 }
 
-// takeBack chooses who of the leaving is needed again, and returns the groups and
+// TakenBack chooses who of the leaving is needed again, and returns the groups and
 // what they have with those.
-func (c Case) takeBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
-	need, kept := o.Decision.Target-c.have(), map[string]float64{}
+func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
+	need, kept := o.Decision.Target-c.Have(), map[string]float64{}
 	for _, l := range c.Leaving {
-		if !(need > slack) {
+		if !(need > Slack) {
 			break
 		}
 		o.TakeBack = append(o.TakeBack, l)
@@ -133,7 +133,7 @@ func (c Case) takeBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	groups, has := slices.Clone(c.Groups), maps.Clone(c.Has)
 	for i := range groups {
 		g := &groups[i]
-		back := whole(kept[g.ID])
+		back := Whole(kept[g.ID])
 		if back == 0 {
 			continue
 		}
@@ -148,11 +148,11 @@ func (c Case) takeBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	return groups, has
 }
 
-// slack is what sums of weights may miss by their rounding.
-const slack = 1e-9
+// Slack is what sums of weights may miss by their rounding.
+const Slack = 1e-9
 
-// have is the target of all groups that are not stale.
-func (c Case) have() float64 {
+// Have is the target of all groups that are not stale.
+func (c Case) Have() float64 {
 	sum := 0.0
 	for _, g := range c.Groups {
 		if !g.Stale {
@@ -162,21 +162,21 @@ func (c Case) have() float64 {
 	return sum
 }
 
-// held returns the groups that are quarantined at that time, without the busy ones.
-func (c Case) held(quarantines []plan.Quarantine, now time.Time) map[string]plan.Quarantine {
+// Held returns the groups that are quarantined at that time, without the busy ones.
+func (c Case) Held(quarantines []plan.Quarantine, now time.Time) map[string]plan.Quarantine {
 	held := plan.Held(quarantines, now)
 	maps.DeleteFunc(held, func(group string, _ plan.Quarantine) bool { _, busy := c.Busy[group]; return busy })
 	return held
 }
 
-// bound returns the groups as the distribution may change them: one that is held
+// Bound returns the groups as the distribution may change them: one that is held
 // stays at what it has, a busy one at its target.
-func (c Case) bound(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) []plan.GroupTarget {
-	return plan.Hold(plan.Hold(groups, held, short(held, has)), c.Busy, nil)
+func (c Case) Bound(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) []plan.GroupTarget {
+	return plan.Hold(plan.Hold(groups, held, Short(held, has)), c.Busy, nil)
 }
 
-// short returns what those of the groups have that do not keep their targets.
-func short(held map[string]plan.Quarantine, has map[string]int) map[string]int {
+// Short returns what those of the groups have that do not keep their targets.
+func Short(held map[string]plan.Quarantine, has map[string]int) map[string]int {
 	has = maps.Clone(has)
 	maps.DeleteFunc(has, func(group string, _ int) bool { return held[group].Keeps })
 	return has
@@ -222,11 +222,11 @@ func (c Case) chooseOrphans(o *Outcome) {
 	o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
 }
 
-// whole returns how much of a weight a target in whole numbers holds.
-func whole(weight float64) int {
+// Whole returns how much of a weight a target in whole numbers holds.
+func Whole(weight float64) int {
 	const most = 1 << 40 // more than any pool has
 	if !(weight > 0) {
 		return 0
 	}
-	return int(math.Floor(min(weight, most) + slack))
+	return int(math.Floor(min(weight, most) + Slack))
 }

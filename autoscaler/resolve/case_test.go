@@ -1,4 +1,4 @@
-package autoscaler
+package resolve
 
 import (
 	"encoding/json"
@@ -17,7 +17,7 @@ import (
 )
 
 // anyCase draws cases of every kind, such as a file could hold them. Hostile ones
-// have numbers that no JSON can carry, too.
+// Have numbers that no JSON can carry, too.
 type anyCase struct{ hostile bool }
 
 func (a anyCase) number(t *rapid.T, what string) float64 {
@@ -236,5 +236,17 @@ func TestSurvived(t *testing.T) {
 				t.Errorf("survived = %v, want %v", got, test.want)
 			}
 		})
+	}
+}
+
+// wantOnlyStale checks that nobody goes who may not while the pool must not shrink.
+func wantOnlyStale(t interface{ Errorf(string, ...any) }, c Case, o Outcome) {
+	stale := c.StaleNodes()
+	for group, ids := range o.Answer().Terminate {
+		for _, id := range ids {
+			if c.Refuse != "" || o.Refused != "" && !stale[id] {
+				t.Errorf("%s of group %s is let go though %s", id, group, o.Refused)
+			}
+		}
 	}
 }

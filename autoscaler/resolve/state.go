@@ -1,4 +1,4 @@
-package autoscaler
+package resolve
 
 import (
 	"maps"
@@ -7,7 +7,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -36,8 +35,8 @@ type State struct {
 	Joined []string `json:"joined,omitempty"`
 }
 
-// handOn returns the state of c with what the rules remember in place of the old.
-func (c Case) handOn(s decide.State) State {
+// HandOn returns the state of c with what the rules remember in place of the old.
+func (c Case) HandOn(s decide.State) State {
 	out := c.State
 	out.State = s
 	if out.Joined == nil {
@@ -56,27 +55,27 @@ func (c Case) handOn(s decide.State) State {
 	return out
 }
 
-// done is what of an Outcome came true.
-type done struct {
-	targets  map[string]int // of groups that are not stale, in the terms of Case.Groups
-	surge    map[string]int
-	pruned   []plan.Choice
-	replaced []plan.Choice      // those who were let go though the pool needs no less
-	owed     map[string]float64 // weight of others of these, whom no plan has chosen; by node
-	// backed is by how much targets were raised only to be taken along by the pruned.
-	backed int
-	// lowered is by how much the targets of groups that are set aside were lowered.
-	lowered float64
+// Done is what of an Outcome came true.
+type Done struct {
+	Targets  map[string]int // of groups that are not stale, in the terms of Case.Groups
+	Surge    map[string]int
+	Pruned   []plan.Choice
+	Replaced []plan.Choice      // those who were let go though the pool needs no less
+	Owed     map[string]float64 // weight of others of these, whom no plan has chosen; by node
+	// Backed is by how much targets were raised only to be taken along by the pruned.
+	Backed int
+	// Lowered is by how much the targets of groups that are set aside were lowered.
+	Lowered float64
 }
 
-// owing is the weight that is owed on top since.
-func (d done) owing() float64 {
+// Owing is the weight that is owed on top since.
+func (d Done) Owing() float64 {
 	sum := 0.0
-	for _, one := range d.replaced {
+	for _, one := range d.Replaced {
 		sum += one.Weight
 	}
-	for _, node := range slices.Sorted(maps.Keys(d.owed)) {
-		sum += d.owed[node]
+	for _, node := range slices.Sorted(maps.Keys(d.Owed)) {
+		sum += d.Owed[node]
 	}
 	return sum
 }
@@ -111,45 +110,45 @@ func (c Case) lowered(held map[string]plan.Quarantine, has map[string]int) (sum 
 	return sum
 }
 
-// conclude returns what is to be handed on once d was done: the rules learn by how
+// Conclude returns what is to be handed on once d was done: the rules learn by how
 // much the pool was changed, and how much of an offset it took.
-func (c Case) conclude(o Outcome, d done) State {
-	s := c.handOn(o.Decision.State)
-	have, owed, spare := c.have(), max(0, c.State.Owed), max(0, c.State.Spare)
-	sum, pruned, kept := 0, 0.0, d.backed // kept: of the pruned, what takes no target along that counts
-	for _, target := range d.targets {
+func (c Case) Conclude(o Outcome, d Done) State {
+	s := c.HandOn(o.Decision.State)
+	have, owed, spare := c.Have(), max(0, c.State.Owed), max(0, c.State.Spare)
+	sum, pruned, kept := 0, 0.0, d.Backed // kept: of the pruned, what takes no target along that counts
+	for _, target := range d.Targets {
 		sum += target
 	}
-	for _, one := range d.pruned {
+	for _, one := range d.Pruned {
 		pruned += one.Weight
 	}
-	rolled := c.rolled(d.pruned)
+	rolled := c.SurgeReleased(d.Pruned)
 	for _, n := range rolled {
 		kept += n
 	}
-	s.Rolling = c.rolling(d.surge, rolled)
+	s.Rolling = c.rolling(d.Surge, rolled)
 	s.State = c.changed(s.State, d, max(0, float64(sum)-have-owed))
 	want := float64(o.Distribution.Want)
 	if o.Distribution.Shares == nil { // nothing was brought about
 		s.Offset, s.Owed = c.State.Offset, owed
 	} else {
 		over := float64(sum+kept) - pruned - want
-		s.Owed = min(max(min(want, have+owed)-float64(sum), 0), owed+d.lowered)
+		s.Owed = min(max(min(want, have+owed)-float64(sum), 0), owed+d.Lowered)
 		s.Spare = min(max(over, 0), spare)
 		s.Offset = survived(c.State.Offset, s.Offset, s.Spare-over)
 	}
-	s = s.owing(weights(d.replaced))
-	return s.owing(d.owed)
+	s = s.Owing(Weights(d.Replaced))
+	return s.Owing(d.Owed)
 }
 
 // changed returns s with what d has changed of the pool; grown is by how much its
 // groups were raised, but for a surge.
-func (c Case) changed(s decide.State, d done, grown float64) decide.State {
+func (c Case) changed(s decide.State, d Done, grown float64) decide.State {
 	change := decide.Change{At: s.Clock, Up: grown}
-	for _, more := range d.surge {
+	for _, more := range d.Surge {
 		change.Up += float64(more)
 	}
-	for _, one := range slices.Concat(d.pruned, d.replaced) {
+	for _, one := range slices.Concat(d.Pruned, d.Replaced) {
 		change.Down += one.Weight
 		change.Tasks += max(0, one.Tasks)
 	}
@@ -161,8 +160,8 @@ func (c Case) changed(s decide.State, d done, grown float64) decide.State {
 	if grown == 0 {
 		out.Raised = s.Raised
 	}
-	stale := c.stale()
-	if !slices.ContainsFunc(d.pruned, func(one plan.Choice) bool { return !stale[one.ID] }) {
+	stale := c.StaleNodes()
+	if !slices.ContainsFunc(d.Pruned, func(one plan.Choice) bool { return !stale[one.ID] }) {
 		out.Lowered = s.Lowered
 	}
 	return out
@@ -174,9 +173,9 @@ func (s State) Target(groups float64) float64 {
 	return groups + max(0, s.Owed) - max(0, s.Spare) - s.Offset
 }
 
-// owing returns s with the weight of nodes that were let go though the pool needs no
+// Owing returns s with the weight of nodes that were let go though the pool needs no
 // less.
-func (s State) owing(nodes map[string]float64) State {
+func (s State) Owing(nodes map[string]float64) State {
 	if len(nodes) == 0 {
 		return s
 	}
@@ -191,42 +190,13 @@ func (s State) owing(nodes map[string]float64) State {
 	return s
 }
 
-// weights returns those of the choices, by id.
-func weights(choices []plan.Choice) map[string]float64 {
+// Weights returns those of the choices, by id.
+func Weights(choices []plan.Choice) map[string]float64 {
 	out := make(map[string]float64, len(choices))
 	for _, c := range choices {
 		out[c.ID] = c.Weight
 	}
 	return out
-}
-
-// returned returns s with the nodes settled that were replaced and are not on their
-// way out any more: one that stays in service after all is spare. One whose
-// termination was taken has lowered its group's target, and is forgotten.
-func (l *Loop) returned(s State, v *view) State {
-	if len(s.Replaced) == 0 {
-		return s
-	}
-	there := map[string]bool{}
-	for _, n := range v.nodes {
-		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
-	}
-	records := map[string]drain.Record{}
-	for _, r := range l.drains.Records() {
-		records[r.Node] = r
-	}
-	s.Replaced = maps.Clone(s.Replaced)
-	for _, node := range slices.Sorted(maps.Keys(s.Replaced)) {
-		r, kept := records[node]
-		switch {
-		case kept && !stays(r) && r.Asked.IsZero():
-			continue
-		case r.Asked.IsZero() && there[node]:
-			s.Spare = max(0, s.Spare) + s.Replaced[node]
-		}
-		delete(s.Replaced, node)
-	}
-	return s
 }
 
 // survived returns the part of an offset that the pool holds, if gap is what it

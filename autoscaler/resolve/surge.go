@@ -1,4 +1,4 @@
-package autoscaler
+package resolve
 
 import (
 	"cmp"
@@ -15,7 +15,7 @@ import (
 // than what is wanted and neither fresh nor ordered, and of what one period may add it
 // takes what the need leaves.
 func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Quarantine) map[string]int {
-	room := whole(s.Beside(c.Input.Policy, c.have()) - max(0, float64(d.Sum)-c.have()-max(0, c.State.Owed)))
+	room := Whole(s.Beside(c.Input.Policy, c.Have()) - max(0, float64(d.Sum)-c.Have()-max(0, c.State.Owed)))
 	room = min(room, c.missing(d.Want, targets))
 	shares := d.Targets()
 	var surge map[string]int
@@ -68,7 +68,7 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 	case len(o.Decision.State.Blind) > 0:
 		waits = "the need of app " + o.Decision.State.Blind[0].App + " is not known"
 	}
-	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.State.Owed > slack) && c.fit() >= o.Decision.Target-slack
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.State.Owed > Slack) && c.fit() >= o.Decision.Target-Slack
 	for _, g := range c.toRoll(held) {
 		if c.State.Rolling[g.ID] > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
@@ -104,13 +104,13 @@ func (c Case) fit() float64 {
 	return sum
 }
 
-// rolled returns by how much the let-go of marked instances lowers the surge of their
+// SurgeReleased returns by how much the let-go of marked instances lowers the surge of their
 // groups, as their replacements are there.
-func (c Case) rolled(choices []plan.Choice) map[string]int {
+func (c Case) SurgeReleased(choices []plan.Choice) map[string]int {
 	if len(c.State.Rolling) == 0 || len(choices) == 0 {
 		return nil
 	}
-	stale := c.stale()
+	stale := c.StaleNodes()
 	weights := map[string]float64{}
 	for _, one := range choices {
 		if stale[one.ID] {
@@ -119,7 +119,7 @@ func (c Case) rolled(choices []plan.Choice) map[string]int {
 	}
 	rolled := map[string]int{}
 	for group, weight := range weights {
-		if n := min(max(0, c.State.Rolling[group]), whole(weight)); n > 0 {
+		if n := min(max(0, c.State.Rolling[group]), Whole(weight)); n > 0 {
 			rolled[group] = n
 		}
 	}
@@ -141,8 +141,8 @@ func (c Case) rolling(more, less map[string]int) map[string]int {
 	return out
 }
 
-// stale returns the instances that are rolled away.
-func (c Case) stale() map[string]bool {
+// StaleNodes returns the instances that are rolled away.
+func (c Case) StaleNodes() map[string]bool {
 	ids := map[string]bool{}
 	for i := range c.Nodes {
 		if c.Nodes[i].Stale {

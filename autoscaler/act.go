@@ -29,28 +29,28 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 	p := l.newPush(now, m)
 	intent := p.intent()
 	if !m.idle(intent) || len(l.drains.Records()) > 0 {
-		owed := l.removalsOwe(m)
-		planned := l.tally.into(m.Outcome.State).Owing(owed)
-		intent.Before, intent.Ended = m.counted(owed), terminated(l.drains.Records(), m.view)
+		planned := l.tally.into(m.prepared.State.Larger(m.Outcome.State))
 		if err := l.save(ctx, planned, &intent); err != nil {
 			l.state = l.untouched(m.prepared, m.Outcome)
 			return fmt.Errorf("nothing is done: %w", err)
 		}
 	}
-	did, err := l.carryOut(ctx, now, m, p)
-	s := m.Conclude(m.Outcome, did)
-	s.Quarantines = p.quarantines
-	l.state = l.returned(l.tally.into(s), m.view)
+	did, err := l.change(ctx, now, m, p)
+	l.state = m.Conclude(m.Outcome, did)
+	l.state.Quarantines = p.quarantines
+	if err == nil {
+		err = l.drain(ctx, now, m.view, m.record)
+		l.tellSilent(m)
+	}
+	if err == nil {
+		err = l.unmark(ctx, m.view, m.orders.Stale, m.record)
+	}
+	l.state = l.tally.into(l.state)
+	m.record.Account = entries(l.account(m.view), m.view.found)
 	if err != nil {
 		return err
 	}
 	return l.save(ctx, l.state, nil)
-}
-
-// counted is what counts until the targets are given: whoever is let go, is.
-func (m move) counted(owed map[string]float64) *Counted {
-	s := m.prepared.State.Owing(owed).Owing(resolve.Weights(m.Replaced()))
-	return &Counted{Offset: s.Offset, Owed: s.Owed, Rolling: s.Rolling}
 }
 
 // idle reports whether a tick has nothing to do but to go on with its drains.
@@ -58,26 +58,31 @@ func (m move) idle(i Intent) bool {
 	return len(i.Targets)+len(i.LetGo)+len(m.TakeBack)+len(m.orders.Removals)+len(m.orders.Stale) == 0
 }
 
-// carryOut does what is to be done, one after the other, and returns what was done.
-// It ends early only if the loop has to.
-func (l *Loop) carryOut(ctx context.Context, now time.Time, m move, p *push) (resolve.Done, error) {
+// change makes the changes of a tick, one after the other, and returns what was done. It
+// ends early only if the loop has to.
+func (l *Loop) change(ctx context.Context, now time.Time, m move, p *push) (resolve.Done, error) {
 	err := l.takeBack(ctx, now, m)
 	if err == nil {
 		err = p.run(ctx)
 	}
-	did := resolve.Done{Targets: p.targets(), Surge: p.surged, Backed: p.backed, Lowered: p.lowered, Owed: map[string]float64{}}
+	did := resolve.Done{Ordered: p.ordered()}
 	if err == nil {
-		err = l.release(ctx, now, m, &did)
+		did.Pruned, err = l.release(ctx, now, m, m.Pruned.Choices, drain.ScaleIn)
+	}
+	did.Surge = m.SurgeLeft(p.surged, did.Pruned)
+	did.Shares = l.shares(m.view, did.Surge) // what is replaced from here on stays wanted
+	for _, some := range []struct {
+		choices []plan.Choice
+		reason  drain.Reason
+	}{{m.Orphans, drain.Orphan}, {m.Rolled, drain.Rolling}} {
+		if err == nil {
+			var kept []plan.Choice
+			kept, err = l.release(ctx, now, m, some.choices, some.reason)
+			did.Replaced = append(did.Replaced, kept...)
+		}
 	}
 	if err == nil {
-		err = l.removals(ctx, now, m, &did)
-	}
-	if err == nil {
-		err = l.drain(ctx, now, m.view, l.state.Owed+did.Owing(), m.record)
-		l.tellSilent(m)
-	}
-	if err == nil {
-		err = l.unmark(ctx, m.view, m.orders.Stale, m.record)
+		err = l.removals(ctx, now, m)
 	}
 	return did, err
 }
@@ -109,29 +114,25 @@ func fatal(err error) error {
 	return nil
 }
 
-// release begins the drains of those whom the plan has chosen.
-func (l *Loop) release(ctx context.Context, now time.Time, m move, did *resolve.Done) error {
+// release begins the drains of nodes that the plan has chosen, and returns those whose
+// drain is kept. A marked instance is rolled away.
+func (l *Loop) release(ctx context.Context, now time.Time, m move, choices []plan.Choice, reason drain.Reason) ([]plan.Choice, error) {
+	var released []plan.Choice
 	stale := m.StaleNodes()
-	for _, some := range []struct {
-		choices []plan.Choice
-		reason  drain.Reason
-		kept    *[]plan.Choice
-	}{{m.Orphans, drain.Orphan, &did.Replaced}, {m.Rolled, drain.Rolling, &did.Replaced}, {m.Pruned.Choices, drain.ScaleIn, &did.Pruned}} {
-		for _, c := range some.choices {
-			reason := some.reason
-			if reason == drain.ScaleIn && stale[c.ID] {
-				reason = drain.Rolling
-			}
-			kept, err := l.letGo(ctx, now, choiceOf(c, reason), m.record)
-			if err != nil {
-				return err
-			}
-			if kept {
-				*some.kept = append(*some.kept, c)
-			}
+	for _, c := range choices {
+		why := reason
+		if reason == drain.ScaleIn && stale[c.ID] {
+			why = drain.Rolling
+		}
+		kept, err := l.letGo(ctx, now, choiceOf(c, why), m.record)
+		if kept {
+			released = append(released, c)
+		}
+		if err != nil {
+			return released, err
 		}
 	}
-	return nil
+	return released, nil
 }
 
 func choiceOf(c plan.Choice, reason drain.Reason) drain.Choice {
@@ -160,16 +161,15 @@ func (l *Loop) choose(ctx context.Context, now time.Time, c drain.Choice, r *Rec
 	return err
 }
 
-// drain takes every drain as far as it can go now. owed is the weight that is not
-// ordered anew yet.
-func (l *Loop) drain(ctx context.Context, now time.Time, v *view, owed float64, r *Record) error {
+// drain takes every drain as far as it can go now.
+func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) error {
 	if err := l.mayWrite(); err != nil {
 		r.problem(err)
 		return fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
-	events, err := l.drains.Advance(ctx, now, l.views(v, owed))
+	events, err := l.drains.Advance(ctx, now, l.views(v))
 	if l.world.Health != nil && len(events) > 0 {
 		l.world.Health.Drained(events)
 	}
@@ -188,7 +188,7 @@ func (l *Loop) drain(ctx context.Context, now time.Time, v *view, owed float64, 
 }
 
 // views returns what is seen of the nodes, as their drains see it.
-func (l *Loop) views(v *view, owed float64) map[string]drain.View {
+func (l *Loop) views(v *view) map[string]drain.View {
 	views := make(map[string]drain.View, len(v.nodes))
 	busy := v.busy()
 	for _, n := range v.nodes {
@@ -205,14 +205,14 @@ func (l *Loop) views(v *view, owed float64) map[string]drain.View {
 		}
 		late[f.ID] = true
 	}
-	listening := l.listening(v.now)
+	listening, account := l.listening(v.now), l.account(v)
 	for _, record := range l.drains.Records() {
 		one, there := views[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
 		case !there:
 			one = drain.View{Instance: drain.Absent, At: v.now}
 		case record.Hold:
-			one.Replaced = l.full(v, owed, record.Since)
+			one.Replaced = l.full(v, account, record.Since)
 			fallthrough
 		case record.Reason == drain.Repair:
 			if silent && (listening || late[record.Node] || len(late) == 0 && v.deaf(record)) {

@@ -131,3 +131,11 @@ func (c Config) callTimeout() time.Duration {
 	}
 	return min(c.stepTimeout(), 5*time.Second)
 }
+
+// Drift says what becomes of a target that another than this autoscaler has set.
+type Drift string
+
+const (
+	Obey    Drift = "obey"    // it changes what is wanted; so does the empty Drift
+	Correct Drift = "correct" // what is wanted stays: the difference is owed or surplus
+)

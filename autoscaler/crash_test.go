@@ -3,8 +3,6 @@ package autoscaler
 import (
 	"testing"
 	"time"
-
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // dieBeforeTheCalls makes a tick of a process that dies once its intent is kept, before
@@ -54,48 +52,6 @@ func TestKilledBetweenIntentAndCall(t *testing.T) {
 				}
 			}
 			w.wantTarget(6)
-		})
-	}
-}
-
-// A target that is lower than what was asked for by a machine that was ended since was
-// given: what was owed is not ordered a second time.
-func TestEndedSinceTheIntent(t *testing.T) {
-	t.Parallel()
-	for _, test := range []struct {
-		name   string
-		record func(r drain.Record, asked time.Time) drain.Record
-		owed   float64
-	}{
-		{"ended", func(r drain.Record, asked time.Time) drain.Record { r.Asked = asked; return r }, 0},
-		{"its answer was lost", func(r drain.Record, _ time.Time) drain.Record { return r }, 0},
-		{"ended before", func(r drain.Record, asked time.Time) drain.Record { r.Asked = asked.Add(-time.Hour); return r }, 1},
-		{"taken by the provider", func(r drain.Record, asked time.Time) drain.Record { r.Asked, r.Taken = asked, true; return r }, 1},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			t.Parallel()
-			w, _, _ := steady(t, 6)
-			gone := drain.Record{
-				Node: "a-gone", Group: "a", Weight: 1, State: drain.Terminating, Reason: drain.Repair, Since: w.now, Deadline: w.now.Add(time.Hour),
-			}
-			if err := w.records.Put(t.Context(), test.record(gone, w.now.Add(time.Second))); err != nil {
-				t.Fatal(err)
-			}
-			w.start()
-			l := w.loop
-			if err := l.begin(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			v, err := l.observe(t.Context(), w.now)
-			if err != nil {
-				t.Fatal(err)
-			}
-			l.state.Owed = 0
-			l.doubt = &Intent{At: w.now, Targets: map[string]int{"a": 7}, Before: &Counted{Owed: 1}} // found: 6
-			l.findOut(v)
-			if l.state.Owed != test.owed {
-				t.Errorf("owed %v, want %v", l.state.Owed, test.owed)
-			}
 		})
 	}
 }

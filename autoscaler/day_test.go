@@ -412,7 +412,7 @@ func (d *day) checkTick(r *Record) {
 	}
 	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
 	d.healthy = 0
-	have, can := resolve.Whole(r.State.Owed), 0 // what is owed is ordered by the next tick
+	have, can := resolve.Whole(d.loop.account(d.loop.last).Owed()), 0 // what is owed is ordered by the next tick
 	held := plan.Held(r.State.Quarantines, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())

@@ -6,12 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -21,77 +19,11 @@ type Intent struct {
 	At      time.Time      `json:"at"`
 	Targets map[string]int `json:"targets,omitempty"` // absolute, by group
 	LetGo   []string       `json:"let_go,omitempty"`  // nodes
-	// Ended are the nodes under a drain record that were gone or terminating when the
-	// Targets were computed: the targets found are without them already.
-	Ended []string `json:"ended,omitempty"`
-	// Before is what the State counted before the Targets were asked for: it counts
-	// until they are found.
-	Before *Counted `json:"before,omitempty"`
-}
-
-// Counted is the part of a State that says what the groups' targets are made of.
-type Counted struct {
-	Offset  float64        `json:"offset,omitempty"`
-	Owed    float64        `json:"owed,omitempty"`
-	Rolling map[string]int `json:"rolling,omitempty"`
-}
-
-// findOut settles what became of an intent that the last process did not live to see
-// the end of: a target that is not found was not given, unless a machine that was ended
-// since took it along.
-func (l *Loop) findOut(v *view) {
-	i := l.doubt
-	l.doubt = nil
-	if i == nil || i.Before == nil {
-		return
-	}
-	lowered := l.loweredSince(*i, v)
-	for _, g := range v.groups {
-		if want, asked := i.Targets[g.ID]; asked && want != g.Target && want != g.Target+lowered[g.ID] {
-			l.state.Offset, l.state.Owed = i.Before.Offset, i.Before.Owed
-			if l.state.Rolling == nil {
-				l.state.Rolling = map[string]int{}
-			}
-			l.state.Rolling[g.ID] = i.Before.Rolling[g.ID]
-		}
-	}
-}
-
-// terminated returns the nodes of the records that are gone or terminating.
-func terminated(records []drain.Record, v *view) []string {
-	there := map[string]bool{}
-	for _, n := range v.nodes {
-		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
-	}
-	var out []string
-	for _, r := range records {
-		if !there[r.Node] {
-			out = append(out, r.Node)
-		}
-	}
-	return out
-}
-
-// loweredSince returns by how much terminations since the intent have lowered the
-// targets of the groups. A node that was gone or terminating before does not count.
-func (l *Loop) loweredSince(i Intent, v *view) map[string]int {
-	records := l.drains.Records()
-	gone, weight := terminated(records, v), map[string]float64{}
-	for _, r := range records {
-		ended := r.State == drain.Terminating && r.Asked.IsZero() && slices.Contains(gone, r.Node) || !r.Asked.Before(i.At)
-		if r.Mend == "" && !r.Taken && ended && !slices.Contains(i.Ended, r.Node) {
-			weight[r.Group] += r.Weight
-		}
-	}
-	out := map[string]int{}
-	for group, w := range weight {
-		out[group] = int(math.Round(w))
-	}
-	return out
 }
 
 // memo is what is kept for the next tick and the next process.
 type memo struct {
+	Schema int           `json:"schema"`
 	State  resolve.State `json:"state"`
 	Intent *Intent       `json:"intent,omitempty"` // nil once it has been done
 }
@@ -107,7 +39,9 @@ func (l *Loop) begin(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("load what the last tick handed on: %w", err)
 		}
-		l.recall(data, ok)
+		if err := l.recall(data, ok); err != nil {
+			return err
+		}
 		l.begun = true
 	}
 	if l.drains != nil && !l.config.DryRun {
@@ -126,15 +60,23 @@ func (l *Loop) begin(ctx context.Context) error {
 	return nil
 }
 
-func (l *Loop) recall(data []byte, ok bool) {
+// recall takes up what was kept. It returns an error, and changes nothing, if a later
+// version kept it.
+func (l *Loop) recall(data []byte, ok bool) error {
 	l.amnesia = true
 	if !ok {
-		return
+		return nil
 	}
-	var m memo
-	if err := json.Unmarshal(data, &m); err != nil {
+	m, err := decodeMemo(data)
+	if err == nil {
+		err = m.State.Validate()
+	}
+	if errors.Is(err, errLaterSchema) {
+		return fmt.Errorf("load the state of pool %s: %w", l.pool, err)
+	}
+	if err != nil {
 		l.log.Error("what the last tick handed on cannot be read", "pool", l.pool, "err", err)
-		return
+		return nil
 	}
 	l.amnesia = false
 	l.joined = make(map[string]bool, len(m.State.Joined))
@@ -143,15 +85,19 @@ func (l *Loop) recall(data []byte, ok bool) {
 	}
 	l.state = m.State
 	l.state.Joined = nil
-	if m.Intent != nil { // how far it came is not known: what is found counts
-		l.state.Asked, l.doubt = nil, m.Intent
+	if m.Intent != nil { // how far it came is unknown
+		for group, of := range l.state.Groups {
+			of.Doubt = true
+			l.state.Groups[group] = of
+		}
 	}
+	return nil
 }
 
 // save keeps the state, and what is about to be done.
 func (l *Loop) save(ctx context.Context, s resolve.State, i *Intent) error {
 	s.Joined = slices.Sorted(maps.Keys(l.joined))
-	data, err := json.Marshal(memo{s, i})
+	data, err := json.Marshal(memo{resolve.Schema, s, i})
 	if err != nil {
 		return fmt.Errorf("encode what is handed on: %w", err)
 	}

@@ -131,8 +131,8 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	if left := d.records.stored; len(left) > 0 {
 		fail("records %s are left", left)
 	}
-	if s := d.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
-		fail("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
+	if a := d.loop.account(d.loop.last); a.Owed() != 0 || a.Surplus() != 0 {
+		fail("owed %v, surplus %v: want none", a.Owed(), a.Surplus())
 	}
 	if e := d.health.last("attempt-1"); e.Action != drain.Forget && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
 		fail("the last that was told is %+v", e)

@@ -34,7 +34,6 @@ type Loop struct {
 	gone    int             // how many of them have gone that no tick has taken account of
 	amnesia bool            // who has joined is not known: all that runs may have
 	began   time.Time       // the first tick
-	doubt   *Intent         // of the last process, which did not end its tick
 	lost    error           // why the last tick is not in the ledger; nil if it is
 	past    *decide.History // read for an empty pool; nil when it has to be
 

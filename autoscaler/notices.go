@@ -59,7 +59,7 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 	if err != nil {
 		return err
 	}
-	l.tally = newTally(v.groups, l.settleAsked(v.groups), l.state.AskedAt)
+	l.tally = newTally(v.groups, l.state.Groups)
 	of := map[string]pools.Instance{} // those that are still to go
 	for _, n := range v.nodes {
 		if n.Instance.State != pools.InstanceTerminating {
@@ -70,15 +70,11 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
 		return n.Kind == pools.Rebalance && (busy[of[n.Instance].Group] != "" || mending[n.Instance])
 	})
-	intent, owed := Intent{At: now}, map[string]float64{}
+	intent := Intent{At: now}
 	for _, n := range notices {
 		intent.LetGo = append(intent.LetGo, n.Instance)
-		if i, ours := of[n.Instance]; ours && l.replaced(n) {
-			owed[i.ID] = i.Weight
-		}
 	}
-	l.state = l.returned(l.state, v)
-	if err := l.save(ctx, l.state.Owing(owed), &intent); err != nil {
+	if err := l.save(ctx, l.state, &intent); err != nil {
 		return err
 	}
 	if err := l.warnAll(ctx, now, notices, of, r); err != nil {
@@ -109,19 +105,9 @@ func (l *Loop) warnAll(ctx context.Context, now time.Time, notices []pools.Notic
 
 // warn begins one drain, and reports whether it is kept.
 func (l *Loop) warn(ctx context.Context, now time.Time, n pools.Notice, i pools.Instance, r *Record) (bool, error) {
-	reason, owed := drain.Spot, l.replaced(n)
+	reason := drain.Spot
 	if n.Kind == pools.Rebalance {
 		reason = drain.Rebalance
 	}
-	kept, err := l.letGo(ctx, now, drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}, r)
-	if kept && owed {
-		l.state = l.state.Owing(map[string]float64{i.ID: i.Weight})
-	}
-	return kept, err
-}
-
-// replaced reports whether what a notice has us do has to be made up for: a node that
-// the provider takes is replaced by its group, one that we end is not.
-func (l *Loop) replaced(n pools.Notice) bool {
-	return (n.Kind == pools.Rebalance || l.config.Drain.EndSpot) && l.owes(n.Instance)
+	return l.letGo(ctx, now, drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}, r)
 }

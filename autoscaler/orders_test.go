@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
@@ -93,9 +94,7 @@ func TestRemoval(t *testing.T) {
 			}
 			w.wantInstances("a-1", "a-3", "a-4")
 			w.wantTarget(3)
-			if s := w.loop.state; s.Owed != 0 {
-				t.Errorf("owed %v, want nothing", s.Owed)
-			}
+			w.wantBalanced()
 		})
 	}
 }
@@ -146,8 +145,8 @@ func TestRolling(t *testing.T) {
 			}
 			w.wantInstances("a-5", "a-6", "a-7", "a-8")
 			w.wantTarget(4)
-			if !slices.Equal(w.book.struck, []string{"a"}) || len(w.loop.state.Rolling) > 0 {
-				t.Errorf("struck %q, rolling %v: want the mark gone", w.book.struck, w.loop.state.Rolling)
+			if surge := w.loop.state.Groups["a"].Surge; !slices.Equal(w.book.struck, []string{"a"}) || surge != 0 {
+				t.Errorf("struck %q, surge %v: want the mark gone", w.book.struck, surge)
 			}
 		})
 	}
@@ -177,7 +176,7 @@ func TestDrift(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := w.tick()
-			if want := []Drifted{{"a", 4, test.found}}; !slices.Equal(r.Drift, want) {
+			if want := []resolve.Drifted{{Group: "a", Asked: 4, Found: test.found}}; !slices.Equal(r.Drift, want) {
 				t.Errorf("drift %+v, want %+v", r.Drift, want)
 			}
 			w.wantCalls(test.calls...)
@@ -339,8 +338,8 @@ func TestNotices(t *testing.T) {
 	if records[0].Reason != drain.Spot || records[1].Reason != drain.Rebalance || !records[0].State.Leaving() {
 		t.Errorf("records %+v, want a spot interruption and a rebalance, under way", records)
 	}
-	if s := w.memory.memo(t).State; s.Owed != 1 {
-		t.Errorf("owed %v, want the one that we end", s.Owed)
+	if got := *w.memory.memo(t).State.Wanted; got != 3 {
+		t.Errorf("wanted %v, want 3: who leaves is to be replaced", got)
 	}
 	if w.ledger.len() != 1 {
 		t.Errorf("%d ticks, want 1", w.ledger.len())

@@ -17,31 +17,31 @@ import (
 // prepared is a Case, and what of the pool it leaves out.
 type prepared struct {
 	resolve.Case
-	committed map[string]float64 // weight on its way out that the groups' targets hold
-	drifted   []Drifted
-	asked     map[string]int // by group, after what has drifted was obeyed
+	account resolve.Account
 }
 
-// prepare makes the case of what was seen, heard and ordered. It changes nothing.
-func (l *Loop) prepare(now time.Time, v *view, orders Orders) prepared {
-	p := prepared{committed: l.committed(v), drifted: drifted(v.groups, l.state.Asked), asked: l.settleAsked(v.groups)}
+// prepare makes the case of what was seen, heard and ordered, by a state that knows
+// these groups. It changes nothing.
+func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders Orders) prepared {
+	var p prepared
 	leaving := l.leaving()
 	marks := v.marked(orders.Stale, leaving)
-	state := l.returned(l.state, v)
-	state.Rolling = map[string]int{}
 	for group, weight := range marks.weight {
-		if n := min(l.state.Rolling[group], resolve.Whole(weight)); n > 0 {
-			state.Rolling[group] = n
-		}
 		if p.Stale == nil {
 			p.Stale = map[string]int{}
 		}
 		p.Stale[group] = resolve.Whole(weight)
 	}
+	state.Groups = maps.Clone(state.Groups)
+	for group, of := range state.Groups {
+		of.Surge = min(of.Surge, p.Stale[group])
+		state.Groups[group] = of
+	}
 	clock := ownTime(state.State, now)
-	state.Quarantines, state.AskedAt = l.quarantines(now, v, clock)
+	state = l.quarantines(now, v, state, clock)
 	p.State, p.Busy, p.Limits, p.OrphansAfter = state, v.busy(), l.config.Prune, l.config.OrphansAfter
 	p.Leaving = l.returnable()
+	p.account = state.Account(l.groups(v, found))
 	p.fillGroups(v)
 	p.fillNodes(now, v, leaving, marks.ids)
 	p.mark(l.mending())
@@ -80,17 +80,15 @@ func (l *Loop) ordered(orders Orders) (offset float64, pinned *float64) {
 	return offset, new(pin.Target)
 }
 
-// fillGroups sets the groups less what their targets hold beside: a group cannot
-// hold more than its maximum together with that.
+// fillGroups sets the shares of the groups: a group cannot hold more than its maximum
+// together with what its target holds beside.
 func (p *prepared) fillGroups(v *view) {
 	p.Groups, p.Has = make([]plan.GroupTarget, len(v.groups)), make(map[string]int, len(v.groups))
 	for i, g := range v.groups {
-		leaving, rolling := resolve.Whole(p.committed[g.ID]), p.State.Rolling[g.ID]
-		p.Groups[i] = plan.GroupTarget{
-			ID: g.ID, Target: max(0, counted(g, p.asked[g.ID], leaving)-rolling), Min: g.Min, Max: g.Max, Stale: g.Stale,
-		}
+		of := p.account.Groups[i]
+		p.Groups[i] = plan.GroupTarget{ID: g.ID, Target: of.Share(), Min: g.Min, Max: g.Max, Stale: g.Stale}
 		if g.Max != pools.Unlimited {
-			p.Groups[i].Max = max(0, g.Max-leaving-rolling)
+			p.Groups[i].Max = max(0, g.Max-of.Beside())
 		}
 	}
 }
@@ -111,7 +109,7 @@ func (p *prepared) fillNodes(now time.Time, v *view, leaving, marked map[string]
 		}
 	}
 	for _, g := range v.groups {
-		p.Has[g.ID] = max(0, resolve.Whole(has[g.ID])-p.State.Rolling[g.ID])
+		p.Has[g.ID] = resolve.Whole(has[g.ID])
 	}
 }
 
@@ -139,14 +137,15 @@ func (l *Loop) returnable() []resolve.Leaver {
 	return out
 }
 
-// quarantines returns those that are to be kept, and when each group was asked last
-// or found short: a group that its provider calls short since then is set aside, one
+// quarantines returns the state with the quarantines that are to be kept: a group that
+// its provider calls short since it was raised last, or found short, is set aside; one
 // that has filled up is let off.
-func (l *Loop) quarantines(now time.Time, v *view, clock time.Time) ([]plan.Quarantine, map[string]time.Time) {
-	out, askedAt := slices.Clone(l.state.Quarantines), maps.Clone(l.state.AskedAt)
-	for group, at := range askedAt {
-		if at.After(now) { // the clock was put back
-			askedAt[group] = now
+func (l *Loop) quarantines(now time.Time, v *view, s resolve.State, clock time.Time) resolve.State {
+	out := slices.Clone(s.Quarantines)
+	for group, of := range s.Groups {
+		if of.At.After(now) { // the clock was put back
+			of.At = now
+			s.Groups[group] = of
 		}
 	}
 	held := plan.Held(out, clock)
@@ -158,24 +157,24 @@ func (l *Loop) quarantines(now time.Time, v *view, clock time.Time) ([]plan.Quar
 		filled := g.Fulfilled() >= float64(g.Target)
 		switch {
 		case aside:
-		case g.Short != "" && g.ShortAt.After(askedAt[g.ID]) && !filled:
+		case g.Short != "" && g.ShortAt.After(s.Groups[g.ID].At) && !filled:
 			out = plan.Failed(out, g.ID, decide.OneLine(g.Short), clock)
-			if askedAt == nil {
-				askedAt = map[string]time.Time{}
-			}
-			askedAt[g.ID] = now
+			of := s.Groups[g.ID]
+			of.At = now
+			s.Groups[g.ID] = of
 		case filled && l.raised[g.ID]:
 			out = plan.Recovered(out, g.ID)
 		}
 	}
-	return slices.DeleteFunc(out, func(q plan.Quarantine) bool { return !there[q.Group] }), askedAt
+	s.Quarantines = slices.DeleteFunc(out, func(q plan.Quarantine) bool { return !there[q.Group] })
+	return s
 }
 
 func (l *Loop) input(now time.Time, c resolve.Case, v *view) decide.Input {
 	in := decide.Input{
 		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost, Barred: v.condition.Barred,
 		Capacity: decide.Capacity{
-			Target: c.State.Target(c.Have()), Joined: v.joined, Totals: v.totals,
+			Target: *c.State.Wanted, Joined: v.joined, Totals: v.totals,
 		},
 	}
 	for _, src := range l.sources[1:] {
@@ -215,17 +214,13 @@ func (l *Loop) speaks(src *source) bool {
 	return len(l.sources) == 1 || slices.ContainsFunc(l.sources[1:], unconfigured)
 }
 
-// beside returns what a group's target holds beside that of the Case, once some of
-// the leaving have been taken back.
+// beside returns what a group's target holds beside its share, once some of the leaving
+// have been taken back.
 func (p prepared) beside(back []resolve.Leaver) map[string]int {
-	left := maps.Clone(p.committed)
-	kept := map[string]float64{}
-	for _, one := range back {
-		kept[one.Group] += one.Weight
-	}
-	out := maps.Clone(p.State.Rolling)
-	for group, weight := range left {
-		out[group] += resolve.Whole(weight) - resolve.Whole(kept[group])
+	out := make(map[string]int, len(p.account.Groups))
+	for _, g := range p.account.Groups {
+		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l resolve.Leaver) bool { return slices.Contains(back, l) })
+		out[g.ID] = g.Beside()
 	}
 	return out
 }

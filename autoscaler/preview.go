@@ -3,6 +3,8 @@ package autoscaler
 import (
 	"context"
 	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // Preview returns what a tick would decide and plan now, on what the signals have
@@ -37,9 +39,10 @@ func (l *Loop) preview(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
-	l.findOut(v)
+	var s resolve.State
+	s, v.found = l.reconciled(v)
 	r.Snapshot, r.Drains = v.record(), l.drains.Records()
-	p, o := l.plan(ctx, r.At, v, orders, r)
+	p, o := l.plan(ctx, r.At, v, s, orders, r)
 	r.State = l.untouched(p, o)
 	return nil
 }

@@ -14,6 +14,8 @@ import (
 // plan, all that came out, what was asked of the provider and what it answered.
 // Whoever explains a tick has nothing but this.
 type Record struct {
+	// Schema is that of the Case and the States, resolve.Schema; 0: it is version 1.
+	Schema  int           `json:"schema"`
 	At      time.Time     `json:"at"`
 	Took    time.Duration `json:"took_ns"`
 	Every   time.Duration `json:"every_ns"` // the pool's tick
@@ -28,13 +30,15 @@ type Record struct {
 	Snapshot Snapshot      `json:"snapshot"`
 	Case     *resolve.Case `json:"case,omitempty"`
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
-	Answer   *resolve.Answer `json:"answer,omitempty"`
-	Detail   *Detail         `json:"detail,omitempty"`
-	Drift    []Drifted       `json:"drift,omitempty"` // groups that somebody else has changed
-	Actions  []Action        `json:"actions"`
-	Drains   []drain.Record  `json:"drains,omitempty"` // after the actions
-	Shadows  []ShadowRecord  `json:"shadows,omitempty"`
-	Problems []string        `json:"problems,omitempty"`
+	Answer   *resolve.Answer   `json:"answer,omitempty"`
+	Detail   *Detail           `json:"detail,omitempty"`
+	Drift    []resolve.Drifted `json:"drift,omitempty"` // groups that somebody else has changed
+	Actions  []Action          `json:"actions"`
+	Drains   []drain.Record    `json:"drains,omitempty"` // after the actions
+	Shadows  []ShadowRecord    `json:"shadows,omitempty"`
+	Problems []string          `json:"problems,omitempty"`
+	// Account says what the groups' targets are made of after the actions.
+	Account resolve.Entries `json:"account,omitempty"`
 	// State is what is handed on after the actions.
 	State resolve.State `json:"state"`
 }
@@ -63,15 +67,35 @@ type Detail struct {
 }
 
 // detail returns what of o is not in its Answer.
-func detail(o resolve.Outcome, committed map[string]float64) *Detail {
+func detail(o resolve.Outcome, leaving map[string]float64) *Detail {
 	d := &Detail{
-		Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Committed: committed,
+		Request: o.Decision.Request, Apps: o.Decision.Apps, Distribution: o.Distribution, Committed: leaving,
 		Surge: o.Surge, Excess: o.Pruned.Excess, Kept: o.Pruned.Kept, Refused: o.Refused,
 	}
 	for _, l := range o.TakeBack {
 		d.TakenBack = append(d.TakenBack, l.ID)
 	}
 	return d
+}
+
+// entries returns the lines of an account, with what was found without a cause.
+func entries(a resolve.Account, f resolve.Found) resolve.Entries {
+	out := a.Entries()
+	if f.Unknown > 0 {
+		out = append(out, resolve.Entry{Kind: resolve.EntryUnknown, Weight: f.Unknown})
+	}
+	return out
+}
+
+// leavingOf returns the weight on its way out that the groups' targets hold, by group.
+func leavingOf(a resolve.Account) map[string]float64 {
+	out := map[string]float64{}
+	for _, g := range a.Groups {
+		for _, l := range g.Leaving {
+			out[g.ID] += l.Weight
+		}
+	}
+	return out
 }
 
 // ShadowRecord is what a shadow candidate said in a tick, and how that differs

@@ -4,18 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // removals has the nodes drained that an operator has named, and strikes the orders
 // that the drain records keep from then on, or that are of no use.
-func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *resolve.Done) error {
+func (l *Loop) removals(ctx context.Context, now time.Time, m move) error {
 	for _, order := range m.orders.Removals {
 		node, refused := m.view.removable(order)
 		switch busy := m.Busy[node.Group]; {
@@ -25,7 +23,6 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *resolve
 			m.record.problem(fmt.Errorf("node %s waits to be removed: its group is being changed: %s", order.Node, busy))
 			continue // the order stands
 		default:
-			owed := l.owes(node.ID)
 			kept, err := l.letGo(ctx, now, drain.Choice{
 				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.text(),
 			}, m.record)
@@ -34,9 +31,6 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *resolve
 			}
 			if !kept {
 				continue // the order stands
-			}
-			if owed {
-				did.Owed[node.ID] = node.Weight
 			}
 		}
 		err := l.write(ctx, func(ctx context.Context) error { return l.world.Orders.Removed(ctx, order.Node) })
@@ -48,17 +42,6 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move, did *resolve
 		}
 	}
 	return nil
-}
-
-// removalsOwe returns the weight that the removals will owe, by node.
-func (l *Loop) removalsOwe(m move) map[string]float64 {
-	owed := map[string]float64{}
-	for _, order := range m.orders.Removals {
-		if node, err := m.view.removable(order); err == nil && m.Busy[node.Group] == "" && l.owes(node.ID) {
-			owed[node.ID] = node.Weight
-		}
-	}
-	return owed
 }
 
 // tellSilent tells of the nodes that an operator has named and that cannot be drained.
@@ -73,10 +56,6 @@ func (l *Loop) tellSilent(m move) {
 		}
 	}
 }
-
-// owes reports whether a node that is let go now, though the pool needs no less, has
-// to be replaced: one that is on its way out already is accounted for.
-func (l *Loop) owes(node string) bool { return !l.leaving()[node] }
 
 // text says who ordered it, and why.
 func (n Note) text() string {
@@ -98,33 +77,4 @@ func (v *view) removable(order Removal) (pools.Instance, error) {
 		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, who)
 	}
 	return v.nodes[i].Instance, nil
-}
-
-// returned returns s with the nodes settled that were replaced and are not on their
-// way out any more: one that stays in service after all is spare. One whose
-// termination was taken has lowered its group's target, and is forgotten.
-func (l *Loop) returned(s resolve.State, v *view) resolve.State {
-	if len(s.Replaced) == 0 {
-		return s
-	}
-	there := map[string]bool{}
-	for _, n := range v.nodes {
-		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
-	}
-	records := map[string]drain.Record{}
-	for _, r := range l.drains.Records() {
-		records[r.Node] = r
-	}
-	s.Replaced = maps.Clone(s.Replaced)
-	for _, node := range slices.Sorted(maps.Keys(s.Replaced)) {
-		r, kept := records[node]
-		switch {
-		case kept && !stays(r) && r.Asked.IsZero():
-			continue
-		case r.Asked.IsZero() && there[node]:
-			s.Spare = max(0, s.Spare) + s.Replaced[node]
-		}
-		delete(s.Replaced, node)
-	}
-	return s
 }

@@ -145,25 +145,20 @@ func (l *Loop) repair(ctx context.Context, now time.Time, wishes []wish, r *Reco
 		return nil, err
 	}
 	choices, answers := l.chosen(now, v, wishes)
-	intent, owed := Intent{At: now}, map[string]float64{}
+	intent := Intent{At: now}
 	for _, c := range choices {
 		if c.Node != "" && c.Mend == nil {
 			intent.LetGo = append(intent.LetGo, c.Node)
-			owed[c.Node] = c.Weight
 		}
 	}
-	l.state = l.returned(l.state, v)
-	if err := l.save(ctx, l.state.Owing(owed), &intent); err != nil {
+	if err := l.save(ctx, l.state, &intent); err != nil {
 		return nil, err
 	}
 	for i, c := range choices {
 		if c.Node == "" {
 			continue
 		}
-		owes := c.Mend == nil && l.owes(c.Node)
-		if answers[i] = l.choose(ctx, now, c, r); answers[i] == nil && owes {
-			l.state = l.state.Owing(map[string]float64{c.Node: c.Weight})
-		}
+		answers[i] = l.choose(ctx, now, c, r)
 		if err := fatal(answers[i]); err != nil {
 			return nil, err
 		}
@@ -193,7 +188,7 @@ func (l *Loop) ready(ctx context.Context, now time.Time) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.tally = newTally(v.groups, l.settleAsked(v.groups), l.state.AskedAt)
+	l.tally = newTally(v.groups, l.state.Groups)
 	return v, nil
 }
 
@@ -257,7 +252,7 @@ func (v *view) repairable(now time.Time, r Repair) (drain.Choice, error) {
 // room is the weight by which the groups can be raised now, but for what is owed.
 func (l *Loop) room(v *view) float64 {
 	held := plan.Held(l.state.Quarantines, l.state.Clock)
-	sum := -max(0, l.state.Owed)
+	sum := -l.account(v).Owed()
 	for _, g := range v.groups {
 		if _, aside := held[g.ID]; !aside && !g.Stale && g.Busy == "" {
 			sum += max(0, float64(g.Max)-max(float64(l.tally.target(g.ID)), g.Fulfilled()))
@@ -269,17 +264,17 @@ func (l *Loop) room(v *view) float64 {
 // full reports whether every group that is not set aside has what it is asked for, up
 // and joined, without the nodes that are on their way out. Nodes that are sick, or
 // repaired in place, do not count, nor are those of them waited for that were there at
-// that time: what has come since is to be fit. owed is not ordered anew yet.
-func (l *Loop) full(v *view, owed float64, since time.Time) bool {
+// that time: what has come since is to be fit. What is owed is waited for, too.
+func (l *Loop) full(v *view, account resolve.Account, since time.Time) bool {
 	held, leaving, mending := plan.Held(l.state.Quarantines, l.state.Clock), l.leaving(), l.mending()
-	committed, counts := l.committed(v), map[string]bool{}
-	need, have := owed, 0.0
-	for _, g := range v.groups {
+	counts := map[string]bool{}
+	need, have := account.Owed(), 0.0
+	for _, g := range account.Groups {
 		if _, aside := held[g.ID]; aside || g.Stale {
 			continue
 		}
 		counts[g.ID] = true
-		need += float64(l.tally.target(g.ID)) - committed[g.ID]
+		need += float64(g.Share() + g.Surge)
 	}
 	for _, n := range v.nodes {
 		i, unfit := n.Instance, n.Unhealthy || mending[n.Instance.ID]

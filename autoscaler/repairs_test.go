@@ -111,9 +111,7 @@ func TestRepair(t *testing.T) {
 				}
 				w.wantInstances("a-1", "a-3", "a-4")
 				w.wantTarget(3)
-				if s := w.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
-					t.Errorf("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
-				}
+				w.wantBalanced()
 				if hold && least < 3 {
 					t.Errorf("there were %d instances meanwhile, want 3 at least", least)
 				}
@@ -144,8 +142,9 @@ func TestRepairWithoutRoom(t *testing.T) {
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); !errors.Is(err, ErrNoRoom) {
 		t.Fatalf("Repair = %v, want %v", err, ErrNoRoom)
 	}
-	if s := w.loop.state; s.Owed != 0 || len(w.records.stored) > 0 {
-		t.Errorf("owed %v, records %v: want nothing begun", s.Owed, w.records.stored)
+	w.wantBalanced()
+	if len(w.records.stored) > 0 {
+		t.Errorf("records %v: want nothing begun", w.records.stored)
 	}
 	if err := w.beginRepair(w.repair("a-2", "attempt-2", "", false)); err != nil {
 		t.Fatal(err)
@@ -252,9 +251,7 @@ func TestRepairWithoutReplacement(t *testing.T) {
 	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "its replacement did not come" {
 		t.Errorf("the last that was told is %+v", e)
 	}
-	if s := w.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
-		t.Errorf("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
-	}
+	w.wantBalanced()
 }
 
 // Another sick node keeps nobody from being replaced.
@@ -335,7 +332,7 @@ func TestRepairWaitsToHear(t *testing.T) {
 		t.Error("it is ended by a process that has not listened for long")
 	}
 	w.nodes.change(func(n *nodes) { n.mute["a-2"] = false })
-	views := w.loop.views(w.loop.last, 0) // which is from before
+	views := w.loop.views(w.loop.last) // which is from before
 	if one := views["a-2"]; one.Instance != drain.Unseen {
 		t.Errorf("the view is %+v, want that it may be heard", one)
 	}
@@ -371,9 +368,7 @@ func TestRepairInPlace(t *testing.T) {
 	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" {
 		t.Errorf("the last that was told is %+v", e)
 	}
-	if s := w.loop.state; s.Owed != 0 || s.Spare != 0 || len(s.Replaced) > 0 {
-		t.Errorf("owed %v, spare %v, replaced %v: want none", s.Owed, s.Spare, s.Replaced)
-	}
+	w.wantBalanced()
 }
 
 // A node that is repaired in place and removed by name meanwhile is replaced.
@@ -388,9 +383,7 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "a-2", Kind: pools.Rebalance}); err != nil {
 		t.Fatal(err)
 	}
-	if s := w.loop.state; s.Owed != 0 {
-		t.Errorf("owed %v after a notice of a node that is repaired, want nothing", s.Owed)
-	}
+	w.wantBalanced()
 	w.remove("a-2")
 	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
 	for range 6 {
@@ -447,8 +440,8 @@ func TestRepairIsRefused(t *testing.T) {
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("Repair = %v, want %v that says %q", err, test.want, test.says)
 			}
-			if len(w.records.stored) != before || w.loop.state.Owed > float64(before) {
-				t.Errorf("records %s, owed %v: want nothing begun", w.records.stored, w.loop.state.Owed)
+			if len(w.records.stored) != before || w.loop.account(w.loop.last).Owed() > float64(before) {
+				t.Errorf("records %s, account %+v: want nothing begun", w.records.stored, w.loop.account(w.loop.last))
 			}
 			w.wantCalls()
 		})
@@ -468,8 +461,8 @@ func TestRepairTwice(t *testing.T) {
 		w.start()
 		w.loop.world.Now = func() time.Time { return w.now }
 	}
-	if s := w.memory.memo(t).State; s.Owed != 1 || len(s.Replaced) != 1 {
-		t.Errorf("owed %v, replaced %v, want it once", s.Owed, s.Replaced)
+	if got := *w.memory.memo(t).State.Wanted; got != 3 {
+		t.Errorf("wanted %v, want 3", got)
 	}
 	for range 6 {
 		w.tick()

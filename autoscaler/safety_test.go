@@ -230,7 +230,7 @@ func TestIntent(t *testing.T) {
 	}
 	w.tick()
 	m := w.memory.memo(t)
-	if !seen || m.Intent != nil || m.State.Asked["a"] != 4 {
+	if !seen || m.Intent != nil || *m.State.Groups["a"].Asked != 4 {
 		t.Errorf("kept %+v after the tick, want 4 to have been asked for", m)
 	}
 }

@@ -88,11 +88,11 @@ func TestTickWithoutADistribution(t *testing.T) {
 	w.tick()
 	w.wantTarget(7)
 	silence(w, def, web)
-	w.loop.state.Owed, w.loop.state.Spare = 2, 1
+	*w.loop.state.Wanted += 1 // owed
 	w.book.change(func(o *Orders) { o.Offset = nil })
 	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Stale = true }
-	if r := w.tick(); r.Detail.Refused == "" || r.State.Owed != 2 || r.State.Spare != 1 || r.State.Offset != 3 {
-		t.Errorf("refused %q, owed %v, spare %v, offset %v: want a reason, 2, 1, 3", r.Detail.Refused, r.State.Owed, r.State.Spare, r.State.Offset)
+	if r := w.tick(); r.Detail.Refused == "" || *r.State.Wanted != 5 || r.State.Offset != 3 {
+		t.Errorf("refused %q, wanted %v, offset %v: want a reason, 5, 3", r.Detail.Refused, *r.State.Wanted, r.State.Offset)
 	}
 	w.groups[0].tamper = nil
 	for range 8 {

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -421,12 +422,20 @@ func TestCapacity(t *testing.T) {
 			map[string]float64{"a": 1, "b": 1}, 3, []int{9, pools.Unlimited}},
 		{"of a stale group", []pools.GroupSnapshot{group("a", 3, 10, false), group("b", 4, 9, true)}, map[string]float64{"b": 2}, 3, []int{10, 7}},
 		{"of a group that is not there any more", []pools.GroupSnapshot{group("a", 3, 10, false)}, map[string]float64{"z": 2}, 3, []int{10}},
-		{"more than the target", []pools.GroupSnapshot{group("a", 1, 2, false), group("b", 4, 9, false)}, map[string]float64{"a": 3}, 4, []int{0, 9}},
+		{"more than the target", []pools.GroupSnapshot{group("a", 1, 2, false), group("b", 4, 9, false)}, map[string]float64{"a": 3}, 4, []int{1, 9}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			v := &view{groups: test.groups}
-			p := prepared{committed: test.committed, asked: (&Loop{}).settleAsked(v.groups)}
+			var groups []resolve.Group
+			for _, g := range test.groups {
+				one := resolve.Group{ID: g.ID, Target: g.Target, Stale: g.Stale}
+				if weight := test.committed[g.ID]; weight > 0 {
+					one.Leaving = []resolve.Leaver{{ID: g.ID + "-1", Group: g.ID, Weight: weight}}
+				}
+				groups = append(groups, one)
+			}
+			p := prepared{account: resolve.State{}.Account(groups)}
 			p.fillGroups(v)
 			if got := p.Have(); got != test.target {
 				t.Errorf("target = %v, want %v", got, test.target)

@@ -3,7 +3,6 @@ package autoscaler
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"sync"
 	"time"
@@ -24,12 +23,10 @@ type push struct {
 	distribution plan.Distribution // the newest
 	groups       []plan.GroupTarget
 	has          map[string]int
-	over         map[string]int // what a group's target holds beside its share
+	beside       map[string]int // what a group's target holds beside its share
 	quarantines  []plan.Quarantine
 	along        map[string]int // weight of the pruned that a group's target must hold, to lose it with them
-	surged       map[string]int
-	lowered      float64
-	backed       int
+	surged       map[string]int // ordered in this tick, less what a lowered group has lost
 	reached      map[string]bool
 	failed       map[string]error
 }
@@ -39,7 +36,6 @@ type ask struct {
 	group  string
 	share  int // in the terms of Case.Groups
 	surge  int // that it brings about
-	backed int // that the pruned take along
 	target int // at the provider
 	why    string
 }
@@ -48,23 +44,9 @@ type ask struct {
 func (l *Loop) newPush(now time.Time, m move) *push {
 	groups, has := m.Case.TakenBack(&resolve.Outcome{Decision: m.Decision})
 	return &push{
-		loop: l, now: now, move: m, distribution: m.Distribution, groups: groups, has: has, over: m.beside(m.Outcome.TakeBack),
-		quarantines: m.Case.State.Quarantines, along: m.along(), surged: map[string]int{}, reached: map[string]bool{}, failed: map[string]error{},
+		loop: l, now: now, move: m, distribution: m.Distribution, groups: groups, has: has, beside: m.beside(m.Outcome.TakeBack),
+		quarantines: m.Case.State.Quarantines, along: m.Along(m.Pruned.Choices), surged: map[string]int{}, reached: map[string]bool{}, failed: map[string]error{},
 	}
-}
-
-// along returns what a group's target must hold beside its share: what is let go takes
-// the target along, also where the group has more than it.
-func (m move) along() map[string]int {
-	weights := map[string]float64{}
-	for _, c := range m.Pruned.Choices {
-		weights[c.Group] += c.Weight
-	}
-	rolled, out := m.SurgeReleased(m.Pruned.Choices), map[string]int{}
-	for group, weight := range weights {
-		out[group] = max(0, int(math.Ceil(weight-resolve.Slack))-rolled[group])
-	}
-	return out
 }
 
 // intent is what the first asking will ask for.
@@ -113,8 +95,8 @@ func (p *push) heldNow() map[string]plan.Quarantine {
 	return p.Held(p.quarantines, p.Decision.State.Clock)
 }
 
-// asks returns the targets of the groups that are to grow, or that somebody has
-// lowered though they are not to be.
+// asks returns the targets of the groups that are to grow, to hold a surge, or to keep
+// their share when nodes leave that take more of the target along.
 func (p *push) asks() []ask {
 	var out []ask
 	for _, s := range p.distribution.Shares {
@@ -122,38 +104,37 @@ func (p *push) asks() []ask {
 		if i < 0 || p.failed[s.Group] != nil || p.groups[i].Stale || p.Busy[s.Group] != "" {
 			continue
 		}
-		surge := p.Surge[s.Group]
+		a := ask{group: s.Group, share: max(s.After, p.groups[i].Target), surge: p.Surge[s.Group]}
 		if _, done := p.surged[s.Group]; done {
-			surge = 0
+			a.surge = 0
 		}
-		share := max(s.After, p.groups[i].Target)
-		grows := share > p.groups[i].Target || surge > 0
+		held := max(p.groups[i].Target, s.After+p.along[s.Group])
 		found := p.loop.tally.target(s.Group)
-		a := ask{group: s.Group, share: share, surge: surge}
-		if grows || found < p.asked[s.Group] {
-			a.target = share + p.over[s.Group] + surge
-		}
-		if back := p.within(s.Group, s.After+p.over[s.Group]+p.along[s.Group]); p.along[s.Group] > 0 && back > max(found, a.target) {
-			a.backed, a.target = back-max(found, a.target), back
-		}
+		a.target = min(held+p.beside[s.Group]+a.surge, max(found, p.most(s.Group)))
 		if a.target > found {
 			out = append(out, a)
-		} else if grows { // somebody else has raised it, and it is ours from now on
-			p.loop.tally.adopt(a.group, a.target)
-			p.reach(a)
 		}
 	}
 	return out
 }
 
-// within returns the target, or the maximum of the group if it is less.
-func (p *push) within(group string, target int) int {
+// most returns the maximum of a group's target.
+func (p *push) most(group string) int {
 	for _, g := range p.view.groups {
 		if g.ID == group {
-			return min(target, g.Max)
+			return g.Max
 		}
 	}
-	return target
+	return 0
+}
+
+// ordered returns the surge that was ordered in this tick.
+func (p *push) ordered() int {
+	sum := 0
+	for _, more := range p.surged {
+		sum += max(0, more)
+	}
+	return sum
 }
 
 func (p *push) index(group string) int {
@@ -167,8 +148,8 @@ func (p *push) reach(a ask) {
 		p.has[a.group] = n + a.share - g.Target
 	}
 	g.Target = a.share
-	p.reached[a.group], p.backed = true, p.backed+a.backed
-	p.over[a.group] += a.surge
+	p.reached[a.group] = true
+	p.beside[a.group] += a.surge
 	if a.surge > 0 {
 		p.surged[a.group] += a.surge
 	}
@@ -217,7 +198,8 @@ func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error)
 			p.reach(a)
 			p.loop.raised[a.group] = true
 		case errs[i] == nil:
-			p.lowered += float64(found[i] - p.loop.tally.target(a.group))
+			lost := found[i] - p.loop.tally.target(a.group)
+			p.surged[a.group] -= min(lost, p.State.Groups[a.group].Surge) // the surge is lost first
 		default:
 			p.failed[a.group] = errs[i]
 			if fatal(errs[i]) != nil {
@@ -250,16 +232,4 @@ func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, a ask) (Ac
 	}
 	action := Action{Op: OpSetTarget, Group: a.group, Target: a.target, What: a.why, Latency: time.Since(began)}
 	return action.ended(err), err
-}
-
-// targets returns the targets that were reached, in the terms of Case.Groups.
-func (p *push) targets() map[string]int {
-	out := make(map[string]int, len(p.groups))
-	held := p.heldNow()
-	for _, g := range plan.Hold(p.groups, held, resolve.Short(held, p.has)) {
-		if !g.Stale {
-			out[g.ID] = g.Target
-		}
-	}
-	return out
 }

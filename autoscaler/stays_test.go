@@ -10,7 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -63,59 +62,9 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 				}
 			}
 			w.wantTarget(4)
-			if s := w.loop.state; s.Spare != 0 || s.Owed != 0 || len(s.Replaced) > 0 {
-				t.Errorf("spare %v, owed %v, replaced %v: want none", s.Spare, s.Owed, s.Replaced)
-			}
+			w.wantBalanced()
 			if !slices.Contains(w.instances(), "a-1") {
 				t.Errorf("instances %q, want a-1 to be there still", w.instances())
-			}
-		})
-	}
-}
-
-// What became of a node that was replaced.
-func TestReturned(t *testing.T) {
-	t.Parallel()
-	w, _, _ := steady(t, 2)
-	v := w.loop.last
-	record := drain.Record{
-		Node: "a-1", Group: "a", Weight: 1, State: drain.Draining, Reason: drain.Removal, Since: w.now, Deadline: w.now.Add(time.Hour),
-	}
-	returning, ending := record, record
-	returning.State = drain.Returning
-	ending.State, ending.Asked = drain.Terminating, w.now
-	refused := ending
-	refused.State = drain.Returning
-	tests := []struct {
-		name   string
-		node   string
-		record *drain.Record
-		spare  float64
-		left   int
-	}{
-		{"on its way", "a-1", &record, 0, 1},
-		{"returning", "a-1", &returning, 1, 0},
-		{"in service", "a-1", nil, 1, 0},
-		{"gone", "a-9", nil, 0, 0},
-		{"its target is lowered", "a-1", &ending, 0, 0},
-		{"its target was lowered, and it is there", "a-1", &refused, 0, 0},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			records := &records{stored: map[string][]byte{}}
-			if test.record != nil {
-				if err := records.Put(t.Context(), *test.record); err != nil {
-					t.Fatal(err)
-				}
-			}
-			machine, err := drain.Open(t.Context(), drain.Config{Threshold: time.Hour}, drain.Ports{Records: records})
-			if err != nil {
-				t.Fatal(err)
-			}
-			before := resolve.State{}.Owing(map[string]float64{test.node: 1})
-			s := (&Loop{drains: machine}).returned(before, v)
-			if s.Spare != test.spare || len(s.Replaced) != test.left || len(before.Replaced) != 1 {
-				t.Errorf("spare %v, replaced %v (before: %v), want %v and %d", s.Spare, s.Replaced, before.Replaced, test.spare, test.left)
 			}
 		})
 	}
@@ -139,8 +88,8 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.state.Owed != 0 {
-		t.Errorf("struck %q, notice done %t, drains %v, owed %v: want all to wait", w.book.struck, done, w.records.stored, w.loop.state.Owed)
+	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account(w.loop.last).Owed() != 0 {
+		t.Errorf("struck %q, notice done %t, drains %v, account %+v: want all to wait", w.book.struck, done, w.records.stored, w.loop.account(w.loop.last))
 	}
 	w.wantCalls()
 	w.groups[0].Busy("")
@@ -213,21 +162,22 @@ func TestNobodyGoesWhileScaleInIsBarred(t *testing.T) {
 	}
 }
 
-// What is spare is let go though nobody knows the need, is needed again, or waits: the
-// target that counts stays the same.
-func TestSpare(t *testing.T) {
+// What the groups have beyond what is wanted is let go though the need is unknown, is
+// needed again, or waits: what is wanted stays the same. It goes before an offset ends.
+func TestSurplus(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		name          string
-		change        func(*resolve.Case)
-		target        float64
-		gone          int
-		spare, offset float64
+		name           string
+		change         func(*resolve.Case)
+		target         float64
+		gone           int
+		wanted, offset float64
 	}{
-		{"let go", func(*resolve.Case) {}, 4, 1, 0, 0},
-		{"scale-in is barred", func(c *resolve.Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 1, 0},
-		{"needed", func(c *resolve.Case) { c.Input.Pinned = new(5.0) }, 5, 0, 0, 0},
-		{"an offset ends, too, and not all may go", func(c *resolve.Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 1, 1},
+		{"let go", func(*resolve.Case) {}, 4, 1, 4, 0},
+		{"scale-in is barred", func(c *resolve.Case) { c.Input.NoScaleIn = "no ledger" }, 4, 0, 4, 0},
+		{"needed", func(c *resolve.Case) { c.Input.Pinned = new(5.0) }, 5, 0, 5, 0},
+		{"an offset ends, too, and not all may go", func(c *resolve.Case) { c.State.Offset, c.Limits.MaxWeight = 2, 1 }, 2, 1, 2, 2},
+		{"an offset ends, too", func(c *resolve.Case) { c.State.Offset = 2 }, 2, 3, 2, 0},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -239,21 +189,18 @@ func TestSpare(t *testing.T) {
 					},
 				},
 				Groups: []plan.GroupTarget{{ID: "a", Target: 5, Max: 9}}, Joined: 5,
-				Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited}, State: resolve.State{Spare: 1},
+				Limits: plan.Limits{MaxWeight: 9, MaxTasks: pools.Unlimited},
 			}
 			for _, id := range []string{"a-1", "a-2", "a-3", "a-4", "a-5"} {
 				c.Nodes = append(c.Nodes, plan.Candidate{ID: id, Group: "a", Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeIdle, Safe: true})
 			}
 			test.change(&c)
-			c.Input.Capacity = decide.Capacity{Target: c.State.Target(c.Have()), Joined: 5}
+			c.Input.Capacity = decide.Capacity{Target: 4 - c.State.Offset, Joined: 5}
 			o := c.Resolve()
 			gone := len(o.Pruned.Choices)
-			if o.Decision.Target != test.target || gone != test.gone || o.State.Spare != test.spare || o.State.Offset != test.offset {
-				t.Errorf("target %v, %d let go, spare %v, offset %v: want %v, %d, %v, %v",
-					o.Decision.Target, gone, o.State.Spare, o.State.Offset, test.target, test.gone, test.spare, test.offset)
-			}
-			if next := o.State.Target(5 - float64(gone)); next != test.target {
-				t.Errorf("the next tick has the target %v, want %v", next, test.target)
+			if o.Decision.Target != test.target || gone != test.gone || *o.State.Wanted != test.wanted || o.State.Offset != test.offset {
+				t.Errorf("target %v, %d let go, wanted %v, offset %v: want %v, %d, %v, %v",
+					o.Decision.Target, gone, *o.State.Wanted, o.State.Offset, test.target, test.gone, test.wanted, test.offset)
 			}
 		})
 	}

@@ -11,24 +11,26 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// tally keeps which targets the groups have, and were asked for, while they are
-// changed.
+// tally keeps which targets the groups have while they are changed.
 type tally struct {
-	mu    sync.Mutex
-	found map[string]int // as they are now
-	asked map[string]int // as [resolve.State]; a group of which nobody knows is not in it
-	at    map[string]time.Time
-	least map[string]int // their minima
+	mu     sync.Mutex
+	groups map[string]*counted
 }
 
-// newTally returns the tally of groups that were asked for that.
-func newTally(groups []pools.GroupSnapshot, asked map[string]int, at map[string]time.Time) *tally {
-	t := &tally{found: map[string]int{}, asked: asked, at: map[string]time.Time{}, least: map[string]int{}}
+// counted is the target of one group.
+type counted struct {
+	now    int // as far as it is known
+	likely int // the larger one, if the last request has an unknown end
+	doubt  bool
+	least  int // the group's minimum
+	at     time.Time
+}
+
+// newTally returns the tally of groups as they were found, raised last at these times.
+func newTally(groups []pools.GroupSnapshot, known map[string]resolve.GroupState) *tally {
+	t := &tally{groups: make(map[string]*counted, len(groups))}
 	for _, g := range groups {
-		t.found[g.ID], t.least[g.ID] = g.Target, g.Min
-		if when, ok := at[g.ID]; ok {
-			t.at[g.ID] = when
-		}
+		t.groups[g.ID] = &counted{now: g.Target, likely: g.Target, least: g.Min, at: known[g.ID].At}
 	}
 	return t
 }
@@ -37,52 +39,62 @@ func newTally(groups []pools.GroupSnapshot, asked map[string]int, at map[string]
 func (t *tally) target(group string) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.found[group]
+	if g := t.groups[group]; g != nil {
+		return g.now
+	}
+	return 0
+}
+
+// likely returns the target that the group has, or the larger one that it may have.
+func (t *tally) likely(group string) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if g := t.groups[group]; g != nil {
+		return g.likely
+	}
+	return 0
 }
 
 // set notes that a group was asked for a target, and what came of it.
 func (t *tally) set(group string, target int, now time.Time, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.at[group] = now
+	g := t.groups[group]
+	g.at = now
 	switch {
 	case err == nil:
-		t.found[group], t.asked[group] = target, target
-	case !refused(err):
-		delete(t.asked, group) // it may have taken effect
+		g.now, g.likely = target, target
+	case !refused(err): // it may have taken effect
+		g.doubt, g.likely = true, max(g.likely, target)
 	}
 }
 
-// adopt notes that a target which somebody else has given a group is ours from now on.
-func (t *tally) adopt(group string, target int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.asked[group] = target
-}
-
-// lower notes that instances of these weights were ended, or may have been.
+// lower notes that instances of these weights were terminated, or may have been.
 func (t *tally) lower(group string, weights []float64, err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	g := t.groups[group]
 	if err != nil {
-		if !refused(err) {
-			delete(t.asked, group)
-		}
+		g.doubt = g.doubt || !refused(err)
 		return
 	}
 	for _, w := range weights {
-		t.found[group] = max(t.least[group], int(math.Floor(float64(t.found[group])-w)))
-	}
-	if asked, known := t.asked[group]; known {
-		t.asked[group] = min(asked, t.found[group])
+		by := g.now - max(g.least, int(math.Floor(float64(g.now)-w)))
+		g.now, g.likely = g.now-by, g.likely-by
 	}
 }
 
-// into returns s with what the groups were asked for.
+// into returns s with the targets that the groups have.
 func (t *tally) into(s resolve.State) resolve.State {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s.Asked, s.AskedAt = maps.Clone(t.asked), maps.Clone(t.at)
+	s.Groups = maps.Clone(s.Groups)
+	for group, of := range s.Groups {
+		if g := t.groups[group]; g != nil {
+			of.Asked, of.Doubt, of.At = new(g.likely), of.Doubt || g.doubt, g.at
+			s.Groups[group] = of
+		}
+	}
 	return s
 }
 

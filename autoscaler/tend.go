@@ -60,7 +60,6 @@ func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
 		return err
 	}
 	v := l.last.heard(l.world.Scheduler.Facts(now), func(id string) bool { return l.joined[id] })
-	l.state = l.returned(l.state, v)
 	if err := l.save(ctx, l.state, &Intent{At: now}); err != nil {
 		return err
 	}
@@ -69,8 +68,8 @@ func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
 
 // drainOn takes the drains on, and keeps what came of it.
 func (l *Loop) drainOn(ctx context.Context, now time.Time, v *view, r *Record) error {
-	err := l.drain(ctx, now, v, l.state.Owed, r)
-	l.state = l.returned(l.tally.into(l.state), v)
+	err := l.drain(ctx, now, v, r)
+	l.state = l.tally.into(l.state)
 	if err != nil {
 		return err
 	}

@@ -81,7 +81,7 @@ func TestViewsTellWhoIsBusy(t *testing.T) {
 	v := *w.loop.last
 	v.groups = slices.Clone(v.groups)
 	v.groups[0].Busy = "an instance refresh"
-	for id, one := range w.loop.views(&v, 0) {
+	for id, one := range w.loop.views(&v) {
 		if one.Busy != "an instance refresh" || one.Node == pools.NodeUnknown {
 			t.Errorf("view of %s is %+v", id, one)
 		}

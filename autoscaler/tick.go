@@ -48,7 +48,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 }
 
 func (l *Loop) newRecord(now time.Time) Record {
-	r := Record{At: now, Every: l.config.Tick, Cluster: l.cluster, Pool: l.pool, DryRun: l.config.DryRun}
+	r := Record{Schema: resolve.Schema, At: now, Every: l.config.Tick, Cluster: l.cluster, Pool: l.pool, DryRun: l.config.DryRun}
 	if l.world.Lease != nil {
 		r.Epoch = l.world.Lease.Epoch()
 	}
@@ -102,27 +102,32 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*view, error) {
 	if l.began.IsZero() {
 		l.began = now
 	}
-	l.findOut(v)
+	l.state, v.found = l.reconciled(v)
 	l.last, l.joined, l.gone, l.amnesia = v, v.known, v.lost, false
 	l.shown.see(v)
 	return v, nil
 }
 
+// reconciled returns the state as the groups that were read change it.
+func (l *Loop) reconciled(v *view) (resolve.State, resolve.Found) {
+	return l.state.Reconcile(l.groups(v, found), l.config.Drift != Correct)
+}
+
 // resolve decides and plans, and acts on it unless this is a dry run.
 func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) error {
-	p, o := l.plan(ctx, now, v, orders, r)
+	p, o := l.plan(ctx, now, v, l.state, orders, r)
 	l.gone = 0
 	if l.config.DryRun {
 		l.state = l.untouched(p, o)
 		return nil
 	}
-	l.tally = newTally(v.groups, maps.Clone(p.asked), p.State.AskedAt)
+	l.tally = newTally(v.groups, p.State.Groups)
 	return l.act(ctx, now, move{prepared: p, Outcome: o, view: v, orders: orders, record: r})
 }
 
 // plan makes the case of a tick and resolves it, both into the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) (prepared, resolve.Outcome) {
-	p := l.prepare(now, v, orders)
+func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State, orders Orders, r *Record) (prepared, resolve.Outcome) {
+	p := l.prepare(now, v, s, orders)
 	history, err := l.history(ctx, now, p.Input.Capacity.Target)
 	r.problem(err)
 	p.Input.History = history
@@ -131,7 +136,8 @@ func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, 
 		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
 	}
 	answer := o.Answer()
-	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, detail(o, p.committed), p.drifted
+	r.Account = entries(p.account, v.found)
+	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, detail(o, leavingOf(p.account)), v.found.Drift
 	return p, o
 }
 
@@ -139,7 +145,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, v *view, orders Orders, 
 // for an offset that was not brought about, and for owed.
 func (l *Loop) untouched(p prepared, o resolve.Outcome) resolve.State {
 	s := p.HandOn(o.Decision.State)
-	s.Offset, s.Asked = p.State.Offset, p.asked
+	s.Offset = p.State.Offset
 	return s
 }
 

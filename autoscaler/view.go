@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -37,6 +38,7 @@ type view struct {
 	// gone without our doing since the tick before.
 	known map[string]bool
 	lost  int
+	found resolve.Found // what is not of our doing in the groups' targets
 	// condition is what the node-health policy said.
 	condition Condition
 }
@@ -234,15 +236,43 @@ func joinedWeight(n pools.Node) float64 {
 	return 0
 }
 
-// committed returns the weight that is on its way out, by group.
-func (l *Loop) committed(v *view) map[string]float64 {
+// groups returns the groups as the account of the pool has them, with these targets.
+func (l *Loop) groups(v *view, target func(pools.GroupSnapshot) int) []resolve.Group {
 	there := make(map[string]bool, len(v.nodes))
 	for _, n := range v.nodes {
 		if n.Instance.State != pools.InstanceTerminating {
 			there[n.Instance.ID] = true
 		}
 	}
-	return l.drains.Committed(func(node string) bool { return there[node] })
+	leaving := map[string][]resolve.Leaver{}
+	for _, r := range l.drains.Records() {
+		if r.Committed() && r.Validate() == nil && there[r.Node] {
+			leaving[r.Group] = append(leaving[r.Group], resolve.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
+		}
+	}
+	out := make([]resolve.Group, len(v.groups))
+	for i, g := range v.groups {
+		out[i] = resolve.Group{ID: g.ID, Target: target(g), Min: g.Min, Stale: g.Stale, Leaving: leaving[g.ID]}
+	}
+	return out
+}
+
+// found is the target that a group was found with.
+func found(g pools.GroupSnapshot) int { return g.Target }
+
+// account returns the account of the pool as it was changed since it was read.
+func (l *Loop) account(v *view) resolve.Account {
+	return l.state.Account(l.groups(v, func(g pools.GroupSnapshot) int { return l.tally.target(g.ID) }))
+}
+
+// shares returns the sum of the groups' shares when that surge is left. A target whose
+// request has an unknown end counts as given.
+func (l *Loop) shares(v *view, surge map[string]int) int {
+	s := resolve.State{Groups: map[string]resolve.GroupState{}}
+	for group, n := range surge {
+		s.Groups[group] = resolve.GroupState{Surge: n}
+	}
+	return s.Account(l.groups(v, func(g pools.GroupSnapshot) int { return l.tally.likely(g.ID) })).Shares()
 }
 
 // mending returns the nodes that are repaired in place, or are to be.

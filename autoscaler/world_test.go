@@ -217,6 +217,14 @@ func (w *world) wantTarget(want int) {
 	}
 }
 
+// wantBalanced checks that the groups' targets hold what is wanted, no more and no less.
+func (w *world) wantBalanced() {
+	w.t.Helper()
+	if a := w.loop.account(w.loop.last); a.Owed() != 0 || a.Surplus() != 0 {
+		w.t.Errorf("owed %v, surplus %v: want none: %+v", a.Owed(), a.Surplus(), a)
+	}
+}
+
 // wantExplained checks that the answer comes out of a record's case again, byte for
 // byte.
 func wantExplained(t *testing.T, r Record) {

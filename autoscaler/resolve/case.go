@@ -12,6 +12,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
+// Schema is the version of a Case and a State, in the ledger and in what is kept.
+// Version 1 has no number in it.
+const Schema = 2
+
 // Case is everything that a tick's decision and plan depend on. It is in the ledger
 // as it stands, and [Case.Resolve] on the same Case gives the same Outcome.
 type Case struct {
@@ -82,25 +86,80 @@ func (c Case) Resolve() Outcome {
 	in := c.Input
 	in.State = c.State.State
 	o := Outcome{Decision: decide.Decide(in)}
-	o.State = c.HandOn(o.Decision.State)
 	groups, has := c.TakenBack(&o)
 	held := c.Held(c.State.Quarantines, o.Decision.State.Clock)
-	distribution, err := plan.Distribute(c.Bound(groups, held, has), o.Decision.Target)
+	bound := c.Bound(groups, held, has)
+	distribution, err := plan.Distribute(bound, o.Decision.Target)
 	if err != nil {
 		o.Refused = err.Error()
-		o.State.Offset = c.State.Offset // nothing is brought about
+		o.State = c.Conclude(o, Done{Surge: c.State.surge()})
 		return o
 	}
 	o.Distribution = distribution
-	targets := c.settled(distribution, held)
+	targets := reached(bound, distribution)
 	o.Surge = c.surge(o.Decision.State, distribution, targets, held)
 	c.choose(&o)
 	c.rollFull(&o, held)
-	o.State = c.Conclude(o, Done{
-		Targets: targets, Surge: o.Surge, Pruned: o.Pruned.Choices, Replaced: o.Replaced(),
-		Lowered: c.lowered(held, Short(held, has)),
-	})
+	o.State = c.Conclude(o, c.planned(o, bound, targets, c.lost(bound, held, has)))
 	return o
+}
+
+// reached returns the shares of the groups that are not stale once no group refuses
+// its raise: a group is lowered only by the nodes that leave it.
+func reached(groups []plan.GroupTarget, d plan.Distribution) map[string]int {
+	shares := d.Targets()
+	out := make(map[string]int, len(groups))
+	for _, g := range groups {
+		if !g.Stale {
+			out[g.ID] = max(g.Target, shares[g.ID])
+		}
+	}
+	return out
+}
+
+// planned returns what is done if all that the outcome asks for is given.
+func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[string]int) Done {
+	d := Done{Surge: c.SurgeLeft(o.Surge, o.Pruned.Choices), Pruned: o.Pruned.Choices, Replaced: o.Replaced()}
+	for _, more := range o.Surge {
+		d.Ordered += more
+	}
+	shares, along := o.Distribution.Targets(), c.Along(o.Pruned.Choices)
+	for _, g := range groups {
+		if g.Stale {
+			continue
+		}
+		d.Surge[g.ID] -= lost[g.ID]
+		left := reached[g.ID] - along[g.ID]
+		most := max(g.Target, g.Max) - along[g.ID] // a target does not pass its maximum
+		d.Shares += max(left, min(shares[g.ID], most))
+	}
+	return d
+}
+
+// lost returns by how much the surge falls of the groups that are lowered to what they
+// have, as it is not there.
+func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Quarantine, has map[string]int) map[string]int {
+	out := map[string]int{}
+	for _, g := range groups {
+		n, known := has[g.ID]
+		if q, low := held[g.ID]; low && known && !q.Keeps {
+			out[g.ID] = max(0, c.State.Groups[g.ID].Surge-max(0, n-g.Target))
+		}
+	}
+	return out
+}
+
+// Along returns by how much the target of each group falls, beyond its surge, when the
+// chosen nodes have left.
+func (c Case) Along(choices []plan.Choice) map[string]int {
+	out := map[string]int{}
+	for _, one := range choices {
+		out[one.Group] += targetWeight(one.Weight)
+	}
+	for group, released := range c.released(choices) {
+		out[group] = max(0, out[group]-released)
+	}
+	return out
 }
 
 // Replaced are those who are let go though the pool needs no less.
@@ -224,9 +283,8 @@ func (c Case) chooseOrphans(o *Outcome) {
 
 // Whole returns how much of a weight a target in whole numbers holds.
 func Whole(weight float64) int {
-	const most = 1 << 40 // more than any pool has
 	if !(weight > 0) {
 		return 0
 	}
-	return int(math.Floor(min(weight, most) + Slack))
+	return int(math.Floor(min(weight, maxWeight) + Slack))
 }

@@ -84,7 +84,6 @@ func (a anyCase) state(t *rapid.T) State {
 			Clock: aTime(t, "clock"), Wall: aTime(t, "wall"), Offset: rapid.Float64Range(-10, 10).Draw(t, "offset"),
 			Raised: aTime(t, "raised"), Lowered: aTime(t, "lowered"),
 		},
-		Owed: a.number(t, "owed"), Spare: a.number(t, "spare"),
 	}
 	for range rapid.IntRange(0, 3).Draw(t, "held") {
 		s.Held = append(s.Held, decide.Held{App: "web", Kind: resource.CPUs, Value: math.Abs(a.number(t, "held")), At: aTime(t, "held at")})
@@ -96,10 +95,10 @@ func (a anyCase) state(t *rapid.T) State {
 		s.Quarantines = append(s.Quarantines, plan.Quarantine{Group: group, Why: "short", Since: aTime(t, "since"), Until: aTime(t, "until"), Failures: rapid.IntRange(-1, 9).Draw(t, "failures")})
 	}
 	if rapid.Bool().Draw(t, "asked") {
-		s.Asked, s.Rolling = map[string]int{"a": 3}, map[string]int{"b": rapid.IntRange(-2, 5).Draw(t, "rolling")}
+		s.Groups = map[string]GroupState{"a": {Asked: new(3), Doubt: rapid.Bool().Draw(t, "doubt")}, "b": {Surge: rapid.IntRange(-2, 5).Draw(t, "surge"), At: aTime(t, "at")}}
 	}
 	if rapid.Bool().Draw(t, "tells joined") {
-		s.Joined, s.Replaced = []string{"n0", "n1", "x"}, map[string]float64{"n1": a.number(t, "replaced")}
+		s.Joined = []string{"n0", "n1", "x"}
 	}
 	return s
 }

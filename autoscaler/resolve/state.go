@@ -14,25 +14,29 @@ import (
 // to another process. The zero State remembers nothing.
 type State struct {
 	decide.State
-	Quarantines []plan.Quarantine `json:"quarantines,omitempty"` // by the rules' own clock
-	// Asked is the target that each group was asked for last: raised, or lowered by
-	// the weight of what we terminated. A group whose target is another one was
-	// changed by somebody else. AskedAt is when it was raised last, or found short.
-	Asked   map[string]int       `json:"asked,omitempty"`
-	AskedAt map[string]time.Time `json:"asked_at,omitempty"`
-	// Rolling is the part of a group's target that stands for marked instances which
-	// have not gone yet: their replacements were ordered beside them.
-	Rolling map[string]int `json:"rolling,omitempty"`
-	// Owed is the weight of nodes that were let go though the pool needs no less, and
-	// that is not ordered anew yet. Replaced are those nodes, until they are gone.
-	Owed     float64            `json:"owed,omitempty"`
-	Replaced map[string]float64 `json:"replaced,omitempty"`
-	// Spare is the weight of those that stayed after all, as the groups' targets hold
-	// their replacements, too.
-	Spare float64 `json:"spare,omitempty"`
+	// Wanted is the weight that the pool is to have, without the part of an offset that
+	// it holds; nil: it is not known yet, as no group was read.
+	Wanted *float64 `json:"wanted,omitempty"`
+	// Groups are the groups that count in Wanted, by id.
+	Groups      map[string]GroupState `json:"groups,omitempty"`
+	Quarantines []plan.Quarantine     `json:"quarantines,omitempty"` // by the rules' own clock
 	// Joined are the instances whose node has joined, in order. It is in what is kept
 	// for the next process, and in no Case of the loop: the nodes tell it there.
 	Joined []string `json:"joined,omitempty"`
+}
+
+// GroupState is what is remembered of one group.
+type GroupState struct {
+	// Asked is the target that the group had after the last request, or was found
+	// with; nil: it was not read yet. Another target later was set by another.
+	Asked *int `json:"asked,omitempty"`
+	// Doubt: the end of the last request is unknown, as its answer was lost or the
+	// process died.
+	Doubt bool `json:"doubt,omitempty"`
+	// At is when the target was raised last, or the group was found short.
+	At time.Time `json:"at,omitzero"`
+	// Surge is the part of the target that was ordered beside marked instances.
+	Surge int `json:"surge,omitempty"`
 }
 
 // HandOn returns the state of c with what the rules remember in place of the old.
@@ -57,97 +61,52 @@ func (c Case) HandOn(s decide.State) State {
 
 // Done is what of an Outcome came true.
 type Done struct {
-	Targets  map[string]int // of groups that are not stale, in the terms of Case.Groups
-	Surge    map[string]int
+	// Shares is the sum over all groups that are not stale, as their targets and the
+	// drain records are now, but for the nodes of Replaced.
+	Shares   int
+	Surge    map[string]int // what is left of it, by group
+	Ordered  int            // the part of Surge that was ordered in this tick
 	Pruned   []plan.Choice
-	Replaced []plan.Choice      // those who were let go though the pool needs no less
-	Owed     map[string]float64 // weight of others of these, whom no plan has chosen; by node
-	// Backed is by how much targets were raised only to be taken along by the pruned.
-	Backed int
-	// Lowered is by how much the targets of groups that are set aside were lowered.
-	Lowered float64
+	Replaced []plan.Choice // drained though the pool needs no less
 }
 
-// Owing is the weight that is owed on top since.
-func (d Done) Owing() float64 {
-	sum := 0.0
-	for _, one := range d.Replaced {
-		sum += one.Weight
-	}
-	for _, node := range slices.Sorted(maps.Keys(d.Owed)) {
-		sum += d.Owed[node]
-	}
-	return sum
-}
-
-// settled returns the targets that a distribution leads to. Only a group that is
-// held is lowered by its target; else the nodes that are let go take it along.
-func (c Case) settled(d plan.Distribution, held map[string]plan.Quarantine) map[string]int {
-	targets := make(map[string]int, len(d.Shares))
-	for _, g := range c.Groups {
-		if !g.Stale {
-			targets[g.ID] = g.Target
-		}
-	}
-	for _, s := range d.Shares {
-		if _, low := held[s.Group]; low || s.After > targets[s.Group] {
-			if _, counts := targets[s.Group]; counts {
-				targets[s.Group] = s.After
-			}
-		}
-	}
-	return targets
-}
-
-// lowered returns by how much the targets of the groups that are set aside are above
-// what these have.
-func (c Case) lowered(held map[string]plan.Quarantine, has map[string]int) (sum float64) {
-	for _, g := range c.Groups {
-		if n, known := has[g.ID]; known && !g.Stale && held[g.ID].Group != "" {
-			sum += float64(max(0, g.Target-n))
-		}
-	}
-	return sum
-}
-
-// Conclude returns what is to be handed on once d was done: the rules learn by how
-// much the pool was changed, and how much of an offset it took.
+// Conclude returns what is to be handed on once d was done. The target of the pool
+// moves from what it was towards what the Outcome wants, as far as the groups hold it:
+//
+//	raise   after = min(want, max(before, shares))
+//	lower   after = max(want, min(before, shares))
+//
+// So what was wanted before stays owed while no group can take it, and a new need that
+// no group can take is not.
 func (c Case) Conclude(o Outcome, d Done) State {
 	s := c.HandOn(o.Decision.State)
-	have, owed, spare := c.Have(), max(0, c.State.Owed), max(0, c.State.Spare)
-	sum, pruned, kept := 0, 0.0, d.Backed // kept: of the pruned, what takes no target along that counts
-	for _, target := range d.Targets {
-		sum += target
-	}
-	for _, one := range d.Pruned {
-		pruned += one.Weight
-	}
-	rolled := c.SurgeReleased(d.Pruned)
-	for _, n := range rolled {
-		kept += n
-	}
-	s.Rolling = c.rolling(d.Surge, rolled)
-	s.State = c.changed(s.State, d, max(0, float64(sum)-have-owed))
+	before := c.target()
 	want := float64(o.Distribution.Want)
 	if o.Distribution.Shares == nil { // nothing was brought about
-		s.Offset, s.Owed = c.State.Offset, owed
-	} else {
-		over := float64(sum+kept) - pruned - want
-		s.Owed = min(max(min(want, have+owed)-float64(sum), 0), owed+d.Lowered)
-		s.Spare = min(max(over, 0), spare)
-		s.Offset = survived(c.State.Offset, s.Offset, s.Spare-over)
+		s.Offset, want = c.State.Offset, before
 	}
-	s = s.Owing(Weights(d.Replaced))
-	return s.Owing(d.Owed)
+	after := min(max(float64(d.Shares), min(before, want)), max(before, want))
+	s.Offset = survived(c.State.Offset, s.Offset, want-after)
+	s.Wanted = new(after - s.Offset)
+	s.Groups = maps.Clone(s.Groups)
+	for group, of := range s.Groups {
+		of.Surge = d.Surge[group]
+		s.Groups[group] = of
+	}
+	s.State = c.changed(s.State, d, max(0, after-before))
+	return s
 }
+
+// target is that of the pool before this tick, with the offset that it holds.
+func (c Case) target() float64 { return c.Input.Capacity.Target + c.State.Offset }
+
+// owed is the part of the target that no group's target holds.
+func (c Case) owed() float64 { return max(0, c.target()-c.Have()) }
 
 // changed returns s with what d has changed of the pool; grown is by how much its
 // groups were raised, but for a surge.
 func (c Case) changed(s decide.State, d Done, grown float64) decide.State {
-	change := decide.Change{At: s.Clock, Up: grown}
-	for _, more := range d.Surge {
-		change.Up += float64(more)
-	}
+	change := decide.Change{At: s.Clock, Up: grown + float64(d.Ordered)}
 	for _, one := range slices.Concat(d.Pruned, d.Replaced) {
 		change.Down += one.Weight
 		change.Tasks += max(0, one.Tasks)
@@ -163,38 +122,6 @@ func (c Case) changed(s decide.State, d Done, grown float64) decide.State {
 	stale := c.StaleNodes()
 	if !slices.ContainsFunc(d.Pruned, func(one plan.Choice) bool { return !stale[one.ID] }) {
 		out.Lowered = s.Lowered
-	}
-	return out
-}
-
-// Target returns what the rules take for the pool's target when that is the sum of
-// its groups' targets, less what is on its way out.
-func (s State) Target(groups float64) float64 {
-	return groups + max(0, s.Owed) - max(0, s.Spare) - s.Offset
-}
-
-// Owing returns s with the weight of nodes that were let go though the pool needs no
-// less.
-func (s State) Owing(nodes map[string]float64) State {
-	if len(nodes) == 0 {
-		return s
-	}
-	s.Replaced = maps.Clone(s.Replaced)
-	if s.Replaced == nil {
-		s.Replaced = map[string]float64{}
-	}
-	for _, node := range slices.Sorted(maps.Keys(nodes)) { // sums of floats have an order
-		s.Owed += nodes[node]
-		s.Replaced[node] = nodes[node]
-	}
-	return s
-}
-
-// Weights returns those of the choices, by id.
-func Weights(choices []plan.Choice) map[string]float64 {
-	out := make(map[string]float64, len(choices))
-	for _, c := range choices {
-		out[c.ID] = c.Weight
 	}
 	return out
 }

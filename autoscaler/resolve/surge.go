@@ -2,7 +2,6 @@ package resolve
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -15,12 +14,12 @@ import (
 // than what is wanted and neither fresh nor ordered, and of what one period may add it
 // takes what the need leaves.
 func (c Case) surge(s decide.State, d plan.Distribution, targets map[string]int, held map[string]plan.Quarantine) map[string]int {
-	room := Whole(s.Beside(c.Input.Policy, c.Have()) - max(0, float64(d.Sum)-c.Have()-max(0, c.State.Owed)))
+	room := Whole(s.Beside(c.Input.Policy, c.target()) - max(0, float64(d.Sum)-c.target()))
 	room = min(room, c.missing(d.Want, targets))
 	shares := d.Targets()
 	var surge map[string]int
 	for _, g := range c.toRoll(held) {
-		more := min(c.Stale[g.ID]-c.State.Rolling[g.ID], g.Max-max(g.Target, shares[g.ID]), room)
+		more := min(c.Stale[g.ID]-c.State.Groups[g.ID].Surge, g.Max-max(g.Target, shares[g.ID]), room)
 		if more <= 0 {
 			continue
 		}
@@ -51,7 +50,7 @@ func (c Case) toRoll(held map[string]plan.Quarantine) []plan.GroupTarget {
 // groups have these targets.
 func (c Case) missing(want int, targets map[string]int) int {
 	for group, target := range targets {
-		want -= target + c.State.Rolling[group] - c.Stale[group]
+		want -= target + c.State.Groups[group].Surge - c.Stale[group]
 	}
 	return want
 }
@@ -68,9 +67,9 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 	case len(o.Decision.State.Blind) > 0:
 		waits = "the need of app " + o.Decision.State.Blind[0].App + " is not known"
 	}
-	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.State.Owed > Slack) && c.fit() >= o.Decision.Target-Slack
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.owed() > Slack) && c.fit() >= o.Decision.Target-Slack
 	for _, g := range c.toRoll(held) {
-		if c.State.Rolling[g.ID] > 0 || g.Max > max(g.Target, shares[g.ID]) {
+		if c.State.Groups[g.ID].Surge > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first
 		}
 		why := waits
@@ -104,40 +103,40 @@ func (c Case) fit() float64 {
 	return sum
 }
 
-// SurgeReleased returns by how much the let-go of marked instances lowers the surge of their
+// released returns by how much the let-go of marked instances lowers the surge of their
 // groups, as their replacements are there.
-func (c Case) SurgeReleased(choices []plan.Choice) map[string]int {
-	if len(c.State.Rolling) == 0 || len(choices) == 0 {
-		return nil
-	}
+func (c Case) released(choices []plan.Choice) map[string]int {
 	stale := c.StaleNodes()
-	weights := map[string]float64{}
+	out := map[string]int{}
 	for _, one := range choices {
 		if stale[one.ID] {
-			weights[one.Group] += one.Weight
+			out[one.Group] += targetWeight(one.Weight)
 		}
 	}
-	rolled := map[string]int{}
-	for group, weight := range weights {
-		if n := min(max(0, c.State.Rolling[group]), Whole(weight)); n > 0 {
-			rolled[group] = n
-		}
+	for group, weight := range out {
+		out[group] = max(0, min(weight, c.State.Groups[group].Surge))
 	}
-	return rolled
+	return out
 }
 
-// rolling returns the surge that is left of each group.
-func (c Case) rolling(more, less map[string]int) map[string]int {
-	out := map[string]int{}
-	for _, one := range []struct {
-		of   map[string]int
-		sign int
-	}{{c.State.Rolling, 1}, {more, 1}, {less, -1}} {
-		for group, n := range one.of {
-			out[group] += one.sign * n
-		}
+// SurgeLeft returns the surge of each group once more was ordered and the choices are
+// on their way out.
+func (c Case) SurgeLeft(more map[string]int, choices []plan.Choice) map[string]int {
+	out := c.State.surge()
+	for group, n := range more {
+		out[group] += n
 	}
-	maps.DeleteFunc(out, func(_ string, n int) bool { return n == 0 })
+	for group, n := range c.released(choices) {
+		out[group] -= n
+	}
+	return out
+}
+
+func (s State) surge() map[string]int {
+	out := make(map[string]int, len(s.Groups))
+	for group, of := range s.Groups {
+		out[group] = of.Surge
+	}
 	return out
 }
 

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -592,7 +593,7 @@ func (d *day) checkIgnorance(r *autoscaler.Record) {
 		}
 	}
 	if opinions == len(dayApps) {
-		have, leaving := r.State.Owed, d.committed()
+		have, leaving := r.Account.Sum(resolve.EntryOwed), d.committed()
 		for _, g := range d.groups {
 			have += float64(d.server.Target(g.Name)) - leaving[g.Name]
 		}

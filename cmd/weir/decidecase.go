@@ -92,6 +92,7 @@ func (r *caseReader) read(line []byte) (resolve.Case, error) {
 		Failed string          `json:"failed"`
 		Paused json.RawMessage `json:"paused"`
 		Every  json.RawMessage `json:"every_ns"`
+		Schema int             `json:"schema"`
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
 		return resolve.Case{}, plainly(err)
@@ -99,6 +100,9 @@ func (r *caseReader) read(line []byte) (resolve.Case, error) {
 	switch {
 	case record.Every != nil && (record.Failed != "" || record.Paused != nil || record.Case == nil):
 		return resolve.Case{}, errors.New("the record is of a tick without a decision")
+	case record.Case != nil && max(record.Schema, 1) != resolve.Schema:
+		return resolve.Case{}, fmt.Errorf("the record has schema %d, and this weir decides records of schema %d; weir explain shows it",
+			max(record.Schema, 1), resolve.Schema)
 	case record.Case != nil:
 		var c resolve.Case
 		if err := json.Unmarshal(record.Case, &c); err != nil {
@@ -128,6 +132,9 @@ func (r *caseReader) caseOf(w writtenCase) (resolve.Case, error) {
 			return resolve.Case{}, err
 		}
 		r.policy, r.config = bytes.Clone(w.Policy), c
+	}
+	if err := w.State.Validate(); err != nil {
+		return resolve.Case{}, fmt.Errorf("state: %w", err)
 	}
 	c := resolve.Case{
 		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Has: map[string]int{},
@@ -170,7 +177,10 @@ func (p writtenPool) fill(c *resolve.Case) error {
 			return fmt.Errorf("pool.target_capacity is %v: want at least 0 with the offset of state", *p.Target)
 		}
 	} else {
-		capacity.Target = c.State.Target(capacity.Target)
+		capacity.Target -= c.State.Offset
+		if c.State.Wanted != nil {
+			capacity.Target = *c.State.Wanted
+		}
 	}
 	has, seen := map[string]float64{}, map[string]bool{}
 	for i, n := range p.Nodes {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -149,6 +150,7 @@ func explainRecord(w io.Writer, r autoscaler.Record, now time.Time) {
 		fmt.Fprintf(w, "  %-26s %8s -> %-8s %s\n", s.Rule, number(s.Before), number(s.After), s.Why)
 	}
 	explainGroups(w, r)
+	explainAccount(w, r.Account)
 	explainActions(w, r)
 }
 
@@ -229,6 +231,33 @@ func explainGroups(w io.Writer, r autoscaler.Record) {
 	}
 	for _, kept := range r.Detail.Kept {
 		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
+	}
+}
+
+// explainAccount prints what the groups' targets are made of.
+func explainAccount(w io.Writer, account resolve.Entries) {
+	if account == nil {
+		return // the record is of schema 1
+	}
+	fmt.Fprintln(w, "\naccount of the targets, after the actions")
+	var groups []string
+	parts, sums := map[string][]string{}, map[string]float64{}
+	for _, e := range account {
+		text := fmt.Sprintf("%s %s", e.Kind, number(e.Weight))
+		if e.Node != "" {
+			text += " (" + e.Node + ")"
+		}
+		if parts[e.Group] == nil {
+			groups = append(groups, e.Group)
+		}
+		parts[e.Group], sums[e.Group] = append(parts[e.Group], text), sums[e.Group]+e.Weight
+	}
+	for _, group := range groups {
+		if group == "" {
+			fmt.Fprintf(w, "  pool: %s\n", strings.Join(parts[group], ", "))
+		} else {
+			fmt.Fprintf(w, "  %s %s = %s\n", group, number(sums[group]), strings.Join(parts[group], " + "))
+		}
 	}
 }
 

@@ -20,6 +20,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -381,8 +382,8 @@ func (w *ward) isWell(when string, n int) {
 			return err
 		}
 		now := r.Snapshot
-		if now.Target != float64(n) || now.Fulfilled != now.Target || now.Joined != now.Target || len(r.Drains) > 0 || r.State.Owed != 0 || r.State.Spare != 0 {
-			return fmt.Errorf("%+v, drains %+v, owed %v, spare %v", now, r.Drains, r.State.Owed, r.State.Spare)
+		if now.Target != float64(n) || now.Fulfilled != now.Target || now.Joined != now.Target || len(r.Drains) > 0 || r.Account.Sum(resolve.EntryOwed) != 0 || r.Account.Sum(resolve.EntrySurplus) != 0 {
+			return fmt.Errorf("%+v, drains %+v, account %v", now, r.Drains, r.Account)
 		}
 		return nil
 	})

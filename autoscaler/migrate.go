@@ -1,0 +1,77 @@
+package autoscaler
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+)
+
+// errLaterSchema: a later version of weir has written the state.
+var errLaterSchema = errors.New("a later version of weir wrote it")
+
+// decodeMemo reads what was kept, of this version or of version 1.
+func decodeMemo(data []byte) (memo, error) {
+	var of struct {
+		Schema int `json:"schema"`
+	}
+	if err := json.Unmarshal(data, &of); err != nil {
+		return memo{}, err
+	}
+	switch {
+	case of.Schema > resolve.Schema:
+		return memo{}, fmt.Errorf("%w: it has schema %d, and this version reads schema %d and earlier: run the version that wrote it, or a later one; nothing was changed",
+			errLaterSchema, of.Schema, resolve.Schema)
+	case of.Schema == resolve.Schema:
+		var m memo
+		err := json.Unmarshal(data, &m)
+		return m, err
+	}
+	return decodeFirstMemo(data)
+}
+
+// firstCounts is what version 1 counted beside the targets of the groups.
+type firstCounts struct {
+	Offset  float64        `json:"offset"`
+	Owed    float64        `json:"owed"`
+	Spare   float64        `json:"spare"` // not of an intent
+	Rolling map[string]int `json:"rolling"`
+}
+
+// decodeFirstMemo reads what version 1 has kept. It computed what is wanted from the
+// targets of the groups, and kept what to add: the first reading of the groups adds
+// their shares. Of a tick that was cut off the larger result counts.
+func decodeFirstMemo(data []byte) (memo, error) {
+	var first struct {
+		State struct {
+			firstCounts
+			AskedAt map[string]time.Time `json:"asked_at"`
+		} `json:"state"`
+		Intent *struct {
+			Before *firstCounts `json:"before"`
+		} `json:"intent"`
+	}
+	var m memo
+	if err := errors.Join(json.Unmarshal(data, &first), json.Unmarshal(data, &m)); err != nil {
+		return memo{}, err
+	}
+	counts := first.State.firstCounts
+	if first.Intent != nil && first.Intent.Before != nil {
+		counts.Owed = max(counts.Owed, first.Intent.Before.Owed)
+		counts.Offset = min(counts.Offset, first.Intent.Before.Offset)
+	}
+	m.Schema, m.State.Offset = resolve.Schema, counts.Offset
+	m.State.Wanted = new(max(0, counts.Owed) - max(0, counts.Spare) - counts.Offset)
+	m.State.Groups = map[string]resolve.GroupState{}
+	for group, surge := range counts.Rolling {
+		m.State.Groups[group] = resolve.GroupState{Surge: surge}
+	}
+	for group, at := range first.State.AskedAt {
+		of := m.State.Groups[group]
+		of.At = at
+		m.State.Groups[group] = of
+	}
+	return m, nil
+}

@@ -1,0 +1,263 @@
+package resolve
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+)
+
+// Group is one group as the provider and the drain records show it.
+type Group struct {
+	ID     string
+	Target int // of the provider
+	Min    int // the provider never lowers Target below it
+	Stale  bool
+	// Leaving are the nodes on their way out that Target still holds, and that lower
+	// it when they are terminated.
+	Leaving []Leaver
+}
+
+// Account says what the targets of a pool's groups are made of. Weights are whole
+// numbers, as targets are.
+//
+//	per group  Target = Share + Surge + leaving
+//	per pool   sum of Share + Owed - Surplus = Wanted + Offset
+//	           Owed >= 0, Surplus >= 0, and one of them is 0
+//
+// The sum is over the groups that are not stale. Wanted falls only in a tick that
+// knows the need, or by an operator: what is unknown never shrinks a pool.
+type Account struct {
+	Wanted float64 // the weight that the pool is to have, without Offset
+	Offset float64 // the part of an operator's offset that the pool holds
+	Groups []GroupAccount
+}
+
+// GroupAccount says what the target of one group is made of.
+type GroupAccount struct {
+	Group
+	// Surge is the part of Target that was ordered beside marked instances, which stay
+	// until their replacements have joined.
+	Surge int
+}
+
+// Account returns the account of these groups.
+func (s State) Account(groups []Group) Account {
+	a := Account{Offset: s.Offset, Groups: make([]GroupAccount, len(groups))}
+	for i, g := range groups {
+		a.Groups[i] = s.group(g)
+	}
+	if s.Wanted != nil {
+		a.Wanted = *s.Wanted
+	}
+	return a
+}
+
+func (s State) group(g Group) GroupAccount {
+	one := GroupAccount{Group: g}
+	one.Surge = max(0, min(s.Groups[g.ID].Surge, g.Target-one.leaving()))
+	return one
+}
+
+// Share returns the part of the target that serves the pool's need.
+func (g GroupAccount) Share() int { return g.Target - g.Surge - g.leaving() }
+
+// Beside returns the part of the target that does not: surge and what is leaving.
+func (g GroupAccount) Beside() int { return g.Surge + g.leaving() }
+
+// leaving returns how much the target falls by when the nodes have left. It is not
+// lowered below the minimum: the provider replaces a node that ends there.
+func (g GroupAccount) leaving() int {
+	sum := 0
+	for _, l := range g.Leaving {
+		sum += targetWeight(l.Weight)
+	}
+	return max(0, min(sum, g.Target-max(0, g.Min)))
+}
+
+// targetWeight returns by how much a target falls when a node of that weight is
+// terminated. A target is a whole number, and the provider rounds it down.
+func targetWeight(weight float64) int {
+	if !(weight > 0) {
+		return 0
+	}
+	return int(math.Ceil(min(weight, maxWeight) - Slack))
+}
+
+// Shares returns the sum of the shares of all groups that are not stale.
+func (a Account) Shares() int {
+	sum := 0
+	for _, g := range a.Groups {
+		if !g.Stale {
+			sum += g.Share()
+		}
+	}
+	return sum
+}
+
+// Owed returns the weight that is wanted and that no group's target holds: it is
+// ordered as soon as a group can take it.
+func (a Account) Owed() float64 { return max(0, a.residual()) }
+
+// Surplus returns the weight that the groups' targets hold beyond what is wanted: a
+// scale-in removes it, also while the need is unknown.
+func (a Account) Surplus() float64 { return max(0, -a.residual()) }
+
+func (a Account) residual() float64 { return a.Wanted + a.Offset - float64(a.Shares()) }
+
+// EntryKind is what one part of the targets stands for.
+type EntryKind string
+
+const (
+	EntryShare   EntryKind = "share"   // of a group: serves the need
+	EntrySurge   EntryKind = "surge"   // of a group: replaces marked instances that are still there
+	EntryLeaving EntryKind = "leaving" // of a node: its target falls when the node is terminated
+	EntryOwed    EntryKind = "owed"    // of the pool: wanted, and in no target yet
+	EntrySurplus EntryKind = "surplus" // of the pool: in a target, and not wanted
+	EntryWanted  EntryKind = "wanted"  // of the pool
+	EntryOffset  EntryKind = "offset"  // of the pool: an operator's
+	EntryUnknown EntryKind = "unknown" // of the pool: found without a cause, and counted as wanted
+)
+
+// maxWeight bounds the weights of a State, so that no sum overflows.
+const maxWeight = 1 << 40
+
+// Validate returns an error that names what of the account makes no sense.
+func (s State) Validate() error {
+	if s.Wanted != nil && !(math.Abs(*s.Wanted) <= maxWeight) {
+		return fmt.Errorf("wanted %v: want at most %d", *s.Wanted, maxWeight)
+	}
+	if !(math.Abs(s.Offset) <= maxWeight) {
+		return fmt.Errorf("offset %v: want at most %d", s.Offset, maxWeight)
+	}
+	for id, g := range s.Groups {
+		if g.Surge < 0 || g.Surge > maxWeight || g.Asked != nil && (*g.Asked < 0 || *g.Asked > maxWeight) {
+			return fmt.Errorf("group %q: a target or a surge is not within 0 to %d", id, maxWeight)
+		}
+	}
+	return nil
+}
+
+// Entry is one line of an account, for people and for the ledger. Weight is in the
+// unit of the groups' targets.
+type Entry struct {
+	Kind   EntryKind `json:"kind"`
+	Group  string    `json:"group,omitempty"`
+	Node   string    `json:"node,omitempty"`
+	Weight float64   `json:"weight"`
+}
+
+// Entries are the lines of an account.
+type Entries []Entry
+
+// Sum returns the weight of all entries of that kind.
+func (es Entries) Sum(kind EntryKind) (weight float64) {
+	for _, e := range es {
+		if e.Kind == kind {
+			weight += e.Weight
+		}
+	}
+	return weight
+}
+
+// Entries returns the lines of the account, in order of group, those of the pool last.
+// What is 0 has no line, but a group's share and what is wanted.
+func (a Account) Entries() Entries {
+	var out Entries
+	add := func(kind EntryKind, group, node string, weight float64) {
+		if weight != 0 || kind == EntryShare || kind == EntryWanted {
+			out = append(out, Entry{kind, group, node, weight})
+		}
+	}
+	groups := slices.SortedFunc(slices.Values(a.Groups), func(a, b GroupAccount) int { return cmp.Compare(a.ID, b.ID) })
+	for _, g := range groups {
+		add(EntryShare, g.ID, "", float64(g.Share()))
+		add(EntrySurge, g.ID, "", float64(g.Surge))
+		for _, l := range g.Leaving {
+			add(EntryLeaving, g.ID, l.ID, float64(targetWeight(l.Weight)))
+		}
+	}
+	add(EntryWanted, "", "", a.Wanted)
+	add(EntryOffset, "", "", a.Offset)
+	add(EntryOwed, "", "", a.Owed())
+	add(EntrySurplus, "", "", a.Surplus())
+	return out
+}
+
+// Drifted is a group whose target was set by another than this autoscaler.
+type Drifted struct {
+	Group string `json:"group"`
+	Asked int    `json:"asked"` // by this autoscaler, last
+	Found int    `json:"found"`
+}
+
+// Found is what a reading of the groups showed beside their targets.
+type Found struct {
+	Drift []Drifted
+	// Unknown is the weight that an unfinished request does not explain. It counts as
+	// wanted.
+	Unknown float64
+}
+
+// Reconcile returns s as these groups change it. A group that s does not know adds its
+// share to what is wanted; one that is gone or stale leaves its share owed. If obey is
+// true, a target that was set by another changes what is wanted; else the difference
+// is owed or surplus.
+//
+// Of a group whose last request has an unknown end, any target up to the requested one
+// is explained: what is missing is owed, and what is more counts as wanted.
+func (s State) Reconcile(groups []Group, obey bool) (State, Found) {
+	account, known := s.Account(groups), s.Wanted != nil
+	var found Found
+	added, doubt := 0.0, false
+	out := make(map[string]GroupState, len(groups))
+	for _, g := range account.Groups {
+		of := s.Groups[g.ID]
+		doubt = doubt || of.Doubt
+		of.Surge = g.Surge
+		switch before := of.Asked; {
+		case g.Stale:
+		case before == nil:
+			added += float64(g.Share())
+		case !of.Doubt && *before != g.Target:
+			found.Drift = append(found.Drift, Drifted{g.ID, *before, g.Target})
+			if obey {
+				expected := g.Group
+				expected.Target = *before
+				added += float64(g.Share() - s.group(expected).Share())
+			}
+		}
+		if !g.Stale {
+			of.Asked, of.Doubt = new(g.Target), false
+		}
+		out[g.ID] = of
+	}
+	if !known {
+		added -= s.Offset
+	}
+	s.Groups = out
+	s.Wanted = new(account.Wanted + added)
+	if doubt && known {
+		found.Unknown = s.Account(groups).Surplus()
+		*s.Wanted += found.Unknown
+	}
+	return s, found
+}
+
+// Larger returns the state to keep before requests are made that lead from s to
+// after: whatever becomes of them, what it says is wanted, and ordered for marked
+// instances, is not less than what the groups' targets hold for it.
+func (s State) Larger(after State) State {
+	if s.Wanted != nil && after.Wanted != nil && *s.Wanted+s.Offset > *after.Wanted+after.Offset {
+		after.Wanted, after.Offset = s.Wanted, s.Offset
+	}
+	after.Groups = maps.Clone(after.Groups)
+	for group, before := range s.Groups {
+		if of, kept := after.Groups[group]; kept {
+			of.Surge = max(of.Surge, before.Surge)
+			after.Groups[group] = of
+		}
+	}
+	return after
+}

@@ -32,20 +32,20 @@ type trial struct {
 	reply  reply // once the shadows are waited for
 }
 
-// ask brings all opinions up to date, those that are due at the same time. It waits
-// for the signals and not for their shadows: compare does, and has to be called.
-func (l *Loop) ask(ctx context.Context, now time.Time) *asking {
+// Evaluate brings all opinions up to date, those that are due at the same time. It waits
+// for the signals and not for their shadows: Compare does, and has to be called.
+func (p *Panel) Evaluate(ctx context.Context, now time.Time) *asking {
 	a := &asking{
-		reading: newReading(l.world.Metrics), now: now,
-		heard: make([][]Heard, len(l.sources)), trials: make([]*trial, len(l.sources)),
+		reading: newReading(p.ports.Metrics), now: now,
+		heard: make([][]Heard, len(p.sources)), trials: make([]*trial, len(p.sources)),
 	}
-	limited, end := context.WithTimeout(ctx, l.config.askTimeout())
+	limited, end := context.WithTimeout(ctx, p.config.timeout())
 	a.end = end
 	var wg sync.WaitGroup
-	for i, s := range l.sources {
+	for i, s := range p.sources {
 		if s.due(now) {
 			wg.Go(func() {
-				a.heard[i] = l.consult(limited, a, i)
+				a.heard[i] = p.consult(limited, a, i)
 				s.asked = line{endpoint: s.own.endpoint, question: s.own.question}
 				s.schedule(now)
 			})
@@ -53,47 +53,47 @@ func (l *Loop) ask(ctx context.Context, now time.Time) *asking {
 	}
 	wg.Wait()
 	if ctx.Err() == nil { // else the tick was broken off, and they are not to blame
-		l.heard = append(l.heard, slices.Concat(a.heard...)...)
+		p.heard = append(p.heard, slices.Concat(a.heard...)...)
 	}
 	return a
 }
 
 // consult reads the windows and asks; whatever goes wrong becomes a verdict. A
 // shadow is asked beside the signal, and changes nothing of its opinion.
-func (l *Loop) consult(ctx context.Context, a *asking, number int) []Heard {
-	s := l.sources[number]
-	if down := s.own.endpoint.Down; down != "" && (!s.answers() || l.listing.Changed == nil) {
-		s.opinion = l.opinionOf(s.signal, s.own.endpoint, a.now)
+func (p *Panel) consult(ctx context.Context, a *asking, number int) []Heard {
+	s := p.sources[number]
+	if down := s.own.endpoint.Down; down != "" && (!s.answers() || p.listing.Changed == nil) {
+		s.opinion = p.opinionOf(s.signal, s.own.endpoint, a.now)
 		s.opinion.Why = down
 		return nil
 	}
 	first := s.own.question
-	i, err := l.inquire(ctx, a.reading, s.signal.asked(first), a.now)
+	i, err := p.inquire(ctx, a.reading, s.signal.asked(first), a.now)
 	s.short = i.short
 	if err != nil {
-		s.opinion = l.judge(s.signal, reply{line: s.own, err: err, unasked: true}, a.now)
+		s.opinion = p.judge(s.signal, reply{line: s.own, err: err, unasked: true}, a.now)
 		return nil
 	}
 	if s.rival.shadows() {
 		t, signal, at := &trial{source: s}, s.signal, s.rival.line
 		a.trials[number] = t
-		a.shadows.Go(func() { t.reply = l.evaluate(ctx, signal, at, i) })
+		a.shadows.Go(func() { t.reply = p.evaluate(ctx, signal, at, i) })
 	}
-	return l.listen(s, l.hear(ctx, s, func(q Question) (inquiry, error) {
+	return p.listen(s, p.hear(ctx, s, func(q Question) (inquiry, error) {
 		if q.equal(first) {
 			return i, nil
 		}
-		return l.inquire(ctx, a.reading, s.signal.asked(q), a.now)
+		return p.inquire(ctx, a.reading, s.signal.asked(q), a.now)
 	}), a.now)
 }
 
 // listen makes the opinion of s of what its processes replied.
-func (l *Loop) listen(s *source, replies []reply, now time.Time) []Heard {
+func (p *Panel) listen(s *source, replies []reply, now time.Time) []Heard {
 	var heard []Heard
-	o := l.opinionOf(s.signal, s.own.endpoint, now)
+	o := p.opinionOf(s.signal, s.own.endpoint, now)
 	o.Why = cmp.Or(s.own.endpoint.Down, "its process is gone") // if nobody was asked
 	for _, r := range replies {
-		o = l.judge(s.signal, r, now)
+		o = p.judge(s.signal, r, now)
 		s.short = r.short
 		if !r.unasked {
 			heard = append(heard, heardOf(s.signal, r, o))
@@ -103,9 +103,9 @@ func (l *Loop) listen(s *source, replies []reply, now time.Time) []Heard {
 	return heard
 }
 
-// compare waits for the shadows, no longer than for a signal, and sets what they
+// Compare waits for the shadows, no longer than for a signal, and sets what they
 // replied against the opinions of their signals.
-func (l *Loop) compare(ctx context.Context, a *asking) []ShadowRecord {
+func (p *Panel) Compare(ctx context.Context, a *asking) []ShadowRecord {
 	a.shadows.Wait()
 	a.end()
 	var records []ShadowRecord
@@ -113,19 +113,19 @@ func (l *Loop) compare(ctx context.Context, a *asking) []ShadowRecord {
 		if t == nil {
 			continue
 		}
-		answer, record := l.compareOne(t, a.now)
+		answer, record := p.compareOne(t, a.now)
 		records = append(records, record)
 		if ctx.Err() == nil {
-			l.heard = append(l.heard, answer)
+			p.heard = append(p.heard, answer)
 		}
 	}
 	return records
 }
 
-func (l *Loop) compareOne(t *trial, now time.Time) (Heard, ShadowRecord) {
+func (p *Panel) compareOne(t *trial, now time.Time) (Heard, ShadowRecord) {
 	s := t.source
 	s.rival.line = t.reply.line
-	o := l.judge(s.signal, t.reply, now)
+	o := p.judge(s.signal, t.reply, now)
 	a := heardOf(s.signal, t.reply, o)
 	a.Candidate = true
 	answered := o.Verdict != decide.Failed && s.opinion.Verdict != decide.Failed
@@ -148,7 +148,7 @@ func heardOf(s Signal, r reply, o decide.Opinion) Heard {
 }
 
 // opinionOf returns an opinion that has failed for no reason yet.
-func (l *Loop) opinionOf(s Signal, at Endpoint, now time.Time) decide.Opinion {
+func (p *Panel) opinionOf(s Signal, at Endpoint, now time.Time) decide.Opinion {
 	return decide.Opinion{
 		Signal: s.Namespace + "/" + s.Name, Version: cmp.Or(at.Version, s.Version), // that runs, else that should
 		Verdict: decide.Failed, At: now,
@@ -156,8 +156,8 @@ func (l *Loop) opinionOf(s Signal, at Endpoint, now time.Time) decide.Opinion {
 }
 
 // judge makes an opinion of a reply.
-func (l *Loop) judge(s Signal, r reply, now time.Time) decide.Opinion {
-	o := l.opinionOf(s, r.line.endpoint, now)
+func (p *Panel) judge(s Signal, r reply, now time.Time) decide.Opinion {
+	o := p.opinionOf(s, r.line.endpoint, now)
 	o.Latency = r.latency
 	if r.err != nil {
 		o.Why = r.err.Error()
@@ -165,12 +165,12 @@ func (l *Loop) judge(s Signal, r reply, now time.Time) decide.Opinion {
 			o.Verdict = decide.Stale
 		}
 		if errors.Is(r.err, context.DeadlineExceeded) && !r.unasked {
-			o.Why = fmt.Sprintf("no answer within %v: %v", l.config.askTimeout(), r.err)
+			o.Why = fmt.Sprintf("no answer within %v: %v", p.config.timeout(), r.err)
 		}
 		return o
 	}
 	if len(r.response.Unknown) > 0 {
-		l.log.Warn("signal answers with unknown keys", "signal", o.Signal, "app", s.App, "keys", r.response.Unknown)
+		p.log.Warn("signal answers with unknown keys", "signal", o.Signal, "app", s.App, "keys", r.response.Unknown)
 	}
 	o.Explanation = decide.OneLine(r.response.Explanation)
 	switch r.response.Verdict {

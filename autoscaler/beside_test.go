@@ -117,7 +117,7 @@ func TestShadowHasNoEffect(t *testing.T) {
 				}
 				began := time.Now()
 				r := w.tick()
-				if took := time.Since(began); took > w.config.askTimeout()+patience/2 {
+				if took := time.Since(began); took > w.config.panel().timeout()+patience/2 {
 					t.Errorf("the tick took %v", took)
 				}
 				data, err := json.Marshal(r.Case.Resolve().Decision)
@@ -253,8 +253,8 @@ func TestJudge(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			l := NewLoop(Config{}, World{}, logger(t))
-			o := l.judge(Signal{Namespace: "shop", Name: "Need"}, reply{response: test.response}, time.Time{})
+			p := NewPanel(PanelConfig{}, Ports{}, logger(t))
+			o := p.judge(Signal{Namespace: "shop", Name: "Need"}, reply{response: test.response}, time.Time{})
 			test.want.Signal = "shop/Need"
 			if diff := cmp.Diff(test.want, o, cmpopts.EquateComparable(resource.Request{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

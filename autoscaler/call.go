@@ -19,8 +19,8 @@ type inquiry struct {
 }
 
 // inquire reads what a signal is asked with. The error is that of windows.
-func (l *Loop) inquire(ctx context.Context, r *reading, s Signal, now time.Time) (inquiry, error) {
-	series, short, err := l.windows(ctx, r, s, now)
+func (p *Panel) inquire(ctx context.Context, r *reading, s Signal, now time.Time) (inquiry, error) {
+	series, short, err := p.windows(ctx, r, s, now)
 	return inquiry{sigproto.Evaluation{Timestamp: now.Unix(), Series: series}, short}, err
 }
 
@@ -35,9 +35,9 @@ type reply struct {
 }
 
 // evaluate asks one process, and connects before if need be.
-func (l *Loop) evaluate(ctx context.Context, s Signal, at line, i inquiry) reply {
+func (p *Panel) evaluate(ctx context.Context, s Signal, at line, i inquiry) reply {
 	if at.asker == nil {
-		at.asker = l.world.Dial(at.endpoint, s.asked(at.question))
+		at.asker = p.ports.Dial(at.endpoint, s.asked(at.question))
 	}
 	r := reply{line: at, short: i.short}
 	began := time.Now()
@@ -71,7 +71,7 @@ const maxDeaths = 3
 // call is one signal being asked, at its process of the tick's beginning and at
 // those that the directory lists for it meanwhile.
 type call struct {
-	loop    *Loop
+	panel   *Panel
 	signal  Signal
 	inquire func(Question) (inquiry, error) // may be called concurrently
 	listing Listing
@@ -89,11 +89,11 @@ type call struct {
 // ctx ends, and returns the replies; the last one counts, which is that of the newest
 // place if all have failed. There is none if no process came up in time. The line of
 // s leads to who answered.
-func (l *Loop) hear(ctx context.Context, s *source, inquire func(Question) (inquiry, error)) []reply {
+func (p *Panel) hear(ctx context.Context, s *source, inquire func(Question) (inquiry, error)) []reply {
 	c := &call{
-		loop: l, signal: s.signal, inquire: inquire, listing: l.listing,
+		panel: p, signal: s.signal, inquire: inquire, listing: p.listing,
 		at:      line{endpoint: s.own.endpoint, question: s.own.question},
-		patient: s.answers() && l.listing.Changed != nil,
+		patient: s.answers() && p.listing.Changed != nil,
 		replies: make(chan reply), over: make(chan struct{}),
 	}
 	ctx, cancel := context.WithCancel(ctx)
@@ -133,7 +133,7 @@ func (c *call) evaluate(ctx context.Context, at line) reply {
 	if err != nil {
 		return reply{line: at, err: err, unasked: true}
 	}
-	return c.loop.evaluate(ctx, c.signal, at, i)
+	return c.panel.evaluate(ctx, c.signal, at, i)
 }
 
 // run takes replies and new places until somebody has answered or nobody will.
@@ -168,7 +168,7 @@ func (c *call) run(ctx context.Context) []reply {
 // move asks at the place that the directory lists now, if that is another one.
 // A place that was lost and is listed again has a new process.
 func (c *call) move(ctx context.Context) {
-	c.listing = c.loop.world.Directory.Listing()
+	c.listing = c.panel.ports.Directory.Listing()
 	e := c.listing.endpoint(c.signal.App)
 	switch {
 	case e.Down != "":

@@ -214,7 +214,7 @@ func TestPatience(t *testing.T) {
 			began := time.Now()
 			app, _ := appOf(t, w.tick(), "web")
 			wantOpinion(t, app.Opinion, test.verdict, test.expected)
-			if took := time.Since(began); (took >= w.config.askTimeout()) != test.waits {
+			if took := time.Since(began); (took >= w.config.panel().timeout()) != test.waits {
 				t.Errorf("the tick took %v; waited: want %t", took, test.waits)
 			}
 			if n := bad.Load(); n != 1 {
@@ -236,7 +236,7 @@ func TestSignalThatStaysDown(t *testing.T) {
 		began := time.Now()
 		app, _ := appOf(t, w.tick(), "web")
 		wantOpinion(t, app.Opinion, decide.Failed, "the signal is fatal")
-		if took := time.Since(began); (took >= w.config.askTimeout()) != waits {
+		if took := time.Since(began); (took >= w.config.panel().timeout()) != waits {
 			t.Errorf("tick %d took %v; waited: want %t", i, took, waits)
 		}
 	}

@@ -113,10 +113,9 @@ func (c Config) Validate() error {
 // signals returns all signals, the default one first.
 func (c Config) signals() []Signal { return append([]Signal{c.Default}, c.Apps...) }
 
-// askTimeout is how long one signal may take: half a tick, within bounds, so
-// that a silent signal costs the tick less than the tick.
-func (c Config) askTimeout() time.Duration {
-	return min(max(c.Tick/2, 500*time.Millisecond), 10*time.Second)
+// panel returns the configuration of the signals.
+func (c Config) panel() PanelConfig {
+	return PanelConfig{Cluster: c.Cluster, Pool: c.Pool, Tick: c.Tick, Signals: c.signals()}
 }
 
 // stepTimeout bounds each other step that waits for somebody.

@@ -93,9 +93,9 @@ func TestProbe(t *testing.T) {
 			if test.treat != nil {
 				w.misbehave("other", test.treat)
 			}
-			opinion := w.loop.sources[1].opinion
+			opinion := w.loop.signals.Opinions().Apps[0].Opinion
 			w.signals.setCandidate("web", Candidate{Endpoint: at})
-			w.loop.follow(t.Context(), w.now)
+			w.loop.signals.Follow(t.Context(), w.now)
 			r := w.signals.lastReport(t)
 			if len(r.Answers) != 1 {
 				t.Fatalf("answers %+v, want one", r.Answers)
@@ -106,8 +106,8 @@ func TestProbe(t *testing.T) {
 			if diff := cmp.Diff(test.want, r.Answers[0]); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
-			if w.loop.sources[1].opinion != opinion || web.count() != 1 {
-				t.Errorf("opinion %+v, asked %d times: want %+v, once", w.loop.sources[1].opinion, web.count(), opinion)
+			if w.loop.signals.Opinions().Apps[0].Opinion != opinion || web.count() != 1 {
+				t.Errorf("opinion %+v, asked %d times: want %+v, once", w.loop.signals.Opinions().Apps[0].Opinion, web.count(), opinion)
 			}
 			// It is asked once, not at the ticks.
 			app, _ := appOf(t, w.tick(), "web")

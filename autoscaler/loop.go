@@ -23,9 +23,7 @@ type Loop struct {
 	config  Config
 	world   World
 	log     *slog.Logger
-	sources []*source // the default signal first
-	listing Listing   // where they are; the newest one that is followed
-	heard   []Heard   // not yet reported
+	signals *Panel
 
 	begun   bool            // what the last process handed on is taken up
 	drains  *drain.Machine  // nil until it is opened
@@ -54,14 +52,13 @@ type Loop struct {
 func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
-		config: c, world: w, log: log, joined: map[string]bool{}, raised: map[string]bool{},
+		config: c, world: w, log: log,
+		signals: NewPanel(c.panel(), Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
+		joined:  map[string]bool{}, raised: map[string]bool{},
 		wishes: make(chan wish, maxWishes), ended: make(chan struct{}),
 	}
 	l.shown.adopt(c)
 	l.turn <- struct{}{}
-	for _, s := range c.signals() {
-		l.sources = append(l.sources, &source{signal: s})
-	}
 	return l
 }
 
@@ -84,6 +81,9 @@ func (l *Loop) take(ctx context.Context) error {
 }
 
 func (l *Loop) give() { l.turn <- struct{}{} }
+
+// aliveEvery is the longest time between two reports to the directory.
+const aliveEvery = 20 * time.Second
 
 // finishLimit bounds the tick in flight once Run's context has ended.
 const finishLimit = 1500 * time.Millisecond
@@ -115,7 +115,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case c := <-l.wanted:
 			l.adopt(c)
 			timer.Reset(max(0, l.config.Tick-l.now().Sub(began)))
-		case <-l.listing.Changed:
+		case <-l.signals.Changed():
 		case n := <-l.notices():
 			if err := finish(ctx, func(ctx context.Context) error { return l.heed(ctx, n) }); err != nil {
 				return err
@@ -132,7 +132,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 			continue
 		case <-alive.C:
-			l.report()
+			l.signals.Report()
 			continue
 		case <-timer.C:
 			if ctx.Err() != nil { // both were ready
@@ -144,7 +144,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			}
 			timer.Reset(max(0, l.config.Tick-l.now().Sub(began)))
 		}
-		l.follow(ctx, l.now())
+		l.signals.Follow(ctx, l.now())
 	}
 }
 
@@ -168,11 +168,7 @@ func finish(ctx context.Context, do func(context.Context) error) error {
 
 // Close closes the connections to the signals, and is for who calls Tick instead of
 // Run. A Tick after it opens them anew.
-func (l *Loop) Close() {
-	for _, s := range l.sources {
-		s.close()
-	}
-}
+func (l *Loop) Close() { l.signals.Close() }
 
 // notices are those to be heeded now. While the pool is paused they wait, and in a
 // dry run they are somebody else's.

@@ -171,47 +171,26 @@ func (l *Loop) quarantines(now time.Time, v *view, s resolve.State, clock time.T
 }
 
 func (l *Loop) input(now time.Time, c resolve.Case, v *view) decide.Input {
-	in := decide.Input{
-		Now: now, Policy: l.config.Policy, Default: l.sources[0].opinion, Lost: v.lost, Barred: v.condition.Barred,
+	opinions := l.signals.Opinions()
+	return decide.Input{
+		Now: now, Policy: l.config.Policy, Default: opinions.Default, Apps: opinions.Apps, Lost: v.lost, Barred: v.condition.Barred,
 		Capacity: decide.Capacity{
 			Target: *c.State.Wanted, Joined: v.joined, Totals: v.totals,
 		},
+		NoScaleIn: l.noScaleIn(v, opinions.Short),
 	}
-	for _, src := range l.sources[1:] {
-		in.Apps = append(in.Apps, decide.App{
-			Name: src.signal.App, Configured: src.configured(),
-			Opinion: src.opinion, HoldFor: src.signal.HoldFor,
-		})
-	}
-	in.NoScaleIn = l.noScaleIn(v)
-	return in
 }
 
 // noScaleIn says what is not known that has to be known before machines may go;
-// empty if nothing is.
-func (l *Loop) noScaleIn(v *view) string {
+// empty if nothing is. short is that of the opinions.
+func (l *Loop) noScaleIn(v *view, short string) string {
 	if n := len(v.silent); n > 0 {
 		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, v.silent[0])
 	}
 	if l.lost != nil {
 		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
 	}
-	for _, src := range l.sources {
-		if src.short != "" && l.speaks(src) {
-			return src.short
-		}
-	}
-	return ""
-}
-
-// speaks reports whether a signal is asked for its own sake: the default one for
-// the apps that have no other.
-func (l *Loop) speaks(src *source) bool {
-	if src != l.sources[0] {
-		return src.configured()
-	}
-	unconfigured := func(s *source) bool { return !s.configured() }
-	return len(l.sources) == 1 || slices.ContainsFunc(l.sources[1:], unconfigured)
+	return short
 }
 
 // beside returns what a group's target holds beside its share, once some of the leaving

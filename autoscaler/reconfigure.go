@@ -3,7 +3,6 @@ package autoscaler
 import (
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
@@ -33,44 +32,14 @@ func (l *Loop) Reconfigure(c Config) error {
 
 // adopt takes over a new configuration. What is not in it any more is forgotten.
 func (l *Loop) adopt(c Config) {
-	before := l.sources
 	if c.Drain != l.config.Drain || c.CallTimeout != l.config.CallTimeout {
 		l.drains = nil // opened anew with the other bounds, on the same records
 	}
-	l.config, l.sources = c, nil
+	l.config = c
+	l.signals.Reconfigure(c.panel())
 	l.shown.adopt(c)
-	for _, signal := range c.signals() {
-		l.sources = append(l.sources, successor(before, signal))
-	}
-	for _, s := range before {
-		if !slices.Contains(l.sources, s) {
-			s.close()
-		}
-	}
 	l.state.Held = slices.DeleteFunc(slices.Clone(l.state.Held), func(h decide.Held) bool {
 		return !slices.ContainsFunc(c.Apps, func(s Signal) bool { return s.App == h.App })
 	})
 	l.log.Info("configuration taken over", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
-}
-
-// successor returns the source of that signal if there is one already, else a new
-// one, which is due at once. So is one with another period.
-func successor(sources []*source, signal Signal) *source {
-	i := slices.IndexFunc(sources, func(s *source) bool { return s.signal.App == signal.App })
-	if i < 0 {
-		return &source{signal: signal}
-	}
-	s := sources[i]
-	if s.signal.Namespace == signal.Namespace && s.signal.Name == signal.Name {
-		if s.signal.Period != signal.Period {
-			s.next = time.Time{}
-		}
-		s.signal = signal
-		return s
-	}
-	renewed := &source{signal: signal}
-	if renewed.configured() {
-		renewed.opinion = s.opinion // until the next tick has asked: it tells that the signal did answer
-	}
-	return renewed
 }

@@ -191,11 +191,11 @@ func TestReconfigureProbesAgain(t *testing.T) {
 	candidate := &need{request: cpus(8)}
 	p := w.spawn("web", 1, "v2", candidate)
 	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint})
-	w.loop.follow(t.Context(), w.now)
+	w.loop.signals.Follow(t.Context(), w.now)
 	w.config.Apps = slices.Clone(w.config.Apps)
 	w.config.Apps[0].Parameters = map[string]any{"headroom": 2.0}
 	w.reconfigure()
-	w.loop.follow(t.Context(), w.now)
+	w.loop.signals.Follow(t.Context(), w.now)
 	if got := candidate.lastInput(t).Parameters; candidate.count() != 2 || got["headroom"] != signals.Parameters(w.config.Apps[0].Parameters)["headroom"] {
 		t.Errorf("asked %d times, last with %v: want twice, last with the new parameters", candidate.count(), got)
 	}

@@ -26,7 +26,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	began := time.Now()
 	r := l.newRecord(now)
 	r.Actions, l.between = l.between, nil
-	l.settle()
+	l.signals.Sync()
 	err := l.round(ctx, now, &r)
 	if err != nil {
 		l.log.Error("tick ended early", "pool", l.pool, "err", err)
@@ -40,7 +40,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("tick is not recorded", "pool", l.pool, "err", l.lost)
 	}
-	l.report()
+	l.signals.Report()
 	if notHolder(err) {
 		return fmt.Errorf("tick of pool %s: %w", l.pool, err)
 	}
@@ -73,9 +73,9 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	}
 	r.Snapshot = v.record()
 	r.problem(l.writeMetrics(ctx, now, v))
-	asking := l.ask(ctx, now)
+	asking := l.signals.Evaluate(ctx, now)
 	err = l.resolve(ctx, now, v, orders, r)
-	r.Shadows = l.compare(ctx, asking)
+	r.Shadows = l.signals.Compare(ctx, asking)
 	return err
 }
 

@@ -13,7 +13,7 @@ import (
 )
 
 // query turns a window of a signal into a question to the store.
-func (c Config) query(app string, w Window, now time.Time) metrics.Query {
+func (c PanelConfig) query(app string, w Window, now time.Time) metrics.Query {
 	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex}
 	if w.Regex {
 		q.Prefix = metrics.AppName(app, "")
@@ -91,10 +91,10 @@ func (r *reading) window(ctx context.Context, q metrics.Query) ([]metrics.Series
 // too old, is an error: what is unknown is not empty. short says which window of
 // usage does not reach back to its beginning, if one does not. Of two windows that
 // give a series of one name, the later one counts.
-func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time) (out []sigproto.Series, short string, err error) {
+func (p *Panel) windows(ctx context.Context, r *reading, s Signal, now time.Time) (out []sigproto.Series, short string, err error) {
 	places := map[string]int{} // of the series in out, by name
 	for _, w := range s.Windows {
-		series, err := r.window(ctx, l.config.query(s.App, w, now))
+		series, err := r.window(ctx, p.config.query(s.App, w, now))
 		if err != nil {
 			return nil, "", fmt.Errorf("window of %s is unknown: %w", w.Name, err)
 		}
@@ -102,7 +102,7 @@ func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time)
 			return nil, "", err
 		}
 		if short == "" && w.Type == metrics.System {
-			short = l.tooShort(series, w, now)
+			short = p.tooShort(series, w, now)
 		}
 		before := len(out)
 		for _, one := range series {
@@ -120,7 +120,7 @@ func (l *Loop) windows(ctx context.Context, r *reading, s Signal, now time.Time)
 
 // tooShort says by how much a window of usage misses its beginning, which is
 // what the pool used before somebody measured; empty if it does not.
-func (l *Loop) tooShort(series []metrics.Series, w Window, now time.Time) string {
+func (p *Panel) tooShort(series []metrics.Series, w Window, now time.Time) string {
 	oldest := now
 	for _, s := range series {
 		if len(s.Times) > 0 && time.Unix(s.Times[0], 0).Before(oldest) {
@@ -128,7 +128,7 @@ func (l *Loop) tooShort(series []metrics.Series, w Window, now time.Time) string
 		}
 	}
 	reach := now.Sub(oldest)
-	if reach+2*l.config.Tick+time.Second >= w.Range {
+	if reach+2*p.config.Tick+time.Second >= w.Range {
 		return ""
 	}
 	return fmt.Sprintf("%s reaches back %v of %v: what was used before is unknown", w.Name, reach.Round(time.Second), w.Range)

@@ -42,7 +42,7 @@ func TestQuery(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.window.Range = time.Minute
 			test.want.Type, test.want.From, test.want.To = test.window.Type, now.Add(-time.Minute), now
-			c := Config{Cluster: "here", Pool: "default"}
+			c := PanelConfig{Cluster: "here", Pool: "default"}
 			if diff := cmp.Diff(test.want, c.query("web", test.window, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -120,7 +120,7 @@ func TestWindows(t *testing.T) {
 	w.start()
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, _, err := w.loop.windows(t.Context(), newReading(w.store), Signal{App: "web", Windows: test.windows}, now)
+			got, _, err := w.loop.signals.windows(t.Context(), newReading(w.store), Signal{App: "web", Windows: test.windows}, now)
 			if test.stale != "" {
 				if err == nil || err.Error() != test.stale {
 					t.Errorf("windows = %v, want %q", err, test.stale)

@@ -164,7 +164,7 @@ func (w *world) tickAgain() Record {
 	if err := w.loop.Tick(w.t.Context(), w.now); err != nil {
 		w.t.Fatal(err)
 	}
-	w.loop.follow(w.t.Context(), w.now)
+	w.loop.signals.Follow(w.t.Context(), w.now)
 	if n := w.ledger.len(); n != before+1 {
 		w.t.Fatalf("a tick made %d records, want 1", n-before)
 	}

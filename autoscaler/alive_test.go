@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -40,7 +41,7 @@ type heard struct {
 	Answers  int
 }
 
-func (c *clocked) Report(r Report) {
+func (c *clocked) Report(r ask.Report) {
 	c.directory.mu.Lock()
 	defer c.directory.mu.Unlock()
 	c.heard = append(c.heard, heard{time.Since(c.began), r.Revision, len(r.Answers)})
@@ -58,19 +59,19 @@ func (c *clocked) take() []heard {
 func TestLoopGivesSignsOfLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &clocked{began: time.Now()}
-		first := d.set(sigproto.DefaultApp, Endpoint{Address: "a"})
+		first := d.set(sigproto.DefaultApp, ask.Endpoint{Address: "a"})
 		scheduler := &nodes{}
 		loop := NewLoop(Config{
 			Cluster: "here", Pool: "default", Tick: 70 * time.Second,
 			Policy:  decide.Policy{Setpoint: 1, Combine: decide.Sum},
 			Drain:   drain.Config{Threshold: time.Hour},
-			Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
+			Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 		}, World{
 			Provider: pools.Static{}, Scheduler: scheduler, Directory: d, Metrics: &metricstest.Memory{},
 			Memory: &kept{}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
 			Records: &records{stored: map[string][]byte{}},
 			Ledger:  &ledger{appended: make(chan struct{}, 1)},
-			Dial:    func(Endpoint, Signal) Asker { return prompt{} },
+			Dial:    func(ask.Endpoint, ask.Signal) ask.Asker { return prompt{} },
 		}, logger(t))
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
@@ -88,12 +89,12 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 		if diff := cmp.Diff(want, d.take()); diff != "" {
 			t.Errorf("reports of the first minute (-want +got):\n%s", diff)
 		}
-		second := d.set("web", Endpoint{Address: "b"})
+		second := d.set("web", ask.Endpoint{Address: "b"})
 		advance(time.Second)
 		if diff := cmp.Diff([]heard{{65 * time.Second, second, 0}}, d.take()); diff != "" {
 			t.Errorf("reports of a new listing (-want +got):\n%s", diff)
 		}
-		d.setCandidate(sigproto.DefaultApp, Candidate{Endpoint: Endpoint{Address: "c"}})
+		d.setCandidate(sigproto.DefaultApp, ask.Candidate{Endpoint: ask.Endpoint{Address: "c"}})
 		advance(time.Second)
 		want = []heard{{66 * time.Second, second + 1, 0}, {66 * time.Second, second + 1, 1}}
 		if diff := cmp.Diff(want, d.take()); diff != "" {

@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -140,7 +141,7 @@ func TestSignalThatIsDown(t *testing.T) {
 	w := newWorld(t, []int{5}, "web")
 	w.asks(sigproto.DefaultApp, 4)
 	up := w.signals.Endpoint("web")
-	w.signals.set("web", Endpoint{Down: "release v2 could not be fetched"})
+	w.signals.set("web", ask.Endpoint{Down: "release v2 could not be fetched"})
 	r := w.tick()
 	app, resolved := appOf(t, r, "web")
 	wantOpinion(t, app.Opinion, decide.Failed, "release v2 could not be fetched")
@@ -217,7 +218,7 @@ func TestStaleWindows(t *testing.T) {
 			w := newWorld(t, []int{5}, "web")
 			w.asks(sigproto.DefaultApp, 4)
 			web := w.asks("web", 8)
-			w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: 3 * time.Minute}}
+			w.config.Apps[0].Windows = []ask.Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: 3 * time.Minute}}
 			w.now = w.now.Add(10 * time.Minute)
 			for age := test.age; age != none && age < 10*time.Minute; age += time.Minute {
 				w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, age)
@@ -249,7 +250,7 @@ func TestWindowThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, []int{5}, "web")
 	w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
-	w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: window}}
+	w.config.Apps[0].Windows = []ask.Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: window}}
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
 	w.store.fail["web,requests"] = errors.New("no metrics store answers")
 	r := w.tick()
@@ -268,7 +269,7 @@ func TestWhatASignalSees(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 4)
 	web := w.asks("web", 8)
 	w.config.Apps[0].Parameters = map[string]any{"headroom": 1.5}
-	w.config.Apps[0].Windows = []Window{
+	w.config.Apps[0].Windows = []ask.Window{
 		{Name: "requests", Type: metrics.App, Range: window, MaxAge: window},
 		{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window},
 		{Name: "instances_expected", Type: metrics.InstanceCounts, Range: window, MaxAge: window, App: "web"},
@@ -301,11 +302,11 @@ func TestWhatASignalSees(t *testing.T) {
 func TestSharedWindowIsReadOnce(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{2}, "web", "batch", "mail")
-	usage := Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
-	w.config.Default.Windows = []Window{usage}
+	usage := ask.Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
+	w.config.Default.Windows = []ask.Window{usage}
 	w.asks(sigproto.DefaultApp, 4)
 	for i := range w.config.Apps {
-		w.config.Apps[i].Windows = []Window{usage}
+		w.config.Apps[i].Windows = []ask.Window{usage}
 		w.asks(w.config.Apps[i].App, 2)
 	}
 	w.config.Apps[2].Windows[0].Range = 2 * window
@@ -417,4 +418,18 @@ func TestSignalsAreAskedAtTheSameTime(t *testing.T) {
 		wantOpinion(t, app.Opinion, decide.Failed, "data ack: context deadline exceeded")
 	}
 	wantOps(t, r)
+}
+
+// A pattern that finds nothing is ignorance: the pool does not shrink.
+func TestPatternThatFindsNothing(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{5}, "web")
+	w.asks(sigproto.DefaultApp, 4)
+	w.asks("web", 4)
+	w.config.Apps[0].Windows = []ask.Window{{Name: "^web,req", Type: metrics.App, Regex: true, Range: window, MaxAge: window}}
+	r := w.tick()
+	app, _ := appOf(t, r, "web")
+	wantOpinion(t, app.Opinion, decide.Stale, "^web,req has no point")
+	wantOps(t, r)
+	w.wantTarget(5)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -20,12 +21,12 @@ import (
 func shadowed(t *testing.T, beside signals.Signal, tolerance float64) (*world, *need, *process) {
 	w := newWorld(t, []int{3}, "web")
 	w.config.Tick = 4 * time.Second
-	w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}}
+	w.config.Apps[0].Windows = []ask.Window{{Name: "requests", Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}}
 	w.write(metrics.Sample{Type: metrics.App, Name: "web,requests", Value: 7}, 0)
 	w.asks(sigproto.DefaultApp, 1)
 	own := w.asks("web", 8)
 	p := w.spawn("web", 1, "v2", beside)
-	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint, Shadow: true, Tolerance: tolerance})
+	w.signals.setCandidate("web", ask.Candidate{Endpoint: p.Endpoint, Shadow: true, Tolerance: tolerance})
 	return w, own, p
 }
 
@@ -52,7 +53,7 @@ func TestShadow(t *testing.T) {
 			w, own, p := shadowed(t, beside, 0.1)
 			own.set(test.own, nil)
 			r := w.tick()
-			want := []ShadowRecord{{
+			want := []ask.ShadowRecord{{
 				App: "web", Tolerance: 0.1, Compared: test.compared, Difference: test.difference,
 				Opinion: decide.Opinion{
 					Signal: namespace(t) + "/Need", Version: "v2", Verdict: test.want, Request: test.beside, At: w.now,
@@ -108,16 +109,16 @@ func TestShadowHasNoEffect(t *testing.T) {
 				w.signals.set("web", own.Endpoint)
 				w.signals.set(sigproto.DefaultApp, standby.Endpoint)
 				if beside {
-					at := Endpoint{Address: own.Address + "~s", Version: "v2"}
+					at := ask.Endpoint{Address: own.Address + "~s", Version: "v2"}
 					w.signals.set("shadow", at)
 					if test.treat != nil {
 						w.misbehave("shadow", test.treat)
 					}
-					w.signals.setCandidate("web", Candidate{Endpoint: at, Shadow: true})
+					w.signals.setCandidate("web", ask.Candidate{Endpoint: at, Shadow: true})
 				}
 				began := time.Now()
 				r := w.tick()
-				if took := time.Since(began); took > w.config.panel().timeout()+patience/2 {
+				if took := time.Since(began); took > w.config.panel().Timeout()+patience/2 {
 					t.Errorf("the tick took %v", took)
 				}
 				data, err := json.Marshal(r.Case.Resolve().Decision)
@@ -205,7 +206,7 @@ func TestShadowIsAskedWithItsSignal(t *testing.T) {
 	if own.count() != 2 || beside.count() != 2 {
 		t.Errorf("asked %d times, the shadow %d: want 2 and 2", own.count(), beside.count())
 	}
-	w.signals.change(func(_ map[string]Endpoint, candidates map[string]Candidate) { delete(candidates, "web") })
+	w.signals.change(func(_ map[string]ask.Endpoint, candidates map[string]ask.Candidate) { delete(candidates, "web") })
 	for range 3 {
 		if r := w.tick(); r.Shadows != nil {
 			t.Errorf("shadows %+v, want none", r.Shadows)
@@ -226,39 +227,5 @@ func TestShadowOfASignalThatFails(t *testing.T) {
 	}
 	if _, resolved := appOf(t, r, "web"); resolved.Source != decide.FromDefault {
 		t.Errorf("served by %s, want the default signal", resolved.Source)
-	}
-}
-
-func TestJudge(t *testing.T) {
-	t.Parallel()
-	value := func(x float64) sigproto.Resources { return sigproto.Resources{CPUs: &x} }
-	tests := []struct {
-		name     string
-		response sigproto.Response
-		want     decide.Opinion
-	}{
-		{"a value", sigproto.Response{Resources: value(4)}, decide.Opinion{Verdict: decide.Value, Request: cpus(4)}},
-		{"and how it came about", sigproto.Response{Resources: value(4), Explanation: "12 rps\n/ 3"},
-			decide.Opinion{Verdict: decide.Value, Request: cpus(4), Explanation: "12 rps / 3"}},
-		{"every resource is null", sigproto.Response{}, decide.Opinion{Verdict: decide.NoOpinion, Why: "every resource is null"}},
-		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, decide.Opinion{Verdict: decide.NoOpinion, Why: "it says so"}},
-		{"no opinion, with a reason", sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: "night"},
-			decide.Opinion{Verdict: decide.NoOpinion, Why: "night", Explanation: "night"}},
-		{"stale", sigproto.Response{Verdict: sigproto.VerdictStale, Explanation: "orders end at 12:00"},
-			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}},
-		{"a verdict of the future", sigproto.Response{Resources: value(4), Verdict: "sure"},
-			decide.Opinion{Verdict: decide.Failed, Why: `gave the verdict "sure"`}},
-		{"resources that do not count", sigproto.Response{Resources: value(4), Verdict: sigproto.VerdictStale},
-			decide.Opinion{Verdict: decide.Stale, Why: "it says so"}},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			p := NewPanel(PanelConfig{}, Ports{}, logger(t))
-			o := p.judge(Signal{Namespace: "shop", Name: "Need"}, reply{response: test.response}, time.Time{})
-			test.want.Signal = "shop/Need"
-			if diff := cmp.Diff(test.want, o, cmpopts.EquateComparable(resource.Request{})); diff != "" {
-				t.Errorf("(-want +got):\n%s", diff)
-			}
-		})
 	}
 }

@@ -3,12 +3,10 @@ package autoscaler
 import (
 	"errors"
 	"fmt"
-	"reflect"
-	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -30,55 +28,8 @@ type Config struct {
 	// CallTimeout bounds each call that changes something: none is begun unless the
 	// lease outlasts it. 0: 5 s, or the tick if that is shorter.
 	CallTimeout time.Duration
-	Default     Signal   // its App is sigproto.DefaultApp
-	Apps        []Signal // one for each app; an empty Name is the default signal's
-}
-
-// Signal is whom the loop asks for one app, and with which windows.
-type Signal struct {
-	App        string
-	Namespace  string
-	Name       string // empty: the app has no signal of its own
-	Version    string // pinned release
-	Period     time.Duration
-	HoldFor    time.Duration // how long its last good answer may stand in
-	Windows    []Window      // for processes whose Endpoint has no Question
-	Parameters map[string]any
-}
-
-// question returns what the process at e is asked with.
-func (s Signal) question(e Endpoint) Question {
-	if e.Question != nil {
-		return *e.Question
-	}
-	return Question{s.Windows, s.Parameters}
-}
-
-// asked returns the signal with that question in place of its own.
-func (s Signal) asked(q Question) Signal {
-	s.Windows, s.Parameters = q.Windows, q.Parameters
-	return s
-}
-
-// equal reports whether both ask the same.
-func (q Question) equal(other Question) bool {
-	return slices.Equal(q.Windows, other.Windows) && (len(q.Parameters) == 0 && len(other.Parameters) == 0 ||
-		reflect.DeepEqual(q.Parameters, other.Parameters))
-}
-
-// Window is a metric over its range.
-type Window struct {
-	// Name may carry dimensions, as "boost|zone=a": only series with these are
-	// meant then, and the signal sees them in the names.
-	Name string
-	Type metrics.Type
-	App  string // instance counts of this app only
-	// Regex: Name is a regular expression (RE2), looked for anywhere in the keys
-	// "APP,NAME|DIMENSIONS" of the app's own metrics. If it finds none, the window
-	// is stale, as an empty one is. Of type metrics.App only.
-	Regex  bool
-	Range  time.Duration
-	MaxAge time.Duration // of the newest point; older is stale
+	Default     ask.Signal   // its App is sigproto.DefaultApp
+	Apps        []ask.Signal // one for each app; an empty Name is the default signal's
 }
 
 // Validate returns every problem of c that would keep a loop from making sense of
@@ -111,11 +62,11 @@ func (c Config) Validate() error {
 }
 
 // signals returns all signals, the default one first.
-func (c Config) signals() []Signal { return append([]Signal{c.Default}, c.Apps...) }
+func (c Config) signals() []ask.Signal { return append([]ask.Signal{c.Default}, c.Apps...) }
 
 // panel returns the configuration of the signals.
-func (c Config) panel() PanelConfig {
-	return PanelConfig{Cluster: c.Cluster, Pool: c.Pool, Tick: c.Tick, Signals: c.signals()}
+func (c Config) panel() ask.Config {
+	return ask.Config{Cluster: c.Cluster, Pool: c.Pool, Tick: c.Tick, Signals: c.signals()}
 }
 
 // stepTimeout bounds each other step that waits for somebody.

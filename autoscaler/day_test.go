@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -239,7 +240,7 @@ func newDay(t rapid.TB) *day {
 			Setpoint: 1, Combine: decide.Sum, Period: time.Minute, Limits: decide.Limits{Max: 100, MaxAdd: decide.Unlimited, MaxRemove: 3},
 		},
 		Prune:   plan.Limits{MaxWeight: 3, MaxTasks: pools.Unlimited},
-		Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
+		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Minute},
 	}
 	d.born(-1)
 	return d
@@ -250,11 +251,11 @@ func (d *day) born(fuse int) {
 	d.life = &life{fuse: fuse}
 	m := mortal{d, d.life}
 	directory := &directory{}
-	directory.set(sigproto.DefaultApp, Endpoint{Address: "here"})
+	directory.set(sigproto.DefaultApp, ask.Endpoint{Address: "here"})
 	d.loop = NewLoop(d.config, World{
 		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: m, Memory: mortalMemory{m},
 		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health,
-		Dial: func(Endpoint, Signal) Asker { return d }, Now: func() time.Time { return d.now },
+		Dial: func(ask.Endpoint, ask.Signal) ask.Asker { return d }, Now: func() time.Time { return d.now },
 	}, slog.New(slog.DiscardHandler))
 }
 
@@ -518,19 +519,19 @@ func BenchmarkTick(b *testing.B) {
 		Cluster: "here", Pool: "default", Tick: time.Minute, Drain: drain.Config{Threshold: time.Hour}, OrphansAfter: time.Hour,
 		Policy:  decide.Policy{Setpoint: 1, Combine: decide.Max, Period: time.Minute, Limits: decide.Limits{Max: 1e6, MaxAdd: 1e6, MaxRemove: 1e6}},
 		Prune:   plan.Limits{MaxWeight: 10, MaxTasks: pools.Unlimited},
-		Default: Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Second},
+		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: time.Second},
 	}
 	where := &directory{}
-	where.set(sigproto.DefaultApp, Endpoint{Address: "here"})
+	where.set(sigproto.DefaultApp, ask.Endpoint{Address: "here"})
 	for _, app := range []string{"web", "mail", "batch"} {
-		c.Apps = append(c.Apps, Signal{App: app, Name: "Need", Period: time.Second, HoldFor: time.Minute})
-		where.set(app, Endpoint{Address: app})
+		c.Apps = append(c.Apps, ask.Signal{App: app, Name: "Need", Period: time.Second, HoldFor: time.Minute})
+		where.set(app, ask.Endpoint{Address: app})
 	}
 	size := 0
 	l := NewLoop(c, World{
 		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &metricstest.Memory{}, Memory: &kept{}, Orders: &book{},
 		Ledger: sizes{&size}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}}, Cordon: &nodes{},
-		Dial: func(Endpoint, Signal) Asker { return d },
+		Dial: func(ask.Endpoint, ask.Signal) ask.Asker { return d },
 	}, slog.New(slog.DiscardHandler))
 	now := noon.Add(time.Hour)
 	for b.Loop() {

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -125,18 +126,18 @@ type directory struct {
 	mu         sync.Mutex
 	revision   int
 	changed    chan struct{} // nil until the first change or listing
-	endpoints  map[string]Endpoint
-	candidates map[string]Candidate
-	reports    []Report
+	endpoints  map[string]ask.Endpoint
+	candidates map[string]ask.Candidate
+	reports    []ask.Report
 	reported   chan struct{} // closed at the next report; nil until somebody waits
 }
 
-func (d *directory) change(do func(endpoints map[string]Endpoint, candidates map[string]Candidate)) int {
+func (d *directory) change(do func(endpoints map[string]ask.Endpoint, candidates map[string]ask.Candidate)) int {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.endpoints, d.candidates = maps.Clone(d.endpoints), maps.Clone(d.candidates)
 	if d.changed == nil {
-		d.changed, d.endpoints, d.candidates = make(chan struct{}), map[string]Endpoint{}, map[string]Candidate{}
+		d.changed, d.endpoints, d.candidates = make(chan struct{}), map[string]ask.Endpoint{}, map[string]ask.Candidate{}
 	}
 	do(d.endpoints, d.candidates)
 	d.revision++
@@ -145,17 +146,17 @@ func (d *directory) change(do func(endpoints map[string]Endpoint, candidates map
 	return d.revision
 }
 
-func (d *directory) set(app string, e Endpoint) int {
-	return d.change(func(endpoints map[string]Endpoint, _ map[string]Candidate) { endpoints[app] = e })
+func (d *directory) set(app string, e ask.Endpoint) int {
+	return d.change(func(endpoints map[string]ask.Endpoint, _ map[string]ask.Candidate) { endpoints[app] = e })
 }
 
-func (d *directory) setCandidate(app string, c Candidate) int {
-	return d.change(func(_ map[string]Endpoint, candidates map[string]Candidate) { candidates[app] = c })
+func (d *directory) setCandidate(app string, c ask.Candidate) int {
+	return d.change(func(_ map[string]ask.Endpoint, candidates map[string]ask.Candidate) { candidates[app] = c })
 }
 
 // promote lists the candidate of an app in place of its signal.
 func (d *directory) promote(app string) int {
-	return d.change(func(endpoints map[string]Endpoint, candidates map[string]Candidate) {
+	return d.change(func(endpoints map[string]ask.Endpoint, candidates map[string]ask.Candidate) {
 		endpoints[app] = candidates[app].Endpoint
 		delete(candidates, app)
 	})
@@ -168,15 +169,15 @@ func (d *directory) freeze() {
 	d.changed = nil
 }
 
-func (d *directory) Endpoint(app string) Endpoint { return d.Listing().Endpoints[app] }
+func (d *directory) Endpoint(app string) ask.Endpoint { return d.Listing().Endpoints[app] }
 
-func (d *directory) Listing() Listing {
+func (d *directory) Listing() ask.Listing {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return Listing{Revision: d.revision, Changed: d.changed, Endpoints: d.endpoints, Candidates: d.candidates}
+	return ask.Listing{Revision: d.revision, Changed: d.changed, Endpoints: d.endpoints, Candidates: d.candidates}
 }
 
-func (d *directory) Report(r Report) {
+func (d *directory) Report(r ask.Report) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.reports = append(d.reports, r)
@@ -188,7 +189,7 @@ func (d *directory) Report(r Report) {
 
 // awaitReport returns the first report from the given one on for which ok holds,
 // and the number of the one after it.
-func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(Report) bool) (Report, int) {
+func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(ask.Report) bool) (ask.Report, int) {
 	t.Helper()
 	for {
 		d.mu.Lock()
@@ -210,7 +211,7 @@ func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(Rep
 // followed waits until a revision is followed.
 func (d *directory) followed(t *testing.T, revision int) {
 	t.Helper()
-	d.awaitReport(t, 0, fmt.Sprintf("revision %d", revision), func(r Report) bool { return r.Revision >= revision })
+	d.awaitReport(t, 0, fmt.Sprintf("revision %d", revision), func(r ask.Report) bool { return r.Revision >= revision })
 }
 
 // answers returns all answers about an app that were reported from the given report
@@ -230,7 +231,7 @@ func (d *directory) answers(from int, app string) []string {
 }
 
 // lastReport returns the newest report.
-func (d *directory) lastReport(t *testing.T) Report {
+func (d *directory) lastReport(t *testing.T) ask.Report {
 	t.Helper()
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -243,8 +244,7 @@ func (d *directory) lastReport(t *testing.T) Report {
 // store is a real one that can fail for one name, and counts what it is asked.
 type store struct {
 	*embedded.Store
-	before  func() // if set: what happens before each window
-	lineage uint64 // of all series
+	before func() // if set: what happens before each window
 
 	mu    sync.Mutex
 	fail  map[string]error
@@ -262,11 +262,7 @@ func (s *store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, 
 	if err != nil {
 		return nil, err
 	}
-	series, err := s.Store.Window(ctx, q)
-	for i := range series {
-		series[i].Lineage = s.lineage
-	}
-	return series, err
+	return s.Store.Window(ctx, q)
 }
 
 // count returns how often that name was asked for so far.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -34,13 +35,13 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 	at.Address, at.Version = at.Address+"~1", "v2"
 	w.signals.set("other", at) // to listen there
 	connections := w.misbehave("other", answering(goodAnswer))
-	revision := w.signals.setCandidate("web", Candidate{Endpoint: at})
-	r, next := w.signals.awaitReport(t, 0, "the listing", func(r Report) bool { return r.Revision >= revision })
+	revision := w.signals.setCandidate("web", ask.Candidate{Endpoint: at})
+	r, next := w.signals.awaitReport(t, 0, "the listing", func(r ask.Report) bool { return r.Revision >= revision })
 	if r.Answers != nil {
 		t.Errorf("answers %+v, want none: nobody was asked yet", r.Answers)
 	}
-	r, next = w.signals.awaitReport(t, next, "the candidate", func(r Report) bool { return r.Answers != nil })
-	want := []Heard{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
+	r, next = w.signals.awaitReport(t, next, "the candidate", func(r ask.Report) bool { return r.Answers != nil })
+	want := []ask.Heard{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
 	if diff := cmp.Diff(want, r.Answers); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
@@ -50,7 +51,7 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 	default:
 	}
 	revision = w.signals.promote("web")
-	r, _ = w.signals.awaitReport(t, next, "the promotion", func(r Report) bool { return r.Revision >= revision })
+	r, _ = w.signals.awaitReport(t, next, "the promotion", func(r ask.Report) bool { return r.Revision >= revision })
 	if r.Answers != nil {
 		t.Errorf("answers %+v, want none: nobody was asked", r.Answers)
 	}
@@ -69,15 +70,15 @@ func TestProbe(t *testing.T) {
 	tests := []struct {
 		name  string
 		treat func(peer)
-		want  Heard
+		want  ask.Heard
 		why   string
 	}{
-		{"answers", answering(goodAnswer), Heard{Verdict: decide.Value}, ""},
-		{"has no opinion", answering(`{"Resources":{}}`), Heard{Verdict: decide.NoOpinion}, "every resource is null"},
-		{"garbage", answering("garbage"), Heard{Verdict: decide.Failed}, "protocol error"},
-		{"hangs up", func(p peer) { p.body() }, Heard{Verdict: decide.Failed}, "EOF"},
-		{"is silent", func(p peer) { p.body(); p.hangUp() }, Heard{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
-		{"does not listen", nil, Heard{Verdict: decide.Failed}, "connect: "},
+		{"answers", answering(goodAnswer), ask.Heard{Verdict: decide.Value}, ""},
+		{"has no opinion", answering(`{"Resources":{}}`), ask.Heard{Verdict: decide.NoOpinion}, "every resource is null"},
+		{"garbage", answering("garbage"), ask.Heard{Verdict: decide.Failed}, "protocol error"},
+		{"hangs up", func(p peer) { p.body() }, ask.Heard{Verdict: decide.Failed}, "EOF"},
+		{"is silent", func(p peer) { p.body(); p.hangUp() }, ask.Heard{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
+		{"does not listen", nil, ask.Heard{Verdict: decide.Failed}, "connect: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -94,7 +95,7 @@ func TestProbe(t *testing.T) {
 				w.misbehave("other", test.treat)
 			}
 			opinion := w.loop.signals.Opinions().Apps[0].Opinion
-			w.signals.setCandidate("web", Candidate{Endpoint: at})
+			w.signals.setCandidate("web", ask.Candidate{Endpoint: at})
 			w.loop.signals.Follow(t.Context(), w.now)
 			r := w.signals.lastReport(t)
 			if len(r.Answers) != 1 {
@@ -112,7 +113,7 @@ func TestProbe(t *testing.T) {
 			// It is asked once, not at the ticks.
 			app, _ := appOf(t, w.tick(), "web")
 			wantOpinion(t, app.Opinion, decide.Value)
-			if again := w.signals.lastReport(t).Answers; slices.ContainsFunc(again, func(a Heard) bool { return a.Candidate }) {
+			if again := w.signals.lastReport(t).Answers; slices.ContainsFunc(again, func(a ask.Heard) bool { return a.Candidate }) {
 				t.Errorf("asked again: %+v", again)
 			}
 		})
@@ -125,20 +126,20 @@ func TestProbeThatWaits(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 4)
-	w.config.Apps[0].Windows = []Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: window}}
+	w.config.Apps[0].Windows = []ask.Window{{Name: "requests", Type: metrics.App, Range: window, MaxAge: window}}
 	w.tick()
 	p := w.spawn("web", 1, "v2", &need{request: cpus(4)})
 	down := p.Endpoint
 	down.Group, down.Down = 0, "the signal is starting"
-	w.signals.setCandidate("web", Candidate{Endpoint: down})
-	candidate := func() []Heard {
-		return slices.DeleteFunc(w.signals.lastReport(t).Answers, func(a Heard) bool { return !a.Candidate })
+	w.signals.setCandidate("web", ask.Candidate{Endpoint: down})
+	candidate := func() []ask.Heard {
+		return slices.DeleteFunc(w.signals.lastReport(t).Answers, func(a ask.Heard) bool { return !a.Candidate })
 	}
 	w.tick()
 	if got := candidate(); len(got) > 0 {
 		t.Errorf("asked while it was down: %+v", got)
 	}
-	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint})
+	w.signals.setCandidate("web", ask.Candidate{Endpoint: p.Endpoint})
 	for _, unreadable := range []bool{false, true} {
 		why := "requests has no point in the last 5m0s"
 		if unreadable {
@@ -146,7 +147,7 @@ func TestProbeThatWaits(t *testing.T) {
 			why = "window of requests is unknown: no metrics store answers"
 		}
 		w.tick()
-		want := []Heard{{App: "web", Version: "v2", Address: p.Address, Group: p.Group, Candidate: true, Why: why}}
+		want := []ask.Heard{{App: "web", Version: "v2", Address: p.Address, Group: p.Group, Candidate: true, Why: why}}
 		if diff := cmp.Diff(want, candidate()); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
@@ -168,13 +169,13 @@ func TestTickReports(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 4)
 	w.misbehave("quiet", func(p peer) { p.body(); p.hangUp() })
-	w.signals.set("away", Endpoint{Down: "not fetched"})
+	w.signals.set("away", ask.Endpoint{Down: "not fetched"})
 	w.tick()
 	r := w.signals.lastReport(t)
 	if r.Revision != w.signals.Listing().Revision || len(r.Answers) != 3 {
 		t.Fatalf("report %+v, want 3 answers", r)
 	}
-	for i, want := range []Heard{
+	for i, want := range []ask.Heard{
 		{App: sigproto.DefaultApp, Verdict: decide.Value}, {App: "web", Verdict: decide.Value},
 		{App: "quiet", Verdict: decide.Failed, Silent: true},
 	} {

@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -23,7 +24,7 @@ type Loop struct {
 	config  Config
 	world   World
 	log     *slog.Logger
-	signals *Panel
+	signals *ask.Panel
 
 	begun   bool            // what the last process handed on is taken up
 	drains  *drain.Machine  // nil until it is opened
@@ -53,7 +54,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log,
-		signals: NewPanel(c.panel(), Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
+		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
 		joined:  map[string]bool{}, raised: map[string]bool{},
 		wishes: make(chan wish, maxWishes), ended: make(chan struct{}),
 	}

@@ -6,6 +6,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -197,8 +198,8 @@ func TestMetricsStoreIsDown(t *testing.T) {
 	w := newWorld(t, []int{4}, "web")
 	def := w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 1)
-	usage := Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
-	w.config.Default.Windows, w.config.Apps[0].Windows = []Window{usage}, []Window{usage}
+	usage := ask.Window{Name: "cpus_allocated", Type: metrics.System, Range: window, MaxAge: window}
+	w.config.Default.Windows, w.config.Apps[0].Windows = []ask.Window{usage}, []ask.Window{usage}
 	if err := w.store.Close(); err != nil {
 		t.Fatal(err)
 	}

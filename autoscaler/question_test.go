@@ -7,6 +7,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -14,9 +15,9 @@ import (
 )
 
 // askingFor returns a question of one metric of the app, and of one parameter.
-func askingFor(metric string, headroom float64) *Question {
-	return &Question{
-		Windows:    []Window{{Name: metric, Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}},
+func askingFor(metric string, headroom float64) *ask.Question {
+	return &ask.Question{
+		Windows:    []ask.Window{{Name: metric, Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}},
 		Parameters: map[string]any{"headroom": headroom},
 	}
 }
@@ -33,13 +34,13 @@ func versions(t *testing.T) *world {
 	return w
 }
 
-func (w *world) configure(q *Question) {
+func (w *world) configure(q *ask.Question) {
 	w.config.Apps = slices.Clone(w.config.Apps)
 	w.config.Apps[0].Windows, w.config.Apps[0].Parameters = q.Windows, q.Parameters
 }
 
 // list lists a process with a question.
-func (w *world) list(p *process, q *Question) {
+func (w *world) list(p *process, q *ask.Question) {
 	p.Question = q
 	w.signals.set("web", p.Endpoint)
 }
@@ -74,7 +75,7 @@ func TestOldVersionKeepsItsQuestion(t *testing.T) {
 	wantAsked(t, v1, 1, "old", 1)
 
 	next.Version = "v2"
-	w.config.Apps = []Signal{next}
+	w.config.Apps = []ask.Signal{next}
 	w.reconfigure()
 	for range 10 { // a period
 		w.tick()
@@ -93,16 +94,20 @@ func TestChangedQuestion(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
-		change func(*world, Endpoint) Endpoint
+		change func(*world, ask.Endpoint) ask.Endpoint
 		asked  int
 		metric string
 	}{
-		{"an equal one", func(_ *world, e Endpoint) Endpoint { e.Question = askingFor("old", 1); return e }, 1, "old"},
-		{"another one", func(_ *world, e Endpoint) Endpoint { e.Question = askingFor("new", 2); return e }, 2, "new"},
-		{"none, as in the files", func(_ *world, e Endpoint) Endpoint { e.Question = nil; return e }, 2, "new"},
-		{"the files", func(w *world, e Endpoint) Endpoint { w.configure(askingFor("old", 7)); w.reconfigure(); return e }, 1, "old"},
-		{"another version", func(_ *world, e Endpoint) Endpoint { e.Version = "v2"; return e }, 2, "old"},
-		{"it is down", func(_ *world, e Endpoint) Endpoint { return Endpoint{Address: e.Address, Down: "fatal"} }, 1, "old"},
+		{"an equal one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Question = askingFor("old", 1); return e }, 1, "old"},
+		{"another one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Question = askingFor("new", 2); return e }, 2, "new"},
+		{"none, as in the files", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Question = nil; return e }, 2, "new"},
+		{"the files", func(w *world, e ask.Endpoint) ask.Endpoint {
+			w.configure(askingFor("old", 7))
+			w.reconfigure()
+			return e
+		}, 1, "old"},
+		{"another version", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Version = "v2"; return e }, 2, "old"},
+		{"it is down", func(_ *world, e ask.Endpoint) ask.Endpoint { return ask.Endpoint{Address: e.Address, Down: "fatal"} }, 1, "old"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -116,30 +121,6 @@ func TestChangedQuestion(t *testing.T) {
 			w.tick()
 			w.tick()
 			wantAsked(t, s, test.asked, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
-		})
-	}
-}
-
-func TestQuestionsAreEqual(t *testing.T) {
-	t.Parallel()
-	q := func(windows []Window, parameters map[string]any) Question { return Question{windows, parameters} }
-	nested := func(x any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{x}}} }
-	tests := []struct {
-		name string
-		a, b Question
-		want bool
-	}{
-		{"empty", q(nil, nil), q([]Window{}, map[string]any{}), true},
-		{"equal", q([]Window{{Name: "m"}}, nested(1.5)), q([]Window{{Name: "m"}}, nested(1.5)), true},
-		{"another value", q(nil, nested(1.5)), q(nil, nested(2.5)), false},
-		{"another range", q([]Window{{Name: "m", Range: 1}}, nil), q([]Window{{Name: "m", Range: 2}}, nil), false},
-		{"no parameters", q(nil, nested(1.5)), q(nil, nil), false},
-	}
-	for _, test := range tests {
-		t.Run(test.name, func(t *testing.T) {
-			if got := test.a.equal(test.b); got != test.want {
-				t.Errorf("equal = %t, want %t", got, test.want)
-			}
 		})
 	}
 }
@@ -162,7 +143,7 @@ func TestCandidateIsAskedWith(t *testing.T) {
 			w.list(w.spawn("web", 1, "v1", v1), askingFor("old", 1))
 			p := w.spawn("web", 2, "v2", v2)
 			p.Question = askingFor("new", 2)
-			w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint, Shadow: test.shadow})
+			w.signals.setCandidate("web", ask.Candidate{Endpoint: p.Endpoint, Shadow: test.shadow})
 			w.tick()
 			wantAsked(t, v1, 1, "old", 1)
 			wantAsked(t, v2, 1, test.metric, map[string]float64{"old": 1, "new": 2}[test.metric])
@@ -184,7 +165,7 @@ func TestQuestionOfAProcessThatIsDown(t *testing.T) {
 	p := w.spawn("web", 1, "v1", s)
 	w.list(p, askingFor("old", 1))
 	w.tick()
-	w.signals.set("web", Endpoint{Address: p.Address, Down: "the signal is backoff"})
+	w.signals.set("web", ask.Endpoint{Address: p.Address, Down: "the signal is backoff"})
 	w.now = w.now.Add(10 * time.Minute)
 	w.groups[0].tamper = func(*pools.GroupSnapshot) { w.list(p, askingFor("old", 1)) }
 	app, _ := appOf(t, w.tick(), "web")
@@ -210,14 +191,14 @@ func TestQuestionOfAProcessListedInTheTick(t *testing.T) {
 			w.tick()
 			v2, beside := &need{request: cpus(12)}, &need{request: cpus(12)}
 			fresh := w.spawn("web", 2, "v2", v2)
-			dies := Endpoint{Address: fresh.Address + "~dies", Version: "v1", Question: askingFor("old", 1)}
+			dies := ask.Endpoint{Address: fresh.Address + "~dies", Version: "v1", Question: askingFor("old", 1)}
 			_, kill := w.listen(dies.Address, func(p peer) {
 				p.body()
 				w.list(fresh, askingFor(test.metric, 2))
 			})
 			defer kill()
 			w.signals.set("web", dies)
-			w.signals.setCandidate("web", Candidate{Endpoint: w.spawn("web", 3, "v3", beside).Endpoint, Shadow: true})
+			w.signals.setCandidate("web", ask.Candidate{Endpoint: w.spawn("web", 3, "v3", beside).Endpoint, Shadow: true})
 			w.now = w.now.Add(10 * time.Minute)
 			reports := len(w.signals.reports)
 			r := w.tick()

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
@@ -39,7 +40,7 @@ func (l *Loop) adopt(c Config) {
 	l.signals.Reconfigure(c.panel())
 	l.shown.adopt(c)
 	l.state.Held = slices.DeleteFunc(slices.Clone(l.state.Held), func(h decide.Held) bool {
-		return !slices.ContainsFunc(c.Apps, func(s Signal) bool { return s.App == h.App })
+		return !slices.ContainsFunc(c.Apps, func(s ask.Signal) bool { return s.App == h.App })
 	})
 	l.log.Info("configuration taken over", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
 }

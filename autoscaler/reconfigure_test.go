@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -41,7 +42,7 @@ func TestReconfigure(t *testing.T) {
 		{"how long it is held", func(c *Config) { c.Apps[0].HoldFor = time.Minute }, 1, 1},
 		{"another name", func(c *Config) { c.Apps[0].Name = "Other" }, 2, 2},
 		{"another window", func(c *Config) {
-			c.Apps[0].Windows = []Window{{Name: "target_capacity", Type: metrics.Metadata, Range: window, MaxAge: window}}
+			c.Apps[0].Windows = []ask.Window{{Name: "target_capacity", Type: metrics.Metadata, Range: window, MaxAge: window}}
 		}, 2, 2},
 	}
 	for _, test := range tests {
@@ -87,8 +88,8 @@ func TestReconfigureApps(t *testing.T) {
 	web, mail := w.config.Apps[0], w.config.Apps[1]
 	batch := mail
 	batch.App = "batch"
-	w.signals.set("batch", Endpoint{Address: w.address(batch), Version: "v1"})
-	w.config.Apps = []Signal{batch, web}
+	w.signals.set("batch", ask.Endpoint{Address: w.address(batch), Version: "v1"})
+	w.config.Apps = []ask.Signal{batch, web}
 	w.asks("batch", 12)
 	w.reconfigure()
 	if held := w.loop.state.Held; len(held) != 1 || held[0].App != "web" {
@@ -102,7 +103,7 @@ func TestReconfigureApps(t *testing.T) {
 		app, _ := appOf(t, r, name)
 		wantOpinion(t, app.Opinion, decide.Value)
 	}
-	w.config.Apps = []Signal{{App: "web", Period: time.Minute}} // without a signal of its own
+	w.config.Apps = []ask.Signal{{App: "web", Period: time.Minute}} // without a signal of its own
 	w.reconfigure()
 	app, resolved := appOf(t, w.tick(), "web")
 	if app.Opinion.Verdict != decide.Unasked || resolved.Source != decide.FromDefault {
@@ -123,7 +124,7 @@ func TestReconfigureIsRefused(t *testing.T) {
 		{"a bad policy", func(c *Config) { c.Policy.Setpoint = 2 }, "setpoint is 2"},
 		{"no default signal", func(c *Config) { c.Default.Name = "" }, `the default signal is "" of app "__default__"`},
 		{"an app twice", func(c *Config) { c.Apps = append(c.Apps, c.Apps[0]) }, `app "web": want each to have a name of its own`},
-		{"no period", func(c *Config) { c.Apps = []Signal{{App: "web"}} }, "app web: period is 0s"},
+		{"no period", func(c *Config) { c.Apps = []ask.Signal{{App: "web"}} }, "app web: period is 0s"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -156,7 +157,7 @@ func TestRunReconfigures(t *testing.T) {
 	for i := range 20 {
 		wg.Go(func() {
 			c := w.config
-			c.Apps = []Signal{c.Apps[0]}
+			c.Apps = []ask.Signal{c.Apps[0]}
 			c.Apps[0].Parameters = map[string]any{"i": i}
 			if err := loop.Reconfigure(c); err != nil {
 				t.Error(err)
@@ -190,7 +191,7 @@ func TestReconfigureProbesAgain(t *testing.T) {
 	w.tick()
 	candidate := &need{request: cpus(8)}
 	p := w.spawn("web", 1, "v2", candidate)
-	w.signals.setCandidate("web", Candidate{Endpoint: p.Endpoint})
+	w.signals.setCandidate("web", ask.Candidate{Endpoint: p.Endpoint})
 	w.loop.signals.Follow(t.Context(), w.now)
 	w.config.Apps = slices.Clone(w.config.Apps)
 	w.config.Apps[0].Parameters = map[string]any{"headroom": 2.0}

@@ -3,6 +3,7 @@ package autoscaler
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -30,13 +31,13 @@ type Record struct {
 	Snapshot Snapshot      `json:"snapshot"`
 	Case     *resolve.Case `json:"case,omitempty"`
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
-	Answer   *resolve.Answer   `json:"answer,omitempty"`
-	Detail   *Detail           `json:"detail,omitempty"`
-	Drift    []resolve.Drifted `json:"drift,omitempty"` // groups that somebody else has changed
-	Actions  []Action          `json:"actions"`
-	Drains   []drain.Record    `json:"drains,omitempty"` // after the actions
-	Shadows  []ShadowRecord    `json:"shadows,omitempty"`
-	Problems []string          `json:"problems,omitempty"`
+	Answer   *resolve.Answer    `json:"answer,omitempty"`
+	Detail   *Detail            `json:"detail,omitempty"`
+	Drift    []resolve.Drifted  `json:"drift,omitempty"` // groups that somebody else has changed
+	Actions  []Action           `json:"actions"`
+	Drains   []drain.Record     `json:"drains,omitempty"` // after the actions
+	Shadows  []ask.ShadowRecord `json:"shadows,omitempty"`
+	Problems []string           `json:"problems,omitempty"`
 	// Account says what the groups' targets are made of after the actions.
 	Account resolve.Entries `json:"account,omitempty"`
 	// State is what is handed on after the actions.
@@ -96,17 +97,6 @@ func leavingOf(a resolve.Account) map[string]float64 {
 		}
 	}
 	return out
-}
-
-// ShadowRecord is what a shadow candidate said in a tick, and how that differs
-// from what its app's signal said, whose opinion is in the Case. No rule reads it.
-type ShadowRecord struct {
-	App string `json:"app"`
-	decide.Opinion
-	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own answer
-	// Compared: as of a Heard.
-	Compared   bool   `json:"compared,omitempty"`
-	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
 }
 
 // Op is what is asked of a provider or a node.

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -36,8 +37,8 @@ func TestRandomRevisions(t *testing.T) {
 		}
 		c.one(t)
 	}
-	w.signals.awaitReport(t, 0, "the last process", func(r Report) bool {
-		return slices.ContainsFunc(r.Answers, func(a Heard) bool { return !a.Candidate && a.Address == c.process.Address })
+	w.signals.awaitReport(t, 0, "the last process", func(r ask.Report) bool {
+		return slices.ContainsFunc(r.Answers, func(a ask.Heard) bool { return !a.Candidate && a.Address == c.process.Address })
 	})
 	stop()
 	if err := await(t, "the end", ended); err != nil {
@@ -77,9 +78,9 @@ func (c *changes) one(t *testing.T) {
 	switch c.random.IntN(6) {
 	case 0: // a swap as bootstrap makes it
 		fresh := c.spawn()
-		d.setCandidate("web", Candidate{Endpoint: fresh.Endpoint})
-		d.awaitReport(t, 0, "the candidate", func(r Report) bool {
-			return slices.ContainsFunc(r.Answers, func(a Heard) bool {
+		d.setCandidate("web", ask.Candidate{Endpoint: fresh.Endpoint})
+		d.awaitReport(t, 0, "the candidate", func(r ask.Report) bool {
+			return slices.ContainsFunc(r.Answers, func(a ask.Heard) bool {
 				return a.Candidate && a.Address == fresh.Address && a.Verdict == decide.Value
 			})
 		})
@@ -94,7 +95,7 @@ func (c *changes) one(t *testing.T) {
 		c.process = fresh
 	case 2: // a death of which the directory tells at once
 		c.end(c.process)
-		d.set("web", Endpoint{Address: c.process.Address, Down: "the signal is backoff"})
+		d.set("web", ask.Endpoint{Address: c.process.Address, Down: "the signal is backoff"})
 		c.process = c.spawn()
 		d.followed(t, d.set("web", c.process.Endpoint))
 	case 3: // a death of which it tells late
@@ -104,10 +105,10 @@ func (c *changes) one(t *testing.T) {
 		d.followed(t, d.set("web", c.process.Endpoint))
 	case 4:
 		fresh := c.spawn()
-		c.endBeside(t, d.setCandidate("web", Candidate{Endpoint: fresh.Endpoint, Shadow: true}))
+		c.endBeside(t, d.setCandidate("web", ask.Candidate{Endpoint: fresh.Endpoint, Shadow: true}))
 		c.beside = fresh
 	case 5:
-		c.endBeside(t, d.change(func(_ map[string]Endpoint, candidates map[string]Candidate) { delete(candidates, "web") }))
+		c.endBeside(t, d.change(func(_ map[string]ask.Endpoint, candidates map[string]ask.Candidate) { delete(candidates, "web") }))
 		c.beside = nil
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -334,7 +335,7 @@ func TestNextProcessWithoutMemory(t *testing.T) {
 func TestWindowOfUsageThatMissesItsBeginning(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t, []int{3})
-	w.config.Default.Windows = []Window{{Name: "cpus_allocated", Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}}
+	w.config.Default.Windows = []ask.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}}
 	w.asks(sigproto.DefaultApp, 0)
 	r := w.tick()
 	if want := "cpus_allocated reaches back 0s of 10m0s: what was used before is unknown"; r.Case.Input.NoScaleIn != want {

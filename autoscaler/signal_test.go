@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"testing"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -94,7 +95,7 @@ func (w *world) serveAt(c signals.ServeConfig, s signals.Signal) (kill func()) {
 
 // process is one of several processes of a signal.
 type process struct {
-	Endpoint
+	ask.Endpoint
 	kill func()
 }
 
@@ -118,7 +119,7 @@ func (p *processes) add(address string) (group int) {
 }
 
 // check returns an error if another group answers there than the endpoint names.
-func (p *processes) check(e Endpoint) error {
+func (p *processes) check(e ask.Endpoint) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if holder, known := p.holders[e.Address]; known && holder != e.Group {
@@ -130,7 +131,7 @@ func (p *processes) check(e Endpoint) error {
 // spawn starts a process of that app's signal, at its nth address.
 func (w *world) spawn(app string, n int, version string, s signals.Signal) *process {
 	c := signals.ServeConfig{Namespace: namespace(w.t), Name: "Need", App: fmt.Sprintf("%s~%d", app, n), Log: logger(w.t)}
-	e := Endpoint{Address: sigproto.Address(c.Namespace, c.Name, c.App), Version: version}
+	e := ask.Endpoint{Address: sigproto.Address(c.Namespace, c.Name, c.App), Version: version}
 	e.Group = w.processes.add(e.Address)
 	return &process{e, w.serveAt(c, s)}
 }

@@ -31,8 +31,8 @@ type push struct {
 	failed       map[string]error
 }
 
-// ask is a target to be asked for.
-type ask struct {
+// targetChange is a new target of a group.
+type targetChange struct {
 	group  string
 	share  int // in the terms of Case.Groups
 	surge  int // that it brings about
@@ -97,14 +97,14 @@ func (p *push) heldNow() map[string]plan.Quarantine {
 
 // asks returns the targets of the groups that are to grow, to hold a surge, or to keep
 // their share when nodes leave that take more of the target along.
-func (p *push) asks() []ask {
-	var out []ask
+func (p *push) asks() []targetChange {
+	var out []targetChange
 	for _, s := range p.distribution.Shares {
 		i := p.index(s.Group)
 		if i < 0 || p.failed[s.Group] != nil || p.groups[i].Stale || p.Busy[s.Group] != "" {
 			continue
 		}
-		a := ask{group: s.Group, share: max(s.After, p.groups[i].Target), surge: p.Surge[s.Group]}
+		a := targetChange{group: s.Group, share: max(s.After, p.groups[i].Target), surge: p.Surge[s.Group]}
 		if _, done := p.surged[s.Group]; done {
 			a.surge = 0
 		}
@@ -142,7 +142,7 @@ func (p *push) index(group string) int {
 }
 
 // reach notes that a group has the target of a.
-func (p *push) reach(a ask) {
+func (p *push) reach(a targetChange) {
 	g := &p.groups[p.index(a.group)]
 	if n, known := p.has[a.group]; known { // it was given
 		p.has[a.group] = n + a.share - g.Target
@@ -157,9 +157,9 @@ func (p *push) reach(a ask) {
 
 // lowerings returns the targets of the groups that are set aside and want more than
 // they have, so that they do not get it beside those who stand in for them.
-func (p *push) lowerings() []ask {
+func (p *push) lowerings() []targetChange {
 	held := p.heldNow()
-	var out []ask
+	var out []targetChange
 	for _, g := range p.view.groups {
 		q, aside := held[g.ID]
 		target := max(g.Min, resolve.Whole(g.Fulfilled()))
@@ -172,14 +172,14 @@ func (p *push) lowerings() []ask {
 		if !aside || q.Keeps || g.Stale || target >= p.loop.tally.target(g.ID) {
 			continue
 		}
-		out = append(out, ask{group: g.ID, target: target, why: "set aside: " + q.Why})
+		out = append(out, targetChange{group: g.ID, target: target, why: "set aside: " + q.Why})
 	}
 	return out
 }
 
 // askAll asks all of them at the same time. It reports whether a group has refused,
 // and returns an error only if the loop has to end.
-func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error) {
+func (p *push) askAll(ctx context.Context, asks []targetChange) (spilled bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, p.loop.config.stepTimeout())
 	defer cancel()
 	actions, errs, found := make([]Action, len(asks)), make([]error, len(asks)), make([]int, len(asks))
@@ -219,7 +219,7 @@ func (p *push) askAll(ctx context.Context, asks []ask) (spilled bool, err error)
 }
 
 // setTarget asks one group, and notes what came of it.
-func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, a ask) (Action, error) {
+func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, a targetChange) (Action, error) {
 	began := time.Now()
 	group, _ := v.asker.find(a.group) // the asks are of these groups
 	called := false

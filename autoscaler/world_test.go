@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -81,13 +82,13 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 		},
 		Prune:   plan.Limits{MaxWeight: 100, MaxTasks: pools.Unlimited},
 		Drain:   drain.Config{Threshold: 10 * time.Minute},
-		Default: Signal{App: sigproto.DefaultApp, Namespace: namespace(t), Name: "Default", Period: time.Minute},
+		Default: ask.Signal{App: sigproto.DefaultApp, Namespace: namespace(t), Name: "Default", Period: time.Minute},
 	}
-	w.signals.set(sigproto.DefaultApp, Endpoint{Address: w.address(w.config.Default), Version: "v1"})
+	w.signals.set(sigproto.DefaultApp, ask.Endpoint{Address: w.address(w.config.Default), Version: "v1"})
 	for _, app := range apps {
-		s := Signal{App: app, Namespace: namespace(t), Name: "Need", Period: time.Minute, HoldFor: 3 * time.Minute}
+		s := ask.Signal{App: app, Namespace: namespace(t), Name: "Need", Period: time.Minute, HoldFor: 3 * time.Minute}
 		w.config.Apps = append(w.config.Apps, s)
-		w.signals.set(app, Endpoint{Address: w.address(s), Version: "v1"})
+		w.signals.set(app, ask.Endpoint{Address: w.address(s), Version: "v1"})
 	}
 	opened, err := embedded.Open(t.TempDir(), embedded.Config{Log: logger(t)})
 	if err != nil {
@@ -113,7 +114,7 @@ func namespace(t *testing.T) string {
 	return fmt.Sprintf("test%x", h.Sum64())
 }
 
-func (w *world) address(s Signal) string { return sigproto.Address(s.Namespace, s.Name, s.App) }
+func (w *world) address(s ask.Signal) string { return sigproto.Address(s.Namespace, s.Name, s.App) }
 
 // start makes a new loop, as a new process does.
 func (w *world) start() {
@@ -133,7 +134,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
 		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices,
-		Dial: func(e Endpoint, s Signal) Asker {
+		Dial: func(e ask.Endpoint, s ask.Signal) ask.Asker {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
 				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool},

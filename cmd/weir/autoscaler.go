@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -59,7 +60,7 @@ type autoscaling struct {
 	pool      config.Pool
 	configs   string // folder of the files of all pools
 	dryRun    bool
-	directory autoscaler.Directory
+	directory ask.Directory
 	// follow, if there is one, runs beside a loop and tells it of other files.
 	follow func(ctx context.Context, l *autoscaler.Loop) error
 	// refresh, if there is one, reads the files that are to be followed now.
@@ -123,8 +124,8 @@ func (cli *cli) autoscale(ctx context.Context, a autoscaling, metricsAddr string
 
 // dialSignal returns how the loop reaches a signal: over its socket, and only if
 // who listens there belongs to what bootstrap started.
-func dialSignal(cluster, pool string) func(autoscaler.Endpoint, autoscaler.Signal) autoscaler.Asker {
-	return func(e autoscaler.Endpoint, s autoscaler.Signal) autoscaler.Asker {
+func dialSignal(cluster, pool string) func(ask.Endpoint, ask.Signal) ask.Asker {
+	return func(e ask.Endpoint, s ask.Signal) ask.Asker {
 		return sigproto.NewClient(sigproto.ClientConfig{
 			Address: e.Address, Columnar: e.Columnar,
 			Hello: sigproto.Hello{Parameters: s.Parameters, Cluster: cluster, Pool: pool},

@@ -124,7 +124,7 @@ func measureSignalKill(b *testing.B, u *upProcess) {
 func measureMachineKill(b *testing.B, u *upProcess) {
 	b.Helper()
 	u.waitRunning(b, "web", 2)
-	s, err := ask[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
 	if err != nil {
 		b.Fatal(err)
 	}

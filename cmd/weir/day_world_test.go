@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -65,17 +66,17 @@ func dayConfig() autoscaler.Config {
 			LossBrake: true, LossThreshold: 8,
 		},
 		Prune:   plan.Limits{MaxWeight: 50, MaxTasks: 30},
-		Default: autoscaler.Signal{App: sigproto.DefaultApp, Name: "Default", Period: dayTick, Windows: dayWindow},
+		Default: ask.Signal{App: sigproto.DefaultApp, Name: "Default", Period: dayTick, Windows: dayWindow},
 	}
 	for _, app := range dayApps {
-		c.Apps = append(c.Apps, autoscaler.Signal{App: app, Name: "Load", Period: dayTick, HoldFor: 3 * dayTick, Windows: dayWindow})
+		c.Apps = append(c.Apps, ask.Signal{App: app, Name: "Load", Period: dayTick, HoldFor: 3 * dayTick, Windows: dayWindow})
 	}
 	return c
 }
 
 var (
 	dayApps   = []string{"api", "batch", "mail", "web"}
-	dayWindow = []autoscaler.Window{{Name: "load", Type: metrics.App, Range: time.Hour, MaxAge: 19 * time.Minute}}
+	dayWindow = []ask.Window{{Name: "load", Type: metrics.App, Range: time.Hour, MaxAge: 19 * time.Minute}}
 )
 
 // daySignal answers the newest value of its window, in cpus.
@@ -96,13 +97,13 @@ func (daySignal) Close() error { return nil }
 // dayDirectory lists a process for each app.
 type dayDirectory struct{}
 
-func (dayDirectory) Report(autoscaler.Report) {}
-func (dayDirectory) Listing() autoscaler.Listing {
-	all := map[string]autoscaler.Endpoint{sigproto.DefaultApp: {Address: sigproto.DefaultApp}}
+func (dayDirectory) Report(ask.Report) {}
+func (dayDirectory) Listing() ask.Listing {
+	all := map[string]ask.Endpoint{sigproto.DefaultApp: {Address: sigproto.DefaultApp}}
 	for _, app := range dayApps {
-		all[app] = autoscaler.Endpoint{Address: app}
+		all[app] = ask.Endpoint{Address: app}
 	}
-	return autoscaler.Listing{Revision: 1, Endpoints: all}
+	return ask.Listing{Revision: 1, Endpoints: all}
 }
 
 // dayNodes is the scheduler: a node joins some time after its instance is up, but for
@@ -411,7 +412,7 @@ func (d *day) born() {
 	l.running.Go(func() { _ = provider.Notices(l.ctx, notices) })
 	l.loop = autoscaler.NewLoop(d.config, autoscaler.World{
 		Provider: &timed{Provider: provider, took: &l.provider}, Scheduler: d.nodes, Directory: dayDirectory{}, Metrics: d.store, Notices: notices,
-		Dial:   func(autoscaler.Endpoint, autoscaler.Signal) autoscaler.Asker { return daySignal{} },
+		Dial:   func(ask.Endpoint, ask.Signal) ask.Asker { return daySignal{} },
 		Ledger: lifeLedger{l}, Memory: lifeMemory{l, holder.Memory()}, Orders: lifeOrders{l, d.orders}, Lease: l.lease,
 		Records: lifeRecords{l, holder.Records()}, Cordon: lifeCordon{l}, Now: d.server.Now,
 	}, d.log)

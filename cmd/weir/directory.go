@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -21,24 +22,24 @@ import (
 // bootstrapDirectory is bootstrap's stream as the loop sees it.
 type bootstrapDirectory struct{ *bootstrap.Reader }
 
-// Listing implements autoscaler.Directory.
-func (d bootstrapDirectory) Listing() autoscaler.Listing {
+// Listing implements ask.Directory.
+func (d bootstrapDirectory) Listing() ask.Listing {
 	latest, changed := d.Directory()
-	l := autoscaler.Listing{
+	l := ask.Listing{
 		Revision: latest.Revision, Changed: changed,
-		Endpoints: map[string]autoscaler.Endpoint{}, Candidates: map[string]autoscaler.Candidate{},
+		Endpoints: map[string]ask.Endpoint{}, Candidates: map[string]ask.Candidate{},
 	}
 	for _, e := range latest.Signals {
 		l.Endpoints[e.App] = endpointOf(e.Endpoint)
 		if c := e.Candidate; c != nil {
-			l.Candidates[e.App] = autoscaler.Candidate{Endpoint: endpointOf(c.Endpoint), Shadow: c.Shadow, Tolerance: c.Tolerance}
+			l.Candidates[e.App] = ask.Candidate{Endpoint: endpointOf(c.Endpoint), Shadow: c.Shadow, Tolerance: c.Tolerance}
 		}
 	}
 	return l
 }
 
-func endpointOf(e bootstrap.Endpoint) autoscaler.Endpoint {
-	out := autoscaler.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
+func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
+	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
 	var err error
 	if out.Question, err = config.DecodeQuestion(e.Question); err != nil {
 		out.Down = err.Error()
@@ -46,8 +47,8 @@ func endpointOf(e bootstrap.Endpoint) autoscaler.Endpoint {
 	return out
 }
 
-// Report implements autoscaler.Directory.
-func (d bootstrapDirectory) Report(r autoscaler.Report) {
+// Report implements ask.Directory.
+func (d bootstrapDirectory) Report(r ask.Report) {
 	out := bootstrap.Report{Revision: r.Revision}
 	for _, a := range r.Answers {
 		if a.Verdict == decide.Unasked {
@@ -62,21 +63,21 @@ func (d bootstrapDirectory) Report(r autoscaler.Report) {
 }
 
 // documented is the directory of a loop started by hand: what the files say.
-type documented struct{ listing autoscaler.Listing }
+type documented struct{ listing ask.Listing }
 
 func fixedDirectory(s config.Service, p config.Pool) documented {
-	l := autoscaler.Listing{Endpoints: map[string]autoscaler.Endpoint{}}
+	l := ask.Listing{Endpoints: map[string]ask.Endpoint{}}
 	for _, signal := range config.Bootstrap(s, p).Signals {
-		l.Endpoints[signal.App] = autoscaler.Endpoint{Address: signal.Address, Version: signal.Version}
+		l.Endpoints[signal.App] = ask.Endpoint{Address: signal.Address, Version: signal.Version}
 	}
 	return documented{l}
 }
 
-// Listing implements autoscaler.Directory.
-func (d documented) Listing() autoscaler.Listing { return d.listing }
+// Listing implements ask.Directory.
+func (d documented) Listing() ask.Listing { return d.listing }
 
-// Report implements autoscaler.Directory: nobody listens.
-func (documented) Report(autoscaler.Report) {}
+// Report implements ask.Directory: nobody listens.
+func (documented) Report(ask.Report) {}
 
 // autoscaleUnderBootstrap is an autoscaler that bootstrap started: it holds the
 // pool by what comes on the stream, and ends with it.

@@ -386,7 +386,7 @@ func healthUnderUp(t *testing.T, h *infirmary) {
 		return sized(4)(s)
 	})
 	eventually(t, "a heartbeat of "+victim, func() error {
-		s, err := ask[nodehealth.Status](u, "health", "status", victim)
+		s, err := runJSON[nodehealth.Status](u, "health", "status", victim)
 		if err != nil || len(s.Nodes) != 1 || unsure(s.Nodes[0]) {
 			return fmt.Errorf("%+v, %w", s.Nodes, err)
 		}

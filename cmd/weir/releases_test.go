@@ -36,7 +36,7 @@ func TestKeysChange(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := ask[[]release.Published](u, "signal", "list")
+	list, err := runJSON[[]release.Published](u, "signal", "list")
 	if err != nil || len(list) != 1 {
 		t.Fatalf("releases: %v, %v", list, err)
 	}

@@ -109,7 +109,7 @@ func TestSwapLosesNoTick(t *testing.T) {
 	l.publish(t, "v1", "v2", "v3")
 	l.pin(t, "v1", "")
 	autoscalerOf := func() int {
-		s, err := ask[poolStatus](l.upProcess, "status")
+		s, err := runJSON[poolStatus](l.upProcess, "status")
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestSwapLosesNoTick(t *testing.T) {
 
 // answered returns the last tick if the version answered in it.
 func (l *live) answered(version string) (autoscaler.Record, error) {
-	r, err := ask[autoscaler.Record](l.upProcess, "explain")
+	r, err := runJSON[autoscaler.Record](l.upProcess, "explain")
 	if err != nil || len(appsOf(r)) == 0 {
 		return r, errors.Join(err, errors.New("no app"))
 	}
@@ -164,7 +164,7 @@ func (l *live) answered(version string) (autoscaler.Record, error) {
 
 // nextTick waits for another tick than the last one.
 func (l *live) nextTick() (autoscaler.Record, error) {
-	last, err := ask[autoscaler.Record](l.upProcess, "explain")
+	last, err := runJSON[autoscaler.Record](l.upProcess, "explain")
 	if err != nil {
 		return last, err
 	}
@@ -173,7 +173,7 @@ func (l *live) nextTick() (autoscaler.Record, error) {
 	pause := time.NewTicker(20 * time.Millisecond)
 	defer pause.Stop()
 	for {
-		r, err := ask[autoscaler.Record](l.upProcess, "explain")
+		r, err := runJSON[autoscaler.Record](l.upProcess, "explain")
 		if err != nil || !r.At.Equal(last.At) {
 			return r, err
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
@@ -166,7 +167,7 @@ type shadowReport struct {
 // shadowTick is one tick in which a shadow was asked.
 type shadowTick struct {
 	At time.Time `json:"at"`
-	autoscaler.ShadowRecord
+	ask.ShadowRecord
 	Pinned string `json:"pinned"` // what the pinned version answered
 }
 

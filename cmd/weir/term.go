@@ -16,6 +16,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -230,12 +231,12 @@ func runLoop(parts *services, l *autoscaler.Loop, a autoscaling, b *bus.Bus) err
 }
 
 // standBy follows the directory without a loop.
-func standBy(ctx context.Context, d autoscaler.Directory) error {
+func standBy(ctx context.Context, d ask.Directory) error {
 	alive := time.NewTicker(standbyAlive)
 	defer alive.Stop()
 	for {
 		listing := d.Listing()
-		d.Report(autoscaler.Report{Revision: listing.Revision})
+		d.Report(ask.Report{Revision: listing.Revision})
 		select {
 		case <-ctx.Done():
 			return nil

@@ -70,13 +70,13 @@ func TestManyUpsOnOneHost(t *testing.T) {
 	for i, pool := range pools {
 		u := startUp(t, t.TempDir(), "--pool", pool)
 		eventually(t, "an answer of the signal", func() error {
-			s, err := ask[poolStatus](u, "status", "--pool", pool)
+			s, err := runJSON[poolStatus](u, "status", "--pool", pool)
 			if err != nil || s.LastTick == nil || s.Processes == nil {
 				return errors.Join(err, errors.New("not yet known"))
 			}
 			return answeredIn(*s.LastTick)
 		})
-		processes, err := ask[[]bootstrap.Process](u, "signal", "ps", "--pool", pool)
+		processes, err := runJSON[[]bootstrap.Process](u, "signal", "ps", "--pool", pool)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -140,7 +140,7 @@ func TestMachineIsKilled(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.2", "--command", "sleep 1000 & sleep 1000")
 	u.waitRunning(t, "web", 4)
-	s, err := ask[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -164,7 +164,7 @@ func TestMachineIsKilled(t *testing.T) {
 
 // runsElsewhere returns an error unless n instances of web run, none on the node.
 func runsElsewhere(u *upProcess, node string, n int) error {
-	s, err := ask[harmonizer.Status](u, "app", "status", "web")
+	s, err := runJSON[harmonizer.Status](u, "app", "status", "web")
 	if err != nil {
 		return err
 	}

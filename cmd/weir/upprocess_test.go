@@ -151,8 +151,8 @@ func (u *upProcess) weir(tb testing.TB, args ...string) string {
 	return r.stdout
 }
 
-// ask runs a command with --output json and decodes what it prints.
-func ask[T any](u *upProcess, args ...string) (T, error) {
+// runJSON runs a command with --output json and decodes what it prints.
+func runJSON[T any](u *upProcess, args ...string) (T, error) {
 	var out T
 	r := weir(append([]string{"--data", u.data, "--output", "json"}, args...)...)
 	if r.code != 0 {
@@ -177,7 +177,7 @@ func (u *upProcess) waitRunning(tb testing.TB, app string, n int) {
 }
 
 func (u *upProcess) count(app string) (message.AppCount, error) {
-	s, err := ask[harmonizer.Status](u, "app", "status", app)
+	s, err := runJSON[harmonizer.Status](u, "app", "status", app)
 	if err != nil {
 		return message.AppCount{}, err
 	}
@@ -188,7 +188,7 @@ func (u *upProcess) count(app string) (message.AppCount, error) {
 func (u *upProcess) pool(tb testing.TB, what string, want func(poolStatus) error) {
 	tb.Helper()
 	eventually(tb, what, func() error {
-		s, err := ask[poolStatus](u, "status")
+		s, err := runJSON[poolStatus](u, "status")
 		if err != nil {
 			return err
 		}
@@ -201,7 +201,7 @@ func (u *upProcess) pool(tb testing.TB, what string, want func(poolStatus) error
 
 // signal returns the process of an app's signal.
 func (u *upProcess) signal(app string) (bootstrap.Process, error) {
-	processes, err := ask[[]bootstrap.Process](u, "signal", "ps")
+	processes, err := runJSON[[]bootstrap.Process](u, "signal", "ps")
 	if err != nil {
 		return bootstrap.Process{}, err
 	}

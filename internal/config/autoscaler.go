@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -53,7 +54,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		Drift:   autoscaler.Drift(firstOf(p.Autoscaling.Drift, s.Autoscaling.Drift, DriftObey)),
 
 		OrphansAfter: time.Duration(orphan) * time.Second,
-		Default: autoscaler.Signal{
+		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
 			Period: s.AutoscaleSig.Every(defaultPeriod), Windows: windows(s.AutoscaleSig.Metrics),
 			Parameters: s.AutoscaleSig.Parameters,
@@ -64,7 +65,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		if signal.Name == "" { // the default signal's app, and asked with it
 			period = c.Default.Period
 		}
-		c.Apps = append(c.Apps, autoscaler.Signal{
+		c.Apps = append(c.Apps, ask.Signal{
 			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
 			Period: period, HoldFor: signal.hold(period), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
 		})
@@ -175,10 +176,10 @@ func policy(s Service, p Pool) decide.Policy {
 	return d
 }
 
-func windows(list []Metric) []autoscaler.Window {
-	var out []autoscaler.Window
+func windows(list []Metric) []ask.Window {
+	var out []ask.Window
 	for _, m := range list {
-		out = append(out, autoscaler.Window{
+		out = append(out, ask.Window{
 			Name: m.Name, Type: metrics.Type(m.Type), App: m.App, Regex: m.Regex,
 			Range: m.Window(), MaxAge: m.Age(),
 		})
@@ -220,8 +221,8 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 
 // encodeQuestion is what a signal is asked with, for its way to the autoscaler
 // beside where it answers.
-func encodeQuestion(s autoscaler.Signal) string {
-	text, err := json.Marshal(autoscaler.Question{Windows: s.Windows, Parameters: s.Parameters})
+func encodeQuestion(s ask.Signal) string {
+	text, err := json.Marshal(ask.Question{Windows: s.Windows, Parameters: s.Parameters})
 	if err != nil {
 		return "" // Validate has encoded the parameters; without it, those of the files count
 	}
@@ -229,11 +230,11 @@ func encodeQuestion(s autoscaler.Signal) string {
 }
 
 // DecodeQuestion is the inverse; of no text it is nil.
-func DecodeQuestion(text string) (*autoscaler.Question, error) {
+func DecodeQuestion(text string) (*ask.Question, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var q autoscaler.Question
+	var q ask.Question
 	if err := json.Unmarshal([]byte(text), &q); err != nil {
 		return nil, fmt.Errorf("read what a signal is asked with: %w", err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -32,8 +33,8 @@ func load(t testing.TB, service, pool string) (Service, Pool) {
 }
 
 func TestAutoscalerOfTheShortestFiles(t *testing.T) {
-	window := func(name string) autoscaler.Window {
-		return autoscaler.Window{Name: name, Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}
+	window := func(name string) ask.Window {
+		return ask.Window{Name: name, Type: metrics.System, Range: 10 * time.Minute, MaxAge: 10 * time.Minute}
 	}
 	want := autoscaler.Config{
 		Cluster: "prod", Pool: "default", Tick: 10 * time.Minute,
@@ -43,9 +44,9 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 		},
 		Prune: plan.Limits{MaxWeight: 1},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Obey, OrphansAfter: 30 * time.Minute,
-		Default: autoscaler.Signal{
+		Default: ask.Signal{
 			App: "__default__", Namespace: "weir", Name: "default", Period: 10 * time.Minute,
-			Windows: []autoscaler.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
+			Windows: []ask.Window{window("cpus_allocated"), window("mem_allocated"), window("disk_allocated")},
 		},
 	}
 	got := Autoscaler(load(t, "", goodPool))
@@ -93,15 +94,15 @@ autoscale_signals:
 		},
 		Prune: plan.Limits{MaxWeight: 1, MaxTasks: pools.Unlimited, MinUptime: 90 * time.Second},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct,
-		Default: autoscaler.Signal{
+		Default: ask.Signal{
 			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second,
-			Windows:    []autoscaler.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 2 * time.Minute, MaxAge: time.Minute}},
+			Windows:    []ask.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 2 * time.Minute, MaxAge: time.Minute}},
 			Parameters: map[string]any{"a": uint64(1)},
 		},
-		Apps: []autoscaler.Signal{
+		Apps: []ask.Signal{
 			{
 				App: "web", Namespace: "shop", Name: "RequestsPerSecond", Version: "v1.4.0", Period: 2 * time.Minute, HoldFor: 6 * time.Minute,
-				Windows: []autoscaler.Window{
+				Windows: []ask.Window{
 					{Name: "cpus_allocated", Type: metrics.System, Range: 20 * time.Minute, MaxAge: 20 * time.Minute},
 					{Name: "instances_expected", Type: metrics.InstanceCounts, App: "web", Range: 10 * time.Minute, MaxAge: 10 * time.Minute},
 				},
@@ -109,7 +110,7 @@ autoscale_signals:
 			},
 			{
 				App: "api", Namespace: "default", Name: "rps", Version: "v2", Period: 20 * time.Second, HoldFor: 7 * time.Second,
-				Windows: []autoscaler.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
+				Windows: []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
 			},
 			{App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second},
 		},
@@ -163,8 +164,8 @@ func TestBootstrap(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	question := &autoscaler.Question{
-		Windows:    []autoscaler.Window{{Name: "m", Type: metrics.System, Range: time.Minute, MaxAge: time.Minute}},
+	question := &ask.Question{
+		Windows:    []ask.Window{{Name: "m", Type: metrics.System, Range: time.Minute, MaxAge: time.Minute}},
 		Parameters: map[string]any{"headroom": 2.0, "zones": []any{"a", "b"}},
 	}
 	if diff := cmp.Diff(question, asked); diff != "" {

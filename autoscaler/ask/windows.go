@@ -1,4 +1,4 @@
-package autoscaler
+package ask
 
 import (
 	"context"
@@ -13,7 +13,7 @@ import (
 )
 
 // query turns a window of a signal into a question to the store.
-func (c PanelConfig) query(app string, w Window, now time.Time) metrics.Query {
+func (c Config) query(app string, w Window, now time.Time) metrics.Query {
 	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex}
 	if w.Regex {
 		q.Prefix = metrics.AppName(app, "")

@@ -1,4 +1,4 @@
-package autoscaler
+package ask
 
 import (
 	"cmp"
@@ -14,6 +14,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
+
+// ShadowRecord is what a shadow candidate said in a tick, and how that differs
+// from what its app's signal said, whose opinion is in the Case. No rule reads it.
+type ShadowRecord struct {
+	App string `json:"app"`
+	decide.Opinion
+	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own answer
+	// Compared: as of a Heard.
+	Compared   bool   `json:"compared,omitempty"`
+	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
+}
 
 // asking is one round of questions. The shadows are still at theirs while the loop
 // decides and acts.
@@ -39,7 +50,7 @@ func (p *Panel) Evaluate(ctx context.Context, now time.Time) *asking {
 		reading: newReading(p.ports.Metrics), now: now,
 		heard: make([][]Heard, len(p.sources)), trials: make([]*trial, len(p.sources)),
 	}
-	limited, end := context.WithTimeout(ctx, p.config.timeout())
+	limited, end := context.WithTimeout(ctx, p.config.Timeout())
 	a.end = end
 	var wg sync.WaitGroup
 	for i, s := range p.sources {
@@ -165,7 +176,7 @@ func (p *Panel) judge(s Signal, r reply, now time.Time) decide.Opinion {
 			o.Verdict = decide.Stale
 		}
 		if errors.Is(r.err, context.DeadlineExceeded) && !r.unasked {
-			o.Why = fmt.Sprintf("no answer within %v: %v", p.config.timeout(), r.err)
+			o.Why = fmt.Sprintf("no answer within %v: %v", p.config.Timeout(), r.err)
 		}
 		return o
 	}

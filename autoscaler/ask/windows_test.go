@@ -1,13 +1,15 @@
-package autoscaler
+package ask
 
 import (
+	"context"
+	"log/slog"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -42,7 +44,7 @@ func TestQuery(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			test.window.Range = time.Minute
 			test.want.Type, test.want.From, test.want.To = test.window.Type, now.Add(-time.Minute), now
-			c := PanelConfig{Cluster: "here", Pool: "default"}
+			c := Config{Cluster: "here", Pool: "default"}
 			if diff := cmp.Diff(test.want, c.query("web", test.window, now)); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)
 			}
@@ -85,14 +87,31 @@ func TestShownName(t *testing.T) {
 	}
 }
 
+// lineageStore gives all series the lineage 7.
+type lineageStore struct{ metricstest.Memory }
+
+func (s *lineageStore) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
+	series, err := s.Memory.Window(ctx, q)
+	for i := range series {
+		series[i].Lineage = 7
+	}
+	return series, err
+}
+
 func TestWindows(t *testing.T) {
 	t.Parallel()
-	w := newWorld(t, []int{1}, "web")
-	now := w.now
-	for name, value := range map[string]float64{"web,req_a": 1, "web,req_b": 2, "webb,req_c": 3, "other,req": 4} {
-		w.write(metrics.Sample{Type: metrics.App, Name: name, Dimensions: metrics.Dimensions{"pool": "default"}, Value: value}, 0)
+	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
+	store := &lineageStore{}
+	write := func(name string, value float64, age time.Duration) {
+		s := metrics.Sample{Type: metrics.App, Name: name, Dimensions: metrics.Dimensions{"pool": "default"}, Value: value, Time: now.Add(-age)}
+		if err := store.Write(t.Context(), []metrics.Sample{s}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	w.write(metrics.Sample{Type: metrics.App, Name: "web,req_a", Dimensions: metrics.Dimensions{"pool": "default"}, Value: 5}, time.Minute)
+	for name, value := range map[string]float64{"web,req_a": 1, "web,req_b": 2, "webb,req_c": 3, "other,req": 4} {
+		write(name, value, 0)
+	}
+	write("web,req_a", 5, time.Minute)
 	shown := func(name string, values ...float64) sigproto.Series {
 		s := sigproto.Series{Name: name, Values: values, Lineage: 7}
 		for i := range values {
@@ -116,11 +135,10 @@ func TestWindows(t *testing.T) {
 		{"of others", []Window{pattern("webb|other", 1)}, nil, "webb|other has no point in the last 1m0s"},
 		{"nothing", []Window{exact, pattern("nothing", 1)}, nil, "nothing has no point in the last 1m0s"},
 	}
-	w.store.lineage = 7
-	w.start()
+	p := New(Config{Cluster: "here", Pool: "default"}, Ports{}, slog.New(slog.DiscardHandler))
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, _, err := w.loop.signals.windows(t.Context(), newReading(w.store), Signal{App: "web", Windows: test.windows}, now)
+			got, _, err := p.windows(t.Context(), newReading(store), Signal{App: "web", Windows: test.windows}, now)
 			if test.stale != "" {
 				if err == nil || err.Error() != test.stale {
 					t.Errorf("windows = %v, want %q", err, test.stale)
@@ -135,18 +153,4 @@ func TestWindows(t *testing.T) {
 			}
 		})
 	}
-}
-
-// A pattern that finds nothing is ignorance: the pool does not shrink.
-func TestPatternThatFindsNothing(t *testing.T) {
-	t.Parallel()
-	w := newWorld(t, []int{5}, "web")
-	w.asks(sigproto.DefaultApp, 4)
-	w.asks("web", 4)
-	w.config.Apps[0].Windows = []Window{{Name: "^web,req", Type: metrics.App, Regex: true, Range: window, MaxAge: window}}
-	r := w.tick()
-	app, _ := appOf(t, r, "web")
-	wantOpinion(t, app.Opinion, decide.Stale, "^web,req has no point")
-	wantOps(t, r)
-	w.wantTarget(5)
 }

@@ -1,4 +1,4 @@
-package autoscaler
+package ask
 
 import (
 	"context"
@@ -10,20 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
-
-// PanelConfig is the signals of one pool, and what bounds their evaluation.
-type PanelConfig struct {
-	Cluster string
-	Pool    string
-	Tick    time.Duration // above 0
-	Signals []Signal      // the default signal first, then one for each app
-}
-
-// timeout is how long the evaluation of one signal may take: half a tick, within
-// bounds, so that a silent signal costs the tick less than the tick.
-func (c PanelConfig) timeout() time.Duration {
-	return min(max(c.Tick/2, 500*time.Millisecond), 10*time.Second)
-}
 
 // Ports is what a panel uses of the world.
 type Ports struct {
@@ -37,7 +23,7 @@ type Ports struct {
 // Panel holds the signals of one pool: their connections, their opinions, and when
 // each is due. Its methods must not be called concurrently.
 type Panel struct {
-	config  PanelConfig
+	config  Config
 	ports   Ports
 	log     *slog.Logger
 	sources []*source // the default signal first
@@ -45,8 +31,8 @@ type Panel struct {
 	heard   []Heard   // not yet reported
 }
 
-// NewPanel returns a panel that follows no listing yet.
-func NewPanel(c PanelConfig, ports Ports, log *slog.Logger) *Panel {
+// New returns a panel that follows no listing yet.
+func New(c Config, ports Ports, log *slog.Logger) *Panel {
 	p := &Panel{config: c, ports: ports, log: log}
 	for _, s := range c.Signals {
 		p.sources = append(p.sources, &source{signal: s})
@@ -92,7 +78,7 @@ func (p *Panel) counts(s *source) bool {
 
 // Reconfigure replaces the configuration. A signal of the same name keeps its
 // opinion, its connection and its schedule.
-func (p *Panel) Reconfigure(c PanelConfig) {
+func (p *Panel) Reconfigure(c Config) {
 	before := p.sources
 	p.config, p.sources = c, nil
 	for _, signal := range c.Signals {
@@ -177,7 +163,7 @@ func (p *Panel) probe(ctx context.Context, now time.Time, sources []*source) {
 	var wg sync.WaitGroup
 	for i, s := range sources {
 		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, p.config.timeout())
+			ctx, cancel := context.WithTimeout(ctx, p.config.Timeout())
 			defer cancel()
 			answers[i] = p.try(ctx, r, s, now)
 		})

@@ -1,0 +1,49 @@
+package ask
+
+import (
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+func TestJudge(t *testing.T) {
+	t.Parallel()
+	cpus := resource.Request{}.With(resource.CPUs, 4)
+	value := func(x float64) sigproto.Resources { return sigproto.Resources{CPUs: &x} }
+	tests := []struct {
+		name     string
+		response sigproto.Response
+		want     decide.Opinion
+	}{
+		{"a value", sigproto.Response{Resources: value(4)}, decide.Opinion{Verdict: decide.Value, Request: cpus}},
+		{"and how it came about", sigproto.Response{Resources: value(4), Explanation: "12 rps\n/ 3"},
+			decide.Opinion{Verdict: decide.Value, Request: cpus, Explanation: "12 rps / 3"}},
+		{"every resource is null", sigproto.Response{}, decide.Opinion{Verdict: decide.NoOpinion, Why: "every resource is null"}},
+		{"no opinion", sigproto.Response{Verdict: sigproto.VerdictNoOpinion}, decide.Opinion{Verdict: decide.NoOpinion, Why: "it says so"}},
+		{"no opinion, with a reason", sigproto.Response{Verdict: sigproto.VerdictNoOpinion, Explanation: "night"},
+			decide.Opinion{Verdict: decide.NoOpinion, Why: "night", Explanation: "night"}},
+		{"stale", sigproto.Response{Verdict: sigproto.VerdictStale, Explanation: "orders end at 12:00"},
+			decide.Opinion{Verdict: decide.Stale, Why: "orders end at 12:00", Explanation: "orders end at 12:00"}},
+		{"a verdict of the future", sigproto.Response{Resources: value(4), Verdict: "sure"},
+			decide.Opinion{Verdict: decide.Failed, Why: `gave the verdict "sure"`}},
+		{"resources that do not count", sigproto.Response{Resources: value(4), Verdict: sigproto.VerdictStale},
+			decide.Opinion{Verdict: decide.Stale, Why: "it says so"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := New(Config{}, Ports{}, slog.New(slog.DiscardHandler))
+			o := p.judge(Signal{Namespace: "shop", Name: "Need"}, reply{response: test.response}, time.Time{})
+			test.want.Signal = "shop/Need"
+			if diff := cmp.Diff(test.want, o, cmpopts.EquateComparable(resource.Request{})); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+		})
+	}
+}

@@ -44,7 +44,7 @@ type heard struct {
 func (c *clocked) Report(r ask.Report) {
 	c.directory.mu.Lock()
 	defer c.directory.mu.Unlock()
-	c.heard = append(c.heard, heard{time.Since(c.began), r.Revision, len(r.Answers)})
+	c.heard = append(c.heard, heard{time.Since(c.began), r.Revision, len(r.Results)})
 }
 
 func (c *clocked) take() []heard {
@@ -71,7 +71,7 @@ func TestLoopGivesSignsOfLife(t *testing.T) {
 			Memory: &kept{}, Orders: &book{}, Lease: &lease{left: time.Hour}, Cordon: scheduler,
 			Records: &records{stored: map[string][]byte{}},
 			Ledger:  &ledger{appended: make(chan struct{}, 1)},
-			Dial:    func(ask.Endpoint, ask.Signal) ask.Asker { return prompt{} },
+			Dial:    func(ask.Endpoint, ask.RequestSpec) ask.Client { return prompt{} },
 		}, logger(t))
 		ctx, stop := context.WithCancel(t.Context())
 		var wg sync.WaitGroup

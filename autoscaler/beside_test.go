@@ -63,7 +63,7 @@ func TestShadow(t *testing.T) {
 				cmpopts.EquateComparable(resource.Request{})); diff != "" {
 				t.Errorf("shadows (-want +got):\n%s", diff)
 			}
-			answers := w.signals.lastReport(t).Answers
+			answers := w.signals.lastReport(t).Results
 			last := answers[len(answers)-1]
 			if !last.Candidate || last.Compared != test.compared || last.Difference != test.difference || last.Address != p.Address || last.Group != p.Group {
 				t.Errorf("answer %+v, want it compared: %t, %q", last, test.compared, test.difference)

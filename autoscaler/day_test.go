@@ -255,7 +255,7 @@ func (d *day) born(fuse int) {
 	d.loop = NewLoop(d.config, World{
 		Provider: m, Scheduler: d.nodes, Directory: directory, Metrics: &metricstest.Memory{}, Ledger: m, Memory: mortalMemory{m},
 		Orders: mortalBook{m}, Lease: &lease{left: time.Hour}, Records: mortalRecords{m}, Cordon: m, Health: d.health,
-		Dial: func(ask.Endpoint, ask.Signal) ask.Asker { return d }, Now: func() time.Time { return d.now },
+		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d }, Now: func() time.Time { return d.now },
 	}, slog.New(slog.DiscardHandler))
 }
 
@@ -531,7 +531,7 @@ func BenchmarkTick(b *testing.B) {
 	l := NewLoop(c, World{
 		Provider: groups, Scheduler: scheduler, Directory: where, Metrics: &metricstest.Memory{}, Memory: &kept{}, Orders: &book{},
 		Ledger: sizes{&size}, Lease: &lease{left: time.Hour}, Records: &records{stored: map[string][]byte{}}, Cordon: &nodes{},
-		Dial: func(ask.Endpoint, ask.Signal) ask.Asker { return d },
+		Dial: func(ask.Endpoint, ask.RequestSpec) ask.Client { return d },
 	}, slog.New(slog.DiscardHandler))
 	now := noon.Add(time.Hour)
 	for b.Loop() {

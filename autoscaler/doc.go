@@ -29,7 +29,7 @@
 // a node is repaired as one that is removed is drained, by a record that outlives any
 // process, and one that is replaced is ordered anew, once, when its record is kept.
 //
-// Each process is asked with the [ask.Question] that is listed with it, so that a
+// Each process is asked with the [ask.RequestSpec] that is listed with it, so that a
 // configuration that names another version changes nothing for the one that still
 // runs. A signal's candidate runs beside it: a shadow is asked what the signal is,
 // whenever it is, and only compared (package shadow), after the loop has acted; one

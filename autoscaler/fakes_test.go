@@ -221,7 +221,7 @@ func (d *directory) answers(from int, app string) []string {
 	defer d.mu.Unlock()
 	var out []string
 	for _, r := range d.reports[from:] {
-		for _, a := range r.Answers {
+		for _, a := range r.Results {
 			if a.App == app {
 				out = append(out, a.Version+" "+string(a.Verdict))
 			}

@@ -37,12 +37,12 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 	connections := w.misbehave("other", answering(goodAnswer))
 	revision := w.signals.setCandidate("web", ask.Candidate{Endpoint: at})
 	r, next := w.signals.awaitReport(t, 0, "the listing", func(r ask.Report) bool { return r.Revision >= revision })
-	if r.Answers != nil {
-		t.Errorf("answers %+v, want none: nobody was asked yet", r.Answers)
+	if r.Results != nil {
+		t.Errorf("answers %+v, want none: nobody was asked yet", r.Results)
 	}
-	r, next = w.signals.awaitReport(t, next, "the candidate", func(r ask.Report) bool { return r.Answers != nil })
-	want := []ask.Heard{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
-	if diff := cmp.Diff(want, r.Answers); diff != "" {
+	r, next = w.signals.awaitReport(t, next, "the candidate", func(r ask.Report) bool { return r.Results != nil })
+	want := []ask.Result{{App: "web", Version: "v2", Address: at.Address, Candidate: true, Verdict: decide.Value}}
+	if diff := cmp.Diff(want, r.Results); diff != "" {
 		t.Errorf("answers (-want +got):\n%s", diff)
 	}
 	select {
@@ -52,8 +52,8 @@ func TestRunFollowsBetweenTicks(t *testing.T) {
 	}
 	revision = w.signals.promote("web")
 	r, _ = w.signals.awaitReport(t, next, "the promotion", func(r ask.Report) bool { return r.Revision >= revision })
-	if r.Answers != nil {
-		t.Errorf("answers %+v, want none: nobody was asked", r.Answers)
+	if r.Results != nil {
+		t.Errorf("answers %+v, want none: nobody was asked", r.Results)
 	}
 	await(t, "the end of the old connection", hungUp)
 	if old.Load() != 1 || connections.Load() != 1 {
@@ -70,15 +70,15 @@ func TestProbe(t *testing.T) {
 	tests := []struct {
 		name  string
 		treat func(peer)
-		want  ask.Heard
+		want  ask.Result
 		why   string
 	}{
-		{"answers", answering(goodAnswer), ask.Heard{Verdict: decide.Value}, ""},
-		{"has no opinion", answering(`{"Resources":{}}`), ask.Heard{Verdict: decide.NoOpinion}, "every resource is null"},
-		{"garbage", answering("garbage"), ask.Heard{Verdict: decide.Failed}, "protocol error"},
-		{"hangs up", func(p peer) { p.body() }, ask.Heard{Verdict: decide.Failed}, "EOF"},
-		{"is silent", func(p peer) { p.body(); p.hangUp() }, ask.Heard{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
-		{"does not listen", nil, ask.Heard{Verdict: decide.Failed}, "connect: "},
+		{"answers", answering(goodAnswer), ask.Result{Verdict: decide.Value}, ""},
+		{"has no opinion", answering(`{"Resources":{}}`), ask.Result{Verdict: decide.NoOpinion}, "every resource is null"},
+		{"garbage", answering("garbage"), ask.Result{Verdict: decide.Failed}, "protocol error"},
+		{"hangs up", func(p peer) { p.body() }, ask.Result{Verdict: decide.Failed}, "EOF"},
+		{"is silent", func(p peer) { p.body(); p.hangUp() }, ask.Result{Verdict: decide.Failed, Silent: true}, "no answer within 1s"},
+		{"does not listen", nil, ask.Result{Verdict: decide.Failed}, "connect: "},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -98,13 +98,13 @@ func TestProbe(t *testing.T) {
 			w.signals.setCandidate("web", ask.Candidate{Endpoint: at})
 			w.loop.signals.Follow(t.Context(), w.now)
 			r := w.signals.lastReport(t)
-			if len(r.Answers) != 1 {
-				t.Fatalf("answers %+v, want one", r.Answers)
+			if len(r.Results) != 1 {
+				t.Fatalf("answers %+v, want one", r.Results)
 			}
-			wantOpinion(t, decide.Opinion{Verdict: r.Answers[0].Verdict, Why: r.Answers[0].Why}, test.want.Verdict, test.why)
+			wantOpinion(t, decide.Opinion{Verdict: r.Results[0].Verdict, Why: r.Results[0].Why}, test.want.Verdict, test.why)
 			test.want.App, test.want.Version, test.want.Address, test.want.Candidate = "web", "v1", at.Address, true
-			test.want.Why = r.Answers[0].Why
-			if diff := cmp.Diff(test.want, r.Answers[0]); diff != "" {
+			test.want.Why = r.Results[0].Why
+			if diff := cmp.Diff(test.want, r.Results[0]); diff != "" {
 				t.Errorf("answer (-want +got):\n%s", diff)
 			}
 			if w.loop.signals.Opinions().Apps[0].Opinion != opinion || web.count() != 1 {
@@ -113,7 +113,7 @@ func TestProbe(t *testing.T) {
 			// It is asked once, not at the ticks.
 			app, _ := appOf(t, w.tick(), "web")
 			wantOpinion(t, app.Opinion, decide.Value)
-			if again := w.signals.lastReport(t).Answers; slices.ContainsFunc(again, func(a ask.Heard) bool { return a.Candidate }) {
+			if again := w.signals.lastReport(t).Results; slices.ContainsFunc(again, func(a ask.Result) bool { return a.Candidate }) {
 				t.Errorf("asked again: %+v", again)
 			}
 		})
@@ -132,8 +132,8 @@ func TestProbeThatWaits(t *testing.T) {
 	down := p.Endpoint
 	down.Group, down.Down = 0, "the signal is starting"
 	w.signals.setCandidate("web", ask.Candidate{Endpoint: down})
-	candidate := func() []ask.Heard {
-		return slices.DeleteFunc(w.signals.lastReport(t).Answers, func(a ask.Heard) bool { return !a.Candidate })
+	candidate := func() []ask.Result {
+		return slices.DeleteFunc(w.signals.lastReport(t).Results, func(a ask.Result) bool { return !a.Candidate })
 	}
 	w.tick()
 	if got := candidate(); len(got) > 0 {
@@ -147,7 +147,7 @@ func TestProbeThatWaits(t *testing.T) {
 			why = "window of requests is unknown: no metrics store answers"
 		}
 		w.tick()
-		want := []ask.Heard{{App: "web", Version: "v2", Address: p.Address, Group: p.Group, Candidate: true, Why: why}}
+		want := []ask.Result{{App: "web", Version: "v2", Address: p.Address, Group: p.Group, Candidate: true, Why: why}}
 		if diff := cmp.Diff(want, candidate()); diff != "" {
 			t.Errorf("answers (-want +got):\n%s", diff)
 		}
@@ -172,15 +172,15 @@ func TestTickReports(t *testing.T) {
 	w.signals.set("away", ask.Endpoint{Down: "not fetched"})
 	w.tick()
 	r := w.signals.lastReport(t)
-	if r.Revision != w.signals.Listing().Revision || len(r.Answers) != 3 {
+	if r.Revision != w.signals.Listing().Revision || len(r.Results) != 3 {
 		t.Fatalf("report %+v, want 3 answers", r)
 	}
-	for i, want := range []ask.Heard{
+	for i, want := range []ask.Result{
 		{App: sigproto.DefaultApp, Verdict: decide.Value}, {App: "web", Verdict: decide.Value},
 		{App: "quiet", Verdict: decide.Failed, Silent: true},
 	} {
-		want.Version, want.Address, want.Why = "v1", w.signals.Endpoint(want.App).Address, r.Answers[i].Why
-		if diff := cmp.Diff(want, r.Answers[i]); diff != "" {
+		want.Version, want.Address, want.Why = "v1", w.signals.Endpoint(want.App).Address, r.Results[i].Why
+		if diff := cmp.Diff(want, r.Results[i]); diff != "" {
 			t.Errorf("answer (-want +got):\n%s", diff)
 		}
 	}
@@ -201,7 +201,7 @@ func TestNobodyIsBlamedForTheEnd(t *testing.T) {
 		t.Error(err)
 	}
 	wg.Wait()
-	if r := w.signals.lastReport(t); r.Answers != nil {
-		t.Errorf("answers %+v, want none", r.Answers)
+	if r := w.signals.lastReport(t); r.Results != nil {
+		t.Errorf("answers %+v, want none", r.Results)
 	}
 }

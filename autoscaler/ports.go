@@ -27,16 +27,14 @@ type World struct {
 	Provider  pools.Provider
 	Scheduler Scheduler
 	Directory ask.Directory
-	// Dial connects to a process. The Signal has the windows and parameters that this
-	// process is asked with. Dial does not wait, and may be called concurrently.
-	Dial    func(ask.Endpoint, ask.Signal) ask.Asker
-	Metrics metrics.Store
-	Ledger  Ledger
-	Memory  Memory
-	Orders  OrderBook
-	Lease   Lease           // of a dry run it may be nil
-	Records drain.Records   // of the drains
-	Cordon  drain.Scheduler // keeps tasks off a node
+	Dial      func(ask.Endpoint, ask.RequestSpec) ask.Client // as of ask.Ports
+	Metrics   metrics.Store
+	Ledger    Ledger
+	Memory    Memory
+	Orders    OrderBook
+	Lease     Lease           // of a dry run it may be nil
+	Records   drain.Records   // of the drains
+	Cordon    drain.Scheduler // keeps tasks off a node
 	// Notices are what the provider warns of; nil: nothing. A notice that the loop does
 	// not call Done of comes again.
 	Notices <-chan pools.Notice

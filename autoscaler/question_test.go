@@ -15,8 +15,8 @@ import (
 )
 
 // askingFor returns a question of one metric of the app, and of one parameter.
-func askingFor(metric string, headroom float64) *ask.Question {
-	return &ask.Question{
+func askingFor(metric string, headroom float64) *ask.RequestSpec {
+	return &ask.RequestSpec{
 		Windows:    []ask.Window{{Name: metric, Type: metrics.App, Range: time.Hour, MaxAge: time.Hour}},
 		Parameters: map[string]any{"headroom": headroom},
 	}
@@ -34,14 +34,14 @@ func versions(t *testing.T) *world {
 	return w
 }
 
-func (w *world) configure(q *ask.Question) {
+func (w *world) configure(q *ask.RequestSpec) {
 	w.config.Apps = slices.Clone(w.config.Apps)
 	w.config.Apps[0].Windows, w.config.Apps[0].Parameters = q.Windows, q.Parameters
 }
 
 // list lists a process with a question.
-func (w *world) list(p *process, q *ask.Question) {
-	p.Question = q
+func (w *world) list(p *process, q *ask.RequestSpec) {
+	p.Request = q
 	w.signals.set("web", p.Endpoint)
 }
 
@@ -98,9 +98,9 @@ func TestChangedQuestion(t *testing.T) {
 		asked  int
 		metric string
 	}{
-		{"an equal one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Question = askingFor("old", 1); return e }, 1, "old"},
-		{"another one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Question = askingFor("new", 2); return e }, 2, "new"},
-		{"none, as in the files", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Question = nil; return e }, 2, "new"},
+		{"an equal one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = askingFor("old", 1); return e }, 1, "old"},
+		{"another one", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = askingFor("new", 2); return e }, 2, "new"},
+		{"none, as in the files", func(_ *world, e ask.Endpoint) ask.Endpoint { e.Request = nil; return e }, 2, "new"},
 		{"the files", func(w *world, e ask.Endpoint) ask.Endpoint {
 			w.configure(askingFor("old", 7))
 			w.reconfigure()
@@ -142,7 +142,7 @@ func TestCandidateIsAskedWith(t *testing.T) {
 			v1, v2 := &need{request: cpus(12)}, &need{request: cpus(12)}
 			w.list(w.spawn("web", 1, "v1", v1), askingFor("old", 1))
 			p := w.spawn("web", 2, "v2", v2)
-			p.Question = askingFor("new", 2)
+			p.Request = askingFor("new", 2)
 			w.signals.setCandidate("web", ask.Candidate{Endpoint: p.Endpoint, Shadow: test.shadow})
 			w.tick()
 			wantAsked(t, v1, 1, "old", 1)
@@ -191,7 +191,7 @@ func TestQuestionOfAProcessListedInTheTick(t *testing.T) {
 			w.tick()
 			v2, beside := &need{request: cpus(12)}, &need{request: cpus(12)}
 			fresh := w.spawn("web", 2, "v2", v2)
-			dies := ask.Endpoint{Address: fresh.Address + "~dies", Version: "v1", Question: askingFor("old", 1)}
+			dies := ask.Endpoint{Address: fresh.Address + "~dies", Version: "v1", Request: askingFor("old", 1)}
 			_, kill := w.listen(dies.Address, func(p peer) {
 				p.body()
 				w.list(fresh, askingFor(test.metric, 2))

@@ -38,7 +38,7 @@ func TestRandomRevisions(t *testing.T) {
 		c.one(t)
 	}
 	w.signals.awaitReport(t, 0, "the last process", func(r ask.Report) bool {
-		return slices.ContainsFunc(r.Answers, func(a ask.Heard) bool { return !a.Candidate && a.Address == c.process.Address })
+		return slices.ContainsFunc(r.Results, func(a ask.Result) bool { return !a.Candidate && a.Address == c.process.Address })
 	})
 	stop()
 	if err := await(t, "the end", ended); err != nil {
@@ -80,7 +80,7 @@ func (c *changes) one(t *testing.T) {
 		fresh := c.spawn()
 		d.setCandidate("web", ask.Candidate{Endpoint: fresh.Endpoint})
 		d.awaitReport(t, 0, "the candidate", func(r ask.Report) bool {
-			return slices.ContainsFunc(r.Answers, func(a ask.Heard) bool {
+			return slices.ContainsFunc(r.Results, func(a ask.Result) bool {
 				return a.Candidate && a.Address == fresh.Address && a.Verdict == decide.Value
 			})
 		})

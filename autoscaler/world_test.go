@@ -134,7 +134,7 @@ func (w *world) newLoop() *Loop {
 	return NewLoop(w.config, World{
 		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
 		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices,
-		Dial: func(e ask.Endpoint, s ask.Signal) ask.Asker {
+		Dial: func(e ask.Endpoint, s ask.RequestSpec) ask.Client {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
 				Hello:     sigproto.Hello{Parameters: s.Parameters, Cluster: w.config.Cluster, Pool: w.config.Pool},

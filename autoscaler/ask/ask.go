@@ -21,7 +21,7 @@ type ShadowRecord struct {
 	App string `json:"app"`
 	decide.Opinion
 	Tolerance float64 `json:"tolerance"` // as a fraction of the signal's own answer
-	// Compared: as of a Heard.
+	// Compared: as of a Result.
 	Compared   bool   `json:"compared,omitempty"`
 	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
 }
@@ -31,8 +31,8 @@ type ShadowRecord struct {
 type asking struct {
 	reading *reading
 	now     time.Time
-	heard   [][]Heard // by source
-	trials  []*trial  // by source; nil: nobody is asked beside it
+	heard   [][]Result // by source
+	trials  []*trial   // by source; nil: nobody is asked beside it
 	shadows sync.WaitGroup
 	end     func() // of the time that all have
 }
@@ -48,7 +48,7 @@ type trial struct {
 func (p *Panel) Evaluate(ctx context.Context, now time.Time) *asking {
 	a := &asking{
 		reading: newReading(p.ports.Metrics), now: now,
-		heard: make([][]Heard, len(p.sources)), trials: make([]*trial, len(p.sources)),
+		heard: make([][]Result, len(p.sources)), trials: make([]*trial, len(p.sources)),
 	}
 	limited, end := context.WithTimeout(ctx, p.config.Timeout())
 	a.end = end
@@ -71,7 +71,7 @@ func (p *Panel) Evaluate(ctx context.Context, now time.Time) *asking {
 
 // consult reads the windows and asks; whatever goes wrong becomes a verdict. A
 // shadow is asked beside the signal, and changes nothing of its opinion.
-func (p *Panel) consult(ctx context.Context, a *asking, number int) []Heard {
+func (p *Panel) consult(ctx context.Context, a *asking, number int) []Result {
 	s := p.sources[number]
 	if down := s.own.endpoint.Down; down != "" && (!s.answers() || p.listing.Changed == nil) {
 		s.opinion = p.opinionOf(s.signal, s.own.endpoint, a.now)
@@ -90,7 +90,7 @@ func (p *Panel) consult(ctx context.Context, a *asking, number int) []Heard {
 		a.trials[number] = t
 		a.shadows.Go(func() { t.reply = p.evaluate(ctx, signal, at, i) })
 	}
-	return p.listen(s, p.hear(ctx, s, func(q Question) (inquiry, error) {
+	return p.listen(s, p.hear(ctx, s, func(q RequestSpec) (inquiry, error) {
 		if q.equal(first) {
 			return i, nil
 		}
@@ -99,8 +99,8 @@ func (p *Panel) consult(ctx context.Context, a *asking, number int) []Heard {
 }
 
 // listen makes the opinion of s of what its processes replied.
-func (p *Panel) listen(s *source, replies []reply, now time.Time) []Heard {
-	var heard []Heard
+func (p *Panel) listen(s *source, replies []reply, now time.Time) []Result {
+	var heard []Result
 	o := p.opinionOf(s.signal, s.own.endpoint, now)
 	o.Why = cmp.Or(s.own.endpoint.Down, "its process is gone") // if nobody was asked
 	for _, r := range replies {
@@ -133,7 +133,7 @@ func (p *Panel) Compare(ctx context.Context, a *asking) []ShadowRecord {
 	return records
 }
 
-func (p *Panel) compareOne(t *trial, now time.Time) (Heard, ShadowRecord) {
+func (p *Panel) compareOne(t *trial, now time.Time) (Result, ShadowRecord) {
 	s := t.source
 	s.rival.line = t.reply.line
 	o := p.judge(s.signal, t.reply, now)
@@ -151,8 +151,8 @@ func (p *Panel) compareOne(t *trial, now time.Time) (Heard, ShadowRecord) {
 	}
 }
 
-func heardOf(s Signal, r reply, o decide.Opinion) Heard {
-	return Heard{
+func heardOf(s Signal, r reply, o decide.Opinion) Result {
+	return Result{
 		App: s.App, Version: r.line.endpoint.Version, Address: r.line.endpoint.Address, Group: r.line.endpoint.Group,
 		Verdict: o.Verdict, Why: o.Why, Silent: r.silent(),
 	}

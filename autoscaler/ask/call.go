@@ -37,7 +37,7 @@ type reply struct {
 // evaluate asks one process, and connects before if need be.
 func (p *Panel) evaluate(ctx context.Context, s Signal, at line, i inquiry) reply {
 	if at.asker == nil {
-		at.asker = p.ports.Dial(at.endpoint, s.asked(at.question))
+		at.asker = p.ports.Dial(at.endpoint, at.question)
 	}
 	r := reply{line: at, short: i.short}
 	began := time.Now()
@@ -73,7 +73,7 @@ const maxDeaths = 3
 type call struct {
 	panel   *Panel
 	signal  Signal
-	inquire func(Question) (inquiry, error) // may be called concurrently
+	inquire func(RequestSpec) (inquiry, error) // may be called concurrently
 	listing Listing
 	at      line // the newest place, and what is asked there
 	lost    bool // the process there is gone
@@ -89,7 +89,7 @@ type call struct {
 // ctx ends, and returns the replies; the last one counts, which is that of the newest
 // place if all have failed. There is none if no process came up in time. The line of
 // s leads to who answered.
-func (p *Panel) hear(ctx context.Context, s *source, inquire func(Question) (inquiry, error)) []reply {
+func (p *Panel) hear(ctx context.Context, s *source, inquire func(RequestSpec) (inquiry, error)) []reply {
 	c := &call{
 		panel: p, signal: s.signal, inquire: inquire, listing: p.listing,
 		at:      line{endpoint: s.own.endpoint, question: s.own.question},

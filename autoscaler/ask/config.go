@@ -30,26 +30,26 @@ type Signal struct {
 	Version    string // pinned release
 	Period     time.Duration
 	HoldFor    time.Duration // how long its last good answer may stand in
-	Windows    []Window      // for processes whose Endpoint has no Question
+	Windows    []Window      // for processes whose Endpoint has no RequestSpec
 	Parameters map[string]any
 }
 
 // question returns what the process at e is asked with.
-func (s Signal) question(e Endpoint) Question {
-	if e.Question != nil {
-		return *e.Question
+func (s Signal) question(e Endpoint) RequestSpec {
+	if e.Request != nil {
+		return *e.Request
 	}
-	return Question{s.Windows, s.Parameters}
+	return RequestSpec{s.Windows, s.Parameters}
 }
 
 // asked returns the signal with that question in place of its own.
-func (s Signal) asked(q Question) Signal {
+func (s Signal) asked(q RequestSpec) Signal {
 	s.Windows, s.Parameters = q.Windows, q.Parameters
 	return s
 }
 
 // equal reports whether both ask the same.
-func (q Question) equal(other Question) bool {
+func (q RequestSpec) equal(other RequestSpec) bool {
 	return slices.Equal(q.Windows, other.Windows) && (len(q.Parameters) == 0 && len(other.Parameters) == 0 ||
 		reflect.DeepEqual(q.Parameters, other.Parameters))
 }

@@ -4,11 +4,11 @@ import "testing"
 
 func TestQuestionsAreEqual(t *testing.T) {
 	t.Parallel()
-	q := func(windows []Window, parameters map[string]any) Question { return Question{windows, parameters} }
+	q := func(windows []Window, parameters map[string]any) RequestSpec { return RequestSpec{windows, parameters} }
 	nested := func(x any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{x}}} }
 	tests := []struct {
 		name string
-		a, b Question
+		a, b RequestSpec
 		want bool
 	}{
 		{"empty", q(nil, nil), q([]Window{}, map[string]any{}), true},

@@ -14,14 +14,14 @@ type Endpoint struct {
 	Version  string // of the release that runs; empty if it is not a release
 	Columnar bool   // it offered the columnar body
 	Down     string // why nobody answers there; empty if it runs
-	// Question is what this process is asked with. nil: what the Config says.
-	Question *Question
+	// RequestSpec is what this process is asked with. nil: what the Config says.
+	Request *RequestSpec
 }
 
-// Question is what a version of a signal is asked with. While one version is
+// RequestSpec is what a version of a signal is asked with. While one version is
 // swapped for another, the old process still has the old one. Nobody may change
 // it.
-type Question struct {
+type RequestSpec struct {
 	Windows    []Window
 	Parameters map[string]any
 }
@@ -31,7 +31,7 @@ type Candidate struct {
 	Endpoint
 	// Shadow: it is asked whenever the signal is, with what the signal is asked
 	// with, and compared. Else it is to take the signal's place, and is asked once,
-	// with its own Question, as soon as it is seen and the windows are good.
+	// with its own RequestSpec, as soon as it is seen and the windows are good.
 	Shadow bool
 	// Tolerance is how far a resource may differ and still agree, as a fraction
 	// of the signal's own answer.
@@ -60,11 +60,11 @@ type Report struct {
 	// Revision is the newest one that is followed: nobody is asked at a place any
 	// more that it does not list.
 	Revision int
-	Answers  []Heard // of the processes that were asked since the last report
+	Results  []Result // of the processes that were asked since the last report
 }
 
-// Heard is what was heard of one process.
-type Heard struct {
+// Result is what was heard of one process.
+type Result struct {
 	App       string
 	Version   string
 	Address   string
@@ -77,13 +77,13 @@ type Heard struct {
 	Why     string // of a verdict other than value
 	Silent  bool   // it took the connection, and did not answer in time
 	// Compared: it is a shadow, both it and the signal have answered, with a value
-	// one of them at least, and to the same Question. Two that abstain prove nothing.
+	// one of them at least, and to the same RequestSpec. Two that abstain prove nothing.
 	Compared   bool
 	Difference string // of those compared; empty: they agree within the tolerance
 }
 
-// Asker is one signal's socket.
-type Asker interface {
+// Client is one signal's socket.
+type Client interface {
 	Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error)
 	Close() error
 }

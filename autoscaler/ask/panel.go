@@ -15,8 +15,8 @@ import (
 type Ports struct {
 	Directory Directory
 	// Dial returns a client of the process at an endpoint, for requests of that
-	// Signal. Dial does not wait, and may be called concurrently.
-	Dial    func(Endpoint, Signal) Asker
+	// RequestSpec. Dial does not wait, and may be called concurrently.
+	Dial    func(Endpoint, RequestSpec) Client
 	Metrics metrics.Store
 }
 
@@ -28,7 +28,7 @@ type Panel struct {
 	log     *slog.Logger
 	sources []*source // the default signal first
 	listing Listing   // the newest that the panel follows
-	heard   []Heard   // not yet reported
+	heard   []Result  // not yet reported
 }
 
 // New returns a panel that follows no listing yet.
@@ -159,7 +159,7 @@ func (p *Panel) Follow(ctx context.Context, now time.Time) {
 // same time. What they answer is reported and has no other effect.
 func (p *Panel) probe(ctx context.Context, now time.Time, sources []*source) {
 	r := newReading(p.ports.Metrics)
-	answers := make([]Heard, len(sources))
+	answers := make([]Result, len(sources))
 	var wg sync.WaitGroup
 	for i, s := range sources {
 		wg.Go(func() {
@@ -173,7 +173,7 @@ func (p *Panel) probe(ctx context.Context, now time.Time, sources []*source) {
 }
 
 // try asks the candidate of s. If its windows are not good nobody is asked.
-func (p *Panel) try(ctx context.Context, r *reading, s *source, now time.Time) Heard {
+func (p *Panel) try(ctx context.Context, r *reading, s *source, now time.Time) Result {
 	at := reply{line: s.rival.line}
 	i, err := p.inquire(ctx, r, s.signal.asked(s.rival.question), now)
 	o := decide.Opinion{Verdict: decide.Unasked}
@@ -192,6 +192,6 @@ func (p *Panel) try(ctx context.Context, r *reading, s *source, now time.Time) H
 // Report tells the directory what is followed and what was heard since the last
 // report.
 func (p *Panel) Report() {
-	p.ports.Directory.Report(Report{Revision: p.listing.Revision, Answers: p.heard})
+	p.ports.Directory.Report(Report{Revision: p.listing.Revision, Results: p.heard})
 	p.heard = nil
 }

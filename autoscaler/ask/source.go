@@ -9,12 +9,12 @@ import (
 // line is the connection to one process of a signal.
 type line struct {
 	endpoint Endpoint
-	question Question // that is asked over it; the hello told its parameters
-	asker    Asker    // nil until first used
+	question RequestSpec // that is asked over it; the hello told its parameters
+	asker    Client      // nil until first used
 }
 
 // leadsTo reports whether the line is open to the process at e, for that question.
-func (n *line) leadsTo(e Endpoint, q Question) bool {
+func (n *line) leadsTo(e Endpoint, q RequestSpec) bool {
 	return n.asker != nil && n.endpoint.samePlace(e) && n.question.equal(q)
 }
 
@@ -46,7 +46,7 @@ func (r *rival) shadows() bool { return r.listed && r.shadow && r.endpoint.Down 
 func (r *rival) waits() bool { return r.listed && !r.shadow && !r.probed && r.endpoint.Down == "" }
 
 // follow makes the line lead to c for that question, if one is listed.
-func (r *rival) follow(c Candidate, q Question, listed bool) {
+func (r *rival) follow(c Candidate, q RequestSpec, listed bool) {
 	if !listed || !r.listed || !r.endpoint.samePlace(c.Endpoint) || !r.question.equal(q) {
 		r.close()
 		*r = rival{listed: listed}
@@ -76,7 +76,7 @@ func (s *source) follow(l Listing) {
 	}
 	e := l.endpoint(s.signal.App)
 	q := s.signal.question(e)
-	if e.Down != "" && e.Question == nil { // nobody is asked there; its shadow still is
+	if e.Down != "" && e.Request == nil { // nobody is asked there; its shadow still is
 		q = s.own.question
 	}
 	if s.own.leadsTo(e, q) {

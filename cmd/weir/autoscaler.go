@@ -122,13 +122,13 @@ func (cli *cli) autoscale(ctx context.Context, a autoscaling, metricsAddr string
 	return parts.stop(t.run(parts.ctx))
 }
 
-// dialSignal returns how the loop reaches a signal: over its socket, and only if
-// who listens there belongs to what bootstrap started.
-func dialSignal(cluster, pool string) func(ask.Endpoint, ask.Signal) ask.Asker {
-	return func(e ask.Endpoint, s ask.Signal) ask.Asker {
+// dialSignal returns a function that opens clients of signals. A client accepts only
+// a listener that belongs to the process that bootstrap started.
+func dialSignal(cluster, pool string) func(ask.Endpoint, ask.RequestSpec) ask.Client {
+	return func(e ask.Endpoint, r ask.RequestSpec) ask.Client {
 		return sigproto.NewClient(sigproto.ClientConfig{
 			Address: e.Address, Columnar: e.Columnar,
-			Hello: sigproto.Hello{Parameters: s.Parameters, Cluster: cluster, Pool: pool},
+			Hello: sigproto.Hello{Parameters: r.Parameters, Cluster: cluster, Pool: pool},
 			CheckPeer: func(pid int) error {
 				if e.Group != 0 && !supervise.BelongsTo(pid, e.Group) {
 					return fmt.Errorf("process %d listens there, which does not belong to process %d that bootstrap started", pid, e.Group)

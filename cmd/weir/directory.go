@@ -41,7 +41,7 @@ func (d bootstrapDirectory) Listing() ask.Listing {
 func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
 	out := ask.Endpoint{Address: e.Address, Group: e.Group, Version: e.Version, Columnar: e.Columnar, Down: e.Down}
 	var err error
-	if out.Question, err = config.DecodeQuestion(e.Question); err != nil {
+	if out.Request, err = config.DecodeRequestSpec(e.Question); err != nil {
 		out.Down = err.Error()
 	}
 	return out
@@ -50,7 +50,7 @@ func endpointOf(e bootstrap.Endpoint) ask.Endpoint {
 // Report implements ask.Directory.
 func (d bootstrapDirectory) Report(r ask.Report) {
 	out := bootstrap.Report{Revision: r.Revision}
-	for _, a := range r.Answers {
+	for _, a := range r.Results {
 		if a.Verdict == decide.Unasked {
 			continue // it says nothing of the signal
 		}

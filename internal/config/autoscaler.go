@@ -206,39 +206,39 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	if standIn.Shipped() {
 		standIn.Kind = bootstrap.KindPlugin
 	}
-	standIn.Question = encodeQuestion(loop.Default)
+	standIn.Question = encodeRequestSpec(loop.Default)
 	plan.Signals = append(plan.Signals, standIn)
 	for i, signal := range p.Signals {
 		if signal.Name == "" {
 			continue
 		}
 		one := signal.plan()
-		one.Question = encodeQuestion(loop.Apps[i])
+		one.Question = encodeRequestSpec(loop.Apps[i])
 		plan.Signals = append(plan.Signals, one)
 	}
 	return plan
 }
 
-// encodeQuestion is what a signal is asked with, for its way to the autoscaler
-// beside where it answers.
-func encodeQuestion(s ask.Signal) string {
-	text, err := json.Marshal(ask.Question{Windows: s.Windows, Parameters: s.Parameters})
+// encodeRequestSpec returns the request of a signal as JSON. It travels to the
+// autoscaler beside the address of the signal.
+func encodeRequestSpec(s ask.Signal) string {
+	text, err := json.Marshal(ask.RequestSpec{Windows: s.Windows, Parameters: s.Parameters})
 	if err != nil {
 		return "" // Validate has encoded the parameters; without it, those of the files count
 	}
 	return string(text)
 }
 
-// DecodeQuestion is the inverse; of no text it is nil.
-func DecodeQuestion(text string) (*ask.Question, error) {
+// DecodeRequestSpec decodes what encodeRequestSpec encoded. Of an empty text it is nil.
+func DecodeRequestSpec(text string) (*ask.RequestSpec, error) {
 	if text == "" {
 		return nil, nil
 	}
-	var q ask.Question
-	if err := json.Unmarshal([]byte(text), &q); err != nil {
+	var spec ask.RequestSpec
+	if err := json.Unmarshal([]byte(text), &spec); err != nil {
 		return nil, fmt.Errorf("read what a signal is asked with: %w", err)
 	}
-	return &q, nil
+	return &spec, nil
 }
 
 // Drain returns how long the pool's nodes may take to leave.

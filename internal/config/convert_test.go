@@ -160,11 +160,11 @@ func TestPoolFileWinsOverServiceFile(t *testing.T) {
 
 func TestBootstrap(t *testing.T) {
 	got := Bootstrap(load(t, "", goodPool+signals(", parameters: {headroom: 2, zones: [a, b]}")+"  - {app: idle}\n"))
-	asked, err := DecodeQuestion(got.Signals[1].Question)
+	asked, err := DecodeRequestSpec(got.Signals[1].Question)
 	if err != nil {
 		t.Fatal(err)
 	}
-	question := &ask.Question{
+	question := &ask.RequestSpec{
 		Windows:    []ask.Window{{Name: "m", Type: metrics.System, Range: time.Minute, MaxAge: time.Minute}},
 		Parameters: map[string]any{"headroom": 2.0, "zones": []any{"a", "b"}},
 	}
@@ -224,11 +224,11 @@ func TestOneSignalOfThePool(t *testing.T) {
 	}
 }
 
-func TestDecodeQuestion(t *testing.T) {
-	if q, err := DecodeQuestion(""); q != nil || err != nil {
-		t.Errorf("DecodeQuestion of nothing = %v, %v; want nil: the files count", q, err)
+func TestDecodeRequestSpec(t *testing.T) {
+	if q, err := DecodeRequestSpec(""); q != nil || err != nil {
+		t.Errorf("DecodeRequestSpec of nothing = %v, %v; want nil: the files count", q, err)
 	}
-	if q, err := DecodeQuestion("{"); err == nil {
-		t.Errorf("DecodeQuestion of half a text = %v, want an error", q)
+	if q, err := DecodeRequestSpec("{"); err == nil {
+		t.Errorf("DecodeRequestSpec of half a text = %v, want an error", q)
 	}
 }

@@ -297,9 +297,9 @@ func (d *day) tick() *Record {
 }
 
 // repair asks for a repair, as the node-health policy does.
-func (d *day) repair(r Repair) error {
+func (d *day) repair(r pools.RepairRequest) error {
 	answer := make(chan error, 1)
-	if err := d.loop.serve(context.Background(), wish{r, context.Background(), answer}); err != nil {
+	if err := d.loop.serve(context.Background(), repairRequest{r, context.Background(), answer}); err != nil {
 		d.t.Fatal(err)
 	}
 	return <-answer
@@ -308,7 +308,7 @@ func (d *day) repair(r Repair) error {
 // anyRepair asks for any repair of a node, which may be silent until the end.
 func (d *day) anyRepair(t *rapid.T, node string) {
 	d.repairs++
-	r := Repair{Node: node, Attempt: fmt.Sprint("attempt-", d.repairs), Deadline: d.now.Add(12 * time.Minute), Why: "it is sick"}
+	r := pools.RepairRequest{Node: node, Attempt: fmt.Sprint("attempt-", d.repairs), Deadline: d.now.Add(12 * time.Minute), Why: "it is sick"}
 	switch rapid.IntRange(0, 3).Draw(t, "repair") {
 	case 0:
 	case 1:

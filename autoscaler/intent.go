@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -118,7 +119,7 @@ func (l *Loop) mayWrite() error { return l.outlasts(l.config.callTimeout()) }
 func (l *Loop) outlasts(timeout time.Duration) error {
 	switch left := l.world.Lease.Left(); {
 	case left <= 0:
-		return ErrNotHolder
+		return pools.ErrNotHolder
 	case left <= timeout:
 		return fmt.Errorf("%w: in %v, and a call may take %v", errLeaseEnds, left.Round(time.Millisecond), timeout)
 	}

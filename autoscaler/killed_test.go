@@ -63,7 +63,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 	}
 	d.nodes.change(func(n *nodes) { n.mute[sick], n.tasks[sick] = silent, 1 })
 	d.health.set(Condition{Sick: map[string]string{sick: "it is sick"}})
-	r := Repair{Node: sick, Attempt: "attempt-1", Hold: hold, Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}
+	r := pools.RepairRequest{Node: sick, Attempt: "attempt-1", Hold: hold, Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}
 	if kind != "" {
 		r.Mend = &pools.Mending{Kind: kind}
 	}
@@ -153,7 +153,7 @@ func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
 	d.health.set(Condition{Sick: map[string]string{sick: "it is sick"}})
 	d.groups[0].Drop(memory.Terminate, 1)
 	d.cutOff = true // the next process finds an intent, and no metrics
-	if err := d.repair(Repair{Node: sick, Attempt: "attempt-1", Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}); err != nil {
+	if err := d.repair(pools.RepairRequest{Node: sick, Attempt: "attempt-1", Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}); err != nil {
 		t.Fatal(err)
 	}
 	if r := d.tick(); r != nil {

@@ -43,10 +43,10 @@ type Loop struct {
 
 	between []Action // done since the last record
 
-	wishes chan wish     // of Repair
-	ended  chan struct{} // closed when Run is over
-	end    sync.Once     // of ended
-	shown  shown         // to others than the owner of the turn
+	repairRequests chan repairRequest
+	ended          chan struct{} // closed when Run is over
+	end            sync.Once     // of ended
+	shown          shown         // to others than the owner of the turn
 }
 
 // NewLoop returns a loop that has done nothing yet.
@@ -56,7 +56,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 		config: c, world: w, log: log,
 		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
 		joined:  map[string]bool{}, raised: map[string]bool{},
-		wishes: make(chan wish, maxWishes), ended: make(chan struct{}),
+		repairRequests: make(chan repairRequest, maxRepairRequests), ended: make(chan struct{}),
 	}
 	l.shown.adopt(c)
 	l.turn <- struct{}{}
@@ -92,7 +92,7 @@ const finishLimit = 1500 * time.Millisecond
 // Run ticks until ctx ends; the tick in flight is finished first, within
 // finishLimit. Between two ticks it follows the directory, goes on with the drains,
 // heeds the provider's notices, begins repairs, takes over a new configuration, and reports to the
-// directory at least every 20 s. It returns an error if it cannot begin, and one that is ErrNotHolder
+// directory at least every 20 s. It returns an error if it cannot begin, and one that is pools.ErrNotHolder
 // when the pool's lease is lost: then nothing more is changed, and this Loop is of no
 // further use.
 func (l *Loop) Run(ctx context.Context) error {
@@ -122,7 +122,7 @@ func (l *Loop) Run(ctx context.Context) error {
 				return err
 			}
 			continue
-		case w := <-l.wishes:
+		case w := <-l.repairRequests:
 			if err := finish(ctx, func(ctx context.Context) error { return l.serve(ctx, w) }); err != nil {
 				return err
 			}
@@ -181,4 +181,4 @@ func (l *Loop) notices() <-chan pools.Notice {
 }
 
 // notHolder reports whether an error says that the loop has to end.
-func notHolder(err error) bool { return errors.Is(err, ErrNotHolder) }
+func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }

@@ -2,7 +2,6 @@ package autoscaler
 
 import (
 	"context"
-	"errors"
 	"time"
 )
 
@@ -62,9 +61,6 @@ type OrderBook interface {
 	Rolled(ctx context.Context, group string) error
 }
 
-// ErrNotHolder: another process has taken over what the lease is for, or may have.
-var ErrNotHolder = errors.New("the lease is not held")
-
 // Lease is the right to act on the pool.
 type Lease interface {
 	// Left is how long nobody else can act, at least; 0 when that is not known.
@@ -76,7 +72,7 @@ type Lease interface {
 type Memory interface {
 	// Load returns what was saved last; ok is false if nothing ever was.
 	Load(ctx context.Context) (data []byte, ok bool, err error)
-	// Save keeps data in place of it, durably. ErrNotHolder if somebody else has
+	// Save keeps data in place of it, durably. pools.ErrNotHolder if somebody else has
 	// taken over; then nothing is changed.
 	Save(ctx context.Context, data []byte) error
 }

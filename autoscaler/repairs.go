@@ -14,49 +14,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// Repair is what the node-health policy wants done with one node.
-type Repair struct {
-	Node    string
-	Attempt string // names it for good: asked for twice under it, it is done once
-	// Hold has the node stay until its replacement has joined. Of a repair in place it
-	// is false.
-	Hold bool
-	// Mend is the repair in place; nil: the node is replaced.
-	Mend     *pools.Mending
-	Deadline time.Time // when it is given up; a day from now at the latest
-	Why      string
-}
-
-var (
-	// ErrLeaving: the node is on its way out, or under another repair.
-	ErrLeaving = errors.New("the node is on its way out already")
-	// ErrUnknownNode: the pool has no such node, or not any more.
-	ErrUnknownNode = errors.New("the pool has no such node")
-	// ErrNoRoom: the node is to stay until its replacement has come, and no group has
-	// room for that beside it.
-	ErrNoRoom = errors.New("the groups are at their maximum: nothing can be launched before it goes")
-)
-
 const (
-	// maxWishes bounds how many repairs wait to be begun.
-	maxWishes = 256
+	// maxRepairRequests bounds the repair requests that wait.
+	maxRepairRequests = 256
 	// maxAttempt bounds the name of a repair, in bytes.
 	maxAttempt = 256
 )
 
-// wish is a repair that somebody waits for.
-type wish struct {
-	Repair
-	ctx    context.Context // of who waits
+// repairRequest is one call of Repair.
+type repairRequest struct {
+	pools.RepairRequest
+	ctx    context.Context // of the caller
 	answer chan<- error    // has room for it
 }
 
-// Repair has a node repaired. It returns once the record of that is kept, so that it
-// goes on over any crash, or why it is not: ErrLeaving, ErrUnknownNode, ErrNoRoom,
-// ErrPaused, ErrNotHolder, one that is pools.ErrRefused where the group or the provider would not
-// have it now. Run serves it between two ticks. An error of ctx says that it may be
-// begun all the same: Records tells. Any goroutine may call it.
-func (l *Loop) Repair(ctx context.Context, r Repair) error {
+// Repair implements pools.Writer. Run serves the request between two ticks.
+func (l *Loop) Repair(ctx context.Context, r pools.RepairRequest) error {
 	if r.Node == "" || r.Attempt == "" || len(r.Attempt) > maxAttempt || r.Deadline.IsZero() {
 		return fmt.Errorf("repair %q of node %q by %v: want an attempt of at most %d bytes, a node and a deadline", r.Attempt, r.Node, r.Deadline, maxAttempt)
 	}
@@ -64,7 +37,7 @@ func (l *Loop) Repair(ctx context.Context, r Repair) error {
 	answer := make(chan error, 1)
 	err := error(nil)
 	select {
-	case l.wishes <- wish{r, ctx, answer}:
+	case l.repairRequests <- repairRequest{r, ctx, answer}:
 		select {
 		case err = <-answer:
 		case <-ctx.Done():
@@ -84,7 +57,7 @@ func (l *Loop) Repair(ctx context.Context, r Repair) error {
 }
 
 // errEnded: who runs the loop has ended.
-func errEnded() error { return fmt.Errorf("the pool's loop has ended: %w", ErrNotHolder) }
+func errEnded() error { return fmt.Errorf("the pool's loop has ended: %w", pools.ErrNotHolder) }
 
 // lastWord is what a loop that has ended had answered.
 func (*Loop) lastWord(answer <-chan error) error {
@@ -98,22 +71,22 @@ func (*Loop) lastWord(answer <-chan error) error {
 
 // serve begins repairs, with first all that wait. It returns an error only if the loop
 // has to end.
-func (l *Loop) serve(ctx context.Context, first wish) error {
+func (l *Loop) serve(ctx context.Context, first repairRequest) error {
 	if err := l.take(ctx); err != nil {
 		first.answer <- err
 		return nil
 	}
 	defer l.give()
-	waiting := []wish{first}
-	for more := true; more && len(waiting) < maxWishes; {
+	waiting := []repairRequest{first}
+	for more := true; more && len(waiting) < maxRepairRequests; {
 		select {
-		case w := <-l.wishes:
+		case w := <-l.repairRequests:
 			waiting = append(waiting, w)
 		default:
 			more = false
 		}
 	}
-	waiting = slices.DeleteFunc(waiting, func(w wish) bool { return w.ctx.Err() != nil }) // nobody waits any more
+	waiting = slices.DeleteFunc(waiting, func(w repairRequest) bool { return w.ctx.Err() != nil }) // nobody waits any more
 	if len(waiting) == 0 {
 		return nil
 	}
@@ -139,12 +112,12 @@ func (l *Loop) serve(ctx context.Context, first wish) error {
 
 // repair begins the repairs, and returns what is to be answered to each. No answers
 // means that the error is that of all.
-func (l *Loop) repair(ctx context.Context, now time.Time, wishes []wish, r *Record) ([]error, error) {
+func (l *Loop) repair(ctx context.Context, now time.Time, requests []repairRequest, r *Record) ([]error, error) {
 	v, err := l.ready(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	choices, answers := l.chosen(now, v, wishes)
+	choices, answers := l.chosen(now, v, requests)
 	intent := Intent{At: now}
 	for _, c := range choices {
 		if c.Node != "" && c.Mend == nil {
@@ -192,28 +165,28 @@ func (l *Loop) ready(ctx context.Context, now time.Time) (*view, error) {
 	return v, nil
 }
 
-// chosen returns the choice that each wish is, one without a node where there is nothing
+// chosen returns the choice that each request is, one without a node where there is nothing
 // to begin, and why not.
-func (l *Loop) chosen(now time.Time, v *view, wishes []wish) ([]drain.Choice, []error) {
+func (l *Loop) chosen(now time.Time, v *view, requests []repairRequest) ([]drain.Choice, []error) {
 	records := map[string]drain.Record{}
 	for _, r := range l.drains.Records() {
 		records[r.Node] = r
 	}
 	room := l.room(v)
-	choices, answers, taken := make([]drain.Choice, len(wishes)), make([]error, len(wishes)), map[string]string{}
-	for i, w := range wishes {
+	choices, answers, taken := make([]drain.Choice, len(requests)), make([]error, len(requests)), map[string]string{}
+	for i, w := range requests {
 		record, under := records[w.Node]
 		attempt, same := taken[w.Node]
 		switch {
 		case under && record.Attempt == w.Attempt:
 			continue // it is kept
 		case under && !inService(record), same && attempt != w.Attempt:
-			answers[i] = fmt.Errorf("%w: %s", ErrLeaving, record.Reason)
+			answers[i] = fmt.Errorf("%w: %s", pools.ErrLeaving, record.Reason)
 			continue
 		}
-		c, err := v.repairable(now, w.Repair)
+		c, err := v.repairable(now, w.RepairRequest)
 		if err == nil && c.Hold && c.Weight > room+resolve.Slack {
-			err = ErrNoRoom
+			err = pools.ErrNoRoom
 		}
 		if answers[i] = err; err == nil {
 			choices[i], taken[w.Node] = c, w.Attempt
@@ -224,10 +197,10 @@ func (l *Loop) chosen(now time.Time, v *view, wishes []wish) ([]drain.Choice, []
 }
 
 // repairable returns the repair as a choice, or why it cannot be.
-func (v *view) repairable(now time.Time, r Repair) (drain.Choice, error) {
+func (v *view) repairable(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
 	i := slices.IndexFunc(v.nodes, func(n pools.Node) bool { return n.Instance.ID == r.Node })
 	if i < 0 || v.nodes[i].Instance.State == pools.InstanceTerminating {
-		return drain.Choice{}, ErrUnknownNode
+		return drain.Choice{}, pools.ErrUnknownNode
 	}
 	n := v.nodes[i].Instance
 	group, _ := v.asker.find(n.Group)

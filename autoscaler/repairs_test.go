@@ -66,8 +66,8 @@ func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
 	return w, h, web
 }
 
-func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) Repair {
-	r := Repair{Node: node, Attempt: attempt, Hold: hold, Deadline: w.now.Add(15 * time.Minute), Why: "it is sick"}
+func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) pools.RepairRequest {
+	r := pools.RepairRequest{Node: node, Attempt: attempt, Hold: hold, Deadline: w.now.Add(15 * time.Minute), Why: "it is sick"}
 	if kind != "" {
 		r.Mend = &pools.Mending{Kind: kind}
 	}
@@ -75,10 +75,10 @@ func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) Rep
 }
 
 // beginRepair has the loop serve one repair, as Run does.
-func (w *world) beginRepair(r Repair) error {
+func (w *world) beginRepair(r pools.RepairRequest) error {
 	w.t.Helper()
 	answer := make(chan error, 1)
-	if err := w.loop.serve(w.t.Context(), wish{r, w.t.Context(), answer}); err != nil {
+	if err := w.loop.serve(w.t.Context(), repairRequest{r, w.t.Context(), answer}); err != nil {
 		w.t.Fatal(err)
 	}
 	return await(w.t, "the answer", answer)
@@ -139,8 +139,8 @@ func TestRepairWithoutRoom(t *testing.T) {
 	w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
 	w.tick()
 	w.tick()
-	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); !errors.Is(err, ErrNoRoom) {
-		t.Fatalf("Repair = %v, want %v", err, ErrNoRoom)
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); !errors.Is(err, pools.ErrNoRoom) {
+		t.Fatalf("Repair = %v, want %v", err, pools.ErrNoRoom)
 	}
 	w.wantBalanced()
 	if len(w.records.stored) > 0 {
@@ -398,33 +398,33 @@ func TestRepairIsRefused(t *testing.T) {
 	paused := &Note{By: "me", Why: "an audit"}
 	tests := []struct {
 		name   string
-		change func(w *world, r *Repair)
+		change func(w *world, r *pools.RepairRequest)
 		want   error
 		says   string
 	}{
-		{"unknown", func(_ *world, r *Repair) { r.Node = "x-1" }, ErrUnknownNode, ""},
-		{"on its way out", func(w *world, r *Repair) {
+		{"unknown", func(_ *world, r *pools.RepairRequest) { r.Node = "x-1" }, pools.ErrUnknownNode, ""},
+		{"on its way out", func(w *world, r *pools.RepairRequest) {
 			w.nodes.change(func(n *nodes) { n.tasks["a-3"] = 9 })
 			w.remove("a-3")
 			r.Node = "a-3"
-		}, ErrLeaving, "removed by name"},
-		{"under another repair", func(w *world, r *Repair) {
+		}, pools.ErrLeaving, "removed by name"},
+		{"under another repair", func(w *world, r *pools.RepairRequest) {
 			if err := w.beginRepair(w.repair("a-2", "attempt-0", "", true)); err != nil {
 				w.t.Fatal(err)
 			}
-		}, ErrLeaving, "repair"},
-		{"paused", func(w *world, _ *Repair) { w.book.change(func(o *Orders) { o.Pause = paused }) }, ErrPaused, "by me: an audit"},
-		{"dry run", func(w *world, _ *Repair) { w.config.DryRun = true; w.reconfigure() }, errDryRun, "dry run"},
-		{"the lease is lost", func(w *world, _ *Repair) { w.lease.set(0) }, ErrNotHolder, ""},
-		{"the lease ends", func(w *world, _ *Repair) { w.lease.set(time.Second) }, errLeaseEnds, ""},
-		{"orders cannot be read", func(w *world, _ *Repair) { w.book.fail = errors.New("no bus") }, nil, "no bus"},
-		{"it cannot be kept", func(w *world, _ *Repair) { w.memory.fail = errors.New("no bus") }, nil, "no bus"},
-		{"its record cannot be kept", func(w *world, _ *Repair) { w.records.fail = errors.New("no bus") }, nil, "no bus"},
-		{"protected", func(w *world, _ *Repair) { w.groups[0].Protect("a-2", true) }, pools.ErrRefused, "protected"},
-		{"busy", func(w *world, _ *Repair) { w.groups[0].Busy("a refresh") }, pools.ErrRefused, "a refresh"},
-		{"too late", func(w *world, r *Repair) { r.Deadline = w.now }, nil, "deadline"},
-		{"in place, and held", func(_ *world, r *Repair) { r.Mend, r.Hold = &pools.Mending{Kind: pools.MendReboot}, true }, nil, "in place"},
-		{"in place, as the group cannot", func(_ *world, r *Repair) { r.Mend = &pools.Mending{Kind: "hammer"} }, pools.ErrRefused, "hammer"},
+		}, pools.ErrLeaving, "repair"},
+		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
+		{"dry run", func(w *world, _ *pools.RepairRequest) { w.config.DryRun = true; w.reconfigure() }, errDryRun, "dry run"},
+		{"the lease is lost", func(w *world, _ *pools.RepairRequest) { w.lease.set(0) }, pools.ErrNotHolder, ""},
+		{"the lease ends", func(w *world, _ *pools.RepairRequest) { w.lease.set(time.Second) }, errLeaseEnds, ""},
+		{"orders cannot be read", func(w *world, _ *pools.RepairRequest) { w.book.fail = errors.New("no bus") }, nil, "no bus"},
+		{"it cannot be kept", func(w *world, _ *pools.RepairRequest) { w.memory.fail = errors.New("no bus") }, nil, "no bus"},
+		{"its record cannot be kept", func(w *world, _ *pools.RepairRequest) { w.records.fail = errors.New("no bus") }, nil, "no bus"},
+		{"protected", func(w *world, _ *pools.RepairRequest) { w.groups[0].Protect("a-2", true) }, pools.ErrRefused, "protected"},
+		{"busy", func(w *world, _ *pools.RepairRequest) { w.groups[0].Busy("a refresh") }, pools.ErrRefused, "a refresh"},
+		{"too late", func(w *world, r *pools.RepairRequest) { r.Deadline = w.now }, nil, "deadline"},
+		{"in place, and held", func(_ *world, r *pools.RepairRequest) { r.Mend, r.Hold = &pools.Mending{Kind: pools.MendReboot}, true }, nil, "in place"},
+		{"in place, as the group cannot", func(_ *world, r *pools.RepairRequest) { r.Mend = &pools.Mending{Kind: "hammer"} }, pools.ErrRefused, "hammer"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -435,7 +435,7 @@ func TestRepairIsRefused(t *testing.T) {
 			before := len(w.records.stored)
 			w.calls()
 			answer := make(chan error, 1)
-			_ = w.loop.serve(t.Context(), wish{r, t.Context(), answer}) // it ends a loop whose lease is lost
+			_ = w.loop.serve(t.Context(), repairRequest{r, t.Context(), answer}) // it ends a loop whose lease is lost
 			err := await(t, "the answer", answer)
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("Repair = %v, want %v that says %q", err, test.want, test.says)
@@ -483,7 +483,7 @@ func TestRunServesRepairs(t *testing.T) {
 	errs := make([]error, 12)
 	for i := range errs {
 		wg.Go(func() {
-			errs[i] = loop.Repair(t.Context(), Repair{
+			errs[i] = loop.Repair(t.Context(), pools.RepairRequest{
 				Node: fmt.Sprint("a-", i%4+1), Attempt: fmt.Sprint("attempt-", i%4), Hold: true, Deadline: time.Now().Add(time.Hour),
 			})
 		})
@@ -503,10 +503,10 @@ func TestRunServesRepairs(t *testing.T) {
 	if err := await(t, "the end", ended); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	if err := loop.Repair(t.Context(), w.repair("a-1", "attempt-9", "", false)); !errors.Is(err, ErrNotHolder) {
-		t.Errorf("after the end Repair = %v, want %v", err, ErrNotHolder)
+	if err := loop.Repair(t.Context(), w.repair("a-1", "attempt-9", "", false)); !errors.Is(err, pools.ErrNotHolder) {
+		t.Errorf("after the end Repair = %v, want %v", err, pools.ErrNotHolder)
 	}
-	if err := loop.Repair(t.Context(), Repair{Node: "a-1"}); err == nil {
+	if err := loop.Repair(t.Context(), pools.RepairRequest{Node: "a-1"}); err == nil {
 		t.Error("Repair without an attempt = nil, want an error")
 	}
 }
@@ -520,8 +520,8 @@ func TestRepairThatNobodyServes(t *testing.T) {
 		t.Errorf("Repair = %v, want %v", err, gone)
 	}
 	select {
-	case wish := <-w.loop.wishes: // it came in all the same
-		if err := w.loop.serve(t.Context(), wish); err != nil {
+	case request := <-w.loop.repairRequests: // it came in all the same
+		if err := w.loop.serve(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
 	default:
@@ -539,8 +539,8 @@ func TestWrite(t *testing.T) {
 		want   error
 	}{
 		{"well", func(*world) {}, nil},
-		{"paused", func(w *world) { w.book.change(func(o *Orders) { o.Pause = &Note{By: "me"} }) }, ErrPaused},
-		{"the lease is lost", func(w *world) { w.lease.set(0) }, ErrNotHolder},
+		{"paused", func(w *world) { w.book.change(func(o *Orders) { o.Pause = &Note{By: "me"} }) }, pools.ErrPaused},
+		{"the lease is lost", func(w *world) { w.lease.set(0) }, pools.ErrNotHolder},
 		{"the lease ends", func(w *world) { w.lease.set(time.Second) }, errLeaseEnds},
 		{"dry run", func(w *world) { w.config.DryRun = true; w.reconfigure() }, errDryRun},
 	}

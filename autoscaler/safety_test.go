@@ -134,7 +134,7 @@ func TestNothingIsWritten(t *testing.T) {
 			before := w.ledger.len()
 			w.now = w.now.Add(time.Minute)
 			err := w.loop.Tick(t.Context(), w.now)
-			if errors.Is(err, ErrNotHolder) != test.ends || err != nil && !test.ends {
+			if errors.Is(err, pools.ErrNotHolder) != test.ends || err != nil && !test.ends {
 				t.Errorf("Tick = %v; ends: want %t", err, test.ends)
 			}
 			if test.ends {
@@ -271,8 +271,8 @@ func TestLeaseIsLostInATick(t *testing.T) {
 	w.memory.before = func() { w.lease.set(0) }
 	w.start()
 	w.now = w.now.Add(time.Minute)
-	if err := w.loop.Tick(t.Context(), w.now); !errors.Is(err, ErrNotHolder) {
-		t.Errorf("Tick = %v, want ErrNotHolder", err)
+	if err := w.loop.Tick(t.Context(), w.now); !errors.Is(err, pools.ErrNotHolder) {
+		t.Errorf("Tick = %v, want pools.ErrNotHolder", err)
 	}
 	w.wantCalls()
 }
@@ -282,8 +282,8 @@ func TestRunEndsWithItsLease(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 1)
 	w.lease.set(0)
 	ended, _ := w.run()
-	if err := await(t, "the end", ended); !errors.Is(err, ErrNotHolder) {
-		t.Errorf("Run = %v, want ErrNotHolder", err)
+	if err := await(t, "the end", ended); !errors.Is(err, pools.ErrNotHolder) {
+		t.Errorf("Run = %v, want pools.ErrNotHolder", err)
 	}
 }
 

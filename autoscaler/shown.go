@@ -50,24 +50,17 @@ func (l *Loop) Records() (records []drain.Record, known bool) {
 	return machine.Records(), true
 }
 
-// Group returns the group of that id as the last look at the pool found it. Any
-// goroutine may call it.
+// Group implements pools.Writer.
 func (l *Loop) Group(id string) (pools.Group, bool) {
 	l.shown.mu.Lock()
 	defer l.shown.mu.Unlock()
 	return l.shown.groups.find(id)
 }
 
-// ErrPaused: an operator wants the pool to be left alone.
-var ErrPaused = errors.New("the pool is paused")
-
 var errDryRun = errors.New("this is a dry run, which changes nothing")
 
-// Write makes one call that changes something of the pool outside. It is not made if the
-// lease may not outlast it (ErrNotHolder once it is lost), while the pool is paused
-// (ErrPaused) or the orders cannot be read, nor in a dry run. The call's context ends
-// with the time that a call may take. Write does not wait for a tick, and any goroutine
-// may call it.
+// Write implements pools.Writer. It makes no call if the lease may not outlast the call,
+// if the orders cannot be read, or in a dry run. It does not wait for a tick.
 func (l *Loop) Write(ctx context.Context, call func(context.Context) error) error {
 	l.shown.mu.Lock()
 	timeout, dryRun := l.shown.timeout, l.shown.dryRun
@@ -93,10 +86,10 @@ func (l *Loop) Write(ctx context.Context, call func(context.Context) error) erro
 	return call(ctx)
 }
 
-// allow returns an error that is ErrPaused if the pool is to be left alone at now.
+// allow returns an error that is pools.ErrPaused if the pool is to be left alone at now.
 func (o Orders) allow(now time.Time) error {
 	if o.Pause == nil || !o.Pause.InForce(now) {
 		return nil
 	}
-	return fmt.Errorf("%w %s", ErrPaused, o.Pause.text())
+	return fmt.Errorf("%w %s", pools.ErrPaused, o.Pause.text())
 }

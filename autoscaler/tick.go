@@ -9,11 +9,12 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Tick is one round at that time: read, ask, decide, plan, act, hear the shadows,
 // record. Run calls it, and who simulates a pool. Whatever goes wrong is in the
-// record of the tick, but for ErrNotHolder, which it returns.
+// record of the tick, but for pools.ErrNotHolder, which it returns.
 func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if err := l.take(ctx); err != nil {
 		return err
@@ -21,7 +22,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	defer l.give()
 	now = now.UTC().Round(0) // the ledger shows one zone, and no monotonic reading
 	if !l.config.DryRun && l.world.Lease.Left() <= 0 {
-		return fmt.Errorf("tick of pool %s: %w", l.pool, ErrNotHolder)
+		return fmt.Errorf("tick of pool %s: %w", l.pool, pools.ErrNotHolder)
 	}
 	began := time.Now()
 	r := l.newRecord(now)

@@ -140,15 +140,15 @@ func (l *Loop) handOver(ctx context.Context, e *effort) judge.Outcome {
 	var err error
 	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {
 		once, cancel := context.WithTimeout(ctx, askTimeout)
-		err = l.world.Hands.Repair(once, r)
+		err = l.world.Writer.Repair(once, r)
 		cancel()
 		switch {
 		case err == nil || l.isKept(r.Attempt):
 			_ = l.tell(ctx, func(time.Time) { e.handed, e.stage = true, "is handed over" })
 			return judge.Outcome{}
-		case errors.Is(err, ErrNoRoom) && r.Hold && l.mayGoFirst(ctx, e):
+		case errors.Is(err, pools.ErrNoRoom) && r.Hold && l.mayGoFirst(ctx, e):
 			r.Hold = false
-		case errors.Is(err, ErrLeaving), errors.Is(err, ErrUnknownNode), errors.Is(err, ErrNoRoom), errors.Is(err, pools.ErrRefused):
+		case errors.Is(err, pools.ErrLeaving), errors.Is(err, pools.ErrUnknownNode), errors.Is(err, pools.ErrNoRoom), errors.Is(err, pools.ErrRefused):
 			return undone(err)
 		}
 	}
@@ -168,7 +168,7 @@ func (l *Loop) mayGoFirst(ctx context.Context, e *effort) bool {
 }
 
 func (l *Loop) isKept(attempt string) bool {
-	records, _ := l.world.Hands.Records()
+	records, _ := l.world.Drains.Records()
 	for _, r := range records {
 		if r.Attempt == attempt {
 			return true
@@ -179,9 +179,9 @@ func (l *Loop) isKept(attempt string) bool {
 
 // repairOf is an order for the autoscaler. What it has until its deadline leaves time
 // for the machine's end or, in place, for the node to be seen fit.
-func (l *Loop) repairOf(e *effort) Repair {
+func (l *Loop) repairOf(e *effort) pools.RepairRequest {
 	o := e.order
-	r := Repair{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
+	r := pools.RepairRequest{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
 	rest := time.Duration(*l.policy.Recovery.NodeDeleteTimeout)
 	if o.Action.Name == judge.Recreate {
 		r.Hold = *o.Action.Params.LaunchFirst
@@ -214,7 +214,7 @@ func (l *Loop) mark(ctx context.Context, e *effort) judge.Outcome {
 	var err error
 	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {
 		once, cancel := context.WithTimeout(ctx, askTimeout)
-		err = l.world.Hands.Write(once, func(ctx context.Context) error { return healer.MarkUnhealthy(ctx, e.order.Node, cut(e.order.Why)) })
+		err = l.world.Writer.Write(once, func(ctx context.Context) error { return healer.MarkUnhealthy(ctx, e.order.Node, cut(e.order.Why)) })
 		cancel()
 		if err == nil {
 			return judge.Outcome{Step: judge.StepDone, OK: true, Reason: "the provider was told, and is to replace it"}
@@ -252,7 +252,7 @@ func (l *Loop) workflow(ctx context.Context, e *effort, in Input) judge.Outcome 
 		return judge.Outcome{Step: judge.StepDone, Reason: "its end was not seen, as the autoscaler changed"}
 	}
 	// It is no call of ours to the provider, but begins only where one might.
-	if err := l.world.Hands.Write(ctx, func(context.Context) error { return nil }); err != nil {
+	if err := l.world.Writer.Write(ctx, func(context.Context) error { return nil }); err != nil {
 		return undone(err)
 	}
 	got, err := l.world.Workflow.Run(ctx, e.order.Action, in)

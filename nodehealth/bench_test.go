@@ -29,7 +29,7 @@ func crowd(b *testing.B, p judge.Policy) (*Loop, sight, []judge.Observation) {
 		beats = append(beats, beat(pools.NodeFacts{ID: id, At: now}))
 	}
 	m := &term{c: c, policy: p, ctx: b.Context()}
-	l := New(Config{Cluster: "c", Pool: "p", Policy: p}, World{Pool: m, Hands: m, Memory: m}, quiet())
+	l := New(Config{Cluster: "c", Pool: "p", Policy: p}, World{Pool: m, Writer: m, Drains: m, Memory: m}, quiet())
 	if err := l.recall(b.Context()); err != nil {
 		b.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (l *Loop) cordonNow(ctx context.Context, node string, c *cordon, on bool) {
 	l.wg.Go(func() {
 		try, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		err := l.world.Hands.Write(try, func(ctx context.Context) error { return l.world.Cordon.Cordon(ctx, node, on) })
+		err := l.world.Writer.Write(try, func(ctx context.Context) error { return l.world.Cordon.Cordon(ctx, node, on) })
 		_ = l.tell(ctx, func(now time.Time) {
 			c.busy, c.set = false, err == nil && on
 			switch {

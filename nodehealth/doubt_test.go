@@ -220,13 +220,13 @@ func TestWishIsWithdrawn(t *testing.T) {
 	})
 }
 
-// shutHands are those of an autoscaler whose pool operators have paused.
-type shutHands struct{ *term }
+// shutWriter is that of an autoscaler whose pool operators have paused.
+type shutWriter struct{ *term }
 
 var errShut = errors.New("the pool is paused")
 
-func (shutHands) Repair(context.Context, Repair) error                     { return errShut }
-func (shutHands) Write(context.Context, func(context.Context) error) error { return errShut }
+func (shutWriter) Repair(context.Context, pools.RepairRequest) error        { return errShut }
+func (shutWriter) Write(context.Context, func(context.Context) error) error { return errShut }
 
 // While operators have the whole pool paused nothing is begun, nor alarmed about; once
 // they have not, it is healed. A workflow asks first, too.
@@ -262,7 +262,7 @@ func TestPausedPool(t *testing.T) {
 func TestWorkflowAsksFirst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
-		m := c.begin(t, plain(workflow()), func(w *World) { w.Hands = shutHands{w.Hands.(*term)} })
+		m := c.begin(t, plain(workflow()), func(w *World) { w.Writer = shutWriter{w.Writer.(*term)} })
 		pass(time.Minute)
 		c.sicken("n4", "impaired")
 		pass(20 * time.Minute)
@@ -273,12 +273,12 @@ func TestWorkflowAsksFirst(t *testing.T) {
 	})
 }
 
-// fullHands are those of an autoscaler whose groups are at their maximum.
-type fullHands struct{ *term }
+// fullWriter is that of an autoscaler whose groups are at their maximum.
+type fullWriter struct{ *term }
 
-func (h fullHands) Repair(ctx context.Context, r Repair) error {
+func (h fullWriter) Repair(ctx context.Context, r pools.RepairRequest) error {
 	if r.Hold {
-		return ErrNoRoom
+		return pools.ErrNoRoom
 	}
 	return h.term.Repair(ctx, r)
 }
@@ -293,7 +293,7 @@ func TestNoRoom(t *testing.T) {
 				p := plain(judge.Action{Name: judge.Recreate})
 				p.Detection.Modes = append(p.Detection.Modes, judge.DetectionMode{Type: judge.HypervisorStatus})
 				p.Safety.MinAvailable = &judge.Limit{Value: 100, Percent: true}
-				m := c.begin(t, p, func(w *World) { w.Hands = fullHands{w.Hands.(*term)} })
+				m := c.begin(t, p, func(w *World) { w.Writer = fullWriter{w.Writer.(*term)} })
 				pass(time.Minute)
 				c.with(func() {
 					b := c.boxes["n4"]

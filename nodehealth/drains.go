@@ -83,7 +83,7 @@ func (l *Loop) reconcile(now time.Time) {
 		return
 	}
 	of := map[string]drain.Record{}
-	records, known := l.world.Hands.Records()
+	records, known := l.world.Drains.Records()
 	for _, r := range records {
 		if r.Attempt != "" {
 			of[r.Attempt] = r
@@ -159,7 +159,7 @@ func (l *Loop) replaced(now time.Time, e *effort) {
 
 // syncPauses keeps repairs off the nodes that are on their way out for another reason.
 func (l *Loop) syncPauses(now time.Time) {
-	records, known := l.world.Hands.Records()
+	records, known := l.world.Drains.Records()
 	if !known {
 		return
 	}

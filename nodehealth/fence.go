@@ -20,13 +20,13 @@ const (
 // confirmed; of an exclusive pool, until the machine is known not to run.
 func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
-	group, known := l.world.Hands.Group(e.machine.group)
+	group, known := l.world.group(e.machine.group)
 	for !known { // the autoscaler has not read the pool yet
 		if !wait(ctx, fenceEvery) {
 			out.Reason = fmt.Sprintf("not confirmed: group %q is not known", e.machine.group)
 			return out
 		}
-		group, known = l.world.Hands.Group(e.machine.group)
+		group, known = l.world.group(e.machine.group)
 	}
 	isolator, can := group.(pools.Isolator)
 	if !can {
@@ -68,7 +68,7 @@ func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 func (l *Loop) isolate(ctx context.Context, isolator pools.Isolator, node string, level judge.Level) (confirmed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	err = l.world.Hands.Write(ctx, func(ctx context.Context) error {
+	err = l.world.Writer.Write(ctx, func(ctx context.Context) error {
 		var err error
 		confirmed, err = isolator.Isolate(ctx, node, pools.Fence(level))
 		return err

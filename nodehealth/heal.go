@@ -26,7 +26,7 @@ func (l *Loop) healers(ctx context.Context) error {
 	ours := l.policy.Mode == judge.Act && l.policy.Owner == judge.OwnerSelf
 	var left error
 	if h := &l.healing; ours && !h.left {
-		left = l.world.Hands.Write(ctx, healer.LeaveHealing)
+		left = l.world.Writer.Write(ctx, healer.LeaveHealing)
 		if h.left = left == nil; !h.left {
 			left = fmt.Errorf("have the provider leave the healing to us: %w", left)
 		}

@@ -22,7 +22,7 @@ type lift struct {
 // node that stays fenced says so itself, and can be released again.
 func (l *Loop) liftAll(ctx context.Context, now time.Time) {
 	for node, f := range l.lifts {
-		group, known := l.world.Hands.Group(l.machines[node].group)
+		group, known := l.world.group(l.machines[node].group)
 		lifter, can := group.(pools.Lifter)
 		switch {
 		case f.busy || now.Before(f.after):
@@ -41,7 +41,7 @@ func (l *Loop) liftNow(ctx context.Context, node string, f *lift, lifter pools.L
 	l.wg.Go(func() {
 		try, cancel := context.WithTimeout(ctx, fenceTimeout)
 		defer cancel()
-		err := l.world.Hands.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
+		err := l.world.Writer.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
 		_ = l.tell(ctx, func(now time.Time) {
 			f.busy, f.tries, f.after = false, f.tries+1, now.Add(cordonAgain)
 			switch {

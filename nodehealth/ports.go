@@ -11,13 +11,6 @@ import (
 )
 
 var (
-	// ErrLeaving refuses a Repair: the node is on its way out already.
-	ErrLeaving = errors.New("the node is on its way out")
-	// ErrUnknownNode refuses a Repair: the pool has no such node.
-	ErrUnknownNode = errors.New("the pool has no such node")
-	// ErrNoRoom refuses a Repair that is held: no group has room for its replacement
-	// beside the node.
-	ErrNoRoom = errors.New("nothing can be launched before it goes")
 	// ErrClock ends a Loop whose clock was put back: another one goes on from what was
 	// kept.
 	ErrClock = errors.New("the clock was put back")
@@ -29,8 +22,11 @@ var (
 type World struct {
 	// Pool knows the machines. What else it can, as a pools.Inspector and a
 	// pools.Healer, is used.
-	Pool  pools.Provider
-	Hands Hands
+	Pool   pools.Provider
+	Writer pools.Writer
+	Drains Drains
+	// Agents fence the machines of groups that lack the fence SERVICE; nil: none do.
+	Agents Agents
 	// Cordon keeps tasks off what is quarantined; nil: nothing does.
 	Cordon drain.Scheduler
 	// Facts returns what nodes say of themselves, fresh ones only; At is when they were
@@ -53,31 +49,19 @@ type World struct {
 // Machine is where a node is.
 type Machine struct{ Node, Group, Zone string }
 
-// Repair is what the policy wants done with one node.
-type Repair struct {
-	Node    string
-	Attempt string // for good: what was begun under it is not begun again
-	// Hold: of a replacement: it is to be in service before the node goes.
-	Hold     bool
-	Mend     *pools.Mending // nil: the node is replaced
-	Deadline time.Time
-	Why      string
+// Drains reads the drain records of the pool's autoscaler.
+type Drains interface {
+	// Records returns the records of all nodes, whatever their reason; known is false
+	// until the autoscaler has read them. It does not wait. [Loop.Drained] receives what
+	// happens to them.
+	Records() (records []drain.Record, known bool)
 }
 
-// Hands are the pool's one writer. They may be used concurrently.
-type Hands interface {
-	// Repair returns once the repair is kept durably, or why it is not: ErrLeaving,
-	// ErrUnknownNode, ErrNoRoom, or something that may pass. Under an attempt that is kept already
-	// it changes nothing, and returns nil. What comes of it is told to
-	// [Loop.Drained].
-	Repair(ctx context.Context, r Repair) error
-	// Records returns what is under way for all nodes, whatever the reason; known is
-	// false until that was read. It does not wait.
-	Records() (records []drain.Record, known bool)
-	// Write makes one call that changes something outside, if we still may.
-	Write(ctx context.Context, call func(ctx context.Context) error) error
-	// Group returns a group of the pool, if it was there when the pool was read last.
-	Group(id string) (pools.Group, bool)
+// Agents reaches the agent of each machine. It may be used concurrently.
+type Agents interface {
+	// Fence stops all copies on a node and accepts no more (on), or ends that. It does
+	// not wait: left counts the copies that remain.
+	Fence(ctx context.Context, node string, on bool) (left int, err error)
 }
 
 // Target is a machine to be probed.

@@ -40,7 +40,7 @@ func (x *troubled) Listen(ctx context.Context, ear Ear) error {
 	return x.term.Listen(ctx, ear)
 }
 
-func (x *troubled) Repair(ctx context.Context, r Repair) error {
+func (x *troubled) Repair(ctx context.Context, r pools.RepairRequest) error {
 	if x.repairs--; x.repairs >= 0 {
 		return x.refusal
 	}
@@ -51,7 +51,7 @@ func (x *troubled) Repair(ctx context.Context, r Repair) error {
 func (c *cloud) trouble(t *testing.T, p judge.Policy, x *troubled) *term {
 	return c.begin(t, p, func(w *World) {
 		x.term = w.Pool.(*term)
-		w.Memory, w.Bus, w.Hands = x, x, x
+		w.Memory, w.Bus, w.Writer = x, x, x
 	})
 }
 
@@ -77,7 +77,7 @@ func TestPortsFail(t *testing.T) {
 
 // What may pass is asked for again under the same attempt; what is refused is left for
 // another time.
-func TestHandsRefuse(t *testing.T) {
+func TestWriterRefuses(t *testing.T) {
 	tests := []struct {
 		name    string
 		times   int
@@ -87,9 +87,9 @@ func TestHandsRefuse(t *testing.T) {
 		{"it passes", 2, errors.New("the lease does not outlast it"), false},
 		{"it does not pass", 3, errors.New("the pool is paused"), true},
 		{"the group is busy", 1, fmt.Errorf("its group: %w", pools.ErrRefused), true},
-		{"on its way out", 1, ErrLeaving, true},
-		{"not there", 1, ErrUnknownNode, true},
-		{"no room beside it", 1, ErrNoRoom, true},
+		{"on its way out", 1, pools.ErrLeaving, true},
+		{"not there", 1, pools.ErrUnknownNode, true},
+		{"no room beside it", 1, pools.ErrNoRoom, true},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -114,7 +114,7 @@ func (c *cloud) begin(t testing.TB, p judge.Policy, change ...func(*World)) *ter
 	ctx, cancel := context.WithCancel(t.Context())
 	m := &term{c: c, policy: p, ctx: ctx, cancel: cancel, done: make(chan struct{})}
 	w := World{
-		Pool: m, Hands: m, Cordon: m, Facts: m.facts, Bus: m, Probe: m, Workflow: m, Memory: m,
+		Pool: m, Writer: m, Drains: m, Cordon: m, Facts: m.facts, Bus: m, Probe: m, Workflow: m, Memory: m,
 		Address: func(_ context.Context, where Machine) (string, error) {
 			return "http://" + where.Node + "/", nil
 		},
@@ -229,17 +229,17 @@ func (c *cloud) mendLocked(r drain.Record) error {
 	return nil
 }
 
-// Repair implements Hands.
-func (m *term) Repair(ctx context.Context, r Repair) error {
+// Repair implements pools.Writer.
+func (m *term) Repair(ctx context.Context, r pools.RepairRequest) error {
 	return m.call(ctx, "repair", func() error {
 		old, under := m.c.records[r.Node]
 		switch {
 		case under && old.Attempt == r.Attempt:
 			return nil
 		case under && old.State != drain.Returned:
-			return ErrLeaving
+			return pools.ErrLeaving
 		case m.c.boxes[r.Node] == nil:
-			return ErrUnknownNode
+			return pools.ErrUnknownNode
 		}
 		now := time.Now()
 		kept := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold}
@@ -254,7 +254,7 @@ func (m *term) Repair(ctx context.Context, r Repair) error {
 	})
 }
 
-// Records implements Hands.
+// Records implements Drains.
 func (m *term) Records() ([]drain.Record, bool) {
 	m.c.mu.Lock()
 	defer m.c.mu.Unlock()
@@ -265,7 +265,7 @@ func (m *term) Records() ([]drain.Record, bool) {
 	return out, true
 }
 
-// Write implements Hands.
+// Write implements pools.Writer.
 func (m *term) Write(ctx context.Context, call func(context.Context) error) error {
 	if m.ctx.Err() != nil {
 		return errDead
@@ -273,7 +273,7 @@ func (m *term) Write(ctx context.Context, call func(context.Context) error) erro
 	return call(ctx)
 }
 
-// Group implements Hands.
+// Group implements pools.Writer.
 func (m *term) Group(id string) (pools.Group, bool) { return group{m}, id == "g" }
 
 // Groups implements pools.Provider.

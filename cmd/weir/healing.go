@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync/atomic"
@@ -11,7 +10,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
-	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -20,35 +18,36 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/probes"
 	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
-// healing is the node health of a pool for one term: its loop, and the autoscaler's
-// loop as it reaches that.
-type healing struct {
-	loop   *nodehealth.Loop
-	writer *writer
-	pause  *pauseWatch
+// healthLoop is node health as the autoscaler's loop reaches it. The two loops have each
+// other: the inner one is set once both are made, and before either runs.
+type healthLoop struct{ *nodehealth.Loop }
+
+// Condition implements autoscaler.Health.
+func (h *healthLoop) Condition() autoscaler.Condition {
+	return autoscaler.Condition{Sick: h.Sick(), Barred: h.Barred()}
 }
 
-// newHealing wires the policy of the pool's file to its world. hints may be nil.
-func newHealing(b *bus.Bus, p *partsOfPool, holder *state.Holder, a autoscaling, hints <-chan judge.Hint, log *slog.Logger) (*healing, error) {
+// nodeHealth wires the policy of the pool's file to its world. hints may be nil.
+func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodehealth.Memory, pause *pauseWatch, hints <-chan judge.Hint) (*nodehealth.Loop, error) {
 	c := nodehealth.Config{Cluster: a.pool.Cluster, Pool: a.pool.Name, Policy: a.pool.Health.Policy}
 	networks := netguard.Networks(a.pool.Allowed())
 	var heartbeat time.Duration
 	if mode, beats := c.Policy.WithDefaults().Detection.Mode(judge.AgentHeartbeat); beats {
 		heartbeat = time.Duration(*mode.Options.ExpectedInterval)
 	}
-	nats, err := events.New(b.Conn(), events.Config{Cluster: c.Cluster, Pool: c.Pool, Heartbeat: heartbeat}, log)
+	conn := t.bus.Conn()
+	nats, err := events.New(conn, events.Config{Cluster: c.Cluster, Pool: c.Pool, Heartbeat: heartbeat}, t.log)
 	if err != nil {
 		return nil, err
 	}
-	w := &writer{agents: agent.NewClient(b.Conn(), c.Cluster)}
-	pause := &pauseWatch{orders: p.orders, log: log}
+	p := t.parts
 	world := nodehealth.World{
-		Pool: p.provider, Hands: w, Cordon: p.nodes, Facts: p.nodes.Heard, Bus: nats, Memory: holder.Health(), Hints: hints,
-		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: b.Conn()}), Paused: pause.state,
+		Pool: p.provider, Writer: loop, Drains: loop, Agents: agent.NewClient(conn, c.Cluster), Cordon: p.nodes,
+		Facts: p.nodes.Heard, Bus: nats, Memory: memory, Hints: hints,
+		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn}), Paused: pause.state,
 	}
 	if mode, polls := c.Policy.WithDefaults().Detection.Mode(judge.PollURL); polls {
 		probe, err := probes.New(probes.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})
@@ -57,7 +56,7 @@ func newHealing(b *bus.Bus, p *partsOfPool, holder *state.Holder, a autoscaling,
 		}
 		world.Probe, world.Address = probe, p.addresses(probe, c.Pool)
 	}
-	return &healing{loop: nodehealth.New(c, world, log), writer: w, pause: pause}, nil
+	return nodehealth.New(c, world, t.log), nil
 }
 
 // addresses returns how the URL of a machine is found.
@@ -73,70 +72,6 @@ func (p *partsOfPool) addresses(probe *probes.Prober, pool string) func(ctx cont
 		}
 		return probe.Expand(names)
 	}
-}
-
-// Condition implements autoscaler.Health.
-func (h *healing) Condition() autoscaler.Condition {
-	return autoscaler.Condition{Sick: h.loop.Sick(), Barred: h.loop.Barred()}
-}
-
-// Drained implements autoscaler.Health.
-func (h *healing) Drained(events []drain.Event) { h.loop.Drained(events) }
-
-// writer is the pool's autoscaler as node health reaches it: the one who writes.
-type writer struct {
-	loop   atomic.Pointer[autoscaler.Loop] // nil until there is one
-	agents *agent.Client
-}
-
-// errNoLoop: the autoscaler has not begun.
-var errNoLoop = errors.New("the pool's autoscaler has not begun")
-
-// Repair implements nodehealth.Hands.
-func (w *writer) Repair(ctx context.Context, r nodehealth.Repair) error {
-	loop := w.loop.Load()
-	if loop == nil {
-		return errNoLoop
-	}
-	err := loop.Repair(ctx, autoscaler.Repair(r))
-	switch {
-	case errors.Is(err, autoscaler.ErrLeaving):
-		return fmt.Errorf("%w: %w", nodehealth.ErrLeaving, err)
-	case errors.Is(err, autoscaler.ErrUnknownNode):
-		return fmt.Errorf("%w: %w", nodehealth.ErrUnknownNode, err)
-	case errors.Is(err, autoscaler.ErrNoRoom):
-		return fmt.Errorf("%w: %w", nodehealth.ErrNoRoom, err)
-	}
-	return err
-}
-
-// Records implements nodehealth.Hands.
-func (w *writer) Records() ([]drain.Record, bool) {
-	if loop := w.loop.Load(); loop != nil {
-		return loop.Records()
-	}
-	return nil, false
-}
-
-// Write implements nodehealth.Hands.
-func (w *writer) Write(ctx context.Context, call func(context.Context) error) error {
-	if loop := w.loop.Load(); loop != nil {
-		return loop.Write(ctx, call)
-	}
-	return errNoLoop
-}
-
-// Group implements nodehealth.Hands.
-func (w *writer) Group(id string) (pools.Group, bool) {
-	loop := w.loop.Load()
-	if loop == nil {
-		return nil, false
-	}
-	g, ok := loop.Group(id)
-	if !ok {
-		return nil, false
-	}
-	return withService(g, w.agents), true
 }
 
 const (

@@ -53,7 +53,7 @@ func (t *terms) run(ctx context.Context) error {
 		if ctx.Err() != nil {
 			break // what failed because of that is no failure
 		}
-		if err != nil && !errors.Is(err, autoscaler.ErrNotHolder) && !errors.Is(err, nodehealth.ErrClock) {
+		if err != nil && !errors.Is(err, pools.ErrNotHolder) && !errors.Is(err, nodehealth.ErrClock) {
 			return err
 		}
 		t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)
@@ -92,7 +92,7 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	defer cancel()
 	holder, err := state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
 	if err != nil && t.away(err) {
-		err = fmt.Errorf("%w: %w", autoscaler.ErrNotHolder, err) // the next term may do it
+		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may do it
 	}
 	if err != nil {
 		return err
@@ -110,16 +110,16 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	if !a.pool.Judged() {
 		return runLoop(holding, autoscaler.NewLoop(a.config(), world, t.log), a, t.bus)
 	}
-	h, err := newHealing(t.bus, t.parts, holder, a, hints, t.log)
-	if err != nil {
+	health := &healthLoop{}
+	world.Health = health
+	loop := autoscaler.NewLoop(a.config(), world, t.log)
+	pause := &pauseWatch{orders: t.parts.orders, log: t.log}
+	if health.Loop, err = t.nodeHealth(a, loop, holder.Health(), pause, hints); err != nil {
 		return err
 	}
-	world.Health = h
-	loop := autoscaler.NewLoop(a.config(), world, t.log)
-	h.writer.loop.Store(loop)
-	holding.run("node health", h.loop.Run)
-	holding.run("pause of the pool", h.pause.run)
-	defer t.metrics.serve(h.loop.Collector())()
+	holding.run("node health", health.Run)
+	holding.run("pause of the pool", pause.run)
+	defer t.metrics.serve(health.Collector())()
 	return runLoop(holding, loop, a, t.bus)
 }
 

@@ -14,10 +14,10 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/time/rate"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // pipeline is how many of the harmonizer's keys are written at the same time.
@@ -151,7 +151,7 @@ func (m *AppMemory) remembered() harmonizer.Remembered {
 // Save implements harmonizer.Memory: it writes the pages in which something
 // changed, many at the same time. After an error that names keys, the others are
 // written; what those should have had is written by the next Save that succeeds. It
-// is autoscaler.ErrNotHolder without a Load in this term of the lease.
+// is pools.ErrNotHolder without a Load in this term of the lease.
 func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
@@ -185,7 +185,7 @@ func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[s
 // check reports whether the term of the last Load still lasts.
 func (m *AppMemory) check() error {
 	if m.pages == nil {
-		return fmt.Errorf("%w: nothing was loaded in its term", autoscaler.ErrNotHolder)
+		return fmt.Errorf("%w: nothing was loaded in its term", pools.ErrNotHolder)
 	}
 	return m.term.check()
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // Holder is what the holder of a pool's lease keeps of the pool. It counts for one
-// term of the lease, and answers autoscaler.ErrNotHolder when that has ended or may
+// term of the lease, and answers pools.ErrNotHolder when that has ended or may
 // have: while Lease.Left is 0, or once a key shows that somebody else has taken
 // over.
 //

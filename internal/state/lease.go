@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -127,7 +128,7 @@ func (l *Lease) Acquire(ctx context.Context) error {
 }
 
 // Run renews the lease until ctx has ended, then releases it and returns nil; or
-// until somebody else has it: autoscaler.ErrNotHolder. While NATS is away Left runs
+// until somebody else has it: pools.ErrNotHolder. While NATS is away Left runs
 // down, and Run goes on: if nobody has taken over until NATS is back, nobody else
 // has acted, and the lease is ours still. Whatever acts under the lease must have
 // stopped before ctx ends.
@@ -143,7 +144,7 @@ func (l *Lease) Run(ctx context.Context) error {
 		case <-tick.C:
 		}
 		err := l.renew(ctx)
-		if errors.Is(err, autoscaler.ErrNotHolder) {
+		if errors.Is(err, pools.ErrNotHolder) {
 			l.drop()
 			return fmt.Errorf("keep lease %s: %w", l.config.Name, err)
 		}
@@ -212,7 +213,7 @@ func (l *Lease) renew(ctx context.Context) error {
 	defer cancel()
 	r, epoch, revision := l.term()
 	if r == nil {
-		return autoscaler.ErrNotHolder
+		return pools.ErrNotHolder
 	}
 	for range 2 {
 		sent := time.Now()
@@ -234,21 +235,21 @@ func (l *Lease) renew(ctx context.Context) error {
 }
 
 // confirm returns the revision of a lease if it is still held in that term, else
-// autoscaler.ErrNotHolder.
+// pools.ErrNotHolder.
 func confirm(ctx context.Context, r register, key, holder string, epoch uint64) (uint64, error) {
 	e, err := r.get(ctx, key)
 	if err != nil {
 		return 0, err
 	}
 	if !e.found {
-		return 0, fmt.Errorf("%w: somebody has deleted %s", autoscaler.ErrNotHolder, key)
+		return 0, fmt.Errorf("%w: somebody has deleted %s", pools.ErrNotHolder, key)
 	}
 	c, err := decodeClaim(e.value)
 	if err != nil {
-		return 0, fmt.Errorf("%w: somebody has written over %s: %w", autoscaler.ErrNotHolder, key, err)
+		return 0, fmt.Errorf("%w: somebody has written over %s: %w", pools.ErrNotHolder, key, err)
 	}
 	if !c.is(holder, epoch) {
-		return 0, fmt.Errorf("%w: %s holds %s with epoch %d, ours is %d", autoscaler.ErrNotHolder, c.Holder, key, c.Epoch, epoch)
+		return 0, fmt.Errorf("%w: %s holds %s with epoch %d, ours is %d", pools.ErrNotHolder, c.Holder, key, c.Epoch, epoch)
 	}
 	return e.revision, nil
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -86,8 +86,8 @@ func takeover(t *testing.T, first, second *state.Lease) time.Duration {
 
 func wantNotHolder(t *testing.T, what string, err error) {
 	t.Helper()
-	if !errors.Is(err, autoscaler.ErrNotHolder) {
-		t.Errorf("%s = %v, want %v", what, err, autoscaler.ErrNotHolder)
+	if !errors.Is(err, pools.ErrNotHolder) {
+		t.Errorf("%s = %v, want %v", what, err, pools.ErrNotHolder)
 	}
 }
 

@@ -13,7 +13,7 @@ import (
 
 // OpenHolder takes over what earlier holders of the pool have kept, for the term
 // that the lease is in: it rewrites each key with the lease's epoch, that of the
-// pool last. It is autoscaler.ErrNotHolder if the lease is not held, or a key has a
+// pool last. It is pools.ErrNotHolder if the lease is not held, or a key has a
 // higher epoch. The lease must be kept by its Run meanwhile. OpenHolder may be
 // repeated, in the same term or another: what one that failed has done is no harm.
 //

@@ -13,8 +13,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -497,7 +497,7 @@ func TestHolderWithoutNATS(t *testing.T) {
 		"Save": h.Memory().Save(ctx, []byte("in vain")),
 		"Put":  h.Records().Put(ctx, recordOf("i-1")),
 	} {
-		if err == nil || errors.Is(err, autoscaler.ErrNotHolder) {
+		if err == nil || errors.Is(err, pools.ErrNotHolder) {
 			t.Errorf("%s = %v, want an error of the bus", name, err)
 		}
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 const (
@@ -32,16 +32,16 @@ type term struct {
 // check reports whether the term still lasts.
 func (t term) check() error {
 	if epoch := t.lease.Epoch(); epoch != t.epoch {
-		return fmt.Errorf("%w: it was taken again, with epoch %d after %d", autoscaler.ErrNotHolder, epoch, t.epoch)
+		return fmt.Errorf("%w: it was taken again, with epoch %d after %d", pools.ErrNotHolder, epoch, t.epoch)
 	}
 	if t.lease.Left() <= 0 {
-		return fmt.Errorf("%w: it has run out", autoscaler.ErrNotHolder)
+		return fmt.Errorf("%w: it has run out", pools.ErrNotHolder)
 	}
 	return nil
 }
 
 func (t term) outdated(key string, epoch uint64) error {
-	return fmt.Errorf("%w: %s has epoch %d, ours is %d", autoscaler.ErrNotHolder, key, epoch, t.epoch)
+	return fmt.Errorf("%w: %s has epoch %d, ours is %d", pools.ErrNotHolder, key, epoch, t.epoch)
 }
 
 // write writes a value with our epoch over a revision, and returns the new one. If
@@ -65,7 +65,7 @@ func (t term) write(ctx context.Context, key string, body []byte, revision uint6
 }
 
 // overwritable returns the revision that a key has now, 0 if nothing is there. It
-// is autoscaler.ErrNotHolder if the value is of a higher epoch, or the lease is not
+// is pools.ErrNotHolder if the value is of a higher epoch, or the lease is not
 // ours any more: a key that was removed has no epoch to tell it.
 func (t term) overwritable(ctx context.Context, key string) (uint64, error) {
 	e, err := t.bucket.get(ctx, key)

@@ -1,4 +1,4 @@
-package main
+package nodehealth
 
 import (
 	"context"
@@ -6,24 +6,27 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
 // serviced is a group whose machines are fenced by their agents, too.
 type serviced struct {
 	pools.Group
 	own    pools.Isolator // nil: the group has no fences of its own
-	agents *agent.Client
+	agents Agents
 }
 
-// withService returns the group with the fence SERVICE, which every machine with an
-// agent has, if it does not have it by itself.
-func withService(g pools.Group, agents *agent.Client) pools.Group {
+// group returns a group of the pool. It adds the fence SERVICE, which each machine with
+// an agent has, to a group that lacks it.
+func (w *World) group(id string) (pools.Group, bool) {
+	g, ok := w.Writer.Group(id)
+	if !ok || w.Agents == nil {
+		return g, ok
+	}
 	own, can := g.(pools.Isolator)
 	if can && slices.Contains(own.Fences(), pools.FenceService) {
-		return g
+		return g, true
 	}
-	return serviced{Group: g, own: own, agents: agents}
+	return serviced{Group: g, own: own, agents: w.Agents}, true
 }
 
 // Fences implements pools.Isolator.

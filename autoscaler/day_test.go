@@ -70,14 +70,17 @@ type mortal struct {
 
 type mortalGroup struct {
 	pools.Group
-	life *life
+	life  *life
+	stale bool
 }
 
 func (g mortalGroup) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	if err := g.life.spend(); err != nil {
 		return pools.GroupSnapshot{}, err
 	}
-	return g.Group.Snapshot(ctx)
+	s, err := g.Group.Snapshot(ctx)
+	s.Stale = g.stale
+	return s, err
 }
 
 func (g mortalGroup) SetTarget(ctx context.Context, n int) error {
@@ -106,8 +109,10 @@ func (g mortalGroup) Mend(ctx context.Context, m pools.Mending) (bool, error) {
 
 func (m mortal) Groups(context.Context) ([]pools.Group, error) {
 	var out []pools.Group
-	for _, g := range m.groups {
-		out = append(out, mortalGroup{g, m.life})
+	for _, g := range m.handles {
+		if !m.hidden[g.ID()] {
+			out = append(out, mortalGroup{g, m.life, m.stale[g.ID()]})
+		}
 	}
 	return out, m.spend()
 }
@@ -192,6 +197,9 @@ type day struct {
 	t       rapid.TB
 	now     time.Time
 	groups  []*memory.Group
+	handles []*memory.Group // of groups, as the process has them
+	hidden  map[string]bool // groups that the provider does not list
+	stale   map[string]bool // groups that it calls stale
 	stock   map[string]int
 	nodes   *nodes
 	records *records
@@ -225,7 +233,7 @@ const dayGroupMax = 12
 
 func newDay(t rapid.TB) *day {
 	d := &day{
-		t: t, now: noon, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
+		t: t, now: noon, hidden: map[string]bool{}, stale: map[string]bool{}, stock: map[string]int{}, records: &records{stored: map[string][]byte{}}, kept: &kept{}, book: &book{},
 		ledger: &ledger{appended: make(chan struct{}, 1)}, demand: 6, allowed: map[string]bool{}, health: &health{},
 		nodes: &nodes{tasks: map[string]int{}, cordoned: map[string]bool{}, mute: map[string]bool{}},
 	}
@@ -248,7 +256,10 @@ func newDay(t rapid.TB) *day {
 
 // born starts a new process, which dies after so many calls.
 func (d *day) born(fuse int) {
-	d.life = &life{fuse: fuse}
+	d.life, d.handles = &life{fuse: fuse}, nil
+	for _, g := range d.groups {
+		d.handles = append(d.handles, g.Other())
+	}
 	m := mortal{d, d.life}
 	directory := &directory{}
 	directory.set(sigproto.DefaultApp, ask.Endpoint{Address: "here"})
@@ -366,7 +377,7 @@ func (d *day) events(t *rapid.T) {
 }
 
 func (d *day) running(g *memory.Group) (ids []string) {
-	s, err := g.Snapshot(context.Background())
+	s, err := g.Other().Snapshot(context.Background())
 	if err != nil {
 		d.t.Fatal(err)
 	}

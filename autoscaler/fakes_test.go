@@ -69,8 +69,10 @@ type nodes struct {
 	tasks    map[string]int
 	cordoned map[string]bool
 	mute     map[string]bool
-	tamper   func(*pools.NodeFacts)
-	log      []string // of Cordon
+	// perWeight: a node offers cpusPerNode for each unit of its weight.
+	perWeight bool
+	tamper    func(*pools.NodeFacts)
+	log       []string // of Cordon
 }
 
 func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
@@ -78,7 +80,7 @@ func (n *nodes) Facts(now time.Time) []pools.NodeFacts {
 	defer n.mu.Unlock()
 	var out []pools.NodeFacts
 	for _, g := range n.groups {
-		s, err := g.Group.Snapshot(context.Background())
+		s, err := g.Other().Snapshot(context.Background())
 		if err != nil {
 			continue
 		}
@@ -99,6 +101,9 @@ func (n *nodes) factsLocked(now time.Time, i pools.Instance) pools.NodeFacts {
 		Resources: resource.Vector{resource.CPUs: cpusPerNode, resource.Mem: 1000},
 		Allocated: resource.Vector{resource.CPUs: float64(n.tasks[i.ID])},
 		Tasks:     n.tasks[i.ID], Draining: n.cordoned[i.ID], SafeToEvict: true,
+	}
+	if n.perWeight {
+		f.Resources[resource.CPUs] *= i.Weight
 	}
 	if n.tamper != nil {
 		n.tamper(&f)

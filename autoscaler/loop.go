@@ -31,6 +31,7 @@ type Loop struct {
 	state   resolve.State   // handed on; its Joined is in joined
 	joined  map[string]bool // instances whose node has joined
 	gone    int             // how many of them have gone that no tick has taken account of
+	found   resolve.Found   // in the groups' targets, that no tick has recorded
 	amnesia bool            // who has joined is not known: all that runs may have
 	began   time.Time       // the first tick
 	lost    error           // why the last tick is not in the ledger; nil if it is

@@ -108,9 +108,11 @@ func (p *push) asks() []targetChange {
 		if _, done := p.surged[s.Group]; done {
 			a.surge = 0
 		}
-		held := max(p.groups[i].Target, s.After+p.along[s.Group])
-		found := p.loop.tally.target(s.Group)
-		a.target = min(held+p.beside[s.Group]+a.surge, max(found, p.most(s.Group)))
+		found, beside := p.loop.tally.target(s.Group), p.beside[s.Group]+a.surge
+		most, there := p.bounds(s.Group)
+		// Beyond what is there a target would only launch what is let go next.
+		a.target = max(a.share+beside, min(s.After+p.along[s.Group]+beside, there+a.surge))
+		a.target = min(a.target, max(found, most))
 		if a.target > found {
 			out = append(out, a)
 		}
@@ -118,14 +120,14 @@ func (p *push) asks() []targetChange {
 	return out
 }
 
-// most returns the maximum of a group's target.
-func (p *push) most(group string) int {
+// bounds returns the maximum of a group's target, and the whole weight that is there.
+func (p *push) bounds(group string) (most, there int) {
 	for _, g := range p.view.groups {
 		if g.ID == group {
-			return g.Max
+			return g.Max, resolve.Whole(g.Fulfilled())
 		}
 	}
-	return 0
+	return 0, 0
 }
 
 // ordered returns the surge that was ordered in this tick.
@@ -199,7 +201,7 @@ func (p *push) askAll(ctx context.Context, asks []targetChange) (spilled bool, e
 			p.loop.raised[a.group] = true
 		case errs[i] == nil:
 			lost := found[i] - p.loop.tally.target(a.group)
-			p.surged[a.group] -= min(lost, p.State.Groups[a.group].Surge) // the surge is lost first
+			p.surged[a.group] -= min(lost, p.Case.State.Groups[a.group].Surge) // the surge is lost first
 		default:
 			p.failed[a.group] = errs[i]
 			if fatal(errs[i]) != nil {

@@ -104,6 +104,8 @@ func (l *Loop) look(ctx context.Context, now time.Time) (*view, error) {
 		l.began = now
 	}
 	l.state, v.found = l.reconciled(v)
+	v.found = l.found.And(v.found)
+	l.found = v.found
 	l.last, l.joined, l.gone, l.amnesia = v, v.known, v.lost, false
 	l.shown.see(v)
 	return v, nil
@@ -117,7 +119,7 @@ func (l *Loop) reconciled(v *view) (resolve.State, resolve.Found) {
 // resolve decides and plans, and acts on it unless this is a dry run.
 func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) error {
 	p, o := l.plan(ctx, now, v, l.state, orders, r)
-	l.gone = 0
+	l.gone, l.found = 0, resolve.Found{}
 	if l.config.DryRun {
 		l.state = l.untouched(p, o)
 		return nil

@@ -66,23 +66,27 @@ func (g GroupAccount) Share() int { return g.Target - g.Surge - g.leaving() }
 // Beside returns the part of the target that does not: surge and what is leaving.
 func (g GroupAccount) Beside() int { return g.Surge + g.leaving() }
 
-// leaving returns how much the target falls by when the nodes have left. It is not
-// lowered below the minimum: the provider replaces a node that ends there.
+// leaving returns how much of the target the leaving nodes hold: the whole number below
+// their weight. The target is not lowered below the minimum: the provider replaces a
+// node that ends there.
 func (g GroupAccount) leaving() int {
 	sum := 0
-	for _, l := range g.Leaving {
-		sum += targetWeight(l.Weight)
+	for _, n := range g.leavers() {
+		sum += n
 	}
-	return max(0, min(sum, g.Target-max(0, g.Min)))
+	return sum
 }
 
-// targetWeight returns by how much a target falls when a node of that weight is
-// terminated. A target is a whole number, and the provider rounds it down.
-func targetWeight(weight float64) int {
-	if !(weight > 0) {
-		return 0
+// leavers returns how much of the target each of the leaving nodes holds.
+func (g GroupAccount) leavers() []int {
+	out, weight, sum := make([]int, len(g.Leaving)), 0.0, 0
+	most := max(0, g.Target-max(0, g.Min))
+	for i, l := range g.Leaving {
+		weight += l.Weight
+		out[i] = min(Whole(weight), most) - sum
+		sum += out[i]
 	}
-	return int(math.Ceil(min(weight, maxWeight) - Slack))
+	return out
 }
 
 // Shares returns the sum of the shares of all groups that are not stale.
@@ -174,8 +178,8 @@ func (a Account) Entries() Entries {
 	for _, g := range groups {
 		add(EntryShare, g.ID, "", float64(g.Share()))
 		add(EntrySurge, g.ID, "", float64(g.Surge))
-		for _, l := range g.Leaving {
-			add(EntryLeaving, g.ID, l.ID, float64(targetWeight(l.Weight)))
+		for i, n := range g.leavers() {
+			add(EntryLeaving, g.ID, g.Leaving[i].ID, float64(n))
 		}
 	}
 	add(EntryWanted, "", "", a.Wanted)
@@ -198,6 +202,11 @@ type Found struct {
 	// Unknown is the weight that an unfinished request does not explain. It counts as
 	// wanted.
 	Unknown float64
+}
+
+// And returns what two readings showed, f first.
+func (f Found) And(later Found) Found {
+	return Found{slices.Concat(f.Drift, later.Drift), f.Unknown + later.Unknown}
 }
 
 // Reconcile returns s as these groups change it. A group that s does not know adds its

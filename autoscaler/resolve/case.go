@@ -129,9 +129,10 @@ func (c Case) planned(o Outcome, groups []plan.GroupTarget, reached, lost map[st
 			continue
 		}
 		d.Surge[g.ID] -= lost[g.ID]
-		left := reached[g.ID] - along[g.ID]
-		most := max(g.Target, g.Max) - along[g.ID] // a target does not pass its maximum
-		d.Shares += max(left, min(shares[g.ID], most))
+		// To hold its share a target is raised to what is there, and not beyond its maximum.
+		there := c.Has[g.ID] - c.State.Groups[g.ID].Surge
+		held := max(reached[g.ID], min(shares[g.ID]+along[g.ID], there, max(g.Target, g.Max)))
+		d.Shares += held - along[g.ID]
 	}
 	return d
 }
@@ -152,12 +153,13 @@ func (c Case) lost(groups []plan.GroupTarget, held map[string]plan.Quarantine, h
 // Along returns by how much the target of each group falls, beyond its surge, when the
 // chosen nodes have left.
 func (c Case) Along(choices []plan.Choice) map[string]int {
-	out := map[string]int{}
+	weights, out := map[string]float64{}, map[string]int{}
 	for _, one := range choices {
-		out[one.Group] += targetWeight(one.Weight)
+		weights[one.Group] += one.Weight
 	}
-	for group, released := range c.released(choices) {
-		out[group] = max(0, out[group]-released)
+	released := c.released(choices)
+	for group, weight := range weights {
+		out[group] = max(0, int(math.Ceil(min(weight, maxWeight)-Slack))-released[group])
 	}
 	return out
 }

@@ -106,15 +106,15 @@ func (c Case) fit() float64 {
 // released returns by how much the let-go of marked instances lowers the surge of their
 // groups, as their replacements are there.
 func (c Case) released(choices []plan.Choice) map[string]int {
-	stale := c.StaleNodes()
-	out := map[string]int{}
+	stale, weights := c.StaleNodes(), map[string]float64{}
 	for _, one := range choices {
 		if stale[one.ID] {
-			out[one.Group] += targetWeight(one.Weight)
+			weights[one.Group] += one.Weight
 		}
 	}
-	for group, weight := range out {
-		out[group] = max(0, min(weight, c.State.Groups[group].Surge))
+	out := make(map[string]int, len(weights))
+	for group, weight := range weights {
+		out[group] = max(0, min(Whole(weight), c.State.Groups[group].Surge))
 	}
 	return out
 }

@@ -1,0 +1,298 @@
+package autoscaler
+
+import (
+	"context"
+	"math"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/memory"
+)
+
+// longDay is a day with all that moves the targets of groups without a decision.
+type longDay struct {
+	*day
+	lag    bool
+	large  bool               // there are machines of more than 1
+	wanted float64            // what was wanted after the tick before
+	floor  float64            // what the pool is not to fall below, as the need was known last, without an offset
+	human  map[string]float64 // by how much targets were lowered by another since, by group
+}
+
+// newLongDay draws what kind of day it is.
+func newLongDay(t *rapid.T) *longDay {
+	d := &longDay{day: newDay(t), human: map[string]float64{}}
+	offers := rapid.SampledFrom([][]float64{{1}, {1}, {2}, {0.5}, {1, 2}, {2.5, 1}}).Draw(t, "weights")
+	lag := rapid.SampledFrom([]int{0, 0, 1, 2}).Draw(t, "lag")
+	d.lag, d.large = lag > 0, slices.Max(offers) > 1
+	d.config.Drift = rapid.SampledFrom([]Drift{Obey, Correct}).Draw(t, "drift")
+	d.config.Drain.EndSpot = rapid.Bool().Draw(t, "end spot")
+	d.groups, d.nodes.groups = nil, nil
+	for _, id := range []string{"a", "b", "c"} {
+		c := memory.Config{ID: id, Max: dayGroupMax, Target: 2, Join: 90 * time.Second, Leave: time.Minute, Boot: 90 * time.Second, Lag: lag}
+		c.Min = rapid.SampledFrom([]int{0, 0, 1}).Draw(t, "min")
+		for _, weight := range offers {
+			c.Offers = append(c.Offers, memory.Offer{Market: pools.Market{InstanceType: "m", Zone: "zone-a"}, Weight: weight})
+		}
+		g := memory.New(c, d.now)
+		d.groups = append(d.groups, g)
+		d.nodes.groups = append(d.nodes.groups, &group{Group: g.Other()})
+	}
+	d.nodes.perWeight = true
+	d.loop.Close()
+	d.born(-1)
+	return d
+}
+
+// real returns a group as the provider has it, whatever handles see of it.
+func (d *longDay) real(g *memory.Group) pools.GroupSnapshot {
+	s, err := g.Other().Snapshot(context.Background())
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	return s
+}
+
+// another lets something happen that no decision brings about.
+func (d *longDay) another(t *rapid.T) {
+	g := d.groups[rapid.IntRange(0, len(d.groups)-1).Draw(t, "of group")]
+	id, ids := g.ID(), d.running(g)
+	switch rapid.IntRange(0, 9).Draw(t, "what") {
+	case 0:
+		g.Drop(memory.SetTarget, 1)
+	case 1:
+		d.book.change(func(o *Orders) {
+			marks := slices.DeleteFunc(slices.Clone(o.Stale), func(m StaleMark) bool { return m.Group == id })
+			o.Stale = append(marks, StaleMark{Note{By: "me", At: d.now}, id})
+		})
+	case 2:
+		weight := float64(rapid.IntRange(-3, 4).Draw(t, "offset"))
+		d.book.change(func(o *Orders) {
+			if o.Offset = nil; weight != 0 {
+				o.Offset = &Offset{Note{By: "me"}, weight}
+			}
+		})
+	case 3:
+		g.Quota(rapid.SampledFrom([]float64{2, 5, dayGroupMax + 3}).Draw(t, "quota"))
+	case 4:
+		if len(ids) > 0 {
+			one := rapid.SampledFrom(ids).Draw(t, "interrupted")
+			g.Interrupt(one, d.now.Add(2*time.Minute))
+			if err := d.loop.heed(context.Background(), pools.Notice{Instance: one, Kind: pools.Interruption, At: d.now.Add(2 * time.Minute)}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	case 5, 6:
+		before := d.real(g).Target
+		target := rapid.IntRange(d.real(g).Min, dayGroupMax).Draw(t, "by a human")
+		if g.Other().SetTarget(context.Background(), target) == nil && target < before {
+			d.human[id] += float64(before - target)
+		}
+	case 7:
+		d.stale[id] = !d.stale[id]
+	case 8:
+		d.hidden[id] = !d.hidden[id]
+	case 9:
+		d.loop.Close()
+		d.born(rapid.IntRange(0, 30).Draw(t, "dies after"))
+	}
+}
+
+// trace shows a tick of the day that fails.
+func (d *longDay) trace(r *Record) {
+	if r == nil {
+		d.t.Logf("%s: the process died", d.now.Format(time.TimeOnly))
+		return
+	}
+	real := map[string]int{}
+	for _, g := range d.groups {
+		real[g.ID()] = d.real(g).Target
+	}
+	if r.Case == nil {
+		d.t.Logf("%s: %s, paused %v, targets %v", d.now.Format(time.TimeOnly), r.Failed, r.Paused, real)
+		return
+	}
+	d.t.Logf("%s: blind %t, demand %d, target %v, targets %v, joined %v, drift %v, %q, account %v, refused %q, kept %v, problems %q",
+		d.now.Format(time.TimeOnly), d.blind, d.demand, r.Answer.Target, real, r.Snapshot.Joined, r.Drift, ops(*r), r.Account, r.Detail.Refused, r.Detail.Kept, r.Problems)
+}
+
+// checkAccount checks the account of a tick against the provider's own numbers.
+func (d *longDay) checkAccount(r *Record) {
+	t := d.t
+	sums := map[string]float64{}
+	for _, e := range r.Account {
+		sums[e.Group] += e.Weight
+		if e.Weight < 0 && e.Kind != resolve.EntryOffset && e.Kind != resolve.EntryWanted {
+			t.Fatalf("the account has %+v", e)
+		}
+	}
+	sum := func(kind resolve.EntryKind) float64 { return r.Account.Sum(kind) }
+	share := 0.0
+	for _, g := range d.groups {
+		if d.hidden[g.ID()] {
+			continue
+		}
+		if real := d.real(g); !d.lag && !r.State.Groups[g.ID()].Doubt && sums[g.ID()] < float64(real.Target)-resolve.Slack {
+			t.Fatalf("group %s has the target %d, and its account sums up to %v: %v", g.ID(), real.Target, sums[g.ID()], r.Account)
+		}
+		for _, e := range r.Account {
+			if e.Group == g.ID() && e.Kind == resolve.EntryShare && !d.stale[e.Group] {
+				share += e.Weight
+			}
+		}
+	}
+	left := sum(resolve.EntryWanted) + sum(resolve.EntryOffset) - share - sum(resolve.EntryOwed) + sum(resolve.EntrySurplus)
+	if math.Abs(left) > resolve.Slack || sum(resolve.EntryOwed)*sum(resolve.EntrySurplus) != 0 {
+		t.Fatalf("the account misses %v: %v", left, r.Account)
+	}
+}
+
+// checkWanted checks that what is wanted falls only by a decision that knows the need,
+// or by another who lowers a target.
+func (d *longDay) checkWanted(r *Record) {
+	wanted := *r.State.Wanted
+	lowered := 0.0
+	if d.config.Drift != Correct {
+		for _, one := range r.Drift {
+			lowered += float64(max(0, one.Asked-one.Found))
+		}
+	}
+	if d.blind && wanted < d.wanted-lowered-resolve.Slack {
+		d.t.Fatalf("%v is wanted, was %v, and the need is unknown: drift %+v, account %v", wanted, d.wanted, r.Drift, r.Account)
+	}
+	d.wanted = wanted
+}
+
+// checkFloor keeps what the pool must not fall below, and checks what was decided.
+func (d *longDay) checkFloor(r *Record) {
+	base := *r.State.Wanted
+	if d.blind {
+		if base < d.lowest()-resolve.Slack {
+			d.t.Fatalf("%v is wanted, and was %v when the need was known; lowered by others: %v", base, d.floor, d.human)
+		}
+		return
+	}
+	have := r.Account.Sum(resolve.EntryShare) + r.Account.Sum(resolve.EntryOwed) - max(0, r.State.Offset)
+	d.floor = 0
+	clear(d.human)
+	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
+	if len(r.State.Quarantines) == 0 && !failed && !d.lag {
+		d.floor = min(base, have, float64(d.demand))
+	}
+}
+
+// lowest is the floor less what others have lowered since.
+func (d *longDay) lowest() float64 {
+	if d.config.Drift == Correct {
+		return d.floor
+	}
+	floor := d.floor
+	for _, weight := range d.human {
+		floor -= weight
+	}
+	return floor
+}
+
+// wait lets all trouble end but ignorance: then the pool has what it is not to fall
+// below, machine by machine.
+func (d *longDay) wait() {
+	d.well()
+	d.blind, d.cutOff = true, false
+	for range 40 {
+		d.now = d.now.Add(time.Minute)
+		d.trace(d.tick())
+	}
+	weight := 0.0
+	for _, g := range d.groups {
+		for _, i := range d.real(g).Instances {
+			if i.State == pools.InstanceRunning {
+				weight += i.Weight
+			}
+		}
+	}
+	if weight < d.lowest()-resolve.Slack {
+		d.t.Fatalf("machines of the weight %v run, and %v were needed when that was known; lowered by others: %v; %+v", weight, d.floor, d.human, d.loop.state)
+	}
+}
+
+// well ends what others do to the groups.
+func (d *longDay) well() {
+	clear(d.stale)
+	clear(d.hidden)
+	d.book.change(func(o *Orders) { o.Offset, o.Stale = nil, nil })
+	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
+	d.health.set(Condition{})
+	for _, g := range d.groups {
+		g.Stock(dayGroupMax * 3)
+		g.Quota(math.Inf(1))
+		g.Refuse(memory.SetTarget, nil)
+		g.Drop(memory.SetTarget, 0)
+		g.Drop(memory.Terminate, 0)
+	}
+}
+
+// A day with lost answers, marks, offsets, quotas, interruptions, targets that others
+// set, groups that turn stale, disappear and appear, weights and late readings: the
+// account holds after each tick, what is wanted falls only when the need is known, no
+// machine is lost, and the need is met in the end.
+func TestLongDay(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		d := newLongDay(t)
+		defer func() { d.loop.Close() }()
+		for range rapid.IntRange(10, 40).Draw(t, "ticks") {
+			if rapid.Bool().Draw(t, "by another") {
+				d.another(t)
+			} else {
+				d.events(t)
+			}
+			r := d.tick()
+			d.trace(r)
+			if r != nil && r.Case != nil {
+				d.checkAccount(r)
+				d.checkWanted(r)
+				d.checkFloor(r)
+			} else if r == nil {
+				d.wanted = 0
+				if !d.blind {
+					d.floor = 0
+				}
+			}
+			d.check()
+		}
+		d.wait()
+		d.well()
+		d.blind = false
+		for range 40 {
+			d.now = d.now.Add(2 * time.Minute)
+			d.trace(d.tick())
+		}
+		d.check()
+		target, weight := 0, 0.0
+		for _, g := range d.groups {
+			s := d.real(g)
+			target += s.Target
+			for _, i := range s.Instances {
+				weight += i.Weight
+			}
+		}
+		// A group cannot lose a part of a machine, so with large ones the pool may stay larger.
+		if !d.large && target > max(d.demand, d.least()) || weight < float64(d.demand) {
+			t.Fatalf("the targets are %d, %v run, the need is %d: %+v", target, weight, d.demand, d.loop.state)
+		}
+	})
+}
+
+// least is the sum of the groups' minima.
+func (d *longDay) least() int {
+	sum := 0
+	for _, g := range d.groups {
+		sum += d.real(g).Min
+	}
+	return sum
+}

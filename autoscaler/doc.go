@@ -1,5 +1,5 @@
 // Package autoscaler holds one pool at its size: each tick it reads the pool,
-// asks the signals, decides, plans, acts and records, in that order.
+// evaluates the signals, decides, plans, acts and records, in that order.
 //
 // The rules are in the packages decide and plan; package resolve puts them together,
 // and is pure. This package reads what they depend on and carries out what they
@@ -29,10 +29,10 @@
 // a node is repaired as one that is removed is drained, by a record that outlives any
 // process, and one that is replaced is ordered anew, once, when its record is kept.
 //
-// Each process is asked with the [ask.RequestSpec] that is listed with it, so that a
-// configuration that names another version changes nothing for the one that still
-// runs. A signal's candidate runs beside it: a shadow is asked what the signal is,
-// whenever it is, and only compared (package shadow), after the loop has acted; one
-// that is to take the signal's place is probed once, and keeps its connection when it
-// does.
+// Package ask evaluates the signals. Each process gets requests of the
+// [ask.RequestSpec] that is listed with it, so that a configuration that names another
+// version changes nothing for the process that still runs. A signal's candidate runs
+// beside it: a shadow gets the requests of the signal, and the loop compares its
+// opinion (package shadow) after it has acted. A candidate that is to replace the
+// signal's process gets one request, and keeps its connection when it does.
 package autoscaler

@@ -9,10 +9,10 @@ import (
 )
 
 // Reconfigure has the loop hold its pool by c, from between two ticks on. A signal of
-// the same name keeps its opinion, and its connection and schedule unless what it is
-// asked with changes: then it is connected anew, as the hello carries parameters, and
-// asked at the next tick. The windows and parameters of c do not concern a process
-// whose Endpoint has a Question of its own. Reconfigure never waits, may be called from any goroutine, and of two
+// the same name keeps its opinion, and its connection and schedule unless its windows
+// or parameters change: then the loop connects anew, as the hello carries parameters,
+// and evaluates it at the next tick. The windows and parameters of c do not concern a
+// process whose Endpoint has a Request of its own. Reconfigure never waits, may be called from any goroutine, and of two
 // calls between two ticks the later one counts. Nobody may change c afterwards. A c
 // that is not valid, or is of another pool, is an error and changes nothing.
 func (l *Loop) Reconfigure(c Config) error {

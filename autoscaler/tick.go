@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Tick is one round at that time: read, ask, decide, plan, act, hear the shadows,
-// record. Run calls it, and who simulates a pool. Whatever goes wrong is in the
+// Tick is one round at that time: read, evaluate the signals, decide, plan, act,
+// compare the shadows, record. Run calls it, and who simulates a pool. Whatever goes wrong is in the
 // record of the tick, but for pools.ErrNotHolder, which it returns.
 func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if err := l.take(ctx); err != nil {
@@ -74,9 +74,9 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	}
 	r.Snapshot = v.record()
 	r.problem(l.writeMetrics(ctx, now, v))
-	asking := l.signals.Evaluate(ctx, now)
+	shadows := l.signals.Evaluate(ctx, now)
 	err = l.resolve(ctx, now, v, orders, r)
-	r.Shadows = l.signals.Compare(ctx, asking)
+	r.Shadows = l.signals.Compare(ctx, shadows)
 	return err
 }
 

@@ -1,4 +1,22 @@
-// Package ask evaluates the signals of one pool: it reads the windows of metrics that
-// a signal gets, sends them as a request to the signal's process, and turns the
-// response into an opinion, which package decide combines into the pool's target.
+// Package ask evaluates the signals of one pool. A [Panel] holds them between the
+// ticks of the autoscaler.
+//
+// The evaluation of a signal goes straight down, and the files stand in that order:
+//
+//	panel.go     the signals that are due, at the same time
+//	round.go     the steps of one signal
+//	window.go    windows of metrics -> series
+//	request.go   series -> request
+//	call.go      request -> the processes of the signal, until one responds
+//	response.go  request -> response of one process
+//	opinion.go   response -> decide.Opinion
+//	shadow.go    responses of candidates, compared after the tick has acted
+//
+// Between two ticks the panel follows the [Directory], so that a signal changes its
+// process without a tick without an opinion. probe.go sends one request to a process
+// that is to replace the process of a signal.
+//
+// A window that cannot be read, that is empty or whose newest point is too old is
+// never sent: the opinion is then failed or stale. Package decide combines the
+// opinions into the target of the pool.
 package ask

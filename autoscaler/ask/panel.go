@@ -26,18 +26,55 @@ type Panel struct {
 	config  Config
 	ports   Ports
 	log     *slog.Logger
-	sources []*source // the default signal first
-	listing Listing   // the newest that the panel follows
-	heard   []Result  // not yet reported
+	signals []*signalState // the default signal first
+	listing Listing        // the newest that the panel follows
+	results []Result       // not yet reported
 }
 
 // New returns a panel that follows no listing yet.
 func New(c Config, ports Ports, log *slog.Logger) *Panel {
 	p := &Panel{config: c, ports: ports, log: log}
 	for _, s := range c.Signals {
-		p.sources = append(p.sources, &source{signal: s})
+		p.signals = append(p.signals, &signalState{Signal: s})
 	}
 	return p
+}
+
+// Evaluate brings the opinions of all signals that are due up to date, at the same
+// time. It does not wait for their shadows: the caller must pass the Shadows to Compare.
+func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
+	limited, end := context.WithTimeout(ctx, p.config.Timeout())
+	r := p.newRound(limited, now)
+	shadows := &Shadows{round: r, end: end, trials: make([]*trial, len(p.signals))}
+	results := make([][]Result, len(p.signals))
+	var wg sync.WaitGroup
+	for i, s := range p.signals {
+		if !s.due(now) {
+			continue
+		}
+		wg.Go(func() {
+			if first, ok := r.prepare(s); ok {
+				shadows.start(limited, i, s, first)
+				results[i] = r.evaluate(limited, s, first)
+			}
+			s.schedule(now)
+		})
+	}
+	wg.Wait()
+	if ctx.Err() == nil { // else the tick was cancelled, and the processes are not to blame
+		p.results = append(p.results, slices.Concat(results...)...)
+	}
+	return shadows
+}
+
+// Compare waits for the shadows, no longer than for a signal, and compares their
+// opinions with those of their signals.
+func (p *Panel) Compare(ctx context.Context, s *Shadows) []ShadowRecord {
+	results, records := s.compare()
+	if ctx.Err() == nil {
+		p.results = append(p.results, results...)
+	}
+	return records
 }
 
 // Opinions are the newest opinions of all signals.
@@ -51,14 +88,19 @@ type Opinions struct {
 
 // Opinions returns the newest opinions.
 func (p *Panel) Opinions() Opinions {
-	o := Opinions{Default: p.sources[0].opinion}
-	for _, s := range p.sources[1:] {
-		o.Apps = append(o.Apps, decide.App{
-			Name: s.signal.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.signal.HoldFor,
-		})
+	standby, apps := p.signals[0], p.signals[1:]
+	o := Opinions{Default: standby.opinion}
+	standbyCounts := len(apps) == 0
+	for _, s := range apps {
+		o.Apps = append(o.Apps, decide.App{Name: s.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.HoldFor})
+		standbyCounts = standbyCounts || !s.configured()
 	}
-	for _, s := range p.sources {
-		if s.short != "" && p.counts(s) {
+	for _, s := range p.signals {
+		counts := s.configured()
+		if s == standby {
+			counts = standbyCounts
+		}
+		if counts && s.short != "" {
 			o.Short = s.short
 			break
 		}
@@ -66,76 +108,22 @@ func (p *Panel) Opinions() Opinions {
 	return o
 }
 
-// counts reports whether the opinion of s counts for an app: that of the default
-// signal counts for the apps that have no other.
-func (p *Panel) counts(s *source) bool {
-	if s != p.sources[0] {
-		return s.configured()
-	}
-	unconfigured := func(s *source) bool { return !s.configured() }
-	return len(p.sources) == 1 || slices.ContainsFunc(p.sources[1:], unconfigured)
-}
-
-// Reconfigure replaces the configuration. A signal of the same name keeps its
-// opinion, its connection and its schedule.
-func (p *Panel) Reconfigure(c Config) {
-	before := p.sources
-	p.config, p.sources = c, nil
-	for _, signal := range c.Signals {
-		p.sources = append(p.sources, successor(before, signal))
-	}
-	for _, s := range before {
-		if !slices.Contains(p.sources, s) {
-			s.close()
-		}
-	}
-}
-
-// successor returns the source of that signal if there is one already, else a new
-// one, which is due at once. A source with another period is due at once, too.
-func successor(sources []*source, signal Signal) *source {
-	i := slices.IndexFunc(sources, func(s *source) bool { return s.signal.App == signal.App })
-	if i < 0 {
-		return &source{signal: signal}
-	}
-	s := sources[i]
-	if s.signal.Namespace == signal.Namespace && s.signal.Name == signal.Name {
-		if s.signal.Period != signal.Period {
-			s.next = time.Time{}
-		}
-		s.signal = signal
-		return s
-	}
-	renewed := &source{signal: signal}
-	if renewed.configured() {
-		renewed.opinion = s.opinion // until the next evaluation: it shows that the app's signal did respond
-	}
-	return renewed
-}
-
-// Close closes all connections. A later evaluation opens them again.
-func (p *Panel) Close() {
-	for _, s := range p.sources {
-		s.close()
-	}
-}
-
 // Changed returns a channel that is closed when there is a newer listing than the
 // one that the panel follows; nil if there never is.
 func (p *Panel) Changed() <-chan struct{} { return p.listing.Changed }
 
-// Sync takes up the newest listing: after it, nobody is asked at a place that
-// is not listed any more.
+// Sync follows the newest listing: from then on the panel sends no request to a
+// process that the listing does not contain.
 func (p *Panel) Sync() {
 	p.listing = p.ports.Directory.Listing()
-	for _, s := range p.sources {
+	for _, s := range p.signals {
 		s.follow(p.listing)
 	}
 }
 
-// Follow takes up the newest listing between two ticks, reports that, probes who is
-// to take a signal's place, and reports what they said. The next tick waits for the
-// probes, for no longer than it would for a signal.
+// Follow follows the newest listing between two ticks, and reports that. Then it probes
+// the candidates that are to replace a process, and reports their results. It takes at
+// most the Timeout.
 func (p *Panel) Follow(ctx context.Context, now time.Time) {
 	if ctx.Err() != nil {
 		return
@@ -145,53 +133,36 @@ func (p *Panel) Follow(ctx context.Context, now time.Time) {
 	if p.listing.Revision != before {
 		p.Report()
 	}
-	waiting := slices.DeleteFunc(slices.Clone(p.sources), func(s *source) bool { return !s.rival.waits() })
-	if len(waiting) == 0 {
-		return
-	}
-	p.probe(ctx, now.UTC(), waiting)
-	if ctx.Err() == nil { // else the end of ctx was theirs, and they are not to blame
+	if p.probe(ctx, now.UTC()) {
 		p.Report()
 	}
 }
 
-// probe asks the candidates of these sources on the windows of now, all at the
-// same time. What they answer is reported and has no other effect.
-func (p *Panel) probe(ctx context.Context, now time.Time, sources []*source) {
-	r := newReading(p.ports.Metrics)
-	answers := make([]Result, len(sources))
-	var wg sync.WaitGroup
-	for i, s := range sources {
-		wg.Go(func() {
-			ctx, cancel := context.WithTimeout(ctx, p.config.Timeout())
-			defer cancel()
-			answers[i] = p.try(ctx, r, s, now)
-		})
-	}
-	wg.Wait()
-	p.heard = append(p.heard, answers...)
-}
-
-// try asks the candidate of s. If its windows are not good nobody is asked.
-func (p *Panel) try(ctx context.Context, r *reading, s *source, now time.Time) Result {
-	at := reply{line: s.rival.line}
-	i, err := p.inquire(ctx, r, s.signal.asked(s.rival.question), now)
-	o := decide.Opinion{Verdict: decide.Unasked}
-	if err != nil {
-		o.Why = err.Error()
-	} else {
-		at = p.evaluate(ctx, s.signal, s.rival.line, i)
-		o = p.judge(s.signal, at, now)
-		s.rival.line, s.rival.probed = at.line, true
-	}
-	a := heardOf(s.signal, at, o)
-	a.Candidate = true
-	return a
-}
-
-// Report tells the directory what is followed and what was heard since the last
-// report.
+// Report reports to the directory which revision the panel follows, and the results
+// since the last report.
 func (p *Panel) Report() {
-	p.ports.Directory.Report(Report{Revision: p.listing.Revision, Results: p.heard})
-	p.heard = nil
+	p.ports.Directory.Report(Report{Revision: p.listing.Revision, Results: p.results})
+	p.results = nil
+}
+
+// Reconfigure replaces the configuration. A signal of the same name keeps its
+// opinion, its connection and its schedule.
+func (p *Panel) Reconfigure(c Config) {
+	before := p.signals
+	p.config, p.signals = c, nil
+	for _, signal := range c.Signals {
+		p.signals = append(p.signals, successor(before, signal))
+	}
+	for _, s := range before {
+		if !slices.Contains(p.signals, s) {
+			s.close()
+		}
+	}
+}
+
+// Close closes all connections. A later evaluation opens them again.
+func (p *Panel) Close() {
+	for _, s := range p.signals {
+		s.close()
+	}
 }

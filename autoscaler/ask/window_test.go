@@ -2,7 +2,6 @@ package ask
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -98,7 +97,7 @@ func (s *lineageStore) Window(ctx context.Context, q metrics.Query) ([]metrics.S
 	return series, err
 }
 
-func TestWindows(t *testing.T) {
+func TestSeries(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 	store := &lineageStore{}
@@ -135,13 +134,13 @@ func TestWindows(t *testing.T) {
 		{"of others", []Window{pattern("webb|other", 1)}, nil, "webb|other has no point in the last 1m0s"},
 		{"nothing", []Window{exact, pattern("nothing", 1)}, nil, "nothing has no point in the last 1m0s"},
 	}
-	p := New(Config{Cluster: "here", Pool: "default"}, Ports{}, slog.New(slog.DiscardHandler))
+	r := newWindowReader(t.Context(), Config{Cluster: "here", Pool: "default"}, store, now)
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			got, _, err := p.windows(t.Context(), newReading(store), Signal{App: "web", Windows: test.windows}, now)
+			got, _, err := r.series("web", test.windows)
 			if test.stale != "" {
 				if err == nil || err.Error() != test.stale {
-					t.Errorf("windows = %v, want %q", err, test.stale)
+					t.Errorf("series = %v, want %q", err, test.stale)
 				}
 				return
 			}

@@ -62,7 +62,7 @@ func wantAsked(t *testing.T, n *need, times int, metric string, headroom float64
 
 // The files name the next version before it runs: until it is listed, the old one is
 // asked what it was made for.
-func TestOldVersionKeepsItsQuestion(t *testing.T) {
+func TestOldVersionKeepsItsRequestSpec(t *testing.T) {
 	t.Parallel()
 	w := versions(t)
 	next := w.config.Apps[0]
@@ -90,7 +90,7 @@ func TestOldVersionKeepsItsQuestion(t *testing.T) {
 	w.wantTarget(4)
 }
 
-func TestChangedQuestion(t *testing.T) {
+func TestChangedRequestSpec(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name   string
@@ -156,7 +156,7 @@ func TestCandidateIsAskedWith(t *testing.T) {
 
 // A process that is down is listed without a question: what the files say of the next
 // version is not its own.
-func TestQuestionOfAProcessThatIsDown(t *testing.T) {
+func TestRequestOfAProcessThatIsDown(t *testing.T) {
 	t.Parallel()
 	w := versions(t)
 	w.config.Tick = 2 * patience
@@ -175,7 +175,7 @@ func TestQuestionOfAProcessThatIsDown(t *testing.T) {
 
 // The process that is listed in the middle of a tick is asked with its own question,
 // whose windows may be bad; what its shadow was asked is not comparable then.
-func TestQuestionOfAProcessListedInTheTick(t *testing.T) {
+func TestRequestOfAProcessListedInTheTick(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		metric  string

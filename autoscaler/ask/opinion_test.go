@@ -3,7 +3,6 @@ package ask
 import (
 	"log/slog"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -13,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-func TestJudge(t *testing.T) {
+func TestOpinion(t *testing.T) {
 	t.Parallel()
 	cpus := resource.Request{}.With(resource.CPUs, 4)
 	value := func(x float64) sigproto.Resources { return sigproto.Resources{CPUs: &x} }
@@ -38,8 +37,8 @@ func TestJudge(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p := New(Config{}, Ports{}, slog.New(slog.DiscardHandler))
-			o := p.judge(Signal{Namespace: "shop", Name: "Need"}, reply{response: test.response}, time.Time{})
+			r := &round{log: slog.New(slog.DiscardHandler)}
+			o := r.opinion(Signal{Namespace: "shop", Name: "Need"}, response{body: test.response})
 			test.want.Signal = "shop/Need"
 			if diff := cmp.Diff(test.want, o, cmpopts.EquateComparable(resource.Request{})); diff != "" {
 				t.Errorf("(-want +got):\n%s", diff)

@@ -2,7 +2,7 @@ package ask
 
 import "testing"
 
-func TestQuestionsAreEqual(t *testing.T) {
+func TestRequestSpecsAreEqual(t *testing.T) {
 	t.Parallel()
 	q := func(windows []Window, parameters map[string]any) RequestSpec { return RequestSpec{windows, parameters} }
 	nested := func(x any) map[string]any { return map[string]any{"a": map[string]any{"b": []any{x}}} }

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-func TestReply(t *testing.T) {
+func TestResponse(t *testing.T) {
 	t.Parallel()
 	fail := func(phase sigproto.Phase, err error) error { return &sigproto.Error{Phase: phase, Err: err} }
 	tests := []struct {
@@ -33,7 +33,7 @@ func TestReply(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			r := reply{err: test.err}
+			r := response{err: test.err}
 			if r.silent() != test.silent || r.gone() != test.gone {
 				t.Errorf("silent %t, gone %t: want %t, %t", r.silent(), r.gone(), test.silent, test.gone)
 			}

@@ -1,0 +1,64 @@
+package ask
+
+import (
+	"context"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Client sends requests to one process of a signal.
+type Client interface {
+	Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error)
+	Close() error
+}
+
+// connection is the connection to one process of a signal.
+type connection struct {
+	endpoint Endpoint
+	spec     RequestSpec // of all requests over it: the client has sent its parameters
+	client   Client      // nil until the first request
+}
+
+// openTo reports whether the connection is open to the process at e, for that spec.
+func (c *connection) openTo(e Endpoint, spec RequestSpec) bool {
+	return c.client != nil && c.endpoint.samePlace(e) && c.spec.equal(spec)
+}
+
+// withoutClient returns the endpoint and the spec of the connection alone.
+func (c connection) withoutClient() connection {
+	c.client = nil
+	return c
+}
+
+func (c *connection) close() {
+	if c.client != nil {
+		_ = c.client.Close() // an error changes nothing: the connection is not used again
+		c.client = nil
+	}
+}
+
+// candidateState is the candidate of a signal between two ticks.
+type candidateState struct {
+	connection
+	listed    bool // else the rest is empty
+	shadow    bool
+	tolerance float64
+	probed    bool // the candidate that is to replace the process has got its request
+}
+
+// shadows reports whether the candidate gets each request that the signal gets.
+func (c *candidateState) shadows() bool { return c.listed && c.shadow && c.endpoint.Down == "" }
+
+// needsProbe reports whether the candidate still has to get its one request.
+func (c *candidateState) needsProbe() bool {
+	return c.listed && !c.shadow && !c.probed && c.endpoint.Down == ""
+}
+
+// follow makes the connection lead to a candidate, for that spec, if one is listed.
+func (c *candidateState) follow(to Candidate, spec RequestSpec, listed bool) {
+	if !listed || !c.listed || !c.endpoint.samePlace(to.Endpoint) || !c.spec.equal(spec) {
+		c.close()
+		*c = candidateState{listed: listed}
+	}
+	c.endpoint, c.spec, c.shadow, c.tolerance = to.Endpoint, spec, to.Shadow, to.Tolerance
+}

@@ -1,0 +1,34 @@
+package ask
+
+import (
+	"reflect"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// RequestSpec is what the requests to one version of a signal contain. While one
+// version replaces another, each process keeps its own. It is read-only.
+type RequestSpec struct {
+	Windows    []Window
+	Parameters map[string]any // the client sends them when it connects
+}
+
+// equal reports whether requests of both contain the same.
+func (s RequestSpec) equal(other RequestSpec) bool {
+	return slices.Equal(s.Windows, other.Windows) && (len(s.Parameters) == 0 && len(other.Parameters) == 0 ||
+		reflect.DeepEqual(s.Parameters, other.Parameters))
+}
+
+// request is a RequestSpec with the series of its windows.
+type request struct {
+	spec  RequestSpec
+	body  sigproto.Evaluation
+	short string // which window of usage misses its beginning; empty if no window does
+}
+
+// request reads the windows of spec into a request of an app. The error is as of series.
+func (r *windowReader) request(app string, spec RequestSpec) (request, error) {
+	series, short, err := r.series(app, spec.Windows)
+	return request{spec, sigproto.Evaluation{Timestamp: r.now.Unix(), Series: series}, short}, err
+}

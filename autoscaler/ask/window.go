@@ -1,0 +1,204 @@
+package ask
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Window is a metric over its range.
+type Window struct {
+	// Name may carry dimensions, as "boost|zone=a": only series with these are
+	// meant then, and the signal sees them in the names.
+	Name string
+	Type metrics.Type
+	App  string // instance counts of this app only
+	// Regex: Name is a regular expression (RE2), looked for anywhere in the keys
+	// "APP,NAME|DIMENSIONS" of the app's own metrics. If it finds none, the window
+	// is stale, as an empty one is. Of type metrics.App only.
+	Regex  bool
+	Range  time.Duration
+	MaxAge time.Duration // of the newest point; older is stale
+}
+
+// windowReader reads the windows of one moment. It reads each one once, however many
+// requests contain it.
+type windowReader struct {
+	config Config
+	now    time.Time
+	read   func(metrics.Query) ([]metrics.Series, error)
+	mu     sync.Mutex
+	reads  map[string]func() ([]metrics.Series, error)
+}
+
+// newWindowReader returns a reader whose reads end with ctx: no request ends a read
+// that others share.
+func newWindowReader(ctx context.Context, c Config, store metrics.Store, now time.Time) *windowReader {
+	return &windowReader{
+		config: c, now: now,
+		read:  func(q metrics.Query) ([]metrics.Series, error) { return store.Window(ctx, q) },
+		reads: map[string]func() ([]metrics.Series, error){},
+	}
+}
+
+// series reads the windows of an app. A window that cannot be read, that is empty (a
+// regular expression that matches nothing, too), or whose newest point is too old, is
+// an error: what is unknown is not empty. short says which window of usage does not
+// reach back to its beginning, if one does not. Of two windows that give a series of
+// one name, the later one counts.
+func (r *windowReader) series(app string, windows []Window) (out []sigproto.Series, short string, err error) {
+	places := map[string]int{} // of the series in out, by name
+	for _, w := range windows {
+		series, err := r.window(r.config.query(app, w, r.now))
+		if err != nil {
+			return nil, "", fmt.Errorf("window of %s is unknown: %w", w.Name, err)
+		}
+		if err := fresh(series, w, r.now); err != nil {
+			return nil, "", err
+		}
+		if short == "" && w.Type == metrics.System {
+			short = r.tooShort(series, w)
+		}
+		before := len(out)
+		for _, one := range series {
+			shown := sigproto.Series{Name: w.shownName(app, one), Times: one.Times, Values: one.Values, Lineage: one.Lineage}
+			if i, ok := places[shown.Name]; ok && i < before {
+				out[i] = shown
+				continue
+			}
+			places[shown.Name] = len(out)
+			out = append(out, shown)
+		}
+	}
+	return out, short, nil
+}
+
+// query returns the query of a window to the store.
+func (c Config) query(app string, w Window, now time.Time) metrics.Query {
+	q := metrics.Query{Type: w.Type, Name: w.Name, From: now.Add(-w.Range), To: now, Regex: w.Regex}
+	if w.Regex {
+		q.Prefix = metrics.AppName(app, "")
+		return q
+	}
+	q.Name, q.Dimensions = splitName(w.Name)
+	if w.Type == metrics.App {
+		q.Name = metrics.AppName(app, q.Name)
+		return q
+	}
+	if q.Dimensions == nil {
+		q.Dimensions = metrics.Dimensions{}
+	}
+	q.Dimensions["cluster"], q.Dimensions["pool"] = c.Cluster, c.Pool
+	if w.App != "" {
+		q.Dimensions["app"] = w.App
+	}
+	return q
+}
+
+// splitName splits a configured name, as "boost|zone=a", into the name and its
+// dimensions. d is nil if the dimensions cannot be read.
+func splitName(configured string) (name string, d metrics.Dimensions) {
+	name, list, found := strings.Cut(configured, "|")
+	if !found {
+		return configured, nil
+	}
+	d = metrics.Dimensions{}
+	for pair := range strings.SplitSeq(list, ",") {
+		k, v, ok := strings.Cut(pair, "=")
+		if !ok || k == "" {
+			return configured, nil
+		}
+		d[k] = v
+	}
+	return name, d
+}
+
+// window returns the series that match q. It waits for a read of q that is under way.
+func (r *windowReader) window(q metrics.Query) ([]metrics.Series, error) {
+	key := fmt.Sprintf("%s|%t|%s|%s|%d", q.Type, q.Regex, q.Prefix, metrics.Key(q.Name, q.Dimensions), q.From.UnixNano())
+	r.mu.Lock()
+	once, ok := r.reads[key]
+	if !ok {
+		once = sync.OnceValues(func() ([]metrics.Series, error) { return r.read(q) })
+		r.reads[key] = once
+	}
+	r.mu.Unlock()
+	return once()
+}
+
+// fresh returns a staleError unless every series has a point that is new enough.
+// Of instance counts one series is enough: the pool writes them all together, and the
+// series of a deleted app end.
+func fresh(series []metrics.Series, w Window, now time.Time) error {
+	var newest time.Time
+	for _, s := range series {
+		t, ok := s.Newest()
+		if !ok {
+			continue
+		}
+		if newest.IsZero() || (w.Type == metrics.InstanceCounts) == t.After(newest) {
+			newest = t
+		}
+	}
+	// A point's time has lost its fraction of a second.
+	if newest.IsZero() || now.Sub(newest) > w.MaxAge+time.Second {
+		return &staleError{metric: w.Name, newest: newest, window: w, now: now}
+	}
+	return nil
+}
+
+// staleError is the error of a window whose newest point is too old.
+type staleError struct {
+	metric string
+	newest time.Time // zero: no point at all
+	window Window
+	now    time.Time
+}
+
+func (e *staleError) Error() string {
+	if e.newest.IsZero() {
+		return fmt.Sprintf("%s has no point in the last %v", e.metric, e.window.Range)
+	}
+	age := e.now.Sub(e.newest).Round(time.Second)
+	return fmt.Sprintf("newest point of %s is %v old, at most %v is allowed", e.metric, age, e.window.MaxAge)
+}
+
+// tooShort says by how much a window of usage misses its beginning, when the usage of
+// the pool was not measured; empty if it does not.
+func (r *windowReader) tooShort(series []metrics.Series, w Window) string {
+	oldest := r.now
+	for _, s := range series {
+		if len(s.Times) > 0 && time.Unix(s.Times[0], 0).Before(oldest) {
+			oldest = time.Unix(s.Times[0], 0)
+		}
+	}
+	reach := r.now.Sub(oldest)
+	if reach+2*r.config.Tick+time.Second >= w.Range {
+		return ""
+	}
+	return fmt.Sprintf("%s reaches back %v of %v: what was used before is unknown", w.Name, reach.Round(time.Second), w.Range)
+}
+
+// shownName returns the name of a series in a request: without the app's prefix and
+// without the cluster and the pool, unless these stand in the configured name. A
+// regular expression matches whole keys, so the request contains whole keys.
+func (w Window) shownName(app string, s metrics.Series) string {
+	name := strings.TrimPrefix(s.Name, metrics.AppName(app, ""))
+	if w.Regex {
+		return metrics.Key(name, s.Dimensions)
+	}
+	_, written := splitName(w.Name)
+	d := maps.Clone(s.Dimensions)
+	for _, k := range []string{"cluster", "pool"} {
+		if _, ok := written[k]; !ok {
+			delete(d, k)
+		}
+	}
+	return metrics.Key(name, d)
+}

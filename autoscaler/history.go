@@ -16,46 +16,50 @@ const (
 	historyPoints = 5
 )
 
-// history tells what a unit of weight gave when the pool last had machines. It
-// is read once for each time that the pool is empty.
+// history reads what a unit of weight offered when the pool last had machines, once
+// for each time that the pool is empty.
+type history struct {
+	store metrics.Store
+	pool  metrics.Dimensions
+	known *decide.History // nil: it has to be read when the pool is empty
+}
+
+// read returns the history of a pool with that target. It is empty while the target is
+// above zero.
 //
 // The formula is Clusterman's: the mean of the last five points above zero of a
 // resource's total, over the mean of the last five such points of the joined
 // capacity, resource points only from between the first and last of those.
-func (l *Loop) history(ctx context.Context, now time.Time, target float64) (decide.History, error) {
+func (h *history) read(ctx context.Context, now time.Time, target float64) (decide.History, error) {
 	if target > 0 {
-		l.past = nil
+		h.known = nil
 		return decide.History{}, nil
 	}
-	if l.past != nil {
-		return *l.past, nil
+	if h.known != nil {
+		return *h.known, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
-	defer cancel()
-	capacity, err := l.pastPoints(ctx, now, "non_orphan_fulfilled_capacity")
+	capacity, err := h.points(ctx, now, "non_orphan_fulfilled_capacity")
 	if err != nil {
 		return decide.History{}, err
 	}
-	var h decide.History
+	var out decide.History
 	capacity = lastAboveZero(capacity)
 	for _, k := range resource.Kinds() {
-		totals, err := l.pastPoints(ctx, now, k.String()+"_total")
+		totals, err := h.points(ctx, now, k.String()+"_total")
 		if err != nil {
 			return decide.History{}, err
 		}
 		if perWeight, ok := perUnit(capacity, totals); ok {
-			h.PerWeight = h.PerWeight.With(k, perWeight)
+			out.PerWeight = out.PerWeight.With(k, perWeight)
 		}
 	}
-	l.past = &h
-	return h, nil
+	h.known = &out
+	return out, nil
 }
 
-func (l *Loop) pastPoints(ctx context.Context, now time.Time, name string) (metrics.Series, error) {
-	series, err := l.world.Metrics.Window(ctx, metrics.Query{
-		Type: metrics.Metadata, Name: name,
-		Dimensions: metrics.Dimensions{"cluster": l.config.Cluster, "pool": l.config.Pool},
-		From:       now.Add(-historyRange), To: now,
+func (h *history) points(ctx context.Context, now time.Time, name string) (metrics.Series, error) {
+	series, err := h.store.Window(ctx, metrics.Query{
+		Type: metrics.Metadata, Name: name, Dimensions: h.pool, From: now.Add(-historyRange), To: now,
 	})
 	if err != nil {
 		return metrics.Series{}, fmt.Errorf("read history of %s: %w", name, err)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -25,6 +25,7 @@ type Loop struct {
 	world   World
 	log     *slog.Logger
 	signals *ask.Panel
+	history history
 
 	begun   bool            // what the last process handed on is taken up
 	drains  *drain.Machine  // nil until it is opened
@@ -35,7 +36,6 @@ type Loop struct {
 	amnesia bool            // who has joined is not known: all that runs may have
 	began   time.Time       // the first tick
 	lost    error           // why the last tick is not in the ledger; nil if it is
-	past    *decide.History // read for an empty pool; nil when it has to be
 
 	last   *view           // the newest one
 	tally  *tally          // of the targets of the groups in it
@@ -56,6 +56,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log,
 		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
+		history: history{store: w.Metrics, pool: metrics.Dimensions{"cluster": c.Cluster, "pool": c.Pool}},
 		joined:  map[string]bool{}, raised: map[string]bool{},
 		repairRequests: make(chan repairRequest, maxRepairRequests), ended: make(chan struct{}),
 	}

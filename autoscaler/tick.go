@@ -131,7 +131,9 @@ func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Order
 // plan makes the case of a tick and resolves it, both into the record.
 func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State, orders Orders, r *Record) (prepared, resolve.Outcome) {
 	p := l.prepare(now, v, s, orders)
-	history, err := l.history(ctx, now, p.Input.Capacity.Target)
+	limited, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	history, err := l.history.read(limited, now, p.Input.Capacity.Target)
 	r.problem(err)
 	p.Input.History = history
 	o := p.Resolve()

@@ -69,7 +69,7 @@ type Result struct {
 	App       string
 	Version   string
 	Address   string
-	Group     int // of the Endpoint: it tells two processes at one address apart
+	Group     int // of the Endpoint: it distinguishes two processes at one address
 	Candidate bool
 	// Verdict is decide.Unasked of a candidate that is to replace the signal's process
 	// while its windows are not good: the panel sent no request, and tries again after

@@ -1,6 +1,7 @@
 package ask
 
 import (
+	"cmp"
 	"context"
 	"log/slog"
 	"slices"
@@ -86,24 +87,22 @@ type Opinions struct {
 	Short string
 }
 
-// Opinions returns the newest opinions.
+// Opinions returns the newest opinions. The opinion of the default signal counts for
+// the apps that have no signal of their own.
 func (p *Panel) Opinions() Opinions {
 	standby, apps := p.signals[0], p.signals[1:]
 	o := Opinions{Default: standby.opinion}
-	standbyCounts := len(apps) == 0
+	counts := len(apps) == 0
 	for _, s := range apps {
 		o.Apps = append(o.Apps, decide.App{Name: s.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.HoldFor})
-		standbyCounts = standbyCounts || !s.configured()
+		if s.configured() {
+			o.Short = cmp.Or(o.Short, s.short)
+		} else {
+			counts = true
+		}
 	}
-	for _, s := range p.signals {
-		counts := s.configured()
-		if s == standby {
-			counts = standbyCounts
-		}
-		if counts && s.short != "" {
-			o.Short = s.short
-			break
-		}
+	if counts {
+		o.Short = cmp.Or(standby.short, o.Short)
 	}
 	return o
 }

@@ -25,6 +25,7 @@ type Intent struct {
 // memo is what is kept for the next tick and the next process.
 type memo struct {
 	Schema int           `json:"schema"`
+	Weir   string        `json:"weir,omitempty"` // the version that wrote it
 	State  resolve.State `json:"state"`
 	Intent *Intent       `json:"intent,omitempty"` // nil once it has been done
 }
@@ -98,7 +99,7 @@ func (l *Loop) recall(data []byte, ok bool) error {
 // save keeps the state, and what is about to be done.
 func (l *Loop) save(ctx context.Context, s resolve.State, i *Intent) error {
 	s.Joined = slices.Sorted(maps.Keys(l.joined))
-	data, err := json.Marshal(memo{resolve.Schema, s, i})
+	data, err := json.Marshal(memo{resolve.Schema, l.world.Version, s, i})
 	if err != nil {
 		return fmt.Errorf("encode what is handed on: %w", err)
 	}

@@ -1,11 +1,13 @@
 package autoscaler
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
@@ -15,15 +17,16 @@ var errLaterSchema = errors.New("a later version of weir wrote it")
 // decodeMemo reads what was kept, of this version or of version 1.
 func decodeMemo(data []byte) (memo, error) {
 	var of struct {
-		Schema int `json:"schema"`
+		Schema int    `json:"schema"`
+		Weir   string `json:"weir"`
 	}
 	if err := json.Unmarshal(data, &of); err != nil {
 		return memo{}, err
 	}
 	switch {
 	case of.Schema > resolve.Schema:
-		return memo{}, fmt.Errorf("%w: it has schema %d, and this version reads schema %d and earlier: run the version that wrote it, or a later one; nothing was changed",
-			errLaterSchema, of.Schema, resolve.Schema)
+		return memo{}, fmt.Errorf("%w: it has schema %d, this version reads schema %d and earlier: run weir %s or later; nothing was changed",
+			errLaterSchema, of.Schema, resolve.Schema, cmp.Or(decide.OneLine(of.Weir), "of the version that wrote it"))
 	case of.Schema == resolve.Schema:
 		var m memo
 		err := json.Unmarshal(data, &m)

@@ -40,6 +40,7 @@ type World struct {
 	Notices <-chan pools.Notice
 	Health  Health           // nil: no policy
 	Now     func() time.Time // nil: time.Now
+	Version string           // of this build, kept with the state
 }
 
 // Health is the node-health policy beside the loop. Neither of its methods waits, and

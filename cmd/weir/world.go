@@ -162,5 +162,6 @@ func (p *partsOfPool) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders,
+		Version: buildVersion(),
 	}
 }

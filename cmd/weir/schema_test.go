@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// A record of the schema before is still shown, and refused by "weir decide" in one
+// line that names both schemas.
+func TestRecordOfSchemaOne(t *testing.T) {
+	t.Parallel()
+	data, err := os.ReadFile(filepath.Join("testdata", "record-v1.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := readRecord(data)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown bytes.Buffer
+	explainRecord(&shown, r, r.At)
+	for _, want := range []string{"pool here/default, tick of 18:59:09", "target ", "a 6 -> 6", "let go a a-2 (by me): ok", "on the way out: a-2 of a"} {
+		if !strings.Contains(shown.String(), want) {
+			t.Errorf("explain shows no %q:\n%s", want, shown.String())
+		}
+	}
+	if strings.Contains(shown.String(), "account") {
+		t.Errorf("explain shows an account that the record does not have:\n%s", shown.String())
+	}
+	_, err = new(caseReader).answer(bytes.TrimSpace(data))
+	want := "the record has schema 1, and this weir decides records of schema 2; weir explain shows it"
+	if err == nil || err.Error() != want {
+		t.Errorf("decide = %v, want %s", err, want)
+	}
+}

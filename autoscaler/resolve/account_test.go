@@ -1,0 +1,198 @@
+package resolve
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// known is a state that wants that much and has left the groups with these targets.
+func known(wanted float64, asked map[string]int) State {
+	s := State{Wanted: &wanted, Groups: map[string]GroupState{}}
+	for group, target := range asked {
+		s.Groups[group] = GroupState{Asked: &target}
+	}
+	return s
+}
+
+func doubtful(s State, group string) State {
+	of := s.Groups[group]
+	of.Doubt = true
+	s.Groups[group] = of
+	return s
+}
+
+func surging(s State, group string, surge int) State {
+	of := s.Groups[group]
+	of.Surge = surge
+	s.Groups[group] = of
+	return s
+}
+
+func leavers(weights ...float64) []Leaver {
+	var out []Leaver
+	for i, weight := range weights {
+		out = append(out, Leaver{ID: fmt.Sprint("n", i), Group: "a", Weight: weight})
+	}
+	return out
+}
+
+func TestReconcile(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name    string
+		state   State
+		groups  []Group
+		correct bool
+		wanted  float64
+		found   Found
+		owed    float64
+		surplus float64
+	}{
+		{name: "the first reading", state: State{}, groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2}}, wanted: 5},
+		{name: "nothing has changed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}}, wanted: 5},
+		{name: "lowered by another, obeyed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 3}},
+			wanted: 3, found: Found{Drift: []Drifted{{"a", 5, 3}}}},
+		{name: "raised by another, obeyed", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 9}},
+			wanted: 9, found: Found{Drift: []Drifted{{"a", 5, 9}}}},
+		{name: "lowered by another, corrected", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 3}}, correct: true,
+			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 3}}}, owed: 2},
+		{name: "raised by another, corrected", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 9}}, correct: true,
+			wanted: 5, found: Found{Drift: []Drifted{{"a", 5, 9}}}, surplus: 4},
+		{name: "lowered below what leaves", state: known(3, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 1, Leaving: leavers(1, 1)}},
+			wanted: 0, found: Found{Drift: []Drifted{{"a", 5, 1}}}},
+		{name: "a new group", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}, {ID: "b", Target: 2}}, wanted: 7},
+		{name: "a group is gone", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}}, wanted: 5, owed: 2},
+		{name: "a group is stale", state: known(5, map[string]int{"a": 3, "b": 2}), groups: []Group{{ID: "a", Target: 3}, {ID: "b", Target: 2, Stale: true}},
+			wanted: 5, owed: 2},
+		{name: "a new group that is stale", state: known(5, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}, {ID: "b", Target: 2, Stale: true}}, wanted: 5},
+		{name: "a request was not given", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 5}}, wanted: 7, owed: 2},
+		{name: "a request was given", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 7}}, wanted: 7},
+		{name: "more than was requested", state: doubtful(known(7, map[string]int{"a": 7}), "a"), groups: []Group{{ID: "a", Target: 8}},
+			wanted: 8, found: Found{Unknown: 1}},
+		{name: "what one group was refused another was given", state: doubtful(doubtful(known(7, map[string]int{"a": 4, "b": 3}), "a"), "b"),
+			groups: []Group{{ID: "a", Target: 2}, {ID: "b", Target: 5}}, wanted: 7},
+		{name: "a termination without an answer", state: doubtful(known(4, map[string]int{"a": 5}), "a"), groups: []Group{{ID: "a", Target: 4}}, wanted: 4},
+		{name: "a surge is part of the target", state: surging(known(5, map[string]int{"a": 7}), "a", 2), groups: []Group{{ID: "a", Target: 7}}, wanted: 5},
+		{name: "a replaced node stays after all", state: known(4, map[string]int{"a": 5}), groups: []Group{{ID: "a", Target: 5}}, wanted: 4, surplus: 1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			got, found := test.state.Reconcile(test.groups, !test.correct)
+			a := got.Account(test.groups)
+			if *got.Wanted != test.wanted || a.Owed() != test.owed || a.Surplus() != test.surplus {
+				t.Errorf("wanted %v, owed %v, surplus %v: want %v, %v, %v", *got.Wanted, a.Owed(), a.Surplus(), test.wanted, test.owed, test.surplus)
+			}
+			if diff := cmp.Diff(test.found, found); diff != "" {
+				t.Errorf("found, -want +got:\n%s", diff)
+			}
+			again, nothing := got.Reconcile(test.groups, !test.correct)
+			if diff := cmp.Diff(got, again); diff != "" || len(nothing.Drift) > 0 || nothing.Unknown != 0 {
+				t.Errorf("the same reading changes it again, found %+v:\n%s", nothing, diff)
+			}
+		})
+	}
+}
+
+// The parts of a target sum up to it, in whole numbers, whatever leaves.
+func TestTargetIsTheSumOfItsEntries(t *testing.T) {
+	t.Parallel()
+	rapid.Check(t, func(t *rapid.T) {
+		s := surging(known(rapid.Float64Range(-5, 50).Draw(t, "wanted"), nil), "a", rapid.IntRange(0, 9).Draw(t, "surge"))
+		s.Offset = rapid.Float64Range(-5, 5).Draw(t, "offset")
+		g := Group{ID: "a", Target: rapid.IntRange(0, 30).Draw(t, "target"), Min: rapid.IntRange(-1, 9).Draw(t, "min")}
+		g.Leaving = leavers(rapid.SliceOfN(rapid.SampledFrom([]float64{0.5, 1, 2, 2.5, 0}), 0, 20).Draw(t, "leaving")...)
+		a := s.Account([]Group{g})
+		sum := 0.0
+		for _, e := range a.Entries() {
+			if e.Group == "a" {
+				sum += e.Weight
+			}
+			if e.Group == "a" && (e.Weight < 0 || e.Weight != math.Trunc(e.Weight)) {
+				t.Fatalf("entry %+v: want a whole number of at least 0", e)
+			}
+		}
+		if sum != float64(g.Target) {
+			t.Fatalf("the entries sum up to %v, the target is %d: %v", sum, g.Target, a.Entries())
+		}
+		if left := a.Wanted + a.Offset - float64(a.Shares()) - a.Owed() + a.Surplus(); math.Abs(left) > Slack || a.Owed()*a.Surplus() != 0 {
+			t.Fatalf("the account misses %v: %+v", left, a)
+		}
+		if share := a.Groups[0].Share(); g.Target >= max(0, g.Min) && share+a.Groups[0].Surge < max(0, g.Min) {
+			t.Fatalf("share %d and surge %d of a group with the minimum %d", share, a.Groups[0].Surge, g.Min)
+		}
+	})
+}
+
+// The pool's target moves towards what is wanted as far as the groups hold it.
+func TestConclude(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		before float64
+		want   int
+		shares int
+		after  float64
+	}{
+		{"raised, given", 4, 7, 7, 7},
+		{"raised, given in part", 4, 7, 5, 5},
+		{"raised, and less is there than before: that is owed, the new need is not", 4, 7, 2, 4},
+		{"kept, and less is there", 4, 4, 2, 4},
+		{"kept, and more is there", 4, 4, 6, 4},
+		{"lowered, and all of it goes", 7, 4, 4, 4},
+		{"lowered, and not all may go", 7, 4, 6, 6},
+		{"lowered, and more has gone", 7, 4, 3, 4},
+		{"lowered, with a surplus", 7, 4, 8, 7},
+		{"lowered, and the need is met by what is there", 7, 4, 5, 5},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c := Case{Input: decide.Input{Capacity: decide.Capacity{Target: test.before}}}
+			o := Outcome{Distribution: plan.Distribution{Want: test.want, Shares: []plan.Share{{Group: "a"}}}}
+			if got := *c.Conclude(o, Done{Shares: test.shares}).Wanted; got != test.after {
+				t.Errorf("wanted %v, want %v", got, test.after)
+			}
+		})
+	}
+}
+
+// What is kept before a request is the larger of before and after, in each part that
+// the targets may already hold.
+func TestLarger(t *testing.T) {
+	t.Parallel()
+	small, large := surging(known(4, map[string]int{"a": 6}), "a", 2), surging(known(6, map[string]int{"a": 6}), "a", 1)
+	large.Offset = 1
+	for _, got := range []State{small.Larger(large), large.Larger(small)} {
+		if *got.Wanted != 6 || got.Offset != 1 || got.Groups["a"].Surge != 2 {
+			t.Errorf("wanted %v, offset %v, surge %d: want 6, 1, 2", *got.Wanted, got.Offset, got.Groups["a"].Surge)
+		}
+	}
+	if small.Groups["a"].Surge != 2 || large.Groups["a"].Surge != 1 {
+		t.Error("an argument was changed")
+	}
+}
+
+func TestStateValidate(t *testing.T) {
+	t.Parallel()
+	huge, negative := math.MaxInt, -1
+	bad := []State{
+		known(math.NaN(), nil), known(-math.MaxFloat64, nil), {State: decide.State{Offset: math.Inf(1)}},
+		{Groups: map[string]GroupState{"a": {Asked: &huge}}}, {Groups: map[string]GroupState{"a": {Asked: &negative}}},
+		{Groups: map[string]GroupState{"a": {Surge: -1}}},
+	}
+	for _, s := range append(slices.Clone(bad), State{}, known(4, map[string]int{"a": 4})) {
+		isBad := slices.ContainsFunc(bad, func(b State) bool { return fmt.Sprint(b) == fmt.Sprint(s) })
+		if err := s.Validate(); (err != nil) != isBad {
+			t.Errorf("Validate(%+v) = %v", s, err)
+		}
+	}
+}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -82,7 +81,7 @@ type writtenSignal struct {
 // that of the next.
 type caseReader struct {
 	policy []byte
-	config autoscaler.Config
+	blank  resolve.Case // with that policy, and no pool
 }
 
 // read returns the case of a line: that of a record, or what somebody wrote.
@@ -131,19 +130,17 @@ func (r *caseReader) caseOf(w writtenCase) (resolve.Case, error) {
 		if err != nil {
 			return resolve.Case{}, err
 		}
-		r.policy, r.config = bytes.Clone(w.Policy), c
+		r.policy, r.blank = bytes.Clone(w.Policy), c
 	}
 	if err := w.State.Validate(); err != nil {
 		return resolve.Case{}, fmt.Errorf("state: %w", err)
 	}
-	c := resolve.Case{
-		Limits: r.config.Prune, OrphansAfter: r.config.OrphansAfter, State: w.State, Has: map[string]int{},
-		Input: decide.Input{
-			Now: w.Now.Time, Policy: r.config.Policy, Offset: w.Offset, Pinned: w.Pinned,
-			NoScaleIn: string(w.NoScaleDown), Barred: string(w.Barred), History: decide.History{PerWeight: w.History},
-		},
-	}
-	if err := errors.Join(w.Pool.fill(&c), fillApps(&c.Input, r.config, w.Signals)); err != nil {
+	c := r.blank
+	c.State, c.Has = w.State, map[string]int{}
+	c.Input.Now, c.Input.Offset, c.Input.Pinned = w.Now.Time, w.Offset, w.Pinned
+	c.Input.NoScaleIn, c.Input.Barred = string(w.NoScaleDown), string(w.Barred)
+	c.Input.History = decide.History{PerWeight: w.History}
+	if err := errors.Join(w.Pool.fill(&c), fillApps(&c.Input, w.Signals)); err != nil {
 		return resolve.Case{}, err
 	}
 	if w.Pool.Nodes != nil {
@@ -233,10 +230,10 @@ func (n writtenNode) candidate() (plan.Candidate, error) {
 
 // fillApps takes over what the signals say. An app that the policy does not list
 // has a signal of its own, too: somebody has its answer.
-func fillApps(in *decide.Input, c autoscaler.Config, signals []writtenSignal) error {
-	in.Apps = make([]decide.App, 0, len(signals))
-	for _, s := range c.Apps {
-		in.Apps = append(in.Apps, decide.App{Name: s.App, Configured: s.Name != "" || slices.ContainsFunc(signals, func(w writtenSignal) bool { return w.App == s.App }), HoldFor: s.HoldFor})
+func fillApps(in *decide.Input, signals []writtenSignal) error {
+	in.Apps = append(make([]decide.App, 0, len(in.Apps)+len(signals)), in.Apps...)
+	for i, app := range in.Apps {
+		in.Apps[i].Configured = app.Configured || slices.ContainsFunc(signals, func(w writtenSignal) bool { return w.App == app.Name })
 	}
 	seen := map[string]bool{}
 	for i, s := range signals {

@@ -145,10 +145,10 @@ func TestPolicy(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if c.Policy.Setpoint != 0.8 || c.Policy.Limits.Max != decide.Unlimited || c.Apps[0].HoldFor != 21*time.Minute || c.Policy.Period != 7*time.Minute {
-		t.Errorf("policy is %+v, apps %+v", c.Policy, c.Apps)
+	if c.Input.Policy.Setpoint != 0.8 || c.Input.Policy.Limits.Max != decide.Unlimited || c.Input.Apps[0].HoldFor != 21*time.Minute || c.Input.Policy.Period != 7*time.Minute {
+		t.Errorf("policy is %+v, apps %+v", c.Input.Policy, c.Input.Apps)
 	}
-	if diff := cmp.Diff([]decide.Budget{{Direction: decide.Down, Within: 10 * time.Minute, Share: 0.1}}, c.Policy.Budgets); diff != "" {
+	if diff := cmp.Diff([]decide.Budget{{Direction: decide.Down, Within: 10 * time.Minute, Share: 0.1}}, c.Input.Policy.Budgets); diff != "" {
 		t.Errorf("budgets (-want +got):\n%s", diff)
 	}
 	for _, text := range []string{`{}`, `[]`, `{` + limits + `, "autoscaling": {"setpiont": 1}}`, `{` + limits + `, "autoscaling": {"setpoint": 7}}`} {

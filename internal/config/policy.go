@@ -3,7 +3,8 @@ package config
 import (
 	"fmt"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // fragment is what a decision depends on of a pool file.
@@ -15,14 +16,14 @@ type fragment struct {
 }
 
 // Policy reads a part of a pool file, of its keys scaling_limits, autoscaling and
-// autoscale_signals, and returns the loop that it describes. What the file would
-// have to say of releases and windows it need not: nobody is asked. The signals'
-// periods, and how long they hold, count. Problems name the text as "policy".
-func Policy(text []byte) (autoscaler.Config, error) {
+// autoscale_signals, and returns a case with its policy, its limits and its apps. The
+// signals need no releases and no windows: none is evaluated. Problems name the text as
+// "policy".
+func Policy(text []byte) (resolve.Case, error) {
 	var f fragment
 	doc, err := decode("policy", text, &f)
 	if err != nil {
-		return autoscaler.Config{}, err
+		return resolve.Case{}, err
 	}
 	p := Pool{Name: "pool", Limits: f.Limits, Autoscaling: f.Autoscaling, Signals: f.Signals, Signal: f.Signal, document: doc}.withDefaults()
 	ps := append(p.Limits.problems(doc), p.Autoscaling.problems(doc)...)
@@ -33,9 +34,14 @@ func Policy(text []byte) (autoscaler.Config, error) {
 		ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(doc, path)...)
 	}
 	if err := ps.orNil(); err != nil {
-		return autoscaler.Config{}, err
+		return resolve.Case{}, err
 	}
-	return Autoscaler(Service{}.withDefaults(), p), nil
+	loop := Autoscaler(Service{}.withDefaults(), p)
+	c := resolve.Case{Limits: loop.Prune, OrphansAfter: loop.OrphansAfter, Input: decide.Input{Policy: loop.Policy}}
+	for _, s := range loop.Apps {
+		c.Input.Apps = append(c.Input.Apps, decide.App{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor})
+	}
+	return c, nil
 }
 
 // DefaultHold is how long the last good answer of an app counts whose period

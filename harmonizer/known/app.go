@@ -18,10 +18,24 @@ type app struct {
 	form      message.Form
 	forgotten bool   // the number is free
 	waits     bool   // in the backlog of apps that may be forgotten
-	spread    bool   // its copies are chained by index, see Store.spread
+	spread    bool   // its copies are chained by index, see apps.spread
 	first     uint32 // copy; none also if spread
 	copies    uint32
 	refs      uint32
+}
+
+// apps numbers the names of apps, and chains the copies of each app. An app keeps
+// its number while it has copies or is held.
+type apps struct {
+	texts  *texts
+	copies *slab
+	reader *message.Heartbeats // for its hash
+
+	items  []app
+	byName table
+	spread map[AppID]map[uint32]uint32 // of apps with many copies: index -> head of a chain
+	free   []uint32
+	idle   backlog
 }
 
 // few is how many copies of an app are looked through one by one.
@@ -32,163 +46,36 @@ func (a *app) id() message.ID { return message.ID{Hi: a.name.hi, Lo: a.name.lo, 
 // App returns the number of an app, a new one for a name never heard. An app
 // without copies that nobody holds is forgotten at a later Heartbeat, Exit,
 // Hearing or Tick.
-func (s *Store) App(name string) AppID { return s.appOf(message.PackText([]byte(name))) }
+func (s *Store) App(name string) AppID { return s.apps.number(message.PackText([]byte(name))) }
 
 // Lookup returns the number of an app that has one.
 func (s *Store) Lookup(name string) (AppID, bool) {
-	a := s.findApp(message.PackText([]byte(name)))
+	a := s.apps.find(message.PackText([]byte(name)))
 	return a, a != AppID(none)
 }
 
 // Name returns the name of an app, "" of a forgotten one. It allocates.
 func (s *Store) Name(a AppID) string {
-	if int(a) >= len(s.apps) || s.apps[a].forgotten {
+	if int(a) >= len(s.apps.items) || s.apps.items[a].forgotten {
 		return ""
 	}
-	return s.texts.string(s.apps[a].id())
+	return s.texts.string(s.apps.items[a].id())
 }
 
 // Hold keeps an app's number until as many calls of Drop.
-func (s *Store) Hold(a AppID) { s.apps[a].refs++ }
+func (s *Store) Hold(a AppID) { s.apps.items[a].refs++ }
 
 // Drop ends a Hold.
 func (s *Store) Drop(a AppID) {
-	s.apps[a].refs--
-	s.idle(a)
-}
-
-func (s *Store) findApp(name message.Text) AppID {
-	id, ok := s.texts.findID(name)
-	if !ok {
-		return AppID(none)
-	}
-	for p := s.byName.probe(s.reader.Hash(id)); ; {
-		n, ok := s.byName.next(&p)
-		if !ok {
-			return AppID(none)
-		}
-		if s.apps[n].id() == id {
-			return AppID(n)
-		}
-	}
-}
-
-func (s *Store) appOf(name message.Text) AppID {
-	if a := s.findApp(name); a != AppID(none) {
-		return a
-	}
-	if len(s.freeApps) == 0 {
-		s.apps = append(s.apps, app{})
-		s.freeApps = append(s.freeApps, uint32(len(s.apps)-1))
-	}
-	a := AppID(s.freeApps[len(s.freeApps)-1])
-	s.freeApps = s.freeApps[:len(s.freeApps)-1]
-	id := s.texts.holdID(name)
-	s.apps[a] = app{name: packed{id.Hi, id.Lo}, form: id.Form, first: none}
-	s.byName.add(s.reader.Hash(id), uint32(a))
-	s.idle(a)
-	return a
-}
-
-// idle has an app looked at later if nothing keeps it.
-func (s *Store) idle(a AppID) {
-	if p := &s.apps[a]; p.copies == 0 && p.refs == 0 && !p.waits {
-		p.waits = true
-		s.idleApps.put(uint32(a))
-	}
-}
-
-// forget frees an idle app's number, unless something keeps it again.
-func (s *Store) forget(a AppID) {
-	p := &s.apps[a]
-	p.waits = false
-	if p.copies > 0 || p.refs > 0 {
-		return
-	}
-	s.byName.remove(s.reader.Hash(p.id()), uint32(a))
-	s.texts.dropID(p.id())
-	*p = app{forgotten: true}
-	s.freeApps = append(s.freeApps, uint32(a))
-}
-
-// head returns the first copy of the chain in which a copy at the index is.
-func (s *Store) head(a AppID, index uint32) uint32 {
-	if !s.apps[a].spread {
-		return s.apps[a].first
-	}
-	if slot, ok := s.spread[a][index]; ok {
-		return slot
-	}
-	return none
-}
-
-func (s *Store) setHead(a AppID, index, slot uint32) {
-	switch {
-	case !s.apps[a].spread:
-		s.apps[a].first = slot
-	case slot == none:
-		delete(s.spread[a], index)
-	default:
-		s.spread[a][index] = slot
-	}
-}
-
-// link puts a new copy into its app's chain.
-func (s *Store) link(slot uint32, r *record) {
-	a := &s.apps[r.app]
-	if a.copies >= few && !a.spread {
-		s.spreadOut(r.app)
-	}
-	a.copies++
-	s.chain(slot, r)
-}
-
-func (s *Store) chain(slot uint32, r *record) {
-	r.prev, r.next = none, s.head(r.app, r.index)
-	if r.next != none {
-		s.copies.at(r.next).prev = slot
-	}
-	s.setHead(r.app, r.index, slot)
-}
-
-// unlink takes a copy out of its app's chain.
-func (s *Store) unlink(r *record) {
-	if r.prev == none {
-		s.setHead(r.app, r.index, r.next)
-	} else {
-		s.copies.at(r.prev).next = r.next
-	}
-	if r.next != none {
-		s.copies.at(r.next).prev = r.prev
-	}
-	a := &s.apps[r.app]
-	if a.copies--; a.copies == 0 {
-		if a.spread {
-			a.spread, a.first = false, none
-			delete(s.spread, r.app)
-		}
-		s.idle(r.app)
-	}
-}
-
-// spreadOut gives each index of an app a chain of its own.
-func (s *Store) spreadOut(a AppID) {
-	slot := s.apps[a].first
-	s.apps[a].spread, s.apps[a].first = true, none
-	s.spread[a] = make(map[uint32]uint32, 2*few)
-	for slot != none {
-		r := s.copies.at(slot)
-		next := r.next
-		s.chain(slot, r)
-		slot = next
-	}
+	s.apps.items[a].refs--
+	s.apps.check(a)
 }
 
 // Copies yields the copies of an app at an index, in an order that depends only
 // on what was told. The store must not change meanwhile.
 func (s *Store) Copies(a AppID, index int) iter.Seq[Copy] {
 	return func(yield func(Copy) bool) {
-		for slot := s.head(a, uint32(index)); slot != none; {
+		for slot := s.apps.head(a, uint32(index)); slot != none; {
 			r := s.copies.at(slot)
 			if r.index == uint32(index) && !yield(Copy{s, slot}) {
 				return
@@ -200,16 +87,16 @@ func (s *Store) Copies(a AppID, index int) iter.Seq[Copy] {
 
 // Indices yields the indices at which an app has a copy, ascending.
 func (s *Store) Indices(a AppID) iter.Seq[int] {
-	if s.apps[a].spread {
-		indices := make([]int, 0, len(s.spread[a]))
-		for index := range s.spread[a] {
+	if s.apps.items[a].spread {
+		indices := make([]int, 0, len(s.apps.spread[a]))
+		for index := range s.apps.spread[a] {
 			indices = append(indices, int(index))
 		}
 		slices.Sort(indices)
 		return slices.Values(indices)
 	}
 	indices := make([]int, 0, few)
-	for r := range s.of(s.apps[a].first) {
+	for r := range s.apps.chainOf(s.apps.items[a].first) {
 		indices = append(indices, int(r.index))
 	}
 	slices.Sort(indices)
@@ -217,27 +104,158 @@ func (s *Store) Indices(a AppID) iter.Seq[int] {
 }
 
 // CopiesOf returns how many copies an app has.
-func (s *Store) CopiesOf(a AppID) int { return int(s.apps[a].copies) }
+func (s *Store) CopiesOf(a AppID) int { return int(s.apps.items[a].copies) }
 
 // Running returns how many copies of each version are RUNNING.
 func (s *Store) Running(a AppID) map[string]int {
 	out := map[string]int{}
 	count := func(first uint32) {
-		for r := range s.of(first) {
+		for r := range s.apps.chainOf(first) {
 			if r.state == stateRunning {
 				out[s.texts.string(r.versionOf())]++
 			}
 		}
 	}
-	count(s.apps[a].first)
-	for first := range maps.Values(s.spread[a]) {
+	count(s.apps.items[a].first)
+	for first := range maps.Values(s.apps.spread[a]) {
 		count(first)
 	}
 	return out
 }
 
-// of yields the records of a chain.
-func (s *Store) of(first uint32) iter.Seq[*record] {
+// find returns the number of an app, none for an unknown name.
+func (s *apps) find(name message.Text) AppID {
+	id, ok := s.texts.findID(name)
+	if !ok {
+		return AppID(none)
+	}
+	for p := s.byName.probe(s.reader.Hash(id)); ; {
+		n, ok := s.byName.next(&p)
+		if !ok {
+			return AppID(none)
+		}
+		if s.items[n].id() == id {
+			return AppID(n)
+		}
+	}
+}
+
+// number returns the number of an app, a new one for an unknown name.
+func (s *apps) number(name message.Text) AppID {
+	if a := s.find(name); a != AppID(none) {
+		return a
+	}
+	if len(s.free) == 0 {
+		s.items = append(s.items, app{})
+		s.free = append(s.free, uint32(len(s.items)-1))
+	}
+	a := AppID(s.free[len(s.free)-1])
+	s.free = s.free[:len(s.free)-1]
+	id := s.texts.holdID(name)
+	s.items[a] = app{name: packed{id.Hi, id.Lo}, form: id.Form, first: none}
+	s.byName.add(s.reader.Hash(id), uint32(a))
+	s.check(a)
+	return a
+}
+
+// check queues an app to be forgotten if it has no copies and no holds.
+func (s *apps) check(a AppID) {
+	if p := &s.items[a]; p.copies == 0 && p.refs == 0 && !p.waits {
+		p.waits = true
+		s.idle.put(uint32(a))
+	}
+}
+
+// forget frees an idle app's number, unless something keeps it again.
+func (s *apps) forget(a AppID) {
+	p := &s.items[a]
+	p.waits = false
+	if p.copies > 0 || p.refs > 0 {
+		return
+	}
+	s.byName.remove(s.reader.Hash(p.id()), uint32(a))
+	s.texts.dropID(p.id())
+	*p = app{forgotten: true}
+	s.free = append(s.free, uint32(a))
+}
+
+// head returns the first copy of the chain in which a copy at the index is.
+func (s *apps) head(a AppID, index uint32) uint32 {
+	if !s.items[a].spread {
+		return s.items[a].first
+	}
+	if slot, ok := s.spread[a][index]; ok {
+		return slot
+	}
+	return none
+}
+
+// setHead makes a copy the first of the chain for an index.
+func (s *apps) setHead(a AppID, index, slot uint32) {
+	switch {
+	case !s.items[a].spread:
+		s.items[a].first = slot
+	case slot == none:
+		delete(s.spread[a], index)
+	default:
+		s.spread[a][index] = slot
+	}
+}
+
+// link puts a new copy into its app's chain.
+func (s *apps) link(slot uint32, r *record) {
+	a := &s.items[r.app]
+	if a.copies >= few && !a.spread {
+		s.spreadOut(r.app)
+	}
+	a.copies++
+	s.chain(slot, r)
+}
+
+// chain puts a copy at the head of the chain for its index.
+func (s *apps) chain(slot uint32, r *record) {
+	r.prev, r.next = none, s.head(r.app, r.index)
+	if r.next != none {
+		s.copies.at(r.next).prev = slot
+	}
+	s.setHead(r.app, r.index, slot)
+}
+
+// unlink takes a copy out of its app's chain.
+func (s *apps) unlink(r *record) {
+	if r.prev == none {
+		s.setHead(r.app, r.index, r.next)
+	} else {
+		s.copies.at(r.prev).next = r.next
+	}
+	if r.next != none {
+		s.copies.at(r.next).prev = r.prev
+	}
+	a := &s.items[r.app]
+	if a.copies--; a.copies == 0 {
+		if a.spread {
+			a.spread, a.first = false, none
+			delete(s.spread, r.app)
+		}
+		s.check(r.app)
+	}
+}
+
+// spreadOut gives each index of an app a chain of its own.
+func (s *apps) spreadOut(a AppID) {
+	slot := s.items[a].first
+	s.items[a].spread, s.items[a].first = true, none
+	s.spread[a] = make(map[uint32]uint32, 2*few)
+	for slot != none {
+		r := s.copies.at(slot)
+		next := r.next
+		s.chain(slot, r)
+		slot = next
+	}
+}
+
+// chainOf yields the records of a chain.
+func (s *apps) chainOf(first uint32) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for slot := first; slot != none; {
 			r := s.copies.at(slot)

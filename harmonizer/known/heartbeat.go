@@ -169,7 +169,7 @@ func (s *Store) beat(n *node, l *message.Listing, place int) uint32 {
 		if r.node == n.number && (r.seen == n.beats || r.place != none && s.kept[r.place]) {
 			return none
 		}
-		if r.index != l.Index || !s.texts.is(r.versionOf(), &l.Version) || !s.texts.is(s.apps[r.app].id(), &l.App) {
+		if r.index != l.Index || !s.texts.is(r.versionOf(), &l.Version) || !s.texts.is(s.apps.items[r.app].id(), &l.App) {
 			s.lose(slot, Moved)
 			slot = none
 		}
@@ -201,11 +201,11 @@ func (s *Store) appear(n *node, l *message.Listing) uint32 {
 	id, version := s.texts.holdID(l.Instance), s.texts.holdID(l.Version)
 	*r = record{
 		id: packed{id.Hi, id.Lo}, idForm: id.Form, version: packed{version.Hi, version.Lo}, versionForm: version.Form,
-		app: s.appOf(l.App), index: l.Index, node: n.number, place: none, born: n.beats - 1,
+		app: s.apps.number(l.App), index: l.Index, node: n.number, place: none, born: n.beats - 1,
 		state: s.texts.state(l.State), flags: r.flags & flagTimed,
 	}
 	s.byID.add(s.reader.Hash(id), slot)
-	s.link(slot, r)
+	s.apps.link(slot, r)
 	s.len++
 	n.copies++
 	s.tell(Appeared, slot, r)

@@ -168,8 +168,8 @@ func (s *Store) world() []string {
 	for name, n := range s.Nodes() {
 		lines = append(lines, fmt.Sprint("node ", name, n))
 	}
-	for a := range s.apps {
-		if s.apps[a].forgotten || s.apps[a].copies == 0 {
+	for a := range s.apps.items {
+		if s.apps.items[a].forgotten || s.apps.items[a].copies == 0 {
 			continue
 		}
 		last := -1

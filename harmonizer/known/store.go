@@ -42,11 +42,7 @@ type Store struct {
 	len    int
 	gone   backlog // slots
 
-	apps     []app
-	byName   table
-	spread   map[AppID]map[uint32]uint32 // of apps with many copies: index -> head of a chain
-	freeApps []uint32
-	idleApps backlog
+	apps apps
 
 	nodes     []*node // nil is free
 	speaker   string  // the node that was heard last
@@ -78,10 +74,10 @@ func New(c Config) *Store {
 		reader:    message.NewHeartbeats(c.Partition),
 		hearing:   -far,
 		texts:     texts{numbers: map[string]uint32{}},
-		spread:    map[AppID]map[uint32]uint32{},
 		nodesBy:   map[string]uint32{},
 		deadlines: wheel.New[deadline](0),
 	}
+	s.apps = apps{texts: &s.texts, copies: &s.copies, reader: s.reader, spread: map[AppID]map[uint32]uint32{}}
 	s.marks, s.onDue = s.marksOf, s.look
 	return s
 }
@@ -92,7 +88,7 @@ func (s *Store) begin() {
 	if s.taken {
 		s.taken, s.changes = false, s.changes[:0]
 		s.gone.release()
-		s.idleApps.release()
+		s.apps.idle.release()
 		for _, n := range s.lostNodes {
 			s.nodes[n] = nil
 		}
@@ -102,8 +98,8 @@ func (s *Store) begin() {
 	for _, slot := range s.gone.take() {
 		s.free(slot)
 	}
-	for _, a := range s.idleApps.take() {
-		s.forget(AppID(a))
+	for _, a := range s.apps.idle.take() {
+		s.apps.forget(AppID(a))
 	}
 }
 
@@ -133,7 +129,7 @@ func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
 		return Copy{}, false
 	}
 	app := message.PackText([]byte(e.App))
-	if r := s.copies.at(slot); !s.texts.is(s.apps[r.app].id(), &app) {
+	if r := s.copies.at(slot); !s.texts.is(s.apps.items[r.app].id(), &app) {
 		return Copy{}, false
 	}
 	s.lose(slot, Exited)
@@ -175,7 +171,7 @@ func (s *Store) bury(slot uint32, why Why) {
 	r := s.copies.at(slot)
 	c := s.tell(Lost, slot, r)
 	c.Why, c.Node, c.Was = why, s.nodes[r.node].name, s.texts.stateOf(r.state)
-	s.unlink(r)
+	s.apps.unlink(r)
 	r.flags |= flagGone
 	s.len--
 	s.gone.put(slot)

@@ -55,7 +55,7 @@ func (c Copy) Since() float64 { return c.record().since }
 // Absent returns since when its living node does not list it, false if it does.
 func (c Copy) Absent() (time.Time, bool) {
 	if r := c.record(); r.has(flagAbsent) {
-		return c.s.time(r.absent), true
+		return c.s.clock.time(r.absent), true
 	}
 	return time.Time{}, false
 }
@@ -63,7 +63,7 @@ func (c Copy) Absent() (time.Time, bool) {
 // Heard reports whether its node was heard since everything is: see Store.Hearing.
 func (c Copy) Heard() bool {
 	n := c.s.nodes[c.record().node]
-	return n != nil && n.last >= c.s.hearing
+	return n != nil && n.last >= c.s.clock.hearing
 }
 
 // Beats returns how often in a row its present node listed it as RUNNING or

@@ -34,7 +34,7 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	if n := s.said(sum); n != nil {
 		s.begin()
 		s.reads.Same++
-		n.last = max(n.last, s.instant(now))
+		n.last = max(n.last, s.clock.set(now))
 		n.beats++
 		s.speaker = n.name
 		return nil
@@ -49,7 +49,7 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	} else {
 		s.reads.Fast++
 	}
-	at := s.instant(now)
+	at := s.clock.set(now)
 	n := s.hear(at, r.Node)
 	s.list(n, r.Listings)
 	s.unlisted(at, n)
@@ -110,7 +110,7 @@ func (s *Store) newNode(name string, at instant) uint32 {
 	s.freeNodes = s.freeNodes[:len(s.freeNodes)-1]
 	n := &node{name: name, number: number, last: at, partial: s.cfg.Partial != nil && s.cfg.Partial(name)}
 	s.nodes[number], s.nodesBy[name] = n, number
-	s.deadlines.Add(s.until(at), deadline{node: n})
+	s.deadlines.Add(s.clock.until(at, s.cfg.DropletLost), deadline{node: n})
 	s.changes = append(s.changes, Change{Kind: NodeHeard, Node: name})
 	return number
 }

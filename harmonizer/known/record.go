@@ -1,13 +1,6 @@
 package known
 
-import (
-	"time"
-
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
-)
-
-// instant is nanoseconds since the first time that the store was told.
-type instant int64
+import "github.com/weirkeeper/weirkeeper/harmonizer/message"
 
 // record is what is known of one copy. It holds no pointer, so that a million of
 // them are nothing to the garbage collector.
@@ -204,17 +197,3 @@ func (t *texts) stateOf(n uint32) message.State {
 	}
 	return message.State(t.items[n-firstText].text)
 }
-
-// far is a bound on instants, so that sums of two do not overflow.
-const far = instant(1) << 61
-
-// instant returns a time as the store counts it. It never goes back.
-func (s *Store) instant(now time.Time) instant {
-	if !s.begun {
-		s.start, s.begun = now, true
-	}
-	s.latest = max(s.latest, min(instant(now.Sub(s.start)), far))
-	return s.latest
-}
-
-func (s *Store) time(at instant) time.Time { return s.start.Add(time.Duration(at)) }

@@ -27,15 +27,12 @@ type Reads struct {
 
 // Store is what nodes say they run.
 type Store struct {
-	cfg     Config
-	reader  *message.Heartbeats
-	marks   func(node []byte) []message.Mark
-	start   time.Time // of instants
-	begun   bool
-	latest  instant
-	hearing instant
-	reads   Reads
-	texts   texts
+	cfg    Config
+	reader *message.Heartbeats
+	marks  func(node []byte) []message.Mark
+	clock  clock
+	reads  Reads
+	texts  texts
 
 	copies slab
 	byID   table // the copies, also those that are gone but still have their slot
@@ -72,7 +69,7 @@ func New(c Config) *Store {
 	s := &Store{
 		cfg:       c,
 		reader:    message.NewHeartbeats(c.Partition),
-		hearing:   -far,
+		clock:     clock{hearing: -far},
 		texts:     texts{numbers: map[string]uint32{}},
 		nodesBy:   map[string]uint32{},
 		deadlines: wheel.New[deadline](0),
@@ -122,7 +119,7 @@ func (s *Store) tell(kind ChangeKind, slot uint32, r *record) *Change {
 // it as it last was; that is told as a Change too. It does not look at the
 // partition.
 func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
-	s.instant(now)
+	s.clock.set(now)
 	s.begin()
 	slot := s.find(message.PackText([]byte(e.Instance)))
 	if slot == none {
@@ -206,7 +203,7 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 func (s *Store) Overdue(silence time.Duration) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
 		for _, n := range s.nodes {
-			overdue := n != nil && !n.lost && s.latest-max(n.last, s.hearing) > instant(silence)
+			overdue := n != nil && !n.lost && s.clock.silence(n.last) > silence
 			if overdue && !yield(n.name, int(n.copies)) {
 				return
 			}

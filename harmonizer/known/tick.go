@@ -8,14 +8,15 @@ import (
 // Hearing tells that the bus is heard anew: silence and absence count from here.
 func (s *Store) Hearing(now time.Time) {
 	s.begin()
-	s.hearing = max(s.hearing, s.instant(now))
+	s.clock.hearing = max(s.clock.hearing, s.clock.set(now))
 }
 
 // Tick loses what is silent, or absent, for longer than DropletLost. It costs
 // what is due, and a look at each node once in DropletLost.
 func (s *Store) Tick(now time.Time) {
 	s.begin()
-	s.deadlines.Due(s.time(s.instant(now)), s.onDue)
+	s.clock.set(now)
+	s.deadlines.Due(s.clock.now(), s.onDue)
 	copies := 0
 	for _, n := range s.due {
 		copies += len(n.marks)
@@ -27,18 +28,12 @@ func (s *Store) Tick(now time.Time) {
 	s.due = s.due[:0]
 }
 
-// until returns when what was heard at an instant is lost: one nanosecond is
-// what makes longer than of as long as.
-func (s *Store) until(heard instant) time.Time {
-	return s.time(max(heard, s.hearing)).Add(s.cfg.DropletLost + 1)
-}
-
 // watch has an absent copy looked at when it may be lost. There is one look at a
 // slot at a time: if it has an earlier one already, that sets the next.
 func (s *Store) watch(slot uint32, r *record) {
 	if !r.has(flagTimed) {
 		r.flags |= flagTimed
-		s.deadlines.Add(s.until(r.absent), deadline{slot: slot})
+		s.deadlines.Add(s.clock.until(r.absent, s.cfg.DropletLost), deadline{slot: slot})
 	}
 }
 
@@ -48,8 +43,8 @@ func (s *Store) look(d deadline) {
 		s.lookAt(d.slot)
 		return
 	}
-	if at := s.until(d.node.last); at.After(s.time(s.latest)) {
-		s.deadlines.Add(at, d)
+	if s.clock.silence(d.node.last) <= s.cfg.DropletLost {
+		s.deadlines.Add(s.clock.until(d.node.last, s.cfg.DropletLost), d)
 		return
 	}
 	// Its absent copies are due now or earlier. They go first: they were not
@@ -62,7 +57,7 @@ func (s *Store) lookAt(slot uint32) {
 	r.flags &^= flagTimed
 	switch {
 	case r.has(flagGone) || !r.has(flagAbsent):
-	case s.until(r.absent).After(s.time(s.latest)):
+	case s.clock.silence(r.absent) <= s.cfg.DropletLost:
 		s.watch(slot, r)
 	default:
 		s.lose(slot, NotListed)

@@ -2,7 +2,7 @@ package known
 
 import "time"
 
-// instant is nanoseconds since the first time that the store received.
+// instant is nanoseconds since the first time that the store was given.
 type instant int64
 
 // far is a bound on instants, so that sums of two do not overflow.

@@ -28,7 +28,7 @@ func (c Copy) Index() int { return int(c.record().index) }
 
 // Node returns the name of its node.
 func (c Copy) Node() string {
-	if n := c.s.nodes[c.record().node]; n != nil {
+	if n := c.s.nodes.items[c.record().node]; n != nil {
 		return n.name
 	}
 	return ""
@@ -62,7 +62,7 @@ func (c Copy) Absent() (time.Time, bool) {
 
 // Heard reports whether its node was heard since everything is: see Store.Hearing.
 func (c Copy) Heard() bool {
-	n := c.s.nodes[c.record().node]
+	n := c.s.nodes.items[c.record().node]
 	return n != nil && n.last >= c.s.clock.hearing
 }
 
@@ -70,7 +70,7 @@ func (c Copy) Heard() bool {
 // STARTING, 0 if it did not the last time.
 func (c Copy) Beats() uint32 {
 	r := c.record()
-	n := c.s.nodes[r.node]
+	n := c.s.nodes.items[r.node]
 	if r.has(flagAbsent) || !r.runs() || n == nil {
 		return 0
 	}

@@ -7,21 +7,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// node is a machine that beats. Its copies live as long as it does.
-type node struct {
-	name   string
-	number uint32
-	last   instant // heard
-	beats  uint32  // how often
-	copies uint32  // listed and absent
-	marks  []message.Mark
-	// sum is of the last heartbeat, while repeating it would change nothing.
-	sum     message.Sum
-	summed  bool
-	partial bool
-	lost    bool
-}
-
 // Heartbeat takes a node's message.Heartbeat as it came from the bus. A bad one
 // changes nothing; its error is a *message.FieldError where a field is to blame.
 //
@@ -31,12 +16,10 @@ type node struct {
 // the same words bring the copy back.
 func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	sum := s.reader.Sum(data)
-	if n := s.said(sum); n != nil {
+	if n := s.nodes.said(sum); n != nil {
 		s.begin()
 		s.reads.Same++
-		n.last = max(n.last, s.clock.set(now))
-		n.beats++
-		s.speaker = n.name
+		s.nodes.beat(n, s.clock.set(now))
 		return nil
 	}
 	r, err := s.reader.Read(data, s.marks)
@@ -53,66 +36,24 @@ func (s *Store) Heartbeat(now time.Time, data []byte) error {
 	n := s.hear(at, r.Node)
 	s.list(n, r.Listings)
 	s.unlisted(at, n)
-	s.forgetSum(n)
+	s.nodes.forgetSum(n)
 	if !n.partial {
-		n.sum, n.summed = sum, true
-		s.bySum.add(sum[0], n.number)
-	}
-	return nil
-}
-
-// said returns the node whose last heartbeat has this sum.
-func (s *Store) said(sum message.Sum) *node {
-	for p := s.bySum.probe(sum[0]); ; {
-		number, ok := s.bySum.next(&p)
-		if !ok {
-			return nil
-		}
-		if n := s.nodes[number]; n.sum == sum {
-			return n
-		}
-	}
-}
-
-func (s *Store) forgetSum(n *node) {
-	if n.summed {
-		n.summed = false
-		s.bySum.remove(n.sum[0], n.number)
-	}
-}
-
-func (s *Store) marksOf(name []byte) []message.Mark {
-	if number, ok := s.nodesBy[string(name)]; ok {
-		return s.nodes[number].marks
+		s.nodes.keepSum(n, sum)
 	}
 	return nil
 }
 
 // hear counts a beat of a node, maybe its first.
 func (s *Store) hear(at instant, name []byte) *node {
-	number, ok := s.nodesBy[string(name)]
-	if !ok {
-		number = s.newNode(string(name), at)
+	n := s.nodes.find(name)
+	if n == nil {
+		n = s.nodes.add(string(name), at)
+		n.partial = s.cfg.Partial != nil && s.cfg.Partial(n.name)
+		s.deadlines.Add(s.clock.until(at, s.cfg.DropletLost), deadline{node: n})
+		s.changes = append(s.changes, Change{Kind: NodeHeard, Node: n.name})
 	}
-	n := s.nodes[number]
-	n.last = max(n.last, at)
-	n.beats++
-	s.speaker = n.name
+	s.nodes.beat(n, at)
 	return n
-}
-
-func (s *Store) newNode(name string, at instant) uint32 {
-	if len(s.freeNodes) == 0 {
-		s.nodes = append(s.nodes, nil)
-		s.freeNodes = append(s.freeNodes, uint32(len(s.nodes)-1))
-	}
-	number := s.freeNodes[len(s.freeNodes)-1]
-	s.freeNodes = s.freeNodes[:len(s.freeNodes)-1]
-	n := &node{name: name, number: number, last: at, partial: s.cfg.Partial != nil && s.cfg.Partial(name)}
-	s.nodes[number], s.nodesBy[name] = n, number
-	s.deadlines.Add(s.clock.until(at, s.cfg.DropletLost), deadline{node: n})
-	s.changes = append(s.changes, Change{Kind: NodeHeard, Node: name})
-	return number
 }
 
 // list takes what a heartbeat lists, and gathers the node's new marks.
@@ -215,7 +156,7 @@ func (s *Store) appear(n *node, l *message.Listing) uint32 {
 // settle makes a copy that is read one that its node lists.
 func (s *Store) settle(n *node, r *record) {
 	if r.node != n.number {
-		s.leave(s.nodes[r.node], r)
+		s.nodes.leave(s.nodes.items[r.node], r)
 		r.node, r.born = n.number, n.beats-1
 		n.copies++
 	}
@@ -226,17 +167,6 @@ func (s *Store) settle(n *node, r *record) {
 		r.born = n.beats - 1
 	}
 	r.flags &^= flagAbsent
-}
-
-// leave takes a copy from its node, and with it what let the node's words pass
-// unread.
-func (s *Store) leave(n *node, r *record) {
-	n.copies--
-	s.forgetSum(n)
-	if r.place != none {
-		n.marks[r.place] = message.Mark{Owner: none}
-		r.place = none
-	}
 }
 
 func (s *Store) become(slot uint32, r *record, state []byte) {

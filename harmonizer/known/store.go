@@ -41,12 +41,7 @@ type Store struct {
 
 	apps apps
 
-	nodes     []*node // nil is free
-	speaker   string  // the node that was heard last
-	nodesBy   map[string]uint32
-	bySum     table // the nodes with a sum
-	freeNodes []uint32
-	lostNodes []uint32 // their copies may still be asked for it
+	nodes nodes
 
 	deadlines *wheel.Wheel[deadline]
 	onDue     func(deadline)
@@ -71,11 +66,11 @@ func New(c Config) *Store {
 		reader:    message.NewHeartbeats(c.Partition),
 		clock:     clock{hearing: -far},
 		texts:     texts{numbers: map[string]uint32{}},
-		nodesBy:   map[string]uint32{},
+		nodes:     nodes{byName: map[string]uint32{}},
 		deadlines: wheel.New[deadline](0),
 	}
 	s.apps = apps{texts: &s.texts, copies: &s.copies, reader: s.reader, spread: map[AppID]map[uint32]uint32{}}
-	s.marks, s.onDue = s.marksOf, s.look
+	s.marks, s.onDue = s.nodes.marks, s.look
 	return s
 }
 
@@ -86,11 +81,7 @@ func (s *Store) begin() {
 		s.taken, s.changes = false, s.changes[:0]
 		s.gone.release()
 		s.apps.idle.release()
-		for _, n := range s.lostNodes {
-			s.nodes[n] = nil
-		}
-		s.freeNodes = append(s.freeNodes, s.lostNodes...)
-		s.lostNodes = s.lostNodes[:0]
+		s.nodes.release()
 	}
 	for _, slot := range s.gone.take() {
 		s.free(slot)
@@ -158,8 +149,7 @@ func (s *Store) find(id message.Text) uint32 {
 // lose takes a copy out of the known state.
 func (s *Store) lose(slot uint32, why Why) {
 	r := s.copies.at(slot)
-	n := s.nodes[r.node]
-	s.leave(n, r)
+	s.nodes.leave(s.nodes.items[r.node], r)
 	s.bury(slot, why)
 }
 
@@ -167,7 +157,7 @@ func (s *Store) lose(slot uint32, why Why) {
 func (s *Store) bury(slot uint32, why Why) {
 	r := s.copies.at(slot)
 	c := s.tell(Lost, slot, r)
-	c.Why, c.Node, c.Was = why, s.nodes[r.node].name, s.texts.stateOf(r.state)
+	c.Why, c.Node, c.Was = why, s.nodes.items[r.node].name, s.texts.stateOf(r.state)
 	s.apps.unlink(r)
 	r.flags |= flagGone
 	s.len--
@@ -190,7 +180,7 @@ func (s *Store) free(slot uint32) {
 // only on what was told. The store must not change meanwhile.
 func (s *Store) Nodes() iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, n := range s.nodes {
+		for _, n := range s.nodes.items {
 			if n != nil && !n.lost && !yield(n.name, int(n.copies)) {
 				return
 			}
@@ -202,7 +192,7 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 // lost yet.
 func (s *Store) Overdue(silence time.Duration) iter.Seq2[string, int] {
 	return func(yield func(string, int) bool) {
-		for _, n := range s.nodes {
+		for _, n := range s.nodes.items {
 			overdue := n != nil && !n.lost && s.clock.silence(n.last) > silence
 			if overdue && !yield(n.name, int(n.copies)) {
 				return
@@ -212,7 +202,7 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq2[string, int] {
 }
 
 // Speaker returns the node whose heartbeat was taken last.
-func (s *Store) Speaker() string { return s.speaker }
+func (s *Store) Speaker() string { return s.nodes.speaker }
 
 // Len returns the number of copies.
 func (s *Store) Len() int { return s.len }

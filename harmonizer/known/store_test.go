@@ -355,12 +355,12 @@ func TestForgetsWhatLeft(t *testing.T) {
 		s.Tick(now)
 		s.Changes()
 	}
-	if s.Len() != 0 || s.byID.len != 0 || s.apps.byName.len != 0 || s.bySum.len != 0 || len(s.texts.numbers) != 0 || len(s.nodesBy) != 0 || s.deadlines.Len() != 0 {
+	if s.Len() != 0 || s.byID.len != 0 || s.apps.byName.len != 0 || s.nodes.bySum.len != 0 || len(s.texts.numbers) != 0 || len(s.nodes.byName) != 0 || s.deadlines.Len() != 0 {
 		t.Errorf("%d copies, %d ids, %d names, %d sums, %d texts, %d nodes, %d deadlines are left", s.Len(), s.byID.len,
-			s.apps.byName.len, s.bySum.len, len(s.texts.numbers), len(s.nodesBy), s.deadlines.Len())
+			s.apps.byName.len, s.nodes.bySum.len, len(s.texts.numbers), len(s.nodes.byName), s.deadlines.Len())
 	}
-	if s.copies.used > 200 || len(s.apps.items) > 200 || len(s.texts.items) > 1000 || len(s.nodes) > 14 {
-		t.Errorf("%d slots, %d apps, %d texts, %d nodes were needed", s.copies.used, len(s.apps.items), len(s.texts.items), len(s.nodes))
+	if s.copies.used > 200 || len(s.apps.items) > 200 || len(s.texts.items) > 1000 || len(s.nodes.items) > 14 {
+		t.Errorf("%d slots, %d apps, %d texts, %d nodes were needed", s.copies.used, len(s.apps.items), len(s.texts.items), len(s.nodes.items))
 	}
 }
 

@@ -66,10 +66,7 @@ func (s *Store) lookAt(slot uint32) {
 
 // loseNode loses a silent node, and all that it listed.
 func (s *Store) loseNode(n *node) {
-	s.forgetSum(n)
-	delete(s.nodesBy, n.name)
-	n.lost = true
-	s.lostNodes = append(s.lostNodes, n.number)
+	s.nodes.lose(n)
 	s.changes = append(s.changes, Change{Kind: NodeLost, Node: n.name})
 	for _, m := range n.marks {
 		if m.Owner != none {

@@ -1,0 +1,120 @@
+package known
+
+import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+
+// node is a machine that beats. Its copies live as long as it does.
+type node struct {
+	name   string
+	number uint32
+	last   instant // heard
+	beats  uint32  // how often
+	copies uint32  // listed and absent
+	marks  []message.Mark
+	// sum is of the last heartbeat, while repeating it would change nothing.
+	sum     message.Sum
+	summed  bool
+	partial bool
+	lost    bool
+}
+
+// nodes are the nodes by number, by name, and by the sum of their last heartbeat.
+type nodes struct {
+	items   []*node // nil is free
+	byName  map[string]uint32
+	bySum   table
+	free    []uint32
+	lost    []uint32 // the changes that name these may still be in use
+	speaker string   // the node of the last heartbeat
+}
+
+// said returns the node whose last heartbeat has this sum.
+func (s *nodes) said(sum message.Sum) *node {
+	for p := s.bySum.probe(sum[0]); ; {
+		number, ok := s.bySum.next(&p)
+		if !ok {
+			return nil
+		}
+		if n := s.items[number]; n.sum == sum {
+			return n
+		}
+	}
+}
+
+// keepSum remembers the sum of a node's last heartbeat.
+func (s *nodes) keepSum(n *node, sum message.Sum) {
+	n.sum, n.summed = sum, true
+	s.bySum.add(sum[0], n.number)
+}
+
+// forgetSum makes the store read the node's next heartbeat, even if it repeats
+// the last one.
+func (s *nodes) forgetSum(n *node) {
+	if n.summed {
+		n.summed = false
+		s.bySum.remove(n.sum[0], n.number)
+	}
+}
+
+// marks returns the marks of a node, nil of an unknown one.
+func (s *nodes) marks(name []byte) []message.Mark {
+	if n := s.find(name); n != nil {
+		return n.marks
+	}
+	return nil
+}
+
+// find returns a node by its name, nil for an unknown one.
+func (s *nodes) find(name []byte) *node {
+	if number, ok := s.byName[string(name)]; ok {
+		return s.items[number]
+	}
+	return nil
+}
+
+// add returns a new node.
+func (s *nodes) add(name string, at instant) *node {
+	if len(s.free) == 0 {
+		s.items = append(s.items, nil)
+		s.free = append(s.free, uint32(len(s.items)-1))
+	}
+	number := s.free[len(s.free)-1]
+	s.free = s.free[:len(s.free)-1]
+	n := &node{name: name, number: number, last: at}
+	s.items[number], s.byName[name] = n, number
+	return n
+}
+
+// beat counts a heartbeat of a node.
+func (s *nodes) beat(n *node, at instant) {
+	n.last = max(n.last, at)
+	n.beats++
+	s.speaker = n.name
+}
+
+// leave takes a copy from its node. The node's next heartbeat is read, and the
+// copy's object in it too, so that the same words bring the copy back.
+func (s *nodes) leave(n *node, r *record) {
+	n.copies--
+	s.forgetSum(n)
+	if r.place != none {
+		n.marks[r.place] = message.Mark{Owner: none}
+		r.place = none
+	}
+}
+
+// lose takes a node out. Its number is free after release.
+func (s *nodes) lose(n *node) {
+	s.forgetSum(n)
+	delete(s.byName, n.name)
+	n.lost = true
+	s.lost = append(s.lost, n.number)
+}
+
+// release frees the numbers of the lost nodes.
+func (s *nodes) release() {
+	for _, number := range s.lost {
+		s.items[number] = nil
+	}
+	s.free = append(s.free, s.lost...)
+	s.lost = s.lost[:0]
+}

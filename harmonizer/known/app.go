@@ -28,7 +28,7 @@ type app struct {
 // its number while it has copies or is held.
 type apps struct {
 	texts  *texts
-	copies *slab
+	copies *copies
 	reader *message.Heartbeats // for its hash
 
 	items  []app

@@ -133,21 +133,14 @@ func (s *Store) likely(n *node, l *message.Listing, place int) uint32 {
 			return slot
 		}
 	}
-	return s.find(l.Instance)
+	return s.copies.find(l.Instance)
 }
 
 func (s *Store) appear(n *node, l *message.Listing) uint32 {
-	slot := s.copies.take()
+	slot := s.copies.add(l)
 	r := s.copies.at(slot)
-	id, version := s.texts.holdID(l.Instance), s.texts.holdID(l.Version)
-	*r = record{
-		id: packed{id.Hi, id.Lo}, idForm: id.Form, version: packed{version.Hi, version.Lo}, versionForm: version.Form,
-		app: s.apps.number(l.App), index: l.Index, node: n.number, place: none, born: n.beats - 1,
-		state: s.texts.state(l.State), flags: r.flags & flagTimed,
-	}
-	s.byID.add(s.reader.Hash(id), slot)
+	r.app, r.node, r.born = s.apps.number(l.App), n.number, n.beats-1
 	s.apps.link(slot, r)
-	s.len++
 	n.copies++
 	s.tell(Appeared, slot, r)
 	return slot

@@ -51,32 +51,6 @@ const (
 	firstText
 )
 
-// chunk is how many records are allocated at a time.
-const chunk = 512
-
-// slab holds records; each keeps its place.
-type slab struct {
-	chunks []*[chunk]record
-	used   uint32 // slots that were ever taken
-	free   []uint32
-}
-
-func (s *slab) at(slot uint32) *record { return &s.chunks[slot/chunk][slot%chunk] }
-
-// take returns a slot. Its record is as the former owner left it.
-func (s *slab) take() uint32 {
-	if n := len(s.free); n > 0 {
-		slot := s.free[n-1]
-		s.free = s.free[:n-1]
-		return slot
-	}
-	if s.used%chunk == 0 {
-		s.chunks = append(s.chunks, new([chunk]record))
-	}
-	s.used++
-	return s.used - 1
-}
-
 // texts are strings that are not packed, each held once, by number.
 type texts struct {
 	numbers map[string]uint32

@@ -34,14 +34,9 @@ type Store struct {
 	reads  Reads
 	texts  texts
 
-	copies slab
-	byID   table // the copies, also those that are gone but still have their slot
-	len    int
-	gone   backlog // slots
-
-	apps apps
-
-	nodes nodes
+	copies copies
+	apps   apps
+	nodes  nodes
 
 	deadlines *wheel.Wheel[deadline]
 	onDue     func(deadline)
@@ -69,6 +64,7 @@ func New(c Config) *Store {
 		nodes:     nodes{byName: map[string]uint32{}},
 		deadlines: wheel.New[deadline](0),
 	}
+	s.copies = copies{texts: &s.texts, reader: s.reader}
 	s.apps = apps{texts: &s.texts, copies: &s.copies, reader: s.reader, spread: map[AppID]map[uint32]uint32{}}
 	s.marks, s.onDue = s.nodes.marks, s.look
 	return s
@@ -79,13 +75,11 @@ func New(c Config) *Store {
 func (s *Store) begin() {
 	if s.taken {
 		s.taken, s.changes = false, s.changes[:0]
-		s.gone.release()
+		s.copies.gone.release()
 		s.apps.idle.release()
 		s.nodes.release()
 	}
-	for _, slot := range s.gone.take() {
-		s.free(slot)
-	}
+	s.copies.release()
 	for _, a := range s.apps.idle.take() {
 		s.apps.forget(AppID(a))
 	}
@@ -112,7 +106,7 @@ func (s *Store) tell(kind ChangeKind, slot uint32, r *record) *Change {
 func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
 	s.clock.set(now)
 	s.begin()
-	slot := s.find(message.PackText([]byte(e.Instance)))
+	slot := s.copies.find(message.PackText([]byte(e.Instance)))
 	if slot == none {
 		return Copy{}, false
 	}
@@ -126,24 +120,8 @@ func (s *Store) Exit(now time.Time, e message.Exited) (Copy, bool) {
 
 // Find returns the copy with this id.
 func (s *Store) Find(id string) (Copy, bool) {
-	slot := s.find(message.PackText([]byte(id)))
+	slot := s.copies.find(message.PackText([]byte(id)))
 	return Copy{s, slot}, slot != none
-}
-
-func (s *Store) find(id message.Text) uint32 {
-	kept, ok := s.texts.findID(id)
-	if !ok {
-		return none
-	}
-	for p := s.byID.probe(s.reader.Hash(kept)); ; {
-		slot, ok := s.byID.next(&p)
-		if !ok {
-			return none
-		}
-		if r := s.copies.at(slot); r.idOf() == kept && !r.has(flagGone) {
-			return slot
-		}
-	}
 }
 
 // lose takes a copy out of the known state.
@@ -159,21 +137,7 @@ func (s *Store) bury(slot uint32, why Why) {
 	c := s.tell(Lost, slot, r)
 	c.Why, c.Node, c.Was = why, s.nodes.items[r.node].name, s.texts.stateOf(r.state)
 	s.apps.unlink(r)
-	r.flags |= flagGone
-	s.len--
-	s.gone.put(slot)
-}
-
-// free gives the slot of a copy that is gone to others.
-func (s *Store) free(slot uint32) {
-	r := s.copies.at(slot)
-	s.byID.remove(s.reader.Hash(r.idOf()), slot)
-	s.texts.dropID(r.idOf())
-	s.texts.dropID(r.versionOf())
-	s.texts.dropState(r.state)
-	r.state = stateRunning // of a handle that means nothing any more
-	r.idForm, r.versionForm = 0, 0
-	s.copies.free = append(s.copies.free, slot)
+	s.copies.bury(slot)
 }
 
 // Nodes yields each node and how many copies it has, in an order that depends
@@ -205,7 +169,7 @@ func (s *Store) Overdue(silence time.Duration) iter.Seq2[string, int] {
 func (s *Store) Speaker() string { return s.nodes.speaker }
 
 // Len returns the number of copies.
-func (s *Store) Len() int { return s.len }
+func (s *Store) Len() int { return s.copies.len }
 
 // Reads returns how heartbeats were read so far.
 func (s *Store) Reads() Reads { return s.reads }

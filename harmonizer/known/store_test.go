@@ -355,8 +355,8 @@ func TestForgetsWhatLeft(t *testing.T) {
 		s.Tick(now)
 		s.Changes()
 	}
-	if s.Len() != 0 || s.byID.len != 0 || s.apps.byName.len != 0 || s.nodes.bySum.len != 0 || len(s.texts.numbers) != 0 || len(s.nodes.byName) != 0 || s.deadlines.Len() != 0 {
-		t.Errorf("%d copies, %d ids, %d names, %d sums, %d texts, %d nodes, %d deadlines are left", s.Len(), s.byID.len,
+	if s.Len() != 0 || s.copies.byID.len != 0 || s.apps.byName.len != 0 || s.nodes.bySum.len != 0 || len(s.texts.numbers) != 0 || len(s.nodes.byName) != 0 || s.deadlines.Len() != 0 {
+		t.Errorf("%d copies, %d ids, %d names, %d sums, %d texts, %d nodes, %d deadlines are left", s.Len(), s.copies.byID.len,
 			s.apps.byName.len, s.nodes.bySum.len, len(s.texts.numbers), len(s.nodes.byName), s.deadlines.Len())
 	}
 	if s.copies.used > 200 || len(s.apps.items) > 200 || len(s.texts.items) > 1000 || len(s.nodes.items) > 14 {

@@ -1,0 +1,93 @@
+package known
+
+import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+
+// chunk is how many records are allocated at a time.
+const chunk = 512
+
+// copies holds the records of all copies, by slot and by id. A record that is gone
+// keeps its slot while changes may name it.
+type copies struct {
+	texts  *texts
+	reader *message.Heartbeats // for its hash
+
+	chunks []*[chunk]record
+	used   uint32 // slots that were ever taken
+	free   []uint32
+	byID   table // also of records that are gone but keep their slot
+	len    int
+	gone   backlog // slots
+}
+
+func (s *copies) at(slot uint32) *record { return &s.chunks[slot/chunk][slot%chunk] }
+
+// take returns a slot. Its record is as the former owner left it.
+func (s *copies) take() uint32 {
+	if n := len(s.free); n > 0 {
+		slot := s.free[n-1]
+		s.free = s.free[:n-1]
+		return slot
+	}
+	if s.used%chunk == 0 {
+		s.chunks = append(s.chunks, new([chunk]record))
+	}
+	s.used++
+	return s.used - 1
+}
+
+// find returns the slot of the copy with this id, none for an unknown id.
+func (s *copies) find(id message.Text) uint32 {
+	kept, ok := s.texts.findID(id)
+	if !ok {
+		return none
+	}
+	for p := s.byID.probe(s.reader.Hash(kept)); ; {
+		slot, ok := s.byID.next(&p)
+		if !ok {
+			return none
+		}
+		if r := s.at(slot); r.idOf() == kept && !r.has(flagGone) {
+			return slot
+		}
+	}
+}
+
+// add returns the slot of a new record with the listed ids, index and state.
+func (s *copies) add(l *message.Listing) uint32 {
+	slot := s.take()
+	r := s.at(slot)
+	id, version := s.texts.holdID(l.Instance), s.texts.holdID(l.Version)
+	*r = record{
+		id: packed{id.Hi, id.Lo}, idForm: id.Form, version: packed{version.Hi, version.Lo}, versionForm: version.Form,
+		index: l.Index, place: none, state: s.texts.state(l.State), flags: r.flags & flagTimed,
+	}
+	s.byID.add(s.reader.Hash(id), slot)
+	s.len++
+	return slot
+}
+
+// bury takes a record out. Its slot is not free yet.
+func (s *copies) bury(slot uint32) {
+	s.at(slot).flags |= flagGone
+	s.len--
+	s.gone.put(slot)
+}
+
+// release frees a share of the slots of records that are gone.
+func (s *copies) release() {
+	for _, slot := range s.gone.take() {
+		s.drop(slot)
+	}
+}
+
+// drop frees the slot of a record that is gone.
+func (s *copies) drop(slot uint32) {
+	r := s.at(slot)
+	s.byID.remove(s.reader.Hash(r.idOf()), slot)
+	s.texts.dropID(r.idOf())
+	s.texts.dropID(r.versionOf())
+	s.texts.dropState(r.state)
+	r.state = stateRunning // of a handle that means nothing any more
+	r.idForm, r.versionForm = 0, 0
+	s.free = append(s.free, slot)
+}

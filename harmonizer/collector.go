@@ -135,7 +135,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	for name, n := range c.h.counters.snapshot() {
 		out.counter(c.events, n, name)
 	}
-	if n := c.h.users.Load(); n >= 0 {
+	if n := c.h.users.n.Load(); n >= 0 {
 		out.gauge(c.users, float64(n))
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)

@@ -43,7 +43,7 @@ type Harmonizer struct {
 	// term is that of the nudges which may be sent, 0 while following. Only the
 	// loop sets it.
 	term  atomic.Uint64
-	users atomic.Int64 // that the source counts; negative: not known
+	users users
 
 	// Owned by the loop.
 	machine   *apps.Machine
@@ -96,7 +96,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 	if cfg.Shadow {
 		h.mirror = newMirror(cfg, log)
 	}
-	h.users.Store(-1)
+	h.users.n.Store(-1)
 	h.outbox = newOutbox(ports, &h.term, h.confirm, h.counters, log)
 	h.herald = newHerald(ports.Bus, h.counters, log)
 	return h, nil
@@ -117,7 +117,7 @@ func (h *Harmonizer) Run(parent context.Context) error {
 	work("listen to the bus", func(ctx context.Context) error { return h.ports.Bus.Listen(ctx, h) })
 	work("watch the expected state", func(ctx context.Context) error { return h.ports.Source.Watch(ctx, h.tellRows) })
 	work("lead", h.lead)
-	work("count users", h.countUsers)
+	work("count users", func(ctx context.Context) error { return h.users.count(ctx, h.ports.Source, h.counters) })
 	if !h.cfg.Shadow {
 		work("send nudges", func(ctx context.Context) error { return h.outbox.run(ctx, h.Tell) })
 		work("publish", h.herald.run)

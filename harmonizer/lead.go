@@ -3,109 +3,29 @@ package harmonizer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 )
 
-const (
-	lookEvery   = 200 * time.Millisecond // at the lease
-	loadTimeout = 10 * time.Second
-	loadPause   = time.Second // after a load that failed
-)
-
-// lead has the machine lead for as long as the lease is held; without a lease,
-// always. In shadow mode it leads on its own, and takes nothing from anybody.
+// lead has the machine lead for as long as the elector says; in shadow mode it leads
+// on its own.
 func (h *Harmonizer) lead(ctx context.Context) error {
+	begin := func(ctx context.Context, r Remembered) error {
+		return h.ask(ctx, func(now time.Time) { h.begin(now, r) })
+	}
 	if h.cfg.Shadow {
-		return h.ask(ctx, func(now time.Time) { h.begin(now, Remembered{}) })
+		return begin(ctx, Remembered{})
 	}
-	if h.ports.Lease == nil {
-		h.serve(ctx, nil)
-		return nil
+	e := elector{
+		lease: h.ports.Lease, memory: h.ports.Memory, log: h.log,
+		begin: begin,
+		follow: func(ctx context.Context, why string) {
+			_ = h.ask(ctx, func(now time.Time) { h.follow(now, why) }) // fails only if the loop has ended
+		},
+		sent: h.outbox.ended,
 	}
-	for {
-		if err := h.ports.Lease.Acquire(ctx); err != nil {
-			return fmt.Errorf("wait for the lease: %w", err)
-		}
-		h.hold(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-	}
-}
-
-// hold keeps the lease until it is lost, or ctx has ended and nothing is sent any
-// more.
-func (h *Harmonizer) hold(ctx context.Context) {
-	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
-	lost := make(chan struct{})
-	var wg sync.WaitGroup
-	defer wg.Wait()
-	defer stop()
-	wg.Go(func() {
-		defer close(lost)
-		if err := h.ports.Lease.Run(keep); err != nil {
-			h.log.Warn("lease lost", "err", err)
-		}
-	})
-	h.serve(ctx, lost)
-	if ctx.Err() != nil {
-		<-h.outbox.ended
-	}
-}
-
-// serve leads whenever the lease lasts, until it is lost or ctx ends. It may run
-// out and come back: if nobody else took it in between, it is the same.
-func (h *Harmonizer) serve(ctx context.Context, lost <-chan struct{}) {
-	look := time.NewTicker(lookEvery)
-	defer look.Stop()
-	leading := false
-	var again time.Time // no load before
-	for {
-		switch left := h.left(); {
-		case left && !leading && time.Now().After(again):
-			err := h.takeOver(ctx)
-			leading, again = err == nil, time.Now().Add(loadPause)
-			if err != nil && ctx.Err() == nil {
-				h.log.Error("take over", "err", err)
-			}
-			continue
-		case !left && leading:
-			leading = false
-			h.giveUp(ctx, "lease has run out")
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-lost:
-			h.giveUp(ctx, "lease is lost")
-			return
-		case <-look.C:
-		}
-	}
-}
-
-func (h *Harmonizer) left() bool { return h.ports.Lease == nil || h.ports.Lease.Left() > 0 }
-
-// takeOver begins to lead with what the one before left.
-func (h *Harmonizer) takeOver(ctx context.Context) error {
-	var r Remembered
-	if h.ports.Memory != nil {
-		load, cancel := context.WithTimeout(ctx, loadTimeout)
-		defer cancel()
-		var err error
-		if r, err = h.ports.Memory.Load(load); err != nil {
-			return fmt.Errorf("load memory: %w", err)
-		}
-	}
-	return h.ask(ctx, func(now time.Time) { h.begin(now, r) })
-}
-
-func (h *Harmonizer) giveUp(ctx context.Context, why string) {
-	_ = h.ask(ctx, func(now time.Time) { h.follow(now, why) }) // fails only if the loop has ended
+	return e.run(ctx)
 }
 
 // begin makes the machine lead.

@@ -2,6 +2,7 @@ package harmonizer
 
 import (
 	"context"
+	"sync/atomic"
 	"time"
 )
 
@@ -16,10 +17,15 @@ type userCounter interface {
 	Users(ctx context.Context) (int, error)
 }
 
-// countUsers asks now and then, until ctx ends, if the source knows. While it does
-// not answer the last number stands.
-func (h *Harmonizer) countUsers(ctx context.Context) error {
-	source, ok := h.ports.Source.(userCounter)
+// users is how many users the source last returned.
+type users struct {
+	n atomic.Int64 // negative: unknown
+}
+
+// count requests the number each minute, until ctx ends, if the source has one.
+// While the source returns errors the last number stands.
+func (u *users) count(ctx context.Context, s Source, failures *counters) error {
+	source, ok := s.(userCounter)
 	if !ok {
 		return nil
 	}
@@ -30,9 +36,9 @@ func (h *Harmonizer) countUsers(ctx context.Context) error {
 		n, err := source.Users(ask)
 		cancel()
 		if err == nil {
-			h.users.Store(int64(n))
+			u.n.Store(int64(n))
 		} else if ctx.Err() == nil {
-			h.counters.add("users_failed", 1)
+			failures.add("users_failed", 1)
 		}
 		select {
 		case <-ctx.Done():

@@ -1,0 +1,110 @@
+package harmonizer
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+)
+
+const (
+	lookEvery   = 200 * time.Millisecond // at the lease
+	loadTimeout = 10 * time.Second
+	loadPause   = time.Second // after a load that failed
+)
+
+// elector follows the lease: it begins to lead when the lease is held, and ends when
+// the lease has run out or is lost.
+type elector struct {
+	lease  Lease  // nil: lead always
+	memory Memory // nil: nothing is remembered
+	log    *slog.Logger
+	begin  func(ctx context.Context, r Remembered) error
+	follow func(ctx context.Context, why string)
+	sent   <-chan struct{} // closed after the last nudge was sent, once ctx has ended
+}
+
+// run leads for as long as the lease is held, until ctx ends.
+func (e *elector) run(ctx context.Context) error {
+	if e.lease == nil {
+		e.serve(ctx, nil)
+		return nil
+	}
+	for {
+		if err := e.lease.Acquire(ctx); err != nil {
+			return fmt.Errorf("wait for the lease: %w", err)
+		}
+		e.hold(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// hold keeps the lease until it is lost, or ctx has ended and nothing is sent any
+// more.
+func (e *elector) hold(ctx context.Context) {
+	keep, stop := context.WithCancel(context.WithoutCancel(ctx))
+	lost := make(chan struct{})
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer stop()
+	wg.Go(func() {
+		defer close(lost)
+		if err := e.lease.Run(keep); err != nil {
+			e.log.Warn("lease lost", "err", err)
+		}
+	})
+	e.serve(ctx, lost)
+	if ctx.Err() != nil {
+		<-e.sent
+	}
+}
+
+// serve leads whenever the lease lasts, until it is lost or ctx ends. It may run
+// out and come back: if nobody else took it in between, it is the same.
+func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
+	look := time.NewTicker(lookEvery)
+	defer look.Stop()
+	leading := false
+	var again time.Time // no load before
+	for {
+		switch left := e.left(); {
+		case left && !leading && time.Now().After(again):
+			err := e.takeOver(ctx)
+			leading, again = err == nil, time.Now().Add(loadPause)
+			if err != nil && ctx.Err() == nil {
+				e.log.Error("take over", "err", err)
+			}
+			continue
+		case !left && leading:
+			leading = false
+			e.follow(ctx, "lease has run out")
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-lost:
+			e.follow(ctx, "lease is lost")
+			return
+		case <-look.C:
+		}
+	}
+}
+
+func (e *elector) left() bool { return e.lease == nil || e.lease.Left() > 0 }
+
+// takeOver begins to lead with what the one before left.
+func (e *elector) takeOver(ctx context.Context) error {
+	var r Remembered
+	if e.memory != nil {
+		load, cancel := context.WithTimeout(ctx, loadTimeout)
+		defer cancel()
+		var err error
+		if r, err = e.memory.Load(load); err != nil {
+			return fmt.Errorf("load memory: %w", err)
+		}
+	}
+	return e.begin(ctx, r)
+}

@@ -55,7 +55,7 @@ type Harmonizer struct {
 	reading   time.Time     // since then a source that is polled is read; zero: it is not
 	read      time.Duration // how long the last whole reading took, until it was applied
 	refused   []apps.Nudge
-	published map[string]publication
+	published publications
 	found     map[cause]uint64
 	mirror    *mirror // nil: no shadow mode
 	complain  *rate.Sometimes
@@ -86,7 +86,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		recorder:  newRecorder(cfg.Cluster, ports.Metrics, log),
 		steps:     newDurations(),
 		machine:   apps.NewMachine(cfg.Apps),
-		published: map[string]publication{},
+		published: publications{period: cfg.Apps.HeartbeatPeriod, last: map[string]publication{}},
 		found:     map[cause]uint64{},
 		complain:  seldom(),
 	}

@@ -37,7 +37,7 @@ func (h *Harmonizer) begin(now time.Time, r Remembered) {
 	h.terms++
 	h.outbox.begin(h.terms)
 	h.term.Store(h.terms)
-	clear(h.published)
+	clear(h.published.last)
 	h.canaried, h.counted = time.Time{}, now
 	h.step(now, apps.Lead{Memories: r.Apps, Nodes: r.Nodes})
 }

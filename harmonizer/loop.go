@@ -217,45 +217,20 @@ func (h *Harmonizer) census(now time.Time) {
 	}
 }
 
-// publication is when a pool's counts went out, and which.
-type publication struct {
-	at       time.Time
-	whole    time.Time // when they went out because it was time, not because of a change
-	revision uint64
-	gap      time.Duration // before the next change may go out
-}
-
-const (
-	smallPool = 200   // apps: changes go out at once
-	largePool = 10000 // apps: more go out less often than each second
-)
-
 // publish sends the counts of the pools that changed, and of every pool once a
 // heartbeat period.
 func (h *Harmonizer) publish(now time.Time) {
 	for _, pool := range h.pools() {
-		last, revision := h.published[pool], h.machine.Revision(pool)
-		whole := now.Sub(last.whole) >= h.cfg.Apps.HeartbeatPeriod
-		if !whole && (last.revision == revision || now.Sub(last.at) < last.gap) {
+		revision := h.machine.Revision(pool)
+		due, whole := h.published.due(now, pool, revision)
+		if !due {
 			continue
 		}
 		counts := h.machine.Counts(now, pool)
-		next := publication{at: now, whole: last.whole, revision: revision, gap: gap(len(counts.Apps))}
-		if whole {
-			next.whole = now
-		}
-		h.published[pool] = next
+		h.published.add(now, pool, revision, len(counts.Apps), whole)
 		h.herald.tellCounts(counts)
 		h.recorder.keep(counts, whole)
 	}
-}
-
-// gap between two tellings of a pool: what they cost is in proportion to its apps.
-func gap(apps int) time.Duration {
-	if apps <= smallPool {
-		return 0
-	}
-	return max(time.Second, time.Second*time.Duration(apps)/largePool)
 }
 
 func (h *Harmonizer) pools() []string {

@@ -44,7 +44,6 @@ var oversized = map[string]size{
 	"pools/aws/awstest.request":  {methods: 12, files: 8},
 	"nodehealth.Loop":            {methods: 95, files: 17},
 	"nodehealth/judge.Judge":     {methods: 105, files: 13},
-	"pools/local/placer.core":    {methods: 41, files: 4},
 }
 
 // bounds returns a problem for each type and package beyond its bound, and for

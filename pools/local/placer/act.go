@@ -56,7 +56,7 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 		delete(c.wants, w.slot)
 		return
 	}
-	if live || !c.startable(w.slot) {
+	if live || !c.rows.startable(w.slot) {
 		w.noRoom = false
 		if now.Sub(w.heard) > c.cfg.NudgeTTL {
 			delete(c.wants, w.slot)
@@ -66,7 +66,7 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 	if now.Before(w.after) {
 		return
 	}
-	row := c.apps[w.app]
+	row := c.rows.apps[w.app]
 	n := c.pick(w.slot, row.Footprint(), hopeless)
 	if n == nil {
 		w.noRoom = true
@@ -78,8 +78,8 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 		slot: w.slot, instance: c.newInstance(), node: n, footprint: row.Footprint(),
 		until: now.Add(c.cfg.StartTimeout + 2*c.cfg.Heartbeat),
 	}
-	c.book(b)
-	c.remember(w.slot, n)
+	c.bookings.add(b)
+	c.rows.remember(w.slot, n.facts.ID)
 	c.out = append(c.out, action{
 		node: n.facts.ID, instance: b.instance, slot: w.slot, command: row.Command, footprint: b.footprint,
 	})
@@ -91,7 +91,7 @@ func (c *core) pick(s slot, footprint resource.Vector, hopeless map[resource.Vec
 	if hopeless[footprint] {
 		return nil
 	}
-	if n := c.nodes[c.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
+	if n := c.nodes[c.rows.ran[s.app][s.index]]; n != nil && n.takes(footprint) {
 		return n
 	}
 	var best *node
@@ -145,7 +145,7 @@ func (c *core) drain(now time.Time) {
 }
 
 func (c *core) drainCopy(now time.Time, cp *copyOf) {
-	live, wanted := c.current(cp.slot)
+	live, wanted := c.rows.current(cp.slot)
 	switch {
 	case c.stopping(now, cp):
 	case !wanted || c.replaced(live):

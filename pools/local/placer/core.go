@@ -15,7 +15,6 @@ import (
 // Bounds of what is remembered of strangers' messages.
 const (
 	maxNodes = 10_000
-	maxApps  = 100_000
 	maxWants = 1_000_000
 )
 
@@ -34,16 +33,6 @@ type want struct {
 	noRoom bool      // it was tried, and fits nowhere
 }
 
-// booking is a copy that we gave to a node, until a heartbeat lists it.
-type booking struct {
-	slot
-	instance  string
-	node      *node
-	footprint resource.Vector
-	until     time.Time // when we stop waiting to see it
-	stop      bool      // asked to stop before it was seen
-}
-
 // core decides what is started and stopped where. It is a pure state machine:
 // the methods named for an event change what it knows, act returns what is to
 // be done. It belongs to one goroutine.
@@ -53,14 +42,12 @@ type core struct {
 	serial   int
 	complete bool // every row of the bucket was seen; nothing is done before
 
-	apps  map[string]message.App
-	ran   map[string]map[int]string // app -> index -> node that ran it last
-	nodes map[string]*node
+	rows     rows
+	nodes    map[string]*node
+	bookings bookings
 
-	copies  map[string]*copyOf           // by instance, on all nodes
-	bySlot  map[slot]map[string]*copyOf  // the same
-	booked  map[string]*booking          // by instance
-	placed  map[slot]map[string]*booking // the same
+	copies  map[string]*copyOf          // by instance, on all nodes
+	bySlot  map[slot]map[string]*copyOf // the same
 	wants   map[slot]*want
 	held    map[string]time.Time // refused stops: instance -> until when a row may bear them out
 	untried []*want              // wants that nobody has tried yet
@@ -72,9 +59,10 @@ type core struct {
 func newCore(cfg Config, seed string) *core {
 	return &core{
 		cfg: cfg, seed: seed,
-		apps: map[string]message.App{}, ran: map[string]map[int]string{}, nodes: map[string]*node{},
+		rows:  rows{pool: cfg.Pool, apps: map[string]message.App{}, ran: map[string]map[int]string{}},
+		nodes: map[string]*node{}, bookings: bookings{byInstance: map[string]*booking{}, bySlot: map[slot]map[string]*booking{}},
 		copies: map[string]*copyOf{}, bySlot: map[slot]map[string]*copyOf{},
-		booked: map[string]*booking{}, placed: map[slot]map[string]*booking{}, wants: map[slot]*want{}, held: map[string]time.Time{},
+		wants: map[slot]*want{}, held: map[string]time.Time{},
 	}
 }
 
@@ -91,47 +79,16 @@ type action struct {
 // loaded tells that every row of the bucket was seen.
 func (c *core) loaded() { c.complete, c.retry = true, true }
 
-// app is a row's new value. A row of another pool is as good as none.
+// app is a row's new value.
 func (c *core) app(row message.App) {
-	if row.Pool != c.cfg.Pool || c.apps[row.Name].Name == "" && len(c.apps) >= maxApps {
-		c.appGone(row.Name)
-		return
-	}
-	c.apps[row.Name] = row
-	for index := range c.ran[row.Name] {
-		if index >= row.Instances {
-			delete(c.ran[row.Name], index)
-		}
-	}
+	c.rows.set(row)
 	c.retry = true
 }
 
 // appGone is the end of a row.
 func (c *core) appGone(name string) {
-	delete(c.apps, name)
-	delete(c.ran, name)
+	c.rows.remove(name)
 	c.retry = true
-}
-
-// desired reports whether the expected state has a copy in that slot.
-func (c *core) desired(s slot) bool {
-	live, ok := c.current(s)
-	return ok && live == s
-}
-
-// current returns the slot of the same index in the row's version; false if
-// the expected state has no such app or index, or the app is stopped.
-func (c *core) current(s slot) (slot, bool) {
-	row, ok := c.apps[s.app]
-	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != message.AppStopped
-}
-
-// startable reports whether a copy may be started in that slot: it is desired,
-// its package is staged, and the row says how to run it.
-func (c *core) startable(s slot) bool {
-	row := c.apps[s.app]
-	staged := row.Package == "" || row.Package == message.PackageStaged
-	return c.desired(s) && staged && row.Command != ""
 }
 
 // start is a nudge. What cannot be verified yet is held for a while: the row
@@ -160,7 +117,7 @@ func (c *core) want(now time.Time, s slot) {
 
 // live reports whether a copy is in the slot to stay, or on its way there.
 func (c *core) live(s slot) bool {
-	if len(c.placed[s]) > 0 {
+	if len(c.bookings.bySlot[s]) > 0 {
 		return true
 	}
 	for _, cp := range c.bySlot[s] {
@@ -174,7 +131,7 @@ func (c *core) live(s slot) bool {
 // doubtful reports whether all that is live in the slot is on nodes that missed
 // a heartbeat: whoever nudges may know already that they are lost.
 func (c *core) doubtful(now time.Time, s slot) bool {
-	if len(c.placed[s]) > 0 {
+	if len(c.bookings.bySlot[s]) > 0 {
 		return false
 	}
 	for _, cp := range c.bySlot[s] {
@@ -200,7 +157,7 @@ const (
 
 // started is the answer to a start.
 func (c *core) started(now time.Time, instance string, r result) {
-	b := c.booked[instance]
+	b := c.bookings.byInstance[instance]
 	if b == nil {
 		return // seen in a heartbeat, ended, or lost with its node
 	}
@@ -210,7 +167,7 @@ func (c *core) started(now time.Time, instance string, r result) {
 		}
 		return
 	}
-	c.unbook(b)
+	c.bookings.remove(b)
 	if r == unknown { // sent after the start, so it ends what the start may have begun
 		c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
 	}
@@ -226,28 +183,6 @@ func (c *core) started(now time.Time, instance string, r result) {
 	}
 }
 
-func (c *core) book(b *booking) {
-	c.booked[b.instance] = b
-	if c.placed[b.slot] == nil {
-		c.placed[b.slot] = map[string]*booking{}
-	}
-	c.placed[b.slot][b.instance] = b
-	b.node.booked[b.instance] = b
-	b.node.reserved = b.node.reserved.Add(b.footprint)
-}
-
-func (c *core) unbook(b *booking) {
-	delete(c.booked, b.instance)
-	if delete(c.placed[b.slot], b.instance); len(c.placed[b.slot]) == 0 {
-		delete(c.placed, b.slot)
-	}
-	delete(b.node.booked, b.instance)
-	b.node.reserved = b.node.reserved.Sub(b.footprint)
-	if len(b.node.booked) == 0 {
-		b.node.reserved = resource.Vector{} // no rounding is left behind
-	}
-}
-
 // newInstance returns an id that no other copy has.
 func (c *core) newInstance() string {
 	c.serial++
@@ -259,7 +194,7 @@ func (c *core) newInstance() string {
 func (c *core) pending() Pending {
 	p := Pending{Copies: []PendingCopy{}}
 	for _, w := range c.wants {
-		row, ok := c.apps[w.app]
+		row, ok := c.rows.apps[w.app]
 		if !w.noRoom || !ok {
 			continue
 		}

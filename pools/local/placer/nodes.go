@@ -100,33 +100,22 @@ func (c *core) beat(now time.Time, n *node, beat message.Beat) {
 			c.bySlot[s] = map[string]*copyOf{}
 		}
 		c.bySlot[s][beat.Instance] = cp
-		c.remember(s, n)
+		c.rows.remember(s, n.facts.ID)
 	}
 	cp.running = beat.State == message.Running || cp.running && beat.State == message.Evacuating
-	if b := c.booked[beat.Instance]; b != nil {
-		c.unbook(b)
+	if b := c.bookings.byInstance[beat.Instance]; b != nil {
+		c.bookings.remove(b)
 		if b.stop {
 			c.stopCopy(now, cp)
 		}
 	}
 }
 
-// remember notes which node ran an index last.
-func (c *core) remember(s slot, n *node) {
-	if !c.desired(s) {
-		return
-	}
-	if c.ran[s.app] == nil {
-		c.ran[s.app] = map[int]string{}
-	}
-	c.ran[s.app][s.index] = n.facts.ID
-}
-
 // exited is the end of a copy. Whether it is started again is the
 // harmonizer's to say.
 func (c *core) exited(e message.Exited) {
-	if b := c.booked[e.Instance]; b != nil {
-		c.unbook(b)
+	if b := c.bookings.byInstance[e.Instance]; b != nil {
+		c.bookings.remove(b)
 	}
 	if cp := c.copies[e.Instance]; cp != nil {
 		c.drop(cp)
@@ -145,7 +134,7 @@ func (c *core) drop(cp *copyOf) {
 // is wanted again; what ran there is the harmonizer's to miss.
 func (c *core) forget(now time.Time, n *node) {
 	for _, b := range n.booked {
-		c.unbook(b)
+		c.bookings.remove(b)
 		if !b.stop {
 			c.want(now, b.slot)
 		}
@@ -165,9 +154,9 @@ func (c *core) expire(now time.Time) {
 			c.forget(now, n)
 		}
 	}
-	for _, b := range c.booked {
+	for _, b := range c.bookings.byInstance {
 		if now.After(b.until) {
-			c.unbook(b)
+			c.bookings.remove(b)
 			if !b.stop {
 				c.want(now, b.slot)
 			}

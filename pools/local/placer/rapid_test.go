@@ -76,8 +76,8 @@ func (s *sim) act() {
 				}
 			}
 		}
-		if len(s.c.placed[a.slot]) != 1 {
-			s.t.Fatalf("%d bookings of %v", len(s.c.placed[a.slot]), a.slot)
+		if len(s.c.bookings.bySlot[a.slot]) != 1 {
+			s.t.Fatalf("%d bookings of %v", len(s.c.bookings.bySlot[a.slot]), a.slot)
 		}
 	}
 }
@@ -316,8 +316,8 @@ func checkPool(t *rapid.T) {
 			}
 		}
 	}
-	if len(s.c.booked) != 0 {
-		t.Fatalf("bookings are left: %v", s.c.booked)
+	if len(s.c.bookings.byInstance) != 0 {
+		t.Fatalf("bookings are left: %v", s.c.bookings.byInstance)
 	}
 }
 

@@ -49,7 +49,7 @@ func (c *core) release(now time.Time) {
 		cp := c.find(instance)
 		if cp == nil || now.After(c.held[instance]) {
 			delete(c.held, instance)
-		} else if _, wanted := c.current(cp.slot); !wanted {
+		} else if _, wanted := c.rows.current(cp.slot); !wanted {
 			delete(c.held, instance)
 			c.end(now, cp)
 		}
@@ -58,7 +58,7 @@ func (c *core) release(now time.Time) {
 
 // find returns a copy that a heartbeat lists, or that we gave to a node.
 func (c *core) find(instance string) *copyOf {
-	if b := c.booked[instance]; b != nil {
+	if b := c.bookings.byInstance[instance]; b != nil {
 		return &copyOf{slot: b.slot, instance: instance, node: b.node}
 	}
 	return c.copies[instance]
@@ -66,7 +66,7 @@ func (c *core) find(instance string) *copyOf {
 
 // end stops a copy; one that is on its way when its node has answered.
 func (c *core) end(now time.Time, cp *copyOf) {
-	if b := c.booked[cp.instance]; b != nil {
+	if b := c.bookings.byInstance[cp.instance]; b != nil {
 		b.stop = true
 		return
 	}
@@ -76,7 +76,7 @@ func (c *core) end(now time.Time, cp *copyOf) {
 // keeps returns why a copy must not be stopped; it is empty for one that is beyond
 // the app, and one that another stands in for.
 func (c *core) keeps(now time.Time, cp *copyOf) string {
-	live, wanted := c.current(cp.slot)
+	live, wanted := c.rows.current(cp.slot)
 	switch {
 	case !c.complete:
 		return whyIncomplete

@@ -1,0 +1,65 @@
+package placer
+
+import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+
+// maxApps bounds the rows that are remembered.
+const maxApps = 100_000
+
+// rows is the expected state of a pool, and which node ran each of its copies last.
+type rows struct {
+	pool string
+	apps map[string]message.App
+	ran  map[string]map[int]string // app -> index -> node
+}
+
+// set stores a row's new value. A row of another pool removes the app.
+func (r *rows) set(row message.App) {
+	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
+		r.remove(row.Name)
+		return
+	}
+	r.apps[row.Name] = row
+	for index := range r.ran[row.Name] {
+		if index >= row.Instances {
+			delete(r.ran[row.Name], index)
+		}
+	}
+}
+
+// remove deletes a row.
+func (r *rows) remove(name string) {
+	delete(r.apps, name)
+	delete(r.ran, name)
+}
+
+// desired reports whether the expected state has a copy in that slot.
+func (r *rows) desired(s slot) bool {
+	live, ok := r.current(s)
+	return ok && live == s
+}
+
+// current returns the slot of the same index in the row's version; false if
+// the expected state has no such app or index, or the app is stopped.
+func (r *rows) current(s slot) (slot, bool) {
+	row, ok := r.apps[s.app]
+	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != message.AppStopped
+}
+
+// startable reports whether a copy may be started in that slot: it is desired,
+// its package is staged, and the row says how to run it.
+func (r *rows) startable(s slot) bool {
+	row := r.apps[s.app]
+	staged := row.Package == "" || row.Package == message.PackageStaged
+	return r.desired(s) && staged && row.Command != ""
+}
+
+// remember notes which node ran a desired copy last.
+func (r *rows) remember(s slot, node string) {
+	if !r.desired(s) {
+		return
+	}
+	if r.ran[s.app] == nil {
+		r.ran[s.app] = map[int]string{}
+	}
+	r.ran[s.app][s.index] = node
+}

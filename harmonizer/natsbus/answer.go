@@ -28,20 +28,29 @@ const (
 	maxQuery = 4096
 )
 
-func (b *Bus) askedSubjects() []string {
-	c := b.cfg.Cluster
+// responder answers requests with what the ear returns.
+type responder struct {
+	cfg   Config
+	self  self
+	tally *tally
+	ear   harmonizer.Ear
+}
+
+// subjects returns the subjects of the requests that it answers.
+func (r *responder) subjects() []string {
+	c := r.cfg.Cluster
 	subjects := []string{
 		message.CountsRequestSubject(c, "*"), message.StatusSubject(c), message.OrderSubject(c),
 		message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet,
 	}
-	if b.cfg.Component.Host != "" && !b.cfg.Shadow {
+	if r.self.Host != "" && !r.cfg.Shadow {
 		subjects = append(subjects, subjectDiscover)
 	}
 	return subjects
 }
 
 // answerAll returns when ctx ends and every answer is given or left out.
-func (b *Bus) answerAll(ctx context.Context, asked *inbox, ear harmonizer.Ear) {
+func (r *responder) answerAll(ctx context.Context, asked *inbox) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for range answerers {
@@ -52,8 +61,8 @@ func (b *Bus) answerAll(ctx context.Context, asked *inbox, ear harmonizer.Ear) {
 					return
 				case m := <-asked.messages:
 					asked.took(m)
-					if err := b.answer(ctx, m, ear); err != nil && ctx.Err() == nil {
-						b.warn("unanswered", "request not answered", err)
+					if err := r.answer(ctx, m); err != nil && ctx.Err() == nil {
+						r.tally.warn("unanswered", "request not answered", err)
 					}
 				}
 			}
@@ -61,13 +70,13 @@ func (b *Bus) answerAll(ctx context.Context, asked *inbox, ear harmonizer.Ear) {
 	}
 }
 
-func (b *Bus) answer(ctx context.Context, m *nats.Msg, ear harmonizer.Ear) error {
+func (r *responder) answer(ctx context.Context, m *nats.Msg) error {
 	if m.Reply == "" {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	answers, err := b.answers(ctx, m, ear)
+	answers, err := r.answers(ctx, m)
 	if errors.Is(err, harmonizer.ErrShadow) {
 		return nil
 	}
@@ -84,36 +93,36 @@ func (b *Bus) answer(ctx context.Context, m *nats.Msg, ear harmonizer.Ear) error
 }
 
 // answers returns what is to be said, each a message of its own.
-func (b *Bus) answers(ctx context.Context, m *nats.Msg, ear harmonizer.Ear) ([][]byte, error) {
+func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) {
 	switch m.Subject {
 	case message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet:
-		answers, err := ear.Report(ctx, m.Subject, m.Data)
+		answers, err := r.ear.Report(ctx, m.Subject, m.Data)
 		if err != nil && ctx.Err() == nil {
-			b.bad(m.Subject, err)
+			r.tally.bad(m.Subject, err)
 			return nil, nil
 		}
 		return answers, err
 	case subjectDiscover:
-		return encoded(b.descriptor(time.Now()), nil)
+		return encoded(r.self.descriptor(time.Now()), nil)
 	}
-	if !ear.Leading() {
+	if !r.ear.Leading() {
 		if err := wait(ctx, politeness); err != nil {
 			return nil, err
 		}
 	}
 	switch m.Subject {
-	case message.StatusSubject(b.cfg.Cluster):
-		return encoded(b.status(ctx, m.Data, ear))
-	case message.OrderSubject(b.cfg.Cluster):
-		return encoded(b.order(ctx, m.Data, ear), nil)
+	case message.StatusSubject(r.cfg.Cluster):
+		return encoded(r.status(ctx, m.Data))
+	case message.OrderSubject(r.cfg.Cluster):
+		return encoded(r.order(ctx, m.Data), nil)
 	}
-	pool := strings.TrimSuffix(strings.TrimPrefix(m.Subject, message.CountsSubject(b.cfg.Cluster, "")), ".get")
-	return counts(ctx, pool, ear)
+	pool := strings.TrimSuffix(strings.TrimPrefix(m.Subject, message.CountsSubject(r.cfg.Cluster, "")), ".get")
+	return r.counts(ctx, pool)
 }
 
 // counts answers with all parts, in order.
-func counts(ctx context.Context, pool string, ear harmonizer.Ear) ([][]byte, error) {
-	whole, err := ear.Counts(ctx, pool)
+func (r *responder) counts(ctx context.Context, pool string) ([][]byte, error) {
+	whole, err := r.ear.Counts(ctx, pool)
 	if err != nil {
 		return nil, err
 	}
@@ -128,25 +137,25 @@ func counts(ctx context.Context, pool string, ear harmonizer.Ear) ([][]byte, err
 	return out, nil
 }
 
-func (b *Bus) status(ctx context.Context, query []byte, ear harmonizer.Ear) (harmonizer.Status, error) {
+func (r *responder) status(ctx context.Context, query []byte) (harmonizer.Status, error) {
 	var q harmonizer.StatusQuery
 	if err := decodeQuery(query, &q); err != nil {
 		return harmonizer.Status{}, err
 	}
-	s, err := ear.Status(ctx, q)
+	s, err := r.ear.Status(ctx, q)
 	if err == nil {
 		s.Counters = maps.Clone(s.Counters)
-		maps.Copy(s.Counters, b.Counters())
+		maps.Copy(s.Counters, r.tally.snapshot())
 	}
 	return s, err
 }
 
 // order answers always: an operator waits for it.
-func (b *Bus) order(ctx context.Context, query []byte, ear harmonizer.Ear) harmonizer.OrderAnswer {
+func (r *responder) order(ctx context.Context, query []byte) harmonizer.OrderAnswer {
 	var o harmonizer.Order
 	err := decodeQuery(query, &o)
 	if err == nil {
-		err = ear.Order(ctx, o)
+		err = r.ear.Order(ctx, o)
 	}
 	if nothing := errors.Is(err, harmonizer.ErrNothing); err == nil || nothing {
 		return harmonizer.OrderAnswer{OK: true, Nothing: nothing}

@@ -138,8 +138,8 @@ func TestDescriptorUptime(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	bus.began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	d := bus.descriptor(bus.began.Add(50*time.Hour + 3*time.Minute + 4*time.Second))
+	bus.self.began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	d := bus.self.descriptor(bus.self.began.Add(50*time.Hour + 3*time.Minute + 4*time.Second))
 	if d.Uptime != "2d:2h:3m:4s" || d.Start != "2026-01-02 03:04:05 +0000" {
 		t.Errorf("start %q, up %q", d.Start, d.Uptime)
 	}

@@ -5,12 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"maps"
 	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
-	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -72,17 +70,17 @@ func (c Config) Validate() error {
 
 // Bus is a harmonizer's bus on NATS. Make it with NewBus.
 type Bus struct {
-	nc    *nats.Conn
-	cfg   Config
-	log   *slog.Logger
-	id    string // of this Bus among all that speak
-	began time.Time
+	nc   *nats.Conn
+	cfg  Config
+	log  *slog.Logger
+	id   string // of this Bus among all that speak
+	self self
 
-	mu       sync.Mutex
-	counters map[string]uint64
-	complain map[string]*rate.Sometimes // by counter
-	canary   string                     // the last one that has not come back
-	half     map[string]time.Time       // of DialectBoth, what went out in the first form only, and when
+	tally *tally
+	half  halves // of DialectBoth
+
+	mu     sync.Mutex
+	canary string // the last one that has not come back
 }
 
 var _ harmonizer.Bus = (*Bus)(nil)
@@ -94,8 +92,9 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	return &Bus{nc: nc, cfg: cfg, log: log, id: rand.Text(), began: time.Now(),
-		counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}, half: map[string]time.Time{}}, nil
+	id := rand.Text()
+	return &Bus{nc: nc, cfg: cfg, log: log, id: id, self: self{cfg.Component, id, time.Now()},
+		tally: newTally(log), half: halves{sent: map[string]time.Time{}}}, nil
 }
 
 // Counters returns what became of messages that told nothing:
@@ -103,33 +102,4 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 // and counted elsewhere); "skipped_SUBJECT" were of another partition;
 // "dropped" came faster than they were taken; "unanswered" are requests.
 // "connected" is how often hearing began anew.
-func (b *Bus) Counters() map[string]uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return maps.Clone(b.counters)
-}
-
-func (b *Bus) count(name string, n uint64) uint64 {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.counters[name] += n
-	return b.counters[name]
-}
-
-// bad counts a message that cannot be used.
-func (b *Bus) bad(subject string, err error) {
-	b.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
-}
-
-// warn counts what went wrong, and says so at most once a minute for each name.
-func (b *Bus) warn(name, what string, err error) {
-	n := b.count(name, 1)
-	b.mu.Lock()
-	s := b.complain[name]
-	if s == nil {
-		s = &rate.Sometimes{Interval: time.Minute}
-		b.complain[name] = s
-	}
-	b.mu.Unlock()
-	s.Do(func() { b.log.Warn(what, "counter", name, "so_far", n, "err", err) })
-}
+func (b *Bus) Counters() map[string]uint64 { return b.tally.snapshot() }

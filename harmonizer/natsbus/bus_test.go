@@ -253,7 +253,7 @@ func TestWhatComesTooFastIsDroppedAndHearingBeginsAnew(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	in, err := bus.subscribe(4, 10, "load")
+	in, err := newInbox(bus.nc, 4, 10, "load")
 	defer in.close()
 	if err != nil || bus.nc.Flush() != nil {
 		t.Fatal(err)

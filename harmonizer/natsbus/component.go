@@ -27,22 +27,23 @@ type descriptor struct {
 	Uptime string `json:"uptime"`
 }
 
-func (b *Bus) descriptor(now time.Time) descriptor {
-	up := max(now.Sub(b.began), 0)
+// self is this bus as a component.
+type self struct {
+	Component
+	id    string
+	began time.Time
+}
+
+// descriptor returns the wire form at a time.
+func (s self) descriptor(now time.Time) descriptor {
+	up := max(now.Sub(s.began), 0)
 	return descriptor{
 		Type:  "HealthManager",
-		Index: b.cfg.Component.Index,
-		UUID:  fmt.Sprintf("%d-%s", b.cfg.Component.Index, b.id),
-		Host:  b.cfg.Component.Host,
-		Start: b.began.Format("2006-01-02 15:04:05 -0700"),
+		Index: s.Index,
+		UUID:  fmt.Sprintf("%d-%s", s.Index, s.id),
+		Host:  s.Host,
+		Start: s.began.Format("2006-01-02 15:04:05 -0700"),
 		Uptime: fmt.Sprintf("%dd:%dh:%dm:%ds", up/(24*time.Hour), up/time.Hour%24,
 			up/time.Minute%60, up/time.Second%60),
 	}
-}
-
-func (b *Bus) announceComponent() error {
-	if b.cfg.Component.Host == "" {
-		return nil
-	}
-	return b.publish(subjectAnnounce, b.descriptor(time.Now()), false)
 }

@@ -27,7 +27,7 @@ func (b *Bus) event(m *nats.Msg) apps.Event {
 		ev, err = b.nudged(m)
 	}
 	if err != nil {
-		b.bad(m.Subject, err)
+		b.tally.bad(m.Subject, err)
 		return nil
 	}
 	return ev
@@ -67,7 +67,7 @@ func (b *Bus) skips(subject, partition string) bool {
 	if !b.cfg.FilterPartition || partition == b.cfg.Partition {
 		return false
 	}
-	b.count("skipped_"+subject, 1)
+	b.tally.count("skipped_"+subject, 1)
 	return true
 }
 

@@ -31,12 +31,12 @@ type inbox struct {
 	subs     []*nats.Subscription
 }
 
-// subscribe has messages arrive. The caller lets the inbox pump, and closes it
+// newInbox subscribes to the subjects. The caller lets the inbox pump, and closes it
 // after an error too.
-func (b *Bus) subscribe(messages, limit int, subjects ...string) (*inbox, error) {
+func newInbox(nc *nats.Conn, messages, limit int, subjects ...string) (*inbox, error) {
 	in := &inbox{arrived: make(chan *nats.Msg, arrivals), messages: make(chan *nats.Msg, messages), limit: int64(limit)}
 	for _, subject := range subjects {
-		sub, err := b.nc.ChanSubscribe(subject, in.arrived)
+		sub, err := nc.ChanSubscribe(subject, in.arrived)
 		if err != nil {
 			return in, fmt.Errorf("subscribe to %s: %w", subject, err)
 		}

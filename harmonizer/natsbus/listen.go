@@ -21,12 +21,13 @@ const (
 // Listen tells the ear what nodes and other harmonizers say and has it answer
 // requests, until ctx ends or the connection is closed for good.
 func (b *Bus) Listen(ctx context.Context, ear harmonizer.Ear) error {
-	heard, err := b.subscribe(heardMessages, heardBytes, b.heardSubjects()...)
+	heard, err := newInbox(b.nc, heardMessages, heardBytes, b.heardSubjects()...)
 	defer heard.close()
 	if err != nil {
 		return err
 	}
-	asked, err := b.subscribe(askedMessages, askedBytes, b.askedSubjects()...)
+	r := responder{b.cfg, b.self, b.tally, ear}
+	asked, err := newInbox(b.nc, askedMessages, askedBytes, r.subjects()...)
 	defer asked.close()
 	if err != nil {
 		return err
@@ -37,7 +38,7 @@ func (b *Bus) Listen(ctx context.Context, ear harmonizer.Ear) error {
 	defer cancel()
 	wg.Go(func() { heard.pump(ctx) })
 	wg.Go(func() { asked.pump(ctx) })
-	wg.Go(func() { b.answerAll(ctx, asked, ear) })
+	wg.Go(func() { r.answerAll(ctx, asked) })
 	return b.hear(ctx, heard, ear.Tell)
 }
 
@@ -109,7 +110,7 @@ func (c *connection) look(ctx context.Context) error {
 	if now == was {
 		return nil
 	}
-	c.bus.count("dropped", uint64(now.dropped-was.dropped))
+	c.bus.tally.count("dropped", uint64(now.dropped-was.dropped))
 	if now.up {
 		if err := c.announce(ctx, !was.up || now.reconnects != was.reconnects); err != nil {
 			now.up = false // not hearing yet; the next look tries again
@@ -119,7 +120,7 @@ func (c *connection) look(ctx context.Context) error {
 	c.last = now
 	switch {
 	case now.up:
-		c.bus.count("connected", 1)
+		c.bus.tally.count("connected", 1)
 		c.bus.log.Info("hearing nodes", "reconnects", now.reconnects, "dropped", now.dropped)
 		_ = c.tell(ctx, apps.BusUp{}) // fails only when ctx ends
 	case was.up:
@@ -139,8 +140,8 @@ func (c *connection) announce(ctx context.Context, ask bool) error {
 	if c.bus.cfg.Shadow || !ask {
 		return nil
 	}
-	if !c.announced {
-		if err := c.bus.announceComponent(); err != nil {
+	if self := c.bus.self; self.Host != "" && !c.announced {
+		if err := c.bus.publish(subjectAnnounce, self.descriptor(time.Now()), false); err != nil {
 			return err
 		}
 		c.announced = true

@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"time"
 
 	"github.com/nats-io/nats.go"
 
@@ -63,11 +61,6 @@ func (b *Bus) Nudge(n apps.Nudge) error {
 	return b.both(subject, health, classic)
 }
 
-const (
-	halves   = 1000        // that are remembered
-	halfLife = time.Minute // of each: then it is another nudge
-)
-
 // both sends a nudge in both forms. If the second one cannot go out, and the nudge
 // comes again, the first one is not sent again.
 func (b *Bus) both(subject string, health any, classic message.Request) error {
@@ -76,34 +69,14 @@ func (b *Bus) both(subject string, health any, classic message.Request) error {
 		return fmt.Errorf("publish %s: %w", message.RequestsSubject(b.cfg.Partition), err)
 	}
 	key := string(second)
-	if !b.isHalf(key) {
+	if !b.half.has(key) {
 		if err := b.publish(subject, health, true); err != nil {
 			return err
 		}
 	}
 	err = b.send(message.RequestsSubject(b.cfg.Partition), second, true)
-	b.setHalf(key, err != nil)
+	b.half.set(key, err != nil)
 	return err
-}
-
-func (b *Bus) isHalf(key string) bool {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	at, ok := b.half[key]
-	return ok && time.Since(at) < halfLife
-}
-
-func (b *Bus) setHalf(key string, half bool) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if !half {
-		delete(b.half, key)
-		return
-	}
-	maps.DeleteFunc(b.half, func(_ string, at time.Time) bool { return time.Since(at) >= halfLife })
-	if _, was := b.half[key]; !was && len(b.half) < halves {
-		b.half[key] = time.Now()
-	}
 }
 
 // PublishCounts sends one part of a pool's counts. ErrDisconnected if it cannot

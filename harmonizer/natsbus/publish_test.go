@@ -38,7 +38,7 @@ func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
 		{"and whole again", false, []string{message.SubjectStart, requests}},
 	} {
 		if tt.half { // the second form could not go out before
-			bus.setHalf(string(second), true)
+			bus.half.set(string(second), true)
 		}
 		start.Running = map[string]int{"v1": len(tt.name)} // which may be another by then
 		if err := bus.Nudge(apps.Nudge{Start: &start}); err != nil {
@@ -52,13 +52,13 @@ func TestHalfANudgeIsSentAgainInTheOtherForm(t *testing.T) {
 		}
 	}
 	nc.Close()
-	if err := bus.Nudge(apps.Nudge{Start: &start}); err == nil || bus.isHalf(string(second)) {
-		t.Errorf("on a closed connection: %v; the first form counts as sent: %v", err, bus.isHalf(string(second)))
+	if err := bus.Nudge(apps.Nudge{Start: &start}); err == nil || bus.half.has(string(second)) {
+		t.Errorf("on a closed connection: %v; the first form counts as sent: %v", err, bus.half.has(string(second)))
 	}
-	for i := range 2 * halves {
-		bus.setHalf(string(rune(i)), true)
+	for i := range 2 * maxHalves {
+		bus.half.set(string(rune(i)), true)
 	}
-	if n := len(bus.half); n > halves {
+	if n := len(bus.half.sent); n > maxHalves {
 		t.Errorf("%d halves are remembered", n)
 	}
 }

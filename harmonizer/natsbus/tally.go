@@ -1,0 +1,58 @@
+package natsbus
+
+import (
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// tally counts what went wrong by name, and logs each name at most once a minute.
+type tally struct {
+	log *slog.Logger
+
+	mu       sync.Mutex
+	counters map[string]uint64
+	complain map[string]*rate.Sometimes // by counter
+}
+
+func newTally(log *slog.Logger) *tally {
+	return &tally{log: log, counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}}
+}
+
+// snapshot returns a copy of the counters.
+func (t *tally) snapshot() map[string]uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return maps.Clone(t.counters)
+}
+
+// count adds to a counter and returns its new value.
+func (t *tally) count(name string, n uint64) uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.counters[name] += n
+	return t.counters[name]
+}
+
+// bad counts a message that cannot be used.
+func (t *tally) bad(subject string, err error) {
+	t.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
+}
+
+// warn counts what went wrong, and logs it at most once a minute for each name.
+func (t *tally) warn(name, what string, err error) {
+	n := t.count(name, 1)
+	t.mu.Lock()
+	s := t.complain[name]
+	if s == nil {
+		s = &rate.Sometimes{Interval: time.Minute}
+		t.complain[name] = s
+	}
+	t.mu.Unlock()
+	s.Do(func() { t.log.Warn(what, "counter", name, "so_far", n, "err", err) })
+}

@@ -17,6 +17,24 @@ const maxRounds = 5
 // errGone: the files of a release are not in the cache any more.
 var errGone = errors.New("removed from the cache")
 
+// Fetch returns a release, verified, from the cache or by way of it from the
+// bucket. If the bucket is unavailable and this very release was fetched from it
+// before, that is returned, with the reason in Away; another version never is.
+// What Trust does not admit, or what is yanked, is refused, from the cache too.
+// Errors name the object's URL and the cause, and are told apart by the sentinels
+// of this package. What is fetched by several at the same time is downloaded
+// once.
+func (c *Cache) Fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
+	if err := ref.Validate(); err != nil {
+		return Installed{}, fmt.Errorf("fetch: %w", err)
+	}
+	in, err := c.share(ctx, b.URL("")+" "+ref.String(), func() (Installed, error) { return c.fetch(ctx, b, ref) })
+	if err != nil {
+		return Installed{}, fmt.Errorf("fetch %s: %w", ref, classifyLocal(err))
+	}
+	return in, nil
+}
+
 // fetch is Fetch without the sharing.
 func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
 	known, uncached := c.lookup(ctx, b, ref)

@@ -237,13 +237,3 @@ func (in Installed) verify(ctx context.Context) error {
 	}
 	return in.links.verify(ctx, root)
 }
-
-// installed returns where the release is, or will be.
-func (c *Cache) installed(m Manifest) Installed {
-	return Installed{Ref: m.Ref, Digest: m.Object.SHA256, Dir: c.filesPath(m.Object.SHA256), Entry: m.Entry, Manifest: m}
-}
-
-// filesPath is where the files of an archive are.
-func (c *Cache) filesPath(archive Digest) string {
-	return filepath.Join(c.cfg.Dir, filesPrefix+archive.String())
-}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync"
 	"time"
 )
 
@@ -64,10 +63,8 @@ func (c Config) Validate() error {
 
 // Cache is a folder of verified releases.
 type Cache struct {
-	cfg Config
-
-	mu      sync.Mutex
-	flights map[string]*flight
+	cfg     Config
+	flights flights
 }
 
 // OpenCache opens a cache, and removes from its folder what dead processes left.
@@ -84,7 +81,7 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
 	cfg.Dir = dir
-	c := &Cache{cfg: cfg, flights: map[string]*flight{}}
+	c := &Cache{cfg: cfg, flights: flights{byKey: map[string]*flight{}}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

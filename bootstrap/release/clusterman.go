@@ -84,7 +84,7 @@ func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, 
 		return Installed{}, fmt.Errorf("fetch %s: %w, and a signature is required: the layout of Clusterman has none", ref, ErrUnsigned)
 	}
 	object := codename + "/" + clustermanPrefix + ref.Version + clustermanSuffix
-	in, err := c.share(ctx, b.URL(object), func() (Installed, error) { return c.fetchTarball(ctx, b, object, ref, codename) })
+	in, err := c.flights.share(ctx, b.URL(object), func() (Installed, error) { return c.fetchTarball(ctx, b, object, ref, codename) })
 	if err != nil {
 		return Installed{}, fmt.Errorf("fetch %s: %w", ref, classifyLocal(err))
 	}

@@ -28,7 +28,7 @@ func (c *Cache) Fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 	if err := ref.Validate(); err != nil {
 		return Installed{}, fmt.Errorf("fetch: %w", err)
 	}
-	in, err := c.share(ctx, b.URL("")+" "+ref.String(), func() (Installed, error) { return c.fetch(ctx, b, ref) })
+	in, err := c.flights.share(ctx, b.URL("")+" "+ref.String(), func() (Installed, error) { return c.fetch(ctx, b, ref) })
 	if err != nil {
 		return Installed{}, fmt.Errorf("fetch %s: %w", ref, classifyLocal(err))
 	}

@@ -1,6 +1,9 @@
 package release
 
-import "context"
+import (
+	"context"
+	"sync"
+)
 
 // flight is a fetch that others may wait for.
 type flight struct {
@@ -10,14 +13,21 @@ type flight struct {
 	abandoned bool // the context of who fetched ended, which says nothing to others
 }
 
+// flights are the fetches that are under way: what several callers fetch at the same
+// time is fetched once.
+type flights struct {
+	mu    sync.Mutex
+	byKey map[string]*flight
+}
+
 // share calls fetch, or waits for who called it with that key.
-func (c *Cache) share(ctx context.Context, key string, fetch func() (Installed, error)) (Installed, error) {
+func (s *flights) share(ctx context.Context, key string, fetch func() (Installed, error)) (Installed, error) {
 	for {
-		f, first := c.join(key)
+		f, first := s.join(key)
 		if first {
 			f.installed, f.err = fetch()
 			f.abandoned = f.err != nil && ctx.Err() != nil
-			c.leave(key, f)
+			s.leave(key, f)
 			return f.installed, f.err
 		}
 		select {
@@ -32,20 +42,20 @@ func (c *Cache) share(ctx context.Context, key string, fetch func() (Installed, 
 }
 
 // join returns the flight of that key, and whether the caller has to fly it.
-func (c *Cache) join(key string) (f *flight, first bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if f, ok := c.flights[key]; ok {
+func (s *flights) join(key string) (f *flight, first bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f, ok := s.byKey[key]; ok {
 		return f, false
 	}
 	f = &flight{done: make(chan struct{})}
-	c.flights[key] = f
+	s.byKey[key] = f
 	return f, true
 }
 
-func (c *Cache) leave(key string, f *flight) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.flights, key)
+func (s *flights) leave(key string, f *flight) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.byKey, key)
 	close(f.done)
 }

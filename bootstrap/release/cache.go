@@ -64,6 +64,7 @@ func (c Config) Validate() error {
 // Cache is a folder of verified releases.
 type Cache struct {
 	cfg     Config
+	folder  folder
 	flights flights
 }
 
@@ -81,11 +82,11 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
 	cfg.Dir = dir
-	c := &Cache{cfg: cfg, flights: flights{byKey: map[string]*flight{}}}
+	c := &Cache{cfg: cfg, folder: folder(dir), flights: flights{byKey: map[string]*flight{}}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
-	err = c.locked(ctx, func() error { return errors.Join(c.sweep(), c.sweepPartials(time.Now())) })
+	err = c.folder.locked(ctx, func() error { return errors.Join(c.folder.sweep(), c.folder.sweepPartials(time.Now())) })
 	if err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

@@ -206,11 +206,11 @@ func TestOpenPartialWaits(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	held, err := c.openPartial(t.Context(), Digest{1}, temp)
+	held, err := c.folder.openPartial(t.Context(), Digest{1}.String(), temp, c.cfg.Patience)
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := c.openPartial(t.Context(), Digest{1}, temp)
+	other, err := c.folder.openPartial(t.Context(), Digest{1}.String(), temp, c.cfg.Patience)
 	if err != nil || filepath.Dir(other.Name()) != temp {
 		t.Errorf("while it is held: %v, %v, want a file of one's own", other, err)
 	}
@@ -218,7 +218,7 @@ func TestOpenPartialWaits(t *testing.T) {
 	c.cfg.Patience = time.Minute
 	got := make(chan *os.File, 1)
 	go func() {
-		f, err := c.openPartial(t.Context(), Digest{1}, temp)
+		f, err := c.folder.openPartial(t.Context(), Digest{1}.String(), temp, c.cfg.Patience)
 		if err != nil {
 			t.Error(err)
 		}

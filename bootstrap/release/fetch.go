@@ -111,8 +111,8 @@ func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error 
 // digests, sync, rename. Until the rename all of it is in a temporary folder,
 // but for the archive, which another process may continue.
 func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) error {
-	return c.withTemp(ctx, func(temp string) error {
-		object, err := c.openPartial(ctx, in.Digest, temp)
+	return c.folder.withTemp(ctx, func(temp string) error {
+		object, err := c.folder.openPartial(ctx, in.Digest.String(), temp, c.cfg.Patience)
 		if err != nil {
 			return err
 		}
@@ -156,7 +156,7 @@ func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n not
 	if err != nil {
 		return err
 	}
-	return c.locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, n}) })
+	return c.folder.locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, n}) })
 }
 
 // unpackInto unpacks an archive into a new folder, and syncs it.

@@ -40,7 +40,7 @@ func TestHeldLock(t *testing.T) {
 			return err
 		}},
 		{"withTemp", func(ctx context.Context, c *Cache) error {
-			return c.withTemp(ctx, func(string) error { return errors.New("it has the lock") })
+			return c.folder.withTemp(ctx, func(string) error { return errors.New("it has the lock") })
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -111,7 +111,7 @@ func TestTempWithoutDescriptors(t *testing.T) {
 		}
 	}
 	taken[0].Close() // one is left: for the lock
-	err = c.withTemp(t.Context(), func(string) error { return nil })
+	err = c.folder.withTemp(t.Context(), func(string) error { return nil })
 	restore()
 	if !errors.Is(err, unix.EMFILE) {
 		t.Errorf("withTemp = %v, want EMFILE", err)

@@ -24,11 +24,11 @@ const (
 
 // openPartial opens the file that a download of this digest goes to, with what
 // is there already, and holds it against other processes until it is closed. It
-// waits for another process that holds it, but not for ever: then it opens a
-// file in temp.
-func (c *Cache) openPartial(ctx context.Context, digest Digest, temp string) (*os.File, error) {
-	path := filepath.Join(c.cfg.Dir, partialPrefix+digest.String())
-	waited, cancel := context.WithTimeout(ctx, c.cfg.Patience)
+// waits for another process that holds it, but not longer than patience: then it
+// opens a file in temp.
+func (d folder) openPartial(ctx context.Context, digest, temp string, patience time.Duration) (*os.File, error) {
+	path := filepath.Join(string(d), partialPrefix+digest)
+	waited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	tick := time.NewTicker(partialPoll)
 	defer tick.Stop()
@@ -76,8 +76,8 @@ func isAt(f *os.File, path string) bool {
 
 // sweepPartials removes downloads that nobody continued for long. The caller is
 // in locked.
-func (c *Cache) sweepPartials(now time.Time) error {
-	paths, err := filepath.Glob(filepath.Join(escapeGlob(c.cfg.Dir), partialPrefix+"*"))
+func (d folder) sweepPartials(now time.Time) error {
+	paths, err := filepath.Glob(filepath.Join(escapeGlob(string(d)), partialPrefix+"*"))
 	if err != nil {
 		return err
 	}

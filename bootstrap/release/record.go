@@ -101,7 +101,7 @@ func readIndex(path string) ([]byte, error) {
 // remember notes a release whose files are here, for the day when the bucket is
 // away: errGone if they are not.
 func (c *Cache) remember(ctx context.Context, in Installed, n note) error {
-	return c.locked(ctx, func() error {
+	return c.folder.locked(ctx, func() error {
 		if _, err := os.Stat(in.Dir); err != nil {
 			return fmt.Errorf("%s: %w", in.Dir, errGone)
 		}
@@ -119,18 +119,5 @@ func (c *Cache) write(n note) error {
 	if err := os.MkdirAll(filepath.Dir(n.path), 0o755); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(c.cfg.Dir, tempPrefix+"*.json")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // in vain after the rename
-	defer f.Close()
-	_, err = f.Write(n.data)
-	if err := errors.Join(err, f.Sync()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), n.path); err != nil {
-		return err
-	}
-	return syncDir(filepath.Dir(n.path))
+	return c.folder.write(n.path, n.data)
 }

@@ -21,11 +21,16 @@ const (
 	lockPoll     = 5 * time.Millisecond
 )
 
+// folder is a folder that several processes change. Its parts that are not finished
+// are temporary folders, which are held, and downloads, which another process may
+// continue.
+type folder string
+
 // locked runs f while no other process, and no other goroutine, is in locked
 // for the same folder. It is for short things: no transfers. Whoever holds the
 // lock and does not go on is waited for until ctx ends, but not for ever.
-func (c *Cache) locked(ctx context.Context, f func() error) error {
-	lock, err := os.OpenFile(filepath.Join(c.cfg.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
+func (d folder) locked(ctx context.Context, f func() error) error {
+	lock, err := os.OpenFile(filepath.Join(string(d), "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
@@ -65,8 +70,8 @@ func flock(f *os.File, how int) error {
 
 // sweep removes temporary files and folders that nobody holds. The caller is in
 // locked.
-func (c *Cache) sweep() error {
-	entries, err := os.ReadDir(c.cfg.Dir)
+func (d folder) sweep() error {
+	entries, err := os.ReadDir(string(d))
 	if err != nil {
 		return err
 	}
@@ -74,7 +79,7 @@ func (c *Cache) sweep() error {
 		if !strings.HasPrefix(entry.Name(), tempPrefix) {
 			continue
 		}
-		path := filepath.Join(c.cfg.Dir, entry.Name())
+		path := filepath.Join(string(d), entry.Name())
 		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if err != nil {
 			continue // gone meanwhile, or not ours
@@ -92,10 +97,10 @@ func (c *Cache) sweep() error {
 }
 
 // withTemp gives f a new temporary folder, held against sweep, and removes it.
-func (c *Cache) withTemp(ctx context.Context, f func(dir string) error) error {
+func (d folder) withTemp(ctx context.Context, f func(dir string) error) error {
 	var held *os.File
-	err := c.locked(ctx, func() (err error) {
-		held, err = c.newTemp()
+	err := d.locked(ctx, func() (err error) {
+		held, err = d.newTemp()
 		return err
 	})
 	if err != nil {
@@ -108,8 +113,8 @@ func (c *Cache) withTemp(ctx context.Context, f func(dir string) error) error {
 
 // newTemp makes a folder that is held against sweep until it is closed. The
 // caller is in locked.
-func (c *Cache) newTemp() (*os.File, error) {
-	dir, err := os.MkdirTemp(c.cfg.Dir, tempPrefix)
+func (d folder) newTemp() (*os.File, error) {
+	dir, err := os.MkdirTemp(string(d), tempPrefix)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +128,26 @@ func (c *Cache) newTemp() (*os.File, error) {
 	return held, nil
 }
 
+// write replaces a file below the folder by a rename, so that it is whole or as it
+// was, and syncs it. Its folder must exist.
+func (d folder) write(path string, data []byte) error {
+	f, err := os.CreateTemp(string(d), tempPrefix+"*.json")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name()) // in vain after the rename
+	defer f.Close()
+	_, err = f.Write(data)
+	if err := errors.Join(err, f.Sync()); err != nil {
+		return err
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	return syncDir(filepath.Dir(path))
+}
+
+// syncDir makes the entries of a folder durable.
 func syncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -65,6 +65,7 @@ func (c Config) Validate() error {
 type Cache struct {
 	cfg     Config
 	folder  folder
+	index   index
 	flights flights
 }
 
@@ -82,7 +83,7 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
 	cfg.Dir = dir
-	c := &Cache{cfg: cfg, folder: folder(dir), flights: flights{byKey: map[string]*flight{}}}
+	c := &Cache{cfg: cfg, folder: folder(dir), index: index{folder(dir), cfg.Platform}, flights: flights{byKey: map[string]*flight{}}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

@@ -93,7 +93,7 @@ func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, 
 }
 
 func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref Ref, codename string) (Installed, error) {
-	path := filepath.Join(c.sourcePath(b), clustermanIndex, codename, strings.ReplaceAll(ref.Version, "/", "~")+".json")
+	path := filepath.Join(c.index.sourcePath(b), clustermanIndex, codename, strings.ReplaceAll(ref.Version, "/", "~")+".json")
 	known, err := lookupTarball(path)
 	if err != nil {
 		return Installed{}, err
@@ -125,7 +125,7 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 	case present && stat.Tag == known.Tag:
 		data, err := json.Marshal(known)
 		if err == nil {
-			err = c.remember(ctx, in, note{path, data})
+			err = c.index.remember(ctx, in, note{path, data})
 		}
 		if !errors.Is(err, errGone) {
 			return in, err

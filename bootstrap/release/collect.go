@@ -30,7 +30,7 @@ type plan struct {
 // Fetch, with what runs still and what shall run, and again when something has
 // stopped.
 func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
-	path, err := c.planPath(owner)
+	path, err := c.index.planPath(owner)
 	if err != nil {
 		return err
 	}
@@ -40,7 +40,7 @@ func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 	}
 	err = c.folder.locked(ctx, func() error {
 		if len(refs) > 0 {
-			return c.write(note{path, data})
+			return c.index.write(note{path, data})
 		}
 		if err := os.Remove(path); !errors.Is(err, fs.ErrNotExist) {
 			return err
@@ -53,12 +53,12 @@ func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 	return nil
 }
 
-func (c *Cache) planPath(owner string) (string, error) {
+func (x index) planPath(owner string) (string, error) {
 	name := url.PathEscape(owner) + ".json"
 	if owner == "" || len(name) > maxOwner {
 		return "", fmt.Errorf("owner %.100q: want a name of up to %d bytes", owner, maxOwner)
 	}
-	return filepath.Join(c.cfg.Dir, indexName, plansName, name), nil
+	return filepath.Join(x.dir(), plansName, name), nil
 }
 
 // Collected is what Collect removed.
@@ -80,11 +80,11 @@ func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderTha
 	var done Collected
 	err := c.folder.withTemp(ctx, func(temp string) error { // what is renamed into it is gone, also after a crash
 		return c.folder.locked(ctx, func() error {
-			named, err := c.named(keep)
+			named, err := c.index.named(keep)
 			if err != nil {
 				return err
 			}
-			live, err := c.collectIndex(ctx, named, now.Add(-olderThan))
+			live, err := c.index.collect(ctx, named, now.Add(-olderThan))
 			if err != nil {
 				return err
 			}
@@ -116,10 +116,10 @@ func (s refSet) add(refs []Ref) {
 }
 
 // named returns what must stay.
-func (c *Cache) named(keep []Ref) (refSet, error) {
+func (x index) named(keep []Ref) (refSet, error) {
 	set := refSet{map[Ref]bool{}, map[string]bool{}}
 	set.add(keep)
-	dir := filepath.Join(c.cfg.Dir, indexName, plansName)
+	dir := filepath.Join(x.dir(), plansName)
 	entries, err := os.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return set, err
@@ -138,11 +138,11 @@ func (c *Cache) named(keep []Ref) (refSet, error) {
 	return set, nil
 }
 
-// collectIndex removes what the index remembers of releases that may go, and
+// collect removes what the index remembers of releases that may go, and
 // returns the archives of the others.
-func (c *Cache) collectIndex(ctx context.Context, named refSet, before time.Time) (map[Digest]bool, error) {
+func (x index) collect(ctx context.Context, named refSet, before time.Time) (map[Digest]bool, error) {
 	live := map[Digest]bool{}
-	index := filepath.Join(c.cfg.Dir, indexName)
+	index := x.dir()
 	var folders []string
 	err := filepath.WalkDir(index, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path == index {

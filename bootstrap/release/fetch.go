@@ -59,6 +59,20 @@ func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 	return in, nil
 }
 
+// lookup returns what is remembered of a release from this bucket, if its files
+// are here, verified.
+func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
+	w, err := c.index.lookup(b, ref)
+	if err != nil {
+		return word{}, err
+	}
+	in := c.installed(w.manifest)
+	if err := in.verify(ctx); err != nil {
+		return word{}, fmt.Errorf("cached in %s: %w", in.Dir, err)
+	}
+	return w, nil
+}
+
 // obey does what the bucket says: refuses the release, or brings it here. known
 // is what the cache remembers of it, its files verified; zero if nothing.
 func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed, error) {
@@ -72,7 +86,7 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 	if err != nil {
 		return Installed{}, err
 	}
-	note := note{path: c.indexPath(b, ref), data: record}
+	note := note{path: c.index.path(b, ref), data: record}
 	present := known.raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
 	for range maxRounds {
 		if !present {
@@ -83,7 +97,7 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 		if !present { // absent or damaged
 			return in, c.download(ctx, b, in, note)
 		}
-		if err = c.remember(ctx, in, note); !errors.Is(err, errGone) {
+		if err = c.index.remember(ctx, in, note); !errors.Is(err, errGone) {
 			return in, err
 		}
 		present = false
@@ -99,7 +113,7 @@ func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error 
 	known.yanked = said.yanked
 	record, err := known.record()
 	if err == nil {
-		err = c.remember(ctx, c.installed(known.manifest), note{c.indexPath(b, known.manifest.Ref), record})
+		err = c.index.remember(ctx, c.installed(known.manifest), note{c.index.path(b, known.manifest.Ref), record})
 	}
 	if err != nil && !errors.Is(err, errGone) {
 		return fmt.Errorf("remember the yank: %w", err)
@@ -205,7 +219,7 @@ func (c *Cache) install(ctx context.Context, p arrival) error {
 		return err
 	}
 	if intact {
-		return c.write(p.note)
+		return c.index.write(p.note)
 	}
 	if _, err := os.Lstat(p.in.Dir); err == nil {
 		if err := os.Rename(p.in.Dir, filepath.Join(p.temp, "damaged")); err != nil {
@@ -215,7 +229,7 @@ func (c *Cache) install(ctx context.Context, p arrival) error {
 	if err := os.Rename(p.files, p.in.Dir); err != nil {
 		return err
 	}
-	err = errors.Join(syncDir(filepath.Dir(p.in.Dir)), c.write(p.note))
+	err = errors.Join(syncDir(filepath.Dir(p.in.Dir)), c.index.write(p.note))
 	if err != nil { // without the note nobody would know of it
 		return errors.Join(err, os.Rename(p.in.Dir, p.files))
 	}

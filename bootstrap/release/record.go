@@ -50,36 +50,41 @@ type note struct {
 	data []byte
 }
 
-// indexPath is where a release from this bucket is remembered.
-func (c *Cache) indexPath(b Bucket, ref Ref) string {
-	return filepath.Join(c.sourcePath(b), filepath.FromSlash(ref.folder()), c.cfg.Platform.String()+".json")
+// index is what the cache remembers: of each release what its bucket said, and of
+// each owner what it runs.
+type index struct {
+	folder   folder
+	platform Platform
+}
+
+// dir is the folder of the index.
+func (x index) dir() string { return filepath.Join(string(x.folder), indexName) }
+
+// path is where a release from this bucket is remembered.
+func (x index) path(b Bucket, ref Ref) string {
+	return filepath.Join(x.sourcePath(b), filepath.FromSlash(ref.folder()), x.platform.String()+".json")
 }
 
 // sourcePath is where all releases from this bucket are remembered. Buckets are
 // told apart by the digest of their URL.
-func (c *Cache) sourcePath(b Bucket) string {
+func (x index) sourcePath(b Bucket) string {
 	source := sha256.Sum256([]byte(b.URL("")))
-	return filepath.Join(c.cfg.Dir, indexName, hex.EncodeToString(source[:8]))
+	return filepath.Join(x.dir(), hex.EncodeToString(source[:8]))
 }
 
-// lookup returns what is remembered of a release from this bucket, if its files
-// are here, verified.
-func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
-	path := c.indexPath(b, ref)
+// lookup returns what is remembered of a release from this bucket.
+func (x index) lookup(b Bucket, ref Ref) (word, error) {
+	path := x.path(b, ref)
 	data, err := readIndex(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return word{}, fmt.Errorf("not in the cache %s", c.cfg.Dir)
+		return word{}, fmt.Errorf("not in the cache %s", x.folder)
 	}
 	var w word
 	if err == nil {
-		w, err = decodeRecord(data, ref, c.cfg.Platform)
+		w, err = decodeRecord(data, ref, x.platform)
 	}
 	if err != nil {
 		return word{}, fmt.Errorf("cache index %s: %w", path, err)
-	}
-	in := c.installed(w.manifest)
-	if err := in.verify(ctx); err != nil {
-		return word{}, fmt.Errorf("cached in %s: %w", in.Dir, err)
 	}
 	return w, nil
 }
@@ -100,18 +105,18 @@ func readIndex(path string) ([]byte, error) {
 
 // remember notes a release whose files are here, for the day when the bucket is
 // away: errGone if they are not.
-func (c *Cache) remember(ctx context.Context, in Installed, n note) error {
-	return c.folder.locked(ctx, func() error {
+func (x index) remember(ctx context.Context, in Installed, n note) error {
+	return x.folder.locked(ctx, func() error {
 		if _, err := os.Stat(in.Dir); err != nil {
 			return fmt.Errorf("%s: %w", in.Dir, errGone)
 		}
-		return c.write(n)
+		return x.write(n)
 	})
 }
 
 // write writes a note, or, if that is what the index says, notes that it is
 // used. The caller is in locked.
-func (c *Cache) write(n note) error {
+func (x index) write(n note) error {
 	if before, err := readIndex(n.path); err == nil && bytes.Equal(before, n.data) {
 		now := time.Now()
 		return os.Chtimes(n.path, now, now)
@@ -119,5 +124,5 @@ func (c *Cache) write(n note) error {
 	if err := os.MkdirAll(filepath.Dir(n.path), 0o755); err != nil {
 		return err
 	}
-	return c.folder.write(n.path, n.data)
+	return x.folder.write(n.path, n.data)
 }

@@ -1,0 +1,73 @@
+package release
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// namedBucket is a bucket of which only the URL is needed.
+type namedBucket struct {
+	Bucket
+	url string
+}
+
+func (b namedBucket) URL(string) string { return b.url }
+
+func TestIndexLookup(t *testing.T) {
+	m := validManifest()
+	raw, err := m.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := word{manifest: m, raw: raw, yanked: &Yanked{Why: "broken"}}.record()
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := namedBucket{url: "s3://here/"}
+	for _, tc := range []struct {
+		name   string
+		bucket Bucket
+		data   []byte
+		index  func(index) index
+		says   string // the error; empty: found
+	}{
+		{"remembered", here, data, nil, ""},
+		{"from another bucket", namedBucket{url: "s3://there/"}, data, nil, "not in the cache"},
+		{"for another platform", here, data, func(x index) index { x.platform.Arch = "arm64"; return x }, "not in the cache"},
+		{"damaged", here, data[1:], nil, "cache index"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			x := index{folder(t.TempDir()), m.Platform}
+			if err := x.write(note{x.path(here, m.Ref), tc.data}); err != nil {
+				t.Fatal(err)
+			}
+			if tc.index != nil {
+				x = tc.index(x)
+			}
+			got, err := x.lookup(tc.bucket, m.Ref)
+			if tc.says != "" {
+				if err == nil || !strings.Contains(err.Error(), tc.says) {
+					t.Errorf("lookup = %v, want an error that says %q", err, tc.says)
+				}
+				return
+			}
+			if err != nil || got.manifest.Ref != m.Ref || got.yanked == nil || got.yanked.Why != "broken" {
+				t.Errorf("lookup = %+v, %v", got, err)
+			}
+		})
+	}
+}
+
+func TestIndexRemembersOnlyWhatIsThere(t *testing.T) {
+	x := index{folder(t.TempDir()), Host()}
+	n := note{filepath.Join(x.dir(), "a.json"), []byte("{}")}
+	if err := x.remember(t.Context(), Installed{Dir: filepath.Join(string(x.folder), "gone")}, n); !errors.Is(err, errGone) {
+		t.Errorf("remember = %v, want errGone", err)
+	}
+	if _, err := os.Stat(n.path); !errors.Is(err, os.ErrNotExist) {
+		t.Errorf("the note was written: %v", err)
+	}
+}

@@ -7,6 +7,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
 // cachedPatience is how long a bucket is waited for when the release that is
@@ -64,7 +66,7 @@ func (c Config) Validate() error {
 // Cache is a folder of verified releases.
 type Cache struct {
 	cfg     Config
-	folder  folder
+	folder  shareddir.Dir
 	index   index
 	flights flights
 }
@@ -83,11 +85,11 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
 	cfg.Dir = dir
-	c := &Cache{cfg: cfg, folder: folder(dir), index: index{folder(dir), cfg.Platform}, flights: flights{byKey: map[string]*flight{}}}
+	c := &Cache{cfg: cfg, folder: shareddir.Dir(dir), index: index{shareddir.Dir(dir), cfg.Platform}, flights: flights{byKey: map[string]*flight{}}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
-	err = c.folder.locked(ctx, func() error { return errors.Join(c.folder.sweep(), c.folder.sweepPartials(time.Now())) })
+	err = c.folder.Locked(ctx, func() error { return errors.Join(c.folder.Sweep(), c.folder.SweepPartials(time.Now())) })
 	if err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

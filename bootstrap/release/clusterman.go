@@ -165,7 +165,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 	if p.stat.Size <= 0 || p.stat.Size > MaxObject {
 		return in, fmt.Errorf("%s: %w: it has %d bytes: want 1 to %d", b.URL(p.object), ErrUnsafe, p.stat.Size, int64(MaxObject))
 	}
-	err = c.folder.withTemp(ctx, func(temp string) error {
+	err = c.folder.WithTemp(ctx, func(temp string) error {
 		object, err := os.Create(filepath.Join(temp, "object"))
 		if err != nil {
 			return err
@@ -213,7 +213,7 @@ func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, diges
 	}
 	in := c.installedTarball(t, p.ref)
 	in.Pinned = first
-	return in, c.folder.locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, note{p.path, data}}) })
+	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, note{p.path, data}}) })
 }
 
 // installedTarball returns where the files of a tarball are, or will be.

@@ -38,7 +38,7 @@ func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 	if err != nil {
 		return err
 	}
-	err = c.folder.locked(ctx, func() error {
+	err = c.folder.Locked(ctx, func() error {
 		if len(refs) > 0 {
 			return c.index.write(note{path, data})
 		}
@@ -78,8 +78,8 @@ type Collected struct {
 // If a plan in use cannot be read, nothing is removed.
 func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderThan time.Duration) (Collected, error) {
 	var done Collected
-	err := c.folder.withTemp(ctx, func(temp string) error { // what is renamed into it is gone, also after a crash
-		return c.folder.locked(ctx, func() error {
+	err := c.folder.WithTemp(ctx, func(temp string) error { // what is renamed into it is gone, also after a crash
+		return c.folder.Locked(ctx, func() error {
 			named, err := c.index.named(keep)
 			if err != nil {
 				return err
@@ -93,7 +93,7 @@ func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderTha
 				done.Releases = append(done.Releases, digest)
 				return os.Rename(path, filepath.Join(temp, filepath.Base(path)))
 			})
-			return errors.Join(err, c.folder.sweepPartials(now))
+			return errors.Join(err, c.folder.SweepPartials(now))
 		})
 	})
 	if err != nil {

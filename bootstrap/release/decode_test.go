@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"aead.dev/minisign"
-	"github.com/google/go-cmp/cmp"
-	"golang.org/x/sys/unix"
 	"pgregory.net/rapid"
 )
 
@@ -196,45 +194,6 @@ func TestTrustValidate(t *testing.T) {
 	}
 	if err := (Trust{}).Validate(); err != nil {
 		t.Errorf("Validate of none = %v", err)
-	}
-}
-
-// A download that another process holds is waited for, but not for ever.
-func TestOpenPartialWaits(t *testing.T) {
-	dir, temp := t.TempDir(), t.TempDir()
-	c, err := OpenCache(t.Context(), Config{Dir: dir, Patience: 50 * time.Millisecond})
-	if err != nil {
-		t.Fatal(err)
-	}
-	held, err := c.folder.openPartial(t.Context(), Digest{1}.String(), temp, c.cfg.Patience)
-	if err != nil {
-		t.Fatal(err)
-	}
-	other, err := c.folder.openPartial(t.Context(), Digest{1}.String(), temp, c.cfg.Patience)
-	if err != nil || filepath.Dir(other.Name()) != temp {
-		t.Errorf("while it is held: %v, %v, want a file of one's own", other, err)
-	}
-	other.Close()
-	c.cfg.Patience = time.Minute
-	got := make(chan *os.File, 1)
-	go func() {
-		f, err := c.folder.openPartial(t.Context(), Digest{1}.String(), temp, c.cfg.Patience)
-		if err != nil {
-			t.Error(err)
-		}
-		got <- f
-	}()
-	if err := os.Remove(held.Name()); err != nil {
-		t.Fatal(err)
-	}
-	held.Close()
-	f := <-got
-	defer f.Close()
-	if !isAt(f, f.Name()) || flock(f, unix.LOCK_EX|unix.LOCK_NB) != nil {
-		t.Error("after that: not the file at its path")
-	}
-	if d := cmp.Diff(filepath.Join(dir, partialPrefix+Digest{1}.String()), f.Name()); d != "" {
-		t.Errorf("path (-want +got):\n%s", d)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
 // maxRounds bounds how often a fetch starts over because the cache was collected
@@ -125,8 +127,8 @@ func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error 
 // digests, sync, rename. Until the rename all of it is in a temporary folder,
 // but for the archive, which another process may continue.
 func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) error {
-	return c.folder.withTemp(ctx, func(temp string) error {
-		object, err := c.folder.openPartial(ctx, in.Digest.String(), temp, c.cfg.Patience)
+	return c.folder.WithTemp(ctx, func(temp string) error {
+		object, err := c.folder.OpenPartial(ctx, in.Digest.String(), temp, c.cfg.Patience)
 		if err != nil {
 			return err
 		}
@@ -170,7 +172,7 @@ func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n not
 	if err != nil {
 		return err
 	}
-	return c.folder.locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, n}) })
+	return c.folder.Locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, n}) })
 }
 
 // unpackInto unpacks an archive into a new folder, and syncs it.
@@ -187,7 +189,7 @@ func unpackInto(ctx context.Context, dir string, archive *os.File, m Manifest) e
 		if err != nil || !entry.IsDir() {
 			return err
 		}
-		return syncDir(filepath.Join(dir, p))
+		return shareddir.Sync(filepath.Join(dir, p))
 	})
 }
 
@@ -212,7 +214,7 @@ type arrival struct {
 }
 
 // install renames verified files into place and notes them. If another process
-// was faster, its files stay; damaged ones make room. The caller is in locked.
+// was faster, its files stay; damaged ones make room. The caller is in Locked.
 func (c *Cache) install(ctx context.Context, p arrival) error {
 	intact, err := p.in.intact(ctx)
 	if err != nil {
@@ -229,7 +231,7 @@ func (c *Cache) install(ctx context.Context, p arrival) error {
 	if err := os.Rename(p.files, p.in.Dir); err != nil {
 		return err
 	}
-	err = errors.Join(syncDir(filepath.Dir(p.in.Dir)), c.index.write(p.note))
+	err = errors.Join(shareddir.Sync(filepath.Dir(p.in.Dir)), c.index.write(p.note))
 	if err != nil { // without the note nobody would know of it
 		return errors.Join(err, os.Rename(p.in.Dir, p.files))
 	}

@@ -22,7 +22,7 @@ func holdLock(t *testing.T, dir string) *os.File {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { f.Close() })
-	if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); err != nil {
+	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
 		t.Fatal(err)
 	}
 	return f
@@ -40,7 +40,7 @@ func TestHeldLock(t *testing.T) {
 			return err
 		}},
 		{"withTemp", func(ctx context.Context, c *Cache) error {
-			return c.folder.withTemp(ctx, func(string) error { return errors.New("it has the lock") })
+			return c.folder.WithTemp(ctx, func(string) error { return errors.New("it has the lock") })
 		}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -59,7 +59,7 @@ func TestHeldLock(t *testing.T) {
 					says string
 				}{
 					{ctx, time.Second, "deadline exceeded"},
-					{t.Context(), lockPatience, "another process has held it for 1m0s"},
+					{t.Context(), time.Minute, "another process has held it for 1m0s"},
 				} {
 					began := time.Now()
 					err = tc.call(wait.ctx, c)
@@ -79,45 +79,6 @@ func TestHeldLock(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Where no folder can be held, none is left.
-func TestTempWithoutDescriptors(t *testing.T) {
-	c, err := OpenCache(t.Context(), Config{Dir: t.TempDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	var before unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &before); err != nil {
-		t.Fatal(err)
-	}
-	lowered := before
-	lowered.Cur = 100
-	if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &lowered); err != nil {
-		t.Fatal(err)
-	}
-	var taken []*os.File
-	restore := func() {
-		for _, f := range taken {
-			f.Close()
-		}
-		unix.Setrlimit(unix.RLIMIT_NOFILE, &before)
-	}
-	for err == nil {
-		var f *os.File
-		if f, err = os.Open(os.DevNull); err == nil {
-			taken = append(taken, f)
-		}
-	}
-	taken[0].Close() // one is left: for the lock
-	err = c.folder.withTemp(t.Context(), func(string) error { return nil })
-	restore()
-	if !errors.Is(err, unix.EMFILE) {
-		t.Errorf("withTemp = %v, want EMFILE", err)
-	}
-	if left, _ := filepath.Glob(filepath.Join(c.cfg.Dir, tempPrefix+"*")); len(left) > 0 {
-		t.Errorf("left: %v", left)
 	}
 }
 

@@ -12,6 +12,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
 // maxRecord bounds a file of the index: a manifest in base64, and what is beside
@@ -53,7 +55,7 @@ type note struct {
 // index is what the cache remembers: of each release what its bucket said, and of
 // each owner what it runs.
 type index struct {
-	folder   folder
+	folder   shareddir.Dir
 	platform Platform
 }
 
@@ -106,7 +108,7 @@ func readIndex(path string) ([]byte, error) {
 // remember notes a release whose files are here, for the day when the bucket is
 // away: errGone if they are not.
 func (x index) remember(ctx context.Context, in Installed, n note) error {
-	return x.folder.locked(ctx, func() error {
+	return x.folder.Locked(ctx, func() error {
 		if _, err := os.Stat(in.Dir); err != nil {
 			return fmt.Errorf("%s: %w", in.Dir, errGone)
 		}
@@ -115,7 +117,7 @@ func (x index) remember(ctx context.Context, in Installed, n note) error {
 }
 
 // write writes a note, or, if that is what the index says, notes that it is
-// used. The caller is in locked.
+// used. The caller is in Locked.
 func (x index) write(n note) error {
 	if before, err := readIndex(n.path); err == nil && bytes.Equal(before, n.data) {
 		now := time.Now()
@@ -124,5 +126,5 @@ func (x index) write(n note) error {
 	if err := os.MkdirAll(filepath.Dir(n.path), 0o755); err != nil {
 		return err
 	}
-	return x.folder.write(n.path, n.data)
+	return x.folder.Write(n.path, n.data)
 }

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
 // namedBucket is a bucket of which only the URL is needed.
@@ -40,7 +42,7 @@ func TestIndexLookup(t *testing.T) {
 		{"damaged", here, data[1:], nil, "cache index"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			x := index{folder(t.TempDir()), m.Platform}
+			x := index{shareddir.Dir(t.TempDir()), m.Platform}
 			if err := x.write(note{x.path(here, m.Ref), tc.data}); err != nil {
 				t.Fatal(err)
 			}
@@ -62,7 +64,7 @@ func TestIndexLookup(t *testing.T) {
 }
 
 func TestIndexRemembersOnlyWhatIsThere(t *testing.T) {
-	x := index{folder(t.TempDir()), Host()}
+	x := index{shareddir.Dir(t.TempDir()), Host()}
 	n := note{filepath.Join(x.dir(), "a.json"), []byte("{}")}
 	if err := x.remember(t.Context(), Installed{Dir: filepath.Join(string(x.folder), "gone")}, n); !errors.Is(err, errGone) {
 		t.Errorf("remember = %v, want errGone", err)

@@ -291,7 +291,7 @@ func TestOpenCacheSweeps(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer held.Close()
-	if err := flock(held, unix.LOCK_EX); err != nil {
+	if err := unix.Flock(int(held.Fd()), unix.LOCK_EX); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := OpenCache(t.Context(), Config{Dir: dir}); err != nil {

@@ -49,6 +49,7 @@ var house = []entry{
 	{path: "resource", row: leaf, std: true},
 	{path: "proto/...", row: leaf, only: none},
 	{path: "internal/spelling", row: leaf, std: true, only: none},
+	{path: "bootstrap/release/shareddir", row: leaf, only: none, by: []string{"bootstrap/release"}},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},

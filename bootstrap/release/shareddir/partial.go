@@ -1,4 +1,4 @@
-package release
+package shareddir
 
 import (
 	"context"
@@ -22,11 +22,11 @@ const (
 	partialPoll = 20 * time.Millisecond
 )
 
-// openPartial opens the file that a download of this digest goes to, with what
+// OpenPartial opens the file that a download of this digest goes to, with what
 // is there already, and holds it against other processes until it is closed. It
 // waits for another process that holds it, but not longer than patience: then it
 // opens a file in temp.
-func (d folder) openPartial(ctx context.Context, digest, temp string, patience time.Duration) (*os.File, error) {
+func (d Dir) OpenPartial(ctx context.Context, digest, temp string, patience time.Duration) (*os.File, error) {
 	path := filepath.Join(string(d), partialPrefix+digest)
 	waited, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -74,9 +74,9 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, there)
 }
 
-// sweepPartials removes downloads that nobody continued for long. The caller is
-// in locked.
-func (d folder) sweepPartials(now time.Time) error {
+// SweepPartials removes downloads that nobody continued for long. The caller is
+// in Locked.
+func (d Dir) SweepPartials(now time.Time) error {
 	paths, err := filepath.Glob(filepath.Join(escapeGlob(string(d)), partialPrefix+"*"))
 	if err != nil {
 		return err

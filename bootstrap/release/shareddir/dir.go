@@ -1,4 +1,13 @@
-package release
+// Package shareddir is a folder that several processes change at the same time:
+// [Dir] has a lock, temporary folders that vanish with their process, downloads
+// that another process may continue, and files that are replaced whole.
+//
+//	d := shareddir.Dir("/var/cache/weir")
+//	err := d.Locked(ctx, d.Sweep)
+//	err = d.WithTemp(ctx, func(temp string) error { ... })
+//
+// All methods may be called concurrently.
+package shareddir
 
 import (
 	"context"
@@ -21,15 +30,13 @@ const (
 	lockPoll     = 5 * time.Millisecond
 )
 
-// folder is a folder that several processes change. Its parts that are not finished
-// are temporary folders, which are held, and downloads, which another process may
-// continue.
-type folder string
+// Dir is the path of a folder that several processes change.
+type Dir string
 
-// locked runs f while no other process, and no other goroutine, is in locked
+// Locked runs f while no other process, and no other goroutine, is in Locked
 // for the same folder. It is for short things: no transfers. Whoever holds the
 // lock and does not go on is waited for until ctx ends, but not for ever.
-func (d folder) locked(ctx context.Context, f func() error) error {
+func (d Dir) Locked(ctx context.Context, f func() error) error {
 	lock, err := os.OpenFile(filepath.Join(string(d), "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
@@ -68,9 +75,9 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// sweep removes temporary files and folders that nobody holds. The caller is in
-// locked.
-func (d folder) sweep() error {
+// Sweep removes temporary files and folders that nobody holds. The caller is in
+// Locked.
+func (d Dir) Sweep() error {
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
 		return err
@@ -96,10 +103,10 @@ func (d folder) sweep() error {
 	return nil
 }
 
-// withTemp gives f a new temporary folder, held against sweep, and removes it.
-func (d folder) withTemp(ctx context.Context, f func(dir string) error) error {
+// WithTemp gives f a new temporary folder, held against Sweep, and removes it.
+func (d Dir) WithTemp(ctx context.Context, f func(dir string) error) error {
 	var held *os.File
-	err := d.locked(ctx, func() (err error) {
+	err := d.Locked(ctx, func() (err error) {
 		held, err = d.newTemp()
 		return err
 	})
@@ -111,9 +118,9 @@ func (d folder) withTemp(ctx context.Context, f func(dir string) error) error {
 	return f(held.Name())
 }
 
-// newTemp makes a folder that is held against sweep until it is closed. The
-// caller is in locked.
-func (d folder) newTemp() (*os.File, error) {
+// newTemp makes a folder that is held against Sweep until it is closed. The
+// caller is in Locked.
+func (d Dir) newTemp() (*os.File, error) {
 	dir, err := os.MkdirTemp(string(d), tempPrefix)
 	if err != nil {
 		return nil, err
@@ -128,9 +135,9 @@ func (d folder) newTemp() (*os.File, error) {
 	return held, nil
 }
 
-// write replaces a file below the folder by a rename, so that it is whole or as it
+// Write replaces a file below the folder by a rename, so that it is whole or as it
 // was, and syncs it. Its folder must exist.
-func (d folder) write(path string, data []byte) error {
+func (d Dir) Write(path string, data []byte) error {
 	f, err := os.CreateTemp(string(d), tempPrefix+"*.json")
 	if err != nil {
 		return err
@@ -144,11 +151,11 @@ func (d folder) write(path string, data []byte) error {
 	if err := os.Rename(f.Name(), path); err != nil {
 		return err
 	}
-	return syncDir(filepath.Dir(path))
+	return Sync(filepath.Dir(path))
 }
 
-// syncDir makes the entries of a folder durable.
-func syncDir(dir string) error {
+// Sync makes the entries of a folder durable.
+func Sync(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

@@ -47,9 +47,6 @@ var (
 	// ErrNoSpace: the disk, the quota or the limit of a file's size is full.
 	// Nothing was left behind: make room and try again.
 	ErrNoSpace = errors.New("no space left")
-	// ErrPassword: a private key is encrypted, and its password is missing or
-	// wrong.
-	ErrPassword = errors.New("wrong password of the private key")
 )
 
 // classifyLocal marks an error of this machine's file system that means that

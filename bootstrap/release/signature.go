@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"aead.dev/minisign"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 )
 
 const (
@@ -59,7 +61,7 @@ func (t Trust) judge(m Manifest, raw, signature []byte) (Signature, error) {
 	if err != nil {
 		return Signature{State: SignatureBad}, err
 	}
-	verdict := Signature{State: SignatureUntrusted, KeyID: FormatKeyID(s.KeyID)}
+	verdict := Signature{State: SignatureUntrusted, KeyID: keyfile.FormatID(s.KeyID)}
 	for _, key := range t.Keys {
 		if key.ID() != s.KeyID {
 			continue
@@ -98,7 +100,7 @@ func (t Trust) ids() string {
 	}
 	names := make([]string, len(t.Keys))
 	for i, key := range t.Keys {
-		names[i] = FormatKeyID(key.ID())
+		names[i] = keyfile.FormatID(key.ID())
 	}
 	return strings.Join(names, ", ")
 }
@@ -122,7 +124,7 @@ func sign(key minisign.PrivateKey, m Manifest, raw []byte) ([]byte, error) {
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return nil, err
 	}
-	return r.SignWithComments(key, trustedComment(m), "signature of a Weirkeeper release by key "+FormatKeyID(key.ID())), nil
+	return r.SignWithComments(key, trustedComment(m), "signature of a Weirkeeper release by key "+keyfile.FormatID(key.ID())), nil
 }
 
 // trustedComment is the signed comment: it binds the signature to what the

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
@@ -158,7 +159,7 @@ func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
 func trustOf(s config.Service) (release.Trust, error) {
 	trust := release.Trust{Required: s.Releases.RequireSignature}
 	for _, text := range s.Releases.TrustedKeys {
-		key, err := release.ParsePublicKey(text)
+		key, err := keyfile.ParsePublic(text)
 		if err != nil {
 			return release.Trust{}, err
 		}

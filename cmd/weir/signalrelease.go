@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
@@ -54,7 +55,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 				return &usageError{fmt.Errorf("--kind %q: want plugin; anything else is run as it is", kind)}
 			}
 			if signKey != "" {
-				key, err := release.LoadPrivateKey(signKey, passwordOfEnv)
+				key, err := keyfile.LoadPrivate(signKey, passwordOfEnv)
 				if err != nil {
 					return err
 				}
@@ -74,7 +75,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 			}
 			signed := "not signed"
 			if source.Key != nil {
-				signed = "signed by key " + release.FormatKeyID(source.Key.ID())
+				signed = "signed by key " + keyfile.FormatID(source.Key.ID())
 			}
 			fmt.Fprintf(cli.stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, bytesText(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
 			return nil
@@ -133,7 +134,7 @@ goes into weir.yaml, releases.trusted_keys.`,
 				return err
 			}
 			fmt.Fprintf(cli.stdout, "key %s\n  private  %s%s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
-				release.FormatKeyID(public.ID()), args[0], how, args[0], public)
+				keyfile.FormatID(public.ID()), args[0], how, args[0], public)
 			return nil
 		},
 	}
@@ -435,7 +436,7 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 		return err
 	}
 	for _, file := range keys {
-		key, err := release.LoadPublicKey(file)
+		key, err := keyfile.LoadPublic(file)
 		if err != nil {
 			return &usageError{err}
 		}

@@ -50,6 +50,8 @@ var house = []entry{
 	{path: "proto/...", row: leaf, only: none},
 	{path: "internal/spelling", row: leaf, std: true, only: none},
 	{path: "bootstrap/release/shareddir", row: leaf, only: none, by: []string{"bootstrap/release"}},
+	{path: "bootstrap/release/keyfile", row: leaf, only: none,
+		by: []string{"bootstrap/release", "internal/config", "cmd/..."}},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},

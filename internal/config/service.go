@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
@@ -272,7 +273,7 @@ func (r Releases) problems(d document) Problems {
 		ps = append(ps, d.problem("releases."+key, fmt.Sprintf(format, args...)))
 	}
 	for i, key := range r.TrustedKeys {
-		if _, err := release.ParsePublicKey(key); err != nil {
+		if _, err := keyfile.ParsePublic(key); err != nil {
 			at(fmt.Sprintf("trusted_keys[%d]", i), "%v", err)
 		}
 	}

@@ -1,7 +1,12 @@
-package release
+// Package keyfile reads the files of minisign keys, which sign releases: a .pub file
+// or its base64 line, and a private key, encrypted or not.
+//
+// All functions may be called concurrently.
+package keyfile
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,12 +16,16 @@ import (
 
 const maxKey = 4 << 10 // bytes of a key file
 
-// FormatKeyID returns the id of a minisign key as minisign prints it.
-func FormatKeyID(id uint64) string { return fmt.Sprintf("%016X", id) }
+// ErrPassword: a private key is encrypted, and its password is missing or
+// wrong.
+var ErrPassword = errors.New("wrong password of the private key")
 
-// ParsePublicKey reads a minisign public key: its base64 line, or the whole
+// FormatID returns the id of a minisign key as minisign prints it.
+func FormatID(id uint64) string { return fmt.Sprintf("%016X", id) }
+
+// ParsePublic reads a minisign public key: its base64 line, or the whole
 // content of a .pub file.
-func ParsePublicKey(text string) (minisign.PublicKey, error) {
+func ParsePublic(text string) (minisign.PublicKey, error) {
 	var key minisign.PublicKey
 	if err := key.UnmarshalText(bytes.TrimSpace([]byte(text))); err != nil {
 		// The text is not repeated: it may be that of a private key.
@@ -25,34 +34,34 @@ func ParsePublicKey(text string) (minisign.PublicKey, error) {
 	return key, nil
 }
 
-// LoadPublicKey reads a .pub file.
-func LoadPublicKey(path string) (minisign.PublicKey, error) {
-	data, err := readKeyFile(path)
+// LoadPublic reads a .pub file.
+func LoadPublic(path string) (minisign.PublicKey, error) {
+	data, err := read(path)
 	if err != nil {
 		return minisign.PublicKey{}, fmt.Errorf("load the public key: %w", err)
 	}
-	key, err := ParsePublicKey(string(data))
+	key, err := ParsePublic(string(data))
 	if err != nil {
 		return key, fmt.Errorf("%s: %w", path, err)
 	}
 	return key, nil
 }
 
-// LoadPrivateKey reads a minisign private key. password is asked only if the key
+// LoadPrivate reads a minisign private key. password is asked only if the key
 // is encrypted; ErrPassword if it does not open it, or is nil.
-func LoadPrivateKey(path string, password func() (string, error)) (minisign.PrivateKey, error) {
-	data, err := readKeyFile(path)
+func LoadPrivate(path string, password func() (string, error)) (minisign.PrivateKey, error) {
+	data, err := read(path)
 	if err != nil {
 		return minisign.PrivateKey{}, fmt.Errorf("load the private key: %w", err)
 	}
-	key, err := parsePrivateKey(data, password)
+	key, err := parsePrivate(data, password)
 	if err != nil {
 		return minisign.PrivateKey{}, fmt.Errorf("private key %s: %w", path, err)
 	}
 	return key, nil
 }
 
-func parsePrivateKey(data []byte, password func() (string, error)) (key minisign.PrivateKey, err error) {
+func parsePrivate(data []byte, password func() (string, error)) (key minisign.PrivateKey, err error) {
 	data = bytes.TrimSpace(data)
 	if !minisign.IsEncrypted(data) {
 		return key, key.UnmarshalText(data)
@@ -70,7 +79,7 @@ func parsePrivateKey(data []byte, password func() (string, error)) (key minisign
 	return key, nil
 }
 
-func readKeyFile(path string) ([]byte, error) {
+func read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err

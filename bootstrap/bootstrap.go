@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 // Bootstrap runs one pool's processes.
@@ -155,7 +156,7 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 	}
 	return supervise.Spec{
 		Name: "autoscaler", Argv: b.config.Autoscaler, Env: b.config.Env, StopGrace: autoscalerGrace,
-		ExtraFiles: []*os.File{theirs}, Lines: supervise.WriteLines(os.Stderr),
+		ExtraFiles: []*os.File{theirs}, Lines: output.WriteLines(os.Stderr),
 	}, nil
 }
 
@@ -229,7 +230,7 @@ func (b *Bootstrap) Restart(app string) error {
 
 // Logs returns the last output of an app's signal and of the candidates that were
 // beside it. ErrNoApp if the plan has no such app.
-func (b *Bootstrap) Logs(app string) (*supervise.Tail, error) {
+func (b *Bootstrap) Logs(app string) (*output.Tail, error) {
 	s, err := b.seat(app)
 	if err != nil {
 		return nil, err

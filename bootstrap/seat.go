@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 const (
@@ -32,7 +33,7 @@ type means struct {
 type seat struct {
 	means
 	app       string
-	tail      *supervise.Tail
+	tail      *output.Tail
 	wake      chan struct{} // has room for one: something is to be looked at
 	processes sync.WaitGroup
 	lives     context.Context // of all its signals; set by run
@@ -58,7 +59,7 @@ type seat struct {
 
 func newSeat(m means, p SignalPlan, trial Trial) (*seat, error) {
 	s := &seat{
-		means: m, app: p.App, tail: supervise.NewTail(tailLines, tailBytes), wake: make(chan struct{}, 1),
+		means: m, app: p.App, tail: output.NewTail(tailLines, tailBytes), wake: make(chan struct{}, 1),
 		ended: make(chan struct{}), plan: p, reserved: map[string]*signal{}, leaving: map[string]int{}, interrupt: func() {},
 	}
 	return s, s.adopt(trial)

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 // spec is asked before each start.
@@ -27,7 +28,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 	config := sig.seat.config
 	spec := supervise.Spec{
 		Name: sig.title(), Env: slices.Concat(config.SignalEnv, sig.seat.environment()),
-		StopGrace: signalStopGrace, Lines: supervise.LogLines(sig.log), Tail: sig.seat.tail,
+		StopGrace: signalStopGrace, Lines: output.LogLines(sig.log), Tail: sig.seat.tail,
 		Limits: supervise.Limits(sig.plan.Limits),
 	}
 	if sig.plan.Shipped() {

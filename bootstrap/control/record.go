@@ -11,7 +11,7 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 // record is a line of hclog's JSON, which is how a plugin logs.
@@ -50,11 +50,11 @@ func parseRecord(line []byte) (r record, ok bool) {
 // Readable returns a line of a plugin's output as people want to read it: of a log
 // record level, message and attributes. It is empty for the handshake.
 func Readable(stream, line string) string {
-	if stream == supervise.Stdout && strings.Count(line, "|") >= 4 && strings.HasSuffix(line, "|grpc|") {
+	if stream == output.Stdout && strings.Count(line, "|") >= 4 && strings.HasSuffix(line, "|grpc|") {
 		return ""
 	}
 	r, ok := parseRecord([]byte(line))
-	if stream != supervise.Stderr || !ok {
+	if stream != output.Stderr || !ok {
 		return line
 	}
 	var b strings.Builder

@@ -5,7 +5,7 @@ import (
 	"log/slog"
 	"testing"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 func TestParseRecord(t *testing.T) {
@@ -60,12 +60,12 @@ func FuzzParseRecord(f *testing.F) {
 
 func TestReadable(t *testing.T) {
 	for _, c := range []struct{ name, stream, line, want string }{
-		{"plain", supervise.Stderr, "hello", "hello"},
-		{"record", supervise.Stderr, `{"@level":"warn","@message":"late","@timestamp":"x","zone":"a","after":3}`, "WARN late after=3 zone=a"},
-		{"record on the wrong stream", supervise.Stdout, `{"@level":"warn","@message":"late"}`, `{"@level":"warn","@message":"late"}`},
-		{"no record", supervise.Stderr, `{"@level":5}`, `{"@level":5}`},
-		{"handshake", supervise.Stdout, "1|1|unix|/tmp/plugin-dir1/plugin2|grpc|", ""},
-		{"mark", supervise.Marks, "started, pid 3", "started, pid 3"},
+		{"plain", output.Stderr, "hello", "hello"},
+		{"record", output.Stderr, `{"@level":"warn","@message":"late","@timestamp":"x","zone":"a","after":3}`, "WARN late after=3 zone=a"},
+		{"record on the wrong stream", output.Stdout, `{"@level":"warn","@message":"late"}`, `{"@level":"warn","@message":"late"}`},
+		{"no record", output.Stderr, `{"@level":5}`, `{"@level":5}`},
+		{"handshake", output.Stdout, "1|1|unix|/tmp/plugin-dir1/plugin2|grpc|", ""},
+		{"mark", output.Marks, "started, pid 3", "started, pid 3"},
 	} {
 		if got := Readable(c.stream, c.line); got != c.want {
 			t.Errorf("%s: Readable(%q, %q) = %q, want %q", c.name, c.stream, c.line, got, c.want)

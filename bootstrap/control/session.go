@@ -19,6 +19,7 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
 
@@ -86,8 +87,8 @@ func NewSession(config Config) (*Session, error) {
 		return nil, fmt.Errorf("control session: %w", err)
 	}
 	s := &Session{log: config.Log, link: newAttachment(), connected: make(chan struct{})}
-	s.stdout = newLineWriter(func(line []byte) { s.synced(supervise.Stdout, line) })
-	s.stderr = newLineWriter(func(line []byte) { s.synced(supervise.Stderr, line) })
+	s.stdout = newLineWriter(func(line []byte) { s.synced(output.Stdout, line) })
+	s.stderr = newLineWriter(func(line []byte) { s.synced(output.Stderr, line) })
 	s.client = plugin.NewClient(s.clientConfig(config))
 	s.connecting.Go(s.connect)
 	select {
@@ -154,7 +155,7 @@ func (s *Session) Prepare(spec supervise.Spec) supervise.Spec {
 	spec.Env = append(spec.Env, s.env...)
 	greeted := false // only of the calls for standard output, which follow each other
 	spec.Lines = func(stream string, line []byte) {
-		if stream == supervise.Stdout && !greeted {
+		if stream == output.Stdout && !greeted {
 			greeted = true
 			s.link.hear(line)
 			return
@@ -178,7 +179,7 @@ func isOurs(entry string) bool {
 
 // line passes a line of output on.
 func (s *Session) line(stream string, line []byte) {
-	if stream == supervise.Stderr {
+	if stream == output.Stderr {
 		if r, ok := parseRecord(line); ok {
 			r.write(s.log)
 			return

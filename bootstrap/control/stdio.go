@@ -8,12 +8,12 @@ import (
 
 	"golang.org/x/time/rate"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 // lineWriter cuts what is written to it into lines, under the limits that
 // package supervise has for a stream of output: a line is cut at
-// supervise.MaxLine bytes, and above supervise.MaxLinesPerSecond are dropped.
+// output.MaxLine bytes, and above output.MaxLinesPerSecond are dropped.
 type lineWriter struct {
 	emit func(line []byte) // never after close has returned
 
@@ -25,7 +25,7 @@ type lineWriter struct {
 }
 
 func newLineWriter(emit func(line []byte)) *lineWriter {
-	return &lineWriter{emit: emit, limit: rate.NewLimiter(supervise.MaxLinesPerSecond, supervise.MaxLinesPerSecond)}
+	return &lineWriter{emit: emit, limit: rate.NewLimiter(output.MaxLinesPerSecond, output.MaxLinesPerSecond)}
 }
 
 // Write takes all of b.
@@ -35,7 +35,7 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 	defer w.mu.Unlock()
 	for !w.closed {
 		line, rest, whole := bytes.Cut(b, []byte("\n"))
-		w.part = append(w.part, line[:min(len(line), supervise.MaxLine-len(w.part))]...)
+		w.part = append(w.part, line[:min(len(line), output.MaxLine-len(w.part))]...)
 		if !whole {
 			break
 		}
@@ -63,7 +63,7 @@ func (w *lineWriter) endLocked(now time.Time) {
 		return
 	}
 	if w.dropped > 0 {
-		w.emit(fmt.Appendf(nil, "%d lines dropped: more than %d a second", w.dropped, supervise.MaxLinesPerSecond))
+		w.emit(fmt.Appendf(nil, "%d lines dropped: more than %d a second", w.dropped, output.MaxLinesPerSecond))
 		w.dropped = 0
 	}
 	w.emit(bytes.TrimSuffix(w.part, []byte("\r")))

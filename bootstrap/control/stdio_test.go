@@ -10,11 +10,11 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 func TestLineWriter(t *testing.T) {
-	long := strings.Repeat("x", supervise.MaxLine)
+	long := strings.Repeat("x", output.MaxLine)
 	for _, test := range []struct {
 		name   string
 		writes []string
@@ -47,13 +47,13 @@ func TestLineWriterDrops(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var got []string
 		w := newLineWriter(func(line []byte) { got = append(got, string(line)) })
-		for n := range supervise.MaxLinesPerSecond + 7 {
+		for n := range output.MaxLinesPerSecond + 7 {
 			fmt.Fprintln(w, n)
 		}
 		<-time.After(time.Second)
 		fmt.Fprintln(w, "last")
-		want := []string{fmt.Sprintf("7 lines dropped: more than %d a second", supervise.MaxLinesPerSecond), "last"}
-		if diff := cmp.Diff(want, got[supervise.MaxLinesPerSecond:]); diff != "" {
+		want := []string{fmt.Sprintf("7 lines dropped: more than %d a second", output.MaxLinesPerSecond), "last"}
+		if diff := cmp.Diff(want, got[output.MaxLinesPerSecond:]); diff != "" {
 			t.Errorf("-want +got\n%s", diff)
 		}
 	})

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 const (
@@ -47,8 +49,8 @@ type Child struct {
 	cgroup   cgroup // empty: none could be had
 	process  *os.Process
 	grace    time.Duration
-	output   *output
-	tail     *Tail
+	output   *output.Pipes
+	tail     *output.Tail
 
 	unenforced string
 
@@ -67,11 +69,12 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 		return nil, err
 	}
 	defer stdin.Close()
-	out, err := newOutput(spec)
+	out, err := output.NewPipes(spec.Lines, spec.Tail)
 	if err != nil {
 		return nil, err
 	}
-	defer out.closeTheirs()
+	defer out.CloseTheirs()
+	stdout, stderr := out.Theirs()
 	number := l.nextNumber()
 	tag := l.tag + "." + number
 	place := l.makePlace(number, spec.Limits)
@@ -79,10 +82,10 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	process, leader, err := place.start(spec, os.ProcAttr{
 		Dir:   spec.Dir,
 		Env:   withTag(spec.Env, l.outer, tag),
-		Files: spec.files(stdin, out.theirs[0], out.theirs[1]),
+		Files: spec.files(stdin, stdout, stderr),
 	})
 	if err != nil {
-		out.closeOurs()
+		out.CloseOurs()
 		return nil, err
 	}
 	c := &Child{launcher: l, name: spec.Name, tag: tag, pid: process.Pid, group: groupOf(leader), cgroup: place.cgroup,
@@ -92,7 +95,7 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	if c.unenforced != "" {
 		l.log.Warn("limits do not hold", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
 	}
-	c.tail.mark("started, pid %d", c.pid)
+	c.tail.Mark("started, pid %d", c.pid)
 	l.helpers.Go(c.attend)
 	return c, nil
 }
@@ -159,7 +162,7 @@ func (c *Child) signal(sig syscall.Signal) {
 
 // attend waits for the child's end, and clears up after it.
 func (c *Child) attend() {
-	c.output.read()
+	c.output.Read()
 	c.awaitExit()
 	at := time.Now()
 	// Until it is reaped, the leader holds the group's number.
@@ -169,11 +172,11 @@ func (c *Child) attend() {
 		c.left = fmt.Errorf("clear up after %s: %w", c.name, err)
 	}
 	c.exit = c.reap(at)
-	c.output.drain(drainLimit)
-	c.tail.mark("ended, pid %d: %s", c.pid, c.exit)
+	c.output.Drain(drainLimit)
+	c.tail.Mark("ended, pid %d: %s", c.pid, c.exit)
 	c.launcher.leave(c)
 	close(c.done)
-	c.output.readers.Wait()
+	c.output.Wait()
 }
 
 // awaitExit returns when the process has ended, and leaves it to be reaped.

@@ -30,7 +30,7 @@
 // left its group, its environment and, as one that may write to the cgroup tree
 // can, its cgroup. Without cgroups the first two are enough, and so is another user.
 //
-// A [Tail] keeps the last lines of a child's output, and of those after it.
+// An [output.Tail] keeps the last lines of a child's output, and of those after it.
 //
 // [Limits] of a child are enforced as far as the system lets us; a child runs
 // without those that are not, and that is said.

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"bufio"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -42,7 +43,11 @@ func startSupervisor(t *testing.T, command string) supervisor {
 	}
 	write.Close()
 	var reading sync.WaitGroup
-	reading.Go(func() { readLines(read, func(line []byte) { said.add("", line) }) })
+	reading.Go(func() {
+		for lines := bufio.NewScanner(read); lines.Scan(); {
+			said.add("", lines.Bytes())
+		}
+	})
 	reap := sync.OnceFunc(func() {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()

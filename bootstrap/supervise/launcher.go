@@ -137,7 +137,7 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	}
 	r := <-replies
 	if r.err != nil {
-		spec.Tail.mark("not started: %v", r.err)
+		spec.Tail.Mark("not started: %v", r.err)
 		return nil, fmt.Errorf("start %s: %w", spec.Name, r.err)
 	}
 	return r.child, nil

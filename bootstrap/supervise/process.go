@@ -234,7 +234,7 @@ func (p *Process) stop(child *Child, why error) error {
 	}
 	patience := context.Background()
 	if hang, hangs := errors.AsType[*hangError](why); hangs {
-		child.tail.mark("told to end, pid %d: %v", child.pid, hang)
+		child.tail.Mark("told to end, pid %d: %v", child.pid, hang)
 		var cancel context.CancelFunc
 		patience, cancel = context.WithTimeout(patience, hangGrace)
 		defer cancel()

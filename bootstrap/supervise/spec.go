@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 const (
@@ -19,13 +21,6 @@ const (
 
 	// DefaultStopGrace stands for a Spec.StopGrace of zero.
 	DefaultStopGrace = 5 * time.Second
-)
-
-// Stream names of output lines.
-const (
-	Stdout = "stdout"
-	Stderr = "stderr"
-	Marks  = "marks" // only in a Tail: when a child started and ended
 )
 
 // Spec is what to start.
@@ -61,7 +56,7 @@ type Spec struct {
 	// return soon: the child waits for it, its end does not.
 	//
 	// A line is given whole as soon as it is written, in order; it is cut at
-	// MaxLine bytes. Lines of a stream above MaxLinesPerSecond are dropped, and a
+	// output.MaxLine bytes. Lines of a stream above output.MaxLinesPerSecond are dropped, and a
 	// line says how many, once a second. So whoever listens here has a plugin's
 	// handshake, its first line, before anything is logged.
 	//
@@ -71,7 +66,7 @@ type Spec struct {
 
 	// Tail, if not nil, keeps the last lines of the output, dropped ones too, and
 	// is told of start and end. It may be that of a child before.
-	Tail *Tail
+	Tail *output.Tail
 
 	// Limits are what the child may use.
 	Limits Limits

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
 // ends are the ways in which children of the stress test live and die.
@@ -66,7 +68,7 @@ func TestStress(t *testing.T) {
 
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	tail := NewTail(100, 10_000)
+	tail := output.NewTail(100, 10_000)
 	var working sync.WaitGroup
 	for w := range workers {
 		working.Go(func() {
@@ -90,7 +92,7 @@ func TestStress(t *testing.T) {
 	}
 }
 
-func stressOne(t *testing.T, launcher *Launcher, random *rand.Rand, mark string, tail *Tail) {
+func stressOne(t *testing.T, launcher *Launcher, random *rand.Rand, mark string, tail *output.Tail) {
 	end := ends[random.IntN(len(ends))]
 	spec := shell(end.command, mark, &listing{})
 	spec.Lines = func(string, []byte) {}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -411,7 +412,7 @@ func (u *up) startBootstrap() error {
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Argv: child.daemonArgv("bootstrap", u.data),
-				Env: append(child.daemonEnv(), keys.env()...), StopGrace: bootstrapGrace, Lines: supervise.WriteLines(u.logFile),
+				Env: append(child.daemonEnv(), keys.env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
 			}, nil
 		},
 	})

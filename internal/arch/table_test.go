@@ -79,9 +79,11 @@ var house = []entry{
 	{path: "nodehealth/replay", row: machinery},
 	{path: "nodehealth/senlin", row: machinery},
 	{path: "pools/drain", row: machinery, only: []string{"resource", "pools"}},
-	{path: "bootstrap/supervise", row: machinery, family: "processes", only: none,
+	{path: "bootstrap/supervise/output", row: machinery, family: "processes", only: none,
+		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "pools/local/...", "cmd/..."}},
+	{path: "bootstrap/supervise", row: machinery, family: "processes", only: []string{"bootstrap/supervise/output"},
 		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "cmd/..."}},
-	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "proto/..."},
+	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/..."},
 		by: []string{"bootstrap", "cmd/..."}},
 
 	{path: "autoscaler", row: loop},

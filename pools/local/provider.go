@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
@@ -154,7 +155,7 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 	child, err := p.launcher.Start(ctx, supervise.Spec{
 		Name: "agent " + id, Argv: slices.Concat(p.cfg.Argv, cfg.Args()), Env: p.cfg.Env,
 		StopGrace: cfg.StopGrace + leaveTime,
-		Lines:     supervise.LogLines(p.log.With("node", id)),
+		Lines:     output.LogLines(p.log.With("node", id)),
 	})
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package supervise
+package output
 
 import (
 	"fmt"
@@ -33,7 +33,7 @@ func NewTail(lines, bytes int) *Tail {
 	return &Tail{maxBytes: max(1, bytes), ring: make([]Line, max(1, lines)), first: 1, next: 1}
 }
 
-// Add adds a line. It may be given to Spec.Lines, and does nothing on a nil Tail.
+// Add adds a line. It may be a listener, and does nothing on a nil Tail.
 func (t *Tail) Add(stream string, line []byte) {
 	if t == nil {
 		return
@@ -74,8 +74,8 @@ func (t *Tail) Since(seq uint64) (lines []Line, more <-chan struct{}) {
 
 func (t *Tail) at(seq uint64) *Line { return &t.ring[seq%uint64(len(t.ring))] }
 
-// mark adds a line of our own.
-func (t *Tail) mark(format string, args ...any) {
+// Mark adds a line of our own; it does nothing on a nil Tail.
+func (t *Tail) Mark(format string, args ...any) {
 	if t != nil {
 		t.Add(Marks, fmt.Appendf(nil, format, args...))
 	}

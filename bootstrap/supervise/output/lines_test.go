@@ -1,10 +1,8 @@
-package supervise
+package output
 
 import (
-	"bufio"
 	"bytes"
 	"fmt"
-	"io"
 	"log/slog"
 	"strings"
 	"testing"
@@ -108,54 +106,6 @@ func TestThrottleTells(t *testing.T) {
 			t.Errorf("told (-want +got):\n%s", diff)
 		}
 	})
-}
-
-// The child of a listener that does not keep up waits; its lines arrive whole and
-// in order all the same, and the first one at once.
-func TestLinesReachPipe(t *testing.T) {
-	launcher := newLauncher(t)
-	read, write := io.Pipe()
-	spec := shell(`echo handshake; i=0; while [ $i -lt 400 ]; do printf 'line '; echo $i; i=$((i+1)); done; exec sleep 1000`,
-		newMark(t), &listing{})
-	spec.Lines = WriteLines(write)
-	child := start(t, launcher, spec)
-	lines := bufio.NewScanner(read)
-	for i := -1; i < 399 && lines.Scan(); i++ {
-		want := fmt.Sprintf("line %d", i)
-		if i < 0 {
-			want = "handshake"
-		}
-		if lines.Text() != want {
-			t.Fatalf("line %q, want %q", lines.Text(), want)
-		}
-	}
-	// The last line waits for a reader that never comes.
-	if err := child.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	read.Close()
-}
-
-func TestFlood(t *testing.T) {
-	launcher := newLauncher(t)
-	const lines = 200_000
-	var passed listing
-	spec := shell(fmt.Sprintf("i=0; while [ $i -lt %d ]; do echo $i; i=$((i+1)); done", lines), newMark(t), &passed)
-	if exit := awaitEnd(t, start(t, launcher, spec)); exit.Code != 0 {
-		t.Fatalf("ended with %s", exit)
-	}
-	var numbers, dropped int
-	for _, line := range passed.all() {
-		var n int
-		if _, err := fmt.Sscanf(line, "%d lines dropped", &n); err == nil {
-			dropped += n
-		} else {
-			numbers++
-		}
-	}
-	if dropped == 0 || numbers+dropped != lines {
-		t.Errorf("%d lines passed, %d told as dropped, %d written", numbers, dropped, lines)
-	}
 }
 
 func TestLogLines(t *testing.T) {

@@ -1,8 +1,7 @@
-package supervise
+package output
 
 import (
 	"fmt"
-	"regexp"
 	"sync"
 	"testing"
 
@@ -106,39 +105,4 @@ func TestTailIsFollowed(t *testing.T) {
 	}
 	adding.Wait()
 	following.Wait()
-}
-
-// One tail for one child after another, with marks at each start and end, and all
-// of a flood's last lines.
-func TestTailOfChildren(t *testing.T) {
-	launcher := newLauncher(t)
-	tail := NewTail(1000, 1<<20)
-	for _, spec := range []Spec{
-		{Argv: []string{"/bin/sh", "-c", "echo out; exit 3"}},
-		{Argv: []string{"/bin/sh", "-c", "i=0; while [ $i -lt 900 ]; do echo $i; i=$((i+1)); done"}, Lines: new(listing).add},
-		{Argv: []string{"/nonexistent/x"}},
-	} {
-		spec.Name, spec.Tail = "x", tail
-		if child, err := launcher.Start(t.Context(), spec); err == nil {
-			awaitEnd(t, child)
-		}
-	}
-	lines, _ := tail.Since(0)
-	pid := regexp.MustCompile(`, pid \d+`)
-	var got []string
-	for _, line := range lines {
-		if line.Time.IsZero() {
-			t.Errorf("line without a time: %+v", line)
-		}
-		if line.Stream == Marks {
-			got = append(got, pid.ReplaceAllString(line.Text, ""))
-		} else if line.Text == "out" || line.Text == "899" {
-			got = append(got, line.Text)
-		}
-	}
-	want := []string{"started", "out", "ended: exit status 3", "started", "899", "ended: exit status 0",
-		"not started: fork/exec /nonexistent/x: no such file or directory"}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("tail (-want +got):\n%s", diff)
-	}
 }

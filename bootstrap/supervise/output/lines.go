@@ -1,4 +1,13 @@
-package supervise
+// Package output takes what a child process writes: it cuts it into lines, passes
+// them on as long as they are not too many, and keeps the last ones.
+//
+//	tail := output.NewTail(1000, 1<<20)
+//	pipes, err := output.NewPipes(output.LogLines(log), tail)
+//	// start the child with pipes.Theirs() as its stdout and stderr
+//	pipes.Read()
+//
+// A [Tail] may be used concurrently; the methods of [Pipes] follow each other.
+package output
 
 import (
 	"bufio"
@@ -17,7 +26,14 @@ const (
 	MaxLinesPerSecond = 500
 )
 
-// LogLines returns a Spec.Lines that logs each line at level info.
+// Stream names of output lines.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+	Marks  = "marks" // only in a Tail: when a child started and ended
+)
+
+// LogLines returns a listener that logs each line at level info.
 func LogLines(log *slog.Logger) func(stream string, line []byte) {
 	return func(stream string, line []byte) {
 		log.LogAttrs(context.Background(), slog.LevelInfo, "output",
@@ -25,7 +41,7 @@ func LogLines(log *slog.Logger) func(stream string, line []byte) {
 	}
 }
 
-// WriteLines returns a Spec.Lines that writes each line to w, for a child that
+// WriteLines returns a listener that writes each line to w, for a child that
 // logs as this process does. A line that w does not take is lost.
 func WriteLines(w io.Writer) func(stream string, line []byte) {
 	return func(_ string, line []byte) {

@@ -1,4 +1,4 @@
-package supervise
+package output
 
 import (
 	"fmt"

@@ -81,7 +81,7 @@ func (l *Loop) begin(ctx context.Context, e *effort) {
 	own, cancel := context.WithTimeout(ctx, max(0, o.Deadline.Sub(l.last)))
 	e.cancel = cancel
 	do := func(f func(ctx context.Context, e *effort) judge.Outcome, room chan struct{}) {
-		l.wg.Go(func() {
+		l.mail.Go(func() {
 			defer cancel()
 			select {
 			case room <- struct{}{}:
@@ -91,7 +91,7 @@ func (l *Loop) begin(ctx context.Context, e *effort) {
 			out := f(own, e)
 			<-room
 			if out.Step != "" {
-				_ = l.tell(ctx, func(now time.Time) { l.came(now, e, out) }) // else nobody is there to know
+				_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.came(now, e, out); return nil }) // else nobody is there to know
 			}
 		})
 	}
@@ -144,7 +144,10 @@ func (l *Loop) handOver(ctx context.Context, e *effort) judge.Outcome {
 		cancel()
 		switch {
 		case err == nil || l.isKept(r.Attempt):
-			_ = l.tell(ctx, func(time.Time) { e.handed, e.stage = true, "is handed over" })
+			_ = l.mail.send(ctx, func(_ time.Time, _ *judge.Judge) []judge.Event {
+				e.handed, e.stage = true, "is handed over"
+				return nil
+			})
 			return judge.Outcome{}
 		case errors.Is(err, pools.ErrNoRoom) && r.Hold && l.mayGoFirst(ctx, e):
 			r.Hold = false
@@ -159,7 +162,7 @@ func (l *Loop) handOver(ctx context.Context, e *effort) judge.Outcome {
 // has room for both; that it counts as out of service is durable then.
 func (l *Loop) mayGoFirst(ctx context.Context, e *effort) bool {
 	may, gen := false, uint64(0)
-	err := l.ask(ctx, func(now time.Time) {
+	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) {
 		if may = l.judge.MayGoFirst(now, e.order.Node, e.order.Attempt); may {
 			gen = l.remember()
 		}

@@ -41,14 +41,15 @@ func (l *Loop) heed(ctx context.Context) {
 // last is of no use: the next round finds it.
 func (l *Loop) Hint(h judge.Hint) {
 	if h.Node == "" || len(h.Node) > MaxNodeID {
-		l.lose("hints", 1)
+		l.mail.lost.add("hints", 1)
 		return
 	}
 	h.Why = cut(h.Why)
-	l.offer("hints", func(now time.Time) {
+	l.mail.offer("hints", func(time.Time, *judge.Judge) []judge.Event {
 		if _, ours := l.machines[h.Node]; ours {
-			l.step(now, h)
+			return []judge.Event{h}
 		}
+		return nil
 	})
 }
 
@@ -58,5 +59,5 @@ func (l *Loop) Proof(p judge.PathProof) {
 		return
 	}
 	p.Why = cut(p.Why)
-	l.offer("proofs", func(now time.Time) { l.step(now, p) })
+	l.mail.offer("proofs", func(time.Time, *judge.Judge) []judge.Event { return []judge.Event{p} })
 }

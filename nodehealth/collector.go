@@ -2,7 +2,6 @@ package nodehealth
 
 import (
 	"context"
-	"maps"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -113,7 +112,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var out []prometheus.Metric
-	if err := c.l.ask(ctx, func(time.Time) { out = c.metrics() }); err != nil {
+	if err := c.l.mail.ask(ctx, func(time.Time, *judge.Judge) { out = c.metrics() }); err != nil {
 		return
 	}
 	for _, m := range out {
@@ -144,10 +143,7 @@ func (c *collector) metrics() []prometheus.Metric {
 	c.observing(&out)
 	out.counter(c.saves, float64(c.l.counts.saveErrors))
 	out.gauge(c.held, float64(c.l.memory.Held))
-	c.l.mu.Lock()
-	lost := maps.Clone(c.l.lost)
-	c.l.mu.Unlock()
-	for what, n := range lost {
+	for what, n := range c.l.mail.lost.all() {
 		out.counter(c.lost, float64(n), what)
 	}
 	return out

@@ -39,11 +39,11 @@ func (l *Loop) syncCordons(ctx context.Context, now time.Time) {
 
 func (l *Loop) cordonNow(ctx context.Context, node string, c *cordon, on bool) {
 	c.busy, c.may, c.set = true, true, false
-	l.wg.Go(func() {
+	l.mail.Go(func() {
 		try, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		err := l.world.Writer.Write(try, func(ctx context.Context) error { return l.world.Cordon.Cordon(ctx, node, on) })
-		_ = l.tell(ctx, func(now time.Time) {
+		_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
 			c.busy, c.set = false, err == nil && on
 			switch {
 			case err != nil:
@@ -52,6 +52,7 @@ func (l *Loop) cordonNow(ctx context.Context, node string, c *cordon, on bool) {
 			case !on && l.cordons[node] == c:
 				delete(l.cordons, node)
 			}
+			return nil
 		})
 	})
 }

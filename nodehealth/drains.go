@@ -32,7 +32,7 @@ func (l *Loop) Drained(events []drain.Event) {
 	room := max(0, drainRoom-len(l.drained))
 	l.drained = append(l.drained, events[:min(room, len(events))]...)
 	if len(events) > room {
-		l.lost["drain events"] += uint64(len(events) - room)
+		l.mail.lost.add("drain events", len(events)-room)
 	}
 }
 

@@ -41,7 +41,7 @@ func (l *Loop) healers(ctx context.Context) error {
 		l.healing.still++
 	}
 	drift := l.healing.still > 1
-	return errors.Join(left, l.tell(ctx, func(now time.Time) { l.healedBy(now, cut(why), drift) }))
+	return errors.Join(left, l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.healedBy(now, cut(why), drift); return nil }))
 }
 
 // healedBy takes in who heals the pool. A policy that observes leaves it to the provider,

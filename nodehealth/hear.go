@@ -25,7 +25,7 @@ func (l *Loop) hearing(expected time.Duration) func(context.Context) error {
 			}
 		}
 		told = heard
-		return l.tell(ctx, func(now time.Time) { l.observe(now, news) })
+		return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.observe(now, news); return nil })
 	}
 }
 

@@ -213,7 +213,7 @@ func (l *Loop) save(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	return l.tell(ctx, func(now time.Time) { l.wasSaved(now, err) }) != nil || err == nil
+	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.wasSaved(now, err); return nil }) != nil || err == nil
 }
 
 func (l *Loop) wasSaved(now time.Time, err error) {

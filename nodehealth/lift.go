@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -38,11 +39,11 @@ func (l *Loop) liftAll(ctx context.Context, now time.Time) {
 
 func (l *Loop) liftNow(ctx context.Context, node string, f *lift, lifter pools.Lifter) {
 	f.busy = true
-	l.wg.Go(func() {
+	l.mail.Go(func() {
 		try, cancel := context.WithTimeout(ctx, fenceTimeout)
 		defer cancel()
 		err := l.world.Writer.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
-		_ = l.tell(ctx, func(now time.Time) {
+		_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
 			f.busy, f.tries, f.after = false, f.tries+1, now.Add(cordonAgain)
 			switch {
 			case err != nil:
@@ -50,6 +51,7 @@ func (l *Loop) liftNow(ctx context.Context, node string, f *lift, lifter pools.L
 			case l.lifts[node] == f:
 				delete(l.lifts, node)
 			}
+			return nil
 		})
 	})
 }

@@ -2,7 +2,6 @@ package nodehealth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
@@ -15,10 +14,6 @@ import (
 const (
 	// tickEvery is how often the judge is told that time has passed.
 	tickEvery = time.Second
-	// patience bounds the wait for the loop, whatever the asker's context says.
-	patience = 5 * time.Second
-	// workRoom is how much may wait for the judge. Who tells waits beyond it.
-	workRoom = 64
 	// slip is by how much a clock may be put back, and time stands still meanwhile.
 	slip = time.Minute
 )
@@ -30,9 +25,7 @@ type Loop struct {
 	world  World
 	log    *slog.Logger
 
-	work  chan func(now time.Time) // for the goroutine that owns the judge
-	ended chan struct{}            // closed when that goroutine ends
-	wg    sync.WaitGroup
+	mail *mailbox
 
 	keeper    *keeper
 	outbox    *outbox
@@ -45,7 +38,6 @@ type Loop struct {
 
 	mu      sync.Mutex
 	drained []drain.Event // not yet taken in
-	lost    map[string]uint64
 	sick    map[string]string
 	barred  string
 
@@ -75,10 +67,10 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	}
 	return &Loop{
 		config: c, policy: c.Policy.WithDefaults(), world: w, log: log.With("pool", c.Pool),
-		work: make(chan func(time.Time), workRoom), ended: make(chan struct{}),
+		mail:   newMailbox(),
 		keeper: newKeeper(), outbox: newOutbox(), rechecks: newRechecks(),
 		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
-		lost: map[string]uint64{}, machines: map[string]machine{}, efforts: map[string]*effort{},
+		machines: map[string]machine{}, efforts: map[string]*effort{},
 		begun: map[string]time.Time{}, named: map[string]bool{},
 		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, alarms: map[string]Alarm{}, rounds: map[string]*RoundStatus{},
 		counts: newCounts(),
@@ -88,8 +80,8 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 // Run judges and heals until ctx ends. It returns an error if the configuration is not
 // valid, or ErrClock. It is called once, by who holds the pool's lease.
 func (l *Loop) Run(ctx context.Context) error {
-	defer l.wg.Wait()
-	defer close(l.ended)
+	defer l.mail.Wait()
+	defer close(l.mail.ended)
 	if err := l.config.Validate(); err != nil {
 		return fmt.Errorf("node health of pool %s: %w", l.config.Pool, err)
 	}
@@ -106,8 +98,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 			return nil
-		case do := <-l.work:
-			do(l.now())
+		case do := <-l.mail.work:
+			l.do(l.now(), do)
 			l.settle(ctx)
 		case <-ticker.C:
 			if back := l.last.Sub(l.world.Now()); back > slip {
@@ -120,21 +112,21 @@ func (l *Loop) Run(ctx context.Context) error {
 
 // start begins all that may wait for somebody else.
 func (l *Loop) start(ctx context.Context) {
-	l.wg.Go(func() { l.keep(ctx) })
+	l.mail.Go(func() { l.keep(ctx) })
 	if l.world.Bus != nil {
-		l.wg.Go(func() { l.listen(ctx) })
-		l.wg.Go(func() { l.publish(ctx) })
+		l.mail.Go(func() { l.listen(ctx) })
+		l.mail.Go(func() { l.publish(ctx) })
 	}
 	if !*l.policy.Enabled {
 		return
 	}
 	for _, r := range l.plan() {
 		l.rounds[r.name] = &RoundStatus{Round: r.name, Modes: r.modes, Interval: r.every}
-		l.wg.Go(func() { l.repeat(ctx, r) })
+		l.mail.Go(func() { l.repeat(ctx, r) })
 	}
-	l.wg.Go(func() { l.recheck(ctx) })
+	l.mail.Go(func() { l.recheck(ctx) })
 	if l.world.Hints != nil {
-		l.wg.Go(func() { l.heed(ctx) })
+		l.mail.Go(func() { l.heed(ctx) })
 	}
 }
 
@@ -144,6 +136,13 @@ func (l *Loop) now() time.Time {
 		l.last = now
 	}
 	return l.last
+}
+
+// do runs work, and steps the judge with the events that it returns.
+func (l *Loop) do(now time.Time, do work) {
+	for _, ev := range do(now, l.judge) {
+		l.step(now, ev)
+	}
 }
 
 // step tells the judge, and passes on what it answers.
@@ -188,79 +187,6 @@ func (l *Loop) settle(ctx context.Context) {
 		}
 	}
 	l.release(ctx)
-}
-
-// tell has the judge's goroutine do something; it waits while there is no room. Its
-// error is that of ctx, or ErrNotRunning.
-func (l *Loop) tell(ctx context.Context, do func(now time.Time)) error {
-	select {
-	case l.work <- do:
-		return nil
-	case <-l.ended:
-		return ErrNotRunning
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
-
-// offer is tell without waiting: what finds no room is lost, and counted.
-func (l *Loop) offer(what string, do func(now time.Time)) {
-	select {
-	case l.work <- do:
-	default:
-		l.lose(what, 1)
-	}
-}
-
-func (l *Loop) lose(what string, n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.lost[what] += uint64(n)
-}
-
-// ask has the judge's goroutine do something, and waits until it is done, a bounded
-// time. After an error it is not done, and will not be.
-func (l *Loop) ask(ctx context.Context, do func(now time.Time)) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	done, taken := make(chan struct{}), make(chan bool, 1)
-	taken <- true
-	err := l.tell(ctx, func(now time.Time) {
-		defer close(done)
-		select {
-		case <-taken:
-			do(now)
-		default:
-		}
-	})
-	if err != nil {
-		return fmt.Errorf("ask node health: %w", err)
-	}
-	select {
-	case <-done:
-		return nil
-	case <-l.ended:
-	case <-ctx.Done():
-	}
-	select {
-	case <-taken:
-		return fmt.Errorf("ask node health: %w", errors.Join(ErrNotRunning, ctx.Err()))
-	default:
-		<-done
-		return nil
-	}
-}
-
-// wait returns after d, or false when ctx ends before.
-func wait(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
-	}
 }
 
 var _ Ear = (*Loop)(nil)

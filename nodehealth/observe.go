@@ -36,9 +36,10 @@ func (l *Loop) readPool(ctx context.Context, modes []judge.ModeType) error {
 	if err != nil {
 		return errors.Join(err, heals)
 	}
-	told := l.tell(ctx, func(now time.Time) {
+	told := l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
 		l.list(now, s)
 		l.observe(now, s.observations(modes, nil))
+		return nil
 	})
 	return errors.Join(told, heals)
 }
@@ -49,7 +50,10 @@ func (l *Loop) inspect(ctx context.Context, modes []judge.ModeType, nodes map[st
 	if err != nil {
 		return err
 	}
-	return l.tell(ctx, func(now time.Time) { l.observe(now, s.observations(modes, nodes)) })
+	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+		l.observe(now, s.observations(modes, nodes))
+		return nil
+	})
 }
 
 // look reads the pool. Without its groups it is inspected only, and a balancer is
@@ -134,7 +138,7 @@ func (l *Loop) list(now time.Time, s sight) {
 	for _, g := range s.groups {
 		for _, i := range g.Instances {
 			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
-				l.lose("machines without an id of their own", 1)
+				l.mail.lost.add("machines without an id of their own", 1)
 				continue
 			}
 			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}

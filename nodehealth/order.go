@@ -34,7 +34,7 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	}
 	var a Answer
 	var gen uint64
-	err := l.ask(ctx, func(now time.Time) {
+	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) {
 		l.log.Info("ordered", "op", o.Op, "nodes", o.Nodes, "by", o.By, "why", o.Why)
 		a = l.obey(now, o)
 		gen = l.remember()
@@ -55,7 +55,7 @@ func (l *Loop) awaitDurable(ctx context.Context, gen uint64) error {
 	defer cancel()
 	for !l.keeper.is(gen) {
 		select {
-		case <-l.ended:
+		case <-l.mail.ended:
 			return ErrNotRunning
 		default:
 		}
@@ -221,7 +221,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	select {
 	case l.checking <- struct{}{}:
 		defer func() { <-l.checking }()
-	case <-l.ended:
+	case <-l.mail.ended:
 		return Answer{}, ErrNotRunning
 	case <-ctx.Done():
 		return Answer{}, errors.Join(errors.New("other checks are under way"), context.Cause(ctx))
@@ -238,7 +238,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	if seen != nil {
 		a.Error = cut(seen.Error())
 	}
-	err := l.ask(context.WithoutCancel(ctx), func(now time.Time) {
+	err := l.mail.ask(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
 		list := o.Nodes
 		if len(list) == 0 {
 			list = l.page("", func(string) bool { return true })

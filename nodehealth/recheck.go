@@ -116,7 +116,7 @@ func (l *Loop) reread(ctx context.Context, modes []judge.ModeType, nodes map[str
 			there[i.ID] = true
 		}
 	}
-	return l.tell(ctx, func(now time.Time) {
+	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
 		whole := true
 		for id := range l.machines {
 			whole = whole && there[id]
@@ -125,6 +125,7 @@ func (l *Loop) reread(ctx context.Context, modes []judge.ModeType, nodes map[str
 			l.list(now, s)
 		}
 		l.observe(now, s.observations(modes, nodes))
+		return nil
 	})
 }
 
@@ -139,8 +140,8 @@ func (l *Loop) probe(ctx context.Context, nodes map[string]bool) error {
 	}
 	say := func(node string, v judge.Verdict, why string) {
 		o := judge.Observation{Node: node, Mode: judge.PollURL, Verdict: v, Reason: why}
-		if l.tell(ctx, func(now time.Time) { l.observe(now, []judge.Observation{o}) }) != nil {
-			l.lose("probes", 1)
+		if l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.observe(now, []judge.Observation{o}); return nil }) != nil {
+			l.mail.lost.add("probes", 1)
 		}
 	}
 	var targets []Target
@@ -162,7 +163,7 @@ func (l *Loop) probe(ctx context.Context, nodes map[string]bool) error {
 // provider lets go.
 func (l *Loop) where(ctx context.Context, nodes map[string]bool) ([]Machine, error) {
 	var out []Machine
-	err := l.ask(ctx, func(time.Time) {
+	err := l.mail.ask(ctx, func(time.Time, *judge.Judge) {
 		for _, id := range slices.Sorted(maps.Keys(l.machines)) {
 			if m := l.machines[id]; (nodes == nil || nodes[id]) && m.state != pools.InstanceTerminating {
 				out = append(out, Machine{Node: id, Group: m.group, Zone: m.zone})

@@ -94,7 +94,7 @@ func (l *Loop) repeat(ctx context.Context, r round) {
 		for k++; r.due(l.config.Pool, k) < since(); k++ {
 			status.Missed++
 		}
-		if l.tell(ctx, func(now time.Time) { l.roundEnded(now, r, status, err) }) != nil {
+		if l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.roundEnded(now, r, status, err); return nil }) != nil {
 			return
 		}
 	}

@@ -15,7 +15,7 @@ func (l *Loop) Status(ctx context.Context, q StatusQuery) (Status, error) {
 		return Status{}, err
 	}
 	var s Status
-	err := l.ask(ctx, func(now time.Time) { s = l.status(now, q) })
+	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) { s = l.status(now, q) })
 	return s, err
 }
 
@@ -34,9 +34,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	for _, name := range slices.Sorted(maps.Keys(l.rounds)) {
 		s.Rounds = append(s.Rounds, *l.rounds[name])
 	}
-	l.mu.Lock()
-	s.Lost = maps.Clone(l.lost)
-	l.mu.Unlock()
+	s.Lost = l.mail.lost.all()
 	l.nodesOf(now, q, &s)
 	return s
 }

@@ -82,7 +82,7 @@ func (l *Loop) publishBatch(ctx context.Context, batch []Told) bool {
 		}
 		l.log.Warn("findings are not published", "err", err)
 		if !wait(ctx, pause) {
-			l.lose("findings", len(batch))
+			l.mail.lost.add("findings", len(batch))
 			return false
 		}
 	}
@@ -109,7 +109,7 @@ func (l *Loop) publishLater(t Told) {
 		return
 	}
 	if lost := l.outbox.put(t); lost > 0 {
-		l.lose("findings", lost)
+		l.mail.lost.add("findings", lost)
 	}
 }
 

@@ -1,0 +1,122 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+const (
+	// patience bounds the wait of an ask for the Loop, in addition to the caller's context.
+	patience = 5 * time.Second
+	// workRoom bounds the work that waits for the Loop. send waits beyond it.
+	workRoom = 64
+)
+
+// work runs in the Loop's goroutine, which owns the state of all parts. It may read the
+// judge. The Loop steps the judge with the events that it returns.
+type work func(now time.Time, j *judge.Judge) []judge.Event
+
+// mailbox hands work to the Loop's goroutine. Its WaitGroup counts the goroutines that
+// the Loop's parts start. It may be used concurrently.
+type mailbox struct {
+	sync.WaitGroup
+	work  chan work
+	ended chan struct{} // closed when the Loop takes no more work
+	lost  *losses
+}
+
+func newMailbox() *mailbox {
+	return &mailbox{work: make(chan work, workRoom), ended: make(chan struct{}), lost: &losses{count: map[string]uint64{}}}
+}
+
+// send waits until there is room for the work. Its error is that of ctx, or
+// ErrNotRunning.
+func (m *mailbox) send(ctx context.Context, do work) error {
+	select {
+	case m.work <- do:
+		return nil
+	case <-m.ended:
+		return ErrNotRunning
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// offer does not wait: it drops and counts work that finds no room.
+func (m *mailbox) offer(what string, do work) {
+	select {
+	case m.work <- do:
+	default:
+		m.lost.add(what, 1)
+	}
+}
+
+// ask waits until the work is done, for patience at most. After an error the Loop has not
+// done it and will not.
+func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge)) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	done, taken := make(chan struct{}), make(chan bool, 1)
+	taken <- true
+	err := m.send(ctx, func(now time.Time, j *judge.Judge) []judge.Event {
+		defer close(done)
+		select {
+		case <-taken:
+			do(now, j)
+		default:
+		}
+		return nil
+	})
+	if err != nil {
+		return fmt.Errorf("ask node health: %w", err)
+	}
+	select {
+	case <-done:
+		return nil
+	case <-m.ended:
+	case <-ctx.Done():
+	}
+	select {
+	case <-taken:
+		return fmt.Errorf("ask node health: %w", errors.Join(ErrNotRunning, ctx.Err()))
+	default:
+		<-done
+		return nil
+	}
+}
+
+// losses counts what found no room, by what it was. It may be used concurrently.
+type losses struct {
+	mu    sync.Mutex
+	count map[string]uint64
+}
+
+func (l *losses) add(what string, n int) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count[what] += uint64(n)
+}
+
+func (l *losses) all() map[string]uint64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return maps.Clone(l.count)
+}
+
+// wait returns after d, or false when ctx ends before.
+func wait(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return ctx.Err() == nil
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -43,7 +43,7 @@ func (l *Loop) ordered(now time.Time, o judge.Order) {
 	case o.Kind == judge.OrderRecheck:
 		l.rechecks.add(o.Node)
 	case o.Kind == judge.OrderAlarm:
-		l.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
+		l.announcer.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
 	case o.Observe:
 	case o.Kind == judge.OrderQuarantine:
 		if _, there := l.cordons[o.Node]; !there {

@@ -12,56 +12,6 @@ import (
 // scrapeTimeout is how long a scrape waits for the loop; without its answer it is empty.
 const scrapeTimeout = 2 * time.Second
 
-// counts are what happened since the start, and what the gates said last.
-type counts struct {
-	events      map[judge.FindingEvent]uint64
-	repairs     map[[2]string]uint64 // action, result
-	gates       map[judge.Gate]uint64
-	alarms      map[string]uint64
-	refusals    map[string]string // node -> why it is not repaired now
-	roundTook   map[string]time.Duration
-	roundsEnded map[string]uint64
-	roundErrors map[string]uint64
-	saveErrors  uint64
-}
-
-func newCounts() counts {
-	return counts{
-		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{}, alarms: map[string]uint64{},
-		refusals: map[string]string{}, roundTook: map[string]time.Duration{}, roundsEnded: map[string]uint64{}, roundErrors: map[string]uint64{},
-	}
-}
-
-func (c *counts) found(f judge.Finding) {
-	c.events[f.Event]++
-	result := ""
-	switch f.Event {
-	case judge.RepairBlocked:
-		c.gates[f.Gate]++
-		c.refusals[f.Node] = cut(f.Why)
-		return
-	case judge.RepairStarted, judge.RepairAttempt:
-		result = "begun"
-	case judge.RepairSucceeded:
-		result = "succeeded"
-	case judge.RepairFailed:
-		result = "failed"
-	case judge.RepairEnded:
-		result = "ended"
-	}
-	if result != "" {
-		c.repairs[[2]string{string(f.Action), result}]++
-	}
-	if f.Node != "" && f.Event != judge.Ignored {
-		delete(c.refusals, f.Node)
-	}
-}
-
-func (c *counts) round(name string, took time.Duration) {
-	c.roundsEnded[name]++
-	c.roundTook[name] += took
-}
-
 // collector implements prometheus.Collector.
 type collector struct {
 	l *Loop
@@ -131,17 +81,17 @@ func (c *collector) metrics() []prometheus.Metric {
 	}
 	out.gauge(c.unknown, float64(census.Unknown)/float64(max(1, total)))
 	c.safety(&out)
-	for event, n := range c.l.counts.events {
+	for event, n := range c.l.announcer.counts.events {
 		out.counter(c.events, float64(n), string(event))
 	}
-	for of, n := range c.l.counts.repairs {
+	for of, n := range c.l.announcer.counts.repairs {
 		out.counter(c.repairs, float64(n), of[0], of[1])
 	}
-	for gate, n := range c.l.counts.gates {
+	for gate, n := range c.l.announcer.counts.gates {
 		out.counter(c.refusals, float64(n), string(gate))
 	}
 	c.observing(&out)
-	out.counter(c.saves, float64(c.l.counts.saveErrors))
+	out.counter(c.saves, float64(c.l.announcer.counts.saveErrors))
 	out.gauge(c.held, float64(c.l.memory.Held))
 	for what, n := range c.l.mail.lost.all() {
 		out.counter(c.lost, float64(n), what)
@@ -162,22 +112,22 @@ func (c *collector) safety(out *sheet) {
 	out.gauge(c.breaker, open)
 	out.gauge(c.zones, float64(frozen))
 	about := map[string]int{}
-	for key := range c.l.alarms {
+	for key := range c.l.announcer.alarms {
 		about[kindOf(key)]++
 	}
-	for kind := range c.l.counts.alarms { // those that ended too
+	for kind := range c.l.announcer.counts.alarms { // those that ended too
 		out.gauge(c.alarms, float64(about[kind]), kind)
 	}
 }
 
 func (c *collector) observing(out *sheet) {
 	for name, r := range c.l.rounds {
-		out.counter(c.rounds, float64(c.l.counts.roundsEnded[name]), name)
-		out.counter(c.roundTook, c.l.counts.roundTook[name].Seconds(), name)
+		out.counter(c.rounds, float64(c.l.announcer.counts.roundsEnded[name]), name)
+		out.counter(c.roundTook, c.l.announcer.counts.roundTook[name].Seconds(), name)
 		out.gauge(c.roundLast, r.Took.Seconds(), name)
 		out.gauge(c.roundLag, r.Lag.Seconds(), name)
 		out.counter(c.missed, float64(r.Missed), name)
-		out.counter(c.errors, float64(c.l.counts.roundErrors[name]), name)
+		out.counter(c.errors, float64(c.l.announcer.counts.roundErrors[name]), name)
 	}
 }
 

@@ -57,8 +57,8 @@ func (l *Loop) healedBy(now time.Time, why string, drift bool) {
 	}
 	l.step(now, judge.Healer{Other: act && self && why != "", Why: why})
 	if act && (drift || !self && why == "") {
-		l.alarm(now, Alarm{Key: "owner", Why: "the pool is healed by " + l.healer})
+		l.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool is healed by " + l.healer})
 		return
 	}
-	l.calm("owner")
+	l.announcer.calm("owner")
 }

@@ -94,7 +94,7 @@ func (l *Loop) recall(ctx context.Context) error {
 	}
 	if err := l.restore(data); err != nil {
 		l.judge = l.fresh()
-		l.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
+		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
 		return nil
 	}
 	l.keeper.loaded(data)
@@ -168,7 +168,7 @@ func (l *Loop) remember() uint64 {
 	k := kept{Judge: l.judge.State(), Cordoned: slices.Sorted(maps.Keys(l.cordons))}
 	data, err := json.Marshal(k)
 	if err != nil {
-		l.alarm(l.last, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
+		l.announcer.alarm(l.last, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
 		return 0
 	}
 	gen := l.keeper.put(data)
@@ -219,10 +219,10 @@ func (l *Loop) save(ctx context.Context) bool {
 func (l *Loop) wasSaved(now time.Time, err error) {
 	if err == nil {
 		l.memory.Saved, l.memory.Err = now, ""
-		l.calm("memory")
+		l.announcer.calm("memory")
 		return
 	}
 	l.memory.Err = cut(err.Error())
-	l.counts.saveErrors++
-	l.alarm(now, Alarm{Key: "memory", Why: "what is to be remembered cannot be saved, so nothing is carried out: " + l.memory.Err})
+	l.announcer.counts.saveErrors++
+	l.announcer.alarm(now, Alarm{Key: "memory", Why: "what is to be remembered cannot be saved, so nothing is carried out: " + l.memory.Err})
 }

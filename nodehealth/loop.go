@@ -28,7 +28,6 @@ type Loop struct {
 	mail *mailbox
 
 	keeper    *keeper
-	outbox    *outbox
 	rechecks  *rechecks
 	checking  chan struct{} // as many checks of operators as may run
 	acting    chan struct{} // as many calls to the outside as may run
@@ -42,22 +41,21 @@ type Loop struct {
 	barred  string
 
 	// What follows is of the goroutine that owns the judge.
-	judge    *judge.Judge
-	last     time.Time // the latest now
-	changed  bool      // something was found since sick and barred were told
-	machines map[string]machine
-	listed   bool // the pool was read
-	efforts  map[string]*effort
-	begun    map[string]time.Time // attempts that another process ordered
-	named    map[string]bool      // as replacements
-	pauses   map[string]time.Time
-	cordons  map[string]*cordon
-	lifts    map[string]*lift
-	alarms   map[string]Alarm
-	rounds   map[string]*RoundStatus
-	memory   MemoryStatus
-	counts   counts
-	healer   string // who heals, if it is not who the policy says
+	judge     *judge.Judge
+	last      time.Time // the latest now
+	changed   bool      // something was found since sick and barred were told
+	machines  map[string]machine
+	listed    bool // the pool was read
+	efforts   map[string]*effort
+	begun     map[string]time.Time // attempts that another process ordered
+	named     map[string]bool      // as replacements
+	pauses    map[string]time.Time
+	cordons   map[string]*cordon
+	lifts     map[string]*lift
+	rounds    map[string]*RoundStatus
+	memory    MemoryStatus
+	announcer *announcer
+	healer    string // who heals, if it is not who the policy says
 }
 
 // New returns a Loop that has done nothing yet. The configuration must be valid.
@@ -65,15 +63,16 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	if w.Now == nil {
 		w.Now = time.Now
 	}
+	log = log.With("pool", c.Pool)
+	mail := newMailbox()
 	return &Loop{
-		config: c, policy: c.Policy.WithDefaults(), world: w, log: log.With("pool", c.Pool),
-		mail:   newMailbox(),
-		keeper: newKeeper(), outbox: newOutbox(), rechecks: newRechecks(),
+		config: c, policy: c.Policy.WithDefaults(), world: w, log: log,
+		mail: mail, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log),
+		keeper: newKeeper(), rechecks: newRechecks(),
 		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 		machines: map[string]machine{}, efforts: map[string]*effort{},
 		begun: map[string]time.Time{}, named: map[string]bool{},
-		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, alarms: map[string]Alarm{}, rounds: map[string]*RoundStatus{},
-		counts: newCounts(),
+		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, rounds: map[string]*RoundStatus{},
 	}
 }
 
@@ -115,7 +114,7 @@ func (l *Loop) start(ctx context.Context) {
 	l.mail.Go(func() { l.keep(ctx) })
 	if l.world.Bus != nil {
 		l.mail.Go(func() { l.listen(ctx) })
-		l.mail.Go(func() { l.publish(ctx) })
+		l.mail.Go(func() { l.announcer.out.run(ctx) })
 	}
 	if !*l.policy.Enabled {
 		return
@@ -149,7 +148,7 @@ func (l *Loop) do(now time.Time, do work) {
 func (l *Loop) step(now time.Time, ev judge.Event) {
 	orders, found := l.judge.Step(now, ev)
 	for _, f := range found {
-		l.found(now, f)
+		l.announcer.found(now, f)
 		if f.Event == judge.NodeReleased && !f.Observe {
 			l.lifts[f.Node] = &lift{}
 		}
@@ -172,7 +171,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.reconcile(now)
 	l.syncCordons(ctx, now)
 	l.liftAll(ctx, now)
-	l.forget(now)
+	l.announcer.forget(now, l.judge)
 	l.remember()
 	l.settle(ctx)
 	l.condition()

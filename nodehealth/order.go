@@ -208,7 +208,7 @@ func (l *Loop) complete(now time.Time, o Order, a *NodeAnswer) {
 
 // gateWhy is what the gate said of a node last.
 func (l *Loop) gateWhy(node string) string {
-	if why := l.counts.refusals[node]; why != "" {
+	if why := l.announcer.counts.refusals[node]; why != "" {
 		return ": " + why
 	}
 	return ""

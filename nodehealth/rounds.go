@@ -104,16 +104,16 @@ func (l *Loop) roundEnded(now time.Time, r round, last RoundStatus, err error) {
 	s := l.rounds[r.name]
 	s.At, s.Took, s.Lag = now, last.Took, last.Lag
 	s.Missed += last.Missed
-	l.counts.round(r.name, last.Took)
+	l.announcer.counts.round(r.name, last.Took)
 	if last.Missed > 0 {
 		why := fmt.Sprintf("%s: %d rounds were left out, as one took %v", r.name, last.Missed, last.Took.Round(time.Millisecond))
 		l.log.Warn("rounds were left out", "round", r.name, "missed", last.Missed, "took", last.Took)
-		l.publishLater(Told{Pool: l.config.Pool, At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
+		l.announcer.publish(Told{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
 	}
 	text := ""
 	if err != nil {
 		text = cut(err.Error())
-		l.counts.roundErrors[r.name]++
+		l.announcer.counts.roundErrors[r.name]++
 	}
 	if text != s.Err && text != "" {
 		l.log.Warn("round came to nothing", "round", r.name, "err", err)

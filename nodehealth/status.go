@@ -23,7 +23,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	state := l.judge.State()
 	s := Status{
 		Pool: l.config.Pool, At: now, Enabled: *l.policy.Enabled, Mode: l.policy.Mode, Owner: l.policy.Owner,
-		Healer: l.healer, Census: l.judge.Census(), Alarms: l.standing(), Memory: l.memory,
+		Healer: l.healer, Census: l.judge.Census(), Alarms: l.announcer.standing(), Memory: l.memory,
 		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)],
 	}
 	for _, b := range state.Breakers {

@@ -1,0 +1,163 @@
+package nodehealth
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+// announcer reports findings and alarms: to the log, to the publisher, in the counts. The
+// Loop's goroutine owns it.
+type announcer struct {
+	pool   string
+	log    *slog.Logger
+	out    *publisher
+	alarms map[string]Alarm // that stand
+	counts counts
+}
+
+func newAnnouncer(pool string, bus Bus, lost *losses, log *slog.Logger) *announcer {
+	out := &publisher{outbox: newOutbox(), bus: bus, lost: lost, log: log}
+	return &announcer{pool: pool, log: log, out: out, alarms: map[string]Alarm{}, counts: newCounts()}
+}
+
+// found reports a finding of the judge.
+func (a *announcer) found(now time.Time, f judge.Finding) {
+	a.counts.found(f)
+	level := slog.LevelInfo
+	switch f.Event {
+	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
+		level = slog.LevelWarn
+	case judge.Ignored:
+		level = slog.LevelDebug
+	}
+	a.log.Log(context.Background(), level, "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
+		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
+	f.Why = cut(f.Why)
+	a.publish(Told{At: now, Finding: f})
+}
+
+// alarm reports an alarm once, until it ends.
+func (a *announcer) alarm(now time.Time, one Alarm) {
+	old, stands := a.alarms[one.Key]
+	one.Since, one.Why = now, cut(one.Why)
+	if stands {
+		one.Since = old.Since
+	}
+	a.alarms[one.Key] = one
+	if stands {
+		return
+	}
+	a.counts.alarms[kindOf(one.Key)]++
+	a.log.Error("node health needs somebody", "alarm", one.Key, "node", one.Node, "why", one.Why)
+	a.publish(Told{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
+}
+
+// publish sends one finding or alarm of the pool.
+func (a *announcer) publish(t Told) {
+	t.Pool = a.pool
+	a.out.add(t)
+}
+
+// calm ends an alarm.
+func (a *announcer) calm(key string) { delete(a.alarms, key) }
+
+// forget ends the alarms that the judge no longer has.
+func (a *announcer) forget(now time.Time, j *judge.Judge) {
+	if len(a.alarms) == 0 {
+		return
+	}
+	stands := map[string]bool{}
+	for _, one := range j.State().Alarms {
+		stands[one.Key] = true
+	}
+	for key, one := range a.alarms {
+		switch kindOf(key) {
+		case "breaker", "path", "unknown", "zone":
+			if !stands[key] {
+				a.calm(key)
+			}
+		case "fence", "quarantine":
+			e, known := j.Explain(now, one.Node)
+			if !known || e.State != judge.FenceFailed && e.State != judge.Quarantined {
+				a.calm(key)
+			}
+		}
+	}
+}
+
+// kindOf is an alarm's key without the node or zone.
+func kindOf(key string) string {
+	kind, _, _ := strings.Cut(key, ":")
+	return kind
+}
+
+// standing returns the alarms in order of key, so many at most.
+func (a *announcer) standing() []Alarm {
+	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b Alarm) int { return cmp.Compare(a.Key, b.Key) })
+	return all[:min(len(all), MaxRows)]
+}
+
+// cut bounds a text that is told.
+func cut(s string) string {
+	if len(s) > MaxWhy {
+		s = s[:MaxWhy]
+	}
+	return strings.ToValidUTF8(s, "?")
+}
+
+// counts are what happened since the start, and what the gates said last.
+type counts struct {
+	events      map[judge.FindingEvent]uint64
+	repairs     map[[2]string]uint64 // action, result
+	gates       map[judge.Gate]uint64
+	alarms      map[string]uint64
+	refusals    map[string]string // node -> why it is not repaired now
+	roundTook   map[string]time.Duration
+	roundsEnded map[string]uint64
+	roundErrors map[string]uint64
+	saveErrors  uint64
+}
+
+func newCounts() counts {
+	return counts{
+		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{}, alarms: map[string]uint64{},
+		refusals: map[string]string{}, roundTook: map[string]time.Duration{}, roundsEnded: map[string]uint64{}, roundErrors: map[string]uint64{},
+	}
+}
+
+func (c *counts) found(f judge.Finding) {
+	c.events[f.Event]++
+	result := ""
+	switch f.Event {
+	case judge.RepairBlocked:
+		c.gates[f.Gate]++
+		c.refusals[f.Node] = cut(f.Why)
+		return
+	case judge.RepairStarted, judge.RepairAttempt:
+		result = "begun"
+	case judge.RepairSucceeded:
+		result = "succeeded"
+	case judge.RepairFailed:
+		result = "failed"
+	case judge.RepairEnded:
+		result = "ended"
+	}
+	if result != "" {
+		c.repairs[[2]string{string(f.Action), result}]++
+	}
+	if f.Node != "" && f.Event != judge.Ignored {
+		delete(c.refusals, f.Node)
+	}
+}
+
+func (c *counts) round(name string, took time.Duration) {
+	c.roundsEnded[name]++
+	c.roundTook[name] += took
+}

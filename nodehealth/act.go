@@ -36,6 +36,17 @@ type effort struct {
 	gone   time.Time // since then the node is, and its replacement is looked for
 }
 
+// mending returns the nodes that are repaired in place.
+func (l *Loop) mending() map[string]bool {
+	out := map[string]bool{}
+	for _, e := range l.efforts {
+		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
+			out[e.order.Node] = true
+		}
+	}
+	return out
+}
+
 // ordered takes an order of the judge. That of a policy that observes is not carried
 // out: this is all that observing differs in.
 func (l *Loop) ordered(now time.Time, o judge.Order) {
@@ -66,7 +77,7 @@ func (l *Loop) release(ctx context.Context) {
 		case e.cancel != nil:
 		case !l.judge.Awaits(e.order.Node, attempt):
 			delete(l.efforts, attempt)
-		case !l.keeper.is(e.gen) || !l.listed:
+		case !l.keeper.is(e.gen) || !l.inventory.listed:
 			l.memory.Held++
 		default:
 			l.begin(ctx, e)
@@ -77,7 +88,7 @@ func (l *Loop) release(ctx context.Context) {
 // begin carries an order out, in a goroutine of its own.
 func (l *Loop) begin(ctx context.Context, e *effort) {
 	o := e.order
-	e.machine = l.machines[o.Node]
+	e.machine = l.inventory.machines[o.Node]
 	own, cancel := context.WithTimeout(ctx, max(0, o.Deadline.Sub(l.last)))
 	e.cancel = cancel
 	do := func(f func(ctx context.Context, e *effort) judge.Outcome, room chan struct{}) {

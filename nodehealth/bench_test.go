@@ -44,7 +44,7 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 	modes := []judge.ModeType{judge.NodeStatus}
 	round := func() {
 		now = now.Add(5 * time.Second)
-		l.list(now, s)
+		l.step(now, l.inventory.list(s, nil))
 		l.observe(now, s.observations(modes, nil))
 		l.observe(now, beats)
 		l.tick(b.Context(), now)
@@ -64,7 +64,7 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 func BenchmarkTickIdle(b *testing.B) {
 	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
 	now := l.now()
-	l.list(now, s)
+	l.step(now, l.inventory.list(s, nil))
 	l.observe(now, beats)
 	b.ReportAllocs()
 	for b.Loop() {
@@ -79,7 +79,7 @@ func BenchmarkTakeover(b *testing.B) {
 	p := plain(judge.Action{Name: judge.Reboot})
 	l, s, beats := crowd(b, p)
 	now := l.now()
-	l.list(now, s)
+	l.step(now, l.inventory.list(s, nil))
 	k := kept{Judge: l.judge.State()}
 	for i := range many / 10 {
 		n := judge.Node{ID: s.groups[0].Instances[i].ID, Since: now.Add(-24 * time.Hour)}
@@ -95,7 +95,7 @@ func BenchmarkTakeover(b *testing.B) {
 		if err := l.restore(data); err != nil {
 			b.Fatal(err)
 		}
-		l.list(now, s)
+		l.step(now, l.inventory.list(s, nil))
 		l.observe(now, s.observations([]judge.ModeType{judge.NodeStatus}, nil))
 		l.observe(now, beats)
 		l.tick(b.Context(), now)

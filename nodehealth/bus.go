@@ -46,7 +46,7 @@ func (l *Loop) Hint(h judge.Hint) {
 	}
 	h.Why = cut(h.Why)
 	l.mail.offer("hints", func(time.Time, *judge.Judge) []judge.Event {
-		if _, ours := l.machines[h.Node]; ours {
+		if l.inventory.has(h.Node) {
 			return []judge.Event{h}
 		}
 		return nil

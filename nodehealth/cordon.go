@@ -27,7 +27,7 @@ func (l *Loop) syncCordons(ctx context.Context, now time.Time) {
 		wanted := known.State == judge.Quarantined && l.policy.Mode == judge.Act && l.world.Cordon != nil
 		switch {
 		case c.busy || now.Before(c.after):
-		case !there && l.listed, !wanted && !c.may:
+		case !there && l.inventory.listed, !wanted && !c.may:
 			delete(l.cordons, node)
 		case wanted && c.set, !there:
 		case wanted && !l.keeper.is(c.gen):

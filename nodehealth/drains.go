@@ -44,7 +44,7 @@ func (l *Loop) takeDrained(now time.Time) {
 	l.mu.Unlock()
 	gone := map[string]bool{}
 	for _, ev := range events {
-		if _, there := l.machines[ev.Node]; there && ev.To == drain.Gone && ev.Reason != drain.Repair {
+		if l.inventory.has(ev.Node) && ev.To == drain.Gone && ev.Reason != drain.Repair {
 			gone[ev.Node] = true
 		}
 		if e := l.efforts[ev.Attempt]; ev.Attempt != "" && e != nil && e.cancel != nil {
@@ -52,7 +52,9 @@ func (l *Loop) takeDrained(now time.Time) {
 			l.recordMoved(now, e, ev)
 		}
 	}
-	l.left(now, gone)
+	if len(gone) > 0 {
+		l.step(now, l.inventory.left(gone))
+	}
 }
 
 // recordMoved looks whether a step of a record is the end of its repair.
@@ -94,7 +96,7 @@ func (l *Loop) reconcile(now time.Time) {
 		case e.cancel != nil && !l.judge.Awaits(e.order.Node, attempt):
 			e.cancel()
 			delete(l.efforts, attempt)
-		case !e.handed || !known || !l.listed:
+		case !e.handed || !known || !l.inventory.listed:
 		case !e.gone.IsZero():
 			l.replaced(now, e)
 		case kept:
@@ -111,7 +113,7 @@ func (l *Loop) reconcile(now time.Time) {
 // unseen decides what came of a repair whose record is there no more, and whose end was
 // not told.
 func (l *Loop) unseen(now time.Time, e *effort) {
-	m, there := l.machines[e.order.Node]
+	m, there := l.inventory.machines[e.order.Node]
 	switch {
 	case e.order.Action.Name != judge.Recreate:
 		l.came(now, e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was under way when the autoscaler changed: judged by how the node is now"})
@@ -138,21 +140,13 @@ func (l *Loop) force(now time.Time, e *effort, r drain.Record) {
 // list is what tells.
 func (l *Loop) replaced(now time.Time, e *effort) {
 	since := e.began.Truncate(time.Second) // providers tell a launch by the second
-	id, launched := "", time.Time{}
-	for node, m := range l.machines {
-		if node == e.order.Node || l.named[node] || m.state == pools.InstanceTerminating || m.launched.Before(since) {
-			continue
-		}
-		if id == "" || cmp.Or(m.launched.Compare(launched), cmp.Compare(node, id)) < 0 {
-			id, launched = node, m.launched
-		}
-	}
+	id := l.inventory.replacement(e.order.Node, since)
 	patience := time.Duration(*l.policy.Detection.Interval) * 5 / 4
 	if id == "" && now.Sub(e.gone) < patience && e.order.Deadline.Sub(now) > 2*tickEvery {
 		return
 	}
 	if id != "" {
-		l.named[id] = true
+		l.inventory.named[id] = true
 	}
 	l.came(now, e, judge.Outcome{Step: judge.StepDone, OK: true, Replacement: id, Reason: "the machine is gone"})
 }

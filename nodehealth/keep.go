@@ -142,7 +142,7 @@ func (l *Loop) restore(data []byte) error {
 	l.judge, l.changed = j, true
 	for _, n := range k.Judge.Nodes {
 		if n.Born != "" {
-			l.named[n.Node.ID] = true
+			l.inventory.named[n.Node.ID] = true
 		}
 		if n.State == judge.Quarantined {
 			l.cordons[n.Node.ID] = &cordon{}

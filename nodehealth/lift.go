@@ -23,7 +23,7 @@ type lift struct {
 // node that stays fenced says so itself, and can be released again.
 func (l *Loop) liftAll(ctx context.Context, now time.Time) {
 	for node, f := range l.lifts {
-		group, known := l.world.group(l.machines[node].group)
+		group, known := l.world.group(l.inventory.machines[node].group)
 		lifter, can := group.(pools.Lifter)
 		switch {
 		case f.busy || now.Before(f.after):

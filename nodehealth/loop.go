@@ -44,11 +44,9 @@ type Loop struct {
 	judge     *judge.Judge
 	last      time.Time // the latest now
 	changed   bool      // something was found since sick and barred were told
-	machines  map[string]machine
-	listed    bool // the pool was read
+	inventory *inventory
 	efforts   map[string]*effort
 	begun     map[string]time.Time // attempts that another process ordered
-	named     map[string]bool      // as replacements
 	pauses    map[string]time.Time
 	cordons   map[string]*cordon
 	lifts     map[string]*lift
@@ -70,8 +68,8 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 		mail: mail, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log),
 		keeper: newKeeper(), rechecks: newRechecks(),
 		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
-		machines: map[string]machine{}, efforts: map[string]*effort{},
-		begun: map[string]time.Time{}, named: map[string]bool{},
+		inventory: newInventory(mail.lost), efforts: map[string]*effort{},
+		begun:  map[string]time.Time{},
 		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, rounds: map[string]*RoundStatus{},
 	}
 }

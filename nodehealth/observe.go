@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -14,14 +13,6 @@ import (
 
 // maxNodes bounds a pool.
 const maxNodes = 100_000
-
-// machine is a node as the pool was read last.
-type machine struct {
-	group, zone string
-	launched    time.Time
-	state       pools.InstanceState
-	told        judge.Provided // what the judge was told of it
-}
 
 // sight is what was read of a pool at a time.
 type sight struct {
@@ -37,7 +28,7 @@ func (l *Loop) readPool(ctx context.Context, modes []judge.ModeType) error {
 		return errors.Join(err, heals)
 	}
 	told := l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-		l.list(now, s)
+		l.step(now, l.inventory.list(s, l.mending()))
 		l.observe(now, s.observations(modes, nil))
 		return nil
 	})
@@ -124,58 +115,10 @@ func provided(i pools.Instance, in pools.Inspection) judge.Provided {
 	return judge.Running
 }
 
-// list tells the judge who is there. While a machine is being mended it may look as if
-// it was let go.
-func (l *Loop) list(now time.Time, s sight) {
-	mending := map[string]bool{}
-	for _, e := range l.efforts {
-		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
-			mending[e.order.Node] = true
-		}
-	}
-	machines := make(map[string]machine, len(l.machines))
-	nodes := make([]judge.Node, 0, len(l.machines))
-	for _, g := range s.groups {
-		for _, i := range g.Instances {
-			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
-				l.mail.lost.add("machines without an id of their own", 1)
-				continue
-			}
-			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}
-			if n.State == judge.Leaving && mending[i.ID] {
-				n.State = judge.Running
-			}
-			machines[i.ID] = machine{group: g.ID, zone: n.Zone, launched: n.Since, state: i.State, told: n.State}
-			nodes = append(nodes, n)
-		}
-	}
-	l.machines, l.listed = machines, true
-	maps.DeleteFunc(l.named, func(node string, _ bool) bool { _, there := machines[node]; return !there })
-	l.step(now, judge.Nodes{List: nodes})
-}
-
-// left tells the judge of nodes that were let go and are gone, which the next list tells:
-// until then their silence is no failure.
-func (l *Loop) left(now time.Time, gone map[string]bool) {
-	if len(gone) == 0 {
-		return
-	}
-	var nodes []judge.Node
-	for _, id := range slices.Sorted(maps.Keys(l.machines)) {
-		m := l.machines[id]
-		if gone[id] {
-			m.told = judge.Leaving
-			l.machines[id] = m
-		}
-		nodes = append(nodes, judge.Node{ID: id, Zone: m.zone, Since: m.launched, State: m.told})
-	}
-	l.step(now, judge.Nodes{List: nodes, Again: true})
-}
-
 // observe tells observations of nodes that were there when the pool was read last.
 func (l *Loop) observe(now time.Time, all []judge.Observation) {
 	for _, o := range all {
-		if _, there := l.machines[o.Node]; there {
+		if l.inventory.has(o.Node) {
 			l.step(now, o)
 		}
 	}

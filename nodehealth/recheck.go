@@ -4,15 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"sync"
 	"time"
 
 	"golang.org/x/time/rate"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // recheckGap is the least time between two re-checks: each asks the provider of the
@@ -110,19 +107,9 @@ func (l *Loop) reread(ctx context.Context, modes []judge.ModeType, nodes map[str
 	if err != nil {
 		return err
 	}
-	there := map[string]bool{}
-	for _, g := range s.groups {
-		for _, i := range g.Instances {
-			there[i.ID] = true
-		}
-	}
 	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-		whole := true
-		for id := range l.machines {
-			whole = whole && there[id]
-		}
-		if whole {
-			l.list(now, s)
+		if l.inventory.whole(s) {
+			l.step(now, l.inventory.list(s, l.mending()))
 		}
 		l.observe(now, s.observations(modes, nodes))
 		return nil
@@ -134,8 +121,8 @@ func (l *Loop) probe(ctx context.Context, nodes map[string]bool) error {
 	if l.world.Probe == nil || l.world.Address == nil {
 		return errors.New("this pool cannot poll URLs")
 	}
-	machines, err := l.where(ctx, nodes)
-	if err != nil {
+	var machines []Machine
+	if err := l.mail.ask(ctx, func(time.Time, *judge.Judge) { machines = l.inventory.places(nodes) }); err != nil {
 		return err
 	}
 	say := func(node string, v judge.Verdict, why string) {
@@ -157,18 +144,4 @@ func (l *Loop) probe(ctx context.Context, nodes map[string]bool) error {
 		return fmt.Errorf("poll URLs: %w", err)
 	}
 	return nil
-}
-
-// where returns the machines that can be probed, in order of id: not those that the
-// provider lets go.
-func (l *Loop) where(ctx context.Context, nodes map[string]bool) ([]Machine, error) {
-	var out []Machine
-	err := l.mail.ask(ctx, func(time.Time, *judge.Judge) {
-		for _, id := range slices.Sorted(maps.Keys(l.machines)) {
-			if m := l.machines[id]; (nodes == nil || nodes[id]) && m.state != pools.InstanceTerminating {
-				out = append(out, Machine{Node: id, Group: m.group, Zone: m.zone})
-			}
-		}
-	})
-	return out, err
 }

@@ -76,7 +76,7 @@ func (l *Loop) page(after string, wanted func(id string) bool) []string {
 
 func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
 	e, known := l.judge.Explain(now, id)
-	s := NodeStatus{Explanation: e, Group: l.machines[id].group}
+	s := NodeStatus{Explanation: e, Group: l.inventory.machines[id].group}
 	if effort := l.efforts[e.Attempt]; effort != nil {
 		s.Stage = effort.stage
 	}

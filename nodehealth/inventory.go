@@ -1,0 +1,119 @@
+package nodehealth
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// machine is a node of the latest snapshot of the pool.
+type machine struct {
+	group, zone string
+	launched    time.Time
+	state       pools.InstanceState
+	provided    judge.Provided // the state that the judge has
+}
+
+// inventory holds the machines of the latest snapshot of the pool. The Loop's goroutine
+// owns it.
+type inventory struct {
+	machines map[string]machine
+	listed   bool            // there was a snapshot
+	named    map[string]bool // machines that an outcome has named as a replacement
+	lost     *losses
+}
+
+func newInventory(lost *losses) *inventory {
+	return &inventory{machines: map[string]machine{}, named: map[string]bool{}, lost: lost}
+}
+
+// list takes a snapshot of the pool, and returns it for the judge. A machine that is
+// repaired in place counts as running: it may look as if the provider lets it go.
+func (v *inventory) list(s sight, mending map[string]bool) judge.Nodes {
+	machines := make(map[string]machine, len(v.machines))
+	nodes := make([]judge.Node, 0, len(v.machines))
+	for _, g := range s.groups {
+		for _, i := range g.Instances {
+			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
+				v.lost.add("machines without an id of their own", 1)
+				continue
+			}
+			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}
+			if n.State == judge.Leaving && mending[i.ID] {
+				n.State = judge.Running
+			}
+			machines[i.ID] = machine{group: g.ID, zone: n.Zone, launched: n.Since, state: i.State, provided: n.State}
+			nodes = append(nodes, n)
+		}
+	}
+	v.machines, v.listed = machines, true
+	maps.DeleteFunc(v.named, func(node string, _ bool) bool { return !v.has(node) })
+	return judge.Nodes{List: nodes}
+}
+
+// left marks machines that were let go on purpose and are gone, until a snapshot no
+// longer has them: their silence is no failure. It returns the list for the judge.
+func (v *inventory) left(gone map[string]bool) judge.Nodes {
+	var nodes []judge.Node
+	for _, id := range slices.Sorted(maps.Keys(v.machines)) {
+		m := v.machines[id]
+		if gone[id] {
+			m.provided = judge.Leaving
+			v.machines[id] = m
+		}
+		nodes = append(nodes, judge.Node{ID: id, Zone: m.zone, Since: m.launched, State: m.provided})
+	}
+	return judge.Nodes{List: nodes, Again: true}
+}
+
+func (v *inventory) has(node string) bool {
+	_, there := v.machines[node]
+	return there
+}
+
+// whole reports whether a snapshot has every machine of the one before.
+func (v *inventory) whole(s sight) bool {
+	there := map[string]bool{}
+	for _, g := range s.groups {
+		for _, i := range g.Instances {
+			there[i.ID] = true
+		}
+	}
+	for id := range v.machines {
+		if !there[id] {
+			return false
+		}
+	}
+	return true
+}
+
+// places returns the machines that can be probed, in order of id: those that the provider
+// does not let go; nil is all nodes.
+func (v *inventory) places(nodes map[string]bool) []Machine {
+	var out []Machine
+	for _, id := range slices.Sorted(maps.Keys(v.machines)) {
+		if m := v.machines[id]; (nodes == nil || nodes[id]) && m.state != pools.InstanceTerminating {
+			out = append(out, Machine{Node: id, Group: m.group, Zone: m.zone})
+		}
+	}
+	return out
+}
+
+// replacement returns the first machine launched at since or later, apart from old, that
+// replaces no other node; empty: there is none.
+func (v *inventory) replacement(old string, since time.Time) string {
+	id, launched := "", time.Time{}
+	for node, m := range v.machines {
+		if node == old || v.named[node] || m.state == pools.InstanceTerminating || m.launched.Before(since) {
+			continue
+		}
+		if id == "" || cmp.Or(m.launched.Compare(launched), cmp.Compare(node, id)) < 0 {
+			id, launched = node, m.launched
+		}
+	}
+	return id
+}

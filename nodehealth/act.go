@@ -36,15 +36,37 @@ type effort struct {
 	gone   time.Time // since then the node is, and its replacement is looked for
 }
 
+// efforts are the orders that are carried out, by attempt.
+type efforts map[string]*effort
+
 // mending returns the nodes that are repaired in place.
-func (l *Loop) mending() map[string]bool {
+func (es efforts) mending() map[string]bool {
 	out := map[string]bool{}
-	for _, e := range l.efforts {
+	for _, e := range es {
 		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
 			out[e.order.Node] = true
 		}
 	}
 	return out
+}
+
+// unsaved reports whether no state to be saved has one of the orders.
+func (es efforts) unsaved() bool {
+	for _, e := range es {
+		if e.gen == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// saving notes the number of the first state that has the new orders.
+func (es efforts) saving(gen uint64) {
+	for _, e := range es {
+		if e.gen == 0 {
+			e.gen = gen
+		}
+	}
 }
 
 // ordered takes an order of the judge. That of a policy that observes is not carried
@@ -57,9 +79,7 @@ func (l *Loop) ordered(now time.Time, o judge.Order) {
 		l.announcer.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
 	case o.Observe:
 	case o.Kind == judge.OrderQuarantine:
-		if _, there := l.cordons[o.Node]; !there {
-			l.cordons[o.Node] = &cordon{}
-		}
+		l.cordons.add(o.Node, false)
 	default:
 		began, resumed := l.begun[o.Attempt]
 		if !resumed {
@@ -71,14 +91,14 @@ func (l *Loop) ordered(now time.Time, o judge.Order) {
 
 // release begins what is durable by now, in order of attempt, once the pool was read.
 func (l *Loop) release(ctx context.Context) {
-	l.memory.Held = 0
+	l.held = 0
 	for _, attempt := range slices.Sorted(maps.Keys(l.efforts)) {
 		switch e := l.efforts[attempt]; {
 		case e.cancel != nil:
 		case !l.judge.Awaits(e.order.Node, attempt):
 			delete(l.efforts, attempt)
-		case !l.keeper.is(e.gen) || !l.inventory.listed:
-			l.memory.Held++
+		case !l.memory.keeper.is(e.gen) || !l.inventory.listed:
+			l.held++
 		default:
 			l.begin(ctx, e)
 		}
@@ -173,12 +193,12 @@ func (l *Loop) handOver(ctx context.Context, e *effort) judge.Outcome {
 // has room for both; that it counts as out of service is durable then.
 func (l *Loop) mayGoFirst(ctx context.Context, e *effort) bool {
 	may, gen := false, uint64(0)
-	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) {
-		if may = l.judge.MayGoFirst(now, e.order.Node, e.order.Attempt); may {
-			gen = l.remember()
+	err := l.mail.ask(ctx, func(now time.Time, j *judge.Judge) {
+		if may = j.MayGoFirst(now, e.order.Node, e.order.Attempt); may {
+			gen = l.memory.remember(now, j)
 		}
 	})
-	return err == nil && may && l.awaitDurable(ctx, gen) == nil
+	return err == nil && may && l.memory.awaitDurable(ctx, gen) == nil
 }
 
 func (l *Loop) isKept(attempt string) bool {

@@ -122,7 +122,6 @@ type counts struct {
 	roundTook   map[string]time.Duration
 	roundsEnded map[string]uint64
 	roundErrors map[string]uint64
-	saveErrors  uint64
 }
 
 func newCounts() counts {

@@ -50,13 +50,13 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 		l.tick(b.Context(), now)
 	}
 	round()
-	before := l.keeper.gen
+	before := l.memory.keeper.gen
 	b.ReportAllocs()
 	for b.Loop() {
 		round()
 	}
-	if l.keeper.gen != before {
-		b.Errorf("%d states to be saved, and nothing changed", l.keeper.gen-before)
+	if l.memory.keeper.gen != before {
+		b.Errorf("%d states to be saved, and nothing changed", l.memory.keeper.gen-before)
 	}
 }
 

@@ -91,8 +91,8 @@ func (c *collector) metrics() []prometheus.Metric {
 		out.counter(c.refusals, float64(n), string(gate))
 	}
 	c.observing(&out)
-	out.counter(c.saves, float64(c.l.announcer.counts.saveErrors))
-	out.gauge(c.held, float64(c.l.memory.Held))
+	out.counter(c.saves, float64(c.l.memory.failed))
+	out.gauge(c.held, float64(c.l.held))
 	for what, n := range c.l.mail.lost.all() {
 		out.counter(c.lost, float64(n), what)
 	}

@@ -2,55 +2,91 @@ package nodehealth
 
 import (
 	"context"
+	"log/slog"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// cordonAgain is the time until a cordon that came to nothing is tried again.
+// cordonAgain is the time until a cordon that failed is tried again.
 const cordonAgain = 15 * time.Second
 
-// cordon is that of a node in quarantine. It is kept durably before the scheduler is
-// told, so that whoever takes over lifts it.
-type cordon struct {
-	gen   uint64    // of the state that knows of it; 0: none yet
-	may   bool      // the scheduler may have been told
-	set   bool      // it was
-	busy  bool      // it is being told
-	after time.Time // it is not told again before
+// cordons keep new tasks off the nodes in quarantine. The Loop's goroutine owns them.
+type cordons struct {
+	scheduler drain.Scheduler // nil: no node is cordoned
+	writer    pools.Writer
+	act       bool // the policy does not only observe
+	keeper    *keeper
+	mail      *mailbox
+	log       *slog.Logger
+	nodes     map[string]*cordon
 }
 
-// syncCordons has those cordoned that are quarantined, and no others.
-func (l *Loop) syncCordons(ctx context.Context, now time.Time) {
-	for node, c := range l.cordons {
-		known, there := l.judge.Explain(now, node)
-		wanted := known.State == judge.Quarantined && l.policy.Mode == judge.Act && l.world.Cordon != nil
-		switch {
-		case c.busy || now.Before(c.after):
-		case !there && l.inventory.listed, !wanted && !c.may:
-			delete(l.cordons, node)
-		case wanted && c.set, !there:
-		case wanted && !l.keeper.is(c.gen):
-		default:
-			l.cordonNow(ctx, node, c, wanted)
+// cordon is that of one node. It is durable before the scheduler receives it, so that
+// the next holder of the lease ends it.
+type cordon struct {
+	gen   uint64    // of the saved state that has it; 0: none yet
+	may   bool      // the scheduler may have it
+	set   bool      // the scheduler has it
+	busy  bool      // a call is under way
+	after time.Time // no call before
+}
+
+// add cordons a node in quarantine. may says that the scheduler may have the cordon.
+func (c *cordons) add(node string, may bool) {
+	if _, there := c.nodes[node]; !there || may {
+		c.nodes[node] = &cordon{may: may}
+	}
+}
+
+// names returns the cordoned nodes in order.
+func (c *cordons) names() []string { return slices.Sorted(maps.Keys(c.nodes)) }
+
+// saving notes the number of the first state that has the new cordons.
+func (c *cordons) saving(gen uint64) {
+	for _, one := range c.nodes {
+		if one.gen == 0 {
+			one.gen = gen
 		}
 	}
 }
 
-func (l *Loop) cordonNow(ctx context.Context, node string, c *cordon, on bool) {
-	c.busy, c.may, c.set = true, true, false
-	l.mail.Go(func() {
+// sync begins to cordon the nodes in quarantine, and to uncordon all others. listed says
+// that there was a snapshot of the pool.
+func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, listed bool) {
+	for node, one := range c.nodes {
+		known, there := j.Explain(now, node)
+		wanted := known.State == judge.Quarantined && c.act && c.scheduler != nil
+		switch {
+		case one.busy || now.Before(one.after):
+		case !there && listed, !wanted && !one.may:
+			delete(c.nodes, node)
+		case wanted && one.set, !there:
+		case wanted && !c.keeper.is(one.gen):
+		default:
+			c.begin(ctx, node, one, wanted)
+		}
+	}
+}
+
+func (c *cordons) begin(ctx context.Context, node string, one *cordon, on bool) {
+	one.busy, one.may, one.set = true, true, false
+	c.mail.Go(func() {
 		try, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
-		err := l.world.Writer.Write(try, func(ctx context.Context) error { return l.world.Cordon.Cordon(ctx, node, on) })
-		_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-			c.busy, c.set = false, err == nil && on
+		err := c.writer.Write(try, func(ctx context.Context) error { return c.scheduler.Cordon(ctx, node, on) })
+		_ = c.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+			one.busy, one.set = false, err == nil && on
 			switch {
 			case err != nil:
-				c.after = now.Add(cordonAgain)
-				l.log.Warn("a quarantined node could not be cordoned or uncordoned", "node", node, "on", on, "err", err)
-			case !on && l.cordons[node] == c:
-				delete(l.cordons, node)
+				one.after = now.Add(cordonAgain)
+				c.log.Warn("a quarantined node could not be cordoned or uncordoned", "node", node, "on", on, "err", err)
+			case !on && c.nodes[node] == one:
+				delete(c.nodes, node)
 			}
 			return nil
 		})

@@ -5,8 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"slices"
+	"log/slog"
 	"sync"
 	"time"
 
@@ -17,6 +16,9 @@ const (
 	saveTimeout = 10 * time.Second
 	retryFirst  = time.Second
 	retryLast   = 15 * time.Second
+	// durableTimeout bounds the wait until an order is durable.
+	durableTimeout = 10 * time.Second
+	durableEvery   = 20 * time.Millisecond
 )
 
 // kept is what a Loop must not forget.
@@ -81,119 +83,81 @@ func (k *keeper) is(gen uint64) bool {
 	return gen > 0 && gen <= k.saved
 }
 
-// recall goes on from what was saved. What cannot be read is told, and forgotten: the
-// drain records still keep a repair from being begun twice.
-func (l *Loop) recall(ctx context.Context) error {
-	data, ok, err := l.load(ctx)
-	if err != nil {
-		return err
-	}
-	l.judge = l.fresh()
-	if !ok {
-		return nil
-	}
-	if err := l.restore(data); err != nil {
-		l.judge = l.fresh()
-		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
-		return nil
-	}
-	l.keeper.loaded(data)
-	return nil
-}
-
-// fresh returns a judge that remembers nothing, and does not name its attempts as an
-// earlier one did, whom providers and workflows may remember.
-func (l *Loop) fresh() *judge.Judge {
-	s := judge.New(l.policy).State()
-	s.Attempts = uint64(max(0, l.now().Unix()))
-	j, err := judge.Restore(l.now(), l.policy, s)
-	if err != nil {
-		return judge.New(l.policy)
-	}
-	return j
+// memory keeps the judge's state and the cordons over restarts and takeovers. The Loop's
+// goroutine owns it, but for run.
+type memory struct {
+	store     Memory
+	keeper    *keeper
+	cordons   *cordons
+	efforts   efforts
+	announcer *announcer
+	mail      *mailbox
+	log       *slog.Logger
+	status    MemoryStatus // without Held
+	failed    uint64       // saves
 }
 
 // load tries until it has an answer or ctx ends.
-func (l *Loop) load(ctx context.Context) (data []byte, ok bool, err error) {
+func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		try, cancel := context.WithTimeout(ctx, saveTimeout)
-		data, ok, err = l.world.Memory.Load(try)
+		data, ok, err = m.store.Load(try)
 		cancel()
 		if err == nil {
 			return data, ok, nil
 		}
-		l.log.Error("node health cannot load what it remembers", "err", err)
+		m.log.Error("node health cannot load what it remembers", "err", err)
 		if !wait(ctx, pause) {
 			return nil, false, context.Cause(ctx)
 		}
 	}
 }
 
-func (l *Loop) restore(data []byte) error {
+// decode returns the judge that goes on from saved data.
+func decode(now time.Time, p judge.Policy, data []byte) (*judge.Judge, kept, error) {
 	var k kept
 	if err := json.Unmarshal(data, &k); err != nil {
-		return err
+		return nil, kept{}, err
 	}
-	now := l.now()
-	j, err := judge.Restore(now, l.policy, k.Judge)
-	if err != nil {
-		return err
-	}
-	l.judge, l.changed = j, true
-	for _, n := range k.Judge.Nodes {
-		if n.Born != "" {
-			l.inventory.named[n.Node.ID] = true
-		}
-		if n.State == judge.Quarantined {
-			l.cordons[n.Node.ID] = &cordon{}
-		}
-		if n.Repair != nil {
-			l.begun[n.Repair.Attempt] = n.Repair.Since
-		}
-	}
-	for _, id := range k.Cordoned {
-		l.cordons[id] = &cordon{may: true}
-	}
-	for _, p := range k.Judge.Pauses {
-		if p.Owner == drainOwner {
-			l.pauses[p.Node] = p.Until
-		}
-	}
-	return nil
+	j, err := judge.Restore(now, p, k.Judge)
+	return j, k, err
 }
 
-// remember has the state of now saved, if it is another one. What was ordered before
-// waits for that.
-func (l *Loop) remember() uint64 {
-	k := kept{Judge: l.judge.State(), Cordoned: slices.Sorted(maps.Keys(l.cordons))}
-	data, err := json.Marshal(k)
+// fresh returns a judge without a past. The names of its attempts begin at the time, so
+// that they differ from those of an earlier judge, which providers may have stored.
+func fresh(now time.Time, p judge.Policy) *judge.Judge {
+	s := judge.New(p).State()
+	s.Attempts = uint64(max(0, now.Unix()))
+	j, err := judge.Restore(now, p, s)
 	if err != nil {
-		l.announcer.alarm(l.last, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
+		return judge.New(p)
+	}
+	return j
+}
+
+// remember has the state of now saved, if it has changed, and returns its number. Orders
+// and cordons that are new in it wait until it is durable.
+func (m *memory) remember(now time.Time, j *judge.Judge) uint64 {
+	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: m.cordons.names()})
+	if err != nil {
+		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
 		return 0
 	}
-	gen := l.keeper.put(data)
-	for _, e := range l.efforts {
-		if e.gen == 0 {
-			e.gen = gen
-		}
-	}
-	for _, c := range l.cordons {
-		if c.gen == 0 {
-			c.gen = gen
-		}
-	}
+	gen := m.keeper.put(data)
+	m.efforts.saving(gen)
+	m.cordons.saving(gen)
 	return gen
 }
 
-// keep saves what remember hands over, until ctx ends.
-func (l *Loop) keep(ctx context.Context) {
+// run saves each newest state until ctx ends.
+func (m *memory) run(ctx context.Context) {
 	for {
 		select {
-		case <-l.keeper.wake:
+		case <-m.keeper.wake:
 		case <-ctx.Done():
 			return
 		}
-		for pause := retryFirst; !l.save(ctx); pause = min(2*pause, retryLast) {
+		for pause := retryFirst; !m.save(ctx); pause = min(2*pause, retryLast) {
 			if !wait(ctx, pause) {
 				return
 			}
@@ -202,27 +166,48 @@ func (l *Loop) keep(ctx context.Context) {
 }
 
 // save reports whether the newest state is durable.
-func (l *Loop) save(ctx context.Context) bool {
-	data, gen := l.keeper.newest()
+func (m *memory) save(ctx context.Context) bool {
+	data, gen := m.keeper.newest()
 	try, cancel := context.WithTimeout(ctx, saveTimeout)
-	err := l.world.Memory.Save(try, data)
+	err := m.store.Save(try, data)
 	cancel()
 	if err == nil {
-		l.keeper.durable(gen)
+		m.keeper.durable(gen)
 	}
 	if ctx.Err() != nil {
 		return true
 	}
-	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.wasSaved(now, err); return nil }) != nil || err == nil
+	return m.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+		m.saved(now, err)
+		return nil
+	}) != nil || err == nil
 }
 
-func (l *Loop) wasSaved(now time.Time, err error) {
+// saved reports the end of a save.
+func (m *memory) saved(now time.Time, err error) {
 	if err == nil {
-		l.memory.Saved, l.memory.Err = now, ""
-		l.announcer.calm("memory")
+		m.status.Saved, m.status.Err = now, ""
+		m.announcer.calm("memory")
 		return
 	}
-	l.memory.Err = cut(err.Error())
-	l.announcer.counts.saveErrors++
-	l.announcer.alarm(now, Alarm{Key: "memory", Why: "what is to be remembered cannot be saved, so nothing is carried out: " + l.memory.Err})
+	m.status.Err = cut(err.Error())
+	m.failed++
+	m.announcer.alarm(now, Alarm{Key: "memory", Why: "what is to be remembered cannot be saved, so nothing is carried out: " + m.status.Err})
+}
+
+// awaitDurable waits until a state is durable, for durableTimeout at most.
+func (m *memory) awaitDurable(ctx context.Context, gen uint64) error {
+	ctx, cancel := context.WithTimeout(ctx, durableTimeout)
+	defer cancel()
+	for !m.keeper.is(gen) {
+		select {
+		case <-m.mail.ended:
+			return ErrNotRunning
+		default:
+		}
+		if !wait(ctx, durableEvery) {
+			return fmt.Errorf("it is done, and may be forgotten by a restart, as it is not saved yet: %w", context.Cause(ctx))
+		}
+	}
+	return nil
 }

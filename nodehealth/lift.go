@@ -2,54 +2,67 @@ package nodehealth
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// liftTries bounds how often a fence is tried to be lifted: then it stays, and the
-// node's agent says so.
+// liftTries bounds the tries to end a fence. After them the fence stays, and the node's
+// agent reports it.
 const liftTries = 8
 
-// lift is the end of the fences of a node that was released.
-type lift struct {
-	busy  bool
-	tries int
-	after time.Time // it is not tried before
+// lifts end the fences of released nodes. They are not durable: a node that stays fenced
+// reports it, and can be released again. The Loop's goroutine owns them.
+type lifts struct {
+	world     *World
+	inventory *inventory
+	mail      *mailbox
+	log       *slog.Logger
+	nodes     map[string]*lift
 }
 
-// liftAll has the fences ended of nodes that were released. That is not kept durably: a
-// node that stays fenced says so itself, and can be released again.
-func (l *Loop) liftAll(ctx context.Context, now time.Time) {
-	for node, f := range l.lifts {
-		group, known := l.world.group(l.inventory.machines[node].group)
+// lift is the end of the fences of one node.
+type lift struct {
+	busy  bool // a call is under way
+	tries int
+	after time.Time // no call before
+}
+
+// add ends the fences of a released node.
+func (f *lifts) add(node string) { f.nodes[node] = &lift{} }
+
+// run begins the calls that are due.
+func (f *lifts) run(ctx context.Context, now time.Time) {
+	for node, one := range f.nodes {
+		group, known := f.world.group(f.inventory.machines[node].group)
 		lifter, can := group.(pools.Lifter)
 		switch {
-		case f.busy || now.Before(f.after):
-		case known && !can, f.tries == liftTries:
-			delete(l.lifts, node)
+		case one.busy || now.Before(one.after):
+		case known && !can, one.tries == liftTries:
+			delete(f.nodes, node)
 		case known:
-			l.liftNow(ctx, node, f, lifter)
+			f.begin(ctx, node, one, lifter)
 		default:
-			f.tries, f.after = f.tries+1, now.Add(cordonAgain)
+			one.tries, one.after = one.tries+1, now.Add(cordonAgain)
 		}
 	}
 }
 
-func (l *Loop) liftNow(ctx context.Context, node string, f *lift, lifter pools.Lifter) {
-	f.busy = true
-	l.mail.Go(func() {
+func (f *lifts) begin(ctx context.Context, node string, one *lift, lifter pools.Lifter) {
+	one.busy = true
+	f.mail.Go(func() {
 		try, cancel := context.WithTimeout(ctx, fenceTimeout)
 		defer cancel()
-		err := l.world.Writer.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
-		_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-			f.busy, f.tries, f.after = false, f.tries+1, now.Add(cordonAgain)
+		err := f.world.Writer.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
+		_ = f.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+			one.busy, one.tries, one.after = false, one.tries+1, now.Add(cordonAgain)
 			switch {
 			case err != nil:
-				l.log.Warn("the fence of a released node could not be lifted", "node", node, "err", err)
-			case l.lifts[node] == f:
-				delete(l.lifts, node)
+				f.log.Warn("the fence of a released node could not be lifted", "node", node, "err", err)
+			case f.nodes[node] == one:
+				delete(f.nodes, node)
 			}
 			return nil
 		})

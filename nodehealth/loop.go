@@ -27,7 +27,6 @@ type Loop struct {
 
 	mail *mailbox
 
-	keeper    *keeper
 	rechecks  *rechecks
 	checking  chan struct{} // as many checks of operators as may run
 	acting    chan struct{} // as many calls to the outside as may run
@@ -45,13 +44,14 @@ type Loop struct {
 	last      time.Time // the latest now
 	changed   bool      // something was found since sick and barred were told
 	inventory *inventory
-	efforts   map[string]*effort
+	efforts   efforts
+	held      int                  // orders that wait until they are durable, or for the first snapshot
 	begun     map[string]time.Time // attempts that another process ordered
 	pauses    map[string]time.Time
-	cordons   map[string]*cordon
-	lifts     map[string]*lift
+	cordons   *cordons
+	lifts     *lifts
 	rounds    map[string]*RoundStatus
-	memory    MemoryStatus
+	memory    *memory
 	announcer *announcer
 	healer    string // who heals, if it is not who the policy says
 }
@@ -63,15 +63,23 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	}
 	log = log.With("pool", c.Pool)
 	mail := newMailbox()
-	return &Loop{
+	l := &Loop{
 		config: c, policy: c.Policy.WithDefaults(), world: w, log: log,
-		mail: mail, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log),
-		keeper: newKeeper(), rechecks: newRechecks(),
+		mail: mail, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost), efforts: efforts{},
+		rechecks: newRechecks(),
 		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
-		inventory: newInventory(mail.lost), efforts: map[string]*effort{},
 		begun:  map[string]time.Time{},
-		pauses: map[string]time.Time{}, cordons: map[string]*cordon{}, lifts: map[string]*lift{}, rounds: map[string]*RoundStatus{},
+		pauses: map[string]time.Time{}, rounds: map[string]*RoundStatus{},
 	}
+	k := newKeeper()
+	l.cordons = &cordons{
+		scheduler: w.Cordon, writer: w.Writer, act: l.policy.Mode == judge.Act, keeper: k, mail: mail, log: log, nodes: map[string]*cordon{},
+	}
+	l.lifts = &lifts{world: &l.world, inventory: l.inventory, mail: mail, log: log, nodes: map[string]*lift{}}
+	l.memory = &memory{
+		store: w.Memory, keeper: k, cordons: l.cordons, efforts: l.efforts, announcer: l.announcer, mail: mail, log: log,
+	}
+	return l
 }
 
 // Run judges and heals until ctx ends. It returns an error if the configuration is not
@@ -107,9 +115,58 @@ func (l *Loop) Run(ctx context.Context) error {
 	}
 }
 
+// recall goes on from what was saved. The alarm reports data that cannot be read: the
+// drain records still keep a repair from being begun twice.
+func (l *Loop) recall(ctx context.Context) error {
+	data, ok, err := l.memory.load(ctx)
+	if err != nil {
+		return err
+	}
+	if !ok {
+		l.judge = fresh(l.now(), l.policy)
+		return nil
+	}
+	if err := l.restore(data); err != nil {
+		l.judge = fresh(l.now(), l.policy)
+		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
+		return nil
+	}
+	l.memory.keeper.loaded(data)
+	return nil
+}
+
+// restore gives each part what it had saved.
+func (l *Loop) restore(data []byte) error {
+	j, k, err := decode(l.now(), l.policy, data)
+	if err != nil {
+		return err
+	}
+	l.judge, l.changed = j, true
+	for _, n := range k.Judge.Nodes {
+		if n.Born != "" {
+			l.inventory.named[n.Node.ID] = true
+		}
+		if n.State == judge.Quarantined {
+			l.cordons.add(n.Node.ID, false)
+		}
+		if n.Repair != nil {
+			l.begun[n.Repair.Attempt] = n.Repair.Since
+		}
+	}
+	for _, id := range k.Cordoned {
+		l.cordons.add(id, true)
+	}
+	for _, p := range k.Judge.Pauses {
+		if p.Owner == drainOwner {
+			l.pauses[p.Node] = p.Until
+		}
+	}
+	return nil
+}
+
 // start begins all that may wait for somebody else.
 func (l *Loop) start(ctx context.Context) {
-	l.mail.Go(func() { l.keep(ctx) })
+	l.mail.Go(func() { l.memory.run(ctx) })
 	if l.world.Bus != nil {
 		l.mail.Go(func() { l.listen(ctx) })
 		l.mail.Go(func() { l.announcer.out.run(ctx) })
@@ -148,7 +205,7 @@ func (l *Loop) step(now time.Time, ev judge.Event) {
 	for _, f := range found {
 		l.announcer.found(now, f)
 		if f.Event == judge.NodeReleased && !f.Observe {
-			l.lifts[f.Node] = &lift{}
+			l.lifts.add(f.Node)
 		}
 	}
 	for _, o := range orders {
@@ -167,21 +224,18 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.syncPool(now)
 	l.step(now, judge.Tick{})
 	l.reconcile(now)
-	l.syncCordons(ctx, now)
-	l.liftAll(ctx, now)
+	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)
+	l.lifts.run(ctx, now)
 	l.announcer.forget(now, l.judge)
-	l.remember()
+	l.memory.remember(now, l.judge)
 	l.settle(ctx)
 	l.condition()
 }
 
 // settle has what was ordered carried out, once it is durable.
 func (l *Loop) settle(ctx context.Context) {
-	for _, e := range l.efforts {
-		if e.gen == 0 {
-			l.remember()
-			break
-		}
+	if l.efforts.unsaved() {
+		l.memory.remember(l.last, l.judge)
 	}
 	l.release(ctx)
 }

@@ -28,7 +28,7 @@ func (l *Loop) readPool(ctx context.Context, modes []judge.ModeType) error {
 		return errors.Join(err, heals)
 	}
 	told := l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-		l.step(now, l.inventory.list(s, l.mending()))
+		l.step(now, l.inventory.list(s, l.efforts.mending()))
 		l.observe(now, s.observations(modes, nil))
 		return nil
 	})

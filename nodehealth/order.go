@@ -15,9 +15,6 @@ import (
 const (
 	// checkTimeout bounds the observing that an operator asks for.
 	checkTimeout = 30 * time.Second
-	// durableTimeout bounds the wait until an order is durable.
-	durableTimeout = 10 * time.Second
-	durableEvery   = 20 * time.Millisecond
 )
 
 // Order implements Ear. What an operator orders is durable when the answer comes.
@@ -37,33 +34,16 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) {
 		l.log.Info("ordered", "op", o.Op, "nodes", o.Nodes, "by", o.By, "why", o.Why)
 		a = l.obey(now, o)
-		gen = l.remember()
+		gen = l.memory.remember(now, l.judge)
 		l.condition()
 	})
 	if err != nil {
 		return Answer{}, err
 	}
-	if err := l.awaitDurable(ctx, gen); err != nil {
+	if err := l.memory.awaitDurable(ctx, gen); err != nil {
 		a.OK, a.Error = false, cut(err.Error())
 	}
 	return a, nil
-}
-
-// awaitDurable waits until a state is durable.
-func (l *Loop) awaitDurable(ctx context.Context, gen uint64) error {
-	ctx, cancel := context.WithTimeout(ctx, durableTimeout)
-	defer cancel()
-	for !l.keeper.is(gen) {
-		select {
-		case <-l.mail.ended:
-			return ErrNotRunning
-		default:
-		}
-		if !wait(ctx, durableEvery) {
-			return fmt.Errorf("it is done, and may be forgotten by a restart, as it is not saved yet: %w", context.Cause(ctx))
-		}
-	}
-	return nil
 }
 
 // obey carries an order out: for the pool where it names no node.

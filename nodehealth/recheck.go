@@ -109,7 +109,7 @@ func (l *Loop) reread(ctx context.Context, modes []judge.ModeType, nodes map[str
 	}
 	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
 		if l.inventory.whole(s) {
-			l.step(now, l.inventory.list(s, l.mending()))
+			l.step(now, l.inventory.list(s, l.efforts.mending()))
 		}
 		l.observe(now, s.observations(modes, nodes))
 		return nil

@@ -74,7 +74,7 @@ func (es efforts) saving(gen uint64) {
 func (l *Loop) ordered(now time.Time, o judge.Order) {
 	switch {
 	case o.Kind == judge.OrderRecheck:
-		l.rechecks.add(o.Node)
+		l.watcher.rechecks.add(o.Node)
 	case o.Kind == judge.OrderAlarm:
 		l.announcer.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
 	case o.Observe:
@@ -122,7 +122,7 @@ func (l *Loop) begin(ctx context.Context, e *effort) {
 			out := f(own, e)
 			<-room
 			if out.Step != "" {
-				_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event { l.came(now, e, out); return nil }) // else nobody is there to know
+				_ = l.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch { l.came(now, e, out); return batch{} }) // else nobody is there to know
 			}
 		})
 	}
@@ -175,9 +175,9 @@ func (l *Loop) handOver(ctx context.Context, e *effort) judge.Outcome {
 		cancel()
 		switch {
 		case err == nil || l.isKept(r.Attempt):
-			_ = l.mail.send(ctx, func(_ time.Time, _ *judge.Judge) []judge.Event {
+			_ = l.mail.send(ctx, func(_ time.Time, _ *judge.Judge) batch {
 				e.handed, e.stage = true, "is handed over"
-				return nil
+				return batch{}
 			})
 			return judge.Outcome{}
 		case errors.Is(err, pools.ErrNoRoom) && r.Hold && l.mayGoFirst(ctx, e):

@@ -114,20 +114,17 @@ func cut(s string) string {
 
 // counts are what happened since the start, and what the gates said last.
 type counts struct {
-	events      map[judge.FindingEvent]uint64
-	repairs     map[[2]string]uint64 // action, result
-	gates       map[judge.Gate]uint64
-	alarms      map[string]uint64
-	refusals    map[string]string // node -> why it is not repaired now
-	roundTook   map[string]time.Duration
-	roundsEnded map[string]uint64
-	roundErrors map[string]uint64
+	events   map[judge.FindingEvent]uint64
+	repairs  map[[2]string]uint64 // action, result
+	gates    map[judge.Gate]uint64
+	alarms   map[string]uint64
+	refusals map[string]string // node -> why it is not repaired now
 }
 
 func newCounts() counts {
 	return counts{
 		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{}, alarms: map[string]uint64{},
-		refusals: map[string]string{}, roundTook: map[string]time.Duration{}, roundsEnded: map[string]uint64{}, roundErrors: map[string]uint64{},
+		refusals: map[string]string{},
 	}
 }
 
@@ -154,9 +151,4 @@ func (c *counts) found(f judge.Finding) {
 	if f.Node != "" && f.Event != judge.Ignored {
 		delete(c.refusals, f.Node)
 	}
-}
-
-func (c *counts) round(name string, took time.Duration) {
-	c.roundsEnded[name]++
-	c.roundTook[name] += took
 }

@@ -14,11 +14,11 @@ import (
 const many = 10_000
 
 // crowd is a loop that does not run, and what it sees of a pool of many fit machines.
-func crowd(b *testing.B, p judge.Policy) (*Loop, sight, []judge.Observation) {
+func crowd(b *testing.B, p judge.Policy) (*Loop, snapshot, []judge.Observation) {
 	b.Helper()
 	c := newCloud()
 	now := time.Now()
-	s := sight{inspections: map[string]pools.Inspection{}, groups: []pools.GroupSnapshot{{ID: "g"}}}
+	s := snapshot{inspections: map[string]pools.Inspection{}, groups: []pools.GroupSnapshot{{ID: "g"}}}
 	var beats []judge.Observation
 	for i := range many {
 		id := fmt.Sprintf("i-%08d", i)
@@ -45,8 +45,8 @@ func BenchmarkRoundUnchanged(b *testing.B) {
 	round := func() {
 		now = now.Add(5 * time.Second)
 		l.step(now, l.inventory.list(s, nil))
-		l.observe(now, s.observations(modes, nil))
-		l.observe(now, beats)
+		l.take(now, batch{observed: l.inventory.known(s.observations(modes, nil))})
+		l.take(now, batch{observed: l.inventory.known(beats)})
 		l.tick(b.Context(), now)
 	}
 	round()
@@ -65,7 +65,7 @@ func BenchmarkTickIdle(b *testing.B) {
 	l, s, beats := crowd(b, plain(judge.Action{Name: judge.Reboot}))
 	now := l.now()
 	l.step(now, l.inventory.list(s, nil))
-	l.observe(now, beats)
+	l.take(now, batch{observed: l.inventory.known(beats)})
 	b.ReportAllocs()
 	for b.Loop() {
 		now = now.Add(time.Microsecond)
@@ -96,8 +96,8 @@ func BenchmarkTakeover(b *testing.B) {
 			b.Fatal(err)
 		}
 		l.step(now, l.inventory.list(s, nil))
-		l.observe(now, s.observations([]judge.ModeType{judge.NodeStatus}, nil))
-		l.observe(now, beats)
+		l.take(now, batch{observed: l.inventory.known(s.observations([]judge.ModeType{judge.NodeStatus}, nil))})
+		l.take(now, batch{observed: l.inventory.known(beats)})
 		l.tick(b.Context(), now)
 	}
 }

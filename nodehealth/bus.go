@@ -45,11 +45,11 @@ func (l *Loop) Hint(h judge.Hint) {
 		return
 	}
 	h.Why = cut(h.Why)
-	l.mail.offer("hints", func(time.Time, *judge.Judge) []judge.Event {
+	l.mail.offer("hints", func(time.Time, *judge.Judge) batch {
 		if l.inventory.has(h.Node) {
-			return []judge.Event{h}
+			return of(h)
 		}
-		return nil
+		return batch{}
 	})
 }
 
@@ -59,5 +59,5 @@ func (l *Loop) Proof(p judge.PathProof) {
 		return
 	}
 	p.Why = cut(p.Why)
-	l.mail.offer("proofs", func(time.Time, *judge.Judge) []judge.Event { return []judge.Event{p} })
+	l.mail.offer("proofs", func(time.Time, *judge.Judge) batch { return of(p) })
 }

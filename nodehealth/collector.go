@@ -121,13 +121,13 @@ func (c *collector) safety(out *sheet) {
 }
 
 func (c *collector) observing(out *sheet) {
-	for name, r := range c.l.rounds {
-		out.counter(c.rounds, float64(c.l.announcer.counts.roundsEnded[name]), name)
-		out.counter(c.roundTook, c.l.announcer.counts.roundTook[name].Seconds(), name)
+	for name, r := range c.l.rounds.table {
+		out.counter(c.rounds, float64(r.ended), name)
+		out.counter(c.roundTook, r.took.Seconds(), name)
 		out.gauge(c.roundLast, r.Took.Seconds(), name)
 		out.gauge(c.roundLag, r.Lag.Seconds(), name)
 		out.counter(c.missed, float64(r.Missed), name)
-		out.counter(c.errors, float64(c.l.announcer.counts.roundErrors[name]), name)
+		out.counter(c.errors, float64(r.failed), name)
 	}
 }
 

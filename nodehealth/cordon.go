@@ -79,7 +79,7 @@ func (c *cordons) begin(ctx context.Context, node string, one *cordon, on bool) 
 		try, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		err := c.writer.Write(try, func(ctx context.Context) error { return c.scheduler.Cordon(ctx, node, on) })
-		_ = c.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+		_ = c.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
 			one.busy, one.set = false, err == nil && on
 			switch {
 			case err != nil:
@@ -88,7 +88,7 @@ func (c *cordons) begin(ctx context.Context, node string, one *cordon, on bool) 
 			case !on && c.nodes[node] == one:
 				delete(c.nodes, node)
 			}
-			return nil
+			return batch{}
 		})
 	})
 }

@@ -33,7 +33,7 @@ func newInventory(lost *losses) *inventory {
 
 // list takes a snapshot of the pool, and returns it for the judge. A machine that is
 // repaired in place counts as running: it may look as if the provider lets it go.
-func (v *inventory) list(s sight, mending map[string]bool) judge.Nodes {
+func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 	machines := make(map[string]machine, len(v.machines))
 	nodes := make([]judge.Node, 0, len(v.machines))
 	for _, g := range s.groups {
@@ -75,8 +75,13 @@ func (v *inventory) has(node string) bool {
 	return there
 }
 
+// known returns the observations of its machines. It changes the slice.
+func (v *inventory) known(all []judge.Observation) []judge.Observation {
+	return slices.DeleteFunc(all, func(o judge.Observation) bool { return !v.has(o.Node) })
+}
+
 // whole reports whether a snapshot has every machine of the one before.
-func (v *inventory) whole(s sight) bool {
+func (v *inventory) whole(s snapshot) bool {
 	there := map[string]bool{}
 	for _, g := range s.groups {
 		for _, i := range g.Instances {

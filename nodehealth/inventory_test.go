@@ -9,8 +9,8 @@ import (
 )
 
 // snapshotOf is a snapshot of one group.
-func snapshotOf(instances ...pools.Instance) sight {
-	return sight{groups: []pools.GroupSnapshot{{ID: "g", Instances: instances}}}
+func snapshotOf(instances ...pools.Instance) snapshot {
+	return snapshot{groups: []pools.GroupSnapshot{{ID: "g", Instances: instances}}}
 }
 
 func TestListBoundsAndMasks(t *testing.T) {

@@ -177,9 +177,9 @@ func (m *memory) save(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	return m.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+	return m.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
 		m.saved(now, err)
-		return nil
+		return batch{}
 	}) != nil || err == nil
 }
 

@@ -56,7 +56,7 @@ func (f *lifts) begin(ctx context.Context, node string, one *lift, lifter pools.
 		try, cancel := context.WithTimeout(ctx, fenceTimeout)
 		defer cancel()
 		err := f.world.Writer.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
-		_ = f.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
+		_ = f.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
 			one.busy, one.tries, one.after = false, one.tries+1, now.Add(cordonAgain)
 			switch {
 			case err != nil:
@@ -64,7 +64,7 @@ func (f *lifts) begin(ctx context.Context, node string, one *lift, lifter pools.
 			case f.nodes[node] == one:
 				delete(f.nodes, node)
 			}
-			return nil
+			return batch{}
 		})
 	})
 }

@@ -27,12 +27,9 @@ type Loop struct {
 
 	mail *mailbox
 
-	rechecks  *rechecks
 	checking  chan struct{} // as many checks of operators as may run
 	acting    chan struct{} // as many calls to the outside as may run
 	workflows chan struct{}
-
-	healing healing // of the goroutine that reads the pool
 
 	mu      sync.Mutex
 	drained []drain.Event // not yet taken in
@@ -50,10 +47,11 @@ type Loop struct {
 	pauses    map[string]time.Time
 	cordons   *cordons
 	lifts     *lifts
-	rounds    map[string]*RoundStatus
+	rounds    *rounds
+	watcher   *watcher
+	ownership *ownership
 	memory    *memory
 	announcer *announcer
-	healer    string // who heals, if it is not who the policy says
 }
 
 // New returns a Loop that has done nothing yet. The configuration must be valid.
@@ -66,10 +64,9 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	l := &Loop{
 		config: c, policy: c.Policy.WithDefaults(), world: w, log: log,
 		mail: mail, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost), efforts: efforts{},
-		rechecks: newRechecks(),
 		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 		begun:  map[string]time.Time{},
-		pauses: map[string]time.Time{}, rounds: map[string]*RoundStatus{},
+		pauses: map[string]time.Time{},
 	}
 	k := newKeeper()
 	l.cordons = &cordons{
@@ -79,10 +76,17 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	l.memory = &memory{
 		store: w.Memory, keeper: k, cordons: l.cordons, efforts: l.efforts, announcer: l.announcer, mail: mail, log: log,
 	}
+	act, self := l.policy.Mode == judge.Act, l.policy.Owner == judge.OwnerSelf
+	l.ownership = &ownership{pool: w.Pool, writer: w.Writer, act: act, self: self, announcer: l.announcer, mail: mail}
+	l.rounds = &rounds{pool: c.Pool, now: w.Now, announcer: l.announcer, mail: mail, log: log, table: map[string]*roundCount{}}
+	l.watcher = &watcher{
+		world: &l.world, policy: l.policy, reader: newPoolReader(w.Pool, l.policy), ownership: l.ownership, inventory: l.inventory,
+		efforts: l.efforts, rechecks: newRechecks(), mail: mail, log: log,
+	}
 	return l
 }
 
-// Run judges and heals until ctx ends. It returns an error if the configuration is not
+// Run judges and repairs until ctx ends. It returns an error if the configuration is not
 // valid, or ErrClock. It is called once, by who holds the pool's lease.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.mail.Wait()
@@ -104,7 +108,8 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case do := <-l.mail.work:
-			l.do(l.now(), do)
+			now := l.now()
+			l.take(now, do(now, l.judge))
 			l.settle(ctx)
 		case <-ticker.C:
 			if back := l.last.Sub(l.world.Now()); back > slip {
@@ -174,11 +179,10 @@ func (l *Loop) start(ctx context.Context) {
 	if !*l.policy.Enabled {
 		return
 	}
-	for _, r := range l.plan() {
-		l.rounds[r.name] = &RoundStatus{Round: r.name, Modes: r.modes, Interval: r.every}
-		l.mail.Go(func() { l.repeat(ctx, r) })
+	for _, r := range l.watcher.plan() {
+		l.rounds.start(ctx, r)
 	}
-	l.mail.Go(func() { l.recheck(ctx) })
+	l.mail.Go(func() { l.watcher.recheck(ctx) })
 	if l.world.Hints != nil {
 		l.mail.Go(func() { l.heed(ctx) })
 	}
@@ -192,10 +196,13 @@ func (l *Loop) now() time.Time {
 	return l.last
 }
 
-// do runs work, and steps the judge with the events that it returns.
-func (l *Loop) do(now time.Time, do work) {
-	for _, ev := range do(now, l.judge) {
+// take steps the judge with a batch.
+func (l *Loop) take(now time.Time, b batch) {
+	for _, ev := range b.events {
 		l.step(now, ev)
+	}
+	for _, o := range b.observed {
+		l.step(now, o)
 	}
 }
 

@@ -19,8 +19,18 @@ const (
 )
 
 // work runs in the Loop's goroutine, which owns the state of all parts. It may read the
-// judge. The Loop steps the judge with the events that it returns.
-type work func(now time.Time, j *judge.Judge) []judge.Event
+// judge. The Loop steps the judge with the batch that it returns.
+type work func(now time.Time, j *judge.Judge) batch
+
+// batch holds events for the judge: first the events, then the observations, which are
+// apart because there may be one for each node.
+type batch struct {
+	events   []judge.Event
+	observed []judge.Observation
+}
+
+// of returns a batch of these events.
+func of(events ...judge.Event) batch { return batch{events: events} }
 
 // mailbox hands work to the Loop's goroutine. Its WaitGroup counts the goroutines that
 // the Loop's parts start. It may be used concurrently.
@@ -64,14 +74,14 @@ func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge
 	defer cancel()
 	done, taken := make(chan struct{}), make(chan bool, 1)
 	taken <- true
-	err := m.send(ctx, func(now time.Time, j *judge.Judge) []judge.Event {
+	err := m.send(ctx, func(now time.Time, j *judge.Judge) batch {
 		defer close(done)
 		select {
 		case <-taken:
 			do(now, j)
 		default:
 		}
-		return nil
+		return batch{}
 	})
 	if err != nil {
 		return fmt.Errorf("ask node health: %w", err)

@@ -72,7 +72,7 @@ func TestObservations(t *testing.T) {
 			[]string{"a unknown ", "a unknown ", "a fail x", "c unknown ", "c unknown ", "c ok "}},
 	}
 	for _, test := range tests {
-		s := sight{groups: test.groups, inspections: map[string]pools.Inspection{}}
+		s := snapshot{groups: test.groups, inspections: map[string]pools.Inspection{}}
 		for _, in := range test.in {
 			s.inspections[in.ID] = in
 		}

@@ -213,7 +213,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 			nodes[id] = true
 		}
 	}
-	seen := l.observeNow(ctx, nodes)
+	seen := l.watcher.observeNow(ctx, nodes)
 	a := Answer{OK: seen == nil}
 	if seen != nil {
 		a.Error = cut(seen.Error())

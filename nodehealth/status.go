@@ -23,7 +23,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	state := l.judge.State()
 	s := Status{
 		Pool: l.config.Pool, At: now, Enabled: *l.policy.Enabled, Mode: l.policy.Mode, Owner: l.policy.Owner,
-		Healer: l.healer, Census: l.judge.Census(), Alarms: l.announcer.standing(), Memory: l.memory.status,
+		Healer: l.ownership.healer, Census: l.judge.Census(), Alarms: l.announcer.standing(), Memory: l.memory.status,
 		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)],
 	}
 	for _, b := range state.Breakers {
@@ -31,8 +31,8 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 			s.Open = append(s.Open, b)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(l.rounds)) {
-		s.Rounds = append(s.Rounds, *l.rounds[name])
+	for _, name := range slices.Sorted(maps.Keys(l.rounds.table)) {
+		s.Rounds = append(s.Rounds, l.rounds.table[name].RoundStatus)
 	}
 	s.Memory.Held = l.held
 	s.Lost = l.mail.lost.all()

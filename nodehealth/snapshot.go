@@ -2,10 +2,8 @@ package nodehealth
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -14,57 +12,41 @@ import (
 // maxNodes bounds a pool.
 const maxNodes = 100_000
 
-// sight is what was read of a pool at a time.
-type sight struct {
+// snapshot is what one reading of the pool returned.
+type snapshot struct {
 	groups      []pools.GroupSnapshot
 	inspections map[string]pools.Inspection // nil: the provider does not inspect
 }
 
-// readPool reads the provider's list, and tells it with what these modes see.
-func (l *Loop) readPool(ctx context.Context, modes []judge.ModeType) error {
-	heals := l.healers(ctx)
-	s, err := l.look(ctx, modes, true)
-	if err != nil {
-		return errors.Join(err, heals)
-	}
-	told := l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-		l.step(now, l.inventory.list(s, l.efforts.mending()))
-		l.observe(now, s.observations(modes, nil))
-		return nil
-	})
-	return errors.Join(told, heals)
+// poolReader reads the pool from its provider.
+type poolReader struct {
+	pool         pools.Provider
+	targetGroups []string // load balancers of mode LB_STATUS
 }
 
-// inspect tells what these modes see, of some nodes only if they are named.
-func (l *Loop) inspect(ctx context.Context, modes []judge.ModeType, nodes map[string]bool) error {
-	s, err := l.look(ctx, modes, false)
-	if err != nil {
-		return err
+func newPoolReader(pool pools.Provider, p judge.Policy) poolReader {
+	r := poolReader{pool: pool}
+	if m, ok := p.Detection.Mode(judge.LBStatus); ok {
+		r.targetGroups = m.Options.TargetGroups
 	}
-	return l.mail.send(ctx, func(now time.Time, _ *judge.Judge) []judge.Event {
-		l.observe(now, s.observations(modes, nodes))
-		return nil
-	})
+	return r
 }
 
-// look reads the pool. Without its groups it is inspected only, and a balancer is
-// known by the groups that were read last.
-func (l *Loop) look(ctx context.Context, modes []judge.ModeType, groups bool) (sight, error) {
-	var s sight
+// read returns a snapshot for these modes. Without groups it reads the groups only for
+// the balancers.
+func (r poolReader) read(ctx context.Context, modes []judge.ModeType, groups bool) (snapshot, error) {
+	var s snapshot
 	if groups || slices.Contains(modes, judge.LBStatus) {
 		var err error
-		if s.groups, err = l.snapshots(ctx); err != nil {
+		if s.groups, err = r.groups(ctx); err != nil {
 			return s, err
 		}
 	}
-	inspector, ok := l.world.Pool.(pools.Inspector)
+	inspector, ok := r.pool.(pools.Inspector)
 	if !ok {
 		return s, nil
 	}
-	what := pools.Inspecting{Traffic: slices.Contains(modes, judge.LBStatus)}
-	if m, ok := l.policy.Detection.Mode(judge.LBStatus); ok {
-		what.TargetGroups = m.Options.TargetGroups
-	}
+	what := pools.Inspecting{Traffic: slices.Contains(modes, judge.LBStatus), TargetGroups: r.targetGroups}
 	inspected, err := inspector.Inspect(ctx, what)
 	if err != nil {
 		return s, fmt.Errorf("inspect the pool: %w", err)
@@ -79,8 +61,8 @@ func (l *Loop) look(ctx context.Context, modes []judge.ModeType, groups bool) (s
 	return s, nil
 }
 
-func (l *Loop) snapshots(ctx context.Context) ([]pools.GroupSnapshot, error) {
-	groups, err := l.world.Pool.Groups(ctx)
+func (r poolReader) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
+	groups, err := r.pool.Groups(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the pool: %w", err)
 	}
@@ -115,19 +97,14 @@ func provided(i pools.Instance, in pools.Inspection) judge.Provided {
 	return judge.Running
 }
 
-// observe tells observations of nodes that were there when the pool was read last.
-func (l *Loop) observe(now time.Time, all []judge.Observation) {
-	for _, o := range all {
-		if l.inventory.has(o.Node) {
-			l.step(now, o)
-		}
-	}
-}
-
 // observations returns what the provider's modes say, of some nodes only if they are
 // named.
-func (s sight) observations(modes []judge.ModeType, nodes map[string]bool) []judge.Observation {
-	var out []judge.Observation
+func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []judge.Observation {
+	count := len(s.inspections)
+	if nodes != nil {
+		count = len(nodes)
+	}
+	out := make([]judge.Observation, 0, count*len(modes))
 	blamed := map[string]bool{}
 	if slices.Contains(modes, judge.LBStatus) {
 		blamed = s.blamed()
@@ -171,7 +148,7 @@ func verdictOf(s pools.Sight) (judge.Verdict, string) {
 
 // blamed returns the machines whose balancer says that all that it has fail, and it has
 // at least two: then it is suspect, not they.
-func (s sight) blamed() map[string]bool {
+func (s snapshot) blamed() map[string]bool {
 	out := map[string]bool{}
 	of := make([][]string, 0, len(s.groups)+1)
 	var whole []string

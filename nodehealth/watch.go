@@ -1,0 +1,239 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// watcher observes the nodes in each mode of the policy. Its methods run in goroutines
+// beside the Loop's.
+type watcher struct {
+	world     *World
+	policy    judge.Policy
+	reader    poolReader
+	ownership *ownership
+	inventory *inventory
+	efforts   efforts
+	rechecks  *rechecks
+	mail      *mailbox
+	log       *slog.Logger
+}
+
+// plan returns the rounds of the policy. The provider's modes that have the interval
+// of the detection share its round, which reads the pool.
+func (w *watcher) plan() []round {
+	d := w.policy.Detection
+	interval := time.Duration(*d.Interval)
+	pool := round{name: "pool", every: interval}
+	var others []round
+	for _, m := range d.Modes {
+		switch m.Type {
+		case judge.NodeStatus, judge.HypervisorStatus, judge.LBStatus:
+			if every(m) == interval {
+				pool.modes = append(pool.modes, m.Type)
+				continue
+			}
+			modes := []judge.ModeType{m.Type}
+			others = append(others, round{name: string(m.Type), modes: modes, every: every(m), run: func(ctx context.Context) error {
+				return w.inspect(ctx, modes)
+			}})
+		case judge.PollURL:
+			others = append(others, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: every(m), run: func(ctx context.Context) error {
+				return w.probe(ctx, nil)
+			}})
+		case judge.AgentHeartbeat:
+			others = append(others, w.beats(m)...)
+		}
+	}
+	pool.run = func(ctx context.Context) error { return w.readPool(ctx, pool.modes) }
+	return append([]round{pool}, others...)
+}
+
+// beats are the rounds of the heartbeats: twice in their interval, so that the silence
+// of a node is found on time.
+func (w *watcher) beats(m judge.DetectionMode) []round {
+	expected := time.Duration(*m.Options.ExpectedInterval)
+	var out []round
+	if w.world.Facts != nil {
+		out = append(out, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: max(expected/2, time.Second), run: w.heartbeats(expected)})
+	}
+	if w.world.Bus != nil {
+		out = append(out, round{name: "canary", every: max(expected/2, time.Second), run: func(context.Context) error { return w.world.Bus.Canary() }})
+	}
+	return out
+}
+
+// readPool reads the pool, and reports its list and what these modes observe.
+func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType) error {
+	owner := w.ownership.read(ctx)
+	s, err := w.reader.read(ctx, modes, true)
+	if err != nil {
+		return errors.Join(err, owner)
+	}
+	sent := w.mail.send(ctx, func(time.Time, *judge.Judge) batch {
+		out := of(w.inventory.list(s, w.efforts.mending()))
+		out.observed = w.inventory.known(s.observations(modes, nil))
+		return out
+	})
+	return errors.Join(sent, owner)
+}
+
+// inspect reports what these modes observe.
+func (w *watcher) inspect(ctx context.Context, modes []judge.ModeType) error {
+	s, err := w.reader.read(ctx, modes, false)
+	if err != nil {
+		return err
+	}
+	return w.report(ctx, s.observations(modes, nil))
+}
+
+// report sends observations of nodes that the latest snapshot has.
+func (w *watcher) report(ctx context.Context, all []judge.Observation) error {
+	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch { return batch{observed: w.inventory.known(all)} })
+}
+
+// reread is a round of the pool out of turn. It reports the list only if the list has
+// every machine of the one before: two lists in a row prove the end of a node.
+func (w *watcher) reread(ctx context.Context, modes []judge.ModeType, nodes map[string]bool) error {
+	s, err := w.reader.read(ctx, modes, true)
+	if err != nil {
+		return err
+	}
+	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch {
+		var out batch
+		if w.inventory.whole(s) {
+			out = of(w.inventory.list(s, w.efforts.mending()))
+		}
+		out.observed = w.inventory.known(s.observations(modes, nodes))
+		return out
+	})
+}
+
+// recheck observes what the judge asks for until ctx ends.
+func (w *watcher) recheck(ctx context.Context) {
+	interval := time.Duration(*w.policy.Detection.Interval)
+	budget := rate.NewLimiter(rate.Every(interval/3), recheckBurst) // a claim waits two intervals
+	for {
+		select {
+		case <-w.rechecks.wake:
+		case <-ctx.Done():
+			return
+		}
+		if budget.Wait(ctx) != nil {
+			return
+		}
+		nodes := w.rechecks.take()
+		try, cancel := context.WithTimeout(ctx, interval)
+		err := w.observeNow(try, nodes)
+		cancel()
+		if err != nil && ctx.Err() == nil {
+			w.log.Warn("re-check came to nothing", "nodes", len(nodes), "err", err)
+		}
+		if !wait(ctx, recheckGap) {
+			return
+		}
+	}
+}
+
+// observeNow observes nodes in each mode that can be asked; nil is all nodes. The
+// heartbeats come by themselves.
+func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
+	var modes []judge.ModeType
+	url := false
+	for _, m := range w.policy.Detection.Modes {
+		switch m.Type {
+		case judge.NodeStatus, judge.HypervisorStatus, judge.LBStatus:
+			modes = append(modes, m.Type)
+		case judge.PollURL:
+			url = true
+		}
+	}
+	var wg sync.WaitGroup
+	var seen, probed error
+	wg.Go(func() { seen = w.reread(ctx, modes, nodes) })
+	if url {
+		wg.Go(func() { probed = w.probe(ctx, nodes) })
+	}
+	wg.Wait()
+	return errors.Join(seen, probed)
+}
+
+// probe asks nodes over HTTP, some only if they are named.
+func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
+	if w.world.Probe == nil || w.world.Address == nil {
+		return errors.New("this pool cannot poll URLs")
+	}
+	var machines []Machine
+	if err := w.mail.ask(ctx, func(time.Time, *judge.Judge) { machines = w.inventory.places(nodes) }); err != nil {
+		return err
+	}
+	say := func(node string, v judge.Verdict, why string) {
+		if w.report(ctx, []judge.Observation{{Node: node, Mode: judge.PollURL, Verdict: v, Reason: why}}) != nil {
+			w.mail.lost.add("probes", 1)
+		}
+	}
+	var targets []Target
+	for _, m := range machines {
+		url, err := w.world.Address(ctx, m)
+		if err != nil {
+			say(m.Node, judge.Unknown, err.Error())
+			continue
+		}
+		targets = append(targets, Target{Node: m.Node, Zone: m.Zone, URL: url})
+	}
+	if err := w.world.Probe.Probe(ctx, targets, say); err != nil {
+		return fmt.Errorf("poll URLs: %w", err)
+	}
+	return nil
+}
+
+// heartbeats returns a round that reports the heartbeats since the round before. It drops
+// those older than two intervals: they do not prove that the path works now.
+func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error {
+	reported := map[string]time.Time{} // owned by the round's goroutine
+	return func(ctx context.Context) error {
+		now := w.world.Now()
+		facts := w.world.Facts(now)
+		news := make([]judge.Observation, 0, len(facts))
+		latest := make(map[string]time.Time, len(facts))
+		for _, f := range facts[:min(len(facts), maxNodes)] {
+			latest[f.ID] = f.At
+			if f.At.After(reported[f.ID]) && now.Sub(f.At) <= 2*expected {
+				news = append(news, beat(f))
+			}
+		}
+		reported = latest
+		return w.report(ctx, news)
+	}
+}
+
+// beat is what a heartbeat says: the node is there, and what its agent found of its
+// machine. Another boot, or that it is drained, is no failure.
+func beat(f pools.NodeFacts) judge.Observation {
+	o := judge.Observation{Node: f.ID, Mode: judge.AgentHeartbeat, Verdict: judge.OK}
+	failed, why := 0, ""
+	for _, c := range f.Conditions[:min(len(f.Conditions), pools.MaxConditions)] {
+		if !c.Failed {
+			continue
+		}
+		if failed++; failed > 1 {
+			why += "; "
+		}
+		if why = cut(why + cut(c.Type)); c.Why != "" {
+			why = cut(why + ": " + cut(c.Why))
+		}
+	}
+	if failed > 0 {
+		o.Verdict, o.Reason = judge.Fail, why
+	}
+	return o
+}

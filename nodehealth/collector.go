@@ -92,7 +92,7 @@ func (c *collector) metrics() []prometheus.Metric {
 	}
 	c.observing(&out)
 	out.counter(c.saves, float64(c.l.memory.failed))
-	out.gauge(c.held, float64(c.l.held))
+	out.gauge(c.held, float64(c.l.actor.held))
 	for what, n := range c.l.mail.lost.all() {
 		out.counter(c.lost, float64(n), what)
 	}

@@ -25,7 +25,7 @@ func TestFenceWithoutLevels(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, exclusive())
 		pass(time.Minute)
-		got := m.loop.fence(t.Context(), &effort{order: judge.Order{Node: "n4"}, machine: machine{group: "g"}})
+		got := m.loop.actor.fence(t.Context(), &effort{order: judge.Order{Node: "n4"}, machine: machine{group: "g"}})
 		if got.OK || got.Step != judge.StepFence {
 			t.Errorf("fence() = %+v", got)
 		}

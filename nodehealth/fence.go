@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -18,15 +19,15 @@ const (
 // fence makes a node harmless: level by level, each with its share of the time that is
 // left, or none where it cannot be asked for. Those begun are looked at until one is
 // confirmed; of an exclusive pool, until the machine is known not to run.
-func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
+func (a *actor) fence(ctx context.Context, e *effort) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
-	group, known := l.world.group(e.machine.group)
+	group, known := a.world.group(e.machine.group)
 	for !known { // the autoscaler has not read the pool yet
 		if !wait(ctx, fenceEvery) {
 			out.Reason = fmt.Sprintf("not confirmed: group %q is not known", e.machine.group)
 			return out
 		}
-		group, known = l.world.group(e.machine.group)
+		group, known = a.world.group(e.machine.group)
 	}
 	isolator, can := group.(pools.Isolator)
 	if !can {
@@ -44,8 +45,8 @@ func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 	last := make([]error, len(levels))
 	for {
 		for i := 0; i < reached; i++ {
-			confirmed, err := l.isolate(ctx, isolator, e.order.Node, levels[i])
-			if confirmed && l.policy.Exclusive && levels[i] != judge.FenceCompute {
+			confirmed, err := a.isolate(ctx, isolator, e.order.Node, levels[i])
+			if confirmed && a.policy.Exclusive && levels[i] != judge.FenceCompute {
 				reached = max(reached, min(i+2, len(levels)))
 			} else if confirmed {
 				out.OK, out.Reason = true, "fenced: "+string(levels[i])
@@ -65,10 +66,10 @@ func (l *Loop) fence(ctx context.Context, e *effort) judge.Outcome {
 	}
 }
 
-func (l *Loop) isolate(ctx context.Context, isolator pools.Isolator, node string, level judge.Level) (confirmed bool, err error) {
+func (a *actor) isolate(ctx context.Context, isolator pools.Isolator, node string, level judge.Level) (confirmed bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, fenceTimeout)
 	defer cancel()
-	err = l.world.Writer.Write(ctx, func(ctx context.Context) error {
+	err = a.world.Writer.Write(ctx, func(ctx context.Context) error {
 		var err error
 		confirmed, err = isolator.Isolate(ctx, node, pools.Fence(level))
 		return err
@@ -87,4 +88,52 @@ func unconfirmed(levels []judge.Level, last []error) string {
 		return "not confirmed in time: " + err.Error()
 	}
 	return "not confirmed in time"
+}
+
+// serviced is a group whose machines are fenced by their agents, too.
+type serviced struct {
+	pools.Group
+	own    pools.Isolator // nil: the group has no fences of its own
+	agents Agents
+}
+
+// group returns a group of the pool. It adds the fence SERVICE, which each machine with
+// an agent has, to a group that lacks it.
+func (w *World) group(id string) (pools.Group, bool) {
+	g, ok := w.Writer.Group(id)
+	if !ok || w.Agents == nil {
+		return g, ok
+	}
+	own, can := g.(pools.Isolator)
+	if can && slices.Contains(own.Fences(), pools.FenceService) {
+		return g, true
+	}
+	return serviced{Group: g, own: own, agents: w.Agents}, true
+}
+
+// Fences implements pools.Isolator.
+func (s serviced) Fences() []pools.Fence {
+	ways := []pools.Fence{pools.FenceService}
+	if s.own != nil {
+		ways = append(ways, s.own.Fences()...)
+	}
+	return ways
+}
+
+// Isolate implements pools.Isolator.
+func (s serviced) Isolate(ctx context.Context, instance string, way pools.Fence) (bool, error) {
+	switch {
+	case way == pools.FenceService:
+		left, err := s.agents.Fence(ctx, instance, true)
+		return err == nil && left == 0, err
+	case s.own == nil:
+		return false, fmt.Errorf("%w: group %s has no fence %s", pools.ErrRefused, s.ID(), way)
+	}
+	return s.own.Isolate(ctx, instance, way)
+}
+
+// Lift implements pools.Lifter.
+func (s serviced) Lift(ctx context.Context, instance string) error {
+	_, err := s.agents.Fence(ctx, instance, false)
+	return err
 }

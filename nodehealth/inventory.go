@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // machine is a node of the latest snapshot of the pool.
@@ -55,19 +56,26 @@ func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 	return judge.Nodes{List: nodes}
 }
 
-// left marks machines that were let go on purpose and are gone, until a snapshot no
-// longer has them: their silence is no failure. It returns the list for the judge.
-func (v *inventory) left(gone map[string]bool) judge.Nodes {
-	var nodes []judge.Node
+// left marks machines that drain events show as let go on purpose and gone, until a
+// snapshot no longer has them: their silence is no failure. It returns the list for the
+// judge; nil if it marks no machine.
+func (v *inventory) left(events []drain.Event) []judge.Event {
+	marked := false
+	for _, ev := range events {
+		if m, there := v.machines[ev.Node]; there && ev.To == drain.Gone && ev.Reason != drain.Repair {
+			m.provided, marked = judge.Leaving, true
+			v.machines[ev.Node] = m
+		}
+	}
+	if !marked {
+		return nil
+	}
+	nodes := make([]judge.Node, 0, len(v.machines))
 	for _, id := range slices.Sorted(maps.Keys(v.machines)) {
 		m := v.machines[id]
-		if gone[id] {
-			m.provided = judge.Leaving
-			v.machines[id] = m
-		}
 		nodes = append(nodes, judge.Node{ID: id, Zone: m.zone, Since: m.launched, State: m.provided})
 	}
-	return judge.Nodes{List: nodes, Again: true}
+	return []judge.Event{judge.Nodes{List: nodes, Again: true}}
 }
 
 func (v *inventory) has(node string) bool {

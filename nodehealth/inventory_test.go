@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // snapshotOf is a snapshot of one group.
@@ -27,8 +28,14 @@ func TestListBoundsAndMasks(t *testing.T) {
 	if v.whole(snapshotOf()) || !v.whole(snapshotOf(terminating, pools.Instance{ID: "n3"})) {
 		t.Error("whole() does not compare with the latest snapshot")
 	}
-	if again := v.left(map[string]bool{"n2": true}); !again.Again || again.List[0].State != judge.Leaving {
-		t.Errorf("left() = %+v", again)
+	events := v.left([]drain.Event{{Node: "n2", To: drain.Gone, Reason: drain.ScaleIn}})
+	if again, is := events[0].(judge.Nodes); !is || !again.Again || again.List[0].State != judge.Leaving {
+		t.Errorf("left() = %+v", events)
+	}
+	for _, ev := range []drain.Event{{Node: "n9", To: drain.Gone}, {Node: "n2", To: drain.Gone, Reason: drain.Repair}, {Node: "n2", To: drain.Terminating}} {
+		if events := v.left([]drain.Event{ev}); events != nil {
+			t.Errorf("left(%+v) = %v, want nil", ev, events)
+		}
 	}
 	if places := v.places(nil); len(places) != 0 {
 		t.Errorf("places() = %v, want none that terminate", places)

@@ -4,11 +4,9 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 const (
@@ -25,26 +23,18 @@ type Loop struct {
 	world  World
 	log    *slog.Logger
 
-	mail *mailbox
-
-	checking  chan struct{} // as many checks of operators as may run
-	acting    chan struct{} // as many calls to the outside as may run
-	workflows chan struct{}
-
-	mu      sync.Mutex
-	drained []drain.Event // not yet taken in
-	sick    map[string]string
-	barred  string
+	mail     *mailbox
+	checking chan struct{} // as many checks of operators as may run
+	*drainEvents
+	condition
 
 	// What follows is of the goroutine that owns the judge.
 	judge     *judge.Judge
 	last      time.Time // the latest now
 	changed   bool      // something was found since sick and barred were told
 	inventory *inventory
-	efforts   efforts
-	held      int                  // orders that wait until they are durable, or for the first snapshot
-	begun     map[string]time.Time // attempts that another process ordered
-	pauses    map[string]time.Time
+	actor     *actor
+	pauses    *pauses
 	cordons   *cordons
 	lifts     *lifts
 	rounds    *rounds
@@ -62,26 +52,28 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	log = log.With("pool", c.Pool)
 	mail := newMailbox()
 	l := &Loop{
-		config: c, policy: c.Policy.WithDefaults(), world: w, log: log,
-		mail: mail, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost), efforts: efforts{},
-		checking: make(chan struct{}, 2), acting: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
-		begun:  map[string]time.Time{},
-		pauses: map[string]time.Time{},
+		config: c, policy: c.Policy.WithDefaults(), world: w, log: log, mail: mail, checking: make(chan struct{}, 2),
+		drainEvents: &drainEvents{lost: mail.lost}, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost),
+		pauses: &pauses{drains: w.Drains, paused: w.Paused, until: map[string]time.Time{}},
 	}
-	k := newKeeper()
+	k, efforts := newKeeper(), efforts{}
 	l.cordons = &cordons{
 		scheduler: w.Cordon, writer: w.Writer, act: l.policy.Mode == judge.Act, keeper: k, mail: mail, log: log, nodes: map[string]*cordon{},
 	}
 	l.lifts = &lifts{world: &l.world, inventory: l.inventory, mail: mail, log: log, nodes: map[string]*lift{}}
 	l.memory = &memory{
-		store: w.Memory, keeper: k, cordons: l.cordons, efforts: l.efforts, announcer: l.announcer, mail: mail, log: log,
+		store: w.Memory, keeper: k, cordons: l.cordons, efforts: efforts, announcer: l.announcer, mail: mail, log: log,
+	}
+	l.actor = &actor{
+		config: c, policy: l.policy, world: &l.world, inventory: l.inventory, memory: l.memory, mail: mail,
+		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 	}
 	act, self := l.policy.Mode == judge.Act, l.policy.Owner == judge.OwnerSelf
 	l.ownership = &ownership{pool: w.Pool, writer: w.Writer, act: act, self: self, announcer: l.announcer, mail: mail}
 	l.rounds = &rounds{pool: c.Pool, now: w.Now, announcer: l.announcer, mail: mail, log: log, table: map[string]*roundCount{}}
 	l.watcher = &watcher{
 		world: &l.world, policy: l.policy, reader: newPoolReader(w.Pool, l.policy), ownership: l.ownership, inventory: l.inventory,
-		efforts: l.efforts, rechecks: newRechecks(), mail: mail, log: log,
+		efforts: efforts, rechecks: newRechecks(), mail: mail, log: log,
 	}
 	return l
 }
@@ -155,7 +147,7 @@ func (l *Loop) restore(data []byte) error {
 			l.cordons.add(n.Node.ID, false)
 		}
 		if n.Repair != nil {
-			l.begun[n.Repair.Attempt] = n.Repair.Since
+			l.actor.begun[n.Repair.Attempt] = n.Repair.Since
 		}
 	}
 	for _, id := range k.Cordoned {
@@ -163,7 +155,7 @@ func (l *Loop) restore(data []byte) error {
 	}
 	for _, p := range k.Judge.Pauses {
 		if p.Owner == drainOwner {
-			l.pauses[p.Node] = p.Until
+			l.pauses.until[p.Node] = p.Until
 		}
 	}
 	return nil
@@ -216,9 +208,25 @@ func (l *Loop) step(now time.Time, ev judge.Event) {
 		}
 	}
 	for _, o := range orders {
-		l.ordered(now, o)
+		l.order(now, o)
 	}
 	l.changed = l.changed || len(found)+len(orders) > 0
+}
+
+// order passes an order of the judge to the part that carries it out. Orders of a policy
+// that observes stop here: observing differs in nothing else.
+func (l *Loop) order(now time.Time, o judge.Order) {
+	switch {
+	case o.Kind == judge.OrderRecheck:
+		l.watcher.rechecks.add(o.Node)
+	case o.Kind == judge.OrderAlarm:
+		l.announcer.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
+	case o.Observe:
+	case o.Kind == judge.OrderQuarantine:
+		l.cordons.add(o.Node, false)
+	default:
+		l.actor.add(now, o)
+	}
 }
 
 // tick lets time pass.
@@ -226,25 +234,26 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	if !*l.policy.Enabled {
 		return
 	}
-	l.takeDrained(now)
-	l.syncPauses(now)
-	l.syncPool(now)
+	drained := l.drainEvents.take()
+	l.take(now, of(l.actor.drained(now, drained)...))
+	l.take(now, of(l.inventory.left(drained)...))
+	l.take(now, of(l.pauses.sync(now, l.judge)...))
 	l.step(now, judge.Tick{})
-	l.reconcile(now)
+	l.take(now, of(l.actor.reconcile(now, l.judge)...))
 	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)
 	l.lifts.run(ctx, now)
 	l.announcer.forget(now, l.judge)
 	l.memory.remember(now, l.judge)
 	l.settle(ctx)
-	l.condition()
+	l.publishCondition()
 }
 
 // settle has what was ordered carried out, once it is durable.
 func (l *Loop) settle(ctx context.Context) {
-	if l.efforts.unsaved() {
+	if l.actor.efforts.unsaved() {
 		l.memory.remember(l.last, l.judge)
 	}
-	l.release(ctx)
+	l.actor.release(ctx, l.last, l.judge)
 }
 
 var _ Ear = (*Loop)(nil)

@@ -35,7 +35,7 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 		l.log.Info("ordered", "op", o.Op, "nodes", o.Nodes, "by", o.By, "why", o.Why)
 		a = l.obey(now, o)
 		gen = l.memory.remember(now, l.judge)
-		l.condition()
+		l.publishCondition()
 	})
 	if err != nil {
 		return Answer{}, err

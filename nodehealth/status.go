@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -34,7 +35,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	for _, name := range slices.Sorted(maps.Keys(l.rounds.table)) {
 		s.Rounds = append(s.Rounds, l.rounds.table[name].RoundStatus)
 	}
-	s.Memory.Held = l.held
+	s.Memory.Held = l.actor.held
 	s.Lost = l.mail.lost.all()
 	l.nodesOf(now, q, &s)
 	return s
@@ -78,41 +79,53 @@ func (l *Loop) page(after string, wanted func(id string) bool) []string {
 func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
 	e, known := l.judge.Explain(now, id)
 	s := NodeStatus{Explanation: e, Group: l.inventory.machines[id].group}
-	if effort := l.efforts[e.Attempt]; effort != nil {
+	if effort := l.actor.efforts[e.Attempt]; effort != nil {
 		s.Stage = effort.stage
 	}
 	return s, known
 }
 
-// condition tells the autoscaler how the pool stands, if that may have changed.
-func (l *Loop) condition() {
+// publishCondition gives the autoscaler the condition of the pool, if it may have
+// changed. A policy that observes gives none.
+func (l *Loop) publishCondition() {
 	if !l.changed {
 		return
 	}
 	l.changed = false
 	if l.policy.Mode != judge.Act {
-		return // what observes changes nothing
+		return
 	}
-	sick, barred := l.judge.Unfit(), ""
+	barred := ""
 	if open, why := l.judge.BreakerOpen(); open {
 		barred = "node health: the breaker is open: " + why
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.sick, l.barred = sick, barred
+	l.set(l.judge.Unfit(), barred)
 }
 
-// Sick returns why each node that is not fit is so. Nobody may change it. It does not
-// wait. A policy that observes finds nobody sick.
-func (l *Loop) Sick() map[string]string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.sick
+// condition is the condition of the pool for the autoscaler. It may be used concurrently.
+type condition struct {
+	mu     sync.Mutex
+	sick   map[string]string
+	barred string
 }
 
-// Barred returns why the pool is not to shrink now; empty: it may. It does not wait.
-func (l *Loop) Barred() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.barred
+func (c *condition) set(sick map[string]string, barred string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sick, c.barred = sick, barred
+}
+
+// Sick returns the nodes that are not fit, with the reason. The map must not be changed.
+// Sick does not wait.
+func (c *condition) Sick() map[string]string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sick
+}
+
+// Barred returns why the pool must not shrink now; empty: it may. It does not wait.
+func (c *condition) Barred() string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.barred
 }

@@ -14,6 +14,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
+const (
+	// recheckGap is the least time between two re-checks: each reads the whole pool from
+	// the provider.
+	recheckGap = time.Second
+	// recheckBurst bounds the re-checks that follow each other so closely: anything on the
+	// bus can cause them.
+	recheckBurst = 5
+)
+
 // watcher observes the nodes in each mode of the policy. Its methods run in goroutines
 // beside the Loop's.
 type watcher struct {
@@ -236,4 +245,35 @@ func beat(f pools.NodeFacts) judge.Observation {
 		o.Verdict, o.Reason = judge.Fail, why
 	}
 	return o
+}
+
+// rechecks are the nodes to be observed now.
+type rechecks struct {
+	wake chan struct{} // holds one token if there are some
+
+	mu    sync.Mutex
+	nodes map[string]bool
+}
+
+func newRechecks() *rechecks {
+	return &rechecks{wake: make(chan struct{}, 1), nodes: map[string]bool{}}
+}
+
+// add takes a node that the judge knows, which bounds them.
+func (r *rechecks) add(node string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.nodes[node] = true
+	select {
+	case r.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (r *rechecks) take() map[string]bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	nodes := r.nodes
+	r.nodes = map[string]bool{}
+	return nodes
 }

@@ -1,0 +1,173 @@
+package nodehealth
+
+import (
+	"cmp"
+	"context"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// longestLook bounds how long a repair may have no record before it counts as ended: its
+// last event may be on its way.
+const longestLook = 15 * time.Second
+
+// effort is an order of the judge that is being carried out.
+type effort struct {
+	order   judge.Order
+	machine machine
+	began   time.Time          // when it was ordered first
+	gen     uint64             // of the state that knows of it; 0: none yet
+	stage   string             // for people
+	cancel  context.CancelFunc // nil: it is not begun
+
+	handed bool      // the autoscaler has it: its record says how far it is
+	absent time.Time // since then it has no record of it
+	gone   time.Time // since then the node is, and its replacement is looked for
+}
+
+// efforts are the orders that are carried out, by attempt.
+type efforts map[string]*effort
+
+// mending returns the nodes that are repaired in place.
+func (es efforts) mending() map[string]bool {
+	out := map[string]bool{}
+	for _, e := range es {
+		if e.order.Kind == judge.OrderAct && e.order.Action.Name != judge.Recreate {
+			out[e.order.Node] = true
+		}
+	}
+	return out
+}
+
+// unsaved reports whether no state to be saved has one of the orders.
+func (es efforts) unsaved() bool {
+	for _, e := range es {
+		if e.gen == 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// saving notes the number of the first state that has the new orders.
+func (es efforts) saving(gen uint64) {
+	for _, e := range es {
+		if e.gen == 0 {
+			e.gen = gen
+		}
+	}
+}
+
+// drained takes what happened to drain records.
+func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
+	var out []judge.Event
+	for _, ev := range events {
+		if e := a.efforts[ev.Attempt]; ev.Attempt != "" && e != nil && e.cancel != nil {
+			e.handed = true
+			out = append(out, a.recordMoved(now, e, ev)...)
+		}
+	}
+	return out
+}
+
+// recordMoved looks whether a step of a record is the end of its repair.
+func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Event {
+	replaced := e.order.Action.Name == judge.Recreate
+	out := judge.Outcome{Step: judge.StepDone, Reason: cmp.Or(ev.Failed, ev.Why)}
+	switch {
+	case ev.To == drain.Gone && replaced:
+		if e.gone.IsZero() {
+			e.gone, e.stage = now, "its replacement is looked for"
+		}
+		return nil
+	case ev.Failed != "":
+	case ev.To == drain.Gone:
+		out.Reason = "the machine is gone"
+	case ev.To == drain.Returned:
+		out.OK = !replaced
+	default:
+		return nil
+	}
+	return a.came(e, out)
+}
+
+// reconcile reads how far the autoscaler is with the orders that it has, and finds the
+// outcome of those whose end was not reported. It drops orders that the judge no longer
+// awaits.
+func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
+	if len(a.efforts) == 0 {
+		return nil
+	}
+	of := map[string]drain.Record{}
+	records, known := a.world.Drains.Records()
+	for _, r := range records {
+		if r.Attempt != "" {
+			of[r.Attempt] = r
+		}
+	}
+	var out []judge.Event
+	for attempt, e := range a.efforts {
+		switch r, kept := of[attempt]; {
+		case e.cancel != nil && !j.Awaits(e.order.Node, attempt):
+			e.cancel()
+			delete(a.efforts, attempt)
+		case !e.handed || !known || !a.inventory.listed:
+		case !e.gone.IsZero():
+			out = append(out, a.replaced(now, e)...)
+		case kept:
+			e.absent, e.stage = time.Time{}, string(r.State)
+			out = append(out, a.force(now, e, r)...)
+		case e.absent.IsZero():
+			e.absent = now
+		case now.Sub(e.absent) >= min(longestLook, time.Duration(*a.policy.Detection.Interval)/2):
+			out = append(out, a.unseen(now, e)...)
+		}
+	}
+	return out
+}
+
+// unseen decides what came of a repair whose record is there no more, and whose end was
+// not told.
+func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
+	m, there := a.inventory.machines[e.order.Node]
+	switch {
+	case e.order.Action.Name != judge.Recreate:
+		return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was under way when the autoscaler changed: judged by how the node is now"})
+	case !there:
+		e.gone = now
+		return a.replaced(now, e)
+	case m.state != pools.InstanceTerminating:
+		return a.came(e, judge.Outcome{Step: judge.StepUndone, Reason: "the autoscaler has no record of it, and the machine is there"})
+	}
+	return nil
+}
+
+// force goes on with a replacement though the end of the old machine was not seen, where
+// the policy says so, just before it is too late.
+func (a *actor) force(now time.Time, e *effort, r drain.Record) []judge.Event {
+	if a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == judge.Recreate && r.State == drain.Terminating &&
+		e.order.Deadline.Sub(now) <= 2*tickEvery {
+		e.gone = now
+		return a.replaced(now, e)
+	}
+	return nil
+}
+
+// replaced names the replacement of a node that is gone: the first machine that was
+// launched since, and that is nobody else's. Without one, after a round, the provider's
+// list is what tells.
+func (a *actor) replaced(now time.Time, e *effort) []judge.Event {
+	since := e.began.Truncate(time.Second) // providers tell a launch by the second
+	id := a.inventory.replacement(e.order.Node, since)
+	patience := time.Duration(*a.policy.Detection.Interval) * 5 / 4
+	if id == "" && now.Sub(e.gone) < patience && e.order.Deadline.Sub(now) > 2*tickEvery {
+		return nil
+	}
+	if id != "" {
+		a.inventory.named[id] = true
+	}
+	return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Replacement: id, Reason: "the machine is gone"})
+}

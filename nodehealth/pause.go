@@ -1,0 +1,118 @@
+package nodehealth
+
+import (
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+const (
+	// drainOwner is the owner of the pauses that drains take.
+	drainOwner = "drain"
+	// poolOwner is the owner of the pause that a pool's own one is.
+	poolOwner = "operator (weir pause)"
+	// poolPause is how long that lasts without being renewed.
+	poolPause = time.Hour
+	// drainGrace is how long such a pause lasts beyond the deadline of its drain.
+	drainGrace = time.Minute
+	// drainRoom bounds the drain events that wait; beyond it the records show the end of
+	// a repair.
+	drainRoom = 10_000
+)
+
+// drainEvents are the drain events that wait for the Loop. They may be used concurrently.
+type drainEvents struct {
+	lost *losses
+
+	mu     sync.Mutex
+	events []drain.Event
+}
+
+// Drained takes what happened to drain records, in order. It does not wait.
+func (d *drainEvents) Drained(events []drain.Event) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	room := max(0, drainRoom-len(d.events))
+	d.events = append(d.events, events[:min(room, len(events))]...)
+	if len(events) > room {
+		d.lost.add("drain events", len(events)-room)
+	}
+}
+
+func (d *drainEvents) take() []drain.Event {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	events := d.events
+	d.events = nil
+	return events
+}
+
+// pauses keep repairs off nodes that leave for another reason, and off a pool that
+// operators have paused. The Loop's goroutine owns them.
+type pauses struct {
+	drains Drains
+	paused func() (why string, known bool) // nil: operators never pause the pool
+	until  map[string]time.Time            // of the nodes that leave
+}
+
+// sync returns the pauses to begin, to renew and to end.
+func (p *pauses) sync(now time.Time, j *judge.Judge) []judge.Event {
+	return append(p.nodes(now, j), p.pool(now, j)...)
+}
+
+func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
+	records, known := p.drains.Records()
+	if !known {
+		return nil
+	}
+	var out []judge.Event
+	leaving := map[string]bool{}
+	for _, r := range records {
+		if r.Reason == drain.Repair || r.Validate() != nil || !r.State.Leaving() && r.State != drain.Terminating {
+			continue
+		}
+		leaving[r.Node] = true
+		until, taken := p.until[r.Node]
+		wanted := r.Deadline.Add(drainGrace)
+		if late := now.Add(drainGrace); wanted.Before(late) {
+			wanted = late.Add(drainGrace)
+			taken = taken && until.After(late) // renewed while it lasts, now and then
+			if taken {
+				continue
+			}
+		}
+		if !taken || !until.Equal(wanted) {
+			p.until[r.Node] = wanted
+			out = append(out, judge.Pause{Node: r.Node, Owner: drainOwner, TTL: wanted.Sub(now), Why: string(r.Reason)})
+		}
+	}
+	for node := range p.until {
+		if leaving[node] {
+			continue
+		}
+		delete(p.until, node)
+		if _, is := j.Paused(node, drainOwner); is {
+			out = append(out, judge.Resume{Node: node, Owner: drainOwner})
+		}
+	}
+	return out
+}
+
+// pool returns the pause of a pool that operators have paused, or its end.
+func (p *pauses) pool(now time.Time, j *judge.Judge) []judge.Event {
+	if p.paused == nil {
+		return nil
+	}
+	why, known := p.paused()
+	until, is := j.Paused("", poolOwner)
+	switch {
+	case !known:
+	case why == "" && is:
+		return []judge.Event{judge.Resume{Owner: poolOwner}}
+	case why != "" && (!is || until.Sub(now) < poolPause/2):
+		return []judge.Event{judge.Pause{Owner: poolOwner, TTL: poolPause, Why: cut(why)}}
+	}
+	return nil
+}

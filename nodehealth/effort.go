@@ -101,16 +101,16 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 	if len(a.efforts) == 0 {
 		return nil
 	}
-	of := map[string]drain.Record{}
+	recorded := map[string]drain.Record{}
 	records, known := a.world.Drains.Records()
 	for _, r := range records {
 		if r.Attempt != "" {
-			of[r.Attempt] = r
+			recorded[r.Attempt] = r
 		}
 	}
 	var out []judge.Event
 	for attempt, e := range a.efforts {
-		switch r, kept := of[attempt]; {
+		switch r, kept := recorded[attempt]; {
 		case e.cancel != nil && !j.Awaits(e.order.Node, attempt):
 			e.cancel()
 			delete(a.efforts, attempt)

@@ -23,8 +23,8 @@ type Loop struct {
 	world  World
 	log    *slog.Logger
 
-	mail     *mailbox
-	checking chan struct{} // as many checks of operators as may run
+	mail *mailbox
+	desk desk
 	*drainEvents
 	condition
 
@@ -52,10 +52,11 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	log = log.With("pool", c.Pool)
 	mail := newMailbox()
 	l := &Loop{
-		config: c, policy: c.Policy.WithDefaults(), world: w, log: log, mail: mail, checking: make(chan struct{}, 2),
+		config: c, policy: c.Policy.WithDefaults(), world: w, log: log, mail: mail,
 		drainEvents: &drainEvents{lost: mail.lost}, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost),
 		pauses: &pauses{drains: w.Drains, paused: w.Paused, until: map[string]time.Time{}},
 	}
+	l.desk = desk{act: l.policy.Mode == judge.Act, checking: make(chan struct{}, 2)}
 	k, efforts := newKeeper(), efforts{}
 	l.cordons = &cordons{
 		scheduler: w.Cordon, writer: w.Writer, act: l.policy.Mode == judge.Act, keeper: k, mail: mail, log: log, nodes: map[string]*cordon{},

@@ -1,7 +1,6 @@
 package nodehealth
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"sync"
@@ -9,16 +8,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
-
-// Status implements Ear.
-func (l *Loop) Status(ctx context.Context, q StatusQuery) (Status, error) {
-	if err := q.Validate(); err != nil {
-		return Status{}, err
-	}
-	var s Status
-	err := l.mail.ask(ctx, func(now time.Time, _ *judge.Judge) { s = l.status(now, q) })
-	return s, err
-}
 
 func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	state := l.judge.State()

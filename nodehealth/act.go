@@ -123,7 +123,7 @@ func undone(why error) judge.Outcome {
 	return judge.Outcome{Step: judge.StepUndone, Reason: why.Error()}
 }
 
-// handOver asks the autoscaler for a repair, until it has it durably.
+// handOver sends a repair request to the autoscaler, until the autoscaler has saved it.
 func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 	r := a.repairOf(e)
 	var err error
@@ -133,7 +133,7 @@ func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 		cancel()
 		switch {
 		case err == nil || a.isKept(r.Attempt):
-			_ = a.mail.send(ctx, func(_ time.Time, _ *judge.Judge) batch {
+			_ = a.mail.send(ctx, func(time.Time, *judge.Judge) batch {
 				e.handed, e.stage = true, "is handed over"
 				return batch{}
 			})
@@ -147,8 +147,8 @@ func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 	return undone(cmp.Or(err, context.Cause(ctx)))
 }
 
-// mayGoFirst reports whether a node may go before its replacement has come, as no group
-// has room for both; that it counts as out of service is durable then.
+// mayGoFirst reports whether a node may go before its replacement has joined, as no group
+// has room for both. If so, a saved state counts the node as out of service.
 func (a *actor) mayGoFirst(ctx context.Context, e *effort) bool {
 	may, gen := false, uint64(0)
 	err := a.mail.ask(ctx, func(now time.Time, j *judge.Judge) {
@@ -169,8 +169,8 @@ func (a *actor) isKept(attempt string) bool {
 	return false
 }
 
-// repairOf is an order for the autoscaler. What it has until its deadline leaves time
-// for the machine's end or, in place, for the node to be seen fit.
+// repairOf returns the repair request of an order. Its deadline leaves time for the end
+// of the machine or, in place, for observing that the node is fit.
 func (a *actor) repairOf(e *effort) pools.RepairRequest {
 	o := e.order
 	r := pools.RepairRequest{Node: o.Node, Attempt: o.Attempt, Why: o.Why}
@@ -197,7 +197,7 @@ func mendKind(a judge.Action) pools.MendKind {
 	return pools.MendReboot
 }
 
-// mark tells the provider, which heals this pool, that a node is unfit.
+// mark marks a node as unhealthy at the provider, which replaces it.
 func (a *actor) mark(ctx context.Context, e *effort) judge.Outcome {
 	healer, ok := a.world.Pool.(pools.Healer)
 	if !ok {

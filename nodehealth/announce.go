@@ -40,7 +40,7 @@ func (a *announcer) found(now time.Time, f judge.Finding) {
 	a.log.Log(context.Background(), level, "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
 	f.Why = cut(f.Why)
-	a.publish(Told{At: now, Finding: f})
+	a.publish(Notification{At: now, Finding: f})
 }
 
 // alarm reports an alarm once, until it ends.
@@ -56,13 +56,13 @@ func (a *announcer) alarm(now time.Time, one Alarm) {
 	}
 	a.counts.alarms[kindOf(one.Key)]++
 	a.log.Error("node health needs somebody", "alarm", one.Key, "node", one.Node, "why", one.Why)
-	a.publish(Told{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
+	a.publish(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
 
 // publish sends one finding or alarm of the pool.
-func (a *announcer) publish(t Told) {
-	t.Pool = a.pool
-	a.out.add(t)
+func (a *announcer) publish(n Notification) {
+	n.Pool = a.pool
+	a.out.add(n)
 }
 
 // calm ends an alarm.
@@ -98,13 +98,13 @@ func kindOf(key string) string {
 	return kind
 }
 
-// standing returns the alarms in order of key, so many at most.
+// standing returns the alarms in order of key, at most MaxRows.
 func (a *announcer) standing() []Alarm {
 	all := slices.SortedFunc(maps.Values(a.alarms), func(a, b Alarm) int { return cmp.Compare(a.Key, b.Key) })
 	return all[:min(len(all), MaxRows)]
 }
 
-// cut bounds a text that is told.
+// cut bounds a text to MaxWhy bytes.
 func cut(s string) string {
 	if len(s) > MaxWhy {
 		s = s[:MaxWhy]
@@ -112,7 +112,7 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// counts are what happened since the start, and what the gates said last.
+// counts are the findings since the start, and the latest reason of a gate for each node.
 type counts struct {
 	events   map[judge.FindingEvent]uint64
 	repairs  map[[2]string]uint64 // action, result

@@ -1,56 +1,68 @@
-// Package nodehealth keeps the machines of one pool fit: it observes them, has them judged,
-// and has the sick ones repaired.
+// Package nodehealth keeps the machines of one pool fit: it observes them, and repairs
+// those that package judge finds sick.
 //
-//	l := health.New(health.Config{Cluster: "prod", Pool: "web", Policy: policy}, health.World{...}, log)
-//	err := l.Run(ctx) // by who holds the pool's lease
+//	l := nodehealth.New(nodehealth.Config{Cluster: "prod", Pool: "web", Policy: policy}, nodehealth.World{...}, log)
+//	err := l.Run(ctx) // while this process holds the pool's lease
 //
-// All rules are those of package judge; this package owns a Judge in one goroutine, which
-// waits for nobody. Rounds of observing, saving, acting and publishing have goroutines of
-// their own; what they have to tell waits in a bounded queue, and what may be lost there
-// is counted.
+// # Parts
+//
+// All rules are those of package judge. The goroutine of Run owns the judge and the state
+// of all parts, and never waits:
+//
+//	watcher, rounds, ownership   observe; inventory holds what they read
+//	actor                        carries out orders and follows them to their outcome
+//	cordons, lifts               follow quarantine and release
+//	pauses                       keep repairs off nodes that leave, and off a paused pool
+//	desk                         decides on operators' orders
+//	announcer, publisher         report findings and alarms
+//	memory                       saves and restores
+//
+// Whatever waits has a goroutine of its own, and hands its results to the Loop by the
+// mailbox. A part returns events; only the Loop steps the judge. The mailbox counts what
+// finds no room.
 //
 // # Observing
 //
-// Each mode is asked in its interval, up to a tenth of it late; rounds of one mode never
-// overlap, and those for which one that took too long left no time are told. A list or an
-// inspection that fails is not told at all: what nobody speaks of becomes unknown. Where
-// all that a balancer has fail, it is suspect itself. A heartbeat says that a node is
-// there; its own conditions that failed are failures; another boot is none.
+// Each mode has an interval; a round begins up to a tenth of the interval late. Rounds of
+// one mode never overlap, and a round that runs too long is published with the rounds
+// that it delays. A list or an inspection that fails is dropped: nodes without an
+// observation become unknown. If everything behind a balancer fails, the balancer is
+// suspect. A heartbeat proves that a node is up; a failed condition in it is a failure; a
+// reboot is not.
 //
 // # Acting
 //
 //	judge's order ──► state durable ──► carried out ──► outcome ──► judge
 //
-// An order is carried out once the state that knows of it is durable and the pool was
-// read. A save that fails is tried again, and meanwhile nothing is carried out.
-// Replacements and repairs in place are handed to the pool's one writer, the autoscaler,
-// whose drain records tell how far they are; fencing goes through it call by call. Each is
-// named by its attempt, so that whoever takes over finds what was begun, and begins
-// nothing twice:
+// The actor carries out an order after the first snapshot of the pool, and after a state
+// that has the order is durable. A save that fails is tried again, and meanwhile nothing
+// is carried out. Replacements and repairs in place go to the [pools.Writer], the
+// autoscaler, whose drain records show how far they are; each fencing call goes through it
+// too. The attempt is the idempotency key, so that after a takeover nothing begins twice:
 //
-//   - a replacement or a repair in place goes on as its record; where there is none any
-//     more, a machine that is gone was replaced, one that is there was not begun or, in
-//     place, is judged by how it is;
-//   - fencing is asked for again, and the provider told again who is sick;
-//   - a workflow has failed, unless who answers knows it by its attempt;
-//   - the nodes that may have our cordon are kept, and those not in quarantine freed.
+//   - a replacement or a repair in place goes on as its record. Without a record, a
+//     machine that is gone was replaced, and a replacement of a machine that is there did
+//     not begin. A repair in place is judged by the state of the node;
+//   - fences are requested again, and the provider receives the sick nodes again;
+//   - a workflow has failed, unless it runs where the attempt is known;
+//   - nodes that may have a cordon are saved, and those not in quarantine are uncordoned.
 //
-// Where no group has room for a replacement beside the node, which is to go after it, the
-// node goes first if it serves nobody or if one more may be out of service; else nothing
-// is done, and it is tried again later.
+// If no group has room for a replacement that must join first, the node goes first if it
+// serves nothing or if one more node may be out of service. Else nothing is done, and the
+// repair is tried again later.
 //
-// A clock that is put back by more than a minute ends the loop: whoever goes on from what
-// was kept takes no instant for later than now.
+// A clock that goes back by more than a minute ends the loop: the next one takes no saved
+// time for later than now.
 //
-// A policy that observes does all of that but carrying out, in one place; it leaves the
-// healing to the provider, and tells the autoscaler nothing.
+// A policy that observes does everything but carry out, in one place. It leaves the
+// repairs to the provider, and Sick and Barred stay empty.
 //
 // # With the autoscaler
 //
-// Sick and Barred say which nodes are preferred victims, and why the pool is not to
-// shrink; Drained is told what became of drain records. A node that is let go for
-// another reason is paused until a minute after its deadline, for as long as it has a
-// record. While operators have the whole pool paused nothing is begun.
+// Sick and Barred say which nodes are preferred victims, and why the pool must not shrink.
+// Drained receives what happens to drain records. A node that leaves for another reason is
+// paused until a minute after its deadline, while it has a record. While operators have
+// paused the pool nothing begins.
 //
 // # Concurrency
 //

@@ -120,7 +120,7 @@ func TestHintFlood(t *testing.T) {
 		pass(time.Minute)
 		before := reads.Load()
 		for range 3000 {
-			m.ear.Hint(judge.Hint{Node: "n1", Why: "x"})
+			m.handler.Hint(judge.Hint{Node: "n1", Why: "x"})
 			pass(100 * time.Millisecond)
 		}
 		m.stop(t)

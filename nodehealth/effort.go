@@ -73,7 +73,7 @@ func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 	return out
 }
 
-// recordMoved looks whether a step of a record is the end of its repair.
+// recordMoved returns the outcome of a repair if an event of its record is its end.
 func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Event {
 	replaced := e.order.Action.Name == judge.Recreate
 	out := judge.Outcome{Step: judge.StepDone, Reason: cmp.Or(ev.Failed, ev.Why)}
@@ -129,8 +129,8 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 	return out
 }
 
-// unseen decides what came of a repair whose record is there no more, and whose end was
-// not told.
+// unseen finds the outcome of a repair that has no record any more, and whose end was not
+// reported.
 func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
 	m, there := a.inventory.machines[e.order.Node]
 	switch {
@@ -145,8 +145,8 @@ func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
 	return nil
 }
 
-// force goes on with a replacement though the end of the old machine was not seen, where
-// the policy says so, just before it is too late.
+// force ends a replacement just before its deadline, although the old machine still
+// terminates, if the policy allows that.
 func (a *actor) force(now time.Time, e *effort, r drain.Record) []judge.Event {
 	if a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == judge.Recreate && r.State == drain.Terminating &&
 		e.order.Deadline.Sub(now) <= 2*tickEvery {
@@ -156,11 +156,10 @@ func (a *actor) force(now time.Time, e *effort, r drain.Record) []judge.Event {
 	return nil
 }
 
-// replaced names the replacement of a node that is gone: the first machine that was
-// launched since, and that is nobody else's. Without one, after a round, the provider's
-// list is what tells.
+// replaced names the replacement of a node that is gone. If there is none after a round
+// of the pool, the outcome names none, and the judge verifies by the provider's list.
 func (a *actor) replaced(now time.Time, e *effort) []judge.Event {
-	since := e.began.Truncate(time.Second) // providers tell a launch by the second
+	since := e.began.Truncate(time.Second) // providers report a launch with the precision of a second
 	id := a.inventory.replacement(e.order.Node, since)
 	patience := time.Duration(*a.policy.Detection.Interval) * 5 / 4
 	if id == "" && now.Sub(e.gone) < patience && e.order.Deadline.Sub(now) > 2*tickEvery {

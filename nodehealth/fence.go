@@ -16,9 +16,9 @@ const (
 	fenceTimeout = 30 * time.Second // of one call
 )
 
-// fence makes a node harmless: level by level, each with its share of the time that is
-// left, or none where it cannot be asked for. Those begun are looked at until one is
-// confirmed; of an exclusive pool, until the machine is known not to run.
+// fence makes a node harmless, level by level. Each level has its share of the time that
+// is left, or none if its call fails. fence repeats the calls of all levels it has begun
+// until one is confirmed; in an exclusive pool, until the machine does not run.
 func (a *actor) fence(ctx context.Context, e *effort) judge.Outcome {
 	out := judge.Outcome{Step: judge.StepFence}
 	group, known := a.world.group(e.machine.group)

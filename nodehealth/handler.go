@@ -11,7 +11,7 @@ import (
 // checkTimeout bounds the observing that an operator asks for.
 const checkTimeout = 30 * time.Second
 
-// listen has the bus tell us what it hears until ctx ends.
+// listen passes the messages of the bus to the Loop until ctx ends.
 func (l *Loop) listen(ctx context.Context) {
 	for {
 		err := l.world.Bus.Listen(ctx, l)
@@ -25,8 +25,8 @@ func (l *Loop) listen(ctx context.Context) {
 	}
 }
 
-// heed takes the provider's notices as hints until ctx ends.
-func (l *Loop) heed(ctx context.Context) {
+// takeHints takes the provider's notices until ctx ends.
+func (l *Loop) takeHints(ctx context.Context) {
 	for {
 		select {
 		case h, open := <-l.world.Hints:
@@ -40,8 +40,8 @@ func (l *Loop) heed(ctx context.Context) {
 	}
 }
 
-// Hint implements Ear. One about a machine that the pool did not have when it was read
-// last is of no use: the next round finds it.
+// Hint implements Handler. It drops hints about machines that the latest snapshot of the
+// pool lacks: the next round finds them.
 func (l *Loop) Hint(h judge.Hint) {
 	if h.Node == "" || len(h.Node) > MaxNodeID {
 		l.mail.lost.add("hints", 1)
@@ -56,7 +56,7 @@ func (l *Loop) Hint(h judge.Hint) {
 	})
 }
 
-// Proof implements Ear.
+// Proof implements Handler.
 func (l *Loop) Proof(p judge.PathProof) {
 	if _, heartbeats := l.policy.Detection.Mode(judge.AgentHeartbeat); !heartbeats {
 		return
@@ -65,7 +65,7 @@ func (l *Loop) Proof(p judge.PathProof) {
 	l.mail.offer("proofs", func(time.Time, *judge.Judge) batch { return of(p) })
 }
 
-// Order implements Ear. What an operator orders is durable when the answer comes.
+// Order implements Handler. The order is durable when the answer arrives.
 func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	if err := o.Validate(); err != nil {
 		return Answer{}, err
@@ -94,12 +94,12 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	return a, nil
 }
 
-// obey carries an order out: for the pool where it names no node.
+// obey carries out an order: for the pool if it names no node.
 func (l *Loop) obey(now time.Time, o Order) Answer {
 	a := Answer{OK: true}
 	if len(o.Nodes) == 0 {
 		d := l.desk.decide(now, l.judge, o, "")
-		l.take(now, of(d.events...))
+		l.step(now, d.events...)
 		if !d.ok {
 			a.OK, a.Error = false, d.why
 		}
@@ -109,7 +109,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 		d := refused("the pool has no such node")
 		if _, known := l.judge.Explain(now, id); known {
 			d = l.desk.decide(now, l.judge, o, id)
-			l.take(now, of(d.events...))
+			l.step(now, d.events...)
 		}
 		a.Nodes = append(a.Nodes, NodeAnswer{Node: id, OK: d.ok, Why: d.why})
 	}
@@ -125,7 +125,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 	return a
 }
 
-// check observes nodes now, and answers how they stand.
+// check observes nodes now, and answers with their status.
 func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
@@ -165,7 +165,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	return a, err
 }
 
-// Status implements Ear.
+// Status implements Handler.
 func (l *Loop) Status(ctx context.Context, q StatusQuery) (Status, error) {
 	if err := q.Validate(); err != nil {
 		return Status{}, err

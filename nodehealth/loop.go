@@ -10,17 +10,18 @@ import (
 )
 
 const (
-	// tickEvery is how often the judge is told that time has passed.
+	// tickEvery is the period of the ticks.
 	tickEvery = time.Second
-	// slip is by how much a clock may be put back, and time stands still meanwhile.
+	// slip bounds how far the clock may go back: now stands still meanwhile.
 	slip = time.Minute
 )
 
-// Loop watches over the machines of one pool. Make it with New.
+// Loop keeps the machines of one pool fit. Its parts observe, act, pause, save and
+// publish. They return events, and only the Loop steps the judge. Make it with New.
 type Loop struct {
 	config Config
 	policy judge.Policy // with its defaults
-	world  World
+	world  *World
 	log    *slog.Logger
 
 	mail *mailbox
@@ -28,10 +29,10 @@ type Loop struct {
 	*drainEvents
 	condition
 
-	// What follows is of the goroutine that owns the judge.
+	// The goroutine of Run owns what follows.
 	judge     *judge.Judge
 	last      time.Time // the latest now
-	changed   bool      // something was found since sick and barred were told
+	changed   bool      // the judge has found or ordered something since the last publishCondition
 	inventory *inventory
 	actor     *actor
 	pauses    *pauses
@@ -52,7 +53,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	log = log.With("pool", c.Pool)
 	mail := newMailbox()
 	l := &Loop{
-		config: c, policy: c.Policy.WithDefaults(), world: w, log: log, mail: mail,
+		config: c, policy: c.Policy.WithDefaults(), world: &w, log: log, mail: mail,
 		drainEvents: &drainEvents{lost: mail.lost}, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost),
 		pauses: &pauses{drains: w.Drains, paused: w.Paused, until: map[string]time.Time{}},
 	}
@@ -61,26 +62,26 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	l.cordons = &cordons{
 		scheduler: w.Cordon, writer: w.Writer, act: l.policy.Mode == judge.Act, keeper: k, mail: mail, log: log, nodes: map[string]*cordon{},
 	}
-	l.lifts = &lifts{world: &l.world, inventory: l.inventory, mail: mail, log: log, nodes: map[string]*lift{}}
+	l.lifts = &lifts{world: l.world, inventory: l.inventory, mail: mail, log: log, nodes: map[string]*lift{}}
 	l.memory = &memory{
 		store: w.Memory, keeper: k, cordons: l.cordons, efforts: efforts, announcer: l.announcer, mail: mail, log: log,
 	}
 	l.actor = &actor{
-		config: c, policy: l.policy, world: &l.world, inventory: l.inventory, memory: l.memory, mail: mail,
+		config: c, policy: l.policy, world: l.world, inventory: l.inventory, memory: l.memory, mail: mail,
 		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 	}
 	act, self := l.policy.Mode == judge.Act, l.policy.Owner == judge.OwnerSelf
 	l.ownership = &ownership{pool: w.Pool, writer: w.Writer, act: act, self: self, announcer: l.announcer, mail: mail}
 	l.rounds = &rounds{pool: c.Pool, now: w.Now, announcer: l.announcer, mail: mail, log: log, table: map[string]*roundCount{}}
 	l.watcher = &watcher{
-		world: &l.world, policy: l.policy, reader: newPoolReader(w.Pool, l.policy), ownership: l.ownership, inventory: l.inventory,
+		world: l.world, policy: l.policy, reader: newPoolReader(w.Pool, l.policy), ownership: l.ownership, inventory: l.inventory,
 		efforts: efforts, rechecks: newRechecks(), mail: mail, log: log,
 	}
 	return l
 }
 
 // Run judges and repairs until ctx ends. It returns an error if the configuration is not
-// valid, or ErrClock. It is called once, by who holds the pool's lease.
+// valid, or ErrClock. The holder of the pool's lease calls it once.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.mail.Wait()
 	defer close(l.mail.ended)
@@ -162,7 +163,7 @@ func (l *Loop) restore(data []byte) error {
 	return nil
 }
 
-// start begins all that may wait for somebody else.
+// start begins the goroutines beside the Loop's: all that may wait.
 func (l *Loop) start(ctx context.Context) {
 	l.mail.Go(func() { l.memory.run(ctx) })
 	if l.world.Bus != nil {
@@ -177,11 +178,11 @@ func (l *Loop) start(ctx context.Context) {
 	}
 	l.mail.Go(func() { l.watcher.recheck(ctx) })
 	if l.world.Hints != nil {
-		l.mail.Go(func() { l.heed(ctx) })
+		l.mail.Go(func() { l.takeHints(ctx) })
 	}
 }
 
-// now is the time that it is; it does not go back.
+// now returns the time. It never goes back.
 func (l *Loop) now() time.Time {
 	if now := l.world.Now().Round(0); now.After(l.last) {
 		l.last = now
@@ -191,27 +192,27 @@ func (l *Loop) now() time.Time {
 
 // take steps the judge with a batch.
 func (l *Loop) take(now time.Time, b batch) {
-	for _, ev := range b.events {
-		l.step(now, ev)
-	}
+	l.step(now, b.events...)
 	for _, o := range b.observed {
 		l.step(now, o)
 	}
 }
 
-// step tells the judge, and passes on what it answers.
-func (l *Loop) step(now time.Time, ev judge.Event) {
-	orders, found := l.judge.Step(now, ev)
-	for _, f := range found {
-		l.announcer.found(now, f)
-		if f.Event == judge.NodeReleased && !f.Observe {
-			l.lifts.add(f.Node)
+// step passes events to the judge, and its findings and orders to the parts.
+func (l *Loop) step(now time.Time, events ...judge.Event) {
+	for _, ev := range events {
+		orders, found := l.judge.Step(now, ev)
+		for _, f := range found {
+			l.announcer.found(now, f)
+			if f.Event == judge.NodeReleased && !f.Observe {
+				l.lifts.add(f.Node)
+			}
 		}
+		for _, o := range orders {
+			l.order(now, o)
+		}
+		l.changed = l.changed || len(found)+len(orders) > 0
 	}
-	for _, o := range orders {
-		l.order(now, o)
-	}
-	l.changed = l.changed || len(found)+len(orders) > 0
 }
 
 // order passes an order of the judge to the part that carries it out. Orders of a policy
@@ -230,17 +231,17 @@ func (l *Loop) order(now time.Time, o judge.Order) {
 	}
 }
 
-// tick lets time pass.
+// tick passes the time to the judge, and has each part do what is due.
 func (l *Loop) tick(ctx context.Context, now time.Time) {
 	if !*l.policy.Enabled {
 		return
 	}
 	drained := l.drainEvents.take()
-	l.take(now, of(l.actor.drained(now, drained)...))
-	l.take(now, of(l.inventory.left(drained)...))
-	l.take(now, of(l.pauses.sync(now, l.judge)...))
+	l.step(now, l.actor.drained(now, drained)...)
+	l.step(now, l.inventory.left(drained)...)
+	l.step(now, l.pauses.sync(now, l.judge)...)
 	l.step(now, judge.Tick{})
-	l.take(now, of(l.actor.reconcile(now, l.judge)...))
+	l.step(now, l.actor.reconcile(now, l.judge)...)
 	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)
 	l.lifts.run(ctx, now)
 	l.announcer.forget(now, l.judge)
@@ -249,7 +250,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.publishCondition()
 }
 
-// settle has what was ordered carried out, once it is durable.
+// settle begins the orders that are durable, and has the others saved.
 func (l *Loop) settle(ctx context.Context) {
 	if l.actor.efforts.unsaved() {
 		l.memory.remember(l.last, l.judge)
@@ -257,4 +258,4 @@ func (l *Loop) settle(ctx context.Context) {
 	l.actor.release(ctx, l.last, l.judge)
 }
 
-var _ Ear = (*Loop)(nil)
+var _ Handler = (*Loop)(nil)

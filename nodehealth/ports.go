@@ -67,12 +67,12 @@ type Agents interface {
 // Target is a machine to be probed.
 type Target struct{ Node, Zone, URL string }
 
-// Probe asks machines how they are.
+// Probe requests the health of machines.
 type Probe interface {
-	// Probe asks each target, some at the same time, and tells of each as soon as it is
-	// known; tell may be called concurrently, and waits. It returns when all are known
-	// or ctx ends. An error means that the round came to nothing.
-	Probe(ctx context.Context, targets []Target, tell func(node string, v judge.Verdict, why string)) error
+	// Probe sends a request to each target, some at the same time, and reports each
+	// verdict at once; report may be called concurrently, and waits. Probe returns after
+	// all verdicts or when ctx ends. An error means that the round failed.
+	Probe(ctx context.Context, targets []Target, report func(node string, v judge.Verdict, why string)) error
 }
 
 // Decision is what a workflow says of a node.
@@ -91,7 +91,7 @@ type Result struct {
 	Reason   string
 }
 
-// Input is what a workflow is told.
+// Input is the input of a workflow.
 type Input struct {
 	Cluster    string   `json:"cluster"`
 	Pool       string   `json:"pool"`
@@ -103,7 +103,7 @@ type Input struct {
 	Evidence   []string `json:"evidence,omitempty"` // what each mode says, one a line
 }
 
-// Workflow runs somebody else's repair.
+// Workflow runs a repair that operators provide.
 type Workflow interface {
 	// Run carries the action out, waits for its end, and returns what came of it. It
 	// ends at ctx's deadline, with all that it started. An error is a failure.
@@ -119,20 +119,21 @@ type Memory interface {
 	Save(ctx context.Context, data []byte) error
 }
 
-// Bus is where a loop is heard and asked.
+// Bus connects a Loop with publishers of hints and with operators.
 type Bus interface {
-	// Listen tells the ear what it hears until ctx ends.
-	Listen(ctx context.Context, ear Ear) error
-	// Publish sends findings, at most MaxTold, without waiting for an answer. The slice
-	// is the caller's again when it returns.
-	Publish(told []Told) error
-	// Canary sends a message to ourselves; when it comes back, the ear is told a Proof.
+	// Listen passes messages to the handler until ctx ends.
+	Listen(ctx context.Context, handler Handler) error
+	// Publish sends at most MaxNotifications without waiting for an answer. It does not
+	// retain the slice.
+	Publish(all []Notification) error
+	// Canary sends a message to this process. When the message arrives, the handler
+	// receives a Proof.
 	Canary() error
 }
 
-// Ear is the side of a Loop that a Bus speaks to. It may be used concurrently.
-type Ear interface {
-	// Hint and Proof do not wait: what finds no room is lost, and does no harm.
+// Handler takes what arrives on a Bus; a Loop is one. It may be used concurrently.
+type Handler interface {
+	// Hint and Proof do not wait. They may drop what finds no room.
 	Hint(judge.Hint)
 	Proof(judge.PathProof)
 	// Order carries out what an operator asks for, and waits for it, a bounded time. An

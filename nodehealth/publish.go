@@ -14,21 +14,21 @@ const outboxRoom = 4096
 type outbox struct {
 	wake chan struct{} // holds one token if there is something
 
-	mu   sync.Mutex
-	told []Told
+	mu      sync.Mutex
+	waiting []Notification
 }
 
 func newOutbox() *outbox { return &outbox{wake: make(chan struct{}, 1)} }
 
-// put returns how many of the oldest had to make room.
-func (o *outbox) put(t Told) (lost int) {
+// put returns how many of the oldest it dropped to make room.
+func (o *outbox) put(n Notification) (lost int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if len(o.told) >= outboxRoom {
-		lost = len(o.told) - outboxRoom + 1
-		o.told = o.told[lost:]
+	if len(o.waiting) >= outboxRoom {
+		lost = len(o.waiting) - outboxRoom + 1
+		o.waiting = o.waiting[lost:]
 	}
-	o.told = append(o.told, t)
+	o.waiting = append(o.waiting, n)
 	select {
 	case o.wake <- struct{}{}:
 	default:
@@ -36,13 +36,13 @@ func (o *outbox) put(t Told) (lost int) {
 	return lost
 }
 
-func (o *outbox) take() []Told {
+func (o *outbox) take() []Notification {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	batch := slices.Clone(o.told[:min(len(o.told), MaxTold)])
-	o.told = o.told[len(batch):]
-	if len(o.told) == 0 {
-		o.told = nil
+	batch := slices.Clone(o.waiting[:min(len(o.waiting), MaxNotifications)])
+	o.waiting = o.waiting[len(batch):]
+	if len(o.waiting) == 0 {
+		o.waiting = nil
 	}
 	return batch
 }
@@ -56,11 +56,11 @@ type publisher struct {
 }
 
 // add takes a finding or alarm. It does not wait.
-func (p *publisher) add(t Told) {
+func (p *publisher) add(n Notification) {
 	if p.bus == nil {
 		return
 	}
-	if lost := p.put(t); lost > 0 {
+	if lost := p.put(n); lost > 0 {
 		p.lost.add("findings", lost)
 	}
 }
@@ -85,7 +85,7 @@ func (p *publisher) run(ctx context.Context) {
 }
 
 // send tries until the bus takes the batch; false if ctx ends before.
-func (p *publisher) send(ctx context.Context, batch []Told) bool {
+func (p *publisher) send(ctx context.Context, batch []Notification) bool {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		err := p.bus.Publish(batch)
 		if err == nil {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// EventMissed is the event of a Told about rounds that were left out.
+// EventMissed is the event of a Notification about rounds that were left out.
 const EventMissed judge.FindingEvent = "round.missed"
 
 // round is something that is observed again and again.
@@ -94,7 +94,7 @@ func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) 
 	if last.Missed > 0 {
 		why := fmt.Sprintf("%s: %d rounds were left out, as one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
 		t.log.Warn("rounds were left out", "round", name, "missed", last.Missed, "took", last.Took)
-		t.announcer.publish(Told{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
+		t.announcer.publish(Notification{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
 	}
 	text := ""
 	if err != nil {

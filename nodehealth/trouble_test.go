@@ -26,18 +26,18 @@ func (x *troubled) Load(ctx context.Context) ([]byte, bool, error) {
 	return x.term.Load(ctx)
 }
 
-func (x *troubled) Publish(told []Told) error {
+func (x *troubled) Publish(told []Notification) error {
 	if x.publishes--; x.publishes >= 0 {
 		return errors.New("not connected")
 	}
 	return x.term.Publish(told)
 }
 
-func (x *troubled) Listen(ctx context.Context, ear Ear) error {
+func (x *troubled) Listen(ctx context.Context, handler Handler) error {
 	if x.listens--; x.listens >= 0 {
 		return errors.New("not connected")
 	}
-	return x.term.Listen(ctx, ear)
+	return x.term.Listen(ctx, handler)
 }
 
 func (x *troubled) Repair(ctx context.Context, r pools.RepairRequest) error {
@@ -113,10 +113,10 @@ func TestOutbox(t *testing.T) {
 	o := newOutbox()
 	lost := 0
 	for i := range outboxRoom + 10 {
-		lost += o.put(Told{Alarm: fmt.Sprint(i)})
+		lost += o.put(Notification{Alarm: fmt.Sprint(i)})
 	}
 	first := o.take()
-	if lost != 10 || len(first) != MaxTold || first[0].Alarm != "10" {
+	if lost != 10 || len(first) != MaxNotifications || first[0].Alarm != "10" {
 		t.Errorf("lost %d, the first of %d is %s", lost, len(first), first[0].Alarm)
 	}
 	left := len(first)

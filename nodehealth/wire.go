@@ -21,14 +21,14 @@ const (
 
 // Bounds of what is asked, and of what is answered, so that each fits a message.
 const (
-	MaxOrderNodes = 256 // nodes of an Order or a StatusQuery
-	MaxNodeID     = 256 // bytes of a node's id
-	MaxBy         = 128 // bytes of an operator's name
-	MaxWhy        = 512 // bytes of a reason that is told
-	MaxPause      = 365 * 24 * time.Hour
-	MaxPauses     = 300 // that operators have at a time, of nodes and of the pool
-	MaxRows       = 100 // nodes in a Status, or in the Answer to a check of all
-	MaxTold       = 256 // findings in one Publish
+	MaxOrderNodes    = 256 // nodes of an Order or a StatusQuery
+	MaxNodeID        = 256 // bytes of a node's id
+	MaxBy            = 128 // bytes of an operator's name
+	MaxWhy           = 512 // bytes of a reason that is told
+	MaxPause         = 365 * 24 * time.Hour
+	MaxPauses        = 300 // that operators have at a time, of nodes and of the pool
+	MaxRows          = 100 // nodes in a Status, or in the Answer to a check of all
+	MaxNotifications = 256 // in one Publish
 )
 
 // ErrOrder: an order that makes no sense, with what is wrong.
@@ -161,11 +161,11 @@ type MemoryStatus struct {
 	Held  int       `json:"held"`           // orders that wait for it, or for the pool to be read
 }
 
-// EventAlarm is the event of a Told that is an alarm.
+// EventAlarm is the event of a Notification that is an alarm.
 const EventAlarm judge.FindingEvent = "alarm"
 
-// Told is one finding or alarm as it is published.
-type Told struct {
+// Notification is one published finding or alarm.
+type Notification struct {
 	Pool string    `json:"pool"`
 	At   time.Time `json:"at"`
 	judge.Finding

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// input is what a workflow is told.
+// input returns the input of a workflow.
 func (a *actor) input(now time.Time, j *judge.Judge, e *effort) Input {
 	o := e.order
 	in := Input{
@@ -27,8 +27,8 @@ func (a *actor) input(now time.Time, j *judge.Judge, e *effort) Input {
 	return in
 }
 
-// workflow runs one to its end. One whose end another process did not see is asked for
-// again only if who answers knows it by its attempt.
+// workflow runs the workflow of an order to its end. It repeats a workflow that another
+// process began only if the receiver identifies it by its attempt.
 func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome {
 	kind := e.order.Action.Params.Kind
 	switch {
@@ -37,7 +37,7 @@ func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome
 	case e.order.Resumed && kind != "webhook" && kind != "nats":
 		return judge.Outcome{Step: judge.StepDone, Reason: "its end was not seen, as the autoscaler changed"}
 	}
-	// It is no call of ours to the provider, but begins only where one might.
+	// It is no provider call, but needs the same permission.
 	if err := a.world.Writer.Write(ctx, func(context.Context) error { return nil }); err != nil {
 		return undone(err)
 	}

@@ -100,10 +100,10 @@ type term struct {
 	done   chan struct{}
 	err    error
 
-	mu    sync.Mutex
-	told  []Told
-	ear   Ear
-	lapse bool // the bus loses our canary
+	mu      sync.Mutex
+	told    []Notification
+	handler Handler
+	lapse   bool // the bus loses our canary
 }
 
 var errDead = errors.New("the process is dead")
@@ -435,16 +435,16 @@ func (m *term) Save(ctx context.Context, data []byte) error {
 }
 
 // Listen implements Bus.
-func (m *term) Listen(ctx context.Context, ear Ear) error {
+func (m *term) Listen(ctx context.Context, handler Handler) error {
 	m.mu.Lock()
-	m.ear = ear
+	m.handler = handler
 	m.mu.Unlock()
 	<-ctx.Done()
 	return nil
 }
 
 // Publish implements Bus.
-func (m *term) Publish(told []Told) error {
+func (m *term) Publish(told []Notification) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.told = append(m.told, told...)
@@ -454,10 +454,10 @@ func (m *term) Publish(told []Told) error {
 // Canary implements Bus.
 func (m *term) Canary() error {
 	m.mu.Lock()
-	ear, lapse := m.ear, m.lapse
+	handler, lapse := m.handler, m.lapse
 	m.mu.Unlock()
-	if ear != nil && !lapse {
-		ear.Proof(judge.PathProof{})
+	if handler != nil && !lapse {
+		handler.Proof(judge.PathProof{})
 	}
 	return nil
 }

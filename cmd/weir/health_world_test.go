@@ -71,7 +71,7 @@ type happening struct {
 	at   time.Time
 	what string // of the owner's log, "first heard", or the name of a finding
 	node string
-	told nodehealth.Told // of a finding
+	told nodehealth.Notification // of a finding
 }
 
 // wardOptions are what wards differ in.
@@ -141,7 +141,7 @@ func (w *ward) listen() {
 			w.boots[f.ID] = f.BootID
 		},
 		events.EventsSubject(w.cluster, "default"): func(m *nats.Msg) {
-			var told []nodehealth.Told
+			var told []nodehealth.Notification
 			if err := json.Unmarshal(m.Data, &told); err != nil {
 				w.Errorf("findings: %v", err)
 			}

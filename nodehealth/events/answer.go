@@ -24,7 +24,7 @@ const (
 // HeaderError bears why a request has no answer.
 const HeaderError = "Weir-Error"
 
-func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, ear nodehealth.Ear) {
+func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
 	if m.Reply == "" {
 		return
 	}
@@ -39,7 +39,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, ear nodehealth.Ear) 
 	if err != nil {
 		b.warn("bad_request", "order refused", err)
 	} else {
-		a, err = ear.Order(ctx, o)
+		a, err = handler.Order(ctx, o)
 	}
 	if err != nil {
 		a = nodehealth.Answer{Error: short(err.Error(), nodehealth.MaxWhy)}
@@ -51,7 +51,7 @@ func (b *Bus) answerOrder(ctx context.Context, m *nats.Msg, ear nodehealth.Ear) 
 	b.respond(m, data, err)
 }
 
-func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, ear nodehealth.Ear) {
+func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, handler nodehealth.Handler) {
 	if m.Reply == "" {
 		return
 	}
@@ -67,7 +67,7 @@ func (b *Bus) answerStatus(ctx context.Context, m *nats.Msg, ear nodehealth.Ear)
 		b.respond(m, nil, err)
 		return
 	}
-	s, err := ear.Status(ctx, q)
+	s, err := handler.Status(ctx, q)
 	if err != nil {
 		b.respond(m, nil, err)
 		return

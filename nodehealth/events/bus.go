@@ -133,7 +133,7 @@ const eventsBytes = 256 << 10
 
 // Publish implements nodehealth.Bus: it sends lists on EventsSubject. ErrDisconnected if
 // they cannot go out at once.
-func (b *Bus) Publish(told []nodehealth.Told) error {
+func (b *Bus) Publish(told []nodehealth.Notification) error {
 	return bus.Lists(told, eventsBytes, func(list []byte) error { return b.send(EventsSubject(b.cfg.Cluster, b.cfg.Pool), list) })
 }
 

@@ -19,7 +19,7 @@ import (
 
 func TestHints(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
-	e := newEar()
+	e := newHandler()
 	bus := listen(t, connect(t, url), Config{}, e)
 	stranger := connect(t, url)
 	tell := func(text string) {
@@ -76,7 +76,7 @@ func TestTimes(t *testing.T) {
 // What we send to ourselves proves the path; what others send does not.
 func TestCanary(t *testing.T) {
 	ns := startServer(t, -1)
-	e := newEar()
+	e := newHandler()
 	nc := connect(t, ns.ClientURL())
 	bus := listen(t, nc, Config{Heartbeat: 200 * time.Millisecond}, e)
 	if err := connect(t, ns.ClientURL()).Publish(CanarySubject(cluster, pool), []byte("not ours")); err != nil {
@@ -147,9 +147,9 @@ func TestPublish(t *testing.T) {
 	if err := other.FlushTimeout(deadline); err != nil {
 		t.Fatal(err)
 	}
-	var told []nodehealth.Told
-	for i := range nodehealth.MaxTold {
-		told = append(told, nodehealth.Told{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
+	var told []nodehealth.Notification
+	for i := range nodehealth.MaxNotifications {
+		told = append(told, nodehealth.Notification{Pool: pool, At: time.Unix(int64(i), 0).UTC(), Alarm: "a",
 			Finding: judge.Finding{Event: judge.NodeSuspect, Node: fmt.Sprint(i), Why: strings.Repeat("w", 2000)}})
 	}
 	if err := bus.Publish(nil); err != nil {
@@ -158,7 +158,7 @@ func TestPublish(t *testing.T) {
 	if err := bus.Publish(told); err != nil {
 		t.Fatal(err)
 	}
-	var got []nodehealth.Told
+	var got []nodehealth.Notification
 	messages := 0
 	for len(got) < len(told) {
 		m, err := sub.NextMsg(deadline)
@@ -166,7 +166,7 @@ func TestPublish(t *testing.T) {
 			t.Fatal(err)
 		}
 		messages++
-		var list []nodehealth.Told
+		var list []nodehealth.Notification
 		if err := json.Unmarshal(m.Data, &list); err != nil || len(m.Data) > eventsBytes {
 			t.Fatalf("%d bytes: %v", len(m.Data), err)
 		}
@@ -188,7 +188,7 @@ func TestListenEndsWithTheConnection(t *testing.T) {
 		t.Fatal(err)
 	}
 	done := make(chan error, 1)
-	go func() { done <- bus.Listen(t.Context(), newEar()) }()
+	go func() { done <- bus.Listen(t.Context(), newHandler()) }()
 	eventually(t, "it listens", func() bool { return nc.NumSubscriptions() == 4 })
 	nc.Close()
 	if err := next(t, "Listen returns", done); err == nil {
@@ -198,7 +198,7 @@ func TestListenEndsWithTheConnection(t *testing.T) {
 
 func TestOrders(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
-	e := newEar()
+	e := newHandler()
 	ordered := make(chan nodehealth.Order, 9)
 	e.order = func(_ context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
 		ordered <- o
@@ -248,7 +248,7 @@ func TestOrders(t *testing.T) {
 
 func TestStatus(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
-	e := newEar()
+	e := newHandler()
 	e.status = func(_ context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
 		if q.After == "fail" {
 			return nodehealth.Status{}, errors.New("no\nidea")
@@ -289,7 +289,7 @@ func TestStatus(t *testing.T) {
 // What cannot be read is counted where operators look.
 func TestStatusTellsWhatWasLost(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
-	e := newEar()
+	e := newHandler()
 	e.status = func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error) {
 		return nodehealth.Status{Pool: pool, Lost: map[string]uint64{"findings": 3}}, nil
 	}
@@ -313,7 +313,7 @@ func TestStatusTellsWhatWasLost(t *testing.T) {
 
 func TestOrdersDoNotBlockTheStatus(t *testing.T) {
 	url := startServer(t, -1).ClientURL()
-	e := newEar()
+	e := newHandler()
 	began := make(chan struct{}, 99)
 	e.order = func(ctx context.Context, _ nodehealth.Order) (nodehealth.Answer, error) {
 		began <- struct{}{}

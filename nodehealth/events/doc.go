@@ -11,7 +11,7 @@
 // # Subjects
 //
 //	weir.CLUSTER.lifecycle             a hint about a machine, from whoever knows
-//	weir.CLUSTER.health.POOL.events    [health.Told, ...]
+//	weir.CLUSTER.health.POOL.events    [nodehealth.Notification, ...]
 //	weir.CLUSTER.health.POOL.order     health.Order -> health.Answer
 //	weir.CLUSTER.health.POOL.status    health.StatusQuery -> health.Status
 //	weir.CLUSTER.health.POOL.canary    our own voice

@@ -34,25 +34,25 @@ type route struct {
 	take          func(ctx context.Context, m *nats.Msg)
 }
 
-func (b *Bus) routes(ear nodehealth.Ear) []route {
+func (b *Bus) routes(handler nodehealth.Handler) []route {
 	hints := rate.NewLimiter(hintsPerSecond, hintsAtOnce)
 	cluster, pool := b.cfg.Cluster, b.cfg.Pool
 	return []route{
-		{LifecycleSubject(cluster), "hint", 1, func(_ context.Context, m *nats.Msg) { b.hear(m, hints, ear) }},
-		{CanarySubject(cluster, pool), "canary", 1, func(_ context.Context, m *nats.Msg) { b.hearCanary(m, ear) }},
-		{StatusSubject(cluster, pool), "request", 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, ear) }},
-		{OrderSubject(cluster, pool), "request", 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, ear) }},
+		{LifecycleSubject(cluster), "hint", 1, func(_ context.Context, m *nats.Msg) { b.takeHint(m, hints, handler) }},
+		{CanarySubject(cluster, pool), "canary", 1, func(_ context.Context, m *nats.Msg) { b.takeCanary(m, handler) }},
+		{StatusSubject(cluster, pool), "request", 4, func(ctx context.Context, m *nats.Msg) { b.answerStatus(ctx, m, handler) }},
+		{OrderSubject(cluster, pool), "request", 8, func(ctx context.Context, m *nats.Msg) { b.answerOrder(ctx, m, handler) }},
 	}
 }
 
 // Listen implements nodehealth.Bus. It returns nil when ctx ends, and an error when the
 // connection is closed for good.
-func (b *Bus) Listen(ctx context.Context, ear nodehealth.Ear) error {
+func (b *Bus) Listen(ctx context.Context, handler nodehealth.Handler) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	for _, r := range b.routes(ear) {
+	for _, r := range b.routes(handler) {
 		sub, err := b.subscribe(r.subject)
 		if err != nil {
 			return err
@@ -71,7 +71,7 @@ func (b *Bus) Listen(ctx context.Context, ear nodehealth.Ear) error {
 	if err := b.flush(ctx); err != nil {
 		return err
 	}
-	return b.watch(ctx, ear)
+	return b.watch(ctx, handler)
 }
 
 func (b *Bus) subscribe(subject string) (*nats.Subscription, error) {
@@ -118,7 +118,7 @@ func (b *Bus) pump(ctx context.Context, sub *nats.Subscription, name string, to 
 }
 
 // watch tells when the path is down, until ctx ends.
-func (b *Bus) watch(ctx context.Context, ear nodehealth.Ear) error {
+func (b *Bus) watch(ctx context.Context, handler nodehealth.Handler) error {
 	status := b.nc.StatusChanged()
 	defer b.nc.RemoveStatusListener(status)
 	look := time.NewTicker(lookPeriod)
@@ -129,13 +129,13 @@ func (b *Bus) watch(ctx context.Context, ear nodehealth.Ear) error {
 		case b.nc.IsClosed():
 			return fmt.Errorf("hear nodes: %w", nats.ErrConnectionClosed)
 		case up && !now:
-			ear.Proof(judge.PathProof{Down: true, Why: "the connection to NATS is lost"})
+			handler.Proof(judge.PathProof{Down: true, Why: "the connection to NATS is lost"})
 			up = false
 		case now:
 			up = true
 		}
 		if b.canaryLost(time.Now()) {
-			ear.Proof(judge.PathProof{Down: true, Why: fmt.Sprintf("what we send to ourselves over NATS did not come back for %v", 2*b.cfg.Heartbeat)})
+			handler.Proof(judge.PathProof{Down: true, Why: fmt.Sprintf("what we send to ourselves over NATS did not come back for %v", 2*b.cfg.Heartbeat)})
 		}
 		select {
 		case <-ctx.Done():
@@ -149,7 +149,7 @@ func (b *Bus) watch(ctx context.Context, ear nodehealth.Ear) error {
 	}
 }
 
-func (b *Bus) hear(m *nats.Msg, hints *rate.Limiter, ear nodehealth.Ear) {
+func (b *Bus) takeHint(m *nats.Msg, hints *rate.Limiter, handler nodehealth.Handler) {
 	h, err := decodeHint(m.Data)
 	switch {
 	case err != nil:
@@ -159,12 +159,12 @@ func (b *Bus) hear(m *nats.Msg, hints *rate.Limiter, ear nodehealth.Ear) {
 	case !hints.Allow():
 		b.warn("dropped_hint", "hint dropped", fmt.Errorf("more than %d come each second", hintsPerSecond))
 	default:
-		ear.Hint(h.Hint)
+		handler.Hint(h.Hint)
 	}
 }
 
-func (b *Bus) hearCanary(m *nats.Msg, ear nodehealth.Ear) {
+func (b *Bus) takeCanary(m *nats.Msg, handler nodehealth.Handler) {
 	if b.canaryCame(string(m.Data)) {
-		ear.Proof(judge.PathProof{})
+		handler.Proof(judge.PathProof{})
 	}
 }

@@ -48,29 +48,29 @@ func connect(t *testing.T, url string) *nats.Conn {
 	return nc
 }
 
-// ear takes what it is told, and answers as its functions say.
-type ear struct {
+// handler takes what it is told, and answers as its functions say.
+type handler struct {
 	hints  chan judge.Hint
 	proofs chan judge.PathProof
 	order  func(context.Context, nodehealth.Order) (nodehealth.Answer, error)
 	status func(context.Context, nodehealth.StatusQuery) (nodehealth.Status, error)
 }
 
-func newEar() *ear {
-	return &ear{hints: make(chan judge.Hint, 1<<14), proofs: make(chan judge.PathProof, 1<<10)}
+func newHandler() *handler {
+	return &handler{hints: make(chan judge.Hint, 1<<14), proofs: make(chan judge.PathProof, 1<<10)}
 }
 
-func (e *ear) Hint(h judge.Hint)       { e.hints <- h }
-func (e *ear) Proof(p judge.PathProof) { e.proofs <- p }
-func (e *ear) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
+func (e *handler) Hint(h judge.Hint)       { e.hints <- h }
+func (e *handler) Proof(p judge.PathProof) { e.proofs <- p }
+func (e *handler) Order(ctx context.Context, o nodehealth.Order) (nodehealth.Answer, error) {
 	return e.order(ctx, o)
 }
-func (e *ear) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+func (e *handler) Status(ctx context.Context, q nodehealth.StatusQuery) (nodehealth.Status, error) {
 	return e.status(ctx, q)
 }
 
 // listen has a bus listen until the test ends, and returns it once it does.
-func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Ear) *Bus {
+func listen(t *testing.T, nc *nats.Conn, cfg Config, e nodehealth.Handler) *Bus {
 	t.Helper()
 	cfg.Cluster, cfg.Pool = cluster, pool
 	b, err := New(nc, cfg, slog.New(slog.NewTextHandler(t.Output(), nil)))

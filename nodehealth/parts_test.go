@@ -1,0 +1,156 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// judgeOf is a judge with one healthy node, to which events have happened.
+func judgeOf(now time.Time, events ...judge.Event) *judge.Judge {
+	j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
+	j.Step(now, judge.Nodes{List: []judge.Node{{ID: "n1", Since: now.Add(-24 * time.Hour)}}})
+	for _, ev := range events {
+		j.Step(now, ev)
+	}
+	return j
+}
+
+// recordsOf are the drain records of an autoscaler; nil: it has not read them.
+type recordsOf []drain.Record
+
+func (r recordsOf) Records() ([]drain.Record, bool) { return r, r != nil }
+
+func TestPausesFollowDrainsAndOperators(t *testing.T) {
+	now := time.Unix(1_000_000, 0)
+	deadline := now.Add(10 * time.Minute)
+	leaves := drain.Record{Node: "n1", Group: "g", Weight: 1, State: drain.Terminating, Reason: drain.ScaleIn, Since: now, Deadline: deadline}
+	repaired, late := leaves, leaves
+	repaired.Reason, repaired.Attempt = drain.Repair, "n1.1"
+	late.Deadline = now.Add(-time.Hour)
+	ofDrain := judge.Pause{Node: "n1", Owner: drainOwner, TTL: 11 * time.Minute, Why: string(drain.ScaleIn)}
+	ofPool := judge.Pause{Owner: poolOwner, TTL: poolPause, Why: "audit"}
+	tests := []struct {
+		name    string
+		records recordsOf
+		until   time.Time // of a pause of n1 that is under way; zero: none
+		paused  string
+		before  []judge.Event
+		want    []judge.Event
+	}{
+		{"a node leaves", recordsOf{leaves}, time.Time{}, "", nil, []judge.Event{ofDrain}},
+		{"it still leaves", recordsOf{leaves}, deadline.Add(drainGrace), "", []judge.Event{ofDrain}, nil},
+		{"beyond its deadline", recordsOf{late}, time.Time{}, "", nil,
+			[]judge.Event{judge.Pause{Node: "n1", Owner: drainOwner, TTL: 2 * drainGrace, Why: string(drain.ScaleIn)}}},
+		{"a repair", recordsOf{repaired}, time.Time{}, "", nil, nil},
+		{"it stays", recordsOf{}, deadline.Add(drainGrace), "", []judge.Event{ofDrain}, []judge.Event{judge.Resume{Node: "n1", Owner: drainOwner}}},
+		{"unknown records", nil, deadline.Add(drainGrace), "", []judge.Event{ofDrain}, nil},
+		{"the pool is paused", nil, time.Time{}, "audit", nil, []judge.Event{ofPool}},
+		{"the pool is still paused", nil, time.Time{}, "audit", []judge.Event{ofPool}, nil},
+		{"the pool resumes", nil, time.Time{}, "", []judge.Event{ofPool}, []judge.Event{judge.Resume{Owner: poolOwner}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p := pauses{drains: test.records, paused: func() (string, bool) { return test.paused, true }, until: map[string]time.Time{}}
+			if !test.until.IsZero() {
+				p.until["n1"] = test.until
+			}
+			if got := p.sync(now, judgeOf(now, test.before...)); !slices.Equal(got, test.want) {
+				t.Errorf("sync() = %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+func TestOwnershipComparesWithThePolicy(t *testing.T) {
+	tests := []struct {
+		name      string
+		act, self bool
+		why       string // the provider repairs
+		drift     bool
+		other     bool // nothing is repaired
+		alarm     bool
+		healer    string
+	}{
+		{"as the policy says", true, true, "", false, false, false, ""},
+		{"the provider repairs", true, true, "the group replaces", false, true, false, "the group replaces"},
+		{"the provider repairs again", true, true, "the group replaces", true, true, true, "the group replaces"},
+		{"the provider shall", true, false, "the group replaces", false, false, false, ""},
+		{"the provider shall, and does not", true, false, "", false, false, true, "nobody: the policy leaves it to the provider, which does not heal"},
+		{"observed", false, true, "the group replaces", false, false, false, "the group replaces"},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			a := newAnnouncer("p", nil, newMailbox().lost, quiet())
+			o := ownership{act: test.act, self: test.self, announcer: a}
+			got := o.found(time.Unix(1000, 0), test.why, test.drift)
+			if alarm := len(a.standing()) == 1; got.Other != test.other || alarm != test.alarm || o.healer != test.healer {
+				t.Errorf("found() = %+v, alarm %v, healer %q", got, alarm, o.healer)
+			}
+		})
+	}
+}
+
+func TestCordonWaitsUntilItIsDurable(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := &term{c: c, ctx: t.Context()}
+		mail, keeper := newMailbox(), newKeeper()
+		all := cordons{scheduler: m, writer: m, act: true, keeper: keeper, mail: mail, log: quiet(), nodes: map[string]*cordon{}}
+		now := time.Now()
+		j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
+		s := j.State()
+		s.Nodes = []judge.NodeRecord{{Node: judge.Node{ID: "n1", Since: now}, State: judge.Quarantined, Since: now, Until: now.Add(time.Hour)}}
+		j, err := judge.Restore(now, plain(judge.Action{Name: judge.Reboot}).WithDefaults(), s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.add("n1", false)
+		all.saving(keeper.put([]byte("state")))
+		for _, want := range []bool{false, true} {
+			all.sync(t.Context(), now, j, true)
+			mail.Wait()
+			if got := c.boxes["n1"].cordoned; got != want {
+				t.Errorf("the node is cordoned: %v, want %v", got, want)
+			}
+			keeper.durable(1)
+		}
+	})
+}
+
+func TestAskIsDoneOrNot(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMailbox()
+		done := 0
+		err := m.ask(t.Context(), func(time.Time, *judge.Judge) { done++ })
+		(<-m.work)(time.Now(), nil) // after the patience of the ask
+		if err == nil || done != 0 {
+			t.Errorf("without a Loop ask() = %v, done %d times", err, done)
+		}
+		go func() { (<-m.work)(time.Now(), nil) }()
+		if err := m.ask(t.Context(), func(time.Time, *judge.Judge) { done++ }); err != nil || done != 1 {
+			t.Errorf("ask() = %v, done %d times, want once", err, done)
+		}
+		close(m.ended)
+		for m.send(t.Context(), func(time.Time, *judge.Judge) batch { return batch{} }) == nil { // until it is full
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := m.ask(ctx, func(time.Time, *judge.Judge) {}); !errors.Is(err, ErrNotRunning) && !errors.Is(err, context.Canceled) {
+			t.Errorf("after the end ask() = %v", err)
+		}
+		m.offer("hints", func(time.Time, *judge.Judge) batch { return batch{} })
+		for range workRoom {
+			m.offer("hints", func(time.Time, *judge.Judge) batch { return batch{} })
+		}
+		if m.lost.all()["hints"] == 0 {
+			t.Error("an offer without room is not counted")
+		}
+	})
+}

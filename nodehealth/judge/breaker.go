@@ -144,10 +144,10 @@ func (j *Judge) breakers(now time.Time) {
 		return
 	}
 	if j.breaker.Open {
-		j.find(Finding{Event: BreakerOpened, Why: j.breaker.Why})
+		j.journal.find(Finding{Event: BreakerOpened, Why: j.breaker.Why})
 		return
 	}
-	j.find(Finding{Event: BreakerClosed, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)})
+	j.journal.find(Finding{Event: BreakerClosed, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)})
 }
 
 // stepZones returns how many zones are frozen, and the last of them. Where all nodes are
@@ -173,7 +173,7 @@ func (j *Judge) stepZones(now time.Time) (frozen int, last *zone) {
 			if !z.Open {
 				event.Event, event.Why = ZoneThawed, fmt.Sprintf("%d of %d nodes are sick", z.sick, z.eligible)
 			}
-			j.find(event)
+			j.journal.find(event)
 		}
 		if z.Open {
 			frozen, last = frozen+1, z
@@ -205,7 +205,7 @@ func (j *Judge) alarm(now time.Time) {
 			delete(j.alarms, key)
 		case !a.Told && now.Sub(a.Since) >= wait:
 			a.Told = true
-			j.order(Order{Kind: OrderAlarm, Alarm: key, Why: a.why})
+			j.journal.order(Order{Kind: OrderAlarm, Alarm: key, Why: a.why})
 		}
 	}
 }

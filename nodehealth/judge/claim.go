@@ -60,8 +60,8 @@ func (j *Judge) consider(now time.Time, n *node) {
 			j.begin(now, n)
 			return
 		}
-		j.find(Finding{Event: RepairClaimed, Node: n.ID, Zone: n.Zone, Action: a.Name, Why: n.why})
-		j.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
+		j.journal.find(Finding{Event: RepairClaimed, Node: n.ID, Zone: n.Zone, Action: a.Name, Why: n.why})
+		j.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
 	}
 }
 

@@ -23,7 +23,7 @@ func (j *Judge) shut(now time.Time, n *node, a Action) refusal {
 	if j.healer != "" {
 		return refuse(GateOwner, time.Time{}, "%s", j.healer)
 	}
-	if until, owner, is := j.paused(n.ID); is {
+	if until, owner, is := j.pauses.longest(n.ID); is {
 		return refuse(GatePause, until, "paused by %s", owner)
 	}
 	if j.breaker.Open {
@@ -165,7 +165,7 @@ func (j *Judge) block(n *node, a ActionName, r refusal) {
 		return
 	}
 	n.blocked = r.gate
-	j.find(Finding{Event: RepairBlocked, Node: n.ID, Zone: n.Zone, Action: a, Gate: r.gate, Until: r.until, Why: r.why()})
+	j.journal.find(Finding{Event: RepairBlocked, Node: n.ID, Zone: n.Zone, Action: a, Gate: r.gate, Until: r.until, Why: r.why()})
 }
 
 // bucket is the rate's: it holds burst repairs and fills with perHour.

@@ -21,7 +21,7 @@ type Judge struct {
 	path     path
 	breaker  breaker
 	zones    map[string]*zone
-	pauses   map[string]map[string]pause // by node, "" is the pool, and owner
+	pauses   pauses
 	lineages map[string]*lineage
 	born     map[string]string // replacement -> lineage
 	bucket   bucket
@@ -32,17 +32,17 @@ type Judge struct {
 	alarms   map[string]*alarm
 	resume   bool // what is in flight is to be ordered again
 
-	votes  []vote // room for those of one node
-	orders []Order
-	found  []Finding
+	votes   []vote // room for those of one node
+	journal journal
 }
 
 // New returns a Judge that knows no node. The policy must be valid.
 func New(p Policy) *Judge {
+	rules := compile(p.WithDefaults())
 	return &Judge{
-		rules: compile(p.WithDefaults()),
+		rules: rules, path: path{every: rules.beatEvery},
 		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
-		zones: map[string]*zone{}, pauses: map[string]map[string]pause{},
+		zones: map[string]*zone{}, pauses: pauses{},
 		lineages: map[string]*lineage{}, born: map[string]string{}, alarms: map[string]*alarm{},
 	}
 }
@@ -54,7 +54,6 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 		return nil, nil
 	}
 	now = now.Round(0) // a monotonic reading would not survive the state
-	j.orders, j.found = nil, nil
 	switch ev := ev.(type) {
 	case Nodes:
 		j.list(now, ev)
@@ -63,9 +62,9 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	case Outcome:
 		j.outcome(now, ev)
 	case Pause:
-		j.pauseTaken(now, ev)
+		j.paused(now, j.pauses.take(now, ev))
 	case Resume:
-		j.pauseEnded(now, ev)
+		j.paused(now, j.pauses.end(ev))
 	case Hint:
 		j.hint(ev)
 	case Recover:
@@ -79,13 +78,13 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	case Tick:
 		j.tick(now)
 	}
-	return j.orders, j.found
+	return j.journal.take()
 }
 
 // tick looks at what is due, and only then orders.
 func (j *Judge) tick(now time.Time) {
-	j.pathLapse(now)
-	j.expirePauses(now)
+	j.journal.find(j.path.lapse(now)...)
+	j.paused(now, j.pauses.expire(now))
 	for {
 		n, ok := j.wakes.next(now)
 		if !ok {
@@ -134,20 +133,35 @@ func (j *Judge) Status() []Status {
 	return out
 }
 
-func (j *Judge) find(f Finding)        { j.found = append(j.found, f) }
-func (j *Judge) order(o Order)         { j.orders = append(j.orders, o) }
-func (j *Judge) ignore(id, why string) { j.find(Finding{Event: Ignored, Node: id, Why: why}) }
+// paused counts the nodes anew whose pause began or ended.
+func (j *Judge) paused(now time.Time, found []Finding) {
+	j.journal.find(found...)
+	for _, f := range found {
+		if n, ok := j.nodes[f.Node]; ok && f.Event != Ignored {
+			j.census.count(j.zones, n, j.tally(now, n))
+		}
+	}
+}
+
+// proof takes the result of our own probe of the heartbeats' path.
+func (j *Judge) proof(now time.Time, p PathProof) {
+	if j.beat < 0 {
+		j.journal.find(ignored("", "proof of a path, and AGENT_HEARTBEAT is no mode of the policy"))
+		return
+	}
+	j.journal.find(j.path.report(now, p)...)
+}
 
 // hint has the node observed, unless that is under way or of no use.
 func (j *Judge) hint(h Hint) {
 	n, ok := j.nodes[h.Node]
 	switch {
 	case !ok:
-		j.ignore(h.Node, "hint about a node that is not listed")
+		j.journal.find(ignored(h.Node, "hint about a node that is not listed"))
 	case n.state == Fencing || n.state == Recovering:
-		j.ignore(h.Node, "hint about a node under repair")
+		j.journal.find(ignored(h.Node, "hint about a node under repair"))
 	default:
-		j.order(Order{Kind: OrderRecheck, Node: n.ID, Why: h.Why})
+		j.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: h.Why})
 	}
 }
 
@@ -155,9 +169,9 @@ func (j *Judge) demand(now time.Time, r Recover) {
 	n, ok := j.nodes[r.Node]
 	switch {
 	case !ok:
-		j.ignore(r.Node, "recovery asked of a node that is not listed")
+		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
 	case n.repair != nil || n.state == Quarantined:
-		j.ignore(r.Node, "recovery asked of a node that is "+string(n.state))
+		j.journal.find(ignored(r.Node, "recovery asked of a node that is "+string(n.state)))
 	default:
 		n.asked = cmp.Or(r.By, "somebody")
 		j.evaluate(now, n)
@@ -171,7 +185,7 @@ func (j *Judge) healedBy(h Healer) {
 	}
 	if why != j.healer {
 		j.healer = why
-		j.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "we heal this pool")})
+		j.journal.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "we heal this pool")})
 	}
 }
 
@@ -185,11 +199,11 @@ func (j *Judge) released(now time.Time, r Release) {
 	case ok && n.asked != "" && n.repair == nil:
 		why := "the wish of " + n.asked + " is withdrawn by " + r.By
 		n.asked, n.blocked = "", ""
-		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Why: why})
+		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Why: why})
 		j.evaluate(now, n)
 		return
 	case !ok || n.state != Quarantined && n.state != FenceFailed:
-		j.ignore(r.Node, "release of a node that is not held")
+		j.journal.find(ignored(r.Node, "release of a node that is not held"))
 		return
 	}
 	delete(j.lineages, j.lineageOf(n))
@@ -212,7 +226,7 @@ func (j *Judge) releaseAll() {
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
 	j.to(now, n, Fresh)
-	j.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.observe, Why: why})
+	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.observe, Why: why})
 	j.evaluate(now, n)
 }
 

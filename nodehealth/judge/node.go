@@ -76,12 +76,12 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 		n, known := j.nodes[listed.ID]
 		switch {
 		case listed.ID == "":
-			j.ignore("", "a listed node without an id")
+			j.journal.find(ignored("", "a listed node without an id"))
 			continue
 		case !known:
 			n = j.add(now, listed)
 		case n.pass == j.pass:
-			j.ignore(listed.ID, "a node that is listed twice")
+			j.journal.find(ignored(listed.ID, "a node that is listed twice"))
 			continue
 		}
 		changed := !known || n.Node != listed || n.missing > 0 || n.unlisted
@@ -141,7 +141,7 @@ func (j *Judge) miss(now time.Time) {
 			continue
 		}
 		if n.repair != nil {
-			j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "the node is gone"})
+			j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "the node is gone"})
 			j.ended(now, n)
 		}
 		j.drop(n)
@@ -150,7 +150,7 @@ func (j *Judge) miss(now time.Time) {
 
 // drop forgets a node that does not exist any more.
 func (j *Judge) drop(n *node) {
-	j.find(Finding{Event: NodeGone, Node: n.ID, Zone: n.Zone})
+	j.journal.find(Finding{Event: NodeGone, Node: n.ID, Zone: n.Zone})
 	delete(j.nodes, n.ID)
 	delete(j.ill, n.ID)
 	delete(j.active, n.ID)

@@ -124,3 +124,22 @@ func (f Finding) String() string {
 	}
 	return s.String()
 }
+
+// ignored returns the finding that an event changes nothing.
+func ignored(node, why string) Finding { return Finding{Event: Ignored, Node: node, Why: why} }
+
+// journal collects what one Step returns.
+type journal struct {
+	orders []Order
+	found  []Finding
+}
+
+func (l *journal) order(orders ...Order) { l.orders = append(l.orders, orders...) }
+func (l *journal) find(found ...Finding) { l.found = append(l.found, found...) }
+
+// take returns the orders and findings, and empties the journal.
+func (l *journal) take() ([]Order, []Finding) {
+	taken := *l
+	*l = journal{}
+	return taken.orders, taken.found
+}

@@ -9,7 +9,7 @@ import (
 func (j *Judge) outcome(now time.Time, o Outcome) {
 	n, ok := j.nodes[o.Node]
 	if !ok || !j.awaited(n, o) {
-		j.ignore(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way")
+		j.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way"))
 		return
 	}
 	o.Reason = cutReason(o.Reason)
@@ -75,7 +75,7 @@ func (o Outcome) stepOf(n *node) Step {
 // done has the node verified by what is observed from now on.
 func (j *Judge) done(now time.Time, n *node, o Outcome) {
 	r := n.repair
-	j.find(Finding{Event: RepairVerifying, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: o.Reason})
+	j.journal.find(Finding{Event: RepairVerifying, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: o.Reason})
 	if r.Action.Name == Recreate {
 		j.recreated(now, n, o.Replacement)
 		return
@@ -106,7 +106,7 @@ func (j *Judge) recreated(now time.Time, n *node, id string) {
 	n.replaced, n.asked, n.blocked = true, "", ""
 	j.to(now, n, Fresh)
 	j.to(now, to, Verifying)
-	j.find(Finding{Event: NodeReplaced, Node: n.ID, Zone: n.Zone, Action: Recreate, Attempt: to.repair.Attempt, Why: "by " + to.ID})
+	j.journal.find(Finding{Event: NodeReplaced, Node: n.ID, Zone: n.Zone, Action: Recreate, Attempt: to.repair.Attempt, Why: "by " + to.ID})
 	if n.missing > 1 {
 		j.drop(n)
 	}
@@ -142,7 +142,7 @@ func (j *Judge) handOver(now time.Time, n *node, id string) {
 // undone lets the node wait for another time: nothing was done to it.
 func (j *Judge) undone(now time.Time, n *node, why string) {
 	r := n.repair
-	j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing was done: " + cmp.Or(why, "refused")})
+	j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing was done: " + cmp.Or(why, "refused")})
 	l := j.ledger(n)
 	if len(l.Begun) > 0 && r.Origin == n.ID && r.Tries <= 1 && r.Index == j.firstIndex(n) {
 		l.Begun = l.Begun[:len(l.Begun)-1]

@@ -5,44 +5,48 @@ import (
 	"time"
 )
 
-// path is the way that heartbeats take to us.
+// path is the way from the agents' heartbeats to us.
 type path struct {
+	every time.Duration // between two heartbeats of an agent
 	up    bool
 	since time.Time // up, without a gap
 	last  time.Time // proof
 }
 
-// proven reports whether what was sent just now would have arrived.
-func (p *path) proven(now time.Time, every time.Duration) bool {
-	return p.up && now.Sub(p.last) <= 2*every
+// proven reports whether a heartbeat that was sent just now would have arrived.
+func (p *path) proven(now time.Time) bool { return p.up && now.Sub(p.last) <= 2*p.every }
+
+// report takes the result of our own probe of the path.
+func (p *path) report(now time.Time, ev PathProof) []Finding {
+	if !ev.Down {
+		return p.prove(now)
+	}
+	return p.lose(cmp.Or(ev.Why, "it was reported as down"))
 }
 
-// proof takes in what the canary says.
-func (j *Judge) proof(now time.Time, p PathProof) {
-	switch {
-	case j.beat < 0:
-		j.ignore("", "proof of a path, and AGENT_HEARTBEAT is no mode of the policy")
-	case !p.Down:
-		j.prove(now)
-	case j.path.up:
-		j.path.up = false
-		j.find(Finding{Event: PathLost, Why: cmp.Or(p.Why, "it was reported as down")})
+// prove records that something arrived. After a gap every silence begins anew.
+func (p *path) prove(now time.Time) []Finding {
+	gap := !p.proven(now)
+	p.last = now
+	if !gap {
+		return nil
 	}
+	p.up, p.since = true, now
+	return []Finding{{Event: PathUp, Why: "heartbeats arrive"}}
 }
 
-// prove notes that the path is alive. After a gap every silence begins anew.
-func (j *Judge) prove(now time.Time) {
-	if !j.path.proven(now, j.beatEvery) {
-		j.path.up, j.path.since = true, now
-		j.find(Finding{Event: PathUp, Why: "heartbeats arrive"})
+// lapse loses the path if nothing arrived for too long.
+func (p *path) lapse(now time.Time) []Finding {
+	if p.proven(now) {
+		return nil
 	}
-	j.path.last = now
+	return p.lose("no heartbeat of any node and no canary for " + (2 * p.every).String())
 }
 
-// pathLapse notices that nothing arrives.
-func (j *Judge) pathLapse(now time.Time) {
-	if j.path.up && !j.path.proven(now, j.beatEvery) {
-		j.path.up = false
-		j.find(Finding{Event: PathLost, Why: "no heartbeat of any node and no canary for " + (2 * j.beatEvery).String()})
+func (p *path) lose(why string) []Finding {
+	if !p.up {
+		return nil
 	}
+	p.up = false
+	return []Finding{{Event: PathLost, Why: why}}
 }

@@ -6,7 +6,10 @@ import (
 	"time"
 )
 
-// pause keeps repairs off a node or the pool.
+// pauses keep repairs off nodes, and off the pool: by node, where "" is the pool, and
+// by owner.
+type pauses map[string]map[string]pause
+
 type pause struct {
 	until time.Time
 	why   string
@@ -15,73 +18,91 @@ type pause struct {
 // maxPause bounds a pause, so that one that its owner forgot ends.
 const maxPause = longest
 
-func (j *Judge) pauseTaken(now time.Time, p Pause) {
+// take begins or renews a pause.
+func (ps pauses) take(now time.Time, p Pause) []Finding {
 	if p.Owner == "" {
-		j.ignore(p.Node, "a pause without an owner")
-		return
+		return []Finding{ignored(p.Node, "a pause without an owner")}
 	}
 	ttl := p.TTL
 	if ttl <= 0 {
 		ttl = DefaultPause
 	}
-	owners, ok := j.pauses[p.Node]
+	_, renewed := ps[p.Node][p.Owner]
+	until := now.Add(min(ttl, maxPause))
+	ps.put(p.Node, p.Owner, pause{until, cutReason(p.Why)})
+	if renewed {
+		return nil
+	}
+	return []Finding{{Event: PauseTaken, Node: p.Node, Until: until, Why: sentence(p.Owner, p.Why)}}
+}
+
+func (ps pauses) put(node, owner string, p pause) {
+	if ps[node] == nil {
+		ps[node] = map[string]pause{}
+	}
+	ps[node][owner] = p
+}
+
+// end ends the pause of one owner.
+func (ps pauses) end(r Resume) []Finding {
+	p, ok := ps[r.Node][r.Owner]
 	if !ok {
-		owners = map[string]pause{}
-		j.pauses[p.Node] = owners
+		return []Finding{ignored(r.Node, "no pause of "+r.Owner)}
 	}
-	_, renewed := owners[p.Owner]
-	owners[p.Owner] = pause{now.Add(min(ttl, maxPause)), cutReason(p.Why)}
-	if !renewed {
-		j.find(Finding{Event: PauseTaken, Node: p.Node, Until: owners[p.Owner].until, Why: sentence(p.Owner, p.Why)})
-	}
-	j.recount(now, p.Node)
+	ps.remove(r.Node, r.Owner)
+	return []Finding{{Event: PauseEnded, Node: r.Node, Why: sentence(r.Owner, p.why)}}
 }
 
-func (j *Judge) pauseEnded(now time.Time, r Resume) {
-	p, ok := j.pauses[r.Node][r.Owner]
-	if !ok {
-		j.ignore(r.Node, "no pause of "+r.Owner)
-		return
-	}
-	j.unpause(now, r.Node, r.Owner)
-	j.find(Finding{Event: PauseEnded, Node: r.Node, Why: sentence(r.Owner, p.why)})
-}
-
-func (j *Judge) unpause(now time.Time, id, owner string) {
-	delete(j.pauses[id], owner)
-	if len(j.pauses[id]) == 0 {
-		delete(j.pauses, id)
-	}
-	j.recount(now, id)
-}
-
-func (j *Judge) recount(now time.Time, id string) {
-	if n, ok := j.nodes[id]; ok {
-		j.census.count(j.zones, n, j.tally(now, n))
+func (ps pauses) remove(node, owner string) {
+	delete(ps[node], owner)
+	if len(ps[node]) == 0 {
+		delete(ps, node)
 	}
 }
 
-func (j *Judge) expirePauses(now time.Time) {
-	for _, id := range slices.Sorted(maps.Keys(j.pauses)) {
-		for _, owner := range slices.Sorted(maps.Keys(j.pauses[id])) {
-			if p := j.pauses[id][owner]; !now.Before(p.until) {
-				j.unpause(now, id, owner)
-				j.find(Finding{Event: PauseExpired, Node: id, Why: sentence(owner, p.why)})
+// expire ends the pauses whose time is over.
+func (ps pauses) expire(now time.Time) []Finding {
+	var found []Finding
+	for p := range ps.all {
+		if !now.Before(p.Until) {
+			ps.remove(p.Node, p.Owner)
+			found = append(found, Finding{Event: PauseExpired, Node: p.Node, Why: sentence(p.Owner, p.Why)})
+		}
+	}
+	return found
+}
+
+// all yields each pause, in the order of nodes and owners.
+func (ps pauses) all(yield func(PauseRecord) bool) {
+	for _, node := range slices.Sorted(maps.Keys(ps)) {
+		for _, owner := range slices.Sorted(maps.Keys(ps[node])) {
+			if p := ps[node][owner]; !yield(PauseRecord{node, owner, p.until, p.why}) {
+				return
 			}
 		}
 	}
 }
 
-// paused returns the pause of a node, or of the pool, that lasts longest.
-func (j *Judge) paused(id string) (until time.Time, owner string, is bool) {
-	for _, of := range [...]string{"", id} {
-		for _, name := range slices.Sorted(maps.Keys(j.pauses[of])) {
-			if p := j.pauses[of][name]; p.until.After(until) {
+// longest returns the pause of a node, or of the pool, that lasts longest.
+func (ps pauses) longest(node string) (until time.Time, owner string, is bool) {
+	for _, of := range [...]string{"", node} {
+		for _, name := range slices.Sorted(maps.Keys(ps[of])) {
+			if p := ps[of][name]; p.until.After(until) {
 				until, owner, is = p.until, name, true
 			}
 		}
 	}
 	return until, owner, is
+}
+
+// records returns the pauses for the State.
+func (ps pauses) records() []PauseRecord { return slices.Collect(ps.all) }
+
+// restore takes the pauses of a State. None is longer than a new one may be.
+func (ps pauses) restore(now time.Time, records []PauseRecord) {
+	for _, r := range records {
+		ps.put(r.Node, r.Owner, pause{earlier(r.Until, now.Add(maxPause)), r.Why})
+	}
 }
 
 func sentence(owner, why string) string {

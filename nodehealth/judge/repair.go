@@ -30,7 +30,7 @@ type Repair struct {
 func (j *Judge) progress(now time.Time, n *node) {
 	switch r := n.repair; {
 	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
-		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the node is let go"})
+		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the node is let go"})
 		j.ended(now, n)
 		j.to(now, n, Fresh)
 	case n.state == Claimed && j.confirmed(now, n):
@@ -73,8 +73,8 @@ func (j *Judge) act(now time.Time, n *node) {
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
 	r.Attempt = j.attempt(n)
 	j.to(now, n, Recovering)
-	j.find(Finding{Event: event, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
-	j.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
+	j.journal.find(Finding{Event: event, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
+	j.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
 	if j.observe { // nothing will come of it
 		j.ended(now, n)
 		j.to(now, n, Unhealthy)
@@ -91,15 +91,15 @@ func (j *Judge) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(j.fenceTimeout), j.attempt(n)
 	j.to(now, n, Fencing)
-	j.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: j.observe, Why: n.why})
-	j.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(j.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: n.why})
+	j.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: j.observe, Why: n.why})
+	j.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(j.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: n.why})
 }
 
 // fenced goes on to the replacement, through the gates. A node that was held waits
 // for a place first.
 func (j *Judge) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
-	j.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	j.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if n.state == Fencing {
 		j.to(now, n, Recovering)
 	}
@@ -107,14 +107,14 @@ func (j *Judge) fenced(now time.Time, n *node, why string) {
 
 // unfenced holds the node, unless the confirmation is not required.
 func (j *Judge) unfenced(now time.Time, n *node, why string) {
-	j.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	j.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if !j.mustFence && n.Exclusive == "" {
 		n.repair.Fenced, n.repair.Waiting = true, true
 		j.to(now, n, Recovering)
 		return
 	}
 	j.to(now, n, FenceFailed)
-	j.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
+	j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
 }
 
 // next takes the gates before the next action of a repair.
@@ -144,11 +144,11 @@ func (j *Judge) next(now time.Time, n *node) {
 // failed ends one action of a repair.
 func (j *Judge) failed(now time.Time, n *node, why string) {
 	r := n.repair
-	j.find(Finding{Event: RepairFailed, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
+	j.journal.find(Finding{Event: RepairFailed, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
 	r.Passing, r.Ends = time.Time{}, false
 	switch {
 	case n.unlisted || n.missing > 1:
-		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
+		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
 		j.ended(now, n)
 		j.drop(n)
 	case r.Tries < *r.Action.MaxAttempts:
@@ -169,7 +169,7 @@ func (j *Judge) escalate(now time.Time, n *node, why string) {
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
 		j.to(now, n, Recovering)
 	case r.Origin != n.ID:
-		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the replacement is not fit either: " + why})
+		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the replacement is not fit either: " + why})
 		j.ended(now, n)
 		j.to(now, n, Unhealthy)
 	default:
@@ -182,10 +182,10 @@ func (j *Judge) escalate(now time.Time, n *node, why string) {
 func (j *Judge) quarantine(now time.Time, n *node, why string) {
 	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(j.window)
 	j.to(now, n, Quarantined)
-	j.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: j.observe, Why: why})
-	j.order(Order{Kind: OrderQuarantine, Node: n.ID, For: j.window, Observe: j.observe, Why: why})
+	j.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: j.observe, Why: why})
+	j.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: j.window, Observe: j.observe, Why: why})
 	if !j.observe {
-		j.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
+		j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
 	}
 	j.census.count(j.zones, n, j.tally(now, n))
 	j.wakes.add(n, n.until)
@@ -202,7 +202,7 @@ func (j *Judge) ended(now time.Time, n *node) {
 // succeeded returns a node to service.
 func (j *Judge) succeeded(now time.Time, n *node, why string) {
 	r := n.repair
-	j.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
+	j.journal.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
 	j.ended(now, n)
 	n.failing = time.Time{}
 	j.to(now, n, Healthy)
@@ -232,7 +232,7 @@ func (j *Judge) verify(now time.Time, n *node) {
 	case n.verdict == Fail:
 		r.Passing = time.Time{}
 	case late && now.Sub(r.Deadline) >= j.blind: // it would keep its place for ever
-		j.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing is known of it for " + j.blind.String() + ": it is neither fit nor to be escalated"})
+		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing is known of it for " + j.blind.String() + ": it is neither fit nor to be escalated"})
 		j.ended(now, n)
 		j.to(now, n, Fresh)
 		j.evaluate(now, n)
@@ -242,7 +242,7 @@ func (j *Judge) verify(now time.Time, n *node) {
 }
 
 func (j *Judge) replacedByProvider(now time.Time, n *node) {
-	j.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "it is gone, and the provider replaces it"})
+	j.journal.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "it is gone, and the provider replaces it"})
 	j.ended(now, n)
 	n.replaced = true
 	j.to(now, n, Fresh)

@@ -94,11 +94,7 @@ func (j *Judge) State() State {
 	for _, name := range slices.Sorted(maps.Keys(j.lineages)) {
 		s.Lineages = append(s.Lineages, Lineage{name, slices.Clone(j.lineages[name].Begun), j.lineages[name].Ended})
 	}
-	for _, id := range slices.Sorted(maps.Keys(j.pauses)) {
-		for _, owner := range slices.Sorted(maps.Keys(j.pauses[id])) {
-			s.Pauses = append(s.Pauses, PauseRecord{id, owner, j.pauses[id][owner].until, j.pauses[id][owner].why})
-		}
-	}
+	s.Pauses = j.pauses.records()
 	s.Breakers = j.breakerRecords()
 	for _, key := range slices.Sorted(maps.Keys(j.alarms)) {
 		s.Alarms = append(s.Alarms, AlarmRecord{key, j.alarms[key].Since, j.alarms[key].Told})
@@ -149,12 +145,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 			j.lineages[l.Name] = &lineage{allEarlier(l.Begun, now), earlier(l.Ended, now)}
 		}
 	}
-	for _, r := range s.Pauses {
-		if j.pauses[r.Node] == nil {
-			j.pauses[r.Node] = map[string]pause{}
-		}
-		j.pauses[r.Node][r.Owner] = pause{earlier(r.Until, now.Add(maxPause)), r.Why}
-	}
+	j.pauses.restore(now, s.Pauses)
 	for _, r := range s.Breakers {
 		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual, allowed: r.Allowed}
 		if r.Pool {
@@ -218,7 +209,7 @@ func (j *Judge) resumeOrders(now time.Time) {
 		default:
 			continue
 		}
-		j.order(o)
+		j.journal.order(o)
 	}
 }
 

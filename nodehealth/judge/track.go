@@ -59,21 +59,21 @@ func (j *Judge) observed(now time.Time, o Observation) {
 	i := j.modeIndex(o.Mode)
 	switch {
 	case !known:
-		j.ignore(o.Node, "observation of a node that is not listed")
+		j.journal.find(ignored(o.Node, "observation of a node that is not listed"))
 		return
 	case i < 0:
-		j.ignore(o.Node, "observation by "+cutReason(string(o.Mode))+", which is no mode of the policy")
+		j.journal.find(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is no mode of the policy"))
 		return
 	case o.Verdict != OK && o.Verdict != Fail:
 		return // unknown neither triggers nor clears
 	}
 	silent := i == j.beat && o.Verdict == Fail && o.Reason == ReasonSilent
-	if silent && !j.path.proven(now, j.beatEvery) {
+	if silent && !j.path.proven(now) {
 		return
 	}
 	if i == j.beat && !silent {
 		n.heard = now
-		j.prove(now)
+		j.journal.find(j.path.prove(now)...)
 	}
 	t, stale := &n.tracks[i], j.staleAfter(i)
 	before, since := *t, t.at
@@ -108,7 +108,7 @@ func (j *Judge) vote(now time.Time, n *node, i int) vote {
 	if i == j.beat && j.silent(now, n) {
 		return vote{Fail, Fail, ReasonSilent, false}
 	}
-	if t.at.IsZero() || now.Sub(t.at) > j.staleAfter(i) || i == j.beat && t.verdict == Fail && t.reason == ReasonSilent && !j.path.proven(now, j.beatEvery) {
+	if t.at.IsZero() || now.Sub(t.at) > j.staleAfter(i) || i == j.beat && t.verdict == Fail && t.reason == ReasonSilent && !j.path.proven(now) {
 		return vote{Unknown, Unknown, "", false}
 	}
 	v := vote{verdict: cmp.Or(t.verdict, Unknown), reason: t.reason}
@@ -122,7 +122,7 @@ func (j *Judge) vote(now time.Time, n *node, i int) vote {
 
 // silent reports whether a node should have been heard and was not.
 func (j *Judge) silent(now time.Time, n *node) bool {
-	if !j.path.proven(now, j.beatEvery) {
+	if !j.path.proven(now) {
 		return false
 	}
 	return now.Sub(j.silentSince(n)) > j.silence

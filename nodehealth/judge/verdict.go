@@ -166,7 +166,7 @@ func (j *Judge) enter(now time.Time, n *node, eager Verdict) {
 			j.sicken(now, n, n.why)
 		case n.state == Fresh || n.state == Healthy:
 			j.to(now, n, Suspect)
-			j.find(Finding{Event: NodeSuspect, Node: n.ID, Zone: n.Zone, Why: n.why})
+			j.journal.find(Finding{Event: NodeSuspect, Node: n.ID, Zone: n.Zone, Why: n.why})
 		}
 	case n.verdict == OK:
 		j.fit(now, n)
@@ -179,14 +179,14 @@ func (j *Judge) sicken(now time.Time, n *node, why string) {
 	}
 	if n.state != Unhealthy {
 		j.to(now, n, Unhealthy)
-		j.find(Finding{Event: NodeUnhealthy, Node: n.ID, Zone: n.Zone, Why: why})
+		j.journal.find(Finding{Event: NodeUnhealthy, Node: n.ID, Zone: n.Zone, Why: why})
 	}
 }
 
 // fit returns a node to service. That of a node nobody doubted is not told.
 func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
-		j.find(Finding{Event: NodeOK, Node: n.ID, Zone: n.Zone})
+		j.journal.find(Finding{Event: NodeOK, Node: n.ID, Zone: n.Zone})
 	}
 	n.failing, n.repair, n.blocked, n.asked = time.Time{}, nil, "", ""
 	j.to(now, n, Healthy)
@@ -201,7 +201,7 @@ func (j *Judge) blindness(now time.Time, n *node, verdict Verdict) {
 		n.ignorant = now
 	case !n.blind && now.Sub(n.ignorant) >= j.blind:
 		n.blind = true
-		j.find(Finding{Event: CheckUnknown, Node: n.ID, Zone: n.Zone, Why: "nothing is known of it for " + j.blind.String()})
+		j.journal.find(Finding{Event: CheckUnknown, Node: n.ID, Zone: n.Zone, Why: "nothing is known of it for " + j.blind.String()})
 	}
 }
 

@@ -140,9 +140,8 @@ func (j *Judge) begin(now time.Time, n *node) {
 		return
 	}
 	n.repair.Action, n.repair.Index = a, i
-	j.bucket.spend(now, &j.rules)
-	l := j.ledger(n)
-	l.Begun = append(l.Begun, now)
+	j.rate.spend(now)
+	j.lineages.begin(now, n.Node)
 	j.act(now, n)
 	j.census.count(j.zones, n, j.tally(now, n))
 }

@@ -31,14 +31,7 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	now = now.Round(0)
-	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.lineageOf(n)}
-	if l, ok := j.lineages[e.Lineage]; ok {
-		for _, begun := range l.Begun {
-			if now.Sub(begun) < j.window {
-				e.Repairs++
-			}
-		}
-	}
+	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.lineages.of(n.Node), Repairs: j.lineages.count(now, n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
 	} else {

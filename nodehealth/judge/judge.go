@@ -22,12 +22,11 @@ type Judge struct {
 	breaker  breaker
 	zones    map[string]*zone
 	pauses   pauses
-	lineages map[string]*lineage
-	born     map[string]string // replacement -> lineage
-	bucket   bucket
-	seq      uint64    // of attempts
-	frozenAt time.Time // when the schedule was looked up
-	frozenTo time.Time
+	lineages lineages
+	rate     rate
+	seq      uint64 // of attempts
+	schedule schedule
+	budget   budget
 	healer   string // why somebody else heals; "" is us
 	alarms   map[string]*alarm
 	resume   bool // what is in flight is to be ordered again
@@ -39,12 +38,15 @@ type Judge struct {
 // New returns a Judge that knows no node. The policy must be valid.
 func New(p Policy) *Judge {
 	rules := compile(p.WithDefaults())
-	return &Judge{
+	j := &Judge{
 		rules: rules, path: path{every: rules.beatEvery},
 		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
-		zones: map[string]*zone{}, pauses: pauses{},
-		lineages: map[string]*lineage{}, born: map[string]string{}, alarms: map[string]*alarm{},
+		zones: map[string]*zone{}, pauses: pauses{}, alarms: map[string]*alarm{},
+		schedule: schedule{freezes: rules.freezes}, budget: newBudget(rules.available),
+		rate: rate{perHour: rules.perHour, burst: rules.burst},
 	}
+	j.lineages = newLineages(&j.rules)
+	return j
 }
 
 // Step takes in one event and returns what is to be done and what was found, both
@@ -206,7 +208,7 @@ func (j *Judge) released(now time.Time, r Release) {
 		j.journal.find(ignored(r.Node, "release of a node that is not held"))
 		return
 	}
-	delete(j.lineages, j.lineageOf(n))
+	j.lineages.forgive(n.Node)
 	j.free(now, n, "by "+r.By)
 }
 

@@ -93,7 +93,7 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 	if len(j.nodes) > len(ev.List) && !ev.Again {
 		j.miss(now)
 	}
-	j.forgetLineages(now)
+	j.lineages.forget(now, func(id string) bool { return j.nodes[id] != nil })
 }
 
 // lie counts the lists in a row that say that the machine does not run.
@@ -155,6 +155,7 @@ func (j *Judge) drop(n *node) {
 	delete(j.ill, n.ID)
 	delete(j.active, n.ID)
 	j.census.count(j.zones, n, tally{})
+	j.budget.give(n.ID)
 	n.wake = time.Time{}
 }
 
@@ -172,7 +173,17 @@ func (j *Judge) to(now time.Time, n *node, state NodeState) {
 	case state.holdsPlace():
 		j.active[n.ID] = n
 	}
+	j.outOfService(n)
 	j.census.count(j.zones, n, j.tally(now, n))
+}
+
+// outOfService counts the node in the budget while its repair has it out of service.
+func (j *Judge) outOfService(n *node) {
+	if n.repair != nil && n.repair.TookOut && n.state.holdsPlace() {
+		j.budget.take(n.ID)
+		return
+	}
+	j.budget.give(n.ID)
 }
 
 // young reports whether the node is within its grace.

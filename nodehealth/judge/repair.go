@@ -64,6 +64,7 @@ func (j *Judge) act(now time.Time, n *node) {
 		}
 	}
 	r.TookOut = j.takes(now, n, r.Action)
+	j.outOfService(n)
 	event := RepairAttempt
 	if !r.Begun {
 		event = RepairStarted
@@ -193,9 +194,7 @@ func (j *Judge) quarantine(now time.Time, n *node, why string) {
 
 // ended closes a repair, without saying how the node stands.
 func (j *Judge) ended(now time.Time, n *node) {
-	if n.repair.Begun || len(j.ledger(n).Begun) > 0 {
-		j.ledger(n).Ended = now
-	}
+	j.lineages.end(now, n.Node, n.repair.Begun)
 	n.repair, n.asked, n.blocked = nil, "", ""
 }
 

@@ -96,17 +96,6 @@ func (r *rules) modeIndex(t ModeType) int {
 	return slices.IndexFunc(r.modes, func(m modeRule) bool { return m.mode == t })
 }
 
-// frozenUntil returns when the schedule's freeze that covers now ends; zero if none does.
-func (r *rules) frozenUntil(now time.Time) time.Time {
-	var last time.Time
-	for _, f := range r.freezes {
-		if t := f.until(now); t.After(last) {
-			last = t
-		}
-	}
-	return last
-}
-
 // WithDefaults returns a copy in which every absent key has its default, and "AT_LEAST
 // 2", "enforce" and the letters of a REBOOT's type are written in one way.
 func (p Policy) WithDefaults() Policy {

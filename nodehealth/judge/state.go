@@ -82,18 +82,16 @@ type AlarmRecord struct {
 // State returns what Restore needs, in a fixed order. It is to be durable before the
 // orders of the Step before it are carried out.
 func (j *Judge) State() State {
-	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.bucket.Spent, SpentAt: j.bucket.At, Healer: j.healer}
+	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.rate.spent, SpentAt: j.rate.at, Healer: j.healer}
 	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
-			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.born[n.ID]}
+			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
 		}
 		s.Nodes = append(s.Nodes, r)
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.lineages)) {
-		s.Lineages = append(s.Lineages, Lineage{name, slices.Clone(j.lineages[name].Begun), j.lineages[name].Ended})
-	}
+	s.Lineages = j.lineages.records()
 	s.Pauses = j.pauses.records()
 	s.Breakers = j.breakerRecords()
 	for _, key := range slices.Sorted(maps.Keys(j.alarms)) {
@@ -106,7 +104,7 @@ func (j *Judge) State() State {
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.nodes {
-		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.born[id] != "" {
+		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.lineages.born[id] != "" {
 			out[id] = n
 		}
 	}
@@ -140,10 +138,8 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	j.seq, j.healer, j.resume = s.Attempts, s.Healer, true
 	same := s.Mode == j.mode
 	if same {
-		j.bucket = bucket{s.Spent, earlier(s.SpentAt, now)}
-		for _, l := range s.Lineages {
-			j.lineages[l.Name] = &lineage{allEarlier(l.Begun, now), earlier(l.Ended, now)}
-		}
+		j.rate.restore(now, s.Spent, s.SpentAt)
+		j.lineages.restore(now, s.Lineages)
 	}
 	j.pauses.restore(now, s.Pauses)
 	for _, r := range s.Breakers {
@@ -168,7 +164,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.window)), earlier(r.NotBefore, now.Add(j.backoffMax))
 	n.asked, n.blocked, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Replaced, r.Unlisted
 	if r.Born != "" {
-		j.born[n.ID] = r.Born
+		j.lineages.born[n.ID] = r.Born
 	}
 	state := r.State
 	if r.Repair != nil {

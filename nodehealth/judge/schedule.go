@@ -90,7 +90,26 @@ type freeze struct {
 	long time.Duration
 }
 
-// until returns when the freeze that covers now ends; zero if there is none.
+// schedule is the hours in which the policy allows no repair.
+type schedule struct {
+	freezes  []freeze
+	at       time.Time // of the last answer
+	frozenTo time.Time // the last answer
+}
+
+// until returns when the freeze that covers now ends; zero: none does.
+func (s *schedule) until(now time.Time) time.Time {
+	if s.at.Equal(now) {
+		return s.frozenTo
+	}
+	s.at, s.frozenTo = now, time.Time{}
+	for _, f := range s.freezes {
+		s.frozenTo = latest(s.frozenTo, f.until(now))
+	}
+	return s.frozenTo
+}
+
+// until returns when the freeze that covers now ends; zero: it does not cover now.
 func (f freeze) until(now time.Time) time.Time {
 	minute := now.UTC().Round(0).Truncate(time.Minute)
 	for t := minute; now.Sub(t) < f.long; t = t.Add(-time.Minute) {

@@ -1,0 +1,71 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+func TestBudget(t *testing.T) {
+	eighty, three := Limit{80, true}, Limit{Value: 3}
+	for _, test := range []struct {
+		name      string
+		available Limit
+		listed    int
+		out       []string
+		most      int
+		room      bool // for n0
+	}{
+		{"of ten two may be out", eighty, 10, []string{"n1"}, 2, true},
+		{"and no third", eighty, 10, []string{"n1", "n2"}, 2, false},
+		{"its own place does not count", eighty, 10, []string{"n0", "n1"}, 2, true},
+		{"a node is counted once", eighty, 10, []string{"n1", "n1"}, 2, true},
+		{"rounded in favor of service", eighty, 9, []string{"n1"}, 1, false},
+		{"one of a small pool", eighty, 2, nil, 1, true},
+		{"one of a pool below its minimum", three, 2, nil, 1, true},
+		{"a number of nodes", three, 5, []string{"n1"}, 2, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			b := newBudget(test.available)
+			for _, id := range test.out {
+				b.take(id)
+			}
+			if most, room := b.most(test.listed), b.room("n0", test.listed); most != test.most || room != test.room {
+				t.Errorf("%d may be out, room for one more: %t, want %d, %t", most, room, test.most, test.room)
+			}
+			for _, id := range test.out {
+				b.give(id)
+			}
+			if b.others("n0") != 0 {
+				t.Errorf("%v are out after each came back", b.out)
+			}
+		})
+	}
+}
+
+func TestRate(t *testing.T) {
+	r, now := rate{perHour: 6, burst: 2}, start()
+	for _, s := range []struct {
+		name  string
+		after time.Duration
+		wait  time.Duration // then one repair begins, unless it must wait
+	}{
+		{"the first", 0, 0},
+		{"the second at once", 0, 0},
+		{"the third", 0, 10 * time.Minute},
+		{"the third, later", 4 * time.Minute, 6 * time.Minute},
+		{"the third, in time", 6 * time.Minute, 0},
+		{"the fourth", 0, 10 * time.Minute},
+		{"after a long rest", 24 * time.Hour, 0},
+		{"no more than burst is saved up", 0, 0},
+		{"as it shows", 0, 10 * time.Minute},
+	} {
+		now = now.Add(s.after)
+		got := r.wait(now).Round(time.Second)
+		if got != s.wait {
+			t.Errorf("%s: wait %v, want %v", s.name, got, s.wait)
+		}
+		if got == 0 {
+			r.spend(now)
+		}
+	}
+}

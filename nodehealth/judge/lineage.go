@@ -1,0 +1,174 @@
+package judge
+
+import (
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"slices"
+	"time"
+)
+
+// lineages count the repairs of each node together with those of its replacements.
+type lineages struct {
+	rules *rules
+	all   map[string]*lineage
+	born  map[string]string // replacement -> lineage
+}
+
+// lineage is a node and its replacements.
+type lineage struct {
+	Begun []time.Time // repairs, within the window
+	Ended time.Time   // the last one
+}
+
+func newLineages(r *rules) lineages {
+	return lineages{rules: r, all: map[string]*lineage{}, born: map[string]string{}}
+}
+
+// of returns the name of a node's lineage.
+func (ls *lineages) of(n Node) string {
+	if n.Lineage != "" {
+		return n.Lineage
+	}
+	if name, ok := ls.born[n.ID]; ok {
+		return name
+	}
+	return n.ID
+}
+
+// adopt adds a replacement to the lineage of the node that it replaces.
+func (ls *lineages) adopt(replacement string, n Node) { ls.born[replacement] = ls.of(n) }
+
+func (ls *lineages) get(n Node) *lineage {
+	name := ls.of(n)
+	if ls.all[name] == nil {
+		ls.all[name] = &lineage{}
+	}
+	return ls.all[name]
+}
+
+// begin counts a repair of the node.
+func (ls *lineages) begin(now time.Time, n Node) {
+	l := ls.get(n)
+	l.Begun = append(l.Begun, now)
+}
+
+// end starts the wait before the next repair, if one was begun.
+func (ls *lineages) end(now time.Time, n Node, begun bool) {
+	if l := ls.get(n); begun || len(l.Begun) > 0 {
+		l.Ended = now
+	}
+}
+
+// undo takes back the repair that was begun last, if it was at its first action.
+func (ls *lineages) undo(n Node, first bool) {
+	if l := ls.get(n); first && len(l.Begun) > 0 {
+		l.Begun = l.Begun[:len(l.Begun)-1]
+	}
+}
+
+// forgive forgets all repairs of the node's lineage.
+func (ls *lineages) forgive(n Node) { delete(ls.all, ls.of(n)) }
+
+// spent returns how many repairs the node's lineage had within the window, and when
+// the oldest of them leaves it. It forgets older ones.
+func (ls *lineages) spent(now time.Time, n Node) (repairs int, until time.Time) {
+	l := ls.all[ls.of(n)]
+	if l == nil {
+		return 0, time.Time{}
+	}
+	if l.Begun = l.within(now, ls.rules.window); len(l.Begun) > 0 {
+		until = l.Begun[0].Add(ls.rules.window)
+	}
+	return len(l.Begun), until
+}
+
+// count returns how many repairs the node's lineage had within the window.
+func (ls *lineages) count(now time.Time, n Node) int {
+	if l := ls.all[ls.of(n)]; l != nil {
+		return len(l.within(now, ls.rules.window))
+	}
+	return 0
+}
+
+// within returns the repairs of the window before now.
+func (l *lineage) within(now time.Time, window time.Duration) []time.Time {
+	recent := l.Begun
+	for len(recent) > 0 && now.Sub(recent[0]) >= window {
+		recent = recent[1:]
+	}
+	return recent
+}
+
+// backoff returns until when the node's lineage waits after its last repair, and how
+// many repairs it had.
+func (ls *lineages) backoff(n Node) (until time.Time, repairs int) {
+	name := ls.of(n)
+	l := ls.all[name]
+	if l == nil || l.Ended.IsZero() || len(l.Begun) == 0 {
+		return time.Time{}, 0
+	}
+	wait := float64(ls.rules.backoff) * math.Pow(ls.rules.factor, float64(len(l.Begun)-1))
+	wait = min(wait, float64(ls.rules.backoffMax))
+	h := fnv.New32a()
+	fmt.Fprintf(h, "%s/%d", name, len(l.Begun))
+	return l.Ended.Add(time.Duration(wait * (1 + 0.1*float64(h.Sum32())/math.MaxUint32))), len(l.Begun)
+}
+
+// forget drops lineages whose repairs are older than the window, and the names of
+// replacements that are gone.
+func (ls *lineages) forget(now time.Time, exists func(id string) bool) {
+	for name, l := range ls.all {
+		l.Begun = l.within(now, ls.rules.window)
+		if len(l.Begun) == 0 && now.Sub(l.Ended) >= ls.rules.window {
+			delete(ls.all, name)
+		}
+	}
+	maps.DeleteFunc(ls.born, func(id, _ string) bool { return !exists(id) })
+}
+
+// records returns the lineages for the State.
+func (ls *lineages) records() []Lineage {
+	var out []Lineage
+	for _, name := range slices.Sorted(maps.Keys(ls.all)) {
+		out = append(out, Lineage{name, slices.Clone(ls.all[name].Begun), ls.all[name].Ended})
+	}
+	return out
+}
+
+// restore takes the lineages of a State. The nodes' records have who was born.
+func (ls *lineages) restore(now time.Time, records []Lineage) {
+	for _, r := range records {
+		ls.all[r.Name] = &lineage{allEarlier(r.Begun, now), earlier(r.Ended, now)}
+	}
+}
+
+// rate bounds how often repairs begin: a bucket that holds burst repairs and fills
+// with perHour.
+type rate struct {
+	perHour, burst float64
+	spent          float64   // of the burst, at least 0
+	at             time.Time // then
+}
+
+func (r *rate) spentBy(now time.Time) float64 {
+	return max(0, r.spent-max(0, now.Sub(r.at)).Hours()*r.perHour)
+}
+
+// wait returns how long until one more repair may begin.
+func (r *rate) wait(now time.Time) time.Duration {
+	over := r.spentBy(now) + 1 - r.burst
+	if over <= 1e-9 {
+		return 0
+	}
+	return time.Duration(over / r.perHour * float64(time.Hour))
+}
+
+// spend counts a repair that begins.
+func (r *rate) spend(now time.Time) { r.spent, r.at = r.spentBy(now)+1, now }
+
+// restore takes what a State says was spent.
+func (r *rate) restore(now time.Time, spent float64, at time.Time) {
+	r.spent, r.at = spent, earlier(at, now)
+}

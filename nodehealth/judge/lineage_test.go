@@ -1,0 +1,66 @@
+package judge
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestLineages(t *testing.T) {
+	old, young, labelled := Node{ID: "old"}, Node{ID: "young"}, Node{ID: "x", Lineage: "volume-1"}
+	ls := newLineages(&rules{window: time.Hour, backoff: time.Minute, backoffMax: 4 * time.Minute, factor: 2})
+	now := start()
+	all := func(string) bool { return true }
+	for _, s := range []struct {
+		name  string
+		after time.Duration
+		do    func()
+		n     Node
+		spent int
+		wait  time.Duration // of the backoff at least, and up to a tenth more
+	}{
+		{"no repair", 0, func() {}, old, 0, 0},
+		{"one begins", 0, func() { ls.begin(now, old) }, old, 1, 0},
+		{"and ends", 0, func() { ls.end(now, old, true) }, old, 1, time.Minute},
+		{"its replacement inherits it", 0, func() { ls.adopt("young", old) }, young, 1, time.Minute},
+		{"and adds to it", 10 * time.Minute, func() { ls.begin(now, young); ls.end(now, young, true) }, old, 2, 2 * time.Minute},
+		{"the wait is bounded", 0, func() { ls.begin(now, old); ls.begin(now, old); ls.end(now, old, true) }, old, 4, 4 * time.Minute},
+		{"the last is taken back", 0, func() { ls.undo(old, true) }, old, 3, 4 * time.Minute},
+		{"but not after its first action", 0, func() { ls.undo(old, false) }, old, 3, 4 * time.Minute},
+		{"the provider's label wins", 0, func() { ls.begin(now, labelled) }, labelled, 1, 0},
+		{"the window passes the first", 50 * time.Minute, func() {}, old, 2, 0},
+		{"a replacement that is gone", 0, func() { ls.forget(now, func(id string) bool { return id == "old" }) }, young, 0, 0},
+		{"the window passes all", time.Hour, func() { ls.forget(now, all) }, old, 0, 0},
+		{"an operator forgives", 0, func() { ls.begin(now, labelled); ls.forgive(labelled) }, labelled, 0, 0},
+	} {
+		now = now.Add(s.after)
+		s.do()
+		if got := ls.count(now, s.n); got != s.spent {
+			t.Errorf("%s: %d repairs, want %d", s.name, got, s.spent)
+		}
+		until, _ := ls.backoff(s.n)
+		if got := max(0, until.Sub(now)); got < s.wait || got > s.wait+s.wait/10 {
+			t.Errorf("%s: backoff of %v, want about %v", s.name, got, s.wait)
+		}
+	}
+	if len(ls.all) > 0 || len(ls.born) > 0 {
+		t.Errorf("left over: %v, %v", ls.all, ls.born)
+	}
+}
+
+func TestLineagesSurvive(t *testing.T) {
+	r := &rules{window: time.Hour}
+	before, after, now := newLineages(r), newLineages(r), start()
+	before.begin(now.Add(-time.Minute), Node{ID: "a"})
+	before.begin(now, Node{ID: "a"})
+	before.end(now, Node{ID: "a"}, true)
+	after.restore(now, before.records())
+	if diff := cmp.Diff(before.records(), after.records()); diff != "" {
+		t.Error(diff)
+	}
+	after.restore(now.Add(-time.Hour), before.records())
+	if until, _ := after.backoff(Node{ID: "a"}); until.After(now) {
+		t.Errorf("an instant ahead of now counts as now, and it waits until %v", until)
+	}
+}

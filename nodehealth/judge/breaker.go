@@ -8,6 +8,14 @@ import (
 	"time"
 )
 
+// breakers bar repairs while too many nodes of the pool, or of a zone, are sick.
+type breakers struct {
+	rules  *rules
+	census census
+	pool   breaker
+	zones  map[string]*zone
+}
+
 // census counts the pool.
 type census struct{ listed, eligible, sick, blind int }
 
@@ -17,43 +25,32 @@ type tally struct {
 	listed, eligible, sick, blind bool
 }
 
-// tally returns what the node is to be counted as.
-func (j *Judge) tally(now time.Time, n *node) tally {
-	t := tally{zone: n.Zone}
-	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
-	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
-		(n.state != Fresh || !j.young(now, n)) && len(j.pauses[n.ID]) == 0
-	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
-	t.blind = t.eligible && n.blind
-	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
-	return t
-}
-
-// count replaces what the node is counted as.
-func (c *census) count(zones map[string]*zone, n *node, t tally) {
-	if t == n.counted {
+// count replaces what a node was counted as.
+func (bs *breakers) count(was *tally, t tally) {
+	if t == *was {
 		return
 	}
-	for _, change := range [...]struct {
-		t  tally
-		by int
-	}{{n.counted, -1}, {t, 1}} {
-		if change.t == (tally{}) {
-			continue
-		}
-		z, ok := zones[change.t.zone]
-		if !ok {
-			z = &zone{}
-			zones[change.t.zone] = z
-		}
-		c.listed += one(change.t.listed, change.by)
-		c.blind += one(change.t.blind, change.by)
-		c.eligible += one(change.t.eligible, change.by)
-		c.sick += one(change.t.sick, change.by)
-		z.eligible += one(change.t.eligible, change.by)
-		z.sick += one(change.t.sick, change.by)
+	bs.add(*was, -1)
+	bs.add(t, 1)
+	*was = t
+}
+
+func (bs *breakers) add(t tally, by int) {
+	if t == (tally{}) {
+		return
 	}
-	n.counted = t
+	z, ok := bs.zones[t.zone]
+	if !ok {
+		z = &zone{}
+		bs.zones[t.zone] = z
+	}
+	c := &bs.census
+	c.listed += one(t.listed, by)
+	c.blind += one(t.blind, by)
+	c.eligible += one(t.eligible, by)
+	c.sick += one(t.sick, by)
+	z.eligible += one(t.eligible, by)
+	z.sick += one(t.sick, by)
 }
 
 func one(is bool, by int) int {
@@ -129,111 +126,104 @@ func (b *breaker) until(r *rules) time.Time {
 	return b.Healed.Add(r.healedFor)
 }
 
-// breakers looks at the zones, then at the pool. A single frozen zone is left out of
-// the pool's count.
-func (j *Judge) breakers(now time.Time) {
-	frozen, only := j.stepZones(now)
-	sick, eligible := j.census.sick, j.census.eligible
+// step opens and closes the breakers of the zones, then that of the pool. A single
+// frozen zone is left out of the pool's count.
+func (bs *breakers) step(now time.Time) []Finding {
+	found, frozen, only := bs.stepZones(now)
+	sick, eligible := bs.census.sick, bs.census.eligible
 	if frozen == 1 {
 		sick, eligible = sick-only.sick, eligible-only.eligible
-		if only.Since.Equal(now) && sick <= min(j.healed.Of(eligible), j.sick.Of(eligible)) {
-			j.breaker.excuse() // what opened it was the zone
+		if only.Since.Equal(now) && sick <= min(bs.rules.healed.Of(eligible), bs.rules.sick.Of(eligible)) {
+			bs.pool.excuse() // what opened it was the zone
 		}
 	}
-	if !j.breaker.step(now, &j.rules, sick, eligible, j.sick) {
-		return
+	switch changed := bs.pool.step(now, bs.rules, sick, eligible, bs.rules.sick); {
+	case changed && bs.pool.Open:
+		found = append(found, Finding{Event: BreakerOpened, Why: bs.pool.Why})
+	case changed:
+		found = append(found, Finding{Event: BreakerClosed, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)})
 	}
-	if j.breaker.Open {
-		j.journal.find(Finding{Event: BreakerOpened, Why: j.breaker.Why})
-		return
-	}
-	j.journal.find(Finding{Event: BreakerClosed, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)})
+	return found
 }
 
-// stepZones returns how many zones are frozen, and the last of them. Where all nodes are
-// in one zone the pool's breaker stands for it.
-func (j *Judge) stepZones(now time.Time) (frozen int, last *zone) {
+// stepZones returns how many zones are frozen, and the last of them. Where all nodes
+// are in one zone the pool's breaker stands for it.
+func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last *zone) {
 	zones := 0
-	for _, z := range j.zones {
-		if z.eligible > 0 {
-			zones++
-		}
+	for _, z := range bs.zones {
+		zones += one(z.eligible > 0, 1)
 	}
-	for _, name := range slices.Sorted(maps.Keys(j.zones)) {
-		z := j.zones[name]
-		limit := j.zone
+	for _, name := range bs.names() {
+		z := bs.zones[name]
+		limit := bs.rules.zone
 		if zones < 2 {
 			limit = Limit{Value: float64(z.eligible)}
 		}
 		if z.eligible == 0 && !z.Open {
 			continue
 		}
-		if z.step(now, &j.rules, z.sick, z.eligible, limit) {
-			event := Finding{Event: ZoneFrozen, Zone: name, Why: z.Why}
-			if !z.Open {
-				event.Event, event.Why = ZoneThawed, fmt.Sprintf("%d of %d nodes are sick", z.sick, z.eligible)
-			}
-			j.journal.find(event)
+		switch changed := z.step(now, bs.rules, z.sick, z.eligible, limit); {
+		case changed && z.Open:
+			found = append(found, Finding{Event: ZoneFrozen, Zone: name, Why: z.Why})
+		case changed:
+			found = append(found, Finding{Event: ZoneThawed, Zone: name, Why: fmt.Sprintf("%d of %d nodes are sick", z.sick, z.eligible)})
 		}
 		if z.Open {
 			frozen, last = frozen+1, z
 		}
 	}
-	return frozen, last
+	return found, frozen, last
 }
 
-// alarm tells people of what goes on for longer than a moment: one thing, the
-// gravest, so that a pool that fails as a whole is not told zone by zone.
-type alarm struct {
-	Since time.Time
-	Told  bool
-	why   string
-	fresh bool
-}
+// names returns the zones in order.
+func (bs *breakers) names() []string { return slices.Sorted(maps.Keys(bs.zones)) }
 
-// alarm orders what is due.
-func (j *Judge) alarm(now time.Time) {
-	for _, a := range j.alarms {
-		a.fresh = false
-	}
-	j.causes(now)
-	wait := max(j.interval, j.silence)
-	for _, key := range slices.Sorted(maps.Keys(j.alarms)) {
-		a := j.alarms[key]
-		switch {
-		case !a.fresh:
-			delete(j.alarms, key)
-		case !a.Told && now.Sub(a.Since) >= wait:
-			a.Told = true
-			j.journal.order(Order{Kind: OrderAlarm, Alarm: key, Why: a.why})
-		}
-	}
-}
-
-// causes notes what there is to alarm about.
-func (j *Judge) causes(now time.Time) {
-	lost := j.beat >= 0 && j.census.listed > 0 && !j.path.up
-	switch {
-	case j.breaker.Open:
-		j.cause(now, "breaker", j.breaker.Why+": no repairs")
-		return
-	case lost:
-		j.cause(now, "path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing")
-	case j.census.blind > 0:
-		j.cause(now, "unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", j.census.blind, j.census.eligible+j.census.blind, j.blind))
-	}
-	for name, z := range j.zones {
+// release closes every breaker at the next step. The nodes of zones that were frozen
+// count for the pool's breaker from then on. It does not open for them.
+func (bs *breakers) release() {
+	bs.pool.release()
+	for _, z := range bs.zones {
 		if z.Open {
-			j.cause(now, "zone:"+name, fmt.Sprintf("zone %s: %s: no repairs there", cmp.Or(name, "without a name"), z.Why))
+			bs.pool.allowed = bs.census.sick
 		}
+		z.release()
 	}
 }
 
-func (j *Judge) cause(now time.Time, key, why string) {
-	a, ok := j.alarms[key]
-	if !ok {
-		a = &alarm{Since: now}
-		j.alarms[key] = a
+// causes returns an alarm's cause for each frozen zone.
+func (bs *breakers) causes() []cause {
+	var out []cause
+	for _, name := range bs.names() {
+		if z := bs.zones[name]; z.Open {
+			out = append(out, cause{"zone:" + name, fmt.Sprintf("zone %s: %s: no repairs there", cmp.Or(name, "without a name"), z.Why)})
+		}
 	}
-	a.why, a.fresh = why, true
+	return out
+}
+
+// records returns the breakers for the State that opened within the window.
+func (bs *breakers) records() []Breaker {
+	var out []Breaker
+	add := func(pool bool, zone string, b *breaker) {
+		if b.Open || len(b.Trips) > 0 {
+			out = append(out, Breaker{pool, zone, b.Open, b.Since, b.Healed, slices.Clone(b.Trips), b.manual, b.Why, b.allowed})
+		}
+	}
+	add(true, "", &bs.pool)
+	for _, name := range bs.names() {
+		add(false, name, &bs.zones[name].breaker)
+	}
+	return out
+}
+
+// restore takes the breakers of a State.
+func (bs *breakers) restore(now time.Time, records []Breaker) {
+	for _, r := range records {
+		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual, allowed: r.Allowed}
+		if r.Pool {
+			bs.pool = b
+		} else {
+			bs.zones[r.Zone] = &zone{breaker: b}
+		}
+	}
 }

@@ -143,5 +143,5 @@ func (j *Judge) begin(now time.Time, n *node) {
 	j.rate.spend(now)
 	j.lineages.begin(now, n.Node)
 	j.act(now, n)
-	j.census.count(j.zones, n, j.tally(now, n))
+	j.count(now, n)
 }

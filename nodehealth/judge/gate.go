@@ -24,16 +24,16 @@ func (j *Judge) shut(now time.Time, n *node, a Action) refusal {
 	if until, owner, is := j.pauses.longest(n.ID); is {
 		return refuse(GatePause, until, "paused by %s", owner)
 	}
-	if j.breaker.Open {
-		return refuse(GateBreaker, j.breaker.until(&j.rules), "%s", j.breaker.Why)
+	if j.breakers.pool.Open {
+		return refuse(GateBreaker, j.breakers.pool.until(&j.rules), "%s", j.breakers.pool.Why)
 	}
-	if z, ok := j.zones[n.Zone]; ok && z.Open {
+	if z, ok := j.breakers.zones[n.Zone]; ok && z.Open {
 		return refuse(GateZone, z.until(&j.rules), "zone %s: %s", n.Zone, z.Why)
 	}
 	if until := j.schedule.until(now); !until.IsZero() {
 		return refuse(GateSchedule, until, "the schedule allows no repair now")
 	}
-	if listed := j.census.listed; j.takes(now, n, a) && !j.budget.room(n.ID, listed) {
+	if listed := j.breakers.census.listed; j.takes(now, n, a) && !j.budget.room(n.ID, listed) {
 		return refuse(GateMinAvailable, time.Time{}, "%d of %d nodes are out of service by repairs, %d may be", j.budget.others(n.ID), listed, j.budget.most(listed))
 	}
 	return refusal{}
@@ -62,7 +62,7 @@ func (j *Judge) closed(now time.Time, n *node, a Action, claimed bool) refusal {
 
 // full refuses if as many repairs are in progress as may be.
 func (j *Judge) full() refusal {
-	if most := j.inProgress.Of(j.census.eligible); len(j.active) >= most {
+	if most := j.inProgress.Of(j.breakers.census.eligible); len(j.active) >= most {
 		return refuse(GateInProgress, time.Time{}, "%d repairs are in progress, %d may be", len(j.active), most)
 	}
 	return refusal{}
@@ -98,7 +98,7 @@ func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
 	if !j.takes(now, n, a) {
 		return true
 	}
-	n.repair.TookOut = j.budget.room(n.ID, j.census.listed)
+	n.repair.TookOut = j.budget.room(n.ID, j.breakers.census.listed)
 	j.outOfService(n)
 	return n.repair.TookOut
 }
@@ -117,14 +117,14 @@ func (j *Judge) stands(now time.Time, n *node) bool {
 	case GatePause:
 		return len(j.pauses[""]) > 0 || len(j.pauses[n.ID]) > 0
 	case GateBreaker:
-		return j.breaker.Open
+		return j.breakers.pool.Open
 	case GateZone:
-		z, ok := j.zones[n.Zone]
+		z, ok := j.breakers.zones[n.Zone]
 		return ok && z.Open
 	case GateSchedule:
 		return !j.schedule.until(now).IsZero()
 	case GateInProgress:
-		return len(j.active) >= j.inProgress.Of(j.census.eligible)
+		return len(j.active) >= j.inProgress.Of(j.breakers.census.eligible)
 	}
 	return false
 }

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
 	"time"
@@ -15,12 +16,10 @@ type Judge struct {
 	ill    map[string]*node // Unhealthy, or FenceFailed
 	active map[string]*node // with a repair that holds a place
 	wakes  wakes
-	census census
 	pass   uint64 // which list of nodes this is
 
 	path     path
-	breaker  breaker
-	zones    map[string]*zone
+	breakers breakers
 	pauses   pauses
 	lineages lineages
 	rate     rate
@@ -28,7 +27,7 @@ type Judge struct {
 	schedule schedule
 	budget   budget
 	healer   string // why somebody else heals; "" is us
-	alarms   map[string]*alarm
+	alarms   alarms
 	resume   bool // what is in flight is to be ordered again
 
 	votes   []vote // room for those of one node
@@ -41,11 +40,12 @@ func New(p Policy) *Judge {
 	j := &Judge{
 		rules: rules, path: path{every: rules.beatEvery},
 		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
-		zones: map[string]*zone{}, pauses: pauses{}, alarms: map[string]*alarm{},
+		pauses: pauses{}, alarms: alarms{after: max(rules.interval, rules.silence), all: map[string]*alarm{}},
 		schedule: schedule{freezes: rules.freezes}, budget: newBudget(rules.available),
 		rate: rate{perHour: rules.perHour, burst: rules.burst},
 	}
 	j.lineages = newLineages(&j.rules)
+	j.breakers = breakers{rules: &j.rules, zones: map[string]*zone{}}
 	return j
 }
 
@@ -94,13 +94,13 @@ func (j *Judge) tick(now time.Time) {
 		}
 		j.due(now, n)
 	}
-	j.breakers(now)
+	j.journal.find(j.breakers.step(now)...)
 	j.resumeOrders(now)
 	for _, n := range byID(j.active) {
 		j.progress(now, n)
 	}
 	j.candidates(now)
-	j.alarm(now)
+	j.journal.order(j.alarms.step(now, j.causes())...)
 }
 
 // Unhealthy reports whether the node is unfit: a preferred victim of a scale-in.
@@ -111,7 +111,7 @@ func (j *Judge) Unhealthy(id string) bool {
 
 // BreakerOpen reports whether too many of the pool are sick, and why: no scale-in
 // meanwhile.
-func (j *Judge) BreakerOpen() (bool, string) { return j.breaker.Open, j.breaker.Why }
+func (j *Judge) BreakerOpen() (bool, string) { return j.breakers.pool.Open, j.breakers.pool.Why }
 
 // Status is a node for operators.
 type Status struct {
@@ -140,7 +140,7 @@ func (j *Judge) paused(now time.Time, found []Finding) {
 	j.journal.find(found...)
 	for _, f := range found {
 		if n, ok := j.nodes[f.Node]; ok && f.Event != Ignored {
-			j.census.count(j.zones, n, j.tally(now, n))
+			j.count(now, n)
 		}
 	}
 }
@@ -193,7 +193,7 @@ func (j *Judge) healedBy(h Healer) {
 
 func (j *Judge) released(now time.Time, r Release) {
 	if r.Node == "" {
-		j.releaseAll()
+		j.breakers.release()
 		return
 	}
 	n, ok := j.nodes[r.Node]
@@ -212,16 +212,21 @@ func (j *Judge) released(now time.Time, r Release) {
 	j.free(now, n, "by "+r.By)
 }
 
-// releaseAll closes every breaker. The nodes of zones that were frozen count for the
-// pool's from now on, which is not to open for them.
-func (j *Judge) releaseAll() {
-	j.breaker.release()
-	for _, z := range j.zones {
-		if z.Open {
-			j.breaker.allowed = j.census.sick
-		}
-		z.release()
+// causes returns what people must act on: the gravest alone, so that a pool that fails
+// as a whole raises no alarm for each zone.
+func (j *Judge) causes() []cause {
+	c := j.breakers.census
+	if j.breakers.pool.Open {
+		return []cause{{"breaker", j.breakers.pool.Why + ": no repairs"}}
 	}
+	var causes []cause
+	switch lost := j.beat >= 0 && c.listed > 0 && !j.path.up; {
+	case lost:
+		causes = append(causes, cause{"path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing"})
+	case c.blind > 0:
+		causes = append(causes, cause{"unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", c.blind, c.eligible+c.blind, j.blind)})
+	}
+	return append(causes, j.breakers.causes()...)
 }
 
 // free lets a node that was held be judged again.

@@ -154,7 +154,7 @@ func (j *Judge) drop(n *node) {
 	delete(j.nodes, n.ID)
 	delete(j.ill, n.ID)
 	delete(j.active, n.ID)
-	j.census.count(j.zones, n, tally{})
+	j.breakers.count(&n.counted, tally{})
 	j.budget.give(n.ID)
 	n.wake = time.Time{}
 }
@@ -174,7 +174,7 @@ func (j *Judge) to(now time.Time, n *node, state NodeState) {
 		j.active[n.ID] = n
 	}
 	j.outOfService(n)
-	j.census.count(j.zones, n, j.tally(now, n))
+	j.count(now, n)
 }
 
 // outOfService counts the node in the budget while its repair has it out of service.
@@ -189,6 +189,21 @@ func (j *Judge) outOfService(n *node) {
 // young reports whether the node is within its grace.
 func (j *Judge) young(now time.Time, n *node) bool {
 	return !n.Since.IsZero() && now.Sub(n.Since) < j.grace
+}
+
+// count has the breakers count the node as what it is now.
+func (j *Judge) count(now time.Time, n *node) { j.breakers.count(&n.counted, j.tally(now, n)) }
+
+// tally returns what the node is to be counted as.
+func (j *Judge) tally(now time.Time, n *node) tally {
+	t := tally{zone: n.Zone}
+	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
+	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
+		(n.state != Fresh || !j.young(now, n)) && len(j.pauses[n.ID]) == 0
+	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
+	t.blind = t.eligible && n.blind
+	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
+	return t
 }
 
 // wakes is a heap of the nodes that time alone may change, the earliest first. A

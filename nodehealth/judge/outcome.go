@@ -32,7 +32,7 @@ func (j *Judge) outcome(now time.Time, o Outcome) {
 		j.done(now, n, o)
 	}
 	if j.nodes[n.ID] == n {
-		j.census.count(j.zones, n, j.tally(now, n))
+		j.count(now, n)
 	}
 }
 

@@ -188,7 +188,7 @@ func (j *Judge) quarantine(now time.Time, n *node, why string) {
 	if !j.observe {
 		j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
 	}
-	j.census.count(j.zones, n, j.tally(now, n))
+	j.count(now, n)
 	j.wakes.add(n, n.until)
 }
 
@@ -205,7 +205,7 @@ func (j *Judge) succeeded(now time.Time, n *node, why string) {
 	j.ended(now, n)
 	n.failing = time.Time{}
 	j.to(now, n, Healthy)
-	j.census.count(j.zones, n, j.tally(now, n))
+	j.count(now, n)
 }
 
 // verify waits until the node is fit for long enough, or the deadline. Without a
@@ -249,5 +249,5 @@ func (j *Judge) replacedByProvider(now time.Time, n *node) {
 		j.drop(n)
 		return
 	}
-	j.census.count(j.zones, n, j.tally(now, n))
+	j.count(now, n)
 }

@@ -3,7 +3,6 @@ package judge
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -93,10 +92,8 @@ func (j *Judge) State() State {
 	}
 	s.Lineages = j.lineages.records()
 	s.Pauses = j.pauses.records()
-	s.Breakers = j.breakerRecords()
-	for _, key := range slices.Sorted(maps.Keys(j.alarms)) {
-		s.Alarms = append(s.Alarms, AlarmRecord{key, j.alarms[key].Since, j.alarms[key].Told})
-	}
+	s.Breakers = j.breakers.records()
+	s.Alarms = j.alarms.records()
 	return s
 }
 
@@ -107,20 +104,6 @@ func (j *Judge) kept() map[string]*node {
 		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.lineages.born[id] != "" {
 			out[id] = n
 		}
-	}
-	return out
-}
-
-func (j *Judge) breakerRecords() []Breaker {
-	var out []Breaker
-	add := func(pool bool, zone string, b *breaker) {
-		if b.Open || len(b.Trips) > 0 {
-			out = append(out, Breaker{pool, zone, b.Open, b.Since, b.Healed, slices.Clone(b.Trips), b.manual, b.Why, b.allowed})
-		}
-	}
-	add(true, "", &j.breaker)
-	for _, name := range slices.Sorted(maps.Keys(j.zones)) {
-		add(false, name, &j.zones[name].breaker)
 	}
 	return out
 }
@@ -142,20 +125,11 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 		j.lineages.restore(now, s.Lineages)
 	}
 	j.pauses.restore(now, s.Pauses)
-	for _, r := range s.Breakers {
-		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual, allowed: r.Allowed}
-		if r.Pool {
-			j.breaker = b
-		} else {
-			j.zones[r.Zone] = &zone{breaker: b}
-		}
-	}
+	j.breakers.restore(now, s.Breakers)
 	for _, r := range s.Nodes {
 		j.restoreNode(now, r, same)
 	}
-	for _, a := range s.Alarms {
-		j.alarms[a.Key] = &alarm{Since: earlier(a.Since, now), Told: a.Told}
-	}
+	j.alarms.restore(now, s.Alarms)
 	return j, nil
 }
 

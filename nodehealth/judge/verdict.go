@@ -140,7 +140,7 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			j.fenced(now, n, "the machine is "+string(n.State))
 		}
 	}
-	j.census.count(j.zones, n, j.tally(now, n))
+	j.count(now, n)
 	j.wakes.add(n, j.wakeOf(now, n, eager))
 }
 

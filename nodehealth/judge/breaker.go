@@ -3,7 +3,6 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
@@ -14,6 +13,7 @@ type breakers struct {
 	census census
 	pool   breaker
 	zones  map[string]*zone
+	names  []string // of the zones, in order
 }
 
 // census counts the pool.
@@ -39,11 +39,7 @@ func (bs *breakers) add(t tally, by int) {
 	if t == (tally{}) {
 		return
 	}
-	z, ok := bs.zones[t.zone]
-	if !ok {
-		z = &zone{}
-		bs.zones[t.zone] = z
-	}
+	z := bs.zone(t.zone)
 	c := &bs.census
 	c.listed += one(t.listed, by)
 	c.blind += one(t.blind, by)
@@ -51,6 +47,18 @@ func (bs *breakers) add(t tally, by int) {
 	c.sick += one(t.sick, by)
 	z.eligible += one(t.eligible, by)
 	z.sick += one(t.sick, by)
+}
+
+// zone returns the zone of that name; it adds a new one.
+func (bs *breakers) zone(name string) *zone {
+	z, ok := bs.zones[name]
+	if !ok {
+		z = &zone{}
+		bs.zones[name] = z
+		i, _ := slices.BinarySearch(bs.names, name)
+		bs.names = slices.Insert(bs.names, i, name)
+	}
+	return z
 }
 
 func one(is bool, by int) int {
@@ -153,7 +161,7 @@ func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last 
 	for _, z := range bs.zones {
 		zones += one(z.eligible > 0, 1)
 	}
-	for _, name := range bs.names() {
+	for _, name := range bs.names {
 		z := bs.zones[name]
 		limit := bs.rules.zone
 		if zones < 2 {
@@ -175,9 +183,6 @@ func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last 
 	return found, frozen, last
 }
 
-// names returns the zones in order.
-func (bs *breakers) names() []string { return slices.Sorted(maps.Keys(bs.zones)) }
-
 // release closes every breaker at the next step. The nodes of zones that were frozen
 // count for the pool's breaker from then on. It does not open for them.
 func (bs *breakers) release() {
@@ -193,7 +198,7 @@ func (bs *breakers) release() {
 // causes returns an alarm's cause for each frozen zone.
 func (bs *breakers) causes() []cause {
 	var out []cause
-	for _, name := range bs.names() {
+	for _, name := range bs.names {
 		if z := bs.zones[name]; z.Open {
 			out = append(out, cause{"zone:" + name, fmt.Sprintf("zone %s: %s: no repairs there", cmp.Or(name, "without a name"), z.Why)})
 		}
@@ -210,7 +215,7 @@ func (bs *breakers) records() []Breaker {
 		}
 	}
 	add(true, "", &bs.pool)
-	for _, name := range bs.names() {
+	for _, name := range bs.names {
 		add(false, name, &bs.zones[name].breaker)
 	}
 	return out
@@ -223,7 +228,7 @@ func (bs *breakers) restore(now time.Time, records []Breaker) {
 		if r.Pool {
 			bs.pool = b
 		} else {
-			bs.zones[r.Zone] = &zone{breaker: b}
+			bs.zone(r.Zone).breaker = b
 		}
 	}
 }

@@ -101,21 +101,6 @@ func (a Action) fits(s Provided) bool {
 	return a.Name != Start
 }
 
-// confirmed reports whether what failed was seen to fail since the claim.
-func (j *Judge) confirmed(now time.Time, n *node) bool {
-	if n.verdict != Fail {
-		return false
-	}
-	for i := range j.modes {
-		t := &n.tracks[i]
-		timed := i == j.beat && j.silent(now, n)
-		if v := j.vote(now, n, i); v.verdict == Fail && !timed && !v.decides && t.at.Before(n.repair.Since) {
-			return false
-		}
-	}
-	return true
-}
-
 func (j *Judge) unclaim(now time.Time, n *node, r refusal) {
 	name := n.repair.Action.Name
 	n.repair = nil

@@ -31,25 +31,14 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	now = now.Round(0)
-	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.lineages.of(n.Node), Repairs: j.lineages.count(now, n.Node)}
+	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.lineages.of(n.Node), Repairs: j.lineages.count(now, n.Node),
+		Modes: n.words(now, &j.detection, &n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
 	} else {
 		e.Asked = n.asked
 	}
-	for i, rule := range j.modes {
-		v := j.vote(now, n, i)
-		e.Modes = append(e.Modes, Word{Mode: rule.mode, Verdict: v.verdict, Reason: v.reason, At: latest(n.tracks[i].at, heardAt(j, n, i))})
-	}
 	return e, true
-}
-
-// heardAt is when the node was heard, for the mode of the heartbeats.
-func heardAt(j *Judge, n *node, i int) time.Time {
-	if i == j.beat {
-		return n.heard
-	}
-	return time.Time{}
 }
 
 func (n *node) status() Status {

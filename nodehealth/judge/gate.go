@@ -77,12 +77,7 @@ func (j *Judge) takes(now time.Time, n *node, a Action) bool {
 	if n.State != Running || a.Name == Start || a.Name == Recreate && *a.Params.LaunchFirst {
 		return false
 	}
-	for i := range j.modes {
-		if j.vote(now, n, i).verdict == OK {
-			return true
-		}
-	}
-	return false
+	return n.serves(now, &j.detection, &n.Node)
 }
 
 // MayGoFirst reports whether the node of a replacement under way, which was allowed as

@@ -11,6 +11,7 @@ import (
 // Judge holds what is known of one pool's nodes. Make it with New or Restore.
 type Judge struct {
 	rules
+	detection detection
 
 	nodes  map[string]*node
 	ill    map[string]*node // Unhealthy, or FenceFailed
@@ -18,7 +19,6 @@ type Judge struct {
 	wakes  wakes
 	pass   uint64 // which list of nodes this is
 
-	path     path
 	breakers breakers
 	pauses   pauses
 	lineages lineages
@@ -30,7 +30,6 @@ type Judge struct {
 	alarms   alarms
 	resume   bool // what is in flight is to be ordered again
 
-	votes   []vote // room for those of one node
 	journal journal
 }
 
@@ -38,12 +37,13 @@ type Judge struct {
 func New(p Policy) *Judge {
 	rules := compile(p.WithDefaults())
 	j := &Judge{
-		rules: rules, path: path{every: rules.beatEvery},
+		rules: rules,
 		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
 		pauses: pauses{}, alarms: alarms{after: max(rules.interval, rules.silence), all: map[string]*alarm{}},
 		schedule: schedule{freezes: rules.freezes}, budget: newBudget(rules.available),
 		rate: rate{perHour: rules.perHour, burst: rules.burst},
 	}
+	j.detection = detection{rules: &j.rules, path: path{every: rules.beatEvery}}
 	j.lineages = newLineages(&j.rules)
 	j.breakers = breakers{rules: &j.rules, zones: map[string]*zone{}}
 	return j
@@ -85,7 +85,7 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 
 // tick looks at what is due, and only then orders.
 func (j *Judge) tick(now time.Time) {
-	j.journal.find(j.path.lapse(now)...)
+	j.journal.find(j.detection.path.lapse(now)...)
 	j.paused(now, j.pauses.expire(now))
 	for {
 		n, ok := j.wakes.next(now)
@@ -135,6 +135,25 @@ func (j *Judge) Status() []Status {
 	return out
 }
 
+// observed takes an observation, and judges the node if its opinion may change.
+func (j *Judge) observed(now time.Time, o Observation) {
+	n, known := j.nodes[o.Node]
+	i := j.modeIndex(o.Mode)
+	switch {
+	case !known:
+		j.journal.find(ignored(o.Node, "observation of a node that is not listed"))
+		return
+	case i < 0:
+		j.journal.find(ignored(o.Node, "observation by "+cutReason(string(o.Mode))+", which is no mode of the policy"))
+		return
+	}
+	found, news := n.take(now, &j.detection, i, o)
+	j.journal.find(found...)
+	if news {
+		j.evaluate(now, n)
+	}
+}
+
 // paused counts the nodes anew whose pause began or ended.
 func (j *Judge) paused(now time.Time, found []Finding) {
 	j.journal.find(found...)
@@ -151,7 +170,7 @@ func (j *Judge) proof(now time.Time, p PathProof) {
 		j.journal.find(ignored("", "proof of a path, and AGENT_HEARTBEAT is no mode of the policy"))
 		return
 	}
-	j.journal.find(j.path.report(now, p)...)
+	j.journal.find(j.detection.path.report(now, p)...)
 }
 
 // hint has the node observed, unless that is under way or of no use.
@@ -220,7 +239,7 @@ func (j *Judge) causes() []cause {
 		return []cause{{"breaker", j.breakers.pool.Why + ": no repairs"}}
 	}
 	var causes []cause
-	switch lost := j.beat >= 0 && c.listed > 0 && !j.path.up; {
+	switch lost := j.beat >= 0 && c.listed > 0 && !j.detection.path.up; {
 	case lost:
 		causes = append(causes, cause{"path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing"})
 	case c.blind > 0:

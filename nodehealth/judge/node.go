@@ -47,17 +47,8 @@ type node struct {
 	since   time.Time // of the state
 	failing time.Time // since then it fails, at least
 	until   time.Time // of the quarantine
-	tracks  []track   // by mode
-	room    [3]track  // for as many, beside the rest of the node in memory
 
-	heard time.Time // last heartbeat
-	reset time.Time // of all that was observed: by an action of ours
-
-	verdict  Verdict
-	why      string
-	decisive bool      // whatever a heartbeat says
-	ignorant time.Time // since then the verdict is unknown
-	blind    bool      // and for too long
+	evidence
 
 	asked     string // who wants it repaired
 	repair    *Repair
@@ -115,11 +106,8 @@ func (j *Judge) harmless(n *node) bool {
 }
 
 func (j *Judge) add(now time.Time, listed Node) *node {
-	n := &node{Node: listed, state: Fresh, since: now, ignorant: now}
-	if n.tracks = n.room[:]; len(j.modes) > len(n.room) {
-		n.tracks = make([]track, len(j.modes))
-	}
-	n.tracks = n.tracks[:len(j.modes)]
+	n := &node{Node: listed, state: Fresh, since: now}
+	n.begin(now, len(j.modes))
 	j.nodes[n.ID] = n
 	return n
 }
@@ -204,6 +192,29 @@ func (j *Judge) tally(now time.Time, n *node) tally {
 	t.blind = t.eligible && n.blind
 	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
 	return t
+}
+
+// nextWake returns when time alone may change the node: zero if never.
+func (n *node) nextWake(now time.Time, d *detection) time.Time {
+	w := soonest{now: now}
+	n.wakeAt(&w, d, &n.Node)
+	if !n.Since.IsZero() {
+		w.add(n.Since.Add(d.grace))
+	}
+	if n.eager == Fail && !n.failing.IsZero() {
+		w.add(n.failing.Add(d.tolerate))
+	}
+	w.add(n.until)
+	return w.at
+}
+
+// soonest is the first of some instants after now; zero without any.
+type soonest struct{ now, at time.Time }
+
+func (s *soonest) add(t time.Time) {
+	if t.After(s.now) && (s.at.IsZero() || t.Before(s.at)) {
+		s.at = t
+	}
 }
 
 // wakes is a heap of the nodes that time alone may change, the earliest first. A

@@ -80,17 +80,9 @@ func (j *Judge) done(now time.Time, n *node, o Outcome) {
 		j.recreated(now, n, o.Replacement)
 		return
 	}
-	n.forgetObserved(now)
+	n.forget(now)
 	j.to(now, n, Verifying)
 	j.evaluate(now, n)
-}
-
-// forgetObserved makes all that was heard of the node old.
-func (n *node) forgetObserved(now time.Time) {
-	for i := range n.tracks {
-		n.tracks[i] = track{}
-	}
-	n.heard, n.reset, n.verdict, n.ignorant, n.blind = time.Time{}, now, Unknown, now, false
 }
 
 // recreated goes on with the replacement; one that nobody named is the provider's.

@@ -33,7 +33,7 @@ func (j *Judge) progress(now time.Time, n *node) {
 		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the node is let go"})
 		j.ended(now, n)
 		j.to(now, n, Fresh)
-	case n.state == Claimed && j.confirmed(now, n):
+	case n.state == Claimed && n.confirmed(now, &j.detection, &n.Node, r.Since):
 		j.begin(now, n)
 	case n.state == Claimed && n.verdict != Fail:
 		j.unclaim(now, n, refuse(GateUnknown, time.Time{}, "there is no verdict now"))

@@ -1,0 +1,289 @@
+package judge
+
+import (
+	"cmp"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// evidence is what was observed of one node, and the opinion that follows from it.
+type evidence struct {
+	opinion
+	tracks []track  // by mode
+	room   [3]track // for as many, beside the rest of the node in memory
+
+	heard    time.Time // last heartbeat
+	reset    time.Time // of all that was observed: by an action of ours
+	ignorant time.Time // since then the verdict is unknown
+	blind    bool      // and for too long
+}
+
+// opinion is what the modes say of a node together.
+type opinion struct {
+	verdict  Verdict
+	eager    Verdict // what the verdict would be if all thresholds were 1
+	why      string
+	decisive bool // a heartbeat does not veto it
+}
+
+// vote is what one mode says of one node now.
+type vote struct {
+	verdict Verdict
+	eager   Verdict // as that of an opinion
+	reason  string
+	decides bool // a failure that no heartbeat vetoes
+}
+
+// begin starts the evidence of a node for as many modes.
+func (e *evidence) begin(now time.Time, modes int) {
+	if e.tracks = e.room[:]; modes > len(e.room) {
+		e.tracks = make([]track, modes)
+	}
+	e.tracks, e.ignorant = e.tracks[:modes], now
+}
+
+// forget makes all that was observed of the node old.
+func (e *evidence) forget(now time.Time) {
+	clear(e.tracks)
+	e.heard, e.reset, e.verdict, e.ignorant, e.blind = time.Time{}, now, Unknown, now, false
+}
+
+// take adds an observation by mode i. It reports whether the opinion may change: time
+// alone changes it at a wake.
+func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (found []Finding, news bool) {
+	if o.Verdict != OK && o.Verdict != Fail {
+		return nil, false // unknown neither triggers nor clears
+	}
+	if i == d.beat {
+		switch silent := o.Verdict == Fail && o.Reason == ReasonSilent; {
+		case !silent:
+			e.heard = now
+			found = d.path.prove(now)
+		case !d.path.proven(now):
+			return nil, false
+		}
+	}
+	t, stale := &e.tracks[i], d.staleAfter(i)
+	before := *t
+	t.take(now, d.modes[i], stale, o)
+	same := t.verdict == before.verdict && (t.run < 0) == (before.run < 0) && t.held == (t.verdict == Fail) &&
+		!before.at.IsZero() && now.Sub(before.at) <= stale && (t.verdict != Fail || t.reason == before.reason)
+	return found, !same
+}
+
+// vote returns what mode i says of the node now.
+func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
+	t, rule := &e.tracks[i], &d.modes[i]
+	if (rule.mode == NodeStatus || rule.hint) && (n.State == Stopped || n.State == Spot) {
+		return vote{Fail, Fail, string(n.State), true}
+	}
+	if i == d.beat && e.silent(now, d, n) {
+		return vote{Fail, Fail, ReasonSilent, false}
+	}
+	if t.at.IsZero() || now.Sub(t.at) > d.staleAfter(i) || i == d.beat && t.verdict == Fail && t.reason == ReasonSilent && !d.path.proven(now) {
+		return vote{Unknown, Unknown, "", false}
+	}
+	v := vote{verdict: cmp.Or(t.verdict, Unknown), reason: t.reason}
+	v.eager = v.verdict
+	if t.run < 0 {
+		v.eager = Fail
+	}
+	v.decides = v.verdict == Fail && rule.control && (t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
+	return v
+}
+
+// silent reports whether a heartbeat of the node is overdue.
+func (e *evidence) silent(now time.Time, d *detection, n *Node) bool {
+	return d.path.proven(now) && now.Sub(e.silentSince(d, n)) > d.silence
+}
+
+// silentSince returns from when the node's silence counts. A node without a first
+// heartbeat has its startup.
+func (e *evidence) silentSince(d *detection, n *Node) time.Time {
+	since := latest(latest(e.heard, e.reset), d.path.since)
+	if e.heard.IsZero() && e.reset.IsZero() && !n.Since.IsZero() {
+		since = latest(since, n.Since.Add(d.startup-d.silence))
+	}
+	return since
+}
+
+// assess joins the votes of all modes into the opinion.
+func (e *evidence) assess(now time.Time, d *detection, n *Node) {
+	e.why, e.decisive = "", false
+	if n.State == Terminated {
+		e.opinion = opinion{Fail, Fail, ReasonTerminated, true}
+		return
+	}
+	var all, soon poll
+	votes := d.votes[:0]
+	for i := range d.modes {
+		votes = append(votes, e.vote(now, d, n, i))
+	}
+	d.votes = votes
+	veto := d.vetoed(votes)
+	for i := range d.modes {
+		rule, v, t := &d.modes[i], votes[i], &e.tracks[i]
+		if veto && rule.control {
+			v = vote{Unknown, Unknown, "", false}
+			t.held = false
+		}
+		switch {
+		case v.verdict == Fail:
+			t.held = true
+			e.decisive = e.decisive || v.decides
+			e.why = joinWhy(e.why, rule.mode, v.reason)
+		case v.verdict == OK, rule.hint:
+			t.held = false
+		}
+		if !rule.hint || v.verdict == Fail {
+			all.add(v.verdict, t.held)
+			soon.add(v.eager, t.held)
+		}
+	}
+	e.verdict, e.eager = d.join(all), d.join(soon)
+}
+
+// goesBlind reports whether the verdict is unknown for too long since now.
+func (e *evidence) goesBlind(now time.Time, d *detection) bool {
+	switch {
+	case e.verdict != Unknown:
+		e.ignorant, e.blind = time.Time{}, false
+	case e.ignorant.IsZero():
+		e.ignorant = now
+	case !e.blind && now.Sub(e.ignorant) >= d.blind:
+		e.blind = true
+		return true
+	}
+	return false
+}
+
+// steady reports whether each mode says ok, and said so lately: the opinion stays ok.
+func (e *evidence) steady(now time.Time, d *detection) bool {
+	for i := range e.tracks {
+		t := &e.tracks[i]
+		if d.modes[i].hint && t.at.IsZero() {
+			continue
+		}
+		if t.verdict != OK || t.run < 0 || t.held || now.Sub(t.at) > d.staleAfter(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// serves reports whether a mode says ok.
+func (e *evidence) serves(now time.Time, d *detection, n *Node) bool {
+	for i := range d.modes {
+		if e.vote(now, d, n, i).verdict == OK {
+			return true
+		}
+	}
+	return false
+}
+
+// confirmed reports whether each mode that fails was observed to fail since then.
+func (e *evidence) confirmed(now time.Time, d *detection, n *Node, since time.Time) bool {
+	if e.verdict != Fail {
+		return false
+	}
+	for i := range d.modes {
+		timed := i == d.beat && e.silent(now, d, n)
+		if v := e.vote(now, d, n, i); v.verdict == Fail && !timed && !v.decides && e.tracks[i].at.Before(since) {
+			return false
+		}
+	}
+	return true
+}
+
+// wakeAt adds the instants when time alone may change the opinion.
+func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
+	const instant = time.Nanosecond // what lasts up to a limit is over right after it
+	for i := range e.tracks {
+		if t := &e.tracks[i]; !t.at.IsZero() {
+			w.add(t.at.Add(d.staleAfter(i) + instant))
+		}
+	}
+	if d.beat >= 0 && d.path.up {
+		w.add(e.silentSince(d, n).Add(d.silence + instant))
+		if e.tracks[d.beat].held {
+			w.add(d.path.last.Add(2*d.path.every + instant))
+		}
+	}
+	if d.beat >= 0 && e.verdict == Unknown {
+		w.add(w.now.Add(d.path.every)) // the path may come back
+	}
+	if !e.ignorant.IsZero() && !e.blind {
+		w.add(e.ignorant.Add(d.blind))
+	}
+}
+
+// words returns what each mode says now, for operators.
+func (e *evidence) words(now time.Time, d *detection, n *Node) []Word {
+	var out []Word
+	for i := range d.modes {
+		v := e.vote(now, d, n, i)
+		w := Word{Mode: d.modes[i].mode, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
+		if i == d.beat {
+			w.At = latest(w.At, e.heard)
+		}
+		out = append(out, w)
+	}
+	return out
+}
+
+func joinWhy(why string, m ModeType, reason string) string {
+	if why != "" {
+		why += "; "
+	}
+	why += string(m)
+	if reason != "" {
+		why += ": " + reason
+	}
+	return why
+}
+
+// maxReason bounds what is kept of a reason, in bytes.
+const maxReason = 200
+
+// track is what one mode said of one node.
+type track struct {
+	at      time.Time // last observation that was not unknown
+	run     int       // of the same verdict in a row: ok above 0, fail below
+	verdict Verdict   // by the thresholds
+	reason  string    // of the last failure
+	held    bool      // it failed, and was not ok since
+}
+
+// take adds an observation.
+func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observation) {
+	if !t.at.IsZero() && now.Sub(t.at) > stale {
+		t.run = 0
+		if t.verdict == OK {
+			t.verdict = Unknown
+		}
+	}
+	t.at = now
+	if o.Verdict == OK {
+		t.run = max(t.run, 0) + 1
+		if t.verdict != Fail || t.run >= rule.successes {
+			t.verdict = OK
+		}
+		return
+	}
+	t.run = min(t.run, 0) - 1
+	t.reason = cutReason(o.Reason)
+	if -t.run >= rule.failures {
+		t.verdict = Fail
+	}
+}
+
+func cutReason(s string) string {
+	if len(s) > maxReason {
+		s = s[:maxReason]
+	}
+	if !utf8.ValidString(s) {
+		s = strings.ToValidUTF8(s, "?")
+	}
+	return s
+}

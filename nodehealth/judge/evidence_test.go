@@ -1,0 +1,150 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+// senses is a detection by two polls and the heartbeat, in this order.
+func senses(t *testing.T, join Conditional) *detection {
+	t.Helper()
+	p := Policy{Detection: Detection{Conditional: join, UnknownAlarm: dur(10 * time.Minute), Modes: []DetectionMode{
+		{Type: NodeStatus}, {Type: PollURL, Options: Options{PollURL: "http://x"}}, {Type: AgentHeartbeat},
+	}}}
+	if err := p.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	r := compile(p.WithDefaults())
+	return &detection{rules: &r, path: path{every: r.beatEvery}}
+}
+
+func TestEvidence(t *testing.T) {
+	const status, url, beat = 0, 1, 2
+	type obs struct {
+		mode    int
+		verdict Verdict
+		reason  string
+	}
+	twice := func(o obs) []obs { return []obs{o, o} }
+	fit := []obs{{status, OK, ""}, {url, OK, ""}, {beat, OK, ""}}
+	for _, test := range []struct {
+		name     string
+		join     Conditional
+		state    Provided
+		told     []obs
+		later    time.Duration // when it is judged
+		proven   bool          // the path is, then
+		verdict  Verdict
+		eager    Verdict
+		decisive bool
+		why      string
+	}{
+		{"nothing is known", AnyFailed, Running, nil, 0, true, Unknown, Unknown, false, ""},
+		{"fit", AnyFailed, Running, fit, 0, true, OK, OK, false, ""},
+		{"what is unknown changes nothing", AnyFailed, Running, append(fit, obs{url, Unknown, "no route"}), 0, true, OK, OK, false, ""},
+		{"one failure is below the threshold", AnyFailed, Running, append(fit, obs{url, Fail, "503"}), 0, true, OK, Fail, false, ""},
+		{"two in a row", AnyFailed, Running, append(fit, twice(obs{url, Fail, "503"})...), 0, true, Fail, Fail, false, "NODE_STATUS_POLL_URL: 503"},
+		{"not all fail", AllFailed, Running, append(fit, twice(obs{url, Fail, "503"})...), 0, true, OK, OK, false, "NODE_STATUS_POLL_URL: 503"},
+		{"a heartbeat vetoes the provider", AnyFailed, Running, append(fit, twice(obs{status, Fail, "impaired"})...), 0, true, OK, OK, false, ""},
+		{"but not that it is stopped", AnyFailed, Running, append(fit, twice(obs{status, Fail, ReasonStopped})...), 0, true, Fail, Fail, true, "NODE_STATUS_POLLING: stopped"},
+		{"the list says so at once", AnyFailed, Stopped, fit, 0, true, Fail, Fail, true, "NODE_STATUS_POLLING: stopped"},
+		{"or that it is terminated", AllFailed, Terminated, fit, 0, true, Fail, Fail, true, ReasonTerminated},
+		{"silent for too long", AnyFailed, Running, fit, 31 * time.Second, true, Fail, Fail, false, "AGENT_HEARTBEAT: silent"},
+		{"silent while the path is not proven", AnyFailed, Running, fit, 31 * time.Second, false, OK, OK, false, ""},
+		{"all is stale", AnyFailed, Running, fit, time.Hour, false, Unknown, Unknown, false, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d, e, now, n := senses(t, test.join), &evidence{}, start(), &Node{ID: "n", State: test.state}
+			e.begin(now, len(d.modes))
+			d.path.prove(now)
+			for _, o := range test.told {
+				e.take(now, d, o.mode, Observation{Verdict: o.verdict, Reason: o.reason})
+			}
+			now = now.Add(test.later)
+			if test.proven {
+				d.path.last = now // by other nodes
+			}
+			e.assess(now, d, n)
+			if want := (opinion{test.verdict, test.eager, test.why, test.decisive}); e.opinion != want {
+				t.Errorf("opinion %+v, want %+v", e.opinion, want)
+			}
+		})
+	}
+}
+
+// A failure is over only when the mode that failed is ok, not when it is unknown.
+func TestEvidenceHolds(t *testing.T) {
+	d, e, n := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}
+	now, url := start(), 1
+	e.begin(now, len(d.modes))
+	say := func(v Verdict, want Verdict, steady bool) {
+		t.Helper()
+		now = now.Add(30 * time.Second)
+		for i := range d.modes {
+			o := Observation{Verdict: OK}
+			if i == url {
+				o = Observation{Verdict: v, Reason: "503"}
+			}
+			e.take(now, d, i, o)
+		}
+		if e.assess(now, d, n); e.verdict != want || e.steady(now, d) != steady {
+			t.Errorf("after %s: %+v, steady %t, want %s, %t", v, e.opinion, e.steady(now, d), want, steady)
+		}
+	}
+	say(OK, OK, true)
+	say(Fail, OK, false)
+	say(Fail, Fail, false)
+	since := now.Add(time.Second)
+	if e.confirmed(now, d, n, since) {
+		t.Error("what failed before is confirmed")
+	}
+	say(Fail, Fail, false)
+	if !e.confirmed(now, d, n, since) {
+		t.Error("what fails again is not confirmed")
+	}
+	say(Unknown, Fail, false)
+	now = now.Add(10 * time.Minute) // the failure is stale
+	say(Unknown, Unknown, false)
+	say(OK, Fail, false) // one success is below the threshold
+	say(OK, OK, true)
+	e.forget(now)
+	if e.assess(now, d, n); e.verdict != Unknown || e.serves(now, d, n) {
+		t.Errorf("after all is forgotten: %+v", e.opinion)
+	}
+}
+
+func TestEvidenceGoesBlindOnce(t *testing.T) {
+	d, e, n := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}
+	e.begin(start(), len(d.modes))
+	for _, s := range []struct {
+		at   time.Duration
+		want bool
+	}{{0, false}, {10*time.Minute - 1, false}, {10 * time.Minute, true}, {time.Hour, false}} {
+		now := start().Add(s.at)
+		e.assess(now, d, n)
+		if got := e.goesBlind(now, d); got != s.want {
+			t.Errorf("after %v: %t, want %t", s.at, got, s.want)
+		}
+	}
+}
+
+// A wake is never later than what time alone changes.
+func TestEvidenceWakes(t *testing.T) {
+	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
+	e.begin(now, len(d.modes))
+	for i := range d.modes {
+		e.take(now, d, i, Observation{Verdict: OK})
+	}
+	e.assess(now, d, n)
+	w := soonest{now: now}
+	e.wakeAt(&w, d, n)
+	before, at := e.opinion, w.at.Add(-1)
+	d.path.last = at
+	if e.assess(at, d, n); e.opinion != before {
+		t.Errorf("right before the wake: %+v, want %+v", e.opinion, before)
+	}
+	d.path.last = w.at
+	if e.assess(w.at, d, n); e.opinion == before {
+		t.Errorf("at the wake nothing changed: %+v", e.opinion)
+	}
+}

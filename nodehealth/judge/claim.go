@@ -9,9 +9,10 @@ import (
 // candidates claims what may be repaired: what is gone first, then what fails longest.
 func (j *Judge) candidates(now time.Time) {
 	var all []*node
-	for _, n := range j.ill {
-		if !j.stands(now, n) {
-			all = append(all, n)
+	c := j.candidate(now, nil, Action{}, true)
+	for _, c.node = range j.ill {
+		if !c.waits() {
+			all = append(all, c.node)
 		}
 	}
 	slices.SortFunc(all, func(a, b *node) int {
@@ -36,7 +37,7 @@ func (j *Judge) consider(now time.Time, n *node) {
 		return
 	}
 	if n.state == FenceFailed {
-		if r := j.full(); r.gate != "" {
+		if r := refused(j.candidate(now, n, n.repair.Action, true), atReturn); r.gate != "" {
 			j.block(n, n.repair.Action.Name, r)
 			return
 		}
@@ -44,13 +45,10 @@ func (j *Judge) consider(now time.Time, n *node) {
 		return
 	}
 	a, i, fits := j.firstAction(n, 0)
-	r := j.barred(now, n, a, fits)
-	if r.gate == "" {
-		r = j.closed(now, n, a, false)
-	}
-	switch {
+	c := j.candidate(now, n, a, fits)
+	switch r := refused(c, atClaim); {
 	case r.gate == GateAttempts:
-		j.quarantine(now, n, r.why())
+		j.quarantine(now, n, r.why(c))
 	case r.gate != "":
 		j.block(n, a.Name, r)
 	default:
@@ -65,19 +63,20 @@ func (j *Judge) consider(now time.Time, n *node) {
 	}
 }
 
-// barred returns why no action can be taken on the node itself.
-func (j *Judge) barred(now time.Time, n *node, a Action, fits bool) refusal {
-	switch {
-	case n.verdict != Fail && n.asked == "":
-		return refuse(GateUnknown, time.Time{}, "there is no verdict now")
-	case !fits:
-		return refuse(GateAction, time.Time{}, "no action of the policy fits a machine that is %s", cmp.Or(n.State, "running"))
-	case a.Name == Recreate && n.Exclusive != "" && len(j.fencing) == 0 && n.State != Terminated:
-		return refuse(GateFencing, time.Time{}, "the machine has %s for itself, and the policy has no fencing", n.Exclusive)
-	case now.Before(n.notBefore):
-		return refuse(GateRecheck, n.notBefore, "nobody confirmed that it fails")
+// candidate returns what the gates are asked about. The value is reused: it holds until
+// the next call.
+func (j *Judge) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
+	j.asking = candidate{safety: &j.safety, detection: &j.detection, now: now, node: n, action: a, fits: fits, repairs: len(j.active)}
+	return &j.asking
+}
+
+// block shows which gate refuses, once.
+func (j *Judge) block(n *node, a ActionName, r refusal) {
+	if n.blocked == r.gate {
+		return
 	}
-	return refusal{}
+	n.blocked = r.gate
+	j.journal.find(Finding{Event: RepairBlocked, Node: n.ID, Zone: n.Zone, Action: a, Gate: r.gate, Until: r.until, Why: r.why(&j.asking)})
 }
 
 // firstAction returns the first action from that index on that fits the machine.
@@ -111,22 +110,19 @@ func (j *Judge) unclaim(now time.Time, n *node, r refusal) {
 // begin takes the gates again, now that the failure is confirmed, and acts.
 func (j *Judge) begin(now time.Time, n *node) {
 	a, i, fits := j.firstAction(n, 0)
-	r := j.barred(now, n, a, fits)
-	if r.gate == "" {
-		r = j.closed(now, n, a, true)
-	}
-	switch {
+	c := j.candidate(now, n, a, fits)
+	switch r := refused(c, atBegin); {
 	case r.gate == GateAttempts:
 		n.repair = nil
-		j.quarantine(now, n, r.why())
+		j.quarantine(now, n, r.why(c))
 		return
 	case r.gate != "":
 		j.unclaim(now, n, r)
 		return
 	}
 	n.repair.Action, n.repair.Index = a, i
-	j.rate.spend(now)
-	j.lineages.begin(now, n.Node)
+	j.safety.rate.spend(now)
+	j.safety.lineages.begin(now, n.Node)
 	j.act(now, n)
 	j.count(now, n)
 }

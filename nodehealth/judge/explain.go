@@ -31,7 +31,7 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	now = now.Round(0)
-	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.lineages.of(n.Node), Repairs: j.lineages.count(now, n.Node),
+	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: j.safety.lineages.count(now, n.Node),
 		Modes: n.words(now, &j.detection, &n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
@@ -81,7 +81,7 @@ func (j *Judge) Unfit() map[string]string {
 
 // Paused reports whether repairs of the node are kept off by that owner, and until when.
 func (j *Judge) Paused(node, owner string) (until time.Time, is bool) {
-	p, is := j.pauses[node][owner]
+	p, is := j.safety.pauses[node][owner]
 	return p.until, is
 }
 

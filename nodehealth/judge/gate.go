@@ -1,134 +1,245 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 )
 
-// refusal is a gate that does not let a repair pass. Without a gate, it passes.
-type refusal struct {
-	gate  Gate
-	until time.Time // zero: nobody knows
-	why   func() string
+// phase is when a repair asks the gates.
+type phase uint8
+
+const (
+	atClaim   phase = 1 << iota // a node becomes a candidate
+	atBegin                     // the failure of a claimed node is confirmed
+	atAct                       // the next action of a repair
+	atSilence                   // the next action on a node that our fencing made silent: no verdict is expected
+	atReturn                    // a node is fenced after all, and needs a place again
+	alone                       // the gate refused last: while it still does, no other gate is asked
+)
+
+// gate may refuse a repair.
+type gate struct {
+	name    Gate
+	when    phase
+	refuses func(*candidate) refusal
 }
 
-func refuse(gate Gate, until time.Time, format string, args ...any) refusal {
-	return refusal{gate, until, func() string { return fmt.Sprintf(format, args...) }}
+// gates are asked in this order. The first that refuses is shown.
+var gates = [...]gate{
+	{GateUnknown, atClaim | atBegin | atAct | alone, noVerdict},
+	{GateAction, atClaim | atBegin | atAct, noAction},
+	{GateFencing, atClaim | atBegin | atAct, noFencing},
+	{GateRecheck, atClaim | atBegin | atAct, notConfirmed},
+	{GateOwner, atClaim | atBegin | atAct | atSilence | alone, otherHealer},
+	{GatePause, atClaim | atBegin | atAct | atSilence | alone, paused},
+	{GateBreaker, atClaim | atBegin | atAct | atSilence | alone, poolSick},
+	{GateZone, atClaim | atBegin | atAct | atSilence | alone, zoneSick},
+	{GateSchedule, atClaim | atBegin | atAct | atSilence | alone, frozen},
+	{GateMinAvailable, atClaim | atBegin | atAct | atSilence, overBudget},
+	{GateInProgress, atClaim | atReturn | alone, noPlace},
+	{GateRate, atClaim | atBegin, overRate},
+	{GateBackoff, atClaim | atBegin, tooSoon},
+	{GateAttempts, atClaim | atBegin, tooOften}, // such a node is quarantined
 }
 
-// shut returns which of the gates that others can close refuses.
-func (j *Judge) shut(now time.Time, n *node, a Action) refusal {
-	if j.healer != "" {
-		return refuse(GateOwner, time.Time{}, "%s", j.healer)
-	}
-	if until, owner, is := j.pauses.longest(n.ID); is {
-		return refuse(GatePause, until, "paused by %s", owner)
-	}
-	if j.breakers.pool.Open {
-		return refuse(GateBreaker, j.breakers.pool.until(&j.rules), "%s", j.breakers.pool.Why)
-	}
-	if z, ok := j.breakers.zones[n.Zone]; ok && z.Open {
-		return refuse(GateZone, z.until(&j.rules), "zone %s: %s", n.Zone, z.Why)
-	}
-	if until := j.schedule.until(now); !until.IsZero() {
-		return refuse(GateSchedule, until, "the schedule allows no repair now")
-	}
-	if listed := j.breakers.census.listed; j.takes(now, n, a) && !j.budget.room(n.ID, listed) {
-		return refuse(GateMinAvailable, time.Time{}, "%d of %d nodes are out of service by repairs, %d may be", j.budget.others(n.ID), listed, j.budget.most(listed))
+// refused returns the refusal of the first gate of the phase that refuses; without a
+// gate the candidate passes.
+func refused(c *candidate, at phase) refusal {
+	for i := range gates {
+		if g := &gates[i]; g.when&at != 0 {
+			if r := g.refuses(c); r.why != nil {
+				r.gate = g.name
+				return r
+			}
+		}
 	}
 	return refusal{}
 }
 
-// closed returns which gate keeps a candidate from being claimed; claimed says that
-// it is, and has its place.
-func (j *Judge) closed(now time.Time, n *node, a Action, claimed bool) refusal {
-	if r := j.shut(now, n, a); r.gate != "" {
-		return r
-	}
-	if r := j.full(); !claimed && r.gate != "" {
-		return r
-	}
-	if wait := j.rate.wait(now); wait > 0 {
-		return refuse(GateRate, now.Add(wait), "%v repairs an hour, %v at once", j.perHour, j.burst)
-	}
-	if until, repairs := j.lineages.backoff(n.Node); now.Before(until) {
-		return refuse(GateBackoff, until, "%d repairs already", repairs)
-	}
-	if repairs, until := j.lineages.spent(now, n.Node); repairs >= j.repairs {
-		return refuse(GateAttempts, until, "%d repairs within %v", repairs, j.window)
-	}
-	return refusal{}
-}
-
-// full refuses if as many repairs are in progress as may be.
-func (j *Judge) full() refusal {
-	if most := j.inProgress.Of(j.breakers.census.eligible); len(j.active) >= most {
-		return refuse(GateInProgress, time.Time{}, "%d repairs are in progress, %d may be", len(j.active), most)
-	}
-	return refusal{}
-}
-
-// takes reports whether the action takes a node out of service: one that serves,
-// without another in its place.
-func (j *Judge) takes(now time.Time, n *node, a Action) bool {
-	if n.repair != nil && n.repair.TookOut {
+// waits reports whether nothing is new for a candidate: its fencing is not confirmed,
+// or the gate that refused it last still does.
+func (c *candidate) waits() bool {
+	if c.node.state == FenceFailed && !c.node.repair.Fenced {
 		return true
 	}
-	if n.State != Running || a.Name == Start || a.Name == Recreate && *a.Params.LaunchFirst {
-		return false
-	}
-	return n.serves(now, &j.detection, &n.Node)
-}
-
-// MayGoFirst reports whether the node of a replacement under way, which was allowed as
-// one that is launched first, may end before the other has come: it serves nobody, or one
-// more may be out of service. If so, it is counted as out of service from now on.
-func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
-	n, ok := j.nodes[node]
-	if !ok || !j.Awaits(node, attempt) || n.repair.Action.Name != Recreate {
-		return false
-	}
-	a := n.repair.Action
-	a.Params.LaunchFirst = new(false)
-	if !j.takes(now, n, a) {
-		return true
-	}
-	n.repair.TookOut = j.budget.room(n.ID, j.breakers.census.listed)
-	j.outOfService(n)
-	return n.repair.TookOut
-}
-
-// stands reports whether the gate that refused the node last still does: then there
-// is nothing new to find.
-func (j *Judge) stands(now time.Time, n *node) bool {
-	if n.state == FenceFailed && !n.repair.Fenced {
-		return true
-	}
-	switch n.blocked {
-	case GateUnknown:
-		return n.verdict != Fail && n.asked == ""
-	case GateOwner:
-		return j.healer != ""
-	case GatePause:
-		return len(j.pauses[""]) > 0 || len(j.pauses[n.ID]) > 0
-	case GateBreaker:
-		return j.breakers.pool.Open
-	case GateZone:
-		z, ok := j.breakers.zones[n.Zone]
-		return ok && z.Open
-	case GateSchedule:
-		return !j.schedule.until(now).IsZero()
-	case GateInProgress:
-		return len(j.active) >= j.inProgress.Of(j.breakers.census.eligible)
+	for i := range gates {
+		if g := &gates[i]; g.when&alone != 0 && g.name == c.node.blocked {
+			return g.refuses(c).why != nil
+		}
 	}
 	return false
 }
 
-// block tells which gate refuses, once.
-func (j *Judge) block(n *node, a ActionName, r refusal) {
-	if n.blocked == r.gate {
-		return
+// candidate is a node that asks the gates, and what it asks for.
+type candidate struct {
+	*safety
+	detection *detection
+	now       time.Time
+	node      *node
+	action    Action
+	fits      bool // the action makes sense for the machine
+	repairs   int  // in progress
+}
+
+// safety bounds the repairs of a pool.
+type safety struct {
+	rules    *rules
+	healer   string // why another owner repairs this pool; "": we do
+	pauses   pauses
+	breakers breakers
+	schedule schedule
+	budget   budget
+	rate     rate
+	lineages lineages
+}
+
+func newSafety(r *rules) safety {
+	return safety{
+		rules: r, pauses: pauses{}, breakers: breakers{rules: r, zones: map[string]*zone{}}, schedule: schedule{freezes: r.freezes},
+		budget: newBudget(r.available), rate: rate{perHour: r.perHour, burst: r.burst}, lineages: newLineages(r),
 	}
-	n.blocked = r.gate
-	j.journal.find(Finding{Event: RepairBlocked, Node: n.ID, Zone: n.Zone, Action: a, Gate: r.gate, Until: r.until, Why: r.why()})
+}
+
+// refusal is a gate's answer. Zero: the candidate passes.
+type refusal struct {
+	gate  Gate
+	until time.Time               // zero: unknown
+	why   func(*candidate) string // formats the reason, for a refusal that is shown
+}
+
+func refuse(why func(*candidate) string) refusal { return refusal{why: why} }
+
+func refuseUntil(until time.Time, why func(*candidate) string) refusal {
+	return refusal{until: until, why: why}
+}
+
+func noVerdict(c *candidate) refusal {
+	if c.node.verdict == Fail || c.node.asked != "" {
+		return refusal{}
+	}
+	return refuse(whyNoVerdict)
+}
+
+func whyNoVerdict(*candidate) string { return "there is no verdict now" }
+
+func noAction(c *candidate) refusal {
+	if c.fits {
+		return refusal{}
+	}
+	return refuse(func(c *candidate) string {
+		return fmt.Sprintf("no action of the policy fits a machine that is %s", cmp.Or(c.node.State, "running"))
+	})
+}
+
+func noFencing(c *candidate) refusal {
+	if c.action.Name != Recreate || c.node.Exclusive == "" || len(c.rules.fencing) > 0 || c.node.State == Terminated {
+		return refusal{}
+	}
+	return refuse(func(c *candidate) string {
+		return fmt.Sprintf("the machine has %s for itself, and the policy has no fencing", c.node.Exclusive)
+	})
+}
+
+func notConfirmed(c *candidate) refusal {
+	if !c.now.Before(c.node.notBefore) {
+		return refusal{}
+	}
+	return refuseUntil(c.node.notBefore, whyNotConfirmed)
+}
+
+func whyNotConfirmed(*candidate) string { return "nobody confirmed that it fails" }
+
+func otherHealer(c *candidate) refusal {
+	if c.healer == "" {
+		return refusal{}
+	}
+	return refuse(func(c *candidate) string { return c.healer })
+}
+
+func paused(c *candidate) refusal {
+	until, owner := c.pauses.longest(c.node.ID)
+	if owner == "" {
+		return refusal{}
+	}
+	return refuseUntil(until, func(c *candidate) string {
+		_, owner := c.pauses.longest(c.node.ID)
+		return "paused by " + owner
+	})
+}
+
+func poolSick(c *candidate) refusal {
+	pool := &c.breakers.pool
+	if !pool.Open {
+		return refusal{}
+	}
+	return refuseUntil(pool.until(c.rules), func(c *candidate) string { return c.breakers.pool.Why })
+}
+
+func zoneSick(c *candidate) refusal {
+	z, ok := c.breakers.zones[c.node.Zone]
+	if !ok || !z.Open {
+		return refusal{}
+	}
+	return refuseUntil(z.until(c.rules), func(c *candidate) string {
+		return fmt.Sprintf("zone %s: %s", c.node.Zone, c.breakers.zones[c.node.Zone].Why)
+	})
+}
+
+func frozen(c *candidate) refusal {
+	until := c.schedule.until(c.now)
+	if until.IsZero() {
+		return refusal{}
+	}
+	return refuseUntil(until, func(*candidate) string { return "the schedule allows no repair now" })
+}
+
+func overBudget(c *candidate) refusal {
+	if !c.node.outBy(c.now, c.detection, c.action) || c.budget.room(c.node.ID, c.breakers.census.listed) {
+		return refusal{}
+	}
+	return refuse(func(c *candidate) string {
+		listed := c.breakers.census.listed
+		return fmt.Sprintf("%d of %d nodes are out of service by repairs, %d may be", c.budget.others(c.node.ID), listed, c.budget.most(listed))
+	})
+}
+
+func noPlace(c *candidate) refusal {
+	if c.repairs < c.rules.inProgress.Of(c.breakers.census.eligible) {
+		return refusal{}
+	}
+	return refuse(func(c *candidate) string {
+		return fmt.Sprintf("%d repairs are in progress, %d may be", c.repairs, c.rules.inProgress.Of(c.breakers.census.eligible))
+	})
+}
+
+func overRate(c *candidate) refusal {
+	wait := c.rate.wait(c.now)
+	if wait <= 0 {
+		return refusal{}
+	}
+	return refuseUntil(c.now.Add(wait), func(c *candidate) string {
+		return fmt.Sprintf("%v repairs an hour, %v at once", c.rules.perHour, c.rules.burst)
+	})
+}
+
+func tooSoon(c *candidate) refusal {
+	until, _ := c.lineages.backoff(c.node.Node)
+	if !c.now.Before(until) {
+		return refusal{}
+	}
+	return refuseUntil(until, func(c *candidate) string {
+		_, repairs := c.lineages.backoff(c.node.Node)
+		return fmt.Sprintf("%d repairs already", repairs)
+	})
+}
+
+func tooOften(c *candidate) refusal {
+	repairs, until := c.lineages.spent(c.now, c.node.Node)
+	if repairs < c.rules.repairs {
+		return refusal{}
+	}
+	return refuseUntil(until, func(c *candidate) string {
+		return fmt.Sprintf("%d repairs within %v", c.lineages.count(c.now, c.node.Node), c.rules.window)
+	})
 }

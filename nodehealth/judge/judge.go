@@ -19,16 +19,11 @@ type Judge struct {
 	wakes  wakes
 	pass   uint64 // which list of nodes this is
 
-	breakers breakers
-	pauses   pauses
-	lineages lineages
-	rate     rate
-	seq      uint64 // of attempts
-	schedule schedule
-	budget   budget
-	healer   string // why somebody else heals; "" is us
-	alarms   alarms
-	resume   bool // what is in flight is to be ordered again
+	safety safety
+	asking candidate // reused
+	seq    uint64    // of attempts
+	alarms alarms
+	resume bool // what is in flight is to be ordered again
 
 	journal journal
 }
@@ -39,13 +34,10 @@ func New(p Policy) *Judge {
 	j := &Judge{
 		rules: rules,
 		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
-		pauses: pauses{}, alarms: alarms{after: max(rules.interval, rules.silence), all: map[string]*alarm{}},
-		schedule: schedule{freezes: rules.freezes}, budget: newBudget(rules.available),
-		rate: rate{perHour: rules.perHour, burst: rules.burst},
+		alarms: alarms{after: max(rules.interval, rules.silence), all: map[string]*alarm{}},
 	}
 	j.detection = detection{rules: &j.rules, path: path{every: rules.beatEvery}}
-	j.lineages = newLineages(&j.rules)
-	j.breakers = breakers{rules: &j.rules, zones: map[string]*zone{}}
+	j.safety = newSafety(&j.rules)
 	return j
 }
 
@@ -64,9 +56,9 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	case Outcome:
 		j.outcome(now, ev)
 	case Pause:
-		j.paused(now, j.pauses.take(now, ev))
+		j.paused(now, j.safety.pauses.take(now, ev))
 	case Resume:
-		j.paused(now, j.pauses.end(ev))
+		j.paused(now, j.safety.pauses.end(ev))
 	case Hint:
 		j.hint(ev)
 	case Recover:
@@ -86,7 +78,7 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 // tick looks at what is due, and only then orders.
 func (j *Judge) tick(now time.Time) {
 	j.journal.find(j.detection.path.lapse(now)...)
-	j.paused(now, j.pauses.expire(now))
+	j.paused(now, j.safety.pauses.expire(now))
 	for {
 		n, ok := j.wakes.next(now)
 		if !ok {
@@ -94,7 +86,7 @@ func (j *Judge) tick(now time.Time) {
 		}
 		j.due(now, n)
 	}
-	j.journal.find(j.breakers.step(now)...)
+	j.journal.find(j.safety.breakers.step(now)...)
 	j.resumeOrders(now)
 	for _, n := range byID(j.active) {
 		j.progress(now, n)
@@ -111,7 +103,9 @@ func (j *Judge) Unhealthy(id string) bool {
 
 // BreakerOpen reports whether too many of the pool are sick, and why: no scale-in
 // meanwhile.
-func (j *Judge) BreakerOpen() (bool, string) { return j.breakers.pool.Open, j.breakers.pool.Why }
+func (j *Judge) BreakerOpen() (bool, string) {
+	return j.safety.breakers.pool.Open, j.safety.breakers.pool.Why
+}
 
 // Status is a node for operators.
 type Status struct {
@@ -204,15 +198,15 @@ func (j *Judge) healedBy(h Healer) {
 	if h.Other {
 		why = cmp.Or(h.Why, "somebody else heals this pool")
 	}
-	if why != j.healer {
-		j.healer = why
+	if why != j.safety.healer {
+		j.safety.healer = why
 		j.journal.find(Finding{Event: OwnerChanged, Why: cmp.Or(why, "we heal this pool")})
 	}
 }
 
 func (j *Judge) released(now time.Time, r Release) {
 	if r.Node == "" {
-		j.breakers.release()
+		j.safety.breakers.release()
 		return
 	}
 	n, ok := j.nodes[r.Node]
@@ -227,16 +221,16 @@ func (j *Judge) released(now time.Time, r Release) {
 		j.journal.find(ignored(r.Node, "release of a node that is not held"))
 		return
 	}
-	j.lineages.forgive(n.Node)
+	j.safety.lineages.forgive(n.Node)
 	j.free(now, n, "by "+r.By)
 }
 
 // causes returns what people must act on: the gravest alone, so that a pool that fails
 // as a whole raises no alarm for each zone.
 func (j *Judge) causes() []cause {
-	c := j.breakers.census
-	if j.breakers.pool.Open {
-		return []cause{{"breaker", j.breakers.pool.Why + ": no repairs"}}
+	c := j.safety.breakers.census
+	if j.safety.breakers.pool.Open {
+		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
 	}
 	var causes []cause
 	switch lost := j.beat >= 0 && c.listed > 0 && !j.detection.path.up; {
@@ -245,7 +239,7 @@ func (j *Judge) causes() []cause {
 	case c.blind > 0:
 		causes = append(causes, cause{"unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", c.blind, c.eligible+c.blind, j.blind)})
 	}
-	return append(causes, j.breakers.causes()...)
+	return append(causes, j.safety.breakers.causes()...)
 }
 
 // free lets a node that was held be judged again.

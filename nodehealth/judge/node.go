@@ -84,7 +84,7 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 	if len(j.nodes) > len(ev.List) && !ev.Again {
 		j.miss(now)
 	}
-	j.lineages.forget(now, func(id string) bool { return j.nodes[id] != nil })
+	j.safety.lineages.forget(now, func(id string) bool { return j.nodes[id] != nil })
 }
 
 // lie counts the lists in a row that say that the machine does not run.
@@ -142,8 +142,8 @@ func (j *Judge) drop(n *node) {
 	delete(j.nodes, n.ID)
 	delete(j.ill, n.ID)
 	delete(j.active, n.ID)
-	j.breakers.count(&n.counted, tally{})
-	j.budget.give(n.ID)
+	j.safety.breakers.count(&n.counted, tally{})
+	j.safety.budget.give(n.ID)
 	n.wake = time.Time{}
 }
 
@@ -168,10 +168,10 @@ func (j *Judge) to(now time.Time, n *node, state NodeState) {
 // outOfService counts the node in the budget while its repair has it out of service.
 func (j *Judge) outOfService(n *node) {
 	if n.repair != nil && n.repair.TookOut && n.state.holdsPlace() {
-		j.budget.take(n.ID)
+		j.safety.budget.take(n.ID)
 		return
 	}
-	j.budget.give(n.ID)
+	j.safety.budget.give(n.ID)
 }
 
 // young reports whether the node is within its grace.
@@ -180,18 +180,30 @@ func (j *Judge) young(now time.Time, n *node) bool {
 }
 
 // count has the breakers count the node as what it is now.
-func (j *Judge) count(now time.Time, n *node) { j.breakers.count(&n.counted, j.tally(now, n)) }
+func (j *Judge) count(now time.Time, n *node) { j.safety.breakers.count(&n.counted, j.tally(now, n)) }
 
 // tally returns what the node is to be counted as.
 func (j *Judge) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
-		(n.state != Fresh || !j.young(now, n)) && len(j.pauses[n.ID]) == 0
+		(n.state != Fresh || !j.young(now, n)) && len(j.safety.pauses[n.ID]) == 0
 	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
 	t.blind = t.eligible && n.blind
 	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
 	return t
+}
+
+// outBy reports whether the action takes the node out of service: one that serves,
+// without another in its place.
+func (n *node) outBy(now time.Time, d *detection, a Action) bool {
+	if n.repair != nil && n.repair.TookOut {
+		return true
+	}
+	if n.State != Running || a.Name == Start || a.Name == Recreate && *a.Params.LaunchFirst {
+		return false
+	}
+	return n.serves(now, d, &n.Node)
 }
 
 // nextWake returns when time alone may change the node: zero if never.

@@ -118,7 +118,7 @@ func (j *Judge) replacement(now time.Time, n *node, id string) *node {
 	if to.repair != nil {
 		return n
 	}
-	j.lineages.adopt(id, n.Node)
+	j.safety.lineages.adopt(id, n.Node)
 	return to
 }
 
@@ -135,7 +135,7 @@ func (j *Judge) handOver(now time.Time, n *node, id string) {
 func (j *Judge) undone(now time.Time, n *node, why string) {
 	r := n.repair
 	j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing was done: " + cmp.Or(why, "refused")})
-	j.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == j.firstIndex(n))
+	j.safety.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == j.firstIndex(n))
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(j.backoff)
 	j.to(now, n, Unhealthy)

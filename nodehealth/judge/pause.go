@@ -83,16 +83,18 @@ func (ps pauses) all(yield func(PauseRecord) bool) {
 	}
 }
 
-// longest returns the pause of a node, or of the pool, that lasts longest.
-func (ps pauses) longest(node string) (until time.Time, owner string, is bool) {
+// longest returns the pause of a node, or of the pool, that lasts longest; without an
+// owner there is no pause.
+func (ps pauses) longest(node string) (until time.Time, owner string) {
 	for _, of := range [...]string{"", node} {
-		for _, name := range slices.Sorted(maps.Keys(ps[of])) {
-			if p := ps[of][name]; p.until.After(until) {
-				until, owner, is = p.until, name, true
+		from := until
+		for name, p := range ps[of] {
+			if p.until.After(until) || p.until.Equal(until) && until.After(from) && name < owner {
+				until, owner = p.until, name
 			}
 		}
 	}
-	return until, owner, is
+	return until, owner
 }
 
 // records returns the pauses for the State.

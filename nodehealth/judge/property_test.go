@@ -97,8 +97,8 @@ func (c *chaos) check(t *rapid.T) {
 			t.Fatalf("%s is %s, its repair %+v", n.ID, n.state, n.repair)
 		}
 	}
-	if c.j.breakers.census != want {
-		t.Fatalf("counted %+v, want %+v", c.j.breakers.census, want)
+	if c.j.safety.breakers.census != want {
+		t.Fatalf("counted %+v, want %+v", c.j.safety.breakers.census, want)
 	}
 }
 

@@ -36,10 +36,10 @@ func (j *Judge) progress(now time.Time, n *node) {
 	case n.state == Claimed && n.confirmed(now, &j.detection, &n.Node, r.Since):
 		j.begin(now, n)
 	case n.state == Claimed && n.verdict != Fail:
-		j.unclaim(now, n, refuse(GateUnknown, time.Time{}, "there is no verdict now"))
+		j.unclaim(now, n, refusal{GateUnknown, time.Time{}, whyNoVerdict})
 	case n.state == Claimed && now.Sub(r.Since) >= 2*j.interval:
 		n.notBefore = now.Add(j.interval)
-		j.unclaim(now, n, refuse(GateRecheck, n.notBefore, "nobody confirmed that it fails"))
+		j.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
 	case n.state == Fencing && j.harmless(n):
 		j.fenced(now, n, "the machine is "+string(n.State))
 	case n.state == Fencing && !now.Before(r.Deadline):
@@ -63,7 +63,7 @@ func (j *Judge) act(now time.Time, n *node) {
 			return
 		}
 	}
-	r.TookOut = j.takes(now, n, r.Action)
+	r.TookOut = n.outBy(now, &j.detection, r.Action)
 	j.outOfService(n)
 	event := RepairAttempt
 	if !r.Begun {
@@ -124,18 +124,16 @@ func (j *Judge) next(now time.Time, n *node) {
 		j.succeeded(now, n, "it is fit by itself")
 		return
 	}
-	r := j.barred(now, n, n.repair.Action, n.repair.Action.fits(n.State))
-	if n.repair.Fenced && r.gate == GateUnknown {
-		r = refusal{} // it was made silent by us
+	at := atAct
+	if n.repair.Fenced && n.verdict != Fail && n.asked == "" {
+		at = atSilence
 	}
-	if r.gate == GateAction {
-		j.escalate(now, n, r.why())
+	c := j.candidate(now, n, n.repair.Action, n.repair.Action.fits(n.State))
+	switch r := refused(c, at); {
+	case r.gate == GateAction:
+		j.escalate(now, n, r.why(c))
 		return
-	}
-	if r.gate == "" {
-		r = j.shut(now, n, n.repair.Action)
-	}
-	if r.gate != "" {
+	case r.gate != "":
 		j.block(n, n.repair.Action.Name, r)
 		return
 	}
@@ -194,7 +192,7 @@ func (j *Judge) quarantine(now time.Time, n *node, why string) {
 
 // ended closes a repair, without saying how the node stands.
 func (j *Judge) ended(now time.Time, n *node) {
-	j.lineages.end(now, n.Node, n.repair.Begun)
+	j.safety.lineages.end(now, n.Node, n.repair.Begun)
 	n.repair, n.asked, n.blocked = nil, "", ""
 }
 
@@ -236,7 +234,9 @@ func (j *Judge) verify(now time.Time, n *node) {
 		j.to(now, n, Fresh)
 		j.evaluate(now, n)
 	case late:
-		j.block(n, r.Action.Name, refuse(GateUnknown, time.Time{}, "there is no verdict, so it is neither fit nor to be escalated"))
+		j.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
+			return "there is no verdict, so it is neither fit nor to be escalated"
+		}})
 	}
 }
 
@@ -250,4 +250,22 @@ func (j *Judge) replacedByProvider(now time.Time, n *node) {
 		return
 	}
 	j.count(now, n)
+}
+
+// MayGoFirst reports whether the node of a replacement under way, which was allowed as
+// one that is launched first, may end before the other has come: it serves nobody, or one
+// more may be out of service. If so, it is counted as out of service from now on.
+func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
+	n, ok := j.nodes[node]
+	if !ok || !j.Awaits(node, attempt) || n.repair.Action.Name != Recreate {
+		return false
+	}
+	a := n.repair.Action
+	a.Params.LaunchFirst = new(false)
+	if !n.outBy(now, &j.detection, a) {
+		return true
+	}
+	n.repair.TookOut = j.safety.budget.room(n.ID, j.safety.breakers.census.listed)
+	j.outOfService(n)
+	return n.repair.TookOut
 }

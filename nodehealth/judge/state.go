@@ -81,18 +81,18 @@ type AlarmRecord struct {
 // State returns what Restore needs, in a fixed order. It is to be durable before the
 // orders of the Step before it are carried out.
 func (j *Judge) State() State {
-	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.rate.spent, SpentAt: j.rate.at, Healer: j.healer}
+	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer}
 	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
-			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.lineages.born[n.ID]}
+			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
 		}
 		s.Nodes = append(s.Nodes, r)
 	}
-	s.Lineages = j.lineages.records()
-	s.Pauses = j.pauses.records()
-	s.Breakers = j.breakers.records()
+	s.Lineages = j.safety.lineages.records()
+	s.Pauses = j.safety.pauses.records()
+	s.Breakers = j.safety.breakers.records()
 	s.Alarms = j.alarms.records()
 	return s
 }
@@ -101,7 +101,7 @@ func (j *Judge) State() State {
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.nodes {
-		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.lineages.born[id] != "" {
+		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.safety.lineages.born[id] != "" {
 			out[id] = n
 		}
 	}
@@ -118,14 +118,14 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	}
 	now = now.Round(0)
 	j := New(p)
-	j.seq, j.healer, j.resume = s.Attempts, s.Healer, true
+	j.seq, j.safety.healer, j.resume = s.Attempts, s.Healer, true
 	same := s.Mode == j.mode
 	if same {
-		j.rate.restore(now, s.Spent, s.SpentAt)
-		j.lineages.restore(now, s.Lineages)
+		j.safety.rate.restore(now, s.Spent, s.SpentAt)
+		j.safety.lineages.restore(now, s.Lineages)
 	}
-	j.pauses.restore(now, s.Pauses)
-	j.breakers.restore(now, s.Breakers)
+	j.safety.pauses.restore(now, s.Pauses)
+	j.safety.breakers.restore(now, s.Breakers)
 	for _, r := range s.Nodes {
 		j.restoreNode(now, r, same)
 	}
@@ -138,7 +138,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.window)), earlier(r.NotBefore, now.Add(j.backoffMax))
 	n.asked, n.blocked, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Replaced, r.Unlisted
 	if r.Born != "" {
-		j.lineages.born[n.ID] = r.Born
+		j.safety.lineages.born[n.ID] = r.Born
 	}
 	state := r.State
 	if r.Repair != nil {

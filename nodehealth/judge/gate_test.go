@@ -1,0 +1,141 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+// asking returns a candidate that passes every gate: a reboot of a node of ten that
+// fails and serves nobody.
+func asking(t *testing.T) *candidate {
+	t.Helper()
+	d := senses(t, AnyFailed)
+	s := newSafety(d.rules)
+	var counted tally
+	for range 10 {
+		counted = tally{}
+		s.breakers.count(&counted, tally{zone: "a", listed: true, eligible: true})
+	}
+	n := &node{Node: Node{ID: "n", Zone: "a"}, state: Unhealthy}
+	n.begin(start(), len(d.modes))
+	n.verdict = Fail
+	return &candidate{safety: &s, detection: d, now: start(), node: n, action: Action{Name: Reboot}.withDefaults(false), fits: true}
+}
+
+func TestEachGate(t *testing.T) {
+	now := start()
+	serve := func(c *candidate) {
+		c.node.take(now, c.detection, 0, Observation{Verdict: OK})
+	}
+	repaired := func(c *candidate, times int) {
+		for range times {
+			c.lineages.begin(now, c.node.Node)
+		}
+	}
+	const all, first, acts = atClaim | atBegin | atAct, atClaim | atBegin, atClaim | atBegin | atAct | atSilence
+	for _, test := range []struct {
+		name  string
+		set   func(c *candidate)
+		gate  Gate          // that refuses; "": none does
+		when  phase         // in these phases
+		until time.Duration // from now; 0: unknown
+		why   string
+	}{
+		{"nothing refuses", func(*candidate) {}, "", 0, 0, ""},
+		{"no verdict", func(c *candidate) { c.node.verdict = Unknown }, GateUnknown, all | alone, 0, "there is no verdict now"},
+		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.asked = OK, "ann" }, "", 0, 0, ""},
+		{"no action fits", func(c *candidate) { c.fits, c.node.State = false, Stopped }, GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
+		{"an exclusive machine without fencing", func(c *candidate) { c.action, c.node.Exclusive = Action{Name: Recreate}.withDefaults(false), "vol-1" }, GateFencing, all, 0,
+			"the machine has vol-1 for itself, and the policy has no fencing"},
+		{"which is terminated", func(c *candidate) {
+			c.action = Action{Name: Recreate}.withDefaults(false)
+			c.node.Exclusive, c.node.State = "vol-1", Terminated
+		}, "", 0, 0, ""},
+		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, GateRecheck, all, time.Minute, "nobody confirmed that it fails"},
+		{"another healer", func(c *candidate) { c.healer = "the group heals" }, GateOwner, acts | alone, 0, "the group heals"},
+		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by ann"},
+		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by bob"},
+		{"another node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "m", Owner: "ann"}) }, "", 0, 0, ""},
+		{"the breaker is open", func(c *candidate) { c.breakers.pool = breaker{Open: true, Why: "3 of 10"} }, GateBreaker, acts | alone, 0, "3 of 10"},
+		{"the breaker closes soon", func(c *candidate) { c.breakers.pool = breaker{Open: true, Healed: now, Why: "3 of 10"} }, GateBreaker, acts | alone, 5 * time.Minute, "3 of 10"},
+		{"the zone is frozen", func(c *candidate) { c.breakers.zone("a").breaker = breaker{Open: true, Why: "5 of 5"} }, GateZone, acts | alone, 0, "zone a: 5 of 5"},
+		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Open: true} }, "", 0, 0, ""},
+		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule allows no repair now"},
+		{"two others are out", func(c *candidate) { serve(c); c.budget.take("x"); c.budget.take("y") }, GateMinAvailable, acts, 0,
+			"2 of 10 nodes are out of service by repairs, 2 may be"},
+		{"two others, and it serves nobody", func(c *candidate) { c.budget.take("x"); c.budget.take("y") }, "", 0, 0, ""},
+		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, 1 may be"},
+		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "6 repairs an hour, 2 at once"},
+		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := asking(t)
+			test.set(c)
+			c.node.blocked = test.gate
+			for _, at := range []phase{atClaim, atBegin, atAct, atSilence, atReturn} {
+				want := test.gate
+				if test.when&at == 0 {
+					want = ""
+				}
+				r := refused(c, at)
+				if r.gate != want {
+					t.Errorf("in phase %b: refused by %q, want %q", at, r.gate, want)
+				}
+				if r.gate == "" {
+					continue
+				}
+				if got := r.until.Sub(now); r.why(c) != test.why || test.until == 0 && !r.until.IsZero() || test.until > 0 && got.Round(time.Second) != test.until {
+					t.Errorf("in phase %b: %q until %v, want %q, %v", at, r.why(c), got, test.why, test.until)
+				}
+			}
+			if got, want := c.waits(), test.when&alone != 0; got != want {
+				t.Errorf("waits: %t, want %t", got, want)
+			}
+		})
+	}
+}
+
+func TestBackoffGate(t *testing.T) {
+	c := asking(t)
+	c.lineages.begin(c.now, c.node.Node)
+	c.lineages.end(c.now, c.node.Node, true)
+	r := refused(c, atClaim)
+	if wait := r.until.Sub(c.now); r.gate != GateBackoff || wait < time.Minute || wait > 66*time.Second || r.why(c) != "1 repairs already" {
+		t.Errorf("refused by %q for %v: want backoff for about a minute", r.gate, wait)
+	}
+}
+
+// The first gate in the order refuses, whatever those behind it say.
+func TestGatesRefuseInOrder(t *testing.T) {
+	c := asking(t)
+	c.healer, c.repairs = "the group heals", 1
+	c.breakers.pool.Open, c.node.notBefore = true, c.now.Add(time.Hour)
+	for _, step := range []struct {
+		want  Gate
+		clear func()
+	}{
+		{GateRecheck, func() { c.node.notBefore = time.Time{} }},
+		{GateOwner, func() { c.healer = "" }},
+		{GateBreaker, func() { c.breakers.pool.Open = false }},
+		{GateInProgress, func() { c.repairs = 0 }},
+		{"", func() {}},
+	} {
+		if got := refused(c, atClaim).gate; got != step.want {
+			t.Errorf("refused by %q, want %q", got, step.want)
+		}
+		step.clear()
+	}
+}
+
+// A node that is held waits for its fencing, whatever the gates say.
+func TestHeldCandidateWaits(t *testing.T) {
+	c := asking(t)
+	c.node.state, c.node.repair = FenceFailed, &Repair{}
+	if !c.waits() {
+		t.Error("a node that is not fenced does not wait")
+	}
+	c.node.repair.Fenced = true
+	if c.waits() {
+		t.Error("a node that is fenced waits")
+	}
+}

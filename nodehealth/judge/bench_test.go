@@ -52,7 +52,7 @@ func judgeAll(b *testing.B, judge func(*Judge, time.Time, *node)) {
 	now := start()
 	for b.Loop() {
 		now = now.Add(time.Millisecond)
-		for _, n := range j.nodes {
+		for _, n := range j.roster.all {
 			judge(j, now, n)
 		}
 		j.Step(now, Tick{})
@@ -66,8 +66,8 @@ func BenchmarkTickAllSick(b *testing.B) {
 		round(j, start().Add(time.Duration(i)*30*time.Second), nodes, Fail)
 	}
 	now := start().Add(2 * time.Minute)
-	if len(j.ill) != many {
-		b.Fatalf("%d nodes are unhealthy", len(j.ill))
+	if len(j.roster.ill) != many {
+		b.Fatalf("%d nodes are unhealthy", len(j.roster.ill))
 	}
 	for b.Loop() {
 		now = now.Add(time.Millisecond)

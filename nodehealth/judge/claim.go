@@ -10,7 +10,7 @@ import (
 func (j *Judge) candidates(now time.Time) {
 	var all []*node
 	c := j.candidate(now, nil, Action{}, true)
-	for _, c.node = range j.ill {
+	for _, c.node = range j.roster.ill {
 		if !c.waits() {
 			all = append(all, c.node)
 		}
@@ -41,7 +41,7 @@ func (j *Judge) consider(now time.Time, n *node) {
 			j.block(n, n.repair.Action.Name, r)
 			return
 		}
-		j.to(now, n, Recovering)
+		j.roster.to(now, n, Recovering)
 		return
 	}
 	a, i, fits := j.firstAction(n, 0)
@@ -53,7 +53,7 @@ func (j *Judge) consider(now time.Time, n *node) {
 		j.block(n, a.Name, r)
 	default:
 		n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-		j.to(now, n, Claimed)
+		j.roster.to(now, n, Claimed)
 		if n.asked != "" || n.State != Running {
 			j.begin(now, n)
 			return
@@ -66,7 +66,7 @@ func (j *Judge) consider(now time.Time, n *node) {
 // candidate returns what the gates are asked about. The value is reused: it holds until
 // the next call.
 func (j *Judge) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
-	j.asking = candidate{safety: &j.safety, detection: &j.detection, now: now, node: n, action: a, fits: fits, repairs: len(j.active)}
+	j.asking = candidate{safety: &j.safety, detection: &j.detection, now: now, node: n, action: a, fits: fits, repairs: len(j.roster.active)}
 	return &j.asking
 }
 
@@ -103,7 +103,7 @@ func (a Action) fits(s Provided) bool {
 func (j *Judge) unclaim(now time.Time, n *node, r refusal) {
 	name := n.repair.Action.Name
 	n.repair = nil
-	j.to(now, n, Unhealthy)
+	j.roster.to(now, n, Unhealthy)
 	j.block(n, name, r)
 }
 
@@ -124,5 +124,5 @@ func (j *Judge) begin(now time.Time, n *node) {
 	j.safety.rate.spend(now)
 	j.safety.lineages.begin(now, n.Node)
 	j.act(now, n)
-	j.count(now, n)
+	j.roster.count(now, n)
 }

@@ -274,13 +274,13 @@ func TestMayGoFirst(t *testing.T) {
 				w.sick("n1")
 			}
 			w.ordered()
-			attempt := w.j.nodes["n1"].repair.Attempt
+			attempt := w.j.roster.all["n1"].repair.Attempt
 			for _, id := range []string{"n4", "n7"}[:test.out] {
 				w.j.safety.budget.take(id)
 			}
 			got := w.j.MayGoFirst(w.now, "n1", attempt)
-			if got != test.want || w.j.nodes["n1"].repair.TookOut != (test.serve && test.want) {
-				t.Errorf("MayGoFirst() = %t, want %t; it is out: %t", got, test.want, w.j.nodes["n1"].repair.TookOut)
+			if got != test.want || w.j.roster.all["n1"].repair.TookOut != (test.serve && test.want) {
+				t.Errorf("MayGoFirst() = %t, want %t; it is out: %t", got, test.want, w.j.roster.all["n1"].repair.TookOut)
 			}
 			if w.j.MayGoFirst(w.now, "n1", "another") || w.j.MayGoFirst(w.now, "n2", attempt) {
 				t.Error("so may what is not under way")

@@ -26,7 +26,7 @@ type Word struct {
 
 // Explain returns what is known of a node.
 func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
-	n, ok := j.nodes[id]
+	n, ok := j.roster.all[id]
 	if !ok {
 		return Explanation{}, false
 	}
@@ -58,7 +58,7 @@ type Census struct {
 // Census returns how many nodes stand how.
 func (j *Judge) Census() Census {
 	c := Census{States: map[NodeState]int{}}
-	for _, n := range j.nodes {
+	for _, n := range j.roster.all {
 		c.States[n.state]++
 		if cmp.Or(n.verdict, Unknown) == Unknown {
 			c.Unknown++
@@ -71,7 +71,7 @@ func (j *Judge) Census() Census {
 // scale-in. A replacement that is being verified is not among them unless it fails.
 func (j *Judge) Unfit() map[string]string {
 	out := map[string]string{}
-	for id, n := range j.nodes {
+	for id, n := range j.roster.all {
 		if n.state.unfit() && (n.state != Verifying || n.verdict == Fail) && !n.replaced {
 			out[id] = cmp.Or(n.why, string(n.state))
 		}
@@ -87,6 +87,6 @@ func (j *Judge) Paused(node, owner string) (until time.Time, is bool) {
 
 // Awaits reports whether the outcome of that order is waited for.
 func (j *Judge) Awaits(node, attempt string) bool {
-	n, ok := j.nodes[node]
+	n, ok := j.roster.all[node]
 	return ok && n.repair != nil && n.repair.Attempt == attempt && !n.repair.Waiting && (n.state == Recovering || n.state == Fencing)
 }

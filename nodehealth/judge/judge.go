@@ -3,8 +3,6 @@ package judge
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 )
 
@@ -13,12 +11,8 @@ type Judge struct {
 	rules
 	detection detection
 
-	nodes  map[string]*node
-	ill    map[string]*node // Unhealthy, or FenceFailed
-	active map[string]*node // with a repair that holds a place
-	wakes  wakes
 	pass   uint64 // which list of nodes this is
-
+	roster roster
 	safety safety
 	asking candidate // reused
 	seq    uint64    // of attempts
@@ -32,12 +26,12 @@ type Judge struct {
 func New(p Policy) *Judge {
 	rules := compile(p.WithDefaults())
 	j := &Judge{
-		rules: rules,
-		nodes: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{},
+		rules:  rules,
 		alarms: alarms{after: max(rules.interval, rules.silence), all: map[string]*alarm{}},
 	}
 	j.detection = detection{rules: &j.rules, path: path{every: rules.beatEvery}}
 	j.safety = newSafety(&j.rules)
+	j.roster = newRoster(&j.detection, &j.safety, &j.journal)
 	return j
 }
 
@@ -80,7 +74,7 @@ func (j *Judge) tick(now time.Time) {
 	j.journal.find(j.detection.path.lapse(now)...)
 	j.paused(now, j.safety.pauses.expire(now))
 	for {
-		n, ok := j.wakes.next(now)
+		n, ok := j.roster.wakes.next(now)
 		if !ok {
 			break
 		}
@@ -88,7 +82,7 @@ func (j *Judge) tick(now time.Time) {
 	}
 	j.journal.find(j.safety.breakers.step(now)...)
 	j.resumeOrders(now)
-	for _, n := range byID(j.active) {
+	for _, n := range byID(j.roster.active) {
 		j.progress(now, n)
 	}
 	j.candidates(now)
@@ -97,7 +91,7 @@ func (j *Judge) tick(now time.Time) {
 
 // Unhealthy reports whether the node is unfit: a preferred victim of a scale-in.
 func (j *Judge) Unhealthy(id string) bool {
-	n, ok := j.nodes[id]
+	n, ok := j.roster.all[id]
 	return ok && n.state.unfit()
 }
 
@@ -122,8 +116,8 @@ type Status struct {
 
 // Status returns all nodes, in order of id.
 func (j *Judge) Status() []Status {
-	out := make([]Status, 0, len(j.nodes))
-	for _, n := range byID(j.nodes) {
+	out := make([]Status, 0, len(j.roster.all))
+	for _, n := range byID(j.roster.all) {
 		out = append(out, n.status())
 	}
 	return out
@@ -131,7 +125,7 @@ func (j *Judge) Status() []Status {
 
 // observed takes an observation, and judges the node if its opinion may change.
 func (j *Judge) observed(now time.Time, o Observation) {
-	n, known := j.nodes[o.Node]
+	n, known := j.roster.all[o.Node]
 	i := j.modeIndex(o.Mode)
 	switch {
 	case !known:
@@ -152,8 +146,8 @@ func (j *Judge) observed(now time.Time, o Observation) {
 func (j *Judge) paused(now time.Time, found []Finding) {
 	j.journal.find(found...)
 	for _, f := range found {
-		if n, ok := j.nodes[f.Node]; ok && f.Event != Ignored {
-			j.count(now, n)
+		if n, ok := j.roster.all[f.Node]; ok && f.Event != Ignored {
+			j.roster.count(now, n)
 		}
 	}
 }
@@ -169,7 +163,7 @@ func (j *Judge) proof(now time.Time, p PathProof) {
 
 // hint has the node observed, unless that is under way or of no use.
 func (j *Judge) hint(h Hint) {
-	n, ok := j.nodes[h.Node]
+	n, ok := j.roster.all[h.Node]
 	switch {
 	case !ok:
 		j.journal.find(ignored(h.Node, "hint about a node that is not listed"))
@@ -181,7 +175,7 @@ func (j *Judge) hint(h Hint) {
 }
 
 func (j *Judge) demand(now time.Time, r Recover) {
-	n, ok := j.nodes[r.Node]
+	n, ok := j.roster.all[r.Node]
 	switch {
 	case !ok:
 		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
@@ -209,7 +203,7 @@ func (j *Judge) released(now time.Time, r Release) {
 		j.safety.breakers.release()
 		return
 	}
-	n, ok := j.nodes[r.Node]
+	n, ok := j.roster.all[r.Node]
 	switch {
 	case ok && n.asked != "" && n.repair == nil:
 		why := "the wish of " + n.asked + " is withdrawn by " + r.By
@@ -245,11 +239,7 @@ func (j *Judge) causes() []cause {
 // free lets a node that was held be judged again.
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
-	j.to(now, n, Fresh)
+	j.roster.to(now, n, Fresh)
 	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.observe, Why: why})
 	j.evaluate(now, n)
-}
-
-func byID(nodes map[string]*node) []*node {
-	return slices.SortedFunc(maps.Values(nodes), func(a, b *node) int { return cmp.Compare(a.ID, b.ID) })
 }

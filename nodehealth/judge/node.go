@@ -1,7 +1,10 @@
 package judge
 
 import (
+	"cmp"
 	"container/heap"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -60,33 +63,6 @@ type node struct {
 	wake    time.Time // the entry in wakes that counts; zero: none
 }
 
-// list compares the provider's list with what is known.
-func (j *Judge) list(now time.Time, ev Nodes) {
-	j.pass++
-	for _, listed := range ev.List {
-		n, known := j.nodes[listed.ID]
-		switch {
-		case listed.ID == "":
-			j.journal.find(ignored("", "a listed node without an id"))
-			continue
-		case !known:
-			n = j.add(now, listed)
-		case n.pass == j.pass:
-			j.journal.find(ignored(listed.ID, "a node that is listed twice"))
-			continue
-		}
-		changed := !known || n.Node != listed || n.missing > 0 || n.unlisted
-		n.Node, n.pass, n.missing, n.unlisted = listed, j.pass, 0, false
-		if n.lie(ev.Again); changed || n.down == 2 {
-			j.evaluate(now, n)
-		}
-	}
-	if len(j.nodes) > len(ev.List) && !ev.Again {
-		j.miss(now)
-	}
-	j.safety.lineages.forget(now, func(id string) bool { return j.nodes[id] != nil })
-}
-
 // lie counts the lists in a row that say that the machine does not run.
 func (n *node) lie(again bool) {
 	switch {
@@ -97,101 +73,28 @@ func (n *node) lie(again bool) {
 	}
 }
 
-// harmless reports whether the machine is known not to run. Where it holds an identity
-// that no other may have, one list is not enough: it may be an old one, nor is it that
-// the machine is not listed any more.
-func (j *Judge) harmless(n *node) bool {
-	alone := j.exclusive || n.Exclusive != ""
+// finding returns a finding about the node.
+func (n *node) finding(event FindingEvent, why string) Finding {
+	return Finding{Event: event, Node: n.ID, Zone: n.Zone, Why: why}
+}
+
+// harmless reports whether the machine certainly does not run. For a machine with an
+// identity that no other may have, that takes two lists in a row: one list may be old,
+// and a machine that is not listed may run on.
+func (n *node) harmless(r *rules) bool {
+	alone := r.exclusive || n.Exclusive != ""
 	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !alone)
 }
 
-func (j *Judge) add(now time.Time, listed Node) *node {
-	n := &node{Node: listed, state: Fresh, since: now}
-	n.begin(now, len(j.modes))
-	j.nodes[n.ID] = n
-	return n
-}
-
-// miss forgets what is not listed any more.
-func (j *Judge) miss(now time.Time) {
-	for _, n := range byID(j.nodes) {
-		if n.pass == j.pass || n.unlisted {
-			continue
-		}
-		n.missing++
-		if n.missing < 2 {
-			j.evaluate(now, n)
-			continue
-		}
-		if n.repair != nil && n.repair.Action.Name == Recreate && n.state != Claimed {
-			n.State = Terminated // which is what is waited for
-			j.evaluate(now, n)
-			continue
-		}
-		if n.repair != nil {
-			j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "the node is gone"})
-			j.ended(now, n)
-		}
-		j.drop(n)
-	}
-}
-
-// drop forgets a node that does not exist any more.
-func (j *Judge) drop(n *node) {
-	j.journal.find(Finding{Event: NodeGone, Node: n.ID, Zone: n.Zone})
-	delete(j.nodes, n.ID)
-	delete(j.ill, n.ID)
-	delete(j.active, n.ID)
-	j.safety.breakers.count(&n.counted, tally{})
-	j.safety.budget.give(n.ID)
-	n.wake = time.Time{}
-}
-
-// to enters a state.
-func (j *Judge) to(now time.Time, n *node, state NodeState) {
-	if n.state == state {
-		return
-	}
-	n.state, n.since = state, now
-	delete(j.ill, n.ID)
-	delete(j.active, n.ID)
-	switch {
-	case state == Unhealthy || state == FenceFailed:
-		j.ill[n.ID] = n
-	case state.holdsPlace():
-		j.active[n.ID] = n
-	}
-	j.outOfService(n)
-	j.count(now, n)
-}
-
-// outOfService counts the node in the budget while its repair has it out of service.
-func (j *Judge) outOfService(n *node) {
-	if n.repair != nil && n.repair.TookOut && n.state.holdsPlace() {
-		j.safety.budget.take(n.ID)
-		return
-	}
-	j.safety.budget.give(n.ID)
-}
-
 // young reports whether the node is within its grace.
-func (j *Judge) young(now time.Time, n *node) bool {
-	return !n.Since.IsZero() && now.Sub(n.Since) < j.grace
+func (n *node) young(now time.Time, r *rules) bool {
+	return !n.Since.IsZero() && now.Sub(n.Since) < r.grace
 }
 
-// count has the breakers count the node as what it is now.
-func (j *Judge) count(now time.Time, n *node) { j.safety.breakers.count(&n.counted, j.tally(now, n)) }
-
-// tally returns what the node is to be counted as.
-func (j *Judge) tally(now time.Time, n *node) tally {
-	t := tally{zone: n.Zone}
-	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
-	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
-		(n.state != Fresh || !j.young(now, n)) && len(j.safety.pauses[n.ID]) == 0
-	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
-	t.blind = t.eligible && n.blind
-	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
-	return t
+// wished reports whether the node is a candidate only because somebody wants it to be:
+// it is no sign of trouble.
+func (n *node) wished() bool {
+	return n.asked != "" && n.state == Unhealthy && n.verdict == OK && n.repair == nil
 }
 
 // outBy reports whether the action takes the node out of service: one that serves,
@@ -227,6 +130,99 @@ func (s *soonest) add(t time.Time) {
 	if t.After(s.now) && (s.at.IsZero() || t.Before(s.at)) {
 		s.at = t
 	}
+}
+
+// roster is the nodes of a pool, by id.
+type roster struct {
+	detection *detection
+	safety    *safety // counts what the nodes are
+	journal   *journal
+
+	all    map[string]*node
+	ill    map[string]*node // Unhealthy, or FenceFailed
+	active map[string]*node // with a repair that holds a place
+	wakes  wakes
+}
+
+func newRoster(d *detection, s *safety, l *journal) roster {
+	return roster{detection: d, safety: s, journal: l, all: map[string]*node{}, ill: map[string]*node{}, active: map[string]*node{}}
+}
+
+// add adds a node about which nothing is known.
+func (ro *roster) add(now time.Time, listed Node) *node {
+	n := &node{Node: listed, state: Fresh, since: now}
+	n.begin(now, len(ro.detection.modes))
+	ro.all[n.ID] = n
+	return n
+}
+
+// drop forgets a node that does not exist any more.
+func (ro *roster) drop(n *node) {
+	ro.journal.find(n.finding(NodeGone, ""))
+	delete(ro.all, n.ID)
+	delete(ro.ill, n.ID)
+	delete(ro.active, n.ID)
+	ro.safety.breakers.count(&n.counted, tally{})
+	ro.safety.budget.give(n.ID)
+	n.wake = time.Time{}
+}
+
+// to enters a state.
+func (ro *roster) to(now time.Time, n *node, state NodeState) {
+	if n.state == state {
+		return
+	}
+	n.state, n.since = state, now
+	delete(ro.ill, n.ID)
+	delete(ro.active, n.ID)
+	switch {
+	case state == Unhealthy || state == FenceFailed:
+		ro.ill[n.ID] = n
+	case state.holdsPlace():
+		ro.active[n.ID] = n
+	}
+	ro.budgeted(n)
+	ro.count(now, n)
+}
+
+// budgeted counts the node in the budget while its repair has it out of service.
+func (ro *roster) budgeted(n *node) {
+	if n.repair != nil && n.repair.TookOut && n.state.holdsPlace() {
+		ro.safety.budget.take(n.ID)
+		return
+	}
+	ro.safety.budget.give(n.ID)
+}
+
+// count has the breakers count the node as what it is now.
+func (ro *roster) count(now time.Time, n *node) {
+	ro.safety.breakers.count(&n.counted, ro.tally(now, n))
+}
+
+// tally returns what the node is to be counted as.
+func (ro *roster) tally(now time.Time, n *node) tally {
+	t := tally{zone: n.Zone}
+	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
+	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
+		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses[n.ID]) == 0
+	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
+	t.blind = t.eligible && n.blind
+	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
+	return t
+}
+
+// assess renews the opinion of the node.
+func (ro *roster) assess(now time.Time, n *node) {
+	n.assess(now, ro.detection, &n.Node)
+	if n.goesBlind(now, ro.detection) {
+		ro.journal.find(n.finding(CheckUnknown, "nothing is known of it for "+ro.detection.blind.String()))
+	}
+}
+
+// settle counts the node, and wakes it when time alone may change it.
+func (ro *roster) settle(now time.Time, n *node) {
+	ro.count(now, n)
+	ro.wakes.add(n, n.nextWake(now, ro.detection))
 }
 
 // wakes is a heap of the nodes that time alone may change, the earliest first. A
@@ -276,8 +272,6 @@ func (w *wakes) next(now time.Time) (*node, bool) {
 	return nil, false
 }
 
-// wished reports whether the node is a candidate only because somebody wants it to be:
-// it is no sign of trouble.
-func (n *node) wished() bool {
-	return n.asked != "" && n.state == Unhealthy && n.verdict == OK && n.repair == nil
+func byID(nodes map[string]*node) []*node {
+	return slices.SortedFunc(maps.Values(nodes), func(a, b *node) int { return cmp.Compare(a.ID, b.ID) })
 }

@@ -7,7 +7,7 @@ import (
 
 // outcome takes in what came of an order. One that nobody waits for changes nothing.
 func (j *Judge) outcome(now time.Time, o Outcome) {
-	n, ok := j.nodes[o.Node]
+	n, ok := j.roster.all[o.Node]
 	if !ok || !j.awaited(n, o) {
 		j.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way"))
 		return
@@ -31,8 +31,8 @@ func (j *Judge) outcome(now time.Time, o Outcome) {
 	case step == StepDone && n.state == Recovering:
 		j.done(now, n, o)
 	}
-	if j.nodes[n.ID] == n {
-		j.count(now, n)
+	if j.roster.all[n.ID] == n {
+		j.roster.count(now, n)
 	}
 }
 
@@ -81,7 +81,7 @@ func (j *Judge) done(now time.Time, n *node, o Outcome) {
 		return
 	}
 	n.forget(now)
-	j.to(now, n, Verifying)
+	j.roster.to(now, n, Verifying)
 	j.evaluate(now, n)
 }
 
@@ -90,17 +90,17 @@ func (j *Judge) recreated(now time.Time, n *node, id string) {
 	to := j.replacement(now, n, id)
 	if to == n {
 		n.repair.Ends = true
-		j.to(now, n, Verifying)
+		j.roster.to(now, n, Verifying)
 		return
 	}
 	to.repair, n.repair = n.repair, nil
 	to.repair.TookOut = false
 	n.replaced, n.asked, n.blocked = true, "", ""
-	j.to(now, n, Fresh)
-	j.to(now, to, Verifying)
+	j.roster.to(now, n, Fresh)
+	j.roster.to(now, to, Verifying)
 	j.journal.find(Finding{Event: NodeReplaced, Node: n.ID, Zone: n.Zone, Action: Recreate, Attempt: to.repair.Attempt, Why: "by " + to.ID})
 	if n.missing > 1 {
-		j.drop(n)
+		j.roster.drop(n)
 	}
 	j.evaluate(now, to)
 }
@@ -110,9 +110,9 @@ func (j *Judge) replacement(now time.Time, n *node, id string) *node {
 	if id == "" || id == n.ID {
 		return n
 	}
-	to, known := j.nodes[id]
+	to, known := j.roster.all[id]
 	if !known {
-		to = j.add(now, Node{ID: id, Zone: n.Zone})
+		to = j.roster.add(now, Node{ID: id, Zone: n.Zone})
 		to.unlisted = true
 	}
 	if to.repair != nil {
@@ -138,7 +138,7 @@ func (j *Judge) undone(now time.Time, n *node, why string) {
 	j.safety.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == j.firstIndex(n))
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(j.backoff)
-	j.to(now, n, Unhealthy)
+	j.roster.to(now, n, Unhealthy)
 }
 
 func (j *Judge) firstIndex(n *node) int {

@@ -80,12 +80,12 @@ func (c *chaos) step(t *rapid.T, ev Event) {
 // check holds after every step: the places that are taken, and the counts.
 func (c *chaos) check(t *rapid.T) {
 	most := int(c.policy.Safety.MaxInProgress.Value)
-	if n := len(c.j.active); n > most {
+	if n := len(c.j.roster.active); n > most {
 		t.Fatalf("%d repairs in progress, %d may be", n, most)
 	}
 	var want census
-	for _, n := range c.j.nodes {
-		got := c.j.tally(c.now, n)
+	for _, n := range c.j.roster.all {
+		got := c.j.roster.tally(c.now, n)
 		want.listed += one(n.counted.listed, 1)
 		want.eligible += one(n.counted.eligible, 1)
 		want.sick += one(n.counted.sick, 1)
@@ -201,7 +201,7 @@ func (c *chaos) Restore(t *rapid.T) {
 		t.Fatalf("through JSON the state differs:\n%s", diff)
 	}
 	flight := map[string]bool{}
-	for _, n := range c.j.active {
+	for _, n := range c.j.roster.active {
 		if n.state == Fencing || n.state == Recovering && !n.repair.Waiting {
 			flight[n.repair.Attempt] = true
 		}

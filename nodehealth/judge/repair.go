@@ -32,7 +32,7 @@ func (j *Judge) progress(now time.Time, n *node) {
 	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
 		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the node is let go"})
 		j.ended(now, n)
-		j.to(now, n, Fresh)
+		j.roster.to(now, n, Fresh)
 	case n.state == Claimed && n.confirmed(now, &j.detection, &n.Node, r.Since):
 		j.begin(now, n)
 	case n.state == Claimed && n.verdict != Fail:
@@ -40,7 +40,7 @@ func (j *Judge) progress(now time.Time, n *node) {
 	case n.state == Claimed && now.Sub(r.Since) >= 2*j.interval:
 		n.notBefore = now.Add(j.interval)
 		j.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
-	case n.state == Fencing && j.harmless(n):
+	case n.state == Fencing && n.harmless(&j.rules):
 		j.fenced(now, n, "the machine is "+string(n.State))
 	case n.state == Fencing && !now.Before(r.Deadline):
 		j.unfenced(now, n, "not confirmed in time")
@@ -57,14 +57,14 @@ func (j *Judge) progress(now time.Time, n *node) {
 func (j *Judge) act(now time.Time, n *node) {
 	r := n.repair
 	n.blocked, r.Waiting = "", false
-	if r.Action.Name == Recreate && len(j.fencing) > 0 && !r.Fenced && !j.harmless(n) {
+	if r.Action.Name == Recreate && len(j.fencing) > 0 && !r.Fenced && !n.harmless(&j.rules) {
 		j.fence(now, n)
 		if !j.observe {
 			return
 		}
 	}
 	r.TookOut = n.outBy(now, &j.detection, r.Action)
-	j.outOfService(n)
+	j.roster.budgeted(n)
 	event := RepairAttempt
 	if !r.Begun {
 		event = RepairStarted
@@ -73,12 +73,12 @@ func (j *Judge) act(now time.Time, n *node) {
 	r.Tries++
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
 	r.Attempt = j.attempt(n)
-	j.to(now, n, Recovering)
+	j.roster.to(now, n, Recovering)
 	j.journal.find(Finding{Event: event, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
 	j.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
 	if j.observe { // nothing will come of it
 		j.ended(now, n)
-		j.to(now, n, Unhealthy)
+		j.roster.to(now, n, Unhealthy)
 	}
 }
 
@@ -91,7 +91,7 @@ func (j *Judge) attempt(n *node) string {
 func (j *Judge) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(j.fenceTimeout), j.attempt(n)
-	j.to(now, n, Fencing)
+	j.roster.to(now, n, Fencing)
 	j.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: j.observe, Why: n.why})
 	j.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(j.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: n.why})
 }
@@ -102,7 +102,7 @@ func (j *Judge) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
 	j.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if n.state == Fencing {
-		j.to(now, n, Recovering)
+		j.roster.to(now, n, Recovering)
 	}
 }
 
@@ -111,10 +111,10 @@ func (j *Judge) unfenced(now time.Time, n *node, why string) {
 	j.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if !j.mustFence && n.Exclusive == "" {
 		n.repair.Fenced, n.repair.Waiting = true, true
-		j.to(now, n, Recovering)
+		j.roster.to(now, n, Recovering)
 		return
 	}
-	j.to(now, n, FenceFailed)
+	j.roster.to(now, n, FenceFailed)
 	j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
 }
 
@@ -149,10 +149,10 @@ func (j *Judge) failed(now time.Time, n *node, why string) {
 	case n.unlisted || n.missing > 1:
 		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
 		j.ended(now, n)
-		j.drop(n)
+		j.roster.drop(n)
 	case r.Tries < *r.Action.MaxAttempts:
 		r.Waiting = true
-		j.to(now, n, Recovering)
+		j.roster.to(now, n, Recovering)
 	default:
 		j.escalate(now, n, why)
 	}
@@ -166,11 +166,11 @@ func (j *Judge) escalate(now time.Time, n *node, why string) {
 	switch {
 	case ok:
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
-		j.to(now, n, Recovering)
+		j.roster.to(now, n, Recovering)
 	case r.Origin != n.ID:
 		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the replacement is not fit either: " + why})
 		j.ended(now, n)
-		j.to(now, n, Unhealthy)
+		j.roster.to(now, n, Unhealthy)
 	default:
 		j.ended(now, n)
 		j.quarantine(now, n, "every action failed, the last one: "+why)
@@ -180,14 +180,14 @@ func (j *Judge) escalate(now time.Time, n *node, why string) {
 // quarantine sets a node aside for a window.
 func (j *Judge) quarantine(now time.Time, n *node, why string) {
 	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(j.window)
-	j.to(now, n, Quarantined)
+	j.roster.to(now, n, Quarantined)
 	j.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: j.observe, Why: why})
 	j.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: j.window, Observe: j.observe, Why: why})
 	if !j.observe {
 		j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
 	}
-	j.count(now, n)
-	j.wakes.add(n, n.until)
+	j.roster.count(now, n)
+	j.roster.wakes.add(n, n.until)
 }
 
 // ended closes a repair, without saying how the node stands.
@@ -202,8 +202,8 @@ func (j *Judge) succeeded(now time.Time, n *node, why string) {
 	j.journal.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
 	j.ended(now, n)
 	n.failing = time.Time{}
-	j.to(now, n, Healthy)
-	j.count(now, n)
+	j.roster.to(now, n, Healthy)
+	j.roster.count(now, n)
 }
 
 // verify waits until the node is fit for long enough, or the deadline. Without a
@@ -231,7 +231,7 @@ func (j *Judge) verify(now time.Time, n *node) {
 	case late && now.Sub(r.Deadline) >= j.blind: // it would keep its place for ever
 		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing is known of it for " + j.blind.String() + ": it is neither fit nor to be escalated"})
 		j.ended(now, n)
-		j.to(now, n, Fresh)
+		j.roster.to(now, n, Fresh)
 		j.evaluate(now, n)
 	case late:
 		j.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
@@ -244,19 +244,19 @@ func (j *Judge) replacedByProvider(now time.Time, n *node) {
 	j.journal.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "it is gone, and the provider replaces it"})
 	j.ended(now, n)
 	n.replaced = true
-	j.to(now, n, Fresh)
+	j.roster.to(now, n, Fresh)
 	if n.missing > 1 {
-		j.drop(n)
+		j.roster.drop(n)
 		return
 	}
-	j.count(now, n)
+	j.roster.count(now, n)
 }
 
 // MayGoFirst reports whether the node of a replacement under way, which was allowed as
 // one that is launched first, may end before the other has come: it serves nobody, or one
 // more may be out of service. If so, it is counted as out of service from now on.
 func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
-	n, ok := j.nodes[node]
+	n, ok := j.roster.all[node]
 	if !ok || !j.Awaits(node, attempt) || n.repair.Action.Name != Recreate {
 		return false
 	}
@@ -266,6 +266,6 @@ func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
 		return true
 	}
 	n.repair.TookOut = j.safety.budget.room(n.ID, j.safety.breakers.census.listed)
-	j.outOfService(n)
+	j.roster.budgeted(n)
 	return n.repair.TookOut
 }

@@ -100,7 +100,7 @@ func (j *Judge) State() State {
 // kept returns the nodes that are not simply fit.
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
-	for id, n := range j.nodes {
+	for id, n := range j.roster.all {
 		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.safety.lineages.born[id] != "" {
 			out[id] = n
 		}
@@ -134,7 +134,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 }
 
 func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
-	n := j.add(now, r.Node)
+	n := j.roster.add(now, r.Node)
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.window)), earlier(r.NotBefore, now.Add(j.backoffMax))
 	n.asked, n.blocked, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Replaced, r.Unlisted
 	if r.Born != "" {
@@ -154,7 +154,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.interval))
 		n.reset = now
 	}
-	j.to(now, n, state)
+	j.roster.to(now, n, state)
 	n.since = earlier(r.Since, now)
 	j.evaluate(now, n)
 }
@@ -165,12 +165,12 @@ func (j *Judge) resumeOrders(now time.Time) {
 		return
 	}
 	j.resume = false
-	for _, n := range byID(j.active) {
+	for _, n := range byID(j.roster.active) {
 		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
 		switch {
 		case n.state == Fencing && len(j.fencing) == 0: // the policy was changed
 			n.repair.Waiting = true
-			j.to(now, n, Recovering)
+			j.roster.to(now, n, Recovering)
 			continue
 		case n.state == Fencing:
 			o.Kind, o.Fencing = OrderFence, slices.Clone(j.fencing)

@@ -2,11 +2,62 @@ package judge
 
 import "time"
 
+// list compares the provider's list with what is known.
+func (j *Judge) list(now time.Time, ev Nodes) {
+	j.pass++
+	for _, listed := range ev.List {
+		n, known := j.roster.all[listed.ID]
+		switch {
+		case listed.ID == "":
+			j.journal.find(ignored("", "a listed node without an id"))
+			continue
+		case !known:
+			n = j.roster.add(now, listed)
+		case n.pass == j.pass:
+			j.journal.find(ignored(listed.ID, "a node that is listed twice"))
+			continue
+		}
+		changed := !known || n.Node != listed || n.missing > 0 || n.unlisted
+		n.Node, n.pass, n.missing, n.unlisted = listed, j.pass, 0, false
+		if n.lie(ev.Again); changed || n.down == 2 {
+			j.evaluate(now, n)
+		}
+	}
+	if len(j.roster.all) > len(ev.List) && !ev.Again {
+		j.miss(now)
+	}
+	j.safety.lineages.forget(now, func(id string) bool { return j.roster.all[id] != nil })
+}
+
+// miss forgets what is not listed any more.
+func (j *Judge) miss(now time.Time) {
+	for _, n := range byID(j.roster.all) {
+		if n.pass == j.pass || n.unlisted {
+			continue
+		}
+		n.missing++
+		if n.missing < 2 {
+			j.evaluate(now, n)
+			continue
+		}
+		if n.repair != nil && n.repair.Action.Name == Recreate && n.state != Claimed {
+			n.State = Terminated // which is what is waited for
+			j.evaluate(now, n)
+			continue
+		}
+		if n.repair != nil {
+			j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "the node is gone"})
+			j.ended(now, n)
+		}
+		j.roster.drop(n)
+	}
+}
+
 // due looks at a node of which only time changed.
 func (j *Judge) due(now time.Time, n *node) {
 	fit := n.state == Healthy && n.verdict == OK && n.State == Running && n.missing == 0
 	if fit && n.steady(now, &j.detection) {
-		j.wakes.add(n, n.nextWake(now, &j.detection))
+		j.roster.wakes.add(n, n.nextWake(now, &j.detection))
 		return
 	}
 	j.evaluate(now, n)
@@ -14,10 +65,7 @@ func (j *Judge) due(now time.Time, n *node) {
 
 // evaluate looks at one node, and enters the state that follows.
 func (j *Judge) evaluate(now time.Time, n *node) {
-	n.assess(now, &j.detection, &n.Node)
-	if n.goesBlind(now, &j.detection) {
-		j.journal.find(Finding{Event: CheckUnknown, Node: n.ID, Zone: n.Zone, Why: "nothing is known of it for " + j.blind.String()})
-	}
+	j.roster.assess(now, n)
 	switch n.state {
 	case Fresh, Healthy, Suspect, Unhealthy:
 		j.enter(now, n)
@@ -31,12 +79,11 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			return
 		}
 	case FenceFailed:
-		if j.harmless(n) && !n.repair.Fenced {
+		if n.harmless(&j.rules) && !n.repair.Fenced {
 			j.fenced(now, n, "the machine is "+string(n.State))
 		}
 	}
-	j.count(now, n)
-	j.wakes.add(n, n.nextWake(now, &j.detection))
+	j.roster.settle(now, n)
 }
 
 // enter moves a node that nobody repairs.
@@ -44,7 +91,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 	if n.replaced || n.State == Leaving {
 		return
 	}
-	grace := j.young(now, n)
+	grace := n.young(now, &j.rules)
 	switch {
 	case n.asked != "":
 		j.sicken(now, n, "asked by "+n.asked)
@@ -60,7 +107,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 		case n.verdict == Fail && now.Sub(n.failing) >= j.tolerate:
 			j.sicken(now, n, n.why)
 		case n.state == Fresh || n.state == Healthy:
-			j.to(now, n, Suspect)
+			j.roster.to(now, n, Suspect)
 			j.journal.find(Finding{Event: NodeSuspect, Node: n.ID, Zone: n.Zone, Why: n.why})
 		}
 	case n.verdict == OK:
@@ -73,7 +120,7 @@ func (j *Judge) sicken(now time.Time, n *node, why string) {
 		n.failing = now
 	}
 	if n.state != Unhealthy {
-		j.to(now, n, Unhealthy)
+		j.roster.to(now, n, Unhealthy)
 		j.journal.find(Finding{Event: NodeUnhealthy, Node: n.ID, Zone: n.Zone, Why: why})
 	}
 }
@@ -84,7 +131,7 @@ func (j *Judge) fit(now time.Time, n *node) {
 		j.journal.find(Finding{Event: NodeOK, Node: n.ID, Zone: n.Zone})
 	}
 	n.failing, n.repair, n.blocked, n.asked = time.Time{}, nil, "", ""
-	j.to(now, n, Healthy)
+	j.roster.to(now, n, Healthy)
 }
 
 func latest(a, b time.Time) time.Time {

@@ -186,7 +186,7 @@ func (w *world) gates(id string) []Gate {
 }
 
 func (w *world) state(id string) NodeState {
-	n, ok := w.j.nodes[id]
+	n, ok := w.j.roster.all[id]
 	if !ok {
 		return "not there"
 	}

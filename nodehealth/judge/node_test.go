@@ -1,0 +1,107 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+func newTestRoster(t *testing.T) *roster {
+	t.Helper()
+	d := senses(t, AnyFailed)
+	s := newSafety(d.rules)
+	ro := newRoster(d, &s, &journal{})
+	return &ro
+}
+
+func TestTally(t *testing.T) {
+	now := start()
+	for _, test := range []struct {
+		name  string
+		state NodeState
+		set   func(ro *roster, n *node)
+		want  tally
+	}{
+		{"fit", Healthy, nil, tally{listed: true, eligible: true}},
+		{"new", Fresh, nil, tally{listed: true, eligible: true}},
+		{"new, within its grace", Fresh, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true}},
+		{"suspect", Suspect, nil, tally{listed: true, eligible: true, sick: true}},
+		{"suspect, and within its grace", Suspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, sick: true}},
+		{"under repair", Verifying, nil, tally{listed: true, eligible: true, sick: true}},
+		{"an operator asks to repair a fit node", Unhealthy, func(_ *roster, n *node) { n.asked, n.verdict, n.repair = "ann", OK, nil }, tally{listed: true, eligible: true}},
+		{"quarantined", Quarantined, nil, tally{listed: true}},
+		{"paused", Unhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
+		{"taken back", Unhealthy, func(_ *roster, n *node) { n.State = Spot }, tally{listed: true}},
+		{"leaving", Unhealthy, func(_ *roster, n *node) { n.State = Leaving }, tally{}},
+		{"missing in the list", Unhealthy, func(_ *roster, n *node) { n.missing = 1 }, tally{}},
+		{"replaced", Fresh, func(_ *roster, n *node) { n.replaced = true }, tally{}},
+		{"unknown for long", Healthy, func(_ *roster, n *node) { n.blind = true }, tally{listed: true, blind: true}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			ro := newTestRoster(t)
+			n := ro.add(now, Node{ID: "n"})
+			n.repair = &Repair{}
+			ro.to(now, n, test.state)
+			if test.set != nil {
+				test.set(ro, n)
+			}
+			if got := ro.tally(now, n); got != test.want {
+				t.Errorf("counted as %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// A node is among those that are ill, that hold a place and that are out of service
+// exactly while its state says so.
+func TestRosterFollowsStates(t *testing.T) {
+	ro, now := newTestRoster(t), start()
+	n := ro.add(now, Node{ID: "n"})
+	for _, s := range []struct {
+		state             NodeState
+		took              bool // its repair took it out of service
+		ill, active, gone bool
+	}{
+		{Suspect, false, false, false, false},
+		{Unhealthy, false, true, false, false},
+		{Claimed, false, false, true, false},
+		{Recovering, true, false, true, true},
+		{FenceFailed, true, true, false, false},
+		{Recovering, true, false, true, true},
+		{Verifying, true, false, true, true},
+		{Healthy, false, false, false, false},
+	} {
+		n.repair = nil
+		if s.state.holdsPlace() || s.state == FenceFailed {
+			n.repair = &Repair{TookOut: s.took}
+		}
+		ro.to(now, n, s.state)
+		if ill, active, gone := ro.ill["n"] != nil, ro.active["n"] != nil, ro.safety.budget.out["n"]; ill != s.ill || active != s.active || gone != s.gone {
+			t.Errorf("%s: ill %t, active %t, out %t, want %t, %t, %t", s.state, ill, active, gone, s.ill, s.active, s.gone)
+		}
+	}
+	n.repair = &Repair{TookOut: true}
+	ro.to(now, n, Recovering)
+	ro.drop(n)
+	if len(ro.all)+len(ro.ill)+len(ro.active)+len(ro.safety.budget.out) > 0 || ro.safety.breakers.census != (census{}) {
+		t.Errorf("left over: %+v, counted %+v", ro.safety.budget.out, ro.safety.breakers.census)
+	}
+}
+
+func TestWakesInOrder(t *testing.T) {
+	var w wakes
+	now := start()
+	a, b := &node{Node: Node{ID: "a"}}, &node{Node: Node{ID: "b"}}
+	w.add(a, now.Add(2*time.Second))
+	w.add(b, now.Add(time.Second))
+	w.add(a, now.Add(3*time.Second)) // later than its wake: it is looked at before
+	w.add(a, now.Add(time.Second))
+	w.add(b, time.Time{})
+	for _, s := range []struct {
+		after time.Duration
+		want  *node
+	}{{0, nil}, {time.Second, a}, {time.Second, b}, {time.Hour, nil}} {
+		if got, _ := w.next(now.Add(s.after)); got != s.want {
+			t.Errorf("after %v: %v, want %v", s.after, got, s.want)
+		}
+	}
+}

@@ -38,7 +38,6 @@ var oversized = map[string]size{
 
 	"pools/aws/awstest.instance": {methods: 14, files: 6},
 	"pools/aws/awstest.request":  {methods: 12, files: 8},
-	"nodehealth/judge.Judge":     {methods: 60, files: 7},
 }
 
 // bounds returns a problem for each type and package beyond its bound, and for

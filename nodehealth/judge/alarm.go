@@ -20,6 +20,8 @@ type alarm struct {
 // cause is something to alarm people about, by a stable key.
 type cause struct{ key, why string }
 
+func newAlarms(after time.Duration) alarms { return alarms{after: after, all: map[string]*alarm{}} }
+
 // step returns an alarm for each cause that has lasted long enough, and forgets the
 // alarms whose cause is over.
 func (as *alarms) step(now time.Time, causes []cause) []Order {

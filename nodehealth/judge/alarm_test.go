@@ -7,7 +7,7 @@ import (
 )
 
 func TestAlarmsAreSentOnce(t *testing.T) {
-	as, now := alarms{after: 30 * time.Second, all: map[string]*alarm{}}, start()
+	as, now := newAlarms(30*time.Second), start()
 	for _, s := range []struct {
 		name   string
 		after  time.Duration
@@ -37,7 +37,7 @@ func TestAlarmsAreSentOnce(t *testing.T) {
 		if !slices.Equal(sent, s.sent) {
 			t.Errorf("%s: sent %q, want %q", s.name, sent, s.sent)
 		}
-		again := alarms{after: as.after, all: map[string]*alarm{}}
+		again := newAlarms(as.after)
 		again.restore(now, as.records())
 		as = again
 	}

@@ -2,15 +2,16 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 )
 
-// candidates claims what may be repaired: what is gone first, then what fails longest.
-func (j *Judge) candidates(now time.Time) {
+// claim considers each candidate: first what is gone, then what fails longest.
+func (rs *repairs) claim(now time.Time) {
 	var all []*node
-	c := j.candidate(now, nil, Action{}, true)
-	for _, c.node = range j.roster.ill {
+	c := rs.candidate(now, nil, Action{}, true)
+	for _, c.node = range rs.roster.ill {
 		if !c.waits() {
 			all = append(all, c.node)
 		}
@@ -19,7 +20,13 @@ func (j *Judge) candidates(now time.Time) {
 		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
 	})
 	for _, n := range all {
-		j.consider(now, n)
+		switch {
+		case n.State == Leaving || n.replaced || n.missing > 0 && n.state == Unhealthy:
+		case n.state == FenceFailed:
+			rs.takeUp(now, n)
+		default:
+			rs.consider(now, n)
+		}
 	}
 }
 
@@ -31,58 +38,104 @@ func rank(n *node) int {
 	return 1
 }
 
-// consider claims a candidate, or tells which gate refuses.
-func (j *Judge) consider(now time.Time, n *node) {
-	if n.State == Leaving || n.replaced || n.missing > 0 && n.state == Unhealthy {
+// takeUp goes on with the repair of a node that was held and is fenced now.
+func (rs *repairs) takeUp(now time.Time, n *node) {
+	if r := refused(rs.candidate(now, n, n.repair.Action, true), atReturn); r.gate != "" {
+		rs.block(n, n.repair.Action.Name, r)
 		return
 	}
-	if n.state == FenceFailed {
-		if r := refused(j.candidate(now, n, n.repair.Action, true), atReturn); r.gate != "" {
-			j.block(n, n.repair.Action.Name, r)
-			return
-		}
-		j.roster.to(now, n, Recovering)
-		return
-	}
-	a, i, fits := j.firstAction(n, 0)
-	c := j.candidate(now, n, a, fits)
+	rs.roster.to(now, n, Recovering)
+}
+
+// consider claims a candidate, or shows which gate refuses.
+func (rs *repairs) consider(now time.Time, n *node) {
+	a, i, fits := rs.rules.firstAction(n.State, 0)
+	c := rs.candidate(now, n, a, fits)
 	switch r := refused(c, atClaim); {
 	case r.gate == GateAttempts:
-		j.quarantine(now, n, r.why(c))
+		rs.quarantine(now, n, r.why(c))
 	case r.gate != "":
-		j.block(n, a.Name, r)
+		rs.block(n, a.Name, r)
 	default:
 		n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-		j.roster.to(now, n, Claimed)
+		rs.roster.to(now, n, Claimed)
 		if n.asked != "" || n.State != Running {
-			j.begin(now, n)
+			rs.begin(now, n)
 			return
 		}
-		j.journal.find(Finding{Event: RepairClaimed, Node: n.ID, Zone: n.Zone, Action: a.Name, Why: n.why})
-		j.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
+		f := n.finding(RepairClaimed, n.why)
+		f.Action = a.Name
+		rs.journal.find(f)
+		rs.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
 	}
+}
+
+// begin asks the gates again, now that the failure is confirmed, and acts.
+func (rs *repairs) begin(now time.Time, n *node) {
+	a, i, fits := rs.rules.firstAction(n.State, 0)
+	c := rs.candidate(now, n, a, fits)
+	switch r := refused(c, atBegin); {
+	case r.gate == GateAttempts:
+		rs.quarantine(now, n, r.why(c))
+	case r.gate != "":
+		rs.unclaim(now, n, r)
+	default:
+		n.repair.Action, n.repair.Index = a, i
+		rs.safety.rate.spend(now)
+		rs.safety.lineages.begin(now, n.Node)
+		rs.act(now, n)
+	}
+}
+
+// unclaim gives up a claim: the node is a candidate again.
+func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
+	name := n.repair.Action.Name
+	n.repair = nil
+	rs.roster.to(now, n, Unhealthy)
+	rs.block(n, name, r)
 }
 
 // candidate returns what the gates are asked about. The value is reused: it holds until
 // the next call.
-func (j *Judge) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
-	j.asking = candidate{safety: &j.safety, detection: &j.detection, now: now, node: n, action: a, fits: fits, repairs: len(j.roster.active)}
-	return &j.asking
+func (rs *repairs) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
+	rs.asking = candidate{safety: rs.safety, detection: rs.detection, now: now, node: n, action: a, fits: fits, repairs: len(rs.roster.active)}
+	return &rs.asking
 }
 
 // block shows which gate refuses, once.
-func (j *Judge) block(n *node, a ActionName, r refusal) {
+func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	if n.blocked == r.gate {
 		return
 	}
 	n.blocked = r.gate
-	j.journal.find(Finding{Event: RepairBlocked, Node: n.ID, Zone: n.Zone, Action: a, Gate: r.gate, Until: r.until, Why: r.why(&j.asking)})
+	f := n.finding(RepairBlocked, r.why(&rs.asking))
+	f.Action, f.Gate, f.Until = a, r.gate, r.until
+	rs.journal.find(f)
 }
 
-// firstAction returns the first action from that index on that fits the machine.
-func (j *Judge) firstAction(n *node, from int) (Action, int, bool) {
-	for i := max(0, from); i < len(j.actions); i++ {
-		if a := j.actions[i]; a.fits(n.State) {
+// quarantine sets a node aside for a window.
+func (rs *repairs) quarantine(now time.Time, n *node, why string) {
+	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(rs.rules.window)
+	rs.roster.to(now, n, Quarantined)
+	rs.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
+	rs.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: rs.rules.window, Observe: rs.rules.observe, Why: why})
+	if !rs.rules.observe {
+		rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
+	}
+	rs.roster.wakes.add(n, n.until)
+}
+
+// attempt returns a name that no other order has.
+func (rs *repairs) attempt(n *node) string {
+	rs.seq++
+	return fmt.Sprintf("%s.%d", n.ID, rs.seq)
+}
+
+// firstAction returns the first action from that index on that fits a machine in that
+// state.
+func (r *rules) firstAction(s Provided, from int) (Action, int, bool) {
+	for i := max(0, from); i < len(r.actions); i++ {
+		if a := r.actions[i]; a.fits(s) {
 			return a, i, true
 		}
 	}
@@ -98,31 +151,4 @@ func (a Action) fits(s Provided) bool {
 		return a.Name != Rebuild && !(a.Name == Reboot && a.Params.Type == "soft")
 	}
 	return a.Name != Start
-}
-
-func (j *Judge) unclaim(now time.Time, n *node, r refusal) {
-	name := n.repair.Action.Name
-	n.repair = nil
-	j.roster.to(now, n, Unhealthy)
-	j.block(n, name, r)
-}
-
-// begin takes the gates again, now that the failure is confirmed, and acts.
-func (j *Judge) begin(now time.Time, n *node) {
-	a, i, fits := j.firstAction(n, 0)
-	c := j.candidate(now, n, a, fits)
-	switch r := refused(c, atBegin); {
-	case r.gate == GateAttempts:
-		n.repair = nil
-		j.quarantine(now, n, r.why(c))
-		return
-	case r.gate != "":
-		j.unclaim(now, n, r)
-		return
-	}
-	n.repair.Action, n.repair.Index = a, i
-	j.safety.rate.spend(now)
-	j.safety.lineages.begin(now, n.Node)
-	j.act(now, n)
-	j.roster.count(now, n)
 }

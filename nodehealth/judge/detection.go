@@ -13,6 +13,10 @@ type detection struct {
 	votes []vote // room for those of one node
 }
 
+func newDetection(r *rules) detection {
+	return detection{rules: r, path: path{every: r.beatEvery}}
+}
+
 // staleAfter returns how long an observation by mode i counts.
 func (d *detection) staleAfter(i int) time.Duration {
 	if i == d.beat {

@@ -14,8 +14,7 @@ func senses(t *testing.T, join Conditional) *detection {
 	if err := p.Validate(); err != nil {
 		t.Fatal(err)
 	}
-	r := compile(p.WithDefaults())
-	return &detection{rules: &r, path: path{every: r.beatEvery}}
+	return new(newDetection(compile(p.WithDefaults())))
 }
 
 func TestEvidence(t *testing.T) {

@@ -88,5 +88,13 @@ func (j *Judge) Paused(node, owner string) (until time.Time, is bool) {
 // Awaits reports whether the outcome of that order is waited for.
 func (j *Judge) Awaits(node, attempt string) bool {
 	n, ok := j.roster.all[node]
-	return ok && n.repair != nil && n.repair.Attempt == attempt && !n.repair.Waiting && (n.state == Recovering || n.state == Fencing)
+	return ok && n.awaits(attempt)
+}
+
+// MayGoFirst reports whether the node of a replacement under way, which was allowed as
+// one that is launched first, may end before the other has come: it serves nobody, or one
+// more may be out of service. If so, it is counted as out of service from now on.
+func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
+	n, ok := j.roster.all[node]
+	return ok && n.awaits(attempt) && n.repair.Action.Name == Recreate && j.repairs.mayGoFirst(now, n)
 }

@@ -101,68 +101,53 @@ func newSafety(r *rules) safety {
 	}
 }
 
-// refusal is a gate's answer. Zero: the candidate passes.
+// refusal is a gate's answer. Without a reason the candidate passes.
 type refusal struct {
 	gate  Gate
 	until time.Time               // zero: unknown
-	why   func(*candidate) string // formats the reason, for a refusal that is shown
+	why   func(*candidate) string // formats the reason of a refusal that is shown
 }
 
-func refuse(why func(*candidate) string) refusal { return refusal{why: why} }
-
-func refuseUntil(until time.Time, why func(*candidate) string) refusal {
+// refuse returns a refusal if that is the case.
+func refuse(is bool, until time.Time, why func(*candidate) string) refusal {
+	if !is {
+		return refusal{}
+	}
 	return refusal{until: until, why: why}
 }
 
 func noVerdict(c *candidate) refusal {
-	if c.node.verdict == Fail || c.node.asked != "" {
-		return refusal{}
-	}
-	return refuse(whyNoVerdict)
+	return refuse(c.node.verdict != Fail && c.node.asked == "", time.Time{}, whyNoVerdict)
 }
 
 func whyNoVerdict(*candidate) string { return "there is no verdict now" }
 
 func noAction(c *candidate) refusal {
-	if c.fits {
-		return refusal{}
-	}
-	return refuse(func(c *candidate) string {
+	return refuse(!c.fits, time.Time{}, func(c *candidate) string {
 		return fmt.Sprintf("no action of the policy fits a machine that is %s", cmp.Or(c.node.State, "running"))
 	})
 }
 
 func noFencing(c *candidate) refusal {
-	if c.action.Name != Recreate || c.node.Exclusive == "" || len(c.rules.fencing) > 0 || c.node.State == Terminated {
-		return refusal{}
-	}
-	return refuse(func(c *candidate) string {
+	alone := c.action.Name == Recreate && c.node.Exclusive != "" && c.node.State != Terminated
+	return refuse(alone && len(c.rules.fencing) == 0, time.Time{}, func(c *candidate) string {
 		return fmt.Sprintf("the machine has %s for itself, and the policy has no fencing", c.node.Exclusive)
 	})
 }
 
 func notConfirmed(c *candidate) refusal {
-	if !c.now.Before(c.node.notBefore) {
-		return refusal{}
-	}
-	return refuseUntil(c.node.notBefore, whyNotConfirmed)
+	return refuse(c.now.Before(c.node.notBefore), c.node.notBefore, whyNotConfirmed)
 }
 
 func whyNotConfirmed(*candidate) string { return "nobody confirmed that it fails" }
 
 func otherHealer(c *candidate) refusal {
-	if c.healer == "" {
-		return refusal{}
-	}
-	return refuse(func(c *candidate) string { return c.healer })
+	return refuse(c.healer != "", time.Time{}, func(c *candidate) string { return c.healer })
 }
 
 func paused(c *candidate) refusal {
 	until, owner := c.pauses.longest(c.node.ID)
-	if owner == "" {
-		return refusal{}
-	}
-	return refuseUntil(until, func(c *candidate) string {
+	return refuse(owner != "", until, func(c *candidate) string {
 		_, owner := c.pauses.longest(c.node.ID)
 		return "paused by " + owner
 	})
@@ -170,65 +155,48 @@ func paused(c *candidate) refusal {
 
 func poolSick(c *candidate) refusal {
 	pool := &c.breakers.pool
-	if !pool.Open {
-		return refusal{}
-	}
-	return refuseUntil(pool.until(c.rules), func(c *candidate) string { return c.breakers.pool.Why })
+	return refuse(pool.Open, pool.until(c.rules), func(c *candidate) string { return c.breakers.pool.Why })
 }
 
 func zoneSick(c *candidate) refusal {
-	z, ok := c.breakers.zones[c.node.Zone]
-	if !ok || !z.Open {
+	z := c.breakers.zones[c.node.Zone]
+	if z == nil {
 		return refusal{}
 	}
-	return refuseUntil(z.until(c.rules), func(c *candidate) string {
+	return refuse(z.Open, z.until(c.rules), func(c *candidate) string {
 		return fmt.Sprintf("zone %s: %s", c.node.Zone, c.breakers.zones[c.node.Zone].Why)
 	})
 }
 
 func frozen(c *candidate) refusal {
 	until := c.schedule.until(c.now)
-	if until.IsZero() {
-		return refusal{}
-	}
-	return refuseUntil(until, func(*candidate) string { return "the schedule allows no repair now" })
+	return refuse(!until.IsZero(), until, func(*candidate) string { return "the schedule allows no repair now" })
 }
 
 func overBudget(c *candidate) refusal {
-	if !c.node.outBy(c.now, c.detection, c.action) || c.budget.room(c.node.ID, c.breakers.census.listed) {
-		return refusal{}
-	}
-	return refuse(func(c *candidate) string {
+	over := c.node.outBy(c.now, c.detection, c.action) && !c.budget.room(c.node.ID, c.breakers.census.listed)
+	return refuse(over, time.Time{}, func(c *candidate) string {
 		listed := c.breakers.census.listed
 		return fmt.Sprintf("%d of %d nodes are out of service by repairs, %d may be", c.budget.others(c.node.ID), listed, c.budget.most(listed))
 	})
 }
 
 func noPlace(c *candidate) refusal {
-	if c.repairs < c.rules.inProgress.Of(c.breakers.census.eligible) {
-		return refusal{}
-	}
-	return refuse(func(c *candidate) string {
+	return refuse(c.repairs >= c.rules.inProgress.Of(c.breakers.census.eligible), time.Time{}, func(c *candidate) string {
 		return fmt.Sprintf("%d repairs are in progress, %d may be", c.repairs, c.rules.inProgress.Of(c.breakers.census.eligible))
 	})
 }
 
 func overRate(c *candidate) refusal {
 	wait := c.rate.wait(c.now)
-	if wait <= 0 {
-		return refusal{}
-	}
-	return refuseUntil(c.now.Add(wait), func(c *candidate) string {
-		return fmt.Sprintf("%v repairs an hour, %v at once", c.rules.perHour, c.rules.burst)
+	return refuse(wait > 0, c.now.Add(wait), func(c *candidate) string {
+		return fmt.Sprintf("%v repairs an hour, %v at once", c.rate.perHour, c.rate.burst)
 	})
 }
 
 func tooSoon(c *candidate) refusal {
 	until, _ := c.lineages.backoff(c.node.Node)
-	if !c.now.Before(until) {
-		return refusal{}
-	}
-	return refuseUntil(until, func(c *candidate) string {
+	return refuse(c.now.Before(until), until, func(c *candidate) string {
 		_, repairs := c.lineages.backoff(c.node.Node)
 		return fmt.Sprintf("%d repairs already", repairs)
 	})
@@ -236,10 +204,7 @@ func tooSoon(c *candidate) refusal {
 
 func tooOften(c *candidate) refusal {
 	repairs, until := c.lineages.spent(c.now, c.node.Node)
-	if repairs < c.rules.repairs {
-		return refusal{}
-	}
-	return refuseUntil(until, func(c *candidate) string {
+	return refuse(repairs >= c.rules.repairs, until, func(c *candidate) string {
 		return fmt.Sprintf("%d repairs within %v", c.lineages.count(c.now, c.node.Node), c.rules.window)
 	})
 }

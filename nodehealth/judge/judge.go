@@ -6,39 +6,31 @@ import (
 	"time"
 )
 
-// Judge holds what is known of one pool's nodes. Make it with New or Restore.
+// Judge decides about the nodes of one pool. Make it with New or Restore.
 type Judge struct {
-	rules
+	rules     *rules
+	pass      uint64 // which list of nodes this is
 	detection detection
-
-	pass   uint64 // which list of nodes this is
-	roster roster
-	safety safety
-	asking candidate // reused
-	seq    uint64    // of attempts
-	alarms alarms
-	resume bool // what is in flight is to be ordered again
-
-	journal journal
+	safety    safety
+	roster    roster
+	repairs   repairs
+	alarms    alarms
+	journal   journal
 }
 
-// New returns a Judge that knows no node. The policy must be valid.
+// New returns a Judge without nodes. The policy must be valid.
 func New(p Policy) *Judge {
-	rules := compile(p.WithDefaults())
-	j := &Judge{
-		rules:  rules,
-		alarms: alarms{after: max(rules.interval, rules.silence), all: map[string]*alarm{}},
-	}
-	j.detection = detection{rules: &j.rules, path: path{every: rules.beatEvery}}
-	j.safety = newSafety(&j.rules)
+	r := compile(p.WithDefaults())
+	j := &Judge{rules: r, detection: newDetection(r), safety: newSafety(r), alarms: newAlarms(max(r.interval, r.silence))}
 	j.roster = newRoster(&j.detection, &j.safety, &j.journal)
+	j.repairs = repairs{rules: r, detection: &j.detection, safety: &j.safety, roster: &j.roster, journal: &j.journal}
 	return j
 }
 
 // Step takes in one event and returns what is to be done and what was found, both
 // the caller's. now never goes back.
 func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
-	if !j.enabled {
+	if !j.rules.enabled {
 		return nil, nil
 	}
 	now = now.Round(0) // a monotonic reading would not survive the state
@@ -48,7 +40,7 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	case Observation:
 		j.observed(now, ev)
 	case Outcome:
-		j.outcome(now, ev)
+		j.repairs.outcome(now, ev)
 	case Pause:
 		j.paused(now, j.safety.pauses.take(now, ev))
 	case Resume:
@@ -73,19 +65,17 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 func (j *Judge) tick(now time.Time) {
 	j.journal.find(j.detection.path.lapse(now)...)
 	j.paused(now, j.safety.pauses.expire(now))
-	for {
-		n, ok := j.roster.wakes.next(now)
-		if !ok {
-			break
-		}
+	for n, ok := j.roster.wakes.next(now); ok; n, ok = j.roster.wakes.next(now) {
 		j.due(now, n)
 	}
 	j.journal.find(j.safety.breakers.step(now)...)
-	j.resumeOrders(now)
+	j.repairs.resumeOrders(now)
 	for _, n := range byID(j.roster.active) {
-		j.progress(now, n)
+		if j.repairs.progress(now, n) {
+			j.evaluate(now, n)
+		}
 	}
-	j.candidates(now)
+	j.repairs.claim(now)
 	j.journal.order(j.alarms.step(now, j.causes())...)
 }
 
@@ -126,7 +116,7 @@ func (j *Judge) Status() []Status {
 // observed takes an observation, and judges the node if its opinion may change.
 func (j *Judge) observed(now time.Time, o Observation) {
 	n, known := j.roster.all[o.Node]
-	i := j.modeIndex(o.Mode)
+	i := j.rules.modeIndex(o.Mode)
 	switch {
 	case !known:
 		j.journal.find(ignored(o.Node, "observation of a node that is not listed"))
@@ -154,7 +144,7 @@ func (j *Judge) paused(now time.Time, found []Finding) {
 
 // proof takes the result of our own probe of the heartbeats' path.
 func (j *Judge) proof(now time.Time, p PathProof) {
-	if j.beat < 0 {
+	if j.rules.beat < 0 {
 		j.journal.find(ignored("", "proof of a path, and AGENT_HEARTBEAT is no mode of the policy"))
 		return
 	}
@@ -227,11 +217,11 @@ func (j *Judge) causes() []cause {
 		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
 	}
 	var causes []cause
-	switch lost := j.beat >= 0 && c.listed > 0 && !j.detection.path.up; {
+	switch lost := j.rules.beat >= 0 && c.listed > 0 && !j.detection.path.up; {
 	case lost:
 		causes = append(causes, cause{"path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing"})
 	case c.blind > 0:
-		causes = append(causes, cause{"unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", c.blind, c.eligible+c.blind, j.blind)})
+		causes = append(causes, cause{"unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", c.blind, c.eligible+c.blind, j.rules.blind)})
 	}
 	return append(causes, j.safety.breakers.causes()...)
 }
@@ -240,6 +230,6 @@ func (j *Judge) causes() []cause {
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
 	j.roster.to(now, n, Fresh)
-	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.observe, Why: why})
+	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
 	j.evaluate(now, n)
 }

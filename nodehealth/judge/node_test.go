@@ -9,8 +9,7 @@ func newTestRoster(t *testing.T) *roster {
 	t.Helper()
 	d := senses(t, AnyFailed)
 	s := newSafety(d.rules)
-	ro := newRoster(d, &s, &journal{})
-	return &ro
+	return new(newRoster(d, &s, &journal{}))
 }
 
 func TestTally(t *testing.T) {

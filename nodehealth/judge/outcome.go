@@ -5,39 +5,46 @@ import (
 	"time"
 )
 
-// outcome takes in what came of an order. One that nobody waits for changes nothing.
-func (j *Judge) outcome(now time.Time, o Outcome) {
-	n, ok := j.roster.all[o.Node]
-	if !ok || !j.awaited(n, o) {
-		j.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way"))
+// outcome takes what came of an order. An outcome that no repair waits for changes
+// nothing.
+func (rs *repairs) outcome(now time.Time, o Outcome) {
+	n, ok := rs.roster.all[o.Node]
+	if !ok || !n.awaited(o) {
+		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way"))
 		return
 	}
 	o.Reason = cutReason(o.Reason)
 	switch step := o.stepOf(n); {
 	case step == StepUndone:
-		j.undone(now, n, o.Reason)
+		rs.undone(now, n, o.Reason)
 	case step == StepFence && o.OK:
-		j.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))
+		rs.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))
 	case step == StepFence && n.state == Fencing:
-		j.unfenced(now, n, cmp.Or(o.Reason, "not confirmed"))
+		rs.unfenced(now, n, cmp.Or(o.Reason, "not confirmed"))
 	case step == StepFence: // held, and still not fenced
 	case step == StepEscalate:
 		n.repair.Tries = *n.repair.Action.MaxAttempts
-		j.failed(now, n, cmp.Or(o.Reason, "it failed"))
+		rs.failed(now, n, cmp.Or(o.Reason, "it failed"))
 	case !o.OK:
-		j.failed(now, n, cmp.Or(o.Reason, "it failed"))
+		rs.failed(now, n, cmp.Or(o.Reason, "it failed"))
 	case step == StepVerified:
-		j.handOver(now, n, o.Replacement)
+		to := rs.replacement(now, n, o.Replacement)
+		if to != n {
+			rs.handOver(now, n, to)
+		}
+		rs.succeeded(now, to, "verified by the action")
 	case step == StepDone && n.state == Recovering:
-		j.done(now, n, o)
-	}
-	if j.roster.all[n.ID] == n {
-		j.roster.count(now, n)
+		rs.done(now, n, o)
 	}
 }
 
+// awaits reports whether the outcome of that attempt is awaited.
+func (n *node) awaits(attempt string) bool {
+	return n.repair != nil && n.repair.Attempt == attempt && !n.repair.Waiting && (n.state == Recovering || n.state == Fencing)
+}
+
 // awaited reports whether the outcome is of what is under way.
-func (j *Judge) awaited(n *node, o Outcome) bool {
+func (n *node) awaited(o Outcome) bool {
 	step := o.stepOf(n)
 	if n.repair == nil {
 		return false
@@ -72,76 +79,136 @@ func (o Outcome) stepOf(n *node) Step {
 	return StepDone
 }
 
-// done has the node verified by what is observed from now on.
-func (j *Judge) done(now time.Time, n *node, o Outcome) {
-	r := n.repair
-	j.journal.find(Finding{Event: RepairVerifying, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: o.Reason})
-	if r.Action.Name == Recreate {
-		j.recreated(now, n, o.Replacement)
+// done has the node verified by what is observed from now on, or its replacement. A
+// replacement without a name is the provider's.
+func (rs *repairs) done(now time.Time, n *node, o Outcome) {
+	rs.journal.find(n.repairFinding(RepairVerifying, o.Reason))
+	if n.repair.Action.Name != Recreate {
+		n.forget(now)
+		rs.verify(now, n)
 		return
 	}
-	n.forget(now)
-	j.roster.to(now, n, Verifying)
-	j.evaluate(now, n)
+	if to := rs.replacement(now, n, o.Replacement); to != n {
+		rs.handOver(now, n, to)
+		return
+	}
+	n.repair.Ends = true
+	rs.roster.to(now, n, Verifying)
 }
 
-// recreated goes on with the replacement; one that nobody named is the provider's.
-func (j *Judge) recreated(now time.Time, n *node, id string) {
-	to := j.replacement(now, n, id)
-	if to == n {
-		n.repair.Ends = true
-		j.roster.to(now, n, Verifying)
-		return
-	}
-	to.repair, n.repair = n.repair, nil
-	to.repair.TookOut = false
-	n.replaced, n.asked, n.blocked = true, "", ""
-	j.roster.to(now, n, Fresh)
-	j.roster.to(now, to, Verifying)
-	j.journal.find(Finding{Event: NodeReplaced, Node: n.ID, Zone: n.Zone, Action: Recreate, Attempt: to.repair.Attempt, Why: "by " + to.ID})
-	if n.missing > 1 {
-		j.roster.drop(n)
-	}
-	j.evaluate(now, to)
+// verify waits until the node is fit for long enough.
+func (rs *repairs) verify(now time.Time, n *node) {
+	rs.roster.to(now, n, Verifying)
+	rs.roster.assess(now, n)
+	rs.roster.settle(now, n)
 }
 
 // replacement returns the node that takes n's place: n itself if there is none.
-func (j *Judge) replacement(now time.Time, n *node, id string) *node {
+func (rs *repairs) replacement(now time.Time, n *node, id string) *node {
 	if id == "" || id == n.ID {
 		return n
 	}
-	to, known := j.roster.all[id]
+	to, known := rs.roster.all[id]
 	if !known {
-		to = j.roster.add(now, Node{ID: id, Zone: n.Zone})
+		to = rs.roster.add(now, Node{ID: id, Zone: n.Zone})
 		to.unlisted = true
 	}
 	if to.repair != nil {
 		return n
 	}
-	j.safety.lineages.adopt(id, n.Node)
+	rs.safety.lineages.adopt(id, n.Node)
 	return to
 }
 
-// handOver ends a repair that the action itself verified.
-func (j *Judge) handOver(now time.Time, n *node, id string) {
-	to := j.replacement(now, n, id)
-	if to != n {
-		j.recreated(now, n, id)
+// handOver passes the repair of a node to its replacement, which is verified.
+func (rs *repairs) handOver(now time.Time, n, to *node) {
+	to.repair, n.repair = n.repair, nil
+	to.repair.TookOut = false
+	n.replaced, n.asked, n.blocked = true, "", ""
+	rs.roster.to(now, n, Fresh)
+	f := to.repairFinding(NodeReplaced, "by "+to.ID)
+	f.Node, f.Zone, f.Action = n.ID, n.Zone, Recreate
+	rs.journal.find(f)
+	if n.missing > 1 {
+		rs.roster.drop(n)
 	}
-	j.succeeded(now, to, "verified by the action")
+	rs.verify(now, to)
 }
 
-// undone lets the node wait for another time: nothing was done to it.
-func (j *Judge) undone(now time.Time, n *node, why string) {
+// undone has the node wait for another time: nothing was done to it.
+func (rs *repairs) undone(now time.Time, n *node, why string) {
 	r := n.repair
-	j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing was done: " + cmp.Or(why, "refused")})
-	j.safety.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == j.firstIndex(n))
+	rs.journal.find(n.repairFinding(RepairEnded, "nothing was done: "+cmp.Or(why, "refused")))
+	_, i, _ := rs.rules.firstAction(n.State, 0)
+	rs.safety.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == i)
 	n.repair, n.blocked = nil, ""
-	n.notBefore = now.Add(j.backoff)
-	j.roster.to(now, n, Unhealthy)
+	n.notBefore = now.Add(rs.rules.backoff)
+	rs.roster.to(now, n, Unhealthy)
 }
 
-func (j *Judge) firstIndex(n *node) int {
-	_, i, _ := j.firstAction(n, 0)
-	return i
+// failed ends one action of a repair.
+func (rs *repairs) failed(now time.Time, n *node, why string) {
+	r := n.repair
+	rs.journal.find(n.repairFinding(RepairFailed, why))
+	r.Passing, r.Ends = time.Time{}, false
+	switch {
+	case n.unlisted || n.missing > 1:
+		rs.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
+		rs.close(now, n)
+		rs.roster.drop(n)
+	case r.Tries < *r.Action.MaxAttempts:
+		r.Waiting = true
+		rs.roster.to(now, n, Recovering)
+	default:
+		rs.escalate(now, n, why)
+	}
+}
+
+// escalate has the next action wait for the gates. After the last one the node is
+// quarantined, or its lineage begins anew with a replacement that is not fit either.
+func (rs *repairs) escalate(now time.Time, n *node, why string) {
+	r := n.repair
+	a, i, ok := rs.rules.firstAction(n.State, r.Index+1)
+	switch {
+	case ok:
+		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
+		rs.roster.to(now, n, Recovering)
+	case r.Origin != n.ID:
+		rs.end(now, n, Unhealthy, "the replacement is not fit either: "+why)
+	default:
+		rs.close(now, n)
+		rs.quarantine(now, n, "every action failed, the last one: "+why)
+	}
+}
+
+// end closes a repair without success, and the node enters that state.
+func (rs *repairs) end(now time.Time, n *node, state NodeState, why string) {
+	rs.journal.find(n.repairFinding(RepairEnded, why))
+	rs.close(now, n)
+	rs.roster.to(now, n, state)
+}
+
+// succeeded closes a repair and returns the node to service.
+func (rs *repairs) succeeded(now time.Time, n *node, why string) {
+	rs.journal.find(n.repairFinding(RepairSucceeded, why))
+	rs.close(now, n)
+	n.failing = time.Time{}
+	rs.roster.to(now, n, Healthy)
+}
+
+// replaced closes the repair of a node that the provider replaces.
+func (rs *repairs) replaced(now time.Time, n *node, why string) {
+	rs.journal.find(n.repairFinding(RepairSucceeded, why))
+	rs.close(now, n)
+	n.replaced = true
+	rs.roster.to(now, n, Fresh)
+	if n.missing > 1 {
+		rs.roster.drop(n)
+	}
+}
+
+// close closes a repair. Its lineage waits before the next one.
+func (rs *repairs) close(now time.Time, n *node) {
+	rs.safety.lineages.end(now, n.Node, n.repair.Begun)
+	n.repair, n.asked, n.blocked = nil, "", ""
 }

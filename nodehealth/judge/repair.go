@@ -2,7 +2,6 @@ package judge
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"time"
 )
@@ -26,45 +25,167 @@ type Repair struct {
 	TookOut bool      `json:"took_out,omitempty"`
 }
 
-// progress moves one repair on.
-func (j *Judge) progress(now time.Time, n *node) {
-	switch r := n.repair; {
+// repairs moves the repairs of a pool on, and begins those that the gates let pass.
+type repairs struct {
+	rules     *rules
+	detection *detection
+	safety    *safety
+	roster    *roster
+	journal   *journal
+
+	seq    uint64    // of attempts
+	resume bool      // orders in flight are to be ordered again
+	asking candidate // reused
+}
+
+// move is what a repair does next.
+type move uint8
+
+const (
+	moveStay        move = iota // it waits for something
+	moveLeave                   // the node is let go: the repair ends
+	moveBegin                   // the failure is confirmed: the repair begins
+	moveUnclaim                 // there is no verdict any more
+	moveUnconfirmed             // no check confirmed the failure in time
+	moveFenced                  // the machine does not run
+	moveUnfenced                // the fencing was not confirmed in time
+	moveAct                     // the next action, if the gates let it pass
+	moveFail                    // the action has failed
+	movePass                    // the node begins to be fit
+	moveRelapse                 // the node fails again before it was fit for long enough
+	moveSucceed                 // the node is fit
+	moveReplaced                // the provider replaces the node
+	moveUndecided               // the deadline is over, and there is no verdict
+	moveForget                  // nothing is known of the node for too long after its deadline
+)
+
+// next returns what the repair of a node does now, and why. It changes nothing.
+func next(now time.Time, n *node, d *detection) (move, string) {
+	r := n.repair
+	late := !now.Before(r.Deadline)
+	switch {
 	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
-		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the node is let go"})
-		j.ended(now, n)
-		j.roster.to(now, n, Fresh)
-	case n.state == Claimed && n.confirmed(now, &j.detection, &n.Node, r.Since):
-		j.begin(now, n)
+		return moveLeave, "the node is let go"
+	case n.state == Claimed && n.confirmed(now, d, &n.Node, r.Since):
+		return moveBegin, ""
 	case n.state == Claimed && n.verdict != Fail:
-		j.unclaim(now, n, refusal{GateUnknown, time.Time{}, whyNoVerdict})
-	case n.state == Claimed && now.Sub(r.Since) >= 2*j.interval:
-		n.notBefore = now.Add(j.interval)
-		j.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
-	case n.state == Fencing && n.harmless(&j.rules):
-		j.fenced(now, n, "the machine is "+string(n.State))
-	case n.state == Fencing && !now.Before(r.Deadline):
-		j.unfenced(now, n, "not confirmed in time")
+		return moveUnclaim, ""
+	case n.state == Claimed && now.Sub(r.Since) >= 2*d.interval:
+		return moveUnconfirmed, ""
+	case n.state == Fencing && n.harmless(d.rules):
+		return moveFenced, "the machine is " + string(n.State)
+	case n.state == Fencing && late:
+		return moveUnfenced, "not confirmed in time"
+	case n.state == Recovering && r.Waiting && n.verdict == OK && n.asked == "" && !r.Fenced:
+		return moveSucceed, "it is fit by itself"
 	case n.state == Recovering && r.Waiting:
-		j.next(now, n)
-	case n.state == Recovering && !now.Before(r.Deadline):
-		j.failed(now, n, "no outcome in time")
+		return moveAct, ""
+	case n.state == Recovering && late:
+		return moveFail, "no outcome in time"
 	case n.state == Verifying:
-		j.verify(now, n)
+		return nextVerifying(now, n, d, late)
+	}
+	return moveStay, ""
+}
+
+// nextVerifying returns whether a repaired node is fit for long enough, or failed before its
+// deadline. Without a verdict it waits on: unknown triggers nothing.
+func nextVerifying(now time.Time, n *node, d *detection, late bool) (move, string) {
+	r := n.repair
+	switch {
+	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
+		return moveReplaced, "it is gone, and the provider replaces it"
+	case (r.Ends || n.unlisted) && late:
+		return moveFail, "the provider's list does not show it in time"
+	case r.Ends || n.unlisted:
+		return moveStay, ""
+	case n.verdict == OK && (d.healthyFor <= 0 || !r.Passing.IsZero() && now.Sub(r.Passing) >= d.healthyFor):
+		return moveSucceed, "fit for " + d.healthyFor.String()
+	case n.verdict == OK && r.Passing.IsZero():
+		return movePass, ""
+	case n.verdict == OK:
+		return moveStay, ""
+	case n.verdict == Fail && late:
+		return moveFail, cmp.Or(n.why, "it fails")
+	case n.verdict == Fail:
+		return moveRelapse, ""
+	case late && now.Sub(r.Deadline) >= d.blind: // it would keep its place for ever
+		return moveForget, "nothing is known of it for " + d.blind.String() + ": it is neither fit nor to be escalated"
+	case late:
+		return moveUndecided, ""
+	}
+	return moveStay, ""
+}
+
+// progress moves one repair on. It reports whether the node must be judged again.
+func (rs *repairs) progress(now time.Time, n *node) (again bool) {
+	r := n.repair
+	switch does, why := next(now, n, rs.detection); does {
+	case moveLeave:
+		rs.end(now, n, Fresh, why)
+	case moveBegin:
+		rs.begin(now, n)
+	case moveUnclaim:
+		rs.unclaim(now, n, refusal{gate: GateUnknown, why: whyNoVerdict})
+	case moveUnconfirmed:
+		n.notBefore = now.Add(rs.rules.interval)
+		rs.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
+	case moveFenced:
+		rs.fenced(now, n, why)
+	case moveUnfenced:
+		rs.unfenced(now, n, why)
+	case moveAct:
+		rs.goOn(now, n)
+	case moveFail:
+		rs.failed(now, n, why)
+	case movePass:
+		r.Passing = now
+	case moveRelapse:
+		r.Passing = time.Time{}
+	case moveSucceed:
+		rs.succeeded(now, n, why)
+	case moveReplaced:
+		rs.replaced(now, n, why)
+	case moveUndecided:
+		rs.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
+			return "there is no verdict, so it is neither fit nor to be escalated"
+		}})
+	case moveForget:
+		rs.end(now, n, Fresh, why)
+		return true
+	}
+	return false
+}
+
+// goOn asks the gates before the next action of a repair.
+func (rs *repairs) goOn(now time.Time, n *node) {
+	at := atAct
+	if n.repair.Fenced && n.verdict != Fail && n.asked == "" {
+		at = atSilence
+	}
+	c := rs.candidate(now, n, n.repair.Action, n.repair.Action.fits(n.State))
+	switch r := refused(c, at); {
+	case r.gate == GateAction:
+		rs.escalate(now, n, r.why(c))
+	case r.gate != "":
+		rs.block(n, n.repair.Action.Name, r)
+	default:
+		rs.act(now, n)
 	}
 }
 
 // act fences the node if it is to be replaced, else orders the action.
-func (j *Judge) act(now time.Time, n *node) {
+func (rs *repairs) act(now time.Time, n *node) {
 	r := n.repair
 	n.blocked, r.Waiting = "", false
-	if r.Action.Name == Recreate && len(j.fencing) > 0 && !r.Fenced && !n.harmless(&j.rules) {
-		j.fence(now, n)
-		if !j.observe {
+	if r.Action.Name == Recreate && len(rs.rules.fencing) > 0 && !r.Fenced && !n.harmless(rs.rules) {
+		rs.fence(now, n)
+		if !rs.rules.observe {
 			return
 		}
 	}
-	r.TookOut = n.outBy(now, &j.detection, r.Action)
-	j.roster.budgeted(n)
+	r.TookOut = n.outBy(now, rs.detection, r.Action)
+	rs.roster.budgeted(n)
 	event := RepairAttempt
 	if !r.Begun {
 		event = RepairStarted
@@ -72,200 +193,65 @@ func (j *Judge) act(now time.Time, n *node) {
 	r.Begun = true
 	r.Tries++
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
-	r.Attempt = j.attempt(n)
-	j.roster.to(now, n, Recovering)
-	j.journal.find(Finding{Event: event, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
-	j.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: cmp.Or(n.why, n.asked)})
-	if j.observe { // nothing will come of it
-		j.ended(now, n)
-		j.roster.to(now, n, Unhealthy)
+	r.Attempt = rs.attempt(n)
+	rs.roster.to(now, n, Recovering)
+	f := n.repairFinding(event, cmp.Or(n.why, n.asked))
+	f.Observe = rs.rules.observe
+	rs.journal.find(f)
+	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
+	if rs.rules.observe { // nothing comes of it
+		rs.close(now, n)
+		rs.roster.to(now, n, Unhealthy)
 	}
 }
 
-// attempt returns a name that no other order has.
-func (j *Judge) attempt(n *node) string {
-	j.seq++
-	return fmt.Sprintf("%s.%d", n.ID, j.seq)
-}
-
-func (j *Judge) fence(now time.Time, n *node) {
+// fence orders to make the node harmless.
+func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
-	r.Since, r.Deadline, r.Attempt = now, now.Add(j.fenceTimeout), j.attempt(n)
-	j.roster.to(now, n, Fencing)
-	j.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: j.observe, Why: n.why})
-	j.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(j.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: j.observe, Why: n.why})
+	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
+	rs.roster.to(now, n, Fencing)
+	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why})
+	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
 
 // fenced goes on to the replacement, through the gates. A node that was held waits
 // for a place first.
-func (j *Judge) fenced(now time.Time, n *node, why string) {
+func (rs *repairs) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
-	j.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	rs.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if n.state == Fencing {
-		j.roster.to(now, n, Recovering)
+		rs.roster.to(now, n, Recovering)
 	}
 }
 
 // unfenced holds the node, unless the confirmation is not required.
-func (j *Judge) unfenced(now time.Time, n *node, why string) {
-	j.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
-	if !j.mustFence && n.Exclusive == "" {
+func (rs *repairs) unfenced(now time.Time, n *node, why string) {
+	rs.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
+	if !rs.rules.mustFence && n.Exclusive == "" {
 		n.repair.Fenced, n.repair.Waiting = true, true
-		j.roster.to(now, n, Recovering)
+		rs.roster.to(now, n, Recovering)
 		return
 	}
-	j.roster.to(now, n, FenceFailed)
-	j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
+	rs.roster.to(now, n, FenceFailed)
+	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
 }
 
-// next takes the gates before the next action of a repair.
-func (j *Judge) next(now time.Time, n *node) {
-	if n.verdict == OK && n.asked == "" && !n.repair.Fenced {
-		j.succeeded(now, n, "it is fit by itself")
-		return
-	}
-	at := atAct
-	if n.repair.Fenced && n.verdict != Fail && n.asked == "" {
-		at = atSilence
-	}
-	c := j.candidate(now, n, n.repair.Action, n.repair.Action.fits(n.State))
-	switch r := refused(c, at); {
-	case r.gate == GateAction:
-		j.escalate(now, n, r.why(c))
-		return
-	case r.gate != "":
-		j.block(n, n.repair.Action.Name, r)
-		return
-	}
-	j.act(now, n)
+// repairFinding returns a finding about the repair of the node.
+func (n *node) repairFinding(event FindingEvent, why string) Finding {
+	f := n.finding(event, why)
+	f.Action, f.Attempt = n.repair.Action.Name, n.repair.Attempt
+	return f
 }
 
-// failed ends one action of a repair.
-func (j *Judge) failed(now time.Time, n *node, why string) {
-	r := n.repair
-	j.journal.find(Finding{Event: RepairFailed, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
-	r.Passing, r.Ends = time.Time{}, false
-	switch {
-	case n.unlisted || n.missing > 1:
-		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
-		j.ended(now, n)
-		j.roster.drop(n)
-	case r.Tries < *r.Action.MaxAttempts:
-		r.Waiting = true
-		j.roster.to(now, n, Recovering)
-	default:
-		j.escalate(now, n, why)
-	}
-}
-
-// escalate has the next action wait for the gates. After the last one the node is
-// quarantined, or its lineage begins anew with a replacement that is not fit either.
-func (j *Judge) escalate(now time.Time, n *node, why string) {
-	r := n.repair
-	a, i, ok := j.firstAction(n, r.Index+1)
-	switch {
-	case ok:
-		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
-		j.roster.to(now, n, Recovering)
-	case r.Origin != n.ID:
-		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "the replacement is not fit either: " + why})
-		j.ended(now, n)
-		j.roster.to(now, n, Unhealthy)
-	default:
-		j.ended(now, n)
-		j.quarantine(now, n, "every action failed, the last one: "+why)
-	}
-}
-
-// quarantine sets a node aside for a window.
-func (j *Judge) quarantine(now time.Time, n *node, why string) {
-	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(j.window)
-	j.roster.to(now, n, Quarantined)
-	j.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: j.observe, Why: why})
-	j.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: j.window, Observe: j.observe, Why: why})
-	if !j.observe {
-		j.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
-	}
-	j.roster.count(now, n)
-	j.roster.wakes.add(n, n.until)
-}
-
-// ended closes a repair, without saying how the node stands.
-func (j *Judge) ended(now time.Time, n *node) {
-	j.safety.lineages.end(now, n.Node, n.repair.Begun)
-	n.repair, n.asked, n.blocked = nil, "", ""
-}
-
-// succeeded returns a node to service.
-func (j *Judge) succeeded(now time.Time, n *node, why string) {
-	r := n.repair
-	j.journal.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: why})
-	j.ended(now, n)
-	n.failing = time.Time{}
-	j.roster.to(now, n, Healthy)
-	j.roster.count(now, n)
-}
-
-// verify waits until the node is fit for long enough, or the deadline. Without a
-// verdict it waits on: unknown triggers nothing.
-func (j *Judge) verify(now time.Time, n *node) {
-	r := n.repair
-	switch late := !now.Before(r.Deadline); {
-	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
-		j.replacedByProvider(now, n)
-	case r.Ends || n.unlisted:
-		if late {
-			j.failed(now, n, "the provider's list does not show it in time")
-		}
-	case n.verdict == OK:
-		if r.Passing.IsZero() {
-			r.Passing = now
-		}
-		if now.Sub(r.Passing) >= j.healthyFor {
-			j.succeeded(now, n, "fit for "+j.healthyFor.String())
-		}
-	case n.verdict == Fail && late:
-		j.failed(now, n, cmp.Or(n.why, "it fails"))
-	case n.verdict == Fail:
-		r.Passing = time.Time{}
-	case late && now.Sub(r.Deadline) >= j.blind: // it would keep its place for ever
-		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Attempt: r.Attempt, Why: "nothing is known of it for " + j.blind.String() + ": it is neither fit nor to be escalated"})
-		j.ended(now, n)
-		j.roster.to(now, n, Fresh)
-		j.evaluate(now, n)
-	case late:
-		j.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
-			return "there is no verdict, so it is neither fit nor to be escalated"
-		}})
-	}
-}
-
-func (j *Judge) replacedByProvider(now time.Time, n *node) {
-	j.journal.find(Finding{Event: RepairSucceeded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "it is gone, and the provider replaces it"})
-	j.ended(now, n)
-	n.replaced = true
-	j.roster.to(now, n, Fresh)
-	if n.missing > 1 {
-		j.roster.drop(n)
-		return
-	}
-	j.roster.count(now, n)
-}
-
-// MayGoFirst reports whether the node of a replacement under way, which was allowed as
-// one that is launched first, may end before the other has come: it serves nobody, or one
-// more may be out of service. If so, it is counted as out of service from now on.
-func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
-	n, ok := j.roster.all[node]
-	if !ok || !j.Awaits(node, attempt) || n.repair.Action.Name != Recreate {
-		return false
-	}
+// mayGoFirst reports whether a node that was to be launched first may end before its
+// replacement has come, and counts it as out of service then.
+func (rs *repairs) mayGoFirst(now time.Time, n *node) bool {
 	a := n.repair.Action
 	a.Params.LaunchFirst = new(false)
-	if !n.outBy(now, &j.detection, a) {
+	if !n.outBy(now, rs.detection, a) {
 		return true
 	}
-	n.repair.TookOut = j.safety.budget.room(n.ID, j.safety.breakers.census.listed)
-	j.roster.budgeted(n)
+	n.repair.TookOut = rs.safety.budget.room(n.ID, rs.safety.breakers.census.listed)
+	rs.roster.budgeted(n)
 	return n.repair.TookOut
 }

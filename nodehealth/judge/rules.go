@@ -48,9 +48,9 @@ type modeRule struct {
 }
 
 // compile returns the rules of a valid policy with its defaults.
-func compile(p Policy) rules {
+func compile(p Policy) *rules {
 	d, rec, s := p.Detection, p.Recovery, p.Safety
-	r := rules{
+	r := &rules{
 		enabled: *p.Enabled, observe: p.Mode != Act, mode: p.Mode,
 		interval: time.Duration(*d.Interval), grace: time.Duration(*d.NodeUpdateTimeout), startup: time.Duration(*d.NodeStartupTimeout),
 		tolerate: time.Duration(*d.Tolerate), blind: time.Duration(*d.UnknownAlarm),

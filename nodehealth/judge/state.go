@@ -81,7 +81,7 @@ type AlarmRecord struct {
 // State returns what Restore needs, in a fixed order. It is to be durable before the
 // orders of the Step before it are carried out.
 func (j *Judge) State() State {
-	s := State{Version: stateVersion, Mode: j.mode, Attempts: j.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer}
+	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer}
 	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
 			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
@@ -118,8 +118,8 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	}
 	now = now.Round(0)
 	j := New(p)
-	j.seq, j.safety.healer, j.resume = s.Attempts, s.Healer, true
-	same := s.Mode == j.mode
+	j.repairs.seq, j.repairs.resume, j.safety.healer = s.Attempts, true, s.Healer
+	same := s.Mode == j.rules.mode
 	if same {
 		j.safety.rate.restore(now, s.Spent, s.SpentAt)
 		j.safety.lineages.restore(now, s.Lineages)
@@ -135,7 +135,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 
 func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n := j.roster.add(now, r.Node)
-	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.window)), earlier(r.NotBefore, now.Add(j.backoffMax))
+	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
 	n.asked, n.blocked, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Replaced, r.Unlisted
 	if r.Born != "" {
 		j.safety.lineages.born[n.ID] = r.Born
@@ -151,7 +151,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 		state, n.repair, n.until = Unhealthy, nil, time.Time{}
 	case n.repair != nil:
 		// Whoever resumes it needs some time; what was observed is gone.
-		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.interval))
+		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.rules.interval))
 		n.reset = now
 	}
 	j.roster.to(now, n, state)
@@ -160,26 +160,26 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 }
 
 // resumeOrders orders again what was in flight when the State was taken.
-func (j *Judge) resumeOrders(now time.Time) {
-	if !j.resume {
+func (rs *repairs) resumeOrders(now time.Time) {
+	if !rs.resume {
 		return
 	}
-	j.resume = false
-	for _, n := range byID(j.roster.active) {
+	rs.resume = false
+	for _, n := range byID(rs.roster.active) {
 		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
 		switch {
-		case n.state == Fencing && len(j.fencing) == 0: // the policy was changed
+		case n.state == Fencing && len(rs.rules.fencing) == 0: // the policy was changed
 			n.repair.Waiting = true
-			j.roster.to(now, n, Recovering)
+			rs.roster.to(now, n, Recovering)
 			continue
 		case n.state == Fencing:
-			o.Kind, o.Fencing = OrderFence, slices.Clone(j.fencing)
+			o.Kind, o.Fencing = OrderFence, slices.Clone(rs.rules.fencing)
 		case n.state == Recovering && !n.repair.Waiting:
 			o.Kind, o.Action = OrderAct, n.repair.Action
 		default:
 			continue
 		}
-		j.journal.order(o)
+		rs.journal.order(o)
 	}
 }
 

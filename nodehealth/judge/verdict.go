@@ -46,8 +46,7 @@ func (j *Judge) miss(now time.Time) {
 			continue
 		}
 		if n.repair != nil {
-			j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: n.repair.Action.Name, Attempt: n.repair.Attempt, Why: "the node is gone"})
-			j.ended(now, n)
+			j.repairs.end(now, n, Fresh, "the node is gone")
 		}
 		j.roster.drop(n)
 	}
@@ -79,8 +78,8 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			return
 		}
 	case FenceFailed:
-		if n.harmless(&j.rules) && !n.repair.Fenced {
-			j.fenced(now, n, "the machine is "+string(n.State))
+		if n.harmless(j.rules) && !n.repair.Fenced {
+			j.repairs.fenced(now, n, "the machine is "+string(n.State))
 		}
 	}
 	j.roster.settle(now, n)
@@ -91,7 +90,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 	if n.replaced || n.State == Leaving {
 		return
 	}
-	grace := n.young(now, &j.rules)
+	grace := n.young(now, j.rules)
 	switch {
 	case n.asked != "":
 		j.sicken(now, n, "asked by "+n.asked)
@@ -104,11 +103,11 @@ func (j *Judge) enter(now time.Time, n *node) {
 			n.failing = now
 		}
 		switch {
-		case n.verdict == Fail && now.Sub(n.failing) >= j.tolerate:
+		case n.verdict == Fail && now.Sub(n.failing) >= j.rules.tolerate:
 			j.sicken(now, n, n.why)
 		case n.state == Fresh || n.state == Healthy:
 			j.roster.to(now, n, Suspect)
-			j.journal.find(Finding{Event: NodeSuspect, Node: n.ID, Zone: n.Zone, Why: n.why})
+			j.journal.find(n.finding(NodeSuspect, n.why))
 		}
 	case n.verdict == OK:
 		j.fit(now, n)
@@ -121,14 +120,14 @@ func (j *Judge) sicken(now time.Time, n *node, why string) {
 	}
 	if n.state != Unhealthy {
 		j.roster.to(now, n, Unhealthy)
-		j.journal.find(Finding{Event: NodeUnhealthy, Node: n.ID, Zone: n.Zone, Why: why})
+		j.journal.find(n.finding(NodeUnhealthy, why))
 	}
 }
 
 // fit returns a node to service. That of a node nobody doubted is not told.
 func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
-		j.journal.find(Finding{Event: NodeOK, Node: n.ID, Zone: n.Zone})
+		j.journal.find(n.finding(NodeOK, ""))
 	}
 	n.failing, n.repair, n.blocked, n.asked = time.Time{}, nil, "", ""
 	j.roster.to(now, n, Healthy)

@@ -1,0 +1,132 @@
+package judge
+
+import (
+	"testing"
+	"time"
+)
+
+func TestNextMoveOfARepair(t *testing.T) {
+	now := start()
+	past, future := now.Add(-time.Second), now.Add(time.Second)
+	for _, test := range []struct {
+		name   string
+		state  NodeState
+		repair Repair
+		set    func(n *node, d *detection)
+		want   move
+		why    string
+	}{
+		{"claimed, and not checked since", Claimed, Repair{Since: future}, failing, moveStay, ""},
+		{"claimed, and it fails again", Claimed, Repair{Since: past}, failing, moveBegin, ""},
+		{"claimed, and without a verdict", Claimed, Repair{Since: past}, nil, moveUnclaim, ""},
+		{"claimed, and no check came", Claimed, Repair{Since: past}, func(n *node, d *detection) {
+			failing(n, d)
+			d.interval = time.Second / 2
+			n.repair.Since, n.tracks[0].at = past, past.Add(-1)
+		}, moveUnconfirmed, ""},
+		{"claimed, and let go", Claimed, Repair{Since: past}, leaving, moveLeave, "the node is let go"},
+
+		{"fencing", Fencing, Repair{Deadline: future}, nil, moveStay, ""},
+		{"fencing, and the machine stops", Fencing, Repair{Deadline: future}, func(n *node, _ *detection) { n.State = Stopped }, moveFenced, "the machine is stopped"},
+		{"fencing, and one list has an exclusive machine stopped", Fencing, Repair{Deadline: future},
+			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 1 }, moveStay, ""},
+		{"fencing, and two lists do", Fencing, Repair{Deadline: future},
+			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 2 }, moveFenced, "the machine is stopped"},
+		{"fencing takes too long", Fencing, Repair{Deadline: now}, nil, moveUnfenced, "not confirmed in time"},
+		{"fencing, and let go", Fencing, Repair{Deadline: future}, leaving, moveStay, ""},
+
+		{"an action is under way", Recovering, Repair{Deadline: future}, fine, moveStay, ""},
+		{"an action takes too long", Recovering, Repair{Deadline: now}, fine, moveFail, "no outcome in time"},
+		{"the next action waits", Recovering, Repair{Waiting: true}, failing, moveAct, ""},
+		{"it is fit meanwhile", Recovering, Repair{Waiting: true}, fine, moveSucceed, "it is fit by itself"},
+		{"it is fenced: it cannot be fit", Recovering, Repair{Waiting: true, Fenced: true}, fine, moveAct, ""},
+		{"an operator asked: fit or not", Recovering, Repair{Waiting: true}, func(n *node, d *detection) { fine(n, d); n.asked = "ann" }, moveAct, ""},
+		{"it waits, and is let go", Recovering, Repair{Waiting: true}, leaving, moveLeave, "the node is let go"},
+
+		{"it is fit at last", Verifying, Repair{Deadline: future}, fine, movePass, ""},
+		{"for a while", Verifying, Repair{Deadline: future, Passing: past}, fine, moveStay, ""},
+		{"for long enough", Verifying, Repair{Deadline: past, Passing: now.Add(-2 * time.Minute)}, fine, moveSucceed, "fit for 2m0s"},
+		{"it fails before the deadline", Verifying, Repair{Deadline: future, Passing: past}, failing, moveRelapse, ""},
+		{"it fails at the deadline", Verifying, Repair{Deadline: now}, failing, moveFail, "NODE_STATUS_POLLING: impaired"},
+		{"no verdict before the deadline", Verifying, Repair{Deadline: future}, nil, moveStay, ""},
+		{"no verdict after the deadline", Verifying, Repair{Deadline: past}, nil, moveUndecided, ""},
+		{"no verdict long after the deadline", Verifying, Repair{Deadline: now.Add(-10 * time.Minute)}, nil, moveForget,
+			"nothing is known of it for 10m0s: it is neither fit nor to be escalated"},
+		{"its replacement is not listed yet", Verifying, Repair{Deadline: future}, func(n *node, _ *detection) { n.unlisted = true }, moveStay, ""},
+		{"its replacement never is", Verifying, Repair{Deadline: past}, func(n *node, _ *detection) { n.unlisted = true }, moveFail,
+			"the provider's list does not show it in time"},
+		{"the provider has not replaced it", Verifying, Repair{Deadline: future, Ends: true}, fine, moveStay, ""},
+		{"the provider has", Verifying, Repair{Deadline: future, Ends: true}, func(n *node, _ *detection) { n.State = Terminated }, moveReplaced,
+			"it is gone, and the provider replaces it"},
+		{"it leaves, as it is replaced", Verifying, Repair{Deadline: future, Ends: true}, leaving, moveReplaced, "it is gone, and the provider replaces it"},
+		{"the provider does not replace it", Verifying, Repair{Deadline: past, Ends: true}, fine, moveFail, "the provider's list does not show it in time"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			d := senses(t, AnyFailed)
+			n := &node{Node: Node{ID: "n"}, state: test.state, repair: &test.repair}
+			n.begin(now, len(d.modes))
+			if test.set != nil {
+				test.set(n, d)
+			}
+			if n.State != Terminated {
+				n.assess(now, d, &n.Node)
+			}
+			before := *n.repair
+			does, why := next(now, n, d)
+			if does != test.want || why != test.why {
+				t.Errorf("move %d (%q), want %d (%q)", does, why, test.want, test.why)
+			}
+			if n.state != test.state || n.repair.Passing != before.Passing {
+				t.Error("it changed the repair")
+			}
+		})
+	}
+}
+
+// failing has the provider's check fail twice just now.
+func failing(n *node, d *detection) {
+	for range 2 {
+		n.take(start(), d, 0, Observation{Verdict: Fail, Reason: "impaired"})
+	}
+}
+
+func fine(n *node, d *detection) { n.take(start(), d, 0, Observation{Verdict: OK}) }
+
+func leaving(n *node, _ *detection) { n.State = Leaving }
+
+func TestOutcomeOfWhatIsUnderWay(t *testing.T) {
+	reboot := Repair{Action: Action{Name: Reboot}, Attempt: "n.1"}
+	waiting := reboot
+	waiting.Waiting = true
+	held := Repair{Action: Action{Name: Recreate}, Attempt: "n.1"}
+	fenced := held
+	fenced.Fenced = true
+	for _, test := range []struct {
+		name   string
+		state  NodeState
+		repair *Repair
+		o      Outcome
+		want   bool
+	}{
+		{"no repair", Unhealthy, nil, Outcome{}, false},
+		{"by the node alone", Recovering, &reboot, Outcome{OK: true}, true},
+		{"by its attempt", Recovering, &reboot, Outcome{Attempt: "n.1"}, true},
+		{"of another attempt", Recovering, &reboot, Outcome{Attempt: "n.2"}, false},
+		{"of another action", Recovering, &reboot, Outcome{Action: Rebuild}, false},
+		{"of the action before", Recovering, &waiting, Outcome{Attempt: "n.1"}, false},
+		{"before it is claimed for good", Claimed, &reboot, Outcome{}, false},
+		{"fencing", Fencing, &held, Outcome{}, true},
+		{"fencing, and the action", Fencing, &held, Outcome{Step: StepDone}, false},
+		{"fencing, and nothing was done", Fencing, &held, Outcome{Step: StepUndone}, true},
+		{"held, and fenced after all", FenceFailed, &held, Outcome{Step: StepFence, OK: true}, true},
+		{"held, and fenced already", FenceFailed, &fenced, Outcome{Step: StepFence, OK: true}, false},
+		{"verified by the action", Verifying, &reboot, Outcome{Step: StepVerified, OK: true}, true},
+		{"done, a second time", Verifying, &reboot, Outcome{Step: StepDone, OK: true}, false},
+		{"done, and failed after all", Verifying, &reboot, Outcome{Step: StepDone}, true},
+	} {
+		n := &node{Node: Node{ID: "n"}, state: test.state, repair: test.repair}
+		if got := n.awaited(test.o); got != test.want {
+			t.Errorf("%s: awaited %t, want %t", test.name, got, test.want)
+		}
+	}
+}

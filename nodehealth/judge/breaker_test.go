@@ -31,7 +31,7 @@ func TestBreakers(t *testing.T) {
 		{"within the window once too often", 0, 9, 9, nil, []FindingEvent{ZoneFrozen, BreakerOpened}},
 		{"it waits for an operator", 24 * time.Hour, 0, 0, nil, nil},
 		{"for good", 24 * time.Hour, 0, 0, nil, nil},
-		{"who comes", 0, 0, 0, bs.release, []FindingEvent{ZoneThawed, ZoneThawed, BreakerClosed}},
+		{"an operator releases it", 0, 0, 0, bs.release, []FindingEvent{ZoneThawed, ZoneThawed, BreakerClosed}},
 	} {
 		now = now.Add(s.after)
 		for i := range counted {

@@ -13,7 +13,7 @@ type evidence struct {
 	tracks []track  // by mode
 	room   [3]track // for as many, beside the rest of the node in memory
 
-	heard    time.Time // last heartbeat
+	lastBeat time.Time
 	reset    time.Time // of all that was observed: by an action of ours
 	ignorant time.Time // since then the verdict is unknown
 	blind    bool      // and for too long
@@ -46,7 +46,7 @@ func (e *evidence) begin(now time.Time, modes int) {
 // forget makes all that was observed of the node old.
 func (e *evidence) forget(now time.Time) {
 	clear(e.tracks)
-	e.heard, e.reset, e.verdict, e.ignorant, e.blind = time.Time{}, now, Unknown, now, false
+	e.lastBeat, e.reset, e.verdict, e.ignorant, e.blind = time.Time{}, now, Unknown, now, false
 }
 
 // take adds an observation by mode i. It reports whether the opinion may change: time
@@ -58,7 +58,7 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 	if i == d.beat {
 		switch silent := o.Verdict == Fail && o.Reason == ReasonSilent; {
 		case !silent:
-			e.heard = now
+			e.lastBeat = now
 			found = d.path.prove(now)
 		case !d.path.proven(now):
 			return nil, false
@@ -101,8 +101,8 @@ func (e *evidence) silent(now time.Time, d *detection, n *Node) bool {
 // silentSince returns from when the node's silence counts. A node without a first
 // heartbeat has its startup.
 func (e *evidence) silentSince(d *detection, n *Node) time.Time {
-	since := latest(latest(e.heard, e.reset), d.path.since)
-	if e.heard.IsZero() && e.reset.IsZero() && !n.Since.IsZero() {
+	since := latest(latest(e.lastBeat, e.reset), d.path.since)
+	if e.lastBeat.IsZero() && e.reset.IsZero() && !n.Since.IsZero() {
 		since = latest(since, n.Since.Add(d.startup-d.silence))
 	}
 	return since
@@ -225,7 +225,7 @@ func (e *evidence) words(now time.Time, d *detection, n *Node) []Word {
 		v := e.vote(now, d, n, i)
 		w := Word{Mode: d.modes[i].mode, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
 		if i == d.beat {
-			w.At = latest(w.At, e.heard)
+			w.At = latest(w.At, e.lastBeat)
 		}
 		out = append(out, w)
 	}

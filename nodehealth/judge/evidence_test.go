@@ -30,7 +30,7 @@ func TestEvidence(t *testing.T) {
 		name     string
 		join     Conditional
 		state    Provided
-		told     []obs
+		seen     []obs
 		later    time.Duration // when it is judged
 		proven   bool          // the path is, then
 		verdict  Verdict
@@ -56,7 +56,7 @@ func TestEvidence(t *testing.T) {
 			d, e, now, n := senses(t, test.join), &evidence{}, start(), &Node{ID: "n", State: test.state}
 			e.begin(now, len(d.modes))
 			d.path.prove(now)
-			for _, o := range test.told {
+			for _, o := range test.seen {
 				e.take(now, d, o.mode, Observation{Verdict: o.verdict, Reason: o.reason})
 			}
 			now = now.Add(test.later)

@@ -91,9 +91,9 @@ func (j *Judge) Awaits(node, attempt string) bool {
 	return ok && n.awaits(attempt)
 }
 
-// MayGoFirst reports whether the node of a replacement under way, which was allowed as
-// one that is launched first, may end before the other has come: it serves nobody, or one
-// more may be out of service. If so, it is counted as out of service from now on.
+// MayGoFirst reports whether a node may end before its replacement has come, although
+// the replacement was to be launched first: the node does not serve, or one more may be
+// out of service. A node that serves counts as out of service from now on.
 func (j *Judge) MayGoFirst(now time.Time, node, attempt string) bool {
 	n, ok := j.roster.all[node]
 	return ok && n.awaits(attempt) && n.repair.Action.Name == Recreate && j.repairs.mayGoFirst(now, n)

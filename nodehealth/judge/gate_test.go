@@ -6,7 +6,7 @@ import (
 )
 
 // asking returns a candidate that passes every gate: a reboot of a node of ten that
-// fails and serves nobody.
+// fails and does not serve.
 func asking(t *testing.T) *candidate {
 	t.Helper()
 	d := senses(t, AnyFailed)
@@ -63,7 +63,7 @@ func TestEachGate(t *testing.T) {
 		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule allows no repair now"},
 		{"two others are out", func(c *candidate) { serve(c); c.budget.take("x"); c.budget.take("y") }, GateMinAvailable, acts, 0,
 			"2 of 10 nodes are out of service by repairs, 2 may be"},
-		{"two others, and it serves nobody", func(c *candidate) { c.budget.take("x"); c.budget.take("y") }, "", 0, 0, ""},
+		{"two others, and it does not serve", func(c *candidate) { c.budget.take("x"); c.budget.take("y") }, "", 0, 0, ""},
 		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, 1 may be"},
 		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "6 repairs an hour, 2 at once"},
 		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},

@@ -6,16 +6,17 @@ import (
 	"time"
 )
 
-// Judge decides about the nodes of one pool. Make it with New or Restore.
+// Judge decides about the nodes of one pool. Make it with New or Restore. It orders
+// what its parts do; each part keeps its own state.
 type Judge struct {
 	rules     *rules
-	pass      uint64 // which list of nodes this is
-	detection detection
-	safety    safety
-	roster    roster
-	repairs   repairs
+	pass      uint64    // which list of nodes this is
+	detection detection // how observations become opinions
+	safety    safety    // what bounds repairs
+	roster    roster    // the nodes, and their states
+	repairs   repairs   // what is done about them
 	alarms    alarms
-	journal   journal
+	journal   journal // of this Step
 }
 
 // New returns a Judge without nodes. The policy must be valid.
@@ -61,7 +62,8 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 	return j.journal.take()
 }
 
-// tick looks at what is due, and only then orders.
+// tick judges what time alone changes, and only then orders: first what was in flight,
+// then the next moves of repairs, then new repairs, as far as the gates let them pass.
 func (j *Judge) tick(now time.Time) {
 	j.journal.find(j.detection.path.lapse(now)...)
 	j.paused(now, j.safety.pauses.expire(now))
@@ -151,7 +153,7 @@ func (j *Judge) proof(now time.Time, p PathProof) {
 	j.journal.find(j.detection.path.report(now, p)...)
 }
 
-// hint has the node observed, unless that is under way or of no use.
+// hint orders to observe the node, unless a repair does so or cannot use it.
 func (j *Judge) hint(h Hint) {
 	n, ok := j.roster.all[h.Node]
 	switch {
@@ -226,7 +228,7 @@ func (j *Judge) causes() []cause {
 	return append(causes, j.safety.breakers.causes()...)
 }
 
-// free lets a node that was held be judged again.
+// free judges a node anew that was held.
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
 	j.roster.to(now, n, Fresh)

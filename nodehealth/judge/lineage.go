@@ -137,7 +137,7 @@ func (ls *lineages) records() []Lineage {
 	return out
 }
 
-// restore takes the lineages of a State. The nodes' records have who was born.
+// restore takes the lineages of a State. The replacements are in the records of nodes.
 func (ls *lineages) restore(now time.Time, records []Lineage) {
 	for _, r := range records {
 		ls.all[r.Name] = &lineage{allEarlier(r.Begun, now), earlier(r.Ended, now)}

@@ -91,7 +91,7 @@ func (n *node) young(now time.Time, r *rules) bool {
 	return !n.Since.IsZero() && now.Sub(n.Since) < r.grace
 }
 
-// wished reports whether the node is a candidate only because somebody wants it to be:
+// wished reports whether the node is a candidate only because an operator asks for it:
 // it is no sign of trouble.
 func (n *node) wished() bool {
 	return n.asked != "" && n.state == Unhealthy && n.verdict == OK && n.repair == nil
@@ -207,7 +207,7 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses[n.ID]) == 0
 	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
 	t.blind = t.eligible && n.blind
-	t.eligible = t.eligible && !n.blind // who is not seen says nothing of how many are fit
+	t.eligible = t.eligible && !n.blind // without a verdict it does not show how many are fit
 	return t
 }
 

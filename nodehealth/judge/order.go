@@ -139,7 +139,7 @@ func (l *journal) find(found ...Finding) { l.found = append(l.found, found...) }
 
 // take returns the orders and findings, and empties the journal.
 func (l *journal) take() ([]Order, []Finding) {
-	taken := *l
-	*l = journal{}
-	return taken.orders, taken.found
+	orders, found := l.orders, l.found
+	l.orders, l.found = nil, nil
+	return orders, found
 }

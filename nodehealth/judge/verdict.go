@@ -2,7 +2,7 @@ package judge
 
 import "time"
 
-// list compares the provider's list with what is known.
+// list takes the provider's list of nodes.
 func (j *Judge) list(now time.Time, ev Nodes) {
 	j.pass++
 	for _, listed := range ev.List {
@@ -29,7 +29,7 @@ func (j *Judge) list(now time.Time, ev Nodes) {
 	j.safety.lineages.forget(now, func(id string) bool { return j.roster.all[id] != nil })
 }
 
-// miss forgets what is not listed any more.
+// miss drops nodes that two lists in a row do not have.
 func (j *Judge) miss(now time.Time) {
 	for _, n := range byID(j.roster.all) {
 		if n.pass == j.pass || n.unlisted {
@@ -124,7 +124,7 @@ func (j *Judge) sicken(now time.Time, n *node, why string) {
 	}
 }
 
-// fit returns a node to service. That of a node nobody doubted is not told.
+// fit returns a node to service. It is a finding only for a node that was in doubt.
 func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
 		j.journal.find(n.finding(NodeOK, ""))

@@ -137,10 +137,10 @@ func (m *Machine) setRow(a *app, row rowState) {
 // markAll has every index looked at that has a copy or is in trouble.
 func (m *Machine) markAll(a *app) {
 	for s := a.slots; s != nil; s = s.next {
-		m.mark(s.place())
+		m.backlog.mark(s.place())
 	}
 	for index := range m.known.Indices(a.id) {
-		m.mark(at(a.id, index))
+		m.backlog.mark(at(a.id, index))
 	}
-	m.mark(at(a.id, 0)) // so that an app of which nothing is left goes
+	m.backlog.mark(at(a.id, 0)) // so that an app of which nothing is left goes
 }

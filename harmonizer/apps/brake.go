@@ -85,7 +85,7 @@ type nodeLoss struct {
 // loseNode counts a node as lost.
 func (m *Machine) loseNode(name string) {
 	b := &m.brake
-	b.nodes = append(b.nodes, nodeLoss{name, m.time.now})
+	b.nodes = append(b.nodes, nodeLoss{name, m.clock.now})
 	if b.state == BrakeHeld {
 		b.back[name] = 0
 	}
@@ -101,19 +101,19 @@ func (m *Machine) heard(node string) {
 	}
 	since, lost := b.back[node]
 	if lost && since == 0 {
-		b.back[node], b.returned = m.time.now, m.time.now
+		b.back[node], b.returned = m.clock.now, m.clock.now
 		return
 	}
 	if b.state != BrakeHeld || b.heard {
 		return
 	}
-	b.heard = !lost || m.time.now >= since.add(m.cfg.HeartbeatPeriod*9/10)
+	b.heard = !lost || m.clock.now >= since.add(m.cfg.HeartbeatPeriod*9/10)
 }
 
 // lose counts an index as lost by silence.
 func (m *Machine) lose(s *slot) {
 	m.unlose(s)
-	s.silent = m.time.now
+	s.silent = m.clock.now
 	m.brake.recent = append(m.brake.recent, loss{s.place(), s.silent})
 	m.brake.lost++
 }
@@ -129,7 +129,7 @@ func (m *Machine) unlose(s *slot) {
 // watchLosses holds, eases and releases. While there is more to take in, it waits:
 // nothing is nudged then.
 func (m *Machine) watchLosses() {
-	if m.pending() {
+	if m.backlog.pending() {
 		return
 	}
 	b := &m.brake
@@ -139,9 +139,9 @@ func (m *Machine) watchLosses() {
 		m.holdIfMany()
 	case BrakeHeld:
 		if b.canary && b.heard {
-			b.state, b.easedAt, b.overdue = BrakeEased, m.time.now, overdue{}
+			b.state, b.easedAt, b.overdue = BrakeEased, m.clock.now, overdue{}
 			m.starts.Scale(easedShare)
-			m.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
+			m.journal.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
 		}
 	}
 	if b.state != BrakeOff && m.recovered() {
@@ -167,16 +167,16 @@ func (m *Machine) returning() bool {
 
 // mayFollow reports whether other nodes may be about to come back with one that did
 // at that time.
-func (m *Machine) mayFollow(at instant) bool { return m.time.now <= at.add(m.cfg.startIn()) }
+func (m *Machine) mayFollow(at instant) bool { return m.clock.now <= at.add(m.cfg.startIn()) }
 
 // forgetLosses drops what is older than the window.
 func (m *Machine) forgetLosses() {
 	b := &m.brake
 	window := m.cfg.DropletLost + m.cfg.HeartbeatPeriod
-	for len(b.nodes) > 0 && b.nodes[0].at.add(window) < m.time.now {
+	for len(b.nodes) > 0 && b.nodes[0].at.add(window) < m.clock.now {
 		b.nodes = b.nodes[1:]
 	}
-	for len(b.recent) > 0 && b.recent[0].at.add(window) < m.time.now {
+	for len(b.recent) > 0 && b.recent[0].at.add(window) < m.clock.now {
 		m.forgetLoss(b.recent[0])
 		b.recent = b.recent[1:]
 	}
@@ -212,7 +212,7 @@ func (m *Machine) holdIfMany() {
 	if b.lost == 0 || float64(lost) <= limit {
 		return
 	}
-	b.state, b.since, b.easedAt, b.canary, b.heard = BrakeHeld, m.time.now, 0, false, false
+	b.state, b.since, b.easedAt, b.canary, b.heard = BrakeHeld, m.clock.now, 0, false, false
 	b.back = make(map[string]instant, len(b.nodes))
 	for _, n := range b.nodes {
 		b.back[n.name] = 0
@@ -223,7 +223,7 @@ func (m *Machine) holdIfMany() {
 	b.told = BrakeStatus{
 		Nodes: len(b.nodes) + b.overdue.nodes, Indices: lost, Share: float64(lost) / float64(ran), ReleaseAt: int(limit / 2),
 	}
-	m.find(Finding{Kind: KindBraked, Why: WhyMassLoss, Rule: RuleBrake,
+	m.journal.find(Finding{Kind: KindBraked, Why: WhyMassLoss, Rule: RuleBrake,
 		Detail: fmt.Sprintf("%d nodes and %d indices, %.0f %% of those that ran, were lost at once", b.told.Nodes, b.told.Indices, 100*b.told.Share)})
 }
 
@@ -245,7 +245,7 @@ func (m *Machine) release() {
 func (m *Machine) endBrake(why Why) {
 	m.brake.state, m.brake.told, m.brake.back = BrakeOff, BrakeStatus{}, nil
 	m.starts.Scale(1)
-	m.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
+	m.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
 }
 
 // Brake returns the state of the brake.
@@ -253,13 +253,13 @@ func (m *Machine) Brake() BrakeStatus {
 	s := m.brake.told
 	s.State = m.brake.state
 	if s.State != BrakeOff {
-		s.Since, s.Missing = m.wall(m.brake.since), m.brake.lost
+		s.Since, s.Missing = m.clock.time(m.brake.since), m.brake.lost
 	}
 	rows, copies := m.rowLoss.rows, m.rowLoss.copies
 	s.RowsGone, s.RowsOf, s.Rowless, s.RowlessOf = rows.gone, rows.of, copies.gone, copies.of
-	s.RowsSince = m.wall(cmp.Or(rows.since, copies.since))
+	s.RowsSince = m.clock.time(cmp.Or(rows.since, copies.since))
 	if rows.since != 0 && copies.since != 0 {
-		s.RowsSince = m.wall(min(rows.since, copies.since))
+		s.RowsSince = m.clock.time(min(rows.since, copies.since))
 	}
 	return s
 }

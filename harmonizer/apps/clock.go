@@ -1,6 +1,10 @@
 package apps
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
+)
 
 // instant is a point in time as the machine keeps it: nanoseconds since a second
 // before its first Step. 0 is never.
@@ -24,18 +28,18 @@ func (c *clock) set(now time.Time) {
 // in returns the instant after a time from now.
 func (c *clock) in(d time.Duration) instant { return c.now + instant(d) }
 
-// wall returns the caller's time of an instant, zero for never.
-func (m *Machine) wall(at instant) time.Time {
+// time returns the caller's time of an instant, zero for never.
+func (c *clock) time(at instant) time.Time {
 	if at == 0 {
 		return time.Time{}
 	}
-	return m.time.wall.Add(time.Duration(at - m.time.now))
+	return c.wall.Add(time.Duration(at - c.now))
 }
 
 func (at instant) add(d time.Duration) instant { return at + instant(d) }
 
-// wake is something to look at again when its time has come; it may have lost
-// its meaning by then.
+// wake is a deadline of an index, of an app's crash table or of a memory. It may
+// have lost its meaning when it is due.
 type wake struct {
 	what  what
 	place place  // of wakeSlot; the app of wakeCrashes
@@ -46,32 +50,24 @@ type wake struct {
 type what uint8
 
 const (
-	wakeSlot    what = iota // the rules look at an index again
+	wakeSlot    what = iota // the rules judge an index again
 	wakeCrashes             // old lines of a crash table go
-	wakeMemory              // what is remembered of an app without a row goes
+	wakeMemory              // the memory of an app without a row goes
 )
 
-func (m *Machine) wakeAt(at instant, w wake) { m.wheel.Add(m.wall(at), w) }
-
-func (m *Machine) due(w wake) {
-	switch w.what {
-	case wakeSlot:
-		if s := m.slots[w.place]; s != nil && s.wake != 0 && s.wake <= m.time.now {
-			s.wake = 0
-			m.mark(w.place)
-		}
-	case wakeCrashes:
-		m.pruneCrashes(m.app(w.place.app()))
-	case wakeMemory:
-		m.forgetMemory(w.name)
-	}
+// wakes holds the deadlines.
+type wakes struct {
+	clock *clock
+	wheel *wheel.Wheel[wake]
 }
 
-// wakeSlotAt has an index looked at again at that time, or before.
-func (m *Machine) wakeSlotAt(s *slot, at instant) {
+func (w *wakes) add(at instant, k wake) { w.wheel.Add(w.clock.time(at), k) }
+
+// slot makes an index due at that time, unless it is due before.
+func (w *wakes) slot(s *slot, at instant) {
 	if at == 0 || s.wake != 0 && s.wake <= at {
 		return
 	}
 	s.wake = at
-	m.wakeAt(at, wake{what: wakeSlot, place: s.place()})
+	w.add(at, wake{what: wakeSlot, place: s.place()})
 }

@@ -10,11 +10,11 @@ import (
 // FlappingDeath+1 on, after a delay that doubles; more than GiveupCrashNumber
 // never.
 func (m *Machine) crashed(s *slot, id string) {
-	if m.time.now > s.calmSince().add(m.cfg.FlappingTimeout) {
+	if m.clock.now > s.calmSince().add(m.cfg.FlappingTimeout) {
 		s.crashes = 0
 	}
 	s.crashes++
-	s.crashedAt, s.healthy = m.time.now, 0
+	s.crashedAt, s.healthy = m.clock.now, 0
 	s.restart, s.hold, s.givenUp = 0, "", false
 	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Rule: RuleExitCrashed,
 		Detail: s.app.exitOf(id)}
@@ -23,11 +23,11 @@ func (m *Machine) crashed(s *slot, id string) {
 		s.givenUp = true
 		f.Kind, f.Rule = KindGaveUp, RuleGiveUp
 	case over > 0:
-		s.restart = m.time.in(m.restartDelay(s))
-		f.Kind, f.Rule, f.Until = KindFlapping, RuleFlapping, m.wall(s.restart)
+		s.restart = m.clock.in(m.restartDelay(s))
+		f.Kind, f.Rule, f.Until = KindFlapping, RuleFlapping, m.clock.time(s.restart)
 	}
 	m.remember(s.app)
-	m.note(s, f)
+	m.journal.note(s, f)
 }
 
 // calmSince is from when on the index could run without a crash: a restart delay
@@ -80,16 +80,16 @@ func noise(most time.Duration, s *slot) time.Duration {
 // for FlappingTimeout since the last one.
 func (m *Machine) decay(s *slot) {
 	if s.healthy == 0 {
-		s.healthy = m.time.now
+		s.healthy = m.clock.now
 	}
 	at := max(s.healthy, s.crashedAt).add(m.cfg.FlappingTimeout)
-	if at > m.time.now {
-		m.wakeSlotAt(s, at)
+	if at > m.clock.now {
+		m.wakes.slot(s, at)
 		return
 	}
 	s.crashes = 0
 	m.remember(s.app)
-	m.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
+	m.journal.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
 }
 
 // Crashed reports whether an app has an index, or with -1, whether there is such an
@@ -120,7 +120,7 @@ func (m *Machine) retry(ev Retry) {
 		}
 		s.crashes, s.restart, s.givenUp, s.hold = 0, 0, false, ""
 		m.remember(a)
-		m.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
-		m.mark(s.place())
+		m.journal.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
+		m.backlog.mark(s.place())
 	}
 }

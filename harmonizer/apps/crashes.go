@@ -80,10 +80,10 @@ func (m *Machine) enter(a *app, c Crash) {
 		if len(a.crashes) == perTable {
 			a.crashes = slices.Delete(a.crashes, 0, 1)
 		}
-		a.crashes = append(a.crashes, crash{c, m.time.now})
+		a.crashes = append(a.crashes, crash{c, m.clock.now})
 	})
 	if len(a.crashes) == 1 {
-		m.wakeAt(m.time.in(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
+		m.wakes.add(m.clock.in(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
 	}
 }
 
@@ -93,14 +93,14 @@ func (m *Machine) pruneCrashes(a *app) {
 		return
 	}
 	m.recount(a, func() {
-		a.crashes = slices.DeleteFunc(a.crashes, func(c crash) bool { return c.at.add(m.cfg.FlappingTimeout) < m.time.now })
+		a.crashes = slices.DeleteFunc(a.crashes, func(c crash) bool { return c.at.add(m.cfg.FlappingTimeout) < m.clock.now })
 	})
 	if len(a.crashes) == 0 {
 		a.crashes = nil
-		m.mark(at(a.id, 0))
+		m.backlog.mark(at(a.id, 0))
 		return
 	}
-	m.wakeAt(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
+	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
 }
 
 func (m *Machine) dropCrashes(a *app) { m.recount(a, func() { a.crashes = nil }) }
@@ -114,8 +114,8 @@ func (m *Machine) Crashes(name string) []Crash {
 	}
 	var out []Crash
 	for _, c := range a.crashes {
-		if c.at.add(m.cfg.FlappingTimeout) >= m.time.now {
-			c.At = m.wall(c.at)
+		if c.at.add(m.cfg.FlappingTimeout) >= m.clock.now {
+			c.At = m.clock.time(c.at)
 			out = append(out, c.Crash)
 		}
 	}

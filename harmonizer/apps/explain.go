@@ -97,7 +97,7 @@ func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
 	if a == nil {
 		return Explanation{}, false
 	}
-	m.time.set(now)
+	m.clock.set(now)
 	e := Explanation{Summary: a.summary()}
 	var indices []int
 	indices, e.Omitted = m.explained(a)
@@ -159,7 +159,7 @@ func (m *Machine) Flapping(name, version string) map[int]time.Time {
 	out := map[int]time.Time{}
 	for s := a.slots; s != nil; s = s.next {
 		if s.cause == WhyCrashed && m.verdict(a, s.index, s).category == flapping {
-			out[s.index] = m.wall(s.crashedAt)
+			out[s.index] = m.clock.time(s.crashedAt)
 		}
 	}
 	return out
@@ -255,7 +255,7 @@ func (m *Machine) listed(a *app, index int, v verdict, room int) (copies []known
 }
 
 func (m *Machine) explainStart(st *IndexStatus, s slot, v verdict) {
-	st.Missing, st.LastAt, st.CrashedAt = m.wall(s.missing), m.wall(s.noteAt), m.wall(s.crashedAt)
+	st.Missing, st.LastAt, st.CrashedAt = m.clock.time(s.missing), m.clock.time(s.noteAt), m.clock.time(s.crashedAt)
 	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, v.category == flapping
 	if s.note != nil {
 		st.Last = new(*s.note)
@@ -265,13 +265,13 @@ func (m *Machine) explainStart(st *IndexStatus, s slot, v verdict) {
 	}
 	s.start = v.start
 	if s.missing != 0 {
-		st.NotBefore = m.wall(max(s.pending, s.restart))
+		st.NotBefore = m.clock.time(max(s.pending, s.restart))
 	}
 	h, held := m.holdStart(&s)
 	if !held {
 		h, _ = m.heldBack()
 	}
-	st.Rule, st.Why, st.Until = h.rule, h.why, m.wall(h.until)
+	st.Rule, st.Why, st.Until = h.rule, h.why, m.clock.time(h.until)
 }
 
 func (m *Machine) instance(s slot, v verdict, c known.Copy) Instance {
@@ -291,7 +291,7 @@ func (m *Machine) instance(s slot, v verdict, c known.Copy) Instance {
 		if !held {
 			h = m.heldStops()
 		}
-		in.Rule, in.Why, in.Until = h.rule, h.why, m.wall(h.until)
+		in.Rule, in.Why, in.Until = h.rule, h.why, m.clock.time(h.until)
 		break
 	}
 	return in

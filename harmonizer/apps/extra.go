@@ -61,7 +61,7 @@ func (m *Machine) extraApp(a *app) (hold, bool) {
 	if !m.source.isComplete {
 		return hold{RuleFreshness, WhyIncomplete, 0}, true
 	}
-	waited := m.source.trust(m.time.now) - max(a.untold, m.rowLoss.ended)
-	until := m.time.in(m.cfg.unseen()) - waited
-	return hold{RuleExtraApp, WhyGrace, until + 1}, m.time.now <= until
+	waited := m.source.trust(m.clock.now) - max(a.untold, m.rowLoss.ended)
+	until := m.clock.in(m.cfg.unseen()) - waited
+	return hold{RuleExtraApp, WhyGrace, until + 1}, m.clock.now <= until
 }

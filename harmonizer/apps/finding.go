@@ -151,3 +151,18 @@ func (f Finding) String() string {
 	}
 	return b.String()
 }
+
+// journal collects the findings of a Step.
+type journal struct {
+	clock *clock
+	found []Finding
+}
+
+func (j *journal) find(f Finding) { j.found = append(j.found, f) }
+
+// note adds a finding of an index, which keeps it as its latest.
+func (j *journal) note(s *slot, f Finding) {
+	f.App, f.Index = s.app.name(), s.index
+	s.note, s.noteAt = &f, j.clock.now
+	j.find(f)
+}

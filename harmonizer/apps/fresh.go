@@ -95,7 +95,7 @@ func (s *source) complete(t clock, validFor time.Duration) {
 // expireRows ends the time for which the last whole pass counts.
 func (m *Machine) expireRows() {
 	s := &m.source
-	if !s.isComplete || s.until == 0 || m.time.now <= s.until {
+	if !s.isComplete || s.until == 0 || m.clock.now <= s.until {
 		return
 	}
 	why := "the last whole pass is too old"
@@ -115,17 +115,17 @@ type bus struct {
 
 // busUp begins to hear anew: silence counts from here.
 func (m *Machine) busUp() {
-	m.bus.up, m.bus.fresh, m.bus.hearing = true, false, m.time.now
-	m.known.Hearing(m.time.wall)
+	m.bus.up, m.bus.fresh, m.bus.hearing = true, false, m.clock.now
+	m.known.Hearing(m.clock.wall)
 }
 
 // hear waits until every living node has had its turn to beat, and gives those
 // that were heard before by another DropletLost.
 func (m *Machine) hear() {
-	if m.time.now >= m.bus.hearing.add(m.cfg.startIn()) {
+	if m.clock.now >= m.bus.hearing.add(m.cfg.startIn()) {
 		m.bus.fresh = true
 	}
-	if len(m.bus.awaited) > 0 && m.time.now > m.bus.hearing.add(m.cfg.DropletLost) && !m.Busy() {
+	if len(m.bus.awaited) > 0 && m.clock.now > m.bus.hearing.add(m.cfg.DropletLost) && !m.Busy() {
 		m.loseAwaited()
 	}
 }
@@ -137,7 +137,7 @@ func (m *Machine) loseAwaited() {
 	copies := 0
 	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
 		copies += m.bus.awaited[node]
-		m.find(Finding{Kind: KindNodeLost, Node: node, Rule: RuleFreshness})
+		m.journal.find(Finding{Kind: KindNodeLost, Node: node, Rule: RuleFreshness})
 		m.loseNode(node)
 	}
 	m.bus.awaited = nil
@@ -152,7 +152,7 @@ func (m *Machine) loseAwaited() {
 // await has the known state wait for nodes that were heard before, unless we
 // listen for longer than they may be silent.
 func (m *Machine) await(nodes map[string]int) {
-	if m.bus.up && m.time.now > m.bus.hearing.add(m.cfg.DropletLost) {
+	if m.bus.up && m.clock.now > m.bus.hearing.add(m.cfg.DropletLost) {
 		return
 	}
 	m.bus.awaited = maps.Clone(nodes)
@@ -186,16 +186,16 @@ func (m *Machine) turn() {
 	m.acting = complete
 	m.revision++
 	if !complete {
-		m.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
+		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
 		return
 	}
-	m.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
+	m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
 	m.reconsider()
 }
 
 // reconsider has every index in trouble looked at.
 func (m *Machine) reconsider() {
 	for s := m.first; s != nil; s = s.after {
-		m.mark(s.place())
+		m.backlog.mark(s.place())
 	}
 }

@@ -8,8 +8,8 @@ import (
 )
 
 func (m *Machine) heartbeat(ev Heartbeat) {
-	if err := m.known.Heartbeat(m.time.wall, ev.Data); err != nil {
-		m.find(Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Detail: err.Error()})
+	if err := m.known.Heartbeat(m.clock.wall, ev.Data); err != nil {
+		m.journal.find(Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Detail: err.Error()})
 		return
 	}
 	m.heard(m.known.Speaker())
@@ -24,7 +24,7 @@ func runs(s message.State) bool { return s != message.Crashed }
 func (m *Machine) collect(reason Why) int {
 	changes := m.known.Changes()
 	if len(changes) > perStep { // once, not by doubling
-		m.work.endings = slices.Grow(m.work.endings, len(changes))
+		m.backlog.endings = slices.Grow(m.backlog.endings, len(changes))
 	}
 	for i := range changes {
 		m.takeChange(&changes[i], reason)
@@ -37,7 +37,7 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 	case known.NodeHeard:
 		delete(m.bus.awaited, c.Node)
 	case known.NodeLost:
-		m.find(Finding{Kind: KindNodeLost, Node: c.Node})
+		m.journal.find(Finding{Kind: KindNodeLost, Node: c.Node})
 		m.loseNode(c.Node)
 	case known.Appeared:
 		a := m.app(c.App)
@@ -45,16 +45,16 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 			a = m.ensure(c.App, m.known.Name(c.App))
 		}
 		m.carcass(a, c.Copy)
-		m.mark(at(c.App, c.Index))
+		m.backlog.mark(at(c.App, c.Index))
 	case known.BecameState:
 		a := m.app(c.App)
 		m.carcass(a, c.Copy)
 		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, WhyCrashed) {
-			m.mark(at(c.App, c.Index))
+			m.backlog.mark(at(c.App, c.Index))
 		}
 	case known.Lost:
 		if !runs(c.Was) || !m.ends(m.app(c.App), c, whyLost(c.Why, reason)) {
-			m.mark(at(c.App, c.Index))
+			m.backlog.mark(at(c.App, c.Index))
 		}
 	}
 }
@@ -83,7 +83,7 @@ func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
 	if why != WhyNodeLost && why != WhyMoved {
 		e.who = &who{c.Copy.ID(), c.Copy.Version(), c.Node}
 	}
-	m.work.endings = append(m.work.endings, e)
+	m.backlog.end(e)
 	return true
 }
 
@@ -93,9 +93,9 @@ func (m *Machine) ended(e ending) {
 	if m.app(a.id) != a {
 		return
 	}
-	m.mark(at(a.id, index))
+	m.backlog.mark(at(a.id, index))
 	if e.why == WhyNotListed {
-		m.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.who.version, Instance: e.who.id, Node: e.who.node})
+		m.journal.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.who.version, Instance: e.who.id, Node: e.who.node})
 	}
 	if !e.serving || e.renewed != a.renewed || !a.desires(index) || m.census(a, index).serving > 0 {
 		return
@@ -129,29 +129,29 @@ func (m *Machine) answered(s *slot, e ending) {
 // exit takes in that a copy ended, be it one that its node had no time to list.
 func (m *Machine) exit(e message.Exited) {
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
-		m.find(ignored(e, WhyOtherPartition))
+		m.journal.find(ignored(e, WhyOtherPartition))
 		return
 	}
 	why := whyExited(e.Reason)
 	m.exitTable(e, why)
-	_, known := m.known.Exit(m.time.wall, e)
+	_, known := m.known.Exit(m.clock.wall, e)
 	m.collect(why)
 	if known {
 		return
 	}
 	a := m.lookup(e.App)
 	if a == nil || !a.desires(e.Index) || e.Version != a.want.Version {
-		m.find(ignored(e, WhyNotExpected))
+		m.journal.find(ignored(e, WhyNotExpected))
 		return
 	}
 	s := m.slots[at(a.id, e.Index)]
 	switch {
 	case s != nil && slices.Contains(s.exited, e.Instance):
-		m.find(ignored(e, WhyRepeated))
+		m.journal.find(ignored(e, WhyRepeated))
 	case m.census(a, e.Index).serving > 0:
-		m.find(ignored(e, WhyStillRuns))
+		m.journal.find(ignored(e, WhyStillRuns))
 	default: // it ended before its node could list it
-		m.work.endings = append(m.work.endings, ending{app: a, renewed: a.renewed, index: int32(e.Index),
+		m.backlog.end(ending{app: a, renewed: a.renewed, index: int32(e.Index),
 			serving: true, unlisted: true, why: why, who: &who{id: e.Instance}})
 	}
 }

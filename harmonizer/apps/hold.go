@@ -37,7 +37,7 @@ func (m *Machine) holdStop(s *slot, v verdict, x extra) (hold, bool) {
 			return h, true
 		}
 	}
-	return hold{RuleKeepAlive, WhyNudged, x.until}, x.until > m.time.now
+	return hold{RuleKeepAlive, WhyNudged, x.until}, x.until > m.clock.now
 }
 
 // updateRequired is the rule update_required: the row is older than the app.
@@ -58,13 +58,13 @@ func (m *Machine) giveUp(s *slot) (hold, bool) {
 
 // flapping is the rule of the same name, see crashed.
 func (m *Machine) flapping(s *slot) (hold, bool) {
-	return hold{RuleFlapping, WhyRestartDelay, s.restart}, s.restart > m.time.now
+	return hold{RuleFlapping, WhyRestartDelay, s.restart}, s.restart > m.clock.now
 }
 
 // keepAlive is the rule keep_alive: what was asked for is not asked for again
 // before it had its time.
 func (m *Machine) keepAlive(s *slot) (hold, bool) {
-	return hold{RuleKeepAlive, WhyNudged, s.pending}, s.pending > m.time.now
+	return hold{RuleKeepAlive, WhyNudged, s.pending}, s.pending > m.clock.now
 }
 
 // grace is the rule reset_grace: under a controller, an index of an app that just
@@ -72,11 +72,11 @@ func (m *Machine) keepAlive(s *slot) (hold, bool) {
 func (m *Machine) grace(s *slot) (hold, bool) {
 	until := max(s.app.grace, s.grace)
 	applies := s.start == RuleMissing || s.start == RuleExitStopped
-	return hold{RuleResetGrace, WhyJustChanged, until}, applies && until > m.time.now
+	return hold{RuleResetGrace, WhyJustChanged, until}, applies && until > m.clock.now
 }
 
 func (m *Machine) resetGrace(a *app) {
 	if m.cfg.controlled() {
-		a.grace = m.time.in(*m.cfg.ResetGrace)
+		a.grace = m.clock.in(*m.cfg.ResetGrace)
 	}
 }

@@ -13,9 +13,12 @@ import (
 // it with NewMachine.
 type Machine struct {
 	cfg   Config
-	time  clock
+	clock clock
 	known *known.Store
-	wheel *wheel.Wheel[wake]
+
+	journal journal
+	wakes   wakes
+	backlog backlog
 
 	apps   []*app // by known.AppID; nil where there is none
 	slots  map[place]*slot
@@ -37,23 +40,22 @@ type Machine struct {
 	changed    map[string]bool       // apps whose memory is another than was told
 	kept       map[string]bool       // apps of which a memory was told
 
-	limits limits
-	work   work
-	starts *queue.Queue[place]
-	stops  *queue.Queue[stopKey]
-	queued []place // what began to wait in this Step
+	limits   limits
+	sweeping int // from that app on rows are swept, or noSweep
+	starts   *queue.Queue[place]
+	stops    *queue.Queue[stopKey]
+	queued   []place // what began to wait in this Step
 
 	surplus []surplus    // reused by each verdict
 	twins   []known.Copy // the same
 
 	nudges []Nudge
-	found  []Finding
 }
 
 // NewMachine returns a machine that knows nothing and follows, with the bus
 // down. The configuration must be valid.
 func NewMachine(cfg Config) *Machine {
-	return &Machine{
+	m := &Machine{
 		cfg: cfg,
 		known: known.New(known.Config{
 			DropletLost:     cfg.DropletLost,
@@ -61,7 +63,6 @@ func NewMachine(cfg Config) *Machine {
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
 		}),
-		wheel:      wheel.New[wake](100 * time.Millisecond),
 		slots:      map[place]*slot{},
 		pools:      map[string]*pool{},
 		unread:     map[string]bool{},
@@ -70,10 +71,13 @@ func NewMachine(cfg Config) *Machine {
 		changed:    map[string]bool{},
 		kept:       map[string]bool{},
 		limits:     limits{perStep, perSweep},
-		work:       work{sweep: noSweep},
+		sweeping:   noSweep,
 		starts:     queue.New[place](cfg.rate()),
 		stops:      queue.New[stopKey](cfg.rate()),
 	}
+	m.journal = journal{clock: &m.clock}
+	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
+	return m
 }
 
 // Step takes in one event and returns what is to be sent, checked against all
@@ -83,8 +87,8 @@ func NewMachine(cfg Config) *Machine {
 // A Step takes in a bounded amount of what an event brings, and nudges nothing
 // before all of it was taken in: while Busy, the next Step goes on.
 func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
-	m.time.set(now)
-	m.nudges, m.found, m.queued = nil, nil, m.queued[:0]
+	m.clock.set(now)
+	m.nudges, m.journal.found, m.queued = nil, nil, m.queued[:0]
 	busy := m.Busy()
 	m.expireRows()
 	m.take(ev)
@@ -100,7 +104,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	if busy && !m.Busy() {
 		m.revision++ // counts are whole again
 	}
-	return m.nudges, m.found
+	return m.nudges, m.journal.found
 }
 
 func (m *Machine) take(ev Event) {
@@ -152,7 +156,7 @@ func (m *Machine) takeExpected(ev Event) {
 	case ExpectedFailed:
 		m.source.failed = ev.Why
 	case ExpectedLost:
-		m.source.lose(m.time.now, ev.Why)
+		m.source.lose(m.clock.now, ev.Why)
 	case Updated:
 		m.updated(ev.App)
 	}
@@ -165,18 +169,24 @@ func (m *Machine) tick() {
 		return
 	}
 	m.hear()
-	m.known.Tick(m.time.wall)
+	m.known.Tick(m.clock.wall)
 	m.watchOverdue()
-	m.wheel.Due(m.time.wall, m.due)
+	m.wakes.wheel.Due(m.clock.wall, m.due)
 }
 
-func (m *Machine) find(f Finding) { m.found = append(m.found, f) }
-
-// note is a finding that its index remembers.
-func (m *Machine) note(s *slot, f Finding) {
-	f.App, f.Index = s.app.name(), s.index
-	s.note, s.noteAt = &f, m.time.now
-	m.find(f)
+// due handles a deadline.
+func (m *Machine) due(w wake) {
+	switch w.what {
+	case wakeSlot:
+		if s := m.slots[w.place]; s != nil && s.wake != 0 && s.wake <= m.clock.now {
+			s.wake = 0
+			m.backlog.mark(w.place)
+		}
+	case wakeCrashes:
+		m.pruneCrashes(m.app(w.place.app()))
+	case wakeMemory:
+		m.forgetMemory(w.name)
+	}
 }
 
 // app returns the app with a number, nil if there is none.
@@ -204,7 +214,7 @@ func (m *Machine) ensure(id known.AppID, name string) *app {
 	for int(id) >= len(m.apps) {
 		m.apps = append(m.apps, nil)
 	}
-	a := &app{id: id, want: message.App{Name: name}, seen: m.time.now, untold: m.source.trust(m.time.now)}
+	a := &app{id: id, want: message.App{Name: name}, seen: m.clock.now, untold: m.source.trust(m.clock.now)}
 	m.apps[id] = a
 	m.known.Hold(id)
 	return a

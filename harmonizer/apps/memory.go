@@ -87,7 +87,7 @@ func (m *Machine) memory(name string) Memory {
 func (m *Machine) indexMemory(a *app) Memory {
 	mem := Memory{App: a.name(), Version: a.want.Version}
 	for s := a.slots; s != nil; s = s.next {
-		if s.crashes > 0 || s.pending > m.time.now || s.restart > m.time.now {
+		if s.crashes > 0 || s.pending > m.clock.now || s.restart > m.clock.now {
 			mem.Indices = append(mem.Indices, IndexMemory{
 				Index:     s.index,
 				Crashes:   s.crashes,
@@ -106,7 +106,7 @@ func (m *Machine) indexMemory(a *app) Memory {
 func (m *Machine) stopMemory(a *app) (stops []StopMemory) {
 	for s := a.slots; s != nil; s = s.next {
 		for _, x := range s.extras {
-			if x.until > m.time.now {
+			if x.until > m.clock.now {
 				stops = append(stops, StopMemory{Instance: x.id, Index: s.index, Pending: m.stored(x.until)})
 			}
 		}
@@ -125,14 +125,14 @@ func byIndex(a, b StopMemory) int {
 }
 
 // stored is an instant as others can read it: without our monotonic clock.
-func (m *Machine) stored(at instant) time.Time { return m.wall(at).Round(0) }
+func (m *Machine) stored(at instant) time.Time { return m.clock.time(at).Round(0) }
 
 // restored is an instant that was stored, at least min and at most max from now.
 func (m *Machine) restored(t time.Time, least, most time.Duration) instant {
 	if t.IsZero() {
 		return 0
 	}
-	return m.time.in(min(max(t.Sub(m.time.wall.Round(0)), least), most))
+	return m.clock.in(min(max(t.Sub(m.clock.wall.Round(0)), least), most))
 }
 
 // lead begins to nudge, with what whoever led before remembered.
@@ -168,7 +168,7 @@ func (m *Machine) merge(a *app, mem Memory) {
 		if i.Crashes > 0 {
 			m.mergeCrashes(s, i)
 		}
-		m.mark(s.place())
+		m.backlog.mark(s.place())
 	}
 }
 
@@ -177,7 +177,7 @@ func (m *Machine) merge(a *app, mem Memory) {
 func (m *Machine) mergeStops(mem Memory) {
 	for _, stop := range mem.Stops[:min(len(mem.Stops), MaxStops)] {
 		until := m.restored(stop.Pending, 0, m.cfg.NudgeKeepAlive)
-		if until > m.time.now && stop.Index >= 0 && stop.Index < message.MaxInstances {
+		if until > m.clock.now && stop.Index >= 0 && stop.Index < message.MaxInstances {
 			a := m.ensure(m.known.App(mem.App), mem.App)
 			m.stopPending(m.slot(a, stop.Index), stop.Instance, until)
 		}
@@ -192,7 +192,7 @@ func (m *Machine) stopPending(s *slot, id string, until instant) {
 		s.extras = append(s.extras, extra{id: id, until: until})
 	}
 	m.remember(s.app)
-	m.mark(s.place())
+	m.backlog.mark(s.place())
 }
 
 // mergeCrashes takes over what crashed, unless that is so long ago that it counts
@@ -201,7 +201,7 @@ func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 	oldest := -m.cfg.FlappingTimeout
 	at := m.restored(i.CrashedAt, oldest-time.Second, 0)
 	restart := m.restored(i.Restart, 0, m.cfg.MaxRestartDelay+*m.cfg.DelayTimeNoise)
-	if at < m.time.in(oldest) && restart <= m.time.now && !i.GivenUp {
+	if at < m.clock.in(oldest) && restart <= m.clock.now && !i.GivenUp {
 		return
 	}
 	if s.crashes == 0 || at > s.crashedAt {
@@ -218,9 +218,9 @@ func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 // keep remembers an app without a row. Its stops stay with its copies.
 func (m *Machine) keep(mem Memory) {
 	mem.Stops = nil
-	r := remembered{mem, m.time.in(*m.cfg.DropletGCGracePeriod)}
+	r := remembered{mem, m.clock.in(*m.cfg.DropletGCGracePeriod)}
 	m.remembered[mem.App] = r
-	m.wakeAt(r.until, wake{what: wakeMemory, name: mem.App})
+	m.wakes.add(r.until, wake{what: wakeMemory, name: mem.App})
 }
 
 // keepMemory remembers an app whose row is about to go.
@@ -246,8 +246,8 @@ func (m *Machine) forgetMemory(name string) {
 		return
 	}
 	a := m.lookup(name)
-	if (a == nil || a.row != rowDeleted) && (r.until > m.time.now || !m.source.isComplete) {
-		m.wakeAt(max(r.until, m.time.in(m.cfg.HeartbeatPeriod)), wake{what: wakeMemory, name: name})
+	if (a == nil || a.row != rowDeleted) && (r.until > m.clock.now || !m.source.isComplete) {
+		m.wakes.add(max(r.until, m.clock.in(m.cfg.HeartbeatPeriod)), wake{what: wakeMemory, name: name})
 		return
 	}
 	delete(m.remembered, name)

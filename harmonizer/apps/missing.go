@@ -42,7 +42,7 @@ func priority(r Rule) queue.Priority {
 // copy has its turn first.
 func (m *Machine) exitStopped(s *slot) {
 	if m.cfg.controlled() {
-		s.grace = m.time.in(*m.cfg.ResetGrace)
+		s.grace = m.clock.in(*m.cfg.ResetGrace)
 	}
 }
 
@@ -51,7 +51,7 @@ func (m *Machine) exitStopped(s *slot) {
 // missed stays.
 func (m *Machine) recover(s *slot, served bool) {
 	if s.missing != 0 && served {
-		m.note(s, Finding{Kind: KindRecovered, Version: s.app.want.Version, Rule: s.start})
+		m.journal.note(s, Finding{Kind: KindRecovered, Version: s.app.want.Version, Rule: s.start})
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {
 		m.starts.Remove(s.place())

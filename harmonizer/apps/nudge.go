@@ -108,7 +108,7 @@ func (m *Machine) flushStarts(a *app, slots []*slot, running map[string]int) {
 		indices := make([]int, len(part))
 		for i, s := range part {
 			indices[i] = s.index
-			m.note(s, Finding{Kind: KindStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: m.wall(s.pending)})
+			m.journal.note(s, Finding{Kind: KindStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: m.clock.time(s.pending)})
 		}
 		m.nudges = append(m.nudges, Nudge{Start: &message.Start{
 			App:         a.name(),
@@ -129,8 +129,8 @@ func (m *Machine) flushStops(a *app, stops []stopped, running map[string]int) {
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version
-			m.note(c.slot, Finding{Kind: KindStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
-				Rule: c.rule, Until: m.wall(c.until)})
+			m.journal.note(c.slot, Finding{Kind: KindStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
+				Rule: c.rule, Until: m.clock.time(c.until)})
 		}
 		m.nudges = append(m.nudges, Nudge{Stop: &message.Stop{
 			App:         a.name(),

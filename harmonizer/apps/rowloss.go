@@ -41,8 +41,8 @@ func (m *Machine) watchRows() {
 	case lost.since != 0:
 		lost.gone += gone
 	case float64(gone) > limit:
-		*lost = shortage{since: m.time.now, gone: gone, of: of, limit: limit}
-		m.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
+		*lost = shortage{since: m.clock.now, gone: gone, of: of, limit: limit}
+		m.journal.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
 			Detail: fmt.Sprintf("%d of %d rows are gone at once", gone, of)})
 	}
 	m.endIfBack()
@@ -60,8 +60,8 @@ func (m *Machine) watchRowless() {
 	if m.rowLoss.copies.since != 0 || float64(gone) <= limit {
 		return
 	}
-	m.rowLoss.copies = shortage{since: m.time.now, gone: gone, of: of, limit: limit}
-	m.find(Finding{Kind: KindBraked, Why: WhyRowless, Rule: RuleBrake,
+	m.rowLoss.copies = shortage{since: m.clock.now, gone: gone, of: of, limit: limit}
+	m.journal.find(Finding{Kind: KindBraked, Why: WhyRowless, Rule: RuleBrake,
 		Detail: fmt.Sprintf("%d of %d copies run apps that have no row", gone, of)})
 	m.reconsider()
 }
@@ -100,17 +100,17 @@ func (l *rowLoss) holds() (hold, bool) {
 func (m *Machine) endIfBack() {
 	if _, held := m.rowLoss.holds(); held && m.rowLoss.rows.over() && m.rowLoss.copies.over() {
 		m.endRowLoss(WhyRecovered)
-		m.rowLoss.ended = m.source.trust(m.time.now)
+		m.rowLoss.ended = m.source.trust(m.clock.now)
 	}
 }
 
 func (m *Machine) endRowLoss(why Why) {
 	m.rowLoss = rowLoss{untested: m.rowLoss.untested}
-	m.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
+	m.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
 	m.reconsider()
 	for _, a := range m.apps {
 		if a != nil && a.row == rowVanished {
-			m.mark(at(a.id, 0)) // nothing may be left of it
+			m.backlog.mark(at(a.id, 0)) // nothing may be left of it
 		}
 	}
 }

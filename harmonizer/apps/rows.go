@@ -52,7 +52,7 @@ func (m *Machine) change(a *app, want message.App) {
 		m.markAll(a)
 	}
 	for index := was; index < a.expected(); index++ {
-		m.mark(at(a.id, index))
+		m.backlog.mark(at(a.id, index))
 	}
 	if begins || old.State != want.State || old.Version != want.Version ||
 		old.Package != want.Package || old.Instances != want.Instances {
@@ -113,7 +113,7 @@ func (m *Machine) loseRow(a *app, row rowState) {
 		m.keepMemory(a)
 	}
 	m.recount(a, func() { m.setRow(a, row) })
-	a.seen, a.untold = m.time.now, m.source.trust(m.time.now)
+	a.seen, a.untold = m.clock.now, m.source.trust(m.clock.now)
 	a.stale, a.grace = false, 0
 	a.renewed++
 	if a.pool != nil {
@@ -140,21 +140,21 @@ func (m *Machine) updated(name string) {
 
 func (m *Machine) expectedComplete(validFor time.Duration) {
 	m.watchRows()
-	m.source.complete(m.time, validFor)
+	m.source.complete(m.clock, validFor)
 	if m.source.rows != m.source.heard {
-		m.work.sweep = 0 // there are rows that were not told
+		m.sweeping = 0 // there are rows that were not told
 	}
 }
 
 // sweep takes away the rows that the last whole pass did not tell, some at a time.
 func (m *Machine) sweep() {
-	end := min(m.work.sweep+m.limits.sweep, len(m.apps))
-	for _, a := range m.apps[m.work.sweep:end] {
+	end := min(m.sweeping+m.limits.sweep, len(m.apps))
+	for _, a := range m.apps[m.sweeping:end] {
 		if a != nil {
 			m.vanish(a)
 		}
 	}
-	if m.work.sweep = end; end == len(m.apps) {
-		m.work.sweep = noSweep
+	if m.sweeping = end; end == len(m.apps) {
+		m.sweeping = noSweep
 	}
 }

@@ -11,7 +11,7 @@ func (m *Machine) send() {
 	if _, held := m.heldBack(); !held {
 		m.sendStarts(&out)
 	}
-	if h := m.heldStops(); h.rule == RuleQueue && !m.pending() && !m.rowLoss.untested {
+	if h := m.heldStops(); h.rule == RuleQueue && !m.backlog.pending() && !m.rowLoss.untested {
 		m.sendStops(&out)
 	}
 	out.flush(m)
@@ -19,7 +19,7 @@ func (m *Machine) send() {
 
 func (m *Machine) sendStarts(out *outbox) {
 	for range m.limits.step {
-		p, ok := m.starts.Pop(m.time.wall)
+		p, ok := m.starts.Pop(m.clock.wall)
 		if !ok {
 			return
 		}
@@ -37,7 +37,7 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 	m.vanish(s.app)
 	v := m.verdict(s.app, s.index, s)
 	if v.start == "" {
-		m.mark(p)
+		m.backlog.mark(p)
 		return false
 	}
 	s.start, s.why = v.start, v.why
@@ -45,10 +45,10 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 		m.waits(s, h)
 		return false
 	}
-	s.pending, s.hold = m.time.in(m.cfg.startKeepAlive()), ""
-	m.wakeSlotAt(s, s.pending)
+	s.pending, s.hold = m.clock.in(m.cfg.startKeepAlive()), ""
+	m.wakes.slot(s, s.pending)
 	if s.start == RuleFlapping { // without an answer, not before the same delay
-		s.restart = m.time.in(m.restartDelay(s))
+		s.restart = m.clock.in(m.restartDelay(s))
 	}
 	m.remember(s.app)
 	out.start(s)
@@ -57,7 +57,7 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 
 func (m *Machine) sendStops(out *outbox) {
 	for range m.limits.step {
-		k, ok := m.stops.Pop(m.time.wall)
+		k, ok := m.stops.Pop(m.clock.wall)
 		if !ok {
 			return
 		}
@@ -76,19 +76,19 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 	v := m.verdict(s.app, s.index, s)
 	c, x := m.superfluous(v, k.id), s.find(k.id)
 	if c == nil || x == nil {
-		m.mark(k.place)
+		m.backlog.mark(k.place)
 		return false
 	}
 	x.rule, x.why = c.rule, c.why
 	if _, held := m.holdStop(s, v, *x); held || !listed(c.copy) {
-		m.mark(k.place)
+		m.backlog.mark(k.place)
 		return false
 	}
-	x.until, x.hold = m.time.in(m.cfg.NudgeKeepAlive), ""
+	x.until, x.hold = m.clock.in(m.cfg.NudgeKeepAlive), ""
 	if x.rule == RuleDuplicate {
 		s.victim = x.id
 	}
-	m.wakeSlotAt(s, x.until)
+	m.wakes.slot(s, x.until)
 	m.remember(s.app)
 	out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
 	return true
@@ -122,7 +122,7 @@ func (m *Machine) heldBack() (hold, bool) {
 	case m.returning():
 		return hold{RuleBrake, WhyReturning, 0}, true
 	}
-	return hold{RuleQueue, WhyInTurn, 0}, m.pending()
+	return hold{RuleQueue, WhyInTurn, 0}, m.backlog.pending()
 }
 
 // heldStops is heldBack for stops, which an eased brake holds too. Rule queue
@@ -167,12 +167,12 @@ func (m *Machine) startedByOther(a *app, indices []int) {
 			continue
 		}
 		s := m.slot(a, index)
-		s.pending = max(s.pending, m.time.in(m.cfg.startKeepAlive()))
+		s.pending = max(s.pending, m.clock.in(m.cfg.startKeepAlive()))
 		if s.cause == WhyCrashed && s.crashes > *m.cfg.FlappingDeath && !s.givenUp {
-			s.restart = max(s.restart, m.time.in(m.restartDelay(s)))
+			s.restart = max(s.restart, m.clock.in(m.restartDelay(s)))
 		}
 		m.remember(a)
-		m.mark(s.place())
+		m.backlog.mark(s.place())
 	}
 }
 
@@ -182,7 +182,7 @@ func (m *Machine) stoppedByOther(a *app, stop *message.Stop) {
 		if !ok || c.App() != a.id {
 			continue
 		}
-		m.stopPending(m.slot(a, c.Index()), id, m.time.in(m.cfg.NudgeKeepAlive))
+		m.stopPending(m.slot(a, c.Index()), id, m.clock.in(m.cfg.NudgeKeepAlive))
 	}
 }
 

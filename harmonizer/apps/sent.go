@@ -13,7 +13,7 @@ import (
 // that was sent while it waited. If so, its keep-alive counts from now, and not from
 // its Step. Of one that is not right, NotSent nudges again what is.
 func (m *Machine) Confirm(now time.Time, n Nudge) bool {
-	m.time.set(now)
+	m.clock.set(now)
 	if !m.acting || !m.leading || m.brake.state == BrakeHeld || m.returning() {
 		return false
 	}
@@ -38,7 +38,7 @@ func (m *Machine) startStands(n message.Start) bool {
 	}
 	for _, index := range n.Indices {
 		s := m.slots[at(a.id, index)]
-		if m.verdict(a, index, s).start == "" || s != nil && s.sent > m.time.now {
+		if m.verdict(a, index, s).start == "" || s != nil && s.sent > m.clock.now {
 			return false
 		}
 	}
@@ -60,7 +60,7 @@ func (m *Machine) stopStands(n message.Stop) bool {
 		if m.superfluous(v, id) == nil {
 			return false
 		}
-		if _, x := m.stopOf(id); x != nil && x.sent > m.time.now {
+		if _, x := m.stopOf(id); x != nil && x.sent > m.clock.now {
 			return false
 		}
 		if _, held := m.rowLoss.holds(); held && a.rowless() {
@@ -74,7 +74,7 @@ func (m *Machine) startSent(start message.Start) {
 	a := m.lookup(start.App)
 	for _, index := range start.Indices {
 		if s := m.slots[at(a.id, index)]; s != nil {
-			s.sent = m.time.in(m.cfg.startKeepAlive())
+			s.sent = m.clock.in(m.cfg.startKeepAlive())
 			s.pending = max(s.pending, s.sent)
 		}
 	}
@@ -83,7 +83,7 @@ func (m *Machine) startSent(start message.Start) {
 func (m *Machine) stopSent(stop message.Stop) {
 	for id := range stop.Instances {
 		if _, x := m.stopOf(id); x != nil {
-			x.sent = m.time.in(m.cfg.NudgeKeepAlive)
+			x.sent = m.clock.in(m.cfg.NudgeKeepAlive)
 			x.until = max(x.until, x.sent)
 		}
 	}
@@ -122,7 +122,7 @@ func (m *Machine) startsNotSent(start *message.Start, confirmed bool) {
 		}
 		m.remember(a)
 		m.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
-		m.mark(s.place())
+		m.backlog.mark(s.place())
 	}
 }
 
@@ -138,7 +138,7 @@ func (m *Machine) stopsNotSent(stop *message.Stop, confirmed bool) {
 		x.until = x.sent
 		m.remember(s.app)
 		m.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
-		m.mark(s.place())
+		m.backlog.mark(s.place())
 	}
 }
 

@@ -147,10 +147,10 @@ func (m *Machine) keeps(s *slot, v verdict) bool {
 	if desired && s.note != nil { // what happened here lately is explained for a while
 		until = max(until, s.noteAt.add(m.cfg.FlappingTimeout))
 	}
-	if until > m.time.now {
-		m.wakeSlotAt(s, until)
+	if until > m.clock.now {
+		m.wakes.slot(s, until)
 	}
-	return until > m.time.now || desired && s.crashes > 0
+	return until > m.clock.now || desired && s.crashes > 0
 }
 
 // act nudges what the verdict asks for, unless it was nudged or has to wait.
@@ -160,7 +160,7 @@ func (m *Machine) act(s *slot, v verdict) {
 	}
 	m.shed(s, v)
 	if v.again {
-		m.wakeSlotAt(s, m.time.in(m.cfg.HeartbeatPeriod/4))
+		m.wakes.slot(s, m.clock.in(m.cfg.HeartbeatPeriod/4))
 	}
 }
 
@@ -168,8 +168,8 @@ func (m *Machine) act(s *slot, v verdict) {
 func (m *Machine) want(s *slot, v verdict) {
 	s.start, s.why = v.start, v.why
 	if s.missing == 0 {
-		s.missing = m.time.now
-		m.note(s, Finding{Kind: KindMissing, Why: v.why, Version: s.app.want.Version, Rule: v.start})
+		s.missing = m.clock.now
+		m.journal.note(s, Finding{Kind: KindMissing, Why: v.why, Version: s.app.want.Version, Rule: v.start})
 	}
 	if h, held := m.holdStart(s); held {
 		m.starts.Remove(s.place())
@@ -184,16 +184,16 @@ func (m *Machine) want(s *slot, v verdict) {
 
 // waits notes what a start waits for, once, and looks at it again then.
 func (m *Machine) waits(s *slot, h hold) {
-	m.wakeSlotAt(s, h.until)
+	m.wakes.slot(s, h.until)
 	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself told
 		return
 	}
 	s.hold = h.rule
-	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.wall(h.until)}
+	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.clock.time(h.until)}
 	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
 		f.Detail = s.app.exitOf(s.lastExit())
 	}
-	m.note(s, f)
+	m.journal.note(s, f)
 }
 
 // shed has the copies wait for their stop that should not run.
@@ -211,7 +211,7 @@ func (m *Machine) shed(s *slot, v verdict) {
 		x := left[id]
 		delete(left, id)
 		if x.id = id; x.rule == "" { // it is a new one, or one that another harmonizer named
-			m.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
+			m.journal.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
 		}
 		x.rule, x.why = c.rule, c.why
 		m.shedOne(s, v, c, &x)
@@ -221,7 +221,7 @@ func (m *Machine) shed(s *slot, v verdict) {
 		if _, still := left[x.id]; !still {
 			continue
 		}
-		if x.rule == "" && x.until > m.time.now {
+		if x.rule == "" && x.until > m.clock.now {
 			s.extras = append(s.extras, x)
 			continue
 		}
@@ -242,7 +242,7 @@ func (m *Machine) shedOne(s *slot, v verdict, c surplus, x *extra) {
 	key := stopKey{s.place(), x.id}
 	if !listed(c.copy) { // it ends, is lost, or is listed again
 		m.stops.Remove(key)
-		m.wakeSlotAt(s, m.time.in(m.cfg.HeartbeatPeriod/4))
+		m.wakes.slot(s, m.clock.in(m.cfg.HeartbeatPeriod/4))
 		return
 	}
 	h, held := m.holdStop(s, v, *x)
@@ -251,12 +251,12 @@ func (m *Machine) shedOne(s *slot, v verdict, c surplus, x *extra) {
 		h = m.heldStops()
 	} else {
 		m.stops.Remove(key)
-		m.wakeSlotAt(s, h.until)
+		m.wakes.slot(s, h.until)
 	}
 	if x.hold == h.rule || h.rule == RuleQueue || h.rule == RuleKeepAlive {
 		return
 	}
 	x.hold = h.rule
-	m.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
-		Rule: h.rule, Until: m.wall(h.until)})
+	m.journal.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
+		Rule: h.rule, Until: m.clock.time(h.until)})
 }

@@ -1,0 +1,124 @@
+package apps
+
+import (
+	"cmp"
+	"slices"
+)
+
+const (
+	perStep  = 1000   // indices that one Step takes in, and nudges
+	perSweep = 10_000 // apps that one Step looks at for their row
+	noSweep  = -1
+)
+
+// limits bounds what one Step does.
+type limits struct{ step, sweep int }
+
+// backlog is what is not judged yet: endings first, then the indices that they and
+// other events mark. Each Step takes a bounded part, in order.
+type backlog struct {
+	endings []ending
+	ended   int // endings before that are done
+	dirty   []place
+	done    int // dirty before that is done
+	batch   []place
+}
+
+// ending is a copy that runs no more.
+type ending struct {
+	app      *app
+	who      *who // nil for one that was lost by silence
+	why      Why
+	index    int32
+	renewed  uint32
+	serving  bool // it was of the live version, on a desired index
+	unlisted bool // no node ever listed it
+}
+
+// who is the copy of an ending.
+type who struct{ id, version, node string }
+
+// pending reports whether there are endings or indices to take.
+func (b *backlog) pending() bool { return b.ended < len(b.endings) || b.done < len(b.dirty) }
+
+// mark adds an index to judge.
+func (b *backlog) mark(p place) { b.dirty = append(b.dirty, p) }
+
+func (b *backlog) end(e ending) { b.endings = append(b.endings, e) }
+
+// next takes the next ending.
+func (b *backlog) next() (ending, bool) {
+	if b.ended == len(b.endings) {
+		b.endings, b.ended = emptied(b.endings), 0
+		return ending{}, false
+	}
+	e := b.endings[b.ended]
+	b.endings[b.ended] = ending{}
+	b.ended++
+	return e, true
+}
+
+// take takes up to n marked indices, each once. They are valid until the next take.
+func (b *backlog) take(n int) []place {
+	n = min(n, len(b.dirty)-b.done)
+	b.batch = append(b.batch[:0], b.dirty[b.done:b.done+n]...)
+	if b.done += n; b.done == len(b.dirty) {
+		b.dirty, b.done = emptied(b.dirty), 0
+	}
+	slices.Sort(b.batch)
+	b.batch = slices.Compact(b.batch)
+	return b.batch
+}
+
+// Busy reports whether not all that was heard is taken in: until then, counts
+// are not complete and nothing is nudged. The next Step goes on.
+func (m *Machine) Busy() bool { return m.backlog.pending() || m.sweeping != noSweep }
+
+// proceed takes a bounded part of the backlog. Endings come before the indices:
+// the rules judge an index by them.
+func (m *Machine) proceed() {
+	if m.sweeping != noSweep {
+		m.sweep()
+	}
+	for budget := m.limits.step; ; budget-- {
+		if budget == 0 {
+			return
+		}
+		e, ok := m.backlog.next()
+		if !ok {
+			m.judgeSome(budget)
+			return
+		}
+		m.ended(e)
+	}
+}
+
+// judgeSome judges up to n indices, in order of app and index.
+func (m *Machine) judgeSome(n int) {
+	batch := m.backlog.take(n)
+	slices.SortStableFunc(batch, func(a, b place) int {
+		if a.app() == b.app() {
+			return 0
+		}
+		return cmp.Compare(m.nameOf(a), m.nameOf(b))
+	})
+	for _, p := range batch {
+		m.judge(p)
+	}
+}
+
+// emptied is the list without its elements, and without its memory if that was
+// much.
+func emptied[T any](list []T) []T {
+	if cap(list) > 16*perStep {
+		return nil
+	}
+	return list[:0]
+}
+
+func (m *Machine) nameOf(p place) string {
+	if a := m.app(p.app()); a != nil {
+		return a.name()
+	}
+	return ""
+}

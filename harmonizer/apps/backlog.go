@@ -100,7 +100,7 @@ func (m *Machine) judgeSome(n int) {
 		if a.app() == b.app() {
 			return 0
 		}
-		return cmp.Compare(m.nameOf(a), m.nameOf(b))
+		return cmp.Compare(m.apps.nameOf(a), m.apps.nameOf(b))
 	})
 	for _, p := range batch {
 		m.judge(p)
@@ -114,11 +114,4 @@ func emptied[T any](list []T) []T {
 		return nil
 	}
 	return list[:0]
-}
-
-func (m *Machine) nameOf(p place) string {
-	if a := m.app(p.app()); a != nil {
-		return a.name()
-	}
-	return ""
 }

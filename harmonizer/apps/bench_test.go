@@ -27,8 +27,8 @@ func full(tb testing.TB, n int) (*Machine, []Heartbeat, time.Time) {
 	for m.Busy() {
 		m.Step(now, Tick{})
 	}
-	if got := m.total.Running; got != n {
-		tb.Fatalf("%d instances run, want %d: %+v", got, n, m.total)
+	if got := m.apps.total.Running; got != n {
+		tb.Fatalf("%d instances run, want %d: %+v", got, n, m.apps.total)
 	}
 	return m, beats, now
 }
@@ -147,8 +147,8 @@ func massLoss(b *testing.B, m *Machine, now time.Time, beats []Heartbeat) (d [3]
 		took := step(Tick{})
 		d[0], d[1] = max(d[0], took), d[1]+took
 	}
-	if m.total.Missing != lost {
-		b.Fatalf("%d are missing", m.total.Missing)
+	if m.apps.total.Missing != lost {
+		b.Fatalf("%d are missing", m.apps.total.Missing)
 	}
 	batch, every := m.cfg.QueueBatchSize, m.cfg.RequestQueue
 	heard := now
@@ -239,12 +239,12 @@ func restart(b *testing.B, n int, beats []Heartbeat) (longest, sum time.Duration
 		}
 		if len(nudges) > 0 {
 			for _, n := range nudges {
-				if n.Start == nil || m.lookup(n.Start.App).tally[missing] != 1 {
+				if n.Start == nil || m.apps.lookup(n.Start.App).tally[missing] != 1 {
 					b.Fatalf("nudged %+v", n)
 				}
 			}
-			if after := now.Sub(whole); after > m.cfg.HeartbeatPeriod || m.total.Missing != 100 {
-				b.Fatalf("the first decision comes %v after both states are whole, with %d missing", after, m.total.Missing)
+			if after := now.Sub(whole); after > m.cfg.HeartbeatPeriod || m.apps.total.Missing != 100 {
+				b.Fatalf("the first decision comes %v after both states are whole, with %d missing", after, m.apps.total.Missing)
 			}
 			return longest, sum
 		}

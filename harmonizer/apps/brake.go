@@ -183,7 +183,7 @@ func (m *Machine) forgetLosses() {
 }
 
 func (m *Machine) forgetLoss(l loss) {
-	if s := m.slots[l.place]; s != nil && s.silent == l.at {
+	if s := m.apps.slots[l.place]; s != nil && s.silent == l.at {
 		m.unlose(s)
 	}
 }
@@ -206,7 +206,7 @@ func (m *Machine) watchOverdue() {
 // holdIfMany counts what is overdue as lost, once anything is lost.
 func (m *Machine) holdIfMany() {
 	b := &m.brake
-	ran := m.total.Running + b.lost
+	ran := m.apps.total.Running + b.lost
 	limit := m.tooMany(ran)
 	lost := b.lost + b.overdue.copies
 	if b.lost == 0 || float64(lost) <= limit {

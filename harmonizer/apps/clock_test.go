@@ -52,8 +52,8 @@ func TestClocksMayBeSet(t *testing.T) {
 					t.Fatalf("nudged before at %v", got)
 				}
 				now, node = stepped(t, now, ours), node.Add(theirs)
-				if got := run(60*time.Second, true); got != nil || m.total.Missing+m.total.Extra > 0 {
-					t.Errorf("nudged after it at %v, totals %+v", got, m.total)
+				if got := run(60*time.Second, true); got != nil || m.apps.total.Missing+m.apps.total.Extra > 0 {
+					t.Errorf("nudged after it at %v, totals %+v", got, m.apps.total)
 				}
 				if complete, why := m.Complete(); !complete {
 					t.Errorf("incomplete: %s", why)

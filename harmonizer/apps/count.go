@@ -73,22 +73,6 @@ func (a *app) totals() Totals {
 	return t
 }
 
-// count books an index under its category, in place of the one before. Indices
-// that run are what is left of the desired ones.
-func (m *Machine) count(s *slot, c category, extra int) {
-	if s.category == c && s.extra == extra {
-		return
-	}
-	a := s.app
-	m.recount(a, func() {
-		a.tally[s.category]--
-		a.tally[c]++
-		a.tally[undesired], a.tally[running] = 0, 0
-		a.extra += int32(extra - s.extra)
-	})
-	s.category, s.extra = c, extra
-}
-
 // counts returns the app's line. Extra counts copies.
 func (a *app) counts() message.AppCount {
 	t := a.totals()
@@ -116,7 +100,7 @@ func (m *Machine) Counts(now time.Time, name string) message.Counts {
 	if c.Complete, c.Why = m.Complete(); c.Complete {
 		c.Complete, c.Why = m.countable(name)
 	}
-	if p := m.pools[name]; p != nil {
+	if p := m.apps.pools[name]; p != nil {
 		for _, a := range p.apps {
 			c.Apps[a.name()] = a.counts()
 		}
@@ -127,8 +111,8 @@ func (m *Machine) Counts(now time.Time, name string) message.Counts {
 // countable reports whether the counts of every app that may be in the pool are
 // known, and if not, why. It names the first app whose row cannot be read.
 func (m *Machine) countable(pool string) (bool, string) {
-	for _, name := range slices.Sorted(maps.Keys(m.unread)) {
-		if a := m.lookup(name); a.pool == nil || a.pool == m.pools[pool] {
+	for _, name := range slices.Sorted(maps.Keys(m.apps.unread)) {
+		if a := m.apps.lookup(name); a.pool == nil || a.pool == m.apps.pools[pool] {
 			return false, fmt.Sprintf("expected state: the row of app %s cannot be read", name)
 		}
 	}
@@ -140,30 +124,30 @@ func (m *Machine) countable(pool string) (bool, string) {
 
 // Revision returns a number that changes whenever the Counts of the pool do.
 func (m *Machine) Revision(name string) uint64 {
-	if p := m.pools[name]; p != nil {
-		return m.revision + p.revision
+	if p := m.apps.pools[name]; p != nil {
+		return m.apps.revision + p.revision
 	}
-	return m.revision
+	return m.apps.revision
 }
 
 // Pools returns the names of the pools that apps ever named, in order.
-func (m *Machine) Pools() []string { return slices.Sorted(maps.Keys(m.pools)) }
+func (m *Machine) Pools() []string { return slices.Sorted(maps.Keys(m.apps.pools)) }
 
 // Totals returns the sums of each pool, and of all apps, also those whose pool
 // nobody told. They cost nothing in proportion to the apps.
 func (m *Machine) Totals() (pools map[string]Totals, all Totals) {
-	pools = make(map[string]Totals, len(m.pools))
-	for name, p := range m.pools {
+	pools = make(map[string]Totals, len(m.apps.pools))
+	for name, p := range m.apps.pools {
 		pools[name] = p.total
 	}
-	return pools, m.total
+	return pools, m.apps.total
 }
 
 // Sums returns the sums of the apps that carry a label, for each of its values,
 // in work proportional to all apps.
 func (m *Machine) Sums(label string) map[string]Totals {
 	out := map[string]Totals{}
-	for _, a := range m.apps {
+	for _, a := range m.apps.list {
 		if a == nil {
 			continue
 		}

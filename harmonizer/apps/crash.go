@@ -95,7 +95,7 @@ func (m *Machine) decay(s *slot) {
 // Crashed reports whether an app has an index, or with -1, whether there is such an
 // app; and whether Retry of it would change anything.
 func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil {
 		return false, false
 	}
@@ -110,7 +110,7 @@ func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
 
 // retry ends giving up and restart delays of an index, or of all of an app.
 func (m *Machine) retry(ev Retry) {
-	a := m.lookup(ev.App)
+	a := m.apps.lookup(ev.App)
 	if a == nil {
 		return
 	}

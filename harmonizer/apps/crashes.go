@@ -41,7 +41,7 @@ func (m *Machine) carcass(a *app, c known.Copy) {
 // exitTable enters a crash that a node told. Of an app that we know nothing else
 // of, it does not.
 func (m *Machine) exitTable(e message.Exited, why Why) {
-	a := m.lookup(e.App)
+	a := m.apps.lookup(e.App)
 	if a == nil || why != WhyCrashed {
 		return
 	}
@@ -76,7 +76,7 @@ func (m *Machine) enter(a *app, c Crash) {
 		}
 		return
 	}
-	m.recount(a, func() {
+	m.apps.recount(a, func() {
 		if len(a.crashes) == perTable {
 			a.crashes = slices.Delete(a.crashes, 0, 1)
 		}
@@ -92,7 +92,7 @@ func (m *Machine) pruneCrashes(a *app) {
 	if a == nil || len(a.crashes) == 0 {
 		return
 	}
-	m.recount(a, func() {
+	m.apps.recount(a, func() {
 		a.crashes = slices.DeleteFunc(a.crashes, func(c crash) bool { return c.at.add(m.cfg.FlappingTimeout) < m.clock.now })
 	})
 	if len(a.crashes) == 0 {
@@ -103,12 +103,10 @@ func (m *Machine) pruneCrashes(a *app) {
 	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
 }
 
-func (m *Machine) dropCrashes(a *app) { m.recount(a, func() { a.crashes = nil }) }
-
 // Crashes returns the crash table of an app, the oldest first: at most 100 lines,
 // none older than FlappingTimeout.
 func (m *Machine) Crashes(name string) []Crash {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil {
 		return nil
 	}

@@ -27,7 +27,7 @@ func (m *Machine) duplicates(a *app, index int, n census, v *verdict) {
 	}
 	slices.SortFunc(v.twins, survival)
 	victim := v.twins[len(v.twins)-1]
-	if s := m.slots[at(a.id, index)]; s != nil && s.victim != "" {
+	if s := m.apps.slots[at(a.id, index)]; s != nil && s.victim != "" {
 		for _, c := range v.twins {
 			if c.ID() == s.victim {
 				victim = c

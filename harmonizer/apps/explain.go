@@ -81,8 +81,8 @@ type Instance struct {
 
 // Apps returns every app that is desired or seen, in order of name.
 func (m *Machine) Apps() []Summary {
-	out := make([]Summary, 0, len(m.apps))
-	for _, a := range m.apps {
+	out := make([]Summary, 0, len(m.apps.list))
+	for _, a := range m.apps.list {
 		if a != nil {
 			out = append(out, a.summary())
 		}
@@ -93,7 +93,7 @@ func (m *Machine) Apps() []Summary {
 
 // Explain returns what is known of an app, and whether anything is.
 func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil {
 		return Explanation{}, false
 	}
@@ -152,7 +152,7 @@ func (m *Machine) troubled(a *app) (indices []int) {
 // Flapping returns the indices of an app, if that is its live version, that wait for
 // a delayed restart, or whose restarts were given up, and when each crashed last.
 func (m *Machine) Flapping(name, version string) map[int]time.Time {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil || a.want.Version != version {
 		return nil
 	}
@@ -168,7 +168,7 @@ func (m *Machine) Flapping(name, version string) map[int]time.Time {
 // Healthy returns at how many desired indices of an app a copy of a version is
 // RUNNING.
 func (m *Machine) Healthy(name, version string) (n int) {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil {
 		return 0
 	}
@@ -212,7 +212,7 @@ func (a *app) summary() Summary {
 
 // Size is how many indices and copies of an app there are to look at.
 func (m *Machine) Size(name string) int {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil {
 		return 0
 	}
@@ -223,7 +223,7 @@ func (m *Machine) Size(name string) int {
 func (m *Machine) status(a *app, index, room int) IndexStatus {
 	st := IndexStatus{Index: index, Desired: a.desires(index)}
 	s := slot{app: a, index: index, cause: WhyNew}
-	if is := m.slots[at(a.id, index)]; is != nil {
+	if is := m.apps.slots[at(a.id, index)]; is != nil {
 		s = *is
 		s.pairs = maps.Clone(is.pairs) // rule duplicate counts in them
 	}

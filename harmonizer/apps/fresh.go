@@ -141,7 +141,7 @@ func (m *Machine) loseAwaited() {
 		m.loseNode(node)
 	}
 	m.bus.awaited = nil
-	for s := m.first; s != nil && copies > 0; s = s.after {
+	for s := m.apps.first; s != nil && copies > 0; s = s.after {
 		if s.category == missing && s.cause == WhyNew {
 			m.lose(s)
 			copies--
@@ -184,18 +184,11 @@ func (m *Machine) turn() {
 		return
 	}
 	m.acting = complete
-	m.revision++
+	m.apps.revision++
 	if !complete {
 		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
 		return
 	}
 	m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
-	m.reconsider()
-}
-
-// reconsider has every index in trouble looked at.
-func (m *Machine) reconsider() {
-	for s := m.first; s != nil; s = s.after {
-		m.backlog.mark(s.place())
-	}
+	m.apps.markTrouble()
 }

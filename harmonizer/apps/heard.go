@@ -40,20 +40,20 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 		m.journal.find(Finding{Kind: KindNodeLost, Node: c.Node})
 		m.loseNode(c.Node)
 	case known.Appeared:
-		a := m.app(c.App)
+		a := m.apps.app(c.App)
 		if a == nil {
-			a = m.ensure(c.App, m.known.Name(c.App))
+			a = m.apps.ensure(c.App, m.known.Name(c.App))
 		}
 		m.carcass(a, c.Copy)
 		m.backlog.mark(at(c.App, c.Index))
 	case known.BecameState:
-		a := m.app(c.App)
+		a := m.apps.app(c.App)
 		m.carcass(a, c.Copy)
 		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, WhyCrashed) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	case known.Lost:
-		if !runs(c.Was) || !m.ends(m.app(c.App), c, whyLost(c.Why, reason)) {
+		if !runs(c.Was) || !m.ends(m.apps.app(c.App), c, whyLost(c.Why, reason)) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	}
@@ -90,7 +90,7 @@ func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
 // ended remembers how an index lost its last copy of the live version.
 func (m *Machine) ended(e ending) {
 	a, index := e.app, int(e.index)
-	if m.app(a.id) != a {
+	if m.apps.app(a.id) != a {
 		return
 	}
 	m.backlog.mark(at(a.id, index))
@@ -100,7 +100,7 @@ func (m *Machine) ended(e ending) {
 	if !e.serving || e.renewed != a.renewed || !a.desires(index) || m.census(a, index).serving > 0 {
 		return
 	}
-	s := m.slot(a, index)
+	s := m.apps.slot(a, index)
 	switch s.cause = e.why; e.why {
 	case WhyNodeLost, WhyNotListed:
 		m.lose(s)
@@ -139,12 +139,12 @@ func (m *Machine) exit(e message.Exited) {
 	if known {
 		return
 	}
-	a := m.lookup(e.App)
+	a := m.apps.lookup(e.App)
 	if a == nil || !a.desires(e.Index) || e.Version != a.want.Version {
 		m.journal.find(ignored(e, WhyNotExpected))
 		return
 	}
-	s := m.slots[at(a.id, e.Index)]
+	s := m.apps.slots[at(a.id, e.Index)]
 	switch {
 	case s != nil && slices.Contains(s.exited, e.Instance):
 		m.journal.find(ignored(e, WhyRepeated))

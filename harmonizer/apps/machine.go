@@ -4,7 +4,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
@@ -20,13 +19,7 @@ type Machine struct {
 	wakes   wakes
 	backlog backlog
 
-	apps   []*app // by known.AppID; nil where there is none
-	slots  map[place]*slot
-	first  *slot // of all, in the order of their making
-	last   *slot
-	pools  map[string]*pool
-	total  Totals          // of all apps
-	unread map[string]bool // apps in rowUnreadable
+	apps inventory
 
 	source  source
 	bus     bus
@@ -34,8 +27,7 @@ type Machine struct {
 	rowLoss rowLoss
 
 	leading    bool
-	acting     bool // both states were complete when last looked at
-	revision   uint64
+	acting     bool                  // both states were complete when last looked at
 	remembered map[string]remembered // of apps without a row
 	changed    map[string]bool       // apps whose memory is another than was told
 	kept       map[string]bool       // apps of which a memory was told
@@ -63,9 +55,6 @@ func NewMachine(cfg Config) *Machine {
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
 		}),
-		slots:      map[place]*slot{},
-		pools:      map[string]*pool{},
-		unread:     map[string]bool{},
 		source:     source{why: "not read yet"},
 		remembered: map[string]remembered{},
 		changed:    map[string]bool{},
@@ -76,6 +65,7 @@ func NewMachine(cfg Config) *Machine {
 		stops:      queue.New[stopKey](cfg.rate()),
 	}
 	m.journal = journal{clock: &m.clock}
+	m.apps = newInventory(&m.clock, m.known, &m.source, &m.backlog)
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
 	return m
 }
@@ -102,7 +92,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.send()
 	m.tellWaiting()
 	if busy && !m.Busy() {
-		m.revision++ // counts are whole again
+		m.apps.revision++ // counts are whole again
 	}
 	return m.nudges, m.journal.found
 }
@@ -178,51 +168,20 @@ func (m *Machine) tick() {
 func (m *Machine) due(w wake) {
 	switch w.what {
 	case wakeSlot:
-		if s := m.slots[w.place]; s != nil && s.wake != 0 && s.wake <= m.clock.now {
+		if s := m.apps.slots[w.place]; s != nil && s.wake != 0 && s.wake <= m.clock.now {
 			s.wake = 0
 			m.backlog.mark(w.place)
 		}
 	case wakeCrashes:
-		m.pruneCrashes(m.app(w.place.app()))
+		m.pruneCrashes(m.apps.app(w.place.app()))
 	case wakeMemory:
 		m.forgetMemory(w.name)
 	}
 }
 
-// app returns the app with a number, nil if there is none.
-func (m *Machine) app(id known.AppID) *app {
-	if int(id) >= len(m.apps) {
-		return nil
-	}
-	return m.apps[id]
-}
-
-// lookup returns the app with a name, nil if there is none.
-func (m *Machine) lookup(name string) *app {
-	id, ok := m.known.Lookup(name)
-	if !ok {
-		return nil
-	}
-	return m.app(id)
-}
-
-// ensure returns the app with a name and its number, and makes it if it is new.
-func (m *Machine) ensure(id known.AppID, name string) *app {
-	if a := m.app(id); a != nil {
-		return a
-	}
-	for int(id) >= len(m.apps) {
-		m.apps = append(m.apps, nil)
-	}
-	a := &app{id: id, want: message.App{Name: name}, seen: m.clock.now, untold: m.source.trust(m.clock.now)}
-	m.apps[id] = a
-	m.known.Hold(id)
-	return a
-}
-
 // dropIfEmpty forgets an app of which nothing is left.
 func (m *Machine) dropIfEmpty(a *app) {
-	if a.slots != nil || a.has() || m.rowLoss.doubts(a) || m.app(a.id) != a {
+	if a.slots != nil || a.has() || m.rowLoss.doubts(a) || m.apps.app(a.id) != a {
 		return
 	}
 	for range m.known.Indices(a.id) {
@@ -231,8 +190,5 @@ func (m *Machine) dropIfEmpty(a *app) {
 	if _, kept := m.remembered[a.name()]; !kept && !m.kept[a.name()] {
 		delete(m.changed, a.name()) // there is nothing to tell, and there was not
 	}
-	m.dropCrashes(a)
-	m.leave(a)
-	m.apps[a.id] = nil
-	m.known.Drop(a.id)
+	m.apps.remove(a)
 }

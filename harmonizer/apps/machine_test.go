@@ -143,7 +143,7 @@ func (w *world) checkStart(t *rapid.T, s message.Start) {
 
 func (w *world) checkStop(t *rapid.T, s message.Stop) {
 	row, ok := w.rows[s.App]
-	if a := w.m.lookup(s.App); a != nil && a.rowless() {
+	if a := w.m.apps.lookup(s.App); a != nil && a.rowless() {
 		if _, held := w.m.rowLoss.holds(); held {
 			t.Fatalf("stopped %v of an app without a row, and that is held", s.Instances)
 		}
@@ -177,7 +177,7 @@ func (w *world) survivors(s message.Stop, app known.AppID, index int, live strin
 // checkCounts compares the counts, kept as things change, with a count of all.
 func (w *world) checkCounts(t *rapid.T) {
 	var total Totals
-	for _, a := range w.m.apps {
+	for _, a := range w.m.apps.list {
 		if a == nil {
 			continue
 		}
@@ -190,8 +190,8 @@ func (w *world) checkCounts(t *rapid.T) {
 			w.recount(t, a, c)
 		}
 	}
-	if total != w.m.total {
-		t.Fatalf("the sums are %+v, want %+v", w.m.total, total)
+	if total != w.m.apps.total {
+		t.Fatalf("the sums are %+v, want %+v", w.m.apps.total, total)
 	}
 }
 
@@ -206,7 +206,7 @@ func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
 		indices[i] = true
 	}
 	for i := range indices {
-		s := w.m.slots[at(a.id, i)]
+		s := w.m.apps.slots[at(a.id, i)]
 		v := w.m.verdict(a, i, s)
 		if s == nil && v.troubled() {
 			t.Fatalf("%s has no slot, and its verdict is %+v", key(a.name(), i), v)
@@ -339,10 +339,10 @@ func (w *world) end(t *rapid.T) {
 	}
 	w.m.Memories()
 	m := w.m
-	left := slices.DeleteFunc(slices.Clone(m.apps), func(a *app) bool { return a == nil })
-	if n := len(left) + len(m.slots) + m.known.Len() + m.wakes.wheel.Len() + len(m.remembered) + len(m.kept) + m.starts.Len() + m.stops.Len(); n > 0 || m.Busy() || m.first != nil {
+	left := slices.DeleteFunc(slices.Clone(m.apps.list), func(a *app) bool { return a == nil })
+	if n := len(left) + len(m.apps.slots) + m.known.Len() + m.wakes.wheel.Len() + len(m.remembered) + len(m.kept) + m.starts.Len() + m.stops.Len(); n > 0 || m.Busy() || m.apps.first != nil {
 		t.Fatalf("left: %d apps, %d slots, %d copies, %d deadlines, %v remembered, kept %v, queued %d and %d, busy %v",
-			len(left), len(m.slots), m.known.Len(), m.wakes.wheel.Len(), m.remembered, m.kept, m.starts.Len(), m.stops.Len(), m.Busy())
+			len(left), len(m.apps.slots), m.known.Len(), m.wakes.wheel.Len(), m.remembered, m.kept, m.starts.Len(), m.stops.Len(), m.Busy())
 	}
 }
 

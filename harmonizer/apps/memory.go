@@ -72,7 +72,7 @@ func (m *Machine) Memories() []Memory {
 }
 
 func (m *Machine) memory(name string) Memory {
-	mem, a := Memory{App: name}, m.lookup(name)
+	mem, a := Memory{App: name}, m.apps.lookup(name)
 	if r, ok := m.remembered[name]; ok {
 		mem = r.Memory
 	} else if a != nil {
@@ -141,7 +141,7 @@ func (m *Machine) lead(ev Lead) {
 	for _, mem := range ev.Memories {
 		m.kept[mem.App] = true
 		m.changed[mem.App] = true
-		if a := m.lookup(mem.App); a != nil && a.row == rowPresent {
+		if a := m.apps.lookup(mem.App); a != nil && a.row == rowPresent {
 			m.merge(a, mem)
 		} else if len(mem.Indices) > 0 {
 			m.keep(mem)
@@ -149,7 +149,7 @@ func (m *Machine) lead(ev Lead) {
 		m.mergeStops(mem)
 	}
 	m.await(ev.Nodes)
-	m.reconsider()
+	m.apps.markTrouble()
 }
 
 // merge takes over the memory of an app: of two numbers of crashes the larger, of
@@ -163,7 +163,7 @@ func (m *Machine) merge(a *app, mem Memory) {
 		if i.Index < 0 || !a.desires(i.Index) {
 			continue
 		}
-		s := m.slot(a, i.Index)
+		s := m.apps.slot(a, i.Index)
 		s.pending = max(s.pending, m.restored(i.Pending, 0, m.cfg.startKeepAlive()))
 		if i.Crashes > 0 {
 			m.mergeCrashes(s, i)
@@ -178,8 +178,8 @@ func (m *Machine) mergeStops(mem Memory) {
 	for _, stop := range mem.Stops[:min(len(mem.Stops), MaxStops)] {
 		until := m.restored(stop.Pending, 0, m.cfg.NudgeKeepAlive)
 		if until > m.clock.now && stop.Index >= 0 && stop.Index < message.MaxInstances {
-			a := m.ensure(m.known.App(mem.App), mem.App)
-			m.stopPending(m.slot(a, stop.Index), stop.Instance, until)
+			a := m.apps.ensure(m.known.App(mem.App), mem.App)
+			m.stopPending(m.apps.slot(a, stop.Index), stop.Instance, until)
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (m *Machine) forgetMemory(name string) {
 	if !ok {
 		return
 	}
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if (a == nil || a.row != rowDeleted) && (r.until > m.clock.now || !m.source.isComplete) {
 		m.wakes.add(max(r.until, m.clock.in(m.cfg.HeartbeatPeriod)), wake{what: wakeMemory, name: name})
 		return

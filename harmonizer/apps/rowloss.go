@@ -55,7 +55,7 @@ func (m *Machine) watchRowless() {
 		return
 	}
 	m.rowLoss.untested = false
-	gone, of := m.total.Rowless, m.known.Len()
+	gone, of := m.apps.total.Rowless, m.known.Len()
 	limit := m.tooMany(of)
 	if m.rowLoss.copies.since != 0 || float64(gone) <= limit {
 		return
@@ -63,7 +63,7 @@ func (m *Machine) watchRowless() {
 	m.rowLoss.copies = shortage{since: m.clock.now, gone: gone, of: of, limit: limit}
 	m.journal.find(Finding{Kind: KindBraked, Why: WhyRowless, Rule: RuleBrake,
 		Detail: fmt.Sprintf("%d of %d copies run apps that have no row", gone, of)})
-	m.reconsider()
+	m.apps.markTrouble()
 }
 
 // regain counts an app that has a row again, or was deleted by name. It comes
@@ -107,8 +107,8 @@ func (m *Machine) endIfBack() {
 func (m *Machine) endRowLoss(why Why) {
 	m.rowLoss = rowLoss{untested: m.rowLoss.untested}
 	m.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
-	m.reconsider()
-	for _, a := range m.apps {
+	m.apps.markTrouble()
+	for _, a := range m.apps.list {
 		if a != nil && a.row == rowVanished {
 			m.backlog.mark(at(a.id, 0)) // nothing may be left of it
 		}

@@ -14,12 +14,12 @@ func (m *Machine) row(want message.App) {
 	if want.Package == "" {
 		want.Package = message.PackageStaged
 	}
-	a := m.ensure(m.known.App(want.Name), want.Name)
+	a := m.apps.ensure(m.known.App(want.Name), want.Name)
 	m.vanish(a)
 	m.source.told(a)
 	if a.stale && m.source.pass > a.outdated {
 		a.stale = false
-		m.markAll(a)
+		m.apps.markAll(a)
 	}
 	if a.row == rowPresent && a.want.Equal(want) {
 		return
@@ -31,13 +31,13 @@ func (m *Machine) row(want message.App) {
 // concerns looked at.
 func (m *Machine) change(a *app, want message.App) {
 	had, old, was := a.row == rowPresent, a.want, a.expected()
-	m.recount(a, func() {
+	m.apps.recount(a, func() {
 		m.setRow(a, rowPresent)
 		a.want = want
 	})
-	m.join(a, want.Pool)
+	m.apps.join(a, want.Pool)
 	a.pool.revision++ // its footprint may be another
-	m.undesire(a)
+	m.apps.undesire(a)
 	begins := !had || old.State != want.State && want.State == message.AppStarted
 	switch {
 	case begins || old.Version != want.Version:
@@ -46,10 +46,10 @@ func (m *Machine) change(a *app, want message.App) {
 			m.renew(s)
 		}
 		m.recall(a)
-		m.markAll(a)
+		m.apps.markAll(a)
 		was = 0
 	case old.State != want.State, old.Package != want.Package, want.Instances < old.Instances:
-		m.markAll(a)
+		m.apps.markAll(a)
 	}
 	for index := was; index < a.expected(); index++ {
 		m.backlog.mark(at(a.id, index))
@@ -60,20 +60,17 @@ func (m *Machine) change(a *app, want message.App) {
 	}
 }
 
-// undesire counts the indices that are no longer desired as such, so that the
-// parts of an app's count are the whole at any time.
-func (m *Machine) undesire(a *app) {
-	for s := a.slots; s != nil; s = s.next {
-		if !a.desires(s.index) && s.category != undesired {
-			m.count(s, undesired, s.extra)
-		} else if a.desires(s.index) && s.category == undesired {
-			m.count(s, running, s.extra)
-		}
+// setRow changes what is known of the app's row.
+func (m *Machine) setRow(a *app, row rowState) {
+	m.source.tally(a, row)
+	if a.rowless() && row != rowUnknown && row != rowVanished {
+		m.regain(a)
 	}
+	m.apps.setRow(a, row)
 }
 
 func (m *Machine) unreadable(name string) {
-	a := m.ensure(m.known.App(name), name)
+	a := m.apps.ensure(m.known.App(name), name)
 	m.vanish(a)
 	m.source.told(a)
 	switch a.row {
@@ -81,13 +78,13 @@ func (m *Machine) unreadable(name string) {
 	case rowVanished: // it is there again, and this is the row that was known
 		m.change(a, a.want)
 	case rowUnknown, rowDeleted: // a row from before its deletion says nothing of this one
-		m.recount(a, func() { m.setRow(a, rowUnreadable) })
-		m.markAll(a)
+		m.apps.recount(a, func() { m.setRow(a, rowUnreadable) })
+		m.apps.markAll(a)
 	}
 }
 
 func (m *Machine) gone(name string) {
-	if a := m.lookup(name); a != nil {
+	if a := m.apps.lookup(name); a != nil {
 		m.loseRow(a, rowDeleted)
 		m.forgetMemory(name)
 	}
@@ -112,23 +109,23 @@ func (m *Machine) loseRow(a *app, row rowState) {
 	if row == rowVanished {
 		m.keepMemory(a)
 	}
-	m.recount(a, func() { m.setRow(a, row) })
+	m.apps.recount(a, func() { m.setRow(a, row) })
 	a.seen, a.untold = m.clock.now, m.source.trust(m.clock.now)
 	a.stale, a.grace = false, 0
 	a.renewed++
 	if a.pool != nil {
 		a.pool.revision++
 	}
-	m.undesire(a)
+	m.apps.undesire(a)
 	for s := a.slots; s != nil; s = s.next {
 		m.renew(s)
 	}
-	m.markAll(a)
+	m.apps.markAll(a)
 }
 
 // updated notes that a row is older than the app, if a pass will tell a newer one.
 func (m *Machine) updated(name string) {
-	a := m.lookup(name)
+	a := m.apps.lookup(name)
 	if a == nil || !m.cfg.controlled() {
 		return
 	}
@@ -148,13 +145,13 @@ func (m *Machine) expectedComplete(validFor time.Duration) {
 
 // sweep takes away the rows that the last whole pass did not tell, some at a time.
 func (m *Machine) sweep() {
-	end := min(m.sweeping+m.limits.sweep, len(m.apps))
-	for _, a := range m.apps[m.sweeping:end] {
+	end := min(m.sweeping+m.limits.sweep, len(m.apps.list))
+	for _, a := range m.apps.list[m.sweeping:end] {
 		if a != nil {
 			m.vanish(a)
 		}
 	}
-	if m.sweeping = end; end == len(m.apps) {
+	if m.sweeping = end; end == len(m.apps.list) {
 		m.sweeping = noSweep
 	}
 }

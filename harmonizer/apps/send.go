@@ -30,7 +30,7 @@ func (m *Machine) sendStarts(out *outbox) {
 }
 
 func (m *Machine) sendStart(p place, out *outbox) bool {
-	s := m.slots[p]
+	s := m.apps.slots[p]
 	if s == nil {
 		return false
 	}
@@ -68,7 +68,7 @@ func (m *Machine) sendStops(out *outbox) {
 }
 
 func (m *Machine) sendStop(k stopKey, out *outbox) bool {
-	s := m.slots[k.place]
+	s := m.apps.slots[k.place]
 	if s == nil {
 		return false
 	}
@@ -138,7 +138,7 @@ func (m *Machine) heldStops() hold {
 // tellWaiting tells of what began to wait in this Step, and waits on.
 func (m *Machine) tellWaiting() {
 	for _, p := range m.queued {
-		s := m.slots[p]
+		s := m.apps.slots[p]
 		if s == nil || !m.starts.Has(p) {
 			continue
 		}
@@ -150,12 +150,12 @@ func (m *Machine) tellWaiting() {
 // nudged is told what another harmonizer asked for: it counts as if we had.
 func (m *Machine) nudged(n Nudge) {
 	if n.Start != nil {
-		if a := m.lookup(n.Start.App); a != nil && n.Start.Version == a.want.Version {
+		if a := m.apps.lookup(n.Start.App); a != nil && n.Start.Version == a.want.Version {
 			m.startedByOther(a, n.Start.Indices)
 		}
 	}
 	if n.Stop != nil {
-		if a := m.lookup(n.Stop.App); a != nil {
+		if a := m.apps.lookup(n.Stop.App); a != nil {
 			m.stoppedByOther(a, n.Stop)
 		}
 	}
@@ -166,7 +166,7 @@ func (m *Machine) startedByOther(a *app, indices []int) {
 		if !a.desires(index) {
 			continue
 		}
-		s := m.slot(a, index)
+		s := m.apps.slot(a, index)
 		s.pending = max(s.pending, m.clock.in(m.cfg.startKeepAlive()))
 		if s.cause == WhyCrashed && s.crashes > *m.cfg.FlappingDeath && !s.givenUp {
 			s.restart = max(s.restart, m.clock.in(m.restartDelay(s)))
@@ -182,7 +182,7 @@ func (m *Machine) stoppedByOther(a *app, stop *message.Stop) {
 		if !ok || c.App() != a.id {
 			continue
 		}
-		m.stopPending(m.slot(a, c.Index()), id, m.clock.in(m.cfg.NudgeKeepAlive))
+		m.stopPending(m.apps.slot(a, c.Index()), id, m.clock.in(m.cfg.NudgeKeepAlive))
 	}
 }
 

@@ -32,12 +32,12 @@ func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 }
 
 func (m *Machine) startStands(n message.Start) bool {
-	a := m.lookup(n.App)
+	a := m.apps.lookup(n.App)
 	if a == nil || a.stale || a.pass < m.source.whole || a.want.Version != n.Version {
 		return false
 	}
 	for _, index := range n.Indices {
-		s := m.slots[at(a.id, index)]
+		s := m.apps.slots[at(a.id, index)]
 		if m.verdict(a, index, s).start == "" || s != nil && s.sent > m.clock.now {
 			return false
 		}
@@ -47,7 +47,7 @@ func (m *Machine) startStands(n message.Start) bool {
 
 // stopStands passes over copies that are gone by now: their stop does no harm.
 func (m *Machine) stopStands(n message.Stop) bool {
-	a := m.lookup(n.App)
+	a := m.apps.lookup(n.App)
 	for id := range n.Instances {
 		c, there := m.known.Find(id)
 		if !there {
@@ -56,7 +56,7 @@ func (m *Machine) stopStands(n message.Stop) bool {
 		if a == nil || a.stale || c.App() != a.id {
 			return false
 		}
-		v := m.verdict(a, c.Index(), m.slots[at(a.id, c.Index())])
+		v := m.verdict(a, c.Index(), m.apps.slots[at(a.id, c.Index())])
 		if m.superfluous(v, id) == nil {
 			return false
 		}
@@ -71,9 +71,9 @@ func (m *Machine) stopStands(n message.Stop) bool {
 }
 
 func (m *Machine) startSent(start message.Start) {
-	a := m.lookup(start.App)
+	a := m.apps.lookup(start.App)
 	for _, index := range start.Indices {
-		if s := m.slots[at(a.id, index)]; s != nil {
+		if s := m.apps.slots[at(a.id, index)]; s != nil {
 			s.sent = m.clock.in(m.cfg.startKeepAlive())
 			s.pending = max(s.pending, s.sent)
 		}
@@ -104,12 +104,12 @@ func (m *Machine) notSent(ev NotSent) {
 }
 
 func (m *Machine) startsNotSent(start *message.Start, confirmed bool) {
-	a := m.lookup(start.App)
+	a := m.apps.lookup(start.App)
 	if a == nil || start.Version != a.want.Version {
 		return
 	}
 	for _, index := range slices.Backward(start.Indices) {
-		s := m.slots[at(a.id, index)]
+		s := m.apps.slots[at(a.id, index)]
 		if s == nil || s.missing == 0 || s.pending == 0 {
 			continue
 		}
@@ -148,7 +148,7 @@ func (m *Machine) stopOf(id string) (*slot, *extra) {
 	if !ok {
 		return nil, nil
 	}
-	s := m.slots[at(c.App(), c.Index())]
+	s := m.apps.slots[at(c.App(), c.Index())]
 	if s == nil {
 		return nil, nil
 	}

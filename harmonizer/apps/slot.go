@@ -78,30 +78,6 @@ func (s *slot) lastExit() string {
 	return s.exited[len(s.exited)-1]
 }
 
-// slot returns the slot of an index, and makes it if there is none.
-func (m *Machine) slot(a *app, index int) *slot {
-	key := at(a.id, index)
-	if s := m.slots[key]; s != nil {
-		return s
-	}
-	s := &slot{app: a, index: index, cause: WhyNew}
-	if a.desires(index) {
-		s.category = running
-	}
-	m.slots[key] = s
-	if s.next = a.slots; s.next != nil {
-		s.next.prev = s
-	}
-	a.slots = s
-	if s.before = m.last; s.before != nil {
-		s.before.after = s
-	} else {
-		m.first = s
-	}
-	m.last = s
-	return s
-}
-
 // drop forgets a slot, which counts as nothing but running or undesired.
 func (m *Machine) drop(s *slot) {
 	m.starts.Remove(s.place())
@@ -109,25 +85,7 @@ func (m *Machine) drop(s *slot) {
 		m.forgetStop(s, x)
 	}
 	m.unlose(s)
-	delete(m.slots, s.place())
-	if s.prev != nil {
-		s.prev.next = s.next
-	} else {
-		s.app.slots = s.next
-	}
-	if s.next != nil {
-		s.next.prev = s.prev
-	}
-	if s.before != nil {
-		s.before.after = s.after
-	} else {
-		m.first = s.after
-	}
-	if s.after != nil {
-		s.after.before = s.before
-	} else {
-		m.last = s.before
-	}
+	m.apps.drop(s)
 }
 
 // renew begins anew: what was nudged, and what crashed, was another version.

@@ -102,21 +102,21 @@ func (m *Machine) verdict(a *app, index int, s *slot) verdict {
 // judge brings an index to its verdict, and while both states are complete acts
 // on it.
 func (m *Machine) judge(p place) {
-	a := m.app(p.app())
+	a := m.apps.app(p.app())
 	if a == nil {
 		return
 	}
 	m.vanish(a)
-	s := m.slots[p]
+	s := m.apps.slots[p]
 	v := m.verdict(a, p.index(), s)
 	if s == nil {
 		if !v.troubled() {
 			m.dropIfEmpty(a)
 			return
 		}
-		s = m.slot(a, p.index())
+		s = m.apps.slot(a, p.index())
 	}
-	m.count(s, v.category, v.redundant)
+	m.apps.count(s, v.category, v.redundant)
 	if v.start == "" {
 		m.recover(s, v.category == running)
 	}

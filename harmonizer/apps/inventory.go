@@ -1,0 +1,237 @@
+package apps
+
+import (
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// inventory is all apps that are desired or seen, the slots of their indices, and
+// the sums of what they count as.
+type inventory struct {
+	clock   *clock
+	known   *known.Store
+	source  *source  // its time without a row starts in a new app
+	backlog *backlog // receives the indices to judge
+
+	list     []*app // by known.AppID; nil for a free number
+	slots    map[place]*slot
+	first    *slot // of all, in the order of their making
+	last     *slot
+	pools    map[string]*pool
+	total    Totals          // of all apps
+	unread   map[string]bool // apps in rowUnreadable
+	revision uint64          // of what concerns the counts of all pools
+}
+
+func newInventory(c *clock, k *known.Store, s *source, b *backlog) inventory {
+	return inventory{
+		clock: c, known: k, source: s, backlog: b,
+		slots:  map[place]*slot{},
+		pools:  map[string]*pool{},
+		unread: map[string]bool{},
+	}
+}
+
+// app returns the app with a number, nil for a free number.
+func (in *inventory) app(id known.AppID) *app {
+	if int(id) >= len(in.list) {
+		return nil
+	}
+	return in.list[id]
+}
+
+// lookup returns the app with a name, nil for an unknown name.
+func (in *inventory) lookup(name string) *app {
+	id, ok := in.known.Lookup(name)
+	if !ok {
+		return nil
+	}
+	return in.app(id)
+}
+
+// nameOf returns the name of an index's app, "" if the app is gone.
+func (in *inventory) nameOf(p place) string {
+	if a := in.app(p.app()); a != nil {
+		return a.name()
+	}
+	return ""
+}
+
+// ensure returns the app with a number and its name. It adds a new app.
+func (in *inventory) ensure(id known.AppID, name string) *app {
+	if a := in.app(id); a != nil {
+		return a
+	}
+	for int(id) >= len(in.list) {
+		in.list = append(in.list, nil)
+	}
+	a := &app{id: id, want: message.App{Name: name}, seen: in.clock.now, untold: in.source.trust(in.clock.now)}
+	in.list[id] = a
+	in.known.Hold(id)
+	return a
+}
+
+// remove drops an app without a slot or a copy.
+func (in *inventory) remove(a *app) {
+	in.recount(a, func() { a.crashes = nil })
+	in.leave(a)
+	in.list[a.id] = nil
+	in.known.Drop(a.id)
+}
+
+// slot returns the slot of an index. It adds a new slot.
+func (in *inventory) slot(a *app, index int) *slot {
+	key := at(a.id, index)
+	if s := in.slots[key]; s != nil {
+		return s
+	}
+	s := &slot{app: a, index: index, cause: WhyNew}
+	if a.desires(index) {
+		s.category = running
+	}
+	in.slots[key] = s
+	if s.next = a.slots; s.next != nil {
+		s.next.prev = s
+	}
+	a.slots = s
+	if s.before = in.last; s.before != nil {
+		s.before.after = s
+	} else {
+		in.first = s
+	}
+	in.last = s
+	return s
+}
+
+// drop removes a slot, which counts as running or undesired.
+func (in *inventory) drop(s *slot) {
+	delete(in.slots, s.place())
+	if s.prev != nil {
+		s.prev.next = s.next
+	} else {
+		s.app.slots = s.next
+	}
+	if s.next != nil {
+		s.next.prev = s.prev
+	}
+	if s.before != nil {
+		s.before.after = s.after
+	} else {
+		in.first = s.after
+	}
+	if s.after != nil {
+		s.after.before = s.before
+	} else {
+		in.last = s.before
+	}
+}
+
+// join moves an app into a pool.
+func (in *inventory) join(a *app, name string) {
+	p := in.pools[name]
+	if p == nil {
+		p = &pool{}
+		in.pools[name] = p
+	}
+	if a.pool == p {
+		return
+	}
+	in.leave(a)
+	a.pool, a.at = p, len(p.apps)
+	p.apps = append(p.apps, a)
+	p.total.add(a.totals())
+	p.revision++
+}
+
+func (in *inventory) leave(a *app) {
+	p := a.pool
+	if p == nil {
+		return
+	}
+	last := p.apps[len(p.apps)-1]
+	p.apps[a.at], last.at = last, a.at
+	p.apps[len(p.apps)-1] = nil
+	p.apps = p.apps[:len(p.apps)-1]
+	p.total.sub(a.totals())
+	p.revision++
+	a.pool = nil
+}
+
+// recount runs change, which changes what the app counts as, and adds the
+// difference to the sums.
+func (in *inventory) recount(a *app, change func()) {
+	before := a.totals()
+	change()
+	after := a.totals()
+	if before == after {
+		return
+	}
+	in.total.sub(before)
+	in.total.add(after)
+	if a.pool != nil {
+		a.pool.total.sub(before)
+		a.pool.total.add(after)
+		a.pool.revision++
+	}
+}
+
+// count sets an index's category and its number of extra copies. Indices that run
+// are what is left of the desired ones.
+func (in *inventory) count(s *slot, c category, extra int) {
+	if s.category == c && s.extra == extra {
+		return
+	}
+	a := s.app
+	in.recount(a, func() {
+		a.tally[s.category]--
+		a.tally[c]++
+		a.tally[undesired], a.tally[running] = 0, 0
+		a.extra += int32(extra - s.extra)
+	})
+	s.category, s.extra = c, extra
+}
+
+// undesire counts the indices that are no longer desired as such, so that the
+// parts of an app's count are the whole at any time.
+func (in *inventory) undesire(a *app) {
+	for s := a.slots; s != nil; s = s.next {
+		if !a.desires(s.index) && s.category != undesired {
+			in.count(s, undesired, s.extra)
+		} else if a.desires(s.index) && s.category == undesired {
+			in.count(s, running, s.extra)
+		}
+	}
+}
+
+// setRow sets the state of the app's row. An unreadable row counts in pools that
+// the app is not in.
+func (in *inventory) setRow(a *app, row rowState) {
+	a.row = row
+	if in.unread[a.name()] == (row == rowUnreadable) {
+		return
+	}
+	in.revision++
+	if row == rowUnreadable {
+		in.unread[a.name()] = true
+	} else {
+		delete(in.unread, a.name())
+	}
+}
+
+// markAll marks every index of an app that has a copy or a slot.
+func (in *inventory) markAll(a *app) {
+	for s := a.slots; s != nil; s = s.next {
+		in.backlog.mark(s.place())
+	}
+	for index := range in.known.Indices(a.id) {
+		in.backlog.mark(at(a.id, index))
+	}
+	in.backlog.mark(at(a.id, 0)) // an app without any index is removed when it is judged
+}
+
+// markTrouble marks every index with a slot.
+func (in *inventory) markTrouble() {
+	for s := in.first; s != nil; s = s.after {
+		in.backlog.mark(s.place())
+	}
+}

@@ -107,7 +107,7 @@ const (
 	RulePackageState   Rule = "package_state"   // hold.go
 	RuleFollow         Rule = "follow"          // hold.go
 	RuleFreshness      Rule = "freshness"       // fresh.go
-	RuleBrake          Rule = "brake"           // brake.go, rowloss.go
+	RuleBrake          Rule = "brake"           // disruption.go, rowloss.go
 	RuleQueue          Rule = "queue"           // send.go
 )
 

@@ -138,12 +138,12 @@ func (m *Machine) loseAwaited() {
 	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
 		copies += m.bus.awaited[node]
 		m.journal.find(Finding{Kind: KindNodeLost, Node: node, Rule: RuleFreshness})
-		m.loseNode(node)
+		m.limit.loseNode(node)
 	}
 	m.bus.awaited = nil
 	for s := m.apps.first; s != nil && copies > 0; s = s.after {
 		if s.category == missing && s.cause == WhyNew {
-			m.lose(s)
+			m.limit.lose(s)
 			copies--
 		}
 	}

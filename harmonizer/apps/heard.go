@@ -12,7 +12,7 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 		m.journal.find(Finding{Kind: KindRefused, Why: Why("bad_" + message.Cause(err)), Detail: err.Error()})
 		return
 	}
-	m.heard(m.known.Speaker())
+	m.limit.heartbeat(m.known.Speaker())
 }
 
 // runs reports whether a copy in that state takes its index. A state that we do
@@ -38,7 +38,7 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 		delete(m.bus.awaited, c.Node)
 	case known.NodeLost:
 		m.journal.find(Finding{Kind: KindNodeLost, Node: c.Node})
-		m.loseNode(c.Node)
+		m.limit.loseNode(c.Node)
 	case known.Appeared:
 		a := m.apps.app(c.App)
 		if a == nil {
@@ -103,7 +103,7 @@ func (m *Machine) ended(e ending) {
 	s := m.apps.slot(a, index)
 	switch s.cause = e.why; e.why {
 	case WhyNodeLost, WhyNotListed:
-		m.lose(s)
+		m.limit.lose(s)
 	case WhyMoved:
 	default:
 		m.answered(s, e)

@@ -23,7 +23,7 @@ type Machine struct {
 
 	source  source
 	bus     bus
-	brake   brake
+	limit   disruptionLimit
 	rowLoss rowLoss
 
 	leading    bool
@@ -66,6 +66,8 @@ func NewMachine(cfg Config) *Machine {
 	}
 	m.journal = journal{clock: &m.clock}
 	m.apps = newInventory(&m.clock, m.known, &m.source, &m.backlog)
+	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
+	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.source, journal: &m.journal, apps: &m.apps}
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
 	return m
 }
@@ -88,7 +90,6 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 		m.proceed()
 	}
 	m.watchLosses()
-	m.watchRowless()
 	m.send()
 	m.tellWaiting()
 	if busy && !m.Busy() {
@@ -110,7 +111,7 @@ func (m *Machine) take(ev Event) {
 	case BusDown:
 		m.bus.up, m.bus.fresh = false, false
 	case Canary:
-		m.brake.canary = true
+		m.limit.probed = true
 	case Lead:
 		m.lead(ev)
 	case Follow:
@@ -121,7 +122,8 @@ func (m *Machine) take(ev Event) {
 	case NotSent:
 		m.notSent(ev)
 	case Release:
-		m.release()
+		m.rowLoss.release()
+		m.limit.release(m.apps.slots)
 	case Retry:
 		m.retry(ev)
 	case Tick:
@@ -160,8 +162,28 @@ func (m *Machine) tick() {
 	}
 	m.hear()
 	m.known.Tick(m.clock.wall)
-	m.watchOverdue()
+	m.limit.expect()
 	m.wakes.wheel.Due(m.clock.wall, m.due)
+}
+
+// watchLosses counts what is lost at once. While the backlog grows no nudge leaves,
+// so the count can wait.
+func (m *Machine) watchLosses() {
+	if m.backlog.pending() {
+		return
+	}
+	m.limit.watch(m.apps.total.Running, m.apps.slots)
+	m.starts.Scale(m.limit.share())
+	if m.leading && m.acting && !m.Busy() {
+		m.rowLoss.watchCopies(m.known.Len())
+	}
+}
+
+// Brake returns the state of the brake.
+func (m *Machine) Brake() BrakeStatus {
+	s := m.limit.status()
+	m.rowLoss.report(&s)
+	return s
 }
 
 // due handles a deadline.

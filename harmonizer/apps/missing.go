@@ -55,7 +55,7 @@ func (m *Machine) recover(s *slot, served bool) {
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {
 		m.starts.Remove(s.place())
-		m.unlose(s)
+		m.limit.regain(s)
 		s.missing, s.pending, s.sent, s.restart, s.grace, s.hold, s.givenUp = 0, 0, 0, 0, 0, "", false
 		m.remember(s.app)
 	}

@@ -64,7 +64,7 @@ func (m *Machine) change(a *app, want message.App) {
 func (m *Machine) setRow(a *app, row rowState) {
 	m.source.tally(a, row)
 	if a.rowless() && row != rowUnknown && row != rowVanished {
-		m.regain(a)
+		m.rowLoss.regain(a)
 	}
 	m.apps.setRow(a, row)
 }
@@ -136,7 +136,7 @@ func (m *Machine) updated(name string) {
 }
 
 func (m *Machine) expectedComplete(validFor time.Duration) {
-	m.watchRows()
+	m.rowLoss.watchRows()
 	m.source.complete(m.clock, validFor)
 	if m.source.rows != m.source.heard {
 		m.sweeping = 0 // there are rows that were not told

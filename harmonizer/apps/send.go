@@ -117,9 +117,9 @@ func (m *Machine) heldBack() (hold, bool) {
 		return hold{RuleFreshness, WhyIncomplete, 0}, true
 	case !m.leading:
 		return hold{RuleFollow, WhyFollowing, 0}, true
-	case m.brake.state == BrakeHeld:
+	case m.limit.state == BrakeHeld:
 		return hold{RuleBrake, WhyMassLoss, 0}, true
-	case m.returning():
+	case m.limit.returning():
 		return hold{RuleBrake, WhyReturning, 0}, true
 	}
 	return hold{RuleQueue, WhyInTurn, 0}, m.backlog.pending()
@@ -129,7 +129,7 @@ func (m *Machine) heldBack() (hold, bool) {
 // holds nothing but the turn.
 func (m *Machine) heldStops() hold {
 	h, held := m.heldBack()
-	if !held && m.brake.state != BrakeOff {
+	if !held && m.limit.state != BrakeOff {
 		return hold{RuleBrake, WhyMassLoss, 0}
 	}
 	return h

@@ -14,7 +14,7 @@ import (
 // its Step. Of one that is not right, NotSent nudges again what is.
 func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 	m.clock.set(now)
-	if !m.acting || !m.leading || m.brake.state == BrakeHeld || m.returning() {
+	if !m.acting || !m.leading || m.limit.state == BrakeHeld || m.limit.returning() {
 		return false
 	}
 	if n.Start != nil {
@@ -24,7 +24,7 @@ func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 		}
 		return false
 	}
-	if m.brake.state == BrakeOff && m.stopStands(*n.Stop) {
+	if m.limit.state == BrakeOff && m.stopStands(*n.Stop) {
 		m.stopSent(*n.Stop)
 		return true
 	}

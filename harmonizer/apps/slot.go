@@ -84,7 +84,7 @@ func (m *Machine) drop(s *slot) {
 	for _, x := range s.extras {
 		m.forgetStop(s, x)
 	}
-	m.unlose(s)
+	m.limit.regain(s)
 	m.apps.drop(s)
 }
 

@@ -29,7 +29,7 @@ var oversized = map[string]size{
 	"cmd/weir":                 {files: 45},
 	"cmd/weir.cli":             {methods: 155, files: 33},
 	"harmonizer/apps":          {files: 29},
-	"harmonizer/apps.Machine":  {methods: 156, files: 22},
+	"harmonizer/apps.Machine":  {methods: 137, files: 20},
 	"harmonizer/apps.app":      {methods: 11, files: 7},
 	"pools/aws.Provider":       {methods: 55, files: 11},
 	"pools/aws/awstest":        {files: 27},

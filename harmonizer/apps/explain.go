@@ -158,7 +158,7 @@ func (m *Machine) Flapping(name, version string) map[int]time.Time {
 	}
 	out := map[int]time.Time{}
 	for s := a.slots; s != nil; s = s.next {
-		if s.cause == WhyCrashed && m.verdict(a, s.index, s).category == flapping {
+		if s.cause == WhyCrashed && m.rules.judge(a, s.index, s).category == flapping {
 			out[s.index] = m.clock.time(s.crashedAt)
 		}
 	}
@@ -225,13 +225,13 @@ func (m *Machine) status(a *app, index, room int) IndexStatus {
 	s := slot{app: a, index: index, cause: WhyNew}
 	if is := m.apps.slots[at(a.id, index)]; is != nil {
 		s = *is
-		s.pairs = maps.Clone(is.pairs) // rule duplicate counts in them
+		s.twins.listed = maps.Clone(is.twins.listed) // rule duplicate counts in them
 	}
-	v := m.verdict(a, index, &s)
-	m.explainStart(&st, s, v)
-	listed, omitted := m.listed(a, index, v, room)
+	l := m.rules.judge(a, index, &s)
+	m.explainStart(&st, l)
+	listed, omitted := m.listed(a, index, l.surplus, room)
 	for _, c := range listed {
-		st.Instances = append(st.Instances, m.instance(s, v, c))
+		st.Instances = append(st.Instances, m.instance(l, c))
 	}
 	st.Omitted = omitted
 	slices.SortFunc(st.Instances, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
@@ -240,59 +240,55 @@ func (m *Machine) status(a *app, index, room int) IndexStatus {
 
 // listed returns up to so many copies on an index, those that should not run first,
 // and how many there are beside.
-func (m *Machine) listed(a *app, index int, v verdict, room int) (copies []known.Copy, omitted int) {
-	for _, s := range v.surplus[:min(len(v.surplus), room)] {
+func (m *Machine) listed(a *app, index int, surplus []surplus, room int) (copies []known.Copy, omitted int) {
+	for _, s := range surplus[:min(len(surplus), room)] {
 		copies = append(copies, s.copy)
 	}
-	surplus, all := copies, 0
+	extra, all := copies, 0
 	for c := range m.known.Copies(a.id, index) {
 		all++
-		if len(copies) < room && !slices.Contains(surplus, c) {
+		if len(copies) < room && !slices.Contains(extra, c) {
 			copies = append(copies, c)
 		}
 	}
 	return copies, all - len(copies)
 }
 
-func (m *Machine) explainStart(st *IndexStatus, s slot, v verdict) {
+func (m *Machine) explainStart(st *IndexStatus, l *look) {
+	s := l.slot
 	st.Missing, st.LastAt, st.CrashedAt = m.clock.time(s.missing), m.clock.time(s.noteAt), m.clock.time(s.crashedAt)
-	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, v.category == flapping
+	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, l.category == flapping
 	if s.note != nil {
 		st.Last = new(*s.note)
 	}
-	if v.start == "" {
+	if l.start == "" {
 		return
 	}
-	s.start = v.start
 	if s.missing != 0 {
 		st.NotBefore = m.clock.time(max(s.pending, s.restart))
 	}
-	h, held := m.holdStart(&s)
+	h, held := l.holdStart(explaining)
 	if !held {
 		h, _ = m.heldBack()
 	}
 	st.Rule, st.Why, st.Until = h.rule, h.why, m.clock.time(h.until)
 }
 
-func (m *Machine) instance(s slot, v verdict, c known.Copy) Instance {
+func (m *Machine) instance(l *look, c known.Copy) Instance {
 	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
 	var x extra
-	if told := s.find(in.ID); told != nil {
-		x = *told
+	if sent := l.slot.find(in.ID); sent != nil {
+		x = *sent
 		in.Stopped = x.until != 0
 	}
-	for _, surplus := range v.surplus {
-		if surplus.copy != c {
-			continue
-		}
-		in.Extra, x.rule = surplus.rule, surplus.rule
-		h, held := m.holdStop(&s, v, x)
+	if s := l.surplusOf(c); s != nil {
+		in.Extra = s.rule
+		h, held := l.holdStop(s, &x, explaining)
 		if !held {
 			h = m.heldStops()
 		}
 		in.Rule, in.Why, in.Until = h.rule, h.why, m.clock.time(h.until)
-		break
 	}
 	return in
 }

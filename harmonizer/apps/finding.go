@@ -88,24 +88,24 @@ type Rule string
 
 // Rules.
 const (
-	RuleMissing        Rule = "missing"         // an index without a copy: missing.go
+	RuleMissing        Rule = "missing"         // an index without a copy: starts.go
 	RuleExitCrashed    Rule = "exit_crashed"    // a crash that is answered at once: crash.go
-	RuleExitStopped    Rule = "exit_stopped"    // missing.go
-	RuleExitShutdown   Rule = "exit_shutdown"   // missing.go
+	RuleExitStopped    Rule = "exit_stopped"    // starts.go
+	RuleExitShutdown   Rule = "exit_shutdown"   // starts.go
 	RuleFlapping       Rule = "flapping"        // a crash that is answered later: crash.go
 	RuleGiveUp         Rule = "give_up"         // a crash that is answered no more: crash.go
 	RuleDecay          Rule = "decay"           // crashes that count no more: crash.go
-	RuleEvacuation     Rule = "evacuation"      // evacuation.go
-	RuleExtraState     Rule = "extra_state"     // extra.go
-	RuleExtraIndex     Rule = "extra_index"     // extra.go
-	RuleExtraVersion   Rule = "extra_version"   // extra.go
-	RuleExtraApp       Rule = "extra_app"       // extra.go
-	RuleDuplicate      Rule = "duplicate"       // duplicate.go
-	RuleResetGrace     Rule = "reset_grace"     // hold.go
-	RuleKeepAlive      Rule = "keep_alive"      // hold.go
-	RuleUpdateRequired Rule = "update_required" // hold.go
-	RulePackageState   Rule = "package_state"   // hold.go
-	RuleFollow         Rule = "follow"          // hold.go
+	RuleEvacuation     Rule = "evacuation"      // starts.go
+	RuleExtraState     Rule = "extra_state"     // stops.go
+	RuleExtraIndex     Rule = "extra_index"     // stops.go
+	RuleExtraVersion   Rule = "extra_version"   // stops.go
+	RuleExtraApp       Rule = "extra_app"       // stops.go
+	RuleDuplicate      Rule = "duplicate"       // stops.go
+	RuleResetGrace     Rule = "reset_grace"     // starts.go
+	RuleKeepAlive      Rule = "keep_alive"      // starts.go, stops.go
+	RuleUpdateRequired Rule = "update_required" // rules.go
+	RulePackageState   Rule = "package_state"   // starts.go
+	RuleFollow         Rule = "follow"          // send.go
 	RuleFreshness      Rule = "freshness"       // fresh.go
 	RuleBrake          Rule = "brake"           // disruption.go, rowloss.go
 	RuleQueue          Rule = "queue"           // send.go

@@ -15,10 +15,6 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 	m.limit.heartbeat(m.known.Speaker())
 }
 
-// runs reports whether a copy in that state takes its index. A state that we do
-// not know does: its node lists it.
-func runs(s message.State) bool { return s != message.Crashed }
-
 // collect takes over what changed in the known state. The reason is that of an
 // exit, if one was told. It returns how much that was.
 func (m *Machine) collect(reason Why) int {
@@ -97,7 +93,7 @@ func (m *Machine) ended(e ending) {
 	if e.why == WhyNotListed {
 		m.journal.find(Finding{Kind: KindInstanceLost, App: a.name(), Index: index, Version: e.who.version, Instance: e.who.id, Node: e.who.node})
 	}
-	if !e.serving || e.renewed != a.renewed || !a.desires(index) || m.census(a, index).serving > 0 {
+	if !e.serving || e.renewed != a.renewed || !a.desires(index) || serves(m.known, a, index) {
 		return
 	}
 	s := m.apps.slot(a, index)
@@ -148,7 +144,7 @@ func (m *Machine) exit(e message.Exited) {
 	switch {
 	case s != nil && slices.Contains(s.exited, e.Instance):
 		m.journal.find(ignored(e, WhyRepeated))
-	case m.census(a, e.Index).serving > 0:
+	case serves(m.known, a, e.Index):
 		m.journal.find(ignored(e, WhyStillRuns))
 	default: // it ended before its node could list it
 		m.backlog.end(ending{app: a, renewed: a.renewed, index: int32(e.Index),

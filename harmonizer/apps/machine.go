@@ -25,6 +25,7 @@ type Machine struct {
 	bus     bus
 	limit   disruptionLimit
 	rowLoss rowLoss
+	rules   rules
 
 	leading    bool
 	acting     bool                  // both states were complete when last looked at
@@ -37,9 +38,6 @@ type Machine struct {
 	starts   *queue.Queue[place]
 	stops    *queue.Queue[stopKey]
 	queued   []place // what began to wait in this Step
-
-	surplus []surplus    // reused by each verdict
-	twins   []known.Copy // the same
 
 	nudges []Nudge
 }
@@ -68,6 +66,7 @@ func NewMachine(cfg Config) *Machine {
 	m.apps = newInventory(&m.clock, m.known, &m.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.source, journal: &m.journal, apps: &m.apps}
+	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.source, rowLoss: &m.rowLoss}}
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
 	return m
 }

@@ -207,7 +207,7 @@ func (w *world) recount(t *rapid.T, a *app, c message.AppCount) {
 	}
 	for i := range indices {
 		s := w.m.apps.slots[at(a.id, i)]
-		v := w.m.verdict(a, i, s)
+		v := w.m.rules.judge(a, i, s)
 		if s == nil && v.troubled() {
 			t.Fatalf("%s has no slot, and its verdict is %+v", key(a.name(), i), v)
 		}

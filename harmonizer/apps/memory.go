@@ -209,7 +209,7 @@ func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 	}
 	s.crashes = max(s.crashes, i.Crashes)
 	s.restart = max(s.restart, restart)
-	if m.census(s.app, s.index).serving == 0 {
+	if !serves(m.known, s.app, s.index) {
 		s.cause = WhyCrashed
 		s.givenUp = s.givenUp || i.GivenUp
 	}

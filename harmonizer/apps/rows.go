@@ -155,3 +155,9 @@ func (m *Machine) sweep() {
 		m.sweeping = noSweep
 	}
 }
+
+func (m *Machine) resetGrace(a *app) {
+	if m.cfg.controlled() {
+		a.grace = m.clock.in(*m.cfg.ResetGrace)
+	}
+}

@@ -35,13 +35,13 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 		return false
 	}
 	m.vanish(s.app)
-	v := m.verdict(s.app, s.index, s)
-	if v.start == "" {
+	l := m.rules.judge(s.app, s.index, s)
+	if l.start == "" {
 		m.backlog.mark(p)
 		return false
 	}
-	s.start, s.why = v.start, v.why
-	if h, held := m.holdStart(s); held {
+	s.start, s.why = l.start, l.why
+	if h, held := l.holdStart(sending); held {
 		m.waits(s, h)
 		return false
 	}
@@ -73,20 +73,20 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 		return false
 	}
 	m.vanish(s.app)
-	v := m.verdict(s.app, s.index, s)
-	c, x := m.superfluous(v, k.id), s.find(k.id)
+	l := m.rules.judge(s.app, s.index, s)
+	c, x := m.superfluous(l, k.id), s.find(k.id)
 	if c == nil || x == nil {
 		m.backlog.mark(k.place)
 		return false
 	}
 	x.rule, x.why = c.rule, c.why
-	if _, held := m.holdStop(s, v, *x); held || !listed(c.copy) {
+	if _, held := l.holdStop(c, x, sending); held {
 		m.backlog.mark(k.place)
 		return false
 	}
 	x.until, x.hold = m.clock.in(m.cfg.NudgeKeepAlive), ""
 	if x.rule == RuleDuplicate {
-		s.victim = x.id
+		s.twins.victim = x.id
 	}
 	m.wakes.slot(s, x.until)
 	m.remember(s.app)
@@ -94,19 +94,13 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 	return true
 }
 
-// superfluous returns the copy with that id if the verdict has it among those that
-// should not run, else nil.
-func (m *Machine) superfluous(v verdict, id string) *surplus {
+// superfluous returns the copy with that id if it should not run, else nil.
+func (m *Machine) superfluous(l *look, id string) *surplus {
 	c, ok := m.known.Find(id)
 	if !ok {
 		return nil
 	}
-	for i := range v.surplus {
-		if v.surplus[i].copy == c {
-			return &v.surplus[i]
-		}
-	}
-	return nil
+	return l.surplusOf(c)
 }
 
 // heldBack returns what keeps all nudges from being sent: rules freshness, follow

@@ -33,12 +33,12 @@ func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 
 func (m *Machine) startStands(n message.Start) bool {
 	a := m.apps.lookup(n.App)
-	if a == nil || a.stale || a.pass < m.source.whole || a.want.Version != n.Version {
+	if a == nil || a.pass < m.source.whole || a.want.Version != n.Version {
 		return false
 	}
 	for _, index := range n.Indices {
-		s := m.apps.slots[at(a.id, index)]
-		if m.verdict(a, index, s).start == "" || s != nil && s.sent > m.clock.now {
+		l := m.rules.judge(a, index, m.apps.slots[at(a.id, index)])
+		if _, held := l.holdStart(confirming); held || l.start == "" {
 			return false
 		}
 	}
@@ -53,17 +53,16 @@ func (m *Machine) stopStands(n message.Stop) bool {
 		if !there {
 			continue
 		}
-		if a == nil || a.stale || c.App() != a.id {
+		if a == nil || c.App() != a.id {
 			return false
 		}
-		v := m.verdict(a, c.Index(), m.apps.slots[at(a.id, c.Index())])
-		if m.superfluous(v, id) == nil {
+		l := m.rules.judge(a, c.Index(), m.apps.slots[at(a.id, c.Index())])
+		extra := l.surplusOf(c)
+		if extra == nil {
 			return false
 		}
-		if _, x := m.stopOf(id); x != nil && x.sent > m.clock.now {
-			return false
-		}
-		if _, held := m.rowLoss.holds(); held && a.rowless() {
+		_, x := m.stopOf(id)
+		if _, held := l.holdStop(extra, x, confirming); held {
 			return false
 		}
 	}

@@ -40,9 +40,8 @@ type slot struct {
 	healthy   instant  // it runs since then; 0: unknown
 	exited    []string // instances of the latest exits, the newest last
 
-	extras []extra           // copies that should not run
-	pairs  map[string]uint32 // duplicates, and how often each was listed when all were known first
-	victim string            // the duplicate whose stop was nudged
+	extras []extra // copies that should not run
+	twins  twins
 
 	wake   instant // when it has a deadline
 	note   *Finding

@@ -1,0 +1,184 @@
+package apps
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// undesired is the rules extra_state, extra_index and extra_app: on an index that
+// is not desired every copy that runs is extra.
+func (l *look) undesired() {
+	rule, why := l.app.undesired()
+	for _, c := range l.copies {
+		l.surplus = append(l.surplus, surplus{c, rule, why})
+	}
+	l.redundant += len(l.copies)
+}
+
+func (a *app) undesired() (Rule, Why) {
+	switch {
+	case a.row == rowDeleted:
+		return RuleExtraApp, WhyAppDeleted
+	case a.row == rowVanished:
+		return RuleExtraApp, WhyAppVanished
+	case a.row != rowPresent:
+		return RuleExtraApp, WhyAppUnknown
+	case a.want.State == message.AppStopped:
+		return RuleExtraState, WhyAppStopped
+	}
+	return RuleExtraIndex, WhyBeyond
+}
+
+// extraVersion is the rule extra_version: copies of other versions are extra once
+// a copy of the live version is RUNNING there.
+func (l *look) extraVersion() {
+	n := l.census
+	if n.others == 0 || n.running == 0 || l.app.want.Package != message.PackageStaged {
+		return
+	}
+	l.redundant += n.others
+	if n.listed == 0 {
+		l.again = true // no event follows when its node lists it again
+		return
+	}
+	for _, c := range l.copies {
+		if c.State() != message.Evacuating && !c.OfVersion(l.app.want.Version) {
+			l.surplus = append(l.surplus, surplus{c, RuleExtraVersion, WhyWrongVersion})
+		}
+	}
+}
+
+// duplicates is the rule duplicate: of several copies of the live version on an
+// index one survives, RUNNING before STARTING, then the oldest, then the one with
+// the smallest id. One of the others is extra, the next when that one is gone.
+// Copies that evacuate are left to their own rule.
+func (l *look) duplicates() {
+	if l.census.twins < 2 || l.census.evacuating > 0 {
+		return
+	}
+	for _, c := range l.copies {
+		if s := c.State(); c.OfVersion(l.app.want.Version) && (s == message.Running || s == message.Starting) {
+			l.twins = append(l.twins, c)
+		}
+	}
+	slices.SortFunc(l.twins, survival)
+	victim := l.twins[len(l.twins)-1]
+	if l.slot != nil && l.slot.twins.victim != "" {
+		for _, c := range l.twins {
+			if c.ID() == l.slot.twins.victim {
+				victim = c
+			}
+		}
+	}
+	l.surplus = append(l.surplus, surplus{victim, RuleDuplicate, WhyDuplicate})
+	l.redundant += len(l.twins) - 1
+	l.again = true
+}
+
+// survival orders duplicates, the one that survives first.
+func survival(a, b known.Copy) int {
+	return cmp.Or(
+		cmp.Compare(count(a.State() != message.Running), count(b.State() != message.Running)),
+		cmp.Compare(a.Since(), b.Since()),
+		cmp.Compare(a.ID(), b.ID()),
+	)
+}
+
+// unlisted holds the stop of a copy that its node does not list now: it ends, is
+// lost, or is listed again. No event follows, so the copy is judged again soon.
+func (l *look) unlisted() (hold, bool) {
+	return hold{until: l.clock.in(l.cfg.HeartbeatPeriod / 4)}, !listed(l.stop.copy)
+}
+
+// rowsGone holds the stops of apps without a row while rowLoss does: so many are
+// gone at once that the source is rather at fault.
+func (l *look) rowsGone() (hold, bool) {
+	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
+		return hold{}, false
+	}
+	return l.rowLoss.holds()
+}
+
+// extraApp holds the stops of rule extra_app: a row that was never read may be on its
+// way, and a row that is gone may come back. Only time in which the source is complete
+// counts, all of it: a source that is incomplete now and then delays a stop by no more
+// than that.
+func (l *look) extraApp() (hold, bool) {
+	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
+		return hold{}, false
+	}
+	if !l.source.isComplete {
+		return hold{RuleFreshness, WhyIncomplete, 0}, true
+	}
+	waited := l.source.trust(l.clock.now) - max(l.app.untold, l.rowLoss.ended)
+	until := l.clock.in(l.cfg.unseen()) - waited
+	return hold{RuleExtraApp, WhyGrace, until + 1}, l.clock.now <= until
+}
+
+// duplicate holds the stop of a duplicate until it is sure that all of them run,
+// and while another index of the app is missing.
+func (l *look) duplicate() (hold, bool) {
+	switch {
+	case l.stop.rule != RuleDuplicate:
+		return hold{}, false
+	case !l.slot.twins.confirmed(l.twins):
+		return hold{RuleDuplicate, WhyUnconfirmed, 0}, true
+	}
+	return hold{RuleDuplicate, WhyOtherMissing, 0}, l.app.tally[missing]+l.app.tally[crashed] > 0
+}
+
+// keepAliveOfStop is the rule keep_alive for a stop, as keepAlive is for a start.
+func (l *look) keepAliveOfStop() (hold, bool) {
+	until := l.stop.until
+	if l.when == confirming {
+		until = l.stop.sent
+	}
+	return hold{RuleKeepAlive, WhyNudged, until}, until > l.clock.now
+}
+
+// confirmations is how often each node has to list its copy before a duplicate is
+// stopped.
+const confirmations = 2
+
+// twins is what rule duplicate keeps of an index.
+type twins struct {
+	listed map[string]uint32 // duplicates, and how often each was listed when all were known first
+	victim string            // the duplicate whose stop was sent
+}
+
+// confirmed reports whether each of the duplicates was listed by its node as often
+// as it takes since all of them, and no more, are known. The first listing of a copy
+// counts as one.
+func (t *twins) confirmed(copies []known.Copy) bool {
+	ids, same := make([]string, len(copies)), len(copies) == len(t.listed)
+	for i, c := range copies {
+		ids[i] = c.ID()
+		_, was := t.listed[ids[i]]
+		same = same && was
+	}
+	if !same {
+		t.listed = make(map[string]uint32, len(copies))
+		for i, c := range copies {
+			t.listed[ids[i]] = from(c)
+		}
+	}
+	yes := true
+	for i, c := range copies {
+		if c.Beats() < t.listed[ids[i]] { // it was not listed for a while
+			t.listed[ids[i]] = from(c)
+		}
+		yes = yes && listed(c) && c.Beats() >= t.listed[ids[i]]+confirmations
+	}
+	return yes
+}
+
+// from is the listing of a copy from which on they count.
+func from(c known.Copy) uint32 {
+	if n := c.Beats(); n != 1 {
+		return n
+	}
+	return 0
+}

@@ -41,8 +41,8 @@ type app struct {
 	at      int   // in the pool's apps
 	slots   *slot // the first one
 	tally   [categories]int32
-	extra   int32   // copies that should not run
-	crashes []crash // the newest
+	extra   int32 // copies that should not run
+	crashes crashTable
 }
 
 // pool is the apps of one pool.

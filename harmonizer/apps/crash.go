@@ -2,39 +2,47 @@ package apps
 
 import (
 	"hash/fnv"
+	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// crashed is the rules exit_crashed, flapping and give_up. A crash is answered at
-// once; those that follow one another within FlappingTimeout, from number
-// FlappingDeath+1 on, after a delay that doubles; more than GiveupCrashNumber
-// never.
-func (m *Machine) crashed(s *slot, id string) {
-	if m.clock.now > s.calmSince().add(m.cfg.FlappingTimeout) {
-		s.crashes = 0
+// backoff is the rules exit_crashed, flapping, give_up and decay for one index. A
+// crash is answered at once; those that follow one another within FlappingTimeout,
+// from number FlappingDeath+1 on, after a delay that doubles; more than
+// GiveupCrashNumber never. An index that ran for FlappingTimeout begins anew.
+type backoff struct {
+	crashes   int // that followed one another
+	crashedAt instant
+	healthy   instant // it runs since then; 0: unknown
+	restart   instant // no start before
+	givenUp   bool
+}
+
+// crashed counts a crash of an app's index and returns the rule that answers it.
+func (b *backoff) crashed(cfg *Config, now instant, app string, index int) Rule {
+	if now > b.calmSince().add(cfg.FlappingTimeout) {
+		b.crashes = 0
 	}
-	s.crashes++
-	s.crashedAt, s.healthy = m.clock.now, 0
-	s.restart, s.hold, s.givenUp = 0, "", false
-	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Rule: RuleExitCrashed,
-		Detail: s.app.exitOf(id)}
-	switch over := s.crashes - *m.cfg.FlappingDeath; {
-	case m.givesUp(s.crashes):
-		s.givenUp = true
-		f.Kind, f.Rule = KindGaveUp, RuleGiveUp
-	case over > 0:
-		s.restart = m.clock.in(m.restartDelay(s))
-		f.Kind, f.Rule, f.Until = KindFlapping, RuleFlapping, m.clock.time(s.restart)
+	b.crashes++
+	b.crashedAt, b.healthy, b.restart, b.givenUp = now, 0, 0, false
+	switch most := *cfg.GiveupCrashNumber; {
+	case most > 0 && b.crashes > most:
+		b.givenUp = true
+		return RuleGiveUp
+	case b.crashes > *cfg.FlappingDeath:
+		b.restart = now.add(b.delay(cfg, app, index))
+		return RuleFlapping
 	}
-	m.remember(s.app)
-	m.journal.note(s, f)
+	return RuleExitCrashed
 }
 
 // calmSince is from when on the index could run without a crash: a restart delay
-// is no time in which it did well.
-func (s *slot) calmSince() instant {
-	since := s.crashedAt
-	for _, later := range [...]instant{s.restart, s.healthy} {
+// is no time in which it ran.
+func (b *backoff) calmSince() instant {
+	since := b.crashedAt
+	for _, later := range [...]instant{b.restart, b.healthy} {
 		if later != 0 {
 			since = max(since, later)
 		}
@@ -42,14 +50,36 @@ func (s *slot) calmSince() instant {
 	return since
 }
 
-func (m *Machine) givesUp(crashes int) bool {
-	most := *m.cfg.GiveupCrashNumber
-	return most > 0 && crashes > most
+// delay is the restart delay after the crashes of an index, with its noise.
+func (b *backoff) delay(cfg *Config, app string, index int) time.Duration {
+	return cfg.restartDelay(b.crashes-*cfg.FlappingDeath) + noise(*cfg.DelayTimeNoise, app, index, b.crashes)
 }
 
-// restartDelay is the delay after the crashes of an index, with its noise.
-func (m *Machine) restartDelay(s *slot) time.Duration {
-	return m.cfg.restartDelay(s.crashes-*m.cfg.FlappingDeath) + noise(*m.cfg.DelayTimeNoise, s)
+// decay is the rule of the same name: the crashes of an index that runs count until
+// FlappingTimeout after the last one. It returns until when they do.
+func (b *backoff) decay(cfg *Config, now instant) instant {
+	if b.healthy == 0 {
+		b.healthy = now
+	}
+	until := max(b.healthy, b.crashedAt).add(cfg.FlappingTimeout)
+	if until <= now {
+		b.crashes = 0
+	}
+	return until
+}
+
+// retry ends giving up and the restart delay for an operator.
+func (b *backoff) retry() { b.crashes, b.restart, b.givenUp = 0, 0, false }
+
+// merge adds what another harmonizer counted: of two numbers of crashes the larger,
+// of two times the later. Only a down index can be given up.
+func (b *backoff) merge(o backoff, down bool) {
+	if b.crashes == 0 || o.crashedAt > b.crashedAt {
+		b.crashedAt = o.crashedAt
+	}
+	b.crashes = max(b.crashes, o.crashes)
+	b.restart = max(b.restart, o.restart)
+	b.givenUp = b.givenUp || down && o.givenUp
 }
 
 // restartDelay doubles with each crash over FlappingDeath, 1 being the first.
@@ -66,61 +96,74 @@ func (c Config) restartDelay(over int) time.Duration {
 
 // noise is at most as much, either way, so that what crashed together does not
 // start together. It is a hash of the index and its crashes: the same each time.
-func noise(most time.Duration, s *slot) time.Duration {
+func noise(most time.Duration, app string, index, crashes int) time.Duration {
 	if most <= 0 {
 		return 0
 	}
 	h := fnv.New64a()
-	h.Write([]byte(s.app.name()))
-	h.Write([]byte{0, byte(s.index), byte(s.index >> 8), byte(s.index >> 16), byte(s.crashes), byte(s.crashes >> 8)})
+	h.Write([]byte(app))
+	h.Write([]byte{0, byte(index), byte(index >> 8), byte(index >> 16), byte(crashes), byte(crashes >> 8)})
 	return time.Duration(h.Sum64()%uint64(2*most+1)) - most
 }
 
-// decay is the rule of the same name: crashes count no more when the index ran
-// for FlappingTimeout since the last one.
-func (m *Machine) decay(s *slot) {
-	if s.healthy == 0 {
-		s.healthy = m.clock.now
-	}
-	at := max(s.healthy, s.crashedAt).add(m.cfg.FlappingTimeout)
-	if at > m.clock.now {
-		m.wakes.slot(s, at)
-		return
-	}
-	s.crashes = 0
-	m.remember(s.app)
-	m.journal.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
+// perTable bounds the crash table of an app: the newest stay.
+const perTable = 100
+
+// Crash is a line of an app's crash table.
+type Crash struct {
+	Instance    string         `json:"instance"`
+	Index       int            `json:"index"`
+	Version     string         `json:"version"`
+	Node        string         `json:"node,omitempty"`
+	At          time.Time      `json:"at"`    // when it was heard
+	Since       float64        `json:"since"` // unix seconds, as the node said; 0: it did not
+	Reason      message.Reason `json:"reason"`
+	Status      *int           `json:"exit_status,omitempty"` // nil: not told
+	Description string         `json:"exit_description,omitempty"`
 }
 
-// Crashed reports whether an app has an index, or with -1, whether there is such an
-// app; and whether Retry of it would change anything.
-func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
-	a := m.apps.lookup(name)
-	if a == nil {
-		return false, false
-	}
-	known = index < 0 || a.desires(index)
-	for s := a.slots; s != nil; s = s.next {
-		if index < 0 || s.index == index {
-			known, crashed = true, crashed || s.crashes > 0
-		}
-	}
-	return known, crashed
+// crash is the same, as the machine keeps it.
+type crash struct {
+	Crash
+	at instant
 }
 
-// retry ends giving up and restart delays of an index, or of all of an app.
-func (m *Machine) retry(ev Retry) {
-	a := m.apps.lookup(ev.App)
-	if a == nil {
+// crashTable is the newest crashes of an app, the oldest of them first.
+type crashTable []crash
+
+// add appends a line, or completes the line of the same copy.
+func (t *crashTable) add(c Crash, now instant) {
+	i := slices.IndexFunc(*t, func(o crash) bool { return o.Instance == c.Instance })
+	if i >= 0 {
+		o := &(*t)[i]
+		if c.Since != 0 {
+			o.Since = c.Since
+		}
+		if c.Status != nil || c.Description != "" {
+			o.Status, o.Description = c.Status, c.Description
+		}
 		return
 	}
-	for s := a.slots; s != nil; s = s.next {
-		if s.crashes == 0 || ev.Index >= 0 && s.index != ev.Index {
-			continue
-		}
-		s.crashes, s.restart, s.givenUp, s.hold = 0, 0, false, ""
-		m.remember(a)
-		m.journal.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
-		m.backlog.mark(s.place())
+	if len(*t) == perTable {
+		*t = slices.Delete(*t, 0, 1)
 	}
+	*t = append(*t, crash{c, now})
+}
+
+// prune drops the lines from before a time.
+func (t *crashTable) prune(before instant) {
+	*t = slices.DeleteFunc(*t, func(c crash) bool { return c.at < before })
+	if len(*t) == 0 {
+		*t = nil
+	}
+}
+
+// description is how a copy ended, in the words of its node; empty if unknown.
+func (t crashTable) description(id string) string {
+	for _, c := range t {
+		if c.Instance == id {
+			return c.Description
+		}
+	}
+	return ""
 }

@@ -292,3 +292,36 @@ func (m *Machine) instance(l *look, c known.Copy) Instance {
 	}
 	return in
 }
+
+// Crashed reports whether an app has an index, or with -1, whether there is such an
+// app; and whether Retry of it would change anything.
+func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
+	a := m.apps.lookup(name)
+	if a == nil {
+		return false, false
+	}
+	known = index < 0 || a.desires(index)
+	for s := a.slots; s != nil; s = s.next {
+		if index < 0 || s.index == index {
+			known, crashed = true, crashed || s.crashes > 0
+		}
+	}
+	return known, crashed
+}
+
+// Crashes returns the crash table of an app, the oldest first: at most 100 lines,
+// none older than FlappingTimeout.
+func (m *Machine) Crashes(name string) []Crash {
+	a := m.apps.lookup(name)
+	if a == nil {
+		return nil
+	}
+	var out []Crash
+	for _, c := range a.crashes {
+		if c.at.add(m.cfg.FlappingTimeout) >= m.clock.now {
+			c.At = m.clock.time(c.at)
+			out = append(out, c.Crash)
+		}
+	}
+	return out
+}

@@ -40,11 +40,11 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 		if a == nil {
 			a = m.apps.ensure(c.App, m.known.Name(c.App))
 		}
-		m.carcass(a, c.Copy)
+		m.enterCopy(a, c.Copy)
 		m.backlog.mark(at(c.App, c.Index))
 	case known.BecameState:
 		a := m.apps.app(c.App)
-		m.carcass(a, c.Copy)
+		m.enterCopy(a, c.Copy)
 		if !runs(c.Was) || runs(c.Copy.State()) || !m.ends(a, c, WhyCrashed) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
@@ -117,9 +117,25 @@ func (m *Machine) answered(s *slot, e ending) {
 	switch e.why {
 	case WhyCrashed:
 		m.crashed(s, e.who.id)
-	case WhyStopped:
-		m.exitStopped(s)
+	case WhyStopped: // rule exit_stopped: under a controller, who stopped a copy has its turn first
+		if m.cfg.controlled() {
+			s.grace = m.clock.in(*m.cfg.ResetGrace)
+		}
 	}
+}
+
+// crashed answers a crash by its backoff.
+func (m *Machine) crashed(s *slot, id string) {
+	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Detail: s.app.crashes.description(id)}
+	switch f.Rule = s.backoff.crashed(&m.cfg, m.clock.now, s.app.name(), s.index); f.Rule {
+	case RuleGiveUp:
+		f.Kind = KindGaveUp
+	case RuleFlapping:
+		f.Kind, f.Until = KindFlapping, m.clock.time(s.restart)
+	}
+	s.hold = ""
+	m.remember(s.app)
+	m.journal.note(s, f)
 }
 
 // exit takes in that a copy ended, be it one that its node had no time to list.
@@ -129,7 +145,7 @@ func (m *Machine) exit(e message.Exited) {
 		return
 	}
 	why := whyExited(e.Reason)
-	m.exitTable(e, why)
+	m.enterExit(e, why)
 	_, known := m.known.Exit(m.clock.wall, e)
 	m.collect(why)
 	if known {
@@ -168,4 +184,51 @@ func whyExited(r message.Reason) Why {
 		return WhyEvacuated
 	}
 	return WhyExited
+}
+
+// enterCopy enters a copy in state CRASHED into the crash table.
+func (m *Machine) enterCopy(a *app, c known.Copy) {
+	if c.State() != message.Crashed {
+		return
+	}
+	m.enter(a, Crash{Instance: c.ID(), Index: c.Index(), Version: c.Version(), Node: c.Node(), Since: c.Since(), Reason: message.ReasonCrashed})
+}
+
+// enterExit enters a crash that a node reported, unless the app is unknown.
+func (m *Machine) enterExit(e message.Exited, why Why) {
+	a := m.apps.lookup(e.App)
+	if a == nil || why != WhyCrashed {
+		return
+	}
+	node := ""
+	if c, ok := m.known.Find(e.Instance); ok {
+		node = c.Node()
+	}
+	m.enter(a, Crash{Instance: e.Instance, Index: e.Index, Version: e.Version, Node: node, Since: float64(e.CrashedAt),
+		Reason: e.Reason, Status: e.Status, Description: e.Description})
+}
+
+func (m *Machine) enter(a *app, c Crash) {
+	first := len(a.crashes) == 0
+	m.apps.recount(a, func() { a.crashes.add(c, m.clock.now) })
+	if first {
+		m.wakeCrashes(a)
+	}
+}
+
+// pruneCrashes drops what is older than FlappingTimeout.
+func (m *Machine) pruneCrashes(a *app) {
+	if a == nil || len(a.crashes) == 0 {
+		return
+	}
+	m.apps.recount(a, func() { a.crashes.prune(m.clock.in(-m.cfg.FlappingTimeout)) })
+	if len(a.crashes) == 0 {
+		m.backlog.mark(at(a.id, 0))
+		return
+	}
+	m.wakeCrashes(a)
+}
+
+func (m *Machine) wakeCrashes(a *app) {
+	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
 }

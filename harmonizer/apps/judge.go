@@ -95,7 +95,7 @@ func (m *Machine) waits(s *slot, h hold) {
 	s.hold = h.rule
 	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.clock.time(h.until)}
 	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
-		f.Detail = s.app.exitOf(s.lastExit())
+		f.Detail = s.app.crashes.description(s.lastExit())
 	}
 	m.journal.note(s, f)
 }
@@ -162,14 +162,6 @@ func (m *Machine) shedOne(l *look, c *surplus, x *extra) {
 		Rule: h.rule, Until: m.clock.time(h.until)})
 }
 
-// exitStopped is the rule exit_stopped: under a controller, whoever stopped a
-// copy has its turn first.
-func (m *Machine) exitStopped(s *slot) {
-	if m.cfg.controlled() {
-		s.grace = m.clock.in(*m.cfg.ResetGrace)
-	}
-}
-
 // recover ends what an index waited for: it is served, or no longer desired. The
 // keep-alive of a nudge that another harmonizer sent for an index that we never
 // missed stays.
@@ -189,5 +181,32 @@ func (m *Machine) recover(s *slot, served bool) {
 	}
 	if !served {
 		s.healthy = 0
+	}
+}
+
+func (m *Machine) decay(s *slot) {
+	if until := s.backoff.decay(&m.cfg, m.clock.now); until > m.clock.now {
+		m.wakes.slot(s, until)
+		return
+	}
+	m.remember(s.app)
+	m.journal.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
+}
+
+// retry ends giving up and restart delays of an index, or of all of an app.
+func (m *Machine) retry(ev Retry) {
+	a := m.apps.lookup(ev.App)
+	if a == nil {
+		return
+	}
+	for s := a.slots; s != nil; s = s.next {
+		if s.crashes == 0 || ev.Index >= 0 && s.index != ev.Index {
+			continue
+		}
+		s.backoff.retry()
+		s.hold = ""
+		m.remember(a)
+		m.journal.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
+		m.backlog.mark(s.place())
 	}
 }

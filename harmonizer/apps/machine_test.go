@@ -626,7 +626,7 @@ func TestRestartDelay(t *testing.T) {
 	}
 	least, most := time.Duration(0), time.Duration(0)
 	for i := range 1000 {
-		n := noise(5*time.Second, &slot{app: &app{want: message.App{Name: "web"}}, index: i, crashes: 2})
+		n := noise(5*time.Second, "web", i, 2)
 		least, most = min(least, n), max(most, n)
 	}
 	if least < -5*time.Second || most > 5*time.Second || least > -4*time.Second || most < 4*time.Second {

@@ -199,19 +199,19 @@ func (m *Machine) stopPending(s *slot, id string, until instant) {
 // no more.
 func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 	oldest := -m.cfg.FlappingTimeout
-	at := m.restored(i.CrashedAt, oldest-time.Second, 0)
-	restart := m.restored(i.Restart, 0, m.cfg.MaxRestartDelay+*m.cfg.DelayTimeNoise)
-	if at < m.clock.in(oldest) && restart <= m.clock.now && !i.GivenUp {
+	b := backoff{
+		crashes:   i.Crashes,
+		crashedAt: m.restored(i.CrashedAt, oldest-time.Second, 0),
+		restart:   m.restored(i.Restart, 0, m.cfg.MaxRestartDelay+*m.cfg.DelayTimeNoise),
+		givenUp:   i.GivenUp,
+	}
+	if b.crashedAt < m.clock.in(oldest) && b.restart <= m.clock.now && !i.GivenUp {
 		return
 	}
-	if s.crashes == 0 || at > s.crashedAt {
-		s.crashedAt = at
-	}
-	s.crashes = max(s.crashes, i.Crashes)
-	s.restart = max(s.restart, restart)
-	if !serves(m.known, s.app, s.index) {
+	down := !serves(m.known, s.app, s.index)
+	s.backoff.merge(b, down)
+	if down {
 		s.cause = WhyCrashed
-		s.givenUp = s.givenUp || i.GivenUp
 	}
 }
 

@@ -48,7 +48,7 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 	s.pending, s.hold = m.clock.in(m.cfg.startKeepAlive()), ""
 	m.wakes.slot(s, s.pending)
 	if s.start == RuleFlapping { // without an answer, not before the same delay
-		s.restart = m.clock.in(m.restartDelay(s))
+		s.restart = m.clock.in(s.delay(&m.cfg, s.app.name(), s.index))
 	}
 	m.remember(s.app)
 	out.start(s)
@@ -163,7 +163,7 @@ func (m *Machine) startedByOther(a *app, indices []int) {
 		s := m.apps.slot(a, index)
 		s.pending = max(s.pending, m.clock.in(m.cfg.startKeepAlive()))
 		if s.cause == WhyCrashed && s.crashes > *m.cfg.FlappingDeath && !s.givenUp {
-			s.restart = max(s.restart, m.clock.in(m.restartDelay(s)))
+			s.restart = max(s.restart, m.clock.in(s.delay(&m.cfg, s.app.name(), s.index)))
 		}
 		m.remember(a)
 		m.backlog.mark(s.place())

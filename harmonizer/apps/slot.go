@@ -29,16 +29,12 @@ type slot struct {
 	missing instant // since then; 0: it is not
 	pending instant // a start was nudged: not again before
 	sent    instant // the same, of one that was confirmed; 0: none, or it was answered
-	restart instant // crashed: not started before
 	grace   instant // it was stopped: not started before
 	hold    Rule    // told that it waits for that
-	givenUp bool
 	silent  instant // lost by silence then, as the brake counts; 0: it is not
 
-	crashes   int      // that followed one another
-	crashedAt instant  // the last one
-	healthy   instant  // it runs since then; 0: unknown
-	exited    []string // instances of the latest exits, the newest last
+	backoff
+	exited []string // instances of the latest exits, the newest last
 
 	extras []extra // copies that should not run
 	twins  twins

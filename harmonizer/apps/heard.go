@@ -134,7 +134,7 @@ func (m *Machine) crashed(s *slot, id string) {
 		f.Kind, f.Until = KindFlapping, m.clock.time(s.restart)
 	}
 	s.hold = ""
-	m.remember(s.app)
+	m.memory.remember(s.app)
 	m.journal.note(s, f)
 }
 

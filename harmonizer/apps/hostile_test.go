@@ -130,7 +130,7 @@ func TestFollowerForgetsWhatChanged(t *testing.T) {
 	}
 	now = now.Add(time.Hour)
 	settle(m, now, Tick{})
-	if n := len(m.changed) + len(m.kept) + len(m.remembered); n > 0 {
+	if n := len(m.memory.changed) + len(m.memory.kept) + len(m.memory.remembered); n > 0 {
 		t.Errorf("%d names are kept of apps that are gone", n)
 	}
 }

@@ -139,7 +139,7 @@ func (m *Machine) shed(l *look) {
 func (m *Machine) forgetStop(s *slot, x extra) {
 	m.stops.Remove(stopKey{s.place(), x.id})
 	if x.until != 0 {
-		m.remember(s.app)
+		m.memory.remember(s.app)
 	}
 }
 
@@ -173,7 +173,7 @@ func (m *Machine) recover(s *slot, served bool) {
 		m.starts.Remove(s.place())
 		m.limit.regain(s)
 		s.missing, s.pending, s.sent, s.restart, s.grace, s.hold, s.givenUp = 0, 0, 0, 0, 0, "", false
-		m.remember(s.app)
+		m.memory.remember(s.app)
 	}
 	s.start, s.cause = "", WhyNew
 	if served && s.crashes > 0 {
@@ -189,7 +189,7 @@ func (m *Machine) decay(s *slot) {
 		m.wakes.slot(s, until)
 		return
 	}
-	m.remember(s.app)
+	m.memory.remember(s.app)
 	m.journal.note(s, Finding{Kind: KindCalm, Version: s.app.want.Version, Rule: RuleDecay})
 }
 
@@ -205,7 +205,7 @@ func (m *Machine) retry(ev Retry) {
 		}
 		s.backoff.retry()
 		s.hold = ""
-		m.remember(a)
+		m.memory.remember(a)
 		m.journal.note(s, Finding{Kind: KindRetried, Why: WhyOrdered, Version: a.want.Version, Rule: RuleGiveUp})
 		m.backlog.mark(s.place())
 	}

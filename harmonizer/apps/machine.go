@@ -27,11 +27,9 @@ type Machine struct {
 	rowLoss rowLoss
 	rules   rules
 
-	leading    bool
-	acting     bool                  // both states were complete when last looked at
-	remembered map[string]remembered // of apps without a row
-	changed    map[string]bool       // apps whose memory is another than was told
-	kept       map[string]bool       // apps of which a memory was told
+	leading bool
+	acting  bool // both states were complete when last looked at
+	memory  memory
 
 	limits   limits
 	sweeping int // from that app on rows are swept, or noSweep
@@ -53,20 +51,21 @@ func NewMachine(cfg Config) *Machine {
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
 		}),
-		source:     source{why: "not read yet"},
-		remembered: map[string]remembered{},
-		changed:    map[string]bool{},
-		kept:       map[string]bool{},
-		limits:     limits{perStep, perSweep},
-		sweeping:   noSweep,
-		starts:     queue.New[place](cfg.rate()),
-		stops:      queue.New[stopKey](cfg.rate()),
+		source:   source{why: "not read yet"},
+		limits:   limits{perStep, perSweep},
+		sweeping: noSweep,
+		starts:   queue.New[place](cfg.rate()),
+		stops:    queue.New[stopKey](cfg.rate()),
 	}
 	m.journal = journal{clock: &m.clock}
 	m.apps = newInventory(&m.clock, m.known, &m.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.source, journal: &m.journal, apps: &m.apps}
 	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.source, rowLoss: &m.rowLoss}}
+	m.memory = memory{
+		cfg: &m.cfg, clock: &m.clock, source: &m.source, apps: &m.apps, wakes: &m.wakes,
+		remembered: map[string]remembered{}, changed: map[string]bool{}, kept: map[string]bool{},
+	}
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
 	return m
 }
@@ -115,7 +114,7 @@ func (m *Machine) take(ev Event) {
 		m.lead(ev)
 	case Follow:
 		m.leading = false
-		clear(m.kept) // another one tells from now on
+		clear(m.memory.kept) // another one tells from now on
 	case Nudged:
 		m.nudged(ev.Nudge)
 	case NotSent:
@@ -185,6 +184,18 @@ func (m *Machine) Brake() BrakeStatus {
 	return s
 }
 
+// Memories returns the memory of each app of which it changed since the last
+// call, in order of name.
+func (m *Machine) Memories() []Memory { return m.memory.take() }
+
+// lead begins to nudge, with what the harmonizer that led before remembered.
+func (m *Machine) lead(ev Lead) {
+	m.leading, m.rowLoss.untested = true, true
+	m.memory.restore(ev.Memories)
+	m.await(ev.Nodes)
+	m.apps.markTrouble()
+}
+
 // due handles a deadline.
 func (m *Machine) due(w wake) {
 	switch w.what {
@@ -196,7 +207,7 @@ func (m *Machine) due(w wake) {
 	case wakeCrashes:
 		m.pruneCrashes(m.apps.app(w.place.app()))
 	case wakeMemory:
-		m.forgetMemory(w.name)
+		m.memory.forget(w.name)
 	}
 }
 
@@ -208,8 +219,6 @@ func (m *Machine) dropIfEmpty(a *app) {
 	for range m.known.Indices(a.id) {
 		return
 	}
-	if _, kept := m.remembered[a.name()]; !kept && !m.kept[a.name()] {
-		delete(m.changed, a.name()) // there is nothing to tell, and there was not
-	}
+	m.memory.gone(a)
 	m.apps.remove(a)
 }

@@ -41,24 +41,38 @@ type StopMemory struct {
 	Pending  time.Time `json:"pending"` // no other stop before
 }
 
-// remembered is the memory of an app without a row, but for its stops.
+// remembered is the memory of an app without a row, without its stops.
 type remembered struct {
 	Memory
 	until instant
 }
 
-// remember notes that an app's memory is another than was told.
-func (m *Machine) remember(a *app) { m.changed[a.name()] = true }
+// memory is what survives a restart: it says which apps' memory changed, and keeps
+// that of an app without a row for a while, in case the row comes back.
+type memory struct {
+	cfg    *Config
+	clock  *clock
+	source *source
+	apps   *inventory
+	wakes  *wakes
 
-// Memories returns the memory of each app of which it changed since the last
-// call, in order of name.
-func (m *Machine) Memories() []Memory {
+	remembered map[string]remembered // of apps without a row
+	changed    map[string]bool       // apps whose memory is not the one that take returned
+	kept       map[string]bool       // apps of which take returned a memory
+}
+
+// remember notes that an app's memory changed.
+func (m *memory) remember(a *app) { m.changed[a.name()] = true }
+
+// take returns the memory of each app of which it changed since the last call, in
+// order of name.
+func (m *memory) take() []Memory {
 	if len(m.changed) == 0 {
 		return nil
 	}
 	var out []Memory
 	for _, name := range slices.Sorted(maps.Keys(m.changed)) {
-		mem := m.memory(name)
+		mem := m.of(name)
 		if mem.Empty() && !m.kept[name] {
 			continue
 		}
@@ -71,20 +85,20 @@ func (m *Machine) Memories() []Memory {
 	return out
 }
 
-func (m *Machine) memory(name string) Memory {
+func (m *memory) of(name string) Memory {
 	mem, a := Memory{App: name}, m.apps.lookup(name)
 	if r, ok := m.remembered[name]; ok {
 		mem = r.Memory
 	} else if a != nil {
-		mem = m.indexMemory(a)
+		mem = m.indices(a)
 	}
 	if a != nil {
-		mem.Stops = m.stopMemory(a)
+		mem.Stops = m.stops(a)
 	}
 	return mem
 }
 
-func (m *Machine) indexMemory(a *app) Memory {
+func (m *memory) indices(a *app) Memory {
 	mem := Memory{App: a.name(), Version: a.want.Version}
 	for s := a.slots; s != nil; s = s.next {
 		if s.crashes > 0 || s.pending > m.clock.now || s.restart > m.clock.now {
@@ -102,8 +116,8 @@ func (m *Machine) indexMemory(a *app) Memory {
 	return mem
 }
 
-// stopMemory is the stops of an app whose time is not over.
-func (m *Machine) stopMemory(a *app) (stops []StopMemory) {
+// stops returns the stops of an app whose time is not over.
+func (m *memory) stops(a *app) (stops []StopMemory) {
 	for s := a.slots; s != nil; s = s.next {
 		for _, x := range s.extras {
 			if x.until > m.clock.now {
@@ -125,20 +139,19 @@ func byIndex(a, b StopMemory) int {
 }
 
 // stored is an instant as others can read it: without our monotonic clock.
-func (m *Machine) stored(at instant) time.Time { return m.clock.time(at).Round(0) }
+func (m *memory) stored(at instant) time.Time { return m.clock.time(at).Round(0) }
 
-// restored is an instant that was stored, at least min and at most max from now.
-func (m *Machine) restored(t time.Time, least, most time.Duration) instant {
+// restored is an instant that was stored, at least least and at most most from now.
+func (m *memory) restored(t time.Time, least, most time.Duration) instant {
 	if t.IsZero() {
 		return 0
 	}
 	return m.clock.in(min(max(t.Sub(m.clock.wall.Round(0)), least), most))
 }
 
-// lead begins to nudge, with what whoever led before remembered.
-func (m *Machine) lead(ev Lead) {
-	m.leading, m.rowLoss.untested = true, true
-	for _, mem := range ev.Memories {
+// restore adds what the harmonizer that led before remembered.
+func (m *memory) restore(memories []Memory) {
+	for _, mem := range memories {
 		m.kept[mem.App] = true
 		m.changed[mem.App] = true
 		if a := m.apps.lookup(mem.App); a != nil && a.row == rowPresent {
@@ -148,13 +161,11 @@ func (m *Machine) lead(ev Lead) {
 		}
 		m.mergeStops(mem)
 	}
-	m.await(ev.Nodes)
-	m.apps.markTrouble()
 }
 
-// merge takes over the memory of an app: of two numbers of crashes the larger, of
-// two times the later.
-func (m *Machine) merge(a *app, mem Memory) {
+// merge adds the memory of an app: of two numbers of crashes the larger, of two times
+// the later.
+func (m *memory) merge(a *app, mem Memory) {
 	m.remember(a)
 	if mem.Version != a.want.Version {
 		return
@@ -168,36 +179,13 @@ func (m *Machine) merge(a *app, mem Memory) {
 		if i.Crashes > 0 {
 			m.mergeCrashes(s, i)
 		}
-		m.backlog.mark(s.place())
+		m.apps.backlog.mark(s.place())
 	}
 }
 
-// mergeStops takes over which stops were nudged. Whether their copies run still,
-// and are extra, their nodes will tell.
-func (m *Machine) mergeStops(mem Memory) {
-	for _, stop := range mem.Stops[:min(len(mem.Stops), MaxStops)] {
-		until := m.restored(stop.Pending, 0, m.cfg.NudgeKeepAlive)
-		if until > m.clock.now && stop.Index >= 0 && stop.Index < message.MaxInstances {
-			a := m.apps.ensure(m.known.App(mem.App), mem.App)
-			m.stopPending(m.apps.slot(a, stop.Index), stop.Instance, until)
-		}
-	}
-}
-
-// stopPending notes that another harmonizer nudged the stop of a copy.
-func (m *Machine) stopPending(s *slot, id string, until instant) {
-	if x := s.find(id); x != nil {
-		x.until = max(x.until, until)
-	} else {
-		s.extras = append(s.extras, extra{id: id, until: until})
-	}
-	m.remember(s.app)
-	m.backlog.mark(s.place())
-}
-
-// mergeCrashes takes over what crashed, unless that is so long ago that it counts
-// no more.
-func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
+// mergeCrashes adds the crashes of an index, unless they are so long ago that they
+// count no more.
+func (m *memory) mergeCrashes(s *slot, i IndexMemory) {
 	oldest := -m.cfg.FlappingTimeout
 	b := backoff{
 		crashes:   i.Crashes,
@@ -208,39 +196,62 @@ func (m *Machine) mergeCrashes(s *slot, i IndexMemory) {
 	if b.crashedAt < m.clock.in(oldest) && b.restart <= m.clock.now && !i.GivenUp {
 		return
 	}
-	down := !serves(m.known, s.app, s.index)
+	down := !serves(m.apps.known, s.app, s.index)
 	s.backoff.merge(b, down)
 	if down {
 		s.cause = WhyCrashed
 	}
 }
 
+// mergeStops adds which stops were sent. Whether their copies still run, and are extra,
+// the heartbeats decide.
+func (m *memory) mergeStops(mem Memory) {
+	for _, stop := range mem.Stops[:min(len(mem.Stops), MaxStops)] {
+		until := m.restored(stop.Pending, 0, m.cfg.NudgeKeepAlive)
+		if until > m.clock.now && stop.Index >= 0 && stop.Index < message.MaxInstances {
+			a := m.apps.ensure(m.apps.known.App(mem.App), mem.App)
+			m.stopByOther(m.apps.slot(a, stop.Index), stop.Instance, until)
+		}
+	}
+}
+
+// stopByOther adds the stop of a copy that another harmonizer sent.
+func (m *memory) stopByOther(s *slot, id string, until instant) {
+	if x := s.find(id); x != nil {
+		x.until = max(x.until, until)
+	} else {
+		s.extras = append(s.extras, extra{id: id, until: until})
+	}
+	m.remember(s.app)
+	m.apps.backlog.mark(s.place())
+}
+
 // keep remembers an app without a row. Its stops stay with its copies.
-func (m *Machine) keep(mem Memory) {
+func (m *memory) keep(mem Memory) {
 	mem.Stops = nil
 	r := remembered{mem, m.clock.in(*m.cfg.DropletGCGracePeriod)}
 	m.remembered[mem.App] = r
 	m.wakes.add(r.until, wake{what: wakeMemory, name: mem.App})
 }
 
-// keepMemory remembers an app whose row is about to go.
-func (m *Machine) keepMemory(a *app) {
-	if mem := m.memory(a.name()); len(mem.Indices) > 0 {
+// rowLost keeps the memory of an app whose row is about to go.
+func (m *memory) rowLost(a *app) {
+	if mem := m.of(a.name()); len(mem.Indices) > 0 {
 		m.keep(mem)
 	}
 }
 
-// recall gives an app that has a row again what was remembered of it.
-func (m *Machine) recall(a *app) {
+// rowBack gives an app that has a row again what was kept of it.
+func (m *memory) rowBack(a *app) {
 	if r, ok := m.remembered[a.name()]; ok {
 		delete(m.remembered, a.name())
 		m.merge(a, r.Memory)
 	}
 }
 
-// forgetMemory drops what is remembered of an app without a row, unless its time
-// has not come, or nobody knows whether it has one.
-func (m *Machine) forgetMemory(name string) {
+// forget drops the memory of an app without a row, unless its time has not come, or
+// the source is incomplete, so that the app may have a row.
+func (m *memory) forget(name string) {
 	r, ok := m.remembered[name]
 	if !ok {
 		return
@@ -255,5 +266,12 @@ func (m *Machine) forgetMemory(name string) {
 		m.changed[name] = true
 	} else if a == nil {
 		delete(m.changed, name)
+	}
+}
+
+// gone forgets an app that is removed, if nothing of it was or is to be stored.
+func (m *memory) gone(a *app) {
+	if _, ok := m.remembered[a.name()]; !ok && !m.kept[a.name()] {
+		delete(m.changed, a.name())
 	}
 }

@@ -45,7 +45,7 @@ func (m *Machine) change(a *app, want message.App) {
 		for s := a.slots; s != nil; s = s.next {
 			m.renew(s)
 		}
-		m.recall(a)
+		m.memory.rowBack(a)
 		m.apps.markAll(a)
 		was = 0
 	case old.State != want.State, old.Package != want.Package, want.Instances < old.Instances:
@@ -86,7 +86,7 @@ func (m *Machine) unreadable(name string) {
 func (m *Machine) gone(name string) {
 	if a := m.apps.lookup(name); a != nil {
 		m.loseRow(a, rowDeleted)
-		m.forgetMemory(name)
+		m.memory.forget(name)
 	}
 }
 
@@ -107,7 +107,7 @@ func (m *Machine) vanish(a *app) {
 // while, in case the row comes back.
 func (m *Machine) loseRow(a *app, row rowState) {
 	if row == rowVanished {
-		m.keepMemory(a)
+		m.memory.rowLost(a)
 	}
 	m.apps.recount(a, func() { m.setRow(a, row) })
 	a.seen, a.untold = m.clock.now, m.source.trust(m.clock.now)

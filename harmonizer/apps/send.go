@@ -50,7 +50,7 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 	if s.start == RuleFlapping { // without an answer, not before the same delay
 		s.restart = m.clock.in(s.delay(&m.cfg, s.app.name(), s.index))
 	}
-	m.remember(s.app)
+	m.memory.remember(s.app)
 	out.start(s)
 	return true
 }
@@ -89,7 +89,7 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 		s.twins.victim = x.id
 	}
 	m.wakes.slot(s, x.until)
-	m.remember(s.app)
+	m.memory.remember(s.app)
 	out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
 	return true
 }
@@ -165,7 +165,7 @@ func (m *Machine) startedByOther(a *app, indices []int) {
 		if s.cause == WhyCrashed && s.crashes > *m.cfg.FlappingDeath && !s.givenUp {
 			s.restart = max(s.restart, m.clock.in(s.delay(&m.cfg, s.app.name(), s.index)))
 		}
-		m.remember(a)
+		m.memory.remember(a)
 		m.backlog.mark(s.place())
 	}
 }
@@ -176,7 +176,7 @@ func (m *Machine) stoppedByOther(a *app, stop *message.Stop) {
 		if !ok || c.App() != a.id {
 			continue
 		}
-		m.stopPending(m.apps.slot(a, c.Index()), id, m.clock.in(m.cfg.NudgeKeepAlive))
+		m.memory.stopByOther(m.apps.slot(a, c.Index()), id, m.clock.in(m.cfg.NudgeKeepAlive))
 	}
 }
 

@@ -119,7 +119,7 @@ func (m *Machine) startsNotSent(start *message.Start, confirmed bool) {
 		if start.Flapping {
 			s.restart = 0
 		}
-		m.remember(a)
+		m.memory.remember(a)
 		m.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
 		m.backlog.mark(s.place())
 	}
@@ -135,7 +135,7 @@ func (m *Machine) stopsNotSent(stop *message.Stop, confirmed bool) {
 			x.sent = 0
 		}
 		x.until = x.sent
-		m.remember(s.app)
+		m.memory.remember(s.app)
 		m.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
 		m.backlog.mark(s.place())
 	}

@@ -89,5 +89,5 @@ func (m *Machine) renew(s *slot) {
 	s.cause, s.crashes, s.givenUp = WhyNew, 0, false
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
-	m.remember(s.app)
+	m.memory.remember(s.app)
 }

@@ -234,7 +234,7 @@ func restart(b *testing.B, n int, beats []Heartbeat) (longest, sum time.Duration
 			step(hb)
 		}
 		nudges := step(Tick{})
-		if m.acting && whole.IsZero() {
+		if m.gate.acting && whole.IsZero() {
 			whole = now
 		}
 		if len(nudges) > 0 {

@@ -269,7 +269,7 @@ func (m *Machine) explainStart(st *IndexStatus, l *look) {
 	}
 	h, held := l.holdStart(explaining)
 	if !held {
-		h, _ = m.heldBack()
+		h, _ = m.gate.starts()
 	}
 	st.Rule, st.Why, st.Until = h.rule, h.why, m.clock.time(h.until)
 }
@@ -286,7 +286,7 @@ func (m *Machine) instance(l *look, c known.Copy) Instance {
 		in.Extra = s.rule
 		h, held := l.holdStop(s, &x, explaining)
 		if !held {
-			h = m.heldStops()
+			h = m.gate.stops()
 		}
 		in.Rule, in.Why, in.Until = h.rule, h.why, m.clock.time(h.until)
 	}

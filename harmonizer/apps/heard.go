@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
@@ -231,4 +232,26 @@ func (m *Machine) pruneCrashes(a *app) {
 
 func (m *Machine) wakeCrashes(a *app) {
 	m.wakes.add(a.crashes[0].at.add(m.cfg.FlappingTimeout)+1, wake{what: wakeCrashes, place: at(a.id, 0)})
+}
+
+// loseAwaited gives up the nodes that the harmonizer before had and we have not, after
+// DropletLost. Their copies were never known here: the indices without a copy so far
+// stand for them, as many as there were.
+func (m *Machine) loseAwaited() {
+	if len(m.bus.awaited) == 0 || m.clock.now <= m.bus.hearing.add(m.cfg.DropletLost) || m.Busy() {
+		return
+	}
+	copies := 0
+	for _, node := range slices.Sorted(maps.Keys(m.bus.awaited)) {
+		copies += m.bus.awaited[node]
+		m.journal.find(Finding{Kind: KindNodeLost, Node: node, Rule: RuleFreshness})
+		m.limit.loseNode(node)
+	}
+	m.bus.awaited = nil
+	for s := m.apps.first; s != nil && copies > 0; s = s.after {
+		if s.category == missing && s.cause == WhyNew {
+			m.limit.lose(s)
+			copies--
+		}
+	}
 }

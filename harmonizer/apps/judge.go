@@ -22,7 +22,7 @@ func (m *Machine) judge(p place) {
 	if l.start == "" {
 		m.recover(s, l.category == running)
 	}
-	if m.acting {
+	if m.gate.acting {
 		m.act(l)
 	}
 	if m.keeps(l) {
@@ -149,7 +149,7 @@ func (m *Machine) shedOne(l *look, c *surplus, x *extra) {
 	h, held := l.holdStop(c, x, judging)
 	if !held {
 		m.stops.Push(uint32(s.app.id), key, priority(x.rule))
-		h = m.heldStops()
+		h = m.gate.stops()
 	} else {
 		m.stops.Remove(key)
 		m.wakes.slot(s, h.until)

@@ -27,9 +27,8 @@ type Machine struct {
 	rowLoss rowLoss
 	rules   rules
 
-	leading bool
-	acting  bool // both states were complete when last looked at
-	memory  memory
+	gate   gate
+	memory memory
 
 	limits   limits
 	sweeping int // from that app on rows are swept, or noSweep
@@ -62,6 +61,7 @@ func NewMachine(cfg Config) *Machine {
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.source, journal: &m.journal, apps: &m.apps}
 	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.source, rowLoss: &m.rowLoss}}
+	m.gate = gate{limit: &m.limit, backlog: &m.backlog}
 	m.memory = memory{
 		cfg: &m.cfg, clock: &m.clock, source: &m.source, apps: &m.apps, wakes: &m.wakes,
 		remembered: map[string]remembered{}, changed: map[string]bool{}, kept: map[string]bool{},
@@ -83,7 +83,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.expireRows()
 	m.take(ev)
 	changes := m.collect("")
-	m.turn()
+	m.freshness()
 	if changes <= m.limits.step { // more are enough for one Step
 		m.proceed()
 	}
@@ -105,15 +105,16 @@ func (m *Machine) take(ev Event) {
 	case ExpectedBegin, ExpectedRows, ExpectedUnreadable, ExpectedGone, ExpectedComplete, ExpectedFailed, ExpectedLost, Updated:
 		m.takeExpected(ev)
 	case BusUp:
-		m.busUp()
+		m.bus.connect(m.clock.now)
+		m.known.Hearing(m.clock.wall)
 	case BusDown:
-		m.bus.up, m.bus.fresh = false, false
+		m.bus.disconnect()
 	case Canary:
 		m.limit.probed = true
 	case Lead:
 		m.lead(ev)
 	case Follow:
-		m.leading = false
+		m.gate.leading = false
 		clear(m.memory.kept) // another one tells from now on
 	case Nudged:
 		m.nudged(ev.Nudge)
@@ -158,7 +159,10 @@ func (m *Machine) tick() {
 	if !m.bus.up {
 		return
 	}
-	m.hear()
+	if m.clock.now >= m.bus.hearing.add(m.cfg.startIn()) {
+		m.bus.fresh = true
+	}
+	m.loseAwaited()
 	m.known.Tick(m.clock.wall)
 	m.limit.expect()
 	m.wakes.wheel.Due(m.clock.wall, m.due)
@@ -172,7 +176,7 @@ func (m *Machine) watchLosses() {
 	}
 	m.limit.watch(m.apps.total.Running, m.apps.slots)
 	m.starts.Scale(m.limit.share())
-	if m.leading && m.acting && !m.Busy() {
+	if m.gate.leading && m.gate.acting && !m.Busy() {
 		m.rowLoss.watchCopies(m.known.Len())
 	}
 }
@@ -190,9 +194,39 @@ func (m *Machine) Memories() []Memory { return m.memory.take() }
 
 // lead begins to nudge, with what the harmonizer that led before remembered.
 func (m *Machine) lead(ev Lead) {
-	m.leading, m.rowLoss.untested = true, true
+	m.gate.leading, m.rowLoss.untested = true, true
 	m.memory.restore(ev.Memories)
-	m.await(ev.Nodes)
+	if !m.bus.up || m.clock.now <= m.bus.hearing.add(m.cfg.DropletLost) {
+		m.bus.await(ev.Nodes, m.known)
+	}
+	m.apps.markTrouble()
+}
+
+// Complete reports whether both states are complete, and if not, why.
+func (m *Machine) Complete() (bool, string) {
+	if ok, why := m.bus.complete(); !ok {
+		return false, why
+	}
+	if !m.source.isComplete {
+		return false, "expected state: " + m.source.why
+	}
+	return true, ""
+}
+
+// freshness is the rule of the same name: it notes when the two states become complete
+// together, or no longer are.
+func (m *Machine) freshness() {
+	complete, why := m.Complete()
+	if complete == m.gate.acting {
+		return
+	}
+	m.gate.acting = complete
+	m.apps.revision++
+	if !complete {
+		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
+		return
+	}
+	m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
 	m.apps.markTrouble()
 }
 

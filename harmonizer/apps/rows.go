@@ -6,6 +6,91 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
+// source is how far the expected state can be trusted.
+type source struct {
+	isComplete bool
+	since      instant // complete since then, for this time
+	trusted    instant // for how long it was complete before, in all
+	until      instant // complete until then; 0: until it is lost
+	why        string  // why it is not
+	failed     string  // why the latest pass did
+
+	polled bool
+	pass   uint32 // which telling of all rows this is
+	whole  uint32 // the last that was told to its end
+	rows   int    // apps with a row, readable or not
+	heard  int    // of them, told in this pass
+	before int    // there were when this pass began
+}
+
+func (s *source) begin() {
+	s.polled = true
+	s.next()
+}
+
+func (s *source) lose(at instant, why string) {
+	s.distrust(at, why)
+	s.next()
+}
+
+// distrust ends that the rows are complete.
+func (s *source) distrust(at instant, why string) {
+	s.trusted = s.trust(at)
+	s.isComplete, s.why = false, why
+}
+
+// trust is for how long the source was complete, in all: a clock that stands while
+// nothing can be concluded from a row that is not told.
+func (s *source) trust(at instant) instant {
+	if s.isComplete {
+		return s.trusted + at - s.since
+	}
+	return s.trusted
+}
+
+// next begins a telling of all rows.
+func (s *source) next() {
+	s.pass++
+	s.before, s.heard = s.rows, 0
+}
+
+// told notes that an app's row was told in this pass.
+func (s *source) told(a *app) {
+	if a.has() && a.pass != s.pass {
+		s.heard++
+	}
+	a.pass = s.pass
+}
+
+// tally counts rows; it comes before the app's row becomes row.
+func (s *source) tally(a *app, row rowState) {
+	by := count(row == rowPresent || row == rowUnreadable) - count(a.has())
+	s.rows += by
+	if a.pass == s.pass {
+		s.heard += by
+	}
+}
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
+// has reports whether the app has a row, be it one that cannot be read.
+func (a *app) has() bool { return a.row == rowPresent || a.row == rowUnreadable }
+
+func (s *source) complete(t clock, validFor time.Duration) {
+	if !s.isComplete {
+		s.isComplete, s.since = true, t.now
+	}
+	if s.until = 0; validFor > 0 {
+		s.until = t.in(validFor)
+	}
+	s.whole, s.failed = s.pass, ""
+}
+
 // row takes in a row of the expected state.
 func (m *Machine) row(want message.App) {
 	if want.State == "" {
@@ -160,4 +245,17 @@ func (m *Machine) resetGrace(a *app) {
 	if m.cfg.controlled() {
 		a.grace = m.clock.in(*m.cfg.ResetGrace)
 	}
+}
+
+// expireRows ends the time for which the last whole pass counts.
+func (m *Machine) expireRows() {
+	s := &m.source
+	if !s.isComplete || s.until == 0 || m.clock.now <= s.until {
+		return
+	}
+	why := "the last whole pass is too old"
+	if s.failed != "" {
+		why += ": " + s.failed
+	}
+	s.distrust(s.until, why)
 }

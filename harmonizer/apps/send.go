@@ -8,10 +8,10 @@ import (
 // faster than the rate. Each is judged again first.
 func (m *Machine) send() {
 	var out outbox
-	if _, held := m.heldBack(); !held {
+	if _, held := m.gate.starts(); !held {
 		m.sendStarts(&out)
 	}
-	if h := m.heldStops(); h.rule == RuleQueue && !m.backlog.pending() && !m.rowLoss.untested {
+	if h := m.gate.stops(); h.rule == RuleQueue && !m.backlog.pending() && !m.rowLoss.untested {
 		m.sendStops(&out)
 	}
 	out.flush(m)
@@ -103,32 +103,6 @@ func (m *Machine) superfluous(l *look, id string) *surplus {
 	return l.surplusOf(c)
 }
 
-// heldBack returns what keeps all nudges from being sent: rules freshness, follow
-// and brake, and that not all that was heard is taken in.
-func (m *Machine) heldBack() (hold, bool) {
-	switch {
-	case !m.acting:
-		return hold{RuleFreshness, WhyIncomplete, 0}, true
-	case !m.leading:
-		return hold{RuleFollow, WhyFollowing, 0}, true
-	case m.limit.state == BrakeHeld:
-		return hold{RuleBrake, WhyMassLoss, 0}, true
-	case m.limit.returning():
-		return hold{RuleBrake, WhyReturning, 0}, true
-	}
-	return hold{RuleQueue, WhyInTurn, 0}, m.backlog.pending()
-}
-
-// heldStops is heldBack for stops, which an eased brake holds too. Rule queue
-// holds nothing but the turn.
-func (m *Machine) heldStops() hold {
-	h, held := m.heldBack()
-	if !held && m.limit.state != BrakeOff {
-		return hold{RuleBrake, WhyMassLoss, 0}
-	}
-	return h
-}
-
 // tellWaiting tells of what began to wait in this Step, and waits on.
 func (m *Machine) tellWaiting() {
 	for _, p := range m.queued {
@@ -136,7 +110,7 @@ func (m *Machine) tellWaiting() {
 		if s == nil || !m.starts.Has(p) {
 			continue
 		}
-		h, _ := m.heldBack()
+		h, _ := m.gate.starts()
 		m.waits(s, h)
 	}
 }

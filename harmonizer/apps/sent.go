@@ -14,7 +14,7 @@ import (
 // its Step. Of one that is not right, NotSent nudges again what is.
 func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 	m.clock.set(now)
-	if !m.acting || !m.leading || m.limit.state == BrakeHeld || m.limit.returning() {
+	if _, closed := m.gate.closed(); closed {
 		return false
 	}
 	if n.Start != nil {

@@ -29,7 +29,7 @@ var oversized = map[string]size{
 	"cmd/weir":                 {files: 45},
 	"cmd/weir.cli":             {methods: 155, files: 33},
 	"harmonizer/apps":          {files: 26},
-	"harmonizer/apps.Machine":  {methods: 103, files: 12},
+	"harmonizer/apps.Machine":  {methods: 98, files: 11},
 	"harmonizer/apps.app":      {methods: 10, files: 6},
 	"pools/aws.Provider":       {methods: 55, files: 11},
 	"pools/aws/awstest":        {files: 27},

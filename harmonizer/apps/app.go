@@ -66,3 +66,13 @@ func (a *app) expected() int {
 }
 
 func (a *app) desires(index int) bool { return index < a.expected() }
+
+// has reports whether the app has a row, readable or not.
+func (a *app) has() bool { return a.row == rowPresent || a.row == rowUnreadable }
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}

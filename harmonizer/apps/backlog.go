@@ -5,11 +5,7 @@ import (
 	"slices"
 )
 
-const (
-	perStep  = 1000   // indices that one Step takes in, and nudges
-	perSweep = 10_000 // apps that one Step looks at for their row
-	noSweep  = -1
-)
+const perStep = 1000 // indices that one Step judges, and nudges
 
 // limits bounds what one Step does.
 type limits struct{ step, sweep int }
@@ -72,14 +68,12 @@ func (b *backlog) take(n int) []place {
 
 // Busy reports whether not all that was heard is taken in: until then, counts
 // are not complete and nothing is nudged. The next Step goes on.
-func (m *Machine) Busy() bool { return m.backlog.pending() || m.sweeping != noSweep }
+func (m *Machine) Busy() bool { return m.backlog.pending() || m.rows.sweeping != noSweep }
 
 // proceed takes a bounded part of the backlog. Endings come before the indices:
 // the rules judge an index by them.
 func (m *Machine) proceed() {
-	if m.sweeping != noSweep {
-		m.sweep()
-	}
+	m.rows.sweep(m.limits.sweep)
 	for budget := m.limits.step; ; budget-- {
 		if budget == 0 {
 			return

@@ -7,7 +7,7 @@ func (m *Machine) judge(p place) {
 	if a == nil {
 		return
 	}
-	m.vanish(a)
+	m.rows.refresh(a)
 	s := m.apps.slots[p]
 	l := m.rules.judge(a, p.index(), s)
 	if s == nil {

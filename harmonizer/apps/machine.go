@@ -21,7 +21,7 @@ type Machine struct {
 
 	apps inventory
 
-	source  source
+	rows    rows
 	bus     bus
 	limit   disruptionLimit
 	rowLoss rowLoss
@@ -30,11 +30,10 @@ type Machine struct {
 	gate   gate
 	memory memory
 
-	limits   limits
-	sweeping int // from that app on rows are swept, or noSweep
-	starts   *queue.Queue[place]
-	stops    *queue.Queue[stopKey]
-	queued   []place // what began to wait in this Step
+	limits limits
+	starts *queue.Queue[place]
+	stops  *queue.Queue[stopKey]
+	queued []place // what began to wait in this Step
 
 	nudges []Nudge
 }
@@ -50,20 +49,22 @@ func NewMachine(cfg Config) *Machine {
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
 		}),
-		source:   source{why: "not read yet"},
-		limits:   limits{perStep, perSweep},
-		sweeping: noSweep,
-		starts:   queue.New[place](cfg.rate()),
-		stops:    queue.New[stopKey](cfg.rate()),
+		limits: limits{perStep, perSweep},
+		starts: queue.New[place](cfg.rate()),
+		stops:  queue.New[stopKey](cfg.rate()),
 	}
 	m.journal = journal{clock: &m.clock}
-	m.apps = newInventory(&m.clock, m.known, &m.source, &m.backlog)
+	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
-	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.source, journal: &m.journal, apps: &m.apps}
-	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.source, rowLoss: &m.rowLoss}}
+	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
+	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, rowLoss: &m.rowLoss}}
+	m.rows = rows{
+		source: source{why: "not read yet"}, sweeping: noSweep,
+		cfg: &m.cfg, clock: &m.clock, apps: &m.apps, loss: &m.rowLoss, memory: &m.memory, starts: m.starts,
+	}
 	m.gate = gate{limit: &m.limit, backlog: &m.backlog}
 	m.memory = memory{
-		cfg: &m.cfg, clock: &m.clock, source: &m.source, apps: &m.apps, wakes: &m.wakes,
+		cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, apps: &m.apps, wakes: &m.wakes,
 		remembered: map[string]remembered{}, changed: map[string]bool{}, kept: map[string]bool{},
 	}
 	m.wakes = wakes{&m.clock, wheel.New[wake](100 * time.Millisecond)}
@@ -80,7 +81,7 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.clock.set(now)
 	m.nudges, m.journal.found, m.queued = nil, nil, m.queued[:0]
 	busy := m.Busy()
-	m.expireRows()
+	m.rows.source.expire(m.clock.now)
 	m.take(ev)
 	changes := m.collect("")
 	m.freshness()
@@ -103,7 +104,7 @@ func (m *Machine) take(ev Event) {
 	case Exit:
 		m.exit(ev.Exited)
 	case ExpectedBegin, ExpectedRows, ExpectedUnreadable, ExpectedGone, ExpectedComplete, ExpectedFailed, ExpectedLost, Updated:
-		m.takeExpected(ev)
+		m.rows.take(ev)
 	case BusUp:
 		m.bus.connect(m.clock.now)
 		m.known.Hearing(m.clock.wall)
@@ -127,29 +128,6 @@ func (m *Machine) take(ev Event) {
 		m.retry(ev)
 	case Tick:
 		m.tick()
-	}
-}
-
-func (m *Machine) takeExpected(ev Event) {
-	switch ev := ev.(type) {
-	case ExpectedBegin:
-		m.source.begin()
-	case ExpectedRows:
-		for _, row := range ev.Rows {
-			m.row(row)
-		}
-	case ExpectedUnreadable:
-		m.unreadable(ev.Name)
-	case ExpectedGone:
-		m.gone(ev.Name)
-	case ExpectedComplete:
-		m.expectedComplete(ev.ValidFor)
-	case ExpectedFailed:
-		m.source.failed = ev.Why
-	case ExpectedLost:
-		m.source.lose(m.clock.now, ev.Why)
-	case Updated:
-		m.updated(ev.App)
 	}
 }
 
@@ -207,8 +185,8 @@ func (m *Machine) Complete() (bool, string) {
 	if ok, why := m.bus.complete(); !ok {
 		return false, why
 	}
-	if !m.source.isComplete {
-		return false, "expected state: " + m.source.why
+	if !m.rows.source.isComplete {
+		return false, "expected state: " + m.rows.source.why
 	}
 	return true, ""
 }

@@ -39,7 +39,7 @@ func (s shortage) over() bool { return float64(s.gone-s.back) <= s.limit }
 
 // watchRows counts the rows that a whole pass lacks, before they go.
 func (l *rowLoss) watchRows() {
-	gone, of := l.source.rows-l.source.heard, l.source.before
+	gone, of := l.source.rows-l.source.read, l.source.before
 	switch limit := l.cfg.tooMany(of); {
 	case l.rows.since != 0:
 		l.rows.gone += gone

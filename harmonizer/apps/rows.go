@@ -4,33 +4,35 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
+)
+
+const (
+	perSweep = 10_000 // apps whose row one Step sweeps
+	noSweep  = -1
 )
 
 // source is how far the expected state can be trusted.
 type source struct {
 	isComplete bool
-	since      instant // complete since then, for this time
+	since      instant // complete since then
 	trusted    instant // for how long it was complete before, in all
 	until      instant // complete until then; 0: until it is lost
-	why        string  // why it is not
-	failed     string  // why the latest pass did
+	why        string  // why it is incomplete
+	failed     string  // why the latest pass failed
 
 	polled bool
-	pass   uint32 // which telling of all rows this is
-	whole  uint32 // the last that was told to its end
+	pass   uint32 // number of the present pass
+	whole  uint32 // the last pass that came to its end
 	rows   int    // apps with a row, readable or not
-	heard  int    // of them, told in this pass
-	before int    // there were when this pass began
+	read   int    // of them, in this pass
+	before int    // rows when this pass began
 }
 
-func (s *source) begin() {
-	s.polled = true
-	s.next()
-}
-
-func (s *source) lose(at instant, why string) {
-	s.distrust(at, why)
-	s.next()
+// next begins a pass over all rows.
+func (s *source) next() {
+	s.pass++
+	s.before, s.read = s.rows, 0
 }
 
 // distrust ends that the rows are complete.
@@ -39,8 +41,8 @@ func (s *source) distrust(at instant, why string) {
 	s.isComplete, s.why = false, why
 }
 
-// trust is for how long the source was complete, in all: a clock that stands while
-// nothing can be concluded from a row that is not told.
+// trust is for how long the source was complete, in all: a clock that stands while a
+// missing row proves nothing.
 func (s *source) trust(at instant) instant {
 	if s.isComplete {
 		return s.trusted + at - s.since
@@ -48,40 +50,24 @@ func (s *source) trust(at instant) instant {
 	return s.trusted
 }
 
-// next begins a telling of all rows.
-func (s *source) next() {
-	s.pass++
-	s.before, s.heard = s.rows, 0
-}
-
-// told notes that an app's row was told in this pass.
-func (s *source) told(a *app) {
+// found notes that this pass has the app's row.
+func (s *source) found(a *app) {
 	if a.has() && a.pass != s.pass {
-		s.heard++
+		s.read++
 	}
 	a.pass = s.pass
 }
 
-// tally counts rows; it comes before the app's row becomes row.
+// tally counts rows. The call comes before the app's row becomes row.
 func (s *source) tally(a *app, row rowState) {
 	by := count(row == rowPresent || row == rowUnreadable) - count(a.has())
 	s.rows += by
 	if a.pass == s.pass {
-		s.heard += by
+		s.read += by
 	}
 }
 
-func count(yes bool) int {
-	if yes {
-		return 1
-	}
-	return 0
-}
-
-// has reports whether the app has a row, be it one that cannot be read.
-func (a *app) has() bool { return a.row == rowPresent || a.row == rowUnreadable }
-
-func (s *source) complete(t clock, validFor time.Duration) {
+func (s *source) complete(t *clock, validFor time.Duration) {
 	if !s.isComplete {
 		s.isComplete, s.since = true, t.now
 	}
@@ -91,166 +77,9 @@ func (s *source) complete(t clock, validFor time.Duration) {
 	s.whole, s.failed = s.pass, ""
 }
 
-// row takes in a row of the expected state.
-func (m *Machine) row(want message.App) {
-	if want.State == "" {
-		want.State = message.AppStarted
-	}
-	if want.Package == "" {
-		want.Package = message.PackageStaged
-	}
-	a := m.apps.ensure(m.known.App(want.Name), want.Name)
-	m.vanish(a)
-	m.source.told(a)
-	if a.stale && m.source.pass > a.outdated {
-		a.stale = false
-		m.apps.markAll(a)
-	}
-	if a.row == rowPresent && a.want.Equal(want) {
-		return
-	}
-	m.change(a, want)
-}
-
-// change puts a new row in place of what was known, and has each index that it
-// concerns looked at.
-func (m *Machine) change(a *app, want message.App) {
-	had, old, was := a.row == rowPresent, a.want, a.expected()
-	m.apps.recount(a, func() {
-		m.setRow(a, rowPresent)
-		a.want = want
-	})
-	m.apps.join(a, want.Pool)
-	a.pool.revision++ // its footprint may be another
-	m.apps.undesire(a)
-	begins := !had || old.State != want.State && want.State == message.AppStarted
-	switch {
-	case begins || old.Version != want.Version:
-		a.renewed++
-		for s := a.slots; s != nil; s = s.next {
-			m.renew(s)
-		}
-		m.memory.rowBack(a)
-		m.apps.markAll(a)
-		was = 0
-	case old.State != want.State, old.Package != want.Package, want.Instances < old.Instances:
-		m.apps.markAll(a)
-	}
-	for index := was; index < a.expected(); index++ {
-		m.backlog.mark(at(a.id, index))
-	}
-	if begins || old.State != want.State || old.Version != want.Version ||
-		old.Package != want.Package || old.Instances != want.Instances {
-		m.resetGrace(a)
-	}
-}
-
-// setRow changes what is known of the app's row.
-func (m *Machine) setRow(a *app, row rowState) {
-	m.source.tally(a, row)
-	if a.rowless() && row != rowUnknown && row != rowVanished {
-		m.rowLoss.regain(a)
-	}
-	m.apps.setRow(a, row)
-}
-
-func (m *Machine) unreadable(name string) {
-	a := m.apps.ensure(m.known.App(name), name)
-	m.vanish(a)
-	m.source.told(a)
-	switch a.row {
-	case rowPresent, rowUnreadable:
-	case rowVanished: // it is there again, and this is the row that was known
-		m.change(a, a.want)
-	case rowUnknown, rowDeleted: // a row from before its deletion says nothing of this one
-		m.apps.recount(a, func() { m.setRow(a, rowUnreadable) })
-		m.apps.markAll(a)
-	}
-}
-
-func (m *Machine) gone(name string) {
-	if a := m.apps.lookup(name); a != nil {
-		m.loseRow(a, rowDeleted)
-		m.memory.forget(name)
-	}
-}
-
-// vanish takes away the row of an app that the last whole pass did not tell.
-func (m *Machine) vanish(a *app) {
-	if a.pass >= m.source.whole {
-		return
-	}
-	switch a.row {
-	case rowPresent:
-		m.loseRow(a, rowVanished)
-	case rowUnreadable: // leaves no row that could stand if it is told again
-		m.loseRow(a, rowUnknown)
-	}
-}
-
-// loseRow takes an app's row away. What it remembers of crashes is kept for a
-// while, in case the row comes back.
-func (m *Machine) loseRow(a *app, row rowState) {
-	if row == rowVanished {
-		m.memory.rowLost(a)
-	}
-	m.apps.recount(a, func() { m.setRow(a, row) })
-	a.seen, a.untold = m.clock.now, m.source.trust(m.clock.now)
-	a.stale, a.grace = false, 0
-	a.renewed++
-	if a.pool != nil {
-		a.pool.revision++
-	}
-	m.apps.undesire(a)
-	for s := a.slots; s != nil; s = s.next {
-		m.renew(s)
-	}
-	m.apps.markAll(a)
-}
-
-// updated notes that a row is older than the app, if a pass will tell a newer one.
-func (m *Machine) updated(name string) {
-	a := m.apps.lookup(name)
-	if a == nil || !m.cfg.controlled() {
-		return
-	}
-	m.resetGrace(a)
-	if m.source.polled {
-		a.stale, a.outdated = true, m.source.pass
-	}
-}
-
-func (m *Machine) expectedComplete(validFor time.Duration) {
-	m.rowLoss.watchRows()
-	m.source.complete(m.clock, validFor)
-	if m.source.rows != m.source.heard {
-		m.sweeping = 0 // there are rows that were not told
-	}
-}
-
-// sweep takes away the rows that the last whole pass did not tell, some at a time.
-func (m *Machine) sweep() {
-	end := min(m.sweeping+m.limits.sweep, len(m.apps.list))
-	for _, a := range m.apps.list[m.sweeping:end] {
-		if a != nil {
-			m.vanish(a)
-		}
-	}
-	if m.sweeping = end; end == len(m.apps.list) {
-		m.sweeping = noSweep
-	}
-}
-
-func (m *Machine) resetGrace(a *app) {
-	if m.cfg.controlled() {
-		a.grace = m.clock.in(*m.cfg.ResetGrace)
-	}
-}
-
-// expireRows ends the time for which the last whole pass counts.
-func (m *Machine) expireRows() {
-	s := &m.source
-	if !s.isComplete || s.until == 0 || m.clock.now <= s.until {
+// expire ends the time for which the last whole pass counts.
+func (s *source) expire(now instant) {
+	if !s.isComplete || s.until == 0 || now <= s.until {
 		return
 	}
 	why := "the last whole pass is too old"
@@ -258,4 +87,200 @@ func (m *Machine) expireRows() {
 		why += ": " + s.failed
 	}
 	s.distrust(s.until, why)
+}
+
+// rows is the expected state: it changes the rows of apps and marks the indices that a
+// change concerns.
+type rows struct {
+	source source
+
+	cfg    *Config
+	clock  *clock
+	apps   *inventory
+	loss   *rowLoss
+	memory *memory
+	starts *queue.Queue[place]
+
+	sweeping int // from that app on rows are swept, or noSweep
+}
+
+// take handles an event of the source.
+func (r *rows) take(ev Event) {
+	switch ev := ev.(type) {
+	case ExpectedBegin:
+		r.source.polled = true
+		r.source.next()
+	case ExpectedRows:
+		for _, row := range ev.Rows {
+			r.row(row)
+		}
+	case ExpectedUnreadable:
+		r.unreadable(ev.Name)
+	case ExpectedGone:
+		if a := r.apps.lookup(ev.Name); a != nil {
+			r.lose(a, rowDeleted)
+			r.memory.forget(ev.Name)
+		}
+	case ExpectedComplete:
+		r.loss.watchRows()
+		r.source.complete(r.clock, ev.ValidFor)
+		if r.source.rows != r.source.read {
+			r.sweeping = 0 // the pass lacks rows
+		}
+	case ExpectedFailed:
+		r.source.failed = ev.Why
+	case ExpectedLost:
+		r.source.distrust(r.clock.now, ev.Why)
+		r.source.next()
+	case Updated:
+		r.updated(ev.App)
+	}
+}
+
+// row handles a row that was read.
+func (r *rows) row(want message.App) {
+	if want.State == "" {
+		want.State = message.AppStarted
+	}
+	if want.Package == "" {
+		want.Package = message.PackageStaged
+	}
+	a := r.find(want.Name)
+	if a.stale && r.source.pass > a.outdated {
+		a.stale = false
+		r.apps.markAll(a)
+	}
+	if a.row == rowPresent && a.want.Equal(want) {
+		return
+	}
+	r.change(a, want)
+}
+
+// find returns the app of a row of this pass.
+func (r *rows) find(name string) *app {
+	a := r.apps.ensure(r.apps.known.App(name), name)
+	r.refresh(a)
+	r.source.found(a)
+	return a
+}
+
+// change replaces the row of an app and marks each index that the change concerns.
+func (r *rows) change(a *app, want message.App) {
+	had, old, was := a.row == rowPresent, a.want, a.expected()
+	r.set(a, rowPresent, want)
+	r.apps.join(a, want.Pool)
+	a.pool.revision++ // its footprint may be another
+	r.apps.undesire(a)
+	begins := !had || old.State != want.State && want.State == message.AppStarted
+	switch {
+	case begins || old.Version != want.Version:
+		r.renew(a)
+		r.memory.rowBack(a)
+		r.apps.markAll(a)
+		was = 0
+	case old.State != want.State, old.Package != want.Package, want.Instances < old.Instances:
+		r.apps.markAll(a)
+	}
+	for index := was; index < a.expected(); index++ {
+		r.apps.backlog.mark(at(a.id, index))
+	}
+	if begins || old.State != want.State || old.Version != want.Version ||
+		old.Package != want.Package || old.Instances != want.Instances {
+		r.resetGrace(a)
+	}
+}
+
+// set changes the state of an app's row, and the row that counts.
+func (r *rows) set(a *app, row rowState, want message.App) {
+	if a.rowless() && row != rowUnknown && row != rowVanished {
+		r.loss.regain(a)
+	}
+	r.source.tally(a, row)
+	r.apps.recount(a, func() {
+		r.apps.setRow(a, row)
+		a.want = want
+	})
+}
+
+// renew begins anew: what was sent, and what crashed, was another version.
+func (r *rows) renew(a *app) {
+	a.renewed++
+	for s := a.slots; s != nil; s = s.next {
+		r.starts.Remove(s.place())
+		s.renew()
+		r.memory.remember(a)
+	}
+}
+
+// resetGrace gives the controller its turn.
+func (r *rows) resetGrace(a *app) {
+	if r.cfg.controlled() {
+		a.grace = r.clock.in(*r.cfg.ResetGrace)
+	}
+}
+
+func (r *rows) unreadable(name string) {
+	switch a := r.find(name); a.row {
+	case rowPresent, rowUnreadable:
+	case rowVanished: // it is there again, and the row from before counts
+		r.change(a, a.want)
+	case rowUnknown, rowDeleted: // a row from before its deletion proves nothing
+		r.set(a, rowUnreadable, a.want)
+		r.apps.markAll(a)
+	}
+}
+
+// refresh takes away the row of an app that the last whole pass lacks.
+func (r *rows) refresh(a *app) {
+	if a.pass >= r.source.whole {
+		return
+	}
+	switch a.row {
+	case rowPresent:
+		r.memory.rowLost(a)
+		r.lose(a, rowVanished)
+	case rowUnreadable: // no row stays that could count if it is read again
+		r.lose(a, rowUnknown)
+	}
+}
+
+// lose takes an app's row away.
+func (r *rows) lose(a *app, row rowState) {
+	r.set(a, row, a.want)
+	a.seen, a.untold = r.clock.now, r.source.trust(r.clock.now)
+	a.stale, a.grace = false, 0
+	if a.pool != nil {
+		a.pool.revision++
+	}
+	r.apps.undesire(a)
+	r.renew(a)
+	r.apps.markAll(a)
+}
+
+// updated notes that a row is older than the app, if a later pass brings a newer row.
+func (r *rows) updated(name string) {
+	a := r.apps.lookup(name)
+	if a == nil || !r.cfg.controlled() {
+		return
+	}
+	r.resetGrace(a)
+	if r.source.polled {
+		a.stale, a.outdated = true, r.source.pass
+	}
+}
+
+// sweep takes away the rows that the last whole pass lacks, of up to n apps.
+func (r *rows) sweep(n int) {
+	if r.sweeping == noSweep {
+		return
+	}
+	end := min(r.sweeping+n, len(r.apps.list))
+	for _, a := range r.apps.list[r.sweeping:end] {
+		if a != nil {
+			r.refresh(a)
+		}
+	}
+	if r.sweeping = end; end == len(r.apps.list) {
+		r.sweeping = noSweep
+	}
 }

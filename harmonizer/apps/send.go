@@ -34,7 +34,7 @@ func (m *Machine) sendStart(p place, out *outbox) bool {
 	if s == nil {
 		return false
 	}
-	m.vanish(s.app)
+	m.rows.refresh(s.app)
 	l := m.rules.judge(s.app, s.index, s)
 	if l.start == "" {
 		m.backlog.mark(p)
@@ -72,7 +72,7 @@ func (m *Machine) sendStop(k stopKey, out *outbox) bool {
 	if s == nil {
 		return false
 	}
-	m.vanish(s.app)
+	m.rows.refresh(s.app)
 	l := m.rules.judge(s.app, s.index, s)
 	c, x := m.superfluous(l, k.id), s.find(k.id)
 	if c == nil || x == nil {

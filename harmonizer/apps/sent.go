@@ -33,7 +33,7 @@ func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 
 func (m *Machine) startStands(n message.Start) bool {
 	a := m.apps.lookup(n.App)
-	if a == nil || a.pass < m.source.whole || a.want.Version != n.Version {
+	if a == nil || a.pass < m.rows.source.whole || a.want.Version != n.Version {
 		return false
 	}
 	for _, index := range n.Indices {

@@ -83,11 +83,9 @@ func (m *Machine) drop(s *slot) {
 	m.apps.drop(s)
 }
 
-// renew begins anew: what was nudged, and what crashed, was another version.
-func (m *Machine) renew(s *slot) {
-	m.starts.Remove(s.place())
+// renew begins anew.
+func (s *slot) renew() {
 	s.cause, s.crashes, s.givenUp = WhyNew, 0, false
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0
 	s.hold = ""
-	m.memory.remember(s.app)
 }

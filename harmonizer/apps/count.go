@@ -164,4 +164,6 @@ func (m *Machine) Sums(label string) map[string]Totals {
 func (m *Machine) Nodes() map[string]int { return maps.Collect(m.known.Nodes()) }
 
 // Queued returns how many starts and stops wait for their turn.
-func (m *Machine) Queued() (starts, stops int) { return m.starts.Len(), m.stops.Len() }
+func (m *Machine) Queued() (starts, stops int) {
+	return m.dispatch.starts.Len(), m.dispatch.stops.Len()
+}

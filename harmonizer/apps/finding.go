@@ -105,10 +105,10 @@ const (
 	RuleKeepAlive      Rule = "keep_alive"      // starts.go, stops.go
 	RuleUpdateRequired Rule = "update_required" // rules.go
 	RulePackageState   Rule = "package_state"   // starts.go
-	RuleFollow         Rule = "follow"          // send.go
+	RuleFollow         Rule = "follow"          // fresh.go
 	RuleFreshness      Rule = "freshness"       // fresh.go
 	RuleBrake          Rule = "brake"           // disruption.go, rowloss.go
-	RuleQueue          Rule = "queue"           // send.go
+	RuleQueue          Rule = "queue"           // dispatch.go
 )
 
 // Finding is one thing that a Machine found out or decided.

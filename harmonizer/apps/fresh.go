@@ -46,6 +46,7 @@ type gate struct {
 	leading bool // between Lead and Follow
 	acting  bool // both states were complete when last checked
 	limit   *disruptionLimit
+	rowLoss *rowLoss
 	backlog *backlog
 }
 
@@ -81,4 +82,9 @@ func (g *gate) stops() hold {
 		return hold{RuleBrake, WhyMassLoss, 0}
 	}
 	return h
+}
+
+// passesStops reports whether stops may leave now.
+func (g *gate) passesStops() bool {
+	return g.stops().rule == RuleQueue && !g.backlog.pending() && !g.rowLoss.untested
 }

@@ -28,7 +28,9 @@ func (m *Machine) judge(p place) {
 	if m.keeps(l) {
 		return
 	}
-	m.drop(s)
+	m.dispatch.forget(s)
+	m.limit.regain(s)
+	m.apps.drop(s)
 	m.dropIfEmpty(a)
 }
 
@@ -59,107 +61,12 @@ func (m *Machine) keeps(l *look) bool {
 // act queues what the verdict asks for, unless it was sent or has to wait.
 func (m *Machine) act(l *look) {
 	if l.start != "" {
-		m.want(l)
+		m.dispatch.start(l)
 	}
-	m.shed(l)
+	m.dispatch.stopExtras(l)
 	if l.again {
 		m.wakes.slot(l.slot, m.clock.in(m.cfg.HeartbeatPeriod/4))
 	}
-}
-
-// want queues the start of an index, or notes what it waits for.
-func (m *Machine) want(l *look) {
-	s := l.slot
-	s.start, s.why = l.start, l.why
-	if s.missing == 0 {
-		s.missing = m.clock.now
-		m.journal.note(s, Finding{Kind: KindMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
-	}
-	if h, held := l.holdStart(judging); held {
-		m.starts.Remove(s.place())
-		m.waits(s, h)
-		return
-	}
-	if !m.starts.Has(s.place()) {
-		m.queued = append(m.queued, s.place())
-	}
-	m.starts.Push(uint32(s.app.id), s.place(), priority(s.start))
-}
-
-// waits notes what a start waits for, once, and looks at it again then.
-func (m *Machine) waits(s *slot, h hold) {
-	m.wakes.slot(s, h.until)
-	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself told
-		return
-	}
-	s.hold = h.rule
-	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: m.clock.time(h.until)}
-	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
-		f.Detail = s.app.crashes.description(s.lastExit())
-	}
-	m.journal.note(s, f)
-}
-
-// shed has the copies wait for their stop that should not run.
-func (m *Machine) shed(l *look) {
-	s := l.slot
-	if len(s.extras) == 0 && len(l.surplus) == 0 {
-		return
-	}
-	old, left := s.extras, make(map[string]extra, len(s.extras))
-	for _, x := range old {
-		left[x.id] = x
-	}
-	s.extras = make([]extra, 0, len(l.surplus))
-	for i := range l.surplus {
-		c := &l.surplus[i]
-		id := c.copy.ID()
-		x := left[id]
-		delete(left, id)
-		if x.id = id; x.rule == "" { // it is a new one, or one that another harmonizer named
-			m.journal.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
-		}
-		x.rule, x.why = c.rule, c.why
-		m.shedOne(l, c, &x)
-		s.extras = append(s.extras, x)
-	}
-	for _, x := range old {
-		if _, still := left[x.id]; !still {
-			continue
-		}
-		if x.rule == "" && x.until > m.clock.now {
-			s.extras = append(s.extras, x)
-			continue
-		}
-		m.forgetStop(s, x)
-	}
-}
-
-// forgetStop ends what is known of a copy that should not run.
-func (m *Machine) forgetStop(s *slot, x extra) {
-	m.stops.Remove(stopKey{s.place(), x.id})
-	if x.until != 0 {
-		m.memory.remember(s.app)
-	}
-}
-
-// shedOne queues the stop of a copy, or notes what it waits for.
-func (m *Machine) shedOne(l *look, c *surplus, x *extra) {
-	s, key := l.slot, stopKey{l.slot.place(), x.id}
-	h, held := l.holdStop(c, x, judging)
-	if !held {
-		m.stops.Push(uint32(s.app.id), key, priority(x.rule))
-		h = m.gate.stops()
-	} else {
-		m.stops.Remove(key)
-		m.wakes.slot(s, h.until)
-	}
-	if h.rule == "" || x.hold == h.rule || h.rule == RuleQueue || h.rule == RuleKeepAlive {
-		return
-	}
-	x.hold = h.rule
-	m.journal.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
-		Rule: h.rule, Until: m.clock.time(h.until)})
 }
 
 // recover ends what an index waited for: it is served, or no longer desired. The
@@ -170,7 +77,7 @@ func (m *Machine) recover(s *slot, served bool) {
 		m.journal.note(s, Finding{Kind: KindRecovered, Version: s.app.want.Version, Rule: s.start})
 	}
 	if s.missing != 0 || s.restart != 0 || s.givenUp || s.silent != 0 {
-		m.starts.Remove(s.place())
+		m.dispatch.starts.Remove(s.place())
 		m.limit.regain(s)
 		s.missing, s.pending, s.sent, s.restart, s.grace, s.hold, s.givenUp = 0, 0, 0, 0, 0, "", false
 		m.memory.remember(s.app)

@@ -30,12 +30,8 @@ type Machine struct {
 	gate   gate
 	memory memory
 
-	limits limits
-	starts *queue.Queue[place]
-	stops  *queue.Queue[stopKey]
-	queued []place // what began to wait in this Step
-
-	nudges []Nudge
+	dispatch dispatch
+	limits   limits
 }
 
 // NewMachine returns a machine that knows nothing and follows, with the bus
@@ -50,19 +46,22 @@ func NewMachine(cfg Config) *Machine {
 			Partial:         cfg.Partial,
 		}),
 		limits: limits{perStep, perSweep},
-		starts: queue.New[place](cfg.rate()),
-		stops:  queue.New[stopKey](cfg.rate()),
 	}
 	m.journal = journal{clock: &m.clock}
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
 	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, rowLoss: &m.rowLoss}}
+	m.dispatch = dispatch{
+		cfg: &m.cfg, clock: &m.clock, known: m.known, apps: &m.apps, rules: &m.rules, rows: &m.rows,
+		gate: &m.gate, memory: &m.memory, journal: &m.journal, wakes: &m.wakes,
+		starts: queue.New[place](cfg.rate()), stops: queue.New[stopKey](cfg.rate()),
+	}
 	m.rows = rows{
 		source: source{why: "not read yet"}, sweeping: noSweep,
-		cfg: &m.cfg, clock: &m.clock, apps: &m.apps, loss: &m.rowLoss, memory: &m.memory, starts: m.starts,
+		cfg: &m.cfg, clock: &m.clock, apps: &m.apps, loss: &m.rowLoss, memory: &m.memory, starts: m.dispatch.starts,
 	}
-	m.gate = gate{limit: &m.limit, backlog: &m.backlog}
+	m.gate = gate{limit: &m.limit, rowLoss: &m.rowLoss, backlog: &m.backlog}
 	m.memory = memory{
 		cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, apps: &m.apps, wakes: &m.wakes,
 		remembered: map[string]remembered{}, changed: map[string]bool{}, kept: map[string]bool{},
@@ -79,7 +78,7 @@ func NewMachine(cfg Config) *Machine {
 // before all of it was taken in: while Busy, the next Step goes on.
 func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.clock.set(now)
-	m.nudges, m.journal.found, m.queued = nil, nil, m.queued[:0]
+	m.journal.found = nil
 	busy := m.Busy()
 	m.rows.source.expire(m.clock.now)
 	m.take(ev)
@@ -89,12 +88,20 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 		m.proceed()
 	}
 	m.watchLosses()
-	m.send()
-	m.tellWaiting()
+	nudges := m.dispatch.send(m.limits.step)
 	if busy && !m.Busy() {
 		m.apps.revision++ // counts are whole again
 	}
-	return m.nudges, m.journal.found
+	return nudges, m.journal.found
+}
+
+// Confirm reports, right before a nudge of an earlier Step is sent, which may have
+// waited since, whether it is still right, all of it, and no repeat of one that was
+// sent while it waited. If so, its keep-alive counts from now, and not from its Step.
+// Of a nudge that is not right, NotSent nudges again what is.
+func (m *Machine) Confirm(now time.Time, n Nudge) bool {
+	m.clock.set(now)
+	return m.dispatch.confirm(n)
 }
 
 func (m *Machine) take(ev Event) {
@@ -118,9 +125,9 @@ func (m *Machine) take(ev Event) {
 		m.gate.leading = false
 		clear(m.memory.kept) // another one tells from now on
 	case Nudged:
-		m.nudged(ev.Nudge)
+		m.dispatch.sentByOther(ev.Nudge)
 	case NotSent:
-		m.notSent(ev)
+		m.dispatch.notSent(ev)
 	case Release:
 		m.rowLoss.release()
 		m.limit.release(m.apps.slots)
@@ -153,7 +160,7 @@ func (m *Machine) watchLosses() {
 		return
 	}
 	m.limit.watch(m.apps.total.Running, m.apps.slots)
-	m.starts.Scale(m.limit.share())
+	m.dispatch.starts.Scale(m.limit.share())
 	if m.gate.leading && m.gate.acting && !m.Busy() {
 		m.rowLoss.watchCopies(m.known.Len())
 	}

@@ -340,9 +340,9 @@ func (w *world) end(t *rapid.T) {
 	w.m.Memories()
 	m := w.m
 	left := slices.DeleteFunc(slices.Clone(m.apps.list), func(a *app) bool { return a == nil })
-	if n := len(left) + len(m.apps.slots) + m.known.Len() + m.wakes.wheel.Len() + len(m.memory.remembered) + len(m.memory.kept) + m.starts.Len() + m.stops.Len(); n > 0 || m.Busy() || m.apps.first != nil {
+	if n := len(left) + len(m.apps.slots) + m.known.Len() + m.wakes.wheel.Len() + len(m.memory.remembered) + len(m.memory.kept) + m.dispatch.starts.Len() + m.dispatch.stops.Len(); n > 0 || m.Busy() || m.apps.first != nil {
 		t.Fatalf("left: %d apps, %d slots, %d copies, %d deadlines, %v remembered, kept %v, queued %d and %d, busy %v",
-			len(left), len(m.apps.slots), m.known.Len(), m.wakes.wheel.Len(), m.memory.remembered, m.memory.kept, m.starts.Len(), m.stops.Len(), m.Busy())
+			len(left), len(m.apps.slots), m.known.Len(), m.wakes.wheel.Len(), m.memory.remembered, m.memory.kept, m.dispatch.starts.Len(), m.dispatch.stops.Len(), m.Busy())
 	}
 }
 

@@ -68,27 +68,28 @@ func (o *outbox) stop(c stopped) {
 	p.stops = append(p.stops, c)
 }
 
-// flush hands out what was gathered, in order of app and index, starts before
+// flush returns the nudges for what leaves, in order of app and index, starts before
 // stops.
-func (o *outbox) flush(m *Machine) {
-	all := make([]*parcel, 0, len(o.parcels))
-	for _, p := range o.parcels {
+func (d *dispatch) flush() (nudges []Nudge) {
+	all := make([]*parcel, 0, len(d.out.parcels))
+	for _, p := range d.out.parcels {
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b *parcel) int { return cmp.Compare(a.app.name(), b.app.name()) })
 	for _, p := range all {
-		running := m.running(p.app)
-		m.flushStarts(p.app, p.starts, running)
-		m.flushStarts(p.app, p.restarts, running)
-		m.flushStops(p.app, p.stops, running)
+		running := d.running(p.app)
+		nudges = d.flushStarts(nudges, p.app, p.starts, running)
+		nudges = d.flushStarts(nudges, p.app, p.restarts, running)
+		nudges = d.flushStops(nudges, p.app, p.stops, running)
 	}
+	return nudges
 }
 
 // running is how many copies of each version are RUNNING, of the live one too if
 // none is. Of very many versions only some are told, the live one among them: no
 // controller asks for another.
-func (m *Machine) running(a *app) map[string]int {
-	running, live := m.known.Running(a.id), a.want.Version
+func (d *dispatch) running(a *app) map[string]int {
+	running, live := d.known.Running(a.id), a.want.Version
 	if len(running) > perRunning {
 		for _, version := range slices.Sorted(maps.Keys(running))[perRunning:] {
 			if version != live {
@@ -102,15 +103,15 @@ func (m *Machine) running(a *app) map[string]int {
 	return running
 }
 
-func (m *Machine) flushStarts(a *app, slots []*slot, running map[string]int) {
+func (d *dispatch) flushStarts(nudges []Nudge, a *app, slots []*slot, running map[string]int) []Nudge {
 	slices.SortFunc(slots, func(a, b *slot) int { return cmp.Compare(a.index, b.index) })
 	for part := range slices.Chunk(slots, perNudge) {
 		indices := make([]int, len(part))
 		for i, s := range part {
 			indices[i] = s.index
-			m.journal.note(s, Finding{Kind: KindStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: m.clock.time(s.pending)})
+			d.journal.note(s, Finding{Kind: KindStart, Why: s.why, Version: a.want.Version, Rule: s.start, Until: d.clock.time(s.pending)})
 		}
-		m.nudges = append(m.nudges, Nudge{Start: &message.Start{
+		nudges = append(nudges, Nudge{Start: &message.Start{
 			App:         a.name(),
 			LastUpdated: a.updated(),
 			Version:     a.want.Version,
@@ -119,9 +120,10 @@ func (m *Machine) flushStarts(a *app, slots []*slot, running map[string]int) {
 			Flapping:    part[0].start == RuleFlapping,
 		}})
 	}
+	return nudges
 }
 
-func (m *Machine) flushStops(a *app, stops []stopped, running map[string]int) {
+func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running map[string]int) []Nudge {
 	slices.SortFunc(stops, func(a, b stopped) int {
 		return cmp.Or(cmp.Compare(a.slot.index, b.slot.index), cmp.Compare(a.id, b.id))
 	})
@@ -129,10 +131,10 @@ func (m *Machine) flushStops(a *app, stops []stopped, running map[string]int) {
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version
-			m.journal.note(c.slot, Finding{Kind: KindStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
-				Rule: c.rule, Until: m.clock.time(c.until)})
+			d.journal.note(c.slot, Finding{Kind: KindStop, Why: c.why, Version: c.version, Instance: c.id, Node: c.node,
+				Rule: c.rule, Until: d.clock.time(c.until)})
 		}
-		m.nudges = append(m.nudges, Nudge{Stop: &message.Stop{
+		nudges = append(nudges, Nudge{Stop: &message.Stop{
 			App:         a.name(),
 			LastUpdated: a.updated(),
 			Instances:   instances,
@@ -140,6 +142,7 @@ func (m *Machine) flushStops(a *app, stops []stopped, running map[string]int) {
 			Version:     a.want.Version,
 		}})
 	}
+	return nudges
 }
 
 // updated is the row's time in unix seconds, 0 if there is none.

@@ -3,41 +3,33 @@ package apps
 import (
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Confirm is asked right before a nudge of an earlier Step is sent, which may have
-// waited since. It reports whether it is still right, all of it, and no repeat of one
-// that was sent while it waited. If so, its keep-alive counts from now, and not from
-// its Step. Of one that is not right, NotSent nudges again what is.
-func (m *Machine) Confirm(now time.Time, n Nudge) bool {
-	m.clock.set(now)
-	if _, closed := m.gate.closed(); closed {
-		return false
-	}
-	if n.Start != nil {
-		if m.startStands(*n.Start) {
-			m.startSent(*n.Start)
-			return true
-		}
-		return false
-	}
-	if m.limit.state == BrakeOff && m.stopStands(*n.Stop) {
-		m.stopSent(*n.Stop)
+// confirm reports whether a nudge is still right, all of it, and no repeat of one that
+// was sent while it waited. If so, its keep-alive counts from now.
+func (d *dispatch) confirm(n Nudge) bool {
+	_, closed := d.gate.closed()
+	switch {
+	case closed:
+	case n.Start != nil && d.startStands(n.Start):
+		d.startSent(n.Start)
+		return true
+	case n.Stop != nil && d.gate.limit.state == BrakeOff && d.stopStands(n.Stop):
+		d.stopSent(n.Stop)
 		return true
 	}
 	return false
 }
 
-func (m *Machine) startStands(n message.Start) bool {
-	a := m.apps.lookup(n.App)
-	if a == nil || a.pass < m.rows.source.whole || a.want.Version != n.Version {
+func (d *dispatch) startStands(n *message.Start) bool {
+	a := d.apps.lookup(n.App)
+	if a == nil || a.pass < d.rows.source.whole || a.want.Version != n.Version {
 		return false
 	}
 	for _, index := range n.Indices {
-		l := m.rules.judge(a, index, m.apps.slots[at(a.id, index)])
+		l := d.rules.judge(a, index, d.apps.slots[at(a.id, index)])
 		if _, held := l.holdStart(confirming); held || l.start == "" {
 			return false
 		}
@@ -46,22 +38,22 @@ func (m *Machine) startStands(n message.Start) bool {
 }
 
 // stopStands passes over copies that are gone by now: their stop does no harm.
-func (m *Machine) stopStands(n message.Stop) bool {
-	a := m.apps.lookup(n.App)
+func (d *dispatch) stopStands(n *message.Stop) bool {
+	a := d.apps.lookup(n.App)
 	for id := range n.Instances {
-		c, there := m.known.Find(id)
+		c, there := d.known.Find(id)
 		if !there {
 			continue
 		}
 		if a == nil || c.App() != a.id {
 			return false
 		}
-		l := m.rules.judge(a, c.Index(), m.apps.slots[at(a.id, c.Index())])
+		l := d.rules.judge(a, c.Index(), d.apps.slots[at(a.id, c.Index())])
 		extra := l.surplusOf(c)
 		if extra == nil {
 			return false
 		}
-		_, x := m.stopOf(id)
+		_, x := d.stopOf(id)
 		if _, held := l.holdStop(extra, x, confirming); held {
 			return false
 		}
@@ -69,20 +61,20 @@ func (m *Machine) stopStands(n message.Stop) bool {
 	return true
 }
 
-func (m *Machine) startSent(start message.Start) {
-	a := m.apps.lookup(start.App)
+func (d *dispatch) startSent(start *message.Start) {
+	a := d.apps.lookup(start.App)
 	for _, index := range start.Indices {
-		if s := m.apps.slots[at(a.id, index)]; s != nil {
-			s.sent = m.clock.in(m.cfg.startKeepAlive())
+		if s := d.apps.slots[at(a.id, index)]; s != nil {
+			s.sent = d.clock.in(d.cfg.startKeepAlive())
 			s.pending = max(s.pending, s.sent)
 		}
 	}
 }
 
-func (m *Machine) stopSent(stop message.Stop) {
+func (d *dispatch) stopSent(stop *message.Stop) {
 	for id := range stop.Instances {
-		if _, x := m.stopOf(id); x != nil {
-			x.sent = m.clock.in(m.cfg.NudgeKeepAlive)
+		if _, x := d.stopOf(id); x != nil {
+			x.sent = d.clock.in(d.cfg.NudgeKeepAlive)
 			x.until = max(x.until, x.sent)
 		}
 	}
@@ -91,24 +83,24 @@ func (m *Machine) stopSent(stop message.Stop) {
 // notSent takes back nudges of an earlier Step: they are due again, with the same
 // priority and in the same order, before what waits of their app by now. The
 // keep-alive of one that was sent before them stays.
-func (m *Machine) notSent(ev NotSent) {
+func (d *dispatch) notSent(ev NotSent) {
 	for _, n := range slices.Backward(ev.Nudges) {
 		if n.Start != nil {
-			m.startsNotSent(n.Start, ev.Confirmed)
+			d.startsNotSent(n.Start, ev.Confirmed)
 		}
 		if n.Stop != nil {
-			m.stopsNotSent(n.Stop, ev.Confirmed)
+			d.stopsNotSent(n.Stop, ev.Confirmed)
 		}
 	}
 }
 
-func (m *Machine) startsNotSent(start *message.Start, confirmed bool) {
-	a := m.apps.lookup(start.App)
+func (d *dispatch) startsNotSent(start *message.Start, confirmed bool) {
+	a := d.apps.lookup(start.App)
 	if a == nil || start.Version != a.want.Version {
 		return
 	}
 	for _, index := range slices.Backward(start.Indices) {
-		s := m.apps.slots[at(a.id, index)]
+		s := d.apps.slots[at(a.id, index)]
 		if s == nil || s.missing == 0 || s.pending == 0 {
 			continue
 		}
@@ -119,15 +111,15 @@ func (m *Machine) startsNotSent(start *message.Start, confirmed bool) {
 		if start.Flapping {
 			s.restart = 0
 		}
-		m.memory.remember(a)
-		m.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
-		m.backlog.mark(s.place())
+		d.memory.remember(a)
+		d.starts.PushFront(uint32(a.id), s.place(), priority(s.start))
+		d.apps.backlog.mark(s.place())
 	}
 }
 
-func (m *Machine) stopsNotSent(stop *message.Stop, confirmed bool) {
+func (d *dispatch) stopsNotSent(stop *message.Stop, confirmed bool) {
 	for _, id := range slices.Backward(slices.Sorted(maps.Keys(stop.Instances))) {
-		s, x := m.stopOf(id)
+		s, x := d.stopOf(id)
 		if x == nil || x.rule == "" {
 			continue
 		}
@@ -135,21 +127,60 @@ func (m *Machine) stopsNotSent(stop *message.Stop, confirmed bool) {
 			x.sent = 0
 		}
 		x.until = x.sent
-		m.memory.remember(s.app)
-		m.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
-		m.backlog.mark(s.place())
+		d.memory.remember(s.app)
+		d.stops.PushFront(uint32(s.app.id), stopKey{s.place(), id}, priority(x.rule))
+		d.apps.backlog.mark(s.place())
 	}
 }
 
 // stopOf returns what is known of the stop of a copy, nil if nothing is.
-func (m *Machine) stopOf(id string) (*slot, *extra) {
-	c, ok := m.known.Find(id)
+func (d *dispatch) stopOf(id string) (*slot, *extra) {
+	c, ok := d.known.Find(id)
 	if !ok {
 		return nil, nil
 	}
-	s := m.apps.slots[at(c.App(), c.Index())]
+	s := d.apps.slots[at(c.App(), c.Index())]
 	if s == nil {
 		return nil, nil
 	}
 	return s, s.find(id)
+}
+
+// sentByOther handles a nudge of another harmonizer: it counts as one of our own.
+func (d *dispatch) sentByOther(n Nudge) {
+	if n.Start != nil {
+		if a := d.apps.lookup(n.Start.App); a != nil && n.Start.Version == a.want.Version {
+			d.startedByOther(a, n.Start.Indices)
+		}
+	}
+	if n.Stop != nil {
+		if a := d.apps.lookup(n.Stop.App); a != nil {
+			d.stoppedByOther(a, n.Stop)
+		}
+	}
+}
+
+func (d *dispatch) startedByOther(a *app, indices []int) {
+	for _, index := range indices {
+		if !a.desires(index) {
+			continue
+		}
+		s := d.apps.slot(a, index)
+		s.pending = max(s.pending, d.clock.in(d.cfg.startKeepAlive()))
+		if s.cause == WhyCrashed && s.crashes > *d.cfg.FlappingDeath && !s.givenUp {
+			s.restart = max(s.restart, d.clock.in(s.delay(d.cfg, s.app.name(), s.index)))
+		}
+		d.memory.remember(a)
+		d.apps.backlog.mark(s.place())
+	}
+}
+
+func (d *dispatch) stoppedByOther(a *app, stop *message.Stop) {
+	for id := range stop.Instances {
+		c, ok := d.known.Find(id)
+		if !ok || c.App() != a.id {
+			continue
+		}
+		d.memory.stopByOther(d.apps.slot(a, c.Index()), id, d.clock.in(d.cfg.NudgeKeepAlive))
+	}
 }

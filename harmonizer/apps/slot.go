@@ -73,14 +73,13 @@ func (s *slot) lastExit() string {
 	return s.exited[len(s.exited)-1]
 }
 
-// drop forgets a slot, which counts as nothing but running or undesired.
-func (m *Machine) drop(s *slot) {
-	m.starts.Remove(s.place())
-	for _, x := range s.extras {
-		m.forgetStop(s, x)
+func (s *slot) find(id string) *extra {
+	for i := range s.extras {
+		if s.extras[i].id == id {
+			return &s.extras[i]
+		}
 	}
-	m.limit.regain(s)
-	m.apps.drop(s)
+	return nil
 }
 
 // renew begins anew.

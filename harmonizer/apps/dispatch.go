@@ -1,0 +1,222 @@
+package apps
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
+)
+
+// dispatch queues what verdicts ask for, sends it by rule queue, and keeps what was
+// sent.
+type dispatch struct {
+	cfg     *Config
+	clock   *clock
+	known   *known.Store
+	apps    *inventory
+	rules   *rules
+	rows    *rows
+	gate    *gate
+	memory  *memory
+	journal *journal
+	wakes   *wakes
+
+	starts *queue.Queue[place]
+	stops  *queue.Queue[stopKey]
+	queued []place // starts that entered the queue in this Step
+	out    outbox  // what leaves in this Step
+}
+
+// start queues the start of an index, or notes what it waits for.
+func (d *dispatch) start(l *look) {
+	s := l.slot
+	s.start, s.why = l.start, l.why
+	if s.missing == 0 {
+		s.missing = d.clock.now
+		d.journal.note(s, Finding{Kind: KindMissing, Why: l.why, Version: s.app.want.Version, Rule: l.start})
+	}
+	if h, held := l.holdStart(judging); held {
+		d.starts.Remove(s.place())
+		d.waits(s, h)
+		return
+	}
+	if !d.starts.Has(s.place()) {
+		d.queued = append(d.queued, s.place())
+	}
+	d.starts.Push(uint32(s.app.id), s.place(), priority(s.start))
+}
+
+// waits notes what a start waits for, once, and wakes the index then.
+func (d *dispatch) waits(s *slot, h hold) {
+	d.wakes.slot(s, h.until)
+	if s.hold == h.rule || h.rule == RuleKeepAlive { // the start itself was noted
+		return
+	}
+	s.hold = h.rule
+	f := Finding{Kind: KindNotNudged, Why: h.why, Version: s.app.want.Version, Rule: h.rule, Until: d.clock.time(h.until)}
+	if h.rule == RuleFlapping || h.rule == RuleGiveUp {
+		f.Detail = s.app.crashes.description(s.lastExit())
+	}
+	d.journal.note(s, f)
+}
+
+// stopExtras queues the stops of the copies that should not run, and forgets those of
+// others.
+func (d *dispatch) stopExtras(l *look) {
+	s := l.slot
+	if len(s.extras) == 0 && len(l.surplus) == 0 {
+		return
+	}
+	old, left := s.extras, make(map[string]extra, len(s.extras))
+	for _, x := range old {
+		left[x.id] = x
+	}
+	s.extras = make([]extra, 0, len(l.surplus))
+	for i := range l.surplus {
+		c := &l.surplus[i]
+		id := c.copy.ID()
+		x := left[id]
+		delete(left, id)
+		if x.id = id; x.rule == "" { // a new one, or one that another harmonizer named
+			d.journal.note(s, Finding{Kind: KindExtra, Why: c.why, Version: c.copy.Version(), Instance: id, Node: c.copy.Node(), Rule: c.rule})
+		}
+		x.rule, x.why = c.rule, c.why
+		d.stop(l, c, &x)
+		s.extras = append(s.extras, x)
+	}
+	for _, x := range old {
+		if _, still := left[x.id]; !still {
+			continue
+		}
+		if x.rule == "" && x.until > d.clock.now {
+			s.extras = append(s.extras, x)
+			continue
+		}
+		d.forgetStop(s, x)
+	}
+}
+
+// stop queues the stop of a copy, or notes what it waits for.
+func (d *dispatch) stop(l *look, c *surplus, x *extra) {
+	s, key := l.slot, stopKey{l.slot.place(), x.id}
+	h, held := l.holdStop(c, x, judging)
+	if !held {
+		d.stops.Push(uint32(s.app.id), key, priority(x.rule))
+		h = d.gate.stops()
+	} else {
+		d.stops.Remove(key)
+		d.wakes.slot(s, h.until)
+	}
+	if h.rule == "" || x.hold == h.rule || h.rule == RuleQueue || h.rule == RuleKeepAlive {
+		return
+	}
+	x.hold = h.rule
+	d.journal.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
+		Rule: h.rule, Until: d.clock.time(h.until)})
+}
+
+func (d *dispatch) forgetStop(s *slot, x extra) {
+	d.stops.Remove(stopKey{s.place(), x.id})
+	if x.until != 0 {
+		d.memory.remember(s.app)
+	}
+}
+
+// forget takes what an index queued out of the queues.
+func (d *dispatch) forget(s *slot) {
+	d.starts.Remove(s.place())
+	for _, x := range s.extras {
+		d.forgetStop(s, x)
+	}
+}
+
+// send is the rule queue: what waits leaves by priority, fair between apps, no faster
+// than the rate, and up to n of each kind. Each is judged again first.
+func (d *dispatch) send(n int) []Nudge {
+	d.out = outbox{}
+	if _, held := d.gate.starts(); !held {
+		drain(d.starts, d.clock.wall, n, d.sendStart)
+	}
+	if d.gate.passesStops() {
+		drain(d.stops, d.clock.wall, n, d.sendStop)
+	}
+	nudges := d.flush()
+	for _, p := range d.queued {
+		if s := d.apps.slots[p]; s != nil && d.starts.Has(p) {
+			h, _ := d.gate.starts()
+			d.waits(s, h)
+		}
+	}
+	d.queued = d.queued[:0]
+	return nudges
+}
+
+// drain sends what the queue lets leave. What turns out to be void costs no token.
+func drain[K comparable](q *queue.Queue[K], now time.Time, n int, send func(K) bool) {
+	for range n {
+		k, ok := q.Pop(now)
+		if !ok {
+			return
+		}
+		if !send(k) {
+			q.Refund()
+		}
+	}
+}
+
+func (d *dispatch) sendStart(p place) bool {
+	s := d.apps.slots[p]
+	if s == nil {
+		return false
+	}
+	d.rows.refresh(s.app)
+	l := d.rules.judge(s.app, s.index, s)
+	if l.start == "" {
+		d.apps.backlog.mark(p)
+		return false
+	}
+	s.start, s.why = l.start, l.why
+	if h, held := l.holdStart(sending); held {
+		d.waits(s, h)
+		return false
+	}
+	s.pending, s.hold = d.clock.in(d.cfg.startKeepAlive()), ""
+	d.wakes.slot(s, s.pending)
+	if s.start == RuleFlapping { // without an answer, not before the same delay
+		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))
+	}
+	d.memory.remember(s.app)
+	d.out.start(s)
+	return true
+}
+
+func (d *dispatch) sendStop(k stopKey) bool {
+	s := d.apps.slots[k.place]
+	if s == nil {
+		return false
+	}
+	d.rows.refresh(s.app)
+	l := d.rules.judge(s.app, s.index, s)
+	var c *surplus
+	if is, ok := d.known.Find(k.id); ok {
+		c = l.surplusOf(is)
+	}
+	x := s.find(k.id)
+	if c == nil || x == nil {
+		d.apps.backlog.mark(k.place)
+		return false
+	}
+	x.rule, x.why = c.rule, c.why
+	if _, held := l.holdStop(c, x, sending); held {
+		d.apps.backlog.mark(k.place)
+		return false
+	}
+	x.until, x.hold = d.clock.in(d.cfg.NudgeKeepAlive), ""
+	if x.rule == RuleDuplicate {
+		s.twins.victim = x.id
+	}
+	d.wakes.slot(s, x.until)
+	d.memory.remember(s.app)
+	d.out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
+	return true
+}

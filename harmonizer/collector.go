@@ -108,14 +108,14 @@ type scrape struct {
 
 func (h *Harmonizer) scrape() scrape {
 	s := scrape{
-		brake:  h.machine.Brake(),
-		nodes:  len(h.machine.Nodes()),
+		brake:  h.machine.View().Brake(),
+		nodes:  len(h.machine.View().Nodes()),
 		queue:  h.queue(),
 		totals: h.totals(),
 		found:  maps.Clone(h.found),
 		read:   h.read,
 	}
-	s.complete, _ = h.machine.Complete()
+	s.complete, _ = h.machine.View().Complete()
 	if h.mirror != nil {
 		s.shadow = h.mirror.status()
 	}

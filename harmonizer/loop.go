@@ -189,7 +189,7 @@ func level(k apps.Kind) slog.Level {
 // that the bus is up has to do.
 func (h *Harmonizer) canary(now time.Time) {
 	pause := h.cfg.Apps.HeartbeatPeriod / 2
-	if h.machine.Brake().Holds() {
+	if h.machine.View().Brake().Holds() {
 		pause = min(pause, canaryPause)
 	}
 	if !h.hears || now.Sub(h.canaried) < pause {
@@ -211,9 +211,9 @@ func (h *Harmonizer) census(now time.Time) {
 	if h.ports.Memory == nil || now.Sub(h.counted) < censusEvery {
 		return
 	}
-	if complete, _ := h.machine.Complete(); complete {
+	if complete, _ := h.machine.View().Complete(); complete {
 		h.counted = now
-		h.outbox.putNodes(h.machine.Nodes())
+		h.outbox.putNodes(h.machine.View().Nodes())
 	}
 }
 
@@ -221,12 +221,12 @@ func (h *Harmonizer) census(now time.Time) {
 // heartbeat period.
 func (h *Harmonizer) publish(now time.Time) {
 	for _, pool := range h.pools() {
-		revision := h.machine.Revision(pool)
+		revision := h.machine.View().Revision(pool)
 		due, whole := h.published.due(now, pool, revision)
 		if !due {
 			continue
 		}
-		counts := h.machine.Counts(now, pool)
+		counts := h.machine.View().Counts(now, pool)
 		h.published.add(now, pool, revision, len(counts.Apps), whole)
 		h.herald.tellCounts(counts)
 		h.recorder.keep(counts, whole)
@@ -234,7 +234,7 @@ func (h *Harmonizer) publish(now time.Time) {
 }
 
 func (h *Harmonizer) pools() []string {
-	names := h.machine.Pools()
+	names := h.machine.View().Pools()
 	for _, p := range h.cfg.Pools {
 		if !slices.Contains(names, p) {
 			names = append(names, p)

@@ -68,7 +68,7 @@ func (h *Harmonizer) Counts(ctx context.Context, pool string) (message.Counts, e
 		return message.Counts{}, ErrShadow
 	}
 	var c message.Counts
-	err := h.ask(ctx, func(now time.Time) { c = h.machine.Counts(now, pool) })
+	err := h.ask(ctx, func(now time.Time) { c = h.machine.View().Counts(now, pool) })
 	return c, err
 }
 
@@ -84,10 +84,10 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 		At:       now,
 		Counters: h.allCounters(),
 		Leading:  h.Leading(),
-		Brake:    h.machine.Brake(),
+		Brake:    h.machine.View().Brake(),
 		Queue:    h.queue(),
 	}
-	s.Complete, s.Why = h.machine.Complete()
+	s.Complete, s.Why = h.machine.View().Complete()
 	if h.ports.Lease != nil && h.mirror == nil {
 		s.Epoch, s.Leader = h.ports.Lease.Epoch(), h.leader()
 	}
@@ -100,19 +100,19 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 	case q.Totals:
 		s.Totals = h.totals()
 	default:
-		s.Apps, s.Omitted = truncate(h.machine.Apps())
+		s.Apps, s.Omitted = truncate(h.machine.View().Apps())
 	}
 	return s
 }
 
 func (h *Harmonizer) statusOf(now time.Time, q StatusQuery, s *Status) {
-	e, ok := h.machine.Explain(now, q.App)
+	e, ok := h.machine.View().Explain(now, q.App)
 	if !ok {
 		return
 	}
 	s.App, s.Omitted = &e, e.Omitted
 	if q.Crashes {
-		s.Crashes = h.machine.Crashes(q.App)
+		s.Crashes = h.machine.View().Crashes(q.App)
 	}
 }
 
@@ -134,16 +134,16 @@ func (h *Harmonizer) allCounters() map[string]uint64 {
 
 func (h *Harmonizer) queue() QueueStatus {
 	var q QueueStatus
-	q.Starts, q.Stops = h.machine.Queued()
+	q.Starts, q.Stops = h.machine.View().Queued()
 	q.Send, q.Save = h.outbox.waiting()
 	return q
 }
 
 func (h *Harmonizer) totals() *Totals {
 	t := &Totals{Labels: map[string]map[string]apps.Totals{}}
-	t.Pools, t.All = h.machine.Totals()
+	t.Pools, t.All = h.machine.View().Totals()
 	for _, label := range h.cfg.Labels {
-		sums := h.machine.Sums(label)
+		sums := h.machine.View().Sums(label)
 		for _, value := range slices.Sorted(maps.Keys(sums))[min(len(sums), labelValues):] {
 			delete(sums, value)
 		}
@@ -171,7 +171,7 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 			h.tap.asked(subject, data)
 		}
 		if bad == nil && h.Leading() {
-			answers = question(h.machine, now)
+			answers = question(h.machine.View(), now)
 		}
 	})
 	if err = errors.Join(err, bad); err != nil {
@@ -207,7 +207,7 @@ func (h *Harmonizer) Order(ctx context.Context, o Order) error {
 // if it is not on.
 func (h *Harmonizer) Release(ctx context.Context) error {
 	return h.order(ctx, "release the brake", func(now time.Time) error {
-		if !h.machine.Brake().On() {
+		if !h.machine.View().Brake().On() {
 			return ErrNothing
 		}
 		h.step(now, apps.Release{})
@@ -220,10 +220,10 @@ func (h *Harmonizer) Release(ctx context.Context) error {
 // crashed lately.
 func (h *Harmonizer) Retry(ctx context.Context, app string, index int) error {
 	return h.order(ctx, "retry "+app, func(now time.Time) error {
-		if _, ok := h.machine.Explain(now, app); !ok {
+		if _, ok := h.machine.View().Explain(now, app); !ok {
 			return errors.New("there is no such app")
 		}
-		switch known, crashed := h.machine.Crashed(app, index); {
+		switch known, crashed := h.machine.View().Crashed(app, index); {
 		case !known:
 			return fmt.Errorf("it has no index %d", index)
 		case !crashed:

@@ -191,7 +191,7 @@ func BenchmarkExplain(b *testing.B) {
 			}
 			b.ReportAllocs()
 			for b.Loop() {
-				if e, ok := m.Explain(now, "web"); !ok || e.Count.Expected != message.MaxInstances {
+				if e, ok := m.View().Explain(now, "web"); !ok || e.Count.Expected != message.MaxInstances {
 					b.Fatalf("%+v", e.Summary)
 				}
 			}

@@ -55,14 +55,14 @@ func TestClocksMayBeSet(t *testing.T) {
 				if got := run(60*time.Second, true); got != nil || m.apps.total.Missing+m.apps.total.Extra > 0 {
 					t.Errorf("nudged after it at %v, totals %+v", got, m.apps.total)
 				}
-				if complete, why := m.Complete(); !complete {
+				if complete, why := m.View().Complete(); !complete {
 					t.Errorf("incomplete: %s", why)
 				}
 				if got := run(25*time.Second, false); len(got) != 1 || got[0] != 21*time.Second {
 					t.Errorf("nudged %v after the last beat but 10 s, want it once, at 21 s", got)
 				}
 				tell(Exit{message.Exited{App: "web", Version: "v1", Instance: "i7", Index: 7, Reason: message.ReasonCrashed, CrashedAt: node.Unix()}})
-				if c := m.Crashes("web"); len(c) != 1 || !c[0].At.Equal(now) {
+				if c := m.View().Crashes("web"); len(c) != 1 || !c[0].At.Equal(now) {
 					t.Errorf("Crashes = %+v, want one, now", c)
 				}
 			})

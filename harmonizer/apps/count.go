@@ -95,12 +95,12 @@ func (a *app) counts() message.AppCount {
 // is gone. An app whose row cannot be read, and of which no row stands, has an
 // unknown count, which is not zero: the counts of its pool are not complete, nor,
 // if no row ever told its pool, are those of any other.
-func (m *Machine) Counts(now time.Time, name string) message.Counts {
+func (v View) Counts(now time.Time, name string) message.Counts {
 	c := message.Counts{Pool: name, At: now, Apps: map[string]message.AppCount{}}
-	if c.Complete, c.Why = m.Complete(); c.Complete {
-		c.Complete, c.Why = m.countable(name)
+	if c.Complete, c.Why = v.Complete(); c.Complete {
+		c.Complete, c.Why = v.countable(name)
 	}
-	if p := m.apps.pools[name]; p != nil {
+	if p := v.m.apps.pools[name]; p != nil {
 		for _, a := range p.apps {
 			c.Apps[a.name()] = a.counts()
 		}
@@ -110,44 +110,44 @@ func (m *Machine) Counts(now time.Time, name string) message.Counts {
 
 // countable reports whether the counts of every app that may be in the pool are
 // known, and if not, why. It names the first app whose row cannot be read.
-func (m *Machine) countable(pool string) (bool, string) {
-	for _, name := range slices.Sorted(maps.Keys(m.apps.unread)) {
-		if a := m.apps.lookup(name); a.pool == nil || a.pool == m.apps.pools[pool] {
+func (v View) countable(pool string) (bool, string) {
+	for _, name := range slices.Sorted(maps.Keys(v.m.apps.unread)) {
+		if a := v.m.apps.lookup(name); a.pool == nil || a.pool == v.m.apps.pools[pool] {
 			return false, fmt.Sprintf("expected state: the row of app %s cannot be read", name)
 		}
 	}
-	if m.Busy() {
+	if v.m.Busy() {
 		return false, "not all that was heard is taken in"
 	}
 	return true, ""
 }
 
 // Revision returns a number that changes whenever the Counts of the pool do.
-func (m *Machine) Revision(name string) uint64 {
-	if p := m.apps.pools[name]; p != nil {
-		return m.apps.revision + p.revision
+func (v View) Revision(name string) uint64 {
+	if p := v.m.apps.pools[name]; p != nil {
+		return v.m.apps.revision + p.revision
 	}
-	return m.apps.revision
+	return v.m.apps.revision
 }
 
 // Pools returns the names of the pools that apps ever named, in order.
-func (m *Machine) Pools() []string { return slices.Sorted(maps.Keys(m.apps.pools)) }
+func (v View) Pools() []string { return slices.Sorted(maps.Keys(v.m.apps.pools)) }
 
 // Totals returns the sums of each pool, and of all apps, also those whose pool
 // nobody told. They cost nothing in proportion to the apps.
-func (m *Machine) Totals() (pools map[string]Totals, all Totals) {
-	pools = make(map[string]Totals, len(m.apps.pools))
-	for name, p := range m.apps.pools {
+func (v View) Totals() (pools map[string]Totals, all Totals) {
+	pools = make(map[string]Totals, len(v.m.apps.pools))
+	for name, p := range v.m.apps.pools {
 		pools[name] = p.total
 	}
-	return pools, m.apps.total
+	return pools, v.m.apps.total
 }
 
 // Sums returns the sums of the apps that carry a label, for each of its values,
 // in work proportional to all apps.
-func (m *Machine) Sums(label string) map[string]Totals {
+func (v View) Sums(label string) map[string]Totals {
 	out := map[string]Totals{}
-	for _, a := range m.apps.list {
+	for _, a := range v.m.apps.list {
 		if a == nil {
 			continue
 		}
@@ -161,9 +161,9 @@ func (m *Machine) Sums(label string) map[string]Totals {
 }
 
 // Nodes returns the nodes that are heard, and how many copies each has.
-func (m *Machine) Nodes() map[string]int { return maps.Collect(m.known.Nodes()) }
+func (v View) Nodes() map[string]int { return maps.Collect(v.m.known.Nodes()) }
 
 // Queued returns how many starts and stops wait for their turn.
-func (m *Machine) Queued() (starts, stops int) {
-	return m.dispatch.starts.Len(), m.dispatch.stops.Len()
+func (v View) Queued() (starts, stops int) {
+	return v.m.dispatch.starts.Len(), v.m.dispatch.stops.Len()
 }

@@ -27,11 +27,11 @@ func TestExitIsTold(t *testing.T) {
 	}
 	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i1", State: message.Running}))
 	m.Step(now, Exit{message.Exited{App: "web", Version: "v1", Instance: "i1", Reason: message.ReasonCrashed, Description: words}})
-	lines := m.Crashes("web")
+	lines := m.View().Crashes("web")
 	if len(lines) != 2 || lines[0].Description != words || *lines[0].Status != 137 || lines[0].Node != "n1" || lines[1].Description != words {
 		t.Errorf("Crashes = %+v, want two with the words of their node", lines)
 	}
-	e, _ := m.Explain(now, "web")
+	e, _ := m.View().Explain(now, "web")
 	if last := e.Indices[0].Last; last == nil || last.Kind != KindNotNudged || last.Rule != RuleFlapping || !strings.Contains(last.String(), words) {
 		t.Errorf("Explain = %+v, the last finding is %v", e.Indices[0], last)
 	}

@@ -79,10 +79,32 @@ type Instance struct {
 	Until time.Time `json:"until,omitzero"`
 }
 
+// View reads a Machine and changes nothing that counts. Like every method of the
+// Machine, its methods run alone.
+type View struct{ m *Machine }
+
+// Complete reports whether both states are complete, and if not, why.
+func (v View) Complete() (bool, string) {
+	if ok, why := v.m.bus.complete(); !ok {
+		return false, why
+	}
+	if !v.m.rows.source.isComplete {
+		return false, "expected state: " + v.m.rows.source.why
+	}
+	return true, ""
+}
+
+// Brake returns the state of the brake.
+func (v View) Brake() BrakeStatus {
+	s := v.m.limit.status()
+	v.m.rowLoss.report(&s)
+	return s
+}
+
 // Apps returns every app that is desired or seen, in order of name.
-func (m *Machine) Apps() []Summary {
-	out := make([]Summary, 0, len(m.apps.list))
-	for _, a := range m.apps.list {
+func (v View) Apps() []Summary {
+	out := make([]Summary, 0, len(v.m.apps.list))
+	for _, a := range v.m.apps.list {
 		if a != nil {
 			out = append(out, a.summary())
 		}
@@ -92,18 +114,18 @@ func (m *Machine) Apps() []Summary {
 }
 
 // Explain returns what is known of an app, and whether anything is.
-func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
-	a := m.apps.lookup(name)
+func (v View) Explain(now time.Time, name string) (Explanation, bool) {
+	a := v.m.apps.lookup(name)
 	if a == nil {
 		return Explanation{}, false
 	}
-	m.clock.set(now)
+	v.m.clock.set(now)
 	e := Explanation{Summary: a.summary()}
 	var indices []int
-	indices, e.Omitted = m.explained(a)
+	indices, e.Omitted = v.explained(a)
 	room := perApp
 	for _, index := range indices {
-		st := m.status(a, index, min(room, perIndex))
+		st := v.status(a, index, min(room, perIndex))
 		room -= len(st.Instances)
 		e.Indices = append(e.Indices, st)
 	}
@@ -111,9 +133,9 @@ func (m *Machine) Explain(now time.Time, name string) (Explanation, bool) {
 }
 
 // explained returns the indices to explain, in order, and how many there are beside.
-func (m *Machine) explained(a *app) (indices []int, omitted int) {
+func (v View) explained(a *app) (indices []int, omitted int) {
 	var beyond []int // with a copy, and not desired
-	for index := range m.known.Indices(a.id) {
+	for index := range v.m.known.Indices(a.id) {
 		if !a.desires(index) {
 			beyond = append(beyond, index)
 		}
@@ -125,7 +147,7 @@ func (m *Machine) explained(a *app) (indices []int, omitted int) {
 		}
 		return append(indices, beyond...), 0
 	}
-	indices = m.troubled(a)
+	indices = v.troubled(a)
 	indices = indices[:min(len(indices), perExplanation)]
 	chosen := indices
 	for index := 0; index < a.expected() && len(indices) < perExplanation; index++ {
@@ -139,7 +161,7 @@ func (m *Machine) explained(a *app) (indices []int, omitted int) {
 
 // troubled returns the indices of an app that are not as they should be, in order:
 // all that are not desired and have a copy that runs among them.
-func (m *Machine) troubled(a *app) (indices []int) {
+func (v View) troubled(a *app) (indices []int) {
 	for s := a.slots; s != nil; s = s.next {
 		if s.extra > 0 || a.desires(s.index) && s.category != running {
 			indices = append(indices, s.index)
@@ -151,15 +173,15 @@ func (m *Machine) troubled(a *app) (indices []int) {
 
 // Flapping returns the indices of an app, if that is its live version, that wait for
 // a delayed restart, or whose restarts were given up, and when each crashed last.
-func (m *Machine) Flapping(name, version string) map[int]time.Time {
-	a := m.apps.lookup(name)
+func (v View) Flapping(name, version string) map[int]time.Time {
+	a := v.m.apps.lookup(name)
 	if a == nil || a.want.Version != version {
 		return nil
 	}
 	out := map[int]time.Time{}
 	for s := a.slots; s != nil; s = s.next {
-		if s.cause == WhyCrashed && m.rules.judge(a, s.index, s).category == flapping {
-			out[s.index] = m.clock.time(s.crashedAt)
+		if s.cause == WhyCrashed && v.m.rules.judge(a, s.index, s).category == flapping {
+			out[s.index] = v.m.clock.time(s.crashedAt)
 		}
 	}
 	return out
@@ -167,19 +189,19 @@ func (m *Machine) Flapping(name, version string) map[int]time.Time {
 
 // Healthy returns at how many desired indices of an app a copy of a version is
 // RUNNING.
-func (m *Machine) Healthy(name, version string) (n int) {
-	a := m.apps.lookup(name)
+func (v View) Healthy(name, version string) (n int) {
+	a := v.m.apps.lookup(name)
 	if a == nil {
 		return 0
 	}
-	for index := range m.known.Indices(a.id) {
-		n += count(a.desires(index) && m.runsThere(a, index, version))
+	for index := range v.m.known.Indices(a.id) {
+		n += count(a.desires(index) && v.runsThere(a, index, version))
 	}
 	return n
 }
 
-func (m *Machine) runsThere(a *app, index int, version string) bool {
-	for c := range m.known.Copies(a.id, index) {
+func (v View) runsThere(a *app, index int, version string) bool {
+	for c := range v.m.known.Copies(a.id, index) {
 		if c.State() == message.Running && c.OfVersion(version) {
 			return true
 		}
@@ -211,27 +233,27 @@ func (a *app) summary() Summary {
 }
 
 // Size is how many indices and copies of an app there are to look at.
-func (m *Machine) Size(name string) int {
-	a := m.apps.lookup(name)
+func (v View) Size(name string) int {
+	a := v.m.apps.lookup(name)
 	if a == nil {
 		return 0
 	}
-	return a.expected() + m.known.CopiesOf(a.id)
+	return a.expected() + v.m.known.CopiesOf(a.id)
 }
 
 // status explains an index, with at most so many instances. It changes nothing.
-func (m *Machine) status(a *app, index, room int) IndexStatus {
+func (v View) status(a *app, index, room int) IndexStatus {
 	st := IndexStatus{Index: index, Desired: a.desires(index)}
 	s := slot{app: a, index: index, cause: WhyNew}
-	if is := m.apps.slots[at(a.id, index)]; is != nil {
+	if is := v.m.apps.slots[at(a.id, index)]; is != nil {
 		s = *is
 		s.twins.listed = maps.Clone(is.twins.listed) // rule duplicate counts in them
 	}
-	l := m.rules.judge(a, index, &s)
-	m.explainStart(&st, l)
-	listed, omitted := m.listed(a, index, l.surplus, room)
+	l := v.m.rules.judge(a, index, &s)
+	v.explainStart(&st, l)
+	listed, omitted := v.listed(a, index, l.surplus, room)
 	for _, c := range listed {
-		st.Instances = append(st.Instances, m.instance(l, c))
+		st.Instances = append(st.Instances, v.instance(l, c))
 	}
 	st.Omitted = omitted
 	slices.SortFunc(st.Instances, func(a, b Instance) int { return cmp.Compare(a.ID, b.ID) })
@@ -240,12 +262,12 @@ func (m *Machine) status(a *app, index, room int) IndexStatus {
 
 // listed returns up to so many copies on an index, those that should not run first,
 // and how many there are beside.
-func (m *Machine) listed(a *app, index int, surplus []surplus, room int) (copies []known.Copy, omitted int) {
+func (v View) listed(a *app, index int, surplus []surplus, room int) (copies []known.Copy, omitted int) {
 	for _, s := range surplus[:min(len(surplus), room)] {
 		copies = append(copies, s.copy)
 	}
 	extra, all := copies, 0
-	for c := range m.known.Copies(a.id, index) {
+	for c := range v.m.known.Copies(a.id, index) {
 		all++
 		if len(copies) < room && !slices.Contains(extra, c) {
 			copies = append(copies, c)
@@ -254,9 +276,9 @@ func (m *Machine) listed(a *app, index int, surplus []surplus, room int) (copies
 	return copies, all - len(copies)
 }
 
-func (m *Machine) explainStart(st *IndexStatus, l *look) {
+func (v View) explainStart(st *IndexStatus, l *look) {
 	s := l.slot
-	st.Missing, st.LastAt, st.CrashedAt = m.clock.time(s.missing), m.clock.time(s.noteAt), m.clock.time(s.crashedAt)
+	st.Missing, st.LastAt, st.CrashedAt = v.m.clock.time(s.missing), v.m.clock.time(s.noteAt), v.m.clock.time(s.crashedAt)
 	st.Crashes, st.GivenUp, st.Flapping = s.crashes, s.givenUp, l.category == flapping
 	if s.note != nil {
 		st.Last = new(*s.note)
@@ -265,16 +287,16 @@ func (m *Machine) explainStart(st *IndexStatus, l *look) {
 		return
 	}
 	if s.missing != 0 {
-		st.NotBefore = m.clock.time(max(s.pending, s.restart))
+		st.NotBefore = v.m.clock.time(max(s.pending, s.restart))
 	}
 	h, held := l.holdStart(explaining)
 	if !held {
-		h, _ = m.gate.starts()
+		h, _ = v.m.gate.starts()
 	}
-	st.Rule, st.Why, st.Until = h.rule, h.why, m.clock.time(h.until)
+	st.Rule, st.Why, st.Until = h.rule, h.why, v.m.clock.time(h.until)
 }
 
-func (m *Machine) instance(l *look, c known.Copy) Instance {
+func (v View) instance(l *look, c known.Copy) Instance {
 	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
 	var x extra
@@ -286,17 +308,17 @@ func (m *Machine) instance(l *look, c known.Copy) Instance {
 		in.Extra = s.rule
 		h, held := l.holdStop(s, &x, explaining)
 		if !held {
-			h = m.gate.stops()
+			h = v.m.gate.stops()
 		}
-		in.Rule, in.Why, in.Until = h.rule, h.why, m.clock.time(h.until)
+		in.Rule, in.Why, in.Until = h.rule, h.why, v.m.clock.time(h.until)
 	}
 	return in
 }
 
 // Crashed reports whether an app has an index, or with -1, whether there is such an
 // app; and whether Retry of it would change anything.
-func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
-	a := m.apps.lookup(name)
+func (v View) Crashed(name string, index int) (known, crashed bool) {
+	a := v.m.apps.lookup(name)
 	if a == nil {
 		return false, false
 	}
@@ -311,15 +333,15 @@ func (m *Machine) Crashed(name string, index int) (known, crashed bool) {
 
 // Crashes returns the crash table of an app, the oldest first: at most 100 lines,
 // none older than FlappingTimeout.
-func (m *Machine) Crashes(name string) []Crash {
-	a := m.apps.lookup(name)
+func (v View) Crashes(name string) []Crash {
+	a := v.m.apps.lookup(name)
 	if a == nil {
 		return nil
 	}
 	var out []Crash
 	for _, c := range a.crashes {
-		if c.at.add(m.cfg.FlappingTimeout) >= m.clock.now {
-			c.At = m.clock.time(c.at)
+		if c.at.add(v.m.cfg.FlappingTimeout) >= v.m.clock.now {
+			c.At = v.m.clock.time(c.at)
 			out = append(out, c.Crash)
 		}
 	}

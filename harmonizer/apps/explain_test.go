@@ -38,7 +38,7 @@ func TestExplainIsBounded(t *testing.T) {
 			now = now.Add(12 * time.Second)
 			for m.Step(now, Tick{}); m.Busy(); m.Step(now, Tick{}) {
 			}
-			e, _ := m.Explain(now, "web")
+			e, _ := m.View().Explain(now, "web")
 			if len(e.Indices) != perExplanation || e.Omitted != n+test.beyond-perExplanation {
 				t.Fatalf("%d indices, %d omitted", len(e.Indices), e.Omitted)
 			}
@@ -52,7 +52,7 @@ func TestExplainIsBounded(t *testing.T) {
 			if first, last := e.Indices[0].Index, e.Indices[perExplanation-1].Index; first != test.first || last != test.last || troubled != test.troubled {
 				t.Errorf("explained %d to %d, %d of them in trouble; want %d to %d, %d", first, last, troubled, test.first, test.last, test.troubled)
 			}
-			if got, want := m.Healthy("web", "v1"), n-test.missing; got != want || m.Healthy("web", "v2") != 0 || m.Healthy("db", "v1") != 0 {
+			if got, want := m.View().Healthy("web", "v1"), n-test.missing; got != want || m.View().Healthy("web", "v2") != 0 || m.View().Healthy("db", "v1") != 0 {
 				t.Errorf("%d are healthy, want %d", got, want)
 			}
 		})

@@ -64,7 +64,7 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 			if stopped["i0"] && tt.desired > 0 || len(stopped) == 0 || len(stopped) > tt.stops {
 				t.Errorf("%d are stopped, want 1 to %d; the survivor: %v", len(stopped), tt.stops, stopped["i0"])
 			}
-			e, _ := m.Explain(now, "web")
+			e, _ := m.View().Explain(now, "web")
 			if st := e.Indices[0]; len(st.Instances) != perIndex || st.Omitted != n-perIndex {
 				t.Errorf("explained %d instances, and %d omitted", len(st.Instances), st.Omitted)
 			}

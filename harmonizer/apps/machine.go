@@ -104,6 +104,9 @@ func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 	return m.dispatch.confirm(n)
 }
 
+// View returns what can be read of the machine.
+func (m *Machine) View() View { return View{m} }
+
 func (m *Machine) take(ev Event) {
 	switch ev := ev.(type) {
 	case Heartbeat:
@@ -166,13 +169,6 @@ func (m *Machine) watchLosses() {
 	}
 }
 
-// Brake returns the state of the brake.
-func (m *Machine) Brake() BrakeStatus {
-	s := m.limit.status()
-	m.rowLoss.report(&s)
-	return s
-}
-
 // Memories returns the memory of each app of which it changed since the last
 // call, in order of name.
 func (m *Machine) Memories() []Memory { return m.memory.take() }
@@ -187,21 +183,10 @@ func (m *Machine) lead(ev Lead) {
 	m.apps.markTrouble()
 }
 
-// Complete reports whether both states are complete, and if not, why.
-func (m *Machine) Complete() (bool, string) {
-	if ok, why := m.bus.complete(); !ok {
-		return false, why
-	}
-	if !m.rows.source.isComplete {
-		return false, "expected state: " + m.rows.source.why
-	}
-	return true, ""
-}
-
 // freshness is the rule of the same name: it notes when the two states become complete
 // together, or no longer are.
 func (m *Machine) freshness() {
-	complete, why := m.Complete()
+	complete, why := m.View().Complete()
 	if complete == m.gate.acting {
 		return
 	}

@@ -121,7 +121,7 @@ func (w *world) gone(name string) {
 
 func (w *world) checkStart(t *rapid.T, s message.Start) {
 	row, ok := w.rows[s.App]
-	e, _ := w.m.Explain(w.now, s.App)
+	e, _ := w.m.View().Explain(w.now, s.App)
 	for _, i := range s.Indices {
 		k := key(s.App, i)
 		if !ok || i >= row.Instances || s.Version != row.Version || row.State == message.AppStopped || row.Package == message.PackagePending {
@@ -356,7 +356,7 @@ func TestTheSameEachTime(t *testing.T) {
 			}
 			n1, f1 := w.m.Step(w.now, ev)
 			n2, f2 := other.Step(w.now, ev)
-			if d := cmp.Diff([]any{n1, f1, w.m.Apps(), w.m.Brake()}, []any{n2, f2, other.Apps(), other.Brake()}); d != "" {
+			if d := cmp.Diff([]any{n1, f1, w.m.View().Apps(), w.m.View().Brake()}, []any{n2, f2, other.View().Apps(), other.View().Brake()}); d != "" {
 				t.Fatalf("%T: %s", ev, d)
 			}
 			w.sent = append(w.sent, n1...)
@@ -665,14 +665,14 @@ func TestTotals(t *testing.T) {
 	}})
 	m.Step(now, beat("n1", message.Beat{App: "a", Version: "v1", Instance: "i", State: message.Running}))
 	want := Totals{Apps: 1, StartedApps: 1, Instances: 2, StartedInstances: 2, Running: 1, Missing: 1, Memory: 20, StartedMemory: 20}
-	pools, all := m.Totals()
-	if pools["p"] != want || m.Sums("runtime")["go"] != want {
-		t.Errorf("p is %+v, go %+v, want %+v", pools["p"], m.Sums("runtime")["go"], want)
+	pools, all := m.View().Totals()
+	if pools["p"] != want || m.View().Sums("runtime")["go"] != want {
+		t.Errorf("p is %+v, go %+v, want %+v", pools["p"], m.View().Sums("runtime")["go"], want)
 	}
 	if want := (Totals{Apps: 2, StartedApps: 1, Instances: 5, StartedInstances: 2, Running: 1, Missing: 1, Memory: 50, StartedMemory: 20}); all != want {
 		t.Errorf("all is %+v, want %+v", all, want)
 	}
-	if got := slices.Sorted(maps.Keys(m.Nodes())); len(got) != 1 || got[0] != "n1" {
+	if got := slices.Sorted(maps.Keys(m.View().Nodes())); len(got) != 1 || got[0] != "n1" {
 		t.Errorf("Nodes = %v", got)
 	}
 }
@@ -681,24 +681,24 @@ func TestRevisions(t *testing.T) {
 	m, now := NewMachine(steady()), start()
 	row := message.App{Name: "a", Pool: "p", Version: "v1", Instances: 1}
 	m.Step(now, ExpectedRows{[]message.App{row, {Name: "b", Pool: "q", Version: "v1"}}})
-	if got := m.Pools(); !slices.Equal(got, []string{"p", "q"}) {
+	if got := m.View().Pools(); !slices.Equal(got, []string{"p", "q"}) {
 		t.Errorf("Pools = %v", got)
 	}
-	p, q := m.Revision("p"), m.Revision("q")
+	p, q := m.View().Revision("p"), m.View().Revision("q")
 	hb := beat("n1", message.Beat{App: "a", Version: "v1", Instance: "i", State: message.Running})
 	m.Step(now, hb)
-	if m.Revision("p") == p || m.Revision("q") != q {
-		t.Errorf("a change of p: revisions %d, %d became %d, %d", p, q, m.Revision("p"), m.Revision("q"))
+	if m.View().Revision("p") == p || m.View().Revision("q") != q {
+		t.Errorf("a change of p: revisions %d, %d became %d, %d", p, q, m.View().Revision("p"), m.View().Revision("q"))
 	}
-	p = m.Revision("p")
+	p = m.View().Revision("p")
 	m.Step(now, hb)
 	m.Step(now, ExpectedRows{[]message.App{row}})
-	if m.Revision("p") != p {
+	if m.View().Revision("p") != p {
 		t.Error("what changes nothing changed the revision")
 	}
 	row.Mem = 5
 	m.Step(now, ExpectedRows{[]message.App{row}})
-	if m.Revision("p") == p {
+	if m.View().Revision("p") == p {
 		t.Error("another footprint did not change the revision")
 	}
 }

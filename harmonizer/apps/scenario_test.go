@@ -183,11 +183,11 @@ func (s *scenario) plain(verb, arg, line string) error {
 	case "explain":
 		s.explain(arg)
 	case "crashes":
-		for _, c := range s.m.Crashes(arg) {
+		for _, c := range s.m.View().Crashes(arg) {
 			fmt.Fprintf(&s.out, "  %s %s/%d of %s, heard at %v\n", c.Reason, arg, c.Index, c.Instance, c.At.Sub(start()))
 		}
 	case "brake":
-		b := s.m.Brake()
+		b := s.m.View().Brake()
 		fmt.Fprintf(&s.out, "  brake %q nodes=%d indices=%d share=%.2f missing=%d release_at=%d\n", b.State, b.Nodes, b.Indices, b.Share, b.Missing, b.ReleaseAt)
 		if b.RowsGone > 0 {
 			fmt.Fprintf(&s.out, "  rows gone: %d of %d, since %v\n", b.RowsGone, b.RowsOf, b.RowsSince.Sub(start()))
@@ -413,7 +413,7 @@ func describe(n Nudge) string {
 }
 
 func (s *scenario) counts(pool string) {
-	c := s.m.Counts(s.now, pool)
+	c := s.m.View().Counts(s.now, pool)
 	fmt.Fprintf(&s.out, "  complete=%v %s\n", c.Complete, c.Why)
 	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
 		fmt.Fprintf(&s.out, "  %s %+v\n", name, c.Apps[name])
@@ -421,7 +421,7 @@ func (s *scenario) counts(pool string) {
 }
 
 func (s *scenario) explain(name string) {
-	e, ok := s.m.Explain(s.now, name)
+	e, ok := s.m.View().Explain(s.now, name)
 	if !ok {
 		fmt.Fprintf(&s.out, "  unknown\n")
 	}

@@ -60,7 +60,7 @@ func (p *player) ours(partition string) bool {
 }
 
 func (p *player) answer(l messageLine) error {
-	answers, err := report.Answer(p.machine, p.now(), l.subject, l.data)
+	answers, err := report.Answer(p.machine.View(), p.now(), l.subject, l.data)
 	if l.reply != "" {
 		for _, a := range answers {
 			p.publish(l.reply, a)

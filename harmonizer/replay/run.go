@@ -127,7 +127,7 @@ func (p *player) bus(ctx context.Context, down bool) {
 
 // dump prints what is known of an app.
 func (p *player) dump(app string) error {
-	e, ok := p.machine.Explain(p.now(), app)
+	e, ok := p.machine.View().Explain(p.now(), app)
 	if !ok {
 		p.out.print(dumpOut{T: p.second, Dump: app})
 	} else {

@@ -92,7 +92,7 @@ func (h *hostile) ask(t *rapid.T) {
 		message.SubjectDroplet: `{"droplets":[` + strings.Join(list, ",") + `]}`,
 		message.SubjectStatus:  fmt.Sprintf(`{"droplet":%q,"version":"v0","state":"FLAPPING"}`, app),
 	} {
-		answers, err := Answer(h.m, h.now, subject, []byte(q))
+		answers, err := Answer(h.m.View(), h.now, subject, []byte(q))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -34,7 +34,7 @@ const tooMuch = "truncated: too much is asked at once, ask for this one again"
 
 // Question is what was asked, read and not answered yet. Its answers are messages,
 // one for each app, however often that is named.
-type Question func(m *apps.Machine, now time.Time) []any
+type Question func(v apps.View, now time.Time) []any
 
 // Read reads what was asked on message.SubjectStatus, SubjectHealth or
 // SubjectDroplet. A question that cannot be read is an error, and so is a status
@@ -47,26 +47,26 @@ func Read(subject string, data []byte) (Question, error) {
 		if err == nil && q.State != flaps && q.State != crashed {
 			err = fmt.Errorf("answer: state is %.40q, neither %s nor %s", q.State, flaps, crashed)
 		}
-		return func(m *apps.Machine, _ time.Time) []any { return status(m, q) }, err
+		return func(v apps.View, _ time.Time) []any { return status(v, q) }, err
 	case message.SubjectHealth:
 		q, err := message.DecodeHealthQuery(data)
 		q.Apps = once(q.Apps)
-		return func(m *apps.Machine, _ time.Time) []any { return health(m, q) }, err
+		return func(v apps.View, _ time.Time) []any { return health(v, q) }, err
 	case message.SubjectDroplet:
 		q, err := message.DecodeDropletQuery(data)
 		q.Apps = once(q.Apps)
-		return func(m *apps.Machine, now time.Time) []any { return droplets(m, now, q) }, err
+		return func(v apps.View, now time.Time) []any { return droplets(v, now, q) }, err
 	}
 	return nil, fmt.Errorf("answer: nothing is asked on subject %.100q", subject)
 }
 
 // Answer is Read and its answers.
-func Answer(m *apps.Machine, now time.Time, subject string, data []byte) ([]any, error) {
+func Answer(v apps.View, now time.Time, subject string, data []byte) ([]any, error) {
 	q, err := Read(subject, data)
 	if err != nil {
 		return nil, err
 	}
-	return q(m, now), nil
+	return q(v, now), nil
 }
 
 // States that are asked for.
@@ -76,29 +76,29 @@ const (
 )
 
 // incomplete is why nothing can be said for sure, "" if all can.
-func incomplete(m *apps.Machine) string {
-	if complete, why := m.Complete(); !complete {
+func incomplete(v apps.View) string {
+	if complete, why := v.Complete(); !complete {
 		return why
 	}
 	return ""
 }
 
-func status(m *apps.Machine, q message.StatusQuery) []any {
-	why := incomplete(m)
+func status(v apps.View, q message.StatusQuery) []any {
+	why := incomplete(v)
 	a := message.StatusAnswer{Complete: why == "", Error: why}
 	if q.State == flaps {
-		a.Indices = flapping(m, q)
+		a.Indices = flapping(v, q)
 	} else {
-		a.Instances = crashes(m, q)
+		a.Instances = crashes(v, q)
 	}
 	return []any{a}
 }
 
 // flapping returns the indices of the asked version that wait for a delayed
 // restart, or whose restarts were given up.
-func flapping(m *apps.Machine, q message.StatusQuery) []message.IndexSince {
+func flapping(v apps.View, q message.StatusQuery) []message.IndexSince {
 	out := []message.IndexSince{}
-	since := m.Flapping(q.App, q.Version)
+	since := v.Flapping(q.App, q.Version)
 	for _, index := range slices.Sorted(maps.Keys(since)) {
 		out = append(out, message.IndexSince{Index: index, Since: seconds(since[index])})
 	}
@@ -106,35 +106,35 @@ func flapping(m *apps.Machine, q message.StatusQuery) []message.IndexSince {
 }
 
 // crashes returns the crash table, of all versions.
-func crashes(m *apps.Machine, q message.StatusQuery) []message.InstanceSince {
+func crashes(v apps.View, q message.StatusQuery) []message.InstanceSince {
 	out := []message.InstanceSince{}
-	for _, c := range m.Crashes(q.App) {
+	for _, c := range v.Crashes(q.App) {
 		out = append(out, message.InstanceSince{Instance: c.Instance, Since: c.Since})
 	}
 	return out
 }
 
-func health(m *apps.Machine, q message.HealthQuery) []any {
-	why, spent := incomplete(m), work(0)
+func health(v apps.View, q message.HealthQuery) []any {
+	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, asked := range q.Apps {
 		a := message.HealthAnswer{App: asked.App, Version: asked.Version, Error: tooMuch}
-		if spent.affords(m, asked.App) {
-			a.Healthy, a.Complete, a.Error = m.Healthy(asked.App, asked.Version), why == "", why
+		if spent.affords(v, asked.App) {
+			a.Healthy, a.Complete, a.Error = v.Healthy(asked.App, asked.Version), why == "", why
 		}
 		out = append(out, a)
 	}
 	return out
 }
 
-func droplets(m *apps.Machine, now time.Time, q message.DropletQuery) []any {
-	why, spent := incomplete(m), work(0)
+func droplets(v apps.View, now time.Time, q message.DropletQuery) []any {
+	why, spent := incomplete(v), work(0)
 	out := make([]any, 0, len(q.Apps))
 	for _, name := range q.Apps {
 		d := Droplet{App: name, Error: tooMuch}
-		if spent.affords(m, name) {
+		if spent.affords(v, name) {
 			d.Error = why
-			if e, ok := m.Explain(now, name); ok {
+			if e, ok := v.Explain(now, name); ok {
 				d.Explanation = &e
 			} else if why == "" {
 				d.Error = "unknown"
@@ -149,8 +149,8 @@ func droplets(m *apps.Machine, now time.Time, q message.DropletQuery) []any {
 type work int
 
 // affords reports whether an app may be looked at too: the first one always.
-func (w *work) affords(m *apps.Machine, app string) bool {
-	cost := work(1 + m.Size(app))
+func (w *work) affords(v apps.View, app string) bool {
+	cost := work(1 + v.Size(app))
 	if *w > 0 && *w+cost > maxWork {
 		return false
 	}

@@ -82,7 +82,7 @@ func TestAnswer(t *testing.T) {
 
 func lines(t *testing.T, m *apps.Machine, subject, query string) string {
 	t.Helper()
-	answers, err := Answer(m, second(112), subject, []byte(query))
+	answers, err := Answer(m.View(), second(112), subject, []byte(query))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +120,7 @@ func TestAnswerRefuses(t *testing.T) {
 		{message.SubjectDroplet, `nonsense`},
 		{"dea.heartbeat", `{}`},
 	} {
-		if answers, err := Answer(m, second(1), q.subject, []byte(q.query)); err == nil {
+		if answers, err := Answer(m.View(), second(1), q.subject, []byte(q.query)); err == nil {
 			t.Errorf("Answer(%s, %s) = %v", q.subject, q.query, answers)
 		}
 	}
@@ -152,7 +152,7 @@ func TestAnswerIsBounded(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			for _, subject := range []string{message.SubjectHealth, message.SubjectDroplet} {
-				answers, err := Answer(m, second(1), subject, []byte(tt.query))
+				answers, err := Answer(m.View(), second(1), subject, []byte(tt.query))
 				if err != nil {
 					t.Fatal(err)
 				}

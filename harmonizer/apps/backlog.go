@@ -54,8 +54,9 @@ func (b *backlog) next() (ending, bool) {
 	return e, true
 }
 
-// take takes up to n marked indices, each once. They are valid until the next take.
-func (b *backlog) take(n int) []place {
+// take takes up to n marked indices, each once, in order of app and index. They are
+// valid until the next take.
+func (b *backlog) take(n int, apps *inventory) []place {
 	n = min(n, len(b.dirty)-b.done)
 	b.batch = append(b.batch[:0], b.dirty[b.done:b.done+n]...)
 	if b.done += n; b.done == len(b.dirty) {
@@ -63,42 +64,13 @@ func (b *backlog) take(n int) []place {
 	}
 	slices.Sort(b.batch)
 	b.batch = slices.Compact(b.batch)
-	return b.batch
-}
-
-// Busy reports whether not all that was heard is taken in: until then, counts
-// are not complete and nothing is nudged. The next Step goes on.
-func (m *Machine) Busy() bool { return m.backlog.pending() || m.rows.sweeping != noSweep }
-
-// proceed takes a bounded part of the backlog. Endings come before the indices:
-// the rules judge an index by them.
-func (m *Machine) proceed() {
-	m.rows.sweep(m.limits.sweep)
-	for budget := m.limits.step; ; budget-- {
-		if budget == 0 {
-			return
-		}
-		e, ok := m.backlog.next()
-		if !ok {
-			m.judgeSome(budget)
-			return
-		}
-		m.ended(e)
-	}
-}
-
-// judgeSome judges up to n indices, in order of app and index.
-func (m *Machine) judgeSome(n int) {
-	batch := m.backlog.take(n)
-	slices.SortStableFunc(batch, func(a, b place) int {
-		if a.app() == b.app() {
+	slices.SortStableFunc(b.batch, func(x, y place) int {
+		if x.app() == y.app() {
 			return 0
 		}
-		return cmp.Compare(m.apps.nameOf(a), m.apps.nameOf(b))
+		return cmp.Compare(apps.nameOf(x), apps.nameOf(y))
 	})
-	for _, p := range batch {
-		m.judge(p)
-	}
+	return b.batch
 }
 
 // emptied is the list without its elements, and without its memory if that was

@@ -167,3 +167,10 @@ func (v View) Nodes() map[string]int { return maps.Collect(v.m.known.Nodes()) }
 func (v View) Queued() (starts, stops int) {
 	return v.m.dispatch.starts.Len(), v.m.dispatch.stops.Len()
 }
+
+func count(yes bool) int {
+	if yes {
+		return 1
+	}
+	return 0
+}

@@ -1,5 +1,21 @@
 package apps
 
+// proceed takes a bounded part of the backlog. Endings come before the indices:
+// the rules judge an index by them.
+func (m *Machine) proceed() {
+	m.rows.sweep(m.limits.sweep)
+	budget := m.limits.step
+	for e, ok := m.backlog.next(); ok; e, ok = m.backlog.next() {
+		m.ended(e)
+		if budget--; budget == 0 {
+			return
+		}
+	}
+	for _, p := range m.backlog.take(budget, &m.apps) {
+		m.judge(p)
+	}
+}
+
 // judge brings an index to its verdict, and while both states are complete acts
 // on it.
 func (m *Machine) judge(p place) {

@@ -104,6 +104,10 @@ func (m *Machine) Confirm(now time.Time, n Nudge) bool {
 	return m.dispatch.confirm(n)
 }
 
+// Busy reports whether the backlog or a sweep is left: until then, counts are not
+// complete and nothing is nudged. The next Step goes on.
+func (m *Machine) Busy() bool { return m.backlog.pending() || m.rows.sweeping != noSweep }
+
 // View returns what can be read of the machine.
 func (m *Machine) View() View { return View{m} }
 

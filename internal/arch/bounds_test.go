@@ -28,7 +28,6 @@ var oversized = map[string]size{
 	"autoscaler.view":          {methods: 13, files: 7},
 	"cmd/weir":                 {files: 45},
 	"cmd/weir.cli":             {methods: 155, files: 33},
-	"harmonizer/apps":          {files: 26},
 	"pools/aws.Provider":       {methods: 55, files: 11},
 	"pools/aws/awstest":        {files: 27},
 	"pools/aws/awstest.Server": {methods: 55, files: 5},

@@ -1,0 +1,137 @@
+package apps
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// newRowLoss returns a rowLoss over so many apps with a row, without a Machine. 30 %
+// of the rows may be gone, and any three.
+func newRowLoss(rows int) *rowLoss {
+	cfg := steady()
+	cfg.BrakeFloor = new(3)
+	c := &clock{}
+	c.set(start())
+	src := &source{isComplete: true, since: c.now, polled: true, rows: rows, before: rows, pass: 1}
+	apps := newInventory(c, known.New(known.Config{}), src, &backlog{})
+	for i := range rows {
+		name := fmt.Sprint("app", i)
+		a := apps.ensure(apps.known.App(name), name)
+		a.row, a.want = rowPresent, message.App{Name: name, Instances: 1}
+	}
+	return &rowLoss{cfg: &cfg, clock: c, source: src, journal: &journal{clock: c}, apps: &apps}
+}
+
+// lack is a whole pass that lacks the rows from first to last.
+func (l *rowLoss) lack(first, last int) {
+	gone := last - first + 1
+	l.source.before, l.source.read = l.source.rows, l.source.rows-gone
+	l.watchRows()
+	for i := first; i <= last; i++ {
+		a := l.apps.list[i]
+		a.row, a.seen = rowVanished, l.clock.now
+		l.source.rows--
+	}
+}
+
+// restore is a whole pass that has the rows from first to last again.
+func (l *rowLoss) restore(first, last int) {
+	for i := first; i <= last; i++ {
+		a := l.apps.list[i]
+		l.regain(a)
+		a.row = rowPresent
+		l.source.rows++
+	}
+	l.source.before, l.source.read = l.source.rows, l.source.rows
+	l.watchRows()
+}
+
+func (l *rowLoss) check(t *testing.T, step string, want Why) {
+	t.Helper()
+	if h, held := l.holds(); held != (want != "") || held && h.why != want {
+		t.Fatalf("%s: held %v (%s), want %q", step, held, h.why, want)
+	}
+}
+
+func TestRowLossHoldsAboveItsShare(t *testing.T) {
+	for _, tt := range []struct {
+		rows, gone int
+		want       Why
+	}{
+		{100, 0, ""},
+		{100, 30, ""},
+		{100, 31, WhyRowsGone},
+		{5, 3, ""}, // the floor
+		{5, 4, WhyRowsGone},
+	} {
+		t.Run(fmt.Sprintf("%d of %d", tt.gone, tt.rows), func(t *testing.T) {
+			l := newRowLoss(tt.rows)
+			l.lack(0, tt.gone-1)
+			l.check(t, "gone", tt.want)
+		})
+	}
+}
+
+func TestRowLossEndsWhenEnoughIsBack(t *testing.T) {
+	l := newRowLoss(100)
+	l.lack(0, 49)
+	l.lack(50, 54)
+	l.check(t, "two passes", WhyRowsGone)
+	if !l.doubts(l.apps.list[0]) || l.doubts(l.apps.list[60]) {
+		t.Error("doubts the rows that are there, or not those gone")
+	}
+	l.clock.set(start().Add(time.Second))
+	l.restore(0, 23)
+	l.check(t, "31 are gone still", WhyRowsGone)
+	l.restore(24, 24)
+	l.check(t, "30 are", "")
+	if l.ended == 0 {
+		t.Error("the rest has no grace")
+	}
+	if !l.apps.backlog.pending() {
+		t.Error("nothing is judged again")
+	}
+}
+
+func TestRowLossReleased(t *testing.T) {
+	l := newRowLoss(100)
+	l.release()
+	l.lack(0, 49)
+	l.release()
+	l.check(t, "released", "")
+	if n := len(l.journal.found); n != 2 || l.ended != 0 {
+		t.Errorf("%d findings, grace since %d, want 2 and none", n, l.ended)
+	}
+}
+
+// A machine that begins to lead has no rows from before: it counts the copies without
+// one.
+func TestRowLossCountsCopiesOncePerTerm(t *testing.T) {
+	l := newRowLoss(1)
+	l.apps.total.Rowless = 40
+	l.watchCopies(100)
+	l.check(t, "not leading", "")
+	l.untested = true
+	l.watchCopies(200)
+	l.check(t, "few of very many", "")
+	l.watchCopies(100)
+	l.check(t, "counted before", "")
+	l.untested = true
+	l.watchCopies(100)
+	l.check(t, "too many", WhyRowless)
+
+	var s BrakeStatus
+	l.report(&s)
+	if !s.On() || s.Rowless != 40 || s.RowlessOf != 100 || !s.RowsSince.Equal(start()) {
+		t.Errorf("reported %+v", s)
+	}
+	a := l.apps.list[0]
+	a.row, a.extra = rowUnknown, 10
+	l.regain(a)
+	l.watchRows()
+	l.check(t, "ten are back", "")
+}

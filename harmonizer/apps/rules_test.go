@@ -1,0 +1,317 @@
+package apps
+
+import (
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/known"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// lookAt returns a look at index 0 of an app that should run one instance of v1, with
+// these copies, all listed by one node.
+func lookAt(t *testing.T, beats ...message.Beat) *look {
+	t.Helper()
+	cfg, c := steady(), &clock{}
+	c.set(start())
+	k := known.New(known.Config{DropletLost: cfg.DropletLost, HeartbeatPeriod: cfg.HeartbeatPeriod})
+	k.Hearing(c.wall)
+	if err := k.Heartbeat(c.wall, beat("n1", beats...).Data); err != nil {
+		t.Fatal(err)
+	}
+	a := &app{id: k.App("web"), row: rowPresent, want: message.App{
+		Name: "web", Version: "v1", Instances: 1, State: message.AppStarted, Package: message.PackageStaged}}
+	l := &look{
+		cfg: &cfg, clock: c, source: &source{isComplete: true, since: c.now}, rowLoss: &rowLoss{},
+		app: a, slot: &slot{app: a, cause: WhyNew},
+	}
+	for c := range k.Copies(a.id, 0) {
+		if runs(c.State()) {
+			l.copies = append(l.copies, c)
+		}
+	}
+	l.count()
+	return l
+}
+
+// copyOf is a copy of the app of lookAt. Since orders copies by age.
+func copyOf(id, version string, state message.State, since float64) message.Beat {
+	return message.Beat{App: "web", Instance: id, Version: version, State: state, Since: since}
+}
+
+func TestVerdictRules(t *testing.T) {
+	var (
+		runs    = copyOf("runs", "v1", message.Running, 1)
+		younger = copyOf("younger", "v1", message.Running, 2)
+		starts  = copyOf("starts", "v1", message.Starting, 0)
+		leaves  = copyOf("leaves", "v1", message.Evacuating, 1)
+		old     = copyOf("old", "v0", message.Running, 1)
+		odd     = copyOf("odd", "v1", "ODD", 1)
+	)
+	none := func(*look) {}
+	for _, tt := range []struct {
+		name   string
+		rule   func(*look)
+		copies []message.Beat
+		set    func(*look)
+		start  Rule
+		why    Why
+		stops  []string
+		again  bool
+	}{
+		{"missing: no copy", (*look).missing, nil, none, RuleMissing, WhyNew, nil, false},
+		{"missing: no slot", (*look).missing, nil, func(l *look) { l.slot = nil }, RuleMissing, WhyNew, nil, false},
+		{"missing: only another version", (*look).missing, []message.Beat{old}, none, RuleMissing, WhyNew, nil, false},
+		{"missing: node lost", (*look).missing, nil, func(l *look) { l.slot.cause = WhyNodeLost }, RuleMissing, WhyNodeLost, nil, false},
+		{"missing: crashed", (*look).missing, nil, func(l *look) { l.slot.cause, l.slot.crashes = WhyCrashed, 1 }, RuleExitCrashed, WhyCrashed, nil, false},
+		{"missing: crashed again", (*look).missing, nil, func(l *look) { l.slot.cause, l.slot.crashes = WhyCrashed, 2 }, RuleFlapping, WhyCrashed, nil, false},
+		{"missing: stopped", (*look).missing, nil, func(l *look) { l.slot.cause = WhyStopped }, RuleExitStopped, WhyStopped, nil, false},
+		{"missing: node shuts down", (*look).missing, nil, func(l *look) { l.slot.cause = WhyShutdown }, RuleExitShutdown, WhyShutdown, nil, false},
+		{"missing: a copy starts", (*look).missing, []message.Beat{starts}, none, "", "", nil, false},
+		{"missing: an unknown state runs", (*look).missing, []message.Beat{odd}, none, "", "", nil, false},
+		{"missing: a copy evacuates", (*look).missing, []message.Beat{leaves}, none, "", "", nil, false},
+
+		{"evacuation: alone", (*look).evacuation, []message.Beat{leaves}, none, RuleEvacuation, WhyEvacuating, nil, false},
+		{"evacuation: another one starts", (*look).evacuation, []message.Beat{leaves, starts}, none, "", "", nil, false},
+		{"evacuation: another one runs", (*look).evacuation, []message.Beat{leaves, runs}, none, "", "", []string{"leaves"}, false},
+		{"evacuation: another one runs, unlisted", (*look).evacuation, []message.Beat{leaves, runs}, func(l *look) { l.census.listed = 0 }, "", "", nil, true},
+
+		{"extra version: the live one runs", (*look).extraVersion, []message.Beat{old, runs}, none, "", "", []string{"old"}, false},
+		{"extra version: the live one starts", (*look).extraVersion, []message.Beat{old, starts}, none, "", "", nil, false},
+		{"extra version: the live one is unlisted", (*look).extraVersion, []message.Beat{old, runs}, func(l *look) { l.census.listed = 0 }, "", "", nil, true},
+		{"extra version: not staged", (*look).extraVersion, []message.Beat{old, runs}, func(l *look) { l.app.want.Package = message.PackagePending }, "", "", nil, false},
+
+		{"duplicates: one copy", (*look).duplicates, []message.Beat{runs}, none, "", "", nil, false},
+		{"duplicates: the oldest stays", (*look).duplicates, []message.Beat{runs, younger}, none, "", "", []string{"younger"}, true},
+		{"duplicates: the running one stays", (*look).duplicates, []message.Beat{starts, younger}, none, "", "", []string{"starts"}, true},
+		{"duplicates: one by one", (*look).duplicates, []message.Beat{runs, younger, starts}, none, "", "", []string{"starts"}, true},
+		{"duplicates: the same victim", (*look).duplicates, []message.Beat{runs, younger}, func(l *look) { l.slot.twins.victim = "runs" }, "", "", []string{"runs"}, true},
+		{"duplicates: beside an evacuation", (*look).duplicates, []message.Beat{runs, younger, leaves}, none, "", "", nil, false},
+
+		{"undesired: every copy", (*look).undesired, []message.Beat{old, runs}, func(l *look) { l.app.row = rowDeleted }, "", "", []string{"old", "runs"}, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := lookAt(t, tt.copies...)
+			tt.set(l)
+			tt.rule(l)
+			var stops []string
+			for _, s := range l.surplus {
+				stops = append(stops, s.copy.ID())
+			}
+			slices.Sort(stops)
+			if l.start != tt.start || l.why != tt.why || !slices.Equal(stops, tt.stops) || l.again != tt.again {
+				t.Errorf("start %q (%s), stops %v, again %v, want %q (%s), %v, %v", l.start, l.why, stops, l.again, tt.start, tt.why, tt.stops, tt.again)
+			}
+		})
+	}
+}
+
+func TestUndesired(t *testing.T) {
+	for _, tt := range []struct {
+		row   rowState
+		state message.AppState
+		rule  Rule
+		why   Why
+	}{
+		{rowDeleted, message.AppStarted, RuleExtraApp, WhyAppDeleted},
+		{rowVanished, message.AppStarted, RuleExtraApp, WhyAppVanished},
+		{rowUnknown, message.AppStarted, RuleExtraApp, WhyAppUnknown},
+		{rowPresent, message.AppStopped, RuleExtraState, WhyAppStopped},
+		{rowPresent, message.AppStarted, RuleExtraIndex, WhyBeyond},
+	} {
+		a := &app{row: tt.row, want: message.App{State: tt.state}}
+		if rule, why := a.undesired(); rule != tt.rule || why != tt.why {
+			t.Errorf("row %d, %s: %s (%s), want %s (%s)", tt.row, tt.state, rule, why, tt.rule, tt.why)
+		}
+	}
+}
+
+// A row that cannot be read proves nothing: the index has no verdict at all.
+func TestUnreadableRowHasNoVerdict(t *testing.T) {
+	l := lookAt(t, copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2))
+	l.app.row = rowUnreadable
+	if l.judge(); l.troubled() || l.redundant != 0 {
+		t.Errorf("verdict %+v, want none", l.verdict)
+	}
+}
+
+var phases = [...]struct {
+	name  string
+	phase phase
+}{{"judge", judging}, {"send", sending}, {"explain", explaining}, {"confirm", confirming}}
+
+func TestStartRules(t *testing.T) {
+	future := func(l *look) instant { return l.clock.in(time.Minute) }
+	for _, tt := range []struct {
+		name string
+		set  func(*look)
+		want [len(phases)]Rule // of each phase
+	}{
+		{"nothing holds", func(*look) {}, [...]Rule{"", "", "", ""}},
+		{"row older than the app", func(l *look) { l.app.stale = true },
+			[...]Rule{RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired}},
+		{"package not staged", func(l *look) { l.app.want.Package = message.PackagePending },
+			[...]Rule{RulePackageState, RulePackageState, RulePackageState, ""}},
+		{"given up", func(l *look) { l.slot.givenUp = true }, [...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
+		{"restart delay", func(l *look) { l.slot.restart = future(l) }, [...]Rule{RuleFlapping, RuleFlapping, RuleFlapping, ""}},
+		{"sent, not confirmed", func(l *look) { l.slot.pending = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
+		{"sent and confirmed", func(l *look) { l.slot.pending, l.slot.sent = future(l), future(l) },
+			[...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, RuleKeepAlive}},
+		{"app just changed", func(l *look) { l.app.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
+		{"index just stopped", func(l *look) { l.slot.grace = future(l) }, [...]Rule{RuleResetGrace, RuleResetGrace, RuleResetGrace, ""}},
+		{"a crash waits for no grace", func(l *look) { l.app.grace, l.start = future(l), RuleExitCrashed }, [...]Rule{"", "", "", ""}},
+		{"the first rule is the reason", func(l *look) { l.slot.givenUp, l.slot.pending = true, future(l) },
+			[...]Rule{RuleGiveUp, RuleGiveUp, RuleGiveUp, ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := lookAt(t)
+			l.judge()
+			tt.set(l)
+			for i, p := range phases {
+				if h, held := l.holdStart(p.phase); h.rule != tt.want[i] || held != (tt.want[i] != "") {
+					t.Errorf("%s: held %v by %q, want %q", p.name, held, h.rule, tt.want[i])
+				}
+			}
+		})
+	}
+	l := lookAt(t)
+	l.slot = nil
+	if _, held := l.holdStart(confirming); held {
+		t.Error("a start of an index without a slot is not confirmed")
+	}
+}
+
+// Whatever asks, one list answers whether a copy may be stopped. It differs by phase
+// only where the list says so.
+func TestStopRules(t *testing.T) {
+	const unlisted = "unlisted" // held without a rule to report
+	future := func(l *look) instant { return l.clock.in(time.Minute) }
+	rowless := func(l *look) {
+		l.app.row, l.app.untold = rowVanished, l.source.trust(l.clock.now)
+		l.judge()
+	}
+	for _, tt := range []struct {
+		name string
+		set  func(*look, *extra)
+		want [len(phases)]Rule
+	}{
+		{"nothing holds", func(*look, *extra) {}, [...]Rule{"", "", "", ""}},
+		{"row older than the app", func(l *look, _ *extra) { l.app.stale = true },
+			[...]Rule{RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired, RuleUpdateRequired}},
+		{"sent, not confirmed", func(l *look, x *extra) { x.until = future(l) }, [...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, ""}},
+		{"sent and confirmed", func(l *look, x *extra) { x.until, x.sent = future(l), future(l) },
+			[...]Rule{RuleKeepAlive, RuleKeepAlive, RuleKeepAlive, RuleKeepAlive}},
+		{"row gone, in its grace", func(l *look, _ *extra) { rowless(l) }, [...]Rule{RuleExtraApp, RuleExtraApp, RuleExtraApp, ""}},
+		{"row gone, after its grace", func(l *look, _ *extra) { rowless(l); l.source.trusted += future(l) }, [...]Rule{"", "", "", ""}},
+		{"row gone, source incomplete", func(l *look, _ *extra) { rowless(l); l.source.isComplete = false },
+			[...]Rule{RuleFreshness, RuleFreshness, RuleFreshness, ""}},
+		{"row gone with many others", func(l *look, _ *extra) { rowless(l); l.rowLoss.rows.since = 1 },
+			[...]Rule{RuleBrake, RuleBrake, RuleBrake, RuleBrake}},
+		{"many rows gone, not this one", func(l *look, _ *extra) { l.rowLoss.rows.since = 1 }, [...]Rule{"", "", "", ""}},
+		{"row deleted, many others gone", func(l *look, _ *extra) { l.app.row, l.rowLoss.rows.since = rowDeleted, 1; l.judge() }, [...]Rule{"", "", "", ""}},
+		{"duplicate, unconfirmed", func(l *look, _ *extra) { l.surplus[0].rule = RuleDuplicate; l.twins = l.copies },
+			[...]Rule{RuleDuplicate, RuleDuplicate, RuleDuplicate, ""}},
+		{"duplicate, another index missing", func(l *look, _ *extra) { l.surplus[0].rule = RuleDuplicate; l.app.tally[missing] = 1 },
+			[...]Rule{RuleDuplicate, RuleDuplicate, RuleDuplicate, ""}},
+		{"not listed", func(l *look, _ *extra) { l.surplus[0].copy = unlistedCopy(t) }, [...]Rule{unlisted, unlisted, "", ""}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := lookAt(t, copyOf("a", "v1", message.Running, 1))
+			l.app.want.Instances = 0
+			l.judge()
+			var x extra
+			tt.set(l, &x)
+			for i, p := range phases {
+				h, held := l.holdStop(&l.surplus[0], &x, p.phase)
+				got := h.rule
+				if held && got == "" {
+					got = unlisted
+				}
+				if got != tt.want[i] || held != (tt.want[i] != "") {
+					t.Errorf("%s: held %v by %q, want %q", p.name, held, got, tt.want[i])
+				}
+			}
+		})
+	}
+}
+
+// unlistedCopy returns a copy that its node lists no more.
+func unlistedCopy(t *testing.T) known.Copy {
+	t.Helper()
+	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
+	k.Hearing(start())
+	for _, hb := range []Heartbeat{beat("n1", copyOf("b", "v1", message.Running, 1)), beat("n1")} {
+		if err := k.Heartbeat(start(), hb.Data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c, ok := k.Find("b")
+	if !ok || listed(c) {
+		t.Fatalf("copy %v, found %v, want one that is not listed", c, ok)
+	}
+	return c
+}
+
+// A duplicate may be stopped only after each node listed its copy twice since all of
+// them, and no more, are known.
+func TestTwinsConfirmed(t *testing.T) {
+	k := known.New(known.Config{DropletLost: 30 * time.Second, HeartbeatPeriod: 10 * time.Second})
+	k.Hearing(start())
+	var state twins
+	now := start()
+	for i, want := range []bool{false, true, false, false, true} {
+		beats := []message.Beat{copyOf("a", "v1", message.Running, 1), copyOf("b", "v1", message.Running, 2)}
+		if i >= 2 { // a third one comes
+			beats = append(beats, copyOf("c", "v1", message.Running, 3))
+		}
+		if err := k.Heartbeat(now, beat("n1", beats...).Data); err != nil {
+			t.Fatal(err)
+		}
+		now = now.Add(10 * time.Second)
+		if got := state.confirmed(slices.Collect(k.Copies(k.App("web"), 0))); got != want {
+			t.Errorf("after heartbeat %d: confirmed %v, want %v", i+1, got, want)
+		}
+	}
+}
+
+func TestGate(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		set    func(*gate)
+		start  Rule // that holds starts; "": they pass
+		stop   Rule // of stops; queue: they pass but for their turn
+		closed bool
+	}{
+		{"open", func(*gate) {}, "", RuleQueue, false},
+		{"a state is incomplete", func(g *gate) { g.acting = false }, RuleFreshness, RuleFreshness, true},
+		{"following", func(g *gate) { g.leading = false }, RuleFollow, RuleFollow, true},
+		{"limit holds", func(g *gate) { g.limit.state = BrakeHeld }, RuleBrake, RuleBrake, true},
+		{"limit eased", func(g *gate) { g.limit.state = BrakeEased }, "", RuleBrake, false},
+		{"limit eased, nodes return", func(g *gate) { g.limit.state, g.limit.returned = BrakeEased, 1 }, RuleBrake, RuleBrake, true},
+		{"backlog", func(g *gate) { g.backlog.mark(at(0, 0)) }, RuleQueue, RuleQueue, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			cfg := steady()
+			g := &gate{leading: true, acting: true, limit: &disruptionLimit{cfg: &cfg, clock: &clock{now: 1}}, rowLoss: &rowLoss{}, backlog: &backlog{}}
+			tt.set(g)
+			h, held := g.starts()
+			if held != (tt.start != "") || held && h.rule != tt.start {
+				t.Errorf("starts held %v by %s, want %q", held, h.rule, tt.start)
+			}
+			if got := g.stops().rule; got != tt.stop {
+				t.Errorf("stops wait for %s, want %s", got, tt.stop)
+			}
+			if _, closed := g.closed(); closed != tt.closed {
+				t.Errorf("closed %v, want %v", closed, tt.closed)
+			}
+			if got, want := g.passesStops(), tt.name == "open"; got != want {
+				t.Errorf("passes stops %v, want %v", got, want)
+			}
+		})
+	}
+	g := &gate{leading: true, acting: true, limit: &disruptionLimit{}, rowLoss: &rowLoss{untested: true}, backlog: &backlog{}}
+	if g.passesStops() {
+		t.Error("stops pass before the copies without a row are counted")
+	}
+}

@@ -15,10 +15,10 @@ import (
 type rowState uint8
 
 const (
-	rowUnknown    rowState = iota // never told, or gone before it could be read
-	rowUnreadable                 // told, and none that could be read stands
-	rowPresent                    // told
-	rowDeleted                    // its deletion was told
+	rowUnknown    rowState = iota // never read, or gone before it could be read
+	rowUnreadable                 // there is a row, and none that could be read counts
+	rowPresent                    // read
+	rowDeleted                    // its deletion was reported
 	rowVanished                   // not among the rows of a complete source
 )
 
@@ -29,11 +29,11 @@ type app struct {
 	row  rowState
 	want message.App // the last row that could be read; its Name always
 
-	pass     uint32  // in which the row was last told
-	outdated uint32  // in which Updated was told
-	stale    bool    // Updated was told, and no row of a later pass
+	pass     uint32  // in which the row was last read
+	outdated uint32  // in which Updated came
+	stale    bool    // Updated came, and no row of a later pass
 	seen     instant // first; without a row, or since it vanished
-	untold   instant // the same, by the clock of source.trust: for rule extra_app
+	rowless  instant // the same, by the clock of source.trust: for rule extra_app
 	grace    instant // until then the controller has its turn: rule reset_grace
 	renewed  uint32  // how often all began anew
 
@@ -52,8 +52,8 @@ type pool struct {
 	revision uint64
 }
 
-// rowless reports whether the app may have a row that nobody told.
-func (a *app) rowless() bool { return a.row == rowUnknown || a.row == rowVanished }
+// mayHaveRow reports whether the app may have a row that was not read.
+func (a *app) mayHaveRow() bool { return a.row == rowUnknown || a.row == rowVanished }
 
 func (a *app) name() string { return a.want.Name }
 
@@ -78,8 +78,8 @@ func at(id known.AppID, index int) place { return place(id)<<32 | place(uint32(i
 func (p place) app() known.AppID { return known.AppID(p >> 32) }
 func (p place) index() int       { return int(uint32(p)) }
 
-// perExits is how many exits of an index are remembered: a node that repeats itself
-// is answered once.
+// perExits is how many exits of an index are remembered, so that a repeated exit counts
+// once.
 const perExits = 8
 
 // slot is an index of an app that is, or was lately, in trouble. A desired index
@@ -98,8 +98,8 @@ type slot struct {
 	pending instant // a start was nudged: not again before
 	sent    instant // the same, of one that was confirmed; 0: none, or it was answered
 	grace   instant // it was stopped: not started before
-	hold    Rule    // told that it waits for that
-	silent  instant // lost by silence then, as the brake counts; 0: it is not
+	hold    Rule    // the latest rule noted that it waits for
+	silent  instant // lost by silence then; 0: it is not. Of disruptionLimit
 
 	backoff
 	exited []string // instances of the latest exits, the newest last
@@ -120,7 +120,7 @@ type extra struct {
 	id    string
 	rule  Rule // "": another harmonizer's
 	why   Why
-	hold  Rule    // told that it waits for that
+	hold  Rule    // the latest rule noted that it waits for
 	until instant // its stop was nudged: not again before
 	sent  instant // the same, of one that was confirmed
 }
@@ -133,7 +133,7 @@ type stopKey struct {
 
 func (s *slot) place() place { return at(s.app.id, s.index) }
 
-// lastExit is the instance whose exit was told last, if any.
+// lastExit is the instance of the latest exit, "" if there was no exit.
 func (s *slot) lastExit() string {
 	if len(s.exited) == 0 {
 		return ""

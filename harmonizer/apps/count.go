@@ -58,7 +58,7 @@ func (a *app) totals() Totals {
 		Extra:    int(a.extra),
 		Crashes:  len(a.crashes),
 	}
-	if a.rowless() {
+	if a.mayHaveRow() {
 		t.Rowless = t.Extra
 	}
 	if a.row != rowPresent {
@@ -91,10 +91,10 @@ func (a *app) counts() message.AppCount {
 }
 
 // Counts returns the counts of a pool, in work proportional to its apps. A pool
-// that no app ever named has none. A deleted app stays in it until its last copy
+// that no app ever named has no counts. A deleted app stays in it until its last copy
 // is gone. An app whose row cannot be read, and of which no row stands, has an
 // unknown count, which is not zero: the counts of its pool are not complete, nor,
-// if no row ever told its pool, are those of any other.
+// if its pool is unknown, are those of any other.
 func (v View) Counts(now time.Time, name string) message.Counts {
 	c := message.Counts{Pool: name, At: now, Apps: map[string]message.AppCount{}}
 	if c.Complete, c.Why = v.Complete(); c.Complete {
@@ -134,7 +134,7 @@ func (v View) Revision(name string) uint64 {
 func (v View) Pools() []string { return slices.Sorted(maps.Keys(v.m.apps.pools)) }
 
 // Totals returns the sums of each pool, and of all apps, also those whose pool
-// nobody told. They cost nothing in proportion to the apps.
+// is unknown. They cost nothing in proportion to the apps.
 func (v View) Totals() (pools map[string]Totals, all Totals) {
 	pools = make(map[string]Totals, len(v.m.apps.pools))
 	for name, p := range v.m.apps.pools {
@@ -160,7 +160,7 @@ func (v View) Sums(label string) map[string]Totals {
 	return out
 }
 
-// Nodes returns the nodes that are heard, and how many copies each has.
+// Nodes returns the living nodes, and how many copies each has.
 func (v View) Nodes() map[string]int { return maps.Collect(v.m.known.Nodes()) }
 
 // Queued returns how many starts and stops wait for their turn.

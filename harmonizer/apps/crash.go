@@ -115,10 +115,10 @@ type Crash struct {
 	Index       int            `json:"index"`
 	Version     string         `json:"version"`
 	Node        string         `json:"node,omitempty"`
-	At          time.Time      `json:"at"`    // when it was heard
+	At          time.Time      `json:"at"`    // when it was received
 	Since       float64        `json:"since"` // unix seconds, as the node said; 0: it did not
 	Reason      message.Reason `json:"reason"`
-	Status      *int           `json:"exit_status,omitempty"` // nil: not told
+	Status      *int           `json:"exit_status,omitempty"` // nil: unknown
 	Description string         `json:"exit_description,omitempty"`
 }
 

@@ -67,7 +67,7 @@ type disruptionLimit struct {
 
 	begin  BrakeStatus        // when the limit began to hold
 	probed bool               // since then, our own message came back
-	heard  bool               // since then, another node than the lost ones sent a heartbeat
+	proven bool               // since then, another node than the lost ones sent a heartbeat
 	back   map[string]instant // each lost node: its first heartbeat since then; 0: not yet
 
 	returned instant // the latest of those heartbeats
@@ -116,10 +116,10 @@ func (d *disruptionLimit) heartbeat(node string) {
 		d.back[node], d.returned = d.clock.now, d.clock.now
 		return
 	}
-	if d.state != BrakeHeld || d.heard {
+	if d.state != BrakeHeld || d.proven {
 		return
 	}
-	d.heard = !lost || d.clock.now >= since.add(d.cfg.HeartbeatPeriod*9/10)
+	d.proven = !lost || d.clock.now >= since.add(d.cfg.HeartbeatPeriod*9/10)
 }
 
 // lose counts an index as lost by silence.
@@ -159,7 +159,7 @@ func (d *disruptionLimit) watch(running int, slots map[place]*slot) {
 		d.forget(slots)
 		d.holdIfMany(running)
 	case BrakeHeld:
-		if d.probed && d.heard {
+		if d.probed && d.proven {
 			d.state, d.easedAt, d.next = BrakeEased, d.clock.now, overdue{}
 			d.journal.find(Finding{Kind: KindEased, Why: WhyProven, Rule: RuleBrake})
 		}
@@ -197,7 +197,7 @@ func (d *disruptionLimit) holdIfMany(running int) {
 	if float64(lost) <= limit {
 		return
 	}
-	d.state, d.since, d.easedAt, d.probed, d.heard = BrakeHeld, d.clock.now, 0, false, false
+	d.state, d.since, d.easedAt, d.probed, d.proven = BrakeHeld, d.clock.now, 0, false, false
 	d.back = make(map[string]instant, len(d.nodes))
 	for _, n := range d.nodes {
 		d.back[n.name] = 0

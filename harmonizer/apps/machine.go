@@ -130,7 +130,7 @@ func (m *Machine) take(ev Event) {
 		m.lead(ev)
 	case Follow:
 		m.gate.leading = false
-		clear(m.memory.kept) // another one tells from now on
+		clear(m.memory.kept) // another harmonizer stores from now on
 	case Nudged:
 		m.dispatch.sentByOther(ev.Nudge)
 	case NotSent:
@@ -145,7 +145,7 @@ func (m *Machine) take(ev Event) {
 	}
 }
 
-// tick serves what is due. While the bus is down nothing is: silence means
+// tick handles what is due. While the bus is down nothing is: silence means
 // nothing then.
 func (m *Machine) tick() {
 	if !m.bus.up {

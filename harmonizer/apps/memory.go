@@ -24,7 +24,7 @@ type Memory struct {
 func (m Memory) Empty() bool { return len(m.Indices)+len(m.Stops) == 0 }
 
 // IndexMemory is what survives of one index. Times are those of the caller's
-// clock; whoever reads them elsewhere bounds them.
+// clock; a reader elsewhere bounds them.
 type IndexMemory struct {
 	Index     int       `json:"index"`
 	Crashes   int       `json:"crashes,omitempty"`

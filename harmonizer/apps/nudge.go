@@ -85,8 +85,8 @@ func (d *dispatch) flush() (nudges []Nudge) {
 	return nudges
 }
 
-// running is how many copies of each version are RUNNING, of the live one too if
-// none is. Of very many versions only some are told, the live one among them: no
+// running is how many copies of each version are RUNNING, 0 for a live version without
+// a copy. Of very many versions only some are sent, the live one among them: no
 // controller asks for another.
 func (d *dispatch) running(a *app) map[string]int {
 	running, live := d.known.Running(a.id), a.want.Version
@@ -145,7 +145,7 @@ func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running m
 	return nudges
 }
 
-// updated is the row's time in unix seconds, 0 if there is none.
+// updated is the row's time in unix seconds, 0 if it is unknown.
 func (a *app) updated() int64 {
 	if a.want.Updated.IsZero() {
 		return 0

@@ -135,8 +135,8 @@ type rules struct {
 	look  look // reused: rules are called by a list, so that a look of its own would escape
 }
 
-// judge returns an index and its verdict; s is its slot, nil if it has none. Both are
-// valid until the next call.
+// judge returns an index and its verdict; s is its slot, or nil. Both are valid until
+// the next call.
 func (r *rules) judge(a *app, index int, s *slot) *look {
 	l := &r.look
 	l.app, l.index, l.slot, l.copies = a, index, s, l.copies[:0]

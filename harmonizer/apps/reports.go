@@ -16,8 +16,8 @@ func (m *Machine) heartbeat(ev Heartbeat) {
 	m.limit.heartbeat(m.known.Speaker())
 }
 
-// collect takes over what changed in the known state. The reason is that of an
-// exit, if one was told. It returns how much that was.
+// collect handles what changed in the known state, and returns how much that was. The
+// reason is that of an exit, "" without an exit.
 func (m *Machine) collect(reason Why) int {
 	changes := m.known.Changes()
 	if len(changes) > perStep { // once, not by doubling
@@ -69,8 +69,8 @@ func whyLost(w known.Why, reason Why) Why {
 	return reason
 }
 
-// ends notes for later that a copy runs no more, and reports whether there is
-// anything to note but that its index is to be looked at.
+// ends adds an ending to the backlog, and reports whether there is anything to add but
+// that its index is to be judged.
 func (m *Machine) ends(a *app, c *known.Change, why Why) bool {
 	e := ending{app: a, renewed: a.renewed, index: int32(c.Index), why: why}
 	e.serving = a.desires(c.Index) && c.Copy.OfVersion(a.want.Version)
@@ -108,7 +108,7 @@ func (m *Machine) ended(e ending) {
 }
 
 // answered decides when the next start may be. The exit of a copy that no node
-// listed is the answer to the start that was nudged; that of another copy is not.
+// listed is the answer to the start that was sent; that of another copy is not.
 func (m *Machine) answered(s *slot, e ending) {
 	s.exited = append(s.exited, e.who.id)
 	s.exited = s.exited[max(0, len(s.exited)-perExits):]
@@ -139,7 +139,7 @@ func (m *Machine) crashed(s *slot, id string) {
 	m.journal.note(s, f)
 }
 
-// exit takes in that a copy ended, be it one that its node had no time to list.
+// exit handles that a copy ended, also one that its node had no time to list.
 func (m *Machine) exit(e message.Exited) {
 	if m.cfg.Partition != "" && e.Partition != m.cfg.Partition {
 		m.journal.find(ignored(e, WhyOtherPartition))

@@ -299,14 +299,11 @@ func (v View) explainStart(st *IndexStatus, l *look) {
 func (v View) instance(l *look, c known.Copy) Instance {
 	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
-	var x extra
-	if sent := l.slot.find(in.ID); sent != nil {
-		x = *sent
-		in.Stopped = x.until != 0
-	}
+	x := l.slot.find(in.ID)
+	in.Stopped = x != nil && x.until != 0
 	if s := l.surplusOf(c); s != nil {
 		in.Extra = s.rule
-		h, held := l.holdStop(s, &x, explaining)
+		h, held := l.holdStop(s, x, explaining)
 		if !held {
 			h = v.m.gate.stops()
 		}

@@ -223,11 +223,11 @@ func (m *Machine) pruneCrashes(a *app) {
 		return
 	}
 	m.apps.recount(a, func() { a.crashes.prune(m.clock.in(-m.cfg.FlappingTimeout)) })
-	if len(a.crashes) == 0 {
+	if len(a.crashes) > 0 {
+		m.wakeCrashes(a)
+	} else {
 		m.backlog.mark(at(a.id, 0))
-		return
 	}
-	m.wakeCrashes(a)
 }
 
 func (m *Machine) wakeCrashes(a *app) {

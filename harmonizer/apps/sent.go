@@ -133,17 +133,14 @@ func (d *dispatch) stopsNotSent(stop *message.Stop, confirmed bool) {
 	}
 }
 
-// stopOf returns what is known of the stop of a copy, nil if nothing is.
+// stopOf returns the slot of a copy and what was sent for its stop, or nil.
 func (d *dispatch) stopOf(id string) (*slot, *extra) {
-	c, ok := d.known.Find(id)
-	if !ok {
-		return nil, nil
+	if c, ok := d.known.Find(id); ok {
+		if s := d.apps.slots[at(c.App(), c.Index())]; s != nil {
+			return s, s.find(id)
+		}
 	}
-	s := d.apps.slots[at(c.App(), c.Index())]
-	if s == nil {
-		return nil, nil
-	}
-	return s, s.find(id)
+	return nil, nil
 }
 
 // sentByOther handles a nudge of another harmonizer: it counts as one of our own.

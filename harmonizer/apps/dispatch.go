@@ -23,8 +23,19 @@ type dispatch struct {
 
 	starts *queue.Queue[place]
 	stops  *queue.Queue[stopKey]
-	queued []place // starts that entered the queue in this Step
-	out    outbox  // what leaves in this Step
+	queued []place          // starts that entered the queue in this Step
+	out    map[*app]*parcel // what leaves in this Step
+}
+
+// act queues what the verdict asks for, unless it was sent or has to wait.
+func (d *dispatch) act(l *look) {
+	if l.start != "" {
+		d.start(l)
+	}
+	d.stopExtras(l)
+	if l.again {
+		d.wakes.slot(l.slot, d.clock.in(d.cfg.HeartbeatPeriod/4))
+	}
 }
 
 // start queues the start of an index, or notes what it waits for.
@@ -133,7 +144,6 @@ func (d *dispatch) forget(s *slot) {
 // send is the rule queue: what waits leaves by priority, fair between apps, no faster
 // than the rate, and up to n of each kind. Each is judged again first.
 func (d *dispatch) send(n int) []Nudge {
-	d.out = outbox{}
 	if _, held := d.gate.starts(); !held {
 		drain(d.starts, d.clock.wall, n, d.sendStart)
 	}
@@ -186,7 +196,11 @@ func (d *dispatch) sendStart(p place) bool {
 		s.restart = d.clock.in(s.delay(d.cfg, s.app.name(), s.index))
 	}
 	d.memory.remember(s.app)
-	d.out.start(s)
+	if p := d.parcel(s.app); s.start == RuleFlapping {
+		p.restarts = append(p.restarts, s)
+	} else {
+		p.starts = append(p.starts, s)
+	}
 	return true
 }
 
@@ -217,6 +231,7 @@ func (d *dispatch) sendStop(k stopKey) bool {
 	}
 	d.wakes.slot(s, x.until)
 	d.memory.remember(s.app)
-	d.out.stop(stopped{s, *x, c.copy.Version(), c.copy.Node()})
+	p := d.parcel(s.app)
+	p.stops = append(p.stops, stopped{s, *x, c.copy.Version(), c.copy.Node()})
 	return true
 }

@@ -39,7 +39,7 @@ func (m *Machine) judge(p place) {
 		m.recover(s, l.category == running)
 	}
 	if m.gate.acting {
-		m.act(l)
+		m.dispatch.act(l)
 	}
 	if m.keeps(l) {
 		return
@@ -72,17 +72,6 @@ func (m *Machine) keeps(l *look) bool {
 		m.wakes.slot(s, until)
 	}
 	return until > m.clock.now || desired && s.crashes > 0
-}
-
-// act queues what the verdict asks for, unless it was sent or has to wait.
-func (m *Machine) act(l *look) {
-	if l.start != "" {
-		m.dispatch.start(l)
-	}
-	m.dispatch.stopExtras(l)
-	if l.again {
-		m.wakes.slot(l.slot, m.clock.in(m.cfg.HeartbeatPeriod/4))
-	}
 }
 
 // recover ends what an index waited for: it is served, or no longer desired. The

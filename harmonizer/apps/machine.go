@@ -55,7 +55,7 @@ func NewMachine(cfg Config) *Machine {
 	m.dispatch = dispatch{
 		cfg: &m.cfg, clock: &m.clock, known: m.known, apps: &m.apps, rules: &m.rules, rows: &m.rows,
 		gate: &m.gate, memory: &m.memory, journal: &m.journal, wakes: &m.wakes,
-		starts: queue.New[place](cfg.rate()), stops: queue.New[stopKey](cfg.rate()),
+		starts: queue.New[place](cfg.rate()), stops: queue.New[stopKey](cfg.rate()), out: map[*app]*parcel{},
 	}
 	m.rows = rows{
 		source: source{why: "not read yet"}, sweeping: noSweep,

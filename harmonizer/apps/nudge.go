@@ -22,11 +22,6 @@ type Nudge struct {
 	Stop  *message.Stop  `json:"stop,omitempty"`
 }
 
-// outbox gathers what concerns one app into few nudges.
-type outbox struct {
-	parcels map[*app]*parcel
-}
-
 // parcel is what one app's nudges name.
 type parcel struct {
 	app      *app
@@ -42,37 +37,21 @@ type stopped struct {
 	version, node string
 }
 
-func (o *outbox) of(a *app) *parcel {
-	p := o.parcels[a]
+// parcel returns what leaves of an app in this Step.
+func (d *dispatch) parcel(a *app) *parcel {
+	p := d.out[a]
 	if p == nil {
-		if o.parcels == nil {
-			o.parcels = map[*app]*parcel{}
-		}
 		p = &parcel{app: a}
-		o.parcels[a] = p
+		d.out[a] = p
 	}
 	return p
-}
-
-func (o *outbox) start(s *slot) {
-	p := o.of(s.app)
-	if s.start == RuleFlapping {
-		p.restarts = append(p.restarts, s)
-	} else {
-		p.starts = append(p.starts, s)
-	}
-}
-
-func (o *outbox) stop(c stopped) {
-	p := o.of(c.slot.app)
-	p.stops = append(p.stops, c)
 }
 
 // flush returns the nudges for what leaves, in order of app and index, starts before
 // stops.
 func (d *dispatch) flush() (nudges []Nudge) {
-	all := make([]*parcel, 0, len(d.out.parcels))
-	for _, p := range d.out.parcels {
+	all := make([]*parcel, 0, len(d.out)) // by slices.SortedFunc it would grow and allocate more
+	for _, p := range d.out {
 		all = append(all, p)
 	}
 	slices.SortFunc(all, func(a, b *parcel) int { return cmp.Compare(a.app.name(), b.app.name()) })
@@ -82,6 +61,7 @@ func (d *dispatch) flush() (nudges []Nudge) {
 		nudges = d.flushStarts(nudges, p.app, p.restarts, running)
 		nudges = d.flushStops(nudges, p.app, p.stops, running)
 	}
+	clear(d.out)
 	return nudges
 }
 

@@ -25,12 +25,13 @@ var startRules = [...]holdRule{
 
 // stopRules decide what the stop of a copy waits for: the first rule that holds.
 var stopRules = [...]holdRule{
-	{queueing, (*look).unlisted},      // its node does not list it now
+	{judging, (*look).unlisted},       // its node does not list it now
 	{always, (*look).updateRequired},  // the row is older than the app
 	{always, (*look).rowsGone},        // too many rows, or copies, lost their row at once
 	{waiting, (*look).extraApp},       // its row may be on its way
 	{waiting, (*look).duplicate},      // not all of the duplicates are sure to run
 	{always, (*look).keepAliveOfStop}, // the stop was sent
+	{sending, (*look).unlisted},       // as above; here duplicate counts the listing first
 }
 
 // holdRule is a rule that may hold a nudge, and when it applies.
@@ -49,9 +50,8 @@ const (
 	explaining                   // a person asks why it waits
 	confirming                   // it is published, which may be long after it left the queue
 
-	queueing = judging | sending
-	waiting  = queueing | explaining
-	always   = waiting | confirming
+	waiting = judging | sending | explaining
+	always  = waiting | confirming
 )
 
 // hold is why a nudge waits: the rule, and when to judge it again. Until 0 means: when

@@ -151,8 +151,11 @@ func (d *dispatch) sentByOther(n Nudge) {
 		}
 	}
 	if n.Stop != nil {
-		if a := d.apps.lookup(n.Stop.App); a != nil {
-			d.stoppedByOther(a, n.Stop)
+		a := d.apps.lookup(n.Stop.App)
+		for id := range n.Stop.Instances {
+			if c, ok := d.known.Find(id); ok && a != nil && c.App() == a.id {
+				d.memory.stopByOther(d.apps.slot(a, c.Index()), id, d.clock.in(d.cfg.NudgeKeepAlive))
+			}
 		}
 	}
 }
@@ -169,15 +172,5 @@ func (d *dispatch) startedByOther(a *app, indices []int) {
 		}
 		d.memory.remember(a)
 		d.apps.backlog.mark(s.place())
-	}
-}
-
-func (d *dispatch) stoppedByOther(a *app, stop *message.Stop) {
-	for id := range stop.Instances {
-		c, ok := d.known.Find(id)
-		if !ok || c.App() != a.id {
-			continue
-		}
-		d.memory.stopByOther(d.apps.slot(a, c.Index()), id, d.clock.in(d.cfg.NudgeKeepAlive))
 	}
 }

@@ -8,34 +8,32 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/wheel"
 )
 
-// Machine holds the expected and the known state of all apps, and decides. Make
-// it with NewMachine.
+// Machine holds the expected and the known state of all apps, and decides. Its parts
+// own the state of their rules; a part points to those it needs, never to the Machine.
+// Make it with NewMachine.
 type Machine struct {
-	cfg   Config
-	clock clock
-	known *known.Store
+	cfg    Config
+	clock  clock
+	limits limits
 
+	// What parts write to.
 	journal journal
 	wakes   wakes
 	backlog backlog
 
-	apps inventory
-
-	rows    rows
-	bus     bus
-	limit   disruptionLimit
-	rowLoss rowLoss
-	rules   rules
-
-	gate   gate
-	memory memory
-
+	known    *known.Store // the known state
+	bus      bus
+	rows     rows // the expected state
+	apps     inventory
+	limit    disruptionLimit
+	rowLoss  rowLoss
+	rules    rules
+	gate     gate
 	dispatch dispatch
-	limits   limits
+	memory   memory
 }
 
-// NewMachine returns a machine that knows nothing and follows, with the bus
-// down. The configuration must be valid.
+// NewMachine returns an empty machine that follows, with the bus down. The configuration must be valid.
 func NewMachine(cfg Config) *Machine {
 	m := &Machine{
 		cfg: cfg,
@@ -81,14 +79,14 @@ func (m *Machine) Step(now time.Time, ev Event) ([]Nudge, []Finding) {
 	m.journal.found = nil
 	busy := m.Busy()
 	m.rows.source.expire(m.clock.now)
-	m.take(ev)
-	changes := m.collect("")
-	m.freshness()
+	m.take(ev)                    // the event goes to the part that it concerns
+	changes := m.collect("")      // copies that came, changed or ended go to the backlog
+	m.freshness()                 // while a state is incomplete nothing leaves
 	if changes <= m.limits.step { // more are enough for one Step
-		m.proceed()
+		m.proceed() // verdictRules for each marked index, startRules and stopRules for what they want
 	}
-	m.watchLosses()
-	nudges := m.dispatch.send(m.limits.step)
+	m.watchLosses()                          // many lost at once hold what leaves
+	nudges := m.dispatch.send(m.limits.step) // each is judged again first
 	if busy && !m.Busy() {
 		m.apps.revision++ // counts are whole again
 	}

@@ -29,13 +29,13 @@ type app struct {
 	row  rowState
 	want message.App // the last row that could be read; its Name always
 
-	pass     uint32  // in which the row was last read
-	outdated uint32  // in which Updated came
-	stale    bool    // Updated came, and no row of a later pass
-	seen     instant // first; without a row, or since it vanished
-	rowless  instant // the same, by the clock of source.trust: for rule extra_app
-	grace    instant // until then the controller has its turn: rule reset_grace
-	renewed  uint32  // how often all began anew
+	pass      uint32  // in which the row was last read
+	outdated  uint32  // in which Updated came
+	stale     bool    // Updated came, and no row of a later pass
+	seen      instant // first; without a row, or since it vanished
+	rowlessAt instant // the same, by the clock of source.trust: for rule extra_app
+	grace     instant // until then the controller has its turn: rule reset_grace
+	renewed   uint32  // how often all began anew
 
 	pool    *pool // nil until a row was read
 	at      int   // in the pool's apps
@@ -52,8 +52,9 @@ type pool struct {
 	revision uint64
 }
 
-// mayHaveRow reports whether the app may have a row that was not read.
-func (a *app) mayHaveRow() bool { return a.row == rowUnknown || a.row == rowVanished }
+// rowless reports whether the app has no row and was not deleted: its row may be on its
+// way.
+func (a *app) rowless() bool { return a.row == rowUnknown || a.row == rowVanished }
 
 func (a *app) name() string { return a.want.Name }
 

@@ -58,7 +58,7 @@ func (a *app) totals() Totals {
 		Extra:    int(a.extra),
 		Crashes:  len(a.crashes),
 	}
-	if a.mayHaveRow() {
+	if a.rowless() {
 		t.Rowless = t.Extra
 	}
 	if a.row != rowPresent {

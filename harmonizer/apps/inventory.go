@@ -65,7 +65,7 @@ func (in *inventory) ensure(id known.AppID, name string) *app {
 	for int(id) >= len(in.list) {
 		in.list = append(in.list, nil)
 	}
-	a := &app{id: id, want: message.App{Name: name}, seen: in.clock.now, rowless: in.source.trust(in.clock.now)}
+	a := &app{id: id, want: message.App{Name: name}, seen: in.clock.now, rowlessAt: in.source.trust(in.clock.now)}
 	in.list[id] = a
 	in.known.Hold(id)
 	return a

@@ -143,7 +143,7 @@ func (w *world) checkStart(t *rapid.T, s message.Start) {
 
 func (w *world) checkStop(t *rapid.T, s message.Stop) {
 	row, ok := w.rows[s.App]
-	if a := w.m.apps.lookup(s.App); a != nil && a.mayHaveRow() {
+	if a := w.m.apps.lookup(s.App); a != nil && a.rowless() {
 		if _, held := w.m.rowLoss.holds(); held {
 			t.Fatalf("stopped %v of an app without a row, and that is held", s.Instances)
 		}

@@ -192,7 +192,7 @@ func (r *rows) change(a *app, want message.App) {
 
 // set changes the state of an app's row, and the row that counts.
 func (r *rows) set(a *app, row rowState, want message.App) {
-	if a.mayHaveRow() && row != rowUnknown && row != rowVanished {
+	if a.rowless() && row != rowUnknown && row != rowVanished {
 		r.loss.regain(a)
 	}
 	r.source.tally(a, row)
@@ -247,7 +247,7 @@ func (r *rows) refresh(a *app) {
 // lose takes an app's row away.
 func (r *rows) lose(a *app, row rowState) {
 	r.set(a, row, a.want)
-	a.seen, a.rowless = r.clock.now, r.source.trust(r.clock.now)
+	a.seen, a.rowlessAt = r.clock.now, r.source.trust(r.clock.now)
 	a.stale, a.grace = false, 0
 	if a.pool != nil {
 		a.pool.revision++

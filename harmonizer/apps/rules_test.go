@@ -188,7 +188,7 @@ func TestStopRules(t *testing.T) {
 	const unlisted = "unlisted" // held without a rule to report
 	future := func(l *look) instant { return l.clock.in(time.Minute) }
 	rowless := func(l *look) {
-		l.app.row, l.app.rowless = rowVanished, l.source.trust(l.clock.now)
+		l.app.row, l.app.rowlessAt = rowVanished, l.source.trust(l.clock.now)
 		l.judge()
 	}
 	for _, tt := range []struct {

@@ -96,7 +96,7 @@ func (l *look) unlisted() (hold, bool) {
 // rowsGone holds the stops of apps without a row while rowLoss does: so many are
 // gone at once that the source is rather at fault.
 func (l *look) rowsGone() (hold, bool) {
-	if l.stop.rule != RuleExtraApp || !l.app.mayHaveRow() {
+	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
 		return hold{}, false
 	}
 	return l.rowLoss.holds()
@@ -107,13 +107,13 @@ func (l *look) rowsGone() (hold, bool) {
 // counts, all of it: a source that is incomplete now and then delays a stop by no more
 // than that.
 func (l *look) extraApp() (hold, bool) {
-	if l.stop.rule != RuleExtraApp || !l.app.mayHaveRow() {
+	if l.stop.rule != RuleExtraApp || !l.app.rowless() {
 		return hold{}, false
 	}
 	if !l.source.isComplete {
 		return hold{RuleFreshness, WhyIncomplete, 0}, true
 	}
-	waited := l.source.trust(l.clock.now) - max(l.app.rowless, l.rowLoss.ended)
+	waited := l.source.trust(l.clock.now) - max(l.app.rowlessAt, l.rowLoss.ended)
 	until := l.clock.in(l.cfg.unseen()) - waited
 	return hold{RuleExtraApp, WhyGrace, until + 1}, l.clock.now <= until
 }

@@ -26,8 +26,8 @@ type move struct {
 // raised, nodes that are not needed begin to drain, and all drains go on. What cannot
 // be kept is not done.
 func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
-	p := l.newPush(now, m)
-	intent := p.intent()
+	round := resolve.NewRound(m.Case, m.Outcome, m.account)
+	intent := m.intentOf(now, round)
 	if !m.idle(intent) || len(l.drains.Records()) > 0 {
 		planned := l.tally.into(m.prepared.State.Larger(m.Outcome.State))
 		if err := l.save(ctx, planned, &intent); err != nil {
@@ -35,9 +35,9 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 			return fmt.Errorf("nothing is done: %w", err)
 		}
 	}
-	did, err := l.change(ctx, now, m, p)
+	did, err := l.change(ctx, now, m, round)
 	l.state = m.Conclude(m.Outcome, did)
-	l.state.Quarantines = p.quarantines
+	l.state.Quarantines = round.Quarantines()
 	if err == nil {
 		err = l.drain(ctx, now, m.view, m.record)
 		l.tellSilent(m)
@@ -60,16 +60,16 @@ func (m move) idle(i Intent) bool {
 
 // change makes the changes of a tick, one after the other, and returns what was done. It
 // ends early only if the loop has to.
-func (l *Loop) change(ctx context.Context, now time.Time, m move, p *push) (resolve.Done, error) {
+func (l *Loop) change(ctx context.Context, now time.Time, m move, round *resolve.Round) (resolve.Done, error) {
 	err := l.takeBack(ctx, now, m)
 	if err == nil {
-		err = p.run(ctx)
+		err = l.raise(ctx, now, m, round)
 	}
-	did := resolve.Done{Ordered: p.ordered()}
+	did := resolve.Done{Ordered: round.Ordered()}
 	if err == nil {
 		did.Pruned, err = l.release(ctx, now, m, m.Pruned.Choices, drain.ScaleIn)
 	}
-	did.Surge = m.SurgeLeft(p.surged, did.Pruned)
+	did.Surge = m.SurgeLeft(round.Surged(), did.Pruned)
 	did.Shares = l.shares(m.view, did.Surge) // what is replaced from here on stays wanted
 	for _, some := range []struct {
 		choices []plan.Choice

@@ -66,7 +66,7 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 			of[n.Instance.ID] = n.Instance
 		}
 	}
-	busy, mending := v.busy(), l.mending()
+	busy, mending := v.busy(), mendingNodes(l.drains.Records())
 	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
 		return n.Kind == pools.Rebalance && (busy[of[n.Instance].Group] != "" || mending[n.Instance])
 	})

@@ -24,7 +24,7 @@ type prepared struct {
 // these groups. It changes nothing.
 func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders Orders) prepared {
 	var p prepared
-	leaving := l.leaving()
+	leaving := leavingNodes(l.drains.Records())
 	marks := v.marked(orders.Stale, leaving)
 	for group, weight := range marks.weight {
 		if p.Stale == nil {
@@ -44,7 +44,7 @@ func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders Order
 	p.account = state.Account(l.groups(v, found))
 	p.fillGroups(v)
 	p.fillNodes(now, v, leaving, marks.ids)
-	p.mark(l.mending())
+	p.mark(mendingNodes(l.drains.Records()))
 	p.Input = l.input(now, p.Case, v)
 	p.Input.Offset, p.Input.Pinned = l.ordered(orders)
 	if len(v.silent) > 0 {
@@ -191,15 +191,4 @@ func (l *Loop) noScaleIn(v *view, short string) string {
 		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
 	}
 	return short
-}
-
-// beside returns what a group's target holds beside its share, once some of the leaving
-// have been taken back.
-func (p prepared) beside(back []resolve.Leaver) map[string]int {
-	out := make(map[string]int, len(p.account.Groups))
-	for _, g := range p.account.Groups {
-		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l resolve.Leaver) bool { return slices.Contains(back, l) })
-		out[g.ID] = g.Beside()
-	}
-	return out
 }

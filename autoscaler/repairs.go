@@ -239,7 +239,7 @@ func (l *Loop) room(v *view) float64 {
 // repaired in place, do not count, nor are those of them waited for that were there at
 // that time: what has come since is to be fit. What is owed is waited for, too.
 func (l *Loop) full(v *view, account resolve.Account, since time.Time) bool {
-	held, leaving, mending := plan.Held(l.state.Quarantines, l.state.Clock), l.leaving(), l.mending()
+	held, leaving, mending := plan.Held(l.state.Quarantines, l.state.Clock), leavingNodes(l.drains.Records()), mendingNodes(l.drains.Records())
 	counts := map[string]bool{}
 	need, have := account.Owed(), 0.0
 	for _, g := range account.Groups {

@@ -1,7 +1,6 @@
 package autoscaler
 
 import (
-	"errors"
 	"maps"
 	"math"
 	"sync"
@@ -64,7 +63,7 @@ func (t *tally) set(group string, target int, now time.Time, err error) {
 	switch {
 	case err == nil:
 		g.now, g.likely = target, target
-	case !refused(err): // it may have taken effect
+	case !resolve.Refused(err): // it may have taken effect
 		g.doubt, g.likely = true, max(g.likely, target)
 	}
 }
@@ -75,7 +74,7 @@ func (t *tally) lower(group string, weights []float64, err error) {
 	defer t.mu.Unlock()
 	g := t.groups[group]
 	if err != nil {
-		g.doubt = g.doubt || !refused(err)
+		g.doubt = g.doubt || !resolve.Refused(err)
 		return
 	}
 	for _, w := range weights {
@@ -96,10 +95,4 @@ func (t *tally) into(s resolve.State) resolve.State {
 		}
 	}
 	return s
-}
-
-// refused reports whether the provider has done nothing, and will not at once: the
-// group is left alone for a while then.
-func refused(err error) bool {
-	return errors.Is(err, pools.ErrShort) || errors.Is(err, pools.ErrRefused) || errors.Is(err, pools.ErrThrottled)
 }

@@ -79,7 +79,7 @@ func (l *Loop) observe(ctx context.Context, now time.Time) (*view, error) {
 		known = v.up()
 	}
 	v.join(l.world.Scheduler.Facts(now), func(id string) bool { return listening || known[id] })
-	v.learn(known, l.excused())
+	v.learn(known, excused(l.drains.Records()))
 	v.lost += l.gone
 	return v, nil
 }
@@ -206,9 +206,9 @@ func (v *view) learn(before, excused map[string]bool) {
 }
 
 // excused returns the nodes whose end is no loss: those that we let go.
-func (l *Loop) excused() map[string]bool {
+func excused(records []drain.Record) map[string]bool {
 	nodes := map[string]bool{}
-	for _, r := range l.drains.Records() {
+	for _, r := range records {
 		if !stays(r) && !r.Taken {
 			nodes[r.Node] = true
 		}
@@ -252,7 +252,7 @@ func (l *Loop) groups(v *view, target func(pools.GroupSnapshot) int) []resolve.G
 	}
 	out := make([]resolve.Group, len(v.groups))
 	for i, g := range v.groups {
-		out[i] = resolve.Group{ID: g.ID, Target: target(g), Min: g.Min, Stale: g.Stale, Leaving: leaving[g.ID]}
+		out[i] = resolve.Group{ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID]}
 	}
 	return out
 }
@@ -275,10 +275,10 @@ func (l *Loop) shares(v *view, surge map[string]int) int {
 	return s.Account(l.groups(v, func(g pools.GroupSnapshot) int { return l.tally.likely(g.ID) })).Shares()
 }
 
-// mending returns the nodes that are repaired in place, or are to be.
-func (l *Loop) mending() map[string]bool {
+// mendingNodes returns the nodes that are repaired in place, or are to be.
+func mendingNodes(records []drain.Record) map[string]bool {
 	out := map[string]bool{}
-	for _, r := range l.drains.Records() {
+	for _, r := range records {
 		if mending(r) {
 			out[r.Node] = true
 		}
@@ -286,10 +286,10 @@ func (l *Loop) mending() map[string]bool {
 	return out
 }
 
-// leaving returns the nodes that are on their way out.
-func (l *Loop) leaving() map[string]bool {
+// leavingNodes returns the nodes that are on their way out.
+func leavingNodes(records []drain.Record) map[string]bool {
 	out := map[string]bool{}
-	for _, r := range l.drains.Records() {
+	for _, r := range records {
 		if !stays(r) {
 			out[r.Node] = true
 		}

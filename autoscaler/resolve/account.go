@@ -13,7 +13,10 @@ type Group struct {
 	ID     string
 	Target int // of the provider
 	Min    int // the provider never lowers Target below it
+	Max    int // of Target; pools.Unlimited if there is no upper bound
 	Stale  bool
+	// Fulfilled is the weight that exists.
+	Fulfilled float64
 	// Leaving are the nodes on their way out that Target still holds, and that lower
 	// it when they are terminated.
 	Leaving []Leaver

@@ -24,7 +24,7 @@ var (
 // added, and none may grow.
 var oversized = map[string]size{
 	"autoscaler":               {files: 26},
-	"autoscaler.Loop":          {methods: 78, files: 17},
+	"autoscaler.Loop":          {methods: 76, files: 17},
 	"autoscaler.view":          {methods: 13, files: 7},
 	"bootstrap/release":        {files: 28},
 	"bootstrap/release.Cache":  {methods: 34, files: 8},

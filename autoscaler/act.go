@@ -18,7 +18,7 @@ type move struct {
 	prepared
 	resolve.Outcome
 	view   *view
-	orders Orders
+	orders pools.Orders
 	record *Record
 }
 

@@ -171,7 +171,7 @@ func (m mortalMemory) Save(ctx context.Context, data []byte) error {
 
 type mortalBook struct{ mortal }
 
-func (m mortalBook) Read(ctx context.Context, now time.Time) (Orders, error) {
+func (m mortalBook) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	return m.book.Read(ctx, now)
 }
 func (m mortalBook) Removed(ctx context.Context, node string) error {
@@ -344,7 +344,9 @@ func (d *day) events(t *rapid.T) {
 	case what == 6 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "removed")
 		d.allowed[id] = true
-		d.book.change(func(o *Orders) { o.Removals = append(slices.Clone(o.Removals), Removal{Note{By: "me"}, id}) })
+		d.book.change(func(o *pools.Orders) {
+			o.Removals = append(slices.Clone(o.Removals), pools.Removal{Note: pools.Note{By: "me"}, Node: id})
+		})
 	case what == 7 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "rebalanced")
 		d.allowed[id] = true

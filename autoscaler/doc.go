@@ -14,10 +14,10 @@
 // [Loop.Preview], [Loop.Records], [Loop.Group] and [Loop.Write]. Who simulates a pool
 // calls [Loop.Tick], and no Run.
 //
-// Nothing is changed outside but by who holds the pool's [Lease], for longer than the
+// Nothing is changed outside but by who holds the pool's [pools.Lease], for longer than the
 // call may take, and after what is to be done has been kept in [Memory]: absolute
 // targets and the ids of nodes. So a process may be killed at any point, and the next
-// one goes on. While the operators' [Orders] or what was kept cannot be read, or
+// one goes on. While the operators' [pools.Orders] or what was kept cannot be read, or
 // while the pool is paused, nothing is touched; in a dry run, nothing ever.
 //
 // A group that refuses is set aside for a while, and its share goes to the others in

@@ -31,8 +31,8 @@ type World struct {
 	Metrics   metrics.Store
 	Ledger    Ledger
 	Memory    Memory
-	Orders    OrderBook
-	Lease     Lease           // of a dry run it may be nil
+	Orders    pools.OrderBook
+	Lease     pools.Lease     // of a dry run it may be nil
 	Records   drain.Records   // of the drains
 	Cordon    drain.Scheduler // keeps tasks off a node
 	// Notices are what the provider warns of; nil: nothing. A notice that the loop does
@@ -55,4 +55,13 @@ type Health interface {
 type Condition struct {
 	Sick   map[string]string // nodes that are unfit, and why; nobody changes it any more
 	Barred string            // why the pool must not shrink; empty: it may
+}
+
+// Memory keeps what one tick hands on to the next, for who holds the lease.
+type Memory interface {
+	// Load returns what was saved last; ok is false if nothing ever was.
+	Load(ctx context.Context) (data []byte, ok bool, err error)
+	// Save keeps data in place of it, durably. pools.ErrNotHolder if somebody else has
+	// taken over; then nothing is changed.
+	Save(ctx context.Context, data []byte) error
 }

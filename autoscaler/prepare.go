@@ -22,7 +22,7 @@ type prepared struct {
 
 // prepare makes the case of what was seen, heard and ordered, by a state that knows
 // these groups. It changes nothing.
-func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders Orders) prepared {
+func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders pools.Orders) prepared {
 	var p prepared
 	leaving := leavingNodes(l.drains.Records())
 	marks := v.marked(orders.Stale, leaving)
@@ -63,7 +63,7 @@ func ownTime(s decide.State, now time.Time) time.Time {
 }
 
 // ordered returns what operators want of the target.
-func (l *Loop) ordered(orders Orders) (offset float64, pinned *float64) {
+func (l *Loop) ordered(orders pools.Orders) (offset float64, pinned *float64) {
 	if o := orders.Offset; o != nil {
 		offset = o.Weight
 	}

@@ -6,6 +6,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -26,7 +27,7 @@ type Record struct {
 	DryRun  bool          `json:"dry_run,omitempty"`
 	// Paused is who wants the pool to be left alone; Failed says why the tick ended
 	// before a decision. Then there is no Case, no Answer and no Detail.
-	Paused   *Note         `json:"paused,omitempty"`
+	Paused   *pools.Note   `json:"paused,omitempty"`
 	Failed   string        `json:"failed,omitempty"`
 	Snapshot Snapshot      `json:"snapshot"`
 	Case     *resolve.Case `json:"case,omitempty"`

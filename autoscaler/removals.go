@@ -24,7 +24,7 @@ func (l *Loop) removals(ctx context.Context, now time.Time, m move) error {
 			continue // the order stands
 		default:
 			kept, err := l.letGo(ctx, now, drain.Choice{
-				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.text(),
+				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.Text(),
 			}, m.record)
 			if err != nil {
 				return err
@@ -57,17 +57,8 @@ func (l *Loop) tellSilent(m move) {
 	}
 }
 
-// text says who ordered it, and why.
-func (n Note) text() string {
-	text := "by " + cmp.Or(n.By, "somebody")
-	if n.Why != "" {
-		text += ": " + n.Why
-	}
-	return text
-}
-
 // removable returns the instance that an order names, or why it cannot go.
-func (v *view) removable(order Removal) (pools.Instance, error) {
+func (v *view) removable(order pools.Removal) (pools.Instance, error) {
 	i := slices.IndexFunc(v.nodes, func(n pools.Node) bool { return n.Instance.ID == order.Node })
 	who := cmp.Or(order.By, "somebody")
 	switch {

@@ -155,7 +155,7 @@ func (l *Loop) ready(ctx context.Context, now time.Time) (*view, error) {
 		return nil, err
 	}
 	if l.paused = orders.Pause != nil; l.paused {
-		return nil, orders.allow(now)
+		return nil, orders.Allow(now)
 	}
 	v, err := l.look(ctx, now)
 	if err != nil {

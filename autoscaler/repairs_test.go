@@ -395,7 +395,7 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 
 func TestRepairIsRefused(t *testing.T) {
 	t.Parallel()
-	paused := &Note{By: "me", Why: "an audit"}
+	paused := &pools.Note{By: "me", Why: "an audit"}
 	tests := []struct {
 		name   string
 		change func(w *world, r *pools.RepairRequest)
@@ -413,7 +413,7 @@ func TestRepairIsRefused(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, pools.ErrLeaving, "repair"},
-		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
+		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *pools.Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
 		{"dry run", func(w *world, _ *pools.RepairRequest) { w.config.DryRun = true; w.reconfigure() }, errDryRun, "dry run"},
 		{"the lease is lost", func(w *world, _ *pools.RepairRequest) { w.lease.set(0) }, pools.ErrNotHolder, ""},
 		{"the lease ends", func(w *world, _ *pools.RepairRequest) { w.lease.set(time.Second) }, errLeaseEnds, ""},
@@ -539,7 +539,7 @@ func TestWrite(t *testing.T) {
 		want   error
 	}{
 		{"well", func(*world) {}, nil},
-		{"paused", func(w *world) { w.book.change(func(o *Orders) { o.Pause = &Note{By: "me"} }) }, pools.ErrPaused},
+		{"paused", func(w *world) { w.book.change(func(o *pools.Orders) { o.Pause = &pools.Note{By: "me"} }) }, pools.ErrPaused},
 		{"the lease is lost", func(w *world) { w.lease.set(0) }, pools.ErrNotHolder},
 		{"the lease ends", func(w *world) { w.lease.set(time.Second) }, errLeaseEnds},
 		{"dry run", func(w *world) { w.config.DryRun = true; w.reconfigure() }, errDryRun},

@@ -74,7 +74,7 @@ func (l *Loop) Write(ctx context.Context, call func(context.Context) error) erro
 	if err != nil {
 		return fmt.Errorf("read the operators' orders: %w", err)
 	}
-	if err := orders.allow(l.now()); err != nil {
+	if err := orders.Allow(l.now()); err != nil {
 		return err
 	}
 	if err := l.outlasts(timeout); err != nil {
@@ -84,12 +84,4 @@ func (l *Loop) Write(ctx context.Context, call func(context.Context) error) erro
 		return context.Cause(ctx)
 	}
 	return call(ctx)
-}
-
-// allow returns an error that is pools.ErrPaused if the pool is to be left alone at now.
-func (o Orders) allow(now time.Time) error {
-	if o.Pause == nil || !o.Pause.InForce(now) {
-		return nil
-	}
-	return fmt.Errorf("%w %s", pools.ErrPaused, o.Pause.text())
 }

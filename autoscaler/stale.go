@@ -15,7 +15,7 @@ type marked struct {
 
 // marked applies the marks to what there is. An instance that is leaving already
 // is not replaced by the rolling.
-func (v *view) marked(marks []StaleMark, leaving map[string]bool) marked {
+func (v *view) marked(marks []pools.StaleMark, leaving map[string]bool) marked {
 	m := marked{weight: map[string]float64{}, ids: map[string]bool{}}
 	for _, mark := range marks {
 		for _, g := range v.groups {
@@ -38,13 +38,13 @@ func (v *view) marked(marks []StaleMark, leaving map[string]bool) marked {
 
 // unmark strikes the marks of groups that are rolled, and tells of those that the
 // pool does not have.
-func (l *Loop) unmark(ctx context.Context, v *view, marks []StaleMark, r *Record) error {
+func (l *Loop) unmark(ctx context.Context, v *view, marks []pools.StaleMark, r *Record) error {
 	for _, mark := range marks {
 		var there, left bool
 		for _, g := range v.groups {
 			there = there || g.ID == mark.Group
 		}
-		for id := range v.marked([]StaleMark{mark}, nil).ids {
+		for id := range v.marked([]pools.StaleMark{mark}, nil).ids {
 			left = left || id != ""
 		}
 		if left {

@@ -21,9 +21,9 @@ func atMost(limit int) func(*pools.GroupSnapshot) {
 // remove orders that node to be drained, in one tick.
 func (w *world) remove(node string) Record {
 	w.t.Helper()
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, node}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: node}} })
 	r := w.tick()
-	w.book.change(func(o *Orders) { o.Removals = nil })
+	w.book.change(func(o *pools.Orders) { o.Removals = nil })
 	return r
 }
 

@@ -17,12 +17,12 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	w.loop.world.Now = func() time.Time { return w.now }
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-2"}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
 	if w.loop.tending() == nil {
 		t.Fatal("a drain is under way, and nobody tends it")
 	}
-	w.book.change(func(o *Orders) { o.Removals = nil })
+	w.book.change(func(o *pools.Orders) { o.Removals = nil })
 	read := w.loop.last.now
 	for range 4 {
 		w.now = w.now.Add(tendEvery)
@@ -62,10 +62,10 @@ func TestPausedDrainsAreNotTended(t *testing.T) {
 	w, _, _ := steady(t, 3)
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-2"}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
 	before := w.loop.drains.Records()
-	w.book.change(func(o *Orders) { o.Pause = &Note{By: "me", At: w.now} })
+	w.book.change(func(o *pools.Orders) { o.Pause = &pools.Note{By: "me", At: w.now} })
 	if err := w.loop.tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}

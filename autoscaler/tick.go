@@ -81,12 +81,12 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 }
 
 // orders reads what operators want. Those that are not known may forbid anything.
-func (l *Loop) orders(ctx context.Context, now time.Time) (Orders, error) {
+func (l *Loop) orders(ctx context.Context, now time.Time) (pools.Orders, error) {
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
 	defer cancel()
 	orders, err := l.world.Orders.Read(ctx, now)
 	if err != nil {
-		return Orders{}, fmt.Errorf("read the operators' orders: %w", err)
+		return pools.Orders{}, fmt.Errorf("read the operators' orders: %w", err)
 	}
 	if orders.Pause != nil && !orders.Pause.InForce(now) {
 		orders.Pause = nil
@@ -115,7 +115,7 @@ func (l *Loop) reconciled(v *view) (resolve.State, resolve.Found) {
 }
 
 // resolve decides and plans, and acts on it unless this is a dry run.
-func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) error {
+func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders pools.Orders, r *Record) error {
 	p, o := l.plan(ctx, now, v, l.state, orders, r)
 	l.gone = 0
 	if l.config.DryRun {
@@ -127,7 +127,7 @@ func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Order
 }
 
 // plan makes the case of a tick and resolves it, both into the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State, orders Orders, r *Record) (prepared, resolve.Outcome) {
+func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State, orders pools.Orders, r *Record) (prepared, resolve.Outcome) {
 	p := l.prepare(now, v, s, orders)
 	history, err := l.history(ctx, now, p.Input.Capacity.Target)
 	r.problem(err)

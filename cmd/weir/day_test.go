@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -294,8 +295,8 @@ func (d *day) rebalance(id string) { d.warned[id] = true; d.server.Rebalance(id)
 
 func (d *day) remove(id string) {
 	d.removed[id] = true
-	note := autoscaler.Note{By: "operator", At: d.server.Now()}
-	if err := d.orders.Remove(d.t.Context(), autoscaler.Removal{Note: note, Node: id}); err != nil {
+	note := pools.Note{By: "operator", At: d.server.Now()}
+	if err := d.orders.Remove(d.t.Context(), pools.Removal{Note: note, Node: id}); err != nil {
 		d.t.Fatal(err)
 	}
 }

@@ -23,7 +23,6 @@ var (
 // their bound, with their exact size. Entries may shrink or go; none may be
 // added, and none may grow.
 var oversized = map[string]size{
-	"autoscaler":               {files: 26},
 	"autoscaler.Loop":          {methods: 76, files: 17},
 	"autoscaler.view":          {methods: 13, files: 7},
 	"bootstrap/release":        {files: 28},

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -17,7 +18,7 @@ import (
 type move struct {
 	prepared
 	resolve.Outcome
-	view   *view
+	view   *snapshot.Snapshot
 	orders pools.Orders
 	record *Record
 }
@@ -46,7 +47,7 @@ func (l *Loop) act(ctx context.Context, now time.Time, m move) error {
 		err = l.unmark(ctx, m.view, m.orders.Stale, m.record)
 	}
 	l.state = l.tally.into(l.state)
-	m.record.Account = entries(l.account(m.view), m.view.found)
+	m.record.Account = entries(l.account(m.view), l.found)
 	if err != nil {
 		return err
 	}
@@ -162,7 +163,7 @@ func (l *Loop) choose(ctx context.Context, now time.Time, c drain.Choice, r *Rec
 }
 
 // drain takes every drain as far as it can go now.
-func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) error {
+func (l *Loop) drain(ctx context.Context, now time.Time, v *snapshot.Snapshot, r *Record) error {
 	if err := l.mayWrite(); err != nil {
 		r.problem(err)
 		return fatal(err)
@@ -188,11 +189,11 @@ func (l *Loop) drain(ctx context.Context, now time.Time, v *view, r *Record) err
 }
 
 // views returns what is seen of the nodes, as their drains see it.
-func (l *Loop) views(v *view) map[string]drain.View {
-	views := make(map[string]drain.View, len(v.nodes))
-	busy := v.busy()
-	for _, n := range v.nodes {
-		one := viewOf(v.now, n)
+func (l *Loop) views(v *snapshot.Snapshot) map[string]drain.View {
+	views := make(map[string]drain.View, len(v.Nodes))
+	busy := v.Busy()
+	for _, n := range v.Nodes {
+		one := viewOf(v.At, n)
 		one.Busy = busy[n.Instance.Group]
 		views[n.Instance.ID] = one
 	}
@@ -205,17 +206,17 @@ func (l *Loop) views(v *view) map[string]drain.View {
 		}
 		late[f.ID] = true
 	}
-	listening, account := l.listening(v.now), l.account(v)
+	account := l.account(v)
 	for _, record := range l.drains.Records() {
 		one, there := views[record.Node]
 		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
 		case !there:
-			one = drain.View{Instance: drain.Absent, At: v.now}
+			one = drain.View{Instance: drain.Absent, At: v.At}
 		case record.Hold:
 			one.Replaced = l.full(v, account, record.Since)
 			fallthrough
 		case record.Reason == drain.Repair:
-			if silent && (listening || late[record.Node] || len(late) == 0 && v.deaf(record)) {
+			if silent && (v.Starting || late[record.Node] || len(late) == 0 && deaf(v, record)) {
 				one.Instance = drain.Unseen // else it would be taken for one that nobody hears
 			}
 		}
@@ -226,8 +227,8 @@ func (l *Loop) views(v *view) map[string]drain.View {
 
 // deaf reports, of a pool of which nobody is heard, whether that says nothing of the
 // record's node: others should be heard too, or it was heard since its repair began.
-func (v *view) deaf(r drain.Record) bool {
-	others := slices.ContainsFunc(v.silent, func(id string) bool { return id != r.Node })
+func deaf(v *snapshot.Snapshot, r drain.Record) bool {
+	others := slices.ContainsFunc(v.Silent, func(id string) bool { return id != r.Node })
 	return others || r.State.Leaving() && r.State != drain.Chosen
 }
 

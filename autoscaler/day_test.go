@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -318,7 +319,7 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 	}
 	silent := rapid.Bool().Draw(t, "silent")
 	d.nodes.change(func(n *nodes) { n.mute[node] = silent })
-	d.health.set(Condition{Sick: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
+	d.health.set(snapshot.Condition{Sick: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
 	_ = d.repair(r) // it may be refused
 }
 
@@ -470,7 +471,7 @@ func TestDay(t *testing.T) {
 func (d *day) calm() {
 	d.blind, d.cutOff = false, false
 	d.nodes.change(func(n *nodes) { clear(n.mute) })
-	d.health.set(Condition{})
+	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
 		g.Refuse(memory.SetTarget, nil)

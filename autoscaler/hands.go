@@ -8,18 +8,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// groups are the groups of a pool as its provider gave them last.
-type groups []pools.Group
-
-func (gs groups) find(id string) (pools.Group, bool) {
-	for _, g := range gs {
-		if g.ID() == id {
-			return g, true
-		}
-	}
-	return nil, false
-}
-
 // hands are the provider and the scheduler as the drains reach them: nothing is
 // begun that the lease does not outlast, nor in a group that somebody else is
 // changing. They may be used concurrently.
@@ -28,11 +16,11 @@ type hands struct{ loop *Loop }
 // Terminate implements drain.Groups.
 func (h hands) Terminate(ctx context.Context, group string, ids []string) error {
 	v := h.loop.last
-	g, ok := v.asker.find(group)
+	g, ok := v.Group(group)
 	if !ok {
 		return fmt.Errorf("group %s is not of this pool any more", group)
 	}
-	if busy := v.busy()[group]; busy != "" {
+	if busy := v.Busy()[group]; busy != "" {
 		return fmt.Errorf("%w: group %s is left alone: %s", pools.ErrRefused, group, busy)
 	}
 	called := false
@@ -41,7 +29,7 @@ func (h hands) Terminate(ctx context.Context, group string, ids []string) error 
 		return g.Terminate(ctx, ids)
 	})
 	if called {
-		h.loop.tally.lower(group, v.weights(ids), err)
+		h.loop.tally.lower(group, v.Weights(ids), err)
 	}
 	return err
 }
@@ -49,11 +37,11 @@ func (h hands) Terminate(ctx context.Context, group string, ids []string) error 
 // Mend implements drain.Menders.
 func (h hands) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
 	v := h.loop.last
-	g, ok := v.asker.find(group)
+	g, ok := v.Group(group)
 	if !ok {
 		return false, fmt.Errorf("group %s is not of this pool any more", group)
 	}
-	if busy := v.busy()[group]; busy != "" {
+	if busy := v.Busy()[group]; busy != "" {
 		return false, fmt.Errorf("%w: group %s is left alone: %s", pools.ErrRefused, group, busy)
 	}
 	if !mends(g, m.Kind) {
@@ -75,34 +63,4 @@ func mends(g pools.Group, kind pools.MendKind) bool {
 // Cordon implements drain.Scheduler.
 func (h hands) Cordon(ctx context.Context, node string, on bool) error {
 	return h.loop.write(ctx, func(ctx context.Context) error { return h.loop.world.Cordon.Cordon(ctx, node, on) })
-}
-
-// busy returns who else is changing which group.
-func (v *view) busy() map[string]string {
-	var out map[string]string
-	for _, g := range v.groups {
-		if g.Busy != "" {
-			if out == nil {
-				out = map[string]string{}
-			}
-			out[g.ID] = g.Busy
-		}
-	}
-	return out
-}
-
-// weights returns those of the instances that are there and not on their way out.
-func (v *view) weights(ids []string) []float64 {
-	var out []float64
-	for _, n := range v.nodes {
-		if n.Instance.State == pools.InstanceTerminating {
-			continue
-		}
-		for _, id := range ids {
-			if n.Instance.ID == id {
-				out = append(out, n.Instance.Weight)
-			}
-		}
-	}
-	return out
 }

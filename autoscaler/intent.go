@@ -5,8 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
@@ -64,7 +62,7 @@ func (l *Loop) begin(ctx context.Context) error {
 // recall takes up what was kept. It returns an error, and changes nothing, if a later
 // version kept it.
 func (l *Loop) recall(data []byte, ok bool) error {
-	l.amnesia = true
+	l.reader.Restore(nil, false)
 	if !ok {
 		return nil
 	}
@@ -79,11 +77,7 @@ func (l *Loop) recall(data []byte, ok bool) error {
 		l.log.Error("what the last tick handed on cannot be read", "pool", l.pool, "err", err)
 		return nil
 	}
-	l.amnesia = false
-	l.joined = make(map[string]bool, len(m.State.Joined))
-	for _, id := range m.State.Joined {
-		l.joined[id] = true
-	}
+	l.reader.Restore(m.State.Joined, true)
 	l.state = m.State
 	l.state.Joined = nil
 	if m.Intent != nil { // how far it came is unknown
@@ -97,7 +91,7 @@ func (l *Loop) recall(data []byte, ok bool) error {
 
 // save keeps the state, and what is about to be done.
 func (l *Loop) save(ctx context.Context, s resolve.State, i *Intent) error {
-	s.Joined = slices.Sorted(maps.Keys(l.joined))
+	s.Joined = l.reader.Joined()
 	data, err := json.Marshal(memo{resolve.Schema, s, i})
 	if err != nil {
 		return fmt.Errorf("encode what is handed on: %w", err)

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -26,20 +27,18 @@ type Loop struct {
 	log     *slog.Logger
 	signals *ask.Panel
 
-	begun   bool            // what the last process handed on is taken up
-	drains  *drain.Machine  // nil until it is opened
-	state   resolve.State   // handed on; its Joined is in joined
-	joined  map[string]bool // instances whose node has joined
-	gone    int             // how many of them have gone that no tick has taken account of
-	amnesia bool            // who has joined is not known: all that runs may have
-	began   time.Time       // the first tick
-	lost    error           // why the last tick is not in the ledger; nil if it is
-	past    *decide.History // read for an empty pool; nil when it has to be
+	begun  bool           // what the last process handed on is taken up
+	drains *drain.Machine // nil until it is opened
+	state  resolve.State  // handed on; its Joined is in reader
+	reader *snapshot.Reader
+	lost   error           // why the last tick is not in the ledger; nil if it is
+	past   *decide.History // read for an empty pool; nil when it has to be
 
-	last   *view           // the newest one
-	tally  *tally          // of the targets of the groups in it
-	raised map[string]bool // groups that took a higher target, and are not known to have filled up
-	paused bool            // as of the last tick
+	last   *snapshot.Snapshot // the newest one
+	found  resolve.Found      // in the targets of the groups in it, without a cause
+	tally  *tally             // of the targets of the groups in it
+	raised map[string]bool    // groups that took a higher target, and are not known to have filled up
+	paused bool               // as of the last tick
 
 	between []Action // done since the last record
 
@@ -55,7 +54,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log,
 		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
-		joined:  map[string]bool{}, raised: map[string]bool{},
+		reader:  snapshot.NewReader(snapshot.Ports{Provider: w.Provider, Scheduler: w.Scheduler, Health: w.Health}), raised: map[string]bool{},
 		repairRequests: make(chan repairRequest, maxRepairRequests), ended: make(chan struct{}),
 	}
 	l.shown.adopt(c)

@@ -59,14 +59,14 @@ func (l *Loop) warned(ctx context.Context, now time.Time, notices []pools.Notice
 	if err != nil {
 		return err
 	}
-	l.tally = newTally(v.groups, l.state.Groups)
+	l.tally = newTally(v.Groups, l.state.Groups)
 	of := map[string]pools.Instance{} // those that are still to go
-	for _, n := range v.nodes {
+	for _, n := range v.Nodes {
 		if n.Instance.State != pools.InstanceTerminating {
 			of[n.Instance.ID] = n.Instance
 		}
 	}
-	busy, mending := v.busy(), mendingNodes(l.drains.Records())
+	busy, mending := v.Busy(), mendingNodes(l.drains.Records())
 	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
 		return n.Kind == pools.Rebalance && (busy[of[n.Instance].Group] != "" || mending[n.Instance])
 	})

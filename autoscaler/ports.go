@@ -5,17 +5,11 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
-
-// Scheduler knows the nodes.
-type Scheduler interface {
-	// Facts returns what the nodes said of themselves, fresh ones only: a node
-	// that fell silent is absent.
-	Facts(now time.Time) []pools.NodeFacts
-}
 
 // Ledger keeps the records of the ticks.
 type Ledger interface {
@@ -25,7 +19,7 @@ type Ledger interface {
 // World is all that a loop acts on and learns from.
 type World struct {
 	Provider  pools.Provider
-	Scheduler Scheduler
+	Scheduler snapshot.Scheduler
 	Directory ask.Directory
 	Dial      func(ask.Endpoint, ask.RequestSpec) ask.Client // as of ask.Ports
 	Metrics   metrics.Store
@@ -46,15 +40,9 @@ type World struct {
 // both may be called concurrently with whatever else it does.
 type Health interface {
 	// Condition is what counts now; it is read at each tick.
-	Condition() Condition
+	Condition() snapshot.Condition
 	// Drained tells what happened to any drain record, in order.
 	Drained(events []drain.Event)
-}
-
-// Condition is what the node-health policy says of the pool.
-type Condition struct {
-	Sick   map[string]string // nodes that are unfit, and why; nobody changes it any more
-	Barred string            // why the pool must not shrink; empty: it may
 }
 
 // Memory keeps what one tick hands on to the next, for who holds the lease.

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -22,10 +23,10 @@ type prepared struct {
 
 // prepare makes the case of what was seen, heard and ordered, by a state that knows
 // these groups. It changes nothing.
-func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders pools.Orders) prepared {
+func (l *Loop) prepare(now time.Time, v *snapshot.Snapshot, state resolve.State, orders pools.Orders) prepared {
 	var p prepared
 	leaving := leavingNodes(l.drains.Records())
-	marks := v.marked(orders.Stale, leaving)
+	marks := markedOf(v, orders.Stale, leaving)
 	for group, weight := range marks.weight {
 		if p.Stale == nil {
 			p.Stale = map[string]int{}
@@ -39,7 +40,7 @@ func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders pools
 	}
 	clock := ownTime(state.State, now)
 	state = l.quarantines(now, v, state, clock)
-	p.State, p.Busy, p.Limits, p.OrphansAfter = state, v.busy(), l.config.Prune, l.config.OrphansAfter
+	p.State, p.Busy, p.Limits, p.OrphansAfter = state, v.Busy(), l.config.Prune, l.config.OrphansAfter
 	p.Leaving = l.returnable()
 	p.account = state.Account(l.groups(v, found))
 	p.fillGroups(v)
@@ -47,7 +48,7 @@ func (l *Loop) prepare(now time.Time, v *view, state resolve.State, orders pools
 	p.mark(mendingNodes(l.drains.Records()))
 	p.Input = l.input(now, p.Case, v)
 	p.Input.Offset, p.Input.Pinned = l.ordered(orders)
-	if len(v.silent) > 0 {
+	if len(v.Silent) > 0 {
 		p.Refuse = "some nodes are silent: nobody is let go"
 	}
 	return p
@@ -82,9 +83,9 @@ func (l *Loop) ordered(orders pools.Orders) (offset float64, pinned *float64) {
 
 // fillGroups sets the shares of the groups: a group cannot hold more than its maximum
 // together with what its target holds beside.
-func (p *prepared) fillGroups(v *view) {
-	p.Groups, p.Has = make([]plan.GroupTarget, len(v.groups)), make(map[string]int, len(v.groups))
-	for i, g := range v.groups {
+func (p *prepared) fillGroups(v *snapshot.Snapshot) {
+	p.Groups, p.Has = make([]plan.GroupTarget, len(v.Groups)), make(map[string]int, len(v.Groups))
+	for i, g := range v.Groups {
 		of := p.account.Groups[i]
 		p.Groups[i] = plan.GroupTarget{ID: g.ID, Target: of.Share(), Min: g.Min, Max: g.Max, Stale: g.Stale}
 		if g.Max != pools.Unlimited {
@@ -94,12 +95,12 @@ func (p *prepared) fillGroups(v *view) {
 }
 
 // fillNodes sets the nodes that stay, and what of the groups they are.
-func (p *prepared) fillNodes(now time.Time, v *view, leaving, marked map[string]bool) {
-	p.Nodes, p.Joined = make([]plan.Candidate, 0, len(v.nodes)), v.joined
-	has := make(map[string]float64, len(v.groups))
-	for _, n := range v.nodes {
+func (p *prepared) fillNodes(now time.Time, v *snapshot.Snapshot, leaving, marked map[string]bool) {
+	p.Nodes, p.Joined = make([]plan.Candidate, 0, len(v.Nodes)), v.Joined
+	has := make(map[string]float64, len(v.Groups))
+	for _, n := range v.Nodes {
 		if leaving[n.Instance.ID] {
-			p.Joined -= joinedWeight(n)
+			p.Joined -= n.JoinedWeight()
 			continue
 		}
 		n.Instance.Stale = n.Instance.Stale || marked[n.Instance.ID]
@@ -108,7 +109,7 @@ func (p *prepared) fillNodes(now time.Time, v *view, leaving, marked map[string]
 			has[n.Instance.Group] += n.Instance.Weight
 		}
 	}
-	for _, g := range v.groups {
+	for _, g := range v.Groups {
 		p.Has[g.ID] = resolve.Whole(has[g.ID])
 	}
 }
@@ -140,7 +141,7 @@ func (l *Loop) returnable() []resolve.Leaver {
 // quarantines returns the state with the quarantines that are to be kept: a group that
 // its provider calls short since it was raised last, or found short, is set aside; one
 // that has filled up is let off.
-func (l *Loop) quarantines(now time.Time, v *view, s resolve.State, clock time.Time) resolve.State {
+func (l *Loop) quarantines(now time.Time, v *snapshot.Snapshot, s resolve.State, clock time.Time) resolve.State {
 	out := slices.Clone(s.Quarantines)
 	for group, of := range s.Groups {
 		if of.At.After(now) { // the clock was put back
@@ -149,8 +150,8 @@ func (l *Loop) quarantines(now time.Time, v *view, s resolve.State, clock time.T
 		}
 	}
 	held := plan.Held(out, clock)
-	there := make(map[string]bool, len(v.groups))
-	for _, g := range v.groups {
+	there := make(map[string]bool, len(v.Groups))
+	for _, g := range v.Groups {
 		there[g.ID] = true
 		q, aside := held[g.ID]
 		aside = aside && !q.Keeps
@@ -170,12 +171,12 @@ func (l *Loop) quarantines(now time.Time, v *view, s resolve.State, clock time.T
 	return s
 }
 
-func (l *Loop) input(now time.Time, c resolve.Case, v *view) decide.Input {
+func (l *Loop) input(now time.Time, c resolve.Case, v *snapshot.Snapshot) decide.Input {
 	opinions := l.signals.Opinions()
 	return decide.Input{
-		Now: now, Policy: l.config.Policy, Default: opinions.Default, Apps: opinions.Apps, Lost: v.lost, Barred: v.condition.Barred,
+		Now: now, Policy: l.config.Policy, Default: opinions.Default, Apps: opinions.Apps, Lost: v.Lost, Barred: v.Condition.Barred,
 		Capacity: decide.Capacity{
-			Target: *c.State.Wanted, Joined: v.joined, Totals: v.totals,
+			Target: *c.State.Wanted, Joined: v.Joined, Totals: v.Totals,
 		},
 		NoScaleIn: l.noScaleIn(v, opinions.Short),
 	}
@@ -183,9 +184,9 @@ func (l *Loop) input(now time.Time, c resolve.Case, v *view) decide.Input {
 
 // noScaleIn says what is not known that has to be known before machines may go;
 // empty if nothing is. short is that of the opinions.
-func (l *Loop) noScaleIn(v *view, short string) string {
-	if n := len(v.silent); n > 0 {
-		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, v.silent[0])
+func (l *Loop) noScaleIn(v *snapshot.Snapshot, short string) string {
+	if n := len(v.Silent); n > 0 {
+		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, v.Silent[0])
 	}
 	if l.lost != nil {
 		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)

@@ -3,8 +3,6 @@ package autoscaler
 import (
 	"context"
 	"fmt"
-
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // Preview returns what a tick would decide and plan now, on what the signals have
@@ -39,10 +37,9 @@ func (l *Loop) preview(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
-	var s resolve.State
-	s, v.found = l.reconciled(v)
-	r.Snapshot, r.Drains = v.record(), l.drains.Records()
+	s, found := l.reconciled(v)
+	r.Snapshot, r.Drains = v.Record(), l.drains.Records()
 	p, o := l.plan(ctx, r.At, v, s, orders, r)
-	r.State = l.untouched(p, o)
+	r.Account, r.Drift, r.State = entries(p.account, found), found.Drift, l.untouched(p, o)
 	return nil
 }

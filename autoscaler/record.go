@@ -6,6 +6,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -27,10 +28,10 @@ type Record struct {
 	DryRun  bool          `json:"dry_run,omitempty"`
 	// Paused is who wants the pool to be left alone; Failed says why the tick ended
 	// before a decision. Then there is no Case, no Answer and no Detail.
-	Paused   *pools.Note   `json:"paused,omitempty"`
-	Failed   string        `json:"failed,omitempty"`
-	Snapshot Snapshot      `json:"snapshot"`
-	Case     *resolve.Case `json:"case,omitempty"`
+	Paused   *pools.Note     `json:"paused,omitempty"`
+	Failed   string          `json:"failed,omitempty"`
+	Snapshot snapshot.Record `json:"snapshot"`
+	Case     *resolve.Case   `json:"case,omitempty"`
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
 	Answer   *resolve.Answer    `json:"answer,omitempty"`
 	Detail   *Detail            `json:"detail,omitempty"`

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -15,7 +16,7 @@ import (
 // that the drain records keep from then on, or that are of no use.
 func (l *Loop) removals(ctx context.Context, now time.Time, m move) error {
 	for _, order := range m.orders.Removals {
-		node, refused := m.view.removable(order)
+		node, refused := removable(m.view, order)
 		switch busy := m.Busy[node.Group]; {
 		case refused != nil:
 			m.record.problem(refused)
@@ -50,7 +51,7 @@ func (l *Loop) tellSilent(m move) {
 		return
 	}
 	for _, r := range l.drains.Records() {
-		if _, silent := slices.BinarySearch(m.view.silent, r.Node); silent && r.Reason == drain.Removal && r.State.Leaving() {
+		if _, silent := slices.BinarySearch(m.view.Silent, r.Node); silent && r.Reason == drain.Removal && r.State.Leaving() {
 			m.record.problem(fmt.Errorf("node %s, which is removed by name, is silent: nobody knows what it runs, so it will not be drained, "+
 				"and stays after %s: set force_terminate in the pool's draining, or end it at the provider", r.Node, r.Deadline.Format(time.RFC3339)))
 		}
@@ -58,14 +59,14 @@ func (l *Loop) tellSilent(m move) {
 }
 
 // removable returns the instance that an order names, or why it cannot go.
-func (v *view) removable(order pools.Removal) (pools.Instance, error) {
-	i := slices.IndexFunc(v.nodes, func(n pools.Node) bool { return n.Instance.ID == order.Node })
+func removable(v *snapshot.Snapshot, order pools.Removal) (pools.Instance, error) {
+	i, there := v.Instance(order.Node)
 	who := cmp.Or(order.By, "somebody")
 	switch {
-	case i < 0 || v.nodes[i].Instance.State == pools.InstanceTerminating:
-		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is not of this pool, or is gone", order.Node, who)
-	case v.nodes[i].Instance.Protected:
-		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, who)
+	case !there:
+		return i, fmt.Errorf("node %s, which %s wants to be removed, is not of this pool, or is gone", order.Node, who)
+	case i.Protected:
+		return i, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, who)
 	}
-	return v.nodes[i].Instance, nil
+	return i, nil
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -140,7 +141,7 @@ func (l *Loop) repair(ctx context.Context, now time.Time, requests []repairReque
 }
 
 // ready looks at the pool, if it may be changed now.
-func (l *Loop) ready(ctx context.Context, now time.Time) (*view, error) {
+func (l *Loop) ready(ctx context.Context, now time.Time) (*snapshot.Snapshot, error) {
 	if l.config.DryRun {
 		return nil, errDryRun
 	}
@@ -161,13 +162,13 @@ func (l *Loop) ready(ctx context.Context, now time.Time) (*view, error) {
 	if err != nil {
 		return nil, err
 	}
-	l.tally = newTally(v.groups, l.state.Groups)
+	l.tally = newTally(v.Groups, l.state.Groups)
 	return v, nil
 }
 
 // chosen returns the choice that each request is, one without a node where there is nothing
 // to begin, and why not.
-func (l *Loop) chosen(now time.Time, v *view, requests []repairRequest) ([]drain.Choice, []error) {
+func (l *Loop) chosen(now time.Time, v *snapshot.Snapshot, requests []repairRequest) ([]drain.Choice, []error) {
 	records := map[string]drain.Record{}
 	for _, r := range l.drains.Records() {
 		records[r.Node] = r
@@ -184,7 +185,7 @@ func (l *Loop) chosen(now time.Time, v *view, requests []repairRequest) ([]drain
 			answers[i] = fmt.Errorf("%w: %s", pools.ErrLeaving, record.Reason)
 			continue
 		}
-		c, err := v.repairable(now, w.RepairRequest)
+		c, err := repairable(now, v, w.RepairRequest)
 		if err == nil && c.Hold && c.Weight > room+resolve.Slack {
 			err = pools.ErrNoRoom
 		}
@@ -197,14 +198,13 @@ func (l *Loop) chosen(now time.Time, v *view, requests []repairRequest) ([]drain
 }
 
 // repairable returns the repair as a choice, or why it cannot be.
-func (v *view) repairable(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
-	i := slices.IndexFunc(v.nodes, func(n pools.Node) bool { return n.Instance.ID == r.Node })
-	if i < 0 || v.nodes[i].Instance.State == pools.InstanceTerminating {
+func repairable(now time.Time, v *snapshot.Snapshot, r pools.RepairRequest) (drain.Choice, error) {
+	n, there := v.Instance(r.Node)
+	if !there {
 		return drain.Choice{}, pools.ErrUnknownNode
 	}
-	n := v.nodes[i].Instance
-	group, _ := v.asker.find(n.Group)
-	switch busy := v.busy()[n.Group]; {
+	group, _ := v.Group(n.Group)
+	switch busy := v.Busy()[n.Group]; {
 	case !now.Before(r.Deadline):
 		return drain.Choice{}, fmt.Errorf("its deadline was %v", r.Deadline)
 	case busy != "":
@@ -223,10 +223,10 @@ func (v *view) repairable(now time.Time, r pools.RepairRequest) (drain.Choice, e
 }
 
 // room is the weight by which the groups can be raised now, but for what is owed.
-func (l *Loop) room(v *view) float64 {
+func (l *Loop) room(v *snapshot.Snapshot) float64 {
 	held := plan.Held(l.state.Quarantines, l.state.Clock)
 	sum := -l.account(v).Owed()
-	for _, g := range v.groups {
+	for _, g := range v.Groups {
 		if _, aside := held[g.ID]; !aside && !g.Stale && g.Busy == "" {
 			sum += max(0, float64(g.Max)-max(float64(l.tally.target(g.ID)), g.Fulfilled()))
 		}
@@ -238,7 +238,7 @@ func (l *Loop) room(v *view) float64 {
 // and joined, without the nodes that are on their way out. Nodes that are sick, or
 // repaired in place, do not count, nor are those of them waited for that were there at
 // that time: what has come since is to be fit. What is owed is waited for, too.
-func (l *Loop) full(v *view, account resolve.Account, since time.Time) bool {
+func (l *Loop) full(v *snapshot.Snapshot, account resolve.Account, since time.Time) bool {
 	held, leaving, mending := plan.Held(l.state.Quarantines, l.state.Clock), leavingNodes(l.drains.Records()), mendingNodes(l.drains.Records())
 	counts := map[string]bool{}
 	need, have := account.Owed(), 0.0
@@ -249,12 +249,12 @@ func (l *Loop) full(v *view, account resolve.Account, since time.Time) bool {
 		counts[g.ID] = true
 		need += float64(g.Share() + g.Surge)
 	}
-	for _, n := range v.nodes {
+	for _, n := range v.Nodes {
 		i, unfit := n.Instance, n.Unhealthy || mending[n.Instance.ID]
 		switch {
 		case !counts[i.Group] || leaving[i.ID] || i.State == pools.InstanceTerminating:
 		case !unfit:
-			have += joinedWeight(n)
+			have += n.JoinedWeight()
 		case !i.Launched.After(since):
 			need -= i.Weight
 		}

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
@@ -20,11 +21,11 @@ import (
 // health is a node-health policy.
 type health struct {
 	mu        sync.Mutex
-	condition Condition
+	condition snapshot.Condition
 	told      []drain.Event
 }
 
-func (h *health) Condition() Condition {
+func (h *health) Condition() snapshot.Condition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.condition
@@ -36,7 +37,7 @@ func (h *health) Drained(events []drain.Event) {
 	h.told = append(h.told, events...)
 }
 
-func (h *health) set(c Condition) {
+func (h *health) set(c snapshot.Condition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.condition = c
@@ -59,9 +60,9 @@ func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
 	t.Helper()
 	w, _, web := steady(t, targets...)
 	h := &health{}
-	w.loop.world.Health = h
-	w.loop.world.Now = func() time.Time { return w.now }
-	w.now = w.now.Add(listenFor)
+	w.health = h
+	w.clock = func() time.Time { return w.now }
+	w.now = w.now.Add(30 * time.Second)
 	w.tick()
 	return w, h, web
 }
@@ -96,7 +97,7 @@ func TestRepair(t *testing.T) {
 				w.groups[0].Group = slowly(w)
 				w.nodes.groups = w.groups
 				w.start()
-				w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
+				w.health, w.clock = h, func() time.Time { return w.now }
 				w.tick()
 				w.nodes.change(func(n *nodes) { n.mute["a-2"], n.tasks["a-2"] = silent, 1 })
 				w.tick()
@@ -136,7 +137,7 @@ func TestRepairWithoutRoom(t *testing.T) {
 	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 3, Target: 3}, w.now.Add(-time.Hour))
 	w.nodes.groups = w.groups
 	w.start()
-	w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
+	w.health, w.clock = h, func() time.Time { return w.now }
 	w.tick()
 	w.tick()
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); !errors.Is(err, pools.ErrNoRoom) {
@@ -258,7 +259,7 @@ func TestRepairWithoutReplacement(t *testing.T) {
 func TestRepairBesideASickNode(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	h.set(Condition{Sick: map[string]string{"a-2": "silent", "a-3": "silent"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent", "a-3": "silent"}})
 	w.nodes.change(func(n *nodes) { n.mute["a-2"], n.mute["a-3"] = true, true })
 	w.tick()
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
@@ -277,12 +278,12 @@ func TestRepairWithASickReplacement(t *testing.T) {
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
 		t.Fatal(err)
 	}
-	h.set(Condition{Sick: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
 	for range 4 {
 		w.tick()
 	}
 	w.wantInstances("a-1", "a-2", "a-3", "a-4")
-	h.set(Condition{Sick: map[string]string{"a-2": "silent"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent"}})
 	for range 4 {
 		w.tick()
 	}
@@ -326,7 +327,7 @@ func TestRepairWaitsToHear(t *testing.T) {
 	w.tick()
 	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
 	w.start()
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	w.tick()
 	if !slices.Contains(w.instances(), "a-2") {
 		t.Error("it is ended by a process that has not listened for long")
@@ -459,7 +460,7 @@ func TestRepairTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start()
-		w.loop.world.Now = func() time.Time { return w.now }
+		w.clock = func() time.Time { return w.now }
 	}
 	if got := *w.memory.memo(t).State.Wanted; got != 3 {
 		t.Errorf("wanted %v, want 3", got)
@@ -567,7 +568,7 @@ func TestWrite(t *testing.T) {
 func TestCondition(t *testing.T) {
 	t.Parallel()
 	w, h, web := guarded(t, 4)
-	h.set(Condition{Sick: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
 	web.set(cpus(3*cpusPerNode), nil)
 	r := w.tick()
 	i := slices.IndexFunc(r.Answer.Steps, func(s decide.Step) bool { return s.Rule == decide.RuleHealth })
@@ -582,7 +583,7 @@ func TestCondition(t *testing.T) {
 		t.Errorf("target %v, want it to grow", r.Answer.Target)
 	}
 	web.set(cpus(4*cpusPerNode), nil)
-	h.set(Condition{Sick: map[string]string{"a-3": "its disk is full"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-3": "its disk is full"}})
 	if r := w.tick(); !slices.Equal(r.Answer.Terminate["a"], []string{"a-3"}) {
 		t.Errorf("let go %v, want the sick one", r.Answer.Terminate)
 	}

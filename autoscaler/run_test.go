@@ -13,6 +13,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -161,8 +162,8 @@ func FuzzRecall(f *testing.F) {
 			t.Fatal(err)
 		}
 		// Whatever was kept, a decision comes of it, and can be recorded.
-		known, _ := l.reconciled(&view{})
-		p := l.prepare(time.Unix(0, 0), &view{}, known, pools.Orders{})
+		known, _ := l.reconciled(&snapshot.Snapshot{})
+		p := l.prepare(time.Unix(0, 0), &snapshot.Snapshot{}, known, pools.Orders{})
 		if _, err := json.Marshal(p.Resolve().Answer()); err != nil {
 			t.Error(err)
 		}

@@ -159,7 +159,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	w := busyWorld(t)
 	w.forbid()
 	w.now = w.now.Add(time.Minute)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	n := w.ledger.len()
 	r, err := w.loop.Preview(t.Context())
 	if err != nil {
@@ -188,7 +188,7 @@ func TestPreviewIsTheNextTick(t *testing.T) {
 	w.reconfigure()
 	w.tick()
 	w.now = w.now.Add(time.Minute)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	preview, err := w.loop.Preview(t.Context())
 	if err != nil {
 		t.Fatal(err)

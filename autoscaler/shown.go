@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -14,16 +15,16 @@ import (
 // shown is what of a loop others may see at any time, without its turn.
 type shown struct {
 	mu      sync.Mutex
-	groups  groups
-	drains  *drain.Machine // nil until it is opened
-	timeout time.Duration  // of a call
+	last    *snapshot.Snapshot // nil before the first
+	drains  *drain.Machine     // nil until it is opened
+	timeout time.Duration      // of a call
 	dryRun  bool
 }
 
-func (s *shown) see(v *view) {
+func (s *shown) see(v *snapshot.Snapshot) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.groups = v.asker
+	s.last = v
 }
 
 func (s *shown) open(m *drain.Machine) {
@@ -54,7 +55,10 @@ func (l *Loop) Records() (records []drain.Record, known bool) {
 func (l *Loop) Group(id string) (pools.Group, bool) {
 	l.shown.mu.Lock()
 	defer l.shown.mu.Unlock()
-	return l.shown.groups.find(id)
+	if l.shown.last == nil {
+		return nil, false
+	}
+	return l.shown.last.Group(id)
 }
 
 var errDryRun = errors.New("this is a dry run, which changes nothing")

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -379,8 +380,12 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 		w.nodes.change(func(n *nodes) { n.mute, n.tasks = nil, map[string]int{"a-1": 5} })
 		return cpus(cpusPerNode), nil
 	}))
+	w.memory.data = []byte(`{"schema":2,"state":{}}`) // it has not joined
+	w.clock = func() time.Time { return w.now }
 	w.start()
-	w.loop.began, w.loop.amnesia = w.now, false // it has listened for long enough
+	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // which reads the pool
+		t.Fatal(err)
+	}
 	r := w.tick()
 	if r.Case.Nodes[0].Node != pools.NodeOrphaned {
 		t.Fatalf("node %+v: want an orphan when the tick begins", r.Case.Nodes[0])
@@ -427,7 +432,7 @@ func TestCapacity(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			v := &view{groups: test.groups}
+			v := &snapshot.Snapshot{Groups: test.groups}
 			var groups []resolve.Group
 			for _, g := range test.groups {
 				one := resolve.Group{ID: g.ID, Target: g.Target, Stale: g.Stale}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -59,9 +60,9 @@ func (l *Loop) askAll(ctx context.Context, now time.Time, m move, round *resolve
 }
 
 // setTarget asks one group, and notes what came of it.
-func (l *Loop) setTarget(ctx context.Context, now time.Time, v *view, c resolve.TargetChange) (Action, error) {
+func (l *Loop) setTarget(ctx context.Context, now time.Time, v *snapshot.Snapshot, c resolve.TargetChange) (Action, error) {
 	began := time.Now()
-	group, _ := v.asker.find(c.Group) // the changes are of these groups
+	group, _ := v.Group(c.Group) // the changes are of these groups
 	called := false
 	err := l.write(ctx, func(ctx context.Context) error {
 		called = true

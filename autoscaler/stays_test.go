@@ -51,7 +51,7 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 			t.Parallel()
 			w, def, web := steady(t, 4)
 			silence(w, def, web)
-			w.loop.world.Now = func() time.Time { return w.now }
+			w.clock = func() time.Time { return w.now }
 			w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 3 })
 			for i := range 3 {
 				test.try(w)

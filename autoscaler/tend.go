@@ -3,6 +3,8 @@ package autoscaler
 import (
 	"context"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 )
 
 // tendEvery is how often the drains go on between two ticks.
@@ -23,7 +25,7 @@ func (l *Loop) tending() <-chan time.Time {
 // outdated reports whether what the provider said last is too old to go on by, as
 // after ticks that could not read it.
 func (l *Loop) outdated(now time.Time) bool {
-	return now.Sub(l.last.now) > max(2*l.config.Tick, time.Minute)
+	return now.Sub(l.last.At) > max(2*l.config.Tick, time.Minute)
 }
 
 // tend takes the drains on between two ticks, by what the nodes say now. The provider
@@ -59,7 +61,7 @@ func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
 	if l.paused = l.paused || orders.Pause != nil; l.paused || err != nil {
 		return err
 	}
-	v := l.last.heard(l.world.Scheduler.Facts(now), func(id string) bool { return l.joined[id] })
+	v := l.last.Refresh(l.world.Scheduler.Facts(now))
 	if err := l.save(ctx, l.state, &Intent{At: now}); err != nil {
 		return err
 	}
@@ -67,7 +69,7 @@ func (l *Loop) goOn(ctx context.Context, now time.Time, r *Record) error {
 }
 
 // drainOn takes the drains on, and keeps what came of it.
-func (l *Loop) drainOn(ctx context.Context, now time.Time, v *view, r *Record) error {
+func (l *Loop) drainOn(ctx context.Context, now time.Time, v *snapshot.Snapshot, r *Record) error {
 	err := l.drain(ctx, now, v, r)
 	l.state = l.tally.into(l.state)
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
 	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
@@ -23,7 +23,7 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 		t.Fatal("a drain is under way, and nobody tends it")
 	}
 	w.book.change(func(o *pools.Orders) { o.Removals = nil })
-	read := w.loop.last.now
+	read := w.loop.last.At
 	for range 4 {
 		w.now = w.now.Add(tendEvery)
 		if err := w.loop.tend(t.Context()); err != nil {
@@ -33,7 +33,7 @@ func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	if slices.Contains(w.instances(), "a-2") {
 		t.Errorf("a-2 is still there: %+v", w.loop.drains.Records())
 	}
-	if !w.loop.last.now.Equal(read) {
+	if !w.loop.last.At.Equal(read) {
 		t.Error("the provider was read for it")
 	}
 	r := w.tick()
@@ -79,8 +79,8 @@ func TestViewsTellWhoIsBusy(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 1)
 	v := *w.loop.last
-	v.groups = slices.Clone(v.groups)
-	v.groups[0].Busy = "an instance refresh"
+	v.Groups = slices.Clone(v.Groups)
+	v.Groups[0].Busy = "an instance refresh"
 	for id, one := range w.loop.views(&v) {
 		if one.Busy != "an instance refresh" || one.Node == pools.NodeUnknown {
 			t.Errorf("view of %s is %+v", id, one)
@@ -92,7 +92,7 @@ func TestViewsTellWhoIsBusy(t *testing.T) {
 func TestDrainsWaitForTheProvider(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	w.config.Tick = time.Minute
 	w.reconfigure()
 	w.remove("a-2")

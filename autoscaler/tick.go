@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -72,7 +73,7 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if err != nil {
 		return err
 	}
-	r.Snapshot = v.record()
+	r.Snapshot = v.Record()
 	r.problem(l.writeMetrics(ctx, now, v))
 	asking := l.signals.Evaluate(ctx, now)
 	err = l.resolve(ctx, now, v, orders, r)
@@ -95,39 +96,45 @@ func (l *Loop) orders(ctx context.Context, now time.Time) (pools.Orders, error) 
 }
 
 // look sees the pool, and remembers what it saw.
-func (l *Loop) look(ctx context.Context, now time.Time) (*view, error) {
+func (l *Loop) look(ctx context.Context, now time.Time) (*snapshot.Snapshot, error) {
 	v, err := l.observe(ctx, now)
 	if err != nil {
 		return nil, err
 	}
-	if l.began.IsZero() {
-		l.began = now
-	}
-	l.state, v.found = l.reconciled(v)
-	l.last, l.joined, l.gone, l.amnesia = v, v.known, v.lost, false
+	l.state, l.found = l.reconciled(v)
+	l.last = v
+	l.reader.Adopt(v)
 	l.shown.see(v)
 	return v, nil
 }
 
+// observe reads the pool, and changes nothing of l.
+func (l *Loop) observe(ctx context.Context, now time.Time) (*snapshot.Snapshot, error) {
+	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
+	defer cancel()
+	return l.reader.Read(ctx, now, excused(l.drains.Records()))
+}
+
 // reconciled returns the state as the groups that were read change it.
-func (l *Loop) reconciled(v *view) (resolve.State, resolve.Found) {
+func (l *Loop) reconciled(v *snapshot.Snapshot) (resolve.State, resolve.Found) {
 	return l.state.Reconcile(l.groups(v, found), l.config.Drift != Correct)
 }
 
 // resolve decides and plans, and acts on it unless this is a dry run.
-func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders pools.Orders, r *Record) error {
+func (l *Loop) resolve(ctx context.Context, now time.Time, v *snapshot.Snapshot, orders pools.Orders, r *Record) error {
 	p, o := l.plan(ctx, now, v, l.state, orders, r)
-	l.gone = 0
+	r.Account, r.Drift = entries(p.account, l.found), l.found.Drift
+	l.reader.Settle()
 	if l.config.DryRun {
 		l.state = l.untouched(p, o)
 		return nil
 	}
-	l.tally = newTally(v.groups, p.State.Groups)
+	l.tally = newTally(v.Groups, p.State.Groups)
 	return l.act(ctx, now, move{prepared: p, Outcome: o, view: v, orders: orders, record: r})
 }
 
 // plan makes the case of a tick and resolves it, both into the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State, orders pools.Orders, r *Record) (prepared, resolve.Outcome) {
+func (l *Loop) plan(ctx context.Context, now time.Time, v *snapshot.Snapshot, s resolve.State, orders pools.Orders, r *Record) (prepared, resolve.Outcome) {
 	p := l.prepare(now, v, s, orders)
 	history, err := l.history(ctx, now, p.Input.Capacity.Target)
 	r.problem(err)
@@ -137,8 +144,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State
 		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
 	}
 	answer := o.Answer()
-	r.Account = entries(p.account, v.found)
-	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, detail(o, leavingOf(p.account)), v.found.Drift
+	r.Case, r.Answer, r.Detail = &p.Case, &answer, detail(o, leavingOf(p.account))
 	return p, o
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -48,6 +49,8 @@ type world struct {
 	book    *book
 	lease   *lease
 	notices chan pools.Notice
+	clock   func() time.Time // nil: the real time
+	health  *health          // nil: no policy
 	loop    *Loop
 
 	processes processes // of spawn
@@ -133,7 +136,13 @@ func (w *world) newLoop() *Loop {
 	w.t.Helper()
 	return NewLoop(w.config, World{
 		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
-		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices,
+		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
+		Now: func() time.Time {
+			if w.clock != nil {
+				return w.clock()
+			}
+			return time.Now()
+		},
 		Dial: func(e ask.Endpoint, s ask.RequestSpec) ask.Client {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
@@ -142,6 +151,22 @@ func (w *world) newLoop() *Loop {
 			})
 		},
 	}, logger(w.t))
+}
+
+// policy is the node-health policy of a world, whichever it has now.
+type policy struct{ w *world }
+
+func (p policy) Condition() snapshot.Condition {
+	if p.w.health == nil {
+		return snapshot.Condition{}
+	}
+	return p.w.health.Condition()
+}
+
+func (p policy) Drained(events []drain.Event) {
+	if p.w.health != nil {
+		p.w.health.Drained(events)
+	}
 }
 
 // tick lets a minute pass, makes one round, and returns its record, which is

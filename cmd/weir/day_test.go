@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -617,7 +618,7 @@ func (d *day) checkDemand(r *autoscaler.Record, lost float64) {
 		if d.book.short[g.Name]++; alive[g.Name]+granularity > float64(d.server.Target(g.Name)) {
 			d.book.short[g.Name] = 0
 		}
-		busy := r != nil && slices.ContainsFunc(r.Snapshot.Groups, func(s autoscaler.GroupRecord) bool { return s.ID == g.Name && s.Busy != "" })
+		busy := r != nil && slices.ContainsFunc(r.Snapshot.Groups, func(s snapshot.GroupRecord) bool { return s.ID == g.Name && s.Busy != "" })
 		if d.book.short[g.Name] > 1 || d.dry(g) || busy {
 			d.book.trouble[g.Name] = now
 		}

@@ -135,7 +135,7 @@ func (n *dayNodes) joined(i awstest.Instance, now time.Time) bool {
 	return i.State == "running" && !n.orphan(i) && (!i.Launched.After(dayStart) || now.Sub(i.Launched) >= delay)
 }
 
-// Facts implements autoscaler.Scheduler.
+// Facts implements snapshot.Scheduler.
 func (n *dayNodes) Facts(now time.Time) []pools.NodeFacts {
 	n.mu.Lock()
 	defer n.mu.Unlock()

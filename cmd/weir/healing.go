@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -26,8 +27,8 @@ import (
 type healthLoop struct{ *nodehealth.Loop }
 
 // Condition implements autoscaler.Health.
-func (h *healthLoop) Condition() autoscaler.Condition {
-	return autoscaler.Condition{Sick: h.Sick(), Barred: h.Barred()}
+func (h *healthLoop) Condition() snapshot.Condition {
+	return snapshot.Condition{Sick: h.Sick(), Barred: h.Barred()}
 }
 
 // nodeHealth wires the policy of the pool's file to its world. hints may be nil.

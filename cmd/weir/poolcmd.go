@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -249,7 +249,7 @@ func (cli *cli) poolGroupsCommand() *cobra.Command {
 
 // groupState is a group in the listing.
 type groupState struct {
-	autoscaler.GroupRecord
+	snapshot.GroupRecord
 	Quarantined string    `json:"quarantined,omitempty"` // why
 	Until       time.Time `json:"until,omitzero"`
 	StaleBefore time.Time `json:"stale_before,omitzero"` // instances launched before are rolled away

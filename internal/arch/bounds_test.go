@@ -23,8 +23,7 @@ var (
 // their bound, with their exact size. Entries may shrink or go; none may be
 // added, and none may grow.
 var oversized = map[string]size{
-	"autoscaler.Loop":          {methods: 76, files: 17},
-	"autoscaler.view":          {methods: 13, files: 7},
+	"autoscaler.Loop":          {methods: 75, files: 17},
 	"bootstrap/release":        {files: 28},
 	"bootstrap/release.Cache":  {methods: 34, files: 8},
 	"bootstrap/supervise":      {files: 27},

@@ -70,6 +70,7 @@ var house = []entry{
 	{path: "metrics/record", row: core, std: true, only: []string{"metrics"}},
 
 	{path: "autoscaler/resolve", row: machinery, pure: true},
+	{path: "autoscaler/snapshot", row: machinery, only: []string{"resource", "pools"}},
 	{path: "autoscaler/ask", row: machinery, only: []string{"resource", "sigproto", "metrics", "autoscaler/decide", "autoscaler/shadow"}},
 	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "harmonizer/replay", row: machinery},

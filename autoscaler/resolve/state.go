@@ -146,3 +146,11 @@ func longest(p decide.Policy) time.Duration {
 	}
 	return most
 }
+
+// Untouched returns the state to hand on when nothing was done: what the rules remember,
+// but for an offset that was not brought about.
+func (c Case) Untouched(o Outcome) State {
+	s := c.HandOn(o.Decision.State)
+	s.Offset = c.State.Offset
+	return s
+}

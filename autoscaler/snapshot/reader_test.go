@@ -28,7 +28,7 @@ type world struct{ nodes string }
 
 func (w *world) Groups(context.Context) ([]pools.Group, error) {
 	s := pools.GroupSnapshot{ID: "a"}
-	for _, id := range strings.Fields(strings.ToLower(w.nodes)) {
+	for id := range strings.FieldsSeq(strings.ToLower(w.nodes)) {
 		s.Instances = append(s.Instances, pools.Instance{ID: id, Group: "a", Weight: 1, State: pools.InstanceRunning})
 	}
 	return []pools.Group{fixed{snapshot: s}}, nil
@@ -36,7 +36,7 @@ func (w *world) Groups(context.Context) ([]pools.Group, error) {
 
 func (w *world) Facts(time.Time) []pools.NodeFacts {
 	var out []pools.NodeFacts
-	for _, id := range strings.Fields(w.nodes) {
+	for id := range strings.FieldsSeq(w.nodes) {
 		if id == strings.ToUpper(id) {
 			out = append(out, pools.NodeFacts{ID: strings.ToLower(id), Resources: resource.Vector{resource.CPUs: 4}})
 		}

@@ -82,7 +82,10 @@ var house = []entry{
 	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "proto/..."},
 		by: []string{"bootstrap", "cmd/..."}},
 
-	{path: "autoscaler", row: loop},
+	{path: "autoscaler", row: loop, family: "autoscaler"},
+	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{
+		"pools", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot",
+	}},
 	{path: "bootstrap", row: loop},
 	{path: "harmonizer", row: loop},
 	{path: "nodehealth", row: loop},

@@ -1,0 +1,241 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// What a Writer does between two ticks. Each method returns an error only if the process
+// has to end.
+
+// Repair implements pools.Writer. The owner serves the request between two ticks.
+func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
+	if r.Node == "" || r.Attempt == "" || len(r.Attempt) > maxAttempt || r.Deadline.IsZero() {
+		return fmt.Errorf("repair %q of node %q by %v: want an attempt of at most %d bytes, a node and a deadline", r.Attempt, r.Node, r.Deadline, maxAttempt)
+	}
+	r.Why = decide.OneLine(r.Why)
+	if err := w.requests.repair(ctx, r); err != nil {
+		return fmt.Errorf("repair %s of node %s: %w", r.Attempt, r.Node, err)
+	}
+	return nil
+}
+
+// Requests returns the repair requests, which Serve is for.
+func (w *Writer) Requests() <-chan Request { return w.requests.queue }
+
+// Serve begins repairs, with the first all that wait, and answers their callers.
+func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Report) error {
+	waiting := w.requests.batch(first)
+	if len(waiting) == 0 {
+		return nil
+	}
+	answers, err := w.repair(ctx, now, waiting, r)
+	for i, one := range waiting {
+		if answers == nil {
+			one.answer <- err
+		} else {
+			one.answer <- answers[i]
+		}
+	}
+	if err == nil && slices.Contains(answers, nil) {
+		err = w.goOn(ctx, now, w.Latest(), r)
+	}
+	if err != nil {
+		w.log.Error("repairs cannot be begun now", "pool", w.config.Pool, "repairs", len(waiting), "err", err)
+	}
+	return fatal(err)
+}
+
+// repair begins the repairs, and returns the answer to each request. No answers means
+// that the error is that of all.
+func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, r *Report) ([]error, error) {
+	s, err := w.prepare(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	choices, answers := w.standing(s).repairs(now, requests)
+	intent := Intent{At: now}
+	for _, c := range choices {
+		if c.Node != "" && c.Mend == nil {
+			intent.LetGo = append(intent.LetGo, c.Node)
+		}
+	}
+	if err := w.save(ctx, w.journal.state, &intent); err != nil {
+		return nil, err
+	}
+	for i, c := range choices {
+		if c.Node == "" {
+			continue
+		}
+		answers[i] = w.drains.choose(ctx, now, c, r)
+		if err := fatal(answers[i]); err != nil {
+			return nil, err
+		}
+	}
+	return answers, nil
+}
+
+// prepare reads the pool for a change between two ticks. The error is pools.ErrPaused
+// while an operator has paused the pool.
+func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot, error) {
+	if err := w.guard.check(); err != nil {
+		return nil, err
+	}
+	if err := w.Open(ctx); err != nil {
+		return nil, err
+	}
+	orders, err := w.Orders(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	if w.paused = orders.Pause != nil; w.paused {
+		return nil, orders.Allow(now)
+	}
+	reading, err := w.Read(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	w.Adopt(reading)
+	return reading.Snapshot, nil
+}
+
+// maxNotices bounds how many notices are handled at once.
+const maxNotices = 256
+
+// Notices returns the notices to be handled now, which Heed is for. While the pool is
+// paused they wait, and in a dry run they are for another process.
+func (w *Writer) Notices() <-chan pools.Notice {
+	if w.paused || w.config.DryRun {
+		return nil
+	}
+	return w.ports.Notices
+}
+
+// Heed drains the nodes of the provider's notices, with the first all that wait. A
+// notice whose drain cannot be saved now comes again.
+func (w *Writer) Heed(ctx context.Context, now time.Time, first pools.Notice, r *Report) error {
+	waiting := append([]pools.Notice{first}, ready(w.ports.Notices, maxNotices-1)...)
+	err := w.warned(ctx, now, waiting, r)
+	for _, a := range r.Actions {
+		w.log.Info("notice heeded", "pool", w.config.Pool, "op", a.Op, "group", a.Group, "node", a.Node, "what", a.What, "err", a.Error)
+	}
+	if err != nil {
+		w.log.Error("notices cannot be heeded now", "pool", w.config.Pool, "notices", len(waiting), "err", err)
+	}
+	return fatal(err)
+}
+
+// warned begins the drains and takes them as far as they go now.
+func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Notice, r *Report) error {
+	s, err := w.prepare(ctx, now)
+	if errors.Is(err, pools.ErrPaused) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	busy, inPlace := s.Busy(), w.drains.records().InPlace()
+	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
+		i, _ := s.Instance(n.Instance)
+		return n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance])
+	})
+	intent := Intent{At: now}
+	for _, n := range notices {
+		intent.LetGo = append(intent.LetGo, n.Instance)
+	}
+	if err := w.save(ctx, w.journal.state, &intent); err != nil {
+		return err
+	}
+	if err := w.warnAll(ctx, now, notices, s, r); err != nil {
+		return err
+	}
+	return w.goOn(ctx, now, s, r)
+}
+
+// warnAll begins the drains, and is done with the notices whose drain is saved, or whose
+// instance is not there.
+func (w *Writer) warnAll(ctx context.Context, now time.Time, notices []pools.Notice, s *snapshot.Snapshot, r *Report) error {
+	for _, n := range notices {
+		if i, ours := s.Instance(n.Instance); ours {
+			reason := drain.Spot
+			if n.Kind == pools.Rebalance {
+				reason = drain.Rebalance
+			}
+			saved, err := w.drains.letGo(ctx, now, drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}, r)
+			if err != nil {
+				return err
+			}
+			if !saved {
+				continue
+			}
+		}
+		if n.Done != nil {
+			n.Done()
+		}
+	}
+	return nil
+}
+
+// TendEvery is how often the drains advance between two ticks.
+const TendEvery = 5 * time.Second
+
+// Tending returns when Tend is due; nil if no drain is under way, or if the next tick
+// comes soon enough.
+func (w *Writer) Tending() <-chan time.Time {
+	if w.paused || w.config.DryRun || w.config.Tick < 2*TendEvery || !w.drains.ready() || w.outdated(w.ports.Now()) || len(w.drains.records()) == 0 {
+		return nil
+	}
+	return time.After(TendEvery)
+}
+
+// outdated reports whether the latest snapshot is too old to go on by, as after ticks
+// that could not read the provider.
+func (w *Writer) outdated(now time.Time) bool {
+	s := w.Latest()
+	return s == nil || now.Sub(s.At) > max(2*w.config.Tick, time.Minute)
+}
+
+// Tend advances the drains by the newest facts of the nodes, and does not read the
+// provider: the latest snapshot counts, and the provider looks for itself before it ends
+// an instance.
+func (w *Writer) Tend(ctx context.Context, now time.Time, r *Report) error {
+	err := w.tend(ctx, now, r)
+	for _, problem := range r.Problems {
+		w.log.Warn("drains between two ticks", "pool", w.config.Pool, "err", problem)
+	}
+	if err != nil {
+		w.log.Error("drains cannot go on now", "pool", w.config.Pool, "err", err)
+	}
+	return fatal(err)
+}
+
+func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
+	if w.outdated(now) {
+		return nil
+	}
+	if err := w.guard.check(); err != nil {
+		return err
+	}
+	orders, err := w.Orders(ctx, now)
+	if w.paused = w.paused || orders.Pause != nil; w.paused || err != nil {
+		return err
+	}
+	s := w.Latest().Refresh(w.ports.Scheduler.Facts(now))
+	if err := w.save(ctx, w.journal.state, &Intent{At: now}); err != nil {
+		return err
+	}
+	return w.goOn(ctx, now, s, r)
+}
+
+// goOn advances the drains, and saves the outcome.
+func (w *Writer) goOn(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
+	return w.conclude(ctx, w.advance(ctx, now, s, r))
+}

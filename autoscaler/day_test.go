@@ -13,6 +13,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
@@ -299,11 +300,11 @@ func (d *day) tick() *Record {
 
 // repair asks for a repair, as the node-health policy does.
 func (d *day) repair(r pools.RepairRequest) error {
-	answer := make(chan error, 1)
-	if err := d.loop.serve(context.Background(), repairRequest{r, context.Background(), answer}); err != nil {
+	answer, err := d.loop.repair(context.Background(), r)
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	return <-answer
+	return answer
 }
 
 // anyRepair asks for any repair of a node, which may be silent until the end.
@@ -414,9 +415,9 @@ func (d *day) checkTick(r *Record) {
 		}
 		return
 	}
-	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
+	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
 	d.healthy = 0
-	have, can := resolve.Whole(d.loop.account(d.loop.last).Owed()), 0 // what is owed is ordered by the next tick
+	have, can := resolve.Whole(d.loop.account().Owed()), 0 // what is owed is ordered by the next tick
 	held := plan.Held(r.State.Quarantines, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())
@@ -486,7 +487,7 @@ func (d *day) calm() {
 		sum += len(d.running(g))
 	}
 	if records, err := d.records.Load(context.Background()); err != nil || len(records) > 0 || sum != d.demand {
-		d.t.Fatalf("%d nodes, want %d; drains %+v, %v; state %+v", sum, d.demand, records, err, d.loop.state)
+		d.t.Fatalf("%d nodes, want %d; drains %+v, %v; state %+v", sum, d.demand, records, err, d.loop.state())
 	}
 	for _, g := range d.groups {
 		for _, id := range d.running(g) {

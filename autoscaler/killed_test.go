@@ -132,7 +132,7 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	if left := d.records.stored; len(left) > 0 {
 		fail("records %s are left", left)
 	}
-	if a := d.loop.account(d.loop.last); a.Owed() != 0 || a.Surplus() != 0 {
+	if a := d.loop.account(); a.Owed() != 0 || a.Surplus() != 0 {
 		fail("owed %v, surplus %v: want none", a.Owed(), a.Surplus())
 	}
 	if e := d.health.last("attempt-1"); e.Action != drain.Forget && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {

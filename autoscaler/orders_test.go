@@ -147,7 +147,7 @@ func TestRolling(t *testing.T) {
 			}
 			w.wantInstances("a-5", "a-6", "a-7", "a-8")
 			w.wantTarget(4)
-			if surge := w.loop.state.Groups["a"].Surge; !slices.Equal(w.book.struck, []string{"a"}) || surge != 0 {
+			if surge := w.loop.state().Groups["a"].Surge; !slices.Equal(w.book.struck, []string{"a"}) || surge != 0 {
 				t.Errorf("struck %q, surge %v: want the mark gone", w.book.struck, surge)
 			}
 		})

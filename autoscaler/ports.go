@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
@@ -24,7 +25,7 @@ type World struct {
 	Dial      func(ask.Endpoint, ask.RequestSpec) ask.Client // as of ask.Ports
 	Metrics   metrics.Store
 	Ledger    Ledger
-	Memory    Memory
+	Memory    apply.Memory
 	Orders    pools.OrderBook
 	Lease     pools.Lease     // of a dry run it may be nil
 	Records   drain.Records   // of the drains
@@ -43,13 +44,4 @@ type Health interface {
 	Condition() snapshot.Condition
 	// Drained tells what happened to any drain record, in order.
 	Drained(events []drain.Event)
-}
-
-// Memory keeps what one tick hands on to the next, for who holds the lease.
-type Memory interface {
-	// Load returns what was saved last; ok is false if nothing ever was.
-	Load(ctx context.Context) (data []byte, ok bool, err error)
-	// Save keeps data in place of it, durably. pools.ErrNotHolder if somebody else has
-	// taken over; then nothing is changed.
-	Save(ctx context.Context, data []byte) error
 }

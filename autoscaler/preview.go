@@ -13,9 +13,9 @@ func (l *Loop) Preview(ctx context.Context) (Record, error) {
 		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
 	defer l.give()
-	now := l.now().UTC().Round(0)
+	now := l.now()
 	r := l.newRecord(now)
-	r.DryRun, r.State = true, l.state
+	r.DryRun, r.State = true, l.writer.State()
 	if err := l.preview(ctx, &r); err != nil {
 		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
@@ -23,23 +23,22 @@ func (l *Loop) Preview(ctx context.Context) (Record, error) {
 }
 
 func (l *Loop) preview(ctx context.Context, r *Record) error {
-	if err := l.begin(ctx); err != nil {
+	if err := l.writer.Open(ctx); err != nil {
 		return err
 	}
-	orders, err := l.orders(ctx, r.At)
+	orders, err := l.writer.Orders(ctx, r.At)
 	if err != nil {
 		return err
 	}
 	if r.Paused = orders.Pause; r.Paused != nil {
 		return nil
 	}
-	v, err := l.observe(ctx, r.At)
+	reading, err := l.writer.Read(ctx, r.At)
 	if err != nil {
 		return err
 	}
-	s, found := l.reconciled(v)
-	r.Snapshot, r.Drains = v.Record(), l.drains.Records()
-	p, o := l.plan(ctx, r.At, v, s, orders, r)
-	r.Account, r.Drift, r.State = entries(p.account, found), found.Drift, l.untouched(p, o)
+	r.Snapshot, r.Drains = reading.Record(), reading.Records
+	p := l.plan(ctx, r.At, reading, orders, r)
+	r.Account, r.State = entries(p.Account, reading.Found), p.Untouched(p.Outcome)
 	return nil
 }

@@ -88,7 +88,7 @@ func TestTickWithoutADistribution(t *testing.T) {
 	w.tick()
 	w.wantTarget(7)
 	silence(w, def, web)
-	*w.loop.state.Wanted += 1 // owed
+	*w.loop.state().Wanted += 1 // owed
 	w.book.change(func(o *pools.Orders) { o.Offset = nil })
 	w.groups[0].tamper = func(s *pools.GroupSnapshot) { s.Stale = true }
 	if r := w.tick(); r.Detail.Refused == "" || *r.State.Wanted != 5 || r.State.Offset != 3 {

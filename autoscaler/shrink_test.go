@@ -10,7 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -432,7 +431,6 @@ func TestCapacity(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			v := &snapshot.Snapshot{Groups: test.groups}
 			var groups []resolve.Group
 			for _, g := range test.groups {
 				one := resolve.Group{ID: g.ID, Target: g.Target, Stale: g.Stale}
@@ -441,13 +439,13 @@ func TestCapacity(t *testing.T) {
 				}
 				groups = append(groups, one)
 			}
-			p := prepared{account: resolve.State{}.Account(groups)}
-			p.fillGroups(v)
-			if got := p.Have(); got != test.target {
+			var c resolve.Case
+			fillGroups(&c, test.groups, resolve.State{}.Account(groups))
+			if got := c.Have(); got != test.target {
 				t.Errorf("target = %v, want %v", got, test.target)
 			}
 			var limits []int
-			for _, g := range p.Groups {
+			for _, g := range c.Groups {
 				limits = append(limits, g.Max)
 			}
 			if !slices.Equal(limits, test.limits) {
@@ -466,9 +464,11 @@ func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 5*cpusPerNode)
 	w.nodes.tasks["a-2"] = 1
-	w.start()
-	err := w.loop.drains.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal})
+	m, err := drain.Open(t.Context(), w.config.Drain, drain.Ports{Records: w.records})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.tick()

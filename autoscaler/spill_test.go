@@ -70,7 +70,7 @@ func TestQuarantineEnds(t *testing.T) {
 	for range 20 {
 		w.tick()
 	}
-	if q := w.loop.state.Quarantines; len(q) > 0 {
+	if q := w.loop.state().Quarantines; len(q) > 0 {
 		t.Errorf("set aside: %+v, want none after it gave", q)
 	}
 	w.wantTarget(2)
@@ -141,7 +141,7 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 				w.tick()
 			}
 			w.wantTarget(4)
-			if s := w.loop.state; s.Offset != 0 {
+			if s := w.loop.state(); s.Offset != 0 {
 				t.Errorf("offset %v, want none", s.Offset)
 			}
 		})

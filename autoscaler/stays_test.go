@@ -88,8 +88,8 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account(w.loop.last).Owed() != 0 {
-		t.Errorf("struck %q, notice done %t, drains %v, account %+v: want all to wait", w.book.struck, done, w.records.stored, w.loop.account(w.loop.last))
+	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account().Owed() != 0 {
+		t.Errorf("struck %q, notice done %t, drains %v, account %+v: want all to wait", w.book.struck, done, w.records.stored, w.loop.account())
 	}
 	w.wantCalls()
 	w.groups[0].Busy("")

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -576,7 +577,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 		}
 	}
 	for _, a := range r.Actions {
-		if a.Op == autoscaler.OpLetGo && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
+		if a.Op == apply.OpLetGo && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
 			d.problem("%s was let go (%+v), and is not in the plan %v", a.Node, a, r.Answer.Terminate)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 // keeps nothing, as nothing is done that is to be remembered.
 type lastTold struct{ ledger *state.Ledger }
 
-// Load implements autoscaler.Memory. Without a record that can be read it is as at a
+// Load implements apply.Memory. Without a record that can be read it is as at a
 // first start.
 func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	record, err := m.ledger.Last(ctx)
@@ -31,7 +31,7 @@ func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	return data, err == nil, err
 }
 
-// Save implements autoscaler.Memory.
+// Save implements apply.Memory.
 func (lastTold) Save(context.Context, []byte) error { return nil }
 
 // noDrains are the records of a dry run: it has no node leave.

@@ -14,9 +14,12 @@ import (
 type Records []drain.Record
 
 func (rs Records) nodes(are func(drain.Record) bool) map[string]bool {
-	out := map[string]bool{}
+	var out map[string]bool
 	for _, r := range rs {
 		if are(r) {
+			if out == nil {
+				out = map[string]bool{}
+			}
 			out[r.Node] = true
 		}
 	}

@@ -159,7 +159,12 @@ func (w *Writer) State() resolve.State { return w.journal.state }
 func (w *Writer) Latest() *snapshot.Snapshot { return w.provider.latest.Load() }
 
 // Account returns the account of the pool as it was changed since the snapshot.
-func (w *Writer) Account() resolve.Account { return w.standing(w.Latest()).account }
+func (w *Writer) Account() resolve.Account { return w.account(w.drains.records()) }
+
+func (w *Writer) account(records Records) resolve.Account {
+	target := func(g pools.GroupSnapshot) int { return w.provider.targets.target(g.ID) }
+	return w.journal.state.Account(records.groups(w.Latest(), target))
+}
 
 // Raised reports whether the group took a higher target, and may not have filled up yet.
 func (w *Writer) Raised(group string) bool { return w.provider.raised[group] }
@@ -194,11 +199,7 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 // standing returns the pool of a snapshot as it is now.
 func (w *Writer) standing(s *snapshot.Snapshot) standing {
 	state, records := w.journal.state, w.drains.records()
-	target := func(g pools.GroupSnapshot) int { return w.provider.targets.target(g.ID) }
-	return standing{
-		Snapshot: s, account: state.Account(records.groups(s, target)),
-		aside: plan.Held(state.Quarantines, state.Clock), records: records,
-	}
+	return standing{Snapshot: s, account: w.account(records), aside: plan.Held(state.Quarantines, state.Clock), records: records}
 }
 
 // step returns a context that ends with the time that a step may take.

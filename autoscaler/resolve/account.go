@@ -167,13 +167,14 @@ func (es Entries) Sum(kind EntryKind) (weight float64) {
 // Entries returns the lines of the account, in order of group, those of the pool last.
 // What is 0 has no line, but a group's share and what is wanted.
 func (a Account) Entries() Entries {
-	var out Entries
+	out := make(Entries, 0, 2*len(a.Groups)+4)
 	add := func(kind EntryKind, group, node string, weight float64) {
 		if weight != 0 || kind == EntryShare || kind == EntryWanted {
 			out = append(out, Entry{kind, group, node, weight})
 		}
 	}
-	groups := slices.SortedFunc(slices.Values(a.Groups), func(a, b GroupAccount) int { return cmp.Compare(a.ID, b.ID) })
+	groups := slices.Clone(a.Groups)
+	slices.SortFunc(groups, func(a, b GroupAccount) int { return cmp.Compare(a.ID, b.ID) })
 	for _, g := range groups {
 		add(EntryShare, g.ID, "", float64(g.Share()))
 		add(EntrySurge, g.ID, "", float64(g.Surge))

@@ -26,7 +26,7 @@ type Round struct {
 	distribution plan.Distribution // the newest
 	shares       []plan.GroupTarget
 	has          map[string]int
-	groups       []*roundGroup
+	groups       []roundGroup
 	quarantines  []plan.Quarantine
 	refused      bool // a raise was refused since the newest distribution
 	lowered      bool // the last step is out
@@ -62,9 +62,10 @@ func NewRound(c Case, o Outcome, a Account) *Round {
 	r := &Round{c: c, o: o, distribution: o.Distribution, quarantines: c.State.Quarantines}
 	r.shares, r.has = c.TakenBack(&Outcome{Decision: o.Decision})
 	along := c.Along(o.Pruned.Choices)
-	for _, g := range a.Groups {
+	r.groups = make([]roundGroup, len(a.Groups))
+	for i, g := range a.Groups {
 		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l Leaver) bool { return slices.Contains(o.TakeBack, l) })
-		r.groups = append(r.groups, &roundGroup{Group: g.Group, beside: g.Beside(), along: along[g.ID]})
+		r.groups[i] = roundGroup{Group: g.Group, beside: g.Beside(), along: along[g.ID]}
 	}
 	return r
 }
@@ -209,7 +210,7 @@ func (r *Round) lowerings() []TargetChange {
 }
 
 func (r *Round) group(id string) *roundGroup {
-	return r.groups[slices.IndexFunc(r.groups, func(g *roundGroup) bool { return g.ID == id })]
+	return &r.groups[slices.IndexFunc(r.groups, func(g roundGroup) bool { return g.ID == id })]
 }
 
 func (r *Round) share(id string) *plan.GroupTarget {

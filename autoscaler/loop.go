@@ -73,11 +73,11 @@ const aliveEvery = 20 * time.Second
 const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
-// finishLimit. Between two ticks it follows the directory, goes on with the drains,
-// heeds the provider's notices, begins repairs, takes over a new configuration, and reports to the
-// directory at least every 20 s. It returns an error if it cannot begin, and one that is pools.ErrNotHolder
-// when the pool's lease is lost: then nothing more is changed, and this Loop is of no
-// further use.
+// finishLimit. Between two ticks it follows the directory, has the writer serve notices,
+// repairs and drains, takes over a new configuration, and reports to the directory at
+// least every 20 s. It returns an error if it cannot begin, and one that is
+// pools.ErrNotHolder when the pool's lease is lost: then nothing more is changed, and
+// this Loop is of no further use.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.Close()
 	defer l.writer.Close()
@@ -93,6 +93,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer alive.Stop()
 	var began time.Time
 	for {
+		var between func(context.Context, time.Time, *apply.Report) error
 		select {
 		case <-ctx.Done():
 			return nil
@@ -101,20 +102,11 @@ func (l *Loop) Run(ctx context.Context) error {
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		case <-l.signals.Changed():
 		case n := <-l.writer.Notices():
-			if err := l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Heed(ctx, now, n, r) }); err != nil {
-				return err
-			}
-			continue
+			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Heed(ctx, now, n, r) }
 		case q := <-l.writer.Requests():
-			if err := l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }); err != nil {
-				return err
-			}
-			continue
+			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }
 		case <-l.writer.Tending():
-			if err := l.step(ctx, l.writer.Tend); err != nil {
-				return err
-			}
-			continue
+			between = l.writer.Tend
 		case <-alive.C:
 			l.signals.Report()
 			continue
@@ -127,6 +119,12 @@ func (l *Loop) Run(ctx context.Context) error {
 				return err
 			}
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
+		}
+		if between != nil {
+			if err := l.step(ctx, between); err != nil {
+				return err
+			}
+			continue
 		}
 		l.signals.Follow(ctx, l.world.Now())
 	}

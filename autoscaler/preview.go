@@ -23,10 +23,7 @@ func (l *Loop) Preview(ctx context.Context) (Record, error) {
 }
 
 func (l *Loop) preview(ctx context.Context, r *Record) error {
-	if err := l.writer.Open(ctx); err != nil {
-		return err
-	}
-	orders, err := l.writer.Orders(ctx, r.At)
+	orders, err := l.writer.Begin(ctx, r.At)
 	if err != nil {
 		return err
 	}

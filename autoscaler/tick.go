@@ -60,10 +60,7 @@ func (l *Loop) newRecord(now time.Time) Record {
 
 // round makes the steps of a tick, in order.
 func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
-	if err := l.writer.Open(ctx); err != nil {
-		return err
-	}
-	orders, err := l.writer.Orders(ctx, now)
+	orders, err := l.writer.Begin(ctx, now)
 	if err != nil {
 		return err
 	}

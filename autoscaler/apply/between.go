@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,6 +63,19 @@ func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, 
 		return nil, err
 	}
 	choices, answers := w.standing(s).repairs(now, requests)
+	begun, err := w.choose(ctx, now, choices, r)
+	if err != nil {
+		return nil, err
+	}
+	for i, err := range begun {
+		answers[i] = cmp.Or(answers[i], err)
+	}
+	return answers, nil
+}
+
+// choose saves the intent and begins the drains and repairs, each that has a node. It
+// returns the result of each, and an error if nothing began or the process has to end.
+func (w *Writer) choose(ctx context.Context, now time.Time, choices []drain.Choice, r *Report) ([]error, error) {
 	intent := Intent{At: now}
 	for _, c := range choices {
 		if c.Node != "" && c.Mend == nil {
@@ -71,16 +85,17 @@ func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, 
 	if err := w.save(ctx, w.journal.state, &intent); err != nil {
 		return nil, err
 	}
+	results := make([]error, len(choices))
 	for i, c := range choices {
 		if c.Node == "" {
 			continue
 		}
-		answers[i] = w.drains.choose(ctx, now, c, r)
-		if err := fatal(answers[i]); err != nil {
+		results[i] = w.drains.choose(ctx, now, c, r)
+		if err := fatal(results[i]); err != nil {
 			return nil, err
 		}
 	}
-	return answers, nil
+	return results, nil
 }
 
 // prepare reads the pool for a change between two ticks. The error is pools.ErrPaused
@@ -89,10 +104,7 @@ func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot
 	if err := w.guard.check(); err != nil {
 		return nil, err
 	}
-	if err := w.Open(ctx); err != nil {
-		return nil, err
-	}
-	orders, err := w.Orders(ctx, now)
+	orders, err := w.Begin(ctx, now)
 	if err != nil {
 		return nil, err
 	}
@@ -133,7 +145,8 @@ func (w *Writer) Heed(ctx context.Context, now time.Time, first pools.Notice, r 
 	return fatal(err)
 }
 
-// warned begins the drains and takes them as far as they go now.
+// warned begins the drains and takes them as far as they go now. It is done with the
+// notices whose drain is saved, or whose instance is not there.
 func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Notice, r *Report) error {
 	s, err := w.prepare(ctx, now)
 	if errors.Is(err, pools.ErrPaused) {
@@ -142,46 +155,17 @@ func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Noti
 	if err != nil {
 		return err
 	}
-	busy, inPlace := s.Busy(), w.drains.records().InPlace()
-	notices = slices.DeleteFunc(notices, func(n pools.Notice) bool { // it comes again
-		i, _ := s.Instance(n.Instance)
-		return n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance])
-	})
-	intent := Intent{At: now}
-	for _, n := range notices {
-		intent.LetGo = append(intent.LetGo, n.Instance)
-	}
-	if err := w.save(ctx, w.journal.state, &intent); err != nil {
+	notices, choices := w.standing(s).warnings(notices)
+	results, err := w.choose(ctx, now, choices, r)
+	if err != nil {
 		return err
 	}
-	if err := w.warnAll(ctx, now, notices, s, r); err != nil {
-		return err
-	}
-	return w.goOn(ctx, now, s, r)
-}
-
-// warnAll begins the drains, and is done with the notices whose drain is saved, or whose
-// instance is not there.
-func (w *Writer) warnAll(ctx context.Context, now time.Time, notices []pools.Notice, s *snapshot.Snapshot, r *Report) error {
-	for _, n := range notices {
-		if i, ours := s.Instance(n.Instance); ours {
-			reason := drain.Spot
-			if n.Kind == pools.Rebalance {
-				reason = drain.Rebalance
-			}
-			saved, err := w.drains.letGo(ctx, now, drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}, r)
-			if err != nil {
-				return err
-			}
-			if !saved {
-				continue
-			}
-		}
-		if n.Done != nil {
+	for i, n := range notices {
+		if results[i] == nil && n.Done != nil {
 			n.Done()
 		}
 	}
-	return nil
+	return w.goOn(ctx, now, s, r)
 }
 
 // TendEvery is how often the drains advance between two ticks.
@@ -190,17 +174,16 @@ const TendEvery = 5 * time.Second
 // Tending returns when Tend is due; nil if no drain is under way, or if the next tick
 // comes soon enough.
 func (w *Writer) Tending() <-chan time.Time {
-	if w.paused || w.config.DryRun || w.config.Tick < 2*TendEvery || !w.drains.ready() || w.outdated(w.ports.Now()) || len(w.drains.records()) == 0 {
+	if w.paused || w.config.DryRun || w.config.Tick < 2*TendEvery || !w.drains.ready() || w.config.outdated(w.Latest(), w.ports.Now()) || len(w.drains.records()) == 0 {
 		return nil
 	}
 	return time.After(TendEvery)
 }
 
-// outdated reports whether the latest snapshot is too old to go on by, as after ticks
+// outdated reports whether a snapshot is too old to go on by, as after ticks
 // that could not read the provider.
-func (w *Writer) outdated(now time.Time) bool {
-	s := w.Latest()
-	return s == nil || now.Sub(s.At) > max(2*w.config.Tick, time.Minute)
+func (c Config) outdated(s *snapshot.Snapshot, now time.Time) bool {
+	return s == nil || now.Sub(s.At) > max(2*c.Tick, time.Minute)
 }
 
 // Tend advances the drains by the newest facts of the nodes, and does not read the
@@ -218,13 +201,13 @@ func (w *Writer) Tend(ctx context.Context, now time.Time, r *Report) error {
 }
 
 func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
-	if w.outdated(now) {
+	if w.config.outdated(w.Latest(), now) {
 		return nil
 	}
 	if err := w.guard.check(); err != nil {
 		return err
 	}
-	orders, err := w.Orders(ctx, now)
+	orders, err := w.Begin(ctx, now)
 	if w.paused = w.paused || orders.Pause != nil; w.paused || err != nil {
 		return err
 	}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -99,8 +100,18 @@ func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choi
 	return released, nil
 }
 
-// takeBack keeps nodes of that weight that are on their way out and are needed again.
-func (d *drains) takeBack(ctx context.Context, now time.Time, need float64, r *Report) error {
+// takeBack keeps nodes of the weight of these that are on their way out and are needed
+// again.
+func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Leaver, timeout time.Duration, r *Report) error {
+	need := 0.0
+	for _, one := range nodes {
+		need += one.Weight
+	}
+	if need == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
 	kept, err := d.machine.Load().TakeBack(ctx, now, need)
 	if kept > 0 || err != nil {
 		a := Action{Op: OpTakeBack, What: fmt.Sprintf("%g that were on their way out are needed again", kept)}

@@ -51,9 +51,24 @@ func (p *provider) free(id string) (pools.Group, error) {
 	return g, nil
 }
 
-// raise makes the changes of one step at the same time, and reports their results to the
-// round. It returns an error only if the process has to end.
-func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, changes []resolve.TargetChange, r *Report) (err error) {
+// raise brings the groups to their targets, step by step, each of which has that time. It
+// returns an error only if the process has to end.
+func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, timeout time.Duration, r *Report) error {
+	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		err := p.change(ctx, now, round, changes, r)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	r.problem(round.Err())
+	return nil
+}
+
+// change makes the changes of one step at the same time, and reports their results to
+// the round.
+func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Round, changes []resolve.TargetChange, r *Report) (err error) {
 	actions, errs := make([]Action, len(changes)), make([]error, len(changes))
 	var wg sync.WaitGroup
 	for i, c := range changes {

@@ -16,16 +16,21 @@ import (
 // standing is the pool as it was changed since a snapshot.
 type standing struct {
 	*snapshot.Snapshot
+	state   resolve.State
 	account resolve.Account
-	aside   map[string]plan.Quarantine // groups that are set aside
 	records Records
+}
+
+// aside returns the groups that are set aside.
+func (p standing) aside() map[string]plan.Quarantine {
+	return plan.Held(p.state.Quarantines, p.state.Clock)
 }
 
 // room returns the weight by which the groups can be raised, but for what is owed.
 func (p standing) room() float64 {
-	busy, sum := p.Busy(), -p.account.Owed()
+	busy, held, sum := p.Busy(), p.aside(), -p.account.Owed()
 	for _, g := range p.account.Groups {
-		if _, aside := p.aside[g.ID]; !aside && !g.Stale && busy[g.ID] == "" {
+		if _, aside := held[g.ID]; !aside && !g.Stale && busy[g.ID] == "" {
 			sum += max(0, float64(g.Max)-max(float64(g.Target), g.Fulfilled))
 		}
 	}
@@ -37,11 +42,11 @@ func (p standing) room() float64 {
 // repaired in place, do not count, nor are those of them waited for that were there at
 // that time: what has come since is to be fit. What is owed is waited for, too.
 func (p standing) full(since time.Time) bool {
-	leaving, inPlace := p.records.Leaving(), p.records.InPlace()
+	held, leaving, inPlace := p.aside(), p.records.Leaving(), p.records.InPlace()
 	counts := map[string]bool{}
 	need, have := p.account.Owed(), 0.0
 	for _, g := range p.account.Groups {
-		if _, aside := p.aside[g.ID]; aside || g.Stale {
+		if _, aside := held[g.ID]; aside || g.Stale {
 			continue
 		}
 		counts[g.ID] = true
@@ -113,6 +118,29 @@ func viewOf(at time.Time, n pools.Node, busy string) drain.View {
 		v.Instance = drain.Ending
 	}
 	return v
+}
+
+// warnings returns the notices to handle, each with its drain; one without a node where
+// the instance is not there. A rebalance recommendation waits while the group is being
+// changed or the node is repaired in place: it comes again.
+func (p standing) warnings(notices []pools.Notice) (handled []pools.Notice, drains []drain.Choice) {
+	busy, inPlace := p.Busy(), p.records.InPlace()
+	for _, n := range notices {
+		i, ours := p.Instance(n.Instance)
+		reason := drain.Spot
+		if n.Kind == pools.Rebalance {
+			reason = drain.Rebalance
+		}
+		if n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance]) {
+			continue
+		}
+		var c drain.Choice
+		if ours {
+			c = drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}
+		}
+		handled, drains = append(handled, n), append(drains, c)
+	}
+	return handled, drains
 }
 
 // repairs returns the choice that each request is, one without a node where there is

@@ -106,7 +106,7 @@ func TestRoom(t *testing.T) {
 		want   float64
 	}{
 		{"up to the maximum", func(*standing) {}, 1},
-		{"set aside", func(p *standing) { p.aside = map[string]plan.Quarantine{"a": {}} }, 0},
+		{"set aside", func(p *standing) { p.state.Quarantines, p.state.Clock = plan.Failed(nil, "a", "no spot", noon), noon }, 0},
 		{"busy", func(p *standing) { p.Groups[0].Busy = "a refresh" }, 0},
 		{"more exists than the target", func(p *standing) { p.account.Groups[0].Fulfilled = 4 }, 0},
 		{"some is owed", func(p *standing) { p.account.Wanted = 5 }, -1},
@@ -224,11 +224,47 @@ func TestTargets(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			one := newTargets([]pools.GroupSnapshot{{ID: "a", Target: 3, Min: 1}})
+			a := pools.GroupSnapshot{ID: "a", Target: 3, Min: 1}
+			one := newTargets([]pools.GroupSnapshot{a})
 			test.change(one)
 			s := one.into(resolve.State{Groups: map[string]resolve.GroupState{"a": {}, "gone": {}}})
-			if of := s.Groups["a"]; one.target("a") != test.now || one.likely("a") != test.likely || *of.Asked != test.likely || of.Doubt != test.doubt {
-				t.Errorf("target %d, likely %d, state %+v: want %d, %d, doubt %t", one.target("a"), one.likely("a"), of, test.now, test.likely, test.doubt)
+			if of := s.Groups["a"]; one.target(a) != test.now || one.likely(a) != test.likely || *of.Asked != test.likely || of.Doubt != test.doubt {
+				t.Errorf("target %d, likely %d, state %+v: want %d, %d, doubt %t", one.target(a), one.likely(a), of, test.now, test.likely, test.doubt)
+			}
+		})
+	}
+}
+
+// A warning drains its node. A recommendation waits while the group is busy, or the node
+// is repaired in place; a warning of an instance that is not there begins nothing.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	inPlace := repairing("a-1", false)
+	inPlace.Mend, inPlace.MendBy = pools.MendReboot, inPlace.Deadline.Add(time.Hour)
+	busy := stand(running)
+	busy.Groups[0].Busy = "a refresh"
+	tests := []struct {
+		name    string
+		pool    standing
+		notice  pools.Notice
+		handled bool
+		want    drain.Choice
+	}{
+		{"interruption", busy, pools.Notice{Instance: "a-1", Why: "spot"}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Spot, Why: "spot"}},
+		{"rebalance", stand(running), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Rebalance}},
+		{"rebalance of a busy group", busy, pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
+		{"rebalance of a repaired node", stand(running).with(Records{inPlace}), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
+		{"not there", stand(running), pools.Notice{Instance: "b-1"}, true, drain.Choice{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			handled, drains := test.pool.warnings([]pools.Notice{test.notice})
+			if len(handled) != len(drains) || (len(handled) == 1) != test.handled {
+				t.Fatalf("handled %+v, drains %+v: want handled %t", handled, drains, test.handled)
+			}
+			if test.handled && drains[0] != test.want {
+				t.Errorf("drain %+v, want %+v", drains[0], test.want)
 			}
 		})
 	}

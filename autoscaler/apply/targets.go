@@ -34,24 +34,18 @@ func newTargets(groups []pools.GroupSnapshot) *targets {
 	return t
 }
 
-// target returns the target that the group has now.
-func (t *targets) target(group string) int {
+// target returns the target that a group of the snapshot has now.
+func (t *targets) target(g pools.GroupSnapshot) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.groups[group]; g != nil {
-		return g.now
-	}
-	return 0
+	return t.groups[g.ID].now
 }
 
 // likely returns the target that the group has, or the larger one that it may have.
-func (t *targets) likely(group string) int {
+func (t *targets) likely(g pools.GroupSnapshot) int {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if g := t.groups[group]; g != nil {
-		return g.likely
-	}
-	return 0
+	return t.groups[g.ID].likely
 }
 
 // set notes the result of a request for a target.

@@ -80,16 +80,17 @@ func (w *Writer) conclude(ctx context.Context, err error) error {
 // ends early only if the process has to.
 func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, r *Report) (resolve.Done, error) {
 	stale := p.StaleNodes()
-	err := w.takeBack(ctx, now, p, r)
+	err := w.drains.takeBack(ctx, now, p.TakeBack, w.config.StepTimeout, r)
 	if err == nil {
-		err = w.raise(ctx, now, round, r)
+		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, r)
 	}
 	did := resolve.Done{Ordered: round.Ordered()}
 	if err == nil {
 		did.Pruned, err = w.drains.release(ctx, now, p.Pruned.Choices, drain.ScaleIn, stale, r)
 	}
 	did.Surge = p.SurgeLeft(round.Surged(), did.Pruned)
-	did.Shares = w.shares(did.Surge) // what is replaced from here on stays wanted
+	// What is replaced from here on stays wanted. A request of unknown end counts as given.
+	did.Shares = resolve.Shares(w.drains.records().groups(w.Latest(), w.provider.targets.likely), did.Surge)
 	for _, some := range []struct {
 		choices []plan.Choice
 		reason  drain.Reason
@@ -104,45 +105,6 @@ func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resol
 		err = w.orders.remove(ctx, now, w.Latest(), p.Orders.Removals, w.drains, r)
 	}
 	return did, err
-}
-
-// takeBack keeps nodes that are on their way out and are needed again.
-func (w *Writer) takeBack(ctx context.Context, now time.Time, p Plan, r *Report) error {
-	need := 0.0
-	for _, one := range p.TakeBack {
-		need += one.Weight
-	}
-	if need == 0 {
-		return nil
-	}
-	ctx, cancel := w.step(ctx)
-	defer cancel()
-	return w.drains.takeBack(ctx, now, need, r)
-}
-
-// raise brings the groups to their targets, step by step.
-func (w *Writer) raise(ctx context.Context, now time.Time, round *resolve.Round, r *Report) error {
-	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
-		ctx, cancel := w.step(ctx)
-		err := w.provider.raise(ctx, now, round, changes, r)
-		cancel()
-		if err != nil {
-			return err
-		}
-	}
-	r.problem(round.Err())
-	return nil
-}
-
-// shares returns the sum of the groups' shares when that surge is left. A target whose
-// request has an unknown end counts as given.
-func (w *Writer) shares(surge map[string]int) int {
-	s := resolve.State{Groups: map[string]resolve.GroupState{}}
-	for group, n := range surge {
-		s.Groups[group] = resolve.GroupState{Surge: n}
-	}
-	likely := func(g pools.GroupSnapshot) int { return w.provider.targets.likely(g.ID) }
-	return s.Account(w.drains.records().groups(w.Latest(), likely)).Shares()
 }
 
 // advance takes every drain as far as it can go now, by that snapshot.

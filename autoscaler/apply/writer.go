@@ -11,7 +11,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
 // Config bounds what a Writer does.
@@ -109,8 +108,11 @@ func (w *Writer) Close() { w.requests.close() }
 // Check returns why nothing may be changed now, if so.
 func (w *Writer) Check() error { return w.guard.check() }
 
-// Orders returns the orders in force.
-func (w *Writer) Orders(ctx context.Context, now time.Time) (pools.Orders, error) {
+// Begin opens w, and returns the operators' orders in force.
+func (w *Writer) Begin(ctx context.Context, now time.Time) (pools.Orders, error) {
+	if err := w.Open(ctx); err != nil {
+		return pools.Orders{}, err
+	}
 	ctx, cancel := w.step(ctx)
 	defer cancel()
 	return w.orders.read(ctx, now)
@@ -159,12 +161,7 @@ func (w *Writer) State() resolve.State { return w.journal.state }
 func (w *Writer) Latest() *snapshot.Snapshot { return w.provider.latest.Load() }
 
 // Account returns the account of the pool as it was changed since the snapshot.
-func (w *Writer) Account() resolve.Account { return w.account(w.drains.records()) }
-
-func (w *Writer) account(records Records) resolve.Account {
-	target := func(g pools.GroupSnapshot) int { return w.provider.targets.target(g.ID) }
-	return w.journal.state.Account(records.groups(w.Latest(), target))
-}
+func (w *Writer) Account() resolve.Account { return w.standing(w.Latest()).account }
 
 // Raised reports whether the group took a higher target, and may not have filled up yet.
 func (w *Writer) Raised(group string) bool { return w.provider.raised[group] }
@@ -199,7 +196,7 @@ func (w *Writer) Write(ctx context.Context, call func(context.Context) error) er
 // standing returns the pool of a snapshot as it is now.
 func (w *Writer) standing(s *snapshot.Snapshot) standing {
 	state, records := w.journal.state, w.drains.records()
-	return standing{Snapshot: s, account: w.account(records), aside: plan.Held(state.Quarantines, state.Clock), records: records}
+	return standing{Snapshot: s, state: state, account: state.Account(records.groups(s, w.provider.targets.target)), records: records}
 }
 
 // step returns a context that ends with the time that a step may take.

@@ -99,6 +99,15 @@ func (a Account) Shares() int {
 	return sum
 }
 
+// Shares returns the sum of the shares of groups when that surge is left.
+func Shares(groups []Group, surge map[string]int) int {
+	s := State{Groups: make(map[string]GroupState, len(surge))}
+	for group, n := range surge {
+		s.Groups[group] = GroupState{Surge: n}
+	}
+	return s.Account(groups).Shares()
+}
+
 // Owed returns the weight that is wanted and that no group's target holds: it is
 // ordered as soon as a group can take it.
 func (a Account) Owed() float64 { return max(0, a.residual()) }

@@ -102,7 +102,9 @@ func (l *Loop) Run(ctx context.Context) error {
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		case <-l.signals.Changed():
 		case n := <-l.writer.Notices():
-			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Heed(ctx, now, n, r) }
+			between = func(ctx context.Context, now time.Time, r *apply.Report) error {
+				return l.writer.HandleNotices(ctx, now, n, r)
+			}
 		case q := <-l.writer.Requests():
 			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }
 		case <-l.writer.Tending():

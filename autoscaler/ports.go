@@ -42,6 +42,6 @@ type World struct {
 type Health interface {
 	// Condition is what counts now; it is read at each tick.
 	Condition() snapshot.Condition
-	// Drained tells what happened to any drain record, in order.
+	// Drained receives what happened to any drain record, in order.
 	Drained(events []drain.Event)
 }

@@ -122,7 +122,9 @@ func decodeMemo(data []byte) (memo, error) { return apply.Decode(data) }
 
 // heed has the loop handle one notice, as Run does.
 func (l *Loop) heed(ctx context.Context, n pools.Notice) error {
-	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Heed(ctx, now, n, r) })
+	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {
+		return l.writer.HandleNotices(ctx, now, n, r)
+	})
 }
 
 // tend has the drains advance between two ticks, as Run does.

@@ -51,7 +51,7 @@ var (
 
 // Lease is the right to act on the pool.
 type Lease interface {
-	// Left is how long nobody else can act, at least; 0 when that is not known.
+	// Left is for how long no other process can act, at least; 0 when that is unknown.
 	Left() time.Duration
 	Epoch() uint64 // counts the takeovers
 }

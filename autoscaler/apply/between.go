@@ -29,10 +29,11 @@ func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
 	return nil
 }
 
-// Requests returns the repair requests, which Serve is for.
+// Requests returns the repair requests that wait. Each is for Serve.
 func (w *Writer) Requests() <-chan Request { return w.requests.queue }
 
-// Serve begins repairs, with the first all that wait, and answers their callers.
+// Serve begins the repair of the first request and of all that wait, and answers their
+// callers.
 func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Report) error {
 	waiting := w.requests.batch(first)
 	if len(waiting) == 0 {
@@ -122,7 +123,7 @@ func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot
 // maxNotices bounds how many notices are handled at once.
 const maxNotices = 256
 
-// Notices returns the notices to be handled now, which Heed is for. While the pool is
+// Notices returns the notices of the provider, each for HandleNotices. While the pool is
 // paused they wait, and in a dry run they are for another process.
 func (w *Writer) Notices() <-chan pools.Notice {
 	if w.paused || w.config.DryRun {
@@ -131,9 +132,9 @@ func (w *Writer) Notices() <-chan pools.Notice {
 	return w.ports.Notices
 }
 
-// Heed drains the nodes of the provider's notices, with the first all that wait. A
-// notice whose drain cannot be saved now comes again.
-func (w *Writer) Heed(ctx context.Context, now time.Time, first pools.Notice, r *Report) error {
+// HandleNotices drains the nodes of the first notice and of all that wait. A notice whose
+// drain cannot be saved now comes again.
+func (w *Writer) HandleNotices(ctx context.Context, now time.Time, first pools.Notice, r *Report) error {
 	waiting := append([]pools.Notice{first}, ready(w.ports.Notices, maxNotices-1)...)
 	err := w.warned(ctx, now, waiting, r)
 	for _, a := range r.Actions {

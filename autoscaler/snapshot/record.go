@@ -14,7 +14,7 @@ type Record struct {
 	// Nodes counts the instances by the state of their node, and those that come up or
 	// end by their own.
 	Nodes map[string]int `json:"nodes,omitempty"`
-	// Silent are the first of those whose node should be heard and is not.
+	// Silent are the first of the silent nodes.
 	Silent    []string        `json:"silent,omitempty"`
 	Totals    resource.Vector `json:"totals"`
 	Allocated resource.Vector `json:"allocated"`
@@ -23,7 +23,7 @@ type Record struct {
 	Joined    float64         `json:"joined"`    // of that, whose node has joined
 }
 
-// GroupRecord is a group as its provider tells it, without its instances.
+// GroupRecord is a group as its provider reports it, without its instances.
 type GroupRecord struct {
 	ID        string    `json:"id"`
 	Kind      string    `json:"kind,omitempty"`

@@ -116,19 +116,19 @@ func TestPreviewKeepsAnUnfinishedIntent(t *testing.T) {
 	web.set(cpus(6*cpusPerNode), nil)
 	w.dieBeforeTheCalls()
 	w.start()
-	w.loop.world.Now = func() time.Time { return w.now }
-	before, err := json.Marshal(w.loop.state)
+	w.clock = func() time.Time { return w.now }
+	before, err := json.Marshal(w.loop.state())
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := w.loop.Preview(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	after, err := json.Marshal(w.loop.state)
+	after, err := json.Marshal(w.loop.state())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(string(before), string(after)); diff != "" || !w.loop.state.Groups["a"].Doubt {
+	if diff := cmp.Diff(string(before), string(after)); diff != "" || !w.loop.state().Groups["a"].Doubt {
 		t.Errorf("the preview changed the state (-before +after):\n%s", diff)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -67,6 +68,18 @@ func (c Config) signals() []ask.Signal { return append([]ask.Signal{c.Default}, 
 // panel returns the configuration of the signals.
 func (c Config) panel() ask.Config {
 	return ask.Config{Cluster: c.Cluster, Pool: c.Pool, Tick: c.Tick, Signals: c.signals()}
+}
+
+// writer returns the configuration of the writer.
+func (c Config) writer() apply.Config {
+	w := apply.Config{
+		Pool: c.Pool, Tick: c.Tick, DryRun: c.DryRun, Drain: c.Drain, Obey: c.Drift != Correct,
+		StepTimeout: c.stepTimeout(), CallTimeout: c.callTimeout(),
+	}
+	for _, s := range c.Apps {
+		w.Apps = append(w.Apps, s.App)
+	}
+	return w
 }
 
 // stepTimeout bounds each other step that waits for somebody.

@@ -3,6 +3,8 @@ package autoscaler
 import (
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // dieBeforeTheCalls makes a tick of a process that dies once its intent is kept, before
@@ -28,19 +30,23 @@ func TestKilledBetweenIntentAndCall(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
 		name  string
-		order func(w *world, o *Orders)
-		after func(o *Orders)
+		order func(w *world, o *pools.Orders)
+		after func(o *pools.Orders)
 	}{
-		{"with an offset", func(_ *world, o *Orders) { o.Offset = &Offset{Note{By: "me"}, 4} }, func(o *Orders) { o.Offset = nil }},
-		{"in a rolling", func(w *world, o *Orders) { o.Stale = []StaleMark{{Note{By: "me", At: w.now}, "a"}} }, func(*Orders) {}},
-		{"with a removal", func(_ *world, o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-2"}} }, func(*Orders) {}},
+		{"with an offset", func(_ *world, o *pools.Orders) { o.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 4} }, func(o *pools.Orders) { o.Offset = nil }},
+		{"in a rolling", func(w *world, o *pools.Orders) {
+			o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: "a"}}
+		}, func(*pools.Orders) {}},
+		{"with a removal", func(_ *world, o *pools.Orders) {
+			o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}}
+		}, func(*pools.Orders) {}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			w, def, web := steady(t, 6)
 			w.now = w.now.Add(time.Minute)
-			w.book.change(func(o *Orders) { test.order(w, o) })
+			w.book.change(func(o *pools.Orders) { test.order(w, o) })
 			w.dieBeforeTheCalls()
 			w.wantTarget(6)
 			w.start()

@@ -13,9 +13,11 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -176,7 +178,7 @@ func (m mortalMemory) Save(ctx context.Context, data []byte) error {
 
 type mortalBook struct{ mortal }
 
-func (m mortalBook) Read(ctx context.Context, now time.Time) (Orders, error) {
+func (m mortalBook) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	return m.book.Read(ctx, now)
 }
 func (m mortalBook) Removed(ctx context.Context, node string) error {
@@ -309,11 +311,11 @@ func (d *day) tick() *Record {
 
 // repair asks for a repair, as the node-health policy does.
 func (d *day) repair(r pools.RepairRequest) error {
-	answer := make(chan error, 1)
-	if err := d.loop.serve(context.Background(), repairRequest{r, context.Background(), answer}); err != nil {
+	answer, err := d.loop.repair(context.Background(), r)
+	if err != nil {
 		d.t.Fatal(err)
 	}
-	return <-answer
+	return answer
 }
 
 // anyRepair asks for any repair of a node, which may be silent until the end.
@@ -329,7 +331,7 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 	}
 	silent := rapid.Bool().Draw(t, "silent")
 	d.nodes.change(func(n *nodes) { n.mute[node] = silent })
-	d.health.set(Condition{Sick: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
+	d.health.set(snapshot.Condition{Sick: map[string]string{node: "it is sick"}, Barred: rapid.SampledFrom([]string{"", "", "breaker"}).Draw(t, "barred")})
 	_ = d.repair(r) // it may be refused
 }
 
@@ -355,7 +357,9 @@ func (d *day) events(t *rapid.T) {
 	case what == 6 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "removed")
 		d.allowed[id] = true
-		d.book.change(func(o *Orders) { o.Removals = append(slices.Clone(o.Removals), Removal{Note{By: "me"}, id}) })
+		d.book.change(func(o *pools.Orders) {
+			o.Removals = append(slices.Clone(o.Removals), pools.Removal{Note: pools.Note{By: "me"}, Node: id})
+		})
 	case what == 7 && len(ids) > 0:
 		id := rapid.SampledFrom(ids).Draw(t, "rebalanced")
 		d.allowed[id] = true
@@ -422,9 +426,9 @@ func (d *day) checkTick(r *Record) {
 		}
 		return
 	}
-	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
+	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
 	d.healthy = 0
-	have, can := resolve.Whole(d.loop.account(d.loop.last).Owed()), 0 // what is owed is ordered by the next tick
+	have, can := resolve.Whole(d.loop.account().Owed()), 0 // what is owed is ordered by the next tick
 	held := plan.Held(r.State.Quarantines, r.State.Clock)
 	for _, group := range d.groups {
 		g, err := group.Snapshot(context.Background())
@@ -479,7 +483,7 @@ func TestDay(t *testing.T) {
 func (d *day) calm() {
 	d.blind, d.cutOff = false, false
 	d.nodes.change(func(n *nodes) { clear(n.mute) })
-	d.health.set(Condition{})
+	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax)
 		g.Refuse(memory.SetTarget, nil)
@@ -494,7 +498,7 @@ func (d *day) calm() {
 		sum += len(d.running(g))
 	}
 	if records, err := d.records.Load(context.Background()); err != nil || len(records) > 0 || sum != d.demand {
-		d.t.Fatalf("%d nodes, want %d; drains %+v, %v; state %+v", sum, d.demand, records, err, d.loop.state)
+		d.t.Fatalf("%d nodes, want %d; drains %+v, %v; state %+v", sum, d.demand, records, err, d.loop.state())
 	}
 	for _, g := range d.groups {
 		for _, id := range d.running(g) {

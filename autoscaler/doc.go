@@ -2,23 +2,23 @@
 // evaluates the signals, decides, plans, acts and records, in that order.
 //
 // The rules are in the packages decide and plan; package resolve puts them together,
-// and is pure. This package reads what they depend on and carries out what they
-// return. What the loop needs of the world are the small interfaces of [World].
+// and is pure. Package snapshot reads the pool, package ask evaluates the signals, and
+// package apply makes every change. This package has the order of these steps, the case
+// that they make up, and the record. The interfaces that the loop needs are in [World].
 //
 // [Loop.Run] owns all state of a loop and works in one goroutine, but for what it
 // waits for: the groups, the windows and answers of the signals, and the new
 // targets of one tick are each awaited at the same time. Between two ticks it
-// follows the directory, so that a signal is swapped without a tick without it,
-// heeds the provider's notices, begins the repairs that [Loop.Repair] asks for, and takes
-// over what [Loop.Reconfigure] was given. Any goroutine may call these two, and
-// [Loop.Preview], [Loop.Records], [Loop.Group] and [Loop.Write]. Who simulates a pool
-// calls [Loop.Tick], and no Run.
+// follows the directory, so that a signal is swapped without a tick without it, has the
+// writer serve notices, repairs and drains, and takes over what [Loop.Reconfigure] was
+// given. Any goroutine may call Reconfigure and [Loop.Preview], and use [Loop.Writer] as a
+// [pools.Writer]. A simulation calls [Loop.Tick], and no Run.
 //
-// Nothing is changed outside but by who holds the pool's [Lease], for longer than the
-// call may take, and after what is to be done has been kept in [Memory]: absolute
-// targets and the ids of nodes. So a process may be killed at any point, and the next
-// one goes on. While the operators' [Orders] or what was kept cannot be read, or
-// while the pool is paused, nothing is touched; in a dry run, nothing ever.
+// Every change requires that the pool's [pools.Lease] outlasts the call, and that the
+// intent is saved first: absolute targets and the ids of nodes. So a process may be killed
+// at any point, and the next one goes on. While the operators' [pools.Orders] or the saved
+// state cannot be read, or while the pool is paused, nothing is changed; in a dry run,
+// nothing ever.
 //
 // A group that refuses is set aside for a while, and its share goes to the others in
 // the same tick. Targets are raised; a pool shrinks only by the nodes that are let go,

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
@@ -62,7 +63,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 		d.tick()
 	}
 	d.nodes.change(func(n *nodes) { n.mute[sick], n.tasks[sick] = silent, 1 })
-	d.health.set(Condition{Sick: map[string]string{sick: "it is sick"}})
+	d.health.set(snapshot.Condition{Sick: map[string]string{sick: "it is sick"}})
 	r := pools.RepairRequest{Node: sick, Attempt: "attempt-1", Hold: hold, Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}
 	if kind != "" {
 		r.Mend = &pools.Mending{Kind: kind}
@@ -78,7 +79,7 @@ func (d *repairedDay) run(fuse int, silent, hold bool, kind pools.MendKind) (die
 		}
 		if d.groups[0].Boot(sick) == sick+"-boot-2" {
 			d.nodes.change(func(n *nodes) { n.mute[sick] = false }) // the restart has helped
-			d.health.set(Condition{})
+			d.health.set(snapshot.Condition{})
 		}
 		over := d.health.last("attempt-1").Action == drain.Forget
 		died = d.tick() == nil && !done || died
@@ -131,7 +132,7 @@ func (d *repairedDay) wantRepaired(fuse int, kind pools.MendKind) {
 	if left := d.records.stored; len(left) > 0 {
 		fail("records %s are left", left)
 	}
-	if a := d.loop.account(d.loop.last); a.Owed() != 0 || a.Surplus() != 0 {
+	if a := d.loop.account(); a.Owed() != 0 || a.Surplus() != 0 {
 		fail("owed %v, surplus %v: want none", a.Owed(), a.Surplus())
 	}
 	if e := d.health.last("attempt-1"); e.Action != drain.Forget && e.To != drain.Gone && e.To != drain.Returned || e.Failed != "" {
@@ -150,7 +151,7 @@ func TestRaiseIsAskedForAgainAfterALostTermination(t *testing.T) {
 		d.tick()
 	}
 	d.nodes.change(func(n *nodes) { n.mute[sick] = true })
-	d.health.set(Condition{Sick: map[string]string{sick: "it is sick"}})
+	d.health.set(snapshot.Condition{Sick: map[string]string{sick: "it is sick"}})
 	d.groups[0].Drop(memory.Terminate, 1)
 	d.cutOff = true // the next process finds an intent, and no metrics
 	if err := d.repair(pools.RepairRequest{Node: sick, Attempt: "attempt-1", Deadline: d.now.Add(30 * time.Minute), Why: "it is sick"}); err != nil {

@@ -9,7 +9,9 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 )
@@ -66,15 +68,15 @@ func (d *longDay) another(t *rapid.T) {
 	case 0:
 		g.Drop(memory.SetTarget, 1)
 	case 1:
-		d.book.change(func(o *Orders) {
-			marks := slices.DeleteFunc(slices.Clone(o.Stale), func(m StaleMark) bool { return m.Group == id })
-			o.Stale = append(marks, StaleMark{Note{By: "me", At: d.now}, id})
+		d.book.change(func(o *pools.Orders) {
+			marks := slices.DeleteFunc(slices.Clone(o.Stale), func(m pools.StaleMark) bool { return m.Group == id })
+			o.Stale = append(marks, pools.StaleMark{Note: pools.Note{By: "me", At: d.now}, Group: id})
 		})
 	case 2:
 		weight := float64(rapid.IntRange(-3, 4).Draw(t, "offset"))
-		d.book.change(func(o *Orders) {
+		d.book.change(func(o *pools.Orders) {
 			if o.Offset = nil; weight != 0 {
-				o.Offset = &Offset{Note{By: "me"}, weight}
+				o.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: weight}
 			}
 		})
 	case 3:
@@ -179,7 +181,7 @@ func (d *longDay) checkFloor(r *Record) {
 	have := r.Account.Sum(resolve.EntryShare) + r.Account.Sum(resolve.EntryOwed) - max(0, r.State.Offset)
 	d.floor = 0
 	clear(d.human)
-	failed := slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Error != "" })
+	failed := slices.ContainsFunc(r.Actions, func(a apply.Action) bool { return a.Error != "" })
 	if len(r.State.Quarantines) == 0 && !failed && !d.lag {
 		d.floor = min(base, have, float64(d.demand))
 	}
@@ -215,7 +217,7 @@ func (d *longDay) wait() {
 		}
 	}
 	if weight < d.lowest()-resolve.Slack {
-		d.t.Fatalf("machines of the weight %v run, and %v were needed when that was known; lowered by others: %v; %+v", weight, d.floor, d.human, d.loop.state)
+		d.t.Fatalf("machines of the weight %v run, and %v were needed when that was known; lowered by others: %v; %+v", weight, d.floor, d.human, d.loop.state())
 	}
 }
 
@@ -223,9 +225,9 @@ func (d *longDay) wait() {
 func (d *longDay) well() {
 	clear(d.stale)
 	clear(d.hidden)
-	d.book.change(func(o *Orders) { o.Offset, o.Stale = nil, nil })
+	d.book.change(func(o *pools.Orders) { o.Offset, o.Stale = nil, nil })
 	d.nodes.change(func(n *nodes) { clear(n.mute); clear(n.tasks) })
-	d.health.set(Condition{})
+	d.health.set(snapshot.Condition{})
 	for _, g := range d.groups {
 		g.Stock(dayGroupMax * 3)
 		g.Quota(math.Inf(1))
@@ -282,7 +284,7 @@ func TestLongDay(t *testing.T) {
 		}
 		// A group cannot lose a part of a machine, so with large ones the pool may stay larger.
 		if !d.large && target > max(d.demand, d.least()) || weight < float64(d.demand) {
-			t.Fatalf("the targets are %d, %v run, the need is %d: %+v", target, weight, d.demand, d.loop.state)
+			t.Fatalf("the targets are %d, %v run, the need is %d: %+v", target, weight, d.demand, d.loop.state())
 		}
 	})
 }

@@ -2,16 +2,12 @@ package autoscaler
 
 import (
 	"context"
-	"errors"
 	"log/slog"
-	"sync"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
-	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 )
 
 // Loop is the autoscaler of one pool. All that it remembers is handed on from tick to
@@ -25,53 +21,38 @@ type Loop struct {
 	world   World
 	log     *slog.Logger
 	signals *ask.Panel
-	history history
+	writer  *apply.Writer // any goroutine may use it as a pools.Writer
+	metrics *poolMetrics
 
-	begun   bool            // what the last process handed on is taken up
-	drains  *drain.Machine  // nil until it is opened
-	state   resolve.State   // handed on; its Joined is in joined
-	joined  map[string]bool // instances whose node has joined
-	gone    int             // how many of them have gone that no tick has taken account of
-	found   resolve.Found   // in the groups' targets, that no tick has recorded
-	amnesia bool            // who has joined is not known: all that runs may have
-	began   time.Time       // the first tick
-	lost    error           // why the last tick is not in the ledger; nil if it is
-
-	last   *view           // the newest one
-	tally  *tally          // of the targets of the groups in it
-	raised map[string]bool // groups that took a higher target, and are not known to have filled up
-	paused bool            // as of the last tick
-
-	between []Action // done since the last record
-
-	repairRequests chan repairRequest
-	ended          chan struct{} // closed when Run is over
-	end            sync.Once     // of ended
-	shown          shown         // to others than the owner of the turn
+	lost    error          // why the last tick is not in the ledger; nil if it is
+	between []apply.Action // done since the last record
 }
 
 // NewLoop returns a loop that has done nothing yet.
 func NewLoop(c Config, w World, log *slog.Logger) *Loop {
+	if w.Now == nil {
+		w.Now = time.Now
+	}
+	ports := apply.Ports{
+		Ports:  snapshot.Ports{Provider: w.Provider, Scheduler: w.Scheduler, Health: w.Health},
+		Memory: w.Memory, Orders: w.Orders, Lease: w.Lease, Records: w.Records, Cordon: w.Cordon, Notices: w.Notices, Now: w.Now, Version: w.Version,
+	}
+	if w.Health != nil {
+		ports.Drained = w.Health.Drained
+	}
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),
 		config: c, world: w, log: log,
 		signals: ask.New(c.panel(), ask.Ports{Directory: w.Directory, Dial: w.Dial, Metrics: w.Metrics}, log),
-		history: history{store: w.Metrics, pool: metrics.Dimensions{"cluster": c.Cluster, "pool": c.Pool}},
-		joined:  map[string]bool{}, raised: map[string]bool{},
-		repairRequests: make(chan repairRequest, maxRepairRequests), ended: make(chan struct{}),
+		writer:  apply.New(c.writer(), ports, log),
+		metrics: &poolMetrics{store: w.Metrics, cluster: c.Cluster, pool: c.Pool, timeout: c.stepTimeout()},
 	}
-	l.shown.adopt(c)
 	l.turn <- struct{}{}
 	return l
 }
 
-// now is the time that it is.
-func (l *Loop) now() time.Time {
-	if l.world.Now != nil {
-		return l.world.Now()
-	}
-	return time.Now()
-}
+// Writer returns the only writer of the pool.
+func (l *Loop) Writer() *apply.Writer { return l.writer }
 
 // take waits until it is the caller's turn; give ends that.
 func (l *Loop) take(ctx context.Context) error {
@@ -92,14 +73,14 @@ const aliveEvery = 20 * time.Second
 const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
-// finishLimit. Between two ticks it follows the directory, goes on with the drains,
-// heeds the provider's notices, begins repairs, takes over a new configuration, and reports to the
-// directory at least every 20 s. It returns an error if it cannot begin, and one that is pools.ErrNotHolder
-// when the pool's lease is lost: then nothing more is changed, and this Loop is of no
-// further use.
+// finishLimit. Between two ticks it follows the directory, has the writer serve notices,
+// repairs and drains, takes over a new configuration, and reports to the directory at
+// least every 20 s. It returns an error if it cannot begin, and one that is
+// pools.ErrNotHolder when the pool's lease is lost: then nothing more is changed, and
+// this Loop is of no further use.
 func (l *Loop) Run(ctx context.Context) error {
 	defer l.Close()
-	defer l.end.Do(func() { close(l.ended) })
+	defer l.writer.Close()
 	if err := l.open(ctx); err != nil {
 		if ctx.Err() != nil {
 			return nil
@@ -112,28 +93,22 @@ func (l *Loop) Run(ctx context.Context) error {
 	defer alive.Stop()
 	var began time.Time
 	for {
+		var between func(context.Context, time.Time, *apply.Report) error
 		select {
 		case <-ctx.Done():
 			return nil
 		case c := <-l.wanted:
 			l.adopt(c)
-			timer.Reset(max(0, l.config.Tick-l.now().Sub(began)))
+			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		case <-l.signals.Changed():
-		case n := <-l.notices():
-			if err := finish(ctx, func(ctx context.Context) error { return l.heed(ctx, n) }); err != nil {
-				return err
+		case n := <-l.writer.Notices():
+			between = func(ctx context.Context, now time.Time, r *apply.Report) error {
+				return l.writer.HandleNotices(ctx, now, n, r)
 			}
-			continue
-		case w := <-l.repairRequests:
-			if err := finish(ctx, func(ctx context.Context) error { return l.serve(ctx, w) }); err != nil {
-				return err
-			}
-			continue
-		case <-l.tending():
-			if err := finish(ctx, l.tend); err != nil {
-				return err
-			}
-			continue
+		case q := <-l.writer.Requests():
+			between = func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) }
+		case <-l.writer.Tending():
+			between = l.writer.Tend
 		case <-alive.C:
 			l.signals.Report()
 			continue
@@ -141,13 +116,19 @@ func (l *Loop) Run(ctx context.Context) error {
 			if ctx.Err() != nil { // both were ready
 				return nil
 			}
-			began = l.now()
+			began = l.world.Now()
 			if err := finish(ctx, func(ctx context.Context) error { return l.Tick(ctx, began) }); err != nil {
 				return err
 			}
-			timer.Reset(max(0, l.config.Tick-l.now().Sub(began)))
+			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		}
-		l.signals.Follow(ctx, l.now())
+		if between != nil {
+			if err := l.step(ctx, between); err != nil {
+				return err
+			}
+			continue
+		}
+		l.signals.Follow(ctx, l.world.Now())
 	}
 }
 
@@ -157,8 +138,26 @@ func (l *Loop) open(ctx context.Context) error {
 		return err
 	}
 	defer l.give()
-	return l.begin(ctx)
+	return l.writer.Open(ctx)
 }
+
+// step has the writer do something between two ticks, in the loop's turn. There is no
+// record of it: that of the next tick has the actions.
+func (l *Loop) step(ctx context.Context, do func(context.Context, time.Time, *apply.Report) error) error {
+	return finish(ctx, func(ctx context.Context) error {
+		if err := l.take(ctx); err != nil {
+			return nil
+		}
+		defer l.give()
+		var r apply.Report
+		err := do(ctx, l.now(), &r)
+		l.between = append(l.between, r.Actions...)
+		return err
+	})
+}
+
+// now returns the time as the records show it: in one zone, with no monotonic reading.
+func (l *Loop) now() time.Time { return l.world.Now().UTC().Round(0) }
 
 // finish does what outlasts ctx a little.
 func finish(ctx context.Context, do func(context.Context) error) error {
@@ -172,15 +171,3 @@ func finish(ctx context.Context, do func(context.Context) error) error {
 // Close closes the connections to the signals, and is for who calls Tick instead of
 // Run. A Tick after it opens them anew.
 func (l *Loop) Close() { l.signals.Close() }
-
-// notices are those to be heeded now. While the pool is paused they wait, and in a
-// dry run they are somebody else's.
-func (l *Loop) notices() <-chan pools.Notice {
-	if l.paused || l.config.DryRun {
-		return nil
-	}
-	return l.world.Notices
-}
-
-// notHolder reports whether an error says that the loop has to end.
-func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }

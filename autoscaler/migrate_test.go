@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 )
@@ -34,8 +35,8 @@ func firstVersion(t *testing.T, file string) *world {
 		t.Fatal(err)
 	}
 	marked := w.now.Add(-time.Second)
-	w.book.change(func(o *Orders) {
-		o.Offset, o.Stale = &Offset{Note{By: "ann"}, 2}, []StaleMark{{Note{By: "ann", At: marked}, "a"}}
+	w.book.change(func(o *pools.Orders) {
+		o.Offset, o.Stale = &pools.Offset{Note: pools.Note{By: "ann"}, Weight: 2}, []pools.StaleMark{{Note: pools.Note{By: "ann", At: marked}, Group: "a"}}
 	})
 	data, err := os.ReadFile(filepath.Join("testdata", file))
 	if err != nil {

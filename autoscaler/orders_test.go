@@ -76,8 +76,8 @@ func TestRemoval(t *testing.T) {
 			if blind {
 				silence(w, def, web)
 			}
-			w.book.change(func(o *Orders) {
-				o.Removals = []Removal{{Note{By: "me", Why: "disk"}, "a-2"}, {Note{By: "me"}, "x-1"}}
+			w.book.change(func(o *pools.Orders) {
+				o.Removals = []pools.Removal{{Note: pools.Note{By: "me", Why: "disk"}, Node: "a-2"}, {Note: pools.Note{By: "me"}, Node: "x-1"}}
 			})
 			r := w.tick()
 			if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "node x-1, which me wants to be removed, is not of this pool") {
@@ -103,7 +103,7 @@ func TestRemovalOfAProtectedNode(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 2)
 	w.groups[0].Protect("a-1", true)
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-1"}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-1"}} })
 	r := w.tick()
 	if len(r.Problems) != 1 || !strings.Contains(r.Problems[0], "protected") || len(w.book.struck) != 1 {
 		t.Errorf("problems %q, struck %q", r.Problems, w.book.struck)
@@ -133,7 +133,9 @@ func TestRolling(t *testing.T) {
 				silence(w, def, web)
 			}
 			w.now = w.now.Add(time.Minute)
-			w.book.change(func(o *Orders) { o.Stale = []StaleMark{{Note{By: "me", At: w.now}, "a"}} })
+			w.book.change(func(o *pools.Orders) {
+				o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: "a"}}
+			})
 			for i := range 40 {
 				r := w.tick()
 				if r.Snapshot.Joined < 4 || r.Case.Input.Capacity.Target != 4 {
@@ -145,7 +147,7 @@ func TestRolling(t *testing.T) {
 			}
 			w.wantInstances("a-5", "a-6", "a-7", "a-8")
 			w.wantTarget(4)
-			if surge := w.loop.state.Groups["a"].Surge; !slices.Equal(w.book.struck, []string{"a"}) || surge != 0 {
+			if surge := w.loop.state().Groups["a"].Surge; !slices.Equal(w.book.struck, []string{"a"}) || surge != 0 {
 				t.Errorf("struck %q, surge %v: want the mark gone", w.book.struck, surge)
 			}
 		})
@@ -356,7 +358,7 @@ func TestNoticeThatCannotBeKept(t *testing.T) {
 		{"memory", func(w *world) { w.memory.fail = errors.New("no bus") }},
 		{"orders", func(w *world) { w.book.fail = errors.New("no bus") }},
 		{"groups", func(w *world) { w.groups[0].Refuse(memory.Snapshot, errors.New("no api")) }},
-		{"paused", func(w *world) { w.book.orders.Pause = &Note{By: "me"} }},
+		{"paused", func(w *world) { w.book.orders.Pause = &pools.Note{By: "me"} }},
 		{"lease", func(w *world) { w.lease.set(time.Second) }},
 	}
 	for _, test := range tests {

@@ -4,18 +4,13 @@ import (
 	"context"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
-
-// Scheduler knows the nodes.
-type Scheduler interface {
-	// Facts returns what the nodes said of themselves, fresh ones only: a node
-	// that fell silent is absent.
-	Facts(now time.Time) []pools.NodeFacts
-}
 
 // Ledger keeps the records of the ticks.
 type Ledger interface {
@@ -25,14 +20,14 @@ type Ledger interface {
 // World is all that a loop acts on and learns from.
 type World struct {
 	Provider  pools.Provider
-	Scheduler Scheduler
+	Scheduler snapshot.Scheduler
 	Directory ask.Directory
 	Dial      func(ask.Endpoint, ask.RequestSpec) ask.Client // as of ask.Ports
 	Metrics   metrics.Store
 	Ledger    Ledger
-	Memory    Memory
-	Orders    OrderBook
-	Lease     Lease           // of a dry run it may be nil
+	Memory    apply.Memory
+	Orders    pools.OrderBook
+	Lease     pools.Lease     // of a dry run it may be nil
 	Records   drain.Records   // of the drains
 	Cordon    drain.Scheduler // keeps tasks off a node
 	// Notices are what the provider warns of; nil: nothing. A notice that the loop does
@@ -47,13 +42,7 @@ type World struct {
 // both may be called concurrently with whatever else it does.
 type Health interface {
 	// Condition is what counts now; it is read at each tick.
-	Condition() Condition
-	// Drained tells what happened to any drain record, in order.
+	Condition() snapshot.Condition
+	// Drained receives what happened to any drain record, in order.
 	Drained(events []drain.Event)
-}
-
-// Condition is what the node-health policy says of the pool.
-type Condition struct {
-	Sick   map[string]string // nodes that are unfit, and why; nobody changes it any more
-	Barred string            // why the pool must not shrink; empty: it may
 }

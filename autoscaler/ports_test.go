@@ -55,12 +55,12 @@ func (k *kept) memo(t *testing.T) memo {
 // book is an OrderBook.
 type book struct {
 	mu     sync.Mutex
-	orders Orders
+	orders pools.Orders
 	fail   error
 	struck []string
 }
 
-func (b *book) Read(context.Context, time.Time) (Orders, error) {
+func (b *book) Read(context.Context, time.Time) (pools.Orders, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.orders, b.fail
@@ -69,7 +69,7 @@ func (b *book) Read(context.Context, time.Time) (Orders, error) {
 func (b *book) Removed(_ context.Context, node string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.orders.Removals = slices.DeleteFunc(slices.Clone(b.orders.Removals), func(r Removal) bool { return r.Node == node })
+	b.orders.Removals = slices.DeleteFunc(slices.Clone(b.orders.Removals), func(r pools.Removal) bool { return r.Node == node })
 	b.struck = append(b.struck, node)
 	return b.fail
 }
@@ -77,13 +77,13 @@ func (b *book) Removed(_ context.Context, node string) error {
 func (b *book) Rolled(_ context.Context, group string) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.orders.Stale = slices.DeleteFunc(slices.Clone(b.orders.Stale), func(m StaleMark) bool { return m.Group == group })
+	b.orders.Stale = slices.DeleteFunc(slices.Clone(b.orders.Stale), func(m pools.StaleMark) bool { return m.Group == group })
 	b.struck = append(b.struck, group)
 	return b.fail
 }
 
 // change has other orders be there from now on.
-func (b *book) change(do func(*Orders)) {
+func (b *book) change(do func(*pools.Orders)) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	do(&b.orders)

@@ -3,8 +3,6 @@ package autoscaler
 import (
 	"context"
 	"fmt"
-
-	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
 // Preview returns what a tick would decide and plan now, on what the signals have
@@ -15,9 +13,9 @@ func (l *Loop) Preview(ctx context.Context) (Record, error) {
 		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
 	defer l.give()
-	now := l.now().UTC().Round(0)
+	now := l.now()
 	r := l.newRecord(now)
-	r.DryRun, r.State = true, l.state
+	r.DryRun, r.State = true, l.writer.State()
 	if err := l.preview(ctx, &r); err != nil {
 		return Record{}, fmt.Errorf("preview of pool %s: %w", l.pool, err)
 	}
@@ -25,24 +23,19 @@ func (l *Loop) Preview(ctx context.Context) (Record, error) {
 }
 
 func (l *Loop) preview(ctx context.Context, r *Record) error {
-	if err := l.begin(ctx); err != nil {
-		return err
-	}
-	orders, err := l.orders(ctx, r.At)
+	orders, err := l.writer.Begin(ctx, r.At)
 	if err != nil {
 		return err
 	}
 	if r.Paused = orders.Pause; r.Paused != nil {
 		return nil
 	}
-	v, err := l.observe(ctx, r.At)
+	reading, err := l.writer.Read(ctx, r.At)
 	if err != nil {
 		return err
 	}
-	var s resolve.State
-	s, v.found = l.reconciled(v)
-	r.Snapshot, r.Drains = v.record(), l.drains.Records()
-	p, o := l.plan(ctx, r.At, v, s, orders, r)
-	r.State = l.untouched(p, o)
+	r.Snapshot, r.Drains = reading.Record(), reading.Records
+	p := l.plan(ctx, r.At, reading, orders, r)
+	r.Account, r.State = entries(p.Account, reading.Found), p.Untouched(p.Outcome)
 	return nil
 }

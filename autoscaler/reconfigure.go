@@ -2,10 +2,6 @@ package autoscaler
 
 import (
 	"fmt"
-	"slices"
-
-	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
-	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 )
 
 // Reconfigure has the loop hold its pool by c, from between two ticks on. A signal of
@@ -33,14 +29,9 @@ func (l *Loop) Reconfigure(c Config) error {
 
 // adopt takes over a new configuration. What is not in it any more is forgotten.
 func (l *Loop) adopt(c Config) {
-	if c.Drain != l.config.Drain || c.CallTimeout != l.config.CallTimeout {
-		l.drains = nil // opened anew with the other bounds, on the same records
-	}
 	l.config = c
 	l.signals.Reconfigure(c.panel())
-	l.shown.adopt(c)
-	l.state.Held = slices.DeleteFunc(slices.Clone(l.state.Held), func(h decide.Held) bool {
-		return !slices.ContainsFunc(c.Apps, func(s ask.Signal) bool { return s.App == h.App })
-	})
+	l.writer.Reconfigure(c.writer())
+	l.metrics.timeout = c.stepTimeout()
 	l.log.Info("configuration taken over", "pool", l.pool, "tick", c.Tick, "apps", len(c.Apps))
 }

@@ -92,7 +92,7 @@ func TestReconfigureApps(t *testing.T) {
 	w.config.Apps = []ask.Signal{batch, web}
 	w.asks("batch", 12)
 	w.reconfigure()
-	if held := w.loop.state.Held; len(held) != 1 || held[0].App != "web" {
+	if held := w.loop.state().Held; len(held) != 1 || held[0].App != "web" {
 		t.Errorf("held %+v, want that of web alone", held)
 	}
 	r = w.tick()

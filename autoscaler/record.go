@@ -3,9 +3,12 @@ package autoscaler
 import (
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -26,15 +29,15 @@ type Record struct {
 	DryRun  bool          `json:"dry_run,omitempty"`
 	// Paused is who wants the pool to be left alone; Failed says why the tick ended
 	// before a decision. Then there is no Case, no Answer and no Detail.
-	Paused   *Note         `json:"paused,omitempty"`
-	Failed   string        `json:"failed,omitempty"`
-	Snapshot Snapshot      `json:"snapshot"`
-	Case     *resolve.Case `json:"case,omitempty"`
+	Paused   *pools.Note     `json:"paused,omitempty"`
+	Failed   string          `json:"failed,omitempty"`
+	Snapshot snapshot.Record `json:"snapshot"`
+	Case     *resolve.Case   `json:"case,omitempty"`
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
 	Answer   *resolve.Answer    `json:"answer,omitempty"`
 	Detail   *Detail            `json:"detail,omitempty"`
 	Drift    []resolve.Drifted  `json:"drift,omitempty"` // groups that somebody else has changed
-	Actions  []Action           `json:"actions"`
+	Actions  []apply.Action     `json:"actions"`
 	Drains   []drain.Record     `json:"drains,omitempty"` // after the actions
 	Shadows  []ask.ShadowRecord `json:"shadows,omitempty"`
 	Problems []string           `json:"problems,omitempty"`
@@ -88,8 +91,8 @@ func entries(a resolve.Account, f resolve.Found) resolve.Entries {
 	return out
 }
 
-// leavingOf returns the weight on its way out that the groups' targets hold, by group.
-func leavingOf(a resolve.Account) map[string]float64 {
+// committed returns the weight on its way out that the groups' targets hold, by group.
+func committed(a resolve.Account) map[string]float64 {
 	out := map[string]float64{}
 	for _, g := range a.Groups {
 		for _, l := range g.Leaving {
@@ -97,33 +100,4 @@ func leavingOf(a resolve.Account) map[string]float64 {
 		}
 	}
 	return out
-}
-
-// Op is what is asked of a provider or a node.
-type Op string
-
-const (
-	OpSetTarget Op = "set target" // of a group, absolute
-	OpTakeBack  Op = "take back"  // a node that was draining
-	OpLetGo     Op = "let go"     // begin the drain of a node
-	OpMend      Op = "mend"       // begin the repair of a node in place
-	OpDrain     Op = "drain"      // a step of a drain under way
-)
-
-// Action is one thing that was asked, and the answer.
-type Action struct {
-	Op      Op            `json:"op"`
-	Group   string        `json:"group,omitempty"`
-	Node    string        `json:"node,omitempty"`
-	Target  int           `json:"target,omitempty"`
-	What    string        `json:"what,omitempty"` // for people
-	Latency time.Duration `json:"latency_ns,omitempty"`
-	Error   string        `json:"error,omitempty"`
-}
-
-func (a Action) ended(err error) Action {
-	if err != nil {
-		a.Error = err.Error()
-	}
-	return a
 }

@@ -10,7 +10,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
@@ -20,11 +22,11 @@ import (
 // health is a node-health policy.
 type health struct {
 	mu        sync.Mutex
-	condition Condition
+	condition snapshot.Condition
 	told      []drain.Event
 }
 
-func (h *health) Condition() Condition {
+func (h *health) Condition() snapshot.Condition {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.condition
@@ -36,7 +38,7 @@ func (h *health) Drained(events []drain.Event) {
 	h.told = append(h.told, events...)
 }
 
-func (h *health) set(c Condition) {
+func (h *health) set(c snapshot.Condition) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.condition = c
@@ -59,9 +61,9 @@ func guarded(t *testing.T, targets ...int) (*world, *health, *need) {
 	t.Helper()
 	w, _, web := steady(t, targets...)
 	h := &health{}
-	w.loop.world.Health = h
-	w.loop.world.Now = func() time.Time { return w.now }
-	w.now = w.now.Add(listenFor)
+	w.health = h
+	w.clock = func() time.Time { return w.now }
+	w.now = w.now.Add(30 * time.Second)
 	w.tick()
 	return w, h, web
 }
@@ -77,11 +79,11 @@ func (w *world) repair(node, attempt string, kind pools.MendKind, hold bool) poo
 // beginRepair has the loop serve one repair, as Run does.
 func (w *world) beginRepair(r pools.RepairRequest) error {
 	w.t.Helper()
-	answer := make(chan error, 1)
-	if err := w.loop.serve(w.t.Context(), repairRequest{r, w.t.Context(), answer}); err != nil {
+	answer, err := w.loop.repair(w.t.Context(), r)
+	if err != nil {
 		w.t.Fatal(err)
 	}
-	return await(w.t, "the answer", answer)
+	return answer
 }
 
 // A node that is replaced goes, and another one comes, once: drained if it is heard, at
@@ -96,7 +98,7 @@ func TestRepair(t *testing.T) {
 				w.groups[0].Group = slowly(w)
 				w.nodes.groups = w.groups
 				w.start()
-				w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
+				w.health, w.clock = h, func() time.Time { return w.now }
 				w.tick()
 				w.nodes.change(func(n *nodes) { n.mute["a-2"], n.tasks["a-2"] = silent, 1 })
 				w.tick()
@@ -136,7 +138,7 @@ func TestRepairWithoutRoom(t *testing.T) {
 	w.groups[0].Group = memory.New(memory.Config{ID: "a", Max: 3, Target: 3}, w.now.Add(-time.Hour))
 	w.nodes.groups = w.groups
 	w.start()
-	w.loop.world.Health, w.loop.world.Now = h, func() time.Time { return w.now }
+	w.health, w.clock = h, func() time.Time { return w.now }
 	w.tick()
 	w.tick()
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); !errors.Is(err, pools.ErrNoRoom) {
@@ -258,7 +260,7 @@ func TestRepairWithoutReplacement(t *testing.T) {
 func TestRepairBesideASickNode(t *testing.T) {
 	t.Parallel()
 	w, h, _ := guarded(t, 3)
-	h.set(Condition{Sick: map[string]string{"a-2": "silent", "a-3": "silent"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent", "a-3": "silent"}})
 	w.nodes.change(func(n *nodes) { n.mute["a-2"], n.mute["a-3"] = true, true })
 	w.tick()
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
@@ -277,12 +279,12 @@ func TestRepairWithASickReplacement(t *testing.T) {
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
 		t.Fatal(err)
 	}
-	h.set(Condition{Sick: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent", "a-4": "its disk is full"}})
 	for range 4 {
 		w.tick()
 	}
 	w.wantInstances("a-1", "a-2", "a-3", "a-4")
-	h.set(Condition{Sick: map[string]string{"a-2": "silent"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-2": "silent"}})
 	for range 4 {
 		w.tick()
 	}
@@ -299,23 +301,22 @@ func TestRepairsGoOnBetweenTicks(t *testing.T) {
 	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
 		t.Fatal(err)
 	}
-	if w.loop.tending() == nil {
+	if w.loop.writer.Tending() == nil {
 		t.Fatal("a repair is under way, and nobody tends it")
 	}
 	for range 5 {
-		w.now = w.now.Add(tendEvery)
+		w.now = w.now.Add(apply.TendEvery)
 		w.groups[0].Advance(w.now)
 		if err := w.loop.tend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" || w.loop.tending() != nil {
+	if e := h.last("attempt-1"); e.To != drain.Returned || e.Failed != "" || w.loop.writer.Tending() != nil {
 		t.Errorf("the last that was told is %+v", e)
 	}
 }
 
-// A node of which nobody has heard yet is not taken for a silent one, nor one that is
-// heard since the pool was looked at.
+// A node that has not reported yet is not taken for a silent one.
 func TestRepairWaitsToHear(t *testing.T) {
 	t.Parallel()
 	w, _, _ := guarded(t, 3)
@@ -326,17 +327,11 @@ func TestRepairWaitsToHear(t *testing.T) {
 	w.tick()
 	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
 	w.start()
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	w.tick()
 	if !slices.Contains(w.instances(), "a-2") {
 		t.Error("it is ended by a process that has not listened for long")
 	}
-	w.nodes.change(func(n *nodes) { n.mute["a-2"] = false })
-	views := w.loop.views(w.loop.last) // which is from before
-	if one := views["a-2"]; one.Instance != drain.Unseen {
-		t.Errorf("the view is %+v, want that it may be heard", one)
-	}
-	w.nodes.change(func(n *nodes) { n.mute["a-2"] = true })
 	w.tick()
 	if slices.Contains(w.instances(), "a-2") {
 		t.Error("it is there still, and nobody hears it")
@@ -395,7 +390,7 @@ func TestRemovalOfANodeThatIsRepaired(t *testing.T) {
 
 func TestRepairIsRefused(t *testing.T) {
 	t.Parallel()
-	paused := &Note{By: "me", Why: "an audit"}
+	paused := &pools.Note{By: "me", Why: "an audit"}
 	tests := []struct {
 		name   string
 		change func(w *world, r *pools.RepairRequest)
@@ -413,10 +408,10 @@ func TestRepairIsRefused(t *testing.T) {
 				w.t.Fatal(err)
 			}
 		}, pools.ErrLeaving, "repair"},
-		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
-		{"dry run", func(w *world, _ *pools.RepairRequest) { w.config.DryRun = true; w.reconfigure() }, errDryRun, "dry run"},
+		{"paused", func(w *world, _ *pools.RepairRequest) { w.book.change(func(o *pools.Orders) { o.Pause = paused }) }, pools.ErrPaused, "by me: an audit"},
+		{"dry run", func(w *world, _ *pools.RepairRequest) { w.config.DryRun = true; w.reconfigure() }, apply.ErrDryRun, "dry run"},
 		{"the lease is lost", func(w *world, _ *pools.RepairRequest) { w.lease.set(0) }, pools.ErrNotHolder, ""},
-		{"the lease ends", func(w *world, _ *pools.RepairRequest) { w.lease.set(time.Second) }, errLeaseEnds, ""},
+		{"the lease ends", func(w *world, _ *pools.RepairRequest) { w.lease.set(time.Second) }, apply.ErrLeaseEnds, ""},
 		{"orders cannot be read", func(w *world, _ *pools.RepairRequest) { w.book.fail = errors.New("no bus") }, nil, "no bus"},
 		{"it cannot be kept", func(w *world, _ *pools.RepairRequest) { w.memory.fail = errors.New("no bus") }, nil, "no bus"},
 		{"its record cannot be kept", func(w *world, _ *pools.RepairRequest) { w.records.fail = errors.New("no bus") }, nil, "no bus"},
@@ -434,14 +429,12 @@ func TestRepairIsRefused(t *testing.T) {
 			test.change(w, &r)
 			before := len(w.records.stored)
 			w.calls()
-			answer := make(chan error, 1)
-			_ = w.loop.serve(t.Context(), repairRequest{r, t.Context(), answer}) // it ends a loop whose lease is lost
-			err := await(t, "the answer", answer)
+			err, _ := w.loop.repair(t.Context(), r) // it ends a loop whose lease is lost
 			if err == nil || test.want != nil && !errors.Is(err, test.want) || !strings.Contains(err.Error(), test.says) {
 				t.Errorf("Repair = %v, want %v that says %q", err, test.want, test.says)
 			}
-			if len(w.records.stored) != before || w.loop.account(w.loop.last).Owed() > float64(before) {
-				t.Errorf("records %s, account %+v: want nothing begun", w.records.stored, w.loop.account(w.loop.last))
+			if len(w.records.stored) != before || w.loop.account().Owed() > float64(before) {
+				t.Errorf("records %s, account %+v: want nothing begun", w.records.stored, w.loop.account())
 			}
 			w.wantCalls()
 		})
@@ -459,7 +452,7 @@ func TestRepairTwice(t *testing.T) {
 			t.Fatal(err)
 		}
 		w.start()
-		w.loop.world.Now = func() time.Time { return w.now }
+		w.clock = func() time.Time { return w.now }
 	}
 	if got := *w.memory.memo(t).State.Wanted; got != 3 {
 		t.Errorf("wanted %v, want 3", got)
@@ -483,7 +476,7 @@ func TestRunServesRepairs(t *testing.T) {
 	errs := make([]error, 12)
 	for i := range errs {
 		wg.Go(func() {
-			errs[i] = loop.Repair(t.Context(), pools.RepairRequest{
+			errs[i] = loop.writer.Repair(t.Context(), pools.RepairRequest{
 				Node: fmt.Sprint("a-", i%4+1), Attempt: fmt.Sprint("attempt-", i%4), Hold: true, Deadline: time.Now().Add(time.Hour),
 			})
 		})
@@ -492,21 +485,21 @@ func TestRunServesRepairs(t *testing.T) {
 	if err := errors.Join(errs...); err != nil {
 		t.Errorf("Repair = %v", err)
 	}
-	records, known := loop.Records()
+	records, known := loop.writer.Records()
 	if !known || len(records) != 4 || !records[0].Hold {
 		t.Errorf("records %+v, known %t, want one of each node", records, known)
 	}
-	if g, ok := loop.Group("a"); !ok || g.ID() != "a" {
+	if g, ok := loop.writer.Group("a"); !ok || g.ID() != "a" {
 		t.Errorf("Group = %v, %t", g, ok)
 	}
 	stop()
 	if err := await(t, "the end", ended); err != nil {
 		t.Errorf("Run = %v", err)
 	}
-	if err := loop.Repair(t.Context(), w.repair("a-1", "attempt-9", "", false)); !errors.Is(err, pools.ErrNotHolder) {
+	if err := loop.writer.Repair(t.Context(), w.repair("a-1", "attempt-9", "", false)); !errors.Is(err, pools.ErrNotHolder) {
 		t.Errorf("after the end Repair = %v, want %v", err, pools.ErrNotHolder)
 	}
-	if err := loop.Repair(t.Context(), pools.RepairRequest{Node: "a-1"}); err == nil {
+	if err := loop.writer.Repair(t.Context(), pools.RepairRequest{Node: "a-1"}); err == nil {
 		t.Error("Repair without an attempt = nil, want an error")
 	}
 }
@@ -516,11 +509,11 @@ func TestRepairThatNobodyServes(t *testing.T) {
 	gone := errors.New("nobody waits")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	cancel(gone)
-	if err := w.loop.Repair(ctx, w.repair("a-1", "attempt-1", "", false)); !errors.Is(err, gone) {
+	if err := w.loop.writer.Repair(ctx, w.repair("a-1", "attempt-1", "", false)); !errors.Is(err, gone) {
 		t.Errorf("Repair = %v, want %v", err, gone)
 	}
 	select {
-	case request := <-w.loop.repairRequests: // it came in all the same
+	case request := <-w.loop.writer.Requests(): // it came in all the same
 		if err := w.loop.serve(t.Context(), request); err != nil {
 			t.Fatal(err)
 		}
@@ -539,10 +532,10 @@ func TestWrite(t *testing.T) {
 		want   error
 	}{
 		{"well", func(*world) {}, nil},
-		{"paused", func(w *world) { w.book.change(func(o *Orders) { o.Pause = &Note{By: "me"} }) }, pools.ErrPaused},
+		{"paused", func(w *world) { w.book.change(func(o *pools.Orders) { o.Pause = &pools.Note{By: "me"} }) }, pools.ErrPaused},
 		{"the lease is lost", func(w *world) { w.lease.set(0) }, pools.ErrNotHolder},
-		{"the lease ends", func(w *world) { w.lease.set(time.Second) }, errLeaseEnds},
-		{"dry run", func(w *world) { w.config.DryRun = true; w.reconfigure() }, errDryRun},
+		{"the lease ends", func(w *world) { w.lease.set(time.Second) }, apply.ErrLeaseEnds},
+		{"dry run", func(w *world) { w.config.DryRun = true; w.reconfigure() }, apply.ErrDryRun},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -550,7 +543,7 @@ func TestWrite(t *testing.T) {
 			w, _, _ := guarded(t, 1)
 			test.change(w)
 			called := false
-			err := w.loop.Write(t.Context(), func(ctx context.Context) error {
+			err := w.loop.writer.Write(t.Context(), func(ctx context.Context) error {
 				_, limited := ctx.Deadline()
 				called = limited
 				return nil
@@ -567,7 +560,7 @@ func TestWrite(t *testing.T) {
 func TestCondition(t *testing.T) {
 	t.Parallel()
 	w, h, web := guarded(t, 4)
-	h.set(Condition{Sick: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-3": "its disk is full"}, Barred: "the breaker is open: 1 of 4 nodes"})
 	web.set(cpus(3*cpusPerNode), nil)
 	r := w.tick()
 	i := slices.IndexFunc(r.Answer.Steps, func(s decide.Step) bool { return s.Rule == decide.RuleHealth })
@@ -582,7 +575,7 @@ func TestCondition(t *testing.T) {
 		t.Errorf("target %v, want it to grow", r.Answer.Target)
 	}
 	web.set(cpus(4*cpusPerNode), nil)
-	h.set(Condition{Sick: map[string]string{"a-3": "its disk is full"}})
+	h.set(snapshot.Condition{Sick: map[string]string{"a-3": "its disk is full"}})
 	if r := w.tick(); !slices.Equal(r.Answer.Terminate["a"], []string{"a-3"}) {
 		t.Errorf("let go %v, want the sick one", r.Answer.Terminate)
 	}

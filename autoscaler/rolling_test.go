@@ -7,13 +7,16 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/memory"
 )
 
 // mark has the instances rolled away that a group has now.
 func (w *world) mark(group string) {
 	w.now = w.now.Add(time.Minute)
-	w.book.change(func(o *Orders) { o.Stale = []StaleMark{{Note{By: "me", At: w.now}, group}} })
+	w.book.change(func(o *pools.Orders) {
+		o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: group}}
+	})
 }
 
 // Machines that are replaced change no target, so no cooldown begins.

@@ -12,7 +12,10 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -154,15 +157,15 @@ func FuzzRecall(f *testing.F) {
 			Memory: &kept{data: data}, Records: &records{}, Lease: &lease{},
 		}, slog.New(slog.DiscardHandler))
 		if err := l.open(t.Context()); err != nil {
-			if errors.Is(err, errLaterSchema) {
+			if errors.Is(err, apply.ErrLaterSchema) {
 				return
 			}
 			t.Fatal(err)
 		}
 		// Whatever was kept, a decision comes of it, and can be recorded.
-		known, _ := l.reconciled(&view{})
-		p := l.prepare(time.Unix(0, 0), &view{}, known, Orders{})
-		if _, err := json.Marshal(p.Resolve().Answer()); err != nil {
+		known, _ := l.state().Reconcile(nil, true)
+		c, _ := l.caseOf(time.Unix(0, 0), apply.Reading{Snapshot: &snapshot.Snapshot{}, State: known}, pools.Orders{})
+		if _, err := json.Marshal(c.Resolve().Answer()); err != nil {
 			t.Error(err)
 		}
 	})

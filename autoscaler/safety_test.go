@@ -80,7 +80,7 @@ func (m guardedMemory) Save(ctx context.Context, data []byte) error    { return 
 
 type guardedBook struct{ u untouchable }
 
-func (b guardedBook) Read(ctx context.Context, now time.Time) (Orders, error) {
+func (b guardedBook) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	return b.u.book.Read(ctx, now)
 }
 func (b guardedBook) Removed(ctx context.Context, node string) error { return b.u.Removed(ctx, node) }
@@ -97,9 +97,9 @@ func busyWorld(t *testing.T) *world {
 	w.tick()
 	w.tick()
 	web.set(cpus(9*cpusPerNode), nil)
-	w.book.change(func(o *Orders) {
-		o.Removals = []Removal{{Note{By: "me"}, "b-1"}, {Note{By: "me"}, "nobody"}}
-		o.Stale = []StaleMark{{Note{By: "me", At: w.now}, "a"}, {Note{By: "me"}, "z"}}
+	w.book.change(func(o *pools.Orders) {
+		o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "b-1"}, {Note: pools.Note{By: "me"}, Node: "nobody"}}
+		o.Stale = []pools.StaleMark{{Note: pools.Note{By: "me", At: w.now}, Group: "a"}, {Note: pools.Note{By: "me"}, Group: "z"}}
 	})
 	w.calls()
 	return w
@@ -116,7 +116,7 @@ func TestNothingIsWritten(t *testing.T) {
 	}{
 		{"in a dry run", func(w *world) { w.config.DryRun = true }, false, false},
 		{"in a dry run without a lease", func(w *world) { w.config.DryRun = true; w.lease.set(0) }, false, false},
-		{"while paused", func(w *world) { w.book.orders.Pause = &Note{By: "me"} }, false, false},
+		{"while paused", func(w *world) { w.book.orders.Pause = &pools.Note{By: "me"} }, false, false},
 		{"orders are not known", func(w *world) { w.book.fail = errors.New("no bus") }, true, false},
 		{"memory cannot be read", func(w *world) { w.memory.fail = errors.New("no bus") }, true, false},
 		{"drains cannot be read", func(w *world) { w.records.fail = errors.New("no bus") }, true, false},
@@ -159,7 +159,7 @@ func TestPreviewChangesNothing(t *testing.T) {
 	w := busyWorld(t)
 	w.forbid()
 	w.now = w.now.Add(time.Minute)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	n := w.ledger.len()
 	r, err := w.loop.Preview(t.Context())
 	if err != nil {
@@ -188,7 +188,7 @@ func TestPreviewIsTheNextTick(t *testing.T) {
 	w.reconfigure()
 	w.tick()
 	w.now = w.now.Add(time.Minute)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	preview, err := w.loop.Preview(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -293,7 +293,7 @@ func TestPauseEnds(t *testing.T) {
 	w := newWorld(t, []int{2}, "web")
 	w.asks(sigproto.DefaultApp, 1)
 	w.asks("web", 4*cpusPerNode)
-	w.book.orders.Pause = &Note{By: "me", Why: "migration", Until: w.now.Add(2 * time.Minute)}
+	w.book.orders.Pause = &pools.Note{By: "me", Why: "migration", Until: w.now.Add(2 * time.Minute)}
 	r := w.tick()
 	if r.Paused == nil || r.Paused.By != "me" || r.Case != nil || len(w.store.values(t, "metadata", "target_capacity", w)) > 0 {
 		t.Errorf("record %+v, want it paused", r)

@@ -379,8 +379,12 @@ func TestOrphanThatJoinsMeanwhile(t *testing.T) {
 		w.nodes.change(func(n *nodes) { n.mute, n.tasks = nil, map[string]int{"a-1": 5} })
 		return cpus(cpusPerNode), nil
 	}))
+	w.memory.data = []byte(`{"schema":2,"state":{}}`) // it has not joined
+	w.clock = func() time.Time { return w.now }
 	w.start()
-	w.loop.began, w.loop.amnesia = w.now, false // it has listened for long enough
+	if err := w.loop.heed(t.Context(), pools.Notice{Instance: "nobody"}); err != nil { // which reads the pool
+		t.Fatal(err)
+	}
 	r := w.tick()
 	if r.Case.Nodes[0].Node != pools.NodeOrphaned {
 		t.Fatalf("node %+v: want an orphan when the tick begins", r.Case.Nodes[0])
@@ -427,7 +431,6 @@ func TestCapacity(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			v := &view{groups: test.groups}
 			var groups []resolve.Group
 			for _, g := range test.groups {
 				one := resolve.Group{ID: g.ID, Target: g.Target, Stale: g.Stale}
@@ -436,13 +439,13 @@ func TestCapacity(t *testing.T) {
 				}
 				groups = append(groups, one)
 			}
-			p := prepared{account: resolve.State{}.Account(groups)}
-			p.fillGroups(v)
-			if got := p.Have(); got != test.target {
+			var c resolve.Case
+			fillGroups(&c, test.groups, resolve.State{}.Account(groups))
+			if got := c.Have(); got != test.target {
 				t.Errorf("target = %v, want %v", got, test.target)
 			}
 			var limits []int
-			for _, g := range p.Groups {
+			for _, g := range c.Groups {
 				limits = append(limits, g.Max)
 			}
 			if !slices.Equal(limits, test.limits) {
@@ -461,9 +464,11 @@ func TestGroupGrowsWhileANodeLeaves(t *testing.T) {
 	w.asks(sigproto.DefaultApp, 0)
 	w.asks("web", 5*cpusPerNode)
 	w.nodes.tasks["a-2"] = 1
-	w.start()
-	err := w.loop.drains.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal})
+	m, err := drain.Open(t.Context(), w.config.Drain, drain.Ports{Records: w.records})
 	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Add(t.Context(), w.now, drain.Choice{Node: "a-2", Group: "a", Weight: 1, Reason: drain.Removal}); err != nil {
 		t.Fatal(err)
 	}
 	r := w.tick()

@@ -70,7 +70,7 @@ func TestQuarantineEnds(t *testing.T) {
 	for range 20 {
 		w.tick()
 	}
-	if q := w.loop.state.Quarantines; len(q) > 0 {
+	if q := w.loop.state().Quarantines; len(q) > 0 {
 		t.Errorf("set aside: %+v, want none after it gave", q)
 	}
 	w.wantTarget(2)
@@ -107,12 +107,12 @@ func TestOffsetThatIsNotGiven(t *testing.T) {
 	def := w.asks(sigproto.DefaultApp, 1)
 	web := w.asks("web", 4*cpusPerNode)
 	w.config.Apps[0].HoldFor = 0
-	w.book.orders.Offset = &Offset{Note{By: "me"}, 3}
+	w.book.orders.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: 3}
 	w.groups[0].Stock(4)
 	if r := w.tick(); r.Answer.Target != 7 || r.State.Offset != 0 {
 		t.Errorf("target %v, offset held %v: want 7, 0", r.Answer.Target, r.State.Offset)
 	}
-	w.book.change(func(o *Orders) { o.Offset = nil })
+	w.book.change(func(o *pools.Orders) { o.Offset = nil })
 	def.set(cpus(0), errors.New("broken"))
 	web.set(cpus(0), errors.New("broken"))
 	for range 3 {
@@ -131,17 +131,17 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 			w := newWorld(t, []int{4}, "web")
 			w.asks(sigproto.DefaultApp, 1)
 			w.asks("web", 4*cpusPerNode)
-			w.book.orders.Offset = &Offset{Note{By: "me"}, weight}
+			w.book.orders.Offset = &pools.Offset{Note: pools.Note{By: "me"}, Weight: weight}
 			for range 4 {
 				w.tick()
 			}
 			w.wantTarget(4 + int(weight))
-			w.book.change(func(o *Orders) { o.Offset = nil })
+			w.book.change(func(o *pools.Orders) { o.Offset = nil })
 			for range 4 {
 				w.tick()
 			}
 			w.wantTarget(4)
-			if s := w.loop.state; s.Offset != 0 {
+			if s := w.loop.state(); s.Offset != 0 {
 				t.Errorf("offset %v, want none", s.Offset)
 			}
 		})
@@ -151,9 +151,9 @@ func TestOffsetLeavesNoTrace(t *testing.T) {
 func TestPin(t *testing.T) {
 	t.Parallel()
 	tests := []struct {
-		pin  Pin
+		pin  pools.Pin
 		want int
-	}{{Pin{Target: 6}, 6}, {Pin{Bound: "max"}, 9}, {Pin{Bound: "min"}, 2}}
+	}{{pools.Pin{Target: 6}, 6}, {pools.Pin{Bound: "max"}, 9}, {pools.Pin{Bound: "min"}, 2}}
 	for _, test := range tests {
 		t.Run(fmt.Sprint(test.want), func(t *testing.T) {
 			t.Parallel()

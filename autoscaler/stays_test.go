@@ -21,9 +21,9 @@ func atMost(limit int) func(*pools.GroupSnapshot) {
 // remove orders that node to be drained, in one tick.
 func (w *world) remove(node string) Record {
 	w.t.Helper()
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, node}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: node}} })
 	r := w.tick()
-	w.book.change(func(o *Orders) { o.Removals = nil })
+	w.book.change(func(o *pools.Orders) { o.Removals = nil })
 	return r
 }
 
@@ -51,7 +51,7 @@ func TestNodeThatStaysAfterAll(t *testing.T) {
 			t.Parallel()
 			w, def, web := steady(t, 4)
 			silence(w, def, web)
-			w.loop.world.Now = func() time.Time { return w.now }
+			w.clock = func() time.Time { return w.now }
 			w.nodes.change(func(n *nodes) { n.tasks["a-1"] = 3 })
 			for i := range 3 {
 				test.try(w)
@@ -88,8 +88,8 @@ func TestBusyGroupKeepsOrdersWaiting(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account(w.loop.last).Owed() != 0 {
-		t.Errorf("struck %q, notice done %t, drains %v, account %+v: want all to wait", w.book.struck, done, w.records.stored, w.loop.account(w.loop.last))
+	if len(w.book.struck) > 0 || done || len(w.records.stored) > 0 || w.loop.account().Owed() != 0 {
+		t.Errorf("struck %q, notice done %t, drains %v, account %+v: want all to wait", w.book.struck, done, w.records.stored, w.loop.account())
 	}
 	w.wantCalls()
 	w.groups[0].Busy("")

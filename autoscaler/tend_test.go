@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -14,26 +15,26 @@ import (
 func TestDrainsGoOnBetweenTicks(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-2"}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
-	if w.loop.tending() == nil {
+	if w.loop.writer.Tending() == nil {
 		t.Fatal("a drain is under way, and nobody tends it")
 	}
-	w.book.change(func(o *Orders) { o.Removals = nil })
-	read := w.loop.last.now
+	w.book.change(func(o *pools.Orders) { o.Removals = nil })
+	read := w.loop.writer.Latest().At
 	for range 4 {
-		w.now = w.now.Add(tendEvery)
+		w.now = w.now.Add(apply.TendEvery)
 		if err := w.loop.tend(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if slices.Contains(w.instances(), "a-2") {
-		t.Errorf("a-2 is still there: %+v", w.loop.drains.Records())
+		t.Errorf("a-2 is still there: %+v", w.loop.drains())
 	}
-	if !w.loop.last.now.Equal(read) {
+	if !w.loop.writer.Latest().At.Equal(read) {
 		t.Error("the provider was read for it")
 	}
 	r := w.tick()
@@ -51,7 +52,7 @@ func TestNothingIsTendedWithoutRecords(t *testing.T) {
 	w, _, _ := steady(t, 3)
 	w.config.Tick, w.config.Drain.Threshold = 10*time.Minute, time.Hour
 	w.reconfigure()
-	if w.loop.tending() != nil {
+	if w.loop.writer.Tending() != nil {
 		t.Error("nothing is under way, and it is tended")
 	}
 }
@@ -62,29 +63,15 @@ func TestPausedDrainsAreNotTended(t *testing.T) {
 	w, _, _ := steady(t, 3)
 	w.config.Tick = 10 * time.Minute
 	w.reconfigure()
-	w.book.change(func(o *Orders) { o.Removals = []Removal{{Note{By: "me"}, "a-2"}} })
+	w.book.change(func(o *pools.Orders) { o.Removals = []pools.Removal{{Note: pools.Note{By: "me"}, Node: "a-2"}} })
 	w.tick()
-	before := w.loop.drains.Records()
-	w.book.change(func(o *Orders) { o.Pause = &Note{By: "me", At: w.now} })
+	before := w.loop.drains()
+	w.book.change(func(o *pools.Orders) { o.Pause = &pools.Note{By: "me", At: w.now} })
 	if err := w.loop.tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := w.loop.drains.Records(); !slices.Equal(before, after) || w.loop.tending() != nil {
+	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() != nil {
 		t.Errorf("drains %+v, were %+v", after, before)
-	}
-}
-
-// A node of a group that somebody else is changing is not even cordoned.
-func TestViewsTellWhoIsBusy(t *testing.T) {
-	t.Parallel()
-	w, _, _ := steady(t, 1)
-	v := *w.loop.last
-	v.groups = slices.Clone(v.groups)
-	v.groups[0].Busy = "an instance refresh"
-	for id, one := range w.loop.views(&v) {
-		if one.Busy != "an instance refresh" || one.Node == pools.NodeUnknown {
-			t.Errorf("view of %s is %+v", id, one)
-		}
 	}
 }
 
@@ -92,16 +79,16 @@ func TestViewsTellWhoIsBusy(t *testing.T) {
 func TestDrainsWaitForTheProvider(t *testing.T) {
 	t.Parallel()
 	w, _, _ := steady(t, 3)
-	w.loop.world.Now = func() time.Time { return w.now }
+	w.clock = func() time.Time { return w.now }
 	w.config.Tick = time.Minute
 	w.reconfigure()
 	w.remove("a-2")
-	before := w.loop.drains.Records()
+	before := w.loop.drains()
 	w.now = w.now.Add(2*time.Minute + time.Second)
 	if err := w.loop.tend(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if after := w.loop.drains.Records(); !slices.Equal(before, after) || w.loop.tending() != nil {
+	if after := w.loop.drains(); !slices.Equal(before, after) || w.loop.writer.Tending() != nil {
 		t.Errorf("drains %+v, were %+v: want them to wait", after, before)
 	}
 }

@@ -3,26 +3,28 @@ package autoscaler
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Tick is one round at that time: read, evaluate the signals, decide, plan, act,
-// compare the shadows, record. Run calls it, and who simulates a pool. Whatever goes wrong is in the
-// record of the tick, but for pools.ErrNotHolder, which it returns.
+// Tick makes one round at that time: orders, snapshot, signals, plan, changes, shadows,
+// record. Run calls it, and so does a simulation. Whatever goes wrong is in the record of
+// the tick, but for pools.ErrNotHolder, which it returns.
 func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 	if err := l.take(ctx); err != nil {
 		return err
 	}
 	defer l.give()
 	now = now.UTC().Round(0) // the ledger shows one zone, and no monotonic reading
-	if !l.config.DryRun && l.world.Lease.Left() <= 0 {
-		return fmt.Errorf("tick of pool %s: %w", l.pool, pools.ErrNotHolder)
+	if err := l.writer.Check(); notHolder(err) {
+		return fmt.Errorf("tick of pool %s: %w", l.pool, err)
 	}
 	began := time.Now()
 	r := l.newRecord(now)
@@ -37,7 +39,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 			r.problem(err)
 		}
 	}
-	r.Took, r.State = time.Since(began), l.state
+	r.Took, r.State = time.Since(began), l.writer.State()
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("tick is not recorded", "pool", l.pool, "err", l.lost)
 	}
@@ -56,103 +58,58 @@ func (l *Loop) newRecord(now time.Time) Record {
 	return r
 }
 
+// round makes the steps of a tick, in order.
 func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
-	if err := l.begin(ctx); err != nil {
-		return err
-	}
-	orders, err := l.orders(ctx, now)
+	orders, err := l.writer.Begin(ctx, now)
 	if err != nil {
 		return err
 	}
-	if l.paused = orders.Pause != nil; l.paused {
-		r.Paused = orders.Pause
+	l.writer.Pause(orders.Pause != nil)
+	if r.Paused = orders.Pause; r.Paused != nil {
 		return nil
 	}
-	v, err := l.look(ctx, now)
+	reading, err := l.writer.Read(ctx, now)
 	if err != nil {
 		return err
 	}
-	r.Snapshot = v.record()
-	r.problem(l.writeMetrics(ctx, now, v))
-	shadows := l.signals.Evaluate(ctx, now)
-	err = l.resolve(ctx, now, v, orders, r)
-	r.Shadows = l.signals.Compare(ctx, shadows)
+	l.writer.Adopt(reading)
+	r.Snapshot = reading.Record()
+	r.problem(l.metrics.write(ctx, now, reading.Snapshot))
+	evaluation := l.signals.Evaluate(ctx, now)
+	p := l.plan(ctx, now, reading, orders, r)
+	err = l.apply(ctx, now, p, r)
+	r.Account = entries(l.writer.Account(), reading.Found)
+	r.Shadows = l.signals.Compare(ctx, evaluation)
 	return err
 }
 
-// orders reads what operators want. Those that are not known may forbid anything.
-func (l *Loop) orders(ctx context.Context, now time.Time) (Orders, error) {
-	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
-	defer cancel()
-	orders, err := l.world.Orders.Read(ctx, now)
-	if err != nil {
-		return Orders{}, fmt.Errorf("read the operators' orders: %w", err)
-	}
-	if orders.Pause != nil && !orders.Pause.InForce(now) {
-		orders.Pause = nil
-	}
-	return orders, nil
-}
-
-// look sees the pool, and remembers what it saw.
-func (l *Loop) look(ctx context.Context, now time.Time) (*view, error) {
-	v, err := l.observe(ctx, now)
-	if err != nil {
-		return nil, err
-	}
-	if l.began.IsZero() {
-		l.began = now
-	}
-	l.state, v.found = l.reconciled(v)
-	v.found = l.found.And(v.found)
-	l.found = v.found
-	l.last, l.joined, l.gone, l.amnesia = v, v.known, v.lost, false
-	l.shown.see(v)
-	return v, nil
-}
-
-// reconciled returns the state as the groups that were read change it.
-func (l *Loop) reconciled(v *view) (resolve.State, resolve.Found) {
-	return l.state.Reconcile(l.groups(v, found), l.config.Drift != Correct)
-}
-
-// resolve decides and plans, and acts on it unless this is a dry run.
-func (l *Loop) resolve(ctx context.Context, now time.Time, v *view, orders Orders, r *Record) error {
-	p, o := l.plan(ctx, now, v, l.state, orders, r)
-	l.gone, l.found = 0, resolve.Found{}
-	if l.config.DryRun {
-		l.state = l.untouched(p, o)
-		return nil
-	}
-	l.tally = newTally(v.groups, p.State.Groups)
-	return l.act(ctx, now, move{prepared: p, Outcome: o, view: v, orders: orders, record: r})
-}
-
 // plan makes the case of a tick and resolves it, both into the record.
-func (l *Loop) plan(ctx context.Context, now time.Time, v *view, s resolve.State, orders Orders, r *Record) (prepared, resolve.Outcome) {
-	p := l.prepare(now, v, s, orders)
-	limited, cancel := context.WithTimeout(ctx, l.config.stepTimeout())
-	defer cancel()
-	history, err := l.history.read(limited, now, p.Input.Capacity.Target)
+func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, orders pools.Orders, r *Record) apply.Plan {
+	c, account := l.caseOf(now, reading, orders)
+	history, err := l.metrics.history(ctx, now, c.Input.Capacity.Target)
 	r.problem(err)
-	p.Input.History = history
-	o := p.Resolve()
+	c.Input.History = history
+	o := c.Resolve()
 	for _, group := range slices.Sorted(maps.Keys(o.Stuck)) {
 		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
 	}
 	answer := o.Answer()
-	r.Account = entries(p.account, v.found)
-	r.Case, r.Answer, r.Detail, r.Drift = &p.Case, &answer, detail(o, leavingOf(p.account)), v.found.Drift
-	return p, o
+	r.Case, r.Answer, r.Detail, r.Drift = &c, &answer, detail(o, committed(account)), reading.Found.Drift
+	return apply.Plan{Case: c, Outcome: o, Account: account, Orders: orders}
 }
 
-// untouched is what is handed on when nothing was done: what the rules remember, but
-// for an offset that was not brought about, and for owed.
-func (l *Loop) untouched(p prepared, o resolve.Outcome) resolve.State {
-	s := p.HandOn(o.Decision.State)
-	s.Offset = p.State.Offset
-	return s
+// apply has the writer do what is planned, and records what it did.
+func (l *Loop) apply(ctx context.Context, now time.Time, p apply.Plan, r *Record) error {
+	var did apply.Report
+	err := l.writer.Apply(ctx, now, p, &did)
+	r.Actions = append(r.Actions, did.Actions...)
+	r.Problems = append(r.Problems, did.Problems...)
+	r.Drains = did.Drains
+	return err
 }
+
+// notHolder reports whether the loop has to end because of an error.
+func notHolder(err error) bool { return errors.Is(err, pools.ErrNotHolder) }
 
 func (l *Loop) record(ctx context.Context, r Record) error {
 	ctx, cancel := context.WithTimeout(ctx, l.config.stepTimeout())

@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,14 +10,17 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -48,6 +52,8 @@ type world struct {
 	book    *book
 	lease   *lease
 	notices chan pools.Notice
+	clock   func() time.Time // nil: the real time
+	health  *health          // nil: no policy
 	loop    *Loop
 
 	processes processes // of spawn
@@ -103,6 +109,48 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 	return w
 }
 
+// state, account and drains return what the loop's writer has now.
+func (l *Loop) state() resolve.State     { return l.writer.State() }
+func (l *Loop) account() resolve.Account { return l.writer.Account() }
+func (l *Loop) drains() []drain.Record   { records, _ := l.writer.Records(); return records }
+
+// memo is what is kept for the next process.
+type memo = apply.Saved
+
+// decodeMemo decodes what was kept, of any version.
+func decodeMemo(data []byte) (memo, error) { return apply.Decode(data) }
+
+// heed has the loop handle one notice, as Run does.
+func (l *Loop) heed(ctx context.Context, n pools.Notice) error {
+	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {
+		return l.writer.HandleNotices(ctx, now, n, r)
+	})
+}
+
+// tend has the drains advance between two ticks, as Run does.
+func (l *Loop) tend(ctx context.Context) error { return l.step(ctx, l.writer.Tend) }
+
+// serve has the loop serve one repair request, as Run does.
+func (l *Loop) serve(ctx context.Context, q apply.Request) error {
+	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error { return l.writer.Serve(ctx, now, q, r) })
+}
+
+// repair requests a repair, and has the loop serve it. end is the error that ends the
+// loop.
+func (l *Loop) repair(ctx context.Context, r pools.RepairRequest) (answer, end error) {
+	answers := make(chan error, 1)
+	var caller sync.WaitGroup
+	caller.Go(func() { answers <- l.writer.Repair(ctx, r) })
+	defer caller.Wait()
+	select {
+	case q := <-l.writer.Requests():
+		end = l.serve(ctx, q)
+		return <-answers, end
+	case answer = <-answers: // without a request
+		return answer, nil
+	}
+}
+
 func logger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }
@@ -133,7 +181,13 @@ func (w *world) newLoop() *Loop {
 	w.t.Helper()
 	return NewLoop(w.config, World{
 		Provider: &provider{w: w}, Scheduler: w.nodes, Directory: w.signals, Metrics: w.store, Ledger: w.ledger,
-		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices,
+		Memory: w.memory, Orders: w.book, Lease: w.lease, Records: w.records, Cordon: w.nodes, Notices: w.notices, Health: policy{w},
+		Now: func() time.Time {
+			if w.clock != nil {
+				return w.clock()
+			}
+			return time.Now()
+		},
 		Dial: func(e ask.Endpoint, s ask.RequestSpec) ask.Client {
 			return sigproto.NewClient(sigproto.ClientConfig{
 				Address:   e.Address,
@@ -142,6 +196,22 @@ func (w *world) newLoop() *Loop {
 			})
 		},
 	}, logger(w.t))
+}
+
+// policy is the node-health policy of a world, whichever it has now.
+type policy struct{ w *world }
+
+func (p policy) Condition() snapshot.Condition {
+	if p.w.health == nil {
+		return snapshot.Condition{}
+	}
+	return p.w.health.Condition()
+}
+
+func (p policy) Drained(events []drain.Event) {
+	if p.w.health != nil {
+		p.w.health.Drained(events)
+	}
 }
 
 // tick lets a minute pass, makes one round, and returns its record, which is
@@ -221,7 +291,7 @@ func (w *world) wantTarget(want int) {
 // wantBalanced checks that the groups' targets hold what is wanted, no more and no less.
 func (w *world) wantBalanced() {
 	w.t.Helper()
-	if a := w.loop.account(w.loop.last); a.Owed() != 0 || a.Surplus() != 0 {
+	if a := w.loop.account(); a.Owed() != 0 || a.Surplus() != 0 {
 		w.t.Errorf("owed %v, surplus %v: want none: %+v", a.Owed(), a.Surplus(), a)
 	}
 }
@@ -298,7 +368,7 @@ func ops(r Record) []string {
 	var out []string
 	for _, a := range r.Actions {
 		text := fmt.Sprintf("%s %s%s: %s", a.Op, a.Group, strings.TrimPrefix(a.Node, a.Group), a.What)
-		if a.Op == OpSetTarget {
+		if a.Op == apply.OpSetTarget {
 			text = fmt.Sprintf("%s %s: %d", a.Op, a.Group, a.Target)
 		}
 		if a.Error != "" {

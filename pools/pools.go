@@ -190,6 +190,9 @@ type Condition struct {
 	Why    string `json:"why,omitempty"` // for people
 }
 
+// Joined reports whether the node has joined the pool and reports facts.
+func (s NodeState) Joined() bool { return s == NodeIdle || s == NodeRunning }
+
 // Node joins an instance with what its node says.
 type Node struct {
 	Instance Instance  `json:"instance"`
@@ -201,4 +204,12 @@ type Node struct {
 	Priority float64 `json:"priority,omitempty"`
 	// Unhealthy: the node-health policy found it unfit. A preferred victim.
 	Unhealthy bool `json:"unhealthy,omitempty"`
+}
+
+// JoinedWeight returns the weight of the instance if its node has joined, else 0.
+func (n Node) JoinedWeight() float64 {
+	if n.State.Joined() {
+		return n.Instance.Weight
+	}
+	return 0
 }

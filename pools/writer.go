@@ -48,3 +48,10 @@ var (
 	// ErrNotHolder: another process holds the lease, or may hold it.
 	ErrNotHolder = errors.New("the lease is not held")
 )
+
+// Lease is the right to act on the pool.
+type Lease interface {
+	// Left is for how long no other process can act, at least; 0 when that is unknown.
+	Left() time.Duration
+	Epoch() uint64 // counts the takeovers
+}

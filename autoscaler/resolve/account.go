@@ -13,7 +13,10 @@ type Group struct {
 	ID     string
 	Target int // of the provider
 	Min    int // the provider never lowers Target below it
+	Max    int // of Target; pools.Unlimited if there is no upper bound
 	Stale  bool
+	// Fulfilled is the weight that exists.
+	Fulfilled float64
 	// Leaving are the nodes on their way out that Target still holds, and that lower
 	// it when they are terminated.
 	Leaving []Leaver
@@ -100,6 +103,15 @@ func (a Account) Shares() int {
 	return sum
 }
 
+// Shares returns the sum of the shares of groups when that surge is left.
+func Shares(groups []Group, surge map[string]int) int {
+	s := State{Groups: make(map[string]GroupState, len(surge))}
+	for group, n := range surge {
+		s.Groups[group] = GroupState{Surge: n}
+	}
+	return s.Account(groups).Shares()
+}
+
 // Owed returns the weight that is wanted and that no group's target holds: it is
 // ordered as soon as a group can take it.
 func (a Account) Owed() float64 { return max(0, a.residual()) }
@@ -168,13 +180,14 @@ func (es Entries) Sum(kind EntryKind) (weight float64) {
 // Entries returns the lines of the account, in order of group, those of the pool last.
 // What is 0 has no line, but a group's share and what is wanted.
 func (a Account) Entries() Entries {
-	var out Entries
+	out := make(Entries, 0, 2*len(a.Groups)+4)
 	add := func(kind EntryKind, group, node string, weight float64) {
 		if weight != 0 || kind == EntryShare || kind == EntryWanted {
 			out = append(out, Entry{kind, group, node, weight})
 		}
 	}
-	groups := slices.SortedFunc(slices.Values(a.Groups), func(a, b GroupAccount) int { return cmp.Compare(a.ID, b.ID) })
+	groups := slices.Clone(a.Groups)
+	slices.SortFunc(groups, func(a, b GroupAccount) int { return cmp.Compare(a.ID, b.ID) })
 	for _, g := range groups {
 		add(EntryShare, g.ID, "", float64(g.Share()))
 		add(EntrySurge, g.ID, "", float64(g.Surge))

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -50,7 +49,7 @@ func (c Case) HandOn(s decide.State) State {
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
 		_, known := slices.BinarySearch(before, n.ID)
-		if known || n.Node == pools.NodeIdle || n.Node == pools.NodeRunning {
+		if known || n.Node.Joined() {
 			joined = append(joined, n.ID)
 		}
 	}
@@ -146,4 +145,12 @@ func longest(p decide.Policy) time.Duration {
 		most = max(most, b.Within)
 	}
 	return most
+}
+
+// Untouched returns the state to hand on when nothing was done: what the rules remember,
+// but for an offset that was not brought about.
+func (c Case) Untouched(o Outcome) State {
+	s := c.HandOn(o.Decision.State)
+	s.Offset = c.State.Offset
+	return s
 }

@@ -5,7 +5,6 @@ import (
 	"slices"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
@@ -96,7 +95,7 @@ func (c Case) fit() float64 {
 	sum := c.Joined
 	for i := range c.Nodes {
 		n := &c.Nodes[i]
-		if (n.Unhealthy || n.Mending) && (n.Node == pools.NodeIdle || n.Node == pools.NodeRunning) {
+		if (n.Unhealthy || n.Mending) && n.Node.Joined() {
 			sum -= n.Weight
 		}
 	}

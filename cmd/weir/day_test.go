@@ -15,10 +15,13 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
@@ -294,8 +297,8 @@ func (d *day) rebalance(id string) { d.warned[id] = true; d.server.Rebalance(id)
 
 func (d *day) remove(id string) {
 	d.removed[id] = true
-	note := autoscaler.Note{By: "operator", At: d.server.Now()}
-	if err := d.orders.Remove(d.t.Context(), autoscaler.Removal{Note: note, Node: id}); err != nil {
+	note := pools.Note{By: "operator", At: d.server.Now()}
+	if err := d.orders.Remove(d.t.Context(), pools.Removal{Note: note, Node: id}); err != nil {
 		d.t.Fatal(err)
 	}
 }
@@ -574,7 +577,7 @@ func (d *day) checkRecord() *autoscaler.Record {
 		}
 	}
 	for _, a := range r.Actions {
-		if a.Op == autoscaler.OpLetGo && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
+		if a.Op == apply.OpLetGo && a.Error == "" && !planned[a.Node] && !d.removed[a.Node] && !d.warned[a.Node] && !d.taken[a.Node] {
 			d.problem("%s was let go (%+v), and is not in the plan %v", a.Node, a, r.Answer.Terminate)
 		}
 	}
@@ -616,7 +619,7 @@ func (d *day) checkDemand(r *autoscaler.Record, lost float64) {
 		if d.book.short[g.Name]++; alive[g.Name]+granularity > float64(d.server.Target(g.Name)) {
 			d.book.short[g.Name] = 0
 		}
-		busy := r != nil && slices.ContainsFunc(r.Snapshot.Groups, func(s autoscaler.GroupRecord) bool { return s.ID == g.Name && s.Busy != "" })
+		busy := r != nil && slices.ContainsFunc(r.Snapshot.Groups, func(s snapshot.GroupRecord) bool { return s.ID == g.Name && s.Busy != "" })
 		if d.book.short[g.Name] > 1 || d.dry(g) || busy {
 			d.book.trouble[g.Name] = now
 		}

@@ -24,6 +24,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -135,7 +136,7 @@ func (n *dayNodes) joined(i awstest.Instance, now time.Time) bool {
 	return i.State == "running" && !n.orphan(i) && (!i.Launched.After(dayStart) || now.Sub(i.Launched) >= delay)
 }
 
-// Facts implements autoscaler.Scheduler.
+// Facts implements snapshot.Scheduler.
 func (n *dayNodes) Facts(now time.Time) []pools.NodeFacts {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -459,7 +460,7 @@ func (l *dayLife) heed() error {
 
 // memoOfDay is what of a saved memo says who is let go.
 type memoOfDay struct {
-	Intent *autoscaler.Intent `json:"intent"`
+	Intent *apply.Intent `json:"intent"`
 }
 
 // intended notes who is chosen.

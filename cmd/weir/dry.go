@@ -5,8 +5,8 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -14,7 +14,7 @@ import (
 // keeps nothing, as nothing is done that is to be remembered.
 type lastTold struct{ ledger *state.Ledger }
 
-// Load implements autoscaler.Memory. Without a record that can be read it is as at a
+// Load implements apply.Memory. Without a record that can be read it is as at a
 // first start.
 func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	record, err := m.ledger.Last(ctx)
@@ -31,7 +31,7 @@ func (m lastTold) Load(ctx context.Context) (data []byte, ok bool, err error) {
 	return data, err == nil, err
 }
 
-// Save implements autoscaler.Memory.
+// Save implements apply.Memory.
 func (lastTold) Save(context.Context, []byte) error { return nil }
 
 // noDrains are the records of a dry run: it has no node leave.
@@ -44,8 +44,8 @@ func (noDrains) Delete(context.Context, string) error         { return nil }
 // ordersOnly are the orders of a pool as a dry run reads them: it strikes none.
 type ordersOnly struct{ *state.Orders }
 
-// Read implements autoscaler.OrderBook.
-func (o ordersOnly) Read(ctx context.Context, now time.Time) (autoscaler.Orders, error) {
+// Read implements pools.OrderBook.
+func (o ordersOnly) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	all, err := o.List(ctx)
 	if err != nil {
 		return all, err
@@ -53,14 +53,14 @@ func (o ordersOnly) Read(ctx context.Context, now time.Time) (autoscaler.Orders,
 	return inForce(all, now), nil
 }
 
-// Removed implements autoscaler.OrderBook.
+// Removed implements pools.OrderBook.
 func (ordersOnly) Removed(context.Context, string) error { return nil }
 
-// Rolled implements autoscaler.OrderBook.
+// Rolled implements pools.OrderBook.
 func (ordersOnly) Rolled(context.Context, string) error { return nil }
 
 // inForce returns those of the orders that have not expired.
-func inForce(o autoscaler.Orders, now time.Time) autoscaler.Orders {
+func inForce(o pools.Orders, now time.Time) pools.Orders {
 	if o.Pause != nil && !o.Pause.InForce(now) {
 		o.Pause = nil
 	}

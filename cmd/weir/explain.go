@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -273,7 +274,7 @@ func explainActions(w io.Writer, r autoscaler.Record) {
 				line = append(line, part)
 			}
 		}
-		if a.Op == autoscaler.OpSetTarget {
+		if a.Op == apply.OpSetTarget {
 			line = append(line, fmt.Sprint(a.Target))
 		}
 		text := strings.Join(line, " ")

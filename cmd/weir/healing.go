@@ -10,6 +10,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -26,8 +27,8 @@ import (
 type healthLoop struct{ *nodehealth.Loop }
 
 // Condition implements autoscaler.Health.
-func (h *healthLoop) Condition() autoscaler.Condition {
-	return autoscaler.Condition{Sick: h.Sick(), Barred: h.Barred()}
+func (h *healthLoop) Condition() snapshot.Condition {
+	return snapshot.Condition{Sick: h.Sick(), Barred: h.Barred()}
 }
 
 // nodeHealth wires the policy of the pool's file to its world. hints may be nil.
@@ -45,7 +46,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	}
 	p := t.parts
 	world := nodehealth.World{
-		Pool: p.provider, Writer: loop, Drains: loop, Agents: agent.NewClient(conn, c.Cluster), Cordon: p.nodes,
+		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: agent.NewClient(conn, c.Cluster), Cordon: p.nodes,
 		Facts: p.nodes.Heard, Bus: nats, Memory: memory, Hints: hints,
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn}), Paused: pause.state,
 	}

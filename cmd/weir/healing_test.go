@@ -8,9 +8,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Node health knows of a pause of the whole pool while it lasts, and holds to what it
@@ -37,11 +37,11 @@ func TestPauseWatch(t *testing.T) {
 		want string
 	}{
 		{"nothing is ordered", func() error { return nil }, ""},
-		{"paused", func() error { return orders.Pause(ctx, autoscaler.Note{By: "ann", Why: "an audit", At: now}) }, "the pool is paused by ann: an audit"},
+		{"paused", func() error { return orders.Pause(ctx, pools.Note{By: "ann", Why: "an audit", At: now}) }, "the pool is paused by ann: an audit"},
 		{"it is over", func() error {
-			return orders.Pause(ctx, autoscaler.Note{By: "ann", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)})
+			return orders.Pause(ctx, pools.Note{By: "ann", At: now.Add(-time.Hour), Until: now.Add(-time.Minute)})
 		}, ""},
-		{"paused anew", func() error { return orders.Pause(ctx, autoscaler.Note{By: "bob", At: now}) }, "the pool is paused by bob"},
+		{"paused anew", func() error { return orders.Pause(ctx, pools.Note{By: "bob", At: now}) }, "the pool is paused by bob"},
 	} {
 		if err := step.give(); err != nil {
 			t.Fatal(err)

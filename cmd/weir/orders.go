@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Defaults of how long an order counts: one that is forgotten ends by itself.
@@ -49,15 +49,15 @@ func (n *noteFlags) addWhy(cmd *cobra.Command) {
 }
 
 // note says who orders, now.
-func (n *noteFlags) note() (autoscaler.Note, error) {
+func (n *noteFlags) note() (pools.Note, error) {
 	if n.length < 0 || n.length > longest {
-		return autoscaler.Note{}, &usageError{fmt.Errorf("--for %v: want 0 to %v", n.length, longest)}
+		return pools.Note{}, &usageError{fmt.Errorf("--for %v: want 0 to %v", n.length, longest)}
 	}
 	if len(n.why) > longestWhy {
-		return autoscaler.Note{}, &usageError{fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), longestWhy)}
+		return pools.Note{}, &usageError{fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), longestWhy)}
 	}
 	now := time.Now().UTC()
-	note := autoscaler.Note{By: operator(), Why: decide.OneLine(n.why), At: now}
+	note := pools.Note{By: operator(), Why: decide.OneLine(n.why), At: now}
 	if n.length > 0 {
 		note.Until = now.Add(n.length)
 	}
@@ -77,7 +77,7 @@ func operator() string {
 }
 
 // ordered says for people who ordered something, why, and until when.
-func ordered(n autoscaler.Note) string {
+func ordered(n pools.Note) string {
 	text := "by " + n.By
 	if n.Why != "" {
 		text += ": " + n.Why
@@ -226,7 +226,7 @@ is shown.`,
 					fmt.Fprintf(cli.stdout, "pool %s/%s has no offset from its next tick on\n", cli.cluster, cli.pool)
 					return nil
 				}
-				if err := o.SetOffset(ctx, autoscaler.Offset{Note: note, Weight: weight}); err != nil {
+				if err := o.SetOffset(ctx, pools.Offset{Note: note, Weight: weight}); err != nil {
 					return err
 				}
 				fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.cluster, cli.pool, signed(weight), ordered(note))

@@ -11,9 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 func (cli *cli) poolCommand() *cobra.Command {
@@ -65,7 +66,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 			if len(args) == 0 {
 				return cli.withOrders(cmd.Context(), n.force, cli.showPin)
 			}
-			pin := autoscaler.Pin{Note: note}
+			pin := pools.Pin{Note: note}
 			switch args[0] {
 			case "min", "max":
 				pin.Bound = args[0]
@@ -105,7 +106,7 @@ func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
 	return nil
 }
 
-func pinned(p autoscaler.Pin) string {
+func pinned(p pools.Pin) string {
 	if p.Bound != "" {
 		return p.Bound
 	}
@@ -139,7 +140,7 @@ whether others come in their place. The order is kept until it is carried out.`,
 	return cmd
 }
 
-func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note autoscaler.Note, nodes []string) error {
+func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
 	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
 	if err != nil {
 		return err
@@ -161,7 +162,7 @@ func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note autoscaler.Not
 	}
 	var errs []error
 	for _, node := range nodes {
-		if err := orders.Remove(ctx, autoscaler.Removal{Note: note, Node: node}); err != nil {
+		if err := orders.Remove(ctx, pools.Removal{Note: note, Node: node}); err != nil {
 			errs = append(errs, err)
 			continue
 		}
@@ -200,7 +201,7 @@ ended, within the pool's limits of each step. Machines that come later stay.`,
 	return cmd
 }
 
-func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note autoscaler.Note, groups []string) error {
+func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, groups []string) error {
 	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
 	if err != nil {
 		return err
@@ -224,7 +225,7 @@ func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note autoscaler.Note,
 		return err
 	}
 	for _, g := range groups {
-		if err := orders.MarkStale(ctx, autoscaler.StaleMark{Note: note, Group: g}); err != nil {
+		if err := orders.MarkStale(ctx, pools.StaleMark{Note: note, Group: g}); err != nil {
 			return err
 		}
 		fmt.Fprintf(cli.stdout, "the machines that %s has now are replaced from the next tick on\n", g)
@@ -248,7 +249,7 @@ func (cli *cli) poolGroupsCommand() *cobra.Command {
 
 // groupState is a group in the listing.
 type groupState struct {
-	autoscaler.GroupRecord
+	snapshot.GroupRecord
 	Quarantined string    `json:"quarantined,omitempty"` // why
 	Until       time.Time `json:"until,omitzero"`
 	StaleBefore time.Time `json:"stale_before,omitzero"` // instances launched before are rolled away

@@ -34,7 +34,7 @@ type poolStatus struct {
 	Decided   *autoscaler.Record `json:"last_decision,omitempty"`
 	Processes *bootstrapStatus   `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
-	Orders    *autoscaler.Orders `json:"orders,omitempty"`
+	Orders    *pools.Orders      `json:"orders,omitempty"`
 	// Nodes is what the nodes say of themselves just now.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
 	// Health is the first page of "weir health status", if the pool has a policy.

@@ -73,6 +73,7 @@ var house = []entry{
 	{path: "metrics/record", row: core, std: true, only: []string{"metrics"}},
 
 	{path: "autoscaler/resolve", row: machinery, pure: true},
+	{path: "autoscaler/snapshot", row: machinery, only: []string{"resource", "pools"}},
 	{path: "autoscaler/ask", row: machinery, only: []string{"resource", "sigproto", "metrics", "autoscaler/decide", "autoscaler/shadow"}},
 	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "harmonizer/replay", row: machinery},
@@ -86,7 +87,10 @@ var house = []entry{
 	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/..."},
 		by: []string{"bootstrap", "cmd/..."}},
 
-	{path: "autoscaler", row: loop},
+	{path: "autoscaler", row: loop, family: "autoscaler"},
+	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{
+		"pools", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot",
+	}},
 	{path: "bootstrap", row: loop},
 	{path: "harmonizer", row: loop},
 	{path: "nodehealth", row: loop},

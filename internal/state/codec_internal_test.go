@@ -8,7 +8,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 func FuzzDecodeSealed(f *testing.F) {
@@ -67,7 +67,7 @@ func FuzzDecodeOrder(f *testing.F) {
 		if err != nil {
 			return
 		}
-		var all autoscaler.Orders
+		var all pools.Orders
 		o.add(&all)
 		if o.note.By == "" || all.Offset != nil && !finite(all.Offset.Weight) || all.Pin != nil && !(all.Pin.Target >= 0) {
 			t.Fatalf("decodeOrder = %+v", all)

@@ -20,11 +20,11 @@
 //	pool.POOL                   sealed: what one tick hands on to the next
 //	health.POOL                 sealed: what the node-health loop hands on
 //	drain.POOL.NODE             sealed: a drain.Record, in JSON
-//	order.POOL.pause            an autoscaler.Note
-//	order.POOL.offset           an autoscaler.Offset
-//	order.POOL.pin              an autoscaler.Pin
-//	order.POOL.remove.NODE      an autoscaler.Removal
-//	order.POOL.stale.GROUP      an autoscaler.StaleMark
+//	order.POOL.pause            a pools.Note
+//	order.POOL.offset           a pools.Offset
+//	order.POOL.pin              a pools.Pin
+//	order.POOL.remove.NODE      a pools.Removal
+//	order.POOL.stale.GROUP      a pools.StaleMark
 //	trial.POOL.APP              a bootstrap.Trial
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
 //	harmonizer.nodes            sealed: {"NODE": copies that it ran, ...}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -53,7 +52,7 @@ type Lease struct {
 	waiting  bool
 }
 
-var _ autoscaler.Lease = (*Lease)(nil)
+var _ pools.Lease = (*Lease)(nil)
 
 // NewLease returns a lease that is not held. It does not use the bus yet.
 func NewLease(js jetstream.JetStream, c LeaseConfig) (*Lease, error) {
@@ -70,7 +69,7 @@ func newLease(c LeaseConfig, open func(context.Context) (register, error)) (*Lea
 	return &Lease{config: c, key: "lease." + c.Name, open: open}, nil
 }
 
-// Left implements autoscaler.Lease. It counts what the faster of two clocks says:
+// Left implements pools.Lease. It counts what the faster of two clocks says:
 // one stands still while the machine is suspended, the other one can be set.
 func (l *Lease) Left() time.Duration {
 	l.mu.Lock()
@@ -83,7 +82,7 @@ func (l *Lease) Left() time.Duration {
 	return max(0, l.config.TTL-gone)
 }
 
-// Epoch implements autoscaler.Lease. It grows with every Acquire by anybody; it is
+// Epoch implements pools.Lease. It grows with every Acquire by anybody; it is
 // 0 before the first of ours.
 func (l *Lease) Epoch() uint64 {
 	l.mu.Lock()

@@ -6,18 +6,18 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 )
 
 // Memory is one value that a pool's loop hands on to whoever holds the pool next. It
-// implements autoscaler.Memory, and the same for the pool's health.
+// implements apply.Memory, and the same for the pool's health.
 type Memory struct {
 	holder *Holder
 	key    string
 	what   string // "state" or "health", for errors
 }
 
-var _ autoscaler.Memory = (*Memory)(nil)
+var _ apply.Memory = (*Memory)(nil)
 
 // Load returns what was saved last, in this term or one before. ok is false if
 // nothing ever was.

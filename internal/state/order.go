@@ -10,15 +10,15 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // order is one of a pool's orders.
 type order struct {
 	key      string
 	revision uint64
-	note     autoscaler.Note
-	add      func(*autoscaler.Orders)
+	note     pools.Note
+	add      func(*pools.Orders)
 }
 
 // decodeOrder reads the order of a name, which is what follows the pool in its key.
@@ -49,22 +49,22 @@ func decodeOrder(name string, value []byte) (order, error) {
 }
 
 func decodePause(value []byte) (order, error) {
-	var n autoscaler.Note
+	var n pools.Note
 	err := decodeStrict(value, &n)
-	return order{note: n, add: func(all *autoscaler.Orders) { all.Pause = &n }}, err
+	return order{note: n, add: func(all *pools.Orders) { all.Pause = &n }}, err
 }
 
 func decodeOffset(value []byte) (order, error) {
-	var x autoscaler.Offset
+	var x pools.Offset
 	err := decodeStrict(value, &x)
 	if err == nil && !finite(x.Weight) {
 		err = fmt.Errorf("weight %v: want a number", x.Weight)
 	}
-	return order{note: x.Note, add: func(all *autoscaler.Orders) { all.Offset = &x }}, err
+	return order{note: x.Note, add: func(all *pools.Orders) { all.Offset = &x }}, err
 }
 
 func decodePin(value []byte) (order, error) {
-	var p autoscaler.Pin
+	var p pools.Pin
 	err := decodeStrict(value, &p)
 	switch {
 	case err != nil:
@@ -73,11 +73,11 @@ func decodePin(value []byte) (order, error) {
 	case !finite(p.Target) || p.Target < 0:
 		err = fmt.Errorf("target %v: want a number of at least 0", p.Target)
 	}
-	return order{note: p.Note, add: func(all *autoscaler.Orders) { all.Pin = &p }}, err
+	return order{note: p.Note, add: func(all *pools.Orders) { all.Pin = &p }}, err
 }
 
 func decodeRemoval(token string, value []byte) (order, error) {
-	var r autoscaler.Removal
+	var r pools.Removal
 	err := decodeStrict(value, &r)
 	if err == nil {
 		err = checkNode(r.Node)
@@ -85,11 +85,11 @@ func decodeRemoval(token string, value []byte) (order, error) {
 	if err == nil && r.Node != token {
 		err = fmt.Errorf("it is of node %.80q", r.Node)
 	}
-	return order{note: r.Note, add: func(all *autoscaler.Orders) { all.Removals = append(all.Removals, r) }}, err
+	return order{note: r.Note, add: func(all *pools.Orders) { all.Removals = append(all.Removals, r) }}, err
 }
 
 func decodeStale(token string, value []byte) (order, error) {
-	var m autoscaler.StaleMark
+	var m pools.StaleMark
 	err := decodeStrict(value, &m)
 	if err == nil {
 		var of string
@@ -97,10 +97,10 @@ func decodeStale(token string, value []byte) (order, error) {
 			err = fmt.Errorf("it is of group %.80q", m.Group)
 		}
 	}
-	return order{note: m.Note, add: func(all *autoscaler.Orders) { all.Stale = append(all.Stale, m) }}, err
+	return order{note: m.Note, add: func(all *pools.Orders) { all.Stale = append(all.Stale, m) }}, err
 }
 
-func checkNote(n autoscaler.Note) error {
+func checkNote(n pools.Note) error {
 	if n.By == "" {
 		return errors.New("it does not say by whom")
 	}
@@ -126,8 +126,8 @@ func decodeStrict(value []byte, into any) error {
 
 func finite(x float64) bool { return !math.IsNaN(x) && !math.IsInf(x, 0) }
 
-func inOrder(all autoscaler.Orders) autoscaler.Orders {
-	slices.SortFunc(all.Removals, func(a, b autoscaler.Removal) int { return cmp.Compare(a.Node, b.Node) })
-	slices.SortFunc(all.Stale, func(a, b autoscaler.StaleMark) int { return cmp.Compare(a.Group, b.Group) })
+func inOrder(all pools.Orders) pools.Orders {
+	slices.SortFunc(all.Removals, func(a, b pools.Removal) int { return cmp.Compare(a.Node, b.Node) })
+	slices.SortFunc(all.Stale, func(a, b pools.StaleMark) int { return cmp.Compare(a.Group, b.Group) })
 	return all
 }

@@ -9,7 +9,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/pools"
 )
 
 // Bounds of what a pool's operators may order.
@@ -23,13 +23,13 @@ const (
 var ErrTooMany = errors.New("the pool has too many orders of that kind")
 
 // Orders keeps what operators want of one pool. The command line sets and takes
-// back, the pool's loop reads, as an autoscaler.OrderBook.
+// back, the pool's loop reads, as an pools.OrderBook.
 type Orders struct {
 	bucket *bucket
 	prefix string // ends in a dot
 }
 
-var _ autoscaler.OrderBook = (*Orders)(nil)
+var _ pools.OrderBook = (*Orders)(nil)
 
 // OpenOrders opens the orders of a pool, in the cluster's bucket.
 func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool string) (*Orders, error) {
@@ -45,17 +45,17 @@ func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 	return &Orders{bucket: b, prefix: "order." + pool + "."}, nil
 }
 
-// Read implements autoscaler.OrderBook. It returns all that is in force or an
+// Read implements pools.OrderBook. It returns all that is in force or an
 // error, which names every key whose value cannot be read: a pause that cannot be
 // read may be a pause. Whoever gives the order anew, or takes it back, mends it.
-func (o *Orders) Read(ctx context.Context, now time.Time) (autoscaler.Orders, error) {
+func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	all, err := o.list(ctx)
 	if err != nil {
-		return autoscaler.Orders{}, err
+		return pools.Orders{}, err
 	}
-	var orders autoscaler.Orders
+	var orders pools.Orders
 	for _, one := range all {
 		if one.note.InForce(now) {
 			one.add(&orders)
@@ -63,7 +63,7 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (autoscaler.Orders, er
 		}
 		// One that was given anew since it was listed is newer, and stays.
 		if err := o.bucket.erase(ctx, one.key, one.revision); err != nil {
-			return autoscaler.Orders{}, fmt.Errorf("end what has expired: %w", err)
+			return pools.Orders{}, fmt.Errorf("end what has expired: %w", err)
 		}
 	}
 	return inOrder(orders), nil
@@ -71,14 +71,14 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (autoscaler.Orders, er
 
 // List returns all orders, in force or not, and changes nothing: for who shows
 // them, or plans without acting, by a clock that may not be the loop's.
-func (o *Orders) List(ctx context.Context) (autoscaler.Orders, error) {
+func (o *Orders) List(ctx context.Context) (pools.Orders, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	all, err := o.list(ctx)
 	if err != nil {
-		return autoscaler.Orders{}, err
+		return pools.Orders{}, err
 	}
-	var orders autoscaler.Orders
+	var orders pools.Orders
 	for _, one := range all {
 		one.add(&orders)
 	}
@@ -86,13 +86,13 @@ func (o *Orders) List(ctx context.Context) (autoscaler.Orders, error) {
 }
 
 // Pause has the pool left as it is. It takes the place of an earlier pause.
-func (o *Orders) Pause(ctx context.Context, n autoscaler.Note) error { return o.set(ctx, "pause", n) }
+func (o *Orders) Pause(ctx context.Context, n pools.Note) error { return o.set(ctx, "pause", n) }
 
 // Resume ends a pause; that there is none is no error.
 func (o *Orders) Resume(ctx context.Context) error { return o.clear(ctx, "pause") }
 
 // SetOffset adds a weight to the pool's target, in place of an earlier offset.
-func (o *Orders) SetOffset(ctx context.Context, x autoscaler.Offset) error {
+func (o *Orders) SetOffset(ctx context.Context, x pools.Offset) error {
 	return o.set(ctx, "offset", x)
 }
 
@@ -100,13 +100,13 @@ func (o *Orders) SetOffset(ctx context.Context, x autoscaler.Offset) error {
 func (o *Orders) ClearOffset(ctx context.Context) error { return o.clear(ctx, "offset") }
 
 // SetPin has a target of the pool take the place of what the signals ask for.
-func (o *Orders) SetPin(ctx context.Context, p autoscaler.Pin) error { return o.set(ctx, "pin", p) }
+func (o *Orders) SetPin(ctx context.Context, p pools.Pin) error { return o.set(ctx, "pin", p) }
 
 // ClearPin ends a pin; that there is none is no error.
 func (o *Orders) ClearPin(ctx context.Context) error { return o.clear(ctx, "pin") }
 
 // Remove has a node drained and ended. ErrTooMany if 2000 others wait for it.
-func (o *Orders) Remove(ctx context.Context, r autoscaler.Removal) error {
+func (o *Orders) Remove(ctx context.Context, r pools.Removal) error {
 	if err := checkNode(r.Node); err != nil {
 		return fmt.Errorf("remove a node: %w", err)
 	}
@@ -116,7 +116,7 @@ func (o *Orders) Remove(ctx context.Context, r autoscaler.Removal) error {
 	return o.set(ctx, "remove."+r.Node, r)
 }
 
-// Removed implements autoscaler.OrderBook.
+// Removed implements pools.OrderBook.
 func (o *Orders) Removed(ctx context.Context, node string) error {
 	if err := checkNode(node); err != nil {
 		return fmt.Errorf("strike a removal: %w", err)
@@ -126,7 +126,7 @@ func (o *Orders) Removed(ctx context.Context, node string) error {
 
 // MarkStale has the instances of a group that were launched before the mark's time
 // rolled away. ErrTooMany if 200 other groups wait for it.
-func (o *Orders) MarkStale(ctx context.Context, m autoscaler.StaleMark) error {
+func (o *Orders) MarkStale(ctx context.Context, m pools.StaleMark) error {
 	token, err := groupToken(m.Group)
 	if err != nil {
 		return fmt.Errorf("mark stale: %w", err)
@@ -137,7 +137,7 @@ func (o *Orders) MarkStale(ctx context.Context, m autoscaler.StaleMark) error {
 	return o.set(ctx, "stale."+token, m)
 }
 
-// Rolled implements autoscaler.OrderBook.
+// Rolled implements pools.OrderBook.
 func (o *Orders) Rolled(ctx context.Context, group string) error {
 	token, err := groupToken(group)
 	if err != nil {

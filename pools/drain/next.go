@@ -48,7 +48,7 @@ func (v View) unheard() bool {
 
 // heard reports whether the instance is there and its node tells of itself.
 func (v View) heard() bool {
-	return v.Instance == Present && (v.Node == pools.NodeIdle || v.Node == pools.NodeRunning)
+	return v.Instance == Present && v.Node.Joined()
 }
 
 // refuses returns why the instance is not to be terminated, if there is a reason.

@@ -207,6 +207,16 @@ func (r Record) Committed() bool {
 	return !r.Taken && r.Mend == "" && (r.State.Leaving() || r.State == Terminating && r.Asked.IsZero())
 }
 
+// InService reports whether the node is put back into service, or is in it again.
+func (r Record) InService() bool { return r.State == Returning || r.State == Returned }
+
+// InPlace reports whether the node is repaired in place, or is to be.
+func (r Record) InPlace() bool { return r.Mend != "" && !r.InService() && r.Validate() == nil }
+
+// Stays reports whether the node is not on its way out. What makes no sense does not
+// stay.
+func (r Record) Stays() bool { return r.InService() || r.InPlace() }
+
 // Mending returns the repair in place of the record.
 func (r Record) Mending() pools.Mending {
 	return pools.Mending{Instance: r.Node, Kind: r.Mend, Attempt: r.Attempt, Image: r.Image}

@@ -60,7 +60,7 @@ func (c *Candidate) exists() bool {
 }
 
 // joined reports whether its node has.
-func (c *Candidate) joined() bool { return c.Node == pools.NodeIdle || c.Node == pools.NodeRunning }
+func (c *Candidate) joined() bool { return c.Node.Joined() }
 
 // unfit reports whether it is not to be relied on, though it may have joined.
 func (c *Candidate) unfit() bool { return c.Unhealthy || c.Mending }

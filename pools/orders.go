@@ -1,7 +1,9 @@
-package autoscaler
+package pools
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 	"time"
 )
 
@@ -61,18 +63,19 @@ type OrderBook interface {
 	Rolled(ctx context.Context, group string) error
 }
 
-// Lease is the right to act on the pool.
-type Lease interface {
-	// Left is how long nobody else can act, at least; 0 when that is not known.
-	Left() time.Duration
-	Epoch() uint64 // counts the takeovers
+// Text says who ordered it, and why.
+func (n Note) Text() string {
+	text := "by " + cmp.Or(n.By, "somebody")
+	if n.Why != "" {
+		text += ": " + n.Why
+	}
+	return text
 }
 
-// Memory keeps what one tick hands on to the next, for who holds the lease.
-type Memory interface {
-	// Load returns what was saved last; ok is false if nothing ever was.
-	Load(ctx context.Context) (data []byte, ok bool, err error)
-	// Save keeps data in place of it, durably. pools.ErrNotHolder if somebody else has
-	// taken over; then nothing is changed.
-	Save(ctx context.Context, data []byte) error
+// Allow returns an error that is ErrPaused if the pool is to be left alone at now.
+func (o Orders) Allow(now time.Time) error {
+	if o.Pause == nil || !o.Pause.InForce(now) {
+		return nil
+	}
+	return fmt.Errorf("%w %s", ErrPaused, o.Pause.Text())
 }

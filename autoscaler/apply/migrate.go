@@ -1,4 +1,4 @@
-package autoscaler
+package apply
 
 import (
 	"cmp"
@@ -11,28 +11,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 )
 
-// errLaterSchema: a later version of weir has written the state.
-var errLaterSchema = errors.New("a later version of weir wrote it")
+// ErrLaterSchema: a later version of weir has written the state.
+var ErrLaterSchema = errors.New("a later version of weir wrote it")
 
-// decodeMemo reads what was kept, of this version or of version 1.
-func decodeMemo(data []byte) (memo, error) {
+// Decode reads what was saved, of this version or of version 1.
+func Decode(data []byte) (Saved, error) {
 	var of struct {
 		Schema int    `json:"schema"`
 		Weir   string `json:"weir"`
 	}
 	if err := json.Unmarshal(data, &of); err != nil {
-		return memo{}, err
+		return Saved{}, err
 	}
 	switch {
 	case of.Schema > resolve.Schema:
-		return memo{}, fmt.Errorf("%w: it has schema %d, this version reads schema %d and earlier: run weir %s or later; nothing was changed",
-			errLaterSchema, of.Schema, resolve.Schema, cmp.Or(decide.OneLine(of.Weir), "of the version that wrote it"))
+		return Saved{}, fmt.Errorf("%w: it has schema %d, this version reads schema %d and earlier: run weir %s or later; nothing was changed",
+			ErrLaterSchema, of.Schema, resolve.Schema, cmp.Or(decide.OneLine(of.Weir), "of the version that wrote it"))
 	case of.Schema == resolve.Schema:
-		var m memo
+		var m Saved
 		err := json.Unmarshal(data, &m)
 		return m, err
 	}
-	return decodeFirstMemo(data)
+	return decodeFirst(data)
 }
 
 // firstCounts is what version 1 counted beside the targets of the groups.
@@ -43,10 +43,10 @@ type firstCounts struct {
 	Rolling map[string]int `json:"rolling"`
 }
 
-// decodeFirstMemo reads what version 1 has kept. It computed what is wanted from the
+// decodeFirst reads what version 1 has kept. It computed what is wanted from the
 // targets of the groups, and kept what to add: the first reading of the groups adds
 // their shares. Of a tick that was cut off the larger result counts.
-func decodeFirstMemo(data []byte) (memo, error) {
+func decodeFirst(data []byte) (Saved, error) {
 	var first struct {
 		State struct {
 			firstCounts
@@ -56,9 +56,9 @@ func decodeFirstMemo(data []byte) (memo, error) {
 			Before *firstCounts `json:"before"`
 		} `json:"intent"`
 	}
-	var m memo
+	var m Saved
 	if err := errors.Join(json.Unmarshal(data, &first), json.Unmarshal(data, &m)); err != nil {
-		return memo{}, err
+		return Saved{}, err
 	}
 	counts := first.State.firstCounts
 	if first.Intent != nil && first.Intent.Before != nil {

@@ -1,4 +1,4 @@
-package autoscaler
+package snapshot
 
 import (
 	"time"
@@ -7,14 +7,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Snapshot is the pool at the start of a tick, in short: the nodes that stay are in
+// Record is a Snapshot in short, for the ledger: the nodes that stay are in
 // the Case, the others in the Drains of the Record.
-type Snapshot struct {
+type Record struct {
 	Groups []GroupRecord `json:"groups"`
 	// Nodes counts the instances by the state of their node, and those that come up or
 	// end by their own.
 	Nodes map[string]int `json:"nodes,omitempty"`
-	// Silent are the first of those whose node should be heard and is not.
+	// Silent are the first of the silent nodes.
 	Silent    []string        `json:"silent,omitempty"`
 	Totals    resource.Vector `json:"totals"`
 	Allocated resource.Vector `json:"allocated"`
@@ -23,7 +23,7 @@ type Snapshot struct {
 	Joined    float64         `json:"joined"`    // of that, whose node has joined
 }
 
-// GroupRecord is a group as its provider tells it, without its instances.
+// GroupRecord is a group as its provider reports it, without its instances.
 type GroupRecord struct {
 	ID        string    `json:"id"`
 	Kind      string    `json:"kind,omitempty"`
@@ -41,27 +41,27 @@ type GroupRecord struct {
 // shownSilent bounds the names of silent nodes in a record.
 const shownSilent = 10
 
-// record returns v in short.
-func (v *view) record() Snapshot {
-	s := Snapshot{
-		Groups: make([]GroupRecord, len(v.groups)), Nodes: map[string]int{}, Silent: v.silent[:min(len(v.silent), shownSilent)],
-		Totals: v.totals, Allocated: v.allocated, Target: v.target, Fulfilled: v.fulfilled, Joined: v.joined,
+// Record returns s in short.
+func (s *Snapshot) Record() Record {
+	r := Record{
+		Groups: make([]GroupRecord, len(s.Groups)), Nodes: map[string]int{}, Silent: s.Silent[:min(len(s.Silent), shownSilent)],
+		Totals: s.Totals, Allocated: s.Allocated, Target: s.Target, Fulfilled: s.Fulfilled, Joined: s.Joined,
 	}
-	for i, g := range v.groups {
-		s.Groups[i] = GroupRecord{
+	for i, g := range s.Groups {
+		r.Groups[i] = GroupRecord{
 			ID: g.ID, Kind: g.Kind, Target: g.Target, Min: g.Min, Max: g.Max, Fulfilled: g.Fulfilled(), Instances: len(g.Instances),
 			Stale: g.Stale, Short: g.Short, ShortAt: g.ShortAt, Busy: g.Busy,
 		}
 	}
-	for _, n := range v.nodes {
+	for _, n := range s.Nodes {
 		switch {
 		case n.Instance.State == pools.InstancePending || n.Instance.State == pools.InstanceTerminating:
-			s.Nodes[string(n.Instance.State)]++
+			r.Nodes[string(n.Instance.State)]++
 		case n.State == pools.NodeUnknown:
-			s.Nodes["silent"]++
+			r.Nodes["silent"]++
 		default:
-			s.Nodes[string(n.State)]++
+			r.Nodes[string(n.State)]++
 		}
 	}
-	return s
+	return r
 }

@@ -1,0 +1,225 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// What a Writer does between two ticks. Each method returns an error only if the process
+// has to end.
+
+// Repair implements pools.Writer. The owner serves the request between two ticks.
+func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
+	if r.Node == "" || r.Attempt == "" || len(r.Attempt) > maxAttempt || r.Deadline.IsZero() {
+		return fmt.Errorf("repair %q of node %q by %v: want an attempt of at most %d bytes, a node and a deadline", r.Attempt, r.Node, r.Deadline, maxAttempt)
+	}
+	r.Why = decide.OneLine(r.Why)
+	if err := w.requests.repair(ctx, r); err != nil {
+		return fmt.Errorf("repair %s of node %s: %w", r.Attempt, r.Node, err)
+	}
+	return nil
+}
+
+// Requests returns the repair requests that wait. Each is for Serve.
+func (w *Writer) Requests() <-chan Request { return w.requests.queue }
+
+// Serve begins the repair of the first request and of all that wait, and answers their
+// callers.
+func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Report) error {
+	waiting := w.requests.batch(first)
+	if len(waiting) == 0 {
+		return nil
+	}
+	answers, err := w.repair(ctx, now, waiting, r)
+	for i, one := range waiting {
+		if answers == nil {
+			one.answer <- err
+		} else {
+			one.answer <- answers[i]
+		}
+	}
+	if err == nil && slices.Contains(answers, nil) {
+		err = w.goOn(ctx, now, w.Latest(), r)
+	}
+	if err != nil {
+		w.log.Error("repairs cannot be begun now", "pool", w.config.Pool, "repairs", len(waiting), "err", err)
+	}
+	return fatal(err)
+}
+
+// repair begins the repairs, and returns the answer to each request. No answers means
+// that the error is that of all.
+func (w *Writer) repair(ctx context.Context, now time.Time, requests []Request, r *Report) ([]error, error) {
+	s, err := w.prepare(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	choices, answers := w.standing(s).repairs(now, requests)
+	begun, err := w.choose(ctx, now, choices, r)
+	if err != nil {
+		return nil, err
+	}
+	for i, err := range begun {
+		answers[i] = cmp.Or(answers[i], err)
+	}
+	return answers, nil
+}
+
+// choose saves the intent and begins the drains and repairs, each that has a node. It
+// returns the result of each, and an error if nothing began or the process has to end.
+func (w *Writer) choose(ctx context.Context, now time.Time, choices []drain.Choice, r *Report) ([]error, error) {
+	intent := Intent{At: now}
+	for _, c := range choices {
+		if c.Node != "" && c.Mend == nil {
+			intent.LetGo = append(intent.LetGo, c.Node)
+		}
+	}
+	if err := w.save(ctx, w.journal.state, &intent); err != nil {
+		return nil, err
+	}
+	results := make([]error, len(choices))
+	for i, c := range choices {
+		if c.Node == "" {
+			continue
+		}
+		results[i] = w.drains.choose(ctx, now, c, r)
+		if err := fatal(results[i]); err != nil {
+			return nil, err
+		}
+	}
+	return results, nil
+}
+
+// prepare reads the pool for a change between two ticks. The error is pools.ErrPaused
+// while an operator has paused the pool.
+func (w *Writer) prepare(ctx context.Context, now time.Time) (*snapshot.Snapshot, error) {
+	if err := w.guard.check(); err != nil {
+		return nil, err
+	}
+	orders, err := w.Begin(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	if w.paused = orders.Pause != nil; w.paused {
+		return nil, orders.Allow(now)
+	}
+	reading, err := w.Read(ctx, now)
+	if err != nil {
+		return nil, err
+	}
+	w.Adopt(reading)
+	return reading.Snapshot, nil
+}
+
+// maxNotices bounds how many notices are handled at once.
+const maxNotices = 256
+
+// Notices returns the notices of the provider, each for HandleNotices. While the pool is
+// paused they wait, and in a dry run they are for another process.
+func (w *Writer) Notices() <-chan pools.Notice {
+	if w.paused || w.config.DryRun {
+		return nil
+	}
+	return w.ports.Notices
+}
+
+// HandleNotices drains the nodes of the first notice and of all that wait. A notice whose
+// drain cannot be saved now comes again.
+func (w *Writer) HandleNotices(ctx context.Context, now time.Time, first pools.Notice, r *Report) error {
+	waiting := append([]pools.Notice{first}, ready(w.ports.Notices, maxNotices-1)...)
+	err := w.warned(ctx, now, waiting, r)
+	for _, a := range r.Actions {
+		w.log.Info("notice heeded", "pool", w.config.Pool, "op", a.Op, "group", a.Group, "node", a.Node, "what", a.What, "err", a.Error)
+	}
+	if err != nil {
+		w.log.Error("notices cannot be heeded now", "pool", w.config.Pool, "notices", len(waiting), "err", err)
+	}
+	return fatal(err)
+}
+
+// warned begins the drains and takes them as far as they go now. It is done with the
+// notices whose drain is saved, or whose instance is not there.
+func (w *Writer) warned(ctx context.Context, now time.Time, notices []pools.Notice, r *Report) error {
+	s, err := w.prepare(ctx, now)
+	if errors.Is(err, pools.ErrPaused) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	notices, choices := w.standing(s).warnings(notices)
+	results, err := w.choose(ctx, now, choices, r)
+	if err != nil {
+		return err
+	}
+	for i, n := range notices {
+		if results[i] == nil && n.Done != nil {
+			n.Done()
+		}
+	}
+	return w.goOn(ctx, now, s, r)
+}
+
+// TendEvery is how often the drains advance between two ticks.
+const TendEvery = 5 * time.Second
+
+// Tending returns when Tend is due; nil if no drain is under way, or if the next tick
+// comes soon enough.
+func (w *Writer) Tending() <-chan time.Time {
+	if w.paused || w.config.DryRun || w.config.Tick < 2*TendEvery || !w.drains.ready() || w.config.outdated(w.Latest(), w.ports.Now()) || len(w.drains.records()) == 0 {
+		return nil
+	}
+	return time.After(TendEvery)
+}
+
+// outdated reports whether a snapshot is too old to go on by, as after ticks
+// that could not read the provider.
+func (c Config) outdated(s *snapshot.Snapshot, now time.Time) bool {
+	return s == nil || now.Sub(s.At) > max(2*c.Tick, time.Minute)
+}
+
+// Tend advances the drains by the newest facts of the nodes, and does not read the
+// provider: the latest snapshot counts, and the provider looks for itself before it ends
+// an instance.
+func (w *Writer) Tend(ctx context.Context, now time.Time, r *Report) error {
+	err := w.tend(ctx, now, r)
+	for _, problem := range r.Problems {
+		w.log.Warn("drains between two ticks", "pool", w.config.Pool, "err", problem)
+	}
+	if err != nil {
+		w.log.Error("drains cannot go on now", "pool", w.config.Pool, "err", err)
+	}
+	return fatal(err)
+}
+
+func (w *Writer) tend(ctx context.Context, now time.Time, r *Report) error {
+	if w.config.outdated(w.Latest(), now) {
+		return nil
+	}
+	if err := w.guard.check(); err != nil {
+		return err
+	}
+	orders, err := w.Begin(ctx, now)
+	if w.paused = w.paused || orders.Pause != nil; w.paused || err != nil {
+		return err
+	}
+	s := w.Latest().Refresh(w.ports.Scheduler.Facts(now))
+	if err := w.save(ctx, w.journal.state, &Intent{At: now}); err != nil {
+		return err
+	}
+	return w.goOn(ctx, now, s, r)
+}
+
+// goOn advances the drains, and saves the outcome.
+func (w *Writer) goOn(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
+	return w.conclude(ctx, w.advance(ctx, now, s, r))
+}

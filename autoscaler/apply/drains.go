@@ -1,0 +1,154 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// drains begins the drains and repairs of nodes, and advances them. Any goroutine may
+// read the records.
+type drains struct {
+	guard   *guard
+	ports   drain.Ports
+	config  drain.Config
+	drained func([]drain.Event) // nil: nothing listens
+
+	machine  atomic.Pointer[drain.Machine] // nil until it is opened
+	outdated bool                          // machine has another configuration
+}
+
+// adopt takes over a configuration. open reads the records anew then.
+func (d *drains) adopt(c drain.Config) {
+	d.outdated = d.outdated || c != d.config
+	d.config = c
+}
+
+// open reads the records, unless they are read already.
+func (d *drains) open(ctx context.Context, again bool) error {
+	if d.ready() && !again {
+		return nil
+	}
+	machine, err := drain.Open(ctx, d.config, d.ports)
+	if err != nil {
+		return err
+	}
+	d.outdated = false
+	d.machine.Store(machine)
+	return nil
+}
+
+func (d *drains) ready() bool { return d.machine.Load() != nil && !d.outdated }
+
+// records returns the records in order of node; there are none before open.
+func (d *drains) records() Records {
+	if m := d.machine.Load(); m != nil {
+		return m.Records()
+	}
+	return nil
+}
+
+// choose begins the drain, or the repair, of one node. It returns nil once that is
+// saved.
+func (d *drains) choose(ctx context.Context, now time.Time, c drain.Choice, r *Report) error {
+	ctx, cancel := d.guard.limit(ctx)
+	defer cancel()
+	err := d.guard.check()
+	if err == nil {
+		err = d.machine.Load().Add(ctx, now, c)
+	}
+	a := Action{Op: OpLetGo, Group: c.Group, Node: c.Node, What: c.Why}
+	if c.Mend != nil {
+		a.Op = OpMend
+	}
+	r.Actions = append(r.Actions, a.ended(err))
+	return err
+}
+
+// letGo begins the drain of one node, and reports whether that is saved. It returns an
+// error only if the process has to end.
+func (d *drains) letGo(ctx context.Context, now time.Time, c drain.Choice, r *Report) (saved bool, err error) {
+	err = d.choose(ctx, now, c, r)
+	return err == nil, fatal(err)
+}
+
+// release begins the drains of the nodes that the plan has chosen, and returns those
+// whose drain is saved. A stale node is rolled away.
+func (d *drains) release(ctx context.Context, now time.Time, choices []plan.Choice, reason drain.Reason, stale map[string]bool, r *Report) ([]plan.Choice, error) {
+	var released []plan.Choice
+	for _, c := range choices {
+		why := reason
+		if reason == drain.ScaleIn && stale[c.ID] {
+			why = drain.Rolling
+		}
+		saved, err := d.letGo(ctx, now, drain.Choice{Node: c.ID, Group: c.Group, Weight: c.Weight, Reason: why, Why: string(c.Why)}, r)
+		if saved {
+			released = append(released, c)
+		}
+		if err != nil {
+			return released, err
+		}
+	}
+	return released, nil
+}
+
+// takeBack keeps nodes of the weight of these that are on their way out and are needed
+// again.
+func (d *drains) takeBack(ctx context.Context, now time.Time, nodes []resolve.Leaver, timeout time.Duration, r *Report) error {
+	need := 0.0
+	for _, one := range nodes {
+		need += one.Weight
+	}
+	if need == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	kept, err := d.machine.Load().TakeBack(ctx, now, need)
+	if kept > 0 || err != nil {
+		a := Action{Op: OpTakeBack, What: fmt.Sprintf("%g that were on their way out are needed again", kept)}
+		r.Actions = append(r.Actions, a.ended(err))
+	}
+	return fatal(err)
+}
+
+// advance takes every drain as far as it can go now.
+func (d *drains) advance(ctx context.Context, now time.Time, views map[string]drain.View, r *Report) error {
+	events, err := d.machine.Load().Advance(ctx, now, views)
+	if d.drained != nil && len(events) > 0 {
+		d.drained(events)
+	}
+	for _, e := range events {
+		what := fmt.Sprintf("%s -> %s", e.From, e.To)
+		if e.Why != "" {
+			what += ": " + e.Why
+		}
+		r.Actions = append(r.Actions, Action{Op: OpDrain, Group: e.Group, Node: e.Node, What: what, Error: e.Err})
+	}
+	if err != nil && !errors.Is(err, context.Canceled) {
+		r.problem(err)
+	}
+	r.Drains = d.records()
+	return fatal(err)
+}
+
+// reportSilent reports the nodes that an operator has named and that cannot be drained.
+func (d *drains) reportSilent(s *snapshot.Snapshot, r *Report) {
+	if d.config.Force {
+		return
+	}
+	for _, one := range d.records() {
+		if _, silent := slices.BinarySearch(s.Silent, one.Node); silent && one.Reason == drain.Removal && one.State.Leaving() {
+			r.problem(fmt.Errorf("node %s, which is removed by name, is silent: nobody knows what it runs, so it will not be drained, "+
+				"and stays after %s: set force_terminate in the pool's draining, or end it at the provider", one.Node, one.Deadline.Format(time.RFC3339)))
+		}
+	}
+}

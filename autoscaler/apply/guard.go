@@ -1,0 +1,79 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+var (
+	// ErrDryRun: the process changes nothing.
+	ErrDryRun = errors.New("this is a dry run, which changes nothing")
+	// ErrLeaseEnds: no other process has the pool yet, but one may have it before a call
+	// is over.
+	ErrLeaseEnds = errors.New("the lease ends too soon for a call")
+)
+
+// guard permits a call that changes something only while the lease outlasts it, and
+// never in a dry run. Any goroutine may use it.
+type guard struct {
+	lease pools.Lease // nil in a dry run
+
+	mu      sync.Mutex
+	timeout time.Duration // of a call
+	dryRun  bool
+}
+
+func (g *guard) adopt(timeout time.Duration, dryRun bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.timeout, g.dryRun = timeout, dryRun
+}
+
+// check returns why no call may begin now, if so.
+func (g *guard) check() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.dryRun {
+		return ErrDryRun
+	}
+	switch left := g.lease.Left(); {
+	case left <= 0:
+		return pools.ErrNotHolder
+	case left <= g.timeout:
+		return fmt.Errorf("%w: in %v, and a call may take %v", ErrLeaseEnds, left.Round(time.Millisecond), g.timeout)
+	}
+	return nil
+}
+
+// limit returns a context that ends with the time that a call may take.
+func (g *guard) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return context.WithTimeout(ctx, g.timeout)
+}
+
+// call makes one call that changes something outside, if it may begin.
+func (g *guard) call(ctx context.Context, call func(context.Context) error) error {
+	if err := g.check(); err != nil {
+		return err
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	ctx, cancel := g.limit(ctx)
+	defer cancel()
+	return call(ctx)
+}
+
+// fatal returns err if the process has to end because of it.
+func fatal(err error) error {
+	if errors.Is(err, pools.ErrNotHolder) {
+		return err
+	}
+	return nil
+}

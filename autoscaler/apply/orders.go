@@ -1,0 +1,100 @@
+package apply
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// orders reads the operators' orders, and strikes those that are carried out or of no
+// use.
+type orders struct {
+	book  pools.OrderBook
+	guard *guard
+}
+
+// read returns the orders in force. Unknown orders may forbid anything: nothing may be
+// done after an error.
+func (o orders) read(ctx context.Context, now time.Time) (pools.Orders, error) {
+	all, err := o.book.Read(ctx, now)
+	if err != nil {
+		return pools.Orders{}, fmt.Errorf("read the operators' orders: %w", err)
+	}
+	if all.Pause != nil && !all.Pause.InForce(now) {
+		all.Pause = nil
+	}
+	return all, nil
+}
+
+// remove begins the drains of the nodes that an operator has named. An order is struck
+// once its drain is saved, or if it is of no use.
+func (o orders) remove(ctx context.Context, now time.Time, s *snapshot.Snapshot, removals []pools.Removal, drains *drains, r *Report) error {
+	busy := s.Busy()
+	for _, order := range removals {
+		node, refused := removable(s, order)
+		switch busy := busy[node.Group]; {
+		case refused != nil:
+			r.problem(refused)
+		case busy != "":
+			r.problem(fmt.Errorf("node %s waits to be removed: its group is being changed: %s", order.Node, busy))
+			continue // the order stands
+		default:
+			saved, err := drains.letGo(ctx, now, drain.Choice{
+				Node: node.ID, Group: node.Group, Weight: node.Weight, Reason: drain.Removal, Why: order.Text(),
+			}, r)
+			if err != nil {
+				return err
+			}
+			if !saved {
+				continue // the order stands
+			}
+		}
+		err := o.guard.call(ctx, func(ctx context.Context) error { return o.book.Removed(ctx, order.Node) })
+		if err != nil {
+			r.problem(fmt.Errorf("strike the removal of node %s: %w", order.Node, err))
+		}
+		if fatal(err) != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// removable returns the instance that an order names, or why it cannot go.
+func removable(s *snapshot.Snapshot, order pools.Removal) (pools.Instance, error) {
+	i, there := s.Instance(order.Node)
+	by := cmp.Or(order.By, "somebody")
+	switch {
+	case !there:
+		return i, fmt.Errorf("node %s, which %s wants to be removed, is not of this pool, or is gone", order.Node, by)
+	case i.Protected:
+		return pools.Instance{}, fmt.Errorf("node %s, which %s wants to be removed, is protected by the provider", order.Node, by)
+	}
+	return i, nil
+}
+
+// unmark strikes the marks of groups that are rolled, and reports those of groups that
+// the pool does not have.
+func (o orders) unmark(ctx context.Context, s *snapshot.Snapshot, marks []pools.StaleMark, r *Report) error {
+	for _, mark := range marks {
+		if len(s.LaunchedBefore(mark.Group, mark.At)) > 0 {
+			continue
+		}
+		if _, there := s.Group(mark.Group); !there {
+			r.problem(fmt.Errorf("group %s, which %s wants to be rolled, is not of this pool", mark.Group, mark.By))
+		}
+		err := o.guard.call(ctx, func(ctx context.Context) error { return o.book.Rolled(ctx, mark.Group) })
+		if err != nil {
+			r.problem(fmt.Errorf("strike the mark of group %s: %w", mark.Group, err))
+		}
+		if fatal(err) != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,150 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// provider makes the calls that change the pool, each under the guard, and keeps the
+// targets that the groups have by them. It is the ports of the drains, which use it
+// concurrently.
+type provider struct {
+	guard   *guard
+	cordon  drain.Scheduler
+	latest  atomic.Pointer[snapshot.Snapshot] // nil before the first
+	targets *targets                          // of the groups in latest, and of the calls since
+	raised  map[string]bool                   // groups that took a higher target, and may not have filled up yet
+}
+
+func (p *provider) adopt(s *snapshot.Snapshot) {
+	p.latest.Store(s)
+	p.targets = newTargets(s.Groups)
+}
+
+// find returns a group of the latest snapshot.
+func (p *provider) find(id string) (pools.Group, bool) {
+	s := p.latest.Load()
+	if s == nil {
+		return nil, false
+	}
+	return s.Group(id)
+}
+
+// free returns a group that no other is changing.
+func (p *provider) free(id string) (pools.Group, error) {
+	g, ok := p.find(id)
+	if !ok {
+		return nil, fmt.Errorf("group %s is not of this pool any more", id)
+	}
+	if busy := p.latest.Load().Busy()[id]; busy != "" {
+		return nil, fmt.Errorf("%w: group %s is left alone: %s", pools.ErrRefused, id, busy)
+	}
+	return g, nil
+}
+
+// raise brings the groups to their targets, step by step, each of which has that time. It
+// returns an error only if the process has to end.
+func (p *provider) raise(ctx context.Context, now time.Time, round *resolve.Round, timeout time.Duration, r *Report) error {
+	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
+		ctx, cancel := context.WithTimeout(ctx, timeout)
+		err := p.change(ctx, now, round, changes, r)
+		cancel()
+		if err != nil {
+			return err
+		}
+	}
+	r.problem(round.Err())
+	return nil
+}
+
+// change makes the changes of one step at the same time, and reports their results to
+// the round.
+func (p *provider) change(ctx context.Context, now time.Time, round *resolve.Round, changes []resolve.TargetChange, r *Report) (err error) {
+	actions, errs := make([]Action, len(changes)), make([]error, len(changes))
+	var wg sync.WaitGroup
+	for i, c := range changes {
+		wg.Go(func() { actions[i], errs[i] = p.setTarget(ctx, now, c) })
+	}
+	wg.Wait()
+	r.Actions = append(r.Actions, actions...)
+	for i, c := range changes {
+		round.Report(c, errs[i])
+		switch {
+		case fatal(errs[i]) != nil:
+			err = errs[i]
+		case c.Raises() && errs[i] == nil:
+			p.raised[c.Group] = true
+		case c.Raises() && resolve.Refused(errs[i]):
+			delete(p.raised, c.Group)
+		}
+	}
+	return err
+}
+
+func (p *provider) setTarget(ctx context.Context, now time.Time, c resolve.TargetChange) (Action, error) {
+	began := time.Now()
+	group, _ := p.find(c.Group) // the changes are of these groups
+	called := false
+	err := p.guard.call(ctx, func(ctx context.Context) error {
+		called = true
+		return group.SetTarget(ctx, c.Target)
+	})
+	if called {
+		p.targets.set(c.Group, c.Target, now, err)
+	}
+	action := Action{Op: OpSetTarget, Group: c.Group, Target: c.Target, What: c.Why, Latency: time.Since(began)}
+	return action.ended(err), err
+}
+
+// Terminate implements drain.Groups.
+func (p *provider) Terminate(ctx context.Context, group string, ids []string) error {
+	g, err := p.free(group)
+	if err != nil {
+		return err
+	}
+	called := false
+	err = p.guard.call(ctx, func(ctx context.Context) error {
+		called = true
+		return g.Terminate(ctx, ids)
+	})
+	if called {
+		p.targets.lower(group, p.latest.Load().Weights(ids), err)
+	}
+	return err
+}
+
+// Mend implements drain.Menders.
+func (p *provider) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
+	g, err := p.free(group)
+	if err != nil {
+		return false, err
+	}
+	if !mends(g, m.Kind) {
+		return false, fmt.Errorf("%w: group %s has no %s", pools.ErrMendFailed, group, m.Kind)
+	}
+	err = p.guard.call(ctx, func(ctx context.Context) error {
+		done, err = g.(pools.Mender).Mend(ctx, m)
+		return err
+	})
+	return done, err
+}
+
+// mends reports whether the group can repair its instances that way.
+func mends(g pools.Group, kind pools.MendKind) bool {
+	mender, can := g.(pools.Mender)
+	return can && slices.Contains(mender.Mends(), kind)
+}
+
+// Cordon implements drain.Scheduler.
+func (p *provider) Cordon(ctx context.Context, node string, on bool) error {
+	return p.guard.call(ctx, func(ctx context.Context) error { return p.cordon.Cordon(ctx, node, on) })
+}

@@ -1,0 +1,82 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+const (
+	maxRequests = 256 // repair requests that wait
+	maxAttempt  = 256 // bytes of the name of an attempt
+)
+
+// Request is one call of Writer.Repair.
+type Request struct {
+	pools.RepairRequest
+	ctx    context.Context // of the caller
+	answer chan<- error    // has room for it
+}
+
+// requests queues the repair requests of any goroutine for the owner of the writer.
+type requests struct {
+	queue chan Request
+	ended chan struct{} // closed when the owner serves no more
+	end   sync.Once     // of ended
+}
+
+func newRequests() *requests {
+	return &requests{queue: make(chan Request, maxRequests), ended: make(chan struct{})}
+}
+
+func (q *requests) close() { q.end.Do(func() { close(q.ended) }) }
+
+// repair waits until the request is served.
+func (q *requests) repair(ctx context.Context, r pools.RepairRequest) error {
+	answer := make(chan error, 1)
+	select {
+	case q.queue <- Request{r, ctx, answer}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-q.ended:
+		return errEnded()
+	}
+	select {
+	case err := <-answer:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-q.ended:
+	}
+	select {
+	case err := <-answer: // it came just before the end
+		return err
+	default:
+		return errEnded()
+	}
+}
+
+func errEnded() error { return fmt.Errorf("the pool's loop has ended: %w", pools.ErrNotHolder) }
+
+// batch returns the request with all that wait and whose caller waits for the answer.
+func (q *requests) batch(first Request) []Request {
+	waiting := append([]Request{first}, ready(q.queue, maxRequests-1)...)
+	return slices.DeleteFunc(waiting, func(r Request) bool { return r.ctx.Err() != nil })
+}
+
+// ready returns what a channel has now, but no more than that.
+func ready[T any](from <-chan T, most int) []T {
+	var out []T
+	for len(out) < most {
+		select {
+		case one := <-from:
+			out = append(out, one)
+		default:
+			return out
+		}
+	}
+	return out
+}

@@ -1,0 +1,200 @@
+package apply
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// standing is the pool as it was changed since a snapshot.
+type standing struct {
+	*snapshot.Snapshot
+	state   resolve.State
+	account resolve.Account
+	records Records
+}
+
+// aside returns the groups that are set aside.
+func (p standing) aside() map[string]plan.Quarantine {
+	return plan.Held(p.state.Quarantines, p.state.Clock)
+}
+
+// room returns the weight by which the groups can be raised, but for what is owed.
+func (p standing) room() float64 {
+	busy, held, sum := p.Busy(), p.aside(), -p.account.Owed()
+	for _, g := range p.account.Groups {
+		if _, aside := held[g.ID]; !aside && !g.Stale && busy[g.ID] == "" {
+			sum += max(0, float64(g.Max)-max(float64(g.Target), g.Fulfilled))
+		}
+	}
+	return sum
+}
+
+// full reports whether every group that is not set aside has what it is asked for, up
+// and joined, without the nodes that are on their way out. Nodes that are sick, or
+// repaired in place, do not count, nor are those of them waited for that were there at
+// that time: what has come since is to be fit. What is owed is waited for, too.
+func (p standing) full(since time.Time) bool {
+	held, leaving, inPlace := p.aside(), p.records.Leaving(), p.records.InPlace()
+	counts := map[string]bool{}
+	need, have := p.account.Owed(), 0.0
+	for _, g := range p.account.Groups {
+		if _, aside := held[g.ID]; aside || g.Stale {
+			continue
+		}
+		counts[g.ID] = true
+		need += float64(g.Share() + g.Surge)
+	}
+	for _, n := range p.Nodes {
+		i, unfit := n.Instance, n.Unhealthy || inPlace[n.Instance.ID]
+		switch {
+		case !counts[i.Group] || leaving[i.ID] || i.State == pools.InstanceTerminating:
+		case !unfit:
+			have += n.JoinedWeight()
+		case !i.Launched.After(since):
+			need -= i.Weight
+		}
+	}
+	return have >= need-resolve.Slack
+}
+
+// views returns the nodes as their drains see them. facts are newer than the snapshot.
+func (p standing) views(facts []pools.NodeFacts) map[string]drain.View {
+	views := make(map[string]drain.View, len(p.Nodes))
+	busy := p.Busy()
+	for _, n := range p.Nodes {
+		views[n.Instance.ID] = viewOf(p.At, n, busy[n.Instance.Group])
+	}
+	// A node that joined after the snapshot is no orphan any more.
+	late := map[string]bool{}
+	for _, f := range facts {
+		if one, there := views[f.ID]; there && one.Node == pools.NodeOrphaned {
+			one.Node = pools.NodeUnknown
+			views[f.ID] = one
+		}
+		late[f.ID] = true
+	}
+	for _, record := range p.records {
+		one, there := views[record.Node]
+		switch silent := one.Instance == drain.Present && one.Node == pools.NodeUnknown; {
+		case !there:
+			one = drain.View{Instance: drain.Absent, At: p.At}
+		case record.Hold:
+			one.Replaced = p.full(record.Since)
+			fallthrough
+		case record.Reason == drain.Repair:
+			if silent && (p.Starting || late[record.Node] || len(late) == 0 && p.deaf(record)) {
+				one.Instance = drain.Unseen // else it would be taken for a node that does not report
+			}
+		}
+		views[record.Node] = one
+	}
+	return views
+}
+
+// deaf reports, of a pool of which no node reports, whether that says nothing of the
+// record's node: others should report too, or it did since its repair began.
+func (p standing) deaf(r drain.Record) bool {
+	others := slices.ContainsFunc(p.Silent, func(id string) bool { return id != r.Node })
+	return others || r.State.Leaving() && r.State != drain.Chosen
+}
+
+// viewOf returns a node as its drain sees it. The groups were read whole, so a node
+// that is not in them is absent.
+func viewOf(at time.Time, n pools.Node, busy string) drain.View {
+	v := drain.View{
+		Instance: drain.Present, At: at, Protected: n.Instance.Protected, Busy: busy, Node: n.State,
+		FactsAt: n.Facts.At, Cordoned: n.Facts.Draining, Tasks: n.Facts.Tasks,
+		BootID: n.Facts.BootID,
+	}
+	if n.Instance.State == pools.InstanceTerminating {
+		v.Instance = drain.Ending
+	}
+	return v
+}
+
+// warnings returns the notices to handle, each with its drain; one without a node where
+// the instance is not there. A rebalance recommendation waits while the group is being
+// changed or the node is repaired in place: it comes again.
+func (p standing) warnings(notices []pools.Notice) (handled []pools.Notice, drains []drain.Choice) {
+	busy, inPlace := p.Busy(), p.records.InPlace()
+	for _, n := range notices {
+		i, ours := p.Instance(n.Instance)
+		reason := drain.Spot
+		if n.Kind == pools.Rebalance {
+			reason = drain.Rebalance
+		}
+		if n.Kind == pools.Rebalance && (busy[i.Group] != "" || inPlace[n.Instance]) {
+			continue
+		}
+		var c drain.Choice
+		if ours {
+			c = drain.Choice{Node: i.ID, Group: i.Group, Weight: i.Weight, Reason: reason, Why: n.Why}
+		}
+		handled, drains = append(handled, n), append(drains, c)
+	}
+	return handled, drains
+}
+
+// repairs returns the choice that each request is, one without a node where there is
+// nothing to begin, and why not.
+func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []error) {
+	records := map[string]drain.Record{}
+	for _, r := range p.records {
+		records[r.Node] = r
+	}
+	room := p.room()
+	choices, answers, taken := make([]drain.Choice, len(requests)), make([]error, len(requests)), map[string]string{}
+	for i, w := range requests {
+		record, under := records[w.Node]
+		attempt, same := taken[w.Node]
+		switch {
+		case under && record.Attempt == w.Attempt:
+			continue // it is saved
+		case under && !record.InService(), same && attempt != w.Attempt:
+			answers[i] = fmt.Errorf("%w: %s", pools.ErrLeaving, record.Reason)
+			continue
+		}
+		c, err := p.repair(now, w.RepairRequest)
+		if err == nil && c.Hold && c.Weight > room+resolve.Slack {
+			err = pools.ErrNoRoom
+		}
+		if answers[i] = err; err == nil {
+			choices[i], taken[w.Node] = c, w.Attempt
+			room -= c.Weight
+		}
+	}
+	return choices, answers
+}
+
+// repair returns the request as a choice, or why it cannot be.
+func (p standing) repair(now time.Time, r pools.RepairRequest) (drain.Choice, error) {
+	n, there := p.Instance(r.Node)
+	if !there {
+		return drain.Choice{}, pools.ErrUnknownNode
+	}
+	group, _ := p.Group(n.Group)
+	switch busy := p.Busy()[n.Group]; {
+	case !now.Before(r.Deadline):
+		return drain.Choice{}, fmt.Errorf("its deadline was %v", r.Deadline)
+	case busy != "":
+		return drain.Choice{}, fmt.Errorf("%w: its group is being changed: %s", pools.ErrRefused, busy)
+	case r.Mend == nil && n.Protected:
+		return drain.Choice{}, fmt.Errorf("%w: it is protected from termination", pools.ErrRefused)
+	case r.Mend != nil && r.Hold:
+		return drain.Choice{}, errors.New("it is repaired in place, and nothing takes its place")
+	case r.Mend != nil && !mends(group, r.Mend.Kind):
+		return drain.Choice{}, fmt.Errorf("%w: group %s has no %s", pools.ErrRefused, n.Group, r.Mend.Kind)
+	}
+	return drain.Choice{
+		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,
+		Attempt: r.Attempt, Hold: r.Hold, Mend: r.Mend, Deadline: r.Deadline, Why: r.Why,
+	}, nil
+}

@@ -1,0 +1,271 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// stand returns a pool of one group of target 3 whose nodes have these states.
+func stand(states ...pools.NodeState) standing {
+	s := &snapshot.Snapshot{At: noon, Groups: []pools.GroupSnapshot{{ID: "a", Target: 3, Max: 4}}}
+	for i, state := range states {
+		id := "a-" + string(rune('1'+i))
+		s.Nodes = append(s.Nodes, pools.Node{
+			State:    state,
+			Instance: pools.Instance{ID: id, Group: "a", Weight: 1, State: pools.InstanceRunning, Launched: noon.Add(-time.Hour)},
+		})
+		if state == pools.NodeUnknown {
+			s.Silent = append(s.Silent, id)
+		}
+	}
+	return standing{Snapshot: s}.with(nil)
+}
+
+// with returns p with these records, and the account that follows.
+func (p standing) with(records Records) standing {
+	wanted := 3.0
+	p.records = records
+	p.account = resolve.State{Wanted: &wanted}.Account(records.groups(p.Snapshot, found))
+	return p
+}
+
+func repairing(node string, hold bool) drain.Record {
+	return drain.Record{
+		Node: node, Group: "a", Weight: 1, Reason: drain.Repair, State: drain.Chosen, Hold: hold, Attempt: "attempt-1",
+		Since: noon, Deadline: noon.Add(time.Hour),
+	}
+}
+
+const (
+	running = pools.NodeRunning
+	unknown = pools.NodeUnknown
+	orphan  = pools.NodeOrphaned
+)
+
+// A drain sees its node as the snapshot has it, but for what is newer: a node that
+// reports since is no orphan, and no node that does not report.
+func TestViews(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		pool   standing
+		change func(p *standing)
+		facts  string // nodes that report now
+		want   drain.View
+	}{
+		{"as it was", stand(running, running), nil, "", drain.View{Instance: drain.Present, At: noon, Node: running}},
+		{"busy", stand(running, running), func(p *standing) { p.Groups[0].Busy = "a refresh" }, "", drain.View{Instance: drain.Present, At: noon, Node: running, Busy: "a refresh"}},
+		{"it ends", stand(running, running), func(p *standing) { p.Nodes[1].Instance.State = pools.InstanceTerminating }, "", drain.View{Instance: drain.Ending, At: noon, Node: running}},
+		{"an orphan reports", stand(running, orphan), nil, "a-2", drain.View{Instance: drain.Present, At: noon, Node: unknown}},
+		{"it is gone", stand(running).with(Records{repairing("a-2", false)}), nil, "", drain.View{Instance: drain.Absent, At: noon}},
+		{"silent", stand(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-1", drain.View{Instance: drain.Present, At: noon, Node: unknown}},
+		{"silent, just after the start", stand(running, unknown).with(Records{repairing("a-2", false)}), func(p *standing) { p.Starting = true }, "a-1",
+			drain.View{Instance: drain.Unseen, At: noon, Node: unknown}},
+		{"it reports since", stand(running, unknown).with(Records{repairing("a-2", false)}), nil, "a-2", drain.View{Instance: drain.Unseen, At: noon, Node: unknown}},
+		{"no node reports", stand(unknown, unknown).with(Records{repairing("a-2", false)}), nil, "", drain.View{Instance: drain.Unseen, At: noon, Node: unknown}},
+		{"no other should report", stand(orphan, unknown).with(Records{repairing("a-2", false)}), nil, "", drain.View{Instance: drain.Present, At: noon, Node: unknown}},
+		{"replaced", stand(running, running, running, running).with(Records{repairing("a-2", true)}), nil, "",
+			drain.View{Instance: drain.Present, At: noon, Node: running, Replaced: true}},
+		{"not replaced yet", stand(running, running, running).with(Records{repairing("a-2", true)}), nil, "", drain.View{Instance: drain.Present, At: noon, Node: running}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			if test.change != nil {
+				test.change(&test.pool)
+			}
+			var facts []pools.NodeFacts
+			if test.facts != "" {
+				facts = append(facts, pools.NodeFacts{ID: test.facts})
+			}
+			if got := test.pool.views(facts)["a-2"]; got != test.want {
+				t.Errorf("view %+v, want %+v", got, test.want)
+			}
+		})
+	}
+}
+
+// Room is what the groups can be raised by, but for what is owed. A group that is set
+// aside, stale or busy gives none.
+func TestRoom(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name   string
+		change func(p *standing)
+		want   float64
+	}{
+		{"up to the maximum", func(*standing) {}, 1},
+		{"set aside", func(p *standing) { p.state.Quarantines, p.state.Clock = plan.Failed(nil, "a", "no spot", noon), noon }, 0},
+		{"busy", func(p *standing) { p.Groups[0].Busy = "a refresh" }, 0},
+		{"more exists than the target", func(p *standing) { p.account.Groups[0].Fulfilled = 4 }, 0},
+		{"some is owed", func(p *standing) { p.account.Wanted = 5 }, -1},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			p := stand(running, running, running)
+			test.change(&p)
+			if got := p.room(); got != test.want {
+				t.Errorf("room() = %v, want %v", got, test.want)
+			}
+		})
+	}
+}
+
+// A request is a choice, or has a reason why nothing begins. The same attempt begins
+// once, and held nodes share the room.
+func TestRepairs(t *testing.T) {
+	t.Parallel()
+	request := func(node, attempt string, hold bool) Request {
+		return Request{RepairRequest: pools.RepairRequest{Node: node, Attempt: attempt, Hold: hold, Deadline: noon.Add(time.Hour)}}
+	}
+	reboot := request("a-1", "1", false)
+	reboot.Mend = &pools.Mending{Kind: pools.MendReboot}
+	late := request("a-1", "1", false)
+	late.Deadline = noon
+	leaving := repairing("a-1", false)
+	tests := []struct {
+		name     string
+		pool     standing
+		requests []Request
+		chosen   string // nodes
+		why      []error
+	}{
+		{"one", stand(running), []Request{request("a-1", "1", false)}, "a-1", []error{nil}},
+		{"unknown", stand(running), []Request{request("b-1", "1", false)}, "", []error{pools.ErrUnknownNode}},
+		{"the same attempt is saved", stand(running).with(Records{leaving}), []Request{request("a-1", "attempt-1", false)}, "", []error{nil}},
+		{"under another", stand(running).with(Records{leaving}), []Request{request("a-1", "2", false)}, "", []error{pools.ErrLeaving}},
+		{"two attempts at once", stand(running), []Request{request("a-1", "1", false), request("a-1", "2", false)}, "a-1", []error{nil, pools.ErrLeaving}},
+		{"room for one of two", stand(running, running), []Request{request("a-1", "1", true), request("a-2", "2", true)}, "a-1", []error{nil, pools.ErrNoRoom}},
+		{"too late", stand(running), []Request{late}, "", []error{errAny}},
+		{"in place, by a group that cannot", stand(running), []Request{reboot}, "", []error{pools.ErrRefused}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			choices, answers := test.pool.repairs(noon, test.requests)
+			var chosen []string
+			for i, c := range choices {
+				if c.Node != "" {
+					chosen = append(chosen, c.Node)
+				}
+				if err := answers[i]; (err != nil) != (test.why[i] != nil) || test.why[i] != errAny && !errors.Is(err, test.why[i]) {
+					t.Errorf("request %d: %v, want %v", i, err, test.why[i])
+				}
+			}
+			if got := strings.Join(chosen, " "); got != test.chosen {
+				t.Errorf("chosen %q, want %q", got, test.chosen)
+			}
+		})
+	}
+}
+
+var errAny = errors.New("any error")
+
+type lease time.Duration
+
+func (l lease) Left() time.Duration { return time.Duration(l) }
+func (lease) Epoch() uint64         { return 1 }
+
+// No call begins that the lease does not outlast, nor in a dry run.
+func TestGuard(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		left   time.Duration
+		dryRun bool
+		want   error
+	}{{time.Minute, false, nil}, {5 * time.Second, false, ErrLeaseEnds}, {0, false, pools.ErrNotHolder}, {time.Minute, true, ErrDryRun}}
+	for _, test := range tests {
+		g := &guard{lease: lease(test.left)}
+		g.adopt(5*time.Second, test.dryRun)
+		called := false
+		err := g.call(t.Context(), func(ctx context.Context) error {
+			_, called = ctx.Deadline()
+			return nil
+		})
+		if !errors.Is(err, test.want) || called != (test.want == nil) {
+			t.Errorf("left %v, dry run %t: call = %v, called %t, want %v", test.left, test.dryRun, err, called, test.want)
+		}
+	}
+}
+
+// A request whose answer is lost may have taken effect: the larger target counts. One
+// that is refused has changed nothing. An ended instance lowers the target, but not
+// below the minimum.
+func TestTargets(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("connection reset")
+	tests := []struct {
+		name        string
+		change      func(t *targets)
+		now, likely int
+		doubt       bool
+	}{
+		{"given", func(t *targets) { t.set("a", 5, noon, nil) }, 5, 5, false},
+		{"refused", func(t *targets) { t.set("a", 5, noon, pools.ErrRefused) }, 3, 3, false},
+		{"lost", func(t *targets) { t.set("a", 5, noon, lost) }, 3, 5, true},
+		{"a lowering is lost", func(t *targets) { t.set("a", 2, noon, lost) }, 3, 3, true},
+		{"ended", func(t *targets) { t.lower("a", []float64{1}, nil) }, 2, 2, false},
+		{"a part of a weight", func(t *targets) { t.lower("a", []float64{0.5}, nil) }, 2, 2, false},
+		{"not below the minimum", func(t *targets) { t.lower("a", []float64{1, 1, 1}, nil) }, 1, 1, false},
+		{"an end is lost", func(t *targets) { t.lower("a", []float64{1}, lost) }, 3, 3, true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			a := pools.GroupSnapshot{ID: "a", Target: 3, Min: 1}
+			one := newTargets([]pools.GroupSnapshot{a})
+			test.change(one)
+			s := one.into(resolve.State{Groups: map[string]resolve.GroupState{"a": {}, "gone": {}}})
+			if of := s.Groups["a"]; one.target(a) != test.now || one.likely(a) != test.likely || *of.Asked != test.likely || of.Doubt != test.doubt {
+				t.Errorf("target %d, likely %d, state %+v: want %d, %d, doubt %t", one.target(a), one.likely(a), of, test.now, test.likely, test.doubt)
+			}
+		})
+	}
+}
+
+// A warning drains its node. A recommendation waits while the group is busy, or the node
+// is repaired in place; a warning of an instance that is not there begins nothing.
+func TestWarnings(t *testing.T) {
+	t.Parallel()
+	inPlace := repairing("a-1", false)
+	inPlace.Mend, inPlace.MendBy = pools.MendReboot, inPlace.Deadline.Add(time.Hour)
+	busy := stand(running)
+	busy.Groups[0].Busy = "a refresh"
+	tests := []struct {
+		name    string
+		pool    standing
+		notice  pools.Notice
+		handled bool
+		want    drain.Choice
+	}{
+		{"interruption", busy, pools.Notice{Instance: "a-1", Why: "spot"}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Spot, Why: "spot"}},
+		{"rebalance", stand(running), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, true, drain.Choice{Node: "a-1", Group: "a", Weight: 1, Reason: drain.Rebalance}},
+		{"rebalance of a busy group", busy, pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
+		{"rebalance of a repaired node", stand(running).with(Records{inPlace}), pools.Notice{Instance: "a-1", Kind: pools.Rebalance}, false, drain.Choice{}},
+		{"not there", stand(running), pools.Notice{Instance: "b-1"}, true, drain.Choice{}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			handled, drains := test.pool.warnings([]pools.Notice{test.notice})
+			if len(handled) != len(drains) || (len(handled) == 1) != test.handled {
+				t.Fatalf("handled %+v, drains %+v: want handled %t", handled, drains, test.handled)
+			}
+			if test.handled && drains[0] != test.want {
+				t.Errorf("drain %+v, want %+v", drains[0], test.want)
+			}
+		})
+	}
+}

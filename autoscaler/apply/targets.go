@@ -1,0 +1,97 @@
+package apply
+
+import (
+	"maps"
+	"math"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// targets keeps the targets of the groups as they change after a snapshot. Any goroutine
+// may use it.
+type targets struct {
+	mu     sync.Mutex
+	groups map[string]*groupTarget
+}
+
+type groupTarget struct {
+	now    int // as far as it is known
+	likely int // the larger one, if the last request has an unknown end
+	doubt  bool
+	least  int       // the group's minimum
+	at     time.Time // of the last request; zero: there was none
+}
+
+// newTargets returns the targets that the groups were found with.
+func newTargets(groups []pools.GroupSnapshot) *targets {
+	t := &targets{groups: make(map[string]*groupTarget, len(groups))}
+	for _, g := range groups {
+		t.groups[g.ID] = &groupTarget{now: g.Target, likely: g.Target, least: g.Min}
+	}
+	return t
+}
+
+// target returns the target that a group of the snapshot has now.
+func (t *targets) target(g pools.GroupSnapshot) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.groups[g.ID].now
+}
+
+// likely returns the target that the group has, or the larger one that it may have.
+func (t *targets) likely(g pools.GroupSnapshot) int {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.groups[g.ID].likely
+}
+
+// set notes the result of a request for a target.
+func (t *targets) set(group string, target int, now time.Time, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.groups[group]
+	g.at = now
+	switch {
+	case err == nil:
+		g.now, g.likely = target, target
+	case !resolve.Refused(err): // it may have taken effect
+		g.doubt, g.likely = true, max(g.likely, target)
+	}
+}
+
+// lower notes that instances of these weights were terminated, or may have been.
+func (t *targets) lower(group string, weights []float64, err error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	g := t.groups[group]
+	if err != nil {
+		g.doubt = g.doubt || !resolve.Refused(err)
+		return
+	}
+	for _, w := range weights {
+		by := g.now - max(g.least, int(math.Floor(float64(g.now)-w)))
+		g.now, g.likely = g.now-by, g.likely-by
+	}
+}
+
+// into returns s with these targets.
+func (t *targets) into(s resolve.State) resolve.State {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	s.Groups = maps.Clone(s.Groups)
+	for group, of := range s.Groups {
+		g := t.groups[group]
+		if g == nil {
+			continue
+		}
+		of.Asked, of.Doubt = new(g.likely), of.Doubt || g.doubt
+		if !g.at.IsZero() {
+			of.At = g.at
+		}
+		s.Groups[group] = of
+	}
+	return s
+}

@@ -1,0 +1,120 @@
+package apply
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// Plan is what a tick has decided.
+type Plan struct {
+	resolve.Case
+	resolve.Outcome
+	Account resolve.Account // of the groups as they were found
+	Orders  pools.Orders
+}
+
+// intent returns what the first step of the round changes, and which nodes are let go.
+func (p Plan) intent(now time.Time, round *resolve.Round) Intent {
+	i := Intent{At: now, Targets: round.Planned()}
+	for _, c := range slices.Concat(p.Replaced(), p.Pruned.Choices) {
+		i.LetGo = append(i.LetGo, c.ID)
+	}
+	return i
+}
+
+// idle reports whether there is nothing to do but to advance the drains.
+func (p Plan) idle(i Intent) bool {
+	return len(i.Targets)+len(i.LetGo)+len(p.TakeBack)+len(p.Orders.Removals)+len(p.Orders.Stale) == 0
+}
+
+// Apply saves what is about to be done, does it, and saves the outcome: targets are
+// raised, nodes that are not needed begin to drain, and all drains advance. What cannot
+// be saved is not done. In a dry run nothing is done.
+func (w *Writer) Apply(ctx context.Context, now time.Time, p Plan, r *Report) error {
+	w.reader.Settle()
+	w.found = resolve.Found{} // the tick records it
+	if w.config.DryRun {
+		w.journal.state = p.Untouched(p.Outcome)
+		return nil
+	}
+	round := resolve.NewRound(p.Case, p.Outcome, p.Account)
+	intent := p.intent(now, round)
+	if !p.idle(intent) || len(w.drains.records()) > 0 {
+		planned := w.provider.targets.into(p.Case.State.Larger(p.Outcome.State))
+		if err := w.save(ctx, planned, &intent); err != nil {
+			w.journal.state = p.Untouched(p.Outcome)
+			return fmt.Errorf("nothing is done: %w", err)
+		}
+	}
+	did, err := w.change(ctx, now, p, round, r)
+	w.journal.state = p.Conclude(p.Outcome, did)
+	w.journal.state.Quarantines = round.Quarantines()
+	latest := w.Latest()
+	if err == nil {
+		err = w.advance(ctx, now, latest, r)
+		w.drains.reportSilent(latest, r)
+	}
+	if err == nil {
+		err = w.orders.unmark(ctx, latest, p.Orders.Stale, r)
+	}
+	return w.conclude(ctx, err)
+}
+
+// conclude saves the outcome, unless err ended it.
+func (w *Writer) conclude(ctx context.Context, err error) error {
+	w.journal.state = w.provider.targets.into(w.journal.state)
+	if err != nil {
+		return err
+	}
+	return w.save(ctx, w.journal.state, nil)
+}
+
+// change makes the changes of a tick, one after the other, and returns what was done. It
+// ends early only if the process has to.
+func (w *Writer) change(ctx context.Context, now time.Time, p Plan, round *resolve.Round, r *Report) (resolve.Done, error) {
+	stale := p.StaleNodes()
+	err := w.drains.takeBack(ctx, now, p.TakeBack, w.config.StepTimeout, r)
+	if err == nil {
+		err = w.provider.raise(ctx, now, round, w.config.StepTimeout, r)
+	}
+	did := resolve.Done{Ordered: round.Ordered()}
+	if err == nil {
+		did.Pruned, err = w.drains.release(ctx, now, p.Pruned.Choices, drain.ScaleIn, stale, r)
+	}
+	did.Surge = p.SurgeLeft(round.Surged(), did.Pruned)
+	// What is replaced from here on stays wanted. A request of unknown end counts as given.
+	did.Shares = resolve.Shares(w.drains.records().groups(w.Latest(), w.provider.targets.likely), did.Surge)
+	for _, some := range []struct {
+		choices []plan.Choice
+		reason  drain.Reason
+	}{{p.Orphans, drain.Orphan}, {p.Rolled, drain.Rolling}} {
+		if err == nil {
+			var saved []plan.Choice
+			saved, err = w.drains.release(ctx, now, some.choices, some.reason, stale, r)
+			did.Replaced = append(did.Replaced, saved...)
+		}
+	}
+	if err == nil {
+		err = w.orders.remove(ctx, now, w.Latest(), p.Orders.Removals, w.drains, r)
+	}
+	return did, err
+}
+
+// advance takes every drain as far as it can go now, by that snapshot.
+func (w *Writer) advance(ctx context.Context, now time.Time, s *snapshot.Snapshot, r *Report) error {
+	if err := w.guard.check(); err != nil {
+		r.problem(err)
+		return fatal(err)
+	}
+	ctx, cancel := w.step(ctx)
+	defer cancel()
+	return w.drains.advance(ctx, now, w.standing(s).views(w.ports.Scheduler.Facts(w.ports.Now())), r)
+}

@@ -1,0 +1,213 @@
+package apply
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// Config bounds what a Writer does.
+type Config struct {
+	Pool        string
+	Tick        time.Duration
+	DryRun      bool // change nothing
+	Drain       drain.Config
+	Obey        bool          // a target that another than the writer has set changes what is wanted
+	Apps        []string      // that have a signal: what is held for another app is forgotten
+	StepTimeout time.Duration // of each step that waits
+	CallTimeout time.Duration // of each call that changes something
+}
+
+// Ports is what a Writer reads and changes.
+type Ports struct {
+	snapshot.Ports
+	Memory  Memory
+	Orders  pools.OrderBook
+	Lease   pools.Lease     // nil in a dry run
+	Records drain.Records   // of the drains
+	Cordon  drain.Scheduler // keeps tasks off a node
+	// Notices are the warnings of the provider; nil: there are none.
+	Notices <-chan pools.Notice
+	// Drained receives what happened to any drain record, in order; nil: nothing does.
+	// It does not wait.
+	Drained func([]drain.Event)
+	Now     func() time.Time
+	Version string // of this build, saved with the state
+}
+
+// Writer makes every change to one pool.
+type Writer struct {
+	config   Config
+	ports    Ports
+	log      *slog.Logger
+	guard    *guard
+	reader   *snapshot.Reader
+	journal  *journal
+	provider *provider
+	drains   *drains
+	orders   orders
+	requests *requests
+	paused   bool          // as of the last orders
+	found    resolve.Found // in the targets of the groups, and in no record yet
+}
+
+// New returns a Writer that has read and changed nothing yet.
+func New(c Config, ports Ports, log *slog.Logger) *Writer {
+	guard := &guard{lease: ports.Lease}
+	provider := &provider{guard: guard, cordon: ports.Cordon, raised: map[string]bool{}}
+	w := &Writer{
+		ports: ports, log: log, guard: guard, provider: provider,
+		reader:  snapshot.NewReader(ports.Ports),
+		journal: &journal{memory: ports.Memory, version: ports.Version, guard: guard},
+		drains: &drains{guard: guard, drained: ports.Drained, ports: drain.Ports{
+			Records: ports.Records, Scheduler: provider, Groups: provider, Menders: provider,
+		}},
+		orders:   orders{ports.Orders, guard},
+		requests: newRequests(),
+	}
+	w.Reconfigure(c)
+	return w
+}
+
+// Reconfigure takes over a configuration.
+func (w *Writer) Reconfigure(c Config) {
+	w.config = c
+	w.guard.adopt(c.CallTimeout, c.DryRun)
+	if c.Drain.CallTimeout == 0 || c.Drain.CallTimeout > c.CallTimeout {
+		c.Drain.CallTimeout = c.CallTimeout
+	}
+	w.drains.adopt(c.Drain)
+	w.journal.state.Held = slices.DeleteFunc(slices.Clone(w.journal.state.Held), func(h decide.Held) bool {
+		return !slices.Contains(c.Apps, h.App)
+	})
+}
+
+// Open takes up the state of the last process and the drain records, unless that is
+// done.
+func (w *Writer) Open(ctx context.Context) error {
+	ctx, cancel := w.step(ctx)
+	defer cancel()
+	if !w.journal.loaded {
+		joined, known, err := w.journal.load(ctx, w.config.Pool, w.log)
+		if err != nil {
+			return err
+		}
+		w.reader.Restore(joined, known)
+	}
+	return w.drains.open(ctx, w.config.DryRun)
+}
+
+// Close ends the requests that are not served yet, and all later ones.
+func (w *Writer) Close() { w.requests.close() }
+
+// Check returns why nothing may be changed now, if so.
+func (w *Writer) Check() error { return w.guard.check() }
+
+// Begin opens w, and returns the operators' orders in force.
+func (w *Writer) Begin(ctx context.Context, now time.Time) (pools.Orders, error) {
+	if err := w.Open(ctx); err != nil {
+		return pools.Orders{}, err
+	}
+	ctx, cancel := w.step(ctx)
+	defer cancel()
+	return w.orders.read(ctx, now)
+}
+
+// Pause sets whether the notices and the drains wait for the next tick.
+func (w *Writer) Pause(on bool) { w.paused = on }
+
+// Reading is the pool as it was read.
+type Reading struct {
+	*snapshot.Snapshot
+	State   resolve.State // as the snapshot changes it
+	Found   resolve.Found // in the targets of the groups, since the last Apply
+	Records Records
+}
+
+// Account returns the account of the groups as they were found, by that state.
+func (r Reading) Account(s resolve.State) resolve.Account {
+	return s.Account(r.Records.groups(r.Snapshot, found))
+}
+
+// Read reads the pool, and changes nothing of w.
+func (w *Writer) Read(ctx context.Context, now time.Time) (Reading, error) {
+	ctx, cancel := w.step(ctx)
+	defer cancel()
+	r := Reading{Records: w.drains.records()}
+	var err error
+	if r.Snapshot, err = w.reader.Read(ctx, now, r.Records.released()); err != nil {
+		return r, err
+	}
+	r.State, r.Found = w.journal.state.Reconcile(r.Records.groups(r.Snapshot, found), w.config.Obey)
+	r.Found = w.found.And(r.Found)
+	return r, nil
+}
+
+// Adopt makes a reading the one that all changes start from.
+func (w *Writer) Adopt(r Reading) {
+	w.journal.state, w.found = r.State, r.Found
+	w.reader.Adopt(r.Snapshot)
+	w.provider.adopt(r.Snapshot)
+}
+
+// State returns what is handed on to the next tick.
+func (w *Writer) State() resolve.State { return w.journal.state }
+
+// Latest returns the snapshot that all changes start from; nil before the first.
+func (w *Writer) Latest() *snapshot.Snapshot { return w.provider.latest.Load() }
+
+// Account returns the account of the pool as it was changed since the snapshot.
+func (w *Writer) Account() resolve.Account { return w.standing(w.Latest()).account }
+
+// Raised reports whether the group took a higher target, and may not have filled up yet.
+func (w *Writer) Raised(group string) bool { return w.provider.raised[group] }
+
+// Records returns the drain records, in order of node; known is false before they are
+// read. Any goroutine may call it.
+func (w *Writer) Records() (records []drain.Record, known bool) {
+	return w.drains.records(), w.drains.machine.Load() != nil
+}
+
+// Group implements pools.Writer.
+func (w *Writer) Group(id string) (pools.Group, bool) { return w.provider.find(id) }
+
+// Write implements pools.Writer. It makes no call if the lease may not outlast the call,
+// if the orders cannot be read, or in a dry run. It does not wait for a tick.
+func (w *Writer) Write(ctx context.Context, call func(context.Context) error) error {
+	if err := w.guard.check(); err != nil {
+		return err
+	}
+	ctx, cancel := w.guard.limit(ctx)
+	defer cancel()
+	orders, err := w.orders.read(ctx, w.ports.Now().UTC())
+	if err == nil {
+		err = orders.Allow(w.ports.Now())
+	}
+	if err != nil {
+		return err
+	}
+	return w.guard.call(ctx, call)
+}
+
+// standing returns the pool of a snapshot as it is now.
+func (w *Writer) standing(s *snapshot.Snapshot) standing {
+	state, records := w.journal.state, w.drains.records()
+	return standing{Snapshot: s, state: state, account: state.Account(records.groups(s, w.provider.targets.target)), records: records}
+}
+
+// step returns a context that ends with the time that a step may take.
+func (w *Writer) step(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeout(ctx, w.config.StepTimeout)
+}
+
+// save saves a state, and the intent before anything is done; nil: it is done.
+func (w *Writer) save(ctx context.Context, s resolve.State, i *Intent) error {
+	return w.journal.save(ctx, s, w.reader.Joined(), i)
+}

@@ -1,0 +1,179 @@
+package autoscaler
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// caseOf makes the case of a reading, the opinions and the orders, and returns it with
+// the account of the groups. It changes nothing.
+func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (resolve.Case, resolve.Account) {
+	c := resolve.Case{Busy: r.Busy(), Limits: l.config.Prune, OrphansAfter: l.config.OrphansAfter, Leaving: r.Records.Returnable()}
+	leaving := r.Records.Leaving()
+	marked := mark(&c, r.Snapshot, orders.Stale, leaving)
+	state := r.State
+	state.Groups = maps.Clone(state.Groups)
+	for group, of := range state.Groups {
+		of.Surge = min(of.Surge, c.Stale[group])
+		state.Groups[group] = of
+	}
+	c.State = quarantines(now, r.Groups, state, ruleClock(state.State, now), l.writer.Raised)
+	account := r.Account(c.State)
+	fillGroups(&c, r.Groups, account)
+	fillNodes(&c, now, r, leaving, marked)
+	c.Input = l.input(now, c, r.Snapshot)
+	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
+	if len(r.Silent) > 0 {
+		c.Refuse = "some nodes are silent: nobody is let go"
+	}
+	return c, account
+}
+
+// mark sets the weight of the instances that an operator wants to be rolled away, and
+// returns these. An instance that is leaving already is not replaced by the rolling.
+func mark(c *resolve.Case, s *snapshot.Snapshot, marks []pools.StaleMark, leaving map[string]bool) map[string]bool {
+	ids, weight := map[string]bool{}, map[string]float64{}
+	for _, mark := range marks {
+		for _, i := range s.LaunchedBefore(mark.Group, mark.At) {
+			ids[i.ID] = true
+			if !leaving[i.ID] {
+				weight[i.Group] += i.Weight
+			}
+		}
+	}
+	for group, w := range weight {
+		if c.Stale == nil {
+			c.Stale = map[string]int{}
+		}
+		c.Stale[group] = resolve.Whole(w)
+	}
+	return ids
+}
+
+// ruleClock returns the rules' own clock at now: that of the last tick, and what has gone
+// by since, unless the clock was put back.
+func ruleClock(s decide.State, now time.Time) time.Time {
+	if s.Clock.IsZero() || s.Wall.IsZero() {
+		return now
+	}
+	return s.Clock.Add(max(0, now.Sub(s.Wall)))
+}
+
+// ordered returns what operators order of the target.
+func ordered(orders pools.Orders, limits decide.Limits) (offset float64, pinned *float64) {
+	if o := orders.Offset; o != nil {
+		offset = o.Weight
+	}
+	pin := orders.Pin
+	if pin == nil {
+		return offset, nil
+	}
+	switch pin.Bound {
+	case "min":
+		return offset, new(limits.Min)
+	case "max":
+		return offset, new(limits.Max)
+	}
+	return offset, new(pin.Target)
+}
+
+// fillGroups sets the shares of the groups: a group cannot hold more than its maximum
+// together with what its target holds beside.
+func fillGroups(c *resolve.Case, groups []pools.GroupSnapshot, account resolve.Account) {
+	c.Groups, c.Has = make([]plan.GroupTarget, len(groups)), make(map[string]int, len(groups))
+	for i, g := range groups {
+		of := account.Groups[i]
+		c.Groups[i] = plan.GroupTarget{ID: g.ID, Target: of.Share(), Min: g.Min, Max: g.Max, Stale: g.Stale}
+		if g.Max != pools.Unlimited {
+			c.Groups[i].Max = max(0, g.Max-of.Beside())
+		}
+	}
+}
+
+// fillNodes sets the nodes that stay, and what of the groups they are.
+func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked map[string]bool) {
+	c.Nodes, c.Joined = make([]plan.Candidate, 0, len(r.Nodes)), r.Joined
+	inPlace, has := r.Records.InPlace(), make(map[string]float64, len(r.Groups))
+	for _, n := range r.Nodes {
+		if leaving[n.Instance.ID] {
+			c.Joined -= n.JoinedWeight()
+			continue
+		}
+		n.Instance.Stale = n.Instance.Stale || marked[n.Instance.ID]
+		candidate := plan.CandidateOf(now, n)
+		candidate.Mending = inPlace[n.Instance.ID]
+		c.Nodes = append(c.Nodes, candidate)
+		if n.Instance.State != pools.InstanceTerminating {
+			has[n.Instance.Group] += n.Instance.Weight
+		}
+	}
+	for _, g := range r.Groups {
+		c.Has[g.ID] = resolve.Whole(has[g.ID])
+	}
+}
+
+// quarantines returns the state with the quarantines of these groups. A group that its
+// provider reports short, since it was raised last or found short, is set aside. A group
+// that was raised and has filled up is not set aside any more.
+func quarantines(now time.Time, groups []pools.GroupSnapshot, s resolve.State, clock time.Time, raised func(group string) bool) resolve.State {
+	out := slices.Clone(s.Quarantines)
+	for group, of := range s.Groups {
+		if of.At.After(now) { // the clock was put back
+			of.At = now
+			s.Groups[group] = of
+		}
+	}
+	held := plan.Held(out, clock)
+	there := make(map[string]bool, len(groups))
+	for _, g := range groups {
+		there[g.ID] = true
+		q, aside := held[g.ID]
+		aside = aside && !q.Keeps
+		filled := g.Fulfilled() >= float64(g.Target)
+		switch {
+		case aside:
+		case g.Short != "" && g.ShortAt.After(s.Groups[g.ID].At) && !filled:
+			out = plan.Failed(out, g.ID, decide.OneLine(g.Short), clock)
+			of := s.Groups[g.ID]
+			of.At = now
+			s.Groups[g.ID] = of
+		case filled && raised(g.ID):
+			out = plan.Recovered(out, g.ID)
+		}
+	}
+	s.Quarantines = slices.DeleteFunc(out, func(q plan.Quarantine) bool { return !there[q.Group] })
+	return s
+}
+
+// input returns what the rules depend on, but for history and orders.
+func (l *Loop) input(now time.Time, c resolve.Case, v *snapshot.Snapshot) decide.Input {
+	opinions := l.signals.Opinions()
+	return decide.Input{
+		Now: now, Policy: l.config.Policy, Default: opinions.Default, Apps: opinions.Apps, Lost: v.Lost, Barred: v.Condition.Barred,
+		Capacity: decide.Capacity{
+			Target: *c.State.Wanted, Joined: v.Joined, Totals: v.Totals,
+		},
+		NoScaleIn: l.noScaleIn(v, opinions.Short),
+	}
+}
+
+// noScaleIn says what is not known that has to be known before machines may go;
+// empty if nothing is. short is that of the opinions.
+func (l *Loop) noScaleIn(v *snapshot.Snapshot, short string) string {
+	if n := len(v.Silent); n > 0 {
+		return fmt.Sprintf("%d nodes are there but silent, %s first: what they run is unknown", n, v.Silent[0])
+	}
+	if l.lost != nil {
+		return fmt.Sprintf("the last tick could not be recorded: %v", l.lost)
+	}
+	return short
+}

@@ -1,0 +1,220 @@
+package resolve
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// Round raises the targets of the groups in one tick, in one or more steps. What a
+// group refuses is shared out again among the others, until no group refuses. A group
+// that has refused is not raised again in the same Round. The last step lowers the
+// groups that are set aside to what they have, as other groups stand in for them.
+//
+//	round := NewRound(c, o, account)
+//	for changes := round.Next(); len(changes) > 0; changes = round.Next() {
+//		for _, change := range changes {
+//			round.Report(change, setTarget(change)) // with the error of the provider
+//		}
+//	}
+type Round struct {
+	c            Case
+	o            Outcome
+	distribution plan.Distribution // the newest
+	shares       []plan.GroupTarget
+	has          map[string]int
+	groups       []roundGroup
+	quarantines  []plan.Quarantine
+	refused      bool // a raise was refused since the newest distribution
+	lowered      bool // the last step is out
+	err          error
+}
+
+// roundGroup is one group in a Round. Target of the Group is the newest.
+type roundGroup struct {
+	Group
+	beside  int // the part of Target that is not a share
+	along   int // weight of pruned nodes that Target must hold, to lose it with them
+	surged  int // surge ordered in this Round, less what a lowering has lost
+	reached bool
+	failed  error
+}
+
+// TargetChange is a new target of one group.
+type TargetChange struct {
+	Group  string
+	Target int    // at the provider, absolute
+	Why    string // of a lowering; empty for a raise
+
+	share int // of Target, in the terms of Case.Groups
+	surge int // that Target adds
+}
+
+// Raises reports whether c raises the target of its group.
+func (c TargetChange) Raises() bool { return c.Why == "" }
+
+// NewRound returns a Round in which nothing is done yet. The account is that of the
+// groups as they were found.
+func NewRound(c Case, o Outcome, a Account) *Round {
+	r := &Round{c: c, o: o, distribution: o.Distribution, quarantines: c.State.Quarantines}
+	r.shares, r.has = c.TakenBack(&Outcome{Decision: o.Decision})
+	along := c.Along(o.Pruned.Choices)
+	r.groups = make([]roundGroup, len(a.Groups))
+	for i, g := range a.Groups {
+		g.Leaving = slices.DeleteFunc(slices.Clone(g.Leaving), func(l Leaver) bool { return slices.Contains(o.TakeBack, l) })
+		r.groups[i] = roundGroup{Group: g.Group, beside: g.Beside(), along: along[g.ID]}
+	}
+	return r
+}
+
+// Planned returns the targets that the Round leads to if no group refuses.
+func (r *Round) Planned() map[string]int {
+	out := map[string]int{}
+	for _, change := range append(r.raises(), r.lowerings()...) {
+		out[change.Group] = change.Target
+	}
+	return out
+}
+
+// Next returns the changes of the next step, at most one for each group. They may be
+// made at the same time. After the last step there are none.
+func (r *Round) Next() []TargetChange {
+	if r.refused {
+		r.refused = false
+		r.distribution, r.err = plan.Distribute(r.c.Bound(r.shares, r.held(), r.has), r.o.Decision.Target)
+	}
+	if r.lowered {
+		return nil
+	}
+	if raises := r.raises(); r.err == nil && len(raises) > 0 {
+		return raises
+	}
+	r.lowered = true
+	return r.lowerings()
+}
+
+// Report takes over the result of one change: nil, or the error of the provider.
+func (r *Round) Report(change TargetChange, err error) {
+	g := r.group(change.Group)
+	switch {
+	case err == nil && change.Raises():
+		r.reach(g, change)
+	case err == nil:
+		g.surged -= min(g.Target-change.Target, r.c.State.Groups[g.ID].Surge) // the surge is lost first
+		g.Target = change.Target
+	default:
+		g.failed = err
+		if Refused(err) && change.Raises() {
+			r.setAside(g.ID, err)
+		}
+	}
+}
+
+// Refused reports whether the provider has done nothing and will not do it soon: the
+// group is set aside for a while.
+func Refused(err error) bool {
+	return errors.Is(err, pools.ErrShort) || errors.Is(err, pools.ErrRefused) || errors.Is(err, pools.ErrThrottled)
+}
+
+// Quarantines returns the quarantines of Case.State, with the groups that refused.
+func (r *Round) Quarantines() []plan.Quarantine { return r.quarantines }
+
+// Surged returns by how much the surge of each group has changed.
+func (r *Round) Surged() map[string]int {
+	out := map[string]int{}
+	for _, g := range r.groups {
+		if g.surged != 0 {
+			out[g.ID] = g.surged
+		}
+	}
+	return out
+}
+
+// Ordered returns the surge that was ordered.
+func (r *Round) Ordered() int {
+	sum := 0
+	for _, g := range r.groups {
+		sum += max(0, g.surged)
+	}
+	return sum
+}
+
+// Err returns why what was refused could not be shared out again; nil if it was.
+func (r *Round) Err() error { return r.err }
+
+// reach notes that a group has the target of a raise.
+func (r *Round) reach(g *roundGroup, change TargetChange) {
+	share := r.share(g.ID)
+	if n, known := r.has[g.ID]; known { // it was given
+		r.has[g.ID] = n + change.share - share.Target
+	}
+	share.Target = change.share
+	g.Target, g.reached = change.Target, true
+	g.beside += change.surge
+	g.surged += change.surge
+}
+
+func (r *Round) setAside(group string, err error) {
+	r.quarantines = plan.Failed(r.quarantines, group, decide.OneLine(err.Error()), r.o.Decision.State.Clock)
+	if !errors.Is(err, pools.ErrShort) {
+		r.quarantines = plan.Keeping(r.quarantines, group)
+	}
+	r.refused = true
+}
+
+// held returns the groups that are set aside, also in this Round.
+func (r *Round) held() map[string]plan.Quarantine {
+	return r.c.Held(r.quarantines, r.o.Decision.State.Clock)
+}
+
+// raises returns the targets of the groups that are to grow, to hold a surge, or to keep
+// their share when nodes leave that take more of the target along.
+func (r *Round) raises() []TargetChange {
+	var out []TargetChange
+	for _, s := range r.distribution.Shares {
+		g, had := r.group(s.Group), r.share(s.Group).Target
+		if g.failed != nil || g.Stale || r.c.Busy[s.Group] != "" {
+			continue
+		}
+		change := TargetChange{Group: s.Group, share: max(s.After, had), surge: r.o.Surge[s.Group]}
+		if g.surged > 0 {
+			change.surge = 0
+		}
+		// To keep a share, a target beyond what exists would only launch what is drained next.
+		keeps := min(s.After+g.along+g.beside, Whole(g.Fulfilled))
+		change.Target = min(max(change.share+g.beside, keeps)+change.surge, max(g.Target, g.Max))
+		if change.Target > g.Target {
+			out = append(out, change)
+		}
+	}
+	return out
+}
+
+// lowerings returns the targets of the groups that are set aside and whose target is
+// larger than what they have.
+func (r *Round) lowerings() []TargetChange {
+	held := r.held()
+	var out []TargetChange
+	for _, g := range r.groups {
+		q, aside := held[g.ID]
+		target := max(g.Min, Whole(g.Fulfilled))
+		switch {
+		case g.reached: // it was given more in this Round
+		case g.failed != nil && (!Refused(g.failed) || errors.Is(g.failed, pools.ErrThrottled)):
+		case aside && !q.Keeps && !g.Stale && target < g.Target:
+			out = append(out, TargetChange{Group: g.ID, Target: target, Why: "set aside: " + q.Why})
+		}
+	}
+	return out
+}
+
+func (r *Round) group(id string) *roundGroup {
+	return &r.groups[slices.IndexFunc(r.groups, func(g roundGroup) bool { return g.ID == id })]
+}
+
+func (r *Round) share(id string) *plan.GroupTarget {
+	return &r.shares[slices.IndexFunc(r.shares, func(g plan.GroupTarget) bool { return g.ID == id })]
+}

@@ -1,0 +1,115 @@
+package resolve
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
+)
+
+// A refused share goes to the other groups in the same round; a group whose answer is
+// lost keeps its share; the groups that are set aside and short are lowered last.
+func TestRound(t *testing.T) {
+	t.Parallel()
+	lost := errors.New("connection reset")
+	group := func(id string, target, most int, fulfilled float64) Group {
+		return Group{ID: id, Target: target, Max: most, Fulfilled: fulfilled}
+	}
+	three := []Group{group("a", 1, 10, 1), group("b", 1, 10, 1), group("c", 1, 4, 1)}
+	tests := []struct {
+		name    string
+		groups  []Group
+		change  func(c *Case, o *Outcome)
+		target  float64
+		answers map[string]error // of each change: "a 3"
+		steps   []string         // the changes of each step
+		aside   []string
+		surged  map[string]int
+	}{
+		{"all give", three, nil, 9, nil, []string{"a 3, b 3, c 3"}, nil, nil},
+		{"enough is there", three, nil, 3, nil, nil, nil, nil},
+		{"one refuses", three, nil, 9, map[string]error{"a 3": pools.ErrRefused}, []string{"a 3, b 3, c 3", "b 4, c 4"}, []string{"a keeps"}, nil},
+		{"one after the other refuses", three, nil, 9, map[string]error{"a 3": pools.ErrThrottled, "c 4": pools.ErrRefused},
+			[]string{"a 3, b 3, c 3", "b 4, c 4", "b 5"}, []string{"a keeps", "c keeps"}, nil},
+		{"all refuse", three, nil, 9, map[string]error{"a 3": pools.ErrRefused, "b 3": pools.ErrRefused, "c 3": pools.ErrRefused},
+			[]string{"a 3, b 3, c 3"}, []string{"a keeps", "b keeps", "c keeps"}, nil},
+		{"an answer is lost", three, nil, 9, map[string]error{"a 3": lost}, []string{"a 3, b 3, c 3"}, nil, nil},
+		{"one is short and has less than its target", []Group{group("a", 3, 10, 1), group("b", 1, 10, 1)}, nil, 8,
+			map[string]error{"a 4": pools.ErrShort}, []string{"a 4, b 4", "b 7", "a 1 set aside"}, []string{"a"}, nil},
+		{"one that is set aside is throttled", []Group{group("a", 3, 10, 1), group("b", 1, 10, 1)}, nil, 8,
+			map[string]error{"a 4": pools.ErrThrottled}, []string{"a 4, b 4", "b 5"}, []string{"a keeps"}, nil},
+		{"one was set aside before", []Group{group("a", 3, 10, 1), group("b", 3, 10, 3)}, func(c *Case, _ *Outcome) {
+			c.State.Quarantines = plan.Failed(nil, "a", "no spot", noon)
+		}, 6, nil, []string{"b 5", "a 1 set aside"}, []string{"a"}, nil},
+		{"never below the minimum", []Group{{ID: "a", Target: 3, Min: 2, Max: 10, Fulfilled: 1}}, func(c *Case, _ *Outcome) {
+			c.State.Quarantines = plan.Failed(nil, "a", "no spot", noon)
+		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, nil},
+		{"a lowering takes the surge first", []Group{group("a", 5, 10, 2)}, func(c *Case, _ *Outcome) {
+			c.State.Groups = map[string]GroupState{"a": {Surge: 2}}
+			c.State.Quarantines = plan.Failed(nil, "a", "no spot", noon)
+		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, map[string]int{"a": -2}},
+		{"a surge is ordered once", three[:2], func(_ *Case, o *Outcome) { o.Surge = map[string]int{"a": 1} }, 4,
+			map[string]error{"b 2": pools.ErrRefused}, []string{"a 3, b 2", "a 4"}, []string{"b keeps"}, map[string]int{"a": 1}},
+		{"what leaves is held beside", []Group{{ID: "a", Target: 3, Max: 10, Leaving: []Leaver{{"a-1", "a", 1}}}}, nil, 4, nil, []string{"a 5"}, nil, nil},
+		{"never above the maximum", []Group{{ID: "a", Target: 3, Max: 4, Leaving: []Leaver{{"a-1", "a", 1}}}}, nil, 4, nil, []string{"a 4"}, nil, nil},
+		{"a busy group is left alone", three[:2], func(c *Case, _ *Outcome) { c.Busy = map[string]string{"a": "a refresh"} }, 4, nil, []string{"b 3"}, nil, nil},
+		{"a stale group is left alone", []Group{{ID: "a", Target: 1, Max: 10, Stale: true}, group("b", 1, 10, 1)}, nil, 4, nil, []string{"b 4"}, nil, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			c, o := Case{Has: map[string]int{}}, Outcome{}
+			if test.change != nil {
+				test.change(&c, &o)
+			}
+			account := c.State.Account(test.groups)
+			for _, g := range account.Groups {
+				c.Groups = append(c.Groups, plan.GroupTarget{ID: g.ID, Target: g.Share(), Max: g.Max, Stale: g.Stale})
+				c.Has[g.ID] = min(g.Share(), Whole(g.Fulfilled))
+			}
+			o.Decision = decide.Decision{Target: test.target, State: decide.State{Clock: noon}}
+			distribution, err := plan.Distribute(c.Bound(c.Groups, c.Held(c.State.Quarantines, noon), c.Has), test.target)
+			if err != nil {
+				t.Fatal(err)
+			}
+			o.Distribution = distribution
+			round := NewRound(c, o, account)
+			planned := round.Planned()
+			var steps []string
+			for changes := round.Next(); len(changes) > 0; changes = round.Next() {
+				var step []string
+				for _, change := range changes {
+					text := fmt.Sprint(change.Group, " ", change.Target)
+					if len(steps) == 0 && planned[change.Group] != change.Target {
+						t.Errorf("planned %v, want %s", planned, text)
+					}
+					round.Report(change, test.answers[text])
+					if why, _, _ := strings.Cut(change.Why, ":"); why != "" {
+						text += " " + why
+					}
+					step = append(step, text)
+				}
+				steps = append(steps, strings.Join(step, ", "))
+			}
+			var aside []string
+			for _, q := range round.Quarantines() {
+				text := q.Group
+				if q.Keeps {
+					text += " keeps"
+				}
+				aside = append(aside, text)
+			}
+			if !slices.Equal(steps, test.steps) || !slices.Equal(aside, test.aside) {
+				t.Errorf("steps %q, set aside %q: want %q, %q", steps, aside, test.steps, test.aside)
+			}
+			if got := round.Surged(); fmt.Sprint(got) != fmt.Sprint(test.surged) || round.Ordered() != max(0, test.surged["a"]) || round.Err() != nil {
+				t.Errorf("surged %v, ordered %d, err %v: want %v", got, round.Ordered(), round.Err(), test.surged)
+			}
+		})
+	}
+}

@@ -1,0 +1,143 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Scheduler knows the nodes.
+type Scheduler interface {
+	// Facts returns what the nodes reported of themselves, fresh facts only: a silent
+	// node is absent.
+	Facts(now time.Time) []pools.NodeFacts
+}
+
+// Condition is what the node-health policy reports of the pool.
+type Condition struct {
+	Sick   map[string]string // nodes that are unfit, and why; it does not change any more
+	Barred string            // why the pool must not shrink; empty: it may
+}
+
+// Ports is what a Reader reads.
+type Ports struct {
+	Provider  pools.Provider
+	Scheduler Scheduler
+	// Health may be nil: there is no policy. Condition does not wait.
+	Health interface{ Condition() Condition }
+}
+
+// Reader reads the snapshots of one pool.
+type Reader struct {
+	ports  Ports
+	began  time.Time       // of the first snapshot
+	joined map[string]bool // instances whose node has joined
+	gone   int             // how many of them are gone that Settle has not seen
+	// unknown: joined was not restored, so all that runs may have joined.
+	unknown bool
+}
+
+// NewReader returns a Reader that remembers no node.
+func NewReader(ports Ports) *Reader {
+	return &Reader{ports: ports, joined: map[string]bool{}}
+}
+
+// Restore takes over the nodes that have joined; known is false if nothing was saved.
+func (r *Reader) Restore(joined []string, known bool) {
+	r.unknown = !known
+	r.joined = make(map[string]bool, len(joined))
+	for _, id := range joined {
+		r.joined[id] = true
+	}
+}
+
+// Joined returns the instances whose node has joined, in order.
+func (r *Reader) Joined() []string { return slices.Sorted(maps.Keys(r.joined)) }
+
+// Read reads all groups at the same time, and returns an error if one of them cannot be
+// read. released are the nodes whose end is no loss. Read changes nothing of r.
+func (r *Reader) Read(ctx context.Context, now time.Time, released map[string]bool) (*Snapshot, error) {
+	groups, err := r.ports.Provider.Groups(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the groups of the pool: %w", err)
+	}
+	s := &Snapshot{At: now, Starting: r.starting(now), Groups: make([]pools.GroupSnapshot, len(groups)), groups: groups}
+	eg, ctx := errgroup.WithContext(ctx)
+	for i, g := range groups {
+		eg.Go(func() error {
+			one, err := g.Snapshot(ctx)
+			if err == nil {
+				err = check(g.ID(), one)
+			}
+			if err != nil {
+				return fmt.Errorf("read group %s: %w", g.ID(), err)
+			}
+			s.Groups[i] = one
+			return nil
+		})
+	}
+	if err := eg.Wait(); err != nil {
+		return nil, err
+	}
+	if r.ports.Health != nil {
+		s.Condition = r.ports.Health.Condition()
+	}
+	joined := r.joined
+	if r.unknown {
+		joined = s.up()
+	}
+	s.join(r.ports.Scheduler.Facts(now), func(id string) bool { return s.Starting || joined[id] })
+	s.learn(joined, released)
+	s.Lost += r.gone
+	return s, nil
+}
+
+// startTime is how long after its start a Reader takes a node that did not report yet
+// for silent: what runs there may have been reported to the process before.
+const startTime = 30 * time.Second
+
+// starting reports whether the nodes may not have had the time to report.
+func (r *Reader) starting(now time.Time) bool {
+	return r.began.IsZero() || now.Sub(r.began) < startTime
+}
+
+// Adopt makes s the snapshot that the next one is compared with.
+func (r *Reader) Adopt(s *Snapshot) {
+	if r.began.IsZero() {
+		r.began = s.At
+	}
+	r.joined, r.gone, r.unknown = s.joined, s.Lost, false
+}
+
+// Settle notes that a decision has taken account of all losses.
+func (r *Reader) Settle() { r.gone = 0 }
+
+// maxWeight bounds the weight of an instance, so that no sum overflows.
+const maxWeight = 1 << 40
+
+// check returns an error for an answer that cannot be of this group.
+func check(group string, s pools.GroupSnapshot) error {
+	if s.ID != group {
+		return fmt.Errorf("the answer is of group %q", s.ID)
+	}
+	if s.Target < 0 || s.Target > maxWeight {
+		return fmt.Errorf("the target is %d: want 0 to %d", s.Target, maxWeight)
+	}
+	for _, i := range s.Instances {
+		switch {
+		case i.ID == "":
+			return fmt.Errorf("an instance has no id")
+		case i.Group != group:
+			return fmt.Errorf("instance %s is of group %q", i.ID, i.Group)
+		case !(i.Weight >= 0 && i.Weight <= maxWeight):
+			return fmt.Errorf("instance %s has the weight %v: want 0 to %d", i.ID, i.Weight, maxWeight)
+		}
+	}
+	return nil
+}

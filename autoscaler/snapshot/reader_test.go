@@ -1,0 +1,141 @@
+package snapshot
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// fixed is a group of running instances of weight 1.
+type fixed struct {
+	pools.Group
+	snapshot pools.GroupSnapshot
+}
+
+func (f fixed) ID() string                                            { return "a" }
+func (f fixed) Snapshot(context.Context) (pools.GroupSnapshot, error) { return f.snapshot, nil }
+
+// world has the instances of group a; those in upper case report facts.
+type world struct{ nodes string }
+
+func (w *world) Groups(context.Context) ([]pools.Group, error) {
+	s := pools.GroupSnapshot{ID: "a"}
+	for id := range strings.FieldsSeq(strings.ToLower(w.nodes)) {
+		s.Instances = append(s.Instances, pools.Instance{ID: id, Group: "a", Weight: 1, State: pools.InstanceRunning})
+	}
+	return []pools.Group{fixed{snapshot: s}}, nil
+}
+
+func (w *world) Facts(time.Time) []pools.NodeFacts {
+	var out []pools.NodeFacts
+	for id := range strings.FieldsSeq(w.nodes) {
+		if id == strings.ToUpper(id) {
+			out = append(out, pools.NodeFacts{ID: strings.ToLower(id), Resources: resource.Vector{resource.CPUs: 4}})
+		}
+	}
+	return out
+}
+
+// A node that reports has joined. One that does not is silent if it had joined, or may
+// have; else it is an orphan. One that had joined and is gone is lost, unless it was
+// released, and counts until a decision has taken account of it.
+func TestReader(t *testing.T) {
+	t.Parallel()
+	type step struct {
+		after    time.Duration
+		nodes    string
+		released string
+		settle   bool
+		want     string // silent, orphaned, joined weight, lost
+	}
+	tests := []struct {
+		name     string
+		restored []string // nil: nothing was saved
+		steps    []step
+	}{
+		{"nothing was saved", nil, []step{{0, "X y", "", false, "[y] [] 1 0"}, {time.Minute, "X y", "", false, "[y] [] 1 0"}}},
+		{"silent and orphan", []string{"x"}, []step{{0, "x y", "", false, "[x y] [] 0 0"}, {time.Minute, "x y", "", false, "[x] [y] 0 0"}}},
+		{"not long since the start", []string{}, []step{{0, "x", "", false, "[x] [] 0 0"}, {20 * time.Second, "x", "", false, "[x] [] 0 0"}, {20 * time.Second, "x", "", false, "[] [x] 0 0"}}},
+		{"lost until it is settled", []string{"x", "y"}, []step{{0, "Y", "", false, "[] [] 1 1"}, {0, "Y", "", true, "[] [] 1 1"}, {0, "Y", "", true, "[] [] 1 0"}}},
+		{"released", []string{"x", "y"}, []step{{0, "Y", "x", false, "[] [] 1 0"}}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			w, now := &world{}, noon
+			r := NewReader(Ports{Provider: w, Scheduler: w})
+			r.Restore(test.restored, test.restored != nil)
+			for i, step := range test.steps {
+				now, w.nodes = now.Add(step.after), step.nodes
+				s, err := r.Read(t.Context(), now, map[string]bool{step.released: true})
+				if err != nil {
+					t.Fatal(err)
+				}
+				var orphaned []string
+				for _, n := range s.Nodes {
+					if n.State == pools.NodeOrphaned {
+						orphaned = append(orphaned, n.Instance.ID)
+					}
+				}
+				if got := fmt.Sprint(s.Silent, " ", orphaned, " ", s.Joined, " ", s.Lost); got != step.want {
+					t.Errorf("step %d: %s, want %s", i, got, step.want)
+				}
+				r.Adopt(s)
+				if step.settle {
+					r.Settle()
+				}
+			}
+		})
+	}
+}
+
+// A refreshed snapshot has the same groups and newer facts. Who joined after the
+// snapshot reports, and who had joined and does not report is silent.
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	w := &world{nodes: "X y"}
+	r := NewReader(Ports{Provider: w, Scheduler: w})
+	r.Restore([]string{}, true)
+	s, err := r.Read(t.Context(), noon, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.nodes = "x Y"
+	s = s.Refresh(w.Facts(noon))
+	if !slices.Equal(s.Silent, []string{"x"}) || !s.Nodes[1].State.Joined() || s.Totals[resource.CPUs] != 4 {
+		t.Errorf("silent %q, nodes %+v, totals %v", s.Silent, s.Nodes, s.Totals)
+	}
+}
+
+func TestCheck(t *testing.T) {
+	t.Parallel()
+	instance := func(i pools.Instance) pools.GroupSnapshot {
+		return pools.GroupSnapshot{ID: "a", Instances: []pools.Instance{i}}
+	}
+	tests := []struct {
+		s    pools.GroupSnapshot
+		want string
+	}{
+		{pools.GroupSnapshot{ID: "b"}, "is of group"},
+		{pools.GroupSnapshot{ID: "a", Target: -1}, "target"},
+		{instance(pools.Instance{Group: "a"}), "no id"},
+		{instance(pools.Instance{ID: "x", Group: "b"}), "of group"},
+		{instance(pools.Instance{ID: "x", Group: "a", Weight: -1}), "weight"},
+	}
+	for _, test := range tests {
+		if err := check("a", test.s); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("check(%+v) = %v, want %q", test.s, err, test.want)
+		}
+	}
+	if err := check("a", instance(pools.Instance{ID: "x", Group: "a", Weight: 1})); err != nil {
+		t.Error(err)
+	}
+}

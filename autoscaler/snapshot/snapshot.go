@@ -1,0 +1,181 @@
+package snapshot
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Snapshot is the pool at one moment: one read of each group, joined with the facts of
+// the nodes. It does not change, and any goroutine may use it.
+type Snapshot struct {
+	At     time.Time
+	Groups []pools.GroupSnapshot
+	Nodes  []pools.Node
+	// Silent nodes have joined, or may have, and are still there, but report nothing.
+	// While there are any, usage is unknown. They are in order.
+	Silent    []string
+	Totals    resource.Vector
+	Allocated resource.Vector
+	Target    float64 // of groups that are not stale
+	Fulfilled float64 // weight of what exists
+	Joined    float64 // of that, whose node has joined
+	Lost      int     // nodes that had joined, and are gone without having been released
+	Condition Condition
+	// Starting: the reader has just begun, so a node that reports nothing may have
+	// joined.
+	Starting bool
+
+	groups []pools.Group
+	joined map[string]bool // instances whose node has joined
+}
+
+// Refresh returns the same groups, joined with newer facts.
+func (s *Snapshot) Refresh(facts []pools.NodeFacts) *Snapshot {
+	out := &Snapshot{At: s.At, Groups: s.Groups, Condition: s.Condition, Starting: s.Starting, groups: s.groups, joined: s.joined}
+	out.join(facts, func(id string) bool { return s.joined[id] })
+	return out
+}
+
+// Group returns the group to make calls to.
+func (s *Snapshot) Group(id string) (pools.Group, bool) {
+	for _, g := range s.groups {
+		if g.ID() == id {
+			return g, true
+		}
+	}
+	return nil, false
+}
+
+// Busy returns who else is changing which group.
+func (s *Snapshot) Busy() map[string]string {
+	var out map[string]string
+	for _, g := range s.Groups {
+		if g.Busy != "" {
+			if out == nil {
+				out = map[string]string{}
+			}
+			out[g.ID] = g.Busy
+		}
+	}
+	return out
+}
+
+// Instance returns an instance that is there and does not end.
+func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
+	i := slices.IndexFunc(s.Nodes, func(n pools.Node) bool { return n.Instance.ID == id })
+	if i < 0 || s.Nodes[i].Instance.State == pools.InstanceTerminating {
+		return pools.Instance{}, false
+	}
+	return s.Nodes[i].Instance, true
+}
+
+// Weights returns the weights of the instances that are there and do not end.
+func (s *Snapshot) Weights(ids []string) []float64 {
+	var out []float64
+	for _, n := range s.Nodes {
+		if n.Instance.State != pools.InstanceTerminating && slices.Contains(ids, n.Instance.ID) {
+			out = append(out, n.Instance.Weight)
+		}
+	}
+	return out
+}
+
+// LaunchedBefore returns the instances of a group that were launched before that time
+// and do not end.
+func (s *Snapshot) LaunchedBefore(group string, at time.Time) []pools.Instance {
+	var out []pools.Instance
+	for _, n := range s.Nodes {
+		if i := n.Instance; i.Group == group && i.State != pools.InstanceTerminating && i.Launched.Before(at) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// up returns all instances that may have joined.
+func (s *Snapshot) up() map[string]bool {
+	ids := map[string]bool{}
+	for _, g := range s.Groups {
+		for _, i := range g.Instances {
+			if i.State != pools.InstancePending {
+				ids[i.ID] = true
+			}
+		}
+	}
+	return ids
+}
+
+// join adds the instances of all groups, with the facts of their nodes. expected
+// reports whether the node of an instance should report.
+func (s *Snapshot) join(facts []pools.NodeFacts, expected func(id string) bool) {
+	byID := make(map[string]*pools.NodeFacts, len(facts))
+	for i := range facts {
+		byID[facts[i].ID] = &facts[i]
+	}
+	for _, g := range s.Groups {
+		if !g.Stale {
+			s.Target += float64(g.Target)
+		}
+		s.Fulfilled += g.Fulfilled()
+		s.Nodes = slices.Grow(s.Nodes, len(g.Instances))
+		for _, instance := range g.Instances {
+			s.add(instance, byID[instance.ID], expected)
+		}
+	}
+	slices.Sort(s.Silent)
+}
+
+// add adds one instance; its node reports if there are facts.
+func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected func(id string) bool) {
+	node := pools.Node{Instance: instance, Cordoned: instance.Cordoned, State: pools.NodeUnknown}
+	_, node.Unhealthy = s.Condition.Sick[instance.ID]
+	switch {
+	case instance.State == pools.InstancePending || instance.State == pools.InstanceTerminating:
+	case facts != nil && instance.State == pools.InstanceRunning && s.count(*facts):
+		node.Facts, node.State = *facts, pools.NodeRunning
+		if p := facts.Priority; !math.IsNaN(p) && !math.IsInf(p, 0) {
+			node.Priority = p
+		}
+		if facts.Tasks == 0 {
+			node.State = pools.NodeIdle
+		}
+		s.Joined += instance.Weight
+	case facts != nil || expected(instance.ID):
+		s.Silent = append(s.Silent, instance.ID)
+	default:
+		node.State = pools.NodeOrphaned
+	}
+	s.Nodes = append(s.Nodes, node)
+}
+
+// count adds up what the nodes offer and use; false if the sum makes no sense with
+// these facts.
+func (s *Snapshot) count(f pools.NodeFacts) bool {
+	totals, allocated := s.Totals.Add(f.Resources), s.Allocated.Add(f.Allocated)
+	if totals.Validate() != nil || allocated.Validate() != nil {
+		return false
+	}
+	s.Totals, s.Allocated = totals, allocated
+	return true
+}
+
+// learn settles which instances have joined, and counts those that had and are gone
+// though they were not released.
+func (s *Snapshot) learn(before, released map[string]bool) {
+	s.joined = make(map[string]bool, len(s.Nodes))
+	for _, n := range s.Nodes {
+		id := n.Instance.ID
+		if n.Instance.State != pools.InstanceTerminating && (before[id] || n.State.Joined()) {
+			s.joined[id] = true
+		}
+	}
+	for id := range before {
+		if !s.joined[id] && !released[id] {
+			s.Lost++
+		}
+	}
+}

@@ -98,7 +98,11 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case c := <-l.wanted:
+			if l.take(ctx) != nil {
+				return nil
+			}
 			l.adopt(c)
+			l.give()
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		case <-l.signals.Changed():
 		case n := <-l.writer.Notices():

@@ -143,7 +143,8 @@ func TestReconfigureIsRefused(t *testing.T) {
 	}
 }
 
-// A running loop takes over the last of many configurations, also its tick.
+// A running loop takes over the last of many configurations, also its tick, while others
+// preview what it would do.
 func TestRunReconfigures(t *testing.T) {
 	w := newWorld(t, []int{1}, "web")
 	w.config.Tick = time.Hour
@@ -160,6 +161,9 @@ func TestRunReconfigures(t *testing.T) {
 			c.Apps = []ask.Signal{c.Apps[0]}
 			c.Apps[0].Parameters = map[string]any{"i": i}
 			if err := loop.Reconfigure(c); err != nil {
+				t.Error(err)
+			}
+			if _, err := loop.Preview(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})

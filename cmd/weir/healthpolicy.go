@@ -136,8 +136,11 @@ func hasKey(text []byte, key string) bool {
 // senlinPolicy converts a policy of Senlin, and tells its losses.
 func (cli *cli) senlinPolicy(file string, text []byte) (config.Health, error) {
 	policy, losses, err := senlin.Convert(text)
-	if problems, ok := errors.AsType[senlin.Problems](err); ok {
-		return config.Health{}, fileProblems(file, problems)
+	if problems, ok := errors.AsType[config.Problems](err); ok {
+		for _, p := range problems {
+			p.File = file
+		}
+		return config.Health{}, problems
 	}
 	if err != nil {
 		return config.Health{}, fmt.Errorf("%s: %w", file, err)
@@ -147,15 +150,6 @@ func (cli *cli) senlinPolicy(file string, text []byte) (config.Health, error) {
 		fmt.Fprintf(cli.stderr, "  %s: %s\n", l.Path, l.What)
 	}
 	return config.Health{Policy: policy}, nil
-}
-
-// fileProblems are those of a Senlin file, written as those of our files are.
-func fileProblems(file string, problems senlin.Problems) error {
-	var out config.Problems
-	for _, p := range problems {
-		out = append(out, &config.Problem{File: file, Line: p.Line, Key: p.Path, What: p.What})
-	}
-	return out
 }
 
 func (cli *cli) printPolicy(h config.Health) error {

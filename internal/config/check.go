@@ -6,12 +6,12 @@ import (
 	"reflect"
 	"strings"
 	"time"
-	"unicode"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weirkeeper/weirkeeper/internal/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -29,15 +29,15 @@ type checker struct {
 }
 
 func (c *checker) report(line int, path, what string) {
-	c.problems = append(c.problems, &Problem{c.file, line, cut(path, maxShownPath), what})
+	c.problems = append(c.problems, &Problem{File: c.file, Line: line, Key: strictyaml.Cut(path, maxShownPath), What: what})
 }
 
 func (c *checker) warn(line int, path, what string) {
-	c.warnings = append(c.warnings, &Problem{c.file, line, cut(path, maxShownPath), what})
+	c.warnings = append(c.warnings, &Problem{File: c.file, Line: line, Key: strictyaml.Cut(path, maxShownPath), What: what})
 }
 
 func (c *checker) wrong(node ast.Node, path, want string) {
-	c.report(lineOf(node), path, "is "+shown(node)+": want "+want)
+	c.report(strictyaml.LineOf(node), path, "is "+shown(node)+": want "+want)
 }
 
 // check walks node beside its type.
@@ -68,9 +68,9 @@ func (c *checker) check(node ast.Node, t reflect.Type, path string) {
 func (c *checker) indirect(node ast.Node, path string) bool {
 	switch node.(type) {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.MergeKeyNode:
-		c.report(lineOf(node), path, "anchors, aliases and merge keys are not read: write the value out")
+		c.report(strictyaml.LineOf(node), path, "anchors, aliases and merge keys are not read: write the value out")
 	case *ast.TagNode:
-		c.report(lineOf(node), path, "tags are not read: write the value without one")
+		c.report(strictyaml.LineOf(node), path, "tags are not read: write the value without one")
 	default:
 		return false
 	}
@@ -86,15 +86,15 @@ func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) {
 	c.pairs(pairs, path, func(key string, pair *ast.MappingValueNode, at string) {
 		field, ok := fieldOf(t, key)
 		if why := meaningless(t, key); !ok && why != "" {
-			c.warn(lineOf(pair.Key), at, why)
+			c.warn(strictyaml.LineOf(pair.Key), at, why)
 			c.checkFree(pair.Value, at)
 			return
 		}
 		if !ok {
-			c.report(lineOf(pair.Key), at, spelling.Unknown(key, keysOf(t)))
+			c.report(strictyaml.LineOf(pair.Key), at, spelling.Unknown(key, keysOf(t)))
 			return
 		}
-		c.lines[at] = lineOf(pair.Key)
+		c.lines[at] = strictyaml.LineOf(pair.Key)
 		c.check(pair.Value, field.Type, at)
 	})
 }
@@ -109,9 +109,9 @@ func (c *checker) pairs(pairs []*ast.MappingValueNode, path string, visit func(k
 		switch {
 		case c.indirect(pair.Key, at):
 		case twice:
-			c.report(lineOf(pair.Key), at, fmt.Sprintf("stands here a second time, first on line %d: remove one", line))
+			c.report(strictyaml.LineOf(pair.Key), at, fmt.Sprintf("stands here a second time, first on line %d: remove one", line))
 		default:
-			first[key] = lineOf(pair.Key)
+			first[key] = strictyaml.LineOf(pair.Key)
 			visit(key, pair, at)
 		}
 	}
@@ -125,7 +125,7 @@ func (c *checker) checkMap(node ast.Node, t reflect.Type, path string) {
 		return
 	}
 	c.pairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) {
-		c.lines[at] = lineOf(pair.Key)
+		c.lines[at] = strictyaml.LineOf(pair.Key)
 		c.check(pair.Value, t.Elem(), at)
 	})
 }
@@ -138,7 +138,7 @@ func (c *checker) checkSlice(node ast.Node, t reflect.Type, path string) {
 	}
 	for i, item := range list.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
-		c.lines[at] = lineOf(item)
+		c.lines[at] = strictyaml.LineOf(item)
 		c.check(item, t.Elem(), at)
 	}
 }
@@ -264,33 +264,11 @@ func shown(node ast.Node) string {
 	case node.Type() == ast.SequenceType:
 		return "a list"
 	case node.Type() == ast.StringType:
-		return fmt.Sprintf("%q", cut(node.GetToken().Value, maxShown))
+		return fmt.Sprintf("%q", strictyaml.Cut(node.GetToken().Value, maxShown))
 	case !isScalar(node), node.Type() == ast.LiteralType:
 		return "a " + strings.ToLower(node.Type().String())
 	}
-	return cut(node.GetToken().Value, maxShown)
-}
-
-// cut returns s without what a terminal cannot print, and after most runes not
-// at all.
-func cut(s string, most int) string {
-	s = strings.Map(func(r rune) rune {
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
-	if runes := []rune(s); len(runes) > most {
-		return string(runes[:most]) + "..."
-	}
-	return s
-}
-
-func lineOf(node ast.Node) int {
-	if t := node.GetToken(); t != nil {
-		return t.Position.Line
-	}
-	return 0
+	return strictyaml.Cut(node.GetToken().Value, maxShown)
 }
 
 func keyOf(pair *ast.MappingValueNode) string {

@@ -159,7 +159,7 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	}
 	h.document = doc
 	if ps := h.merge(); ps != nil {
-		return Harmonizer{}, doc.warnings, ps.orNil()
+		return Harmonizer{}, doc.warnings, ps.OrNil()
 	}
 	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
 		h.Expected.File = filepath.Join(filepath.Dir(path), h.Expected.File)
@@ -283,7 +283,7 @@ func (h Harmonizer) Validate() error {
 	}
 	ps = append(ps, h.sourceProblems()...)
 	ps = append(ps, h.Intervals.problems(d)...)
-	return ps.orNil()
+	return ps.OrNil()
 }
 
 func (h Harmonizer) sourceProblems() Problems {

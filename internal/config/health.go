@@ -160,7 +160,7 @@ func (p Pool) beyond(text string) string {
 
 // HealthProblems returns what somebody else has found wrong with the pool's policy,
 // each a judge.Problem, with file and line.
-func (p Pool) HealthProblems(err error) error { return p.document.policyProblems(err).orNil() }
+func (p Pool) HealthProblems(err error) error { return p.document.policyProblems(err).OrNil() }
 
 // policyProblems are those that a policy tells of itself, at their lines.
 func (d document) policyProblems(err error) Problems {
@@ -222,7 +222,7 @@ func HealthPolicy(file string, text []byte) (Pool, Problems, error) {
 		if p.Health == nil {
 			return Pool{}, nil, Problems{doc.problem("health", "is empty")}
 		}
-		return p, p.healthWarnings(), p.healthProblems().orNil()
+		return p, p.healthWarnings(), p.healthProblems().OrNil()
 	}
 	p.Health = &Health{}
 	doc, err := decode(file, text, p.Health)
@@ -231,5 +231,5 @@ func HealthPolicy(file string, text []byte) (Pool, Problems, error) {
 	}
 	doc.above = "health."
 	p.document = doc
-	return p, p.healthWarnings(), p.healthProblems().orNil()
+	return p, p.healthWarnings(), p.healthProblems().OrNil()
 }

@@ -33,7 +33,7 @@ func Policy(text []byte) (resolve.Case, error) {
 		ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(doc, path)...)
 		ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(doc, path)...)
 	}
-	if err := ps.orNil(); err != nil {
+	if err := ps.OrNil(); err != nil {
 		return resolve.Case{}, err
 	}
 	loop := Autoscaler(Service{}.withDefaults(), p)

@@ -202,7 +202,7 @@ func (p Pool) pin(pins []Pin) error {
 			s.Namespace = pin.Namespace
 		}
 	}
-	return ps.orNil()
+	return ps.OrNil()
 }
 
 // Validate returns the Problems of p.
@@ -216,7 +216,7 @@ func (p Pool) Validate() error {
 	if p.Draining.ThresholdS < 1 {
 		ps = append(ps, d.problem("draining.draining_time_threshold_seconds", fmt.Sprintf("is %d: want at least 1", p.Draining.ThresholdS)))
 	}
-	return ps.orNil()
+	return ps.OrNil()
 }
 
 func (p Pool) signalProblems() Problems {
@@ -353,7 +353,7 @@ func (l Limits) problems(d document) Problems {
 	}
 	if l.Min != nil && l.Max != nil && *l.Min > *l.Max {
 		at("min_capacity", fmt.Sprintf("is %v, above max_capacity %v on line %d: want min_capacity <= max_capacity",
-			*l.Min, *l.Max, d.line("scaling_limits.max_capacity")))
+			*l.Min, *l.Max, d.lines.Near("scaling_limits.max_capacity")))
 	}
 	if l.MinUptimeS < -1 {
 		at("min_node_scalein_uptime_seconds", fmt.Sprintf("is %d: want seconds, or -1 for none", l.MinUptimeS))

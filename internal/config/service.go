@@ -241,7 +241,7 @@ func (s Service) Validate() error {
 	ps = append(ps, s.Autoscaling.problems(d)...)
 	ps = append(ps, s.Releases.problems(d)...)
 	ps = append(ps, s.Metrics.problems(d)...)
-	return ps.orNil()
+	return ps.OrNil()
 }
 
 func (s Default) problems(d document, path string) Problems {

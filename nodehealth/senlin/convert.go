@@ -2,63 +2,57 @@ package senlin
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// Convert reads a Senlin policy, at most 256 KiB. The error is Problems.
+// Convert reads a Senlin policy, at most 256 KiB. The error is [strictyaml.Problems].
 func Convert(data []byte) (judge.Policy, []Loss, error) {
-	root, problem := parse(data)
-	if problem != nil {
-		return judge.Policy{}, nil, Problems{problem}
+	roots, problem := strictyaml.Values(data, bounds())
+	if problem == nil && len(roots) != 1 {
+		problem = &strictyaml.Problem{What: fmt.Sprintf("has %d documents: want one", len(roots))}
 	}
-	r := &reader{lines: map[string]int{}}
-	policy := r.policy(root)
-	if err := r.problems.orNil(); err != nil {
+	if problem != nil {
+		return judge.Policy{}, nil, strictyaml.Problems{problem}
+	}
+	r := &reader{lines: strictyaml.Lines{}}
+	policy := r.policy(roots[0])
+	if err := r.problems.OrNil(); err != nil {
 		return judge.Policy{}, nil, err
 	}
-	if err := r.refused(policy.Validate()).orNil(); err != nil {
+	if err := r.refused(policy.Validate()).OrNil(); err != nil {
 		return judge.Policy{}, nil, err
 	}
 	return policy, r.losses, nil
 }
 
 // refused returns what a policy may not say here, at the lines that it was made of.
-func (r *reader) refused(err error) Problems {
+func (r *reader) refused(err error) strictyaml.Problems {
 	joined, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}
-	var out Problems
+	var out strictyaml.Problems
 	for _, err := range joined.Unwrap() {
-		p := &Problem{What: err.Error()}
+		p := &strictyaml.Problem{What: err.Error()}
 		if mistake, ok := errors.AsType[*judge.Problem](err); ok {
-			p.Line, p.Path, p.What = r.line(mistake.Path), mistake.Path, mistake.What
+			p.Line, p.Key, p.What = r.lines.Near(mistake.Path), mistake.Path, mistake.What
 		}
 		out = append(out, p)
 	}
 	return out
 }
 
-// line returns the line of a key of ours, or of the nearest one above.
-func (r *reader) line(path string) int {
-	for path != "" {
-		if n, ok := r.lines[path]; ok {
-			return n
-		}
-		path = path[:max(0, strings.LastIndexAny(path, ".["))]
-	}
-	return 0
-}
-
-func (r *reader) policy(root tree) judge.Policy {
+func (r *reader) policy(root strictyaml.Value) judge.Policy {
 	top := r.object(root, "", "type", "version", "description", "properties")
-	if root.kind != object || !r.isHealth(top, root) {
+	if root.Kind != strictyaml.Map || !r.isHealth(top, root) {
 		return judge.Policy{} // it is something else
 	}
 	if version, ok := r.needed(top, root, "", "version"); ok {
-		version.kind = text // 1.1 and "1.1" are the same to Senlin
+		version.Kind = strictyaml.Text // 1.1 and "1.1" are the same to Senlin
 		r.oneOf(version, "version", "1.0", "1.1", "1.2")
 	}
 	if _, ok := top["description"]; ok {
@@ -78,17 +72,17 @@ func (r *reader) policy(root tree) judge.Policy {
 	return p
 }
 
-func (r *reader) isHealth(top fields, root tree) bool {
+func (r *reader) isHealth(top fields, root strictyaml.Value) bool {
 	const health = "senlin.policy.health"
 	t, ok := r.needed(top, root, "", "type")
 	if ok {
 		r.oneOf(t, "type", health)
 	}
-	return ok && t.text == health
+	return ok && t.Text == health
 }
 
 // needed returns the value of a key that must be there, or says that it is not.
-func (r *reader) needed(f fields, of tree, path, key string) (tree, bool) {
+func (r *reader) needed(f fields, of strictyaml.Value, path, key string) (strictyaml.Value, bool) {
 	t, ok := f[key]
 	if !ok {
 		r.wrong(of, strings.TrimPrefix(path+"."+key, "."), "is missing")

@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -17,8 +18,8 @@ func urlOptions() []string {
 }
 
 // detection reads both forms: one type with its options (1.0), and a list of modes.
-func (r *reader) detection(root tree) judge.Detection {
-	r.lines["detection"] = root.line
+func (r *reader) detection(root strictyaml.Value) judge.Detection {
+	r.lines["detection"] = root.Line
 	f := r.object(root, detectionPath, "interval", "node_update_timeout", "recovery_conditional", "detection_modes", "type", "options")
 	if _, legacy := f["type"]; legacy {
 		return r.legacy(root, f)
@@ -33,9 +34,9 @@ func (r *reader) detection(root tree) judge.Detection {
 	}
 	for i, t := range r.sequence(f["detection_modes"], detectionPath+".detection_modes") {
 		at := fmt.Sprintf("%s.detection_modes[%d]", detectionPath, i)
-		r.lines[fmt.Sprintf("detection.detection_modes[%d]", i)] = t.line
-		mode := r.object(t, at, "type", "options")
-		d.Modes = append(d.Modes, r.mode(t, mode, at))
+		r.lines[fmt.Sprintf("detection.detection_modes[%d]", i)] = t.Line
+		mode := r.object(t.Value, at, "type", "options")
+		d.Modes = append(d.Modes, r.mode(t.Value, mode, at))
 		r.round(d, at+".options")
 	}
 	return d
@@ -55,19 +56,19 @@ func (r *reader) round(d judge.Detection, path string) {
 }
 
 // legacy reads the form of version 1.0.
-func (r *reader) legacy(root tree, f fields) judge.Detection {
+func (r *reader) legacy(root strictyaml.Value, f fields) judge.Detection {
 	for _, key := range []string{"detection_modes", "recovery_conditional", "interval", "node_update_timeout"} {
 		if t, ok := f[key]; ok {
 			r.wrong(t, detectionPath+"."+key, "stands beside type: version 1.0 has type and options, later ones have detection_modes")
 		}
 	}
 	options := fields{}
-	if t, ok := f["options"]; ok && t.kind != nothing {
+	if t, ok := f["options"]; ok && t.Kind != strictyaml.Null {
 		options = r.object(t, detectionPath+".options", append(urlOptions(), "interval", "node_update_timeout")...)
 	}
 	d := r.timing(options, detectionPath+".options")
 	d.Conditional = judge.AnyFailed
-	r.lines["detection.detection_modes[0]"] = root.line
+	r.lines["detection.detection_modes[0]"] = root.Line
 	d.Modes = []judge.DetectionMode{r.typed(f["type"], detectionPath, options)}
 	r.round(d, detectionPath+".options")
 	return d
@@ -79,7 +80,7 @@ func (r *reader) timing(f fields, path string) judge.Detection {
 		Interval:          r.seconds(f, path, "interval", 60),
 		NodeUpdateTimeout: r.seconds(f, path, "node_update_timeout", 300),
 	}
-	r.lines["detection.interval"], r.lines["detection.node_update_timeout"] = f["interval"].line, f["node_update_timeout"].line
+	r.lines["detection.interval"], r.lines["detection.node_update_timeout"] = f["interval"].Line, f["node_update_timeout"].Line
 	if *d.Interval < judge.Duration(60*time.Second) {
 		r.lose(path+".interval", "is below 60 s, which Senlin takes only where health_check_interval_min was lowered: it is kept")
 	}
@@ -90,9 +91,9 @@ func (r *reader) timing(f fields, path string) judge.Detection {
 	return d
 }
 
-func (r *reader) mode(t tree, f fields, path string) judge.DetectionMode {
+func (r *reader) mode(t strictyaml.Value, f fields, path string) judge.DetectionMode {
 	options := fields{}
-	if o, ok := f["options"]; ok && o.kind != nothing {
+	if o, ok := f["options"]; ok && o.Kind != strictyaml.Null {
 		options = r.object(o, path+".options", urlOptions()...)
 	}
 	if _, ok := f["type"]; !ok {
@@ -102,7 +103,7 @@ func (r *reader) mode(t tree, f fields, path string) judge.DetectionMode {
 	return r.typed(f["type"], path, options)
 }
 
-func (r *reader) typed(t tree, path string, options fields) judge.DetectionMode {
+func (r *reader) typed(t strictyaml.Value, path string, options fields) judge.DetectionMode {
 	types := []string{string(judge.LifecycleEvents), string(judge.NodeStatus), string(judge.PollURL), string(judge.HypervisorStatus)}
 	m := judge.DetectionMode{Type: judge.ModeType(r.oneOf(t, path+".type", types...))}
 	if m.Type == judge.PollURL {

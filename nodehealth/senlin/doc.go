@@ -8,7 +8,7 @@
 // a decision of its own. A [Loss] says what is not as it was: what Senlin promised and
 // did not do, and does here; what it did and is not done here; what must be filled in.
 //
-// A file that cannot be read is refused with [Problems], each with its line: keys that
+// A file that cannot be read is refused with [strictyaml.Problems], each with its line: keys that
 // Senlin does not have, values that it would not take, and what is no policy here.
 //
 // All functions may be used concurrently.

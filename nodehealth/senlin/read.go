@@ -8,18 +8,38 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// reader reads values and collects what is wrong and what is lost.
-type reader struct {
-	problems Problems
-	losses   []Loss
-	lines    map[string]int // path of a key in our policy -> line of what it was made of
+const (
+	maxFile  = 256 << 10 // bytes
+	maxShown = 60        // runes of a value that are repeated
+)
+
+func bounds() strictyaml.Bounds {
+	return strictyaml.Bounds{
+		Bytes: maxFile, Tokens: 1 << 14, Nesting: 64,
+		TooMuch:  "the file has more than %d words and signs",
+		Indirect: "anchors, aliases, tags and the like are not read: write the value out",
+	}
 }
 
-func (r *reader) wrong(t tree, path, format string, args ...any) {
-	r.problems = append(r.problems, &Problem{Line: t.line, Path: path, What: fmt.Sprintf(format, args...)})
+// Loss is one thing that is not as it was under Senlin.
+type Loss struct {
+	Path string `json:"path"` // of the key in Senlin's file, where it is or would be
+	What string `json:"what"`
+}
+
+// reader reads values and collects what is wrong and what is lost.
+type reader struct {
+	problems strictyaml.Problems
+	losses   []Loss
+	lines    strictyaml.Lines // path of a key in our policy -> line of what it was made of
+}
+
+func (r *reader) wrong(t strictyaml.Value, path, format string, args ...any) {
+	r.problems = append(r.problems, &strictyaml.Problem{Line: t.Line, Key: path, What: fmt.Sprintf(format, args...)})
 }
 
 func (r *reader) lose(path, format string, args ...any) {
@@ -27,37 +47,37 @@ func (r *reader) lose(path, format string, args ...any) {
 }
 
 // fields are the keys of a map.
-type fields map[string]tree
+type fields map[string]strictyaml.Value
 
 // object reads a map of these keys.
-func (r *reader) object(t tree, path string, allowed ...string) fields {
+func (r *reader) object(t strictyaml.Value, path string, allowed ...string) fields {
 	out := fields{}
-	if t.kind != object {
-		r.wrong(t, path, "is %s: want %s", t.shown(), strings.TrimSuffix("a map of "+strings.Join(allowed, ", "), " of "))
+	if t.Kind != strictyaml.Map {
+		r.wrong(t, path, "is %s: want %s", shown(t), strings.TrimSuffix("a map of "+strings.Join(allowed, ", "), " of "))
 		return out
 	}
-	for _, p := range t.pairs {
-		at, key := strings.TrimPrefix(path+"."+cut(p.key), "."), tree{line: p.line}
-		first, twice := out[p.key]
+	for _, p := range t.Entries {
+		at, key := strings.TrimPrefix(path+"."+strictyaml.Cut(p.Key, maxShown), "."), strictyaml.Value{Line: p.Line}
+		first, twice := out[p.Key]
 		switch {
-		case !slices.Contains(allowed, p.key):
-			r.wrong(key, at, "%s", spelling.Unknown(p.key, allowed))
+		case !slices.Contains(allowed, p.Key):
+			r.wrong(key, at, "%s", spelling.Unknown(p.Key, allowed))
 		case twice:
-			r.wrong(key, at, "stands here a second time, first on line %d: remove one", first.line)
+			r.wrong(key, at, "stands here a second time, first on line %d: remove one", first.Line)
 		default:
-			p.value.line = p.line
-			out[p.key] = p.value
+			p.Value.Line = p.Line
+			out[p.Key] = p.Value
 		}
 	}
 	return out
 }
 
 // sequence reads a list; absent and empty are none.
-func (r *reader) sequence(t tree, path string) []tree {
-	if t.kind != list && t.kind != nothing {
-		r.wrong(t, path, "is %s: want a list", t.shown())
+func (r *reader) sequence(t strictyaml.Value, path string) []strictyaml.Entry {
+	if t.Kind != strictyaml.List && t.Kind != strictyaml.Null {
+		r.wrong(t, path, "is %s: want a list", shown(t))
 	}
-	return t.items
+	return t.Entries
 }
 
 // whole reads a whole number, as Senlin does in quotes too.
@@ -66,12 +86,12 @@ func (r *reader) whole(f fields, path, key string, absent int) int {
 	if !given {
 		return absent
 	}
-	if t.kind == integer || t.kind == text {
-		if n, err := strconv.ParseInt(t.text, 10, 32); err == nil && n >= 0 {
+	if t.Kind == strictyaml.Number || t.Kind == strictyaml.Text {
+		if n, err := strconv.ParseInt(t.Text, 10, 32); err == nil && n >= 0 {
 			return int(n)
 		}
 	}
-	r.wrong(t, path+"."+key, "is %s: want a whole number", t.shown())
+	r.wrong(t, path+"."+key, "is %s: want a whole number", shown(t))
 	return absent
 }
 
@@ -87,15 +107,15 @@ func (r *reader) flag(f fields, path, key string, absent bool) bool {
 	if !given {
 		return absent
 	}
-	if t.kind == boolean || t.kind == text {
-		switch strings.ToLower(t.text) {
+	if t.Kind == strictyaml.Flag || t.Kind == strictyaml.Text {
+		switch strings.ToLower(t.Text) {
 		case "true", "yes", "on":
 			return true
 		case "false", "no", "off":
 			return false
 		}
 	}
-	r.wrong(t, path+"."+key, "is %s: want true or false", t.shown())
+	r.wrong(t, path+"."+key, "is %s: want true or false", shown(t))
 	return absent
 }
 
@@ -105,17 +125,28 @@ func (r *reader) scalar(f fields, path, key string) string {
 	switch {
 	case !given:
 		return ""
-	case t.kind == nothing, t.kind == object, t.kind == list:
-		r.wrong(t, path+"."+key, "is %s: want a text", t.shown())
+	case t.Kind == strictyaml.Null, t.Kind == strictyaml.Map, t.Kind == strictyaml.List:
+		r.wrong(t, path+"."+key, "is %s: want a text", shown(t))
 	}
-	return t.text
+	return t.Text
 }
 
 // oneOf reads one of these words.
-func (r *reader) oneOf(t tree, path string, allowed ...string) string {
-	if t.kind == text && slices.Contains(allowed, t.text) {
-		return t.text
+func (r *reader) oneOf(t strictyaml.Value, path string, allowed ...string) string {
+	if t.Kind == strictyaml.Text && slices.Contains(allowed, t.Text) {
+		return t.Text
 	}
-	r.wrong(t, path, "is %s: want %s", t.shown(), strings.Join(allowed, ", "))
+	r.wrong(t, path, "is %s: want %s", shown(t), strings.Join(allowed, ", "))
 	return allowed[0]
+}
+
+// shown returns what a value says, on one short line.
+func shown(t strictyaml.Value) string {
+	switch t.Kind {
+	case strictyaml.Null, strictyaml.Map, strictyaml.List:
+		return t.Kind.String()
+	case strictyaml.Text:
+		return strconv.Quote(strictyaml.Cut(t.Text, maxShown))
+	}
+	return strictyaml.Cut(t.Text, maxShown)
 }

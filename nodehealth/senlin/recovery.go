@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -15,27 +16,27 @@ const recoveryPath = "properties.recovery"
 func (r *reader) recovery(properties fields) judge.Recovery {
 	root, ok := properties["recovery"]
 	if !ok {
-		root = tree{kind: object}
+		root = strictyaml.Value{Kind: strictyaml.Map}
 		r.lose(recoveryPath, "is missing: Senlin recreates then, and so does this policy")
 	}
-	r.lines["recovery"] = root.line
+	r.lines["recovery"] = root.Line
 	f := r.object(root, recoveryPath, "actions", "fencing", "node_delete_timeout", "node_force_recreate")
 	out := judge.Recovery{
 		NodeDeleteTimeout: r.seconds(f, recoveryPath, "node_delete_timeout", 20),
 		NodeForceRecreate: r.flag(f, recoveryPath, "node_force_recreate", false),
 	}
-	r.lines["recovery.node_delete_timeout"] = f["node_delete_timeout"].line
+	r.lines["recovery.node_delete_timeout"] = f["node_delete_timeout"].Line
 	for i, t := range r.sequence(f["actions"], recoveryPath+".actions") {
-		r.lines[fmt.Sprintf("recovery.actions[%d]", i)] = t.line
-		out.Actions = append(out.Actions, r.action(t, fmt.Sprintf("%s.actions[%d]", recoveryPath, i)))
+		r.lines[fmt.Sprintf("recovery.actions[%d]", i)] = t.Line
+		out.Actions = append(out.Actions, r.action(t.Value, fmt.Sprintf("%s.actions[%d]", recoveryPath, i)))
 	}
 	if len(out.Actions) == 0 {
 		out.Actions = []judge.Action{recreate()}
 	}
 	for i, t := range r.sequence(f["fencing"], recoveryPath+".fencing") {
 		at := fmt.Sprintf("%s.fencing[%d]", recoveryPath, i)
-		r.lines[fmt.Sprintf("recovery.fencing[%d]", i)] = t.line
-		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t, at, string(judge.FenceCompute))))
+		r.lines[fmt.Sprintf("recovery.fencing[%d]", i)] = t.Line
+		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t.Value, at, string(judge.FenceCompute))))
 	}
 	if !slices.ContainsFunc(out.Actions, func(a judge.Action) bool { return a.Name == judge.Recreate }) {
 		r.leaveOut(&out)
@@ -78,7 +79,7 @@ func recreate() judge.Action {
 // mistral is Senlin's name for a workflow.
 const mistral = "MISTRAL_WORKFLOW"
 
-func (r *reader) action(t tree, path string) judge.Action {
+func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 	f := r.object(t, path, "name", "params")
 	name, ok := f["name"]
 	if !ok {
@@ -86,7 +87,7 @@ func (r *reader) action(t tree, path string) judge.Action {
 		return judge.Action{}
 	}
 	params := fields{}
-	if p, ok := f["params"]; ok && p.kind != nothing {
+	if p, ok := f["params"]; ok && p.Kind != strictyaml.Null {
 		params = r.free(p, path+".params")
 	}
 	switch r.oneOf(name, path+".name", string(judge.Reboot), string(judge.Rebuild), string(judge.Recreate), string(judge.Workflow), mistral) {
@@ -105,10 +106,10 @@ func (r *reader) action(t tree, path string) judge.Action {
 }
 
 // free reads a map of any keys.
-func (r *reader) free(t tree, path string) fields {
+func (r *reader) free(t strictyaml.Value, path string) fields {
 	var keys []string
-	for _, p := range t.pairs {
-		keys = append(keys, p.key)
+	for _, p := range t.Entries {
+		keys = append(keys, p.Key)
 	}
 	return r.object(t, path, keys...)
 }
@@ -117,7 +118,7 @@ func (r *reader) free(t tree, path string) fields {
 func (r *reader) unheeded(params fields, path string, heeded ...string) {
 	for _, key := range sortedKeys(params) {
 		if !slices.Contains(heeded, key) {
-			r.lose(path+".params."+cut(key), "is left out: Senlin dropped it, and no action here has it")
+			r.lose(path+".params."+strictyaml.Cut(key, maxShown), "is left out: Senlin dropped it, and no action here has it")
 		}
 	}
 }
@@ -136,7 +137,7 @@ func (r *reader) reboot(params fields, path string) judge.Action {
 	if given := r.scalar(params, path+".params", "type"); given != "" {
 		a.Params.Type = strings.ToLower(given)
 		if a.Params.Type != "soft" && a.Params.Type != "hard" {
-			r.wrong(params["type"], path+".params.type", "is %s: want soft, hard", params["type"].shown())
+			r.wrong(params["type"], path+".params.type", "is %s: want soft, hard", shown(params["type"]))
 		}
 		r.lose(path+".params.type", "was dropped by Senlin, which always rebooted hard; here it is honoured: %s", a.Params.Type)
 	}
@@ -157,7 +158,7 @@ func (r *reader) rebuild(params fields, path string) judge.Action {
 
 // workflow reads what Senlin specified, and never ran. A request on NATS stands for
 // Mistral: until somebody answers it, it fails and does nothing.
-func (r *reader) workflow(t tree, params fields, path string) judge.Action {
+func (r *reader) workflow(t strictyaml.Value, params fields, path string) judge.Action {
 	name := r.scalar(params, path+".params", "workflow_name")
 	if name == "" {
 		r.wrong(t, path+".params.workflow_name", "is missing")
@@ -166,10 +167,10 @@ func (r *reader) workflow(t tree, params fields, path string) judge.Action {
 		Kind: "nats", Subject: "mistral." + subjectToken(name),
 		Input: map[string]string{"workflow_name": name, "cluster_id": "{{ cluster.name }}", "node_id": "{{ node.physicalid }}"},
 	}}
-	if in, ok := params["inputs"]; ok && in.kind != nothing {
+	if in, ok := params["inputs"]; ok && in.Kind != strictyaml.Null {
 		inputs := r.free(in, path+".params.inputs")
 		for _, key := range sortedKeys(inputs) {
-			a.Params.Input[key] = r.input(inputs[key], path+".params.inputs."+cut(key))
+			a.Params.Input[key] = r.input(inputs[key], path+".params.inputs."+strictyaml.Cut(key, maxShown))
 		}
 	}
 	r.lose(path, "Senlin never ran workflows, and there is no Mistral here: fill in who does it. As it is, a request goes to the NATS subject %s, "+
@@ -189,14 +190,14 @@ func subjectToken(name string) string {
 }
 
 // input returns an input as a text: what is none, in JSON.
-func (r *reader) input(t tree, path string) string {
-	if strings.Contains(t.text, "<%") || strings.Contains(t.text, "{{") {
+func (r *reader) input(t strictyaml.Value, path string) string {
+	if strings.Contains(t.Text, "<%") || strings.Contains(t.Text, "{{") {
 		r.lose(path, "looks like an expression of Mistral: it is handed on as it is, and {{ }} takes the names of this policy only, such as node.physicalid")
 	}
-	if t.kind != object && t.kind != list {
-		return t.text
+	if t.Kind != strictyaml.Map && t.Kind != strictyaml.List {
+		return t.Text
 	}
-	r.lose(path, "is %s: an input is a text here, so it is written in JSON", t.kind)
+	r.lose(path, "is %s: an input is a text here, so it is written in JSON", t.Kind)
 	data, err := json.Marshal(r.plain(t))
 	if err != nil {
 		r.wrong(t, path, "cannot be written in JSON: %v", err)
@@ -205,28 +206,28 @@ func (r *reader) input(t tree, path string) string {
 }
 
 // plain returns a value as JSON has it.
-func (r *reader) plain(t tree) any {
-	switch t.kind {
-	case nothing:
+func (r *reader) plain(t strictyaml.Value) any {
+	switch t.Kind {
+	case strictyaml.Null:
 		return nil
-	case boolean:
-		return strings.EqualFold(t.text, "true")
-	case integer, float:
-		if json.Valid([]byte(t.text)) {
-			return json.Number(t.text)
+	case strictyaml.Flag:
+		return strings.EqualFold(t.Text, "true")
+	case strictyaml.Number:
+		if json.Valid([]byte(t.Text)) {
+			return json.Number(t.Text)
 		}
-	case list:
-		out := make([]any, len(t.items))
-		for i, item := range t.items {
-			out[i] = r.plain(item)
+	case strictyaml.List:
+		out := make([]any, len(t.Entries))
+		for i, item := range t.Entries {
+			out[i] = r.plain(item.Value)
 		}
 		return out
-	case object:
+	case strictyaml.Map:
 		out := map[string]any{}
-		for _, p := range t.pairs {
-			out[p.key] = r.plain(p.value)
+		for _, p := range t.Entries {
+			out[p.Key] = r.plain(p.Value)
 		}
 		return out
 	}
-	return t.text
+	return t.Text
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -155,8 +156,8 @@ func TestConvertRefuses(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			_, losses, err := Convert([]byte(test.file))
-			p, ok := errors.AsType[*Problem](err)
-			if !ok || p.Line != test.line || p.Path != test.path || !strings.Contains(p.What, test.says) || losses != nil {
+			p, ok := errors.AsType[*strictyaml.Problem](err)
+			if !ok || p.Line != test.line || p.Key != test.path || !strings.Contains(p.What, test.says) || losses != nil {
 				t.Errorf("Convert = %v, want line %d: %s: ...%s...", err, test.line, test.path, test.says)
 			}
 		})
@@ -166,7 +167,7 @@ func TestConvertRefuses(t *testing.T) {
 // All mistakes are told at once, in the order of their lines.
 func TestConvertTellsAll(t *testing.T) {
 	_, _, err := Convert([]byte(head + "  recovery: {fencing: [NETWORK]}\n  detection: {interval: x, detection_modes: [{type: A}]}\nmore: 1"))
-	ps, ok := errors.AsType[Problems](err)
+	ps, ok := errors.AsType[strictyaml.Problems](err)
 	if !ok || len(ps) != 4 || ps[0].Line != 4 || ps[3].Line != 6 {
 		t.Errorf("Convert = %v", err)
 	}

@@ -1,0 +1,107 @@
+// Package strictyaml reads YAML that may be anybody's: bounded, in UTF-8, without
+// what stands for something else. What it returns knows its lines.
+package strictyaml
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds of a file. The parser's time grows with the square of Tokens and of
+// Nesting.
+type Bounds struct {
+	Bytes   int
+	Tokens  int // words and signs
+	Nesting int // of brackets and dashes, and of a Value
+	// TooMuch and Indirect are the texts of a Problem: of more than Tokens, with a
+	// %d for them, and of a Value with anchors, aliases, merge keys or tags.
+	TooMuch, Indirect string
+}
+
+// Check returns data without a byte order mark, if it is text within the bounds.
+func Check(data []byte, b Bounds) ([]byte, *Problem) {
+	switch {
+	case len(data) > b.Bytes:
+		return nil, &Problem{What: fmt.Sprintf("is longer than %d bytes", b.Bytes)}
+	case !utf8.Valid(data):
+		return nil, &Problem{What: "is not text in UTF-8"}
+	}
+	return bytes.TrimPrefix(data, []byte("\ufeff")), nil
+}
+
+// Scan returns the words and signs of data, if they are within the bounds.
+func Scan(data []byte, b Bounds) (token.Tokens, *Problem) {
+	data, problem := Check(data, b)
+	if problem != nil {
+		return nil, problem
+	}
+	tokens := lexer.Tokenize(string(data))
+	if len(tokens) > b.Tokens {
+		return nil, &Problem{Line: tokens[b.Tokens].Position.Line, What: fmt.Sprintf(b.TooMuch, b.Tokens)}
+	}
+	brackets, dashes, line := 0, 0, 0
+	for _, t := range tokens {
+		if t.Position.Line != line {
+			dashes, line = 0, t.Position.Line
+		}
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			brackets++
+		case token.SequenceEndType, token.MappingEndType:
+			brackets--
+		case token.SequenceEntryType, token.MappingKeyType:
+			dashes++
+		}
+		if max(brackets, dashes) > b.Nesting {
+			return nil, tooDeep(line, b)
+		}
+	}
+	return tokens, nil
+}
+
+func tooDeep(line int, b Bounds) *Problem {
+	return &Problem{Line: line, What: fmt.Sprintf("nests deeper than %d levels", b.Nesting)}
+}
+
+// Parse returns the roots of the documents that are not empty. A key may stand twice.
+func Parse(tokens token.Tokens) ([]ast.Node, *Problem) {
+	parsed, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, SyntaxProblem(err)
+	}
+	var roots []ast.Node
+	for _, doc := range parsed.Docs {
+		if doc.Body != nil {
+			roots = append(roots, doc.Body)
+		}
+	}
+	return roots, nil
+}
+
+// SyntaxProblem returns what the parser or the decoder says, at its line.
+func SyntaxProblem(err error) *Problem {
+	p := &Problem{What: err.Error()}
+	if e, ok := errors.AsType[yaml.Error](err); ok {
+		p.What = e.GetMessage()
+		if t := e.GetToken(); t != nil {
+			p.Line = t.Position.Line
+		}
+	}
+	return p
+}
+
+// LineOf returns the line of a node; 0 if it has no place.
+func LineOf(node ast.Node) int {
+	if t := node.GetToken(); t != nil {
+		return t.Position.Line
+	}
+	return 0
+}

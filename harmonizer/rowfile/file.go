@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 )
 
 const (
@@ -275,5 +276,5 @@ type rows struct {
 // unreadable is a row that means nothing.
 type unreadable struct {
 	name string
-	err  error // with the file and the line
+	err  *strictyaml.Problem
 }

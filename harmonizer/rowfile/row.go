@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 )
 
 // maxApps bounds the rows of a file.
@@ -16,27 +17,36 @@ const maxApps = 1 << 18
 
 // decode reads the text of a file. Its errors name the file and the line.
 func decode(file string, data []byte) (rows, error) {
-	out, err := decodeRows(file, data)
-	if e, ok := errors.AsType[*lineError](err); ok {
-		return rows{}, fmt.Errorf("%s:%d: %w", file, e.line, err)
+	out, problem := decodeRows(data)
+	if problem != nil {
+		return rows{}, in(file, problem)
 	}
-	return out, err
+	for _, bad := range out.unreadable {
+		in(file, bad.err)
+	}
+	return out, nil
 }
 
-func decodeRows(file string, data []byte) (rows, error) {
-	tree, err := treeOf(data)
-	if err != nil {
-		return rows{}, err
+// in adds the file to a problem.
+func in(file string, p *strictyaml.Problem) *strictyaml.Problem {
+	p.File, p.Line = file, max(1, p.Line)
+	return p
+}
+
+func decodeRows(data []byte) (rows, *strictyaml.Problem) {
+	tree, problem := treeOf(data)
+	if problem != nil {
+		return rows{}, problem
 	}
-	list, err := appsOf(tree)
-	if err != nil {
-		return rows{}, err
+	list, problem := appsOf(tree)
+	if problem != nil {
+		return rows{}, problem
 	}
 	out := rows{apps: make([]message.App, 0, len(list))}
 	for _, p := range list {
-		app, err := rowOf(p)
-		if e, ok := errors.AsType[*lineError](err); ok {
-			out.unreadable = append(out.unreadable, unreadable{p.key, fmt.Errorf("%s:%d: %w", file, e.line, err)})
+		app, problem := rowOf(p)
+		if problem != nil {
+			out.unreadable = append(out.unreadable, unreadable{p.Key, problem})
 			continue
 		}
 		out.apps = append(out.apps, app)
@@ -46,71 +56,71 @@ func decodeRows(file string, data []byte) (rows, error) {
 
 // appsOf returns the entries of the file's one key. What is wrong here is wrong
 // with the file, for nobody knows which apps it means.
-func appsOf(tree value) ([]pair, error) {
-	if tree.kind != kindMap {
-		return nil, wrong(tree.line, "the file is %s: want a map with the key apps", tree.kind)
+func appsOf(tree strictyaml.Value) ([]strictyaml.Entry, *strictyaml.Problem) {
+	if tree.Kind != strictyaml.Map {
+		return nil, wrong(tree.Line, "the file is %s: want a map with the key apps", tree.Kind)
 	}
-	var apps *pair
-	for i, p := range tree.pairs {
+	var apps *strictyaml.Entry
+	for i, p := range tree.Entries {
 		switch {
-		case p.key != "apps":
-			return nil, wrong(p.line, "unknown key %.60q: want apps only", p.key)
+		case p.Key != "apps":
+			return nil, wrong(p.Line, "unknown key %.60q: want apps only", p.Key)
 		case apps != nil:
-			return nil, wrong(p.line, "apps stands here a second time, first on line %d", apps.line)
+			return nil, wrong(p.Line, "apps stands here a second time, first on line %d", apps.Line)
 		}
-		apps = &tree.pairs[i]
+		apps = &tree.Entries[i]
 	}
 	switch {
 	case apps == nil:
-		return nil, wrong(tree.line, "the key apps is missing: {} says that no app is wanted")
-	case apps.kind != kindMap:
-		return nil, wrong(apps.line, "apps is %s: want a map from names to rows; {} says that no app is wanted", apps.kind)
-	case len(apps.pairs) > maxApps:
-		return nil, wrong(apps.line, "apps has more than %d rows", maxApps)
+		return nil, wrong(tree.Line, "the key apps is missing: {} says that no app is wanted")
+	case apps.Kind != strictyaml.Map:
+		return nil, wrong(apps.Line, "apps is %s: want a map from names to rows; {} says that no app is wanted", apps.Kind)
+	case len(apps.Entries) > maxApps:
+		return nil, wrong(apps.Line, "apps has more than %d rows", maxApps)
 	}
-	first := make(map[string]int, len(apps.pairs)) // line
-	for _, p := range apps.pairs {
-		if !message.ValidName(p.key) {
-			return nil, wrong(p.line, "%.60q is no name of an app: use letters, digits, _ and -, starting with a letter or digit, at most 63", p.key)
+	first := make(map[string]int, len(apps.Entries)) // line
+	for _, p := range apps.Entries {
+		if !message.ValidName(p.Key) {
+			return nil, wrong(p.Line, "%.60q is no name of an app: use letters, digits, _ and -, starting with a letter or digit, at most 63", p.Key)
 		}
-		if line, twice := first[p.key]; twice {
-			return nil, wrong(p.line, "app %s stands here a second time, first on line %d", p.key, line)
+		if line, twice := first[p.Key]; twice {
+			return nil, wrong(p.Line, "app %s stands here a second time, first on line %d", p.Key, line)
 		}
-		first[p.key] = p.line
+		first[p.Key] = p.Line
 	}
-	return apps.pairs, nil
+	return apps.Entries, nil
 }
 
 // rowOf reads one row.
-func rowOf(row pair) (message.App, error) {
-	if row.kind != kindMap {
-		return message.App{}, wrong(row.line, "app %s is %s: want a map with instances, pool and more", row.key, row.kind)
+func rowOf(row strictyaml.Entry) (message.App, *strictyaml.Problem) {
+	if row.Kind != strictyaml.Map {
+		return message.App{}, wrong(row.Line, "app %s is %s: want a map with instances, pool and more", row.Key, row.Kind)
 	}
-	app := message.App{Name: row.key}
-	lines := make(map[string]int, len(row.pairs))
-	for _, field := range row.pairs {
-		if line, twice := lines[field.key]; twice {
-			return app, wrong(field.line, "app %s: %s stands here a second time, first on line %d", row.key, field.key, line)
+	app := message.App{Name: row.Key}
+	lines := make(map[string]int, len(row.Entries))
+	for _, field := range row.Entries {
+		if line, twice := lines[field.Key]; twice {
+			return app, wrong(field.Line, "app %s: %s stands here a second time, first on line %d", row.Key, field.Key, line)
 		}
-		lines[field.key] = field.line
+		lines[field.Key] = field.Line
 		if err := set(&app, field); err != nil {
-			return app, wrong(field.line, "app %s: %.60s %v", row.key, field.key, err)
+			return app, wrong(field.Line, "app %s: %.60s %v", row.Key, field.Key, err)
 		}
 	}
 	for _, field := range []string{"instances", "pool"} {
 		if lines[field] == 0 {
-			return app, wrong(row.line, "app %s: %s is missing", row.key, field)
+			return app, wrong(row.Line, "app %s: %s is missing", row.Key, field)
 		}
 	}
 	if app.Version == "" {
 		app.Version = versionOf(app)
 	}
 	if err := app.Validate(); err != nil {
-		line := row.line
+		line := row.Line
 		if e, ok := errors.AsType[*message.FieldError](err); ok && lines[e.Field] != 0 {
 			line = lines[e.Field]
 		}
-		return app, wrong(line, "app %s: %v", row.key, err)
+		return app, wrong(line, "app %s: %v", row.Key, err)
 	}
 	return app, nil
 }
@@ -123,36 +133,36 @@ func versionOf(a message.App) string {
 }
 
 // set puts a field of the file into the row.
-func set(app *message.App, f pair) (err error) {
-	switch f.key {
+func set(app *message.App, f strictyaml.Entry) (err error) {
+	switch f.Key {
 	case "instances":
-		app.Instances, err = f.whole()
+		app.Instances, err = whole(f.Value)
 	case "pool":
-		app.Pool, err = f.word()
+		app.Pool, err = word(f.Value)
 	case "version":
-		app.Version, err = f.word()
+		app.Version, err = word(f.Value)
 	case "command":
-		app.Command, err = f.word()
+		app.Command, err = word(f.Value)
 	case "cpus":
-		app.CPUs, err = f.number()
+		app.CPUs, err = number(f.Value)
 	case "mem":
-		app.Mem, err = f.number()
+		app.Mem, err = number(f.Value)
 	case "disk":
-		app.Disk, err = f.number()
+		app.Disk, err = number(f.Value)
 	case "gpus":
-		app.GPUs, err = f.number()
+		app.GPUs, err = number(f.Value)
 	case "updated":
-		app.Updated, err = f.time()
+		app.Updated, err = instant(f.Value)
 	case "state":
 		var s string
-		s, err = f.word()
+		s, err = word(f.Value)
 		app.State = message.AppState(s)
 	case "package_state":
 		var s string
-		s, err = f.word()
+		s, err = word(f.Value)
 		app.Package = message.PackageState(s)
 	case "labels":
-		app.Labels, err = f.words()
+		app.Labels, err = words(f.Value)
 	default:
 		err = errors.New("is unknown: want instances, pool, version, command, cpus, mem, disk, gpus, state, package_state, labels, updated")
 	}
@@ -160,59 +170,59 @@ func set(app *message.App, f pair) (err error) {
 }
 
 // word reads a text, or a number as it is written.
-func (v value) word() (string, error) {
-	if v.kind != kindText && v.kind != kindNumber {
-		return "", fmt.Errorf("is %s: want a text", v.kind)
+func word(v strictyaml.Value) (string, error) {
+	if v.Kind != strictyaml.Text && v.Kind != strictyaml.Number {
+		return "", fmt.Errorf("is %s: want a text", v.Kind)
 	}
-	return v.text, nil
+	return v.Text, nil
 }
 
-func (v value) words() (map[string]string, error) {
-	if v.kind != kindMap {
-		return nil, fmt.Errorf("is %s: want a map of texts", v.kind)
+func words(v strictyaml.Value) (map[string]string, error) {
+	if v.Kind != strictyaml.Map {
+		return nil, fmt.Errorf("is %s: want a map of texts", v.Kind)
 	}
-	out := make(map[string]string, len(v.pairs))
-	for _, p := range v.pairs {
-		if _, twice := out[p.key]; twice {
-			return nil, fmt.Errorf("has %.60s twice", p.key)
+	out := make(map[string]string, len(v.Entries))
+	for _, p := range v.Entries {
+		if _, twice := out[p.Key]; twice {
+			return nil, fmt.Errorf("has %.60s twice", p.Key)
 		}
-		word, err := p.word()
+		word, err := word(p.Value)
 		if err != nil {
-			return nil, fmt.Errorf("has %.60s, which %w", p.key, err)
+			return nil, fmt.Errorf("has %.60s, which %w", p.Key, err)
 		}
-		out[p.key] = word
+		out[p.Key] = word
 	}
 	return out, nil
 }
 
-func (v value) whole() (int, error) {
-	n, err := strconv.Atoi(v.text)
-	if v.kind != kindNumber || err != nil {
-		return 0, fmt.Errorf("is %s: want a whole number", v.shown())
+func whole(v strictyaml.Value) (int, error) {
+	n, err := strconv.Atoi(v.Text)
+	if v.Kind != strictyaml.Number || err != nil {
+		return 0, fmt.Errorf("is %s: want a whole number", shown(v))
 	}
 	return n, nil
 }
 
-func (v value) number() (float64, error) {
-	x, err := strconv.ParseFloat(v.text, 64)
-	if v.kind != kindNumber || err != nil {
-		return 0, fmt.Errorf("is %s: want a number", v.shown())
+func number(v strictyaml.Value) (float64, error) {
+	x, err := strconv.ParseFloat(v.Text, 64)
+	if v.Kind != strictyaml.Number || err != nil {
+		return 0, fmt.Errorf("is %s: want a number", shown(v))
 	}
 	return x, nil
 }
 
-func (v value) time() (time.Time, error) {
-	at, err := time.Parse(time.RFC3339, v.text)
-	if v.kind != kindText || err != nil {
-		return time.Time{}, fmt.Errorf("is %s: want a time like 2006-01-02T15:04:05Z", v.shown())
+func instant(v strictyaml.Value) (time.Time, error) {
+	at, err := time.Parse(time.RFC3339, v.Text)
+	if v.Kind != strictyaml.Text || err != nil {
+		return time.Time{}, fmt.Errorf("is %s: want a time like 2006-01-02T15:04:05Z", shown(v))
 	}
 	return at, nil
 }
 
 // shown is the value as a person wrote it, cut short.
-func (v value) shown() string {
-	if v.kind == kindText || v.kind == kindNumber {
-		return fmt.Sprintf("%.60q", v.text)
+func shown(v strictyaml.Value) string {
+	if v.Kind == strictyaml.Text || v.Kind == strictyaml.Number {
+		return fmt.Sprintf("%.60q", v.Text)
 	}
-	return string(v.kind)
+	return v.Kind.String()
 }

@@ -53,18 +53,6 @@ func Read(r io.Reader) iter.Seq2[Series, error] {
 	}
 }
 
-// ReadAll returns all series of a record.
-func ReadAll(r io.Reader) ([]Series, error) {
-	var all []Series
-	for s, err := range Read(r) {
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, s)
-	}
-	return all, nil
-}
-
 // newcomer adds s to the series that were seen.
 func newcomer(seen map[string]bool, s Series) error {
 	key := fmt.Sprintf("%q %q %q", s.Type, s.Name, s.Dimensions)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"slices"
 	"strings"
@@ -38,9 +39,9 @@ func TestFormat(t *testing.T) {
 		t.Errorf("record (-want +got):\n%s", diff)
 	}
 	spaced := strings.NewReplacer(",", " ,\t", "[", "[ ", "}\n", "}\r\n\n").Replace(want)
-	got, err := record.ReadAll(strings.NewReader(spaced))
+	got, err := readAll(strings.NewReader(spaced))
 	if diff := cmp.Diff([]record.Series{with, series("empty", nil, nil)}, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
-		t.Errorf("ReadAll: %v (-want +got):\n%s", err, diff)
+		t.Errorf("Read: %v (-want +got):\n%s", err, diff)
 	}
 }
 
@@ -69,7 +70,7 @@ func TestRoundTrip(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		got, err := record.ReadAll(&b)
+		got, err := readAll(&b)
 		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Fatalf("read again: %v (-want +got):\n%s", err, diff)
 		}
@@ -103,9 +104,9 @@ func TestBadRecords(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			got, err := record.ReadAll(strings.NewReader(tt.text))
+			got, err := readAll(strings.NewReader(tt.text))
 			if !errors.Is(err, record.ErrInvalid) || !strings.Contains(err.Error(), tt.want) || !strings.HasPrefix(err.Error(), "line ") {
-				t.Errorf("ReadAll = %v, %v, want ErrInvalid with %q", got, err, tt.want)
+				t.Errorf("Read = %v, %v, want ErrInvalid with %q", got, err, tt.want)
 			}
 		})
 	}
@@ -161,7 +162,7 @@ func FuzzRead(f *testing.F) {
 	f.Add(`{"type":"metadata","name":"m","dimensions":{"a":"b"},"points":[[1,2],[1,3e-5]]}` + "\n\n{}")
 	f.Add(`{"type":"metadata","name":"m","points":[[1,2,3],null,[[]]]}`)
 	f.Fuzz(func(t *testing.T, text string) {
-		all, err := record.ReadAll(strings.NewReader(text))
+		all, err := readAll(strings.NewReader(text))
 		if err != nil {
 			return
 		}
@@ -172,9 +173,21 @@ func FuzzRead(f *testing.F) {
 				t.Fatal(err)
 			}
 		}
-		again, err := record.ReadAll(&b)
+		again, err := readAll(&b)
 		if diff := cmp.Diff(all, again, cmpopts.EquateEmpty()); err != nil || diff != "" {
 			t.Errorf("written and read again: %v (-want +got):\n%s", err, diff)
 		}
 	})
+}
+
+// readAll returns all series of a record.
+func readAll(r io.Reader) ([]record.Series, error) {
+	var all []record.Series
+	for s, err := range record.Read(r) {
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
 }

@@ -7,21 +7,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Order returns the ids of all nodes that a prune may choose, first to go first:
-// draining ones, then unhealthy ones, orphans, stale ones, those up for longer
-// than the minimum, idle ones, fewest batch tasks, lowest priority (if the
-// limits ask for it), fewest tasks. What is equal so far goes in order of id,
-// the shorter id first, so the order of the input does not matter.
-func Order(nodes []Candidate, limits Limits) []string {
-	q := newQueue(nodes, limits, nil)
-	ids := make([]string, 0, len(q.heap))
-	for len(q.heap) > 0 {
-		ids = append(ids, q.pop().ID)
-	}
-	return ids
-}
-
-// rank is a candidate's place in the order: the lower, the sooner.
+// rank is a candidate's place in the order of a prune: the lower, the sooner. First
+// go draining ones, then unhealthy ones, orphans, stale ones, those up for longer
+// than the minimum, idle ones, fewest batch tasks, lowest priority (if the limits
+// ask for it), fewest tasks. What is equal so far goes in order of id, the shorter
+// id first, so the order of the input does not matter.
 type rank struct {
 	marks    uint64 // yes-or-no criteria above the number of batch tasks
 	priority uint64

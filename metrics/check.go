@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"time"
 	"unicode/utf8"
 )
 
@@ -16,13 +17,30 @@ const (
 	MaxDimValue   = 1024
 )
 
-// CheckSample returns why no store could take the sample, whatever its time:
-// ErrNotFinite or ErrMalformed.
-func CheckSample(s Sample) error {
+const (
+	// FutureWindow is how far ahead of the clock a sample may be.
+	FutureWindow = 10 * time.Minute
+	// MinSecond is the year 1900, in unix seconds: nothing is measured before.
+	MinSecond = -2_208_988_800
+)
+
+// CheckSample returns why no store takes the sample at now: ErrNotFinite,
+// ErrMalformed or ErrFuture.
+func CheckSample(now time.Time, s Sample) error {
 	if math.IsNaN(s.Value) || math.IsInf(s.Value, 0) {
 		return fmt.Errorf("%w: %v", ErrNotFinite, s.Value)
 	}
-	return checkIdentity(s.Type, s.Name, s.Dimensions)
+	if err := checkIdentity(s.Type, s.Name, s.Dimensions); err != nil {
+		return err
+	}
+	shown := func(t time.Time) string { return t.UTC().Format(time.RFC3339) }
+	if s.Time.Unix() < MinSecond {
+		return fmt.Errorf("%w: time %s", ErrMalformed, shown(s.Time))
+	}
+	if s.Time.After(now.Add(FutureWindow)) {
+		return fmt.Errorf("%w: %s, at %s", ErrFuture, shown(s.Time), shown(now))
+	}
+	return nil
 }
 
 // checkIdentity bounds what names a series.

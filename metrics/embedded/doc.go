@@ -12,7 +12,7 @@
 // millisecond. Of several values of one series in one millisecond one is kept.
 // A sample up to [LateWindow] older than the newest of the whole store is put
 // in its place, an older one is dropped.
-// One that is more than [FutureWindow] ahead of the clock is refused, because
+// One that is more than [metrics.FutureWindow] ahead of the clock is refused, because
 // it would make everything that is written after it too old.
 //
 // A regular expression is tried on the Key of every application metric (with the

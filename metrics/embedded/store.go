@@ -28,8 +28,6 @@ var ErrClosed = errors.New("metrics store is closed")
 const (
 	// LateWindow is how much older than the newest sample one may be.
 	LateWindow = time.Hour
-	// FutureWindow is how far ahead of the clock a sample may be.
-	FutureWindow = 10 * time.Minute
 	// DefaultRetention is how long samples are kept if nothing else is said.
 	DefaultRetention = 31 * 24 * time.Hour
 )

@@ -142,13 +142,13 @@ func TestEncodeWritesIsBounded(t *testing.T) {
 	}
 }
 
-// TestLargestSampleFitsARequest: what checkSample lets through can be sent.
+// TestLargestSampleFitsARequest: what CheckSample lets through can be sent.
 func TestLargestSampleFitsARequest(t *testing.T) {
 	s := metrics.Sample{Type: metrics.InstanceCounts, Name: strings.Repeat("\x00", metrics.MaxName), Dimensions: metrics.Dimensions{}, Time: time.Unix(1, 0)}
 	for i := range metrics.MaxDimensions {
 		s.Dimensions[strings.Repeat("\x00", metrics.MaxDimName-1)+string(rune('A'+i))] = strings.Repeat("\x00", metrics.MaxDimValue)
 	}
-	if err := checkSample(time.Unix(1, 0), s); err != nil {
+	if err := metrics.CheckSample(time.Unix(1, 0), s); err != nil {
 		t.Fatal(err)
 	}
 	requests, err := encodeWrites([]metrics.Sample{s, s}, maxRequest)

@@ -29,7 +29,7 @@
 // A dimension whose value is empty says nothing: it is left out of what is written
 // and of what is asked. Times are kept to the millisecond. Of several values of
 // one series in one millisecond InfluxDB keeps the last. A sample that is older than
-// the bucket's retention is dropped, one that is more than [FutureWindow] ahead of
+// the bucket's retention is dropped, one that is more than [metrics.FutureWindow] ahead of
 // the clock refused, as it would be of a clock or a unit of time that is wrong.
 //
 // # Errors

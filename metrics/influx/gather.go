@@ -185,7 +185,7 @@ func (w *window) add(t table, row []string) error {
 	}
 	second := at.Unix()
 	if second < w.from || second > w.to {
-		return fmt.Errorf("%w: a point of %s, which was not asked for", ErrBadAnswer, shown(at))
+		return fmt.Errorf("%w: a point of %s, which was not asked for", ErrBadAnswer, at.UTC().Format(time.RFC3339))
 	}
 	if w.points++; w.points > w.maxPoints {
 		return fmt.Errorf("%w: more than %d points", ErrTooLarge, w.maxPoints)

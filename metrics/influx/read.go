@@ -9,12 +9,17 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/influxdata/influxdb-client-go/v2/api"
 	"github.com/influxdata/influxdb-client-go/v2/domain"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
+
+// maxSecond is the year 2262, in unix seconds: what InfluxDB can count in
+// nanoseconds, rounded to what is measured.
+const maxSecond = 9_214_646_400
 
 // Window returns the series that match; see metrics.Store.
 func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
@@ -110,3 +115,6 @@ func (s *Store) query(ctx context.Context, asked question, f flux) (*window, err
 	}
 	return w, nil
 }
+
+// second returns the second that a time is in, within the bounds.
+func second(t time.Time) int64 { return min(max(t.Unix(), metrics.MinSecond), maxSecond) }

@@ -17,6 +17,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
+// maxLine bounds a sample as it is written, in bytes: InfluxDB has a limit of 64 KiB
+// for a series.
+const maxLine = 60 << 10
+
 // Bounds of one request that writes.
 const (
 	maxLines = 10_000
@@ -65,7 +69,7 @@ func encode(now time.Time, samples []metrics.Sample) ([]batch, error) {
 	}
 	for i, s := range samples {
 		begin := len(e.Bytes())
-		err := checkSample(now, s)
+		err := metrics.CheckSample(now, s)
 		if err == nil {
 			err = addLine(&e, s)
 		}

@@ -73,7 +73,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	var looks sync.WaitGroup // last, as a disk may hang
 	defer looks.Wait()
 	defer end()
-	subs, err := a.subscribe(msgs)
+	unsubscribe, err := call.Subscribe(a.nc, msgs, subject(a.cfg.Cluster, a.cfg.ID, "*"), message.SubjectAnnounce)
 	if err == nil {
 		looks.Go(func() { a.checker.run(looking) })
 		if a.cfg.SelfFenceAfter > 0 {
@@ -82,22 +82,8 @@ func (a *Agent) Run(ctx context.Context) error {
 		}
 		err = a.serve(ctx, msgs, closed)
 	}
-	for _, s := range subs {
-		_ = s.Unsubscribe() // fails only on a connection that is gone
-	}
+	unsubscribe()
 	return errors.Join(err, a.leave())
-}
-
-func (a *Agent) subscribe(msgs chan *nats.Msg) ([]*nats.Subscription, error) {
-	var subs []*nats.Subscription
-	for _, s := range []string{subject(a.cfg.Cluster, a.cfg.ID, "*"), message.SubjectAnnounce} {
-		sub, err := a.nc.ChanSubscribe(s, msgs)
-		if err != nil {
-			return subs, fmt.Errorf("subscribe to %s: %w", s, err)
-		}
-		subs = append(subs, sub)
-	}
-	return subs, nil
 }
 
 func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan nats.Status) error {

@@ -83,12 +83,12 @@ func (p *Placer) Run(ctx context.Context) error {
 	}
 	defer func() { _ = rows.Stop() }() // fails only on a connection that is gone
 	msgs := make(chan *nats.Msg, inbox)
-	subs, err := p.subscribe(msgs)
-	defer func() {
-		for _, s := range subs {
-			_ = s.Unsubscribe() // as above
-		}
-	}()
+	// All subjects into one channel: their order stays, and an exit is known before
+	// the nudge that follows it.
+	unsubscribe, err := call.Subscribe(p.nc, msgs, message.NodeSubject(p.cfg.Cluster, "*"), message.SubjectHeartbeat,
+		message.SubjectExited, message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition),
+		pendingSubject(p.cfg.Cluster, p.cfg.Pool))
+	defer unsubscribe()
 	if err != nil {
 		return err
 	}
@@ -124,24 +124,6 @@ func (p *Placer) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
 		return nil, fmt.Errorf("watch bucket %s: %w", name, err)
 	}
 	return rows, nil
-}
-
-// subscribe takes all subjects into one channel, so that their order stays: an
-// exit is known before the nudge that follows it.
-func (p *Placer) subscribe(msgs chan *nats.Msg) ([]*nats.Subscription, error) {
-	var subs []*nats.Subscription
-	for _, s := range []string{
-		message.NodeSubject(p.cfg.Cluster, "*"), message.SubjectHeartbeat, message.SubjectExited,
-		message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition),
-		pendingSubject(p.cfg.Cluster, p.cfg.Pool),
-	} {
-		sub, err := p.nc.ChanSubscribe(s, msgs)
-		if err != nil {
-			return subs, fmt.Errorf("subscribe to %s: %w", s, err)
-		}
-		subs = append(subs, sub)
-	}
-	return subs, nil
 }
 
 func (p *Placer) serve(ctx context.Context, msgs <-chan *nats.Msg, rows <-chan jetstream.KeyValueEntry) error {

@@ -133,6 +133,25 @@ func Decode(data []byte, limit int, out any) error {
 	return nil
 }
 
+// Subscribe lets what all subjects carry arrive in one channel, so that its order
+// stays. The function it returns ends that, after an error too.
+func Subscribe(nc *nats.Conn, msgs chan *nats.Msg, subjects ...string) (unsubscribe func(), err error) {
+	var subs []*nats.Subscription
+	unsubscribe = func() {
+		for _, s := range subs {
+			_ = s.Unsubscribe() // fails only on a connection that is gone
+		}
+	}
+	for _, subject := range subjects {
+		sub, err := nc.ChanSubscribe(subject, msgs)
+		if err != nil {
+			return unsubscribe, fmt.Errorf("subscribe to %s: %w", subject, err)
+		}
+		subs = append(subs, sub)
+	}
+	return unsubscribe, nil
+}
+
 // Token checks that s can be one token of a subject and a file name: 1 to 128
 // letters, digits, '-' and '_'. The error names what.
 func Token(what, s string) error {

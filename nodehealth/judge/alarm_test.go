@@ -7,7 +7,7 @@ import (
 )
 
 func TestAlarmsAreSentOnce(t *testing.T) {
-	as, now := newAlarms(30*time.Second), start()
+	as, now := alarms{after: 30 * time.Second}, start()
 	for _, s := range []struct {
 		name   string
 		after  time.Duration
@@ -37,8 +37,8 @@ func TestAlarmsAreSentOnce(t *testing.T) {
 		if !slices.Equal(sent, s.sent) {
 			t.Errorf("%s: sent %q, want %q", s.name, sent, s.sent)
 		}
-		again := newAlarms(as.after)
-		again.restore(now, as.records())
+		again := alarms{after: as.after}
+		again.restore(now, as.all)
 		as = again
 	}
 }

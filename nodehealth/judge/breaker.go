@@ -16,8 +16,19 @@ type breakers struct {
 	names  []string // of the zones, in order
 }
 
-// census counts the pool.
+func newBreakers(r *rules) breakers {
+	return breakers{rules: r, pool: breaker{Breaker: Breaker{Pool: true}}, zones: map[string]*zone{}}
+}
+
+// census counts nodes.
 type census struct{ listed, eligible, sick, blind int }
+
+func (c *census) add(t tally, by int) {
+	c.listed += one(t.listed, by)
+	c.blind += one(t.blind, by)
+	c.eligible += one(t.eligible, by)
+	c.sick += one(t.sick, by)
+}
 
 // tally is what a node is counted as.
 type tally struct {
@@ -39,21 +50,15 @@ func (bs *breakers) add(t tally, by int) {
 	if t == (tally{}) {
 		return
 	}
-	z := bs.zone(t.zone)
-	c := &bs.census
-	c.listed += one(t.listed, by)
-	c.blind += one(t.blind, by)
-	c.eligible += one(t.eligible, by)
-	c.sick += one(t.sick, by)
-	z.eligible += one(t.eligible, by)
-	z.sick += one(t.sick, by)
+	bs.census.add(t, by)
+	bs.zone(t.zone).add(t, by)
 }
 
 // zone returns the zone of that name; it adds a new one.
 func (bs *breakers) zone(name string) *zone {
 	z, ok := bs.zones[name]
 	if !ok {
-		z = &zone{}
+		z = &zone{breaker: breaker{Breaker: Breaker{Zone: name}}}
 		bs.zones[name] = z
 		i, _ := slices.BinarySearch(bs.names, name)
 		bs.names = slices.Insert(bs.names, i, name)
@@ -68,25 +73,17 @@ func one(is bool, by int) int {
 	return 0
 }
 
-// zone counts one zone.
 type zone struct {
 	breaker
-	eligible, sick int
+	census
 }
 
 // breaker bars repairs while too many are sick.
 //
 //	closed ── sick > limit ──► open ── sick ≤ healed, for a while, or released ──► closed
 type breaker struct {
-	Open   bool
-	Since  time.Time   // of Open
-	Healed time.Time   // since then few enough are sick; zero: they are not
-	Trips  []time.Time // within the window
-	Why    string
-	manual bool // it waits for a release
-	let    bool // it was released
-	// allowed is how many were sick when it was released: so many may be, until fewer are.
-	allowed int
+	Breaker
+	let bool // it was released
 }
 
 func (b *breaker) release() { b.let = b.Open }
@@ -99,17 +96,21 @@ func (b *breaker) excuse() {
 	b.release()
 }
 
-// step opens or closes b, and reports whether it did.
-func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit) bool {
+// step opens or closes b, and returns that as a finding.
+func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit) []Finding {
+	opened, closed := ZoneFrozen, ZoneThawed
+	if b.Pool {
+		opened, closed = BreakerOpened, BreakerClosed
+	}
 	if !b.Open {
-		if b.allowed = min(b.allowed, sick); sick <= max(limit.Of(eligible), b.allowed) {
-			return false
+		if b.Allowed = min(b.Allowed, sick); sick <= max(limit.Of(eligible), b.Allowed) {
+			return nil
 		}
 		b.Trips = append(slices.DeleteFunc(slices.Clone(b.Trips), func(t time.Time) bool { return now.Sub(t) >= r.window }), now)
 		b.Open, b.Since, b.Healed, b.let = true, now, time.Time{}, false
-		b.manual = len(b.Trips) >= r.trips
+		b.Manual = len(b.Trips) >= r.trips
 		b.Why = fmt.Sprintf("%d of %d nodes are sick, %d may be", sick, eligible, limit.Of(eligible))
-		return true
+		return []Finding{{Event: opened, Zone: b.Zone, Why: b.Why}}
 	}
 	switch {
 	case sick > min(r.healed.Of(eligible), limit.Of(eligible)):
@@ -117,18 +118,18 @@ func (b *breaker) step(now time.Time, r *rules, sick, eligible int, limit Limit)
 	case b.Healed.IsZero():
 		b.Healed = now
 	}
-	over := !b.Healed.IsZero() && now.Sub(b.Healed) >= r.healedFor && !b.manual
-	if over || b.let {
-		b.allowed = sick
-		b.Open, b.let, b.Healed, b.Why = false, false, time.Time{}, ""
-		return true
+	over := !b.Healed.IsZero() && now.Sub(b.Healed) >= r.healedFor && !b.Manual
+	if !over && !b.let {
+		return nil
 	}
-	return false
+	b.Allowed = sick
+	b.Open, b.let, b.Healed, b.Why = false, false, time.Time{}, ""
+	return []Finding{{Event: closed, Zone: b.Zone, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)}}
 }
 
 // until returns when b closes if nothing more happens; zero: nobody knows.
 func (b *breaker) until(r *rules) time.Time {
-	if b.Healed.IsZero() || b.manual {
+	if b.Healed.IsZero() || b.Manual {
 		return time.Time{}
 	}
 	return b.Healed.Add(r.healedFor)
@@ -145,13 +146,7 @@ func (bs *breakers) step(now time.Time) []Finding {
 			bs.pool.excuse() // what opened it was the zone
 		}
 	}
-	switch changed := bs.pool.step(now, bs.rules, sick, eligible, bs.rules.sick); {
-	case changed && bs.pool.Open:
-		found = append(found, Finding{Event: BreakerOpened, Why: bs.pool.Why})
-	case changed:
-		found = append(found, Finding{Event: BreakerClosed, Why: fmt.Sprintf("%d of %d nodes are sick", sick, eligible)})
-	}
-	return found
+	return append(found, bs.pool.step(now, bs.rules, sick, eligible, bs.rules.sick)...)
 }
 
 // stepZones returns how many zones are frozen, and the last of them. Where all nodes
@@ -170,12 +165,7 @@ func (bs *breakers) stepZones(now time.Time) (found []Finding, frozen int, last 
 		if z.eligible == 0 && !z.Open {
 			continue
 		}
-		switch changed := z.step(now, bs.rules, z.sick, z.eligible, limit); {
-		case changed && z.Open:
-			found = append(found, Finding{Event: ZoneFrozen, Zone: name, Why: z.Why})
-		case changed:
-			found = append(found, Finding{Event: ZoneThawed, Zone: name, Why: fmt.Sprintf("%d of %d nodes are sick", z.sick, z.eligible)})
-		}
+		found = append(found, z.step(now, bs.rules, z.sick, z.eligible, limit)...)
 		if z.Open {
 			frozen, last = frozen+1, z
 		}
@@ -189,7 +179,7 @@ func (bs *breakers) release() {
 	bs.pool.release()
 	for _, z := range bs.zones {
 		if z.Open {
-			bs.pool.allowed = bs.census.sick
+			bs.pool.Allowed = bs.census.sick
 		}
 		z.release()
 	}
@@ -208,27 +198,25 @@ func (bs *breakers) causes() []cause {
 
 // records returns the breakers for the State that opened within the window.
 func (bs *breakers) records() []Breaker {
-	var out []Breaker
-	add := func(pool bool, zone string, b *breaker) {
-		if b.Open || len(b.Trips) > 0 {
-			out = append(out, Breaker{pool, zone, b.Open, b.Since, b.Healed, slices.Clone(b.Trips), b.manual, b.Why, b.allowed})
-		}
-	}
-	add(true, "", &bs.pool)
+	all := []Breaker{bs.pool.Breaker}
 	for _, name := range bs.names {
-		add(false, name, &bs.zones[name].breaker)
+		all = append(all, bs.zones[name].Breaker)
 	}
-	return out
+	all = slices.DeleteFunc(all, func(b Breaker) bool { return !b.Open && len(b.Trips) == 0 })
+	for i := range all {
+		all[i].Trips = slices.Clone(all[i].Trips)
+	}
+	return all
 }
 
 // restore takes the breakers of a State.
 func (bs *breakers) restore(now time.Time, records []Breaker) {
 	for _, r := range records {
-		b := breaker{Open: r.Open, Since: earlier(r.Since, now), Healed: earlier(r.Healed, now), Trips: allEarlier(r.Trips, now), Why: r.Why, manual: r.Manual, allowed: r.Allowed}
-		if r.Pool {
-			bs.pool = b
-		} else {
-			bs.zone(r.Zone).breaker = b
+		b := &bs.pool
+		if !r.Pool {
+			b = &bs.zone(r.Zone).breaker
 		}
+		r.Since, r.Healed, r.Trips = earlier(r.Since, now), earlier(r.Healed, now), allEarlier(r.Trips, now)
+		b.Breaker = r
 	}
 }

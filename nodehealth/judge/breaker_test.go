@@ -9,7 +9,7 @@ import (
 
 func TestBreakers(t *testing.T) {
 	sick := Limit{20, true}
-	bs := breakers{rules: &rules{sick: sick, zone: Limit{50, true}, healed: Limit{10, true}, healedFor: 5 * time.Minute, window: time.Hour, trips: 2}, zones: map[string]*zone{}}
+	bs := newBreakers(&rules{sick: sick, zone: Limit{50, true}, healed: Limit{10, true}, healedFor: 5 * time.Minute, window: time.Hour, trips: 2})
 	counted := make([]tally, 20) // as many nodes in each of two zones
 	now := start()
 	for _, s := range []struct {
@@ -54,7 +54,7 @@ func TestBreakers(t *testing.T) {
 		if !slices.Equal(events, s.found) {
 			t.Errorf("%s: found %q, want %q; %s", s.name, events, s.found, fmt.Sprint(bs.records()))
 		}
-		again := breakers{rules: bs.rules, zones: map[string]*zone{}}
+		again := newBreakers(bs.rules)
 		again.restore(now, bs.records())
 		if got, want := fmt.Sprint(again.records()), fmt.Sprint(bs.records()); got != want {
 			t.Errorf("%s: restored %s, want %s", s.name, got, want)

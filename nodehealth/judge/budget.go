@@ -6,14 +6,6 @@ type budget struct {
 	out       map[string]bool // nodes that a repair under way has out of service
 }
 
-func newBudget(available Limit) budget { return budget{available: available, out: map[string]bool{}} }
-
-// take counts a node as out of service.
-func (b *budget) take(node string) { b.out[node] = true }
-
-// give counts a node as in service again.
-func (b *budget) give(node string) { delete(b.out, node) }
-
 // others returns how many nodes but this one are out of service.
 func (b *budget) others(node string) int {
 	if b.out[node] {

@@ -25,15 +25,15 @@ func TestBudget(t *testing.T) {
 		{"a number of nodes", three, 5, []string{"n1"}, 2, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := newBudget(test.available)
+			b := budget{available: test.available, out: map[string]bool{}}
 			for _, id := range test.out {
-				b.take(id)
+				b.out[id] = true
 			}
 			if most, room := b.most(test.listed), b.room("n0", test.listed); most != test.most || room != test.room {
 				t.Errorf("%d may be out, room for one more: %t, want %d, %t", most, room, test.most, test.room)
 			}
 			for _, id := range test.out {
-				b.give(id)
+				delete(b.out, id)
 			}
 			if b.others("n0") != 0 {
 				t.Errorf("%v are out after each came back", b.out)

@@ -276,7 +276,7 @@ func TestMayGoFirst(t *testing.T) {
 			w.ordered()
 			attempt := w.j.roster.all["n1"].repair.Attempt
 			for _, id := range []string{"n4", "n7"}[:test.out] {
-				w.j.safety.budget.take(id)
+				w.j.safety.budget.out[id] = true
 			}
 			got := w.j.MayGoFirst(w.now, "n1", attempt)
 			if got != test.want || w.j.roster.all["n1"].repair.TookOut != (test.serve && test.want) {

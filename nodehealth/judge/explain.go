@@ -81,8 +81,11 @@ func (j *Judge) Unfit() map[string]string {
 
 // Paused reports whether repairs of the node are kept off by that owner, and until when.
 func (j *Judge) Paused(node, owner string) (until time.Time, is bool) {
-	p, is := j.safety.pauses[node][owner]
-	return p.until, is
+	i, is := j.safety.pauses.find(node, owner)
+	if is {
+		until = j.safety.pauses[i].Until
+	}
+	return until, is
 }
 
 // Awaits reports whether the outcome of that order is waited for.

@@ -96,8 +96,8 @@ type safety struct {
 
 func newSafety(r *rules) safety {
 	return safety{
-		rules: r, pauses: pauses{}, breakers: breakers{rules: r, zones: map[string]*zone{}}, schedule: schedule{freezes: r.freezes},
-		budget: newBudget(r.available), rate: rate{perHour: r.perHour, burst: r.burst}, lineages: newLineages(r),
+		rules: r, breakers: newBreakers(r), schedule: schedule{freezes: r.freezes},
+		budget: budget{available: r.available, out: map[string]bool{}}, rate: rate{perHour: r.perHour, burst: r.burst}, lineages: newLineages(r),
 	}
 }
 

@@ -56,14 +56,18 @@ func TestEachGate(t *testing.T) {
 		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by ann"},
 		{"the pool is paused", func(c *candidate) { c.pauses.take(now, Pause{Owner: "bob", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by bob"},
 		{"another node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "m", Owner: "ann"}) }, "", 0, 0, ""},
-		{"the breaker is open", func(c *candidate) { c.breakers.pool = breaker{Open: true, Why: "3 of 10"} }, GateBreaker, acts | alone, 0, "3 of 10"},
-		{"the breaker closes soon", func(c *candidate) { c.breakers.pool = breaker{Open: true, Healed: now, Why: "3 of 10"} }, GateBreaker, acts | alone, 5 * time.Minute, "3 of 10"},
-		{"the zone is frozen", func(c *candidate) { c.breakers.zone("a").breaker = breaker{Open: true, Why: "5 of 5"} }, GateZone, acts | alone, 0, "zone a: 5 of 5"},
-		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Open: true} }, "", 0, 0, ""},
+		{"the breaker is open", func(c *candidate) { c.breakers.pool = breaker{Breaker: Breaker{Open: true, Why: "3 of 10"}} }, GateBreaker, acts | alone, 0, "3 of 10"},
+		{"the breaker closes soon", func(c *candidate) {
+			c.breakers.pool = breaker{Breaker: Breaker{Open: true, Healed: now, Why: "3 of 10"}}
+		}, GateBreaker, acts | alone, 5 * time.Minute, "3 of 10"},
+		{"the zone is frozen", func(c *candidate) {
+			c.breakers.zone("a").breaker = breaker{Breaker: Breaker{Open: true, Why: "5 of 5"}}
+		}, GateZone, acts | alone, 0, "zone a: 5 of 5"},
+		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Breaker: Breaker{Open: true}} }, "", 0, 0, ""},
 		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule allows no repair now"},
-		{"two others are out", func(c *candidate) { serve(c); c.budget.take("x"); c.budget.take("y") }, GateMinAvailable, acts, 0,
+		{"two others are out", func(c *candidate) { serve(c); c.budget.out["x"], c.budget.out["y"] = true, true }, GateMinAvailable, acts, 0,
 			"2 of 10 nodes are out of service by repairs, 2 may be"},
-		{"two others, and it does not serve", func(c *candidate) { c.budget.take("x"); c.budget.take("y") }, "", 0, 0, ""},
+		{"two others, and it does not serve", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = true, true }, "", 0, 0, ""},
 		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, 1 may be"},
 		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "6 repairs an hour, 2 at once"},
 		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},

@@ -22,7 +22,7 @@ type Judge struct {
 // New returns a Judge without nodes. The policy must be valid.
 func New(p Policy) *Judge {
 	r := compile(p.WithDefaults())
-	j := &Judge{rules: r, detection: newDetection(r), safety: newSafety(r), alarms: newAlarms(max(r.interval, r.silence))}
+	j := &Judge{rules: r, detection: newDetection(r), safety: newSafety(r), alarms: alarms{after: max(r.interval, r.silence)}}
 	j.roster = newRoster(&j.detection, &j.safety, &j.journal)
 	j.repairs = repairs{rules: r, detection: &j.detection, safety: &j.safety, roster: &j.roster, journal: &j.journal}
 	return j

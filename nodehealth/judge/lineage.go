@@ -12,18 +12,12 @@ import (
 // lineages count the repairs of each node together with those of its replacements.
 type lineages struct {
 	rules *rules
-	all   map[string]*lineage
+	all   map[string]*Lineage
 	born  map[string]string // replacement -> lineage
 }
 
-// lineage is a node and its replacements.
-type lineage struct {
-	Begun []time.Time // repairs, within the window
-	Ended time.Time   // the last one
-}
-
 func newLineages(r *rules) lineages {
-	return lineages{rules: r, all: map[string]*lineage{}, born: map[string]string{}}
+	return lineages{rules: r, all: map[string]*Lineage{}, born: map[string]string{}}
 }
 
 // of returns the name of a node's lineage.
@@ -40,10 +34,10 @@ func (ls *lineages) of(n Node) string {
 // adopt adds a replacement to the lineage of the node that it replaces.
 func (ls *lineages) adopt(replacement string, n Node) { ls.born[replacement] = ls.of(n) }
 
-func (ls *lineages) get(n Node) *lineage {
+func (ls *lineages) get(n Node) *Lineage {
 	name := ls.of(n)
 	if ls.all[name] == nil {
-		ls.all[name] = &lineage{}
+		ls.all[name] = &Lineage{Name: name}
 	}
 	return ls.all[name]
 }
@@ -93,7 +87,7 @@ func (ls *lineages) count(now time.Time, n Node) int {
 }
 
 // within returns the repairs of the window before now.
-func (l *lineage) within(now time.Time, window time.Duration) []time.Time {
+func (l *Lineage) within(now time.Time, window time.Duration) []time.Time {
 	recent := l.Begun
 	for len(recent) > 0 && now.Sub(recent[0]) >= window {
 		recent = recent[1:]
@@ -140,7 +134,7 @@ func (ls *lineages) records() []Lineage {
 // restore takes the lineages of a State. The replacements are in the records of nodes.
 func (ls *lineages) restore(now time.Time, records []Lineage) {
 	for _, r := range records {
-		ls.all[r.Name] = &lineage{allEarlier(r.Begun, now), earlier(r.Ended, now)}
+		ls.all[r.Name] = &Lineage{r.Name, allEarlier(r.Begun, now), earlier(r.Ended, now)}
 	}
 }
 
@@ -167,8 +161,3 @@ func (r *rate) wait(now time.Time) time.Duration {
 
 // spend counts a repair that begins.
 func (r *rate) spend(now time.Time) { r.spent, r.at = r.spentBy(now)+1, now }
-
-// restore takes what a State says was spent.
-func (r *rate) restore(now time.Time, spent float64, at time.Time) {
-	r.spent, r.at = spent, earlier(at, now)
-}

@@ -24,11 +24,6 @@ const (
 	FenceFailed NodeState = "fence_failed" // it may be alive: held until it is known not to be
 )
 
-// Known reports whether s is one of the states above.
-func (s NodeState) Known() bool {
-	return s == Fresh || s == Healthy || s == Suspect || s.unfit()
-}
-
 func (s NodeState) unfit() bool {
 	return s == Unhealthy || s.holdsPlace() || s == Quarantined || s == FenceFailed
 }
@@ -163,7 +158,7 @@ func (ro *roster) drop(n *node) {
 	delete(ro.ill, n.ID)
 	delete(ro.active, n.ID)
 	ro.safety.breakers.count(&n.counted, tally{})
-	ro.safety.budget.give(n.ID)
+	delete(ro.safety.budget.out, n.ID)
 	n.wake = time.Time{}
 }
 
@@ -188,10 +183,10 @@ func (ro *roster) to(now time.Time, n *node, state NodeState) {
 // budgeted counts the node in the budget while its repair has it out of service.
 func (ro *roster) budgeted(n *node) {
 	if n.repair != nil && n.repair.TookOut && n.state.holdsPlace() {
-		ro.safety.budget.take(n.ID)
-		return
+		ro.safety.budget.out[n.ID] = true
+	} else {
+		delete(ro.safety.budget.out, n.ID)
 	}
-	ro.safety.budget.give(n.ID)
 }
 
 // count has the breakers count the node as what it is now.
@@ -204,7 +199,7 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
-		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses[n.ID]) == 0
+		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
 	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
 	t.blind = t.eligible && n.blind
 	t.eligible = t.eligible && !n.blind // without a verdict it does not show how many are fit

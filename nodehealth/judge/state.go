@@ -81,7 +81,8 @@ type AlarmRecord struct {
 // State returns what Restore needs, in a fixed order. It is to be durable before the
 // orders of the Step before it are carried out.
 func (j *Judge) State() State {
-	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer}
+	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
+		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all)}
 	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
 			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
@@ -90,10 +91,6 @@ func (j *Judge) State() State {
 		}
 		s.Nodes = append(s.Nodes, r)
 	}
-	s.Lineages = j.safety.lineages.records()
-	s.Pauses = j.safety.pauses.records()
-	s.Breakers = j.safety.breakers.records()
-	s.Alarms = j.alarms.records()
 	return s
 }
 
@@ -121,10 +118,13 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 	j.repairs.seq, j.repairs.resume, j.safety.healer = s.Attempts, true, s.Healer
 	same := s.Mode == j.rules.mode
 	if same {
-		j.safety.rate.restore(now, s.Spent, s.SpentAt)
+		j.safety.rate.spent, j.safety.rate.at = s.Spent, earlier(s.SpentAt, now)
 		j.safety.lineages.restore(now, s.Lineages)
 	}
-	j.safety.pauses.restore(now, s.Pauses)
+	for _, p := range s.Pauses {
+		p.Until = earlier(p.Until, now.Add(maxPause))
+		j.safety.pauses.put(p)
+	}
 	j.safety.breakers.restore(now, s.Breakers)
 	for _, r := range s.Nodes {
 		j.restoreNode(now, r, same)
@@ -205,7 +205,7 @@ func (r NodeRecord) check(twice bool) error {
 	switch {
 	case r.Node.ID == "" || twice:
 		return fmt.Errorf("node %q: want an id that no other has", r.Node.ID)
-	case !r.State.Known():
+	case r.State != Fresh && r.State != Healthy && r.State != Suspect && !r.State.unfit():
 		return fmt.Errorf("node %s: unknown state %q", r.Node.ID, r.State)
 	case needs && r.Repair == nil:
 		return fmt.Errorf("node %s is %s, and has no repair", r.Node.ID, r.State)

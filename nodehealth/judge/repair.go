@@ -38,121 +38,62 @@ type repairs struct {
 	asking candidate // reused
 }
 
-// move is what a repair does next.
-type move uint8
-
-const (
-	moveStay        move = iota // it waits for something
-	moveLeave                   // the node is let go: the repair ends
-	moveBegin                   // the failure is confirmed: the repair begins
-	moveUnclaim                 // there is no verdict any more
-	moveUnconfirmed             // no check confirmed the failure in time
-	moveFenced                  // the machine does not run
-	moveUnfenced                // the fencing was not confirmed in time
-	moveAct                     // the next action, if the gates let it pass
-	moveFail                    // the action has failed
-	movePass                    // the node begins to be fit
-	moveRelapse                 // the node fails again before it was fit for long enough
-	moveSucceed                 // the node is fit
-	moveReplaced                // the provider replaces the node
-	moveUndecided               // the deadline is over, and there is no verdict
-	moveForget                  // nothing is known of the node for too long after its deadline
-)
-
-// next returns what the repair of a node does now, and why. It changes nothing.
-func next(now time.Time, n *node, d *detection) (move, string) {
-	r := n.repair
+// progress moves one repair on. It reports whether the node must be judged again.
+func (rs *repairs) progress(now time.Time, n *node) (again bool) {
+	r, d := n.repair, rs.detection
 	late := !now.Before(r.Deadline)
 	switch {
 	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
-		return moveLeave, "the node is let go"
+		rs.end(now, n, Fresh, "the node is let go")
 	case n.state == Claimed && n.confirmed(now, d, &n.Node, r.Since):
-		return moveBegin, ""
+		rs.begin(now, n)
 	case n.state == Claimed && n.verdict != Fail:
-		return moveUnclaim, ""
+		rs.unclaim(now, n, refusal{gate: GateUnknown, why: whyNoVerdict})
 	case n.state == Claimed && now.Sub(r.Since) >= 2*d.interval:
-		return moveUnconfirmed, ""
+		n.notBefore = now.Add(d.interval)
+		rs.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
 	case n.state == Fencing && n.harmless(d.rules):
-		return moveFenced, "the machine is " + string(n.State)
+		rs.fenced(now, n, "the machine is "+string(n.State))
 	case n.state == Fencing && late:
-		return moveUnfenced, "not confirmed in time"
+		rs.unfenced(now, n, "not confirmed in time")
 	case n.state == Recovering && r.Waiting && n.verdict == OK && n.asked == "" && !r.Fenced:
-		return moveSucceed, "it is fit by itself"
+		rs.succeeded(now, n, "it is fit by itself")
 	case n.state == Recovering && r.Waiting:
-		return moveAct, ""
+		rs.goOn(now, n)
 	case n.state == Recovering && late:
-		return moveFail, "no outcome in time"
+		rs.failed(now, n, "no outcome in time")
 	case n.state == Verifying:
-		return nextVerifying(now, n, d, late)
+		return rs.verifying(now, n, late)
 	}
-	return moveStay, ""
+	return false
 }
 
-// nextVerifying returns whether a repaired node is fit for long enough, or failed before its
-// deadline. Without a verdict it waits on: unknown triggers nothing.
-func nextVerifying(now time.Time, n *node, d *detection, late bool) (move, string) {
-	r := n.repair
+// verifying ends the repair of a node that is fit for long enough, or that fails at its
+// deadline. Without a verdict the repair waits on: unknown triggers nothing.
+func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
+	r, d := n.repair, rs.detection
 	switch {
 	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
-		return moveReplaced, "it is gone, and the provider replaces it"
+		rs.replaced(now, n, "it is gone, and the provider replaces it")
 	case (r.Ends || n.unlisted) && late:
-		return moveFail, "the provider's list does not show it in time"
+		rs.failed(now, n, "the provider's list does not show it in time")
 	case r.Ends || n.unlisted:
-		return moveStay, ""
 	case n.verdict == OK && (d.healthyFor <= 0 || !r.Passing.IsZero() && now.Sub(r.Passing) >= d.healthyFor):
-		return moveSucceed, "fit for " + d.healthyFor.String()
+		rs.succeeded(now, n, "fit for "+d.healthyFor.String())
 	case n.verdict == OK && r.Passing.IsZero():
-		return movePass, ""
-	case n.verdict == OK:
-		return moveStay, ""
-	case n.verdict == Fail && late:
-		return moveFail, cmp.Or(n.why, "it fails")
-	case n.verdict == Fail:
-		return moveRelapse, ""
-	case late && now.Sub(r.Deadline) >= d.blind: // it would keep its place for ever
-		return moveForget, "nothing is known of it for " + d.blind.String() + ": it is neither fit nor to be escalated"
-	case late:
-		return moveUndecided, ""
-	}
-	return moveStay, ""
-}
-
-// progress moves one repair on. It reports whether the node must be judged again.
-func (rs *repairs) progress(now time.Time, n *node) (again bool) {
-	r := n.repair
-	switch does, why := next(now, n, rs.detection); does {
-	case moveLeave:
-		rs.end(now, n, Fresh, why)
-	case moveBegin:
-		rs.begin(now, n)
-	case moveUnclaim:
-		rs.unclaim(now, n, refusal{gate: GateUnknown, why: whyNoVerdict})
-	case moveUnconfirmed:
-		n.notBefore = now.Add(rs.rules.interval)
-		rs.unclaim(now, n, refusal{GateRecheck, n.notBefore, whyNotConfirmed})
-	case moveFenced:
-		rs.fenced(now, n, why)
-	case moveUnfenced:
-		rs.unfenced(now, n, why)
-	case moveAct:
-		rs.goOn(now, n)
-	case moveFail:
-		rs.failed(now, n, why)
-	case movePass:
 		r.Passing = now
-	case moveRelapse:
+	case n.verdict == OK:
+	case n.verdict == Fail && late:
+		rs.failed(now, n, cmp.Or(n.why, "it fails"))
+	case n.verdict == Fail:
 		r.Passing = time.Time{}
-	case moveSucceed:
-		rs.succeeded(now, n, why)
-	case moveReplaced:
-		rs.replaced(now, n, why)
-	case moveUndecided:
+	case late && now.Sub(r.Deadline) >= d.blind: // it would keep its place for ever
+		rs.end(now, n, Fresh, "nothing is known of it for "+d.blind.String()+": it is neither fit nor to be escalated")
+		return true
+	case late:
 		rs.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
 			return "there is no verdict, so it is neither fit nor to be escalated"
 		}})
-	case moveForget:
-		rs.end(now, n, Fresh, why)
-		return true
 	}
 	return false
 }

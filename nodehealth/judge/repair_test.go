@@ -5,79 +5,97 @@ import (
 	"time"
 )
 
-func TestNextMoveOfARepair(t *testing.T) {
+func TestProgressOfARepair(t *testing.T) {
 	now := start()
+	const passes, relapses FindingEvent = "passes", "relapses" // in these tests only
 	past, future := now.Add(-time.Second), now.Add(time.Second)
 	for _, test := range []struct {
 		name   string
 		state  NodeState
 		repair Repair
 		set    func(n *node, d *detection)
-		want   move
+		want   FindingEvent // "": nothing is found
 		why    string
 	}{
-		{"claimed, and not checked since", Claimed, Repair{Since: future}, failing, moveStay, ""},
-		{"claimed, and it fails again", Claimed, Repair{Since: past}, failing, moveBegin, ""},
-		{"claimed, and without a verdict", Claimed, Repair{Since: past}, nil, moveUnclaim, ""},
+		{"claimed, and not checked since", Claimed, Repair{Since: future}, failing, "", ""},
+		{"claimed, and it fails again", Claimed, Repair{Since: past}, failing, RepairStarted, "NODE_STATUS_POLLING: impaired"},
+		{"claimed, and without a verdict", Claimed, Repair{Since: past}, nil, RepairBlocked, "there is no verdict now"},
 		{"claimed, and no check came", Claimed, Repair{Since: past}, func(n *node, d *detection) {
 			failing(n, d)
 			d.interval = time.Second / 2
 			n.repair.Since, n.tracks[0].at = past, past.Add(-1)
-		}, moveUnconfirmed, ""},
-		{"claimed, and let go", Claimed, Repair{Since: past}, leaving, moveLeave, "the node is let go"},
+		}, RepairBlocked, "nobody confirmed that it fails"},
+		{"claimed, and let go", Claimed, Repair{Since: past}, leaving, RepairEnded, "the node is let go"},
 
-		{"fencing", Fencing, Repair{Deadline: future}, nil, moveStay, ""},
-		{"fencing, and the machine stops", Fencing, Repair{Deadline: future}, func(n *node, _ *detection) { n.State = Stopped }, moveFenced, "the machine is stopped"},
+		{"fencing", Fencing, Repair{Deadline: future}, nil, "", ""},
+		{"fencing, and the machine stops", Fencing, Repair{Deadline: future}, func(n *node, _ *detection) { n.State = Stopped }, FenceConfirmed, "the machine is stopped"},
 		{"fencing, and one list has an exclusive machine stopped", Fencing, Repair{Deadline: future},
-			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 1 }, moveStay, ""},
+			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 1 }, "", ""},
 		{"fencing, and two lists do", Fencing, Repair{Deadline: future},
-			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 2 }, moveFenced, "the machine is stopped"},
-		{"fencing takes too long", Fencing, Repair{Deadline: now}, nil, moveUnfenced, "not confirmed in time"},
-		{"fencing, and let go", Fencing, Repair{Deadline: future}, leaving, moveStay, ""},
+			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 2 }, FenceConfirmed, "the machine is stopped"},
+		{"fencing takes too long", Fencing, Repair{Deadline: now}, nil, FenceUnconfirmed, "not confirmed in time"},
+		{"fencing, and let go", Fencing, Repair{Deadline: future}, leaving, "", ""},
 
-		{"an action is under way", Recovering, Repair{Deadline: future}, fine, moveStay, ""},
-		{"an action takes too long", Recovering, Repair{Deadline: now}, fine, moveFail, "no outcome in time"},
-		{"the next action waits", Recovering, Repair{Waiting: true}, failing, moveAct, ""},
-		{"it is fit meanwhile", Recovering, Repair{Waiting: true}, fine, moveSucceed, "it is fit by itself"},
-		{"it is fenced: it cannot be fit", Recovering, Repair{Waiting: true, Fenced: true}, fine, moveAct, ""},
-		{"an operator asked: fit or not", Recovering, Repair{Waiting: true}, func(n *node, d *detection) { fine(n, d); n.asked = "ann" }, moveAct, ""},
-		{"it waits, and is let go", Recovering, Repair{Waiting: true}, leaving, moveLeave, "the node is let go"},
+		{"an action is under way", Recovering, Repair{Deadline: future}, fine, "", ""},
+		{"an action takes too long", Recovering, Repair{Deadline: now}, fine, RepairFailed, "no outcome in time"},
+		{"the next action waits", Recovering, Repair{Waiting: true}, failing, RepairStarted, "NODE_STATUS_POLLING: impaired"},
+		{"it is fit meanwhile", Recovering, Repair{Waiting: true}, fine, RepairSucceeded, "it is fit by itself"},
+		{"it is fenced: it cannot be fit", Recovering, Repair{Waiting: true, Fenced: true}, fine, RepairStarted, ""},
+		{"an operator asked: fit or not", Recovering, Repair{Waiting: true}, func(n *node, d *detection) { fine(n, d); n.asked = "ann" }, RepairStarted, "ann"},
+		{"it waits, and is let go", Recovering, Repair{Waiting: true}, leaving, RepairEnded, "the node is let go"},
 
-		{"it is fit at last", Verifying, Repair{Deadline: future}, fine, movePass, ""},
-		{"for a while", Verifying, Repair{Deadline: future, Passing: past}, fine, moveStay, ""},
-		{"for long enough", Verifying, Repair{Deadline: past, Passing: now.Add(-2 * time.Minute)}, fine, moveSucceed, "fit for 2m0s"},
-		{"it fails before the deadline", Verifying, Repair{Deadline: future, Passing: past}, failing, moveRelapse, ""},
-		{"it fails at the deadline", Verifying, Repair{Deadline: now}, failing, moveFail, "NODE_STATUS_POLLING: impaired"},
-		{"no verdict before the deadline", Verifying, Repair{Deadline: future}, nil, moveStay, ""},
-		{"no verdict after the deadline", Verifying, Repair{Deadline: past}, nil, moveUndecided, ""},
-		{"no verdict long after the deadline", Verifying, Repair{Deadline: now.Add(-10 * time.Minute)}, nil, moveForget,
+		{"it is fit at last", Verifying, Repair{Deadline: future}, fine, passes, ""},
+		{"for a while", Verifying, Repair{Deadline: future, Passing: past}, fine, "", ""},
+		{"for long enough", Verifying, Repair{Deadline: past, Passing: now.Add(-2 * time.Minute)}, fine, RepairSucceeded, "fit for 2m0s"},
+		{"it fails before the deadline", Verifying, Repair{Deadline: future, Passing: past}, failing, relapses, ""},
+		{"it fails at the deadline", Verifying, Repair{Deadline: now}, failing, RepairFailed, "NODE_STATUS_POLLING: impaired"},
+		{"no verdict before the deadline", Verifying, Repair{Deadline: future}, nil, "", ""},
+		{"no verdict after the deadline", Verifying, Repair{Deadline: past}, nil, RepairBlocked, "there is no verdict, so it is neither fit nor to be escalated"},
+		{"no verdict long after the deadline", Verifying, Repair{Deadline: now.Add(-10 * time.Minute)}, nil, RepairEnded,
 			"nothing is known of it for 10m0s: it is neither fit nor to be escalated"},
-		{"its replacement is not listed yet", Verifying, Repair{Deadline: future}, func(n *node, _ *detection) { n.unlisted = true }, moveStay, ""},
-		{"its replacement never is", Verifying, Repair{Deadline: past}, func(n *node, _ *detection) { n.unlisted = true }, moveFail,
+		{"its replacement is not listed yet", Verifying, Repair{Deadline: future}, func(n *node, _ *detection) { n.unlisted = true }, "", ""},
+		{"its replacement never is", Verifying, Repair{Deadline: past}, func(n *node, _ *detection) { n.unlisted = true }, RepairFailed,
 			"the provider's list does not show it in time"},
-		{"the provider has not replaced it", Verifying, Repair{Deadline: future, Ends: true}, fine, moveStay, ""},
-		{"the provider has", Verifying, Repair{Deadline: future, Ends: true}, func(n *node, _ *detection) { n.State = Terminated }, moveReplaced,
+		{"the provider has not replaced it", Verifying, Repair{Deadline: future, Ends: true}, fine, "", ""},
+		{"the provider has", Verifying, Repair{Deadline: future, Ends: true}, func(n *node, _ *detection) { n.State = Terminated }, RepairSucceeded,
 			"it is gone, and the provider replaces it"},
-		{"it leaves, as it is replaced", Verifying, Repair{Deadline: future, Ends: true}, leaving, moveReplaced, "it is gone, and the provider replaces it"},
-		{"the provider does not replace it", Verifying, Repair{Deadline: past, Ends: true}, fine, moveFail, "the provider's list does not show it in time"},
+		{"it leaves, as it is replaced", Verifying, Repair{Deadline: future, Ends: true}, leaving, RepairSucceeded, "it is gone, and the provider replaces it"},
+		{"the provider does not replace it", Verifying, Repair{Deadline: past, Ends: true}, fine, RepairFailed, "the provider's list does not show it in time"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			d := senses(t, AnyFailed)
-			n := &node{Node: Node{ID: "n"}, state: test.state, repair: &test.repair}
-			n.begin(now, len(d.modes))
+			ro := newTestRoster(t)
+			d, l := ro.detection, ro.journal
+			rs := repairs{rules: d.rules, detection: d, safety: ro.safety, roster: ro, journal: l}
+			n := ro.add(now, Node{ID: "n"})
+			n.repair = &test.repair
+			n.repair.Action = Action{Name: Reboot}.withDefaults(false)
+			ro.to(now, n, test.state)
 			if test.set != nil {
 				test.set(n, d)
 			}
 			if n.State != Terminated {
 				n.assess(now, d, &n.Node)
 			}
-			before := *n.repair
-			does, why := next(now, n, d)
-			if does != test.want || why != test.why {
-				t.Errorf("move %d (%q), want %d (%q)", does, why, test.want, test.why)
+			passing := n.repair.Passing
+			again := rs.progress(now, n)
+			_, found := l.take()
+			got, why := first(found), ""
+			switch {
+			case got != "":
+				why = found[0].Why
+			case passing.IsZero() && !n.repair.Passing.IsZero():
+				got = passes
+			case !passing.IsZero() && n.repair.Passing.IsZero():
+				got = relapses
 			}
-			if n.state != test.state || n.repair.Passing != before.Passing {
-				t.Error("it changed the repair")
+			if got != test.want || why != test.why {
+				t.Errorf("%q (%q), want %q (%q)", got, why, test.want, test.why)
+			}
+			if forgotten := test.want == RepairEnded && n.State != Leaving; again != forgotten {
+				t.Errorf("judged again: %t", again)
+			}
+			if len(found) == 0 && n.state != test.state {
+				t.Errorf("it is %s", n.state)
 			}
 		})
 	}

@@ -35,21 +35,21 @@ func (p Policy) Fits(can Abilities) error {
 	p = p.WithDefaults()
 	var ps problems
 	for i, m := range p.Detection.Modes {
-		if !slices.Contains(can.Modes, m.Type) {
-			ps.add(fmt.Sprintf("detection.detection_modes[%d].type", i), "is %s, which this pool cannot do: want %s", m.Type, listed(can.Modes))
-		}
+		needs(&ps, fmt.Sprintf("detection.detection_modes[%d].type", i), m.Type, can.Modes)
 	}
 	for i, a := range p.Recovery.Actions {
-		if !slices.Contains(can.Actions, a.Name) {
-			ps.add(fmt.Sprintf("recovery.actions[%d].name", i), "is %s, which this pool cannot do: want %s", a.Name, listed(can.Actions))
-		}
+		needs(&ps, fmt.Sprintf("recovery.actions[%d].name", i), a.Name, can.Actions)
 	}
 	for i, l := range p.Recovery.Fencing {
-		if !slices.Contains(can.Fencing, l) {
-			ps.add(fmt.Sprintf("recovery.fencing[%d]", i), "is %s, which this pool cannot do: want %s", l, listed(can.Fencing))
-		}
+		needs(&ps, fmt.Sprintf("recovery.fencing[%d]", i), l, can.Fencing)
 	}
 	return errors.Join(ps...)
+}
+
+func needs[T ~string](ps *problems, path string, value T, can []T) {
+	if !slices.Contains(can, value) {
+		ps.add(path, "is %s, which this pool cannot do: want %s", value, listed(can))
+	}
 }
 
 // Warnings returns what is allowed and rarely meant.

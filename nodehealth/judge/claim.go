@@ -17,7 +17,7 @@ func (rs *repairs) claim(now time.Time) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *node) int {
-		return cmp.Or(cmp.Compare(rank(a), rank(b)), a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(one(b.State == Terminated, 1)-one(a.State == Terminated, 1), a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
 	})
 	for _, n := range all {
 		switch {
@@ -28,14 +28,6 @@ func (rs *repairs) claim(now time.Time) {
 			rs.consider(now, n)
 		}
 	}
-}
-
-// rank is lower for what is gone.
-func rank(n *node) int {
-	if n.State == Terminated {
-		return 0
-	}
-	return 1
 }
 
 // takeUp goes on with the repair of a node that was held and is fenced now.
@@ -49,42 +41,46 @@ func (rs *repairs) takeUp(now time.Time, n *node) {
 
 // consider claims a candidate, or shows which gate refuses.
 func (rs *repairs) consider(now time.Time, n *node) {
-	a, i, fits := rs.rules.firstAction(n.State, 0)
-	c := rs.candidate(now, n, a, fits)
-	switch r := refused(c, atClaim); {
-	case r.gate == GateAttempts:
-		rs.quarantine(now, n, r.why(c))
-	case r.gate != "":
-		rs.block(n, a.Name, r)
-	default:
-		n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-		rs.roster.to(now, n, Claimed)
-		if n.asked != "" || n.State != Running {
-			rs.begin(now, n)
-			return
-		}
-		f := n.finding(RepairClaimed, n.why)
-		f.Action = a.Name
-		rs.journal.find(f)
-		rs.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
+	a, i, passes := rs.admit(now, n, atClaim)
+	if !passes {
+		return
 	}
+	n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
+	rs.roster.to(now, n, Claimed)
+	if n.asked != "" || n.State != Running {
+		rs.begin(now, n)
+		return
+	}
+	f := n.finding(RepairClaimed, n.why)
+	f.Action = a.Name
+	rs.journal.find(f)
+	rs.journal.order(Order{Kind: OrderRecheck, Node: n.ID, Why: "before " + string(a.Name)})
 }
 
 // begin asks the gates again, now that the failure is confirmed, and acts.
 func (rs *repairs) begin(now time.Time, n *node) {
-	a, i, fits := rs.rules.firstAction(n.State, 0)
-	c := rs.candidate(now, n, a, fits)
-	switch r := refused(c, atBegin); {
-	case r.gate == GateAttempts:
-		rs.quarantine(now, n, r.why(c))
-	case r.gate != "":
-		rs.unclaim(now, n, r)
-	default:
+	if a, i, passes := rs.admit(now, n, atBegin); passes {
 		n.repair.Action, n.repair.Index = a, i
 		rs.safety.rate.spend(now)
 		rs.safety.lineages.begin(now, n.Node)
 		rs.act(now, n)
 	}
+}
+
+// admit asks the gates about the first action that fits.
+func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, passes bool) {
+	a, i, fits := rs.rules.firstAction(n.State, 0)
+	c := rs.candidate(now, n, a, fits)
+	r := refused(c, at)
+	switch {
+	case r.gate == GateAttempts:
+		rs.quarantine(now, n, r.why(c))
+	case r.gate != "" && n.state == Claimed:
+		rs.unclaim(now, n, r)
+	case r.gate != "":
+		rs.block(n, a.Name, r)
+	}
+	return a, i, r.gate == ""
 }
 
 // unclaim gives up a claim: the node is a candidate again.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"strings"
 	"time"
-	"unicode/utf8"
 )
 
 // evidence is what was observed of one node, and the opinion that follows from it.
@@ -282,8 +281,5 @@ func cutReason(s string) string {
 	if len(s) > maxReason {
 		s = s[:maxReason]
 	}
-	if !utf8.ValidString(s) {
-		s = strings.ToValidUTF8(s, "?")
-	}
-	return s
+	return strings.ToValidUTF8(s, "?")
 }

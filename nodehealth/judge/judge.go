@@ -10,11 +10,11 @@ import (
 // what its parts do; each part keeps its own state.
 type Judge struct {
 	rules     *rules
-	pass      uint64    // which list of nodes this is
-	detection detection // how observations become opinions
-	safety    safety    // what bounds repairs
-	roster    roster    // the nodes, and their states
-	repairs   repairs   // what is done about them
+	pass      uint64 // which list of nodes this is
+	detection detection
+	safety    safety
+	roster    roster
+	repairs   repairs
 	alarms    alarms
 	journal   journal // of this Step
 }
@@ -79,12 +79,6 @@ func (j *Judge) tick(now time.Time) {
 	}
 	j.repairs.claim(now)
 	j.journal.order(j.alarms.step(now, j.causes())...)
-}
-
-// Unhealthy reports whether the node is unfit: a preferred victim of a scale-in.
-func (j *Judge) Unhealthy(id string) bool {
-	n, ok := j.roster.all[id]
-	return ok && n.state.unfit()
 }
 
 // BreakerOpen reports whether too many of the pool are sick, and why: no scale-in
@@ -215,12 +209,11 @@ func (j *Judge) released(now time.Time, r Release) {
 // as a whole raises no alarm for each zone.
 func (j *Judge) causes() []cause {
 	c := j.safety.breakers.census
-	if j.safety.breakers.pool.Open {
-		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
-	}
 	var causes []cause
-	switch lost := j.rules.beat >= 0 && c.listed > 0 && !j.detection.path.up; {
-	case lost:
+	switch {
+	case j.safety.breakers.pool.Open:
+		return []cause{{"breaker", j.safety.breakers.pool.Why + ": no repairs"}}
+	case j.rules.beat >= 0 && c.listed > 0 && !j.detection.path.up:
 		causes = append(causes, cause{"path", "the path of the heartbeats is not proven: silence of nodes is unknown, and repairs nothing"})
 	case c.blind > 0:
 		causes = append(causes, cause{"unknown", fmt.Sprintf("nothing is known of %d of %d nodes for %v", c.blind, c.eligible+c.blind, j.rules.blind)})

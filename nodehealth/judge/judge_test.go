@@ -43,7 +43,7 @@ func TestWholePoolFails(t *testing.T) {
 	if open, why := w.j.BreakerOpen(); !open || why == "" {
 		t.Errorf("BreakerOpen() = %v, %q", open, why)
 	}
-	if !w.j.Unhealthy("n3") {
+	if w.j.Unfit()["n3"] == "" {
 		t.Error("n3 is not unhealthy")
 	}
 }

@@ -78,7 +78,7 @@ func (ls *lineages) spent(now time.Time, n Node) (repairs int, until time.Time) 
 	return len(l.Begun), until
 }
 
-// count returns how many repairs the node's lineage had within the window.
+// count is spent without forgetting.
 func (ls *lineages) count(now time.Time, n Node) int {
 	if l := ls.all[ls.of(n)]; l != nil {
 		return len(l.within(now, ls.rules.window))
@@ -122,7 +122,6 @@ func (ls *lineages) forget(now time.Time, exists func(id string) bool) {
 	maps.DeleteFunc(ls.born, func(id, _ string) bool { return !exists(id) })
 }
 
-// records returns the lineages for the State.
 func (ls *lineages) records() []Lineage {
 	var out []Lineage
 	for _, name := range slices.Sorted(maps.Keys(ls.all)) {

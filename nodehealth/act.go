@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 const (
@@ -24,12 +25,9 @@ const (
 // actor carries out the orders of the judge, and reports what came of each. The Loop's
 // goroutine owns it.
 type actor struct {
-	config    Config
-	policy    judge.Policy // with its defaults
-	world     *World
+	*kit
 	inventory *inventory
 	memory    *memory
-	mail      *mailbox
 	efforts   efforts
 	begun     map[string]time.Time // attempts that another process ordered
 	held      int                  // orders that wait until they are durable, or for the first snapshot
@@ -161,12 +159,7 @@ func (a *actor) mayGoFirst(ctx context.Context, e *effort) bool {
 
 func (a *actor) isKept(attempt string) bool {
 	records, _ := a.world.Drains.Records()
-	for _, r := range records {
-		if r.Attempt == attempt {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
 }
 
 // repairOf returns the repair request of an order. Its deadline leaves time for the end

@@ -15,21 +15,28 @@ import (
 // announcer reports findings and alarms: to the log, to the publisher, in the counts. The
 // Loop's goroutine owns it.
 type announcer struct {
-	pool   string
-	log    *slog.Logger
-	out    *publisher
+	*publisher
 	alarms map[string]Alarm // that stand
-	counts counts
+
+	// Since the start:
+	events     map[judge.FindingEvent]uint64
+	repairs    map[[2]string]uint64 // action, result
+	gates      map[judge.Gate]uint64
+	alarmKinds map[string]uint64
+	refusals   map[string]string // node -> the latest reason of a gate not to repair it
 }
 
-func newAnnouncer(pool string, bus Bus, lost *losses, log *slog.Logger) *announcer {
-	out := &publisher{outbox: newOutbox(), bus: bus, lost: lost, log: log}
-	return &announcer{pool: pool, log: log, out: out, alarms: map[string]Alarm{}, counts: newCounts()}
+func newAnnouncer(k *kit) *announcer {
+	return &announcer{
+		publisher: &publisher{kit: k, wake: make(chan struct{}, 1)}, alarms: map[string]Alarm{},
+		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{},
+		alarmKinds: map[string]uint64{}, refusals: map[string]string{},
+	}
 }
 
 // found reports a finding of the judge.
 func (a *announcer) found(now time.Time, f judge.Finding) {
-	a.counts.found(f)
+	a.count(f)
 	level := slog.LevelInfo
 	switch f.Event {
 	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
@@ -40,7 +47,7 @@ func (a *announcer) found(now time.Time, f judge.Finding) {
 	a.log.Log(context.Background(), level, "node health", "event", f.Event, "node", f.Node, "zone", f.Zone, "action", f.Action,
 		"gate", f.Gate, "attempt", f.Attempt, "observe", f.Observe, "why", f.Why)
 	f.Why = cut(f.Why)
-	a.publish(Notification{At: now, Finding: f})
+	a.add(Notification{At: now, Finding: f})
 }
 
 // alarm reports an alarm once, until it ends.
@@ -54,19 +61,10 @@ func (a *announcer) alarm(now time.Time, one Alarm) {
 	if stands {
 		return
 	}
-	a.counts.alarms[kindOf(one.Key)]++
+	a.alarmKinds[kindOf(one.Key)]++
 	a.log.Error("node health needs somebody", "alarm", one.Key, "node", one.Node, "why", one.Why)
-	a.publish(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
+	a.add(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
-
-// publish sends one finding or alarm of the pool.
-func (a *announcer) publish(n Notification) {
-	n.Pool = a.pool
-	a.out.add(n)
-}
-
-// calm ends an alarm.
-func (a *announcer) calm(key string) { delete(a.alarms, key) }
 
 // forget ends the alarms that the judge no longer has.
 func (a *announcer) forget(now time.Time, j *judge.Judge) {
@@ -81,12 +79,12 @@ func (a *announcer) forget(now time.Time, j *judge.Judge) {
 		switch kindOf(key) {
 		case "breaker", "path", "unknown", "zone":
 			if !stands[key] {
-				a.calm(key)
+				delete(a.alarms, key)
 			}
 		case "fence", "quarantine":
 			e, known := j.Explain(now, one.Node)
 			if !known || e.State != judge.FenceFailed && e.State != judge.Quarantined {
-				a.calm(key)
+				delete(a.alarms, key)
 			}
 		}
 	}
@@ -112,29 +110,14 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// counts are the findings since the start, and the latest reason of a gate for each node.
-type counts struct {
-	events   map[judge.FindingEvent]uint64
-	repairs  map[[2]string]uint64 // action, result
-	gates    map[judge.Gate]uint64
-	alarms   map[string]uint64
-	refusals map[string]string // node -> why it is not repaired now
-}
-
-func newCounts() counts {
-	return counts{
-		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{}, alarms: map[string]uint64{},
-		refusals: map[string]string{},
-	}
-}
-
-func (c *counts) found(f judge.Finding) {
-	c.events[f.Event]++
+// count counts a finding.
+func (a *announcer) count(f judge.Finding) {
+	a.events[f.Event]++
 	result := ""
 	switch f.Event {
 	case judge.RepairBlocked:
-		c.gates[f.Gate]++
-		c.refusals[f.Node] = cut(f.Why)
+		a.gates[f.Gate]++
+		a.refusals[f.Node] = cut(f.Why)
 		return
 	case judge.RepairStarted, judge.RepairAttempt:
 		result = "begun"
@@ -146,9 +129,9 @@ func (c *counts) found(f judge.Finding) {
 		result = "ended"
 	}
 	if result != "" {
-		c.repairs[[2]string{string(f.Action), result}]++
+		a.repairs[[2]string{string(f.Action), result}]++
 	}
 	if f.Node != "" && f.Event != judge.Ignored {
-		delete(c.refusals, f.Node)
+		delete(a.refusals, f.Node)
 	}
 }

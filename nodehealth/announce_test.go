@@ -8,27 +8,27 @@ import (
 )
 
 func TestAlarmIsPublishedOnceUntilItEnds(t *testing.T) {
-	a := newAnnouncer("p", silentBus{}, newMailbox().lost, quiet())
+	a := newAnnouncer(kitOf(World{Bus: silentBus{}}))
 	now := time.Unix(1000, 0)
 	a.alarm(now, Alarm{Key: "memory", Why: "first"})
 	a.alarm(now.Add(time.Minute), Alarm{Key: "memory", Why: "second"})
 	if got := a.standing(); len(got) != 1 || !got[0].Since.Equal(now) || got[0].Why != "second" {
 		t.Errorf("standing() = %+v, want one since the first, with the second reason", got)
 	}
-	a.calm("memory")
+	delete(a.alarms, "memory")
 	a.alarm(now.Add(time.Hour), Alarm{Key: "memory"})
-	if sent := a.out.take(); len(sent) != 2 || a.counts.alarms["memory"] != 2 || sent[0].Pool != "p" {
+	if sent := a.take(); len(sent) != 2 || a.alarmKinds["memory"] != 2 || sent[0].Pool != "p" {
 		t.Errorf("published %+v, want two", sent)
 	}
 }
 
-// An alarm of the judge ends with its cause, an alarm of the loop by calm alone.
+// An alarm of the judge ends with its cause, an alarm of the loop by the loop alone.
 func TestForgetEndsAlarmsWithoutTheirCause(t *testing.T) {
 	for key, stays := range map[string]bool{
 		"breaker": false, "path": false, "unknown:n1": false, "zone:a": false, "fence:n1": false, "quarantine:n1": false,
 		"memory": true, "owner": true, "forgotten": true,
 	} {
-		a := newAnnouncer("p", nil, newMailbox().lost, quiet())
+		a := newAnnouncer(kitOf(World{}))
 		a.alarm(time.Unix(1000, 0), Alarm{Key: key, Node: "n1"})
 		a.forget(time.Unix(1001, 0), judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults()))
 		if got := len(a.standing()) == 1; got != stays {

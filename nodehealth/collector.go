@@ -81,19 +81,19 @@ func (c *collector) metrics() []prometheus.Metric {
 	}
 	out.gauge(c.unknown, float64(census.Unknown)/float64(max(1, total)))
 	c.safety(&out)
-	for event, n := range c.l.announcer.counts.events {
+	for event, n := range c.l.announcer.events {
 		out.counter(c.events, float64(n), string(event))
 	}
-	for of, n := range c.l.announcer.counts.repairs {
+	for of, n := range c.l.announcer.repairs {
 		out.counter(c.repairs, float64(n), of[0], of[1])
 	}
-	for gate, n := range c.l.announcer.counts.gates {
+	for gate, n := range c.l.announcer.gates {
 		out.counter(c.refusals, float64(n), string(gate))
 	}
 	c.observing(&out)
 	out.counter(c.saves, float64(c.l.memory.failed))
 	out.gauge(c.held, float64(c.l.actor.held))
-	for what, n := range c.l.mail.lost.all() {
+	for what, n := range c.l.mail.losses() {
 		out.counter(c.lost, float64(n), what)
 	}
 	return out
@@ -115,7 +115,7 @@ func (c *collector) safety(out *sheet) {
 	for key := range c.l.announcer.alarms {
 		about[kindOf(key)]++
 	}
-	for kind := range c.l.announcer.counts.alarms { // those that ended too
+	for kind := range c.l.announcer.alarmKinds { // those that ended too
 		out.gauge(c.alarms, float64(about[kind]), kind)
 	}
 }

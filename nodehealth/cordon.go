@@ -2,14 +2,9 @@ package nodehealth
 
 import (
 	"context"
-	"log/slog"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
-	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 // cordonAgain is the time until a cordon that failed is tried again.
@@ -17,13 +12,9 @@ const cordonAgain = 15 * time.Second
 
 // cordons keep new tasks off the nodes in quarantine. The Loop's goroutine owns them.
 type cordons struct {
-	scheduler drain.Scheduler // nil: no node is cordoned
-	writer    pools.Writer
-	act       bool // the policy does not only observe
-	keeper    *keeper
-	mail      *mailbox
-	log       *slog.Logger
-	nodes     map[string]*cordon
+	*kit
+	keeper *keeper
+	nodes  map[string]*cordon
 }
 
 // cordon is that of one node. It is durable before the scheduler receives it, so that
@@ -43,9 +34,6 @@ func (c *cordons) add(node string, may bool) {
 	}
 }
 
-// names returns the cordoned nodes in order.
-func (c *cordons) names() []string { return slices.Sorted(maps.Keys(c.nodes)) }
-
 // saving notes the number of the first state that has the new cordons.
 func (c *cordons) saving(gen uint64) {
 	for _, one := range c.nodes {
@@ -60,7 +48,7 @@ func (c *cordons) saving(gen uint64) {
 func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, listed bool) {
 	for node, one := range c.nodes {
 		known, there := j.Explain(now, node)
-		wanted := known.State == judge.Quarantined && c.act && c.scheduler != nil
+		wanted := known.State == judge.Quarantined && c.acts() && c.world.Cordon != nil
 		switch {
 		case one.busy || now.Before(one.after):
 		case !there && listed, !wanted && !one.may:
@@ -75,20 +63,15 @@ func (c *cordons) sync(ctx context.Context, now time.Time, j *judge.Judge, liste
 
 func (c *cordons) begin(ctx context.Context, node string, one *cordon, on bool) {
 	one.busy, one.may, one.set = true, true, false
-	c.mail.Go(func() {
-		try, cancel := context.WithTimeout(ctx, askTimeout)
-		defer cancel()
-		err := c.writer.Write(try, func(ctx context.Context) error { return c.scheduler.Cordon(ctx, node, on) })
-		_ = c.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-			one.busy, one.set = false, err == nil && on
-			switch {
-			case err != nil:
-				one.after = now.Add(cordonAgain)
-				c.log.Warn("a quarantined node could not be cordoned or uncordoned", "node", node, "on", on, "err", err)
-			case !on && c.nodes[node] == one:
-				delete(c.nodes, node)
-			}
-			return batch{}
-		})
+	cordon := func(ctx context.Context) error { return c.world.Cordon.Cordon(ctx, node, on) }
+	c.call(ctx, askTimeout, cordon, func(now time.Time, err error) {
+		one.busy, one.set = false, err == nil && on
+		switch {
+		case err != nil:
+			one.after = now.Add(cordonAgain)
+			c.log.Warn("a quarantined node could not be cordoned or uncordoned", "node", node, "on", on, "err", err)
+		case !on && c.nodes[node] == one:
+			delete(c.nodes, node)
+		}
 	})
 }

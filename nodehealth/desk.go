@@ -2,8 +2,6 @@ package nodehealth
 
 import (
 	"cmp"
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -11,12 +9,6 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
-
-// desk decides on the orders of operators, one node at a time. It only reads the judge.
-type desk struct {
-	act      bool          // the policy does not only observe
-	checking chan struct{} // as many checks as may run
-}
 
 // decision is what becomes of an order for one node, or for the pool.
 type decision struct {
@@ -33,18 +25,18 @@ func refused(why string, events ...judge.Event) decision {
 	return decision{events: events, why: why}
 }
 
-// decide returns the decision on an order for a node of the pool, or for the pool itself
+// decide returns, reading the judge only, the decision on an order for a node of the pool, or for the pool itself
 // if the id is empty.
-func (d *desk) decide(now time.Time, j *judge.Judge, o Order, id string) decision {
+func decide(now time.Time, j *judge.Judge, o Order, id string) decision {
 	switch o.Op {
 	case OpPause:
-		return d.pause(now, j, o, id)
+		return pauseOrder(now, j, o, id)
 	case OpResume:
-		return d.resume(j, o, id)
+		return resumeOrder(j, o, id)
 	case OpRelease:
-		return d.release(now, j, o, id)
+		return releaseOrder(now, j, o, id)
 	case OpRecover:
-		return d.recover(now, j, o, id)
+		return recoverOrder(now, j, o, id)
 	}
 	return decision{}
 }
@@ -57,7 +49,7 @@ func ownerOf(by string) string {
 	return "operator " + by
 }
 
-func (*desk) pause(now time.Time, j *judge.Judge, o Order, id string) decision {
+func pauseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	owner := ownerOf(o.By)
 	if _, renewed := j.Paused(id, owner); !renewed && operatorPauses(j) >= MaxPauses {
 		return refused(fmt.Sprintf("operators have %d pauses already, as many as they may: end some, or pause the pool", MaxPauses))
@@ -66,7 +58,7 @@ func (*desk) pause(now time.Time, j *judge.Judge, o Order, id string) decision {
 	return done("paused until "+now.Add(ttl).UTC().Format(time.RFC3339), judge.Pause{Node: id, Owner: owner, TTL: ttl, Why: o.Why})
 }
 
-func (*desk) resume(j *judge.Judge, o Order, id string) decision {
+func resumeOrder(j *judge.Judge, o Order, id string) decision {
 	owner := ownerOf(o.By)
 	if _, paused := j.Paused(id, owner); !paused {
 		return refused("there is no pause of " + owner + otherPauses(j, id, owner))
@@ -95,7 +87,7 @@ func otherPauses(j *judge.Judge, node, owner string) string {
 	return cut(text.String())
 }
 
-func (*desk) recover(now time.Time, j *judge.Judge, o Order, id string) decision {
+func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	switch known, _ := j.Explain(now, id); {
 	case known.State == judge.Quarantined:
 		return refused("it is in quarantine: release it first")
@@ -107,7 +99,7 @@ func (*desk) recover(now time.Time, j *judge.Judge, o Order, id string) decision
 	return done("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator")})
 }
 
-func (*desk) release(now time.Time, j *judge.Judge, o Order, id string) decision {
+func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	if id == "" {
 		all := judge.Release{By: o.By}
 		if !slices.ContainsFunc(j.State().Breakers, func(b judge.Breaker) bool { return b.Open }) {
@@ -128,7 +120,7 @@ func (*desk) release(now time.Time, j *judge.Judge, o Order, id string) decision
 
 // complete adds to an answer how the node stands and, of a recovery, what came of it. The
 // refusal is the latest reason of a gate.
-func (d *desk) complete(a *NodeAnswer, op string, s NodeStatus, refusal string) {
+func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal string) {
 	a.Status = &s
 	if op != OpRecover || !a.OK || a.Why != "" {
 		return
@@ -141,21 +133,9 @@ func (d *desk) complete(a *NodeAnswer, op string, s NodeStatus, refusal string) 
 		a.Why = "its repair has begun: " + string(s.Action)
 	case s.Gate != "":
 		a.OK, a.Why = false, cut(fmt.Sprintf("gate %s refuses now%s: it is repaired once that opens", s.Gate, refusal))
-	case !d.act:
+	case !acts:
 		a.Why = "the policy observes: what would be done was told, and nothing is"
 	default:
 		a.OK, a.Why = false, "it is "+string(s.State)
-	}
-}
-
-// check waits until another check may run. The caller must call end.
-func (d *desk) check(ctx context.Context, ended <-chan struct{}) (end func(), err error) {
-	select {
-	case d.checking <- struct{}{}:
-		return func() { <-d.checking }, nil
-	case <-ended:
-		return nil, ErrNotRunning
-	case <-ctx.Done():
-		return nil, errors.Join(errors.New("other checks are under way"), context.Cause(ctx))
 	}
 }

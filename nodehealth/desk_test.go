@@ -10,7 +10,6 @@ import (
 
 func TestDeskDecides(t *testing.T) {
 	now := time.Unix(1_000_000, 0).UTC()
-	d := desk{act: true}
 	tests := []struct {
 		name   string
 		before []judge.Event
@@ -38,7 +37,7 @@ func TestDeskDecides(t *testing.T) {
 			for _, ev := range test.before {
 				j.Step(now, ev)
 			}
-			got := d.decide(now, j, test.order, test.node)
+			got := decide(now, j, test.order, test.node)
 			if got.ok != test.ok || !strings.Contains(got.why, test.why) || len(got.events) != test.events {
 				t.Errorf("decide() = %+v, want %v, %q, %d events", got, test.ok, test.why, test.events)
 			}

@@ -44,7 +44,7 @@ func (l *Loop) takeHints(ctx context.Context) {
 // pool lacks: the next round finds them.
 func (l *Loop) Hint(h judge.Hint) {
 	if h.Node == "" || len(h.Node) > MaxNodeID {
-		l.mail.lost.add("hints", 1)
+		l.mail.lose("hints", 1)
 		return
 	}
 	h.Why = cut(h.Why)
@@ -98,7 +98,7 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 func (l *Loop) obey(now time.Time, o Order) Answer {
 	a := Answer{OK: true}
 	if len(o.Nodes) == 0 {
-		d := l.desk.decide(now, l.judge, o, "")
+		d := decide(now, l.judge, o, "")
 		l.step(now, d.events...)
 		if !d.ok {
 			a.OK, a.Error = false, d.why
@@ -108,7 +108,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 	for _, id := range o.Nodes {
 		d := refused("the pool has no such node")
 		if _, known := l.judge.Explain(now, id); known {
-			d = l.desk.decide(now, l.judge, o, id)
+			d = decide(now, l.judge, o, id)
 			l.step(now, d.events...)
 		}
 		a.Nodes = append(a.Nodes, NodeAnswer{Node: id, OK: d.ok, Why: d.why})
@@ -118,7 +118,7 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 	}
 	for i := range a.Nodes {
 		if s, known := l.nodeStatus(now, a.Nodes[i].Node); known {
-			l.desk.complete(&a.Nodes[i], o.Op, s, l.announcer.counts.refusals[s.Node])
+			complete(&a.Nodes[i], l.acts(), o.Op, s, l.announcer.refusals[s.Node])
 		}
 		a.OK = a.OK && a.Nodes[i].OK
 	}
@@ -129,11 +129,14 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	end, err := l.desk.check(ctx, l.mail.ended)
-	if err != nil {
-		return Answer{}, err
+	select {
+	case l.checking <- struct{}{}:
+		defer func() { <-l.checking }()
+	case <-l.mail.ended:
+		return Answer{}, ErrNotRunning
+	case <-ctx.Done():
+		return Answer{}, errors.Join(errors.New("other checks are under way"), context.Cause(ctx))
 	}
-	defer end()
 	var nodes map[string]bool
 	if len(o.Nodes) > 0 {
 		nodes = map[string]bool{}
@@ -146,7 +149,7 @@ func (l *Loop) check(ctx context.Context, o Order) (Answer, error) {
 	if seen != nil {
 		a.Error = cut(seen.Error())
 	}
-	err = l.mail.ask(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
+	err := l.mail.ask(context.WithoutCancel(ctx), func(now time.Time, _ *judge.Judge) {
 		list := o.Nodes
 		if len(list) == 0 {
 			list = l.page("", func(string) bool { return true })

@@ -25,11 +25,11 @@ type inventory struct {
 	machines map[string]machine
 	listed   bool            // there was a snapshot
 	named    map[string]bool // machines that an outcome has named as a replacement
-	lost     *losses
+	mail     *mailbox
 }
 
-func newInventory(lost *losses) *inventory {
-	return &inventory{machines: map[string]machine{}, named: map[string]bool{}, lost: lost}
+func newInventory(mail *mailbox) *inventory {
+	return &inventory{machines: map[string]machine{}, named: map[string]bool{}, mail: mail}
 }
 
 // list takes a snapshot of the pool, and returns it for the judge. A machine that is
@@ -40,7 +40,7 @@ func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 	for _, g := range s.groups {
 		for _, i := range g.Instances {
 			if _, twice := machines[i.ID]; twice || i.ID == "" || len(i.ID) > MaxNodeID {
-				v.lost.add("machines without an id of their own", 1)
+				v.mail.lose("machines without an id of their own", 1)
 				continue
 			}
 			n := judge.Node{ID: i.ID, Zone: i.Market.Zone, Since: i.Launched, State: provided(i, s.inspections[i.ID])}

@@ -15,12 +15,12 @@ func snapshotOf(instances ...pools.Instance) snapshot {
 }
 
 func TestListBoundsAndMasks(t *testing.T) {
-	lost := newMailbox().lost
-	v := newInventory(lost)
+	mail := newMailbox()
+	v := newInventory(mail)
 	terminating := pools.Instance{ID: "n2", State: pools.InstanceTerminating}
 	list := v.list(snapshotOf(pools.Instance{ID: "n1"}, pools.Instance{ID: "n1"}, pools.Instance{}, terminating), nil)
-	if len(list.List) != 2 || list.List[1].State != judge.Leaving || lost.all()["machines without an id of their own"] != 2 {
-		t.Errorf("list() = %+v, lost %v", list, lost.all())
+	if len(list.List) != 2 || list.List[1].State != judge.Leaving || mail.losses()["machines without an id of their own"] != 2 {
+		t.Errorf("list() = %+v, lost %v", list, mail.losses())
 	}
 	if list = v.list(snapshotOf(terminating), map[string]bool{"n2": true}); list.List[0].State != judge.Running {
 		t.Errorf("a machine repaired in place is %q, want running", list.List[0].State)
@@ -59,7 +59,7 @@ func TestReplacementIsTheFirstLaunchedSince(t *testing.T) {
 		{"of another node", []pools.Instance{{ID: "a", Launched: at(10)}, {ID: "b", Launched: at(20)}}, "a", "b"},
 	}
 	for _, test := range tests {
-		v := newInventory(newMailbox().lost)
+		v := newInventory(newMailbox())
 		v.named[test.named] = true
 		v.list(snapshotOf(test.instances...), nil)
 		if got := v.replacement("old", at(10)); got != test.want {

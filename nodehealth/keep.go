@@ -5,7 +5,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -86,13 +87,11 @@ func (k *keeper) is(gen uint64) bool {
 // memory keeps the judge's state and the cordons over restarts and takeovers. The Loop's
 // goroutine owns it, but for run.
 type memory struct {
-	store     Memory
+	*kit
 	keeper    *keeper
 	cordons   *cordons
 	efforts   efforts
 	announcer *announcer
-	mail      *mailbox
-	log       *slog.Logger
 	status    MemoryStatus // without Held
 	failed    uint64       // saves
 }
@@ -101,7 +100,7 @@ type memory struct {
 func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
 		try, cancel := context.WithTimeout(ctx, saveTimeout)
-		data, ok, err = m.store.Load(try)
+		data, ok, err = m.world.Memory.Load(try)
 		cancel()
 		if err == nil {
 			return data, ok, nil
@@ -111,16 +110,6 @@ func (m *memory) load(ctx context.Context) (data []byte, ok bool, err error) {
 			return nil, false, context.Cause(ctx)
 		}
 	}
-}
-
-// decode returns the judge that goes on from saved data.
-func decode(now time.Time, p judge.Policy, data []byte) (*judge.Judge, kept, error) {
-	var k kept
-	if err := json.Unmarshal(data, &k); err != nil {
-		return nil, kept{}, err
-	}
-	j, err := judge.Restore(now, p, k.Judge)
-	return j, k, err
 }
 
 // fresh returns a judge without a past. The names of its attempts begin at the time, so
@@ -138,7 +127,7 @@ func fresh(now time.Time, p judge.Policy) *judge.Judge {
 // remember has the state of now saved, if it has changed, and returns its number. Orders
 // and cordons that are new in it wait until it is durable.
 func (m *memory) remember(now time.Time, j *judge.Judge) uint64 {
-	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: m.cordons.names()})
+	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes))})
 	if err != nil {
 		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
 		return 0
@@ -169,7 +158,7 @@ func (m *memory) run(ctx context.Context) {
 func (m *memory) save(ctx context.Context) bool {
 	data, gen := m.keeper.newest()
 	try, cancel := context.WithTimeout(ctx, saveTimeout)
-	err := m.store.Save(try, data)
+	err := m.world.Memory.Save(try, data)
 	cancel()
 	if err == nil {
 		m.keeper.durable(gen)
@@ -187,7 +176,7 @@ func (m *memory) save(ctx context.Context) bool {
 func (m *memory) saved(now time.Time, err error) {
 	if err == nil {
 		m.status.Saved, m.status.Err = now, ""
-		m.announcer.calm("memory")
+		delete(m.announcer.alarms, "memory")
 		return
 	}
 	m.status.Err = cut(err.Error())

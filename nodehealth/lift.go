@@ -2,10 +2,8 @@ package nodehealth
 
 import (
 	"context"
-	"log/slog"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -16,11 +14,8 @@ const liftTries = 8
 // lifts end the fences of released nodes. They are not durable: a node that stays fenced
 // reports it, and can be released again. The Loop's goroutine owns them.
 type lifts struct {
-	world     *World
-	inventory *inventory
-	mail      *mailbox
-	log       *slog.Logger
-	nodes     map[string]*lift
+	*kit
+	nodes map[string]*lift
 }
 
 // lift is the end of the fences of one node.
@@ -30,13 +25,10 @@ type lift struct {
 	after time.Time // no call before
 }
 
-// add ends the fences of a released node.
-func (f *lifts) add(node string) { f.nodes[node] = &lift{} }
-
 // run begins the calls that are due.
-func (f *lifts) run(ctx context.Context, now time.Time) {
+func (f *lifts) run(ctx context.Context, now time.Time, v *inventory) {
 	for node, one := range f.nodes {
-		group, known := f.world.group(f.inventory.machines[node].group)
+		group, known := f.world.group(v.machines[node].group)
 		lifter, can := group.(pools.Lifter)
 		switch {
 		case one.busy || now.Before(one.after):
@@ -52,19 +44,14 @@ func (f *lifts) run(ctx context.Context, now time.Time) {
 
 func (f *lifts) begin(ctx context.Context, node string, one *lift, lifter pools.Lifter) {
 	one.busy = true
-	f.mail.Go(func() {
-		try, cancel := context.WithTimeout(ctx, fenceTimeout)
-		defer cancel()
-		err := f.world.Writer.Write(try, func(ctx context.Context) error { return lifter.Lift(ctx, node) })
-		_ = f.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-			one.busy, one.tries, one.after = false, one.tries+1, now.Add(cordonAgain)
-			switch {
-			case err != nil:
-				f.log.Warn("the fence of a released node could not be lifted", "node", node, "err", err)
-			case f.nodes[node] == one:
-				delete(f.nodes, node)
-			}
-			return batch{}
-		})
+	lift := func(ctx context.Context) error { return lifter.Lift(ctx, node) }
+	f.call(ctx, fenceTimeout, lift, func(now time.Time, err error) {
+		one.busy, one.tries, one.after = false, one.tries+1, now.Add(cordonAgain)
+		switch {
+		case err != nil:
+			f.log.Warn("the fence of a released node could not be lifted", "node", node, "err", err)
+		case f.nodes[node] == one:
+			delete(f.nodes, node)
+		}
 	})
 }

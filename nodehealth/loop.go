@@ -2,6 +2,7 @@ package nodehealth
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"log/slog"
 	"time"
@@ -19,15 +20,10 @@ const (
 // Loop keeps the machines of one pool fit. Its parts observe, act, pause, save and
 // publish. They return events, and only the Loop steps the judge. Make it with New.
 type Loop struct {
-	config Config
-	policy judge.Policy // with its defaults
-	world  *World
-	log    *slog.Logger
-
-	mail *mailbox
-	desk desk
+	*kit
 	*drainEvents
 	condition
+	checking chan struct{} // as many checks as may run
 
 	// The goroutine of Run owns what follows.
 	judge     *judge.Judge
@@ -45,37 +41,54 @@ type Loop struct {
 	announcer *announcer
 }
 
+// kit is what the parts of a Loop share.
+type kit struct {
+	config Config
+	policy judge.Policy // with its defaults
+	world  *World
+	mail   *mailbox
+	log    *slog.Logger
+}
+
+// acts reports whether the policy does not only observe.
+func (k *kit) acts() bool { return k.policy.Mode == judge.Act }
+
+// call makes a provider call in a goroutine of its own. The Loop's goroutine runs ended.
+func (k *kit) call(ctx context.Context, timeout time.Duration, f func(context.Context) error, ended func(now time.Time, err error)) {
+	k.mail.Go(func() {
+		try, cancel := context.WithTimeout(ctx, timeout)
+		defer cancel()
+		err := k.world.Writer.Write(try, f)
+		_ = k.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
+			ended(now, err)
+			return batch{}
+		})
+	})
+}
+
 // New returns a Loop that has done nothing yet. The configuration must be valid.
 func New(c Config, w World, log *slog.Logger) *Loop {
 	if w.Now == nil {
 		w.Now = time.Now
 	}
-	log = log.With("pool", c.Pool)
-	mail := newMailbox()
+	k := &kit{config: c, policy: c.Policy.WithDefaults(), world: &w, mail: newMailbox(), log: log.With("pool", c.Pool)}
 	l := &Loop{
-		config: c, policy: c.Policy.WithDefaults(), world: &w, log: log, mail: mail,
-		drainEvents: &drainEvents{lost: mail.lost}, announcer: newAnnouncer(c.Pool, w.Bus, mail.lost, log), inventory: newInventory(mail.lost),
-		pauses: &pauses{drains: w.Drains, paused: w.Paused, until: map[string]time.Time{}},
+		kit: k, drainEvents: &drainEvents{kit: k}, checking: make(chan struct{}, 2),
+		announcer: newAnnouncer(k), inventory: newInventory(k.mail), pauses: &pauses{kit: k, until: map[string]time.Time{}},
+		lifts: &lifts{kit: k, nodes: map[string]*lift{}},
 	}
-	l.desk = desk{act: l.policy.Mode == judge.Act, checking: make(chan struct{}, 2)}
-	k, efforts := newKeeper(), efforts{}
-	l.cordons = &cordons{
-		scheduler: w.Cordon, writer: w.Writer, act: l.policy.Mode == judge.Act, keeper: k, mail: mail, log: log, nodes: map[string]*cordon{},
-	}
-	l.lifts = &lifts{world: l.world, inventory: l.inventory, mail: mail, log: log, nodes: map[string]*lift{}}
-	l.memory = &memory{
-		store: w.Memory, keeper: k, cordons: l.cordons, efforts: efforts, announcer: l.announcer, mail: mail, log: log,
-	}
+	keeper, efforts := newKeeper(), efforts{}
+	l.cordons = &cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
+	l.memory = &memory{kit: k, keeper: keeper, cordons: l.cordons, efforts: efforts, announcer: l.announcer}
 	l.actor = &actor{
-		config: c, policy: l.policy, world: l.world, inventory: l.inventory, memory: l.memory, mail: mail,
+		kit: k, inventory: l.inventory, memory: l.memory,
 		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 	}
-	act, self := l.policy.Mode == judge.Act, l.policy.Owner == judge.OwnerSelf
-	l.ownership = &ownership{pool: w.Pool, writer: w.Writer, act: act, self: self, announcer: l.announcer, mail: mail}
-	l.rounds = &rounds{pool: c.Pool, now: w.Now, announcer: l.announcer, mail: mail, log: log, table: map[string]*roundCount{}}
+	l.ownership = &ownership{kit: k, announcer: l.announcer}
+	l.rounds = &rounds{kit: k, announcer: l.announcer, table: map[string]*roundCount{}}
 	l.watcher = &watcher{
-		world: l.world, policy: l.policy, reader: newPoolReader(w.Pool, l.policy), ownership: l.ownership, inventory: l.inventory,
-		efforts: efforts, rechecks: newRechecks(), mail: mail, log: log,
+		kit: k, ownership: l.ownership, inventory: l.inventory, efforts: efforts,
+		wake: make(chan struct{}, 1), rechecks: map[string]bool{},
 	}
 	return l
 }
@@ -121,22 +134,26 @@ func (l *Loop) recall(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if !ok {
-		l.judge = fresh(l.now(), l.policy)
-		return nil
+	if ok {
+		if err = l.restore(data); err == nil {
+			l.memory.keeper.loaded(data)
+			return nil
+		}
 	}
-	if err := l.restore(data); err != nil {
-		l.judge = fresh(l.now(), l.policy)
+	l.judge = fresh(l.now(), l.policy)
+	if err != nil {
 		l.announcer.alarm(l.now(), Alarm{Key: "forgotten", Why: "what was remembered cannot be read, and is forgotten: " + err.Error()})
-		return nil
 	}
-	l.memory.keeper.loaded(data)
 	return nil
 }
 
 // restore gives each part what it had saved.
 func (l *Loop) restore(data []byte) error {
-	j, k, err := decode(l.now(), l.policy, data)
+	var k kept
+	if err := json.Unmarshal(data, &k); err != nil {
+		return err
+	}
+	j, err := judge.Restore(l.now(), l.policy, k.Judge)
 	if err != nil {
 		return err
 	}
@@ -168,7 +185,7 @@ func (l *Loop) start(ctx context.Context) {
 	l.mail.Go(func() { l.memory.run(ctx) })
 	if l.world.Bus != nil {
 		l.mail.Go(func() { l.listen(ctx) })
-		l.mail.Go(func() { l.announcer.out.run(ctx) })
+		l.mail.Go(func() { l.announcer.run(ctx) })
 	}
 	if !*l.policy.Enabled {
 		return
@@ -205,7 +222,7 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 		for _, f := range found {
 			l.announcer.found(now, f)
 			if f.Event == judge.NodeReleased && !f.Observe {
-				l.lifts.add(f.Node)
+				l.lifts.nodes[f.Node] = &lift{}
 			}
 		}
 		for _, o := range orders {
@@ -220,7 +237,7 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 func (l *Loop) order(now time.Time, o judge.Order) {
 	switch {
 	case o.Kind == judge.OrderRecheck:
-		l.watcher.rechecks.add(o.Node)
+		l.watcher.add(o.Node)
 	case o.Kind == judge.OrderAlarm:
 		l.announcer.alarm(now, Alarm{Key: o.Alarm, Node: o.Node, Why: o.Why})
 	case o.Observe:
@@ -243,7 +260,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.step(now, judge.Tick{})
 	l.step(now, l.actor.reconcile(now, l.judge)...)
 	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)
-	l.lifts.run(ctx, now)
+	l.lifts.run(ctx, now, l.inventory)
 	l.announcer.forget(now, l.judge)
 	l.memory.remember(now, l.judge)
 	l.settle(ctx)

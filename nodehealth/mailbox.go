@@ -38,11 +38,13 @@ type mailbox struct {
 	sync.WaitGroup
 	work  chan work
 	ended chan struct{} // closed when the Loop takes no more work
-	lost  *losses
+
+	mu   sync.Mutex
+	lost map[string]uint64 // what found no room, by what it was
 }
 
 func newMailbox() *mailbox {
-	return &mailbox{work: make(chan work, workRoom), ended: make(chan struct{}), lost: &losses{count: map[string]uint64{}}}
+	return &mailbox{work: make(chan work, workRoom), ended: make(chan struct{}), lost: map[string]uint64{}}
 }
 
 // send waits until there is room for the work. Its error is that of ctx, or
@@ -63,7 +65,7 @@ func (m *mailbox) offer(what string, do work) {
 	select {
 	case m.work <- do:
 	default:
-		m.lost.add(what, 1)
+		m.lose(what, 1)
 	}
 }
 
@@ -101,22 +103,17 @@ func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge
 	}
 }
 
-// losses counts what found no room, by what it was. It may be used concurrently.
-type losses struct {
-	mu    sync.Mutex
-	count map[string]uint64
+// lose counts what found no room.
+func (m *mailbox) lose(what string, n int) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.lost[what] += uint64(n)
 }
 
-func (l *losses) add(what string, n int) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.count[what] += uint64(n)
-}
-
-func (l *losses) all() map[string]uint64 {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return maps.Clone(l.count)
+func (m *mailbox) losses() map[string]uint64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return maps.Clone(m.lost)
 }
 
 // wait returns after d, or false when ctx ends before.

@@ -13,11 +13,8 @@ import (
 // ownership compares who repairs the pool with who shall by the policy: Weirkeeper or
 // the provider.
 type ownership struct {
-	pool      pools.Provider
-	writer    pools.Writer
-	act, self bool // the policy acts; its owner is Weirkeeper
+	*kit
 	announcer *announcer
-	mail      *mailbox
 
 	// The goroutine of the pool's round owns these.
 	left  bool // the provider has left the repairs to Weirkeeper
@@ -26,16 +23,19 @@ type ownership struct {
 	healer string // who repairs, if not who shall; the Loop's goroutine owns it
 }
 
+// self reports whether Weirkeeper shall repair the pool.
+func (o *ownership) self() bool { return o.policy.Owner == judge.OwnerSelf }
+
 // read reports who repairs the pool. If Weirkeeper shall, it asks the provider once to
 // leave the repairs alone. While the provider does not, nothing is repaired.
 func (o *ownership) read(ctx context.Context) error {
-	healer, ok := o.pool.(pools.Healer)
+	healer, ok := o.world.Pool.(pools.Healer)
 	if !ok {
 		return nil
 	}
 	var left error
-	if o.act && o.self && !o.left {
-		left = o.writer.Write(ctx, healer.LeaveHealing)
+	if o.acts() && o.self() && !o.left {
+		left = o.world.Writer.Write(ctx, healer.LeaveHealing)
 		if o.left = left == nil; !o.left {
 			left = fmt.Errorf("have the provider leave the healing to us: %w", left)
 		}
@@ -60,15 +60,15 @@ func (o *ownership) read(ctx context.Context) error {
 func (o *ownership) found(now time.Time, why string, drift bool) judge.Healer {
 	o.healer = ""
 	switch {
-	case o.self:
+	case o.self():
 		o.healer = why
 	case why == "":
 		o.healer = "nobody: the policy leaves it to the provider, which does not heal"
 	}
-	if o.act && (drift || !o.self && why == "") {
+	if o.acts() && (drift || !o.self() && why == "") {
 		o.announcer.alarm(now, Alarm{Key: "owner", Why: "the pool is healed by " + o.healer})
 	} else {
-		o.announcer.calm("owner")
+		delete(o.announcer.alarms, "owner")
 	}
-	return judge.Healer{Other: o.act && o.self && why != "", Why: why}
+	return judge.Healer{Other: o.acts() && o.self() && why != "", Why: why}
 }

@@ -12,6 +12,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
+// kitOf is what the parts of a pool share.
+func kitOf(w World) *kit {
+	return &kit{config: Config{Pool: "p"}, world: &w, mail: newMailbox(), log: quiet()}
+}
+
 // judgeOf is a judge with one healthy node, to which events have happened.
 func judgeOf(now time.Time, events ...judge.Event) *judge.Judge {
 	j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
@@ -57,7 +62,8 @@ func TestPausesFollowDrainsAndOperators(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			p := pauses{drains: test.records, paused: func() (string, bool) { return test.paused, true }, until: map[string]time.Time{}}
+			w := World{Drains: test.records, Paused: func() (string, bool) { return test.paused, true }}
+			p := pauses{kit: kitOf(w), until: map[string]time.Time{}}
 			if !test.until.IsZero() {
 				p.until["n1"] = test.until
 			}
@@ -87,8 +93,15 @@ func TestOwnershipComparesWithThePolicy(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			a := newAnnouncer("p", nil, newMailbox().lost, quiet())
-			o := ownership{act: test.act, self: test.self, announcer: a}
+			k := kitOf(World{})
+			if k.policy.Owner = judge.OwnerASG; test.self {
+				k.policy.Owner = judge.OwnerSelf
+			}
+			if k.policy.Mode = judge.Observe; test.act {
+				k.policy.Mode = judge.Act
+			}
+			a := newAnnouncer(k)
+			o := ownership{kit: k, announcer: a}
 			got := o.found(time.Unix(1000, 0), test.why, test.drift)
 			if alarm := len(a.standing()) == 1; got.Other != test.other || alarm != test.alarm || o.healer != test.healer {
 				t.Errorf("found() = %+v, alarm %v, healer %q", got, alarm, o.healer)
@@ -101,8 +114,9 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		m := &term{c: c, ctx: t.Context()}
-		mail, keeper := newMailbox(), newKeeper()
-		all := cordons{scheduler: m, writer: m, act: true, keeper: keeper, mail: mail, log: quiet(), nodes: map[string]*cordon{}}
+		k, keeper := kitOf(World{Cordon: m, Writer: m}), newKeeper()
+		k.policy.Mode = judge.Act
+		all := cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
 		now := time.Now()
 		j := judge.New(plain(judge.Action{Name: judge.Reboot}).WithDefaults())
 		s := j.State()
@@ -115,7 +129,7 @@ func TestCordonWaitsUntilItIsDurable(t *testing.T) {
 		all.saving(keeper.put([]byte("state")))
 		for _, want := range []bool{false, true} {
 			all.sync(t.Context(), now, j, true)
-			mail.Wait()
+			k.mail.Wait()
 			if got := c.boxes["n1"].cordoned; got != want {
 				t.Errorf("the node is cordoned: %v, want %v", got, want)
 			}
@@ -149,7 +163,7 @@ func TestAskIsDoneOrNot(t *testing.T) {
 		for range workRoom {
 			m.offer("hints", func(time.Time, *judge.Judge) batch { return batch{} })
 		}
-		if m.lost.all()["hints"] == 0 {
+		if m.losses()["hints"] == 0 {
 			t.Error("an offer without room is not counted")
 		}
 	})

@@ -24,7 +24,7 @@ const (
 
 // drainEvents are the drain events that wait for the Loop. They may be used concurrently.
 type drainEvents struct {
-	lost *losses
+	*kit
 
 	mu     sync.Mutex
 	events []drain.Event
@@ -37,7 +37,7 @@ func (d *drainEvents) Drained(events []drain.Event) {
 	room := max(0, drainRoom-len(d.events))
 	d.events = append(d.events, events[:min(room, len(events))]...)
 	if len(events) > room {
-		d.lost.add("drain events", len(events)-room)
+		d.mail.lose("drain events", len(events)-room)
 	}
 }
 
@@ -52,9 +52,8 @@ func (d *drainEvents) take() []drain.Event {
 // pauses keep repairs off nodes that leave for another reason, and off a pool that
 // operators have paused. The Loop's goroutine owns them.
 type pauses struct {
-	drains Drains
-	paused func() (why string, known bool) // nil: operators never pause the pool
-	until  map[string]time.Time            // of the nodes that leave
+	*kit
+	until map[string]time.Time // of the nodes that leave
 }
 
 // sync returns the pauses to begin, to renew and to end.
@@ -63,7 +62,7 @@ func (p *pauses) sync(now time.Time, j *judge.Judge) []judge.Event {
 }
 
 func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
-	records, known := p.drains.Records()
+	records, known := p.world.Drains.Records()
 	if !known {
 		return nil
 	}
@@ -102,10 +101,10 @@ func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
 
 // pool returns the pause of a pool that operators have paused, or its end.
 func (p *pauses) pool(now time.Time, j *judge.Judge) []judge.Event {
-	if p.paused == nil {
+	if p.world.Paused == nil {
 		return nil
 	}
-	why, known := p.paused()
+	why, known := p.world.Paused()
 	until, is := j.Paused("", poolOwner)
 	switch {
 	case !known:

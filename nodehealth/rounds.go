@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"hash/fnv"
-	"log/slog"
 	"math"
 	"time"
 
@@ -37,11 +36,8 @@ func (r round) due(pool string, k uint64) time.Duration {
 // rounds repeats the rounds, and has their status by name. The Loop's goroutine owns the
 // table.
 type rounds struct {
-	pool      string
-	now       func() time.Time
+	*kit
 	announcer *announcer
-	mail      *mailbox
-	log       *slog.Logger
 	table     map[string]*roundCount
 }
 
@@ -62,16 +58,16 @@ func (t *rounds) start(ctx context.Context, r round) {
 // repeat runs one round at a time. The deadline of each is the time at which the next is
 // due. repeat leaves out and counts the rounds that one beyond its deadline delays.
 func (t *rounds) repeat(ctx context.Context, r round) {
-	began := t.now()
-	since := func() time.Duration { return t.now().Sub(began) }
-	for k := uint64(0); wait(ctx, r.due(t.pool, k)-since()); {
+	began := t.world.Now()
+	since := func() time.Duration { return t.world.Now().Sub(began) }
+	for k := uint64(0); wait(ctx, r.due(t.config.Pool, k)-since()); {
 		at := since()
-		last := RoundStatus{Lag: max(0, at-r.due(t.pool, k))}
-		try, cancel := context.WithTimeout(ctx, r.due(t.pool, k+1)-at)
+		last := RoundStatus{Lag: max(0, at-r.due(t.config.Pool, k))}
+		try, cancel := context.WithTimeout(ctx, r.due(t.config.Pool, k+1)-at)
 		err := r.run(try)
 		cancel()
 		last.Took = since() - at
-		for k++; r.due(t.pool, k) < since(); k++ {
+		for k++; r.due(t.config.Pool, k) < since(); k++ {
 			last.Missed++
 		}
 		sent := t.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
@@ -94,7 +90,7 @@ func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) 
 	if last.Missed > 0 {
 		why := fmt.Sprintf("%s: %d rounds were left out, as one took %v", name, last.Missed, last.Took.Round(time.Millisecond))
 		t.log.Warn("rounds were left out", "round", name, "missed", last.Missed, "took", last.Took)
-		t.announcer.publish(Notification{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
+		t.announcer.add(Notification{At: now, Finding: judge.Finding{Event: EventMissed, Why: why}})
 	}
 	text := ""
 	if err != nil {

@@ -18,35 +18,22 @@ type snapshot struct {
 	inspections map[string]pools.Inspection // nil: the provider does not inspect
 }
 
-// poolReader reads the pool from its provider.
-type poolReader struct {
-	pool         pools.Provider
-	targetGroups []string // load balancers of mode LB_STATUS
-}
-
-func newPoolReader(pool pools.Provider, p judge.Policy) poolReader {
-	r := poolReader{pool: pool}
-	if m, ok := p.Detection.Mode(judge.LBStatus); ok {
-		r.targetGroups = m.Options.TargetGroups
-	}
-	return r
-}
-
-// read returns a snapshot for these modes. Without groups it reads the groups only for
+// read returns a snapshot of the pool for these modes. Without groups it reads the groups only for
 // the balancers.
-func (r poolReader) read(ctx context.Context, modes []judge.ModeType, groups bool) (snapshot, error) {
+func (w *watcher) read(ctx context.Context, modes []judge.ModeType, groups bool) (snapshot, error) {
 	var s snapshot
 	if groups || slices.Contains(modes, judge.LBStatus) {
 		var err error
-		if s.groups, err = r.groups(ctx); err != nil {
+		if s.groups, err = w.groups(ctx); err != nil {
 			return s, err
 		}
 	}
-	inspector, ok := r.pool.(pools.Inspector)
+	inspector, ok := w.world.Pool.(pools.Inspector)
 	if !ok {
 		return s, nil
 	}
-	what := pools.Inspecting{Traffic: slices.Contains(modes, judge.LBStatus), TargetGroups: r.targetGroups}
+	lb, _ := w.policy.Detection.Mode(judge.LBStatus)
+	what := pools.Inspecting{Traffic: slices.Contains(modes, judge.LBStatus), TargetGroups: lb.Options.TargetGroups}
 	inspected, err := inspector.Inspect(ctx, what)
 	if err != nil {
 		return s, fmt.Errorf("inspect the pool: %w", err)
@@ -61,8 +48,8 @@ func (r poolReader) read(ctx context.Context, modes []judge.ModeType, groups boo
 	return s, nil
 }
 
-func (r poolReader) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
-	groups, err := r.pool.Groups(ctx)
+func (w *watcher) groups(ctx context.Context) ([]pools.GroupSnapshot, error) {
+	groups, err := w.world.Pool.Groups(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the pool: %w", err)
 	}

@@ -26,7 +26,7 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 		s.Rounds = append(s.Rounds, l.rounds.table[name].RoundStatus)
 	}
 	s.Memory.Held = l.actor.held
-	s.Lost = l.mail.lost.all()
+	s.Lost = l.mail.losses()
 	l.nodesOf(now, q, &s)
 	return s
 }

@@ -110,13 +110,12 @@ func TestWriterRefuses(t *testing.T) {
 
 // What has no room is lost from the front, and counted.
 func TestOutbox(t *testing.T) {
-	o := newOutbox()
-	lost := 0
+	o := newAnnouncer(kitOf(World{Bus: silentBus{}}))
 	for i := range outboxRoom + 10 {
-		lost += o.put(Notification{Alarm: fmt.Sprint(i)})
+		o.add(Notification{Alarm: fmt.Sprint(i)})
 	}
 	first := o.take()
-	if lost != 10 || len(first) != MaxNotifications || first[0].Alarm != "10" {
+	if lost := o.mail.losses()["findings"]; lost != 10 || len(first) != MaxNotifications || first[0].Alarm != "10" {
 		t.Errorf("lost %d, the first of %d is %s", lost, len(first), first[0].Alarm)
 	}
 	left := len(first)

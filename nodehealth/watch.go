@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"sync"
 	"time"
 
@@ -26,15 +25,14 @@ const (
 // watcher observes the nodes in each mode of the policy. Its methods run in goroutines
 // beside the Loop's.
 type watcher struct {
-	world     *World
-	policy    judge.Policy
-	reader    poolReader
+	*kit
 	ownership *ownership
 	inventory *inventory
 	efforts   efforts
-	rechecks  *rechecks
-	mail      *mailbox
-	log       *slog.Logger
+	wake      chan struct{} // holds one token if there are rechecks
+
+	mu       sync.Mutex
+	rechecks map[string]bool // nodes to be observed now
 }
 
 // plan returns the rounds of the policy. The provider's modes that have the interval
@@ -63,7 +61,10 @@ func (w *watcher) plan() []round {
 			others = append(others, w.beats(m)...)
 		}
 	}
-	pool.run = func(ctx context.Context) error { return w.readPool(ctx, pool.modes) }
+	pool.run = func(ctx context.Context) error {
+		owner := w.ownership.read(ctx)
+		return errors.Join(w.readPool(ctx, pool.modes, nil, true), owner)
+	}
 	return append([]round{pool}, others...)
 }
 
@@ -81,24 +82,27 @@ func (w *watcher) beats(m judge.DetectionMode) []round {
 	return out
 }
 
-// readPool reads the pool, and reports its list and what these modes observe.
-func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType) error {
-	owner := w.ownership.read(ctx)
-	s, err := w.reader.read(ctx, modes, true)
+// readPool reads the pool, and reports its list and what these modes observe of nodes; nil
+// is all nodes. Out of turn it reports the list only if the list has every machine of the
+// one before: two lists in a row prove the end of a node.
+func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType, nodes map[string]bool, turn bool) error {
+	s, err := w.read(ctx, modes, true)
 	if err != nil {
-		return errors.Join(err, owner)
+		return err
 	}
-	sent := w.mail.send(ctx, func(time.Time, *judge.Judge) batch {
-		out := of(w.inventory.list(s, w.efforts.mending()))
-		out.observed = w.inventory.known(s.observations(modes, nil))
+	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch {
+		var out batch
+		if turn || w.inventory.whole(s) {
+			out = of(w.inventory.list(s, w.efforts.mending()))
+		}
+		out.observed = w.inventory.known(s.observations(modes, nodes))
 		return out
 	})
-	return errors.Join(sent, owner)
 }
 
 // inspect reports what these modes observe.
 func (w *watcher) inspect(ctx context.Context, modes []judge.ModeType) error {
-	s, err := w.reader.read(ctx, modes, false)
+	s, err := w.read(ctx, modes, false)
 	if err != nil {
 		return err
 	}
@@ -110,37 +114,20 @@ func (w *watcher) report(ctx context.Context, all []judge.Observation) error {
 	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch { return batch{observed: w.inventory.known(all)} })
 }
 
-// reread is a round of the pool out of turn. It reports the list only if the list has
-// every machine of the one before: two lists in a row prove the end of a node.
-func (w *watcher) reread(ctx context.Context, modes []judge.ModeType, nodes map[string]bool) error {
-	s, err := w.reader.read(ctx, modes, true)
-	if err != nil {
-		return err
-	}
-	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch {
-		var out batch
-		if w.inventory.whole(s) {
-			out = of(w.inventory.list(s, w.efforts.mending()))
-		}
-		out.observed = w.inventory.known(s.observations(modes, nodes))
-		return out
-	})
-}
-
 // recheck observes what the judge asks for until ctx ends.
 func (w *watcher) recheck(ctx context.Context) {
 	interval := time.Duration(*w.policy.Detection.Interval)
 	budget := rate.NewLimiter(rate.Every(interval/3), recheckBurst) // a claim waits two intervals
 	for {
 		select {
-		case <-w.rechecks.wake:
+		case <-w.wake:
 		case <-ctx.Done():
 			return
 		}
 		if budget.Wait(ctx) != nil {
 			return
 		}
-		nodes := w.rechecks.take()
+		nodes := w.take()
 		try, cancel := context.WithTimeout(ctx, interval)
 		err := w.observeNow(try, nodes)
 		cancel()
@@ -168,7 +155,7 @@ func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
 	}
 	var wg sync.WaitGroup
 	var seen, probed error
-	wg.Go(func() { seen = w.reread(ctx, modes, nodes) })
+	wg.Go(func() { seen = w.readPool(ctx, modes, nodes, false) })
 	if url {
 		wg.Go(func() { probed = w.probe(ctx, nodes) })
 	}
@@ -187,7 +174,7 @@ func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 	}
 	say := func(node string, v judge.Verdict, why string) {
 		if w.report(ctx, []judge.Observation{{Node: node, Mode: judge.PollURL, Verdict: v, Reason: why}}) != nil {
-			w.mail.lost.add("probes", 1)
+			w.mail.lose("probes", 1)
 		}
 	}
 	var targets []Target
@@ -247,33 +234,21 @@ func beat(f pools.NodeFacts) judge.Observation {
 	return o
 }
 
-// rechecks are the nodes to be observed now.
-type rechecks struct {
-	wake chan struct{} // holds one token if there are some
-
-	mu    sync.Mutex
-	nodes map[string]bool
-}
-
-func newRechecks() *rechecks {
-	return &rechecks{wake: make(chan struct{}, 1), nodes: map[string]bool{}}
-}
-
 // add takes a node that the judge knows, which bounds them.
-func (r *rechecks) add(node string) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.nodes[node] = true
+func (w *watcher) add(node string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.rechecks[node] = true
 	select {
-	case r.wake <- struct{}{}:
+	case w.wake <- struct{}{}:
 	default:
 	}
 }
 
-func (r *rechecks) take() map[string]bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	nodes := r.nodes
-	r.nodes = map[string]bool{}
+func (w *watcher) take() map[string]bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	nodes := w.rechecks
+	w.rechecks = map[string]bool{}
 	return nodes
 }

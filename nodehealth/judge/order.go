@@ -72,24 +72,24 @@ const (
 	Ignored          FindingEvent = "ignored" // something told that changes nothing
 )
 
-// Gate is what can refuse a repair. The strings are stable; doc.go has the order.
+// Gate is what can refuse a repair. The strings are stable; gates has the order.
 type Gate string
 
 const (
-	GateOwner        Gate = "owner"
-	GatePause        Gate = "pause"
-	GateBreaker      Gate = "breaker"
-	GateZone         Gate = "zone"
-	GateSchedule     Gate = "schedule"
-	GateMinAvailable Gate = "min_available"
-	GateInProgress   Gate = "in_progress"
-	GateRate         Gate = "rate"
-	GateBackoff      Gate = "backoff"
-	GateAttempts     Gate = "attempts"
-	GateFencing      Gate = "fencing" // an exclusive machine, and no way to fence it
-	GateUnknown      Gate = "unknown" // there is no verdict now
-	GateAction       Gate = "action"  // no action of the policy fits the machine
-	GateRecheck      Gate = "recheck" // the failure was not confirmed in time
+	GateOwner        Gate = "owner"         // another owner repairs this pool
+	GatePause        Gate = "pause"         // the node or the pool is paused
+	GateBreaker      Gate = "breaker"       // too many of the pool are sick
+	GateZone         Gate = "zone"          // too many of the node's zone are sick
+	GateSchedule     Gate = "schedule"      // the policy freezes this hour
+	GateMinAvailable Gate = "min_available" // the action takes too many out of service
+	GateInProgress   Gate = "in_progress"   // other repairs are under way
+	GateRate         Gate = "rate"          // too many repairs began
+	GateBackoff      Gate = "backoff"       // the last repair of this lineage was not long ago
+	GateAttempts     Gate = "attempts"      // the lineage had its repairs: it is quarantined
+	GateFencing      Gate = "fencing"       // an exclusive machine, and no way to fence it
+	GateUnknown      Gate = "unknown"       // there is no verdict now
+	GateAction       Gate = "action"        // no action of the policy fits the machine
+	GateRecheck      Gate = "recheck"       // the failure was not confirmed in time
 )
 
 // Finding is one thing that a Judge found out or decided.

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -34,7 +35,6 @@ func newAnnouncer(k *kit) *announcer {
 	}
 }
 
-// found reports a finding of the judge.
 func (a *announcer) found(now time.Time, f judge.Finding) {
 	a.count(f)
 	level := slog.LevelInfo
@@ -110,7 +110,6 @@ func cut(s string) string {
 	return strings.ToValidUTF8(s, "?")
 }
 
-// count counts a finding.
 func (a *announcer) count(f judge.Finding) {
 	a.events[f.Event]++
 	result := ""
@@ -133,5 +132,80 @@ func (a *announcer) count(f judge.Finding) {
 	}
 	if f.Node != "" && f.Event != judge.Ignored {
 		delete(a.refusals, f.Node)
+	}
+}
+
+// outboxRoom is how many findings may wait for the bus; the oldest are lost first.
+const outboxRoom = 4096
+
+// publisher sends findings and alarms to the bus, in order.
+type publisher struct {
+	*kit
+	wake chan struct{} // holds one token if there is something
+
+	mu      sync.Mutex
+	waiting []Notification
+}
+
+func (p *publisher) add(n Notification) {
+	if p.world.Bus == nil {
+		return
+	}
+	n.Pool = p.config.Pool
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if lost := len(p.waiting) - outboxRoom + 1; lost > 0 {
+		p.waiting = p.waiting[lost:]
+		p.mail.lose("findings", lost)
+	}
+	p.waiting = append(p.waiting, n)
+	select {
+	case p.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (p *publisher) take() []Notification {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	batch := slices.Clone(p.waiting[:min(len(p.waiting), MaxNotifications)])
+	p.waiting = p.waiting[len(batch):]
+	if len(p.waiting) == 0 {
+		p.waiting = nil
+	}
+	return batch
+}
+
+// run sends until ctx ends; then it tries once to send what waits.
+func (p *publisher) run(ctx context.Context) {
+	for {
+		select {
+		case <-p.wake:
+		case <-ctx.Done():
+			for batch := p.take(); len(batch) > 0 && p.world.Bus.Publish(batch) == nil; {
+				batch = p.take()
+			}
+			return
+		}
+		for batch := p.take(); len(batch) > 0; batch = p.take() {
+			if !p.send(ctx, batch) {
+				break
+			}
+		}
+	}
+}
+
+// send tries until the bus takes the batch; false if ctx ends before.
+func (p *publisher) send(ctx context.Context, batch []Notification) bool {
+	for pause := retryFirst; ; pause = min(2*pause, retryLast) {
+		err := p.world.Bus.Publish(batch)
+		if err == nil {
+			return true
+		}
+		p.log.Warn("findings are not published", "err", err)
+		if !wait(ctx, pause) {
+			p.mail.lose("findings", len(batch))
+			return false
+		}
 	}
 }

@@ -41,7 +41,6 @@ func decide(now time.Time, j *judge.Judge, o Order, id string) decision {
 	return decision{}
 }
 
-// ownerOf names the pauses of an operator.
 func ownerOf(by string) string {
 	if by == "" {
 		return "operator"
@@ -66,7 +65,6 @@ func resumeOrder(j *judge.Judge, o Order, id string) decision {
 	return done("resumed"+otherPauses(j, id, owner), judge.Resume{Node: id, Owner: owner})
 }
 
-// operatorPauses counts the pauses of operators.
 func operatorPauses(j *judge.Judge) (n int) {
 	for _, p := range j.State().Pauses {
 		if p.Owner != drainOwner && p.Owner != poolOwner {
@@ -76,7 +74,6 @@ func operatorPauses(j *judge.Judge) (n int) {
 	return n
 }
 
-// otherPauses names the pauses of a node by other owners.
 func otherPauses(j *judge.Judge, node, owner string) string {
 	var text strings.Builder
 	for _, p := range j.State().Pauses {

@@ -61,7 +61,6 @@ func (es efforts) saving(gen uint64) {
 	}
 }
 
-// drained takes what happened to drain records.
 func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 	var out []judge.Event
 	for _, ev := range events {
@@ -119,7 +118,11 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 			out = append(out, a.replaced(now, e)...)
 		case kept:
 			e.absent, e.stage = time.Time{}, string(r.State)
-			out = append(out, a.force(now, e, r)...)
+			forced := a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == judge.Recreate
+			if forced && r.State == drain.Terminating && e.order.Deadline.Sub(now) <= 2*tickEvery {
+				e.gone = now // although the old machine still terminates
+				out = append(out, a.replaced(now, e)...)
+			}
 		case e.absent.IsZero():
 			e.absent = now
 		case now.Sub(e.absent) >= min(longestLook, time.Duration(*a.policy.Detection.Interval)/2):
@@ -141,17 +144,6 @@ func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
 		return a.replaced(now, e)
 	case m.state != pools.InstanceTerminating:
 		return a.came(e, judge.Outcome{Step: judge.StepUndone, Reason: "the autoscaler has no record of it, and the machine is there"})
-	}
-	return nil
-}
-
-// force ends a replacement just before its deadline, although the old machine still
-// terminates, if the policy allows that.
-func (a *actor) force(now time.Time, e *effort, r drain.Record) []judge.Event {
-	if a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == judge.Recreate && r.State == drain.Terminating &&
-		e.order.Deadline.Sub(now) <= 2*tickEvery {
-		e.gone = now
-		return a.replaced(now, e)
 	}
 	return nil
 }

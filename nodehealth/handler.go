@@ -25,7 +25,6 @@ func (l *Loop) listen(ctx context.Context) {
 	}
 }
 
-// takeHints takes the provider's notices until ctx ends.
 func (l *Loop) takeHints(ctx context.Context) {
 	for {
 		select {
@@ -94,7 +93,6 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	return a, nil
 }
 
-// obey carries out an order: for the pool if it names no node.
 func (l *Loop) obey(now time.Time, o Order) Answer {
 	a := Answer{OK: true}
 	if len(o.Nodes) == 0 {

@@ -138,7 +138,6 @@ func (m *memory) remember(now time.Time, j *judge.Judge) uint64 {
 	return gen
 }
 
-// run saves each newest state until ctx ends.
 func (m *memory) run(ctx context.Context) {
 	for {
 		select {

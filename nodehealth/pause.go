@@ -56,7 +56,6 @@ type pauses struct {
 	until map[string]time.Time // of the nodes that leave
 }
 
-// sync returns the pauses to begin, to renew and to end.
 func (p *pauses) sync(now time.Time, j *judge.Judge) []judge.Event {
 	return append(p.nodes(now, j), p.pool(now, j)...)
 }

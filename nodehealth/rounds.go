@@ -80,7 +80,6 @@ func (t *rounds) repeat(ctx context.Context, r round) {
 	}
 }
 
-// ended takes the end of a round.
 func (t *rounds) ended(now time.Time, name string, last RoundStatus, err error) {
 	s := t.table[name]
 	s.At, s.Took, s.Lag = now, last.Took, last.Lag

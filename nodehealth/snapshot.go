@@ -12,7 +12,6 @@ import (
 // maxNodes bounds a pool.
 const maxNodes = 100_000
 
-// snapshot is what one reading of the pool returned.
 type snapshot struct {
 	groups      []pools.GroupSnapshot
 	inspections map[string]pools.Inspection // nil: the provider does not inspect

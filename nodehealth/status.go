@@ -9,7 +9,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// status returns how the pool stands.
 func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	state := l.judge.State()
 	s := Status{
@@ -31,7 +30,6 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	return s
 }
 
-// nodesOf adds the nodes of the query.
 func (l *Loop) nodesOf(now time.Time, q StatusQuery, s *Status) {
 	list := q.Nodes
 	if len(list) == 0 {

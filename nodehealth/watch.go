@@ -100,7 +100,6 @@ func (w *watcher) readPool(ctx context.Context, modes []judge.ModeType, nodes ma
 	})
 }
 
-// inspect reports what these modes observe.
 func (w *watcher) inspect(ctx context.Context, modes []judge.ModeType) error {
 	s, err := w.read(ctx, modes, false)
 	if err != nil {
@@ -163,7 +162,6 @@ func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
 	return errors.Join(seen, probed)
 }
 
-// probe asks nodes over HTTP, some only if they are named.
 func (w *watcher) probe(ctx context.Context, nodes map[string]bool) error {
 	if w.world.Probe == nil || w.world.Address == nil {
 		return errors.New("this pool cannot poll URLs")

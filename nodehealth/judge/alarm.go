@@ -35,7 +35,6 @@ func (as *alarms) step(now time.Time, causes []cause) []Order {
 	return orders
 }
 
-// restore takes the alarms of a State.
 func (as *alarms) restore(now time.Time, records []AlarmRecord) {
 	for _, r := range records {
 		r.Since = earlier(r.Since, now)

@@ -185,7 +185,6 @@ func (bs *breakers) release() {
 	}
 }
 
-// causes returns an alarm's cause for each frozen zone.
 func (bs *breakers) causes() []cause {
 	var out []cause
 	for _, name := range bs.names {
@@ -209,7 +208,6 @@ func (bs *breakers) records() []Breaker {
 	return all
 }
 
-// restore takes the breakers of a State.
 func (bs *breakers) restore(now time.Time, records []Breaker) {
 	for _, r := range records {
 		b := &bs.pool

@@ -83,7 +83,6 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 	return a, i, r.gate == ""
 }
 
-// unclaim gives up a claim: the node is a candidate again.
 func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
 	name := n.repair.Action.Name
 	n.repair = nil
@@ -109,7 +108,6 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	rs.journal.find(f)
 }
 
-// quarantine sets a node aside for a window.
 func (rs *repairs) quarantine(now time.Time, n *node, why string) {
 	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(rs.rules.window)
 	rs.roster.to(now, n, Quarantined)
@@ -121,7 +119,6 @@ func (rs *repairs) quarantine(now time.Time, n *node, why string) {
 	rs.roster.wakes.add(n, n.until)
 }
 
-// attempt returns a name that no other order has.
 func (rs *repairs) attempt(n *node) string {
 	rs.seq++
 	return fmt.Sprintf("%s.%d", n.ID, rs.seq)
@@ -138,7 +135,6 @@ func (r *rules) firstAction(s Provided, from int) (Action, int, bool) {
 	return Action{}, 0, false
 }
 
-// fits reports whether the action makes sense for a machine in that state.
 func (a Action) fits(s Provided) bool {
 	switch s {
 	case Terminated, Spot:

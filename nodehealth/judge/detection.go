@@ -17,7 +17,6 @@ func newDetection(r *rules) detection {
 	return detection{rules: r, path: path{every: r.beatEvery}}
 }
 
-// staleAfter returns how long an observation by mode i counts.
 func (d *detection) staleAfter(i int) time.Duration {
 	if i == d.beat {
 		return d.silence
@@ -38,7 +37,6 @@ func (d *detection) vetoed(votes []vote) bool {
 	return true
 }
 
-// join returns the verdict that follows from the votes.
 func (d *detection) join(p poll) Verdict {
 	switch {
 	case d.conditional == AllFailed && p.votes > 0 && p.fails == p.votes,

@@ -26,7 +26,6 @@ type opinion struct {
 	decisive bool // a heartbeat does not veto it
 }
 
-// vote is what one mode says of one node now.
 type vote struct {
 	verdict Verdict
 	eager   Verdict // as that of an opinion
@@ -48,8 +47,6 @@ func (e *evidence) forget(now time.Time) {
 	e.lastBeat, e.reset, e.verdict, e.ignorant, e.blind = time.Time{}, now, Unknown, now, false
 }
 
-// take adds an observation by mode i. It reports whether the opinion may change: time
-// alone changes it at a wake.
 func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (found []Finding, news bool) {
 	if o.Verdict != OK && o.Verdict != Fail {
 		return nil, false // unknown neither triggers nor clears
@@ -92,7 +89,6 @@ func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 	return v
 }
 
-// silent reports whether a heartbeat of the node is overdue.
 func (e *evidence) silent(now time.Time, d *detection, n *Node) bool {
 	return d.path.proven(now) && now.Sub(e.silentSince(d, n)) > d.silence
 }
@@ -171,7 +167,6 @@ func (e *evidence) steady(now time.Time, d *detection) bool {
 	return true
 }
 
-// serves reports whether a mode says ok.
 func (e *evidence) serves(now time.Time, d *detection, n *Node) bool {
 	for i := range d.modes {
 		if e.vote(now, d, n, i).verdict == OK {
@@ -217,7 +212,6 @@ func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
 	}
 }
 
-// words returns what each mode says now, for operators.
 func (e *evidence) words(now time.Time, d *detection, n *Node) []Word {
 	var out []Word
 	for i := range d.modes {

@@ -108,7 +108,6 @@ type refusal struct {
 	why   func(*candidate) string // formats the reason of a refusal that is shown
 }
 
-// refuse returns a refusal if that is the case.
 func refuse(is bool, until time.Time, why func(*candidate) string) refusal {
 	if !is {
 		return refusal{}

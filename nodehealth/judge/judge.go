@@ -138,7 +138,6 @@ func (j *Judge) paused(now time.Time, found []Finding) {
 	}
 }
 
-// proof takes the result of our own probe of the heartbeats' path.
 func (j *Judge) proof(now time.Time, p PathProof) {
 	if j.rules.beat < 0 {
 		j.journal.find(ignored("", "proof of a path, and AGENT_HEARTBEAT is no mode of the policy"))
@@ -221,7 +220,6 @@ func (j *Judge) causes() []cause {
 	return append(causes, j.safety.breakers.causes()...)
 }
 
-// free judges a node anew that was held.
 func (j *Judge) free(now time.Time, n *node, why string) {
 	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
 	j.roster.to(now, n, Fresh)

@@ -42,7 +42,6 @@ func (ls *lineages) get(n Node) *Lineage {
 	return ls.all[name]
 }
 
-// begin counts a repair of the node.
 func (ls *lineages) begin(now time.Time, n Node) {
 	l := ls.get(n)
 	l.Begun = append(l.Begun, now)
@@ -86,7 +85,6 @@ func (ls *lineages) count(now time.Time, n Node) int {
 	return 0
 }
 
-// within returns the repairs of the window before now.
 func (l *Lineage) within(now time.Time, window time.Duration) []time.Time {
 	recent := l.Begun
 	for len(recent) > 0 && now.Sub(recent[0]) >= window {
@@ -130,7 +128,6 @@ func (ls *lineages) records() []Lineage {
 	return out
 }
 
-// restore takes the lineages of a State. The replacements are in the records of nodes.
 func (ls *lineages) restore(now time.Time, records []Lineage) {
 	for _, r := range records {
 		ls.all[r.Name] = &Lineage{r.Name, allEarlier(r.Begun, now), earlier(r.Ended, now)}
@@ -158,5 +155,4 @@ func (r *rate) wait(now time.Time) time.Duration {
 	return time.Duration(over / r.perHour * float64(time.Hour))
 }
 
-// spend counts a repair that begins.
 func (r *rate) spend(now time.Time) { r.spent, r.at = r.spentBy(now)+1, now }

@@ -68,7 +68,6 @@ func (n *node) lie(again bool) {
 	}
 }
 
-// finding returns a finding about the node.
 func (n *node) finding(event FindingEvent, why string) Finding {
 	return Finding{Event: event, Node: n.ID, Zone: n.Zone, Why: why}
 }
@@ -81,7 +80,6 @@ func (n *node) harmless(r *rules) bool {
 	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !alone)
 }
 
-// young reports whether the node is within its grace.
 func (n *node) young(now time.Time, r *rules) bool {
 	return !n.Since.IsZero() && now.Sub(n.Since) < r.grace
 }
@@ -151,7 +149,6 @@ func (ro *roster) add(now time.Time, listed Node) *node {
 	return n
 }
 
-// drop forgets a node that does not exist any more.
 func (ro *roster) drop(n *node) {
 	ro.journal.find(n.finding(NodeGone, ""))
 	delete(ro.all, n.ID)
@@ -162,7 +159,6 @@ func (ro *roster) drop(n *node) {
 	n.wake = time.Time{}
 }
 
-// to enters a state.
 func (ro *roster) to(now time.Time, n *node, state NodeState) {
 	if n.state == state {
 		return
@@ -194,7 +190,6 @@ func (ro *roster) count(now time.Time, n *node) {
 	ro.safety.breakers.count(&n.counted, ro.tally(now, n))
 }
 
-// tally returns what the node is to be counted as.
 func (ro *roster) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving

@@ -125,7 +125,6 @@ func (f Finding) String() string {
 	return s.String()
 }
 
-// ignored returns the finding that an event changes nothing.
 func ignored(node, why string) Finding { return Finding{Event: Ignored, Node: node, Why: why} }
 
 // journal collects what one Step returns.
@@ -137,7 +136,6 @@ type journal struct {
 func (l *journal) order(orders ...Order) { l.orders = append(l.orders, orders...) }
 func (l *journal) find(found ...Finding) { l.found = append(l.found, found...) }
 
-// take returns the orders and findings, and empties the journal.
 func (l *journal) take() ([]Order, []Finding) {
 	orders, found := l.orders, l.found
 	l.orders, l.found = nil, nil

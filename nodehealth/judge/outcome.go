@@ -43,7 +43,6 @@ func (n *node) awaits(attempt string) bool {
 	return n.repair != nil && n.repair.Attempt == attempt && !n.repair.Waiting && (n.state == Recovering || n.state == Fencing)
 }
 
-// awaited reports whether the outcome is of what is under way.
 func (n *node) awaited(o Outcome) bool {
 	step := o.stepOf(n)
 	if n.repair == nil {
@@ -96,7 +95,6 @@ func (rs *repairs) done(now time.Time, n *node, o Outcome) {
 	rs.roster.to(now, n, Verifying)
 }
 
-// verify waits until the node is fit for long enough.
 func (rs *repairs) verify(now time.Time, n *node) {
 	rs.roster.to(now, n, Verifying)
 	rs.roster.assess(now, n)
@@ -146,7 +144,6 @@ func (rs *repairs) undone(now time.Time, n *node, why string) {
 	rs.roster.to(now, n, Unhealthy)
 }
 
-// failed ends one action of a repair.
 func (rs *repairs) failed(now time.Time, n *node, why string) {
 	r := n.repair
 	rs.journal.find(n.repairFinding(RepairFailed, why))
@@ -174,37 +171,23 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
 		rs.roster.to(now, n, Recovering)
 	case r.Origin != n.ID:
-		rs.end(now, n, Unhealthy, "the replacement is not fit either: "+why)
+		rs.end(now, n, RepairEnded, Unhealthy, "the replacement is not fit either: "+why)
 	default:
 		rs.close(now, n)
 		rs.quarantine(now, n, "every action failed, the last one: "+why)
 	}
 }
 
-// end closes a repair without success, and the node enters that state.
-func (rs *repairs) end(now time.Time, n *node, state NodeState, why string) {
-	rs.journal.find(n.repairFinding(RepairEnded, why))
+// end closes a repair, and the node enters that state.
+func (rs *repairs) end(now time.Time, n *node, event FindingEvent, state NodeState, why string) {
+	rs.journal.find(n.repairFinding(event, why))
 	rs.close(now, n)
 	rs.roster.to(now, n, state)
 }
 
-// succeeded closes a repair and returns the node to service.
 func (rs *repairs) succeeded(now time.Time, n *node, why string) {
-	rs.journal.find(n.repairFinding(RepairSucceeded, why))
-	rs.close(now, n)
 	n.failing = time.Time{}
-	rs.roster.to(now, n, Healthy)
-}
-
-// replaced closes the repair of a node that the provider replaces.
-func (rs *repairs) replaced(now time.Time, n *node, why string) {
-	rs.journal.find(n.repairFinding(RepairSucceeded, why))
-	rs.close(now, n)
-	n.replaced = true
-	rs.roster.to(now, n, Fresh)
-	if n.missing > 1 {
-		rs.roster.drop(n)
-	}
+	rs.end(now, n, RepairSucceeded, Healthy, why)
 }
 
 // close closes a repair. Its lineage waits before the next one.

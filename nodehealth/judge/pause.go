@@ -13,7 +13,6 @@ type pauses []PauseRecord
 // maxPause bounds a pause, so that one that its owner forgot ends.
 const maxPause = longest
 
-// take begins or renews a pause.
 func (ps *pauses) take(now time.Time, p Pause) []Finding {
 	if p.Owner == "" {
 		return []Finding{ignored(p.Node, "a pause without an owner")}
@@ -44,7 +43,6 @@ func (ps pauses) find(node, owner string) (i int, found bool) {
 	})
 }
 
-// of returns the pauses of a node.
 func (ps pauses) of(node string) pauses {
 	from, _ := ps.find(node, "")
 	to := from
@@ -54,7 +52,6 @@ func (ps pauses) of(node string) pauses {
 	return ps[from:to]
 }
 
-// end ends the pause of one owner.
 func (ps *pauses) end(r Resume) []Finding {
 	i, ok := ps.find(r.Node, r.Owner)
 	if !ok {
@@ -65,7 +62,6 @@ func (ps *pauses) end(r Resume) []Finding {
 	return []Finding{{Event: PauseEnded, Node: r.Node, Why: why}}
 }
 
-// expire ends the pauses whose time is over.
 func (ps *pauses) expire(now time.Time) (found []Finding) {
 	*ps = slices.DeleteFunc(*ps, func(p PauseRecord) bool {
 		over := !now.Before(p.Until)

@@ -44,7 +44,7 @@ func (rs *repairs) progress(now time.Time, n *node) (again bool) {
 	late := !now.Before(r.Deadline)
 	switch {
 	case n.State == Leaving && !r.Ends && (n.state == Claimed || n.state == Verifying || r.Waiting):
-		rs.end(now, n, Fresh, "the node is let go")
+		rs.end(now, n, RepairEnded, Fresh, "the node is let go")
 	case n.state == Claimed && n.confirmed(now, d, &n.Node, r.Since):
 		rs.begin(now, n)
 	case n.state == Claimed && n.verdict != Fail:
@@ -74,7 +74,11 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 	r, d := n.repair, rs.detection
 	switch {
 	case r.Ends && (n.State == Terminated || n.State == Leaving || n.missing > 0):
-		rs.replaced(now, n, "it is gone, and the provider replaces it")
+		n.replaced = true
+		rs.end(now, n, RepairSucceeded, Fresh, "it is gone, and the provider replaces it")
+		if n.missing > 1 {
+			rs.roster.drop(n)
+		}
 	case (r.Ends || n.unlisted) && late:
 		rs.failed(now, n, "the provider's list does not show it in time")
 	case r.Ends || n.unlisted:
@@ -88,7 +92,7 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 	case n.verdict == Fail:
 		r.Passing = time.Time{}
 	case late && now.Sub(r.Deadline) >= d.blind: // it would keep its place for ever
-		rs.end(now, n, Fresh, "nothing is known of it for "+d.blind.String()+": it is neither fit nor to be escalated")
+		rs.end(now, n, RepairEnded, Fresh, "nothing is known of it for "+d.blind.String()+": it is neither fit nor to be escalated")
 		return true
 	case late:
 		rs.block(n, r.Action.Name, refusal{gate: GateUnknown, why: func(*candidate) string {
@@ -146,7 +150,6 @@ func (rs *repairs) act(now time.Time, n *node) {
 	}
 }
 
-// fence orders to make the node harmless.
 func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
@@ -177,7 +180,6 @@ func (rs *repairs) unfenced(now time.Time, n *node, why string) {
 	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
 }
 
-// repairFinding returns a finding about the repair of the node.
 func (n *node) repairFinding(event FindingEvent, why string) Finding {
 	f := n.finding(event, why)
 	f.Action, f.Attempt = n.repair.Action.Name, n.repair.Attempt

@@ -206,7 +206,6 @@ func (s Safety) withDefaults() Safety {
 	return s
 }
 
-// fill sets a key that is absent.
 func fill[T any](key **T, value T) {
 	if *key == nil {
 		*key = &value

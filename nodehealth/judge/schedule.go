@@ -71,7 +71,6 @@ func cronPart(part string, low, high int) (set uint64, ok bool) {
 	return set, true
 }
 
-// names reports whether the expression names the minute of t, in UTC.
 func (c cron) names(t time.Time) bool {
 	has := func(field, value int) bool { return c.fields[field]>>value&1 == 1 }
 	if !has(0, t.Minute()) || !has(1, t.Hour()) || !has(3, int(t.Month())) {
@@ -84,7 +83,6 @@ func (c cron) names(t time.Time) bool {
 	return day || week
 }
 
-// freeze is a parsed Freeze.
 type freeze struct {
 	cron
 	long time.Duration

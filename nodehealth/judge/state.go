@@ -94,7 +94,6 @@ func (j *Judge) State() State {
 	return s
 }
 
-// kept returns the nodes that are not simply fit.
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.roster.all {

@@ -2,7 +2,6 @@ package judge
 
 import "time"
 
-// list takes the provider's list of nodes.
 func (j *Judge) list(now time.Time, ev Nodes) {
 	j.pass++
 	for _, listed := range ev.List {
@@ -46,7 +45,7 @@ func (j *Judge) miss(now time.Time) {
 			continue
 		}
 		if n.repair != nil {
-			j.repairs.end(now, n, Fresh, "the node is gone")
+			j.repairs.end(now, n, RepairEnded, Fresh, "the node is gone")
 		}
 		j.roster.drop(n)
 	}

@@ -58,13 +58,6 @@ func (k *keeper) put(data []byte) uint64 {
 	return k.gen
 }
 
-// loaded notes what is durable already.
-func (k *keeper) loaded(data []byte) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.data, k.gen, k.saved = data, 1, 1
-}
-
 func (k *keeper) newest() ([]byte, uint64) {
 	k.mu.Lock()
 	defer k.mu.Unlock()

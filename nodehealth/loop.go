@@ -21,8 +21,7 @@ const (
 // publish. They return events, and only the Loop steps the judge. Make it with New.
 type Loop struct {
 	*kit
-	*drainEvents
-	condition
+	*exchange
 	checking chan struct{} // as many checks as may run
 
 	// The goroutine of Run owns what follows.
@@ -73,7 +72,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	}
 	k := &kit{config: c, policy: c.Policy.WithDefaults(), world: &w, mail: newMailbox(), log: log.With("pool", c.Pool)}
 	l := &Loop{
-		kit: k, drainEvents: &drainEvents{kit: k}, checking: make(chan struct{}, 2),
+		kit: k, exchange: &exchange{kit: k}, checking: make(chan struct{}, 2),
 		announcer: newAnnouncer(k), inventory: newInventory(k.mail), pauses: &pauses{kit: k, until: map[string]time.Time{}},
 		lifts: &lifts{kit: k, nodes: map[string]*lift{}},
 	}
@@ -136,7 +135,8 @@ func (l *Loop) recall(ctx context.Context) error {
 	}
 	if ok {
 		if err = l.restore(data); err == nil {
-			l.memory.keeper.loaded(data)
+			l.memory.keeper.durable(l.memory.keeper.put(data))
+			<-l.memory.keeper.wake // it is durable already
 			return nil
 		}
 	}
@@ -253,7 +253,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	if !*l.policy.Enabled {
 		return
 	}
-	drained := l.drainEvents.take()
+	drained := l.exchange.take()
 	l.step(now, l.actor.drained(now, drained)...)
 	l.step(now, l.inventory.left(drained)...)
 	l.step(now, l.pauses.sync(now, l.judge)...)

@@ -1,7 +1,6 @@
 package nodehealth
 
 import (
-	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -21,33 +20,6 @@ const (
 	// a repair.
 	drainRoom = 10_000
 )
-
-// drainEvents are the drain events that wait for the Loop. They may be used concurrently.
-type drainEvents struct {
-	*kit
-
-	mu     sync.Mutex
-	events []drain.Event
-}
-
-// Drained takes what happened to drain records, in order. It does not wait.
-func (d *drainEvents) Drained(events []drain.Event) {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	room := max(0, drainRoom-len(d.events))
-	d.events = append(d.events, events[:min(room, len(events))]...)
-	if len(events) > room {
-		d.mail.lose("drain events", len(events)-room)
-	}
-}
-
-func (d *drainEvents) take() []drain.Event {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	events := d.events
-	d.events = nil
-	return events
-}
 
 // pauses keep repairs off nodes that leave for another reason, and off a pool that
 // operators have paused. The Loop's goroutine owns them.

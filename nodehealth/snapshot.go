@@ -136,31 +136,27 @@ func verdictOf(s pools.Sight) (judge.Verdict, string) {
 // at least two: then it is suspect, not they.
 func (s snapshot) blamed() map[string]bool {
 	out := map[string]bool{}
-	of := make([][]string, 0, len(s.groups)+1)
-	var whole []string
-	for _, g := range s.groups {
+	blame := func(groups ...pools.GroupSnapshot) {
 		var ids []string
-		for _, i := range g.Instances {
-			ids = append(ids, i.ID)
-		}
-		of, whole = append(of, ids), append(whole, ids...)
-	}
-	for _, ids := range append(of, whole) {
 		bad, known := 0, 0
-		for _, id := range ids {
-			switch s.inspections[id].Traffic.Fitness {
-			case pools.Unfit:
-				bad, known = bad+1, known+1
-			case pools.Fit:
-				known++
+		for _, g := range groups {
+			for _, i := range g.Instances {
+				ids = append(ids, i.ID)
+				switch s.inspections[i.ID].Traffic.Fitness {
+				case pools.Unfit:
+					bad, known = bad+1, known+1
+				case pools.Fit:
+					known++
+				}
 			}
 		}
-		if bad < 2 || bad < known {
-			continue
-		}
-		for _, id := range ids {
-			out[id] = true
+		for i := 0; bad >= 2 && bad == known && i < len(ids); i++ {
+			out[ids[i]] = true
 		}
 	}
+	for _, g := range s.groups {
+		blame(g)
+	}
+	blame(s.groups...)
 	return out
 }

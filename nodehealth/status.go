@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
 func (l *Loop) status(now time.Time, q StatusQuery) Status {
@@ -76,44 +77,61 @@ func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
 // publishCondition gives the autoscaler the condition of the pool, if it may have
 // changed. A policy that observes gives none.
 func (l *Loop) publishCondition() {
-	if !l.changed {
-		return
-	}
+	changed := l.changed
 	l.changed = false
-	if l.policy.Mode != judge.Act {
+	if !changed || !l.acts() {
 		return
 	}
 	barred := ""
 	if open, why := l.judge.BreakerOpen(); open {
 		barred = "node health: the breaker is open: " + why
 	}
-	l.set(l.judge.Unfit(), barred)
+	sick := l.judge.Unfit()
+	l.exchange.mu.Lock()
+	defer l.exchange.mu.Unlock()
+	l.sick, l.barred = sick, barred
 }
 
-// condition is the condition of the pool for the autoscaler. It may be used concurrently.
-type condition struct {
-	mu     sync.Mutex
-	sick   map[string]string
-	barred string
+// exchange is what the autoscaler reads and reports. It may be used concurrently.
+type exchange struct {
+	*kit
+
+	mu      sync.Mutex
+	drained []drain.Event // that wait for the Loop
+	sick    map[string]string
+	barred  string
 }
 
-func (c *condition) set(sick map[string]string, barred string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.sick, c.barred = sick, barred
+// Drained takes what happened to drain records, in order. It does not wait.
+func (x *exchange) Drained(events []drain.Event) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	room := max(0, drainRoom-len(x.drained))
+	x.drained = append(x.drained, events[:min(room, len(events))]...)
+	if len(events) > room {
+		x.mail.lose("drain events", len(events)-room)
+	}
+}
+
+func (x *exchange) take() []drain.Event {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	events := x.drained
+	x.drained = nil
+	return events
 }
 
 // Sick returns the nodes that are not fit, with the reason. The map must not be changed.
 // Sick does not wait.
-func (c *condition) Sick() map[string]string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.sick
+func (x *exchange) Sick() map[string]string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.sick
 }
 
 // Barred returns why the pool must not shrink now; empty: it may. It does not wait.
-func (c *condition) Barred() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.barred
+func (x *exchange) Barred() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.barred
 }

@@ -31,7 +31,7 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 		return Explanation{}, false
 	}
 	now = now.Round(0)
-	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: j.safety.lineages.count(now, n.Node),
+	e := Explanation{Status: n.status(), Failing: n.failing, Lineage: j.safety.lineages.of(n.Node), Repairs: len(j.safety.lineages.recent(now, n.Node)),
 		Modes: n.words(now, &j.detection, &n.Node)}
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name

@@ -202,8 +202,11 @@ func tooSoon(c *candidate) refusal {
 }
 
 func tooOften(c *candidate) refusal {
-	repairs, until := c.lineages.spent(c.now, c.node.Node)
-	return refuse(repairs >= c.rules.repairs, until, func(c *candidate) string {
-		return fmt.Sprintf("%d repairs within %v", c.lineages.count(c.now, c.node.Node), c.rules.window)
+	begun := c.lineages.recent(c.now, c.node.Node)
+	if len(begun) < c.rules.repairs {
+		return refusal{}
+	}
+	return refuse(true, begun[0].Add(c.rules.window), func(c *candidate) string {
+		return fmt.Sprintf("%d repairs within %v", len(c.lineages.recent(c.now, c.node.Node)), c.rules.window)
 	})
 }

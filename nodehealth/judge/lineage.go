@@ -44,7 +44,7 @@ func (ls *lineages) get(n Node) *Lineage {
 
 func (ls *lineages) begin(now time.Time, n Node) {
 	l := ls.get(n)
-	l.Begun = append(l.Begun, now)
+	l.Begun = append(l.within(now, ls.rules.window), now)
 }
 
 // end starts the wait before the next repair, if one was begun.
@@ -64,25 +64,12 @@ func (ls *lineages) undo(n Node, first bool) {
 // forgive forgets all repairs of the node's lineage.
 func (ls *lineages) forgive(n Node) { delete(ls.all, ls.of(n)) }
 
-// spent returns how many repairs the node's lineage had within the window, and when
-// the oldest of them leaves it. It forgets older ones.
-func (ls *lineages) spent(now time.Time, n Node) (repairs int, until time.Time) {
-	l := ls.all[ls.of(n)]
-	if l == nil {
-		return 0, time.Time{}
-	}
-	if l.Begun = l.within(now, ls.rules.window); len(l.Begun) > 0 {
-		until = l.Begun[0].Add(ls.rules.window)
-	}
-	return len(l.Begun), until
-}
-
-// count is spent without forgetting.
-func (ls *lineages) count(now time.Time, n Node) int {
+// recent returns when the repairs of the node's lineage within the window began.
+func (ls *lineages) recent(now time.Time, n Node) []time.Time {
 	if l := ls.all[ls.of(n)]; l != nil {
-		return len(l.within(now, ls.rules.window))
+		return l.within(now, ls.rules.window)
 	}
-	return 0
+	return nil
 }
 
 func (l *Lineage) within(now time.Time, window time.Duration) []time.Time {

@@ -36,7 +36,7 @@ func TestLineages(t *testing.T) {
 	} {
 		now = now.Add(s.after)
 		s.do()
-		if got := ls.count(now, s.n); got != s.spent {
+		if got := len(ls.recent(now, s.n)); got != s.spent {
 			t.Errorf("%s: %d repairs, want %d", s.name, got, s.spent)
 		}
 		until, _ := ls.backoff(s.n)

@@ -20,6 +20,7 @@ const (
 	indexName   = "refs"    // what is remembered of releases
 	plansName   = "plans"   // what the pools run, within the index
 	filesPrefix = "sha256-" // begins the name of a release's folder
+	filesName   = "files"   // in a temporary folder, before it has that name
 )
 
 // Config says where a cache is, and how it fetches.
@@ -85,7 +86,7 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
 	cfg.Dir = dir
-	c := &Cache{cfg: cfg, folder: shareddir.Dir(dir), index: index{shareddir.Dir(dir), cfg.Platform}, flights: flights{byKey: map[string]*flight{}}}
+	c := &Cache{cfg: cfg, folder: shareddir.Dir(dir), index: index{shareddir.Dir(dir), cfg.Platform}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

@@ -52,18 +52,6 @@ func (t tarball) Validate() error {
 	return errors.Join(m.validateFiles(), t.Links.check(clustermanEntry))
 }
 
-// decodeTarball reads a file of the index: ErrCorrupt.
-func decodeTarball(data []byte) (tarball, error) {
-	var t tarball
-	if err := decodeStrict(data, maxRecord, &t); err != nil {
-		return tarball{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	if err := t.Validate(); err != nil {
-		return tarball{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
-	}
-	return t, nil
-}
-
 // FetchClusterman is Fetch for the layout of Clusterman: all signals of a
 // version are in one object, CODENAME/clusterman_signals_VERSION.tar.gz, which
 // holds a virtual environment; codename is that of the distribution (jammy). It
@@ -144,7 +132,7 @@ func lookupTarball(path string) (tarball, error) {
 	}
 	var t tarball
 	if err == nil {
-		t, err = decodeTarball(data)
+		t, err = decode[tarball](data, maxRecord, "")
 	}
 	if err != nil {
 		return tarball{}, fmt.Errorf("cache index %s: %w; remove it to take what the bucket has", path, err)
@@ -195,9 +183,8 @@ func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, diges
 		return Installed{}, fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; to accept it, remove %s",
 			ErrChanged, digest, t.SHA256, t.Seen.Format(time.RFC3339), p.path)
 	}
-	files := filepath.Join(temp, "files")
 	var err error
-	if t.Files, t.Links, err = unpackVenv(ctx, files, object, clustermanEntry); err != nil {
+	if t.Files, t.Links, err = unpackVenv(ctx, filepath.Join(temp, filesName), object, clustermanEntry); err != nil {
 		return Installed{}, err
 	}
 	t.Tag, t.Size, t.SHA256 = p.stat.Tag, p.stat.Size, digest
@@ -213,7 +200,7 @@ func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, diges
 	}
 	in := c.installedTarball(t, p.ref)
 	in.Pinned = first
-	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, note{p.path, data}}) })
+	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, note{p.path, data}) })
 }
 
 // installedTarball returns where the files of a tarball are, or will be.

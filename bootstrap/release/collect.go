@@ -184,7 +184,7 @@ func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 	}
 	rest, _ := strings.CutPrefix(path, index+string(filepath.Separator))
 	if parts := strings.Split(rest, string(filepath.Separator)); len(parts) > 1 && parts[1] == clustermanIndex {
-		t, err := decodeTarball(data)
+		t, err := decode[tarball](data, maxRecord, "")
 		return t.SHA256, err == nil && named.versions[t.Version]
 	}
 	var r record

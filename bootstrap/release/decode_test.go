@@ -20,7 +20,7 @@ func FuzzDecodeYanked(f *testing.F) {
 	f.Add([]byte(`{"why": "too large", "at": "2026-03-04T05:06:07Z"}`))
 	f.Add([]byte(`{"why": "a\nb"}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		y, err := DecodeYanked(bytes.NewReader(data))
+		y, err := DecodeYanked(data)
 		if err != nil {
 			if !isCorrupt(err) {
 				t.Fatalf("DecodeYanked = %v, want ErrCorrupt", err)
@@ -31,7 +31,7 @@ func FuzzDecodeYanked(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if back, err := DecodeYanked(bytes.NewReader(again)); err != nil || back.Why != y.Why || !back.At.Equal(y.At) {
+		if back, err := DecodeYanked(again); err != nil || back.Why != y.Why || !back.At.Equal(y.At) {
 			t.Errorf("round trip of %v = %v, %v", y, back, err)
 		}
 	})
@@ -101,9 +101,9 @@ func FuzzDecodeTarball(f *testing.F) {
 	f.Add([]byte(`{"tag": "x", "files": [{"path": "a", "size": 1, "mode": "0755"}], "links": [{"path": "prodenv/bin/python", "target": "/usr/bin/python3"}]}`))
 	f.Add([]byte(`{"links": [{"path": "a", "target": "../x"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_, err := decodeTarball(data)
+		_, err := decode[tarball](data, maxRecord, "")
 		if err != nil && !isCorrupt(err) {
-			t.Errorf("decodeTarball = %v, want ErrCorrupt", err)
+			t.Errorf("decode = %v, want ErrCorrupt", err)
 		}
 	})
 }

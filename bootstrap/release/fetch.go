@@ -164,15 +164,14 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 
 // settle unpacks an archive into temp, and renames it into place.
 func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n note, temp string) error {
-	files := filepath.Join(temp, "files")
 	intact, err := in.intact(ctx)
 	if err == nil && !intact {
-		err = unpackInto(ctx, files, object, in.Manifest)
+		err = unpackInto(ctx, filepath.Join(temp, filesName), object, in.Manifest)
 	}
 	if err != nil {
 		return err
 	}
-	return c.folder.Locked(ctx, func() error { return c.install(ctx, arrival{files, temp, in, n}) })
+	return c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, n) })
 }
 
 // unpackInto unpacks an archive into a new folder, and syncs it.
@@ -205,35 +204,27 @@ func newRoot(dir string, archive *os.File) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// arrival is a release that is put into place.
-type arrival struct {
-	files string // folder of its verified files, in temp
-	temp  string
-	in    Installed
-	note  note
-}
-
-// install renames verified files into place and notes them. If another process
-// was faster, its files stay; damaged ones make room. The caller is in Locked.
-func (c *Cache) install(ctx context.Context, p arrival) error {
-	intact, err := p.in.intact(ctx)
+// install renames the verified files in temp into place and notes them. If another
+// process was faster, its files stay; damaged ones make room. The caller is in Locked.
+func (c *Cache) install(ctx context.Context, temp string, in Installed, n note) error {
+	intact, err := in.intact(ctx)
 	if err != nil {
 		return err
 	}
 	if intact {
-		return c.index.write(p.note)
+		return c.index.write(n)
 	}
-	if _, err := os.Lstat(p.in.Dir); err == nil {
-		if err := os.Rename(p.in.Dir, filepath.Join(p.temp, "damaged")); err != nil {
+	if _, err := os.Lstat(in.Dir); err == nil {
+		if err := os.Rename(in.Dir, filepath.Join(temp, "damaged")); err != nil {
 			return err
 		}
 	}
-	if err := os.Rename(p.files, p.in.Dir); err != nil {
+	if err := os.Rename(filepath.Join(temp, filesName), in.Dir); err != nil {
 		return err
 	}
-	err = errors.Join(shareddir.Sync(filepath.Dir(p.in.Dir)), c.index.write(p.note))
+	err = errors.Join(shareddir.Sync(filepath.Dir(in.Dir)), c.index.write(n))
 	if err != nil { // without the note nobody would know of it
-		return errors.Join(err, os.Rename(p.in.Dir, p.files))
+		return errors.Join(err, os.Rename(in.Dir, filepath.Join(temp, filesName)))
 	}
 	return nil
 }

@@ -13,21 +13,21 @@ type flight struct {
 	abandoned bool // the context of who fetched ended, which says nothing to others
 }
 
-// flights are the fetches that are under way: what several callers fetch at the same
-// time is fetched once.
-type flights struct {
-	mu    sync.Mutex
-	byKey map[string]*flight
-}
+// flights are the fetches that are under way, by key: what several callers fetch at
+// the same time is fetched once.
+type flights struct{ byKey sync.Map }
 
 // share calls fetch, or waits for who called it with that key.
 func (s *flights) share(ctx context.Context, key string, fetch func() (Installed, error)) (Installed, error) {
 	for {
-		f, first := s.join(key)
-		if first {
+		f := &flight{done: make(chan struct{})}
+		if other, joined := s.byKey.LoadOrStore(key, f); joined {
+			f = other.(*flight)
+		} else {
 			f.installed, f.err = fetch()
 			f.abandoned = f.err != nil && ctx.Err() != nil
-			s.leave(key, f)
+			s.byKey.Delete(key)
+			close(f.done)
 			return f.installed, f.err
 		}
 		select {
@@ -39,23 +39,4 @@ func (s *flights) share(ctx context.Context, key string, fetch func() (Installed
 			return f.installed, f.err
 		}
 	}
-}
-
-// join returns the flight of that key, and whether the caller has to fly it.
-func (s *flights) join(key string) (f *flight, first bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if f, ok := s.byKey[key]; ok {
-		return f, false
-	}
-	f = &flight{done: make(chan struct{})}
-	s.byKey[key] = f
-	return f, true
-}
-
-func (s *flights) leave(key string, f *flight) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.byKey, key)
-	close(f.done)
 }

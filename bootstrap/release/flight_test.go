@@ -19,7 +19,7 @@ func TestFlightsShareOneFetch(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				all := flights{byKey: map[string]*flight{}}
+				var all flights
 				first, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				land, fetches := make(chan struct{}), 0
@@ -42,8 +42,8 @@ func TestFlightsShareOneFetch(t *testing.T) {
 				if err := <-second; !errors.Is(err, tt.want) || fetches != tt.fetches {
 					t.Errorf("%d fetches and %v, want %d and %v", fetches, err, tt.fetches, tt.want)
 				}
-				if len(all.byKey) != 0 {
-					t.Errorf("left: %v", all.byKey)
+				for key := range all.byKey.Range {
+					t.Errorf("left: %v", key)
 				}
 			})
 		})

@@ -98,7 +98,7 @@ func TestInstallEnds(t *testing.T) {
 		}
 	}
 	temp := t.TempDir()
-	err = c.install(ctx, arrival{filepath.Join(temp, "files"), temp, in, note{filepath.Join(temp, "note"), nil}})
+	err = c.install(ctx, temp, in, note{filepath.Join(temp, "note"), nil})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("install = %v, want that it was cancelled", err)
 	}

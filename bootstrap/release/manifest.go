@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"slices"
 	"strconv"
@@ -114,19 +113,8 @@ func (m *Mode) UnmarshalText(text []byte) error {
 
 // DecodeManifest reads one manifest and nothing after it. Unknown keys, and
 // whatever Validate refuses, are ErrCorrupt.
-func DecodeManifest(r io.Reader) (Manifest, error) {
-	data, err := io.ReadAll(io.LimitReader(r, MaxManifest+1))
-	if err != nil {
-		return Manifest{}, fmt.Errorf("read the manifest: %w", err)
-	}
-	var m Manifest
-	if err := decodeStrict(data, MaxManifest, &m); err != nil {
-		return Manifest{}, fmt.Errorf("%w: manifest: %w", ErrCorrupt, err)
-	}
-	if err := m.Validate(); err != nil {
-		return Manifest{}, fmt.Errorf("%w: manifest: %w", ErrCorrupt, err)
-	}
-	return m, nil
+func DecodeManifest(data []byte) (Manifest, error) {
+	return decode[Manifest](data, MaxManifest, "manifest: ")
 }
 
 // encode is the inverse of DecodeManifest.

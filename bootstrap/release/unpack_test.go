@@ -41,7 +41,7 @@ func TestVenvCounts(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer root.Close()
-			v := &venv{root: root, files: map[string]File{}, links: map[string]string{}, folders: map[string]bool{}, left: MaxUnpacked}
+			v := &venv{root: root, files: map[string]File{}, links: map[string]link{}, folders: map[string]bool{}, left: MaxUnpacked}
 			for i := range maxVenvPaths - free {
 				v.folders[fmt.Sprint("known", i)] = true
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"slices"
@@ -26,7 +27,7 @@ const maxVenvPaths = 100_000
 type venv struct {
 	root    *os.Root
 	files   map[string]File
-	links   map[string]string
+	links   map[string]link
 	folders map[string]bool
 	left    int64 // bytes that may still come
 }
@@ -57,7 +58,7 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 	if err != nil {
 		return nil, nil, brokenArchive(ctx, err)
 	}
-	v := &venv{root: root, files: map[string]File{}, links: map[string]string{}, folders: map[string]bool{}, left: MaxUnpacked}
+	v := &venv{root: root, files: map[string]File{}, links: map[string]link{}, folders: map[string]bool{}, left: MaxUnpacked}
 	r := tar.NewReader(io.LimitReader(gz, MaxUnpacked+maxVenvPaths*tarOverhead))
 	for {
 		header, err := r.Next()
@@ -71,11 +72,11 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 			return nil, nil, clash(err)
 		}
 	}
-	made := v.sortedLinks()
+	made := links(slices.SortedFunc(maps.Values(v.links), func(a, b link) int { return strings.Compare(a.Path, b.Path) }))
 	if err := made.check(entry); err != nil {
 		return nil, nil, err
 	}
-	files := v.sortedFiles()
+	files := slices.SortedFunc(maps.Values(v.files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
 	end, absolute, _ := made.follow(entry) // check has followed it
 	if file, ok := v.files[end]; !absolute && (!ok || file.Mode != Executable) {
 		return nil, nil, fmt.Errorf("%w: archive: %s is not an executable in it", ErrCorrupt, entry)
@@ -110,7 +111,7 @@ func (v *venv) take(ctx context.Context, header *tar.Header, r io.Reader) error 
 	case tar.TypeDir:
 		return v.root.MkdirAll(p, 0o755)
 	case tar.TypeSymlink:
-		v.links[p] = header.Linkname
+		v.links[p] = link{p, header.Linkname}
 		return nil
 	case tar.TypeReg:
 		return v.write(ctx, p, header, r)
@@ -161,22 +162,4 @@ func clash(err error) error {
 		return fmt.Errorf("%w: archive: a path is two things: %w", ErrUnsafe, err)
 	}
 	return err
-}
-
-func (v *venv) sortedFiles() []File {
-	files := make([]File, 0, len(v.files))
-	for _, f := range v.files {
-		files = append(files, f)
-	}
-	slices.SortFunc(files, func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	return files
-}
-
-func (v *venv) sortedLinks() links {
-	found := make(links, 0, len(v.links))
-	for p, target := range v.links {
-		found = append(found, link{p, target})
-	}
-	slices.SortFunc(found, func(a, b link) int { return strings.Compare(a.Path, b.Path) })
-	return found
 }

@@ -108,7 +108,7 @@ func TestManifestRoundTrip(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := DecodeManifest(bytes.NewReader(data))
+	got, err := DecodeManifest(data)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +155,7 @@ func TestDecodeManifestRefuses(t *testing.T) {
 		{"too long", `{"sdk": "` + strings.Repeat("x", MaxManifest) + `"}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
-			if _, err := DecodeManifest(strings.NewReader(tc.text)); err == nil {
+			if _, err := DecodeManifest([]byte(tc.text)); err == nil {
 				t.Error("DecodeManifest = nil, want an error")
 			} else if !isCorrupt(err) {
 				t.Errorf("DecodeManifest = %v, want ErrCorrupt", err)
@@ -172,7 +172,7 @@ func FuzzDecodeManifest(f *testing.F) {
 	f.Add(data)
 	f.Add([]byte(`{"files":[{"path":"../x"}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		m, err := DecodeManifest(bytes.NewReader(data))
+		m, err := DecodeManifest(data)
 		if err != nil {
 			if !isCorrupt(err) {
 				t.Fatalf("DecodeManifest = %v, want ErrCorrupt", err)
@@ -183,7 +183,7 @@ func FuzzDecodeManifest(f *testing.F) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		back, err := DecodeManifest(bytes.NewReader(again))
+		back, err := DecodeManifest(again)
 		if err != nil {
 			t.Fatal(err)
 		}

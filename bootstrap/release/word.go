@@ -1,7 +1,6 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -64,7 +63,7 @@ func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wa
 
 // decodeManifestOf decodes the manifest of that release: ErrCorrupt.
 func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) {
-	m, err := DecodeManifest(bytes.NewReader(raw))
+	m, err := DecodeManifest(raw)
 	if err == nil && (m.Ref != ref || m.Platform != platform) {
 		err = fmt.Errorf("%w: it is the manifest of %s for %s", ErrCorrupt, m.Ref, m.Platform)
 	}

@@ -42,19 +42,19 @@ func (y Yanked) err() error {
 }
 
 // DecodeYanked reads one yanked.json and nothing after it: ErrCorrupt.
-func DecodeYanked(r io.Reader) (Yanked, error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxYanked+1))
+func DecodeYanked(data []byte) (Yanked, error) { return decode[Yanked](data, maxYanked, "yank: ") }
+
+// decode reads one valid value and nothing after it: ErrCorrupt.
+func decode[T interface{ Validate() error }](data []byte, limit int, what string) (T, error) {
+	var v, zero T
+	err := decodeStrict(data, limit, &v)
+	if err == nil {
+		err = v.Validate()
+	}
 	if err != nil {
-		return Yanked{}, fmt.Errorf("read the yank: %w", err)
+		return zero, fmt.Errorf("%w: %s%w", ErrCorrupt, what, err)
 	}
-	var y Yanked
-	if err := decodeStrict(data, maxYanked, &y); err != nil {
-		return Yanked{}, fmt.Errorf("%w: yank: %w", ErrCorrupt, err)
-	}
-	if err := y.Validate(); err != nil {
-		return Yanked{}, fmt.Errorf("%w: yank: %w", ErrCorrupt, err)
-	}
-	return y, nil
+	return v, nil
 }
 
 // decodeStrict reads one JSON value of at most limit bytes, without unknown keys
@@ -154,7 +154,7 @@ func readYanked(ctx context.Context, b Bucket, ref Ref, platform Platform, wait 
 		return nil, nil
 	}
 	if err == nil {
-		y, decodeErr := DecodeYanked(bytes.NewReader(data))
+		y, decodeErr := DecodeYanked(data)
 		if err = decodeErr; err == nil {
 			return &y, nil
 		}

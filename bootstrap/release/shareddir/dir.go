@@ -42,21 +42,25 @@ func (d Dir) Locked(ctx context.Context, f func() error) error {
 		return err
 	}
 	defer lock.Close() // gives the lock back
-	if err := waitLock(ctx, lock); err != nil {
+	err = poll(ctx, lockPatience, lockPoll, func() error { return flock(lock, unix.LOCK_EX|unix.LOCK_NB) })
+	if err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
 	}
 	return f()
 }
 
-// waitLock takes the lock of a file. The kernel's own waiting cannot be ended.
-func waitLock(ctx context.Context, f *os.File) error {
-	held := fmt.Errorf("another process has held it for %v: let it go on, or end it", lockPatience)
-	waited, cancel := context.WithTimeoutCause(ctx, lockPatience, held)
+// errHeld: another process has the lock, for lockPatience or for less.
+var errHeld = errors.New("another process has held it for 1m0s: let it go on, or end it")
+
+// poll calls try until it returns anything but EWOULDBLOCK, ctx ends, or patience does:
+// errHeld. The kernel's own waiting cannot be ended.
+func poll(ctx context.Context, patience, every time.Duration, try func() error) error {
+	waited, cancel := context.WithTimeoutCause(ctx, patience, errHeld)
 	defer cancel()
-	tick := time.NewTicker(lockPoll)
+	tick := time.NewTicker(every)
 	defer tick.Stop()
 	for {
-		if err := flock(f, unix.LOCK_EX|unix.LOCK_NB); !errors.Is(err, unix.EWOULDBLOCK) {
+		if err := try(); !errors.Is(err, unix.EWOULDBLOCK) {
 			return err
 		}
 		select {

@@ -26,25 +26,16 @@ const (
 // is there already, and holds it against other processes until it is closed. It
 // waits for another process that holds it, but not longer than patience: then it
 // opens a file in temp.
-func (d Dir) OpenPartial(ctx context.Context, digest, temp string, patience time.Duration) (*os.File, error) {
+func (d Dir) OpenPartial(ctx context.Context, digest, temp string, patience time.Duration) (f *os.File, err error) {
 	path := filepath.Join(string(d), partialPrefix+digest)
-	waited, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	tick := time.NewTicker(partialPoll)
-	defer tick.Stop()
-	for {
-		f, err := holdFile(path)
-		if !errors.Is(err, unix.EWOULDBLOCK) {
-			return f, err
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-waited.Done():
-			return os.Create(filepath.Join(temp, "object"))
-		}
+	err = poll(ctx, patience, partialPoll, func() (err error) {
+		f, err = holdFile(path)
+		return err
+	})
+	if errors.Is(err, errHeld) {
+		return os.Create(filepath.Join(temp, "object"))
 	}
+	return f, err
 }
 
 // holdFile opens a file, made if it does not exist, and locks it: EWOULDBLOCK if
@@ -77,15 +68,15 @@ func isAt(f *os.File, path string) bool {
 // SweepPartials removes downloads that nobody continued for long. The caller is
 // in Locked.
 func (d Dir) SweepPartials(now time.Time) error {
-	paths, err := filepath.Glob(filepath.Join(escapeGlob(string(d)), partialPrefix+"*"))
+	entries, err := os.ReadDir(string(d))
 	if err != nil {
 		return err
 	}
-	for _, path := range paths {
-		info, err := os.Lstat(path)
-		if err != nil || now.Sub(info.ModTime()) < partialAge {
+	for _, entry := range entries {
+		if info, err := entry.Info(); !strings.HasPrefix(entry.Name(), partialPrefix) || err != nil || now.Sub(info.ModTime()) < partialAge {
 			continue
 		}
+		path := filepath.Join(string(d), entry.Name())
 		f, err := holdFile(path)
 		if err != nil {
 			continue // somebody goes on with it, or it is not ours
@@ -97,9 +88,4 @@ func (d Dir) SweepPartials(now time.Time) error {
 		}
 	}
 	return nil
-}
-
-// escapeGlob returns a pattern that matches path only.
-func escapeGlob(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

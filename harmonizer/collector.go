@@ -3,6 +3,7 @@ package harmonizer
 import (
 	"context"
 	"maps"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -83,43 +84,25 @@ func numbers(t apps.Totals) []number {
 
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, list := range [][]*prometheus.Desc{
-		{c.complete, c.leading, c.epoch, c.left, c.braked, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading},
-		c.pools, c.labels,
-	} {
-		for _, d := range list {
-			ch <- d
-		}
+	for _, d := range slices.Concat([]*prometheus.Desc{
+		c.complete, c.leading, c.epoch, c.left, c.braked, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading,
+	}, c.pools, c.labels) {
+		ch <- d
 	}
 	c.h.steps.histogram.Describe(ch)
 }
 
 // scrape is what the loop knows.
 type scrape struct {
-	complete bool
-	brake    apps.BrakeStatus
-	nodes    int
-	queue    QueueStatus
-	totals   *Totals
-	found    map[cause]uint64
-	read     time.Duration
-	shadow   *Shadowing
+	Status
+	nodes int
+	found map[cause]uint64
+	read  time.Duration
 }
 
-func (h *Harmonizer) scrape() scrape {
-	s := scrape{
-		brake:  h.machine.View().Brake(),
-		nodes:  len(h.machine.View().Nodes()),
-		queue:  h.queue(),
-		totals: h.totals(),
-		found:  maps.Clone(h.found),
-		read:   h.read,
-	}
-	s.complete, _ = h.machine.View().Complete()
-	if h.mirror != nil {
-		s.shadow = h.mirror.status()
-	}
-	return s
+func (h *Harmonizer) scrape(now time.Time) scrape {
+	s := h.status(now, StatusQuery{Totals: true})
+	return scrape{s, len(h.machine.View().Nodes()), maps.Clone(h.found), h.read}
 }
 
 // Collect implements prometheus.Collector.
@@ -141,26 +124,26 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	ctx, cancel := context.WithTimeout(context.Background(), scrapeTimeout)
 	defer cancel()
 	var s scrape
-	if err := c.h.ask(ctx, func(time.Time) { s = c.h.scrape() }); err == nil {
+	if err := c.h.ask(ctx, func(now time.Time) { s = c.h.scrape(now) }); err == nil {
 		c.collect(out, s)
 	}
 }
 
 func (c *collector) collect(out sink, s scrape) {
-	out.gauge(c.complete, flag(s.complete))
-	out.gauge(c.braked, flag(s.brake.On()))
+	out.gauge(c.complete, flag(s.Complete))
+	out.gauge(c.braked, flag(s.Brake.On()))
 	out.gauge(c.nodes, float64(s.nodes))
-	out.gauge(c.queue, float64(s.queue.Starts), "starts")
-	out.gauge(c.queue, float64(s.queue.Stops), "stops")
-	out.gauge(c.queue, float64(s.queue.Send), "send")
-	out.gauge(c.queue, float64(s.queue.Save), "save")
+	out.gauge(c.queue, float64(s.Queue.Starts), "starts")
+	out.gauge(c.queue, float64(s.Queue.Stops), "stops")
+	out.gauge(c.queue, float64(s.Queue.Send), "send")
+	out.gauge(c.queue, float64(s.Queue.Save), "save")
 	if s.read > 0 {
 		out.gauge(c.reading, s.read.Seconds())
 	}
-	for pool, t := range s.totals.Pools {
+	for pool, t := range s.Totals.Pools {
 		out.numbers(c.pools, t, pool)
 	}
-	for label, values := range s.totals.Labels {
+	for label, values := range s.Totals.Labels {
 		for value, t := range values {
 			out.numbers(c.labels, t, label, value)
 		}
@@ -168,11 +151,11 @@ func (c *collector) collect(out sink, s scrape) {
 	for f, n := range s.found {
 		out.counter(c.findings, n, string(f.kind), string(f.why))
 	}
-	if s.shadow != nil {
-		out.counter(c.shadow, s.shadow.Matched, "matched")
-		out.counter(c.shadow, s.shadow.Own, "own")
-		out.counter(c.shadow, s.shadow.Other, "other")
-		out.counter(c.shadow, s.shadow.Dropped, "dropped")
+	if s.Shadow != nil {
+		out.counter(c.shadow, s.Shadow.Matched, "matched")
+		out.counter(c.shadow, s.Shadow.Own, "own")
+		out.counter(c.shadow, s.Shadow.Other, "other")
+		out.counter(c.shadow, s.Shadow.Dropped, "dropped")
 	}
 }
 

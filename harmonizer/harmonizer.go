@@ -82,7 +82,7 @@ func New(cfg Config, ports Ports, log *slog.Logger) (*Harmonizer, error) {
 		rows:      make(chan apps.Event, sourceBacklog),
 		queries:   make(chan func(time.Time)),
 		ended:     make(chan struct{}),
-		counters:  newCounters(),
+		counters:  &counters{n: map[string]uint64{}},
 		recorder:  newRecorder(cfg.Cluster, ports.Metrics, log),
 		steps:     newDurations(),
 		machine:   apps.NewMachine(cfg.Apps),
@@ -155,8 +155,6 @@ type counters struct {
 	n  map[string]uint64
 }
 
-func newCounters() *counters { return &counters{n: map[string]uint64{}} }
-
 func (c *counters) add(name string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -166,9 +164,17 @@ func (c *counters) add(name string, n int) {
 func (c *counters) snapshot() map[string]uint64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	out := make(map[string]uint64, len(c.n))
-	maps.Copy(out, c.n)
-	return out
+	return maps.Clone(c.n)
+}
+
+// alarm wakes whoever waits for it, once for any number of rings.
+type alarm chan struct{}
+
+func (a alarm) ring() {
+	select {
+	case a <- struct{}{}:
+	default:
+	}
 }
 
 // seldom is a complaint that is logged at most once a minute.

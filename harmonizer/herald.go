@@ -28,7 +28,7 @@ type herald struct {
 	counters *counters
 	log      *slog.Logger
 	complain *rate.Sometimes
-	wake     chan struct{}
+	wake     alarm
 
 	mu       sync.Mutex
 	canary   bool
@@ -39,7 +39,7 @@ type herald struct {
 func newHerald(bus Bus, c *counters, log *slog.Logger) *herald {
 	return &herald{
 		bus: bus, counters: c, log: log, complain: seldom(),
-		wake: make(chan struct{}, 1), counts: map[string]message.Counts{},
+		wake: make(alarm, 1), counts: map[string]message.Counts{},
 	}
 }
 
@@ -47,14 +47,14 @@ func (h *herald) tellCounts(c message.Counts) {
 	h.mu.Lock()
 	h.counts[c.Pool] = c
 	h.mu.Unlock()
-	h.alarm()
+	h.wake.ring()
 }
 
 func (h *herald) sendCanary() {
 	h.mu.Lock()
 	h.canary = true
 	h.mu.Unlock()
-	h.alarm()
+	h.wake.ring()
 }
 
 func (h *herald) tellFindings(findings []apps.Finding) {
@@ -64,13 +64,6 @@ func (h *herald) tellFindings(findings []apps.Finding) {
 	h.mu.Unlock()
 	if dropped := len(findings) - room; dropped > 0 {
 		h.counters.add("findings_dropped", dropped)
-	}
-}
-
-func (h *herald) alarm() {
-	select {
-	case h.wake <- struct{}{}:
-	default:
 	}
 }
 

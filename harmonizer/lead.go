@@ -50,7 +50,7 @@ func (h *Harmonizer) follow(now time.Time, why string) {
 	}
 	h.log.Warn("following", "why", why)
 	h.term.Store(0)
-	unsent := append(h.refused, h.outbox.clear()...)
+	unsent := append(h.refused, h.outbox.begin(0)...)
 	h.refused = nil
 	h.step(now, apps.Follow{}) // first, or what was not sent is nudged again at once
 	if len(unsent) > 0 {

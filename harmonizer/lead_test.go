@@ -341,7 +341,7 @@ func TestOutboxIsBounded(t *testing.T) {
 	if refused := h.outbox.put(nil, nudges[:2]); len(refused) != 2 {
 		t.Errorf("put refused %d, want 2", len(refused))
 	}
-	if unsent := h.outbox.clear(); len(unsent) != outboxLimit {
+	if unsent := h.outbox.begin(0); len(unsent) != outboxLimit {
 		t.Errorf("clear returned %d, want %d", len(unsent), outboxLimit)
 	}
 }

@@ -35,7 +35,7 @@ type outbox struct {
 	log      *slog.Logger
 	complain *rate.Sometimes
 	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // whether each is still right
-	wake     chan struct{}
+	wake     alarm
 	ended    chan struct{} // closed after run
 
 	mu    sync.Mutex
@@ -50,29 +50,20 @@ type batch struct {
 	nudges []apps.Nudge
 }
 
-func (b batch) toSave() bool { return len(b.memory) > 0 || b.nodes != nil }
-
 func newOutbox(ports Ports, term *atomic.Uint64, confirm func(context.Context, []apps.Nudge) []bool, c *counters, log *slog.Logger) *outbox {
 	return &outbox{
 		ports: ports, term: term, confirm: confirm, counters: c, log: log, complain: seldom(),
-		wake: make(chan struct{}, 1), ended: make(chan struct{}),
-		batch: batch{memory: map[string]apps.Memory{}},
+		wake: make(alarm, 1), ended: make(chan struct{}), batch: batch{memory: map[string]apps.Memory{}},
 	}
 }
 
-// begin empties the outbox for a new term.
-func (o *outbox) begin(term uint64) {
+// begin empties the outbox for a new term, 0 for none, and returns the nudges that
+// were not sent.
+func (o *outbox) begin(term uint64) (unsent []apps.Nudge) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	unsent = o.batch.nudges
 	o.batch = batch{term: term, memory: map[string]apps.Memory{}}
-}
-
-// clear empties it, and returns the nudges that were not sent.
-func (o *outbox) clear() []apps.Nudge {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	unsent := o.batch.nudges
-	o.batch = batch{memory: map[string]apps.Memory{}}
 	return unsent
 }
 
@@ -86,7 +77,7 @@ func (o *outbox) put(changed []apps.Memory, nudges []apps.Nudge) (refused []apps
 	room := min(len(nudges), outboxLimit-len(o.batch.nudges))
 	o.batch.nudges = append(o.batch.nudges, nudges[:room]...)
 	o.mu.Unlock()
-	o.alarm()
+	o.wake.ring()
 	return nudges[room:]
 }
 
@@ -94,14 +85,7 @@ func (o *outbox) putNodes(nodes map[string]int) {
 	o.mu.Lock()
 	o.batch.nodes = nodes
 	o.mu.Unlock()
-	o.alarm()
-}
-
-func (o *outbox) alarm() {
-	select {
-	case o.wake <- struct{}{}:
-	default:
-	}
+	o.wake.ring()
 }
 
 // waiting returns how many nudges wait, and how many memories.
@@ -126,11 +110,8 @@ func (o *outbox) putBack(b batch) {
 	if o.batch.term != b.term {
 		return
 	}
-	for name, m := range b.memory {
-		if _, newer := o.batch.memory[name]; !newer {
-			o.batch.memory[name] = m
-		}
-	}
+	maps.Copy(b.memory, o.batch.memory)
+	o.batch.memory = b.memory
 	if o.batch.nodes == nil {
 		o.batch.nodes = b.nodes
 	}
@@ -151,7 +132,7 @@ func (o *outbox) run(ctx context.Context, tell Tell) error {
 		}
 		if err != nil {
 			pause(ctx, savePause)
-			o.alarm()
+			o.wake.ring()
 		}
 	}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), lastSave)
@@ -208,7 +189,7 @@ func notSent(wrong, failed []apps.Nudge) (events []apps.NotSent) {
 }
 
 func (o *outbox) save(ctx context.Context, b batch) error {
-	if o.ports.Memory == nil || !b.toSave() {
+	if o.ports.Memory == nil || len(b.memory) == 0 && b.nodes == nil {
 		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)

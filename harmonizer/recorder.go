@@ -38,7 +38,7 @@ type recorder struct {
 	store    Metrics
 	log      *slog.Logger
 	complain *rate.Sometimes
-	wake     chan struct{}
+	wake     alarm
 
 	// Owned by run.
 	pools   map[string]*ledger
@@ -72,7 +72,7 @@ type line struct {
 func newRecorder(cluster string, store Metrics, log *slog.Logger) *recorder {
 	return &recorder{
 		cluster: cluster, store: store, log: log, complain: seldom(),
-		wake:    make(chan struct{}, 1),
+		wake:    make(alarm, 1),
 		pools:   map[string]*ledger{},
 		pending: map[string]pendingCounts{},
 	}
@@ -87,10 +87,7 @@ func (r *recorder) keep(c message.Counts, whole bool) {
 	r.mu.Lock()
 	r.pending[c.Pool] = pendingCounts{c, whole || r.pending[c.Pool].whole}
 	r.mu.Unlock()
-	select {
-	case r.wake <- struct{}{}:
-	default:
-	}
+	r.wake.ring()
 }
 
 func (r *recorder) take() map[string]pendingCounts {
@@ -173,10 +170,7 @@ func (r *recorder) write(ctx context.Context, c pendingCounts) error {
 func (r *recorder) ledger(pool string) *ledger {
 	l := r.pools[pool]
 	if l == nil {
-		l = &ledger{
-			sum:  line{dimensions: metrics.Dimensions{"cluster": r.cluster, "pool": pool}},
-			apps: map[string]*line{},
-		}
+		l = &ledger{sum: line{dimensions: metrics.Dimensions{"cluster": r.cluster, "pool": pool}}, apps: map[string]*line{}}
 		r.pools[pool] = l
 	}
 	return l

@@ -96,29 +96,20 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 	}
 	switch {
 	case q.App != "":
-		h.statusOf(now, q, &s)
+		if e, ok := h.machine.View().Explain(now, q.App); ok {
+			s.App, s.Omitted = &e, e.Omitted
+			if q.Crashes {
+				s.Crashes = h.machine.View().Crashes(q.App)
+			}
+		}
 	case q.Totals:
 		s.Totals = h.totals()
 	default:
-		s.Apps, s.Omitted = truncate(h.machine.View().Apps())
+		all := h.machine.View().Apps()
+		s.Apps = all[:min(len(all), statusLimit)]
+		s.Omitted = len(all) - len(s.Apps)
 	}
 	return s
-}
-
-func (h *Harmonizer) statusOf(now time.Time, q StatusQuery, s *Status) {
-	e, ok := h.machine.View().Explain(now, q.App)
-	if !ok {
-		return
-	}
-	s.App, s.Omitted = &e, e.Omitted
-	if q.Crashes {
-		s.Crashes = h.machine.View().Crashes(q.App)
-	}
-}
-
-func truncate[T any](list []T) ([]T, int) {
-	n := min(len(list), statusLimit)
-	return list[:n], len(list) - n
 }
 
 func (h *Harmonizer) allCounters() map[string]uint64 {

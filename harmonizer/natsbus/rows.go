@@ -63,12 +63,8 @@ func (r *Rows) Watch(ctx context.Context, tell harmonizer.Tell) error {
 		if r.nc.IsClosed() {
 			return fmt.Errorf("watch %s: %w", r.bucket, nats.ErrConnectionClosed)
 		}
-		again := time.NewTimer(againAfter)
-		select {
-		case <-ctx.Done():
-			again.Stop()
+		if wait(ctx, againAfter) != nil {
 			return nil
-		case <-again.C:
 		}
 	}
 }

@@ -24,19 +24,16 @@ func newTally(log *slog.Logger) *tally {
 	return &tally{log: log, counters: map[string]uint64{}, complain: map[string]*rate.Sometimes{}}
 }
 
-// snapshot returns a copy of the counters.
 func (t *tally) snapshot() map[string]uint64 {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return maps.Clone(t.counters)
 }
 
-// count adds to a counter and returns its new value.
-func (t *tally) count(name string, n uint64) uint64 {
+func (t *tally) count(name string, n uint64) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.counters[name] += n
-	return t.counters[name]
 }
 
 // bad counts a message that cannot be used.
@@ -46,9 +43,9 @@ func (t *tally) bad(subject string, err error) {
 
 // warn counts what went wrong, and logs it at most once a minute for each name.
 func (t *tally) warn(name, what string, err error) {
-	n := t.count(name, 1)
 	t.mu.Lock()
-	s := t.complain[name]
+	t.counters[name]++
+	n, s := t.counters[name], t.complain[name]
 	if s == nil {
 		s = &rate.Sometimes{Interval: time.Minute}
 		t.complain[name] = s

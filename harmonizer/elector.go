@@ -95,7 +95,6 @@ func (e *elector) serve(ctx context.Context, lost <-chan struct{}) {
 
 func (e *elector) left() bool { return e.lease == nil || e.lease.Left() > 0 }
 
-// takeOver begins to lead with what the one before left.
 func (e *elector) takeOver(ctx context.Context) error {
 	var r Remembered
 	if e.memory != nil {

@@ -28,7 +28,6 @@ func (h *Harmonizer) lead(ctx context.Context) error {
 	return e.run(ctx)
 }
 
-// begin makes the machine lead.
 func (h *Harmonizer) begin(now time.Time, r Remembered) {
 	if !h.cfg.Shadow {
 		h.counters.add("terms", 1)

@@ -78,7 +78,6 @@ func (h *Harmonizer) advance(now time.Time) {
 	h.step(now, apps.Tick{})
 }
 
-// tick does what is due each period.
 func (h *Harmonizer) tick(now time.Time) {
 	h.advance(now)
 	if h.mirror != nil {

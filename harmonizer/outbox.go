@@ -88,7 +88,6 @@ func (o *outbox) putNodes(nodes map[string]int) {
 	o.wake.ring()
 }
 
-// waiting returns how many nudges wait, and how many memories.
 func (o *outbox) waiting() (nudges, memories int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -46,7 +46,6 @@ func (p *prelude) BulkDown(down bool) {
 	p.Record.BulkDown(down)
 }
 
-// keep writes later, or now if the prelude is over.
 func (p *prelude) keep(size int, write func()) {
 	if p.over {
 		write()
@@ -58,7 +57,6 @@ func (p *prelude) keep(size int, write func()) {
 	}
 }
 
-// end writes what was kept back.
 func (p *prelude) end() {
 	for _, write := range p.kept {
 		write()

@@ -30,7 +30,6 @@ func (p *publications) due(now time.Time, pool string, revision uint64) (due, wh
 	return whole || last.revision != revision && now.Sub(last.at) >= last.gap, whole
 }
 
-// add notes that the counts of a pool with so many apps go out now.
 func (p *publications) add(now time.Time, pool string, revision uint64, apps int, whole bool) {
 	next := publication{at: now, whole: p.last[pool].whole, revision: revision, gap: gap(apps)}
 	if whole {

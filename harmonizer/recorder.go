@@ -215,7 +215,6 @@ func (r *recorder) line(ctx context.Context, at time.Time, l *line, n message.Ap
 	return r.flush(ctx)
 }
 
-// flush writes the chunk.
 func (r *recorder) flush(ctx context.Context) error {
 	if len(r.samples) == 0 {
 		return nil

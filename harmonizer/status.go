@@ -239,7 +239,6 @@ func (h *Harmonizer) order(ctx context.Context, what string, f func(now time.Tim
 	return nil
 }
 
-// refusal says why an order is not for this harmonizer; nil if it is.
 func (h *Harmonizer) refusal() error {
 	switch {
 	case h.mirror != nil:

@@ -53,7 +53,6 @@ func (t *tap) hear(ev apps.Event) {
 	}
 }
 
-// message writes one that was decoded already.
 func (t *tap) message(subject string, v any) {
 	if data, err := json.Marshal(v); err == nil { // of our own types, which can be encoded
 		t.record.Message(subject, "", data)
@@ -118,7 +117,6 @@ func (t *tap) bulk() {
 	t.record.Bulk(slices.SortedFunc(maps.Values(t.world), func(a, b message.App) int { return strings.Compare(a.Name, b.Name) }))
 }
 
-// flush writes the world if rows changed one by one.
 func (t *tap) flush() {
 	if t.changed {
 		t.bulk()

@@ -167,7 +167,6 @@ func unpackFile(ctx context.Context, r io.Reader, file File, root *os.Root) erro
 	return f.Sync()
 }
 
-// writeFile writes a new file, and returns it with what was written.
 func writeFile(ctx context.Context, r io.Reader, file File, root *os.Root) (f *os.File, n int64, digest Digest, err error) {
 	if dir := path.Dir(file.Path); dir != "." {
 		if err := root.MkdirAll(dir, 0o755); err != nil {

@@ -97,12 +97,10 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 	return c, nil
 }
 
-// installed returns where the release is, or will be.
 func (c *Cache) installed(m Manifest) Installed {
 	return Installed{Ref: m.Ref, Digest: m.Object.SHA256, Dir: c.filesPath(m.Object.SHA256), Entry: m.Entry, Manifest: m}
 }
 
-// filesPath is where the files of an archive are.
 func (c *Cache) filesPath(archive Digest) string {
 	return filepath.Join(c.cfg.Dir, filesPrefix+archive.String())
 }

@@ -115,7 +115,6 @@ func (s refSet) add(refs []Ref) {
 	}
 }
 
-// named returns what must stay.
 func (x index) named(keep []Ref) (refSet, error) {
 	set := refSet{map[Ref]bool{}, map[string]bool{}}
 	set.add(keep)
@@ -227,7 +226,6 @@ func (c *Cache) collectFiles(ctx context.Context, live map[Digest]bool, before t
 	return nil
 }
 
-// bytesIn returns the size of all files below a folder, as far as it can be read.
 func bytesIn(dir string) (total int64) {
 	filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
 		if err != nil {

@@ -73,7 +73,6 @@ func sdkVersion(info *debug.BuildInfo) (version string, ok bool) {
 	return version, plugin && version != ""
 }
 
-// contains reports whether a stream holds some bytes.
 func contains(r io.Reader, what []byte) (bool, error) {
 	buf := make([]byte, 1<<20)
 	kept := 0

@@ -37,7 +37,6 @@ func (c *Cache) Fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 	return in, nil
 }
 
-// fetch is Fetch without the sharing.
 func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
 	known, uncached := c.lookup(ctx, b, ref)
 	wait := c.cfg.Patience
@@ -162,7 +161,6 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 	})
 }
 
-// settle unpacks an archive into temp, and renames it into place.
 func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n note, temp string) error {
 	intact, err := in.intact(ctx)
 	if err == nil && !intact {
@@ -174,7 +172,6 @@ func (c *Cache) settle(ctx context.Context, object *os.File, in Installed, n not
 	return c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, n) })
 }
 
-// unpackInto unpacks an archive into a new folder, and syncs it.
 func unpackInto(ctx context.Context, dir string, archive *os.File, m Manifest) error {
 	root, err := newRoot(dir, archive)
 	if err != nil {

@@ -23,7 +23,6 @@ type link struct {
 // links are those of a tarball, in byte order of their paths.
 type links []link
 
-// find returns the target of the link at a path.
 func (l links) find(p string) (string, bool) {
 	i, ok := slices.BinarySearchFunc(l, p, func(one link, p string) int { return strings.Compare(one.Path, p) })
 	if !ok {
@@ -104,7 +103,6 @@ func isInterpreter(p string) bool {
 	return ok && strings.Trim(version, ".0123456789") == "" && path.Clean(p) == p && len(p) <= maxPath && !hasControl(p)
 }
 
-// make makes the links below root, where no links are yet.
 func (l links) make(ctx context.Context, root *os.Root) error {
 	for _, one := range l {
 		if ctx.Err() != nil {
@@ -139,7 +137,6 @@ func (l links) verify(ctx context.Context, root *os.Root) error {
 	return nil
 }
 
-// openInterpreter opens an executable of this machine.
 func openInterpreter(p string) (*os.File, error) {
 	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
 	if err != nil {

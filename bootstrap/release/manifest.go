@@ -87,7 +87,6 @@ const (
 	Executable Mode = 0o755
 )
 
-// modeOf reduces a permission to what matters.
 func modeOf(m fs.FileMode) Mode {
 	if m&0o111 != 0 {
 		return Executable
@@ -117,7 +116,6 @@ func DecodeManifest(data []byte) (Manifest, error) {
 	return decode[Manifest](data, MaxManifest, "manifest: ")
 }
 
-// encode is the inverse of DecodeManifest.
 func (m Manifest) encode() ([]byte, error) {
 	if err := m.Validate(); err != nil {
 		return nil, err
@@ -183,7 +181,6 @@ func (m Manifest) validateFiles() error {
 	return errors.Join(errs...)
 }
 
-// unpacked returns the bytes of all files.
 func (m Manifest) unpacked() (total int64) {
 	for _, f := range m.Files {
 		total += f.Size
@@ -206,7 +203,6 @@ func (m Manifest) folders() (n int) {
 	return n
 }
 
-// file finds a file by its path.
 func (m Manifest) file(path string) (File, bool) {
 	i, ok := slices.BinarySearchFunc(m.Files, path, func(f File, path string) int { return strings.Compare(f.Path, path) })
 	if !ok {
@@ -223,7 +219,6 @@ func (m Manifest) sameContent(other Manifest) bool {
 		m.Protocol == other.Protocol && m.Entry == other.Entry && slices.Equal(m.Files, other.Files)
 }
 
-// objectKey is where the archive is, below the bucket's prefix.
 func (m Manifest) objectKey() string { return key(m.Ref, m.Platform, m.Object.Name) }
 
 func objectName(d Digest) string { return "sha256-" + d.String() + ".tar.gz" }

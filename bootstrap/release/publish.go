@@ -178,7 +178,6 @@ func remake(m Manifest, signature []byte, signer minisign.PrivateKey) (Manifest,
 	return m, encoded, err
 }
 
-// trustIn trusts one key.
 func trustIn(signer minisign.PrivateKey) Trust {
 	public, _ := signer.Public().(minisign.PublicKey) // it is one, by minisign's word
 	return Trust{Keys: []minisign.PublicKey{public}, Required: true}

@@ -28,7 +28,6 @@ type record struct {
 	Yanked    *Yanked `json:"yanked,omitempty"`
 }
 
-// record returns the file that remembers a word.
 func (w word) record() ([]byte, error) {
 	return json.Marshal(record{w.raw, w.signature, w.yanked})
 }
@@ -59,10 +58,8 @@ type index struct {
 	platform Platform
 }
 
-// dir is the folder of the index.
 func (x index) dir() string { return filepath.Join(string(x.folder), indexName) }
 
-// path is where a release from this bucket is remembered.
 func (x index) path(b Bucket, ref Ref) string {
 	return filepath.Join(x.sourcePath(b), filepath.FromSlash(ref.folder()), x.platform.String()+".json")
 }
@@ -91,7 +88,6 @@ func (x index) lookup(b Bucket, ref Ref) (word, error) {
 	return w, nil
 }
 
-// readIndex reads a file of the index.
 func readIndex(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {

@@ -102,7 +102,6 @@ func (p Platform) Validate() error {
 	return nil
 }
 
-// key returns the key of an object of a release, below the bucket's prefix.
 func key(ref Ref, p Platform, object string) string {
 	return ref.folder() + "/" + p.String() + "/" + object
 }

@@ -85,7 +85,6 @@ func Verify(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Tru
 	return report, nil
 }
 
-// describe says of an admitted release whose it is.
 func (t Trust) describe(w word) string {
 	signature, _ := t.judge(w.manifest, w.raw, w.signature)
 	switch signature.State {

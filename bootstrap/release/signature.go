@@ -93,7 +93,6 @@ func (t Trust) admit(m Manifest, raw, signature []byte) error {
 	return err
 }
 
-// ids names the trusted keys.
 func (t Trust) ids() string {
 	if len(t.Keys) == 0 {
 		return "no key"

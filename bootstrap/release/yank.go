@@ -33,7 +33,6 @@ func (y Yanked) Validate() error {
 	return nil
 }
 
-// err is the refusal of a yanked release.
 func (y Yanked) err() error {
 	if y.At.IsZero() {
 		return fmt.Errorf("%w: %s", ErrYanked, y.Why)

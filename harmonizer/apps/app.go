@@ -58,7 +58,6 @@ func (a *app) rowless() bool { return a.row == rowUnknown || a.row == rowVanishe
 
 func (a *app) name() string { return a.want.Name }
 
-// expected is the number of instances that should run.
 func (a *app) expected() int {
 	if a.row != rowPresent || a.want.State == message.AppStopped {
 		return 0
@@ -151,7 +150,6 @@ func (s *slot) find(id string) *extra {
 	return nil
 }
 
-// renew begins anew.
 func (s *slot) renew() {
 	s.cause, s.crashes, s.givenUp = WhyNew, 0, false
 	s.pending, s.sent, s.restart, s.grace, s.healthy = 0, 0, 0, 0, 0

@@ -34,15 +34,12 @@ type ending struct {
 // who is the copy of an ending.
 type who struct{ id, version, node string }
 
-// pending reports whether there are endings or indices to take.
 func (b *backlog) pending() bool { return b.ended < len(b.endings) || b.done < len(b.dirty) }
 
-// mark adds an index to judge.
 func (b *backlog) mark(p place) { b.dirty = append(b.dirty, p) }
 
 func (b *backlog) end(e ending) { b.endings = append(b.endings, e) }
 
-// next takes the next ending.
 func (b *backlog) next() (ending, bool) {
 	if b.ended == len(b.endings) {
 		b.endings, b.ended = emptied(b.endings), 0

@@ -25,7 +25,6 @@ func (c *clock) set(now time.Time) {
 	c.now = max(c.now, instant(now.Sub(c.epoch)))
 }
 
-// in returns the instant after a time from now.
 func (c *clock) in(d time.Duration) instant { return c.now + instant(d) }
 
 // time returns the caller's time of an instant, zero for never.

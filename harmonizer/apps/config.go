@@ -146,15 +146,12 @@ func (c Config) overdue() time.Duration {
 	return max(c.DropletLost-c.HeartbeatPeriod, c.HeartbeatPeriod*3/2)
 }
 
-// tooMany returns how many of so many may be lost at once.
 func (c Config) tooMany(of int) float64 { return max(c.Brake*float64(of), float64(*c.BrakeFloor)) }
 
-// rate is that of each of the two queues.
 func (c Config) rate() queue.Config {
 	return queue.Config{Batch: c.QueueBatchSize, Every: c.RequestQueue}
 }
 
-// controlled reports whether somebody else starts what is newly desired.
 func (c Config) controlled() bool { return c.Starter == StarterController }
 
 // unseen is how long the copies of an app without a row are left alone.

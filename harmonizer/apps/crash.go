@@ -50,7 +50,6 @@ func (b *backoff) calmSince() instant {
 	return since
 }
 
-// delay is the restart delay after the crashes of an index, with its noise.
 func (b *backoff) delay(cfg *Config, app string, index int) time.Duration {
 	return cfg.restartDelay(b.crashes-*cfg.FlappingDeath) + noise(*cfg.DelayTimeNoise, app, index, b.crashes)
 }
@@ -68,7 +67,6 @@ func (b *backoff) decay(cfg *Config, now instant) instant {
 	return until
 }
 
-// retry ends giving up and the restart delay for an operator.
 func (b *backoff) retry() { b.crashes, b.restart, b.givenUp = 0, 0, false }
 
 // merge adds what another harmonizer counted: of two numbers of crashes the larger,
@@ -150,7 +148,6 @@ func (t *crashTable) add(c Crash, now instant) {
 	*t = append(*t, crash{c, now})
 }
 
-// prune drops the lines from before a time.
 func (t *crashTable) prune(before instant) {
 	*t = slices.DeleteFunc(*t, func(c crash) bool { return c.at < before })
 	if len(*t) == 0 {

@@ -88,7 +88,6 @@ type nodeLoss struct {
 	at   instant
 }
 
-// share returns the share of the configured rate at which starts may leave.
 func (d *disruptionLimit) share() float64 {
 	if d.state == BrakeEased {
 		return easedShare
@@ -96,7 +95,6 @@ func (d *disruptionLimit) share() float64 {
 	return 1
 }
 
-// loseNode counts a node as lost.
 func (d *disruptionLimit) loseNode(name string) {
 	d.nodes = append(d.nodes, nodeLoss{name, d.clock.now})
 	if d.state == BrakeHeld {
@@ -122,7 +120,6 @@ func (d *disruptionLimit) heartbeat(node string) {
 	d.proven = !lost || d.clock.now >= since.add(d.cfg.HeartbeatPeriod*9/10)
 }
 
-// lose counts an index as lost by silence.
 func (d *disruptionLimit) lose(s *slot) {
 	d.regain(s)
 	s.silent = d.clock.now
@@ -130,7 +127,6 @@ func (d *disruptionLimit) lose(s *slot) {
 	d.lost++
 }
 
-// regain ends that an index counts as lost.
 func (d *disruptionLimit) regain(s *slot) {
 	if s.silent != 0 {
 		s.silent = 0
@@ -169,7 +165,6 @@ func (d *disruptionLimit) watch(running int, slots map[place]*slot) {
 	}
 }
 
-// forget drops the losses that are older than the window.
 func (d *disruptionLimit) forget(slots map[place]*slot) {
 	window := d.cfg.DropletLost + d.cfg.HeartbeatPeriod
 	for len(d.nodes) > 0 && d.nodes[0].at.add(window) < d.clock.now {
@@ -226,7 +221,6 @@ func (d *disruptionLimit) returning() bool {
 	return d.state == BrakeEased && d.returned > d.easedAt && d.mayFollow(d.returned)
 }
 
-// mayFollow reports whether other nodes may follow a node that came back at that time.
 func (d *disruptionLimit) mayFollow(at instant) bool { return d.clock.now <= at.add(d.cfg.startIn()) }
 
 // release ends the limit for an operator: what was lost until now counts no more.

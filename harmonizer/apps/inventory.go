@@ -126,7 +126,6 @@ func (in *inventory) drop(s *slot) {
 	}
 }
 
-// join moves an app into a pool.
 func (in *inventory) join(a *app, name string) {
 	p := in.pools[name]
 	if p == nil {
@@ -229,7 +228,6 @@ func (in *inventory) markAll(a *app) {
 	in.backlog.mark(at(a.id, 0)) // an app without any index is removed when it is judged
 }
 
-// markTrouble marks every index with a slot.
 func (in *inventory) markTrouble() {
 	for s := in.first; s != nil; s = s.after {
 		in.backlog.mark(s.place())

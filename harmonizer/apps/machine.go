@@ -202,7 +202,6 @@ func (m *Machine) freshness() {
 	m.apps.markTrouble()
 }
 
-// due handles a deadline.
 func (m *Machine) due(w wake) {
 	switch w.what {
 	case wakeSlot:
@@ -217,7 +216,6 @@ func (m *Machine) due(w wake) {
 	}
 }
 
-// dropIfEmpty forgets an app of which nothing is left.
 func (m *Machine) dropIfEmpty(a *app) {
 	if a.slots != nil || a.has() || m.rowLoss.doubts(a) || m.apps.app(a.id) != a {
 		return

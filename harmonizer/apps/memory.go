@@ -61,7 +61,6 @@ type memory struct {
 	kept       map[string]bool       // apps of which take returned a memory
 }
 
-// remember notes that an app's memory changed.
 func (m *memory) remember(a *app) { m.changed[a.name()] = true }
 
 // take returns the memory of each app of which it changed since the last call, in

@@ -37,7 +37,6 @@ type stopped struct {
 	version, node string
 }
 
-// parcel returns what leaves of an app in this Step.
 func (d *dispatch) parcel(a *app) *parcel {
 	p := d.out[a]
 	if p == nil {

@@ -56,7 +56,6 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 	}
 }
 
-// whyLost is why a copy was lost.
 func whyLost(w known.Why, reason Why) Why {
 	switch w {
 	case known.Silent:
@@ -125,7 +124,6 @@ func (m *Machine) answered(s *slot, e ending) {
 	}
 }
 
-// crashed answers a crash by its backoff.
 func (m *Machine) crashed(s *slot, id string) {
 	f := Finding{Kind: KindCrashed, Why: WhyCrashed, Version: s.app.want.Version, Instance: id, Detail: s.app.crashes.description(id)}
 	switch f.Rule = s.backoff.crashed(&m.cfg, m.clock.now, s.app.name(), s.index); f.Rule {
@@ -217,7 +215,6 @@ func (m *Machine) enter(a *app, c Crash) {
 	}
 }
 
-// pruneCrashes drops what is older than FlappingTimeout.
 func (m *Machine) pruneCrashes(a *app) {
 	if a == nil || len(a.crashes) == 0 {
 		return

@@ -97,14 +97,12 @@ func (l *rowLoss) holds() (hold, bool) {
 	return hold{RuleBrake, WhyRowsGone, 0}, l.rows.since != 0
 }
 
-// endIfBack ends the hold when enough is back.
 func (l *rowLoss) endIfBack() {
 	if _, held := l.holds(); held && l.rows.over() && l.copies.over() {
 		l.end(WhyRecovered, l.source.trust(l.clock.now))
 	}
 }
 
-// release ends the hold for an operator.
 func (l *rowLoss) release() {
 	if _, held := l.holds(); held {
 		l.end(WhyOrdered, 0)
@@ -122,7 +120,6 @@ func (l *rowLoss) end(why Why, ended instant) {
 	}
 }
 
-// report adds the shortages to the status of the disruption limit.
 func (l *rowLoss) report(s *BrakeStatus) {
 	s.RowsGone, s.RowsOf, s.Rowless, s.RowlessOf = l.rows.gone, l.rows.of, l.copies.gone, l.copies.of
 	since := cmp.Or(l.rows.since, l.copies.since)

@@ -29,13 +29,11 @@ type source struct {
 	before int    // rows when this pass began
 }
 
-// next begins a pass over all rows.
 func (s *source) next() {
 	s.pass++
 	s.before, s.read = s.rows, 0
 }
 
-// distrust ends that the rows are complete.
 func (s *source) distrust(at instant, why string) {
 	s.trusted = s.trust(at)
 	s.isComplete, s.why = false, why
@@ -50,7 +48,6 @@ func (s *source) trust(at instant) instant {
 	return s.trusted
 }
 
-// found notes that this pass has the app's row.
 func (s *source) found(a *app) {
 	if a.has() && a.pass != s.pass {
 		s.read++
@@ -104,7 +101,6 @@ type rows struct {
 	sweeping int // from that app on rows are swept, or noSweep
 }
 
-// take handles an event of the source.
 func (r *rows) take(ev Event) {
 	switch ev := ev.(type) {
 	case ExpectedBegin:
@@ -137,7 +133,6 @@ func (r *rows) take(ev Event) {
 	}
 }
 
-// row handles a row that was read.
 func (r *rows) row(want message.App) {
 	if want.State == "" {
 		want.State = message.AppStarted
@@ -212,7 +207,6 @@ func (r *rows) renew(a *app) {
 	}
 }
 
-// resetGrace gives the controller its turn.
 func (r *rows) resetGrace(a *app) {
 	if r.cfg.controlled() {
 		a.grace = r.clock.in(*r.cfg.ResetGrace)
@@ -244,7 +238,6 @@ func (r *rows) refresh(a *app) {
 	}
 }
 
-// lose takes an app's row away.
 func (r *rows) lose(a *app, row rowState) {
 	r.set(a, row, a.want)
 	a.seen, a.rowlessAt = r.clock.now, r.source.trust(r.clock.now)

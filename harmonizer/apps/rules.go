@@ -183,7 +183,6 @@ func (l *look) count() {
 	}
 }
 
-// holdStart returns the first rule that holds the start of the index.
 func (l *look) holdStart(when phase) (hold, bool) { return l.hold(startRules[:], when) }
 
 // holdStop returns the first rule that holds the stop of a copy: the one answer to

@@ -78,7 +78,6 @@ func (l *look) duplicates() {
 	l.again = true
 }
 
-// survival orders duplicates, the one that survives first.
 func survival(a, b known.Copy) int {
 	return cmp.Or(
 		cmp.Compare(count(a.State() != message.Running), count(b.State() != message.Running)),

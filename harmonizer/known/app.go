@@ -190,7 +190,6 @@ func (s *apps) head(a AppID, index uint32) uint32 {
 	return none
 }
 
-// setHead makes a copy the first of the chain for an index.
 func (s *apps) setHead(a AppID, index, slot uint32) {
 	switch {
 	case !s.items[a].spread:
@@ -202,7 +201,6 @@ func (s *apps) setHead(a AppID, index, slot uint32) {
 	}
 }
 
-// link puts a new copy into its app's chain.
 func (s *apps) link(slot uint32, r *record) {
 	a := &s.items[r.app]
 	if a.copies >= few && !a.spread {
@@ -221,7 +219,6 @@ func (s *apps) chain(slot uint32, r *record) {
 	s.setHead(r.app, r.index, slot)
 }
 
-// unlink takes a copy out of its app's chain.
 func (s *apps) unlink(r *record) {
 	if r.prev == none {
 		s.setHead(r.app, r.index, r.next)
@@ -254,7 +251,6 @@ func (s *apps) spreadOut(a AppID) {
 	}
 }
 
-// chainOf yields the records of a chain.
 func (s *apps) chainOf(first uint32) iter.Seq[*record] {
 	return func(yield func(*record) bool) {
 		for slot := first; slot != none; {

@@ -25,10 +25,8 @@ func (c *clock) set(now time.Time) instant {
 	return c.latest
 }
 
-// time returns the time of an instant.
 func (c *clock) time(at instant) time.Time { return c.start.Add(time.Duration(at)) }
 
-// now returns the time of the latest instant.
 func (c *clock) now() time.Time { return c.time(c.latest) }
 
 // silence returns how long ago an instant is, at most since hearing.

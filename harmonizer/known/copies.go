@@ -73,14 +73,12 @@ func (s *copies) bury(slot uint32) {
 	s.gone.put(slot)
 }
 
-// release frees a share of the slots of records that are gone.
 func (s *copies) release() {
 	for _, slot := range s.gone.take() {
 		s.drop(slot)
 	}
 }
 
-// drop frees the slot of a record that is gone.
 func (s *copies) drop(slot uint32) {
 	r := s.at(slot)
 	s.byID.remove(s.reader.Hash(r.idOf()), slot)

@@ -40,7 +40,6 @@ func (s *nodes) said(sum message.Sum) *node {
 	}
 }
 
-// keepSum remembers the sum of a node's last heartbeat.
 func (s *nodes) keepSum(n *node, sum message.Sum) {
 	n.sum, n.summed = sum, true
 	s.bySum.add(sum[0], n.number)
@@ -71,7 +70,6 @@ func (s *nodes) find(name []byte) *node {
 	return nil
 }
 
-// add returns a new node.
 func (s *nodes) add(name string, at instant) *node {
 	if len(s.free) == 0 {
 		s.items = append(s.items, nil)
@@ -84,7 +82,6 @@ func (s *nodes) add(name string, at instant) *node {
 	return n
 }
 
-// beat counts a heartbeat of a node.
 func (s *nodes) beat(n *node, at instant) {
 	n.last = max(n.last, at)
 	n.beats++
@@ -110,7 +107,6 @@ func (s *nodes) lose(n *node) {
 	s.lost = append(s.lost, n.number)
 }
 
-// release frees the numbers of the lost nodes.
 func (s *nodes) release() {
 	for _, number := range s.lost {
 		s.items[number] = nil

@@ -63,7 +63,6 @@ type counted struct {
 	refs int
 }
 
-// find returns the number of a string, none if it is not held.
 func (t *texts) find(s []byte) uint32 {
 	if n, ok := t.numbers[string(s)]; ok {
 		return n
@@ -71,7 +70,6 @@ func (t *texts) find(s []byte) uint32 {
 	return none
 }
 
-// hold counts a use of a string.
 func (t *texts) hold(s []byte) uint32 {
 	n := t.find(s)
 	if n == none {
@@ -129,7 +127,6 @@ func (t *texts) is(id message.ID, s *message.Text) bool {
 	return id == s.ID
 }
 
-// string returns the string of a kept ID.
 func (t *texts) string(id message.ID) string {
 	if id.Form == message.FormOther {
 		return t.items[id.Lo].text

@@ -65,7 +65,6 @@ func (t *table) grow() {
 	}
 }
 
-// remove takes a number out that was filed under the hash.
 func (t *table) remove(hash uint64, number uint32) {
 	mask := uint32(len(t.entries) - 1)
 	entry := hash&^(1<<32-1) | uint64(number+1)

@@ -64,7 +64,6 @@ func (s *Store) lookAt(slot uint32) {
 	}
 }
 
-// loseNode loses a silent node, and all that it listed.
 func (s *Store) loseNode(n *node) {
 	s.nodes.lose(n)
 	s.changes = append(s.changes, Change{Kind: NodeLost, Node: n.name})

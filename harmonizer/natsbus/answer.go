@@ -36,7 +36,6 @@ type responder struct {
 	ear   harmonizer.Ear
 }
 
-// subjects returns the subjects of the requests that it answers.
 func (r *responder) subjects() []string {
 	c := r.cfg.Cluster
 	subjects := []string{
@@ -120,7 +119,6 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 	return r.counts(ctx, pool)
 }
 
-// counts answers with all parts, in order.
 func (r *responder) counts(ctx context.Context, pool string) ([][]byte, error) {
 	whole, err := r.ear.Counts(ctx, pool)
 	if err != nil {

@@ -34,7 +34,6 @@ type self struct {
 	began time.Time
 }
 
-// descriptor returns the wire form at a time.
 func (s self) descriptor(now time.Time) descriptor {
 	up := max(now.Sub(s.began), 0)
 	return descriptor{

@@ -17,7 +17,6 @@ type halves struct {
 	sent map[string]time.Time
 }
 
-// has reports whether the nudge was sent in the first form only, within halfLife.
 func (h *halves) has(key string) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -25,7 +24,6 @@ func (h *halves) has(key string) bool {
 	return ok && time.Since(at) < halfLife
 }
 
-// set adds a nudge, or removes it.
 func (h *halves) set(key string, half bool) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

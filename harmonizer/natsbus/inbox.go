@@ -75,7 +75,6 @@ func (in *inbox) put(m *nats.Msg) {
 // took is told of each message that came out of messages.
 func (in *inbox) took(m *nats.Msg) { in.bytes.Add(-int64(len(m.Data))) }
 
-// dropped returns how many messages were lost so far.
 func (in *inbox) dropped() int64 {
 	sum := in.over.Load()
 	for _, s := range in.subs {

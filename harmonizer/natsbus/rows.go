@@ -245,7 +245,6 @@ func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEn
 	return nil
 }
 
-// flush tells the rows that wait.
 func (p *progress) flush(ctx context.Context, tell harmonizer.Tell) error {
 	if len(p.slice) == 0 {
 		return nil

@@ -36,7 +36,6 @@ func (t *tally) count(name string, n uint64) {
 	t.counters[name] += n
 }
 
-// bad counts a message that cannot be used.
 func (t *tally) bad(subject string, err error) {
 	t.warn("bad_"+subject+"_"+message.Cause(err), "message dropped", err)
 }

@@ -41,7 +41,6 @@ func (e *failedError) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// failure names and classes the error of a call.
 func (b *Bucket) failure(op, key string, err error) error {
 	e := &failedError{op: op, url: b.URL(key), err: err}
 	e.cause, e.class = classify(err)

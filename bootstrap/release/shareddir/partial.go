@@ -55,7 +55,6 @@ func holdFile(path string) (*os.File, error) {
 	return f, nil
 }
 
-// isAt reports whether an open file is the one at a path.
 func isAt(f *os.File, path string) bool {
 	opened, err := f.Stat()
 	if err != nil {

@@ -31,7 +31,6 @@ func (c *core) sweep(now time.Time) {
 	}
 }
 
-// place tries the new wants, and all of them when there may be room.
 func (c *core) place(now time.Time) {
 	todo := c.untried
 	if c.retry {
@@ -157,7 +156,6 @@ func (c *core) drainCopy(now time.Time, cp *copyOf) {
 	}
 }
 
-// replaced reports whether a copy that stays is up in the slot.
 func (c *core) replaced(s slot) bool {
 	for _, cp := range c.bySlot[s] {
 		if cp.running && !cp.node.facts.Draining {

@@ -22,7 +22,6 @@ type bookings struct {
 	bySlot     map[slot]map[string]*booking // the same, by instance
 }
 
-// add files a booking and reserves its room.
 func (all *bookings) add(b *booking) {
 	all.byInstance[b.instance] = b
 	if all.bySlot[b.slot] == nil {
@@ -33,7 +32,6 @@ func (all *bookings) add(b *booking) {
 	b.node.reserved = b.node.reserved.Add(b.footprint)
 }
 
-// remove takes a booking out and frees its room.
 func (all *bookings) remove(b *booking) {
 	delete(all.byInstance, b.instance)
 	if delete(all.bySlot[b.slot], b.instance); len(all.bySlot[b.slot]) == 0 {

@@ -76,16 +76,13 @@ type action struct {
 	footprint resource.Vector // of a start
 }
 
-// loaded tells that every row of the bucket was seen.
 func (c *core) loaded() { c.complete, c.retry = true, true }
 
-// app is a row's new value.
 func (c *core) app(row message.App) {
 	c.rows.set(row)
 	c.retry = true
 }
 
-// appGone is the end of a row.
 func (c *core) appGone(name string) {
 	c.rows.remove(name)
 	c.retry = true
@@ -142,7 +139,6 @@ func (c *core) doubtful(now time.Time, s slot) bool {
 	return true
 }
 
-// fresh reports whether a node missed no heartbeat.
 func (c *core) fresh(now time.Time, n *node) bool { return now.Sub(n.heard) <= c.cfg.Heartbeat*3/2 }
 
 // result is how a node answered a start.
@@ -183,14 +179,12 @@ func (c *core) started(now time.Time, instance string, r result) {
 	}
 }
 
-// newInstance returns an id that no other copy has.
 func (c *core) newInstance() string {
 	c.serial++
 	sum := sha256.Sum256([]byte(c.seed + "/" + strconv.Itoa(c.serial)))
 	return hex.EncodeToString(sum[:16])
 }
 
-// pending returns what fits nowhere, the oldest first.
 func (c *core) pending() Pending {
 	p := Pending{Copies: []PendingCopy{}}
 	for _, w := range c.wants {

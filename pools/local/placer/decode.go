@@ -9,7 +9,6 @@ import (
 // maxRow bounds the bytes of a row; a command is part of it.
 const maxRow = 64 << 10
 
-// decodeApp reads the row that is kept under key.
 func decodeApp(key string, data []byte) (message.App, error) {
 	if len(data) > maxRow {
 		return message.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are taken", key, len(data), maxRow)

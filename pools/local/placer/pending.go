@@ -44,7 +44,6 @@ func pendingSubject(cluster, pool string) string {
 	return "weir." + cluster + ".placer." + pool + ".pending"
 }
 
-// samples returns p as the pool's system metrics.
 func (p Pending) samples(now time.Time, cluster, pool string) []metrics.Sample {
 	var out []metrics.Sample
 	for _, k := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {

@@ -186,7 +186,6 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 	return err == nil
 }
 
-// nudge does what a harmonizer asks for, in either dialect.
 func (p *Placer) nudge(now time.Time, m *nats.Msg) error {
 	start, stop, err := message.DecodeNudge(m.Subject, m.Data)
 	switch {
@@ -245,7 +244,6 @@ func (p *Placer) row(e jetstream.KeyValueEntry) {
 	}
 }
 
-// do sends the requests, many at the same time.
 func (p *Placer) do(ctx context.Context, actions []action) {
 	for _, a := range actions {
 		p.wg.Go(func() {

@@ -26,13 +26,11 @@ func (r *rows) set(row message.App) {
 	}
 }
 
-// remove deletes a row.
 func (r *rows) remove(name string) {
 	delete(r.apps, name)
 	delete(r.ran, name)
 }
 
-// desired reports whether the expected state has a copy in that slot.
 func (r *rows) desired(s slot) bool {
 	live, ok := r.current(s)
 	return ok && live == s
@@ -53,7 +51,6 @@ func (r *rows) startable(s slot) bool {
 	return r.desired(s) && staged && row.Command != ""
 }
 
-// remember notes which node ran a desired copy last.
 func (r *rows) remember(s slot, node string) {
 	if !r.desired(s) {
 		return

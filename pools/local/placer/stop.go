@@ -92,7 +92,6 @@ func (c *core) keeps(now time.Time, cp *copyOf) string {
 	return ""
 }
 
-// runs reports whether a copy is up in the slot.
 func (c *core) runs(s slot) bool {
 	for _, cp := range c.bySlot[s] {
 		if cp.running {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"maps"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -189,4 +190,26 @@ func flag(b bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// durations are how long the machine took for each event.
+type durations struct {
+	histogram prometheus.Histogram
+	longest   atomic.Int64 // nanoseconds
+}
+
+func newDurations() *durations {
+	return &durations{histogram: prometheus.NewHistogram(prometheus.HistogramOpts{
+		Name:    "weir_harmonizer_step_seconds",
+		Help:    "Time that the state machine took for one event.",
+		Buckets: []float64{1e-5, 3e-5, 1e-4, 3e-4, 1e-3, 3e-3, 1e-2, 3e-2, 0.1, 0.3, 1},
+	})}
+}
+
+// observe is called by the loop alone.
+func (d *durations) observe(took time.Duration) {
+	d.histogram.Observe(took.Seconds())
+	if int64(took) > d.longest.Load() {
+		d.longest.Store(int64(took))
+	}
 }

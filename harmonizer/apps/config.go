@@ -49,21 +49,10 @@ type Config struct {
 
 // WithDefaults returns a copy in which every zero, and every nil, is the default.
 func (c Config) WithDefaults() Config {
-	for _, d := range []struct {
-		field *time.Duration
-		value time.Duration
-	}{
-		{&c.DropletLost, 30 * time.Second},
-		{&c.HeartbeatPeriod, 10 * time.Second},
-		{&c.NudgeKeepAlive, 30 * time.Second},
-		{&c.FlappingTimeout, 500 * time.Second},
-		{&c.MinRestartDelay, 60 * time.Second},
-		{&c.MaxRestartDelay, 480 * time.Second},
-		{&c.RequestQueue, time.Second},
-		{&c.ExpectedStateLost, 180 * time.Second},
-	} {
-		orDefault(d.field, d.value)
+	for _, d := range c.periods() {
+		orDefault(d.field, d.standard)
 	}
+	orDefault(&c.RequestQueue, time.Second)
 	orDefault(&c.ResetGrace, new(30*time.Second))
 	orDefault(&c.DelayTimeNoise, new(5*time.Second))
 	orDefault(&c.DropletGCGracePeriod, new(240*time.Second))
@@ -85,8 +74,13 @@ func orDefault[T comparable](field *T, value T) {
 
 // Validate joins everything that is wrong with the configuration.
 func (c Config) Validate() error {
-	errs := c.positive()
+	var errs []error
 	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	for _, p := range c.periods() {
+		if *p.field <= 0 {
+			bad("%s is %v, it must be above 0", p.name, *p.field)
+		}
+	}
 	if c.DropletLost <= c.HeartbeatPeriod {
 		bad("droplet_lost (%v) must be longer than heartbeat_period (%v)", c.DropletLost, c.HeartbeatPeriod)
 	}
@@ -120,24 +114,23 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c Config) positive() (errs []error) {
-	for _, d := range []struct {
-		name  string
-		value time.Duration
-	}{
-		{"droplet_lost", c.DropletLost},
-		{"heartbeat_period", c.HeartbeatPeriod},
-		{"nudge_keep_alive", c.NudgeKeepAlive},
-		{"flapping_timeout", c.FlappingTimeout},
-		{"min_restart_delay", c.MinRestartDelay},
-		{"max_restart_delay", c.MaxRestartDelay},
-		{"expected_state_lost", c.ExpectedStateLost},
-	} {
-		if d.value <= 0 {
-			errs = append(errs, fmt.Errorf("%s is %v, it must be above 0", d.name, d.value))
-		}
+// period is a duration that must be above 0.
+type period struct {
+	name     string
+	field    *time.Duration
+	standard time.Duration // its default
+}
+
+func (c *Config) periods() []period {
+	return []period{
+		{"droplet_lost", &c.DropletLost, 30 * time.Second},
+		{"heartbeat_period", &c.HeartbeatPeriod, 10 * time.Second},
+		{"nudge_keep_alive", &c.NudgeKeepAlive, 30 * time.Second},
+		{"flapping_timeout", &c.FlappingTimeout, 500 * time.Second},
+		{"min_restart_delay", &c.MinRestartDelay, 60 * time.Second},
+		{"max_restart_delay", &c.MaxRestartDelay, 480 * time.Second},
+		{"expected_state_lost", &c.ExpectedStateLost, 180 * time.Second},
 	}
-	return errs
 }
 
 // overdue is the silence after which a node is a heartbeat period, or less, from

@@ -26,10 +26,8 @@ type Totals struct {
 	StartedMemory    float64 `json:"started_memory"`    // MB, of StartedInstances
 }
 
-func (t *Totals) add(o Totals) { t.combine(o, 1) }
-func (t *Totals) sub(o Totals) { t.combine(o, -1) }
-
-func (t *Totals) combine(o Totals, sign int) {
+// add adds so many times what the other ones are.
+func (t *Totals) add(o Totals, sign int) {
 	t.Apps += sign * o.Apps
 	t.StartedApps += sign * o.StartedApps
 	t.Instances += sign * o.Instances
@@ -153,7 +151,7 @@ func (v View) Sums(label string) map[string]Totals {
 		}
 		if value, ok := a.want.Labels[label]; ok {
 			t := out[value]
-			t.add(a.totals())
+			t.add(a.totals(), 1)
 			out[value] = t
 		}
 	}

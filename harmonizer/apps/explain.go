@@ -195,18 +195,14 @@ func (v View) Healthy(name, version string) (n int) {
 		return 0
 	}
 	for index := range v.m.known.Indices(a.id) {
-		n += count(a.desires(index) && v.runsThere(a, index, version))
-	}
-	return n
-}
-
-func (v View) runsThere(a *app, index int, version string) bool {
-	for c := range v.m.known.Copies(a.id, index) {
-		if c.State() == message.Running && c.OfVersion(version) {
-			return true
+		for c := range v.m.known.Copies(a.id, index) {
+			if a.desires(index) && c.State() == message.Running && c.OfVersion(version) {
+				n++
+				break
+			}
 		}
 	}
-	return false
+	return n
 }
 
 func (a *app) summary() Summary {

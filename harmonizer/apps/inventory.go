@@ -138,7 +138,7 @@ func (in *inventory) join(a *app, name string) {
 	in.leave(a)
 	a.pool, a.at = p, len(p.apps)
 	p.apps = append(p.apps, a)
-	p.total.add(a.totals())
+	p.total.add(a.totals(), 1)
 	p.revision++
 }
 
@@ -151,7 +151,7 @@ func (in *inventory) leave(a *app) {
 	p.apps[a.at], last.at = last, a.at
 	p.apps[len(p.apps)-1] = nil
 	p.apps = p.apps[:len(p.apps)-1]
-	p.total.sub(a.totals())
+	p.total.add(a.totals(), -1)
 	p.revision++
 	a.pool = nil
 }
@@ -165,11 +165,11 @@ func (in *inventory) recount(a *app, change func()) {
 	if before == after {
 		return
 	}
-	in.total.sub(before)
-	in.total.add(after)
+	in.total.add(before, -1)
+	in.total.add(after, 1)
 	if a.pool != nil {
-		a.pool.total.sub(before)
-		a.pool.total.add(after)
+		a.pool.total.add(before, -1)
+		a.pool.total.add(after, 1)
 		a.pool.revision++
 	}
 }

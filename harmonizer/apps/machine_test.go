@@ -185,7 +185,7 @@ func (w *world) checkCounts(t *rapid.T) {
 		if c.Running+c.Missing+c.Crashed+c.Flapping != c.Expected || min(c.Running, c.Missing, c.Crashed, c.Flapping, c.Extra) < 0 {
 			t.Fatalf("%s counts %+v: the parts are not the whole", a.name(), c)
 		}
-		total.add(a.totals())
+		total.add(a.totals(), 1)
 		if !w.m.Busy() {
 			w.recount(t, a, c)
 		}

@@ -111,11 +111,8 @@ type look struct {
 
 	// What the hold rules judge.
 	when phase
-	stop struct {
-		copy        known.Copy
-		rule        Rule
-		until, sent instant // as in extra
-	}
+	stop surplus
+	sent extra // what was sent for stop before
 }
 
 // census counts the copies on an index that run.
@@ -188,9 +185,8 @@ func (l *look) holdStart(when phase) (hold, bool) { return l.hold(startRules[:],
 // holdStop returns the first rule that holds the stop of a copy: the one answer to
 // whether it may be stopped. x is what was sent for it before, nil for nothing.
 func (l *look) holdStop(c *surplus, x *extra, when phase) (hold, bool) {
-	l.stop.copy, l.stop.rule, l.stop.until, l.stop.sent = c.copy, c.rule, 0, 0
-	if x != nil {
-		l.stop.until, l.stop.sent = x.until, x.sent
+	if l.stop, l.sent = *c, (extra{}); x != nil {
+		l.sent = *x
 	}
 	return l.hold(stopRules[:], when)
 }

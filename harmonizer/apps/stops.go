@@ -131,9 +131,9 @@ func (l *look) duplicate() (hold, bool) {
 
 // keepAliveOfStop is the rule keep_alive for a stop, as keepAlive is for a start.
 func (l *look) keepAliveOfStop() (hold, bool) {
-	until := l.stop.until
+	until := l.sent.until
 	if l.when == confirming {
-		until = l.stop.sent
+		until = l.sent.sent
 	}
 	return hold{RuleKeepAlive, WhyNudged, until}, until > l.clock.now
 }

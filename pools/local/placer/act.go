@@ -50,8 +50,8 @@ func (c *core) place(now time.Time) {
 }
 
 func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
-	live := c.live(w.slot)
-	if live && !c.doubtful(now, w.slot) {
+	live, sure := c.live(now, w.slot)
+	if sure {
 		delete(c.wants, w.slot)
 		return
 	}
@@ -144,13 +144,14 @@ func (c *core) drain(now time.Time) {
 }
 
 func (c *core) drainCopy(now time.Time, cp *copyOf) {
-	live, wanted := c.rows.current(cp.slot)
+	current, wanted := c.rows.current(cp.slot)
+	live, _ := c.live(now, current)
 	switch {
 	case c.stopping(now, cp):
-	case !wanted || c.replaced(live):
+	case !wanted || c.replaced(current):
 		c.stopCopy(now, cp)
-	case c.wants[live] == nil && !c.live(live) && !now.Before(cp.after):
-		c.want(now, live)
+	case c.wants[current] == nil && !live && !now.Before(cp.after):
+		c.want(now, current)
 		cp.after = now.Add(replaceDelay(cp.tries))
 		cp.tries++
 	}

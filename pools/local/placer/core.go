@@ -97,7 +97,7 @@ func (c *core) start(now time.Time, m message.Start) {
 }
 
 func (c *core) want(now time.Time, s slot) {
-	if c.live(s) && !c.doubtful(now, s) {
+	if _, sure := c.live(now, s); sure {
 		return
 	}
 	if w := c.wants[s]; w != nil {
@@ -112,31 +112,19 @@ func (c *core) want(now time.Time, s slot) {
 	c.untried = append(c.untried, w)
 }
 
-// live reports whether a copy is in the slot to stay, or on its way there.
-func (c *core) live(s slot) bool {
+// live reports whether a copy is in the slot to stay, or on its way there. It is sure
+// unless all of them are on nodes that missed a heartbeat: whoever nudges may know
+// already that they are lost.
+func (c *core) live(now time.Time, s slot) (live, sure bool) {
 	if len(c.bookings.bySlot[s]) > 0 {
-		return true
+		return true, true
 	}
 	for _, cp := range c.bySlot[s] {
 		if !cp.node.facts.Draining {
-			return true
+			live, sure = true, sure || c.fresh(now, cp.node)
 		}
 	}
-	return false
-}
-
-// doubtful reports whether all that is live in the slot is on nodes that missed
-// a heartbeat: whoever nudges may know already that they are lost.
-func (c *core) doubtful(now time.Time, s slot) bool {
-	if len(c.bookings.bySlot[s]) > 0 {
-		return false
-	}
-	for _, cp := range c.bySlot[s] {
-		if !cp.node.facts.Draining && c.fresh(now, cp.node) {
-			return false
-		}
-	}
-	return true
+	return live, sure
 }
 
 func (c *core) fresh(now time.Time, n *node) bool { return now.Sub(n.heard) <= c.cfg.Heartbeat*3/2 }

@@ -1,9 +1,15 @@
 package placer
 
-import "github.com/weirkeeper/weirkeeper/harmonizer/message"
+import (
+	"fmt"
 
-// maxApps bounds the rows that are remembered.
-const maxApps = 100_000
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+const (
+	maxApps = 100_000  // rows that are remembered
+	maxRow  = 64 << 10 // bytes of one; a command is part of it
+)
 
 // rows is the expected state of a pool, and which node ran each of its copies last.
 type rows struct {
@@ -59,4 +65,18 @@ func (r *rows) remember(s slot, node string) {
 		r.ran[s.app] = map[int]string{}
 	}
 	r.ran[s.app][s.index] = node
+}
+
+func decodeApp(key string, data []byte) (message.App, error) {
+	if len(data) > maxRow {
+		return message.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are taken", key, len(data), maxRow)
+	}
+	a, err := message.DecodeApp(data)
+	if err != nil {
+		return message.App{}, fmt.Errorf("row of app %q: %w", key, err)
+	}
+	if a.Name != key {
+		return message.App{}, fmt.Errorf("row of app %q names itself %q", key, a.Name)
+	}
+	return a, nil
 }

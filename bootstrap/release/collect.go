@@ -186,12 +186,9 @@ func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 		t, err := decode[tarball](data, maxRecord, "")
 		return t.SHA256, err == nil && named.versions[t.Version]
 	}
-	var r record
-	if err := decodeStrict(data, maxRecord, &r); err != nil {
-		return Digest{}, false
-	}
+	var w word
 	var m Manifest
-	if err := decodeStrict(r.Manifest, MaxManifest, &m); err != nil {
+	if decodeStrict(data, maxRecord, &w) != nil || decodeStrict(w.Raw, MaxManifest, &m) != nil {
 		return Digest{}, false
 	}
 	return m.Object.SHA256, named.refs[m.Ref]

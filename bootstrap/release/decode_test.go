@@ -80,7 +80,7 @@ func FuzzDecodeRecord(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
-	data, err := word{raw: raw, signature: []byte("s"), yanked: &Yanked{Why: "x"}}.record()
+	data, err := json.Marshal(word{Raw: raw, Signature: []byte("s"), Yanked: &Yanked{Why: "x"}})
 	if err != nil {
 		f.Fatal(err)
 	}

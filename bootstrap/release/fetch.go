@@ -2,6 +2,7 @@ package release
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -83,12 +84,12 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, said, known))
 	}
 	in := c.installed(said.manifest)
-	record, err := said.record()
+	record, err := json.Marshal(said)
 	if err != nil {
 		return Installed{}, err
 	}
 	note := note{path: c.index.path(b, ref), data: record}
-	present := known.raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
+	present := known.Raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
 	for range maxRounds {
 		if !present {
 			if present, err = in.intact(ctx); err != nil {
@@ -108,11 +109,11 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 
 // noteYank makes the cache remember that a release that it has is yanked.
 func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error {
-	if said.yanked == nil || known.raw == nil {
+	if said.Yanked == nil || known.Raw == nil {
 		return nil
 	}
-	known.yanked = said.yanked
-	record, err := known.record()
+	known.Yanked = said.Yanked
+	record, err := json.Marshal(known)
 	if err == nil {
 		err = c.index.remember(ctx, c.installed(known.manifest), note{c.index.path(b, known.manifest.Ref), record})
 	}

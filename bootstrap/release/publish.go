@@ -93,8 +93,8 @@ func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.Priva
 		return Manifest{}, err
 	}
 	url := b.URL(key(m.Ref, m.Platform, manifestName))
-	if before.yanked != nil {
-		return Manifest{}, fmt.Errorf("%s: %w; publish it as a new version", url, before.yanked.err())
+	if before.Yanked != nil {
+		return Manifest{}, fmt.Errorf("%s: %w; publish it as a new version", url, before.Yanked.err())
 	}
 	if !before.manifest.sameContent(m) {
 		return Manifest{}, fmt.Errorf("%s: %w with other content, of %s; publish it as a new version",
@@ -110,19 +110,19 @@ func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.Priva
 // the same key: else ErrExists.
 func addSignature(ctx context.Context, b Bucket, w word, signer minisign.PrivateKey) error {
 	k := key(w.manifest.Ref, w.manifest.Platform, signatureName)
-	if w.signature == nil {
-		signature, err := sign(signer, w.manifest, w.raw)
+	if w.Signature == nil {
+		signature, err := sign(signer, w.manifest, w.Raw)
 		if err != nil {
 			return err
 		}
 		if err = writeBytes(ctx, b, k, signature); !errors.Is(err, ErrExists) {
 			return err
 		}
-		if w.signature, err = readSignature(ctx, b, w.manifest.Ref, w.manifest.Platform, patience(DefaultPatience)); err != nil {
+		if w.Signature, err = readSignature(ctx, b, w.manifest.Ref, w.manifest.Platform, patience(DefaultPatience)); err != nil {
 			return err
 		}
 	}
-	if _, err := trustIn(signer).judge(w.manifest, w.raw, w.signature); err != nil {
+	if _, err := trustIn(signer).judge(w.manifest, w.Raw, w.Signature); err != nil {
 		return fmt.Errorf("%s: %w, and is not by this key: %w", b.URL(k), ErrExists, err)
 	}
 	return nil

@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -20,29 +19,15 @@ import (
 // it; or the list of a tarball's files.
 const maxRecord = 64 << 20
 
-// record is a file of the cache's index: what the bucket said of a release when
-// it was fetched, byte for byte, so that a signature can be verified again.
-type record struct {
-	Manifest  []byte  `json:"manifest"`
-	Signature []byte  `json:"signature,omitempty"`
-	Yanked    *Yanked `json:"yanked,omitempty"`
-}
-
-func (w word) record() ([]byte, error) {
-	return json.Marshal(record{w.raw, w.signature, w.yanked})
-}
-
-// decodeRecord is the inverse of word.record: ErrCorrupt.
-func decodeRecord(data []byte, ref Ref, platform Platform) (word, error) {
-	var r record
-	if err := decodeStrict(data, maxRecord, &r); err != nil {
+// decodeRecord reads the file of the index that remembers a word: ErrCorrupt.
+func decodeRecord(data []byte, ref Ref, platform Platform) (w word, err error) {
+	if err := decodeStrict(data, maxRecord, &w); err != nil {
 		return word{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
-	m, err := decodeManifestOf(r.Manifest, ref, platform)
-	if err != nil {
+	if w.manifest, err = decodeManifestOf(w.Raw, ref, platform); err != nil {
 		return word{}, err
 	}
-	return word{m, r.Manifest, r.Signature, r.Yanked}, nil
+	return w, nil
 }
 
 // note is what the index is to say.

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -24,7 +25,7 @@ func TestIndexLookup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	data, err := word{manifest: m, raw: raw, yanked: &Yanked{Why: "broken"}}.record()
+	data, err := json.Marshal(word{manifest: m, Raw: raw, Yanked: &Yanked{Why: "broken"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -56,7 +57,7 @@ func TestIndexLookup(t *testing.T) {
 				}
 				return
 			}
-			if err != nil || got.manifest.Ref != m.Ref || got.yanked == nil || got.yanked.Why != "broken" {
+			if err != nil || got.manifest.Ref != m.Ref || got.Yanked == nil || got.Yanked.Why != "broken" {
 				t.Errorf("lookup = %+v, %v", got, err)
 			}
 		})

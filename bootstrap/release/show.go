@@ -23,8 +23,8 @@ func Show(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Trust
 	if err != nil {
 		return Shown{}, fmt.Errorf("show %s: %w", ref, err)
 	}
-	signature, _ := trust.judge(w.manifest, w.raw, w.signature)
-	return Shown{Manifest: w.manifest, Signature: signature, Yanked: w.yanked}, nil
+	signature, _ := trust.judge(w.manifest, w.Raw, w.Signature)
+	return Shown{Manifest: w.manifest, Signature: signature, Yanked: w.Yanked}, nil
 }
 
 // Check is one thing that Verify looked at.
@@ -73,12 +73,12 @@ func Verify(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Tru
 		return Report{}, fmt.Errorf("verify %s: %w", ref, err)
 	}
 	report.add("manifest", nil, fmt.Sprintf("%d files, %d bytes", len(w.manifest.Files), w.manifest.unpacked()))
-	if w.yanked != nil {
-		report.add("yank", w.yanked.err(), "")
+	if w.Yanked != nil {
+		report.add("yank", w.Yanked.err(), "")
 	} else {
 		report.add("yank", nil, "not yanked")
 	}
-	report.add("signature", trust.admit(w.manifest, w.raw, w.signature), trust.describe(w))
+	report.add("signature", trust.admit(w.manifest, w.Raw, w.Signature), trust.describe(w))
 	if err := report.checkArchive(ctx, b, w.manifest); err != nil {
 		return Report{}, fmt.Errorf("verify %s: %w", ref, classifyLocal(err))
 	}
@@ -86,7 +86,7 @@ func Verify(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Tru
 }
 
 func (t Trust) describe(w word) string {
-	signature, _ := t.judge(w.manifest, w.raw, w.signature)
+	signature, _ := t.judge(w.manifest, w.Raw, w.Signature)
 	switch signature.State {
 	case SignatureNone:
 		return "not signed, and no signature is required"

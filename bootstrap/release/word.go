@@ -6,23 +6,24 @@ import (
 	"fmt"
 )
 
-// word is what a bucket says of a release, and what the cache remembers of that.
+// word is what a bucket says of a release. As JSON it is a file of the cache's index,
+// byte for byte, so that a signature can be verified again.
 type word struct {
 	manifest  Manifest
-	raw       []byte  // manifest.json, byte for byte: what is signed
-	signature []byte  // manifest.json.minisig; nil: there is none
-	yanked    *Yanked // nil: it is not
+	Raw       []byte  `json:"manifest"`            // manifest.json, byte for byte: what is signed
+	Signature []byte  `json:"signature,omitempty"` // manifest.json.minisig; nil: there is none
+	Yanked    *Yanked `json:"yanked,omitempty"`    // nil: it is not
 }
 
 // readWord asks the bucket: the errors of readManifest.
 func readWord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (w word, err error) {
-	if w.raw, w.manifest, err = readManifest(ctx, b, ref, platform, wait); err != nil {
+	if w.Raw, w.manifest, err = readManifest(ctx, b, ref, platform, wait); err != nil {
 		return word{}, err
 	}
-	if w.yanked, err = readYanked(ctx, b, ref, platform, wait); err != nil {
+	if w.Yanked, err = readYanked(ctx, b, ref, platform, wait); err != nil {
 		return word{}, err
 	}
-	w.signature, err = readSignature(ctx, b, ref, platform, wait)
+	w.Signature, err = readSignature(ctx, b, ref, platform, wait)
 	return w, err
 }
 
@@ -72,8 +73,8 @@ func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) 
 
 // admit reports why the release must not be run.
 func (w word) admit(t Trust) error {
-	if w.yanked != nil {
-		return w.yanked.err()
+	if w.Yanked != nil {
+		return w.Yanked.err()
 	}
-	return t.admit(w.manifest, w.raw, w.signature)
+	return t.admit(w.manifest, w.Raw, w.Signature)
 }

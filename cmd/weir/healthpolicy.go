@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
 	"github.com/weirkeeper/weirkeeper/nodehealth/senlin"
 )
@@ -247,7 +248,7 @@ func (cli *cli) replayHealth(ctx context.Context, path string, o replay.Options)
 	}
 	out := bufio.NewWriter(cli.stdout)
 	err := errors.Join(replay.Run(ctx, in, out, o), out.Flush())
-	if line, ok := errors.AsType[*replay.LineError](err); ok {
+	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
 		return &usageError{fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp)}
 	}
 	return err

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
 func (cli *cli) replayCommand() *cobra.Command {
@@ -78,7 +79,7 @@ func (cli *cli) replay(ctx context.Context, path string, c replay.Config) error 
 	}
 	out := bufio.NewWriter(cli.stdout)
 	err := replay.Run(ctx, in, out, c)
-	if line, ok := errors.AsType[*replay.LineError](err); ok {
+	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
 		err = &usageError{fmt.Errorf("%s: %w", path, line)}
 	}
 	return errors.Join(err, out.Flush())

@@ -20,19 +20,9 @@ const (
 	MaxAdvance = 31_536_000 // seconds of one line: a year
 )
 
-// allowed is what a LineError tells beside its problem.
+// allowed is what a jsonlines.Error tells beside its problem.
 const allowed = `a line is one of {"bulk": {APP: {...}}}, {"bulk_down": true|false}, {"bus_down": true|false}, ` +
 	`{"subj": "...", "msg": {...}, "reply": "..."}, {"advance": SECONDS}, {"dump": APP}`
-
-// LineError is returned by Run for a line that it cannot take.
-type LineError struct {
-	Line    int // from 1
-	Problem string
-}
-
-func (e *LineError) Error() string {
-	return fmt.Sprintf("line %d: %s; %s", e.Line, e.Problem, allowed)
-}
 
 // line is one line of the input, one of the types below.
 type line any
@@ -55,28 +45,18 @@ type rawRow struct {
 	data json.RawMessage
 }
 
-// reader reads lines.
-type reader struct{ *jsonlines.Reader }
-
-func newReader(in io.Reader) reader { return reader{jsonlines.NewReader(in, MaxLine)} }
-
-// next returns the next line, io.EOF after the last, or a *LineError.
-func (r reader) next() (line, error) {
-	data, err := r.Next()
-	if bad, ok := errors.AsType[*jsonlines.Error](err); ok {
-		return nil, &LineError{bad.Line, bad.Problem}
+// reader returns a function that returns the next line, io.EOF after the last, or a
+// *jsonlines.Error.
+func reader(in io.Reader) func() (line, error) {
+	lines := jsonlines.NewReader(in, MaxLine, allowed)
+	return func() (line, error) {
+		return jsonlines.Parsed(lines, func(data []byte) (line, error) {
+			if lines.Cut() && !json.Valid(data) {
+				return nil, errors.New("the input ends in the middle of the line")
+			}
+			return parse(data)
+		})
 	}
-	if err != nil {
-		return nil, err
-	}
-	if r.Cut() && !json.Valid(data) {
-		return nil, &LineError{r.Line(), "the input ends in the middle of the line"}
-	}
-	l, err := parse(data)
-	if err != nil {
-		return nil, &LineError{r.Line(), err.Error()}
-	}
-	return l, nil
 }
 
 // parse reads a line: an object of one key, or a message, which has up to three.

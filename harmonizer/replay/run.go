@@ -12,7 +12,7 @@ import (
 )
 
 // Run replays in, in the form that the package comment tells, and writes to out
-// what is published. It returns a *LineError for a line that it cannot take;
+// what is published. It returns a *jsonlines.Error for a line that it cannot take;
 // what came before is written then.
 func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	cfg = cfg.WithDefaults()
@@ -22,9 +22,9 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, cfg Config) error {
 	p := &player{cfg: cfg, machine: apps.NewMachine(cfg.Apps), second: 1, out: newPrinter(out)}
 	p.step(ctx, apps.BusUp{})
 	p.step(ctx, apps.Lead{})
-	lines := newReader(in)
+	next := reader(in)
 	for {
-		l, err := lines.next()
+		l, err := next()
 		if err == nil {
 			err = p.play(ctx, l)
 		}

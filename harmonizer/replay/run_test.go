@@ -12,6 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
 const oneRow = `{"instances": 1, "state": "STARTED", "version": "v1", "package_state": "STAGED", "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}`
@@ -54,9 +55,9 @@ func TestRunRefuses(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			_, err := replayed(t, tt.in, Config{})
-			bad, ok := errors.AsType[*LineError](err)
+			bad, ok := errors.AsType[*jsonlines.Error](err)
 			if !ok || !strings.Contains(err.Error(), tt.problem) || !strings.Contains(err.Error(), "a line is one of") {
-				t.Fatalf("Run = %v, want a LineError with %q", err, tt.problem)
+				t.Fatalf("Run = %v, want an Error with %q", err, tt.problem)
 			}
 			if want := strings.Count(strings.TrimSpace(tt.in), "\n") + 1; bad.Line != want {
 				t.Errorf("line %d, want %d", bad.Line, want)
@@ -68,7 +69,7 @@ func TestRunRefuses(t *testing.T) {
 func TestRunBoundsALine(t *testing.T) {
 	endless := &zeros{}
 	err := Run(t.Context(), endless, &bytes.Buffer{}, Config{})
-	if _, ok := errors.AsType[*LineError](err); !ok || !strings.Contains(err.Error(), "is longer than") {
+	if _, ok := errors.AsType[*jsonlines.Error](err); !ok || !strings.Contains(err.Error(), "is longer than") {
 		t.Errorf("Run = %v", err)
 	}
 	if endless.read > 2*MaxLine {
@@ -205,10 +206,10 @@ func TestRecorderRoundTrip(t *testing.T) {
 	if err := r.Err(); err != nil {
 		t.Fatal(err)
 	}
-	lines := newReader(&file)
+	lines := reader(&file)
 	var got []line
 	for {
-		l, err := lines.next()
+		l, err := lines()
 		if err != nil {
 			break
 		}
@@ -255,9 +256,9 @@ func TestRecordingReplaysAlike(t *testing.T) {
 	var file bytes.Buffer
 	now := time.Unix(0, 0)
 	r := NewRecorder(&file, func() time.Time { return now })
-	rows := newReader(strings.NewReader(in))
+	rows := reader(strings.NewReader(in))
 	for {
-		l, err := rows.next()
+		l, err := rows()
 		if err != nil {
 			break
 		}

@@ -2,8 +2,8 @@
 // bounded length after the other. Blank lines, and those that begin with #, say
 // nothing.
 //
-//	lines := jsonlines.NewReader(in, 1<<20)
-//	data, err := lines.Next() // io.EOF after the last; lines.Line() is its number
+//	lines := jsonlines.NewReader(in, 1<<20, "a line is {...}")
+//	data, err := lines.Next() // io.EOF after the last
 //
 // A Reader has one owner.
 package jsonlines
@@ -16,27 +16,46 @@ import (
 	"io"
 )
 
-// Error is a line that is none. Its text does not tell the Line.
+// Error is a line that cannot be taken.
 type Error struct {
 	Line    int // from 1
 	Problem string
+	Allowed string // what a line may be
 }
 
-func (e *Error) Error() string { return e.Problem }
+func (e *Error) Error() string { return fmt.Sprintf("line %d: %s; %s", e.Line, e.Problem, e.Allowed) }
 
 // Reader reads lines.
 type Reader struct {
-	in   *bufio.Reader
-	most int
-	line int
-	cut  bool
+	in      *bufio.Reader
+	most    int
+	allowed string
+	line    int
+	cut     bool
 }
 
-// NewReader returns a Reader of lines of so many bytes at most.
-func NewReader(in io.Reader, most int) *Reader { return &Reader{in: bufio.NewReader(in), most: most} }
+// NewReader returns a Reader of lines of so many bytes at most. Its errors say what is
+// allowed.
+func NewReader(in io.Reader, most int, allowed string) *Reader {
+	return &Reader{in: bufio.NewReader(in), most: most, allowed: allowed}
+}
 
-// Line returns the number of the last line that was read, from 1.
-func (r *Reader) Line() int { return r.line }
+// Wrong returns an Error of the last line that was read.
+func (r *Reader) Wrong(problem string) error { return &Error{r.line, problem, r.allowed} }
+
+// Parsed returns the next line that says something, as parse reads it; see Next. What
+// parse refuses is an *Error.
+func Parsed[L any](r *Reader, parse func([]byte) (L, error)) (L, error) {
+	var line L
+	data, err := r.Next()
+	if err != nil {
+		return line, err
+	}
+	if line, err = parse(data); err != nil {
+		return line, r.Wrong(err.Error())
+	}
+	return line, nil
+}
 
 // Cut reports whether the last line that was read has no end of its own: the input may
 // have been cut off there.
@@ -61,7 +80,7 @@ func (r *Reader) read() ([]byte, error) {
 	for r.line++; ; {
 		part, err := r.in.ReadSlice('\n')
 		if len(data)+len(part) > r.most {
-			return nil, &Error{Line: r.line, Problem: fmt.Sprintf("is longer than %d bytes", r.most)}
+			return nil, r.Wrong(fmt.Sprintf("is longer than %d bytes", r.most))
 		}
 		data = append(data, part...)
 		switch {

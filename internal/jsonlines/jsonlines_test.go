@@ -28,7 +28,7 @@ func TestReader(t *testing.T) {
 		"no JSON is told by who reads it": {"{\n", []string{`{`}, false, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := jsonlines.NewReader(strings.NewReader(tc.text), 32)
+			r := jsonlines.NewReader(strings.NewReader(tc.text), 32, "")
 			var got []string
 			cut := false
 			for {

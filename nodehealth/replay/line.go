@@ -5,14 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"reflect"
 	"slices"
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -24,22 +22,12 @@ const (
 	maxSince   = 1 << 40    // seconds from the start, before or after
 )
 
-// allowed is what a LineError tells beside its problem.
+// allowed is what a jsonlines.Error tells beside its problem.
 const allowed = `a line is one of {"policy": {...}}, {"nodes": [{"id": ..., "zone": ..., "since": SECONDS}]}, ` +
 	`{"observe": {"node": ..., "mode": ..., "verdict": "ok"|"fail"|"unknown", "reason": ...}}, ` +
 	`{"outcome": {"node": ..., "action": ..., "ok": true|false}}, {"pause": {"node": ..., "owner": ..., "ttl": SECONDS}}, ` +
 	`{"resume": {"node": ..., "owner": ...}}, {"hint": {"node": ...}}, {"recover": {"node": ...}}, {"release": {"node": ...}}, ` +
 	`{"path": {"down": true|false}}, {"healer": {"other": true|false}}, {"advance": SECONDS}`
-
-// LineError is returned by Run for a line that it cannot take.
-type LineError struct {
-	Line    int // from 1
-	Problem string
-}
-
-func (e *LineError) Error() string {
-	return fmt.Sprintf("line %d: %s; %s", e.Line, e.Problem, allowed)
-}
 
 // line is one line of the input: a judge.Event, or one of the types below.
 type line any
@@ -66,27 +54,6 @@ type paused struct {
 	Owner string         `json:"owner"`
 	TTL   judge.Duration `json:"ttl"`
 	Why   string         `json:"why"`
-}
-
-// reader reads lines.
-type reader struct{ *jsonlines.Reader }
-
-func newReader(in io.Reader) reader { return reader{jsonlines.NewReader(in, MaxLine)} }
-
-// next returns the next line, io.EOF after the last, or a *LineError.
-func (r reader) next() (line, error) {
-	data, err := r.Next()
-	if bad, ok := errors.AsType[*jsonlines.Error](err); ok {
-		return nil, &LineError{bad.Line, bad.Problem}
-	}
-	if err != nil {
-		return nil, err
-	}
-	l, err := parse(data)
-	if err != nil {
-		return nil, &LineError{r.Line(), err.Error()}
-	}
-	return l, nil
 }
 
 // parse reads a line: an object of one key.

@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -17,7 +18,7 @@ type Options struct {
 	Policy *judge.Policy // until a line gives one; nil: a line has to, first of all
 }
 
-// Run replays a file. A line that it cannot take is a *LineError: what came before it has
+// Run replays a file. A line that it cannot take is a *jsonlines.Error: what came before it has
 // had its effect, and is written. Any other error is of ctx, in or out.
 func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Policy != nil {
@@ -31,7 +32,7 @@ func Run(ctx context.Context, in io.Reader, out io.Writer, opts Options) error {
 	if opts.Policy != nil {
 		p.follow(*opts.Policy)
 	}
-	err := p.play(ctx, newReader(in))
+	err := p.play(ctx, jsonlines.NewReader(in, MaxLine, allowed))
 	if flush := w.Flush(); flush != nil {
 		err = errors.Join(err, fmt.Errorf("write what was found: %w", flush))
 	}
@@ -66,9 +67,9 @@ type printed struct {
 	Alarm   string             `json:"alarm,omitempty"`
 }
 
-func (p *player) play(ctx context.Context, r reader) error {
+func (p *player) play(ctx context.Context, lines *jsonlines.Reader) error {
 	for {
-		l, err := r.next()
+		l, err := jsonlines.Parsed(lines, parse)
 		if errors.Is(err, io.EOF) {
 			return nil
 		}
@@ -76,7 +77,7 @@ func (p *player) play(ctx context.Context, r reader) error {
 			return err
 		}
 		if _, policy := l.(policyLine); p.judge == nil && !policy {
-			return &LineError{Line: r.Line(), Problem: "there is no policy yet"}
+			return lines.Wrong("there is no policy yet")
 		}
 		if err := p.take(ctx, l); err != nil {
 			return err

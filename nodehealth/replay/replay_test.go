@@ -15,6 +15,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -180,7 +181,7 @@ func TestBadLines(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			err := Run(t.Context(), strings.NewReader(test.in), io.Discard, Options{})
-			var bad *LineError
+			var bad *jsonlines.Error
 			if !errors.As(err, &bad) || bad.Line != test.line || !strings.Contains(err.Error(), test.says) || !strings.Contains(err.Error(), `{"advance": SECONDS}`) {
 				t.Errorf("Run() = %v, want line %d, and %q", err, test.line, test.says)
 			}
@@ -190,7 +191,7 @@ func TestBadLines(t *testing.T) {
 
 func TestBounds(t *testing.T) {
 	long := policy + `{"hint": {"node": "` + strings.Repeat("x", MaxLine) + `"}}`
-	var bad *LineError
+	var bad *jsonlines.Error
 	if err := Run(t.Context(), strings.NewReader(long), io.Discard, Options{}); !errors.As(err, &bad) || bad.Line != 2 {
 		t.Errorf("a long line: %v", err)
 	}

@@ -36,14 +36,10 @@ type wireRow struct {
 	Runtime   json.RawMessage `json:"runtime"`
 }
 
-func (w *wireRow) fields() [9]*json.RawMessage {
-	return [...]*json.RawMessage{
-		&w.ID, &w.Instances, &w.State, &w.Package, &w.Version, &w.Updated, &w.Memory, &w.Framework, &w.Runtime,
-	}
-}
-
 func (w *wireRow) reset() {
-	for _, f := range w.fields() {
+	for _, f := range [...]*json.RawMessage{
+		&w.ID, &w.Instances, &w.State, &w.Package, &w.Version, &w.Updated, &w.Memory, &w.Framework, &w.Runtime,
+	} {
 		*f = (*f)[:0]
 	}
 }

@@ -17,36 +17,23 @@ const maxApps = 1 << 18
 
 // decode reads the text of a file. Its errors name the file and the line.
 func decode(file string, data []byte) (rows, error) {
-	out, problem := decodeRows(data)
-	if problem != nil {
-		return rows{}, in(file, problem)
+	in := func(p *strictyaml.Problem) *strictyaml.Problem {
+		p.File, p.Line = file, max(1, p.Line)
+		return p
 	}
-	for _, bad := range out.unreadable {
-		in(file, bad.err)
-	}
-	return out, nil
-}
-
-// in adds the file to a problem.
-func in(file string, p *strictyaml.Problem) *strictyaml.Problem {
-	p.File, p.Line = file, max(1, p.Line)
-	return p
-}
-
-func decodeRows(data []byte) (rows, *strictyaml.Problem) {
 	tree, problem := treeOf(data)
 	if problem != nil {
-		return rows{}, problem
+		return rows{}, in(problem)
 	}
 	list, problem := appsOf(tree)
 	if problem != nil {
-		return rows{}, problem
+		return rows{}, in(problem)
 	}
 	out := rows{apps: make([]message.App, 0, len(list))}
 	for _, p := range list {
 		app, problem := rowOf(p)
 		if problem != nil {
-			out.unreadable = append(out.unreadable, unreadable{p.Key, problem})
+			out.unreadable = append(out.unreadable, unreadable{p.Key, in(problem)})
 			continue
 		}
 		out.apps = append(out.apps, app)

@@ -131,10 +131,7 @@ func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 		cancel()
 		switch {
 		case err == nil || a.isKept(r.Attempt):
-			_ = a.mail.send(ctx, func(time.Time, *judge.Judge) batch {
-				e.handed, e.stage = true, "is handed over"
-				return batch{}
-			})
+			_ = a.mail.tell(ctx, func(time.Time) { e.handed, e.stage = true, "is handed over" })
 			return judge.Outcome{}
 		case errors.Is(err, pools.ErrNoRoom) && r.Hold && a.mayGoFirst(ctx, e):
 			r.Hold = false

@@ -158,10 +158,7 @@ func (m *memory) save(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return true
 	}
-	return m.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-		m.saved(now, err)
-		return batch{}
-	}) != nil || err == nil
+	return m.mail.tell(ctx, func(now time.Time) { m.saved(now, err) }) != nil || err == nil
 }
 
 // saved reports the end of a save.

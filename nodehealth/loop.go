@@ -58,10 +58,7 @@ func (k *kit) call(ctx context.Context, timeout time.Duration, f func(context.Co
 		try, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		err := k.world.Writer.Write(try, f)
-		_ = k.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-			ended(now, err)
-			return batch{}
-		})
+		_ = k.mail.tell(ctx, func(now time.Time) { ended(now, err) })
 	})
 }
 

@@ -60,6 +60,14 @@ func (m *mailbox) send(ctx context.Context, do work) error {
 	}
 }
 
+// tell sends work that has no events for the judge.
+func (m *mailbox) tell(ctx context.Context, do func(now time.Time)) error {
+	return m.send(ctx, func(now time.Time, _ *judge.Judge) batch {
+		do(now)
+		return batch{}
+	})
+}
+
 // offer does not wait: it drops and counts work that finds no room.
 func (m *mailbox) offer(what string, do work) {
 	select {

@@ -70,11 +70,7 @@ func (t *rounds) repeat(ctx context.Context, r round) {
 		for k++; r.due(t.config.Pool, k) < since(); k++ {
 			last.Missed++
 		}
-		sent := t.mail.send(ctx, func(now time.Time, _ *judge.Judge) batch {
-			t.ended(now, r.name, last, err)
-			return batch{}
-		})
-		if sent != nil {
+		if t.mail.tell(ctx, func(now time.Time) { t.ended(now, r.name, last, err) }) != nil {
 			return
 		}
 	}

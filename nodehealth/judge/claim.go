@@ -11,7 +11,7 @@ import (
 func (rs *repairs) claim(now time.Time) {
 	var all []*node
 	c := rs.candidate(now, nil, Action{}, true)
-	for _, c.node = range rs.roster.ill {
+	for _, c.node = range rs.ill {
 		if !c.waits() {
 			all = append(all, c.node)
 		}
@@ -36,7 +36,7 @@ func (rs *repairs) takeUp(now time.Time, n *node) {
 		rs.block(n, n.repair.Action.Name, r)
 		return
 	}
-	rs.roster.to(now, n, Recovering)
+	rs.to(now, n, Recovering)
 }
 
 // consider claims a candidate, or shows which gate refuses.
@@ -46,7 +46,7 @@ func (rs *repairs) consider(now time.Time, n *node) {
 		return
 	}
 	n.repair = &Repair{Origin: n.ID, Action: a, Index: i, Since: now}
-	rs.roster.to(now, n, Claimed)
+	rs.to(now, n, Claimed)
 	if n.asked != "" || n.State != Running {
 		rs.begin(now, n)
 		return
@@ -86,14 +86,14 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
 	name := n.repair.Action.Name
 	n.repair = nil
-	rs.roster.to(now, n, Unhealthy)
+	rs.to(now, n, Unhealthy)
 	rs.block(n, name, r)
 }
 
 // candidate returns what the gates are asked about. The value is reused: it holds until
 // the next call.
 func (rs *repairs) candidate(now time.Time, n *node, a Action, fits bool) *candidate {
-	rs.asking = candidate{safety: rs.safety, detection: rs.detection, now: now, node: n, action: a, fits: fits, repairs: len(rs.roster.active)}
+	rs.asking = candidate{safety: rs.safety, detection: rs.detection, now: now, node: n, action: a, fits: fits, repairs: len(rs.active)}
 	return &rs.asking
 }
 
@@ -110,13 +110,13 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 
 func (rs *repairs) quarantine(now time.Time, n *node, why string) {
 	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(rs.rules.window)
-	rs.roster.to(now, n, Quarantined)
+	rs.to(now, n, Quarantined)
 	rs.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
 	rs.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: rs.rules.window, Observe: rs.rules.observe, Why: why})
 	if !rs.rules.observe {
 		rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
 	}
-	rs.roster.wakes.add(n, n.until)
+	rs.wakes.add(n, n.until)
 }
 
 func (rs *repairs) attempt(n *node) string {

@@ -8,7 +8,7 @@ import (
 // outcome takes what came of an order. An outcome that no repair waits for changes
 // nothing.
 func (rs *repairs) outcome(now time.Time, o Outcome) {
-	n, ok := rs.roster.all[o.Node]
+	n, ok := rs.all[o.Node]
 	if !ok || !n.awaited(o) {
 		rs.journal.find(ignored(o.Node, "outcome of "+string(cmp.Or(o.Action, ActionName(o.Step), "an action"))+", which is not under way"))
 		return
@@ -92,13 +92,13 @@ func (rs *repairs) done(now time.Time, n *node, o Outcome) {
 		return
 	}
 	n.repair.Ends = true
-	rs.roster.to(now, n, Verifying)
+	rs.to(now, n, Verifying)
 }
 
 func (rs *repairs) verify(now time.Time, n *node) {
-	rs.roster.to(now, n, Verifying)
-	rs.roster.assess(now, n)
-	rs.roster.settle(now, n)
+	rs.to(now, n, Verifying)
+	rs.assess(now, n)
+	rs.settle(now, n)
 }
 
 // replacement returns the node that takes n's place: n itself if there is none.
@@ -106,9 +106,9 @@ func (rs *repairs) replacement(now time.Time, n *node, id string) *node {
 	if id == "" || id == n.ID {
 		return n
 	}
-	to, known := rs.roster.all[id]
+	to, known := rs.all[id]
 	if !known {
-		to = rs.roster.add(now, Node{ID: id, Zone: n.Zone})
+		to = rs.add(now, Node{ID: id, Zone: n.Zone})
 		to.unlisted = true
 	}
 	if to.repair != nil {
@@ -123,12 +123,12 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 	to.repair, n.repair = n.repair, nil
 	to.repair.TookOut = false
 	n.replaced, n.asked, n.blocked = true, "", ""
-	rs.roster.to(now, n, Fresh)
+	rs.to(now, n, Fresh)
 	f := to.repairFinding(NodeReplaced, "by "+to.ID)
 	f.Node, f.Zone, f.Action = n.ID, n.Zone, Recreate
 	rs.journal.find(f)
 	if n.missing > 1 {
-		rs.roster.drop(n)
+		rs.drop(n)
 	}
 	rs.verify(now, to)
 }
@@ -141,7 +141,7 @@ func (rs *repairs) undone(now time.Time, n *node, why string) {
 	rs.safety.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == i)
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(rs.rules.backoff)
-	rs.roster.to(now, n, Unhealthy)
+	rs.to(now, n, Unhealthy)
 }
 
 func (rs *repairs) failed(now time.Time, n *node, why string) {
@@ -152,10 +152,10 @@ func (rs *repairs) failed(now time.Time, n *node, why string) {
 	case n.unlisted || n.missing > 1:
 		rs.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})
 		rs.close(now, n)
-		rs.roster.drop(n)
+		rs.drop(n)
 	case r.Tries < *r.Action.MaxAttempts:
 		r.Waiting = true
-		rs.roster.to(now, n, Recovering)
+		rs.to(now, n, Recovering)
 	default:
 		rs.escalate(now, n, why)
 	}
@@ -169,7 +169,7 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 	switch {
 	case ok:
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true
-		rs.roster.to(now, n, Recovering)
+		rs.to(now, n, Recovering)
 	case r.Origin != n.ID:
 		rs.end(now, n, RepairEnded, Unhealthy, "the replacement is not fit either: "+why)
 	default:
@@ -182,7 +182,7 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 func (rs *repairs) end(now time.Time, n *node, event FindingEvent, state NodeState, why string) {
 	rs.journal.find(n.repairFinding(event, why))
 	rs.close(now, n)
-	rs.roster.to(now, n, state)
+	rs.to(now, n, state)
 }
 
 func (rs *repairs) succeeded(now time.Time, n *node, why string) {

@@ -27,11 +27,8 @@ type Repair struct {
 
 // repairs moves the repairs of a pool on, and begins those that the gates let pass.
 type repairs struct {
-	rules     *rules
-	detection *detection
-	safety    *safety
-	roster    *roster
-	journal   *journal
+	*roster
+	rules *rules
 
 	seq    uint64    // of attempts
 	resume bool      // orders in flight are to be ordered again
@@ -77,7 +74,7 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 		n.replaced = true
 		rs.end(now, n, RepairSucceeded, Fresh, "it is gone, and the provider replaces it")
 		if n.missing > 1 {
-			rs.roster.drop(n)
+			rs.drop(n)
 		}
 	case (r.Ends || n.unlisted) && late:
 		rs.failed(now, n, "the provider's list does not show it in time")
@@ -130,7 +127,7 @@ func (rs *repairs) act(now time.Time, n *node) {
 		}
 	}
 	r.TookOut = n.outBy(now, rs.detection, r.Action)
-	rs.roster.budgeted(n)
+	rs.budgeted(n)
 	event := RepairAttempt
 	if !r.Begun {
 		event = RepairStarted
@@ -139,21 +136,21 @@ func (rs *repairs) act(now time.Time, n *node) {
 	r.Tries++
 	r.Since, r.Deadline = now, now.Add(time.Duration(*r.Action.Timeout))
 	r.Attempt = rs.attempt(n)
-	rs.roster.to(now, n, Recovering)
+	rs.to(now, n, Recovering)
 	f := n.repairFinding(event, cmp.Or(n.why, n.asked))
 	f.Observe = rs.rules.observe
 	rs.journal.find(f)
 	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
 	if rs.rules.observe { // nothing comes of it
 		rs.close(now, n)
-		rs.roster.to(now, n, Unhealthy)
+		rs.to(now, n, Unhealthy)
 	}
 }
 
 func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
-	rs.roster.to(now, n, Fencing)
+	rs.to(now, n, Fencing)
 	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why})
 	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
@@ -164,7 +161,7 @@ func (rs *repairs) fenced(now time.Time, n *node, why string) {
 	n.repair.Fenced, n.repair.Waiting = true, true
 	rs.journal.find(Finding{Event: FenceConfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if n.state == Fencing {
-		rs.roster.to(now, n, Recovering)
+		rs.to(now, n, Recovering)
 	}
 }
 
@@ -173,10 +170,10 @@ func (rs *repairs) unfenced(now time.Time, n *node, why string) {
 	rs.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
 	if !rs.rules.mustFence && n.Exclusive == "" {
 		n.repair.Fenced, n.repair.Waiting = true, true
-		rs.roster.to(now, n, Recovering)
+		rs.to(now, n, Recovering)
 		return
 	}
-	rs.roster.to(now, n, FenceFailed)
+	rs.to(now, n, FenceFailed)
 	rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "fence:" + n.ID, Why: "it may be alive, so it is not replaced: " + why})
 }
 
@@ -195,6 +192,6 @@ func (rs *repairs) mayGoFirst(now time.Time, n *node) bool {
 		return true
 	}
 	n.repair.TookOut = rs.safety.budget.room(n.ID, rs.safety.breakers.census.listed)
-	rs.roster.budgeted(n)
+	rs.budgeted(n)
 	return n.repair.TookOut
 }

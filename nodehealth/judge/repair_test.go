@@ -65,7 +65,7 @@ func TestProgressOfARepair(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			ro := newTestRoster(t)
 			d, l := ro.detection, ro.journal
-			rs := repairs{rules: d.rules, detection: d, safety: ro.safety, roster: ro, journal: l}
+			rs := repairs{roster: ro, rules: d.rules}
 			n := ro.add(now, Node{ID: "n"})
 			n.repair = &test.repair
 			n.repair.Action = Action{Name: Reboot}.withDefaults(false)

@@ -164,12 +164,12 @@ func (rs *repairs) resumeOrders(now time.Time) {
 		return
 	}
 	rs.resume = false
-	for _, n := range byID(rs.roster.active) {
+	for _, n := range byID(rs.active) {
 		o := Order{Node: n.ID, Attempt: n.repair.Attempt, Deadline: n.repair.Deadline, Resumed: true, Why: "in flight before the takeover"}
 		switch {
 		case n.state == Fencing && len(rs.rules.fencing) == 0: // the policy was changed
 			n.repair.Waiting = true
-			rs.roster.to(now, n, Recovering)
+			rs.to(now, n, Recovering)
 			continue
 		case n.state == Fencing:
 			o.Kind, o.Fencing = OrderFence, slices.Clone(rs.rules.fencing)

@@ -61,7 +61,6 @@ func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
 	}
 }
 
-// begin carries out an order in a goroutine of its own.
 func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *effort) {
 	o := e.order
 	e.machine = a.inventory.machines[o.Node]
@@ -121,7 +120,6 @@ func undone(why error) judge.Outcome {
 	return judge.Outcome{Step: judge.StepUndone, Reason: why.Error()}
 }
 
-// handOver sends a repair request to the autoscaler, until the autoscaler has saved it.
 func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 	r := a.repairOf(e)
 	var err error

@@ -31,7 +31,6 @@ type effort struct {
 // efforts are the orders that are carried out, by attempt.
 type efforts map[string]*effort
 
-// mending returns the nodes that are repaired in place.
 func (es efforts) mending() map[string]bool {
 	out := map[string]bool{}
 	for _, e := range es {
@@ -42,7 +41,6 @@ func (es efforts) mending() map[string]bool {
 	return out
 }
 
-// unsaved reports whether no state to be saved has one of the orders.
 func (es efforts) unsaved() bool {
 	for _, e := range es {
 		if e.gen == 0 {

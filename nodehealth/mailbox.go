@@ -29,7 +29,6 @@ type batch struct {
 	observed []judge.Observation
 }
 
-// of returns a batch of these events.
 func of(events ...judge.Event) batch { return batch{events: events} }
 
 // mailbox hands work to the Loop's goroutine. Its WaitGroup counts the goroutines that
@@ -111,7 +110,6 @@ func (m *mailbox) ask(ctx context.Context, do func(now time.Time, j *judge.Judge
 	}
 }
 
-// lose counts what found no room.
 func (m *mailbox) lose(what string, n int) {
 	m.mu.Lock()
 	defer m.mu.Unlock()

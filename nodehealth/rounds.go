@@ -49,7 +49,6 @@ type roundCount struct {
 	failed uint64
 }
 
-// start repeats a round in a goroutine of its own until ctx ends.
 func (t *rounds) start(ctx context.Context, r round) {
 	t.table[r.name] = &roundCount{RoundStatus: RoundStatus{Round: r.name, Modes: r.modes, Interval: r.every}}
 	t.mail.Go(func() { t.repeat(ctx, r) })

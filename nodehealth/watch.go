@@ -108,12 +108,10 @@ func (w *watcher) inspect(ctx context.Context, modes []judge.ModeType) error {
 	return w.report(ctx, s.observations(modes, nil))
 }
 
-// report sends observations of nodes that the latest snapshot has.
 func (w *watcher) report(ctx context.Context, all []judge.Observation) error {
 	return w.mail.send(ctx, func(time.Time, *judge.Judge) batch { return batch{observed: w.inventory.known(all)} })
 }
 
-// recheck observes what the judge asks for until ctx ends.
 func (w *watcher) recheck(ctx context.Context) {
 	interval := time.Duration(*w.policy.Detection.Interval)
 	budget := rate.NewLimiter(rate.Every(interval/3), recheckBurst) // a claim waits two intervals

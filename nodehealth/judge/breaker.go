@@ -36,7 +36,6 @@ type tally struct {
 	listed, eligible, sick, blind bool
 }
 
-// count replaces what a node was counted as.
 func (bs *breakers) count(was *tally, t tally) {
 	if t == *was {
 		return

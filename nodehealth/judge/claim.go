@@ -39,7 +39,6 @@ func (rs *repairs) takeUp(now time.Time, n *node) {
 	rs.to(now, n, Recovering)
 }
 
-// consider claims a candidate, or shows which gate refuses.
 func (rs *repairs) consider(now time.Time, n *node) {
 	a, i, passes := rs.admit(now, n, atClaim)
 	if !passes {

@@ -33,7 +33,6 @@ type vote struct {
 	decides bool // a failure that no heartbeat vetoes
 }
 
-// begin starts the evidence of a node for as many modes.
 func (e *evidence) begin(now time.Time, modes int) {
 	if e.tracks = e.room[:]; modes > len(e.room) {
 		e.tracks = make([]track, modes)
@@ -41,7 +40,6 @@ func (e *evidence) begin(now time.Time, modes int) {
 	e.tracks, e.ignorant = e.tracks[:modes], now
 }
 
-// forget makes all that was observed of the node old.
 func (e *evidence) forget(now time.Time) {
 	clear(e.tracks)
 	e.lastBeat, e.reset, e.verdict, e.ignorant, e.blind = time.Time{}, now, Unknown, now, false
@@ -369,7 +367,6 @@ func (p *path) prove(now time.Time) []Finding {
 	return []Finding{{Event: PathUp, Why: "heartbeats arrive"}}
 }
 
-// lapse loses the path if nothing arrived for too long.
 func (p *path) lapse(now time.Time) []Finding {
 	if p.proven(now) {
 		return nil

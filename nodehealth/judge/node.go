@@ -185,7 +185,6 @@ func (ro *roster) budgeted(n *node) {
 	}
 }
 
-// count has the breakers count the node as what it is now.
 func (ro *roster) count(now time.Time, n *node) {
 	ro.safety.breakers.count(&n.counted, ro.tally(now, n))
 }
@@ -201,7 +200,6 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	return t
 }
 
-// assess renews the opinion of the node.
 func (ro *roster) assess(now time.Time, n *node) {
 	n.assess(now, ro.detection, &n.Node)
 	if n.goesBlind(now, ro.detection) {
@@ -209,7 +207,6 @@ func (ro *roster) assess(now time.Time, n *node) {
 	}
 }
 
-// settle counts the node, and wakes it when time alone may change it.
 func (ro *roster) settle(now time.Time, n *node) {
 	ro.count(now, n)
 	ro.wakes.add(n, n.nextWake(now, ro.detection))

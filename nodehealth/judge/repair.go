@@ -99,7 +99,6 @@ func (rs *repairs) verifying(now time.Time, n *node, late bool) (again bool) {
 	return false
 }
 
-// goOn asks the gates before the next action of a repair.
 func (rs *repairs) goOn(now time.Time, n *node) {
 	at := atAct
 	if n.repair.Fenced && n.verdict != Fail && n.asked == "" {
@@ -116,7 +115,6 @@ func (rs *repairs) goOn(now time.Time, n *node) {
 	}
 }
 
-// act fences the node if it is to be replaced, else orders the action.
 func (rs *repairs) act(now time.Time, n *node) {
 	r := n.repair
 	n.blocked, r.Waiting = "", false

@@ -84,7 +84,6 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 	j.roster.settle(now, n)
 }
 
-// enter moves a node that nobody repairs.
 func (j *Judge) enter(now time.Time, n *node) {
 	if n.replaced || n.State == Leaving {
 		return

@@ -17,14 +17,17 @@
 //	memory                       saves and restores
 //
 // Whatever waits has a goroutine of its own, and hands its results to the Loop by the
-// mailbox. A part returns events; only the Loop steps the judge.
+// mailbox. A part returns events; only the Loop steps the judge. The mailbox counts what
+// finds no room.
 //
 // # Observing
 //
-// Rounds of one mode never overlap. A list or an inspection that fails is dropped: nodes
-// without an observation become unknown. If everything behind a balancer fails, the
-// balancer is suspect. A heartbeat proves that a node is up; a failed condition in it is a
-// failure; a reboot is not.
+// Each mode has an interval; a round begins up to a tenth of the interval late. Rounds of
+// one mode never overlap, and a round that runs too long is published with the rounds
+// that it delays. A list or an inspection that fails is dropped: nodes without an
+// observation become unknown. If everything behind a balancer fails, the balancer is
+// suspect. A heartbeat proves that a node is up; a failed condition in it is a failure; a
+// reboot is not.
 //
 // # Acting
 //
@@ -43,6 +46,10 @@
 //   - a workflow has failed, unless it runs where the attempt is known;
 //   - nodes that may have a cordon are saved, and those not in quarantine are uncordoned.
 //
+// If no group has room for a replacement that must join first, the node goes first if it
+// serves nothing or if one more node may be out of service. Else nothing is done, and the
+// repair is tried again later.
+//
 // A clock that goes back by more than a minute ends the loop: the next one takes no saved
 // time for later than now.
 //
@@ -51,9 +58,14 @@
 //
 // # With the autoscaler
 //
-// A node that leaves for another reason is paused until a minute after its deadline, while
-// it has a record. While operators have paused the pool nothing begins.
+// Sick and Barred say which nodes are preferred victims, and why the pool must not shrink.
+// Drained receives what happens to drain records. A node that leaves for another reason is
+// paused until a minute after its deadline, while it has a record. While operators have
+// paused the pool nothing begins.
+//
+// # Concurrency
 //
 // Run is called once. The other methods may be used concurrently; Order and Status wait
-// for the loop, a bounded time.
+// for the loop, a bounded time. The ports for NATS, URLs and workflows are in packages
+// events, probes and workflow.
 package nodehealth

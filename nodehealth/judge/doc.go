@@ -17,10 +17,13 @@
 //
 // # Verdicts
 //
-// Each detection mode of a node is ok, fail or unknown. An unknown observation changes
-// nothing. A heartbeat fails when the node is silent while the
+// Each detection mode of a node is ok, fail or unknown. It fails after
+// failure_threshold failures in a row, is ok again after success_threshold
+// successes, and unknown once nothing was heard for stale_after. An unknown
+// observation changes nothing. A heartbeat fails when the node is silent while the
 // path is proven, by a [PathProof] or by other nodes' heartbeats; the silence begins
-// when the path came up, at the earliest.
+// when the path came up, at the earliest. What the agent says of its own machine (a
+// full disk, a read-only file system, its kernel) is a failure of that mode.
 //
 // The policy joins the modes. Unknown never triggers, and never clears: a node that
 // failed is fit again only when what failed is ok. A heartbeat that is ok vetoes
@@ -43,21 +46,43 @@
 //	                                                 (gates again)  │     ▼        │
 //	                                                                │ fence_failed─┘ fenced, gone or released
 //
+// A node that is mended and of which nothing is known for long after its deadline gives
+// its place back. Where a machine holds an identity for itself it is known not to run
+// only once two lists in a row say so; one that is not listed may run on.
+//
 // A replaced node hands its repair to the replacement, which is verified in its
 // place. When all actions failed, the node is quarantined if it is still the machine
 // that the repair began with; else the lineage has one attempt less.
 //
 // # Gates
 //
-// Candidates come in the order gone first, then longest unhealthy. Each passes the gates
-// in the order of the table in gate.go, once to be claimed and again before each action;
-// a finding shows the first that refuses, when it changes. An action within a repair
-// needs only the gates that others can close.
+// Candidates come in the order gone first, then longest unhealthy. Each passes the
+// gates in this order, once to be claimed and again before each action; the first
+// that refuses is told by a finding, when it changes:
+//
+//	owner          somebody else heals this pool
+//	pause          the node or the pool is paused
+//	breaker        too many of the pool are sick
+//	zone           too many of the node's zone are sick
+//	schedule       the policy freezes this hour
+//	min_available  the action would take too many out of service
+//	in_progress    other repairs are under way
+//	rate           too many repairs were begun
+//	backoff        the last repair of this lineage was not long ago
+//	attempts       the lineage had its repairs: it is quarantined
+//
+// An action within a repair needs only the gates that others can close: owner, pause,
+// breaker, zone, schedule and min_available. Beside them "unknown", "action", "fencing"
+// and "recheck" say that there is no verdict now, that no action of the policy fits
+// the machine's state, that an exclusive machine cannot be fenced, and that nobody
+// confirmed the failure.
 //
 // The breaker counts nodes that are suspect, unhealthy or being repaired among those
 // that are eligible: listed, past their grace, not paused, not leaving or taken back,
-// not quarantined, and not unknown for long. A release closes all breakers, and lets as
-// many be sick as there are then, until fewer are.
+// not quarantined, and not unknown for long; one that is only wished for is not sick. A
+// release closes all breakers, and lets as many be sick as there are then, until fewer
+// are. A single frozen zone is left out of the pool's count, so that the
+// other zones are served; if more than one is, the whole pool counts.
 //
 // # Observing
 //

@@ -125,7 +125,9 @@ func (w *ward) others(mark int, node string) (n int) {
 
 // A frozen machine is reset, under its id, and not while it is paused.
 func healthResetsTheFrozen(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: "{name: REBOOT, params: {type: hard}, timeout: 20}, " + recreate, each: 2})
+	// The time is more than the 30 s in which a new autoscaler leaves a node alone that does
+	// not report.
+	w := h.newWard(t, wardOptions{actions: "{name: REBOOT, params: {type: hard}, timeout: 50}, " + recreate, each: 2})
 	victim, mark := w.oldest(), w.now()
 	boot := w.boot(victim)
 	w.weir("health", "pause", victim, "--for", "10m", "--why", "it is looked at")

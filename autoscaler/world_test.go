@@ -117,9 +117,6 @@ func (l *Loop) drains() []drain.Record   { records, _ := l.writer.Records(); ret
 // memo is what is kept for the next process.
 type memo = apply.Saved
 
-// decodeMemo decodes what was kept, of any version.
-func decodeMemo(data []byte) (memo, error) { return apply.Decode(data) }
-
 // heed has the loop handle one notice, as Run does.
 func (l *Loop) heed(ctx context.Context, n pools.Notice) error {
 	return l.step(ctx, func(ctx context.Context, now time.Time, r *apply.Report) error {

@@ -98,7 +98,7 @@ func (m *AppMemory) takeOver(ctx context.Context) error {
 		return err
 	}
 	m.pages = newPages()
-	return each(slices.Collect(maps.Values(m.pages)), func(p *page) error { return m.adopt(ctx, p, all[p.key]) })
+	return each(slices.Collect(maps.Values(m.pages)), func(_ int, p *page) error { return m.adopt(ctx, p, all[p.key]) })
 }
 
 // adopt fills a page with what its key has, which is rewritten.
@@ -151,10 +151,9 @@ func (m *AppMemory) remembered() harmonizer.Remembered {
 // Save implements harmonizer.Memory: it writes the pages in which something
 // changed, many at the same time. After an error that names keys, the others are
 // written; what those should have had is written by the next Save that succeeds. It
-// is pools.ErrNotHolder without a Load in this term of the lease.
+// is pools.ErrNotHolder without a Load in this term of the lease. Its limits of time
+// hold for the turn and for the bus, not for its own work on large pages.
 func (m *AppMemory) Save(ctx context.Context, changed []apps.Memory, nodes map[string]int) error {
-	ctx, cancel := bounded(ctx)
-	defer cancel()
 	values, err := encodeMemories(changed)
 	if err != nil {
 		return fmt.Errorf("save memory of apps: %w", err)
@@ -198,18 +197,26 @@ func (m *AppMemory) flush(ctx context.Context) error {
 			changed = append(changed, p)
 		}
 	}
-	return each(changed, func(p *page) error {
-		body, err := m.fit(p)
-		if err != nil {
-			return fmt.Errorf("write %s: %w", p.key, err)
+	bodies := make([][]byte, len(changed))
+	misfits := each(changed, func(i int, p *page) (err error) {
+		if bodies[i], err = m.fit(p); err != nil {
+			return fmt.Errorf("fit %s: %w", p.key, err)
 		}
-		revision, err := m.term.write(ctx, p.key, body, p.revision)
+		return nil
+	})
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	return errors.Join(misfits, each(changed, func(i int, p *page) error {
+		if bodies[i] == nil {
+			return nil
+		}
+		revision, err := m.term.write(ctx, p.key, bodies[i], p.revision)
 		if err != nil {
 			return err
 		}
 		p.revision, p.changed = revision, false
 		return nil
-	})
+	}))
 }
 
 // fit returns the body of a page, of which it forgets as much as it takes for a
@@ -248,14 +255,14 @@ func packedLen(body []byte, limit int) int {
 
 // each calls do for every page, a number of them at the same time, and returns all
 // errors.
-func each(pages []*page, do func(*page) error) error {
+func each(pages []*page, do func(i int, p *page) error) error {
 	errs := make([]error, len(pages))
 	slots := make(chan struct{}, pipeline)
 	var wg sync.WaitGroup
 	for i, p := range pages {
 		slots <- struct{}{}
 		wg.Go(func() {
-			errs[i] = do(p)
+			errs[i] = do(i, p)
 			<-slots
 		})
 	}

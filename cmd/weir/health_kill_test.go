@@ -221,8 +221,8 @@ func ways() []way {
 // healthIsKilled kills the autoscaler at each write of a replacement, from the order
 // that is kept to the repair that has succeeded. Afterwards there is one replacement,
 // and all is as it was.
-func healthIsKilled(t *testing.T, h *infirmary, by way, lane int) {
-	w, g := h.newDoomed(t, by.actions)
+func healthIsKilled(t *testing.T, by way, lane int) {
+	w, g := newDoomed(t, by.actions)
 	if lane == 0 {
 		w.recreated(g, nil)
 		w.expectListed(g)
@@ -255,9 +255,7 @@ func healthIsKilled(t *testing.T, h *infirmary, by way, lane int) {
 
 // healthIsTakenOver kills the autoscaler as it ends the old machine. Another one, with a
 // data folder of its own, goes on when the lease is over, and begins nothing anew.
-func healthIsTakenOver(t *testing.T, h *infirmary) {
-	done := h.enter()
-	defer done()
+func healthIsTakenOver(t *testing.T) {
 	o := wardOptions{actions: recreate, each: 1}
 	w := newEmptyWard(t, o)
 	g := openGuillotine(t, strings.TrimPrefix(w.bus, "nats://"))
@@ -268,7 +266,6 @@ func healthIsTakenOver(t *testing.T, h *infirmary) {
 	other := w.newAutoscaler("B", strings.TrimPrefix(w.bus, "nats://"), o)
 	other.start()
 	said := other.says(0, saysStandby)
-	done()
 	victim, mark := w.oldest(), w.now()
 	dead := g.arm(victim, step{"terminate", 0}, false)
 	w.weir("health", "recover", victim)
@@ -299,10 +296,8 @@ func (w *ward) expectListed(g *guillotine) {
 }
 
 // newDoomed starts a pool whose autoscaler can be killed at each write.
-func (h *infirmary) newDoomed(t *testing.T, actions string) (*ward, *guillotine) {
+func newDoomed(t *testing.T, actions string) (*ward, *guillotine) {
 	t.Helper()
-	done := h.enter()
-	defer done()
 	o := wardOptions{actions: actions, each: 1}
 	w := newEmptyWard(t, o)
 	g := openGuillotine(t, strings.TrimPrefix(w.bus, "nats://"))

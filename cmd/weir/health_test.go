@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -29,10 +28,9 @@ const (
 )
 
 // TestHealth has local machines die, freeze and vanish, and what is about them fail, as
-// docs/node-health.md promises that they may. The scenes run at the same time: what
-// they take is mostly waiting.
+// docs/node-health.md promises that they may.
 func TestHealth(t *testing.T) {
-	scenes := map[string]func(*testing.T, *infirmary){
+	scenes := map[string]func(*testing.T){
 		"starts the dead": healthStartsTheDead, "resets the frozen": healthResetsTheFrozen, "replaces the frozen": healthReplacesTheFrozen,
 		"polls URLs": healthPollsURLs, "of all": healthOfAll, "of a zone": healthOfAZone, "beside scale-in": healthBesideScaleIn,
 		"observes": healthObserves, "fences": healthFences, "takes hints": healthTakesHints, "under up": healthUnderUp,
@@ -40,15 +38,10 @@ func TestHealth(t *testing.T) {
 	}
 	for _, way := range ways() {
 		for lane := range killLanes {
-			scenes[fmt.Sprint("killed ", way.name, " ", lane)] = func(t *testing.T, h *infirmary) { healthIsKilled(t, h, way, lane) }
+			scenes[fmt.Sprint("killed ", way.name, " ", lane)] = func(t *testing.T) { healthIsKilled(t, way, lane) }
 		}
 	}
-	h := newInfirmary()
-	var wg sync.WaitGroup
-	for name, scene := range scenes {
-		wg.Go(func() { t.Run(name, func(t *testing.T) { scene(t, h) }) })
-	}
-	wg.Wait()
+	runScenes(t, scenes)
 }
 
 // has reports whether a machine is there.
@@ -77,8 +70,8 @@ func (w *ward) passes(span time.Duration) {
 }
 
 // A machine that has died is started; one that does not come up by that is replaced.
-func healthStartsTheDead(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: "{name: START, timeout: 10}, " + recreate, each: 2})
+func healthStartsTheDead(t *testing.T) {
+	w := newWard(t, wardOptions{actions: "{name: START, timeout: 30}, " + recreate, each: 2})
 	victim, mark := w.oldest(), w.now()
 	boot := w.boot(victim)
 	w.signalTo(syscall.SIGKILL, victim)
@@ -124,10 +117,10 @@ func (w *ward) others(mark int, node string) (n int) {
 }
 
 // A frozen machine is reset, under its id, and not while it is paused.
-func healthResetsTheFrozen(t *testing.T, h *infirmary) {
+func healthResetsTheFrozen(t *testing.T) {
 	// The time is more than the 30 s in which a new autoscaler leaves a node alone that does
 	// not report.
-	w := h.newWard(t, wardOptions{actions: "{name: REBOOT, params: {type: hard}, timeout: 50}, " + recreate, each: 2})
+	w := newWard(t, wardOptions{actions: "{name: REBOOT, params: {type: hard}, timeout: 50}, " + recreate, each: 2})
 	victim, mark := w.oldest(), w.now()
 	boot := w.boot(victim)
 	w.weir("health", "pause", victim, "--for", "10m", "--why", "it is looked at")
@@ -153,8 +146,8 @@ func healthResetsTheFrozen(t *testing.T, h *infirmary) {
 }
 
 // A frozen machine is replaced, and goes when the other one has come.
-func healthReplacesTheFrozen(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: recreate, each: 2})
+func healthReplacesTheFrozen(t *testing.T) {
+	w := newWard(t, wardOptions{actions: recreate, each: 2})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
 	least := 4.0
@@ -199,7 +192,7 @@ func (w *ward) expectLaunchedFirst(mark int) {
 }
 
 // One node's URL never answers: that node alone is replaced.
-func healthPollsURLs(t *testing.T, h *infirmary) {
+func healthPollsURLs(t *testing.T) {
 	var hole atomic.Value
 	hole.Store("")
 	web := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -210,7 +203,7 @@ func healthPollsURLs(t *testing.T, h *infirmary) {
 	}))
 	defer web.Close()
 	port := web.URL[strings.LastIndex(web.URL, ":"):]
-	w := h.newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("      - {type: LIFECYCLE_EVENTS}\n", fmt.Sprintf(
+	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("      - {type: LIFECYCLE_EVENTS}\n", fmt.Sprintf(
 		"      - {type: NODE_STATUS_POLL_URL, options: {poll_url: \"http://{private_ip}%s/{node}\", poll_url_retry_limit: 2, poll_url_retry_interval: 0, poll_url_timeout: 1, poll_url_healthy_response: ^ok, failure_threshold: 1, success_threshold: 1}}\n", port))})
 	victim, mark := w.oldest(), w.now()
 	hole.Store(victim)
@@ -226,8 +219,8 @@ func healthPollsURLs(t *testing.T, h *infirmary) {
 
 // NATS goes away for longer than a silent node is given, and all nodes freeze at once:
 // nothing is repaired, and all is well by itself.
-func healthOfAll(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: "{name: START}, " + recreate, each: 2, lease: 3 * time.Second})
+func healthOfAll(t *testing.T) {
+	w := newWard(t, wardOptions{actions: "{name: START}, " + recreate, each: 2, lease: 3 * time.Second})
 	mark := w.now()
 	w.nats.stop()
 	w.passes(5 * time.Second)
@@ -259,8 +252,8 @@ func healthOfAll(t *testing.T, h *infirmary) {
 }
 
 // A zone is frozen as a whole: it is left alone, and the other one is served.
-func healthOfAZone(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: recreate, each: 3})
+func healthOfAZone(t *testing.T) {
+	w := newWard(t, wardOptions{actions: recreate, each: 3})
 	mark, zone := w.now(), w.zone("blue")
 	w.signalTo(syscall.SIGSTOP, zone...)
 	if f := w.comes(mark, string(judge.ZoneFrozen), ""); f.told.Zone != "blue" {
@@ -281,8 +274,8 @@ func healthOfAZone(t *testing.T, h *infirmary) {
 }
 
 // A node that is let go is not repaired, sick or not.
-func healthBesideScaleIn(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("min_capacity: 4", "min_capacity: 1")})
+func healthBesideScaleIn(t *testing.T) {
+	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("min_capacity: 4", "min_capacity: 1")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
 	w.comes(mark, string(judge.NodeSuspect), victim)
@@ -310,8 +303,8 @@ func healthBesideScaleIn(t *testing.T, h *infirmary) {
 }
 
 // A policy that observes tells all, and does nothing: what dies is replaced by its owner.
-func healthObserves(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("mode: act", "mode: observe")})
+func healthObserves(t *testing.T) {
+	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("mode: act", "mode: observe")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
 	if f := w.comes(mark, started, victim); !f.told.Observe || f.told.Action != judge.Recreate {
@@ -335,8 +328,8 @@ func healthObserves(t *testing.T, h *infirmary) {
 }
 
 // On an exclusive pool nothing takes a machine's place until it is known to be off.
-func healthFences(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing(
+func healthFences(t *testing.T) {
+	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing(
 		"mode: act", "mode: act\n  exclusive: true", "recovery: {", "recovery: {fencing: [SERVICE, COMPUTE], fencing_options: {timeout: 30}, ")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGSTOP, victim)
@@ -351,8 +344,8 @@ func healthFences(t *testing.T, h *infirmary) {
 }
 
 // A hint has a machine looked at now, and not when its turn comes.
-func healthTakesHints(t *testing.T, h *infirmary) {
-	w := h.newWard(t, wardOptions{actions: "{name: START}", each: 1, policy: replacing("interval: 5", "interval: 600")})
+func healthTakesHints(t *testing.T) {
+	w := newWard(t, wardOptions{actions: "{name: START}", each: 1, policy: replacing("interval: 5", "interval: 600")})
 	victim, mark := w.oldest(), w.now()
 	w.signalTo(syscall.SIGKILL, victim)
 	w.comes(mark, "machine ended", victim)
@@ -372,13 +365,12 @@ func healthTakesHints(t *testing.T, h *infirmary) {
 }
 
 // All of it on one machine, by "weir up": a frozen machine is replaced.
-func healthUnderUp(t *testing.T, h *infirmary) {
+func healthUnderUp(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pool.yaml")
 	text := wardPool(wardOptions{actions: recreate, each: 2})
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	done := h.enter()
 	u := startUp(t, t.TempDir(), "--pool-file", file)
 	var victim string
 	u.pool(t, "a pool of 4", func(s poolStatus) error {
@@ -394,7 +386,6 @@ func healthUnderUp(t *testing.T, h *infirmary) {
 		}
 		return nil
 	})
-	done()
 	if err := syscall.Kill(agentPID(t, victim), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

@@ -82,23 +82,9 @@ type wardOptions struct {
 	each    int                 // machines of each group
 }
 
-// infirmary is where wards are set up: a few at a time, for that is work, and what
-// follows is waiting.
-type infirmary struct{ doors chan struct{} }
-
-func newInfirmary() *infirmary { return &infirmary{make(chan struct{}, 5)} }
-
-// enter waits for a turn, which lasts until done is called.
-func (h *infirmary) enter() (done func()) {
-	h.doors <- struct{}{}
-	return sync.OnceFunc(func() { <-h.doors })
-}
-
 // newWard starts a pool, and waits until all of it is known to be well.
-func (h *infirmary) newWard(t *testing.T, o wardOptions) *ward {
+func newWard(t *testing.T, o wardOptions) *ward {
 	t.Helper()
-	done := h.enter()
-	defer done()
 	w := newEmptyWard(t, o)
 	w.holder = w.newAutoscaler("A", strings.TrimPrefix(w.nats.server.ClientURL(), "nats://"), o)
 	w.holder.start()

@@ -7,6 +7,8 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"sync"
 	"testing"
 	"time"
 )
@@ -78,8 +80,24 @@ func weir(args ...string) result {
 	return result{stdout.String(), stderr.String(), code}
 }
 
-// patience is how long a test waits for what has to come.
-const patience = 60 * time.Second
+// patience is how long a test waits for what has to come. A busy machine needs most of
+// it; only a test that fails waits as long.
+const patience = 3 * time.Minute
+
+// runScenes runs subtests at the same time, four for each processor: most of what they
+// take is waiting, and more of them would miss the deadlines of the product.
+func runScenes(t *testing.T, scenes map[string]func(*testing.T)) {
+	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
+	var wg sync.WaitGroup
+	for name, scene := range scenes {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			t.Run(name, scene)
+		})
+	}
+	wg.Wait()
+}
 
 // eventually looks again and again until look returns nil, for as long as ctx lasts.
 func eventually(tb testing.TB, what string, look func() error) {

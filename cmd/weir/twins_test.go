@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -20,13 +19,16 @@ import (
 // scenes run at the same time: what they take is mostly the end of leases.
 func TestTwins(t *testing.T) {
 	bus := startTwinBus(t)
-	scenes := map[string]func(*testing.T, string){
+	scenes := map[string]func(*testing.T){}
+	for name, scene := range map[string]func(*testing.T, string){
 		"orders": twinOrders, "kill": twinKill, "end": twinEnd, "cut one": twinCutOne, "cut both": twinCutBoth,
 		"cut in a takeover": twinCutTakeover,
+	} {
+		scenes[name] = func(t *testing.T) { scene(t, bus) }
 	}
 	const lanes = 9
 	for i := range lanes {
-		scenes[fmt.Sprintf("halt %d", i+1)] = func(t *testing.T, bus string) {
+		scenes[fmt.Sprintf("halt %d", i+1)] = func(t *testing.T) {
 			var own []halt
 			for n, h := range halts() {
 				if n%lanes == i {
@@ -36,11 +38,7 @@ func TestTwins(t *testing.T) {
 			twinHalt(t, bus, i, own)
 		}
 	}
-	var wg sync.WaitGroup
-	for name, scene := range scenes {
-		wg.Go(func() { t.Run(name, func(t *testing.T) { scene(t, bus) }) })
-	}
-	wg.Wait()
+	runScenes(t, scenes)
 }
 
 // halt is where a holder is halted for longer than its lease.

@@ -19,7 +19,7 @@ build: ## build weir, and the signals that it publishes when it starts
 
 # Without GORACE each process that a test starts would sleep for 1 s at its end.
 test: ## run every test, with the race detector, in random order
-	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -timeout 20m ./...
+	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -timeout 40m ./...
 
 check: lint test ## lint and test
 

@@ -63,12 +63,15 @@ func (c *candidate) waits() bool {
 	if c.node.state == FenceFailed && !c.node.repair.Fenced {
 		return true
 	}
-	for i := range gates {
-		if g := &gates[i]; g.when&alone != 0 && g.name == c.node.blocked {
-			return g.refuses(c).why != nil
+	if c.last.name != c.node.blocked {
+		c.last = gate{name: c.node.blocked}
+		for _, g := range gates {
+			if g.name == c.node.blocked {
+				c.last = g
+			}
 		}
 	}
-	return false
+	return c.last.when&alone != 0 && c.last.refuses(c).why != nil
 }
 
 // candidate is a node that asks the gates, and what it asks for.
@@ -80,6 +83,7 @@ type candidate struct {
 	action    Action
 	fits      bool // the action makes sense for the machine
 	repairs   int  // in progress
+	last      gate // that refused the last node that was asked whether it waits
 }
 
 // safety bounds the repairs of a pool.

@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -16,6 +17,7 @@ const (
 	atSilence                   // the next action on a node that our fencing made silent: no verdict is expected
 	atReturn                    // a node is fenced after all, and needs a place again
 	alone                       // the gate refused last: while it still does, no other gate is asked
+	forAll                      // it refuses every node of the pool or none, so that one answer does
 )
 
 // gate may refuse a repair.
@@ -31,13 +33,13 @@ var gates = [...]gate{
 	{GateAction, atClaim | atBegin | atAct, noAction},
 	{GateFencing, atClaim | atBegin | atAct, noFencing},
 	{GateRecheck, atClaim | atBegin | atAct, notConfirmed},
-	{GateOwner, atClaim | atBegin | atAct | atSilence | alone, otherHealer},
+	{GateOwner, atClaim | atBegin | atAct | atSilence | alone | forAll, otherHealer},
 	{GatePause, atClaim | atBegin | atAct | atSilence | alone, paused},
-	{GateBreaker, atClaim | atBegin | atAct | atSilence | alone, poolSick},
+	{GateBreaker, atClaim | atBegin | atAct | atSilence | alone | forAll, poolSick},
 	{GateZone, atClaim | atBegin | atAct | atSilence | alone, zoneSick},
-	{GateSchedule, atClaim | atBegin | atAct | atSilence | alone, frozen},
+	{GateSchedule, atClaim | atBegin | atAct | atSilence | alone | forAll, frozen},
 	{GateMinAvailable, atClaim | atBegin | atAct | atSilence, overBudget},
-	{GateInProgress, atClaim | atReturn | alone, noPlace},
+	{GateInProgress, atClaim | atReturn | alone | forAll, noPlace},
 	{GateRate, atClaim | atBegin, overRate},
 	{GateBackoff, atClaim | atBegin, tooSoon},
 	{GateAttempts, atClaim | atBegin, tooOften}, // such a node is quarantined
@@ -60,18 +62,24 @@ func refused(c *candidate, at phase) refusal {
 // waits reports whether nothing is new for a candidate: its fencing is not confirmed,
 // or the gate that refused it last still does.
 func (c *candidate) waits() bool {
-	if c.node.state == FenceFailed && !c.node.repair.Fenced {
+	switch {
+	case c.node.state == FenceFailed && !c.node.repair.Fenced:
 		return true
+	case c.node.blocked == "":
+		return false
 	}
-	if c.last.name != c.node.blocked {
-		c.last = gate{name: c.node.blocked}
-		for _, g := range gates {
-			if g.name == c.node.blocked {
-				c.last = g
-			}
+	again := c.last.name == c.node.blocked
+	if !again {
+		i := slices.IndexFunc(gates[:], func(g gate) bool { return g.name == c.node.blocked && g.when&alone != 0 })
+		if i < 0 {
+			return false
 		}
+		c.last = gates[i]
 	}
-	return c.last.when&alone != 0 && c.last.refuses(c).why != nil
+	if !again || c.last.when&forAll == 0 {
+		c.refused = c.last.refuses(c).why != nil
+	}
+	return c.refused
 }
 
 // candidate is a node that asks the gates, and what it asks for.
@@ -84,6 +92,7 @@ type candidate struct {
 	fits      bool // the action makes sense for the machine
 	repairs   int  // in progress
 	last      gate // that refused the last node that was asked whether it waits
+	refused   bool // by that gate, and is still
 }
 
 // safety bounds the repairs of a pool.

@@ -90,9 +90,13 @@ func (h *Harmonizer) tick(now time.Time) {
 	}
 }
 
-// step has the machine take in one event, and hands on what comes of it.
+// step has the machine take in one event, and hands on what comes of it. In shadow mode
+// the nudges of the other harmonizer are only compared: the machine decides by itself.
 func (h *Harmonizer) step(now time.Time, ev apps.Event) {
 	h.book(now, ev)
+	if _, nudged := ev.(apps.Nudged); nudged && h.mirror != nil {
+		return
+	}
 	began := time.Now()
 	nudges, findings := h.machine.Step(now, ev)
 	h.steps.observe(time.Since(began))

@@ -56,3 +56,28 @@ func TestShadowIsSilent(t *testing.T) {
 		s.stop(t)
 	})
 }
+
+// The other harmonizer is faster: what it asked for is not taken for our own, so that the
+// shadow still decides, and both match.
+func TestShadowOfAFasterOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(2)
+		w.mu.Lock()
+		w.runs = map[string]message.Beat{}
+		w.mu.Unlock()
+		cfg := settings()
+		cfg.Shadow = true
+		s := w.join("shadow").start(t, cfg, true)
+		pass(t, 5*time.Second)
+		if err := s.Tell(t.Context(), apps.Nudged{Nudge: apps.Nudge{Start: &message.Start{App: "web", Version: web(2).Version, Indices: []int{0, 1}}}}); err != nil {
+			t.Fatal(err)
+		}
+		pass(t, 25*time.Second)
+		st, err := s.Status(t.Context(), StatusQuery{})
+		if err != nil || st.Shadow.Matched != 4 || st.Shadow.Own != 0 || st.Shadow.Other != 0 {
+			t.Errorf("shadow %+v, %v, want two acts of each that match", st.Shadow, err)
+		}
+		s.stop(t)
+	})
+}

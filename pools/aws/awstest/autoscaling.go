@@ -85,15 +85,6 @@ func scalingPage[T any](r *request, all []T, usual int) ([]T, string, error) {
 	return page(all, r.pageSize(size), r.params["NextToken"])
 }
 
-// named returns the group that a request names.
-func (r *request) named(w *world) (*group, error) {
-	name := r.params["AutoScalingGroupName"]
-	if g := w.group(name); g != nil {
-		return g, nil
-	}
-	return nil, refuse("ValidationError", "AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
-}
-
 func describeActivities(r *request) (any, error) {
 	groups := r.view.groups
 	if r.params["AutoScalingGroupName"] != "" {
@@ -111,7 +102,7 @@ func describeActivities(r *request) (any, error) {
 	for _, g := range groups {
 		for _, a := range slices.Backward(g.activities) {
 			if passes(a) {
-				found = append(found, r.activityAnswer(g, a))
+				found = append(found, r.scaling.activityAnswer(g, a))
 			}
 		}
 	}
@@ -193,7 +184,7 @@ func setDesiredCapacity(r *request) (any, error) {
 	case r.params.truth("HonorCooldown") && r.now.Before(g.cooldown):
 		return nil, refuse("ScalingActivityInProgress", "Scaling activity is in progress: the group %s is in its cooldown period", g.Name)
 	}
-	r.desire(g, desired, "explicitly set group desired capacity")
+	r.scaling.desire(g, desired, "explicitly set group desired capacity")
 	return nil, nil
 }
 
@@ -209,7 +200,7 @@ func terminateInGroup(r *request) (any, error) {
 		// (kubernetes/autoscaler issue 4095).
 		if decrement && g.Desired-int(i.weight) >= g.Min {
 			g.Desired -= int(i.weight)
-			r.after(settleAfter, func() { r.settleGroup(g) })
+			r.after(settleAfter, func() { r.scaling.settleGroup(g) })
 		}
 		return nil, refuse("ScalingActivityInProgress", "Instance %s is already in lifecycle state Terminating", id)
 	}
@@ -225,7 +216,7 @@ func terminateInGroup(r *request) (any, error) {
 	if decrement {
 		cause = fmt.Sprintf("At %s instance %s was taken out of service in response to a user request, shrinking the capacity from %d to %d.", iso(r.now), id, from, g.Desired)
 	}
-	a := r.takeOut(g, i, ByGroup, cause)
-	r.after(settleAfter, func() { r.settleGroup(g) })
-	return terminateAnswer{Activity: r.activityAnswer(g, a)}, nil
+	a := r.scaling.takeOut(g, i, ByGroup, cause)
+	r.after(settleAfter, func() { r.scaling.settleGroup(g) })
+	return terminateAnswer{Activity: r.scaling.activityAnswer(g, a)}, nil
 }

@@ -60,7 +60,7 @@ func setInstanceHealth(r *request) (any, error) {
 		return nil, refuse("ValidationError", "Instance health status must be either Healthy or Unhealthy.")
 	}
 	g := r.group(i.owner)
-	r.after(settleAfter, func() { r.replace(g, i) })
+	r.after(settleAfter, func() { r.scaling.replace(g, i) })
 	return nil, nil
 }
 
@@ -93,7 +93,7 @@ func suspendProcesses(r *request) (any, error) {
 	}
 	all := append(slices.Clone(g.suspended), some...)
 	slices.Sort(all)
-	r.suspend(g, slices.Compact(all))
+	r.scaling.suspend(g, slices.Compact(all))
 	return nil, nil
 }
 
@@ -102,7 +102,7 @@ func resumeProcesses(r *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.suspend(g, slices.DeleteFunc(slices.Clone(g.suspended), func(process string) bool { return slices.Contains(some, process) }))
+	r.scaling.suspend(g, slices.DeleteFunc(slices.Clone(g.suspended), func(process string) bool { return slices.Contains(some, process) }))
 	return nil, nil
 }
 

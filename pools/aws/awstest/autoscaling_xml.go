@@ -169,7 +169,7 @@ type activityAnswer struct {
 	started       time.Time
 }
 
-func (c *cloud) activityAnswer(g *group, a activity) activityAnswer {
+func (c *scaling) activityAnswer(g *group, a activity) activityAnswer {
 	return activityAnswer{
 		ID: a.id, Group: g.Name, ARN: c.groupARN(g.Name), Description: a.description, Cause: a.cause,
 		StartTime: timestamp(a.start), EndTime: timestamp(a.end), StatusCode: a.status, StatusMessage: a.message,

@@ -3,6 +3,7 @@ package awstest
 import (
 	"container/heap"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -19,45 +20,54 @@ const (
 	defaultCooldown = 5 * time.Minute
 )
 
-// cloud is Amazon: its things, its clock and what is going to happen. The
-// Server's mutex guards it.
+// cloud is Amazon: its services, their things, and their clock. The Server's mutex
+// guards it. Each service keeps its own state, and reaches the others through it.
 type cloud struct {
 	config Config
 	url    string // of the server
-	now    time.Time
+	clock
 	world
-	queue   queue
-	outcome string // of the next root volume that is replaced; empty: success
-	stock   map[Market]int
-	quota   map[Quota]int
-	agenda  agenda
-	serial  int // names things
-	endings []Ending
+	compute   *compute
+	scaling   *scaling
+	spot      *spot
+	balancing *balancing
+	queue     *queue
 }
 
-func newCloud(c Config) *cloud {
-	return &cloud{config: c, now: c.Start, stock: map[Market]int{}, quota: map[Quota]int{}}
+func newCloud(config Config) *cloud {
+	c := &cloud{config: config, clock: clock{now: config.Start}}
+	c.compute = &compute{cloud: c, stock: map[Market]int{}, quota: map[Quota]int{}}
+	c.scaling, c.spot, c.balancing, c.queue = &scaling{c}, &spot{c}, &balancing{c}, &queue{cloud: c}
+	return c
+}
+
+// clock is the time, what is going to happen, and the serial number of the last
+// name or event.
+type clock struct {
+	now    time.Time
+	agenda agenda
+	serial int
 }
 
 // name returns an id that no other thing has.
-func (c *cloud) name(prefix string) string {
+func (c *clock) name(prefix string) string {
 	c.serial++
 	return fmt.Sprintf("%s-%017x", prefix, c.serial)
 }
 
-func (c *cloud) uuid() string {
+func (c *clock) uuid() string {
 	c.serial++
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", c.serial, c.serial)
 }
 
-// after has something happen once that much time has passed.
-func (c *cloud) after(d time.Duration, do func()) {
+// after runs do once that much time has passed.
+func (c *clock) after(d time.Duration, do func()) {
 	c.serial++
 	heap.Push(&c.agenda, event{at: c.now.Add(d), serial: c.serial, do: do})
 }
 
-// advance lets time pass, and everything happen that falls due meanwhile.
-func (c *cloud) advance(to time.Time) {
+// advance sets the time, and runs everything that falls due meanwhile.
+func (c *clock) advance(to time.Time) {
 	for len(c.agenda) > 0 && !c.agenda[0].at.After(to) {
 		e := heap.Pop(&c.agenda).(event)
 		c.now = e.at
@@ -90,4 +100,70 @@ func (a *agenda) Pop() any {
 	e := (*a)[last]
 	*a = (*a)[:last]
 	return e
+}
+
+// world is all that a describing request may tell of. It is copied to answer
+// reads that lag.
+type world struct {
+	instances []*instance // in order of launch
+	groups    []*group
+	fleets    []*fleet
+	balanced  []*targetGroup
+	tasks     []*volumeTask // in order of their beginning
+}
+
+func (w *world) clone() *world {
+	return &world{
+		instances: cloneEach(w.instances, func(i instance) instance { return i }),
+		groups:    cloneEach(w.groups, group.clone),
+		fleets:    cloneEach(w.fleets, fleet.clone),
+		balanced:  cloneEach(w.balanced, targetGroup.clone),
+		tasks:     cloneEach(w.tasks, func(t volumeTask) volumeTask { return t }),
+	}
+}
+
+func cloneEach[T any](list []*T, clone func(T) T) []*T {
+	out := make([]*T, len(list))
+	for i, v := range list {
+		out[i] = new(clone(*v))
+	}
+	return out
+}
+
+func (w *world) instance(id string) *instance {
+	return first(w.instances, func(i *instance) bool { return i.id == id })
+}
+
+func (w *world) group(name string) *group {
+	return first(w.groups, func(g *group) bool { return g.Name == name })
+}
+
+func (w *world) fleet(id string) *fleet {
+	return first(w.fleets, func(f *fleet) bool { return f.ID == id })
+}
+
+func first[T any](list []*T, is func(*T) bool) *T {
+	if i := slices.IndexFunc(list, is); i >= 0 {
+		return list[i]
+	}
+	return nil
+}
+
+// members returns the instances of a group or fleet for which is holds, in order of launch.
+func (w *world) members(owner string, is func(*instance) bool) []*instance {
+	var out []*instance
+	for _, i := range w.instances {
+		if i.owner == owner && is(i) {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+func (w *world) weight(owner string, is func(*instance) bool) float64 {
+	var sum float64
+	for _, i := range w.members(owner, is) {
+		sum += i.weight
+	}
+	return sum
 }

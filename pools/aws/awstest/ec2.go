@@ -263,9 +263,9 @@ func terminateInstances(r *request) (any, error) {
 	for _, id := range ids {
 		i := r.instance(id)
 		before := i.state
-		r.endAlone(i, ByTerminate)
+		r.compute.endAlone(i, ByTerminate)
 		if f := r.fleet(i.owner); f != nil && before != i.state {
-			r.tell(f, "instanceChange", "terminated", "", id)
+			r.spot.tell(f, "instanceChange", "terminated", "", id)
 		}
 		out.Instances = append(out.Instances, terminating{id, stateOf(i.state), stateOf(before)})
 	}

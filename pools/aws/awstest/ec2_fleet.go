@@ -233,6 +233,6 @@ func modifyFleet(r *request) (any, error) {
 	default:
 		return nil, refuse("InvalidParameterValue", "Value ( %s ) for parameter excessCapacityTerminationPolicy is invalid.", r.params["ExcessCapacityTerminationPolicy"])
 	}
-	r.modify(f, target, keep)
+	r.spot.modify(f, target, keep)
 	return modifyAnswer{true}, nil
 }

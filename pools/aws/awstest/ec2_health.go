@@ -134,7 +134,7 @@ func rebootInstances(r *request) (any, error) {
 	}
 	for _, i := range all {
 		i.reboots++
-		r.restart(i)
+		r.compute.restart(i)
 	}
 	return nil, nil
 }
@@ -166,7 +166,7 @@ func stopInstances(r *request) (any, error) {
 			return nil, i.incorrect("stopped")
 		}
 	}
-	return r.changeEach(all, running, r.stop), nil
+	return r.changeEach(all, running, r.compute.stop), nil
 }
 
 func startInstances(r *request) (any, error) {
@@ -178,11 +178,11 @@ func startInstances(r *request) (any, error) {
 		if !i.exists() || i.state == stopping {
 			return nil, i.incorrect("started")
 		}
-		if i.state == stopped && r.available(i.market, i.spot) != enough {
+		if i.state == stopped && r.compute.available(i.market, i.spot) != enough {
 			return nil, &fault{http.StatusInternalServerError, "InsufficientInstanceCapacity", "Insufficient capacity."}
 		}
 	}
-	return r.changeEach(all, stopped, r.start), nil
+	return r.changeEach(all, stopped, r.compute.start), nil
 }
 
 // createTags gives instances tags; nothing else has any.

@@ -44,14 +44,14 @@ func createVolumeTask(r *request) (any, error) {
 	switch i := r.instance(id); {
 	case i.state != running:
 		return nil, refuse("IncorrectInstanceState", "The instance '%s' must be in the 'running' state", id)
-	case r.busy(id):
+	case r.compute.busy(id):
 		return nil, refuse("IncorrectState", "A root volume replacement task is in progress for '%s'", id)
 	case image != "" && !strings.HasPrefix(image, "ami-"):
 		return nil, refuse("InvalidAMIID.Malformed", `Invalid id: "%s"`, image)
 	}
-	outcome := r.outcome
-	r.outcome = ""
-	return volumeTaskAnswer{r.rebuild(volumeTask{
+	outcome := r.compute.outcome
+	r.compute.outcome = ""
+	return volumeTaskAnswer{r.compute.rebuild(volumeTask{
 		instance: id, image: image, token: token, discard: r.params.truth("DeleteReplacedRootVolume"), tags: r.params.tags("TagSpecification.1.Tag"),
 	}, outcome).answer()}, nil
 }

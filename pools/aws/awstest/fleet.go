@@ -46,7 +46,10 @@ func (f fleet) clone() fleet {
 	return f
 }
 
-func (c *cloud) addFleet(s SpotFleet) *fleet {
+// spot is what Spot Fleet requests do.
+type spot struct{ *cloud }
+
+func (c *spot) addFleet(s SpotFleet) *fleet {
 	s.ID = cmp.Or(s.ID, "sfr-"+c.uuid())
 	s.Specs, s.Tags = slices.Clone(s.Specs), maps.Clone(s.Tags)
 	f := &fleet{SpotFleet: s, state: fleetSubmitted, created: c.now}
@@ -63,14 +66,14 @@ func (c *cloud) addFleet(s SpotFleet) *fleet {
 	return f
 }
 
-func (c *cloud) tell(f *fleet, kind, sub, about, instance string) {
+func (c *spot) tell(f *fleet, kind, sub, about, instance string) {
 	if len(f.history) == eventsKept {
 		f.history = slices.Clone(f.history[1:])
 	}
 	f.history = append(f.history, fleetEvent{c.now, kind, sub, about, instance})
 }
 
-func (c *cloud) activate(f *fleet) {
+func (c *spot) activate(f *fleet) {
 	if f.state == fleetSubmitted {
 		f.state = fleetActive
 		c.tell(f, "fleetRequestChange", fleetActive, "", "")
@@ -79,7 +82,7 @@ func (c *cloud) activate(f *fleet) {
 }
 
 // modify changes the target; keep: what is too much is left alone.
-func (c *cloud) modify(f *fleet, target int, keep bool) {
+func (c *spot) modify(f *fleet, target int, keep bool) {
 	f.Target, f.keep, f.state = target, keep, fleetModifying
 	c.tell(f, "fleetRequestChange", "modify_in_progress", "", "")
 	done := func() {
@@ -96,11 +99,11 @@ func (c *cloud) modify(f *fleet, target int, keep bool) {
 	c.after(c.config.Modify, done)
 }
 
-func (c *cloud) cancel(f *fleet, terminate bool) {
+func (c *spot) cancel(f *fleet, terminate bool) {
 	if f.state = fleetRunning; terminate {
 		f.state = fleetTerminating
 		for _, i := range c.members(f.ID, (*instance).alive) {
-			c.end(i, ByCancel)
+			c.compute.end(i, ByCancel)
 		}
 	}
 	c.tell(f, "fleetRequestChange", f.state, "", "")
@@ -108,7 +111,7 @@ func (c *cloud) cancel(f *fleet, terminate bool) {
 }
 
 // settleFleet launches what the fleet lacks, or ends what it has too much.
-func (c *cloud) settleFleet(f *fleet) {
+func (c *spot) settleFleet(f *fleet) {
 	switch f.state {
 	case fleetRunning, fleetTerminating:
 		if len(c.members(f.ID, func(i *instance) bool { return i.state != terminated })) == 0 {
@@ -125,7 +128,7 @@ func (c *cloud) settleFleet(f *fleet) {
 
 // fulfil launches instances, evenly over the launch specifications, until the
 // target is reached or passed.
-func (c *cloud) fulfil(f *fleet) {
+func (c *spot) fulfil(f *fleet) {
 	out := map[int]bool{}
 	f.short = false
 	for c.weight(f.ID, (*instance).alive) < float64(f.Target) {
@@ -137,7 +140,7 @@ func (c *cloud) fulfil(f *fleet) {
 		}
 		spec := f.Specs[n]
 		m := Market{spec.Type, spec.Zone}
-		if why := c.available(m, true); why != enough {
+		if why := c.compute.available(m, true); why != enough {
 			out[n] = true
 			c.tellShort(f, m, why, len(out) == len(f.Specs))
 			continue
@@ -147,7 +150,7 @@ func (c *cloud) fulfil(f *fleet) {
 			tags = map[string]string{}
 		}
 		tags["aws:ec2spot:fleet-request-id"] = f.ID
-		i := c.launch(instance{owner: f.ID, market: m, weight: spec.weight(), spot: true, tags: tags}, func(*instance) {})
+		i := c.compute.launch(instance{owner: f.ID, market: m, weight: spec.weight(), spot: true, tags: tags}, func(*instance) {})
 		c.tell(f, "instanceChange", "launched", fmt.Sprintf(`{"instanceType":%q,"availabilityZone":%q}`, m.Type, m.Zone), i.id)
 	}
 }
@@ -155,7 +158,7 @@ func (c *cloud) fulfil(f *fleet) {
 func (s LaunchSpec) weight() float64 { return cmp.Or(s.Weight, 1) }
 
 // nextSpec returns the launch specification of which the fleet has least, of those that are not out.
-func (c *cloud) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
+func (c *spot) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
 	least := 0.0
 	for n, spec := range f.Specs {
 		if out[n] {
@@ -170,7 +173,7 @@ func (c *cloud) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
 }
 
 // tellShort adds to the history what a fleet says when a launch fails.
-func (c *cloud) tellShort(f *fleet, m Market, why shortage, all bool) {
+func (c *spot) tellShort(f *fleet, m Market, why shortage, all bool) {
 	if why == noQuota {
 		c.tell(f, "error", "spotInstanceCountLimitExceeded", "Max spot instance count exceeded", "")
 		return
@@ -184,12 +187,12 @@ func (c *cloud) tellShort(f *fleet, m Market, why shortage, all bool) {
 }
 
 // shrink ends the youngest instances that the fleet can do without.
-func (c *cloud) shrink(f *fleet) {
+func (c *spot) shrink(f *fleet) {
 	alive := c.members(f.ID, (*instance).alive)
 	for _, i := range slices.Backward(alive) {
 		if c.weight(f.ID, (*instance).alive)-i.weight >= float64(f.Target) {
 			c.tell(f, "instanceChange", "termination_notified", "", i.id)
-			c.end(i, ByScaleIn)
+			c.compute.end(i, ByScaleIn)
 		}
 	}
 }

@@ -31,7 +31,10 @@ func (g *group) mixed() bool { return len(g.Types) > 1 || g.weighted() }
 
 func (g *group) weighted() bool { return g.Types[0].Weight > 0 }
 
-func (c *cloud) addGroup(a ASG) *group {
+// scaling is Auto Scaling: what its groups do.
+type scaling struct{ *cloud }
+
+func (c *scaling) addGroup(a ASG) *group {
 	if len(a.Zones) == 0 {
 		a.Zones = []string{c.config.Region + "a", c.config.Region + "b", c.config.Region + "c"}
 	}
@@ -56,7 +59,7 @@ func (c *cloud) addGroup(a ASG) *group {
 
 // desire changes what the group is to have. Who said so stands at the beginning
 // of the causes that follow.
-func (c *cloud) desire(g *group, desired int, by string) {
+func (c *scaling) desire(g *group, desired int, by string) {
 	if desired != g.Desired {
 		g.reason = fmt.Sprintf("At %s a user request %s changing the desired capacity from %d to %d.", iso(c.now), by, g.Desired, desired)
 		g.Desired = desired
@@ -66,7 +69,7 @@ func (c *cloud) desire(g *group, desired int, by string) {
 }
 
 // settleGroup launches what the group lacks, or ends what it has too much.
-func (c *cloud) settleGroup(g *group) {
+func (c *scaling) settleGroup(g *group) {
 	switch missing := c.weight(g.Name, (*instance).counts) < float64(g.Desired); {
 	case missing && !slices.Contains(g.suspended, "Launch"):
 		c.scaleOut(g)
@@ -77,7 +80,7 @@ func (c *cloud) settleGroup(g *group) {
 
 // scaleOut launches instances, evenly over the zones, until the group has what
 // is desired or no market has any. The rest is tried again later.
-func (c *cloud) scaleOut(g *group) {
+func (c *scaling) scaleOut(g *group) {
 	out := map[Market]bool{}
 	for have := c.weight(g.Name, (*instance).counts); have < float64(g.Desired); {
 		m, weight, ok := c.nextMarket(g, out)
@@ -85,7 +88,7 @@ func (c *cloud) scaleOut(g *group) {
 			c.after(c.config.Retry, func() { c.settleGroup(g) })
 			return
 		}
-		if why := c.available(m, g.Spot); why != enough {
+		if why := c.compute.available(m, g.Spot); why != enough {
 			out[m] = true
 			c.record(g, activity{
 				description: "Launching a new EC2 instance.  Status Reason: " + c.unavailable(g, m, why),
@@ -94,7 +97,7 @@ func (c *cloud) scaleOut(g *group) {
 			})
 			continue
 		}
-		i := c.launch(instance{
+		i := c.compute.launch(instance{
 			owner: g.Name, market: m, weight: weight, lifecycle: lifePending, spot: g.Spot,
 			protected: g.ProtectNew, version: g.version, tags: g.instanceTags(),
 		}, func(i *instance) { c.inService(g, i) })
@@ -107,7 +110,7 @@ func (c *cloud) scaleOut(g *group) {
 }
 
 // nextMarket returns the group's first type, in the zone of it where the group has least, that is not out.
-func (c *cloud) nextMarket(g *group, out map[Market]bool) (m Market, weight float64, ok bool) {
+func (c *scaling) nextMarket(g *group, out map[Market]bool) (m Market, weight float64, ok bool) {
 	in := map[string]int{}
 	for _, i := range c.members(g.Name, (*instance).counts) {
 		in[i.market.Zone]++
@@ -133,21 +136,21 @@ func (g *group) instanceTags() map[string]string {
 	return tags
 }
 
-func (c *cloud) inService(g *group, i *instance) {
+func (c *scaling) inService(g *group, i *instance) {
 	if i.lifecycle != lifePending {
 		return
 	}
 	i.lifecycle = lifeInService
 	c.conclude(g, i.id, successful)
-	c.tellActivity(g, i, "EC2 Instance Launch Successful")
+	c.queue.tellActivity(g, i, "EC2 Instance Launch Successful")
 	for _, name := range g.TargetGroups {
-		c.register(c.targetGroup(name), registration{id: i.id})
+		c.balancing.register(c.targetGroup(name), registration{id: i.id})
 	}
 }
 
 // scaleIn ends instances while the group has more than is desired. It never
 // goes below, so an instance that weighs more than the excess stays.
-func (c *cloud) scaleIn(g *group) {
+func (c *scaling) scaleIn(g *group) {
 	for {
 		have := c.weight(g.Name, (*instance).counts)
 		excess := have - float64(g.Desired)
@@ -166,7 +169,7 @@ func (c *cloud) scaleIn(g *group) {
 }
 
 // allProtected tells, once for each wish, that nobody may be ended.
-func (c *cloud) allProtected(g *group) {
+func (c *scaling) allProtected(g *group) {
 	const told = "Could not scale to desired capacity because all remaining instances are protected from scale-in."
 	unprotected := func(i *instance) bool { return i.counts() && !i.protected }
 	last := len(g.activities) - 1
@@ -179,7 +182,7 @@ func (c *cloud) allProtected(g *group) {
 // victim is whom the default termination policy ends: in the zone with most
 // instances that are not protected, of the oldest launch template, the one
 // closest to its next billing hour.
-func (c *cloud) victim(g *group, excess float64) *instance {
+func (c *scaling) victim(g *group, excess float64) *instance {
 	may := c.members(g.Name, func(i *instance) bool { return i.counts() && !i.protected && i.weight <= excess })
 	in := map[string]int{}
 	for _, i := range may {
@@ -199,15 +202,15 @@ func (c *cloud) victim(g *group, excess float64) *instance {
 	})
 }
 
-func (c *cloud) toBillingHour(i *instance) time.Duration {
+func (c *scaling) toBillingHour(i *instance) time.Duration {
 	return time.Hour - c.now.Sub(i.launched)%time.Hour
 }
 
 // takeOut has the group end an instance of its own. The activity that says so is returned.
-func (c *cloud) takeOut(g *group, i *instance, by Cause, cause string) activity {
+func (c *scaling) takeOut(g *group, i *instance, by Cause, cause string) activity {
 	c.conclude(g, i.id, cancelled) // a launch that is under way
 	for _, name := range g.TargetGroups {
-		c.deregister(c.targetGroup(name), i.id, 0)
+		c.balancing.deregister(c.targetGroup(name), i.id, 0)
 	}
 	i.lifecycle = lifeTerminating
 	a := c.record(g, activity{instance: i.id, description: "Terminating EC2 instance: " + i.id, cause: cause, status: inProgress})
@@ -216,17 +219,17 @@ func (c *cloud) takeOut(g *group, i *instance, by Cause, cause string) activity 
 		c.conclude(g, i.id, successful)
 		return a
 	}
-	c.end(i, by)
+	c.compute.end(i, by)
 	c.after(c.config.Leave, func() {
 		i.lifecycle = ""
 		c.conclude(g, i.id, successful)
-		c.tellActivity(g, i, "EC2 Instance Terminate Successful")
+		c.queue.tellActivity(g, i, "EC2 Instance Terminate Successful")
 	})
 	return a
 }
 
 // inspect is when the group notices that an instance does not run.
-func (c *cloud) inspect(g *group, i *instance) {
+func (c *scaling) inspect(g *group, i *instance) {
 	if i.counts() && i.state != pending && i.state != running && !slices.Contains(g.suspended, "HealthCheck") {
 		i.unhealthy = true
 		c.replace(g, i)
@@ -234,7 +237,7 @@ func (c *cloud) inspect(g *group, i *instance) {
 }
 
 // replace takes an instance out that is marked as unhealthy: another one comes.
-func (c *cloud) replace(g *group, i *instance) {
+func (c *scaling) replace(g *group, i *instance) {
 	if !i.unhealthy || !i.counts() || slices.Contains(g.suspended, "ReplaceUnhealthy") {
 		return
 	}
@@ -247,7 +250,7 @@ func (c *cloud) replace(g *group, i *instance) {
 }
 
 // suspend sets the processes that are suspended.
-func (c *cloud) suspend(g *group, processes []string) {
+func (c *scaling) suspend(g *group, processes []string) {
 	g.suspended = processes
 	c.after(settleAfter, func() {
 		for _, i := range c.members(g.Name, (*instance).counts) {

@@ -42,36 +42,36 @@ func (i *instance) status(set string, now time.Time) string {
 }
 
 // checkAgain has the checks begin anew.
-func (c *cloud) checkAgain(i *instance) { i.checked = c.now.Add(c.config.Boot) }
+func (c *compute) checkAgain(i *instance) { i.checked = c.now.Add(c.config.Boot) }
 
 // stop begins to stop an instance that runs; its group notices some time later.
-func (c *cloud) stop(i *instance) {
+func (c *compute) stop(i *instance) {
 	i.state = stopping
-	c.changed(i)
+	c.queue.changed(i)
 	c.after(c.config.Leave, func() { c.halted(i) })
 	c.after(c.config.Check, func() {
 		if g := c.group(i.owner); g != nil {
-			c.inspect(g, i)
+			c.scaling.inspect(g, i)
 		}
 	})
 }
 
-func (c *cloud) halted(i *instance) {
+func (c *compute) halted(i *instance) {
 	if i.state == stopping && !i.stuck {
 		i.state = stopped
-		c.changed(i)
+		c.queue.changed(i)
 	}
 }
 
 // start begins to start an instance that is stopped, on another host.
-func (c *cloud) start(i *instance) {
+func (c *compute) start(i *instance) {
 	i.state, i.launched = pending, c.now
 	i.machine, i.host = "", ""
 	c.boot(i, func(*instance) {})
 }
 
 // restart is what a reboot, or another root volume, does to an instance.
-func (c *cloud) restart(i *instance) {
+func (c *compute) restart(i *instance) {
 	i.machine = ""
 	c.checkAgain(i)
 }
@@ -98,7 +98,7 @@ const (
 )
 
 // rebuild begins a task, which ends as it is said; none: it succeeds.
-func (c *cloud) rebuild(t volumeTask, outcome string) *volumeTask {
+func (c *compute) rebuild(t volumeTask, outcome string) *volumeTask {
 	t.id, t.state, t.started = c.name("replacevol"), taskPending, c.now
 	task := &t
 	c.tasks = append(c.tasks, task)
@@ -111,7 +111,7 @@ func (c *cloud) rebuild(t volumeTask, outcome string) *volumeTask {
 	return task
 }
 
-func (c *cloud) rebuilt(t *volumeTask, outcome string) {
+func (c *compute) rebuilt(t *volumeTask, outcome string) {
 	t.ended = c.now
 	if t.state = outcome; outcome != "" {
 		return
@@ -124,6 +124,6 @@ func (c *cloud) rebuilt(t *volumeTask, outcome string) {
 }
 
 // busy: the root volume is being replaced.
-func (c *cloud) busy(id string) bool {
+func (c *compute) busy(id string) bool {
 	return slices.ContainsFunc(c.tasks, func(t *volumeTask) bool { return t.instance == id && t.ended.IsZero() })
 }

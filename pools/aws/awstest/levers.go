@@ -2,24 +2,23 @@ package awstest
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 )
 
 // AddGroup makes a group; unless Cold its instances are in service.
-func (s *Server) AddGroup(a ASG) { s.do(func(c *cloud) { c.addGroup(a) }) }
+func (s *Server) AddGroup(a ASG) { s.do(func(c *cloud) { c.scaling.addGroup(a) }) }
 
 // AddFleet makes a fleet and returns its id; unless Cold it is active and has its instances.
 func (s *Server) AddFleet(f SpotFleet) (id string) {
-	s.do(func(c *cloud) { id = c.addFleet(f).ID })
+	s.do(func(c *cloud) { id = c.spot.addFleet(f).ID })
 	return id
 }
 
 // CancelFleet cancels a fleet, with or without its instances.
 func (s *Server) CancelFleet(id string, terminate bool) {
 	s.t.Helper()
-	s.about(id, func(c *cloud, _ *group, f *fleet) { c.cancel(f, terminate) })
+	s.about(id, func(c *cloud, _ *group, f *fleet) { c.spot.cancel(f, terminate) })
 }
 
 // SetBounds changes MinSize and MaxSize of a group, as another user would; its
@@ -28,7 +27,7 @@ func (s *Server) SetBounds(name string, minSize, maxSize int) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
 		g.Min, g.Max = minSize, maxSize
-		c.desire(g, min(max(g.Desired, minSize), maxSize), fmt.Sprintf("update of AutoScalingGroup constraints to min: %d, max: %d", minSize, maxSize))
+		c.scaling.desire(g, min(max(g.Desired, minSize), maxSize), fmt.Sprintf("update of AutoScalingGroup constraints to min: %d, max: %d", minSize, maxSize))
 	})
 }
 
@@ -38,19 +37,21 @@ func (s *Server) SetTarget(owner string, target int) {
 	s.t.Helper()
 	s.about(owner, func(c *cloud, g *group, f *fleet) {
 		if f != nil {
-			c.modify(f, target, f.keep)
+			c.spot.modify(f, target, f.keep)
 		} else {
-			c.desire(g, target, "explicitly set group desired capacity")
+			c.scaling.desire(g, target, "explicitly set group desired capacity")
 		}
 	})
 }
 
 // SetStock says how many instances of a market can exist at most; negative: any
 // number. Those beyond it stay.
-func (s *Server) SetStock(m Market, n int) { s.do(func(c *cloud) { limit(c.stock, m, n) }) }
+func (s *Server) SetStock(m Market, n int) { s.do(func(c *cloud) { limit(c.compute.stock, m, n) }) }
 
 // SetQuota says how many vCPUs can run at most; negative: any number.
-func (s *Server) SetQuota(q Quota, vcpus int) { s.do(func(c *cloud) { limit(c.quota, q, vcpus) }) }
+func (s *Server) SetQuota(q Quota, vcpus int) {
+	s.do(func(c *cloud) { limit(c.compute.quota, q, vcpus) })
+}
 
 func limit[K comparable](of map[K]int, key K, n int) {
 	if of[key] = n; n < 0 {
@@ -95,7 +96,7 @@ func (s *Server) LagFor(d time.Duration) { s.do(func(*cloud) { s.lag.time = d })
 func (s *Server) Suspend(name string, processes ...string) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
-		c.suspend(g, slices.Clone(processes))
+		c.scaling.suspend(g, slices.Clone(processes))
 	})
 }
 
@@ -103,7 +104,7 @@ func (s *Server) Suspend(name string, processes ...string) {
 // instances, one after the other.
 func (s *Server) StartRefresh(name string) {
 	s.t.Helper()
-	s.about(name, func(c *cloud, g *group, _ *fleet) { c.startRefresh(g) })
+	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
 }
 
 // Protect sets or lifts the protection of an instance from scale-in.
@@ -118,38 +119,30 @@ func (s *Server) Tag(id, key, value string) {
 	s.with(id, func(_ *cloud, i *instance) { i.tag(key, value) })
 }
 
-func (i *instance) tag(key, value string) {
-	i.tags = maps.Clone(i.tags) // those of a launch are shared
-	if i.tags == nil {
-		i.tags = map[string]string{}
-	}
-	i.tags[key] = value
-}
-
 // Interrupt warns in the queue that a spot instance is taken, and takes it
 // after two minutes.
 func (s *Server) Interrupt(id string) {
 	s.t.Helper()
-	s.with(id, (*cloud).interrupt)
+	s.with(id, func(c *cloud, i *instance) { c.compute.interrupt(i) })
 }
 
 // Rebalance tells in the queue that a spot instance is at risk.
 func (s *Server) Rebalance(id string) {
 	s.t.Helper()
-	s.with(id, func(c *cloud, i *instance) { c.warn(i, "EC2 Instance Rebalance Recommendation", "") })
+	s.with(id, func(c *cloud, i *instance) { c.queue.warn(i, "EC2 Instance Rebalance Recommendation", "") })
 }
 
 // Lose ends an instance at once, without anybody's call. Its group or fleet
 // notices some time later.
 func (s *Server) Lose(id string) {
 	s.t.Helper()
-	s.with(id, func(c *cloud, i *instance) { c.endAlone(i, ByLoss) })
+	s.with(id, func(c *cloud, i *instance) { c.compute.endAlone(i, ByLoss) })
 }
 
 // Send puts a message of any content into the queue.
 func (s *Server) Send(body string) {
 	s.do(func(c *cloud) {
-		c.send(body)
+		c.queue.send(body)
 		s.wakeLocked()
 	})
 }

@@ -2,7 +2,7 @@ package awstest
 
 // AddTargetGroup makes a target group of instances and returns its ARN.
 func (s *Server) AddTargetGroup(name string) (arn string) {
-	s.do(func(c *cloud) { arn = c.addTargetGroup(name).arn })
+	s.do(func(c *cloud) { arn = c.balancing.addTargetGroup(name).arn })
 	return arn
 }
 
@@ -10,7 +10,7 @@ func (s *Server) AddTargetGroup(name string) (arn string) {
 func (s *Server) Register(name, id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, _ *instance) {
-		c.register(c.targetGroup(name), registration{id: id})
+		c.balancing.register(c.targetGroup(name), registration{id: id})
 		c.targetGroup(name).set(id, 0, targetHealthy, "")
 	})
 }
@@ -63,7 +63,7 @@ func (s *Server) Stop(id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
 		if i.state == running {
-			c.stop(i)
+			c.compute.stop(i)
 		}
 	})
 }
@@ -73,19 +73,19 @@ func (s *Server) Stick(id string, on bool) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
 		if i.stuck = on; !on {
-			c.halted(i)
+			c.compute.halted(i)
 		}
 	})
 }
 
 // FailVolume has the next replacement of a root volume end in that state: failed or
 // failed-detached.
-func (s *Server) FailVolume(state string) { s.do(func(c *cloud) { c.outcome = state }) }
+func (s *Server) FailVolume(state string) { s.do(func(c *cloud) { c.compute.outcome = state }) }
 
 // Incident puts an event of AWS Health about instances into the queue.
 func (s *Server) Incident(code string, ids ...string) {
 	s.do(func(c *cloud) {
-		c.incident(code, ids)
+		c.queue.incident(code, ids)
 		s.wakeLocked()
 	})
 }

@@ -1,5 +1,7 @@
 package awstest
 
+import "strings"
+
 // operation is something that a service can be asked for. What a service knows
 // is a table of these; a new one is a new row.
 type operation struct {
@@ -25,6 +27,53 @@ func (r *request) pageSize(asked int) int {
 		return min(asked, r.config.PageSize)
 	}
 	return asked
+}
+
+// named returns the group that a request names.
+func (r *request) named(w *world) (*group, error) {
+	name := r.params["AutoScalingGroupName"]
+	if g := w.group(name); g != nil {
+		return g, nil
+	}
+	return nil, refuse("ValidationError", "AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
+}
+
+// changes returns what a request changes, and the targets that it names.
+func (r *request) changes() (*targetGroup, []registration, error) {
+	g := r.targetGroup(r.params["TargetGroupArn"])
+	if g == nil {
+		return nil, nil, noTargetGroup()
+	}
+	targets, err := r.params.registrations()
+	if err == nil && len(targets) == 0 {
+		err = refuse("ValidationError", "At least one target must be specified")
+	}
+	for _, t := range targets {
+		if err == nil && !strings.HasPrefix(t.id, "i-") {
+			err = refuse("InvalidTarget", "Target ID '%s' is not valid", t.id)
+		}
+	}
+	return g, targets, err
+}
+
+// known refuses the address of another queue.
+func (r *request) known() error {
+	if !strings.HasSuffix(r.params["QueueUrl"], "/"+r.config.Account+"/"+r.config.Queue) {
+		return refuse(noQueue, "The specified queue does not exist.")
+	}
+	return nil
+}
+
+// find returns the message of a receipt handle; none: it is deleted.
+func (r *request) find() (*message, error) {
+	if err := r.known(); err != nil {
+		return nil, err
+	}
+	id, _, ok := strings.Cut(r.params["ReceiptHandle"], "#")
+	if !ok {
+		return nil, refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
+	}
+	return first(r.queue.messages, func(m *message) bool { return m.id == id }), nil
 }
 
 // service is one of Amazon's.

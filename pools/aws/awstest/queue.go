@@ -15,7 +15,10 @@ const visibility = 30 * time.Second
 
 // queue is a standard queue: what is received is hidden for a while, and comes
 // again if it was not deleted.
-type queue struct{ messages []*message }
+type queue struct {
+	*cloud
+	messages []*message
+}
 
 type message struct {
 	id, body string
@@ -25,12 +28,12 @@ type message struct {
 	receives int
 }
 
-func (c *cloud) send(body string) {
-	c.queue.messages = append(c.queue.messages, &message{id: c.uuid(), body: body, sent: c.now})
+func (c *queue) send(body string) {
+	c.messages = append(c.messages, &message{id: c.uuid(), body: body, sent: c.now})
 }
 
 // announce puts an event of EventBridge into the queue; its detail is of texts only.
-func (c *cloud) announce(source, what, resource string, detail any) {
+func (c *queue) announce(source, what, resource string, detail any) {
 	body, _ := json.Marshal(struct {
 		Version    string   `json:"version"`
 		ID         string   `json:"id"`
@@ -49,7 +52,7 @@ func (c *cloud) announce(source, what, resource string, detail any) {
 }
 
 // warn warns of an instance.
-func (c *cloud) warn(i *instance, what, action string) {
+func (c *queue) warn(i *instance, what, action string) {
 	detail := map[string]string{"instance-id": i.id}
 	if action != "" {
 		detail["instance-action"] = action
@@ -57,19 +60,15 @@ func (c *cloud) warn(i *instance, what, action string) {
 	c.announce("aws.ec2", what, i.arn(), detail)
 }
 
-func (i *instance) arn() string {
-	return fmt.Sprintf("arn:aws:ec2:%s:instance/%s", i.market.Zone, i.id)
-}
-
 // changed tells that an instance has another state, if such is to be told.
-func (c *cloud) changed(i *instance) {
+func (c *queue) changed(i *instance) {
 	if c.config.Changes {
 		c.announce("aws.ec2", "EC2 Instance State-change Notification", i.arn(), map[string]string{"instance-id": i.id, "state": i.state})
 	}
 }
 
 // tellActivity tells of a launch or an end in a group, if such is to be told.
-func (c *cloud) tellActivity(g *group, i *instance, what string) {
+func (c *queue) tellActivity(g *group, i *instance, what string) {
 	if c.config.Changes {
 		c.announce("aws.autoscaling", what, c.groupARN(g.Name), map[string]string{
 			"AutoScalingGroupName": g.Name, "EC2InstanceId": i.id, "StatusCode": "InProgress", "Cause": g.reason,
@@ -78,7 +77,7 @@ func (c *cloud) tellActivity(g *group, i *instance, what string) {
 }
 
 // incident tells of what AWS Health knows of instances.
-func (c *cloud) incident(code string, ids []string) {
+func (c *queue) incident(code string, ids []string) {
 	type entity struct {
 		Value string `json:"entityValue"`
 	}
@@ -127,14 +126,6 @@ func getQueueURL(r *request) (any, error) {
 		return nil, refuse(noQueue, "The specified queue does not exist.")
 	}
 	return map[string]string{"QueueUrl": r.url + "/" + r.config.Account + "/" + r.config.Queue}, nil
-}
-
-// known refuses the address of another queue.
-func (r *request) known() error {
-	if !strings.HasSuffix(r.params["QueueUrl"], "/"+r.config.Account+"/"+r.config.Queue) {
-		return refuse(noQueue, "The specified queue does not exist.")
-	}
-	return nil
 }
 
 type received struct {
@@ -196,18 +187,6 @@ func (m *message) receive(r *request, hide time.Duration) receivedMessage {
 		MessageID: m.id, ReceiptHandle: fmt.Sprintf("%s#%d", m.id, m.receives),
 		MD5OfBody: hex.EncodeToString(sum[:]), Body: m.body, Attributes: all,
 	}
-}
-
-// find returns the message of a receipt handle; none: it is deleted.
-func (r *request) find() (*message, error) {
-	if err := r.known(); err != nil {
-		return nil, err
-	}
-	id, _, ok := strings.Cut(r.params["ReceiptHandle"], "#")
-	if !ok {
-		return nil, refuse("ReceiptHandleIsInvalid", "The input receipt handle is invalid.")
-	}
-	return first(r.queue.messages, func(m *message) bool { return m.id == id }), nil
 }
 
 func deleteMessage(r *request) (any, error) {

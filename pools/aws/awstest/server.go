@@ -182,7 +182,7 @@ func (s *Server) Calls() (calls []Call) {
 
 // Endings returns all ends of instances so far, in order.
 func (s *Server) Endings() (endings []Ending) {
-	s.do(func(c *cloud) { endings = slices.Clone(c.endings) })
+	s.do(func(c *cloud) { endings = slices.Clone(c.compute.endings) })
 	return endings
 }
 

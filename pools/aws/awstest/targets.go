@@ -3,7 +3,6 @@ package awstest
 import (
 	"fmt"
 	"slices"
-	"strings"
 )
 
 // targetGroup is a load balancer's group of targets.
@@ -51,7 +50,10 @@ func (w *world) targetGroup(of string) *targetGroup {
 	return first(w.balanced, func(g *targetGroup) bool { return g.name == of || g.arn == of })
 }
 
-func (c *cloud) addTargetGroup(name string) *targetGroup {
+// balancing is the load balancers: whom they send to.
+type balancing struct{ *cloud }
+
+func (c *balancing) addTargetGroup(name string) *targetGroup {
 	c.serial++
 	g := &targetGroup{name: name, arn: fmt.Sprintf("arn:aws:elasticloadbalancing:%s:%s:targetgroup/%s/%016x", c.config.Region, c.config.Account, name, c.serial)}
 	c.balanced = append(c.balanced, g)
@@ -59,7 +61,7 @@ func (c *cloud) addTargetGroup(name string) *targetGroup {
 }
 
 // register adds a target, or takes back one that was draining.
-func (c *cloud) register(g *targetGroup, t registration) {
+func (c *balancing) register(g *targetGroup, t registration) {
 	if g == nil {
 		return
 	}
@@ -77,7 +79,7 @@ func (c *cloud) register(g *targetGroup, t registration) {
 }
 
 // deregister begins to drain a target. One that is not there is as good.
-func (c *cloud) deregister(g *targetGroup, id string, port int) {
+func (c *balancing) deregister(g *targetGroup, id string, port int) {
 	if g == nil || g.find(id, port) < 0 {
 		return
 	}
@@ -90,7 +92,7 @@ func (c *cloud) deregister(g *targetGroup, id string, port int) {
 }
 
 // deregisterAll forgets an instance that has ended.
-func (c *cloud) deregisterAll(id string) {
+func (c *balancing) deregisterAll(id string) {
 	for _, g := range c.balanced {
 		g.targets = slices.DeleteFunc(slices.Clone(g.targets), func(t registration) bool { return t.id == id })
 	}
@@ -225,7 +227,7 @@ func registerTargets(r *request) (any, error) {
 		}
 	}
 	for _, t := range targets {
-		r.register(g, t)
+		r.balancing.register(g, t)
 	}
 	return struct{}{}, nil
 }
@@ -236,25 +238,7 @@ func deregisterTargets(r *request) (any, error) {
 		return nil, err
 	}
 	for _, t := range targets {
-		r.deregister(g, t.id, t.port)
+		r.balancing.deregister(g, t.id, t.port)
 	}
 	return struct{}{}, nil
-}
-
-// changes returns what a request changes, and the targets that it names.
-func (r *request) changes() (*targetGroup, []registration, error) {
-	g := r.targetGroup(r.params["TargetGroupArn"])
-	if g == nil {
-		return nil, nil, noTargetGroup()
-	}
-	targets, err := r.params.registrations()
-	if err == nil && len(targets) == 0 {
-		err = refuse("ValidationError", "At least one target must be specified")
-	}
-	for _, t := range targets {
-		if err == nil && !strings.HasPrefix(t.id, "i-") {
-			err = refuse("InvalidTarget", "Target ID '%s' is not valid", t.id)
-		}
-	}
-	return g, targets, err
 }

@@ -173,3 +173,42 @@ func (l *lag) view(action string, w *world, now time.Time) *world {
 	l.served[action]++
 	return l.old
 }
+
+// faults are the server's guard and lag, with the levers of a test.
+type faults struct {
+	*locked
+	guard guard
+	lag   lag
+}
+
+// Throttle refuses the next n requests of an action; "" is any action.
+func (s *faults) Throttle(action string, n int) {
+	s.do(func(*cloud) { s.guard.throttle[action] = n })
+}
+
+// Limit gives an action, or with "" all of them together, a full token bucket.
+// It is refilled by the server's clock.
+func (s *faults) Limit(action string, b Bucket) {
+	s.do(func(c *cloud) { s.guard.buckets[action] = &bucket{Bucket: b, tokens: b.Size, at: c.now} })
+}
+
+// Deny refuses an action ("" any) on a resource (the name of a group, a fleet,
+// an instance or the queue; "" any) until Allow. Describing has no resource.
+func (s *faults) Deny(action, resource string) {
+	s.do(func(*cloud) { s.guard.denied = append(s.guard.denied, denial{action, resource}) })
+}
+
+// Allow takes back all that was denied.
+func (s *faults) Allow() { s.do(func(*cloud) { s.guard.denied = nil }) }
+
+// Drop has the next n requests of an action ("" any) done, but cuts the
+// connection in place of an answer.
+func (s *faults) Drop(action string, n int) { s.do(func(*cloud) { s.guard.drop[action] = n }) }
+
+// Lag has each action, after every write, answer its next reads as things were
+// before the write.
+func (s *faults) Lag(reads int) { s.do(func(*cloud) { s.lag.reads = reads }) }
+
+// LagFor has reads be told how things were before the last write, until that
+// much of the server's time has passed since.
+func (s *faults) LagFor(d time.Duration) { s.do(func(*cloud) { s.lag.time = d }) }

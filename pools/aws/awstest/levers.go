@@ -3,152 +3,20 @@ package awstest
 import (
 	"fmt"
 	"slices"
-	"time"
+	"sync"
+	"testing"
 )
 
-// AddGroup makes a group; unless Cold its instances are in service.
-func (s *Server) AddGroup(a ASG) { s.do(func(c *cloud) { c.scaling.addGroup(a) }) }
-
-// AddFleet makes a fleet and returns its id; unless Cold it is active and has its instances.
-func (s *Server) AddFleet(f SpotFleet) (id string) {
-	s.do(func(c *cloud) { id = c.spot.addFleet(f).ID })
-	return id
-}
-
-// CancelFleet cancels a fleet, with or without its instances.
-func (s *Server) CancelFleet(id string, terminate bool) {
-	s.t.Helper()
-	s.about(id, func(c *cloud, _ *group, f *fleet) { c.spot.cancel(f, terminate) })
-}
-
-// SetBounds changes MinSize and MaxSize of a group, as another user would; its
-// desired capacity follows if it must.
-func (s *Server) SetBounds(name string, minSize, maxSize int) {
-	s.t.Helper()
-	s.about(name, func(c *cloud, g *group, _ *fleet) {
-		g.Min, g.Max = minSize, maxSize
-		c.scaling.desire(g, min(max(g.Desired, minSize), maxSize), fmt.Sprintf("update of AutoScalingGroup constraints to min: %d, max: %d", minSize, maxSize))
-	})
-}
-
-// SetTarget changes the desired capacity of a group or the target capacity of a
-// fleet, as another user would.
-func (s *Server) SetTarget(owner string, target int) {
-	s.t.Helper()
-	s.about(owner, func(c *cloud, g *group, f *fleet) {
-		if f != nil {
-			c.spot.modify(f, target, f.keep)
-		} else {
-			c.scaling.desire(g, target, "explicitly set group desired capacity")
-		}
-	})
-}
-
-// SetStock says how many instances of a market can exist at most; negative: any
-// number. Those beyond it stay.
-func (s *Server) SetStock(m Market, n int) { s.do(func(c *cloud) { limit(c.compute.stock, m, n) }) }
-
-// SetQuota says how many vCPUs can run at most; negative: any number.
-func (s *Server) SetQuota(q Quota, vcpus int) {
-	s.do(func(c *cloud) { limit(c.compute.quota, q, vcpus) })
-}
-
-func limit[K comparable](of map[K]int, key K, n int) {
-	if of[key] = n; n < 0 {
-		delete(of, key)
-	}
-}
-
-// Throttle refuses the next n requests of an action; "" is any action.
-func (s *Server) Throttle(action string, n int) {
-	s.do(func(*cloud) { s.guard.throttle[action] = n })
-}
-
-// Limit gives an action, or with "" all of them together, a full token bucket.
-// It is refilled by the server's clock.
-func (s *Server) Limit(action string, b Bucket) {
-	s.do(func(c *cloud) { s.guard.buckets[action] = &bucket{Bucket: b, tokens: b.Size, at: c.now} })
-}
-
-// Deny refuses an action ("" any) on a resource (the name of a group, a fleet,
-// an instance or the queue; "" any) until Allow. Describing has no resource.
-func (s *Server) Deny(action, resource string) {
-	s.do(func(*cloud) { s.guard.denied = append(s.guard.denied, denial{action, resource}) })
-}
-
-// Allow takes back all that was denied.
-func (s *Server) Allow() { s.do(func(*cloud) { s.guard.denied = nil }) }
-
-// Drop has the next n requests of an action ("" any) done, but cuts the
-// connection in place of an answer.
-func (s *Server) Drop(action string, n int) { s.do(func(*cloud) { s.guard.drop[action] = n }) }
-
-// Lag has each action, after every write, answer its next reads as things were
-// before the write.
-func (s *Server) Lag(reads int) { s.do(func(*cloud) { s.lag.reads = reads }) }
-
-// LagFor has reads be told how things were before the last write, until that
-// much of the server's time has passed since.
-func (s *Server) LagFor(d time.Duration) { s.do(func(*cloud) { s.lag.time = d }) }
-
-// Suspend suspends processes of a group (Launch, Terminate, or any other, which
-// is only told of), or resumes all if there are none.
-func (s *Server) Suspend(name string, processes ...string) {
-	s.t.Helper()
-	s.about(name, func(c *cloud, g *group, _ *fleet) {
-		c.scaling.suspend(g, slices.Clone(processes))
-	})
-}
-
-// StartRefresh begins an instance refresh of a group; it replaces all
-// instances, one after the other.
-func (s *Server) StartRefresh(name string) {
-	s.t.Helper()
-	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
-}
-
-// Protect sets or lifts the protection of an instance from scale-in.
-func (s *Server) Protect(id string, on bool) {
-	s.t.Helper()
-	s.with(id, func(_ *cloud, i *instance) { i.protected = on })
-}
-
-// Tag gives an instance a tag, as an operator would.
-func (s *Server) Tag(id, key, value string) {
-	s.t.Helper()
-	s.with(id, func(_ *cloud, i *instance) { i.tag(key, value) })
-}
-
-// Interrupt warns in the queue that a spot instance is taken, and takes it
-// after two minutes.
-func (s *Server) Interrupt(id string) {
-	s.t.Helper()
-	s.with(id, func(c *cloud, i *instance) { c.compute.interrupt(i) })
-}
-
-// Rebalance tells in the queue that a spot instance is at risk.
-func (s *Server) Rebalance(id string) {
-	s.t.Helper()
-	s.with(id, func(c *cloud, i *instance) { c.queue.warn(i, "EC2 Instance Rebalance Recommendation", "") })
-}
-
-// Lose ends an instance at once, without anybody's call. Its group or fleet
-// notices some time later.
-func (s *Server) Lose(id string) {
-	s.t.Helper()
-	s.with(id, func(c *cloud, i *instance) { c.compute.endAlone(i, ByLoss) })
-}
-
-// Send puts a message of any content into the queue.
-func (s *Server) Send(body string) {
-	s.do(func(c *cloud) {
-		c.queue.send(body)
-		s.wakeLocked()
-	})
+// locked is the cloud behind the server's one lock.
+type locked struct {
+	t       testing.TB
+	mu      sync.Mutex // guards what follows, and the faults and calls of the server
+	cloud   *cloud
+	changed chan struct{} // closed when time passes or a message comes, and made anew
 }
 
 // with does something with an instance; one that is not there is a mistake in the test.
-func (s *Server) with(id string, what func(*cloud, *instance)) {
+func (s *locked) with(id string, what func(*cloud, *instance)) {
 	s.t.Helper()
 	found := false
 	s.do(func(c *cloud) {
@@ -161,4 +29,171 @@ func (s *Server) with(id string, what func(*cloud, *instance)) {
 	if !found {
 		s.t.Errorf("awstest: no instance %s", id)
 	}
+}
+
+func (s *locked) do(what func(*cloud)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	what(s.cloud)
+}
+
+func (s *locked) wakeLocked() {
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// about does something about a group or a fleet; one that is not there is a mistake in the test.
+func (s *locked) about(owner string, what func(*cloud, *group, *fleet)) {
+	s.t.Helper()
+	err := fmt.Errorf("awstest: no group or fleet %s", owner)
+	s.do(func(c *cloud) {
+		if g, f := c.group(owner), c.fleet(owner); g != nil || f != nil {
+			what(c, g, f)
+			err = nil
+		}
+	})
+	if err != nil {
+		s.t.Error(err)
+	}
+}
+
+// groupLevers change groups and fleets as another user would.
+type groupLevers struct{ *locked }
+
+// AddGroup makes a group; unless Cold its instances are in service.
+func (s *groupLevers) AddGroup(a ASG) { s.do(func(c *cloud) { c.scaling.addGroup(a) }) }
+
+// AddFleet makes a fleet and returns its id; unless Cold it is active and has its instances.
+func (s *groupLevers) AddFleet(f SpotFleet) (id string) {
+	s.do(func(c *cloud) { id = c.spot.addFleet(f).ID })
+	return id
+}
+
+// CancelFleet cancels a fleet, with or without its instances.
+func (s *groupLevers) CancelFleet(id string, terminate bool) {
+	s.t.Helper()
+	s.about(id, func(c *cloud, _ *group, f *fleet) { c.spot.cancel(f, terminate) })
+}
+
+// SetBounds changes MinSize and MaxSize of a group, as another user would; its
+// desired capacity follows if it must.
+func (s *groupLevers) SetBounds(name string, minSize, maxSize int) {
+	s.t.Helper()
+	s.about(name, func(c *cloud, g *group, _ *fleet) {
+		g.Min, g.Max = minSize, maxSize
+		c.scaling.desire(g, min(max(g.Desired, minSize), maxSize), fmt.Sprintf("update of AutoScalingGroup constraints to min: %d, max: %d", minSize, maxSize))
+	})
+}
+
+// SetTarget changes the desired capacity of a group or the target capacity of a
+// fleet, as another user would.
+func (s *groupLevers) SetTarget(owner string, target int) {
+	s.t.Helper()
+	s.about(owner, func(c *cloud, g *group, f *fleet) {
+		if f != nil {
+			c.spot.modify(f, target, f.keep)
+		} else {
+			c.scaling.desire(g, target, "explicitly set group desired capacity")
+		}
+	})
+}
+
+// Suspend suspends processes of a group (Launch, Terminate, or any other, which
+// is only told of), or resumes all if there are none.
+func (s *groupLevers) Suspend(name string, processes ...string) {
+	s.t.Helper()
+	s.about(name, func(c *cloud, g *group, _ *fleet) {
+		c.scaling.suspend(g, slices.Clone(processes))
+	})
+}
+
+// StartRefresh begins an instance refresh of a group; it replaces all
+// instances, one after the other.
+func (s *groupLevers) StartRefresh(name string) {
+	s.t.Helper()
+	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
+}
+
+// Target returns the desired capacity of a group or the target capacity of a fleet.
+func (s *groupLevers) Target(owner string) (target int) {
+	s.about(owner, func(_ *cloud, g *group, f *fleet) {
+		if f != nil {
+			target = f.Target
+		} else {
+			target = g.Desired
+		}
+	})
+	return target
+}
+
+// balancerLevers change what target groups contain and report.
+type balancerLevers struct{ *locked }
+
+// AddTargetGroup makes a target group of instances and returns its ARN.
+func (s *balancerLevers) AddTargetGroup(name string) (arn string) {
+	s.do(func(c *cloud) { arn = c.balancing.addTargetGroup(name).arn })
+	return arn
+}
+
+// Register makes an instance a healthy target of a group, by its name.
+func (s *balancerLevers) Register(name, id string) {
+	s.t.Helper()
+	s.with(id, func(c *cloud, _ *instance) {
+		c.balancing.register(c.targetGroup(name), registration{id: id})
+		c.targetGroup(name).set(id, 0, targetHealthy, "")
+	})
+}
+
+// SetTargetHealth says what a target group, by its name, tells of an instance that
+// is registered there.
+func (s *balancerLevers) SetTargetHealth(name, id, state, reason string) {
+	s.t.Helper()
+	found := false
+	s.do(func(c *cloud) {
+		if g := c.targetGroup(name); g != nil && g.find(id, 0) >= 0 {
+			g.set(id, 0, state, reason)
+			found = true
+		}
+	})
+	if !found {
+		s.t.Errorf("awstest: no target %s in a group %s", id, name)
+	}
+}
+
+// Targets returns the states of the targets of a group, by its name and their ids.
+func (s *balancerLevers) Targets(name string) map[string]string {
+	states := make(map[string]string)
+	s.do(func(c *cloud) {
+		if g := c.targetGroup(name); g != nil {
+			for _, t := range g.targets {
+				states[t.id] = t.state
+			}
+		}
+	})
+	return states
+}
+
+// queueLevers put messages into the queue.
+type queueLevers struct{ *locked }
+
+// Send puts a message of any content into the queue.
+func (s *queueLevers) Send(body string) {
+	s.do(func(c *cloud) {
+		c.queue.send(body)
+		s.wakeLocked()
+	})
+}
+
+// Incident puts an event of AWS Health about instances into the queue.
+func (s *queueLevers) Incident(code string, ids ...string) {
+	s.do(func(c *cloud) {
+		c.queue.incident(code, ids)
+		s.wakeLocked()
+	})
+}
+
+// QueueLength returns how many messages are not deleted.
+func (s *queueLevers) QueueLength() (n int) {
+	s.do(func(c *cloud) { n = len(c.queue.messages) })
+	return n
 }

@@ -2,38 +2,36 @@ package awstest
 
 import (
 	"errors"
-	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"sync"
 	"testing"
 	"time"
 )
 
 // Server is the fake.
 type Server struct {
-	t        testing.TB
+	*locked
+	groupLevers
+	machineLevers
+	balancerLevers
+	queueLevers
+	faults
 	region   string
 	services map[string]service
 	http     *httptest.Server
 	closing  chan struct{}
-
-	mu      sync.Mutex // guards what follows
-	cloud   *cloud
-	guard   guard
-	lag     lag
-	calls   []Call
-	changed chan struct{} // closed when time passes or a message comes, and made anew
+	calls    []Call // guarded by the lock
 }
 
 // New starts a server on loopback. It ends with the test.
 func New(t testing.TB, c Config) *Server {
 	c = c.withDefaults()
+	l := &locked{t: t, cloud: newCloud(c), changed: make(chan struct{})}
 	s := &Server{
-		t: t, region: c.Region, services: services(), cloud: newCloud(c), guard: newGuard(),
-		closing: make(chan struct{}), changed: make(chan struct{}),
+		locked: l, groupLevers: groupLevers{l}, machineLevers: machineLevers{l}, balancerLevers: balancerLevers{l}, queueLevers: queueLevers{l},
+		faults: faults{locked: l, guard: newGuard()}, region: c.Region, services: services(), closing: make(chan struct{}),
 	}
 	s.http = httptest.NewUnstartedServer(s)
 	s.cloud.url = "http://" + s.http.Listener.Addr().String()
@@ -68,17 +66,6 @@ func (s *Server) Advance(d time.Duration) {
 		c.advance(c.now.Add(d))
 		s.wakeLocked()
 	})
-}
-
-func (s *Server) do(what func(*cloud)) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	what(s.cloud)
-}
-
-func (s *Server) wakeLocked() {
-	close(s.changed)
-	s.changed = make(chan struct{})
 }
 
 // ServeHTTP answers one request of any of the services.
@@ -178,60 +165,4 @@ func (s *Server) logLocked(in incoming, err error) {
 func (s *Server) Calls() (calls []Call) {
 	s.do(func(*cloud) { calls = slices.Clone(s.calls) })
 	return calls
-}
-
-// Endings returns all ends of instances so far, in order.
-func (s *Server) Endings() (endings []Ending) {
-	s.do(func(c *cloud) { endings = slices.Clone(c.compute.endings) })
-	return endings
-}
-
-// Instances returns the instances of a group or fleet ("": of all) that are not
-// terminated, in order of launch.
-func (s *Server) Instances(owner string) (out []Instance) {
-	s.do(func(c *cloud) {
-		for _, i := range c.instances {
-			if (owner == "" || i.owner == owner) && i.state != terminated {
-				out = append(out, Instance{
-					ID: i.id, Owner: i.owner, Market: i.market, Weight: i.weight, State: i.state, Lifecycle: i.lifecycle,
-					Protected: i.protected, Spot: i.spot, Launched: i.launched, Unhealthy: i.unhealthy,
-					Boots: i.boots + i.reboots + i.volumes, Reboots: i.reboots, SecurityGroups: slices.Clone(i.securityGroups), Tags: maps.Clone(i.tags),
-				})
-			}
-		}
-	})
-	return out
-}
-
-// Target returns the desired capacity of a group or the target capacity of a fleet.
-func (s *Server) Target(owner string) (target int) {
-	s.about(owner, func(_ *cloud, g *group, f *fleet) {
-		if f != nil {
-			target = f.Target
-		} else {
-			target = g.Desired
-		}
-	})
-	return target
-}
-
-// QueueLength returns how many messages are not deleted.
-func (s *Server) QueueLength() (n int) {
-	s.do(func(c *cloud) { n = len(c.queue.messages) })
-	return n
-}
-
-// about does something about a group or a fleet; one that is not there is a mistake in the test.
-func (s *Server) about(owner string, what func(*cloud, *group, *fleet)) {
-	s.t.Helper()
-	err := fmt.Errorf("awstest: no group or fleet %s", owner)
-	s.do(func(c *cloud) {
-		if g, f := c.group(owner), c.fleet(owner); g != nil || f != nil {
-			what(c, g, f)
-			err = nil
-		}
-	})
-	if err != nil {
-		s.t.Error(err)
-	}
 }

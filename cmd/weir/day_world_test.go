@@ -410,7 +410,7 @@ func (d *day) born() {
 		d.t.Fatal(err)
 	}
 	notices := make(chan pools.Notice)
-	l.running.Go(func() { _ = provider.Notices(l.ctx, notices) })
+	l.running.Go(func() { _ = provider.Hear(l.ctx, notices, nil) })
 	l.loop = autoscaler.NewLoop(d.config, autoscaler.World{
 		Provider: &timed{Provider: provider, took: &l.provider}, Scheduler: d.nodes, Directory: dayDirectory{}, Metrics: d.store, Notices: notices,
 		Dial:   func(ask.Endpoint, ask.RequestSpec) ask.Client { return daySignal{} },

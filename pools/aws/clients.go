@@ -29,8 +29,9 @@ const (
 	maxPages    = 1000     // of one listing
 )
 
-// clients is the way to Amazon, and its budgets.
+// clients makes the requests to Amazon for one pool, within its budgets.
 type clients struct {
+	pool                 string
 	autoscaling          *autoscaling.Client
 	ec2                  *ec2.Client
 	elasticloadbalancing *elb.Client
@@ -52,6 +53,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	loaded.HTTPClient = bounded{loaded.HTTPClient}
 	loaded.APIOptions = append(loaded.APIOptions, follow)
 	return &clients{
+		pool:                 cfg.Pool,
 		autoscaling:          autoscaling.NewFromConfig(loaded, func(o *autoscaling.Options) { cfg.redirect(serviceAutoScaling, &o.BaseEndpoint) }),
 		ec2:                  ec2.NewFromConfig(loaded, func(o *ec2.Options) { cfg.redirect(serviceEC2, &o.BaseEndpoint) }),
 		elasticloadbalancing: elb.NewFromConfig(loaded, func(o *elb.Options) { cfg.redirect(serviceBalancing, &o.BaseEndpoint) }),

@@ -29,21 +29,27 @@ type listing struct {
 	isolation map[string]string
 }
 
+// finder finds the pool's groups by the configured selectors.
+type finder struct {
+	cfg Config
+	aws *clients
+}
+
 // find returns the groups of the pool: ErrNothingFound if a selector finds none,
 // ErrTwoPools if one is somebody else's too.
-func (p *Provider) find(ctx context.Context) (listing, error) {
+func (f *finder) find(ctx context.Context) (listing, error) {
 	found := listing{isolation: make(map[string]string)}
-	lists, err := p.lists(ctx)
+	lists, err := f.lists(ctx)
 	if err != nil {
 		return found, err
 	}
-	if p.has(AutoScaling) {
-		if found.asgs, err = p.findScaling(ctx, found.isolation); err != nil {
+	if f.has(AutoScaling) {
+		if found.asgs, err = f.findScaling(ctx, found.isolation); err != nil {
 			return found, err
 		}
 	}
-	if p.has(SpotFleet) {
-		if found.fleets, err = p.findFleets(ctx, lists, found.isolation); err != nil {
+	if f.has(SpotFleet) {
+		if found.fleets, err = f.findFleets(ctx, lists, found.isolation); err != nil {
 			return found, err
 		}
 	}
@@ -55,8 +61,11 @@ func (p *Provider) find(ctx context.Context) (listing, error) {
 	return found, nil
 }
 
-func (p *Provider) findScaling(ctx context.Context, isolation map[string]string) (map[string]astypes.AutoScalingGroup, error) {
-	all, err := p.describeGroups(ctx)
+func (f *finder) findScaling(ctx context.Context, isolation map[string]string) (map[string]astypes.AutoScalingGroup, error) {
+	all, err := f.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
+		Filters:    []astypes.Filter{{Name: aws.String("tag-key"), Values: f.tagKeys(AutoScaling)}},
+		MaxRecords: aws.Int32(groupsPage),
+	}, "groups by tag")
 	if err != nil {
 		return nil, err
 	}
@@ -64,13 +73,13 @@ func (p *Provider) findScaling(ctx context.Context, isolation map[string]string)
 	for name, g := range all {
 		tags[name] = groupTags(g)
 	}
-	ours, err := p.choose(AutoScaling, tags, nil, isolation)
+	ours, err := f.choose(AutoScaling, tags, nil, isolation)
 	maps.DeleteFunc(all, func(name string, _ astypes.AutoScalingGroup) bool { return !slices.Contains(ours, name) })
 	return all, err
 }
 
-func (p *Provider) findFleets(ctx context.Context, lists map[Selector]map[string]string, isolation map[string]string) (map[string]ec2types.SpotFleetRequestConfig, error) {
-	all, err := p.describeFleets(ctx, nil)
+func (f *finder) findFleets(ctx context.Context, lists map[Selector]map[string]string, isolation map[string]string) (map[string]ec2types.SpotFleetRequestConfig, error) {
+	all, err := f.aws.describeFleets(ctx, nil)
 	if err != nil {
 		return nil, err
 	}
@@ -80,24 +89,24 @@ func (p *Provider) findFleets(ctx context.Context, lists map[Selector]map[string
 			tags[id] = fleetTags(f)
 		}
 	}
-	ours, err := p.choose(SpotFleet, tags, lists, isolation)
+	ours, err := f.choose(SpotFleet, tags, lists, isolation)
 	maps.DeleteFunc(all, func(id string, _ ec2types.SpotFleetRequestConfig) bool { return !slices.Contains(ours, id) })
 	return all, err
 }
 
-func (p *Provider) has(kind Kind) bool {
-	return slices.ContainsFunc(p.cfg.Groups, func(s Selector) bool { return s.Kind == kind })
+func (f *finder) has(kind Kind) bool {
+	return slices.ContainsFunc(f.cfg.Groups, func(s Selector) bool { return s.Kind == kind })
 }
 
 // tagKeys are the keys that say whose a group of a kind is, ours and others'.
-func (p *Provider) tagKeys(kind Kind) []string {
+func (f *finder) tagKeys(kind Kind) []string {
 	var keys []string
-	for _, s := range p.cfg.Groups {
+	for _, s := range f.cfg.Groups {
 		if s.Kind == kind && s.Tag != "" {
 			keys = append(keys, s.Tag)
 		}
 	}
-	for _, c := range p.cfg.Others {
+	for _, c := range f.cfg.Others {
 		if c.Kind == kind && c.Tag != "" {
 			keys = append(keys, c.Tag)
 		}
@@ -108,10 +117,10 @@ func (p *Provider) tagKeys(kind Kind) []string {
 
 // choose returns those of the groups, given with their tags, that are ours, and
 // notes what isolates each. lists holds, by selector, whose each listed group is.
-func (p *Provider) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string, isolation map[string]string) ([]string, error) {
-	us := owner{p.cfg.Cluster, p.cfg.Pool}
+func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string, isolation map[string]string) ([]string, error) {
+	us := owner{f.cfg.Cluster, f.cfg.Pool}
 	var ours []string
-	for _, s := range p.cfg.Groups {
+	for _, s := range f.cfg.Groups {
 		if s.Kind != kind {
 			continue
 		}
@@ -136,7 +145,7 @@ func (p *Provider) choose(kind Kind, tags map[string]map[string]string, lists ma
 	ours = slices.Compact(ours)
 	var errs []error
 	for _, id := range ours {
-		errs = append(errs, p.disputed(kind, id, tags[id], lists))
+		errs = append(errs, f.disputed(kind, id, tags[id], lists))
 	}
 	return ours, errors.Join(errs...)
 }
@@ -160,9 +169,9 @@ func told(whose map[string]owner) string {
 
 // disputed returns an error if a group of ours is somebody else's by another tag
 // or list.
-func (p *Provider) disputed(kind Kind, id string, tags map[string]string, lists map[Selector]map[string]string) error {
-	us := owner{p.cfg.Cluster, p.cfg.Pool}
-	for _, key := range p.tagKeys(kind) {
+func (f *finder) disputed(kind Kind, id string, tags map[string]string, lists map[Selector]map[string]string) error {
+	us := owner{f.cfg.Cluster, f.cfg.Pool}
+	for _, key := range f.tagKeys(kind) {
 		if o, ok := parseOwner(tags[key]); ok && o != us {
 			return fmt.Errorf("%s %s: %w: %s, and %s by the tag %q", kind.noun(), id, ErrTwoPools, us, o, key)
 		}
@@ -175,19 +184,11 @@ func (p *Provider) disputed(kind Kind, id string, tags map[string]string, lists 
 	return nil
 }
 
-// describeGroups returns all Auto Scaling groups that say whose they are.
-func (p *Provider) describeGroups(ctx context.Context) (map[string]astypes.AutoScalingGroup, error) {
-	return p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
-		Filters:    []astypes.Filter{{Name: aws.String("tag-key"), Values: p.tagKeys(AutoScaling)}},
-		MaxRecords: aws.Int32(groupsPage),
-	}, "groups by tag")
-}
-
-func (p *Provider) groupsBy(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, resource string) (map[string]astypes.AutoScalingGroup, error) {
+func (c *clients) groupsBy(ctx context.Context, in *autoscaling.DescribeAutoScalingGroupsInput, resource string) (map[string]astypes.AutoScalingGroup, error) {
 	found := make(map[string]astypes.AutoScalingGroup)
-	err := p.aws.pages(ctx, "autoscaling:DescribeAutoScalingGroups", resource, func(token *string) (*string, error) {
+	err := c.pages(ctx, "autoscaling:DescribeAutoScalingGroups", resource, func(token *string) (*string, error) {
 		in.NextToken = token
-		out, err := p.aws.autoscaling.DescribeAutoScalingGroups(ctx, in)
+		out, err := c.autoscaling.DescribeAutoScalingGroups(ctx, in)
 		if err != nil {
 			return nil, err
 		}
@@ -201,14 +202,14 @@ func (p *Provider) groupsBy(ctx context.Context, in *autoscaling.DescribeAutoSca
 }
 
 // describeFleets returns Spot Fleet requests by id; all without ids.
-func (p *Provider) describeFleets(ctx context.Context, ids []string) (map[string]ec2types.SpotFleetRequestConfig, error) {
+func (c *clients) describeFleets(ctx context.Context, ids []string) (map[string]ec2types.SpotFleetRequestConfig, error) {
 	found := make(map[string]ec2types.SpotFleetRequestConfig)
 	resource := "all requests"
 	if len(ids) > 0 {
 		resource = strings.Join(ids, ", ")
 	}
-	err := p.aws.pages(ctx, "ec2:DescribeSpotFleetRequests", resource, func(token *string) (*string, error) {
-		out, err := p.aws.ec2.DescribeSpotFleetRequests(ctx, &ec2.DescribeSpotFleetRequestsInput{SpotFleetRequestIds: ids, NextToken: token})
+	err := c.pages(ctx, "ec2:DescribeSpotFleetRequests", resource, func(token *string) (*string, error) {
+		out, err := c.ec2.DescribeSpotFleetRequests(ctx, &ec2.DescribeSpotFleetRequestsInput{SpotFleetRequestIds: ids, NextToken: token})
 		if err != nil {
 			return nil, err
 		}

@@ -24,15 +24,7 @@ var _ pools.Group = fleet{}
 // SetTarget implements pools.Group: with NoTermination, so a lower target only
 // stops replacements. pools.ErrRefused for a request that is cancelled.
 func (f fleet) SetTarget(ctx context.Context, target int) error {
-	release, err := f.take(ctx)
-	if err != nil {
-		return fmt.Errorf("set target of group %s to %d: %w", f.id, target, err)
-	}
-	defer release()
-	if err := f.setTarget(ctx, target); err != nil {
-		return fmt.Errorf("set target of group %s to %d: %w", f.id, target, err)
-	}
-	return nil
+	return f.inTurn(ctx, fmt.Sprintf("set target of group %s to %d", f.id, target), func() error { return f.setTarget(ctx, target) })
 }
 
 func (f fleet) setTarget(ctx context.Context, target int) error {
@@ -101,15 +93,7 @@ func (f fleet) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	release, err := f.take(ctx)
-	if err != nil {
-		return fmt.Errorf("terminate instances of group %s: %w", f.id, err)
-	}
-	defer release()
-	if err := f.terminate(ctx, ids); err != nil {
-		return fmt.Errorf("terminate instances of group %s: %w", f.id, err)
-	}
-	return nil
+	return f.inTurn(ctx, "terminate instances of group "+f.id, func() error { return f.terminate(ctx, ids) })
 }
 
 // terminate lowers the target, then ends the instances: the other way round
@@ -200,7 +184,7 @@ func (f fleet) end(ctx context.Context, ids []string) error {
 }
 
 func (f fleet) config(ctx context.Context) (ec2types.SpotFleetRequestConfig, error) {
-	found, err := f.p.describeFleets(ctx, []string{f.id})
+	found, err := f.p.aws.describeFleets(ctx, []string{f.id})
 	if err != nil {
 		return ec2types.SpotFleetRequestConfig{}, err
 	}
@@ -217,7 +201,7 @@ func (f fleet) look(ctx context.Context) (*reading, error) {
 	if err != nil {
 		return nil, err
 	}
-	members, err := f.p.members(ctx, []string{f.id})
+	members, err := f.p.aws.members(ctx, []string{f.id})
 	if err != nil {
 		return nil, err
 	}

@@ -22,12 +22,12 @@ func ended(s ec2types.BatchState) bool {
 
 // members reads the fleets' instances: those that a fleet lists, which run, and
 // those that EC2 says are on their way in or out, listed or not.
-func (p *Provider) members(ctx context.Context, fleets []string) (map[string]map[string]instance, error) {
+func (c *clients) members(ctx context.Context, fleets []string) (map[string]map[string]instance, error) {
 	members := make(map[string]map[string]instance)
 	for _, id := range fleets {
 		members[id] = make(map[string]instance)
-		err := p.aws.pages(ctx, "ec2:DescribeSpotFleetInstances", id, func(token *string) (*string, error) {
-			out, err := p.aws.ec2.DescribeSpotFleetInstances(ctx, &ec2.DescribeSpotFleetInstancesInput{
+		err := c.pages(ctx, "ec2:DescribeSpotFleetInstances", id, func(token *string) (*string, error) {
+			out, err := c.ec2.DescribeSpotFleetInstances(ctx, &ec2.DescribeSpotFleetInstancesInput{
 				SpotFleetRequestId: &id, MaxResults: aws.Int32(instancesPage), NextToken: token,
 			})
 			if err != nil {
@@ -46,7 +46,7 @@ func (p *Provider) members(ctx context.Context, fleets []string) (map[string]map
 		}
 	}
 	for some := range slices.Chunk(fleets, filterValues) {
-		err := p.instances(ctx, func(i ec2types.Instance) { moving(members, i) },
+		err := c.instances(ctx, func(i ec2types.Instance) { moving(members, i) },
 			filter("instance-state-name", "pending", "shutting-down", "stopping", "stopped"), filter("tag:"+fleetTag, some...))
 		if err != nil {
 			return nil, err

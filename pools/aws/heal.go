@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -28,11 +29,17 @@ const (
 	unhealthy    = "Unhealthy"
 )
 
+// healer is who repairs the pool: its groups, or Weirkeeper.
+type healer struct {
+	*roster
+	log *slog.Logger
+}
+
 // Heals implements pools.Healer, of the groups that the last round found.
-func (p *Provider) Heals(ctx context.Context) (string, error) {
-	groups, fleets, err := p.healing(ctx)
+func (h *healer) Heals(ctx context.Context) (string, error) {
+	groups, fleets, err := h.healing(ctx)
 	if err != nil {
-		return "", fmt.Errorf("see who heals pool %s: %w", p.cfg.Pool, err)
+		return "", fmt.Errorf("see who heals pool %s: %w", h.aws.pool, err)
 	}
 	var whys []string
 	if len(groups) > 0 {
@@ -59,17 +66,17 @@ func few(names []string) string {
 // LeaveHealing implements pools.Healer: it suspends the process ReplaceUnhealthy of
 // the Auto Scaling groups, and notes that in their tag weir:healing before. A Spot Fleet request that replaces unhealthy instances
 // cannot be changed: pools.ErrRefused.
-func (p *Provider) LeaveHealing(ctx context.Context) error {
-	groups, fleets, err := p.healing(ctx)
+func (h *healer) LeaveHealing(ctx context.Context) error {
+	groups, fleets, err := h.healing(ctx)
 	if err != nil {
-		return fmt.Errorf("have the healing of pool %s left to us: %w", p.cfg.Pool, err)
+		return fmt.Errorf("have the healing of pool %s left to us: %w", h.aws.pool, err)
 	}
 	var errs []error
 	for _, name := range groups {
-		err := p.noteHealing(ctx, name, healingLeft)
+		err := h.noteHealing(ctx, name, healingLeft)
 		if err == nil {
-			err = p.aws.write(ctx, "autoscaling:SuspendProcesses", "group "+name, func() error {
-				_, err := p.aws.autoscaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
+			err = h.aws.write(ctx, "autoscaling:SuspendProcesses", "group "+name, func() error {
+				_, err := h.aws.autoscaling.SuspendProcesses(ctx, &autoscaling.SuspendProcessesInput{
 					AutoScalingGroupName: &name, ScalingProcesses: []string{replaceUnhealthy},
 				})
 				return err
@@ -81,17 +88,17 @@ func (p *Provider) LeaveHealing(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("%w: %s", pools.ErrRefused, fewFleets(fleets)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("have the healing of pool %s left to us: %w", p.cfg.Pool, err)
+		return fmt.Errorf("have the healing of pool %s left to us: %w", h.aws.pool, err)
 	}
 	return nil
 }
 
 // Heal implements pools.Healer: it resumes that process in the groups that note that we
 // suspended it. What somebody else suspended stays so.
-func (p *Provider) Heal(ctx context.Context) error {
-	found, err := p.scalingGroups(ctx)
+func (h *healer) Heal(ctx context.Context) error {
+	found, err := h.scalingGroups(ctx)
 	if err != nil {
-		return fmt.Errorf("have pool %s healed by its groups: %w", p.cfg.Pool, err)
+		return fmt.Errorf("have pool %s healed by its groups: %w", h.aws.pool, err)
 	}
 	var errs []error
 	for _, g := range found {
@@ -99,27 +106,27 @@ func (p *Provider) Heal(ctx context.Context) error {
 		if groupTags(g)[healingTag] != healingLeft {
 			continue
 		}
-		err := p.aws.write(ctx, "autoscaling:ResumeProcesses", "group "+name, func() error {
-			_, err := p.aws.autoscaling.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{
+		err := h.aws.write(ctx, "autoscaling:ResumeProcesses", "group "+name, func() error {
+			_, err := h.aws.autoscaling.ResumeProcesses(ctx, &autoscaling.ResumeProcessesInput{
 				AutoScalingGroupName: &name, ScalingProcesses: []string{replaceUnhealthy},
 			})
 			return err
 		})
 		if err == nil {
-			err = p.noteHealing(ctx, name, healingGiven)
+			err = h.noteHealing(ctx, name, healingGiven)
 		}
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("have pool %s healed by its groups: %w", p.cfg.Pool, err)
+		return fmt.Errorf("have pool %s healed by its groups: %w", h.aws.pool, err)
 	}
 	return nil
 }
 
 // noteHealing notes at a group what we did about its healing.
-func (p *Provider) noteHealing(ctx context.Context, name, what string) error {
-	return p.aws.write(ctx, "autoscaling:CreateOrUpdateTags", "group "+name, func() error {
-		_, err := p.aws.autoscaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []astypes.Tag{{
+func (h *healer) noteHealing(ctx context.Context, name, what string) error {
+	return h.aws.write(ctx, "autoscaling:CreateOrUpdateTags", "group "+name, func() error {
+		_, err := h.aws.autoscaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []astypes.Tag{{
 			ResourceId: &name, ResourceType: aws.String("auto-scaling-group"),
 			Key: aws.String(healingTag), Value: &what, PropagateAtLaunch: aws.Bool(false),
 		}}})
@@ -128,12 +135,12 @@ func (p *Provider) noteHealing(ctx context.Context, name, what string) error {
 }
 
 // scalingGroups returns the Auto Scaling groups as they are now.
-func (p *Provider) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
+func (h *healer) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
 	var all []astypes.AutoScalingGroup
-	for some := range slices.Chunk(p.names(AutoScaling), groupsPage) {
-		found, err := p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
+	for some := range slices.Chunk(h.names(AutoScaling), groupsPage) {
+		found, err := h.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
 			AutoScalingGroupNames: some, IncludeInstances: aws.Bool(false),
-		}, "groups of pool "+p.cfg.Pool)
+		}, "groups of pool "+h.aws.pool)
 		if err != nil {
 			return nil, err
 		}
@@ -148,8 +155,8 @@ func (p *Provider) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGrou
 
 // healing returns the Auto Scaling groups and the Spot Fleet requests that heal
 // themselves.
-func (p *Provider) healing(ctx context.Context) (groups, fleets []string, err error) {
-	all, err := p.scalingGroups(ctx)
+func (h *healer) healing(ctx context.Context) (groups, fleets []string, err error) {
+	all, err := h.scalingGroups(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -158,30 +165,17 @@ func (p *Provider) healing(ctx context.Context) (groups, fleets []string, err er
 			groups = append(groups, aws.ToString(g.AutoScalingGroupName))
 		}
 	}
-	ids := p.names(SpotFleet)
+	ids := h.names(SpotFleet)
 	if len(ids) == 0 {
 		return groups, nil, nil
 	}
-	found, err := p.describeFleets(ctx, ids)
+	found, err := h.aws.describeFleets(ctx, ids)
 	for _, id := range ids {
 		if c := found[id].SpotFleetRequestConfig; c != nil && aws.ToBool(c.ReplaceUnhealthyInstances) && !strings.HasPrefix(string(found[id].SpotFleetRequestState), "cancelled") {
 			fleets = append(fleets, id)
 		}
 	}
 	return groups, fleets, err
-}
-
-// names returns those of the groups of a kind that the last round found.
-func (p *Provider) names(kind Kind) (names []string) {
-	for _, g := range p.all() {
-		g.mu.Lock()
-		if g.last != nil && g.last.Kind == string(kind) {
-			names = append(names, g.id)
-		}
-		g.mu.Unlock()
-	}
-	slices.Sort(names)
-	return names
 }
 
 func suspended(g astypes.AutoScalingGroup, process string) bool {
@@ -191,26 +185,26 @@ func suspended(g astypes.AutoScalingGroup, process string) bool {
 // MarkUnhealthy implements pools.Healer; Amazon takes no reason, so that is only
 // logged. pools.ErrNotOwned for an instance that is not the pool's, ErrRefused for
 // one of a Spot Fleet request, which takes no mark. One that is gone is no error.
-func (p *Provider) MarkUnhealthy(ctx context.Context, instance, why string) error {
-	err := p.markUnhealthy(ctx, instance)
+func (h *healer) MarkUnhealthy(ctx context.Context, instance, why string) error {
+	err := h.markUnhealthy(ctx, instance)
 	if err != nil {
 		return fmt.Errorf("mark %.40s as unhealthy: %w", instance, err)
 	}
-	p.log.Info("instance marked as unhealthy", "node", instance, "why", why)
+	h.log.Info("instance marked as unhealthy", "node", instance, "why", why)
 	return nil
 }
 
-func (p *Provider) markUnhealthy(ctx context.Context, instance string) error {
-	i := p.enrolled()[instance]
+func (h *healer) markUnhealthy(ctx context.Context, instance string) error {
+	i := h.enrolled()[instance]
 	switch {
 	case i == nil:
-		return p.absent(ctx, []string{instance})
+		return h.aws.absent(ctx, []string{instance})
 	case !i.scaling:
 		return fmt.Errorf("%w: a Spot Fleet request takes no such mark", pools.ErrRefused)
 	}
-	err := p.mark(ctx, instance, unhealthy)
+	err := h.mark(ctx, instance, unhealthy)
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "ValidationError" {
-		if gone := p.absent(ctx, []string{instance}); gone == nil {
+		if gone := h.aws.absent(ctx, []string{instance}); gone == nil {
 			return nil
 		}
 	}
@@ -218,9 +212,9 @@ func (p *Provider) markUnhealthy(ctx context.Context, instance string) error {
 }
 
 // mark sets an instance's health in its Auto Scaling group.
-func (p *Provider) mark(ctx context.Context, instance, health string) error {
-	return p.aws.write(ctx, "autoscaling:SetInstanceHealth", instance, func() error {
-		_, err := p.aws.autoscaling.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
+func (h *healer) mark(ctx context.Context, instance, health string) error {
+	return h.aws.write(ctx, "autoscaling:SetInstanceHealth", instance, func() error {
+		_, err := h.aws.autoscaling.SetInstanceHealth(ctx, &autoscaling.SetInstanceHealthInput{
 			InstanceId: &instance, HealthStatus: aws.String(health), ShouldRespectGracePeriod: aws.Bool(false),
 		})
 		return err

@@ -32,22 +32,28 @@ type inspected struct {
 	listed  bool // its group tells of it still
 }
 
+// inspector reads how the instances of the last round are.
+type inspector struct {
+	*roster
+	balancers *balancers
+}
+
 // Inspect implements pools.Inspector for the instances that the last round found:
 // their status checks, scheduled retirements and attached volumes at EC2; their
 // part in their Auto Scaling groups, and whether they are marked as unhealthy
 // there; their health as targets of load balancers. An answer that cannot be had of
 // EC2 or Auto Scaling, throttled or not, is an error; of load balancers, whose
 // groups may be named wrongly, it leaves their word unknown, and says why.
-func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
-	found := p.enrolled()
-	if err := p.statuses(ctx, found); err != nil {
+func (i *inspector) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
+	found := i.enrolled()
+	if err := i.statuses(ctx, found); err != nil {
 		return nil, err
 	}
-	if err := p.memberships(ctx, found); err != nil {
+	if err := i.memberships(ctx, found); err != nil {
 		return nil, err
 	}
 	if what.Traffic {
-		p.traffic(ctx, what.TargetGroups, found)
+		i.balancers.traffic(ctx, what.TargetGroups, i.attached(), found)
 	}
 	out := make([]pools.Inspection, 0, len(found))
 	for _, id := range slices.Sorted(maps.Keys(found)) {
@@ -56,41 +62,11 @@ func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.
 	return out, nil
 }
 
-// enrolled returns the instances of the last round.
-func (p *Provider) enrolled() map[string]*inspected {
-	found := make(map[string]*inspected)
-	for _, g := range p.all() {
-		g.mu.Lock()
-		if g.last != nil {
-			for _, i := range g.last.instances {
-				_, ended := g.own.ended[i.ID]
-				found[i.ID] = &inspected{Inspection: pools.Inspection{ID: i.ID, Leaving: ended}, scaling: g.last.Kind == string(AutoScaling)}
-			}
-		}
-		g.mu.Unlock()
-	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for id := range p.reclaimed {
-		if i := found[id]; i != nil {
-			i.Spot = true
-		}
-	}
-	return found
-}
-
-// all returns the groups that were ever found.
-func (p *Provider) all() []*group {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return slices.Collect(maps.Values(p.groups))
-}
-
 // statuses asks EC2 how instances are.
-func (p *Provider) statuses(ctx context.Context, found map[string]*inspected) error {
+func (i *inspector) statuses(ctx context.Context, found map[string]*inspected) error {
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(found)), statusIDs) {
 		for len(some) > 0 {
-			unknown, err := p.statusesOf(ctx, some, found)
+			unknown, err := i.statusesOf(ctx, some, found)
 			if err != nil {
 				return err
 			}
@@ -108,9 +84,9 @@ func (p *Provider) statuses(ctx context.Context, found map[string]*inspected) er
 
 // statusesOf makes one request. One id that EC2 does not know fails all of it:
 // those are returned, and the others are to be asked for again.
-func (p *Provider) statusesOf(ctx context.Context, ids []string, found map[string]*inspected) (unknown []string, err error) {
-	err = p.aws.pages(ctx, "ec2:DescribeInstanceStatus", "instances of pool "+p.cfg.Pool, func(token *string) (*string, error) {
-		out, err := p.aws.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{
+func (i *inspector) statusesOf(ctx context.Context, ids []string, found map[string]*inspected) (unknown []string, err error) {
+	err = i.aws.pages(ctx, "ec2:DescribeInstanceStatus", "instances of pool "+i.aws.pool, func(token *string) (*string, error) {
+		out, err := i.aws.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{
 			InstanceIds: ids, IncludeAllInstances: aws.Bool(true), NextToken: token,
 		})
 		if err != nil {
@@ -137,11 +113,11 @@ func (p *Provider) statusesOf(ctx context.Context, ids []string, found map[strin
 var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{8,17}`)
 
 // memberships asks Auto Scaling what its instances are there.
-func (p *Provider) memberships(ctx context.Context, found map[string]*inspected) error {
+func (i *inspector) memberships(ctx context.Context, found map[string]*inspected) error {
 	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(id string) bool { return !found[id].scaling })
 	for some := range slices.Chunk(ids, memberIDs) {
-		err := p.aws.pages(ctx, "autoscaling:DescribeAutoScalingInstances", "instances of pool "+p.cfg.Pool, func(token *string) (*string, error) {
-			out, err := p.aws.autoscaling.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: some, NextToken: token})
+		err := i.aws.pages(ctx, "autoscaling:DescribeAutoScalingInstances", "instances of pool "+i.aws.pool, func(token *string) (*string, error) {
+			out, err := i.aws.autoscaling.DescribeAutoScalingInstances(ctx, &autoscaling.DescribeAutoScalingInstancesInput{InstanceIds: some, NextToken: token})
 			if err != nil {
 				return nil, err
 			}

@@ -54,9 +54,10 @@ func (g *group) fences() (ways []pools.Fence) {
 // and those that were looked at by name.
 func (g *group) fronts() []string {
 	arns := g.balancers()
-	g.p.mu.Lock()
-	arns = append(arns, g.p.watched...)
-	g.p.mu.Unlock()
+	b := g.p.balancers
+	b.mu.Lock()
+	arns = append(arns, b.watched...)
+	b.mu.Unlock()
 	slices.Sort(arns)
 	return slices.Compact(arns)
 }
@@ -133,7 +134,7 @@ func (g *group) cutPower(ctx context.Context, id string, state ec2types.Instance
 func (g *group) cutTraffic(ctx context.Context, id string) (bool, error) {
 	confirmed := true
 	for _, arn := range g.fronts() {
-		all, err := g.p.targets(ctx, arn)
+		all, err := g.p.aws.targets(ctx, arn)
 		if err != nil {
 			return false, err
 		}

@@ -24,19 +24,19 @@ func (s Selector) folder() string {
 }
 
 // lists reads the lists in S3: by selector, whose pool each fleet is.
-func (p *Provider) lists(ctx context.Context) (map[Selector]map[string]string, error) {
+func (f *finder) lists(ctx context.Context) (map[Selector]map[string]string, error) {
 	lists := make(map[Selector]map[string]string)
-	for _, s := range p.cfg.Groups {
+	for _, s := range f.cfg.Groups {
 		if s.S3Bucket == "" {
 			continue
 		}
-		keys, err := p.listed(ctx, s)
+		keys, err := f.listed(ctx, s)
 		if err != nil {
 			return nil, err
 		}
 		list := make(map[string]string)
 		for _, key := range keys {
-			fleets, err := p.object(ctx, s.S3Bucket, key)
+			fleets, err := f.object(ctx, s.S3Bucket, key)
 			if err != nil {
 				return nil, err
 			}
@@ -53,10 +53,10 @@ func (p *Provider) lists(ctx context.Context) (map[Selector]map[string]string, e
 }
 
 // listed returns the keys of a list's objects.
-func (p *Provider) listed(ctx context.Context, s Selector) ([]string, error) {
+func (f *finder) listed(ctx context.Context, s Selector) ([]string, error) {
 	var keys []string
-	err := p.aws.pages(ctx, "s3:ListBucket", "s3://"+s.S3Bucket, func(token *string) (*string, error) {
-		out, err := p.aws.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
+	err := f.aws.pages(ctx, "s3:ListBucket", "s3://"+s.S3Bucket, func(token *string) (*string, error) {
+		out, err := f.aws.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{
 			Bucket: &s.S3Bucket, Prefix: aws.String(s.folder()), ContinuationToken: token,
 		})
 		if err != nil {
@@ -76,10 +76,10 @@ func (p *Provider) listed(ctx context.Context, s Selector) ([]string, error) {
 }
 
 // object reads one object of a list.
-func (p *Provider) object(ctx context.Context, bucket, key string) (map[string]string, error) {
+func (f *finder) object(ctx context.Context, bucket, key string) (map[string]string, error) {
 	var fleets map[string]string
-	err := p.aws.read(ctx, "s3:GetObject", "s3://"+bucket+"/"+key, func() error {
-		out, err := p.aws.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
+	err := f.aws.read(ctx, "s3:GetObject", "s3://"+bucket+"/"+key, func() error {
+		out, err := f.aws.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &key})
 		if err != nil {
 			return err
 		}

@@ -48,30 +48,32 @@ func parseBegun(value string) (begun, bool) {
 }
 
 // mend repairs an instance by what both kinds of groups can do.
-func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (bool, error) {
-	switch {
-	case !slices.Contains(can, m.Kind):
-		return false, fmt.Errorf("%w: no instance of this group can be repaired by %q", pools.ErrRefused, m.Kind)
-	case m.Attempt == "":
-		return false, errors.New("the attempt has no name")
-	}
-	i, exists, err := g.machine(ctx, m.Instance)
-	if err != nil {
-		return false, err
-	}
-	if !exists || leavingState(stateOf(i)) {
-		return false, fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
-	}
-	var done bool
-	switch m.Kind {
-	case pools.MendReboot:
-		done, err = g.reboot(ctx, i, tokenOf(m.Attempt))
-	case pools.MendRebuild:
-		done, err = g.rebuild(ctx, i, m)
-	default:
-		done, err = restart(ctx, i, m)
-	}
-	return done, final(err)
+func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (done bool, err error) {
+	err = g.inTurn(ctx, fmt.Sprintf("repair %.40s of group %s by %s", m.Instance, g.id, m.Kind), func() error {
+		switch {
+		case !slices.Contains(can, m.Kind):
+			return fmt.Errorf("%w: no instance of this group can be repaired by %q", pools.ErrRefused, m.Kind)
+		case m.Attempt == "":
+			return errors.New("the attempt has no name")
+		}
+		i, exists, err := g.machine(ctx, m.Instance)
+		if err != nil {
+			return err
+		}
+		if !exists || leavingState(stateOf(i)) {
+			return fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
+		}
+		switch m.Kind {
+		case pools.MendReboot:
+			done, err = g.reboot(ctx, i, tokenOf(m.Attempt))
+		case pools.MendRebuild:
+			done, err = g.rebuild(ctx, i, m)
+		default:
+			done, err = restart(ctx, i, m)
+		}
+		return final(err)
+	})
+	return done, err
 }
 
 // final says which errors of Amazon's asking again does not change.
@@ -93,7 +95,7 @@ func (g *group) machine(ctx context.Context, id string) (i ec2types.Instance, ex
 	if !validID(id) {
 		return i, false, fmt.Errorf("%.40q: %w", id, pools.ErrNotOwned)
 	}
-	err = g.p.instances(ctx, func(one ec2types.Instance) { i, exists = one, true }, filter("instance-id", id))
+	err = g.p.aws.instances(ctx, func(one ec2types.Instance) { i, exists = one, true }, filter("instance-id", id))
 	if err != nil || !exists {
 		return i, false, err
 	}

@@ -31,12 +31,6 @@ const (
 	afterFailure = 10 * time.Second
 )
 
-// Notices gives what EC2 warns of to out until ctx ends, as Hear does; other events
-// are of no use then.
-func (p *Provider) Notices(ctx context.Context, out chan<- pools.Notice) error {
-	return p.Hear(ctx, out, nil)
-}
-
 // Hear gives what EventBridge puts into the configured queue, of instances that the
 // last round found in our groups, until ctx ends; then it returns nil.
 //
@@ -205,15 +199,6 @@ func (q *queue) hint(e event, ours []string) {
 		case q.hints <- pools.Notice{Instance: id, Kind: pools.Hint, At: e.at, Why: e.why, Done: func() {}}:
 		default: // who polls finds it
 		}
-	}
-}
-
-// reclaim notes that Amazon takes instances back.
-func (p *Provider) reclaim(ids []string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	for _, id := range ids {
-		p.reclaimed[id] = p.cfg.Now()
 	}
 }
 

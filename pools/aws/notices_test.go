@@ -22,7 +22,7 @@ func TestNotices(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, ended := make(chan pools.Notice), make(chan error, 1)
-	go func() { ended <- p.Notices(ctx, out) }()
+	go func() { ended <- p.Hear(ctx, out, nil) }()
 	s.Send("nonsense")
 	s.Interrupt(s.Instances("other")[0].ID)
 	s.Interrupt(taken)
@@ -56,7 +56,7 @@ func TestNoticeComesAgain(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	out, ended := make(chan pools.Notice), make(chan error, 1)
-	go func() { ended <- p.Notices(ctx, out) }()
+	go func() { ended <- p.Hear(ctx, out, nil) }()
 	s.Rebalance(s.Instances("web")[0].ID)
 	first := receive(t, out)
 	s.Advance(visibility * 2 * time.Second)
@@ -69,8 +69,8 @@ func TestNoticeComesAgain(t *testing.T) {
 
 func TestNoQueue(t *testing.T) {
 	p := &Provider{}
-	if err := p.Notices(t.Context(), nil); err == nil {
-		t.Error("Notices without a queue = nil")
+	if err := p.Hear(t.Context(), nil, nil); err == nil {
+		t.Error("Hear without a queue = nil")
 	}
 }
 

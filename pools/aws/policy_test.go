@@ -82,7 +82,7 @@ func actions(t *testing.T) (called, named []string) {
 	action := regexp.MustCompile(`^(ec2|autoscaling|elasticloadbalancing|sqs|s3):[A-Z][A-Za-z0-9]+$`)
 	read := func(n ast.Node) bool {
 		switch n := n.(type) {
-		case *ast.CallExpr: // p.aws.ec2.DescribeTags(...)
+		case *ast.CallExpr: // c.ec2.DescribeTags(...)
 			method, _ := n.Fun.(*ast.SelectorExpr)
 			if method == nil {
 				break
@@ -91,10 +91,8 @@ func actions(t *testing.T) (called, named []string) {
 			if client == nil {
 				break
 			}
-			if clients, ok := client.X.(*ast.SelectorExpr); ok && clients.Sel.Name == "aws" {
-				if a := client.Sel.Name + ":" + method.Sel.Name; action.MatchString(a) {
-					called = append(called, cmp.Or(rights[a], a))
-				}
+			if a := client.Sel.Name + ":" + method.Sel.Name; action.MatchString(a) {
+				called = append(called, cmp.Or(rights[a], a))
 			}
 		case *ast.BasicLit:
 			if text, err := strconv.Unquote(n.Value); err == nil && action.MatchString(text) {

@@ -139,7 +139,7 @@ func (p *Provider) describe(ctx context.Context, readings map[string]*reading) e
 	slices.Sort(unknown)
 	found := make(map[string]facts)
 	for ids := range slices.Chunk(unknown, filterValues) {
-		err := p.instances(ctx, func(i ec2types.Instance) { found[aws.ToString(i.InstanceId)] = factsOf(i) }, filter("instance-id", ids...))
+		err := p.aws.instances(ctx, func(i ec2types.Instance) { found[aws.ToString(i.InstanceId)] = factsOf(i) }, filter("instance-id", ids...))
 		if err != nil {
 			return err
 		}
@@ -179,9 +179,9 @@ func filter(name string, values ...string) ec2types.Filter {
 // instances calls found for each instance that passes the filters. By filters,
 // an id that EC2 does not know (yet, or any more) is left out; asked for by name
 // it would fail the whole request.
-func (p *Provider) instances(ctx context.Context, found func(ec2types.Instance), by ...ec2types.Filter) error {
-	return p.aws.pages(ctx, "ec2:DescribeInstances", "instances of pool "+p.cfg.Pool, func(token *string) (*string, error) {
-		out, err := p.aws.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{
+func (c *clients) instances(ctx context.Context, found func(ec2types.Instance), by ...ec2types.Filter) error {
+	return c.pages(ctx, "ec2:DescribeInstances", "instances of pool "+c.pool, func(token *string) (*string, error) {
+		out, err := c.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{
 			Filters: by, MaxResults: aws.Int32(instancesPage), NextToken: token,
 		})
 		if err != nil {
@@ -200,10 +200,10 @@ func (p *Provider) instances(ctx context.Context, found func(ec2types.Instance),
 
 // marks reads which instances an operator marked. The tags change at any time,
 // so they are read in every round, by key: few have them.
-func (p *Provider) marks(ctx context.Context, readings map[string]*reading) error {
+func (c *clients) marks(ctx context.Context, readings map[string]*reading) error {
 	marked := make(map[string]map[string]bool) // by key and instance
-	err := p.aws.pages(ctx, "ec2:DescribeTags", "instances of pool "+p.cfg.Pool, func(token *string) (*string, error) {
-		out, err := p.aws.ec2.DescribeTags(ctx, &ec2.DescribeTagsInput{
+	err := c.pages(ctx, "ec2:DescribeTags", "instances of pool "+c.pool, func(token *string) (*string, error) {
+		out, err := c.ec2.DescribeTags(ctx, &ec2.DescribeTagsInput{
 			Filters:    []ec2types.Filter{filter("resource-type", "instance"), filter("key", staleTag, cordonTag)},
 			MaxResults: aws.Int32(instancesPage), NextToken: token,
 		})
@@ -238,7 +238,7 @@ func (p *Provider) marks(ctx context.Context, readings map[string]*reading) erro
 // were and cannot be; pools.ErrNotOwned if one exists elsewhere or is no id. An
 // ended instance is listed nowhere after an hour, so an id that EC2 does not know
 // is gone.
-func (p *Provider) absent(ctx context.Context, ids []string) error {
+func (c *clients) absent(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if !validID(id) {
 			return fmt.Errorf("%.40q: %w", id, pools.ErrNotOwned)
@@ -246,7 +246,7 @@ func (p *Provider) absent(ctx context.Context, ids []string) error {
 	}
 	var elsewhere []string
 	for some := range slices.Chunk(ids, filterValues) {
-		err := p.instances(ctx, func(i ec2types.Instance) {
+		err := c.instances(ctx, func(i ec2types.Instance) {
 			if s := stateOf(i); s != ec2types.InstanceStateNameTerminated && s != ec2types.InstanceStateNameShuttingDown {
 				elsewhere = append(elsewhere, aws.ToString(i.InstanceId))
 			}

@@ -31,14 +31,13 @@ func (g scaling) Mends() []pools.MendKind {
 // While a machine was down the group may have marked it as unhealthy; the mark is
 // lifted in the end, or the group would replace it once it heals itself again.
 func (g scaling) Mend(ctx context.Context, m pools.Mending) (bool, error) {
-	done, err := g.inTurn(ctx, m, g.Mends(), g.restart)
+	done, err := g.mend(ctx, m, g.Mends(), g.restart)
 	if done && m.Kind != pools.MendReboot {
-		err = g.p.mark(ctx, m.Instance, healthy)
+		if err = g.p.mark(ctx, m.Instance, healthy); err != nil {
+			return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, g.id, m.Kind, err)
+		}
 	}
-	if err != nil {
-		return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, g.id, m.Kind, err)
-	}
-	return done, nil
+	return done, err
 }
 
 // Mends implements pools.Mender: EC2 stops no instance of a Spot Fleet request.
@@ -48,22 +47,7 @@ func (f fleet) Mends() []pools.MendKind {
 
 // Mend implements pools.Mender. A reboot is done once EC2 has been asked for it.
 func (f fleet) Mend(ctx context.Context, m pools.Mending) (bool, error) {
-	done, err := f.inTurn(ctx, m, f.Mends(), nil)
-	if err != nil {
-		return false, fmt.Errorf("repair %.40s of group %s by %s: %w", m.Instance, f.id, m.Kind, err)
-	}
-	return done, nil
-}
-
-// inTurn repairs while nobody else writes to the group: what is looked up and what
-// is done about it are one step.
-func (g *group) inTurn(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (bool, error) {
-	release, err := g.take(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer release()
-	return g.mend(ctx, m, can, restart)
+	return f.mend(ctx, m, f.Mends(), nil)
 }
 
 // restart starts a stopped instance, which for a reset it stops first. How far a
@@ -106,7 +90,7 @@ func (g scaling) resetting(ctx context.Context, i ec2types.Instance, token strin
 
 // unhealed returns pools.ErrRefused if the group would replace a stopped instance.
 func (g scaling) unhealed(ctx context.Context) error {
-	found, err := g.p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
+	found, err := g.p.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{
 		AutoScalingGroupNames: []string{g.id}, IncludeInstances: aws.Bool(false),
 	}, "group "+g.id)
 	if err != nil {

@@ -29,15 +29,7 @@ var _ pools.Group = scaling{}
 // what is lost. Only if all that exists is protected from scale-in the desired
 // capacity becomes the target.
 func (g scaling) SetTarget(ctx context.Context, target int) error {
-	release, err := g.take(ctx)
-	if err != nil {
-		return fmt.Errorf("set target of group %s to %d: %w", g.id, target, err)
-	}
-	defer release()
-	if err := g.setTarget(ctx, target); err != nil {
-		return fmt.Errorf("set target of group %s to %d: %w", g.id, target, err)
-	}
-	return nil
+	return g.inTurn(ctx, fmt.Sprintf("set target of group %s to %d", g.id, target), func() error { return g.setTarget(ctx, target) })
 }
 
 func (g scaling) setTarget(ctx context.Context, target int) error {
@@ -75,7 +67,7 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 // alone returns pools.ErrRefused if somebody else changes the group: an instance
 // refresh may have begun since the last round.
 func (g scaling) alone(ctx context.Context, r *reading) error {
-	if err := g.p.refreshing(ctx, r); err != nil {
+	if err := g.p.troubles.refreshing(ctx, r); err != nil {
 		return err
 	}
 	if r.Busy != "" {
@@ -103,15 +95,7 @@ func (g scaling) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
 	}
-	release, err := g.take(ctx)
-	if err != nil {
-		return fmt.Errorf("terminate instances of group %s: %w", g.id, err)
-	}
-	defer release()
-	if err := g.terminate(ctx, ids); err != nil {
-		return fmt.Errorf("terminate instances of group %s: %w", g.id, err)
-	}
-	return nil
+	return g.inTurn(ctx, "terminate instances of group "+g.id, func() error { return g.terminate(ctx, ids) })
 }
 
 func (g scaling) terminate(ctx context.Context, ids []string) error {
@@ -180,7 +164,7 @@ func (g scaling) end(ctx context.Context, id string, decrement bool) error {
 
 // look reads the group alone, for a write.
 func (g scaling) look(ctx context.Context) (*reading, error) {
-	found, err := g.p.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.id}}, "group "+g.id)
+	found, err := g.p.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.id}}, "group "+g.id)
 	if err != nil {
 		return nil, err
 	}

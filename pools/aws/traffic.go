@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	elb "github.com/aws/aws-sdk-go-v2/service/elasticloadbalancingv2"
@@ -17,20 +18,32 @@ import (
 // namesAsked is how many target groups one request names at most.
 const namesAsked = 20
 
+// balancers are the load balancers before the pool's instances.
+type balancers struct {
+	aws *clients
+
+	mu      sync.Mutex
+	named   map[string]string // ARNs of target groups, by name
+	watched []string          // ARNs of those that were asked for by name last
+}
+
 // traffic asks load balancers how their targets are: the target groups of these
-// names, or without any those of the pool's groups.
-func (p *Provider) traffic(ctx context.Context, names []string, found map[string]*inspected) {
-	arns, err := p.targetGroups(ctx, names)
+// names, or without any those with the ARNs own.
+func (b *balancers) traffic(ctx context.Context, names, own []string, found map[string]*inspected) {
+	arns, err := own, error(nil)
+	if len(names) > 0 {
+		arns, err = b.watch(ctx, names)
+	}
 	if err != nil {
 		unseen(found, err)
 		return
 	}
 	for _, arn := range arns {
-		targets, err := p.targets(ctx, arn)
+		targets, err := b.aws.targets(ctx, arn)
 		if err != nil {
-			p.mu.Lock()
-			clear(p.named) // the name may have another group now
-			p.mu.Unlock()
+			b.mu.Lock()
+			clear(b.named) // the name may have another group now
+			b.mu.Unlock()
 			unseen(found, err)
 			return
 		}
@@ -45,33 +58,24 @@ func unseen(found map[string]*inspected, err error) {
 	}
 }
 
-// targetGroups returns the ARNs of those of these names, or of all that the groups'
-// instances are in.
-func (p *Provider) targetGroups(ctx context.Context, names []string) ([]string, error) {
-	if len(names) == 0 {
-		var arns []string
-		for _, g := range p.all() {
-			arns = append(arns, g.balancers()...)
-		}
-		slices.Sort(arns)
-		return slices.Compact(arns), nil
-	}
-	arns, err := p.resolve(ctx, names)
+// watch returns the ARNs of target groups by name, and remembers them.
+func (b *balancers) watch(ctx context.Context, names []string) ([]string, error) {
+	arns, err := b.resolve(ctx, names)
 	if err != nil {
 		return nil, err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.watched = arns
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watched = arns
 	return arns, nil
 }
 
 // resolve returns the ARNs of target groups; Amazon is asked for a name once.
-func (p *Provider) resolve(ctx context.Context, names []string) ([]string, error) {
+func (b *balancers) resolve(ctx context.Context, names []string) ([]string, error) {
 	var arns, unknown []string
-	p.mu.Lock()
+	b.mu.Lock()
 	for _, name := range names {
-		if arn := p.named[name]; strings.HasPrefix(name, "arn:") {
+		if arn := b.named[name]; strings.HasPrefix(name, "arn:") {
 			arns = append(arns, name)
 		} else if arn != "" {
 			arns = append(arns, arn)
@@ -79,18 +83,18 @@ func (p *Provider) resolve(ctx context.Context, names []string) ([]string, error
 			unknown = append(unknown, name)
 		}
 	}
-	p.mu.Unlock()
+	b.mu.Unlock()
 	for some := range slices.Chunk(unknown, namesAsked) {
-		err := p.aws.pages(ctx, "elasticloadbalancing:DescribeTargetGroups", strings.Join(some, ", "), func(token *string) (*string, error) {
-			out, err := p.aws.elasticloadbalancing.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{Names: some, Marker: token})
+		err := b.aws.pages(ctx, "elasticloadbalancing:DescribeTargetGroups", strings.Join(some, ", "), func(token *string) (*string, error) {
+			out, err := b.aws.elasticloadbalancing.DescribeTargetGroups(ctx, &elb.DescribeTargetGroupsInput{Names: some, Marker: token})
 			if err != nil {
 				return nil, err
 			}
-			p.mu.Lock()
-			defer p.mu.Unlock()
+			b.mu.Lock()
+			defer b.mu.Unlock()
 			for _, g := range out.TargetGroups {
 				arns = append(arns, aws.ToString(g.TargetGroupArn))
-				p.named[aws.ToString(g.TargetGroupName)] = aws.ToString(g.TargetGroupArn)
+				b.named[aws.ToString(g.TargetGroupName)] = aws.ToString(g.TargetGroupArn)
 			}
 			return out.NextMarker, nil
 		})
@@ -103,9 +107,9 @@ func (p *Provider) resolve(ctx context.Context, names []string) ([]string, error
 }
 
 // targets reads all targets of a group; Amazon has no pages here.
-func (p *Provider) targets(ctx context.Context, arn string) (targets []elbtypes.TargetHealthDescription, err error) {
-	err = p.aws.read(ctx, "elasticloadbalancing:DescribeTargetHealth", "target group "+groupName(arn), func() error {
-		out, err := p.aws.elasticloadbalancing.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &arn})
+func (c *clients) targets(ctx context.Context, arn string) (targets []elbtypes.TargetHealthDescription, err error) {
+	err = c.read(ctx, "elasticloadbalancing:DescribeTargetHealth", "target group "+groupName(arn), func() error {
+		out, err := c.elasticloadbalancing.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &arn})
 		if err == nil {
 			targets = out.TargetHealthDescriptions
 		}

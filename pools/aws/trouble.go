@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -13,6 +15,7 @@ import (
 	astypes "github.com/aws/aws-sdk-go-v2/service/autoscaling/types"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	ec2types "github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"golang.org/x/sync/errgroup"
 )
 
 const (
@@ -29,30 +32,65 @@ type refreshed struct {
 	active string // says which one changes the group; empty: none
 }
 
+// atOnce is how many requests of one kind are in flight at the same time.
+const atOnce = 4
+
+// troubles reads what is under way at groups, and what they lack.
+type troubles struct {
+	aws *clients
+	now func() time.Time
+
+	mu        sync.Mutex
+	refreshed map[string]refreshed // by group
+}
+
+// ask asks what is under way at the groups, and what keeps those that have
+// less than they ask for.
+func (t *troubles) ask(ctx context.Context, readings map[string]*reading) error {
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(atOnce)
+	for _, r := range readings {
+		work.Go(func() error {
+			if err := t.refreshes(ctx, r); err != nil {
+				return err
+			}
+			return t.shortage(ctx, r)
+		})
+	}
+	return work.Wait()
+}
+
+// forget drops what is known of groups that a round did not find.
+func (t *troubles) forget(readings map[string]*reading) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	maps.DeleteFunc(t.refreshed, func(id string, _ refreshed) bool { return readings[id] == nil })
+}
+
 // refreshes says that a group is busy while an instance refresh changes it.
-func (p *Provider) refreshes(ctx context.Context, r *reading) error {
+func (t *troubles) refreshes(ctx context.Context, r *reading) error {
 	if r.Kind != string(AutoScaling) {
 		return nil
 	}
-	p.mu.Lock()
-	last, known := p.refreshed[r.ID]
-	p.mu.Unlock()
-	if known && last.active == "" && p.cfg.Now().Sub(last.asked) < refreshEvery {
+	t.mu.Lock()
+	last, known := t.refreshed[r.ID]
+	t.mu.Unlock()
+	if known && last.active == "" && t.now().Sub(last.asked) < refreshEvery {
 		return nil
 	}
-	return p.refreshing(ctx, r)
+	return t.refreshing(ctx, r)
 }
 
 // refreshing asks whether an instance refresh changes the group.
-func (p *Provider) refreshing(ctx context.Context, r *reading) error {
-	now := refreshed{asked: p.cfg.Now()}
-	if err := p.newestRefresh(ctx, r, &now); err != nil {
+func (t *troubles) refreshing(ctx context.Context, r *reading) error {
+	now := refreshed{asked: t.now()}
+	if err := t.newestRefresh(ctx, r, &now); err != nil {
 		return err
 	}
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if !now.asked.Before(p.refreshed[r.ID].asked) {
-		p.refreshed[r.ID] = now
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !now.asked.Before(t.refreshed[r.ID].asked) {
+		t.refreshed[r.ID] = now
 	}
 	if now.active != "" {
 		r.Busy = now.active
@@ -60,9 +98,9 @@ func (p *Provider) refreshing(ctx context.Context, r *reading) error {
 	return nil
 }
 
-func (p *Provider) newestRefresh(ctx context.Context, r *reading, now *refreshed) error {
-	return p.aws.read(ctx, "autoscaling:DescribeInstanceRefreshes", "group "+r.ID, func() error {
-		out, err := p.aws.autoscaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{
+func (t *troubles) newestRefresh(ctx context.Context, r *reading, now *refreshed) error {
+	return t.aws.read(ctx, "autoscaling:DescribeInstanceRefreshes", "group "+r.ID, func() error {
+		out, err := t.aws.autoscaling.DescribeInstanceRefreshes(ctx, &autoscaling.DescribeInstanceRefreshesInput{
 			AutoScalingGroupName: &r.ID, MaxRecords: aws.Int32(1), // the newest; there is one at a time
 		})
 		if err != nil {
@@ -81,22 +119,22 @@ func (p *Provider) newestRefresh(ctx context.Context, r *reading, now *refreshed
 }
 
 // shortage says why a group has less than it asks for, if Amazon does.
-func (p *Provider) shortage(ctx context.Context, r *reading) error {
+func (t *troubles) shortage(ctx context.Context, r *reading) error {
 	switch {
 	case r.Stale || r.living() >= float64(r.Target):
 		return nil
 	case r.unlaunching != "":
-		r.Short, r.ShortAt = r.unlaunching, p.cfg.Now()
+		r.Short, r.ShortAt = r.unlaunching, t.now()
 		return nil
 	case r.Kind == string(AutoScaling):
-		return p.groupShortage(ctx, r)
+		return t.groupShortage(ctx, r)
 	}
-	return p.fleetShortage(ctx, r)
+	return t.fleetShortage(ctx, r)
 }
 
-func (p *Provider) groupShortage(ctx context.Context, r *reading) error {
-	return p.aws.read(ctx, "autoscaling:DescribeScalingActivities", "group "+r.ID, func() error {
-		out, err := p.aws.autoscaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
+func (t *troubles) groupShortage(ctx context.Context, r *reading) error {
+	return t.aws.read(ctx, "autoscaling:DescribeScalingActivities", "group "+r.ID, func() error {
+		out, err := t.aws.autoscaling.DescribeScalingActivities(ctx, &autoscaling.DescribeScalingActivitiesInput{
 			AutoScalingGroupName: &r.ID, MaxRecords: aws.Int32(activities),
 		})
 		if err != nil {
@@ -135,10 +173,10 @@ func lastFailure(all []astypes.Activity) (string, time.Time) {
 }
 
 // fleetShortage reads the errors of a fleet's last half hour.
-func (p *Provider) fleetShortage(ctx context.Context, r *reading) error {
-	since := p.cfg.Now().Add(-remembered)
-	return p.aws.pages(ctx, "ec2:DescribeSpotFleetRequestHistory", r.ID, func(token *string) (*string, error) {
-		out, err := p.aws.ec2.DescribeSpotFleetRequestHistory(ctx, &ec2.DescribeSpotFleetRequestHistoryInput{
+func (t *troubles) fleetShortage(ctx context.Context, r *reading) error {
+	since := t.now().Add(-remembered)
+	return t.aws.pages(ctx, "ec2:DescribeSpotFleetRequestHistory", r.ID, func(token *string) (*string, error) {
+		out, err := t.aws.ec2.DescribeSpotFleetRequestHistory(ctx, &ec2.DescribeSpotFleetRequestHistoryInput{
 			SpotFleetRequestId: &r.ID, StartTime: &since, EventType: ec2types.EventTypeError,
 			MaxResults: aws.Int32(instancesPage), NextToken: token,
 		})

@@ -50,6 +50,9 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	if err != nil {
 		return nil, err
 	}
+	if cfg.Client != nil {
+		loaded.HTTPClient = cfg.Client
+	}
 	loaded.HTTPClient = bounded{loaded.HTTPClient}
 	loaded.APIOptions = append(loaded.APIOptions, follow)
 	return &clients{
@@ -71,6 +74,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 // newRetryer returns the SDK's adaptive retries, of these errors only.
 func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
 	return retryer{retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
+		o.FailOnNoAttemptTokens = true // the retryer waits
 		o.StandardOptions = append(o.StandardOptions, func(o *retry.StandardOptions) {
 			o.MaxAttempts, o.MaxBackoff, o.Retryables = attempts, maxBackoff, of
 		})

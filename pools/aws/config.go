@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/aws/aws-sdk-go-v2/aws"
 	"golang.org/x/time/rate"
 )
 
@@ -86,6 +87,8 @@ type Config struct {
 	// Reads and Writes are requests a second at most; 0: 8 and 2.
 	Reads  float64
 	Writes float64
+	// Client sends the requests; nil: the SDK's, over the network.
+	Client aws.HTTPClient
 	// Now is the clock; nil: time.Now.
 	Now func() time.Time
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -74,8 +75,8 @@ func TestConformance(t *testing.T) {
 		{"fleet, seen late", SpotFleet, 20 * time.Second},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			pooltest.Run(t, func(t *testing.T, setup pooltest.Setup) pooltest.Harness {
-				s := awstest.New(t, awstest.Config{})
+			pooltest.Run(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.Harness {
+				s := awstest.New(t, awstest.Config{Direct: true})
 				if kind.kind == AutoScaling {
 					s.AddGroup(awstest.ASG{
 						Name: setup.ID, Tags: map[string]string{tag: named}, ProtectNew: kind.name != "group, unprotected",
@@ -95,19 +96,17 @@ func TestConformance(t *testing.T) {
 					group = within{group, setup.Min, setup.Max, s, new(sync.Mutex)}
 				}
 				h := pooltest.Harness{
-					Group: group,
-					Lose:  func(_ *testing.T, id string) { s.Lose(id) },
-					Pass:  func(context.Context) { s.Advance(10 * time.Second) },
-					Short: func(*testing.T) { dry(s) },
-					Deny:  func(_ *testing.T, on bool) { deny(s, on) },
+					Group:    group,
+					Lose:     func(_ *testing.T, id string) { s.Lose(id) },
+					Pass:     func(ctx context.Context) { passIn(ctx, s) },
+					Short:    func(*testing.T) { dry(s) },
+					Deny:     func(_ *testing.T, on bool) { deny(s, on) },
+					Throttle: func(_ *testing.T, on bool) { s.Throttle("", map[bool]int{true: math.MaxInt}[on]) },
 				}
 				if kind.name == "group, unprotected" {
 					// Elsewhere protection says nothing about one, and a refresh waits for it for ever.
 					h.Busy = func(_ *testing.T, on bool) { refresh(s, setup.ID, on) }
 					h.Protect = func(_ *testing.T, id string, on bool) { s.Protect(id, on) }
-				}
-				if kind.lag == 0 { // it takes the time of the SDK's own patience
-					h.Throttle = func(_ *testing.T, on bool) { s.Throttle("", map[bool]int{true: math.MaxInt}[on]) }
 				}
 				return h
 			})

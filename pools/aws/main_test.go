@@ -1,6 +1,7 @@
 package aws
 
 import (
+	"context"
 	"log/slog"
 	"testing"
 	"time"
@@ -30,6 +31,9 @@ func configFor(s *awstest.Server, kinds ...Kind) Config {
 	cfg := Config{
 		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), AccessKey: "AKID", SecretKey: "SECRET",
 		Reads: 1e4, Writes: 1e4, Now: s.Now,
+	}
+	if s.Direct() {
+		cfg.Client = s
 	}
 	for _, k := range kinds {
 		cfg.Groups = append(cfg.Groups, Selector{Kind: k, Tag: tag})
@@ -61,6 +65,15 @@ func one(t *testing.T, p *Provider) (pools.Group, pools.GroupSnapshot) {
 		t.Fatal(err)
 	}
 	return groups[0], s
+}
+
+// passIn lets some of the server's time pass, and a little of the test's.
+func passIn(ctx context.Context, s *awstest.Server) {
+	s.Advance(10 * time.Second)
+	select {
+	case <-ctx.Done():
+	case <-time.After(10 * time.Millisecond):
+	}
 }
 
 // pass lets so much time pass that what was ordered is there.

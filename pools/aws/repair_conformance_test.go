@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -30,7 +31,7 @@ type repaired struct {
 // newRepaired makes a group that leaves healing to us, or heals by itself.
 func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool) repaired {
 	t.Helper()
-	s := awstest.New(t, awstest.Config{Queue: "events"})
+	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
 	s.AddTargetGroup(front)
 	if kind == AutoScaling {
 		s.AddGroup(awstest.ASG{
@@ -54,7 +55,7 @@ func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool
 	return repaired{s, p, g, pooltest.Harness{
 		Group:    mendable{fresh{g, p}, g.(repairer)},
 		Lose:     func(_ *testing.T, id string) { s.Lose(id) },
-		Pass:     func(context.Context) { s.Advance(10 * time.Second) },
+		Pass:     func(ctx context.Context) { passIn(ctx, s) },
 		Deny:     func(_ *testing.T, on bool) { denyRepairs(s, on) },
 		Throttle: func(_ *testing.T, on bool) { s.Throttle("", map[bool]int{true: math.MaxInt}[on]) },
 	}}
@@ -104,20 +105,12 @@ type repairedKind struct {
 	lag  time.Duration
 }
 
-// lagging has reads of the server lag, and saves the time of what is tested without.
-func (k repairedKind) lagging(r *repaired) {
-	r.server.LagFor(k.lag)
-	if k.lag > 0 || k.kind == SpotFleet {
-		r.harness.Throttle = nil
-	}
-}
-
 func TestMenderConformance(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind.name, func(t *testing.T) {
-			pooltest.RunMender(t, func(t *testing.T, setup pooltest.Setup) pooltest.MendHarness {
+			pooltest.RunMender(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.MendHarness {
 				r := newRepaired(t, setup, kind.kind, false, false)
-				kind.lagging(&r)
+				r.server.LagFor(kind.lag)
 				return pooltest.MendHarness{
 					Harness: r.harness,
 					Stop:    func(_ *testing.T, id string) { r.server.Stop(id) },
@@ -136,9 +129,9 @@ func TestMenderConformance(t *testing.T) {
 func TestIsolatorConformance(t *testing.T) {
 	for _, kind := range kinds() {
 		t.Run(kind.name, func(t *testing.T) {
-			pooltest.RunIsolator(t, func(t *testing.T, setup pooltest.Setup) pooltest.IsolateHarness {
+			pooltest.RunIsolator(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.IsolateHarness {
 				r := newRepaired(t, setup, kind.kind, false, false)
-				kind.lagging(&r)
+				r.server.LagFor(kind.lag)
 				if kind.kind == SpotFleet { // the test server does not register a fleet's
 					for _, i := range r.server.Instances("") {
 						r.server.Register(front, i.ID)
@@ -176,7 +169,7 @@ func fenced(s *awstest.Server, id string, way pools.Fence) bool {
 func TestInspectorConformance(t *testing.T) {
 	for _, kind := range []Kind{AutoScaling, SpotFleet} {
 		t.Run(string(kind), func(t *testing.T) {
-			pooltest.RunInspector(t, func(t *testing.T, setup pooltest.Setup) pooltest.InspectHarness {
+			pooltest.RunInspector(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.InspectHarness {
 				r := newRepaired(t, setup, kind, true, false)
 				h := pooltest.InspectHarness{
 					Harness: r.harness, Provider: r.provider,
@@ -214,7 +207,7 @@ func hear(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Not
 }
 
 func TestHealerConformance(t *testing.T) {
-	pooltest.RunHealer(t, func(t *testing.T, setup pooltest.Setup) pooltest.HealHarness {
+	pooltest.RunHealer(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.HealHarness {
 		r := newRepaired(t, setup, AutoScaling, false, true)
 		return pooltest.HealHarness{
 			Harness: r.harness, Provider: r.provider,

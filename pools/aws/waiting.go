@@ -1,8 +1,10 @@
 package aws
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws/retry"
 	"github.com/aws/smithy-go"
@@ -60,18 +62,28 @@ func (r retryer) GetRetryToken(ctx context.Context, last error) (func(error) err
 	return r.AdaptiveMode.GetRetryToken(ctx, last)
 }
 
+// attemptEvery is how often a call that must wait asks for an attempt. The SDK's own
+// wait ends when it computes that a token is due, and starves where a clock stands
+// still for less than a rounding error.
+const attemptEvery = 10 * time.Millisecond
+
 // GetAttemptToken implements aws.RetryerV2. It waits only after Amazon throttled
 // this call or another one.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	c := callOf(ctx)
-	release, err := r.AdaptiveMode.GetAttemptToken(ctx)
-	switch {
-	case err == nil:
-		c.sent, c.last = true, nil
-	case c.last == nil:
-		c.last = pools.ErrThrottled
+	for {
+		release, err := r.AdaptiveMode.GetAttemptToken(ctx)
+		if err == nil {
+			c.sent, c.last = true, nil
+			return release, nil
+		}
+		select {
+		case <-time.After(attemptEvery):
+		case <-ctx.Done():
+			c.last = cmp.Or(c.last, pools.ErrThrottled)
+			return nil, context.Cause(ctx)
+		}
 	}
-	return release, err
 }
 
 // waitError is a call whose context ended while it waited to ask again.

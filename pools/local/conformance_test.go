@@ -31,7 +31,7 @@ func harness(o *owner) pooltest.Harness {
 }
 
 func TestConformance(t *testing.T) {
-	pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
+	pooltest.Run(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
 		return harness(newOwner(t, groupOf(s)))
 	})
 }
@@ -59,7 +59,7 @@ func stopBy(pool *local.Pool) func(*testing.T, string) {
 }
 
 func TestMenderConformance(t *testing.T) {
-	pooltest.RunMender(t, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
+	pooltest.RunMender(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
 		exe, err := os.Executable()
 		if err != nil {
 			t.Fatal(err)
@@ -99,7 +99,7 @@ func TestMenderConformance(t *testing.T) {
 }
 
 func TestIsolatorConformance(t *testing.T) {
-	pooltest.RunIsolator(t, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
+	pooltest.RunIsolator(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
 		o, _ := leftOwner(t, s)
 		agents, copies := agent.NewClient(o.bus.Conn, "c"), 0
 		for _, id := range o.running(t, s.Target) {
@@ -134,7 +134,7 @@ func TestIsolatorConformance(t *testing.T) {
 }
 
 func TestInspectorConformance(t *testing.T) {
-	pooltest.RunInspector(t, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
+	pooltest.RunInspector(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
 		o, pool := leftOwner(t, s)
 		return pooltest.InspectHarness{
 			Harness: harness(o), Provider: pool, Stop: stopBy(pool),
@@ -149,7 +149,7 @@ func TestInspectorConformance(t *testing.T) {
 }
 
 func TestHealerConformance(t *testing.T) {
-	pooltest.RunHealer(t, func(t *testing.T, s pooltest.Setup) pooltest.HealHarness {
+	pooltest.RunHealer(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.HealHarness {
 		o := newOwner(t, groupOf(s))
 		pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
 		return pooltest.HealHarness{

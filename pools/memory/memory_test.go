@@ -31,7 +31,7 @@ func TestConformance(t *testing.T) {
 		}}, outOfStock},
 	} {
 		t.Run(kind.name, func(t *testing.T) {
-			pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
+			pooltest.Run(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.Harness {
 				config := kind.config
 				config.ID, config.Min, config.Max, config.Target = s.ID, s.Min, s.Max, s.Target
 				g, now := memory.New(config, start), start

@@ -61,7 +61,7 @@ func left(t *testing.T, config memory.Config, s pooltest.Setup) (*memory.Group, 
 func TestMenderConformance(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			pooltest.RunMender(t, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
+			pooltest.RunMender(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness {
 				g, h := left(t, config, s)
 				return pooltest.MendHarness{
 					Harness: h,
@@ -77,7 +77,7 @@ func TestMenderConformance(t *testing.T) {
 func TestIsolatorConformance(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			pooltest.RunIsolator(t, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
+			pooltest.RunIsolator(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.IsolateHarness {
 				g, h := left(t, config, s)
 				return pooltest.IsolateHarness{
 					Harness: h,
@@ -92,7 +92,7 @@ func TestIsolatorConformance(t *testing.T) {
 func TestInspectorConformance(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			pooltest.RunInspector(t, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
+			pooltest.RunInspector(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.InspectHarness {
 				g, h := left(t, config, s)
 				unfit := func(of func(*pools.Inspection) *pools.Sight) func(*testing.T, string) {
 					return func(_ *testing.T, id string) {
@@ -115,7 +115,7 @@ func TestInspectorConformance(t *testing.T) {
 func TestHealerConformance(t *testing.T) {
 	for name, config := range kinds() {
 		t.Run(name, func(t *testing.T) {
-			pooltest.RunHealer(t, func(_ *testing.T, s pooltest.Setup) pooltest.HealHarness {
+			pooltest.RunHealer(t, pooltest.RealTime, func(_ *testing.T, s pooltest.Setup) pooltest.HealHarness {
 				g, h := newGroup(config, s)
 				return pooltest.HealHarness{
 					Harness: h, Provider: memory.NewProvider(g),

@@ -4,8 +4,8 @@
 // one in memory too.
 //
 //	func TestConformance(t *testing.T) {
-//		pooltest.Run(t, func(t *testing.T, s pooltest.Setup) pooltest.Harness { ... })
-//		pooltest.RunMender(t, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness { ... })
+//		pooltest.Run(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.Harness { ... })
+//		pooltest.RunMender(t, pooltest.RealTime, func(t *testing.T, s pooltest.Setup) pooltest.MendHarness { ... })
 //	}
 //
 // The suite waits for events with a deadline. How time passes meanwhile is the

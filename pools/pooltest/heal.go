@@ -24,7 +24,7 @@ type HealHarness struct {
 }
 
 // RunHealer runs the suite of [pools.Healer]. newProvider is called once by each test.
-func RunHealer(t *testing.T, newProvider func(*testing.T, Setup) HealHarness) {
+func RunHealer(t *testing.T, in Time, newProvider func(*testing.T, Setup) HealHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *healer)
@@ -37,7 +37,7 @@ func RunHealer(t *testing.T, newProvider func(*testing.T, Setup) HealHarness) {
 		{"nothing is changed with a context that has ended", testHealContext},
 		{"what is denied is refused", testHealDenied},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
 			of := newProvider(t, setup)
 			h := &healer{of: of}

@@ -27,7 +27,7 @@ type InspectHarness struct {
 
 // RunInspector runs the suite of [pools.Inspector]. newProvider is called once by each
 // test.
-func RunInspector(t *testing.T, newProvider func(*testing.T, Setup) InspectHarness) {
+func RunInspector(t *testing.T, in Time, newProvider func(*testing.T, Setup) InspectHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *inspector)
@@ -53,7 +53,7 @@ func RunInspector(t *testing.T, newProvider func(*testing.T, Setup) InspectHarne
 		{"nothing is known with a context that has ended", testInspectContext},
 		{"nothing is known while all is throttled", testInspectThrottled},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
 			of := newProvider(t, setup)
 			i := &inspector{of: of}

@@ -19,7 +19,7 @@ type IsolateHarness struct {
 }
 
 // RunIsolator runs the suite of [pools.Isolator]. newGroup is called once by each test.
-func RunIsolator(t *testing.T, newGroup func(*testing.T, Setup) IsolateHarness) {
+func RunIsolator(t *testing.T, in Time, newGroup func(*testing.T, Setup) IsolateHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *isolator)
@@ -33,7 +33,7 @@ func RunIsolator(t *testing.T, newGroup func(*testing.T, Setup) IsolateHarness) 
 		{"a denied fence is not confirmed", func(t *testing.T, i *isolator) { i.refused(t, i.Deny, pools.ErrRefused) }},
 		{"a throttled fence is not confirmed", func(t *testing.T, i *isolator) { i.refused(t, i.Throttle, pools.ErrThrottled) }},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 3}
 			of := newGroup(t, setup)
 			i := &isolator{of: of}

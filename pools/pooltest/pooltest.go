@@ -43,8 +43,19 @@ type Harness struct {
 	Patience time.Duration
 }
 
+// Time is how time passes in a test: RealTime, or synctest.Test for a provider
+// without sockets and processes.
+type Time func(t *testing.T, test func(*testing.T))
+
+// RealTime runs a test in real time.
+func RealTime(t *testing.T, test func(*testing.T)) { test(t) }
+
+func (in Time) run(t *testing.T, name string, test func(*testing.T)) {
+	t.Run(name, func(t *testing.T) { in(t, test) })
+}
+
 // Run runs the suite. newGroup is called once by each test.
-func Run(t *testing.T, newGroup func(*testing.T, Setup) Harness) {
+func Run(t *testing.T, in Time, newGroup func(*testing.T, Setup) Harness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *group)
@@ -68,7 +79,7 @@ func Run(t *testing.T, newGroup func(*testing.T, Setup) Harness) {
 		{"what is denied is refused", testDenied},
 		{"what is throttled changes nothing", testThrottled},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 6}
 			g := &group{Harness: newGroup(t, setup), setup: setup}
 			g.running(t, setup.Target)

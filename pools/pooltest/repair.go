@@ -27,7 +27,7 @@ type MendHarness struct {
 }
 
 // RunMender runs the suite of [pools.Mender]. newGroup is called once by each test.
-func RunMender(t *testing.T, newGroup func(*testing.T, Setup) MendHarness) {
+func RunMender(t *testing.T, in Time, newGroup func(*testing.T, Setup) MendHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *mender)
@@ -43,7 +43,7 @@ func RunMender(t *testing.T, newGroup func(*testing.T, Setup) MendHarness) {
 		{"a denied repair is refused", func(t *testing.T, m *mender) { m.refused(t, m.Deny, pools.ErrRefused) }},
 		{"a throttled repair is not begun", func(t *testing.T, m *mender) { m.refused(t, m.Throttle, pools.ErrThrottled) }},
 	} {
-		t.Run(test.name, func(t *testing.T) {
+		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 3}
 			of := newGroup(t, setup)
 			m := &mender{of: of}
@@ -166,26 +166,24 @@ func testMends(t *testing.T, m *mender) {
 // testMendKinds: the instance keeps its id, restarts once, and the group its size.
 func testMendKinds(t *testing.T, m *mender) {
 	for _, kind := range m.can.Mends() {
-		t.Run(string(kind), func(t *testing.T) {
-			before, boot := m.snapshot(t), m.boot(t)
-			m.ready(t, kind)
-			what := m.mending(kind, "attempt-"+string(kind))
-			if err := m.end(t, what); err != nil {
-				t.Fatalf("Mend: %v", err)
-			}
-			after := m.boot(t)
-			if !m.restarted(boot, after) {
-				t.Errorf("the boot id is %q before and after", boot)
-			}
-			m.untouched(t, before)
-			if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
-				t.Errorf("once it is through, Mend = %t, %v, want true", done, err)
-			}
-			m.untouched(t, before)
-			if again := m.boot(t); again != after {
-				t.Errorf("asked again it has restarted: boot %q, then %q", after, again)
-			}
-		})
+		before, boot := m.snapshot(t), m.boot(t)
+		m.ready(t, kind)
+		what := m.mending(kind, "attempt-"+string(kind))
+		if err := m.end(t, what); err != nil {
+			t.Fatalf("Mend by %s: %v", kind, err)
+		}
+		after := m.boot(t)
+		if !m.restarted(boot, after) {
+			t.Errorf("%s: the boot id is %q before and after", kind, boot)
+		}
+		m.untouched(t, before)
+		if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
+			t.Errorf("once %s is through, Mend = %t, %v, want true", kind, done, err)
+		}
+		m.untouched(t, before)
+		if again := m.boot(t); again != after {
+			t.Errorf("asked for %s again it has restarted: boot %q, then %q", kind, after, again)
+		}
 	}
 }
 

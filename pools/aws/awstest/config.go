@@ -12,6 +12,8 @@ type Config struct {
 	Queue   string    // name of the one SQS queue; default weir-notices
 	Start   time.Time // the clock at the beginning; default 2024-01-02 00:00 UTC
 
+	// Direct: the server does not listen; its clients call Do.
+	Direct bool
 	// PageSize is how much a page holds at most, whatever a request asks for; 0: as AWS does.
 	PageSize int
 

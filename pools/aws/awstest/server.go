@@ -2,6 +2,7 @@ package awstest
 
 import (
 	"errors"
+	"io"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -20,7 +21,6 @@ type Server struct {
 	faults
 	region   string
 	services map[string]service
-	http     *httptest.Server
 	closing  chan struct{}
 	calls    []Call // guarded by the lock
 }
@@ -33,22 +33,26 @@ func New(t testing.TB, c Config) *Server {
 		locked: l, groupLevers: groupLevers{l}, machineLevers: machineLevers{l}, balancerLevers: balancerLevers{l}, queueLevers: queueLevers{l},
 		faults: faults{locked: l, guard: newGuard()}, region: c.Region, services: services(), closing: make(chan struct{}),
 	}
-	s.http = httptest.NewUnstartedServer(s)
-	s.cloud.url = "http://" + s.http.Listener.Addr().String()
-	s.http.Start()
-	t.Cleanup(func() {
-		close(s.closing) // who waits for messages is answered
-		s.http.Close()
-	})
+	s.cloud.url = "http://aws.test"
+	if !c.Direct {
+		listener := httptest.NewUnstartedServer(s)
+		s.cloud.url = "http://" + listener.Listener.Addr().String()
+		listener.Start()
+		t.Cleanup(listener.Close)
+	}
+	t.Cleanup(func() { close(s.closing) }) // who waits for messages is answered
 	return s
 }
 
 // URL is the endpoint of all services.
-func (s *Server) URL() string { return s.http.URL }
+func (s *Server) URL() string { return s.cloud.url }
+
+// Direct reports whether the server has no listener.
+func (s *Server) Direct() bool { return s.cloud.config.Direct }
 
 // QueueURL is the address of the queue.
 func (s *Server) QueueURL() string {
-	return s.http.URL + "/" + s.cloud.config.Account + "/" + s.cloud.config.Queue
+	return s.URL() + "/" + s.cloud.config.Account + "/" + s.cloud.config.Queue
 }
 
 // Region is the one that requests must be signed for.
@@ -84,6 +88,24 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var id string
 	s.do(func(c *cloud) { id = c.uuid() })
 	s.write(w, in, id, answer, err)
+}
+
+// Do answers a request as ServeHTTP does, without a network: a client for a test in a
+// bubble of testing/synctest. A connection that is cut is io.ErrUnexpectedEOF.
+func (s *Server) Do(r *http.Request) (answer *http.Response, err error) {
+	defer func() {
+		if cut := recover(); cut == http.ErrAbortHandler {
+			err = io.ErrUnexpectedEOF
+		} else if cut != nil {
+			panic(cut)
+		}
+	}()
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	if err := r.Context().Err(); err != nil {
+		return nil, err
+	}
+	return w.Result(), nil
 }
 
 // serve lets a request in and does it; one that waits for messages is done until there is one.

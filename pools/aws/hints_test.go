@@ -3,6 +3,7 @@ package aws
 import (
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -12,7 +13,7 @@ import (
 // listening is a group whose instances' events come through the queue.
 func listening(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools.Notice) {
 	t.Helper()
-	s := awstest.New(t, awstest.Config{Queue: "events", Changes: true})
+	s := awstest.New(t, awstest.Config{Queue: "events", Changes: true, Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1})
 	cfg := configFor(s, AutoScaling)
@@ -36,7 +37,9 @@ func hinted(t *testing.T, hints <-chan pools.Notice, id, word string) {
 	}
 }
 
-func TestHints(t *testing.T) {
+func TestHints(t *testing.T) { synctest.Test(t, testHints) }
+
+func testHints(t *testing.T) {
 	s, warnings, hints := listening(t)
 	all := s.Instances("web")
 	s.Stop(all[0].ID)
@@ -53,9 +56,31 @@ func TestHints(t *testing.T) {
 	n.Done()
 }
 
+// A request that fails delays what follows by less than a second, and no other
+// message of its batch.
+func TestNoticesAfterAFailure(t *testing.T) { synctest.Test(t, noticesAfterAFailure) }
+
+func noticesAfterAFailure(t *testing.T) {
+	s, warnings, hints := listening(t)
+	hinted(t, hints, s.Instances("web")[2].ID, "Launch Successful")
+	synctest.Wait() // it polls
+	s.Deny("ChangeMessageVisibility", "")
+	s.Deny("DeleteMessage", "")
+	began := time.Now()
+	for _, body := range []string{"nonsense", "more nonsense"} {
+		s.Send(body)
+	}
+	s.Interrupt(s.Instances("web")[0].ID)
+	if n := receive(t, warnings); n.Kind != pools.Interruption || time.Since(began) > time.Second {
+		t.Errorf("%+v after %s, want the warning within a second", n, time.Since(began))
+	}
+}
+
 // An event that comes twice is told once; a hint of an instance that is not ours is
 // left to others for a minute.
-func TestHintsOnceAndOurs(t *testing.T) {
+func TestHintsOnceAndOurs(t *testing.T) { synctest.Test(t, testHintsOnceAndOurs) }
+
+func testHintsOnceAndOurs(t *testing.T) {
 	s, _, hints := listening(t)
 	all := s.Instances("web")
 	body := func(id, instance string) string {
@@ -77,8 +102,10 @@ func TestHintsOnceAndOurs(t *testing.T) {
 }
 
 // Nobody listens to hints: they do not stand in the way of warnings.
-func TestNobodyHears(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Queue: "events"})
+func TestNobodyHears(t *testing.T) { synctest.Test(t, testNobodyHears) }
+
+func testNobodyHears(t *testing.T) {
+	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = "events"

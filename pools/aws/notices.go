@@ -28,7 +28,9 @@ const (
 	pendingDone  = 256             // deletions that may wait
 	remembers    = 1000            // hints by which one that comes again is known
 	pollsASecond = 4
-	afterFailure = 10 * time.Second
+	// After a failed poll the next one waits: a moment, and twice as long each time.
+	firstPause = 250 * time.Millisecond
+	maxPause   = 10 * time.Second
 )
 
 // Hear gives what EventBridge puts into the configured queue, of instances that the
@@ -53,14 +55,19 @@ func (p *Provider) Hear(ctx context.Context, warnings, hints chan<- pools.Notice
 	wg.Go(func() { q.remove(ctx) })
 	defer wg.Wait()
 	budget := rate.NewLimiter(pollsASecond, pollsASecond)
+	pause := firstPause
 	for budget.Wait(ctx) == nil {
-		if err := q.poll(ctx); err != nil && ctx.Err() == nil {
-			p.log.Warn("warnings of EC2 not read", "queue", p.cfg.Queue, "err", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(afterFailure):
-			}
+		err := q.poll(ctx)
+		if err == nil || ctx.Err() != nil {
+			pause = firstPause
+			continue
 		}
+		p.log.Warn("warnings of EC2 not read", "queue", p.cfg.Queue, "err", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(pause):
+		}
+		pause = min(2*pause, maxPause)
 	}
 	return nil
 }
@@ -94,7 +101,8 @@ func (q *queue) delete(ctx context.Context, receipt string) error {
 	return failure("sqs:DeleteMessage", q.p.cfg.Queue, err)
 }
 
-// poll receives some messages, and gives on those that are ours.
+// poll receives some messages, and gives on those that are ours. A message that
+// fails holds up no other: until its visibility timeout ends none comes again.
 func (q *queue) poll(ctx context.Context) error {
 	if err := q.find(ctx); err != nil {
 		return err
@@ -106,12 +114,11 @@ func (q *queue) poll(ctx context.Context) error {
 	if err != nil {
 		return failure("sqs:ReceiveMessage", q.p.cfg.Queue, err)
 	}
+	var errs []error
 	for _, m := range answer.Messages {
-		if err := q.handle(ctx, m); err != nil {
-			return err
-		}
+		errs = append(errs, q.handle(ctx, m))
 	}
-	return nil
+	return errors.Join(errs...)
 }
 
 // find learns the queue's URL.

@@ -4,14 +4,17 @@ import (
 	"context"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-func TestNotices(t *testing.T) {
-	s := awstest.New(t, awstest.Config{Queue: "warnings"})
+func TestNotices(t *testing.T) { synctest.Test(t, testNotices) }
+
+func testNotices(t *testing.T) {
+	s := awstest.New(t, awstest.Config{Queue: "warnings", Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 3, Spot: true, Tags: map[string]string{tag: ours}})
 	s.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, Spot: true})
 	cfg := configFor(s, AutoScaling)
@@ -47,8 +50,10 @@ func TestNotices(t *testing.T) {
 }
 
 // A warning that nobody is done with comes again.
-func TestNoticeComesAgain(t *testing.T) {
-	s := awstest.New(t, awstest.Config{})
+func TestNoticeComesAgain(t *testing.T) { synctest.Test(t, testNoticeComesAgain) }
+
+func testNoticeComesAgain(t *testing.T) {
+	s := awstest.New(t, awstest.Config{Direct: true})
 	s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Spot: true, Tags: map[string]string{tag: ours}})
 	cfg := configFor(s, AutoScaling)
 	cfg.Queue = s.QueueURL()

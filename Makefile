@@ -2,6 +2,7 @@
 # Both fetch what they need through the Go module proxy on first use.
 
 GO     ?= go
+PKG    ?= ./...
 BIN    := bin
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
@@ -18,8 +19,8 @@ build: ## build weir, and the signals that it publishes when it starts
 	@$(GO) build -o $(BIN)/signals/ ./examples/signals/...
 
 # Without GORACE each process that a test starts would sleep for 1 s at its end.
-test: ## run every test, with the race detector, in random order
-	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -timeout 40m ./...
+test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector, in random order
+	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -timeout 40m $(PKG)
 
 check: lint test ## lint and test
 
@@ -36,8 +37,8 @@ lint: ## gofmt, vet, go fix, staticcheck, buf; generated code is current
 generate: ## make the Go code of proto/ anew
 	$(BUF) -o proto
 
-bench: build ## print the figures, each beside its peer or limit
-	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m ./...
+bench: build ## print the figures (or a part, PKG=./sigproto), each beside its peer or limit
+	$(GO) test -run '^$$' -bench . -benchtime 1s -timeout 30m $(PKG)
 
 clean: ## remove what was built
 	rm -rf $(BIN)

@@ -234,7 +234,7 @@ func TestFetchWithTheBucketAway(t *testing.T) {
 	}
 
 	// Nor is a damaged copy given.
-	if err := os.WriteFile(filepath.Join(in.Dir, "run"), []byte("0ne"), 0o755); err != nil {
+	if err := damage(filepath.Join(in.Dir, "run")); err != nil {
 		t.Fatal(err)
 	}
 	if err := refusal(t, c, b, v1); !errors.Is(err, release.ErrUnavailable) || !errors.Is(err, release.ErrCorrupt) {
@@ -245,19 +245,29 @@ func TestFetchWithTheBucketAway(t *testing.T) {
 	}
 }
 
+// damage writes other bytes into a file that is read-only, and keeps its mode.
+func damage(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(os.Chmod(path, 0o700), os.WriteFile(path, []byte("0ne"), 0o700))
+	return errors.Join(err, os.Chmod(path, info.Mode()))
+}
+
 func TestFetchRepairsADamagedCopy(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "one", "data": "d"})
-	damage := []struct {
+	tests := []struct {
 		name string
 		do   func(dir string) error
 	}{
-		{"other bytes", func(dir string) error { return os.WriteFile(filepath.Join(dir, "run"), []byte("0ne"), 0o755) }},
+		{"other bytes", func(dir string) error { return damage(filepath.Join(dir, "run")) }},
 		{"file gone", func(dir string) error { return os.Remove(filepath.Join(dir, "data")) }},
 		{"other mode", func(dir string) error { return os.Chmod(filepath.Join(dir, "run"), 0o644) }},
 		{"folder gone", os.RemoveAll},
 	}
-	for _, tc := range damage {
+	for _, tc := range tests {
 		t.Run(tc.name, func(t *testing.T) {
 			dir := t.TempDir()
 			c := openCache(t, dir)

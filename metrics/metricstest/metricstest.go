@@ -53,9 +53,10 @@ func Run(t *testing.T, open func(t *testing.T) metrics.Store) {
 		"too many matches":    testManyMatches,
 	} {
 		t.Run(name, func(t *testing.T) {
+			store := open(t) // not bounded: the first one may build a server
 			ctx, cancel := context.WithTimeout(t.Context(), timeout)
 			defer cancel()
-			test(t, suite{ctx: ctx, store: open(t), base: time.Now().Truncate(time.Second).Add(-30 * time.Minute)})
+			test(t, suite{ctx: ctx, store: store, base: time.Now().Truncate(time.Second).Add(-30 * time.Minute)})
 		})
 	}
 }

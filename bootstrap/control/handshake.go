@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/hashicorp/go-plugin"
-
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
 
@@ -30,15 +28,15 @@ func parseHandshake(line []byte, folder string) (address string, err error) {
 	if len(line) > maxHandshake || len(fields) < 5 || len(fields) > 7 {
 		return "", fmt.Errorf("%w: its first line is %.*q", ErrHandshake, quoted, text)
 	}
-	if fields[0] != strconv.Itoa(plugin.CoreProtocolVersion) {
-		return "", fmt.Errorf("%w: version %.*q of go-plugin's core, want %d", ErrHandshake, quoted, fields[0], plugin.CoreProtocolVersion)
+	if fields[0] != strconv.Itoa(signalv1.CoreVersion) {
+		return "", fmt.Errorf("%w: version %.*q of go-plugin's core, want %d", ErrHandshake, quoted, fields[0], signalv1.CoreVersion)
 	}
 	if fields[1] != strconv.Itoa(signalv1.ProtocolVersion) {
 		return "", fmt.Errorf("%w: the signal speaks version %.*q, bootstrap speaks version %d",
 			ErrProtocol, quoted, fields[1], signalv1.ProtocolVersion)
 	}
-	if fields[4] != string(plugin.ProtocolGRPC) {
-		return "", fmt.Errorf("%w: it speaks %.*q, want %q", ErrHandshake, quoted, fields[4], plugin.ProtocolGRPC)
+	if fields[4] != "grpc" {
+		return "", fmt.Errorf("%w: it speaks %.*q, want %q", ErrHandshake, quoted, fields[4], "grpc")
 	}
 	if len(fields) > 5 && fields[5] != "" {
 		return "", fmt.Errorf("%w: it has a certificate, and nobody asked for TLS", ErrHandshake)

@@ -170,8 +170,8 @@ func (s *Session) Prepare(spec supervise.Spec) supervise.Spec {
 func isOurs(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	switch name {
-	case signalv1.CookieKey, plugin.EnvUnixSocketDir, plugin.EnvUnixSocketGroup,
-		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", "PLUGIN_CLIENT_CERT", "PLUGIN_MULTIPLEX_GRPC":
+	case signalv1.CookieKey, signalv1.FolderKey, plugin.EnvUnixSocketGroup,
+		"PLUGIN_MIN_PORT", "PLUGIN_MAX_PORT", "PLUGIN_PROTOCOL_VERSIONS", signalv1.TLSKey, "PLUGIN_MULTIPLEX_GRPC":
 		return true
 	}
 	return false
@@ -226,7 +226,7 @@ func (s *Session) Health(ctx context.Context) error {
 	if err := s.await(ctx); err != nil {
 		return fmt.Errorf("health: %w", err)
 	}
-	answer, err := s.remote.health.Check(ctx, &healthv1.HealthCheckRequest{Service: plugin.GRPCServiceName})
+	answer, err := s.remote.health.Check(ctx, &healthv1.HealthCheckRequest{Service: signalv1.HealthService})
 	if err != nil {
 		return fmt.Errorf("health: %w", s.callError(ctx, err))
 	}

@@ -12,7 +12,6 @@ import (
 
 const (
 	ourModule      = "github.com/weirkeeper/weirkeeper"
-	pluginModule   = "github.com/hashicorp/go-plugin"
 	pluginProtocol = 1 // of the control service that signals/plugin speaks
 )
 
@@ -55,22 +54,18 @@ func detect(path string, m Manifest) (Manifest, error) {
 	return m, nil
 }
 
-// sdkVersion returns the version of our module in an executable that has
-// go-plugin in it too.
+// sdkVersion returns the version of our module in an executable.
 func sdkVersion(info *debug.BuildInfo) (version string, ok bool) {
-	plugin := false
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
-		switch m.Path {
-		case pluginModule:
-			plugin = true
-		case ourModule:
-			if m.Replace != nil {
-				m = m.Replace
-			}
-			version = cmp.Or(m.Version, "(devel)")
+		if m.Path != ourModule {
+			continue
 		}
+		if m.Replace != nil {
+			m = m.Replace
+		}
+		return cmp.Or(m.Version, "(devel)"), true
 	}
-	return version, plugin && version != ""
+	return "", false
 }
 
 func contains(r io.Reader, what []byte) (bool, error) {

@@ -9,21 +9,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// modules are stand-ins for a signal, our SDK and go-plugin, by their names.
+// modules are stand-ins for a signal and our SDK, by their names.
 var modules = map[string]string{
 	"go.mod": `module example.com/signal
 go 1.26
 require github.com/weirkeeper/weirkeeper v1.2.3
-require github.com/hashicorp/go-plugin v1.6.0
 replace github.com/weirkeeper/weirkeeper v1.2.3 => ./sdk
-replace github.com/hashicorp/go-plugin v1.6.0 => ./goplugin
 `,
 	"plugin/main.go":          "package main\nimport \"github.com/weirkeeper/weirkeeper/signals/plugin\"\nfunc main() { plugin.Main() }\n",
-	"plain/main.go":           "package main\nimport _ \"github.com/hashicorp/go-plugin\"\nfunc main() {}\n",
-	"sdk/go.mod":              "module github.com/weirkeeper/weirkeeper\ngo 1.26\nrequire github.com/hashicorp/go-plugin v1.6.0\n",
-	"sdk/signals/plugin/p.go": "package plugin\nimport \"github.com/hashicorp/go-plugin\"\n//go:noinline\nfunc Main() { plugin.Serve() }\n",
-	"goplugin/go.mod":         "module github.com/hashicorp/go-plugin\ngo 1.26\n",
-	"goplugin/p.go":           "package plugin\n//go:noinline\nfunc Serve() { println() }\n",
+	"plain/main.go":           "package main\nimport \"github.com/weirkeeper/weirkeeper/signals\"\nfunc main() { signals.Main() }\n",
+	"none/main.go":            "package main\nfunc main() {}\n",
+	"sdk/go.mod":              "module github.com/weirkeeper/weirkeeper\ngo 1.26\n",
+	"sdk/signals/s.go":        "package signals\n//go:noinline\nfunc Main() { println() }\n",
+	"sdk/signals/plugin/p.go": "package plugin\nimport \"github.com/weirkeeper/weirkeeper/signals\"\n//go:noinline\nfunc Main() { signals.Main() }\n",
 }
 
 // What a plugin in Go is built with is read from it, stripped or not.
@@ -50,7 +48,8 @@ func TestPublishDetectsPlugins(t *testing.T) {
 		{"plugin", release.Source{Path: plugin}, "weirkeeper (devel)", 1},
 		{"overridden", release.Source{Path: plugin, SDK: "mine 1", Protocol: 2}, "mine 1", 2},
 		{"overridden in part", release.Source{Path: plugin, SDK: "mine 1"}, "mine 1", 1},
-		{"another plugin", release.Source{Path: build("plain")}, "", 0},
+		{"signal without a control plane", release.Source{Path: build("plain")}, "", 0},
+		{"no signal", release.Source{Path: build("none")}, "", 0},
 		{"script", release.Source{Path: filepath.Join(writeFolder(t, map[string]string{"run*": "#!/bin/sh\n"}), "run")}, "", 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -3,12 +3,18 @@ package plugin
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
 	"sync"
 
-	"github.com/hashicorp/go-hclog"
-	goplugin "github.com/hashicorp/go-plugin"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/protobuf/types/known/emptypb"
 
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
@@ -16,66 +22,82 @@ import (
 // maxRequest bounds what the host may send, in bytes.
 const maxRequest = 64 << 10
 
-// serveControl writes the handshake, and serves the control plane until ctx ends
-// or the host asks for the end. Its error is that it could not begin.
-func serveControl(ctx context.Context, answer *signalv1.DescribeResponse, stderr io.Writer) error {
-	started := make(chan *grpc.Server, 1)
-	config := &goplugin.ServeConfig{
-		HandshakeConfig: goplugin.HandshakeConfig{
-			MagicCookieKey: signalv1.CookieKey, MagicCookieValue: signalv1.CookieValue,
-		},
-		VersionedPlugins: map[int]goplugin.PluginSet{
-			signalv1.ProtocolVersion: {signalv1.PluginName: &control{answer: answer}},
-		},
-		GRPCServer: func(options []grpc.ServerOption) *grpc.Server {
-			server := grpc.NewServer(append(options, grpc.MaxRecvMsgSize(maxRequest))...)
-			started <- server
-			return server
-		},
-		Logger: hclog.New(&hclog.LoggerOptions{Level: hclog.Warn, Output: stderr, JSONFormat: true}),
+// serveControl listens in the host's folder, writes the handshake to stdout, and
+// serves the control plane until ctx ends or the host requests the end. Neither is
+// an error.
+func serveControl(ctx context.Context, answer *signalv1.DescribeResponse, stdout io.Writer) error {
+	if os.Getenv(signalv1.TLSKey) != "" {
+		return fmt.Errorf("serve the control plane: the host set %s, and a signal has no TLS: start the program with bootstrap", signalv1.TLSKey)
 	}
-	ended := make(chan struct{})
+	// The name is short: the address of a socket has at most 107 bytes.
+	path := filepath.Join(socketFolder(), fmt.Sprintf("plugin%d", rand.Uint32()))
+	listener, err := net.Listen("unix", path)
+	if err != nil {
+		return fmt.Errorf("serve the control plane: %w", err)
+	}
+	ctx, end := context.WithCancel(ctx)
+	defer end()
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxRequest))
+	healthy := health.NewServer()
+	healthy.SetServingStatus(signalv1.HealthService, healthv1.HealthCheckResponse_SERVING)
+	healthv1.RegisterHealthServer(server, healthy)
+	signalv1.RegisterControlServer(server, &control{answer: answer})
+	server.RegisterService(shutdownService(end), nil)
+
 	var serving sync.WaitGroup
-	defer serving.Wait()
+	var errServe error
 	serving.Go(func() {
-		defer close(ended)
-		goplugin.Serve(config) // tells what hinders it only to its logger
+		defer end()
+		errServe = server.Serve(listener)
 	})
-	select {
-	case <-ended:
-		if len(started) == 0 {
-			return errors.New("the go-plugin server did not begin")
-		}
-		return nil
-	case <-ctx.Done():
+	_, errStdout := fmt.Fprintf(stdout, "%d|%d|unix|%s|grpc|\n", signalv1.CoreVersion, signalv1.ProtocolVersion, path)
+	if errStdout == nil {
+		<-ctx.Done()
 	}
-	select {
-	case server := <-started:
-		server.Stop() // and go-plugin removes its socket
-	case <-ended:
+	server.Stop()
+	serving.Wait()
+	if errors.Is(errServe, grpc.ErrServerStopped) { // Stop came before Serve
+		errServe = nil
+	}
+	if err := errors.Join(errStdout, errServe); err != nil {
+		return fmt.Errorf("serve the control plane: %w", err)
 	}
 	return nil
 }
 
-// control is the one plugin of the program, and its service.
+// socketFolder returns the folder that the host made for the signal's socket.
+func socketFolder() string {
+	if folder := os.Getenv(signalv1.FolderKey); folder != "" {
+		return folder
+	}
+	return os.TempDir()
+}
+
+// control implements signalv1.ControlServer.
 type control struct {
-	goplugin.NetRPCUnsupportedPlugin
 	signalv1.UnimplementedControlServer
 	answer *signalv1.DescribeResponse
-}
-
-// GRPCServer implements goplugin.GRPCPlugin.
-func (c *control) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
-	signalv1.RegisterControlServer(s, c)
-	return nil
-}
-
-// GRPCClient implements goplugin.GRPCPlugin for a host, which this is not.
-func (c *control) GRPCClient(context.Context, *goplugin.GRPCBroker, *grpc.ClientConn) (any, error) {
-	return nil, errors.New("a signal is not a host")
 }
 
 // Describe implements signalv1.ControlServer.
 func (c *control) Describe(context.Context, *signalv1.DescribeRequest) (*signalv1.DescribeResponse, error) {
 	return c.answer, nil
+}
+
+// shutdownService returns go-plugin's service by which a host ends its plugin.
+// go-plugin exports no code for it. The messages are empty.
+func shutdownService(end func()) *grpc.ServiceDesc {
+	shutdown := func(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
+		message := new(emptypb.Empty)
+		if err := decode(message); err != nil {
+			return nil, err
+		}
+		end()
+		return message, nil
+	}
+	return &grpc.ServiceDesc{
+		ServiceName: signalv1.ShutdownService,
+		HandlerType: (*any)(nil),
+		Methods:     []grpc.MethodDesc{{MethodName: "Shutdown", Handler: shutdown}},
+	}
 }

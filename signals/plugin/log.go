@@ -3,9 +3,10 @@ package plugin
 import (
 	"io"
 	"log/slog"
-
-	"github.com/hashicorp/go-hclog"
 )
+
+// timeFormat is that of hclog's JSON.
+const timeFormat = "2006-01-02T15:04:05.000000Z07:00"
 
 // newLog returns a logger whose lines are hclog's JSON, which the host of a
 // go-plugin takes apart again. All levels are written: the host chooses.
@@ -21,7 +22,7 @@ func asHCLog(groups []string, a slog.Attr) slog.Attr {
 	switch a.Key {
 	case slog.TimeKey:
 		if a.Value.Kind() == slog.KindTime {
-			return slog.String("@timestamp", a.Value.Time().Format(hclog.TimeFormatJSON))
+			return slog.String("@timestamp", a.Value.Time().Format(timeFormat))
 		}
 	case slog.LevelKey:
 		if level, ok := a.Value.Any().(slog.Level); ok {
@@ -40,13 +41,13 @@ func asHCLog(groups []string, a slog.Attr) slog.Attr {
 func levelName(level slog.Level) string {
 	switch {
 	case level < slog.LevelDebug:
-		return hclog.Trace.String()
+		return "trace"
 	case level < slog.LevelInfo:
-		return hclog.Debug.String()
+		return "debug"
 	case level < slog.LevelWarn:
-		return hclog.Info.String()
+		return "info"
 	case level < slog.LevelError:
-		return hclog.Warn.String()
+		return "warn"
 	}
-	return hclog.Error.String()
+	return "error"
 }

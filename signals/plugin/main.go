@@ -27,9 +27,8 @@ func Main(s signals.Signal) {
 	if !hosted() {
 		signals.Main(s) // does not return
 	}
-	stderr := os.Stderr // go-plugin puts another file in its place
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
-	code := run(ctx, s, os.Args, stderr)
+	code := run(ctx, s, os.Args, os.Stderr)
 	stop()
 	os.Exit(code)
 }
@@ -42,10 +41,9 @@ func Serve(ctx context.Context, s signals.Signal, config signals.ServeConfig) er
 	if !hosted() {
 		return signals.Serve(ctx, s, config)
 	}
-	stderr := os.Stderr
-	config.Log = newLog(stderr)
+	config.Log = newLog(os.Stderr)
 	slog.SetDefault(config.Log)
-	return serve(ctx, s, config, stderr)
+	return serve(ctx, s, config)
 }
 
 // hosted reports whether this process was started as a go-plugin.
@@ -63,7 +61,7 @@ func run(ctx context.Context, s signals.Signal, args []string, stderr io.Writer)
 		log.Error("arguments", "err", err)
 		return 2
 	}
-	if err := serve(ctx, s, config, stderr); err != nil {
+	if err := serve(ctx, s, config); err != nil {
 		log.Error("signal ended", "err", err)
 		return 1
 	}
@@ -73,7 +71,7 @@ func run(ctx context.Context, s signals.Signal, args []string, stderr io.Writer)
 // serve serves the signal's socket and the control plane until ctx ends or one of
 // them does. The socket listens before the handshake is written: who has seen
 // the one can use the other.
-func serve(ctx context.Context, s signals.Signal, config signals.ServeConfig, stderr io.Writer) error {
+func serve(ctx context.Context, s signals.Signal, config signals.ServeConfig) error {
 	if err := config.Validate(); err != nil {
 		return err
 	}
@@ -93,7 +91,7 @@ func serve(ctx context.Context, s signals.Signal, config signals.ServeConfig, st
 		defer cancel()
 		errSocket = signals.ServeListener(ctx, s, listener, config)
 	})
-	errControl := serveControl(ctx, answer, stderr)
+	errControl := serveControl(ctx, answer, os.Stdout)
 	cancel()
 	serving.Wait()
 	if errSocket != nil {

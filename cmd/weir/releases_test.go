@@ -115,7 +115,8 @@ func TestLineProtocol(t *testing.T) {
 	}
 }
 
-// TestPublishOnTag runs the recipe of deploy/ci.
+// TestPublishOnTag runs the recipe of deploy/ci on what "signal init" writes into
+// an empty folder, which fetches the SDK in its version from a module proxy.
 func TestPublishOnTag(t *testing.T) {
 	u := startUp(t, t.TempDir())
 	recipe, err := filepath.Abs(filepath.Join("..", "..", "deploy", "ci", "publish-signal.sh"))
@@ -123,7 +124,9 @@ func TestPublishOnTag(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := filepath.Join(t.TempDir(), "rps")
-	u.weir(t, "signal", "init", "rps", "--dir", dir)
+	const version = "v0.9.0"
+	u.weir(t, "signal", "init", "rps", "--dir", dir, "--sdk-version", version)
+	proxy := sdkProxy(t, version)
 	key := filepath.Join(t.TempDir(), "publish.key")
 	u.weir(t, "signal", "keygen", key)
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
@@ -131,11 +134,15 @@ func TestPublishOnTag(t *testing.T) {
 	for range 2 { // a job that is run again publishes the same bytes
 		cmd := exec.CommandContext(ctx, recipe)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
+		cmd.Env = append(append(os.Environ(), proxy...), "PATH="+os.Getenv("WEIR_TEST_BIN")+":"+os.Getenv("PATH"), asWeir+"=1", "WEIR_DATA="+u.data,
 			"NAMESPACE=shop", "NAME=rps", "TAG=v1.0.0", "SIGN_KEY="+key, "PLATFORMS="+runtime.GOOS+"-"+runtime.GOARCH)
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Fatalf("%v\n%s", err, out)
 		}
+	}
+	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if err != nil || !strings.Contains(string(mod), "weirkeeper "+version+"\n") || strings.Contains(string(mod), "replace") {
+		t.Errorf("go.mod requires another SDK: %s, %v", mod, err)
 	}
 	if got := u.weir(t, "signal", "list", "shop"); !regexp.MustCompile(`shop +rps +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
 		t.Errorf("list:\n%s", got)

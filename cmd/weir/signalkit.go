@@ -26,31 +26,39 @@ import (
 )
 
 func (cli *cli) signalInitCommand() *cobra.Command {
-	var lang, sdk, dir string
+	var c scaffold.Config
+	var lang, dir string
 	cmd := &cobra.Command{
 		Use:   "init NAME",
-		Short: "Write a new signal that builds and passes its own test at once",
+		Short: "Write a new signal with a test that passes",
 		Long: `Write a new signal into a folder of its name: one function from metrics to
-resources, its test, and what to type next. It overwrites nothing.
+resources, its test, and the next commands. It overwrites nothing.
 
-A signal in Go is built with the SDK's sources, by default those that this weir
-was built from.`,
+A signal in Go requires the SDK in the version of this weir, or in that of
+--sdk-version; the Go command fetches it. With --sdk it takes a source tree.`,
 		Example: `  weir signal init requests
+  weir signal init requests --sdk-version v1.2.3
+  weir signal init requests --sdk ~/src/weirkeeper
   weir signal init queue --lang python --dir ./signals/queue`,
 		Args: oneArg("name"),
-		RunE: func(_ *cobra.Command, args []string) error {
-			c := scaffold.Config{Name: args[0], Lang: scaffold.Lang(lang), SDK: sdk}
-			if c.SDK == "" && c.Lang == scaffold.Go {
-				var err error
-				if c.SDK, err = scaffold.SourceTree(); err != nil {
-					return &usageError{fmt.Errorf("%w; name the sources of weir with --sdk", err)}
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c.Name, c.Lang = args[0], scaffold.Lang(lang)
+			if c.SDKVersion != "" && !cmd.Flags().Changed("sdk") {
+				c.SDK = "" // the flag wins over WEIR_SDK
+			}
+			if c.Lang == scaffold.Go && c.SDK == "" && c.SDKVersion == "" {
+				version, ok := releasedVersion()
+				if !ok {
+					return &usageError{fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
+						"name a released version with --sdk-version, or a source tree of weir with --sdk", c.Name, version)}
 				}
+				c.SDKVersion = version
 			}
 			if err := c.Validate(); err != nil {
 				return &usageError{err}
 			}
 			if dir == "" {
-				dir = args[0]
+				dir = c.Name
 			}
 			files, err := scaffold.Write(dir, c)
 			if errors.Is(err, scaffold.ErrNoSource) {
@@ -67,7 +75,8 @@ was built from.`,
 		},
 	}
 	cmd.Flags().StringVar(&lang, "lang", string(scaffold.Go), "go or python")
-	cmd.Flags().StringVar(&sdk, "sdk", os.Getenv("WEIR_SDK"), "sources of weir, for a signal in Go (WEIR_SDK; default: those that this weir was built from)")
+	cmd.Flags().StringVar(&c.SDK, "sdk", os.Getenv("WEIR_SDK"), "source tree of weir, for a replace line in go.mod (WEIR_SDK)")
+	cmd.Flags().StringVar(&c.SDKVersion, "sdk-version", "", "version of weir that go.mod requires (default: that of this weir)")
 	cmd.Flags().StringVar(&dir, "dir", "", "folder to write (default: NAME)")
 	return cmd
 }

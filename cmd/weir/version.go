@@ -6,9 +6,10 @@ import (
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/mod/semver"
 )
 
-// buildVersion is what "weir version" prints: the module's version, or the
+// buildVersion returns what "weir version" prints: the module's version, or the
 // commit that it was built from.
 func buildVersion() string {
 	info, ok := debug.ReadBuildInfo()
@@ -24,6 +25,18 @@ func buildVersion() string {
 		}
 	}
 	return "devel"
+}
+
+// releasedVersion returns the version of this binary, and whether the Go command
+// can fetch it: a tag or a commit, without changes to the tree.
+func releasedVersion() (version string, ok bool) {
+	version = buildVersion()
+	return version, isReleased(version)
+}
+
+// isReleased reports whether a version has no "+dirty" or other build suffix.
+func isReleased(version string) bool {
+	return semver.IsValid(version) && semver.Build(version) == ""
 }
 
 func (cli *cli) versionCommand() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"golang.org/x/mod/module"
+	"golang.org/x/mod/semver"
 )
 
 // Lang is the language that a signal is written in.
@@ -22,29 +23,37 @@ const maxName = 64
 
 // Config says what to write.
 type Config struct {
-	Name   string // of the signal, as in a release: namespace/NAME@version
-	Lang   Lang   // empty: Go
-	SDK    string // the source tree of this module; only Go needs it; see SourceTree
-	Module string // the path of the Go module; empty: example.com/NAME
+	Name string // of the signal, as in a release: namespace/NAME@version
+	Lang Lang   // empty: Go
+
+	// SDKVersion is the version of this module that a Go signal requires. It is
+	// empty if SDK is set.
+	SDKVersion string
+
+	// SDK is a source tree of this module that takes the place of a version. Empty:
+	// the Go command fetches SDKVersion.
+	SDK string
 }
 
 // Validate returns every problem of the configuration, but does not look at the
 // source tree.
 func (c Config) Validate() error {
-	c = c.withDefaults()
 	var errs []error
 	if !isName(c.Name) {
 		errs = append(errs, fmt.Errorf("name %.100q: want up to %d letters, digits and ._-, and no dot or dash at the beginning; for example %q",
 			c.Name, maxName, nearestName(c.Name)))
 	}
-	switch c.Lang {
+	switch cmp.Or(c.Lang, Go) {
 	case Python:
 	case Go:
-		if err := module.CheckPath(c.Module); err != nil && isName(c.Name) {
-			errs = append(errs, fmt.Errorf("module path: %w: choose another one", err))
+		if err := module.CheckPath(c.module()); err != nil && isName(c.Name) {
+			errs = append(errs, fmt.Errorf("module path: %w: choose another name", err))
 		}
-		if c.SDK == "" {
-			errs = append(errs, errors.New("the path of the SDK's source tree is empty"))
+		switch {
+		case c.SDK != "" && c.SDKVersion != "":
+			errs = append(errs, errors.New("the SDK has a source tree and a version: choose one of them"))
+		case c.SDK == "" && (!semver.IsValid(c.SDKVersion) || semver.Canonical(c.SDKVersion) != c.SDKVersion):
+			errs = append(errs, fmt.Errorf("version %q of the SDK is not a module version: want one like v1.2.3", c.SDKVersion))
 		}
 	default:
 		errs = append(errs, fmt.Errorf("language %q: want go or python", c.Lang))
@@ -52,11 +61,8 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-func (c Config) withDefaults() Config {
-	c.Lang = cmp.Or(c.Lang, Go)
-	c.Module = cmp.Or(c.Module, "example.com/"+c.Name)
-	return c
-}
+// module returns the path of the Go module.
+func (c Config) module() string { return "example.com/" + c.Name }
 
 // isName reports whether a release may have this name.
 func isName(name string) bool {

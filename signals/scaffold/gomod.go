@@ -1,63 +1,55 @@
 package scaffold
 
 import (
+	"errors"
 	"fmt"
-	"slices"
+	"os"
+	"path/filepath"
 
 	"golang.org/x/mod/modfile"
-	"golang.org/x/mod/module"
 )
 
-// needs are the modules whose packages signals/plugin and signals/signaltest are
-// made with, beside the SDK.
-var needs = []string{
-	"github.com/fatih/color",
-	"github.com/golang/protobuf",
-	"github.com/hashicorp/go-hclog",
-	"github.com/hashicorp/go-plugin",
-	"github.com/hashicorp/yamux",
-	"github.com/mattn/go-colorable",
-	"github.com/mattn/go-isatty",
-	"github.com/oklog/run",
-	"golang.org/x/net",
-	"golang.org/x/sys",
-	"golang.org/x/text",
-	"google.golang.org/genproto/googleapis/rpc",
-	"google.golang.org/grpc",
-	"google.golang.org/protobuf",
+// The module that a Go signal requires, and the oldest Go that builds it.
+const (
+	sdkModule = "github.com/weirkeeper/weirkeeper"
+	goVersion = "1.26.8"
+)
+
+// ErrNoSource is returned if the configured source tree is not one of the SDK.
+var ErrNoSource = errors.New("not a source tree of the SDK")
+
+// goModule returns the files go.mod and, with a source tree, go.sum, by name. The
+// Go command adds the SDK's own requirements with the first build: go.mod names
+// the SDK only. The sums of a source tree spare that build a network.
+func goModule(c Config) (map[string][]byte, error) {
+	version, replace := c.SDKVersion, ""
+	files := map[string][]byte{}
+	if c.SDK != "" {
+		tree, err := filepath.Abs(c.SDK)
+		if err != nil {
+			return nil, fmt.Errorf("path of the SDK: %w", err)
+		}
+		if files["go.sum"], err = readSums(tree); err != nil {
+			return nil, err
+		}
+		version, replace = "v0.0.0", fmt.Sprintf("\nreplace %s => %s\n", sdkModule, modfile.AutoQuote(tree))
+	}
+	files["go.mod"] = fmt.Appendf(nil, "module %s\n\ngo %s\n\nrequire %s %s\n%s", c.module(), goVersion, sdkModule, version, replace)
+	return files, nil
 }
 
-// sdkVersion stands for the tree that the replace line names.
-const sdkVersion = "v0.0.0"
-
-// goModule returns go.mod and go.sum of the new module, in which the path of the
-// SDK is absolute: the versions and sums are
-// those of the SDK, so that nothing has to be resolved.
-func goModule(c Config) (mod, sums []byte, err error) {
-	sdk, sums, err := readSDK(c.SDK)
+// readSums returns go.sum of a source tree of the SDK.
+func readSums(tree string) ([]byte, error) {
+	text, err := os.ReadFile(filepath.Join(tree, "go.mod"))
 	if err != nil {
-		return nil, nil, err
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoSource, tree, err)
 	}
-	var file modfile.File
-	requires := []*modfile.Require{{Mod: module.Version{Path: sdkModule, Version: sdkVersion}}}
-	for _, r := range sdk.Require {
-		if slices.Contains(needs, r.Mod.Path) {
-			requires = append(requires, &modfile.Require{Mod: r.Mod, Indirect: true})
-		}
+	if path := modfile.ModulePath(text); path != sdkModule {
+		return nil, fmt.Errorf("%w: %s: its go.mod is of %q, want %s", ErrNoSource, tree, path, sdkModule)
 	}
-	if err := file.AddModuleStmt(c.Module); err != nil {
-		return nil, nil, fmt.Errorf("write go.mod: %w", err)
+	sums, err := os.ReadFile(filepath.Join(tree, "go.sum"))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrNoSource, tree, err)
 	}
-	if sdk.Go != nil {
-		if err := file.AddGoStmt(sdk.Go.Version); err != nil {
-			return nil, nil, fmt.Errorf("write go.mod: %w", err)
-		}
-	}
-	file.SetRequireSeparateIndirect(requires)
-	if err := file.AddReplace(sdkModule, "", c.SDK, ""); err != nil {
-		return nil, nil, fmt.Errorf("write go.mod: %w", err)
-	}
-	file.Cleanup()
-	mod, err = file.Format()
-	return mod, sums, err
+	return sums, nil
 }

@@ -2,6 +2,7 @@ package scaffold
 
 import (
 	"bytes"
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -11,11 +12,12 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"text/template"
 )
 
 // templates holds a folder for each language. The name of a file is that of the
-// result with ".tmpl" behind it, and without the dot before it.
+// result with ".tmpl" behind it, and without the dot before it. In a file,
+// "{{.Name}}" stands for the signal's name. It is no text/template: that calls
+// methods by name, for which the linker keeps every method of the program.
 //
 //go:embed templates
 var templates embed.FS
@@ -25,17 +27,13 @@ var ErrExists = errors.New("file exists already")
 
 // Write writes the module of a new signal into dir, which it makes if need be, and
 // returns the names of the files there, in order. It writes all of them or none. It fails
-// with ErrExists if one of them is there, and with ErrNoSource if the SDK is not
-// where the configuration says.
+// with ErrExists if one of them is there, and with ErrNoSource if the configured
+// source tree is not one of the SDK.
 func Write(dir string, c Config) ([]string, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
-	c = c.withDefaults()
-	var err error
-	if c.SDK, err = filepath.Abs(c.SDK); err != nil {
-		return nil, fmt.Errorf("path of the SDK: %w", err)
-	}
+	c.Lang = cmp.Or(c.Lang, Go)
 	texts, err := render(c)
 	if err != nil {
 		return nil, err
@@ -82,27 +80,29 @@ func create(path string, text []byte) error {
 
 // render returns the text of each file, by its name.
 func render(c Config) (map[string][]byte, error) {
+	texts := map[string][]byte{}
+	if c.Lang == Go {
+		files, err := goModule(c)
+		if err != nil {
+			return nil, err
+		}
+		texts = files
+	}
 	folder := "templates/" + string(c.Lang)
-	parsed, err := template.New("").Option("missingkey=error").ParseFS(templates, folder+"/*.tmpl")
+	entries, err := templates.ReadDir(folder)
 	if err != nil {
 		return nil, fmt.Errorf("read the templates: %w", err)
 	}
-	texts := map[string][]byte{}
-	for _, t := range parsed.Templates() {
-		var text bytes.Buffer
-		if err := t.Execute(&text, c); err != nil {
-			return nil, fmt.Errorf("fill in %s: %w", t.Name(), err)
+	for _, entry := range entries {
+		text, err := templates.ReadFile(folder + "/" + entry.Name())
+		if err != nil {
+			return nil, fmt.Errorf("read the templates: %w", err)
 		}
-		name := strings.TrimSuffix(t.Name(), ".tmpl")
+		name := strings.TrimSuffix(entry.Name(), ".tmpl")
 		if name == "gitignore" {
 			name = "." + name
 		}
-		texts[name] = text.Bytes()
-	}
-	if c.Lang == Go {
-		if texts["go.mod"], texts["go.sum"], err = goModule(c); err != nil {
-			return nil, err
-		}
+		texts[name] = bytes.ReplaceAll(text, []byte("{{.Name}}"), []byte(c.Name))
 	}
 	return texts, nil
 }

@@ -20,7 +20,7 @@ import (
 
 func sourceTree(t *testing.T) string {
 	t.Helper()
-	tree, err := SourceTree()
+	tree, err := filepath.Abs(filepath.Join("..", ".."))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,8 +37,8 @@ func run(t *testing.T, dir string, env []string, name string, args ...string) {
 	}
 }
 
-// What is written for Go builds and passes its own test at once, without a
-// network and without a change to its go.mod, and also where go may change it.
+// What is written for Go with a source tree builds and passes its own test without
+// a network. The first command completes go.mod, those after it leave it as it is.
 func TestGo(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "requests")
@@ -50,9 +50,9 @@ func TestGo(t *testing.T) {
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("files (-want +got):\n%s", diff)
 	}
+	run(t, dir, nil, "go", "test", "-mod=mod", "./...")
 	run(t, dir, nil, "go", "vet", "./...")
-	run(t, dir, nil, "go", "test", "./...")
-	run(t, dir, []string{"GOFLAGS=-mod=mod"}, "go", "build", "-o", "requests", ".")
+	run(t, dir, nil, "go", "build", "-o", "requests", ".")
 	run(t, dir, nil, "sh", "-c", `test -z "$(gofmt -l .)" || { gofmt -d .; exit 1; }`)
 }
 
@@ -130,8 +130,10 @@ func TestConfigThatIsNone(t *testing.T) {
 		{"space", Config{Name: "my signal", Lang: Python}, `"my_signal"`},
 		{"dash", Config{Name: "-signal", Lang: Python}, `"signal"`},
 		{"language", Config{Name: "x", Lang: "cobol"}, "want go or python"},
-		{"no SDK", Config{Name: "x"}, "source tree is empty"},
-		{"module", Config{Name: "x", SDK: "/x", Module: "not a path"}, "module path"},
+		{"no SDK", Config{Name: "x"}, `version "" of the SDK is not a module version`},
+		{"version", Config{Name: "x", SDKVersion: "latest"}, `version "latest" of the SDK is not a module version`},
+		{"tree and version", Config{Name: "x", SDK: "/x", SDKVersion: "v1.0.0"}, "choose one of them"},
+		{"module", Config{Name: "x.", SDKVersion: "v1.0.0"}, "module path"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "new")
@@ -158,44 +160,52 @@ func TestNamesAreThoseOfReleases(t *testing.T) {
 	}
 }
 
-func TestSourceTree(t *testing.T) {
+func TestSourceTreeOfAnotherModule(t *testing.T) {
 	other := t.TempDir()
 	if err := os.WriteFile(filepath.Join(other, "go.mod"), []byte("module example.com/other\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	for _, test := range []struct{ name, file, want string }{
-		{"trimpath", "github.com/weirkeeper/weirkeeper/signals/scaffold/source.go", "-trimpath"},
-		{"gone", "/nowhere/signals/scaffold/source.go", "is gone"},
-		{"another module", filepath.Join(other, "signals", "scaffold", "source.go"), "is not that of " + sdkModule},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			if _, err := sourceTreeOf(test.file); !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), test.want) {
-				t.Errorf("sourceTreeOf(%q) = %v, want ErrNoSource with %q", test.file, err, test.want)
-			}
-		})
-	}
-	if _, err := Write(filepath.Join(t.TempDir(), "x"), Config{Name: "x", SDK: other}); !errors.Is(err, ErrNoSource) {
-		t.Errorf("Write with another module for the SDK = %v, want ErrNoSource", err)
+	for tree, want := range map[string]string{other: `is of "example.com/other", want ` + sdkModule, "/nowhere": "no such file"} {
+		_, err := Write(filepath.Join(t.TempDir(), "x"), Config{Name: "x", SDK: tree})
+		if !errors.Is(err, ErrNoSource) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), tree) {
+			t.Errorf("Write with the SDK of %s = %v, want ErrNoSource with %q", tree, err, want)
+		}
 	}
 }
 
-// The modules of go.mod are exactly those that the SDK's packages are made with.
-func TestNeeds(t *testing.T) {
-	cmd := exec.CommandContext(t.Context(), "go", "list", "-deps", "-f", "{{with .Module}}{{.Path}}{{end}}",
-		sdkModule+"/signals/plugin", sdkModule+"/signals/signaltest")
-	cmd.Dir = sourceTree(t)
-	out, err := cmd.Output()
-	if err != nil {
-		t.Fatal(err)
+// With a version, go.mod requires that version and has no replace line. That it
+// builds is tested with deploy/ci, in cmd/weir.
+func TestSDKVersion(t *testing.T) {
+	dir := t.TempDir()
+	names, err := Write(dir, Config{Name: "requests", SDKVersion: "v1.2.3"})
+	if err != nil || slices.Contains(names, "go.sum") {
+		t.Errorf("Write = %q, %v, want no go.sum", names, err)
 	}
-	var want []string
-	for path := range strings.FieldsSeq(string(out)) {
-		if path != sdkModule {
-			want = append(want, path)
+	got, err := os.ReadFile(filepath.Join(dir, "go.mod"))
+	if want := "module example.com/requests\n\ngo " + goVersion + "\n\nrequire " + sdkModule + " v1.2.3\n"; err != nil || string(got) != want {
+		t.Errorf("go.mod: %q, %v, want %q", got, err, want)
+	}
+}
+
+// A signal's module needs no other Go than the SDK.
+func TestGoVersionIsThatOfTheSDK(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(sourceTree(t), "go.mod"))
+	if err != nil || !strings.Contains(string(text), "\ngo "+goVersion+"\n") {
+		t.Errorf("go.mod of the SDK has no line %q: %v", "go "+goVersion, err)
+	}
+}
+
+// No placeholder of a template is left.
+func TestTemplatesAreFilledIn(t *testing.T) {
+	for _, lang := range []Lang{Go, Python} {
+		texts, err := render(Config{Name: "requests", Lang: lang, SDKVersion: "v1.2.3"})
+		if err != nil {
+			t.Fatal(err)
 		}
-	}
-	slices.Sort(want)
-	if diff := cmp.Diff(slices.Compact(want), needs); diff != "" {
-		t.Errorf("needs (-want +got):\n%s", diff)
+		for name, text := range texts {
+			if strings.Contains(string(text), "{{.") {
+				t.Errorf("%s: %s has a placeholder:\n%s", lang, name, text)
+			}
+		}
 	}
 }

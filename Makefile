@@ -4,6 +4,8 @@
 GO     ?= go
 PKG    ?= ./...
 BIN    := bin
+# grpc's trace package uses html/template, for which the linker keeps all methods.
+export GOFLAGS += -tags=grpcnotrace
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // What a group has that is stale at the provider, or that disappears, is ordered

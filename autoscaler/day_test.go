@@ -21,8 +21,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // sick is the node that is repaired.

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // longDay is a day with all that moves the targets of groups without a decision.

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // firstVersion returns a pool that version 1 has left in the middle of a rolling, with

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // mark has the instances rolled away that a group has now.

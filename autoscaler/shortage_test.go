@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // What a group that is short was lowered by is still wanted when nobody knows the need

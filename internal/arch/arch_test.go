@@ -40,7 +40,7 @@ func TestRules(t *testing.T) {
 		{"one family", "pools/local/placer/a.go", "// Package placer is.\npackage placer\nimport _ " + ours + `pools/local/agent"`, ""},
 		{"program", "internal/web/a_test.go", "package web\nimport _ " + ours + `cmd/weir"`, "imported by nobody"},
 		{"test support", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `pools/pooltest"`, "for tests and programs"},
-		{"test support in a test", "pools/memory/a_test.go", "package memory\nimport _ " + ours + `pools/pooltest"`, ""},
+		{"test support in a test", "pools/aws/a_test.go", "package aws\nimport _ " + ours + `pools/pooltest"`, ""},
 		{"only", "examples/signals/go/main.go", "// Command go is.\npackage main\nimport _ " + ours + `metrics"`, "may import only"},
 		{"only, and allowed", "examples/signals/go/main.go", "// Command go is.\npackage main\nimport _ " + ours + `signals/plugin"`, ""},
 		{"by", "harmonizer/a.go", "// Package harmonizer is.\npackage harmonizer\nimport _ " + ours + `bootstrap/supervise"`, "only for [bootstrap"},

@@ -120,14 +120,13 @@ var house = []entry{
 	{path: "nodehealth/probes", row: adapter},
 	{path: "nodehealth/workflow", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
-	{path: "pools/memory", row: adapter},
 	{path: "signals/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
 	{path: "internal/arch", row: support, only: none},
 	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},
 	{path: "internal/s3gateway/s3test", row: support},
 	{path: "metrics/metricstest", row: support},
-	{path: "pools/pooltest", row: support},
+	{path: "pools/pooltest/...", row: support},
 	{path: "pools/aws/awstest", row: support, only: none},
 	{path: "signals/signaltest", row: support},
 

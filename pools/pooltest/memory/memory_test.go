@@ -9,8 +9,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 var start = time.Unix(1_700_000_000, 0)

@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/memory"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
+	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
 // kinds of groups whose optional interfaces are tested.

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/signals/plugin"
-	"github.com/weirkeeper/weirkeeper/signals/scaffold"
+	"github.com/weirkeeper/weirkeeper/internal/scaffold"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )

@@ -120,7 +120,7 @@ var house = []entry{
 	{path: "nodehealth/probes", row: adapter},
 	{path: "nodehealth/workflow", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
-	{path: "signals/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
+	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
 	{path: "internal/arch", row: support, only: none},
 	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},

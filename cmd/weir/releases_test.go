@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -143,6 +144,15 @@ func TestPublishOnTag(t *testing.T) {
 	mod, err := os.ReadFile(filepath.Join(dir, "go.mod"))
 	if err != nil || !strings.Contains(string(mod), "weirkeeper "+version+"\n") || strings.Contains(string(mod), "replace") {
 		t.Errorf("go.mod requires another SDK: %s, %v", mod, err)
+	}
+	var needs []string
+	for _, line := range regexp.MustCompile(`(?m)^\t(\S+) \S+ // indirect$`).FindAllStringSubmatch(string(mod), -1) {
+		needs = append(needs, line[1])
+	}
+	want := []string{"golang.org/x/net", "golang.org/x/sys", "golang.org/x/text",
+		"google.golang.org/genproto/googleapis/rpc", "google.golang.org/grpc", "google.golang.org/protobuf"}
+	if !slices.Equal(needs, want) {
+		t.Errorf("the SDK needs %q, want %q", needs, want)
 	}
 	if got := u.weir(t, "signal", "list", "shop"); !regexp.MustCompile(`shop +rps +v1\.0\.0 +\S+ +yes +no`).MatchString(got) {
 		t.Errorf("list:\n%s", got)

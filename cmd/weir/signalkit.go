@@ -15,12 +15,12 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/scaffold"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
 	"github.com/weirkeeper/weirkeeper/signals"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 	"github.com/weirkeeper/weirkeeper/signals/plugin"
-	"github.com/weirkeeper/weirkeeper/internal/scaffold"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )

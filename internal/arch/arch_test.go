@@ -32,7 +32,7 @@ func TestRules(t *testing.T) {
 		want string // part of the only problem; empty: none
 	}{
 		{"down", "pools/pools.go", "// Package pools is.\npackage pools\nimport _ " + ours + `resource"`, ""},
-		{"up", "resource/a.go", "// Package resource is.\npackage resource\nimport _ " + ours + `pools"`, "vocabulary is not below leaf"},
+		{"up", "metrics/a.go", "// Package metrics is.\npackage metrics\nimport _ " + ours + `autoscaler"`, "loop is not below vocabulary"},
 		{"same row", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `nodehealth"`, "loop is not below loop"},
 		{"loop takes infrastructure", "autoscaler/a.go", "// Package autoscaler is.\npackage autoscaler\nimport _ " + ours + `internal/bus"`, "infrastructure is not below loop"},
 		{"adapters", "pools/aws/a.go", "// Package aws is.\npackage aws\nimport _ " + ours + `metrics/influx"`, "adapters never import each other"},
@@ -45,6 +45,10 @@ func TestRules(t *testing.T) {
 		{"only, and allowed", "examples/signals/go/main.go", "// Command go is.\npackage main\nimport _ " + ours + `signals/plugin"`, ""},
 		{"by", "harmonizer/a.go", "// Package harmonizer is.\npackage harmonizer\nimport _ " + ours + `bootstrap/supervise"`, "only for [bootstrap"},
 		{"std", "sigproto/a.go", "// Package sigproto is.\npackage sigproto\nimport _ \"golang.org/x/sys/unix\"", "only the standard library"},
+		{"SDK takes a module", "signals/plugin/a.go", "// Package plugin is.\npackage plugin\nimport _ \"github.com/google/go-cmp/cmp\"", "signals/plugin is part of the SDK and imports github.com/google/go-cmp/cmp"},
+		{"SDK takes one of its modules", "signals/plugin/a.go", "// Package plugin is.\npackage plugin\nimport (_ \"google.golang.org/grpc\"; _ \"google.golang.org/grpc/health\")", ""},
+		{"SDK takes the house", "signals/plugin/a.go", "// Package plugin is.\npackage plugin\nimport _ " + ours + `metrics"`, "is part of the SDK and imports " + module + "/metrics"},
+		{"test of the SDK", "signals/plugin/a_test.go", "package plugin\nimport (_ \"github.com/google/go-cmp/cmp\"; _ " + ours + `metrics")`, ""},
 		{"target without a row", "cmd/weir/a.go", "// Command weir is.\npackage main\nimport _ " + ours + `newcomer"`, "that has no row"},
 		{"no row", "newcomer/a.go", "// Package newcomer is.\npackage newcomer", `add {path: "newcomer"`},
 		{"pure import", "pools/plan/a.go", "// Package plan is.\npackage plan\nimport _ \"sync\"", "is pure and imports sync"},

@@ -30,7 +30,7 @@ func check(tree fs.FS, exceptions map[string]size) ([]string, error) {
 	}
 	problems := slices.Concat(rows(sources), docs(sources), bounds(sources, exceptions))
 	for _, s := range sources {
-		problems = slices.Concat(problems, layers(s), purity(s), habits(s))
+		problems = slices.Concat(problems, layers(s), fetched(s), purity(s), habits(s))
 	}
 	return problems, nil
 }
@@ -173,6 +173,26 @@ func forbidden(from entry, dir, target string, test bool) string {
 		return "that is for tests and programs"
 	}
 	return fmt.Sprintf("imports point down, and %v is not below %v", to.row, from.row)
+}
+
+// fetched: the SDK is fetched by other modules, so it imports little.
+func fetched(s source) []string {
+	if s.test || !coversAny(sdk, s.dir) {
+		return nil
+	}
+	var problems []string
+	for _, spec := range s.file.Imports {
+		target := importPath(spec)
+		inner, ours := strings.CutPrefix(target, module+"/")
+		inModule := func(m string) bool { return covers(m+"/...", target) }
+		switch {
+		case ours && coversAny(sdk, inner), !strings.Contains(strings.SplitN(target, "/", 2)[0], "."):
+		case !ours && slices.ContainsFunc(sdkModules, inModule):
+		default:
+			problems = append(problems, fmt.Sprintf("%s: %s is part of the SDK and imports %s: signals would fetch it too", s.at(spec), s.dir, target))
+		}
+	}
+	return problems
 }
 
 // purity: a pure package touches nothing but its arguments.

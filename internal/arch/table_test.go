@@ -134,6 +134,14 @@ var house = []entry{
 	{path: "examples/...", row: program, by: none, only: []string{"resource", "signals/..."}},
 }
 
+// sdk lists the packages that the repository of a signal imports. They import no
+// other package of the house, and outside tests only sdkModules.
+var sdk = []string{"resource", "sigproto", "signals/...", "proto/..."}
+
+// sdkModules are the third-party modules of the SDK. Each of them, with what it
+// needs, is a requirement of every signal's module: add none without an ADR.
+var sdkModules = []string{"golang.org/x/sys", "google.golang.org/grpc", "google.golang.org/protobuf"}
+
 // pureImports is what a pure package may import beside the house: nothing that
 // reads or writes the world, waits, or gives another answer the next time.
 var pureImports = []string{

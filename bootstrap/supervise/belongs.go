@@ -27,14 +27,16 @@ func BelongsTo(pid, leader int) bool {
 	if group, err := unix.Getpgid(pid); err == nil && group == leader {
 		return true
 	}
-	tag := ownTag(readTag(leader))
+	value, _ := readTag(leader)
+	tag := ownTag(value)
 	if tag == "" {
 		return false
 	}
 	if own := childCgroup(membershipOf(leader), tag); own != "" && within(membershipOf(pid), own) {
 		return true
 	}
-	return carries(readTag(pid), tag)
+	value, _ = readTag(pid)
+	return carries(value, tag)
 }
 
 // membershipOf returns the path of a process's cgroup v2; empty if it has none.

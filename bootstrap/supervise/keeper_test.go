@@ -322,10 +322,64 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
+// A process that executes one program after the other carries its tag all the time, though
+// its environment reads as empty in between: about every fiftieth time.
+func TestTagOfProcessThatExecutes(t *testing.T) {
+	spec := shell(`echo ready; exec /bin/sh -c "$LOOP"`, newMark(t), &listing{})
+	spec.Env = append(spec.Env, `LOOP=exec /bin/sh -c "$LOOP"`)
+	child := start(t, newLauncher(t), spec)
+	for i := range 3000 {
+		if value, known := readTag(child.PID()); !known || value != child.tag {
+			t.Fatalf("reading %d: tag %q, known %v, want %q", i, value, known, child.tag)
+		}
+	}
+	if err := child.Stop(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestHasNoEnviron(t *testing.T) {
+	stat := func(flags, start, end string) string {
+		return "12 (a ) b) S 1 77 55 0 -1 " + flags + strings.Repeat(" 0", 40) + " " + start + " " + end + " 0\n"
+	}
+	tests := []struct {
+		name, stat string
+		want       bool
+	}{
+		{"has one", stat("4194304", "4096", "4200"), false},
+		{"started with none", stat("4194304", "4096", "4096"), true},
+		{"executes another program", stat("4194304", "0", "0"), false},
+		{"ends", stat("4194308", "0", "0"), true},
+		{"thread of the kernel", stat("2097216", "0", "0"), true},
+		{"old kernel", "12 (sh) S 1 77 55 0 -1 4194304", true},
+		{"no process", "", true},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			if got := hasNoEnviron([]byte(test.stat)); got != test.want {
+				t.Errorf("hasNoEnviron(%q) = %v, want %v", test.stat, got, test.want)
+			}
+		})
+	}
+	own, err := os.ReadFile(procPath(os.Getpid(), "stat"))
+	if err != nil || hasNoEnviron(own) {
+		t.Errorf("hasNoEnviron of this process = true, %v", err)
+	}
+}
+
+// A process whose tag is unknown may be of the quarry: no round may end the search.
+func TestMeetUnknownTag(t *testing.T) {
+	for known, want := range map[bool]bool{true: false, false: true} {
+		if got := (quarry{tag: "T"}).meet(entry{pid: 1}, func() (string, bool) { return "", known }); got != want {
+			t.Errorf("known %v: meet = %v, want %v", known, got, want)
+		}
+	}
+}
+
 func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("12 (sh) S 1 77 55 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 4711 100 200\n"))
 	f.Add([]byte(")("))
-	f.Fuzz(func(t *testing.T, stat []byte) { _, _ = parseStat(stat) })
+	f.Fuzz(func(t *testing.T, stat []byte) { _, _ = parseStat(stat); hasNoEnviron(stat) })
 }
 
 func TestCarries(t *testing.T) {

@@ -72,7 +72,7 @@ func hunt(quarries []quarry) (found []int, err error) {
 		if err != nil || e.dead {
 			continue // an error: it is gone
 		}
-		tag := sync.OnceValue(func() string { return readTag(pid) })
+		tag := sync.OnceValues(func() (string, bool) { return readTag(pid) })
 		for i, q := range quarries {
 			if q.meet(e, tag) {
 				found[i]++

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strconv"
+	"time"
 )
 
 // maxEnviron bounds how much of a process's environment is read.
@@ -32,10 +33,13 @@ func readEntry(pid int) (entry, error) {
 
 // Fields of /proc/PID/stat after the command, by proc(5).
 const (
-	statState   = 0
-	statGroup   = 2
-	statSession = 3
-	statStart   = 19
+	statState        = 0
+	statGroup        = 2
+	statSession      = 3
+	statFlags        = 6
+	statStart        = 19
+	statEnvironStart = 47
+	statEnvironEnd   = 48
 )
 
 // parseStat parses /proc/PID/stat. The command, in parentheses, may hold any
@@ -63,19 +67,51 @@ func parseStat(stat []byte) (entry, error) {
 	return e, nil
 }
 
-// readTag returns the value of TagVariable with which a process was started;
-// empty if there is none, the process is gone, or is not ours to look at.
-func readTag(pid int) string {
+// A process that executes another program has, for a moment, memory without an
+// environment. These are the pauses between two readings of it.
+const (
+	settlePause = time.Millisecond
+	settleTries = 50
+)
+
+// readTag returns the value of TagVariable with which a process was started; empty if
+// there is none, the process is gone, or is not ours to look at. It waits while the
+// process executes another program; known is false if that takes too long.
+func readTag(pid int) (value string, known bool) {
+	for range settleTries {
+		environ, err := readEnviron(pid)
+		if err != nil || len(environ) > 0 {
+			return tagIn(environ), true
+		}
+		stat, err := os.ReadFile(procPath(pid, "stat"))
+		if err != nil || hasNoEnviron(stat) {
+			return "", true
+		}
+		<-time.After(settlePause)
+	}
+	return "", false
+}
+
+func readEnviron(pid int) ([]byte, error) {
 	f, err := os.Open(procPath(pid, "environ"))
 	if err != nil {
-		return ""
+		return nil, err
 	}
 	defer f.Close()
-	environ, err := io.ReadAll(io.LimitReader(f, maxEnviron))
-	if err != nil {
-		return ""
+	return io.ReadAll(io.LimitReader(f, maxEnviron))
+}
+
+// hasNoEnviron reports whether a process, by its /proc/PID/stat, has no environment and
+// will have none: it ends, is a thread of the kernel, or was started with none.
+func hasNoEnviron(stat []byte) bool {
+	const exiting, kernelThread = 0x4, 0x200000 // PF_ flags of the kernel
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) <= statEnvironEnd {
+		return true // of no kernel that has /proc/PID/environ
 	}
-	return tagIn(environ)
+	flags, err := strconv.ParseUint(string(fields[statFlags]), 10, 64)
+	return err != nil || flags&(exiting|kernelThread) != 0 ||
+		bytes.Equal(fields[statEnvironStart], fields[statEnvironEnd]) && string(fields[statEnvironEnd]) != "0"
 }
 
 // pids returns the numbers of all processes.

@@ -83,9 +83,10 @@ func (q quarry) round(looks *looks) (found int, err error) {
 	return 0, nil
 }
 
-// meet kills a process if it is of the quarry, and reports whether it is. Tag is
-// asked for the process's, which costs more than the rest.
-func (q quarry) meet(e entry, tag func() string) bool {
+// meet kills a process if it is of the quarry, and reports whether it is, or may be: a
+// process whose tag is unknown is met again by the next round. Tag returns the
+// process's, which costs more than the rest.
+func (q quarry) meet(e entry, tag func() (value string, known bool)) bool {
 	if e.start < q.since {
 		return false
 	}
@@ -95,11 +96,12 @@ func (q quarry) meet(e entry, tag func() string) bool {
 		_ = syscall.Kill(-g.id, syscall.SIGKILL)
 		return true
 	}
-	if carries(tag(), q.tag) {
+	value, known := tag()
+	if carries(value, q.tag) {
 		q.kill(e.pid)
 		return true
 	}
-	return false
+	return !known
 }
 
 // kill kills a process that carries the tag. The handle comes first, then the
@@ -110,7 +112,7 @@ func (q quarry) kill(pid int) {
 		return
 	}
 	defer p.Release()
-	if carries(readTag(pid), q.tag) {
+	if value, _ := readTag(pid); carries(value, q.tag) {
 		// An error: it is gone, or not ours to kill; the next round tells.
 		_ = p.Signal(syscall.SIGKILL)
 	}

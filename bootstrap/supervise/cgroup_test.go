@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -27,6 +28,29 @@ func haveCgroups(t testing.TB) bool {
 		t.Error(err)
 	}
 	return true
+}
+
+// withAndWithoutCgroups runs a test with launchers that have no cgroup, that are refused
+// one, and, where this system lets us make cgroups, that have one.
+func withAndWithoutCgroups(t *testing.T, test func(t *testing.T, l *Launcher, stop func() error, have bool)) {
+	run := func(name string, have bool, change func(*Launcher)) {
+		t.Run(name, func(t *testing.T) {
+			launcher, stop := runChanged(t, change)
+			ended := sync.OnceValue(stop)
+			defer func() {
+				if err := ended(); err != nil {
+					t.Errorf("launcher's end: %v", err)
+				}
+			}()
+			test(t, launcher, ended, have)
+		})
+	}
+	run("no cgroups", false, withoutCgroups)
+	refused := cgroup(t.TempDir()).child("weir-X")
+	run("cgroup refused", false, func(l *Launcher) { l.cgroup, l.noCgroup = refused, nil })
+	if haveCgroups(t) {
+		run("in a cgroup", true, func(*Launcher) {})
+	}
 }
 
 // cgroupOf returns the cgroup that a process is in.
@@ -225,59 +249,64 @@ func TestDelegatedMark(t *testing.T) {
 }
 
 func TestChildIsInCgroupOfItsOwn(t *testing.T) {
-	have := haveCgroups(t)
-	launcher, stop := runLauncher(t)
-	mark := newMark(t)
-	child := start(t, launcher, shell("exec sleep 1000", mark, &listing{}))
-	if !have {
-		if child.cgroup != "" {
-			t.Errorf("it is in %s", child.cgroup)
+	withAndWithoutCgroups(t, func(t *testing.T, launcher *Launcher, stop func() error, have bool) {
+		child := start(t, launcher, shell("exec sleep 1000", newMark(t), &listing{}))
+		if !have {
+			if child.cgroup != "" {
+				t.Errorf("it is in %s", child.cgroup)
+			}
+		} else if got, want := cgroupOf(t, child.PID()), launcher.cgroup.child("1"); got != want {
+			t.Errorf("it is in %s, want %s", got, want)
 		}
-	} else if got, want := cgroupOf(t, child.PID()), launcher.cgroup.child("1"); got != want {
-		t.Errorf("it is in %s, want %s", got, want)
-	}
-	if err := child.Stop(t.Context()); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(string(launcher.cgroup.child("1"))); !os.IsNotExist(err) {
-		t.Errorf("its cgroup is left: %v", err)
-	}
-	if _, err := launcher.Start(t.Context(), Spec{Name: "x", Argv: []string{"/nonexistent/x"}}); err == nil {
-		t.Error("Start of nothing succeeds")
-	}
-	if _, err := os.Stat(string(launcher.cgroup.child("2"))); !os.IsNotExist(err) {
-		t.Errorf("the cgroup of one that did not start is left: %v", err)
-	}
-	if err := stop(); err != nil {
-		t.Error(err)
-	}
-	if _, err := os.Stat(string(launcher.cgroup)); have && !os.IsNotExist(err) {
-		t.Errorf("the launcher's cgroup is left: %v", err)
-	}
+		if err := child.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(string(launcher.cgroup.child("1"))); !os.IsNotExist(err) {
+			t.Errorf("its cgroup is left: %v", err)
+		}
+		if _, err := launcher.Start(t.Context(), Spec{Name: "x", Argv: []string{"/nonexistent/x"}}); err == nil {
+			t.Error("Start of nothing succeeds")
+		}
+		if _, err := os.Stat(string(launcher.cgroup.child("2"))); !os.IsNotExist(err) {
+			t.Errorf("the cgroup of one that did not start is left: %v", err)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(string(launcher.cgroup)); have && !os.IsNotExist(err) {
+			t.Errorf("the launcher's cgroup is left: %v", err)
+		}
+	})
 }
 
-// A child, or what it started, may have made cgroups itself.
+// A child, or what it started, may have made cgroups itself. Without cgroups a process
+// that has left its group and its environment escapes.
 func TestCgroupsInCgroupAreRemoved(t *testing.T) {
-	have := haveCgroups(t)
-	launcher := newLauncher(t)
-	var lines listing
-	spec := shell(`mkdir -p "$CGROUP/a/b" && echo 0 >"$CGROUP/a/b/cgroup.procs"; (setsid env -i sleep 1000 & echo $!); echo done`,
-		newMark(t), &lines)
-	dir := launcher.cgroup.child("1")
-	if !have {
-		dir = cgroup(t.TempDir())
-	}
-	spec.Env = append(spec.Env, "CGROUP="+string(dir))
-	awaitEnd(t, start(t, launcher, spec))
-	if _, err := os.Stat(string(dir)); have && !os.IsNotExist(err) {
-		t.Errorf("left: %v", err)
-	}
-	for _, pid := range pidsIn(lines.all()) {
-		if lives(pid) == have {
-			t.Errorf("process %d lives: %v", pid, lives(pid))
+	withAndWithoutCgroups(t, func(t *testing.T, launcher *Launcher, _ func() error, have bool) {
+		var lines listing
+		spec := shell(`mkdir -p "$CGROUP/a/b" && echo 0 >"$CGROUP/a/b/cgroup.procs"
+			setsid env -i sh -c 'echo $$; echo out >'"$OUT"'; exec sleep 1000' & until [ -s "$OUT" ]; do :; done`,
+			newMark(t), &lines)
+		dir := launcher.cgroup.child("1")
+		if !have {
+			dir = cgroup(t.TempDir())
 		}
-		_ = syscall.Kill(pid, syscall.SIGKILL)
-	}
+		spec.Env = append(spec.Env, "CGROUP="+string(dir), "OUT="+filepath.Join(t.TempDir(), "out"))
+		awaitEnd(t, start(t, launcher, spec))
+		if _, err := os.Stat(string(dir)); have && !os.IsNotExist(err) {
+			t.Errorf("left: %v", err)
+		}
+		escaped := pidsIn(lines.all())
+		if len(escaped) != 1 {
+			t.Errorf("output %q, want one pid", lines.all())
+		}
+		for _, pid := range escaped {
+			if lives(pid) == have {
+				t.Errorf("process %d lives: %v", pid, lives(pid))
+			}
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	})
 }
 
 // After kill -9 of the supervisor, the keeper kills what nothing else finds, and

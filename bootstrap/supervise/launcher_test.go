@@ -162,36 +162,37 @@ func pidsIn(lines []string) []int {
 }
 
 func TestStopLeavesNothing(t *testing.T) {
-	launcher := newLauncher(t)
-	for _, family := range families {
-		t.Run(family.name, func(t *testing.T) {
-			mark := newMark(t)
-			var lines listing
-			spec := shell(family.command, mark, &lines)
-			spec.StopGrace = 50 * time.Millisecond
-			child := start(t, launcher, spec)
-			eventually(t, 10*time.Second, "ready", func() bool { return slices.Contains(lines.all(), "ready") })
-			if err := child.Stop(t.Context()); err != nil {
-				t.Fatal(err)
-			}
-			select {
-			case <-child.Done():
-			default:
-				t.Error("Stop returned before Done")
-			}
-			if left := marked(t, mark); len(left) > 0 {
-				t.Errorf("Stop left %d", left)
-			}
-			for _, pid := range pidsIn(lines.all()) {
-				if lives(pid) {
-					t.Errorf("Stop left %d", pid)
+	withAndWithoutCgroups(t, func(t *testing.T, launcher *Launcher, _ func() error, _ bool) {
+		for _, family := range families {
+			t.Run(family.name, func(t *testing.T) {
+				mark := newMark(t)
+				var lines listing
+				spec := shell(family.command, mark, &lines)
+				spec.StopGrace = 50 * time.Millisecond
+				child := start(t, launcher, spec)
+				eventually(t, 10*time.Second, "ready", func() bool { return slices.Contains(lines.all(), "ready") })
+				if err := child.Stop(t.Context()); err != nil {
+					t.Fatal(err)
 				}
-			}
-			if err := child.Stop(t.Context()); err != nil {
-				t.Errorf("second Stop = %v", err)
-			}
-		})
-	}
+				select {
+				case <-child.Done():
+				default:
+					t.Error("Stop returned before Done")
+				}
+				if left := marked(t, mark); len(left) > 0 {
+					t.Errorf("Stop left %d", left)
+				}
+				for _, pid := range pidsIn(lines.all()) {
+					if lives(pid) {
+						t.Errorf("Stop left %d", pid)
+					}
+				}
+				if err := child.Stop(t.Context()); err != nil {
+					t.Errorf("second Stop = %v", err)
+				}
+			})
+		}
+	})
 }
 
 func TestStopGrace(t *testing.T) {

@@ -18,7 +18,7 @@ const (
 	sweepLimit = time.Second
 
 	// drainLimit bounds how long it waits for the last output.
-	drainLimit = 200 * time.Millisecond
+	drainLimit = time.Second
 
 	// killLimit bounds how long Stop waits after SIGKILL.
 	killLimit = 5 * time.Second
@@ -109,7 +109,7 @@ func (c *Child) Unenforced() string { return c.unenforced }
 
 // Done returns a channel that is closed when the process has ended, the rest of
 // its group and whoever else carries its tag are killed and gone, and its last
-// output is read. Whatever hinders that holds it up by about a second at most.
+// output is read. Whatever hinders that holds it up by about two seconds at most.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
 // Exit returns how the process ended; ok is false before Done is closed.

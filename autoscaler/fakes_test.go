@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -248,7 +248,7 @@ func (d *directory) lastReport(t *testing.T) ask.Report {
 
 // store is a real one that can fail for one name, and counts what it is asked.
 type store struct {
-	*embedded.Store
+	*tsdbstore.Store
 	before func() // if set: what happens before each window
 
 	mu    sync.Mutex

@@ -22,7 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
@@ -96,7 +96,7 @@ func newWorld(t *testing.T, targets []int, apps ...string) *world {
 		w.config.Apps = append(w.config.Apps, s)
 		w.signals.set(app, ask.Endpoint{Address: w.address(s), Version: "v1"})
 	}
-	opened, err := embedded.Open(t.TempDir(), embedded.Config{Log: logger(t)})
+	opened, err := tsdbstore.Open(t.TempDir(), tsdbstore.Config{Log: logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}

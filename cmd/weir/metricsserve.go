@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 )
 
@@ -74,7 +75,7 @@ func (cli *cli) serveMetrics(ctx context.Context, service config.Service, addr s
 // startMetrics opens the store of a data folder, answers for it on the bus, and lets
 // applications write to it over HTTP. It returns where they do.
 func startMetrics(parts *services, b *bus.Bus, cluster, dir, addr string, log *slog.Logger) (string, error) {
-	store, err := embedded.Open(filepath.Join(dir, "metrics"), embedded.Config{Log: log})
+	store, err := tsdbstore.Open(filepath.Join(dir, "metrics"), tsdbstore.Config{Log: log})
 	if err != nil {
 		return "", err
 	}

@@ -30,6 +30,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -137,7 +138,7 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 // serveMetrics keeps what the signal wants to know.
 func (w *twins) serveMetrics(ctx context.Context, wg *sync.WaitGroup) {
 	log := slog.New(slog.DiscardHandler)
-	store, err := embedded.Open(w.TempDir(), embedded.Config{Log: log})
+	store, err := tsdbstore.Open(w.TempDir(), tsdbstore.Config{Log: log})
 	if err != nil {
 		w.Fatal(err)
 	}

@@ -13,9 +13,9 @@ const (
 	maxSecond = 253_370_764_800
 )
 
-// checkSamples returns a *metrics.SampleError for the first sample that may not
+// CheckSamples returns a *metrics.SampleError for the first sample that may not
 // be written at now.
-func checkSamples(now time.Time, samples []metrics.Sample) error {
+func CheckSamples(now time.Time, samples []metrics.Sample) error {
 	for i, s := range samples {
 		if err := metrics.CheckSample(now, s); err != nil {
 			return &metrics.SampleError{Index: i, Name: s.Name, Err: err}
@@ -24,5 +24,5 @@ func checkSamples(now time.Time, samples []metrics.Sample) error {
 	return nil
 }
 
-// second returns the second that a time is in, within the bounds.
-func second(t time.Time) int64 { return min(max(t.Unix(), minSecond), maxSecond) }
+// Second returns the second that a time is in, within the bounds.
+func Second(t time.Time) int64 { return min(max(t.Unix(), minSecond), maxSecond) }

@@ -43,7 +43,7 @@ func (c *Client) Write(ctx context.Context, samples []metrics.Sample) error {
 // Put is Write for who wants to know how many of the samples were dropped; see
 // Store.Put.
 func (c *Client) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
-	if err := checkSamples(time.Now(), samples); err != nil {
+	if err := CheckSamples(time.Now(), samples); err != nil {
 		return 0, fmt.Errorf("write metrics: %w", err)
 	}
 	if len(samples) == 0 {
@@ -83,7 +83,7 @@ func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series,
 	}
 	request := windowRequest{
 		Type: q.Type, Name: q.Name, Dimensions: q.Dimensions,
-		From: second(q.From), To: second(q.To), Regex: q.Regex, Prefix: q.Prefix,
+		From: Second(q.From), To: Second(q.To), Regex: q.Regex, Prefix: q.Prefix,
 	}
 	g := gathered{query: q}
 	for {
@@ -94,21 +94,21 @@ func (c *Client) Window(ctx context.Context, q metrics.Query) ([]metrics.Series,
 		if err != nil {
 			return nil, fmt.Errorf("read window of metric %q: %w", q.Name, err)
 		}
-		if p.next == nil {
+		if p.Next == nil {
 			return g.series, nil
 		}
-		request.After = p.next
+		request.After = p.Next
 	}
 }
 
-func (c *Client) page(ctx context.Context, request windowRequest) (page, error) {
+func (c *Client) page(ctx context.Context, request windowRequest) (Page, error) {
 	data, err := json.Marshal(request)
 	if err != nil {
-		return page{}, err
+		return Page{}, err
 	}
 	answer, err := c.request(ctx, windowSubject(c.cluster), data)
 	if err != nil {
-		return page{}, err
+		return Page{}, err
 	}
 	return decodePage(answer)
 }
@@ -157,13 +157,13 @@ type gathered struct {
 }
 
 // add appends a page. It must go on where the one before ended, and forward.
-func (g *gathered) add(p page) error {
-	for _, s := range p.series {
+func (g *gathered) add(p Page) error {
+	for _, s := range p.Series {
 		if err := g.addSeries(s); err != nil {
 			return err
 		}
 	}
-	if p.next != nil && len(p.series) == 0 {
+	if p.Next != nil && len(p.Series) == 0 {
 		return fmt.Errorf("%w: an empty page that is not the end", ErrBadAnswer)
 	}
 	return nil

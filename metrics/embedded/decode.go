@@ -17,11 +17,11 @@ var ErrBadAnswer = errors.New("answer of the metrics store makes no sense")
 const minPoint = 9
 
 // decodePage reads a page. All errors are ErrBadAnswer.
-func decodePage(data []byte) (page, error) {
+func decodePage(data []byte) (Page, error) {
 	d := pageDecoder{rest: data}
 	p := d.page()
 	if d.err != nil {
-		return page{}, fmt.Errorf("%w: page of %d bytes, at byte %d: %w", ErrBadAnswer, len(data), len(data)-len(d.rest), d.err)
+		return Page{}, fmt.Errorf("%w: page of %d bytes, at byte %d: %w", ErrBadAnswer, len(data), len(data)-len(d.rest), d.err)
 	}
 	return p, nil
 }
@@ -40,15 +40,15 @@ func (d *pageDecoder) fail(format string, args ...any) {
 	}
 }
 
-func (d *pageDecoder) page() page {
+func (d *pageDecoder) page() Page {
 	if version := d.byte(); version != pageVersion {
 		d.fail("version %d, want %d", version, pageVersion)
 	}
-	var p page
+	var p Page
 	switch more := d.byte(); more {
 	case 0:
 	case 1:
-		p.next = &cursor{Name: d.string(), Dimensions: d.dimensions(), Second: d.second(0, d.varint())}
+		p.Next = &Cursor{Name: d.string(), Dimensions: d.dimensions(), Second: d.second(0, d.varint())}
 	default:
 		d.fail("%d instead of 0 or 1", more)
 	}
@@ -56,9 +56,9 @@ func (d *pageDecoder) page() page {
 	for range d.count(minSeries) {
 		s := d.series()
 		if d.err != nil {
-			return page{}
+			return Page{}
 		}
-		p.series = append(p.series, s)
+		p.Series = append(p.Series, s)
 	}
 	if len(d.rest) > 0 {
 		d.fail("%d bytes follow", len(d.rest))

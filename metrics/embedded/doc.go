@@ -1,8 +1,9 @@
-// Package embedded is the metrics store of one machine: prometheus/tsdb in a
-// folder, with one owner process, and the same store over NATS for the others.
+// Package embedded is the metrics store of one machine over NATS: one process
+// owns the database, the others read it and write to it.
 //
-// The owner calls [Open] and then [Serve]; every other process of the cluster
-// uses a [Client]. Both are a metrics.Store and may be used concurrently.
+// The owner opens the database (package tsdbstore) and calls [Serve]; every other
+// process of the cluster uses a [Client], without the code of the database. Both
+// are a metrics.Store and may be used concurrently.
 //
 // # What is kept
 //

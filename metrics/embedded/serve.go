@@ -23,10 +23,28 @@ const (
 	drainTimeout   = 500 * time.Millisecond // to answer what came before the end
 )
 
+// ErrClosed is returned by a Store that is closed.
+var ErrClosed = errors.New("metrics store is closed")
+
+// LateWindow is how much older than the newest sample of a store one may be.
+const LateWindow = time.Hour
+
+// Store is the database that Serve answers from. Its methods may be called
+// concurrently.
+type Store interface {
+	// Put keeps the samples and returns how many of them it dropped: those older
+	// than LateWindow allows, and those for whose millisecond the series ends with
+	// another value.
+	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
+	// Page returns the window from the cursor on, or from its beginning without
+	// one, until it takes room bytes.
+	Page(ctx context.Context, q metrics.Query, after *Cursor, room int) (Page, error)
+}
+
 // Serve answers the Clients of the cluster from the store until ctx ends, then
 // what came before that; it returns nil then. It returns an error if the
 // connection is closed under it. Run it once for a cluster.
-func Serve(ctx context.Context, nc *nats.Conn, cluster string, store *Store, log *slog.Logger) error {
+func Serve(ctx context.Context, nc *nats.Conn, cluster string, store Store, log *slog.Logger) error {
 	s := service{store: store, log: log, room: limit(maxPage, nc)}
 	writes, err := subscribe(nc, writeSubject(cluster))
 	if err != nil {
@@ -91,7 +109,7 @@ func drain(ctx context.Context, done <-chan struct{}, cancel func(), subs ...*na
 
 // service answers requests.
 type service struct {
-	store *Store
+	store Store
 	log   *slog.Logger
 	room  int // of a page
 }
@@ -146,7 +164,7 @@ func (s service) window(ctx context.Context, data []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, err := s.store.page(ctx, q, after, s.room)
+	p, err := s.store.Page(ctx, q, after, s.room)
 	if err != nil {
 		return nil, err
 	}

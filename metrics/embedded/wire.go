@@ -47,7 +47,7 @@ type windowRequest struct {
 	To         int64              `json:"to"`   // inclusive
 	Regex      bool               `json:"regex,omitempty"`
 	Prefix     string             `json:"prefix,omitempty"`
-	After      *cursor            `json:"after,omitempty"`
+	After      *Cursor            `json:"after,omitempty"`
 }
 
 func (r windowRequest) query() metrics.Query {
@@ -56,6 +56,23 @@ func (r windowRequest) query() metrics.Query {
 		From: time.Unix(r.From, 0), To: time.Unix(r.To, 0), Regex: r.Regex, Prefix: r.Prefix,
 	}
 }
+
+// Cursor says where in a window to continue: with that second of the series of
+// that name and those dimensions, or with the first one after it.
+type Cursor struct {
+	Name       string             `json:"name"`
+	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
+	Second     int64              `json:"second"`
+}
+
+// Page is a part of a window.
+type Page struct {
+	Series []metrics.Series // none of them empty
+	Next   *Cursor          // nil: this is the end
+}
+
+// PointSize is about what one point takes in a page, in bytes.
+const PointSize = 10
 
 // decodeRequest reads exactly one JSON object without unknown keys. All errors
 // are metrics.ErrMalformed.
@@ -89,7 +106,7 @@ func decodeWrite(data []byte) ([]metrics.Sample, error) {
 	return samples, nil
 }
 
-func decodeWindow(data []byte) (metrics.Query, *cursor, error) {
+func decodeWindow(data []byte) (metrics.Query, *Cursor, error) {
 	var r windowRequest
 	if err := decodeRequest(data, &r); err != nil {
 		return metrics.Query{}, nil, err
@@ -125,23 +142,23 @@ func encodeWrites(samples []metrics.Sample, limit int) ([][]byte, error) {
 
 const pageVersion = 0x02
 
-func encodePage(p page) []byte {
+func encodePage(p Page) []byte {
 	b := []byte{pageVersion, 0}
-	if p.next != nil {
+	if p.Next != nil {
 		b[1] = 1
-		b = appendString(b, p.next.Name)
-		b = appendDimensions(b, p.next.Dimensions)
-		b = binary.AppendVarint(b, p.next.Second)
+		b = appendString(b, p.Next.Name)
+		b = appendDimensions(b, p.Next.Dimensions)
+		b = binary.AppendVarint(b, p.Next.Second)
 	}
-	b = binary.AppendUvarint(b, uint64(len(p.series)))
-	for _, s := range p.series {
+	b = binary.AppendUvarint(b, uint64(len(p.Series)))
+	for _, s := range p.Series {
 		b = appendSeries(b, s)
 	}
 	return b
 }
 
 func appendSeries(b []byte, s metrics.Series) []byte {
-	b = slices.Grow(b, len(s.Times)*pointSize)
+	b = slices.Grow(b, len(s.Times)*PointSize)
 	b = appendString(b, s.Name)
 	b = appendDimensions(b, s.Dimensions)
 	b = binary.AppendUvarint(b, uint64(len(s.Times)))

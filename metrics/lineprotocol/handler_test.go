@@ -20,7 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 )
@@ -166,7 +166,7 @@ func TestBadLines(t *testing.T) {
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			store, err := embedded.Open(t.TempDir(), embedded.Config{Log: discard()})
+			store, err := tsdbstore.Open(t.TempDir(), tsdbstore.Config{Log: discard()})
 			if err != nil {
 				t.Fatal(err)
 			}

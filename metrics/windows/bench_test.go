@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 )
@@ -24,7 +24,7 @@ const (
 // point in each series, again: whole, and what is new of it. "none" is a store
 // that costs next to nothing, so that the cache alone is measured.
 func BenchmarkNextTick(b *testing.B) {
-	disk, err := embedded.Open(b.TempDir(), embedded.Config{Log: slog.New(slog.DiscardHandler)})
+	disk, err := tsdbstore.Open(b.TempDir(), tsdbstore.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		b.Fatal(err)
 	}

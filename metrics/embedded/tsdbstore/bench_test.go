@@ -1,4 +1,4 @@
-package embedded_test
+package tsdbstore_test
 
 import (
 	"context"
@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 )
 
 // fill writes a day of a point a minute, 1440, of that many series, a minute of
@@ -47,8 +48,8 @@ func readAll(b *testing.B, store metrics.Store, q metrics.Query, series int) {
 // from the write-ahead log.
 func BenchmarkOpen(b *testing.B) {
 	dir := b.TempDir()
-	c := embedded.Config{Log: discard()}
-	store, err := embedded.Open(dir, c)
+	c := tsdbstore.Config{Log: discard()}
+	store, err := tsdbstore.Open(dir, c)
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func BenchmarkOpen(b *testing.B) {
 		if !b.Loop() {
 			return
 		}
-		if store, err = embedded.Open(dir, c); err != nil {
+		if store, err = tsdbstore.Open(dir, c); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -68,7 +69,7 @@ func BenchmarkOpen(b *testing.B) {
 
 func BenchmarkWindow(b *testing.B) {
 	const series = 100
-	store, err := embedded.Open(b.TempDir(), embedded.Config{Log: discard()})
+	store, err := tsdbstore.Open(b.TempDir(), tsdbstore.Config{Log: discard()})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -1,4 +1,4 @@
-package embedded_test
+package tsdbstore_test
 
 import (
 	"bufio"
@@ -21,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 )
 
@@ -46,7 +47,7 @@ type acknowledged struct {
 // child writes, each time, one point after the last one and one before the
 // first one.
 func child(dir string) error {
-	store, err := embedded.Open(dir, embedded.Config{Log: slog.New(slog.DiscardHandler)})
+	store, err := tsdbstore.Open(dir, tsdbstore.Config{Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		return err
 	}
@@ -68,9 +69,9 @@ func child(dir string) error {
 
 func discard() *slog.Logger { return slog.New(slog.DiscardHandler) }
 
-func open(t *testing.T, dir string) *embedded.Store {
+func open(t *testing.T, dir string) *tsdbstore.Store {
 	t.Helper()
-	store, err := embedded.Open(dir, embedded.Config{Log: discard()})
+	store, err := tsdbstore.Open(dir, tsdbstore.Config{Log: discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -153,7 +154,7 @@ func TestReopenedStoreIsTheSame(t *testing.T) {
 	at := time.Now().Truncate(time.Second)
 	q := metrics.Query{Type: metrics.App, Name: "web,load", From: at.Add(-time.Hour), To: at}
 	for i := range 3 {
-		store, err := embedded.Open(dir, embedded.Config{Log: discard()})
+		store, err := tsdbstore.Open(dir, tsdbstore.Config{Log: discard()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -174,14 +175,14 @@ func TestReopenedStoreIsTheSame(t *testing.T) {
 func TestFolderHasOneOwner(t *testing.T) {
 	dir := t.TempDir()
 	open(t, dir)
-	_, err := embedded.Open(dir, embedded.Config{Log: discard()})
+	_, err := tsdbstore.Open(dir, tsdbstore.Config{Log: discard()})
 	if held, ok := errors.AsType[*flock.HeldError](err); !ok || held.PID != os.Getpid() {
 		t.Errorf("second Open = %v, want a HeldError of process %d", err, os.Getpid())
 	}
 }
 
 func TestClosedStore(t *testing.T) {
-	store, err := embedded.Open(t.TempDir(), embedded.Config{Log: discard()})
+	store, err := tsdbstore.Open(t.TempDir(), tsdbstore.Config{Log: discard()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -206,16 +207,16 @@ func TestOpenErrors(t *testing.T) {
 	}
 	tests := map[string]struct {
 		dir  string
-		c    embedded.Config
+		c    tsdbstore.Config
 		want string
 	}{
-		"no logger":       {t.TempDir(), embedded.Config{}, "no logger"},
-		"short retention": {t.TempDir(), embedded.Config{Log: discard(), Retention: time.Minute}, "retention is 1m0s: want at least 2h"},
-		"no folder":       {filepath.Join(file, "x"), embedded.Config{Log: discard()}, "make the folder"},
+		"no logger":       {t.TempDir(), tsdbstore.Config{}, "no logger"},
+		"short retention": {t.TempDir(), tsdbstore.Config{Log: discard(), Retention: time.Minute}, "retention is 1m0s: want at least 2h"},
+		"no folder":       {filepath.Join(file, "x"), tsdbstore.Config{Log: discard()}, "make the folder"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
-			if _, err := embedded.Open(tt.dir, tt.c); err == nil || !strings.Contains(err.Error(), tt.want) {
+			if _, err := tsdbstore.Open(tt.dir, tt.c); err == nil || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("Open = %v, want %q", err, tt.want)
 			}
 		})
@@ -357,7 +358,7 @@ func TestEmptyDimensionSaysNothing(t *testing.T) {
 func TestDatabaseLinesAreQuiet(t *testing.T) {
 	var lines strings.Builder
 	log := slog.New(slog.NewTextHandler(&lines, &slog.HandlerOptions{Level: slog.LevelInfo}))
-	store, err := embedded.Open(t.TempDir(), embedded.Config{Log: log})
+	store, err := tsdbstore.Open(t.TempDir(), tsdbstore.Config{Log: log})
 	if err != nil {
 		t.Fatal(err)
 	}

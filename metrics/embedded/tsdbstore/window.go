@@ -1,4 +1,4 @@
-package embedded
+package tsdbstore
 
 import (
 	"context"
@@ -15,60 +15,44 @@ import (
 	"github.com/prometheus/prometheus/tsdb/chunkenc"
 
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 )
-
-// cursor says where in a window to continue: with that second of the series of
-// that name and those dimensions, or with the first one after it.
-type cursor struct {
-	Name       string             `json:"name"`
-	Dimensions metrics.Dimensions `json:"dimensions,omitempty"`
-	Second     int64              `json:"second"`
-}
-
-// page is a part of a window.
-type page struct {
-	series []metrics.Series // none of them empty
-	next   *cursor          // nil: this is the end
-}
-
-// pointSize is about what one point takes in a page, in bytes.
-const pointSize = 10
 
 // Window returns the series that match; see metrics.Store.
 func (s *Store) Window(ctx context.Context, q metrics.Query) ([]metrics.Series, error) {
-	p, err := s.page(ctx, q, nil, math.MaxInt)
+	p, err := s.Page(ctx, q, nil, math.MaxInt)
 	if err != nil {
 		return nil, fmt.Errorf("read metrics: %w", err)
 	}
-	return p.series, nil
+	return p.Series, nil
 }
 
-// page returns the window from the cursor on, or from its beginning without one,
+// Page returns the window from the cursor on, or from its beginning without one,
 // until it takes room bytes. It ends between two seconds: as late points may come
 // in between two pages, a count of points would not find its place again, and the
 // points of one second are in order of value only together.
-func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room int) (page, error) {
+func (s *Store) Page(ctx context.Context, q metrics.Query, after *embedded.Cursor, room int) (embedded.Page, error) {
 	pattern, err := q.Check()
 	if err != nil {
-		return page{}, fmt.Errorf("query: %w", err)
+		return embedded.Page{}, fmt.Errorf("query: %w", err)
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
-		return page{}, ErrClosed
+		return embedded.Page{}, embedded.ErrClosed
 	}
-	from, to := second(q.From)*1000, second(q.To)*1000+999
+	from, to := embedded.Second(q.From)*1000, embedded.Second(q.To)*1000+999
 	if from > to {
-		return page{}, nil
+		return embedded.Page{}, nil
 	}
 	querier, err := s.db.Querier(from, to)
 	if err != nil {
-		return page{}, err
+		return embedded.Page{}, err
 	}
 	defer querier.Close() // only read
 	found, err := find(ctx, querier, q, pattern)
 	if err != nil {
-		return page{}, err
+		return embedded.Page{}, err
 	}
 	r := reader{to: to, room: room}
 	for _, m := range found {
@@ -77,12 +61,12 @@ func (s *Store) page(ctx context.Context, q metrics.Query, after *cursor, room i
 			continue
 		}
 		if err := ctx.Err(); err != nil {
-			return page{}, err
+			return embedded.Page{}, err
 		}
 		if err := r.read(m, start); err != nil {
-			return page{}, err
+			return embedded.Page{}, err
 		}
-		if r.page.next != nil {
+		if r.page.Next != nil {
 			break
 		}
 	}
@@ -98,7 +82,7 @@ type match struct {
 }
 
 // start returns where to begin in this series, in milliseconds, or to skip it.
-func (m match) start(after *cursor, from int64) (start int64, skip bool) {
+func (m match) start(after *embedded.Cursor, from int64) (start int64, skip bool) {
 	if after == nil {
 		return from, false
 	}
@@ -183,7 +167,7 @@ func fromLabels(ls labels.Labels) (name string, d metrics.Dimensions) {
 type reader struct {
 	to   int64 // milliseconds, inclusive
 	room int   // bytes left
-	page page
+	page embedded.Page
 }
 
 // read adds the points of one series from start on, or sets the page's next if
@@ -203,11 +187,11 @@ func (r *reader) read(m match, start int64) error {
 		second := time.UnixMilli(ms).Unix()
 		n := len(s.Times)
 		whole := n == 0 || s.Times[n-1] != second
-		if r.room <= 0 && whole && n+len(r.page.series) > 0 {
-			r.page.next = &cursor{Name: m.name, Dimensions: m.dimensions, Second: second}
+		if r.room <= 0 && whole && n+len(r.page.Series) > 0 {
+			r.page.Next = &embedded.Cursor{Name: m.name, Dimensions: m.dimensions, Second: second}
 			break
 		}
-		r.room -= pointSize
+		r.room -= embedded.PointSize
 		s.Times, s.Values = append(s.Times, second), append(s.Values, value)
 	}
 	if err := it.Err(); err != nil {
@@ -215,7 +199,7 @@ func (r *reader) read(m match, start int64) error {
 	}
 	if len(s.Times) > 0 {
 		orderSeconds(s)
-		r.page.series = append(r.page.series, s)
+		r.page.Series = append(r.page.Series, s)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package embedded_test
+package tsdbstore_test
 
 import (
 	"context"
@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 )
 
@@ -36,7 +37,7 @@ func connections(t *testing.T) (owner, other *nats.Conn) {
 }
 
 // serve serves the store until the test ends, and returns when it is heard.
-func serve(t *testing.T, nc *nats.Conn, store *embedded.Store) {
+func serve(t *testing.T, nc *nats.Conn, store *tsdbstore.Store) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
@@ -73,7 +74,7 @@ func untilHeard(t testing.TB, nc *nats.Conn) {
 	}
 }
 
-func client(t *testing.T) (*embedded.Client, *embedded.Store) {
+func client(t *testing.T) (*embedded.Client, *tsdbstore.Store) {
 	t.Helper()
 	owner, other := connections(t)
 	store := open(t, t.TempDir())

@@ -1,4 +1,4 @@
-package embedded
+package tsdbstore
 
 import (
 	"cmp"
@@ -20,17 +20,11 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 )
 
-// ErrClosed is returned by a Store after Close.
-var ErrClosed = errors.New("metrics store is closed")
-
-const (
-	// LateWindow is how much older than the newest sample one may be.
-	LateWindow = time.Hour
-	// DefaultRetention is how long samples are kept if nothing else is said.
-	DefaultRetention = 31 * 24 * time.Hour
-)
+// DefaultRetention is how long samples are kept if nothing else is said.
+const DefaultRetention = 31 * 24 * time.Hour
 
 const (
 	blockSpan = 2 * time.Hour // of the newest samples, in memory and in the write-ahead log
@@ -94,12 +88,12 @@ func (c Config) options() *tsdb.Options {
 	o.StripeSize = stripes
 	o.RetentionDuration = retention.Milliseconds()
 	o.MaxBlockDuration = max(blockSpan, retention/10).Milliseconds()
-	o.OutOfOrderTimeWindow = LateWindow.Milliseconds()
+	o.OutOfOrderTimeWindow = embedded.LateWindow.Milliseconds()
 	return o
 }
 
 // Close writes what is in memory and frees the folder. Later calls of the other
-// methods return ErrClosed.
+// methods return embedded.ErrClosed.
 func (s *Store) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,10 +114,10 @@ func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 }
 
 // Put is Write for who wants to know how many of the samples were dropped: those
-// older than LateWindow allows, and those for whose millisecond the series ends
+// older than embedded.LateWindow allows, and those for whose millisecond the series ends
 // with another value.
 func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
-	if err := checkSamples(time.Now(), samples); err != nil {
+	if err := embedded.CheckSamples(time.Now(), samples); err != nil {
 		return 0, fmt.Errorf("write metrics: %w", err)
 	}
 	if err := ctx.Err(); err != nil || len(samples) == 0 {
@@ -132,7 +126,7 @@ func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int,
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if s.closed {
-		return 0, ErrClosed
+		return 0, embedded.ErrClosed
 	}
 	if dropped, err = s.append(ctx, oldestFirst(samples)); err != nil {
 		return 0, fmt.Errorf("write metrics: %w", err)

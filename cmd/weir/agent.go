@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
@@ -42,12 +43,12 @@ func (cli *cli) agent(ctx context.Context, c agent.Config) error {
 	if err != nil {
 		return err
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.natsURL, Name: "agent " + c.ID, Log: log})
+	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.NATS, Name: "agent " + c.ID, Log: log})
 	if err != nil {
 		return fmt.Errorf("data folder %s: %w", dir, err)
 	}
 	defer b.Close()
-	return underLauncher(ctx, log, func(ctx context.Context, launcher *supervise.Launcher) error {
+	return daemon.WithLauncher(ctx, log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		one, err := agent.New(c, b.Conn(), launcher, log)
 		if err != nil {
 			return err

@@ -67,7 +67,7 @@ replace the old ones. A change of the count alone is not.`,
 
 // setApp writes the row of want; flags that are not changed keep an old row's value.
 func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, changed func(string) bool) error {
-	kv, err := appsBucket(ctx, b, cli.cluster)
+	kv, err := appsBucket(ctx, b, cli.Cluster)
 	if err != nil {
 		return err
 	}
@@ -76,13 +76,13 @@ func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, change
 	case errors.Is(err, errNoApp) && want.Command == "":
 		return &usageError{fmt.Errorf("application %s is new: say what to run with --command", want.Name)}
 	case errors.Is(err, errNoApp):
-		want.Pool = cli.pool
+		want.Pool = cli.Pool
 	case err != nil:
 		return err
 	default:
 		want = merge(old, want, changed)
 		if changed("pool") {
-			want.Pool = cli.pool
+			want.Pool = cli.Pool
 		}
 	}
 	want.Version = versionOf(want)
@@ -94,7 +94,7 @@ func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, change
 		return err
 	}
 	fmt.Fprintf(cli.stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
-	if _, err := lastRecord(ctx, b, cli.cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
+	if _, err := lastRecord(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
 		fmt.Fprintf(cli.stderr, "weir: nobody has run a pool %s here yet: is its name right?\n", want.Pool)
 	}
 	return nil
@@ -200,7 +200,7 @@ func (cli *cli) appGetCommand() *cobra.Command {
 		Args:  oneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				kv, err := appsBucket(ctx, b, cli.cluster)
+				kv, err := appsBucket(ctx, b, cli.Cluster)
 				if err != nil {
 					return err
 				}
@@ -227,7 +227,7 @@ func (cli *cli) appListCommand() *cobra.Command {
 		Args:  noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				rows, bad, err := listApps(ctx, b, cli.cluster)
+				rows, bad, err := listApps(ctx, b, cli.Cluster)
 				if err != nil {
 					return err
 				}
@@ -289,7 +289,7 @@ func (cli *cli) appDeleteCommand() *cobra.Command {
 		Args:  oneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				kv, err := appsBucket(ctx, b, cli.cluster)
+				kv, err := appsBucket(ctx, b, cli.Cluster)
 				if err != nil {
 					return err
 				}

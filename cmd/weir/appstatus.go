@@ -66,7 +66,7 @@ func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer
 }
 
 func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
-	s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: name})
+	s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: name})
 	if err != nil {
 		return err
 	}
@@ -192,7 +192,7 @@ prints the same of recorded events.`,
 		Args:    appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: args[0]})
+				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0]})
 				if err != nil {
 					return err
 				}
@@ -249,7 +249,7 @@ func (cli *cli) appCrashesCommand() *cobra.Command {
 		Args:  appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				s, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
+				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
 				if err != nil {
 					return err
 				}
@@ -296,10 +296,10 @@ func (cli *cli) appRetryCommand() *cobra.Command {
 
 func (cli *cli) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
 	// Whether there is such an application, this says with the hint that all give.
-	if _, err := askHarmonizer(ctx, b, cli.cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
+	if _, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
 		return err
 	}
-	answer, err := askOrder(ctx, b, cli.cluster, o)
+	answer, err := askOrder(ctx, b, cli.Cluster, o)
 	if err != nil {
 		return err
 	}
@@ -358,7 +358,7 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	client := agent.NewClient(b.Conn(), cli.cluster)
+	client := agent.NewClient(b.Conn(), cli.Cluster)
 	replies := make([]agent.LogsReply, len(nodes))
 	errs := make([]error, len(nodes))
 	var wg sync.WaitGroup
@@ -387,7 +387,7 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 		if request.Index != nil {
 			what = fmt.Sprintf("%s/%d", request.App, *request.Index)
 		}
-		return fmt.Errorf("no node of pool %s has output of %s; \"weir app status %s\" shows where it runs", cli.pool, what, request.App)
+		return fmt.Errorf("no node of pool %s has output of %s; \"weir app status %s\" shows where it runs", cli.Pool, what, request.App)
 	}
 	return nil
 }
@@ -399,16 +399,16 @@ func (cli *cli) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
 		return nil, err
 	}
 	dir := cli.configs()
-	if cli.configDir == "" {
+	if cli.Configs == "" {
 		dir = upConfigs(data)
 	}
-	_, pool, err := config.Load(dir, cli.cluster, cli.pool)
+	_, pool, err := config.Load(dir, cli.Cluster, cli.Pool)
 	if err != nil {
 		return nil, &usageError{err}
 	}
 	var nodes []string
 	for _, g := range pool.Groups {
-		s, err := local.NewGroup(b.Conn(), cli.cluster, cli.pool, g.Local.Name).Snapshot(ctx)
+		s, err := local.NewGroup(b.Conn(), cli.Cluster, cli.Pool, g.Local.Name).Snapshot(ctx)
 		if err != nil {
 			return nil, err
 		}

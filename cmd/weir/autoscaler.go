@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -38,7 +39,7 @@ hand, it finds them at their documented addresses.`,
 			if directoryFD != 0 {
 				return cli.autoscaleUnderBootstrap(cmd.Context(), directoryFD, dryRun, metricsAddr)
 			}
-			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
+			service, pool, err := config.Load(cli.configs(), cli.Cluster, cli.Pool)
 			if err != nil {
 				return &usageError{err}
 			}
@@ -89,37 +90,37 @@ func (cli *cli) autoscale(ctx context.Context, a autoscaling, metricsAddr string
 	if a.dryRun {
 		what = "dry run of an autoscaler"
 	}
-	lock, err := lockPool(dir, what, a.pool.Cluster, a.pool.Name)
+	lock, err := daemon.LockPool(dir, what, a.pool.Cluster, a.pool.Name)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	holder, err := holderName(dir, a.pool.Cluster, a.pool.Name)
+	holder, err := daemon.HolderName(dir, a.pool.Cluster, a.pool.Name)
 	if err != nil {
 		return err
 	}
-	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(a.service), Name: "autoscaler " + a.pool.Name, Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.NATSOr(a.service), Name: "autoscaler " + a.pool.Name, Log: log})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	parts := newServices(ctx)
+	parts := daemon.NewServices(ctx)
 	pool, err := openParts(parts, b, a, log)
 	if err != nil {
-		return parts.stop(err)
+		return parts.Stop(err)
 	}
 	t := &terms{bus: b, holder: holder, log: log, told: a, parts: pool}
 	if metricsAddr != "" {
 		listener, err := net.Listen("tcp", metricsAddr)
 		if err != nil {
-			return parts.stop(fmt.Errorf("metrics for Prometheus: %w; choose another address", err))
+			return parts.Stop(fmt.Errorf("metrics for Prometheus: %w; choose another address", err))
 		}
 		defer listener.Close()
-		if err := cli.serveProm(parts, listener, &t.metrics, log); err != nil {
-			return parts.stop(err)
+		if err := daemon.ServeProm(cli.stdout, parts, listener, &t.metrics, log); err != nil {
+			return parts.Stop(err)
 		}
 	}
-	return parts.stop(t.run(parts.ctx))
+	return parts.Stop(t.run(parts.Context()))
 }
 
 // dialSignal returns a function that opens clients of signals. A client accepts only

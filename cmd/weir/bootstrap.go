@@ -3,14 +3,12 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -19,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -77,7 +75,7 @@ type pooled struct {
 
 // readPool reads the files and the environment.
 func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
-	files, err := config.Read(cli.configs(), cli.cluster, cli.pool)
+	files, err := config.Read(cli.configs(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return pooled{}, err
 	}
@@ -110,16 +108,17 @@ func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
 }
 
 func (cli *cli) bootstrap(ctx context.Context, wanted pooled, watcher *config.Watcher, log *slog.Logger) error {
-	dir, err := cli.dataDir()
+	settings, err := cli.settings()
 	if err != nil {
 		return err
 	}
-	lock, err := lockPool(dir, "bootstrap", wanted.plan.Cluster, wanted.plan.Pool)
+	dir := settings.Data
+	lock, err := daemon.LockPool(dir, "bootstrap", wanted.plan.Cluster, wanted.plan.Pool)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(wanted.service), Name: "bootstrap " + wanted.plan.Pool, Log: log})
+	nats, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.NATSOr(wanted.service), Name: "bootstrap " + wanted.plan.Pool, Log: log})
 	if err != nil {
 		return err
 	}
@@ -138,10 +137,10 @@ func (cli *cli) bootstrap(ctx context.Context, wanted pooled, watcher *config.Wa
 	if err != nil {
 		return err
 	}
-	return underLauncher(ctx, log, func(ctx context.Context, launcher *supervise.Launcher) error {
+	return daemon.WithLauncher(ctx, log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		b, err := bootstrap.New(bootstrap.Config{
 			Plan: wanted.plan, Launcher: launcher, Releases: releases, Shipped: cli.shippedSignal, Trials: trials,
-			Autoscaler: append(cli.daemonArgv("autoscaler", dir, "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
+			Autoscaler: append(settings.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
 			Env:        cli.autoscalerEnv(wanted.pool), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: log,
 			Folder: runFolder(dir, wanted.plan), Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
 		})
@@ -153,57 +152,10 @@ func (cli *cli) bootstrap(ctx context.Context, wanted pooled, watcher *config.Wa
 	})
 }
 
-// lockPool takes the lock that stands for a pool's lease: one writer.
-func lockPool(dir, what, cluster, pool string) (*flock.File, error) {
-	return lockOne(dir, strings.Join([]string{what, cluster, pool}, "."), fmt.Sprintf("%s of pool %s/%s", what, cluster, pool))
-}
-
-// lockHarmonizer takes the lock of the one harmonizer of a cluster.
-func lockHarmonizer(dir, cluster string) (*flock.File, error) {
-	return lockOne(dir, "harmonizer."+cluster, "harmonizer of cluster "+cluster)
-}
-
-func lockOne(dir, name, who string) (*flock.File, error) {
-	locks := filepath.Join(dir, "locks")
-	if err := os.MkdirAll(locks, 0o700); err != nil {
-		return nil, fmt.Errorf("data folder: %w", err)
-	}
-	lock, err := flock.Lock(filepath.Join(locks, name))
-	if held, ok := errors.AsType[*flock.HeldError](err); ok {
-		return nil, fmt.Errorf("another %s runs on this data folder already, process %d", who, held.PID)
-	}
-	return lock, err
-}
-
-func (cli *cli) natsOr(service config.Service) string {
-	if cli.natsURL != "" {
-		return cli.natsURL
-	}
-	return service.NATS.URL
-}
-
-// daemonArgv is how this binary is started again as one of its daemons.
-func (cli *cli) daemonArgv(command, dir string, more ...string) []string {
-	return append([]string{
-		selfExe, command, "--data", dir, "--config-dir", cli.configs(), "--cluster", cli.cluster, "--pool", cli.pool,
-		"--log-level", cli.logLevel, "--log-format", cli.logFormat,
-	}, more...)
-}
-
-// daemonEnv is the environment of this binary's daemons. It holds the bus, whose
-// URL may have a password, as a command line must not.
-func (cli *cli) daemonEnv() []string {
-	env := withoutKeys(os.Environ())
-	if cli.natsURL != "" {
-		env = append(env, "WEIR_NATS="+cli.natsURL)
-	}
-	return env
-}
-
 // autoscalerEnv is the environment of an autoscaler: that of a pool at AWS has the
 // keys, too.
 func (cli *cli) autoscalerEnv(pool config.Pool) []string {
-	env := cli.daemonEnv()
+	env := cli.Env()
 	for _, entry := range os.Environ() {
 		if pool.Cloud() && strings.HasPrefix(entry, "AWS_") {
 			env = append(env, entry)
@@ -213,41 +165,18 @@ func (cli *cli) autoscalerEnv(pool config.Pool) []string {
 }
 
 func (cli *cli) shippedSignal(p bootstrap.SignalPlan, app string) []string {
-	return []string{selfExe, "signal", "run", p.Name, p.Namespace, app, "--log-level", cli.logLevel, "--log-format", cli.logFormat}
+	return []string{daemon.SelfExe, "signal", "run", p.Name, p.Namespace, app, "--log-level", cli.LogLevel, "--log-format", cli.LogFormat}
 }
 
 // signalEnv is env without what is none of a signal's business: the bus, AWS, and
 // whatever is named like a secret.
 func signalEnv(env []string) []string {
-	return slices.DeleteFunc(withoutKeys(env), func(entry string) bool {
+	return slices.DeleteFunc(daemon.WithoutKeys(env), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
 		return slices.ContainsFunc([]string{"SECRET", "PASSWORD", "PASSWD", "TOKEN", "CREDENTIAL", "PRIVATE"}, func(word string) bool {
 			return strings.Contains(name, word)
 		})
 	})
-}
-
-// withoutKeys is env without the keys to the bus and to AWS.
-func withoutKeys(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		return strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "WEIR_NATS=") || strings.HasPrefix(entry, signPassword+"=")
-	})
-}
-
-// underLauncher runs f with a launcher that ends after it.
-func underLauncher(ctx context.Context, log *slog.Logger, f func(context.Context, *supervise.Launcher) error) error {
-	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: keeperArgv(), Log: log})
-	if err != nil {
-		return err
-	}
-	running, stop := context.WithCancel(context.WithoutCancel(ctx))
-	var wg sync.WaitGroup
-	var errLauncher error
-	wg.Go(func() { errLauncher = launcher.Run(running) })
-	err = f(ctx, launcher)
-	stop()
-	wg.Wait()
-	return errors.Join(err, errLauncher)
 }
 
 // runFolder is where a pool's plugins have their sockets, below the data folder;

@@ -26,7 +26,7 @@ func (cli *cli) find(ctx context.Context) (*bus.Bus, error) {
 	if err != nil {
 		return nil, err
 	}
-	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.natsURL, Name: "weir command", Log: log})
+	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.NATS, Name: "weir command", Log: log})
 	if errors.Is(err, bus.ErrNoBus) {
 		return nil, nothingRuns(dir)
 	}

@@ -22,7 +22,7 @@ func (cli *cli) configCommand() *cobra.Command {
 		Example: `  weir config validate --config-dir ./config --cluster prod --pool default`,
 		Args:    noArgs,
 		RunE: func(*cobra.Command, []string) error {
-			service, pool, err := config.Load(cli.configs(), cli.cluster, cli.pool)
+			service, pool, err := config.Load(cli.configs(), cli.Cluster, cli.Pool)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.configs())
 			if err == nil {
 				err = checkHealth(pool)
@@ -33,7 +33,7 @@ func (cli *cli) configCommand() *cobra.Command {
 			for _, w := range append(config.Warnings(service, pool), warnings...) {
 				fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
 			}
-			fmt.Fprintf(cli.stdout, "%s: pool %s/%s is valid\n", cli.configs(), cli.cluster, cli.pool)
+			fmt.Fprintf(cli.stdout, "%s: pool %s/%s is valid\n", cli.configs(), cli.Cluster, cli.Pool)
 			return nil
 		},
 	})

@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // bootstrapDirectory is bootstrap's stream as the loop sees it.
@@ -88,16 +89,16 @@ func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool
 	}
 	stream := os.NewFile(uintptr(fd), "directory")
 	reader := bootstrap.NewReader()
-	parts := newServices(ctx)
-	parts.run("directory", func(ctx context.Context) error {
+	parts := daemon.NewServices(ctx)
+	parts.Run("directory", func(ctx context.Context) error {
 		stop := context.AfterFunc(ctx, func() { stream.Close() })
 		defer stop()
 		return reader.Run(stream)
 	})
-	return parts.stop(func() error {
+	return parts.Stop(func() error {
 		select {
 		case <-reader.First():
-		case <-parts.ctx.Done():
+		case <-parts.Context().Done():
 			return nil // stop tells why
 		case <-time.After(askTimeout):
 			return errors.New("bootstrap says nothing on its directory stream")
@@ -107,7 +108,7 @@ func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool
 		if err != nil {
 			return err
 		}
-		return cli.autoscale(parts.ctx, a, metricsAddr)
+		return cli.autoscale(parts.Context(), a, metricsAddr)
 	}())
 }
 

@@ -57,13 +57,13 @@ func (cli *cli) explain(ctx context.Context, b *bus.Bus, since time.Duration) er
 		return nil
 	}
 	if since <= 0 {
-		r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+		r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 		if err != nil {
 			return err
 		}
 		return show(r)
 	}
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.cluster, cli.pool)
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

@@ -6,13 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"strings"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -21,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
@@ -88,12 +85,12 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	if err != nil {
 		return err
 	}
-	lock, err := lockHarmonizer(dir, cli.cluster)
+	lock, err := daemon.LockHarmonizer(dir, cli.Cluster)
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	if file.MBus != "" && cli.natsURL == "" {
+	if file.MBus != "" && cli.NATS == "" {
 		own, err := bus.Find(ctx, bus.Config{Data: dir, URL: file.MBus, Name: "weir harmonizer", Log: log})
 		if err != nil {
 			return fmt.Errorf("mbus: %w", err)
@@ -105,8 +102,8 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	if err != nil {
 		return err
 	}
-	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.cluster, []string{cli.pool}), store: store, log: log}
-	if parts.holder, err = holderName(dir, cli.cluster, "harmonizer", ""); err != nil {
+	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.Cluster, []string{cli.Pool}), store: store, log: log}
+	if parts.holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
 		return err
 	}
 	return cli.runHarmonizer(ctx, parts, metricsAddr)
@@ -121,21 +118,21 @@ func (cli *cli) runHarmonizer(ctx context.Context, parts harmonizing, metricsAdd
 			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
 		}
 		defer prom.Close()
-		parts.component.Host = reachable(prom.Addr())
+		parts.component.Host = daemon.Reachable(prom.Addr())
 	}
 	h, err := parts.wire(ctx)
 	if err != nil {
 		return err
 	}
-	services := newServices(ctx)
+	services := daemon.NewServices(ctx)
 	if prom != nil {
-		if err := cli.serveProm(services, prom, h.Collector(), parts.log); err != nil {
-			return services.stop(err)
+		if err := daemon.ServeProm(cli.stdout, services, prom, h.Collector(), parts.log); err != nil {
+			return services.Stop(err)
 		}
 	}
-	services.run("harmonizer", h.Run)
-	<-services.ctx.Done()
-	return services.stop(nil)
+	services.Run("harmonizer", h.Run)
+	<-services.Context().Done()
+	return services.Stop(nil)
 }
 
 // harmonizing is what a harmonizer is made of.
@@ -226,7 +223,7 @@ says whether it holds, and why.`,
 		Args: noArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				answer, err := askOrder(ctx, b, cli.cluster, harmonizer.Order{Op: harmonizer.OpRelease})
+				answer, err := askOrder(ctx, b, cli.Cluster, harmonizer.Order{Op: harmonizer.OpRelease})
 				if err != nil {
 					return err
 				}
@@ -243,33 +240,3 @@ says whether it holds, and why.`,
 
 // errRefused: the harmonizer does not do what it was asked for.
 var errRefused = errors.New("the harmonizer refuses")
-
-// reachable is an address that we listen on as others may ask for it: by our name if
-// it is every address that we have.
-func reachable(addr net.Addr) string {
-	host, port, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return addr.String()
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		if name, err := os.Hostname(); err == nil {
-			host = name
-		}
-	}
-	return net.JoinHostPort(host, port)
-}
-
-// serveProm lets Prometheus read what the collector tells, at /metrics.
-func (cli *cli) serveProm(parts *services, listener net.Listener, c prometheus.Collector, log *slog.Logger) error {
-	registry := prometheus.NewRegistry()
-	for _, one := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
-		if err := registry.Register(one); err != nil {
-			return fmt.Errorf("metrics for Prometheus: %w", err)
-		}
-	}
-	mux := http.NewServeMux()
-	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
-	serveHTTP(parts, "metrics for Prometheus", listener, mux, log)
-	fmt.Fprintf(cli.stdout, "metrics for Prometheus: http://%s/metrics\n", listener.Addr())
-	return nil
-}

@@ -91,7 +91,7 @@ func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.Statu
 	}
 	for _, id := range q.Nodes {
 		if !slices.ContainsFunc(whole.Nodes, func(n nodehealth.NodeStatus) bool { return n.Node == id }) {
-			return whole, fmt.Errorf("pool %s has no machine %s; %s", cli.pool, id, allMachines)
+			return whole, fmt.Errorf("pool %s has no machine %s; %s", cli.Pool, id, allMachines)
 		}
 	}
 	return whole, nil
@@ -99,7 +99,7 @@ func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.Statu
 
 // nodeHealth asks the node health of the pool.
 func (cli *cli) nodeHealth(b *bus.Bus) *events.Client {
-	return events.NewClient(b.Conn(), cli.cluster, cli.pool)
+	return events.NewClient(b.Conn(), cli.Cluster, cli.Pool)
 }
 
 func (cli *cli) printHealth(s nodehealth.Status, whole bool) {
@@ -167,7 +167,7 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 }
 
 func (cli *cli) printHealthHead(now time.Time, s nodehealth.Status) {
-	fmt.Fprintf(cli.stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
+	fmt.Fprintf(cli.stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
 	switch {
 	case s.Healer == "":
 	case s.Mode != judge.Act:

@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -181,13 +182,13 @@ func (w *ward) own(each int) {
 		w.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	starting := newServices(context.Background())
-	starting.run("launcher", launcher.Run)
-	owning := newServices(ctx)
-	owning.run("machines", owner.Run)
+	starting := daemon.NewServices(context.Background())
+	starting.Run("launcher", launcher.Run)
+	owning := daemon.NewServices(ctx)
+	owning.Run("machines", owner.Run)
 	w.Cleanup(func() {
 		cancel()
-		if err := errors.Join(owning.stop(nil), starting.stop(nil)); err != nil {
+		if err := errors.Join(owning.Stop(nil), starting.Stop(nil)); err != nil {
 			w.Error(err)
 		}
 		if left := processesOf(w.machine); left != nil {
@@ -284,7 +285,7 @@ func (w *ward) newAutoscaler(name, bus string, o wardOptions) *twin {
 		filepath.Join(a.config, "weir.yaml"):               fmt.Sprintf("nats: {url: \"nats://%s\"}\n", bus),
 		filepath.Join(a.config, w.cluster, "default.yaml"): text,
 	} {
-		if err := writeFile(path, []byte(text)); err != nil {
+		if err := daemon.WriteFile(path, []byte(text)); err != nil {
 			w.Fatal(err)
 		}
 	}

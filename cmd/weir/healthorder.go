@@ -134,7 +134,7 @@ func (cli *cli) orderHealth(ctx context.Context, o nodehealth.Order) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 		defer cancel()
-		defer saySlow(cli.stderr, fmt.Sprintf("weir: waiting for the answer of pool %s; a check takes up to 30s ...", cli.pool))()
+		defer saySlow(cli.stderr, fmt.Sprintf("weir: waiting for the answer of pool %s; a check takes up to 30s ...", cli.Pool))()
 		a, err := cli.nodeHealth(b).Order(ctx, o)
 		if err != nil {
 			return err
@@ -204,11 +204,11 @@ func (cli *cli) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
 		cli.printDone(a)
 	case !a.OK:
 	case o.Op == nodehealth.OpPause:
-		fmt.Fprintf(cli.stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.cluster, cli.pool, time.Now().Add(o.For).Format(time.DateTime))
+		fmt.Fprintf(cli.stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
 	case o.Op == nodehealth.OpResume:
-		fmt.Fprintf(cli.stdout, "your pause of pool %s/%s has ended\n", cli.cluster, cli.pool)
+		fmt.Fprintf(cli.stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
 	case o.Op == nodehealth.OpRelease:
-		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.cluster, cli.pool)
+		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.Cluster, cli.Pool)
 	}
 }
 

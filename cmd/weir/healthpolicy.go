@@ -69,7 +69,7 @@ error. The exit code is 0 then, too.`,
 // that "weir up" wrote, if there is one.
 func (cli *cli) poolFile() (string, error) {
 	dir := cli.configs()
-	if cli.configDir == "" {
+	if cli.Configs == "" {
 		data, err := cli.dataDir()
 		if err != nil {
 			return "", err
@@ -78,7 +78,7 @@ func (cli *cli) poolFile() (string, error) {
 			dir = upConfigs(data)
 		}
 	}
-	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.cluster, cli.pool))), nil
+	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))), nil
 }
 
 func (cli *cli) checkPolicy(file, from string) error {

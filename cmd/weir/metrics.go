@@ -125,7 +125,7 @@ series on a line, which "weir signal run --local", "test" and "bench" take with
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			w.names = args
-			queries, err := w.queries(cli.cluster, cli.pool, time.Now())
+			queries, err := w.queries(cli.Cluster, cli.Pool, time.Now())
 			if err != nil {
 				return &usageError{err}
 			}

@@ -8,12 +8,12 @@ import (
 	"net"
 	"net/http"
 	"path/filepath"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -52,34 +52,34 @@ func (cli *cli) serveMetrics(ctx context.Context, service config.Service, addr s
 	if err != nil {
 		return err
 	}
-	lock, err := lockOne(dir, "metrics", "metrics store")
+	lock, err := daemon.Lock(dir, "metrics", "metrics store")
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.natsOr(service), Name: "metrics store", Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.NATSOr(service), Name: "metrics store", Log: log})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	parts := newServices(ctx)
-	at, err := startMetrics(parts, b, cli.cluster, dir, addr, log)
+	parts := daemon.NewServices(ctx)
+	at, err := startMetrics(parts, b, cli.Cluster, dir, addr, log)
 	if err != nil {
-		return parts.stop(err)
+		return parts.Stop(err)
 	}
-	fmt.Fprintf(cli.stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", cli.cluster, at)
-	<-parts.ctx.Done()
-	return parts.stop(nil)
+	fmt.Fprintf(cli.stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", cli.Cluster, at)
+	<-parts.Context().Done()
+	return parts.Stop(nil)
 }
 
 // startMetrics opens the store of a data folder, answers for it on the bus, and lets
 // applications write to it over HTTP. It returns where they do.
-func startMetrics(parts *services, b *bus.Bus, cluster, dir, addr string, log *slog.Logger) (string, error) {
+func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir, addr string, log *slog.Logger) (string, error) {
 	store, err := tsdbstore.Open(filepath.Join(dir, "metrics"), tsdbstore.Config{Log: log})
 	if err != nil {
 		return "", err
 	}
-	parts.run("metrics store", func(ctx context.Context) error {
+	parts.Run("metrics store", func(ctx context.Context) error {
 		return errors.Join(embedded.Serve(ctx, b.Conn(), cluster, store, log), store.Close())
 	})
 	handler, err := lineprotocol.New(store, lineprotocol.Config{Log: log})
@@ -92,21 +92,6 @@ func startMetrics(parts *services, b *bus.Bus, cluster, dir, addr string, log *s
 	}
 	mux := http.NewServeMux()
 	mux.Handle(lineprotocol.Path, handler)
-	serveHTTP(parts, "metrics over HTTP", listener, mux, log)
+	daemon.ServeHTTP(parts, "metrics over HTTP", listener, mux, log)
 	return fmt.Sprintf("http://%s%s", listener.Addr(), lineprotocol.Path), nil
-}
-
-// serveHTTP runs a server on the listener, which it closes.
-func serveHTTP(parts *services, name string, listener net.Listener, handler http.Handler, log *slog.Logger) {
-	server := &http.Server{
-		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
-	}
-	parts.run(name, func(ctx context.Context) error {
-		stop := context.AfterFunc(ctx, func() { server.Close() })
-		defer stop()
-		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
-			return err
-		}
-		return nil
-	})
 }

@@ -95,11 +95,11 @@ func (cli *cli) withOrders(ctx context.Context, force bool, f func(context.Conte
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
 		if !force {
-			if err := known(ctx, b, cli.cluster, cli.pool); err != nil {
+			if err := known(ctx, b, cli.Cluster, cli.Pool); err != nil {
 				return err
 			}
 		}
-		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+		orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 		if err != nil {
 			return err
 		}
@@ -125,7 +125,7 @@ func (cli *cli) poolArg(cmd *cobra.Command, args []string) error {
 		return oneArg("pool")(cmd, args)
 	}
 	if len(args) == 1 {
-		cli.pool = args[0]
+		cli.Pool = args[0]
 	}
 	return nil
 }
@@ -151,7 +151,7 @@ as paused. It ends by itself, or with "weir resume".`,
 				if err := o.Pause(ctx, note); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s is paused from its next tick on, %s\n", cli.cluster, cli.pool, ordered(note))
+				fmt.Fprintf(cli.stdout, "pool %s/%s is paused from its next tick on, %s\n", cli.Cluster, cli.Pool, ordered(note))
 				return nil
 			})
 		},
@@ -176,10 +176,10 @@ func (cli *cli) resumeCommand() *cobra.Command {
 					return err
 				}
 				if current.Pause == nil {
-					fmt.Fprintf(cli.stdout, "pool %s/%s was not paused\n", cli.cluster, cli.pool)
+					fmt.Fprintf(cli.stdout, "pool %s/%s was not paused\n", cli.Cluster, cli.Pool)
 					return nil
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.cluster, cli.pool, ordered(*current.Pause))
+				fmt.Fprintf(cli.stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, ordered(*current.Pause))
 				return nil
 			})
 		},
@@ -223,13 +223,13 @@ is shown.`,
 					if err := o.ClearOffset(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintf(cli.stdout, "pool %s/%s has no offset from its next tick on\n", cli.cluster, cli.pool)
+					fmt.Fprintf(cli.stdout, "pool %s/%s has no offset from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				}
 				if err := o.SetOffset(ctx, pools.Offset{Note: note, Weight: weight}); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.cluster, cli.pool, signed(weight), ordered(note))
+				fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), ordered(note))
 				return nil
 			})
 		},
@@ -248,10 +248,10 @@ func (cli *cli) showOffset(ctx context.Context, o *state.Orders) error {
 		return cli.printJSON(current)
 	}
 	if current.Offset == nil {
-		fmt.Fprintf(cli.stdout, "pool %s/%s has no offset\n", cli.cluster, cli.pool)
+		fmt.Fprintf(cli.stdout, "pool %s/%s has no offset\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s, %s\n", cli.cluster, cli.pool, signed(current.Offset.Weight), ordered(current.Offset.Note))
+	fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, signed(current.Offset.Weight), ordered(current.Offset.Note))
 	return nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // TestSignalsPage types what docs/signals.md shows, in its order, and compares
@@ -79,7 +81,7 @@ func (p *page) follow(b block) {
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			p.t.Fatal(err)
 		}
-		if err := writeFile(path, []byte(strings.Join(b.lines, "\n")+"\n")); err != nil {
+		if err := daemon.WriteFile(path, []byte(strings.Join(b.lines, "\n")+"\n")); err != nil {
 			p.t.Fatal(err)
 		}
 	}

@@ -45,7 +45,7 @@ last answers. It is the code of a tick up to where that acts.`,
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				r, err := askPlan(ctx, b, cli.cluster, cli.pool)
+				r, err := askPlan(ctx, b, cli.Cluster, cli.Pool)
 				if err != nil {
 					return err
 				}

@@ -59,7 +59,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 					if err := o.ClearPin(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintf(cli.stdout, "the signals of pool %s/%s count from its next tick on\n", cli.cluster, cli.pool)
+					fmt.Fprintf(cli.stdout, "the signals of pool %s/%s count from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				})
 			}
@@ -79,7 +79,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.cluster, cli.pool, args[0], ordered(note))
+				fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], ordered(note))
 				return nil
 			})
 		},
@@ -99,10 +99,10 @@ func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
 		return cli.printJSON(current)
 	}
 	if current.Pin == nil {
-		fmt.Fprintf(cli.stdout, "pool %s/%s is not pinned: its signals count\n", cli.cluster, cli.pool)
+		fmt.Fprintf(cli.stdout, "pool %s/%s is not pinned: its signals count\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s, %s\n", cli.cluster, cli.pool, pinned(*current.Pin), ordered(current.Pin.Note))
+	fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), ordered(current.Pin.Note))
 	return nil
 }
 
@@ -141,7 +141,7 @@ whether others come in their place. The order is kept until it is carried out.`,
 }
 
 func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
-	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -151,12 +151,12 @@ func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, no
 	}
 	for _, node := range nodes {
 		if !known[node] {
-			return &usageError{fmt.Errorf("pool %s/%s has no node %s, or it is on its way out already: \"weir status\" shows them", cli.cluster, cli.pool, node)}
+			return &usageError{fmt.Errorf("pool %s/%s has no node %s, or it is on its way out already: \"weir status\" shows them", cli.Cluster, cli.Pool, node)}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ ended, within the pool's limits of each step. Machines that come later stay.`,
 }
 
 func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, groups []string) error {
-	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -215,12 +215,12 @@ func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, grou
 	}
 	for _, g := range groups {
 		if !slices.Contains(known, g) {
-			return &usageError{fmt.Errorf("pool %s/%s has no group %q: it has %s", cli.cluster, cli.pool, g, strings.Join(known, ", "))}
+			return &usageError{fmt.Errorf("pool %s/%s has no group %q: it has %s", cli.Cluster, cli.Pool, g, strings.Join(known, ", "))}
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -256,13 +256,13 @@ type groupState struct {
 }
 
 func (cli *cli) listGroups(ctx context.Context, b *bus.Bus) error {
-	r, err := lastRecord(ctx, b, cli.cluster, cli.pool)
+	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
 	within, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(within, b.JetStream(), cli.cluster, cli.pool)
+	orders, err := state.OpenOrders(within, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}

@@ -268,7 +268,7 @@ func logProgress(log *slog.Logger) progress {
 // up" has written one to the data folder, that one.
 func (cli *cli) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
 	dir, keys := cli.configs(), bucketKeys{}
-	if cli.configDir == "" {
+	if cli.Configs == "" {
 		data, err := cli.dataDir()
 		if err != nil {
 			return nil, config.Service{}, err

@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // TestKeysChange shows that a bucket is opened with the keys that a file holds
@@ -78,7 +79,7 @@ func TestKeysChange(t *testing.T) {
 	if err != nil || in.Away == nil || !strings.Contains(in.Away.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
 		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.Away)
 	}
-	watched := (&cli{configDir: "x", cluster: "local", pool: "default"}).watched(service)
+	watched := (&cli{Settings: daemon.Settings{Configs: "x", Cluster: "local", Pool: "default"}}).watched(service)
 	if !strings.Contains(strings.Join(watched, " "), file) {
 		t.Errorf("watched are %q: want %s among them", watched, file)
 	}

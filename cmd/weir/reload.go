@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // reloader keeps a bootstrap at what its files say.
@@ -37,12 +38,12 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 		return err
 	}
 	defer stop()
-	parts := newServices(ctx)
+	parts := daemon.NewServices(ctx)
 	watcher.Follow(r.cli.watched(r.running.service)...)
-	parts.run("file watcher", watcher.Run)
-	parts.run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
-	parts.run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
-	return parts.stop(r.bootstrap.Run(parts.ctx))
+	parts.Run("file watcher", watcher.Run)
+	parts.Run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
+	parts.Run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
+	return parts.Stop(r.bootstrap.Run(parts.Context()))
 }
 
 // watched are the files whose change is followed: the two files, and where the
@@ -51,7 +52,7 @@ func (cli *cli) watched(service config.Service) []string {
 	dir := cli.configs()
 	files := []string{
 		filepath.Join(dir, "weir.yaml"),
-		filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.cluster, cli.pool))),
+		filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))),
 	}
 	for _, file := range []string{
 		service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -57,7 +58,7 @@ func (l *live) publish(t *testing.T, versions ...string) {
 // pin edits the pool file.
 func (l *live) pin(t *testing.T, version, more string) {
 	t.Helper()
-	if err := writeFile(l.file, fmt.Appendf(nil, livePool, version, more)); err != nil {
+	if err := daemon.WriteFile(l.file, fmt.Appendf(nil, livePool, version, more)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -196,7 +197,7 @@ func TestReloadRefuses(t *testing.T) {
 		return err
 	})
 
-	if err := writeFile(l.file, []byte("autoscale_signals: [{app: web, nam: counts}]\n")); err != nil {
+	if err := daemon.WriteFile(l.file, []byte("autoscale_signals: [{app: web, nam: counts}]\n")); err != nil {
 		t.Fatal(err)
 	}
 	l.waitFor(t, "did you mean name?")
@@ -217,7 +218,7 @@ func TestReloadRefuses(t *testing.T) {
 	}
 	// The copy that bootstrap reads is damaged behind the back of "weir up".
 	copied := filepath.Join(l.data, "config", "local", "default.yaml")
-	if err := writeFile(copied, []byte("scaling_limits: {min_capacity: 9}\n")); err != nil {
+	if err := daemon.WriteFile(copied, []byte("scaling_limits: {min_capacity: 9}\n")); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, "the refusal in weir status", func() error {

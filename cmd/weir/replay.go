@@ -120,7 +120,7 @@ func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string,
 		return err
 	}
 	recorder := replay.NewRecorder(out, time.Now)
-	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.cluster, []string{cli.pool}), record: recorder, log: log}
+	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.Cluster, []string{cli.Pool}), record: recorder, log: log}
 	parts.loop.Shadow = true
 	h, err := parts.wire(ctx)
 	if err != nil {

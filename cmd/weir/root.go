@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 // cli is what all commands share: streams, and the flags of the root.
@@ -22,14 +23,8 @@ type cli struct {
 	stdout io.Writer
 	stderr io.Writer
 
-	data      string
-	natsURL   string
-	configDir string
-	cluster   string
-	pool      string
-	output    string
-	logLevel  string
-	logFormat string
+	daemon.Settings // as the flags say; of the data folder and that of the files without defaults
+	output          string
 }
 
 // run is the whole program but for the process: it returns the exit code.
@@ -65,10 +60,10 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 		Args: group,
 		RunE: help,
 		PersistentPreRunE: func(*cobra.Command, []string) error {
-			if cli.natsURL == "" { // not the flag's default, which help would print: it may hold a password
-				cli.natsURL = os.Getenv("WEIR_NATS")
+			if cli.NATS == "" { // not the flag's default, which help would print: it may hold a password
+				cli.NATS = os.Getenv("WEIR_NATS")
 			}
-			for flag, name := range map[string]string{"--cluster": cli.cluster, "--pool": cli.pool} {
+			for flag, name := range map[string]string{"--cluster": cli.Cluster, "--pool": cli.Pool} {
 				if !message.ValidName(name) {
 					return &usageError{fmt.Errorf("%s %q: want letters, digits, - and _, at most 63", flag, name)}
 				}
@@ -92,13 +87,13 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 		return &usageError{fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help")}
 	})
 	f := root.PersistentFlags()
-	f.StringVar(&cli.data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
-	f.StringVar(&cli.natsURL, "nats", "", "NATS to use in place of the data folder's own (WEIR_NATS)")
-	f.StringVar(&cli.configDir, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
-	f.StringVar(&cli.cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
-	f.StringVar(&cli.pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
-	f.StringVar(&cli.logLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
-	f.StringVar(&cli.logFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
+	f.StringVar(&cli.Data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
+	f.StringVar(&cli.NATS, "nats", "", "NATS to use in place of the data folder's own (WEIR_NATS)")
+	f.StringVar(&cli.Configs, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
+	f.StringVar(&cli.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
+	f.StringVar(&cli.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
+	f.StringVar(&cli.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
+	f.StringVar(&cli.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
 	root.AddCommand(
 		cli.upCommand(), cli.statusCommand(), cli.explainCommand(), cli.planCommand(), cli.decideCommand(),
 		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(), cli.poolCommand(), cli.appCommand(), cli.signalCommand(),
@@ -117,7 +112,7 @@ func envOr(name, def string) string {
 
 // dataDir returns the data folder as an absolute path; it need not be there.
 func (cli *cli) dataDir() (string, error) {
-	dir := cli.data
+	dir := cli.Data
 	if dir == "" {
 		base := os.Getenv("XDG_STATE_HOME")
 		if base == "" {
@@ -132,10 +127,18 @@ func (cli *cli) dataDir() (string, error) {
 	return filepath.Abs(dir)
 }
 
+// settings returns what the flags say, with defaults.
+func (cli *cli) settings() (daemon.Settings, error) {
+	dir, err := cli.dataDir()
+	s := cli.Settings
+	s.Data, s.Configs = dir, cli.configs()
+	return s, err
+}
+
 // configs returns the folder of the configuration files.
 func (cli *cli) configs() string {
-	if cli.configDir != "" {
-		return cli.configDir
+	if cli.Configs != "" {
+		return cli.Configs
 	}
 	return "/etc/weir"
 }
@@ -143,17 +146,17 @@ func (cli *cli) configs() string {
 // logger returns the log of a daemon, on standard error.
 func (cli *cli) logger() (*slog.Logger, error) {
 	var level slog.Level
-	if err := level.UnmarshalText([]byte(cli.logLevel)); err != nil {
-		return nil, &usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", cli.logLevel)}
+	if err := level.UnmarshalText([]byte(cli.LogLevel)); err != nil {
+		return nil, &usageError{fmt.Errorf("--log-level %q: want debug, info, warn or error", cli.LogLevel)}
 	}
 	options := &slog.HandlerOptions{Level: level}
-	switch cli.logFormat {
+	switch cli.LogFormat {
 	case "text":
 		return slog.New(slog.NewTextHandler(cli.stderr, options)), nil
 	case "json":
 		return slog.New(slog.NewJSONHandler(cli.stderr, options)), nil
 	}
-	return nil, &usageError{fmt.Errorf("--log-format %q: want text or json", cli.logFormat)}
+	return nil, &usageError{fmt.Errorf("--log-format %q: want text or json", cli.LogFormat)}
 }
 
 // help is what a command does that only has subcommands.

@@ -109,7 +109,7 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path)}
 	}
 	t := signaltest.Target{Path: path, Args: args[1:], FixedApp: a.fixedApp}
-	t.Hello = sigproto.Hello{Cluster: cli.cluster, Pool: cli.pool, Parameters: map[string]any{}}
+	t.Hello = sigproto.Hello{Cluster: cli.Cluster, Pool: cli.Pool, Parameters: map[string]any{}}
 	for _, p := range a.parameters {
 		name, text, ok := strings.Cut(p, "=")
 		if !ok || name == "" {

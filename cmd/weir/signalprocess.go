@@ -58,7 +58,7 @@ func (cli *cli) signalRestartCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				var a restartAnswer
-				err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "restart"), cli.bootstrapName(), restartRequest{args[0]}, &a)
+				err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), restartRequest{args[0]}, &a)
 				if err != nil {
 					return err
 				}
@@ -103,7 +103,7 @@ func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request logsRequest,
 	defer ticker.Stop()
 	for {
 		var a logsAnswer
-		if err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
+		if err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
 			return err
 		}
 		if a.Error != "" {
@@ -182,7 +182,7 @@ func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.D
 			report.Trials = append(report.Trials, *p.Trial)
 		}
 	}
-	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.cluster, cli.pool)
+	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
@@ -204,7 +204,7 @@ func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.D
 		fmt.Fprintf(cli.stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
 	}
 	if !known && len(report.Trials) == 0 {
-		return fmt.Errorf("no tick of pool %s/%s in the last %v knows an app %q", cli.cluster, cli.pool, since, app)
+		return fmt.Errorf("no tick of pool %s/%s in the last %v knows an app %q", cli.Cluster, cli.Pool, since, app)
 	}
 	if cli.output == "json" {
 		return cli.printJSON(report)
@@ -293,11 +293,11 @@ func bootstrapSubject(cluster, pool, what string) string {
 	return "weir." + cluster + ".bootstrap." + pool + "." + what
 }
 
-func (cli *cli) bootstrapName() string { return "bootstrap of pool " + cli.cluster + "/" + cli.pool }
+func (cli *cli) bootstrapName() string { return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool }
 
 func (cli *cli) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapStatus, error) {
 	var s bootstrapStatus
-	err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.cluster, cli.pool, "status"), cli.bootstrapName(), nil, &s)
+	err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.Cluster, cli.Pool, "status"), cli.bootstrapName(), nil, &s)
 	return s, err
 }
 
@@ -343,7 +343,7 @@ func (r *reloader) answer() (stop func(), err error) {
 		"restart": r.answerRestart,
 		"logs":    r.answerLogs,
 	} {
-		s, err := answerJSON(r.nats, bootstrapSubject(r.cli.cluster, r.cli.pool, what), r.log, of)
+		s, err := answerJSON(r.nats, bootstrapSubject(r.cli.Cluster, r.cli.Pool, what), r.log, of)
 		if err != nil {
 			stop()
 			return nil, err

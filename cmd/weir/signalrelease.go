@@ -17,10 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
-
-// signPassword is the variable that holds the password of a private key.
-const signPassword = "WEIR_SIGN_PASSWORD"
 
 func (cli *cli) signalPublishCommand() *cobra.Command {
 	var source release.Source
@@ -91,10 +89,10 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 
 // passwordOfEnv is how a private key's password comes: not on a command line.
 func passwordOfEnv() (string, error) {
-	if password, ok := os.LookupEnv(signPassword); ok {
+	if password, ok := os.LookupEnv(daemon.SignPassword); ok {
 		return password, nil
 	}
-	return "", fmt.Errorf("%s is not set", signPassword)
+	return "", fmt.Errorf("%s is not set", daemon.SignPassword)
 }
 
 func (cli *cli) signalKeygenCommand() *cobra.Command {
@@ -114,9 +112,9 @@ goes into weir.yaml, releases.trusted_keys.`,
 			if err != nil {
 				return fmt.Errorf("make keys: %w", err)
 			}
-			how := ", not encrypted: " + signPassword + " is not set"
+			how := ", not encrypted: " + daemon.SignPassword + " is not set"
 			secret, err := private.MarshalText()
-			if password := os.Getenv(signPassword); err == nil && password != "" {
+			if password := os.Getenv(daemon.SignPassword); err == nil && password != "" {
 				how = ", encrypted"
 				secret, err = minisign.EncryptKey(password, private)
 			}

@@ -52,7 +52,7 @@ func (cli *cli) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, e
 	}
 	ctx, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
-	nodes := local.NewNodes(b.Conn(), cli.cluster, cli.pool, time.Minute, log)
+	nodes := local.NewNodes(b.Conn(), cli.Cluster, cli.Pool, time.Minute, log)
 	if err := nodes.Run(ctx); err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
 
 // gatherStatus asks all parts; one that does not answer is a warning.
 func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
-	s := poolStatus{Cluster: cli.cluster, Pool: cli.pool, Warnings: []string{}}
+	s := poolStatus{Cluster: cli.Cluster, Pool: cli.Pool, Warnings: []string{}}
 	warn := s.warn
 	if processes, err := cli.askBootstrap(ctx, b); err != nil {
 		warn("%v", err)
@@ -112,13 +112,13 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 			}
 		}
 	}
-	if r, err := lastRecord(ctx, b, cli.cluster, cli.pool); err != nil {
+	if r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool); err != nil {
 		warn("%v", err)
 	} else {
 		s.LastTick = &r
 		s.warnOfTick(r)
 		if r.Case == nil {
-			s.Decided = lastDecided(ctx, b, cli.cluster, cli.pool)
+			s.Decided = lastDecided(ctx, b, cli.Cluster, cli.Pool)
 		}
 	}
 	cli.warnOfOrders(ctx, b, &s)
@@ -128,7 +128,7 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 		warn("%v", err)
 	}
 	s.Nodes = nodes
-	counts, err := askCounts(ctx, b.Conn(), cli.cluster, cli.pool)
+	counts, err := askCounts(ctx, b.Conn(), cli.Cluster, cli.Pool)
 	switch absent, ok := errors.AsType[*absentError](err); {
 	case ok:
 		warn("%v", absent)
@@ -147,7 +147,7 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.cluster, cli.pool)
+	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		s.warn("%v", err)
 		return
@@ -235,7 +235,7 @@ func (s *poolStatus) warnOfApps(c message.Counts) {
 
 // warnOfPending tells what has waited for room longer than a machine takes to come.
 func (cli *cli) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
-	pending, err := placer.GetPending(ctx, b.Conn(), cli.cluster, cli.pool)
+	pending, err := placer.GetPending(ctx, b.Conn(), cli.Cluster, cli.Pool)
 	if err != nil || pending.Total == 0 || s.LastTick == nil {
 		return // no placer: a cloud controller has its own word on it
 	}

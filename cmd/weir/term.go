@@ -2,15 +2,9 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -19,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -70,25 +65,25 @@ func (t *terms) term(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	waiting := newServices(ctx)
-	waiting.run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.told.directory) })
-	waiting.run("standby", func(ctx context.Context) error { return t.tell(ctx, lease) })
-	if err := waiting.stop(lease.Acquire(waiting.ctx)); err != nil {
+	waiting := daemon.NewServices(ctx)
+	waiting.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.told.directory) })
+	waiting.Run("standby", func(ctx context.Context) error { return t.tell(ctx, lease) })
+	if err := waiting.Stop(lease.Acquire(waiting.Context())); err != nil {
 		return err
 	}
 	// The lease is let go when the loop has returned, and not before: what it has in
 	// flight then is still its own.
-	renewing := newServices(context.WithoutCancel(ctx))
-	renewing.run("lease", lease.Run)
-	holding := newServices(ctx)
-	defer context.AfterFunc(renewing.ctx, func() { holding.cancel(context.Cause(renewing.ctx)) })()
-	return renewing.stop(holding.stop(t.hold(holding, lease)))
+	renewing := daemon.NewServices(context.WithoutCancel(ctx))
+	renewing.Run("lease", lease.Run)
+	holding := daemon.NewServices(ctx)
+	defer context.AfterFunc(renewing.Context(), func() { holding.End(context.Cause(renewing.Context())) })()
+	return renewing.Stop(holding.Stop(t.hold(holding, lease)))
 }
 
 // hold runs the loop for one term.
-func (t *terms) hold(holding *services, lease *state.Lease) error {
+func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 	cluster, pool := t.told.pool.Cluster, t.told.pool.Name
-	open, cancel := context.WithTimeout(holding.ctx, openTimeout)
+	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
 	defer cancel()
 	holder, err := state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
 	if err != nil && t.away(err) {
@@ -104,7 +99,7 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	}
 	world := t.parts.world(a)
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
-	t.giveBack(holding.ctx, a)
+	t.giveBack(holding.Context(), a)
 	warnings, hints := t.hear(holding, a)
 	world.Notices = warnings
 	if !a.pool.Judged() {
@@ -117,8 +112,8 @@ func (t *terms) hold(holding *services, lease *state.Lease) error {
 	if health.Loop, err = t.nodeHealth(a, loop, holder.Health(), pause, hints); err != nil {
 		return err
 	}
-	holding.run("node health", health.Run)
-	holding.run("pause of the pool", pause.run)
+	holding.Run("node health", health.Run)
+	holding.Run("pause of the pool", pause.run)
 	defer t.metrics.serve(health.Collector())()
 	return runLoop(holding, loop, a, t.bus)
 }
@@ -139,7 +134,7 @@ func (t *terms) giveBack(ctx context.Context, a autoscaling) {
 
 // hear has the provider heard during the term, for a standby would take from the
 // holder what it tells. It returns what it warns of, and what is to be looked at.
-func (t *terms) hear(holding *services, a autoscaling) (warnings <-chan pools.Notice, hints <-chan judge.Hint) {
+func (t *terms) hear(holding *daemon.Services, a autoscaling) (warnings <-chan pools.Notice, hints <-chan judge.Hint) {
 	if t.parts.hear == nil || !a.pool.Draining.Warned() && !a.pool.Judged() {
 		return nil, nil
 	}
@@ -152,9 +147,9 @@ func (t *terms) hear(holding *services, a autoscaling) (warnings <-chan pools.No
 		told = make(chan pools.Notice, hintRoom)
 		looked := make(chan judge.Hint)
 		hints = looked
-		holding.run("hints of the provider", func(ctx context.Context) error { return passHints(ctx, told, looked) })
+		holding.Run("hints of the provider", func(ctx context.Context) error { return passHints(ctx, told, looked) })
 	}
-	holding.run("warnings of the provider", func(ctx context.Context) error { return t.parts.hear(ctx, warned, told) })
+	holding.Run("warnings of the provider", func(ctx context.Context) error { return t.parts.hear(ctx, warned, told) })
 	return warnings, hints
 }
 
@@ -185,10 +180,10 @@ func (t *terms) away(err error) bool {
 
 // dry runs a loop that writes nothing, beside whoever holds the pool.
 func (t *terms) dry(ctx context.Context) error {
-	parts := newServices(ctx)
+	parts := daemon.NewServices(ctx)
 	world := t.parts.world(t.told)
 	world.Memory, world.Records, world.Orders = lastTold{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
-	return parts.stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), world, t.log), t.told, t.bus))
+	return parts.Stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), world, t.log), t.told, t.bus))
 }
 
 // tell says who holds the pool, and says so again when that is another one.
@@ -218,16 +213,16 @@ func (t *terms) latest() (autoscaling, error) {
 }
 
 // runLoop runs a loop with what belongs to it.
-func runLoop(parts *services, l *autoscaler.Loop, a autoscaling, b *bus.Bus) error {
+func runLoop(parts *daemon.Services, l *autoscaler.Loop, a autoscaling, b *bus.Bus) error {
 	if a.follow != nil {
-		parts.run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })
+		parts.Run("configuration", func(ctx context.Context) error { return a.follow(ctx, l) })
 	}
 	if !a.dryRun {
-		parts.run("plans", func(ctx context.Context) error {
+		parts.Run("plans", func(ctx context.Context) error {
 			return servePlans(ctx, b.Conn(), a.pool.Cluster, a.pool.Name, l.Preview)
 		})
 	}
-	return l.Run(parts.ctx)
+	return l.Run(parts.Context())
 }
 
 // standBy follows the directory without a loop.
@@ -244,34 +239,4 @@ func standBy(ctx context.Context, d ask.Directory) error {
 		case <-alive.C:
 		}
 	}
-}
-
-// holderName is who holds leases for a data folder. Whoever has the folder's lock
-// of what is held knows that the one before is dead, so both have the same name, and
-// the later one need not wait for the end of a lease.
-func holderName(dir string, of ...string) (string, error) {
-	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
-	id, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		random := make([]byte, 16)
-		rand.Read(random)
-		id = []byte(hex.EncodeToString(random))
-		err = writeFile(path, id)
-	}
-	if err != nil {
-		return "", fmt.Errorf("name of the lease's holder: %w", err)
-	}
-	if len(id) == 0 || len(id) > 64 {
-		return "", fmt.Errorf("name of the lease's holder: %s holds %d bytes: remove it", path, len(id))
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return "", fmt.Errorf("name of the lease's holder: %w", err)
-	}
-	// A folder that lies on several hosts has a lock on each.
-	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	if err != nil {
-		return "", fmt.Errorf("name of the lease's holder: %w", err)
-	}
-	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
 }

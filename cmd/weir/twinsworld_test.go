@@ -28,6 +28,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
@@ -519,7 +520,7 @@ const (
 func (a *twin) id() string {
 	a.world.Helper()
 	if a.holder == "" {
-		id, err := holderName(a.data, a.world.cluster, "default")
+		id, err := daemon.HolderName(a.data, a.world.cluster, "default")
 		if err != nil {
 			a.world.Fatal(err)
 		}

@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -85,8 +86,8 @@ type up struct {
 	logFile  *os.File
 	bus      *bus.Bus
 	launcher *supervise.Launcher
-	front    *services // what acts; ends first
-	back     *services // what the front writes to and reads from
+	front    *daemon.Services // what acts; ends first
+	back     *daemon.Services // what the front writes to and reads from
 }
 
 func (cli *cli) up(ctx context.Context, o upOptions) error {
@@ -101,7 +102,7 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 			return err
 		}
 		// A mistake in it is told before anything is started
-		if _, err := config.ReadPool(o.poolFile, cli.cluster, cli.pool); err != nil {
+		if _, err := config.ReadPool(o.poolFile, cli.Cluster, cli.Pool); err != nil {
 			return &usageError{err}
 		}
 		if u.poolFile, err = os.ReadFile(o.poolFile); err != nil {
@@ -113,7 +114,7 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	defer lock.Unlock()
-	harmonizer, err := lockHarmonizer(data, cli.cluster)
+	harmonizer, err := daemon.LockHarmonizer(data, cli.Cluster)
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 	own := *cli
 	own.stdout = terminal
 	u.cli = &own
-	err = underLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
+	err = daemon.WithLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)
 	})
@@ -174,19 +175,19 @@ func (u *up) say(part, format string, args ...any) {
 }
 
 func (u *up) run(ctx context.Context) (err error) {
-	fmt.Fprintf(u.stdout, "weir %s, data folder %s\n", buildVersion(), u.data)
-	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.natsURL, Name: "weir up", Log: u.log})
+	fmt.Fprintf(u.stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
+	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.NATS, Name: "weir up", Log: u.log})
 	if err != nil {
 		return err
 	}
 	defer u.bus.Close()
 	u.say("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
-	u.back = newServices(context.WithoutCancel(ctx))
-	defer func() { err = u.back.stop(err) }()
-	u.front = newServices(ctx)
+	u.back = daemon.NewServices(context.WithoutCancel(ctx))
+	defer func() { err = u.back.Stop(err) }()
+	u.front = daemon.NewServices(ctx)
 	defer func() {
 		fmt.Fprintln(u.stdout, "ending ...")
-		err = u.front.stop(err)
+		err = u.front.Stop(err)
 	}()
 	pool, err := u.startBack(ctx)
 	if err != nil {
@@ -196,8 +197,8 @@ func (u *up) run(ctx context.Context) (err error) {
 		return err
 	}
 	select {
-	case <-u.front.ctx.Done():
-	case <-u.back.ctx.Done():
+	case <-u.front.Context().Done():
+	case <-u.back.Context().Done():
 	}
 	return nil
 }
@@ -205,7 +206,7 @@ func (u *up) run(ctx context.Context) (err error) {
 // startBack starts bucket and metrics, publishes the signal, and writes the
 // configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
-	at, err := startMetrics(u.back, u.bus, u.cluster, u.data, u.options.metricsAddr, u.log)
+	at, err := startMetrics(u.back, u.bus, u.Cluster, u.data, u.options.metricsAddr, u.log)
 	if err != nil {
 		return config.Pool{}, err
 	}
@@ -223,11 +224,11 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	} else {
 		u.say("pool file", "%s", u.options.poolFile)
 	}
-	if err := writeUpConfigs(u.data, u.cluster, u.pool, endpoint, u.poolFile); err != nil {
+	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	u.say("config", "%s", upConfigs(u.data))
-	_, pool, err := config.Load(upConfigs(u.data), u.cluster, u.pool)
+	_, pool, err := config.Load(upConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
 }
 
@@ -242,7 +243,7 @@ func (u *up) startBucket(ctx context.Context) (string, error) {
 		return "http://127.0.0.1:1", nil
 	}
 	ready := make(chan string, 1)
-	u.back.run("bucket", func(ctx context.Context) error {
+	u.back.Run("bucket", func(ctx context.Context) error {
 		return s3gateway.Run(ctx, s3gateway.Config{
 			Dir: filepath.Join(u.data, "s3"), Addr: u.options.bucketAddr, AccessKey: keys.Access, SecretKey: keys.Secret,
 			Buckets: []string{upBucket}, Log: u.log, Ready: func(addr string) { ready <- addr },
@@ -252,8 +253,8 @@ func (u *up) startBucket(ctx context.Context) (string, error) {
 	case addr := <-ready:
 		u.say("bucket", "s3://%s at http://%s", upBucket, addr)
 		return "http://" + addr, nil
-	case <-u.back.ctx.Done():
-		return "", context.Cause(u.back.ctx)
+	case <-u.back.Context().Done():
+		return "", context.Cause(u.back.Context())
 	case <-ctx.Done():
 		return "", context.Cause(ctx)
 	}
@@ -295,7 +296,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.cluster); err != nil {
+	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster); err != nil {
 		return err
 	}
 	if err := u.startMachines(pool); err != nil {
@@ -305,17 +306,17 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	u.front.run("harmonizer", h.Run)
-	u.say("harmonizer", "applications of cluster %s", u.cluster)
+	u.front.Run("harmonizer", h.Run)
+	u.say("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
 	}
 	if u.options.poolFile != "" {
 		watcher := config.NewWatcher(u.log, u.options.poolFile)
-		u.front.run("pool file", watcher.Run)
-		u.front.run("copy of the pool file", func(ctx context.Context) error { return u.copyPoolFile(ctx, watcher.Changes()) })
+		u.front.Run("pool file", watcher.Run)
+		u.front.Run("copy of the pool file", func(ctx context.Context) error { return u.copyPoolFile(ctx, watcher.Changes()) })
 	}
-	u.front.run("ticks", watch)
+	u.front.Run("ticks", watch)
 	return nil
 }
 
@@ -329,10 +330,10 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 			return nil
 		case <-changes:
 		}
-		_, refused := config.ReadPool(u.options.poolFile, u.cluster, u.pool)
+		_, refused := config.ReadPool(u.options.poolFile, u.Cluster, u.Pool)
 		text, err := os.ReadFile(u.options.poolFile)
 		if err == nil {
-			err = writeFile(filepath.Join(upConfigs(u.data), filepath.FromSlash(config.FileOf(u.cluster, u.pool))), text)
+			err = daemon.WriteFile(filepath.Join(upConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}
 		if err := errors.Join(refused, err); err != nil {
 			fmt.Fprintf(u.stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
@@ -345,15 +346,15 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 // harmonizer returns the one of this data folder. It goes on at once with what the
 // one before held: the folder's lock says that it is dead.
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
-	parts := harmonizing{bus: u.bus, store: embedded.NewClient(u.bus.Conn(), u.cluster), log: u.log}
+	parts := harmonizing{bus: u.bus, store: embedded.NewClient(u.bus.Conn(), u.Cluster), log: u.log}
 	var err error
 	if parts.file, _, err = config.LoadHarmonizer(upConfigs(u.data)); err != nil {
 		return nil, err
 	}
-	if parts.holder, err = holderName(u.data, u.cluster, "harmonizer", ""); err != nil {
+	if parts.holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
 		return nil, err
 	}
-	parts.loop = parts.file.Loop(u.cluster, []string{u.pool})
+	parts.loop = parts.file.Loop(u.Cluster, []string{u.Pool})
 	return parts.wire(ctx)
 }
 
@@ -364,22 +365,22 @@ func (u *up) startMachines(pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	place, err := placer.New(placer.Config{Cluster: u.cluster, Pool: u.pool, Heartbeat: upHeartbeat},
-		u.bus.Conn(), embedded.NewClient(u.bus.Conn(), u.cluster), u.log)
+	place, err := placer.New(placer.Config{Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat},
+		u.bus.Conn(), embedded.NewClient(u.bus.Conn(), u.Cluster), u.log)
 	if err != nil {
 		return err
 	}
-	u.front.run("placer", place.Run)
-	u.front.run("machines", provider.Run)
-	u.say("machines", "%d groups in pool %s/%s", len(pool.Groups), u.cluster, u.pool)
+	u.front.Run("placer", place.Run)
+	u.front.Run("machines", provider.Run)
+	u.say("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
 	return nil
 }
 
 func (u *up) providerConfig(pool config.Pool) local.Config {
 	c := local.Config{
-		Cluster: u.cluster, Pool: u.pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
-		Argv:    []string{selfExe, "agent", "--data", u.data, "--log-level", "warn"},
-		Env:     u.daemonEnv(),
+		Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
+		Argv:    []string{daemon.SelfExe, "agent", "--data", u.data, "--log-level", "warn"},
+		Env:     u.Env(),
 		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}
 	for _, g := range pool.Groups {
@@ -405,21 +406,21 @@ func (u *up) startBootstrap() error {
 	if err != nil {
 		return err
 	}
-	child := *u.cli
-	child.configDir = upConfigs(u.data)
+	child := u.Settings
+	child.Data, child.Configs = u.data, upConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "bootstrap", StartTimeout: upPatience, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.tellBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
-				Name: "bootstrap", Argv: child.daemonArgv("bootstrap", u.data),
-				Env: append(child.daemonEnv(), keys.env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
+				Name: "bootstrap", Argv: child.Argv("bootstrap"),
+				Env: append(child.Env(), keys.env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
 			}, nil
 		},
 	})
 	if err != nil {
 		return err
 	}
-	u.front.run("bootstrap", process.Run)
-	u.say("bootstrap", "signals and autoscaler of pool %s/%s", u.cluster, u.pool)
+	u.front.Run("bootstrap", process.Run)
+	u.say("bootstrap", "signals and autoscaler of pool %s/%s", u.Cluster, u.Pool)
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
 const (
@@ -72,25 +73,13 @@ intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay
 // writeUpConfigs writes the files below the data folder.
 func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
 	dir := upConfigs(data)
-	if err := writeFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
+	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
 		return err
 	}
-	if err := writeFile(filepath.Join(dir, "harmonizer.yaml"), []byte(upHarmonizer)); err != nil {
+	if err := daemon.WriteFile(filepath.Join(dir, "harmonizer.yaml"), []byte(upHarmonizer)); err != nil {
 		return err
 	}
-	return writeFile(filepath.Join(dir, filepath.FromSlash(config.FileOf(cluster, pool))), poolFile)
-}
-
-// writeFile replaces a file whole, so that nobody reads half of one.
-func writeFile(path string, data []byte) error {
-	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-		return err
-	}
-	next := path + ".next"
-	if err := os.WriteFile(next, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
+	return daemon.WriteFile(filepath.Join(dir, filepath.FromSlash(config.FileOf(cluster, pool))), poolFile)
 }
 
 // versionOfFile names a build of the signal by its content, as a version never
@@ -145,7 +134,7 @@ func makeBucketKeys(data string) (bucketKeys, error) {
 	if err != nil {
 		return k, err
 	}
-	return k, writeFile(keysFile(data), encoded)
+	return k, daemon.WriteFile(keysFile(data), encoded)
 }
 
 func readBucketKeys(data string) (bucketKeys, error) {

@@ -16,13 +16,13 @@ import (
 // watch returns the part that prints one line for each tick. It hears from now
 // on, so that the first tick is not missed.
 func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
-	ledger, err := state.OpenLedger(ctx, u.bus.JetStream(), u.cluster, u.pool)
+	ledger, err := state.OpenLedger(ctx, u.bus.JetStream(), u.Cluster, u.Pool)
 	if err != nil {
 		return nil, err
 	}
 	heard := make(chan *nats.Msg, 64)
-	counts := message.CountsSubject(u.cluster, u.pool)
-	for _, subject := range []string{counts, state.LedgerSubject(u.cluster, u.pool)} {
+	counts := message.CountsSubject(u.Cluster, u.Pool)
+	for _, subject := range []string{counts, state.LedgerSubject(u.Cluster, u.Pool)} {
 		if _, err := u.bus.Conn().ChanSubscribe(subject, heard); err != nil {
 			return nil, fmt.Errorf("watch the ticks: %w", err)
 		}

@@ -3,34 +3,17 @@ package main
 import (
 	"fmt"
 	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/semver"
-)
 
-// buildVersion returns what "weir version" prints: the module's version, or the
-// commit that it was built from.
-func buildVersion() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	if v := info.Main.Version; v != "" && v != "(devel)" {
-		return v
-	}
-	for _, s := range info.Settings {
-		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
-			return "devel-" + s.Value[:12]
-		}
-	}
-	return "devel"
-}
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+)
 
 // releasedVersion returns the version of this binary, and whether the Go command
 // can fetch it: a tag or a commit, without changes to the tree.
 func releasedVersion() (version string, ok bool) {
-	version = buildVersion()
+	version = daemon.BuildVersion()
 	return version, isReleased(version)
 }
 
@@ -50,7 +33,7 @@ func (cli *cli) versionCommand() *cobra.Command {
 				Go      string `json:"go"`
 				OS      string `json:"os"`
 				Arch    string `json:"arch"`
-			}{buildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
+			}{daemon.BuildVersion(), runtime.Version(), runtime.GOOS, runtime.GOARCH}
 			if cli.output == "json" {
 				return cli.printJSON(v)
 			}

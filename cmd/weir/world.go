@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -35,11 +36,11 @@ type partsOfPool struct {
 }
 
 // openParts opens them, and runs those that run.
-func openParts(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) (*partsOfPool, error) {
+func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*partsOfPool, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
 	p := &partsOfPool{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
-	parts.run("nodes", p.nodes.Run)
-	ctx, cancel := context.WithTimeout(parts.ctx, openTimeout)
+	parts.Run("nodes", p.nodes.Run)
+	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
 	defer cancel()
 	var err error
 	if p.ledger, err = state.OpenLedger(ctx, b.JetStream(), cluster, pool); err != nil {
@@ -63,7 +64,7 @@ func openParts(parts *services, b *bus.Bus, a autoscaling, log *slog.Logger) (*p
 		p.provider = local.NewPool(b.Conn(), cluster, pool, groups...)
 		return p, nil
 	}
-	return p, p.openCloud(parts.ctx, a, log)
+	return p, p.openCloud(parts.Context(), a, log)
 }
 
 // openCloud finds the pool's groups at AWS.
@@ -137,7 +138,7 @@ func (cli *cli) metricsStore(b *bus.Bus) (metrics.Store, error) {
 	if err != nil {
 		return nil, &usageError{err}
 	}
-	return openMetrics(service, b, cli.cluster)
+	return openMetrics(service, b, cli.Cluster)
 }
 
 // openMetrics returns where windows come from.
@@ -162,6 +163,6 @@ func (p *partsOfPool) world(a autoscaling) autoscaler.World {
 	return autoscaler.World{
 		Provider: p.provider, Scheduler: p.nodes, Cordon: p.nodes, Directory: a.directory,
 		Dial: dialSignal(a.pool.Cluster, a.pool.Name), Metrics: p.store, Ledger: p.ledger, Orders: p.orders,
-		Version: buildVersion(),
+		Version: daemon.BuildVersion(),
 	}
 }

@@ -18,12 +18,13 @@ const (
 	loop               // decides when something is done
 	infrastructure     // what adapters stand on
 	adapter            // one technology each
+	wiring             // what processes are made of: the parts put together
 	support            // for tests: imported by tests and programs only
 	program            // imported by nobody
 )
 
 func (r row) String() string {
-	return [...]string{"leaf", "vocabulary", "core", "machinery", "loop", "infrastructure", "adapter", "support", "program"}[r]
+	return [...]string{"leaf", "vocabulary", "core", "machinery", "loop", "infrastructure", "adapter", "wiring", "support", "program"}[r]
 }
 
 // entry is the row of one package, or with "/..." of all below a folder too.
@@ -82,11 +83,11 @@ var house = []entry{
 	{path: "nodehealth/senlin", row: machinery},
 	{path: "pools/drain", row: machinery, only: []string{"resource", "pools"}},
 	{path: "bootstrap/supervise/output", row: machinery, family: "processes", only: none,
-		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "pools/local/...", "cmd/..."}},
+		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "pools/local/...", "internal/daemon/...", "cmd/..."}},
 	{path: "bootstrap/supervise", row: machinery, family: "processes", only: []string{"bootstrap/supervise/output"},
-		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "cmd/..."}},
+		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "internal/daemon/...", "cmd/..."}},
 	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/..."},
-		by: []string{"bootstrap", "cmd/..."}},
+		by: []string{"bootstrap", "internal/daemon/...", "cmd/..."}},
 
 	{path: "autoscaler", row: loop, family: "autoscaler"},
 	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{
@@ -122,6 +123,8 @@ var house = []entry{
 	{path: "nodehealth/workflow", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
+
+	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},
 	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},

@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+)
+
+// ServeHTTP runs a server on the listener, which it closes.
+func ServeHTTP(parts *Services, name string, listener net.Listener, handler http.Handler, log *slog.Logger) {
+	server := &http.Server{
+		Handler: handler, ReadHeaderTimeout: 5 * time.Second, ErrorLog: slog.NewLogLogger(log.Handler(), slog.LevelWarn),
+	}
+	parts.Run(name, func(ctx context.Context) error {
+		stop := context.AfterFunc(ctx, func() { server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return nil
+	})
+}
+
+// Reachable is an address that we listen on as others may ask for it: by our name if
+// it is every address that we have.
+func Reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return net.JoinHostPort(host, port)
+}
+
+// ServeProm lets Prometheus read what the collector tells, at /metrics.
+func ServeProm(out io.Writer, parts *Services, listener net.Listener, c prometheus.Collector, log *slog.Logger) error {
+	registry := prometheus.NewRegistry()
+	for _, one := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+		if err := registry.Register(one); err != nil {
+			return fmt.Errorf("metrics for Prometheus: %w", err)
+		}
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	ServeHTTP(parts, "metrics for Prometheus", listener, mux, log)
+	fmt.Fprintf(out, "metrics for Prometheus: http://%s/metrics\n", listener.Addr())
+	return nil
+}

@@ -1,0 +1,80 @@
+package daemon
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/flock"
+)
+
+// LockPool takes the lock that stands for a pool's lease: one writer.
+func LockPool(dir, what, cluster, pool string) (*flock.File, error) {
+	return Lock(dir, strings.Join([]string{what, cluster, pool}, "."), fmt.Sprintf("%s of pool %s/%s", what, cluster, pool))
+}
+
+// LockHarmonizer takes the lock of the one harmonizer of a cluster.
+func LockHarmonizer(dir, cluster string) (*flock.File, error) {
+	return Lock(dir, "harmonizer."+cluster, "harmonizer of cluster "+cluster)
+}
+
+// Lock takes the lock of that name in the data folder; what names the holder in
+// the error of a second one.
+func Lock(dir, name, what string) (*flock.File, error) {
+	locks := filepath.Join(dir, "locks")
+	if err := os.MkdirAll(locks, 0o700); err != nil {
+		return nil, fmt.Errorf("data folder: %w", err)
+	}
+	lock, err := flock.Lock(filepath.Join(locks, name))
+	if held, ok := errors.AsType[*flock.HeldError](err); ok {
+		return nil, fmt.Errorf("another %s runs on this data folder already, process %d", what, held.PID)
+	}
+	return lock, err
+}
+
+// HolderName is who holds leases for a data folder. Whoever has the folder's lock
+// of what is held knows that the one before is dead, so both have the same name, and
+// the later one need not wait for the end of a lease.
+func HolderName(dir string, of ...string) (string, error) {
+	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
+	id, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		random := make([]byte, 16)
+		rand.Read(random)
+		id = []byte(hex.EncodeToString(random))
+		err = WriteFile(path, id)
+	}
+	if err != nil {
+		return "", fmt.Errorf("name of the lease's holder: %w", err)
+	}
+	if len(id) == 0 || len(id) > 64 {
+		return "", fmt.Errorf("name of the lease's holder: %s holds %d bytes: remove it", path, len(id))
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("name of the lease's holder: %w", err)
+	}
+	// A folder that lies on several hosts has a lock on each.
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		return "", fmt.Errorf("name of the lease's holder: %w", err)
+	}
+	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
+}
+
+// WriteFile replaces a file whole, so that nobody reads half of one.
+func WriteFile(path string, data []byte) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, path)
+}

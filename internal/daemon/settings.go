@@ -1,0 +1,62 @@
+package daemon
+
+import (
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+// Settings are what the flags of a daemon say, with their defaults.
+type Settings struct {
+	Data      string // folder, absolute
+	NATS      string // URL of the bus; empty: the one of the files, or of the data folder
+	Configs   string // folder of weir.yaml and CLUSTER/POOL.yaml
+	Cluster   string
+	Pool      string
+	LogLevel  string
+	LogFormat string
+}
+
+// SignPassword is the variable that holds the password of a private key.
+const SignPassword = "WEIR_SIGN_PASSWORD"
+
+// SelfExe runs this binary again, also when its file was replaced meanwhile.
+const SelfExe = "/proc/self/exe"
+
+// KeeperArgv is how this binary is started again as the keeper of a launcher.
+func KeeperArgv() []string { return []string{SelfExe, "keep"} }
+
+// NATSOr returns the URL of the bus: that of the flags or else that of the files.
+func (s Settings) NATSOr(service config.Service) string {
+	if s.NATS != "" {
+		return s.NATS
+	}
+	return service.NATS.URL
+}
+
+// Argv is how this binary is started again as one of its daemons.
+func (s Settings) Argv(command string, more ...string) []string {
+	return append([]string{
+		SelfExe, command, "--data", s.Data, "--config-dir", s.Configs, "--cluster", s.Cluster, "--pool", s.Pool,
+		"--log-level", s.LogLevel, "--log-format", s.LogFormat,
+	}, more...)
+}
+
+// Env is the environment of this binary's daemons. It holds the bus, whose
+// URL may have a password, as a command line must not.
+func (s Settings) Env() []string {
+	env := WithoutKeys(os.Environ())
+	if s.NATS != "" {
+		env = append(env, "WEIR_NATS="+s.NATS)
+	}
+	return env
+}
+
+// WithoutKeys is env without the keys to the bus and to AWS.
+func WithoutKeys(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return strings.HasPrefix(entry, "AWS_") || strings.HasPrefix(entry, "WEIR_NATS=") || strings.HasPrefix(entry, SignPassword+"=")
+	})
+}

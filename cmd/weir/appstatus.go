@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
@@ -400,7 +401,7 @@ func (cli *cli) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
 	}
 	dir := cli.configs()
 	if cli.Configs == "" {
-		dir = upConfigs(data)
+		dir = daemon.UpConfigs(data)
 	}
 	_, pool, err := config.Load(dir, cli.Cluster, cli.Pool)
 	if err != nil {

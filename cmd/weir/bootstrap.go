@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -99,7 +100,7 @@ func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
 	}
 	w.plan = config.Bootstrap(w.service, w.pool)
 	if len(refsOf(w.plan)) > 0 && w.service.AWS.SignalsBucket == "" {
-		return pooled{}, errNoBucket
+		return pooled{}, signalbucket.ErrNoBucket
 	}
 	if w.plan.Config, err = json.Marshal(files); err != nil {
 		return pooled{}, fmt.Errorf("encode the files for the autoscaler: %w", err)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 // Exit codes of every command; those of releases follow in releaseCodes.
@@ -55,7 +56,7 @@ func exitCode(err error) int {
 	if err == nil {
 		return exitOK
 	}
-	if _, ok := errors.AsType[*usageError](err); ok {
+	if _, ok := errors.AsType[*usageError](err); ok || errors.Is(err, signalbucket.ErrNoBucket) {
 		return exitUsage
 	}
 	if errors.Is(err, errOtherWorld) {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
 	"github.com/weirkeeper/weirkeeper/nodehealth/senlin"
@@ -74,8 +75,8 @@ func (cli *cli) poolFile() (string, error) {
 		if err != nil {
 			return "", err
 		}
-		if _, err := os.Stat(upConfigs(data)); err == nil {
-			dir = upConfigs(data)
+		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
+			dir = daemon.UpConfigs(data)
 		}
 	}
 	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))), nil

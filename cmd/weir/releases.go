@@ -2,11 +2,9 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -18,10 +16,10 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
-	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 // releases fetches what a bootstrap runs, from where its files say.
@@ -51,7 +49,7 @@ type progress func(ref release.Ref, done, total int64)
 // that does not go well, those of before stay. What runs now has to stay in the
 // cache, too.
 func (r *releases) follow(ctx context.Context, wanted pooled, running []release.Ref) error {
-	trust, err := trustOf(wanted.service)
+	trust, err := signalbucket.TrustOf(wanted.service)
 	if err != nil {
 		return err
 	}
@@ -74,7 +72,7 @@ func (r *releases) open(ctx context.Context) (*release.Cache, release.Bucket, co
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.bucket == nil {
-		bucket, err := openBucket(ctx, r.wanted.service, bucketKeys{})
+		bucket, err := signalbucket.Open(ctx, r.wanted.service, signalbucket.Keys{})
 		if err != nil {
 			return nil, nil, config.Service{}, err
 		}
@@ -103,20 +101,12 @@ func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installe
 	if err != nil {
 		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
 	}
-	in, err := fetchRelease(ctx, cache, bucket, service, ref)
+	in, err := signalbucket.Fetch(ctx, cache, bucket, service, ref)
 	if in.Pinned {
 		r.log.Warn("tarball is taken on trust: nobody vouches for what was first seen of this version",
 			"release", ref.String(), "sha256", in.Digest.String())
 	}
 	return in, err
-}
-
-// fetchRelease fetches by the layout of the service file.
-func fetchRelease(ctx context.Context, cache *release.Cache, bucket release.Bucket, service config.Service, ref release.Ref) (release.Installed, error) {
-	if service.Releases.Layout == config.LayoutClusterman {
-		return cache.FetchClusterman(ctx, bucket, service.Releases.Codename, ref)
-	}
-	return cache.Fetch(ctx, bucket, ref)
 }
 
 // collectEvery is how often the cache is rid of what no plan names.
@@ -155,94 +145,6 @@ func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
 	}
 }
 
-// trustOf returns whose releases the service file lets run.
-func trustOf(s config.Service) (release.Trust, error) {
-	trust := release.Trust{Required: s.Releases.RequireSignature}
-	for _, text := range s.Releases.TrustedKeys {
-		key, err := keyfile.ParsePublic(text)
-		if err != nil {
-			return release.Trust{}, err
-		}
-		trust.Keys = append(trust.Keys, key)
-	}
-	return trust, nil
-}
-
-// openBucket opens the bucket of the service file; with zero keys, by its
-// access_key_file or the AWS SDK's usual chain.
-func openBucket(ctx context.Context, service config.Service, keys bucketKeys) (release.Bucket, error) {
-	if service.AWS.SignalsBucket == "" {
-		return nil, &usageError{errNoBucket}
-	}
-	var errKeys error
-	if keys == (bucketKeys{}) {
-		keys, errKeys = accessKeys(service)
-	}
-	bucket, err := s3store.Open(ctx, s3store.Config{
-		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
-		Endpoint: service.AWS.Endpoint("s3"), PathStyle: service.AWS.PathStyle,
-		AccessKey: keys.Access, SecretKey: keys.Secret,
-	})
-	if err == nil && errKeys != nil {
-		return lockedBucket{bucket, errKeys}, nil
-	}
-	return bucket, err
-}
-
-var errNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")
-
-// lockedBucket is a bucket whose keys cannot be read: as good as away, so that
-// what is in the cache is used.
-type lockedBucket struct {
-	release.Bucket
-	err error
-}
-
-func (b lockedBucket) away() error { return fmt.Errorf("%w: %w", release.ErrUnavailable, b.err) }
-
-// Get implements release.Bucket.
-func (b lockedBucket) Get(context.Context, string, int64) (io.ReadCloser, error) {
-	return nil, b.away()
-}
-
-// Put implements release.Bucket.
-func (b lockedBucket) Put(context.Context, string, io.ReadSeeker, int64) error { return b.away() }
-
-// Stat implements release.Bucket.
-func (b lockedBucket) Stat(context.Context, string) (release.Stat, error) {
-	return release.Stat{}, b.away()
-}
-
-// List implements release.Bucket.
-func (b lockedBucket) List(context.Context, string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) { yield("", b.away()) }
-}
-
-// accessKeys are those of the service file's access_key_file; none without one.
-// With AWS_PROFILE or AWS_WEB_IDENTITY_TOKEN_FILE set, the SDK finds its own.
-func accessKeys(service config.Service) (bucketKeys, error) {
-	if service.AWS.AccessKeyFile == "" || os.Getenv("AWS_PROFILE") != "" || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
-		return bucketKeys{}, nil
-	}
-	return readAccessKeys(service.AWS.AccessKeyFile)
-}
-
-// readAccessKeys reads the keys of a file as boto users have it.
-func readAccessKeys(file string) (bucketKeys, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return bucketKeys{}, fmt.Errorf("aws.access_key_file: %w", err)
-	}
-	var keys struct {
-		Access string `json:"accessKeyId"`
-		Secret string `json:"secretAccessKey"`
-	}
-	if err := json.Unmarshal(data, &keys); err != nil || keys.Access == "" || keys.Secret == "" {
-		return bucketKeys{}, fmt.Errorf("aws.access_key_file %s: want a JSON object of accessKeyId and secretAccessKey", file)
-	}
-	return bucketKeys{Access: keys.Access, Secret: keys.Secret}, nil
-}
-
 // logProgress tells of downloads in log lines: when one begins, when it is
 // through, and each quarter of a larger one.
 func logProgress(log *slog.Logger) progress {
@@ -267,20 +169,20 @@ func logProgress(log *slog.Logger) progress {
 // bucket opens the bucket of the service file: that of --config-dir or, if "weir
 // up" has written one to the data folder, that one.
 func (cli *cli) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
-	dir, keys := cli.configs(), bucketKeys{}
+	dir, keys := cli.configs(), signalbucket.Keys{}
 	if cli.Configs == "" {
 		data, err := cli.dataDir()
 		if err != nil {
 			return nil, config.Service{}, err
 		}
-		if _, err := os.Stat(upConfigs(data)); err == nil {
+		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
 			if _, held, err := flock.Holder(filepath.Join(data, "up.lock")); err == nil && !held {
 				return nil, config.Service{}, nothingRuns(data)
 			}
-			if keys, err = readBucketKeys(data); err != nil {
+			if keys, err = signalbucket.LocalKeys(data); err != nil {
 				return nil, config.Service{}, err
 			}
-			dir = upConfigs(data)
+			dir = daemon.UpConfigs(data)
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return nil, config.Service{}, err
 		}
@@ -289,12 +191,9 @@ func (cli *cli) bucket(ctx context.Context) (release.Bucket, config.Service, err
 	if err != nil {
 		return nil, service, &usageError{err}
 	}
-	bucket, err := openBucket(ctx, service, keys)
+	bucket, err := signalbucket.Open(ctx, service, keys)
 	return bucket, service, err
 }
-
-// upConfigs is where "weir up" writes its configuration.
-func upConfigs(data string) string { return filepath.Join(data, "config") }
 
 // bars shows downloads on a terminal, one line for each, and nothing on anything
 // else.

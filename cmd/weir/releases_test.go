@@ -24,17 +24,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 // TestKeysChange shows that a bucket is opened with the keys that a file holds
 // now, and that the file is one of those that are watched.
 func TestKeysChange(t *testing.T) {
 	u := startUp(t, t.TempDir())
-	service, err := config.LoadService(upConfigs(u.data))
+	service, err := config.LoadService(daemon.UpConfigs(u.data))
 	if err != nil {
 		t.Fatal(err)
 	}
-	keys, err := readBucketKeys(u.data)
+	keys, err := signalbucket.LocalKeys(u.data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 func (cli *cli) signalPublishCommand() *cobra.Command {
@@ -338,7 +339,7 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	trust, err := trustOf(service)
+	trust, err := signalbucket.TrustOf(service)
 	if err != nil {
 		return err
 	}
@@ -355,7 +356,7 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 	errs := make([]error, len(refs))
 	var fetching sync.WaitGroup
 	for i, ref := range refs {
-		fetching.Go(func() { got[i], errs[i] = fetchRelease(ctx, cache, bucket, service, ref) })
+		fetching.Go(func() { got[i], errs[i] = signalbucket.Fetch(ctx, cache, bucket, service, ref) })
 	}
 	fetching.Wait()
 	bars.close()
@@ -429,7 +430,7 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 	if service.Releases.Layout == config.LayoutClusterman {
 		return &usageError{errors.New("weir.yaml: releases.layout is clusterman, which has no manifests: there is nothing to show or verify")}
 	}
-	trust, err := trustOf(service)
+	trust, err := signalbucket.TrustOf(service)
 	if err != nil {
 		return err
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
@@ -227,14 +228,14 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
-	u.say("config", "%s", upConfigs(u.data))
-	_, pool, err := config.Load(upConfigs(u.data), u.Cluster, u.Pool)
+	u.say("config", "%s", daemon.UpConfigs(u.data))
+	_, pool, err := config.Load(daemon.UpConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
 }
 
 // startBucket starts the S3 bucket and returns its endpoint.
 func (u *up) startBucket(ctx context.Context) (string, error) {
-	keys, err := makeBucketKeys(u.data)
+	keys, err := signalbucket.MakeLocalKeys(u.data)
 	if err != nil {
 		return "", err
 	}
@@ -271,11 +272,11 @@ func (u *up) publish(ctx context.Context, endpoint string) (string, error) {
 	if err != nil || u.options.noBucket {
 		return version, err
 	}
-	keys, err := readBucketKeys(u.data)
+	keys, err := signalbucket.LocalKeys(u.data)
 	if err != nil {
 		return "", err
 	}
-	bucket, err := openBucket(ctx, config.Service{AWS: config.AWS{
+	bucket, err := signalbucket.Open(ctx, config.Service{AWS: config.AWS{
 		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,
 	}}, keys)
 	if err != nil {
@@ -333,7 +334,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 		_, refused := config.ReadPool(u.options.poolFile, u.Cluster, u.Pool)
 		text, err := os.ReadFile(u.options.poolFile)
 		if err == nil {
-			err = daemon.WriteFile(filepath.Join(upConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
+			err = daemon.WriteFile(filepath.Join(daemon.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}
 		if err := errors.Join(refused, err); err != nil {
 			fmt.Fprintf(u.stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
@@ -348,7 +349,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	parts := harmonizing{bus: u.bus, store: embedded.NewClient(u.bus.Conn(), u.Cluster), log: u.log}
 	var err error
-	if parts.file, _, err = config.LoadHarmonizer(upConfigs(u.data)); err != nil {
+	if parts.file, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
 		return nil, err
 	}
 	if parts.holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
@@ -402,18 +403,18 @@ func (u *up) tellBootstrap(s supervise.Status) {
 
 // startBootstrap starts the pool's bootstrap as a process of its own.
 func (u *up) startBootstrap() error {
-	keys, err := readBucketKeys(u.data)
+	keys, err := signalbucket.LocalKeys(u.data)
 	if err != nil {
 		return err
 	}
 	child := u.Settings
-	child.Data, child.Configs = u.data, upConfigs(u.data)
+	child.Data, child.Configs = u.data, daemon.UpConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "bootstrap", StartTimeout: upPatience, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.tellBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Argv: child.Argv("bootstrap"),
-				Env: append(child.Env(), keys.env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
+				Env: append(child.Env(), keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
 			}, nil
 		},
 	})

@@ -1,14 +1,10 @@
 package main
 
 import (
-	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 
@@ -72,7 +68,7 @@ intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay
 
 // writeUpConfigs writes the files below the data folder.
 func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
-	dir := upConfigs(data)
+	dir := daemon.UpConfigs(data)
 	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
 		return err
 	}
@@ -112,44 +108,4 @@ func shippedSignalFile() (string, error) {
 		return "", fmt.Errorf("the signal that weir up publishes is not there: %w; build it with \"make build\", or name its folder with WEIR_SIGNALS_DIR", err)
 	}
 	return path, nil
-}
-
-// bucketKeys are the credentials of the bucket of "weir up".
-type bucketKeys struct {
-	Access string `json:"access"`
-	Secret string `json:"secret"`
-}
-
-func keysFile(data string) string { return filepath.Join(data, "s3", "keys.json") }
-
-// makeBucketKeys returns the keys of the data folder's bucket, new ones if there
-// are none.
-func makeBucketKeys(data string) (bucketKeys, error) {
-	k, err := readBucketKeys(data)
-	if !errors.Is(err, fs.ErrNotExist) {
-		return k, err
-	}
-	k = bucketKeys{Access: "weir-" + rand.Text()[:8], Secret: rand.Text()}
-	encoded, err := json.Marshal(k)
-	if err != nil {
-		return k, err
-	}
-	return k, daemon.WriteFile(keysFile(data), encoded)
-}
-
-func readBucketKeys(data string) (bucketKeys, error) {
-	var k bucketKeys
-	encoded, err := os.ReadFile(keysFile(data))
-	if err != nil {
-		return k, err
-	}
-	if err := json.Unmarshal(encoded, &k); err != nil {
-		return k, fmt.Errorf("read %s: %w", keysFile(data), err)
-	}
-	return k, nil
-}
-
-// env is how the AWS SDK's usual chain finds the keys.
-func (k bucketKeys) env() []string {
-	return []string{"AWS_ACCESS_KEY_ID=" + k.Access, "AWS_SECRET_ACCESS_KEY=" + k.Secret}
 }

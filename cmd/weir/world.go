@@ -12,6 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -89,7 +90,7 @@ func (p *partsOfPool) openCloud(ctx context.Context, a autoscaling, log *slog.Lo
 // cloudConfig says where the pool's groups are.
 func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	cluster := a.pool.Cluster
-	keys, err := accessKeys(a.service)
+	keys, err := signalbucket.AccessKeys(a.service)
 	if err != nil {
 		return aws.Config{}, err
 	}

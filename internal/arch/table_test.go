@@ -52,7 +52,7 @@ var house = []entry{
 	{path: "internal/spelling", row: leaf, std: true, only: none},
 	{path: "bootstrap/release/shareddir", row: leaf, only: none, by: []string{"bootstrap/release"}},
 	{path: "bootstrap/release/keyfile", row: leaf, only: none,
-		by: []string{"bootstrap/release", "internal/config", "cmd/..."}},
+		by: []string{"bootstrap/release", "internal/config", "internal/signalbucket", "cmd/..."}},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 	{path: "internal/strictyaml", row: leaf, only: none},
 
@@ -124,6 +124,7 @@ var house = []entry{
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
+	{path: "internal/signalbucket", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},

@@ -2,6 +2,7 @@ package daemon
 
 import (
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -18,6 +19,9 @@ type Settings struct {
 	LogLevel  string
 	LogFormat string
 }
+
+// UpConfigs is where "weir up" writes its configuration.
+func UpConfigs(data string) string { return filepath.Join(data, "config") }
 
 // SignPassword is the variable that holds the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"

@@ -79,3 +79,17 @@ func (o Orders) Allow(now time.Time) error {
 	}
 	return fmt.Errorf("%w %s", ErrPaused, o.Pause.Text())
 }
+
+// InForce returns those of the orders that have not expired.
+func (o Orders) InForce(now time.Time) Orders {
+	if o.Pause != nil && !o.Pause.InForce(now) {
+		o.Pause = nil
+	}
+	if o.Offset != nil && !o.Offset.InForce(now) {
+		o.Offset = nil
+	}
+	if o.Pin != nil && !o.Pin.InForce(now) {
+		o.Pin = nil
+	}
+	return o
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -95,7 +96,7 @@ func (cli *cli) readPool(getenv func(string) string) (pooled, error) {
 	if w.service, w.pool, err = files.Decode(); err != nil {
 		return pooled{}, err
 	}
-	if err := checkHealth(w.pool); err != nil {
+	if err := autoscalerd.CheckHealth(w.pool); err != nil {
 		return pooled{}, err
 	}
 	w.plan = config.Bootstrap(w.service, w.pool)

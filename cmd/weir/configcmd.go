@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 )
 
 func (cli *cli) configCommand() *cobra.Command {
@@ -25,7 +26,7 @@ func (cli *cli) configCommand() *cobra.Command {
 			service, pool, err := config.Load(cli.configs(), cli.Cluster, cli.Pool)
 			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.configs())
 			if err == nil {
-				err = checkHealth(pool)
+				err = autoscalerd.CheckHealth(pool)
 			}
 			if err := errors.Join(err, errHarmonizer); err != nil {
 				return &usageError{err}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
@@ -59,7 +60,7 @@ func exitCode(err error) int {
 	if _, ok := errors.AsType[*usageError](err); ok || errors.Is(err, signalbucket.ErrNoBucket) {
 		return exitUsage
 	}
-	if errors.Is(err, errOtherWorld) {
+	if errors.Is(err, autoscalerd.ErrOtherWorld) {
 		return bootstrap.ExitRestart
 	}
 	for _, c := range releaseCodes() {

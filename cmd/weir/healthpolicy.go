@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
 	"github.com/weirkeeper/weirkeeper/nodehealth/senlin"
@@ -119,7 +120,7 @@ func (cli *cli) ourPolicy(file string, text []byte) (config.Health, error) {
 	}
 	pool, warnings, err := config.HealthPolicy(file, text)
 	if err == nil {
-		err = checkHealth(pool)
+		err = autoscalerd.CheckHealth(pool)
 	}
 	if err != nil {
 		return config.Health{}, err

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
@@ -184,8 +186,11 @@ func put(ctx context.Context, store metrics.Store, samples []metrics.Sample) (dr
 	return 0, store.Write(ctx, samples)
 }
 
+// windowTimeout bounds the reading of all windows that a command asks for.
+const windowTimeout = 10 * time.Second
+
 func (cli *cli) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
-	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
 	client, err := cli.metricsStore(b)
 	if err != nil {
@@ -224,4 +229,14 @@ func seriesRow(s metrics.Series) []string {
 		row[4] = number(s.Values[n-1])
 	}
 	return row
+}
+
+// metricsStore returns the store of the service file or, without one, that of the
+// data folder.
+func (cli *cli) metricsStore(b *bus.Bus) (metrics.Store, error) {
+	service, err := config.LoadService(cli.configs())
+	if err != nil {
+		return nil, &usageError{err}
+	}
+	return daemon.OpenMetrics(service, b, cli.Cluster)
 }

@@ -240,10 +240,11 @@ is shown.`,
 }
 
 func (cli *cli) showOffset(ctx context.Context, o *state.Orders) error {
-	current, err := ordersOnly{o}.Read(ctx, time.Now())
+	current, err := o.List(ctx)
 	if err != nil {
 		return err
 	}
+	current = current.InForce(time.Now())
 	if cli.output == "json" {
 		return cli.printJSON(current)
 	}

@@ -91,10 +91,11 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 }
 
 func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
-	current, err := ordersOnly{o}.Read(ctx, time.Now())
+	current, err := o.List(ctx)
 	if err != nil {
 		return err
 	}
+	current = current.InForce(time.Now())
 	if cli.output == "json" {
 		return cli.printJSON(current)
 	}

@@ -135,6 +135,16 @@ func (cli *cli) settings() (daemon.Settings, error) {
 	return s, err
 }
 
+// daemon returns the settings and the log of a daemon.
+func (cli *cli) daemon() (daemon.Settings, *slog.Logger, error) {
+	log, err := cli.logger()
+	if err != nil {
+		return daemon.Settings{}, nil, err
+	}
+	settings, err := cli.settings()
+	return settings, log, err
+}
+
 // configs returns the folder of the configuration files.
 func (cli *cli) configs() string {
 	if cli.Configs != "" {

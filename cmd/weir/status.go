@@ -152,12 +152,13 @@ func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 		s.warn("%v", err)
 		return
 	}
-	current, err := ordersOnly{orders}.Read(ctx, time.Now())
-	switch {
-	case err != nil:
+	current, err := orders.List(ctx)
+	if err != nil {
 		s.warn("%v", err)
 		return
-	case current.Pause != nil:
+	}
+	current = current.InForce(time.Now())
+	if current.Pause != nil {
 		s.warn("the pool is paused %s; \"weir resume\" ends it", ordered(*current.Pause))
 	}
 	s.Orders = &current

@@ -125,6 +125,7 @@ var house = []entry{
 	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
 	{path: "internal/signalbucket", row: wiring, family: "processes of weir"},
+	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},

@@ -1,4 +1,4 @@
-package main
+package autoscalerd
 
 import (
 	"bytes"
@@ -80,9 +80,9 @@ func (d documented) Listing() ask.Listing { return d.listing }
 // Report implements ask.Directory: nobody listens.
 func (documented) Report(ask.Report) {}
 
-// autoscaleUnderBootstrap is an autoscaler that bootstrap started: it holds the
-// pool by what comes on the stream, and ends with it.
-func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool, metricsAddr string) error {
+// RunUnderBootstrap holds the pool of a bootstrap, which started this process: by
+// what comes on the stream of that descriptor, and until it ends.
+func (p Process) RunUnderBootstrap(ctx context.Context, fd int) error {
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil { // so that Close ends a read
 		return fmt.Errorf("descriptor %d of bootstrap's directory: %w", fd, err)
@@ -100,15 +100,15 @@ func (cli *cli) autoscaleUnderBootstrap(ctx context.Context, fd int, dryRun bool
 		case <-reader.First():
 		case <-parts.Context().Done():
 			return nil // stop tells why
-		case <-time.After(askTimeout):
+		case <-time.After(firstTimeout):
 			return errors.New("bootstrap says nothing on its directory stream")
 		}
-		f := &follower{reader: reader, configs: cli.configs(), dryRun: dryRun}
+		f := &follower{reader: reader, configs: p.Configs, dryRun: p.DryRun}
 		a, err := f.read()
 		if err != nil {
 			return err
 		}
-		return cli.autoscale(parts.Context(), a, metricsAddr)
+		return p.run(parts.Context(), a)
 	}())
 }
 
@@ -145,14 +145,14 @@ func (f *follower) refresh() (autoscaling, error) {
 	before := f.running
 	after, err := f.read()
 	if err == nil && !sameWorld(before, after) {
-		err = errOtherWorld
+		err = ErrOtherWorld
 	}
 	return after, err
 }
 
-// errOtherWorld: the files differ in what a loop is built on. The process ends with
+// ErrOtherWorld: the files differ in what a loop is built on. The process ends with
 // bootstrap.ExitRestart, and bootstrap starts it again at once.
-var errOtherWorld = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler starts anew")
+var ErrOtherWorld = errors.New("resource_groups, health, aws, metrics or autoscaling.lease of the files have changed: the autoscaler starts anew")
 
 // run follows until ctx ends.
 func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
@@ -165,7 +165,7 @@ func (f *follower) run(ctx context.Context, l *autoscaler.Loop) error {
 				return err
 			}
 			if !sameWorld(before, after) {
-				return errOtherWorld
+				return ErrOtherWorld
 			}
 			if err := l.Reconfigure(after.config()); err != nil {
 				return err

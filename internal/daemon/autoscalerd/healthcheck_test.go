@@ -1,4 +1,4 @@
-package main
+package autoscalerd
 
 import (
 	"os"
@@ -37,9 +37,9 @@ health:
 			if err != nil {
 				t.Fatal(err)
 			}
-			err = checkHealth(p)
+			err = CheckHealth(p)
 			if tc.want == "" && err != nil || tc.want != "" && (err == nil || !strings.Contains(err.Error(), tc.want)) {
-				t.Errorf("checkHealth = %v, want %q in it", err, tc.want)
+				t.Errorf("CheckHealth = %v, want %q in it", err, tc.want)
 			}
 		})
 	}

@@ -1,12 +1,11 @@
-package main
+package autoscalerd
 
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"log/slog"
-	"os"
-	"strings"
+	"maps"
+	"slices"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -15,8 +14,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
-	"github.com/weirkeeper/weirkeeper/metrics/embedded"
-	"github.com/weirkeeper/weirkeeper/metrics/influx"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws"
@@ -50,7 +47,7 @@ func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logg
 	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool); err != nil {
 		return nil, err
 	}
-	inner, err := openMetrics(a.service, b, cluster)
+	inner, err := daemon.OpenMetrics(a.service, b, cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -103,7 +100,7 @@ func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	if err != nil {
 		log.Warn("not all other pools' files can be read: whether a group is in two pools is not sure", "err", err)
 	}
-	for _, pool := range sortedKeys(claims) {
+	for _, pool := range slices.Sorted(maps.Keys(claims)) {
 		for _, s := range selectors(config.Pool{Groups: claims[pool]}) {
 			if s.Tag != "" {
 				c.Others = append(c.Others, aws.Claim{Pool: pool, Kind: s.Kind, Tag: s.Tag})
@@ -130,33 +127,6 @@ func selectors(p config.Pool) []aws.Selector {
 		}
 	}
 	return out
-}
-
-// metricsStore returns the store of the service file or, without one, that of the
-// data folder.
-func (cli *cli) metricsStore(b *bus.Bus) (metrics.Store, error) {
-	service, err := config.LoadService(cli.configs())
-	if err != nil {
-		return nil, &usageError{err}
-	}
-	return openMetrics(service, b, cli.Cluster)
-}
-
-// openMetrics returns where windows come from.
-func openMetrics(s config.Service, b *bus.Bus, cluster string) (metrics.Store, error) {
-	if s.Metrics.Influx == nil {
-		return embedded.NewClient(b.Conn(), cluster), nil
-	}
-	i := *s.Metrics.Influx
-	var token string
-	if i.TokenFile != "" {
-		data, err := os.ReadFile(i.TokenFile)
-		if err != nil {
-			return nil, fmt.Errorf("metrics.influx.token_file: %w", err)
-		}
-		token = strings.TrimSpace(string(data))
-	}
-	return influx.New(influx.Config{URL: i.URL, Org: i.Org, Bucket: i.Bucket, Token: influx.Token(token)})
 }
 
 // world is what a loop acts on, but for what belongs to its term of office.

@@ -1,4 +1,4 @@
-package main
+package autoscalerd
 
 import (
 	"context"

@@ -1,4 +1,4 @@
-package main
+package autoscalerd
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 )
 
-// checkHealth returns what those who will carry a valid policy out find wrong with it:
+// CheckHealth returns what those who will carry a valid policy out find wrong with it:
 // who asks URLs, and who runs workflows.
-func checkHealth(p config.Pool) error {
+func CheckHealth(p config.Pool) error {
 	if p.Health == nil {
 		return nil
 	}

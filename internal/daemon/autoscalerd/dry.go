@@ -1,4 +1,4 @@
-package main
+package autoscalerd
 
 import (
 	"context"
@@ -50,7 +50,7 @@ func (o ordersOnly) Read(ctx context.Context, now time.Time) (pools.Orders, erro
 	if err != nil {
 		return all, err
 	}
-	return inForce(all, now), nil
+	return all.InForce(now), nil
 }
 
 // Removed implements pools.OrderBook.
@@ -58,17 +58,3 @@ func (ordersOnly) Removed(context.Context, string) error { return nil }
 
 // Rolled implements pools.OrderBook.
 func (ordersOnly) Rolled(context.Context, string) error { return nil }
-
-// inForce returns those of the orders that have not expired.
-func inForce(o pools.Orders, now time.Time) pools.Orders {
-	if o.Pause != nil && !o.Pause.InForce(now) {
-		o.Pause = nil
-	}
-	if o.Offset != nil && !o.Offset.InForce(now) {
-		o.Offset = nil
-	}
-	if o.Pin != nil && !o.Pin.InForce(now) {
-		o.Pin = nil
-	}
-	return o
-}

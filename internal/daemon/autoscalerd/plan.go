@@ -1,0 +1,97 @@
+package autoscalerd
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+const (
+	planTimeout = 20 * time.Second // a tick may be under way
+	maxPlan     = 64 << 20         // bytes of a plan, unpacked
+)
+
+// planSubject is where a pool's autoscaler tells what its next tick would do.
+func planSubject(cluster, pool string) string {
+	return "weir." + cluster + ".autoscaler." + pool + ".plan"
+}
+
+// planAnswer is what is answered there, packed by gzip.
+type planAnswer struct {
+	Record *autoscaler.Record `json:"record,omitempty"`
+	Error  string             `json:"error,omitempty"`
+}
+
+// AskPlan asks the autoscaler that holds the pool.
+func AskPlan(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscaler.Record, error) {
+	ctx, cancel := context.WithTimeout(ctx, planTimeout)
+	defer cancel()
+	fail := func(err error) (autoscaler.Record, error) {
+		return autoscaler.Record{}, fmt.Errorf("plan of pool %s/%s: %w", cluster, pool, err)
+	}
+	msg, err := b.Conn().RequestWithContext(ctx, planSubject(cluster, pool), nil)
+	if errors.Is(err, nats.ErrNoResponders) {
+		return fail(errors.New("no autoscaler holds it: start one with \"weir bootstrap\", or \"weir up\""))
+	}
+	if err != nil {
+		return fail(err)
+	}
+	unpacked, err := gzip.NewReader(bytes.NewReader(msg.Data))
+	if err != nil {
+		return fail(err)
+	}
+	var answer planAnswer
+	if err := json.NewDecoder(io.LimitReader(unpacked, maxPlan)).Decode(&answer); err != nil {
+		return fail(err)
+	}
+	if answer.Record == nil {
+		return fail(errors.New(answer.Error))
+	}
+	return *answer.Record, nil
+}
+
+// servePlans answers questions for the plan until ctx ends.
+func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, preview func(context.Context) (autoscaler.Record, error)) error {
+	asked := make(chan *nats.Msg, 16)
+	sub, err := nc.ChanSubscribe(planSubject(cluster, pool), asked)
+	if err != nil {
+		return fmt.Errorf("listen for questions for the plan: %w", err)
+	}
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case m := <-asked:
+			within, cancel := context.WithTimeout(ctx, planTimeout)
+			r, err := preview(within)
+			cancel()
+			answer := planAnswer{Record: &r}
+			if err != nil {
+				answer = planAnswer{Error: err.Error()}
+			}
+			_ = m.Respond(packed(answer, nc.MaxPayload())) // who asked asks again
+		}
+	}
+}
+
+// packed is the answer in at most that many bytes.
+func packed(a planAnswer, most int64) []byte {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	err := json.NewEncoder(w).Encode(a)
+	if err := errors.Join(err, w.Close()); err != nil || int64(b.Len()) > most {
+		return packed(planAnswer{Error: fmt.Sprintf("the answer of %d bytes is too long for the bus", b.Len())}, most)
+	}
+	return b.Bytes()
+}

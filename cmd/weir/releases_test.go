@@ -2,11 +2,8 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -20,71 +17,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
-
-// TestKeysChange shows that a bucket is opened with the keys that a file holds
-// now, and that the file is one of those that are watched.
-func TestKeysChange(t *testing.T) {
-	u := startUp(t, t.TempDir())
-	service, err := config.LoadService(daemon.UpConfigs(u.data))
-	if err != nil {
-		t.Fatal(err)
-	}
-	keys, err := signalbucket.LocalKeys(u.data)
-	if err != nil {
-		t.Fatal(err)
-	}
-	list, err := runJSON[[]release.Published](u, "signal", "list")
-	if err != nil || len(list) != 1 {
-		t.Fatalf("releases: %v, %v", list, err)
-	}
-	file := filepath.Join(t.TempDir(), "keys.json")
-	write := func(access, secret string) {
-		t.Helper()
-		text, err := json.Marshal(map[string]string{"accessKeyId": access, "secretAccessKey": secret})
-		if err == nil {
-			err = os.WriteFile(file, text, 0o600)
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	service.AWS.AccessKeyFile = file
-	wanted := pooled{service: service, plan: bootstrap.Plan{Cluster: "local", Pool: "default"}}
-	write(keys.Access, "another secret")
-	log := slog.New(slog.DiscardHandler)
-	r, err := openReleases(t.Context(), wanted, t.TempDir(), log, logProgress(log))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Fetch(t.Context(), list[0].Ref); !errors.Is(err, release.ErrDenied) {
-		t.Errorf("fetch with a wrong secret: %v, want %v", err, release.ErrDenied)
-	}
-	write(keys.Access, keys.Secret)
-	if err := r.follow(t.Context(), wanted, nil); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := r.Fetch(t.Context(), list[0].Ref); err != nil {
-		t.Errorf("fetch with the right secret: %v", err)
-	}
-	write("", "")
-	if err := r.follow(t.Context(), wanted, nil); err != nil {
-		t.Fatal(err)
-	}
-	in, err := r.Fetch(t.Context(), list[0].Ref)
-	if err != nil || in.Away == nil || !strings.Contains(in.Away.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
-		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.Away)
-	}
-	watched := (&cli{Settings: daemon.Settings{Configs: "x", Cluster: "local", Pool: "default"}}).watched(service)
-	if !strings.Contains(strings.Join(watched, " "), file) {
-		t.Errorf("watched are %q: want %s among them", watched, file)
-	}
-}
 
 // TestLineProtocol writes metrics as an application does, and reads them as a
 // signal's author does.

@@ -4,21 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
-	"unicode"
 
-	"github.com/nats-io/nats.go"
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
-	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -57,8 +54,8 @@ func (cli *cli) signalRestartCommand() *cobra.Command {
 		Args: oneArg("app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				var a restartAnswer
-				err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), restartRequest{args[0]}, &a)
+				var a bootstrapd.RestartAnswer
+				err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "restart"), cli.bootstrapName(), bootstrapd.RestartRequest{App: args[0]}, &a)
 				if err != nil {
 					return err
 				}
@@ -86,7 +83,7 @@ func (cli *cli) signalLogsCommand() *cobra.Command {
 				return &usageError{fmt.Errorf("--lines %d: want at least 0", lines)}
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				return cli.signalLogs(ctx, b, logsRequest{App: args[0], Last: lines}, follow)
+				return cli.signalLogs(ctx, b, bootstrapd.LogsRequest{App: args[0], Last: lines}, follow)
 			})
 		},
 	}
@@ -98,12 +95,12 @@ func (cli *cli) signalLogsCommand() *cobra.Command {
 // followEvery is how often "logs --follow" asks for more.
 const followEvery = 250 * time.Millisecond
 
-func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request logsRequest, follow bool) error {
+func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.LogsRequest, follow bool) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
-		var a logsAnswer
-		if err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
+		var a bootstrapd.LogsAnswer
+		if err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "logs"), cli.bootstrapName(), request, &a); err != nil {
 			return err
 		}
 		if a.Error != "" {
@@ -288,134 +285,10 @@ func trialText(t bootstrap.TrialStatus) string {
 	return fmt.Sprintf("%s at %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime))
 }
 
-// bootstrapSubject is where the bootstrap of a pool is asked.
-func bootstrapSubject(cluster, pool, what string) string {
-	return "weir." + cluster + ".bootstrap." + pool + "." + what
-}
-
 func (cli *cli) bootstrapName() string { return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool }
 
-func (cli *cli) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapStatus, error) {
-	var s bootstrapStatus
-	err := askJSON(ctx, b.Conn(), bootstrapSubject(cli.Cluster, cli.Pool, "status"), cli.bootstrapName(), nil, &s)
+func (cli *cli) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapd.Status, error) {
+	var s bootstrapd.Status
+	err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "status"), cli.bootstrapName(), nil, &s)
 	return s, err
-}
-
-// Questions to a bootstrap, and its answers.
-type (
-	restartRequest struct {
-		App string `json:"app"`
-	}
-	restartAnswer struct {
-		Error string `json:"error,omitempty"`
-	}
-	logsRequest struct {
-		App   string `json:"app"`
-		After uint64 `json:"after"`          // the sequence number of the last line that is known
-		Last  int    `json:"last,omitempty"` // at most so many; 0: as many as fit
-	}
-	logsAnswer struct {
-		Lines []logLine `json:"lines"`
-		Next  uint64    `json:"next"` // what the next question says in After
-		More  bool      `json:"more"` // there are more lines already
-		Error string    `json:"error,omitempty"`
-	}
-	logLine struct {
-		At   time.Time `json:"at"`
-		Text string    `json:"text"`
-	}
-)
-
-// maxLogsAnswer bounds an answer, in bytes of text: as JSON, which may take six
-// bytes for one, it has to fit a message of 1 MiB.
-const maxLogsAnswer = 64 << 10
-
-// answer has questions answered until stop.
-func (r *reloader) answer() (stop func(), err error) {
-	var stops []func()
-	stop = func() {
-		for _, s := range stops {
-			s()
-		}
-	}
-	for what, of := range map[string]func(request []byte) any{
-		"status":  func([]byte) any { return r.status() },
-		"restart": r.answerRestart,
-		"logs":    r.answerLogs,
-	} {
-		s, err := answerJSON(r.nats, bootstrapSubject(r.cli.Cluster, r.cli.Pool, what), r.log, of)
-		if err != nil {
-			stop()
-			return nil, err
-		}
-		stops = append(stops, s)
-	}
-	return stop, nil
-}
-
-func (r *reloader) answerLogs(data []byte) any {
-	var request logsRequest
-	if err := json.Unmarshal(data, &request); err != nil {
-		return logsAnswer{Error: err.Error()}
-	}
-	tail, err := r.bootstrap.Logs(request.App)
-	if err != nil {
-		return logsAnswer{Error: err.Error()}
-	}
-	lines, _ := tail.Since(request.After)
-	if n := len(lines); request.Last > 0 && n > request.Last {
-		lines = lines[n-request.Last:]
-	}
-	a := logsAnswer{Next: request.After}
-	size := 0
-	for _, l := range lines {
-		if size += len(l.Text); size > maxLogsAnswer && a.Lines != nil {
-			a.More = true
-			break
-		}
-		if text := printable(control.Readable(l.Stream, l.Text)); text != "" {
-			a.Lines = append(a.Lines, logLine{At: l.Time, Text: text})
-		}
-		a.Next = l.Seq
-	}
-	return a
-}
-
-// printable returns a signal's text without what a terminal would obey.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r != '\t' && !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, text)
-}
-
-func (r *reloader) answerRestart(data []byte) any {
-	var request restartRequest
-	err := json.Unmarshal(data, &request)
-	if err == nil {
-		err = r.bootstrap.Restart(request.App)
-	}
-	if err != nil {
-		return restartAnswer{Error: err.Error()}
-	}
-	return restartAnswer{}
-}
-
-// answerJSON answers requests on subject with what of returns, until stop.
-func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request []byte) any) (stop func(), err error) {
-	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
-		data, err := json.Marshal(of(m.Data))
-		if err == nil {
-			err = m.Respond(data)
-		}
-		if err != nil {
-			log.Warn("question is not answered", "subject", subject, "err", err)
-		}
-	})
-	if err != nil {
-		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
-	}
-	return func() { sub.Unsubscribe() }, nil
 }

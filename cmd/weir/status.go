@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -32,7 +33,7 @@ type poolStatus struct {
 	// Decided is the last tick that decided, if LastTick did not: it is paused, or
 	// has failed.
 	Decided   *autoscaler.Record `json:"last_decision,omitempty"`
-	Processes *bootstrapStatus   `json:"processes,omitempty"`
+	Processes *bootstrapd.Status `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
 	Orders    *pools.Orders      `json:"orders,omitempty"`
 	// Nodes is what the nodes say of themselves just now.

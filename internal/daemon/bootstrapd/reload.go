@@ -1,4 +1,4 @@
-package main
+package bootstrapd
 
 import (
 	"context"
@@ -20,12 +20,12 @@ import (
 
 // reloader keeps a bootstrap at what its files say.
 type reloader struct {
-	cli       *cli
+	process   Process
 	bootstrap *bootstrap.Bootstrap
 	releases  *releases
 	log       *slog.Logger
 	nats      *nats.Conn
-	running   pooled // only the goroutine of run
+	running   Pooled // only the goroutine of run
 
 	mu      sync.Mutex
 	refused string // why the files are not what runs; empty if they are
@@ -39,7 +39,7 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	}
 	defer stop()
 	parts := daemon.NewServices(ctx)
-	watcher.Follow(r.cli.watched(r.running.service)...)
+	watcher.Follow(r.process.watched(r.running.service)...)
 	parts.Run("file watcher", watcher.Run)
 	parts.Run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
 	parts.Run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
@@ -48,11 +48,11 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 
 // watched are the files whose change is followed: the two files, and where the
 // AWS SDK and we find keys.
-func (cli *cli) watched(service config.Service) []string {
-	dir := cli.configs()
+func (p Process) watched(service config.Service) []string {
+	dir := p.Configs
 	files := []string{
 		filepath.Join(dir, "weir.yaml"),
-		filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))),
+		filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, p.Cluster, p.Pool))),
 	}
 	for _, file := range []string{
 		service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),
@@ -94,14 +94,14 @@ func (r *reloader) run(ctx context.Context, watcher *config.Watcher) error {
 			r.refuse(err.Error())
 			continue
 		}
-		watcher.Follow(r.cli.watched(r.running.service)...)
+		watcher.Follow(r.process.watched(r.running.service)...)
 		r.refuse("")
 	}
 }
 
 // reload makes what the files say run, or leaves everything as it is.
 func (r *reloader) reload(ctx context.Context) error {
-	wanted, err := r.cli.readPool(os.Getenv)
+	wanted, err := r.process.Read(os.Getenv)
 	if err != nil {
 		return err
 	}
@@ -111,11 +111,11 @@ func (r *reloader) reload(ctx context.Context) error {
 	if err := r.releases.follow(ctx, wanted, r.bootstrap.Releases()); err != nil {
 		return err
 	}
-	if err := r.bootstrap.Update(wanted.plan); err != nil {
+	if err := r.bootstrap.Update(wanted.Plan); err != nil {
 		return errors.Join(err, r.releases.follow(ctx, r.running, r.bootstrap.Releases()))
 	}
 	r.running = wanted
-	r.log.Info("configuration is followed", "pool", wanted.plan.Pool)
+	r.log.Info("configuration is followed", "pool", wanted.Plan.Pool)
 	return nil
 }
 
@@ -125,15 +125,15 @@ func (r *reloader) refuse(why string) {
 	r.refused = why
 }
 
-// bootstrapStatus is what bootstrap answers to "weir signal ps" and "weir status".
-type bootstrapStatus struct {
+// Status is what bootstrap answers to "weir signal ps" and "weir status".
+type Status struct {
 	bootstrap.Status
 	// Refused is why the files are not what runs; empty if they are.
 	Refused string `json:"refused,omitempty"`
 }
 
-func (r *reloader) status() bootstrapStatus {
+func (r *reloader) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return bootstrapStatus{r.bootstrap.Status(), r.refused}
+	return Status{r.bootstrap.Status(), r.refused}
 }

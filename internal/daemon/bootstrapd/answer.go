@@ -1,0 +1,138 @@
+package bootstrapd
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/control"
+)
+
+// Subject is where the bootstrap of a pool is asked.
+func Subject(cluster, pool, what string) string {
+	return "weir." + cluster + ".bootstrap." + pool + "." + what
+}
+
+// Questions to a bootstrap, and its answers.
+type (
+	RestartRequest struct {
+		App string `json:"app"`
+	}
+	RestartAnswer struct {
+		Error string `json:"error,omitempty"`
+	}
+	LogsRequest struct {
+		App   string `json:"app"`
+		After uint64 `json:"after"`          // the sequence number of the last line that is known
+		Last  int    `json:"last,omitempty"` // at most so many; 0: as many as fit
+	}
+	LogsAnswer struct {
+		Lines []LogLine `json:"lines"`
+		Next  uint64    `json:"next"` // what the next question says in After
+		More  bool      `json:"more"` // there are more lines already
+		Error string    `json:"error,omitempty"`
+	}
+	LogLine struct {
+		At   time.Time `json:"at"`
+		Text string    `json:"text"`
+	}
+)
+
+// maxLogsAnswer bounds an answer, in bytes of text: as JSON, which may take six
+// bytes for one, it has to fit a message of 1 MiB.
+const maxLogsAnswer = 64 << 10
+
+// answer has questions answered until stop.
+func (r *reloader) answer() (stop func(), err error) {
+	var stops []func()
+	stop = func() {
+		for _, s := range stops {
+			s()
+		}
+	}
+	for what, of := range map[string]func(request []byte) any{
+		"status":  func([]byte) any { return r.status() },
+		"restart": r.answerRestart,
+		"logs":    r.answerLogs,
+	} {
+		s, err := answerJSON(r.nats, Subject(r.process.Cluster, r.process.Pool, what), r.log, of)
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		stops = append(stops, s)
+	}
+	return stop, nil
+}
+
+func (r *reloader) answerLogs(data []byte) any {
+	var request LogsRequest
+	if err := json.Unmarshal(data, &request); err != nil {
+		return LogsAnswer{Error: err.Error()}
+	}
+	tail, err := r.bootstrap.Logs(request.App)
+	if err != nil {
+		return LogsAnswer{Error: err.Error()}
+	}
+	lines, _ := tail.Since(request.After)
+	if n := len(lines); request.Last > 0 && n > request.Last {
+		lines = lines[n-request.Last:]
+	}
+	a := LogsAnswer{Next: request.After}
+	size := 0
+	for _, l := range lines {
+		if size += len(l.Text); size > maxLogsAnswer && a.Lines != nil {
+			a.More = true
+			break
+		}
+		if text := printable(control.Readable(l.Stream, l.Text)); text != "" {
+			a.Lines = append(a.Lines, LogLine{At: l.Time, Text: text})
+		}
+		a.Next = l.Seq
+	}
+	return a
+}
+
+// printable returns a signal's text without what a terminal would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
+
+func (r *reloader) answerRestart(data []byte) any {
+	var request RestartRequest
+	err := json.Unmarshal(data, &request)
+	if err == nil {
+		err = r.bootstrap.Restart(request.App)
+	}
+	if err != nil {
+		return RestartAnswer{Error: err.Error()}
+	}
+	return RestartAnswer{}
+}
+
+// answerJSON answers requests on subject with what of returns, until stop.
+func answerJSON(nc *nats.Conn, subject string, log *slog.Logger, of func(request []byte) any) (stop func(), err error) {
+	sub, err := nc.Subscribe(subject, func(m *nats.Msg) {
+		data, err := json.Marshal(of(m.Data))
+		if err == nil {
+			err = m.Respond(data)
+		}
+		if err != nil {
+			log.Warn("question is not answered", "subject", subject, "err", err)
+		}
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe to %s: %w", subject, err)
+	}
+	return func() { sub.Unsubscribe() }, nil
+}

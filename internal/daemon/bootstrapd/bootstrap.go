@@ -1,0 +1,163 @@
+// Package bootstrapd is the process that runs one pool: it fetches the releases that
+// the pool file pins, supervises signals and autoscaler, follows the files, and
+// answers requests on the bus.
+package bootstrapd
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// signalPatience is how long the autoscaler's start waits for silent signals.
+const signalPatience = 5 * time.Second
+
+// Process is a bootstrap as its flags describe it.
+type Process struct {
+	daemon.Settings
+	CheckArgs func(args []string) error                // refuses what are no flags of the autoscaler
+	Progress  func(ref release.Ref, done, total int64) // of downloads, in bytes; nil: log lines
+	Log       *slog.Logger
+}
+
+// Watcher returns the watcher of the files. It is made before they are read, so
+// that no change is missed.
+func (p Process) Watcher() *config.Watcher {
+	return config.NewWatcher(p.Log, p.watched(config.Service{})...)
+}
+
+// Pooled is what files and environment ask for.
+type Pooled struct {
+	service config.Service
+	pool    config.Pool
+	Plan    bootstrap.Plan
+	args    []string // flags of the autoscaler
+}
+
+// Read reads the files and the environment.
+func (p Process) Read(getenv func(string) string) (Pooled, error) {
+	files, err := config.Read(p.Configs, p.Cluster, p.Pool)
+	if err != nil {
+		return Pooled{}, err
+	}
+	env, _, err := bootstrap.PlanFromEnvironment(getenv)
+	if err != nil {
+		return Pooled{}, err
+	}
+	files.Bucket = getenv(bootstrap.VarBucket)
+	for _, s := range env.Signals {
+		files.Pins = append(files.Pins, config.Pin{App: s.App, Namespace: s.Namespace, Name: s.Name, Version: s.Version})
+	}
+	w := Pooled{args: strings.Fields(getenv(bootstrap.VarArgs))}
+	if err := p.CheckArgs(w.args); err != nil {
+		return Pooled{}, fmt.Errorf("%s %q, which are flags of weir autoscaler: %w", bootstrap.VarArgs, w.args, err)
+	}
+	if w.service, w.pool, err = files.Decode(); err != nil {
+		return Pooled{}, err
+	}
+	if err := autoscalerd.CheckHealth(w.pool); err != nil {
+		return Pooled{}, err
+	}
+	w.Plan = config.Bootstrap(w.service, w.pool)
+	if len(refsOf(w.Plan)) > 0 && w.service.AWS.SignalsBucket == "" {
+		return Pooled{}, signalbucket.ErrNoBucket
+	}
+	if w.Plan.Config, err = json.Marshal(files); err != nil {
+		return Pooled{}, fmt.Errorf("encode the files for the autoscaler: %w", err)
+	}
+	return w, w.Plan.Validate()
+}
+
+// Run runs what is wanted, and what the files say later, until ctx ends.
+func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher) error {
+	lock, err := daemon.LockPool(p.Data, "bootstrap", wanted.Plan.Cluster, wanted.Plan.Pool)
+	if err != nil {
+		return err
+	}
+	defer lock.Unlock()
+	nats, err := bus.Open(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(wanted.service), Name: "bootstrap " + wanted.Plan.Pool, Log: p.Log})
+	if err != nil {
+		return err
+	}
+	defer nats.Close()
+	progress := p.Progress
+	if progress == nil {
+		progress = logProgress(p.Log)
+	}
+	releases, err := openReleases(ctx, wanted, filepath.Join(p.Data, "releases"), p.Log, progress)
+	if err != nil {
+		return err
+	}
+	trials, err := state.OpenTrials(ctx, nats.JetStream(), wanted.Plan.Cluster, wanted.Plan.Pool)
+	if err != nil {
+		return err
+	}
+	return daemon.WithLauncher(ctx, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
+		b, err := bootstrap.New(bootstrap.Config{
+			Plan: wanted.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
+			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
+			Env:        p.autoscalerEnv(wanted.pool), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: p.Log,
+			Folder: runFolder(p.Data, wanted.Plan), Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
+		})
+		if err != nil {
+			return err
+		}
+		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, nats: nats.Conn(), running: wanted}
+		return r.watchAndRun(ctx, watcher)
+	})
+}
+
+// autoscalerEnv is the environment of an autoscaler: that of a pool at AWS has the
+// keys, too.
+func (p Process) autoscalerEnv(pool config.Pool) []string {
+	env := p.Env()
+	for _, entry := range os.Environ() {
+		if pool.Cloud() && strings.HasPrefix(entry, "AWS_") {
+			env = append(env, entry)
+		}
+	}
+	return env
+}
+
+func (p Process) shippedSignal(s bootstrap.SignalPlan, app string) []string {
+	return []string{daemon.SelfExe, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
+}
+
+// signalEnv is env without what is none of a signal's business: the bus, AWS, and
+// whatever is named like a secret.
+func signalEnv(env []string) []string {
+	return slices.DeleteFunc(daemon.WithoutKeys(env), func(entry string) bool {
+		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
+		return slices.ContainsFunc([]string{"SECRET", "PASSWORD", "PASSWD", "TOKEN", "CREDENTIAL", "PRIVATE"}, func(word string) bool {
+			return strings.Contains(name, word)
+		})
+	})
+}
+
+// runFolder is where a pool's plugins have their sockets, below the data folder;
+// with a data folder whose path is too long for a socket's, among the temporary
+// files. What a killed bootstrap left there is removed.
+func runFolder(dir string, plan bootstrap.Plan) string {
+	folder := filepath.Join(dir, "run", plan.Cluster+"."+plan.Pool)
+	const longest = 69 // bytes, as package control has it
+	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, 0o700) != nil {
+		return ""
+	}
+	return folder
+}

@@ -1,0 +1,158 @@
+package bootstrapd
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+)
+
+// releases fetches what a bootstrap runs, from where its files say.
+type releases struct {
+	dir      string
+	owner    string // of the plan that keeps releases from being collected
+	log      *slog.Logger
+	progress progress
+
+	mu     sync.Mutex
+	wanted Pooled
+	cache  *release.Cache
+	bucket release.Bucket
+}
+
+// openReleases opens the cache of a data folder and the bucket that fills it.
+// Downloads are told to progress.
+func openReleases(ctx context.Context, wanted Pooled, dir string, log *slog.Logger, progress progress) (*releases, error) {
+	r := &releases{dir: dir, owner: wanted.Plan.Cluster + "." + wanted.Plan.Pool, log: log, progress: progress}
+	return r, r.follow(ctx, wanted, nil)
+}
+
+// progress is told how far a download is, in bytes.
+type progress func(ref release.Ref, done, total int64)
+
+// follow takes what other files say: keys, trust or the bucket may be others. If
+// that does not go well, those of before stay. What runs now has to stay in the
+// cache, too.
+func (r *releases) follow(ctx context.Context, wanted Pooled, running []release.Ref) error {
+	trust, err := signalbucket.TrustOf(wanted.service)
+	if err != nil {
+		return err
+	}
+	cache, err := release.OpenCache(ctx, release.Config{Dir: r.dir, Trust: trust, Progress: r.progress})
+	if err != nil {
+		return err
+	}
+	if err := cache.Use(ctx, r.owner, append(refsOf(wanted.Plan), running...)); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.wanted, r.cache, r.bucket = wanted, cache, nil
+	return nil
+}
+
+// open returns the cache and the bucket; the bucket is opened when it is first
+// needed, for there may be no use for it.
+func (r *releases) open(ctx context.Context) (*release.Cache, release.Bucket, config.Service, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.bucket == nil {
+		bucket, err := signalbucket.Open(ctx, r.wanted.service, signalbucket.Keys{})
+		if err != nil {
+			return nil, nil, config.Service{}, err
+		}
+		r.bucket = bucket
+	}
+	return r.cache, r.bucket, r.wanted.service, nil
+}
+
+// refsOf returns the releases of a plan, its shadows' too.
+func refsOf(p bootstrap.Plan) (refs []release.Ref) {
+	for _, s := range p.Signals {
+		if s.Shipped() {
+			continue
+		}
+		refs = append(refs, s.Ref())
+		if s.Shadow != nil {
+			refs = append(refs, release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Shadow.Version})
+		}
+	}
+	return refs
+}
+
+// Fetch implements bootstrap.Fetcher.
+func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
+	cache, bucket, service, err := r.open(ctx)
+	if err != nil {
+		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
+	}
+	in, err := signalbucket.Fetch(ctx, cache, bucket, service, ref)
+	if in.Pinned {
+		r.log.Warn("tarball is taken on trust: nobody vouches for what was first seen of this version",
+			"release", ref.String(), "sha256", in.Digest.String())
+	}
+	return in, err
+}
+
+// collectEvery is how often the cache is rid of what no plan names.
+const collectEvery = time.Hour
+
+// collect removes from the cache what no plan names and nothing runs, until ctx
+// ends.
+func (r *releases) collect(ctx context.Context, running func() []release.Ref) error {
+	due := time.NewTicker(collectEvery)
+	defer due.Stop()
+	for {
+		r.collectOnce(ctx, running())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-due.C:
+		}
+	}
+}
+
+func (r *releases) collectOnce(ctx context.Context, running []release.Ref) {
+	r.mu.Lock()
+	cache, wanted := r.cache, r.wanted
+	r.mu.Unlock()
+	err := cache.Use(ctx, r.owner, append(refsOf(wanted.Plan), running...))
+	var got release.Collected
+	if err == nil {
+		got, err = cache.Collect(ctx, nil, time.Now(), wanted.service.Releases.Keep)
+	}
+	switch {
+	case ctx.Err() != nil:
+	case err != nil:
+		r.log.Warn("release cache is not collected", "folder", r.dir, "err", err)
+	case len(got.Releases) > 0:
+		r.log.Info("releases that no plan names are removed from the cache", "releases", len(got.Releases), "bytes", got.Bytes)
+	}
+}
+
+// logProgress tells of downloads in log lines: when one begins, when it is
+// through, and each quarter of a larger one.
+func logProgress(log *slog.Logger) progress {
+	const worthTelling = 4 << 20 // bytes; a smaller one is through before anybody asks
+	var mu sync.Mutex
+	told := map[release.Ref]int64{} // quarters
+	return func(ref release.Ref, done, total int64) {
+		if total < worthTelling {
+			return
+		}
+		quarter := 4 * done / total
+		mu.Lock()
+		before, begun := told[ref]
+		told[ref] = quarter
+		mu.Unlock()
+		if !begun || quarter > before {
+			log.Info("release is being fetched", "release", ref.String(), "bytes", done, "of", total)
+		}
+	}
+}

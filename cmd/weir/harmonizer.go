@@ -5,21 +5,14 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
-	"os"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
-	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi"
-	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
-	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/state"
-	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 )
 
 func (cli *cli) harmonizerCommand() *cobra.Command {
@@ -102,114 +95,11 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	if err != nil {
 		return err
 	}
-	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.Cluster, []string{cli.Pool}), store: store, log: log}
-	if parts.holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
+	parts := harmonizerd.Parts{Bus: b, File: file, Loop: file.Loop(cli.Cluster, []string{cli.Pool}), Store: store, Log: log}
+	if parts.Holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
 		return err
 	}
-	return cli.runHarmonizer(ctx, parts, metricsAddr)
-}
-
-// runHarmonizer has it run until ctx ends, and Prometheus read its metrics.
-func (cli *cli) runHarmonizer(ctx context.Context, parts harmonizing, metricsAddr string) error {
-	var prom net.Listener
-	if metricsAddr != "" {
-		var err error
-		if prom, err = net.Listen("tcp", metricsAddr); err != nil {
-			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
-		}
-		defer prom.Close()
-		parts.component.Host = daemon.Reachable(prom.Addr())
-	}
-	h, err := parts.wire(ctx)
-	if err != nil {
-		return err
-	}
-	services := daemon.NewServices(ctx)
-	if prom != nil {
-		if err := daemon.ServeProm(cli.stdout, services, prom, h.Collector(), parts.log); err != nil {
-			return services.Stop(err)
-		}
-	}
-	services.Run("harmonizer", h.Run)
-	<-services.Context().Done()
-	return services.Stop(nil)
-}
-
-// harmonizing is what a harmonizer is made of.
-type harmonizing struct {
-	bus    *bus.Bus
-	file   config.Harmonizer
-	loop   harmonizer.Config
-	holder string            // of the lease
-	store  metrics.Store     // nil: counts are not written
-	record harmonizer.Record // nil: nothing is recorded
-	// component is where collectors on the bus find our metrics, if anywhere.
-	component natsbus.Component
-	log       *slog.Logger
-}
-
-// wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
-func (p harmonizing) wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
-	nats, err := natsbus.NewBus(p.bus.Conn(), natsbus.Config{
-		Cluster: p.loop.Cluster, Dialect: natsbus.Dialect(p.file.Dialect), Partition: p.file.Partition,
-		FilterPartition: p.loop.Apps.Partition != "", Shadow: p.loop.Shadow, RequestTimeout: p.file.RequestTimeout(),
-		Component: p.component,
-	}, p.log)
-	if err != nil {
-		return nil, err
-	}
-	source, err := p.source(nats)
-	if err != nil {
-		return nil, err
-	}
-	ports := harmonizer.Ports{Bus: nats, Source: source, Record: p.record}
-	if p.store != nil {
-		ports.Metrics = p.store
-	}
-	if !p.loop.Shadow {
-		lease, err := state.NewLease(p.bus.JetStream(), state.LeaseConfig{
-			Cluster: p.loop.Cluster, Name: "harmonizer", Holder: p.holder, TTL: p.file.Lease, Log: p.log,
-		})
-		if err != nil {
-			return nil, err
-		}
-		memory, err := state.OpenAppMemory(ctx, p.bus.JetStream(), lease, p.loop.Cluster)
-		if err != nil {
-			return nil, err
-		}
-		ports.Lease, ports.Memory = lease, memory
-	}
-	return harmonizer.New(p.loop, ports, p.log)
-}
-
-// source returns where the expected state comes from.
-func (p harmonizing) source(nats *natsbus.Bus) (harmonizer.Source, error) {
-	switch api := p.file.BulkAPI; {
-	case api != nil:
-		c := bulkapi.Config{
-			Host: api.Host, BatchSize: int(api.BatchSize), User: api.User, RequestTimeout: api.PageTimeout(),
-			ExpectedStateUpdate: p.file.ExpectedUpdate(), ExpectedStateLost: p.file.ExpectedLost(),
-			Apps: map[string]bulkapi.Footprint{},
-		}
-		for id, a := range p.file.Apps {
-			c.Apps[id] = bulkapi.Footprint{Pool: a.Pool, CPUs: a.CPUs, Disk: a.Disk}
-		}
-		if every := c.Apps[bulkapi.EveryApp]; every.Pool == "" && len(p.loop.Pools) > 0 {
-			every.Pool = p.loop.Pools[0]
-			c.Apps[bulkapi.EveryApp] = every
-		}
-		if api.PasswordFile != "" {
-			password, err := os.ReadFile(api.PasswordFile)
-			if err != nil {
-				return nil, fmt.Errorf("bulk_api.password_file: %w", err)
-			}
-			c.Password = strings.TrimSpace(string(password))
-		}
-		return bulkapi.New(c, nats.Credentials, p.log)
-	case p.file.Expected.File != "":
-		return rowfile.New(rowfile.Config{Path: p.file.Expected.File, ValidFor: p.file.ExpectedLost()}, p.log)
-	}
-	return natsbus.NewRows(p.bus.Conn(), p.loop.Cluster, p.log)
+	return parts.Run(ctx, metricsAddr, cli.stdout)
 }
 
 func (cli *cli) releaseCommand() *cobra.Command {

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
@@ -120,9 +121,9 @@ func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string,
 		return err
 	}
 	recorder := replay.NewRecorder(out, time.Now)
-	parts := harmonizing{bus: b, file: file, loop: file.Loop(cli.Cluster, []string{cli.Pool}), record: recorder, log: log}
-	parts.loop.Shadow = true
-	h, err := parts.wire(ctx)
+	parts := harmonizerd.Parts{Bus: b, File: file, Loop: file.Loop(cli.Cluster, []string{cli.Pool}), Record: recorder, Log: log}
+	parts.Loop.Shadow = true
+	h, err := parts.Wire(ctx)
 	if err != nil {
 		return errors.Join(err, out.Close())
 	}

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
@@ -347,16 +348,16 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 // harmonizer returns the one of this data folder. It goes on at once with what the
 // one before held: the folder's lock says that it is dead.
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
-	parts := harmonizing{bus: u.bus, store: embedded.NewClient(u.bus.Conn(), u.Cluster), log: u.log}
+	parts := harmonizerd.Parts{Bus: u.bus, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
 	var err error
-	if parts.file, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
+	if parts.File, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
 		return nil, err
 	}
-	if parts.holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
+	if parts.Holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
 		return nil, err
 	}
-	parts.loop = parts.file.Loop(u.Cluster, []string{u.Pool})
-	return parts.wire(ctx)
+	parts.Loop = parts.File.Loop(u.Cluster, []string{u.Pool})
+	return parts.Wire(ctx)
 }
 
 // startMachines starts the owner of the machines, and the placer that gives them

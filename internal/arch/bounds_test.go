@@ -24,7 +24,7 @@ var (
 // added, and none may grow.
 var oversized = map[string]size{
 	"cmd/weir":     {files: 37},
-	"cmd/weir.cli": {methods: 146, files: 30},
+	"cmd/weir.cli": {methods: 145, files: 30},
 }
 
 // bounds returns a problem for each type and package beyond its bound, and for

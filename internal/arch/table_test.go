@@ -127,6 +127,7 @@ var house = []entry{
 	{path: "internal/signalbucket", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/bootstrapd", row: wiring, family: "processes of weir"},
+	{path: "internal/daemon/harmonizerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},

@@ -8,7 +8,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -29,21 +28,6 @@ func ServeHTTP(parts *Services, name string, listener net.Listener, handler http
 		}
 		return nil
 	})
-}
-
-// Reachable is an address that we listen on as others may ask for it: by our name if
-// it is every address that we have.
-func Reachable(addr net.Addr) string {
-	host, port, err := net.SplitHostPort(addr.String())
-	if err != nil {
-		return addr.String()
-	}
-	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
-		if name, err := os.Hostname(); err == nil {
-			host = name
-		}
-	}
-	return net.JoinHostPort(host, port)
 }
 
 // ServeProm lets Prometheus read what the collector tells, at /metrics.

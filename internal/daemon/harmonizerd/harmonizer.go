@@ -1,0 +1,142 @@
+// Package harmonizerd is the process that keeps the applications of a cluster at
+// their expected count: the harmonizer with its bus, its lease and its memory.
+package harmonizerd
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi"
+	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+	"github.com/weirkeeper/weirkeeper/harmonizer/rowfile"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/metrics"
+)
+
+// Parts is what a harmonizer is made of.
+type Parts struct {
+	Bus    *bus.Bus
+	File   config.Harmonizer
+	Loop   harmonizer.Config
+	Holder string            // of the lease
+	Store  metrics.Store     // nil: counts are not written
+	Record harmonizer.Record // nil: nothing is recorded
+	// Component is where collectors on the bus find our metrics, if anywhere.
+	Component natsbus.Component
+	Log       *slog.Logger
+}
+
+// Wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
+func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
+	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
+		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition,
+		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow, RequestTimeout: p.File.RequestTimeout(),
+		Component: p.Component,
+	}, p.Log)
+	if err != nil {
+		return nil, err
+	}
+	source, err := p.source(nats)
+	if err != nil {
+		return nil, err
+	}
+	ports := harmonizer.Ports{Bus: nats, Source: source, Record: p.Record}
+	if p.Store != nil {
+		ports.Metrics = p.Store
+	}
+	if !p.Loop.Shadow {
+		lease, err := state.NewLease(p.Bus.JetStream(), state.LeaseConfig{
+			Cluster: p.Loop.Cluster, Name: "harmonizer", Holder: p.Holder, TTL: p.File.Lease, Log: p.Log,
+		})
+		if err != nil {
+			return nil, err
+		}
+		memory, err := state.OpenAppMemory(ctx, p.Bus.JetStream(), lease, p.Loop.Cluster)
+		if err != nil {
+			return nil, err
+		}
+		ports.Lease, ports.Memory = lease, memory
+	}
+	return harmonizer.New(p.Loop, ports, p.Log)
+}
+
+// source returns where the expected state comes from.
+func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
+	switch api := p.File.BulkAPI; {
+	case api != nil:
+		c := bulkapi.Config{
+			Host: api.Host, BatchSize: int(api.BatchSize), User: api.User, RequestTimeout: api.PageTimeout(),
+			ExpectedStateUpdate: p.File.ExpectedUpdate(), ExpectedStateLost: p.File.ExpectedLost(),
+			Apps: map[string]bulkapi.Footprint{},
+		}
+		for id, a := range p.File.Apps {
+			c.Apps[id] = bulkapi.Footprint{Pool: a.Pool, CPUs: a.CPUs, Disk: a.Disk}
+		}
+		if every := c.Apps[bulkapi.EveryApp]; every.Pool == "" && len(p.Loop.Pools) > 0 {
+			every.Pool = p.Loop.Pools[0]
+			c.Apps[bulkapi.EveryApp] = every
+		}
+		if api.PasswordFile != "" {
+			password, err := os.ReadFile(api.PasswordFile)
+			if err != nil {
+				return nil, fmt.Errorf("bulk_api.password_file: %w", err)
+			}
+			c.Password = strings.TrimSpace(string(password))
+		}
+		return bulkapi.New(c, nats.Credentials, p.Log)
+	case p.File.Expected.File != "":
+		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
+	}
+	return natsbus.NewRows(p.Bus.Conn(), p.Loop.Cluster, p.Log)
+}
+
+// Run runs the harmonizer until ctx ends. Prometheus reads its metrics at that
+// address, unless it is empty; out says where.
+func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error {
+	var prom net.Listener
+	if metricsAddr != "" {
+		var err error
+		if prom, err = net.Listen("tcp", metricsAddr); err != nil {
+			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
+		}
+		defer prom.Close()
+		p.Component.Host = reachable(prom.Addr())
+	}
+	h, err := p.Wire(ctx)
+	if err != nil {
+		return err
+	}
+	services := daemon.NewServices(ctx)
+	if prom != nil {
+		if err := daemon.ServeProm(out, services, prom, h.Collector(), p.Log); err != nil {
+			return services.Stop(err)
+		}
+	}
+	services.Run("harmonizer", h.Run)
+	<-services.Context().Done()
+	return services.Stop(nil)
+}
+
+// reachable is an address that we listen on as others may ask for it: by our name if
+// it is every address that we have.
+func reachable(addr net.Addr) string {
+	host, port, err := net.SplitHostPort(addr.String())
+	if err != nil {
+		return addr.String()
+	}
+	if ip := net.ParseIP(host); ip != nil && ip.IsUnspecified() {
+		if name, err := os.Hostname(); err == nil {
+			host = name
+		}
+	}
+	return net.JoinHostPort(host, port)
+}

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
@@ -130,11 +131,11 @@ func (cli *cli) printIndices(e apps.Explanation) {
 	for _, i := range e.Indices {
 		index, crashes, waits := fmt.Sprint(i.Index), fmt.Sprint(i.Crashes), waiting(now, i.Rule, i.Why, i.Until)
 		if len(i.Instances) == 0 {
-			rows = append(rows, []string{index, stateOf(i), "-", "-", ago(now, i.Missing), crashes, waits})
+			rows = append(rows, []string{index, stateOf(i), "-", "-", explain.Ago(now, i.Missing), crashes, waits})
 		}
 		for _, c := range i.Instances {
 			since := time.UnixMilli(int64(c.Since * 1000))
-			rows = append(rows, []string{index, string(c.State), c.Node, c.ID, ago(now, since), crashes, waits})
+			rows = append(rows, []string{index, string(c.State), c.Node, c.ID, explain.Ago(now, since), crashes, waits})
 		}
 	}
 	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
@@ -175,7 +176,7 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 		text += ": " + words(string(why))
 	}
 	if until.After(now) {
-		text += ", " + ago(until, now) + " more"
+		text += ", " + explain.Ago(until, now) + " more"
 	}
 	return text
 }
@@ -217,7 +218,7 @@ func (cli *cli) printReasons(e apps.Explanation) {
 	for _, i := range e.Indices {
 		last, when, rule := "", "", ""
 		if i.Last != nil {
-			last, when, rule = words(string(i.Last.Kind)), ago(now, i.LastAt)+" ago", words(string(i.Last.Rule))
+			last, when, rule = words(string(i.Last.Kind)), explain.Ago(now, i.LastAt)+" ago", words(string(i.Last.Rule))
 			if i.Last.Why != "" {
 				last += ": " + words(string(i.Last.Why))
 			}
@@ -259,7 +260,7 @@ func (cli *cli) appCrashesCommand() *cobra.Command {
 				}
 				var rows [][]string
 				for _, c := range s.Crashes {
-					rows = append(rows, []string{fmt.Sprint(c.Index), ago(time.Now(), c.At) + " ago", c.Description, orDash(c.Node), c.Instance, c.Version})
+					rows = append(rows, []string{fmt.Sprint(c.Index), explain.Ago(time.Now(), c.At) + " ago", c.Description, orDash(c.Node), c.Instance, c.Version})
 				}
 				cli.printTable([]string{"index", "when", "how", "node", "instance", "version"}, rows)
 				return nil

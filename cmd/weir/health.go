@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -107,7 +108,7 @@ func (cli *cli) printHealth(s nodehealth.Status, whole bool) {
 	cli.printHealthHead(now, s)
 	var rows [][]string
 	for _, n := range s.Nodes {
-		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), ago(now, n.Since), orDash(doing(now, s.Mode, n)), orDash(holding(now, n.Status)), orDash(n.Why)})
+		rows = append(rows, []string{n.Node, orDash(n.Zone), string(n.State), explain.Ago(now, n.Since), orDash(doing(now, s.Mode, n)), orDash(holding(now, n.Status)), orDash(n.Why)})
 	}
 	if len(rows) > 0 {
 		cli.printTable([]string{"node", "zone", "state", "for", "doing", "waits for", "why"}, rows)
@@ -129,7 +130,7 @@ func (cli *cli) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeSt
 	fmt.Fprintf(cli.stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
 	var words [][]string
 	for _, w := range n.Modes {
-		words = append(words, []string{string(w.Mode), string(w.Verdict), ago(now, w.At), saidWhy(w)})
+		words = append(words, []string{string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), saidWhy(w)})
 	}
 	cli.printTable([]string{"mode", "verdict", "heard", "reason"}, words)
 }
@@ -180,11 +181,11 @@ func (cli *cli) printHealthHead(now time.Time, s nodehealth.Status) {
 		if b.Manual {
 			what += ", until \"weir health release\""
 		}
-		fmt.Fprintf(cli.stdout, "! %s for %s: %s\n", what, ago(now, b.Since), b.Why)
+		fmt.Fprintf(cli.stdout, "! %s for %s: %s\n", what, explain.Ago(now, b.Since), b.Why)
 	}
 	for _, a := range s.Alarms {
 		if !told(s, a.Key) {
-			fmt.Fprintf(cli.stdout, "! for %s: %s\n", ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
+			fmt.Fprintf(cli.stdout, "! for %s: %s\n", explain.Ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
 		}
 	}
 	for _, p := range s.Pauses {

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -221,7 +222,7 @@ func (cli *cli) printChecked(o nodehealth.Order, a nodehealth.Answer) {
 			continue
 		}
 		for _, w := range n.Status.Modes {
-			rows = append(rows, []string{n.Node, string(n.Status.State), string(w.Mode), string(w.Verdict), ago(now, w.At), saidWhy(w)})
+			rows = append(rows, []string{n.Node, string(n.Status.State), string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), saidWhy(w)})
 		}
 	}
 	if len(rows) > 0 {

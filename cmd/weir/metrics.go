@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
@@ -226,7 +227,7 @@ func seriesRow(s metrics.Series) []string {
 	row := []string{metrics.Key(s.Name, s.Dimensions), fmt.Sprint(len(s.Times)), "-", "-", "-"}
 	if n := len(s.Times); n > 0 {
 		row[2], row[3] = timeText(time.Unix(s.Times[0], 0)), timeText(time.Unix(s.Times[n-1], 0))
-		row[4] = number(s.Values[n-1])
+		row[4] = explain.Number(s.Values[n-1])
 	}
 	return row
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -74,18 +75,6 @@ func operator() string {
 		name += "@" + host
 	}
 	return name
-}
-
-// ordered says for people who ordered something, why, and until when.
-func ordered(n pools.Note) string {
-	text := "by " + n.By
-	if n.Why != "" {
-		text += ": " + n.Why
-	}
-	if !n.Until.IsZero() {
-		text += "; ends " + n.Until.Local().Format(time.DateTime)
-	}
-	return text
 }
 
 // withOrders runs f with the orders of the pool. A pool without a tick is most
@@ -151,7 +140,7 @@ as paused. It ends by itself, or with "weir resume".`,
 				if err := o.Pause(ctx, note); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s is paused from its next tick on, %s\n", cli.Cluster, cli.Pool, ordered(note))
+				fmt.Fprintf(cli.stdout, "pool %s/%s is paused from its next tick on, %s\n", cli.Cluster, cli.Pool, explain.Note(note))
 				return nil
 			})
 		},
@@ -179,7 +168,7 @@ func (cli *cli) resumeCommand() *cobra.Command {
 					fmt.Fprintf(cli.stdout, "pool %s/%s was not paused\n", cli.Cluster, cli.Pool)
 					return nil
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, ordered(*current.Pause))
+				fmt.Fprintf(cli.stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, explain.Note(*current.Pause))
 				return nil
 			})
 		},
@@ -229,7 +218,7 @@ is shown.`,
 				if err := o.SetOffset(ctx, pools.Offset{Note: note, Weight: weight}); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), ordered(note))
+				fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), explain.Note(note))
 				return nil
 			})
 		},
@@ -252,14 +241,14 @@ func (cli *cli) showOffset(ctx context.Context, o *state.Orders) error {
 		fmt.Fprintf(cli.stdout, "pool %s/%s has no offset\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, signed(current.Offset.Weight), ordered(current.Offset.Note))
+	fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, signed(current.Offset.Weight), explain.Note(current.Offset.Note))
 	return nil
 }
 
 // signed prints a weight that is added.
 func signed(x float64) string {
 	if x > 0 {
-		return "+" + number(x)
+		return "+" + explain.Number(x)
 	}
-	return number(x)
+	return explain.Number(x)
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 )
 
 func (cli *cli) planCommand() *cobra.Command {
@@ -30,7 +31,7 @@ last answers. It is the code of a tick up to where that acts.`,
 				if cli.output == "json" {
 					return json.NewEncoder(cli.stdout).Encode(r)
 				}
-				explainRecord(cli.stdout, r, time.Now())
+				explain.Record(cli.stdout, r, time.Now())
 				return nil
 			})
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -79,7 +80,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], ordered(note))
+				fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
 				return nil
 			})
 		},
@@ -103,7 +104,7 @@ func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
 		fmt.Fprintf(cli.stdout, "pool %s/%s is not pinned: its signals count\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), ordered(current.Pin.Note))
+	fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), explain.Note(current.Pin.Note))
 	return nil
 }
 
@@ -111,7 +112,7 @@ func pinned(p pools.Pin) string {
 	if p.Bound != "" {
 		return p.Bound
 	}
-	return number(p.Target)
+	return explain.Number(p.Target)
 }
 
 func (cli *cli) poolRemoveCommand() *cobra.Command {
@@ -290,7 +291,7 @@ func (cli *cli) listGroups(ctx context.Context, b *bus.Bus) error {
 	}
 	var rows [][]string
 	for _, g := range groups {
-		rows = append(rows, []string{g.ID, orDash(g.Kind), fmt.Sprint(g.Target), number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
+		rows = append(rows, []string{g.ID, orDash(g.Kind), fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max), g.note()})
 	}
 	cli.printTable([]string{"group", "kind", "target", "fulfilled", "min", "max", ""}, rows)
 	return nil

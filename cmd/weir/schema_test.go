@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 )
 
 // A record of the schema before is still shown, and refused by "weir decide" in one
@@ -16,12 +18,12 @@ func TestRecordOfSchemaOne(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, err := readRecord(data)
+	r, err := explain.Read(data)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer
-	explainRecord(&shown, r, r.At)
+	explain.Record(&shown, r, r.At)
 	for _, want := range []string{"pool here/default, tick of 18:59:09", "target ", "a 6 -> 6", "let go a a-2 (by me): ok", "on the way out: a-2 of a"} {
 		if !strings.Contains(shown.String(), want) {
 			t.Errorf("explain shows no %q:\n%s", want, shown.String())

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -160,14 +161,14 @@ func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	}
 	current = current.InForce(time.Now())
 	if current.Pause != nil {
-		s.warn("the pool is paused %s; \"weir resume\" ends it", ordered(*current.Pause))
+		s.warn("the pool is paused %s; \"weir resume\" ends it", explain.Note(*current.Pause))
 	}
 	s.Orders = &current
 	if current.Offset != nil {
-		s.warn("an offset of %s counts, %s", signed(current.Offset.Weight), ordered(current.Offset.Note))
+		s.warn("an offset of %s counts, %s", signed(current.Offset.Weight), explain.Note(current.Offset.Note))
 	}
 	if current.Pin != nil {
-		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), ordered(current.Pin.Note))
+		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), explain.Note(current.Pin.Note))
 	}
 }
 
@@ -204,7 +205,7 @@ func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autosca
 	var last *autoscaler.Record
 	// What cannot be read is not shown: the last tick's own error is.
 	_ = ledger.Since(ctx, time.Now().Add(-lookBack), func(data []byte) error {
-		if r, err := readRecord(data); err == nil && r.Case != nil {
+		if r, err := explain.Read(data); err == nil && r.Case != nil {
 			last = &r
 		}
 		return nil
@@ -254,7 +255,7 @@ func (cli *cli) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
 		}
 	}
 	if oldest := pending.Copies[0]; time.Since(oldest.Since) > 3*max(s.LastTick.Every, time.Second) {
-		s.warn("%d instances wait for room, %s/%d for %s", pending.Total, oldest.App, oldest.Index, ago(time.Now(), oldest.Since))
+		s.warn("%d instances wait for room, %s/%d for %s", pending.Total, oldest.App, oldest.Index, explain.Ago(time.Now(), oldest.Since))
 	}
 }
 
@@ -288,12 +289,12 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Answer, d autoscaler.Detail) {
 	for _, app := range d.Apps {
 		if app.StandIn {
-			s.warn("app %s is served by %s, so the pool does not shrink: %s", app.App, server(app.Source), app.Why)
+			s.warn("app %s is served by %s, so the pool does not shrink: %s", app.App, explain.Source(app.Source), app.Why)
 		}
 	}
 	for _, step := range a.Steps {
 		if most := c.Input.Policy.Limits.Max; step.Rule == decide.RuleLimits && step.Before > most {
-			s.warn("the pool would need %s, but max_capacity is %s", number(step.Before), number(most))
+			s.warn("the pool would need %s, but max_capacity is %s", explain.Number(step.Before), explain.Number(most))
 		}
 	}
 }
@@ -307,8 +308,8 @@ func (cli *cli) printPool(s poolStatus, now time.Time) {
 	}
 	limits := r.Case.Input.Policy.Limits
 	fmt.Fprintf(cli.stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
-		number(r.Snapshot.Target), number(r.Answer.Target), number(r.Snapshot.Fulfilled), number(r.Snapshot.Joined),
-		number(limits.Min), number(limits.Max), ago(now, r.At))
+		explain.Number(r.Snapshot.Target), explain.Number(r.Answer.Target), explain.Number(r.Snapshot.Fulfilled), explain.Number(r.Snapshot.Joined),
+		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At))
 	cli.printGroups(*r)
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return
@@ -320,7 +321,7 @@ func (cli *cli) printPool(s poolStatus, now time.Time) {
 func (cli *cli) printGroups(r autoscaler.Record) {
 	var rows [][]string
 	for _, g := range r.Snapshot.Groups {
-		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
+		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
 	}
 	cli.printTable([]string{"group", "target", "fulfilled", "min", "max"}, rows)
 }
@@ -372,7 +373,7 @@ func (cli *cli) printNodes(s poolStatus, r autoscaler.Record) {
 		case n.Draining:
 			state += ", cordoned"
 		}
-		add(n.ID, n.Group, state, n.Tasks, ago(time.Unix(0, 0).Add(n.Uptime), time.Unix(0, 0)))
+		add(n.ID, n.Group, state, n.Tasks, explain.Ago(time.Unix(0, 0).Add(n.Uptime), time.Unix(0, 0)))
 	}
 	for _, d := range r.Drains {
 		add(d.Node, d.Group, "leaving: "+string(d.State), said[d.Node].Tasks, "-")
@@ -402,7 +403,7 @@ func processRow(p bootstrap.Process, title string, now time.Time) []string {
 	if why == "" && p.Trial != nil {
 		why = "shadow " + p.Trial.Shadow + " " + trialText(*p.Trial)
 	}
-	return []string{title, orDash(p.Version), p.State, pid(p.PID), ago(now, p.Since), fmt.Sprint(p.Restarts), why}
+	return []string{title, orDash(p.Version), p.State, pid(p.PID), explain.Ago(now, p.Since), fmt.Sprint(p.Restarts), why}
 }
 
 func pid(n int) string {

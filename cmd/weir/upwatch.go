@@ -3,13 +3,12 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
-	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -53,7 +52,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 					u.log.Warn("record of a tick cannot be read", "err", err)
 					continue
 				}
-				r, err := readRecord(data)
+				r, err := explain.Read(data)
 				if err != nil {
 					u.log.Warn("record of a tick cannot be read", "err", err)
 					continue
@@ -64,39 +63,8 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 					fmt.Fprintf(u.stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
 						time.Since(u.began).Seconds(), u.logFile.Name())
 				}
-				fmt.Fprintln(u.stdout, tickLine(r, now))
+				fmt.Fprintln(u.stdout, explain.Line(r, now))
 			}
 		}
 	}, nil
-}
-
-// tickLine is one tick in one line: what was wanted, what is, and what was done.
-func tickLine(r autoscaler.Record, c message.Counts) string {
-	at := r.At.Local().Format(time.TimeOnly)
-	if r.Failed != "" {
-		return fmt.Sprintf("%s tick ended early: %s", at, r.Failed)
-	}
-	if r.Paused != nil {
-		return fmt.Sprintf("%s paused %s", at, ordered(*r.Paused))
-	}
-	if r.Case == nil || r.Answer == nil || r.Detail == nil {
-		return at + " tick in a form that is not known here"
-	}
-	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Detail.Request,
-		number(r.Case.Input.Capacity.Target+r.Case.State.Offset), number(r.Answer.Target), number(r.Snapshot.Joined))}
-	for _, name := range sortedKeys(c.Apps) {
-		parts = append(parts, fmt.Sprintf("%s %d/%d", name, c.Apps[name].Running, c.Apps[name].Expected))
-	}
-	if len(r.Drains) > 0 {
-		parts = append(parts, fmt.Sprintf("%d leaving", len(r.Drains)))
-	}
-	for _, a := range r.Detail.Apps {
-		if a.StandIn {
-			parts = append(parts, fmt.Sprintf("app %s is served by %s", a.App, server(a.Source)))
-		}
-	}
-	for _, p := range r.Problems {
-		parts = append(parts, "! "+p)
-	}
-	return strings.Join(parts, "; ")
 }

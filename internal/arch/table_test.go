@@ -102,6 +102,7 @@ var house = []entry{
 
 	{path: "internal/flock", row: infrastructure, family: "bus", only: none},
 	{path: "internal/bus", row: infrastructure, family: "bus"},
+	{path: "internal/explain", row: infrastructure},
 	{path: "internal/awssdk", row: infrastructure, only: none},
 	{path: "internal/netguard", row: infrastructure, std: true, only: none},
 

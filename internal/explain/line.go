@@ -1,0 +1,43 @@
+package explain
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Line is one tick in one line: what was wanted, what is, and what was done.
+func Line(r autoscaler.Record, c message.Counts) string {
+	at := r.At.Local().Format(time.TimeOnly)
+	if r.Failed != "" {
+		return fmt.Sprintf("%s tick ended early: %s", at, r.Failed)
+	}
+	if r.Paused != nil {
+		return fmt.Sprintf("%s paused %s", at, Note(*r.Paused))
+	}
+	if r.Case == nil || r.Answer == nil || r.Detail == nil {
+		return at + " tick in a form that is not known here"
+	}
+	parts := []string{fmt.Sprintf("%s asked %s; pool %s -> %s, %s joined", at, r.Detail.Request,
+		Number(r.Case.Input.Capacity.Target+r.Case.State.Offset), Number(r.Answer.Target), Number(r.Snapshot.Joined))}
+	for _, name := range slices.Sorted(maps.Keys(c.Apps)) {
+		parts = append(parts, fmt.Sprintf("%s %d/%d", name, c.Apps[name].Running, c.Apps[name].Expected))
+	}
+	if len(r.Drains) > 0 {
+		parts = append(parts, fmt.Sprintf("%d leaving", len(r.Drains)))
+	}
+	for _, a := range r.Detail.Apps {
+		if a.StandIn {
+			parts = append(parts, fmt.Sprintf("app %s is served by %s", a.App, Source(a.Source)))
+		}
+	}
+	for _, p := range r.Problems {
+		parts = append(parts, "! "+p)
+	}
+	return strings.Join(parts, "; ")
+}

@@ -1,0 +1,207 @@
+// Package explain puts a tick's record into words: whole, for "weir explain", or as
+// one line, for "weir up". It also holds the few words that commands share with it.
+package explain
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
+	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+// Read decodes a tick of the ledger.
+func Read(data []byte) (autoscaler.Record, error) {
+	var r autoscaler.Record
+	if err := json.Unmarshal(data, &r); err != nil {
+		return r, fmt.Errorf("read a record of the ledger: %w; an older weir wrote it in another form", err)
+	}
+	return r, nil
+}
+
+// Record prints one tick for people.
+func Record(w io.Writer, r autoscaler.Record, now time.Time) {
+	fmt.Fprintf(w, "pool %s/%s, tick of %s (%s ago), took %v\n",
+		r.Cluster, r.Pool, r.At.Format(time.TimeOnly), Ago(now, r.At), r.Took.Round(time.Millisecond))
+	if r.DryRun {
+		fmt.Fprintln(w, "dry run: nothing was asked of the provider")
+	}
+	for _, p := range r.Problems {
+		fmt.Fprintf(w, "! %s\n", p)
+	}
+	switch {
+	case r.Paused != nil:
+		fmt.Fprintf(w, "paused %s\n", Note(*r.Paused))
+		return
+	case r.Failed != "":
+		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
+		return
+	case r.Case == nil || r.Answer == nil || r.Detail == nil:
+		fmt.Fprintln(w, "! the record is not whole: an older weir wrote it in another form")
+		return
+	}
+	for _, d := range r.Drift {
+		fmt.Fprintf(w, "! somebody else set the target of %s: %d, after we asked for %d\n", d.Group, d.Found, d.Asked)
+	}
+	writeSignals(w, r, now)
+	fmt.Fprintf(w, "\nrequest  %s\n", r.Detail.Request)
+	fmt.Fprintln(w, "\nsteps")
+	for _, s := range r.Answer.Steps {
+		fmt.Fprintf(w, "  %-26s %8s -> %-8s %s\n", s.Rule, Number(s.Before), Number(s.After), s.Why)
+	}
+	writeGroups(w, r)
+	writeAccount(w, r.Account)
+	writeActions(w, r)
+}
+
+func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
+	fmt.Fprintln(w, "\nsignals")
+	signal := func(app string, o decide.Opinion) {
+		version := o.Version
+		if version == "" {
+			version = "shipped"
+		}
+		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, o.Verdict)
+		if o.Verdict == decide.Value {
+			fmt.Fprintf(w, " %s, in %v, %s ago", o.Request, o.Latency.Round(10*time.Microsecond), Ago(r.At, o.At))
+		}
+		if o.Why != "" {
+			fmt.Fprintf(w, " (%s)", o.Why)
+		}
+		if o.Explanation != "" && o.Explanation != o.Why {
+			fmt.Fprintf(w, "; %s", o.Explanation)
+		}
+		fmt.Fprintln(w)
+	}
+	for _, app := range r.Case.Input.Apps {
+		if app.Configured {
+			signal(app.Name, app.Opinion)
+		}
+	}
+	signal(sigproto.DefaultApp, r.Case.Input.Default)
+	for _, app := range r.Detail.Apps {
+		if app.Source == decide.FromSignal && len(app.Held) == 0 {
+			continue
+		}
+		fmt.Fprintf(w, "  %-14s is served by %s: %s (%s)\n", app.App, Source(app.Source), app.Request, app.Why)
+	}
+}
+
+// Source names, for people, who speaks for an app.
+func Source(s decide.Source) string {
+	switch s {
+	case decide.FromSignal:
+		return "its signal"
+	case decide.FromDefault:
+		return "the default signal"
+	case decide.FromHeld:
+		return "its last good answer"
+	}
+	return "nobody"
+}
+
+func writeGroups(w io.Writer, r autoscaler.Record) {
+	fmt.Fprintf(w, "\ngroups (joined %s of %s, target %s)\n", Number(r.Snapshot.Joined), Number(r.Snapshot.Fulfilled), Number(r.Snapshot.Target))
+	if r.Detail.Refused != "" {
+		fmt.Fprintf(w, "  ! %s\n", r.Detail.Refused)
+	}
+	held := map[string]bool{}
+	for _, q := range r.State.Quarantines {
+		held[q.Group] = true
+	}
+	for _, share := range r.Detail.Distribution.Shares {
+		if _, busy := r.Case.Busy[share.Group]; busy || held[share.Group] {
+			fmt.Fprintf(w, "  %s %d (left alone)", share.Group, share.After)
+		} else {
+			fmt.Fprintf(w, "  %s", share)
+		}
+		if c := r.Detail.Committed[share.Group]; c > 0 {
+			fmt.Fprintf(w, ", and %s on the way out", Number(c))
+		}
+		fmt.Fprintln(w)
+	}
+	for _, q := range r.State.Quarantines {
+		fmt.Fprintf(w, "  ! %s is left alone until %s: %s\n", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+	}
+	for group, who := range r.Case.Busy {
+		fmt.Fprintf(w, "  ! %s is left alone: %s\n", group, who)
+	}
+	if short := r.Detail.Distribution.Shortfall; short != 0 {
+		fmt.Fprintf(w, "  ! %d could not be shared out: every group is at its bound, or left alone\n", short)
+	}
+	for _, kept := range r.Detail.Kept {
+		fmt.Fprintf(w, "  %d nodes stay above the target: %s (%s first)\n", kept.Nodes, kept.Why, kept.First)
+	}
+}
+
+// writeAccount prints what the groups' targets are made of.
+func writeAccount(w io.Writer, account resolve.Entries) {
+	if account == nil {
+		return // the record is of schema 1
+	}
+	fmt.Fprintln(w, "\naccount of the targets, after the actions")
+	var groups []string
+	parts, sums := map[string][]string{}, map[string]float64{}
+	for _, e := range account {
+		text := fmt.Sprintf("%s %s", e.Kind, Number(e.Weight))
+		if e.Node != "" {
+			text += " (" + e.Node + ")"
+		}
+		if parts[e.Group] == nil {
+			groups = append(groups, e.Group)
+		}
+		parts[e.Group], sums[e.Group] = append(parts[e.Group], text), sums[e.Group]+e.Weight
+	}
+	for _, group := range groups {
+		if group == "" {
+			fmt.Fprintf(w, "  pool: %s\n", strings.Join(parts[group], ", "))
+		} else {
+			fmt.Fprintf(w, "  %s %s = %s\n", group, Number(sums[group]), strings.Join(parts[group], " + "))
+		}
+	}
+}
+
+func writeActions(w io.Writer, r autoscaler.Record) {
+	fmt.Fprintln(w, "\nasked of the provider")
+	if len(r.Actions) == 0 {
+		fmt.Fprintln(w, "  nothing")
+	}
+	for _, a := range r.Actions {
+		line := []string{"  " + string(a.Op)}
+		for _, part := range []string{a.Group, a.Node} {
+			if part != "" {
+				line = append(line, part)
+			}
+		}
+		if a.Op == apply.OpSetTarget {
+			line = append(line, fmt.Sprint(a.Target))
+		}
+		text := strings.Join(line, " ")
+		if a.What != "" {
+			text += " (" + a.What + ")"
+		}
+		if a.Latency > 0 {
+			text += fmt.Sprintf(", in %v", a.Latency.Round(10*time.Microsecond))
+		}
+		if a.Error != "" {
+			text += ": " + a.Error
+		} else {
+			text += ": ok"
+		}
+		fmt.Fprintln(w, text)
+	}
+	for _, d := range r.Drains {
+		fmt.Fprintf(w, "  on the way out: %s of %s, %s since %s (%s)\n", d.Node, d.Group, d.State, d.Since.Format(time.TimeOnly), d.Reason)
+	}
+}
+
+// Number prints a capacity with no more digits than people want.
+func Number(x float64) string {
+	return strings.TrimSuffix(strings.TrimRight(fmt.Sprintf("%.2f", x), "0"), ".")
+}

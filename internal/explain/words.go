@@ -1,0 +1,37 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Ago prints how long ago t was, in the largest unit that says enough.
+func Ago(now, t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	d := now.Sub(t)
+	switch {
+	case d < time.Minute:
+		return fmt.Sprintf("%ds", int(d.Seconds()))
+	case d < time.Hour:
+		return fmt.Sprintf("%dm%02ds", int(d.Minutes()), int(d.Seconds())%60)
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh%02dm", int(d.Hours()), int(d.Minutes())%60)
+	}
+	return fmt.Sprintf("%dd", int(d.Hours()/24))
+}
+
+// Note says by whom an order is, why, and until when.
+func Note(n pools.Note) string {
+	text := "by " + n.By
+	if n.Why != "" {
+		text += ": " + n.Why
+	}
+	if !n.Until.IsZero() {
+		text += "; ends " + n.Until.Local().Format(time.DateTime)
+	}
+	return text
+}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
@@ -20,10 +21,10 @@ func (cli *cli) agentCommand() *cobra.Command {
 		Short: "Be one machine of a local pool (started by weir up)",
 		Long: `Be one machine of a local pool: run application instances on this host within
 the resources that it declares, and say over the bus what runs.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Validate(); err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return cli.agent(cmd.Context(), c)
 		},
@@ -35,11 +36,11 @@ the resources that it declares, and say over the bus what runs.`,
 }
 
 func (cli *cli) agent(ctx context.Context, c agent.Config) error {
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
-	dir, err := cli.dataDir()
+	dir, err := cli.DataDir()
 	if err != nil {
 		return err
 	}

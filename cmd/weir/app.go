@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -24,8 +25,8 @@ func (cli *cli) appCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "app",
 		Short: "Set, list and watch applications",
-		Args:  group,
-		RunE:  help,
+		Args:  command.Group,
+		RunE:  command.Help,
 	}
 	cmd.AddCommand(cli.appSetCommand(), cli.appGetCommand(), cli.appListCommand(), cli.appDeleteCommand(),
 		cli.appStatusCommand(), cli.appExplainCommand(), cli.appCrashesCommand(), cli.appRetryCommand(), cli.appLogsCommand())
@@ -44,7 +45,7 @@ A change of the command or of the resources is a new version: its instances
 replace the old ones. A change of the count alone is not.`,
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir app set web --instances 20`,
-		Args: oneArg("application name"),
+		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want.Name = args[0]
 			if !message.ValidName(want.Name) {
@@ -74,7 +75,7 @@ func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, change
 	old, revision, err := readApp(ctx, kv, want.Name)
 	switch {
 	case errors.Is(err, errNoApp) && want.Command == "":
-		return &usageError{fmt.Errorf("application %s is new: say what to run with --command", want.Name)}
+		return command.Usage(fmt.Errorf("application %s is new: say what to run with --command", want.Name))
 	case errors.Is(err, errNoApp):
 		want.Pool = cli.Pool
 	case err != nil:
@@ -88,14 +89,14 @@ func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, change
 	want.Version = versionOf(want)
 	want.Updated = time.Now().UTC()
 	if err := want.Validate(); err != nil {
-		return &usageError{fmt.Errorf("app %s: %w", want.Name, err)}
+		return command.Usage(fmt.Errorf("app %s: %w", want.Name, err))
 	}
 	if err := writeApp(ctx, b, kv, want, revision); err != nil {
 		return err
 	}
-	fmt.Fprintf(cli.stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
+	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
 	if _, err := lastRecord(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
-		fmt.Fprintf(cli.stderr, "weir: nobody has run a pool %s here yet: is its name right?\n", want.Pool)
+		fmt.Fprintf(cli.Stderr, "weir: nobody has run a pool %s here yet: is its name right?\n", want.Pool)
 	}
 	return nil
 }
@@ -127,7 +128,7 @@ func versionOf(a message.App) string {
 var errUnreadable = errors.New("application cannot be read")
 
 func badAppName(name string) error {
-	return &usageError{fmt.Errorf("application name %q: want letters, digits, - and _, at most 63", name)}
+	return command.Usage(fmt.Errorf("application name %q: want letters, digits, - and _, at most 63", name))
 }
 
 // errNoApp: the bucket has no row of that name.
@@ -197,7 +198,7 @@ func (cli *cli) appGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Print what an application should be",
-		Args:  oneArg("application name"),
+		Args:  command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				kv, err := appsBucket(ctx, b, cli.Cluster)
@@ -224,7 +225,7 @@ func (cli *cli) appListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the applications of the cluster",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				rows, bad, err := listApps(ctx, b, cli.Cluster)
@@ -232,7 +233,7 @@ func (cli *cli) appListCommand() *cobra.Command {
 					return err
 				}
 				for _, problem := range bad {
-					fmt.Fprintf(cli.stderr, "weir: %v\n", problem)
+					fmt.Fprintf(cli.Stderr, "weir: %v\n", problem)
 				}
 				if cli.output == "json" {
 					return cli.printJSON(rows)
@@ -286,7 +287,7 @@ func (cli *cli) appDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Stop an application and forget it",
-		Args:  oneArg("application name"),
+		Args:  command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				kv, err := appsBucket(ctx, b, cli.Cluster)
@@ -300,7 +301,7 @@ func (cli *cli) appDeleteCommand() *cobra.Command {
 				if err := kv.Delete(ctx, args[0], jetstream.LastRevision(revision)); err != nil {
 					return fmt.Errorf("delete application %s: %w", args[0], err)
 				}
-				fmt.Fprintf(cli.stdout, "%s: deleted\n", args[0])
+				fmt.Fprintf(cli.Stdout, "%s: deleted\n", args[0])
 				return announceApp(b.Conn(), args[0])
 			})
 		},

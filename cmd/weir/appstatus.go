@@ -16,8 +16,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
@@ -49,7 +49,7 @@ func (cli *cli) appStatusCommand() *cobra.Command {
 
 // appArg wants the name of one application.
 func appArg(cmd *cobra.Command, args []string) error {
-	if err := oneArg("application name")(cmd, args); err != nil {
+	if err := command.OneArg("application name")(cmd, args); err != nil {
 		return err
 	}
 	if !message.ValidName(args[0]) {
@@ -93,27 +93,27 @@ func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
 // warnOfHarmonizer tells why it does less than it could.
 func (cli *cli) warnOfHarmonizer(s harmonizer.Status) {
 	if !s.Complete {
-		fmt.Fprintf(cli.stdout, "! nothing is started or stopped now: %s\n", s.Why)
+		fmt.Fprintf(cli.Stdout, "! nothing is started or stopped now: %s\n", s.Why)
 	}
 	if s.Shadow != nil {
-		fmt.Fprintln(cli.stdout, "! the harmonizer is in shadow mode: it asks for nothing")
+		fmt.Fprintln(cli.Stdout, "! the harmonizer is in shadow mode: it asks for nothing")
 	} else if !s.Leading {
-		fmt.Fprintf(cli.stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "nobody that it knows of"))
+		fmt.Fprintf(cli.Stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "nobody that it knows of"))
 	}
 	if b := s.Brake; b.State != "" {
-		fmt.Fprintf(cli.stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",
+		fmt.Fprintf(cli.Stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",
 			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
 	}
 	if b := s.Brake; b.RowsGone > 0 {
-		fmt.Fprintf(cli.stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until they are back; if they are gone for good, \"weir harmonizer release\" says so\n",
+		fmt.Fprintf(cli.Stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until they are back; if they are gone for good, \"weir harmonizer release\" says so\n",
 			b.RowsGone, b.RowsOf)
 	}
 	if b := s.Brake; b.Rowless > 0 {
-		fmt.Fprintf(cli.stdout, "! %d of %d copies run apps that have no row: they are not stopped until the rows are there; if there are none, \"weir harmonizer release\" says so\n",
+		fmt.Fprintf(cli.Stdout, "! %d of %d copies run apps that have no row: they are not stopped until the rows are there; if there are none, \"weir harmonizer release\" says so\n",
 			b.Rowless, b.RowlessOf)
 	}
 	if s.Omitted > 0 {
-		fmt.Fprintf(cli.stdout, "! %d more are left out\n", s.Omitted)
+		fmt.Fprintf(cli.Stdout, "! %d more are left out\n", s.Omitted)
 	}
 }
 
@@ -140,16 +140,16 @@ func (cli *cli) printIndices(e apps.Explanation) {
 	}
 	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
 	if e.Omitted > 0 {
-		fmt.Fprintf(cli.stdout, "%d more indices are left out: the troubled ones come first\n", e.Omitted)
+		fmt.Fprintf(cli.Stdout, "%d more indices are left out: the troubled ones come first\n", e.Omitted)
 	}
 }
 
 func (cli *cli) printHead(s apps.Summary) {
 	n := s.Count
-	fmt.Fprintf(cli.stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
+	fmt.Fprintf(cli.Stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
 		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
 	if s.Problem != "" {
-		fmt.Fprintf(cli.stdout, "! %s\n", s.Problem)
+		fmt.Fprintf(cli.Stdout, "! %s\n", s.Problem)
 	}
 }
 
@@ -283,7 +283,7 @@ func (cli *cli) appRetryCommand() *cobra.Command {
 			o := harmonizer.Order{Op: harmonizer.OpRetry, App: args[0]}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
-					return &usageError{fmt.Errorf("--index %d: want at least 0", index)}
+					return command.Usage(fmt.Errorf("--index %d: want at least 0", index))
 				}
 				o.Index = &index
 			}
@@ -309,7 +309,7 @@ func (cli *cli) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) er
 	if answer.Nothing {
 		what = "nothing crashed lately"
 	}
-	fmt.Fprintf(cli.stdout, "%s: %s\n", o.App, what)
+	fmt.Fprintf(cli.Stdout, "%s: %s\n", o.App, what)
 	return nil
 }
 
@@ -333,12 +333,12 @@ func (cli *cli) appLogsCommand() *cobra.Command {
 		Args: appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
-				return &usageError{fmt.Errorf("--lines %d: want at least 0", lines)}
+				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
 			request := agent.LogsRequest{App: args[0], Lines: lines}
 			if cmd.Flags().Changed("index") {
 				if index < 0 {
-					return &usageError{fmt.Errorf("--index %d: want at least 0", index)}
+					return command.Usage(fmt.Errorf("--index %d: want at least 0", index))
 				}
 				request.Index = &index
 			}
@@ -371,7 +371,7 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 	copies := []agent.CopyLog{}
 	for i, reply := range replies {
 		if errs[i] != nil && !errors.Is(errs[i], agent.ErrNoAgent) {
-			fmt.Fprintf(cli.stderr, "weir: node %s: %v\n", nodes[i], errs[i])
+			fmt.Fprintf(cli.Stderr, "weir: node %s: %v\n", nodes[i], errs[i])
 		}
 		copies = append(copies, reply.Copies...)
 	}
@@ -381,7 +381,7 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 	}
 	for _, c := range copies {
 		for _, line := range c.Lines {
-			fmt.Fprintf(cli.stdout, "%s/%d %s\n", request.App, c.Index, line)
+			fmt.Fprintf(cli.Stdout, "%s/%d %s\n", request.App, c.Index, line)
 		}
 	}
 	if len(copies) == 0 {
@@ -396,17 +396,17 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 
 // nodesOf returns the nodes of the pool, as its provider knows them now.
 func (cli *cli) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
-	data, err := cli.dataDir()
+	data, err := cli.DataDir()
 	if err != nil {
 		return nil, err
 	}
-	dir := cli.configs()
+	dir := cli.ConfigDir()
 	if cli.Configs == "" {
-		dir = daemon.UpConfigs(data)
+		dir = command.UpConfigs(data)
 	}
 	_, pool, err := config.Load(dir, cli.Cluster, cli.Pool)
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, command.Usage(err)
 	}
 	var nodes []string
 	for _, g := range pool.Groups {

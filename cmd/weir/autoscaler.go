@@ -3,6 +3,7 @@ package main
 import (
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 )
@@ -17,19 +18,19 @@ func (cli *cli) autoscalerCommand() *cobra.Command {
 
 Started by "weir bootstrap", which tells it where the signals are. Started by
 hand, it finds them at their documented addresses.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
-			if p.Settings, p.Log, err = cli.daemon(); err != nil {
+			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
 				return err
 			}
-			p.Out = cli.stdout
+			p.Out = cli.Stdout
 			if directoryFD != 0 {
 				return p.RunUnderBootstrap(cmd.Context(), directoryFD)
 			}
 			service, pool, err := config.Load(p.Configs, p.Cluster, p.Pool)
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return p.Run(cmd.Context(), service, pool)
 		},

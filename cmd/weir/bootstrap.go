@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 )
 
@@ -28,22 +29,22 @@ CMAN_SIGNAL_NAMES, CMAN_SIGNAL_VERSIONS, CMAN_NUM_VERSIONS and
 CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 		Example: `  weir bootstrap --cluster everywhere-prod --pool default
   weir bootstrap --pool default --print-plan`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			p := bootstrapd.Process{CheckArgs: cli.autoscalerCommand().ParseFlags}
 			var err error
-			if p.Settings, p.Log, err = cli.daemon(); err != nil {
+			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
 				return err
 			}
 			watcher := p.Watcher()
 			wanted, err := p.Read(os.Getenv)
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			if printPlan {
 				return cli.printJSON(wanted.Plan)
 			}
-			bars := newBars(cli.stderr)
+			bars := newBars(cli.Stderr)
 			defer bars.close()
 			if bars.writer != nil {
 				p.Progress = bars.tell

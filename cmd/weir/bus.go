@@ -18,11 +18,11 @@ const askTimeout = 3 * time.Second
 
 // find connects to the bus of the data folder, or says how to have one.
 func (cli *cli) find(ctx context.Context) (*bus.Bus, error) {
-	dir, err := cli.dataDir()
+	dir, err := cli.DataDir()
 	if err != nil {
 		return nil, err
 	}
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return nil, err
 	}

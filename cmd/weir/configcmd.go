@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 )
@@ -14,27 +15,27 @@ func (cli *cli) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Check configuration files",
-		Args:  group,
-		RunE:  help,
+		Args:  command.Group,
+		RunE:  command.Help,
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "validate",
 		Short:   "Check the service file, the harmonizer's and one pool's, and say what is wrong with them",
 		Example: `  weir config validate --config-dir ./config --cluster prod --pool default`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			service, pool, err := config.Load(cli.configs(), cli.Cluster, cli.Pool)
-			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.configs())
+			service, pool, err := config.Load(cli.ConfigDir(), cli.Cluster, cli.Pool)
+			_, warnings, errHarmonizer := config.LoadHarmonizer(cli.ConfigDir())
 			if err == nil {
 				err = autoscalerd.CheckHealth(pool)
 			}
 			if err := errors.Join(err, errHarmonizer); err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			for _, w := range append(config.Warnings(service, pool), warnings...) {
-				fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
+				fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
 			}
-			fmt.Fprintf(cli.stdout, "%s: pool %s/%s is valid\n", cli.configs(), cli.Cluster, cli.Pool)
+			fmt.Fprintf(cli.Stdout, "%s: pool %s/%s is valid\n", cli.ConfigDir(), cli.Cluster, cli.Pool)
 			return nil
 		},
 	})

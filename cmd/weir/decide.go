@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
@@ -51,7 +52,7 @@ answers {"error"}, and the next one goes on.`,
   weir decide ticks.jsonl | jq .steps`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return oneArg("file")(cmd, args)
+				return command.OneArg("file")(cmd, args)
 			}
 			return nil
 		},
@@ -61,7 +62,7 @@ answers {"error"}, and the next one goes on.`,
 				return err
 			}
 			defer closeIn()
-			return decideLines(cmd.Context(), in, cli.stdout)
+			return decideLines(cmd.Context(), in, cli.Stdout)
 		},
 	}
 }
@@ -69,11 +70,11 @@ answers {"error"}, and the next one goes on.`,
 // inputOf opens the named file; without one, or for "-", it is standard input.
 func (cli *cli) inputOf(args []string) (io.Reader, func(), error) {
 	if len(args) == 0 || args[0] == "-" {
-		return cli.stdin, func() {}, nil
+		return cli.Stdin, func() {}, nil
 	}
 	file, err := os.Open(args[0])
 	if err != nil {
-		return nil, nil, &usageError{err}
+		return nil, nil, command.Usage(err)
 	}
 	return file, func() { file.Close() }, nil
 }

@@ -17,6 +17,8 @@ import (
 
 	diff "github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // object is a JSON object.
@@ -33,7 +35,7 @@ func decideAll(t testing.TB, lines []object) []object {
 		}
 		in.Write(append(data, '\n'))
 	}
-	if code := run([]string{"decide"}, &in, &out, os.Stderr); code != exitOK {
+	if code := run([]string{"decide"}, &in, &out, os.Stderr); code != command.ExitOK {
 		t.Fatalf("weir decide ends with %d", code)
 	}
 	var answers []object

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -32,7 +33,7 @@ prints the record itself, on one line, as "weir decide" reads it.`,
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since < 0 {
-				return &usageError{fmt.Errorf("--since %v: want how long ago, such as 5m", since)}
+				return command.Usage(fmt.Errorf("--since %v: want how long ago, such as 5m", since))
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.explain(ctx, b, since) })
 		},
@@ -46,9 +47,9 @@ func (cli *cli) explain(ctx context.Context, b *bus.Bus, since time.Duration) er
 	now := time.Now()
 	show := func(r autoscaler.Record) error {
 		if cli.output == "json" {
-			return json.NewEncoder(cli.stdout).Encode(r)
+			return json.NewEncoder(cli.Stdout).Encode(r)
 		}
-		explain.Record(cli.stdout, r, now)
+		explain.Record(cli.Stdout, r, now)
 		return nil
 	}
 	if since <= 0 {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
@@ -31,7 +32,7 @@ of the configuration, else health_manager.yml; without one, defaults hold.`,
   weir harmonizer --config health_manager.yml --metrics-addr 127.0.0.1:9464
   weir harmonizer record events.jsonl
   weir harmonizer replay events.jsonl --events`,
-		Args: group,
+		Args: command.Group,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.harmonize(ctx, b, file, metricsAddr)
@@ -51,13 +52,13 @@ func configFlag(cmd *cobra.Command, file *string) {
 // harmonizerFile reads the file that was named, or that of the configuration's
 // folder, and logs its keys that mean nothing here.
 func (cli *cli) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer, error) {
-	read := func() (config.Harmonizer, config.Problems, error) { return config.LoadHarmonizer(cli.configs()) }
+	read := func() (config.Harmonizer, config.Problems, error) { return config.LoadHarmonizer(cli.ConfigDir()) }
 	if path != "" {
 		read = func() (config.Harmonizer, config.Problems, error) { return config.ReadHarmonizer(path) }
 	}
 	file, warnings, err := read()
 	if err != nil {
-		return file, &usageError{err}
+		return file, command.Usage(err)
 	}
 	for _, w := range warnings {
 		log.Warn("configuration", "of", w.Error())
@@ -66,7 +67,7 @@ func (cli *cli) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer
 }
 
 func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr string) error {
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
@@ -74,7 +75,7 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	if err != nil {
 		return err
 	}
-	dir, err := cli.dataDir()
+	dir, err := cli.DataDir()
 	if err != nil {
 		return err
 	}
@@ -99,7 +100,7 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	if parts.Holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
 		return err
 	}
-	return parts.Run(ctx, metricsAddr, cli.stdout)
+	return parts.Run(ctx, metricsAddr, cli.Stdout)
 }
 
 func (cli *cli) releaseCommand() *cobra.Command {
@@ -110,7 +111,7 @@ func (cli *cli) releaseCommand() *cobra.Command {
 are lost now; and the one that holds the stops of applications that have no row,
 after very many rows were gone at once: they are stopped then. "weir app status"
 says whether it holds, and why.`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				answer, err := askOrder(ctx, b, cli.Cluster, harmonizer.Order{Op: harmonizer.OpRelease})
@@ -121,7 +122,7 @@ says whether it holds, and why.`,
 				if answer.Nothing {
 					what = "nothing is held"
 				}
-				fmt.Fprintln(cli.stdout, what)
+				fmt.Fprintln(cli.Stdout, what)
 				return nil
 			})
 		},

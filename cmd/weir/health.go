@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -32,8 +33,8 @@ func (cli *cli) healthCommand() *cobra.Command {
   weir health pause i-0123 --for 2h --why "disk is being looked at"
   weir health policy check pool.yaml
   weir health replay incident.jsonl`,
-		Args: group,
-		RunE: help,
+		Args: command.Group,
+		RunE: command.Help,
 	}
 	cmd.AddCommand(
 		cli.healthStatusCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
@@ -127,7 +128,7 @@ func (cli *cli) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeSt
 	if mode != judge.Act {
 		begun = "told, not begun"
 	}
-	fmt.Fprintf(cli.stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
+	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
 	var words [][]string
 	for _, w := range n.Modes {
 		words = append(words, []string{string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), saidWhy(w)})
@@ -168,35 +169,35 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 }
 
 func (cli *cli) printHealthHead(now time.Time, s nodehealth.Status) {
-	fmt.Fprintf(cli.stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
 	switch {
 	case s.Healer == "":
 	case s.Mode != judge.Act:
-		fmt.Fprintf(cli.stdout, "the policy observes, and so it is not Weirkeeper that heals: %s\n", s.Healer)
+		fmt.Fprintf(cli.Stdout, "the policy observes, and so it is not Weirkeeper that heals: %s\n", s.Healer)
 	default:
-		fmt.Fprintf(cli.stdout, "! nothing is repaired: %s\n", s.Healer)
+		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.Healer)
 	}
 	for _, b := range s.Open {
 		what := breakerText(b)
 		if b.Manual {
 			what += ", until \"weir health release\""
 		}
-		fmt.Fprintf(cli.stdout, "! %s for %s: %s\n", what, explain.Ago(now, b.Since), b.Why)
+		fmt.Fprintf(cli.Stdout, "! %s for %s: %s\n", what, explain.Ago(now, b.Since), b.Why)
 	}
 	for _, a := range s.Alarms {
 		if !told(s, a.Key) {
-			fmt.Fprintf(cli.stdout, "! for %s: %s\n", explain.Ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
+			fmt.Fprintf(cli.Stdout, "! for %s: %s\n", explain.Ago(now, a.Since), strings.TrimSpace(a.Node+" "+a.Why))
 		}
 	}
 	for _, p := range s.Pauses {
-		fmt.Fprintf(cli.stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), after(": ", p.Why))
+		fmt.Fprintf(cli.Stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), after(": ", p.Why))
 	}
 	if s.Memory.Err != "" {
-		fmt.Fprintf(cli.stdout, "! nothing is carried out, as it cannot be kept before: %s\n", s.Memory.Err)
+		fmt.Fprintf(cli.Stdout, "! nothing is carried out, as it cannot be kept before: %s\n", s.Memory.Err)
 	}
 	for _, r := range s.Rounds {
 		if r.Err != "" {
-			fmt.Fprintf(cli.stdout, "! %s is not observed: %s\n", r.Round, r.Err)
+			fmt.Fprintf(cli.Stdout, "! %s is not observed: %s\n", r.Round, r.Err)
 		}
 	}
 }

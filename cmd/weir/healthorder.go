@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -66,7 +67,7 @@ when that opens. With "mode: observe" it is told what would be done, and nothing
 
 func someNodes(cmd *cobra.Command, nodes []string) error {
 	if len(nodes) == 0 {
-		return &usageError{fmt.Errorf("%s wants at least one machine; %s\nSee %q", cmd.CommandPath(), allMachines, cmd.CommandPath()+" --help")}
+		return command.Usage(fmt.Errorf("%s wants at least one machine; %s\nSee %q", cmd.CommandPath(), allMachines, cmd.CommandPath()+" --help"))
 	}
 	return nil
 }
@@ -83,7 +84,7 @@ repaired once all are over. What is under way goes on to its end.`,
   weir health pause --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			if order.For <= 0 || order.For > nodehealth.MaxPause {
-				return &usageError{fmt.Errorf("--for %v: want more than 0 and at most %v\nSee %q", order.For, nodehealth.MaxPause, cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("--for %v: want more than 0 and at most %v\nSee %q", order.For, nodehealth.MaxPause, cmd.CommandPath()+" --help"))
 			}
 			order.Nodes = nodes
 			return cli.orderHealth(cmd.Context(), order)
@@ -135,7 +136,7 @@ func (cli *cli) orderHealth(ctx context.Context, o nodehealth.Order) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 		defer cancel()
-		defer saySlow(cli.stderr, fmt.Sprintf("weir: waiting for the answer of pool %s; a check takes up to 30s ...", cli.Pool))()
+		defer saySlow(cli.Stderr, fmt.Sprintf("weir: waiting for the answer of pool %s; a check takes up to 30s ...", cli.Pool))()
 		a, err := cli.nodeHealth(b).Order(ctx, o)
 		if err != nil {
 			return err
@@ -153,7 +154,7 @@ func (cli *cli) orderHealth(ctx context.Context, o nodehealth.Order) error {
 
 // wrongOrder is what a command line asks for and no order can.
 func wrongOrder(err error) error {
-	return &usageError{errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": "))}
+	return command.Usage(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
 }
 
 // saySlow says something unless stop is called soon; stop waits until it is said.
@@ -205,11 +206,11 @@ func (cli *cli) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
 		cli.printDone(a)
 	case !a.OK:
 	case o.Op == nodehealth.OpPause:
-		fmt.Fprintf(cli.stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
+		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
 	case o.Op == nodehealth.OpResume:
-		fmt.Fprintf(cli.stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
+		fmt.Fprintf(cli.Stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
 	case o.Op == nodehealth.OpRelease:
-		fmt.Fprintf(cli.stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.Cluster, cli.Pool)
+		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.Cluster, cli.Pool)
 	}
 }
 
@@ -229,7 +230,7 @@ func (cli *cli) printChecked(o nodehealth.Order, a nodehealth.Answer) {
 		cli.printTable([]string{"node", "state", "mode", "verdict", "heard", "reason"}, rows)
 	}
 	if len(o.Nodes) == 0 && len(a.Nodes) == nodehealth.MaxRows {
-		fmt.Fprintf(cli.stdout, "these are the first %d; all were looked at, and \"weir health status\" shows who is not fit\n", nodehealth.MaxRows)
+		fmt.Fprintf(cli.Stdout, "these are the first %d; all were looked at, and \"weir health status\" shows who is not fit\n", nodehealth.MaxRows)
 	}
 }
 

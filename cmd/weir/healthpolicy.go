@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
@@ -24,7 +24,7 @@ import (
 const maxPolicyFile = 1 << 20
 
 func (cli *cli) healthPolicyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Read node-health policies", Args: group, RunE: help}
+	cmd := &cobra.Command{Use: "policy", Short: "Read node-health policies", Args: command.Group, RunE: command.Help}
 	cmd.AddCommand(cli.policyCheckCommand())
 	return cmd
 }
@@ -47,7 +47,7 @@ error. The exit code is 0 then, too.`,
   weir health policy check --from senlin health_policy.yaml > health.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return oneArg("file")(cmd, args)
+				return command.OneArg("file")(cmd, args)
 			}
 			return nil
 		},
@@ -70,14 +70,14 @@ error. The exit code is 0 then, too.`,
 // poolFile returns the file of the pool: below --config-dir or, without it, the one
 // that "weir up" wrote, if there is one.
 func (cli *cli) poolFile() (string, error) {
-	dir := cli.configs()
+	dir := cli.ConfigDir()
 	if cli.Configs == "" {
-		data, err := cli.dataDir()
+		data, err := cli.DataDir()
 		if err != nil {
 			return "", err
 		}
-		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
-			dir = daemon.UpConfigs(data)
+		if _, err := os.Stat(command.UpConfigs(data)); err == nil {
+			dir = command.UpConfigs(data)
 		}
 	}
 	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))), nil
@@ -91,15 +91,15 @@ func (cli *cli) checkPolicy(file, from string) error {
 	case "senlin":
 		read = cli.senlinPolicy
 	default:
-		return &usageError{fmt.Errorf("--from %q: want weir or senlin", from)}
+		return command.Usage(fmt.Errorf("--from %q: want weir or senlin", from))
 	}
 	text, err := cli.readBounded(file, maxPolicyFile)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	policy, err := read(nameOf(file), text)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	policy.Policy = policy.WithDefaults()
 	return cli.printPolicy(policy)
@@ -126,7 +126,7 @@ func (cli *cli) ourPolicy(file string, text []byte) (config.Health, error) {
 		return config.Health{}, err
 	}
 	for _, w := range warnings {
-		fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
+		fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
 	}
 	return *pool.Health, nil
 }
@@ -148,9 +148,9 @@ func (cli *cli) senlinPolicy(file string, text []byte) (config.Health, error) {
 	if err != nil {
 		return config.Health{}, fmt.Errorf("%s: %w", file, err)
 	}
-	fmt.Fprintf(cli.stderr, "weir: %s: lost or different here:\n", file)
+	fmt.Fprintf(cli.Stderr, "weir: %s: lost or different here:\n", file)
 	for _, l := range losses {
-		fmt.Fprintf(cli.stderr, "  %s: %s\n", l.Path, l.What)
+		fmt.Fprintf(cli.Stderr, "  %s: %s\n", l.Path, l.What)
 	}
 	return config.Health{Policy: policy}, nil
 }
@@ -163,13 +163,13 @@ func (cli *cli) printPolicy(h config.Health) error {
 	if err != nil {
 		return err
 	}
-	_, err = cli.stdout.Write(text)
+	_, err = cli.Stdout.Write(text)
 	return err
 }
 
 // readBounded reads a file, or standard input for "-", that has so many bytes at most.
 func (cli *cli) readBounded(file string, most int64) ([]byte, error) {
-	in := cli.stdin
+	in := cli.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
 		if err != nil {
@@ -209,13 +209,13 @@ finding; "t" is in seconds.`,
 		Example: `  weir health replay incident.jsonl
   weir health replay - < incident.jsonl
   weir health replay --config pool.yaml incident.jsonl`,
-		Args: oneArg("file, or - for standard input"),
+		Args: command.OneArg("file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var o replay.Options
 			if file != "" {
 				p, err := cli.policyOf(file)
 				if err != nil {
-					return &usageError{err}
+					return command.Usage(err)
 				}
 				o.Policy = &p.Policy
 			}
@@ -239,19 +239,19 @@ func (cli *cli) policyOf(file string) (config.Health, error) {
 }
 
 func (cli *cli) replayHealth(ctx context.Context, path string, o replay.Options) error {
-	in := cli.stdin
+	in := cli.Stdin
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		defer f.Close()
 		in = f
 	}
-	out := bufio.NewWriter(cli.stdout)
+	out := bufio.NewWriter(cli.Stdout)
 	err := errors.Join(replay.Run(ctx, in, out, o), out.Flush())
 	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
-		return &usageError{fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp)}
+		return command.Usage(fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp))
 	}
 	return err
 }

@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 func (cli *cli) keepCommand() *cobra.Command {
@@ -11,7 +12,7 @@ func (cli *cli) keepCommand() *cobra.Command {
 		Use:    "keep",
 		Short:  "Kill what a dead supervisor left behind (started by weir itself)",
 		Hidden: true,
-		Args:   noArgs,
-		RunE:   func(*cobra.Command, []string) error { return supervise.Keep(cli.stdin, cli.stdout) },
+		Args:   command.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return supervise.Keep(cli.Stdin, cli.Stdout) },
 	}
 }

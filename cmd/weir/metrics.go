@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
@@ -25,8 +26,8 @@ func (cli *cli) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
 		Short: "Write and read metrics",
-		Args:  group,
-		RunE:  help,
+		Args:  command.Group,
+		RunE:  command.Help,
 	}
 	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), cli.metricsServeCommand())
 	return cmd
@@ -41,14 +42,14 @@ func (cli *cli) metricsPutCommand() *cobra.Command {
   weir metrics put --app web --at 2026-01-02T15:04:05Z requests_per_second=90`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{fmt.Errorf("%s wants NAME=VALUE\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("%s wants NAME=VALUE\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			samples, err := parseSamples(app, at, args, time.Now())
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -64,7 +65,7 @@ func (cli *cli) metricsPutCommand() *cobra.Command {
 				if dropped > 0 {
 					return fmt.Errorf("%d of %d values are too old to be kept: the store takes what is at most %v older than the newest", dropped, len(samples), embedded.LateWindow)
 				}
-				fmt.Fprintf(cli.stdout, "%d values written for app %s\n", len(samples), app)
+				fmt.Fprintf(cli.Stdout, "%d values written for app %s\n", len(samples), app)
 				return nil
 			})
 		},
@@ -122,7 +123,7 @@ series on a line, which "weir signal run --local", "test" and "bench" take with
   weir metrics get --type system_metrics cpus_allocated mem_allocated`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{fmt.Errorf("%s wants the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("%s wants the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -130,7 +131,7 @@ series on a line, which "weir signal run --local", "test" and "bench" take with
 			w.names = args
 			queries, err := w.queries(cli.Cluster, cli.Pool, time.Now())
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.getMetrics(ctx, b, queries) })
 		},
@@ -197,7 +198,7 @@ func (cli *cli) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Qu
 	if err != nil {
 		return err
 	}
-	out := record.NewWriter(cli.stdout)
+	out := record.NewWriter(cli.Stdout)
 	var rows [][]string
 	for _, q := range queries {
 		found, err := client.Window(ctx, q)
@@ -205,7 +206,7 @@ func (cli *cli) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Qu
 			return fmt.Errorf("%s: %w", q.Name, err)
 		}
 		if len(found) == 0 {
-			fmt.Fprintf(cli.stderr, "weir: no series %s of type %s in this time\n", q.Name, q.Type)
+			fmt.Fprintf(cli.Stderr, "weir: no series %s of type %s in this time\n", q.Name, q.Type)
 		}
 		for _, s := range found {
 			if cli.output == "json" {
@@ -235,9 +236,9 @@ func seriesRow(s metrics.Series) []string {
 // metricsStore returns the store of the service file or, without one, that of the
 // data folder.
 func (cli *cli) metricsStore(b *bus.Bus) (metrics.Store, error) {
-	service, err := config.LoadService(cli.configs())
+	service, err := config.LoadService(cli.ConfigDir())
 	if err != nil {
-		return nil, &usageError{err}
+		return nil, command.Usage(err)
 	}
 	return daemon.OpenMetrics(service, b, cli.Cluster)
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -30,11 +31,11 @@ weir.yaml read their windows from it, over NATS, and applications write to it ov
 HTTP, in line protocol. One process owns it; it keeps what it holds in the data
 folder. "weir up" has one of its own.`,
 		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086`,
-		Args:    noArgs,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			service, err := config.LoadService(cli.configs())
+			service, err := config.LoadService(cli.ConfigDir())
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			return cli.serveMetrics(cmd.Context(), service, addr)
 		},
@@ -44,11 +45,11 @@ folder. "weir up" has one of its own.`,
 }
 
 func (cli *cli) serveMetrics(ctx context.Context, service config.Service, addr string) error {
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
-	dir, err := cli.dataDir()
+	dir, err := cli.DataDir()
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func (cli *cli) serveMetrics(ctx context.Context, service config.Service, addr s
 	if err != nil {
 		return parts.Stop(err)
 	}
-	fmt.Fprintf(cli.stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", cli.Cluster, at)
+	fmt.Fprintf(cli.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", cli.Cluster, at)
 	<-parts.Context().Done()
 	return parts.Stop(nil)
 }

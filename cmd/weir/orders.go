@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -52,10 +53,10 @@ func (n *noteFlags) addWhy(cmd *cobra.Command) {
 // note says who orders, now.
 func (n *noteFlags) note() (pools.Note, error) {
 	if n.length < 0 || n.length > longest {
-		return pools.Note{}, &usageError{fmt.Errorf("--for %v: want 0 to %v", n.length, longest)}
+		return pools.Note{}, command.Usage(fmt.Errorf("--for %v: want 0 to %v", n.length, longest))
 	}
 	if len(n.why) > longestWhy {
-		return pools.Note{}, &usageError{fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), longestWhy)}
+		return pools.Note{}, command.Usage(fmt.Errorf("--why has %d bytes: want at most %d", len(n.why), longestWhy))
 	}
 	now := time.Now().UTC()
 	note := pools.Note{By: operator(), Why: decide.OneLine(n.why), At: now}
@@ -111,7 +112,7 @@ func known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 // poolArg lets a command name its pool as its argument, as --pool does.
 func (cli *cli) poolArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return oneArg("pool")(cmd, args)
+		return command.OneArg("pool")(cmd, args)
 	}
 	if len(args) == 1 {
 		cli.Pool = args[0]
@@ -140,7 +141,7 @@ as paused. It ends by itself, or with "weir resume".`,
 				if err := o.Pause(ctx, note); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s is paused from its next tick on, %s\n", cli.Cluster, cli.Pool, explain.Note(note))
+				fmt.Fprintf(cli.Stdout, "pool %s/%s is paused from its next tick on, %s\n", cli.Cluster, cli.Pool, explain.Note(note))
 				return nil
 			})
 		},
@@ -165,10 +166,10 @@ func (cli *cli) resumeCommand() *cobra.Command {
 					return err
 				}
 				if current.Pause == nil {
-					fmt.Fprintf(cli.stdout, "pool %s/%s was not paused\n", cli.Cluster, cli.Pool)
+					fmt.Fprintf(cli.Stdout, "pool %s/%s was not paused\n", cli.Cluster, cli.Pool)
 					return nil
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, explain.Note(*current.Pause))
+				fmt.Fprintf(cli.Stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, explain.Note(*current.Pause))
 				return nil
 			})
 		},
@@ -190,7 +191,7 @@ is shown.`,
   weir offset`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return oneArg("weight")(cmd, args)
+				return command.OneArg("weight")(cmd, args)
 			}
 			return nil
 		},
@@ -204,7 +205,7 @@ is shown.`,
 			}
 			whole, err := strconv.ParseInt(args[0], 10, 32)
 			if err != nil {
-				return &usageError{fmt.Errorf("weight %q: want a whole number", args[0])}
+				return command.Usage(fmt.Errorf("weight %q: want a whole number", args[0]))
 			}
 			weight := float64(whole)
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
@@ -212,13 +213,13 @@ is shown.`,
 					if err := o.ClearOffset(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintf(cli.stdout, "pool %s/%s has no offset from its next tick on\n", cli.Cluster, cli.Pool)
+					fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				}
 				if err := o.SetOffset(ctx, pools.Offset{Note: note, Weight: weight}); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), explain.Note(note))
+				fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s from its next tick on, %s\n", cli.Cluster, cli.Pool, signed(weight), explain.Note(note))
 				return nil
 			})
 		},
@@ -238,10 +239,10 @@ func (cli *cli) showOffset(ctx context.Context, o *state.Orders) error {
 		return cli.printJSON(current)
 	}
 	if current.Offset == nil {
-		fmt.Fprintf(cli.stdout, "pool %s/%s has no offset\n", cli.Cluster, cli.Pool)
+		fmt.Fprintf(cli.Stdout, "pool %s/%s has no offset\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, signed(current.Offset.Weight), explain.Note(current.Offset.Note))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s has an offset of %s, %s\n", cli.Cluster, cli.Pool, signed(current.Offset.Weight), explain.Note(current.Offset.Note))
 	return nil
 }
 

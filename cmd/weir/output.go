@@ -11,6 +11,8 @@ import (
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // outputFlag gives a command --output.
@@ -19,14 +21,14 @@ func (cli *cli) outputFlag(cmd *cobra.Command) {
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cli.output != "table" && cli.output != "json" {
-			return &usageError{fmt.Errorf("--output %q: want table or json", cli.output)}
+			return command.Usage(fmt.Errorf("--output %q: want table or json", cli.output))
 		}
 		return inner(cmd, args)
 	}
 }
 
 func (cli *cli) printJSON(v any) error {
-	enc := json.NewEncoder(cli.stdout)
+	enc := json.NewEncoder(cli.Stdout)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
@@ -44,7 +46,7 @@ func (cli *cli) printTable(header []string, rows [][]string) {
 		t.AppendRow(rowOf(r))
 	}
 	for line := range strings.Lines(t.Render()) {
-		fmt.Fprintln(cli.stdout, strings.TrimRight(line, " \n"))
+		fmt.Fprintln(cli.Stdout, strings.TrimRight(line, " \n"))
 	}
 }
 

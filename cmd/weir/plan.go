@@ -29,9 +29,9 @@ last answers. It is the code of a tick up to where that acts.`,
 					return err
 				}
 				if cli.output == "json" {
-					return json.NewEncoder(cli.stdout).Encode(r)
+					return json.NewEncoder(cli.Stdout).Encode(r)
 				}
-				explain.Record(cli.stdout, r, time.Now())
+				explain.Record(cli.Stdout, r, time.Now())
 				return nil
 			})
 		},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -22,8 +23,8 @@ func (cli *cli) poolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
 		Short: "Order a pool's size and machines by hand",
-		Args:  group,
-		RunE:  help,
+		Args:  command.Group,
+		RunE:  command.Help,
 	}
 	cmd.AddCommand(cli.poolTargetCommand(), cli.poolRemoveCommand(), cli.poolMarkStaleCommand(), cli.poolGroupsCommand())
 	return cmd
@@ -43,10 +44,10 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
   weir pool target --clear`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if clear && len(args) > 0 {
-				return &usageError{fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath())}
+				return command.Usage(fmt.Errorf("%s: give a target, or --clear", cmd.CommandPath()))
 			}
 			if len(args) > 1 {
-				return oneArg("weight, min or max")(cmd, args)
+				return command.OneArg("weight, min or max")(cmd, args)
 			}
 			return nil
 		},
@@ -60,7 +61,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 					if err := o.ClearPin(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintf(cli.stdout, "the signals of pool %s/%s count from its next tick on\n", cli.Cluster, cli.Pool)
+					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s count from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				})
 			}
@@ -73,14 +74,14 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 				pin.Bound = args[0]
 			default:
 				if pin.Target, err = strconv.ParseFloat(args[0], 64); err != nil || !(pin.Target >= 0 && pin.Target < 1e12) {
-					return &usageError{fmt.Errorf("target %q: want a number of at least 0, min or max", args[0])}
+					return command.Usage(fmt.Errorf("target %q: want a number of at least 0, min or max", args[0]))
 				}
 			}
 			return cli.withOrders(cmd.Context(), n.force, func(ctx context.Context, o *state.Orders) error {
 				if err := o.SetPin(ctx, pin); err != nil {
 					return err
 				}
-				fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
+				fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s from its next tick on, %s\n", cli.Cluster, cli.Pool, args[0], explain.Note(note))
 				return nil
 			})
 		},
@@ -101,10 +102,10 @@ func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
 		return cli.printJSON(current)
 	}
 	if current.Pin == nil {
-		fmt.Fprintf(cli.stdout, "pool %s/%s is not pinned: its signals count\n", cli.Cluster, cli.Pool)
+		fmt.Fprintf(cli.Stdout, "pool %s/%s is not pinned: its signals count\n", cli.Cluster, cli.Pool)
 		return nil
 	}
-	fmt.Fprintf(cli.stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), explain.Note(current.Pin.Note))
+	fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), explain.Note(current.Pin.Note))
 	return nil
 }
 
@@ -126,7 +127,7 @@ whether others come in their place. The order is kept until it is carried out.`,
 		Example: `  weir pool remove i-0123456789abcdef0 --why "its disk is slow"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{fmt.Errorf("%s wants the nodes' ids, which \"weir status\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("%s wants the nodes' ids, which \"weir status\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -153,7 +154,7 @@ func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, no
 	}
 	for _, node := range nodes {
 		if !known[node] {
-			return &usageError{fmt.Errorf("pool %s/%s has no node %s, or it is on its way out already: \"weir status\" shows them", cli.Cluster, cli.Pool, node)}
+			return command.Usage(fmt.Errorf("pool %s/%s has no node %s, or it is on its way out already: \"weir status\" shows them", cli.Cluster, cli.Pool, node))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -168,7 +169,7 @@ func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, no
 			errs = append(errs, err)
 			continue
 		}
-		fmt.Fprintf(cli.stdout, "%s is drained and ended from the next tick on\n", node)
+		fmt.Fprintf(cli.Stdout, "%s is drained and ended from the next tick on\n", node)
 	}
 	return errors.Join(errs...)
 }
@@ -186,7 +187,7 @@ ended, within the pool's limits of each step. Machines that come later stay.`,
   weir pool mark-stale --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) {
-				return &usageError{fmt.Errorf("%s wants groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("%s wants groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -217,7 +218,7 @@ func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, grou
 	}
 	for _, g := range groups {
 		if !slices.Contains(known, g) {
-			return &usageError{fmt.Errorf("pool %s/%s has no group %q: it has %s", cli.Cluster, cli.Pool, g, strings.Join(known, ", "))}
+			return command.Usage(fmt.Errorf("pool %s/%s has no group %q: it has %s", cli.Cluster, cli.Pool, g, strings.Join(known, ", ")))
 		}
 	}
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -230,7 +231,7 @@ func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, grou
 		if err := orders.MarkStale(ctx, pools.StaleMark{Note: note, Group: g}); err != nil {
 			return err
 		}
-		fmt.Fprintf(cli.stdout, "the machines that %s has now are replaced from the next tick on\n", g)
+		fmt.Fprintf(cli.Stdout, "the machines that %s has now are replaced from the next tick on\n", g)
 	}
 	return nil
 }

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
@@ -23,27 +23,27 @@ import (
 // bucket opens the bucket of the service file: that of --config-dir or, if "weir
 // up" has written one to the data folder, that one.
 func (cli *cli) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
-	dir, keys := cli.configs(), signalbucket.Keys{}
+	dir, keys := cli.ConfigDir(), signalbucket.Keys{}
 	if cli.Configs == "" {
-		data, err := cli.dataDir()
+		data, err := cli.DataDir()
 		if err != nil {
 			return nil, config.Service{}, err
 		}
-		if _, err := os.Stat(daemon.UpConfigs(data)); err == nil {
+		if _, err := os.Stat(command.UpConfigs(data)); err == nil {
 			if _, held, err := flock.Holder(filepath.Join(data, "up.lock")); err == nil && !held {
 				return nil, config.Service{}, nothingRuns(data)
 			}
 			if keys, err = signalbucket.LocalKeys(data); err != nil {
 				return nil, config.Service{}, err
 			}
-			dir = daemon.UpConfigs(data)
+			dir = command.UpConfigs(data)
 		} else if !errors.Is(err, os.ErrNotExist) {
 			return nil, config.Service{}, err
 		}
 	}
 	service, err := config.LoadService(dir)
 	if err != nil {
-		return nil, service, &usageError{err}
+		return nil, service, command.Usage(err)
 	}
 	bucket, err := signalbucket.Open(ctx, service, keys)
 	return bucket, service, err

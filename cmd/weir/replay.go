@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/replay"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
@@ -42,17 +43,17 @@ the rules have their default numbers, and delays no noise.`,
 		Example: `  weir harmonizer replay events.jsonl
   weir harmonizer replay --events --config harmonizer.yaml events.jsonl
   weir harmonizer record - | tee events.jsonl`,
-		Args: oneArg("file, or - for standard input"),
+		Args: command.OneArg("file, or - for standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if file == "" {
 				c.Apps = apps.Config{DelayTimeNoise: new(time.Duration)}
 			} else {
 				h, warnings, err := config.ReadHarmonizer(file)
 				if err != nil {
-					return &usageError{err}
+					return command.Usage(err)
 				}
 				for _, w := range warnings {
-					fmt.Fprintf(cli.stderr, "weir: warning: %v\n", w)
+					fmt.Fprintf(cli.Stderr, "weir: warning: %v\n", w)
 				}
 				c.Apps, c.ExpectedStateUpdate = h.Rules(), h.ExpectedUpdate()
 				if !h.StarterGiven() { // "bulk" is a cloud controller's
@@ -69,19 +70,19 @@ the rules have their default numbers, and delays no noise.`,
 }
 
 func (cli *cli) replay(ctx context.Context, path string, c replay.Config) error {
-	in := cli.stdin
+	in := cli.Stdin
 	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		defer f.Close()
 		in = f
 	}
-	out := bufio.NewWriter(cli.stdout)
+	out := bufio.NewWriter(cli.Stdout)
 	err := replay.Run(ctx, in, out, c)
 	if line, ok := errors.AsType[*jsonlines.Error](err); ok {
-		err = &usageError{fmt.Errorf("%s: %w", path, line)}
+		err = command.Usage(fmt.Errorf("%s: %w", path, line))
 	}
 	return errors.Join(err, out.Flush())
 }
@@ -95,7 +96,7 @@ func (cli *cli) recordCommand() *cobra.Command {
 		Long: `Write what a harmonizer hears into a file that "weir harmonizer replay" reads, until
 Ctrl-C. Nothing is published: it may run beside the harmonizer that acts. "-" is
 standard output.`,
-		Args: oneArg("file, or - for standard output"),
+		Args: command.OneArg("file, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.record(ctx, b, file, args[0], force)
@@ -108,7 +109,7 @@ standard output.`,
 }
 
 func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string, force bool) error {
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
@@ -127,7 +128,7 @@ func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string,
 	if err != nil {
 		return errors.Join(err, out.Close())
 	}
-	fmt.Fprintf(cli.stderr, "weir: recording to %s; Ctrl-C ends it\n", path)
+	fmt.Fprintf(cli.Stderr, "weir: recording to %s; Ctrl-C ends it\n", path)
 	err = h.Run(ctx)
 	recorder.Close()
 	return errors.Join(err, recorder.Err(), out.Close())
@@ -136,7 +137,7 @@ func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string,
 // create opens a new file for writing, or standard output for "-".
 func (cli *cli) create(path string, force bool) (io.WriteCloser, error) {
 	if path == "-" {
-		return nopCloser{cli.stdout}, nil
+		return nopCloser{cli.Stdout}, nil
 	}
 	how := os.O_WRONLY | os.O_CREATE | os.O_EXCL
 	if force {
@@ -144,7 +145,7 @@ func (cli *cli) create(path string, force bool) (io.WriteCloser, error) {
 	}
 	f, err := os.OpenFile(path, how, 0o600)
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &usageError{fmt.Errorf("%s is there already: give another name, or --force", path)}
+		return nil, command.Usage(fmt.Errorf("%s is there already: give another name, or --force", path))
 	}
 	return f, err
 }

@@ -12,6 +12,8 @@ import (
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 func scriptFree(ts *testscript.TestScript, neg bool, args []string) {
@@ -51,7 +53,7 @@ func scriptExits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	code := exitOK
+	code := command.ExitOK
 	if err := ts.Exec(args[1], args[2:]...); err != nil {
 		failed, ok := errors.AsType[*exec.ExitError](err)
 		if !ok {

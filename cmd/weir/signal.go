@@ -1,6 +1,10 @@
 package main
 
-import "github.com/spf13/cobra"
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
+)
 
 func (cli *cli) signalCommand() *cobra.Command {
 	cmd := &cobra.Command{
@@ -9,8 +13,8 @@ func (cli *cli) signalCommand() *cobra.Command {
 		Long: `Write, test, publish, run and watch signals: the programs that turn metrics into
 requests for resources. docs/signals.md leads from nothing to a signal that is
 published and pinned.`,
-		Args: group,
-		RunE: help,
+		Args: command.Group,
+		RunE: command.Help,
 	}
 	cmd.AddCommand(
 		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),

@@ -15,6 +15,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/scaffold"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
@@ -40,7 +41,7 @@ A signal in Go requires the SDK in the version of this weir, or in that of
   weir signal init requests --sdk-version v1.2.3
   weir signal init requests --sdk ~/src/weirkeeper
   weir signal init queue --lang python --dir ./signals/queue`,
-		Args: oneArg("name"),
+		Args: command.OneArg("name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.Name, c.Lang = args[0], scaffold.Lang(lang)
 			if c.SDKVersion != "" && !cmd.Flags().Changed("sdk") {
@@ -49,28 +50,28 @@ A signal in Go requires the SDK in the version of this weir, or in that of
 			if c.Lang == scaffold.Go && c.SDK == "" && c.SDKVersion == "" {
 				version, ok := releasedVersion()
 				if !ok {
-					return &usageError{fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
-						"name a released version with --sdk-version, or a source tree of weir with --sdk", c.Name, version)}
+					return command.Usage(fmt.Errorf("write signal %s: this weir was built without a version (%s), so the version of the SDK is unknown: "+
+						"name a released version with --sdk-version, or a source tree of weir with --sdk", c.Name, version))
 				}
 				c.SDKVersion = version
 			}
 			if err := c.Validate(); err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			if dir == "" {
 				dir = c.Name
 			}
 			files, err := scaffold.Write(dir, c)
 			if errors.Is(err, scaffold.ErrNoSource) {
-				return &usageError{fmt.Errorf("--sdk: %w", err)}
+				return command.Usage(fmt.Errorf("--sdk: %w", err))
 			}
 			if err != nil {
 				return err
 			}
 			for _, f := range files {
-				fmt.Fprintln(cli.stdout, filepath.Join(dir, f))
+				fmt.Fprintln(cli.Stdout, filepath.Join(dir, f))
 			}
-			fmt.Fprintf(cli.stdout, "Next: cd %s, and what its README.md says\n", dir)
+			fmt.Fprintf(cli.Stdout, "Next: cd %s, and what its README.md says\n", dir)
 			return nil
 		},
 	}
@@ -104,20 +105,20 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 	}
 	switch info, err := os.Stat(path); {
 	case err != nil:
-		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %w", err)}
+		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %w", err))
 	case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
-		return signaltest.Target{}, &usageError{fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path)}
+		return signaltest.Target{}, command.Usage(fmt.Errorf("the signal's program: %s is not an executable file: build it, chmod +x it, or name its interpreter first", path))
 	}
 	t := signaltest.Target{Path: path, Args: args[1:], FixedApp: a.fixedApp}
 	t.Hello = sigproto.Hello{Cluster: cli.Cluster, Pool: cli.Pool, Parameters: map[string]any{}}
 	for _, p := range a.parameters {
 		name, text, ok := strings.Cut(p, "=")
 		if !ok || name == "" {
-			return t, &usageError{fmt.Errorf("--param %q: want NAME=VALUE", p)}
+			return t, command.Usage(fmt.Errorf("--param %q: want NAME=VALUE", p))
 		}
 		var value any
 		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-			return t, &usageError{fmt.Errorf("--param %s: the value is no YAML: %w", name, err)}
+			return t, command.Usage(fmt.Errorf("--param %s: the value is no YAML: %w", name, err))
 		}
 		t.Hello.Parameters[name] = value
 	}
@@ -133,22 +134,22 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
 func (a *asked) evaluation(cli *cli) (e sigproto.Evaluation, err error) {
-	in := cli.stdin
+	in := cli.Stdin
 	if a.metrics != "-" {
 		f, err := os.Open(a.metrics)
 		if err != nil {
-			return e, &usageError{err}
+			return e, command.Usage(err)
 		}
 		defer f.Close()
 		in = f
 	}
 	for w, err := range record.Read(in) {
 		if err != nil {
-			return e, &usageError{fmt.Errorf("%s: %w", a.metrics, err)}
+			return e, command.Usage(fmt.Errorf("%s: %w", a.metrics, err))
 		}
 		name, err := a.shownName(w)
 		if err != nil {
-			return e, &usageError{fmt.Errorf("%s: %w", a.metrics, err)}
+			return e, command.Usage(fmt.Errorf("%s: %w", a.metrics, err))
 		}
 		e.Series = append(e.Series, sigproto.Series{Name: name, Times: w.Times, Values: w.Values})
 		if t, ok := w.Newest(); ok {
@@ -180,7 +181,7 @@ func (a *asked) shownName(w record.Series) (string, error) {
 
 func program(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return &usageError{fmt.Errorf("%s wants the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+		return command.Usage(fmt.Errorf("%s wants the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 	}
 	return nil
 }
@@ -224,7 +225,7 @@ func lookUp(args []string) []string {
 func (cli *cli) testSignal(ctx context.Context, target signaltest.Target) error {
 	reports, err := signaltest.Test(ctx, target)
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
 	var all []signaltest.Report
 	for r := range reports {
@@ -247,18 +248,18 @@ func (cli *cli) printReport(r signaltest.Report) {
 	if r.Before != "" {
 		return
 	}
-	fmt.Fprintf(cli.stdout, "%-7s  %-18s %s\n", r.Result, r.Name, r.What)
+	fmt.Fprintf(cli.Stdout, "%-7s  %-18s %s\n", r.Result, r.Name, r.What)
 	if r.Problem != "" {
-		fmt.Fprintf(cli.stdout, "           %s\n", strings.ReplaceAll(r.Problem, "\n", "\n           "))
+		fmt.Fprintf(cli.Stdout, "           %s\n", strings.ReplaceAll(r.Problem, "\n", "\n           "))
 	}
 	if r.Fix != "" {
-		fmt.Fprintf(cli.stdout, "           to do: %s\n", r.Fix)
+		fmt.Fprintf(cli.Stdout, "           to do: %s\n", r.Fix)
 	}
 }
 
 // sumUp says what all reports tell together; its error, that not all checks passed.
 func (cli *cli) sumUp(all []signaltest.Report) error {
-	out := cli.stdout
+	out := cli.Stdout
 	if cli.output == "json" {
 		out = io.Discard
 	}
@@ -353,7 +354,7 @@ ended; its answer is printed.`,
   weir signal run --local ./bin/rps --metrics windows.jsonl --param headroom=1.2`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if local == "" && len(args) != 1 && len(args) != 3 {
-				return &usageError{fmt.Errorf("%s wants SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("%s wants SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -373,9 +374,9 @@ ended; its answer is printed.`,
 func (cli *cli) runShipped(ctx context.Context, args []string) error {
 	s, err := builtin.Named(args[0])
 	if err != nil {
-		return &usageError{err}
+		return command.Usage(err)
 	}
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return err
 	}
@@ -396,7 +397,7 @@ type answered struct {
 
 func (cli *cli) askOnce(ctx context.Context, a asked, args []string) error {
 	if a.metrics == "" {
-		return &usageError{errors.New(`--metrics is missing: which windows is it asked with? "weir metrics get" records some`)}
+		return command.Usage(errors.New(`--metrics is missing: which windows is it asked with? "weir metrics get" records some`))
 	}
 	target, err := a.target(cli, lookUp(args))
 	if err != nil {
@@ -413,7 +414,7 @@ func (cli *cli) askOnce(ctx context.Context, a asked, args []string) error {
 	if cli.output == "json" {
 		return cli.printJSON(out)
 	}
-	fmt.Fprintf(cli.stdout, "verdict      %s\n", out.Verdict)
+	fmt.Fprintf(cli.Stdout, "verdict      %s\n", out.Verdict)
 	for _, k := range []struct {
 		name  string
 		value *float64
@@ -423,16 +424,16 @@ func (cli *cli) askOnce(ctx context.Context, a asked, args []string) error {
 		{"disk", r.Resources.Disk, " MB"}, {"gpus", r.Resources.GPUs, ""},
 	} {
 		if k.value == nil {
-			fmt.Fprintf(cli.stdout, "%-12s no opinion\n", k.name)
+			fmt.Fprintf(cli.Stdout, "%-12s no opinion\n", k.name)
 			continue
 		}
-		fmt.Fprintf(cli.stdout, "%-12s %v%s\n", k.name, *k.value, k.unit)
+		fmt.Fprintf(cli.Stdout, "%-12s %v%s\n", k.name, *k.value, k.unit)
 	}
 	if r.Explanation != "" {
-		fmt.Fprintf(cli.stdout, "explanation  %s\n", r.Explanation)
+		fmt.Fprintf(cli.Stdout, "explanation  %s\n", r.Explanation)
 	}
 	for _, key := range r.Unknown {
-		fmt.Fprintf(cli.stdout, "! the answer has a key that nobody reads: %s\n", key)
+		fmt.Fprintf(cli.Stdout, "! the answer has a key that nobody reads: %s\n", key)
 	}
 	return nil
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -23,7 +24,7 @@ func (cli *cli) signalPsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Show the signal processes of a pool",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := cli.askBootstrap(ctx, b)
@@ -34,7 +35,7 @@ func (cli *cli) signalPsCommand() *cobra.Command {
 					return cli.printJSON(s.Signals)
 				}
 				if s.Refused != "" {
-					fmt.Fprintf(cli.stdout, "! the files are refused, and what runs goes on: %s\n", s.Refused)
+					fmt.Fprintf(cli.Stdout, "! the files are refused, and what runs goes on: %s\n", s.Refused)
 				}
 				cli.printProcesses(s.Signals)
 				return nil
@@ -51,7 +52,7 @@ func (cli *cli) signalRestartCommand() *cobra.Command {
 		Short: "Restart the signal of an app; past failures are forgotten",
 		Example: `  weir signal restart web
   weir signal restart __default__`,
-		Args: oneArg("app"),
+		Args: command.OneArg("app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				var a bootstrapd.RestartAnswer
@@ -62,7 +63,7 @@ func (cli *cli) signalRestartCommand() *cobra.Command {
 				if a.Error != "" {
 					return fmt.Errorf("restart: %s", a.Error)
 				}
-				fmt.Fprintf(cli.stdout, "signal of %s is being restarted\n", args[0])
+				fmt.Fprintf(cli.Stdout, "signal of %s is being restarted\n", args[0])
 				return nil
 			})
 		},
@@ -77,10 +78,10 @@ func (cli *cli) signalLogsCommand() *cobra.Command {
 		Short: "Show the last output of an app's signal",
 		Example: `  weir signal logs web
   weir signal logs web --follow --lines 200`,
-		Args: oneArg("app"),
+		Args: command.OneArg("app"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if lines < 0 {
-				return &usageError{fmt.Errorf("--lines %d: want at least 0", lines)}
+				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.signalLogs(ctx, b, bootstrapd.LogsRequest{App: args[0], Last: lines}, follow)
@@ -107,7 +108,7 @@ func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.L
 			return fmt.Errorf("logs: %s", a.Error)
 		}
 		for _, l := range a.Lines {
-			fmt.Fprintf(cli.stdout, "%s %s\n", l.At.Local().Format("15:04:05.000"), l.Text)
+			fmt.Fprintf(cli.Stdout, "%s %s\n", l.At.Local().Format("15:04:05.000"), l.Text)
 		}
 		if !follow && len(a.Lines) == 0 || !follow && !a.More {
 			return nil
@@ -136,13 +137,13 @@ ledger.`,
   weir signal shadow web --since 24h --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return oneArg("app")(cmd, args)
+				return command.OneArg("app")(cmd, args)
 			}
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since <= 0 {
-				return &usageError{fmt.Errorf("--since %v: want more than 0", since)}
+				return command.Usage(fmt.Errorf("--since %v: want more than 0", since))
 			}
 			app := strings.Join(args, "")
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
@@ -172,7 +173,7 @@ func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.D
 	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
 	s, err := cli.askBootstrap(ctx, b)
 	if err != nil {
-		fmt.Fprintf(cli.stderr, "weir: %v: only the ledger is told\n", err)
+		fmt.Fprintf(cli.Stderr, "weir: %v: only the ledger is told\n", err)
 	}
 	for _, p := range s.Signals {
 		if p.Trial != nil && (app == "" || app == p.App) {
@@ -198,7 +199,7 @@ func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.D
 		return err
 	}
 	if unreadable > 0 {
-		fmt.Fprintf(cli.stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
+		fmt.Fprintf(cli.Stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
 	}
 	if !known && len(report.Trials) == 0 {
 		return fmt.Errorf("no tick of pool %s/%s in the last %v knows an app %q", cli.Cluster, cli.Pool, since, app)
@@ -248,10 +249,10 @@ func answerText(verdict, request, why string) string {
 
 func (cli *cli) printShadow(r shadowReport) {
 	for _, t := range r.Trials {
-		fmt.Fprintf(cli.stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
+		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
 	}
 	if len(r.Trials) == 0 && len(r.Ticks) == 0 {
-		fmt.Fprintln(cli.stdout, `no shadow has been asked: give a signal of the pool file "shadow: {version: VERSION}"`)
+		fmt.Fprintln(cli.Stdout, `no shadow has been asked: give a signal of the pool file "shadow: {version: VERSION}"`)
 		return
 	}
 	var rows [][]string
@@ -267,7 +268,7 @@ func (cli *cli) printShadow(r shadowReport) {
 			answerText(string(t.Verdict), t.Request.String(), t.Why), difference})
 	}
 	if rows != nil {
-		fmt.Fprintln(cli.stdout)
+		fmt.Fprintln(cli.Stdout)
 		cli.printTable([]string{"tick", "app", "shadow", "pinned answers", "shadow answers", "difference"}, rows)
 	}
 }

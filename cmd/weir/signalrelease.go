@@ -16,8 +16,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
@@ -40,7 +40,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 		Example: `  weir signal publish shop/rps@v1.4.0 ./bin/rps
   weir signal publish shop/rps@v1.4.0 ./bin/rps-arm64 --platform linux-arm64
   weir signal publish shop/rps@v1.5.0 ./dist --entry bin/rps --sign-key ~/.weir/publish.key`,
-		Args: twoArgs("NAMESPACE/NAME@VERSION and PATH"),
+		Args: command.TwoArgs("NAMESPACE/NAME@VERSION and PATH"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, p, err := parseRelease(args[0], platform)
 			if err != nil {
@@ -51,7 +51,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 			case "plugin":
 				source.Protocol = 1
 			default:
-				return &usageError{fmt.Errorf("--kind %q: want plugin; anything else is run as it is", kind)}
+				return command.Usage(fmt.Errorf("--kind %q: want plugin; anything else is run as it is", kind))
 			}
 			if signKey != "" {
 				key, err := keyfile.LoadPrivate(signKey, passwordOfEnv)
@@ -61,7 +61,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 				source.Key = &key
 			}
 			if _, err := os.Stat(args[1]); err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
@@ -76,7 +76,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 			if source.Key != nil {
 				signed = "signed by key " + keyfile.FormatID(source.Key.ID())
 			}
-			fmt.Fprintf(cli.stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, bytesText(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
+			fmt.Fprintf(cli.Stdout, "%s for %s: %s, sha256 %s, %s, at %s\n", ref, p, bytesText(m.Object.Size), m.Object.SHA256, signed, bucket.URL(""))
 			return nil
 		},
 	}
@@ -90,10 +90,10 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 
 // passwordOfEnv is how a private key's password comes: not on a command line.
 func passwordOfEnv() (string, error) {
-	if password, ok := os.LookupEnv(daemon.SignPassword); ok {
+	if password, ok := os.LookupEnv(command.SignPassword); ok {
 		return password, nil
 	}
-	return "", fmt.Errorf("%s is not set", daemon.SignPassword)
+	return "", fmt.Errorf("%s is not set", command.SignPassword)
 }
 
 func (cli *cli) signalKeygenCommand() *cobra.Command {
@@ -104,7 +104,7 @@ func (cli *cli) signalKeygenCommand() *cobra.Command {
 --sign-key"; it is encrypted if WEIR_SIGN_PASSWORD is set. The line of FILE.pub
 goes into weir.yaml, releases.trusted_keys.`,
 		Example: `  WEIR_SIGN_PASSWORD=... weir signal keygen ~/.weir/publish.key`,
-		Args:    oneArg("file"),
+		Args:    command.OneArg("file"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			if _, err := os.Stat(args[0] + ".pub"); err == nil {
 				return fmt.Errorf("%s.pub: %w", args[0], os.ErrExist)
@@ -113,9 +113,9 @@ goes into weir.yaml, releases.trusted_keys.`,
 			if err != nil {
 				return fmt.Errorf("make keys: %w", err)
 			}
-			how := ", not encrypted: " + daemon.SignPassword + " is not set"
+			how := ", not encrypted: " + command.SignPassword + " is not set"
 			secret, err := private.MarshalText()
-			if password := os.Getenv(daemon.SignPassword); err == nil && password != "" {
+			if password := os.Getenv(command.SignPassword); err == nil && password != "" {
 				how = ", encrypted"
 				secret, err = minisign.EncryptKey(password, private)
 			}
@@ -132,7 +132,7 @@ goes into weir.yaml, releases.trusted_keys.`,
 			if err := writeNew(args[0]+".pub", append(open, '\n'), 0o644); err != nil {
 				return err
 			}
-			fmt.Fprintf(cli.stdout, "key %s\n  private  %s%s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
+			fmt.Fprintf(cli.Stdout, "key %s\n  private  %s%s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
 				keyfile.FormatID(public.ID()), args[0], how, args[0], public)
 			return nil
 		},
@@ -160,7 +160,7 @@ func (cli *cli) signalListCommand() *cobra.Command {
   weir signal list shop/rps --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return oneArg("namespace or namespace/name")(cmd, args)
+				return command.OneArg("namespace or namespace/name")(cmd, args)
 			}
 			return nil
 		},
@@ -173,7 +173,7 @@ func (cli *cli) signalListCommand() *cobra.Command {
 			if len(args) == 1 {
 				namespace, name, _ = strings.Cut(args[0], "/")
 				if err := (release.Ref{Namespace: namespace, Name: cmp.Or(name, "x"), Version: "x"}).Validate(); err != nil {
-					return &usageError{fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0])}
+					return command.Usage(fmt.Errorf("%q: want NAMESPACE or NAMESPACE/NAME", args[0]))
 				}
 			}
 			found, err := release.List(cmd.Context(), bucket, namespace, name)
@@ -208,7 +208,7 @@ func (cli *cli) signalShowCommand() *cobra.Command {
 		Use:     "show NAMESPACE/NAME@VERSION",
 		Short:   "Show what a release consists of, who signed it, and whether it is yanked",
 		Example: `  weir signal show shop/rps@v1.4.0`,
-		Args:    oneArg("NAMESPACE/NAME@VERSION"),
+		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withRelease(cmd.Context(), args[0], platform, keys, func(r chosen) error {
 				shown, err := release.Show(cmd.Context(), r.bucket, r.ref, r.platform, r.trust)
@@ -232,7 +232,7 @@ func (cli *cli) signalShowCommand() *cobra.Command {
 func (cli *cli) printShown(s release.Shown) {
 	m := s.Manifest
 	line := func(key, format string, args ...any) {
-		fmt.Fprintf(cli.stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
+		fmt.Fprintf(cli.Stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
 	}
 	line("release", "%s for %s", m.Ref, m.Platform)
 	line("created", "%s", timeText(m.Created))
@@ -254,7 +254,7 @@ func (cli *cli) printShown(s release.Shown) {
 	}
 	line("archive", "%s, sha256 %s", bytesText(m.Object.Size), m.Object.SHA256)
 	line("entry", "%s", m.Entry)
-	fmt.Fprintln(cli.stdout)
+	fmt.Fprintln(cli.Stdout)
 	var rows [][]string
 	for _, f := range m.Files {
 		rows = append(rows, []string{f.Path, f.Mode.String(), bytesText(f.Size), f.SHA256.String()})
@@ -271,10 +271,10 @@ func (cli *cli) signalVerifyCommand() *cobra.Command {
 signature, archive, every file. Nothing is kept. The exit code tells what is
 wrong:
 
-` + releaseCodesHelp(),
+` + command.ReleaseCodesHelp(),
 		Example: `  weir signal verify shop/rps@v1.4.0 --key publish.key.pub
   weir signal verify shop/rps@v1.4.0 --output json`,
-		Args: oneArg("NAMESPACE/NAME@VERSION"),
+		Args: command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withRelease(cmd.Context(), args[0], platform, keys, func(r chosen) error {
 				report, err := release.Verify(cmd.Context(), r.bucket, r.ref, r.platform, r.trust)
@@ -313,11 +313,11 @@ func (cli *cli) signalFetchCommand() *cobra.Command {
 all at the same time. A download that was cut short goes on where it was. The
 exit code tells what is wrong:
 
-` + releaseCodesHelp(),
+` + command.ReleaseCodesHelp(),
 		Example: `  weir signal fetch shop/rps@v1.4.0 shop/queue@v2.0.1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return &usageError{fmt.Errorf("%s wants NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help")}
+				return command.Usage(fmt.Errorf("%s wants NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -331,7 +331,7 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 	for _, name := range names {
 		ref, err := release.ParseRef(name)
 		if err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		refs = append(refs, ref)
 	}
@@ -343,11 +343,11 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 	if err != nil {
 		return err
 	}
-	dir, err := cli.dataDir()
+	dir, err := cli.DataDir()
 	if err != nil {
 		return err
 	}
-	bars := newBars(cli.stderr)
+	bars := newBars(cli.Stderr)
 	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Trust: trust, Progress: bars.tell})
 	if err != nil {
 		return err
@@ -362,7 +362,7 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 	bars.close()
 	for i, in := range got {
 		if errs[i] == nil {
-			fmt.Fprintf(cli.stdout, "%s: %s\n", refs[i], in.Dir)
+			fmt.Fprintf(cli.Stdout, "%s: %s\n", refs[i], in.Dir)
 		}
 	}
 	return errors.Join(errs...)
@@ -378,20 +378,20 @@ starts and has seen the yank runs it. What runs already goes on, and is started
 again when it falls: pin another version to end it.
 A yank cannot be taken back; publish a new version.`,
 		Example: `  weir signal yank shop/rps@v1.4.0 --why "asks for twice the memory"`,
-		Args:    oneArg("NAMESPACE/NAME@VERSION"),
+		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			ref, err := release.ParseRef(args[0])
 			if err != nil {
-				return &usageError{err}
+				return command.Usage(err)
 			}
 			var p release.Platform
 			if platform != "" {
 				if p, err = release.ParsePlatform(platform); err != nil {
-					return &usageError{err}
+					return command.Usage(err)
 				}
 			}
 			if why == "" {
-				return &usageError{errors.New("--why is missing: whoever finds the version gone wants to know")}
+				return command.Usage(errors.New("--why is missing: whoever finds the version gone wants to know"))
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
@@ -399,7 +399,7 @@ A yank cannot be taken back; publish a new version.`,
 			}
 			done, err := release.Yank(cmd.Context(), bucket, ref, p, release.Yanked{Why: why, At: time.Now()})
 			for _, p := range done {
-				fmt.Fprintf(cli.stdout, "%s for %s is yanked\n", ref, p)
+				fmt.Fprintf(cli.Stdout, "%s for %s is yanked\n", ref, p)
 			}
 			return err
 		},
@@ -428,7 +428,7 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 		return err
 	}
 	if service.Releases.Layout == config.LayoutClusterman {
-		return &usageError{errors.New("weir.yaml: releases.layout is clusterman, which has no manifests: there is nothing to show or verify")}
+		return command.Usage(errors.New("weir.yaml: releases.layout is clusterman, which has no manifests: there is nothing to show or verify"))
 	}
 	trust, err := signalbucket.TrustOf(service)
 	if err != nil {
@@ -437,7 +437,7 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 	for _, file := range keys {
 		key, err := keyfile.LoadPublic(file)
 		if err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		trust.Keys, trust.Required = append(trust.Keys, key), true
 	}
@@ -447,11 +447,11 @@ func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []s
 func parseRelease(name, platform string) (release.Ref, release.Platform, error) {
 	ref, err := release.ParseRef(name)
 	if err != nil {
-		return release.Ref{}, release.Platform{}, &usageError{err}
+		return release.Ref{}, release.Platform{}, command.Usage(err)
 	}
 	p, err := release.ParsePlatform(platform)
 	if err != nil {
-		return release.Ref{}, release.Platform{}, &usageError{err}
+		return release.Ref{}, release.Platform{}, command.Usage(err)
 	}
 	return ref, p, nil
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
@@ -48,7 +49,7 @@ const listenTime = 300 * time.Millisecond
 
 // hearNodes asks the nodes of the pool how they are.
 func (cli *cli) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
-	log, err := cli.logger()
+	log, err := cli.Logger()
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +66,7 @@ func (cli *cli) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show a pool: what is wrong, its size, its signals, its applications",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE:  func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.status) },
 	}
 	cli.outputFlag(cmd)
@@ -78,15 +79,15 @@ func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
 		return cli.printJSON(s)
 	}
 	for _, w := range s.Warnings {
-		fmt.Fprintf(cli.stdout, "! %s\n", w)
+		fmt.Fprintf(cli.Stdout, "! %s\n", w)
 	}
 	cli.printPool(s, time.Now())
 	if s.Processes != nil {
-		fmt.Fprintln(cli.stdout)
+		fmt.Fprintln(cli.Stdout)
 		cli.printProcesses(append(s.Processes.Signals, s.Processes.Autoscaler))
 	}
 	if s.Counts != nil {
-		fmt.Fprintln(cli.stdout)
+		fmt.Fprintln(cli.Stdout)
 		cli.printCounts(*s.Counts)
 	}
 	return nil
@@ -300,21 +301,21 @@ func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Answer, d autoscal
 }
 
 func (cli *cli) printPool(s poolStatus, now time.Time) {
-	fmt.Fprintf(cli.stdout, "pool %s/%s", s.Cluster, s.Pool)
+	fmt.Fprintf(cli.Stdout, "pool %s/%s", s.Cluster, s.Pool)
 	r := s.decided()
 	if r == nil {
-		fmt.Fprintln(cli.stdout, ": nothing is known of its size")
+		fmt.Fprintln(cli.Stdout, ": nothing is known of its size")
 		return
 	}
 	limits := r.Case.Input.Policy.Limits
-	fmt.Fprintf(cli.stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
+	fmt.Fprintf(cli.Stdout, ": target %s, wanted %s, fulfilled %s, joined %s, limits %s to %s, tick %s ago\n",
 		explain.Number(r.Snapshot.Target), explain.Number(r.Answer.Target), explain.Number(r.Snapshot.Fulfilled), explain.Number(r.Snapshot.Joined),
 		explain.Number(limits.Min), explain.Number(limits.Max), explain.Ago(now, r.At))
 	cli.printGroups(*r)
 	if len(r.Case.Nodes)+len(r.Drains) == 0 {
 		return
 	}
-	fmt.Fprintln(cli.stdout)
+	fmt.Fprintln(cli.Stdout)
 	cli.printNodes(s, *r)
 }
 
@@ -380,7 +381,7 @@ func (cli *cli) printNodes(s poolStatus, r autoscaler.Record) {
 	}
 	cli.printTable([]string{"node", "group", "state", "tasks", "cpus", "mem MB", "up"}, rows)
 	if more := len(r.Case.Nodes) + len(r.Drains) - len(rows); more > 0 {
-		fmt.Fprintf(cli.stdout, "and %d more; --output json has all\n", more)
+		fmt.Fprintf(cli.Stdout, "and %d more; --output json has all\n", more)
 	}
 }
 
@@ -427,7 +428,7 @@ func (cli *cli) printCounts(c message.Counts) {
 		rows = append(rows, []string{name, fmt.Sprint(n.Expected), fmt.Sprint(n.Running), fmt.Sprint(n.Missing), fmt.Sprint(n.Crashed), fmt.Sprint(n.Flapping), fmt.Sprint(n.Extra)})
 	}
 	if rows == nil {
-		fmt.Fprintln(cli.stdout, "no applications; set one with \"weir app set\"")
+		fmt.Fprintln(cli.Stdout, "no applications; set one with \"weir app set\"")
 		return
 	}
 	cli.printTable([]string{"app", "expected", "running", "missing", "crashed", "flapping", "extra"}, rows)

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
@@ -62,10 +63,10 @@ and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
   weir up --data /tmp/weir
   weir up --pool-file pool.yaml   # followed: edit it while all runs
   weir up --no-bucket      # the bucket is away: releases come from the cache`,
-		Args: noArgs,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if cmd.Flags().Changed("config-dir") {
-				return &usageError{errors.New("weir up writes a configuration of its own, below the data folder: give it a pool file with --pool-file, or run weir bootstrap with --config-dir")}
+				return command.Usage(errors.New("weir up writes a configuration of its own, below the data folder: give it a pool file with --pool-file, or run weir bootstrap with --config-dir"))
 			}
 			return cli.up(cmd.Context(), o)
 		},
@@ -93,7 +94,7 @@ type up struct {
 }
 
 func (cli *cli) up(ctx context.Context, o upOptions) error {
-	data, err := cli.dataDir()
+	data, err := cli.DataDir()
 	if err != nil {
 		return err
 	}
@@ -105,7 +106,7 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		}
 		// A mistake in it is told before anything is started
 		if _, err := config.ReadPool(o.poolFile, cli.Cluster, cli.Pool); err != nil {
-			return &usageError{err}
+			return command.Usage(err)
 		}
 		if u.poolFile, err = os.ReadFile(o.poolFile); err != nil {
 			return err
@@ -125,10 +126,10 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	defer u.logFile.Close()
-	terminal := newTerminal(cli.stdout)
+	terminal := newTerminal(cli.Stdout)
 	defer terminal.close(lastWords)
 	own := *cli
-	own.stdout = terminal
+	own.Stdout = terminal
 	u.cli = &own
 	err = daemon.WithLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
@@ -167,17 +168,17 @@ func (u *up) openLog() error {
 	}
 	u.logFile = file
 	toFile := *u.cli
-	toFile.stderr = file
-	u.log, err = toFile.logger()
+	toFile.Stderr = file
+	u.log, err = toFile.Logger()
 	return err
 }
 
 func (u *up) say(part, format string, args ...any) {
-	fmt.Fprintf(u.stdout, "  %-10s %s\n", part, fmt.Sprintf(format, args...))
+	fmt.Fprintf(u.Stdout, "  %-10s %s\n", part, fmt.Sprintf(format, args...))
 }
 
 func (u *up) run(ctx context.Context) (err error) {
-	fmt.Fprintf(u.stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
+	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
 	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.NATS, Name: "weir up", Log: u.log})
 	if err != nil {
 		return err
@@ -188,7 +189,7 @@ func (u *up) run(ctx context.Context) (err error) {
 	defer func() { err = u.back.Stop(err) }()
 	u.front = daemon.NewServices(ctx)
 	defer func() {
-		fmt.Fprintln(u.stdout, "ending ...")
+		fmt.Fprintln(u.Stdout, "ending ...")
 		err = u.front.Stop(err)
 	}()
 	pool, err := u.startBack(ctx)
@@ -229,8 +230,8 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
-	u.say("config", "%s", daemon.UpConfigs(u.data))
-	_, pool, err := config.Load(daemon.UpConfigs(u.data), u.Cluster, u.Pool)
+	u.say("config", "%s", command.UpConfigs(u.data))
+	_, pool, err := config.Load(command.UpConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
 }
 
@@ -335,13 +336,13 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 		_, refused := config.ReadPool(u.options.poolFile, u.Cluster, u.Pool)
 		text, err := os.ReadFile(u.options.poolFile)
 		if err == nil {
-			err = daemon.WriteFile(filepath.Join(daemon.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
+			err = daemon.WriteFile(filepath.Join(command.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}
 		if err := errors.Join(refused, err); err != nil {
-			fmt.Fprintf(u.stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
+			fmt.Fprintf(u.Stdout, "! the pool file is refused, and what runs goes on: %v\n", err)
 			continue
 		}
-		fmt.Fprintln(u.stdout, "  pool file  is followed")
+		fmt.Fprintln(u.Stdout, "  pool file  is followed")
 	}
 }
 
@@ -350,7 +351,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	parts := harmonizerd.Parts{Bus: u.bus, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
 	var err error
-	if parts.File, _, err = config.LoadHarmonizer(daemon.UpConfigs(u.data)); err != nil {
+	if parts.File, _, err = config.LoadHarmonizer(command.UpConfigs(u.data)); err != nil {
 		return nil, err
 	}
 	if parts.Holder, err = daemon.HolderName(u.data, u.Cluster, "harmonizer", ""); err != nil {
@@ -381,7 +382,7 @@ func (u *up) startMachines(pool config.Pool) error {
 func (u *up) providerConfig(pool config.Pool) local.Config {
 	c := local.Config{
 		Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
-		Argv:    []string{daemon.SelfExe, "agent", "--data", u.data, "--log-level", "warn"},
+		Argv:    []string{command.SelfExe, "agent", "--data", u.data, "--log-level", "warn"},
 		Env:     u.Env(),
 		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}
@@ -398,7 +399,7 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 // tellBootstrap says on the terminal when bootstrap does not run.
 func (u *up) tellBootstrap(s supervise.Status) {
 	if s.State == supervise.Backoff || s.State == supervise.Fatal {
-		fmt.Fprintf(u.stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.Name())
+		fmt.Fprintf(u.Stdout, "! bootstrap is %s: %s; see %s\n", s.State, s.Why, u.logFile.Name())
 	}
 }
 
@@ -409,7 +410,7 @@ func (u *up) startBootstrap() error {
 		return err
 	}
 	child := u.Settings
-	child.Data, child.Configs = u.data, daemon.UpConfigs(u.data)
+	child.Data, child.Configs = u.data, command.UpConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
 		Name: "bootstrap", StartTimeout: upPatience, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.tellBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {

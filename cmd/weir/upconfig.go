@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
@@ -68,7 +69,7 @@ intervals: {heartbeat_period: 1s, droplet_lost: 5s, min_restart_delay: 5s, delay
 
 // writeUpConfigs writes the files below the data folder.
 func writeUpConfigs(data, cluster, pool, endpoint string, poolFile []byte) error {
-	dir := daemon.UpConfigs(data)
+	dir := command.UpConfigs(data)
 	if err := daemon.WriteFile(filepath.Join(dir, "weir.yaml"), fmt.Appendf(nil, upService, endpoint, upBucket)); err != nil {
 		return err
 	}

@@ -37,7 +37,7 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 			case <-ctx.Done():
 				return nil
 			case <-silence.C:
-				fmt.Fprintf(u.stdout, "! no tick for %v; see weir status, and %s\n", upPatience, u.logFile.Name())
+				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status, and %s\n", upPatience, u.logFile.Name())
 			case m := <-heard:
 				if m.Subject == counts {
 					if part, err := message.DecodeCounts(m.Data); err == nil {
@@ -60,10 +60,10 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 				silence.Reset(max(upPatience, 3*r.Every))
 				if !ready && r.Failed == "" {
 					ready = true
-					fmt.Fprintf(u.stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
+					fmt.Fprintf(u.Stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",
 						time.Since(u.began).Seconds(), u.logFile.Name())
 				}
-				fmt.Fprintln(u.stdout, explain.Line(r, now))
+				fmt.Fprintln(u.Stdout, explain.Line(r, now))
 			}
 		}
 	}, nil

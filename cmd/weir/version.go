@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/semver"
 
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
@@ -26,7 +27,7 @@ func (cli *cli) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Print the version and what it was built with",
-		Args:  noArgs,
+		Args:  command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := struct {
 				Version string `json:"version"`
@@ -37,7 +38,7 @@ func (cli *cli) versionCommand() *cobra.Command {
 			if cli.output == "json" {
 				return cli.printJSON(v)
 			}
-			fmt.Fprintf(cli.stdout, "weir %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
+			fmt.Fprintf(cli.Stdout, "weir %s %s %s/%s\n", v.Version, v.Go, v.OS, v.Arch)
 			return nil
 		},
 	}

@@ -23,8 +23,8 @@ var (
 // their bound, with their exact size. Entries may shrink or go; none may be
 // added, and none may grow.
 var oversized = map[string]size{
-	"cmd/weir":     {files: 37},
-	"cmd/weir.cli": {methods: 145, files: 30},
+	"cmd/weir":     {files: 36},
+	"cmd/weir.cli": {methods: 140, files: 30},
 }
 
 // bounds returns a problem for each type and package beyond its bound, and for

@@ -129,6 +129,7 @@ var house = []entry{
 	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/bootstrapd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/harmonizerd", row: wiring, family: "processes of weir"},
+	{path: "internal/command", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},

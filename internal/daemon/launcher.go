@@ -7,11 +7,12 @@ import (
 	"sync"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // WithLauncher runs f with a launcher that ends after it.
 func WithLauncher(ctx context.Context, log *slog.Logger, f func(context.Context, *supervise.Launcher) error) error {
-	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: KeeperArgv(), Log: log})
+	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: command.KeeperArgv(), Log: log})
 	if err != nil {
 		return err
 	}

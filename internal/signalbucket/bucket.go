@@ -17,6 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
@@ -38,7 +39,7 @@ func TrustOf(s config.Service) (release.Trust, error) {
 // access_key_file or the AWS SDK's usual chain.
 func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucket, error) {
 	if service.AWS.SignalsBucket == "" {
-		return nil, ErrNoBucket
+		return nil, command.Usage(ErrNoBucket)
 	}
 	var errKeys error
 	if keys == (Keys{}) {

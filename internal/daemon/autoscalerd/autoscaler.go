@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -48,7 +49,7 @@ func (a autoscaling) config() autoscaler.Config {
 
 // Process is an autoscaler as its flags describe it.
 type Process struct {
-	daemon.Settings
+	command.Settings
 	DryRun      bool
 	MetricsAddr string    // where Prometheus reads the metrics of node health; empty: nowhere
 	Out         io.Writer // says where that is

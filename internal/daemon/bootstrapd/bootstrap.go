@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
@@ -30,7 +31,7 @@ const signalPatience = 5 * time.Second
 
 // Process is a bootstrap as its flags describe it.
 type Process struct {
-	daemon.Settings
+	command.Settings
 	CheckArgs func(args []string) error                // refuses what are no flags of the autoscaler
 	Progress  func(ref release.Ref, done, total int64) // of downloads, in bytes; nil: log lines
 	Log       *slog.Logger
@@ -136,13 +137,13 @@ func (p Process) autoscalerEnv(pool config.Pool) []string {
 }
 
 func (p Process) shippedSignal(s bootstrap.SignalPlan, app string) []string {
-	return []string{daemon.SelfExe, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
+	return []string{command.SelfExe, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
 }
 
 // signalEnv is env without what is none of a signal's business: the bus, AWS, and
 // whatever is named like a secret.
 func signalEnv(env []string) []string {
-	return slices.DeleteFunc(daemon.WithoutKeys(env), func(entry string) bool {
+	return slices.DeleteFunc(command.WithoutKeys(env), func(entry string) bool {
 		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
 		return slices.ContainsFunc([]string{"SECRET", "PASSWORD", "PASSWD", "TOKEN", "CREDENTIAL", "PRIVATE"}, func(word string) bool {
 			return strings.Contains(name, word)

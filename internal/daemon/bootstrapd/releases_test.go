@@ -12,8 +12,8 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
@@ -75,7 +75,7 @@ func TestKeysChange(t *testing.T) {
 	if err != nil || in.Away == nil || !strings.Contains(in.Away.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
 		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.Away)
 	}
-	watched := Process{Settings: daemon.Settings{Configs: "x", Cluster: "local", Pool: "default"}}.watched(service)
+	watched := Process{Settings: command.Settings{Configs: "x", Cluster: "local", Pool: "default"}}.watched(service)
 	if !strings.Contains(strings.Join(watched, " "), file) {
 		t.Errorf("watched are %q: want %s among them", watched, file)
 	}

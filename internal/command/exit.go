@@ -1,4 +1,4 @@
-package main
+package command
 
 import (
 	"errors"
@@ -6,24 +6,24 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
-	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
 // Exit codes of every command; those of releases follow in releaseCodes.
 const (
-	exitOK     = 0
-	exitFailed = 1 // it could not be done; standard error says why
-	exitUsage  = 2 // the command line or a file is wrong
+	ExitOK     = 0
+	ExitFailed = 1 // it could not be done; standard error says why
+	ExitUsage  = 2 // the command line or a file is wrong
 )
 
-// usageError is a mistake of whoever typed the command.
-type usageError struct{ err error }
+// UsageError is a mistake in a command line or a file; a process ends with 2.
+type UsageError struct{ Err error }
 
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Usage returns err as a mistake in the command line or a file.
+func Usage(err error) error { return &UsageError{err} }
 
 // releaseCode is what a command ends with when a release is refused.
 type releaseCode struct {
@@ -52,27 +52,24 @@ func releaseCodes() []releaseCode {
 	}
 }
 
-// exitCode is what the process ends with.
-func exitCode(err error) int {
+// ExitCode returns what a process ends with after that error.
+func ExitCode(err error) int {
 	if err == nil {
-		return exitOK
+		return ExitOK
 	}
-	if _, ok := errors.AsType[*usageError](err); ok || errors.Is(err, signalbucket.ErrNoBucket) {
-		return exitUsage
-	}
-	if errors.Is(err, autoscalerd.ErrOtherWorld) {
-		return bootstrap.ExitRestart
+	if _, ok := errors.AsType[*UsageError](err); ok {
+		return ExitUsage
 	}
 	for _, c := range releaseCodes() {
 		if errors.Is(err, c.is) {
 			return c.code
 		}
 	}
-	return exitFailed
+	return ExitFailed
 }
 
-// releaseCodesHelp lists the codes for a command's help.
-func releaseCodesHelp() string {
+// ReleaseCodesHelp lists the codes for a command's help.
+func ReleaseCodesHelp() string {
 	var b strings.Builder
 	codes := releaseCodes()
 	slices.SortFunc(codes, func(a, b releaseCode) int { return a.code - b.code })

@@ -1,6 +1,7 @@
-package daemon
+package command
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,12 +34,7 @@ const SelfExe = "/proc/self/exe"
 func KeeperArgv() []string { return []string{SelfExe, "keep"} }
 
 // NATSOr returns the URL of the bus: that of the flags or else that of the files.
-func (s Settings) NATSOr(service config.Service) string {
-	if s.NATS != "" {
-		return s.NATS
-	}
-	return service.NATS.URL
-}
+func (s Settings) NATSOr(service config.Service) string { return cmp.Or(s.NATS, service.NATS.URL) }
 
 // Argv is how this binary is started again as one of its daemons.
 func (s Settings) Argv(command string, more ...string) []string {

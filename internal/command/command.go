@@ -1,0 +1,157 @@
+// Package command is what the command lines of weir and weir-local share: streams,
+// the flags of the root, mistakes in a command line and exit codes. Both binaries
+// know the flags of "weir up" and "weir metrics serve": weir prints their help, and
+// replaces itself with weir-local to run them.
+package command
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Root is what all commands share.
+type Root struct {
+	Stdin    io.Reader
+	Stdout   io.Writer
+	Stderr   io.Writer
+	Settings // as the flags say; of the data folder and that of the files without defaults
+}
+
+// Command returns the command above all others, without them. It has the flags.
+func (r *Root) Command() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "Holds pools of machines at their size, and applications at their count",
+		Args:  Group,
+		RunE:  Help,
+		PersistentPreRunE: func(*cobra.Command, []string) error {
+			if r.NATS == "" { // not the flag's default, which help would print: it may hold a password
+				r.NATS = os.Getenv("WEIR_NATS")
+			}
+			for flag, name := range map[string]string{"--cluster": r.Cluster, "--pool": r.Pool} {
+				if !message.ValidName(name) {
+					return Usage(fmt.Errorf("%s %q: want letters, digits, - and _, at most 63", flag, name))
+				}
+			}
+			return nil
+		},
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		text, _, isNumber := strings.Cut(err.Error(), ": strconv.")
+		if isNumber {
+			text += ": want a number"
+		}
+		if strings.Contains(text, "invalid argument") && strings.Contains(text, "time:") {
+			text += "; want a duration such as 90s, 5m or 2h"
+		}
+		if rest, short := strings.CutPrefix(text, "unknown shorthand flag: '"); short && rest != "" && rest[0] >= '0' && rest[0] <= '9' {
+			text += `; write "--" before a negative number`
+		}
+		return Usage(fmt.Errorf("%s\nSee %q", text, cmd.CommandPath()+" --help"))
+	})
+	f := root.PersistentFlags()
+	f.StringVar(&r.Data, "data", envOr("WEIR_DATA", ""), "data folder (WEIR_DATA; default below the user's state folder)")
+	f.StringVar(&r.NATS, "nats", "", "NATS to use in place of the data folder's own (WEIR_NATS)")
+	f.StringVar(&r.Configs, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
+	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
+	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
+	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
+	f.StringVar(&r.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
+	return root
+}
+
+// Run runs a command line below root. A signal that asks for the end cancels its
+// context.
+func (r *Root) Run(root *cobra.Command, args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the process at once
+	root.SetArgs(args)
+	root.SetIn(r.Stdin)
+	root.SetOut(r.Stdout)
+	root.SetErr(r.Stderr)
+	err := root.ExecuteContext(ctx)
+	if err != nil {
+		fmt.Fprintf(r.Stderr, "weir: %v\n", err)
+	}
+	return err
+}
+
+func envOr(name, def string) string {
+	if v := os.Getenv(name); v != "" {
+		return v
+	}
+	return def
+}
+
+// DataDir returns the data folder as an absolute path; it need not be there.
+func (r *Root) DataDir() (string, error) {
+	dir := r.Data
+	if dir == "" {
+		base := os.Getenv("XDG_STATE_HOME")
+		if base == "" {
+			home, err := os.UserHomeDir()
+			if err != nil {
+				return "", Usage(fmt.Errorf("no data folder: %w; give --data", err))
+			}
+			base = filepath.Join(home, ".local", "state")
+		}
+		dir = filepath.Join(base, "weir")
+	}
+	return filepath.Abs(dir)
+}
+
+// settings returns what the flags say, with defaults.
+func (r *Root) settings() (Settings, error) {
+	dir, err := r.DataDir()
+	s := r.Settings
+	s.Data, s.Configs = dir, r.ConfigDir()
+	return s, err
+}
+
+// Daemon returns the settings and the log of a daemon.
+func (r *Root) Daemon() (Settings, *slog.Logger, error) {
+	log, err := r.Logger()
+	if err != nil {
+		return Settings{}, nil, err
+	}
+	settings, err := r.settings()
+	return settings, log, err
+}
+
+// ConfigDir returns the folder of the configuration files.
+func (r *Root) ConfigDir() string {
+	if r.Configs != "" {
+		return r.Configs
+	}
+	return "/etc/weir"
+}
+
+// Logger returns the log of a daemon, on standard error.
+func (r *Root) Logger() (*slog.Logger, error) {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(r.LogLevel)); err != nil {
+		return nil, Usage(fmt.Errorf("--log-level %q: want debug, info, warn or error", r.LogLevel))
+	}
+	options := &slog.HandlerOptions{Level: level}
+	switch r.LogFormat {
+	case "text":
+		return slog.New(slog.NewTextHandler(r.Stderr, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(r.Stderr, options)), nil
+	}
+	return nil, Usage(fmt.Errorf("--log-format %q: want text or json", r.LogFormat))
+}

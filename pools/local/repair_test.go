@@ -181,6 +181,9 @@ func TestMend(t *testing.T) {
 			id := c.running(t, 1)[0]
 			boot := c.joined(t, id, "")
 			file := filepath.Join(c.cfg.DataDir, "machines", id, "file")
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // the machine may have joined before it made its folder
+				t.Fatal(err)
+			}
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
 				t.Fatal(err)
 			}

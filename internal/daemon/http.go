@@ -30,7 +30,7 @@ func ServeHTTP(parts *Services, name string, listener net.Listener, handler http
 	})
 }
 
-// ServeProm lets Prometheus read what the collector tells, at /metrics.
+// ServeProm serves the metrics of the collector, and of the process, at /metrics.
 func ServeProm(out io.Writer, parts *Services, listener net.Listener, c prometheus.Collector, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
 	for _, one := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {

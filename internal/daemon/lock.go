@@ -37,9 +37,9 @@ func Lock(dir, name, what string) (*flock.File, error) {
 	return lock, err
 }
 
-// HolderName is who holds leases for a data folder. Whoever has the folder's lock
-// of what is held knows that the one before is dead, so both have the same name, and
-// the later one need not wait for the end of a lease.
+// HolderName returns the name under which processes of a data folder hold leases. The
+// folder's lock proves that the process before has ended, so the next one has the same
+// name, and does not wait for the end of a lease.
 func HolderName(dir string, of ...string) (string, error) {
 	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
 	id, err := os.ReadFile(path)
@@ -67,7 +67,7 @@ func HolderName(dir string, of ...string) (string, error) {
 	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
 }
 
-// WriteFile replaces a file whole, so that nobody reads half of one.
+// WriteFile replaces a file in one step: a reader sees the old text or the new one.
 func WriteFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err

@@ -21,7 +21,7 @@ func NewServices(ctx context.Context) *Services {
 	return &Services{ctx: ctx, cancel: cancel}
 }
 
-// Context ends when the services are to end; its cause says why.
+// Context ends when the services are to end; its cause is the reason.
 func (s *Services) Context() context.Context { return s.ctx }
 
 // End ends all parts because of cause, and does not wait for them.

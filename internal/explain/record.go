@@ -93,7 +93,7 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 	}
 }
 
-// Source names, for people, who speaks for an app.
+// Source returns a readable name for the source of an app's request.
 func Source(s decide.Source) string {
 	switch s {
 	case decide.FromSignal:

@@ -7,7 +7,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Ago prints how long ago t was, in the largest unit that says enough.
+// Ago returns how long ago t was, in the largest unit that is exact enough.
 func Ago(now, t time.Time) string {
 	if t.IsZero() {
 		return "-"
@@ -24,7 +24,7 @@ func Ago(now, t time.Time) string {
 	return fmt.Sprintf("%dd", int(d.Hours()/24))
 }
 
-// Note says by whom an order is, why, and until when.
+// Note returns the author of an order, its reason, and its end.
 func Note(n pools.Note) string {
 	text := "by " + n.By
 	if n.Why != "" {

@@ -1,5 +1,5 @@
-// Package signalbucket opens the bucket of signal releases as the service file
-// says: where it is, with which keys, and whose releases it lets run.
+// Package signalbucket opens the bucket of signal releases that the service file
+// names, with its access keys, and reads which signers of releases it trusts.
 package signalbucket
 
 import (
@@ -22,7 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
-// TrustOf returns whose releases the service file lets run.
+// TrustOf returns the signers of releases that the service file trusts.
 func TrustOf(s config.Service) (release.Trust, error) {
 	trust := release.Trust{Required: s.Releases.RequireSignature}
 	for _, text := range s.Releases.TrustedKeys {

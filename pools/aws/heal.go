@@ -29,7 +29,7 @@ const (
 	unhealthy    = "Unhealthy"
 )
 
-// healer is who repairs the pool: its groups, or Weirkeeper.
+// healer finds out which of the two repairs the pool: its groups, or Weirkeeper.
 type healer struct {
 	*roster
 	log *slog.Logger

@@ -28,14 +28,14 @@ const (
 	cloudTimeout = 60 * time.Second // to find the groups at AWS
 )
 
-// autoscaling is what an autoscaler was told by files and flags.
+// autoscaling is the settings of an autoscaler, from files and flags.
 type autoscaling struct {
 	service   config.Service
 	pool      config.Pool
 	configs   string // folder of the files of all pools
 	dryRun    bool
 	directory ask.Directory
-	// follow, if there is one, runs beside a loop and tells it of other files.
+	// follow, if there is one, runs beside a loop and gives it the settings of changed files.
 	follow func(ctx context.Context, l *autoscaler.Loop) error
 	// refresh, if there is one, reads the files that are to be followed now.
 	refresh func() (autoscaling, error)
@@ -91,7 +91,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return parts.Stop(err)
 	}
-	t := &terms{bus: b, holder: holder, log: p.Log, told: a, parts: pool}
+	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool}
 	if p.MetricsAddr != "" {
 		listener, err := net.Listen("tcp", p.MetricsAddr)
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/workflow"
 )
 
-// CheckHealth returns what those who will carry a valid policy out find wrong with it:
-// who asks URLs, and who runs workflows.
+// CheckHealth returns what is wrong with a valid policy for the code that carries it
+// out: the probes of URLs, and the workflows.
 func CheckHealth(p config.Pool) error {
 	if p.Health == nil {
 		return nil

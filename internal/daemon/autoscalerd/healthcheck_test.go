@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
-// What only who asks URLs and who runs workflows can tell is told at the load, with its
+// What only the probes of URLs and the workflows can check is an error at the load, with its
 // line.
 func TestCheckHealth(t *testing.T) {
 	const pool = `resource_groups:

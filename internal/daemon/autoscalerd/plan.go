@@ -80,7 +80,7 @@ func servePlans(ctx context.Context, nc *nats.Conn, cluster, pool string, previe
 			if err != nil {
 				answer = planAnswer{Error: err.Error()}
 			}
-			_ = m.Respond(packed(answer, nc.MaxPayload())) // who asked asks again
+			_ = m.Respond(packed(answer, nc.MaxPayload())) // the client asks again
 		}
 	}
 }

@@ -29,18 +29,18 @@ const standbyLook = 200 * time.Millisecond
 // terms holds the pool term by term: it waits for the pool's lease, holds the pool
 // for as long as it has that, and waits again.
 type terms struct {
-	bus    *bus.Bus
-	holder string // of the lease
-	log    *slog.Logger
-	told   autoscaling // files and flags
-	parts  *partsOfPool
+	bus      *bus.Bus
+	holder   string // of the lease
+	log      *slog.Logger
+	settings autoscaling // files and flags
+	parts    *partsOfPool
 	// metrics are those of the term's node health.
 	metrics lateCollector
 }
 
 // run goes on until ctx ends or something fails that another term would not mend.
 func (t *terms) run(ctx context.Context) error {
-	if t.told.dryRun {
+	if t.settings.dryRun {
 		return t.dry(ctx)
 	}
 	for ctx.Err() == nil {
@@ -51,22 +51,22 @@ func (t *terms) run(ctx context.Context) error {
 		if err != nil && !errors.Is(err, pools.ErrNotHolder) && !errors.Is(err, nodehealth.ErrClock) {
 			return err
 		}
-		t.log.Warn("the pool is not held any more: standing by", "pool", t.told.pool.Name, "err", err)
+		t.log.Warn("the pool is not held any more: standing by", "pool", t.settings.pool.Name, "err", err)
 	}
 	return nil
 }
 
 // term waits for the lease, and holds the pool until it is lost.
 func (t *terms) term(ctx context.Context) error {
-	cluster, pool := t.told.pool.Cluster, t.told.pool.Name
+	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	lease, err := state.NewLease(t.bus.JetStream(), state.LeaseConfig{
-		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.told.service, t.told.pool), Log: t.log,
+		Cluster: cluster, Name: "pool." + pool, Holder: t.holder, TTL: config.Lease(t.settings.service, t.settings.pool), Log: t.log,
 	})
 	if err != nil {
 		return err
 	}
 	waiting := daemon.NewServices(ctx)
-	waiting.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.told.directory) })
+	waiting.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.settings.directory) })
 	waiting.Run("standby", func(ctx context.Context) error { return t.tell(ctx, lease) })
 	if err := waiting.Stop(lease.Acquire(waiting.Context())); err != nil {
 		return err
@@ -82,7 +82,7 @@ func (t *terms) term(ctx context.Context) error {
 
 // hold runs the loop for one term.
 func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
-	cluster, pool := t.told.pool.Cluster, t.told.pool.Name
+	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
 	defer cancel()
 	holder, err := state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
@@ -181,9 +181,9 @@ func (t *terms) away(err error) bool {
 // dry runs a loop that writes nothing, beside whoever holds the pool.
 func (t *terms) dry(ctx context.Context) error {
 	parts := daemon.NewServices(ctx)
-	world := t.parts.world(t.told)
+	world := t.parts.world(t.settings)
 	world.Memory, world.Records, world.Orders = lastTold{t.parts.ledger}, noDrains{}, ordersOnly{t.parts.orders}
-	return parts.Stop(runLoop(parts, autoscaler.NewLoop(t.told.config(), world, t.log), t.told, t.bus))
+	return parts.Stop(runLoop(parts, autoscaler.NewLoop(t.settings.config(), world, t.log), t.settings, t.bus))
 }
 
 // tell says who holds the pool, and says so again when that is another one.
@@ -198,7 +198,7 @@ func (t *terms) tell(ctx context.Context, lease *state.Lease) error {
 		case <-look.C:
 		}
 		if holder, _ := lease.Standby(); holder != "" && holder != told {
-			t.log.Info("standing by: another autoscaler holds the pool", "pool", t.told.pool.Name, "holder", holder)
+			t.log.Info("standing by: another autoscaler holds the pool", "pool", t.settings.pool.Name, "holder", holder)
 			told = holder
 		}
 	}
@@ -206,10 +206,10 @@ func (t *terms) tell(ctx context.Context, lease *state.Lease) error {
 
 // latest is what the files say now.
 func (t *terms) latest() (autoscaling, error) {
-	if t.told.refresh == nil {
-		return t.told, nil
+	if t.settings.refresh == nil {
+		return t.settings, nil
 	}
-	return t.told.refresh()
+	return t.settings.refresh()
 }
 
 // runLoop runs a loop with what belongs to it.

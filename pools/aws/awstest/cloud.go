@@ -102,7 +102,7 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// world is all that a describing request may tell of. It is copied to answer
+// world is all that a describing request may return. It is copied to answer
 // reads that lag.
 type world struct {
 	instances []*instance // in order of launch

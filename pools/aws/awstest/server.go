@@ -40,7 +40,7 @@ func New(t testing.TB, c Config) *Server {
 		listener.Start()
 		t.Cleanup(listener.Close)
 	}
-	t.Cleanup(func() { close(s.closing) }) // who waits for messages is answered
+	t.Cleanup(func() { close(s.closing) }) // requests that wait for messages are answered
 	return s
 }
 

@@ -50,7 +50,7 @@ func (w *world) targetGroup(of string) *targetGroup {
 	return first(w.balanced, func(g *targetGroup) bool { return g.name == of || g.arn == of })
 }
 
-// balancing is the load balancers: whom they send to.
+// balancing is the load balancers and their targets.
 type balancing struct{ *cloud }
 
 func (c *balancing) addTargetGroup(name string) *targetGroup {

@@ -155,7 +155,7 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 		return supervise.Spec{}, err
 	}
 	return supervise.Spec{
-		Name: "autoscaler", Argv: b.config.Autoscaler, Env: b.config.Env, StopGrace: autoscalerGrace,
+		Name: "autoscaler", Title: "weir: autoscaler " + b.config.Plan.Pool, Argv: b.config.Autoscaler, Env: b.config.Env, StopGrace: autoscalerGrace,
 		ExtraFiles: []*os.File{theirs}, Lines: output.WriteLines(os.Stderr),
 	}, nil
 }

@@ -32,7 +32,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 		Limits: supervise.Limits(sig.plan.Limits),
 	}
 	if sig.plan.Shipped() {
-		spec.Argv = config.Shipped(sig.plan, at.app)
+		spec.Argv, spec.Title = config.Shipped(sig.plan, at.app), "weir: signal "+at.app
 		return spec, nil
 	}
 	if spec.Executable, err = sig.seat.shelf.open(ctx, sig.release); err != nil {

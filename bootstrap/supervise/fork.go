@@ -43,7 +43,7 @@ func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.dir.Fd())
 	}
 	for {
-		process, err := os.StartProcess(spec.path(), spec.Argv, &attr)
+		process, err := os.StartProcess(spec.path(), spec.argv(), &attr)
 		switch {
 		case err == nil && attr.Sys.Ptrace:
 			if err := p.limitStopped(process.Pid, limits); err != nil {

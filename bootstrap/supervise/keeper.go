@@ -57,6 +57,9 @@ func (l *Launcher) startKeeper() (*keeper, error) {
 	return k, nil
 }
 
+// keeperTitle is what ps shows of a keeper.
+const keeperTitle = "weir: keeper"
+
 // forkKeeper starts the process. The tag and the groups that there are lie in the
 // pipe before there is anyone to read them, so that the keeper knows them even if
 // we are killed at this moment.
@@ -64,7 +67,7 @@ func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, erro
 	if _, err := in.WriteString(l.knownGroups()); err != nil {
 		return nil, err
 	}
-	return os.StartProcess(l.keeperArgv[0], l.keeperArgv, &os.ProcAttr{
+	return os.StartProcess(l.keeperArgv[0], append([]string{keeperTitle}, l.keeperArgv[1:]...), &os.ProcAttr{
 		Dir:   "/",
 		Env:   withoutTag(os.Environ()), // an outer keeper must not kill it before its work
 		Files: []*os.File{theirIn, theirOut, theirOut},

@@ -32,6 +32,10 @@ type Spec struct {
 	// executed unless Executable is set; then it is only a name.
 	Argv []string
 
+	// Title is Argv[0] as the child and ps see it, if not empty. What is executed
+	// stays the same.
+	Title string
+
 	// Executable, if not nil, is executed by its descriptor, as
 	// /proc/self/fd/200, whatever its path has become. The child inherits the
 	// descriptor, for a script's interpreter has to open it. The caller closes
@@ -101,6 +105,14 @@ func (s Spec) path() string {
 		return "/proc/self/fd/" + strconv.Itoa(ExecutableFD)
 	}
 	return s.Argv[0]
+}
+
+// argv is the command line as the child sees it.
+func (s Spec) argv() []string {
+	if s.Title == "" {
+		return s.Argv
+	}
+	return append([]string{s.Title}, s.Argv[1:]...)
 }
 
 // files returns what the child has open, by descriptor; nil is a closed one.

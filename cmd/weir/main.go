@@ -2,8 +2,13 @@
 // count and machines in health. "weir help" lists its commands.
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
+)
 
 func main() {
+	command.NameProcess(os.Args[0])
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }

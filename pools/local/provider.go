@@ -153,7 +153,7 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		SelfFenceAfter: p.cfg.SelfFenceAfter, Fenced: m.live[id].fenced,
 	}.WithDefaults()
 	child, err := p.launcher.Start(ctx, supervise.Spec{
-		Name: "agent " + id, Argv: slices.Concat(p.cfg.Argv, cfg.Args()), Env: p.cfg.Env,
+		Name: "agent " + id, Title: "weir: agent " + id, Argv: slices.Concat(p.cfg.Argv, cfg.Args()), Env: p.cfg.Env,
 		StopGrace: cfg.StopGrace + leaveTime,
 		Lines:     output.LogLines(p.log.With("node", id)),
 	})

@@ -15,9 +15,9 @@ BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 up: build ## run everything on this machine; Ctrl-C ends it
 	@$(BIN)/weir up
 
-build: ## build weir, and the signals that it publishes when it starts
+build: ## build weir and weir-local, and the signals that it publishes when it starts
 	@test -x $(BIN)/weir || echo "building for the first time: this takes a few minutes"
-	@$(GO) build -o $(BIN)/weir ./cmd/weir
+	@$(GO) build -o $(BIN)/ ./cmd/weir ./cmd/weir-local
 	@$(GO) build -o $(BIN)/signals/ ./examples/signals/...
 
 # Without GORACE each process that a test starts would sleep for 1 s at its end.

@@ -21,7 +21,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-func (cli *cli) appCommand() *cobra.Command {
+// appCommands are "weir app": what shall run.
+type appCommands struct{ *shared }
+
+func (cli *appCommands) appCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "app",
 		Short: "Set, list and watch applications",
@@ -33,7 +36,7 @@ func (cli *cli) appCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) appSetCommand() *cobra.Command {
+func (cli *appCommands) appSetCommand() *cobra.Command {
 	var want message.App
 	cmd := &cobra.Command{
 		Use:   "set NAME",
@@ -67,7 +70,7 @@ replace the old ones. A change of the count alone is not.`,
 }
 
 // setApp writes the row of want; flags that are not changed keep an old row's value.
-func (cli *cli) setApp(ctx context.Context, b *bus.Bus, want message.App, changed func(string) bool) error {
+func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App, changed func(string) bool) error {
 	kv, err := appsBucket(ctx, b, cli.Cluster)
 	if err != nil {
 		return err
@@ -194,7 +197,7 @@ func announceApp(nc *nats.Conn, name string) error {
 	return nc.Flush()
 }
 
-func (cli *cli) appGetCommand() *cobra.Command {
+func (cli *appCommands) appGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME",
 		Short: "Print what an application should be",
@@ -221,7 +224,7 @@ func (cli *cli) appGetCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) appListCommand() *cobra.Command {
+func (cli *appCommands) appListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the applications of the cluster",
@@ -274,7 +277,7 @@ func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.A
 	return rows, bad, nil
 }
 
-func (cli *cli) printApps(rows []message.App) {
+func (cli *appCommands) printApps(rows []message.App) {
 	var out [][]string
 	for _, r := range rows {
 		out = append(out, []string{r.Name, r.Pool, fmt.Sprint(r.Instances), fmt.Sprintf("%g", r.CPUs),
@@ -283,7 +286,7 @@ func (cli *cli) printApps(rows []message.App) {
 	cli.printTable([]string{"name", "pool", "instances", "cpus", "mem MB", "disk MB", "version", "command"}, out)
 }
 
-func (cli *cli) appDeleteCommand() *cobra.Command {
+func (cli *appCommands) appDeleteCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "delete NAME",
 		Short: "Stop an application and forget it",

@@ -23,7 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
-func (cli *cli) appStatusCommand() *cobra.Command {
+func (cli *appCommands) appStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show what runs of all applications, or of one, instance by instance",
@@ -67,7 +67,7 @@ func askHarmonizer(ctx context.Context, b *bus.Bus, cluster string, q harmonizer
 	return s, err
 }
 
-func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
+func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) error {
 	s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: name})
 	if err != nil {
 		return err
@@ -91,7 +91,7 @@ func (cli *cli) appStatus(ctx context.Context, b *bus.Bus, name string) error {
 }
 
 // warnOfHarmonizer tells why it does less than it could.
-func (cli *cli) warnOfHarmonizer(s harmonizer.Status) {
+func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	if !s.Complete {
 		fmt.Fprintf(cli.Stdout, "! nothing is started or stopped now: %s\n", s.Why)
 	}
@@ -124,7 +124,7 @@ func whatBrakes(b apps.BrakeStatus) string {
 	return "starts go on at a tenth of the rate, stops do not"
 }
 
-func (cli *cli) printIndices(e apps.Explanation) {
+func (cli *appCommands) printIndices(e apps.Explanation) {
 	cli.printHead(e.Summary)
 	now := time.Now()
 	var rows [][]string
@@ -144,7 +144,7 @@ func (cli *cli) printIndices(e apps.Explanation) {
 	}
 }
 
-func (cli *cli) printHead(s apps.Summary) {
+func (cli *appCommands) printHead(s apps.Summary) {
 	n := s.Count
 	fmt.Fprintf(cli.Stdout, "%s: %d expected, %d running, %d missing, %d crashed, %d flapping, %d extra\n",
 		s.Name, n.Expected, n.Running, n.Missing, n.Crashed, n.Flapping, n.Extra)
@@ -183,7 +183,7 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 
-func (cli *cli) appExplainCommand() *cobra.Command {
+func (cli *appCommands) appExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
 		Short: "Say of each instance what was found last, by which rule, and why nothing is sent",
@@ -211,7 +211,7 @@ prints the same of recorded events.`,
 	return cmd
 }
 
-func (cli *cli) printReasons(e apps.Explanation) {
+func (cli *appCommands) printReasons(e apps.Explanation) {
 	cli.printHead(e.Summary)
 	now := time.Now()
 	var rows [][]string
@@ -244,7 +244,7 @@ func stateOfAny(i apps.IndexStatus) string {
 	return strings.Join(states, ", ")
 }
 
-func (cli *cli) appCrashesCommand() *cobra.Command {
+func (cli *appCommands) appCrashesCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "crashes NAME",
 		Short: "List the crashes of an application's instances",
@@ -271,7 +271,7 @@ func (cli *cli) appCrashesCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) appRetryCommand() *cobra.Command {
+func (cli *appCommands) appRetryCommand() *cobra.Command {
 	var index int
 	cmd := &cobra.Command{
 		Use:   "retry NAME",
@@ -296,7 +296,7 @@ func (cli *cli) appRetryCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
+func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
 	// Whether there is such an application, this says with the hint that all give.
 	if _, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
 		return err
@@ -323,7 +323,7 @@ func askOrder(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Orde
 	return answer, err
 }
 
-func (cli *cli) appLogsCommand() *cobra.Command {
+func (cli *appCommands) appLogsCommand() *cobra.Command {
 	var index, lines int
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
@@ -353,7 +353,7 @@ func (cli *cli) appLogsCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
+func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsRequest) error {
 	nodes, err := cli.nodesOf(ctx, b)
 	if err != nil {
 		return err
@@ -395,7 +395,7 @@ func (cli *cli) appLogs(ctx context.Context, b *bus.Bus, request agent.LogsReque
 }
 
 // nodesOf returns the nodes of the pool, as its provider knows them now.
-func (cli *cli) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
+func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
 	data, err := cli.DataDir()
 	if err != nil {
 		return nil, err

@@ -11,13 +11,19 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
 // askTimeout bounds each question that a command asks over the bus.
 const askTimeout = 3 * time.Second
 
 // find connects to the bus of the data folder, or says how to have one.
-func (cli *cli) find(ctx context.Context) (*bus.Bus, error) {
+func (cli *shared) find(ctx context.Context) (*bus.Bus, error) {
 	dir, err := cli.DataDir()
 	if err != nil {
 		return nil, err
@@ -38,7 +44,7 @@ func nothingRuns(dir string) error {
 }
 
 // withBus runs f with a connection that it closes again.
-func (cli *cli) withBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+func (cli *shared) withBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
 	b, err := cli.find(ctx)
 	if err != nil {
 		return err
@@ -108,4 +114,27 @@ func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (messag
 			return whole, nil
 		}
 	}
+}
+
+// nodeHealth asks the node health of the pool.
+func (cli *shared) nodeHealth(b *bus.Bus) *events.Client {
+	return events.NewClient(b.Conn(), cli.Cluster, cli.Pool)
+}
+
+func (cli *shared) bootstrapName() string { return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool }
+
+func (cli *shared) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapd.Status, error) {
+	var s bootstrapd.Status
+	err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "status"), cli.bootstrapName(), nil, &s)
+	return s, err
+}
+
+// metricsStore returns the store of the service file or, without one, that of the
+// data folder.
+func (cli *shared) metricsStore(b *bus.Bus) (metrics.Store, error) {
+	service, err := config.LoadService(cli.ConfigDir())
+	if err != nil {
+		return nil, command.Usage(err)
+	}
+	return daemon.OpenMetrics(service, b, cli.Cluster)
 }

@@ -20,7 +20,10 @@ import (
 // maxCase bounds a line of "weir decide", in bytes: a tick of some 100 000 nodes.
 const maxCase = 64 << 20
 
-func (cli *cli) decideCommand() *cobra.Command {
+// decideCommands are "weir decide".
+type decideCommands struct{ *shared }
+
+func (cli *decideCommands) decideCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "decide [FILE]",
 		Short: "Recompute ticks: recorded or hand-written ones, a JSON line each",
@@ -68,7 +71,7 @@ answers {"error"}, and the next one goes on.`,
 }
 
 // inputOf opens the named file; without one, or for "-", it is standard input.
-func (cli *cli) inputOf(args []string) (io.Reader, func(), error) {
+func (cli *decideCommands) inputOf(args []string) (io.Reader, func(), error) {
 	if len(args) == 0 || args[0] == "-" {
 		return cli.Stdin, func() {}, nil
 	}

@@ -12,11 +12,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-func (cli *cli) explainCommand() *cobra.Command {
+func (cli *poolCommands) explainCommand() *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "explain [POOL]",
@@ -43,7 +44,7 @@ prints the record itself, on one line, as "weir decide" reads it.`,
 	return cmd
 }
 
-func (cli *cli) explain(ctx context.Context, b *bus.Bus, since time.Duration) error {
+func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Duration) error {
 	now := time.Now()
 	show := func(r autoscaler.Record) error {
 		if cli.output == "json" {
@@ -105,4 +106,32 @@ func besideDry(ctx context.Context, ledger *state.Ledger, r autoscaler.Record) (
 		return nil
 	})
 	return r, err
+}
+
+func (cli *poolCommands) planCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plan [POOL]",
+		Short: "Say what the next tick of a pool would do, and do nothing",
+		Long: `Say what the next tick of a pool would do, and do nothing. The pool's autoscaler
+reads its groups and nodes, and decides by its files, its orders and the signals'
+last answers. It is the code of a tick up to where that acts.`,
+		Example: `  weir plan
+  weir plan default --output json`,
+		Args: cli.poolArg,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				r, err := autoscalerd.AskPlan(ctx, b, cli.Cluster, cli.Pool)
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return json.NewEncoder(cli.Stdout).Encode(r)
+				}
+				explain.Record(cli.Stdout, r, time.Now())
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
 }

@@ -16,7 +16,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 )
 
-func (cli *cli) harmonizerCommand() *cobra.Command {
+// harmonizerCommands are "weir harmonizer", its recordings and its brake.
+type harmonizerCommands struct{ *shared }
+
+func (cli *harmonizerCommands) harmonizerCommand() *cobra.Command {
 	var file, metricsAddr string
 	cmd := &cobra.Command{
 		Use:   "harmonizer",
@@ -51,7 +54,7 @@ func configFlag(cmd *cobra.Command, file *string) {
 
 // harmonizerFile reads the file that was named, or that of the configuration's
 // folder, and logs its keys that mean nothing here.
-func (cli *cli) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer, error) {
+func (cli *harmonizerCommands) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer, error) {
 	read := func() (config.Harmonizer, config.Problems, error) { return config.LoadHarmonizer(cli.ConfigDir()) }
 	if path != "" {
 		read = func() (config.Harmonizer, config.Problems, error) { return config.ReadHarmonizer(path) }
@@ -66,7 +69,7 @@ func (cli *cli) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer
 	return file, nil
 }
 
-func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr string) error {
+func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr string) error {
 	log, err := cli.Logger()
 	if err != nil {
 		return err
@@ -103,7 +106,7 @@ func (cli *cli) harmonize(ctx context.Context, b *bus.Bus, path, metricsAddr str
 	return parts.Run(ctx, metricsAddr, cli.Stdout)
 }
 
-func (cli *cli) releaseCommand() *cobra.Command {
+func (cli *harmonizerCommands) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release",
 		Short: "End the brake that holds starts and stops after a mass loss",

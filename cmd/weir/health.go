@@ -14,14 +14,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
-	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // allMachines says where the machines' names are.
 const allMachines = `"weir health status --all" shows all`
 
-func (cli *cli) healthCommand() *cobra.Command {
+// healthCommands are "weir health": the health of nodes, orders about it, and its policy.
+type healthCommands struct{ *shared }
+
+func (cli *healthCommands) healthCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "See which machines of a pool are sick, and what is done about it",
@@ -43,7 +45,7 @@ func (cli *cli) healthCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) healthStatusCommand() *cobra.Command {
+func (cli *healthCommands) healthStatusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status [NODE...]",
@@ -74,7 +76,7 @@ lists them. Lines with "!" want somebody.`,
 }
 
 // healthStatus asks for all pages.
-func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.StatusQuery) (nodehealth.Status, error) {
+func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.StatusQuery) (nodehealth.Status, error) {
 	if err := q.Validate(); err != nil {
 		return nodehealth.Status{}, wrongOrder(err)
 	}
@@ -99,12 +101,7 @@ func (cli *cli) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.Statu
 	return whole, nil
 }
 
-// nodeHealth asks the node health of the pool.
-func (cli *cli) nodeHealth(b *bus.Bus) *events.Client {
-	return events.NewClient(b.Conn(), cli.Cluster, cli.Pool)
-}
-
-func (cli *cli) printHealth(s nodehealth.Status, whole bool) {
+func (cli *healthCommands) printHealth(s nodehealth.Status, whole bool) {
 	now := time.Now()
 	cli.printHealthHead(now, s)
 	var rows [][]string
@@ -123,7 +120,7 @@ func (cli *cli) printHealth(s nodehealth.Status, whole bool) {
 }
 
 // printMachine prints all that is known of one machine.
-func (cli *cli) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) {
+func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) {
 	begun := "begun"
 	if mode != judge.Act {
 		begun = "told, not begun"
@@ -168,7 +165,7 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 	return text
 }
 
-func (cli *cli) printHealthHead(now time.Time, s nodehealth.Status) {
+func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s, mode %s, owner %s: %s\n", cli.Cluster, s.Pool, s.Mode, s.Owner, orDash(states(s.Census)))
 	switch {
 	case s.Healer == "":

@@ -167,7 +167,7 @@ func (w *ward) own(each int) {
 		w.Fatal(err)
 	}
 	c := local.Config{
-		Cluster: w.cluster, Pool: "default", Heartbeat: upHeartbeat, StopGrace: upStopGrace, DataDir: w.machine,
+		Cluster: w.cluster, Pool: "default", Heartbeat: time.Second, StopGrace: time.Second, DataDir: w.machine,
 		Argv: []string{self, "agent", "--data", w.TempDir(), "--log-level", "warn"},
 		Env:  append(os.Environ(), asWeir+"=1", "WEIR_NATS="+w.bus),
 	}

@@ -28,7 +28,7 @@ const (
 // errOrdered: the node-health loop does not do all that it was asked for.
 var errOrdered = errors.New("node health refuses")
 
-func (cli *cli) healthCheckCommand() *cobra.Command {
+func (cli *healthCommands) healthCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [NODE...]",
 		Short: "Look at machines now, in each way that the policy has",
@@ -45,7 +45,7 @@ of them in a row. Heartbeats come by themselves: the last one is shown.`,
 	return cmd
 }
 
-func (cli *cli) healthRecoverCommand() *cobra.Command {
+func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
 	var why string
 	cmd := &cobra.Command{
 		Use:   "recover NODE...",
@@ -72,7 +72,7 @@ func someNodes(cmd *cobra.Command, nodes []string) error {
 	return nil
 }
 
-func (cli *cli) healthPauseCommand() *cobra.Command {
+func (cli *healthCommands) healthPauseCommand() *cobra.Command {
 	order := nodehealth.Order{Op: nodehealth.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [NODE...]",
@@ -96,7 +96,7 @@ repaired once all are over. What is under way goes on to its end.`,
 	return cmd
 }
 
-func (cli *cli) healthResumeCommand() *cobra.Command {
+func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [NODE...]",
 		Short: "End the pause that you took of machines, or of the whole pool",
@@ -110,7 +110,7 @@ func (cli *cli) healthResumeCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) healthReleaseCommand() *cobra.Command {
+func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "release [NODE...]",
 		Short: "End the quarantine of machines; without one, close the pool's breaker",
@@ -128,7 +128,7 @@ the pool's breaker.`,
 }
 
 // orderHealth has the loop of the pool do something, and says what came of it.
-func (cli *cli) orderHealth(ctx context.Context, o nodehealth.Order) error {
+func (cli *healthCommands) orderHealth(ctx context.Context, o nodehealth.Order) error {
 	o.By = operator()
 	if err := o.Validate(); err != nil {
 		return wrongOrder(err)
@@ -198,7 +198,7 @@ func refused(o nodehealth.Order, a nodehealth.Answer) error {
 	return fmt.Errorf("%w: %d of %d machines, see above", errOrdered, len(not), len(a.Nodes))
 }
 
-func (cli *cli) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
+func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
 	switch {
 	case o.Op == nodehealth.OpCheck:
 		cli.printChecked(o, a)
@@ -215,7 +215,7 @@ func (cli *cli) printAnswer(o nodehealth.Order, a nodehealth.Answer) {
 }
 
 // printChecked prints what each mode says of each machine.
-func (cli *cli) printChecked(o nodehealth.Order, a nodehealth.Answer) {
+func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.Answer) {
 	now := time.Now()
 	var rows [][]string
 	for _, n := range a.Nodes {
@@ -235,7 +235,7 @@ func (cli *cli) printChecked(o nodehealth.Order, a nodehealth.Answer) {
 }
 
 // printDone prints what came of an order for each machine.
-func (cli *cli) printDone(a nodehealth.Answer) {
+func (cli *healthCommands) printDone(a nodehealth.Answer) {
 	var rows [][]string
 	for _, n := range a.Nodes {
 		done, state := "no", "-"

@@ -23,13 +23,13 @@ import (
 // maxPolicyFile bounds a policy file, in bytes.
 const maxPolicyFile = 1 << 20
 
-func (cli *cli) healthPolicyCommand() *cobra.Command {
+func (cli *healthCommands) healthPolicyCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "policy", Short: "Read node-health policies", Args: command.Group, RunE: command.Help}
 	cmd.AddCommand(cli.policyCheckCommand())
 	return cmd
 }
 
-func (cli *cli) policyCheckCommand() *cobra.Command {
+func (cli *healthCommands) policyCheckCommand() *cobra.Command {
 	var from string
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
@@ -69,7 +69,7 @@ error. The exit code is 0 then, too.`,
 
 // poolFile returns the file of the pool: below --config-dir or, without it, the one
 // that "weir up" wrote, if there is one.
-func (cli *cli) poolFile() (string, error) {
+func (cli *healthCommands) poolFile() (string, error) {
 	dir := cli.ConfigDir()
 	if cli.Configs == "" {
 		data, err := cli.DataDir()
@@ -83,7 +83,7 @@ func (cli *cli) poolFile() (string, error) {
 	return filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, cli.Cluster, cli.Pool))), nil
 }
 
-func (cli *cli) checkPolicy(file, from string) error {
+func (cli *healthCommands) checkPolicy(file, from string) error {
 	var read func(file string, text []byte) (config.Health, error)
 	switch from {
 	case "weir":
@@ -114,7 +114,7 @@ func nameOf(file string) string {
 }
 
 // ourPolicy reads a policy of ours, and tells its warnings.
-func (cli *cli) ourPolicy(file string, text []byte) (config.Health, error) {
+func (cli *healthCommands) ourPolicy(file string, text []byte) (config.Health, error) {
 	if hasKey(text, "resource_groups") && !hasKey(text, "health") {
 		return config.Health{}, fmt.Errorf("%s: is a pool file without the key health: nobody judges this pool; docs/node-health.md shows a first policy", file)
 	}
@@ -137,7 +137,7 @@ func hasKey(text []byte, key string) bool {
 }
 
 // senlinPolicy converts a policy of Senlin, and tells its losses.
-func (cli *cli) senlinPolicy(file string, text []byte) (config.Health, error) {
+func (cli *healthCommands) senlinPolicy(file string, text []byte) (config.Health, error) {
 	policy, losses, err := senlin.Convert(text)
 	if problems, ok := errors.AsType[config.Problems](err); ok {
 		for _, p := range problems {
@@ -155,7 +155,7 @@ func (cli *cli) senlinPolicy(file string, text []byte) (config.Health, error) {
 	return config.Health{Policy: policy}, nil
 }
 
-func (cli *cli) printPolicy(h config.Health) error {
+func (cli *healthCommands) printPolicy(h config.Health) error {
 	if cli.output == "json" {
 		return cli.printJSON(map[string]config.Health{"health": h})
 	}
@@ -168,7 +168,7 @@ func (cli *cli) printPolicy(h config.Health) error {
 }
 
 // readBounded reads a file, or standard input for "-", that has so many bytes at most.
-func (cli *cli) readBounded(file string, most int64) ([]byte, error) {
+func (cli *healthCommands) readBounded(file string, most int64) ([]byte, error) {
 	in := cli.Stdin
 	if file != "-" {
 		f, err := os.Open(file)
@@ -185,7 +185,7 @@ func (cli *cli) readBounded(file string, most int64) ([]byte, error) {
 	return text, err
 }
 
-func (cli *cli) healthReplayCommand() *cobra.Command {
+func (cli *healthCommands) healthReplayCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
@@ -230,7 +230,7 @@ finding; "t" is in seconds.`,
 const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir health replay --help" shows what a line may be`
 
 // policyOf reads the policy of a file of ours.
-func (cli *cli) policyOf(file string) (config.Health, error) {
+func (cli *healthCommands) policyOf(file string) (config.Health, error) {
 	text, err := cli.readBounded(file, maxPolicyFile)
 	if err != nil {
 		return config.Health{}, err
@@ -238,7 +238,7 @@ func (cli *cli) policyOf(file string) (config.Health, error) {
 	return cli.ourPolicy(nameOf(file), text)
 }
 
-func (cli *cli) replayHealth(ctx context.Context, path string, o replay.Options) error {
+func (cli *healthCommands) replayHealth(ctx context.Context, path string, o replay.Options) error {
 	in := cli.Stdin
 	if path != "-" {
 		f, err := os.Open(path)

@@ -11,13 +11,19 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/localworld"
 )
 
-// asWeir makes the test binary be weir: it starts itself again as its daemons.
+// asWeir makes the test binary be weir, or weir-local under that name: they start
+// each other again as daemons.
 const asWeir = "WEIR_TEST_AS_WEIR"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(asWeir) != "" {
+		if filepath.Base(executable()) == "weir-local" {
+			os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+		}
 		main()
 	}
 	os.Exit(testMain(m))
@@ -37,23 +43,30 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
+// executable returns the path of this process's program.
+func executable() string {
+	path, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		panic(err)
+	}
+	return path
+}
+
 // prepare builds the signal that "weir up" publishes, and links the test binary
-// under weir's name.
+// under the names of weir and weir-local.
 func prepare(dir string) error {
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "signals", upSignal), "github.com/weirkeeper/weirkeeper/examples/signals/"+upSignal)
+	build := exec.Command("go", "build", "-o", filepath.Join(dir, "signals", "instance_count"), "github.com/weirkeeper/weirkeeper/examples/signals/"+"instance_count")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the example signal: %w\n%s", err, out)
-	}
-	self, err := os.Executable()
-	if err != nil {
-		return err
 	}
 	bin := filepath.Join(dir, "bin")
 	if err := os.Mkdir(bin, 0o755); err != nil {
 		return err
 	}
-	if err := os.Symlink(self, filepath.Join(bin, "weir")); err != nil {
-		return err
+	for _, name := range []string{"weir", "weir-local"} {
+		if err := os.Link(executable(), filepath.Join(bin, name)); err != nil {
+			return err
+		}
 	}
 	for name, value := range map[string]string{
 		"WEIR_SIGNALS_DIR": filepath.Join(dir, "signals"),

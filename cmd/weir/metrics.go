@@ -14,26 +14,29 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
-	"github.com/weirkeeper/weirkeeper/internal/config"
-	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
 )
 
-func (cli *cli) metricsCommand() *cobra.Command {
+// metricsCommands are "weir metrics".
+type metricsCommands struct{ *shared }
+
+func (cli *metricsCommands) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
 		Short: "Write and read metrics",
 		Args:  command.Group,
 		RunE:  command.Help,
 	}
-	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), cli.metricsServeCommand())
+	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), command.MetricsServe(func(context.Context, string) error {
+		return command.ReplaceWithLocal("weir metrics serve", cli.args)
+	}))
 	return cmd
 }
 
-func (cli *cli) metricsPutCommand() *cobra.Command {
+func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 	var app, at string
 	cmd := &cobra.Command{
 		Use:   "put NAME=VALUE [NAME=VALUE...]",
@@ -110,7 +113,7 @@ type wantedMetrics struct {
 	regex  bool
 }
 
-func (cli *cli) metricsGetCommand() *cobra.Command {
+func (cli *metricsCommands) metricsGetCommand() *cobra.Command {
 	w := wantedMetrics{kind: string(metrics.App)}
 	cmd := &cobra.Command{
 		Use:   "get NAME...",
@@ -191,7 +194,7 @@ func put(ctx context.Context, store metrics.Store, samples []metrics.Sample) (dr
 // windowTimeout bounds the reading of all windows that a command asks for.
 const windowTimeout = 10 * time.Second
 
-func (cli *cli) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
+func (cli *metricsCommands) getMetrics(ctx context.Context, b *bus.Bus, queries []metrics.Query) error {
 	ctx, cancel := context.WithTimeout(ctx, windowTimeout)
 	defer cancel()
 	client, err := cli.metricsStore(b)
@@ -231,14 +234,4 @@ func seriesRow(s metrics.Series) []string {
 		row[4] = explain.Number(s.Values[n-1])
 	}
 	return row
-}
-
-// metricsStore returns the store of the service file or, without one, that of the
-// data folder.
-func (cli *cli) metricsStore(b *bus.Bus) (metrics.Store, error) {
-	service, err := config.LoadService(cli.ConfigDir())
-	if err != nil {
-		return nil, command.Usage(err)
-	}
-	return daemon.OpenMetrics(service, b, cli.Cluster)
 }

@@ -78,9 +78,12 @@ func operator() string {
 	return name
 }
 
+// poolCommands are the orders of a pool, what it decided, and what it would do.
+type poolCommands struct{ *shared }
+
 // withOrders runs f with the orders of the pool. A pool without a tick is most
 // likely a mistyped one.
-func (cli *cli) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
+func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
 		defer cancel()
@@ -109,18 +112,7 @@ func known(ctx context.Context, b *bus.Bus, cluster, pool string) error {
 	return err
 }
 
-// poolArg lets a command name its pool as its argument, as --pool does.
-func (cli *cli) poolArg(cmd *cobra.Command, args []string) error {
-	if len(args) > 1 {
-		return command.OneArg("pool")(cmd, args)
-	}
-	if len(args) == 1 {
-		cli.Pool = args[0]
-	}
-	return nil
-}
-
-func (cli *cli) pauseCommand() *cobra.Command {
+func (cli *poolCommands) pauseCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "pause [POOL]",
@@ -150,7 +142,7 @@ as paused. It ends by itself, or with "weir resume".`,
 	return cmd
 }
 
-func (cli *cli) resumeCommand() *cobra.Command {
+func (cli *poolCommands) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume [POOL]",
 		Short:   "End a pool's pause",
@@ -176,7 +168,7 @@ func (cli *cli) resumeCommand() *cobra.Command {
 	}
 }
 
-func (cli *cli) offsetCommand() *cobra.Command {
+func (cli *poolCommands) offsetCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "offset [WEIGHT]",
@@ -229,7 +221,7 @@ is shown.`,
 	return cmd
 }
 
-func (cli *cli) showOffset(ctx context.Context, o *state.Orders) error {
+func (cli *poolCommands) showOffset(ctx context.Context, o *state.Orders) error {
 	current, err := o.List(ctx)
 	if err != nil {
 		return err

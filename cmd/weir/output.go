@@ -7,16 +7,18 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jedib0t/go-pretty/v6/table"
 	"github.com/jedib0t/go-pretty/v6/text"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // outputFlag gives a command --output.
-func (cli *cli) outputFlag(cmd *cobra.Command) {
+func (cli *shared) outputFlag(cmd *cobra.Command) {
 	cmd.Flags().StringVarP(&cli.output, "output", "o", "table", "table or json")
 	inner := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -27,14 +29,14 @@ func (cli *cli) outputFlag(cmd *cobra.Command) {
 	}
 }
 
-func (cli *cli) printJSON(v any) error {
+func (cli *shared) printJSON(v any) error {
 	enc := json.NewEncoder(cli.Stdout)
 	enc.SetIndent("", "  ")
 	return enc.Encode(v)
 }
 
 // printTable prints rows for people, with no lines around them.
-func (cli *cli) printTable(header []string, rows [][]string) {
+func (cli *shared) printTable(header []string, rows [][]string) {
 	t := table.NewWriter()
 	style := table.StyleDefault
 	style.Options = table.OptionsNoBordersAndSeparators
@@ -59,3 +61,15 @@ func rowOf(cells []string) table.Row {
 }
 
 func sortedKeys[K cmp.Ordered, V any](m map[K]V) []K { return slices.Sorted(maps.Keys(m)) }
+
+func (cli *shared) printProcesses(list []bootstrap.Process) {
+	now := time.Now()
+	var rows [][]string
+	for _, p := range list {
+		rows = append(rows, processRow(p, p.Title(), now))
+		if c := p.Candidate; c != nil {
+			rows = append(rows, processRow(*c, "  beside it", now))
+		}
+	}
+	cli.printTable([]string{"process", "version", "state", "pid", "since", "restarts", "why"}, rows)
+}

@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-func (cli *cli) poolCommand() *cobra.Command {
+func (cli *poolCommands) poolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
 		Short: "Order a pool's size and machines by hand",
@@ -30,7 +30,7 @@ func (cli *cli) poolCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) poolTargetCommand() *cobra.Command {
+func (cli *poolCommands) poolTargetCommand() *cobra.Command {
 	var n noteFlags
 	var clear bool
 	cmd := &cobra.Command{
@@ -92,7 +92,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 	return cmd
 }
 
-func (cli *cli) showPin(ctx context.Context, o *state.Orders) error {
+func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 	current, err := o.List(ctx)
 	if err != nil {
 		return err
@@ -116,7 +116,7 @@ func pinned(p pools.Pin) string {
 	return explain.Number(p.Target)
 }
 
-func (cli *cli) poolRemoveCommand() *cobra.Command {
+func (cli *poolCommands) poolRemoveCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "remove NODE...",
@@ -143,7 +143,7 @@ whether others come in their place. The order is kept until it is carried out.`,
 	return cmd
 }
 
-func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
+func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
 	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
@@ -174,7 +174,7 @@ func (cli *cli) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, no
 	return errors.Join(errs...)
 }
 
-func (cli *cli) poolMarkStaleCommand() *cobra.Command {
+func (cli *poolCommands) poolMarkStaleCommand() *cobra.Command {
 	var n noteFlags
 	var all bool
 	cmd := &cobra.Command{
@@ -204,7 +204,7 @@ ended, within the pool's limits of each step. Machines that come later stay.`,
 	return cmd
 }
 
-func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, groups []string) error {
+func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.Note, groups []string) error {
 	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
@@ -236,7 +236,7 @@ func (cli *cli) markStale(ctx context.Context, b *bus.Bus, note pools.Note, grou
 	return nil
 }
 
-func (cli *cli) poolGroupsCommand() *cobra.Command {
+func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "groups [POOL]",
 		Short:   "List a pool's groups, with what keeps them from being changed",
@@ -258,7 +258,7 @@ type groupState struct {
 	StaleBefore time.Time `json:"stale_before,omitzero"` // instances launched before are rolled away
 }
 
-func (cli *cli) listGroups(ctx context.Context, b *bus.Bus) error {
+func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
 	if err != nil {
 		return err

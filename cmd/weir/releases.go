@@ -22,7 +22,7 @@ import (
 
 // bucket opens the bucket of the service file: that of --config-dir or, if "weir
 // up" has written one to the data folder, that one.
-func (cli *cli) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
+func (cli *shared) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
 	dir, keys := cli.ConfigDir(), signalbucket.Keys{}
 	if cli.Configs == "" {
 		data, err := cli.DataDir()

@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
 )
 
-func (cli *cli) replayCommand() *cobra.Command {
+func (cli *harmonizerCommands) replayCommand() *cobra.Command {
 	var file string
 	var c replay.Config
 	cmd := &cobra.Command{
@@ -69,7 +69,7 @@ the rules have their default numbers, and delays no noise.`,
 	return cmd
 }
 
-func (cli *cli) replay(ctx context.Context, path string, c replay.Config) error {
+func (cli *harmonizerCommands) replay(ctx context.Context, path string, c replay.Config) error {
 	in := cli.Stdin
 	if path != "-" {
 		f, err := os.Open(path)
@@ -87,7 +87,7 @@ func (cli *cli) replay(ctx context.Context, path string, c replay.Config) error 
 	return errors.Join(err, out.Flush())
 }
 
-func (cli *cli) recordCommand() *cobra.Command {
+func (cli *harmonizerCommands) recordCommand() *cobra.Command {
 	var file string
 	var force bool
 	cmd := &cobra.Command{
@@ -108,7 +108,7 @@ standard output.`,
 	return cmd
 }
 
-func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string, force bool) error {
+func (cli *harmonizerCommands) record(ctx context.Context, b *bus.Bus, configFile, path string, force bool) error {
 	log, err := cli.Logger()
 	if err != nil {
 		return err
@@ -135,7 +135,7 @@ func (cli *cli) record(ctx context.Context, b *bus.Bus, configFile, path string,
 }
 
 // create opens a new file for writing, or standard output for "-".
-func (cli *cli) create(path string, force bool) (io.WriteCloser, error) {
+func (cli *harmonizerCommands) create(path string, force bool) (io.WriteCloser, error) {
 	if path == "-" {
 		return nopCloser{cli.Stdout}, nil
 	}

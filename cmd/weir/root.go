@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"io"
 
@@ -11,15 +12,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 )
 
-// cli is what all commands share: streams, and the flags of the root.
-type cli struct {
+// shared is what all commands share: streams, the flags of the root, and --output.
+type shared struct {
 	command.Root
 	output string
+	args   []string // of the command line
 }
 
 // run is the whole program but for the process: it returns the exit code.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	cli := &cli{Root: command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}}
+	cli := &shared{Root: command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr, Settings: command.Settings{Program: command.Self}}}
+	cli.args = args
 	err := cli.Run(cli.root(), args)
 	if errors.Is(err, autoscalerd.ErrOtherWorld) {
 		return bootstrap.ExitRestart
@@ -27,7 +30,7 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	return command.ExitCode(err)
 }
 
-func (cli *cli) root() *cobra.Command {
+func (cli *shared) root() *cobra.Command {
 	root := cli.Command()
 	root.Long = `Weirkeeper holds each pool of machines at the right size and the applications
 on it at the right count.
@@ -36,11 +39,25 @@ To see all of it work on this machine, type "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
+	pool, health, signals := &poolCommands{cli}, &healthCommands{cli}, &signalCommands{cli}
+	daemons, about := &daemonCommands{cli}, &aboutCommands{cli}
 	root.AddCommand(
-		cli.upCommand(), cli.statusCommand(), cli.explainCommand(), cli.planCommand(), cli.decideCommand(),
-		cli.pauseCommand(), cli.resumeCommand(), cli.offsetCommand(), cli.poolCommand(), cli.appCommand(), cli.signalCommand(),
-		cli.metricsCommand(), cli.bootstrapCommand(), cli.autoscalerCommand(), cli.agentCommand(),
-		cli.harmonizerCommand(), cli.healthCommand(), cli.configCommand(), cli.versionCommand(), cli.keepCommand(),
+		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up", cli.args) }),
+		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), (&decideCommands{cli}).decideCommand(),
+		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), (&appCommands{cli}).appCommand(), signals.signalCommand(),
+		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), health.healthCommand(), about.configCommand(), about.versionCommand(), daemons.keepCommand(),
 	)
 	return root
+}
+
+// poolArg lets a command name its pool as its argument, as --pool does.
+func (cli *shared) poolArg(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return command.OneArg("pool")(cmd, args)
+	}
+	if len(args) == 1 {
+		cli.Pool = args[0]
+	}
+	return nil
 }

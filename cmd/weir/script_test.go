@@ -28,6 +28,7 @@ func TestScripts(t *testing.T) {
 		Dir: filepath.Join("testdata", "script"),
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("PATH", os.Getenv("WEIR_TEST_BIN")+":"+env.Getenv("PATH"))
+			env.Setenv("BIN", os.Getenv("WEIR_TEST_BIN"))
 			env.Setenv(asWeir, "1")
 			env.Setenv("WEIR_SIGNALS_DIR", os.Getenv("WEIR_SIGNALS_DIR"))
 			env.Setenv("WEIR_DATA", filepath.Join(env.WorkDir, "data"))

@@ -26,7 +26,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-func (cli *cli) signalInitCommand() *cobra.Command {
+// signalCommands are "weir signal": releases, processes and the kit of an author.
+type signalCommands struct{ *shared }
+
+func (cli *signalCommands) signalInitCommand() *cobra.Command {
 	var c scaffold.Config
 	var lang, dir string
 	cmd := &cobra.Command{
@@ -98,7 +101,7 @@ func (a *asked) flags(cmd *cobra.Command) {
 }
 
 // target returns the program of a command line, PROGRAM [ARG...].
-func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
+func (a *asked) target(cli *signalCommands, args []string) (signaltest.Target, error) {
 	path, err := filepath.Abs(args[0])
 	if err != nil {
 		return signaltest.Target{}, err
@@ -133,7 +136,7 @@ func (a *asked) target(cli *cli, args []string) (signaltest.Target, error) {
 
 // evaluation reads the recorded windows, as the signal would be given them at the
 // time of the newest point.
-func (a *asked) evaluation(cli *cli) (e sigproto.Evaluation, err error) {
+func (a *asked) evaluation(cli *signalCommands) (e sigproto.Evaluation, err error) {
 	in := cli.Stdin
 	if a.metrics != "-" {
 		f, err := os.Open(a.metrics)
@@ -186,7 +189,7 @@ func program(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-func (cli *cli) signalTestCommand() *cobra.Command {
+func (cli *signalCommands) signalTestCommand() *cobra.Command {
 	var a asked
 	cmd := &cobra.Command{
 		Use:   "test PROGRAM [ARG...]",
@@ -222,7 +225,7 @@ func lookUp(args []string) []string {
 	return args
 }
 
-func (cli *cli) testSignal(ctx context.Context, target signaltest.Target) error {
+func (cli *signalCommands) testSignal(ctx context.Context, target signaltest.Target) error {
 	reports, err := signaltest.Test(ctx, target)
 	if err != nil {
 		return command.Usage(err)
@@ -244,7 +247,7 @@ func (cli *cli) testSignal(ctx context.Context, target signaltest.Target) error 
 
 // printReport prints a check that was made; one that was not is told at the end,
 // with the others that wait for the same.
-func (cli *cli) printReport(r signaltest.Report) {
+func (cli *signalCommands) printReport(r signaltest.Report) {
 	if r.Before != "" {
 		return
 	}
@@ -258,7 +261,7 @@ func (cli *cli) printReport(r signaltest.Report) {
 }
 
 // sumUp says what all reports tell together; its error, that not all checks passed.
-func (cli *cli) sumUp(all []signaltest.Report) error {
+func (cli *signalCommands) sumUp(all []signaltest.Report) error {
 	out := cli.Stdout
 	if cli.output == "json" {
 		out = io.Discard
@@ -299,7 +302,7 @@ func counted(n int, one, many string) string {
 	return fmt.Sprintf("%d %s", n, many)
 }
 
-func (cli *cli) signalBenchCommand() *cobra.Command {
+func (cli *signalCommands) signalBenchCommand() *cobra.Command {
 	var a asked
 	cmd := &cobra.Command{
 		Use:   "bench PROGRAM [ARG...]",
@@ -338,7 +341,7 @@ is the limit of this machine, and the ratio tells how far the signal is from it.
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.3f", float64(d)/1e6) }
 
-func (cli *cli) signalRunCommand() *cobra.Command {
+func (cli *signalCommands) signalRunCommand() *cobra.Command {
 	var a asked
 	var local string
 	cmd := &cobra.Command{
@@ -371,7 +374,7 @@ ended; its answer is printed.`,
 	return cmd
 }
 
-func (cli *cli) runShipped(ctx context.Context, args []string) error {
+func (cli *signalCommands) runShipped(ctx context.Context, args []string) error {
 	s, err := builtin.Named(args[0])
 	if err != nil {
 		return command.Usage(err)
@@ -395,7 +398,7 @@ type answered struct {
 	Unknown     []string           `json:"unknown_keys,omitempty"`
 }
 
-func (cli *cli) askOnce(ctx context.Context, a asked, args []string) error {
+func (cli *signalCommands) askOnce(ctx context.Context, a asked, args []string) error {
 	if a.metrics == "" {
 		return command.Usage(errors.New(`--metrics is missing: which windows is it asked with? "weir metrics get" records some`))
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-func (cli *cli) signalPsCommand() *cobra.Command {
+func (cli *signalCommands) signalPsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
 		Short: "Show the signal processes of a pool",
@@ -46,7 +46,7 @@ func (cli *cli) signalPsCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) signalRestartCommand() *cobra.Command {
+func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart APP",
 		Short: "Restart the signal of an app; past failures are forgotten",
@@ -70,7 +70,7 @@ func (cli *cli) signalRestartCommand() *cobra.Command {
 	}
 }
 
-func (cli *cli) signalLogsCommand() *cobra.Command {
+func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 	var follow bool
 	var lines int
 	cmd := &cobra.Command{
@@ -96,7 +96,7 @@ func (cli *cli) signalLogsCommand() *cobra.Command {
 // followEvery is how often "logs --follow" asks for more.
 const followEvery = 250 * time.Millisecond
 
-func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.LogsRequest, follow bool) error {
+func (cli *signalCommands) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.LogsRequest, follow bool) error {
 	ticker := time.NewTicker(followEvery)
 	defer ticker.Stop()
 	for {
@@ -125,7 +125,7 @@ func (cli *cli) signalLogs(ctx context.Context, b *bus.Bus, request bootstrapd.L
 	}
 }
 
-func (cli *cli) signalShadowCommand() *cobra.Command {
+func (cli *signalCommands) signalShadowCommand() *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "shadow [APP]",
@@ -169,7 +169,7 @@ type shadowTick struct {
 	Pinned string `json:"pinned"` // what the pinned version answered
 }
 
-func (cli *cli) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
+func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, since time.Duration) error {
 	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
 	s, err := cli.askBootstrap(ctx, b)
 	if err != nil {
@@ -247,7 +247,7 @@ func answerText(verdict, request, why string) string {
 	return verdict + ": " + why
 }
 
-func (cli *cli) printShadow(r shadowReport) {
+func (cli *signalCommands) printShadow(r shadowReport) {
 	for _, t := range r.Trials {
 		fmt.Fprintf(cli.Stdout, "%s: %s %s beside %s: %s\n", t.App, t.Signal, t.Shadow, t.Pinned, trialText(t))
 	}
@@ -286,10 +286,21 @@ func trialText(t bootstrap.TrialStatus) string {
 	return fmt.Sprintf("%s at %s", strings.ReplaceAll(string(t.Outcome), "_", " "), t.Since.Local().Format(time.DateTime))
 }
 
-func (cli *cli) bootstrapName() string { return "bootstrap of pool " + cli.Cluster + "/" + cli.Pool }
-
-func (cli *cli) askBootstrap(ctx context.Context, b *bus.Bus) (bootstrapd.Status, error) {
-	var s bootstrapd.Status
-	err := askJSON(ctx, b.Conn(), bootstrapd.Subject(cli.Cluster, cli.Pool, "status"), cli.bootstrapName(), nil, &s)
-	return s, err
+func (cli *signalCommands) signalCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "signal",
+		Short: "Write, test, publish, run and watch signals",
+		Long: `Write, test, publish, run and watch signals: the programs that turn metrics into
+requests for resources. docs/signals.md leads from nothing to a signal that is
+published and pinned.`,
+		Args: command.Group,
+		RunE: command.Help,
+	}
+	cmd.AddCommand(
+		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),
+		cli.signalKeygenCommand(), cli.signalPublishCommand(), cli.signalListCommand(), cli.signalShowCommand(),
+		cli.signalVerifyCommand(), cli.signalFetchCommand(), cli.signalYankCommand(),
+		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
+	)
+	return cmd
 }

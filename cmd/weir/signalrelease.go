@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
-func (cli *cli) signalPublishCommand() *cobra.Command {
+func (cli *signalCommands) signalPublishCommand() *cobra.Command {
 	var source release.Source
 	var signKey, kind string
 	platform := release.Host().String()
@@ -96,7 +96,7 @@ func passwordOfEnv() (string, error) {
 	return "", fmt.Errorf("%s is not set", command.SignPassword)
 }
 
-func (cli *cli) signalKeygenCommand() *cobra.Command {
+func (cli *signalCommands) signalKeygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
 		Short: "Make a pair of keys: FILE to sign releases with, FILE.pub to trust",
@@ -152,7 +152,7 @@ func writeNew(path string, data []byte, mode os.FileMode) error {
 	return errors.Join(err, f.Close())
 }
 
-func (cli *cli) signalListCommand() *cobra.Command {
+func (cli *signalCommands) signalListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list [NAMESPACE[/NAME]]",
 		Short: "List the signal releases in the bucket",
@@ -202,7 +202,7 @@ func yesNo(b bool) string {
 	return "no"
 }
 
-func (cli *cli) signalShowCommand() *cobra.Command {
+func (cli *signalCommands) signalShowCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:     "show NAMESPACE/NAME@VERSION",
@@ -229,7 +229,7 @@ func (cli *cli) signalShowCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) printShown(s release.Shown) {
+func (cli *signalCommands) printShown(s release.Shown) {
 	m := s.Manifest
 	line := func(key, format string, args ...any) {
 		fmt.Fprintf(cli.Stdout, "%-10s %s\n", key, fmt.Sprintf(format, args...))
@@ -262,7 +262,7 @@ func (cli *cli) printShown(s release.Shown) {
 	cli.printTable([]string{"file", "mode", "size", "sha256"}, rows)
 }
 
-func (cli *cli) signalVerifyCommand() *cobra.Command {
+func (cli *signalCommands) signalVerifyCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "verify NAMESPACE/NAME@VERSION",
@@ -305,7 +305,7 @@ wrong:
 	return cmd
 }
 
-func (cli *cli) signalFetchCommand() *cobra.Command {
+func (cli *signalCommands) signalFetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch NAMESPACE/NAME@VERSION...",
 		Short: "Bring releases into this machine's cache, and run nothing",
@@ -326,7 +326,7 @@ exit code tells what is wrong:
 	return cmd
 }
 
-func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
+func (cli *signalCommands) fetchReleases(ctx context.Context, names []string) error {
 	var refs []release.Ref
 	for _, name := range names {
 		ref, err := release.ParseRef(name)
@@ -368,7 +368,7 @@ func (cli *cli) fetchReleases(ctx context.Context, names []string) error {
 	return errors.Join(errs...)
 }
 
-func (cli *cli) signalYankCommand() *cobra.Command {
+func (cli *signalCommands) signalYankCommand() *cobra.Command {
 	var why, platform string
 	cmd := &cobra.Command{
 		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",
@@ -418,7 +418,7 @@ type chosen struct {
 }
 
 // withRelease opens the bucket for a command about one release.
-func (cli *cli) withRelease(ctx context.Context, name, platform string, keys []string, f func(chosen) error) error {
+func (cli *signalCommands) withRelease(ctx context.Context, name, platform string, keys []string, f func(chosen) error) error {
 	ref, p, err := parseRelease(name, platform)
 	if err != nil {
 		return err

@@ -47,8 +47,11 @@ type poolStatus struct {
 // listenTime is how long nodes have to answer who asks how they are.
 const listenTime = 300 * time.Millisecond
 
+// statusCommands are "weir status".
+type statusCommands struct{ *shared }
+
 // hearNodes asks the nodes of the pool how they are.
-func (cli *cli) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
+func (cli *statusCommands) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
 	log, err := cli.Logger()
 	if err != nil {
 		return nil, err
@@ -62,7 +65,7 @@ func (cli *cli) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, e
 	return nodes.Facts(time.Now()), nil
 }
 
-func (cli *cli) statusCommand() *cobra.Command {
+func (cli *statusCommands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show a pool: what is wrong, its size, its signals, its applications",
@@ -73,7 +76,7 @@ func (cli *cli) statusCommand() *cobra.Command {
 	return cmd
 }
 
-func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
+func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	s := cli.gatherStatus(ctx, b)
 	if cli.output == "json" {
 		return cli.printJSON(s)
@@ -94,7 +97,7 @@ func (cli *cli) status(ctx context.Context, b *bus.Bus) error {
 }
 
 // gatherStatus asks all parts; one that does not answer is a warning.
-func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
+func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	s := poolStatus{Cluster: cli.Cluster, Pool: cli.Pool, Warnings: []string{}}
 	warn := s.warn
 	if processes, err := cli.askBootstrap(ctx, b); err != nil {
@@ -147,7 +150,7 @@ func (cli *cli) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 
 // warnOfOrders tells what operators want of the pool now, which its last tick may not
 // know yet.
-func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
+func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
@@ -175,7 +178,7 @@ func (cli *cli) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 
 // warnOfHealth tells of machines that are not fit. Nobody answers for a pool without a
 // policy, and that is no trouble.
-func (cli *cli) warnOfHealth(ctx context.Context, b *bus.Bus, s *poolStatus) {
+func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	h, err := cli.nodeHealth(b).Status(ctx, nodehealth.StatusQuery{})
@@ -238,7 +241,7 @@ func (s *poolStatus) warnOfApps(c message.Counts) {
 }
 
 // warnOfPending tells what has waited for room longer than a machine takes to come.
-func (cli *cli) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
+func (cli *statusCommands) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	pending, err := placer.GetPending(ctx, b.Conn(), cli.Cluster, cli.Pool)
 	if err != nil || pending.Total == 0 || s.LastTick == nil {
 		return // no placer: a cloud controller has its own word on it
@@ -300,7 +303,7 @@ func (s *poolStatus) warnOfDecision(c resolve.Case, a resolve.Answer, d autoscal
 	}
 }
 
-func (cli *cli) printPool(s poolStatus, now time.Time) {
+func (cli *statusCommands) printPool(s poolStatus, now time.Time) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s", s.Cluster, s.Pool)
 	r := s.decided()
 	if r == nil {
@@ -319,7 +322,7 @@ func (cli *cli) printPool(s poolStatus, now time.Time) {
 	cli.printNodes(s, *r)
 }
 
-func (cli *cli) printGroups(r autoscaler.Record) {
+func (cli *statusCommands) printGroups(r autoscaler.Record) {
 	var rows [][]string
 	for _, g := range r.Snapshot.Groups {
 		rows = append(rows, []string{g.ID, fmt.Sprint(g.Target), explain.Number(g.Fulfilled), fmt.Sprint(g.Min), bound(g.Max)})
@@ -339,7 +342,7 @@ func bound(n int) string {
 const shownNodes = 100
 
 // printNodes prints the nodes of the last tick, with what they say just now.
-func (cli *cli) printNodes(s poolStatus, r autoscaler.Record) {
+func (cli *statusCommands) printNodes(s poolStatus, r autoscaler.Record) {
 	said := make(map[string]pools.NodeFacts, len(s.Nodes))
 	for _, f := range s.Nodes {
 		said[f.ID] = f
@@ -387,18 +390,6 @@ func (cli *cli) printNodes(s poolStatus, r autoscaler.Record) {
 
 func round2(x float64) float64 { return float64(int64(x*100+0.5)) / 100 }
 
-func (cli *cli) printProcesses(list []bootstrap.Process) {
-	now := time.Now()
-	var rows [][]string
-	for _, p := range list {
-		rows = append(rows, processRow(p, p.Title(), now))
-		if c := p.Candidate; c != nil {
-			rows = append(rows, processRow(*c, "  beside it", now))
-		}
-	}
-	cli.printTable([]string{"process", "version", "state", "pid", "since", "restarts", "why"}, rows)
-}
-
 func processRow(p bootstrap.Process, title string, now time.Time) []string {
 	why := p.Why
 	if why == "" && p.Trial != nil {
@@ -421,7 +412,7 @@ func orDash(s string) string {
 	return s
 }
 
-func (cli *cli) printCounts(c message.Counts) {
+func (cli *statusCommands) printCounts(c message.Counts) {
 	var rows [][]string
 	for _, name := range sortedKeys(c.Apps) {
 		n := c.Apps[name]

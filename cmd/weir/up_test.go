@@ -233,7 +233,7 @@ func TestCorruptRelease(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(data, "releases")); err != nil {
 		t.Fatal(err)
 	}
-	objects, err := filepath.Glob(filepath.Join(data, "s3", "buckets", upBucket, "*", "*", "*", "*", "*.tar.gz"))
+	objects, err := filepath.Glob(filepath.Join(data, "s3", "buckets", "weir-signals", "*", "*", "*", "*", "*.tar.gz"))
 	if err != nil || len(objects) != 1 {
 		t.Fatalf("objects of the bucket: %q, %v", objects, err)
 	}

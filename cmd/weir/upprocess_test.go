@@ -40,12 +40,8 @@ func startUp(tb testing.TB, data string, args ...string) *upProcess {
 
 func launchUp(tb testing.TB, data string, args ...string) *upProcess {
 	tb.Helper()
-	self, err := os.Executable()
-	if err != nil {
-		tb.Fatal(err)
-	}
 	u := &upProcess{data: data, done: make(chan struct{})}
-	u.cmd = exec.Command(self, append([]string{"up", "--data", data}, args...)...)
+	u.cmd = exec.Command(filepath.Join(os.Getenv("WEIR_TEST_BIN"), "weir"), append([]string{"up", "--data", data}, args...)...)
 	u.cmd.Env = append(os.Environ(), asWeir+"=1")
 	u.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	out, err := u.cmd.StdoutPipe()

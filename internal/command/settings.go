@@ -19,6 +19,9 @@ type Settings struct {
 	Pool      string
 	LogLevel  string
 	LogFormat string
+	// Program is the executable of weir, an absolute path: daemons start each other
+	// by it.
+	Program string
 }
 
 // UpConfigs is where "weir up" writes its configuration.
@@ -27,19 +30,13 @@ func UpConfigs(data string) string { return filepath.Join(data, "config") }
 // SignPassword is the variable that holds the password of a private key.
 const SignPassword = "WEIR_SIGN_PASSWORD"
 
-// SelfExe runs this binary again, also when its file was replaced meanwhile.
-const SelfExe = "/proc/self/exe"
-
-// KeeperArgv is how this binary is started again as the keeper of a launcher.
-func KeeperArgv() []string { return []string{SelfExe, "keep"} }
-
 // NATSOr returns the URL of the bus: that of the flags or else that of the files.
 func (s Settings) NATSOr(service config.Service) string { return cmp.Or(s.NATS, service.NATS.URL) }
 
-// Argv is how this binary is started again as one of its daemons.
+// Argv is the command line that starts a daemon.
 func (s Settings) Argv(command string, more ...string) []string {
 	return append([]string{
-		SelfExe, command, "--data", s.Data, "--config-dir", s.Configs, "--cluster", s.Cluster, "--pool", s.Pool,
+		s.Program, command, "--data", s.Data, "--config-dir", s.Configs, "--cluster", s.Cluster, "--pool", s.Pool,
 		"--log-level", s.LogLevel, "--log-format", s.LogFormat,
 	}, more...)
 }

@@ -7,12 +7,12 @@ import (
 	"sync"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
-// WithLauncher runs f with a launcher that ends after it.
-func WithLauncher(ctx context.Context, log *slog.Logger, f func(context.Context, *supervise.Launcher) error) error {
-	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: command.KeeperArgv(), Log: log})
+// WithLauncher runs f with a launcher that ends after it. program is weir, as in
+// Settings.
+func WithLauncher(ctx context.Context, program string, log *slog.Logger, f func(context.Context, *supervise.Launcher) error) error {
+	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{program, "keep"}, Log: log})
 	if err != nil {
 		return err
 	}

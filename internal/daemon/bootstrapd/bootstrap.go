@@ -109,7 +109,7 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	if err != nil {
 		return err
 	}
-	return daemon.WithLauncher(ctx, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
+	return daemon.WithLauncher(ctx, p.Program, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		b, err := bootstrap.New(bootstrap.Config{
 			Plan: wanted.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
 			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
@@ -137,7 +137,7 @@ func (p Process) autoscalerEnv(pool config.Pool) []string {
 }
 
 func (p Process) shippedSignal(s bootstrap.SignalPlan, app string) []string {
-	return []string{command.SelfExe, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
+	return []string{p.Program, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
 }
 
 // signalEnv is env without what is none of a signal's business: the bus, AWS, and

@@ -1,4 +1,4 @@
-package main
+package localworld
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"net/http"
 	"path/filepath"
 
-	"github.com/spf13/cobra"
-
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -20,55 +18,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
 )
 
-// metricsServeCommand owns the embedded store where no "weir up" does.
-func (cli *cli) metricsServeCommand() *cobra.Command {
-	var addr string
-	cmd := &cobra.Command{
-		Use:   "serve",
-		Short: "Run the embedded metrics store of a cluster, where there is no InfluxDB",
-		Long: `Run the embedded metrics store of a cluster: pools without metrics.influx in their
-weir.yaml read their windows from it, over NATS, and applications write to it over
-HTTP, in line protocol. One process owns it; it keeps what it holds in the data
-folder. "weir up" has one of its own.`,
-		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086`,
-		Args:    command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			service, err := config.LoadService(cli.ConfigDir())
-			if err != nil {
-				return command.Usage(err)
-			}
-			return cli.serveMetrics(cmd.Context(), service, addr)
-		},
+// ServeMetrics runs the embedded metrics store of a cluster until ctx ends.
+// Applications write to it at addr.
+func ServeMetrics(ctx context.Context, root *command.Root, addr string) error {
+	service, err := config.LoadService(root.ConfigDir())
+	if err != nil {
+		return command.Usage(err)
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
-	return cmd
-}
-
-func (cli *cli) serveMetrics(ctx context.Context, service config.Service, addr string) error {
-	log, err := cli.Logger()
+	settings, log, err := root.Daemon()
 	if err != nil {
 		return err
 	}
-	dir, err := cli.DataDir()
-	if err != nil {
-		return err
-	}
-	lock, err := daemon.Lock(dir, "metrics", "metrics store")
+	lock, err := daemon.Lock(settings.Data, "metrics", "metrics store")
 	if err != nil {
 		return err
 	}
 	defer lock.Unlock()
-	b, err := bus.Open(ctx, bus.Config{Data: dir, URL: cli.NATSOr(service), Name: "metrics store", Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log})
 	if err != nil {
 		return err
 	}
 	defer b.Close()
 	parts := daemon.NewServices(ctx)
-	at, err := startMetrics(parts, b, cli.Cluster, dir, addr, log)
+	at, err := startMetrics(parts, b, settings.Cluster, settings.Data, addr, log)
 	if err != nil {
 		return parts.Stop(err)
 	}
-	fmt.Fprintf(cli.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", cli.Cluster, at)
+	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", settings.Cluster, at)
 	<-parts.Context().Done()
 	return parts.Stop(nil)
 }

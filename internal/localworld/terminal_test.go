@@ -1,4 +1,4 @@
-package main
+package localworld
 
 import (
 	"bytes"
@@ -27,7 +27,7 @@ func TestTerminalThatIsRead(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	term.close(patience)
+	term.close(time.Minute)
 	if got := out.String(); got != "one\ntwo\n" {
 		t.Errorf("it was given %q", got)
 	}

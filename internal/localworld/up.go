@@ -1,4 +1,4 @@
-package main
+package localworld
 
 import (
 	"context"
@@ -9,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
@@ -43,45 +41,10 @@ const (
 	lastWords      = time.Second             // for a terminal that does not read
 )
 
-type upOptions struct {
-	poolFile    string
-	bucketAddr  string
-	noBucket    bool
-	metricsAddr string
-}
-
-func (cli *cli) upCommand() *cobra.Command {
-	var o upOptions
-	cmd := &cobra.Command{
-		Use:   "up",
-		Short: "Run everything on this machine: bus, bucket, metrics, machines, applications, one pool",
-		Long: `Run everything on this machine, below one data folder: a NATS bus, an S3 bucket
-with one published signal release, a metrics store, the harmonizer, a pool of two
-groups whose machines are processes, and the pool's bootstrap with its signals
-and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
-		Example: `  weir up
-  weir up --data /tmp/weir
-  weir up --pool-file pool.yaml   # followed: edit it while all runs
-  weir up --no-bucket      # the bucket is away: releases come from the cache`,
-		Args: command.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if cmd.Flags().Changed("config-dir") {
-				return command.Usage(errors.New("weir up writes a configuration of its own, below the data folder: give it a pool file with --pool-file, or run weir bootstrap with --config-dir"))
-			}
-			return cli.up(cmd.Context(), o)
-		},
-	}
-	cmd.Flags().StringVar(&o.poolFile, "pool-file", "", "pool file to use in place of the built-in one; its changes are followed")
-	cmd.Flags().StringVar(&o.bucketAddr, "bucket-addr", "127.0.0.1:0", "where the bucket listens; port 0 takes a free one")
-	cmd.Flags().StringVar(&o.metricsAddr, "metrics-addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
-	cmd.Flags().BoolVar(&o.noBucket, "no-bucket", false, "do not start the bucket")
-	return cmd
-}
-
 // up is one run of "weir up".
 type up struct {
-	*cli
-	options  upOptions
+	*command.Root
+	options  command.UpOptions
 	began    time.Time
 	data     string
 	poolFile []byte // nil: the built-in one
@@ -93,22 +56,23 @@ type up struct {
 	back     *daemon.Services // what the front writes to and reads from
 }
 
-func (cli *cli) up(ctx context.Context, o upOptions) error {
-	data, err := cli.DataDir()
+// Up runs everything on this machine until ctx ends.
+func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
+	data, err := root.DataDir()
 	if err != nil {
 		return err
 	}
-	u := &up{cli: cli, options: o, began: time.Now(), data: data}
-	if o.poolFile != "" {
+	u := &up{Root: root, options: o, began: time.Now(), data: data}
+	if o.PoolFile != "" {
 		// The bucket changes this process's working directory.
-		if u.options.poolFile, err = filepath.Abs(o.poolFile); err != nil {
+		if u.options.PoolFile, err = filepath.Abs(o.PoolFile); err != nil {
 			return err
 		}
 		// A mistake in it is told before anything is started
-		if _, err := config.ReadPool(o.poolFile, cli.Cluster, cli.Pool); err != nil {
+		if _, err := config.ReadPool(o.PoolFile, root.Cluster, root.Pool); err != nil {
 			return command.Usage(err)
 		}
-		if u.poolFile, err = os.ReadFile(o.poolFile); err != nil {
+		if u.poolFile, err = os.ReadFile(o.PoolFile); err != nil {
 			return err
 		}
 	}
@@ -117,7 +81,7 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	defer lock.Unlock()
-	harmonizer, err := daemon.LockHarmonizer(data, cli.Cluster)
+	harmonizer, err := daemon.LockHarmonizer(data, root.Cluster)
 	if err != nil {
 		return err
 	}
@@ -126,12 +90,12 @@ func (cli *cli) up(ctx context.Context, o upOptions) error {
 		return err
 	}
 	defer u.logFile.Close()
-	terminal := newTerminal(cli.Stdout)
+	terminal := newTerminal(root.Stdout)
 	defer terminal.close(lastWords)
-	own := *cli
+	own := *root
 	own.Stdout = terminal
-	u.cli = &own
-	err = daemon.WithLauncher(ctx, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
+	u.Root = &own
+	err = daemon.WithLauncher(ctx, u.Program, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)
 	})
@@ -167,7 +131,7 @@ func (u *up) openLog() error {
 		return fmt.Errorf("log file: %w", err)
 	}
 	u.logFile = file
-	toFile := *u.cli
+	toFile := *u.Root
 	toFile.Stderr = file
 	u.log, err = toFile.Logger()
 	return err
@@ -209,7 +173,7 @@ func (u *up) run(ctx context.Context) (err error) {
 // startBack starts bucket and metrics, publishes the signal, and writes the
 // configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
-	at, err := startMetrics(u.back, u.bus, u.Cluster, u.data, u.options.metricsAddr, u.log)
+	at, err := startMetrics(u.back, u.bus, u.Cluster, u.data, u.options.MetricsAddr, u.log)
 	if err != nil {
 		return config.Pool{}, err
 	}
@@ -225,7 +189,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if u.poolFile == nil {
 		u.poolFile = fmt.Appendf(nil, upPool, version)
 	} else {
-		u.say("pool file", "%s", u.options.poolFile)
+		u.say("pool file", "%s", u.options.PoolFile)
 	}
 	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
@@ -241,14 +205,14 @@ func (u *up) startBucket(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if u.options.noBucket {
+	if u.options.NoBucket {
 		u.say("bucket", "away, as --no-bucket says")
 		return "http://127.0.0.1:1", nil
 	}
 	ready := make(chan string, 1)
 	u.back.Run("bucket", func(ctx context.Context) error {
 		return s3gateway.Run(ctx, s3gateway.Config{
-			Dir: filepath.Join(u.data, "s3"), Addr: u.options.bucketAddr, AccessKey: keys.Access, SecretKey: keys.Secret,
+			Dir: filepath.Join(u.data, "s3"), Addr: u.options.BucketAddr, AccessKey: keys.Access, SecretKey: keys.Secret,
 			Buckets: []string{upBucket}, Log: u.log, Ready: func(addr string) { ready <- addr },
 		})
 	})
@@ -271,7 +235,7 @@ func (u *up) publish(ctx context.Context, endpoint string) (string, error) {
 		return "", err
 	}
 	version, err := versionOfFile(file)
-	if err != nil || u.options.noBucket {
+	if err != nil || u.options.NoBucket {
 		return version, err
 	}
 	keys, err := signalbucket.LocalKeys(u.data)
@@ -314,8 +278,8 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err := u.startBootstrap(); err != nil {
 		return err
 	}
-	if u.options.poolFile != "" {
-		watcher := config.NewWatcher(u.log, u.options.poolFile)
+	if u.options.PoolFile != "" {
+		watcher := config.NewWatcher(u.log, u.options.PoolFile)
 		u.front.Run("pool file", watcher.Run)
 		u.front.Run("copy of the pool file", func(ctx context.Context) error { return u.copyPoolFile(ctx, watcher.Changes()) })
 	}
@@ -333,8 +297,8 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 			return nil
 		case <-changes:
 		}
-		_, refused := config.ReadPool(u.options.poolFile, u.Cluster, u.Pool)
-		text, err := os.ReadFile(u.options.poolFile)
+		_, refused := config.ReadPool(u.options.PoolFile, u.Cluster, u.Pool)
+		text, err := os.ReadFile(u.options.PoolFile)
 		if err == nil {
 			err = daemon.WriteFile(filepath.Join(command.UpConfigs(u.data), filepath.FromSlash(config.FileOf(u.Cluster, u.Pool))), text)
 		}
@@ -382,7 +346,7 @@ func (u *up) startMachines(pool config.Pool) error {
 func (u *up) providerConfig(pool config.Pool) local.Config {
 	c := local.Config{
 		Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat, StopGrace: upStopGrace,
-		Argv:    []string{command.SelfExe, "agent", "--data", u.data, "--log-level", "warn"},
+		Argv:    []string{u.Program, "agent", "--data", u.data, "--log-level", "warn"},
 		Env:     u.Env(),
 		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}
@@ -415,7 +379,7 @@ func (u *up) startBootstrap() error {
 		Name: "bootstrap", StartTimeout: upPatience, Policy: supervise.DefaultPolicy(), Log: u.log, Watch: u.tellBootstrap,
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
-				Name: "bootstrap", Argv: child.Argv("bootstrap"),
+				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: child.Argv("bootstrap"),
 				Env: append(child.Env(), keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
 			}, nil
 		},

@@ -1,0 +1,13 @@
+// Command weir-local runs the local world: "weir up" and "weir metrics serve"
+// replace themselves with it. It lies beside weir, by which it starts all daemons.
+package main
+
+import (
+	"os"
+
+	"github.com/weirkeeper/weirkeeper/internal/localworld"
+)
+
+func main() {
+	os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}

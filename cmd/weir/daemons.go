@@ -1,0 +1,157 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+)
+
+// daemonCommands are those that run one process of a pool.
+type daemonCommands struct{ *shared }
+
+func (cli *daemonCommands) bootstrapCommand() *cobra.Command {
+	var printPlan bool
+	cmd := &cobra.Command{
+		Use:   "bootstrap",
+		Short: "Run one pool: fetch its signals, supervise them, and start its autoscaler",
+		Long: `Run one pool: fetch the signal releases that the pool file pins, verify and
+start them, supervise them, and start the pool's autoscaler.
+
+The files are watched. When they change, what differs is changed while the rest
+runs on: a new version of a signal is fetched, started beside the old one, asked
+on live windows, and takes its place then. A file that is wrong is refused, and
+what runs goes on. SIGHUP has the files read again at once.
+
+The variables of Clusterman are read, where neither a flag nor the pool file says
+otherwise: CMAN_CLUSTER, CMAN_POOL, CMAN_ARGS (flags of the autoscaler),
+CMAN_SIGNALS_BUCKET, CMAN_NUM_SIGNALS, CMAN_SIGNAL_APPS, CMAN_SIGNAL_NAMESPACES,
+CMAN_SIGNAL_NAMES, CMAN_SIGNAL_VERSIONS, CMAN_NUM_VERSIONS and
+CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
+		Example: `  weir bootstrap --cluster everywhere-prod --pool default
+  weir bootstrap --pool default --print-plan`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			p := bootstrapd.Process{CheckArgs: cli.autoscalerCommand().ParseFlags}
+			var err error
+			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
+				return err
+			}
+			watcher := p.Watcher()
+			wanted, err := p.Read(os.Getenv)
+			if err != nil {
+				return command.Usage(err)
+			}
+			if printPlan {
+				return cli.printJSON(wanted.Plan)
+			}
+			bars := newBars(cli.Stderr)
+			defer bars.close()
+			if bars.writer != nil {
+				p.Progress = bars.tell
+			}
+			return p.Run(cmd.Context(), wanted, watcher)
+		},
+	}
+	cmd.Flags().BoolVar(&printPlan, "print-plan", false, "print what would run, as JSON, and run nothing")
+	return cmd
+}
+
+func (cli *daemonCommands) autoscalerCommand() *cobra.Command {
+	var directoryFD int
+	var p autoscalerd.Process
+	cmd := &cobra.Command{
+		Use:   "autoscaler",
+		Short: "Hold one pool at its size (started by weir bootstrap)",
+		Long: `Hold one pool at its size: each tick ask the signals, decide, act, record.
+
+Started by "weir bootstrap", which tells it where the signals are. Started by
+hand, it finds them at their documented addresses.`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			var err error
+			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
+				return err
+			}
+			p.Out = cli.Stdout
+			if directoryFD != 0 {
+				return p.RunUnderBootstrap(cmd.Context(), directoryFD)
+			}
+			service, pool, err := config.Load(p.Configs, p.Cluster, p.Pool)
+			if err != nil {
+				return command.Usage(err)
+			}
+			return p.Run(cmd.Context(), service, pool)
+		},
+	}
+	cmd.Flags().IntVar(&directoryFD, "directory-fd", 0, "inherited descriptor of bootstrap's directory")
+	cmd.Flags().MarkHidden("directory-fd")
+	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "decide, plan and record, but ask nothing of the provider")
+	cmd.Flags().StringVar(&p.MetricsAddr, "metrics-addr", "", "where Prometheus reads /metrics of node health, such as 127.0.0.1:9465; default: nowhere")
+	return cmd
+}
+
+func (cli *daemonCommands) agentCommand() *cobra.Command {
+	c := agent.Config{}.WithDefaults()
+	cmd := &cobra.Command{
+		Use:   "agent",
+		Short: "Be one machine of a local pool (started by weir up)",
+		Long: `Be one machine of a local pool: run application instances on this host within
+the resources that it declares, and say over the bus what runs.`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.Validate(); err != nil {
+				return command.Usage(err)
+			}
+			return cli.agent(cmd.Context(), c)
+		},
+	}
+	flags := flag.NewFlagSet("agent", flag.ContinueOnError)
+	c.Bind(flags)
+	cmd.Flags().AddGoFlagSet(flags)
+	return cmd
+}
+
+func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
+	log, err := cli.Logger()
+	if err != nil {
+		return err
+	}
+	dir, err := cli.DataDir()
+	if err != nil {
+		return err
+	}
+	b, err := bus.Find(ctx, bus.Config{Data: dir, URL: cli.NATS, Name: "agent " + c.ID, Log: log})
+	if err != nil {
+		return fmt.Errorf("data folder %s: %w", dir, err)
+	}
+	defer b.Close()
+	return daemon.WithLauncher(ctx, cli.Program, log, func(ctx context.Context, launcher *supervise.Launcher) error {
+		one, err := agent.New(c, b.Conn(), launcher, log)
+		if err != nil {
+			return err
+		}
+		return one.Run(ctx)
+	})
+}
+
+func (cli *daemonCommands) keepCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:    "keep",
+		Short:  "Kill what a dead supervisor left behind (started by weir itself)",
+		Hidden: true,
+		Args:   command.NoArgs,
+		RunE:   func(*cobra.Command, []string) error { return supervise.Keep(cli.Stdin, cli.Stdout) },
+	}
+}

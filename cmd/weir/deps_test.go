@@ -1,0 +1,24 @@
+package main
+
+import (
+	"os/exec"
+	"strings"
+	"testing"
+)
+
+// The binary of production holds no S3 gateway and no time series database: those are
+// weir-local's.
+func TestWeirLinksNoLocalWorld(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
+	if err != nil {
+		t.Fatalf("go list -deps: %v\n%s", err, out)
+	}
+	for name := range strings.Lines(string(out)) {
+		for _, prefix := range []string{"github.com/versity/versitygw", "github.com/prometheus/prometheus"} {
+			if strings.HasPrefix(name, prefix) {
+				t.Errorf("weir links %s, which only weir-local may", strings.TrimSpace(name))
+			}
+		}
+	}
+}

@@ -1,0 +1,29 @@
+package localworld
+
+import (
+	"context"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
+)
+
+// Main is the whole of weir-local: it returns the exit code.
+func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}
+	top := root.Command()
+	metrics := &cobra.Command{Use: "metrics", Short: "Run the embedded metrics store", Args: command.Group, RunE: command.Help}
+	metrics.AddCommand(command.MetricsServe(func(ctx context.Context, addr string) error { return ServeMetrics(ctx, root, addr) }))
+	top.AddCommand(metrics, command.Up(func(ctx context.Context, o command.UpOptions) error {
+		program, file, err := command.OpenWeir()
+		if err != nil {
+			return fmt.Errorf("run \"weir up\": %w", err)
+		}
+		defer file.Close()
+		root.Program = program
+		return Up(ctx, root, o)
+	}))
+	return command.ExitCode(root.Run(top, args))
+}

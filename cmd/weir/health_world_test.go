@@ -198,6 +198,10 @@ func (w *ward) own(each int) {
 			w.Logf("what happened:\n%s", w.story())
 		}
 	})
+	eventually(w, "an answer of the machines' owner", func() error {
+		_, err := w.readMachines()
+		return err
+	})
 }
 
 // bookkeeper notes what the owner of the machines logs.
@@ -306,8 +310,16 @@ func wardPool(o wardOptions) string {
 func replacing(pairs ...string) func(string) string { return strings.NewReplacer(pairs...).Replace }
 
 // machines returns the machines that are there, in order of their launch.
-func (w *ward) machines() (out []pools.Instance) {
+func (w *ward) machines() []pools.Instance {
 	w.Helper()
+	machines, err := w.readMachines()
+	if err != nil {
+		w.Fatal(err)
+	}
+	return machines
+}
+
+func (w *ward) readMachines() (out []pools.Instance, err error) {
 	groups, err := w.pool.Groups(w.Context())
 	for _, g := range groups {
 		var s pools.GroupSnapshot
@@ -316,11 +328,8 @@ func (w *ward) machines() (out []pools.Instance) {
 		}
 		out = append(out, s.Instances...)
 	}
-	if err != nil {
-		w.Fatal(err)
-	}
 	slices.SortStableFunc(out, func(a, b pools.Instance) int { return a.Launched.Compare(b.Launched) })
-	return out
+	return out, err
 }
 
 // oldest is the machine that was launched first.

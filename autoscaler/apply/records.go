@@ -1,9 +1,6 @@
 package apply
 
 import (
-	"cmp"
-	"slices"
-
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -39,18 +36,10 @@ func (rs Records) released() map[string]bool {
 	return rs.nodes(func(r drain.Record) bool { return !r.Stays() && !r.Taken })
 }
 
-// Returnable returns the nodes that can be taken back, in the order in which a
-// drain.Machine does it: those least on their way first, of these the last chosen.
+// Returnable returns the nodes that can be taken back, in the order of drain.Returnable.
 func (rs Records) Returnable() []resolve.Leaver {
-	way := []drain.State{drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained}
-	records := slices.DeleteFunc(slices.Clone(rs), func(r drain.Record) bool {
-		return r.Reason != drain.ScaleIn || !r.State.Leaving() || r.Validate() != nil
-	})
-	slices.SortStableFunc(records, func(a, b drain.Record) int {
-		return cmp.Or(cmp.Compare(slices.Index(way, a.State), slices.Index(way, b.State)), b.Deadline.Compare(a.Deadline))
-	})
 	var out []resolve.Leaver
-	for _, r := range records {
+	for _, r := range drain.Returnable(rs) {
 		out = append(out, resolve.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
 	}
 	return out

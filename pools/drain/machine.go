@@ -111,15 +111,14 @@ func (m *Machine) add(ctx context.Context, r Record) error {
 	return err
 }
 
-// TakeBack keeps nodes that were to go for scaling in, until they give the
-// weight that is needed or none is left: those least on their way first, of
-// these the last chosen. It returns the weight that stays. They are uncordoned
+// TakeBack keeps nodes that were to go for scaling in, in the order of Returnable,
+// until they give the weight that is needed or none is left. It returns the weight that stays. They are uncordoned
 // by the next Advance.
 func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (float64, error) {
 	errs := []error{m.tell(ctx, now)}
 	now = now.Round(0)
 	kept := 0.0
-	for _, r := range m.returnable() {
+	for _, r := range Returnable(m.Records()) {
 		if kept >= weight {
 			break
 		}
@@ -134,21 +133,6 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (
 		kept += r.Weight
 	}
 	return kept, errors.Join(errs...)
-}
-
-// returnable returns the records that can be taken back, first to stay first.
-func (m *Machine) returnable() []Record {
-	way := []State{Chosen, Cordoned, Draining, Drained}
-	rs := slices.DeleteFunc(m.Records(), func(r Record) bool {
-		return r.Reason != ScaleIn || !r.State.Leaving() || r.Validate() != nil
-	})
-	slices.SortStableFunc(rs, func(a, b Record) int {
-		return cmp.Or(
-			cmp.Compare(slices.Index(way, a.State), slices.Index(way, b.State)),
-			b.Deadline.Compare(a.Deadline),
-		)
-	})
-	return rs
 }
 
 // Advance takes every node as far as its view allows, many at the same time; a

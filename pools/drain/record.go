@@ -1,6 +1,7 @@
 package drain
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -276,4 +277,20 @@ func (r Record) moved(by time.Duration) Record {
 // last returns the latest moment that the record tells of.
 func (r Record) last() time.Time {
 	return slices.MaxFunc([]time.Time{r.Since, r.Told, r.Asked, r.Mended}, time.Time.Compare)
+}
+
+// Returnable returns a copy of the records that can be taken back, first to stay first:
+// those whose drain has advanced least, of these the last chosen.
+func Returnable(records []Record) []Record {
+	way := []State{Chosen, Cordoned, Draining, Drained}
+	rs := slices.DeleteFunc(slices.Clone(records), func(r Record) bool {
+		return r.Reason != ScaleIn || !r.State.Leaving() || r.Validate() != nil
+	})
+	slices.SortStableFunc(rs, func(a, b Record) int {
+		return cmp.Or(
+			cmp.Compare(slices.Index(way, a.State), slices.Index(way, b.State)),
+			b.Deadline.Compare(a.Deadline),
+		)
+	})
+	return rs
 }

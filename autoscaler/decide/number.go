@@ -1,9 +1,10 @@
 package decide
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 // Unlimited is a limit that bounds nothing. In JSON it is "inf".
@@ -44,9 +45,7 @@ func (l Limits) MarshalJSON() ([]byte, error) {
 // is; what it has beside them is an error.
 func (l *Limits) UnmarshalJSON(data []byte) error {
 	read := limitsJSON{bound(l.Min), bound(l.Max), bound(l.MaxAdd), bound(l.MaxRemove)}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&read); err != nil {
+	if err := strictjson.Decode(data, &read); err != nil {
 		return err
 	}
 	*l = Limits{float64(read.Min), float64(read.Max), float64(read.MaxAdd), float64(read.MaxRemove)}

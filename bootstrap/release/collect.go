@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 const (
@@ -127,7 +129,7 @@ func (x index) named(keep []Ref) (refSet, error) {
 		data, err := readIndex(filepath.Join(dir, entry.Name()))
 		var p plan
 		if err == nil {
-			err = decodeStrict(data, maxPlan, &p)
+			err = strictjson.Within(data, maxPlan, &p)
 		}
 		if err != nil {
 			return set, fmt.Errorf("plan in use %s: %w", filepath.Join(dir, entry.Name()), err)
@@ -188,7 +190,7 @@ func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 	}
 	var w word
 	var m Manifest
-	if decodeStrict(data, maxRecord, &w) != nil || decodeStrict(w.Raw, MaxManifest, &m) != nil {
+	if strictjson.Within(data, maxRecord, &w) != nil || strictjson.Within(w.Raw, MaxManifest, &m) != nil {
 		return Digest{}, false
 	}
 	return m.Object.SHA256, named.refs[m.Ref]

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 // maxRecord bounds a file of the index: a manifest in base64, and what is beside
@@ -21,7 +22,7 @@ const maxRecord = 64 << 20
 
 // decodeRecord reads the file of the index that remembers a word: ErrCorrupt.
 func decodeRecord(data []byte, ref Ref, platform Platform) (w word, err error) {
-	if err := decodeStrict(data, maxRecord, &w); err != nil {
+	if err := strictjson.Within(data, maxRecord, &w); err != nil {
 		return word{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if w.manifest, err = decodeManifestOf(w.Raw, ref, platform); err != nil {

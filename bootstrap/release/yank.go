@@ -1,13 +1,13 @@
 package release
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 const (
@@ -46,7 +46,7 @@ func DecodeYanked(data []byte) (Yanked, error) { return decode[Yanked](data, max
 // decode reads one valid value and nothing after it: ErrCorrupt.
 func decode[T interface{ Validate() error }](data []byte, limit int, what string) (T, error) {
 	var v, zero T
-	err := decodeStrict(data, limit, &v)
+	err := strictjson.Within(data, limit, &v)
 	if err == nil {
 		err = v.Validate()
 	}
@@ -54,23 +54,6 @@ func decode[T interface{ Validate() error }](data []byte, limit int, what string
 		return zero, fmt.Errorf("%w: %s%w", ErrCorrupt, what, err)
 	}
 	return v, nil
-}
-
-// decodeStrict reads one JSON value of at most limit bytes, without unknown keys
-// and with nothing after it.
-func decodeStrict(data []byte, limit int, into any) error {
-	if len(data) > limit {
-		return fmt.Errorf("it is larger than %d bytes", limit)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("something follows its end")
-	}
-	return nil
 }
 
 // Yank withdraws a release: it is not fetched any more, by nobody and from no

@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -94,7 +95,7 @@ func (r *caseReader) read(line []byte) (resolve.Case, error) {
 		Schema int             `json:"schema"`
 	}
 	if err := json.Unmarshal(line, &record); err != nil {
-		return resolve.Case{}, plainly(err)
+		return resolve.Case{}, strictjson.Plain(err)
 	}
 	switch {
 	case record.Every != nil && (record.Failed != "" || record.Paused != nil || record.Case == nil):

@@ -1,7 +1,6 @@
 package natsbus
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 const (
@@ -164,15 +164,10 @@ func (r *responder) order(ctx context.Context, query []byte) harmonizer.OrderAns
 // decodeQuery reads what we are asked by our own commands; nothing at all is
 // the zero query.
 func decodeQuery(data []byte, into any) error {
-	if len(data) > maxQuery {
-		return fmt.Errorf("request of %d bytes, the limit is %d", len(data), maxQuery)
-	}
 	if len(data) == 0 {
 		return nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	if err := strictjson.Within(data, maxQuery, into); err != nil {
 		return fmt.Errorf("decode request: %w", err)
 	}
 	return nil

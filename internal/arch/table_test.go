@@ -55,6 +55,7 @@ var house = []entry{
 		by: []string{"bootstrap/release", "internal/config", "internal/signalbucket", "cmd/..."}},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 	{path: "internal/strictyaml", row: leaf, only: none},
+	{path: "internal/strictjson", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},
 	{path: "pools", row: vocabulary},
@@ -72,7 +73,7 @@ var house = []entry{
 	{path: "harmonizer/shadow", row: core, pure: true, family: "harmonizer"},
 	{path: "harmonizer/report", row: core, pure: true, family: "harmonizer"},
 	{path: "sigproto", row: core, std: true, only: none},
-	{path: "metrics/record", row: core, std: true, only: []string{"metrics"}},
+	{path: "metrics/record", row: core, std: true, only: []string{"metrics", "internal/strictjson"}},
 
 	{path: "autoscaler/resolve", row: machinery, pure: true},
 	{path: "autoscaler/snapshot", row: machinery, only: []string{"resource", "pools"}},

@@ -1,7 +1,6 @@
 package bus
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -9,6 +8,8 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 // maxAddress bounds address.json, in bytes.
@@ -41,13 +42,8 @@ func readAddress(path string) (address, error) {
 
 // decodeAddress accepts only an address on this machine.
 func decodeAddress(data []byte) (address, error) {
-	if len(data) > maxAddress {
-		return address{}, fmt.Errorf("longer than %d bytes", maxAddress)
-	}
 	var a address
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&a); err != nil {
+	if err := strictjson.Within(data, maxAddress, &a); err != nil {
 		return address{}, err
 	}
 	u, err := url.Parse(a.URL)

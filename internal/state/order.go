@@ -1,15 +1,14 @@
 package state
 
 import (
-	"bytes"
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -50,13 +49,13 @@ func decodeOrder(name string, value []byte) (order, error) {
 
 func decodePause(value []byte) (order, error) {
 	var n pools.Note
-	err := decodeStrict(value, &n)
+	err := strictjson.Decode(value, &n)
 	return order{note: n, add: func(all *pools.Orders) { all.Pause = &n }}, err
 }
 
 func decodeOffset(value []byte) (order, error) {
 	var x pools.Offset
-	err := decodeStrict(value, &x)
+	err := strictjson.Decode(value, &x)
 	if err == nil && !finite(x.Weight) {
 		err = fmt.Errorf("weight %v: want a number", x.Weight)
 	}
@@ -65,7 +64,7 @@ func decodeOffset(value []byte) (order, error) {
 
 func decodePin(value []byte) (order, error) {
 	var p pools.Pin
-	err := decodeStrict(value, &p)
+	err := strictjson.Decode(value, &p)
 	switch {
 	case err != nil:
 	case p.Bound != "" && p.Bound != "min" && p.Bound != "max":
@@ -78,7 +77,7 @@ func decodePin(value []byte) (order, error) {
 
 func decodeRemoval(token string, value []byte) (order, error) {
 	var r pools.Removal
-	err := decodeStrict(value, &r)
+	err := strictjson.Decode(value, &r)
 	if err == nil {
 		err = checkNode(r.Node)
 	}
@@ -90,7 +89,7 @@ func decodeRemoval(token string, value []byte) (order, error) {
 
 func decodeStale(token string, value []byte) (order, error) {
 	var m pools.StaleMark
-	err := decodeStrict(value, &m)
+	err := strictjson.Decode(value, &m)
 	if err == nil {
 		var of string
 		if of, err = groupToken(m.Group); err == nil && of != token {
@@ -106,20 +105,6 @@ func checkNote(n pools.Note) error {
 	}
 	if n.At.IsZero() {
 		return errors.New("it does not say when it was given")
-	}
-	return nil
-}
-
-// decodeStrict reads one JSON value of which every key is known: an order that
-// says more than we understand is not one that we carry out.
-func decodeStrict(value []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(value))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return errors.New("something follows its value")
 	}
 	return nil
 }

@@ -157,10 +157,10 @@ func TestOrdersThatCannotBeRead(t *testing.T) {
 	good := `"by":"ann","at":"2026-03-01T12:00:00Z"`
 	tests := []struct{ name, key, value, want string }{
 		{"no JSON", "pause", "yes", "order.web.pause: invalid character"},
-		{"two values", "pause", "{" + good + "}{}", "order.web.pause: something follows"},
+		{"two values", "pause", "{" + good + "}{}", "order.web.pause: want one JSON value, something follows"},
 		{"a key more", "pause", `{` + good + `,"until_load":0.5}`, "order.web.pause: json: unknown field"},
 		{"too long", "pause", strings.Repeat(" ", 9000), "order.web.pause: longer"},
-		{"not a number", "offset", `{` + good + `,"weight":1e999}`, "order.web.offset: json: cannot unmarshal"},
+		{"not a number", "offset", `{` + good + `,"weight":1e999}`, "order.web.offset: weight: want a number, not 1e999"},
 		{"another node", "remove.i-1", `{` + good + `,"node":"i-2"}`, `order.web.remove.i-1: it is of node "i-2"`},
 		{"another group", "stale.blue", `{` + good + `,"group":"green"}`, `order.web.stale.blue: it is of group "green"`},
 		{"another kind", "freeze", `{` + good + `}`, "order.web.freeze: no such order"},

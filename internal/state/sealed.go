@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 const (
@@ -45,13 +47,8 @@ func decodeSealed(value []byte) (sealed, error) {
 		body, err := unpack(value, false, maxBody)
 		return sealed{body: body}, err
 	}
-	if len(line) > maxHead {
-		return sealed{}, fmt.Errorf("its first line is longer than %d bytes", maxHead)
-	}
-	decoder := json.NewDecoder(bytes.NewReader(line))
-	decoder.DisallowUnknownFields()
 	var head sealedHead
-	if err := decoder.Decode(&head); err != nil {
+	if err := strictjson.Within(line, maxHead, &head); err != nil {
 		return sealed{}, fmt.Errorf("its first line: %w", err)
 	}
 	if head.Epoch >= maxEpoch {

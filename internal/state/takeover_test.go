@@ -332,7 +332,8 @@ func TestUnreadableRecordsAreNamed(t *testing.T) {
 	tests := []struct{ name, value, want string }{
 		{"no JSON", "\x00garbage", "drain.web.i-2: invalid character"},
 		{"nothing", "", "drain.web.i-2: unexpected end"},
-		{"no head", "{}}\n{}", "drain.web.i-2: it is of node"},
+		{"no head", "{}}\n{}", "drain.web.i-2: its first line: want one JSON value"},
+		{"an empty head", "{}\n{}", "drain.web.i-2: it is of node"},
 		{"another head", `{"epoch":1,"zstd":true}` + "\n{}", "drain.web.i-2: its first line: json: unknown field"},
 		{"an epoch that is none", `{"epoch":18446744073709551615}` + "\n{}", "drain.web.i-2: its first line: epoch"},
 		{"not packed", `{"epoch":1,"gzip":true}` + "\n{}", "drain.web.i-2: unpack"},

@@ -1,17 +1,15 @@
 package embedded
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"math"
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -77,16 +75,8 @@ const PointSize = 10
 // decodeRequest reads exactly one JSON object without unknown keys. All errors
 // are metrics.ErrMalformed.
 func decodeRequest(data []byte, into any) error {
-	if len(data) > maxRequest {
-		return fmt.Errorf("%w: request of %d bytes, at most %d", metrics.ErrMalformed, len(data), maxRequest)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
+	if err := strictjson.Within(data, maxRequest, into); err != nil {
 		return fmt.Errorf("%w: %w", metrics.ErrMalformed, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("%w: something follows the request", metrics.ErrMalformed)
 	}
 	return nil
 }

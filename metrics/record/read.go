@@ -3,13 +3,13 @@ package record
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"iter"
 	"strconv"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
@@ -74,13 +74,8 @@ func decode(text []byte) (Series, error) {
 		Dimensions metrics.Dimensions `json:"dimensions"`
 		Points     []point            `json:"points"`
 	}
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&line); err != nil {
+	if err := strictjson.Decode(text, &line); err != nil {
 		return Series{}, fmt.Errorf("%w: %w", ErrInvalid, err)
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return Series{}, fmt.Errorf("%w: something follows the object", ErrInvalid)
 	}
 	s := Series{Type: line.Type, Series: metrics.Series{Name: line.Name, Dimensions: line.Dimensions}}
 	s.Times, s.Values = make([]int64, len(line.Points)), make([]float64, len(line.Points))

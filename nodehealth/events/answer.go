@@ -1,17 +1,16 @@
 package events
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"maps"
 	"time"
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -111,19 +110,11 @@ func (b *Bus) respond(m *nats.Msg, data []byte, err error) {
 
 // decodeQuery reads one JSON object; nothing at all is the zero query.
 func decodeQuery(data []byte, into any) error {
-	if len(data) > maxQuery {
-		return fmt.Errorf("request of %d bytes, the limit is %d", len(data), maxQuery)
-	}
 	if len(data) == 0 {
 		return nil
 	}
-	decoder := json.NewDecoder(bytes.NewReader(data))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	if err := strictjson.Within(data, maxQuery, into); err != nil {
 		return fmt.Errorf("decode request: %w", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("decode request: something follows it")
 	}
 	return nil
 }

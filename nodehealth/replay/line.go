@@ -1,16 +1,15 @@
 package replay
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
-	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
@@ -109,48 +108,15 @@ func parserOf(key string) (parser func(json.RawMessage) (line, error), known boo
 	return nil, false
 }
 
-// strict decodes exactly one value without unknown keys.
-func strict(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	err := d.Decode(into)
-	if wrong, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
-		return fmt.Errorf("%swant %s, not a %s", fieldOf(wrong), wanted(wrong.Type), wrong.Value)
-	}
-	return err
-}
-
-func fieldOf(e *json.UnmarshalTypeError) string {
-	if e.Field == "" {
-		return ""
-	}
-	return e.Field + ": "
-}
-
-// wanted is what JSON calls a type.
-func wanted(t reflect.Type) string {
-	switch t.Kind() {
-	case reflect.Slice:
-		return "a list"
-	case reflect.Struct, reflect.Map:
-		return "an object"
-	case reflect.String:
-		return "a text"
-	case reflect.Bool:
-		return "true or false"
-	}
-	return "a number"
-}
-
 func parseEvent[E judge.Event](data json.RawMessage) (line, error) {
 	var ev E
-	err := strict(data, &ev)
+	err := strictjson.Decode(data, &ev)
 	return ev, err
 }
 
 func parsePolicy(data json.RawMessage) (line, error) {
 	var p policyLine
-	if err := strict(data, &p.policy); err != nil {
+	if err := strictjson.Decode(data, &p.policy); err != nil {
 		return nil, err
 	}
 	return p, p.policy.Validate()
@@ -158,7 +124,7 @@ func parsePolicy(data json.RawMessage) (line, error) {
 
 func parseNodes(data json.RawMessage) (line, error) {
 	var nodes nodesLine
-	if err := strict(data, &nodes); err != nil {
+	if err := strictjson.Decode(data, &nodes); err != nil {
 		return nil, err
 	}
 	if len(nodes) > MaxNodes {
@@ -182,7 +148,7 @@ func parseNodes(data json.RawMessage) (line, error) {
 
 func parseObserve(data json.RawMessage) (line, error) {
 	var o judge.Observation
-	if err := strict(data, &o); err != nil {
+	if err := strictjson.Decode(data, &o); err != nil {
 		return nil, err
 	}
 	if o.Verdict == "pass" {
@@ -200,7 +166,7 @@ func parseObserve(data json.RawMessage) (line, error) {
 
 func parseOutcome(data json.RawMessage) (line, error) {
 	var o judge.Outcome
-	if err := strict(data, &o); err != nil {
+	if err := strictjson.Decode(data, &o); err != nil {
 		return nil, err
 	}
 	actions := []judge.ActionName{"", judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow}
@@ -216,7 +182,7 @@ func parseOutcome(data json.RawMessage) (line, error) {
 
 func parsePause(data json.RawMessage) (line, error) {
 	var p paused
-	if err := strict(data, &p); err != nil {
+	if err := strictjson.Decode(data, &p); err != nil {
 		return nil, err
 	}
 	if p.Owner == "" {
@@ -227,7 +193,7 @@ func parsePause(data json.RawMessage) (line, error) {
 
 func parseAdvance(data json.RawMessage) (line, error) {
 	var seconds int64
-	if err := strict(data, &seconds); err != nil || seconds < 0 || seconds > MaxAdvance {
+	if err := strictjson.Decode(data, &seconds); err != nil || seconds < 0 || seconds > MaxAdvance {
 		return nil, fmt.Errorf("is %.40s: want a whole number of seconds, at most %d", data, MaxAdvance)
 	}
 	return advanceLine(seconds), nil

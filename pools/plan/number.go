@@ -1,10 +1,10 @@
 package plan
 
 import (
-	"bytes"
 	"encoding/json"
 	"math"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -44,13 +44,6 @@ func (c *count) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*int)(c))
 }
 
-// strict reads one JSON value whose unknown fields are errors.
-func strict(data []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	return d.Decode(into)
-}
-
 // The types without their methods, so that they are read and written by field.
 type (
 	plainLimits    Limits
@@ -72,7 +65,7 @@ func (l *Limits) json() *limitsJSON {
 func (l Limits) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
 
 // UnmarshalJSON reads numbers and "inf".
-func (l *Limits) UnmarshalJSON(data []byte) error { return strict(data, l.json()) }
+func (l *Limits) UnmarshalJSON(data []byte) error { return strictjson.Decode(data, l.json()) }
 
 type groupJSON struct {
 	*plainGroup
@@ -85,7 +78,7 @@ func (g *GroupTarget) json() *groupJSON { return &groupJSON{(*plainGroup)(g), (*
 func (g GroupTarget) MarshalJSON() ([]byte, error) { return json.Marshal(g.json()) }
 
 // UnmarshalJSON reads a Max that is a number or "inf".
-func (g *GroupTarget) UnmarshalJSON(data []byte) error { return strict(data, g.json()) }
+func (g *GroupTarget) UnmarshalJSON(data []byte) error { return strictjson.Decode(data, g.json()) }
 
 type candidateJSON struct {
 	*plainCandidate
@@ -95,5 +88,5 @@ type candidateJSON struct {
 // UnmarshalJSON reads a Weight that is a number or "inf". (It is written as a
 // number: there are too many candidates to write them at leisure.)
 func (c *Candidate) UnmarshalJSON(data []byte) error {
-	return strict(data, &candidateJSON{(*plainCandidate)(c), (*amount)(&c.Weight)})
+	return strictjson.Decode(data, &candidateJSON{(*plainCandidate)(c), (*amount)(&c.Weight)})
 }

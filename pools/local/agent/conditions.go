@@ -1,8 +1,6 @@
 package agent
 
 import (
-	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -138,17 +137,9 @@ func readConditions(folder string) ([]pools.Condition, error) {
 
 // decodeConditions reads a list of conditions.
 func decodeConditions(data []byte) ([]pools.Condition, error) {
-	if len(data) > maxConditionsFile {
-		return nil, fmt.Errorf("more than %d bytes", maxConditionsFile)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
 	var out []pools.Condition
-	if err := d.Decode(&out); err != nil {
+	if err := strictjson.Within(data, maxConditionsFile, &out); err != nil {
 		return nil, err
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return nil, errors.New("something follows the list")
 	}
 	if err := checkConditions(out, maxDetected()); err != nil {
 		return nil, err

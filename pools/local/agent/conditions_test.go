@@ -102,9 +102,9 @@ func TestDecodeConditions(t *testing.T) {
 		{"as many as may be", encode(many[1:]), ""},
 		{"failed", `[{"type":"KernelDeadlock","failed":true,"why":"task hung for 120 s"}]`, ""},
 		{"one too many", encode(many), "at most"},
-		{"empty", ``, "EOF"},
+		{"empty", ``, "there is none"},
 		{"half", `[{"type":"Ker`, "unexpected EOF"},
-		{"an object", `{"type":"X"}`, "cannot unmarshal"},
+		{"an object", `{"type":"X"}`, "want a list, not an object"},
 		{"unknown key", `[{"type":"X","since":3}]`, "unknown field"},
 		{"more", `[] []`, "something follows"},
 		{"no type", `[{"failed":true}]`, "want a type"},
@@ -113,7 +113,7 @@ func TestDecodeConditions(t *testing.T) {
 		{"long why", `[{"type":"X","why":"` + strings.Repeat("x", 257) + `"}]`, "why"},
 		{"twice", `[{"type":"X"},{"type":"X"}]`, "twice"},
 		{"ours", `[{"type":"DiskFull"}]`, "the agent's"},
-		{"huge", strings.Repeat(" ", maxConditionsFile) + "[]", "more than"},
+		{"huge", strings.Repeat(" ", maxConditionsFile) + "[]", "want at most"},
 	} {
 		_, err := decodeConditions([]byte(test.data))
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {

@@ -7,7 +7,6 @@
 package call
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +15,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
 // Timeout is the deadline of a request whose context has none.
@@ -119,16 +120,8 @@ func encode(body any, err error) ([]byte, error) {
 // Decode reads exactly one JSON value of at most limit bytes into out. Unknown
 // keys are refused, and every error is a refusal with CodeInvalid.
 func Decode(data []byte, limit int, out any) error {
-	if len(data) > limit {
-		return Invalid("request has %d bytes: at most %d are taken", len(data), limit)
-	}
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(out); err != nil {
+	if err := strictjson.Within(data, limit, out); err != nil {
 		return Invalid("request: %v", err)
-	}
-	if d.More() {
-		return Invalid("request: something follows the JSON value")
 	}
 	return nil
 }

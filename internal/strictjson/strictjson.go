@@ -1,0 +1,88 @@
+// Package strictjson decodes JSON from outside: exactly one value, no unknown keys,
+// nothing after it.
+//
+//	err := strictjson.Within(data, 1<<10, &request)
+//
+// Its functions keep no state.
+package strictjson
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"reflect"
+	"strings"
+)
+
+// Decode decodes the one value of data. A key that into does not have, and anything but
+// white space after the value, is an error; see Plain.
+func Decode(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	err := d.Decode(into)
+	if errors.Is(err, io.EOF) {
+		return errors.New("want one JSON value, there is none")
+	}
+	if err != nil {
+		return Plain(err)
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return errors.New("want one JSON value, something follows it")
+	}
+	return nil
+}
+
+// Within decodes like Decode, and rejects data of more than most bytes unread.
+func Within(data []byte, most int, into any) error {
+	if len(data) > most {
+		return fmt.Errorf("%d bytes are too long: want at most %d", len(data), most)
+	}
+	return Decode(data, into)
+}
+
+// Plain returns an error of encoding/json. If a value has the wrong type, the error names
+// its field, and both types in JSON's words.
+func Plain(err error) error {
+	e, ok := errors.AsType[*json.UnmarshalTypeError](err)
+	if !ok {
+		return err
+	}
+	if e.Field == "" {
+		return fmt.Errorf("want %s, not %s", wanted(e.Type), found(e.Value))
+	}
+	return fmt.Errorf("%s: want %s, not %s", e.Field, wanted(e.Type), found(e.Value))
+}
+
+// wanted returns JSON's word for what a type is decoded from.
+func wanted(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "a text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Slice, reflect.Array:
+		return "a list"
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	}
+	return "a whole number"
+}
+
+// found returns encoding/json's word for a value, with its article. Of a number that its
+// type cannot hold it has the digits.
+func found(value string) string {
+	if digits, ok := strings.CutPrefix(value, "number "); ok {
+		return digits
+	}
+	switch value {
+	case "object", "array":
+		return "an " + value
+	case "bool":
+		return "true or false"
+	}
+	return "a " + value
+}

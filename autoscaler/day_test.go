@@ -421,7 +421,7 @@ func (d *day) checkTick(r *Record) {
 		d.t.Fatalf("the answer does not come out again (%v):\n%s\n%s", err, got, want)
 	}
 	if d.blind {
-		if r.Answer.Target < d.healthy-resolve.Slack {
+		if r.Answer.Target < d.healthy-resource.Slack {
 			d.t.Fatalf("the target is %v, and was %v when the need was known", r.Answer.Target, d.healthy)
 		}
 		return
@@ -451,7 +451,7 @@ func (d *day) checkTick(r *Record) {
 			can += max(0, dayGroupMax-max(committed, resolve.Whole(r.Detail.Committed[g.ID]))) // who went in this tick leaves room for the next
 		}
 	}
-	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-resolve.Slack {
+	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-resource.Slack {
 		d.t.Fatalf("the groups are to have %d, the need is %d and they can have %d\n%+v", have, d.demand, can, r.Actions)
 	}
 	if len(held) == 0 && !failed {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // longDay is a day with all that moves the targets of groups without a decision.
@@ -138,7 +139,7 @@ func (d *longDay) checkAccount(r *Record) {
 		if d.hidden[g.ID()] {
 			continue
 		}
-		if real := d.real(g); !d.lag && !r.State.Groups[g.ID()].Doubt && sums[g.ID()] < float64(real.Target)-resolve.Slack {
+		if real := d.real(g); !d.lag && !r.State.Groups[g.ID()].Doubt && sums[g.ID()] < float64(real.Target)-resource.Slack {
 			t.Fatalf("group %s has the target %d, and its account sums up to %v: %v", g.ID(), real.Target, sums[g.ID()], r.Account)
 		}
 		for _, e := range r.Account {
@@ -148,7 +149,7 @@ func (d *longDay) checkAccount(r *Record) {
 		}
 	}
 	left := sum(resolve.EntryWanted) + sum(resolve.EntryOffset) - share - sum(resolve.EntryOwed) + sum(resolve.EntrySurplus)
-	if math.Abs(left) > resolve.Slack || sum(resolve.EntryOwed)*sum(resolve.EntrySurplus) != 0 {
+	if math.Abs(left) > resource.Slack || sum(resolve.EntryOwed)*sum(resolve.EntrySurplus) != 0 {
 		t.Fatalf("the account misses %v: %v", left, r.Account)
 	}
 }
@@ -163,7 +164,7 @@ func (d *longDay) checkWanted(r *Record) {
 			lowered += float64(max(0, one.Asked-one.Found))
 		}
 	}
-	if d.blind && wanted < d.wanted-lowered-resolve.Slack {
+	if d.blind && wanted < d.wanted-lowered-resource.Slack {
 		d.t.Fatalf("%v is wanted, was %v, and the need is unknown: drift %+v, account %v", wanted, d.wanted, r.Drift, r.Account)
 	}
 	d.wanted = wanted
@@ -173,7 +174,7 @@ func (d *longDay) checkWanted(r *Record) {
 func (d *longDay) checkFloor(r *Record) {
 	base := *r.State.Wanted
 	if d.blind {
-		if base < d.lowest()-resolve.Slack {
+		if base < d.lowest()-resource.Slack {
 			d.t.Fatalf("%v is wanted, and was %v when the need was known; lowered by others: %v", base, d.floor, d.human)
 		}
 		return
@@ -213,7 +214,7 @@ func (d *longDay) wait() {
 			}
 		}
 	}
-	if weight < d.lowest()-resolve.Slack {
+	if weight < d.lowest()-resource.Slack {
 		d.t.Fatalf("machines of the weight %v run, and %v were needed when that was known; lowered by others: %v; %+v", weight, d.floor, d.human, d.loop.state())
 	}
 }

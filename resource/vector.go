@@ -33,11 +33,10 @@ func (v Vector) Scale(f float64) Vector {
 	return v
 }
 
-// Fits reports whether v fits into room, kind by kind. A billionth is
-// forgiven, so that ten tenths fit into one.
+// Fits reports whether v fits into room, kind by kind; Slack is forgiven.
 func (v Vector) Fits(room Vector) bool {
 	for k := range v {
-		if v[k] > room[k]+1e-9 {
+		if v[k] > room[k]+Slack {
 			return false
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // standing is the pool as it was changed since a snapshot.
@@ -62,7 +63,7 @@ func (p standing) full(since time.Time) bool {
 			need -= i.Weight
 		}
 	}
-	return have >= need-resolve.Slack
+	return have >= need-resource.Slack
 }
 
 // views returns the nodes as their drains see them. facts are newer than the snapshot.
@@ -163,7 +164,7 @@ func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []
 			continue
 		}
 		c, err := p.repair(now, w.RepairRequest)
-		if err == nil && c.Hold && c.Weight > room+resolve.Slack {
+		if err == nil && c.Hold && c.Weight > room+resource.Slack {
 			err = pools.ErrNoRoom
 		}
 		if answers[i] = err; err == nil {

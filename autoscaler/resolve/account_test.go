@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // known is a state that wants that much and has left the groups with these targets.
@@ -123,7 +124,7 @@ func TestTargetIsTheSumOfItsEntries(t *testing.T) {
 		if sum != float64(g.Target) {
 			t.Fatalf("the entries sum up to %v, the target is %d: %v", sum, g.Target, a.Entries())
 		}
-		if left := a.Wanted + a.Offset - float64(a.Shares()) - a.Owed() + a.Surplus(); math.Abs(left) > Slack || a.Owed()*a.Surplus() != 0 {
+		if left := a.Wanted + a.Offset - float64(a.Shares()) - a.Owed() + a.Surplus(); math.Abs(left) > resource.Slack || a.Owed()*a.Surplus() != 0 {
 			t.Fatalf("the account misses %v: %+v", left, a)
 		}
 		if share := a.Groups[0].Share(); g.Target >= max(0, g.Min) && share+a.Groups[0].Surge < max(0, g.Min) {

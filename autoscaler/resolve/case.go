@@ -3,13 +3,13 @@ package resolve
 import (
 	"cmp"
 	"maps"
-	"math"
 	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Schema is the version of a Case and a State, in the ledger and in what is kept.
@@ -159,7 +159,7 @@ func (c Case) Along(choices []plan.Choice) map[string]int {
 	}
 	released := c.released(choices)
 	for group, weight := range weights {
-		out[group] = max(0, int(math.Ceil(min(weight, maxWeight)-Slack))-released[group])
+		out[group] = max(0, int(resource.Ceil(min(weight, maxWeight)))-released[group])
 	}
 	return out
 }
@@ -184,7 +184,7 @@ func (o Outcome) Answer() Answer {
 func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	need, kept := o.Decision.Target-c.Have(), map[string]float64{}
 	for _, l := range c.Leaving {
-		if !(need > Slack) {
+		if !(need > resource.Slack) {
 			break
 		}
 		o.TakeBack = append(o.TakeBack, l)
@@ -208,9 +208,6 @@ func (c Case) TakenBack(o *Outcome) ([]plan.GroupTarget, map[string]int) {
 	}
 	return groups, has
 }
-
-// Slack is what sums of weights may miss by their rounding.
-const Slack = 1e-9
 
 // Have is the target of all groups that are not stale.
 func (c Case) Have() float64 {
@@ -288,5 +285,5 @@ func Whole(weight float64) int {
 	if !(weight > 0) {
 		return 0
 	}
-	return int(math.Floor(min(weight, maxWeight) + Slack))
+	return int(resource.Floor(min(weight, maxWeight)))
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // surge returns by how much each group is raised beyond its share, so that its
@@ -66,7 +67,7 @@ func (c Case) rollFull(o *Outcome, held map[string]plan.Quarantine) {
 	case len(o.Decision.State.Blind) > 0:
 		waits = "the need of app " + o.Decision.State.Blind[0].App + " is not known"
 	}
-	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.owed() > Slack) && c.fit() >= o.Decision.Target-Slack
+	calm := len(o.Orphans)+len(o.Pruned.Choices) == 0 && !(c.owed() > resource.Slack) && c.fit() >= o.Decision.Target-resource.Slack
 	for _, g := range c.toRoll(held) {
 		if c.State.Groups[g.ID].Surge > 0 || g.Max > max(g.Target, shares[g.ID]) {
 			continue // its replacements come first

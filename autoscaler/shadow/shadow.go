@@ -20,9 +20,6 @@ type Answer struct {
 	Request resource.Request // empty unless the verdict is a value
 }
 
-// slack is the part of a value that its rounding may take.
-const slack = 1e-9
-
 // Compare returns how the candidate's answer differs from the signal's own; empty
 // if they agree. They agree if their verdicts are the same word and, kind by
 // kind, both name none, or both an amount and those differ by at most tolerance
@@ -56,7 +53,7 @@ func Compare(own, candidate Answer, tolerance float64) string {
 
 // agree reports whether y is within the tolerance of x.
 func agree(x, y, tolerance float64) bool {
-	return math.Abs(y-x) <= tolerance*x+slack*max(x, y)
+	return math.Abs(y-x) <= tolerance*x+resource.Slack*max(x, y)
 }
 
 func change(x, y, tolerance float64) string {

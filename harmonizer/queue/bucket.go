@@ -1,9 +1,10 @@
 package queue
 
-import "time"
+import (
+	"time"
 
-// slack lets a token count that lost a bit to rounding be whole.
-const slack = 1e-9
+	"github.com/weirkeeper/weirkeeper/resource"
+)
 
 // bucket is a token bucket: it fills by batch in every period, to batch.
 type bucket struct {
@@ -28,7 +29,7 @@ func (b *bucket) fill(now time.Time) {
 }
 
 func (b *bucket) take() bool {
-	if b.tokens < 1-slack {
+	if b.tokens < 1-resource.Slack {
 		return false
 	}
 	b.tokens = max(b.tokens-1, 0)

@@ -67,7 +67,7 @@ var house = []entry{
 	{path: "pools/plan", row: core, pure: true},
 	{path: "nodehealth/judge", row: core, pure: true},
 	{path: "harmonizer/wheel", row: core, pure: true, std: true, family: "harmonizer", only: none},
-	{path: "harmonizer/queue", row: core, pure: true, std: true, family: "harmonizer", only: none},
+	{path: "harmonizer/queue", row: core, pure: true, std: true, family: "harmonizer", only: []string{"resource"}},
 	{path: "harmonizer/known", row: core, pure: true, family: "harmonizer"},
 	{path: "harmonizer/apps", row: core, pure: true, family: "harmonizer"},
 	{path: "harmonizer/shadow", row: core, pure: true, family: "harmonizer"},
@@ -92,7 +92,7 @@ var house = []entry{
 
 	{path: "autoscaler", row: loop, family: "autoscaler"},
 	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{
-		"pools", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot",
+		"resource", "pools", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot",
 	}},
 	{path: "bootstrap", row: loop},
 	{path: "harmonizer", row: loop},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Validate returns every mistake of p, joined, each a [Problem]; nil if there is
@@ -364,7 +366,7 @@ func (s Safety) check(ps *problems) {
 // keep returns how many of so many stay in service at least.
 func (l Limit) keep(total int) int {
 	if l.Percent {
-		return int(math.Ceil(l.Value*float64(total)/100 - 1e-9))
+		return int(resource.Ceil(l.Value * float64(total) / 100))
 	}
 	return int(l.Value)
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // lineages count the repairs of each node together with those of its replacements.
@@ -136,7 +138,7 @@ func (r *rate) spentBy(now time.Time) float64 {
 // wait returns how long until one more repair may begin.
 func (r *rate) wait(now time.Time) time.Duration {
 	over := r.spentBy(now) + 1 - r.burst
-	if over <= 1e-9 {
+	if over <= resource.Slack {
 		return 0
 	}
 	return time.Duration(over / r.perHour * float64(time.Hour))

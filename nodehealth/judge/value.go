@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Duration is a time.Duration that a policy gives as a number of seconds or as a
@@ -65,7 +67,7 @@ var errLimit = errors.New(`want a whole number of nodes or a percentage of at mo
 func (l Limit) Of(total int) int {
 	n := l.Value
 	if l.Percent {
-		n = math.Ceil(l.Value*float64(total)/100 - 1e-9)
+		n = resource.Ceil(l.Value * float64(total) / 100)
 	}
 	return int(min(max(1, n), math.MaxInt32))
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 const (
@@ -18,8 +19,6 @@ const (
 	remembered = 4 * maxMachines
 	// lifetime is what a machine must reach not to count as dead at once.
 	lifetime = 10 * time.Second
-	// rounding is what a sum of weights may miss the target by.
-	rounding = 1e-9
 )
 
 // replacement is how machines that die at once are replaced: without end, but
@@ -155,20 +154,20 @@ func (m *machines) victims(ids []string) ([]string, int, error) {
 	if out == nil {
 		return nil, m.target, nil
 	}
-	return out, max(m.cfg.Min, int(math.Floor(float64(m.target)-weight+rounding))), nil
+	return out, max(m.cfg.Min, int(resource.Floor(float64(m.target)-weight))), nil
 }
 
 // missing returns how many machines are to be launched now, or how long to wait
 // before it is worth asking again; 0 and 0 if there are enough.
 func (m *machines) missing(now time.Time) (int, time.Duration) {
 	short := float64(m.target) - m.snapshot().Fulfilled()
-	if short <= rounding {
+	if short <= resource.Slack {
 		return 0, 0
 	}
 	if wait := m.notBefore.Sub(now); wait > 0 {
 		return 0, wait
 	}
-	return int(math.Ceil(short/m.cfg.Weight - rounding)), 0
+	return int(resource.Ceil(short / m.cfg.Weight)), 0
 }
 
 // launched books a machine.

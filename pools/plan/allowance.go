@@ -1,5 +1,9 @@
 package plan
 
+import (
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
 // allowance is what may still be let go within the limits of a period.
 type allowance struct {
 	limits Limits
@@ -18,7 +22,7 @@ func (in PruneInput) allowance() allowance {
 
 // fits reports whether that much more weight may be removed; a NaN does not fit.
 func (a *allowance) fits(weight float64) bool {
-	return a.weight+weight <= a.limits.MaxWeight+roundingSlack
+	return a.weight+weight <= a.limits.MaxWeight+resource.Slack
 }
 
 // obstacle says which limit forbids to take c, if any.

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 var (
@@ -14,10 +16,6 @@ var (
 	// ErrAllStale: every group of the pool is being rolled away.
 	ErrAllStale = errors.New("all groups of the pool are stale")
 )
-
-// roundingSlack is taken off a target before it is rounded up, so that noise of
-// floating point (15.000000000000002) buys no machine.
-const roundingSlack = 1e-9
 
 // maxWeight bounds a target, far above any pool and far below what would
 // overflow a sum.
@@ -95,7 +93,7 @@ func Distribute(groups []GroupTarget, target float64) (Distribution, error) {
 		return Distribution{}, err
 	}
 	d := Distribution{
-		Want:   max(0, int(math.Ceil(target-roundingSlack))),
+		Want:   max(0, int(resource.Ceil(target))),
 		Shares: make([]Share, len(sorted)),
 	}
 	have := 0

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // PruneInput is everything that a prune depends on.
@@ -100,7 +101,7 @@ func (p Pruned) ByGroup() map[string][]string {
 // Prune chooses the instances to let go, in the order of [Order], until what
 // exists is no more than the target. It passes over an instance whose loss would
 // break a limit, bring its group under its target, or bring the joined nodes under
-// the pool's target: without the unfit ones, for a node that is fit. Comparisons forgive 1e-9, as the distribution does.
+// the pool's target: without the unfit ones, for a node that is fit. Comparisons forgive resource.Slack, as the distribution does.
 func Prune(in PruneInput) Pruned {
 	p := newPruning(in)
 	if !p.above() {
@@ -165,7 +166,7 @@ func newPruning(in PruneInput) *pruning {
 }
 
 // above reports whether there is more than the target.
-func (p *pruning) above() bool { return p.fulfilled > p.in.Target+roundingSlack }
+func (p *pruning) above() bool { return p.fulfilled > p.in.Target+resource.Slack }
 
 // obstacle says what forbids to take c, if anything. Each check is written so
 // that a NaN forbids.
@@ -183,11 +184,11 @@ func (p *pruning) obstacle(c *Candidate) Cause {
 		return UnknownGroup
 	case over == OverWeight:
 		return over
-	case !(g.fulfilled-c.Weight >= g.target-roundingSlack):
+	case !(g.fulfilled-c.Weight >= g.target-resource.Slack):
 		return GroupAtTarget
 	case over != "":
 		return over
-	case c.Node != pools.NodeOrphaned && !(rest >= p.in.Target-roundingSlack):
+	case c.Node != pools.NodeOrphaned && !(rest >= p.in.Target-resource.Slack):
 		return UnderTarget
 	}
 	return ""

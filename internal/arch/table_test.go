@@ -105,6 +105,7 @@ var house = []entry{
 	{path: "internal/bus", row: infrastructure, family: "bus"},
 	{path: "internal/explain", row: infrastructure},
 	{path: "internal/awssdk", row: infrastructure, only: none},
+	{path: "pools/provider", row: infrastructure, only: []string{"pools", "nodehealth/judge", "internal/strictyaml"}},
 	{path: "internal/netguard", row: infrastructure, std: true, only: none},
 
 	{path: "bootstrap/release/s3store", row: adapter},

@@ -47,7 +47,7 @@ func (b *balancers) traffic(ctx context.Context, names, own []string, found map[
 			unseen(found, err)
 			return
 		}
-		judge(arn, targets, found)
+		balance(arn, targets, found)
 	}
 }
 
@@ -126,9 +126,9 @@ func groupName(arn string) string {
 	return arn
 }
 
-// judge takes over what a target group says of our instances. If each of several
+// balance takes over what a target group says of our instances. If each of several
 // fails there, it says nothing of any: then what is before them is rather at fault.
-func judge(arn string, targets []elbtypes.TargetHealthDescription, found map[string]*inspected) {
+func balance(arn string, targets []elbtypes.TargetHealthDescription, found map[string]*inspected) {
 	said := make(map[string]pools.Sight)
 	fit, unfit := 0, 0
 	for _, t := range targets {

@@ -1,0 +1,132 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/provider"
+)
+
+// Groups is the value of the keys "asg" and "sfr" in a pool file: how groups are found,
+// by a tag or by a list in a bucket.
+type Groups struct {
+	Tag  string `yaml:"tag"` // its key; the value names the cluster and the pool
+	S3   *List  `yaml:"s3"`  // of Spot Fleet requests only
+	kind Kind
+}
+
+// List is where the Spot Fleet requests of all pools are listed.
+type List struct {
+	Bucket string `yaml:"bucket"`
+	Prefix string `yaml:"prefix"`
+}
+
+const maxTagKey = 128 // bytes of a tag's key
+
+// ProviderKind returns the provider as the configuration and the daemons use it.
+func ProviderKind() provider.Kind {
+	modes := []judge.ModeType{
+		judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents, judge.HypervisorStatus, judge.LBStatus,
+	}
+	return provider.Kind{
+		Name: "AWS",
+		Selectors: []provider.Selector{
+			{
+				Key: string(AutoScaling), About: "Auto Scaling groups of AWS", New: func() provider.Group { return &Groups{kind: AutoScaling} },
+				Can: judge.Abilities{
+					Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
+					Modes:   modes,
+					Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceTraffic},
+				},
+				Isolated: []judge.Level{judge.FenceNetwork},
+			},
+			{
+				Key: string(SpotFleet), About: "Spot Fleet requests of AWS", New: func() provider.Group { return &Groups{kind: SpotFleet} },
+				Can: judge.Abilities{ // a one-time Spot instance can be neither stopped nor given another root volume
+					Actions: []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow},
+					Modes:   modes,
+					Fencing: []judge.Level{judge.FenceService, judge.FenceTraffic},
+				},
+			},
+		},
+		Environment: "AWS_",
+		Open: func(ctx context.Context, site provider.Site) (provider.Opened, error) {
+			c, err := configOf(site)
+			if err != nil {
+				return provider.Opened{}, err
+			}
+			p, err := Open(ctx, c, site.Log)
+			if err != nil {
+				return provider.Opened{}, err
+			}
+			opened := provider.Opened{Provider: p}
+			if c.Queue != "" {
+				opened.Hear = p.Hear
+			}
+			return opened, nil
+		},
+	}
+}
+
+// Ignored returns keys of Clusterman's files that have no meaning here, with the reason.
+func (*Groups) Ignored() map[string]string {
+	return map[string]string{"aws_api_cache_bucket": "means nothing here: a tick reads its groups once"}
+}
+
+// Check implements provider.Group.
+func (g *Groups) Check() strictyaml.Problems {
+	var ps strictyaml.Problems
+	problem := func(key, what string) { ps = append(ps, &strictyaml.Problem{Key: key, What: what}) }
+	if g.kind == AutoScaling && g.S3 != nil {
+		problem("s3", "is only for sfr: Auto Scaling groups are found by tag")
+	}
+	switch {
+	case g.S3 == nil && g.Tag == "":
+		problem("tag", "is missing: want the key of the tag that names the pool, such as \"weir:pool\"")
+	case g.S3 != nil && g.Tag != "":
+		problem("tag", "stands beside s3: keep one")
+	case g.S3 != nil && (g.S3.Bucket == "" || g.S3.Prefix == ""):
+		problem("s3", "want bucket and prefix")
+	case len(g.Tag) > maxTagKey:
+		problem("tag", fmt.Sprintf("has %d bytes: a tag's key has at most %d", len(g.Tag), maxTagKey))
+	}
+	return ps
+}
+
+func (g *Groups) selector(isolation string) Selector {
+	s := Selector{Kind: g.kind, Tag: g.Tag, Isolation: isolation}
+	if g.S3 != nil {
+		s.Tag, s.S3Bucket, s.S3Prefix = "", g.S3.Bucket, g.S3.Prefix
+	}
+	return s
+}
+
+// configOf returns where the groups of a pool are, and the claims of the other pools.
+func configOf(site provider.Site) (Config, error) {
+	access, secret, err := site.Account.Keys()
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{
+		Cluster: site.Cluster, Pool: site.Pool, Region: site.Account.Region, Endpoints: site.Account.Endpoint,
+		AccessKey: access, SecretKey: secret, Queue: site.Account.Events, Now: site.Now,
+	}
+	for _, g := range site.Groups {
+		if groups, ok := g.(*Groups); ok {
+			c.Groups = append(c.Groups, groups.selector(site.Isolation))
+		}
+	}
+	others := site.Others()
+	for _, pool := range slices.Sorted(maps.Keys(others)) {
+		for _, g := range others[pool] {
+			if groups, ok := g.(*Groups); ok && groups.Tag != "" {
+				c.Others = append(c.Others, Claim{Pool: pool, Kind: groups.kind, Tag: groups.Tag})
+			}
+		}
+	}
+	return c, nil
+}

@@ -1,0 +1,85 @@
+package local
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/provider"
+	"github.com/weirkeeper/weirkeeper/resource"
+)
+
+// Selector is the value of the key "local" in a pool file: one group.
+type Selector struct {
+	Name    string  `yaml:"name"`
+	Min     int     `yaml:"min"`
+	Max     int     `yaml:"max"`
+	Machine Machine `yaml:"machine"`
+}
+
+// Machine is what a machine of the group declares to have. Its weight is 1.
+type Machine struct {
+	CPUs float64 `yaml:"cpus"`
+	Mem  float64 `yaml:"mem"`  // MB
+	Disk float64 `yaml:"disk"` // MB
+	GPUs float64 `yaml:"gpus"`
+}
+
+// ProviderKind returns the provider as the configuration and the daemons use it.
+func ProviderKind() provider.Kind {
+	return provider.Kind{
+		Name: "local machines",
+		Selectors: []provider.Selector{{
+			Key: "local", About: "machines that are processes of this host", New: func() provider.Group { return new(Selector) },
+			Can: judge.Abilities{
+				Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
+				Modes:   []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
+				Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
+			},
+		}},
+		Networks: []string{"127.0.0.0/8", "::1/128"},
+		Open:     open,
+	}
+}
+
+// GroupName implements provider.Named.
+func (s *Selector) GroupName() string { return s.Name }
+
+// Check implements provider.Group.
+func (s *Selector) Check() strictyaml.Problems {
+	var ps strictyaml.Problems
+	if s.Min < 0 || s.Max < 1 || s.Min > s.Max {
+		ps = append(ps, &strictyaml.Problem{Key: "max", What: fmt.Sprintf("min %d and max %d: want 0 <= min <= max, and max at least 1", s.Min, s.Max)})
+	}
+	if s.Machine.CPUs <= 0 || s.Machine.Mem <= 0 || s.Machine.Disk < 0 || s.Machine.GPUs < 0 {
+		ps = append(ps, &strictyaml.Problem{Key: "machine", What: "want cpus and mem above 0, disk and gpus at least 0"})
+	}
+	return ps
+}
+
+// Config returns the group as its owner starts it: at its minimum.
+func (s *Selector) Config() GroupConfig {
+	m := s.Machine
+	return GroupConfig{ID: s.Name, Min: s.Min, Max: s.Max, Target: s.Min, Resources: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs}}
+}
+
+// Selectors returns those of groups that are of this provider.
+func Selectors(groups []provider.Group) []*Selector {
+	var out []*Selector
+	for _, g := range groups {
+		if s, ok := g.(*Selector); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// open returns the pool at the owner of its machines, who need not be there yet.
+func open(_ context.Context, site provider.Site) (provider.Opened, error) {
+	var ids []string
+	for _, s := range Selectors(site.Groups) {
+		ids = append(ids, s.Name)
+	}
+	return provider.Opened{Provider: NewPool(site.Conn, site.Cluster, site.Pool, ids...)}, nil
+}

@@ -1,0 +1,168 @@
+// Package provider describes a provider of machines by one value, a [Kind]: the keys
+// that select its groups in a pool file, what it can do for node health, and how it is
+// opened. internal/providers lists the kinds. The configuration, the judge's check of a
+// policy and the daemons read the list; none of them names a provider.
+package provider
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Kind describes one provider.
+type Kind struct {
+	Name string // for people: "AWS"
+	// Selectors are the keys of an entry of resource_groups that select groups of this
+	// provider. No two kinds have a key in common.
+	Selectors []Selector
+	// Networks are where its machines are beside private networks, as CIDR. A poll_url
+	// may lead there unless the pool file names networks.
+	Networks []string
+	// Environment is the prefix of the variables that Open reads, such as "AWS_". The
+	// process of a pool keeps them. Empty: Open reads none.
+	Environment string
+	// Open connects to the provider. Its context bounds the call, not the provider.
+	Open func(ctx context.Context, s Site) (Opened, error)
+}
+
+// Selector is one key of an entry of resource_groups.
+type Selector struct {
+	Key   string // "asg"
+	About string // what it selects, in a few words: "Auto Scaling groups of AWS"
+	// New returns a pointer to an empty struct with yaml tags. The configuration decodes
+	// the key's value into it and rejects unknown keys and values of another type.
+	New func() Group
+	// Can is what the provider can do for a node-health policy on these groups.
+	Can judge.Abilities
+	// Isolated is what Can.Fencing has besides where the policy names an
+	// isolation_security_group. Empty: the groups cannot use one.
+	Isolated []judge.Level
+}
+
+// Group is the decoded value of a selector's key.
+type Group interface {
+	// Check returns each mistake of the value. Its Key is the path below the
+	// selector's key, its What is what is wrong and what is allowed. Lines and files
+	// are added by the configuration.
+	Check() strictyaml.Problems
+}
+
+// Named is a [Group] that names one group, and does not find groups by a rule. The
+// configuration checks the name: it is the value's key "name", and unique in the pool.
+type Named interface {
+	Group
+	GroupName() string
+}
+
+// Site is what a provider is opened with.
+type Site struct {
+	Cluster string
+	Pool    string
+	Groups  []Group // of the pool, each one that a Selector of the kind has made
+	// Others returns the groups of the cluster's other pools, by pool. It reads files.
+	// Groups of other kinds are among them.
+	Others func() map[string][]Group
+	// Isolation is the policy's isolation_security_group, empty if it names none.
+	Isolation string
+	Account   Account
+	Conn      *nats.Conn
+	Now       func() time.Time // nil: time.Now
+	Log       *slog.Logger
+}
+
+// Account is what the service file has about the cloud account.
+type Account struct {
+	Region string
+	// Endpoint returns the URL of a service that takes the place of the cloud's own,
+	// empty for the cloud's own.
+	Endpoint func(service string) string
+	// Keys returns the keys of access_key_file, both empty if there is no such file.
+	Keys func() (access, secret string, err error)
+	// Events is the queue of the provider's warnings and lifecycle events, empty if
+	// there is none.
+	Events string
+}
+
+// Opened is a connected provider.
+type Opened struct {
+	pools.Provider
+	// Hear sends warnings and hints to two channels until its context ends. Either
+	// channel may be nil. nil: the provider sends no notices here.
+	Hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
+}
+
+// Find returns the kind and the selector of a key; ok is false for an unknown key.
+func Find(kinds []Kind, key string) (k Kind, s Selector, ok bool) {
+	for _, k := range kinds {
+		if i := slices.IndexFunc(k.Selectors, func(s Selector) bool { return s.Key == key }); i >= 0 {
+			return k, k.Selectors[i], true
+		}
+	}
+	return Kind{}, Selector{}, false
+}
+
+// Abilities returns what a provider can do for a policy on groups of these selectors:
+// what it can do for each of them. isolation: the policy names an isolation_security_group.
+func Abilities(selectors []Selector, isolation bool) judge.Abilities {
+	var can judge.Abilities
+	for i, s := range selectors {
+		one := s.Can
+		if isolation {
+			one.Fencing = slices.Concat(one.Fencing, s.Isolated)
+		}
+		if i == 0 {
+			can = one
+			continue
+		}
+		can.Actions, can.Modes, can.Fencing = common(can.Actions, one.Actions), common(can.Modes, one.Modes), common(can.Fencing, one.Fencing)
+	}
+	return can
+}
+
+func common[T comparable](a, b []T) []T {
+	var both []T
+	for _, x := range a {
+		if slices.Contains(b, x) {
+			both = append(both, x)
+		}
+	}
+	return both
+}
+
+// Isolates reports whether groups of the kind can use an isolation_security_group.
+func (k Kind) Isolates() bool {
+	return slices.ContainsFunc(k.Selectors, func(s Selector) bool { return len(s.Isolated) > 0 })
+}
+
+// Describe returns what the selector's groups are and what their provider can do, on one
+// line.
+func (s Selector) Describe() string {
+	var repairs []judge.ActionName
+	for _, a := range s.Can.Actions {
+		if a != judge.Workflow { // needs no provider
+			repairs = append(repairs, a)
+		}
+	}
+	return fmt.Sprintf("%s: %s; repairs %s; fences %s", s.Key, s.About, words(repairs), words(slices.Concat(s.Can.Fencing, s.Isolated)))
+}
+
+func words[T ~string](all []T) string {
+	if len(all) == 0 {
+		return "nothing"
+	}
+	texts := make([]string, len(all))
+	for i, x := range all {
+		texts[i] = string(x)
+	}
+	return strings.Join(texts, ", ")
+}

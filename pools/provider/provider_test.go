@@ -1,0 +1,58 @@
+package provider
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+func selectors() (full, spot Selector) {
+	full = Selector{
+		Key: "full", About: "groups", Isolated: []judge.Level{judge.FenceNetwork},
+		Can: judge.Abilities{
+			Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Workflow},
+			Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
+		},
+	}
+	spot = Selector{
+		Key: "spot", About: "spot groups",
+		Can: judge.Abilities{Actions: []judge.ActionName{judge.Workflow, judge.Reboot}, Fencing: []judge.Level{judge.FenceService}},
+	}
+	return full, spot
+}
+
+// A pool can do what each of its groups can do.
+func TestAbilitiesAreThoseInCommon(t *testing.T) {
+	full, spot := selectors()
+	for _, c := range []struct {
+		name      string
+		of        []Selector
+		isolation bool
+		want      judge.Abilities
+	}{
+		{"no groups", nil, true, judge.Abilities{}},
+		{"one", []Selector{full}, false, full.Can},
+		{"isolation", []Selector{full}, true, judge.Abilities{
+			Actions: full.Can.Actions, Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceNetwork},
+		}},
+		{"both", []Selector{full, spot, full}, true, judge.Abilities{
+			Actions: []judge.ActionName{judge.Reboot, judge.Workflow}, Fencing: []judge.Level{judge.FenceService},
+		}},
+	} {
+		if diff := cmp.Diff(c.want, Abilities(c.of, c.isolation)); diff != "" {
+			t.Errorf("%s (-want +got):\n%s", c.name, diff)
+		}
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	full, _ := selectors()
+	if got, want := full.Describe(), "full: groups; repairs START, REBOOT; fences SERVICE, COMPUTE, NETWORK"; got != want {
+		t.Errorf("Describe() = %q, want %q", got, want)
+	}
+	if got, want := (Selector{Key: "x", About: "groups"}).Describe(), "x: groups; repairs nothing; fences nothing"; got != want {
+		t.Errorf("Describe() = %q, want %q", got, want)
+	}
+}

@@ -409,8 +409,8 @@ func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) ([]string, erro
 		return nil, command.Usage(err)
 	}
 	var nodes []string
-	for _, g := range pool.Groups {
-		s, err := local.NewGroup(b.Conn(), cli.Cluster, cli.Pool, g.Local.Name).Snapshot(ctx)
+	for _, group := range local.Selectors(pool.Selected()) {
+		s, err := local.NewGroup(b.Conn(), cli.Cluster, cli.Pool, group.Name).Snapshot(ctx)
 		if err != nil {
 			return nil, err
 		}

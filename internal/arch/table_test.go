@@ -112,7 +112,6 @@ var house = []entry{
 	{path: "harmonizer/bulkapi", row: adapter},
 	{path: "harmonizer/natsbus", row: adapter},
 	{path: "harmonizer/rowfile", row: adapter},
-	{path: "internal/config", row: adapter},
 	{path: "internal/s3gateway", row: adapter, by: []string{"internal/localworld", "internal/s3gateway/s3test"}},
 	{path: "internal/state", row: adapter},
 	{path: "internal/web", row: adapter},
@@ -127,6 +126,8 @@ var house = []entry{
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
+	{path: "internal/providers", row: wiring, family: "processes of weir", only: []string{"pools/..."}, by: []string{"internal/config"}},
+	{path: "internal/config", row: wiring, family: "processes of weir"},
 	{path: "internal/signalbucket", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/bootstrapd", row: wiring, family: "processes of weir"},

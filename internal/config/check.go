@@ -45,6 +45,7 @@ func (c *checker) check(node ast.Node, t reflect.Type, path string) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
+	options, isChoice := choiceOf(t)
 	switch {
 	case c.indirect(node, path):
 	case node.Type() == ast.NullType && isSection(t): // a section may be empty, a value may not
@@ -52,6 +53,8 @@ func (c *checker) check(node ast.Node, t reflect.Type, path string) {
 		c.wrong(node, path, describe(t))
 	case isLeaf(t):
 		c.checkLeaf(node, t, path)
+	case isChoice:
+		c.checkChoice(node, options, path)
 	case t.Kind() == reflect.Struct:
 		c.checkStruct(node, t, path)
 	case t.Kind() == reflect.Slice:

@@ -4,8 +4,14 @@ import "reflect"
 
 // meaningless says why a key of Clusterman's files, or of a health manager's,
 // means nothing here; empty if it is no such key. These are read over and told as
-// warnings, so that their files load unchanged.
-func meaningless(t reflect.Type, key string) string { return foreign(t)[key] }
+// warnings, so that their files load unchanged. The settings of a provider name theirs
+// in a method Ignored.
+func meaningless(t reflect.Type, key string) string {
+	if settings, ok := reflect.New(t).Interface().(interface{ Ignored() map[string]string }); ok {
+		return settings.Ignored()[key]
+	}
+	return foreign(t)[key]
+}
 
 // Why keys are read over.
 const (
@@ -27,8 +33,6 @@ func foreign(t reflect.Type) map[string]string {
 		}
 	case reflect.TypeFor[Draining]():
 		return map[string]string{"redraining_delay_seconds": "means nothing here: a drain is looked at each tick"}
-	case reflect.TypeFor[CloudGroup]():
-		return map[string]string{"aws_api_cache_bucket": "means nothing here: a tick reads its groups once"}
 	case reflect.TypeFor[Signal](), reflect.TypeFor[Default]():
 		return map[string]string{"repository": "means nothing here: a release is what is published"}
 	case reflect.TypeFor[Autoscaling]():

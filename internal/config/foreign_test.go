@@ -98,8 +98,11 @@ func TestFilesOfClusterman(t *testing.T) {
 			if !c.Policy.LossBrake || c.Policy.LossThreshold != 3 || c.Policy.Period != 7*time.Minute {
 				t.Errorf("policy is %+v", c.Policy)
 			}
+			if k, ok := p.Provider(); !ok || k.Environment != "AWS_" {
+				t.Errorf("provider is %q", k.Name)
+			}
 			if s.RegionOf("everywhere-prod") != "eu-central-1" || s.RegionOf("other") != "us-west-2" ||
-				s.WarningQueue("everywhere-prod") != "https://sqs.example/warnings" || p.Draining.Warned() || !p.Cloud() {
+				s.WarningQueue("everywhere-prod") != "https://sqs.example/warnings" || p.Draining.Warned() {
 				t.Error("region, queue or draining is not that of the files")
 			}
 		})
@@ -164,8 +167,8 @@ func TestClaims(t *testing.T) {
 		writeFile(t, filepath.Join(dir, "prod", name), text)
 	}
 	claims, err := Claims(dir, "prod", "a")
-	if err == nil || len(claims) != 1 || len(claims["b"]) != 2 {
-		t.Errorf("Claims = %v, %v; want those of b, and an error for d", claims, err)
+	if err == nil || len(claims) != 2 || len(claims["b"]) != 2 || len(claims["c"]) != 1 {
+		t.Errorf("Claims = %v, %v; want those of b and c, and an error for d", claims, err)
 	}
 	if _, err := Claims(dir, "none", "a"); !os.IsNotExist(err) {
 		t.Errorf("Claims of no cluster = %v", err)

@@ -13,14 +13,15 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"github.com/weirkeeper/weirkeeper/internal/providers"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // Health is a pool file's node-health policy, and what a pool adds to it.
 type Health struct {
 	judge.Policy `yaml:",inline"`
-	// Networks are where poll_url may lead, as CIDR; default: private ones and,
-	// for local groups, this host.
+	// Networks are where poll_url may lead, as CIDR. Default: private networks, and
+	// those of the pool's provider.
 	Networks []string `yaml:"allowed_networks" json:"allowed_networks,omitempty"`
 	// Isolation is the security group, without rules, that NETWORK fencing moves a
 	// machine to.
@@ -30,14 +31,15 @@ type Health struct {
 // private are the networks that no other organization's machines are in.
 const private = "10.0.0.0/8 172.16.0.0/12 192.168.0.0/16 100.64.0.0/10 fc00::/7"
 
-// thisHost is where local machines are.
-const thisHost = "127.0.0.0/8 ::1/128"
-
 // Allowed returns the networks that a poll_url of the pool may lead to.
 func (p Pool) Allowed() []netip.Prefix {
 	named := strings.Fields(private)
-	if !p.Cloud() {
-		named = append(named, strings.Fields(thisHost)...)
+	if k, known := p.Provider(); known {
+		named = append(named, k.Networks...)
+	} else { // a policy without groups: that of any provider
+		for _, k := range providers.All() {
+			named = append(named, k.Networks...)
+		}
 	}
 	if p.Health != nil && len(p.Health.Networks) > 0 {
 		named = p.Health.Networks
@@ -86,30 +88,6 @@ func (p Pool) SelfFence() time.Duration {
 	return 0
 }
 
-// Abilities returns what the pool's provider can do for a node-health policy.
-func (p Pool) Abilities() judge.Abilities {
-	can := judge.Abilities{
-		Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
-		Modes:   []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
-		Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
-	}
-	if !p.Cloud() {
-		return can
-	}
-	can.Modes = append(can.Modes, judge.HypervisorStatus, judge.LBStatus)
-	can.Fencing = append(can.Fencing, judge.FenceTraffic)
-	if p.Health != nil && p.Health.Isolation != "" {
-		can.Fencing = append(can.Fencing, judge.FenceNetwork)
-	}
-	for _, g := range p.Groups {
-		if g.SFR != nil { // a one-time Spot instance can be neither stopped nor given another root volume
-			can.Actions = []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow}
-			can.Fencing = []judge.Level{judge.FenceService, judge.FenceTraffic}
-		}
-	}
-	return can
-}
-
 func (p Pool) healthProblems() Problems {
 	if p.Health == nil {
 		return nil
@@ -128,8 +106,8 @@ func (p Pool) healthProblems() Problems {
 			ps = append(ps, p.document.problem(fmt.Sprintf("health.detection.detection_modes[%d].options.poll_url", i), what))
 		}
 	}
-	if p.Health.Isolation != "" && len(p.Groups) > 0 && !p.Cloud() {
-		ps = append(ps, p.document.problem("health.isolation_security_group", "is of groups at AWS: local machines have none"))
+	if k, known := p.Provider(); known && p.Health.Isolation != "" && !k.Isolates() {
+		ps = append(ps, p.document.problem("health.isolation_security_group", "is not used by groups of "+k.Name+": remove it"))
 	}
 	return ps
 }

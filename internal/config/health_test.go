@@ -26,6 +26,7 @@ func TestHealthBlock(t *testing.T) {
 		"network":     {"health: {allowed_networks: [ten], detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}}\n", `FILE:4: health.allowed_networks[0]: is "ten": want a network such as "10.0.0.0/8"`},
 		"duration":    {"health: {detection: {interval: soon, detection_modes: [{type: AGENT_HEARTBEAT}]}}\n", `FILE:4: health.detection.interval: is "soon": want a number of seconds, or a duration such as "30s" or "10m"`},
 		"limit":       {"health: {safety: {max_unhealthy: 300%}, detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}}\n", `FILE:4: health.safety.max_unhealthy: is "300%": want a whole number of nodes, or a percentage such as "20%"`},
+		"isolation":   {"health: {isolation_security_group: sg-1, detection: {detection_modes: [{type: AGENT_HEARTBEAT}]}}\n", "FILE:4: health.isolation_security_group: is not used by groups of local machines: remove it"},
 		"nothing":     {"health: {}\n", "FILE:4: health.detection.detection_modes: is missing: want at least one of NODE_STATUS_POLLING, HYPERVISOR_STATUS_POLLING, NODE_STATUS_POLL_URL, LB_STATUS_POLLING, LIFECYCLE_EVENTS, AGENT_HEARTBEAT"},
 	} {
 		t.Run(name, func(t *testing.T) {

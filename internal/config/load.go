@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
 // Files are the texts of the service file and of one pool's file, as they were at
@@ -194,14 +195,14 @@ func others(dir, cluster string) string {
 	return fmt.Sprintf("; pools of cluster %s: %s", cluster, strings.Join(names, ", "))
 }
 
-// Claims returns the groups at AWS that the other pools of a cluster have, by their
-// files below dir. Files that cannot be read are in the error; the others count.
-func Claims(dir, cluster, except string) (map[string][]Group, error) {
+// Claims returns the groups of a cluster's other pools, by their files below dir. Files
+// that cannot be read are in the error, and the groups of the rest are returned.
+func Claims(dir, cluster, except string) (map[string][]provider.Group, error) {
 	names, err := Pools(dir, cluster)
 	if err != nil {
 		return nil, err
 	}
-	claims := map[string][]Group{}
+	claims := map[string][]provider.Group{}
 	var errs []error
 	for _, name := range names {
 		if name == except {
@@ -212,9 +213,7 @@ func Claims(dir, cluster, except string) (map[string][]Group, error) {
 			errs = append(errs, err)
 			continue
 		}
-		if pool.Cloud() {
-			claims[name] = pool.Groups
-		}
+		claims[name] = pool.Selected()
 	}
 	return claims, errors.Join(errs...)
 }

@@ -31,42 +31,6 @@ type Pool struct {
 	document document
 }
 
-// Group is one resource group, or one way to find some. Exactly one of its kinds
-// is set.
-type Group struct {
-	Local *LocalGroup `yaml:"local"`
-	ASG   *CloudGroup `yaml:"asg"` // Auto Scaling groups
-	SFR   *CloudGroup `yaml:"sfr"` // Spot Fleet requests
-}
-
-// CloudGroup says how groups are found at AWS: by a tag, or by a list in a bucket.
-type CloudGroup struct {
-	Tag string  `yaml:"tag"` // its key; the value names the cluster and the pool
-	S3  *S3List `yaml:"s3"`  // of Spot Fleet requests only
-}
-
-// S3List is where the Spot Fleet requests of all pools are listed.
-type S3List struct {
-	Bucket string `yaml:"bucket"`
-	Prefix string `yaml:"prefix"`
-}
-
-// LocalGroup is a group of machines that are agent processes on this host.
-type LocalGroup struct {
-	Name    string  `yaml:"name"`
-	Min     int     `yaml:"min"`
-	Max     int     `yaml:"max"`
-	Machine Machine `yaml:"machine"`
-}
-
-// Machine is what a local machine declares to have. Its weight is 1.
-type Machine struct {
-	CPUs float64 `yaml:"cpus"`
-	Mem  float64 `yaml:"mem"`  // MB
-	Disk float64 `yaml:"disk"` // MB
-	GPUs float64 `yaml:"gpus"`
-}
-
 // Limits bound the pool's target, in weight.
 type Limits struct {
 	Min        *Weight   `yaml:"min_capacity"`
@@ -250,85 +214,6 @@ func (p Pool) signalProblems() Problems {
 			ps = append(ps, d.problem(path+".name", fmt.Sprintf("makes socket @%s, as the signal of app %s does: choose another app or namespace", address, other)))
 		}
 		addresses[address] = s.App
-	}
-	return ps
-}
-
-func (p Pool) groupProblems() Problems {
-	d := p.document
-	if len(p.Groups) == 0 {
-		return Problems{d.problem("resource_groups", "is missing: a pool without groups has no machines")}
-	}
-	var ps Problems
-	names := map[string]bool{}
-	for i, g := range p.Groups {
-		path := fmt.Sprintf("resource_groups[%d]", i)
-		ps = append(ps, g.problems(d, path)...)
-		switch {
-		case g.Local != nil && names[g.Local.Name]:
-			ps = append(ps, d.problem(path+".local.name", fmt.Sprintf("%q stands here twice", g.Local.Name)))
-		case g.Local != nil:
-			names[g.Local.Name] = true
-			if p.Cloud() {
-				ps = append(ps, d.problem(path+".local", "stands beside groups at AWS: a pool has one provider"))
-			}
-		}
-	}
-	return ps
-}
-
-// Cloud reports whether the pool's groups are at AWS.
-func (p Pool) Cloud() bool {
-	return slices.ContainsFunc(p.Groups, func(g Group) bool { return g.ASG != nil || g.SFR != nil })
-}
-
-func (g Group) problems(d document, path string) Problems {
-	kinds := 0
-	var ps Problems
-	if g.Local != nil {
-		kinds++
-		ps = append(ps, g.Local.problems(d, path+".local")...)
-	}
-	if g.ASG != nil {
-		kinds++
-		if g.ASG.S3 != nil {
-			ps = append(ps, d.problem(path+".asg.s3", "is only for sfr: Auto Scaling groups are found by tag"))
-		}
-		ps = append(ps, g.ASG.problems(d, path+".asg")...)
-	}
-	if g.SFR != nil {
-		kinds++
-		ps = append(ps, g.SFR.problems(d, path+".sfr")...)
-	}
-	if kinds != 1 {
-		ps = append(ps, d.problem(path, "names "+[...]string{"no group", "one", "two groups", "three groups"}[kinds]+": want one of asg, sfr, local"))
-	}
-	return ps
-}
-
-func (g CloudGroup) problems(d document, path string) Problems {
-	switch {
-	case g.S3 == nil && g.Tag == "":
-		return Problems{d.problem(path+".tag", "is missing: want the key of the tag that names the pool, such as \"weir:pool\"")}
-	case g.S3 != nil && g.Tag != "":
-		return Problems{d.problem(path+".tag", "stands beside s3: keep one")}
-	case g.S3 != nil && (g.S3.Bucket == "" || g.S3.Prefix == ""):
-		return Problems{d.problem(path+".s3", "want bucket and prefix")}
-	case len(g.Tag) > maxTag:
-		return Problems{d.problem(path+".tag", fmt.Sprintf("has %d bytes: a tag's key has at most %d", len(g.Tag), maxTag))}
-	}
-	return nil
-}
-
-const maxTag = 128 // bytes of a tag's key
-
-func (g LocalGroup) problems(d document, path string) Problems {
-	ps := nameProblem(d, path+".name", g.Name)
-	if g.Min < 0 || g.Max < 1 || g.Min > g.Max {
-		ps = append(ps, d.problem(path+".max", fmt.Sprintf("min %d and max %d: want 0 <= min <= max, and max at least 1", g.Min, g.Max)))
-	}
-	if g.Machine.CPUs <= 0 || g.Machine.Mem <= 0 || g.Machine.Disk < 0 || g.Machine.GPUs < 0 {
-		ps = append(ps, d.problem(path+".machine", "want cpus and mem above 0, disk and gpus at least 0"))
 	}
 	return ps
 }

@@ -39,14 +39,17 @@ func TestGroups(t *testing.T) {
 	for _, c := range []struct{ name, groups, want string }{
 		{"none", "[]", "FILE:1: resource_groups: is missing: a pool without groups has no machines"},
 		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want one of asg, sfr, local"},
-		{"of another kind", "[{gce: {tag: x}}]", "FILE:1: resource_groups[0].gce: no such key (allowed: asg, local, sfr)"},
+		{"of another kind", "[{gce: {tag: x}}]", `FILE:1: resource_groups[0].gce: no such key (allowed: asg, local, sfr)
+  asg: Auto Scaling groups of AWS; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE, TRAFFIC, NETWORK
+  sfr: Spot Fleet requests of AWS; repairs REBOOT, RECREATE; fences SERVICE, TRAFFIC
+  local: machines that are processes of this host; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE`},
 		{"by tag", "[{asg: {tag: 'weir:pool'}}, {sfr: {tag: 'weir:pool'}}, {sfr: {s3: {bucket: b, prefix: p}}}]", ""},
 		{"no tag", "[{asg: {}}]", `FILE:1: resource_groups[0].asg.tag: is missing: want the key of the tag that names the pool, such as "weir:pool"`},
 		{"two ways to be found", "[{sfr: {tag: x, s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].sfr.tag: stands beside s3: keep one"},
 		{"half a list", "[{sfr: {s3: {bucket: b}}}]", "FILE:1: resource_groups[0].sfr.s3: want bucket and prefix"},
 		{"groups in a list", "[{asg: {s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].asg.s3: is only for sfr: Auto Scaling groups are found by tag"},
-		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names two groups: want one of asg, sfr, local"},
-		{"two providers", "[{asg: {tag: x}}, {local: {name: a, max: 1" + machine + "}]", "FILE:1: resource_groups[1].local: stands beside groups at AWS: a pool has one provider"},
+		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names asg and sfr: want one of asg, sfr, local"},
+		{"two providers", "[{asg: {tag: x}}, {local: {name: a, max: 1" + machine + "}]", "FILE:1: resource_groups[1].local: stands beside groups of AWS: a pool has one provider"},
 		{"no name", "[local: {min: 1, max: 2" + machine + "]", "FILE:1: resource_groups[0].local.name: is missing: " + nameHint},
 		{"name with a space", "[local: {name: a b, min: 1, max: 2" + machine + "]", `FILE:1: resource_groups[0].local.name: is "a b": ` + nameHint},
 		{"the same name", "\n  - local: {name: a, max: 2" + machine + "\n  - local: {name: a, max: 2" + machine, `FILE:3: resource_groups[1].local.name: "a" stands here twice`},

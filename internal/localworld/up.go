@@ -26,7 +26,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
-	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // Intervals of "weir up": short ones, for somebody is watching.
@@ -350,12 +349,8 @@ func (u *up) providerConfig(pool config.Pool) local.Config {
 		Env:     u.Env(),
 		DataDir: filepath.Join(u.data, "local"), SelfFenceAfter: pool.SelfFence(),
 	}
-	for _, g := range pool.Groups {
-		m := g.Local.Machine
-		c.Groups = append(c.Groups, local.GroupConfig{
-			ID: g.Local.Name, Min: g.Local.Min, Max: g.Local.Max, Target: g.Local.Min,
-			Resources: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs},
-		})
+	for _, s := range local.Selectors(pool.Selected()) {
+		c.Groups = append(c.Groups, s.Config())
 	}
 	return c
 }

@@ -25,7 +25,8 @@ const (
 	nodeMaxAge   = 30 * time.Second // a node's facts are fresh for so long
 	firstTimeout = 3 * time.Second  // for the first word of bootstrap
 	openTimeout  = 10 * time.Second // to open what is kept on the bus
-	cloudTimeout = 60 * time.Second // to find the groups at AWS
+	// providerTimeout bounds the opening of the provider, and a request for its healing.
+	providerTimeout = 60 * time.Second
 )
 
 // autoscaling is the settings of an autoscaler, from files and flags.

@@ -3,9 +3,8 @@ package autoscalerd
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"log/slog"
-	"maps"
-	"slices"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
@@ -16,8 +15,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/windows"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/aws"
 	"github.com/weirkeeper/weirkeeper/pools/local"
+	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
 // partsOfPool is what an autoscaler has of its pool for as long as its process
@@ -54,79 +53,48 @@ func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logg
 	if p.store, err = windows.New(inner, windows.Config{}); err != nil {
 		return nil, err
 	}
-	if !a.pool.Cloud() {
-		var groups []string
-		for _, g := range a.pool.Groups {
-			groups = append(groups, g.Local.Name)
-		}
-		p.provider = local.NewPool(b.Conn(), cluster, pool, groups...)
-		return p, nil
+	opened, err := openProvider(parts.Context(), a, b, log)
+	if err != nil {
+		return nil, err
 	}
-	return p, p.openCloud(parts.Context(), a, log)
+	p.provider = opened.Provider
+	if !a.dryRun {
+		p.hear = opened.Hear
+	}
+	return p, nil
 }
 
-// openCloud finds the pool's groups at AWS.
-func (p *partsOfPool) openCloud(ctx context.Context, a autoscaling, log *slog.Logger) error {
-	c, err := cloudConfig(a, log)
-	if err != nil {
-		return err
+// openProvider opens the provider of the pool's groups.
+func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logger) (provider.Opened, error) {
+	kind, ok := a.pool.Provider()
+	if !ok {
+		return provider.Opened{}, fmt.Errorf("open the provider of pool %s: the pool has no groups; add resource_groups to its file", a.pool.Name)
 	}
-	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
-	defer cancel()
-	provider, err := aws.Open(ctx, c, log)
-	if err != nil {
-		return err
-	}
-	p.provider = provider
-	if c.Queue != "" && !a.dryRun {
-		p.hear = provider.Hear
-	}
-	return nil
-}
-
-// cloudConfig says where the pool's groups are.
-func cloudConfig(a autoscaling, log *slog.Logger) (aws.Config, error) {
 	cluster := a.pool.Cluster
-	keys, err := signalbucket.AccessKeys(a.service)
-	if err != nil {
-		return aws.Config{}, err
-	}
-	c := aws.Config{
-		Cluster: cluster, Pool: a.pool.Name, Region: a.service.RegionOf(cluster),
-		Endpoints: a.service.AWS.Endpoint, AccessKey: keys.Access, SecretKey: keys.Secret, Groups: selectors(a.pool),
-		Queue: cmp.Or(a.pool.EventQueue(), a.service.WarningQueue(cluster)),
-	}
-	claims, err := config.Claims(a.configs, cluster, a.pool.Name)
-	if err != nil {
-		log.Warn("not all other pools' files can be read: whether a group is in two pools is not sure", "err", err)
-	}
-	for _, pool := range slices.Sorted(maps.Keys(claims)) {
-		for _, s := range selectors(config.Pool{Groups: claims[pool]}) {
-			if s.Tag != "" {
-				c.Others = append(c.Others, aws.Claim{Pool: pool, Kind: s.Kind, Tag: s.Tag})
+	site := provider.Site{
+		Cluster: cluster, Pool: a.pool.Name, Groups: a.pool.Selected(), Conn: b.Conn(), Log: log,
+		Others: func() map[string][]provider.Group {
+			claims, err := config.Claims(a.configs, cluster, a.pool.Name)
+			if err != nil {
+				log.Warn("not all other pools' files can be read: whether a group is in two pools is not sure", "err", err)
 			}
-		}
+			return claims
+		},
+		Account: provider.Account{
+			Region: a.service.RegionOf(cluster), Endpoint: a.service.AWS.Endpoint,
+			Events: cmp.Or(a.pool.EventQueue(), a.service.WarningQueue(cluster)),
+			Keys: func() (access, secret string, err error) {
+				keys, err := signalbucket.AccessKeys(a.service)
+				return keys.Access, keys.Secret, err
+			},
+		},
 	}
-	return c, nil
-}
-
-func selectors(p config.Pool) []aws.Selector {
-	var out []aws.Selector
-	isolation := ""
-	if p.Health != nil {
-		isolation = p.Health.Isolation
+	if a.pool.Health != nil {
+		site.Isolation = a.pool.Health.Isolation
 	}
-	for _, g := range p.Groups {
-		switch {
-		case g.ASG != nil:
-			out = append(out, aws.Selector{Kind: aws.AutoScaling, Tag: g.ASG.Tag, Isolation: isolation})
-		case g.SFR != nil && g.SFR.S3 != nil:
-			out = append(out, aws.Selector{Kind: aws.SpotFleet, S3Bucket: g.SFR.S3.Bucket, S3Prefix: g.SFR.S3.Prefix, Isolation: isolation})
-		case g.SFR != nil:
-			out = append(out, aws.Selector{Kind: aws.SpotFleet, Tag: g.SFR.Tag, Isolation: isolation})
-		}
-	}
-	return out
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
+	defer cancel()
+	return kind.Open(ctx, site)
 }
 
 // world is what a loop acts on, but for what belongs to its term of office.

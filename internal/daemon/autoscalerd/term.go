@@ -125,7 +125,7 @@ func (t *terms) giveBack(ctx context.Context, a autoscaling) {
 	if !ok || a.pool.Heals() {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, cloudTimeout)
+	ctx, cancel := context.WithTimeout(ctx, providerTimeout)
 	defer cancel()
 	if err := healer.Heal(ctx); err != nil {
 		t.log.Warn("the provider may not heal the pool", "pool", a.pool.Name, "err", err)

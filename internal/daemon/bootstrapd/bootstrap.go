@@ -124,12 +124,13 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	})
 }
 
-// autoscalerEnv is the environment of an autoscaler: that of a pool at AWS has the
-// keys, too.
+// autoscalerEnv returns the environment of an autoscaler, with the variables that the
+// pool's provider reads.
 func (p Process) autoscalerEnv(pool config.Pool) []string {
 	env := p.Env()
+	kind, _ := pool.Provider()
 	for _, entry := range os.Environ() {
-		if pool.Cloud() && strings.HasPrefix(entry, "AWS_") {
+		if kind.Environment != "" && strings.HasPrefix(entry, kind.Environment) {
 			env = append(env, entry)
 		}
 	}

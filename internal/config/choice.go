@@ -1,0 +1,60 @@
+package config
+
+import (
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/weirkeeper/weirkeeper/internal/spelling"
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+)
+
+// choice is a section whose keys are those of a list, and not fields of a struct.
+type choice interface{ options() []option }
+
+// option is one key of a choice.
+type option struct {
+	key   string
+	about string       // what the key stands for, and what that can do
+	value reflect.Type // that the key's value is checked against
+}
+
+// choiceOf returns the options of a type that is a choice.
+func choiceOf(t reflect.Type) ([]option, bool) {
+	if c, ok := reflect.Zero(t).Interface().(choice); ok {
+		return c.options(), true
+	}
+	return nil, false
+}
+
+func keysOfOptions(all []option) []string {
+	keys := make([]string, len(all))
+	for i, o := range all {
+		keys[i] = o.key
+	}
+	return keys
+}
+
+// checkChoice walks a map of which each key is one of the options.
+func (c *checker) checkChoice(node ast.Node, options []option, path string) {
+	pairs, ok := mappingOf(node)
+	if !ok {
+		c.wrong(node, path, "a map of "+strings.Join(keysOfOptions(options), ", "))
+		return
+	}
+	c.pairs(pairs, path, func(key string, pair *ast.MappingValueNode, at string) {
+		for _, o := range options {
+			if o.key == key {
+				c.lines[at] = strictyaml.LineOf(pair.Key)
+				c.check(pair.Value, o.value, at)
+				return
+			}
+		}
+		what := spelling.Unknown(key, keysOfOptions(options))
+		for _, o := range options {
+			what += "\n  " + o.about
+		}
+		c.report(strictyaml.LineOf(pair.Key), at, what)
+	})
+}

@@ -85,7 +85,7 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 	case o.Kind == judge.OrderFence:
 		e.stage = "is being fenced"
 		do(a.fence, a.calls)
-	case a.policy.Owner == judge.OwnerASG:
+	case a.policy.Owner == judge.OwnerProvider:
 		e.stage = "the provider is told"
 		do(a.mark, a.calls)
 	case o.Action.Name == judge.Workflow:
@@ -189,7 +189,7 @@ func mendKind(a judge.Action) pools.MendKind {
 func (a *actor) mark(ctx context.Context, e *effort) judge.Outcome {
 	healer, ok := a.world.Pool.(pools.Healer)
 	if !ok {
-		return undone(errors.New("the policy's owner is asg, and this provider heals nothing"))
+		return undone(fmt.Errorf("the policy's owner is %s, and this provider heals nothing", a.policy.Owner))
 	}
 	var err error
 	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {

@@ -231,12 +231,12 @@ func TestWorkflow(t *testing.T) {
 }
 
 // Where the group heals it is told who is sick, and replaces by itself.
-func TestOwnerASG(t *testing.T) {
+func TestOwnerProvider(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newCloud(ten()...)
 		c.heals = "the group replaces by itself"
 		p := plain(judge.Action{Name: judge.Recreate})
-		p.Owner = judge.OwnerASG
+		p.Owner = judge.OwnerProvider
 		m := c.begin(t, p)
 		pass(time.Minute)
 		c.sicken("n4", "disk")

@@ -94,7 +94,7 @@ func TestOwnershipComparesWithThePolicy(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			k := kitOf(World{})
-			if k.policy.Owner = judge.OwnerASG; test.self {
+			if k.policy.Owner = judge.OwnerProvider; test.self {
 				k.policy.Owner = judge.OwnerSelf
 			}
 			if k.policy.Mode = judge.Observe; test.act {

@@ -40,9 +40,9 @@ func TestGroups(t *testing.T) {
 		{"none", "[]", "FILE:1: resource_groups: is missing: a pool without groups has no machines"},
 		{"empty entry", "\n  -\n", "FILE:2: resource_groups[0]: names no group: want one of asg, sfr, local"},
 		{"of another kind", "[{gce: {tag: x}}]", `FILE:1: resource_groups[0].gce: no such key (allowed: asg, local, sfr)
-  asg: Auto Scaling groups of AWS; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE, TRAFFIC, NETWORK
-  sfr: Spot Fleet requests of AWS; repairs REBOOT, RECREATE; fences SERVICE, TRAFFIC
-  local: machines that are processes of this host; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE`},
+  asg: Auto Scaling groups of AWS; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE, TRAFFIC, NETWORK; replaces unfit machines by itself
+  sfr: Spot Fleet requests of AWS; repairs REBOOT, RECREATE; fences SERVICE, TRAFFIC; replaces unfit machines by itself
+  local: machines that are processes of this host; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE; replaces unfit machines by itself`},
 		{"by tag", "[{asg: {tag: 'weir:pool'}}, {sfr: {tag: 'weir:pool'}}, {sfr: {s3: {bucket: b, prefix: p}}}]", ""},
 		{"no tag", "[{asg: {}}]", `FILE:1: resource_groups[0].asg.tag: is missing: want the key of the tag that names the pool, such as "weir:pool"`},
 		{"two ways to be found", "[{sfr: {tag: x, s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].sfr.tag: stands beside s3: keep one"},

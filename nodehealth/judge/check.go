@@ -17,7 +17,7 @@ func (p Policy) Validate() error {
 	p = p.WithDefaults()
 	var ps problems
 	oneOf(&ps, "mode", p.Mode, Observe, Act)
-	oneOf(&ps, "owner", p.Owner, OwnerSelf, OwnerASG)
+	oneOf(&ps, "owner", p.Owner, OwnerSelf, OwnerProvider)
 	p.Detection.check(&ps, p.Exclusive)
 	p.Recovery.check(&ps, p)
 	p.Safety.check(&ps)
@@ -30,12 +30,16 @@ type Abilities struct {
 	Actions []ActionName
 	Modes   []ModeType
 	Fencing []Level
+	Heals   bool // it can replace unfit machines by itself
 }
 
 // Fits returns every demand of p that is beyond the abilities, joined, each a [Problem].
 func (p Policy) Fits(can Abilities) error {
 	p = p.WithDefaults()
 	var ps problems
+	if p.Owner == OwnerProvider && !can.Heals {
+		ps.add("owner", "is %s, and the pool's provider replaces no machines: want %s", p.Owner, OwnerSelf)
+	}
 	for i, m := range p.Detection.Modes {
 		needs(&ps, fmt.Sprintf("detection.detection_modes[%d].type", i), m.Type, can.Modes)
 	}
@@ -230,8 +234,8 @@ func (r Recovery) check(ps *problems, p Policy) {
 		if oneOf(ps, at+".name", a.Name, Start, Reboot, Rebuild, Recreate, Workflow) {
 			a.Params.check(ps, at+".params", a.Name)
 		}
-		if p.Owner == OwnerASG && a.Name != Recreate && a.Name != Workflow {
-			ps.add(at+".name", "is %s, and the owner is asg: want RECREATE or WORKFLOW", a.Name)
+		if p.Owner == OwnerProvider && a.Name != Recreate && a.Name != Workflow {
+			ps.add(at+".name", "is %s, and the owner is %s: want RECREATE or WORKFLOW", a.Name, p.Owner)
 		}
 		within(ps, at+".timeout", a.Timeout, time.Second, 24*time.Hour)
 		count(ps, at+".max_attempts", a.MaxAttempts, 10)

@@ -27,8 +27,8 @@ const (
 type Owner string
 
 const (
-	OwnerSelf Owner = "self" // Weirkeeper; the provider's own replacing is off
-	OwnerASG  Owner = "asg"  // the Auto Scaling group, which is told who is sick
+	OwnerSelf     Owner = "self" // Weirkeeper; the provider's own replacing is off
+	OwnerProvider Owner = "asg"  // the provider, to which unfit machines are reported; an Auto Scaling group where there is one
 )
 
 // Detection says how failures are found.

@@ -141,6 +141,14 @@ func TestFits(t *testing.T) {
 		t.Errorf("Fits() = %v", err)
 	}
 	can.Actions, can.Fencing = append(can.Actions, Rebuild), p.Recovery.Fencing
+	healed := Policy{Owner: OwnerProvider}
+	if err := healed.Fits(can); err == nil || err.Error() != "owner is asg, and the pool's provider replaces no machines: want self" {
+		t.Errorf("owner that replaces nothing: %v", err)
+	}
+	can.Heals = true
+	if err := healed.Fits(can); err != nil {
+		t.Errorf("owner that replaces machines: %v", err)
+	}
 	if err := p.Fits(can); err != nil {
 		t.Error(err)
 	}

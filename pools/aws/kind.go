@@ -41,6 +41,7 @@ func ProviderKind() provider.Kind {
 					Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
 					Modes:   modes,
 					Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceTraffic},
+					Heals:   true,
 				},
 				Isolated: []judge.Level{judge.FenceNetwork},
 			},
@@ -50,6 +51,7 @@ func ProviderKind() provider.Kind {
 					Actions: []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow},
 					Modes:   modes,
 					Fencing: []judge.Level{judge.FenceService, judge.FenceTraffic},
+					Heals:   true, // by the fleet's own checks: it takes no marks
 				},
 			},
 		},

@@ -36,6 +36,7 @@ func ProviderKind() provider.Kind {
 				Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Rebuild, judge.Recreate, judge.Workflow},
 				Modes:   []judge.ModeType{judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents},
 				Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
+				Heals:   true,
 			},
 		}},
 		Networks: []string{"127.0.0.0/8", "::1/128"},

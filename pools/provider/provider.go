@@ -125,6 +125,7 @@ func Abilities(selectors []Selector, isolation bool) judge.Abilities {
 			continue
 		}
 		can.Actions, can.Modes, can.Fencing = common(can.Actions, one.Actions), common(can.Modes, one.Modes), common(can.Fencing, one.Fencing)
+		can.Heals = can.Heals && one.Heals
 	}
 	return can
 }
@@ -153,7 +154,11 @@ func (s Selector) Describe() string {
 			repairs = append(repairs, a)
 		}
 	}
-	return fmt.Sprintf("%s: %s; repairs %s; fences %s", s.Key, s.About, words(repairs), words(slices.Concat(s.Can.Fencing, s.Isolated)))
+	text := fmt.Sprintf("%s: %s; repairs %s; fences %s", s.Key, s.About, words(repairs), words(slices.Concat(s.Can.Fencing, s.Isolated)))
+	if s.Can.Heals {
+		text += "; replaces unfit machines by itself"
+	}
+	return text
 }
 
 func words[T ~string](all []T) string {

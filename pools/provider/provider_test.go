@@ -14,6 +14,7 @@ func selectors() (full, spot Selector) {
 		Can: judge.Abilities{
 			Actions: []judge.ActionName{judge.Start, judge.Reboot, judge.Workflow},
 			Fencing: []judge.Level{judge.FenceService, judge.FenceCompute},
+			Heals:   true,
 		},
 	}
 	spot = Selector{
@@ -35,7 +36,7 @@ func TestAbilitiesAreThoseInCommon(t *testing.T) {
 		{"no groups", nil, true, judge.Abilities{}},
 		{"one", []Selector{full}, false, full.Can},
 		{"isolation", []Selector{full}, true, judge.Abilities{
-			Actions: full.Can.Actions, Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceNetwork},
+			Actions: full.Can.Actions, Fencing: []judge.Level{judge.FenceService, judge.FenceCompute, judge.FenceNetwork}, Heals: true,
 		}},
 		{"both", []Selector{full, spot, full}, true, judge.Abilities{
 			Actions: []judge.ActionName{judge.Reboot, judge.Workflow}, Fencing: []judge.Level{judge.FenceService},
@@ -49,7 +50,7 @@ func TestAbilitiesAreThoseInCommon(t *testing.T) {
 
 func TestDescribe(t *testing.T) {
 	full, _ := selectors()
-	if got, want := full.Describe(), "full: groups; repairs START, REBOOT; fences SERVICE, COMPUTE, NETWORK"; got != want {
+	if got, want := full.Describe(), "full: groups; repairs START, REBOOT; fences SERVICE, COMPUTE, NETWORK; replaces unfit machines by itself"; got != want {
 		t.Errorf("Describe() = %q, want %q", got, want)
 	}
 	if got, want := (Selector{Key: "x", About: "groups"}).Describe(), "x: groups; repairs nothing; fences nothing"; got != want {

@@ -302,7 +302,7 @@ func TestStoppedSignal(t *testing.T) {
 func awaitStop(t *testing.T, pid int) {
 	t.Helper()
 	if err := unix.Waitid(unix.P_PID, pid, nil, unix.WSTOPPED|unix.WNOWAIT, nil); err != nil {
-		t.Fatal(err)
+		t.Errorf("wait until process %d is stopped: %v", pid, err)
 	}
 }
 
@@ -315,7 +315,9 @@ func TestStoppedAtHandshake(t *testing.T) {
 	pid := make(chan int, 1)
 	spec.Lines = func(stream string, line []byte) {
 		if strings.Contains(string(line), "|grpc|") {
-			_ = syscall.Kill(<-pid, syscall.SIGSTOP)
+			stopped := <-pid
+			_ = syscall.Kill(stopped, syscall.SIGSTOP)
+			awaitStop(t, stopped) // the process acts on the signal later than Kill returns
 		}
 		lines(stream, line)
 	}

@@ -9,7 +9,7 @@ export GOFLAGS += -tags=grpcnotrace
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 
-.PHONY: up build test check lint generate bench clean help
+.PHONY: up build test test-root check lint generate bench clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -23,6 +23,9 @@ build: ## build weir and weir-local, and the signals that it publishes when it s
 # Without GORACE each process that a test starts would sleep for 1 s at its end.
 test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector, in random order
 	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -timeout 40m $(PKG)
+
+test-root: ## run the tests that need root: those of cgroups and their limits
+	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest' ./bootstrap/supervise
 
 check: lint test ## lint and test
 
@@ -46,4 +49,4 @@ clean: ## remove what was built
 	rm -rf $(BIN)
 
 help: ## print this
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

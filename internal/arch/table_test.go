@@ -123,6 +123,7 @@ var house = []entry{
 	{path: "nodehealth/events", row: adapter},
 	{path: "nodehealth/probes", row: adapter},
 	{path: "nodehealth/workflow", row: adapter},
+	{path: "pools/...", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
 	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
 
@@ -146,6 +147,7 @@ var house = []entry{
 
 	{path: "cmd/...", row: program, by: none},
 	{path: "examples/...", row: program, by: none, only: []string{"resource", "signals/..."}},
+	{path: "examples/provider", row: program, by: none, only: []string{"pools", "pools/provider", "nodehealth/judge", "internal/strictyaml"}},
 }
 
 // sdk lists the packages that the repository of a signal imports. They import no

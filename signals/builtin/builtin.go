@@ -12,18 +12,36 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals"
 )
 
+// Shipped is a signal that weir ships, with its name in the files and commands.
+type Shipped struct {
+	Name   string
+	Signal signals.Signal
+}
+
+// All returns the shipped signals, in order of name.
+func All() []Shipped {
+	return []Shipped{
+		{"default", Default{}},
+		{"instance_count", InstanceCount{}},
+		{"pending", Pending{}},
+	}
+}
+
 // Names returns the names of all signals, in order.
-func Names() []string { return []string{"default", "instance_count", "pending"} }
+func Names() []string {
+	var names []string
+	for _, s := range All() {
+		names = append(names, s.Name)
+	}
+	return names
+}
 
 // Named returns the signal of that name.
 func Named(name string) (signals.Signal, error) {
-	switch name {
-	case "default":
-		return Default{}, nil
-	case "instance_count":
-		return InstanceCount{}, nil
-	case "pending":
-		return Pending{}, nil
+	for _, s := range All() {
+		if s.Name == name {
+			return s.Signal, nil
+		}
 	}
 	return nil, fmt.Errorf("no signal %q is built in: want one of %s", name, strings.Join(Names(), ", "))
 }

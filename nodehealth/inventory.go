@@ -145,7 +145,7 @@ type snapshot struct {
 // the balancers.
 func (w *watcher) read(ctx context.Context, modes []judge.ModeType, groups bool) (snapshot, error) {
 	var s snapshot
-	if groups || slices.Contains(modes, judge.LBStatus) {
+	if groups || slices.ContainsFunc(modes, balanced) {
 		var err error
 		if s.groups, err = w.groups(ctx); err != nil {
 			return s, err
@@ -156,7 +156,7 @@ func (w *watcher) read(ctx context.Context, modes []judge.ModeType, groups bool)
 		return s, nil
 	}
 	lb, _ := w.policy.Detection.Mode(judge.LBStatus)
-	what := pools.Inspecting{Traffic: slices.Contains(modes, judge.LBStatus), TargetGroups: lb.Options.TargetGroups}
+	what := pools.Inspecting{Traffic: slices.ContainsFunc(modes, balanced), TargetGroups: lb.Options.TargetGroups}
 	inspected, err := inspector.Inspect(ctx, what)
 	if err != nil {
 		return s, fmt.Errorf("inspect the pool: %w", err)
@@ -216,29 +216,21 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 	}
 	out := make([]judge.Observation, 0, count*len(modes))
 	blamed := map[string]bool{}
-	if slices.Contains(modes, judge.LBStatus) {
+	if slices.ContainsFunc(modes, balanced) {
 		blamed = s.blamed()
+	}
+	var kinds []judge.ModeKind
+	for _, mode := range modes {
+		kinds = append(kinds, mode.Kind())
 	}
 	for id, in := range s.inspections {
 		if nodes != nil && !nodes[id] {
 			continue
 		}
-		for _, mode := range modes {
-			o := judge.Observation{Node: id, Mode: mode}
-			switch mode {
-			case judge.NodeStatus:
-				o.Verdict, o.Reason = verdictOf(in.Machine)
-				if in.Ended {
-					o.Verdict, o.Reason = judge.Fail, judge.ReasonTerminated
-				} else if in.Stopped {
-					o.Verdict, o.Reason = judge.Fail, judge.ReasonStopped
-				}
-			case judge.HypervisorStatus:
-				o.Verdict, o.Reason = verdictOf(in.Host)
-			case judge.LBStatus:
-				if o.Verdict, o.Reason = verdictOf(in.Traffic); blamed[id] {
-					o.Verdict, o.Reason = judge.Unknown, "all that the balancer has fail: it is suspect itself"
-				}
+		for _, kind := range kinds {
+			o := judge.Observation{Node: id, Mode: kind.Type}
+			if o.Verdict, o.Reason = kind.Observe(in); kind.Traffic && blamed[id] {
+				o.Verdict, o.Reason = judge.Unknown, "all that the balancer has fail: it is suspect itself"
 			}
 			out = append(out, o)
 		}
@@ -246,15 +238,8 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 	return out
 }
 
-func verdictOf(s pools.Sight) (judge.Verdict, string) {
-	switch s.Fitness {
-	case pools.Fit:
-		return judge.OK, ""
-	case pools.Unfit:
-		return judge.Fail, s.Why
-	}
-	return judge.Unknown, s.Why
-}
+// balanced reports whether a mode reads what load balancers report.
+func balanced(t judge.ModeType) bool { return t.Kind().Traffic }
 
 // blamed returns the machines whose balancer says that all that it has fail, and it has
 // at least two: then it is suspect, not they.

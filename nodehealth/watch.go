@@ -43,8 +43,8 @@ func (w *watcher) plan() []round {
 	pool := round{name: "pool", every: interval}
 	var others []round
 	for _, m := range d.Modes {
-		switch m.Type {
-		case judge.NodeStatus, judge.HypervisorStatus, judge.LBStatus:
+		switch m.Type.Kind().Source {
+		case judge.FromProvider:
 			if every(m) == interval {
 				pool.modes = append(pool.modes, m.Type)
 				continue
@@ -53,11 +53,11 @@ func (w *watcher) plan() []round {
 			others = append(others, round{name: string(m.Type), modes: modes, every: every(m), run: func(ctx context.Context) error {
 				return w.inspect(ctx, modes)
 			}})
-		case judge.PollURL:
+		case judge.FromProbe:
 			others = append(others, round{name: string(m.Type), modes: []judge.ModeType{m.Type}, every: every(m), run: func(ctx context.Context) error {
 				return w.probe(ctx, nil)
 			}})
-		case judge.AgentHeartbeat:
+		case judge.FromAgent:
 			others = append(others, w.beats(m)...)
 		}
 	}
@@ -143,10 +143,10 @@ func (w *watcher) observeNow(ctx context.Context, nodes map[string]bool) error {
 	var modes []judge.ModeType
 	url := false
 	for _, m := range w.policy.Detection.Modes {
-		switch m.Type {
-		case judge.NodeStatus, judge.HypervisorStatus, judge.LBStatus:
+		switch m.Type.Kind().Source {
+		case judge.FromProvider:
 			modes = append(modes, m.Type)
-		case judge.PollURL:
+		case judge.FromProbe:
 			url = true
 		}
 	}

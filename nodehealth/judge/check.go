@@ -88,7 +88,7 @@ func (d Detection) check(ps *problems, exclusive bool) {
 // checkModes returns how many modes have a vote.
 func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 	if len(d.Modes) == 0 {
-		ps.add("detection.detection_modes", "is missing: want at least one of %s", listed(modeTypes()))
+		ps.add("detection.detection_modes", "is missing: want at least one of %s", listed(ModeTypes()))
 	}
 	seen := map[ModeType]int{}
 	for i, m := range d.Modes {
@@ -98,10 +98,10 @@ func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 			continue
 		}
 		seen[m.Type] = i
-		if m.Type != LifecycleEvents {
+		if !m.Type.Kind().hint {
 			votes++
 		}
-		if oneOf(ps, at+".type", m.Type, modeTypes()...) {
+		if oneOf(ps, at+".type", m.Type, ModeTypes()...) {
 			m.Options.check(ps, at+".options", m.Type, exclusive)
 			if m.Options.Interval != nil && *m.Options.Interval != *d.Interval {
 				within(ps, at+".options.interval", m.Options.Interval, 5*time.Second, time.Hour)
@@ -109,10 +109,6 @@ func (d Detection) checkModes(ps *problems, exclusive bool) (votes int) {
 		}
 	}
 	return votes
-}
-
-func modeTypes() []ModeType {
-	return []ModeType{NodeStatus, HypervisorStatus, PollURL, LBStatus, LifecycleEvents, AgentHeartbeat}
 }
 
 // key is one that may be used or not.
@@ -132,34 +128,33 @@ func unused(ps *problems, path, user string, keys []key) {
 }
 
 func (o Options) check(ps *problems, path string, t ModeType, exclusive bool) {
-	polls := []string{string(NodeStatus), string(HypervisorStatus), string(PollURL), string(LBStatus)}
-	url, beat := []string{string(PollURL)}, []string{string(AgentHeartbeat)}
-	unused(ps, path, string(t), []key{
-		{"interval", o.Interval != nil, polls},
-		{"stale_after", o.StaleAfter != nil, append(polls, string(LifecycleEvents))},
-		{"expected_interval", o.ExpectedInterval != nil, beat},
-		{"miss", o.Miss != nil, beat},
-		{"self_fence_after", o.SelfFenceAfter != nil, beat},
-		{"poll_url", o.PollURL != "", url},
-		{"poll_url_ssl_verify", o.PollVerify != nil, url},
-		{"poll_url_conn_error_as_unhealthy", o.PollErrorAsUnhealthy != nil, url},
-		{"poll_url_healthy_response", o.PollHealthyResponse != "", url},
-		{"poll_url_retry_limit", o.PollRetryLimit != nil, url},
-		{"poll_url_retry_interval", o.PollRetryInterval != nil, url},
-		{"poll_url_timeout", o.PollTimeout != nil, url},
-		{"target_groups", len(o.TargetGroups) > 0, []string{string(LBStatus)}},
-		{"queue", o.Queue != "", []string{string(LifecycleEvents)}},
-	})
+	keys := []key{
+		{name: "interval", given: o.Interval != nil},
+		{name: "stale_after", given: o.StaleAfter != nil},
+		{name: "expected_interval", given: o.ExpectedInterval != nil},
+		{name: "miss", given: o.Miss != nil},
+		{name: "self_fence_after", given: o.SelfFenceAfter != nil},
+		{name: "poll_url", given: o.PollURL != ""},
+		{name: "poll_url_ssl_verify", given: o.PollVerify != nil},
+		{name: "poll_url_conn_error_as_unhealthy", given: o.PollErrorAsUnhealthy != nil},
+		{name: "poll_url_healthy_response", given: o.PollHealthyResponse != ""},
+		{name: "poll_url_retry_limit", given: o.PollRetryLimit != nil},
+		{name: "poll_url_retry_interval", given: o.PollRetryInterval != nil},
+		{name: "poll_url_timeout", given: o.PollTimeout != nil},
+		{name: "target_groups", given: len(o.TargetGroups) > 0},
+		{name: "queue", given: o.Queue != ""},
+	}
+	for i := range keys {
+		keys[i].users = usersOf(keys[i].name)
+	}
+	unused(ps, path, string(t), keys)
 	count(ps, path+".failure_threshold", o.FailureThreshold, 100)
 	count(ps, path+".success_threshold", o.SuccessThreshold, 100)
 	if o.Interval != nil {
 		within(ps, path+".stale_after", o.StaleAfter, time.Duration(*o.Interval), longest)
 	}
-	switch t {
-	case AgentHeartbeat:
-		o.checkBeat(ps, path, exclusive)
-	case PollURL:
-		o.checkURL(ps, path)
+	if check := t.Kind().check; check != nil {
+		check(o, ps, path, exclusive)
 	}
 }
 

@@ -69,7 +69,7 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 // vote returns what mode i says of the node now.
 func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 	t, rule := &e.tracks[i], &d.modes[i]
-	if (rule.mode == NodeStatus || rule.hint) && (n.State == Stopped || n.State == Spot) {
+	if rule.ended && (n.State == Stopped || n.State == Spot) {
 		return vote{Fail, Fail, string(n.State), true}
 	}
 	if i == d.beat && e.silent(now, d, n) {
@@ -125,7 +125,7 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 		case v.verdict == Fail:
 			t.held = true
 			e.decisive = e.decisive || v.decides
-			e.why = joinWhy(e.why, rule.mode, v.reason)
+			e.why = joinWhy(e.why, rule.Type, v.reason)
 		case v.verdict == OK, rule.hint:
 			t.held = false
 		}
@@ -214,7 +214,7 @@ func (e *evidence) words(now time.Time, d *detection, n *Node) []Word {
 	var out []Word
 	for i := range d.modes {
 		v := e.vote(now, d, n, i)
-		w := Word{Mode: d.modes[i].mode, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
+		w := Word{Mode: d.modes[i].Type, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
 		if i == d.beat {
 			w.At = latest(w.At, e.lastBeat)
 		}

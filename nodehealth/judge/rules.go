@@ -40,11 +40,9 @@ type rules struct {
 
 // modeRule is one mode's.
 type modeRule struct {
-	mode                ModeType
+	ModeKind
 	failures, successes int
 	stale               time.Duration // 0: by silence
-	control             bool          // the control plane's word, which a heartbeat vetoes
-	hint                bool          // votes only when it fails
 }
 
 // compile returns the rules of a valid policy with its defaults.
@@ -82,9 +80,8 @@ func compile(p Policy) *rules {
 
 func ruleOf(m DetectionMode) modeRule {
 	rule := modeRule{
-		mode: m.Type, failures: *m.Options.FailureThreshold, successes: *m.Options.SuccessThreshold,
-		control: m.Type == NodeStatus || m.Type == HypervisorStatus || m.Type == LifecycleEvents,
-		hint:    m.Type == LifecycleEvents,
+		failures: *m.Options.FailureThreshold, successes: *m.Options.SuccessThreshold,
+		ModeKind: m.Type.Kind(),
 	}
 	if m.Options.StaleAfter != nil {
 		rule.stale = time.Duration(*m.Options.StaleAfter)
@@ -93,7 +90,7 @@ func ruleOf(m DetectionMode) modeRule {
 }
 
 func (r *rules) modeIndex(t ModeType) int {
-	return slices.IndexFunc(r.modes, func(m modeRule) bool { return m.mode == t })
+	return slices.IndexFunc(r.modes, func(m modeRule) bool { return m.Type == t })
 }
 
 // WithDefaults returns a copy in which every absent key has its default, and "AT_LEAST
@@ -132,29 +129,22 @@ func (d Detection) withDefaults() Detection {
 
 func (o Options) withDefaults(t ModeType, interval Duration) Options {
 	threshold := 2
-	switch t {
-	case AgentHeartbeat:
-		fill(&o.ExpectedInterval, seconds(5))
-		fill(&o.Miss, 6)
-		interval = *o.ExpectedInterval
-	case LifecycleEvents:
+	k := t.Kind()
+	if k.hint {
 		threshold = 1
-	case PollURL:
+	}
+	if k.uses("interval") {
 		fill(&o.Interval, interval)
-		fill(&o.PollVerify, true)
-		fill(&o.PollErrorAsUnhealthy, true)
-		fill(&o.PollRetryLimit, 3)
-		fill(&o.PollRetryInterval, seconds(3))
-		fill(&o.PollTimeout, seconds(2))
-	default:
-		fill(&o.Interval, interval)
+	}
+	if k.fill != nil {
+		k.fill(&o)
 	}
 	if o.Interval != nil {
 		interval = *o.Interval
 	}
 	fill(&o.FailureThreshold, threshold)
 	fill(&o.SuccessThreshold, threshold)
-	if t != AgentHeartbeat {
+	if k.uses("stale_after") {
 		fill(&o.StaleAfter, 3*interval)
 	}
 	return o

@@ -154,7 +154,7 @@ func parseObserve(data json.RawMessage) (line, error) {
 	if o.Verdict == "pass" {
 		o.Verdict = judge.OK
 	}
-	modes := []judge.ModeType{judge.NodeStatus, judge.HypervisorStatus, judge.PollURL, judge.LBStatus, judge.LifecycleEvents, judge.AgentHeartbeat}
+	modes := judge.ModeTypes()
 	switch {
 	case !slices.Contains(modes, o.Mode):
 		return nil, fmt.Errorf("mode is %.40q: want one of %s", o.Mode, join(modes))

@@ -1,0 +1,114 @@
+package judge
+
+import (
+	"slices"
+
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// Source is where the observations of a detection mode come from.
+type Source int
+
+const (
+	FromProvider Source = iota + 1 // an inspection of the instance, in rounds
+	FromProbe                      // a request to the node, in rounds
+	FromEvents                     // hints of the provider, and the state in its list
+	FromAgent                      // heartbeats of the node's agent
+)
+
+// ModeKind describes one detection mode. [ModeKinds] lists all of them.
+type ModeKind struct {
+	Type   ModeType
+	Source Source
+	// Traffic: the mode reads what load balancers report.
+	Traffic bool
+	// Observe returns the verdict on an inspected instance. It is set if Source is
+	// FromProvider.
+	Observe func(pools.Inspection) (Verdict, string)
+
+	control bool     // reports the control plane's view, which a heartbeat vetoes
+	hint    bool     // votes only when it fails
+	ended   bool     // fails for an instance that the provider's list has as stopped or interrupted
+	options []string // keys of Options that it uses, besides the thresholds
+	fill    func(*Options)
+	check   func(o Options, ps *problems, path string, exclusive bool)
+}
+
+// ModeKinds returns the detection modes, in the order in which errors list them.
+func ModeKinds() []ModeKind {
+	poll := []string{"interval", "stale_after"}
+	return []ModeKind{
+		{Type: NodeStatus, Source: FromProvider, Observe: observeMachine, control: true, ended: true, options: poll},
+		{Type: HypervisorStatus, Source: FromProvider, Observe: func(in pools.Inspection) (Verdict, string) { return verdictOf(in.Host) }, control: true, options: poll},
+		{Type: PollURL, Source: FromProbe, options: slices.Concat(poll, []string{"poll_url", "poll_url_ssl_verify", "poll_url_conn_error_as_unhealthy",
+			"poll_url_healthy_response", "poll_url_retry_limit", "poll_url_retry_interval", "poll_url_timeout"}),
+			fill: func(o *Options) {
+				fill(&o.PollVerify, true)
+				fill(&o.PollErrorAsUnhealthy, true)
+				fill(&o.PollRetryLimit, 3)
+				fill(&o.PollRetryInterval, seconds(3))
+				fill(&o.PollTimeout, seconds(2))
+			},
+			check: func(o Options, ps *problems, path string, _ bool) { o.checkURL(ps, path) }},
+		{Type: LBStatus, Source: FromProvider, Traffic: true, Observe: func(in pools.Inspection) (Verdict, string) { return verdictOf(in.Traffic) },
+			options: slices.Concat(poll, []string{"target_groups"})},
+		{Type: LifecycleEvents, Source: FromEvents, control: true, hint: true, ended: true, options: []string{"stale_after", "queue"}},
+		{Type: AgentHeartbeat, Source: FromAgent, options: []string{"expected_interval", "miss", "self_fence_after"},
+			fill: func(o *Options) {
+				fill(&o.ExpectedInterval, seconds(5))
+				fill(&o.Miss, 6)
+			},
+			check: func(o Options, ps *problems, path string, exclusive bool) { o.checkBeat(ps, path, exclusive) }},
+	}
+}
+
+// Kind returns the description of a mode; the zero value for an unknown one.
+func (t ModeType) Kind() ModeKind {
+	all := ModeKinds()
+	if i := slices.IndexFunc(all, func(k ModeKind) bool { return k.Type == t }); i >= 0 {
+		return all[i]
+	}
+	return ModeKind{}
+}
+
+// ModeTypes returns the types of all modes.
+func ModeTypes() []ModeType {
+	var types []ModeType
+	for _, k := range ModeKinds() {
+		types = append(types, k.Type)
+	}
+	return types
+}
+
+func (k ModeKind) uses(key string) bool { return slices.Contains(k.options, key) }
+
+// usersOf returns the types of the modes that use a key of Options.
+func usersOf(key string) []string {
+	var users []string
+	for _, k := range ModeKinds() {
+		if k.uses(key) {
+			users = append(users, string(k.Type))
+		}
+	}
+	return users
+}
+
+func observeMachine(in pools.Inspection) (Verdict, string) {
+	switch {
+	case in.Ended:
+		return Fail, ReasonTerminated
+	case in.Stopped:
+		return Fail, ReasonStopped
+	}
+	return verdictOf(in.Machine)
+}
+
+func verdictOf(s pools.Sight) (Verdict, string) {
+	switch s.Fitness {
+	case pools.Fit:
+		return OK, ""
+	case pools.Unfit:
+		return Fail, s.Why
+	}
+	return Unknown, s.Why
+}

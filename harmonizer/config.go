@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Config is what a Harmonizer needs to know. Its intervals have the names that
@@ -43,16 +43,16 @@ func (c Config) WithDefaults() Config {
 // Validate joins everything that is wrong with the configuration.
 func (c Config) Validate() error {
 	errs := []error{c.Apps.Validate()}
-	if !message.ValidName(c.Cluster) {
+	if !names.Valid(c.Cluster) {
 		errs = append(errs, fmt.Errorf("cluster %q is not a name", c.Cluster))
 	}
 	for _, p := range c.Pools {
-		if !message.ValidName(p) {
+		if !names.Valid(p) {
 			errs = append(errs, fmt.Errorf("pool %q is not a name", p))
 		}
 	}
 	for i, l := range c.Labels {
-		if !message.ValidName(l) || slices.Contains(c.Labels[:i], l) {
+		if !names.Valid(l) || slices.Contains(c.Labels[:i], l) {
 			errs = append(errs, fmt.Errorf("label %q is not a name, or is there twice", l))
 		}
 	}

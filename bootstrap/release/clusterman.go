@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const (
@@ -65,8 +67,8 @@ func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, 
 	if err := ref.Validate(); err != nil {
 		return Installed{}, fmt.Errorf("fetch: %w", err)
 	}
-	if len(codename) > maxName || !isName(codename, "._-") {
-		return Installed{}, fmt.Errorf("fetch %s: codename %.100q: want up to %d letters, digits and ._-", ref, codename, maxName)
+	if !names.ValidRelease(codename) {
+		return Installed{}, fmt.Errorf("fetch %s: codename %.100q: want up to %d letters, digits and ._-", ref, codename, names.MaxRelease)
 	}
 	if c.cfg.Trust.Required {
 		return Installed{}, fmt.Errorf("fetch %s: %w, and a signature is required: the layout of Clusterman has none", ref, ErrUnsigned)

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/mod/semver"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Published is one release of a listing.
@@ -77,9 +79,9 @@ func listPrefix(namespace, name string) (string, error) {
 	switch {
 	case namespace == "" && name == "":
 		return "", nil
-	case isName(namespace, "._-") && name == "":
+	case names.ValidRelease(namespace) && name == "":
 		return namespace + "/", nil
-	case isName(namespace, "._-") && isName(name, "._-"):
+	case names.ValidRelease(namespace) && names.ValidRelease(name):
 		return namespace + "/" + name + "/", nil
 	}
 	return "", fmt.Errorf("list releases of %q: want NAMESPACE or NAMESPACE/NAME", namespace+"/"+name)

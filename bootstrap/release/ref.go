@@ -4,12 +4,8 @@ import (
 	"fmt"
 	"runtime"
 	"strings"
-)
 
-// Bounds of names, in bytes.
-const (
-	maxName    = 64
-	maxVersion = 128
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Ref names a release: which signal of whom, in which version. A version is a
@@ -40,33 +36,16 @@ func (r Ref) String() string { return r.Namespace + "/" + r.Name + "@" + r.Versi
 // "_".
 func (r Ref) Validate() error {
 	switch {
-	case len(r.Namespace) > maxName || !isName(r.Namespace, "._-"):
-		return fmt.Errorf("release %.300q: namespace %.100q: want up to %d letters, digits and ._-", r.String(), r.Namespace, maxName)
-	case len(r.Name) > maxName || !isName(r.Name, "._-"):
-		return fmt.Errorf("release %.300q: name %.100q: want up to %d letters, digits and ._-", r.String(), r.Name, maxName)
-	case len(r.Version) > maxVersion:
-		return fmt.Errorf("release %.300q: version is longer than %d bytes", r.String(), maxVersion)
-	}
-	for part := range strings.SplitSeq(r.Version, "/") {
-		if !isName(part, "._+-") {
-			return fmt.Errorf("release %.300q: version %.150q: want letters, digits and ._+-, with single slashes between", r.String(), r.Version)
-		}
+	case !names.ValidRelease(r.Namespace):
+		return fmt.Errorf("release %.300q: namespace %.100q: want up to %d letters, digits and ._-", r.String(), r.Namespace, names.MaxRelease)
+	case !names.ValidRelease(r.Name):
+		return fmt.Errorf("release %.300q: name %.100q: want up to %d letters, digits and ._-", r.String(), r.Name, names.MaxRelease)
+	case len(r.Version) > names.MaxVersion:
+		return fmt.Errorf("release %.300q: version is longer than %d bytes", r.String(), names.MaxVersion)
+	case !names.ValidVersion(r.Version):
+		return fmt.Errorf("release %.300q: version %.150q: want letters, digits and ._+-, with single slashes between", r.String(), r.Version)
 	}
 	return nil
-}
-
-// isName reports whether s is made of letters, digits, "_" and the characters of
-// more, and begins with one of the first three.
-func isName(s, more string) bool {
-	for i, c := range []byte(s) {
-		switch {
-		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '_':
-		case i > 0 && strings.IndexByte(more, c) >= 0:
-		default:
-			return false
-		}
-	}
-	return s != ""
 }
 
 // folder returns the path of the release below a bucket's prefix, without the
@@ -96,7 +75,7 @@ func (p Platform) String() string { return p.OS + "-" + p.Arch }
 
 // Validate wants short names of letters and digits.
 func (p Platform) Validate() error {
-	if len(p.OS) > maxName || len(p.Arch) > maxName || !isName(p.OS, "") || !isName(p.Arch, "") {
+	if !names.ValidPlatform(p.OS) || !names.ValidPlatform(p.Arch) {
 		return fmt.Errorf("platform %.150q: want os-arch, as in linux-amd64", p.String())
 	}
 	return nil

@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -51,7 +52,7 @@ replace the old ones. A change of the count alone is not.`,
 		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			want.Name = args[0]
-			if !message.ValidName(want.Name) {
+			if !names.Valid(want.Name) {
 				return badAppName(want.Name)
 			}
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
@@ -131,7 +132,7 @@ func versionOf(a message.App) string {
 var errUnreadable = errors.New("application cannot be read")
 
 func badAppName(name string) error {
-	return command.Usage(fmt.Errorf("application name %q: want letters, digits, - and _, at most 63", name))
+	return command.Usage(fmt.Errorf("application name %q: %s", name, names.Rule))
 }
 
 // errNoApp: the bucket has no row of that name.
@@ -148,7 +149,7 @@ func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyV
 }
 
 func readApp(ctx context.Context, kv jetstream.KeyValue, name string) (message.App, uint64, error) {
-	if !message.ValidName(name) {
+	if !names.Valid(name) {
 		return message.App{}, 0, badAppName(name)
 	}
 	entry, err := kv.Get(ctx, name)

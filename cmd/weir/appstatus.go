@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
@@ -52,7 +53,7 @@ func appArg(cmd *cobra.Command, args []string) error {
 	if err := command.OneArg("application name")(cmd, args); err != nil {
 		return err
 	}
-	if !message.ValidName(args[0]) {
+	if !names.Valid(args[0]) {
 		return badAppName(args[0])
 	}
 	return nil

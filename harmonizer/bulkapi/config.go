@@ -9,7 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // EveryApp stands for all apps that [Config.Apps] does not name.
@@ -95,7 +95,7 @@ func (c Config) Validate() error {
 func (c Config) validateFootprints() error {
 	errs := []error{c.Footprint.validate("")}
 	for id, f := range c.Apps {
-		if id != EveryApp && !message.ValidName(id) {
+		if id != EveryApp && !names.Valid(id) {
 			errs = append(errs, fmt.Errorf("apps: %q is not the id of an app", id))
 		}
 		errs = append(errs, f.validate("apps."+id+"."))
@@ -108,7 +108,7 @@ func (c Config) validateFootprints() error {
 
 func (f Footprint) validate(path string) error {
 	var errs []error
-	if f.Pool != "" && !message.ValidName(f.Pool) {
+	if f.Pool != "" && !names.Valid(f.Pool) {
 		errs = append(errs, fmt.Errorf("%spool %q is not a name", path, f.Pool))
 	}
 	for _, r := range []struct {

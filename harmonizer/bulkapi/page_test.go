@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const goodRow = `{"id":"a","instances":2,"state":"STARTED","memory":256,"package_state":"STAGED","updated_at":"2012-11-16 00:00:00 UTC","version":"v1"}`
@@ -203,7 +204,7 @@ func TestNames(t *testing.T) {
 		{strings.Repeat("x", message.MaxID+1), nil},
 	} {
 		h, err := harvestOf(page(strconv.Quote(tt.key) + ":" + with("id", "")))
-		readable := message.ValidName(tt.key)
+		readable := names.Valid(tt.key)
 		if err != nil || readable != (len(h.rows) == 1) || readable == (h.refused == 1) || !cmp.Equal(tt.unreadable, h.unreadable) {
 			t.Errorf("key %.20q: %v, rows %v, unreadable %q, want %q", tt.key, err, h.rows, h.unreadable, tt.unreadable)
 		}

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"math"
 	"slices"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // most is the largest cpus, mem, disk or gpus of one copy: a sum over
@@ -31,11 +33,11 @@ func (a App) Validate() error {
 	bad := func(field, format string, args ...any) {
 		errs = append(errs, &FieldError{Field: field, Problem: fmt.Sprintf(format, args...)})
 	}
-	if !ValidName(a.Name) {
-		bad("name", nameRule, a.Name)
+	if !names.Valid(a.Name) {
+		bad("name", "is %q: %s", a.Name, names.Rule)
 	}
-	if !ValidName(a.Pool) {
-		bad("pool", nameRule, a.Pool)
+	if !names.Valid(a.Pool) {
+		bad("pool", "is %q: %s", a.Pool, names.Rule)
 	}
 	if a.Instances < 0 || a.Instances > MaxInstances {
 		bad("instances", "is %d, outside 0 to %d", a.Instances, MaxInstances)
@@ -72,33 +74,13 @@ func (a App) validateLabels(bad func(field, format string, args ...any)) {
 		bad("labels", "are %d, more than %d", len(a.Labels), MaxLabels)
 	}
 	for _, key := range slices.Sorted(maps.Keys(a.Labels)) {
-		if !ValidName(key) {
-			bad("labels", nameRule, key)
+		if !names.Valid(key) {
+			bad("labels", "key %q: %s", key, names.Rule)
 		}
 		if len(a.Labels[key]) > MaxLabel {
 			bad("labels."+key, "is longer than %d bytes", MaxLabel)
 		}
 	}
-}
-
-// nameRule is what ValidName demands, for people.
-const nameRule = "is not a name: %q; use letters, digits, _ and -, starting with a letter or digit, at most 63"
-
-// ValidName reports whether s may name an app or a pool:
-// [A-Za-z0-9][A-Za-z0-9_-]{0,62}, so that it is also one token of a subject and
-// a key of a bucket.
-func ValidName(s string) bool {
-	if len(s) == 0 || len(s) > 63 {
-		return false
-	}
-	for i := range len(s) {
-		c := s[i]
-		alnum := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !alnum && (i == 0 || c != '_' && c != '-') {
-			return false
-		}
-	}
-	return true
 }
 
 // StatusSubject answers a request with what the harmonizer knows and why it

@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // ErrDisconnected is returned for what cannot be sent now.
@@ -53,13 +54,13 @@ func (c Config) WithDefaults() Config {
 // Validate joins everything that is wrong with the configuration.
 func (c Config) Validate() error {
 	var errs []error
-	if !message.ValidName(c.Cluster) {
+	if !names.Valid(c.Cluster) {
 		errs = append(errs, fmt.Errorf("cluster %q is not a name", c.Cluster))
 	}
 	if !c.Dialect.valid() {
 		errs = append(errs, fmt.Errorf("dialect %q is none of %s, %s, %s", c.Dialect, DialectHealth, DialectCloudController, DialectBoth))
 	}
-	if !message.ValidName(c.Partition) {
+	if !names.Valid(c.Partition) {
 		errs = append(errs, fmt.Errorf("partition %q is not a name", c.Partition))
 	}
 	if c.RequestTimeout < 0 {

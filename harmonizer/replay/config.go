@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Config of a replay.
@@ -46,7 +47,7 @@ func (c Config) Validate() error {
 	if c.ExpectedStateUpdate < time.Second || c.ExpectedStateUpdate%time.Second != 0 {
 		errs = append(errs, fmt.Errorf("expected_state_update is %v, a replay needs whole seconds", c.ExpectedStateUpdate))
 	}
-	if !message.ValidName(c.Pool) {
+	if !names.Valid(c.Pool) {
 		errs = append(errs, fmt.Errorf("pool is not a name: %q", c.Pool))
 	}
 	return errors.Join(errs...)

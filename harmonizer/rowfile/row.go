@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 )
 
@@ -67,8 +68,8 @@ func appsOf(tree strictyaml.Value) ([]strictyaml.Entry, *strictyaml.Problem) {
 	}
 	first := make(map[string]int, len(apps.Entries)) // line
 	for _, p := range apps.Entries {
-		if !message.ValidName(p.Key) {
-			return nil, wrong(p.Line, "%.60q is no name of an app: use letters, digits, _ and -, starting with a letter or digit, at most 63", p.Key)
+		if !names.Valid(p.Key) {
+			return nil, wrong(p.Line, "app %.60q: %s", p.Key, names.Rule)
 		}
 		if line, twice := first[p.Key]; twice {
 			return nil, wrong(p.Line, "app %s stands here a second time, first on line %d", p.Key, line)

@@ -91,7 +91,7 @@ func TestDecodeRefusesTheFile(t *testing.T) {
 		{"apps twice", "apps: {}\napps: {}\n", "f:2: apps stands here a second time, first on line 1"},
 		{"an app twice", "apps:\n  web: " + row + "\n  api: " + row + "\n  web: " + row + "\n", "f:4: app web stands here a second time, first on line 2"},
 		{"an app twice in JSON", "{\"apps\": {\n\"web\": {},\n\"web\": {}}}", "f:3: app web stands here a second time, first on line 2"},
-		{"bad name", "apps:\n  a.b: " + row + "\n", `f:2: "a.b" is no name of an app`},
+		{"bad name", "apps:\n  a.b: " + row + "\n", `f:2: app "a.b": want letters`},
 		{"two documents", "apps: {}\n---\napps: {}\n", "f:3: a second document begins"},
 		{"alias", "apps:\n  a: &x " + row + "\n  b: *x\n", "f:2: anchors, aliases"},
 		{"broken YAML", "apps:\n  web: {instances: 1\n", "f:2: "},

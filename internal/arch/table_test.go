@@ -55,12 +55,13 @@ var house = []entry{
 		by: []string{"bootstrap/release", "internal/config", "internal/signalbucket", "cmd/..."}},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 	{path: "internal/strictyaml", row: leaf, only: none},
+	{path: "internal/names", row: leaf, pure: true, std: true, only: none},
 	{path: "internal/strictjson", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},
 	{path: "pools", row: vocabulary},
 	{path: "bootstrap/release", row: vocabulary},
-	{path: "harmonizer/message", row: vocabulary, only: []string{"resource"}},
+	{path: "harmonizer/message", row: vocabulary, only: []string{"resource", "internal/names"}},
 
 	{path: "autoscaler/decide", row: core, pure: true},
 	{path: "autoscaler/shadow", row: core, pure: true},
@@ -125,7 +126,7 @@ var house = []entry{
 	{path: "nodehealth/workflow", row: adapter},
 	{path: "pools/...", row: adapter},
 	{path: "pools/local/...", row: adapter, family: "local"},
-	{path: "internal/scaffold", row: adapter, only: none, by: []string{"cmd/..."}},
+	{path: "internal/scaffold", row: adapter, only: []string{"internal/names"}, by: []string{"cmd/..."}},
 
 	{path: "internal/providers", row: wiring, family: "processes of weir", only: []string{"pools/..."}, by: []string{"internal/config"}},
 	{path: "internal/config", row: wiring, family: "processes of weir"},

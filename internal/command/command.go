@@ -17,7 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Root is what all commands share.
@@ -40,8 +40,8 @@ func (r *Root) Command() *cobra.Command {
 				r.NATS = os.Getenv("WEIR_NATS")
 			}
 			for flag, name := range map[string]string{"--cluster": r.Cluster, "--pool": r.Pool} {
-				if !message.ValidName(name) {
-					return Usage(fmt.Errorf("%s %q: want letters, digits, - and _, at most 63", flag, name))
+				if !names.Valid(name) {
+					return Usage(fmt.Errorf("%s %q: %s", flag, name, names.Rule))
 				}
 			}
 			return nil

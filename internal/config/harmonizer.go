@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Harmonizer is the file harmonizer.yaml. A health_manager.yml of Cloud Foundry
@@ -266,8 +267,8 @@ func (h Harmonizer) Validate() error {
 	oneOf("dialect", h.Dialect, DialectHealth, DialectCloudController, DialectBoth)
 	oneOf("shadow_mode", h.ShadowMode, enabled, disabled)
 	oneOf("starter", h.Starter, StarterSelf, StarterController)
-	if !message.ValidName(h.Partition) {
-		at("cc_partition", "is %q: %s", h.Partition, nameRule)
+	if !names.Valid(h.Partition) {
+		at("cc_partition", "is %q: %s", h.Partition, names.Rule)
 	}
 	if h.Lease < shortestLease || h.Lease > longestLease {
 		at("lease", "is %v: want %v to %v", h.Lease, shortestLease, longestLease)
@@ -298,11 +299,11 @@ func (h Harmonizer) sourceProblems() Problems {
 	}
 	for name, a := range h.Apps {
 		key := "apps." + name
-		if name != "*" && !message.ValidName(name) {
-			at(key, "is no id of an app: %s, or *", nameRule)
+		if name != "*" && !names.Valid(name) {
+			at(key, "is no id of an app: %s, or *", names.Rule)
 		}
-		if a.Pool != "" && !message.ValidName(a.Pool) {
-			at(key+".pool", "is %q: %s", a.Pool, nameRule)
+		if a.Pool != "" && !names.Valid(a.Pool) {
+			at(key+".pool", "is %q: %s", a.Pool, names.Rule)
 		}
 		if !(a.CPUs >= 0 && a.CPUs <= 1e6) {
 			at(key+".cpus", "is %v: want cores, 0 to 1000000", a.CPUs)

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // healthManager has every key that Cloud Foundry's health manager knew, in its
@@ -106,7 +108,7 @@ func TestHarmonizerFile(t *testing.T) {
 		"page":               {"bulk_api: {host: h, request_timeout: 0}\n", "FILE:1: bulk_api.request_timeout: is 0s: want at least 100ms"},
 		"half a login":       {"bulk_api: {host: h, user: u}\n", "FILE:1: bulk_api.user: and password_file go together: without both the bus is asked"},
 		"apps without bulk":  {"apps: {web: {pool: blue}}\n", "FILE:1: apps: is for bulk_api, whose rows do not say it: rows of the bus and of a file do"},
-		"app":                {"bulk_api: {host: h}\napps:\n  '*': {pool: 'a b'}\n  web: {cpus: -1}\n", "FILE:3: apps.*.pool: is \"a b\": " + nameRule + "\nFILE:4: apps.web.cpus: is -1: want cores, 0 to 1000000"},
+		"app":                {"bulk_api: {host: h}\napps:\n  '*': {pool: 'a b'}\n  web: {cpus: -1}\n", "FILE:3: apps.*.pool: is \"a b\": " + names.Rule + "\nFILE:4: apps.web.cpus: is -1: want cores, 0 to 1000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := writeFile(t, filepath.Join(t.TempDir(), "h.yaml"), tc.text)

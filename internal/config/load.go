@@ -9,7 +9,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
@@ -46,8 +46,8 @@ type File struct {
 // may not.
 func Read(dir, cluster, pool string) (Files, error) {
 	for _, name := range []struct{ of, is string }{{"cluster", cluster}, {"pool", pool}} {
-		if !message.ValidName(name.is) {
-			return Files{}, fmt.Errorf("%s name %q: %s", name.of, name.is, nameRule)
+		if !names.Valid(name.is) {
+			return Files{}, fmt.Errorf("%s name %q: %s", name.of, name.is, names.Rule)
 		}
 	}
 	service, errService := readService(dir)

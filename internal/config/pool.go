@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -115,14 +115,12 @@ func (d Draining) Warned() bool { return d.Spot == nil || *d.Spot }
 func nameProblem(d document, path, name string) Problems {
 	switch {
 	case name == "":
-		return Problems{d.problem(path, "is missing: "+nameRule)}
-	case !message.ValidName(name):
-		return Problems{d.problem(path, fmt.Sprintf("is %q: %s", name, nameRule))}
+		return Problems{d.problem(path, "is missing: "+names.Rule)}
+	case !names.Valid(name):
+		return Problems{d.problem(path, fmt.Sprintf("is %q: %s", name, names.Rule))}
 	}
 	return nil
 }
-
-const nameRule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
 
 func (p Pool) withDefaults() Pool {
 	if p.Draining.ThresholdS == 0 && !p.document.given("draining.draining_time_threshold_seconds") {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
 )
@@ -316,8 +316,8 @@ func (a Autoscaling) problems(d document) Problems {
 			at(margin.key, "is %v: want at least 0 and below 1", *margin.value)
 		}
 	}
-	if role := a.DefaultSignalRole; role != "" && !message.ValidName(role) {
-		at("default_signal_role", "is %q: %s", role, nameRule)
+	if role := a.DefaultSignalRole; role != "" && !names.Valid(role) {
+		at("default_signal_role", "is %q: %s", role, names.Rule)
 	}
 	if c := a.Combine; c != "" && c != "sum" && c != "max" {
 		at("combine", "is %q: want sum or max", c)

@@ -8,6 +8,8 @@ import (
 
 	"golang.org/x/mod/module"
 	"golang.org/x/mod/semver"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Lang is the language that a signal is written in.
@@ -17,9 +19,6 @@ const (
 	Go     Lang = "go"     // with the SDK, as a go-plugin; the default
 	Python Lang = "python" // with the standard library
 )
-
-// maxName is the length of the longest name, in bytes, as releases have it.
-const maxName = 64
 
 // Config says what to write.
 type Config struct {
@@ -39,14 +38,14 @@ type Config struct {
 // source tree.
 func (c Config) Validate() error {
 	var errs []error
-	if !isName(c.Name) {
+	if !names.ValidRelease(c.Name) {
 		errs = append(errs, fmt.Errorf("name %.100q: want up to %d letters, digits and ._-, and no dot or dash at the beginning; for example %q",
-			c.Name, maxName, nearestName(c.Name)))
+			c.Name, names.MaxRelease, nearestName(c.Name)))
 	}
 	switch cmp.Or(c.Lang, Go) {
 	case Python:
 	case Go:
-		if err := module.CheckPath(c.module()); err != nil && isName(c.Name) {
+		if err := module.CheckPath(c.module()); err != nil && names.ValidRelease(c.Name) {
 			errs = append(errs, fmt.Errorf("module path: %w: choose another name", err))
 		}
 		switch {
@@ -64,18 +63,9 @@ func (c Config) Validate() error {
 // module returns the path of the Go module.
 func (c Config) module() string { return "example.com/" + c.Name }
 
-// isName reports whether a release may have this name.
-func isName(name string) bool {
-	return name != "" && len(name) <= maxName && name[0] != '.' && name[0] != '-' && strings.IndexFunc(name, notInName) < 0
-}
-
-func notInName(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r))
-}
-
 // nearestName returns a name that is good, and as near as can be.
 func nearestName(name string) string {
-	parts := strings.FieldsFunc(name, notInName)
+	parts := strings.FieldsFunc(name, func(r rune) bool { return !names.ValidRelease("_" + string(r)) })
 	name = strings.TrimLeft(strings.Join(parts, "_"), ".-")
-	return cmp.Or(name[:min(len(name), maxName)], "my_signal")
+	return cmp.Or(name[:min(len(name), names.MaxRelease)], "my_signal")
 }

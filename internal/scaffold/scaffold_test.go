@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/signals/signaltest"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
@@ -151,10 +152,10 @@ func TestConfigThatIsNone(t *testing.T) {
 func TestNamesAreThoseOfReleases(t *testing.T) {
 	for _, name := range []string{"a", "A.b-c_9", "_x", "1", "", ".x", "-x", "x y", "ä", "a/b", strings.Repeat("x", 64), strings.Repeat("x", 65), "...", "é é"} {
 		want := release.Ref{Namespace: "x", Name: name, Version: "v1"}.Validate() == nil
-		if isName(name) != want {
-			t.Errorf("isName(%q) = %v, want %v", name, !want, want)
+		if names.ValidRelease(name) != want {
+			t.Errorf("ValidRelease(%q) = %v, want %v", name, !want, want)
 		}
-		if near := nearestName(name); !isName(near) || want && near != name {
+		if near := nearestName(name); !names.ValidRelease(near) || want && near != name {
 			t.Errorf("nearestName(%q) = %q, want a name, the same if it is good", name, near)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -52,7 +52,7 @@ var _ harmonizer.Memory = (*AppMemory)(nil)
 func OpenAppMemory(ctx context.Context, js jetstream.JetStream, lease *Lease, cluster string) (*AppMemory, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
-	if !message.ValidName(cluster) {
+	if !names.Valid(cluster) {
 		return nil, fmt.Errorf("open memory of apps: cluster %q is no name of a cluster", cluster)
 	}
 	b, err := openBucket(ctx, js, cluster)

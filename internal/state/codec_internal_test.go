@@ -2,12 +2,12 @@ package state
 
 import (
 	"bytes"
-	"strings"
 	"testing"
 
 	"github.com/nats-io/nats.go"
 	"pgregory.net/rapid"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -102,24 +102,13 @@ func TestGroupTokens(t *testing.T) {
 		if errA == nil && errB == nil && (one == two) != (a == b) {
 			t.Fatalf("groupToken: %q for %q, %q for %q", one, a, two, b)
 		}
-		if errA == nil && !validKey(one) {
+		if errA == nil && !names.ValidKey(one) {
 			t.Fatalf("groupToken(%q) = %q, which is no key", a, one)
 		}
 		if errA != nil && a != "" && len(a) < 180 {
 			t.Fatalf("groupToken(%q) = %v", a, errA)
 		}
 	})
-}
-
-func TestValidKey(t *testing.T) {
-	for s, valid := range map[string]bool{
-		"": false, "a": true, "a.b": true, ".a": false, "a.": false, "a..b": false, "*": false, "a.>": false, "a b": false,
-		"ä": false, "A-Z_0/9=": true, strings.Repeat("x", maxName): true, strings.Repeat("x", maxName+1): false,
-	} {
-		if got := validKey(s); got != valid {
-			t.Errorf("validKey(%q) = %t, want %t", s, got, valid)
-		}
-	}
 }
 
 func FuzzReadPage(f *testing.F) {

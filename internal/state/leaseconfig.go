@@ -6,7 +6,7 @@ import (
 	"log/slog"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // LeaseConfig says which lease, and for whom.
@@ -24,11 +24,11 @@ type LeaseConfig struct {
 func (c LeaseConfig) Validate() error {
 	var problems []error
 	bad := func(format string, args ...any) { problems = append(problems, fmt.Errorf("lease: "+format, args...)) }
-	if !message.ValidName(c.Cluster) {
+	if !names.Valid(c.Cluster) {
 		bad("cluster %q is no name of a cluster", c.Cluster)
 	}
-	if !validKey(c.Name) {
-		bad("name %.80q: want 1 to %d bytes of letters, digits and -_/=. only", c.Name, maxName)
+	if !names.ValidKey(c.Name) {
+		bad("name %.80q: want 1 to %d bytes of letters, digits and -_/=. only", c.Name, names.MaxKey)
 	}
 	if c.Holder == "" || len(c.Holder) > maxHolder {
 		bad("holder has %d bytes: want 1 to %d", len(c.Holder), maxHolder)

@@ -15,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
@@ -50,26 +51,16 @@ type Config struct {
 // Validate joins everything that is wrong with the configuration.
 func (c Config) Validate() error {
 	var errs []error
-	if !validName(c.Cluster) {
+	if !names.ValidToken(c.Cluster) {
 		errs = append(errs, fmt.Errorf("cluster %.80q is not a name", c.Cluster))
 	}
-	if !validName(c.Pool) {
+	if !names.ValidToken(c.Pool) {
 		errs = append(errs, fmt.Errorf("pool %.80q is not a name", c.Pool))
 	}
 	if c.Heartbeat < 0 {
 		errs = append(errs, fmt.Errorf("heartbeat interval is negative: %v", c.Heartbeat))
 	}
 	return errors.Join(errs...)
-}
-
-// validName reports whether s is one token of a subject.
-func validName(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (c < '0' || c > '9') && c != '-' && c != '_' {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 128
 }
 
 // Bus is node health's bus on NATS. Make it with New.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
@@ -164,7 +165,7 @@ func (r *reader) workflow(t strictyaml.Value, params fields, path string) judge.
 		r.wrong(t, path+".params.workflow_name", "is missing")
 	}
 	a := judge.Action{Name: judge.Workflow, Params: judge.Params{
-		Kind: "nats", Subject: "mistral." + subjectToken(name),
+		Kind: "nats", Subject: "mistral." + names.Token(name),
 		Input: map[string]string{"workflow_name": name, "cluster_id": "{{ cluster.name }}", "node_id": "{{ node.physicalid }}"},
 	}}
 	if in, ok := params["inputs"]; ok && in.Kind != strictyaml.Null {
@@ -177,16 +178,6 @@ func (r *reader) workflow(t strictyaml.Value, params fields, path string) judge.
 		"and the action fails while nobody answers; kind webhook with a url, or command with argv, are the other ways", a.Params.Subject)
 	r.unheeded(params, path, "workflow_name", "inputs")
 	return a
-}
-
-// subjectToken returns a name as one token of a subject.
-func subjectToken(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '-' || c == '_' {
-			return c
-		}
-		return '_'
-	}, name)
 }
 
 // input returns an input as a text: what is none, in JSON.

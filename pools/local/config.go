@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -58,7 +58,7 @@ func (g GroupConfig) withDefaults() GroupConfig {
 
 // Validate returns every problem of c.
 func (c Config) Validate() error {
-	errs := []error{call.Token("cluster", c.Cluster), call.Token("pool", c.Pool)}
+	errs := []error{names.CheckToken("cluster", c.Cluster), names.CheckToken("pool", c.Pool)}
 	if len(c.Argv) == 0 || !filepath.IsAbs(c.Argv[0]) {
 		errs = append(errs, fmt.Errorf("agent argv %q does not begin with an absolute path", c.Argv))
 	}
@@ -82,7 +82,7 @@ func (c Config) Validate() error {
 }
 
 func (g GroupConfig) validate() error {
-	errs := []error{call.Token("id", g.ID)}
+	errs := []error{names.CheckToken("id", g.ID)}
 	if g.Min < 0 || g.Max < g.Min {
 		errs = append(errs, fmt.Errorf("bounds [%d, %d]: want 0 <= min <= max", g.Min, g.Max))
 	}

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const (
@@ -45,7 +45,7 @@ type keptMachine struct {
 func (k kept) validate() error {
 	for name, g := range k.Groups {
 		for _, m := range g.Machines {
-			if err := call.Token("machine", m.ID); err != nil {
+			if err := names.CheckToken("machine", m.ID); err != nil {
 				return fmt.Errorf("group %q: %w", name, err)
 			}
 		}

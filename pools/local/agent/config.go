@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -52,8 +52,8 @@ func (c Config) WithDefaults() Config {
 // Validate returns every problem of c.
 func (c Config) Validate() error {
 	errs := []error{
-		call.Token("cluster", c.Cluster), call.Token("pool", c.Pool),
-		call.Token("group", c.Group), call.Token("id", c.ID),
+		names.CheckToken("cluster", c.Cluster), names.CheckToken("pool", c.Pool),
+		names.CheckToken("group", c.Group), names.CheckToken("id", c.ID),
 	}
 	if err := c.Resources.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("resources: %w", err))

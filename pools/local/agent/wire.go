@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -78,7 +79,7 @@ func (r StartRequest) Validate() error {
 	case r.Command == "":
 		return errors.New("command is empty")
 	}
-	if err := call.Token("instance", r.Instance); err != nil {
+	if err := names.CheckToken("instance", r.Instance); err != nil {
 		return err
 	}
 	if err := r.Footprint.Validate(); err != nil {
@@ -174,7 +175,7 @@ func (c *Client) Logs(ctx context.Context, node string, r LogsRequest) (LogsRepl
 }
 
 func (c *Client) ask(ctx context.Context, node, op string, request, reply any) error {
-	if err := call.Token("node", node); err != nil {
+	if err := names.CheckToken("node", node); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	err := call.Ask(ctx, c.nc, subject(c.cluster, node, op), request, reply)
@@ -227,7 +228,7 @@ func DecodeFacts(data []byte) (pools.NodeFacts, error) {
 	if err := json.Unmarshal(data, &f); err != nil {
 		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
-	if err := errors.Join(call.Token("node", f.ID), f.Resources.Validate(), f.Allocated.Validate()); err != nil {
+	if err := errors.Join(names.CheckToken("node", f.ID), f.Resources.Validate(), f.Allocated.Validate()); err != nil {
 		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
 	if f.Tasks < 0 || f.BatchTasks < 0 {

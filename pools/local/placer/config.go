@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
@@ -52,7 +53,7 @@ func (c Config) WithDefaults() Config {
 // Validate returns every problem of c.
 func (c Config) Validate() error {
 	errs := []error{
-		call.Token("cluster", c.Cluster), call.Token("pool", c.Pool), call.Token("partition", c.Partition),
+		names.CheckToken("cluster", c.Cluster), names.CheckToken("pool", c.Pool), names.CheckToken("partition", c.Partition),
 	}
 	for _, d := range []struct {
 		name string

@@ -11,7 +11,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -143,14 +142,4 @@ func Subscribe(nc *nats.Conn, msgs chan *nats.Msg, subjects ...string) (unsubscr
 		subs = append(subs, sub)
 	}
 	return unsubscribe, nil
-}
-
-// Token checks that s can be one token of a subject and a file name: 1 to 128
-// letters, digits, '-' and '_'. The error names what.
-func Token(what, s string) error {
-	const allowed = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_"
-	if s == "" || len(s) > 128 || strings.Trim(s, allowed) != "" {
-		return fmt.Errorf("%s %.130q: want 1 to 128 letters, digits, '-' or '_'", what, s)
-	}
-	return nil
 }

@@ -85,17 +85,6 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-func TestToken(t *testing.T) {
-	for s, ok := range map[string]bool{
-		"i-0a": true, "A_9": true, "": false, "a.b": false, "a*": false, "a b": false, ">": false, "ä": false,
-		strings.Repeat("x", 128): true, strings.Repeat("x", 129): false,
-	} {
-		if err := Token("id", s); (err == nil) != ok {
-			t.Errorf("Token(%q) = %v", s, err)
-		}
-	}
-}
-
 func FuzzDecode(f *testing.F) {
 	f.Add([]byte(`{"n":1}`))
 	f.Add([]byte(`{"n":1}{`))

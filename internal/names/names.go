@@ -1,0 +1,90 @@
+// Package names holds the rules for names, one function for each set of characters. All
+// of them are ASCII; letters and digits are in every set.
+//
+//	Valid         - _ inside            63 bytes   cluster, pool, app, label, partition
+//	ValidToken    - _                  128 bytes   node, machine, group: one token of a subject, and a file name
+//	ValidKey      - _ / = . inside     253 bytes   what stands for a node, group or lease in a key of a bucket
+//	ValidRelease  _ first, . - inside   64 bytes   namespace and name of a release, and so of a signal
+//	ValidVersion  _ first, . + - / inside  128 bytes   version of a release: a tag or a branch
+//	ValidPlatform _                     64 bytes   operating system or processor, in Go's names
+//
+// Each name of a wider set is escaped or rejected before it is used as one of a
+// narrower set.
+package names
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The bounds in bytes.
+const (
+	MaxName    = 63
+	maxToken   = 128
+	MaxKey     = 253
+	MaxRelease = 64
+	MaxVersion = 128
+)
+
+// Rule is what Valid requires, for people.
+const Rule = "want letters, digits, - and _, at most 63, beginning with a letter or digit"
+
+// Valid reports whether s may name a cluster, a pool or an app.
+func Valid(s string) bool { return made(s, MaxName, "", "-_") }
+
+// ValidToken reports whether s may be one token of a subject.
+func ValidToken(s string) bool { return made(s, maxToken, "-_", "-_") }
+
+// CheckToken returns an error that names what, unless ValidToken holds for s.
+func CheckToken(what, s string) error {
+	if !ValidToken(s) {
+		return fmt.Errorf("%s %.130q: want 1 to %d letters, digits, - or _", what, s, maxToken)
+	}
+	return nil
+}
+
+// Token returns s with _ for each character that a token may not have.
+func Token(s string) string {
+	return strings.Map(func(r rune) rune {
+		if ValidToken(string(r)) {
+			return r
+		}
+		return '_'
+	}, s)
+}
+
+// ValidKey reports whether s may be the end of a key of a bucket.
+func ValidKey(s string) bool {
+	return made(s, MaxKey, "-_/=", "-_/=.") && s[len(s)-1] != '.' && !strings.Contains(s, "..")
+}
+
+// ValidRelease reports whether s may be the namespace or the name of a release.
+func ValidRelease(s string) bool { return made(s, MaxRelease, "_", "_.-") }
+
+// ValidVersion reports whether s may be the version of a release: parts with single
+// slashes between them.
+func ValidVersion(s string) bool {
+	for part := range strings.SplitSeq(s, "/") {
+		if !made(part, MaxVersion, "_", "_.+-") {
+			return false
+		}
+	}
+	return len(s) <= MaxVersion
+}
+
+// ValidPlatform reports whether s may be one half of a platform.
+func ValidPlatform(s string) bool { return made(s, MaxRelease, "_", "_") }
+
+// made reports whether s has 1 to most bytes: letters, digits and those of inside, the
+// first of them a letter, a digit or one of first.
+func made(s string, most int, first, inside string) bool {
+	allowed := first
+	for _, c := range []byte(s) {
+		alnum := 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9'
+		if !alnum && strings.IndexByte(allowed, c) < 0 {
+			return false
+		}
+		allowed = inside
+	}
+	return s != "" && len(s) <= most
+}

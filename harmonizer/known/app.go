@@ -22,6 +22,9 @@ type app struct {
 	first     uint32 // copy; none also if spread
 	copies    uint32
 	refs      uint32
+	want      uint32 // indices below it are wanted, see Store.Want
+	covered   uint32 // wanted indices with a listed copy that is not CRASHED
+	awaited   bool   // see Store.AwaitCovered
 }
 
 // apps numbers the names of apps, and chains the copies of each app. An app keeps
@@ -36,6 +39,8 @@ type apps struct {
 	spread map[AppID]map[uint32]uint32 // of apps with many copies: index -> head of a chain
 	free   []uint32
 	idle   backlog
+
+	filled func(AppID) // called when the last wanted index of an awaited app is covered
 }
 
 // few is how many copies of an app are looked through one by one.
@@ -208,6 +213,9 @@ func (s *apps) link(slot uint32, r *record) {
 	}
 	a.copies++
 	s.chain(slot, r)
+	if r.covers() {
+		s.cover(r)
+	}
 }
 
 // chain puts a copy at the head of the chain for its index.
@@ -220,6 +228,9 @@ func (s *apps) chain(slot uint32, r *record) {
 }
 
 func (s *apps) unlink(r *record) {
+	if r.covers() {
+		s.uncover(r)
+	}
 	if r.prev == none {
 		s.setHead(r.app, r.index, r.next)
 	} else {

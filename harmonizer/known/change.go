@@ -13,10 +13,11 @@ const (
 	Lost                   // a copy is known no more: Copy, App, Index, Was, Why
 	NodeHeard              // a node is known now: Node; before its copies appear
 	NodeLost               // a node is silent for too long: Node; before its copies are lost
+	Covered                // each wanted index of an app is covered: App; see Store.AwaitCovered
 )
 
 func (k ChangeKind) String() string {
-	return [...]string{"unknown", "appeared", "became_state", "lost", "node_heard", "node_lost"}[min(k, NodeLost)]
+	return [...]string{"unknown", "appeared", "became_state", "lost", "node_heard", "node_lost", "covered"}[min(k, Covered)]
 }
 
 // Why is how a copy was lost.

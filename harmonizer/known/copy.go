@@ -66,6 +66,15 @@ func (c Copy) Heard() bool {
 	return n != nil && n.last >= c.s.clock.hearing
 }
 
+// Silence returns how long its node is silent at a time: its latest heartbeat is so old.
+func (c Copy) Silence(now time.Time) time.Duration {
+	n := c.s.nodes.items[c.record().node]
+	if n == nil {
+		return time.Duration(far)
+	}
+	return now.Sub(c.s.clock.time(n.last))
+}
+
 // Beats returns how often in a row its present node listed it as RUNNING or
 // STARTING, 0 if it did not the last time.
 func (c Copy) Beats() uint32 {

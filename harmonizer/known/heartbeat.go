@@ -159,14 +159,29 @@ func (s *Store) settle(n *node, r *record) {
 	if r.has(flagAbsent) || !r.runs() {
 		r.born = n.beats - 1
 	}
-	r.flags &^= flagAbsent
+	if was := r.covers(); r.has(flagAbsent) {
+		r.flags &^= flagAbsent
+		s.recount(r, was)
+	}
+}
+
+// recount counts what a change of a copy does to its index.
+func (s *Store) recount(r *record, covered bool) {
+	switch covers := r.covers(); {
+	case covers && !covered:
+		s.apps.cover(r)
+	case covered && !covers:
+		s.apps.uncover(r)
+	}
 }
 
 func (s *Store) become(slot uint32, r *record, state []byte) {
 	is := s.texts.state(state)
 	was := r.state
 	if is != was {
+		covered := r.covers()
 		r.state = is
+		s.recount(r, covered)
 		s.tell(BecameState, slot, r).Was = s.texts.stateOf(was)
 	}
 	s.texts.dropState(was)
@@ -186,8 +201,10 @@ func (s *Store) unlisted(at instant, n *node) {
 			s.listed = append(s.listed, m)
 			continue
 		}
+		covered := r.covers()
 		r.place, r.absent = none, at
 		r.flags |= flagAbsent
+		s.recount(r, covered)
 		s.watch(m.Owner, r)
 	}
 	if c := cap(n.marks); c < len(s.listed) || c > 2*len(s.listed)+16 {

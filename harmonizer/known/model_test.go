@@ -19,7 +19,19 @@ type model struct {
 	hearing time.Time
 	nodes   map[string]*modelNode
 	copies  map[string]*modelCopy
+	want    map[string]int
 	changes []string
+}
+
+// uncovered returns how many wanted indices have no copy that is listed and not CRASHED.
+func (m *model) uncovered(app string) int {
+	covered := map[int]bool{}
+	for _, c := range m.copies {
+		if c.App == app && c.Index < m.want[app] && c.absent.IsZero() && c.State != message.Crashed {
+			covered[c.Index] = true
+		}
+	}
+	return m.want[app] - len(covered)
 }
 
 type modelNode struct {
@@ -159,6 +171,9 @@ func (m *model) world() []string {
 	for app, versions := range running {
 		lines = append(lines, fmt.Sprint("running ", app, versions))
 	}
+	for app := range m.want {
+		lines = append(lines, fmt.Sprint("uncovered ", app, m.uncovered(app)))
+	}
 	slices.Sort(lines)
 	return lines
 }
@@ -169,6 +184,9 @@ func (s *Store) world() []string {
 		lines = append(lines, fmt.Sprint("node ", name, n))
 	}
 	for a := range s.apps.items {
+		if s.apps.items[a].want > 0 {
+			lines = append(lines, fmt.Sprint("uncovered ", s.Name(AppID(a)), s.Uncovered(AppID(a))))
+		}
 		if s.apps.items[a].forgotten || s.apps.items[a].copies == 0 {
 			continue
 		}
@@ -251,12 +269,13 @@ func TestStoreIsTheModel(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cfg := Config{DropletLost: 30 * time.Second, Partial: func(node string) bool { return node == "node2" }}
 		cfg.Partition = rapid.SampledFrom([]string{"", "default"}).Draw(t, "partition")
-		s, m := New(cfg), &model{cfg: cfg, nodes: map[string]*modelNode{}, copies: map[string]*modelCopy{}}
+		s, m := New(cfg), &model{cfg: cfg, nodes: map[string]*modelNode{}, copies: map[string]*modelCopy{}, want: map[string]int{}}
 		w := &told{t: t, now: start, s: s, m: m, said: map[string][]message.Beat{}}
 		t.Repeat(map[string]func(*rapid.T){
 			"heartbeat": w.heartbeat,
 			"again":     w.heartbeat,
 			"exit":      w.exit,
+			"want":      w.want,
 			"tick": func(t *rapid.T) {
 				w.pass(t)
 				s.Tick(w.now)
@@ -331,6 +350,18 @@ func drawBeat(t *rapid.T) message.Beat {
 		State:     drawState(t),
 		Since:     rapid.SampledFrom([]float64{1, 1.5}).Draw(t, "since"),
 	}
+}
+
+// want sets how many indices of an app are wanted. The app is held, as its row holds it.
+func (w *told) want(t *rapid.T) {
+	app := rapid.SampledFrom(names("app", 5)[3:]).Draw(t, "app")
+	n := rapid.IntRange(1, 9).Draw(t, "wanted")
+	id := w.s.App(app)
+	if w.m.want[app] == 0 {
+		w.s.Hold(id)
+	}
+	w.s.Want(id, n)
+	w.m.want[app] = n
 }
 
 func drawState(t *rapid.T) message.State {

@@ -66,6 +66,7 @@ func New(c Config) *Store {
 	}
 	s.copies = copies{texts: &s.texts, reader: s.reader}
 	s.apps = apps{texts: &s.texts, copies: &s.copies, reader: s.reader, spread: map[AppID]map[uint32]uint32{}}
+	s.apps.filled = func(a AppID) { s.changes = append(s.changes, Change{Kind: Covered, App: a}) }
 	s.marks, s.onDue = s.nodes.marks, s.look
 	return s
 }

@@ -214,14 +214,14 @@ func (w *convergeWorld) status() (s harmonizer.Status, err error) {
 
 // agrees returns an error unless the harmonizer sees the world as it is, with
 // nothing left to do.
-func (w *convergeWorld) agrees(served int) error {
+func (w *convergeWorld) agrees(served, standIns int) error {
 	s, err := w.status()
 	if err != nil {
 		return err
 	}
 	all := s.Totals.All
-	if !s.Complete || s.Brake.State != "" || all.Running != served || all.Extra != 0 || s.Queue.Starts+s.Queue.Stops+s.Queue.Send > 0 {
-		return fmt.Errorf("%d indices are served; the harmonizer: complete %v %s, brake %+v, queue %+v, %+v", served, s.Complete, s.Why, s.Brake, s.Queue, all)
+	if !s.Complete || s.Brake.State != "" || all.Running != served || all.Extra > standIns || s.Queue.Starts+s.Queue.Stops+s.Queue.Send > 0 {
+		return fmt.Errorf("%d indices are served, %d copies may stand in; the harmonizer: complete %v %s, brake %+v, queue %+v, %+v", served, standIns, s.Complete, s.Why, s.Brake, s.Queue, all)
 	}
 	return nil
 }

@@ -136,9 +136,9 @@ func (w *convergeWorld) populate(a *convergeApp) {
 func (w *convergeWorld) converges(what string) {
 	w.Helper()
 	w.await(what, func() error {
-		served, err := w.census()
+		served, standIns, err := w.census()
 		if err == nil {
-			err = w.agrees(served)
+			err = w.agrees(served, standIns)
 		}
 		return err
 	})

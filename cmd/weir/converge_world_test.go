@@ -236,7 +236,7 @@ func (w *convergeWorld) stop(m *nats.Msg) {
 // census compares the world with its rows: each index that is wanted has one
 // RUNNING copy, and nothing else runs where it can be reached. It returns how many
 // indices are served.
-func (w *convergeWorld) census() (served int, err error) {
+func (w *convergeWorld) census() (served, standIns int, err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	var missing, surplus int
@@ -246,6 +246,7 @@ func (w *convergeWorld) census() (served int, err error) {
 		if a.started() && a.staged() {
 			want = a.row.Instances
 		}
+		standIns += a.standIns()
 		running, reachable := 0, 0
 		for _, c := range a.copies {
 			if !c.node.reachable || !a.staged() && !a.absent && a.started() {
@@ -266,7 +267,28 @@ func (w *convergeWorld) census() (served int, err error) {
 	if missing > 0 || surplus > 0 {
 		err = fmt.Errorf("%d indices are not served by one copy, %d copies are surplus, such as %s", missing, surplus, example)
 	}
-	return served, err
+	return served, standIns, err
+}
+
+// standIns returns how many copies beyond the instances the harmonizer may keep: those of
+// an app of which a desired index stays empty, as its package cannot be started. That
+// nothing runs on a desired index implies it.
+func (a *convergeApp) standIns() (beyond int) {
+	if a.absent || !a.started() || a.staged() {
+		return 0
+	}
+	with := map[int]bool{}
+	for _, c := range a.copies {
+		if c.node.reachable && c.index < a.row.Instances {
+			with[c.index] = true
+		} else {
+			beyond++
+		}
+	}
+	if len(with) == a.row.Instances {
+		return 0
+	}
+	return beyond
 }
 
 // pick takes n apps by chance that suit, and that nobody took in this round.

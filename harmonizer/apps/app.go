@@ -37,6 +37,10 @@ type app struct {
 	grace     instant // until then the controller has its turn: rule reset_grace
 	renewed   uint32  // how often all began anew
 
+	// What rule last_copy looked for last.
+	confirmed   int    // a desired index with a confirmed copy
+	unconfirmed uint64 // the turn in which no desired index had one
+
 	pool    *pool // nil until a row was read
 	at      int   // in the pool's apps
 	slots   *slot // the first one
@@ -115,14 +119,16 @@ type slot struct {
 	before, after *slot // of the machine
 }
 
-// extra is a copy that should not run, or of which another harmonizer said so.
+// extra is a copy that should not run, or whose stop is under way: one that should run
+// again, or one that another harmonizer stopped.
 type extra struct {
 	id    string
-	rule  Rule // "": another harmonizer's
+	rule  Rule // "": it should run, as far as this machine knows
 	why   Why
 	hold  Rule    // the latest rule noted that it waits for
 	until instant // its stop was nudged: not again before
 	sent  instant // the same, of one that was confirmed
+	alone instant // since then its stop waits for another index alone; 0: it does not
 }
 
 // stopKey is a copy whose stop waits for its turn.

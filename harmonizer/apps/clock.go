@@ -15,6 +15,7 @@ type clock struct {
 	now   instant
 	wall  time.Time // the same
 	epoch time.Time
+	turn  uint64 // number of the present Step, Confirm or Explain
 }
 
 func (c *clock) set(now time.Time) {
@@ -22,6 +23,7 @@ func (c *clock) set(now time.Time) {
 		c.epoch = now.Add(-time.Second)
 	}
 	c.wall = now
+	c.turn++
 	c.now = max(c.now, instant(now.Sub(c.epoch)))
 }
 

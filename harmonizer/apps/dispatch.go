@@ -33,8 +33,8 @@ func (d *dispatch) act(l *look) {
 		d.start(l)
 	}
 	d.stopExtras(l)
-	if l.again {
-		d.wakes.slot(l.slot, d.clock.in(d.cfg.HeartbeatPeriod/4))
+	if l.again > 0 {
+		d.wakes.slot(l.slot, d.clock.in(l.again))
 	}
 }
 
@@ -99,7 +99,9 @@ func (d *dispatch) stopExtras(l *look) {
 		if _, still := left[x.id]; !still {
 			continue
 		}
-		if x.rule == "" && x.until > d.clock.now {
+		d.stops.Remove(stopKey{s.place(), x.id})
+		if x.until > d.clock.now && d.mayRun(s, x) { // its stop is under way
+			x.rule, x.hold, x.alone = "", "", 0
 			s.extras = append(s.extras, x)
 			continue
 		}
@@ -111,6 +113,11 @@ func (d *dispatch) stopExtras(l *look) {
 func (d *dispatch) stop(l *look, c *surplus, x *extra) {
 	s, key := l.slot, stopKey{l.slot.place(), x.id}
 	h, held := l.holdStop(c, x, judging)
+	if !l.alone {
+		x.alone = 0
+	} else if d.known.AwaitCovered(s.app.id); x.alone == 0 {
+		x.alone = d.clock.now
+	}
 	if !held {
 		d.stops.Push(uint32(s.app.id), key, priority(x.rule))
 		h = d.gate.stops()
@@ -124,6 +131,13 @@ func (d *dispatch) stop(l *look, c *surplus, x *extra) {
 	x.hold = h.rule
 	d.journal.note(s, Finding{Kind: KindNotNudged, Why: h.why, Version: c.copy.Version(), Instance: x.id, Node: c.copy.Node(),
 		Rule: h.rule, Until: d.clock.time(h.until)})
+}
+
+// mayRun reports whether a copy that was to be stopped may run: a node lists it, or may
+// list it still, as another harmonizer named it.
+func (d *dispatch) mayRun(s *slot, x extra) bool {
+	c, known := d.known.Find(x.id)
+	return known && c.App() == s.app.id && c.Index() == s.index || !known && x.rule == ""
 }
 
 func (d *dispatch) forgetStop(s *slot, x extra) {
@@ -226,6 +240,7 @@ func (d *dispatch) sendStop(k stopKey) bool {
 		return false
 	}
 	x.until, x.hold = d.clock.in(d.cfg.NudgeKeepAlive), ""
+	d.rules.look.standing = standing{}
 	if x.rule == RuleDuplicate {
 		s.twins.victim = x.id
 	}

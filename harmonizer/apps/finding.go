@@ -64,8 +64,9 @@ const (
 	WhyUpdated        Why = "updated"         // the row is older than the app's last change
 	WhyNotStaged      Why = "not_staged"      // the package cannot be started
 	WhyNudged         Why = "nudged"          // that it was asked for is not long ago
-	WhyUnconfirmed    Why = "unconfirmed"     // each node is to list its copy again first
-	WhyOtherMissing   Why = "other_missing"   // another index of the app is missing
+	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is sure to run: its node is to list it first
+	WhyOtherMissing   Why = "other_missing"   // another index of the app is without a copy
+	WhyStandsIn       Why = "stands_in"       // it stands in for an index of the app without a copy
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
 	WhyReturning      Why = "returning"       // lost nodes come back: others may be on their way
 	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
@@ -101,6 +102,7 @@ const (
 	RuleExtraVersion   Rule = "extra_version"   // stops.go
 	RuleExtraApp       Rule = "extra_app"       // stops.go
 	RuleDuplicate      Rule = "duplicate"       // stops.go
+	RuleLastCopy       Rule = "last_copy"       // lastcopy.go
 	RuleResetGrace     Rule = "reset_grace"     // starts.go
 	RuleKeepAlive      Rule = "keep_alive"      // starts.go, stops.go
 	RuleUpdateRequired Rule = "update_required" // rules.go

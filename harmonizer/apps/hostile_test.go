@@ -83,11 +83,12 @@ func TestNudgesFitTheBus(t *testing.T) {
 	settle(m, now, BusUp{})
 	settle(m, now, Lead{})
 	row := message.App{Name: name("a", 0), Pool: "p", Version: name("v", 0), Instances: 2 * n}
-	settle(m, now, ExpectedRows{[]message.App{row}})
+	stopped := message.App{Name: name("b", 0), Pool: "p", Version: name("v", 0), Instances: 1, State: message.AppStopped}
+	settle(m, now, ExpectedRows{[]message.App{row, stopped}})
 	settle(m, now, ExpectedComplete{})
 	beats := make([]message.Beat, n)
-	for i := range beats { // of another version each, and beyond what is desired
-		beats[i] = message.Beat{App: row.Name, Version: name("w", i), Instance: name("i", i), Index: 2*n + i, State: message.Running}
+	for i := range beats { // of another version each
+		beats[i] = message.Beat{App: stopped.Name, Version: name("w", i), Instance: name("i", i), Index: 2*n + i, State: message.Running}
 	}
 	settle(m, now, beat("n1", beats...))
 	var nudges []Nudge

@@ -228,6 +228,17 @@ func (in *inventory) markAll(a *app) {
 	in.backlog.mark(at(a.id, 0)) // an app without any index is removed when it is judged
 }
 
+// markExtras marks every index of an app with copies that should not run.
+func (in *inventory) markExtras(id known.AppID) {
+	if a := in.app(id); a != nil {
+		for s := a.slots; s != nil; s = s.next {
+			if len(s.extras) > 0 {
+				in.backlog.mark(s.place())
+			}
+		}
+	}
+}
+
 func (in *inventory) markTrouble() {
 	for s := in.first; s != nil; s = s.after {
 		in.backlog.mark(s.place())

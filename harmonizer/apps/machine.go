@@ -49,7 +49,9 @@ func NewMachine(cfg Config) *Machine {
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
-	m.rules = rules{m.known, look{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, rowLoss: &m.rowLoss}}
+	m.rules = rules{look{
+		cfg: &m.cfg, clock: &m.clock, known: m.known, source: &m.rows.source, rowLoss: &m.rowLoss, apps: &m.apps,
+	}}
 	m.dispatch = dispatch{
 		cfg: &m.cfg, clock: &m.clock, known: m.known, apps: &m.apps, rules: &m.rules, rows: &m.rows,
 		gate: &m.gate, memory: &m.memory, journal: &m.journal, wakes: &m.wakes,

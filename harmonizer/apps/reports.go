@@ -36,6 +36,8 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 	case known.NodeLost:
 		m.journal.find(Finding{Kind: KindNodeLost, Node: c.Node})
 		m.limit.loseNode(c.Node)
+	case known.Covered:
+		m.apps.markExtras(c.App)
 	case known.Appeared:
 		a := m.apps.app(c.App)
 		if a == nil {

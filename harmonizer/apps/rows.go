@@ -195,6 +195,7 @@ func (r *rows) set(a *app, row rowState, want message.App) {
 		r.apps.setRow(a, row)
 		a.want = want
 	})
+	r.apps.known.Want(a.id, a.expected())
 }
 
 // renew begins anew: what was sent, and what crashed, was another version.

@@ -1,6 +1,8 @@
 package apps
 
 import (
+	"time"
+
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
@@ -30,6 +32,7 @@ var stopRules = [...]holdRule{
 	{always, (*look).rowsGone},        // too many rows, or copies, lost their row at once
 	{waiting, (*look).extraApp},       // its row may be on its way
 	{waiting, (*look).duplicate},      // not all of the duplicates are sure to run
+	{always, (*look).lastCopy},        // it serves, and no other copy is sure to
 	{always, (*look).keepAliveOfStop}, // the stop was sent
 	{sending, (*look).unlisted},       // as above; here duplicate counts the listing first
 }
@@ -81,9 +84,9 @@ type verdict struct {
 	start     Rule // "": no start
 	why       Why
 	surplus   []surplus
-	twins     []known.Copy // duplicates, the survivor first
-	redundant int          // copies that should not run
-	again     bool         // to be judged again soon
+	twins     []known.Copy  // duplicates, the survivor first
+	redundant int           // copies that should not run
+	again     time.Duration // to be judged again after that; 0: when something changes
 }
 
 // surplus is a copy that should not run.
@@ -93,14 +96,16 @@ type surplus struct {
 	why  Why
 }
 
-func (v *verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 || v.again }
+func (v *verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 || v.again > 0 }
 
 // look is one index of an app: what the rules read, and their verdict.
 type look struct {
 	cfg     *Config
 	clock   *clock
+	known   *known.Store
 	source  *source
 	rowLoss *rowLoss
+	apps    *inventory
 
 	app    *app
 	index  int
@@ -110,16 +115,29 @@ type look struct {
 	verdict
 
 	// What the hold rules judge.
-	when phase
-	stop surplus
-	sent extra // what was sent for stop before
+	when  phase
+	stop  surplus
+	sent  extra // what was sent for stop before
+	alone bool  // stop waits, or waited, for another index alone: of lastCopy
+
+	confirmed int // copies of the live version on the index that are confirmed, or unknown
+	standing  standing
+}
+
+// unknown is a count that was not made yet.
+const unknown = -1
+
+// lookAgain has the index judged again, after that at the latest.
+func (l *look) lookAgain(after time.Duration) {
+	if l.again == 0 || after < l.again {
+		l.again = after
+	}
 }
 
 // census counts the copies on an index that run.
 type census struct {
 	serving    int // of the live version, not EVACUATING
 	running    int // of these, RUNNING
-	listed     int // of these, listed by the latest heartbeat of their node
 	twins      int // of serving, RUNNING or STARTING
 	leaving    int // of the live version, EVACUATING
 	evacuating int // of any version
@@ -128,8 +146,7 @@ type census struct {
 
 // rules judge indices. They change nothing but the proof that duplicates run.
 type rules struct {
-	known *known.Store
-	look  look // reused: rules are called by a list, so that a look of its own would escape
+	look look // reused: rules are called by a list, so that a look of its own would escape
 }
 
 // judge returns an index and its verdict; s is its slot, or nil. Both are valid until
@@ -137,7 +154,7 @@ type rules struct {
 func (r *rules) judge(a *app, index int, s *slot) *look {
 	l := &r.look
 	l.app, l.index, l.slot, l.copies = a, index, s, l.copies[:0]
-	for c := range r.known.Copies(a.id, index) {
+	for c := range l.known.Copies(a.id, index) {
 		if runs(c.State()) {
 			l.copies = append(l.copies, c)
 		}
@@ -147,6 +164,7 @@ func (r *rules) judge(a *app, index int, s *slot) *look {
 }
 
 func (l *look) judge() {
+	l.confirmed = unknown
 	l.verdict = verdict{surplus: l.surplus[:0], twins: l.twins[:0]}
 	switch {
 	case l.app.row == rowUnreadable: // what should run is unknown
@@ -175,7 +193,6 @@ func (l *look) count() {
 			n.serving++
 			n.twins += count(state == message.Running || state == message.Starting)
 			n.running += count(state == message.Running)
-			n.listed += count(state == message.Running && listed(c))
 		}
 	}
 }
@@ -185,7 +202,7 @@ func (l *look) holdStart(when phase) (hold, bool) { return l.hold(startRules[:],
 // holdStop returns the first rule that holds the stop of a copy: the one answer to
 // whether it may be stopped. x is what was sent for it before, nil for nothing.
 func (l *look) holdStop(c *surplus, x *extra, when phase) (hold, bool) {
-	if l.stop, l.sent = *c, (extra{}); x != nil {
+	if l.stop, l.sent, l.alone = *c, (extra{}), false; x != nil {
 		l.sent = *x
 	}
 	return l.hold(stopRules[:], when)

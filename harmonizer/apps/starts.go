@@ -43,14 +43,12 @@ func (l *look) evacuation() {
 	switch {
 	case n.serving == 0 && n.leaving > 0:
 		l.start, l.why = RuleEvacuation, WhyEvacuating
-	case n.listed > 0:
+	case n.running > 0:
 		for _, c := range l.copies {
 			if c.State() == message.Evacuating {
 				l.surplus = append(l.surplus, surplus{c, RuleEvacuation, WhyReplaced})
 			}
 		}
-	case n.running > 0:
-		l.again = true // no event follows when its node lists it again
 	}
 	if n.running > 0 {
 		l.redundant += n.evacuating

@@ -40,10 +40,6 @@ func (l *look) extraVersion() {
 		return
 	}
 	l.redundant += n.others
-	if n.listed == 0 {
-		l.again = true // no event follows when its node lists it again
-		return
-	}
 	for _, c := range l.copies {
 		if c.State() != message.Evacuating && !c.OfVersion(l.app.want.Version) {
 			l.surplus = append(l.surplus, surplus{c, RuleExtraVersion, WhyWrongVersion})
@@ -75,7 +71,7 @@ func (l *look) duplicates() {
 	}
 	l.surplus = append(l.surplus, surplus{victim, RuleDuplicate, WhyDuplicate})
 	l.redundant += len(l.twins) - 1
-	l.again = true
+	l.lookAgain(l.cfg.HeartbeatPeriod / 4)
 }
 
 func survival(a, b known.Copy) int {
@@ -117,16 +113,9 @@ func (l *look) extraApp() (hold, bool) {
 	return hold{RuleExtraApp, WhyGrace, until + 1}, l.clock.now <= until
 }
 
-// duplicate holds the stop of a duplicate until it is sure that all of them run,
-// and while another index of the app is missing.
+// duplicate holds the stop of a duplicate until it is sure that all of them run.
 func (l *look) duplicate() (hold, bool) {
-	switch {
-	case l.stop.rule != RuleDuplicate:
-		return hold{}, false
-	case !l.slot.twins.confirmed(l.twins):
-		return hold{RuleDuplicate, WhyUnconfirmed, 0}, true
-	}
-	return hold{RuleDuplicate, WhyOtherMissing, 0}, l.app.tally[missing]+l.app.tally[crashed] > 0
+	return hold{RuleDuplicate, WhyUnconfirmed, 0}, l.stop.rule == RuleDuplicate && !l.slot.twins.confirmed(l.twins)
 }
 
 // keepAliveOfStop is the rule keep_alive for a stop, as keepAlive is for a start.

@@ -14,14 +14,21 @@ func (s *Store) Want(a AppID, n int) {
 		return
 	}
 	p.want, p.covered = uint32(n), 0
-	if n == 0 {
-		return
+	for index, first := range s.apps.spread[a] {
+		p.covered += covered(index < p.want && s.apps.covering(first, index, nil))
 	}
-	for index := range s.Indices(a) {
-		if index < n && s.apps.covering(a, uint32(index), nil) {
-			p.covered++
-		}
+	for slot := p.first; slot != none; { // a short chain: the last copy that covers an index counts
+		r := s.copies.at(slot)
+		slot = r.next
+		p.covered += covered(r.index < p.want && r.covers() && !s.apps.covering(slot, r.index, nil))
 	}
+}
+
+func covered(yes bool) uint32 {
+	if yes {
+		return 1
+	}
+	return 0
 }
 
 // Uncovered returns how many of an app's wanted indices are not covered.
@@ -37,9 +44,9 @@ func (s *Store) AwaitCovered(a AppID) { s.apps.items[a].awaited = true }
 // covers reports whether the copy covers its index.
 func (r *record) covers() bool { return r.state != stateCrashed && !r.has(flagAbsent) }
 
-// covering reports whether a copy on an index covers it, other than one.
-func (s *apps) covering(a AppID, index uint32, other *record) bool {
-	for r := range s.chainOf(s.head(a, index)) {
+// covering reports whether a copy of a chain covers an index, other than one.
+func (s *apps) covering(first, index uint32, other *record) bool {
+	for r := range s.chainOf(first) {
 		if r != other && r.index == index && r.covers() {
 			return true
 		}
@@ -50,7 +57,7 @@ func (s *apps) covering(a AppID, index uint32, other *record) bool {
 // cover counts a copy that covers its index from now on.
 func (s *apps) cover(r *record) {
 	p := &s.items[r.app]
-	if r.index >= p.want || s.covering(r.app, r.index, r) {
+	if r.index >= p.want || s.covering(s.head(r.app, r.index), r.index, r) {
 		return
 	}
 	if p.covered++; p.covered == p.want && p.awaited {
@@ -61,7 +68,17 @@ func (s *apps) cover(r *record) {
 
 // uncover counts a copy that covered its index until now.
 func (s *apps) uncover(r *record) {
-	if p := &s.items[r.app]; r.index < p.want && !s.covering(r.app, r.index, r) {
+	if p := &s.items[r.app]; r.index < p.want && !s.covering(s.head(r.app, r.index), r.index, r) {
 		p.covered--
+	}
+}
+
+// recount counts what a change of a copy does to its index.
+func (s *apps) recount(r *record, covered bool) {
+	switch covers := r.covers(); {
+	case covers && !covered:
+		s.cover(r)
+	case covered && !covers:
+		s.uncover(r)
 	}
 }

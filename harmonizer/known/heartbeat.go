@@ -161,17 +161,7 @@ func (s *Store) settle(n *node, r *record) {
 	}
 	if was := r.covers(); r.has(flagAbsent) {
 		r.flags &^= flagAbsent
-		s.recount(r, was)
-	}
-}
-
-// recount counts what a change of a copy does to its index.
-func (s *Store) recount(r *record, covered bool) {
-	switch covers := r.covers(); {
-	case covers && !covered:
-		s.apps.cover(r)
-	case covered && !covers:
-		s.apps.uncover(r)
+		s.apps.recount(r, was)
 	}
 }
 
@@ -181,7 +171,7 @@ func (s *Store) become(slot uint32, r *record, state []byte) {
 	if is != was {
 		covered := r.covers()
 		r.state = is
-		s.recount(r, covered)
+		s.apps.recount(r, covered)
 		s.tell(BecameState, slot, r).Was = s.texts.stateOf(was)
 	}
 	s.texts.dropState(was)
@@ -204,7 +194,7 @@ func (s *Store) unlisted(at instant, n *node) {
 		covered := r.covers()
 		r.place, r.absent = none, at
 		r.flags |= flagAbsent
-		s.recount(r, covered)
+		s.apps.recount(r, covered)
 		s.watch(m.Owner, r)
 	}
 	if c := cap(n.marks); c < len(s.listed) || c > 2*len(s.listed)+16 {

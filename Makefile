@@ -9,7 +9,7 @@ export GOFLAGS += -tags=grpcnotrace
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 
-.PHONY: up build test test-root check lint generate bench clean help
+.PHONY: up build test test-root soak check lint generate bench clean help
 .DEFAULT_GOAL := help
 
 up: build ## run everything on this machine; Ctrl-C ends it
@@ -26,6 +26,13 @@ test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector
 
 test-root: ## run the tests that need root: those of cgroups and their limits
 	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest' ./bootstrap/supervise
+
+# Each of these packages has a FuzzWorlds.
+SOAK   ?= ./harmonizer/apps
+SOAKED ?= 100000x
+
+soak: ## run 100,000 random worlds of each package of SOAK against its model
+	@for p in $(SOAK); do $(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAKED) $$p || exit 1; done
 
 check: lint test ## lint and test
 

@@ -60,6 +60,7 @@ var house = []entry{
 
 	{path: "metrics", row: vocabulary},
 	{path: "pools", row: vocabulary},
+	{path: "pools/disruption", row: vocabulary, pure: true, std: true, only: none},
 	{path: "bootstrap/release", row: vocabulary},
 	{path: "harmonizer/message", row: vocabulary, only: []string{"resource", "internal/names"}},
 
@@ -77,7 +78,7 @@ var house = []entry{
 	{path: "metrics/record", row: core, std: true, only: []string{"metrics", "internal/strictjson"}},
 
 	{path: "autoscaler/resolve", row: machinery, pure: true},
-	{path: "autoscaler/snapshot", row: machinery, only: []string{"resource", "pools"}},
+	{path: "autoscaler/snapshot", row: machinery, only: []string{"resource", "pools", "pools/disruption"}},
 	{path: "autoscaler/ask", row: machinery, only: []string{"resource", "sigproto", "metrics", "autoscaler/decide", "autoscaler/shadow"}},
 	{path: "metrics/windows", row: machinery, std: true, only: []string{"metrics"}},
 	{path: "harmonizer/replay", row: machinery},

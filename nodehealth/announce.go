@@ -39,7 +39,7 @@ func (a *announcer) found(now time.Time, f judge.Finding) {
 	a.count(f)
 	level := slog.LevelInfo
 	switch f.Event {
-	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
+	case judge.NodeUnhealthy, judge.NodeQuarantined, judge.NodeHeld, judge.RepairFailed, judge.FenceUnconfirmed, judge.BreakerOpened, judge.ZoneFrozen, judge.PathLost, judge.CheckUnknown:
 		level = slog.LevelWarn
 	case judge.Ignored:
 		level = slog.LevelDebug
@@ -66,6 +66,17 @@ func (a *announcer) alarm(now time.Time, one Alarm) {
 	a.add(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
 
+// alarmed returns the state of a node while an alarm of that kind stands.
+func alarmed(kind string) judge.NodeState {
+	switch kind {
+	case "fence":
+		return judge.FenceFailed
+	case "quarantine":
+		return judge.Quarantined
+	}
+	return judge.Held
+}
+
 // forget ends the alarms that the judge no longer has.
 func (a *announcer) forget(now time.Time, j *judge.Judge) {
 	if len(a.alarms) == 0 {
@@ -81,9 +92,8 @@ func (a *announcer) forget(now time.Time, j *judge.Judge) {
 			if !stands[key] {
 				delete(a.alarms, key)
 			}
-		case "fence", "quarantine":
-			e, known := j.Explain(now, one.Node)
-			if !known || e.State != judge.FenceFailed && e.State != judge.Quarantined {
+		case "fence", "quarantine", "held":
+			if e, _ := j.Explain(now, one.Node); e.State != alarmed(kindOf(key)) {
 				delete(a.alarms, key)
 			}
 		}

@@ -258,6 +258,8 @@ func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	switch known, _ := j.Explain(now, id); {
 	case known.State == judge.Quarantined:
 		return refused("it is in quarantine: release it first")
+	case known.State == judge.Held:
+		return refused("its repairs are spent, and it is held: release it first")
 	case known.State == judge.FenceFailed:
 		return refused("it could not be fenced: release it once you know what it does")
 	case known.Attempt != "" || known.State == judge.Claimed:
@@ -279,7 +281,7 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	if known.Asked != "" {
 		return done("the wish of "+known.Asked+" to have it repaired is withdrawn", one)
 	}
-	if known.State != judge.Quarantined && known.State != judge.FenceFailed {
+	if known.State != judge.Quarantined && known.State != judge.Held && known.State != judge.FenceFailed {
 		return refused("it is not held: it is " + string(known.State))
 	}
 	return done("released", one)

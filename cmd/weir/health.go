@@ -157,6 +157,10 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 		text = fmt.Sprintf("%s: %s", n.Action, n.Stage)
 	}
 	switch {
+	case n.State == judge.Quarantined && !n.FitSince.IsZero():
+		return fmt.Sprintf("fit for %s: it returns when it was for healthy_for", explain.Ago(now, n.FitSince))
+	case n.Spent != "":
+		return n.Spent
 	case n.Attempt != "" && n.Until.After(now):
 		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
 	case text == "" && mode != judge.Act && n.Repairs > 0:

@@ -3,6 +3,8 @@ package judge
 import (
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 func TestBudget(t *testing.T) {
@@ -25,18 +27,12 @@ func TestBudget(t *testing.T) {
 		{"a number of nodes", three, 5, []string{"n1"}, 2, true},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			b := budget{available: test.available, out: map[string]bool{}}
+			b := newBudget(test.available)
 			for _, id := range test.out {
-				b.out[id] = true
+				b.out[id] = disruption.Repair
 			}
-			if most, room := b.most(test.listed), b.room("n0", test.listed); most != test.most || room != test.room {
-				t.Errorf("%d may be out, room for one more: %t, want %d, %t", most, room, test.most, test.room)
-			}
-			for _, id := range test.out {
-				delete(b.out, id)
-			}
-			if b.others("n0") != 0 {
-				t.Errorf("%v are out after each came back", b.out)
+			if of := b.of(test.listed); of.Limit != test.most || of.Room("n0") != test.room {
+				t.Errorf("%d may be out, room for one more: %t, want %d, %t", of.Limit, of.Room("n0"), test.most, test.room)
 			}
 		})
 	}

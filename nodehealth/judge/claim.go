@@ -24,6 +24,8 @@ func (rs *repairs) claim(now time.Time) {
 		case n.State == Leaving || n.replaced || n.missing > 0 && n.state == Unhealthy:
 		case n.state == FenceFailed:
 			rs.takeUp(now, n)
+		case n.state == Held:
+			rs.setAside(now, n, n.spent)
 		default:
 			rs.consider(now, n)
 		}
@@ -73,7 +75,7 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 	r := refused(c, at)
 	switch {
 	case r.gate == GateAttempts:
-		rs.quarantine(now, n, r.why(c))
+		rs.setAside(now, n, r.why(c))
 	case r.gate != "" && n.state == Claimed:
 		rs.unclaim(now, n, r)
 	case r.gate != "":
@@ -105,17 +107,6 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	f := n.finding(RepairBlocked, r.why(&rs.asking))
 	f.Action, f.Gate, f.Until = a, r.gate, r.until
 	rs.journal.find(f)
-}
-
-func (rs *repairs) quarantine(now time.Time, n *node, why string) {
-	n.repair, n.asked, n.blocked, n.until = nil, "", "", now.Add(rs.rules.window)
-	rs.to(now, n, Quarantined)
-	rs.journal.find(Finding{Event: NodeQuarantined, Node: n.ID, Zone: n.Zone, Until: n.until, Observe: rs.rules.observe, Why: why})
-	rs.journal.order(Order{Kind: OrderQuarantine, Node: n.ID, For: rs.rules.window, Observe: rs.rules.observe, Why: why})
-	if !rs.rules.observe {
-		rs.journal.order(Order{Kind: OrderAlarm, Node: n.ID, Alarm: "quarantine:" + n.ID, Why: why})
-	}
-	rs.wakes.add(n, n.until)
 }
 
 func (rs *repairs) attempt(n *node) string {

@@ -54,6 +54,10 @@
 // place. When all actions failed, the node is quarantined if it is still the machine
 // that the repair began with; else the lineage has one attempt less.
 //
+// A quarantine asks the gates owner to min_available. While one refuses, the node is
+// held: in service, and not repaired. It is quarantined once they allow it. A quarantined
+// node that is fit for healthy_for without a failure is released.
+//
 // # Gates
 //
 // Candidates come in the order gone first, then longest unhealthy. Each passes the
@@ -65,7 +69,7 @@
 //	breaker        too many of the pool are sick
 //	zone           too many of the node's zone are sick
 //	schedule       the policy freezes this hour
-//	min_available  the action would take too many out of service
+//	min_available  too many would be out of service: the pool's disruption budget
 //	in_progress    other repairs are under way
 //	rate           too many repairs were begun
 //	backoff        the last repair of this lineage was not long ago
@@ -79,7 +83,7 @@
 //
 // The breaker counts nodes that are suspect, unhealthy or being repaired among those
 // that are eligible: listed, past their grace, not paused, not leaving or taken back,
-// not quarantined, and not unknown for long; one that is only wished for is not sick. A
+// and not unknown for long; a quarantined one is sick; one that is only wished for is not sick. A
 // release closes all breakers, and lets as many be sick as there are then, until fewer
 // are. A single frozen zone is left out of the pool's count, so that the
 // other zones are served; if more than one is, the whole pool counts.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // polled is a policy of one mode, which tells of some nodes only.
@@ -276,7 +278,7 @@ func TestMayGoFirst(t *testing.T) {
 			w.ordered()
 			attempt := w.j.roster.all["n1"].repair.Attempt
 			for _, id := range []string{"n4", "n7"}[:test.out] {
-				w.j.safety.budget.out[id] = true
+				w.j.safety.budget.out[id] = disruption.Repair
 			}
 			got := w.j.MayGoFirst(w.now, "n1", attempt)
 			if got != test.want || w.j.roster.all["n1"].repair.TookOut != (test.serve && test.want) {

@@ -11,13 +11,14 @@ import (
 type phase uint8
 
 const (
-	atClaim   phase = 1 << iota // a node becomes a candidate
-	atBegin                     // the failure of a claimed node is confirmed
-	atAct                       // the next action of a repair
-	atSilence                   // the next action on a node that our fencing made silent: no verdict is expected
-	atReturn                    // a node is fenced after all, and needs a place again
-	alone                       // the gate refused last: while it still does, no other gate is asked
-	forAll                      // it refuses every node of the pool or none, so that one answer does
+	atClaim      phase = 1 << iota // a node becomes a candidate
+	atBegin                        // the failure of a claimed node is confirmed
+	atAct                          // the next action of a repair
+	atSilence                      // the next action on a node that our fencing made silent: no verdict is expected
+	atReturn                       // a node is fenced after all, and needs a place again
+	atQuarantine                   // a node whose repairs are spent is to be set aside
+	alone                          // the gate refused last: while it still does, no other gate is asked
+	forAll                         // it refuses every node of the pool or none, so that one answer does
 )
 
 // gate may refuse a repair.
@@ -33,12 +34,12 @@ var gates = [...]gate{
 	{GateAction, atClaim | atBegin | atAct, noAction},
 	{GateFencing, atClaim | atBegin | atAct, noFencing},
 	{GateRecheck, atClaim | atBegin | atAct, notConfirmed},
-	{GateOwner, atClaim | atBegin | atAct | atSilence | alone | forAll, otherHealer},
-	{GatePause, atClaim | atBegin | atAct | atSilence | alone, paused},
-	{GateBreaker, atClaim | atBegin | atAct | atSilence | alone | forAll, poolSick},
-	{GateZone, atClaim | atBegin | atAct | atSilence | alone, zoneSick},
-	{GateSchedule, atClaim | atBegin | atAct | atSilence | alone | forAll, frozen},
-	{GateMinAvailable, atClaim | atBegin | atAct | atSilence, overBudget},
+	{GateOwner, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, otherHealer},
+	{GatePause, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, paused},
+	{GateBreaker, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, poolSick},
+	{GateZone, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, zoneSick},
+	{GateSchedule, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, frozen},
+	{GateMinAvailable, atClaim | atBegin | atAct | atSilence | atQuarantine, overBudget},
 	{GateInProgress, atClaim | atReturn | alone | forAll, noPlace},
 	{GateRate, atClaim | atBegin, overRate},
 	{GateBackoff, atClaim | atBegin, tooSoon},
@@ -90,6 +91,7 @@ type candidate struct {
 	node      *node
 	action    Action
 	fits      bool // the action makes sense for the machine
+	aside     bool // the node is to be set aside: there is no action
 	repairs   int  // in progress
 	last      gate // that refused the last node that was asked whether it waits
 	refused   bool // by that gate, and is still
@@ -110,7 +112,7 @@ type safety struct {
 func newSafety(r *rules) safety {
 	return safety{
 		rules: r, breakers: newBreakers(r), schedule: schedule{freezes: r.freezes},
-		budget: budget{available: r.available, out: map[string]bool{}}, rate: rate{perHour: r.perHour, burst: r.burst}, lineages: newLineages(r),
+		budget: newBudget(r.available), rate: rate{perHour: r.perHour, burst: r.burst}, lineages: newLineages(r),
 	}
 }
 
@@ -186,10 +188,11 @@ func frozen(c *candidate) refusal {
 }
 
 func overBudget(c *candidate) refusal {
-	over := c.node.outBy(c.now, c.detection, c.action) && !c.budget.room(c.node.ID, c.breakers.census.listed)
+	over := (c.aside || c.node.outBy(c.now, c.detection, c.action)) && !c.budget.of(c.breakers.census.listed).Room(c.node.ID)
 	return refuse(over, time.Time{}, func(c *candidate) string {
 		listed := c.breakers.census.listed
-		return fmt.Sprintf("%d of %d nodes are out of service by repairs, %d may be", c.budget.others(c.node.ID), listed, c.budget.most(listed))
+		b := c.budget.of(listed)
+		return fmt.Sprintf("%d of %d nodes are out of service (%v), %d may be", b.Others(c.node.ID), listed, b, b.Limit)
 	})
 }
 

@@ -3,6 +3,8 @@ package judge
 import (
 	"testing"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // asking returns a candidate that passes every gate: a reboot of a node of ten that
@@ -65,9 +67,12 @@ func TestEachGate(t *testing.T) {
 		}, GateZone, acts | alone, 0, "zone a: 5 of 5"},
 		{"another zone is", func(c *candidate) { c.breakers.zone("b").breaker = breaker{Breaker: Breaker{Open: true}} }, "", 0, 0, ""},
 		{"the schedule freezes", func(c *candidate) { c.schedule.at, c.schedule.frozenTo = now, now.Add(time.Hour) }, GateSchedule, acts | alone, time.Hour, "the schedule allows no repair now"},
-		{"two others are out", func(c *candidate) { serve(c); c.budget.out["x"], c.budget.out["y"] = true, true }, GateMinAvailable, acts, 0,
-			"2 of 10 nodes are out of service by repairs, 2 may be"},
-		{"two others, and it does not serve", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = true, true }, "", 0, 0, ""},
+		{"two others are out", func(c *candidate) {
+			serve(c)
+			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Quarantine
+		}, GateMinAvailable, acts, 0,
+			"2 of 10 nodes are out of service (1 by quarantine, 1 by repair), 2 may be"},
+		{"two others, and it does not serve", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, "", 0, 0, ""},
 		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, 1 may be"},
 		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "6 repairs an hour, 2 at once"},
 		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},

@@ -98,7 +98,11 @@ type Status struct {
 	Why     string    `json:"why,omitempty"`
 	Gate    Gate      `json:"gate,omitempty"` // that refuses its repair
 	Until   time.Time `json:"until,omitzero"` // of the quarantine, or of what is under way
-	Attempt string    `json:"attempt,omitempty"`
+	// Spent is why the node was quarantined or is held.
+	Spent string `json:"spent,omitempty"`
+	// FitSince is since when a quarantined node is fit: it returns after healthy_for.
+	FitSince time.Time `json:"fit_since,omitzero"`
+	Attempt  string    `json:"attempt,omitempty"`
 }
 
 // Status returns all nodes, in order of id.
@@ -165,7 +169,7 @@ func (j *Judge) demand(now time.Time, r Recover) {
 	switch {
 	case !ok:
 		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
-	case n.repair != nil || n.state == Quarantined:
+	case n.repair != nil || n.state == Quarantined || n.state == Held:
 		j.journal.find(ignored(r.Node, "recovery asked of a node that is "+string(n.state)))
 	default:
 		n.asked = cmp.Or(r.By, "somebody")
@@ -197,7 +201,7 @@ func (j *Judge) released(now time.Time, r Release) {
 		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Why: why})
 		j.evaluate(now, n)
 		return
-	case !ok || n.state != Quarantined && n.state != FenceFailed:
+	case !ok || n.state != Quarantined && n.state != Held && n.state != FenceFailed:
 		j.journal.find(ignored(r.Node, "release of a node that is not held"))
 		return
 	}
@@ -222,7 +226,7 @@ func (j *Judge) causes() []cause {
 }
 
 func (j *Judge) free(now time.Time, n *node, why string) {
-	n.repair, n.until, n.failing = nil, time.Time{}, time.Time{}
+	n.repair, n.blocked, n.spent, n.until, n.failing = nil, "", "", time.Time{}, time.Time{}
 	j.roster.to(now, n, Fresh)
 	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
 	j.evaluate(now, n)
@@ -302,7 +306,7 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 }
 
 func (n *node) status() Status {
-	s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: n.why, Gate: n.blocked, Until: n.until}
+	s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: n.why, Gate: n.blocked, Until: n.until, Spent: n.spent, FitSince: n.fitSince}
 	if n.repair != nil {
 		s.Attempt, s.Until = n.repair.Attempt, n.repair.Deadline
 	}

@@ -21,11 +21,12 @@ const (
 	Recovering  NodeState = "recovering"   // an action is under way, or the next one waits at a gate
 	Verifying   NodeState = "verifying"    // an action is through: is it fit?
 	Quarantined NodeState = "quarantined"  // every repair failed: set aside for a window
-	FenceFailed NodeState = "fence_failed" // it may be alive: held until it is known not to be
+	Held        NodeState = "held"         // every repair failed, and a gate refuses to set it aside: in service
+	FenceFailed NodeState = "fence_failed" // it may be alive: not replaced until it is known not to be
 )
 
 func (s NodeState) unfit() bool {
-	return s == Unhealthy || s.holdsPlace() || s == Quarantined || s == FenceFailed
+	return s == Unhealthy || s.holdsPlace() || s == Quarantined || s == Held || s == FenceFailed
 }
 
 // holdsPlace reports whether a repair is in progress.
@@ -44,7 +45,10 @@ type node struct {
 	state   NodeState
 	since   time.Time // of the state
 	failing time.Time // since then it fails, at least
-	until   time.Time // of the quarantine
+	until   time.Time // of the quarantine, or of Held
+	// fitSince is since when a quarantined node is fit without a failure; zero: it is not.
+	fitSince time.Time
+	spent    string // the repairs after which it was quarantined or held
 
 	evidence
 
@@ -90,13 +94,19 @@ func (n *node) wished() bool {
 	return n.asked != "" && n.state == Unhealthy && n.verdict == OK && n.repair == nil
 }
 
-// outBy reports whether the action takes the node out of service: one that serves,
-// without another in its place.
+// fencedBy reports whether the node is fenced before the action.
+func (n *node) fencedBy(r *rules, a Action) bool {
+	return a.Name == Recreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.harmless(r)
+}
+
+// outBy reports whether the action, or the fencing before it, takes the node out of
+// service: one that serves, without another in its place.
 func (n *node) outBy(now time.Time, d *detection, a Action) bool {
 	if n.repair != nil && n.repair.TookOut {
 		return true
 	}
-	if n.State != Running || a.Name == Start || a.Name == Recreate && *a.Params.LaunchFirst {
+	stays := a.Name == Start || a.Name == Recreate && *a.Params.LaunchFirst && !n.fencedBy(d.rules, a)
+	if n.State != Running || stays {
 		return false
 	}
 	return n.serves(now, d, &n.Node)
@@ -113,6 +123,9 @@ func (n *node) nextWake(now time.Time, d *detection) time.Time {
 		w.add(n.failing.Add(d.tolerate))
 	}
 	w.add(n.until)
+	if !n.fitSince.IsZero() {
+		w.add(n.fitSince.Add(d.healthyFor))
+	}
 	return w.at
 }
 
@@ -132,7 +145,7 @@ type roster struct {
 	journal   *journal
 
 	all    map[string]*node
-	ill    map[string]*node // Unhealthy, or FenceFailed
+	ill    map[string]*node // Unhealthy, Held or FenceFailed
 	active map[string]*node // with a repair that holds a place
 	wakes  wakes
 }
@@ -167,22 +180,13 @@ func (ro *roster) to(now time.Time, n *node, state NodeState) {
 	delete(ro.ill, n.ID)
 	delete(ro.active, n.ID)
 	switch {
-	case state == Unhealthy || state == FenceFailed:
+	case state == Unhealthy || state == Held || state == FenceFailed:
 		ro.ill[n.ID] = n
 	case state.holdsPlace():
 		ro.active[n.ID] = n
 	}
 	ro.budgeted(n)
 	ro.count(now, n)
-}
-
-// budgeted counts the node in the budget while its repair has it out of service.
-func (ro *roster) budgeted(n *node) {
-	if n.repair != nil && n.repair.TookOut && n.state.holdsPlace() {
-		ro.safety.budget.out[n.ID] = true
-	} else {
-		delete(ro.safety.budget.out, n.ID)
-	}
 }
 
 func (ro *roster) count(now time.Time, n *node) {
@@ -192,7 +196,7 @@ func (ro *roster) count(now time.Time, n *node) {
 func (ro *roster) tally(now time.Time, n *node) tally {
 	t := tally{zone: n.Zone}
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
-	t.eligible = t.listed && n.State != Spot && n.state != Quarantined &&
+	t.eligible = t.listed && n.State != Spot &&
 		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
 	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
 	t.blind = t.eligible && n.blind

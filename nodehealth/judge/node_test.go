@@ -27,7 +27,8 @@ func TestTally(t *testing.T) {
 		{"suspect, and within its grace", Suspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, sick: true}},
 		{"under repair", Verifying, nil, tally{listed: true, eligible: true, sick: true}},
 		{"an operator asks to repair a fit node", Unhealthy, func(_ *roster, n *node) { n.asked, n.verdict, n.repair = "ann", OK, nil }, tally{listed: true, eligible: true}},
-		{"quarantined", Quarantined, nil, tally{listed: true}},
+		{"quarantined", Quarantined, nil, tally{listed: true, eligible: true, sick: true}},
+		{"held", Held, nil, tally{listed: true, eligible: true, sick: true}},
 		{"paused", Unhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},
 		{"taken back", Unhealthy, func(_ *roster, n *node) { n.State = Spot }, tally{listed: true}},
 		{"leaving", Unhealthy, func(_ *roster, n *node) { n.State = Leaving }, tally{}},
@@ -64,7 +65,9 @@ func TestRosterFollowsStates(t *testing.T) {
 		{Unhealthy, false, true, false, false},
 		{Claimed, false, false, true, false},
 		{Recovering, true, false, true, true},
-		{FenceFailed, true, true, false, false},
+		{FenceFailed, true, true, false, true},
+		{Held, false, true, false, false},
+		{Quarantined, false, false, false, true},
 		{Recovering, true, false, true, true},
 		{Verifying, true, false, true, true},
 		{Healthy, false, false, false, false},
@@ -74,7 +77,7 @@ func TestRosterFollowsStates(t *testing.T) {
 			n.repair = &Repair{TookOut: s.took}
 		}
 		ro.to(now, n, s.state)
-		if ill, active, gone := ro.ill["n"] != nil, ro.active["n"] != nil, ro.safety.budget.out["n"]; ill != s.ill || active != s.active || gone != s.gone {
+		if ill, active, gone := ro.ill["n"] != nil, ro.active["n"] != nil, ro.safety.budget.out["n"] != ""; ill != s.ill || active != s.active || gone != s.gone {
 			t.Errorf("%s: ill %t, active %t, out %t, want %t, %t, %t", s.state, ill, active, gone, s.ill, s.active, s.gone)
 		}
 	}

@@ -46,6 +46,7 @@ const (
 	NodeReplaced     FindingEvent = "node.replaced"
 	NodeGone         FindingEvent = "node.gone" // from the provider's list
 	NodeQuarantined  FindingEvent = "node.quarantined"
+	NodeHeld         FindingEvent = "node.held"     // its repairs are spent, and a gate refuses to set it aside
 	NodeReleased     FindingEvent = "node.released" // by an operator, or as its quarantine is over
 	CheckUnknown     FindingEvent = "check.unknown" // for longer than unknown_alarm
 	RepairBlocked    FindingEvent = "repair.blocked"
@@ -81,7 +82,7 @@ const (
 	GateBreaker      Gate = "breaker"       // too many of the pool are sick
 	GateZone         Gate = "zone"          // too many of the node's zone are sick
 	GateSchedule     Gate = "schedule"      // the policy freezes this hour
-	GateMinAvailable Gate = "min_available" // the action takes too many out of service
+	GateMinAvailable Gate = "min_available" // the disruption budget: too many nodes would be out of service
 	GateInProgress   Gate = "in_progress"   // other repairs are under way
 	GateRate         Gate = "rate"          // too many repairs began
 	GateBackoff      Gate = "backoff"       // the last repair of this lineage was not long ago

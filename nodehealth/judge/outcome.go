@@ -174,7 +174,7 @@ func (rs *repairs) escalate(now time.Time, n *node, why string) {
 		rs.end(now, n, RepairEnded, Unhealthy, "the replacement is not fit either: "+why)
 	default:
 		rs.close(now, n)
-		rs.quarantine(now, n, "every action failed, the last one: "+why)
+		rs.setAside(now, n, "every action failed, the last one: "+why)
 	}
 }
 

@@ -118,13 +118,13 @@ func (rs *repairs) goOn(now time.Time, n *node) {
 func (rs *repairs) act(now time.Time, n *node) {
 	r := n.repair
 	n.blocked, r.Waiting = "", false
-	if r.Action.Name == Recreate && len(rs.rules.fencing) > 0 && !r.Fenced && !n.harmless(rs.rules) {
+	r.TookOut = n.outBy(now, rs.detection, r.Action)
+	if n.fencedBy(rs.rules, r.Action) {
 		rs.fence(now, n)
 		if !rs.rules.observe {
 			return
 		}
 	}
-	r.TookOut = n.outBy(now, rs.detection, r.Action)
 	rs.budgeted(n)
 	event := RepairAttempt
 	if !r.Begun {
@@ -189,7 +189,7 @@ func (rs *repairs) mayGoFirst(now time.Time, n *node) bool {
 	if !n.outBy(now, rs.detection, a) {
 		return true
 	}
-	n.repair.TookOut = rs.safety.budget.room(n.ID, rs.safety.breakers.census.listed)
+	n.repair.TookOut = rs.safety.budget.of(rs.safety.breakers.census.listed).Room(n.ID)
 	rs.budgeted(n)
 	return n.repair.TookOut
 }

@@ -35,6 +35,7 @@ type NodeRecord struct {
 	Until     time.Time `json:"until,omitzero"`
 	Asked     string    `json:"asked,omitempty"`
 	Blocked   Gate      `json:"blocked,omitempty"`
+	Spent     string    `json:"spent,omitempty"` // the repairs after which it was set aside
 	NotBefore time.Time `json:"not_before,omitzero"`
 	Replaced  bool      `json:"replaced,omitempty"`
 	Unlisted  bool      `json:"unlisted,omitempty"`
@@ -85,7 +86,7 @@ func (j *Judge) State() State {
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all)}
 	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
-			Blocked: n.blocked, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
+			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
 		}
@@ -135,7 +136,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n := j.roster.add(now, r.Node)
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
-	n.asked, n.blocked, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Replaced, r.Unlisted
+	n.asked, n.blocked, n.spent, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Spent, r.Replaced, r.Unlisted
 	if r.Born != "" {
 		j.safety.lineages.born[n.ID] = r.Born
 	}

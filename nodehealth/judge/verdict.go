@@ -72,8 +72,16 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			j.fit(now, n)
 		}
 	case Quarantined:
-		if !now.Before(n.until) {
-			j.free(now, n, "the quarantine is over")
+		if why := n.returns(now, j.rules); why != "" {
+			j.free(now, n, why)
+			return
+		}
+	case Held:
+		switch {
+		case n.verdict == OK:
+			j.fit(now, n)
+		case !now.Before(n.until):
+			j.free(now, n, "it was held for "+j.rules.window.String())
 			return
 		}
 	case FenceFailed:
@@ -127,7 +135,7 @@ func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
 		j.journal.find(n.finding(NodeOK, ""))
 	}
-	n.failing, n.repair, n.blocked, n.asked = time.Time{}, nil, "", ""
+	n.failing, n.until, n.repair, n.blocked, n.asked, n.spent = time.Time{}, time.Time{}, nil, "", "", ""
 	j.roster.to(now, n, Healthy)
 }
 

@@ -1,0 +1,199 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
+)
+
+// count returns how many nodes are in that state.
+func (w *world) count(state NodeState) (n int) {
+	for _, one := range w.j.Status() {
+		if one.State == state {
+			n++
+		}
+	}
+	return n
+}
+
+// spread lets a check turn wrong on one node after the other: a URL fails, and the
+// heartbeat goes on.
+func spread(t *testing.T, heal func(w *world, o Order) []Event) *world {
+	p := plain(Action{Name: Workflow, Params: Params{Kind: "command", Argv: []string{"/bin/mend"}}})
+	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+	w := newWorld(t, p, ten()...)
+	w.heal = heal
+	w.pass(time.Minute)
+	for i := range 10 {
+		w.fail(fmt.Sprintf("n%d", i), PollURL, "503")
+		w.pass(30 * time.Minute)
+	}
+	return w
+}
+
+// A wrong check that spreads while every workflow fails sets no more nodes aside than
+// min_available allows: 2 of 10. The breaker counts those that are set aside.
+func TestQuarantineKeepsTheDisruptionBudget(t *testing.T) {
+	for name, heal := range map[string]func(w *world, o Order) []Event{
+		"the workflow fails": func(_ *world, o Order) []Event {
+			if o.Kind != OrderAct {
+				return nil
+			}
+			return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Reason: "exit 1"}}
+		},
+		"the workflow succeeds, and mends nothing": useless,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := spread(t, heal)
+			quarantines := slices.DeleteFunc(w.acts(), func(a string) bool { return !strings.HasPrefix(a, "quarantine") })
+			if len(quarantines) == 0 || len(quarantines) > 2 {
+				t.Errorf("ordered %q, want 1 or 2 quarantines", quarantines)
+			}
+			if open, _ := w.j.BreakerOpen(); !open {
+				t.Error("the breaker is closed, want it open: all nodes fail")
+			}
+			if t.Failed() {
+				t.Log(w.dump())
+			}
+		})
+	}
+}
+
+// lost returns a pool of ten whose actions all fail, and of which two nodes are out of
+// service; the third one fails now. The breaker allows all.
+func lost(t *testing.T, min Limit) *world {
+	p := plain(Action{Name: Reboot})
+	p.Safety.MaxUnhealthy, p.Safety.MaxUnhealthyZone, p.Safety.MinAvailable = &Limit{100, true}, &Limit{100, true}, &min
+	p.Safety.Rate = Rate{PerHour: new(600), Burst: new(20)}
+	w := newWorld(t, p, ten()...)
+	w.heal = func(_ *world, o Order) []Event {
+		if o.Kind != OrderAct {
+			return nil
+		}
+		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Reason: "refused"}}
+	}
+	w.pass(time.Minute)
+	for _, id := range []string{"n1", "n4", "n7"} {
+		w.sick(id)
+		w.pass(10 * time.Minute)
+	}
+	return w
+}
+
+// A node whose repairs are spent and that may not be set aside is held: in service, not
+// repaired again, with an alarm and the gate's name. It is set aside once there is room.
+func TestSpentNodeIsHeldUntilThereIsRoom(t *testing.T) {
+	w := lost(t, Limit{80, true})
+	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7")
+	if w.state("n7") != Held || !slices.Contains(w.alarms(), "held:n7") {
+		t.Fatalf("n7 is %s, want held; alarms %q:\n%s", w.state("n7"), w.alarms(), w.dump())
+	}
+	if e, _ := w.j.Explain(w.now, "n7"); e.Gate != GateMinAvailable {
+		t.Errorf("gate %q, want min_available", e.Gate)
+	}
+	w.pass(time.Hour)
+	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7")
+
+	w.j = restored(t, w.now, w.policy, w.j.State())
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	w.cure("n1")
+	w.tell(Release{Node: "n1", By: "ann"})
+	w.pass(time.Minute)
+	w.wantActs("REBOOT n1", "quarantine n1", "REBOOT n4", "quarantine n4", "REBOOT n7", "quarantine n7")
+}
+
+// A held node that is fit again is in service; one that is released is repaired again.
+func TestHeldNodeReturns(t *testing.T) {
+	w := lost(t, Limit{80, true})
+	w.cure("n7")
+	w.pass(5 * time.Minute)
+	if w.state("n7") != Healthy {
+		t.Errorf("n7 is %s, want ok:\n%s", w.state("n7"), w.dump())
+	}
+
+	w = lost(t, Limit{80, true})
+	w.tell(Release{Node: "n7", By: "ann"})
+	w.heal = heals
+	w.pass(10 * time.Minute)
+	if got := w.acts(); got[len(got)-1] != "REBOOT n7" || w.state("n7") != Healthy {
+		t.Errorf("ordered %q, n7 is %s:\n%s", got, w.state("n7"), w.dump())
+	}
+}
+
+// A quarantined node that leaves the pool gives its place in the budget back.
+func TestQuarantineOfANodeThatIsGone(t *testing.T) {
+	w := lost(t, Limit{80, true})
+	w.nodes = slices.DeleteFunc(w.nodes, func(n Node) bool { return n.ID == "n1" })
+	w.nodes = append(w.nodes, Node{ID: "m1", Zone: "a", Since: w.now})
+	w.pass(2 * time.Minute)
+	if w.state("n7") != Quarantined {
+		t.Errorf("n7 is %s, want quarantined:\n%s", w.state("n7"), w.dump())
+	}
+}
+
+// While the pool is paused, or too many are sick, nothing is set aside either.
+func TestQuarantineAsksTheGates(t *testing.T) {
+	p := plain(Action{Name: Reboot})
+	w := newWorld(t, p, ten()...)
+	w.heal = func(w *world, o Order) []Event {
+		if o.Kind != OrderAct {
+			return nil
+		}
+		return []Event{Pause{Owner: "ann", TTL: time.Hour}, Outcome{Node: o.Node, Attempt: o.Attempt, Reason: "refused"}}
+	}
+	w.pass(time.Minute)
+	w.sick("n4")
+	w.pass(30 * time.Minute)
+	if w.state("n4") != Held {
+		t.Errorf("n4 is %s while the pool is paused, want held", w.state("n4"))
+	}
+	w.pass(40 * time.Minute)
+	w.wantActs("REBOOT n4", "quarantine n4")
+}
+
+// A quarantined node that is fit for healthy_for returns, without a new repair; a failure
+// begins that time anew. Its attempts are not forgiven.
+func TestQuarantinedNodeThatIsFitReturns(t *testing.T) {
+	w := lost(t, Limit{80, true})
+	w.cure("n1")
+	w.pass(90 * time.Second)
+	if e, _ := w.j.Explain(w.now, "n1"); e.State != Quarantined || e.FitSince.IsZero() || e.Spent == "" {
+		t.Fatalf("n1 is %s, fit since %v, quarantined as %q: want quarantined, fit", e.State, e.FitSince, e.Spent)
+	}
+	w.tell(Observation{Node: "n1", Mode: AgentHeartbeat, Verdict: Fail, Reason: "DiskFull"})
+	w.pass(90 * time.Second)
+	if w.state("n1") != Quarantined {
+		t.Fatalf("n1 is %s, want quarantined: it failed once meanwhile", w.state("n1"))
+	}
+	w.pass(2 * time.Minute)
+	released := slices.IndexFunc(w.found, func(f Finding) bool { return f.Event == NodeReleased && f.Node == "n1" })
+	if released < 0 || w.found[released].Why != "it was fit for 2m0s" || w.state("n1") != Healthy {
+		t.Errorf("n1 is %s, want ok and released as it was fit for 2m0s:\n%s", w.state("n1"), w.dump())
+	}
+	if e, _ := w.j.Explain(w.now, "n1"); e.Repairs == 0 {
+		t.Error("its repairs are forgiven")
+	}
+}
+
+// A node that serves and is fenced is out of service, also while its replacement is
+// launched first and while the fence is not confirmed.
+func TestFencingTakesOutOfService(t *testing.T) {
+	p := plain(Action{Name: Recreate})
+	p.Recovery.Fencing = []Level{FenceService}
+	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+	w := newWorld(t, p, ten()...)
+	w.pass(time.Minute)
+	w.fail("n1", PollURL, "503")
+	w.ordered()
+	if got := w.j.safety.budget.out["n1"]; got != disruption.Repair || w.state("n1") != Fencing {
+		t.Errorf("n1 is %s, out by %q: want out by its repair", w.state("n1"), got)
+	}
+	w.pass(10 * time.Minute)
+	if got := w.j.safety.budget.out["n1"]; got != disruption.Repair || w.state("n1") != FenceFailed {
+		t.Errorf("n1 is %s, out by %q: want out by its repair", w.state("n1"), got)
+	}
+}

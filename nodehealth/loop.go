@@ -225,7 +225,8 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 		for _, o := range orders {
 			l.order(now, o)
 		}
-		l.changed = l.changed || len(found)+len(orders) > 0
+		_, drains := ev.(judge.Drains)
+		l.changed = l.changed || drains || len(found)+len(orders) > 0
 	}
 }
 
@@ -254,6 +255,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.step(now, l.actor.drained(now, drained)...)
 	l.step(now, l.inventory.left(drained)...)
 	l.step(now, l.pauses.sync(now, l.judge)...)
+	l.step(now, l.pauses.drains()...)
 	l.step(now, judge.Tick{})
 	l.step(now, l.actor.reconcile(now, l.judge)...)
 	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)

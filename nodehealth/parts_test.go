@@ -3,12 +3,14 @@ package nodehealth
 import (
 	"context"
 	"errors"
+	"maps"
 	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -167,4 +169,34 @@ func TestAskIsDoneOrNot(t *testing.T) {
 			t.Error("an offer without room is not counted")
 		}
 	})
+}
+
+// The judge receives what is drained once, and again when it changes. A repair is not
+// among it: the judge counts its own repairs.
+func TestDrainsReachTheJudge(t *testing.T) {
+	now := time.Unix(1000, 0)
+	record := func(node string, reason drain.Reason, state drain.State) drain.Record {
+		return drain.Record{Node: node, Group: "g", Weight: 1, State: state, Reason: reason, Since: now, Deadline: now}
+	}
+	p := pauses{kit: kitOf(World{})}
+	for _, s := range []struct {
+		name    string
+		records recordsOf
+		want    map[string]disruption.Kind // nil: no event
+	}{
+		{"unknown records", nil, nil},
+		{"no records", recordsOf{}, map[string]disruption.Kind{}},
+		{"the same", recordsOf{}, nil},
+		{"some leave", recordsOf{record("n1", drain.ScaleIn, drain.Chosen), record("n2", drain.Rolling, drain.Terminating),
+			record("n3", drain.Repair, drain.Draining), record("n4", drain.ScaleIn, drain.Returned)},
+			map[string]disruption.Kind{"n1": "scaling down", "n2": "rolling away"}},
+		{"unknown again", nil, nil},
+		{"they are gone", recordsOf{}, map[string]disruption.Kind{}},
+	} {
+		p.world.Drains = s.records
+		got := p.drains()
+		if len(got) != 0 != (s.want != nil) || len(got) > 0 && !maps.Equal(got[0].(judge.Drains).Out, s.want) {
+			t.Errorf("%s: %+v, want %v", s.name, got, s.want)
+		}
+	}
 }

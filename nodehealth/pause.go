@@ -1,9 +1,11 @@
 package nodehealth
 
 import (
+	"maps"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -25,7 +27,8 @@ const (
 // operators have paused. The Loop's goroutine owns them.
 type pauses struct {
 	*kit
-	until map[string]time.Time // of the nodes that leave
+	until map[string]time.Time       // of the nodes that leave
+	out   map[string]disruption.Kind // as the judge has them; nil: it has none from here
 }
 
 func (p *pauses) sync(now time.Time, j *judge.Judge) []judge.Event {
@@ -40,7 +43,7 @@ func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
 	var out []judge.Event
 	leaving := map[string]bool{}
 	for _, r := range records {
-		if r.Reason == drain.Repair || r.Validate() != nil || !r.State.Leaving() && r.State != drain.Terminating {
+		if !drained(r) {
 			continue
 		}
 		leaving[r.Node] = true
@@ -68,6 +71,31 @@ func (p *pauses) nodes(now time.Time, j *judge.Judge) []judge.Event {
 		}
 	}
 	return out
+}
+
+// drained reports whether the node of the record is drained for another reason than a
+// repair.
+func drained(r drain.Record) bool {
+	return r.Reason != drain.Repair && r.Validate() == nil && (r.State.Leaving() || r.State == drain.Terminating)
+}
+
+// drains returns the nodes that are drained, if they have changed.
+func (p *pauses) drains() []judge.Event {
+	records, known := p.world.Drains.Records()
+	if !known {
+		return nil
+	}
+	out := map[string]disruption.Kind{}
+	for _, r := range records {
+		if drained(r) {
+			out[r.Node] = disruption.Kind(r.Reason)
+		}
+	}
+	if p.out != nil && maps.Equal(p.out, out) {
+		return nil
+	}
+	p.out = out
+	return []judge.Event{judge.Drains{Out: out}}
 }
 
 // pool returns the pause of a pool that operators have paused, or its end.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -89,7 +90,7 @@ func (l *Loop) publishCondition() {
 	sick := l.judge.Unfit()
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
-	l.sick, l.barred = sick, barred
+	l.sick, l.barred, l.budget = sick, barred, l.judge.Budget()
 }
 
 // exchange is what the autoscaler reads and reports. It may be used concurrently.
@@ -100,6 +101,7 @@ type exchange struct {
 	drained []drain.Event // that wait for the Loop
 	sick    map[string]string
 	barred  string
+	budget  disruption.Budget
 }
 
 // Drained takes what happened to drain records, in order. It does not wait.
@@ -127,6 +129,14 @@ func (x *exchange) Sick() map[string]string {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.sick
+}
+
+// Budget returns the pool's disruption budget, with what is out of service; it is not
+// bounded if the policy does not act. The map must not be changed. Budget does not wait.
+func (x *exchange) Budget() disruption.Budget {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.budget
 }
 
 // Barred returns why the pool must not shrink now; empty: it may. It does not wait.

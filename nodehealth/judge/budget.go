@@ -1,11 +1,16 @@
 package judge
 
-import "github.com/weirkeeper/weirkeeper/pools/disruption"
+import (
+	"maps"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
+)
 
 // budget is the disruption budget of the pool.
 type budget struct {
 	available Limit                      // so many nodes stay in service
-	out       map[string]disruption.Kind // nodes that are out of service
+	out       map[string]disruption.Kind // listed nodes that are out of service
+	drained   map[string]disruption.Kind // nodes that the pool's writer drains, listed or not
 }
 
 func newBudget(available Limit) budget {
@@ -18,8 +23,22 @@ func (b *budget) of(listed int) disruption.Budget {
 	return disruption.Budget{Limit: max(1, listed-b.available.keep(listed)), Out: b.out}
 }
 
-// budgeted counts the node in the budget while a repair has it out of service, or while
-// it is set aside.
+// drains counts what the pool's writer drains now, instead of what it drained before.
+func (ro *roster) drains(ev Drains) {
+	before := ro.safety.budget.drained
+	ro.safety.budget.drained = maps.Clone(ev.Out)
+	for _, nodes := range [...]map[string]disruption.Kind{before, ev.Out} {
+		for id := range nodes {
+			if n, listed := ro.all[id]; listed {
+				ro.budgeted(n)
+			}
+		}
+	}
+}
+
+// budgeted counts the node in the budget while it is set aside, while a repair has it out
+// of service, or while it is drained. A node that the provider ends is no longer part of
+// the pool.
 func (ro *roster) budgeted(n *node) {
 	out := ro.safety.budget.out
 	switch {
@@ -27,6 +46,8 @@ func (ro *roster) budgeted(n *node) {
 		out[n.ID] = disruption.Quarantine
 	case n.repair != nil && n.repair.TookOut && (n.state.holdsPlace() || n.state == FenceFailed):
 		out[n.ID] = disruption.Repair
+	case ro.safety.budget.drained[n.ID] != "" && n.State != Leaving:
+		out[n.ID] = ro.safety.budget.drained[n.ID]
 	default:
 		delete(out, n.ID)
 	}

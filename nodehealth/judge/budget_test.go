@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -64,4 +65,34 @@ func TestRate(t *testing.T) {
 			r.spend(now)
 		}
 	}
+}
+
+// What the pool's writer drains is out of service too, each node once, and until the
+// provider ends it. A takeover keeps it.
+func TestDrainsCountInTheBudget(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.heal = heals
+	w.pass(time.Minute)
+	w.tell(Drains{Out: map[string]disruption.Kind{"n1": "scaling down", "n2": "rolling away", "m9": "rolling away"}})
+	w.j = restored(t, w.now, w.policy, w.j.State())
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
+	if b := w.j.Budget(); b.Limit != 2 || len(b.Out) != 2 || b.Out["n1"] != "scaling down" {
+		t.Errorf("budget %+v, want 2 of 2 out of service", b)
+	}
+	w.fail("n4", AgentHeartbeat, "DiskFull") // it serves by its other mode
+	w.pass(10 * time.Minute)
+	w.wantActs()
+	if e, _ := w.j.Explain(w.now, "n4"); e.Gate != GateMinAvailable {
+		t.Errorf("n4 waits for %q, want min_available:\n%s", e.Gate, w.dump())
+	}
+	w.set("n1", Leaving)
+	if b := w.j.Budget(); b.Limit != 1 || len(b.Out) != 1 {
+		t.Errorf("budget %+v, want 1 of 1 out of service: the pool has 9 nodes", b)
+	}
+	w.tell(Drains{})
+	if b := w.j.Budget(); len(b.Out) > 0 {
+		t.Errorf("out of service: %v, want none", b.Out)
+	}
+	w.pass(5 * time.Minute)
+	w.wantActs("REBOOT n4")
 }

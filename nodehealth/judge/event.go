@@ -1,6 +1,10 @@
 package judge
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
+)
 
 // Event is something that a Judge is told: one of the types below.
 type Event interface{ event() }
@@ -110,6 +114,12 @@ type Resume struct {
 	Owner string `json:"owner"`
 }
 
+// Drains are the nodes that the pool's writer drains for another reason than a repair of
+// ours, all of them each time: they count as out of service until the provider ends them.
+type Drains struct {
+	Out map[string]disruption.Kind `json:"out"` // why, by node
+}
+
 // Hint says that a node may have changed: it is to be observed now, in each mode.
 type Hint struct {
 	Node string `json:"node"`
@@ -151,6 +161,7 @@ func (Observation) event() {}
 func (Outcome) event()     {}
 func (Pause) event()       {}
 func (Resume) event()      {}
+func (Drains) event()      {}
 func (Hint) event()        {}
 func (Recover) event()     {}
 func (PathProof) event()   {}

@@ -3,8 +3,11 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // Judge decides about the nodes of one pool. Make it with New or Restore. It orders
@@ -47,6 +50,8 @@ func (j *Judge) Step(now time.Time, ev Event) ([]Order, []Finding) {
 		j.paused(now, j.safety.pauses.take(now, ev))
 	case Resume:
 		j.paused(now, j.safety.pauses.end(ev))
+	case Drains:
+		j.roster.drains(ev)
 	case Hint:
 		j.hint(ev)
 	case Recover:
@@ -329,6 +334,13 @@ func (j *Judge) Census() Census {
 		}
 	}
 	return c
+}
+
+// Budget returns the disruption budget of the pool, with all that is out of service now.
+func (j *Judge) Budget() disruption.Budget {
+	b := j.safety.budget.of(j.safety.breakers.census.listed)
+	b.Out = maps.Clone(b.Out)
+	return b
 }
 
 // Unfit returns why each node that is not fit is so: the preferred victims of a

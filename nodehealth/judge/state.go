@@ -3,8 +3,11 @@ package judge
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // stateVersion is that of State's form.
@@ -23,7 +26,9 @@ type State struct {
 	Spent    float64       `json:"spent,omitempty"` // of the rate's burst
 	SpentAt  time.Time     `json:"spent_at,omitzero"`
 	Alarms   []AlarmRecord `json:"alarms,omitempty"`
-	Healer   string        `json:"healer,omitempty"`
+	// Drained are the nodes of the last Drains.
+	Drained map[string]disruption.Kind `json:"drained,omitempty"`
+	Healer  string                     `json:"healer,omitempty"`
 }
 
 // NodeRecord is a node that is not simply fit.
@@ -83,7 +88,7 @@ type AlarmRecord struct {
 // orders of the Step before it are carried out.
 func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
-		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all)}
+		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
 		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
@@ -126,6 +131,7 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 		j.safety.pauses.put(p)
 	}
 	j.safety.breakers.restore(now, s.Breakers)
+	j.safety.budget.drained = maps.Clone(s.Drained)
 	for _, r := range s.Nodes {
 		j.restoreNode(now, r, same)
 	}

@@ -89,6 +89,7 @@ func (j *Judge) evaluate(now time.Time, n *node) {
 			j.repairs.fenced(now, n, "the machine is "+string(n.State))
 		}
 	}
+	j.roster.budgeted(n)
 	j.roster.settle(now, n)
 }
 

@@ -1,6 +1,8 @@
 package plan
 
 import (
+	"math"
+
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -9,6 +11,7 @@ type allowance struct {
 	limits Limits
 	weight float64 // used up
 	tasks  int     // left
+	nodes  int     // left
 }
 
 // allowance returns what earlier prunes of the period leave of the limits.
@@ -17,7 +20,16 @@ func (in PruneInput) allowance() allowance {
 		limits: in.Limits,
 		weight: max(0, in.Spent.Weight),
 		tasks:  max(0, in.Limits.MaxTasks) - max(0, in.Spent.Tasks),
+		nodes:  in.disruption(),
 	}
+}
+
+// disruption returns how many more nodes may be out of service.
+func (in PruneInput) disruption() int {
+	if in.Disruption == nil {
+		return math.MaxInt
+	}
+	return *in.Disruption - max(0, in.Spent.Nodes)
 }
 
 // fits reports whether that much more weight may be removed; a NaN does not fit.
@@ -32,6 +44,8 @@ func (a *allowance) obstacle(c *Candidate) Cause {
 		return OverWeight
 	case c.Tasks > 0 && c.Tasks > a.tasks:
 		return OverTasks
+	case a.nodes < 1:
+		return OverBudget
 	}
 	return ""
 }
@@ -39,4 +53,5 @@ func (a *allowance) obstacle(c *Candidate) Cause {
 func (a *allowance) take(c *Candidate) {
 	a.weight += c.Weight
 	a.tasks -= max(c.Tasks, 0)
+	a.nodes--
 }

@@ -26,12 +26,15 @@ type PruneInput struct {
 	// OnlyStale: the pool must not shrink now, so that only stale instances go, whose
 	// replacements are there.
 	OnlyStale bool `json:"only_stale,omitempty"`
+	// Disruption is how many more nodes may be out of service now; nil: any number.
+	Disruption *int `json:"disruption,omitempty"`
 }
 
 // Spent is a part of the limits that is used up.
 type Spent struct {
 	Weight float64 `json:"weight,omitempty"`
 	Tasks  int     `json:"tasks,omitempty"`
+	Nodes  int     `json:"nodes,omitempty"` // of Disruption
 }
 
 // Limits bound the prunes of one period.
@@ -57,6 +60,7 @@ const (
 	OverWeight    Cause = "over max_weight_to_remove"
 	GroupAtTarget Cause = "group is at its target capacity"
 	OverTasks     Cause = "over max_tasks_to_kill"
+	OverBudget    Cause = "over the disruption budget"
 	UnderTarget   Cause = "joined nodes would be under the target capacity"
 	NoScaleIn     Cause = "scale-in is barred"
 )

@@ -32,8 +32,13 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 	fillNodes(&c, now, r, leaving, marked)
 	c.Input = l.input(now, c, r.Snapshot)
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
-	if len(r.Silent) > 0 {
+	switch budget := r.Records.Disruption(r.Snapshot); {
+	case len(r.Silent) > 0:
 		c.Refuse = "some nodes are silent: nobody is let go"
+	case r.Condition.Unknown != "":
+		c.Refuse = r.Condition.Unknown
+	case budget.Bounded():
+		c.Disruption = new(max(0, budget.Limit-len(budget.Out)))
 	}
 	return c, account
 }
@@ -104,8 +109,11 @@ func fillNodes(c *resolve.Case, now time.Time, r apply.Reading, leaving, marked 
 	c.Nodes, c.Joined = make([]plan.Candidate, 0, len(r.Nodes)), r.Joined
 	inPlace, has := r.Records.InPlace(), make(map[string]float64, len(r.Groups))
 	for _, n := range r.Nodes {
-		if leaving[n.Instance.ID] {
+		aside := r.Aside(n.Instance.ID) // r.Joined is without it
+		if leaving[n.Instance.ID] && !aside {
 			c.Joined -= n.JoinedWeight()
+		}
+		if leaving[n.Instance.ID] || aside {
 			continue
 		}
 		n.Instance.Stale = n.Instance.Stale || marked[n.Instance.ID]

@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -339,7 +340,7 @@ func (d *day) anyRepair(t *rapid.T, node string) {
 func (d *day) events(t *rapid.T) {
 	g := rapid.SampledFrom(d.groups).Draw(t, "group")
 	ids := d.running(g)
-	switch what := rapid.IntRange(0, 15).Draw(t, "event"); {
+	switch what := rapid.IntRange(0, 16).Draw(t, "event"); {
 	case what == 0:
 		d.demand = rapid.IntRange(1, 20).Draw(t, "demand")
 	case what == 1:
@@ -371,6 +372,8 @@ func (d *day) events(t *rapid.T) {
 		d.nodes.change(func(n *nodes) { n.tasks[id] = rapid.IntRange(0, 3).Draw(t, "tasks") })
 	case what == 12:
 		d.cutOff = !d.blind
+	case what == 16 && len(ids) > 0:
+		d.health.set(quarantined(rapid.SliceOfN(rapid.SampledFrom(ids), 0, 2).Draw(t, "quarantined")...))
 	case what >= 13 && len(ids) > 0:
 		d.anyRepair(t, rapid.SampledFrom(ids).Draw(t, "sick"))
 	case what >= 9:
@@ -435,8 +438,9 @@ func (d *day) checkTick(r *Record) {
 		if err != nil {
 			d.t.Fatal(err)
 		}
-		committed := 0
+		committed, leaving := 0, map[string]bool{}
 		for _, one := range r.Drains {
+			leaving[one.Node] = !one.Stays()
 			there := slices.ContainsFunc(g.Instances, func(i pools.Instance) bool {
 				return i.ID == one.Node && i.State != pools.InstanceTerminating
 			})
@@ -444,11 +448,17 @@ func (d *day) checkTick(r *Record) {
 				committed++
 			}
 		}
+		for _, i := range g.Instances { // what is in quarantine is not what the pool is to have
+			out := d.health.Condition().Budget.Out[i.ID] == disruption.Quarantine
+			if out && !leaving[i.ID] && i.State != pools.InstanceTerminating {
+				committed++
+			}
+		}
 		have += g.Target - committed
 		if _, aside := held[g.ID]; aside {
 			can += max(0, min(g.Target, resolve.Whole(g.Fulfilled()))-committed)
 		} else {
-			can += max(0, dayGroupMax-max(committed, resolve.Whole(r.Detail.Committed[g.ID]))) // who went in this tick leaves room for the next
+			can += max(0, dayGroupMax-committed-resolve.Whole(r.Detail.Committed[g.ID])) // who went in this tick leaves room for the next
 		}
 	}
 	if need := min(d.demand, can); !failed && r.Snapshot.Joined > 0 && float64(have) < min(float64(need), r.Answer.Target)-resource.Slack {

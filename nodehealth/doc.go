@@ -59,6 +59,9 @@
 // # With the autoscaler
 //
 // Sick and Barred say which nodes are preferred victims, and why the pool must not shrink.
+// Budget is the pool's disruption budget with all that is out of service: the autoscaler
+// drains within it, and orders a replacement for each node in quarantine. Before the first
+// tick Unknown says so, and the autoscaler lets no node go.
 // Drained receives what happens to drain records. A node that leaves for another reason is
 // paused until a minute after its deadline, while it has a record. While operators have
 // paused the pool nothing begins.

@@ -105,6 +105,7 @@ func (l *Loop) Run(ctx context.Context) error {
 	l.start(ctx)
 	ticker := time.NewTicker(tickEvery)
 	defer ticker.Stop()
+	l.changed = true
 	l.tick(ctx, l.now())
 	for {
 		select {
@@ -154,7 +155,7 @@ func (l *Loop) restore(data []byte) error {
 	if err != nil {
 		return err
 	}
-	l.judge, l.changed = j, true
+	l.judge = j
 	for _, n := range k.Judge.Nodes {
 		if n.Born != "" {
 			l.inventory.named[n.Node.ID] = true

@@ -90,7 +90,7 @@ func (l *Loop) publishCondition() {
 	sick := l.judge.Unfit()
 	l.exchange.mu.Lock()
 	defer l.exchange.mu.Unlock()
-	l.sick, l.barred, l.budget = sick, barred, l.judge.Budget()
+	l.sick, l.barred, l.budget, l.known = sick, barred, l.judge.Budget(), true
 }
 
 // exchange is what the autoscaler reads and reports. It may be used concurrently.
@@ -102,6 +102,7 @@ type exchange struct {
 	sick    map[string]string
 	barred  string
 	budget  disruption.Budget
+	known   bool // the others are those of a judge
 }
 
 // Drained takes what happened to drain records, in order. It does not wait.
@@ -137,6 +138,18 @@ func (x *exchange) Budget() disruption.Budget {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	return x.budget
+}
+
+// Unknown returns why the condition of the pool is not known yet; empty: it is known. A
+// policy that observes, or that is not enabled, knows it from the beginning: it is empty.
+// Unknown does not wait.
+func (x *exchange) Unknown() string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.known || !x.acts() || !*x.policy.Enabled {
+		return ""
+	}
+	return "node health has not read its memory yet: what is out of service is unknown"
 }
 
 // Barred returns why the pool must not shrink now; empty: it may. It does not wait.

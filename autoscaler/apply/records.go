@@ -1,9 +1,12 @@
 package apply
 
 import (
+	"maps"
+
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
@@ -47,7 +50,7 @@ func (rs Records) Returnable() []resolve.Leaver {
 
 // groups returns the groups as the account of the pool has them, with these targets.
 func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) int) []resolve.Group {
-	leaving := map[string][]resolve.Leaver{}
+	leaving, aside := map[string][]resolve.Leaver{}, rs.aside(s)
 	if len(rs) > 0 {
 		there := make(map[string]bool, len(s.Nodes))
 		for _, n := range s.Nodes {
@@ -63,9 +66,53 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 	for i, g := range s.Groups {
 		out[i] = resolve.Group{
 			ID: g.ID, Target: target(g), Min: g.Min, Max: g.Max, Stale: g.Stale, Fulfilled: g.Fulfilled(), Leaving: leaving[g.ID],
+			Aside: aside[g.ID],
 		}
 	}
 	return out
+}
+
+// aside returns the nodes that are set aside and do not leave, by group.
+func (rs Records) aside(s *snapshot.Snapshot) map[string][]resolve.Leaver {
+	var out map[string][]resolve.Leaver
+	leaving := map[string]bool(nil)
+	for _, n := range s.Nodes {
+		i := n.Instance
+		if !s.Aside(i.ID) || i.State == pools.InstanceTerminating {
+			continue
+		}
+		if out == nil {
+			out, leaving = map[string][]resolve.Leaver{}, rs.Leaving()
+		}
+		if !leaving[i.ID] {
+			out[i.Group] = append(out[i.Group], resolve.Leaver{ID: i.ID, Group: i.Group, Weight: i.Weight})
+		}
+	}
+	return out
+}
+
+// Disruption returns the pool's disruption budget, with what is out of service by these
+// records and by node health.
+func (rs Records) Disruption(s *snapshot.Snapshot) disruption.Budget {
+	b := s.Condition.Budget
+	if !b.Bounded() || len(rs) == 0 {
+		return b
+	}
+	b.Out = maps.Clone(b.Out)
+	if b.Out == nil {
+		b.Out = map[string]disruption.Kind{}
+	}
+	there := make(map[string]bool, len(s.Nodes))
+	for _, n := range s.Nodes {
+		there[n.Instance.ID] = n.Instance.State != pools.InstanceTerminating
+	}
+	for _, r := range rs {
+		serves := r.InService() || r.Hold && r.State == drain.Chosen
+		if _, counted := b.Out[r.Node]; !counted && !serves && there[r.Node] && r.Validate() == nil {
+			b.Out[r.Node] = disruption.Kind(r.Reason)
+		}
+	}
+	return b
 }
 
 // found returns the target that a group was found with.

@@ -56,7 +56,7 @@ func (p standing) full(since time.Time) bool {
 	for _, n := range p.Nodes {
 		i, unfit := n.Instance, n.Unhealthy || inPlace[n.Instance.ID]
 		switch {
-		case !counts[i.Group] || leaving[i.ID] || i.State == pools.InstanceTerminating:
+		case !counts[i.Group] || leaving[i.ID] || p.Aside(i.ID) || i.State == pools.InstanceTerminating:
 		case !unfit:
 			have += n.JoinedWeight()
 		case !i.Launched.After(since):
@@ -151,7 +151,7 @@ func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []
 	for _, r := range p.records {
 		records[r.Node] = r
 	}
-	room := p.room()
+	room, budget := p.room(), p.records.Disruption(p.Snapshot)
 	choices, answers, taken := make([]drain.Choice, len(requests)), make([]error, len(requests)), map[string]string{}
 	for i, w := range requests {
 		record, under := records[w.Node]
@@ -166,6 +166,9 @@ func (p standing) repairs(now time.Time, requests []Request) ([]drain.Choice, []
 		c, err := p.repair(now, w.RepairRequest)
 		if err == nil && c.Hold && c.Weight > room+resource.Slack {
 			err = pools.ErrNoRoom
+		}
+		if err == nil && !c.Hold && !budget.Room(w.Node) {
+			err = fmt.Errorf("%w: %d nodes are out of service (%v), %d may be", pools.ErrRefused, budget.Others(w.Node), budget, budget.Limit)
 		}
 		if answers[i] = err; err == nil {
 			choices[i], taken[w.Node] = c, w.Attempt

@@ -20,12 +20,14 @@ type Group struct {
 	// Leaving are the nodes on their way out that Target still holds, and that lower
 	// it when they are terminated.
 	Leaving []Leaver
+	// Aside are the nodes that stay in Target, out of service: others replace them.
+	Aside []Leaver
 }
 
 // Account says what the targets of a pool's groups are made of. Weights are whole
 // numbers, as targets are.
 //
-//	per group  Target = Share + Surge + leaving
+//	per group  Target = Share + Surge + leaving + aside
 //	per pool   sum of Share + Owed - Surplus = Wanted + Offset
 //	           Owed >= 0, Surplus >= 0, and one of them is 0
 //
@@ -59,15 +61,38 @@ func (s State) Account(groups []Group) Account {
 
 func (s State) group(g Group) GroupAccount {
 	one := GroupAccount{Group: g}
-	one.Surge = max(0, min(s.Groups[g.ID].Surge, g.Target-one.leaving()))
+	one.Surge = max(0, min(s.Groups[g.ID].Surge, g.Target-one.leaving()-one.aside()))
 	return one
 }
 
 // Share returns the part of the target that serves the pool's need.
-func (g GroupAccount) Share() int { return g.Target - g.Surge - g.leaving() }
+func (g GroupAccount) Share() int { return g.Target - g.Beside() }
 
-// Beside returns the part of the target that does not: surge and what is leaving.
-func (g GroupAccount) Beside() int { return g.Surge + g.leaving() }
+// Beside returns the part of the target that does not: surge, what is leaving and what is
+// set aside.
+func (g GroupAccount) Beside() int { return g.Surge + g.leaving() + g.aside() }
+
+// aside returns how much of the target the nodes hold that are set aside.
+func (g GroupAccount) aside() int {
+	sum := 0
+	for _, n := range g.asides() {
+		sum += n
+	}
+	return sum
+}
+
+// asides returns how much of the target each node holds that is set aside. Together they
+// hold no more than the leaving nodes leave of it.
+func (g GroupAccount) asides() []int {
+	out, weight, sum := make([]int, len(g.Aside)), 0.0, 0
+	most := max(0, g.Target-g.leaving())
+	for i, n := range g.Aside {
+		weight += n.Weight
+		out[i] = min(Whole(weight), most) - sum
+		sum += out[i]
+	}
+	return out
+}
 
 // leaving returns how much of the target the leaving nodes hold: the whole number below
 // their weight. The target is not lowered below the minimum: the provider replaces a
@@ -129,6 +154,7 @@ const (
 	EntryShare   EntryKind = "share"   // of a group: serves the need
 	EntrySurge   EntryKind = "surge"   // of a group: replaces marked instances that are still there
 	EntryLeaving EntryKind = "leaving" // of a node: its target falls when the node is terminated
+	EntryAside   EntryKind = "aside"   // of a node: in quarantine, and replaced by another one
 	EntryOwed    EntryKind = "owed"    // of the pool: wanted, and in no target yet
 	EntrySurplus EntryKind = "surplus" // of the pool: in a target, and not wanted
 	EntryWanted  EntryKind = "wanted"  // of the pool
@@ -193,6 +219,9 @@ func (a Account) Entries() Entries {
 		add(EntrySurge, g.ID, "", float64(g.Surge))
 		for i, n := range g.leavers() {
 			add(EntryLeaving, g.ID, g.Leaving[i].ID, float64(n))
+		}
+		for i, n := range g.asides() {
+			add(EntryAside, g.ID, g.Aside[i].ID, float64(n))
 		}
 	}
 	add(EntryWanted, "", "", a.Wanted)

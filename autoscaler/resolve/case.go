@@ -38,6 +38,8 @@ type Case struct {
 	// 0 is for ever.
 	OrphansAfter time.Duration `json:"orphans_after_ns,omitempty"`
 	State        State         `json:"state,omitzero"`
+	// Disruption is how many more nodes may be out of service; nil: any number.
+	Disruption *int `json:"disruption,omitempty"`
 	// Refuse, if not empty, says why nobody may be let go.
 	Refuse string `json:"refuse,omitempty"`
 }
@@ -250,7 +252,7 @@ func (c Case) choose(o *Outcome) {
 	weight, tasks := o.Decision.State.Spent(c.Input.Policy)
 	o.PruneInput = plan.PruneInput{
 		Nodes: c.Nodes, Targets: targets, Target: o.Decision.Target, Joined: c.Joined, Limits: c.Limits,
-		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "",
+		Spent: plan.Spent{Weight: weight, Tasks: tasks}, OnlyStale: o.Decision.NoScaleIn != "", Disruption: c.Disruption,
 	}
 	if o.Refused = cmp.Or(c.Refuse, o.Decision.NoScaleIn); o.Refused == "" {
 		c.chooseOrphans(o)
@@ -276,6 +278,7 @@ func (c Case) chooseOrphans(o *Outcome) {
 		gone[orphan.ID] = true
 		o.PruneInput.Spent.Weight += orphan.Weight
 		o.PruneInput.Spent.Tasks += orphan.Tasks
+		o.PruneInput.Spent.Nodes++
 	}
 	o.PruneInput.Nodes = slices.DeleteFunc(slices.Clone(c.Nodes), func(n plan.Candidate) bool { return gone[n.ID] })
 }

@@ -10,6 +10,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
 // Scheduler knows the nodes.
@@ -23,6 +24,10 @@ type Scheduler interface {
 type Condition struct {
 	Sick   map[string]string // nodes that are unfit, and why; it does not change any more
 	Barred string            // why the pool must not shrink; empty: it may
+	// Budget is the pool's disruption budget. Nodes in quarantine are not capacity.
+	Budget disruption.Budget
+	// Unknown is why the rest is not known yet; empty: it is known.
+	Unknown string
 }
 
 // Ports is what a Reader reads.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -22,7 +23,7 @@ type Snapshot struct {
 	Allocated resource.Vector
 	Target    float64 // of groups that are not stale
 	Fulfilled float64 // weight of what exists
-	Joined    float64 // of that, whose node has joined
+	Joined    float64 // of that, whose node has joined and is not set aside
 	Lost      int     // nodes that had joined, and are gone without having been released
 	Condition Condition
 	// Starting: the reader has just begun, so a node that reports nothing may have
@@ -63,6 +64,10 @@ func (s *Snapshot) Busy() map[string]string {
 	}
 	return out
 }
+
+// Aside reports whether node health keeps the node out of service: its instance stays in
+// the target of its group, offers nothing, and is replaced by another one.
+func (s *Snapshot) Aside(id string) bool { return s.Condition.Budget.Out[id] == disruption.Quarantine }
 
 // Instance returns an instance that is there and does not end.
 func (s *Snapshot) Instance(id string) (pools.Instance, bool) {
@@ -135,7 +140,7 @@ func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected
 	_, node.Unhealthy = s.Condition.Sick[instance.ID]
 	switch {
 	case instance.State == pools.InstancePending || instance.State == pools.InstanceTerminating:
-	case facts != nil && instance.State == pools.InstanceRunning && s.count(*facts):
+	case facts != nil && instance.State == pools.InstanceRunning && s.count(*facts, s.Aside(instance.ID)):
 		node.Facts, node.State = *facts, pools.NodeRunning
 		if p := facts.Priority; !math.IsNaN(p) && !math.IsInf(p, 0) {
 			node.Priority = p
@@ -143,7 +148,9 @@ func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected
 		if facts.Tasks == 0 {
 			node.State = pools.NodeIdle
 		}
-		s.Joined += instance.Weight
+		if !s.Aside(instance.ID) {
+			s.Joined += instance.Weight
+		}
 	case facts != nil || expected(instance.ID):
 		s.Silent = append(s.Silent, instance.ID)
 	default:
@@ -153,9 +160,12 @@ func (s *Snapshot) add(instance pools.Instance, facts *pools.NodeFacts, expected
 }
 
 // count adds up what the nodes offer and use; false if the sum makes no sense with
-// these facts.
-func (s *Snapshot) count(f pools.NodeFacts) bool {
+// these facts. A node that is set aside offers nothing, and may still run tasks.
+func (s *Snapshot) count(f pools.NodeFacts, aside bool) bool {
 	totals, allocated := s.Totals.Add(f.Resources), s.Allocated.Add(f.Allocated)
+	if aside {
+		totals = s.Totals
+	}
 	if totals.Validate() != nil || allocated.Validate() != nil {
 		return false
 	}

@@ -94,7 +94,7 @@ var house = []entry{
 
 	{path: "autoscaler", row: loop, family: "autoscaler"},
 	{path: "autoscaler/apply", row: loop, family: "autoscaler", only: []string{
-		"resource", "pools", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot",
+		"resource", "pools", "pools/disruption", "pools/drain", "pools/plan", "autoscaler/decide", "autoscaler/resolve", "autoscaler/snapshot",
 	}},
 	{path: "bootstrap", row: loop},
 	{path: "harmonizer", row: loop},

@@ -28,7 +28,7 @@ type healthLoop struct{ *nodehealth.Loop }
 
 // Condition implements autoscaler.Health.
 func (h *healthLoop) Condition() snapshot.Condition {
-	return snapshot.Condition{Sick: h.Sick(), Barred: h.Barred()}
+	return snapshot.Condition{Sick: h.Sick(), Barred: h.Barred(), Budget: h.Budget(), Unknown: h.Unknown()}
 }
 
 // nodeHealth wires the policy of the pool's file to its world. hints may be nil.

@@ -1,0 +1,117 @@
+package autoscaler
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+	"github.com/weirkeeper/weirkeeper/sigproto"
+)
+
+func quarantined(ids ...string) snapshot.Condition {
+	c := snapshot.Condition{Sick: map[string]string{}, Budget: disruption.Budget{Limit: 2, Out: map[string]disruption.Kind{}}}
+	for _, id := range ids {
+		c.Sick[id], c.Budget.Out[id] = "it is sick", disruption.Quarantine
+	}
+	return c
+}
+
+// A node in quarantine offers nothing and stays, and another one is ordered for it. When
+// it returns, the pool has one too many, which goes.
+func TestQuarantinedNodeIsReplacedWhileItIsKept(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	h.set(quarantined("a-2"))
+	r := w.tick()
+	if got := r.Snapshot.Joined; got != 2 {
+		t.Errorf("%v have joined, want 2: a node in quarantine is no capacity", got)
+	}
+	wantOps(t, r, "set target a: 4")
+	wantExplained(t, r)
+	if got := r.Account.Sum(resolve.EntryAside); got != 1 {
+		t.Errorf("set aside: %v, want 1: %+v", got, r.Account)
+	}
+	for range 5 {
+		wantOps(t, w.tick())
+	}
+	w.wantInstances("a-1", "a-2", "a-3", "a-4")
+	w.wantBalanced()
+
+	h.set(quarantined())
+	for range 8 {
+		w.tick()
+	}
+	if got := len(w.instances()); got != 3 {
+		t.Errorf("%d instances, want 3: %q", got, w.instances())
+	}
+	w.wantTarget(3)
+	w.wantBalanced()
+}
+
+// An autoscaler that takes over does not know what is in quarantine before node health
+// has read it: until then no node goes.
+func TestUnknownConditionLetsNoNodeGo(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	h.set(quarantined("a-2"))
+	w.tick()
+	w.start()
+	w.health, w.clock = h, func() time.Time { return w.now }
+	h.set(snapshot.Condition{Unknown: "node health has not begun"})
+	for range 3 {
+		w.now = w.now.Add(time.Minute)
+		if r := w.tick(); len(r.Answer.Terminate["a"]) > 0 || r.Case.Refuse != "node health has not begun" {
+			t.Errorf("let go %v, refused: %q, want none, as the condition is unknown", r.Answer.Terminate, r.Case.Refuse)
+		}
+	}
+	w.wantTarget(4)
+}
+
+// What node health has out of service leaves the rest of the disruption budget to a
+// scale-in.
+func TestScaleInKeepsTheDisruptionBudget(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{6}, "web")
+	h := &health{}
+	w.health = h
+	c := quarantined()
+	c.Budget.Out["a-1"] = disruption.Repair
+	h.set(c)
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 2*cpusPerNode)
+	for range 12 {
+		r := w.tick()
+		wantExplained(t, r)
+		out := map[string]bool{"a-1": true}
+		for _, d := range r.Drains {
+			if d.State.Leaving() { // else the provider ends it
+				out[d.Node] = true
+			}
+		}
+		if len(out) > 2 {
+			t.Errorf("out of service: %v, want at most 2 at a time", out)
+		}
+	}
+	w.wantTarget(2)
+}
+
+// A repair that takes a node out of service is refused while drains and quarantines use
+// up the budget.
+func TestRepairKeepsTheDisruptionBudget(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 4)
+	h.set(quarantined("a-1", "a-2"))
+	w.tick()
+	if err := w.beginRepair(w.repair("a-3", "attempt-1", "", false)); err == nil {
+		t.Error("the repair begins, want it refused: 2 of 2 nodes are out of service")
+	}
+	if err := w.beginRepair(w.repair("a-3", "attempt-2", "", true)); err != nil {
+		t.Errorf("a repair that launches first: %v", err)
+	}
+	if got := w.loop.drains(); len(got) != 1 || got[0].State != drain.Chosen {
+		t.Errorf("drains %+v, want that of attempt-2", got)
+	}
+}

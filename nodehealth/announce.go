@@ -66,6 +66,17 @@ func (a *announcer) alarm(now time.Time, one Alarm) {
 	a.add(Notification{At: now, Finding: judge.Finding{Event: EventAlarm, Node: one.Node, Why: one.Why}, Alarm: one.Key})
 }
 
+// restore has the alarm stand again that the node of the record has.
+func (a *announcer) restore(n judge.NodeRecord) {
+	for _, kind := range [...]string{"fence", "quarantine", "held"} {
+		if alarmed(kind) == n.State && a.acts() {
+			key := kind + ":" + n.Node.ID
+			a.alarms[key] = Alarm{Key: key, Node: n.Node.ID, Since: n.Since, Why: cut(cmp.Or(n.Spent, n.Why))}
+			a.alarmKinds[kind]++
+		}
+	}
+}
+
 // alarmed returns the state of a node while an alarm of that kind stands.
 func alarmed(kind string) judge.NodeState {
 	switch kind {

@@ -163,6 +163,7 @@ func (l *Loop) restore(data []byte) error {
 		if n.State == judge.Quarantined {
 			l.cordons.add(n.Node.ID, false)
 		}
+		l.announcer.restore(n)
 		if n.Repair != nil {
 			l.actor.begun[n.Repair.Attempt] = n.Repair.Since
 		}

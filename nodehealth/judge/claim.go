@@ -1,7 +1,9 @@
 package judge
 
 import (
+	"bytes"
 	"cmp"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"time"
@@ -123,6 +125,29 @@ func (r *rules) firstAction(s Provided, from int) (Action, int, bool) {
 		}
 	}
 	return Action{}, 0, false
+}
+
+// indexOf returns where an action is in the policy that was at another index of an earlier
+// one: the position in the list is not lost as the list changes. Where the action is no
+// longer there, the next one is the one that is at its index now.
+func (r *rules) indexOf(a Action, was int) int {
+	was = max(0, min(was, len(r.actions)-1))
+	if r.actions[was].same(a) {
+		return was
+	}
+	for i := len(r.actions) - 1; i >= 0; i-- { // none is repeated
+		if r.actions[i].same(a) {
+			return i
+		}
+	}
+	return was - 1
+}
+
+// same reports whether both do the same.
+func (a Action) same(b Action) bool {
+	p, errP := json.Marshal(a.Params)
+	q, errQ := json.Marshal(b.Params)
+	return a.Name == b.Name && errP == nil && errQ == nil && bytes.Equal(p, q)
 }
 
 func (a Action) fits(s Provided) bool {

@@ -25,6 +25,11 @@
 // when the path came up, at the earliest. What the agent says of its own machine (a
 // full disk, a read-only file system, its kernel) is a failure of that mode.
 //
+// What a mode said of a node that is not fit is part of the State, by the mode's name:
+// its streak, its last failure, and that it was not ok since. So a takeover or another
+// policy forgets no failure, and only an ok of that mode clears it. The position in the
+// list of actions follows the action when the list changes.
+//
 // The policy joins the modes. Unknown never triggers, and never clears: a node that
 // failed is fit again only when what failed is ok. A heartbeat that is ok vetoes
 // failures of the control plane alone, but not that the machine is terminated,

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 )
@@ -240,6 +241,7 @@ const maxReason = 200
 // track is what one mode said of one node.
 type track struct {
 	at      time.Time // last observation that was not unknown
+	noted   time.Time // at of the last observation that changed the rest
 	run     int       // of the same verdict in a row: ok above 0, fail below
 	verdict Verdict   // by the thresholds
 	reason  string    // of the last failure
@@ -255,17 +257,51 @@ func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observ
 		}
 	}
 	t.at = now
+	before := *t
 	if o.Verdict == OK {
-		t.run = max(t.run, 0) + 1
+		t.run = min(max(t.run, 0)+1, rule.successes)
 		if t.verdict != Fail || t.run >= rule.successes {
 			t.verdict = OK
 		}
-		return
+	} else {
+		t.run = max(min(t.run, 0)-1, -rule.failures)
+		t.reason = cutReason(o.Reason)
+		if -t.run >= rule.failures {
+			t.verdict = Fail
+		}
 	}
-	t.run = min(t.run, 0) - 1
-	t.reason = cutReason(o.Reason)
-	if -t.run >= rule.failures {
-		t.verdict = Fail
+	if *t != before {
+		t.noted = now
+	}
+}
+
+// failed reports whether the mode failed, and was not ok since.
+func (t *track) failed() bool { return t.verdict == Fail || t.run < 0 || t.held }
+
+// failed reports whether a mode failed, and was not ok since.
+func (e *evidence) failed() bool {
+	return slices.ContainsFunc(e.tracks, func(t track) bool { return t.failed() })
+}
+
+// records returns what the modes said of a node that is not simply fit.
+func (e *evidence) records(d *detection) []ModeRecord {
+	var out []ModeRecord
+	for i, t := range e.tracks {
+		if !t.noted.IsZero() || t.held {
+			out = append(out, ModeRecord{d.modes[i].Type, t.noted, t.run, t.verdict, t.reason, t.held})
+		}
+	}
+	return out
+}
+
+// restore takes over what the modes said, those of this policy. Only the heartbeats'
+// times are not restored: their path must be proven again.
+func (e *evidence) restore(now time.Time, d *detection, records []ModeRecord) {
+	for _, r := range records {
+		if i := d.modeIndex(r.Mode); i >= 0 {
+			at := earlier(r.At, now)
+			e.tracks[i] = track{at: at, noted: at, run: r.Run, verdict: r.Verdict, reason: cutReason(r.Reason), held: r.Held}
+		}
 	}
 }
 

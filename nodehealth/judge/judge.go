@@ -311,7 +311,11 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 }
 
 func (n *node) status() Status {
-	s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: n.why, Gate: n.blocked, Until: n.until, Spent: n.spent, FitSince: n.fitSince}
+	why := n.why
+	if n.state.unfit() {
+		why = cmp.Or(why, n.cause)
+	}
+	s := Status{Node: n.ID, Zone: n.Zone, State: n.state, Since: n.since, Verdict: cmp.Or(n.verdict, Unknown), Why: why, Gate: n.blocked, Until: n.until, Spent: n.spent, FitSince: n.fitSince}
 	if n.repair != nil {
 		s.Attempt, s.Until = n.repair.Attempt, n.repair.Deadline
 	}
@@ -349,7 +353,7 @@ func (j *Judge) Unfit() map[string]string {
 	out := map[string]string{}
 	for id, n := range j.roster.all {
 		if n.state.unfit() && (n.state != Verifying || n.verdict == Fail) && !n.replaced {
-			out[id] = cmp.Or(n.why, string(n.state))
+			out[id] = cmp.Or(n.why, n.cause, string(n.state))
 		}
 	}
 	return out

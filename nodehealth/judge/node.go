@@ -45,6 +45,7 @@ type node struct {
 	state   NodeState
 	since   time.Time // of the state
 	failing time.Time // since then it fails, at least
+	cause   string    // why it was found unfit
 	until   time.Time // of the quarantine, or of Held
 	// fitSince is since when a quarantined node is fit without a failure; zero: it is not.
 	fitSince time.Time

@@ -13,8 +13,8 @@ import (
 // stateVersion is that of State's form.
 const stateVersion = 1
 
-// State is what a Judge must not forget. It goes through JSON. Nodes that are fit,
-// and what was observed, are not part of it: a new owner observes anew.
+// State is what a Judge must not forget. It goes through JSON. Nodes of which each mode
+// says ok are not part of it: a new owner observes them anew.
 type State struct {
 	Version  int           `json:"version"`
 	Mode     Mode          `json:"mode"`
@@ -33,19 +33,33 @@ type State struct {
 
 // NodeRecord is a node that is not simply fit.
 type NodeRecord struct {
-	Node      Node      `json:"node"`
-	State     NodeState `json:"state"`
-	Since     time.Time `json:"since"`
-	Failing   time.Time `json:"failing,omitzero"`
-	Until     time.Time `json:"until,omitzero"`
-	Asked     string    `json:"asked,omitempty"`
-	Blocked   Gate      `json:"blocked,omitempty"`
-	Spent     string    `json:"spent,omitempty"` // the repairs after which it was set aside
-	NotBefore time.Time `json:"not_before,omitzero"`
-	Replaced  bool      `json:"replaced,omitempty"`
-	Unlisted  bool      `json:"unlisted,omitempty"`
-	Born      string    `json:"born,omitempty"` // the lineage, where a repair of ours launched it
-	Repair    *Repair   `json:"repair,omitempty"`
+	Node     Node      `json:"node"`
+	State    NodeState `json:"state"`
+	Since    time.Time `json:"since"`
+	Failing  time.Time `json:"failing,omitzero"`
+	Why      string    `json:"why,omitempty"`     // it was found unfit
+	Ignorant time.Time `json:"ignorant,omitzero"` // since then nothing is known of it
+	// Modes are what the modes said, where it is more than ok.
+	Modes     []ModeRecord `json:"modes,omitempty"`
+	Until     time.Time    `json:"until,omitzero"`
+	Asked     string       `json:"asked,omitempty"`
+	Blocked   Gate         `json:"blocked,omitempty"`
+	Spent     string       `json:"spent,omitempty"` // the repairs after which it was set aside
+	NotBefore time.Time    `json:"not_before,omitzero"`
+	Replaced  bool         `json:"replaced,omitempty"`
+	Unlisted  bool         `json:"unlisted,omitempty"`
+	Born      string       `json:"born,omitempty"` // the lineage, where a repair of ours launched it
+	Repair    *Repair      `json:"repair,omitempty"`
+}
+
+// ModeRecord is what one mode said of a node.
+type ModeRecord struct {
+	Mode    ModeType  `json:"mode"`
+	At      time.Time `json:"at,omitzero"`   // of the last observation that changed the rest
+	Run     int       `json:"run,omitempty"` // observations of one verdict in a row: ok above 0, fail below
+	Verdict Verdict   `json:"verdict,omitempty"`
+	Reason  string    `json:"reason,omitempty"` // of the last failure
+	Held    bool      `json:"held,omitempty"`   // it failed, and was not ok since
 }
 
 // Lineage is the repairs of a node and its replacements.
@@ -90,7 +104,7 @@ func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
-		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Until: n.until, Asked: n.asked,
+		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: n.records(&j.detection), Until: n.until, Asked: n.asked,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
@@ -103,7 +117,8 @@ func (j *Judge) State() State {
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.roster.all {
-		if n.state != Fresh && n.state != Healthy || n.replaced || n.asked != "" || j.safety.lineages.born[id] != "" {
+		fit := (n.state == Fresh || n.state == Healthy && n.ignorant.IsZero()) && !n.failed()
+		if !fit || n.replaced || n.asked != "" || j.safety.lineages.born[id] != "" {
 			out[id] = n
 		}
 	}
@@ -141,6 +156,11 @@ func Restore(now time.Time, p Policy, s State) (*Judge, error) {
 
 func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	n := j.roster.add(now, r.Node)
+	n.restore(now, &j.detection, r.Modes)
+	n.cause = r.Why
+	if !r.Ignorant.IsZero() {
+		n.ignorant = earlier(r.Ignorant, now)
+	}
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
 	n.asked, n.blocked, n.spent, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Spent, r.Replaced, r.Unlisted
 	if r.Born != "" {
@@ -150,13 +170,14 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	if r.Repair != nil {
 		n.repair = new(*r.Repair)
 		n.repair.Since, n.repair.Passing = earlier(r.Repair.Since, now), time.Time{}
+		n.repair.Index = j.rules.indexOf(r.Repair.Action, r.Repair.Index)
 	}
 	switch {
 	case !same && state.unfit(), state == Claimed:
 		// Nothing was done yet.
 		state, n.repair, n.until = Unhealthy, nil, time.Time{}
 	case n.repair != nil:
-		// Whoever resumes it needs some time; what was observed is gone.
+		// The next owner needs some time to resume it, and heartbeats to arrive again.
 		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.rules.interval))
 		n.reset = now
 	}
@@ -221,6 +242,11 @@ func (r NodeRecord) check(twice bool) error {
 		return fmt.Errorf("node %s: an action without timeout or max_attempts", r.Node.ID)
 	case r.Repair != nil && r.Repair.Action.Name == Recreate && r.Repair.Action.Params.LaunchFirst == nil:
 		return fmt.Errorf("node %s: RECREATE without launch_first", r.Node.ID)
+	}
+	for _, m := range r.Modes {
+		if m.Verdict != "" && m.Verdict != OK && m.Verdict != Fail && m.Verdict != Unknown {
+			return fmt.Errorf("node %s: mode %s has the verdict %q", r.Node.ID, m.Mode, m.Verdict)
+		}
 	}
 	return nil
 }

@@ -125,6 +125,7 @@ func (j *Judge) sicken(now time.Time, n *node, why string) {
 	if n.failing.IsZero() {
 		n.failing = now
 	}
+	n.cause = why
 	if n.state != Unhealthy {
 		j.roster.to(now, n, Unhealthy)
 		j.journal.find(n.finding(NodeUnhealthy, why))
@@ -136,7 +137,7 @@ func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
 		j.journal.find(n.finding(NodeOK, ""))
 	}
-	n.failing, n.until, n.repair, n.blocked, n.asked, n.spent = time.Time{}, time.Time{}, nil, "", "", ""
+	n.failing, n.until, n.repair, n.blocked, n.asked, n.spent, n.cause = time.Time{}, time.Time{}, nil, "", "", "", ""
 	j.roster.to(now, n, Healthy)
 }
 

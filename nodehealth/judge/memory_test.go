@@ -1,0 +1,125 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// pollsURL is plain with a URL beside it.
+func pollsURL(actions ...Action) Policy {
+	p := plain(actions...)
+	p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: PollURL, Options: Options{PollURL: "http://x"}})
+	return p
+}
+
+func workflow() Action {
+	return Action{Name: Workflow, Params: Params{Kind: "command", Argv: []string{"/bin/mend"}}}
+}
+
+// takeOver has another process go on with the state, through JSON.
+func (w *world) takeOver() {
+	w.t.Helper()
+	w.j = restored(w.t.(*testing.T), w.now, w.policy, w.j.State())
+	w.tell(Nodes{List: slices.Clone(w.nodes)})
+}
+
+// The autoscaler dies while a workflow runs, and the next one reports that its end was
+// not seen. The node still fails: it is not fit by itself, and the next action follows.
+func TestTakeoverKnowsWhatFailed(t *testing.T) {
+	w := newWorld(t, pollsURL(workflow(), Action{Name: Reboot}), ten()...)
+	w.pass(time.Minute)
+	w.fail("n4", PollURL, "503")
+	w.ordered()
+	attempt := w.j.roster.all["n4"].repair.Attempt
+	w.pass(10 * time.Second)
+	w.takeOver()
+	for range 3 { // only heartbeats: the URL is not polled yet
+		w.now = w.now.Add(time.Second)
+		w.observe("n4", true)
+		w.tell(Tick{})
+	}
+	w.tell(Outcome{Node: "n4", Attempt: attempt, Action: Workflow, Reason: "its end was not seen"}, Tick{})
+	if w.state("n4") != Recovering || slices.Contains(w.events(), RepairSucceeded) {
+		t.Errorf("n4 is %s:\n%s", w.state("n4"), w.dump())
+	}
+	if e, _ := w.j.Explain(w.now, "n4"); !slices.ContainsFunc(e.Modes, func(m Word) bool { return m.Mode == PollURL && m.Reason == "503" }) {
+		t.Errorf("modes %+v, want the reason of the failure", e.Modes)
+	}
+	w.pass(time.Minute)
+	w.wantActs("WORKFLOW n4", "WORKFLOW n4", "REBOOT n4") // the second one is resumed
+}
+
+// A failure that began a streak, and since when a node fails, survive a takeover: it is
+// found no later than without one.
+func TestTakeoverKeepsStreaks(t *testing.T) {
+	found := func(takeover bool) time.Duration {
+		w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+		w.pass(time.Minute)
+		w.fail("n4", PollURL, "503")
+		for w.state("n4") == Healthy {
+			w.pass(time.Second)
+		}
+		w.pass(10 * time.Second)
+		if takeover {
+			w.takeOver()
+		}
+		w.ordered()
+		return w.now.Sub(start())
+	}
+	if without, with := found(false), found(true); with > without {
+		t.Errorf("ordered after %v, want %v as without a takeover", with, without)
+	}
+}
+
+// A node that is fit although one of its modes fails is remembered: when the other modes
+// are unknown after a takeover, and that one is ok never, it is not fit.
+func TestTakeoverKnowsAFailureOfAFitNode(t *testing.T) {
+	p := pollsURL(Action{Name: Reboot})
+	p.Detection.Conditional = AllFailed
+	w := newWorld(t, p, ten()...)
+	w.pass(time.Minute)
+	w.fail("n4", PollURL, "503")
+	w.pass(2 * time.Minute)
+	if w.state("n4") != Healthy {
+		t.Fatalf("n4 is %s, want ok: one of three modes fails", w.state("n4"))
+	}
+	w.takeOver()
+	if e, _ := w.j.Explain(w.now, "n4"); !slices.ContainsFunc(e.Modes, func(m Word) bool { return m.Mode == PollURL && m.Verdict == Fail }) {
+		t.Errorf("modes %+v, want that the URL fails", e.Modes)
+	}
+}
+
+// The position in the list of actions survives a change of the configuration that moves
+// the action, and one that removes it.
+func TestPolicyChangeKeepsThePosition(t *testing.T) {
+	for name, actions := range map[string][]Action{
+		"an action is added before": {{Name: Reboot}, workflow(), {Name: Recreate}},
+		"the list is the same":      {workflow(), {Name: Recreate}},
+		"the action is removed":     {{Name: Recreate}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, pollsURL(workflow(), Action{Name: Recreate}), ten()...)
+			w.pass(time.Minute)
+			w.fail("n4", PollURL, "503")
+			w.ordered()
+			attempt := w.j.roster.all["n4"].repair.Attempt
+			w.policy.Recovery.Actions = actions
+			w.takeOver()
+			w.tell(Outcome{Node: "n4", Attempt: attempt, Action: Workflow, Reason: "exit 1"})
+			w.pass(2 * time.Minute)
+			w.wantActs("WORKFLOW n4", "RECREATE n4")
+		})
+	}
+}
+
+// Why a node is set aside, and why it is repaired, are known after a takeover.
+func TestTakeoverKnowsTheReasons(t *testing.T) {
+	w := lost(t, Limit{80, true})
+	before, _ := w.j.Explain(w.now, "n1")
+	w.takeOver()
+	after, _ := w.j.Explain(w.now, "n1")
+	if after.Spent != before.Spent || before.Spent == "" || after.Why == "" {
+		t.Errorf("spent %q, why %q, want %q, %q", after.Spent, after.Why, before.Spent, before.Why)
+	}
+}

@@ -25,13 +25,14 @@ type announcer struct {
 	gates      map[judge.Gate]uint64
 	alarmKinds map[string]uint64
 	refusals   map[string]string // node -> the latest reason of a gate not to repair it
+	requests   map[string]string // node -> why the latest request ended without a repair
 }
 
 func newAnnouncer(k *kit) *announcer {
 	return &announcer{
 		publisher: &publisher{kit: k, wake: make(chan struct{}, 1)}, alarms: map[string]Alarm{},
 		events: map[judge.FindingEvent]uint64{}, repairs: map[[2]string]uint64{}, gates: map[judge.Gate]uint64{},
-		alarmKinds: map[string]uint64{}, refusals: map[string]string{},
+		alarmKinds: map[string]uint64{}, refusals: map[string]string{}, requests: map[string]string{},
 	}
 }
 
@@ -139,6 +140,8 @@ func (a *announcer) count(f judge.Finding) {
 		a.gates[f.Gate]++
 		a.refusals[f.Node] = cut(f.Why)
 		return
+	case judge.RequestEnded:
+		a.requests[f.Node] = cut(f.Why)
 	case judge.RepairStarted, judge.RepairAttempt:
 		result = "begun"
 	case judge.RepairSucceeded:

@@ -25,7 +25,7 @@ func TestDeskDecides(t *testing.T) {
 		{"resume one of two", []judge.Event{judge.Pause{Node: "n1", Owner: "operator ann"}, judge.Pause{Node: "n1", Owner: "operator bob"}},
 			Order{Op: OpResume, By: "ann"}, "n1", true, "resumed; operator bob pauses it until", 1},
 		{"release a healthy node", nil, Order{Op: OpRelease}, "n1", false, "it is not held", 0},
-		{"release a requested repair", []judge.Event{judge.Recover{Node: "n1", By: "ann"}}, Order{Op: OpRelease}, "n1", true, "the wish of ann", 1},
+		{"release a requested repair", []judge.Event{judge.Recover{Node: "n1", By: "ann"}}, Order{Op: OpRelease}, "n1", true, "the request of ann", 1},
 		{"release a closed breaker", nil, Order{Op: OpRelease}, "", false, "the breaker is closed", 1},
 		{"recover", nil, Order{Op: OpRecover, By: "ann"}, "n1", true, "", 1},
 		{"recover twice", []judge.Event{judge.Recover{Node: "n1", By: "ann"}, judge.Tick{}}, Order{Op: OpRecover}, "n1", true, "it is being repaired already", 0},

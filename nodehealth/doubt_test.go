@@ -206,9 +206,9 @@ func TestWishIsWithdrawn(t *testing.T) {
 		c := newCloud(ten()...)
 		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
 		pass(time.Minute)
-		for _, o := range []Order{{Op: OpPause, By: "ann", For: time.Minute}, {Op: OpRecover, Nodes: []string{"n4"}, By: "ann"}, {Op: OpRelease, Nodes: []string{"n4"}, By: "bob"}} {
+		for _, o := range []Order{{Op: OpPause, By: "ann", For: time.Minute}, {Op: OpRecover, Nodes: []string{"n4"}, By: "ann", For: time.Hour}, {Op: OpRelease, Nodes: []string{"n4"}, By: "bob"}} {
 			a, err := m.loop.Order(t.Context(), o)
-			if err != nil || a.OK != (o.Op != OpRecover) {
+			if err != nil || !a.OK {
 				t.Errorf("%s: %+v, %v", o.Op, a, err)
 			}
 		}

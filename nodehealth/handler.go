@@ -116,11 +116,12 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 		a.Nodes = append(a.Nodes, NodeAnswer{Node: id, OK: d.ok, Why: d.why})
 	}
 	if o.Op == OpRecover {
+		clear(l.announcer.requests)
 		l.step(now, judge.Tick{}) // through the gates, at once
 	}
 	for i := range a.Nodes {
 		if s, known := l.nodeStatus(now, a.Nodes[i].Node); known {
-			complete(&a.Nodes[i], l.acts(), o.Op, s, l.announcer.refusals[s.Node])
+			complete(&a.Nodes[i], l.acts(), o.Op, s, l.announcer.refusals[s.Node], l.announcer.requests[s.Node])
 		}
 		a.OK = a.OK && a.Nodes[i].OK
 	}
@@ -265,7 +266,7 @@ func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	case known.Attempt != "" || known.State == judge.Claimed:
 		return done("it is being repaired already")
 	}
-	return done("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator")})
+	return done("", judge.Recover{Node: id, By: cmp.Or(o.By, "an operator"), For: o.For})
 }
 
 func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
@@ -279,7 +280,7 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	one := judge.Release{Node: id, By: cmp.Or(o.By, "an operator")}
 	known, _ := j.Explain(now, id)
 	if known.Asked != "" {
-		return done("the wish of "+known.Asked+" to have it repaired is withdrawn", one)
+		return done("the request of "+known.Asked+" to repair it is withdrawn", one)
 	}
 	if known.State != judge.Quarantined && known.State != judge.Held && known.State != judge.FenceFailed {
 		return refused("it is not held: it is " + string(known.State))
@@ -288,8 +289,8 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 }
 
 // complete adds to an answer how the node stands and, of a recovery, what came of it. The
-// refusal is the latest reason of a gate.
-func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal string) {
+// refusal is the latest reason of a gate, and ended why the request is over already.
+func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal, ended string) {
 	a.Status = &s
 	if op != OpRecover || !a.OK || a.Why != "" {
 		return
@@ -300,8 +301,10 @@ func complete(a *NodeAnswer, acts bool, op string, s NodeStatus, refusal string)
 	switch {
 	case s.Attempt != "" || s.State == judge.Claimed:
 		a.Why = "its repair has begun: " + string(s.Action)
-	case s.Gate != "":
-		a.OK, a.Why = false, cut(fmt.Sprintf("gate %s refuses now%s: it is repaired once that opens", s.Gate, refusal))
+	case s.Asked != "":
+		a.Why = cut(fmt.Sprintf("the request waits until %s: gate %s refuses now%s", s.AskedUntil.UTC().Format(time.RFC3339), s.Gate, refusal))
+	case ended != "":
+		a.OK, a.Why = false, cut(ended+"; nothing will be done")
 	case !acts:
 		a.Why = "the policy observes: what would be done was told, and nothing is"
 	default:

@@ -73,7 +73,7 @@ func TestOrders(t *testing.T) {
 			t.Errorf("answered, and durable is %s", c.memory)
 		}
 		a = order(Order{Op: OpRecover, Nodes: nodes, By: "bob"})
-		if a.OK || a.Nodes[0].Status.Gate != judge.GatePause || !strings.Contains(a.Nodes[0].Why, "operator ann") {
+		if a.OK || a.Nodes[0].Status.Asked != "" || !strings.Contains(a.Nodes[0].Why, "refused by pause: paused by operator ann") {
 			t.Errorf("recover of what is paused: %+v", a)
 		}
 		if a := order(Order{Op: OpResume, Nodes: nodes, By: "bob"}); a.OK || !strings.Contains(a.Nodes[0].Why, "operator ann") {

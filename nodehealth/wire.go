@@ -15,7 +15,7 @@ const (
 	OpPause   = "pause"   // no repairs of the nodes, or of the pool without any
 	OpResume  = "resume"  // ends the pause that the same operator took
 	OpRecover = "recover" // have the nodes repaired, sick or not, through all gates
-	OpRelease = "release" // end the quarantine of nodes, or take back that they be repaired; without any, close all breakers
+	OpRelease = "release" // end the quarantine of nodes, or withdraw requests to repair them; without any, close all breakers
 	OpCheck   = "check"   // observe the nodes now in each mode, or all without any
 )
 
@@ -36,11 +36,13 @@ var ErrOrder = errors.New("not an order")
 
 // Order is what an operator asks for.
 type Order struct {
-	Op    string        `json:"op"`
-	Nodes []string      `json:"nodes,omitempty"`
-	By    string        `json:"by,omitempty"` // who asks
-	Why   string        `json:"why,omitempty"`
-	For   time.Duration `json:"for,omitempty"` // of OpPause, in nanoseconds; 0: judge.DefaultPause
+	Op    string   `json:"op"`
+	Nodes []string `json:"nodes,omitempty"`
+	By    string   `json:"by,omitempty"` // who asks
+	Why   string   `json:"why,omitempty"`
+	// For, in nanoseconds: of OpPause, how long it lasts, judge.DefaultPause if it is 0. Of
+	// OpRecover, how long the request may wait for the gates; 0: a refusal ends it.
+	For time.Duration `json:"for,omitempty"`
 }
 
 // Validate returns an ErrOrder that says what is wrong.
@@ -53,10 +55,10 @@ func (o Order) Validate() error {
 		return fmt.Errorf("%w: by or why is longer than %d or %d bytes", ErrOrder, MaxBy, MaxWhy)
 	case o.Op == OpRecover && len(o.Nodes) == 0:
 		return fmt.Errorf("%w: %s names no node", ErrOrder, o.Op)
-	case o.For != 0 && o.Op != OpPause:
+	case o.For != 0 && o.Op != OpPause && o.Op != OpRecover:
 		return fmt.Errorf("%w: %s takes no duration", ErrOrder, o.Op)
 	case o.For < 0 || o.For > MaxPause:
-		return fmt.Errorf("%w: a pause of %v: want at most %v", ErrOrder, o.For, MaxPause)
+		return fmt.Errorf("%w: %s for %v: want at most %v", ErrOrder, o.Op, o.For, MaxPause)
 	}
 	return checkNodes(o.Nodes)
 }

@@ -161,6 +161,8 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 		return fmt.Sprintf("fit for %s: it returns when it was for healthy_for", explain.Ago(now, n.FitSince))
 	case n.Spent != "":
 		return n.Spent
+	case n.Asked != "":
+		return fmt.Sprintf("%s asks to repair it, %s left", n.Asked, ahead(now, n.AskedUntil))
 	case n.Attempt != "" && n.Until.After(now):
 		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
 	case text == "" && mode != judge.Act && n.Repairs > 0:

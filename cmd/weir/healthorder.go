@@ -46,21 +46,26 @@ of them in a row. Heartbeats come by themselves: the last one is shown.`,
 }
 
 func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
-	var why string
+	order := nodehealth.Order{Op: nodehealth.OpRecover}
 	cmd := &cobra.Command{
 		Use:   "recover NODE...",
 		Short: "Repair machines, sick or not, as the policy says and through all its gates",
-		Long: `Repair machines, sick or not, as the policy says and through all its gates. It ends
-once the repair has begun, or says which gate refuses: then the machine is repaired
-when that opens. With "mode: observe" it is told what would be done, and nothing is.`,
+		Long: `Repair machines, sick or not, as the policy says and through all its gates. The command
+ends when the repair has begun. If a gate refuses, the request is forgotten: nothing
+is done later. With --wait the request waits so long for the gates, "weir health
+status" shows it, and "weir health release NODE" withdraws it. With "mode: observe"
+the findings show what would be done, and nothing is.`,
 		Example: `  weir health recover i-0123 --why "fan is loud"
+  weir health recover i-0123 --wait 2h
   weir health status i-0123`,
 		Args: someNodes,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpRecover, Nodes: nodes, Why: why})
+			order.Nodes = nodes
+			return cli.orderHealth(cmd.Context(), order)
 		},
 	}
-	cmd.Flags().StringVar(&why, "why", "", "the reason, for who finds it")
+	cmd.Flags().DurationVar(&order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
+	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, shown in the log")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -115,8 +120,8 @@ func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
 		Use:   "release [NODE...]",
 		Short: "End the quarantine of machines; without one, close the pool's breaker",
 		Long: `End the quarantine of machines, or the hold of those that could not be fenced: say so
-once you know that such a machine does nothing any more. Without a machine it closes
-the pool's breaker.`,
+once you know that such a machine does nothing any more. It also withdraws a request
+to repair a machine that waits. Without a machine it closes the pool's breaker.`,
 		Example: `  weir health release i-0123
   weir health release`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {

@@ -107,6 +107,7 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	}
 	n.blocked = r.gate
 	f := n.finding(RepairBlocked, r.why(&rs.asking))
+	n.refusal = f.Why
 	f.Action, f.Gate, f.Until = a, r.gate, r.until
 	rs.journal.find(f)
 }

@@ -50,7 +50,7 @@ func TestWishesOpenNoBreaker(t *testing.T) {
 	w.heal = heals
 	w.pass(time.Minute)
 	for _, id := range []string{"n1", "n4", "n7"} {
-		w.tell(Recover{Node: id, By: "ann"})
+		w.tell(Recover{Node: id, By: "ann", For: 2 * time.Hour})
 	}
 	w.pass(2 * time.Hour)
 	if slices.Contains(w.events(), BreakerOpened) {
@@ -64,7 +64,7 @@ func TestWishIsWithdrawn(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
 	w.heal = heals
 	w.pass(time.Minute)
-	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann"})
+	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann", For: time.Hour})
 	w.pass(10 * time.Second)
 	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || e.State != Unhealthy {
 		t.Errorf("n4 is %s, as %q asked", e.State, e.Asked)

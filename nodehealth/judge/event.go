@@ -126,11 +126,13 @@ type Hint struct {
 	Why  string `json:"why,omitempty"`
 }
 
-// Recover is an operator's wish to have a node repaired, sick or not: through all
-// gates, without a re-check.
+// Recover is an operator's request to have a node repaired, sick or not: through all
+// gates, without a re-check. The next Tick begins the repair, or the request is refused
+// and forgotten. One with a time waits so long for the gates.
 type Recover struct {
-	Node string `json:"node"`
-	By   string `json:"by"`
+	Node string        `json:"node"`
+	By   string        `json:"by"`
+	For  time.Duration `json:"for,omitempty"`
 }
 
 // PathProof says that what is sent to us on the path of the heartbeats arrives, as

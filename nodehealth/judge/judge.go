@@ -84,6 +84,7 @@ func (j *Judge) tick(now time.Time) {
 		}
 	}
 	j.repairs.claim(now)
+	j.refuse(now)
 	j.journal.order(j.alarms.step(now, j.causes())...)
 }
 
@@ -176,10 +177,45 @@ func (j *Judge) demand(now time.Time, r Recover) {
 		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
 	case n.repair != nil || n.state == Quarantined || n.state == Held:
 		j.journal.find(ignored(r.Node, "recovery asked of a node that is "+string(n.state)))
+	case n.State == Leaving || n.replaced:
+		j.journal.find(ignored(r.Node, "recovery asked of a node that leaves"))
 	default:
-		n.asked = cmp.Or(r.By, "somebody")
+		before := n.before
+		if n.state == Fresh || n.state == Healthy {
+			before = n.state
+		}
+		n.request = request{asked: cmp.Or(r.By, "an operator"), askedUntil: now.Add(min(max(0, r.For), maxPause)), before: before}
+		n.blocked = ""
 		j.evaluate(now, n)
 	}
+}
+
+// refuse forgets the requests that are over: the gates refused them to the end. Each node
+// is again what it was without the request.
+func (j *Judge) refuse(now time.Time) {
+	for _, n := range byID(j.roster.ill) {
+		if n.asked == "" || n.repair != nil || now.Before(n.askedUntil) {
+			continue
+		}
+		f := n.finding(RequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.asked, n.blocked, n.refusal))
+		if n.blocked == "" {
+			f.Why = "the request of " + n.asked + " is over: nothing was done"
+		}
+		f.Gate = n.blocked
+		j.journal.find(f)
+		j.withdraw(now, n)
+	}
+}
+
+// withdraw forgets the request for a node that has no repair.
+func (j *Judge) withdraw(now time.Time, n *node) {
+	before := cmp.Or(n.before, Fresh)
+	n.request, n.blocked = request{}, ""
+	if n.verdict != Fail && n.verdict != OK && !n.failed() && n.state == Unhealthy {
+		n.failing, n.cause = time.Time{}, ""
+		j.roster.to(now, n, before)
+	}
+	j.evaluate(now, n)
 }
 
 func (j *Judge) healedBy(h Healer) {
@@ -201,10 +237,8 @@ func (j *Judge) released(now time.Time, r Release) {
 	n, ok := j.roster.all[r.Node]
 	switch {
 	case ok && n.asked != "" && n.repair == nil:
-		why := "the wish of " + n.asked + " is withdrawn by " + r.By
-		n.asked, n.blocked = "", ""
-		j.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Why: why})
-		j.evaluate(now, n)
+		j.journal.find(n.finding(RequestEnded, "the request of "+n.asked+" is withdrawn by "+r.By))
+		j.withdraw(now, n)
 		return
 	case !ok || n.state != Quarantined && n.state != Held && n.state != FenceFailed:
 		j.journal.find(ignored(r.Node, "release of a node that is not held"))
@@ -280,9 +314,11 @@ type Explanation struct {
 	Failing time.Time  `json:"failing,omitzero"` // since then it fails, at least
 	Modes   []Word     `json:"modes,omitempty"`  // in the policy's order
 	Action  ActionName `json:"action,omitempty"` // under way, or the next one
-	Asked   string     `json:"asked,omitempty"`  // who wants it repaired, which waits
-	Lineage string     `json:"lineage,omitempty"`
-	Repairs int        `json:"repairs,omitempty"` // of its lineage, within the window
+	// Asked is the operator whose request to repair the node waits, until AskedUntil.
+	Asked      string    `json:"asked,omitempty"`
+	AskedUntil time.Time `json:"asked_until,omitzero"`
+	Lineage    string    `json:"lineage,omitempty"`
+	Repairs    int       `json:"repairs,omitempty"` // of its lineage, within the window
 }
 
 // Word is what one mode says of one node now.
@@ -305,7 +341,7 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
 	} else {
-		e.Asked = n.asked
+		e.Asked, e.AskedUntil = n.asked, n.askedUntil
 	}
 	return e, true
 }

@@ -458,7 +458,7 @@ func TestRecoverAndHint(t *testing.T) {
 	if len(w.orders) != 1 || w.orders[0].Kind != OrderRecheck || w.orders[0].Node != "n3" {
 		t.Errorf("ordered %+v, want a re-check", w.orders)
 	}
-	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ops"})
+	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ops", For: time.Hour})
 	w.pass(30 * time.Second)
 	w.wantActs() // the gates are the same
 	w.pass(5 * time.Minute)

@@ -34,6 +34,14 @@ func (s NodeState) holdsPlace() bool {
 	return s == Claimed || s == Fencing || s == Recovering || s == Verifying
 }
 
+// request is an operator's request to repair a node.
+type request struct {
+	asked      string // the operator; "": there is no request
+	askedUntil time.Time
+	refusal    string    // of the gate that refused it last
+	before     NodeState // of the node, if it was not unfit
+}
+
 // node is what is known of one machine.
 type node struct {
 	Node
@@ -53,7 +61,7 @@ type node struct {
 
 	evidence
 
-	asked     string // who wants it repaired
+	request
 	repair    *Repair
 	replaced  bool
 	blocked   Gate

@@ -66,6 +66,7 @@ const (
 	ZoneThawed       FindingEvent = "zone.thawed"
 	PathUp           FindingEvent = "path.up"
 	PathLost         FindingEvent = "path.lost"
+	RequestEnded     FindingEvent = "request.ended" // of an operator, without a repair
 	PauseTaken       FindingEvent = "pause.taken"
 	PauseEnded       FindingEvent = "pause.ended"
 	PauseExpired     FindingEvent = "pause.expired"
@@ -100,7 +101,7 @@ type Finding struct {
 	Zone    string       `json:"zone,omitempty"`
 	Action  ActionName   `json:"action,omitempty"`
 	Attempt string       `json:"attempt,omitempty"`
-	Gate    Gate         `json:"gate,omitempty"`    // of RepairBlocked
+	Gate    Gate         `json:"gate,omitempty"`    // of RepairBlocked and RequestEnded
 	Until   time.Time    `json:"until,omitzero"`    // zero: nobody knows
 	Observe bool         `json:"observe,omitempty"` // what it tells of was not carried out
 	Why     string       `json:"why,omitempty"`

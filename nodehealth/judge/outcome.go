@@ -122,7 +122,7 @@ func (rs *repairs) replacement(now time.Time, n *node, id string) *node {
 func (rs *repairs) handOver(now time.Time, n, to *node) {
 	to.repair, n.repair = n.repair, nil
 	to.repair.TookOut = false
-	n.replaced, n.asked, n.blocked = true, "", ""
+	n.replaced, n.request, n.blocked = true, request{}, ""
 	rs.to(now, n, Fresh)
 	f := to.repairFinding(NodeReplaced, "by "+to.ID)
 	f.Node, f.Zone, f.Action = n.ID, n.Zone, Recreate
@@ -193,5 +193,5 @@ func (rs *repairs) succeeded(now time.Time, n *node, why string) {
 // close closes a repair. Its lineage waits before the next one.
 func (rs *repairs) close(now time.Time, n *node) {
 	rs.safety.lineages.end(now, n.Node, n.repair.Begun)
-	n.repair, n.asked, n.blocked = nil, "", ""
+	n.repair, n.request, n.blocked = nil, request{}, ""
 }

@@ -35,7 +35,7 @@ func (rs *repairs) hold(now time.Time, n *node, why string) {
 
 // spend takes the node to a state in which it is not repaired, for one window.
 func (rs *repairs) spend(now time.Time, n *node, state NodeState, why string) {
-	n.repair, n.asked, n.blocked, n.spent, n.until, n.fitSince = nil, "", "", why, now.Add(rs.rules.window), time.Time{}
+	n.repair, n.request, n.blocked, n.spent, n.until, n.fitSince = nil, request{}, "", why, now.Add(rs.rules.window), time.Time{}
 	rs.to(now, n, state)
 	rs.wakes.add(n, n.until)
 }

@@ -40,16 +40,17 @@ type NodeRecord struct {
 	Why      string    `json:"why,omitempty"`     // it was found unfit
 	Ignorant time.Time `json:"ignorant,omitzero"` // since then nothing is known of it
 	// Modes are what the modes said, where it is more than ok.
-	Modes     []ModeRecord `json:"modes,omitempty"`
-	Until     time.Time    `json:"until,omitzero"`
-	Asked     string       `json:"asked,omitempty"`
-	Blocked   Gate         `json:"blocked,omitempty"`
-	Spent     string       `json:"spent,omitempty"` // the repairs after which it was set aside
-	NotBefore time.Time    `json:"not_before,omitzero"`
-	Replaced  bool         `json:"replaced,omitempty"`
-	Unlisted  bool         `json:"unlisted,omitempty"`
-	Born      string       `json:"born,omitempty"` // the lineage, where a repair of ours launched it
-	Repair    *Repair      `json:"repair,omitempty"`
+	Modes      []ModeRecord `json:"modes,omitempty"`
+	Until      time.Time    `json:"until,omitzero"`
+	Asked      string       `json:"asked,omitempty"`
+	AskedUntil time.Time    `json:"asked_until,omitzero"`
+	Blocked    Gate         `json:"blocked,omitempty"`
+	Spent      string       `json:"spent,omitempty"` // the repairs after which it was set aside
+	NotBefore  time.Time    `json:"not_before,omitzero"`
+	Replaced   bool         `json:"replaced,omitempty"`
+	Unlisted   bool         `json:"unlisted,omitempty"`
+	Born       string       `json:"born,omitempty"` // the lineage, where a repair of ours launched it
+	Repair     *Repair      `json:"repair,omitempty"`
 }
 
 // ModeRecord is what one mode said of a node.
@@ -104,7 +105,7 @@ func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
-		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: n.records(&j.detection), Until: n.until, Asked: n.asked,
+		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: n.records(&j.detection), Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
@@ -162,7 +163,11 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 		n.ignorant = earlier(r.Ignorant, now)
 	}
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
-	n.asked, n.blocked, n.spent, n.replaced, n.unlisted = r.Asked, r.Blocked, r.Spent, r.Replaced, r.Unlisted
+	n.spent, n.replaced, n.unlisted = r.Spent, r.Replaced, r.Unlisted
+	n.asked, n.askedUntil = r.Asked, earlier(r.AskedUntil, now.Add(maxPause))
+	if n.asked == "" { // else the gate that refuses it is found anew
+		n.blocked = r.Blocked
+	}
 	if r.Born != "" {
 		j.safety.lineages.born[n.ID] = r.Born
 	}

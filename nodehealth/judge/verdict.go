@@ -137,7 +137,7 @@ func (j *Judge) fit(now time.Time, n *node) {
 	if n.state == Suspect || n.state.unfit() {
 		j.journal.find(n.finding(NodeOK, ""))
 	}
-	n.failing, n.until, n.repair, n.blocked, n.asked, n.spent, n.cause = time.Time{}, time.Time{}, nil, "", "", "", ""
+	n.failing, n.until, n.repair, n.request, n.blocked, n.spent, n.cause = time.Time{}, time.Time{}, nil, request{}, "", "", ""
 	j.roster.to(now, n, Healthy)
 }
 

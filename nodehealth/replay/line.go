@@ -95,7 +95,7 @@ func parserOf(key string) (parser func(json.RawMessage) (line, error), known boo
 	case "hint":
 		return parseEvent[judge.Hint], true
 	case "recover":
-		return parseEvent[judge.Recover], true
+		return parseRecover, true
 	case "release":
 		return parseEvent[judge.Release], true
 	case "path":
@@ -189,6 +189,18 @@ func parsePause(data json.RawMessage) (line, error) {
 		return nil, errors.New("has no owner")
 	}
 	return judge.Pause{Node: p.Node, Owner: p.Owner, TTL: time.Duration(p.TTL), Why: p.Why}, nil
+}
+
+func parseRecover(data json.RawMessage) (line, error) {
+	var r struct {
+		Node string         `json:"node"`
+		By   string         `json:"by"`
+		For  judge.Duration `json:"for"`
+	}
+	if err := strictjson.Decode(data, &r); err != nil {
+		return nil, err
+	}
+	return judge.Recover{Node: r.Node, By: r.By, For: time.Duration(r.For)}, nil
 }
 
 func parseAdvance(data json.RawMessage) (line, error) {

@@ -1,0 +1,101 @@
+package judge
+
+import (
+	"slices"
+	"testing"
+	"time"
+)
+
+// requestEnds returns how the requests to repair a node ended.
+func (w *world) requestEnds(id string) []string {
+	var out []string
+	for _, f := range w.found {
+		if f.Event == RequestEnded && f.Node == id {
+			out = append(out, f.Why)
+		}
+	}
+	return out
+}
+
+// A request that a gate refuses is forgotten: nothing is done when the gate opens.
+func TestRefusedRequestIsForgotten(t *testing.T) {
+	for name, says := range map[string]Verdict{"a fit node": OK, "a node without a verdict": Unknown} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+			w.heal = heals
+			w.pass(time.Minute)
+			if w.mute["n4"] = says == Unknown; says == Unknown {
+				w.pass(5 * time.Minute)
+			}
+			before := w.state("n4")
+			w.tell(Pause{Node: "n4", Owner: "ops", TTL: 20 * time.Second}, Recover{Node: "n4", By: "ann"}, Tick{})
+			if got := w.requestEnds("n4"); !slices.Equal(got, []string{"the request of ann is refused by pause: paused by ops"}) {
+				t.Errorf("ended: %q", got)
+			}
+			w.pass(10 * time.Minute)
+			w.wantActs()
+			if got := w.state("n4"); got != before {
+				t.Errorf("n4 is %s, want %s as before the request:\n%s", got, before, w.dump())
+			}
+		})
+	}
+}
+
+// A request that waits has an end, over a takeover too; until then it is repaired as soon
+// as the gates allow it.
+func TestRequestThatWaits(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		pause time.Duration
+		acts  []string
+	}{
+		{"the gate opens in time", time.Minute, []string{"REBOOT n4"}},
+		{"the gate opens too late", 10 * time.Minute, nil},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+			w.heal = heals
+			w.pass(time.Minute)
+			until := w.now.Add(5 * time.Minute)
+			w.tell(Pause{Node: "n4", Owner: "ops", TTL: test.pause}, Recover{Node: "n4", By: "ann", For: 5 * time.Minute}, Tick{})
+			if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || !e.AskedUntil.Equal(until) || e.Gate != GatePause {
+				t.Errorf("asked by %q until %v, gate %q", e.Asked, e.AskedUntil, e.Gate)
+			}
+			w.takeOver()
+			w.pass(time.Hour)
+			w.wantActs(test.acts...)
+			if got := w.requestEnds("n4"); (len(got) == 1) != (test.acts == nil) {
+				t.Errorf("ended: %q", got)
+			}
+		})
+	}
+}
+
+// A request whose repair came to nothing is not repeated.
+func TestUndoneRequestIsForgotten(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.heal = func(_ *world, o Order) []Event {
+		if o.Kind != OrderAct {
+			return nil
+		}
+		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Reason: "the group is busy"}}
+	}
+	w.pass(time.Minute)
+	w.tell(Recover{Node: "n4", By: "ann"})
+	w.pass(time.Hour)
+	w.wantActs("REBOOT n4")
+	if w.state("n4") != Healthy {
+		t.Errorf("n4 is %s", w.state("n4"))
+	}
+}
+
+// A request about a node that leaves is not kept.
+func TestRequestForANodeThatLeaves(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.pass(time.Minute)
+	w.set("n4", Leaving)
+	w.tell(Recover{Node: "n4", By: "ann", For: time.Hour}, Tick{})
+	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "" {
+		t.Errorf("asked by %q, want none", e.Asked)
+	}
+}

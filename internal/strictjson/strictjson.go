@@ -23,7 +23,7 @@ func Decode(data []byte, into any) error {
 	d.DisallowUnknownFields()
 	err := d.Decode(into)
 	if errors.Is(err, io.EOF) {
-		return errors.New("want one JSON value, there is none")
+		return errors.New("want one JSON value, found nothing")
 	}
 	if err != nil {
 		return Plain(err)

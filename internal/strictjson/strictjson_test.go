@@ -22,7 +22,7 @@ func TestWithin(t *testing.T) {
 		{"whole", ` {"count": 2, "inner": {"flag": true}} ` + "\n", ""},
 		{"at the bound", strings.Repeat(" ", 98) + "{}", ""},
 		{"too long", strings.Repeat(" ", 99) + "{}", "101 bytes are too long: want at most 100"},
-		{"nothing", " ", "want one JSON value, there is none"},
+		{"nothing", " ", "want one JSON value, found nothing"},
 		{"cut off", `{"count": 2`, "unexpected EOF"},
 		{"unknown key", `{"cuont": 2}`, `unknown field "cuont"`},
 		{"unknown key inside", `{"inner": {"flga": true}}`, `unknown field "flga"`},

@@ -102,7 +102,7 @@ func TestDecodeConditions(t *testing.T) {
 		{"as many as may be", encode(many[1:]), ""},
 		{"failed", `[{"type":"KernelDeadlock","failed":true,"why":"task hung for 120 s"}]`, ""},
 		{"one too many", encode(many), "at most"},
-		{"empty", ``, "there is none"},
+		{"empty", ``, "found nothing"},
 		{"half", `[{"type":"Ker`, "unexpected EOF"},
 		{"an object", `{"type":"X"}`, "want a list, not an object"},
 		{"unknown key", `[{"type":"X","since":3}]`, "unknown field"},

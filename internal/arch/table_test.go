@@ -107,6 +107,7 @@ var house = []entry{
 	{path: "internal/bus", row: infrastructure, family: "bus"},
 	{path: "internal/explain", row: infrastructure},
 	{path: "internal/awssdk", row: infrastructure, only: none},
+	{path: "metrics/store", row: infrastructure, only: []string{"metrics", "internal/strictyaml"}},
 	{path: "pools/provider", row: infrastructure, only: []string{"pools", "nodehealth/judge", "internal/strictyaml"}},
 	{path: "internal/netguard", row: infrastructure, std: true, only: none},
 
@@ -130,6 +131,7 @@ var house = []entry{
 	{path: "internal/scaffold", row: adapter, only: []string{"internal/names"}, by: []string{"cmd/..."}},
 
 	{path: "internal/providers", row: wiring, family: "processes of weir", only: []string{"pools/..."}, by: []string{"internal/config"}},
+	{path: "internal/stores", row: wiring, family: "processes of weir", only: []string{"metrics/..."}, by: []string{"internal/config"}},
 	{path: "internal/config", row: wiring, family: "processes of weir"},
 	{path: "internal/signalbucket", row: wiring, family: "processes of weir"},
 	{path: "internal/daemon/autoscalerd", row: wiring, family: "processes of weir"},

@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weirkeeper/weirkeeper/internal/spelling"
@@ -57,4 +58,21 @@ func (c *checker) checkChoice(node ast.Node, options []option, path string) {
 		}
 		c.report(strictyaml.LineOf(pair.Key), at, what)
 	})
+}
+
+// decodeChoice returns the keys of a node that has been checked. It decodes the value of
+// the first one into the pointer that empty returns for the key.
+func decodeChoice(node ast.Node, empty func(key string) any) (keys []string, err error) {
+	pairs, _ := mappingOf(node)
+	for _, pair := range pairs {
+		keys = append(keys, keyOf(pair))
+	}
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	value := empty(keys[0])
+	if pairs[0].Value.Type() == ast.NullType { // an empty section
+		return keys, nil
+	}
+	return keys, yaml.NodeToValue(pairs[0].Value, value)
 }

@@ -5,7 +5,6 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/weirkeeper/weirkeeper/internal/providers"
@@ -32,23 +31,14 @@ func (Group) options() []option {
 }
 
 // UnmarshalYAML implements yaml.NodeUnmarshaler. The node has been checked.
-func (g *Group) UnmarshalYAML(node ast.Node) error {
-	pairs, _ := mappingOf(node)
-	for _, pair := range pairs {
-		g.Keys = append(g.Keys, keyOf(pair))
-		_, selector, ok := provider.Find(providers.All(), keyOf(pair))
-		if !ok || g.Value != nil {
-			continue
+func (g *Group) UnmarshalYAML(node ast.Node) (err error) {
+	g.Keys, err = decodeChoice(node, func(key string) any {
+		if _, selector, ok := provider.Find(providers.All(), key); ok {
+			g.Value = selector.New()
 		}
-		g.Value = selector.New()
-		if pair.Value.Type() == ast.NullType {
-			continue // an empty section
-		}
-		if err := yaml.NodeToValue(pair.Value, g.Value); err != nil {
-			return err
-		}
-	}
-	return nil
+		return g.Value
+	})
+	return err
 }
 
 // Provider returns the provider of the pool's groups; ok is false without groups.

@@ -53,6 +53,12 @@ func TestLoadServiceAlone(t *testing.T) {
 		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h0m0s"},
 		{"its windows", "autoscale_signal:\n  required_metrics:\n  - {name: m, type: x, range: 1m}\n",
 			`DIR/weir.yaml:3: autoscale_signal.required_metrics[0].type: is "x": want one of system_metrics, app_metrics, metadata, instance_counts`},
+		{"store", "metrics: {influx: {url: 'http://127.0.0.1:8086', bucket: b}}\n", ""},
+		{"no store", "metrics:\n", ""},
+		{"store that is incomplete", "metrics:\n  influx: {url: 'http://me:secret@host'}\n", "DIR/weir.yaml:2: metrics.influx.url: holds a password: put the token in token_file\n" +
+			"DIR/weir.yaml:2: metrics.influx.bucket: is missing: want the bucket, of InfluxDB 1.8 database/retention policy"},
+		{"unknown store", "metrics:\n  graphite: {}\n", "DIR/weir.yaml:2: metrics.graphite: no such key (allowed: influx)\n  influx: a bucket of InfluxDB 1.8 or 2"},
+		{"unknown key of a store", "metrics:\n  influx: {uri: x}\n", "DIR/weir.yaml:2: metrics.influx.uri: no such key; did you mean url? (allowed: bucket, org, token_file, url)"},
 		{"margins", "autoscaling: {margin_down: 1, margin_up: 1, target_capacity_margin: 1}\n",
 			"DIR/weir.yaml:1: autoscaling.target_capacity_margin: is 1: want at least 0 and below 1\n" +
 				"DIR/weir.yaml:1: autoscaling.margin_up: is 1: want at least 0 and below 1\n" +

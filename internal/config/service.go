@@ -3,7 +3,6 @@ package config
 import (
 	"fmt"
 	"math"
-	"net/url"
 	"slices"
 	"strconv"
 	"strings"
@@ -43,37 +42,6 @@ type Releases struct {
 // NATS is the bus. Without a url the data folder's own bus is used.
 type NATS struct {
 	URL string `yaml:"url"`
-}
-
-// Metrics says where windows come from and samples go to. Without a store of its
-// own they are in the embedded one of the data folder.
-type Metrics struct {
-	Influx *Influx `yaml:"influx"`
-}
-
-// Influx is a bucket of InfluxDB.
-type Influx struct {
-	URL       string `yaml:"url"`
-	Org       string `yaml:"org"`    // empty for InfluxDB 1.8
-	Bucket    string `yaml:"bucket"` // of InfluxDB 1.8: "database/retention policy"
-	TokenFile string `yaml:"token_file"`
-}
-
-func (m Metrics) problems(d document) Problems {
-	if m.Influx == nil {
-		return nil
-	}
-	var ps Problems
-	at := func(key, what string) { ps = append(ps, d.problem("metrics.influx."+key, what)) }
-	if u, err := url.Parse(m.Influx.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
-		at("url", fmt.Sprintf("is %q: want http(s)://host[:port]", m.Influx.URL))
-	} else if u.User != nil {
-		at("url", "holds a password: put the token in token_file")
-	}
-	if m.Influx.Bucket == "" {
-		at("bucket", "is missing: want the bucket, of InfluxDB 1.8 database/retention policy")
-	}
-	return ps
 }
 
 // Cluster is what belongs to one cluster only.

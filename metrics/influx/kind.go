@@ -1,0 +1,54 @@
+package influx
+
+import (
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
+	"github.com/weirkeeper/weirkeeper/metrics"
+	"github.com/weirkeeper/weirkeeper/metrics/store"
+)
+
+// Settings is the value of the key "metrics.influx" in the service file: a bucket.
+type Settings struct {
+	URL       string `yaml:"url"`
+	Org       string `yaml:"org"`    // empty for InfluxDB 1.8
+	Bucket    string `yaml:"bucket"` // of InfluxDB 1.8: "database/retention policy"
+	TokenFile string `yaml:"token_file"`
+}
+
+// StoreKind returns the store as the configuration and the daemons use it.
+func StoreKind() store.Kind {
+	return store.Kind{
+		Key: "influx", About: "a bucket of InfluxDB 1.8 or 2", New: func() store.Settings { return new(Settings) },
+		Open: func(site store.Site) (metrics.Store, error) {
+			s := site.Settings.(*Settings) // that New has made
+			var token string
+			if s.TokenFile != "" {
+				data, err := os.ReadFile(s.TokenFile)
+				if err != nil {
+					return nil, fmt.Errorf("metrics.influx.token_file: %w", err)
+				}
+				token = strings.TrimSpace(string(data))
+			}
+			return New(Config{URL: s.URL, Org: s.Org, Bucket: s.Bucket, Token: Token(token)})
+		},
+	}
+}
+
+// Check implements store.Settings.
+func (s *Settings) Check() strictyaml.Problems {
+	var ps strictyaml.Problems
+	problem := func(key, what string) { ps = append(ps, &strictyaml.Problem{Key: key, What: what}) }
+	if u, err := url.Parse(s.URL); err != nil || (u.Scheme != "http" && u.Scheme != "https") || u.Host == "" {
+		problem("url", fmt.Sprintf("is %q: want http(s)://host[:port]", s.URL))
+	} else if u.User != nil {
+		problem("url", "holds a password: put the token in token_file")
+	}
+	if s.Bucket == "" {
+		problem("bucket", "is missing: want the bucket, of InfluxDB 1.8 database/retention policy")
+	}
+	return ps
+}

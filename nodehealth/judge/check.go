@@ -307,23 +307,60 @@ func (q Params) check(ps *problems, path string, name ActionName) {
 	}
 }
 
+// WorkflowKind describes the params of one kind of workflow.
+type WorkflowKind struct {
+	Name   string
+	params []string // keys that it uses, besides kind and input
+	// check returns the key that is wrong and what is wrong with it, both empty for valid params.
+	check func(q Params) (key, what string)
+}
+
+// WorkflowKinds returns the kinds of workflows, in the order in which errors list them.
+// Package nodehealth/workflow runs each of them.
+func WorkflowKinds() []WorkflowKind {
+	return []WorkflowKind{
+		{"command", []string{"argv"}, func(q Params) (key, what string) {
+			if len(q.Argv) == 0 || q.Argv[0] == "" {
+				return "argv", "is missing: want the program and its arguments"
+			}
+			return "", ""
+		}},
+		{"webhook", []string{"url", "secret_file"}, func(q Params) (key, what string) {
+			if !strings.HasPrefix(q.URL, "http://") && !strings.HasPrefix(q.URL, "https://") {
+				return "url", fmt.Sprintf("is %q: want a URL with http or https", q.URL)
+			}
+			return "", ""
+		}},
+		{"nats", []string{"subject"}, func(q Params) (key, what string) {
+			if q.Subject == "" {
+				return "subject", "is missing: want the subject of the request"
+			}
+			return "", ""
+		}},
+	}
+}
+
 func (q Params) checkWorkflow(ps *problems, path string) {
-	if !oneOf(ps, path+".kind", q.Kind, "command", "webhook", "nats") {
+	kinds := WorkflowKinds()
+	names := make([]string, len(kinds))
+	keys := []key{
+		{name: "argv", given: len(q.Argv) > 0}, {name: "url", given: q.URL != ""},
+		{name: "secret_file", given: q.SecretFile != ""}, {name: "subject", given: q.Subject != ""},
+	}
+	for i, k := range kinds {
+		names[i] = k.Name
+		for j := range keys {
+			if slices.Contains(k.params, keys[j].name) {
+				keys[j].users = append(keys[j].users, k.Name)
+			}
+		}
+	}
+	if !oneOf(ps, path+".kind", q.Kind, names...) {
 		return
 	}
-	unused(ps, path, q.Kind, []key{
-		{"argv", len(q.Argv) > 0, []string{"command"}},
-		{"url", q.URL != "", []string{"webhook"}},
-		{"secret_file", q.SecretFile != "", []string{"webhook"}},
-		{"subject", q.Subject != "", []string{"nats"}},
-	})
-	switch {
-	case q.Kind == "command" && (len(q.Argv) == 0 || q.Argv[0] == ""):
-		ps.add(path+".argv", "is missing: want the program and its arguments")
-	case q.Kind == "webhook" && !strings.HasPrefix(q.URL, "http://") && !strings.HasPrefix(q.URL, "https://"):
-		ps.add(path+".url", "is %q: want a URL with http or https", q.URL)
-	case q.Kind == "nats" && q.Subject == "":
-		ps.add(path+".subject", "is missing: want the subject of the request")
+	unused(ps, path, q.Kind, keys)
+	if key, what := kinds[slices.Index(names, q.Kind)].check(q); what != "" {
+		ps.add(path+"."+key, "%s", what)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -65,19 +66,14 @@ func (r *Runner) Check(a judge.Action) error {
 		_, err := render(a.Params.Input[key], nodehealth.Input{})
 		wrong("input."+key, err)
 	}
-	switch a.Params.Kind {
-	case kindCommand:
-		checkCommand(a.Params.Argv, wrong)
-	case kindWebhook:
-		wrong("url", r.checkURL(a.Params.URL))
-		if file := a.Params.SecretFile; file != "" {
-			_, err := readSecret(file)
-			wrong("secret_file", err)
+	if k, ok := kindOf(a.Params.Kind); ok {
+		k.check(r, a.Params, wrong)
+	} else {
+		var names []string
+		for _, k := range kinds() {
+			names = append(names, k.name)
 		}
-	case kindNATS:
-		wrong("subject", checkSubject(a.Params.Subject))
-	default:
-		wrong("kind", fmt.Errorf("is %q: want %s, %s, %s", a.Params.Kind, kindCommand, kindWebhook, kindNATS))
+		wrong("kind", fmt.Errorf("is %q: want %s", a.Params.Kind, strings.Join(names, ", ")))
 	}
 	return errors.Join(errs...)
 }
@@ -88,6 +84,59 @@ const (
 	kindWebhook = "webhook"
 	kindNATS    = "nats"
 )
+
+// kind is one kind of workflow: how its params are checked, and how it runs.
+type kind struct {
+	name  string
+	check func(r *Runner, q judge.Params, wrong func(path string, err error))
+	run   func(ctx context.Context, r *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error)
+}
+
+// kinds returns those that judge.WorkflowKinds describes, in its order.
+func kinds() []kind {
+	return []kind{
+		{
+			kindCommand,
+			func(_ *Runner, q judge.Params, wrong func(string, error)) { checkCommand(q.Argv, wrong) },
+			func(ctx context.Context, _ *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error) {
+				argv, err := renderAll(q.Argv, in)
+				if err != nil {
+					return nodehealth.Result{}, err
+				}
+				return command(ctx, argv, body)
+			},
+		},
+		{
+			kindWebhook,
+			func(r *Runner, q judge.Params, wrong func(string, error)) {
+				wrong("url", r.checkURL(q.URL))
+				if q.SecretFile != "" {
+					_, err := readSecret(q.SecretFile)
+					wrong("secret_file", err)
+				}
+			},
+			func(ctx context.Context, r *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error) {
+				return r.webhook(ctx, q, in.Attempt, body)
+			},
+		},
+		{
+			kindNATS,
+			func(_ *Runner, q judge.Params, wrong func(string, error)) { wrong("subject", checkSubject(q.Subject)) },
+			func(ctx context.Context, r *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error) {
+				return r.request(ctx, q.Subject, in.Attempt, body)
+			},
+		},
+	}
+}
+
+func kindOf(name string) (kind, bool) {
+	all := kinds()
+	i := slices.IndexFunc(all, func(k kind) bool { return k.name == name })
+	if i < 0 {
+		return kind{}, false
+	}
+	return all[i], true
+}
 
 // Run implements nodehealth.Workflow. What the workflow itself comes to is in the Result,
 // its deadline too. An error means that it could not be asked, or that ctx was
@@ -112,19 +161,11 @@ func (r *Runner) run(ctx context.Context, a judge.Action, in nodehealth.Input) (
 	if err != nil {
 		return nodehealth.Result{}, err
 	}
-	switch a.Params.Kind {
-	case kindCommand:
-		argv, err := renderAll(a.Params.Argv, in)
-		if err != nil {
-			return nodehealth.Result{}, err
-		}
-		return command(ctx, argv, body)
-	case kindWebhook:
-		return r.webhook(ctx, a.Params, in.Attempt, body)
-	case kindNATS:
-		return r.request(ctx, a.Params.Subject, in.Attempt, body)
+	k, ok := kindOf(a.Params.Kind)
+	if !ok {
+		return nodehealth.Result{}, fmt.Errorf("there is no kind %q", a.Params.Kind)
 	}
-	return nodehealth.Result{}, fmt.Errorf("there is no kind %q", a.Params.Kind)
+	return k.run(ctx, r, a.Params, in, body)
 }
 
 // told is the wire form of what a workflow is told.

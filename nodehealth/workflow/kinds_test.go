@@ -1,0 +1,23 @@
+package workflow
+
+import (
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+// Each kind that a policy may name can run, and the other way round.
+func TestKindsAreThoseOfPolicies(t *testing.T) {
+	var want, got []string
+	for _, k := range judge.WorkflowKinds() {
+		want = append(want, k.Name)
+	}
+	for _, k := range kinds() {
+		got = append(got, k.name)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("kinds (-policies +runner):\n%s", diff)
+	}
+}

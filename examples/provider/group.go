@@ -33,8 +33,8 @@ type machine struct {
 	Launched time.Time `json:"launched"`
 }
 
-// NewGroup returns the group, and creates its file with the minimum of machines if there
-// is none.
+// NewGroup returns the group. If its file is missing, NewGroup creates it with the minimum
+// of machines.
 func NewGroup(s Selector) (*Group, error) {
 	if err := os.MkdirAll(s.Path, 0o755); err != nil {
 		return nil, fmt.Errorf("create the folder of group %s: %w", s.Name, err)

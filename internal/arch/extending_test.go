@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 )
 
-// TestExtendingPage requires that each path and each identifier on the page for those
-// who extend Weirkeeper exists.
+// TestExtendingPage requires that each path and each identifier on docs/extending.md
+// exists.
 func TestExtendingPage(t *testing.T) {
 	tree := os.DirFS(filepath.Join("..", ".."))
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "extending.md"))

@@ -76,7 +76,7 @@ func Selectors(groups []provider.Group) []*Selector {
 	return out
 }
 
-// open returns the pool at the owner of its machines, who need not be there yet.
+// open returns the pool at the owner of its machines. The owner may start later.
 func open(_ context.Context, site provider.Site) (provider.Opened, error) {
 	var ids []string
 	for _, s := range Selectors(site.Groups) {

@@ -88,8 +88,8 @@ type Account struct {
 	Endpoint func(service string) string
 	// Keys returns the keys of access_key_file, both empty if there is no such file.
 	Keys func() (access, secret string, err error)
-	// Events is the queue of the provider's warnings and lifecycle events, empty if
-	// there is none.
+	// Events is the queue of the provider's warnings and lifecycle events. Empty: no
+	// queue is configured.
 	Events string
 }
 

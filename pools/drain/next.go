@@ -183,7 +183,7 @@ func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 		}
 		r.Hold = false
 	}
-	if r.Reason == Repair && v.unheard() {
+	if r.Reason == Repair && !r.Taken && v.unheard() {
 		return r.to(Terminating, now, "it is not heard: nothing to wait for"), Terminate
 	}
 	next, action := progress(now, r, v)

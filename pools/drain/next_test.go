@@ -328,6 +328,7 @@ func TestNextOfRepairs(t *testing.T) {
 		{"replaced, heard: to be cordoned", soon, record(drain.Chosen, repaired), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
 		{"replaced, silent: ended at once", soon, record(drain.Chosen, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
 		{"replaced, an orphan: ended at once", soon, record(drain.Chosen, repaired), view(orphaned), drain.Terminating, drain.Terminate, ""},
+		{"replaced, silent, the provider takes it: waited for", soon, record(drain.Chosen, repaired, taken), view(silent), drain.Chosen, drain.None, ""},
 		{"replaced, silent while it drains: ended at once", soon, record(drain.Draining, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
 		{"replaced, the provider does not tell of it: wait", soon, record(drain.Chosen, repaired), view(silent, unseen), drain.Chosen, drain.None, ""},
 		{"replaced, protected: it stays", soon, record(drain.Chosen, repaired), view(silent, protected), drain.Returned, drain.None, "the provider protects it from termination"},

@@ -27,12 +27,11 @@ test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector
 test-root: ## run the tests that need root: those of cgroups and their limits
 	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest' ./bootstrap/supervise
 
-# Each of these packages has a FuzzWorlds.
-SOAK   ?= ./harmonizer/apps
-SOAKED ?= 100000x
+SOAK   ?= 100000
 
-soak: ## run 100,000 random worlds of each package of SOAK against its model
-	@for p in $(SOAK); do $(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAKED) $$p || exit 1; done
+soak: ## run 100,000 random worlds of the harmonizer, and as many of node health, against their models
+	$(GO) test -run '^$$' -fuzz '^FuzzWorlds$$' -fuzztime $(SOAK)x ./harmonizer/apps
+	SOAK=$(SOAK) $(GO) test -run 'TestSoak$$' -v -timeout 0 ./nodehealth/judge
 
 check: lint test ## lint and test
 

@@ -166,13 +166,18 @@ func (e *evidence) steady(now time.Time, d *detection) bool {
 	return true
 }
 
+// serves reports whether the node may serve: a mode says ok, or said so last and does not
+// fail since, or no mode says anything.
 func (e *evidence) serves(now time.Time, d *detection, n *Node) bool {
+	fails := false
 	for i := range d.modes {
-		if e.vote(now, d, n, i).verdict == OK {
+		v := e.vote(now, d, n, i).verdict
+		if v == OK || v == Unknown && e.tracks[i].verdict == OK {
 			return true
 		}
+		fails = fails || v == Fail || e.tracks[i].failed()
 	}
-	return false
+	return !fails
 }
 
 // confirmed reports whether each mode that fails was observed to fail since then.

@@ -107,7 +107,7 @@ func TestEvidenceHolds(t *testing.T) {
 	say(OK, Fail, false) // one success is below the threshold
 	say(OK, OK, true)
 	e.forget(now)
-	if e.assess(now, d, n); e.verdict != Unknown || e.serves(now, d, n) {
+	if e.assess(now, d, n); e.verdict != Unknown || !e.serves(now, d, n) {
 		t.Errorf("after all is forgotten: %+v", e.opinion)
 	}
 }

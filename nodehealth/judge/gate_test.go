@@ -72,7 +72,12 @@ func TestEachGate(t *testing.T) {
 			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Quarantine
 		}, GateMinAvailable, acts, 0,
 			"2 of 10 nodes are out of service (1 by quarantine, 1 by repair), 2 may be"},
-		{"two others, and it does not serve", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, "", 0, 0, ""},
+		{"two others, and it does not serve", func(c *candidate) {
+			c.node.take(now, c.detection, 0, Observation{Verdict: Fail})
+			c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair
+		}, "", 0, 0, ""},
+		{"two others, and nothing is known of it", func(c *candidate) { c.budget.out["x"], c.budget.out["y"] = disruption.Repair, disruption.Repair }, GateMinAvailable, acts, 0,
+			"2 of 10 nodes are out of service (2 by repair), 2 may be"},
 		{"a repair is in progress", func(c *candidate) { c.repairs = 1 }, GateInProgress, atClaim | atReturn | alone, 0, "1 repairs are in progress, 1 may be"},
 		{"too many were begun", func(c *candidate) { c.rate.spend(now); c.rate.spend(now) }, GateRate, first, 10 * time.Minute, "6 repairs an hour, 2 at once"},
 		{"too many within the window", func(c *candidate) { repaired(c, 3) }, GateAttempts, first, 6 * time.Hour, "3 repairs within 6h0m0s"},

@@ -83,8 +83,9 @@ func (j *Judge) tick(now time.Time) {
 			j.evaluate(now, n)
 		}
 	}
+	j.refuse(now, func(n *node) bool { return !n.askedUntil.IsZero() })
 	j.repairs.claim(now)
-	j.refuse(now)
+	j.refuse(now, func(*node) bool { return true })
 	j.journal.order(j.alarms.step(now, j.causes())...)
 }
 
@@ -184,17 +185,20 @@ func (j *Judge) demand(now time.Time, r Recover) {
 		if n.state == Fresh || n.state == Healthy {
 			before = n.state
 		}
-		n.request = request{asked: cmp.Or(r.By, "an operator"), askedUntil: now.Add(min(max(0, r.For), maxPause)), before: before}
+		n.request = request{asked: cmp.Or(r.By, "an operator"), before: before}
+		if r.For > 0 {
+			n.askedUntil = now.Add(min(r.For, maxPause))
+		}
 		n.blocked = ""
 		j.evaluate(now, n)
 	}
 }
 
-// refuse forgets the requests that are over: the gates refused them to the end. Each node
-// is again what it was without the request.
-func (j *Judge) refuse(now time.Time) {
+// refuse forgets those requests whose time is over. Each node is again what it was without
+// the request.
+func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 	for _, n := range byID(j.roster.ill) {
-		if n.asked == "" || n.repair != nil || now.Before(n.askedUntil) {
+		if n.asked == "" || n.repair != nil || now.Before(n.askedUntil) || !of(n) {
 			continue
 		}
 		f := n.finding(RequestEnded, fmt.Sprintf("the request of %s is refused by %s: %s", n.asked, n.blocked, n.refusal))

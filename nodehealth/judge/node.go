@@ -36,8 +36,8 @@ func (s NodeState) holdsPlace() bool {
 
 // request is an operator's request to repair a node.
 type request struct {
-	asked      string // the operator; "": there is no request
-	askedUntil time.Time
+	asked      string    // the operator; "": there is no request
+	askedUntil time.Time // it waits for the gates; zero: the next refusal ends it
 	refusal    string    // of the gate that refused it last
 	before     NodeState // of the node, if it was not unfit
 }

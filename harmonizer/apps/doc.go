@@ -12,8 +12,9 @@
 // ExpectedLost. The known state is what nodes report in heartbeats and exits, see
 // harmonizer/known; it is complete once the bus has been up for a heartbeat
 // period and a tenth, and each node that another machine knew before sent a heartbeat
-// or is given up. While either is incomplete nothing is started and nothing is
-// stopped; a lost source deletes no row, and a row that is missing, stopped or
+// or is given up. While either is incomplete nothing is stopped, and nothing is
+// started; but while only the expected state is, what ran before is started by the last
+// complete one. A lost source deletes no row, and a row that is missing, stopped or
 // unreadable never starts anything. A machine nudges only between Lead and
 // Follow; otherwise it counts and explains.
 //

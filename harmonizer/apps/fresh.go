@@ -43,17 +43,18 @@ func (b *bus) complete() (bool, string) {
 
 // gate is what keeps nudges from leaving, whatever they ask for.
 type gate struct {
-	leading bool // between Lead and Follow
-	acting  bool // both states were complete when last checked
-	limit   *disruptionLimit
-	rowLoss *rowLoss
-	backlog *backlog
+	leading   bool // between Lead and Follow
+	acting    bool // both states were complete when last checked
+	repairing bool // the known state was, and the expected state once was
+	limit     *disruptionLimit
+	rowLoss   *rowLoss
+	backlog   *backlog
 }
 
 // closed returns the rule that lets no nudge leave: freshness, follow or brake.
 func (g *gate) closed() (hold, bool) {
 	switch {
-	case !g.acting:
+	case !g.acting && !g.repairing:
 		return hold{RuleFreshness, WhyIncomplete, 0}, true
 	case !g.leading:
 		return hold{RuleFollow, WhyFollowing, 0}, true
@@ -74,10 +75,14 @@ func (g *gate) starts() (hold, bool) {
 	return hold{RuleQueue, WhyInTurn, 0}, g.backlog.pending()
 }
 
-// stops is starts for stops, which an eased limit holds too. Rule queue holds nothing
+// stops is starts for stops, which an incomplete expected state and an eased limit hold
+// too. Rule queue holds nothing
 // but the turn.
 func (g *gate) stops() hold {
 	h, held := g.starts()
+	if !g.acting {
+		return hold{RuleFreshness, WhyIncomplete, 0}
+	}
 	if !held && g.limit.state != BrakeOff {
 		return hold{RuleBrake, WhyMassLoss, 0}
 	}

@@ -21,8 +21,8 @@ func (m *Machine) proceed() {
 	}
 }
 
-// judge brings an index to its verdict, and while both states are complete acts
-// on it.
+// judge brings an index to its verdict, and acts on it while both states are complete,
+// or were and the known one is.
 func (m *Machine) judge(p place) {
 	a := m.apps.app(p.app())
 	if a == nil {
@@ -43,7 +43,7 @@ func (m *Machine) judge(p place) {
 	if l.start == "" {
 		m.recover(s, l.category == running)
 	}
-	if m.gate.acting {
+	if m.gate.acting || m.gate.repairing {
 		m.dispatch.act(l)
 	}
 	if m.keeps(l) {

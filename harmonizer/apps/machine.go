@@ -188,20 +188,28 @@ func (m *Machine) lead(ev Lead) {
 }
 
 // freshness is the rule of the same name: it notes when the two states become complete
-// together, or no longer are.
+// together, or no longer are. While the expected state alone is incomplete, and once was
+// complete, the last complete one counts for the starts of what ran: see startRules.
 func (m *Machine) freshness() {
 	complete, why := m.View().Complete()
-	if complete == m.gate.acting {
+	known, _ := m.bus.complete()
+	repairing := known && m.rows.source.wasComplete()
+	if complete == m.gate.acting && repairing == m.gate.repairing {
 		return
 	}
-	m.gate.acting = complete
+	m.gate.acting, m.gate.repairing = complete, repairing
 	m.apps.revision++
-	if !complete {
+	switch {
+	case complete:
+		m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
+	case repairing:
+		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why + "; only what ran before is started"})
+	default:
 		m.journal.find(Finding{Kind: KindIncomplete, Rule: RuleFreshness, Detail: why})
-		return
 	}
-	m.journal.find(Finding{Kind: KindComplete, Rule: RuleFreshness})
-	m.apps.markTrouble()
+	if repairing {
+		m.apps.markTrouble()
+	}
 }
 
 func (m *Machine) due(w wake) {

@@ -21,6 +21,8 @@ type world struct {
 	rows     map[string]message.App
 	next     map[string]message.App // rows told in this pass
 	complete bool
+	whole    bool            // complete once
+	ran      map[string]bool // "app/index" that a node listed, or that ended
 	up       bool
 	upSince  time.Time
 	leading  bool
@@ -33,7 +35,7 @@ func newWorld(cfg Config) *world {
 	return &world{
 		m: NewMachine(cfg), now: start(),
 		rows: map[string]message.App{}, next: map[string]message.App{},
-		started: map[string]time.Time{}, stopped: map[string]time.Time{},
+		ran: map[string]bool{}, started: map[string]time.Time{}, stopped: map[string]time.Time{},
 	}
 }
 
@@ -44,7 +46,11 @@ func (w *world) tell(t *rapid.T, ev Event) {
 	w.keep(ev)
 	nudges, _ := w.m.Step(w.now, ev)
 	for _, n := range nudges {
-		if !w.complete || !w.up || !w.leading || w.now.Sub(w.upSince) < w.m.cfg.HeartbeatPeriod {
+		incomplete := !w.complete && (n.Stop != nil || !w.whole)
+		for i := 0; n.Start != nil && i < len(n.Start.Indices); i++ {
+			incomplete = incomplete || !w.complete && !w.ran[key(n.Start.App, n.Start.Indices[i])]
+		}
+		if incomplete || !w.up || !w.leading || w.now.Sub(w.upSince) < w.m.cfg.HeartbeatPeriod {
 			t.Fatalf("%T: nudged %+v while a state is incomplete, or following", ev, n)
 		}
 		if n.Start != nil {
@@ -76,7 +82,7 @@ func (w *world) keep(ev Event) {
 				w.gone(name)
 			}
 		}
-		w.complete = true
+		w.complete, w.whole = true, true
 	case BusUp:
 		w.up, w.upSince = true, w.now
 	case BusDown:
@@ -88,8 +94,10 @@ func (w *world) keep(ev Event) {
 	case heartbeat:
 		for _, b := range ev.Beats {
 			delete(w.started, key(b.App, b.Index))
+			w.ran[key(b.App, b.Index)] = true
 		}
 	case Exit:
+		w.ran[key(ev.App, ev.Index)] = true
 		delete(w.started, key(ev.App, ev.Index))
 	case NotSent:
 		for _, n := range ev.Nudges {

@@ -74,6 +74,9 @@ func (s *source) complete(t *clock, validFor time.Duration) {
 	s.whole, s.failed = s.pass, ""
 }
 
+// wasComplete reports whether the source is complete, or was once.
+func (s *source) wasComplete() bool { return s.since != 0 }
+
 // expire ends the time for which the last whole pass counts.
 func (s *source) expire(now instant) {
 	if !s.isComplete || s.until == 0 || now <= s.until {

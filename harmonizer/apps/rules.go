@@ -18,6 +18,7 @@ var verdictRules = [...]func(*look){
 // startRules decide what the start of an index waits for: the first rule that holds.
 var startRules = [...]holdRule{
 	{always, (*look).updateRequired}, // the row is older than the app
+	{always, (*look).incomplete},     // the expected state is incomplete, and it did not run
 	{waiting, (*look).packageState},  // the package cannot be started
 	{waiting, (*look).giveUp},        // it crashed too often
 	{waiting, (*look).flapping},      // it crashed often: a delay

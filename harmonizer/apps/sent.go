@@ -16,7 +16,7 @@ func (d *dispatch) confirm(n Nudge) bool {
 	case n.Start != nil && d.startStands(n.Start):
 		d.startSent(n.Start)
 		return true
-	case n.Stop != nil && d.gate.limit.state == BrakeOff && d.stopStands(n.Stop):
+	case n.Stop != nil && d.gate.acting && d.gate.limit.state == BrakeOff && d.stopStands(n.Stop):
 		d.stopSent(n.Stop)
 		return true
 	}

@@ -55,6 +55,14 @@ func (l *look) evacuation() {
 	}
 }
 
+// incomplete is the rule freshness for a start: while the expected state is incomplete,
+// only an index that ran is started, of a row that was in the last complete one. A row
+// that is new or changed since then waits.
+func (l *look) incomplete() (hold, bool) {
+	ran := l.start == RuleEvacuation || l.slot != nil && l.slot.cause != WhyNew
+	return hold{RuleFreshness, WhyIncomplete, 0}, !l.source.isComplete && !ran
+}
+
 // packageState is the rule package_state: only a staged package can be started.
 func (l *look) packageState() (hold, bool) {
 	return hold{RulePackageState, WhyNotStaged, 0}, l.app.want.Package != message.PackageStaged

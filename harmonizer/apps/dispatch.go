@@ -1,6 +1,7 @@
 package apps
 
 import (
+	"slices"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
@@ -100,7 +101,7 @@ func (d *dispatch) stopExtras(l *look) {
 			continue
 		}
 		d.stops.Remove(stopKey{s.place(), x.id})
-		if x.until > d.clock.now && d.mayRun(s, x) { // its stop is under way
+		if x.until > d.clock.now { // its stop is under way
 			x.rule, x.hold, x.alone = "", "", 0
 			s.extras = append(s.extras, x)
 			continue
@@ -133,11 +134,20 @@ func (d *dispatch) stop(l *look, c *surplus, x *extra) {
 		Rule: h.rule, Until: d.clock.time(h.until)})
 }
 
-// mayRun reports whether a copy that was to be stopped may run: a node lists it, or may
-// list it still, as another harmonizer named it.
-func (d *dispatch) mayRun(s *slot, x extra) bool {
-	c, known := d.known.Find(x.id)
-	return known && c.App() == s.app.id && c.Index() == s.index || !known && x.rule == ""
+// ended forgets the stop of a copy that ended. The stop of a copy that is lost otherwise
+// stays: its node may list it again.
+func (d *dispatch) ended(p place, c known.Copy) {
+	s := d.apps.slots[p]
+	if s == nil || len(s.extras) == 0 {
+		return
+	}
+	id := c.ID()
+	s.extras = slices.DeleteFunc(s.extras, func(x extra) bool {
+		if x.id == id {
+			d.forgetStop(s, x)
+		}
+		return x.id == id
+	})
 }
 
 func (d *dispatch) forgetStop(s *slot, x extra) {

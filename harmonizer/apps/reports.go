@@ -52,6 +52,9 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 			m.backlog.mark(at(c.App, c.Index))
 		}
 	case known.Lost:
+		if c.Why == known.Exited {
+			m.dispatch.ended(at(c.App, c.Index), c.Copy)
+		}
 		if !runs(c.Was) || !m.ends(m.apps.app(c.App), c, whyLost(c.Why, reason)) {
 			m.backlog.mark(at(c.App, c.Index))
 		}

@@ -366,7 +366,7 @@ func (w *fleet) confirmed(n Nudge) {
 			}
 		}
 	default:
-		for id := range n.Stop.Instances {
+		for _, id := range slices.Sorted(maps.Keys(n.Stop.Instances)) {
 			w.after(2, func() { w.end(id, message.ReasonStopped) })
 		}
 	}
@@ -519,7 +519,7 @@ func (w *fleet) accident() {
 		w.drain(h)
 		return
 	case n < 60:
-		for id := range h.copies {
+		for _, id := range slices.Sorted(maps.Keys(h.copies)) {
 			if w.chance(0.4) {
 				h.mute[id] = 1 + w.rng.IntN(4)
 			}

@@ -109,6 +109,13 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 		fmt.Fprintf(cli.Stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until they are back; if they are gone for good, \"weir harmonizer release\" says so\n",
 			b.RowsGone, b.RowsOf)
 	}
+	if b := s.Brake; b.RowsStopped > 0 {
+		until := "until the source of the expected state confirms it"
+		if b.NeedsRelease {
+			until = `until "weir harmonizer release"`
+		}
+		fmt.Fprintf(cli.Stdout, "! %d of %d apps are to stop at once: none of them is stopped %s\n", b.RowsStopped, b.RowsStoppedOf, until)
+	}
 	if b := s.Brake; b.Rowless > 0 {
 		fmt.Fprintf(cli.Stdout, "! %d of %d copies run apps that have no row: they are not stopped until the rows are there; if there are none, \"weir harmonizer release\" says so\n",
 			b.Rowless, b.RowlessOf)

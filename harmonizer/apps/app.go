@@ -37,6 +37,9 @@ type app struct {
 	grace     instant // until then the controller has its turn: rule reset_grace
 	renewed   uint32  // how often all began anew
 
+	stopped     instant // its row wants no instance since then, and rowStops may hold that; 0: it may not
+	stoppedPass uint32  // in which it turned
+
 	// What rule last_copy looked for last.
 	confirmed   int    // a desired index with a confirmed copy
 	unconfirmed uint64 // the turn in which no desired index had one

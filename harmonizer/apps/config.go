@@ -139,7 +139,18 @@ func (c Config) overdue() time.Duration {
 	return max(c.DropletLost-c.HeartbeatPeriod, c.HeartbeatPeriod*3/2)
 }
 
+// tooMany is how many of what runs may be lost at once.
 func (c Config) tooMany(of int) float64 { return max(c.Brake*float64(of), float64(*c.BrakeFloor)) }
+
+// leastFloor is how many rows of the smallest world may be gone at once.
+const leastFloor = 3
+
+// tooManyRows is how many rows may be gone or stopped at once, of so many. It ends in
+// stops, so the floor scales with a small world: at most half of what there is, or
+// leastFloor.
+func (c Config) tooManyRows(of int) float64 {
+	return max(c.Brake*float64(of), min(float64(*c.BrakeFloor), max(leastFloor, float64(of)/2)))
+}
 
 func (c Config) rate() queue.Config {
 	return queue.Config{Batch: c.QueueBatchSize, Every: c.RequestQueue}

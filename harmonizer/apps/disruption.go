@@ -41,13 +41,20 @@ type BrakeStatus struct {
 	Rowless   int       `json:"rowless,omitempty"`
 	RowlessOf int       `json:"rowless_of,omitempty"` // copies in all
 	RowsSince time.Time `json:"rows_since,omitzero"`  // of the first of the two
+
+	// Stops of apps are held whose rows turned STOPPED or to 0 instances at once. 0: they
+	// are not.
+	RowsStopped      int       `json:"rows_stopped,omitempty"`
+	RowsStoppedOf    int       `json:"rows_stopped_of,omitempty"` // apps that were started before
+	RowsStoppedSince time.Time `json:"rows_stopped_since,omitzero"`
+	NeedsRelease     bool      `json:"needs_release,omitempty"` // only an operator ends it
 }
 
 // Holds reports whether the brake waits for the bus to be proven whole.
 func (b BrakeStatus) Holds() bool { return b.State == BrakeHeld }
 
 // On reports whether anything is held, or slowed.
-func (b BrakeStatus) On() bool { return b.State != BrakeOff || b.RowsGone+b.Rowless > 0 }
+func (b BrakeStatus) On() bool { return b.State != BrakeOff || b.RowsGone+b.Rowless+b.RowsStopped > 0 }
 
 // disruptionLimit is the rule brake for lost nodes. Many indices lost by silence at
 // once are rather a fault of the bus than of the nodes, so the limit first holds all

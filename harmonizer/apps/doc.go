@@ -28,6 +28,8 @@
 //   - disruptionLimit: many indices lost at once are rather a fault of ours.
 //   - rowLoss: many rows gone at once are rather a fault of the source; until they are
 //     back, or an operator releases them, nothing is stopped for want of a row.
+//   - rowStops: many rows STOPPED or at 0 instances at once are rather one, too, until
+//     the source confirms them, or an operator if they are more than half.
 //   - gate: nothing leaves while a state is incomplete (freshness), while another
 //     machine leads (follow) or while the limit holds.
 //   - dispatch: the queues, their rate, and what was sent. What waits for its turn is

@@ -98,6 +98,7 @@ func (v View) Complete() (bool, string) {
 func (v View) Brake() BrakeStatus {
 	s := v.m.limit.status()
 	v.m.rowLoss.report(&s)
+	v.m.rowStops.report(&s)
 	return s
 }
 

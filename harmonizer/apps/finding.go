@@ -68,6 +68,8 @@ const (
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is without a copy
 	WhyStandsIn       Why = "stands_in"       // it stands in for an index of the app without a copy
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once
+	WhyRowsStopped    Why = "rows_stopped"    // too many rows turned STOPPED, or to 0 instances, at once
+	WhyConfirmed      Why = "confirmed"       // the source confirmed it
 	WhyReturning      Why = "returning"       // lost nodes come back: others may be on their way
 	WhyRowsGone       Why = "rows_gone"       // too many rows of the expected state were gone at once
 	WhyRowless        Why = "rowless"         // too many copies ran apps without a row when we began to lead

@@ -27,6 +27,7 @@ type Machine struct {
 	apps     inventory
 	limit    disruptionLimit
 	rowLoss  rowLoss
+	rowStops rowStops
 	rules    rules
 	gate     gate
 	dispatch dispatch
@@ -49,8 +50,10 @@ func NewMachine(cfg Config) *Machine {
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)
 	m.limit = disruptionLimit{cfg: &m.cfg, clock: &m.clock, known: m.known, journal: &m.journal}
 	m.rowLoss = rowLoss{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
+	m.rowStops = rowStops{cfg: &m.cfg, clock: &m.clock, source: &m.rows.source, journal: &m.journal, apps: &m.apps}
 	m.rules = rules{look{
-		cfg: &m.cfg, clock: &m.clock, known: m.known, source: &m.rows.source, rowLoss: &m.rowLoss, apps: &m.apps,
+		cfg: &m.cfg, clock: &m.clock, known: m.known, source: &m.rows.source, rowLoss: &m.rowLoss, rowStops: &m.rowStops,
+		apps: &m.apps,
 	}}
 	m.dispatch = dispatch{
 		cfg: &m.cfg, clock: &m.clock, known: m.known, apps: &m.apps, rules: &m.rules, rows: &m.rows,
@@ -59,7 +62,7 @@ func NewMachine(cfg Config) *Machine {
 	}
 	m.rows = rows{
 		source: source{why: "not read yet"}, sweeping: noSweep,
-		cfg: &m.cfg, clock: &m.clock, apps: &m.apps, loss: &m.rowLoss, memory: &m.memory, starts: m.dispatch.starts,
+		cfg: &m.cfg, clock: &m.clock, apps: &m.apps, loss: &m.rowLoss, stops: &m.rowStops, memory: &m.memory, starts: m.dispatch.starts,
 	}
 	m.gate = gate{limit: &m.limit, rowLoss: &m.rowLoss, backlog: &m.backlog}
 	m.memory = memory{
@@ -137,6 +140,7 @@ func (m *Machine) take(ev Event) {
 		m.dispatch.notSent(ev)
 	case Release:
 		m.rowLoss.release()
+		m.rowStops.release()
 		m.limit.release(m.apps.slots)
 	case Retry:
 		m.retry(ev)
@@ -166,6 +170,7 @@ func (m *Machine) watchLosses() {
 	if m.backlog.pending() {
 		return
 	}
+	m.rowStops.settle()
 	m.limit.watch(m.apps.total.Running, m.apps.slots)
 	m.dispatch.starts.Scale(m.limit.share())
 	if m.gate.leading && m.gate.acting && !m.Busy() {

@@ -98,6 +98,7 @@ type rows struct {
 	clock  *clock
 	apps   *inventory
 	loss   *rowLoss
+	stops  *rowStops
 	memory *memory
 	starts *queue.Queue[place]
 
@@ -122,6 +123,7 @@ func (r *rows) take(ev Event) {
 		}
 	case ExpectedComplete:
 		r.loss.watchRows()
+		r.stops.whole()
 		r.source.complete(r.clock, ev.ValidFor)
 		if r.source.rows != r.source.read {
 			r.sweeping = 0 // the pass lacks rows
@@ -194,11 +196,13 @@ func (r *rows) set(a *app, row rowState, want message.App) {
 		r.loss.regain(a)
 	}
 	r.source.tally(a, row)
+	wanted := a.expected()
 	r.apps.recount(a, func() {
 		r.apps.setRow(a, row)
 		a.want = want
 	})
 	r.apps.known.Want(a.id, a.expected())
+	r.stops.change(a, wanted)
 }
 
 // renew begins anew: what was sent, and what crashed, was another version.

@@ -31,6 +31,7 @@ var stopRules = [...]holdRule{
 	{judging, (*look).unlisted},       // its node does not list it now
 	{always, (*look).updateRequired},  // the row is older than the app
 	{always, (*look).rowsGone},        // too many rows, or copies, lost their row at once
+	{always, (*look).rowsStopped},     // too many rows want no instance at once
 	{waiting, (*look).extraApp},       // its row may be on its way
 	{waiting, (*look).duplicate},      // not all of the duplicates are sure to run
 	{always, (*look).lastCopy},        // it serves, and no other copy is sure to
@@ -101,12 +102,13 @@ func (v *verdict) troubled() bool { return v.start != "" || len(v.surplus) > 0 |
 
 // look is one index of an app: what the rules read, and their verdict.
 type look struct {
-	cfg     *Config
-	clock   *clock
-	known   *known.Store
-	source  *source
-	rowLoss *rowLoss
-	apps    *inventory
+	cfg      *Config
+	clock    *clock
+	known    *known.Store
+	source   *source
+	rowLoss  *rowLoss
+	rowStops *rowStops
+	apps     *inventory
 
 	app    *app
 	index  int

@@ -23,7 +23,7 @@ func lookAt(t *testing.T, beats ...message.Beat) *look {
 	a := &app{id: k.App("web"), row: rowPresent, want: message.App{
 		Name: "web", Version: "v1", Instances: 1, State: message.AppStarted, Package: message.PackageStaged}}
 	l := &look{
-		cfg: &cfg, clock: c, known: k, source: &source{isComplete: true, since: c.now}, rowLoss: &rowLoss{},
+		cfg: &cfg, clock: c, known: k, source: &source{isComplete: true, since: c.now}, rowLoss: &rowLoss{}, rowStops: &rowStops{},
 		apps: &inventory{slots: map[place]*slot{}},
 		app:  a, slot: &slot{app: a, cause: WhyNew}, confirmed: unknown,
 	}

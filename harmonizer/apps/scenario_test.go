@@ -192,6 +192,10 @@ func (s *scenario) plain(verb, arg, line string) error {
 		if b.RowsGone > 0 {
 			fmt.Fprintf(&s.out, "  rows gone: %d of %d, since %v\n", b.RowsGone, b.RowsOf, b.RowsSince.Sub(start()))
 		}
+		if b.RowsStopped > 0 {
+			fmt.Fprintf(&s.out, "  rows stopped: %d of %d, since %v, needs release %v\n", b.RowsStopped, b.RowsStoppedOf,
+				b.RowsStoppedSince.Sub(start()), b.NeedsRelease)
+		}
 		if b.Rowless > 0 {
 			fmt.Fprintf(&s.out, "  copies without a row: %d of %d, since %v\n", b.Rowless, b.RowlessOf, b.RowsSince.Sub(start()))
 		}

@@ -97,6 +97,14 @@ func (l *look) rowsGone() (hold, bool) {
 	return l.rowLoss.holds()
 }
 
+// rowsStopped holds the stops of apps whose rows want no instance, while rowStops does.
+func (l *look) rowsStopped() (hold, bool) {
+	if l.app.row != rowPresent || l.app.expected() > 0 {
+		return hold{}, false
+	}
+	return l.rowStops.holds(l.app)
+}
+
 // extraApp holds the stops of rule extra_app: a row that was never read may be on its
 // way, and a row that is gone may come back. Only time in which the source is complete
 // counts, all of it: a source that is incomplete now and then delays a stop by no more

@@ -163,6 +163,8 @@ func (l *Lease) look(ctx context.Context, seen *sighting) (bool, error) {
 	}
 	e, err := r.get(ctx, l.key)
 	if err != nil {
+		l.forget()
+		l.stand("", true) // no claim can be read
 		return false, err
 	}
 	now := time.Now() // what was read is at least that old
@@ -210,9 +212,13 @@ func (l *Lease) takeOver(ctx context.Context, r register, revision, epoch uint64
 func (l *Lease) renew(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, min(l.config.TTL/3, callTimeout))
 	defer cancel()
-	r, epoch, revision := l.term()
-	if r == nil {
+	held, epoch, revision := l.claimed()
+	if !held {
 		return pools.ErrNotHolder
+	}
+	r, err := l.opened(ctx)
+	if err != nil {
+		return err
 	}
 	for range 2 {
 		sent := time.Now()
@@ -224,6 +230,7 @@ func (l *Lease) renew(ctx context.Context) error {
 			return nil
 		}
 		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			l.forget()
 			return err
 		}
 		if revision, err = confirm(ctx, r, l.key, l.config.Holder, epoch); err != nil {
@@ -255,22 +262,31 @@ func confirm(ctx context.Context, r register, key, holder string, epoch uint64) 
 
 // release lets the next one take over at once. If that fails, it waits for the TTL.
 func (l *Lease) release(ctx context.Context) {
-	r, epoch, revision := l.term()
+	held, epoch, revision := l.claimed()
 	l.drop()
-	if r == nil {
+	if !held {
 		return
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseTimeout)
 	defer cancel()
+	r, err := l.opened(ctx)
+	if err == nil {
+		err = l.giveBack(ctx, r, epoch, revision)
+	}
+	if err != nil {
+		l.config.Log.Warn("lease is not released: the next holder waits until it ends", "lease", l.config.Name, "err", err)
+	}
+}
+
+// giveBack writes that our claim is released.
+func (l *Lease) giveBack(ctx context.Context, r register, epoch, revision uint64) error {
 	_, err := l.write(ctx, r, claim{Epoch: epoch, Released: true}, revision)
 	if errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		if revision, err = confirm(ctx, r, l.key, l.config.Holder, epoch); err == nil {
 			_, err = l.write(ctx, r, claim{Epoch: epoch, Released: true}, revision)
 		}
 	}
-	if err != nil {
-		l.config.Log.Warn("lease is not released: who takes over waits until it ends", "lease", l.config.Name, "err", err)
-	}
+	return err
 }
 
 // write completes the claim, and writes it.
@@ -301,14 +317,19 @@ func (l *Lease) opened(ctx context.Context) (register, error) {
 	return r, nil
 }
 
-// term returns what is held; the register is nil if nothing is.
-func (l *Lease) term() (r register, epoch, revision uint64) {
+// forget makes the next call open the bucket, and create it if it is gone: the store may
+// have come back empty.
+func (l *Lease) forget() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if !l.held {
-		return nil, 0, 0
-	}
-	return l.register, l.epoch, l.revision
+	l.register = nil
+}
+
+// claimed returns our claim, and whether the lease is held.
+func (l *Lease) claimed() (held bool, epoch, revision uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.held, l.epoch, l.revision
 }
 
 // takenAt returns the revision with which the lease was taken over.

@@ -1,0 +1,38 @@
+package state_test
+
+import "testing"
+
+// TestHarmonizerAfterAnEmptyStore has the store come back empty while a harmonizer
+// leads: its term ends, the bucket is created again, and the next terms save and load
+// their memory.
+func TestHarmonizerAfterAnEmptyStore(t *testing.T) {
+	js := js(t)
+	first := harmonizerLease(t, js, "first", short, testLog(t))
+	stop, ended := run(t, first)
+	m := openMemory(t, js, first)
+	if _, err := m.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	saveApps(t, m, nil, crashed("web", 1))
+	if err := js.DeleteKeyValue(t.Context(), "weir_here"); err != nil {
+		t.Fatal(err)
+	}
+	wantNotHolder(t, "the term ends", result(t, "the term ends", ended))
+	stop()
+	second := harmonizerLease(t, js, "second", short, testLog(t))
+	stop, _ = run(t, second)
+	next := openMemory(t, js, second)
+	got, err := next.Load(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantRemembered(t, got, map[string]int{})
+	saveApps(t, next, nil, crashed("web", 2))
+	stop()
+	acquired(t, first)
+	run(t, first)
+	if got, err = m.Load(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	wantRemembered(t, got, map[string]int{}, crashed("web", 2))
+}

@@ -204,7 +204,7 @@ func TestAppMemoryWithoutALease(t *testing.T) {
 	_, err = m.Load(t.Context())
 	wantNotHolder(t, "Load with a lease that was not acquired", err)
 
-	l := harmonizerLease(t, js, "a", short, testLog(t))
+	l := harmonizerLease(t, js, "a", 10*short, testLog(t)) // a Load has to do its 256 writes by then
 	m = openMemory(t, js, l)
 	wantNotHolder(t, "Save without a Load", m.Save(t.Context(), nil, nil))
 	if _, err := m.Load(t.Context()); err != nil {

@@ -89,10 +89,7 @@ func measureScaling(b *testing.B, u *upProcess) {
 // measureSignalKill asks from the kill on until an answer comes.
 func measureSignalKill(b *testing.B, u *upProcess) {
 	b.Helper()
-	before, err := u.signal("apps")
-	if err != nil {
-		b.Fatal(err)
-	}
+	before := u.runningSignal(b, "apps")
 	client := sigproto.NewClient(sigproto.ClientConfig{
 		Address: before.Address, Hello: sigproto.Hello{Cluster: "local", Pool: "default"},
 		CheckPeer: func(pid int) error {

@@ -108,10 +108,7 @@ func answeredIn(r autoscaler.Record) error {
 
 func TestSignalIsKilled(t *testing.T) {
 	u := startUp(t, t.TempDir())
-	before, err := u.signal("apps")
-	if err != nil {
-		t.Fatal(err)
-	}
+	before := u.runningSignal(t, "apps")
 	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
@@ -209,9 +206,8 @@ func TestUpIsKilledAndGoesOn(t *testing.T) {
 
 	again := startUp(t, data)
 	again.waitRunning(t, "web", 3)
-	s, err := again.signal("apps")
-	if err != nil || s.State != "running" || s.Version == "" {
-		t.Errorf("signal after the restart: %+v, %v", s, err)
+	if s := again.runningSignal(t, "apps"); s.Version == "" {
+		t.Errorf("signal after the restart: %+v", s)
 	}
 }
 

@@ -207,3 +207,17 @@ func (u *upProcess) signal(app string) (bootstrap.Process, error) {
 	}
 	return processes[i], nil
 }
+
+// runningSignal waits until the signal of an app runs: weir up may be ready before. A
+// signal that does not run has the PID 0, which Kill takes for the group of this process.
+func (u *upProcess) runningSignal(tb testing.TB, app string) (found bootstrap.Process) {
+	tb.Helper()
+	eventually(tb, "the signal of "+app, func() (err error) {
+		found, err = u.signal(app)
+		if err == nil && (found.State != "running" || found.PID <= 0) {
+			err = fmt.Errorf("%+v", found)
+		}
+		return err
+	})
+	return found
+}

@@ -4,8 +4,10 @@
 GO     ?= go
 PKG    ?= ./...
 BIN    := bin
+comma  := ,
 # grpc's trace package uses html/template, for which the linker keeps all methods.
-export GOFLAGS += -tags=grpcnotrace
+# FULL=1 has the largest tests as large with the race detector as without it.
+export GOFLAGS += -tags=grpcnotrace$(if $(FULL),$(comma)full)
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
 

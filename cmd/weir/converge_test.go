@@ -18,7 +18,6 @@ import (
 // The world of TestConvergence, and the harmonizer's intervals in it.
 const (
 	convergeNodes = 200
-	convergeApps  = 20_000
 	convergeRoom  = 800 // copies of a node
 	convergeDelay = 500 * time.Millisecond
 
@@ -36,12 +35,13 @@ const (
 	convergeSeed = "WEIR_CONVERGE_SEED"
 )
 
-// TestConvergence has the harmonizer, as a process of its own, keep 20 000 apps on
-// 200 nodes, each with its own connection to a real NATS server, by a bulk API
+// TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
+// on 200 nodes, each with its own connection to a real NATS server, by a bulk API
 // over HTTP that fails in every way. After each trouble the world has to come to
 // what the rows say, and in all of them nothing may be stopped that should run,
 // and nothing started that should not.
 func TestConvergence(t *testing.T) {
+	t.Parallel()
 	w := newConvergeWorld(t)
 	p := w.newProcess()
 	t.Cleanup(func() { t.Logf("weir harmonizer said:\n%s", p.log()) })

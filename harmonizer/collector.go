@@ -21,6 +21,7 @@ type collector struct {
 	h *Harmonizer
 
 	complete, leading, epoch, left, braked, nodes *prometheus.Desc
+	noLeader, unwritten                           *prometheus.Desc
 	queue, events, findings, longest, shadow      *prometheus.Desc
 	users, reading                                *prometheus.Desc
 
@@ -32,20 +33,22 @@ type collector struct {
 // collected at any time; while Run does not run there is little to see.
 func (h *Harmonizer) Collector() prometheus.Collector {
 	c := &collector{
-		h:        h,
-		complete: desc("complete", "1: both states are complete, so that nudges may go out."),
-		leading:  desc("leading", "1: this harmonizer acts; 0: it stands by, or is in shadow mode."),
-		epoch:    desc("lease_epoch", "Takeovers of the lease so far."),
-		left:     desc("lease_left_seconds", "How long the lease lasts without renewal; 0: it is not held."),
-		braked:   desc("braked", "1: too many, or too many rows, were lost at once, and nudges are held."),
-		nodes:    desc("nodes", "Nodes that are heard."),
-		queue:    desc("queue_length", "Starts and stops that wait for their turn, nudges to be sent, memories to be saved.", "of"),
-		events:   desc("events_total", "What happened, by name.", "event"),
-		findings: desc("findings_total", "What was found and decided.", "kind", "why"),
-		longest:  desc("step_seconds_max", "The longest time that the state machine took for one event."),
-		users:    desc("total_users", "Users, as the source of the expected state counts them."),
-		reading:  desc("bulk_update_loop_duration_seconds", "How long the last whole reading of a source took that is polled."),
-		shadow:   desc("shadow_acts_total", "In shadow mode: acts of both that match, and those of one alone.", "outcome"),
+		h:         h,
+		complete:  desc("complete", "1: both states are complete, so that nudges may go out."),
+		leading:   desc("leading", "1: this harmonizer acts; 0: it stands by, or is in shadow mode."),
+		epoch:     desc("lease_epoch", "Takeovers of the lease so far."),
+		left:      desc("lease_left_seconds", "How long the lease lasts without renewal; 0: it is not held."),
+		braked:    desc("braked", "1: too many, or too many rows, were lost at once, and nudges are held."),
+		noLeader:  desc("no_leader_seconds", "How long no harmonizer leads, as far as this one can see; 0: one does."),
+		unwritten: desc("unwritten_seconds", "How long what is sent cannot be recorded; 0: it can."),
+		nodes:     desc("nodes", "Nodes that are heard."),
+		queue:     desc("queue_length", "Starts and stops that wait for their turn, nudges to be sent, memories to be saved.", "of"),
+		events:    desc("events_total", "What happened, by name.", "event"),
+		findings:  desc("findings_total", "What was found and decided.", "kind", "why"),
+		longest:   desc("step_seconds_max", "The longest time that the state machine took for one event."),
+		users:     desc("total_users", "Users, as the source of the expected state counts them."),
+		reading:   desc("bulk_update_loop_duration_seconds", "How long the last whole reading of a source took that is polled."),
+		shadow:    desc("shadow_acts_total", "In shadow mode: acts of both that match, and those of one alone.", "outcome"),
 	}
 	for _, n := range numbers(apps.Totals{}) {
 		c.pools = append(c.pools, desc(n.name, n.help+", by pool.", "pool"))
@@ -86,7 +89,7 @@ func numbers(t apps.Totals) []number {
 // Describe implements prometheus.Collector.
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range slices.Concat([]*prometheus.Desc{
-		c.complete, c.leading, c.epoch, c.left, c.braked, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading,
+		c.complete, c.leading, c.epoch, c.left, c.braked, c.noLeader, c.unwritten, c.nodes, c.queue, c.events, c.findings, c.longest, c.shadow, c.users, c.reading,
 	}, c.pools, c.labels) {
 		ch <- d
 	}
@@ -133,6 +136,8 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 func (c *collector) collect(out sink, s scrape) {
 	out.gauge(c.complete, flag(s.Complete))
 	out.gauge(c.braked, flag(s.Brake.On()))
+	out.gauge(c.noLeader, seconds(s.At, s.NoLeader))
+	out.gauge(c.unwritten, seconds(s.At, s.Unwritten))
 	out.gauge(c.nodes, float64(s.nodes))
 	out.gauge(c.queue, float64(s.Queue.Starts), "starts")
 	out.gauge(c.queue, float64(s.Queue.Stops), "stops")
@@ -183,6 +188,14 @@ func (s sink) metric(d *prometheus.Desc, kind prometheus.ValueType, v float64, l
 	if m, err := prometheus.NewConstMetric(d, kind, v, labels...); err == nil {
 		s.ch <- m
 	}
+}
+
+// seconds is how long something lasts that began then, 0 for a zero time.
+func seconds(now, since time.Time) float64 {
+	if since.IsZero() {
+		return 0
+	}
+	return now.Sub(since).Seconds()
 }
 
 func flag(b bool) float64 {

@@ -50,6 +50,7 @@ type Harmonizer struct {
 	terms     uint64 // so far
 	hears     bool   // the bus is up
 	ticked    time.Time
+	vacant    vacancy
 	canaried  time.Time
 	counted   time.Time     // the nodes, for the memory
 	reading   time.Time     // since then a source that is polled is read; zero: it is not

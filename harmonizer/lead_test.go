@@ -234,28 +234,57 @@ func TestRestartStopsNothingAgain(t *testing.T) {
 	})
 }
 
-// While the memory cannot be saved nothing is nudged; then it goes on.
-func TestSaveFirst(t *testing.T) {
+// TestStartsDoNotWaitForTheMemory: while the memory cannot be saved, starts are sent,
+// stops wait, and an alarm is on.
+func TestStartsDoNotWaitForTheMemory(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld()
 		w.rows["web"] = web(2)
+		for _, index := range []int{0, 7} { // 7 is to be stopped, 1 is missing
+			id := fmt.Sprintf("web-%d", index)
+			w.runs[id] = message.Beat{App: "web", Version: "v1", Instance: id, Index: index, State: message.Running}
+		}
 		m := w.join("a")
 		m.saveFail = 1 << 30
 		a := m.start(t, settings(), true)
 		pass(t, 60*time.Second)
-		if w.started() != 0 {
-			t.Fatalf("%d starts with a memory that cannot be saved", w.started())
+		if w.started() != 1 || w.stopped() != 0 {
+			t.Fatalf("%d starts and %d stops with a memory that cannot be saved, want 1 and 0", w.started(), w.stopped())
 		}
 		st, err := a.Status(t.Context(), StatusQuery{})
-		if err != nil || st.Counters["saves_failed"] == 0 || st.Counters["nudges_not_sent"] == 0 {
-			t.Errorf("Status = %+v, %v, want failures to be counted", st.Counters, err)
+		if err != nil || st.Counters["saves_failed"] == 0 || st.Counters["nudges_not_sent"] == 0 || st.Unwritten.IsZero() {
+			t.Errorf("Status = %+v, %v, want failures to be counted, and an alarm", st, err)
 		}
 		w.mu.Lock()
 		m.saveFail = 0
 		w.mu.Unlock()
 		pass(t, 10*time.Second)
-		if w.started() != 2 {
-			t.Errorf("%d starts, want 2 once it can", w.started())
+		if st, err = a.Status(t.Context(), StatusQuery{}); err != nil || !st.Unwritten.IsZero() || w.stopped() != 1 {
+			t.Errorf("Status = %+v, %v, and %d stops, want no alarm and 1 stop once it can", st, err, w.stopped())
+		}
+		a.stop(t)
+	})
+}
+
+// TestNoLeaderIsAnAlarm: a standby whose lease no harmonizer holds reports since when.
+func TestNoLeaderIsAnAlarm(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld()
+		w.rows["web"] = web(1)
+		began := time.Now()
+		w.until = began.Add(2 * time.Minute) // held by a process that does not name itself
+		a := w.join("a").start(t, settings(), true)
+		pass(t, 20*time.Second)
+		if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || !st.NoLeader.IsZero() {
+			t.Errorf("no leader since %v after 20 s, %v, want no alarm yet", st.NoLeader, err)
+		}
+		pass(t, 20*time.Second)
+		if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || st.NoLeader.Sub(began) > time.Second || st.NoLeader.IsZero() {
+			t.Errorf("no leader since %v after 40 s, %v, want since the start", st.NoLeader, err)
+		}
+		pass(t, 2*time.Minute)
+		if st, err := a.Status(t.Context(), StatusQuery{}); err != nil || !st.NoLeader.IsZero() || !st.Leading {
+			t.Errorf("no leader since %v, leading %v, %v, want no alarm while it leads", st.NoLeader, st.Leading, err)
 		}
 		a.stop(t)
 	})

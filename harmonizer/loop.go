@@ -84,6 +84,9 @@ func (h *Harmonizer) tick(now time.Time) {
 		h.mirror.tick(now)
 	}
 	h.canary(now)
+	if h.ports.Lease != nil && h.mirror == nil {
+		h.vacant.watch(now, h.Leading() || h.leader() != "", h.log)
+	}
 	if h.Leading() {
 		h.publish(now)
 		h.census(now)

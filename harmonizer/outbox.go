@@ -25,9 +25,11 @@ const (
 )
 
 // outbox sends nudges beside the loop, each after the memory of its app is
-// durable: whoever takes over knows of every nudge that may have gone out. Those
-// that are wrong by then go back. What gathers while a save is under way goes with
-// the next one.
+// durable: the next leader finds every nudge that may have gone out. Those that are
+// wrong by then go back. What gathers while a save is under way goes with the next one.
+//
+// While saves fail, starts are sent all the same, before the next attempt: the memory
+// prevents only that the next leader repeats them. Stops wait.
 type outbox struct {
 	ports    Ports
 	term     *atomic.Uint64 // in which nudges may be sent; 0: none may
@@ -37,6 +39,7 @@ type outbox struct {
 	confirm  func(ctx context.Context, nudges []apps.Nudge) []bool // whether each is still right
 	wake     alarm
 	ended    chan struct{} // closed after run
+	unsaved  atomic.Int64  // saves fail since then, in unix nanoseconds; 0: they do not
 
 	mu    sync.Mutex
 	batch batch
@@ -156,23 +159,57 @@ func (o *outbox) deliver(ctx context.Context) ([]apps.NotSent, error) {
 	if o.term.Load() != b.term {
 		return notSent(b.nudges, nil), nil // of a term that has ended
 	}
+	var events []apps.NotSent
+	if o.unsaved.Load() != 0 {
+		events, b.nudges = o.sendStarts(ctx, b)
+	}
 	if err := o.save(ctx, b); err != nil {
 		o.counters.add("saves_failed", 1)
-		o.complain.Do(func() { o.log.Error("save memory", "err", err) })
+		o.unsaved.CompareAndSwap(0, time.Now().UnixNano())
+		o.complain.Do(func() { o.log.Error("cannot record what was sent; starts go on, stops wait", "err", err) })
 		o.putBack(b)
-		return notSent(b.nudges, nil), err
+		late, stops := o.sendStarts(ctx, b)
+		return slices.Concat(events, late, notSent(stops, nil)), err
 	}
+	o.unsaved.Store(0)
+	return append(events, o.sendAll(ctx, b.term, b.nudges)...), nil
+}
+
+// sendStarts sends the starts of a batch, and returns what was not sent of them, and the
+// other nudges.
+func (o *outbox) sendStarts(ctx context.Context, b batch) (events []apps.NotSent, others []apps.Nudge) {
+	var starts []apps.Nudge
+	for _, n := range b.nudges {
+		if n.Start != nil {
+			starts = append(starts, n)
+		} else {
+			others = append(others, n)
+		}
+	}
+	return o.sendAll(ctx, b.term, starts), others
+}
+
+// sendAll sends the nudges that are still right, and returns the others.
+func (o *outbox) sendAll(ctx context.Context, term uint64, nudges []apps.Nudge) []apps.NotSent {
 	var wrong, failed []apps.Nudge
-	right := o.confirm(ctx, b.nudges) // saving may have taken long
-	for i, n := range b.nudges {
+	right := o.confirm(ctx, nudges) // saving may have taken long
+	for i, n := range nudges {
 		switch {
 		case !right[i]:
 			wrong = append(wrong, n)
-		case !o.maySend(b.term) || !o.send(n):
+		case !o.maySend(term) || !o.send(n):
 			failed = append(failed, n)
 		}
 	}
-	return notSent(wrong, failed), nil
+	return notSent(wrong, failed)
+}
+
+// since returns since when saves fail, zero if they do not.
+func (o *outbox) since() time.Time {
+	if at := o.unsaved.Load(); at != 0 {
+		return time.Unix(0, at)
+	}
+	return time.Time{}
 }
 
 // notSent tells of nudges that were not confirmed, and of those that were but could

@@ -32,6 +32,10 @@ type Status struct {
 	Leader  string `json:"leader,omitempty"` // who leads if this one does not, as far as that is known
 	Epoch   uint64 `json:"epoch,omitempty"`  // of the lease
 
+	// Alarms. Zero: there is none.
+	NoLeader  time.Time `json:"no_leader_since,omitzero"` // no harmonizer leads, as far as this one can see
+	Unwritten time.Time `json:"unwritten_since,omitzero"` // what is sent cannot be recorded
+
 	Brake  apps.BrakeStatus `json:"brake"`
 	Queue  QueueStatus      `json:"queue"`
 	Shadow *Shadowing       `json:"shadow,omitempty"` // in shadow mode
@@ -86,10 +90,12 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 		Leading:  h.Leading(),
 		Brake:    h.machine.View().Brake(),
 		Queue:    h.queue(),
+
+		Unwritten: h.outbox.since(),
 	}
 	s.Complete, s.Why = h.machine.View().Complete()
 	if h.ports.Lease != nil && h.mirror == nil {
-		s.Epoch, s.Leader = h.ports.Lease.Epoch(), h.leader()
+		s.Epoch, s.Leader, s.NoLeader = h.ports.Lease.Epoch(), h.leader(), h.vacant.alarm(now)
 	}
 	if h.mirror != nil {
 		s.Shadow = h.mirror.status()

@@ -99,7 +99,14 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	if s.Shadow != nil {
 		fmt.Fprintln(cli.Stdout, "! the harmonizer is in shadow mode: it asks for nothing")
 	} else if !s.Leading {
-		fmt.Fprintf(cli.Stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "nobody that it knows of"))
+		fmt.Fprintf(cli.Stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "no harmonizer that it can see"))
+	}
+	if !s.NoLeader.IsZero() {
+		fmt.Fprintf(cli.Stdout, "! no harmonizer leads since %s: nothing is started or stopped; look at NATS and its JetStream\n", s.NoLeader.Format(time.RFC3339))
+	}
+	if !s.Unwritten.IsZero() {
+		fmt.Fprintf(cli.Stdout, "! the harmonizer cannot record what it sends since %s: starts go on, stops wait; look at JetStream's storage\n",
+			s.Unwritten.Format(time.RFC3339))
 	}
 	if b := s.Brake; b.State != "" {
 		fmt.Fprintf(cli.Stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",

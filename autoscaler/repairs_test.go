@@ -580,3 +580,36 @@ func TestCondition(t *testing.T) {
 		t.Errorf("let go %v, want the sick one", r.Answer.Terminate)
 	}
 }
+
+// A repair that is withdrawn before it reaches its machine is not carried out: the node
+// stays, uncordoned, also if it is withdrawn twice. Later it goes on to its end.
+func TestWithdraw(t *testing.T) {
+	t.Parallel()
+	w, _, _ := guarded(t, 3)
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendReboot, false)); err != nil {
+		t.Fatal(err)
+	}
+	w.tick()
+	for _, attempt := range []string{"attempt-1", "attempt-1", "another"} {
+		if answer, end := w.loop.withdraw(t.Context(), attempt); answer != nil || end != nil {
+			t.Errorf("withdraw %s: %v, %v", attempt, answer, end)
+		}
+	}
+	for range 3 {
+		w.tick()
+	}
+	if len(w.records.stored) > 0 || w.nodes.cordoned["a-2"] {
+		t.Errorf("records %v, cordoned %v: want none", w.loop.drains(), w.nodes.cordoned)
+	}
+	if err := w.beginRepair(w.repair("a-2", "attempt-2", "", false)); err != nil {
+		t.Fatal(err)
+	}
+	w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
+	for range 3 {
+		w.tick()
+	}
+	if answer, _ := w.loop.withdraw(t.Context(), "attempt-2"); len(w.loop.drains()) > 0 && !errors.Is(answer, pools.ErrBegun) {
+		t.Errorf("withdraw what is terminated: %v, want ErrBegun; %+v", answer, w.loop.drains())
+	}
+}

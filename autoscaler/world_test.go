@@ -148,6 +148,19 @@ func (l *Loop) repair(ctx context.Context, r pools.RepairRequest) (answer, end e
 	}
 }
 
+// withdraw has the loop serve one request to withdraw a repair, as Run does.
+func (l *Loop) withdraw(ctx context.Context, attempt string) (answer, end error) {
+	answers := make(chan error, 1)
+	go func() { answers <- l.writer.Withdraw(ctx, attempt) }()
+	select {
+	case q := <-l.writer.Requests():
+		end = l.serve(ctx, q)
+	case answer := <-answers:
+		return answer, nil
+	}
+	return <-answers, end
+}
+
 func logger(t *testing.T) *slog.Logger {
 	return slog.New(slog.NewTextHandler(t.Output(), nil))
 }

@@ -50,7 +50,7 @@ func (a *actor) release(ctx context.Context, now time.Time, j *judge.Judge) {
 	a.held = 0
 	for _, attempt := range slices.Sorted(maps.Keys(a.efforts)) {
 		switch e := a.efforts[attempt]; {
-		case e.cancel != nil:
+		case e.cancel != nil || e.withdrawn:
 		case !j.Awaits(e.order.Node, attempt):
 			delete(a.efforts, attempt)
 		case !a.memory.keeper.is(e.gen) || !a.inventory.listed:
@@ -106,7 +106,7 @@ func (a *actor) came(e *effort, o judge.Outcome) []judge.Event {
 	if a.efforts[attempt] != e {
 		return nil
 	}
-	e.cancel()
+	e.end()
 	delete(a.efforts, attempt)
 	delete(a.begun, attempt)
 	o.Node, o.Attempt, o.Reason = e.order.Node, attempt, cut(o.Reason)

@@ -23,9 +23,18 @@ type effort struct {
 	stage   string             // for people
 	cancel  context.CancelFunc // nil: it is not begun
 
+	withdrawn bool // a pause takes it back: it does not begin any more
+
 	handed bool      // the autoscaler has it: its record says how far it is
 	absent time.Time // since then it has no record of it
 	gone   time.Time // since then the node is, and its replacement is looked for
+}
+
+// end cancels an order that has begun.
+func (e *effort) end() {
+	if e.cancel != nil {
+		e.cancel()
+	}
 }
 
 // efforts are the orders that are carried out, by attempt.

@@ -94,6 +94,9 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 	if err := l.memory.awaitDurable(ctx, gen); err != nil {
 		a.OK, a.Error = false, cut(err.Error())
 	}
+	if o.Op == OpPause {
+		l.withdraw(ctx, o, &a)
+	}
 	return a, nil
 }
 

@@ -254,6 +254,22 @@ func (m *term) Repair(ctx context.Context, r pools.RepairRequest) error {
 	})
 }
 
+// Withdraw implements pools.Writer.
+func (m *term) Withdraw(ctx context.Context, attempt string) error {
+	return m.call(ctx, "withdraw", func() error {
+		for node, r := range m.c.records {
+			switch {
+			case r.Attempt != attempt:
+			case !r.State.Leaving():
+				return pools.ErrBegun
+			default:
+				delete(m.c.records, node)
+			}
+		}
+		return nil
+	})
+}
+
 // Records implements Drains.
 func (m *term) Records() ([]drain.Record, bool) {
 	m.c.mu.Lock()

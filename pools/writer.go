@@ -14,6 +14,11 @@ type Writer interface {
 	// ErrUnknownNode, ErrNoRoom, ErrPaused, ErrNotHolder, ErrRefused or one that may
 	// pass. After an error of ctx the repair may still begin: the drain records show it.
 	Repair(ctx context.Context, r RepairRequest) error
+	// Withdraw takes back the repair of that attempt, and returns nil once that is saved
+	// durably or if there is no such repair: then it does not begin either. The error is
+	// ErrBegun if the repair has reached the machine: it goes on to its end. The context of
+	// the attempt's Repair must have ended.
+	Withdraw(ctx context.Context, attempt string) error
 	// Write makes one call that changes the pool's machines. Without the lease, or
 	// while the pool is paused, it returns ErrNotHolder or ErrPaused and makes no call.
 	// The context of the call ends with the time that a call may take.
@@ -43,6 +48,8 @@ var (
 	// ErrNoRoom: the request holds the node until its replacement has joined, and every
 	// group is at its maximum.
 	ErrNoRoom = errors.New("the groups are at their maximum: nothing can be launched before it goes")
+	// ErrBegun: the repair has reached the machine.
+	ErrBegun = errors.New("the repair has reached the machine")
 	// ErrPaused: an operator has paused the pool.
 	ErrPaused = errors.New("the pool is paused")
 	// ErrNotHolder: another process holds the lease, or may hold it.

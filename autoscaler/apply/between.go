@@ -23,10 +23,19 @@ func (w *Writer) Repair(ctx context.Context, r pools.RepairRequest) error {
 		return fmt.Errorf("repair %q of node %q by %v: want an attempt of at most %d bytes, a node and a deadline", r.Attempt, r.Node, r.Deadline, maxAttempt)
 	}
 	r.Why = decide.OneLine(r.Why)
-	if err := w.requests.repair(ctx, r); err != nil {
+	if err := w.requests.repair(ctx, r, false); err != nil {
 		return fmt.Errorf("repair %s of node %s: %w", r.Attempt, r.Node, err)
 	}
 	return nil
+}
+
+// Withdraw implements pools.Writer. The owner serves the request between two ticks, after
+// the requests that came before.
+func (w *Writer) Withdraw(ctx context.Context, attempt string) error {
+	if attempt == "" {
+		return errors.New("withdraw a repair: want the name of its attempt")
+	}
+	return w.requests.repair(ctx, pools.RepairRequest{Attempt: attempt}, true)
 }
 
 // Requests returns the repair requests that wait. Each is for Serve.
@@ -36,8 +45,9 @@ func (w *Writer) Requests() <-chan Request { return w.requests.queue }
 // callers.
 func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Report) error {
 	waiting := w.requests.batch(first)
+	waiting, err := w.withdraw(ctx, now, waiting)
 	if len(waiting) == 0 {
-		return nil
+		return err
 	}
 	answers, err := w.repair(ctx, now, waiting, r)
 	for i, one := range waiting {
@@ -54,6 +64,37 @@ func (w *Writer) Serve(ctx context.Context, now time.Time, first Request, r *Rep
 		w.log.Error("repairs cannot be begun now", "pool", w.config.Pool, "repairs", len(waiting), "err", err)
 	}
 	return fatal(err)
+}
+
+// withdraw serves the requests to withdraw a repair, and returns the others, without those
+// that are withdrawn. A provider is not called, so a pause of the pool does not matter.
+func (w *Writer) withdraw(ctx context.Context, now time.Time, waiting []Request) ([]Request, error) {
+	withdrawn := map[string]bool{}
+	for _, one := range waiting {
+		withdrawn[one.Attempt] = withdrawn[one.Attempt] || one.withdraw
+	}
+	var rest []Request
+	for _, one := range waiting {
+		switch {
+		case one.withdraw:
+			err := w.guard.check()
+			if err == nil {
+				err = w.Open(ctx)
+			}
+			if err == nil {
+				err = w.drains.withdraw(ctx, now, one.Attempt)
+			}
+			one.answer <- err
+			if fatal(err) != nil {
+				return nil, fatal(err)
+			}
+		case withdrawn[one.Attempt]:
+			one.answer <- fmt.Errorf("%w: it is withdrawn", pools.ErrRefused)
+		default:
+			rest = append(rest, one)
+		}
+	}
+	return rest, nil
 }
 
 // repair begins the repairs, and returns the answer to each request. No answers means

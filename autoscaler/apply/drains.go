@@ -73,6 +73,13 @@ func (d *drains) choose(ctx context.Context, now time.Time, c drain.Choice, r *R
 	return err
 }
 
+// withdraw takes back the repair of that attempt, if it has not reached the machine.
+func (d *drains) withdraw(ctx context.Context, now time.Time, attempt string) error {
+	ctx, cancel := d.guard.limit(ctx)
+	defer cancel()
+	return d.machine.Load().Withdraw(ctx, now, attempt, "withdrawn by an operator")
+}
+
 // letGo begins the drain of one node, and reports whether that is saved. It returns an
 // error only if the process has to end.
 func (d *drains) letGo(ctx context.Context, now time.Time, c drain.Choice, r *Report) (saved bool, err error) {

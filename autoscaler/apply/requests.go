@@ -14,11 +14,12 @@ const (
 	maxAttempt  = 256 // bytes of the name of an attempt
 )
 
-// Request is one call of Writer.Repair.
+// Request is one call of Writer.Repair or Writer.Withdraw.
 type Request struct {
 	pools.RepairRequest
-	ctx    context.Context // of the caller
-	answer chan<- error    // has room for it
+	withdraw bool            // the repair of that attempt
+	ctx      context.Context // of the caller
+	answer   chan<- error    // has room for it
 }
 
 // requests queues the repair requests of any goroutine for the owner of the writer.
@@ -35,10 +36,10 @@ func newRequests() *requests {
 func (q *requests) close() { q.end.Do(func() { close(q.ended) }) }
 
 // repair waits until the request is served.
-func (q *requests) repair(ctx context.Context, r pools.RepairRequest) error {
+func (q *requests) repair(ctx context.Context, r pools.RepairRequest, withdraw bool) error {
 	answer := make(chan error, 1)
 	select {
-	case q.queue <- Request{r, ctx, answer}:
+	case q.queue <- Request{r, withdraw, ctx, answer}:
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	case <-q.ended:

@@ -84,7 +84,8 @@ func (cli *healthCommands) healthPauseCommand() *cobra.Command {
 		Short: "Keep repairs off machines, or off the whole pool, for a while",
 		Long: `Keep repairs off machines, or off the whole pool, for a while. Each operator has a
 pause of their own: a second one takes the place of the first, and a machine is
-repaired once all are over. What is under way goes on to its end.`,
+repaired once all are over. A repair that has not reached its machine is taken back;
+the answer names those that go on to their end.`,
 		Example: `  weir health pause i-0123 --for 2h --why "disk is being looked at"
   weir health pause --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -207,9 +208,12 @@ func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.Answer) 
 	switch {
 	case o.Op == nodehealth.OpCheck:
 		cli.printChecked(o, a)
+		return
 	case len(a.Nodes) > 0:
 		cli.printDone(a)
-	case !a.OK:
+	}
+	switch {
+	case len(o.Nodes) > 0 || !a.OK:
 	case o.Op == nodehealth.OpPause:
 		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
 	case o.Op == nodehealth.OpResume:

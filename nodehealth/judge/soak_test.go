@@ -402,7 +402,7 @@ func (m *model) found(n *modelNode, f Finding) {
 			n.begun = n.begun[:len(n.begun)-1]
 		}
 		fallthrough
-	case RepairSucceeded, NodeQuarantined, NodeHeld, NodeReplaced, NodeOK, NodeGone, RequestEnded:
+	case RepairSucceeded, NodeQuarantined, NodeHeld, NodeReplaced, NodeReleased, NodeOK, NodeGone, RequestEnded:
 		n.out, n.fenced, n.granted = false, false, false
 		if f.Event != RequestEnded && f.Event != RepairEnded { // a request that waits outlasts a repair in which nothing was done
 			n.asked = time.Time{}

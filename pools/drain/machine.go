@@ -135,6 +135,23 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (
 	return kept, errors.Join(errs...)
 }
 
+// Withdraw takes back the repair of that attempt: its node stays in service, and is
+// uncordoned by the next Advance. It returns nil once that is kept, or if no record has
+// the attempt, and pools.ErrBegun if the repair has reached the machine.
+func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why string) error {
+	err := m.tell(ctx, now)
+	for _, r := range m.Records() {
+		switch {
+		case r.Attempt != attempt || r.InService() || r.State == Gone || r.Validate() != nil:
+		case r.State.Leaving():
+			return errors.Join(err, m.put(ctx, r.back(now.Round(0), why)))
+		default:
+			return errors.Join(err, fmt.Errorf("withdraw the repair of node %s: %w: it is %s", r.Node, pools.ErrBegun, r.State))
+		}
+	}
+	return err
+}
+
 // Advance takes every node as far as its view allows, many at the same time; a
 // node without a view is unknown. It returns what happened in order of node, and
 // all errors joined: what fails for one node does not stop the others, and is

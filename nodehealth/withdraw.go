@@ -1,0 +1,92 @@
+package nodehealth
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// withdrawTimeout bounds the wait for the autoscaler, which answers between two ticks.
+const withdrawTimeout = 15 * time.Second
+
+// underWay returns the orders that are carried out on these nodes, or on all without any,
+// in order of attempt.
+func (a *actor) underWay(nodes []string) []*effort {
+	var out []*effort
+	for _, attempt := range slices.Sorted(maps.Keys(a.efforts)) {
+		if e := a.efforts[attempt]; len(nodes) == 0 || slices.Contains(nodes, e.order.Node) {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// cancel ends an order that has not reached the machine as far as the actor knows, so
+// that only the autoscaler may still have it. It reports whether the order is such.
+func (a *actor) cancel(e *effort) bool {
+	e.withdrawn = e.cancel == nil
+	if e.order.Kind != judge.OrderAct || e.order.Action.Name == judge.Workflow || a.policy.Owner == judge.OwnerProvider {
+		return e.withdrawn
+	}
+	if e.cancel != nil && !e.handed {
+		e.cancel()
+	}
+	return true
+}
+
+// withdraw takes back what has not reached the machines of a pause, and adds to the
+// answer what goes on. It waits for the autoscaler.
+func (l *Loop) withdraw(ctx context.Context, o Order, answer *Answer) {
+	var may, goesOn []*effort
+	if l.mail.ask(ctx, func(time.Time, *judge.Judge) {
+		for _, e := range l.actor.underWay(o.Nodes) {
+			if l.actor.cancel(e) {
+				may = append(may, e)
+			} else {
+				goesOn = append(goesOn, e)
+			}
+		}
+	}) != nil {
+		return
+	}
+	for _, e := range may {
+		try, cancel := context.WithTimeout(ctx, withdrawTimeout)
+		err := l.world.Writer.Withdraw(try, e.order.Attempt)
+		cancel()
+		switch {
+		case err == nil:
+			_ = l.mail.send(ctx, func(time.Time, *judge.Judge) batch {
+				return of(l.actor.came(e, undone(errors.New("withdrawn by a pause")))...)
+			})
+			answer.add(e, "is taken back: it has not reached the machine")
+		case errors.Is(err, pools.ErrBegun):
+			goesOn = append(goesOn, e)
+		default:
+			answer.add(e, "may go on: "+cut(err.Error()))
+		}
+	}
+	for _, e := range goesOn {
+		answer.add(e, "goes on to its end: it has reached the machine")
+	}
+}
+
+// add adds what becomes of an order that was under way.
+func (a *Answer) add(e *effort, what string) {
+	why := fmt.Sprintf("%s %s", e.order.Kind, what)
+	if e.order.Kind == judge.OrderAct {
+		why = fmt.Sprintf("%s %s", e.order.Action.Name, what)
+	}
+	for i := range a.Nodes {
+		if a.Nodes[i].Node == e.order.Node {
+			a.Nodes[i].Why = cut(a.Nodes[i].Why + "; " + why)
+			return
+		}
+	}
+	a.Nodes = append(a.Nodes, NodeAnswer{Node: e.order.Node, OK: true, Why: why})
+}

@@ -1,0 +1,68 @@
+package nodehealth
+
+import (
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// A pause takes back a repair that has not reached the machine, and reports one that goes
+// on. Nothing is begun after the answer.
+func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		state drain.State // of the record when the pause comes
+		nodes []string
+		acts  int
+		why   string
+	}{
+		{"it drains", drain.Chosen, []string{"n4"}, 0, "REBOOT is taken back"},
+		{"it drains, and the pool is paused", drain.Chosen, nil, 0, "REBOOT is taken back"},
+		{"it is being rebooted", drain.Mending, []string{"n4"}, 1, "REBOOT goes on to its end"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(ten()...)
+				m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+				pass(time.Minute)
+				c.sicken("n4", "disk")
+				for range 600 {
+					if pass(time.Second); slices.ContainsFunc(c.recorded(), func(r drain.Record) bool { return r.State == test.state }) {
+						break
+					}
+				}
+				a, err := m.loop.Order(t.Context(), Order{Op: OpPause, Nodes: test.nodes, By: "ann", For: time.Hour})
+				if err != nil || !a.OK || len(a.Nodes) != 1 || !strings.Contains(a.Nodes[0].Why, test.why) {
+					t.Errorf("answer %+v, %v, want one node and %q", a, err, test.why)
+				}
+				pass(30 * time.Minute)
+				if got := c.acted["reboot n4"]; got != test.acts {
+					t.Errorf("%d reboots, want %d:\n%s", got, test.acts, m.dump())
+				}
+				if a, err = m.loop.Order(t.Context(), Order{Op: OpResume, Nodes: test.nodes, By: "ann"}); err != nil || !a.OK {
+					t.Errorf("resume: %+v, %v", a, err)
+				}
+				pass(30 * time.Minute)
+				m.stop(t)
+				if c.acted["reboot n4"] != 1 {
+					t.Errorf("did %v after the pause, want one reboot:\n%s", c.acted, m.dump())
+				}
+			})
+		})
+	}
+}
+
+// recorded returns the drain records.
+func (c *cloud) recorded() (out []drain.Record) {
+	c.with(func() {
+		for _, r := range c.records {
+			out = append(out, *r)
+		}
+	})
+	return out
+}

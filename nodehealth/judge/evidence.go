@@ -107,6 +107,9 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	e.why, e.decisive = "", false
 	if n.State == Terminated {
 		e.opinion = opinion{Fail, Fail, ReasonTerminated, true}
+		for i := range e.tracks { // the list may be wrong: what failed has failed
+			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == Fail
+		}
 		return
 	}
 	var all, soon poll

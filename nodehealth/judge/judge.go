@@ -269,7 +269,7 @@ func (j *Judge) causes() []cause {
 }
 
 func (j *Judge) free(now time.Time, n *node, why string) {
-	n.repair, n.blocked, n.spent, n.until, n.failing = nil, "", "", time.Time{}, time.Time{}
+	n.repair, n.request, n.blocked, n.spent, n.until, n.failing = nil, request{}, "", "", time.Time{}, time.Time{}
 	j.roster.to(now, n, Fresh)
 	j.journal.find(Finding{Event: NodeReleased, Node: n.ID, Zone: n.Zone, Observe: j.rules.observe, Why: why})
 	j.evaluate(now, n)

@@ -22,6 +22,7 @@ func (p Policy) Validate() error {
 	p.Recovery.check(&ps, p)
 	p.Safety.check(&ps)
 	p.checkUsed(&ps)
+	p.checkAvailable(&ps)
 	return errors.Join(ps...)
 }
 
@@ -63,6 +64,23 @@ func (p Policy) Warnings() []*Problem {
 	var out []*Problem
 	if len(p.Detection.Modes) == 1 && p.Detection.Modes[0].Type == LifecycleEvents {
 		out = append(out, &Problem{"detection.detection_modes", "is LIFECYCLE_EVENTS alone: what its events miss is never found; add NODE_STATUS_POLLING"})
+	}
+	return append(out, p.neverFit()...)
+}
+
+// neverFit returns the actions that fit no machine that the modes can find.
+func (p Policy) neverFit() []*Problem {
+	for _, m := range p.Detection.Modes {
+		if m.Type != LifecycleEvents {
+			return nil
+		}
+	}
+	var out []*Problem
+	for i, a := range p.WithDefaults().Recovery.Actions {
+		if !a.fits(Stopped) && !a.fits(Terminated) && !a.fits(Spot) {
+			out = append(out, &Problem{fmt.Sprintf("recovery.actions[%d].name", i), fmt.Sprintf("is %s, and LIFECYCLE_EVENTS finds machines that are stopped, "+
+				"terminated or taken back (Spot): it never fits one; add NODE_STATUS_POLLING, or use RECREATE", a.Name)})
+		}
 	}
 	return out
 }
@@ -252,6 +270,21 @@ func (r Recovery) check(ps *problems, p Policy) {
 // replaces reports whether machines are replaced.
 func (r Recovery) replaces() bool {
 	return slices.ContainsFunc(r.Actions, func(a Action) bool { return a.Name == Recreate })
+}
+
+// checkAvailable finds actions that always take a machine out of service, where none may
+// be.
+func (p Policy) checkAvailable(ps *problems) {
+	all := p.Safety.MinAvailable
+	if !all.Percent || all.Value < 100 {
+		return
+	}
+	for i, a := range p.Recovery.Actions {
+		if a.Name == Recreate && !*a.Params.LaunchFirst {
+			ps.add("safety.min_available", "is 100%%, and recovery.actions[%d] ends a machine before its replacement is there (launch_first: false): "+
+				"want less, such as 80%%, or launch_first: true", i)
+		}
+	}
 }
 
 // checkUsed finds keys that are not their defaults, and that nothing of the policy reads.

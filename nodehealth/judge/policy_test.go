@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -96,6 +97,7 @@ func TestValidate(t *testing.T) {
 		{"forced, and nothing is replaced", modes + "recovery: {actions: [{name: START}], node_force_recreate: true}", "recovery.node_force_recreate", "is used by RECREATE only"},
 		{"first heartbeat of none", "detection: {node_startup_timeout: 900, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.node_startup_timeout", "is used by AGENT_HEARTBEAT only"},
 		{"no repairs at all", modes + "safety: {max_unhealthy: 0}", "safety.max_unhealthy", "to repair nothing, set mode: observe"},
+		{"all stay in service", modes + "safety: {min_available: 100%}\nrecovery: {actions: [{name: REBOOT}, {name: RECREATE, params: {launch_first: false}}]}", "safety.min_available", "recovery.actions[1] ends a machine before its replacement is there"},
 		{"attempts", modes + "safety: {max_attempts: 0}", "safety.max_attempts", "is 0: want 1 to 100"},
 		{"cron", modes + `safety: {schedule: [{cron: "61 * * * *", duration: 1h}]}`, "safety.schedule[0].cron", "want minute hour"},
 		{"endless freeze", modes + `safety: {schedule: [{cron: "0 * * * *", duration: 48h}]}`, "safety.schedule[0].duration", "want 1m0s to 24h0m0s"},
@@ -217,6 +219,30 @@ func TestFreeze(t *testing.T) {
 	for _, bad := range []string{"", "* * * *", "a * * * *", "60 * * * *", "* * 0 * *", "5-1 * * * *", "*/0 * * * *", "1- * * * *", "* * * * 8", "@daily"} {
 		if _, err := parseCron(bad); err == nil {
 			t.Errorf("%q is a cron expression", bad)
+		}
+	}
+}
+
+// An action that fits no machine that the modes can find is a warning.
+func TestActionsThatNeverFit(t *testing.T) {
+	for _, test := range []struct {
+		modes []ModeType
+		name  ActionName
+		warns bool
+	}{
+		{[]ModeType{LifecycleEvents}, Rebuild, true},
+		{[]ModeType{LifecycleEvents}, Reboot, true}, // a soft one
+		{[]ModeType{LifecycleEvents}, Start, false},
+		{[]ModeType{LifecycleEvents}, Recreate, false},
+		{[]ModeType{LifecycleEvents, NodeStatus}, Rebuild, false},
+	} {
+		p := Policy{Recovery: Recovery{Actions: []Action{{Name: test.name}}}}
+		for _, m := range test.modes {
+			p.Detection.Modes = append(p.Detection.Modes, DetectionMode{Type: m})
+		}
+		warned := slices.ContainsFunc(p.Warnings(), func(w *Problem) bool { return w.Path == "recovery.actions[0].name" })
+		if warned != test.warns {
+			t.Errorf("%s with %v: warned: %t, want %t", test.name, test.modes, warned, test.warns)
 		}
 	}
 }

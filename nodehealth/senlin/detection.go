@@ -104,7 +104,7 @@ func (r *reader) mode(t strictyaml.Value, f fields, path string) judge.Detection
 }
 
 func (r *reader) typed(t strictyaml.Value, path string, options fields) judge.DetectionMode {
-	types := []string{string(judge.LifecycleEvents), string(judge.NodeStatus), string(judge.PollURL), string(judge.HypervisorStatus)}
+	types := []string{string(judge.LifecycleEvents), string(judge.NodeStatus), string(judge.PollURL), string(judge.HypervisorStatus), string(judge.LBStatus)}
 	m := judge.DetectionMode{Type: judge.ModeType(r.oneOf(t, path+".type", types...))}
 	if m.Type == judge.PollURL {
 		m.Options = r.url(options, path+".options")

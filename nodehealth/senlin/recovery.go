@@ -1,6 +1,7 @@
 package senlin
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -37,7 +38,7 @@ func (r *reader) recovery(properties fields) judge.Recovery {
 	for i, t := range r.sequence(f["fencing"], recoveryPath+".fencing") {
 		at := fmt.Sprintf("%s.fencing[%d]", recoveryPath, i)
 		r.lines[fmt.Sprintf("recovery.fencing[%d]", i)] = t.Line
-		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t.Value, at, string(judge.FenceCompute))))
+		out.Fencing = append(out.Fencing, judge.Level(r.oneOf(t.Value, at, string(judge.FenceCompute), string(judge.FenceNetwork))))
 	}
 	if !slices.ContainsFunc(out.Actions, func(a judge.Action) bool { return a.Name == judge.Recreate }) {
 		r.leaveOut(&out)
@@ -81,7 +82,7 @@ func recreate() judge.Action {
 const mistral = "MISTRAL_WORKFLOW"
 
 func (r *reader) action(t strictyaml.Value, path string) judge.Action {
-	f := r.object(t, path, "name", "params")
+	f := r.object(t, path, "name", "type", "params")
 	name, ok := f["name"]
 	if !ok {
 		r.wrong(t, path+".name", "is missing")
@@ -90,6 +91,10 @@ func (r *reader) action(t strictyaml.Value, path string) judge.Action {
 	params := fields{}
 	if p, ok := f["params"]; ok && p.Kind != strictyaml.Null {
 		params = r.free(p, path+".params")
+	}
+	if typed, ok := f["type"]; ok { // the form of the specification: name is that of the workflow
+		r.oneOf(typed, path+".type", mistral)
+		return r.named(t, r.scalar(f, path, "name"), params, path)
 	}
 	switch r.oneOf(name, path+".name", string(judge.Reboot), string(judge.Rebuild), string(judge.Recreate), string(judge.Workflow), mistral) {
 	case string(judge.Reboot):
@@ -157,10 +162,32 @@ func (r *reader) rebuild(params fields, path string) judge.Action {
 	return a
 }
 
-// workflow reads what Senlin specified, and never ran. A request on NATS stands for
-// Mistral: until somebody answers it, it fails and does nothing.
+// named reads a workflow by its own name, with its type beside: all of its params are
+// inputs, but for those that workflow reads.
+func (r *reader) named(t strictyaml.Value, name string, params fields, path string) judge.Action {
+	known, inputs := fields{}, fields{}
+	for key, value := range params {
+		if key == "workflow_name" || key == "inputs" {
+			known[key] = value
+		} else {
+			inputs[key] = value
+		}
+	}
+	a := r.run(t, cmp.Or(r.scalar(params, path+".params", "workflow_name"), name), known, path)
+	for _, key := range sortedKeys(inputs) {
+		a.Params.Input[key] = r.input(inputs[key], path+".params."+strictyaml.Cut(key, maxShown))
+	}
+	return a
+}
+
+// workflow reads what Senlin specified, and never ran.
 func (r *reader) workflow(t strictyaml.Value, params fields, path string) judge.Action {
-	name := r.scalar(params, path+".params", "workflow_name")
+	return r.run(t, r.scalar(params, path+".params", "workflow_name"), params, path)
+}
+
+// run returns the workflow of that name. A request on NATS stands for Mistral: until
+// something answers it, it fails and does nothing.
+func (r *reader) run(t strictyaml.Value, name string, params fields, path string) judge.Action {
 	if name == "" {
 		r.wrong(t, path+".params.workflow_name", "is missing")
 	}

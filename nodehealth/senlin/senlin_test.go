@@ -131,8 +131,8 @@ func TestConvertRefuses(t *testing.T) {
 		{"key twice", head + detection + detection, 5, "properties.detection", "a second time, first on line 4"},
 		{"both forms", head + "  detection:\n    type: NODE_STATUS_POLLING\n    detection_modes: []", 6, "properties.detection.detection_modes", "stands beside type"},
 		{"no modes", head + "  detection: {interval: 60}", 4, "detection.detection_modes", "is missing: want at least one"},
-		{"mode", head + "  detection:\n    detection_modes:\n      - type: LB_STATUS_POLLING", 6, "properties.detection.detection_modes[0].type",
-			`is "LB_STATUS_POLLING": want LIFECYCLE_EVENTS, NODE_STATUS_POLLING`},
+		{"mode", head + "  detection:\n    detection_modes:\n      - type: AGENT_HEARTBEAT", 6, "properties.detection.detection_modes[0].type",
+			`is "AGENT_HEARTBEAT": want LIFECYCLE_EVENTS, NODE_STATUS_POLLING`},
 		{"mode twice", head + "  detection:\n    detection_modes:\n      - type: NODE_STATUS_POLLING\n      - type: NODE_STATUS_POLLING", 7,
 			"detection.detection_modes[1].type", "want each type once"},
 		{"interval", head + "  detection:\n    interval: soon\n    detection_modes: [{type: NODE_STATUS_POLLING}]", 5, "properties.detection.interval", `is "soon": want a whole number`},
@@ -145,6 +145,7 @@ func TestConvertRefuses(t *testing.T) {
 		{"action", head + detection + "  recovery:\n    actions:\n      - name: EXPLODE", 7, "properties.recovery.actions[0].name", "want REBOOT, REBUILD, RECREATE, WORKFLOW, MISTRAL_WORKFLOW"},
 		{"reboot", head + detection + "  recovery:\n    actions:\n      - name: REBOOT\n        params:\n          type: gentle", 9, "properties.recovery.actions[0].params.type", `is "gentle": want soft, hard`},
 		{"workflow", head + detection + "  recovery:\n    actions:\n      - name: WORKFLOW", 7, "properties.recovery.actions[0].params.workflow_name", "is missing"},
+		{"workflow of another type", head + detection + "  recovery:\n    actions:\n      - name: mend\n        type: ANSIBLE", 8, "properties.recovery.actions[0].type", `is "ANSIBLE": want MISTRAL_WORKFLOW`},
 		{"fencing", head + detection + "  recovery:\n    fencing:\n      - STORAGE", 7, "properties.recovery.fencing[0]", `is "STORAGE": want COMPUTE`},
 		{"delete timeout", head + detection + "  recovery:\n    node_delete_timeout: 0", 6, "recovery.node_delete_timeout", "is 0s: want 1s"},
 		{"alias", head + "  detection: &a {}\n  recovery: *a", 4, "", "write the value out"},
@@ -166,7 +167,7 @@ func TestConvertRefuses(t *testing.T) {
 
 // All mistakes are told at once, in the order of their lines.
 func TestConvertTellsAll(t *testing.T) {
-	_, _, err := Convert([]byte(head + "  recovery: {fencing: [NETWORK]}\n  detection: {interval: x, detection_modes: [{type: A}]}\nmore: 1"))
+	_, _, err := Convert([]byte(head + "  recovery: {fencing: [STORAGE]}\n  detection: {interval: x, detection_modes: [{type: A}]}\nmore: 1"))
 	ps, ok := errors.AsType[strictyaml.Problems](err)
 	if !ok || len(ps) != 4 || ps[0].Line != 4 || ps[3].Line != 6 {
 		t.Errorf("Convert = %v", err)

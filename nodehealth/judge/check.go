@@ -148,6 +148,8 @@ func unused(ps *problems, path, user string, keys []key) {
 func (o Options) check(ps *problems, path string, t ModeType, exclusive bool) {
 	keys := []key{
 		{name: "interval", given: o.Interval != nil},
+		{name: "failure_window", given: o.FailureWindow != nil},
+		{name: "window_failures", given: o.WindowFailures != nil},
 		{name: "stale_after", given: o.StaleAfter != nil},
 		{name: "expected_interval", given: o.ExpectedInterval != nil},
 		{name: "miss", given: o.Miss != nil},
@@ -166,6 +168,13 @@ func (o Options) check(ps *problems, path string, t ModeType, exclusive bool) {
 		keys[i].users = usersOf(keys[i].name)
 	}
 	unused(ps, path, string(t), keys)
+	if n, k := o.FailureWindow, o.WindowFailures; n != nil && k != nil {
+		if *n < 0 || *n > maxWindow {
+			ps.add(path+".failure_window", "is %d: want 0 to %d", *n, maxWindow)
+		} else {
+			count(ps, path+".window_failures", k, max(1, *n))
+		}
+	}
 	count(ps, path+".failure_threshold", o.FailureThreshold, 100)
 	count(ps, path+".success_threshold", o.SuccessThreshold, 100)
 	if o.Interval != nil {

@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"math/bits"
 	"slices"
 	"strings"
 	"time"
@@ -62,7 +63,7 @@ func (e *evidence) take(now time.Time, d *detection, i int, o Observation) (foun
 	t, stale := &e.tracks[i], d.staleAfter(i)
 	before := *t
 	t.take(now, d.modes[i], stale, o)
-	same := t.verdict == before.verdict && (t.run < 0) == (before.run < 0) && t.held == (t.verdict == Fail) &&
+	same := t.verdict == before.verdict && t.recent == before.recent && (t.run < 0) == (before.run < 0) && t.held == (t.verdict == Fail) &&
 		!before.at.IsZero() && now.Sub(before.at) <= stale && (t.verdict != Fail || t.reason == before.reason)
 	return found, !same
 }
@@ -243,6 +244,9 @@ func joinWhy(why string, m ModeType, reason string) string {
 	return why
 }
 
+// maxWindow bounds a failure_window: as many observations as track.recent has room for.
+const maxWindow = 60
+
 // maxReason bounds what is kept of a reason, in bytes.
 const maxReason = 200
 
@@ -251,6 +255,8 @@ type track struct {
 	at      time.Time // last observation that was not unknown
 	noted   time.Time // at of the last observation that changed the rest
 	run     int       // of the same verdict in a row: ok above 0, fail below
+	often   bool      // verdict is fail by the failures within the window, not by those in a row
+	recent  uint64    // the last observations, the newest in the lowest bit: 1 is a failure
 	verdict Verdict   // by the thresholds
 	reason  string    // of the last failure
 	held    bool      // it failed, and was not ok since
@@ -259,23 +265,33 @@ type track struct {
 // take adds an observation.
 func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observation) {
 	if !t.at.IsZero() && now.Sub(t.at) > stale {
-		t.run = 0
+		t.run, t.recent = 0, 0
 		if t.verdict == OK {
 			t.verdict = Unknown
 		}
 	}
 	t.at = now
 	before := *t
+	t.recent = t.recent << 1 & (1<<rule.window - 1)
 	if o.Verdict == OK {
 		t.run = min(max(t.run, 0)+1, rule.successes)
-		if t.verdict != Fail || t.run >= rule.successes {
+		switch {
+		case t.verdict == Fail && t.run >= rule.successes && !t.often:
+			t.verdict, t.recent = OK, 0
+		case t.verdict == Fail && t.run >= rule.successes && bits.OnesCount64(t.recent) < rule.within:
+			t.verdict, t.often = OK, false
+		case t.verdict != Fail:
 			t.verdict = OK
 		}
 	} else {
+		t.recent |= min(1, uint64(rule.window))
 		t.run = max(min(t.run, 0)-1, -rule.failures)
 		t.reason = cutReason(o.Reason)
-		if -t.run >= rule.failures {
-			t.verdict = Fail
+		switch {
+		case -t.run >= rule.failures:
+			t.verdict, t.often = Fail, false
+		case t.verdict != Fail && rule.window > 0 && bits.OnesCount64(t.recent) >= rule.within:
+			t.verdict, t.often = Fail, true
 		}
 	}
 	if *t != before {
@@ -285,6 +301,11 @@ func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observ
 
 // failed reports whether the mode failed, and was not ok since.
 func (t *track) failed() bool { return t.verdict == Fail || t.run < 0 || t.held }
+
+// lately reports whether a mode failed so many times within its window.
+func (e *evidence) lately(times int) bool {
+	return slices.ContainsFunc(e.tracks, func(t track) bool { return bits.OnesCount64(t.recent) >= times })
+}
 
 // failed reports whether a mode failed, and was not ok since.
 func (e *evidence) failed() bool {
@@ -296,7 +317,7 @@ func (e *evidence) records(d *detection) []ModeRecord {
 	var out []ModeRecord
 	for i, t := range e.tracks {
 		if !t.noted.IsZero() || t.held {
-			out = append(out, ModeRecord{d.modes[i].Type, t.noted, t.run, t.verdict, t.reason, t.held})
+			out = append(out, ModeRecord{d.modes[i].Type, t.noted, t.run, t.often, t.recent, t.verdict, t.reason, t.held})
 		}
 	}
 	return out
@@ -308,7 +329,7 @@ func (e *evidence) restore(now time.Time, d *detection, records []ModeRecord) {
 	for _, r := range records {
 		if i := d.modeIndex(r.Mode); i >= 0 {
 			at := earlier(r.At, now)
-			e.tracks[i] = track{at: at, noted: at, run: r.Run, verdict: r.Verdict, reason: cutReason(r.Reason), held: r.Held}
+			e.tracks[i] = track{at: at, noted: at, run: r.Run, often: r.Often, recent: r.Recent, verdict: r.Verdict, reason: cutReason(r.Reason), held: r.Held}
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
 )
@@ -145,5 +146,40 @@ func TestEvidenceWakes(t *testing.T) {
 	d.path.last = w.at
 	if e.assess(w.at, d, n); e.opinion == before {
 		t.Errorf("at the wake nothing changed: %+v", e.opinion)
+	}
+}
+
+// A node of which every other probe fails is found within its window, and stays found; so
+// over a takeover. One failure of three is none. Neither floods the stream of events.
+func TestEveryOtherProbeFails(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		every    int // probe fails
+		takeover bool
+		want     bool
+	}{
+		{"every other", 2, false, true},
+		{"every other, over takeovers", 2, true, true},
+		{"one of three", 3, false, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, polled(Action{Name: Reboot}), ten()...)
+			w.pass(time.Minute)
+			for i := range 24 {
+				if delete(w.says, "n4"); i%test.every == 0 {
+					w.fail("n4", PollURL, "503")
+				}
+				w.pass(30 * time.Second)
+				if test.takeover && i%5 == 4 {
+					w.takeOver()
+				}
+			}
+			if got := len(w.acts()) > 0; got != test.want {
+				t.Errorf("repaired within 12 minutes: %t, want %t:\n%s", got, test.want, w.dump())
+			}
+			if n := len(slices.DeleteFunc(w.events(), func(e FindingEvent) bool { return e != NodeSuspect && e != NodeOK })); n > 5 {
+				t.Errorf("%d events of a node that fails now and then, want at most 5:\n%s", n, w.dump())
+			}
+		})
 	}
 }

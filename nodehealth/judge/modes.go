@@ -36,7 +36,8 @@ type ModeKind struct {
 
 // ModeKinds returns the detection modes, in the order in which errors list them.
 func ModeKinds() []ModeKind {
-	poll := []string{"interval", "stale_after"}
+	often := []string{"failure_window", "window_failures"}
+	poll := slices.Concat([]string{"interval", "stale_after"}, often)
 	return []ModeKind{
 		{Type: NodeStatus, Source: FromProvider, Observe: observeMachine, control: true, ended: true, options: poll},
 		{Type: HypervisorStatus, Source: FromProvider, Observe: func(in pools.Inspection) (Verdict, string) { return verdictOf(in.Host) }, control: true, options: poll},
@@ -53,7 +54,7 @@ func ModeKinds() []ModeKind {
 		{Type: LBStatus, Source: FromProvider, Traffic: true, Observe: func(in pools.Inspection) (Verdict, string) { return verdictOf(in.Traffic) },
 			options: slices.Concat(poll, []string{"target_groups"})},
 		{Type: LifecycleEvents, Source: FromEvents, control: true, hint: true, ended: true, options: []string{"stale_after", "queue"}},
-		{Type: AgentHeartbeat, Source: FromAgent, options: []string{"expected_interval", "miss", "self_fence_after"},
+		{Type: AgentHeartbeat, Source: FromAgent, options: slices.Concat(often, []string{"expected_interval", "miss", "self_fence_after"}),
 			fill: func(o *Options) {
 				fill(&o.ExpectedInterval, seconds(5))
 				fill(&o.Miss, 6)

@@ -81,7 +81,11 @@ type Options struct {
 	Interval         *Duration `yaml:"interval" json:"interval,omitempty"`                   // of this mode; the detection's
 	FailureThreshold *int      `yaml:"failure_threshold" json:"failure_threshold,omitempty"` // in a row; 2
 	SuccessThreshold *int      `yaml:"success_threshold" json:"success_threshold,omitempty"` // in a row, after a failure; 2
-	StaleAfter       *Duration `yaml:"stale_after" json:"stale_after,omitempty"`             // 3 intervals
+	// FailureWindow and WindowFailures find what fails now and then: so many failures
+	// within so many observations, 5 of 10. A window of 0 counts failures in a row only.
+	FailureWindow  *int      `yaml:"failure_window" json:"failure_window,omitempty"`
+	WindowFailures *int      `yaml:"window_failures" json:"window_failures,omitempty"`
+	StaleAfter     *Duration `yaml:"stale_after" json:"stale_after,omitempty"` // 3 intervals
 
 	ExpectedInterval *Duration `yaml:"expected_interval" json:"expected_interval,omitempty"` // between heartbeats; 5 s
 	Miss             *int      `yaml:"miss" json:"miss,omitempty"`                           // heartbeats; 6

@@ -98,6 +98,8 @@ func TestValidate(t *testing.T) {
 		{"first heartbeat of none", "detection: {node_startup_timeout: 900, detection_modes: [{type: NODE_STATUS_POLLING}]}", "detection.node_startup_timeout", "is used by AGENT_HEARTBEAT only"},
 		{"no repairs at all", modes + "safety: {max_unhealthy: 0}", "safety.max_unhealthy", "to repair nothing, set mode: observe"},
 		{"all stay in service", modes + "safety: {min_available: 100%}\nrecovery: {actions: [{name: REBOOT}, {name: RECREATE, params: {launch_first: false}}]}", "safety.min_available", "recovery.actions[1] ends a machine before its replacement is there"},
+		{"window", "detection: {detection_modes: [{type: NODE_STATUS_POLLING, options: {failure_window: 99}}]}", "detection.detection_modes[0].options.failure_window", "is 99: want 0 to 60"},
+		{"failures of a window", "detection: {detection_modes: [{type: NODE_STATUS_POLLING, options: {failure_window: 4, window_failures: 5}}]}", "detection.detection_modes[0].options.window_failures", "is 5: want 1 to 4"},
 		{"attempts", modes + "safety: {max_attempts: 0}", "safety.max_attempts", "is 0: want 1 to 100"},
 		{"cron", modes + `safety: {schedule: [{cron: "61 * * * *", duration: 1h}]}`, "safety.schedule[0].cron", "want minute hour"},
 		{"endless freeze", modes + `safety: {schedule: [{cron: "0 * * * *", duration: 48h}]}`, "safety.schedule[0].duration", "want 1m0s to 24h0m0s"},

@@ -42,6 +42,7 @@ type rules struct {
 type modeRule struct {
 	ModeKind
 	failures, successes int
+	window, within      int           // so many failures within that window; 0: only in a row
 	stale               time.Duration // 0: by silence
 }
 
@@ -82,6 +83,9 @@ func ruleOf(m DetectionMode) modeRule {
 	rule := modeRule{
 		failures: *m.Options.FailureThreshold, successes: *m.Options.SuccessThreshold,
 		ModeKind: m.Type.Kind(),
+	}
+	if m.Options.FailureWindow != nil {
+		rule.window, rule.within = *m.Options.FailureWindow, *m.Options.WindowFailures
 	}
 	if m.Options.StaleAfter != nil {
 		rule.stale = time.Duration(*m.Options.StaleAfter)
@@ -144,6 +148,10 @@ func (o Options) withDefaults(t ModeType, interval Duration) Options {
 	}
 	fill(&o.FailureThreshold, threshold)
 	fill(&o.SuccessThreshold, threshold)
+	if k.uses("failure_window") {
+		fill(&o.FailureWindow, 10)
+		fill(&o.WindowFailures, max(1, (*o.FailureWindow+1)/2))
+	}
 	if k.uses("stale_after") {
 		fill(&o.StaleAfter, 3*interval)
 	}

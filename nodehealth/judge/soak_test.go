@@ -218,7 +218,9 @@ func (m *model) event() {
 		}
 		m.step(Recover{Node: id, By: "bob", For: wait})
 	case what < 35:
-		n.asked = time.Time{}
+		if e, _ := m.j.Explain(m.now, id); e.Attempt == "" || e.State == FenceFailed {
+			n.asked = time.Time{} // else its repair has begun
+		}
 		m.step(Release{Node: id, By: "ann"})
 	case what < 36:
 		m.step(Release{By: "ann"})

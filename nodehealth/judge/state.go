@@ -56,8 +56,10 @@ type NodeRecord struct {
 // ModeRecord is what one mode said of a node.
 type ModeRecord struct {
 	Mode    ModeType  `json:"mode"`
-	At      time.Time `json:"at,omitzero"`   // of the last observation that changed the rest
-	Run     int       `json:"run,omitempty"` // observations of one verdict in a row: ok above 0, fail below
+	At      time.Time `json:"at,omitzero"`      // of the last observation that changed the rest
+	Run     int       `json:"run,omitempty"`    // observations of one verdict in a row: ok above 0, fail below
+	Often   bool      `json:"often,omitempty"`  // the verdict is by the failures within the window
+	Recent  uint64    `json:"recent,omitempty"` // the last observations within the window, the newest in the lowest bit: 1 is a failure
 	Verdict Verdict   `json:"verdict,omitempty"`
 	Reason  string    `json:"reason,omitempty"` // of the last failure
 	Held    bool      `json:"held,omitempty"`   // it failed, and was not ok since
@@ -118,7 +120,7 @@ func (j *Judge) State() State {
 func (j *Judge) kept() map[string]*node {
 	out := map[string]*node{}
 	for id, n := range j.roster.all {
-		fit := (n.state == Fresh || n.state == Healthy && n.ignorant.IsZero()) && !n.failed()
+		fit := (n.state == Fresh || n.state == Healthy && n.ignorant.IsZero()) && !n.failed() && !n.lately(1)
 		if !fit || n.replaced || n.asked != "" || j.safety.lineages.born[id] != "" {
 			out[id] = n
 		}

@@ -116,6 +116,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 			j.roster.to(now, n, Suspect)
 			j.journal.find(n.finding(NodeSuspect, n.why))
 		}
+	case n.verdict == OK && n.state == Suspect && n.lately(2): // it fails now and then: no event each time
 	case n.verdict == OK:
 		j.fit(now, n)
 	}

@@ -228,8 +228,8 @@ func (s snapshot) observations(modes []judge.ModeType, nodes map[string]bool) []
 			continue
 		}
 		for _, kind := range kinds {
-			o := judge.Observation{Node: id, Mode: kind.Type}
-			if o.Verdict, o.Reason = kind.Observe(in); kind.Traffic && blamed[id] {
+			o := kind.Observe(in)
+			if o.Node, o.Mode = id, kind.Type; kind.Traffic && blamed[id] {
 				o.Verdict, o.Reason = judge.Unknown, "all that the balancer has fail: it is suspect itself"
 			}
 			out = append(out, o)

@@ -80,6 +80,9 @@ const (
 type Sight struct {
 	Fitness Fitness `json:"fitness,omitempty"`
 	Why     string  `json:"why,omitempty"`
+	// Announced: the provider has set a date for the end of the machine, which may work
+	// until then.
+	Announced bool `json:"announced,omitempty"`
 }
 
 // Inspection is what the provider says of one instance's health.

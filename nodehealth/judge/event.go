@@ -58,6 +58,9 @@ type Observation struct {
 	Mode    ModeType `json:"mode"`
 	Verdict Verdict  `json:"verdict"`
 	Reason  string   `json:"reason,omitempty"`
+	// Announced: the failure is a date that the provider has set for the end of the
+	// machine. No heartbeat vetoes it.
+	Announced bool `json:"announced,omitempty"`
 }
 
 // Reasons that mean something to the Judge. The first three are not vetoed by a

@@ -85,7 +85,7 @@ func (e *evidence) vote(now time.Time, d *detection, n *Node, i int) vote {
 	if t.run < 0 {
 		v.eager = Fail
 	}
-	v.decides = v.verdict == Fail && rule.control && (t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
+	v.decides = v.verdict == Fail && rule.control && (t.dated || t.reason == ReasonTerminated || t.reason == ReasonStopped || t.reason == ReasonSpot)
 	return v
 }
 
@@ -259,6 +259,7 @@ type track struct {
 	recent  uint64    // the last observations, the newest in the lowest bit: 1 is a failure
 	verdict Verdict   // by the thresholds
 	reason  string    // of the last failure
+	dated   bool      // the last failure is an announced end
 	held    bool      // it failed, and was not ok since
 }
 
@@ -286,7 +287,7 @@ func (t *track) take(now time.Time, rule modeRule, stale time.Duration, o Observ
 	} else {
 		t.recent |= min(1, uint64(rule.window))
 		t.run = max(min(t.run, 0)-1, -rule.failures)
-		t.reason = cutReason(o.Reason)
+		t.reason, t.dated = cutReason(o.Reason), o.Announced
 		switch {
 		case -t.run >= rule.failures:
 			t.verdict, t.often = Fail, false
@@ -317,7 +318,7 @@ func (e *evidence) records(d *detection) []ModeRecord {
 	var out []ModeRecord
 	for i, t := range e.tracks {
 		if !t.noted.IsZero() || t.held {
-			out = append(out, ModeRecord{d.modes[i].Type, t.noted, t.run, t.often, t.recent, t.verdict, t.reason, t.held})
+			out = append(out, ModeRecord{d.modes[i].Type, t.noted, t.run, t.often, t.recent, t.verdict, t.reason, t.dated, t.held})
 		}
 	}
 	return out
@@ -329,7 +330,7 @@ func (e *evidence) restore(now time.Time, d *detection, records []ModeRecord) {
 	for _, r := range records {
 		if i := d.modeIndex(r.Mode); i >= 0 {
 			at := earlier(r.At, now)
-			e.tracks[i] = track{at: at, noted: at, run: r.Run, often: r.Often, recent: r.Recent, verdict: r.Verdict, reason: cutReason(r.Reason), held: r.Held}
+			e.tracks[i] = track{at: at, noted: at, run: r.Run, often: r.Often, recent: r.Recent, verdict: r.Verdict, reason: cutReason(r.Reason), dated: r.Announced, held: r.Held}
 		}
 	}
 }

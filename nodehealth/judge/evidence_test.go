@@ -183,3 +183,22 @@ func TestEveryOtherProbeFails(t *testing.T) {
 		})
 	}
 }
+
+// An announced end is a fact: a heartbeat that is ok does not veto it, also after a
+// takeover. Another failure of the control plane is vetoed.
+func TestAnnouncedEndIsNotVetoed(t *testing.T) {
+	for _, announced := range []bool{false, true} {
+		p := plain(Action{Name: Recreate})
+		p.Detection.Modes[0].Type = HypervisorStatus
+		w := newWorld(t, p, ten()...)
+		w.pass(time.Minute)
+		w.says["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: announced}}
+		w.tell(Pause{Owner: "ops", TTL: time.Minute})
+		w.pass(30 * time.Second)
+		w.takeOver()
+		w.pass(5 * time.Minute)
+		if got := slices.Contains(w.acts(), "RECREATE n4"); got != announced {
+			t.Errorf("announced %t: replaced: %t, want %t:\n%s", announced, got, announced, w.dump())
+		}
+	}
+}

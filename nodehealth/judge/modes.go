@@ -22,9 +22,9 @@ type ModeKind struct {
 	Source Source
 	// Traffic: the mode reads what load balancers report.
 	Traffic bool
-	// Observe returns the verdict on an inspected instance. It is set if Source is
-	// FromProvider.
-	Observe func(pools.Inspection) (Verdict, string)
+	// Observe returns the observation of an inspected instance, without node and mode.
+	// It is set if Source is FromProvider.
+	Observe func(pools.Inspection) Observation
 
 	control bool     // reports the control plane's view, which a heartbeat vetoes
 	hint    bool     // votes only when it fails
@@ -40,7 +40,7 @@ func ModeKinds() []ModeKind {
 	poll := slices.Concat([]string{"interval", "stale_after"}, often)
 	return []ModeKind{
 		{Type: NodeStatus, Source: FromProvider, Observe: observeMachine, control: true, ended: true, options: poll},
-		{Type: HypervisorStatus, Source: FromProvider, Observe: func(in pools.Inspection) (Verdict, string) { return verdictOf(in.Host) }, control: true, options: poll},
+		{Type: HypervisorStatus, Source: FromProvider, Observe: func(in pools.Inspection) Observation { return observed(in.Host) }, control: true, options: poll},
 		{Type: PollURL, Source: FromProbe, options: slices.Concat(poll, []string{"poll_url", "poll_url_ssl_verify", "poll_url_conn_error_as_unhealthy",
 			"poll_url_healthy_response", "poll_url_retry_limit", "poll_url_retry_interval", "poll_url_timeout"}),
 			fill: func(o *Options) {
@@ -51,7 +51,7 @@ func ModeKinds() []ModeKind {
 				fill(&o.PollTimeout, seconds(2))
 			},
 			check: func(o Options, ps *problems, path string, _ bool) { o.checkURL(ps, path) }},
-		{Type: LBStatus, Source: FromProvider, Traffic: true, Observe: func(in pools.Inspection) (Verdict, string) { return verdictOf(in.Traffic) },
+		{Type: LBStatus, Source: FromProvider, Traffic: true, Observe: func(in pools.Inspection) Observation { return observed(in.Traffic) },
 			options: slices.Concat(poll, []string{"target_groups"})},
 		{Type: LifecycleEvents, Source: FromEvents, control: true, hint: true, ended: true, options: []string{"stale_after", "queue"}},
 		{Type: AgentHeartbeat, Source: FromAgent, options: slices.Concat(often, []string{"expected_interval", "miss", "self_fence_after"}),
@@ -94,22 +94,22 @@ func usersOf(key string) []string {
 	return users
 }
 
-func observeMachine(in pools.Inspection) (Verdict, string) {
+func observeMachine(in pools.Inspection) Observation {
 	switch {
 	case in.Ended:
-		return Fail, ReasonTerminated
+		return Observation{Verdict: Fail, Reason: ReasonTerminated}
 	case in.Stopped:
-		return Fail, ReasonStopped
+		return Observation{Verdict: Fail, Reason: ReasonStopped}
 	}
-	return verdictOf(in.Machine)
+	return observed(in.Machine)
 }
 
-func verdictOf(s pools.Sight) (Verdict, string) {
+func observed(s pools.Sight) Observation {
 	switch s.Fitness {
 	case pools.Fit:
-		return OK, ""
+		return Observation{Verdict: OK}
 	case pools.Unfit:
-		return Fail, s.Why
+		return Observation{Verdict: Fail, Reason: s.Why, Announced: s.Announced}
 	}
-	return Unknown, s.Why
+	return Observation{Verdict: Unknown, Reason: s.Why}
 }

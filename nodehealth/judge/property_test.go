@@ -116,7 +116,7 @@ func (c *chaos) Round(t *rapid.T) { // everybody is fit, but some
 			c.bodies[n.ID] = true
 		}
 		for _, m := range c.policy.Detection.Modes {
-			c.step(t, Observation{n.ID, m.Type, v, "round"})
+			c.step(t, Observation{Node: n.ID, Mode: m.Type, Verdict: v, Reason: "round"})
 		}
 	}
 	c.now = c.now.Add(time.Second)

@@ -68,7 +68,7 @@ func TestSenlin(t *testing.T) {
 			}
 			for m, v := range test.says {
 				w.fail("n4", m, "")
-				w.says["n4"][m] = Observation{"n4", m, v, "as told"}
+				w.says["n4"][m] = Observation{Node: "n4", Mode: m, Verdict: v, Reason: "as told"}
 			}
 			w.set("n4", test.state)
 			w.pass(3 * time.Minute)
@@ -176,7 +176,7 @@ func TestVerdict(t *testing.T) {
 			w.pass(time.Minute)
 			for m, o := range test.says {
 				w.fail("n4", m, o.Reason)
-				w.says["n4"][m] = Observation{"n4", m, o.Verdict, o.Reason}
+				w.says["n4"][m] = Observation{Node: "n4", Mode: m, Verdict: o.Verdict, Reason: o.Reason}
 			}
 			w.set("n4", test.state)
 			w.pass(5 * time.Minute)
@@ -233,7 +233,7 @@ func TestUnknownNeitherTriggersNorClears(t *testing.T) {
 	w.tell(Pause{Owner: "test", TTL: 5 * time.Minute})
 	w.fail("n4", PollURL, "503")
 	w.pass(2 * time.Minute)
-	w.says["n4"][PollURL] = Observation{"n4", PollURL, Unknown, "no route"}
+	w.says["n4"][PollURL] = Observation{Node: "n4", Mode: PollURL, Verdict: Unknown, Reason: "no route"}
 	w.pass(30 * time.Minute) // the other mode is ok all the while
 	w.wantActs()
 	if got := w.state("n4"); got != Unhealthy {

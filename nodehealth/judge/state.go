@@ -55,14 +55,15 @@ type NodeRecord struct {
 
 // ModeRecord is what one mode said of a node.
 type ModeRecord struct {
-	Mode    ModeType  `json:"mode"`
-	At      time.Time `json:"at,omitzero"`      // of the last observation that changed the rest
-	Run     int       `json:"run,omitempty"`    // observations of one verdict in a row: ok above 0, fail below
-	Often   bool      `json:"often,omitempty"`  // the verdict is by the failures within the window
-	Recent  uint64    `json:"recent,omitempty"` // the last observations within the window, the newest in the lowest bit: 1 is a failure
-	Verdict Verdict   `json:"verdict,omitempty"`
-	Reason  string    `json:"reason,omitempty"` // of the last failure
-	Held    bool      `json:"held,omitempty"`   // it failed, and was not ok since
+	Mode      ModeType  `json:"mode"`
+	At        time.Time `json:"at,omitzero"`      // of the last observation that changed the rest
+	Run       int       `json:"run,omitempty"`    // observations of one verdict in a row: ok above 0, fail below
+	Often     bool      `json:"often,omitempty"`  // the verdict is by the failures within the window
+	Recent    uint64    `json:"recent,omitempty"` // the last observations within the window, the newest in the lowest bit: 1 is a failure
+	Verdict   Verdict   `json:"verdict,omitempty"`
+	Reason    string    `json:"reason,omitempty"`    // of the last failure
+	Announced bool      `json:"announced,omitempty"` // the failure is an announced end
+	Held      bool      `json:"held,omitempty"`      // it failed, and was not ok since
 }
 
 // Lineage is the repairs of a node and its replacements.

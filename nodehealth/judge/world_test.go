@@ -59,7 +59,7 @@ func (w *world) fail(id string, mode ModeType, reason string) {
 	if w.says[id] == nil {
 		w.says[id] = map[ModeType]Observation{}
 	}
-	w.says[id][mode] = Observation{id, mode, Fail, reason}
+	w.says[id][mode] = Observation{Node: id, Mode: mode, Verdict: Fail, Reason: reason}
 }
 
 func (w *world) sick(ids ...string) {

@@ -215,7 +215,7 @@ func host(s ec2types.InstanceStatus) pools.Sight {
 			if e.NotBefore != nil {
 				why += " from " + e.NotBefore.UTC().Format("2006-01-02 15:04")
 			}
-			return pools.Sight{Fitness: pools.Unfit, Why: why}
+			return pools.Sight{Fitness: pools.Unfit, Why: why, Announced: true}
 		}
 	}
 	return system

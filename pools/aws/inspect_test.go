@@ -45,6 +45,7 @@ func (r repaired) again(t *testing.T, id string, what pools.Inspecting) pools.In
 func TestInspect(t *testing.T) {
 	fit := pools.Sight{Fitness: pools.Fit}
 	unfit := func(why string) pools.Sight { return pools.Sight{Fitness: pools.Unfit, Why: why} }
+	announced := func(why string) pools.Sight { return pools.Sight{Fitness: pools.Unfit, Why: why, Announced: true} }
 	for _, tc := range []struct {
 		name  string
 		given func(s *awstest.Server, id string)
@@ -56,7 +57,7 @@ func TestInspect(t *testing.T) {
 		{"its host is impaired", func(s *awstest.Server, id string) { s.Impair(id, "insufficient-data", "impaired") },
 			pools.Inspection{Machine: pools.Sight{Why: "ec2.instance: insufficient-data"}, Host: unfit("ec2.system is impaired"), Traffic: fit}},
 		{"its host is retired", func(s *awstest.Server, id string) { s.Plan(id, "instance-retirement") },
-			pools.Inspection{Machine: fit, Host: unfit("ec2.event instance-retirement from 2024-01-02 01:03"), Traffic: fit}},
+			pools.Inspection{Machine: fit, Host: announced("ec2.event instance-retirement from 2024-01-02 01:03"), Traffic: fit}},
 		{"maintenance is planned", func(s *awstest.Server, id string) { s.Plan(id, "system-maintenance") },
 			pools.Inspection{Machine: fit, Host: fit, Traffic: fit}},
 		{"stopped", stopNow, pools.Inspection{Stopped: true, Traffic: pools.Sight{Why: "elb front: Target.InvalidState"}}},

@@ -388,7 +388,7 @@ func (m *model) found(n *modelNode, f Finding) {
 			m.fail("%s: %v, and %s failed and was not ok since", f.Node, f, mode)
 		}
 	case RepairStarted:
-		n.index, n.tries, n.changed, n.granted = -1, map[string]int{}, false, !n.asked.IsZero()
+		n.index, n.tries, n.changed, n.granted = -1, map[string]int{}, false, n.granted || !n.asked.IsZero()
 		n.begun = slices.DeleteFunc(append(n.begun, m.now), func(t time.Time) bool { return m.now.Sub(t) >= 6*time.Hour })
 		if len(n.begun) > *m.policy.Safety.MaxAttempts {
 			m.fail("%s: repair %d within the window, want at most %d", f.Node, len(n.begun), *m.policy.Safety.MaxAttempts)
@@ -439,6 +439,7 @@ func (m *model) ordered(o Order, open bool) {
 	m.acts++
 	m.owed = append(m.owed, o)
 	m.evidence(o, n)
+	n.granted = n.granted || !n.asked.IsZero() // also what a fence begins
 	if m.serves(n) && n.state == Running && (o.Kind == OrderFence || o.Action.Name != Recreate || !*o.Action.Params.LaunchFirst) {
 		m.budget(o, "action")
 		n.out = true

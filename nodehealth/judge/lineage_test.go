@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -62,5 +63,35 @@ func TestLineagesSurvive(t *testing.T) {
 	after.restore(now.Add(-time.Hour), before.records())
 	if until, _ := after.backoff(Node{ID: "a"}); until.After(now) {
 		t.Errorf("an instant ahead of now counts as now, and it waits until %v", until)
+	}
+}
+
+// An attempt is given back only if nothing of the repair was carried out: a fence was.
+func TestUndoneAfterAFenceCounts(t *testing.T) {
+	for _, fenced := range []bool{false, true} {
+		p := plain(Action{Name: Recreate})
+		if fenced {
+			p.Recovery.Fencing = []Level{FenceCompute}
+		}
+		w := newWorld(t, p, ten()...)
+		w.heal = func(_ *world, o Order) []Event {
+			out := Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Reason: "the groups are full"}
+			switch o.Kind {
+			case OrderFence:
+				out.Step, out.OK = StepFence, true
+			case OrderAct:
+			default:
+				return nil
+			}
+			return []Event{out}
+		}
+		w.pass(time.Minute)
+		w.sick("n1")
+		for !slices.Contains(w.events(), RepairEnded) {
+			w.pass(time.Second)
+		}
+		if e, _ := w.j.Explain(w.now, "n1"); e.Repairs != one(fenced, 1) {
+			t.Errorf("fenced %t: %d repairs count, want %d", fenced, e.Repairs, one(fenced, 1))
+		}
 	}
 }

@@ -138,7 +138,7 @@ func (rs *repairs) undone(now time.Time, n *node, why string) {
 	r := n.repair
 	rs.journal.find(n.repairFinding(RepairEnded, "nothing was done: "+cmp.Or(why, "refused")))
 	_, i, _ := rs.rules.firstAction(n.State, 0)
-	rs.safety.lineages.undo(n.Node, r.Origin == n.ID && r.Tries <= 1 && r.Index == i)
+	rs.safety.lineages.undo(n.Node, r.Origin == n.ID && !r.Fenced && r.Tries <= 1 && r.Index == i)
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(rs.rules.backoff)
 	rs.to(now, n, Unhealthy)

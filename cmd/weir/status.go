@@ -196,9 +196,11 @@ func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *pool
 }
 
 // lookBack is how far back status looks for a tick that decided.
-const lookBack = time.Hour
+const lookBack = 64 * time.Minute
 
-// lastDecided reads the last tick that decided; nil if there is none.
+// lastDecided reads the last tick that decided: first in the last minute, then further
+// and further back. It returns nil if there is none, or if the ledger cannot be read up
+// to its end in time: an earlier tick is not the last one.
 func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autoscaler.Record {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -206,14 +208,24 @@ func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autosca
 	if err != nil {
 		return nil
 	}
+	return newestDecided(time.Now(), func(from time.Time, visit func([]byte) error) error { return ledger.Since(ctx, from, visit) })
+}
+
+// newestDecided returns the last record that has a decision of those that since visits.
+func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) error) error) *autoscaler.Record {
 	var last *autoscaler.Record
-	// What cannot be read is not shown: the last tick's own error is.
-	_ = ledger.Since(ctx, time.Now().Add(-lookBack), func(data []byte) error {
-		if r, err := explain.Read(data); err == nil && r.Case != nil {
-			last = &r
+	for back := time.Minute; last == nil && back <= lookBack; back *= 4 {
+		err := since(now.Add(-back), func(data []byte) error {
+			// What cannot be read is not shown: the last tick's own error is.
+			if r, err := explain.Read(data); err == nil && r.Case != nil {
+				last = &r
+			}
+			return nil
+		})
+		if err != nil {
+			return nil
 		}
-		return nil
-	})
+	}
 	return last
 }
 

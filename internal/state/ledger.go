@@ -154,6 +154,9 @@ func (l *Ledger) Heard(ctx context.Context, m *nats.Msg) ([]byte, error) {
 	return l.whole(ctx, m.Header, m.Data)
 }
 
+// readAhead bounds the messages, of at most 512 KiB each, that Since has waiting.
+const readAhead = 16
+
 // Since calls visit with each record that was written at from or later, oldest
 // first, up to the newest one there is now. An error of visit ends it. What is not
 // complete any more is left out. It has no bound but that of its context.
@@ -170,8 +173,16 @@ func (l *Ledger) Since(ctx context.Context, from time.Time, visit func(record []
 	if err != nil {
 		return fmt.Errorf("read ledger %s: %w", l.subject, err)
 	}
+	if info.NumPending == 0 {
+		return nil
+	}
+	messages, err := consumer.Messages(jetstream.PullMaxMessages(readAhead))
+	if err != nil {
+		return fmt.Errorf("read ledger %s: %w", l.subject, err)
+	}
+	defer messages.Stop()
 	for left := info.NumPending; left > 0; {
-		msg, err := consumer.Next(jetstream.FetchContext(ctx))
+		msg, err := messages.Next(jetstream.NextContext(ctx))
 		if err != nil {
 			return fmt.Errorf("read ledger %s: %w", l.subject, err)
 		}

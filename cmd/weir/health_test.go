@@ -30,6 +30,7 @@ const (
 // TestHealth has local machines die, freeze and vanish, and what is about them fail, as
 // docs/node-health.md promises that they may.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	scenes := map[string]func(*testing.T){
 		"starts the dead": healthStartsTheDead, "resets the frozen": healthResetsTheFrozen, "replaces the frozen": healthReplacesTheFrozen,
 		"polls URLs": healthPollsURLs, "of all": healthOfAll, "of a zone": healthOfAZone, "beside scale-in": healthBesideScaleIn,

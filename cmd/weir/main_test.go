@@ -3,12 +3,13 @@ package main
 import (
 	"bytes"
 	"context"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
-	"sync"
+	"strconv"
 	"testing"
 	"time"
 
@@ -36,7 +37,13 @@ func testMain(m *testing.M) int {
 		return 1
 	}
 	defer os.RemoveAll(dir)
-	if err := prepare(dir); err != nil {
+	// Most of what the tests take is waiting. More of them at the same time would miss the
+	// deadlines of the product.
+	err = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	if err == nil {
+		err = prepare(dir)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
 	}
@@ -97,33 +104,31 @@ func weir(args ...string) result {
 // it; only a test that fails waits as long.
 const patience = 3 * time.Minute
 
-// runScenes runs subtests at the same time, four for each processor: most of what they
-// take is waiting, and more of them would miss the deadlines of the product.
+// runScenes runs each scene as a parallel subtest.
 func runScenes(t *testing.T, scenes map[string]func(*testing.T)) {
-	slots := make(chan struct{}, 4*runtime.GOMAXPROCS(0))
-	var wg sync.WaitGroup
 	for name, scene := range scenes {
-		wg.Go(func() {
-			slots <- struct{}{}
-			defer func() { <-slots }()
-			t.Run(name, scene)
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			scene(t)
 		})
 	}
-	wg.Wait()
 }
 
-// eventually looks again and again until look returns nil, for as long as ctx lasts.
+// eventually looks again and again until look returns nil, for as long as ctx lasts. It
+// pauses for as long as look took: the tests share the processors with what they wait for.
 func eventually(tb testing.TB, what string, look func() error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	pause := time.NewTicker(20 * time.Millisecond)
+	pause := time.NewTimer(0)
 	defer pause.Stop()
 	for {
+		began := time.Now()
 		err := look()
 		if err == nil {
 			return
 		}
+		pause.Reset(max(20*time.Millisecond, time.Since(began)))
 		select {
 		case <-ctx.Done():
 			tb.Fatalf("%s did not come within %v: %v", what, patience, err)

@@ -11,6 +11,7 @@ import (
 
 // ps shows what each process of "weir up" is, by its title and by its short name.
 func TestProcessesHaveNames(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, t.TempDir(), "--pool", "web")
 	eventually(t, "a name of each process", func() error {
 		var titles, names []string

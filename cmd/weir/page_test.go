@@ -18,6 +18,7 @@ import (
 // TestSignalsPage types what docs/signals.md shows, in its order, and compares
 // what comes with what the page says.
 func TestSignalsPage(t *testing.T) {
+	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "signals.md"))
 	if err != nil {
 		t.Fatal(err)

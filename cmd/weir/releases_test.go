@@ -23,6 +23,7 @@ import (
 // TestLineProtocol writes metrics as an application does, and reads them as a
 // signal's author does.
 func TestLineProtocol(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, t.TempDir())
 	at := regexp.MustCompile(`http://\S+/api/v2/write\?bucket=`).FindString(u.output())
 	post := func(app, body string) (int, string) {
@@ -55,6 +56,7 @@ func TestLineProtocol(t *testing.T) {
 // TestPublishOnTag runs the recipe of deploy/ci on what "signal init" writes into
 // an empty folder, which fetches the SDK in its version from a module proxy.
 func TestPublishOnTag(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, t.TempDir())
 	recipe, err := filepath.Abs(filepath.Join("..", "..", "deploy", "ci", "publish-signal.sh"))
 	if err != nil {

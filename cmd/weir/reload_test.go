@@ -106,6 +106,7 @@ func (l *live) ticks(t *testing.T) (records []autoscaler.Record) {
 // TestSwapLosesNoTick pins one version after another, and looks whether each tick
 // had an answer of one of them.
 func TestSwapLosesNoTick(t *testing.T) {
+	t.Parallel()
 	l := startLive(t)
 	l.publish(t, "v1", "v2", "v3")
 	l.pin(t, "v1", "")
@@ -188,6 +189,7 @@ func (l *live) nextTick() (autoscaler.Record, error) {
 
 // TestReloadRefuses shows that what is wrong is refused, and what runs goes on.
 func TestReloadRefuses(t *testing.T) {
+	t.Parallel()
 	l := startLive(t)
 	l.publish(t, "v1")
 	l.pin(t, "v1", "")

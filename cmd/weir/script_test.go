@@ -20,6 +20,7 @@ import (
 // "json FILE", for which the file, or stdout, has to be JSON, and "machine VARIABLE
 // FILE", which sets a variable to the first machine in it.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	clusterman, err := filepath.Abs(filepath.Join("testdata", "clusterman"))
 	if err != nil {
 		t.Fatal(err)

@@ -18,6 +18,7 @@ import (
 // may be: one of them writes, and whatever happens to it the other goes on. The
 // scenes run at the same time: what they take is mostly the end of leases.
 func TestTwins(t *testing.T) {
+	t.Parallel()
 	bus := startTwinBus(t)
 	scenes := map[string]func(*testing.T){}
 	for name, scene := range map[string]func(*testing.T, string){

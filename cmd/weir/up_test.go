@@ -28,6 +28,7 @@ func sized(n float64) func(poolStatus) error {
 }
 
 func TestUpFollowsAnApp(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, t.TempDir())
 	u.weir(t, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", webCommand)
 	u.waitRunning(t, "web", 2)
@@ -65,6 +66,7 @@ func TestUpFollowsAnApp(t *testing.T) {
 // TestManyUpsOnOneHost runs two bootstraps for one pool and a third for another:
 // no two of their signals share a socket.
 func TestManyUpsOnOneHost(t *testing.T) {
+	t.Parallel()
 	pools := []string{"default", "default", "other"}
 	held := map[string]string{} // by socket
 	for i, pool := range pools {
@@ -107,6 +109,7 @@ func answeredIn(r autoscaler.Record) error {
 }
 
 func TestSignalIsKilled(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, t.TempDir())
 	before := u.runningSignal(t, "apps")
 	if err := syscall.Kill(before.PID, syscall.SIGKILL); err != nil {
@@ -134,6 +137,7 @@ func TestSignalIsKilled(t *testing.T) {
 }
 
 func TestMachineIsKilled(t *testing.T) {
+	t.Parallel()
 	u := startUp(t, t.TempDir())
 	u.weir(t, "app", "set", "web", "--instances", "4", "--cpus", "0.2", "--command", "sleep 1000 & sleep 1000")
 	u.waitRunning(t, "web", 4)
@@ -195,6 +199,7 @@ func agentPID(t testing.TB, node string) int {
 }
 
 func TestUpIsKilledAndGoesOn(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	u := startUp(t, data)
 	u.weir(t, "app", "set", "web", "--instances", "3", "--cpus", "0.2", "--command", "sleep 1000 & sleep 1000")
@@ -212,18 +217,22 @@ func TestUpIsKilledAndGoesOn(t *testing.T) {
 }
 
 func TestUpWithoutBucket(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
-	startUp(t, data).end(t)
+	first := startUp(t, data)
+	first.runningSignal(t, "apps") // its release is in the cache
+	first.end(t)
 	u := startUp(t, data, "--no-bucket")
 	u.pool(t, "an answer of the cached release", func(s poolStatus) error {
 		return answeredIn(*s.LastTick)
 	})
-	if first := u.weir(t, "status"); !strings.HasPrefix(first, "! apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: ") {
-		t.Errorf("status begins with %.200q", first)
+	if text := u.weir(t, "status"); !strings.HasPrefix(text, "! apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: ") {
+		t.Errorf("status begins with %.200q", text)
 	}
 }
 
 func TestCorruptRelease(t *testing.T) {
+	t.Parallel()
 	data := t.TempDir()
 	startUp(t, data).end(t)
 	if err := os.RemoveAll(filepath.Join(data, "releases")); err != nil {

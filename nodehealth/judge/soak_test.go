@@ -393,6 +393,8 @@ func (m *model) found(n *modelNode, f Finding) {
 		if len(n.begun) > *m.policy.Safety.MaxAttempts {
 			m.fail("%s: repair %d within the window, want at most %d", f.Node, len(n.begun), *m.policy.Safety.MaxAttempts)
 		}
+	case FenceConfirmed: // also by the provider's list
+		n.fenced = true
 	case NodeReleased, NodeGone:
 		n.aside, n.begun = false, nil
 	case RequestEnded:

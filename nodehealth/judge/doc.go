@@ -19,7 +19,7 @@
 //
 // Each detection mode of a node is ok, fail or unknown. It fails after
 // failure_threshold failures in a row, or after window_failures within its window. It is
-// ok again after success_threshold successes, and unknown once nothing was heard for
+// ok again after success_threshold successes, and unknown once nothing was observed for
 // stale_after. An unknown observation changes nothing. A heartbeat fails when the node is silent while the
 // path is proven, by a [PathProof] or by other nodes' heartbeats; the silence begins
 // when the path came up, at the earliest. What the agent says of its own machine (a

@@ -150,7 +150,7 @@ func TestEvidenceWakes(t *testing.T) {
 }
 
 // A node of which every other probe fails is found within its window, and stays found; so
-// over a takeover. One failure of three is none. Neither floods the stream of events.
+// over a takeover. One failure of three does not count. Neither floods the stream of events.
 func TestEveryOtherProbeFails(t *testing.T) {
 	for _, test := range []struct {
 		name     string

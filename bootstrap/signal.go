@@ -6,16 +6,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
 const (
 	signalStartTimeout = 10 * time.Second
 	signalStopGrace    = 2 * time.Second
-	fetchPauseMax      = 30 * time.Second
 )
 
 // States of a signal that has no process yet; the others are those of
@@ -87,8 +85,7 @@ func (sig *signal) run(ctx context.Context) error {
 // awaitRelease fetches until the release is here, and reports whether it is
 // before ctx ends. Nothing runs in its place.
 func (sig *signal) awaitRelease(ctx context.Context) bool {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.MaxInterval = fetchPauseMax
+	pauses := retry.Policy{First: 500 * time.Millisecond, Longest: 30 * time.Second}.Pauses()
 	for !sig.fetch(ctx) {
 		pause := time.NewTimer(pauses.NextBackOff())
 		select {

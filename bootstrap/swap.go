@@ -7,22 +7,14 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
-)
-
-// Pauses between two attempts at a swap.
-const (
-	swapPause    = time.Second
-	swapPauseMax = 5 * time.Minute
+	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
 // swap makes what is wanted run in place of what does. What runs goes on until
 // the other one has answered, and as long as it does not.
 func (s *seat) swap(ctx context.Context) {
-	pauses := backoff.NewExponentialBackOff()
-	pauses.InitialInterval, pauses.MaxInterval = swapPause, swapPauseMax
+	pauses := retry.Policy{First: time.Second, Longest: 5 * time.Minute}.Pauses()
 	for {
 		s.mu.Lock()
 		want, before := s.wantedLocked(), s.current

@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
+	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
 // DefaultPatience is how long a bucket that is unavailable is waited for.
@@ -21,20 +21,9 @@ type patience time.Duration
 // ErrUnavailable, or patience or ctx end. An attempt calls alive for every sign
 // of life; without one, its context ends.
 func (p patience) retry(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
-	var last error
-	_, err := backoff.Retry(ctx, func() (struct{}, error) {
-		last = p.once(ctx, attempt)
-		if last != nil && !errors.Is(last, ErrUnavailable) {
-			return struct{}{}, backoff.Permanent(last)
-		}
-		return struct{}{}, last
-	}, backoff.WithBackOff(&backoff.ExponentialBackOff{
-		InitialInterval: 100 * time.Millisecond, Multiplier: 2, RandomizationFactor: 0.5, MaxInterval: 2 * time.Second,
-	}), backoff.WithMaxElapsedTime(time.Duration(p)))
-	if err != nil && ctx.Err() != nil && last != nil && !errors.Is(last, err) {
-		return fmt.Errorf("%w, after: %w", err, last)
-	}
-	return err
+	again := retry.Policy{First: 100 * time.Millisecond, Longest: 2 * time.Second, For: time.Duration(p)}
+	return again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
+		func() (time.Duration, error) { return 0, p.once(ctx, attempt) })
 }
 
 func (p patience) once(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {

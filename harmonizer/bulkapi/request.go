@@ -11,18 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
-
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
 const (
-	tries         = 10 // in a row
-	firstPause    = 250 * time.Millisecond
-	maxPause      = 8 * time.Second
-	maxRetryAfter = 30 * time.Second
-	maxHeader     = 64 << 10
-	idleTimeout   = 90 * time.Second
+	maxHeader   = 64 << 10
+	idleTimeout = 90 * time.Second
 )
 
 // Credentials asks for who may read the bulk API.
@@ -67,31 +62,14 @@ type question struct {
 // get asks until there is an answer, or an error that will not pass, or often
 // enough in a row.
 func (c *caller) get(ctx context.Context, q question) error {
-	pause := &backoff.ExponentialBackOff{
-		InitialInterval: firstPause, MaxInterval: maxPause, Multiplier: 2, RandomizationFactor: 0.5,
-	}
-	var last error
-	_, _ = backoff.Retry(ctx, func() (struct{}, error) {
-		var after time.Duration
-		after, last = c.try(ctx, q)
-		switch {
-		case last == nil:
-			return struct{}{}, nil
-		case !errors.Is(last, ErrUnavailable):
-			return struct{}{}, backoff.Permanent(last)
-		case after > 0:
-			return struct{}{}, &backoff.RetryAfterError{Duration: min(after, maxRetryAfter)}
-		}
-		return struct{}{}, last
-	}, backoff.WithBackOff(pause), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
-	if errors.Is(last, ErrUnavailable) || errors.Is(last, ErrDenied) {
+	again := retry.Policy{First: 250 * time.Millisecond, Longest: 8 * time.Second, Tries: 10, Wish: 30 * time.Second}
+	err := again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
+		func() (time.Duration, error) { return c.try(ctx, q) })
+	if errors.Is(err, ErrUnavailable) || errors.Is(err, ErrDenied) {
 		c.forget()
 	}
-	if cause := context.Cause(ctx); last != nil && cause != nil && !errors.Is(last, cause) {
-		last = fmt.Errorf("%w, and before that: %w", cause, last)
-	}
-	if last != nil {
-		return fmt.Errorf("get %s: %w", c.base.JoinPath(q.path), last)
+	if err != nil {
+		return fmt.Errorf("get %s: %w", c.base.JoinPath(q.path), err)
 	}
 	return nil
 }

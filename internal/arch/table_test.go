@@ -56,6 +56,7 @@ var house = []entry{
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 	{path: "internal/strictyaml", row: leaf, only: none},
 	{path: "internal/names", row: leaf, pure: true, std: true, only: none},
+	{path: "internal/retry", row: leaf, only: none},
 	{path: "internal/strictjson", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},

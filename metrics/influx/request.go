@@ -11,21 +11,16 @@ import (
 	"strings"
 	"time"
 
-	"github.com/cenkalti/backoff/v5"
 	client "github.com/influxdata/influxdb-client-go/v2/api/http"
 
+	"github.com/weirkeeper/weirkeeper/internal/retry"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
 const (
 	maxIdle     = 8 // connections
 	idleTimeout = 90 * time.Second
-
-	tries         = 4
-	firstPause    = 100 * time.Millisecond
-	maxPause      = 2 * time.Second
-	maxRetryAfter = 10 * time.Second
-	maxProblem    = 64 << 10 // bytes of an answer that is an error
+	maxProblem  = 64 << 10 // bytes of an answer that is an error
 )
 
 // request is one POST to the API.
@@ -44,26 +39,8 @@ type request struct {
 func (s *Store) do(ctx context.Context, r request) error {
 	limited, cancel := context.WithTimeout(ctx, s.config.Timeout)
 	defer cancel()
-	pause := backoff.NewExponentialBackOff()
-	pause.InitialInterval, pause.MaxInterval, pause.Multiplier = firstPause, maxPause, 2
-	var last error
-	_, _ = backoff.Retry(limited, func() (struct{}, error) {
-		var after time.Duration
-		after, last = s.try(limited, r)
-		switch {
-		case last == nil:
-			return struct{}{}, nil
-		case !passes(last):
-			return struct{}{}, backoff.Permanent(last)
-		case after > 0:
-			return struct{}{}, &backoff.RetryAfterError{Duration: min(after, maxRetryAfter)}
-		}
-		return struct{}{}, last
-	}, backoff.WithBackOff(pause), backoff.WithMaxTries(tries), backoff.WithMaxElapsedTime(0))
-	if cause := context.Cause(limited); last != nil && cause != nil && !errors.Is(last, cause) {
-		return fmt.Errorf("%w, and before that: %w", cause, last)
-	}
-	return last
+	again := retry.Policy{First: 100 * time.Millisecond, Longest: 2 * time.Second, Tries: 4, Wish: 10 * time.Second}
+	return again.Do(limited, passes, func() (time.Duration, error) { return s.try(limited, r) })
 }
 
 // passes reports whether to try again may be of use.

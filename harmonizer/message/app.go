@@ -85,4 +85,4 @@ func (a App) validateLabels(bad func(field, format string, args ...any)) {
 
 // StatusSubject answers a request with what the harmonizer knows and why it
 // did what it did.
-func StatusSubject(cluster string) string { return "weir." + cluster + ".harmonizer.status" }
+func StatusSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "status") }

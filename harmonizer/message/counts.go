@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Bounds on one telling of Counts.
@@ -45,11 +47,11 @@ type AppCount struct {
 }
 
 // CountsSubject is where a pool's Counts are published.
-func CountsSubject(cluster, pool string) string { return "weir." + cluster + ".counts." + pool }
+func CountsSubject(cluster, pool string) string { return names.Subject(cluster, "counts", pool) }
 
 // CountsRequestSubject answers a request with the pool's Counts.
 func CountsRequestSubject(cluster, pool string) string {
-	return "weir." + cluster + ".counts." + pool + ".get"
+	return names.Subject(cluster, "counts", pool, "get")
 }
 
 // Split returns the counts in parts of at most so many apps each, in the order

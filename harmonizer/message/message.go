@@ -5,6 +5,7 @@ import (
 	"maps"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -33,13 +34,13 @@ func CredentialsSubject(partition string) string {
 }
 
 // EventsSubject is where the harmonizer publishes its findings.
-func EventsSubject(cluster string) string { return "weir." + cluster + ".harmonizer.events" }
+func EventsSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "events") }
 
 // CanarySubject is where the harmonizer hears its own voice.
-func CanarySubject(cluster string) string { return "weir." + cluster + ".harmonizer.canary" }
+func CanarySubject(cluster string) string { return names.Subject(cluster, "harmonizer", "canary") }
 
 // OrderSubject answers an operator's order to the harmonizer.
-func OrderSubject(cluster string) string { return "weir." + cluster + ".harmonizer.order" }
+func OrderSubject(cluster string) string { return names.Subject(cluster, "harmonizer", "order") }
 
 // Partition is the only cc_partition that we send.
 const Partition = "default"
@@ -170,7 +171,7 @@ func (a App) Equal(b App) bool {
 func AppsBucket(cluster string) string { return "weir_" + cluster + "_apps" }
 
 // NodeSubject is where the agent of a node publishes its pools.NodeFacts.
-func NodeSubject(cluster, node string) string { return "weir." + cluster + ".node." + node }
+func NodeSubject(cluster, node string) string { return names.Subject(cluster, "node", node) }
 
 // Footprint returns what one copy of the app takes.
 func (a App) Footprint() resource.Vector {

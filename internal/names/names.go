@@ -88,3 +88,9 @@ func made(s string, most int, first, inside string) bool {
 	}
 	return s != "" && len(s) <= most
 }
+
+// Subject returns a subject of a cluster on the bus: weir.CLUSTER, then the tokens. Each
+// token is a name of this package or a wildcard; Subject does not check it.
+func Subject(cluster string, tokens ...string) string {
+	return "weir." + cluster + "." + strings.Join(tokens, ".")
+}

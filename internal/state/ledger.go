@@ -9,6 +9,8 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const (
@@ -38,7 +40,7 @@ type Ledger struct {
 
 // LedgerSubject is where each new record of a pool is also heard live; Heard tells
 // what was heard.
-func LedgerSubject(cluster, pool string) string { return "weir." + cluster + ".decision." + pool }
+func LedgerSubject(cluster, pool string) string { return names.Subject(cluster, "decision", pool) }
 
 func ledgerSubjects() []string { return []string{"weir.*.decision.*", "weir.*.decision.*.part"} }
 

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
@@ -20,8 +21,8 @@ const (
 	maxPage    = 512 << 10
 )
 
-func writeSubject(cluster string) string  { return "weir." + cluster + ".metrics.write" }
-func windowSubject(cluster string) string { return "weir." + cluster + ".metrics.window" }
+func writeSubject(cluster string) string  { return names.Subject(cluster, "metrics", "write") }
+func windowSubject(cluster string) string { return names.Subject(cluster, "metrics", "window") }
 
 // writeRequest asks to keep samples.
 type writeRequest struct {

@@ -23,7 +23,7 @@ import (
 var ErrDisconnected = errors.New("bus is disconnected")
 
 // LifecycleSubject is where anybody tells of machines.
-func LifecycleSubject(cluster string) string { return "weir." + cluster + ".lifecycle" }
+func LifecycleSubject(cluster string) string { return names.Subject(cluster, "lifecycle") }
 
 // EventsSubject is where the findings of a pool are told.
 func EventsSubject(cluster, pool string) string { return poolSubject(cluster, pool, "events") }
@@ -38,7 +38,7 @@ func StatusSubject(cluster, pool string) string { return poolSubject(cluster, po
 func CanarySubject(cluster, pool string) string { return poolSubject(cluster, pool, "canary") }
 
 func poolSubject(cluster, pool, what string) string {
-	return "weir." + cluster + ".health." + pool + "." + what
+	return names.Subject(cluster, "health", pool, what)
 }
 
 // Config is whose bus it is.

@@ -6,6 +6,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
@@ -62,5 +63,5 @@ func sentinels() map[string]error {
 }
 
 func subject(cluster, pool, op string) string {
-	return "weir." + cluster + ".local." + pool + "." + op
+	return names.Subject(cluster, "local", pool, op)
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 const (
@@ -23,7 +24,7 @@ const (
 
 // planSubject is where a pool's autoscaler tells what its next tick would do.
 func planSubject(cluster, pool string) string {
-	return "weir." + cluster + ".autoscaler." + pool + ".plan"
+	return names.Subject(cluster, "autoscaler", pool, "plan")
 }
 
 // planAnswer is what is answered there, packed by gzip.

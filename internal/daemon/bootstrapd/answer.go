@@ -11,11 +11,12 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
 // Subject is where the bootstrap of a pool is asked.
 func Subject(cluster, pool, what string) string {
-	return "weir." + cluster + ".bootstrap." + pool + "." + what
+	return names.Subject(cluster, "bootstrap", pool, what)
 }
 
 // Questions to a bootstrap, and its answers.

@@ -214,7 +214,7 @@ func sentinel(code string) error {
 }
 
 func subject(cluster, node, op string) string {
-	return "weir." + cluster + ".agent." + node + "." + op
+	return names.Subject(cluster, "agent", node, op)
 }
 
 // DecodeFacts reads the facts that a node published, and refuses those that

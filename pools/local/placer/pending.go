@@ -7,6 +7,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -41,7 +42,7 @@ func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (Pendi
 }
 
 func pendingSubject(cluster, pool string) string {
-	return "weir." + cluster + ".placer." + pool + ".pending"
+	return names.Subject(cluster, "placer", pool, "pending")
 }
 
 func (p Pending) samples(now time.Time, cluster, pool string) []metrics.Sample {

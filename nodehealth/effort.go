@@ -150,7 +150,7 @@ func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
 		e.gone = now
 		return a.replaced(now, e)
 	case m.state != pools.InstanceTerminating:
-		return a.came(e, judge.Outcome{Step: judge.StepUndone, Reason: "the autoscaler has no record of it, and the machine is there"})
+		return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it, and the machine is there"})
 	}
 	return nil
 }

@@ -96,6 +96,9 @@ type Outcome struct {
 	// Replacement is the node that RECREATE launched; empty: the provider replaces
 	// the node by itself, and its end is what is verified.
 	Replacement string `json:"replacement,omitempty"`
+	// Lost: nothing was done since the order did not arrive. A request that led to it
+	// still stands.
+	Lost bool `json:"lost,omitempty"`
 }
 
 // Pause keeps repairs off a node, or off the pool if Node is empty. Each operation

@@ -17,6 +17,9 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 	switch step := o.stepOf(n); {
 	case step == StepUndone:
 		rs.undone(now, n, o.Reason)
+		if o.Lost && n.asked != "" && n.askedUntil.IsZero() {
+			n.askedUntil = now.Add(rs.rules.backoffMax) // it was granted, so it is tried again
+		}
 	case step == StepFence && o.OK:
 		rs.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))
 	case step == StepFence && n.state == Fencing:

@@ -71,31 +71,43 @@ func TestRequestThatWaits(t *testing.T) {
 	}
 }
 
-// A request whose repair came to nothing is not repeated.
-func TestUndoneRequestIsForgotten(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
-	w.heal = func(_ *world, o Order) []Event {
-		if o.Kind != OrderAct {
-			return nil
-		}
-		return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Reason: "the group is busy"}}
-	}
-	w.pass(time.Minute)
-	w.tell(Recover{Node: "n4", By: "ann"})
-	w.pass(time.Hour)
-	w.wantActs("REBOOT n4")
-	if w.state("n4") != Healthy {
-		t.Errorf("n4 is %s", w.state("n4"))
-	}
-}
-
-// A request about a node that leaves is not kept.
-func TestRequestForANodeThatLeaves(t *testing.T) {
-	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
-	w.pass(time.Minute)
-	w.set("n4", Leaving)
-	w.tell(Recover{Node: "n4", By: "ann", For: time.Hour}, Tick{})
-	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "" {
-		t.Errorf("asked by %q, want none", e.Asked)
+// A request that was granted is tried again, and has an end, if its order was lost with
+// the autoscaler. A request whose repair came to nothing is not repeated.
+func TestRequestOfAnUndoneRepair(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		lost  int // orders
+		acts  []string
+		ended bool
+	}{
+		{"its order was lost", 1, []string{"REBOOT n4", "REBOOT n4"}, false},
+		{"it came to nothing", 0, []string{"REBOOT n4"}, true},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+			left := test.lost
+			w.heal = func(w *world, o Order) []Event {
+				switch {
+				case o.Kind != OrderAct:
+					return nil
+				case test.lost == 0:
+					return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Reason: "the group is busy"}}
+				case left > 0:
+					left--
+					return []Event{Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Lost: true, Reason: "no record"}}
+				}
+				return heals(w, o)
+			}
+			w.pass(time.Minute)
+			w.tell(Recover{Node: "n4", By: "ann"})
+			w.pass(time.Hour)
+			w.wantActs(test.acts...)
+			if got := w.requestEnds("n4"); (len(got) == 1) != test.ended {
+				t.Errorf("ended: %q", got)
+			}
+			if w.state("n4") != Healthy {
+				t.Errorf("n4 is %s", w.state("n4"))
+			}
+		})
 	}
 }

@@ -202,3 +202,22 @@ func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 		}
 	}
 }
+
+// A machine that the last list does not have, and that is silent, has ended: no finding.
+func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)
+	w.pass(time.Minute)
+	left := w.nodes[4].ID
+	w.nodes = slices.Delete(w.nodes, 4, 5)
+	for range 8 { // longer than miss beats
+		w.now = w.now.Add(5 * time.Second)
+		for _, n := range w.nodes {
+			w.observe(n.ID, true)
+		}
+	}
+	w.tell(Nodes{List: slices.Clone(w.nodes)}, Tick{})
+	w.pass(2 * time.Minute)
+	if slices.Contains(w.events(), NodeSuspect) || !slices.Contains(w.events(), NodeGone) {
+		t.Errorf("%s has left:\n%s", left, w.dump())
+	}
+}

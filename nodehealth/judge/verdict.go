@@ -103,6 +103,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 		j.sicken(now, n, "asked by "+n.asked)
 	case n.verdict == Fail && n.decisive:
 		j.sicken(now, n, n.why)
+	case n.missing > 0 && n.state != Unhealthy: // the next list has it again, or it has left
 	case n.eager == Fail && grace && n.state != Unhealthy:
 		n.failing = time.Time{}
 	case n.eager == Fail:

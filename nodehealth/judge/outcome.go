@@ -7,6 +7,9 @@ import (
 
 // outcome takes what came of an order. An outcome that no repair waits for changes
 // nothing.
+// grantedFor is how long a granted request is tried again after its order was lost.
+const grantedFor = 10 * time.Minute
+
 func (rs *repairs) outcome(now time.Time, o Outcome) {
 	n, ok := rs.all[o.Node]
 	if !ok || !n.awaited(o) {
@@ -18,7 +21,7 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 	case step == StepUndone:
 		rs.undone(now, n, o.Reason)
 		if o.Lost && n.asked != "" && n.askedUntil.IsZero() {
-			n.askedUntil = now.Add(rs.rules.backoffMax) // it was granted, so it is tried again
+			n.askedUntil = n.notBefore.Add(grantedFor)
 		}
 	case step == StepFence && o.OK:
 		rs.fenced(now, n, cmp.Or(o.Reason, "it is fenced"))

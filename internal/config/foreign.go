@@ -54,12 +54,16 @@ func foreign(t reflect.Type) map[string]string {
 			"logging": "means nothing here: give --log-level", "status": "means nothing here: weir app status, and weir's metrics",
 			"known_state_provider": noService, "expected_state_provider": noService, "run_loop_interval": noScan,
 			"number_of_droplets_analyzed_per_analysis_iteration": noScan,
+			"dequeueing_rate": "means nothing here: give queue_batch_size",
 		}
 	case reflect.TypeFor[Intervals]():
 		return map[string]string{
 			"droplets_analysis": noScan, "analysis_delay": noScan, "run_loop_interval": noScan, "droplet_gc": noScan,
 			"postpone_update":      "means nothing here: readings of the bulk API do not overlap",
 			"max_droplets_in_varz": "means nothing here: weir app status shows all",
+			"database_scan":        noScan, "stable_state": noScan,
+			"restart_timeout":         "means nothing here: give min_restart_delay",
+			"check_nats_availability": "means nothing here: the bus is watched all the time",
 		}
 	case reflect.TypeFor[Service]():
 		return map[string]string{

@@ -20,7 +20,7 @@ type Harmonizer struct {
 	MBus       string        `yaml:"mbus"` // NATS; in place of that of weir.yaml
 	Partition  string        `yaml:"cc_partition"`
 	OnlyOurs   *bool         `yaml:"cc_partition_filter"` // what other partitions say is not heard; default: if cc_partition is given
-	Dialect    string        `yaml:"dialect"`             // of nudges: health (default), cloudcontroller or both
+	Dialect    string        `yaml:"dialect"`             // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
 	ShadowMode string        `yaml:"shadow_mode"`         // enable or disable (default)
 	Starter    string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
 	Partial    bool          `yaml:"partial_heartbeats"`  // a node may leave out of a heartbeat what it runs
@@ -136,9 +136,10 @@ func (n *Number) UnmarshalYAML(unmarshal func(any) error) error {
 }
 
 // LoadHarmonizer reads harmonizer.yaml below dir, else health_manager.yml; with
-// neither there are defaults only. The warnings name keys that mean nothing here.
+// neither there are defaults only. The warnings name keys that mean nothing here, and
+// the dialect that the keys of a health_manager.yml show, or do not show.
 func LoadHarmonizer(dir string) (Harmonizer, Problems, error) {
-	for _, name := range []string{"harmonizer.yaml", "health_manager.yml"} {
+	for _, name := range []string{"harmonizer.yaml", originalFile} {
 		h, warnings, err := ReadHarmonizer(filepath.Join(dir, name))
 		if !errors.Is(err, fs.ErrNotExist) {
 			return h, warnings, err
@@ -164,6 +165,10 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 	}
 	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
 		h.Expected.File = filepath.Join(filepath.Dir(path), h.Expected.File)
+	}
+	var warning *Problem
+	if h.Dialect, warning = h.chooseDialect(path); warning != nil {
+		doc.warnings = append(doc.warnings, warning)
 	}
 	h = h.withDefaults()
 	return h, doc.warnings, h.Validate()

@@ -1,0 +1,62 @@
+package config
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestDialectOfTheFile loads files of Cloud Foundry's health manager, of both protocol
+// revisions, and of our own: the dialect is the one that their controller obeys, or a
+// warning asks for it.
+func TestDialectOfTheFile(t *testing.T) {
+	const (
+		controller = "mbus: nats://127.0.0.1:4222/\nbulk_api: {host: api.example.org}\n"
+		sample     = controller + `local_route: 127.0.0.1
+logging: {level: info}
+shadow_mode: disable
+intervals: {desired_state_update: 60, desired_state_lost: 180, postpone_update: 30, droplets_analysis: 20,
+  max_droplets_in_varz: 0, check_nats_availability: 5}
+status: {port: 54321, user: u, password: p}
+`
+		later = controller + "number_of_droplets_analyzed_per_analysis_iteration: 200\nintervals: {desired_state_update: 60}\n"
+	)
+	for _, tt := range []struct {
+		name, file, text string
+		want             string
+		warns            string // part of the warning of dialect, "" for no such warning
+	}{
+		{"first revision", "health_manager.yml", sample, DialectCloudController, "first protocol revision (shadow_mode, intervals.postpone_update, intervals.max_droplets_in_varz)"},
+		{"first revision, under another name", "hm.yml", sample, DialectCloudController, "first protocol revision"},
+		{"first names of intervals", "health_manager.yml", controller + "intervals: {expected_state_update: 60}\n", DialectCloudController, "(intervals.expected_state_update)"},
+		{"the first of all", "health_manager.yml", controller + "dequeueing_rate: 50\nintervals: {database_scan: 60, restart_timeout: 20, stable_state: 60}\n", DialectCloudController, "first protocol revision"},
+		{"first revision, the dialect is given", "health_manager.yml", sample + "dialect: health\n", DialectHealth, ""},
+		{"first revision, both are given", "health_manager.yml", sample + "dialect: both\n", DialectBoth, ""},
+		{"later revision", "health_manager.yml", later, DialectHealth, ""},
+		{"later revision, the dialect is given", "health_manager.yml", later + "dialect: cloudcontroller\n", DialectCloudController, ""},
+		{"keys of both", "health_manager.yml", later + "shadow_mode: disable\n", DialectHealth, "keys of both protocol revisions (shadow_mode; number_of_droplets_analyzed_per_analysis_iteration): set dialect to cloudcontroller"},
+		{"keys of neither", "health_manager.yml", controller, DialectHealth, "no key of the file shows the protocol revision: set dialect to cloudcontroller"},
+		{"keys of neither, under another name", "hm.yml", controller + "local_route: 127.0.0.1\n", DialectHealth, "no key of the file shows"},
+		{"empty", "health_manager.yml", "", DialectHealth, "no key of the file shows"},
+		{"a shadow publishes nothing", "health_manager.yml", later + "shadow_mode: enable\n", DialectHealth, ""},
+		{"our own", "harmonizer.yaml", controller + "shadow_mode: disable\nintervals: {expected_state_update: 60, nats_request_timeout: 5}\n", DialectHealth, ""},
+		{"our own, empty", "harmonizer.yaml", "", DialectHealth, ""},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			file := writeFile(t, filepath.Join(t.TempDir(), tt.file), tt.text)
+			h, warnings, err := ReadHarmonizer(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var warned string
+			for _, w := range warnings {
+				if w.Key == "dialect" {
+					warned += w.What
+				}
+			}
+			if h.Dialect != tt.want || (warned == "") != (tt.warns == "") || !strings.Contains(warned, tt.warns) {
+				t.Errorf("dialect %s with the warning %q, want %s with %q", h.Dialect, warned, tt.want, tt.warns)
+			}
+		})
+	}
+}

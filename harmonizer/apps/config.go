@@ -42,6 +42,10 @@ type Config struct {
 	Starter              Starter        `yaml:"starter"`                 // self
 	Partition            string         `yaml:"cc_partition"`            // others' beats and exits are passed over; empty: none are
 
+	// StopsWholeApps is true for a controller of the first protocol revision: a stop that
+	// lists as many copies as the app has instances stops the whole app there.
+	StopsWholeApps bool `yaml:"-"`
+
 	// Partial tells the nodes that send partial heartbeats: what those do not list
 	// may run nevertheless. It is pure; nil is none.
 	Partial func(node string) bool `yaml:"-"`
@@ -154,6 +158,14 @@ func (c Config) tooManyRows(of int) float64 {
 
 func (c Config) rate() queue.Config {
 	return queue.Config{Batch: c.QueueBatchSize, Every: c.RequestQueue}
+}
+
+// stopsAtOnce returns how many copies of an app one stop may list; 0: none.
+func (c Config) stopsAtOnce(a *app) int {
+	if n := a.expected(); c.StopsWholeApps && n > 0 {
+		return min(perStop, n-1)
+	}
+	return perStop
 }
 
 func (c Config) controlled() bool { return c.Starter == StarterController }

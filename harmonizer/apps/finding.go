@@ -64,6 +64,7 @@ const (
 	WhyUpdated        Why = "updated"         // the row is older than the app's last change
 	WhyNotStaged      Why = "not_staged"      // the package cannot be started
 	WhyNudged         Why = "nudged"          // that it was asked for is not long ago
+	WhyStopsAll       Why = "stops_all"       // the controller would stop the whole app
 	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is sure to run: its node is to list it first
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is without a copy
 	WhyStandsIn       Why = "stands_in"       // it stands in for an index of the app without a copy
@@ -104,6 +105,7 @@ const (
 	RuleExtraVersion   Rule = "extra_version"   // stops.go
 	RuleExtraApp       Rule = "extra_app"       // stops.go
 	RuleDuplicate      Rule = "duplicate"       // stops.go
+	RuleWholeApp       Rule = "whole_app"       // stops.go
 	RuleLastCopy       Rule = "last_copy"       // lastcopy.go
 	RuleResetGrace     Rule = "reset_grace"     // starts.go
 	RuleKeepAlive      Rule = "keep_alive"      // starts.go, stops.go

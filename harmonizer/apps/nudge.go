@@ -106,7 +106,7 @@ func (d *dispatch) flushStops(nudges []Nudge, a *app, stops []stopped, running m
 	slices.SortFunc(stops, func(a, b stopped) int {
 		return cmp.Or(cmp.Compare(a.slot.index, b.slot.index), cmp.Compare(a.id, b.id))
 	})
-	for part := range slices.Chunk(stops, perStop) {
+	for part := range slices.Chunk(stops, max(1, d.cfg.stopsAtOnce(a))) {
 		instances := make(map[string]string, len(part))
 		for _, c := range part {
 			instances[c.id] = c.version

@@ -32,6 +32,7 @@ var stopRules = [...]holdRule{
 	{always, (*look).updateRequired},  // the row is older than the app
 	{always, (*look).rowsGone},        // too many rows, or copies, lost their row at once
 	{always, (*look).rowsStopped},     // too many rows want no instance at once
+	{always, (*look).wholeApp},        // the controller would stop the whole app
 	{waiting, (*look).extraApp},       // its row may be on its way
 	{waiting, (*look).duplicate},      // not all of the duplicates are sure to run
 	{always, (*look).lastCopy},        // it serves, and no other copy is sure to
@@ -122,6 +123,7 @@ type look struct {
 	stop  surplus
 	sent  extra // what was sent for stop before
 	alone bool  // stop waits, or waited, for another index alone: of lastCopy
+	lists int   // copies that the stop lists; 1 until it is known
 
 	confirmed int // copies of the live version on the index that are confirmed, or unknown
 	standing  standing
@@ -205,7 +207,12 @@ func (l *look) holdStart(when phase) (hold, bool) { return l.hold(startRules[:],
 // holdStop returns the first rule that holds the stop of a copy: the one answer to
 // whether it may be stopped. x is what was sent for it before, nil for nothing.
 func (l *look) holdStop(c *surplus, x *extra, when phase) (hold, bool) {
-	if l.stop, l.sent, l.alone = *c, (extra{}), false; x != nil {
+	return l.holdStopOf(1, c, x, when)
+}
+
+// holdStopOf is holdStop for a copy whose stop lists so many.
+func (l *look) holdStopOf(lists int, c *surplus, x *extra, when phase) (hold, bool) {
+	if l.stop, l.sent, l.alone, l.lists = *c, (extra{}), false, lists; x != nil {
 		l.sent = *x
 	}
 	return l.hold(stopRules[:], when)

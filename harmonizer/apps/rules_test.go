@@ -214,6 +214,9 @@ func TestStopRules(t *testing.T) {
 		{"row deleted, many others gone", func(l *look, _ *extra) { l.app.row, l.rowLoss.rows.since = rowDeleted, 1; l.judge() }, [...]Rule{"", "", "", ""}},
 		{"duplicate, unconfirmed", func(l *look, _ *extra) { l.surplus[0].rule = RuleDuplicate; l.twins = l.copies },
 			[...]Rule{RuleDuplicate, RuleDuplicate, RuleDuplicate, ""}},
+		{"the controller would stop the whole app", func(l *look, _ *extra) { l.cfg.StopsWholeApps, l.app.want.Instances = true, 1 },
+			[...]Rule{RuleWholeApp, RuleWholeApp, RuleWholeApp, RuleWholeApp}},
+		{"the whole app is meant", func(l *look, _ *extra) { l.cfg.StopsWholeApps = true }, [...]Rule{"", "", "", ""}},
 		{"not listed", func(l *look, _ *extra) { l.surplus[0].copy = unlistedCopy(t) }, [...]Rule{unlisted, unlisted, "", ""}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {

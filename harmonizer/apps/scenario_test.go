@@ -211,6 +211,8 @@ func (s *scenario) configure(args []string) (err error) {
 		switch name {
 		case "starter":
 			s.cfg.Starter = Starter(value)
+		case "stops_whole_apps":
+			s.cfg.StopsWholeApps, err = strconv.ParseBool(value)
 		case "cc_partition":
 			s.cfg.Partition = value
 		case "giveup_crash_number":

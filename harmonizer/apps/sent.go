@@ -54,7 +54,7 @@ func (d *dispatch) stopStands(n *message.Stop) bool {
 			return false
 		}
 		_, x := d.stopOf(id)
-		if _, held := l.holdStop(extra, x, confirming); held {
+		if _, held := l.holdStopOf(len(n.Instances), extra, x, confirming); held {
 			return false
 		}
 	}

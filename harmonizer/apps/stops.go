@@ -105,6 +105,13 @@ func (l *look) rowsStopped() (hold, bool) {
 	return l.rowStops.holds(l.app)
 }
 
+// wholeApp holds a stop that lists as many copies as the app has instances, for a
+// controller that would stop the whole app, the copies that serve among them. Stops of
+// an app that wants no instance pass: there the whole app is meant.
+func (l *look) wholeApp() (hold, bool) {
+	return hold{RuleWholeApp, WhyStopsAll, 0}, l.lists > l.cfg.stopsAtOnce(l.app)
+}
+
 // extraApp holds the stops of rule extra_app: a row that was never read may be on its
 // way, and a row that is gone may come back. Only time in which the source is complete
 // counts, all of it: a source that is incomplete now and then delays a stop by no more

@@ -15,7 +15,8 @@ import (
 // copies; apps that are scaled, changed, stopped and deleted; duplicates; a bus and a
 // source that go away; nudges that wait, get lost or fail; takeovers. Each stop is
 // checked against what the last messages said, by a model that shares nothing with the
-// Machine: see stopModel.
+// Machine: see stopModel. In every fourth world a stop must not list as many copies as its
+// app has instances: the controller would stop the whole app.
 func FuzzWorlds(f *testing.F) {
 	for seed := range uint64(100) {
 		f.Add(seed)
@@ -236,7 +237,7 @@ type later struct {
 func newFleet(t *testing.T, seed uint64) *fleet {
 	w := &fleet{
 		t: t, seed: seed, rng: rand.New(rand.NewPCG(seed, 1)), now: start(),
-		cfg: Config{Brake: 1}.WithDefaults(), memories: map[string]Memory{}, full: map[string]time.Time{},
+		cfg: Config{Brake: 1, StopsWholeApps: seed%4 == 3}.WithDefaults(), memories: map[string]Memory{}, full: map[string]time.Time{},
 		model: &stopModel{
 			rows: map[string]message.App{}, listed: map[string]listing{}, last: map[string]listing{},
 			absent: map[string]time.Time{}, beats: map[string]time.Time{},
@@ -317,6 +318,9 @@ func (w *fleet) step(ev Event) {
 func (w *fleet) check(stop *message.Stop, does string) {
 	if !w.whole {
 		w.t.Fatalf("seed %d, %v: %s the stop of %v without a complete source", w.seed, w.now.Sub(start()), does, stop.Instances)
+	}
+	if want := w.model.wants(stop.App); w.cfg.StopsWholeApps && want > 0 && len(stop.Instances) >= want {
+		w.t.Fatalf("seed %d, %v: %s a stop of %v, of an app of %d", w.seed, w.now.Sub(start()), does, stop.Instances, want)
 	}
 	for _, id := range slices.Sorted(maps.Keys(stop.Instances)) {
 		w.model.stops++

@@ -27,6 +27,7 @@ func (h Harmonizer) Rules() apps.Config {
 		FlappingDeath:        in.FlappingDeath,
 		BrakeFloor:           h.BrakeFloor,
 		Starter:              apps.Starter(h.Starter),
+		StopsWholeApps:       h.Dialect == DialectCloudController || h.Dialect == DialectBoth,
 	}
 	if in.QueueBatch != nil {
 		c.QueueBatchSize = *in.QueueBatch

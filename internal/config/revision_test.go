@@ -57,6 +57,9 @@ status: {port: 54321, user: u, password: p}
 			if h.Dialect != tt.want || (warned == "") != (tt.warns == "") || !strings.Contains(warned, tt.warns) {
 				t.Errorf("dialect %s with the warning %q, want %s with %q", h.Dialect, warned, tt.want, tt.warns)
 			}
+			if stops := h.Rules().StopsWholeApps; stops != (tt.want != DialectHealth) {
+				t.Errorf("rules for a controller that stops whole apps: %v", stops)
+			}
 		})
 	}
 }

@@ -18,11 +18,10 @@ const (
 	countsPart    = message.MaxCountApps   // apps of one message
 	findingsBatch = 200                    // of one message
 	findingsPause = 100 * time.Millisecond // between two
-	findingsLimit = 10_000                 // that wait; more are dropped, and counted
 )
 
 // herald publishes beside the loop. Of each pool the newest counts wait, older
-// ones are left out; findings wait in order.
+// ones are left out; findings wait in order, and very many are summarised.
 type herald struct {
 	bus      Bus
 	counters *counters
@@ -33,7 +32,7 @@ type herald struct {
 	mu       sync.Mutex
 	canary   bool
 	counts   map[string]message.Counts // by pool
-	findings []apps.Finding
+	findings digest
 }
 
 func newHerald(bus Bus, c *counters, log *slog.Logger) *herald {
@@ -59,11 +58,15 @@ func (h *herald) sendCanary() {
 
 func (h *herald) tellFindings(findings []apps.Finding) {
 	h.mu.Lock()
-	room := min(len(findings), findingsLimit-len(h.findings))
-	h.findings = append(h.findings, findings[:room]...)
+	summarised := 0
+	for i := range findings {
+		if h.findings.put(&findings[i]) {
+			summarised++
+		}
+	}
 	h.mu.Unlock()
-	if dropped := len(findings) - room; dropped > 0 {
-		h.counters.add("findings_dropped", dropped)
+	if summarised > 0 {
+		h.counters.add("findings_summarised", summarised)
 	}
 }
 
@@ -101,11 +104,9 @@ func (h *herald) publish() {
 
 func (h *herald) publishFindings() {
 	h.mu.Lock()
-	n := min(len(h.findings), findingsBatch)
-	batch := slices.Clone(h.findings[:n])
-	h.findings = slices.Delete(h.findings, 0, n)
+	batch := h.findings.take(findingsBatch)
 	h.mu.Unlock()
-	if n > 0 {
+	if len(batch) > 0 {
 		h.sent("findings", h.bus.PublishFindings(batch))
 	}
 }

@@ -129,15 +129,26 @@ type Finding struct {
 	Rule     Rule      `json:"rule,omitempty"`
 	Until    time.Time `json:"until,omitzero"`   // the rule's deadline: nothing of it changes before
 	Detail   string    `json:"detail,omitempty"` // for people
+
+	// Count above 0 makes it a summary of so many findings, in the event stream: it has
+	// what all of them have in common. An Index then means nothing.
+	Count int `json:"count,omitempty"`
 }
 
 // String returns the finding as one line:
-// "not_nudged web/3 version=v1 rule=flapping until=2026-01-02T15:04:05Z (restart_delay)".
+// "not_nudged web/3 version=v1 rule=flapping until=2026-01-02T15:04:05Z (restart_delay)",
+// "missing web count=40 version=v1 rule=missing (node_lost)".
 func (f Finding) String() string {
 	var b strings.Builder
 	b.WriteString(string(f.Kind))
-	if f.App != "" {
+	switch {
+	case f.App != "" && f.Count > 0:
+		fmt.Fprintf(&b, " %s", f.App)
+	case f.App != "":
 		fmt.Fprintf(&b, " %s/%d", f.App, f.Index)
+	}
+	if f.Count > 0 {
+		fmt.Fprintf(&b, " count=%d", f.Count)
 	}
 	for _, p := range [...]struct{ name, value string }{
 		{"version", f.Version}, {"instance", f.Instance}, {"node", f.Node}, {"rule", string(f.Rule)},

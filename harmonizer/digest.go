@@ -1,0 +1,89 @@
+package harmonizer
+
+import (
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+const (
+	findingsLimit  = 10_000  // that wait one by one; of more there are summaries
+	summariesLimit = 100_000 // by app, and findingsLimit by node; of more there is one for each kind and reason
+)
+
+// digest is the findings that wait to be published, in order. None is lost: if too many
+// wait, those of one app that have the same kind, reason and rule become one summary.
+// What follows is summarised, too, until all that waits one by one was taken. The zero
+// digest is empty.
+type digest struct {
+	waiting   []apps.Finding
+	summaries []apps.Finding // in the order of their first findings
+	at        map[subject]int
+}
+
+// subject is what the findings of a summary have in common. App and node are empty in
+// those beyond the limit; node is set only in findings without an app.
+type subject struct {
+	kind      apps.Kind
+	why       apps.Why
+	rule      apps.Rule
+	app, node string
+}
+
+// put adds a finding, and reports whether it went into a summary.
+func (d *digest) put(f *apps.Finding) bool {
+	if len(d.summaries) == 0 && len(d.waiting) < findingsLimit {
+		d.waiting = append(d.waiting, *f)
+		return false
+	}
+	s, most := subject{kind: f.Kind, why: f.Why, rule: f.Rule, app: f.App}, summariesLimit
+	if s.app == "" {
+		s.node, most = f.Node, most+findingsLimit
+	}
+	i, ok := d.at[s]
+	if !ok && len(d.summaries) >= most {
+		s.app, s.node = "", ""
+		i, ok = d.at[s]
+	}
+	if ok {
+		merge(&d.summaries[i], f)
+		return true
+	}
+	if d.at == nil {
+		d.at = map[subject]int{}
+	}
+	d.at[s] = len(d.summaries)
+	d.summaries = append(d.summaries, *f)
+	return false
+}
+
+// take removes up to n findings and returns them.
+func (d *digest) take(n int) []apps.Finding {
+	if len(d.waiting) == 0 {
+		d.waiting, d.summaries, d.at = d.summaries, nil, nil
+	}
+	n = min(len(d.waiting), n)
+	taken := slices.Clone(d.waiting[:n])
+	if d.waiting = d.waiting[n:]; len(d.waiting) == 0 {
+		d.waiting = nil
+	}
+	return taken
+}
+
+// merge adds a finding to a summary, or to the first finding of one: what differs is
+// left out.
+func merge(into, f *apps.Finding) {
+	into.Count = max(into.Count, 1) + max(f.Count, 1)
+	into.Index = 0
+	for _, field := range [...]struct{ of, in *string }{
+		{&into.App, &f.App}, {&into.Version, &f.Version}, {&into.Instance, &f.Instance}, {&into.Node, &f.Node}, {&into.Detail, &f.Detail},
+	} {
+		if *field.of != *field.in {
+			*field.of = ""
+		}
+	}
+	if !into.Until.Equal(f.Until) {
+		into.Until = time.Time{}
+	}
+}

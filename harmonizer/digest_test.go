@@ -1,0 +1,103 @@
+package harmonizer
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// TestMassLossFindings puts the 150,000 findings of a mass loss into the event stream,
+// once of 500 apps, once of an app each: every one of them is published, by itself or as
+// part of the count of its app, or of its kind.
+func TestMassLossFindings(t *testing.T) {
+	const lost = 150_000
+	for _, tt := range []struct {
+		name      string
+		of        int           // apps
+		most      int           // published
+		byApp     int           // of app7, at least
+		published time.Duration // after that
+	}{
+		{"of 500 apps", 500, 10_600, 300, 6 * time.Second},
+		{"of an app each", lost, 110_100, 1, time.Minute},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld()
+				c := &counters{n: map[string]uint64{}}
+				h := newHerald(w.join("a"), c, discard)
+				ctx, cancel := context.WithCancel(t.Context())
+				done := make(chan error, 1)
+				go func() { done <- h.run(ctx) }()
+				batch := make([]apps.Finding, 0, 1000)
+				for i := range lost {
+					batch = append(batch, apps.Finding{Kind: apps.KindMissing, Why: apps.WhyNodeLost, Rule: apps.RuleMissing,
+						App: fmt.Sprintf("app%d", i%tt.of), Index: i / tt.of, Version: "v1"})
+					if len(batch) == cap(batch) {
+						h.tellFindings(batch)
+						batch = batch[:0]
+					}
+				}
+				h.tellFindings([]apps.Finding{{Kind: apps.KindNodeLost, Node: "n1"}, {Kind: apps.KindNodeLost, Node: "n2"}, {Kind: apps.KindBraked}})
+				<-time.After(tt.published)
+				h.tellFindings([]apps.Finding{{Kind: apps.KindReleased}}) // by itself again
+				<-time.After(time.Second)
+				cancel()
+				if err := <-done; err != nil {
+					t.Fatal(err)
+				}
+				all, app7, named := 0, 0, map[string]bool{}
+				for _, f := range w.findings {
+					all += max(f.Count, 1)
+					if f.App == "app7" {
+						app7 += max(f.Count, 1)
+					}
+					named[string(f.Kind)+f.Node] = true
+				}
+				if all != lost+4 || len(w.findings) > tt.most || app7 < tt.byApp {
+					t.Errorf("%d findings in %d, %d of app7: want %d in at most %d, %d of app7", all, len(w.findings), app7, lost+4, tt.most, tt.byApp)
+				}
+				if !named["node_lostn1"] || !named["node_lostn2"] || !named["braked"] {
+					t.Errorf("nodes or the brake are not named: %v", named)
+				}
+				if last := w.findings[len(w.findings)-1]; last.Kind != apps.KindReleased {
+					t.Errorf("the last finding is %v, want released", last)
+				}
+				if n := c.snapshot()["findings_summarised"]; int(n) != all-len(w.findings) {
+					t.Errorf("%d summarised, want %d", n, all-len(w.findings))
+				}
+			})
+		})
+	}
+}
+
+func TestSummary(t *testing.T) {
+	d := digest{waiting: make([]apps.Finding, findingsLimit)}
+	at := time.Unix(1000, 0)
+	for _, f := range []apps.Finding{
+		{Kind: apps.KindMissing, App: "web", Index: 3, Version: "v1", Why: apps.WhyNodeLost, Rule: apps.RuleMissing},
+		{Kind: apps.KindExtra, App: "web", Index: 9, Version: "v1", Instance: "i9", Node: "n1"},
+		{Kind: apps.KindMissing, App: "web", Index: 4, Version: "v1", Why: apps.WhyNodeLost, Rule: apps.RuleMissing, Until: at},
+		{Kind: apps.KindMissing, App: "web", Index: 5, Version: "v1", Why: apps.WhyNodeLost, Rule: apps.RuleMissing, Detail: "x"},
+	} {
+		d.put(&f)
+	}
+	d.take(findingsLimit)
+	want := []string{
+		"missing web count=3 version=v1 rule=missing (node_lost)",
+		"extra web/9 version=v1 instance=i9 node=n1",
+	}
+	var got []string
+	for _, f := range d.take(findingsLimit) {
+		got = append(got, f.String())
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("summaries (-want +got):\n%s", diff)
+	}
+}

@@ -50,7 +50,7 @@ func foreign(t reflect.Type) map[string]string {
 		}
 	case reflect.TypeFor[Harmonizer]():
 		return map[string]string{
-			"local_route": noService, "index": noService, "pid": noService, "black_box_test_mode": noService,
+			"local_route": noService, "pid": noService, "black_box_test_mode": noService,
 			"logging": "means nothing here: give --log-level", "status": "means nothing here: weir app status, and weir's metrics",
 			"known_state_provider": noService, "expected_state_provider": noService, "run_loop_interval": noScan,
 			"number_of_droplets_analyzed_per_analysis_iteration": noScan,

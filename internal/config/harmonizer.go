@@ -21,6 +21,7 @@ type Harmonizer struct {
 	Partition  string        `yaml:"cc_partition"`
 	OnlyOurs   *bool         `yaml:"cc_partition_filter"` // what other partitions say is not heard; default: if cc_partition is given
 	Dialect    string        `yaml:"dialect"`             // of nudges: health, cloudcontroller or both; default: see chooseDialect, else health
+	Index      Number        `yaml:"index"`               // of this one among health managers, for collectors; default 0
 	ShadowMode string        `yaml:"shadow_mode"`         // enable or disable (default)
 	Starter    string        `yaml:"starter"`             // self or controller; default: controller with bulk_api, else self
 	Partial    bool          `yaml:"partial_heartbeats"`  // a node may leave out of a heartbeat what it runs
@@ -277,6 +278,9 @@ func (h Harmonizer) Validate() error {
 	}
 	if h.Lease < shortestLease || h.Lease > longestLease {
 		at("lease", "is %v: want %v to %v", h.Lease, shortestLease, longestLease)
+	}
+	if h.Index < 0 {
+		at("index", "is %d: want a number of this harmonizer, at least 0", h.Index)
 	}
 	if b := h.Brake; b != nil && (*b <= 0 || *b > 1) {
 		at("brake", "is %v: want above 0 and at most 1, a share of the instances; 1 is off", *b)

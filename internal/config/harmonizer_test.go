@@ -18,7 +18,7 @@ import (
 const healthManager = `---
 mbus: nats://localhost:4222/
 local_route: 127.0.0.1
-index: 0
+index: 2
 pid: /tmp/health_manager.pid
 cc_partition: default
 shadow_mode: enable
@@ -71,13 +71,16 @@ func TestHealthManagerFile(t *testing.T) {
 		}
 	}
 	want := []string{
-		"local_route", "index", "pid", "logging", "status", "known_state_provider", "expected_state_provider",
+		"local_route", "pid", "logging", "status", "known_state_provider", "expected_state_provider",
 		"number_of_droplets_analyzed_per_analysis_iteration", "black_box_test_mode", "run_loop_interval",
 		"intervals.postpone_update", "intervals.droplets_analysis", "intervals.analysis_delay", "intervals.droplet_gc",
 		"intervals.max_droplets_in_varz",
 	}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("warned keys (-want +got):\n%s", diff)
+	}
+	if h.Index != 2 {
+		t.Errorf("index %d, want 2", h.Index)
 	}
 	if !h.Shadows() || h.Starter != StarterController || h.BulkAPI.BatchSize != 500 || !*h.OnlyOurs {
 		t.Errorf("shadow mode, starter, batch size or filter: %+v", h)
@@ -101,6 +104,7 @@ func TestHarmonizerFile(t *testing.T) {
 		"words":              {"intervals: {droplet_lost: soon}\n", `FILE:1: intervals.droplet_lost: is "soon": want a number of seconds, or a duration such as "30s" or "10m"`},
 		"shorter than beats": {"intervals: {droplet_lost: 10}\n", "FILE:1: intervals.droplet_lost: is 10s: want more than heartbeat_period, 10s"},
 		"dialect":            {"dialect: classic\n", `FILE:1: dialect: is "classic": want health or cloudcontroller or both`},
+		"index":              {"index: -1\n", "FILE:1: index: is -1: want a number of this harmonizer, at least 0"},
 		"brake":              {"brake: 30\n", "FILE:1: brake: is 30: want above 0 and at most 1, a share of the instances; 1 is off"},
 		"two sources":        {"bulk_api: {host: h}\nexpected_state: {file: apps.yaml}\n", "FILE:2: expected_state.file: stands beside bulk_api: rows come from one of the two"},
 		"no host":            {"bulk_api: {batch_size: 5}\n", "FILE:1: bulk_api.host: is missing: want the cloud controller's address"},

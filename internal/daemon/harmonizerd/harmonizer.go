@@ -30,9 +30,9 @@ type Parts struct {
 	Holder string            // of the lease
 	Store  metrics.Store     // nil: counts are not written
 	Record harmonizer.Record // nil: nothing is recorded
-	// Component is where collectors on the bus find our metrics, if anywhere.
-	Component natsbus.Component
-	Log       *slog.Logger
+	// Host is where collectors on the bus find our metrics, if anywhere.
+	Host string
+	Log  *slog.Logger
 }
 
 // Wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
@@ -40,7 +40,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
 		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition,
 		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow, RequestTimeout: p.File.RequestTimeout(),
-		Component: p.Component,
+		Component: natsbus.Component{Index: int(p.File.Index), Host: p.Host},
 	}, p.Log)
 	if err != nil {
 		return nil, err
@@ -109,7 +109,7 @@ func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error
 			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
 		}
 		defer prom.Close()
-		p.Component.Host = reachable(prom.Addr())
+		p.Host = reachable(prom.Addr())
 	}
 	h, err := p.Wire(ctx)
 	if err != nil {

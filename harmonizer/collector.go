@@ -109,6 +109,16 @@ func (h *Harmonizer) scrape(now time.Time) scrape {
 	return scrape{s, len(h.machine.View().Nodes()), maps.Clone(h.found), h.read}
 }
 
+// Varz returns the numbers of the classic health manager as they are now. It waits for
+// the loop, at most until ctx ends.
+func (h *Harmonizer) Varz(ctx context.Context) (Varz, error) {
+	var s scrape
+	if err := h.ask(ctx, func(now time.Time) { s = h.scrape(now) }); err != nil {
+		return Varz{}, err
+	}
+	return s.varz(time.Duration(h.steps.longest.Load()), h.users.n.Load()), nil
+}
+
 // Collect implements prometheus.Collector.
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.h.steps.histogram.Collect(ch)

@@ -163,7 +163,7 @@ func (h *Harmonizer) Report(ctx context.Context, subject string, data []byte) ([
 	question, bad := report.Read(subject, data)
 	var answers []any
 	err := h.ask(ctx, func(now time.Time) {
-		h.counters.add("reports", 1)
+		h.counters.add(reportCounter(subject), 1)
 		if h.tap != nil {
 			h.tap.asked(subject, data)
 		}

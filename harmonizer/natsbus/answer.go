@@ -31,7 +31,6 @@ const (
 // responder answers requests with what the ear returns.
 type responder struct {
 	cfg   Config
-	self  self
 	tally *tally
 	ear   harmonizer.Ear
 }
@@ -42,7 +41,7 @@ func (r *responder) subjects() []string {
 		message.CountsRequestSubject(c, "*"), message.StatusSubject(c), message.OrderSubject(c),
 		message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet,
 	}
-	if r.self.Host != "" && !r.cfg.Shadow {
+	if r.cfg.Component.Host != "" && !r.cfg.Shadow {
 		subjects = append(subjects, subjectDiscover)
 	}
 	return subjects
@@ -102,7 +101,7 @@ func (r *responder) answers(ctx context.Context, m *nats.Msg) ([][]byte, error) 
 		}
 		return answers, err
 	case subjectDiscover:
-		return encoded(r.self.descriptor(time.Now()), nil)
+		return encoded(r.cfg.Component.Descriptor(time.Now()), nil)
 	}
 	if !r.ear.Leading() {
 		if err := wait(ctx, politeness); err != nil {

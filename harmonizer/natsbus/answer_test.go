@@ -41,7 +41,7 @@ func TestAnswers(t *testing.T) {
 	url := startServer(t, t.TempDir(), -1).ClientURL()
 	client := connect(t, url)
 	e := newEar()
-	bus := listen(t, connect(t, url), Config{Component: Component{Index: 3, Host: "h:1"}}, e)
+	bus := listen(t, connect(t, url), Config{Component: NewComponent(3, "h:1")}, e)
 
 	for _, subject := range []string{message.SubjectStatus, message.SubjectHealth, message.SubjectDroplet} {
 		if diff := cmp.Diff([]string{subject, "x"}, ask(t, client, subject, "x", 2)); diff != "" {
@@ -75,7 +75,7 @@ func TestAnswers(t *testing.T) {
 		t.Errorf("status = %+v", s)
 	}
 
-	d := answerTo[descriptor](t, client, subjectDiscover, "")
+	d := answerTo[Descriptor](t, client, subjectDiscover, "")
 	if d.Type != "HealthManager" || d.Index != 3 || !strings.HasPrefix(d.UUID, "3-") || d.Host != "h:1" || d.Uptime != "0d:0h:0m:0s" && !strings.HasPrefix(d.Uptime, "0d:0h:") {
 		t.Errorf("component = %+v", d)
 	}
@@ -134,12 +134,8 @@ func TestTheLeaderAnswersFirst(t *testing.T) {
 }
 
 func TestDescriptorUptime(t *testing.T) {
-	bus, err := NewBus(nil, Config{Cluster: cluster}, logger(t))
-	if err != nil {
-		t.Fatal(err)
-	}
-	bus.self.began = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	d := bus.self.descriptor(bus.self.began.Add(50*time.Hour + 3*time.Minute + 4*time.Second))
+	c := Component{began: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)}
+	d := c.Descriptor(c.began.Add(50*time.Hour + 3*time.Minute + 4*time.Second))
 	if d.Uptime != "2d:2h:3m:4s" || d.Start != "2026-01-02 03:04:05 +0000" {
 		t.Errorf("start %q, up %q", d.Start, d.Uptime)
 	}

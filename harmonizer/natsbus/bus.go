@@ -71,11 +71,10 @@ func (c Config) Validate() error {
 
 // Bus is a harmonizer's bus on NATS. Make it with NewBus.
 type Bus struct {
-	nc   *nats.Conn
-	cfg  Config
-	log  *slog.Logger
-	id   string // of this Bus among all that speak
-	self self
+	nc  *nats.Conn
+	cfg Config
+	log *slog.Logger
+	id  string // of this Bus among all that speak
 
 	tally *tally
 	half  halves // of DialectBoth
@@ -93,9 +92,7 @@ func NewBus(nc *nats.Conn, cfg Config, log *slog.Logger) (*Bus, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("bus: %w", err)
 	}
-	id := rand.Text()
-	return &Bus{nc: nc, cfg: cfg, log: log, id: id, self: self{cfg.Component, id, time.Now()},
-		tally: newTally(log), half: halves{sent: map[string]time.Time{}}}, nil
+	return &Bus{nc: nc, cfg: cfg, log: log, id: rand.Text(), tally: newTally(log), half: halves{sent: map[string]time.Time{}}}, nil
 }
 
 // Counters returns what became of messages that told nothing:

@@ -307,7 +307,7 @@ func TestShadowPublishesNothing(t *testing.T) {
 	}
 	e := newEar()
 	e.shadow = true
-	listen(t, connect(t, url), Config{Shadow: true, Component: Component{Host: "h:1"}}, e)
+	listen(t, connect(t, url), Config{Shadow: true, Component: NewComponent(0, "h:1")}, e)
 	if err := client.PublishRequest(message.CountsRequestSubject(cluster, "p"), "answer", nil); err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,7 @@
 package natsbus
 
 import (
+	"crypto/rand"
 	"fmt"
 	"time"
 )
@@ -10,39 +11,48 @@ const (
 	subjectDiscover = "vcap.component.discover"
 )
 
-// Component is how a collector finds our metrics.
+// Component is how a collector finds our metrics. Make it with NewComponent.
 type Component struct {
 	Index int    // of this one among health managers
-	Host  string // address and port of the metrics; empty: nobody is told
-}
+	Host  string // address and port of /varz and /healthz; empty: nothing is announced
+	// User and Password of /varz and /healthz. They are random and sent to everybody on
+	// the bus, as collectors expect: they protect nothing else.
+	User, Password string
 
-// descriptor is the wire form of a component. A health manager of old adds its
-// password; ours are not for everybody on the bus.
-type descriptor struct {
-	Type   string `json:"type"`
-	Index  int    `json:"index"`
-	UUID   string `json:"uuid"`
-	Host   string `json:"host"`
-	Start  string `json:"start"`
-	Uptime string `json:"uptime"`
-}
-
-// self is this bus as a component.
-type self struct {
-	Component
 	id    string
 	began time.Time
 }
 
-func (s self) descriptor(now time.Time) descriptor {
-	up := max(now.Sub(s.began), 0)
-	return descriptor{
-		Type:  "HealthManager",
-		Index: s.Index,
-		UUID:  fmt.Sprintf("%d-%s", s.Index, s.id),
-		Host:  s.Host,
-		Start: s.began.Format("2006-01-02 15:04:05 -0700"),
+// NewComponent returns a component that begins now, with credentials of its own.
+func NewComponent(index int, host string) Component {
+	return Component{Index: index, Host: host, User: rand.Text(), Password: rand.Text(), id: rand.Text(), began: time.Now()}
+}
+
+// Descriptor is the wire form of a component.
+type Descriptor struct {
+	Type        string    `json:"type"`
+	Index       int       `json:"index"`
+	UUID        string    `json:"uuid"`
+	Host        string    `json:"host"`
+	Credentials [2]string `json:"credentials"` // user and password
+	Start       string    `json:"start"`
+	Uptime      string    `json:"uptime"`
+}
+
+// Descriptor describes the component as it is announced.
+func (c Component) Descriptor(now time.Time) Descriptor {
+	up := c.Uptime(now)
+	return Descriptor{
+		Type:        "HealthManager",
+		Index:       c.Index,
+		UUID:        fmt.Sprintf("%d-%s", c.Index, c.id),
+		Host:        c.Host,
+		Credentials: [2]string{c.User, c.Password},
+		Start:       c.began.Format("2006-01-02 15:04:05 -0700"),
 		Uptime: fmt.Sprintf("%dd:%dh:%dm:%ds", up/(24*time.Hour), up/time.Hour%24,
 			up/time.Minute%60, up/time.Second%60),
 	}
 }
+
+// Uptime returns for how long the component exists.
+func (c Component) Uptime(now time.Time) time.Duration { return max(now.Sub(c.began), 0) }

@@ -26,7 +26,7 @@ func (b *Bus) Listen(ctx context.Context, ear harmonizer.Ear) error {
 	if err != nil {
 		return err
 	}
-	r := responder{b.cfg, b.self, b.tally, ear}
+	r := responder{b.cfg, b.tally, ear}
 	asked, err := newInbox(b.nc, askedMessages, askedBytes, r.subjects()...)
 	defer asked.close()
 	if err != nil {
@@ -140,8 +140,8 @@ func (c *connection) announce(ctx context.Context, ask bool) error {
 	if c.bus.cfg.Shadow || !ask {
 		return nil
 	}
-	if self := c.bus.self; self.Host != "" && !c.announced {
-		if err := c.bus.publish(subjectAnnounce, self.descriptor(time.Now()), false); err != nil {
+	if component := c.bus.cfg.Component; component.Host != "" && !c.announced {
+		if err := c.bus.publish(subjectAnnounce, component.Descriptor(time.Now()), false); err != nil {
 			return err
 		}
 		c.announced = true

@@ -30,17 +30,27 @@ func ServeHTTP(parts *Services, name string, listener net.Listener, handler http
 	})
 }
 
-// ServeProm serves the metrics of the collector, and of the process, at /metrics.
-func ServeProm(out io.Writer, parts *Services, listener net.Listener, c prometheus.Collector, log *slog.Logger) error {
+// ServeProm serves the metrics of the collector, and of the process, at /metrics, and
+// what metrics.More adds. It prints the address to out.
+func ServeProm(out io.Writer, parts *Services, listener net.Listener, metrics Metrics, log *slog.Logger) error {
 	registry := prometheus.NewRegistry()
-	for _, one := range []prometheus.Collector{c, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
+	for _, one := range []prometheus.Collector{metrics.Collector, collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{})} {
 		if err := registry.Register(one); err != nil {
 			return fmt.Errorf("metrics for Prometheus: %w", err)
 		}
 	}
 	mux := http.NewServeMux()
 	mux.Handle("/metrics", promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	if metrics.More != nil {
+		metrics.More(mux)
+	}
 	ServeHTTP(parts, "metrics for Prometheus", listener, mux, log)
 	fmt.Fprintf(out, "metrics for Prometheus: http://%s/metrics\n", listener.Addr())
 	return nil
+}
+
+// Metrics is what ServeProm serves.
+type Metrics struct {
+	Collector prometheus.Collector
+	More      func(*http.ServeMux) // adds further paths; nil: there are none
 }

@@ -99,7 +99,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 			return parts.Stop(fmt.Errorf("metrics for Prometheus: %w; choose another address", err))
 		}
 		defer listener.Close()
-		if err := daemon.ServeProm(p.Out, parts, listener, &t.metrics, p.Log); err != nil {
+		if err := daemon.ServeProm(p.Out, parts, listener, daemon.Metrics{Collector: &t.metrics}, p.Log); err != nil {
 			return parts.Stop(err)
 		}
 	}

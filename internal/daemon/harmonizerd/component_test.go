@@ -5,11 +5,15 @@ import (
 	"encoding/json"
 	"io"
 	"log/slog"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
@@ -25,8 +29,8 @@ type announcement struct {
 }
 
 // announced runs a harmonizer on a bus of its own, until the test ends, and returns what
-// it announces.
-func announced(t *testing.T, file config.Harmonizer) announcement {
+// it announces, and the bus.
+func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
 	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: log})
@@ -56,7 +60,7 @@ func announced(t *testing.T, file config.Harmonizer) announcement {
 	if err := json.Unmarshal(m.Data, &a); err != nil {
 		t.Fatal(err)
 	}
-	return a
+	return a, b.Conn()
 }
 
 // TestIndexIsAnnounced runs a harmonizer of which the file gives the index.
@@ -70,8 +74,107 @@ func TestIndexIsAnnounced(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a := announced(t, file)
+	a, _ := announced(t, file)
 	if a.Type != "HealthManager" || a.Index != 2 || !strings.HasPrefix(a.UUID, "2-") {
 		t.Errorf("announced %+v, want index 2", a)
 	}
+}
+
+// TestCollectorReadsVarz does what a collector of the time does: it takes address, user
+// and password from the announcement, and reads /healthz and /varz there.
+func TestCollectorReadsVarz(t *testing.T) {
+	file, _, err := config.LoadHarmonizer(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, conn := announced(t, file)
+	if len(a.Credentials) != 2 || a.Credentials[0] == "" || a.Credentials[1] == "" {
+		t.Fatalf("announced the credentials %q, want user and password", a.Credentials)
+	}
+	user, password := a.Credentials[0], a.Credentials[1]
+	for _, tt := range []struct {
+		path, user, password string
+		code                 int
+		body                 string // its beginning
+	}{
+		{"/healthz", user, password, http.StatusOK, "ok\n"},
+		{"/varz", user, password, http.StatusOK, "{\n  \"type\": \"HealthManager\","},
+		{"/varz", user, "wrong", http.StatusUnauthorized, "want the user and password"},
+		{"/varz", "wrong", password, http.StatusUnauthorized, "want the user and password"},
+		{"/varz", "", "", http.StatusUnauthorized, "want the user and password"},
+		{"/healthz", "", "", http.StatusUnauthorized, "want the user and password"},
+		{"/metrics", "", "", http.StatusOK, "# HELP "},
+		{"/other", user, password, http.StatusNotFound, ""},
+	} {
+		code, body := get(t, a.Host, tt.path, tt.user, tt.password)
+		if code != tt.code || !strings.HasPrefix(body, tt.body) {
+			t.Errorf("%s as %q: %d %.80q, want %d %q", tt.path, tt.user, code, body, tt.code, tt.body)
+		}
+	}
+
+	for _, m := range []struct{ subject, data string }{
+		{"dea.heartbeat", `{"dea":"n1","droplets":[]}`},
+		{"droplet.exited", `{"droplet":"web","version":"v1","instance":"i","index":0,"reason":"CRASHED"}`},
+		{"healthmanager.health", `{"droplets":[]}`},
+	} {
+		if err := conn.PublishRequest(m.subject, "answer", []byte(m.data)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var v map[string]any
+	tick := time.NewTicker(10 * time.Millisecond)
+	defer tick.Stop()
+	for end := time.Now().Add(20 * time.Second); ; <-tick.C {
+		_, body := get(t, a.Host, "/varz", user, password)
+		v = nil
+		if err := json.Unmarshal([]byte(body), &v); err != nil {
+			t.Fatal(err)
+		}
+		if v["heartbeat_msgs_received"] == 1.0 && v["droplet_exited_msgs_received"] == 1.0 && v["healthmanager_health_request_msgs_received"] == 1.0 {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatalf("messages are not counted: %v", v)
+		}
+	}
+	for key, want := range map[string]any{
+		"state": "RUNNING", "index": 0.0, "uuid": a.UUID, "host": a.Host, "credentials": []any{user, password},
+		"total_apps": 0.0, "total_users": 0.0, "queue_length": 0.0, "health_start_messages_sent": 0.0, "log_counts": map[string]any{},
+	} {
+		if got, ok := v[key]; !ok || !cmp.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", key, got, want)
+		}
+	}
+	for _, key := range []string{"num_cores", "mem_bytes", "mem_used_bytes", "mem_free_bytes"} {
+		if n, _ := v[key].(float64); n <= 0 {
+			t.Errorf("%s is %v, want more than 0", key, v[key])
+		}
+	}
+	for _, key := range []string{"start", "uptime", "cpu", "cpu_load_avg", "running", "total", "analysis_loop_duration", "bulk_update_loop_duration"} {
+		if v[key] == nil {
+			t.Errorf("%s is missing", key)
+		}
+	}
+}
+
+// get requests a path of a component as that user; without one it gives no credentials.
+func get(t *testing.T, host, path, user, password string) (int, string) {
+	t.Helper()
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+host+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if user != "" {
+		r.SetBasicAuth(user, password)
+	}
+	answer, err := http.DefaultClient.Do(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	body, err := io.ReadAll(answer.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer.StatusCode, string(body)
 }

@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 
@@ -30,9 +31,9 @@ type Parts struct {
 	Holder string            // of the lease
 	Store  metrics.Store     // nil: counts are not written
 	Record harmonizer.Record // nil: nothing is recorded
-	// Host is where collectors on the bus find our metrics, if anywhere.
-	Host string
-	Log  *slog.Logger
+	// Component is how collectors on the bus find our metrics, if at all.
+	Component natsbus.Component
+	Log       *slog.Logger
 }
 
 // Wire returns the harmonizer. One in shadow mode holds nothing and keeps nothing.
@@ -40,7 +41,7 @@ func (p Parts) Wire(ctx context.Context) (*harmonizer.Harmonizer, error) {
 	nats, err := natsbus.NewBus(p.Bus.Conn(), natsbus.Config{
 		Cluster: p.Loop.Cluster, Dialect: natsbus.Dialect(p.File.Dialect), Partition: p.File.Partition,
 		FilterPartition: p.Loop.Apps.Partition != "", Shadow: p.Loop.Shadow, RequestTimeout: p.File.RequestTimeout(),
-		Component: natsbus.Component{Index: int(p.File.Index), Host: p.Host},
+		Component: p.Component,
 	}, p.Log)
 	if err != nil {
 		return nil, err
@@ -100,7 +101,8 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 }
 
 // Run runs the harmonizer until ctx ends. Prometheus reads its metrics at that
-// address, unless it is empty; out says where.
+// address, unless it is empty, and collectors on the bus read /varz and /healthz there;
+// out gets the address.
 func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error {
 	var prom net.Listener
 	if metricsAddr != "" {
@@ -109,7 +111,7 @@ func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error
 			return fmt.Errorf("metrics for Prometheus: %w; choose another address", err)
 		}
 		defer prom.Close()
-		p.Host = reachable(prom.Addr())
+		p.Component = natsbus.NewComponent(int(p.File.Index), reachable(prom.Addr()))
 	}
 	h, err := p.Wire(ctx)
 	if err != nil {
@@ -117,7 +119,8 @@ func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error
 	}
 	services := daemon.NewServices(ctx)
 	if prom != nil {
-		if err := daemon.ServeProm(out, services, prom, h.Collector(), p.Log); err != nil {
+		metrics := daemon.Metrics{Collector: h.Collector(), More: func(mux *http.ServeMux) { collected(mux, p.Component, h) }}
+		if err := daemon.ServeProm(out, services, prom, metrics, p.Log); err != nil {
 			return services.Stop(err)
 		}
 	}

@@ -1,0 +1,94 @@
+package harmonizer
+
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+)
+
+// Varz is the numbers of the classic health manager, under its names. Durations are
+// seconds.
+type Varz struct {
+	State string `json:"state"` // RUNNING
+
+	TotalApps         int   `json:"total_apps"`
+	TotalUsers        int64 `json:"total_users"` // 0 also if it is unknown: collectors want a number
+	TotalInstances    int   `json:"total_instances"`
+	RunningInstances  int   `json:"running_instances"`
+	MissingInstances  int   `json:"missing_instances"`
+	CrashedInstances  int   `json:"crashed_instances"`
+	FlappingInstances int   `json:"flapping_instances"`
+
+	QueueLength    int     `json:"queue_length"`
+	Analysis       float64 `json:"analysis_loop_duration"` // of the longest step: there is no loop
+	BulkUpdate     float64 `json:"bulk_update_loop_duration"`
+	Heartbeats     uint64  `json:"heartbeat_msgs_received"`
+	Exits          uint64  `json:"droplet_exited_msgs_received"`
+	Updates        uint64  `json:"droplet_updated_msgs_received"`
+	StatusRequests uint64  `json:"healthmanager_status_msgs_received"`
+	HealthRequests uint64  `json:"healthmanager_health_request_msgs_received"`
+	AppRequests    uint64  `json:"healthmanager_droplet_request_msgs_received"`
+	Starts         uint64  `json:"health_start_messages_sent"`
+	Stops          uint64  `json:"health_stop_messages_sent"`
+
+	Running VarzRunning `json:"running"`
+	Total   VarzTotal   `json:"total"`
+}
+
+// VarzRunning is what runs.
+type VarzRunning struct {
+	Apps              int `json:"apps"`
+	Crashes           int `json:"crashes"`
+	RunningInstances  int `json:"running_instances"`
+	MissingInstances  int `json:"missing_instances"`
+	FlappingInstances int `json:"flapping_instances"`
+}
+
+// VarzTotal is what should run. Memory is in MB.
+type VarzTotal struct {
+	Apps             int     `json:"apps"`
+	StartedApps      int     `json:"started_apps"`
+	Instances        int     `json:"instances"`
+	StartedInstances int     `json:"started_instances"`
+	Memory           float64 `json:"memory"`
+	StartedMemory    float64 `json:"started_memory"`
+}
+
+// varz returns the numbers of a scrape; users below 0 are unknown.
+func (s scrape) varz(longest time.Duration, users int64) Varz {
+	t, n := s.Totals.All, s.Counters
+	return Varz{
+		State:     "RUNNING",
+		TotalApps: t.Apps, TotalUsers: max(0, users), TotalInstances: t.Instances,
+		RunningInstances: t.Running, MissingInstances: t.Missing, CrashedInstances: t.Crashed, FlappingInstances: t.Flapping,
+		QueueLength: s.Queue.Starts + s.Queue.Stops,
+		Analysis:    longest.Seconds(),
+		BulkUpdate:  s.read.Seconds(),
+		Heartbeats:  n["heartbeats"], Exits: n["exits"], Updates: n["updates"],
+		StatusRequests: n[reportCounter(message.SubjectStatus)],
+		HealthRequests: n[reportCounter(message.SubjectHealth)],
+		AppRequests:    n[reportCounter(message.SubjectDroplet)],
+		Starts:         n["nudges_start"], Stops: n["nudges_stop"],
+		Running: VarzRunning{
+			Apps: t.StartedApps, Crashes: t.Crashes,
+			RunningInstances: t.Running, MissingInstances: t.Missing, FlappingInstances: t.Flapping,
+		},
+		Total: VarzTotal{
+			Apps: t.Apps, StartedApps: t.StartedApps, Instances: t.Instances, StartedInstances: t.StartedInstances,
+			Memory: t.Memory, StartedMemory: t.StartedMemory,
+		},
+	}
+}
+
+// reportCounter is the name of the counter of requests on a subject of reports.
+func reportCounter(subject string) string {
+	switch subject {
+	case message.SubjectStatus:
+		return "reports_status"
+	case message.SubjectHealth:
+		return "reports_health"
+	case message.SubjectDroplet:
+		return "reports_droplet"
+	}
+	return "reports_other"
+}

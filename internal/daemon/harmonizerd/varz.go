@@ -1,0 +1,105 @@
+package harmonizerd
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+)
+
+// varzTimeout is how long /varz waits for the harmonizer.
+const varzTimeout = 2 * time.Second
+
+// varz is what collectors of the time read at /varz.
+type varz struct {
+	natsbus.Descriptor
+	harmonizer.Varz
+	process
+}
+
+// process is this process and its machine.
+type process struct {
+	Cores     int            `json:"num_cores"`
+	CPU       float64        `json:"cpu"` // percent of a core, since the start
+	Load      float64        `json:"cpu_load_avg"`
+	Mem       uint64         `json:"mem_bytes"`
+	MemUsed   uint64         `json:"mem_used_bytes"` // of the machine
+	MemFree   uint64         `json:"mem_free_bytes"` // of the machine
+	LogCounts map[string]int `json:"log_counts"`     // always empty
+}
+
+// collected adds /varz and /healthz to mux, with the credentials of the component.
+func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer) {
+	mux.HandleFunc("GET /healthz", authorized(c, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "ok\n")
+	}))
+	mux.HandleFunc("GET /varz", authorized(c, func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
+		defer cancel()
+		numbers, err := h.Varz(ctx)
+		if err != nil {
+			http.Error(w, "read the harmonizer: "+err.Error()+"; try again", http.StatusServiceUnavailable)
+			return
+		}
+		now := time.Now()
+		text, err := json.MarshalIndent(varz{c.Descriptor(now), numbers, processNow(c.Uptime(now))}, "", "  ")
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		_, _ = w.Write(append(text, '\n'))
+	}))
+}
+
+// authorized refuses requests without the credentials of the component.
+func authorized(c natsbus.Component, next http.HandlerFunc) http.HandlerFunc {
+	same := func(a, b string) int {
+		x, y := sha256.Sum256([]byte(a)), sha256.Sum256([]byte(b))
+		return subtle.ConstantTimeCompare(x[:], y[:])
+	}
+	return func(w http.ResponseWriter, r *http.Request) {
+		user, password, given := r.BasicAuth()
+		if !given || same(user, c.User)&same(password, c.Password) != 1 {
+			w.Header().Set("WWW-Authenticate", `Basic realm="weir harmonizer"`)
+			http.Error(w, "want the user and password that the component announces on vcap.component.announce", http.StatusUnauthorized)
+			return
+		}
+		next(w, r)
+	}
+}
+
+// processNow reads the figures of this process; what the system does not give is 0.
+func processNow(up time.Duration) process {
+	p := process{Cores: runtime.NumCPU(), LogCounts: map[string]int{}}
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err == nil && up > 0 {
+		used := time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
+		p.CPU = 100 * used.Seconds() / up.Seconds()
+	}
+	var system syscall.Sysinfo_t
+	if err := syscall.Sysinfo(&system); err == nil {
+		unit := uint64(system.Unit)
+		p.MemFree = uint64(system.Freeram) * unit
+		p.MemUsed = uint64(system.Totalram)*unit - p.MemFree
+		p.Load = float64(system.Loads[0]) / (1 << 16)
+	}
+	if text, err := os.ReadFile("/proc/self/statm"); err == nil {
+		var size, resident uint64
+		if _, err := fmt.Sscan(string(text), &size, &resident); err == nil {
+			p.Mem = resident * uint64(os.Getpagesize())
+		}
+	}
+	return p
+}

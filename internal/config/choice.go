@@ -52,11 +52,12 @@ func (c *checker) checkChoice(node ast.Node, options []option, path string) {
 				return
 			}
 		}
-		what := spelling.Unknown(key, keysOfOptions(options))
+		var what strings.Builder
+		what.WriteString(spelling.Unknown(key, keysOfOptions(options)))
 		for _, o := range options {
-			what += "\n  " + o.about
+			what.WriteString("\n  " + o.about)
 		}
-		c.report(strictyaml.LineOf(pair.Key), at, what)
+		c.report(strictyaml.LineOf(pair.Key), at, what.String())
 	})
 }
 

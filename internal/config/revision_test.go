@@ -48,14 +48,14 @@ status: {port: 54321, user: u, password: p}
 			if err != nil {
 				t.Fatal(err)
 			}
-			var warned string
+			var warned strings.Builder
 			for _, w := range warnings {
 				if w.Key == "dialect" {
-					warned += w.What
+					warned.WriteString(w.What)
 				}
 			}
-			if h.Dialect != tt.want || (warned == "") != (tt.warns == "") || !strings.Contains(warned, tt.warns) {
-				t.Errorf("dialect %s with the warning %q, want %s with %q", h.Dialect, warned, tt.want, tt.warns)
+			if h.Dialect != tt.want || (warned.String() == "") != (tt.warns == "") || !strings.Contains(warned.String(), tt.warns) {
+				t.Errorf("dialect %s with the warning %q, want %s with %q", h.Dialect, warned.String(), tt.want, tt.warns)
 			}
 			if stops := h.Rules().StopsWholeApps; stops != (tt.want != DialectHealth) {
 				t.Errorf("rules for a controller that stops whole apps: %v", stops)

@@ -69,7 +69,7 @@ func copyTree(t *testing.T) string {
 	if err != nil {
 		t.Fatalf("list the files of the tree: %v", err)
 	}
-	for _, name := range strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00") {
+	for name := range strings.SplitSeq(strings.TrimSuffix(string(out), "\x00"), "\x00") {
 		text, err := os.ReadFile(filepath.Join(root, name))
 		if os.IsNotExist(err) {
 			continue // deleted, and not yet committed

@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -154,11 +155,12 @@ func (m *model) run() string {
 	if m.problem == "" {
 		return ""
 	}
-	text := m.problem
+	var text strings.Builder
+	text.WriteString(m.problem)
 	for _, line := range m.log[max(0, len(m.log)-1000):] {
-		text += "\n" + line
+		text.WriteString("\n" + line)
 	}
-	return text
+	return text.String()
 }
 
 // pause returns how long nothing happens.

@@ -192,8 +192,10 @@ func TestLife(t *testing.T) {
 
 func TestCrash(t *testing.T) {
 	r := newRig(t)
+	began := time.Now()
 	r.start(t, "a", "exit 3")
 	e := r.awaitExit(t, "a")
+	lived := time.Since(began) // at most; a busy machine takes long for a shell
 	if e.Reason != message.ReasonCrashed || e.Status == nil || *e.Status != 3 || e.CrashedAt == 0 || e.Description != "exit status 3" {
 		t.Errorf("exit = %+v", e)
 	}
@@ -202,8 +204,8 @@ func TestCrash(t *testing.T) {
 	beats := slices.Clone(r.beats)
 	r.mu.Unlock()
 	for _, b := range beats {
-		if len(b.Beats) > 0 && b.Beats[0].State == message.Running {
-			t.Error("a copy that crashes at once was told as running")
+		if lived < 100*time.Millisecond && len(b.Beats) > 0 && b.Beats[0].State == message.Running {
+			t.Errorf("a copy that crashed within %v was reported as running", lived)
 		}
 	}
 	for instance, test := range map[string]struct{ command, want string }{

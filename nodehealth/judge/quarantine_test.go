@@ -10,16 +10,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/disruption"
 )
 
-// count returns how many nodes are in that state.
-func (w *world) count(state NodeState) (n int) {
-	for _, one := range w.j.Status() {
-		if one.State == state {
-			n++
-		}
-	}
-	return n
-}
-
 // spread lets a check turn wrong on one node after the other: a URL fails, and the
 // heartbeat goes on.
 func spread(t *testing.T, heal func(w *world, o Order) []Event) *world {

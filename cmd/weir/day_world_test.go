@@ -27,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/apply"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -402,7 +403,7 @@ func (d *day) born() {
 		d.t.Fatal(err)
 	}
 	provider, err := aws.Open(l.ctx, aws.Config{
-		Cluster: dayCluster, Pool: dayPool, Region: d.server.Region(), Endpoint: l.front.URL, AccessKey: "AKID", SecretKey: "SECRET",
+		Cluster: dayCluster, Pool: dayPool, Region: d.server.Region(), Endpoint: l.front.URL, Keys: awssdk.Fixed("AKID", "SECRET"),
 		Groups: []aws.Selector{{Kind: aws.AutoScaling, Tag: dayTag}, {Kind: aws.SpotFleet, Tag: dayTag}},
 		Queue:  "weir-notices", Reads: 1e5, Writes: 1e5, Now: d.server.Now,
 	}, d.log)

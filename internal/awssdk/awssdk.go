@@ -1,6 +1,6 @@
-// Package awssdk is how this house sets up the AWS SDK: with given keys, or as the
-// SDK finds them in files, environment and roles, with deadlines, and without its own
-// log lines.
+// Package awssdk sets up the AWS SDK: with given keys, or as the SDK finds them in
+// files, environment and roles, with deadlines, and without its own log lines. Keys that
+// change in a file are in use with the next request.
 //
 //	loaded, err := awssdk.Load(ctx, awssdk.Config{Region: "eu-central-1"}, awssdk.HTTPClient(), retryer)
 //
@@ -17,7 +17,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	awshttp "github.com/aws/aws-sdk-go-v2/aws/transport/http"
 	"github.com/aws/aws-sdk-go-v2/config"
-	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/smithy-go/logging"
 )
 
@@ -39,10 +38,18 @@ var ErrNoRegion = errors.New("no region is set: set it in the configuration or a
 type Config struct {
 	Region   string // empty: as the SDK finds it
 	Endpoint string // a server in place of AWS; then a region need not be set
-	// AccessKey and SecretKey are for keys that are known; without them the SDK's
+	// Keys returns the keys of a request. If it is nil or returns empty keys, the SDK's
 	// usual chain finds some.
-	AccessKey string
-	SecretKey string
+	Keys Keys
+}
+
+// Keys returns an access key and its secret. It is called for each request, so it
+// returns rotated keys as soon as it can read them. Both are empty if it has no keys.
+type Keys func() (access, secret string, err error)
+
+// Fixed returns Keys that never change.
+func Fixed(access, secret string) Keys {
+	return func() (string, string, error) { return access, secret, nil }
 }
 
 // HTTPClient returns a client that waits no longer than it should for a connection
@@ -53,14 +60,27 @@ func HTTPClient() *awshttp.BuildableClient {
 		WithTransportOptions(func(t *http.Transport) { t.ResponseHeaderTimeout = answerTimeout })
 }
 
-// Load reads the SDK's files and environment, or, with keys given, neither. It does
-// not connect. ErrNoRegion if there is no region. The client is one whose transport
-// the SDK can give the authorities of AWS_CA_BUNDLE; a wrapper of it belongs around
-// the HTTPClient of what is returned.
+// Load reads the SDK's files and environment, or, if there are keys, neither. It does not
+// connect. ErrNoRegion if there is no region. The client is one whose transport the SDK
+// can give the authorities of AWS_CA_BUNDLE; a wrapper of it belongs around the HTTPClient
+// of what is returned.
+//
+// The credentials follow the shared credentials file and the shared configuration file:
+// if one of them changed since the last request, the next request reads both again.
 func Load(ctx context.Context, c Config, client *awshttp.BuildableClient, retryer func() aws.Retryer) (aws.Config, error) {
-	loaded, err := c.load(ctx, client, retryer)
-	if err != nil {
-		return aws.Config{}, err
+	load := []func(*config.LoadOptions) error{
+		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),
+	}
+	if c.Region != "" {
+		load = append(load, config.WithRegion(c.Region))
+	}
+	source := &credentialSource{keys: c.Keys, load: load}
+	loaded := aws.Config{Region: c.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer}
+	if !source.given() {
+		var err error
+		if loaded, err = source.reload(ctx); err != nil {
+			return aws.Config{}, err
+		}
 	}
 	if loaded.Region == "" {
 		if c.Endpoint == "" {
@@ -68,44 +88,6 @@ func Load(ctx context.Context, c Config, client *awshttp.BuildableClient, retrye
 		}
 		loaded.Region = endpointRegion
 	}
-	loaded.Credentials = chain{loaded.Credentials}
+	loaded.Credentials = source
 	return loaded, nil
 }
-
-func (c Config) load(ctx context.Context, client *awshttp.BuildableClient, retryer func() aws.Retryer) (aws.Config, error) {
-	if c.AccessKey != "" {
-		return aws.Config{
-			Region: c.Region, HTTPClient: client, Logger: logging.Nop{}, Retryer: retryer,
-			Credentials: credentials.NewStaticCredentialsProvider(c.AccessKey, c.SecretKey, ""),
-		}, nil
-	}
-	load := []func(*config.LoadOptions) error{
-		config.WithHTTPClient(client), config.WithLogger(logging.Nop{}), config.WithRetryer(retryer),
-	}
-	if c.Region != "" {
-		load = append(load, config.WithRegion(c.Region))
-	}
-	return config.LoadDefaultConfig(ctx, load...)
-}
-
-// chain bounds the SDK's credential chain, and marks its errors.
-type chain struct{ provider aws.CredentialsProvider }
-
-// Retrieve implements aws.CredentialsProvider.
-func (c chain) Retrieve(ctx context.Context) (aws.Credentials, error) {
-	ctx, cancel := context.WithTimeout(ctx, CredentialsTimeout)
-	defer cancel()
-	found, err := c.provider.Retrieve(ctx)
-	if err != nil {
-		return aws.Credentials{}, &CredentialsError{err}
-	}
-	return found, nil
-}
-
-// CredentialsError is what a request fails with if no keys are found.
-type CredentialsError struct{ Err error }
-
-func (e *CredentialsError) Error() string { return "no credentials: " + e.Err.Error() }
-
-// Unwrap returns why none were found.
-func (e *CredentialsError) Unwrap() error { return e.Err }

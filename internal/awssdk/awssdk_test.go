@@ -54,7 +54,7 @@ func TestRegion(t *testing.T) {
 		err  error
 	}{
 		{"none", awssdk.Config{}, "", awssdk.ErrNoRegion},
-		{"none, with keys", awssdk.Config{AccessKey: "a", SecretKey: "b"}, "", awssdk.ErrNoRegion},
+		{"none, with keys", awssdk.Config{Keys: awssdk.Fixed("a", "b")}, "", awssdk.ErrNoRegion},
 		{"none, a server of its own", awssdk.Config{Endpoint: "http://localhost"}, "us-east-1", nil},
 		{"given", awssdk.Config{Region: "eu-central-1"}, "eu-central-1", nil},
 	} {

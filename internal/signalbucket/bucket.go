@@ -8,15 +8,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"iter"
 	"os"
 	"path/filepath"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -35,64 +34,38 @@ func TrustOf(s config.Service) (release.Trust, error) {
 	return trust, nil
 }
 
-// Open opens the bucket of the service file; with zero keys, by its
-// access_key_file or the AWS SDK's usual chain.
+// Open opens the bucket of the service file. Its keys are the given ones. If they are zero,
+// each request reads them anew: from access_key_file, or by the AWS SDK's usual chain. If
+// access_key_file cannot be read, the bucket is unavailable, so the cache is used.
 func Open(ctx context.Context, service config.Service, keys Keys) (release.Bucket, error) {
 	if service.AWS.SignalsBucket == "" {
 		return nil, command.Usage(ErrNoBucket)
 	}
-	var errKeys error
+	source := awssdk.Fixed(keys.Access, keys.Secret)
 	if keys == (Keys{}) {
-		keys, errKeys = AccessKeys(service)
+		source = KeysOf(service)
 	}
-	bucket, err := s3store.Open(ctx, s3store.Config{
+	return s3store.Open(ctx, s3store.Config{
 		Bucket: service.AWS.SignalsBucket, Prefix: service.AWS.SignalsPrefix, Region: service.AWS.Region,
-		Endpoint: service.AWS.Endpoint("s3"), PathStyle: service.AWS.PathStyle,
-		AccessKey: keys.Access, SecretKey: keys.Secret,
+		Endpoint: service.AWS.Endpoint("s3"), PathStyle: service.AWS.PathStyle, Keys: source,
 	})
-	if err == nil && errKeys != nil {
-		return lockedBucket{bucket, errKeys}, nil
-	}
-	return bucket, err
 }
 
 // ErrNoBucket is a mistake in the service file.
 var ErrNoBucket = errors.New("weir.yaml: aws.signals_bucket is missing: which bucket holds the signal releases?")
 
-// lockedBucket is a bucket whose keys cannot be read: as good as away, so that
-// what is in the cache is used.
-type lockedBucket struct {
-	release.Bucket
-	err error
-}
-
-func (b lockedBucket) away() error { return fmt.Errorf("%w: %w", release.ErrUnavailable, b.err) }
-
-// Get implements release.Bucket.
-func (b lockedBucket) Get(context.Context, string, int64) (io.ReadCloser, error) {
-	return nil, b.away()
-}
-
-// Put implements release.Bucket.
-func (b lockedBucket) Put(context.Context, string, io.ReadSeeker, int64) error { return b.away() }
-
-// Stat implements release.Bucket.
-func (b lockedBucket) Stat(context.Context, string) (release.Stat, error) {
-	return release.Stat{}, b.away()
-}
-
-// List implements release.Bucket.
-func (b lockedBucket) List(context.Context, string) iter.Seq2[string, error] {
-	return func(yield func(string, error) bool) { yield("", b.away()) }
-}
-
-// AccessKeys are those of the service file's access_key_file; none without one.
-// With AWS_PROFILE or AWS_WEB_IDENTITY_TOKEN_FILE set, the SDK finds its own.
-func AccessKeys(service config.Service) (Keys, error) {
-	if service.AWS.AccessKeyFile == "" || os.Getenv("AWS_PROFILE") != "" || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
-		return Keys{}, nil
+// KeysOf returns a source of the keys in the service file's access_key_file. The source
+// returns empty keys if no such file is configured, and if AWS_PROFILE or
+// AWS_WEB_IDENTITY_TOKEN_FILE is set: then the SDK finds its own.
+func KeysOf(service config.Service) awssdk.Keys {
+	file := service.AWS.AccessKeyFile
+	if file == "" || os.Getenv("AWS_PROFILE") != "" || os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE") != "" {
+		return awssdk.Fixed("", "")
 	}
-	return readAccessKeys(service.AWS.AccessKeyFile)
+	return func() (access, secret string, err error) {
+		keys, err := readAccessKeys(file)
+		return keys.Access, keys.Secret, err
+	}
 }
 
 // readAccessKeys reads the keys of a file as boto users have it.

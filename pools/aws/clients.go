@@ -45,7 +45,7 @@ type clients struct {
 
 func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	loaded, err := awssdk.Load(ctx, awssdk.Config{
-		Region: cfg.Region, Endpoint: cfg.endpoint(serviceEC2), AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey,
+		Region: cfg.Region, Endpoint: cfg.endpoint(serviceEC2), Keys: cfg.Keys,
 	}, awssdk.HTTPClient().WithTimeout(callTimeout), func() aws.Retryer { return newRetryer(retry.DefaultRetryables...) })
 	if err != nil {
 		return nil, err

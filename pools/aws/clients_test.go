@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"maps"
 	"net/http"
 	"net/http/httptest"
@@ -23,6 +24,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	"golang.org/x/time/rate"
 
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -44,10 +46,81 @@ func TestAuthoritiesOfTheEnvironment(t *testing.T) {
 		t.Setenv(name, value)
 	}
 	cfg := configFor(s, AutoScaling)
-	cfg.Endpoint, cfg.AccessKey, cfg.SecretKey = front.URL, "", ""
+	cfg.Endpoint, cfg.Keys = front.URL, nil
 	p := open(t, cfg)
 	if _, is := p.aws.autoscaling.Options().HTTPClient.(bounded); !is {
 		t.Error("answers are not bounded")
+	}
+}
+
+// Rotated keys sign the next request, wherever they come from.
+func TestRotatedKeys(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		t.Helper()
+		// A new file in place of the old one, as tools that rotate keys write it.
+		file := filepath.Join(dir, name)
+		err := os.WriteFile(file+".new", []byte(text), 0o600)
+		if err == nil {
+			err = os.Rename(file+".new", file)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file
+	}
+	shared := func(key string) {
+		t.Helper()
+		t.Setenv("AWS_SHARED_CREDENTIALS_FILE",
+			write("credentials", fmt.Sprintf("[default]\naws_access_key_id = %s\naws_secret_access_key = SECRET\n", key)))
+	}
+	for _, name := range []string{"AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AWS_PROFILE"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("AWS_CONFIG_FILE", os.DevNull)
+	given := ""
+	for _, tc := range []struct {
+		name   string
+		rotate func(key string)
+		keys   awssdk.Keys
+	}{
+		{"keys of the configuration", func(key string) { given = key }, func() (string, string, error) { return given, "SECRET", nil }},
+		{"shared credentials file", shared, nil},
+		{"shared credentials file, no keys in the configuration", shared, awssdk.Fixed("", "")},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			s := awstest.New(t, awstest.Config{})
+			s.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 1, Tags: map[string]string{tag: ours}})
+			var mu sync.Mutex
+			signed := make(map[string]bool) // by access key
+			front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, after, _ := strings.Cut(r.Header.Get("Authorization"), "Credential=")
+				key, _, _ := strings.Cut(after, "/")
+				mu.Lock()
+				signed[key] = true
+				mu.Unlock()
+				s.ServeHTTP(w, r)
+			}))
+			t.Cleanup(front.Close)
+			tc.rotate("AKIDOLD")
+			cfg := configFor(s, AutoScaling)
+			cfg.Endpoint, cfg.Keys = front.URL, tc.keys
+			p := open(t, cfg)
+			for _, key := range []string{"AKIDOLD", "AKIDNEW"} {
+				tc.rotate(key)
+				mu.Lock()
+				clear(signed)
+				mu.Unlock()
+				if _, err := p.Groups(t.Context()); err != nil {
+					t.Fatal(err)
+				}
+				mu.Lock()
+				if !signed[key] || len(signed) != 1 {
+					t.Errorf("requests are signed with %v, want %s", signed, key)
+				}
+				mu.Unlock()
+			}
+		})
 	}
 }
 
@@ -67,7 +140,7 @@ func TestEndpoints(t *testing.T) {
 		urls[service] = server.URL
 	}
 	c, err := newClients(t.Context(), Config{
-		AccessKey: "AKID", SecretKey: "SECRET", Endpoints: func(service string) string { return urls[service] },
+		Keys: awssdk.Fixed("AKID", "SECRET"), Endpoints: func(service string) string { return urls[service] },
 	}.withDefaults())
 	if err != nil {
 		t.Fatal(err)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"golang.org/x/time/rate"
+
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
 // Kind is what a group is at Amazon.
@@ -75,10 +77,9 @@ type Config struct {
 	// Endpoints, if not nil, takes Endpoint's place: it returns that of each of ec2,
 	// autoscaling, elasticloadbalancing, sqs and s3; empty: Amazon's.
 	Endpoints func(service string) string
-	// AccessKey and SecretKey are for keys that are known; without them the SDK's
-	// usual chain finds some.
-	AccessKey string
-	SecretKey string
+	// Keys returns the keys of each request. If it is nil or returns empty keys, the
+	// SDK's usual chain finds some.
+	Keys awssdk.Keys
 
 	Groups []Selector
 	Others []Claim

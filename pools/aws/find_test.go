@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
@@ -100,7 +101,7 @@ func TestFleets(t *testing.T) {
 		"aws_spot_fleet_request": {"id": "sfr-listed", "pool": "p"}, "aws_spot_fleet_request_2": {"id": "sfr-other", "pool": "q"}}}`)
 	put(t, store.Endpoint, "elsewhere/x.json", `nonsense`)
 	cfg := configFor(s, SpotFleet)
-	cfg.AccessKey, cfg.SecretKey = s3test.AccessKey, s3test.SecretKey
+	cfg.Keys = awssdk.Fixed(s3test.AccessKey, s3test.SecretKey)
 	cfg.Endpoints = func(service string) string { return map[string]string{"ec2": s.URL(), "s3": store.Endpoint}[service] }
 	cfg.Groups = append(cfg.Groups, Selector{Kind: SpotFleet, S3Bucket: "lists", S3Prefix: "fleets/c"})
 	p := open(t, cfg)

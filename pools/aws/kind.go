@@ -109,13 +109,12 @@ func (g *Groups) selector(isolation string) Selector {
 
 // configOf returns where the groups of a pool are, and the claims of the other pools.
 func configOf(site provider.Site) (Config, error) {
-	access, secret, err := site.Account.Keys()
-	if err != nil {
+	if _, _, err := site.Account.Keys(); err != nil {
 		return Config{}, err
 	}
 	c := Config{
 		Cluster: site.Cluster, Pool: site.Pool, Region: site.Account.Region, Endpoints: site.Account.Endpoint,
-		AccessKey: access, SecretKey: secret, Queue: site.Account.Events, Now: site.Now,
+		Keys: site.Account.Keys, Queue: site.Account.Events, Now: site.Now,
 	}
 	for _, g := range site.Groups {
 		if groups, ok := g.(*Groups); ok {

@@ -29,8 +29,12 @@ func TestConfigOfASite(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if access, secret, err := got.Keys(); access != "access" || secret != "secret" || err != nil {
+		t.Errorf("keys are %q, %q, %v", access, secret, err)
+	}
+	got.Keys = nil
 	want := Config{
-		Cluster: "prod", Pool: "web", Region: "us-west-2", AccessKey: "access", SecretKey: "secret", Queue: "queue",
+		Cluster: "prod", Pool: "web", Region: "us-west-2", Queue: "queue",
 		Groups: []Selector{
 			{Kind: AutoScaling, Tag: "weir:pool", Isolation: "sg-1"}, {Kind: SpotFleet, S3Bucket: "b", S3Prefix: "p", Isolation: "sg-1"},
 		},

@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
@@ -29,7 +30,7 @@ const (
 // configFor is that of a provider of the pool p of cluster c, at the server.
 func configFor(s *awstest.Server, kinds ...Kind) Config {
 	cfg := Config{
-		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), AccessKey: "AKID", SecretKey: "SECRET",
+		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), Keys: awssdk.Fixed("AKID", "SECRET"),
 		Reads: 1e4, Writes: 1e4, Now: s.Now,
 	}
 	if s.Direct() {

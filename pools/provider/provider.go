@@ -86,7 +86,8 @@ type Account struct {
 	// Endpoint returns the URL of a service that takes the place of the cloud's own,
 	// empty for the cloud's own.
 	Endpoint func(service string) string
-	// Keys returns the keys of access_key_file, both empty if there is no such file.
+	// Keys returns the keys of access_key_file as it is now, both empty if there is no such
+	// file. Call it for each request: keys are rotated.
 	Keys func() (access, secret string, err error)
 	// Events is the queue of the provider's warnings and lifecycle events. Empty: no
 	// queue is configured.

@@ -64,6 +64,9 @@ func (b *Bucket) brokenBody(key string, err error) error {
 // the SDK stands for, nil if none.
 func classify(err error) (cause string, class error) {
 	if none, ok := errors.AsType[*awssdk.CredentialsError](err); ok {
+		if none.Given {
+			return none.Error(), release.ErrUnavailable
+		}
 		return none.Error(), classifyCredentials(none)
 	}
 	if api, ok := errors.AsType[smithy.APIError](err); ok {

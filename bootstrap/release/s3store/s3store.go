@@ -26,10 +26,9 @@ type Config struct {
 	Region    string // empty: as the SDK finds it
 	Endpoint  string // http(s)://host[:port]; empty: that of AWS
 	PathStyle bool   // endpoint/bucket instead of bucket.endpoint
-	// AccessKey and SecretKey are for a bucket whose keys are known; without
-	// them the SDK's usual chain finds some.
-	AccessKey string
-	SecretKey string
+	// Keys returns the keys of each request. If it is nil or returns empty keys, the
+	// SDK's usual chain finds some. If it fails, the bucket is unavailable.
+	Keys awssdk.Keys
 }
 
 // Validate returns every problem of the configuration, joined.
@@ -67,7 +66,7 @@ func Open(ctx context.Context, cfg Config) (*Bucket, error) {
 		return nil, err
 	}
 	loaded, err := awssdk.Load(ctx, awssdk.Config{
-		Region: cfg.Region, Endpoint: cfg.Endpoint, AccessKey: cfg.AccessKey, SecretKey: cfg.SecretKey,
+		Region: cfg.Region, Endpoint: cfg.Endpoint, Keys: cfg.Keys,
 	}, awssdk.HTTPClient(), func() aws.Retryer { return aws.NopRetryer{} })
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", cfg.Bucket, err)

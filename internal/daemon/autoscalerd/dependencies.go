@@ -83,10 +83,7 @@ func openProvider(ctx context.Context, a autoscaling, b *bus.Bus, log *slog.Logg
 		Account: provider.Account{
 			Region: a.service.RegionOf(cluster), Endpoint: a.service.AWS.Endpoint,
 			Events: cmp.Or(a.pool.EventQueue(), a.service.WarningQueue(cluster)),
-			Keys: func() (access, secret string, err error) {
-				keys, err := signalbucket.AccessKeys(a.service)
-				return keys.Access, keys.Secret, err
-			},
+			Keys:   signalbucket.KeysOf(a.service),
 		},
 	}
 	if a.pool.Health != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
@@ -54,27 +55,12 @@ func (p Process) watched(service config.Service) []string {
 		filepath.Join(dir, "weir.yaml"),
 		filepath.Join(dir, filepath.FromSlash(config.PoolFile(dir, p.Cluster, p.Pool))),
 	}
-	for _, file := range []string{
-		service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE"),
-		homeFile("AWS_SHARED_CREDENTIALS_FILE", ".aws/credentials"), homeFile("AWS_CONFIG_FILE", ".aws/config"),
-	} {
+	for _, file := range append(awssdk.SharedFiles(), service.AWS.AccessKeyFile, os.Getenv("AWS_WEB_IDENTITY_TOKEN_FILE")) {
 		if file != "" {
 			files = append(files, file)
 		}
 	}
 	return files
-}
-
-// homeFile is the file that a variable names, or else one below the home folder.
-func homeFile(variable, below string) string {
-	if file := os.Getenv(variable); file != "" {
-		return file
-	}
-	home, err := os.UserHomeDir()
-	if err != nil {
-		return ""
-	}
-	return filepath.Join(home, below)
 }
 
 // run reads the files again whenever they change, or SIGHUP comes.

@@ -129,7 +129,7 @@ func (c *Client) attempt(ctx context.Context, e Evaluation) (Response, error) {
 		}
 	}
 	stop := context.AfterFunc(ctx, c.link.expire)
-	response, phase, err := c.exchange(e, fresh)
+	response, phase, err := c.exchange(ctx, e, fresh)
 	if !stop() { // the connection has expired, or will
 		err = context.Cause(ctx)
 	}
@@ -221,9 +221,9 @@ func (c *Client) adopt(conn *net.UnixConn) (err error) {
 // exchange speaks one evaluation on the connection; phase is the last one that
 // was begun. A columnar body that is refused, unless it was a whole one, is made
 // again as that: the signal does not hold what it built on.
-func (c *Client) exchange(e Evaluation, fresh bool) (Response, Phase, error) {
+func (c *Client) exchange(ctx context.Context, e Evaluation, fresh bool) (Response, Phase, error) {
 	if fresh {
-		if err := c.sendHello(); err != nil {
+		if err := c.sendHello(ctx); err != nil {
 			return Response{}, PhaseHello, err
 		}
 	}
@@ -251,13 +251,16 @@ func (c *Client) send() (Phase, error) {
 	return PhaseDataACK, c.link.sendBody(&c.writing)
 }
 
-func (c *Client) sendHello() error {
+// sendHello sends the hello and returns when the signal has read it.
+func (c *Client) sendHello(ctx context.Context) error {
 	hello, err := c.config.Hello.encode()
 	if err != nil {
 		return err
 	}
-	_, err = c.link.conn.Write(hello)
-	return err
+	if _, err := c.link.conn.Write(hello); err != nil {
+		return err
+	}
+	return c.link.waitRead(ctx)
 }
 
 func (c *Client) readResponse() (Response, error) {

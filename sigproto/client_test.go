@@ -155,6 +155,51 @@ func TestGoldenBytes(t *testing.T) {
 	}
 }
 
+// A signal written straight from Clusterman's description reads the hello by one recv and
+// takes all that it gets for the hello.
+func TestSignalOfOneRead(t *testing.T) {
+	address := startSignal(t, func(p peer) {
+		buffer := make([]byte, 4096)
+		n, err := p.conn.Read(buffer)
+		if err != nil || string(buffer[:n]) != goldenHello {
+			t.Errorf("the first read is %q, %v, want the hello alone", buffer[:n], err)
+		}
+		for {
+			length := p.length()
+			p.send("\x01")
+			if len(p.body(length)) == 0 {
+				return
+			}
+			p.send(goldenAnswer)
+		}
+	})
+	c := newTestClient(t, ClientConfig{Address: address, Hello: sampleHello})
+	for range 3 {
+		if _, err := c.Evaluate(within(t, 10*time.Second), sample); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A signal that does not read the hello gets no LENGTH, and the error says so.
+func TestSignalThatDoesNotReadTheHello(t *testing.T) {
+	ended, got := make(chan struct{}), make(chan string, 1)
+	address := startSignal(t, func(p peer) {
+		<-ended
+		all, _ := io.ReadAll(p.r)
+		got <- string(all)
+	})
+	c := newTestClient(t, ClientConfig{Address: address, Hello: sampleHello})
+	_, err := c.Evaluate(within(t, 50*time.Millisecond), sample)
+	close(ended)
+	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseHello || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Evaluate = %v, want the hello to time out", err)
+	}
+	if all := <-got; all != goldenHello {
+		t.Errorf("the signal got %q, want the hello alone", all)
+	}
+}
+
 // misbehaviour is a first connection that goes wrong; every next one is good.
 var misbehaviours = []struct {
 	name   string

@@ -42,7 +42,9 @@
 // # Hello
 //
 // Right after connecting the autoscaler sends one JSON object of at most 1 MiB.
-// It has no length, no terminator and no reply:
+// It has no length, no terminator and no reply. The autoscaler sends the first LENGTH when
+// the signal has read the hello, so a signal that reads it by one recv works. Another
+// implementation of the autoscaler's end may not wait:
 //
 //	{"parameters":{...,"cluster":"C","pool":"P"},"cluster":"C","pool":"P"}
 //

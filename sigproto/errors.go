@@ -21,7 +21,7 @@ type Phase string
 const (
 	PhaseEncode    Phase = "encode"     // making the body
 	PhaseConnect   Phase = "connect"    // reaching the signal, and checking who it is
-	PhaseHello     Phase = "hello"      // sending the hello
+	PhaseHello     Phase = "hello"      // sending the hello, until the signal has read it
 	PhaseLengthACK Phase = "length ack" // sending the length, waiting for its ACK
 	PhaseDataACK   Phase = "data ack"   // sending the body, waiting for its ACK
 	PhaseResponse  Phase = "response"   // reading the response

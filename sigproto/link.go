@@ -2,11 +2,13 @@ package sigproto
 
 import (
 	"bufio"
+	"context"
 	"encoding/binary"
 	"fmt"
 	"net"
 	"syscall"
 	"time"
+	"unsafe"
 )
 
 // link is a connection of the autoscaler's end.
@@ -51,6 +53,43 @@ func (l *link) clean() bool {
 		return l.err == syscall.EAGAIN
 	}
 	return l.n > 0 && allSpace(l.waiting[:l.n])
+}
+
+// The pause between two looks at the send queue begins at firstLook and doubles.
+const firstLook, longestLook = 20 * time.Microsecond, 5 * time.Millisecond
+
+// waitRead returns when the signal has read everything that was sent. A signal that reads
+// the hello by a single call of recv would otherwise get the LENGTH with it. If the kernel
+// does not say how much is unread, waitRead does not wait.
+func (l *link) waitRead(ctx context.Context) error {
+	for pause := firstLook; ; pause = min(2*pause, longestLook) {
+		unread, err := l.unread()
+		if err != nil || unread == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the signal has not read the hello: %w", context.Cause(ctx))
+		case <-time.After(pause):
+		}
+	}
+}
+
+// unread returns how much of what was sent still waits in the kernel: bytes of memory, not
+// of the message; 0 if the signal has read it all or has hung up.
+func (l *link) unread() (int, error) {
+	var n int32 // an int of C
+	var errno syscall.Errno
+	err := l.raw.Control(func(fd uintptr) {
+		_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&n)))
+	})
+	if err != nil {
+		return 0, err
+	}
+	if errno != 0 {
+		return 0, errno
+	}
+	return int(n), nil
 }
 
 func allSpace(b []byte) bool {

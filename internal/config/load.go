@@ -20,7 +20,8 @@ type Files struct {
 	Pool    string `json:"pool"`
 	Service File   `json:"service"`
 	PoolIn  File   `json:"pool_file"`
-	// Pins say which release speaks for an app where the pool's file does not.
+	// Pins are the releases of apps for which the pool's file names none. The pin of
+	// sigproto.DefaultApp is that of the default signal, where the service file names none.
 	Pins []Pin `json:"pins,omitempty"`
 	// Bucket is that of the releases if the service file names none.
 	Bucket string `json:"bucket,omitempty"`
@@ -60,7 +61,7 @@ func Read(dir, cluster, pool string) (Files, error) {
 
 // Decode returns what the files say. All problems of both are returned at once.
 func (f Files) Decode() (Service, Pool, error) {
-	service, errService := f.Service.service()
+	service, errService := f.Service.service(f.Pins)
 	pool, errPool := f.PoolIn.pool(f.Cluster, f.Pool, f.Pins)
 	if err := errors.Join(errService, errPool); err != nil {
 		return Service{}, Pool{}, err
@@ -81,7 +82,7 @@ func Warnings(s Service, p Pool) Problems {
 func Load(dir, cluster, pool string) (Service, Pool, error) {
 	files, err := Read(dir, cluster, pool)
 	if err != nil {
-		_, errService := files.Service.service() // its problems are worth telling, too
+		_, errService := files.Service.service(nil) // its problems are worth telling, too
 		return Service{}, Pool{}, errors.Join(errService, err)
 	}
 	return files.Decode()
@@ -93,7 +94,7 @@ func LoadService(dir string) (Service, error) {
 	if err != nil {
 		return Service{}, err
 	}
-	return file.service()
+	return file.service(nil)
 }
 
 // ReadPool reads the file of a pool, wherever it lies.
@@ -118,14 +119,14 @@ func readService(dir string) (File, error) {
 	return file, err
 }
 
-func (f File) service() (s Service, err error) {
+func (f File) service(pins []Pin) (s Service, err error) {
 	s.document = document{file: f.Path}
 	if !f.Missing {
 		if s.document, err = decode(f.Path, f.Text, &s); err != nil {
 			return Service{}, err
 		}
 	}
-	s = s.withDefaults()
+	s = s.pinned(pins).withDefaults()
 	return s, s.Validate()
 }
 

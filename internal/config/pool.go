@@ -147,6 +147,9 @@ func (p Pool) withDefaults() Pool {
 func (p Pool) pin(pins []Pin) error {
 	var ps Problems
 	for _, pin := range pins {
+		if pin.App == sigproto.DefaultApp { // the service file's
+			continue
+		}
 		i := slices.IndexFunc(p.Signals, func(s Signal) bool { return s.App == pin.App })
 		if i < 0 {
 			ps = append(ps, p.document.problem("autoscale_signals", fmt.Sprintf(

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/resource"
 	"github.com/weirkeeper/weirkeeper/signals/builtin"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // Service is the file weir.yaml: what all pools of a machine share.
@@ -195,6 +196,17 @@ func (s Service) withDefaults() Service {
 	if s.Autoscaling.Margin == nil {
 		s.Autoscaling.Margin = new(0.1)
 	}
+	return s
+}
+
+// pinned returns s with the pin of the default signal, if s names no default signal.
+func (s Service) pinned(pins []Pin) Service {
+	i := slices.IndexFunc(pins, func(p Pin) bool { return p.App == sigproto.DefaultApp })
+	if i < 0 || s.AutoscaleSig.Name != "" || s.AutoscaleSig.Pin() != "" {
+		return s
+	}
+	s.AutoscaleSig.Name, s.AutoscaleSig.Version = pins[i].Name, pins[i].Version
+	s.Autoscaling.DefaultSignalRole = firstOf(s.Autoscaling.DefaultSignalRole, pins[i].Namespace)
 	return s
 }
 

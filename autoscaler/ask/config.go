@@ -1,6 +1,10 @@
 package ask
 
-import "time"
+import (
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/resource"
+)
 
 // Config is the signals of one pool, and what bounds their evaluation.
 type Config struct {
@@ -23,8 +27,9 @@ type Signal struct {
 	Name       string // empty: the app has no signal of its own
 	Version    string // pinned release
 	Period     time.Duration
-	HoldFor    time.Duration // how long its last good opinion may stand in
-	Windows    []Window      // for processes whose Endpoint has no Request
+	HoldFor    time.Duration    // how long its last good opinion may stand in
+	MaxRequest resource.Request // as of decide.App
+	Windows    []Window         // for processes whose Endpoint has no Request
 	Parameters map[string]any
 }
 

@@ -94,7 +94,9 @@ func (p *Panel) Opinions() Opinions {
 	o := Opinions{Default: standby.opinion}
 	counts := len(apps) == 0
 	for _, s := range apps {
-		o.Apps = append(o.Apps, decide.App{Name: s.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.HoldFor})
+		o.Apps = append(o.Apps, decide.App{
+			Name: s.App, Configured: s.configured(), Opinion: s.opinion, HoldFor: s.HoldFor, MaxRequest: s.MaxRequest,
+		})
 		if s.configured() {
 			o.Short = cmp.Or(o.Short, s.short)
 		} else {

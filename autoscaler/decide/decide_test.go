@@ -36,6 +36,24 @@ func TestHostileRequestHasFailed(t *testing.T) {
 	}
 }
 
+// An absurd answer counts as max_request, now and while it is held, and the reason says so.
+func TestMaxRequest(t *testing.T) {
+	in := asks(t, 1e15)
+	in.Apps[0].HoldFor = time.Hour
+	in.Apps[0].MaxRequest = resource.Request{}.With(resource.CPUs, 40).With(resource.Mem, 1)
+	want := resource.Request{}.With(resource.CPUs, 40)
+	d := decide.Decide(in)
+	if app := d.Apps[0]; app.Request != want || app.Source != decide.FromSignal || !strings.Contains(app.Why, "above max_request, 40 cpus counts") {
+		t.Errorf("web = %+v, want %v, and why", app, want)
+	}
+	in.State, in.Now = d.State, in.Now.Add(time.Minute)
+	in.Apps[0].Opinion = decide.Opinion{Verdict: decide.Failed, Why: "gone"}
+	in.Default = decide.Opinion{Verdict: decide.Failed}
+	if app := decide.Decide(in).Apps[0]; app.Request != want || app.Source != decide.FromHeld {
+		t.Errorf("web = %+v, want %v of an earlier answer", app, want)
+	}
+}
+
 func TestHostileDefaultCannotStandIn(t *testing.T) {
 	in := asks(t, math.NaN())
 	in.Default = decide.Opinion{Verdict: decide.Value, Request: resource.Request{}.With(resource.Mem, -1)}

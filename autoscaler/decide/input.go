@@ -56,6 +56,9 @@ type App struct {
 	Configured bool          `json:"configured"`
 	Opinion    Opinion       `json:"opinion"`
 	HoldFor    time.Duration `json:"hold_for_ns"` // how long a good answer may stand in
+	// MaxRequest is the most that counts of a request of the app's own signal, by kind. A
+	// kind that it does not name has no bound.
+	MaxRequest resource.Request `json:"max_request,omitzero"`
 }
 
 // Verdict is the kind of an answer.

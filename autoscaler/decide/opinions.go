@@ -90,7 +90,27 @@ func settle(app App, own, standby Opinion, past memory) Resolved {
 	// An app that has no opinion just now, and had one not long ago, has not
 	// lost its voice: that is a hold, and no stand-in.
 	r.StandIn = r.Source == FromNobody || app.Configured && lost
+	if r.Source == FromSignal || r.Source == FromHeld {
+		var over string
+		if r.Request, over = app.bound(r.Request); over != "" {
+			r.Why = strings.TrimPrefix(r.Why+"; "+over, "; ")
+		}
+	}
 	return r
+}
+
+// bound returns r with no more of each kind than MaxRequest, and what was cut; empty if
+// nothing was.
+func (a App) bound(r resource.Request) (bounded resource.Request, over string) {
+	var cut []string
+	for _, k := range resource.Kinds() {
+		x, ok := r.Get(k)
+		if most, limited := a.MaxRequest.Get(k); ok && limited && x > most {
+			r = r.With(k, most)
+			cut = append(cut, fmt.Sprintf("%s is above max_request, %s counts", amount(k, x), amount(k, most)))
+		}
+	}
+	return r, strings.Join(cut, ", ")
 }
 
 // account tells how a signal came to give no request.

@@ -67,7 +67,8 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		}
 		c.Apps = append(c.Apps, ask.Signal{
 			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
-			Period: period, HoldFor: signal.hold(period), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
+			Period: period, HoldFor: signal.hold(period),
+			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
 		})
 	}
 	c.Tick = firstOf(p.Autoscaling.Tick, s.Autoscaling.Tick, c.Policy.Period)

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
@@ -18,6 +19,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
+
+// byEquality compares requests by ==.
+var byEquality = cmpopts.EquateComparable(resource.Request{})
 
 // load reads both files from these texts.
 func load(t testing.TB, service, pool string) (Service, Pool) {
@@ -50,7 +54,7 @@ func TestAutoscalerOfTheShortestFiles(t *testing.T) {
 		},
 	}
 	got := Autoscaler(load(t, "", goodPool))
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, byEquality); diff != "" {
 		t.Errorf("autoscaler (-want +got):\n%s", diff)
 	}
 	if err := got.Policy.Validate(); err != nil {
@@ -80,7 +84,7 @@ autoscale_signals:
       - {name: cpus_allocated, type: system_metrics, minute_range: 20}
       - {name: instances_expected, type: instance_counts, minute_range: 10, app: web}
     parameters: [{headroom: 1.2, zone: a}, {zone: b}]
-  - {app: api, name: rps, version: v2, hold_for: 7s, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m}]}
+  - {app: api, name: rps, version: v2, hold_for: 7s, max_request: {cpus: 40, mem: 1000000}, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m}]}
   - {app: idle}
 `))
 	want := autoscaler.Config{
@@ -110,12 +114,13 @@ autoscale_signals:
 			},
 			{
 				App: "api", Namespace: "default", Name: "rps", Version: "v2", Period: 20 * time.Second, HoldFor: 7 * time.Second,
-				Windows: []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
+				MaxRequest: resource.Request{}.With(resource.CPUs, 40).With(resource.Mem, 1e6),
+				Windows:    []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
 			},
 			{App: "idle", Namespace: "default", Period: 30 * time.Second, HoldFor: 90 * time.Second},
 		},
 	}
-	if diff := cmp.Diff(want, got); diff != "" {
+	if diff := cmp.Diff(want, got, byEquality); diff != "" {
 		t.Errorf("autoscaler (-want +got):\n%s", diff)
 	}
 }

@@ -32,6 +32,7 @@ func Policy(text []byte) (resolve.Case, error) {
 		ps = append(ps, nameProblem(doc, path+".app", s.App)...)
 		ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(doc, path)...)
 		ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(doc, path)...)
+		ps = append(ps, s.MaxRequest.problems(doc, path+".max_request")...)
 	}
 	if err := ps.OrNil(); err != nil {
 		return resolve.Case{}, err
@@ -39,7 +40,7 @@ func Policy(text []byte) (resolve.Case, error) {
 	loop := Autoscaler(Service{}.withDefaults(), p)
 	c := resolve.Case{Limits: loop.Prune, OrphansAfter: loop.OrphansAfter, Input: decide.Input{Policy: loop.Policy}}
 	for _, s := range loop.Apps {
-		c.Input.Apps = append(c.Input.Apps, decide.App{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor})
+		c.Input.Apps = append(c.Input.Apps, decide.App{Name: s.App, Configured: s.Name != "", HoldFor: s.HoldFor, MaxRequest: s.MaxRequest})
 	}
 	return c, nil
 }

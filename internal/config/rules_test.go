@@ -121,6 +121,8 @@ func TestSignals(t *testing.T) {
 		{"period beyond a duration", goodPool + signals(", period_minutes: 9223372036854775807"), at + ".period_minutes: is 9223372036854775807: want 1 to 525600"},
 		{"period of a century", goodPool + signals(", period: 876000h"), at + ".period: is 876000h0m0s: want 100ms to 8760h0m0s"},
 		{"no time to hold", goodPool + signals(", hold_for: 0s"), at + ".hold_for: is 0s: want 100ms to 8760h0m0s"},
+		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},
+		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},
 		{"version in both words", goodPool + signals(", branch_or_tag: v1"), at + ".version: stands beside branch_or_tag: keep one"},
 		{"version that climbs", entry("name: rps, version: ../x" + windows), at + `.version: release "default/rps@../x": version "../x": want letters, digits and ._+-, with single slashes between`},

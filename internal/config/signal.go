@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"math"
 	"regexp"
 	"slices"
 	"strings"
@@ -24,7 +25,8 @@ type Signal struct {
 	BranchOrTag string        `yaml:"branch_or_tag"` // another word for version
 	Period      time.Duration `yaml:"period"`
 	PeriodMin   int           `yaml:"period_minutes"`
-	HoldFor     time.Duration `yaml:"hold_for"` // default: three periods
+	HoldFor     time.Duration `yaml:"hold_for"`    // default: three periods
+	MaxRequest  Amounts       `yaml:"max_request"` // the most that counts of its answer
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
 	Kind        string        `yaml:"kind"`         // plugin, exec or builtin; default: as the release says
@@ -48,6 +50,39 @@ func (s Signal) withDefaults() Signal {
 		}
 	}
 	return s
+}
+
+// Amounts are numbers of some resources: cores, MiB of memory, MiB of disk, GPUs. A
+// missing key names no amount.
+type Amounts struct {
+	CPUs *float64 `yaml:"cpus"`
+	Mem  *float64 `yaml:"mem"`
+	Disk *float64 `yaml:"disk"`
+	GPUs *float64 `yaml:"gpus"`
+}
+
+func (a Amounts) byKind() map[resource.Kind]*float64 {
+	return map[resource.Kind]*float64{resource.CPUs: a.CPUs, resource.Mem: a.Mem, resource.Disk: a.Disk, resource.GPUs: a.GPUs}
+}
+
+func (a Amounts) request() resource.Request {
+	var r resource.Request
+	for k, x := range a.byKind() {
+		if x != nil {
+			r = r.With(k, *x)
+		}
+	}
+	return r
+}
+
+func (a Amounts) problems(d document, path string) Problems {
+	var ps Problems
+	for k, x := range a.byKind() {
+		if x != nil && (math.IsNaN(*x) || *x <= 0) {
+			ps = append(ps, d.problem(path+"."+k.String(), fmt.Sprintf("is %v: want a number above 0", *x)))
+		}
+	}
+	return ps
 }
 
 // Metric is a window that a signal wants.
@@ -156,9 +191,13 @@ func (s Signal) problems(d document, path string) Problems {
 	ps := nameProblem(d, path+".app", s.App)
 	ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(d, path)...)
 	ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(d, path)...)
+	ps = append(ps, s.MaxRequest.problems(d, path+".max_request")...)
 	ps = append(ps, metricProblems(d, path, s.Metrics)...)
 	ps = append(ps, s.Parameters.problems(d, path)...)
 	if s.Name == "" {
+		if s.MaxRequest != (Amounts{}) {
+			ps = append(ps, d.problem(path+".max_request", "bounds the answer of a signal of the app's own: add the signal's name, or remove it"))
+		}
 		return ps
 	}
 	if s.Kind == kindBuiltin {

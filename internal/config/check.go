@@ -22,7 +22,8 @@ const (
 )
 
 // checker compares a parsed file with the types that it will be decoded into.
-// The decoder itself is lenient: it takes "5" for a number, and 5 for a text.
+// The decoder itself is lenient: it takes "5" for a number, and 5 for a text. The checker
+// removes from the parsed file what cannot be decoded.
 type checker struct {
 	document
 	problems Problems
@@ -40,30 +41,32 @@ func (c *checker) wrong(node ast.Node, path, want string) {
 	c.report(strictyaml.LineOf(node), path, "is "+shown(node)+": want "+want)
 }
 
-// check walks node beside its type.
-func (c *checker) check(node ast.Node, t reflect.Type, path string) {
+// check walks node beside its type. It reports whether what is left of node can be decoded.
+func (c *checker) check(node ast.Node, t reflect.Type, path string) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
 	options, isChoice := choiceOf(t)
 	switch {
 	case c.indirect(node, path):
+		return false
 	case node.Type() == ast.NullType && isSection(t): // a section may be empty, a value may not
+		return true
 	case node.Type() == ast.NullType:
 		c.wrong(node, path, describe(t))
+		return false
 	case isLeaf(t):
-		c.checkLeaf(node, t, path)
+		return c.checkLeaf(node, t, path)
 	case isChoice:
-		c.checkChoice(node, options, path)
+		return c.checkChoice(node, options, path)
 	case t.Kind() == reflect.Struct:
-		c.checkStruct(node, t, path)
+		return c.checkStruct(node, t, path)
 	case t.Kind() == reflect.Slice:
-		c.checkSlice(node, t, path)
+		return c.checkSlice(node, t, path)
 	case t.Kind() == reflect.Map:
-		c.checkMap(node, t, path)
-	default:
-		c.checkLeaf(node, t, path)
+		return c.checkMap(node, t, path)
 	}
+	return c.checkLeaf(node, t, path)
 }
 
 // indirect refuses what does not stand for itself. Its expansion would have to
@@ -80,32 +83,52 @@ func (c *checker) indirect(node ast.Node, path string) bool {
 	return true
 }
 
-func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) {
-	pairs, ok := mappingOf(node)
-	if !ok {
+func (c *checker) checkStruct(node ast.Node, t reflect.Type, path string) bool {
+	if _, ok := mappingOf(node); !ok {
 		c.wrong(node, path, "a map of "+strings.Join(keysOf(t), ", "))
-		return
+		return false
 	}
-	c.pairs(pairs, path, func(key string, pair *ast.MappingValueNode, at string) {
+	return c.pairs(node, path, func(key string, pair *ast.MappingValueNode, at string) bool {
 		field, ok := fieldOf(t, key)
 		if why := meaningless(t, key); !ok && why != "" {
 			c.warn(strictyaml.LineOf(pair.Key), at, why)
-			c.checkFree(pair.Value, at)
-			return
+			return c.checkFree(pair.Value, at)
 		}
 		if !ok {
 			c.report(strictyaml.LineOf(pair.Key), at, spelling.Unknown(key, keysOf(t)))
-			return
+			if meant := spelling.Nearest(key, keysOf(t)); meant != "" {
+				c.leave(strings.TrimSuffix(at, key)+meant, false)
+			}
+			return false
 		}
 		c.lines[at] = strictyaml.LineOf(pair.Key)
-		c.check(pair.Value, field.Type, at)
+		return c.leave(at, c.check(pair.Value, field.Type, at))
 	})
 }
 
-// pairs calls visit for each pair of a map, with its path; no key stands twice.
-func (c *checker) pairs(pairs []*ast.MappingValueNode, path string, visit func(key string, pair *ast.MappingValueNode, at string)) {
+// leave notes that the value of a path is left out, if it is not usable.
+func (c *checker) leave(path string, usable bool) bool {
+	if !usable {
+		c.left = append(c.left, path)
+	}
+	return usable
+}
+
+// pairs calls visit for each pair of a map, with its path, and removes the pairs for which
+// visit returns false; no key stands twice. It reports whether the rest can be decoded.
+func (c *checker) pairs(node ast.Node, path string, visit func(key string, pair *ast.MappingValueNode, at string) bool) bool {
+	all, _ := mappingOf(node)
+	usable := c.visitPairs(all, path, visit)
+	if whole, ok := node.(*ast.MappingNode); ok {
+		whole.Values = usable
+		return true
+	}
+	return len(usable) == len(all) // a map of one pair is that pair
+}
+
+func (c *checker) visitPairs(all []*ast.MappingValueNode, path string, visit func(key string, pair *ast.MappingValueNode, at string) bool) (usable []*ast.MappingValueNode) {
 	first := map[string]int{} // line
-	for _, pair := range pairs {
+	for _, pair := range all {
 		key := keyOf(pair)
 		at := strings.TrimPrefix(path+"."+key, ".")
 		line, twice := first[key]
@@ -115,42 +138,46 @@ func (c *checker) pairs(pairs []*ast.MappingValueNode, path string, visit func(k
 			c.report(strictyaml.LineOf(pair.Key), at, fmt.Sprintf("stands here a second time, first on line %d: remove one", line))
 		default:
 			first[key] = strictyaml.LineOf(pair.Key)
-			visit(key, pair, at)
+			if visit(key, pair, at) {
+				usable = append(usable, pair)
+			}
 		}
 	}
+	return usable
 }
 
 // checkMap walks a map of any keys to values of one type.
-func (c *checker) checkMap(node ast.Node, t reflect.Type, path string) {
-	pairs, ok := mappingOf(node)
-	if !ok {
+func (c *checker) checkMap(node ast.Node, t reflect.Type, path string) bool {
+	if _, ok := mappingOf(node); !ok {
 		c.wrong(node, path, "a map")
-		return
+		return false
 	}
-	c.pairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) {
+	return c.pairs(node, path, func(_ string, pair *ast.MappingValueNode, at string) bool {
 		c.lines[at] = strictyaml.LineOf(pair.Key)
-		c.check(pair.Value, t.Elem(), at)
+		return c.leave(at, c.check(pair.Value, t.Elem(), at))
 	})
 }
 
-func (c *checker) checkSlice(node ast.Node, t reflect.Type, path string) {
+// checkSlice checks a list. With an entry of another type the list is not usable: without
+// that entry, the others would have other numbers.
+func (c *checker) checkSlice(node ast.Node, t reflect.Type, path string) bool {
 	list, ok := node.(*ast.SequenceNode)
 	if !ok {
 		c.wrong(node, path, "a list")
-		return
+		return false
 	}
+	usable := true
 	for i, item := range list.Values {
 		at := fmt.Sprintf("%s[%d]", path, i)
 		c.lines[at] = strictyaml.LineOf(item)
-		c.check(item, t.Elem(), at)
+		usable = c.check(item, t.Elem(), at) && usable
 	}
+	return usable
 }
 
-func (c *checker) checkLeaf(node ast.Node, t reflect.Type, path string) {
-	before := len(c.problems)
-	c.checkFree(node, path)
-	if len(c.problems) > before {
-		return
+func (c *checker) checkLeaf(node ast.Node, t reflect.Type, path string) bool {
+	if !c.checkFree(node, path) {
+		return false
 	}
 	want := describe(t)
 	if !fits(node.Type(), t) {
@@ -158,29 +185,33 @@ func (c *checker) checkLeaf(node ast.Node, t reflect.Type, path string) {
 			want += fmt.Sprintf(": write %q", node.GetToken().Value)
 		}
 		c.wrong(node, path, want)
-		return
+		return false
 	}
 	if err := yaml.NodeToValue(node, reflect.New(t).Interface()); err != nil {
 		if p, ok := errors.AsType[*wantError](err); ok {
 			want = p.want
 		}
 		c.wrong(node, path, want)
+		return false
 	}
+	return true
 }
 
 // checkFree walks what may have any keys: no key stands twice.
-func (c *checker) checkFree(node ast.Node, path string) {
+func (c *checker) checkFree(node ast.Node, path string) bool {
 	if c.indirect(node, path) {
-		return
+		return false
 	}
 	if list, ok := node.(*ast.SequenceNode); ok {
+		usable := true
 		for i, item := range list.Values {
-			c.checkFree(item, fmt.Sprintf("%s[%d]", path, i))
+			usable = c.checkFree(item, fmt.Sprintf("%s[%d]", path, i)) && usable
 		}
-		return
+		return usable
 	}
 	pairs, _ := mappingOf(node)
-	c.pairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) { c.checkFree(pair.Value, at) })
+	usable := c.visitPairs(pairs, path, func(_ string, pair *ast.MappingValueNode, at string) bool { return c.checkFree(pair.Value, at) })
+	return len(usable) == len(pairs)
 }
 
 // wantError is what a leaf type's UnmarshalYAML returns: what would be right.

@@ -38,18 +38,16 @@ func keysOfOptions(all []option) []string {
 }
 
 // checkChoice walks a map of which each key is one of the options.
-func (c *checker) checkChoice(node ast.Node, options []option, path string) {
-	pairs, ok := mappingOf(node)
-	if !ok {
+func (c *checker) checkChoice(node ast.Node, options []option, path string) bool {
+	if _, ok := mappingOf(node); !ok {
 		c.wrong(node, path, "a map of "+strings.Join(keysOfOptions(options), ", "))
-		return
+		return false
 	}
-	c.pairs(pairs, path, func(key string, pair *ast.MappingValueNode, at string) {
+	return c.pairs(node, path, func(key string, pair *ast.MappingValueNode, at string) bool {
 		for _, o := range options {
 			if o.key == key {
 				c.lines[at] = strictyaml.LineOf(pair.Key)
-				c.check(pair.Value, o.value, at)
-				return
+				return c.leave(at, c.check(pair.Value, o.value, at))
 			}
 		}
 		var what strings.Builder
@@ -58,6 +56,7 @@ func (c *checker) checkChoice(node ast.Node, options []option, path string) {
 			what.WriteString("\n  " + o.about)
 		}
 		c.report(strictyaml.LineOf(pair.Key), at, what.String())
+		return c.leave(at, false)
 	})
 }
 

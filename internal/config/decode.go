@@ -1,9 +1,11 @@
 package config
 
 import (
+	"errors"
 	"io"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -37,12 +39,25 @@ type document struct {
 	lines    strictyaml.Lines
 	above    string   // of the paths of its problems: what a part of a file leaves out
 	warnings Problems // keys that mean nothing here
+	broken   Problems // keys that do not exist, and values of another type: left out of what is decoded
+	left     []string // paths of the values that were left out, and of those that a misspelt key was to name
 }
 
 // decode reads the text of a file into out, a pointer to a struct with yaml tags.
 // It returns Problems for what the file says wrongly, and the document for checks
 // that want to name a line.
 func decode(file string, data []byte, out any) (document, error) {
+	doc, err := decodeRest(file, data, out)
+	if err == nil {
+		err = doc.broken.OrNil()
+	}
+	return doc, err
+}
+
+// decodeRest is decode for callers that check the values of a file too: it leaves out keys
+// that do not exist and values of another type, so that the caller can check the rest. The
+// caller returns the error of complete. decodeRest fails if the text is not YAML.
+func decodeRest(file string, data []byte, out any) (document, error) {
 	fail := func(problem *Problem) (document, error) {
 		problem.File = file
 		return document{}, Problems{problem}
@@ -56,15 +71,41 @@ func decode(file string, data []byte, out any) (document, error) {
 		return doc, nil
 	}
 	c := checker{document: doc}
-	c.check(root, reflect.TypeOf(out).Elem(), "")
-	if err := c.problems.OrNil(); err != nil {
-		return document{}, err
+	usable := c.check(root, reflect.TypeOf(out).Elem(), "")
+	doc.warnings, doc.broken, doc.left = c.warnings, c.problems, c.left
+	if !usable {
+		return doc, doc.broken.OrNil()
 	}
-	doc.warnings = c.warnings
 	if err := yaml.NodeToValue(root, out); err != nil {
 		return fail(strictyaml.SyntaxProblem(err))
 	}
 	return doc, nil
+}
+
+// complete returns the problems of a file in order: those that decodeRest found, and those
+// in err, which are of the values that were decoded. A problem that follows from a value
+// that was left out is left out.
+func (d document) complete(err error) error {
+	found, ok := errors.AsType[Problems](err)
+	if !ok || len(d.broken) == 0 {
+		return errors.Join(d.broken.OrNil(), err)
+	}
+	all := slices.Clone(d.broken)
+	for _, p := range found {
+		if !slices.ContainsFunc(d.left, func(path string) bool { return concerns(p.Key, path) }) {
+			all = append(all, p)
+		}
+	}
+	return all.OrNil()
+}
+
+// concerns reports whether one of two paths is that of the other or of a section above it.
+func concerns(a, b string) bool {
+	if len(a) > len(b) {
+		a, b = b, a
+	}
+	rest, ok := strings.CutPrefix(b, a)
+	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
 // read returns no more of a file than shows that it is too long.

@@ -156,13 +156,13 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 		return Harmonizer{}, nil, err
 	}
 	var h Harmonizer
-	doc, err := decode(file.Path, file.Text, &h)
+	doc, err := decodeRest(file.Path, file.Text, &h)
 	if err != nil {
 		return Harmonizer{}, nil, err
 	}
 	h.document = doc
 	if ps := h.merge(); ps != nil {
-		return Harmonizer{}, doc.warnings, ps.OrNil()
+		return Harmonizer{}, doc.warnings, doc.complete(ps.OrNil())
 	}
 	if h.Expected.File != "" && !filepath.IsAbs(h.Expected.File) {
 		h.Expected.File = filepath.Join(filepath.Dir(path), h.Expected.File)
@@ -172,7 +172,7 @@ func ReadHarmonizer(path string) (Harmonizer, Problems, error) {
 		doc.warnings = append(doc.warnings, warning)
 	}
 	h = h.withDefaults()
-	return h, doc.warnings, h.Validate()
+	return h, doc.warnings, doc.complete(h.Validate())
 }
 
 // merge leaves each interval under one name, in Intervals.

@@ -122,31 +122,31 @@ func readService(dir string) (File, error) {
 func (f File) service(pins []Pin) (s Service, err error) {
 	s.document = document{file: f.Path}
 	if !f.Missing {
-		if s.document, err = decode(f.Path, f.Text, &s); err != nil {
+		if s.document, err = decodeRest(f.Path, f.Text, &s); err != nil {
 			return Service{}, err
 		}
 	}
 	s = s.pinned(pins).withDefaults()
-	return s, s.Validate()
+	return s, s.document.complete(s.Validate())
 }
 
 func (f File) pool(cluster, name string, pins []Pin) (Pool, error) {
 	p := Pool{Cluster: cluster, Name: name}
-	doc, err := decode(f.Path, f.Text, &p)
+	doc, err := decodeRest(f.Path, f.Text, &p)
 	if err != nil {
 		return Pool{}, err
 	}
 	p.document = doc
 	p = p.withDefaults()
 	if err := p.pin(pins); err != nil {
-		return Pool{}, err
+		return Pool{}, doc.complete(err)
 	}
 	for i := range p.Signals {
 		if p.Signals[i].Namespace == "" {
 			p.Signals[i].Namespace = p.Name
 		}
 	}
-	return p, p.Validate()
+	return p, doc.complete(p.Validate())
 }
 
 // PoolFile returns the first of the pool file's places below dir at which there is

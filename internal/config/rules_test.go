@@ -121,6 +121,14 @@ func TestSignals(t *testing.T) {
 		{"period beyond a duration", goodPool + signals(", period_minutes: 9223372036854775807"), at + ".period_minutes: is 9223372036854775807: want 1 to 525600"},
 		{"period of a century", goodPool + signals(", period: 876000h"), at + ".period: is 876000h0m0s: want 100ms to 8760h0m0s"},
 		{"no time to hold", goodPool + signals(", hold_for: 0s"), at + ".hold_for: is 0s: want 100ms to 8760h0m0s"},
+		{"all at once: unknown keys, values of another type, and wrong values beside them",
+			goodPool + "autoscaling: {tick: soon, setpoint: 7}\ndraining: {when: now, draining_time_threshold_seconds: 0}\n",
+			"FILE:4: autoscaling.tick: is \"soon\": want a duration such as \"30s\" or \"10m\"\n" +
+				"FILE:4: autoscaling.setpoint: is 7: want above 0 and at most 1\n" +
+				"FILE:5: draining.when: no such key (allowed: draining_time_threshold_seconds, force_terminate, process_spot_warnings)\n" +
+				"FILE:5: draining.draining_time_threshold_seconds: is 0: want at least 1"},
+		{"what follows from a value that is left out", strings.Replace(goodPool, "min_capacity: 1", "min_capacity: many", 1),
+			`FILE:3: scaling_limits.min_capacity: is "many": want a number of at least 0, or "inf"`},
 		{"an amount of nothing", goodPool + signals(", max_request: {cpus: 0}"), at + ".max_request.cpus: is 0: want a number above 0"},
 		{"a bound without a signal", entry("max_request: {cpus: 1}"), at + ".max_request: bounds the answer of a signal of the app's own: add the signal's name, or remove it"},
 		{"no version", entry("name: rps" + windows), at + ".version: is missing: a signal is pinned to a published version, or is of kind builtin"},

@@ -83,6 +83,37 @@ func TestEnvironmentIsComplete(t *testing.T) {
 	}
 }
 
+func TestStandardFiles(t *testing.T) {
+	launcher := newLauncher(t)
+	theirIn, in, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, theirOut, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Close()
+	if _, err := in.WriteString("body"); err != nil {
+		t.Fatal(err)
+	}
+	in.Close()
+	var lines listing
+	spec := shell("cat; echo seen >&2", newMark(t), &lines)
+	spec.Stdin, spec.Stdout = theirIn, theirOut
+	child := start(t, launcher, spec)
+	theirIn.Close()
+	theirOut.Close()
+	got, err := io.ReadAll(out)
+	if err != nil || string(got) != "body" {
+		t.Errorf("read %q, %v", got, err)
+	}
+	awaitEnd(t, child)
+	if diff := cmp.Diff([]string{"seen"}, lines.all()); diff != "" {
+		t.Errorf("lines (-want +got):\n%s", diff)
+	}
+}
+
 func TestExtraFiles(t *testing.T) {
 	launcher := newLauncher(t)
 	read, write, err := os.Pipe()

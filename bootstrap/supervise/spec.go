@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -47,6 +48,11 @@ type Spec struct {
 
 	// Dir is the working directory; empty: that of this process.
 	Dir string
+
+	// Stdin, Stdout and Stderr are the child's descriptors 0, 1 and 2. Nil: the null
+	// device for Stdin, Lines and Tail for the other two. The caller closes its own
+	// after the start.
+	Stdin, Stdout, Stderr *os.File
 
 	// ExtraFiles are inherited: entry i is the child's descriptor 3+i.
 	ExtraFiles []*os.File
@@ -115,9 +121,10 @@ func (s Spec) argv() []string {
 	return append([]string{s.Title}, s.Argv[1:]...)
 }
 
-// files returns what the child has open, by descriptor; nil is a closed one.
+// files returns what the child has open, by descriptor; nil is a closed one. The
+// arguments are the standard files that the spec does not set.
 func (s Spec) files(stdin, stdout, stderr *os.File) []*os.File {
-	files := append([]*os.File{stdin, stdout, stderr}, s.ExtraFiles...)
+	files := append([]*os.File{cmp.Or(s.Stdin, stdin), cmp.Or(s.Stdout, stdout), cmp.Or(s.Stderr, stderr)}, s.ExtraFiles...)
 	if s.Executable != nil {
 		files = append(files, make([]*os.File, ExecutableFD-len(files))...)
 		files = append(files, s.Executable)

@@ -89,7 +89,7 @@ var house = []entry{
 	{path: "bootstrap/supervise/output", row: machinery, family: "processes", only: none,
 		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "pools/local/...", "internal/daemon/...", "internal/localworld", "cmd/..."}},
 	{path: "bootstrap/supervise", row: machinery, family: "processes", only: []string{"bootstrap/supervise/output"},
-		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "internal/daemon/...", "internal/localworld", "cmd/..."}},
+		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/localworld", "cmd/..."}},
 	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/..."},
 		by: []string{"bootstrap", "internal/daemon/...", "internal/localworld", "cmd/..."}},
 

@@ -1,27 +1,23 @@
 package workflow
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 )
 
 const (
 	maxErrors = 4 << 10 // bytes of standard error that are kept
-	// pipesOpen is how long a program that left the group may hold our pipes.
+	// pipesOpen is how long a process that survives its command may hold the pipes.
 	pipesOpen = time.Second
 )
 
@@ -41,70 +37,62 @@ func checkCommand(argv []string, wrong func(path string, err error)) {
 	}
 }
 
-// command runs a program to its end or that of ctx, and leaves nothing of its group.
-func command(ctx context.Context, argv []string, body []byte) (nodehealth.Result, error) {
-	out, errs := &head{limit: maxAnswer}, &head{limit: maxErrors}
-	cmd := exec.Command(argv[0], argv[1:]...)
-	cmd.Dir, cmd.Env = "/", environment()
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = bytes.NewReader(body), out, errs
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	cmd.WaitDelay = pipesOpen
-	if err := toItsEnd(ctx, cmd); err != nil {
+// command runs a program to its end or that of ctx. When it returns, nothing that the
+// program started is left: a launcher of its own starts the program and cleans up.
+func (r *Runner) command(ctx context.Context, argv []string, body []byte) (nodehealth.Result, error) {
+	path, err := exec.LookPath(argv[0])
+	if err != nil {
+		return nodehealth.Result{}, err
+	}
+	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: r.config.Keeper, Log: r.config.Log})
+	if err != nil {
+		return nodehealth.Result{}, err
+	}
+	streams, err := openStreams(body)
+	if err != nil {
+		return nodehealth.Result{}, err
+	}
+	exit, err := r.runOnce(ctx, launcher, supervise.Spec{
+		Name: "workflow " + argv[0], Argv: append([]string{path}, argv[1:]...), Title: argv[0], Dir: "/", Env: environment(),
+		Stdin: streams.theirs[0], Stdout: streams.theirs[1], Stderr: streams.theirs[2],
+	})
+	out, errs := streams.end()
+	if err != nil {
 		return nodehealth.Result{}, err
 	}
 	said := answer{text: out.kept.Bytes(), cut: out.cut}
-	if state := cmd.ProcessState; !state.Success() {
-		said.failure = fmt.Sprintf("it ended with %v: %s", state, errs.kept.String())
+	if exit.Signal != 0 || exit.Code != 0 {
+		said.failure = fmt.Sprintf("it ended with %v: %s", exit, errs.kept.String())
 	}
 	return said.result(), nil
 }
 
-// toItsEnd starts a program and waits for its end, or kills it when ctx ends first.
-// Its group is killed either way, while its first process still holds the number.
-func toItsEnd(ctx context.Context, cmd *exec.Cmd) error {
+// runOnce starts one program in a launcher that runs only for it, and waits for the end
+// of the program. When ctx ends first, it kills the program and returns the error of ctx.
+func (r *Runner) runOnce(ctx context.Context, launcher *supervise.Launcher, spec supervise.Spec) (supervise.Exit, error) {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
 	var wg sync.WaitGroup
-	defer wg.Wait()
-	started, ended := make(chan error, 1), make(chan struct{})
-	wg.Go(func() {
-		defer close(ended)
-		// The parent's death, of which the child is told, is that of the thread.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := cmd.Start()
-		started <- err
-		if err == nil {
-			awaitExit(cmd.Process.Pid)
-		}
-	})
-	if err := <-started; err != nil {
-		return err
+	var left error // what the launcher leaves behind
+	wg.Go(func() { left = launcher.Run(running) })
+	child, err := launcher.Start(ctx, spec)
+	if err != nil {
+		stop()
+		wg.Wait()
+		return supervise.Exit{}, errors.Join(err, left)
 	}
-	late := false
 	select {
-	case <-ended:
+	case <-child.Done():
 	case <-ctx.Done():
-		late = true
+		err = ctx.Err()
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) // fails only when there is nobody
-	<-ended
-	err := cmd.Wait()
-	if late {
-		return ctx.Err()
+	survivors := child.Stop(ctx)
+	stop()
+	wg.Wait()
+	if left := errors.Join(survivors, left); left != nil {
+		r.config.Log.Warn("workflow is not cleaned up", "command", spec.Title, "err", left)
 	}
-	if _, exit := errors.AsType[*exec.ExitError](err); exit || errors.Is(err, exec.ErrWaitDelay) {
-		return nil
-	}
-	return err
-}
-
-// awaitExit returns once the process has ended, and leaves it to be waited for.
-func awaitExit(pid int) {
-	for {
-		err := unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WNOWAIT, nil)
-		if !errors.Is(err, unix.EINTR) {
-			return
-		}
-	}
+	exit, _ := child.Exit()
+	return exit, err
 }
 
 // environment is the little of ours that a command gets.
@@ -116,20 +104,4 @@ func environment() []string {
 		}
 	}
 	return env
-}
-
-// head keeps the first bytes of what is written, and takes the rest.
-type head struct {
-	limit int
-	kept  bytes.Buffer
-	cut   bool
-}
-
-func (h *head) Write(p []byte) (int, error) {
-	room := h.limit - h.kept.Len()
-	if len(p) > room {
-		h.cut = true
-	}
-	h.kept.Write(p[:min(room, len(p))])
-	return len(p), nil
 }

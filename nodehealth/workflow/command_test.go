@@ -21,7 +21,7 @@ func TestCommandIsTold(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "told")
 	a := commandOf(t, "keep", file)
 	a.Params.Input = map[string]string{"server": "{{ node.physicalid }}", "what": "{{attempt}} of {{ pool.name }}"}
-	wantResult(t, run(t, New(Config{}), a), nodehealth.DecisionOK, "nil")
+	wantResult(t, run(t, New(commands()), a), nodehealth.DecisionOK, "nil")
 	data, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -66,7 +66,7 @@ func TestCommandAnswers(t *testing.T) {
 		{"200 MB of text", []string{"flood", "x"}, nodehealth.DecisionOK, "xxx"},
 		{"200 MB of JSON", []string{"flood", "{"}, nodehealth.DecisionFailed, "longer than 65536 bytes"},
 	}
-	r := New(Config{})
+	r := New(commands())
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { wantResult(t, run(t, r, commandOf(t, test.args...)), test.want, test.says) })
 	}
@@ -75,8 +75,20 @@ func TestCommandAnswers(t *testing.T) {
 	}
 }
 
+// sessions are where a command's child is: in the command's session, or in its own.
+var sessions = []struct {
+	name string
+	args []string
+}{{"same session", nil}, {"own session", []string{"setsid"}}}
+
 // A command that hangs, and what it has started, are ended at the deadline.
 func TestCommandThatHangs(t *testing.T) {
+	for _, s := range sessions {
+		t.Run(s.name, func(t *testing.T) { testCommandThatHangs(t, s.args) })
+	}
+}
+
+func testCommandThatHangs(t *testing.T, session []string) {
 	lock := filepath.Join(t.TempDir(), "lock")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	defer cancel(nil)
@@ -86,7 +98,7 @@ func TestCommandThatHangs(t *testing.T) {
 	}
 	ended := make(chan end, 1)
 	go func() {
-		got, err := New(Config{}).Run(ctx, commandOf(t, "hang", lock), someInput())
+		got, err := New(commands()).Run(ctx, commandOf(t, append([]string{"hang", lock}, session...)...), someInput())
 		ended <- end{got, err}
 	}()
 	eventually(t, "its child runs", func() bool { return !lockable(lock) })
@@ -107,7 +119,7 @@ func TestCommandAtItsDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	begin := time.Now()
-	got, err := New(Config{}).Run(ctx, commandOf(t, "hang", filepath.Join(t.TempDir(), "lock")), someInput())
+	got, err := New(commands()).Run(ctx, commandOf(t, "hang", filepath.Join(t.TempDir(), "lock")), someInput())
 	if err != nil || time.Since(begin) > deadline/2 {
 		t.Errorf("Run = %v after %v", err, time.Since(begin))
 	}
@@ -120,7 +132,7 @@ func TestCommandIsCancelled(t *testing.T) {
 	enough := errors.New("the lease is lost")
 	done := make(chan error, 1)
 	go func() {
-		_, err := New(Config{}).Run(ctx, commandOf(t, "hang", lock), someInput())
+		_, err := New(commands()).Run(ctx, commandOf(t, "hang", lock), someInput())
 		done <- err
 	}()
 	eventually(t, "its child runs", func() bool { return !lockable(lock) })
@@ -131,37 +143,48 @@ func TestCommandIsCancelled(t *testing.T) {
 	eventually(t, "its child is ended", func() bool { return lockable(lock) })
 }
 
-// What a command leaves in its group is ended with it, and not waited for.
+// What a command leaves behind has ended when its result is there.
 func TestCommandThatLeavesSomethingBehind(t *testing.T) {
-	lock := filepath.Join(t.TempDir(), "lock")
-	wantResult(t, run(t, New(Config{}), commandOf(t, "leave", lock)), nodehealth.DecisionOK, "left one behind")
-	eventually(t, "its child is ended", func() bool { return lockable(lock) })
+	for _, s := range sessions {
+		t.Run(s.name, func(t *testing.T) {
+			lock := filepath.Join(t.TempDir(), "lock")
+			a := commandOf(t, append([]string{"leave", lock}, s.args...)...)
+			wantResult(t, run(t, New(commands()), a), nodehealth.DecisionOK, "left one behind")
+			if !lockable(lock) {
+				t.Error("the child of the command runs after the end of the command")
+			}
+		})
+	}
 }
 
-// A command does not outlive who runs it, however that ends.
+// A command does not outlive the process that runs it, however that ends.
 func TestCommandWhenWeDie(t *testing.T) {
-	lock := filepath.Join(t.TempDir(), "lock")
-	parent := exec.Command("/proc/self/exe", childArg, "parent", lock)
-	if err := parent.Start(); err != nil {
-		t.Fatal(err)
+	for _, s := range sessions {
+		t.Run(s.name, func(t *testing.T) {
+			lock := filepath.Join(t.TempDir(), "lock")
+			parent := exec.Command("/proc/self/exe", append([]string{childArg, "parent", lock}, s.args...)...)
+			if err := parent.Start(); err != nil {
+				t.Fatal(err)
+			}
+			eventually(t, "the command runs", func() bool { return !lockable(lock) })
+			if err := parent.Process.Kill(); err != nil {
+				t.Fatal(err)
+			}
+			_ = parent.Wait() // it was killed
+			eventually(t, "the command is ended", func() bool { return lockable(lock) })
+		})
 	}
-	eventually(t, "the command runs", func() bool { return !lockable(lock) })
-	if err := parent.Process.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	_ = parent.Wait() // it was killed
-	eventually(t, "the command is ended", func() bool { return lockable(lock) })
 }
 
 func TestCommandThatCannotRun(t *testing.T) {
 	a := commandOf(t)
 	a.Params.Argv = []string{"/does/not/exist"}
-	if _, err := New(Config{}).Run(t.Context(), a, someInput()); !errors.Is(err, os.ErrNotExist) {
+	if _, err := New(commands()).Run(t.Context(), a, someInput()); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("Run = %v", err)
 	}
 	large := someInput()
 	large.Reason = strings.Repeat("x", maxPayload)
-	if _, err := New(Config{}).Run(t.Context(), commandOf(t, "text"), large); err == nil || !strings.Contains(err.Error(), "the limit is") {
+	if _, err := New(commands()).Run(t.Context(), commandOf(t, "text"), large); err == nil || !strings.Contains(err.Error(), "the limit is") {
 		t.Errorf("Run = %v", err)
 	}
 }

@@ -1,7 +1,7 @@
 // Package workflow carries out WORKFLOW, a repair that somebody else knows: a command
 // on this machine, a webhook, or a request on NATS. A [Runner] is a health.Workflow.
 //
-//	r, err := workflow.New(workflow.Config{Allowed: networks, Conn: nc})
+//	r := workflow.New(workflow.Config{Allowed: networks, Conn: nc, Keeper: keeper, Log: log})
 //	err = r.Check(action)                  // when the policy is loaded
 //	result, err := r.Run(ctx, action, in)  // ends at ctx's deadline
 //
@@ -26,9 +26,11 @@
 // # Command
 //
 // argv is executed as it is, without a shell, in "/", with PATH, HOME, LANG and TZ of
-// ours, and nothing else of our environment. It has a process group of its own, that is
-// killed when the command ends, at the deadline, or when this process dies (then its
-// first process only). A program that leaves the group is not followed.
+// this process, and nothing else of its environment. A [supervise.Launcher] of its own
+// starts it. All that the command started ends with it: when the command ends, at the
+// deadline, or when this process dies. That includes a child in a session of its own. A
+// child that also clears its environment is found by its cgroup, where this process may
+// make cgroups.
 //
 // # Webhook
 //

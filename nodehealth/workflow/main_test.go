@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -16,6 +17,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/netguard"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -28,6 +30,12 @@ const (
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == "keep" {
+		if supervise.Keep(os.Stdin, os.Stdout) != nil {
+			syscall.Exit(1)
+		}
+		syscall.Exit(0)
+	}
 	if len(os.Args) > 2 && os.Args[1] == childArg {
 		syscall.Exit(child(os.Args[2], os.Args[3:])) // os.Exit waits a second under the race detector
 	}
@@ -60,9 +68,9 @@ func child(what string, args []string) int {
 			fmt.Print(part)
 			fmt.Fprint(os.Stderr, part)
 		}
-	case "hang", "leave": // with a child that holds a lock
+	case "hang", "leave": // with a child that holds a lock, in a session of its own if one more argument says so
 		c := exec.Command("/proc/self/exe", childArg, "hold", args[0])
-		c.Stdout = os.Stdout
+		c.Stdout, c.SysProcAttr = os.Stdout, &syscall.SysProcAttr{Setsid: len(args) > 1}
 		if err := c.Start(); err != nil {
 			return say(nodehealth.DecisionFailed, err.Error())
 		}
@@ -75,8 +83,9 @@ func child(what string, args []string) int {
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
 		select {}
 	case "parent": // runs a workflow itself
-		a := judge.Action{Params: judge.Params{Kind: kindCommand, Argv: []string{"/proc/self/exe", childArg, "hold", args[0]}}}
-		_, err := New(Config{}).Run(context.Background(), a, nodehealth.Input{})
+		argv := append([]string{"/proc/self/exe", childArg, "hang"}, args...)
+		a := judge.Action{Params: judge.Params{Kind: kindCommand, Argv: argv}}
+		_, err := New(commands()).Run(context.Background(), a, nodehealth.Input{})
 		return say(nodehealth.DecisionFailed, fmt.Sprint(err))
 	case "hold":
 		signal.Ignore(syscall.SIGTERM, syscall.SIGHUP)
@@ -131,6 +140,11 @@ func commandOf(t *testing.T, args ...string) judge.Action {
 		t.Fatal(err)
 	}
 	return judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: kindCommand, Argv: append([]string{self, childArg}, args...)}}
+}
+
+// commands returns the configuration of a Runner that runs commands.
+func commands() Config {
+	return Config{Keeper: []string{"/proc/self/exe", "keep"}, Log: slog.New(slog.DiscardHandler)}
 }
 
 func loopback() Config {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -35,6 +36,10 @@ type Config struct {
 	Allowed netguard.Networks
 	Resolve netguard.Resolver // of webhooks; nil: this machine's
 	Conn    *nats.Conn        // of requests; nil: they fail
+	// Keeper is the command line of a process that calls supervise.Keep, an absolute
+	// path first. A command needs it: without it, commands fail.
+	Keeper []string
+	Log    *slog.Logger // of commands
 }
 
 // Runner runs workflows.
@@ -98,12 +103,12 @@ func kinds() []kind {
 		{
 			kindCommand,
 			func(_ *Runner, q judge.Params, wrong func(string, error)) { checkCommand(q.Argv, wrong) },
-			func(ctx context.Context, _ *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error) {
+			func(ctx context.Context, r *Runner, q judge.Params, in nodehealth.Input, body []byte) (nodehealth.Result, error) {
 				argv, err := renderAll(q.Argv, in)
 				if err != nil {
 					return nodehealth.Result{}, err
 				}
-				return command(ctx, argv, body)
+				return r.command(ctx, argv, body)
 			},
 		},
 		{

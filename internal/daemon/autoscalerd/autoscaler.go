@@ -92,7 +92,7 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 	if err != nil {
 		return parts.Stop(err)
 	}
-	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool}
+	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool, keeper: daemon.KeeperArgv(p.Program)}
 	if p.MetricsAddr != "" {
 		listener, err := net.Listen("tcp", p.MetricsAddr)
 		if err != nil {

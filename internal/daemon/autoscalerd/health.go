@@ -48,7 +48,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 	world := nodehealth.World{
 		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: agent.NewClient(conn, c.Cluster), Cordon: p.nodes,
 		Facts: p.nodes.Heard, Bus: nats, Memory: memory, Hints: hints,
-		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn}), Paused: pause.state,
+		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn, Keeper: t.keeper, Log: t.log}), Paused: pause.state,
 	}
 	if mode, polls := c.Policy.WithDefaults().Detection.Mode(judge.PollURL); polls {
 		probe, err := probes.New(probes.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})

@@ -34,6 +34,7 @@ type terms struct {
 	log      *slog.Logger
 	settings autoscaling // files and flags
 	parts    *partsOfPool
+	keeper   []string // command line of a keeper of processes
 	// metrics are those of the term's node health.
 	metrics lateCollector
 }

@@ -38,7 +38,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 		Memory: w.Memory, Orders: w.Orders, Lease: w.Lease, Records: w.Records, Cordon: w.Cordon, Notices: w.Notices, Now: w.Now, Version: w.Version,
 	}
 	if w.Health != nil {
-		ports.Drained = w.Health.Drained
+		ports.Drained, ports.Workflow = w.Health.Drained, w.Health.Mend
 	}
 	l := &Loop{
 		cluster: c.Cluster, pool: c.Pool, wanted: make(chan Config, 1), turn: make(chan struct{}, 1),

@@ -38,11 +38,14 @@ type World struct {
 	Version string           // of this build, kept with the state
 }
 
-// Health is the node-health policy beside the loop. Neither of its methods waits, and
-// both may be called concurrently with whatever else it does.
+// Health is the node-health policy beside the loop. None of its methods waits. All may be
+// called concurrently with whatever else it does.
 type Health interface {
 	// Condition is what counts now; it is read at each tick.
 	Condition() snapshot.Condition
 	// Drained receives what happened to any drain record, in order.
 	Drained(events []drain.Event)
+	// Mend begins the workflow of a repair, or returns what came of it, as a
+	// [pools.Mender] does.
+	Mend(m pools.Mending) (done bool, err error)
 }

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/disruption"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
@@ -24,6 +25,8 @@ type health struct {
 	mu        sync.Mutex
 	condition snapshot.Condition
 	told      []drain.Event
+	mended    []pools.Mending // of all calls of Mend
+	workflow  func(pools.Mending) (done bool, err error)
 }
 
 func (h *health) Condition() snapshot.Condition {
@@ -36,6 +39,13 @@ func (h *health) Drained(events []drain.Event) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.told = append(h.told, events...)
+}
+
+func (h *health) Mend(m pools.Mending) (done bool, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.mended = append(h.mended, m)
+	return h.workflow(m)
 }
 
 func (h *health) set(c snapshot.Condition) {
@@ -364,6 +374,59 @@ func TestRepairInPlace(t *testing.T) {
 		t.Errorf("the last that was told is %+v", e)
 	}
 	w.wantBalanced()
+}
+
+// A workflow is a repair in place: its node is cordoned and empty when the workflow
+// begins, counts as out of service, and is in service again when the workflow has ended.
+func TestWorkflowIsARepairInPlace(t *testing.T) {
+	t.Parallel()
+	for name, failure := range map[string]error{"done": nil, "failed": fmt.Errorf("%w: no luck", pools.ErrMendFailed)} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w, h, _ := guarded(t, 3)
+			w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 1 })
+			ends := false
+			h.workflow = func(m pools.Mending) (bool, error) {
+				if m.Kind != pools.MendWorkflow || m.Instance != "a-2" || m.Attempt != "attempt-1" {
+					t.Errorf("Mend(%+v)", m)
+				}
+				if !ends {
+					return false, nil
+				}
+				return failure == nil, failure
+			}
+			if err := w.beginRepair(w.repair("a-2", "attempt-1", pools.MendWorkflow, false)); err != nil {
+				t.Fatal(err)
+			}
+			w.tick()
+			if !w.nodes.cordoned["a-2"] || len(h.mended) > 0 {
+				t.Errorf("cordoned %t, %d calls: want a cordon, and no workflow while there is a task", w.nodes.cordoned["a-2"], len(h.mended))
+			}
+			w.nodes.change(func(n *nodes) { n.tasks["a-2"] = 0 })
+			for range 3 {
+				w.tick()
+			}
+			if !w.nodes.cordoned["a-2"] || len(h.mended) < 2 {
+				t.Errorf("cordoned %t, %d calls: want the workflow under way", w.nodes.cordoned["a-2"], len(h.mended))
+			}
+			h.set(snapshot.Condition{Budget: disruption.Budget{Limit: 1}})
+			w.tick()
+			if err := w.beginRepair(w.repair("a-3", "attempt-2", pools.MendReboot, false)); !errors.Is(err, pools.ErrRefused) {
+				t.Errorf("a second repair: %v, want %v: one node may be out of service", err, pools.ErrRefused)
+			}
+			ends = true
+			for range 3 {
+				w.tick()
+			}
+			w.wantInstances("a-1", "a-2", "a-3")
+			w.wantTarget(3)
+			w.wantCalls()
+			e := h.last("attempt-1")
+			if w.nodes.cordoned["a-2"] || len(w.records.stored) > 0 || e.To != drain.Returned || (e.Failed == "") != (failure == nil) {
+				t.Errorf("cordoned %t, records %s, the last event %+v", w.nodes.cordoned["a-2"], w.records.stored, e)
+			}
+		})
+	}
 }
 
 // A node that is repaired in place and removed by name meanwhile is replaced.

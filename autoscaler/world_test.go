@@ -224,6 +224,8 @@ func (p policy) Drained(events []drain.Event) {
 	}
 }
 
+func (p policy) Mend(m pools.Mending) (done bool, err error) { return p.w.health.Mend(m) }
+
 // tick lets a minute pass, makes one round, and returns its record, which is
 // checked to hold all that explains it.
 func (w *world) tick() Record {

@@ -29,6 +29,7 @@ type actor struct {
 	*kit
 	inventory *inventory
 	memory    *memory
+	exchange  *exchange
 	efforts   efforts
 	begun     map[string]time.Time // attempts that another process ordered
 	held      int                  // orders that wait until they are durable, or for the first snapshot
@@ -66,16 +67,16 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 	e.machine = a.inventory.machines[o.Node]
 	own, cancel := context.WithTimeout(ctx, max(0, o.Deadline.Sub(now)))
 	e.cancel = cancel
-	do := func(f func(ctx context.Context, e *effort) judge.Outcome, room chan struct{}) {
+	do := func(f func(ctx context.Context, e *effort) judge.Outcome) {
 		a.mail.Go(func() {
 			defer cancel()
 			select {
-			case room <- struct{}{}:
+			case a.calls <- struct{}{}:
 			case <-own.Done():
 				return
 			}
 			out := f(own, e)
-			<-room
+			<-a.calls
 			if out.Step != "" { // a failed send means that the Loop has ended
 				_ = a.mail.send(ctx, func(time.Time, *judge.Judge) batch { return of(a.came(e, out)...) })
 			}
@@ -84,19 +85,17 @@ func (a *actor) begin(ctx context.Context, now time.Time, j *judge.Judge, e *eff
 	switch {
 	case o.Kind == judge.OrderFence:
 		e.stage = "is being fenced"
-		do(a.fence, a.calls)
+		do(a.fence)
 	case a.policy.Owner == judge.OwnerProvider:
 		e.stage = "the provider is told"
-		do(a.mark, a.calls)
-	case o.Action.Name == judge.Workflow:
-		e.stage = "its workflow runs"
-		in := a.input(now, j, e)
-		do(func(ctx context.Context, e *effort) judge.Outcome { return a.workflow(ctx, e, in) }, a.workflows)
+		do(a.mark)
+	case o.Action.Name == judge.Workflow && a.world.Workflow == nil:
+		do(func(context.Context, *effort) judge.Outcome { return undone(errors.New("this pool runs no workflows")) })
 	case o.Resumed:
 		e.handed, e.stage = true, "is looked up"
 	default:
 		e.stage = "is handed over"
-		do(a.handOver, a.calls)
+		do(a.handOver)
 	}
 }
 
@@ -175,6 +174,8 @@ func (a *actor) repairOf(e *effort) pools.RepairRequest {
 
 func mendKind(a judge.Action) pools.MendKind {
 	switch {
+	case a.Name == judge.Workflow:
+		return pools.MendWorkflow
 	case a.Name == judge.Start:
 		return pools.MendStart
 	case a.Name == judge.Rebuild:
@@ -201,52 +202,4 @@ func (a *actor) mark(ctx context.Context, e *effort) judge.Outcome {
 		}
 	}
 	return undone(cmp.Or(err, context.Cause(ctx)))
-}
-
-func (a *actor) input(now time.Time, j *judge.Judge, e *effort) Input {
-	o := e.order
-	in := Input{
-		Cluster: a.config.Cluster, Pool: a.config.Pool, Node: o.Node, PhysicalID: o.Node,
-		Zone: e.machine.zone, Attempt: o.Attempt, Reason: cut(o.Why),
-	}
-	known, _ := j.Explain(now, o.Node)
-	for _, w := range known.Modes {
-		line := fmt.Sprintf("%s: %s", w.Mode, w.Verdict)
-		if w.Reason != "" {
-			line += ": " + w.Reason
-		}
-		in.Evidence = append(in.Evidence, line)
-	}
-	return in
-}
-
-// workflow runs the workflow of an order to its end. It repeats a workflow that another
-// process began only if the receiver identifies it by its attempt.
-func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome {
-	kind := e.order.Action.Params.Kind
-	switch {
-	case a.world.Workflow == nil:
-		return undone(errors.New("this pool runs no workflows"))
-	case e.order.Resumed && kind != "webhook" && kind != "nats":
-		return judge.Outcome{Step: judge.StepDone, Reason: "its end was not seen, as the autoscaler changed"}
-	}
-	// It is no provider call, but needs the same permission.
-	if err := a.world.Writer.Write(ctx, func(context.Context) error { return nil }); err != nil {
-		return undone(err)
-	}
-	got, err := a.world.Workflow.Run(ctx, e.order.Action, in)
-	if err != nil {
-		return judge.Outcome{Step: judge.StepDone, Reason: err.Error()}
-	}
-	switch got.Decision {
-	case DecisionOK:
-		return judge.Outcome{Step: judge.StepDone, OK: true, Reason: got.Reason}
-	case DecisionSkip:
-		return judge.Outcome{Step: judge.StepUndone, Reason: "the workflow skips it: " + got.Reason}
-	case DecisionEscalate:
-		return judge.Outcome{Step: judge.StepEscalate, Reason: got.Reason}
-	case DecisionFailed:
-		return judge.Outcome{Step: judge.StepDone, Reason: got.Reason}
-	}
-	return judge.Outcome{Step: judge.StepDone, Reason: fmt.Sprintf("the workflow decided %.40q, which is not known", got.Decision)}
 }

@@ -37,13 +37,15 @@
 // that has the order is durable. A save that fails is tried again, and meanwhile nothing
 // is carried out. Replacements and repairs in place go to the [pools.Writer], the
 // autoscaler, whose drain records show how far they are; each fencing call goes through it
-// too. The attempt is the idempotency key, so that after a takeover nothing begins twice:
+// too. A workflow is such a repair in place: its record calls Mend once the node is cordoned
+// and empty, and reads what came of the workflow there. The attempt is the idempotency key, so that after a takeover nothing begins twice:
 //
 //   - a replacement or a repair in place goes on as its record. Without a record, a
 //     machine that is gone was replaced, and a replacement of a machine that is there did
 //     not begin. A repair in place is judged by the state of the node;
 //   - fences are requested again, and the provider receives the sick nodes again;
-//   - a workflow has failed, unless it runs where the attempt is known;
+//   - a workflow that may have begun has failed, unless its receiver identifies the attempt.
+//     One whose record still drains the node begins later;
 //   - nodes that may have a cordon are saved, and those not in quarantine are uncordoned.
 //
 // If no group has room for a replacement that must join first, the node goes first if it

@@ -22,6 +22,7 @@ type effort struct {
 	gen     uint64             // of the state that knows of it; 0: none yet
 	stage   string             // for people
 	cancel  context.CancelFunc // nil: it is not begun
+	halt    context.CancelFunc // of its workflow; nil: that does not run
 
 	withdrawn bool // a pause takes it back: it does not begin any more
 
@@ -34,6 +35,9 @@ type effort struct {
 func (e *effort) end() {
 	if e.cancel != nil {
 		e.cancel()
+	}
+	if e.halt != nil {
+		e.halt()
 	}
 }
 
@@ -83,15 +87,20 @@ func (a *actor) drained(now time.Time, events []drain.Event) []judge.Event {
 func (a *actor) recordMoved(now time.Time, e *effort, ev drain.Event) []judge.Event {
 	replaced := e.order.Action.Name == judge.Recreate
 	out := judge.Outcome{Step: judge.StepDone, Reason: cmp.Or(ev.Failed, ev.Why)}
+	ran, _ := a.exchange.mendOf(ev.Attempt)
 	switch {
 	case ev.To == drain.Gone && replaced:
 		if e.gone.IsZero() {
 			e.gone, e.stage = now, "its replacement is looked for"
 		}
 		return nil
+	case ev.Failed != "" && ran.out != nil && !ran.out.OK:
+		out = *ran.out
 	case ev.Failed != "":
 	case ev.To == drain.Gone:
 		out.Reason = "the machine is gone"
+	case ev.To == drain.Returned && ran.out != nil:
+		out = *ran.out
 	case ev.To == drain.Returned:
 		out.OK = !replaced
 	default:
@@ -118,13 +127,15 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 	for attempt, e := range a.efforts {
 		switch r, kept := recorded[attempt]; {
 		case e.cancel != nil && !j.Awaits(e.order.Node, attempt):
-			e.cancel()
+			e.end()
 			delete(a.efforts, attempt)
 		case !e.handed || !known || !a.inventory.listed:
 		case !e.gone.IsZero():
 			out = append(out, a.replaced(now, e)...)
 		case kept:
-			e.absent, e.stage = time.Time{}, string(r.State)
+			if e.absent = (time.Time{}); e.halt == nil {
+				e.stage = string(r.State)
+			}
 			forced := a.policy.Recovery.NodeForceRecreate && e.order.Action.Name == judge.Recreate
 			if forced && r.State == drain.Terminating && e.order.Deadline.Sub(now) <= 2*tickEvery {
 				e.gone = now // although the old machine still terminates
@@ -144,6 +155,8 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 func (a *actor) unseen(now time.Time, e *effort) []judge.Event {
 	m, there := a.inventory.machines[e.order.Node]
 	switch {
+	case e.order.Action.Name == judge.Workflow:
+		return a.unseenWorkflow(e)
 	case e.order.Action.Name != judge.Recreate:
 		return a.came(e, judge.Outcome{Step: judge.StepDone, OK: true, Reason: "it was under way when the autoscaler changed: judged by how the node is now"})
 	case !there:

@@ -69,7 +69,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	}
 	k := &kit{config: c, policy: c.Policy.WithDefaults(), world: &w, mail: newMailbox(), log: log.With("pool", c.Pool)}
 	l := &Loop{
-		kit: k, exchange: &exchange{kit: k}, checking: make(chan struct{}, 2),
+		kit: k, exchange: &exchange{kit: k, mends: map[string]mend{}}, checking: make(chan struct{}, 2),
 		announcer: newAnnouncer(k), inventory: newInventory(k.mail), pauses: &pauses{kit: k, until: map[string]time.Time{}},
 		lifts: &lifts{kit: k, nodes: map[string]*lift{}},
 	}
@@ -77,7 +77,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	l.cordons = &cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
 	l.memory = &memory{kit: k, keeper: keeper, cordons: l.cordons, efforts: efforts, announcer: l.announcer}
 	l.actor = &actor{
-		kit: k, inventory: l.inventory, memory: l.memory,
+		kit: k, inventory: l.inventory, memory: l.memory, exchange: l.exchange,
 		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 	}
 	l.ownership = &ownership{kit: k, announcer: l.announcer}
@@ -260,6 +260,7 @@ func (l *Loop) tick(ctx context.Context, now time.Time) {
 	l.step(now, l.pauses.drains()...)
 	l.step(now, judge.Tick{})
 	l.step(now, l.actor.reconcile(now, l.judge)...)
+	l.actor.runWorkflows(ctx, now, l.judge)
 	l.cordons.sync(ctx, now, l.judge, l.inventory.listed)
 	l.lifts.run(ctx, now, l.inventory)
 	l.announcer.forget(now, l.judge)

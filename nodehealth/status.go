@@ -103,6 +103,8 @@ type exchange struct {
 	barred  string
 	budget  disruption.Budget
 	known   bool // the others are those of a judge
+
+	mends map[string]mend // workflows whose records have reached them, by attempt
 }
 
 // Drained takes what happened to drain records, in order. It does not wait.

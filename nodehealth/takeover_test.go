@@ -162,6 +162,31 @@ func TestWorkflowOverATakeover(t *testing.T) {
 	}
 }
 
+// A takeover while the node of a workflow drains: the workflow has not begun, so it runs,
+// once.
+func TestWorkflowThatDrainsOverATakeover(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := plain(judge.Action{Name: judge.Workflow, Params: judge.Params{Kind: "command", Argv: []string{"/bin/heal"}}})
+		c := newCloud(ten()...)
+		m := c.begin(t, p)
+		pass(time.Minute)
+		c.sicken("n4", "hung")
+		for len(c.recorded()) == 0 {
+			pass(time.Second)
+		}
+		m.stop(t)
+		if r := c.recorded(); r[0].State != drain.Chosen || r[0].Mend != pools.MendWorkflow || len(c.runs) > 0 {
+			t.Fatalf("record %+v, %d runs: want a workflow that has not begun", r[0], len(c.runs))
+		}
+		m = c.begin(t, p)
+		pass(10 * time.Minute)
+		m.stop(t)
+		if len(c.runs) != 1 || !m.saw("repair.succeeded n4") || m.saw("repair.failed n4") {
+			t.Errorf("%d runs\n%s", len(c.runs), m.dump())
+		}
+	})
+}
+
 // What another process was about, and nobody has a record of any more.
 func TestResumedWithoutRecord(t *testing.T) {
 	tests := []struct {

@@ -31,7 +31,7 @@ func (a *actor) underWay(nodes []string) []*effort {
 // that only the autoscaler may still have it. It reports whether the order is such.
 func (a *actor) cancel(e *effort) bool {
 	e.withdrawn = e.cancel == nil
-	if e.order.Kind != judge.OrderAct || e.order.Action.Name == judge.Workflow || a.policy.Owner == judge.OwnerProvider {
+	if e.order.Kind != judge.OrderAct || a.policy.Owner == judge.OwnerProvider {
 		return e.withdrawn
 	}
 	if e.cancel != nil && !e.handed {

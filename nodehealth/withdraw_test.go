@@ -14,21 +14,25 @@ import (
 // A pause takes back a repair that has not reached the machine, and reports one that goes
 // on. Nothing is begun after the answer.
 func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
+	reboot := judge.Action{Name: judge.Reboot}
 	for _, test := range []struct {
 		name  string
+		does  judge.Action
 		state drain.State // of the record when the pause comes
 		nodes []string
 		acts  int
 		why   string
 	}{
-		{"it drains", drain.Chosen, []string{"n4"}, 0, "REBOOT is taken back"},
-		{"it drains, and the pool is paused", drain.Chosen, nil, 0, "REBOOT is taken back"},
-		{"it is being rebooted", drain.Mending, []string{"n4"}, 1, "REBOOT goes on to its end"},
+		{"it drains", reboot, drain.Chosen, []string{"n4"}, 0, "REBOOT is taken back"},
+		{"it drains, and the pool is paused", reboot, drain.Chosen, nil, 0, "REBOOT is taken back"},
+		{"it is being rebooted", reboot, drain.Mending, []string{"n4"}, 1, "REBOOT goes on to its end"},
+		{"it drains for a workflow", workflow(), drain.Chosen, []string{"n4"}, 0, "WORKFLOW is taken back"},
+		{"its workflow runs", workflow(), drain.Mending, []string{"n4"}, 1, "WORKFLOW goes on to its end"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				c := newCloud(ten()...)
-				m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+				m := c.begin(t, plain(test.does))
 				pass(time.Minute)
 				c.sicken("n4", "disk")
 				for range 600 {
@@ -41,7 +45,7 @@ func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
 					t.Errorf("answer %+v, %v, want one node and %q", a, err, test.why)
 				}
 				pass(30 * time.Minute)
-				if got := c.acted["reboot n4"]; got != test.acts {
+				if got := c.acted["reboot n4"] + len(c.runs); got != test.acts {
 					t.Errorf("%d reboots, want %d:\n%s", got, test.acts, m.dump())
 				}
 				if a, err = m.loop.Order(t.Context(), Order{Op: OpResume, Nodes: test.nodes, By: "ann"}); err != nil || !a.OK {
@@ -49,7 +53,7 @@ func TestPauseTakesBackWhatHasNotReachedTheMachine(t *testing.T) {
 				}
 				pass(30 * time.Minute)
 				m.stop(t)
-				if c.acted["reboot n4"] != 1 {
+				if c.acted["reboot n4"]+len(c.runs) != 1 {
 					t.Errorf("did %v after the pause, want one reboot:\n%s", c.acted, m.dump())
 				}
 			})

@@ -103,7 +103,8 @@ type term struct {
 	mu      sync.Mutex
 	told    []Notification
 	handler Handler
-	lapse   bool // the bus loses our canary
+	loaded  map[string]bool // attempts whose records were mending when the process began
+	lapse   bool            // the bus loses our canary
 }
 
 var errDead = errors.New("the process is dead")
@@ -112,7 +113,10 @@ var errDead = errors.New("the process is dead")
 func (c *cloud) begin(t testing.TB, p judge.Policy, change ...func(*World)) *term {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
-	m := &term{c: c, policy: p, ctx: ctx, cancel: cancel, done: make(chan struct{})}
+	m := &term{c: c, policy: p, ctx: ctx, cancel: cancel, done: make(chan struct{}), loaded: map[string]bool{}}
+	for _, r := range c.recorded() {
+		m.loaded[r.Attempt] = r.State == drain.Mending
+	}
 	w := World{
 		Pool: m, Writer: m, Drains: m, Cordon: m, Facts: m.facts, Bus: m, Probe: m, Workflow: m, Memory: m,
 		Address: func(_ context.Context, where Machine) (string, error) {
@@ -206,6 +210,20 @@ func (m *term) advance(now time.Time) []drain.Event {
 			delete(c.boxes, node)
 		case r.State == drain.Chosen:
 			r.State, r.Since = drain.Mending, now
+		case r.Mend == pools.MendWorkflow:
+			mending := r.Mending()
+			mending.Resumed = m.loaded[r.Attempt]
+			done, err := m.loop.Mend(mending)
+			if !done && err == nil && now.Before(r.MendBy) {
+				continue
+			}
+			if !now.Before(r.MendBy) {
+				err = errors.New("not repaired by its deadline")
+			}
+			if err != nil {
+				r.Failed = err.Error()
+			}
+			r.State, r.Since = drain.Returned, now
 		default:
 			c.acted[string(r.Mend)+" "+node]++
 			c.at[r.Attempt] = now

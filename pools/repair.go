@@ -16,6 +16,8 @@ const (
 	MendReboot  MendKind = "reboot"  // the operating system is asked to restart
 	MendReset   MendKind = "reset"   // the machine is stopped by force, and started
 	MendRebuild MendKind = "rebuild" // the root volume is replaced, and the machine restarted
+	// MendWorkflow is a workflow of the operator. Node health runs it, and not a Mender.
+	MendWorkflow MendKind = "workflow"
 )
 
 // Mending is one repair in place.
@@ -25,6 +27,8 @@ type Mending struct {
 	// Attempt names the repair for good: what was begun under it is not begun again.
 	Attempt string
 	Image   string // of MendRebuild; empty: the machine's own
+	// Resumed: an earlier process may have begun the repair.
+	Resumed bool
 }
 
 // Mender is a [Group] that can repair its instances in place. It may be used

@@ -18,11 +18,13 @@ import (
 // targets that the groups have by them. It is the ports of the drains, which use it
 // concurrently.
 type provider struct {
-	guard   *guard
-	cordon  drain.Scheduler
-	latest  atomic.Pointer[snapshot.Snapshot] // nil before the first
-	targets *targets                          // of the groups in latest, and of the calls since
-	raised  map[string]bool                   // groups that took a higher target, and may not have filled up yet
+	guard  *guard
+	cordon drain.Scheduler
+	// workflow is that of Ports.
+	workflow func(pools.Mending) (done bool, err error)
+	latest   atomic.Pointer[snapshot.Snapshot] // nil before the first
+	targets  *targets                          // of the groups in latest, and of the calls since
+	raised   map[string]bool                   // groups that took a higher target, and may not have filled up yet
 }
 
 func (p *provider) adopt(s *snapshot.Snapshot) {
@@ -128,18 +130,26 @@ func (p *provider) Mend(ctx context.Context, group string, m pools.Mending) (don
 	if err != nil {
 		return false, err
 	}
-	if !mends(g, m.Kind) {
+	if !mends(g, m.Kind) || m.Kind == pools.MendWorkflow && p.workflow == nil {
 		return false, fmt.Errorf("%w: group %s has no %s", pools.ErrMendFailed, group, m.Kind)
 	}
 	err = p.guard.call(ctx, func(ctx context.Context) error {
-		done, err = g.(pools.Mender).Mend(ctx, m)
+		if m.Kind == pools.MendWorkflow {
+			done, err = p.workflow(m)
+		} else {
+			done, err = g.(pools.Mender).Mend(ctx, m)
+		}
 		return err
 	})
 	return done, err
 }
 
 // mends reports whether the group can repair its instances that way.
+// mends reports whether the instances of the group can be repaired in place that way.
 func mends(g pools.Group, kind pools.MendKind) bool {
+	if kind == pools.MendWorkflow {
+		return true // the group does not run it
+	}
 	mender, can := g.(pools.Mender)
 	return can && slices.Contains(mender.Mends(), kind)
 }

@@ -38,8 +38,11 @@ type Ports struct {
 	// Drained receives what happened to any drain record, in order; nil: nothing does.
 	// It does not wait.
 	Drained func([]drain.Event)
-	Now     func() time.Time
-	Version string // of this build, saved with the state
+	// Workflow begins a workflow, or returns what came of it, as a [pools.Mender] does. It
+	// does not wait. nil: workflows are refused.
+	Workflow func(pools.Mending) (done bool, err error)
+	Now      func() time.Time
+	Version  string // of this build, saved with the state
 }
 
 // Writer makes every change to one pool.
@@ -61,7 +64,7 @@ type Writer struct {
 // New returns a Writer that has read and changed nothing yet.
 func New(c Config, ports Ports, log *slog.Logger) *Writer {
 	guard := &guard{lease: ports.Lease}
-	provider := &provider{guard: guard, cordon: ports.Cordon, raised: map[string]bool{}}
+	provider := &provider{guard: guard, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
 	w := &Writer{
 		ports: ports, log: log, guard: guard, provider: provider,
 		reader:  snapshot.NewReader(ports.Ports),

@@ -18,6 +18,8 @@ type Machine struct {
 	config Config
 	ports  Ports
 	clock  clock // of Add, TakeBack and Advance
+	// resumed are the attempts that the loaded records had in the state Mending.
+	resumed map[string]bool
 
 	mu      sync.Mutex
 	records map[string]Record // as they were put, but for a clock that was put back; by node
@@ -32,9 +34,12 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if err != nil {
 		return nil, fmt.Errorf("load drain records: %w", err)
 	}
-	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]Record, len(loaded))}
+	m := &Machine{config: config.withDefaults(), ports: ports, records: make(map[string]Record, len(loaded)), resumed: map[string]bool{}}
 	for _, r := range loaded {
 		m.records[r.Node] = r
+		if r.State == Mending {
+			m.resumed[r.Attempt] = true
+		}
 	}
 	return m, nil
 }
@@ -273,7 +278,9 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, 
 		if m.ports.Menders == nil {
 			return false, fmt.Errorf("%w: nothing is repaired in place here", pools.ErrMendFailed)
 		}
-		return m.ports.Menders.Mend(ctx, r.Group, r.Mending())
+		repair := r.Mending()
+		repair.Resumed = m.resumed[r.Attempt]
+		return m.ports.Menders.Mend(ctx, r.Group, repair)
 	case Forget:
 		if err := m.ports.Records.Delete(ctx, r.Node); err != nil {
 			return false, err

@@ -198,7 +198,7 @@ func (r Record) validateRepair() error {
 }
 
 func known(k pools.MendKind) bool {
-	return k == pools.MendStart || k == pools.MendReboot || k == pools.MendReset || k == pools.MendRebuild
+	return k == pools.MendStart || k == pools.MendReboot || k == pools.MendReset || k == pools.MendRebuild || k == pools.MendWorkflow
 }
 
 // Committed reports whether the node's weight is as good as gone, though its

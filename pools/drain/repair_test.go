@@ -66,6 +66,29 @@ func TestReboot(t *testing.T) {
 	}
 }
 
+// TestWorkflowIsResumed: a machine reports a repair that a machine before it may have
+// begun. One that it begins itself is not such, though its record is older.
+func TestWorkflowIsResumed(t *testing.T) {
+	w := newWorld(t, 3)
+	w.tasks["a-2"] = 1
+	m := w.open(config)
+	add(t, w, m, repair("a-2", "attempt-1", pools.MendWorkflow, false))
+	ticks(t, w, m, 1)
+	w.mends = func(pools.Mending) (bool, error) { return false, nil }
+	m = w.open(config)
+	if got, want := steps(ticks(t, w, m, 6)), "drained mending mend"; len(got) == 0 || got[len(got)-1] != want {
+		t.Errorf("steps %q, want the last one %q", got, want)
+	}
+	if len(w.mended) == 0 || slices.ContainsFunc(w.mended, func(m pools.Mending) bool { return m.Resumed }) {
+		t.Errorf("called with %+v, want it not to be resumed", w.mended)
+	}
+	w.mended, w.mends = nil, func(m pools.Mending) (bool, error) { return true, nil }
+	ticks(t, w, w.open(config), 6)
+	if len(w.mended) != 1 || !w.mended[0].Resumed || w.cordoned["a-2"] || len(w.stored) != 0 {
+		t.Errorf("called with %+v, want it resumed; cordoned %t, records %s", w.mended, w.cordoned["a-2"], w.stored)
+	}
+}
+
 func TestRebootInVain(t *testing.T) {
 	w := newWorld(t, 3)
 	leftToUs(w)

@@ -51,6 +51,9 @@ type world struct {
 	facts    map[string]bool // nodes that have joined; the others are orphans
 	silent   map[string]bool // nodes that have joined, and of which nothing is heard
 
+	mended []pools.Mending                            // of all calls of Mend
+	mends  func(pools.Mending) (done bool, err error) // nil: the group does
+
 	calls  []string         // "cordon i-1", in order, as far as they took effect
 	unsafe []string         // nodes that were ended with something to lose
 	fail   map[string]error // by call
@@ -171,6 +174,11 @@ func (w *world) Mend(ctx context.Context, group string, m pools.Mending) (done b
 		w.t.Errorf("Mend(%s, %+v)", group, m)
 	}
 	err = w.call("mend "+m.Instance, func() error {
+		w.mended = append(w.mended, m)
+		if w.mends != nil {
+			done, err = w.mends(m)
+			return err
+		}
 		done, err = w.group.Mend(ctx, m)
 		return err
 	})

@@ -57,6 +57,7 @@ func (g *Group) Mends() []pools.MendKind { return slices.Clone(g.cloud.config.Me
 
 // Mend implements [pools.Mender]. A repair takes Config.Boot.
 func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
+	m.Resumed = false // an attempt is the same before and after a restart
 	w := Write{Op: Mend, Mend: m}
 	if err := g.write(ctx, &w); err != nil {
 		return false, fmt.Errorf("%s instance %s of group %s: %w", m.Kind, m.Instance, g.ID(), err)

@@ -1,0 +1,193 @@
+package nodehealth
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/drain"
+)
+
+// mend is a workflow whose drain record has reached it: its node is cordoned and empty.
+type mend struct {
+	pools.Mending
+	begun bool           // the actor has taken it
+	out   *judge.Outcome // what came of it; nil: it runs, or waits
+}
+
+// err returns why the workflow has not repaired its node; nil: it has.
+func (m mend) err() error {
+	if m.out.Step == judge.StepDone && m.out.OK {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", pools.ErrMendFailed, cmp.Or(m.out.Reason, "no reason is given"))
+}
+
+// Mend begins the workflow of a repair, or returns what came of it, as a [pools.Mender]
+// does. The drain of the node calls it again until done. Mend does not wait.
+func (x *exchange) Mend(m pools.Mending) (done bool, err error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	known, ok := x.mends[m.Attempt]
+	switch {
+	case !ok:
+		x.mends[m.Attempt] = mend{Mending: m}
+	case known.out != nil:
+		return known.err() == nil, known.err()
+	}
+	return false, nil
+}
+
+// begin returns the workflows that the actor has not taken, in order of attempt. From then
+// on it has.
+func (x *exchange) begin() (all []pools.Mending) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, attempt := range slices.Sorted(maps.Keys(x.mends)) {
+		if m := x.mends[attempt]; !m.begun {
+			m.begun = true
+			x.mends[attempt] = m
+			all = append(all, m.Mending)
+		}
+	}
+	return all
+}
+
+// ended takes what came of a workflow.
+func (x *exchange) ended(attempt string, out judge.Outcome) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if m, ok := x.mends[attempt]; ok {
+		m.out = &out
+		x.mends[attempt] = m
+	}
+}
+
+// mendOf returns the workflow of an attempt; ok is false if its record has not reached it.
+func (x *exchange) mendOf(attempt string) (m mend, ok bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	m, ok = x.mends[attempt]
+	return m, ok
+}
+
+// forget drops the workflows that have ended and whose record is gone.
+func (x *exchange) forget(records []drain.Record) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	maps.DeleteFunc(x.mends, func(attempt string, m mend) bool {
+		return m.out != nil && !slices.ContainsFunc(records, func(r drain.Record) bool { return r.Attempt == attempt })
+	})
+}
+
+// runWorkflows begins the workflows whose records have reached them.
+func (a *actor) runWorkflows(ctx context.Context, now time.Time, j *judge.Judge) {
+	if records, known := a.world.Drains.Records(); known {
+		a.exchange.forget(records)
+	}
+	for _, m := range a.exchange.begin() {
+		e := a.efforts[m.Attempt]
+		switch {
+		case e == nil || e.cancel == nil || !j.Awaits(m.Instance, m.Attempt):
+			a.exchange.ended(m.Attempt, undone(errors.New("node health does not await it any more")))
+		case m.Resumed && !repeatable(e.order.Action):
+			a.exchange.ended(m.Attempt, unseenEnd())
+		default:
+			a.runWorkflow(ctx, e, a.input(now, j, e))
+		}
+	}
+}
+
+// repeatable reports whether a workflow may run again under its attempt: its receiver
+// identifies it by that.
+func repeatable(action judge.Action) bool {
+	return action.Params.Kind == "webhook" || action.Params.Kind == "nats"
+}
+
+// unseenEnd is the outcome of a workflow that an earlier process may have begun.
+func unseenEnd() judge.Outcome {
+	return judge.Outcome{Step: judge.StepDone, Reason: "its end was not seen, as the autoscaler changed"}
+}
+
+// unseenWorkflow finds the outcome of a workflow that has no record.
+func (a *actor) unseenWorkflow(e *effort) []judge.Event {
+	switch m, reached := a.exchange.mendOf(e.order.Attempt); {
+	case m.out != nil:
+		return a.came(e, *m.out)
+	case reached:
+		return nil // it runs
+	case e.order.Resumed && repeatable(e.order.Action):
+		e.end() // release begins it again
+		e.order.Resumed, e.cancel, e.handed, e.absent = false, nil, false, time.Time{}
+		return nil
+	case e.order.Resumed:
+		return a.came(e, unseenEnd())
+	}
+	return a.came(e, judge.Outcome{Step: judge.StepUndone, Lost: true, Reason: "the autoscaler has no record of it"})
+}
+
+// runWorkflow runs the workflow of an order in a goroutine of its own. The drain record of
+// the node reads what came of it.
+func (a *actor) runWorkflow(ctx context.Context, e *effort, in Input) {
+	own, cancel := context.WithDeadline(ctx, a.repairOf(e).Deadline)
+	e.halt, e.stage = cancel, "its workflow runs"
+	a.mail.Go(func() {
+		defer cancel()
+		select {
+		case a.workflows <- struct{}{}:
+		case <-own.Done():
+			return
+		}
+		out := a.workflow(own, e, in)
+		<-a.workflows
+		if ctx.Err() == nil { // else the next process finds its outcome
+			a.exchange.ended(e.order.Attempt, out)
+		}
+	})
+}
+
+// workflow runs the workflow of an order to its end.
+func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome {
+	// It is no provider call, but needs the same permission.
+	if err := a.world.Writer.Write(ctx, func(context.Context) error { return nil }); err != nil {
+		return undone(err)
+	}
+	got, err := a.world.Workflow.Run(ctx, e.order.Action, in)
+	if err != nil {
+		return judge.Outcome{Step: judge.StepDone, Reason: err.Error()}
+	}
+	switch got.Decision {
+	case DecisionOK:
+		return judge.Outcome{Step: judge.StepDone, OK: true, Reason: got.Reason}
+	case DecisionSkip:
+		return judge.Outcome{Step: judge.StepUndone, Reason: "the workflow skips it: " + got.Reason}
+	case DecisionEscalate:
+		return judge.Outcome{Step: judge.StepEscalate, Reason: got.Reason}
+	case DecisionFailed:
+		return judge.Outcome{Step: judge.StepDone, Reason: got.Reason}
+	}
+	return judge.Outcome{Step: judge.StepDone, Reason: fmt.Sprintf("the workflow decided %.40q, which is not known", got.Decision)}
+}
+
+func (a *actor) input(now time.Time, j *judge.Judge, e *effort) Input {
+	o := e.order
+	in := Input{
+		Cluster: a.config.Cluster, Pool: a.config.Pool, Node: o.Node, PhysicalID: o.Node,
+		Zone: e.machine.zone, Attempt: o.Attempt, Reason: cut(o.Why),
+	}
+	known, _ := j.Explain(now, o.Node)
+	for _, w := range known.Modes {
+		line := fmt.Sprintf("%s: %s", w.Mode, w.Verdict)
+		if w.Reason != "" {
+			line += ": " + w.Reason
+		}
+		in.Evidence = append(in.Evidence, line)
+	}
+	return in
+}

@@ -96,8 +96,8 @@ type Outcome struct {
 	// Replacement is the node that RECREATE launched; empty: the provider replaces
 	// the node by itself, and its end is what is verified.
 	Replacement string `json:"replacement,omitempty"`
-	// Lost: nothing was done since the order did not arrive. A request that led to it
-	// still stands.
+	// Lost: the order has no record, so it did not arrive, or its end was not seen. A
+	// request that led to it still stands, and the attempt counts.
 	Lost bool `json:"lost,omitempty"`
 }
 

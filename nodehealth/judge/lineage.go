@@ -56,9 +56,9 @@ func (ls *lineages) end(now time.Time, n Node, begun bool) {
 	}
 }
 
-// undo takes back the repair that was begun last, if it was at its first action.
-func (ls *lineages) undo(n Node, first bool) {
-	if l := ls.get(n); first && len(l.Begun) > 0 {
+// undo takes back the repair that was begun last.
+func (ls *lineages) undo(n Node) {
+	if l := ls.get(n); len(l.Begun) > 0 {
 		l.Begun = l.Begun[:len(l.Begun)-1]
 	}
 }

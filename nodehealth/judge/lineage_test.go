@@ -27,8 +27,7 @@ func TestLineages(t *testing.T) {
 		{"its replacement inherits it", 0, func() { ls.adopt("young", old) }, young, 1, time.Minute},
 		{"and adds to it", 10 * time.Minute, func() { ls.begin(now, young); ls.end(now, young, true) }, old, 2, 2 * time.Minute},
 		{"the wait is bounded", 0, func() { ls.begin(now, old); ls.begin(now, old); ls.end(now, old, true) }, old, 4, 4 * time.Minute},
-		{"the last is taken back", 0, func() { ls.undo(old, true) }, old, 3, 4 * time.Minute},
-		{"but not after its first action", 0, func() { ls.undo(old, false) }, old, 3, 4 * time.Minute},
+		{"the last is taken back", 0, func() { ls.undo(old) }, old, 3, 4 * time.Minute},
 		{"the provider's label wins", 0, func() { ls.begin(now, labelled) }, labelled, 1, 0},
 		{"the window passes the first", 50 * time.Minute, func() {}, old, 2, 0},
 		{"a replacement that is gone", 0, func() { ls.forget(now, func(id string) bool { return id == "old" }) }, young, 0, 0},
@@ -64,6 +63,54 @@ func TestLineagesSurvive(t *testing.T) {
 	if until, _ := after.backoff(Node{ID: "a"}); until.After(now) {
 		t.Errorf("an instant ahead of now counts as now, and it waits until %v", until)
 	}
+}
+
+// An attempt is given back only if nothing of the repair was carried out: an earlier
+// action was, and the machine of an order without a record may have been touched.
+func TestUndoneAfterAnActionCounts(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		actions []Action
+		lost    bool
+		want    int
+	}{
+		{"the first action", []Action{{Name: Reboot}}, false, 0},
+		{"the first action, without a record", []Action{{Name: Reboot}}, true, 1},
+		{"the second action", []Action{{Name: Start, Timeout: dur(2 * time.Minute)}, {Name: Reboot}}, false, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			w := newWorld(t, plain(test.actions...), ten()...)
+			w.heal = func(w *world, o Order) []Event {
+				out := Outcome{Node: o.Node, Attempt: o.Attempt, Step: StepUndone, Lost: test.lost, Reason: "refused"}
+				switch {
+				case o.Kind != OrderAct:
+					return nil
+				case o.Action.Name == Start: // it runs, and the call does not end in time
+					return []Event{w.stopped("n1", false)}
+				}
+				return []Event{out}
+			}
+			w.pass(time.Minute)
+			w.tell(w.stopped("n1", test.actions[0].Name == Start))
+			w.sick("n1")
+			for !slices.Contains(w.events(), RepairEnded) {
+				w.pass(time.Second)
+			}
+			if e, _ := w.j.Explain(w.now, "n1"); e.Repairs != test.want {
+				t.Errorf("%d repairs count, want %d: %v", e.Repairs, test.want, w.events())
+			}
+		})
+	}
+}
+
+// stopped returns the list of the provider with a node that is stopped, or runs.
+func (w *world) stopped(id string, stopped bool) Nodes {
+	for i := range w.nodes {
+		if w.nodes[i].ID == id {
+			w.nodes[i].State = map[bool]Provided{true: Stopped, false: Running}[stopped]
+		}
+	}
+	return Nodes{List: slices.Clone(w.nodes)}
 }
 
 // An attempt is given back only if nothing of the repair was carried out: a fence was.

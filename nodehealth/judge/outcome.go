@@ -19,7 +19,7 @@ func (rs *repairs) outcome(now time.Time, o Outcome) {
 	o.Reason = cutReason(o.Reason)
 	switch step := o.stepOf(n); {
 	case step == StepUndone:
-		rs.undone(now, n, o.Reason)
+		rs.undone(now, n, o)
 		if o.Lost && n.asked != "" && n.askedUntil.IsZero() {
 			n.askedUntil = n.notBefore.Add(grantedFor)
 		}
@@ -139,12 +139,14 @@ func (rs *repairs) handOver(now time.Time, n, to *node) {
 	rs.verify(now, to)
 }
 
-// undone has the node wait for another time: nothing was done to it.
-func (rs *repairs) undone(now time.Time, n *node, why string) {
+// undone has the node wait for another time: the action was not carried out. The attempt
+// is given back if nothing else of the repair was.
+func (rs *repairs) undone(now time.Time, n *node, o Outcome) {
 	r := n.repair
-	rs.journal.find(n.repairFinding(RepairEnded, "nothing was done: "+cmp.Or(why, "refused")))
-	_, i, _ := rs.rules.firstAction(n.State, 0)
-	rs.safety.lineages.undo(n.Node, r.Origin == n.ID && !r.Fenced && r.Tries <= 1 && r.Index == i)
+	rs.journal.find(n.repairFinding(RepairEnded, "nothing was done: "+cmp.Or(o.Reason, "refused")))
+	if r.Origin == n.ID && !r.Fenced && !r.Acted && !o.Lost && n.state != Fencing {
+		rs.safety.lineages.undo(n.Node)
+	}
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(rs.rules.backoff)
 	rs.to(now, n, Unhealthy)
@@ -153,7 +155,7 @@ func (rs *repairs) undone(now time.Time, n *node, why string) {
 func (rs *repairs) failed(now time.Time, n *node, why string) {
 	r := n.repair
 	rs.journal.find(n.repairFinding(RepairFailed, why))
-	r.Passing, r.Ends = time.Time{}, false
+	r.Passing, r.Ends, r.Acted = time.Time{}, false, true
 	switch {
 	case n.unlisted || n.missing > 1:
 		rs.journal.find(Finding{Event: RepairEnded, Node: n.ID, Zone: n.Zone, Action: r.Action.Name, Why: "the node does not exist"})

@@ -19,6 +19,8 @@ type Repair struct {
 	Begun    bool      `json:"begun,omitempty"`   // something was ordered
 	Waiting  bool      `json:"waiting,omitempty"` // for the gates, before the next action
 	Fenced   bool      `json:"fenced,omitempty"`
+	// Acted: an action was carried out, or may have been, and has failed.
+	Acted bool `json:"acted,omitempty"`
 	// Ends: the node's end is awaited, as the provider replaces it.
 	Ends    bool      `json:"ends,omitempty"`
 	Passing time.Time `json:"passing,omitzero"` // since then it is fit

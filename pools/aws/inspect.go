@@ -2,7 +2,9 @@ package aws
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
+	"fmt"
 	"maps"
 	"regexp"
 	"slices"
@@ -16,6 +18,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
 // How many instances one request names at most: Amazon takes no more.
@@ -219,4 +222,29 @@ func host(s ec2types.InstanceStatus) pools.Sight {
 		}
 	}
 	return system
+}
+
+// Console returns the last output on the serial console of an instance, at most
+// provider.MaxConsole bytes. EC2 returns the newest output of Nitro instances only. Of
+// others it returns what it stored last.
+func (i *inspector) Console(ctx context.Context, instance string) ([]byte, error) {
+	text, err := i.console(ctx, instance, true)
+	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "UnsupportedOperation" {
+		text, err = i.console(ctx, instance, false)
+	}
+	return text, err
+}
+
+func (i *inspector) console(ctx context.Context, instance string, latest bool) (text []byte, err error) {
+	err = i.aws.read(ctx, "ec2:GetConsoleOutput", "instance "+instance, func() error {
+		out, err := i.aws.ec2.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &instance, Latest: &latest})
+		if err != nil {
+			return err
+		}
+		if text, err = base64.StdEncoding.DecodeString(aws.ToString(out.Output)); err != nil {
+			return fmt.Errorf("decode the console output: %w", err)
+		}
+		return nil
+	})
+	return text[max(0, len(text)-provider.MaxConsole):], err
 }

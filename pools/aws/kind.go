@@ -65,7 +65,7 @@ func ProviderKind() provider.Kind {
 			if err != nil {
 				return provider.Opened{}, err
 			}
-			opened := provider.Opened{Provider: p}
+			opened := provider.Opened{Provider: p, Console: p.Console}
 			if c.Queue != "" {
 				opened.Hear = p.Hear
 			}

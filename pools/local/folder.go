@@ -64,6 +64,7 @@ func (p *Provider) wipe(id string) error {
 
 // discard removes the folder of a machine that is off the books.
 func (p *Provider) discard(id string) {
+	delete(p.tails, id)
 	p.wg.Go(func() {
 		if err := os.RemoveAll(p.folder(id)); err != nil {
 			p.log.Warn("folder of machine not removed", "node", id, "err", err)

@@ -24,6 +24,7 @@ const (
 	opMend          = "mend"
 	opIsolate       = "isolate"
 	opLift          = "lift"
+	opConsole       = "console"
 )
 
 // Codes of an owner's refusals. Frozen.
@@ -86,6 +87,14 @@ type isolateRequest struct {
 
 type isolateReply struct {
 	Confirmed bool `json:"confirmed"`
+}
+
+type consoleRequest struct {
+	Instance string `json:"instance"`
+}
+
+type consoleReply struct {
+	Output []byte `json:"output"`
 }
 
 type liftRequest struct {

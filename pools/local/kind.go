@@ -82,5 +82,6 @@ func open(_ context.Context, site provider.Site) (provider.Opened, error) {
 	for _, s := range Selectors(site.Groups) {
 		ids = append(ids, s.Name)
 	}
-	return provider.Opened{Provider: NewPool(site.Conn, site.Cluster, site.Pool, ids...)}, nil
+	pool := NewPool(site.Conn, site.Cluster, site.Pool, ids...)
+	return provider.Opened{Provider: pool, Console: pool.Console}, nil
 }

@@ -63,6 +63,17 @@ func (p *Pool) Inspect(ctx context.Context, _ pools.Inspecting) ([]pools.Inspect
 	return reply.Instances, err
 }
 
+// Console returns the last lines of the agent's log of a machine, at most
+// provider.MaxConsole bytes. pools.ErrNotOwned if the machine is not of this pool, or has
+// ended.
+func (p *Pool) Console(ctx context.Context, instance string) ([]byte, error) {
+	var reply consoleReply
+	if err := p.ask(ctx, opConsole, consoleRequest{instance}, &reply); err != nil {
+		return nil, fmt.Errorf("read the agent's log of instance %s of pool %s: %w", instance, p.pool, err)
+	}
+	return reply.Output, nil
+}
+
 func (p *Pool) inspect(ctx context.Context) (inspectReply, error) {
 	var reply inspectReply
 	if err := p.ask(ctx, opInspect, struct{}{}, &reply); err != nil {

@@ -17,12 +17,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
+	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
 const (
 	inbox = 1024 // requests that may wait
 	// leaveTime is what an agent needs beside the grace of its app instances.
 	leaveTime = 3 * time.Second
+	tailLines = 500 // of the log of an agent
 )
 
 // Provider owns the machines of some groups.
@@ -35,6 +37,7 @@ type Provider struct {
 	groups   map[string]*machines
 	stay     bool                        // healing is left to others: machines that die are not replaced
 	children map[string]*supervise.Child // by machine
+	tails    map[string]*output.Tail     // of the agents' logs, by machine
 	gone     chan end
 	leaving  bool // all machines end with us
 	wg       sync.WaitGroup
@@ -60,7 +63,7 @@ func NewProvider(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *s
 	p := &Provider{
 		cfg: cfg, nc: nc, launcher: launcher, log: log.With("pool", cfg.Pool),
 		groups: map[string]*machines{}, stay: k.LeavesHealing,
-		children: map[string]*supervise.Child{}, gone: make(chan end),
+		children: map[string]*supervise.Child{}, tails: map[string]*output.Tail{}, gone: make(chan end),
 	}
 	for _, g := range cfg.Groups {
 		p.groups[g.ID] = newMachines(g.withDefaults(), k.Groups[g.ID], p.stay)
@@ -152,10 +155,13 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		Heartbeat: p.cfg.Heartbeat, StopGrace: p.cfg.StopGrace, DataDir: p.folder(id),
 		SelfFenceAfter: p.cfg.SelfFenceAfter, Fenced: m.live[id].fenced,
 	}.WithDefaults()
+	if p.tails[id] == nil { // one that is started again adds to it
+		p.tails[id] = output.NewTail(tailLines, provider.MaxConsole/2)
+	}
 	child, err := p.launcher.Start(ctx, supervise.Spec{
 		Name: "agent " + id, Title: "weir: agent " + id, Argv: slices.Concat(p.cfg.Argv, cfg.Args()), Env: p.cfg.Env,
 		StopGrace: cfg.StopGrace + leaveTime,
-		Lines:     output.LogLines(p.log.With("node", id)),
+		Lines:     output.LogLines(p.log.With("node", id)), Tail: p.tails[id],
 	})
 	if err != nil {
 		return err
@@ -170,6 +176,20 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		p.gone <- end{m.cfg.ID, id, child.Stop(context.Background())} // it has ended: this returns what is left of it
 	})
 	return nil
+}
+
+// console returns the last lines of the agent's log of a machine.
+func (p *Provider) console(id string) ([]byte, error) {
+	tail := p.tails[id]
+	if tail == nil {
+		return nil, fmt.Errorf("%w: %q has no log here", pools.ErrNotOwned, id)
+	}
+	lines, _ := tail.Since(0)
+	var text []byte
+	for _, l := range lines {
+		text = fmt.Appendf(text, "%s %s\n", l.Time.UTC().Format(time.RFC3339), l.Text)
+	}
+	return text[max(0, len(text)-provider.MaxConsole):], nil
 }
 
 func (p *Provider) ended(ctx context.Context, now time.Time, e end) {

@@ -495,3 +495,20 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 		}) == nil
 	})
 }
+
+// The console of a machine is the end of its agent's log, over restarts of the agent.
+func TestConsole(t *testing.T) {
+	c := newClinic(t, 1)
+	id := c.running(t, 1)[0]
+	boot := c.joined(t, id, "")
+	c.left(t)
+	c.mended(t, pools.Mending{Instance: id, Kind: pools.MendReset, Attempt: "a1"})
+	c.joined(t, id, boot)
+	text, err := c.Console(t.Context(), id)
+	if err != nil || strings.Count(string(text), "started, pid ") != 2 || strings.Count(string(text), "killed by SIGKILL") != 1 {
+		t.Errorf("Console = %q, %v, want two starts and one end", text, err)
+	}
+	if _, err := c.Console(t.Context(), "i-other"); !errors.Is(err, pools.ErrNotOwned) {
+		t.Errorf("of another pool's machine: %v, want %v", err, pools.ErrNotOwned)
+	}
+}

@@ -46,7 +46,7 @@ func (p *Provider) answer(ctx context.Context, msg *nats.Msg) (any, error) {
 			return nil, err
 		}
 		return nil, p.terminate(m, r.IDs)
-	case opInspect, opHeal, opMarkUnhealthy:
+	case opInspect, opHeal, opMarkUnhealthy, opConsole:
 		return p.answerPool(msg, op)
 	case opMend, opIsolate, opLift:
 		return p.answerRepair(ctx, msg, op)
@@ -70,6 +70,13 @@ func (p *Provider) answerPool(msg *nats.Msg, op string) (any, error) {
 			return nil, err
 		}
 		return nil, p.heal(r.On)
+	case opConsole:
+		var r consoleRequest
+		if err := call.Decode(msg.Data, maxRequest, &r); err != nil {
+			return nil, err
+		}
+		output, err := p.console(r.Instance)
+		return consoleReply{output}, err
 	default:
 		var r markRequest
 		if err := call.Decode(msg.Data, maxRequest, &r); err != nil {

@@ -100,7 +100,13 @@ type Opened struct {
 	// Hear sends warnings and hints to two channels until its context ends. Either
 	// channel may be nil. nil: the provider sends no notices here.
 	Hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
+	// Console returns the last output of a machine of the pool, at most MaxConsole bytes
+	// of it. It changes nothing. nil: the provider stores no output.
+	Console func(ctx context.Context, instance string) ([]byte, error)
 }
+
+// MaxConsole bounds what Opened.Console returns, in bytes.
+const MaxConsole = 64 << 10
 
 // Find returns the kind and the selector of a key; ok is false for an unknown key.
 func Find(kinds []Kind, key string) (k Kind, s Selector, ok bool) {

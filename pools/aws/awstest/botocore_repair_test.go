@@ -80,6 +80,9 @@ func inspect(t *testing.T, w *world, all []awstest.Instance) {
 	answered(t, err, "")
 	_, err = w.compute.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: ids})
 	answered(t, err, "")
+	w.Print(ids[0], "login:", false)
+	_, err = w.compute.GetConsoleOutput(ctx, &ec2.GetConsoleOutputInput{InstanceId: &ids[0], Latest: new(true)})
+	answered(t, err, "")
 	_, err = w.compute.DescribeReplaceRootVolumeTasks(ctx, &ec2.DescribeReplaceRootVolumeTasksInput{
 		Filters: []compute.Filter{{Name: new("instance-id"), Values: ids}}, MaxResults: new(int32(50)),
 	})

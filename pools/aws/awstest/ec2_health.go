@@ -1,6 +1,7 @@
 package awstest
 
 import (
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -11,6 +12,7 @@ func healthOperations() map[string]operation {
 	several := []string{"DryRun", "InstanceId."}
 	return map[string]operation{
 		"DescribeInstanceStatus": {do: describeStatus, params: append(several, "IncludeAllInstances", "MaxResults", "NextToken")},
+		"GetConsoleOutput":       {do: getConsole, params: []string{"DryRun", "InstanceId", "Latest"}},
 		"RebootInstances":        {do: rebootInstances, write: true, on: "InstanceId", params: several},
 		"StartInstances":         {do: startInstances, write: true, on: "InstanceId", params: several},
 		"StopInstances":          {do: stopInstances, write: true, on: "InstanceId", params: append(several, "Force")},
@@ -58,6 +60,29 @@ type plannedEvent struct {
 
 // most is how many instances may be asked for by name at once.
 const most = 100
+
+type consoleAnswer struct {
+	ID     string `xml:"instanceId"`
+	At     string `xml:"timestamp"`
+	Output string `xml:"output,omitempty"`
+}
+
+func getConsole(r *request) (any, error) {
+	id := r.params["InstanceId"]
+	if err := allThere(r.view, []string{id}); err != nil {
+		return nil, err
+	}
+	for _, i := range r.view.instances {
+		if i.id != id {
+			continue
+		}
+		if i.xen && r.params.truth("Latest") {
+			return nil, refuse("UnsupportedOperation", "This instance type does not support retrieving the latest console logs")
+		}
+		return consoleAnswer{id, timestamp(r.now), base64.StdEncoding.EncodeToString([]byte(i.console))}, nil
+	}
+	return nil, nil
+}
 
 func describeStatus(r *request) (any, error) {
 	ids := r.params.list("InstanceId")

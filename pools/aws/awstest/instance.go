@@ -48,6 +48,8 @@ type instance struct {
 	launched  time.Time // the last time
 	by        Cause     // why it ended
 	tags      map[string]string
+	console   string // its last output
+	xen       bool   // it is not of the Nitro system
 	health
 }
 

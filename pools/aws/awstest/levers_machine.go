@@ -51,6 +51,13 @@ func (s *machineLevers) Lose(id string) {
 	s.with(id, func(c *cloud, i *instance) { c.compute.endAlone(i, ByLoss) })
 }
 
+// Print sets the console output of an instance. xen: the instance is not of the Nitro
+// system, so that its latest output is not available.
+func (s *machineLevers) Print(id, text string, xen bool) {
+	s.t.Helper()
+	s.with(id, func(_ *cloud, i *instance) { i.console, i.xen = text, xen })
+}
+
 // Impair sets the status of an instance's own check and of its host's, in EC2's
 // words (impaired, insufficient-data, and so on); empty: ok, once it has run for
 // some time. A reboot repairs the instance, and another host both.

@@ -84,6 +84,13 @@
 // them for each pool: Weir-Sum counts the bytes that were written for the pool, and
 // its writer removes the oldest ones beyond that.
 //
+// # The stream WEIR_EVIDENCE
+//
+//	weir.CLUSTER.evidence.POOL.NODE  a nodehealth.Evidence, in JSON; "_" in a NODE stands for
+//	                                 any character that a token may not have
+//
+// At most 4 objects of a node, 2000 and 64 MiB of all, for 14 days.
+//
 // # Concurrency and failures
 //
 // All types are safe for concurrent use by goroutines and processes, but for Run

@@ -1,0 +1,113 @@
+package state
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/names"
+)
+
+// Bounds of the evidence of all pools. NATS removes the oldest beyond them.
+const (
+	evidenceStream  = "WEIR_EVIDENCE"
+	evidenceMaxAge  = 14 * 24 * time.Hour
+	evidenceOfNode  = 4        // objects of one node
+	evidenceMax     = 2000     // objects
+	evidenceBytes   = 64 << 20 // of all objects
+	maxEvidence     = 192 << 10
+	maxEvidenceNode = 256 // bytes of the name of a node
+)
+
+// Evidence stores what is known of the machines of one pool before they are replaced or
+// rebuilt. It may be used concurrently, also by a process without the pool's lease.
+type Evidence struct {
+	js      jetstream.JetStream
+	subject string // without the node
+}
+
+// NewEvidence returns the evidence of a pool. It calls nothing.
+func NewEvidence(js jetstream.JetStream, cluster, pool string) (*Evidence, error) {
+	if err := checkNames(cluster, pool); err != nil {
+		return nil, fmt.Errorf("evidence: %w", err)
+	}
+	return &Evidence{js, names.Subject(cluster, "evidence", pool)}, nil
+}
+
+// Save stores an object of at most 192 KiB, and returns its name, "NODE/NUMBER". It
+// creates the stream if that is not there. A stream that is there keeps its settings.
+func (e *Evidence) Save(ctx context.Context, node string, data []byte) (name string, err error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	subject, err := e.of(node)
+	if err == nil && len(data) > maxEvidence {
+		err = fmt.Errorf("it has %d bytes, at most %d", len(data), maxEvidence)
+	}
+	if err != nil {
+		return "", fmt.Errorf("save evidence of node %.100s: %w", node, err)
+	}
+	ack, err := e.js.Publish(ctx, subject, data)
+	if errors.Is(err, jetstream.ErrNoStreamResponse) {
+		if _, err = e.js.CreateStream(ctx, evidenceConfig()); err == nil || errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+			ack, err = e.js.Publish(ctx, subject, data)
+		}
+	}
+	if err != nil {
+		return "", fmt.Errorf("save evidence of node %s: %w", node, err)
+	}
+	return fmt.Sprintf("%s/%d", node, ack.Sequence), nil
+}
+
+// Load calls visit with each object of a node and its name, oldest first. An error of
+// visit ends it.
+func (e *Evidence) Load(ctx context.Context, node string, visit func(name string, data []byte) error) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	subject, err := e.of(node)
+	if err != nil {
+		return fmt.Errorf("read evidence of node %.100s: %w", node, err)
+	}
+	stream, err := e.js.Stream(ctx, evidenceStream)
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil
+	}
+	for sequence := uint64(1); err == nil; sequence++ {
+		var m *jetstream.RawStreamMsg
+		m, err = stream.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(subject))
+		if errors.Is(err, jetstream.ErrMsgNotFound) {
+			return nil
+		}
+		if err == nil {
+			sequence = m.Sequence
+			err = visit(fmt.Sprintf("%s/%d", node, m.Sequence), m.Data)
+		}
+	}
+	return fmt.Errorf("read evidence of node %s: %w", node, err)
+}
+
+// of returns the subject of a node.
+func (e *Evidence) of(node string) (string, error) {
+	if node == "" || len(node) > maxEvidenceNode || strings.ContainsAny(node, " \t\r\n") {
+		return "", fmt.Errorf("its name has %d bytes or white space: want 1 to %d without white space", len(node), maxEvidenceNode)
+	}
+	return e.subject + "." + names.Token(node), nil
+}
+
+func evidenceConfig() jetstream.StreamConfig {
+	return jetstream.StreamConfig{
+		Name:              evidenceStream,
+		Description:       "what is known of machines before they are replaced or rebuilt",
+		Subjects:          []string{"weir.*.evidence.*.*"},
+		MaxAge:            evidenceMaxAge,
+		MaxMsgsPerSubject: evidenceOfNode,
+		MaxMsgs:           evidenceMax,
+		MaxBytes:          evidenceBytes,
+		MaxMsgSize:        maxEvidence,
+		Discard:           jetstream.DiscardOld,
+		AllowDirect:       true,
+	}
+}

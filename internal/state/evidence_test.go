@@ -1,0 +1,64 @@
+package state_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// The newest objects of a node are there, in order, and those of other nodes and pools
+// are not among them.
+func TestEvidence(t *testing.T) {
+	js := js(t)
+	web, err := state.NewEvidence(js, "c", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := state.NewEvidence(js, "c", "batch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	load := func(node string) (got []string) {
+		t.Helper()
+		err := web.Load(t.Context(), node, func(name string, data []byte) error {
+			got = append(got, name+" "+string(data))
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	if got := load("i-1"); got != nil {
+		t.Errorf("before the first: %q", got)
+	}
+	for i := range 6 {
+		for _, e := range []*state.Evidence{web, other} {
+			if _, err := e.Save(t.Context(), "i-1", fmt.Appendf(nil, "%d", i)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	name, err := web.Save(t.Context(), "host.of/web", []byte("x"))
+	if err != nil || name != "host.of/web/13" {
+		t.Errorf("Save = %q, %v", name, err)
+	}
+	if diff := cmp.Diff([]string{"i-1/5 2", "i-1/7 3", "i-1/9 4", "i-1/11 5"}, load("i-1")); diff != "" {
+		t.Errorf("of i-1 (-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"host.of/web/13 x"}, load("host.of/web")); diff != "" {
+		t.Errorf("of another (-want +got):\n%s", diff)
+	}
+	for _, node := range []string{"", "a b", strings.Repeat("x", 300)} {
+		if _, err := web.Save(t.Context(), node, nil); err == nil {
+			t.Errorf("Save of node %.20q is no error", node)
+		}
+	}
+	if _, err := web.Save(t.Context(), "i-1", make([]byte, 193<<10)); err == nil {
+		t.Error("Save of 193 KiB is no error")
+	}
+}

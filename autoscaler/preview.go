@@ -27,9 +27,7 @@ func (l *Loop) preview(ctx context.Context, r *Record) error {
 	if err != nil {
 		return err
 	}
-	if r.Paused = orders.Pause; r.Paused != nil {
-		return nil
-	}
+	r.Paused = orders.Pause
 	reading, err := l.writer.Read(ctx, r.At)
 	if err != nil {
 		return err

@@ -28,7 +28,8 @@ type Record struct {
 	Epoch   uint64        `json:"epoch,omitempty"` // of the lease
 	DryRun  bool          `json:"dry_run,omitempty"`
 	// Paused is who wants the pool to be left alone; Failed says why the tick ended
-	// before a decision. Then there is no Case, no Answer and no Detail.
+	// before a decision. Then there is no Case, no Answer and no Detail, but in a preview
+	// of a paused pool: that has what the next tick would do without the pause.
 	Paused   *pools.Note     `json:"paused,omitempty"`
 	Failed   string          `json:"failed,omitempty"`
 	Snapshot snapshot.Record `json:"snapshot"`

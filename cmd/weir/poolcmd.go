@@ -11,9 +11,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
@@ -143,8 +145,32 @@ whether others come in their place. The order is kept until it is carried out.`,
 	return cmd
 }
 
-func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
+// newestReading returns the newest record that has the pool's groups and nodes. If the last
+// tick did not read them, as on a paused pool, the pool's autoscaler reads them now.
+func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (autoscaler.Record, error) {
 	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
+	if err != nil && !errors.Is(err, state.ErrNoRecord) || err == nil && r.Case != nil {
+		return r, err
+	}
+	read, errRead := autoscalerd.AskPlan(ctx, b, cli.Cluster, cli.Pool)
+	if errRead == nil && read.Case != nil {
+		return read, nil
+	}
+	if err == nil {
+		err = fmt.Errorf("read the groups and nodes of pool %s/%s: its last tick did not", cli.Cluster, cli.Pool)
+	}
+	return autoscaler.Record{}, errors.Join(err, errRead)
+}
+
+// waits says, if the pool is paused, that an order is carried out later.
+func (cli *poolCommands) waits(r autoscaler.Record) {
+	if r.Paused != nil {
+		fmt.Fprintf(cli.Stdout, "the pool is paused %s: the order waits for the end of the pause\n", explain.Note(*r.Paused))
+	}
+}
+
+func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools.Note, nodes []string) error {
+	r, err := cli.newestReading(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -171,6 +197,7 @@ func (cli *poolCommands) removeNodes(ctx context.Context, b *bus.Bus, note pools
 		}
 		fmt.Fprintf(cli.Stdout, "%s is drained and ended from the next tick on\n", node)
 	}
+	cli.waits(r)
 	return errors.Join(errs...)
 }
 
@@ -205,7 +232,7 @@ ended, within the pool's limits of each step. Machines that come later stay.`,
 }
 
 func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.Note, groups []string) error {
-	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
+	r, err := cli.newestReading(ctx, b)
 	if err != nil {
 		return err
 	}
@@ -233,6 +260,7 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.N
 		}
 		fmt.Fprintf(cli.Stdout, "the machines that %s has now are replaced from the next tick on\n", g)
 	}
+	cli.waits(r)
 	return nil
 }
 
@@ -259,7 +287,7 @@ type groupState struct {
 }
 
 func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
-	r, err := lastRecord(ctx, b, cli.Cluster, cli.Pool)
+	r, err := cli.newestReading(ctx, b)
 	if err != nil {
 		return err
 	}

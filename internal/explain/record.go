@@ -38,7 +38,10 @@ func Record(w io.Writer, r autoscaler.Record, now time.Time) {
 	switch {
 	case r.Paused != nil:
 		fmt.Fprintf(w, "paused %s\n", Note(*r.Paused))
-		return
+		if r.Case == nil || r.Answer == nil || r.Detail == nil {
+			return
+		}
+		fmt.Fprintln(w, "without the pause the next tick would do this:")
 	case r.Failed != "":
 		fmt.Fprintf(w, "! ended before a decision: %s\n", r.Failed)
 		return

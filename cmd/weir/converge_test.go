@@ -13,6 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/testsize"
 )
 
 // The world of TestConvergence, and the harmonizer's intervals in it.
@@ -34,6 +35,10 @@ const (
 	// convergeSeed names the variable that has the seed of an earlier run.
 	convergeSeed = "WEIR_CONVERGE_SEED"
 )
+
+// convergeApps is how many apps there are: the race detector makes each heartbeat ten
+// times as expensive.
+var convergeApps = testsize.Pick(20_000, 5_000)
 
 // TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
 // on 200 nodes, each with its own connection to a real NATS server, by a bulk API

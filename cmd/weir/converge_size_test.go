@@ -1,6 +1,0 @@
-//go:build !race || full
-
-package main
-
-// convergeApps is how many apps TestConvergence has.
-const convergeApps = 20_000

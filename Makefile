@@ -6,7 +6,8 @@ PKG    ?= ./...
 BIN    := bin
 comma  := ,
 # grpc's trace package uses html/template, for which the linker keeps all methods.
-# FULL=1 has the largest tests as large with the race detector as without it.
+# The race detector makes the largest tests and the properties ten times as expensive: with
+# it they try fewer cases. "go test" without it tries all, and so does FULL=1 with it.
 export GOFLAGS += -tags=grpcnotrace$(if $(FULL),$(comma)full)
 TOOL    = $(GO) tool -modfile=go.tools.mod
 BUF     = $(TOOL) buf generate proto --template proto/buf.gen.yaml
@@ -22,12 +23,16 @@ build: ## build weir and weir-local, and the signals that it publishes when it s
 	@$(GO) build -o $(BIN)/ ./cmd/weir ./cmd/weir-local
 	@$(GO) build -o $(BIN)/signals/ ./examples/signals/...
 
-# Without GORACE each process that a test starts would sleep for 1 s at its end.
+# Without GORACE each process that a test starts would sleep for 1 s at its end. RAPID_CHECKS
+# is how many random cases each property tries.
+RACE    = GORACE=atexit_sleep_ms=0 $(if $(FULL),,RAPID_CHECKS=$(CHECKS)) $(GO) test -race -shuffle=on
+CHECKS ?= 20
+
 test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector, in random order
-	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -timeout 40m $(PKG)
+	$(RACE) -timeout 40m $(PKG)
 
 test-root: ## run the tests that need root: those of cgroups and their limits
-	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest' ./bootstrap/supervise
+	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest' ./bootstrap/supervise
 
 SOAK   ?= 100000
 

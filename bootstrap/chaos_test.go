@@ -9,19 +9,20 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/testsize"
 )
 
-const (
-	// faults is how many the chaos test makes.
-	faults = 1000
+// faults is how many the chaos test makes: each kind often.
+var faults = testsize.Pick(1000, 250)
 
+const (
 	// healthy is the app of a signal that nobody harms, harmedBudget what the
 	// others have for an evaluation.
 	healthy      = "healthy"
 	harmedBudget = 50 * time.Millisecond
 )
 
-// A thousand faults over eight signals: no tick of a healthy signal is lost, each
+// Many faults over eight signals: no tick of a healthy signal is lost, each
 // of the harmed ones comes back, and nothing is left of any of it.
 func TestChaos(t *testing.T) {
 	temp := t.TempDir()

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/drain"
@@ -90,7 +91,7 @@ func (s story) tell(t *testing.T, cutAt int, after bool) int {
 }
 
 // Killed at any call that changes something, before or after its effect: each thing is
-// done once.
+// done once. With the race detector it is before one call and after the next.
 func TestTakeoverAtEachCall(t *testing.T) {
 	for _, s := range stories() {
 		t.Run(s.name, func(t *testing.T) {
@@ -100,7 +101,9 @@ func TestTakeoverAtEachCall(t *testing.T) {
 			}
 			for at := 1; at <= calls; at++ {
 				for _, after := range []bool{false, true} {
-					s.tell(t, at, after)
+					if testsize.Full || after == (at%2 == 0) {
+						s.tell(t, at, after)
+					}
 				}
 			}
 		})

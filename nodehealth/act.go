@@ -30,6 +30,7 @@ type actor struct {
 	inventory *inventory
 	memory    *memory
 	exchange  *exchange
+	witness   *witness
 	efforts   efforts
 	begun     map[string]time.Time // attempts that another process ordered
 	held      int                  // orders that wait until they are durable, or for the first snapshot
@@ -121,6 +122,7 @@ func undone(why error) judge.Outcome {
 
 func (a *actor) handOver(ctx context.Context, e *effort) judge.Outcome {
 	r := a.repairOf(e)
+	r.Evidence = a.witness.collect(ctx, e)
 	var err error
 	for try := 0; try < asks && (try == 0 || wait(ctx, askAgain)); try++ {
 		once, cancel := context.WithTimeout(ctx, askTimeout)

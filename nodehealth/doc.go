@@ -15,6 +15,7 @@
 //	pauses                       keep repairs off nodes that leave, and off a paused pool
 //	announcer, publisher         report findings and alarms
 //	memory                       saves and restores
+//	witness                      saves evidence of machines that go
 //
 // Whatever waits has a goroutine of its own, and hands its results to the Loop by the
 // mailbox. A part returns events; only the Loop steps the judge. The mailbox counts what
@@ -47,6 +48,9 @@
 //   - a workflow that may have begun has failed, unless its receiver identifies the attempt.
 //     One whose record still drains the node begins later;
 //   - nodes that may have a cordon are saved, and those not in quarantine are uncordoned.
+//
+// Before a machine is replaced or rebuilt, the witness saves what is known of it. The drain
+// record names the evidence. A repair goes on without it.
 //
 // If no group has room for a replacement that must join first, the node goes first if it
 // serves nothing or if one more node may be out of service. Else nothing is done, and the

@@ -18,11 +18,13 @@ const longestLook = 15 * time.Second
 type effort struct {
 	order   judge.Order
 	machine machine
-	began   time.Time          // when it was ordered first
-	gen     uint64             // of the state that knows of it; 0: none yet
-	stage   string             // for people
-	cancel  context.CancelFunc // nil: it is not begun
-	halt    context.CancelFunc // of its workflow; nil: that does not run
+	began   time.Time // when it was ordered first
+	gen     uint64    // of the state that knows of it; 0: none yet
+	stage   string    // for people
+	// evidence names what was saved of the machine; empty: nothing, or unknown yet.
+	evidence string
+	cancel   context.CancelFunc // nil: it is not begun
+	halt     context.CancelFunc // of its workflow; nil: that does not run
 
 	withdrawn bool // a pause takes it back: it does not begin any more
 
@@ -133,6 +135,7 @@ func (a *actor) reconcile(now time.Time, j *judge.Judge) []judge.Event {
 		case !e.gone.IsZero():
 			out = append(out, a.replaced(now, e)...)
 		case kept:
+			e.evidence = r.Evidence
 			if e.absent = (time.Time{}); e.halt == nil {
 				e.stage = string(r.State)
 			}

@@ -27,11 +27,13 @@ type inventory struct {
 	machines map[string]machine
 	listed   bool            // there was a snapshot
 	named    map[string]bool // machines that an outcome has named as a replacement
-	mail     *mailbox
+	// conditions are those that its machines have reported last.
+	conditions map[string]conditions
+	mail       *mailbox
 }
 
 func newInventory(mail *mailbox) *inventory {
-	return &inventory{machines: map[string]machine{}, named: map[string]bool{}, mail: mail}
+	return &inventory{machines: map[string]machine{}, named: map[string]bool{}, conditions: map[string]conditions{}, mail: mail}
 }
 
 // list takes a snapshot of the pool, and returns it for the judge. A machine that is
@@ -55,6 +57,7 @@ func (v *inventory) list(s snapshot, mending map[string]bool) judge.Nodes {
 	}
 	v.machines, v.listed = machines, true
 	maps.DeleteFunc(v.named, func(node string, _ bool) bool { return !v.has(node) })
+	maps.DeleteFunc(v.conditions, func(node string, _ conditions) bool { return !v.has(node) })
 	return judge.Nodes{List: nodes}
 }
 

@@ -77,7 +77,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	l.cordons = &cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
 	l.memory = &memory{kit: k, keeper: keeper, cordons: l.cordons, efforts: efforts, announcer: l.announcer}
 	l.actor = &actor{
-		kit: k, inventory: l.inventory, memory: l.memory, exchange: l.exchange,
+		kit: k, inventory: l.inventory, memory: l.memory, exchange: l.exchange, witness: &witness{k, l.inventory},
 		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
 	}
 	l.ownership = &ownership{kit: k, announcer: l.announcer}

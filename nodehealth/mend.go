@@ -175,10 +175,11 @@ func (a *actor) workflow(ctx context.Context, e *effort, in Input) judge.Outcome
 	return judge.Outcome{Step: judge.StepDone, Reason: fmt.Sprintf("the workflow decided %.40q, which is not known", got.Decision)}
 }
 
-func (a *actor) input(now time.Time, j *judge.Judge, e *effort) Input {
+// input returns what is known of the node of an order.
+func (k *kit) input(now time.Time, j *judge.Judge, e *effort) Input {
 	o := e.order
 	in := Input{
-		Cluster: a.config.Cluster, Pool: a.config.Pool, Node: o.Node, PhysicalID: o.Node,
+		Cluster: k.config.Cluster, Pool: k.config.Pool, Node: o.Node, PhysicalID: o.Node,
 		Zone: e.machine.zone, Attempt: o.Attempt, Reason: cut(o.Why),
 	}
 	known, _ := j.Explain(now, o.Node)

@@ -37,6 +37,11 @@ type World struct {
 	Probe    Probe    // nil: NODE_STATUS_POLL_URL is not available
 	Workflow Workflow // nil: WORKFLOW is not available
 	Memory   Memory
+	// Console returns the last output of a machine; nil: none is available.
+	Console func(ctx context.Context, instance string) ([]byte, error)
+	// Evidence stores what is known of a machine before it is replaced or rebuilt; nil:
+	// nothing is stored.
+	Evidence EvidenceStore
 	// Address returns the URL at which a machine is probed. nil: none has one.
 	Address func(ctx context.Context, m Machine) (url string, err error)
 	Hints   <-chan judge.Hint // the provider's notices; nil: none

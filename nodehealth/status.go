@@ -70,7 +70,7 @@ func (l *Loop) nodeStatus(now time.Time, id string) (NodeStatus, bool) {
 	e, known := l.judge.Explain(now, id)
 	s := NodeStatus{Explanation: e, Group: l.inventory.machines[id].group}
 	if effort := l.actor.efforts[e.Attempt]; effort != nil {
-		s.Stage = effort.stage
+		s.Stage, s.Evidence = effort.stage, effort.evidence
 	}
 	return s, known
 }

@@ -204,6 +204,9 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 			}
 		}
 		reported = latest
+		if err := w.mail.tell(ctx, func(time.Time) { w.inventory.heard(facts) }); err != nil {
+			return err
+		}
 		return w.report(ctx, news)
 	}
 }

@@ -134,6 +134,8 @@ type NodeStatus struct {
 	judge.Explanation
 	Group string `json:"group,omitempty"`
 	Stage string `json:"stage,omitempty"` // what is being done for its repair now
+	// Evidence names what was saved of the machine before its repair.
+	Evidence string `json:"evidence,omitempty"`
 }
 
 // Alarm is something that people should look at.

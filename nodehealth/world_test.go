@@ -260,7 +260,7 @@ func (m *term) Repair(ctx context.Context, r pools.RepairRequest) error {
 			return pools.ErrUnknownNode
 		}
 		now := time.Now()
-		kept := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold}
+		kept := &drain.Record{Node: r.Node, Group: "g", Weight: 1, State: drain.Chosen, Reason: drain.Repair, Since: now, Deadline: r.Deadline, Attempt: r.Attempt, Hold: r.Hold, Evidence: r.Evidence}
 		if r.Mend != nil {
 			kept.Mend, kept.MendBy, kept.Image = r.Mend.Kind, r.Deadline, r.Mend.Image
 		} else {

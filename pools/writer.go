@@ -38,6 +38,7 @@ type RepairRequest struct {
 	Mend     *Mending
 	Deadline time.Time // the repair ends without success then; at most one day ahead
 	Why      string
+	Evidence string // name of what was saved of the node before; empty: nothing was
 }
 
 var (

@@ -199,6 +199,6 @@ func (p standing) repair(now time.Time, r pools.RepairRequest) (drain.Choice, er
 	}
 	return drain.Choice{
 		Node: n.ID, Group: n.Group, Weight: n.Weight, Reason: drain.Repair,
-		Attempt: r.Attempt, Hold: r.Hold, Mend: r.Mend, Deadline: r.Deadline, Why: r.Why,
+		Attempt: r.Attempt, Hold: r.Hold, Mend: r.Mend, Deadline: r.Deadline, Why: r.Why, Evidence: r.Evidence,
 	}, nil
 }

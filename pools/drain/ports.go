@@ -71,6 +71,8 @@ type Choice struct {
 	// Mend has it repaired in place; nil: it is replaced. Its Instance and Attempt, where
 	// given, are the choice's.
 	Mend *pools.Mending
+	// Evidence names what was saved of the node before its repair; empty: nothing was.
+	Evidence string
 }
 
 // longestRepair bounds the deadline of a repair.
@@ -98,7 +100,7 @@ func (c Choice) record(now time.Time, config Config) Record {
 	r := Record{
 		Node: c.Node, Group: c.Group, Weight: c.Weight, State: Chosen, Reason: c.Reason,
 		Since: now, Deadline: c.deadline(now, config), Taken: c.Reason == Spot && !config.EndSpot, Why: c.Why,
-		Attempt: c.Attempt, Hold: c.Hold,
+		Attempt: c.Attempt, Hold: c.Hold, Evidence: c.Evidence,
 	}
 	if c.Mend != nil {
 		r.Mend, r.Image, r.MendBy = c.Mend.Kind, c.Mend.Image, r.Deadline
@@ -141,7 +143,7 @@ func (r Record) onto(old Record) Record {
 	case old.State.Leaving() && r.Mend == "":
 		old.Reason, old.Why, old.Hold = r.Reason, r.Why, false
 		if r.Attempt != "" {
-			old.Attempt, old.Failed = r.Attempt, ""
+			old.Attempt, old.Evidence, old.Failed = r.Attempt, r.Evidence, ""
 		}
 		if r.Deadline.Before(old.Deadline) {
 			old.Deadline = r.Deadline
@@ -153,7 +155,7 @@ func (r Record) onto(old Record) Record {
 // insteadOf returns the record of a node that is to go and was to be repaired in
 // place.
 func (r Record) insteadOf(old Record) Record {
-	r.Told, r.Attempt = old.Told, old.Attempt
+	r.Told, r.Attempt, r.Evidence = old.Told, old.Attempt, old.Evidence
 	if old.State == Chosen || old.Told.IsZero() {
 		return r
 	}

@@ -144,12 +144,16 @@ type Record struct {
 	Mended time.Time `json:"mended,omitzero"`
 	// Failed says why the repair was in vain, or given up; empty while it is not.
 	Failed string `json:"failed,omitempty"`
+	// Evidence names what was saved of the node before its repair; empty: nothing was.
+	Evidence string `json:"evidence,omitempty"`
 }
 
 // Bounds of what a record of a repair holds, in bytes.
 const (
 	maxName   = 256 // of an attempt, an image, a boot id
 	maxFailed = 1 << 10
+	// maxEvidence has room for the name of a node, and a number.
+	maxEvidence = 512
 )
 
 // Validate returns an error that names what makes no sense of the record.
@@ -169,6 +173,9 @@ func (r Record) Validate() error {
 		return fmt.Errorf("drain record of %s: a time is missing: %s since %v, deadline %v", r.Node, r.State, r.Since, r.Deadline)
 	case len(r.Attempt) > maxName || len(r.Image) > maxName || len(r.Boot) > maxName || len(r.Failed) > maxFailed:
 		return fmt.Errorf("drain record of %s: its repair has a text of more than %d bytes", r.Node, maxName)
+	}
+	if len(r.Evidence) > maxEvidence {
+		return fmt.Errorf("drain record of %s: the name of its evidence has %d bytes, at most %d", r.Node, len(r.Evidence), maxEvidence)
 	}
 	if err := r.validateRepair(); err != nil {
 		return fmt.Errorf("drain record of %s: %w", r.Node, err)

@@ -26,10 +26,13 @@ type partsOfPool struct {
 	provider pools.Provider
 	// hear gives what the provider warns of, and what else it tells, to two channels
 	// until its context ends; either may be nil. nil: it tells nothing.
-	hear   func(ctx context.Context, warnings, hints chan<- pools.Notice) error
-	store  metrics.Store
-	ledger *state.Ledger
-	orders *state.Orders
+	hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
+	// console is that of the provider; nil: it has none.
+	console  func(ctx context.Context, instance string) ([]byte, error)
+	store    metrics.Store
+	ledger   *state.Ledger
+	orders   *state.Orders
+	evidence *state.Evidence
 }
 
 // openParts opens them, and runs those that run.
@@ -46,6 +49,9 @@ func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logg
 	if p.orders, err = state.OpenOrders(ctx, b.JetStream(), cluster, pool); err != nil {
 		return nil, err
 	}
+	if p.evidence, err = state.NewEvidence(b.JetStream(), cluster, pool); err != nil {
+		return nil, err
+	}
 	inner, err := daemon.OpenMetrics(a.service, b, cluster)
 	if err != nil {
 		return nil, err
@@ -57,7 +63,7 @@ func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logg
 	if err != nil {
 		return nil, err
 	}
-	p.provider = opened.Provider
+	p.provider, p.console = opened.Provider, opened.Console
 	if !a.dryRun {
 		p.hear = opened.Hear
 	}

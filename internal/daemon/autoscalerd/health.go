@@ -49,6 +49,7 @@ func (t *terms) nodeHealth(a autoscaling, loop *autoscaler.Loop, memory nodeheal
 		Pool: p.provider, Writer: loop.Writer(), Drains: loop.Writer(), Agents: agent.NewClient(conn, c.Cluster), Cordon: p.nodes,
 		Facts: p.nodes.Heard, Bus: nats, Memory: memory, Hints: hints,
 		Workflow: workflow.New(workflow.Config{Allowed: networks, Conn: conn, Keeper: t.keeper, Log: t.log}), Paused: pause.state,
+		Console: p.console, Evidence: p.evidence,
 	}
 	if mode, polls := c.Policy.WithDefaults().Detection.Mode(judge.PollURL); polls {
 		probe, err := probes.New(probes.Config{Options: mode.Options, Interval: time.Duration(*mode.Options.Interval), Allowed: networks})

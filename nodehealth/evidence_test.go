@@ -1,0 +1,105 @@
+package nodehealth
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// shelf keeps evidence in memory, or fails.
+type shelf struct {
+	c    *cloud
+	fail error
+	all  [][]byte
+}
+
+func (s *shelf) Save(_ context.Context, node string, data []byte) (string, error) {
+	if s.fail != nil {
+		return "", s.fail
+	}
+	s.c.with(func() { s.all = append(s.all, data) })
+	return fmt.Sprintf("%s/%d", node, len(s.all)), nil
+}
+
+// What is known of a machine is saved before it is replaced or rebuilt, and named in the
+// record of the repair. The repair goes on without it.
+func TestEvidence(t *testing.T) {
+	full := errors.New("the stream is full")
+	for _, test := range []struct {
+		name    string
+		action  judge.ActionName
+		console string
+		noSight error // of the console
+		noRoom  error // of the store
+		saved   int
+	}{
+		{"of one that is replaced", judge.Recreate, "kernel panic", nil, nil, 1},
+		{"of one that is rebuilt", judge.Rebuild, "kernel panic\xff", nil, nil, 1},
+		{"not of one that is rebooted", judge.Reboot, "kernel panic", nil, nil, 0},
+		{"without its console", judge.Recreate, "", errors.New("no right"), nil, 1},
+		{"in vain", judge.Recreate, "kernel panic", nil, full, 0},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				c := newCloud(ten()...)
+				kept := &shelf{c: c, fail: test.noRoom}
+				m := c.begin(t, plain(judge.Action{Name: test.action}), func(w *World) {
+					w.Evidence = kept
+					w.Console = func(_ context.Context, node string) ([]byte, error) {
+						return []byte(test.console), test.noSight
+					}
+				})
+				pass(time.Minute)
+				disk := []pools.Condition{{Type: "disk", Failed: true, Why: "full"}}
+				c.with(func() { c.boxes["n4"].conditions = disk })
+				pass(10 * time.Second)
+				c.sicken("n4", "hung") // it is silent from now on
+				c.with(func() { c.boxes["n4"].conditions = nil })
+				named := ""
+				for range 300 {
+					pass(time.Second)
+					for _, r := range c.recorded() {
+						named = r.Evidence
+					}
+				}
+				m.stop(t)
+				if !m.saw("repair.started n4") || m.saw("repair.failed n4") || len(kept.all) != test.saved || (named != "") != (test.saved > 0) {
+					t.Fatalf("saved %d, named %q, want %d:\n%s", len(kept.all), named, test.saved, m.dump())
+				}
+				if test.saved == 0 {
+					return
+				}
+				var got Evidence
+				if err := json.Unmarshal(kept.all[0], &got); err != nil {
+					t.Fatal(err)
+				}
+				if len(got.Modes) != 2 || got.At.IsZero() || got.ConditionsAt.IsZero() || !strings.Contains(got.Reason, "hung") {
+					t.Errorf("evidence %+v", got)
+				}
+				want := Evidence{
+					At: got.At, Pool: "p", Node: "n4", Group: "g", Zone: "b", Attempt: got.Attempt, Action: test.action, Reason: got.Reason, Modes: got.Modes,
+					Conditions: disk, ConditionsAt: got.ConditionsAt, Console: strings.ToValidUTF8(test.console, "\ufffd"),
+				}
+				if test.noSight != nil {
+					want.ConsoleError = "no right"
+				}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("evidence (-want +got):\n%s", diff)
+				}
+				if named != "n4/1" {
+					t.Errorf("the record names %q", named)
+				}
+			})
+		})
+	}
+}

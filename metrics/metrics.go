@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 )
 
 // Type says who writes a metric.
@@ -100,6 +101,9 @@ const MaxApp = 256
 func CheckApp(app string) error {
 	if app == "" || len(app) > MaxApp || strings.Contains(app, ",") {
 		return fmt.Errorf("%w: app %.300q: want a name of 1 to %d bytes without a comma", ErrMalformed, app, MaxApp)
+	}
+	if strings.ContainsFunc(app, func(r rune) bool { return !unicode.IsGraphic(r) }) {
+		return fmt.Errorf("%w: app %.300q: want a name without control characters", ErrMalformed, app)
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ func TestCheckApp(t *testing.T) {
 		"none":                {"", false},
 		"another one's":       {"w,eb", false},
 		"a comma at the end":  {"web,", false},
+		"a terminal's escape": {"web\x1b[2J", false},
 		"as long as a novel ": {strings.Repeat("w", 1<<20), false},
 	}
 	for name, tt := range tests {

@@ -15,6 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
@@ -82,8 +83,8 @@ func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sampl
 	if app == "" {
 		return nil, fmt.Errorf("--app is missing: whose metrics are these?")
 	}
-	if err := metrics.CheckApp(app); err != nil {
-		return nil, fmt.Errorf("--app: %w", err)
+	if !names.Valid(app) {
+		return nil, fmt.Errorf("--app %q: %s", app, names.Rule)
 	}
 	if at != "" {
 		t, err := time.Parse(time.RFC3339, at)

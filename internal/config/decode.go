@@ -2,11 +2,15 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"reflect"
 	"slices"
 	"strings"
+	"syscall"
+	"time"
 
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
@@ -108,14 +112,32 @@ func concerns(a, b string) bool {
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }
 
-// read returns no more of a file than shows that it is too long.
+// readTimeout bounds how long a pipe in place of a file may take to end.
+const readTimeout = 10 * time.Second
+
+// read returns no more of a file than shows that it is too long. The file may be a pipe
+// that a process writes to, such as the <(...) of a shell.
 func read(file string) ([]byte, error) {
-	f, err := os.Open(file)
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0) // the opening of a pipe does not wait for a writer
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxFile+1))
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	pipe := info.Mode()&fs.ModeNamedPipe != 0
+	if pipe {
+		if err := f.SetReadDeadline(time.Now().Add(readTimeout)); err != nil {
+			return nil, err
+		}
+	}
+	data, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	if err == nil && pipe && len(data) == 0 {
+		err = fmt.Errorf("read %s: a pipe to which no process writes: want a file", file)
+	}
+	return data, err
 }
 
 // parse returns the root of the file's only document, nil if there is none.

@@ -2,9 +2,14 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
+	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
+	"time"
 )
 
 func TestLoad(t *testing.T) {
@@ -43,6 +48,30 @@ func TestLoad(t *testing.T) {
 			_, _, err := Load(dir, c.cluster, c.pool)
 			expectError(t, inPlace(err, dir, "DIR"), c.want)
 		})
+	}
+}
+
+// A named pipe without a writer is refused at once; a pipe with one is read.
+func TestLoadFromAPipe(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "weir.yaml")
+	if err := syscall.Mkfifo(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := LoadService(dir); err == nil || !strings.Contains(err.Error(), "a pipe to which no process writes") {
+		t.Errorf("without a writer: %v", err)
+	}
+	end, writer, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer end.Close()
+	_, err = writer.WriteString("autoscaling: {tick: 3s}\n")
+	if err = errors.Join(err, writer.Close(), os.Remove(path), os.Symlink(fmt.Sprintf("/proc/self/fd/%d", end.Fd()), path)); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := LoadService(dir); err != nil || s.Autoscaling.Tick != 3*time.Second {
+		t.Errorf("with a writer: tick %v, %v, want 3s", s.Autoscaling.Tick, err)
 	}
 }
 

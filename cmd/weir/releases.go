@@ -11,7 +11,6 @@ import (
 	"time"
 
 	bar "github.com/jedib0t/go-pretty/v6/progress"
-	"golang.org/x/sys/unix"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/internal/command"
@@ -62,11 +61,8 @@ type bars struct {
 
 func newBars(w io.Writer) *bars {
 	b := &bars{trackers: map[release.Ref]*bar.Tracker{}, done: make(chan struct{})}
-	f, ok := w.(*os.File)
-	if !ok {
-		return b
-	}
-	if _, err := unix.IoctlGetTermios(int(f.Fd()), unix.TCGETS); err != nil {
+	f := command.TerminalOf(w)
+	if f == nil {
 		return b
 	}
 	b.writer = bar.NewWriter()

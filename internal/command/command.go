@@ -6,8 +6,10 @@ package command
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"log/slog"
 	"os"
 	"os/signal"
@@ -74,11 +76,12 @@ func (r *Root) Command() *cobra.Command {
 }
 
 // Run runs a command line below root. A signal that asks for the end cancels its
-// context.
+// context. Control characters are escaped in what it prints, from wherever they come.
 func (r *Root) Run(root *cobra.Command, args []string) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	defer context.AfterFunc(ctx, stop)() // a second Ctrl-C ends the process at once
+	r.Stdout, r.Stderr = &printable{to: r.Stdout}, &printable{to: r.Stderr}
 	root.SetArgs(args)
 	root.SetIn(r.Stdin)
 	root.SetOut(r.Stdout)
@@ -97,8 +100,32 @@ func envOr(name, def string) string {
 	return def
 }
 
-// DataDir returns the data folder as an absolute path; it need not be there.
+// DataDir returns the data folder as an absolute path; it need not be there. It is an error
+// if other users can change what is in it.
 func (r *Root) DataDir() (string, error) {
+	dir, err := r.dataDir()
+	if err != nil {
+		return "", err
+	}
+	info, err := os.Stat(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return dir, nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("data folder: %w", err)
+	}
+	const writtenByAll = 0o002
+	if info.Mode().Perm()&writtenByAll != 0 {
+		return "", fmt.Errorf("data folder %s has mode %04o, so all users can change what is in it: run \"chmod o-w %s\", or name another folder with --data", dir, info.Mode().Perm(), dir)
+	}
+	owner := info.Sys().(*syscall.Stat_t).Uid
+	if me := uint32(os.Geteuid()); me != 0 && owner != me && owner != 0 {
+		return "", fmt.Errorf("data folder %s belongs to user %d, who can change what is in it: name another folder with --data", dir, owner)
+	}
+	return dir, nil
+}
+
+func (r *Root) dataDir() (string, error) {
 	dir := r.Data
 	if dir == "" {
 		base := os.Getenv("XDG_STATE_HOME")

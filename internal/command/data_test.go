@@ -1,0 +1,25 @@
+package command
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// Files of a data folder that all users can change are not believed.
+func TestDataFolderOfAllUsers(t *testing.T) {
+	r := Root{Settings: Settings{Data: t.TempDir()}}
+	if _, err := r.DataDir(); err != nil {
+		t.Errorf("folder of this user: %v", err)
+	}
+	if err := os.Chmod(r.Data, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.DataDir(); err == nil || !strings.Contains(err.Error(), `has mode 0777, so all users can change what is in it: run "chmod o-w `) {
+		t.Errorf("folder of all users: %v", err)
+	}
+	r.Data += "/not/there"
+	if _, err := r.DataDir(); err != nil {
+		t.Errorf("no folder: %v", err)
+	}
+}

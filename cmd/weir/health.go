@@ -229,7 +229,7 @@ func fitness(s judge.NodeState) int {
 	switch s {
 	case judge.Healthy:
 		return 2
-	case judge.Fresh:
+	case judge.Fresh, judge.Requested:
 		return 1
 	}
 	return 0

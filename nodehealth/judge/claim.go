@@ -9,7 +9,8 @@ import (
 	"time"
 )
 
-// claim considers each candidate: first what is gone, then what fails longest.
+// claim considers each candidate: first what is gone, then what fails longest, then what
+// only an operator asks for.
 func (rs *repairs) claim(now time.Time) {
 	var all []*node
 	c := rs.candidate(now, nil, Action{}, true)
@@ -19,11 +20,12 @@ func (rs *repairs) claim(now time.Time) {
 		}
 	}
 	slices.SortFunc(all, func(a, b *node) int {
-		return cmp.Or(one(b.State == Terminated, 1)-one(a.State == Terminated, 1), a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
+		return cmp.Or(one(b.State == Terminated, 1)-one(a.State == Terminated, 1), one(a.state == Requested, 1)-one(b.state == Requested, 1),
+			a.failing.Compare(b.failing), cmp.Compare(a.ID, b.ID))
 	})
 	for _, n := range all {
 		switch {
-		case n.State == Leaving || n.replaced || n.missing > 0 && n.state == Unhealthy:
+		case n.State == Leaving || n.replaced || n.missing > 0 && (n.state == Unhealthy || n.state == Requested):
 		case n.state == FenceFailed:
 			rs.takeUp(now, n)
 		case n.state == Held:
@@ -76,7 +78,7 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 	c := rs.candidate(now, n, a, fits)
 	r := refused(c, at)
 	switch {
-	case r.gate == GateAttempts:
+	case r.gate == GateAttempts && n.state != Requested: // a node that does not fail stays in service
 		rs.setAside(now, n, r.why(c))
 	case r.gate != "" && n.state == Claimed:
 		rs.unclaim(now, n, r)
@@ -89,7 +91,7 @@ func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, pas
 func (rs *repairs) unclaim(now time.Time, n *node, r refusal) {
 	name := n.repair.Action.Name
 	n.repair = nil
-	rs.to(now, n, Unhealthy)
+	rs.to(now, n, n.candidate())
 	rs.block(n, name, r)
 }
 

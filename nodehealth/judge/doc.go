@@ -51,6 +51,9 @@
 //	                                                 (gates again)  │     ▼        │
 //	                                                                │ fence_failed─┘ fenced, gone or released
 //
+// A node that does not fail and that an operator asks to repair is requested: it is in
+// service, and its repair waits for the gates. A request never quarantines such a node.
+//
 // A node that is mended and of which nothing is known for long after its deadline gives
 // its place back. Where a machine holds an identity for itself it is known not to run
 // only once two lists in a row say so; one that is not listed may run on.
@@ -88,7 +91,7 @@
 //
 // The breaker counts nodes that are suspect, unhealthy or being repaired among those
 // that are eligible: listed, past their grace, not paused, not leaving or taken back,
-// and not unknown for long; a quarantined one is sick; one that is only wished for is not sick. A
+// and not unknown for long; a quarantined one is sick. A
 // release closes all breakers, and lets as many be sick as there are then, until fewer
 // are. A single frozen zone is left out of the pool's count, so that the
 // other zones are served; if more than one is, the whole pool counts.

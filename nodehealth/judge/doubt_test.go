@@ -66,7 +66,7 @@ func TestWishIsWithdrawn(t *testing.T) {
 	w.pass(time.Minute)
 	w.tell(Pause{Owner: "ops", TTL: time.Minute}, Recover{Node: "n4", By: "ann", For: time.Hour})
 	w.pass(10 * time.Second)
-	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || e.State != Unhealthy {
+	if e, _ := w.j.Explain(w.now, "n4"); e.Asked != "ann" || e.State != Requested {
 		t.Errorf("n4 is %s, as %q asked", e.State, e.Asked)
 	}
 	w.tell(Release{Node: "n4", By: "bob"})

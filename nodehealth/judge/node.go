@@ -14,6 +14,7 @@ type NodeState string
 const (
 	Fresh       NodeState = "new"          // nothing is known, or it is starting
 	Healthy     NodeState = "ok"           // fit
+	Requested   NodeState = "requested"    // it does not fail, and a request to repair it waits: in service
 	Suspect     NodeState = "suspect"      // it fails, and that is tolerated for a while
 	Unhealthy   NodeState = "unhealthy"    // it fails: a candidate
 	Claimed     NodeState = "claimed"      // chosen, and re-checked
@@ -32,14 +33,6 @@ func (s NodeState) unfit() bool {
 // holdsPlace reports whether a repair is in progress.
 func (s NodeState) holdsPlace() bool {
 	return s == Claimed || s == Fencing || s == Recovering || s == Verifying
-}
-
-// request is an operator's request to repair a node.
-type request struct {
-	asked      string    // the operator; "": there is no request
-	askedUntil time.Time // it waits for the gates; zero: the next refusal ends it
-	refusal    string    // of the gate that refused it last
-	before     NodeState // of the node, if it was not unfit
 }
 
 // node is what is known of one machine.
@@ -97,10 +90,13 @@ func (n *node) young(now time.Time, r *rules) bool {
 	return !n.Since.IsZero() && now.Sub(n.Since) < r.grace
 }
 
-// wished reports whether the node is a candidate only because an operator asks for it:
-// it is no sign of trouble.
-func (n *node) wished() bool {
-	return n.asked != "" && n.state == Unhealthy && n.verdict == OK && n.repair == nil
+// candidate returns the state of a node that waits for a repair: Requested if only an
+// operator asks for it.
+func (n *node) candidate() NodeState {
+	if n.asked != "" && n.verdict != Fail && (n.verdict == OK || !n.failed()) {
+		return Requested
+	}
+	return Unhealthy
 }
 
 // fencedBy reports whether the node is fenced before the action.
@@ -154,7 +150,7 @@ type roster struct {
 	journal   *journal
 
 	all    map[string]*node
-	ill    map[string]*node // Unhealthy, Held or FenceFailed
+	ill    map[string]*node // Requested, Unhealthy, Held or FenceFailed
 	active map[string]*node // with a repair that holds a place
 	wakes  wakes
 }
@@ -189,7 +185,7 @@ func (ro *roster) to(now time.Time, n *node, state NodeState) {
 	delete(ro.ill, n.ID)
 	delete(ro.active, n.ID)
 	switch {
-	case state == Unhealthy || state == Held || state == FenceFailed:
+	case state == Requested || state == Unhealthy || state == Held || state == FenceFailed:
 		ro.ill[n.ID] = n
 	case state.holdsPlace():
 		ro.active[n.ID] = n
@@ -207,7 +203,7 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot &&
 		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
-	t.sick = t.eligible && (n.state == Suspect || n.state.unfit()) && !n.wished()
+	t.sick = t.eligible && (n.state == Suspect || n.state.unfit())
 	t.blind = t.eligible && n.blind
 	t.eligible = t.eligible && !n.blind // without a verdict it does not show how many are fit
 	return t

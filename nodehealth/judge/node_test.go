@@ -26,7 +26,7 @@ func TestTally(t *testing.T) {
 		{"suspect", Suspect, nil, tally{listed: true, eligible: true, sick: true}},
 		{"suspect, and within its grace", Suspect, func(_ *roster, n *node) { n.Since = now.Add(-time.Minute) }, tally{listed: true, eligible: true, sick: true}},
 		{"under repair", Verifying, nil, tally{listed: true, eligible: true, sick: true}},
-		{"an operator asks to repair a fit node", Unhealthy, func(_ *roster, n *node) { n.asked, n.verdict, n.repair = "ann", OK, nil }, tally{listed: true, eligible: true}},
+		{"an operator asks to repair a fit node", Requested, nil, tally{listed: true, eligible: true}},
 		{"quarantined", Quarantined, nil, tally{listed: true, eligible: true, sick: true}},
 		{"held", Held, nil, tally{listed: true, eligible: true, sick: true}},
 		{"paused", Unhealthy, func(ro *roster, _ *node) { ro.safety.pauses.take(now, Pause{Node: "n", Owner: "ann"}) }, tally{listed: true}},

@@ -149,7 +149,7 @@ func (rs *repairs) undone(now time.Time, n *node, o Outcome) {
 	}
 	n.repair, n.blocked = nil, ""
 	n.notBefore = now.Add(rs.rules.backoff)
-	rs.to(now, n, Unhealthy)
+	rs.to(now, n, n.candidate())
 }
 
 func (rs *repairs) failed(now time.Time, n *node, why string) {

@@ -142,8 +142,12 @@ func (rs *repairs) act(now time.Time, n *node) {
 	rs.journal.find(f)
 	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
 	if rs.rules.observe { // nothing comes of it
+		state := n.candidate()
 		rs.close(now, n)
-		rs.to(now, n, Unhealthy)
+		if state == Requested { // it does not fail
+			state = Fresh
+		}
+		rs.to(now, n, state)
 	}
 }
 

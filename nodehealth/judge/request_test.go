@@ -41,6 +41,39 @@ func TestRefusedRequestIsForgotten(t *testing.T) {
 	}
 }
 
+// A fit node whose repair waits is in service, over a takeover too: it is not unfit, not
+// set aside, and opens no breaker. A failure makes it unhealthy as without the request.
+func TestRequestedNodeStaysInService(t *testing.T) {
+	p := polled(Action{Name: Reboot})
+	p.Safety.MaxAttempts = new(1)
+	w := newWorld(t, p, ten()...)
+	w.heal = heals
+	w.pass(time.Minute)
+	w.tell(Recover{Node: "n4", By: "ann"})
+	w.pass(10 * time.Minute)
+	w.tell(Recover{Node: "n4", By: "ann", For: time.Hour}) // its repairs are spent
+	w.tell(Pause{Node: "n5", Owner: "ops", TTL: time.Hour})
+	w.tell(Recover{Node: "n5", By: "ann", For: time.Hour})
+	for range 2 {
+		w.pass(time.Minute)
+		for id, gate := range map[string]Gate{"n4": GateAttempts, "n5": GatePause} {
+			if e, _ := w.j.Explain(w.now, id); e.State != Requested || e.Asked != "ann" || e.Gate != gate {
+				t.Errorf("%s is %s, asked by %q, gate %s", id, e.State, e.Asked, e.Gate)
+			}
+		}
+		if unfit, out := w.j.Unfit(), w.j.Budget().Out; len(unfit)+len(out) > 0 || w.j.safety.breakers.census.sick > 0 {
+			t.Errorf("unfit %v, out of service %v, %+v", unfit, out, w.j.safety.breakers.census)
+		}
+		w.takeOver()
+	}
+	w.sick("n5")
+	w.pass(3 * time.Minute)
+	if w.state("n5") != Unhealthy {
+		t.Errorf("n5 is %s", w.state("n5"))
+	}
+	w.wantActs("REBOOT n4")
+}
+
 // A request that waits has an end, over a takeover too; until then it is repaired as soon
 // as the gates allow it.
 func TestRequestThatWaits(t *testing.T) {

@@ -108,7 +108,14 @@ func (j *Judge) State() State {
 	s := State{Version: stateVersion, Mode: j.rules.mode, Attempts: j.repairs.seq, Spent: j.safety.rate.spent, SpentAt: j.safety.rate.at, Healer: j.safety.healer,
 		Lineages: j.safety.lineages.records(), Pauses: slices.Clone(j.safety.pauses), Breakers: j.safety.breakers.records(), Alarms: slices.Clone(j.alarms.all), Drained: maps.Clone(j.safety.budget.drained)}
 	for _, n := range byID(j.kept()) {
-		r := NodeRecord{Node: n.Node, State: n.state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: n.records(&j.detection), Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil,
+		state, modes := n.state, n.records(&j.detection)
+		if state == Requested { // as earlier versions store it
+			state = Unhealthy
+			if !n.failed() && !n.lately(1) {
+				modes = nil
+			}
+		}
+		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: modes, Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
@@ -183,7 +190,9 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	switch {
 	case !same && state.unfit(), state == Claimed:
 		// Nothing was done yet.
-		state, n.repair, n.until = Unhealthy, nil, time.Time{}
+		state, n.repair, n.until = n.candidate(), nil, time.Time{}
+	case state == Unhealthy:
+		state = n.candidate()
 	case n.repair != nil:
 		// The next owner needs some time to resume it, and heartbeats to arrive again.
 		n.repair.Deadline = latest(earlier(n.repair.Deadline, now.Add(longest)), now.Add(2*j.rules.interval))
@@ -240,7 +249,7 @@ func (r NodeRecord) check(twice bool) error {
 	switch {
 	case r.Node.ID == "" || twice:
 		return fmt.Errorf("node %q: want an id that no other has", r.Node.ID)
-	case r.State != Fresh && r.State != Healthy && r.State != Suspect && !r.State.unfit():
+	case r.State != Fresh && r.State != Healthy && r.State != Requested && r.State != Suspect && !r.State.unfit():
 		return fmt.Errorf("node %s: unknown state %q", r.Node.ID, r.State)
 	case needs && r.Repair == nil:
 		return fmt.Errorf("node %s is %s, and has no repair", r.Node.ID, r.State)

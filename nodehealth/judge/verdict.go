@@ -1,6 +1,9 @@
 package judge
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 func (j *Judge) list(now time.Time, ev Nodes) {
 	j.pass++
@@ -65,7 +68,7 @@ func (j *Judge) due(now time.Time, n *node) {
 func (j *Judge) evaluate(now time.Time, n *node) {
 	j.roster.assess(now, n)
 	switch n.state {
-	case Fresh, Healthy, Suspect, Unhealthy:
+	case Fresh, Healthy, Requested, Suspect, Unhealthy:
 		j.enter(now, n)
 	case Claimed:
 		if n.verdict == OK && n.asked == "" {
@@ -99,8 +102,10 @@ func (j *Judge) enter(now time.Time, n *node) {
 	}
 	grace := n.young(now, j.rules)
 	switch {
+	case n.candidate() == Requested:
+		j.queue(now, n)
 	case n.asked != "":
-		j.sicken(now, n, "asked by "+n.asked)
+		j.sicken(now, n, cmp.Or(n.why, "asked by "+n.asked))
 	case n.verdict == Fail && n.decisive:
 		j.sicken(now, n, n.why)
 	case n.missing > 0 && n.state != Unhealthy: // the next list has it again, or it has left

@@ -84,7 +84,9 @@ func TestReleases(t *testing.T) {
 		{"no codename", "releases: {layout: clusterman}\n", "FILE:1: releases.codename: is missing: in which folder of the bucket are the tarballs?"},
 		{"codename without a use", "releases: {codename: jammy}\n", "FILE:1: releases.codename: is only for layout clusterman: remove it"},
 		{"signed tarballs", "releases: {layout: clusterman, codename: jammy, require_signature: true, trusted_keys: [" + key + "]}\n",
-			"FILE:1: releases.require_signature: cannot be held with layout clusterman, which has no signatures"},
+			"FILE:1: releases.require_signature: cannot be held with layout clusterman, which has no signatures: set it to false, or remove trusted_keys"},
+		{"tarballs of trusted keys", "releases: {layout: clusterman, codename: jammy, trusted_keys: [" + key + "]}\n",
+			"FILE:1: releases.require_signature: cannot be held with layout clusterman, which has no signatures: set it to false, or remove trusted_keys"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -92,6 +94,15 @@ func TestReleases(t *testing.T) {
 			_, err := LoadService(dir)
 			expectError(t, inPlace(err, file, "FILE"), c.want)
 		})
+	}
+	for text, want := range map[string]bool{
+		"{}": false, "{trusted_keys: [" + key + "]}": true, "{trusted_keys: [" + key + "], require_signature: false}": false,
+	} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "weir.yaml"), "releases: "+text+"\n")
+		if s, err := LoadService(dir); err != nil || s.Releases.SignatureRequired() != want {
+			t.Errorf("releases %s: signature required %v, %v, want %v", text, s.Releases.SignatureRequired(), err, want)
+		}
 	}
 	if s, err := LoadService(t.TempDir()); err != nil || s.Releases.Keep != 7*24*time.Hour {
 		t.Errorf("releases are kept %v, %v; want a week", s.Releases.Keep, err)

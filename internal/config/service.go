@@ -34,7 +34,7 @@ type Service struct {
 // Releases says which releases may run, and how they lie in the bucket.
 type Releases struct {
 	TrustedKeys      []string      `yaml:"trusted_keys"`      // minisign public keys
-	RequireSignature bool          `yaml:"require_signature"` // an unsigned release is not run
+	RequireSignature *bool         `yaml:"require_signature"` // an unsigned release is not run; default: if there are trusted keys
 	Layout           string        `yaml:"layout"`            // weir (default) or clusterman
 	Codename         string        `yaml:"codename"`          // layout clusterman: the folder of the tarballs
 	Keep             time.Duration `yaml:"keep"`              // how long what no plan names stays in the cache; default a week
@@ -247,6 +247,14 @@ func (s Default) Pin() string {
 	return s.BranchOrTag
 }
 
+// SignatureRequired reports whether a release without a signature is refused.
+func (r Releases) SignatureRequired() bool {
+	if r.RequireSignature != nil {
+		return *r.RequireSignature
+	}
+	return len(r.TrustedKeys) > 0
+}
+
 func (r Releases) problems(d document) Problems {
 	var ps Problems
 	at := func(key, format string, args ...any) {
@@ -265,10 +273,10 @@ func (r Releases) problems(d document) Problems {
 		at("codename", "is missing: in which folder of the bucket are the tarballs?")
 	case !clusterman && r.Codename != "":
 		at("codename", "is only for layout %s: remove it", LayoutClusterman)
-	case clusterman && r.RequireSignature:
-		at("require_signature", "cannot be held with layout %s, which has no signatures", LayoutClusterman)
+	case clusterman && r.SignatureRequired():
+		at("require_signature", "cannot be held with layout %s, which has no signatures: set it to false, or remove trusted_keys", LayoutClusterman)
 	}
-	if r.RequireSignature && len(r.TrustedKeys) == 0 {
+	if r.SignatureRequired() && len(r.TrustedKeys) == 0 {
 		at("require_signature", "is set without trusted_keys: whose signature would do?")
 	}
 	return append(ps, span{key: "keep", value: r.Keep, least: time.Minute}.problems(d, "releases")...)

@@ -23,7 +23,7 @@ import (
 
 // TrustOf returns the signers of releases that the service file trusts.
 func TrustOf(s config.Service) (release.Trust, error) {
-	trust := release.Trust{Required: s.Releases.RequireSignature}
+	trust := release.Trust{Required: s.Releases.SignatureRequired()}
 	for _, text := range s.Releases.TrustedKeys {
 		key, err := keyfile.ParsePublic(text)
 		if err != nil {

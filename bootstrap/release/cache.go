@@ -32,6 +32,9 @@ type Config struct {
 	// cache.
 	Patience time.Duration
 	Trust    Trust // whose releases are fetched
+	// Shared keeps for several hosts what was first seen of versions; nil: only this cache
+	// does.
+	Shared Memory
 	// Progress, if set, is told of a download's bytes: how many there are, and
 	// of how many; at its beginning, at its end, and about a hundred times in
 	// between. It may be called concurrently for different releases.
@@ -69,6 +72,7 @@ type Cache struct {
 	cfg     Config
 	folder  shareddir.Dir
 	index   index
+	seen    Memory
 	flights flights
 }
 
@@ -86,7 +90,7 @@ func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}
 	cfg.Dir = dir
-	c := &Cache{cfg: cfg, folder: shareddir.Dir(dir), index: index{shareddir.Dir(dir), cfg.Platform}}
+	c := &Cache{cfg: cfg, folder: shareddir.Dir(dir), index: index{shareddir.Dir(dir), cfg.Platform}, seen: seenFiles{shareddir.Dir(dir)}}
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return nil, fmt.Errorf("open the release cache: %w", err)
 	}

@@ -1,6 +1,7 @@
 package release
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -53,11 +54,13 @@ func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 	case uncached != nil:
 		return Installed{}, fmt.Errorf("%w; %w", err, uncached)
 	}
-	if refusal := known.admit(c.cfg.Trust); refusal != nil {
+	seen, alone, errSeen := c.learn(ctx, b, known, ref, Seen{})
+	known.Yanked = seen.Yanked
+	if refusal := cmp.Or(errSeen, known.admit(c.cfg.Trust)); refusal != nil {
 		return Installed{}, fmt.Errorf("%w; %w", refusal, err)
 	}
 	in := c.installed(known.manifest)
-	in.Away = err
+	in.Away, in.Alone = err, alone
 	return in, nil
 }
 
@@ -80,15 +83,43 @@ func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
 func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed, error) {
 	ref := said.manifest.Ref
 	url := b.URL(key(ref, c.cfg.Platform, manifestName))
-	if err := said.admit(c.cfg.Trust); err != nil {
+	refusal := said.admit(c.cfg.Trust)
+	seen, alone, err := c.learn(ctx, b, known, ref, Seen{Yanked: said.Yanked})
+	if said.Yanked == nil && seen.Yanked != nil {
+		said.Yanked = seen.Yanked
+		refusal = fmt.Errorf("%w (its %s is gone from the bucket since)", seen.Yanked.err(), yankedName)
+	}
+	if err == nil && seen.Digest != (Digest{}) && seen.Digest != said.manifest.Object.SHA256 {
+		err = changed(ref, said.seen(), seen)
+	}
+	if err := cmp.Or(refusal, err); err != nil {
 		return Installed{}, errors.Join(fmt.Errorf("%s: %w", url, err), c.noteYank(ctx, b, said, known))
 	}
+	in, err := c.bring(ctx, b, said, known)
+	if err != nil {
+		return Installed{}, err
+	}
+	if in.Alone = alone; seen.Digest != (Digest{}) {
+		return in, nil
+	}
+	seen, in.Alone, err = c.learn(ctx, b, word{}, ref, said.seen())
+	if err == nil && seen.Digest != in.Digest { // another host was faster
+		err = changed(ref, said.seen(), seen)
+	}
+	if err != nil {
+		return Installed{}, fmt.Errorf("%s: %w", url, err)
+	}
+	return in, nil
+}
+
+// bring downloads the files of a release, unless they are here, verified.
+func (c *Cache) bring(ctx context.Context, b Bucket, said, known word) (Installed, error) {
 	in := c.installed(said.manifest)
 	record, err := json.Marshal(said)
 	if err != nil {
 		return Installed{}, err
 	}
-	note := note{path: c.index.path(b, ref), data: record}
+	note := note{path: c.index.path(b, said.manifest.Ref), data: record}
 	present := known.Raw != nil && known.manifest.Object == said.manifest.Object && known.manifest.sameContent(said.manifest)
 	for range maxRounds {
 		if !present {

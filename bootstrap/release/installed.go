@@ -34,6 +34,9 @@ type Installed struct {
 	// Away is why the bucket did not answer, if the release comes from the
 	// cache without its word; else nil.
 	Away error
+	// Alone is why the shared memory of first seen versions did not answer, so that only
+	// that of this cache counted; else nil.
+	Alone error
 
 	links links // of a tarball; else none
 }

@@ -3,8 +3,6 @@ package release
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -53,8 +51,7 @@ func (x index) path(b Bucket, ref Ref) string {
 // sourcePath is where all releases from this bucket are remembered. Buckets are
 // told apart by the digest of their URL.
 func (x index) sourcePath(b Bucket) string {
-	source := sha256.Sum256([]byte(b.URL("")))
-	return filepath.Join(x.dir(), hex.EncodeToString(source[:8]))
+	return filepath.Join(x.dir(), sourceOf(b))
 }
 
 // lookup returns what is remembered of a release from this bucket.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // word is what a bucket says of a release. As JSON it is a file of the cache's index,
@@ -69,6 +70,11 @@ func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) 
 		err = fmt.Errorf("%w: it is the manifest of %s for %s", ErrCorrupt, m.Ref, m.Platform)
 	}
 	return m, err
+}
+
+// seen returns what the word says of the version.
+func (w word) seen() Seen {
+	return Seen{Digest: w.manifest.Object.SHA256, At: time.Now().UTC(), Yanked: w.Yanked}
 }
 
 // admit reports why the release must not be run.

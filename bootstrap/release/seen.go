@@ -1,0 +1,206 @@
+package release
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+)
+
+const (
+	seenName = "seen"  // the folder of a cache with what was first seen of versions
+	maxSeen  = 8 << 10 // bytes of the JSON of a Seen
+)
+
+// Seen is what was first seen of a version. It counts, whatever the bucket has later: a
+// version keeps its content, and a yank stays.
+type Seen struct {
+	Digest Digest    `json:"sha256,omitzero"` // of the archive; zero: no archive was admitted yet
+	At     time.Time `json:"at,omitzero"`     // when Digest was first seen
+	Yanked *Yanked   `json:"yanked,omitempty"`
+	// Generation is how often it was forgotten.
+	Generation int `json:"generation,omitempty"`
+}
+
+// Plus returns s with what news adds: neither a digest nor a yank is replaced. News of a
+// later generation replace s.
+func (s Seen) Plus(news Seen) Seen {
+	if news.Generation > s.Generation {
+		return news
+	}
+	if s.Digest == (Digest{}) {
+		s.Digest, s.At = news.Digest, news.At
+	}
+	if s.Yanked == nil {
+		s.Yanked = news.Yanked
+	}
+	return s
+}
+
+// DecodeSeen decodes the JSON of a Seen: ErrCorrupt.
+func DecodeSeen(data []byte) (Seen, error) {
+	var s Seen
+	err := strictjson.Within(data, maxSeen, &s)
+	if err == nil && s.Generation < 0 {
+		err = fmt.Errorf("generation %d is negative", s.Generation)
+	}
+	if err == nil && s.Yanked != nil {
+		err = s.Yanked.Validate()
+	}
+	if err != nil {
+		return Seen{}, fmt.Errorf("%w: what was first seen of a version: %w", ErrCorrupt, err)
+	}
+	return s, nil
+}
+
+// SeenKey names a version in one bucket, for one platform.
+type SeenKey struct {
+	Source   string // 16 hexadecimal digits of the digest of the bucket's URL
+	Ref      Ref
+	Platform Platform
+}
+
+func seenKey(b Bucket, ref Ref, p Platform) SeenKey { return SeenKey{sourceOf(b), ref, p} }
+
+// sourceOf returns the first 16 hexadecimal digits of the digest of a bucket's URL.
+func sourceOf(b Bucket) string {
+	source := sha256.Sum256([]byte(b.URL("")))
+	return hex.EncodeToString(source[:8])
+}
+
+// String returns the key as one word of letters, digits and dots: SOURCE.DIGEST, with the
+// first 32 hexadecimal digits of the digest of ref and platform.
+func (k SeenKey) String() string {
+	of := sha256.Sum256([]byte(k.Ref.String() + " " + k.Platform.String()))
+	return k.Source + "." + hex.EncodeToString(of[:16])
+}
+
+// Memory keeps a Seen for each key for good. Its methods may be called concurrently, also
+// by several hosts.
+type Memory interface {
+	// Learn keeps what is kept plus news, and returns that. With no news it only reads.
+	Learn(ctx context.Context, key SeenKey, news Seen) (Seen, error)
+	// Forget begins the next generation, of which nothing was seen.
+	Forget(ctx context.Context, key SeenKey) error
+}
+
+// seenFiles is the Memory in a cache's folder.
+type seenFiles struct{ folder shareddir.Dir }
+
+func (m seenFiles) path(k SeenKey) string {
+	return filepath.Join(string(m.folder), seenName, k.Source, filepath.FromSlash(k.Ref.folder()), k.Platform.String()+".json")
+}
+
+// Learn implements Memory.
+func (m seenFiles) Learn(ctx context.Context, k SeenKey, news Seen) (kept Seen, err error) {
+	err = m.folder.Locked(ctx, func() error {
+		before, err := m.read(k)
+		if err != nil {
+			return err
+		}
+		if kept = before.Plus(news); kept == before {
+			return nil
+		}
+		return m.write(k, kept)
+	})
+	return kept, err
+}
+
+// Forget implements Memory. What cannot be read is forgotten too.
+func (m seenFiles) Forget(ctx context.Context, k SeenKey) error {
+	return m.folder.Locked(ctx, func() error {
+		before, err := m.read(k)
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			return err
+		}
+		return m.write(k, Seen{Generation: before.Generation + 1})
+	})
+}
+
+func (m seenFiles) read(k SeenKey) (Seen, error) {
+	path := m.path(k)
+	data, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Seen{}, nil
+	}
+	if err != nil {
+		return Seen{}, err
+	}
+	kept, err := DecodeSeen(data)
+	if err != nil {
+		return Seen{}, fmt.Errorf("read %s: %w; compare the version with what its publisher published, then run \"weir signal forget %s\"", path, err, k.Ref)
+	}
+	return kept, nil
+}
+
+func (m seenFiles) write(k SeenKey, s Seen) error {
+	path := m.path(k)
+	data, err := json.Marshal(s)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	return m.folder.Write(path, data)
+}
+
+// learn adds news of a version to the memory of this cache and to the shared one, and
+// returns what both have. known is what the cache's index has of the version, for caches
+// that were filled before there was a memory. alone is why the shared memory did not
+// answer: then the memory of this cache counts.
+func (c *Cache) learn(ctx context.Context, b Bucket, known word, ref Ref, news Seen) (kept Seen, alone, err error) {
+	k := seenKey(b, ref, c.cfg.Platform)
+	if kept, err = c.seen.Learn(ctx, k, Seen{}); err != nil {
+		return Seen{}, nil, err
+	}
+	var shared Seen
+	if c.cfg.Shared != nil {
+		if shared, alone = c.cfg.Shared.Learn(ctx, k, Seen{}); shared.Generation > kept.Generation {
+			kept = shared
+		}
+	}
+	if kept == (Seen{}) && known.Raw != nil {
+		kept = known.seen()
+	}
+	if kept, err = c.seen.Learn(ctx, k, kept.Plus(news)); err != nil || c.cfg.Shared == nil || alone != nil {
+		return kept, alone, err
+	}
+	if shared, alone = c.cfg.Shared.Learn(ctx, k, kept); alone != nil {
+		return kept, alone, nil
+	}
+	if kept.Digest != (Digest{}) && shared.Digest != kept.Digest {
+		return kept, nil, changed(ref, kept, shared)
+	}
+	kept, err = c.seen.Learn(ctx, k, shared)
+	return kept, nil, err
+}
+
+// changed returns the error for a version that is not what it was when it was first seen.
+func changed(ref Ref, now, first Seen) error {
+	return fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; publish a new version, or accept this one with \"weir signal forget %s\"",
+		ErrChanged, now.Digest, first.Digest, first.At.Format(time.RFC3339), ref)
+}
+
+// Forget removes what was first seen of a version, here and in the shared memory, so that
+// the next fetch accepts what the bucket has then.
+func (c *Cache) Forget(ctx context.Context, b Bucket, ref Ref) error {
+	k := seenKey(b, ref, c.cfg.Platform)
+	err := c.seen.Forget(ctx, k)
+	if c.cfg.Shared != nil {
+		err = errors.Join(err, c.cfg.Shared.Forget(ctx, k))
+	}
+	if err != nil {
+		return fmt.Errorf("forget what was first seen of %s: %w", ref, err)
+	}
+	return nil
+}

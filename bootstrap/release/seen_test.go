@@ -1,0 +1,134 @@
+package release_test
+
+import (
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+)
+
+// memory is a release.Memory of several caches, in this process.
+type memory struct {
+	mu   sync.Mutex
+	seen map[release.SeenKey]release.Seen
+	away error
+}
+
+// Learn implements release.Memory.
+func (m *memory) Learn(_ context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.away == nil {
+		m.seen[k] = m.seen[k].Plus(news)
+	}
+	return m.seen[k], m.away
+}
+
+// Forget implements release.Memory.
+func (m *memory) Forget(_ context.Context, k release.SeenKey) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.seen[k] = release.Seen{Generation: m.seen[k].Generation + 1}
+	return m.away
+}
+
+func openShared(t *testing.T, shared release.Memory) *release.Cache {
+	t.Helper()
+	c, err := release.OpenCache(t.Context(), release.Config{Dir: t.TempDir(), Platform: linux, Patience: 500 * time.Millisecond, Shared: shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// A version keeps the content that was first seen of it, on each host, until it is forgotten.
+func TestContentFirstSeenStays(t *testing.T) {
+	server, b := startBucket(t)
+	m := publish(t, b, v1, map[string]string{"run*": "good"})
+	shared := &memory{seen: map[release.SeenKey]release.Seen{}}
+	c, other := openShared(t, shared), openShared(t, shared)
+	first, _ := mustFetch(t, c, b, v1)
+
+	removeObject(t, server, m, "manifest.json")
+	craft(t, b, v1, []entry{{name: "run", body: "replaced", kind: '0'}}, nil)
+	for name, host := range map[string]*release.Cache{"the host that fetched it": c, "another host": other} {
+		err := refusal(t, host, b, v1)
+		if !errors.Is(err, release.ErrChanged) || !strings.Contains(err.Error(), "had "+first.Digest.String()+" when it was first seen") {
+			t.Errorf("%s: %v, want ErrChanged with the first digest", name, err)
+		}
+	}
+	if err := c.Forget(t.Context(), b, v1); err != nil {
+		t.Fatal(err)
+	}
+	for _, host := range []*release.Cache{c, other} {
+		if in, _ := mustFetch(t, host, b, v1); in.Digest == first.Digest || in.Alone != nil {
+			t.Errorf("after Forget: %v, alone: %v, want the new content", in.Digest, in.Alone)
+		}
+	}
+}
+
+// A yank that was seen stays, when its object is removed from the bucket, also for a host
+// that never had the release.
+func TestYankStays(t *testing.T) {
+	server, b := startBucket(t)
+	m := publish(t, b, v1, map[string]string{"run*": "bad"})
+	shared := &memory{seen: map[release.SeenKey]release.Seen{}}
+	c := openShared(t, shared)
+	if _, err := release.Yank(t.Context(), b, v1, linux, release.Yanked{Why: "it is wrong", At: today}); err != nil {
+		t.Fatal(err)
+	}
+	for _, there := range []bool{true, false} {
+		if !there {
+			removeObject(t, server, m, "yanked.json")
+		}
+		if err := refusal(t, c, b, v1); !errors.Is(err, release.ErrYanked) {
+			t.Errorf("yanked: %v", err)
+		}
+		if err := refusal(t, openShared(t, shared), b, v1); !errors.Is(err, release.ErrYanked) {
+			t.Errorf("yanked, on a new host: %v", err)
+		}
+	}
+}
+
+// Without the shared memory the host's own counts, and the result says so.
+func TestMemoryAway(t *testing.T) {
+	server, b := startBucket(t)
+	m := publish(t, b, v1, map[string]string{"run*": "good"})
+	away := errors.New("away")
+	c := openShared(t, &memory{away: away})
+	for range 2 {
+		if in, _ := mustFetch(t, c, b, v1); !errors.Is(in.Alone, away) {
+			t.Errorf("alone: %v, want %v", in.Alone, away)
+		}
+	}
+	removeObject(t, server, m, "manifest.json")
+	craft(t, b, v1, []entry{{name: "run", body: "replaced", kind: '0'}}, nil)
+	if err := refusal(t, c, b, v1); !errors.Is(err, release.ErrChanged) {
+		t.Errorf("replaced: %v, want ErrChanged", err)
+	}
+}
+
+// A damaged memory is no permission.
+func TestMemoryDamaged(t *testing.T) {
+	_, b := startBucket(t)
+	publish(t, b, v1, map[string]string{"run*": "good"})
+	dir := t.TempDir()
+	c := openCache(t, dir)
+	mustFetch(t, c, b, v1)
+	files, err := filepath.Glob(filepath.Join(dir, "seen", "*", v1.Namespace, v1.Name, v1.Version, "*.json"))
+	if err != nil || len(files) != 1 {
+		t.Fatalf("seen: %v, %v", files, err)
+	}
+	if err := os.WriteFile(files[0], []byte(`{"sha256":"0`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := refusal(t, c, b, v1); !errors.Is(err, release.ErrCorrupt) || !strings.Contains(err.Error(), `"weir signal forget shop/RequestsPerSecond@v1.4.0"`) {
+		t.Errorf("damaged: %v, want ErrCorrupt, and what to do", err)
+	}
+}

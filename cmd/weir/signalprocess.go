@@ -299,7 +299,7 @@ published and pinned.`,
 	cmd.AddCommand(
 		cli.signalInitCommand(), cli.signalTestCommand(), cli.signalBenchCommand(), cli.signalRunCommand(),
 		cli.signalKeygenCommand(), cli.signalPublishCommand(), cli.signalListCommand(), cli.signalShowCommand(),
-		cli.signalVerifyCommand(), cli.signalFetchCommand(), cli.signalYankCommand(),
+		cli.signalVerifyCommand(), cli.signalFetchCommand(), cli.signalYankCommand(), cli.signalForgetCommand(),
 		cli.signalPsCommand(), cli.signalRestartCommand(), cli.signalLogsCommand(), cli.signalShadowCommand(),
 	)
 	return cmd

@@ -26,6 +26,7 @@
 //	order.POOL.remove.NODE      a pools.Removal
 //	order.POOL.stale.GROUP      a pools.StaleMark
 //	trial.POOL.APP              a bootstrap.Trial
+//	seen.SOURCE.DIGEST          a release.Seen, of one release.SeenKey
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
 //	harmonizer.nodes            sealed: {"NODE": copies that it ran, ...}
 //	harmonizer.aside.XX, .nodes a value of these that could not be read, as it was

@@ -101,7 +101,11 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	if progress == nil {
 		progress = logProgress(p.Log)
 	}
-	releases, err := openReleases(ctx, wanted, filepath.Join(p.Data, "releases"), p.Log, progress)
+	seen, err := state.OpenSeen(ctx, nats.JetStream(), wanted.Plan.Cluster)
+	if err != nil {
+		return err
+	}
+	releases, err := openReleases(ctx, wanted, filepath.Join(p.Data, "releases"), seen, p.Log, progress)
 	if err != nil {
 		return err
 	}

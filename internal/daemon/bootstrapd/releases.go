@@ -19,6 +19,7 @@ type releases struct {
 	owner    string // of the plan that keeps releases from being collected
 	log      *slog.Logger
 	progress progress
+	shared   release.Memory // of the cluster's hosts; nil: only this host's counts
 
 	mu     sync.Mutex
 	wanted Pooled
@@ -28,8 +29,8 @@ type releases struct {
 
 // openReleases opens the cache of a data folder and the bucket that fills it.
 // Downloads are told to progress.
-func openReleases(ctx context.Context, wanted Pooled, dir string, log *slog.Logger, progress progress) (*releases, error) {
-	r := &releases{dir: dir, owner: wanted.Plan.Cluster + "." + wanted.Plan.Pool, log: log, progress: progress}
+func openReleases(ctx context.Context, wanted Pooled, dir string, shared release.Memory, log *slog.Logger, progress progress) (*releases, error) {
+	r := &releases{dir: dir, owner: wanted.Plan.Cluster + "." + wanted.Plan.Pool, log: log, progress: progress, shared: shared}
 	return r, r.follow(ctx, wanted, nil)
 }
 
@@ -44,7 +45,7 @@ func (r *releases) follow(ctx context.Context, wanted Pooled, running []release.
 	if err != nil {
 		return err
 	}
-	cache, err := release.OpenCache(ctx, release.Config{Dir: r.dir, Trust: trust, Progress: r.progress})
+	cache, err := release.OpenCache(ctx, release.Config{Dir: r.dir, Trust: trust, Shared: r.shared, Progress: r.progress})
 	if err != nil {
 		return err
 	}
@@ -93,6 +94,9 @@ func (r *releases) Fetch(ctx context.Context, ref release.Ref) (release.Installe
 		return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, err)
 	}
 	in, err := signalbucket.Fetch(ctx, cache, bucket, service, ref)
+	if in.Alone != nil {
+		r.log.Warn("what other hosts first saw of a release is unknown, only what this host saw counts", "release", ref.String(), "err", in.Alone)
+	}
 	if in.Pinned {
 		r.log.Warn("tarball is taken on trust: nobody vouches for what was first seen of this version",
 			"release", ref.String(), "sha256", in.Digest.String())

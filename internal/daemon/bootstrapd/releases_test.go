@@ -53,7 +53,7 @@ func TestKeysChange(t *testing.T) {
 	wanted := Pooled{service: service, Plan: bootstrap.Plan{Cluster: "local", Pool: "default"}}
 	write(keys.Access, "another secret")
 	log := slog.New(slog.DiscardHandler)
-	r, err := openReleases(t.Context(), wanted, t.TempDir(), log, logProgress(log))
+	r, err := openReleases(t.Context(), wanted, t.TempDir(), nil, log, logProgress(log))
 	if err != nil {
 		t.Fatal(err)
 	}

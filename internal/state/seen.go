@@ -1,0 +1,87 @@
+package state
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+)
+
+// maxLearn bounds how often Learn begins anew because another host was faster.
+const maxLearn = 8
+
+// Seen keeps for all hosts of a cluster what was first seen of releases, under
+// "seen.<release.SeenKey>". It may be used concurrently.
+type Seen struct{ bucket *bucket }
+
+var _ release.Memory = Seen{}
+
+// OpenSeen opens the memory of releases, in the cluster's bucket.
+func OpenSeen(ctx context.Context, js jetstream.JetStream, cluster string) (Seen, error) {
+	if err := checkNames(cluster, "default"); err != nil {
+		return Seen{}, fmt.Errorf("open the memory of releases: %w", err)
+	}
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	b, err := openBucket(ctx, js, cluster)
+	return Seen{b}, err
+}
+
+// Learn implements release.Memory.
+func (s Seen) Learn(ctx context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	key := "seen." + k.String()
+	for range maxLearn {
+		entry, err := s.bucket.get(ctx, key)
+		var kept release.Seen
+		if err == nil && entry.found {
+			kept, err = release.DecodeSeen(entry.value)
+		}
+		if err != nil {
+			return release.Seen{}, fmt.Errorf("what was first seen of %s: %w", k.Ref, err)
+		}
+		next := kept.Plus(news)
+		if next == kept {
+			return kept, nil
+		}
+		data, err := json.Marshal(next)
+		if err != nil {
+			return release.Seen{}, err
+		}
+		if _, err = s.bucket.update(ctx, key, data, entry.revision); err == nil {
+			return next, nil
+		}
+		if !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return release.Seen{}, fmt.Errorf("what was first seen of %s: %w", k.Ref, err)
+		}
+	}
+	return release.Seen{}, fmt.Errorf("what was first seen of %s: write %s: other hosts were faster %d times", k.Ref, key, maxLearn)
+}
+
+// Forget implements release.Memory.
+func (s Seen) Forget(ctx context.Context, k release.SeenKey) error {
+	ctx, cancel := bounded(ctx)
+	defer cancel()
+	key := "seen." + k.String()
+	entry, err := s.bucket.get(ctx, key)
+	var before release.Seen
+	if err == nil && entry.found {
+		before, _ = release.DecodeSeen(entry.value) // what cannot be read is forgotten too
+	}
+	var data []byte
+	if err == nil {
+		data, err = json.Marshal(release.Seen{Generation: before.Generation + 1})
+	}
+	if err == nil {
+		_, err = s.bucket.update(ctx, key, data, entry.revision)
+	}
+	if err != nil {
+		return fmt.Errorf("forget what was first seen of %s: %w", k.Ref, err)
+	}
+	return nil
+}

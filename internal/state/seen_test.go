@@ -1,0 +1,62 @@
+package state_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+)
+
+// Of hosts that see a version for the first time at once, one digest counts for all; a
+// yank is added; both are gone after Forget.
+func TestSeen(t *testing.T) {
+	b := open(t, t.TempDir())
+	seen, err := state.OpenSeen(t.Context(), b.JetStream(), "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := release.SeenKey{
+		Source: "0123456789abcdef", Ref: release.Ref{Namespace: "shop", Name: "rps", Version: "v1/x"}, Platform: release.Platform{OS: "linux", Arch: "amd64"},
+	}
+	at := time.Unix(1700000000, 0).UTC()
+	learn := func(news release.Seen) release.Seen {
+		t.Helper()
+		kept, err := seen.Learn(t.Context(), key, news)
+		if err != nil {
+			t.Error(err)
+		}
+		return kept
+	}
+	for generation := range 2 {
+		if kept := learn(release.Seen{}); kept != (release.Seen{Generation: generation}) {
+			t.Errorf("at first %v is kept", kept)
+		}
+		answers := make([]release.Seen, 4)
+		var hosts sync.WaitGroup
+		for i := range answers {
+			hosts.Go(func() { answers[i] = learn(release.Seen{Digest: release.Digest{byte(i + 1)}, At: at}) })
+		}
+		hosts.Wait()
+		first := learn(release.Seen{})
+		for _, answer := range answers {
+			if answer != first || answer.Digest == (release.Digest{}) {
+				t.Errorf("a host got %v, the first is %v", answer, first)
+			}
+		}
+		yanked := &release.Yanked{Why: "it is wrong", At: at}
+		want := release.Seen{Digest: first.Digest, At: at, Yanked: yanked, Generation: generation}
+		if diff := cmp.Diff(want, learn(release.Seen{Yanked: yanked})); diff != "" {
+			t.Errorf("with a yank (-want +got):\n%s", diff)
+		}
+		if diff := cmp.Diff(want, learn(release.Seen{Digest: release.Digest{9}})); diff != "" {
+			t.Errorf("later (-want +got):\n%s", diff)
+		}
+		if err := seen.Forget(t.Context(), key); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -102,6 +102,9 @@ func (l *Loop) Order(ctx context.Context, o Order) (Answer, error) {
 
 func (l *Loop) obey(now time.Time, o Order) Answer {
 	a := Answer{OK: true}
+	if o.Op == OpRecover && o.All {
+		return l.recoverAll(now, o)
+	}
 	if len(o.Nodes) == 0 {
 		d := decide(now, l.judge, o, "")
 		l.step(now, d.events...)
@@ -127,6 +130,48 @@ func (l *Loop) obey(now time.Time, o Order) Answer {
 			complete(&a.Nodes[i], l.acts(), o.Op, s, l.announcer.refusals[s.Node], l.announcer.requests[s.Node])
 		}
 		a.OK = a.OK && a.Nodes[i].OK
+	}
+	return a
+}
+
+// recoverAll asks for the repair of each node of the pool, and answers how many have
+// begun and how many wait.
+func (l *Loop) recoverAll(now time.Time, o Order) Answer {
+	a := Answer{OK: true, Pool: &PoolAnswer{Until: now.Add(o.For)}}
+	leave := func(id, why string) {
+		if len(a.Nodes) < MaxRows {
+			a.Nodes = append(a.Nodes, NodeAnswer{Node: id, Why: why})
+		}
+	}
+	var asked []string
+	for _, n := range l.judge.Status() {
+		a.Pool.Nodes++
+		d := recoverOrder(now, l.judge, o, n.Node)
+		e, _ := l.judge.Explain(now, n.Node)
+		switch {
+		case len(d.events) == 0:
+			leave(n.Node, d.why)
+		case e.Asked != "":
+			leave(n.Node, "a request of "+e.Asked+" to repair it waits")
+		default:
+			asked = append(asked, n.Node)
+		}
+	}
+	l.step(now, judge.Recover{By: cmp.Or(o.By, "an operator"), For: o.For}, judge.Tick{})
+	for _, id := range asked {
+		switch e, _ := l.judge.Explain(now, id); {
+		case e.AskedPool:
+			a.Pool.Waiting++
+		case e.Attempt != "" || e.State == judge.Claimed:
+			a.Pool.Begun++
+		case !l.acts():
+			a.Pool.Begun++
+		default:
+			leave(id, "it is "+string(e.State))
+		}
+	}
+	if a.Pool.Begun+a.Pool.Waiting == 0 {
+		a.OK, a.Error = false, "no node of the pool can be repaired: its nodes are under repair, asked for, set aside, or leave"
 	}
 	return a
 }
@@ -274,6 +319,9 @@ func recoverOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 
 func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 	if id == "" {
+		if o.All {
+			return withdrawOrder(j, o)
+		}
 		all := judge.Release{By: o.By}
 		if !slices.ContainsFunc(j.State().Breakers, func(b judge.Breaker) bool { return b.Open }) {
 			return refused("the breaker is closed", all)
@@ -289,6 +337,13 @@ func releaseOrder(now time.Time, j *judge.Judge, o Order, id string) decision {
 		return refused("it is not held: it is " + string(known.State))
 	}
 	return done("released", one)
+}
+
+func withdrawOrder(j *judge.Judge, o Order) decision {
+	if !slices.ContainsFunc(j.State().Nodes, func(n judge.NodeRecord) bool { return n.Asked != "" && n.Repair == nil }) {
+		return refused("no request to repair a node waits")
+	}
+	return done("", judge.Release{Requests: true, By: cmp.Or(o.By, "an operator")})
 }
 
 // complete adds to an answer how the node stands and, of a recovery, what came of it. The

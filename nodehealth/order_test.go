@@ -27,6 +27,11 @@ func TestOrderValidate(t *testing.T) {
 		{"unknown", Order{Op: "explode"}, false},
 		{"nothing", Order{}, false},
 		{"recover of nothing", Order{Op: OpRecover}, false},
+		{"recover of the pool", Order{Op: OpRecover, All: true, For: time.Hour}, true},
+		{"recover of the pool without an end", Order{Op: OpRecover, All: true}, false},
+		{"recover of the pool and of a node", Order{Op: OpRecover, All: true, Nodes: []string{"a"}, For: time.Hour}, false},
+		{"withdrawal of all requests", Order{Op: OpRelease, All: true}, true},
+		{"check of all by another key", Order{Op: OpCheck, All: true}, false},
 		{"a duration that nobody takes", Order{Op: OpCheck, For: time.Hour}, false},
 		{"a pause that began", Order{Op: OpPause, For: -1}, false},
 		{"a pause for ever", Order{Op: OpPause, For: 1 << 62}, false},
@@ -104,6 +109,53 @@ func TestOrders(t *testing.T) {
 		if _, err := m.loop.Status(t.Context(), StatusQuery{}); !errors.Is(err, ErrNotRunning) {
 			t.Errorf("status of what does not run: %v", err)
 		}
+	})
+}
+
+// A request for the whole pool repairs one node after the other. The status has one line
+// for the nodes that wait, and the autoscaler counts them as fit.
+func TestRecoverOfThePool(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		m := c.begin(t, plain(judge.Action{Name: judge.Reboot}))
+		pass(time.Minute)
+		order := func(o Order) Answer {
+			t.Helper()
+			o.By = "ann"
+			a, err := m.loop.Order(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return a
+		}
+		if a := order(Order{Op: OpPause, Nodes: []string{"n9"}, For: 2 * time.Hour}); !a.OK {
+			t.Fatalf("pause: %+v", a)
+		}
+		if a := order(Order{Op: OpRelease, All: true}); a.OK || a.Error != "no request to repair a node waits" {
+			t.Errorf("withdrawn before there are any: %+v", a)
+		}
+		a := order(Order{Op: OpRecover, All: true, For: 90 * time.Minute})
+		if !a.OK || a.Pool.Nodes != 10 || a.Pool.Begun != 1 || a.Pool.Waiting != 9 || len(a.Nodes) != 0 {
+			t.Errorf("recover of the pool: %+v, %+v", a, a.Pool)
+		}
+		if !strings.Contains(string(c.memory), "asked_pool") {
+			t.Errorf("answered, and durable is %s", c.memory)
+		}
+		if a := order(Order{Op: OpRecover, All: true, For: time.Hour}); a.OK || len(a.Nodes) != 10 {
+			t.Errorf("once more: %+v", a)
+		}
+		s, _ := m.loop.Status(t.Context(), StatusQuery{})
+		if len(s.Nodes) != 1 || len(s.Requests) != 1 || s.Requests[0].Waiting != 9 || s.Requests[0].By != "ann" || len(m.loop.Sick()) != 1 {
+			t.Errorf("not fit %+v, requests %+v, sick %v", s.Nodes, s.Requests, m.loop.Sick())
+		}
+		pass(100 * time.Minute)
+		if reboots := len(c.acted) / 2; reboots != 9 || c.acted["reboot n9"] != 0 {
+			t.Errorf("did %v, want all but n9, which is paused", c.acted)
+		}
+		if s, _ := m.loop.Status(t.Context(), StatusQuery{}); len(s.Nodes)+len(s.Requests) != 0 {
+			t.Errorf("not fit %+v, requests %+v", s.Nodes, s.Requests)
+		}
+		m.stop(t)
 	})
 }
 

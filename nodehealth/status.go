@@ -16,8 +16,9 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	s := Status{
 		Pool: l.config.Pool, At: now, Enabled: *l.policy.Enabled, Mode: l.policy.Mode, Owner: l.policy.Owner,
 		Healer: l.ownership.healer, Census: l.judge.Census(), Alarms: l.announcer.standing(), Memory: l.memory.status,
-		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)],
+		Pauses: state.Pauses[:min(len(state.Pauses), MaxRows)], Requests: l.judge.Requests(),
 	}
+	s.Requests = s.Requests[:min(len(s.Requests), MaxRows)]
 	for _, b := range state.Breakers {
 		if b.Open && len(s.Open) < MaxRows {
 			s.Open = append(s.Open, b)
@@ -38,7 +39,7 @@ func (l *Loop) nodesOf(now time.Time, q StatusQuery, s *Status) {
 		fit := map[string]bool{}
 		if !q.All {
 			for _, n := range l.judge.Status() {
-				fit[n.Node] = n.State == judge.Fresh || n.State == judge.Healthy
+				fit[n.Node] = n.State == judge.Fresh || n.State == judge.Healthy || l.queued(now, n)
 			}
 		}
 		list = l.page(q.After, func(id string) bool { return !fit[id] })
@@ -52,6 +53,16 @@ func (l *Loop) nodesOf(now time.Time, q StatusQuery, s *Status) {
 			s.Nodes = append(s.Nodes, n)
 		}
 	}
+}
+
+// queued reports whether the node does not fail, and waits for a request for the whole
+// pool: one line of the status stands for all such nodes.
+func (l *Loop) queued(now time.Time, n judge.Status) bool {
+	if n.State != judge.Requested {
+		return false
+	}
+	e, _ := l.judge.Explain(now, n.Node)
+	return e.AskedPool
 }
 
 // page returns the nodes after one that are wanted, in order of id: one more than a page

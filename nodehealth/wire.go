@@ -14,8 +14,8 @@ import (
 const (
 	OpPause   = "pause"   // no repairs of the nodes, or of the pool without any
 	OpResume  = "resume"  // ends the pause that the same operator took
-	OpRecover = "recover" // have the nodes repaired, sick or not, through all gates
-	OpRelease = "release" // end the quarantine of nodes, or withdraw requests to repair them; without any, close all breakers
+	OpRecover = "recover" // have the nodes, or all of the pool, repaired, sick or not, through all gates
+	OpRelease = "release" // end the quarantine of nodes, or withdraw requests to repair them; without any, close all breakers or withdraw all requests
 	OpCheck   = "check"   // observe the nodes now in each mode, or all without any
 )
 
@@ -40,6 +40,9 @@ type Order struct {
 	Nodes []string `json:"nodes,omitempty"`
 	By    string   `json:"by,omitempty"` // who asks
 	Why   string   `json:"why,omitempty"`
+	// All: of OpRecover, each node of the pool; of OpRelease, withdraw all requests that
+	// wait. Such an order names no node.
+	All bool `json:"all,omitempty"`
 	// For, in nanoseconds: of OpPause, how long it lasts, judge.DefaultPause if it is 0. Of
 	// OpRecover, how long the request may wait for the gates; 0: a refusal ends it.
 	For time.Duration `json:"for,omitempty"`
@@ -53,8 +56,14 @@ func (o Order) Validate() error {
 		return fmt.Errorf("%w: op is %.40q: want %s", ErrOrder, o.Op, strings.Join(ops, ", "))
 	case len(o.By) > MaxBy || len(o.Why) > MaxWhy:
 		return fmt.Errorf("%w: by or why is longer than %d or %d bytes", ErrOrder, MaxBy, MaxWhy)
-	case o.Op == OpRecover && len(o.Nodes) == 0:
+	case o.All && o.Op != OpRecover && o.Op != OpRelease:
+		return fmt.Errorf("%w: %s takes no \"all\"", ErrOrder, o.Op)
+	case o.All && len(o.Nodes) > 0:
+		return fmt.Errorf("%w: %s names nodes, and all of the pool: want one of these", ErrOrder, o.Op)
+	case o.Op == OpRecover && len(o.Nodes) == 0 && !o.All:
 		return fmt.Errorf("%w: %s names no node", ErrOrder, o.Op)
+	case o.Op == OpRecover && o.All && o.For == 0:
+		return fmt.Errorf("%w: %s of the whole pool wants an end: say how long its requests may wait", ErrOrder, o.Op)
 	case o.For != 0 && o.Op != OpPause && o.Op != OpRecover:
 		return fmt.Errorf("%w: %s takes no duration", ErrOrder, o.Op)
 	case o.For < 0 || o.For > MaxPause:
@@ -80,9 +89,20 @@ func checkNodes(nodes []string) error {
 
 // Answer answers an Order.
 type Answer struct {
-	OK    bool         `json:"ok"`              // all of it was done, or has begun
-	Error string       `json:"error,omitempty"` // of the order as a whole
-	Nodes []NodeAnswer `json:"nodes,omitempty"` // of those named, in their order
+	OK    bool   `json:"ok"`              // all of it was done, or has begun
+	Error string `json:"error,omitempty"` // of the order as a whole
+	// Nodes are those named, in their order. Of a recovery of the whole pool they are those
+	// that it leaves out, at most MaxRows.
+	Nodes []NodeAnswer `json:"nodes,omitempty"`
+	Pool  *PoolAnswer  `json:"pool,omitempty"` // of a recovery of the whole pool
+}
+
+// PoolAnswer is what came of a request to repair the whole pool.
+type PoolAnswer struct {
+	Nodes   int       `json:"nodes"`   // of the pool
+	Begun   int       `json:"begun"`   // nodes whose repair has begun
+	Waiting int       `json:"waiting"` // nodes that wait for the gates
+	Until   time.Time `json:"until"`   // then those that still wait are not repaired
 }
 
 // NodeAnswer is what came of an Order for one node.
@@ -123,10 +143,12 @@ type Status struct {
 	Open   []judge.Breaker `json:"open,omitempty"`  // breakers that are open
 	// Pauses, at most MaxRows, those of the pool first.
 	Pauses []judge.PauseRecord `json:"pauses,omitempty"`
-	Alarms []Alarm             `json:"alarms,omitempty"` // that stand
-	Rounds []RoundStatus       `json:"rounds,omitempty"`
-	Memory MemoryStatus        `json:"memory"`
-	Lost   map[string]uint64   `json:"lost,omitempty"` // what was told and came to nothing, by what it was
+	// Requests are those for the whole pool of which nodes wait, at most MaxRows.
+	Requests []judge.PoolRequest `json:"requests,omitempty"`
+	Alarms   []Alarm             `json:"alarms,omitempty"` // that stand
+	Rounds   []RoundStatus       `json:"rounds,omitempty"`
+	Memory   MemoryStatus        `json:"memory"`
+	Lost     map[string]uint64   `json:"lost,omitempty"` // what was told and came to nothing, by what it was
 }
 
 // NodeStatus is how a node stands.

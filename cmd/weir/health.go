@@ -195,6 +195,9 @@ func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 	for _, p := range s.Pauses {
 		fmt.Fprintf(cli.Stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), after(": ", p.Why))
 	}
+	for _, r := range s.Requests {
+		fmt.Fprintf(cli.Stdout, "request: %s asks to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), after(" for ", gates(r)), ahead(now, r.Until))
+	}
 	if s.Memory.Err != "" {
 		fmt.Fprintf(cli.Stdout, "! nothing is carried out, as it cannot be kept before: %s\n", s.Memory.Err)
 	}
@@ -203,6 +206,15 @@ func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 			fmt.Fprintf(cli.Stdout, "! %s is not observed: %s\n", r.Round, r.Err)
 		}
 	}
+}
+
+// gates names the gates at which the machines of a request wait, with their counts.
+func gates(r judge.PoolRequest) string {
+	var texts []string
+	for _, gate := range sortedKeys(r.Gates) {
+		texts = append(texts, fmt.Sprintf("%s (%d)", gate, r.Gates[gate]))
+	}
+	return strings.Join(texts, ", ")
 }
 
 // told reports whether what an alarm is about is said by another line.

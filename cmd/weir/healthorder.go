@@ -48,33 +48,49 @@ of them in a row. Heartbeats come by themselves: the last one is shown.`,
 func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
 	order := nodehealth.Order{Op: nodehealth.OpRecover}
 	cmd := &cobra.Command{
-		Use:   "recover NODE...",
+		Use:   "recover (NODE... | --all)",
 		Short: "Repair machines, sick or not, as the policy says and through all its gates",
 		Long: `Repair machines, sick or not, as the policy says and through all its gates. The command
 ends when the repair has begun. If a gate refuses, the request is forgotten: nothing
 is done later. With --wait the request waits so long for the gates, "weir health
 status" shows it, and "weir health release NODE" withdraws it. With "mode: observe"
-the findings show what would be done, and nothing is.`,
+the findings show what would be done, and nothing is.
+
+With --all it repairs each machine of the pool, one after the other as the disruption
+budget and the other gates allow. A machine stays in service until its turn. --wait is
+the end of the request. "weir health release --all" withdraws it.`,
 		Example: `  weir health recover i-0123 --why "fan is loud"
   weir health recover i-0123 --wait 2h
+  weir health recover --all --wait 8h --why "new kernel" --pool web
   weir health status i-0123`,
-		Args: someNodes,
+		Args: func(cmd *cobra.Command, nodes []string) error { return nodesOrAll(cmd, nodes, order) },
 		RunE: func(cmd *cobra.Command, nodes []string) error {
 			order.Nodes = nodes
 			return cli.orderHealth(cmd.Context(), order)
 		},
 	}
+	cmd.Flags().BoolVar(&order.All, "all", false, "each machine of the pool, one after the other; wants --wait")
 	cmd.Flags().DurationVar(&order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
 	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, shown in the log")
 	cli.outputFlag(cmd)
 	return cmd
 }
 
-func someNodes(cmd *cobra.Command, nodes []string) error {
-	if len(nodes) == 0 {
-		return command.Usage(fmt.Errorf("%s wants at least one machine; %s\nSee %q", cmd.CommandPath(), allMachines, cmd.CommandPath()+" --help"))
+// nodesOrAll returns a mistake in the machines that a recovery names.
+func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
+	problem := ""
+	switch {
+	case len(nodes) == 0 && !o.All:
+		problem = "wants at least one machine; " + allMachines
+	case len(nodes) > 0 && o.All:
+		problem = "takes machines or --all, not both"
+	case o.All && o.For == 0:
+		problem = "--all repairs one machine after the other: say with --wait how long that may take, such as --wait 8h"
 	}
-	return nil
+	if problem == "" {
+		return nil
+	}
+	return command.Usage(fmt.Errorf("%s %s\nSee %q", cmd.CommandPath(), problem, cmd.CommandPath()+" --help"))
 }
 
 func (cli *healthCommands) healthPauseCommand() *cobra.Command {
@@ -117,18 +133,23 @@ func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 }
 
 func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
+	order := nodehealth.Order{Op: nodehealth.OpRelease}
 	cmd := &cobra.Command{
 		Use:   "release [NODE...]",
 		Short: "End the quarantine of machines; without one, close the pool's breaker",
 		Long: `End the quarantine of machines, or the hold of those that could not be fenced: say so
 once you know that such a machine does nothing any more. It also withdraws a request
-to repair a machine that waits. Without a machine it closes the pool's breaker.`,
+to repair a machine that waits. Without a machine it closes the pool's breaker. With
+--all it withdraws all requests that wait; repairs that have begun go on.`,
 		Example: `  weir health release i-0123
-  weir health release`,
+  weir health release
+  weir health release --all`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
-			return cli.orderHealth(cmd.Context(), nodehealth.Order{Op: nodehealth.OpRelease, Nodes: nodes})
+			order.Nodes = nodes
+			return cli.orderHealth(cmd.Context(), order)
 		},
 	}
+	cmd.Flags().BoolVar(&order.All, "all", false, "withdraw all requests to repair machines that wait")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -214,6 +235,11 @@ func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.Answer) 
 	}
 	switch {
 	case len(o.Nodes) > 0 || !a.OK:
+	case o.Op == nodehealth.OpRecover && a.Pool != nil:
+		fmt.Fprintf(cli.Stdout, "pool %s/%s: %s begun, %s until %s; \"weir health status\" shows how far it is\n", cli.Cluster, cli.Pool,
+			several(a.Pool.Begun, "repair"), machinesWait(a.Pool.Waiting), a.Pool.Until.Format(time.DateTime))
+	case o.Op == nodehealth.OpRelease && o.All:
+		fmt.Fprintf(cli.Stdout, "all requests of pool %s/%s that waited are withdrawn\n", cli.Cluster, cli.Pool)
 	case o.Op == nodehealth.OpPause:
 		fmt.Fprintf(cli.Stdout, "repairs of pool %s/%s are paused until %s; \"weir health resume\" ends that\n", cli.Cluster, cli.Pool, time.Now().Add(o.For).Format(time.DateTime))
 	case o.Op == nodehealth.OpResume:
@@ -221,6 +247,14 @@ func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.Answer) 
 	case o.Op == nodehealth.OpRelease:
 		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.Cluster, cli.Pool)
 	}
+}
+
+// machinesWait says "1 machine waits" or "2 machines wait".
+func machinesWait(n int) string {
+	if n == 1 {
+		return "1 machine waits"
+	}
+	return fmt.Sprintf("%d machines wait", n)
 }
 
 // printChecked prints what each mode says of each machine.

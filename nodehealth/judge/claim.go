@@ -111,6 +111,9 @@ func (rs *repairs) block(n *node, a ActionName, r refusal) {
 	f := n.finding(RepairBlocked, r.why(&rs.asking))
 	n.refusal = f.Why
 	f.Action, f.Gate, f.Until = a, r.gate, r.until
+	if n.state == Requested && n.pool { // the status shows how many wait, and why
+		return
+	}
 	rs.journal.find(f)
 }
 

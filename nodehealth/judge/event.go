@@ -134,9 +134,10 @@ type Hint struct {
 
 // Recover is an operator's request to have a node repaired, sick or not: through all
 // gates, without a re-check. The next Tick begins the repair, or the request is refused
-// and forgotten. One with a time waits so long for the gates.
+// and forgotten. One with a time waits so long for the gates. Without a node it is a
+// request for each node of the pool that has none.
 type Recover struct {
-	Node string        `json:"node"`
+	Node string        `json:"node,omitempty"`
 	By   string        `json:"by"`
 	For  time.Duration `json:"for,omitempty"`
 }
@@ -155,10 +156,11 @@ type Healer struct {
 }
 
 // Release ends the quarantine of a node, or the hold of one that could not be
-// fenced; without a node it closes the breaker.
+// fenced; without a node it closes the breaker, or withdraws all requests that wait.
 type Release struct {
-	Node string `json:"node,omitempty"`
-	By   string `json:"by"`
+	Node     string `json:"node,omitempty"`
+	By       string `json:"by"`
+	Requests bool   `json:"requests,omitempty"` // withdraw all requests; without a node
 }
 
 // Tick: time has passed, and all that was heard has been told.

@@ -183,7 +183,11 @@ func (j *Judge) healedBy(h Healer) {
 }
 
 func (j *Judge) released(now time.Time, r Release) {
-	if r.Node == "" {
+	switch {
+	case r.Requests && r.Node == "":
+		j.withdrawAll(now, r.By)
+		return
+	case r.Node == "":
 		j.safety.breakers.release()
 		return
 	}
@@ -270,6 +274,7 @@ type Explanation struct {
 	// Asked is the operator whose request to repair the node waits, until AskedUntil.
 	Asked      string    `json:"asked,omitempty"`
 	AskedUntil time.Time `json:"asked_until,omitzero"`
+	AskedPool  bool      `json:"asked_pool,omitempty"` // the request is for the whole pool
 	Lineage    string    `json:"lineage,omitempty"`
 	Repairs    int       `json:"repairs,omitempty"` // of its lineage, within the window
 }
@@ -294,7 +299,7 @@ func (j *Judge) Explain(now time.Time, id string) (Explanation, bool) {
 	if n.repair != nil {
 		e.Action = n.repair.Action.Name
 	} else {
-		e.Asked, e.AskedUntil = n.asked, n.askedUntil
+		e.Asked, e.AskedUntil, e.AskedPool = n.asked, n.askedUntil, n.pool
 	}
 	return e, true
 }

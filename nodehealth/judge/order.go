@@ -66,6 +66,7 @@ const (
 	ZoneThawed       FindingEvent = "zone.thawed"
 	PathUp           FindingEvent = "path.up"
 	PathLost         FindingEvent = "path.lost"
+	RequestTaken     FindingEvent = "request.taken" // of an operator, to repair a node or, without a node, the pool
 	RequestEnded     FindingEvent = "request.ended" // of an operator, without a repair
 	PauseTaken       FindingEvent = "pause.taken"
 	PauseEnded       FindingEvent = "pause.ended"

@@ -183,7 +183,14 @@ func (c *chaos) Pause(t *rapid.T) {
 func (c *chaos) Wish(t *rapid.T) {
 	id := c.node(t)
 	c.bodies[id] = true
-	c.step(t, rapid.SampledFrom([]Event{Recover{Node: id, By: "ops"}, Recover{Node: id, By: "ops", For: 10 * time.Minute}, Hint{id, "why"}, Release{id, "ops"}, Healer{}, Nodes{List: slices.Clone(c.nodes)}}).Draw(t, "event"))
+	c.step(t, rapid.SampledFrom([]Event{Recover{Node: id, By: "ops"}, Recover{Node: id, By: "ops", For: 10 * time.Minute}, Hint{id, "why"}, Release{Node: id, By: "ops"}, Release{Requests: true, By: "ops"}, Healer{}, Nodes{List: slices.Clone(c.nodes)}}).Draw(t, "event"))
+}
+
+func (c *chaos) WishForAll(t *rapid.T) {
+	for _, n := range c.nodes {
+		c.bodies[n.ID] = true
+	}
+	c.step(t, Recover{By: "ops", For: 10 * time.Minute})
 }
 
 // Restore takes over from what is durable, as another process would.

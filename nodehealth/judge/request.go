@@ -3,6 +3,8 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -11,35 +13,69 @@ type request struct {
 	asked      string    // the operator; "": there is no request
 	askedUntil time.Time // it waits for the gates; zero: the next refusal ends it
 	refusal    string    // of the gate that refused it last
+	pool       bool      // it is part of a request for the whole pool
 	before     NodeState // of the node, if it was fit or new
 }
 
 func (j *Judge) demand(now time.Time, r Recover) {
-	n, ok := j.roster.all[r.Node]
-	switch {
-	case !ok:
-		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
-	case n.repair != nil || n.state == Quarantined || n.state == Held:
-		j.journal.find(ignored(r.Node, "recovery asked of a node that is "+string(n.state)))
-	case n.State == Leaving || n.replaced:
-		j.journal.find(ignored(r.Node, "recovery asked of a node that leaves"))
-	default:
-		before := n.before
-		if n.state == Fresh || n.state == Healthy {
-			before = n.state
-		}
-		n.request = request{asked: cmp.Or(r.By, "an operator"), before: before}
-		if r.For > 0 {
-			n.askedUntil = now.Add(min(r.For, maxPause))
-		}
-		n.blocked = ""
-		j.evaluate(now, n)
+	r.By = cmp.Or(r.By, "an operator")
+	if r.Node == "" {
+		j.demandAll(now, r)
+		return
 	}
+	n, ok := j.roster.all[r.Node]
+	if !ok {
+		j.journal.find(ignored(r.Node, "recovery asked of a node that is not listed"))
+		return
+	}
+	if why := unasked(n); why != "" {
+		j.journal.find(ignored(r.Node, "recovery asked of a node that "+why))
+		return
+	}
+	j.take(now, n, r)
+	j.journal.find(n.finding(RequestTaken, r.By+" asks to repair it"))
+}
+
+// demandAll takes the request for each node of the pool that can be repaired and has none.
+func (j *Judge) demandAll(now time.Time, r Recover) {
+	asked := 0
+	for _, n := range byID(j.roster.all) {
+		if unasked(n) == "" && n.asked == "" && n.missing == 0 && !n.unlisted {
+			j.take(now, n, r)
+			asked++
+		}
+	}
+	j.journal.find(Finding{Event: RequestTaken, Why: fmt.Sprintf("%s asks to repair %d of %d nodes, as the gates allow it", r.By, asked, len(j.roster.all))})
+}
+
+// unasked says why no request to repair the node is taken; "": one is.
+func unasked(n *node) string {
+	switch {
+	case n.repair != nil || n.state == Quarantined || n.state == Held:
+		return "is " + string(n.state)
+	case n.State == Leaving || n.replaced:
+		return "leaves"
+	}
+	return ""
+}
+
+func (j *Judge) take(now time.Time, n *node, r Recover) {
+	before := n.before
+	if n.state == Fresh || n.state == Healthy {
+		before = n.state
+	}
+	n.request = request{asked: r.By, before: before, pool: r.Node == ""}
+	if r.For > 0 {
+		n.askedUntil = now.Add(min(r.For, maxPause))
+	}
+	n.blocked = ""
+	j.evaluate(now, n)
 }
 
 // refuse forgets those requests whose time is over. Each node is again what it was without
 // the request.
 func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
+	over := map[string]int{} // nodes, by the operator who asks for the pool
 	for _, n := range byID(j.roster.ill) {
 		if n.asked == "" || n.repair != nil || now.Before(n.askedUntil) || !of(n) {
 			continue
@@ -49,9 +85,66 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 			f.Why = "the request of " + n.asked + " is over: nothing was done"
 		}
 		f.Gate = n.blocked
-		j.journal.find(f)
+		if n.pool {
+			over[n.asked]++
+		} else {
+			j.journal.find(f)
+		}
 		j.withdraw(now, n)
 	}
+	for _, by := range slices.Sorted(maps.Keys(over)) {
+		j.journal.find(Finding{Event: RequestEnded, Why: fmt.Sprintf("the request of %s for the pool is over: %d nodes were not repaired", by, over[by])})
+	}
+}
+
+// withdrawAll forgets every request that waits.
+func (j *Judge) withdrawAll(now time.Time, by string) {
+	count := 0
+	for _, n := range byID(j.roster.ill) {
+		if n.asked == "" || n.repair != nil {
+			continue
+		}
+		count++
+		if !n.pool {
+			j.journal.find(n.finding(RequestEnded, "the request of "+n.asked+" is withdrawn by "+by))
+		}
+		j.withdraw(now, n)
+	}
+	j.journal.find(Finding{Event: RequestEnded, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
+}
+
+// PoolRequest is what waits of an operator's request to repair the whole pool.
+type PoolRequest struct {
+	By      string       `json:"by"`
+	Until   time.Time    `json:"until,omitzero"`  // then the nodes that still wait are not repaired
+	Waiting int          `json:"waiting"`         // nodes
+	Gates   map[Gate]int `json:"gates,omitempty"` // nodes, by the gate that refused last
+}
+
+// Requests returns the requests for the whole pool of which nodes wait, in order of
+// operator and end.
+func (j *Judge) Requests() []PoolRequest {
+	all := map[string]*PoolRequest{}
+	for _, n := range j.roster.ill {
+		if !n.pool || n.asked == "" || n.repair != nil {
+			continue
+		}
+		key := n.asked + n.askedUntil.UTC().Format(time.RFC3339Nano)
+		r := all[key]
+		if r == nil {
+			r = &PoolRequest{By: n.asked, Until: n.askedUntil, Gates: map[Gate]int{}}
+			all[key] = r
+		}
+		r.Waiting++
+		if n.blocked != "" {
+			r.Gates[n.blocked]++
+		}
+	}
+	var out []PoolRequest
+	for _, key := range slices.Sorted(maps.Keys(all)) {
+		out = append(out, *all[key])
+	}
+	return out
 }
 
 // withdraw forgets the request for a node that has no repair.

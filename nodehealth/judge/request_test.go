@@ -144,3 +144,83 @@ func TestRequestOfAnUndoneRepair(t *testing.T) {
 		})
 	}
 }
+
+// A request for the pool is granted node by node, in service until its turn, over a
+// takeover, and within the budgets. It is one finding, and ends as one.
+func TestRequestForThePool(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		wait  time.Duration
+		acts  int
+		ended []string
+	}{
+		{"all are repaired", 4 * time.Hour, 10, nil},
+		{"its time is over", 10 * time.Minute, 5, []string{"the request of ann for the pool is over: 5 nodes were not repaired"}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			p := plain(Action{Name: Reboot})
+			p.Safety.Rate = Rate{PerHour: new(600), Burst: new(20)}
+			w := newWorld(t, p, ten()...)
+			w.heal = heals
+			w.pass(time.Minute)
+			w.tell(Recover{By: "ann", For: test.wait})
+			most := 0
+			for minute := range 90 {
+				w.pass(time.Minute)
+				if out := len(w.j.Unfit()); out > 1 {
+					t.Fatalf("%d nodes are not offered: %v", out, w.j.Unfit())
+				}
+				for _, r := range w.j.Requests() {
+					most = max(most, r.Waiting)
+					if r.By != "ann" || r.Gates[GateMinAvailable]+r.Gates[GateInProgress] != r.Waiting {
+						t.Errorf("waits: %+v", r)
+					}
+				}
+				if minute%10 == 4 {
+					w.takeOver()
+				}
+			}
+			if acts := len(w.acts()); acts != test.acts {
+				t.Errorf("%d repairs, want %d: %q\n%s", acts, test.acts, w.acts(), w.dump())
+			}
+			if most != 9 || len(w.j.Requests()) > 0 {
+				t.Errorf("at most %d waited; now %+v", most, w.j.Requests())
+			}
+			if got := w.requestEnds(""); !slices.Equal(got, test.ended) {
+				t.Errorf("ended: %q", got)
+			}
+			for id := range w.j.roster.all {
+				if gates := w.gates(id); len(gates) > 0 || w.state(id) != Healthy {
+					t.Errorf("%s is %s, blocked by %v", id, w.state(id), gates)
+				}
+			}
+			if taken := slices.DeleteFunc(w.found, func(f Finding) bool { return f.Event != RequestTaken }); len(taken) != 1 || taken[0].Why != "ann asks to repair 10 of 10 nodes, as the gates allow it" {
+				t.Errorf("taken: %v", taken)
+			}
+		})
+	}
+}
+
+// A request for the pool leaves out the nodes that cannot be repaired, and keeps the
+// requests that wait. All are withdrawn at once.
+func TestRequestForThePoolLeavesOut(t *testing.T) {
+	w := newWorld(t, plain(Action{Name: Reboot}), ten()...)
+	w.pass(time.Minute)
+	w.set("n1", Leaving)
+	w.tell(Pause{Owner: "ops", TTL: time.Hour}, Recover{Node: "n2", By: "bob", For: time.Hour}, Recover{By: "ann", For: 2 * time.Hour}, Tick{})
+	if got := w.j.Requests(); len(got) != 1 || got[0].Waiting != 8 || got[0].Gates[GatePause] != 8 {
+		t.Errorf("waits: %+v", got)
+	}
+	if e, _ := w.j.Explain(w.now, "n2"); e.Asked != "bob" || e.AskedPool {
+		t.Errorf("n2: asked by %q, for the pool: %v", e.Asked, e.AskedPool)
+	}
+	w.tell(Release{Requests: true, By: "eve"})
+	if got := w.requestEnds(""); !slices.Equal(got, []string{"all requests are withdrawn by eve: 9 nodes waited"}) {
+		t.Errorf("ended: %q", got)
+	}
+	w.pass(2 * time.Hour)
+	w.wantActs()
+	if len(w.j.Requests()) > 0 || w.state("n2") != Healthy {
+		t.Errorf("n2 is %s, waits: %+v", w.state("n2"), w.j.Requests())
+	}
+}

@@ -214,9 +214,15 @@ func (m *model) event() {
 		m.step(Pause{Node: id, Owner: "ann", TTL: m.paused[id+"/ann"].Sub(m.now)})
 	case what < 34:
 		wait := time.Duration(m.IntN(2)*m.IntN(900)) * time.Second
-		e, _ := m.j.Explain(m.now, id)
-		if e.Attempt == "" && n.state != Leaving {
-			n.asked = m.now.Add(max(wait, time.Nanosecond))
+		ids := []string{id}
+		if m.IntN(6) == 0 {
+			id, ids = "", m.ids()
+		}
+		for _, one := range ids {
+			e, _ := m.j.Explain(m.now, one)
+			if n := m.nodes[one]; e.Attempt == "" && n.state != Leaving && (id != "" || e.Asked == "") {
+				n.asked = m.now.Add(max(wait, time.Nanosecond))
+			}
 		}
 		m.step(Recover{Node: id, By: "bob", For: wait})
 	case what < 35:
@@ -225,7 +231,13 @@ func (m *model) event() {
 		}
 		m.step(Release{Node: id, By: "ann"})
 	case what < 36:
-		m.step(Release{By: "ann"})
+		all := m.IntN(2) == 0
+		for id, n := range m.nodes {
+			if e, _ := m.j.Explain(m.now, id); all && e.Attempt == "" {
+				n.asked = time.Time{}
+			}
+		}
+		m.step(Release{By: "ann", Requests: all})
 	case what < 37:
 		n.state = []Provided{Running, Running, Stopped, Terminated, Spot, Leaving}[m.IntN(6)]
 		m.list(false)

@@ -44,6 +44,7 @@ type NodeRecord struct {
 	Until      time.Time    `json:"until,omitzero"`
 	Asked      string       `json:"asked,omitempty"`
 	AskedUntil time.Time    `json:"asked_until,omitzero"`
+	AskedPool  bool         `json:"asked_pool,omitempty"`
 	Blocked    Gate         `json:"blocked,omitempty"`
 	Spent      string       `json:"spent,omitempty"` // the repairs after which it was set aside
 	NotBefore  time.Time    `json:"not_before,omitzero"`
@@ -115,7 +116,7 @@ func (j *Judge) State() State {
 				modes = nil
 			}
 		}
-		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: modes, Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil,
+		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: modes, Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil, AskedPool: n.pool,
 			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
@@ -174,7 +175,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 	}
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
 	n.spent, n.replaced, n.unlisted = r.Spent, r.Replaced, r.Unlisted
-	n.asked, n.askedUntil = r.Asked, earlier(r.AskedUntil, now.Add(maxPause))
+	n.asked, n.askedUntil, n.pool = r.Asked, earlier(r.AskedUntil, now.Add(maxPause)), r.AskedPool
 	if n.asked == "" { // else the gate that refuses it is found anew
 		n.blocked = r.Blocked
 	}

@@ -62,7 +62,8 @@ func executable() string {
 // prepare builds the signal that "weir up" publishes, and links the test binary
 // under the names of weir and weir-local.
 func prepare(dir string) error {
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "signals", "instance_count"), "github.com/weirkeeper/weirkeeper/examples/signals/"+"instance_count")
+	// Each "weir up" packs it and unpacks it: without symbols that takes half of the time.
+	build := exec.Command("go", "build", "-ldflags=-s -w", "-o", filepath.Join(dir, "signals", "instance_count"), "github.com/weirkeeper/weirkeeper/examples/signals/"+"instance_count")
 	if out, err := build.CombinedOutput(); err != nil {
 		return fmt.Errorf("build the example signal: %w\n%s", err, out)
 	}
@@ -114,8 +115,9 @@ func runScenes(t *testing.T, scenes map[string]func(*testing.T)) {
 	}
 }
 
-// eventually looks again and again until look returns nil, for as long as ctx lasts. It
-// pauses for as long as look took: the tests share the processors with what they wait for.
+// eventually looks again and again until look returns nil, for as long as patience lasts.
+// It pauses for three times as long as look took: the tests share the processors with what
+// they wait for.
 func eventually(tb testing.TB, what string, look func() error) {
 	tb.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
@@ -128,7 +130,7 @@ func eventually(tb testing.TB, what string, look func() error) {
 		if err == nil {
 			return
 		}
-		pause.Reset(max(20*time.Millisecond, time.Since(began)))
+		pause.Reset(max(20*time.Millisecond, 3*time.Since(began)))
 		select {
 		case <-ctx.Done():
 			tb.Fatalf("%s did not come within %v: %v", what, patience, err)

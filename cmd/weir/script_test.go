@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weirkeeper/weirkeeper/internal/testsize"
 )
 
 // TestScripts types the commands of testdata/script as a person would. Beside
@@ -18,7 +20,8 @@ import (
 // VARIABLE", which set a variable to an address that is taken, or not, "fetch
 // REGEXP URL", which reads a page until it matches, "exits CODE COMMAND ...",
 // "json FILE", for which the file, or stdout, has to be JSON, and "machine VARIABLE
-// FILE", which sets a variable to the first machine in it.
+// FILE", which sets a variable to the first machine in it. The condition "[full]" holds
+// where tests try all cases.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	clusterman, err := filepath.Abs(filepath.Join("testdata", "clusterman"))
@@ -36,6 +39,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", env.WorkDir)
 			env.Setenv("CLUSTERMAN", clusterman)
 			return nil
+		},
+		Condition: func(name string) (bool, error) {
+			if name != "full" {
+				return false, fmt.Errorf("unknown condition %q", name)
+			}
+			return testsize.Full, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"eventually": scriptEventually,

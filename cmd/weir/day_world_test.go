@@ -49,7 +49,6 @@ const (
 	cpusPerWeight       = 4
 	daySetpoint         = 0.8
 	dayMargin           = 0.05
-	dayPatience         = 20 * time.Second // of the test, in real time
 )
 
 var errDead = errors.New("the process is dead")
@@ -438,7 +437,7 @@ func (l *dayLife) heed() error {
 	defer cancel()
 	ended := make(chan error, 1)
 	l.running.Go(func() { ended <- l.loop.Run(ctx) })
-	patience := time.NewTimer(dayPatience)
+	patience := time.NewTimer(patience)
 	defer patience.Stop()
 	look := time.NewTicker(5 * time.Millisecond)
 	defer look.Stop()

@@ -126,7 +126,7 @@ func triedHalts() (tried []halt) {
 // the other twin takes over and does the work; when the first one goes on it
 // begins no write, what it has written late is refused, and it stands by.
 func twinHalt(t *testing.T, bus string, lane int, halts []halt) {
-	w := newTwins(t, bus, fmt.Sprint("halt", lane), 3*time.Second, 12)
+	w := newTwins(t, bus, fmt.Sprint("halt", lane), twinLease, 12)
 	holder, other := w.startBoth()
 	for _, h := range halts {
 		what := fmt.Sprintf("%v (%d)", h.passage, h.fate)
@@ -260,7 +260,7 @@ func twinKill(t *testing.T, bus string) {
 // twinEnd asks the holder to end while a request of its is on its way: it keeps the
 // pool until the answer has come, and then the other one need not wait.
 func twinEnd(t *testing.T, bus string) {
-	const ttl = 4 * time.Second
+	const ttl = twinLease
 	w := newTwins(t, bus, "end", ttl, 3)
 	holder, other := w.startBoth()
 	mark := other.mark()
@@ -307,7 +307,7 @@ func twinEnd(t *testing.T, bus string) {
 
 // twinCutOne cuts NATS off the holder alone.
 func twinCutOne(t *testing.T, bus string) {
-	w := newTwins(t, bus, "cutone", 3*time.Second, 3)
+	w := newTwins(t, bus, "cutone", twinLease, 3)
 	holder, other := w.startBoth()
 	w.tick("a tick", func(autoscaler.Record) error { return nil })
 	mark, theirs := holder.mark(), other.mark()
@@ -331,7 +331,7 @@ func twinCutOne(t *testing.T, bus string) {
 
 // twinCutBoth cuts NATS off both, until neither can hold the pool any more.
 func twinCutBoth(t *testing.T, bus string) {
-	w := newTwins(t, bus, "cutboth", 3*time.Second, 3)
+	w := newTwins(t, bus, "cutboth", twinLease, 3)
 	holder, other := w.startBoth()
 	w.tick("a tick", func(autoscaler.Record) error { return nil })
 	mark, theirs := holder.mark(), other.mark()
@@ -359,7 +359,7 @@ func twinCutBoth(t *testing.T, bus string) {
 
 // twinCutTakeover cuts NATS off while the pool is being taken over.
 func twinCutTakeover(t *testing.T, bus string) {
-	w := newTwins(t, bus, "takeover", 3*time.Second, 3)
+	w := newTwins(t, bus, "takeover", twinLease, 3)
 	holder, other := w.startBoth()
 	w.tick("a tick", func(autoscaler.Record) error { return nil })
 	mark := other.mark()

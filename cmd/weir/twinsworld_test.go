@@ -45,6 +45,10 @@ autoscaling: {tick: 400ms, lease: %v, setpoint: 1, target_capacity_margin: 0, de
 autoscale_signals: [{app: web, namespace: %[2]s, name: wish, version: v1, period: 200ms, required_metrics: [{name: load, type: app_metrics, range: 10m}]}]
 `
 
+// twinLease is long enough that a holder renews it on a machine that is busy with other
+// tests: a request to NATS has a third of it.
+const twinLease = 6 * time.Second
+
 // twinGroup is the pool's only group.
 const twinGroup = "web"
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -223,10 +224,15 @@ func TestUpWithoutBucket(t *testing.T) {
 	first.runningSignal(t, "apps") // its release is in the cache
 	first.end(t)
 	u := startUp(t, data, "--no-bucket")
-	u.pool(t, "an answer of the cached release", func(s poolStatus) error {
+	// A tick on a busy machine may have warnings of its own.
+	const warning = "apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: "
+	u.pool(t, "an answer of the cached release, and a warning", func(s poolStatus) error {
+		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, warning) }) {
+			return fmt.Errorf("warnings: %q", s.Warnings)
+		}
 		return answeredIn(*s.LastTick)
 	})
-	if text := u.weir(t, "status"); !strings.HasPrefix(text, "! apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: ") {
+	if text := u.weir(t, "status"); !strings.HasPrefix(text, "! ") {
 		t.Errorf("status begins with %.200q", text)
 	}
 }

@@ -41,6 +41,7 @@ func (cli *healthCommands) healthCommand() *cobra.Command {
 	cmd.AddCommand(
 		cli.healthStatusCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
 		cli.healthResumeCommand(), cli.healthReleaseCommand(), cli.healthPolicyCommand(), cli.healthReplayCommand(),
+		cli.healthEvidenceCommand(),
 	)
 	return cmd
 }
@@ -126,6 +127,9 @@ func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehe
 		begun = "told, not begun"
 	}
 	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
+	if n.Evidence != "" {
+		fmt.Fprintf(cli.Stdout, "evidence %s is saved: \"weir health evidence %s\"\n", n.Evidence, n.Node)
+	}
 	var words [][]string
 	for _, w := range n.Modes {
 		words = append(words, []string{string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), saidWhy(w)})

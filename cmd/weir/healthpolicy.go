@@ -4,18 +4,26 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/jsonlines"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/replay"
 	"github.com/weirkeeper/weirkeeper/nodehealth/senlin"
 )
@@ -254,4 +262,94 @@ func (cli *healthCommands) replayHealth(ctx context.Context, path string, o repl
 		return command.Usage(fmt.Errorf("%s:%d: %s\n%s", nameOf(path), line.Line, line.Problem, lineHelp))
 	}
 	return err
+}
+
+// savedEvidence is evidence under its name.
+type savedEvidence struct {
+	Name string `json:"name"`
+	nodehealth.Evidence
+}
+
+func (cli *healthCommands) healthEvidenceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "evidence NODE",
+		Short: "Print what was saved of a machine before it was replaced or rebuilt",
+		Long: `Print what was saved of a machine before it was replaced or rebuilt: what each mode
+reported, the conditions that its agent reported last, and the end of its console
+output. The machine may be gone. The last 4 are kept, for 14 days.`,
+		Example: `  weir health evidence i-0123
+  weir health evidence i-0123 -o json`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				all, err := cli.loadEvidence(ctx, b, args[0])
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(all)
+				}
+				for _, e := range all {
+					cli.printEvidence(e)
+				}
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+// loadEvidence returns the evidence of a machine, oldest first.
+func (cli *healthCommands) loadEvidence(ctx context.Context, b *bus.Bus, node string) ([]savedEvidence, error) {
+	store, err := state.NewEvidence(b.JetStream(), cli.Cluster, cli.Pool)
+	if err != nil {
+		return nil, err
+	}
+	var all []savedEvidence
+	err = store.Load(ctx, node, func(name string, data []byte) error {
+		e := savedEvidence{Name: name}
+		if err := json.Unmarshal(data, &e.Evidence); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		if e.Node == node {
+			all = append(all, e)
+		}
+		return nil
+	})
+	if err == nil && len(all) == 0 {
+		err = fmt.Errorf("pool %s has no evidence of machine %s: it was neither replaced nor rebuilt in the last 14 days; %s", cli.Pool, node, allMachines)
+	}
+	return all, err
+}
+
+// printEvidence prints evidence as lines.
+func (cli *healthCommands) printEvidence(e savedEvidence) {
+	fmt.Fprintf(cli.Stdout, "%s: %s ago, before %s %s%s\n", e.Name, explain.Ago(time.Now(), e.At), e.Action, e.Attempt, after(": ", printable(e.Reason)))
+	for _, mode := range e.Modes {
+		fmt.Fprintf(cli.Stdout, "  %s\n", printable(mode))
+	}
+	for _, c := range e.Conditions {
+		verdict := "ok"
+		if c.Failed {
+			verdict = "fail"
+		}
+		fmt.Fprintf(cli.Stdout, "  condition %s: %s%s\n", printable(c.Type), verdict, after(": ", printable(c.Why)))
+	}
+	if e.ConsoleError != "" {
+		fmt.Fprintf(cli.Stdout, "  no console output: %s\n", printable(e.ConsoleError))
+	}
+	for line := range strings.Lines(e.Console) {
+		fmt.Fprintf(cli.Stdout, "  | %s\n", printable(strings.TrimRight(line, "\r\n")))
+	}
+}
+
+// printable returns a text without what a terminal would act on.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r != '\t' && !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
 }

@@ -15,15 +15,15 @@ const (
 type Component struct {
 	Index int    // of this one among health managers
 	Host  string // address and port of /varz and /healthz; empty: nothing is announced
-	// User and Password of /varz and /healthz. They are random and sent to everybody on
-	// the bus, as collectors expect: they protect nothing else.
+	// User and Password of /varz and /healthz. They are published on the bus, as collectors
+	// expect: they protect nothing else.
 	User, Password string
 
 	id    string
 	began time.Time
 }
 
-// NewComponent returns a component that begins now, with credentials of its own.
+// NewComponent returns a component that begins now, with random credentials.
 func NewComponent(index int, host string) Component {
 	return Component{Index: index, Host: host, User: rand.Text(), Password: rand.Text(), id: rand.Text(), began: time.Now()}
 }

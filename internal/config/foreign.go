@@ -51,7 +51,7 @@ func foreign(t reflect.Type) map[string]string {
 	case reflect.TypeFor[Harmonizer]():
 		return map[string]string{
 			"local_route": noService, "pid": noService, "black_box_test_mode": noService,
-			"logging": "means nothing here: give --log-level", "status": "means nothing here: give --metrics-addr; user and password of /varz and /healthz are random, and announced",
+			"logging":              "means nothing here: give --log-level",
 			"known_state_provider": noService, "expected_state_provider": noService, "run_loop_interval": noScan,
 			"number_of_droplets_analyzed_per_analysis_iteration": noScan,
 			"dequeueing_rate": "means nothing here: give queue_batch_size",

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"net/url"
 	"path/filepath"
 	"slices"
@@ -28,6 +29,7 @@ type Harmonizer struct {
 	Lease      time.Duration `yaml:"lease"`               // default 15 s
 	Brake      *float64      `yaml:"brake"`               // share of the instances lost at once that holds the nudges, and of the rows; default 0.3
 	BrakeFloor *int          `yaml:"brake_floor"`         // fewer never do; default 10
+	Status     CollectorKeys `yaml:"status"`
 	Expected   ExpectedState `yaml:"expected_state"`
 	BulkAPI    *BulkAPI      `yaml:"bulk_api"`
 	// Apps are what a bulk API's rows do not say, by the app's id; "*" is any other.
@@ -37,6 +39,21 @@ type Harmonizer struct {
 	AtTop     Intervals `yaml:",inline"`
 
 	document document
+}
+
+// CollectorKeys are where collectors read /varz and /healthz, and with which credentials.
+type CollectorKeys struct {
+	Port     Number `yaml:"port"`     // on all addresses, unless --metrics-addr names one; 0: only there
+	User     string `yaml:"user"`     // with password; default: both are random
+	Password string `yaml:"password"` // announced on the bus, as collectors expect
+}
+
+// Address returns what to listen on; empty: nowhere.
+func (k CollectorKeys) Address() string {
+	if k.Port == 0 {
+		return ""
+	}
+	return fmt.Sprintf(":%d", k.Port)
 }
 
 // ExpectedState is where rows are read from, if not from a bulk API or the bus.
@@ -281,6 +298,12 @@ func (h Harmonizer) Validate() error {
 	}
 	if h.Index < 0 {
 		at("index", "is %d: want a number of this harmonizer, at least 0", h.Index)
+	}
+	if h.Status.Port < 0 || h.Status.Port > math.MaxUint16 {
+		at("status.port", "is %d: want a port, or 0", h.Status.Port)
+	}
+	if (h.Status.User == "") != (h.Status.Password == "") {
+		at("status", "has a user or a password alone: give both, or neither for random ones")
 	}
 	if b := h.Brake; b != nil && (*b <= 0 || *b > 1) {
 		at("brake", "is %v: want above 0 and at most 1, a share of the instances; 1 is off", *b)

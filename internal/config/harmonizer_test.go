@@ -71,13 +71,16 @@ func TestHealthManagerFile(t *testing.T) {
 		}
 	}
 	want := []string{
-		"local_route", "pid", "logging", "status", "known_state_provider", "expected_state_provider",
+		"local_route", "pid", "logging", "known_state_provider", "expected_state_provider",
 		"number_of_droplets_analyzed_per_analysis_iteration", "black_box_test_mode", "run_loop_interval",
 		"intervals.postpone_update", "intervals.droplets_analysis", "intervals.analysis_delay", "intervals.droplet_gc",
 		"intervals.max_droplets_in_varz",
 	}
 	if diff := cmp.Diff(want, keys); diff != "" {
 		t.Errorf("warned keys (-want +got):\n%s", diff)
+	}
+	if h.Status != (CollectorKeys{User: "a", Password: "b"}) || h.Status.Address() != "" {
+		t.Errorf("status %+v at %q, want the user, the password and no address", h.Status, h.Status.Address())
 	}
 	if h.Index != 2 {
 		t.Errorf("index %d, want 2", h.Index)

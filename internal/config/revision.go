@@ -34,7 +34,7 @@ func secondRevision() []string {
 // own, and in shadow mode, which publishes nothing, there is neither.
 func (h Harmonizer) chooseDialect(path string) (string, *Problem) {
 	d := h.document
-	original := filepath.Base(path) == originalFile || len(d.warnings) > 0
+	original := filepath.Base(path) == originalFile || len(d.warnings) > 0 || d.given("status")
 	if h.Dialect != "" || !original || h.Shadows() {
 		return h.Dialect, nil
 	}

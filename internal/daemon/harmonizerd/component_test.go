@@ -63,11 +63,11 @@ func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) 
 	return a, b.Conn()
 }
 
-// TestIndexIsAnnounced runs a harmonizer of which the file gives the index.
-func TestIndexIsAnnounced(t *testing.T) {
+// TestFileIsAnnounced runs a harmonizer whose file gives the index and the credentials.
+func TestFileIsAnnounced(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "health_manager.yml")
-	if err := os.WriteFile(path, []byte("index: 2\nlease: 3s\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("index: 2\nlease: 3s\nstatus: {port: 0, user: u, password: p}\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	file, _, err := config.ReadHarmonizer(path)
@@ -75,6 +75,12 @@ func TestIndexIsAnnounced(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := announced(t, file)
+	if !cmp.Equal(a.Credentials, []string{"u", "p"}) {
+		t.Errorf("announced the credentials %q, want those of the file", a.Credentials)
+	}
+	if code, _ := get(t, a.Host, "/varz", "u", "p"); code != http.StatusOK {
+		t.Errorf("/varz with the credentials of the file: %d", code)
+	}
 	if a.Type != "HealthManager" || a.Index != 2 || !strings.HasPrefix(a.UUID, "2-") {
 		t.Errorf("announced %+v, want index 2", a)
 	}

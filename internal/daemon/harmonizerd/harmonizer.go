@@ -3,6 +3,7 @@
 package harmonizerd
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -101,10 +102,12 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 }
 
 // Run runs the harmonizer until ctx ends. Prometheus reads its metrics at that
-// address, unless it is empty, and collectors on the bus read /varz and /healthz there;
-// out gets the address.
+// address, and collectors on the bus read /varz and /healthz there; out gets the address.
+// If it is empty, the file's status.port takes its place.
 func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error {
 	var prom net.Listener
+	keys := p.File.Status
+	metricsAddr = cmp.Or(metricsAddr, keys.Address())
 	if metricsAddr != "" {
 		var err error
 		if prom, err = net.Listen("tcp", metricsAddr); err != nil {
@@ -112,6 +115,9 @@ func (p Parts) Run(ctx context.Context, metricsAddr string, out io.Writer) error
 		}
 		defer prom.Close()
 		p.Component = natsbus.NewComponent(int(p.File.Index), reachable(prom.Addr()))
+		if keys.User != "" {
+			p.Component.User, p.Component.Password = keys.User, keys.Password
+		}
 	}
 	h, err := p.Wire(ctx)
 	if err != nil {

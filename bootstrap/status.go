@@ -16,6 +16,8 @@ type Process struct {
 	Since    time.Time `json:"since,omitzero"`
 	Restarts int       `json:"restarts"`
 	Why      string    `json:"why,omitempty"` // what is wrong, or where the release came from
+	// Yanked is why its release was withdrawn while it runs; empty: it was not.
+	Yanked string `json:"yanked,omitempty"`
 	// Unenforced is which of its limits do not hold, and why; empty: all hold.
 	Unenforced string `json:"unenforced,omitempty"`
 	// Candidate runs beside the signal: it is about to take its place, or is

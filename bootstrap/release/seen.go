@@ -191,6 +191,23 @@ func changed(ref Ref, now, first Seen) error {
 		ErrChanged, now.Digest, first.Digest, first.At.Format(time.RFC3339), ref)
 }
 
+// Yanked returns the yank of a version, as the bucket has it or as it was seen before; nil
+// if it is not yanked. It is remembered.
+func (c *Cache) Yanked(ctx context.Context, b Bucket, ref Ref) (*Yanked, error) {
+	if err := ref.Validate(); err != nil {
+		return nil, err
+	}
+	yanked, err := readYanked(ctx, b, ref, c.cfg.Platform, patience(cachedPatience))
+	if err != nil && !errors.Is(err, ErrUnavailable) {
+		return nil, err
+	}
+	kept, _, errSeen := c.learn(ctx, b, word{}, ref, Seen{Yanked: yanked})
+	if kept.Yanked != nil {
+		return kept.Yanked, nil
+	}
+	return nil, errors.Join(err, errSeen)
+}
+
 // Forget removes what was first seen of a version, here and in the shared memory, so that
 // the next fetch accepts what the bucket has then.
 func (c *Cache) Forget(ctx context.Context, b Bucket, ref Ref) error {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -115,6 +116,11 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 				warn("%s is %s: %s", p.Title(), p.State, p.Why)
 			case p.State != "running":
 				warn("%s is %s", p.Title(), p.State)
+			}
+			for one := &p; one != nil; one = one.Candidate {
+				if one.Yanked != "" {
+					warn("%s runs %s, which is yanked: %s; pin another version in the pool's file", one.Title(), one.Version, one.Yanked)
+				}
 			}
 		}
 	}
@@ -406,6 +412,9 @@ func processRow(p bootstrap.Process, title string, now time.Time) []string {
 	why := p.Why
 	if why == "" && p.Trial != nil {
 		why = "shadow " + p.Trial.Shadow + " " + trialText(*p.Trial)
+	}
+	if p.Yanked != "" {
+		why = strings.TrimSuffix("yanked: "+p.Yanked+"; "+why, "; ")
 	}
 	return []string{title, orDash(p.Version), p.State, pid(p.PID), explain.Ago(now, p.Since), fmt.Sprint(p.Restarts), why}
 }

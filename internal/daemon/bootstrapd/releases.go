@@ -19,6 +19,7 @@ type releases struct {
 	owner    string // of the plan that keeps releases from being collected
 	log      *slog.Logger
 	progress progress
+	yanks    yanks
 	shared   release.Memory // of the cluster's hosts; nil: only this host's counts
 
 	mu     sync.Mutex

@@ -18,7 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 )
 
-// TestKeysChange shows that a bucket is opened with the keys that a file holds
+// TestKeysChange shows that a bucket is asked with the keys that a file holds
 // now, and that the file is one of those that are watched.
 func TestKeysChange(t *testing.T) {
 	server := s3test.Start(t, "releases")
@@ -74,6 +74,26 @@ func TestKeysChange(t *testing.T) {
 	in, err := r.Fetch(t.Context(), ref)
 	if err != nil || in.Away == nil || !strings.Contains(in.Away.Error(), "want a JSON object of accessKeyId and secretAccessKey") {
 		t.Errorf("with a file of no keys: %v, away: %v; want the release of the cache, and why the bucket was not asked", err, in.Away)
+	}
+	running := &bootstrap.Process{Signal: "shop/requests", Version: "v1.0.0", Candidate: &bootstrap.Process{Signal: "shop/requests", Version: "v9"}}
+	look := func() string {
+		t.Helper()
+		r.lookForYanks(t.Context(), []release.Ref{ref})
+		r.yanks.mark(running)
+		return running.Yanked
+	}
+	write(keys.Access, keys.Secret)
+	if why := look(); why != "" {
+		t.Errorf("it is yanked: %s", why)
+	}
+	if _, err := release.Yank(t.Context(), bucket, ref, release.Host(), release.Yanked{Why: "it is wrong", At: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for _, secret := range []string{keys.Secret, "another secret"} {
+		write(keys.Access, secret)
+		if why := look(); why != "it is wrong" || running.Candidate.Yanked != "" {
+			t.Errorf("with secret %q it is yanked: %q, its candidate: %q", secret, why, running.Candidate.Yanked)
+		}
 	}
 	watched := Process{Settings: command.Settings{Configs: "x", Cluster: "local", Pool: "default"}}.watched(service)
 	if !strings.Contains(strings.Join(watched, " "), file) {

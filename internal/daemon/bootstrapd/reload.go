@@ -43,6 +43,7 @@ func (r *reloader) watchAndRun(ctx context.Context, watcher *config.Watcher) err
 	watcher.Follow(r.process.watched(r.running.service)...)
 	parts.Run("file watcher", watcher.Run)
 	parts.Run("release cache", func(ctx context.Context) error { return r.releases.collect(ctx, r.bootstrap.Releases) })
+	parts.Run("yanks", func(ctx context.Context) error { return r.releases.followYanks(ctx, r.bootstrap.Releases) })
 	parts.Run("reload", func(ctx context.Context) error { return r.run(ctx, watcher) })
 	return parts.Stop(r.bootstrap.Run(parts.Context()))
 }
@@ -121,5 +122,9 @@ type Status struct {
 func (r *reloader) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return Status{r.bootstrap.Status(), r.refused}
+	s := Status{r.bootstrap.Status(), r.refused}
+	for i := range s.Signals {
+		r.releases.yanks.mark(&s.Signals[i])
+	}
+	return s
 }

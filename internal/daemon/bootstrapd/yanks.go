@@ -1,0 +1,80 @@
+package bootstrapd
+
+import (
+	"context"
+	"maps"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+)
+
+// yankEvery is how often bootstrap asks whether a release that runs is yanked.
+const yankEvery = time.Minute
+
+// yanks are the reasons of the yanks of releases that run. The zero value has none. Its
+// methods may be called concurrently.
+type yanks struct {
+	mu  sync.Mutex
+	why map[release.Ref]string
+}
+
+// mark sets Yanked of a process and of its candidate.
+func (y *yanks) mark(p *bootstrap.Process) {
+	y.mu.Lock()
+	defer y.mu.Unlock()
+	for ; p != nil; p = p.Candidate {
+		if p.Version == "" {
+			continue
+		}
+		if ref, err := release.ParseRef(p.Signal + "@" + p.Version); err == nil {
+			p.Yanked = y.why[ref]
+		}
+	}
+}
+
+// followYanks asks again and again for the yanks of what runs, until ctx ends. Of a release
+// for which the bucket does not answer, what is known stays.
+func (r *releases) followYanks(ctx context.Context, running func() []release.Ref) error {
+	due := time.NewTicker(yankEvery)
+	defer due.Stop()
+	for {
+		r.lookForYanks(ctx, running())
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-due.C:
+		}
+	}
+}
+
+func (r *releases) lookForYanks(ctx context.Context, running []release.Ref) {
+	if len(running) == 0 {
+		return
+	}
+	cache, bucket, service, err := r.open(ctx)
+	if err != nil || service.Releases.Layout == config.LayoutClusterman { // which has no yanks
+		return
+	}
+	r.yanks.mu.Lock()
+	before := maps.Clone(r.yanks.why)
+	r.yanks.mu.Unlock()
+	now := make(map[release.Ref]string)
+	for _, ref := range running {
+		yanked, err := cache.Yanked(ctx, bucket, ref)
+		switch {
+		case err == nil && yanked != nil:
+			now[ref] = yanked.Why
+			if before[ref] == "" {
+				r.log.Warn("a release that runs is yanked, pin another version", "release", ref.String(), "why", yanked.Why)
+			}
+		case err != nil && before[ref] != "":
+			now[ref] = before[ref]
+		}
+	}
+	r.yanks.mu.Lock()
+	r.yanks.why = now
+	r.yanks.mu.Unlock()
+}

@@ -12,6 +12,9 @@ var (
 	// ErrMalformed: a sample or query that no store could take: without a name, of
 	// an unknown type, not UTF-8, or longer than the store's bounds.
 	ErrMalformed = errors.New("malformed")
+	// ErrTooManySeries: a store has as many series of an application, or in all, as it may
+	// have. What begins no series is written all the same.
+	ErrTooManySeries = errors.New("too many series")
 	// ErrFuture: a sample is too far ahead of the clock.
 	ErrFuture = errors.New("time is in the future")
 	// ErrPattern: the regular expression of a query is none, too long, or asked of

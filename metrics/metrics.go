@@ -95,6 +95,15 @@ func AppName(app, name string) string { return app + "," + name }
 // MaxApp bounds the name of an application, in bytes.
 const MaxApp = 256
 
+// AppOf returns the application of a stored name, as AppName made it; empty if it has none.
+func AppOf(name string) string {
+	app, _, ok := strings.Cut(name, ",")
+	if !ok {
+		return ""
+	}
+	return app
+}
+
 // CheckApp returns an ErrMalformed unless metrics can be of an application of that
 // name. It has no comma: the name ends at the first one of a stored name, so that
 // the metrics of another application would be written.

@@ -31,7 +31,7 @@ func (cli *metricsCommands) metricsCommand() *cobra.Command {
 		Args:  command.Group,
 		RunE:  command.Help,
 	}
-	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), command.MetricsServe(func(context.Context, string) error {
+	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
 		return command.ReplaceWithLocal("weir metrics serve", cli.args)
 	}))
 	return cmd
@@ -67,7 +67,7 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 					return err
 				}
 				if dropped > 0 {
-					return fmt.Errorf("%d of %d values are too old to be kept: the store takes what is at most %v older than the newest", dropped, len(samples), embedded.LateWindow)
+					return fmt.Errorf("%d of %d values are not kept: they are older than the store keeps values, or it has another value for that time", dropped, len(samples))
 				}
 				fmt.Fprintf(cli.Stdout, "%d values written for app %s\n", len(samples), app)
 				return nil

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/cobra"
 )
@@ -44,21 +45,34 @@ and its autoscaler. One line tells of each tick. Ctrl-C ends all of it.`,
 	return cmd
 }
 
+// MetricsOptions are the flags of "weir metrics serve".
+type MetricsOptions struct {
+	Addr      string
+	TokenFile string // empty: writers need no token
+	Retention time.Duration
+}
+
 // MetricsServe returns "weir metrics serve", which owns the embedded store where no
 // "weir up" does. run runs it.
-func MetricsServe(run func(ctx context.Context, addr string) error) *cobra.Command {
-	var addr string
+func MetricsServe(run func(ctx context.Context, o MetricsOptions) error) *cobra.Command {
+	var o MetricsOptions
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the embedded metrics store of a cluster, where there is no InfluxDB",
 		Long: `Run the embedded metrics store of a cluster: pools without metrics.influx in their
 weir.yaml read their windows from it, over NATS, and applications write to it over
 HTTP, in line protocol. One process owns it; it keeps what it holds in the data
-folder. "weir up" has one of its own.`,
-		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086`,
-		Args:    NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), addr) },
+folder. "weir up" has one of its own.
+
+An address that other hosts reach needs --token-file: a writer sends the text of that file,
+as InfluxDB's clients do ("Authorization: Token TEXT").`,
+		Example: `  weir metrics serve --cluster everywhere-prod --addr 127.0.0.1:8086
+  weir metrics serve --addr 10.0.0.7:8086 --token-file /etc/weir/metrics.token --retention 2160h`,
+		Args: NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return run(cmd.Context(), o) },
 	}
-	cmd.Flags().StringVar(&addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
+	cmd.Flags().StringVar(&o.TokenFile, "token-file", "", "file with the token that writers send (default: none is needed)")
+	cmd.Flags().DurationVar(&o.Retention, "retention", 31*24*time.Hour, "how long values are kept, at least 2h; a value that comes late is put in its place")
+	cmd.Flags().StringVar(&o.Addr, "addr", "127.0.0.1:0", "where applications write metrics in line protocol; port 0 takes a free one")
 	return cmd
 }

@@ -15,7 +15,7 @@ func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	top := root.Command()
 	metrics := &cobra.Command{Use: "metrics", Short: "Run the embedded metrics store", Args: command.Group, RunE: command.Help}
-	metrics.AddCommand(command.MetricsServe(func(ctx context.Context, addr string) error { return ServeMetrics(ctx, root, addr) }))
+	metrics.AddCommand(command.MetricsServe(func(ctx context.Context, o command.MetricsOptions) error { return ServeMetrics(ctx, root, o) }))
 	top.AddCommand(metrics, command.Up(func(ctx context.Context, o command.UpOptions) error {
 		program, file, err := command.OpenWeir()
 		if err != nil {

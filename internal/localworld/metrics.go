@@ -7,7 +7,10 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
@@ -19,8 +22,12 @@ import (
 )
 
 // ServeMetrics runs the embedded metrics store of a cluster until ctx ends.
-// Applications write to it at addr.
-func ServeMetrics(ctx context.Context, root *command.Root, addr string) error {
+// Applications write to it at o.Addr.
+func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOptions) error {
+	intake, err := intakeOf(o)
+	if err != nil {
+		return command.Usage(err)
+	}
 	service, err := config.LoadService(root.ConfigDir())
 	if err != nil {
 		return command.Usage(err)
@@ -40,7 +47,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, addr string) error {
 	}
 	defer b.Close()
 	parts := daemon.NewServices(ctx)
-	at, err := startMetrics(parts, b, settings.Cluster, settings.Data, addr, log)
+	at, err := startMetrics(parts, b, settings.Cluster, settings.Data, intake, log)
 	if err != nil {
 		return parts.Stop(err)
 	}
@@ -49,21 +56,52 @@ func ServeMetrics(ctx context.Context, root *command.Root, addr string) error {
 	return parts.Stop(nil)
 }
 
+// intake is where and how applications write metrics.
+type intake struct {
+	addr      string
+	token     lineprotocol.Token // empty: a writer needs none
+	retention time.Duration      // 0: the store's default
+}
+
+// intakeOf returns the intake that the flags describe. Without a token it is refused on an
+// address that other hosts reach.
+func intakeOf(o command.MetricsOptions) (intake, error) {
+	in := intake{addr: o.Addr, retention: o.Retention}
+	if o.TokenFile != "" {
+		text, err := os.ReadFile(o.TokenFile)
+		if err != nil {
+			return in, fmt.Errorf("--token-file: %w", err)
+		}
+		if in.token = lineprotocol.Token(strings.TrimSpace(string(text))); in.token == "" {
+			return in, fmt.Errorf("--token-file %s: the file is empty: write a secret into it", o.TokenFile)
+		}
+		return in, nil
+	}
+	host, _, err := net.SplitHostPort(o.Addr)
+	if err != nil {
+		return in, fmt.Errorf("address of the metrics %q: want HOST:PORT: %w", o.Addr, err)
+	}
+	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
+		return in, fmt.Errorf("address of the metrics %q: other hosts can reach it, and every writer would be admitted: listen on 127.0.0.1, or give \"weir metrics serve\" a --token-file", o.Addr)
+	}
+	return in, nil
+}
+
 // startMetrics opens the store of a data folder, answers for it on the bus, and lets
 // applications write to it over HTTP. It returns where they do.
-func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir, addr string, log *slog.Logger) (string, error) {
-	store, err := tsdbstore.Open(filepath.Join(dir, "metrics"), tsdbstore.Config{Log: log})
+func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (string, error) {
+	store, err := tsdbstore.Open(filepath.Join(dir, "metrics"), tsdbstore.Config{Retention: in.retention, Log: log})
 	if err != nil {
 		return "", err
 	}
 	parts.Run("metrics store", func(ctx context.Context) error {
 		return errors.Join(embedded.Serve(ctx, b.Conn(), cluster, store, log), store.Close())
 	})
-	handler, err := lineprotocol.New(store, lineprotocol.Config{Log: log})
+	handler, err := lineprotocol.New(store, lineprotocol.Config{Token: in.token, Log: log})
 	if err != nil {
 		return "", err
 	}
-	listener, err := net.Listen("tcp", addr)
+	listener, err := net.Listen("tcp", in.addr)
 	if err != nil {
 		return "", fmt.Errorf("metrics over HTTP: %w; choose another address", err)
 	}

@@ -172,7 +172,11 @@ func (u *up) run(ctx context.Context) (err error) {
 // startBack starts bucket and metrics, publishes the signal, and writes the
 // configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
-	at, err := startMetrics(u.back, u.bus, u.Cluster, u.data, u.options.MetricsAddr, u.log)
+	in, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr})
+	if err != nil {
+		return config.Pool{}, command.Usage(err)
+	}
+	at, err := startMetrics(u.back, u.bus, u.Cluster, u.data, in, u.log)
 	if err != nil {
 		return config.Pool{}, err
 	}

@@ -11,8 +11,8 @@
 // plus NAME for each dimension. A dimension whose value is empty says nothing:
 // it is left out of what is written and of what is asked. Times are kept to the
 // millisecond. Of several values of one series in one millisecond one is kept.
-// A sample up to [LateWindow] older than the newest of the whole store is put
-// in its place, an older one is dropped.
+// A sample that comes late is put in its place. One that is older than the retention is
+// dropped.
 // One that is more than [metrics.FutureWindow] ahead of the clock is refused, because
 // it would make everything that is written after it too old.
 //
@@ -25,7 +25,7 @@
 // Requests and answers on the subjects weir.CLUSTER.metrics.write and
 // weir.CLUSTER.metrics.window. Requests are JSON, see writeRequest and
 // windowRequest. A write is answered with {} once the samples are kept, or with
-// {"dropped": n} if n of them were too old; both are answered with
+// {"dropped": n} if n of them were dropped; both are answered with
 // {"error": {"code", "message"}} when they fail.
 //
 // A window is answered with one page of at most maxPage bytes or half of the

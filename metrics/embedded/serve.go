@@ -26,15 +26,12 @@ const (
 // ErrClosed is returned by a Store that is closed.
 var ErrClosed = errors.New("metrics store is closed")
 
-// LateWindow is how much older than the newest sample of a store one may be.
-const LateWindow = time.Hour
-
 // Store is the database that Serve answers from. Its methods may be called
 // concurrently.
 type Store interface {
-	// Put keeps the samples and returns how many of them it dropped: those older
-	// than LateWindow allows, and those for whose millisecond the series ends with
-	// another value.
+	// Put keeps the samples and returns how many of them it dropped: those older than
+	// the store keeps samples, and those for whose millisecond the series has another
+	// value.
 	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
 	// Page returns the window from the cursor on, or from its beginning without
 	// one, until it takes room bytes.

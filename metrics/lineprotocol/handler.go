@@ -62,9 +62,10 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Writer takes samples; a metrics.Store is one.
+// Writer takes samples, and returns how many it dropped: they are too old, or it has another
+// value for their time. The embedded store is one.
 type Writer interface {
-	Write(ctx context.Context, samples []metrics.Sample) error
+	Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error)
 }
 
 // Handler answers requests to write.
@@ -99,7 +100,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	w.WriteHeader(http.StatusNoContent)
 }
 
-// write reads the request, and keeps all of it or nothing.
+// write reads the request, and keeps all of it or nothing, but for samples that are too old
+// or have another value for a time that has one: those are left out, which is an error that
+// InfluxDB has too.
 func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
@@ -131,9 +134,13 @@ func (h *Handler) write(w http.ResponseWriter, r *http.Request) error {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), h.config.Timeout)
 	defer cancel()
-	err = h.store.Write(ctx, b.samples)
+	dropped, err := h.store.Put(ctx, b.samples)
 	if e, ok := errors.AsType[*metrics.SampleError](err); ok && e.Index >= 0 && e.Index < len(b.lines) {
 		return &lineError{b.lines[e.Index], fmt.Errorf("%.200q: %w", e.Name, e.Err)}
+	}
+	if err == nil && dropped > 0 {
+		return refuse(http.StatusUnprocessableEntity, CodePartial,
+			"partial write: dropped %d of %d points: older than the retention, or another value for a time that has one", dropped, len(b.samples))
 	}
 	return err
 }

@@ -22,7 +22,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
-	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -79,14 +78,24 @@ func post(t *testing.T, url, body string, header ...string) (int, refusal) {
 // sink keeps what was written, and can fail.
 type sink struct {
 	samples []metrics.Sample
+	dropped int // of what it is given
 	fail    error
 }
 
-func (s *sink) Write(_ context.Context, samples []metrics.Sample) error {
+func (s *sink) Put(_ context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if s.fail == nil {
 		s.samples = append(s.samples, samples...)
 	}
-	return s.fail
+	return s.dropped, s.fail
+}
+
+// What the store drops is not acknowledged: InfluxDB's words for it, and its status.
+func TestPartialWrite(t *testing.T) {
+	status, why := post(t, serve(t, &sink{dropped: 1}, lineprotocol.Config{})+"?bucket=web", "m value=1\nn value=2\n")
+	want := "partial write: dropped 1 of 2 points: older than the retention, or another value for a time that has one"
+	if status != http.StatusUnprocessableEntity || why.Code != string(lineprotocol.CodePartial) || why.Message != want {
+		t.Errorf("answer %d %+v, want 422 with %q", status, why, want)
+	}
 }
 
 func TestLines(t *testing.T) {
@@ -302,7 +311,7 @@ func TestStoreErrors(t *testing.T) {
 // TestSlowWriter: a body that does not come in time is given up, and until then
 // only so many are waited for.
 func TestSlowWriter(t *testing.T) {
-	url := serve(t, &metricstest.Memory{}, lineprotocol.Config{Timeout: 500 * time.Millisecond})
+	url := serve(t, &sink{}, lineprotocol.Config{Timeout: 500 * time.Millisecond})
 	address := strings.TrimSuffix(strings.TrimPrefix(url, "http://"), lineprotocol.Path)
 	var conns []net.Conn
 	for range 8 {

@@ -14,12 +14,13 @@ import (
 type Code string
 
 const (
-	CodeInvalid      Code = "invalid"            // the request or a line; nothing is written, and to send it again is of no use
-	CodeTooLarge     Code = "request too large"  // the body
-	CodeUnauthorized Code = "unauthorized"       // no token, or another one
-	CodeMethod       Code = "method not allowed" // want POST
-	CodeTooMany      Code = "too many requests"  // at a time: send it again
-	CodeUnavailable  Code = "unavailable"        // the store did not take it: send it again
+	CodeInvalid      Code = "invalid"              // the request or a line; nothing is written, and to send it again is of no use
+	CodeTooLarge     Code = "request too large"    // the body
+	CodeUnauthorized Code = "unauthorized"         // no token, or another one
+	CodeMethod       Code = "method not allowed"   // want POST
+	CodeTooMany      Code = "too many requests"    // at a time: send it again
+	CodePartial      Code = "unprocessable entity" // a part is not written, and to send it again is of no use
+	CodeUnavailable  Code = "unavailable"          // the store did not take it: send it again
 )
 
 // problem is what a request is answered with that was not written.
@@ -51,6 +52,8 @@ func problemOf(err error) *problem {
 	switch {
 	case isLine:
 		p.status, p.Code, p.Line = http.StatusBadRequest, CodeInvalid, line.line
+	case errors.Is(err, metrics.ErrTooManySeries):
+		p.status, p.Code = http.StatusUnprocessableEntity, CodePartial
 	case errors.Is(err, errTooLarge):
 		p.status, p.Code = http.StatusRequestEntityTooLarge, CodeTooLarge
 	case errors.Is(err, metrics.ErrMalformed), errors.Is(err, metrics.ErrFuture), errors.Is(err, metrics.ErrNotFinite):

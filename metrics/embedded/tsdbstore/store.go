@@ -34,7 +34,11 @@ const (
 // Config of a Store.
 type Config struct {
 	Retention time.Duration // at least two hours; 0 is DefaultRetention
-	Log       *slog.Logger  // the database's lines of level info appear as debug
+	// MaxSeries bounds the series of applications' metrics in all, and MaxOfApp those of
+	// one application, of the last hours. 0 is DefaultMaxSeries and DefaultMaxOfApp.
+	MaxSeries int
+	MaxOfApp  int
+	Log       *slog.Logger // the database's lines of level info appear as debug
 }
 
 // Validate reports what is wrong.
@@ -42,6 +46,9 @@ func (c Config) Validate() error {
 	var problems []error
 	if c.Retention != 0 && c.Retention < blockSpan {
 		problems = append(problems, fmt.Errorf("metrics: retention is %v: want at least %v", c.Retention, blockSpan))
+	}
+	if c.MaxSeries < 0 || c.MaxOfApp < 0 {
+		problems = append(problems, fmt.Errorf("metrics: at most %d series, %d of an application: want at least 0", c.MaxSeries, c.MaxOfApp))
 	}
 	if c.Log == nil {
 		problems = append(problems, errors.New("metrics: no logger is given"))
@@ -52,8 +59,9 @@ func (c Config) Validate() error {
 // Store is a metrics.Store in a folder. What Write has acknowledged survives
 // the death of the process.
 type Store struct {
-	log  *slog.Logger
-	lock *flock.File
+	log    *slog.Logger
+	lock   *flock.File
+	bounds *bounds
 
 	mu     sync.RWMutex // held for writing by Close only
 	db     *tsdb.DB
@@ -77,7 +85,7 @@ func Open(dir string, c Config) (*Store, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open metrics in %s: %w", dir, err), lock.Unlock())
 	}
-	return &Store{log: c.Log, lock: lock, db: db}, nil
+	return &Store{log: c.Log, lock: lock, db: db, bounds: newBounds(c)}, nil
 }
 
 func (c Config) options() *tsdb.Options {
@@ -88,7 +96,7 @@ func (c Config) options() *tsdb.Options {
 	o.StripeSize = stripes
 	o.RetentionDuration = retention.Milliseconds()
 	o.MaxBlockDuration = max(blockSpan, retention/10).Milliseconds()
-	o.OutOfOrderTimeWindow = embedded.LateWindow.Milliseconds()
+	o.OutOfOrderTimeWindow = retention.Milliseconds() // what comes late is put in its place
 	return o
 }
 
@@ -113,9 +121,10 @@ func (s *Store) Write(ctx context.Context, samples []metrics.Sample) error {
 	return err
 }
 
-// Put is Write for who wants to know how many of the samples were dropped: those
-// older than embedded.LateWindow allows, and those for whose millisecond the series ends
-// with another value.
+// Put is Write for callers that want to know how many of the samples were dropped: those
+// older than the retention, and those for whose millisecond the series has another value.
+// metrics.ErrTooManySeries if samples of an application would begin more series than the
+// bounds allow: then nothing is kept.
 func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	if err := embedded.CheckSamples(time.Now(), samples); err != nil {
 		return 0, fmt.Errorf("write metrics: %w", err)
@@ -138,7 +147,11 @@ func (s *Store) Put(ctx context.Context, samples []metrics.Sample) (dropped int,
 func (s *Store) append(ctx context.Context, samples []metrics.Sample) (dropped int, err error) {
 	transaction := s.db.Appender(ctx)
 	for _, sample := range samples {
-		_, err := transaction.Append(0, toLabels(sample), sample.Time.UnixMilli(), sample.Value)
+		series := toLabels(sample)
+		if err := s.bounds.admit(ctx, s.db, transaction, sample, series); err != nil {
+			return 0, errors.Join(err, transaction.Rollback())
+		}
+		_, err := transaction.Append(0, series, sample.Time.UnixMilli(), sample.Value)
 		if isLate(err) {
 			dropped++
 			continue

@@ -318,15 +318,61 @@ func testPut(t *testing.T, store interface {
 	}{
 		{"none", nil, 0},
 		{"now", []metrics.Sample{sample(0)}, 0},
-		{"late", []metrics.Sample{sample(embedded.LateWindow - time.Minute)}, 0},
-		{"too late", []metrics.Sample{sample(embedded.LateWindow + time.Minute)}, 1},
-		{"some of them", []metrics.Sample{sample(3 * time.Hour), sample(time.Minute), sample(2 * time.Hour)}, 2},
+		{"a month late", []metrics.Sample{sample(tsdbstore.DefaultRetention - time.Hour)}, 0},
+		{"beyond the retention", []metrics.Sample{sample(tsdbstore.DefaultRetention + time.Hour)}, 1},
+		{"some of them", []metrics.Sample{sample(2 * tsdbstore.DefaultRetention), sample(3 * time.Hour), sample(time.Minute)}, 1},
+		{"another value for a time that has one", []metrics.Sample{{Type: metrics.System, Name: "put", Time: now, Value: 1}}, 1},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			if dropped, err := store.Put(t.Context(), tt.samples); err != nil || dropped != tt.want {
 				t.Errorf("Put = %d, %v, want %d", dropped, err, tt.want)
 			}
 		})
+	}
+}
+
+// An application begins no more series than its bound, and all of them no more than theirs.
+// What is known is written on, also after a restart, and weir's own metrics always are.
+func TestBoundsOfSeries(t *testing.T) {
+	dir, c := t.TempDir(), tsdbstore.Config{MaxSeries: 5, MaxOfApp: 3, Log: slog.New(slog.DiscardHandler)}
+	open := func() *tsdbstore.Store {
+		t.Helper()
+		store, err := tsdbstore.Open(dir, c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return store
+	}
+	store := open()
+	at := time.Now()
+	put := func(kind metrics.Type, name string) error {
+		at = at.Add(time.Millisecond)
+		_, err := store.Put(t.Context(), []metrics.Sample{{Type: kind, Name: name, Time: at}})
+		return err
+	}
+	for _, name := range []string{"web,a", "web,b", "web,c", "api,a", "api,b"} {
+		if err := put(metrics.App, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for name, want := range map[string]string{"web,d": "app \"web\" has 3, the bound", "db,a": "all applications have 5, the bound"} {
+			if err := put(metrics.App, name); !errors.Is(err, metrics.ErrTooManySeries) || !strings.Contains(err.Error(), want) {
+				t.Errorf("%s: %v, want %s", name, err, want)
+			}
+		}
+		for kind, name := range map[metrics.Type]string{metrics.App: "web,a", metrics.System: "cpus"} {
+			if err := put(kind, name); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+		if err := store.Close(); err != nil {
+			t.Fatal(err)
+		}
+		store = open()
+	}
+	if err := store.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 

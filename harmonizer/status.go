@@ -23,10 +23,13 @@ const (
 
 // Status is what the harmonizer knows, for people.
 type Status struct {
-	Complete bool              `json:"complete"`
-	Why      string            `json:"why,omitempty"` // why it is not: then nothing is nudged
-	At       time.Time         `json:"at"`
-	Counters map[string]uint64 `json:"counters"`
+	Complete bool   `json:"complete"`
+	Why      string `json:"why,omitempty"` // why it is not: then nothing is stopped
+	// Repairing: although it is not complete, what ran is started, by the last complete
+	// reading of the expected state.
+	Repairing bool              `json:"repairing,omitempty"`
+	At        time.Time         `json:"at"`
+	Counters  map[string]uint64 `json:"counters"`
 
 	Leading bool   `json:"leading"`
 	Leader  string `json:"leader,omitempty"` // who leads if this one does not, as far as that is known
@@ -45,6 +48,21 @@ type Status struct {
 	Crashes []apps.Crash      `json:"crashes,omitempty"` // of the app, if asked for
 	Totals  *Totals           `json:"totals,omitempty"`  // if asked for
 	Omitted int               `json:"omitted,omitempty"` // apps at the end, or indices of the app, that are left out
+}
+
+// Unready returns why the harmonizer is not ready, one sentence for each cause. Empty: it
+// is ready, or stands by for one that leads.
+func (s Status) Unready() []string {
+	var why []string
+	if !s.NoLeader.IsZero() {
+		why = append(why, fmt.Sprintf("no harmonizer leads since %s: nothing is started or stopped; look at NATS and its JetStream",
+			s.NoLeader.Format(time.RFC3339)))
+	}
+	if !s.Unwritten.IsZero() {
+		why = append(why, fmt.Sprintf("the harmonizer cannot record what it sends since %s: starts go on, stops wait; look at JetStream's storage",
+			s.Unwritten.Format(time.RFC3339)))
+	}
+	return why
 }
 
 // QueueStatus is how much waits.
@@ -94,6 +112,7 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 		Unwritten: h.outbox.since(),
 	}
 	s.Complete, s.Why = h.machine.View().Complete()
+	s.Repairing = !s.Complete && h.machine.View().Repairing()
 	if h.ports.Lease != nil && h.mirror == nil {
 		s.Epoch, s.Leader, s.NoLeader = h.ports.Lease.Epoch(), h.leader(), h.vacant.alarm(now)
 	}

@@ -93,7 +93,11 @@ func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) 
 
 // warnOfHarmonizer tells why it does less than it could.
 func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
-	if !s.Complete {
+	switch {
+	case s.Complete:
+	case s.Repairing:
+		fmt.Fprintf(cli.Stdout, "! nothing is stopped now, and only what ran before is started: %s\n", s.Why)
+	default:
 		fmt.Fprintf(cli.Stdout, "! nothing is started or stopped now: %s\n", s.Why)
 	}
 	if s.Shadow != nil {
@@ -101,12 +105,8 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	} else if !s.Leading {
 		fmt.Fprintf(cli.Stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "no harmonizer that it can see"))
 	}
-	if !s.NoLeader.IsZero() {
-		fmt.Fprintf(cli.Stdout, "! no harmonizer leads since %s: nothing is started or stopped; look at NATS and its JetStream\n", s.NoLeader.Format(time.RFC3339))
-	}
-	if !s.Unwritten.IsZero() {
-		fmt.Fprintf(cli.Stdout, "! the harmonizer cannot record what it sends since %s: starts go on, stops wait; look at JetStream's storage\n",
-			s.Unwritten.Format(time.RFC3339))
+	for _, why := range s.Unready() {
+		fmt.Fprintf(cli.Stdout, "! %s\n", why)
 	}
 	if b := s.Brake; b.State != "" {
 		fmt.Fprintf(cli.Stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",

@@ -43,7 +43,7 @@ of the configuration, else health_manager.yml; without one, defaults hold.`,
 		},
 	}
 	configFlag(cmd, &file)
-	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "where Prometheus reads /metrics, and collectors /varz and /healthz, such as 127.0.0.1:9464; default: nowhere")
+	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "where Prometheus reads /metrics, and collectors /varz, /healthz and /readyz, such as 127.0.0.1:9464; default: nowhere")
 	cmd.AddCommand(cli.replayCommand(), cli.recordCommand(), cli.releaseCommand())
 	return cmd
 }

@@ -3,11 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
 // A ledger that is not read up to its end has no last decision: the last record that was
@@ -32,5 +35,28 @@ func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
 		if (got != nil) != tc.want {
 			t.Errorf("%s: last decision %v, want one: %t", tc.name, got, tc.want)
 		}
+	}
+}
+
+// The warnings about the harmonizer say what it still does.
+func TestWarnOfHarmonizer(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		s    harmonizer.Status
+		want string
+	}{
+		{"well", harmonizer.Status{Leading: true, Complete: true}, ""},
+		{"no state", harmonizer.Status{Leading: true, Why: "known state: the bus is down"},
+			"! nothing is started or stopped now: known state: the bus is down\n"},
+		{"an outage of the source", harmonizer.Status{Leading: true, Repairing: true, Why: "expected state: the last whole pass is too old"},
+			"! nothing is stopped now, and only what ran before is started: expected state: the last whole pass is too old\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out strings.Builder
+			(&appCommands{&shared{Root: command.Root{Stdout: &out}}}).warnOfHarmonizer(tt.s)
+			if out.String() != tt.want {
+				t.Errorf("printed %q, want %q", out.String(), tt.want)
+			}
+		})
 	}
 }

@@ -94,6 +94,13 @@ func (v View) Complete() (bool, string) {
 	return true, ""
 }
 
+// Repairing reports whether starts of what ran go on, although a state is incomplete: the
+// known state is complete, and the expected state was once.
+func (v View) Repairing() bool {
+	known, _ := v.m.bus.complete()
+	return known && v.m.rows.source.wasComplete()
+}
+
 // Brake returns the state of the brake.
 func (v View) Brake() BrakeStatus {
 	s := v.m.limit.status()

@@ -58,3 +58,27 @@ func TestExplainIsBounded(t *testing.T) {
 		})
 	}
 }
+
+// Without its expected state a machine that had it goes on with repairs. Without its known
+// state it does not.
+func TestRepairingWhileIncomplete(t *testing.T) {
+	m, now := NewMachine(steady()), start()
+	check := func(step string, complete, repairing bool) {
+		t.Helper()
+		if got, why := m.View().Complete(); got != complete || m.View().Repairing() != repairing {
+			t.Errorf("%s: complete %t (%s), repairing %t, want %t, %t", step, got, why, m.View().Repairing(), complete, repairing)
+		}
+	}
+	m.Step(now, BusUp{})
+	m.Step(now, beat("n1"))
+	now = now.Add(12 * time.Second)
+	m.Step(now, Tick{})
+	check("no rows yet", false, false)
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	m.Step(now, ExpectedComplete{})
+	check("both are complete", true, true)
+	m.Step(now, ExpectedLost{"the source is down"})
+	check("the source is down", false, true)
+	m.Step(now, BusDown{})
+	check("the bus is down too", false, false)
+}

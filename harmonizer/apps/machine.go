@@ -197,8 +197,7 @@ func (m *Machine) lead(ev Lead) {
 // complete, the last complete one counts for the starts of what ran: see startRules.
 func (m *Machine) freshness() {
 	complete, why := m.View().Complete()
-	known, _ := m.bus.complete()
-	repairing := known && m.rows.source.wasComplete()
+	repairing := m.View().Repairing()
 	if complete == m.gate.acting && repairing == m.gate.repairing {
 		return
 	}

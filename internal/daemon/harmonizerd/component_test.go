@@ -6,6 +6,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/nats-io/nats.go"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
@@ -109,6 +111,7 @@ func TestCollectorReadsVarz(t *testing.T) {
 		{"/varz", "wrong", password, http.StatusUnauthorized, "want the user and password"},
 		{"/varz", "", "", http.StatusUnauthorized, "want the user and password"},
 		{"/healthz", "", "", http.StatusUnauthorized, "want the user and password"},
+		{"/readyz", "", "", http.StatusOK, "ready\n"},
 		{"/metrics", "", "", http.StatusOK, "# HELP "},
 		{"/other", user, password, http.StatusNotFound, ""},
 	} {
@@ -160,6 +163,34 @@ func TestCollectorReadsVarz(t *testing.T) {
 		if v[key] == nil {
 			t.Errorf("%s is missing", key)
 		}
+	}
+}
+
+// TestReadiness reads /readyz of a harmonizer that cannot work, and says why.
+func TestReadiness(t *testing.T) {
+	since := time.Date(2031, 2, 3, 4, 5, 6, 0, time.UTC)
+	for _, tt := range []struct {
+		name   string
+		status harmonizer.Status
+		err    error
+		code   int
+		body   string
+	}{
+		{"it leads", harmonizer.Status{Leading: true, Complete: true}, nil, http.StatusOK, "ready\n"},
+		{"another one leads", harmonizer.Status{Leader: "b"}, nil, http.StatusOK, "ready\n"},
+		{"no leader", harmonizer.Status{NoLeader: since}, nil, http.StatusServiceUnavailable,
+			"no harmonizer leads since 2031-02-03T04:05:06Z: nothing is started or stopped; look at NATS and its JetStream\n"},
+		{"full storage", harmonizer.Status{Leading: true, Unwritten: since}, nil, http.StatusServiceUnavailable,
+			"the harmonizer cannot record what it sends since 2031-02-03T04:05:06Z: starts go on, stops wait; look at JetStream's storage\n"},
+		{"no answer", harmonizer.Status{}, context.DeadlineExceeded, http.StatusServiceUnavailable, "the harmonizer does not answer: context deadline exceeded\n"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			w := httptest.NewRecorder()
+			ready(func(context.Context, harmonizer.StatusQuery) (harmonizer.Status, error) { return tt.status, tt.err })(w, httptest.NewRequest("GET", "/readyz", nil))
+			if w.Code != tt.code || w.Body.String() != tt.body {
+				t.Errorf("/readyz: %d %q, want %d %q", w.Code, w.Body, tt.code, tt.body)
+			}
+		})
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"runtime"
+	"strings"
 	"syscall"
 	"time"
 
@@ -38,8 +39,30 @@ type process struct {
 	LogCounts map[string]int `json:"log_counts"`     // always empty
 }
 
-// collected adds /varz and /healthz to mux, with the credentials of the component.
+// ready serves /readyz: whether the harmonizer can do its work, or stands by for one that
+// does. If not, the lines of the answer say why.
+func ready(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)
+		defer cancel()
+		s, err := status(ctx, harmonizer.StatusQuery{Totals: true})
+		why := s.Unready()
+		if err != nil {
+			why = []string{"the harmonizer does not answer: " + err.Error()}
+		}
+		if len(why) > 0 {
+			http.Error(w, strings.Join(why, "\n"), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "ready\n")
+	}
+}
+
+// collected adds /readyz to mux, and /varz and /healthz with the credentials of the
+// component.
 func collected(mux *http.ServeMux, c natsbus.Component, h *harmonizer.Harmonizer) {
+	mux.HandleFunc("GET /readyz", ready(h.Status))
 	mux.HandleFunc("GET /healthz", authorized(c, func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/plain")
 		_, _ = io.WriteString(w, "ok\n")

@@ -113,8 +113,12 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
 	}
 	if b := s.Brake; b.RowsGone > 0 {
-		fmt.Fprintf(cli.Stdout, "! %d of %d rows of the expected state are gone at once: what has none is not stopped until they are back; if they are gone for good, \"weir harmonizer release\" says so\n",
-			b.RowsGone, b.RowsOf)
+		until := "until the source of the expected state confirms it, or they are back"
+		if b.RowsNeedRelease {
+			until = `until they are back; if they are gone for good, "weir harmonizer release" says so`
+		}
+		fmt.Fprintf(cli.Stdout, "! %d of %d rows of the expected state are gone at once: apps without a row are not stopped %s\n",
+			b.RowsGone, b.RowsOf, until)
 	}
 	if b := s.Brake; b.RowsStopped > 0 {
 		until := "until the source of the expected state confirms it"

@@ -36,11 +36,13 @@ type BrakeStatus struct {
 	// Beside State: stops of apps without a row are held, because so many rows
 	// were gone at once, or because so many copies ran apps without a row when this
 	// machine began to lead. 0: they are not.
-	RowsGone  int       `json:"rows_gone,omitempty"`
-	RowsOf    int       `json:"rows_of,omitempty"` // that there were before
-	Rowless   int       `json:"rowless,omitempty"`
-	RowlessOf int       `json:"rowless_of,omitempty"` // copies in all
-	RowsSince time.Time `json:"rows_since,omitzero"`  // of the first of the two
+	RowsGone int `json:"rows_gone,omitempty"`
+	RowsOf   int `json:"rows_of,omitempty"` // that there were before
+	// RowsNeedRelease: only an operator, or the rows, end the hold of RowsGone.
+	RowsNeedRelease bool      `json:"rows_need_release,omitempty"`
+	Rowless         int       `json:"rowless,omitempty"`
+	RowlessOf       int       `json:"rowless_of,omitempty"` // copies in all
+	RowsSince       time.Time `json:"rows_since,omitzero"`  // of the first of the two
 
 	// Stops of apps are held whose rows turned STOPPED or to 0 instances at once. 0: they
 	// are not.

@@ -171,6 +171,7 @@ func (m *Machine) watchLosses() {
 		return
 	}
 	m.rowStops.settle()
+	m.rowLoss.settle()
 	m.limit.watch(m.apps.total.Running, m.apps.slots)
 	m.dispatch.starts.Scale(m.limit.share())
 	if m.gate.leading && m.gate.acting && !m.Busy() {

@@ -11,8 +11,10 @@ import (
 // rows that there were before it, and more than BrakeFloor of them. Or, for a machine
 // that begins to lead and has no rows from before, so many copies whose app has no row,
 // once both states are whole. Stops of apps without a row are held then, until so much
-// is back that the rest would not have been too many, or an operator releases them:
-// that nothing comes back proves nothing. Starts go on, for a missing row starts
+// is back that the rest would not have been too many, or an operator releases them. Rows
+// that were at most half of all are also confirmed by a source as in rowStops: by the next
+// whole pass that begins later and lacks no further row, or, of a source that sends each
+// change, by DropletLost without a further one. Starts go on, for a missing row starts
 // nothing.
 type rowLoss struct {
 	cfg     *Config
@@ -22,6 +24,9 @@ type rowLoss struct {
 	apps    *inventory // is judged again when the hold begins or ends
 
 	rows     shortage
+	pass     uint32   // that lacked the latest of rows
+	latest   instant  // of that pass
+	order    bool     // more than half of the rows are gone: no pass confirms that
 	copies   shortage // when we began to lead: those whose app had no row
 	untested bool     // we lead, and the copies are not counted yet
 	ended    instant  // enough came back: the rest has its grace from then on, by source.trust
@@ -42,14 +47,40 @@ func (s shortage) over() bool { return float64(s.gone-s.back) <= s.limit }
 func (l *rowLoss) watchRows() {
 	gone, of := l.source.rows-l.source.read, l.source.before
 	switch limit := l.cfg.tooManyRows(of); {
+	case l.rows.since != 0 && gone <= 0:
+		l.confirm(l.source.polled && l.source.pass > l.pass)
 	case l.rows.since != 0:
 		l.rows.gone += gone
+		l.noteRows()
 	case float64(gone) > limit:
 		l.rows = shortage{since: l.clock.now, gone: gone, of: of, limit: limit}
 		l.journal.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
 			Detail: fmt.Sprintf("%d of %d rows are gone at once", gone, of)})
+		l.noteRows()
 	}
 	l.endIfBack()
+}
+
+// noteRows notes that this pass lacks rows that the pass before had.
+func (l *rowLoss) noteRows() {
+	l.pass, l.latest = l.source.pass, l.clock.now
+	if !l.order && 2*(l.rows.gone-l.rows.back) > l.rows.of {
+		l.order = true
+		l.journal.find(Finding{Kind: KindBraked, Why: WhyRowsGone, Rule: RuleBrake,
+			Detail: fmt.Sprintf("more than half of %d rows are gone: an operator has to release them", l.rows.of)})
+	}
+}
+
+// confirm ends the hold of rows if the source confirms that they are gone.
+func (l *rowLoss) confirm(confirmed bool) {
+	if confirmed && l.rows.since != 0 && l.copies.since == 0 && !l.order {
+		l.end(WhyConfirmed, 0)
+	}
+}
+
+// settle ends the hold of a source that sends each change.
+func (l *rowLoss) settle() {
+	l.confirm(!l.source.polled && l.source.isComplete && l.clock.now >= l.latest.add(l.cfg.DropletLost))
 }
 
 // watchCopies counts the copies whose app has no row, once in each term: of so many
@@ -111,7 +142,7 @@ func (l *rowLoss) release() {
 }
 
 func (l *rowLoss) end(why Why, ended instant) {
-	l.rows, l.copies, l.ended = shortage{}, shortage{}, ended
+	l.rows, l.copies, l.ended, l.order = shortage{}, shortage{}, ended, false
 	l.journal.find(Finding{Kind: KindReleased, Why: why, Rule: RuleBrake})
 	l.apps.markTrouble()
 	for _, a := range l.apps.list {
@@ -123,6 +154,7 @@ func (l *rowLoss) end(why Why, ended instant) {
 
 func (l *rowLoss) report(s *BrakeStatus) {
 	s.RowsGone, s.RowsOf, s.Rowless, s.RowlessOf = l.rows.gone, l.rows.of, l.copies.gone, l.copies.of
+	s.RowsNeedRelease = l.rows.since != 0 && l.order
 	since := cmp.Or(l.rows.since, l.copies.since)
 	if l.rows.since != 0 && l.copies.since != 0 {
 		since = min(l.rows.since, l.copies.since)

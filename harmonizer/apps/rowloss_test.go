@@ -97,6 +97,51 @@ func TestRowLossEndsWhenEnoughIsBack(t *testing.T) {
 	}
 }
 
+// A later pass that lacks no further row confirms at most half of the rows as gone.
+func TestRowLossIsConfirmed(t *testing.T) {
+	for _, tt := range []struct {
+		name   string
+		passes [][2]int // rows that each pass lacks in addition, from first to last
+		want   Why      // of the hold after them and one more pass
+	}{
+		{"half of the rows", [][2]int{{0, 49}}, ""},
+		{"more than half", [][2]int{{0, 50}}, WhyRowsGone},
+		{"more than half, one pass after the other", [][2]int{{0, 39}, {40, 59}}, WhyRowsGone},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			l := newRowLoss(100)
+			for _, rows := range tt.passes {
+				l.source.pass++
+				l.lack(rows[0], rows[1])
+				l.check(t, "gone", WhyRowsGone)
+			}
+			l.watchRows()
+			l.check(t, "the same pass", WhyRowsGone)
+			l.source.pass++
+			l.source.before, l.source.read = l.source.rows, l.source.rows
+			l.watchRows()
+			l.check(t, "a later pass", tt.want)
+			var s BrakeStatus
+			if l.report(&s); s.RowsNeedRelease != (tt.want != "") {
+				t.Errorf("reported %+v", s)
+			}
+		})
+	}
+}
+
+// A source that sends each change confirms by time.
+func TestRowLossSettles(t *testing.T) {
+	l := newRowLoss(100)
+	l.source.polled = false
+	l.lack(0, 39)
+	l.clock.set(start().Add(l.cfg.DropletLost - time.Millisecond))
+	l.settle()
+	l.check(t, "before droplet_lost", WhyRowsGone)
+	l.clock.set(start().Add(l.cfg.DropletLost))
+	l.settle()
+	l.check(t, "after droplet_lost", "")
+}
+
 func TestRowLossReleased(t *testing.T) {
 	l := newRowLoss(100)
 	l.release()

@@ -65,7 +65,7 @@ const (
 	WhyNotStaged      Why = "not_staged"      // the package cannot be started
 	WhyNudged         Why = "nudged"          // that it was asked for is not long ago
 	WhyStopsAll       Why = "stops_all"       // the controller would stop the whole app
-	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is sure to run: its node is to list it first
+	WhyUnconfirmed    Why = "unconfirmed"     // no other copy is sure to run: its node is to list it, and its index not to have crashed lately
 	WhyOtherMissing   Why = "other_missing"   // another index of the app is without a copy
 	WhyStandsIn       Why = "stands_in"       // it stands in for an index of the app without a copy
 	WhyMassLoss       Why = "mass_loss"       // too many were lost at once

@@ -14,7 +14,9 @@ import (
 //  1. Another copy is confirmed. On a desired index: a copy of the live version on the
 //     same index. Beyond the desired indices: a copy of any version on a desired index.
 //     Confirmed is: RUNNING, listed by the latest heartbeat of its node, that heartbeat
-//     at most 1.5 periods old and since the bus came back, and no stop of it under way.
+//     at most 1.5 periods old and since the bus came back, no stop of it under way, and
+//     no crash on its index that still counts (rule decay): an index that crashes again
+//     and again runs for a moment each time.
 //  2. No desired index is without a copy. With a copy is: of any version, in any state
 //     but CRASHED, listed by the latest heartbeat of its node. A stop that waited for
 //     that alone for patience goes on; beyond the desired indices, while as many other
@@ -111,14 +113,14 @@ type standing struct {
 
 // confirms reports whether a copy is sure to run on.
 func (l *look) confirms(c known.Copy) bool {
-	return c.State() == message.Running && listed(c) && c.Silence(l.clock.wall) <= l.cfg.HeartbeatPeriod*3/2 && !l.stopUnderWay(c)
-}
-
-func (l *look) stopUnderWay(c known.Copy) bool {
-	s := l.apps.slots[at(c.App(), c.Index())]
-	if s == nil || len(s.extras) == 0 {
+	if c.State() != message.Running || !listed(c) || c.Silence(l.clock.wall) > l.cfg.HeartbeatPeriod*3/2 {
 		return false
 	}
+	s := l.apps.slots[at(c.App(), c.Index())]
+	return s == nil || s.crashes == 0 && !l.stopUnderWay(s, c)
+}
+
+func (l *look) stopUnderWay(s *slot, c known.Copy) bool {
 	x := s.find(c.ID())
 	return x != nil && x.until > l.clock.now
 }

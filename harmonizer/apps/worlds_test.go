@@ -57,8 +57,22 @@ type stopModel struct {
 	until   map[string]time.Time // a stop of the copy is under way until then
 	sent    map[string]time.Time // the same, of a stop that was confirmed
 	waits   map[string]time.Time // since then an index is without a copy, and the copy should not run
+	crashes map[crashSite]time.Time
 
 	stops, protected, patient int
+}
+
+// crashSite is where a version crashed.
+type crashSite struct {
+	app, version string
+	index        int
+}
+
+// found notes a crash that the harmonizer counted.
+func (o *stopModel) found(now time.Time, f Finding) {
+	if f.Kind == KindCrashed || f.Kind == KindFlapping || f.Kind == KindGaveUp {
+		o.crashes[crashSite{f.App, f.Version, f.Index}] = now
+	}
 }
 
 func (o *stopModel) heartbeat(now time.Time, hb message.Heartbeat) {
@@ -128,8 +142,12 @@ func (o *stopModel) without(app string) int {
 	return o.wants(app) - len(with)
 }
 
-// sure reports whether a copy is RUNNING, listed lately, and without a stop under way.
+// sure reports whether a copy is RUNNING, listed lately, without a stop under way, and on an
+// index on which the live version did not crash lately.
 func (o *stopModel) sure(now time.Time, l listing) bool {
+	if at, ok := o.crashes[crashSite{l.App, o.rows[l.App].Version, l.Index}]; ok && now.Sub(at) < 500*time.Second {
+		return false
+	}
 	return l.State == message.Running && !l.at.Before(o.hearing) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)
 }
 
@@ -241,7 +259,7 @@ func newFleet(t *testing.T, seed uint64) *fleet {
 		model: &stopModel{
 			rows: map[string]message.App{}, listed: map[string]listing{}, last: map[string]listing{},
 			absent: map[string]time.Time{}, beats: map[string]time.Time{},
-			until: map[string]time.Time{}, sent: map[string]time.Time{}, waits: map[string]time.Time{},
+			until: map[string]time.Time{}, sent: map[string]time.Time{}, waits: map[string]time.Time{}, crashes: map[crashSite]time.Time{},
 		},
 	}
 	for i := range 4 {
@@ -292,7 +310,10 @@ func (w *fleet) after(most int, do func()) {
 
 // step has the machine take an event, and checks each nudge.
 func (w *fleet) step(ev Event) {
-	nudges, _ := w.m.Step(w.now, ev)
+	nudges, findings := w.m.Step(w.now, ev)
+	for _, f := range findings {
+		w.model.found(w.now, f)
+	}
 	w.model.watch(w.now)
 	for _, mem := range w.m.Memories() {
 		w.memories[mem.App] = mem
@@ -439,7 +460,11 @@ func (w *fleet) beat(h *host) {
 
 // row changes the row of an app.
 func (w *fleet) row(row message.App) {
+	before := w.model.rows[row.Name].Version
 	w.model.rows[row.Name] = row
+	maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { // they count while the version is wanted on the index
+		return at.app == row.Name && (before != row.Version || at.index >= w.model.wants(row.Name))
+	})
 	w.step(ExpectedRows{[]message.App{row}})
 }
 
@@ -507,6 +532,7 @@ func (w *fleet) accident() {
 		row.Package = message.PackageStaged
 	case n == 26 && there:
 		delete(w.model.rows, name)
+		maps.DeleteFunc(w.model.crashes, func(at crashSite, _ time.Time) bool { return at.app == name })
 		w.step(ExpectedGone{name})
 		return
 	case n < 38: // a duplicate, or a copy that should not run

@@ -133,7 +133,7 @@ func (g *guillotine) pump(from, to net.Conn, asked *askedFor, answers bool) {
 func (g *guillotine) counted(name string, f frame, asked *askedFor) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if len(g.seen) == 0 && !(name == "keep health" && bytes.Contains(f.bytes, []byte(g.order))) {
+	if len(g.seen) == 0 && !(name == "keep health" && bytes.Contains(f.text(), []byte(g.order))) {
 		return false
 	}
 	s := step{name, g.count[name]}

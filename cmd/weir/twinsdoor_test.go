@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"compress/gzip"
 	"fmt"
 	"io"
 	"maps"
@@ -13,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -315,16 +317,17 @@ func (d *busDoor) name(f frame) string {
 	key, isWrite := strings.CutPrefix(f.subject, "$KV."+bucket+".")
 	switch {
 	case isWrite && strings.HasPrefix(key, "pool."):
-		if bytes.Contains(f.bytes, []byte(`"intent":`)) {
+		if bytes.Contains(f.text(), []byte(`"intent":`)) {
 			return "keep intent"
 		}
 		return "keep state"
 	case isWrite && strings.HasPrefix(key, "drain."):
 		name := "keep record"
-		if m := stateOfRecord.FindSubmatch(f.bytes); m != nil {
+		text := f.text()
+		if m := stateOfRecord.FindSubmatch(text); m != nil {
 			name += " " + string(m[1])
 		}
-		if assigned.Match(f.bytes) {
+		if assigned.Match(text) {
 			name += " asked"
 		}
 		return name
@@ -344,6 +347,24 @@ func (d *busDoor) name(f frame) string {
 type frame struct {
 	bytes          []byte
 	subject, reply string // of one that has a body
+}
+
+// text returns the message with its body unpacked: a value that is long enough is packed.
+func (f frame) text() []byte {
+	head, packed, found := bytes.Cut(f.bytes, []byte("\"gzip\":true}\n"))
+	if !found {
+		return f.bytes
+	}
+	r, err := gzip.NewReader(bytes.NewReader(packed))
+	if err != nil {
+		return f.bytes
+	}
+	r.Multistream(false) // the line that ends a message follows
+	body, err := io.ReadAll(r)
+	if err != nil {
+		return f.bytes
+	}
+	return slices.Concat(head, body)
 }
 
 func readFrame(in *bufio.Reader) (frame, error) {

@@ -27,6 +27,8 @@ type kept struct {
 	Judge judge.State `json:"judge"`
 	// Cordoned are the nodes that may have our cordon.
 	Cordoned []string `json:"cordoned,omitempty"`
+	// History is what was done to the nodes, oldest first.
+	History []HistoryEntry `json:"history,omitempty"`
 }
 
 // keeper hands the newest state to the goroutine that saves, and numbers them.
@@ -85,6 +87,7 @@ type memory struct {
 	cordons   *cordons
 	efforts   efforts
 	announcer *announcer
+	history   *history
 	status    MemoryStatus // without Held
 	failed    uint64       // saves
 }
@@ -120,7 +123,7 @@ func fresh(now time.Time, p judge.Policy) *judge.Judge {
 // remember has the state of now saved, if it has changed, and returns its number. Orders
 // and cordons that are new in it wait until it is durable.
 func (m *memory) remember(now time.Time, j *judge.Judge) uint64 {
-	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes))})
+	data, err := json.Marshal(kept{Judge: j.State(), Cordoned: slices.Sorted(maps.Keys(m.cordons.nodes)), History: m.history.entries})
 	if err != nil {
 		m.announcer.alarm(now, Alarm{Key: "memory", Why: fmt.Sprintf("what is to be remembered cannot be written: %v", err)})
 		return 0

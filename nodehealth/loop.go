@@ -75,7 +75,7 @@ func New(c Config, w World, log *slog.Logger) *Loop {
 	}
 	keeper, efforts := newKeeper(), efforts{}
 	l.cordons = &cordons{kit: k, keeper: keeper, nodes: map[string]*cordon{}}
-	l.memory = &memory{kit: k, keeper: keeper, cordons: l.cordons, efforts: efforts, announcer: l.announcer}
+	l.memory = &memory{kit: k, keeper: keeper, cordons: l.cordons, efforts: efforts, announcer: l.announcer, history: &history{}}
 	l.actor = &actor{
 		kit: k, inventory: l.inventory, memory: l.memory, exchange: l.exchange, witness: &witness{k, l.inventory},
 		efforts: efforts, begun: map[string]time.Time{}, calls: make(chan struct{}, 32), workflows: make(chan struct{}, 16),
@@ -156,6 +156,7 @@ func (l *Loop) restore(data []byte) error {
 		return err
 	}
 	l.judge = j
+	l.memory.history.restore(l.now(), k.History)
 	for _, n := range k.Judge.Nodes {
 		if n.Born != "" {
 			l.inventory.named[n.Node.ID] = true
@@ -220,6 +221,7 @@ func (l *Loop) step(now time.Time, events ...judge.Event) {
 		orders, found := l.judge.Step(now, ev)
 		for _, f := range found {
 			l.announcer.found(now, f)
+			l.memory.history.found(now, f)
 			if f.Event == judge.NodeReleased && !f.Observe {
 				l.lifts.nodes[f.Node] = &lift{}
 			}

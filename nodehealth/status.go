@@ -29,7 +29,11 @@ func (l *Loop) status(now time.Time, q StatusQuery) Status {
 	}
 	s.Memory.Held = l.actor.held
 	s.Lost = l.mail.losses()
-	l.nodesOf(now, q, &s)
+	if q.History {
+		s.History = l.memory.history.of(q.Nodes)
+	} else {
+		l.nodesOf(now, q, &s)
+	}
 	return s
 }
 

@@ -118,6 +118,9 @@ type StatusQuery struct {
 	Nodes []string `json:"nodes,omitempty"` // these
 	All   bool     `json:"all,omitempty"`   // fit ones too
 	After string   `json:"after,omitempty"` // the page that begins after this node
+	// History asks for what was done to the nodes, or to all without any, instead of how
+	// they stand.
+	History bool `json:"history,omitempty"`
 }
 
 // Validate returns an ErrOrder that says what is wrong.
@@ -136,11 +139,13 @@ type Status struct {
 	Mode    judge.Mode  `json:"mode"`
 	Owner   judge.Owner `json:"owner"`
 	// Healer is who heals the pool if it is not who the policy says; empty: as it says.
-	Healer string          `json:"healer,omitempty"`
-	Census judge.Census    `json:"census"`
-	Nodes  []NodeStatus    `json:"nodes,omitempty"` // in order of id, at most MaxRows
-	Next   string          `json:"next,omitempty"`  // if there are more: After of the next page
-	Open   []judge.Breaker `json:"open,omitempty"`  // breakers that are open
+	Healer string       `json:"healer,omitempty"`
+	Census judge.Census `json:"census"`
+	Nodes  []NodeStatus `json:"nodes,omitempty"` // in order of id, at most MaxRows
+	Next   string       `json:"next,omitempty"`  // if there are more: After of the next page
+	// History is what was done to the nodes, oldest first, at most HistoryPool.
+	History []HistoryEntry  `json:"history,omitempty"`
+	Open    []judge.Breaker `json:"open,omitempty"` // breakers that are open
 	// Pauses, at most MaxRows, those of the pool first.
 	Pauses []judge.PauseRecord `json:"pauses,omitempty"`
 	// Requests are those for the whole pool of which nodes wait, at most MaxRows.

@@ -31,6 +31,7 @@ func (cli *healthCommands) healthCommand() *cobra.Command {
 "health" block of the pool's file; its autoscaler carries it out. With
 "mode: observe", the default, it decides and tells, and touches nothing.`,
 		Example: `  weir health status
+  weir health history i-0123
   weir health check i-0123
   weir health pause i-0123 --for 2h --why "disk is being looked at"
   weir health policy check pool.yaml
@@ -39,7 +40,7 @@ func (cli *healthCommands) healthCommand() *cobra.Command {
 		RunE: command.Help,
 	}
 	cmd.AddCommand(
-		cli.healthStatusCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
+		cli.healthStatusCommand(), cli.healthHistoryCommand(), cli.healthCheckCommand(), cli.healthRecoverCommand(), cli.healthPauseCommand(),
 		cli.healthResumeCommand(), cli.healthReleaseCommand(), cli.healthPolicyCommand(), cli.healthReplayCommand(),
 		cli.healthEvidenceCommand(),
 	)
@@ -74,6 +75,66 @@ lists them. Lines with "!" want somebody.`,
 	cmd.Flags().BoolVar(&all, "all", false, "those that are fit, too")
 	cli.outputFlag(cmd)
 	return cmd
+}
+
+func (cli *healthCommands) healthHistoryCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "history [NODE...]",
+		Short: "Show what was done to the machines of a pool, oldest first",
+		Long: `Show what was done to the machines of a pool, or to those named, oldest first: repairs
+and fences with the finding that led to them and their result, quarantines, releases,
+requests of operators and breakers. The pool stores the last 32 entries of each machine
+and the last 512 entries in all, also of machines that are gone.`,
+		Example: `  weir health history
+  weir health history i-0123 -o json`,
+		RunE: func(cmd *cobra.Command, nodes []string) error {
+			q := nodehealth.StatusQuery{Nodes: nodes, History: true}
+			if err := q.Validate(); err != nil {
+				return wrongOrder(err)
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+				s, err := cli.nodeHealth(b).Status(ctx, q)
+				if err != nil {
+					return err
+				}
+				if cli.output == "json" {
+					return cli.printJSON(append([]nodehealth.HistoryEntry{}, s.History...))
+				}
+				cli.printHistory(s.History)
+				return nil
+			})
+		},
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *healthCommands) printHistory(entries []nodehealth.HistoryEntry) {
+	if len(entries) == 0 {
+		fmt.Fprintln(cli.Stdout, "No resources found: nothing was done to these machines")
+		return
+	}
+	var rows [][]string
+	for _, e := range entries {
+		rows = append(rows, []string{e.At.Local().Format(time.DateTime), cmp.Or(e.Node, "the pool"), cmp.Or(string(e.Action), string(e.Event)), orDash(e.Why), orDash(e.By), outcome(e)})
+	}
+	cli.printTable([]string{"time", "node", "action", "finding", "asked by", "result"}, rows)
+}
+
+// outcome says what came of what was done, and how long it took.
+func outcome(e nodehealth.HistoryEntry) string {
+	_, result, _ := strings.Cut(string(e.Result), ".")
+	switch {
+	case e.Observe:
+		return "observed, not carried out"
+	case e.Result == "" && e.Attempt == "":
+		return "-"
+	case e.Result == "":
+		return "under way"
+	case e.Replacement != "":
+		result += ", replaced by " + e.Replacement
+	}
+	return fmt.Sprintf("%s after %s%s", result, explain.Ago(e.Ended, e.At), after(": ", e.ResultWhy))
 }
 
 // healthStatus asks for all pages.

@@ -106,6 +106,7 @@ type Finding struct {
 	Until   time.Time    `json:"until,omitzero"`    // zero: nobody knows
 	Observe bool         `json:"observe,omitempty"` // what it tells of was not carried out
 	Why     string       `json:"why,omitempty"`
+	By      string       `json:"by,omitempty"` // the operator who asked for it
 }
 
 // String returns the finding as one line: "repair.blocked i-1 gate=rate: ...".

@@ -138,7 +138,7 @@ func (rs *repairs) act(now time.Time, n *node) {
 	r.Attempt = rs.attempt(n)
 	rs.to(now, n, Recovering)
 	f := n.repairFinding(event, cmp.Or(n.why, n.asked))
-	f.Observe = rs.rules.observe
+	f.Observe, f.By = rs.rules.observe, n.asked
 	rs.journal.find(f)
 	rs.journal.order(Order{Kind: OrderAct, Node: n.ID, Action: r.Action, Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: f.Why})
 	if rs.rules.observe { // nothing comes of it
@@ -155,7 +155,7 @@ func (rs *repairs) fence(now time.Time, n *node) {
 	r := n.repair
 	r.Since, r.Deadline, r.Attempt = now, now.Add(rs.rules.fenceTimeout), rs.attempt(n)
 	rs.to(now, n, Fencing)
-	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why})
+	rs.journal.find(Finding{Event: FenceStarted, Node: n.ID, Zone: n.Zone, Attempt: r.Attempt, Observe: rs.rules.observe, Why: n.why, By: n.asked})
 	rs.journal.order(Order{Kind: OrderFence, Node: n.ID, Fencing: slices.Clone(rs.rules.fencing), Attempt: r.Attempt, Deadline: r.Deadline, Observe: rs.rules.observe, Why: n.why})
 }
 

@@ -33,7 +33,9 @@ func (j *Judge) demand(now time.Time, r Recover) {
 		return
 	}
 	j.take(now, n, r)
-	j.journal.find(n.finding(RequestTaken, r.By+" asks to repair it"))
+	f := n.finding(RequestTaken, r.By+" asks to repair it")
+	f.By = r.By
+	j.journal.find(f)
 }
 
 // demandAll takes the request for each node of the pool that can be repaired and has none.
@@ -45,7 +47,7 @@ func (j *Judge) demandAll(now time.Time, r Recover) {
 			asked++
 		}
 	}
-	j.journal.find(Finding{Event: RequestTaken, Why: fmt.Sprintf("%s asks to repair %d of %d nodes, as the gates allow it", r.By, asked, len(j.roster.all))})
+	j.journal.find(Finding{Event: RequestTaken, By: r.By, Why: fmt.Sprintf("%s asks to repair %d of %d nodes, as the gates allow it", r.By, asked, len(j.roster.all))})
 }
 
 // unasked says why no request to repair the node is taken; "": one is.
@@ -84,7 +86,7 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 		if n.blocked == "" {
 			f.Why = "the request of " + n.asked + " is over: nothing was done"
 		}
-		f.Gate = n.blocked
+		f.Gate, f.By = n.blocked, n.asked
 		if n.pool {
 			over[n.asked]++
 		} else {
@@ -93,7 +95,7 @@ func (j *Judge) refuse(now time.Time, of func(n *node) bool) {
 		j.withdraw(now, n)
 	}
 	for _, by := range slices.Sorted(maps.Keys(over)) {
-		j.journal.find(Finding{Event: RequestEnded, Why: fmt.Sprintf("the request of %s for the pool is over: %d nodes were not repaired", by, over[by])})
+		j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("the request of %s for the pool is over: %d nodes were not repaired", by, over[by])})
 	}
 }
 
@@ -110,7 +112,7 @@ func (j *Judge) withdrawAll(now time.Time, by string) {
 		}
 		j.withdraw(now, n)
 	}
-	j.journal.find(Finding{Event: RequestEnded, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
+	j.journal.find(Finding{Event: RequestEnded, By: by, Why: fmt.Sprintf("all requests are withdrawn by %s: %d nodes waited", by, count)})
 }
 
 // PoolRequest is what waits of an operator's request to repair the whole pool.

@@ -1,0 +1,85 @@
+package nodehealth
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
+)
+
+// historyOf returns the history as lines: node, event, action, finding, operator, result.
+func (m *term) historyOf(t *testing.T, nodes ...string) (lines []string) {
+	t.Helper()
+	s, err := m.loop.Status(t.Context(), StatusQuery{Nodes: nodes, History: true})
+	if err != nil || len(s.Nodes) > 0 {
+		t.Fatalf("history: %v, nodes %v", err, s.Nodes)
+	}
+	for _, e := range s.History {
+		lines = append(lines, strings.Join(strings.Fields(fmt.Sprint(e.Node, " ", e.Event, " ", e.Action, " [", e.Why, "] ", e.By, " -> ", e.Result, " ", e.Replacement)), " "))
+		if e.At.IsZero() || (e.Result != "") != e.Ended.After(e.At) {
+			t.Errorf("from %v to %v: %+v", e.At, e.Ended, e)
+		}
+	}
+	return lines
+}
+
+// The history of a node has what was done, why, who asked and what came of it. A takeover
+// keeps it, also of nodes that are gone.
+func TestHistory(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newCloud(ten()...)
+		p := plain(judge.Action{Name: judge.Recreate})
+		m := c.begin(t, p)
+		pass(time.Minute)
+		if got := m.historyOf(t); len(got) != 0 {
+			t.Errorf("before anything was done: %q", got)
+		}
+		if _, err := m.loop.Order(t.Context(), Order{Op: OpRecover, Nodes: []string{"n2"}, By: "ann"}); err != nil {
+			t.Fatal(err)
+		}
+		pass(10 * time.Minute)
+		c.sicken("n4", "disk")
+		pass(90 * time.Second) // its repair is under way
+		m.stop(t)
+		m = c.begin(t, p)
+		pass(20 * time.Minute)
+		got := m.historyOf(t, "n2", "n4")
+		want := []string{
+			"n2 request.taken [ann asks to repair it] ann ->",
+			"n2 repair.started RECREATE [ann] ann -> repair.succeeded new1",
+			"n4 repair.started RECREATE [NODE_STATUS_POLLING: disk; AGENT_HEARTBEAT: silent] -> repair.succeeded new2",
+		}
+		if strings.Join(got, "\n") != strings.Join(want, "\n") {
+			t.Errorf("history:\n%s\nwant:\n%s\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"), c.log)
+		}
+		m.stop(t)
+	})
+}
+
+// A history is bounded by node and by pool: the oldest entries go first.
+func TestHistoryIsBounded(t *testing.T) {
+	var h history
+	now := time.Unix(0, 0)
+	long := strings.Repeat("x", 10_000)
+	for i := range 2 * HistoryNode {
+		h.found(now, judge.Finding{Event: judge.RepairStarted, Node: "n", Attempt: fmt.Sprint("n.", i), Why: long, By: long})
+	}
+	first := h.of([]string{"n"})
+	if len(first) != HistoryNode || first[0].Attempt != fmt.Sprint("n.", HistoryNode) || len(first[0].Why)+len(first[0].By) > 2*historyText {
+		t.Errorf("%d entries, the first of %s", len(first), first[0].Attempt)
+	}
+	for i := range 2 * HistoryPool {
+		h.found(now, judge.Finding{Event: judge.NodeQuarantined, Node: fmt.Sprint("m", i)})
+	}
+	if all := h.of(nil); len(all) != HistoryPool || all[0].Node != fmt.Sprint("m", HistoryPool) {
+		t.Errorf("%d entries, the first of %s", len(all), all[0].Node)
+	}
+	var again history
+	again.restore(now, append(h.of(nil), make([]HistoryEntry, 3*HistoryPool)...))
+	if len(again.of(nil)) > HistoryPool {
+		t.Errorf("restored %d entries", len(again.of(nil)))
+	}
+}

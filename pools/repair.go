@@ -84,8 +84,8 @@ const (
 type Sight struct {
 	Fitness Fitness `json:"fitness,omitempty"`
 	Why     string  `json:"why,omitempty"`
-	// Announced: the provider has set a date for the end of the machine, which may work
-	// until then.
+	// Announced: the provider has set a date for an end, a reboot or maintenance of the
+	// machine, which may work until then.
 	Announced bool `json:"announced,omitempty"`
 }
 

@@ -74,7 +74,7 @@ func (rs *repairs) begin(now time.Time, n *node) {
 
 // admit asks the gates about the first action that fits.
 func (rs *repairs) admit(now time.Time, n *node, at phase) (a Action, i int, passes bool) {
-	a, i, fits := rs.rules.firstAction(n.State, 0)
+	a, i, fits := rs.rules.firstAction(n, 0)
 	c := rs.candidate(now, n, a, fits)
 	r := refused(c, at)
 	switch {
@@ -122,11 +122,10 @@ func (rs *repairs) attempt(n *node) string {
 	return fmt.Sprintf("%s.%d", n.ID, rs.seq)
 }
 
-// firstAction returns the first action from that index on that fits a machine in that
-// state.
-func (r *rules) firstAction(s Provided, from int) (Action, int, bool) {
+// firstAction returns the first action from that index on that fits the node.
+func (r *rules) firstAction(n *node, from int) (Action, int, bool) {
 	for i := max(0, from); i < len(r.actions); i++ {
-		if a := r.actions[i]; a.fits(s) {
+		if a := r.actions[i]; n.fits(a) {
 			return a, i, true
 		}
 	}

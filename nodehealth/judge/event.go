@@ -58,8 +58,8 @@ type Observation struct {
 	Mode    ModeType `json:"mode"`
 	Verdict Verdict  `json:"verdict"`
 	Reason  string   `json:"reason,omitempty"`
-	// Announced: the failure is a date that the provider has set for the end of the
-	// machine. No heartbeat vetoes it.
+	// Announced: the failure is a date that the provider has set for an end, a reboot or
+	// maintenance of the machine. No heartbeat vetoes it.
 	Announced bool `json:"announced,omitempty"`
 }
 

@@ -18,6 +18,9 @@ type evidence struct {
 	reset    time.Time // of all that was observed: by an action of ours
 	ignorant time.Time // since then the verdict is unknown
 	blind    bool      // and for too long
+	veto     string    // the failures that a heartbeat vetoes now; "": none
+	vetoAt   time.Time // since then; zero: none
+	vetoed   bool      // they were reported
 }
 
 // opinion is what the modes say of a node together.
@@ -26,6 +29,7 @@ type opinion struct {
 	eager    Verdict // what the verdict would be if all thresholds were 1
 	why      string
 	decisive bool // a heartbeat does not veto it
+	planned  bool // all that fails is announced: the machine works until its date
 }
 
 type vote struct {
@@ -105,9 +109,9 @@ func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 
 // assess joins the votes of all modes into the opinion.
 func (e *evidence) assess(now time.Time, d *detection, n *Node) {
-	e.why, e.decisive = "", false
+	e.why, e.decisive, e.planned, e.veto = "", false, true, ""
 	if n.State == Terminated {
-		e.opinion = opinion{Fail, Fail, ReasonTerminated, true}
+		e.opinion = opinion{Fail, Fail, ReasonTerminated, true, false}
 		for i := range e.tracks { // the list may be wrong: what failed has failed
 			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == Fail
 		}
@@ -123,12 +127,16 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	for i := range d.modes {
 		rule, v, t := &d.modes[i], votes[i], &e.tracks[i]
 		if veto && rule.control {
+			if v.verdict == Fail {
+				e.veto = joinWhy(e.veto, rule.Type, v.reason)
+			}
 			v = vote{Unknown, Unknown, "", false}
 			t.held = false
 		}
 		switch {
 		case v.verdict == Fail:
 			t.held = true
+			e.planned = e.planned && t.dated
 			e.decisive = e.decisive || v.decides
 			e.why = joinWhy(e.why, rule.Type, v.reason)
 		case v.verdict == OK, rule.hint:
@@ -140,6 +148,7 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 		}
 	}
 	e.verdict, e.eager = d.join(all), d.join(soon)
+	e.planned = e.planned && e.verdict == Fail
 }
 
 // goesBlind reports whether the verdict is unknown for too long since now.
@@ -151,6 +160,21 @@ func (e *evidence) goesBlind(now time.Time, d *detection) bool {
 		e.ignorant = now
 	case !e.blind && now.Sub(e.ignorant) >= d.blind:
 		e.blind = true
+		return true
+	}
+	return false
+}
+
+// newlyVetoed reports, once until the modes say ok, that a heartbeat vetoes a failure for
+// longer than the heartbeats of a dead node count.
+func (e *evidence) newlyVetoed(now time.Time, d *detection) bool {
+	switch {
+	case e.veto == "":
+		e.vetoAt, e.vetoed = time.Time{}, e.vetoed && e.verdict != OK
+	case e.vetoAt.IsZero():
+		e.vetoAt = now
+	case !e.vetoed && now.Sub(e.vetoAt) > d.silence:
+		e.vetoed = true
 		return true
 	}
 	return false
@@ -214,6 +238,9 @@ func (e *evidence) wakeAt(w *soonest, d *detection, n *Node) {
 	}
 	if d.beat >= 0 && e.verdict == Unknown {
 		w.add(w.now.Add(d.path.every)) // the path may come back
+	}
+	if !e.vetoAt.IsZero() && !e.vetoed {
+		w.add(e.vetoAt.Add(d.silence + instant))
 	}
 	if !e.ignorant.IsZero() && !e.blind {
 		w.add(e.ignorant.Add(d.blind))

@@ -65,7 +65,7 @@ func TestEvidence(t *testing.T) {
 				d.path.last = now // by other nodes
 			}
 			e.assess(now, d, n)
-			if want := (opinion{test.verdict, test.eager, test.why, test.decisive}); e.opinion != want {
+			if want := (opinion{verdict: test.verdict, eager: test.eager, why: test.why, decisive: test.decisive}); e.opinion != want {
 				t.Errorf("opinion %+v, want %+v", e.opinion, want)
 			}
 		})
@@ -194,11 +194,38 @@ func TestAnnouncedEndIsNotVetoed(t *testing.T) {
 		w.pass(time.Minute)
 		w.says["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: announced}}
 		w.tell(Pause{Owner: "ops", TTL: time.Minute})
-		w.pass(30 * time.Second)
+		w.pass(50 * time.Second)
 		w.takeOver()
 		w.pass(5 * time.Minute)
 		if got := slices.Contains(w.acts(), "RECREATE n4"); got != announced {
 			t.Errorf("announced %t: replaced: %t, want %t:\n%s", announced, got, announced, w.dump())
+		}
+		vetoed := slices.DeleteFunc(w.found, func(f Finding) bool { return f.Event != CheckVetoed })
+		if (len(vetoed) != 1) != announced {
+			t.Errorf("announced %t: vetoed %v, want one finding if it is not", announced, vetoed)
+		}
+	}
+}
+
+// What is announced is not repaired in place, which would end nothing.
+func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
+	for _, test := range []struct {
+		actions []Action
+		acts    []string
+		gates   []Gate
+	}{
+		{[]Action{{Name: Reboot}, {Name: Recreate}}, []string{"RECREATE n4"}, nil},
+		{[]Action{{Name: Reboot}}, nil, []Gate{GateAction}},
+	} {
+		p := plain(test.actions...)
+		p.Detection.Modes[0].Type = HypervisorStatus
+		w := newWorld(t, p, ten()...)
+		w.pass(time.Minute)
+		w.says["n4"] = map[ModeType]Observation{HypervisorStatus: {Node: "n4", Mode: HypervisorStatus, Verdict: Fail, Reason: "system-reboot", Announced: true}}
+		w.pass(5 * time.Minute)
+		w.wantActs(test.acts...)
+		if got := w.gates("n4"); !slices.Equal(got, test.gates) {
+			t.Errorf("refused by %v, want %v", got, test.gates)
 		}
 	}
 }

@@ -138,6 +138,9 @@ func whyNoVerdict(*candidate) string { return "there is no verdict now" }
 
 func noAction(c *candidate) refusal {
 	return refuse(!c.fits, time.Time{}, func(c *candidate) string {
+		if c.node.planned {
+			return "no action of the policy replaces the machine before the date that its provider has set"
+		}
 		return fmt.Sprintf("no action of the policy fits a machine that is %s", cmp.Or(c.node.State, "running"))
 	})
 }

@@ -99,6 +99,13 @@ func (n *node) candidate() NodeState {
 	return Unhealthy
 }
 
+// fits reports whether the action makes sense for the node: a repair in place does not
+// end what the provider has announced.
+func (n *node) fits(a Action) bool {
+	elsewhere := a.Name == Recreate || a.Name == Workflow
+	return a.fits(n.State) && (elsewhere || !n.planned || n.asked != "")
+}
+
 // fencedBy reports whether the node is fenced before the action.
 func (n *node) fencedBy(r *rules, a Action) bool {
 	return a.Name == Recreate && len(r.fencing) > 0 && (n.repair == nil || !n.repair.Fenced) && !n.harmless(r)
@@ -211,6 +218,9 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 
 func (ro *roster) assess(now time.Time, n *node) {
 	n.assess(now, ro.detection, &n.Node)
+	if n.newlyVetoed(now, ro.detection) {
+		ro.journal.find(n.finding(CheckVetoed, n.veto+": a heartbeat that is ok vetoes it"))
+	}
 	if n.goesBlind(now, ro.detection) {
 		ro.journal.find(n.finding(CheckUnknown, "nothing is known of it for "+ro.detection.blind.String()))
 	}

@@ -49,6 +49,7 @@ const (
 	NodeHeld         FindingEvent = "node.held"     // its repairs are spent, and a gate refuses to set it aside
 	NodeReleased     FindingEvent = "node.released" // by an operator, or as its quarantine is over
 	CheckUnknown     FindingEvent = "check.unknown" // for longer than unknown_alarm
+	CheckVetoed      FindingEvent = "check.vetoed"  // a heartbeat contradicts a failure that only the control plane reports
 	RepairBlocked    FindingEvent = "repair.blocked"
 	RepairClaimed    FindingEvent = "repair.claimed"
 	RepairStarted    FindingEvent = "repair.started"

@@ -173,7 +173,7 @@ func (rs *repairs) failed(now time.Time, n *node, why string) {
 // quarantined, or its lineage begins anew with a replacement that is not fit either.
 func (rs *repairs) escalate(now time.Time, n *node, why string) {
 	r := n.repair
-	a, i, ok := rs.rules.firstAction(n.State, r.Index+1)
+	a, i, ok := rs.rules.firstAction(n, r.Index+1)
 	switch {
 	case ok:
 		r.Action, r.Index, r.Tries, r.Waiting = a, i, 0, true

@@ -50,7 +50,8 @@ type NodeRecord struct {
 	NotBefore  time.Time    `json:"not_before,omitzero"`
 	Replaced   bool         `json:"replaced,omitempty"`
 	Unlisted   bool         `json:"unlisted,omitempty"`
-	Born       string       `json:"born,omitempty"` // the lineage, where a repair of ours launched it
+	Vetoed     bool         `json:"vetoed,omitempty"` // the failures that a heartbeat vetoes were reported
+	Born       string       `json:"born,omitempty"`   // the lineage, where a repair of ours launched it
 	Repair     *Repair      `json:"repair,omitempty"`
 }
 
@@ -117,7 +118,7 @@ func (j *Judge) State() State {
 			}
 		}
 		r := NodeRecord{Node: n.Node, State: state, Since: n.since, Failing: n.failing, Why: n.cause, Ignorant: n.ignorant, Modes: modes, Until: n.until, Asked: n.asked, AskedUntil: n.askedUntil, AskedPool: n.pool,
-			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Born: j.safety.lineages.born[n.ID]}
+			Blocked: n.blocked, Spent: n.spent, NotBefore: n.notBefore, Replaced: n.replaced, Unlisted: n.unlisted, Vetoed: n.vetoed, Born: j.safety.lineages.born[n.ID]}
 		if n.repair != nil {
 			r.Repair = new(*n.repair)
 		}
@@ -174,7 +175,7 @@ func (j *Judge) restoreNode(now time.Time, r NodeRecord, same bool) {
 		n.ignorant = earlier(r.Ignorant, now)
 	}
 	n.failing, n.until, n.notBefore = earlier(r.Failing, now), earlier(r.Until, now.Add(j.rules.window)), earlier(r.NotBefore, now.Add(j.rules.backoffMax))
-	n.spent, n.replaced, n.unlisted = r.Spent, r.Replaced, r.Unlisted
+	n.spent, n.replaced, n.unlisted, n.vetoed = r.Spent, r.Replaced, r.Unlisted, r.Vetoed
 	n.asked, n.askedUntil, n.pool = r.Asked, earlier(r.AskedUntil, now.Add(maxPause)), r.AskedPool
 	if n.asked == "" { // else the gate that refuses it is found anew
 		n.blocked = r.Blocked

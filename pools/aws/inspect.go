@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/autoscaling"
@@ -197,7 +198,7 @@ func sight(what, status string) pools.Sight {
 }
 
 // host reads what EC2 says of what an instance runs on: its system, the way to its
-// volumes, and whether it is to be given up.
+// volumes, and which events EC2 has scheduled for it.
 func host(s ec2types.InstanceStatus) pools.Sight {
 	system := summary("ec2.system", s.SystemStatus)
 	if system.Fitness == pools.Unfit {
@@ -208,20 +209,37 @@ func host(s ec2types.InstanceStatus) pools.Sight {
 			return volumes
 		}
 	}
-	for _, e := range s.Events {
-		if about := aws.ToString(e.Description); strings.HasPrefix(about, "[Completed]") || strings.HasPrefix(about, "[Canceled]") {
-			continue // it is told of for a week
-		}
-		switch e.Code {
-		case ec2types.EventCodeInstanceRetirement, ec2types.EventCodeInstanceStop:
-			why := "ec2.event " + string(e.Code)
-			if e.NotBefore != nil {
-				why += " from " + e.NotBefore.UTC().Format("2006-01-02 15:04")
-			}
-			return pools.Sight{Fitness: pools.Unfit, Why: why, Announced: true}
-		}
+	if planned := announced(s.Events); planned.Announced {
+		return planned
 	}
 	return system
+}
+
+// announced returns the first of the scheduled events that stop, reboot or disturb the
+// instance.
+func announced(events []ec2types.InstanceStatusEvent) (first pools.Sight) {
+	var at time.Time
+	for _, e := range events {
+		if about := aws.ToString(e.Description); strings.HasPrefix(about, "[Completed]") || strings.HasPrefix(about, "[Canceled]") {
+			continue // EC2 shows it for a week
+		}
+		switch e.Code {
+		case ec2types.EventCodeInstanceRetirement, ec2types.EventCodeInstanceStop, ec2types.EventCodeInstanceReboot,
+			ec2types.EventCodeSystemReboot, ec2types.EventCodeSystemMaintenance:
+		default:
+			continue
+		}
+		from := aws.ToTime(e.NotBefore)
+		if first.Announced && !from.Before(at) {
+			continue
+		}
+		why := "ec2.event " + string(e.Code)
+		if !from.IsZero() {
+			why += " from " + from.UTC().Format("2006-01-02 15:04")
+		}
+		at, first = from, pools.Sight{Fitness: pools.Unfit, Why: why, Announced: true}
+	}
+	return first
 }
 
 // Console returns the last output on the serial console of an instance, at most

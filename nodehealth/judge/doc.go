@@ -84,10 +84,9 @@
 //	attempts       the lineage had its repairs: it is quarantined
 //
 // An action within a repair needs only the gates that others can close: owner, pause,
-// breaker, zone, schedule and min_available. Beside them "unknown", "action", "fencing"
-// and "recheck" say that there is no verdict now, that no action of the policy fits
-// the machine's state, that an exclusive machine cannot be fenced, and that nobody
-// confirmed the failure.
+// breaker, zone, schedule and min_available. Beside them "unknown", "action" and
+// "recheck" say that there is no verdict now, that no action of the policy fits the
+// machine's state, and that no observation confirmed the failure.
 //
 // The breaker counts nodes that are suspect, unhealthy or being repaired among those
 // that are eligible: listed, past their grace, not paused, not leaving or taken back,

@@ -24,12 +24,6 @@ type Node struct {
 	Zone  string    `json:"zone,omitempty"`
 	Since time.Time `json:"since,omitzero"` // its launch
 	State Provided  `json:"state,omitempty"`
-	// Exclusive names the identity that no other machine may have meanwhile, such as
-	// a volume; empty: it has none.
-	Exclusive string `json:"exclusive,omitempty"`
-	// Lineage is shared by a node and its replacements; empty: what the Judge knows
-	// of its own repairs.
-	Lineage string `json:"lineage,omitempty"`
 }
 
 // Provided is a machine's state as the provider tells it.

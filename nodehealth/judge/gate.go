@@ -32,7 +32,6 @@ type gate struct {
 var gates = [...]gate{
 	{GateUnknown, atClaim | atBegin | atAct | alone, noVerdict},
 	{GateAction, atClaim | atBegin | atAct, noAction},
-	{GateFencing, atClaim | atBegin | atAct, noFencing},
 	{GateRecheck, atClaim | atBegin | atAct, notConfirmed},
 	{GateOwner, atClaim | atBegin | atAct | atSilence | atQuarantine | alone | forAll, otherHealer},
 	{GatePause, atClaim | atBegin | atAct | atSilence | atQuarantine | alone, paused},
@@ -142,13 +141,6 @@ func noAction(c *candidate) refusal {
 			return "no action of the policy replaces the machine before the date that its provider has set"
 		}
 		return fmt.Sprintf("no action of the policy fits a machine that is %s", cmp.Or(c.node.State, "running"))
-	})
-}
-
-func noFencing(c *candidate) refusal {
-	alone := c.action.Name == Recreate && c.node.Exclusive != "" && c.node.State != Terminated
-	return refuse(alone && len(c.rules.fencing) == 0, time.Time{}, func(c *candidate) string {
-		return fmt.Sprintf("the machine has %s for itself, and the policy has no fencing", c.node.Exclusive)
 	})
 }
 

@@ -47,12 +47,6 @@ func TestEachGate(t *testing.T) {
 		{"no verdict", func(c *candidate) { c.node.verdict = Unknown }, GateUnknown, all | alone, 0, "there is no verdict now"},
 		{"an operator's wish needs no verdict", func(c *candidate) { c.node.verdict, c.node.asked = OK, "ann" }, "", 0, 0, ""},
 		{"no action fits", func(c *candidate) { c.fits, c.node.State = false, Stopped }, GateAction, all, 0, "no action of the policy fits a machine that is stopped"},
-		{"an exclusive machine without fencing", func(c *candidate) { c.action, c.node.Exclusive = Action{Name: Recreate}.withDefaults(false), "vol-1" }, GateFencing, all, 0,
-			"the machine has vol-1 for itself, and the policy has no fencing"},
-		{"which is terminated", func(c *candidate) {
-			c.action = Action{Name: Recreate}.withDefaults(false)
-			c.node.Exclusive, c.node.State = "vol-1", Terminated
-		}, "", 0, 0, ""},
 		{"not confirmed lately", func(c *candidate) { c.node.notBefore = now.Add(time.Minute) }, GateRecheck, all, time.Minute, "nobody confirmed that it fails"},
 		{"another healer", func(c *candidate) { c.healer = "the group heals" }, GateOwner, acts | alone, 0, "the group heals"},
 		{"the node is paused", func(c *candidate) { c.pauses.take(now, Pause{Node: "n", Owner: "ann", TTL: time.Hour}) }, GatePause, acts | alone, time.Hour, "paused by ann"},

@@ -281,17 +281,6 @@ func TestFencing(t *testing.T) {
 		w.pass(2 * time.Minute)
 		w.wantActs("fence n4", "RECREATE n4")
 	})
-	t.Run("an exclusive machine, and no fencing", func(t *testing.T) {
-		w := newWorld(t, plain(), ten()...)
-		w.nodes[4].Exclusive = "vol-1"
-		w.pass(time.Minute)
-		w.sick("n4")
-		w.pass(10 * time.Minute)
-		w.wantActs()
-		if got := w.gates("n4"); !slices.Equal(got, []Gate{GateFencing}) {
-			t.Errorf("refused by %q", got)
-		}
-	})
 	t.Run("a machine that is gone needs none", func(t *testing.T) {
 		w := newWorld(t, exclusive(), ten()...)
 		w.pass(time.Minute)

@@ -24,9 +24,6 @@ func newLineages(r *rules) lineages {
 
 // of returns the name of a node's lineage.
 func (ls *lineages) of(n Node) string {
-	if n.Lineage != "" {
-		return n.Lineage
-	}
 	if name, ok := ls.born[n.ID]; ok {
 		return name
 	}

@@ -9,7 +9,7 @@ import (
 )
 
 func TestLineages(t *testing.T) {
-	old, young, labelled := Node{ID: "old"}, Node{ID: "young"}, Node{ID: "x", Lineage: "volume-1"}
+	old, young, other := Node{ID: "old"}, Node{ID: "young"}, Node{ID: "x"}
 	ls := newLineages(&rules{window: time.Hour, backoff: time.Minute, backoffMax: 4 * time.Minute, factor: 2})
 	now := start()
 	all := func(string) bool { return true }
@@ -28,11 +28,11 @@ func TestLineages(t *testing.T) {
 		{"and adds to it", 10 * time.Minute, func() { ls.begin(now, young); ls.end(now, young, true) }, old, 2, 2 * time.Minute},
 		{"the wait is bounded", 0, func() { ls.begin(now, old); ls.begin(now, old); ls.end(now, old, true) }, old, 4, 4 * time.Minute},
 		{"the last is taken back", 0, func() { ls.undo(old) }, old, 3, 4 * time.Minute},
-		{"the provider's label wins", 0, func() { ls.begin(now, labelled) }, labelled, 1, 0},
+		{"another node has its own", 0, func() { ls.begin(now, other) }, other, 1, 0},
 		{"the window passes the first", 50 * time.Minute, func() {}, old, 2, 0},
 		{"a replacement that is gone", 0, func() { ls.forget(now, func(id string) bool { return id == "old" }) }, young, 0, 0},
 		{"the window passes all", time.Hour, func() { ls.forget(now, all) }, old, 0, 0},
-		{"an operator forgives", 0, func() { ls.begin(now, labelled); ls.forgive(labelled) }, labelled, 0, 0},
+		{"an operator forgives", 0, func() { ls.begin(now, other); ls.forgive(other) }, other, 0, 0},
 	} {
 		now = now.Add(s.after)
 		s.do()

@@ -78,12 +78,11 @@ func (n *node) finding(event FindingEvent, why string) Finding {
 	return Finding{Event: event, Node: n.ID, Zone: n.Zone, Why: why}
 }
 
-// harmless reports whether the machine certainly does not run. For a machine with an
-// identity that no other may have, that takes two lists in a row: one list may be old,
-// and a machine that is not listed may run on.
+// harmless reports whether the machine certainly does not run. In an exclusive pool that
+// takes two lists in a row: one list may be old, and a machine that is not listed may run
+// on.
 func (n *node) harmless(r *rules) bool {
-	alone := r.exclusive || n.Exclusive != ""
-	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !alone)
+	return (n.State == Terminated || n.State == Stopped) && (n.down > 1 || !r.exclusive)
 }
 
 func (n *node) young(now time.Time, r *rules) bool {

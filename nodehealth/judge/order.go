@@ -90,7 +90,6 @@ const (
 	GateRate         Gate = "rate"          // too many repairs began
 	GateBackoff      Gate = "backoff"       // the last repair of this lineage was not long ago
 	GateAttempts     Gate = "attempts"      // the lineage had its repairs: it is quarantined
-	GateFencing      Gate = "fencing"       // an exclusive machine, and no way to fence it
 	GateUnknown      Gate = "unknown"       // there is no verdict now
 	GateAction       Gate = "action"        // no action of the policy fits the machine
 	GateRecheck      Gate = "recheck"       // the failure was not confirmed in time

@@ -172,7 +172,7 @@ func (rs *repairs) fenced(now time.Time, n *node, why string) {
 // unfenced holds the node, unless the confirmation is not required.
 func (rs *repairs) unfenced(now time.Time, n *node, why string) {
 	rs.journal.find(Finding{Event: FenceUnconfirmed, Node: n.ID, Zone: n.Zone, Attempt: n.repair.Attempt, Why: why})
-	if !rs.rules.mustFence && n.Exclusive == "" {
+	if !rs.rules.mustFence {
 		n.repair.Fenced, n.repair.Waiting = true, true
 		rs.to(now, n, Recovering)
 		return

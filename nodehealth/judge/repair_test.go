@@ -29,10 +29,10 @@ func TestProgressOfARepair(t *testing.T) {
 
 		{"fencing", Fencing, Repair{Deadline: future}, nil, "", ""},
 		{"fencing, and the machine stops", Fencing, Repair{Deadline: future}, func(n *node, _ *detection) { n.State = Stopped }, FenceConfirmed, "the machine is stopped"},
-		{"fencing, and one list has an exclusive machine stopped", Fencing, Repair{Deadline: future},
-			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 1 }, "", ""},
+		{"fencing, and one list of an exclusive pool has the machine stopped", Fencing, Repair{Deadline: future},
+			func(n *node, d *detection) { d.exclusive, n.State, n.down = true, Stopped, 1 }, "", ""},
 		{"fencing, and two lists do", Fencing, Repair{Deadline: future},
-			func(n *node, _ *detection) { n.State, n.Exclusive, n.down = Stopped, "vol", 2 }, FenceConfirmed, "the machine is stopped"},
+			func(n *node, d *detection) { d.exclusive, n.State, n.down = true, Stopped, 2 }, FenceConfirmed, "the machine is stopped"},
 		{"fencing takes too long", Fencing, Repair{Deadline: now}, nil, FenceUnconfirmed, "not confirmed in time"},
 		{"fencing, and let go", Fencing, Repair{Deadline: future}, leaving, "", ""},
 

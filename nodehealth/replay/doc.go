@@ -8,7 +8,7 @@
 //
 //	{"policy": {...}}       the "health" block of a pool file, in JSON; a later one takes
 //	                        its place, as a restart with another file does
-//	{"nodes": [{"id": N, "zone": Z, "since": T, "state": S, "exclusive": E, "lineage": L}, ...]}
+//	{"nodes": [{"id": N, "zone": Z, "since": T, "state": S}, ...]}
 //	                        the provider's whole list from here on. since is the launch in
 //	                        seconds of the virtual time, below 0 before the start; without
 //	                        it, it was long ago. state is "", "stopped", "terminated",

@@ -39,12 +39,10 @@ type (
 
 // listed is a node of a nodesLine.
 type listed struct {
-	ID        string         `json:"id"`
-	Zone      string         `json:"zone"`
-	Since     *float64       `json:"since"`
-	State     judge.Provided `json:"state"`
-	Exclusive string         `json:"exclusive"`
-	Lineage   string         `json:"lineage"`
+	ID    string         `json:"id"`
+	Zone  string         `json:"zone"`
+	Since *float64       `json:"since"`
+	State judge.Provided `json:"state"`
 }
 
 // paused is a judge.Pause in seconds.

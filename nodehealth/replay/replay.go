@@ -161,7 +161,7 @@ func at(second float64) time.Time {
 func nodesOf(l nodesLine) []judge.Node {
 	out := make([]judge.Node, 0, len(l))
 	for _, n := range l {
-		node := judge.Node{ID: n.ID, Zone: n.Zone, State: n.State, Exclusive: n.Exclusive, Lineage: n.Lineage}
+		node := judge.Node{ID: n.ID, Zone: n.Zone, State: n.State}
 		if n.Since != nil {
 			node.Since = at(*n.Since)
 		}

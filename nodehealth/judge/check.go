@@ -21,6 +21,7 @@ func (p Policy) Validate() error {
 	p.Detection.check(&ps, p.Exclusive)
 	p.Recovery.check(&ps, p)
 	p.Safety.check(&ps)
+	p.checkReasons(&ps)
 	p.checkUsed(&ps)
 	p.checkAvailable(&ps)
 	return errors.Join(ps...)

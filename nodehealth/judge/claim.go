@@ -124,7 +124,7 @@ func (rs *repairs) attempt(n *node) string {
 
 // firstAction returns the first action from that index on that fits the node.
 func (r *rules) firstAction(n *node, from int) (Action, int, bool) {
-	for i := max(0, from); i < len(r.actions); i++ {
+	for i := max(from, n.patience.from); i < len(r.actions); i++ {
 		if a := r.actions[i]; n.fits(a) {
 			return a, i, true
 		}

@@ -14,6 +14,7 @@ type evidence struct {
 	tracks []track  // by mode
 	room   [3]track // for as many, beside the rest of the node in memory
 
+	patience patience // with what fails now
 	lastBeat time.Time
 	reset    time.Time // of all that was observed: by an action of ours
 	ignorant time.Time // since then the verdict is unknown
@@ -109,7 +110,7 @@ func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 
 // assess joins the votes of all modes into the opinion.
 func (e *evidence) assess(now time.Time, d *detection, n *Node) {
-	e.why, e.decisive, e.planned, e.veto = "", false, true, ""
+	e.why, e.decisive, e.planned, e.veto, e.patience = "", false, true, "", patience{wait: d.tolerate}
 	if n.State == Terminated {
 		e.opinion = opinion{Fail, Fail, ReasonTerminated, true, false}
 		for i := range e.tracks { // the list may be wrong: what failed has failed
@@ -141,6 +142,9 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 			e.why = joinWhy(e.why, rule.Type, v.reason)
 		case v.verdict == OK, rule.hint:
 			t.held = false
+		}
+		if v.eager == Fail {
+			e.patience.add(d.rules, cmp.Or(v.reason, t.reason))
 		}
 		if !rule.hint || v.verdict == Fail {
 			all.add(v.verdict, t.held)

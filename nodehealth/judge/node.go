@@ -131,7 +131,7 @@ func (n *node) nextWake(now time.Time, d *detection) time.Time {
 		w.add(n.Since.Add(d.grace))
 	}
 	if n.eager == Fail && !n.failing.IsZero() {
-		w.add(n.failing.Add(d.tolerate))
+		w.add(n.failing.Add(n.patience.wait))
 	}
 	w.add(n.until)
 	if !n.fitSince.IsZero() {

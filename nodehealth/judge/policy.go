@@ -13,6 +13,9 @@ type Policy struct {
 	Detection Detection `yaml:"detection" json:"detection"`
 	Recovery  Recovery  `yaml:"recovery" json:"recovery,omitzero"`
 	Safety    Safety    `yaml:"safety" json:"safety,omitzero"`
+	// Reasons are what differs for one reason of a failure, such as the type of a
+	// condition, by its name.
+	Reasons map[string]Reason `yaml:"reasons" json:"reasons,omitempty"`
 }
 
 // Mode says whether orders are carried out.

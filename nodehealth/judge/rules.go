@@ -36,6 +36,7 @@ type rules struct {
 	repairs, trips                            int
 	window, healedFor                         time.Duration
 	freezes                                   []freeze
+	reasons                                   map[string]reasonRule
 }
 
 // modeRule is one mode's.
@@ -62,6 +63,7 @@ func compile(p Policy) *rules {
 		repairs: *s.MaxAttempts, trips: *s.TripReset.ManualAfter,
 		window: time.Duration(*s.Window), healedFor: time.Duration(*s.TripReset.For),
 	}
+	r.reasons = reasonRules(p)
 	if d.Quorum != nil {
 		r.quorum = *d.Quorum
 	}

@@ -116,7 +116,7 @@ func (j *Judge) enter(now time.Time, n *node) {
 			n.failing = now
 		}
 		switch {
-		case n.verdict == Fail && now.Sub(n.failing) >= j.rules.tolerate:
+		case n.verdict == Fail && now.Sub(n.failing) >= n.patience.wait:
 			j.sicken(now, n, n.why)
 		case n.state == Fresh || n.state == Healthy:
 			j.roster.to(now, n, Suspect)

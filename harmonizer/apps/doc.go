@@ -27,7 +27,8 @@
 //     (flapping), then never (give_up), until the index ran for long (decay).
 //   - disruptionLimit: many indices lost at once are rather a fault of ours.
 //   - rowLoss: many rows gone at once are rather a fault of the source; until they are
-//     back, or an operator releases them, nothing is stopped for want of a row.
+//     back, the source confirms at most half of them, or an operator releases them,
+//     nothing is stopped for want of a row.
 //   - rowStops: many rows STOPPED or at 0 instances at once are rather one, too, until
 //     the source confirms them, or an operator if they are more than half.
 //   - gate: nothing leaves while a state is incomplete (freshness), while another

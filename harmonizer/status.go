@@ -51,7 +51,7 @@ type Status struct {
 }
 
 // Unready returns why the harmonizer is not ready, one sentence for each cause. Empty: it
-// is ready, or stands by for one that leads.
+// is ready, or stands by while another harmonizer leads.
 func (s Status) Unready() []string {
 	var why []string
 	if !s.NoLeader.IsZero() {

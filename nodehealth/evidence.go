@@ -99,8 +99,8 @@ func (w *witness) evidence(now time.Time, j *judge.Judge, e *effort) Evidence {
 	}
 }
 
-// heard stores the conditions that nodes have reported.
-func (v *inventory) heard(facts []pools.NodeFacts) {
+// report stores the conditions that nodes have reported.
+func (v *inventory) report(facts []pools.NodeFacts) {
 	for _, f := range facts {
 		if len(f.Conditions) > 0 && v.has(f.ID) {
 			v.conditions[f.ID] = conditions{f.At, f.Conditions[:min(len(f.Conditions), pools.MaxConditions)]}

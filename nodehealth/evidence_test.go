@@ -43,9 +43,9 @@ func TestEvidence(t *testing.T) {
 		noRoom  error // of the store
 		saved   int
 	}{
-		{"of one that is replaced", judge.Recreate, "kernel panic", nil, nil, 1},
-		{"of one that is rebuilt", judge.Rebuild, "kernel panic\xff", nil, nil, 1},
-		{"not of one that is rebooted", judge.Reboot, "kernel panic", nil, nil, 0},
+		{"of a machine that is replaced", judge.Recreate, "kernel panic", nil, nil, 1},
+		{"of a machine that is rebuilt", judge.Rebuild, "kernel panic\xff", nil, nil, 1},
+		{"not of a machine that is rebooted", judge.Reboot, "kernel panic", nil, nil, 0},
 		{"without its console", judge.Recreate, "", errors.New("no right"), nil, 1},
 		{"in vain", judge.Recreate, "kernel panic", nil, full, 0},
 	} {

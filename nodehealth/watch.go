@@ -204,7 +204,7 @@ func (w *watcher) heartbeats(expected time.Duration) func(context.Context) error
 			}
 		}
 		reported = latest
-		if err := w.mail.tell(ctx, func(time.Time) { w.inventory.heard(facts) }); err != nil {
+		if err := w.mail.tell(ctx, func(time.Time) { w.inventory.report(facts) }); err != nil {
 			return err
 		}
 		return w.report(ctx, news)

@@ -48,7 +48,7 @@ func drawStory(t *rapid.T) story {
 	return s
 }
 
-// play tells the story to a judge that is restored from its state in these seconds. It
+// play runs the story with a judge that is restored from its state in these seconds. It
 // returns the actions of each node in order, and how each node ends.
 func (s story) play(t *testing.T, r *rapid.T, restarts []int) (done map[string][]string, ends map[string]NodeState) {
 	p := plain(s.actions...)

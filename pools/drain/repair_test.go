@@ -67,7 +67,7 @@ func TestReboot(t *testing.T) {
 }
 
 // TestWorkflowIsResumed: a machine reports a repair that a machine before it may have
-// begun. One that it begins itself is not such, though its record is older.
+// begun. A repair that the machine begins itself is not resumed, though its record is older.
 func TestWorkflowIsResumed(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-2"] = 1

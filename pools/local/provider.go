@@ -155,7 +155,7 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		Heartbeat: p.cfg.Heartbeat, StopGrace: p.cfg.StopGrace, DataDir: p.folder(id),
 		SelfFenceAfter: p.cfg.SelfFenceAfter, Fenced: m.live[id].fenced,
 	}.WithDefaults()
-	if p.tails[id] == nil { // one that is started again adds to it
+	if p.tails[id] == nil { // a machine that is started again adds to it
 		p.tails[id] = output.NewTail(tailLines, provider.MaxConsole/2)
 	}
 	child, err := p.launcher.Start(ctx, supervise.Spec{

@@ -27,7 +27,8 @@ type partsOfPool struct {
 	// hear gives what the provider warns of, and what else it tells, to two channels
 	// until its context ends; either may be nil. nil: it tells nothing.
 	hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
-	// console is that of the provider; nil: it has none.
+	// console is that of the provider; nil: the provider
+	// stores no output.
 	console  func(ctx context.Context, instance string) ([]byte, error)
 	store    metrics.Store
 	ledger   *state.Ledger

@@ -39,8 +39,8 @@ type process struct {
 	LogCounts map[string]int `json:"log_counts"`     // always empty
 }
 
-// ready serves /readyz: whether the harmonizer can do its work, or stands by for one that
-// does. If not, the lines of the answer say why.
+// ready serves /readyz: whether the harmonizer can do its work, or stands by while another
+// harmonizer does. If not, the lines of the answer say why.
 func ready(status func(ctx context.Context, q harmonizer.StatusQuery) (harmonizer.Status, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		ctx, cancel := context.WithTimeout(r.Context(), varzTimeout)

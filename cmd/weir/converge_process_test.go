@@ -22,6 +22,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/bulkapi/bulktest"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 )
 
 // convergeFile is the harmonizer's file: all is soon seen.
@@ -82,11 +83,7 @@ func (b *convergeBus) stop() {
 // serveController answers for credentials and takes nudges.
 func (w *convergeWorld) serveController() {
 	w.Helper()
-	nc, err := nats.Connect(w.url, nats.MaxReconnects(-1), nats.ReconnectWait(100*time.Millisecond))
-	if err != nil {
-		w.Fatal(err)
-	}
-	w.Cleanup(nc.Close)
+	nc := bustest.Connect(w, w.url)
 	w.nc = nc
 	for subject, handle := range map[string]nats.MsgHandler{
 		message.SubjectStart:                          w.start,

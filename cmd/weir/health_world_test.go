@@ -23,6 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
@@ -99,13 +100,8 @@ func newEmptyWard(t *testing.T, o wardOptions) *ward {
 	bus := startConvergeBus(t)
 	w := &ward{nats: bus, machine: filepath.Join(t.TempDir(), "local"), boots: map[string]string{}}
 	w.twins = &twins{T: t, cluster: "ward", bus: bus.server.ClientURL()}
-	nc, err := nats.Connect(w.bus, nats.MaxReconnects(-1), nats.ReconnectWait(50*time.Millisecond))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	w.nc = nc
-	w.pool = local.NewPool(nc, w.cluster, "default", "blue", "green")
+	w.nc = bustest.Connect(t, w.bus)
+	w.pool = local.NewPool(w.nc, w.cluster, "default", "blue", "green")
 	w.listen()
 	w.own(o.each)
 	return w

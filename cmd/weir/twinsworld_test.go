@@ -28,6 +28,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -89,21 +90,7 @@ type twinTerm struct {
 // startTwinBus runs NATS for any number of twins.
 func startTwinBus(t *testing.T) string {
 	t.Helper()
-	s, err := natsserver.NewServer(&natsserver.Options{
-		ServerName: "twins", Host: "127.0.0.1", Port: natsserver.RANDOM_PORT, JetStream: true, StoreDir: t.TempDir(), NoSigs: true, NoLog: true,
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(patience) {
-		t.Fatal("NATS does not come up")
-	}
-	return s.Addr().String()
+	return bustest.Serve(t, natsserver.Options{ServerName: "twins", JetStream: true, StoreDir: t.TempDir()}).Addr().String()
 }
 
 // newTwins makes the world of two autoscalers, and none of these yet. The pool has
@@ -118,12 +105,7 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 	w.cloud.AddGroup(awstest.ASG{
 		Name: twinGroup, Tags: map[string]string{"weir:pool": w.cluster + "/default"}, Min: 1, Max: 40, Desired: size,
 	})
-	nc, err := nats.Connect(w.bus)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	w.nc = nc
+	w.nc = bustest.Connect(t, w.bus)
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	t.Cleanup(func() {

@@ -143,6 +143,7 @@ var house = []entry{
 	{path: "internal/daemon", row: wiring, family: "processes of weir"},
 
 	{path: "internal/arch", row: support, only: none},
+	{path: "internal/bus/bustest", row: support, only: none},
 	{path: "internal/testsize", row: support, std: true, only: none},
 	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},
 	{path: "internal/s3gateway/s3test", row: support},

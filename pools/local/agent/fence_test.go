@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
@@ -138,28 +139,11 @@ func TestBadFolder(t *testing.T) {
 
 // newServer runs a NATS of the test's own, and returns its address.
 func newServer(t *testing.T) string {
-	s, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true})
-	if err != nil {
-		t.Fatal(err)
-	}
-	s.Start()
-	t.Cleanup(func() {
-		s.Shutdown()
-		s.WaitForShutdown()
-	})
-	if !s.ReadyForConnections(localtest.Patience) {
-		t.Fatal("the server does not come up")
-	}
-	return s.Addr().String()
+	return bustest.Serve(t, server.Options{}).Addr().String()
 }
 
 func dial(t *testing.T, url string) *nats.Conn {
-	nc, err := nats.Connect(url, nats.MaxReconnects(-1), nats.ReconnectWait(20*time.Millisecond), nats.ReconnectBufSize(-1))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(nc.Close)
-	return nc
+	return bustest.Connect(t, url, nats.ReconnectBufSize(-1))
 }
 
 // selfFencing is an agent behind a proxy, with one copy that runs.

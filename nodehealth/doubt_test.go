@@ -11,6 +11,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/weirkeeper/weirkeeper/internal/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -242,7 +243,7 @@ func TestPausedPool(t *testing.T) {
 				m := c.begin(t, p, func(w *World) { w.Paused = func() (string, bool) { return why.Load().(string), true } })
 				pass(time.Minute)
 				c.sicken("n4", "impaired")
-				pass(3 * time.Hour)
+				pass(testsize.Pick(3*time.Hour, time.Hour))
 				s, _ := m.loop.Status(t.Context(), StatusQuery{})
 				if len(c.runs)+len(c.acted)+len(s.Alarms) > 0 || m.saw("fence.started n4") || m.saw("repair.started n4") {
 					t.Errorf("did %v, alarms %+v:\n%s", c.acted, s.Alarms, m.dump())

@@ -38,7 +38,7 @@ const (
 
 // convergeApps is how many apps there are: the race detector makes each heartbeat ten
 // times as expensive.
-var convergeApps = testsize.Pick(20_000, 2_500)
+var convergeApps = testsize.Pick(20_000, 5_000)
 
 // TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
 // on 200 nodes, each with its own connection to a real NATS server, by a bulk API

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/scaffold"
+	"github.com/weirkeeper/weirkeeper/internal/strictyaml"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/record"
 	"github.com/weirkeeper/weirkeeper/signals"
@@ -119,9 +120,9 @@ func (a *asked) target(cli *signalCommands, args []string) (signaltest.Target, e
 		if !ok || name == "" {
 			return t, command.Usage(fmt.Errorf("--param %q: want NAME=VALUE", p))
 		}
-		var value any
-		if err := yaml.Unmarshal([]byte(text), &value); err != nil {
-			return t, command.Usage(fmt.Errorf("--param %s: the value is no YAML: %w", name, err))
+		value, err := decodeParameter(text)
+		if err != nil {
+			return t, command.Usage(fmt.Errorf("--param %s: read the value as YAML: %w", name, err))
 		}
 		t.Hello.Parameters[name] = value
 	}
@@ -132,6 +133,24 @@ func (a *asked) target(cli *signalCommands, args []string) (signaltest.Target, e
 	}
 	t.App = a.app
 	return t, t.Validate()
+}
+
+// decodeParameter decodes a parameter's value: one document of YAML within bounds, without
+// anchors, aliases and tags. An empty text is nil.
+func decodeParameter(text string) (value any, err error) {
+	documents, problem := strictyaml.Values([]byte(text), strictyaml.Bounds{
+		Bytes: 1 << 20, Tokens: 1 << 14, Nesting: 64,
+		TooMuch:  "the value has more than %d words and signs",
+		Indirect: "anchors, aliases, tags and the like are not read: write the value out",
+	})
+	switch {
+	case problem != nil:
+		return nil, problem
+	case len(documents) > 1:
+		return nil, fmt.Errorf("the value has %d documents, want one", len(documents))
+	}
+	err = yaml.Unmarshal([]byte(text), &value)
+	return value, err
 }
 
 // evaluation reads the recorded windows, as the signal would be given them at the

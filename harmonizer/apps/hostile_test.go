@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -20,6 +21,17 @@ func settle(m *Machine, now time.Time, ev Event) (nudges []Nudge) {
 		nudges, ev = append(nudges, some...), Tick{}
 	}
 	return nudges
+}
+
+// processorTime returns what this process has taken of the processors: other processes of
+// a busy machine do not count.
+func processorTime(t *testing.T) time.Duration {
+	t.Helper()
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &usage); err != nil {
+		t.Fatal(err)
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 // A node may list as many copies on one index as fit a heartbeat. Work is in
@@ -45,7 +57,7 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 				beats[i] = message.Beat{App: "web", Version: "v1", Instance: fmt.Sprint("i", i), State: message.Running, Since: float64(1 + i)}
 			}
 			hb, stopped := beat("n1", beats...), map[string]bool{}
-			began := time.Now()
+			began := processorTime(t)
 			for range 4 {
 				nudges := settle(m, now, hb)
 				for range 10 {
@@ -58,8 +70,8 @@ func TestManyCopiesOnOneIndex(t *testing.T) {
 					}
 				}
 			}
-			if took := time.Since(began); took > 20*time.Second {
-				t.Errorf("40 s took %v", took)
+			if took := processorTime(t) - began; took > 20*time.Second {
+				t.Errorf("40 s took %v of a processor", took)
 			}
 			if stopped["i0"] && tt.desired > 0 || len(stopped) == 0 || len(stopped) > tt.stops {
 				t.Errorf("%d are stopped, want 1 to %d; the survivor: %v", len(stopped), tt.stops, stopped["i0"])

@@ -20,8 +20,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
 
-// timeout is for all that one case does with its store.
-const timeout = time.Minute
+// timeout is for all that one case does with its store, on a machine that is busy with
+// other tests.
+const timeout = 3 * time.Minute
 
 // Run holds the store to the contract of metrics.Store. Each case gets an empty
 // store from open, which also arranges for its end. Samples are of the last

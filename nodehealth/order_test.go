@@ -284,7 +284,7 @@ func TestRecoverObserves(t *testing.T) {
 		a, err := m.loop.Order(t.Context(), Order{Op: OpRecover, Nodes: []string{"n4"}, By: "ann"})
 		pass(time.Minute)
 		m.stop(t)
-		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "observes") || len(c.acted) != 0 || !m.saw("repair.started n4") {
+		if err != nil || !a.OK || !strings.Contains(a.Nodes[0].Why, "observes") || a.Nodes[0].Status.State != judge.Healthy || len(c.acted) != 0 || !m.saw("repair.started n4") {
 			t.Errorf("%v, %+v, did %v:\n%s", err, a, c.acted, m.dump())
 		}
 	})

@@ -144,7 +144,10 @@ func (rs *repairs) act(now time.Time, n *node) {
 	if rs.rules.observe { // nothing comes of it
 		state := n.candidate()
 		rs.close(now, n)
-		if state == Requested { // it does not fail
+		switch {
+		case state == Requested && n.verdict == OK:
+			state = Healthy
+		case state == Requested:
 			state = Fresh
 		}
 		rs.to(now, n, state)

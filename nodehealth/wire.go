@@ -148,7 +148,7 @@ type Status struct {
 	Open    []judge.Breaker `json:"open,omitempty"` // breakers that are open
 	// Pauses, at most MaxRows, those of the pool first.
 	Pauses []judge.PauseRecord `json:"pauses,omitempty"`
-	// Requests are those for the whole pool of which nodes wait, at most MaxRows.
+	// Requests are those for the whole pool that have nodes waiting, at most MaxRows.
 	Requests []judge.PoolRequest `json:"requests,omitempty"`
 	Alarms   []Alarm             `json:"alarms,omitempty"` // that stand
 	Rounds   []RoundStatus       `json:"rounds,omitempty"`

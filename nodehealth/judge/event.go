@@ -129,7 +129,7 @@ type Hint struct {
 // Recover is an operator's request to have a node repaired, sick or not: through all
 // gates, without a re-check. The next Tick begins the repair, or the request is refused
 // and forgotten. One with a time waits so long for the gates. Without a node it is a
-// request for each node of the pool that has none.
+// request for each node of the pool without one.
 type Recover struct {
 	Node string        `json:"node,omitempty"`
 	By   string        `json:"by"`

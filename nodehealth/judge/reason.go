@@ -41,7 +41,7 @@ func (p Policy) checkReasons(ps *problems) {
 	}
 }
 
-// indexOf returns where the first action of that name is; -1 if there is none.
+// indexOf returns where the first action of that name is; -1 if it is missing.
 func (r Recovery) indexOf(name ActionName) int {
 	return slices.IndexFunc(r.Actions, func(a Action) bool { return a.Name == name })
 }

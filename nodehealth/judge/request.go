@@ -38,7 +38,7 @@ func (j *Judge) demand(now time.Time, r Recover) {
 	j.journal.find(f)
 }
 
-// demandAll takes the request for each node of the pool that can be repaired and has none.
+// demandAll takes the request for each node of the pool that can be repaired and is not requested.
 func (j *Judge) demandAll(now time.Time, r Recover) {
 	asked := 0
 	for _, n := range byID(j.roster.all) {
@@ -123,7 +123,7 @@ type PoolRequest struct {
 	Gates   map[Gate]int `json:"gates,omitempty"` // nodes, by the gate that refused last
 }
 
-// Requests returns the requests for the whole pool of which nodes wait, in order of
+// Requests returns the requests for the whole pool that have nodes waiting, in order of
 // operator and end.
 func (j *Judge) Requests() []PoolRequest {
 	all := map[string]*PoolRequest{}

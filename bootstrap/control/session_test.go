@@ -233,7 +233,7 @@ func TestNoHandshake(t *testing.T) {
 		{"ends at once", `exit 0`, errEnded, []string{"no handshake"}},
 		{"killed before", `kill -9 $$`, errEnded, []string{"no handshake"}},
 		{"killed within", `printf '1|1|unix'; kill -9 $$`, ErrHandshake, []string{"1|1|unix"}},
-		{"garbage", `head -c 3000 /dev/urandom; echo; exec sleep 300`, ErrHandshake, []string{"first line"}},
+		{"garbage", `head -c 3000 /dev/zero | tr '\0' '\377'; echo; exec sleep 300`, ErrHandshake, []string{"first line"}},
 		{"ten megabytes in a line", `head -c 10000000 /dev/zero | tr '\0' x; echo; exec sleep 300`, ErrHandshake, []string{"xxxx"}},
 		{"an empty line", `echo; exec sleep 300`, ErrHandshake, []string{`""`}},
 		{"socket elsewhere", `echo "1|1|unix|/tmp/other|grpc|"; exec sleep 300`, ErrHandshake, []string{"/tmp/other", "plugin-dir"}},

@@ -2,6 +2,7 @@ package supervise
 
 import (
 	"bufio"
+	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
@@ -327,6 +328,9 @@ func TestParseStat(t *testing.T) {
 func TestTagOfProcessThatExecutes(t *testing.T) {
 	spec := shell(`echo ready; exec /bin/sh -c "$LOOP"`, newMark(t), &listing{})
 	spec.Env = append(spec.Env, `LOOP=exec /bin/sh -c "$LOOP"`)
+	for i := range 64 { // the environment is larger than the first read of io.ReadAll
+		spec.Env = append(spec.Env, fmt.Sprintf("FILLER%d=%s", i, strings.Repeat("x", 200)))
+	}
 	child := start(t, newLauncher(t), spec)
 	for i := range 3000 {
 		if value, known := readTag(child.PID()); !known || value != child.tag {

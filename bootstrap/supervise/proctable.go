@@ -13,6 +13,9 @@ import (
 // maxEnviron bounds how much of a process's environment is read.
 const maxEnviron = 8 << 20
 
+// usualEnviron is the size of the first try to read an environment, in bytes.
+const usualEnviron = 16 << 10
+
 // entry is what /proc/PID/stat says of a process.
 type entry struct {
 	pid     int
@@ -98,7 +101,18 @@ func readEnviron(pid int) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, maxEnviron))
+	// One call reads all: between two calls the process may execute another program, and
+	// the second one finds the end of the first program's environment.
+	for size := usualEnviron; ; size *= 4 {
+		environ := make([]byte, min(size, maxEnviron))
+		n, err := f.ReadAt(environ, 0)
+		if n < len(environ) || n == maxEnviron || err != nil {
+			if errors.Is(err, io.EOF) {
+				err = nil
+			}
+			return environ[:n], err
+		}
+	}
 }
 
 // hasNoEnviron reports whether a process, by its /proc/PID/stat, has no environment and

@@ -67,6 +67,16 @@ func (b *backoff) decay(cfg *Config, now instant) instant {
 	return until
 }
 
+// runsOn reports whether a copy that runs on the index is likely to run on: the index did
+// not crash, or it crashed once and has run for DropletLost since. An index that crashed
+// again runs for a moment after each restart: its crashes must have ended to count.
+func (b *backoff) runsOn(cfg *Config, now instant) bool {
+	if b.crashes == 0 {
+		return true
+	}
+	return b.crashes <= *cfg.FlappingDeath && b.healthy != 0 && max(b.healthy, b.crashedAt).add(cfg.DropletLost) <= now
+}
+
 func (b *backoff) retry() { b.crashes, b.restart, b.givenUp = 0, 0, false }
 
 // merge adds what another harmonizer counted: of two numbers of crashes the larger,

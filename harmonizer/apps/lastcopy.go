@@ -15,8 +15,8 @@ import (
 //     same index. Beyond the desired indices: a copy of any version on a desired index.
 //     Confirmed is: RUNNING, listed by the latest heartbeat of its node, that heartbeat
 //     at most 1.5 periods old and since the bus came back, no stop of it under way, and
-//     no crash on its index that still counts (rule decay): an index that crashes again
-//     and again runs for a moment each time.
+//     its index is likely to run on (backoff.runsOn): one that crashes again and again
+//     runs for a moment each time.
 //  2. No desired index is without a copy. With a copy is: of any version, in any state
 //     but CRASHED, listed by the latest heartbeat of its node. A stop that waited for
 //     that alone for patience goes on; beyond the desired indices, while as many other
@@ -117,7 +117,7 @@ func (l *look) confirms(c known.Copy) bool {
 		return false
 	}
 	s := l.apps.slots[at(c.App(), c.Index())]
-	return s == nil || s.crashes == 0 && !l.stopUnderWay(s, c)
+	return s == nil || s.runsOn(l.cfg, l.clock.now) && !l.stopUnderWay(s, c)
 }
 
 func (l *look) stopUnderWay(s *slot, c known.Copy) bool {

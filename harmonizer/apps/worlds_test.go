@@ -57,7 +57,7 @@ type stopModel struct {
 	until   map[string]time.Time // a stop of the copy is under way until then
 	sent    map[string]time.Time // the same, of a stop that was confirmed
 	waits   map[string]time.Time // since then an index is without a copy, and the copy should not run
-	crashes map[crashSite]time.Time
+	crashes map[crashSite]time.Time // until then a copy there is not sure to run
 
 	stops, protected, patient int
 }
@@ -70,8 +70,11 @@ type crashSite struct {
 
 // found notes a crash that the harmonizer counted.
 func (o *stopModel) found(now time.Time, f Finding) {
-	if f.Kind == KindCrashed || f.Kind == KindFlapping || f.Kind == KindGaveUp {
-		o.crashes[crashSite{f.App, f.Version, f.Index}] = now
+	switch at := (crashSite{f.App, f.Version, f.Index}); f.Kind {
+	case KindCrashed:
+		o.crashes[at] = now.Add(30 * time.Second)
+	case KindFlapping, KindGaveUp:
+		o.crashes[at] = now.Add(500 * time.Second)
 	}
 }
 
@@ -145,7 +148,7 @@ func (o *stopModel) without(app string) int {
 // sure reports whether a copy is RUNNING, listed lately, without a stop under way, and on an
 // index on which the live version did not crash lately.
 func (o *stopModel) sure(now time.Time, l listing) bool {
-	if at, ok := o.crashes[crashSite{l.App, o.rows[l.App].Version, l.Index}]; ok && now.Sub(at) < 500*time.Second {
+	if now.Before(o.crashes[crashSite{l.App, o.rows[l.App].Version, l.Index}]) {
 		return false
 	}
 	return l.State == message.Running && !l.at.Before(o.hearing) && now.Sub(l.at) <= 15*time.Second && !o.until[l.Instance].After(now)

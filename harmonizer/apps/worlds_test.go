@@ -54,9 +54,9 @@ type stopModel struct {
 	absent  map[string]time.Time
 	beats   map[string]time.Time
 	hearing time.Time
-	until   map[string]time.Time // a stop of the copy is under way until then
-	sent    map[string]time.Time // the same, of a stop that was confirmed
-	waits   map[string]time.Time // since then an index is without a copy, and the copy should not run
+	until   map[string]time.Time    // a stop of the copy is under way until then
+	sent    map[string]time.Time    // the same, of a stop that was confirmed
+	waits   map[string]time.Time    // since then an index is without a copy, and the copy should not run
 	crashes map[crashSite]time.Time // until then a copy there is not sure to run
 
 	stops, protected, patient int

@@ -11,12 +11,15 @@ import (
 	"time"
 
 	bar "github.com/jedib0t/go-pretty/v6/progress"
+	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // bucket opens the bucket of the service file: that of --config-dir or, if "weir
@@ -122,3 +125,46 @@ func bytesText(n int64) string {
 
 // timeText is a time for people, in their zone.
 func timeText(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+func (cli *signalCommands) signalForgetCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "forget NAMESPACE/NAME@VERSION",
+		Short: "Accept a version that is not what it was when it was first seen",
+		Long: `Forget what the hosts of the cluster first saw of a version: its content and its yank.
+The next fetch accepts what the bucket has then. Find out first why it changed: a
+version that changes without its publisher's doing was replaced by another person.`,
+		Example: `  weir signal forget shop/rps@v1.4.0`,
+		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			ref, err := release.ParseRef(args[0])
+			if err != nil {
+				return command.Usage(err)
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.forgetRelease(ctx, b, ref) })
+		},
+	}
+}
+
+func (cli *signalCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref release.Ref) error {
+	bucket, _, err := cli.bucket(ctx)
+	if err != nil {
+		return err
+	}
+	seen, err := state.OpenSeen(ctx, b.JetStream(), cli.Cluster)
+	if err != nil {
+		return err
+	}
+	dir, err := cli.DataDir()
+	if err != nil {
+		return err
+	}
+	cache, err := release.OpenCache(ctx, release.Config{Dir: filepath.Join(dir, "releases"), Shared: seen})
+	if err != nil {
+		return err
+	}
+	if err := cache.Forget(ctx, bucket, ref); err != nil {
+		return err
+	}
+	fmt.Fprintf(cli.Stdout, "%s: the next fetch accepts what the bucket has then\n", ref)
+	return nil
+}

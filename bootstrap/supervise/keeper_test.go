@@ -343,18 +343,19 @@ func TestTagOfProcessThatExecutes(t *testing.T) {
 }
 
 func TestHasNoEnviron(t *testing.T) {
-	stat := func(flags, start, end string) string {
-		return "12 (a ) b) S 1 77 55 0 -1 " + flags + strings.Repeat(" 0", 40) + " " + start + " " + end + " 0\n"
+	stat := func(flags, code, start, end string) string {
+		return "12 (a ) b) S 1 77 55 0 -1 " + flags + strings.Repeat(" 0", 16) + " " + code + strings.Repeat(" 0", 23) + " " + start + " " + end + " 0\n"
 	}
 	tests := []struct {
 		name, stat string
 		want       bool
 	}{
-		{"has one", stat("4194304", "4096", "4200"), false},
-		{"started with none", stat("4194304", "4096", "4096"), true},
-		{"executes another program", stat("4194304", "0", "0"), false},
-		{"ends", stat("4194308", "0", "0"), true},
-		{"thread of the kernel", stat("2097216", "0", "0"), true},
+		{"has one", stat("4194304", "512", "4096", "4200"), false},
+		{"started with none", stat("4194304", "512", "4096", "4096"), true},
+		{"its environment is being set", stat("4194304", "0", "4096", "4096"), false},
+		{"executes another program", stat("4194304", "0", "0", "0"), false},
+		{"ends", stat("4194308", "512", "0", "0"), true},
+		{"thread of the kernel", stat("2097216", "0", "0", "0"), true},
 		{"old kernel", "12 (sh) S 1 77 55 0 -1 4194304", true},
 		{"no process", "", true},
 	}

@@ -41,6 +41,7 @@ const (
 	statSession      = 3
 	statFlags        = 6
 	statStart        = 19
+	statCodeStart    = 23
 	statEnvironStart = 47
 	statEnvironEnd   = 48
 )
@@ -116,7 +117,9 @@ func readEnviron(pid int) ([]byte, error) {
 }
 
 // hasNoEnviron reports whether a process, by its /proc/PID/stat, has no environment and
-// will have none: it ends, is a thread of the kernel, or was started with none.
+// will have none: it ends, is a thread of the kernel, or was started with none. While it
+// executes another program the kernel shows an empty environment too, but not yet where the
+// program's code starts.
 func hasNoEnviron(stat []byte) bool {
 	const exiting, kernelThread = 0x4, 0x200000 // PF_ flags of the kernel
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
@@ -125,7 +128,7 @@ func hasNoEnviron(stat []byte) bool {
 	}
 	flags, err := strconv.ParseUint(string(fields[statFlags]), 10, 64)
 	return err != nil || flags&(exiting|kernelThread) != 0 ||
-		bytes.Equal(fields[statEnvironStart], fields[statEnvironEnd]) && string(fields[statEnvironEnd]) != "0"
+		bytes.Equal(fields[statEnvironStart], fields[statEnvironEnd]) && string(fields[statCodeStart]) != "0" && string(fields[statEnvironEnd]) != "0"
 }
 
 // pids returns the numbers of all processes.

@@ -168,6 +168,31 @@ func TestRepairWithoutRoom(t *testing.T) {
 	w.wantTarget(3)
 }
 
+// At the minimum of its group, a node that waits for its replacement gets one.
+func TestRepairAtTheMinimum(t *testing.T) {
+	t.Parallel()
+	w, h, _ := guarded(t, 3)
+	w.groups[0].Group = memory.New(memory.Config{ID: "a", Min: 3, Max: 10, Target: 3}, w.now.Add(-time.Hour))
+	w.nodes.groups = w.groups
+	w.start()
+	w.health, w.clock = h, func() time.Time { return w.now }
+	w.tick()
+	if err := w.beginRepair(w.repair("a-2", "attempt-1", "", true)); err != nil {
+		t.Fatal(err)
+	}
+	least := 3
+	for range 8 {
+		w.tick()
+		least = min(least, len(w.instances()))
+	}
+	w.wantInstances("a-1", "a-3", "a-4")
+	w.wantTarget(3)
+	w.wantBalanced()
+	if least < 3 {
+		t.Errorf("there were %d instances meanwhile, want 3 at least", least)
+	}
+}
+
 // A pool that is as large as it may be gets a replacement beside the node, and is as
 // large as before.
 func TestRepairOfALargestPool(t *testing.T) {

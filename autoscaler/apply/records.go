@@ -58,7 +58,9 @@ func (rs Records) groups(s *snapshot.Snapshot, target func(pools.GroupSnapshot) 
 		}
 		for _, r := range rs {
 			if r.Committed() && r.Validate() == nil && there[r.Node] {
-				leaving[r.Group] = append(leaving[r.Group], resolve.Leaver{ID: r.Node, Group: r.Group, Weight: r.Weight})
+				leaving[r.Group] = append(leaving[r.Group], resolve.Leaver{
+					ID: r.Node, Group: r.Group, Weight: r.Weight, Waits: r.Hold && r.State == drain.Chosen,
+				})
 			}
 		}
 	}

@@ -96,7 +96,8 @@ func (g GroupAccount) asides() []int {
 
 // leaving returns how much of the target the leaving nodes hold: the whole number below
 // their weight. The target is not lowered below the minimum: the provider replaces a
-// node that ends there.
+// node that ends there. A node that waits for its replacement does not end before the
+// target was raised, so it holds its part at the minimum too.
 func (g GroupAccount) leaving() int {
 	sum := 0
 	for _, n := range g.leavers() {
@@ -108,13 +109,25 @@ func (g GroupAccount) leaving() int {
 // leavers returns how much of the target each of the leaving nodes holds.
 func (g GroupAccount) leavers() []int {
 	out, weight, sum := make([]int, len(g.Leaving)), 0.0, 0
-	most := max(0, g.Target-max(0, g.Min))
+	most := min(g.Target, max(0, g.Target-max(0, g.Min))+g.waiting())
 	for i, l := range g.Leaving {
 		weight += l.Weight
 		out[i] = min(Whole(weight), most) - sum
 		sum += out[i]
 	}
 	return out
+}
+
+// waiting returns the whole number below the weight of the leaving nodes that wait for
+// their replacements.
+func (g GroupAccount) waiting() int {
+	weight := 0.0
+	for _, l := range g.Leaving {
+		if l.Waits {
+			weight += l.Weight
+		}
+	}
+	return Whole(weight)
 }
 
 // Shares returns the sum of the shares of all groups that are not stale.

@@ -44,11 +44,13 @@ type Case struct {
 	Refuse string `json:"refuse,omitempty"`
 }
 
-// Leaver is a node that is being drained because the pool needed less.
+// Leaver is a node on its way out.
 type Leaver struct {
 	ID     string  `json:"id"`
 	Group  string  `json:"group"`
 	Weight float64 `json:"weight"`
+	// Waits: it goes once its replacement has joined, so its group has both meanwhile.
+	Waits bool `json:"waits,omitempty"`
 }
 
 // Outcome is what a Case comes to, if all that is asked for is given.

@@ -146,7 +146,7 @@ func (a anyCase) draw(t *rapid.T) Case {
 		c.Nodes = append(c.Nodes, a.node(t, i))
 	}
 	for i := range rapid.IntRange(0, 3).Draw(t, "leaving") {
-		c.Leaving = append(c.Leaving, Leaver{fmt.Sprint("l", i), rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "from"), a.number(t, "leaves")})
+		c.Leaving = append(c.Leaving, Leaver{ID: fmt.Sprint("l", i), Group: rapid.SampledFrom([]string{"a", "b", "z"}).Draw(t, "from"), Weight: a.number(t, "leaves")})
 	}
 	if rapid.Bool().Draw(t, "has") {
 		c.Has, c.Stale = map[string]int{"a": rapid.IntRange(-1, 30).Draw(t, "a has")}, map[string]int{"b": rapid.IntRange(-1, 30).Draw(t, "stale")}

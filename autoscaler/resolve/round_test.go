@@ -55,8 +55,8 @@ func TestRound(t *testing.T) {
 		}, 3, nil, []string{"a 2 set aside"}, []string{"a"}, map[string]int{"a": -2}},
 		{"a surge is ordered once", three[:2], func(_ *Case, o *Outcome) { o.Surge = map[string]int{"a": 1} }, 4,
 			map[string]error{"b 2": pools.ErrRefused}, []string{"a 3, b 2", "a 4"}, []string{"b keeps"}, map[string]int{"a": 1}},
-		{"what leaves is held beside", []Group{{ID: "a", Target: 3, Max: 10, Leaving: []Leaver{{"a-1", "a", 1}}}}, nil, 4, nil, []string{"a 5"}, nil, nil},
-		{"never above the maximum", []Group{{ID: "a", Target: 3, Max: 4, Leaving: []Leaver{{"a-1", "a", 1}}}}, nil, 4, nil, []string{"a 4"}, nil, nil},
+		{"what leaves is held beside", []Group{{ID: "a", Target: 3, Max: 10, Leaving: []Leaver{{ID: "a-1", Group: "a", Weight: 1}}}}, nil, 4, nil, []string{"a 5"}, nil, nil},
+		{"never above the maximum", []Group{{ID: "a", Target: 3, Max: 4, Leaving: []Leaver{{ID: "a-1", Group: "a", Weight: 1}}}}, nil, 4, nil, []string{"a 4"}, nil, nil},
 		{"a busy group is left alone", three[:2], func(c *Case, _ *Outcome) { c.Busy = map[string]string{"a": "a refresh"} }, 4, nil, []string{"b 3"}, nil, nil},
 		{"a stale group is left alone", []Group{{ID: "a", Target: 1, Max: 10, Stale: true}, group("b", 1, 10, 1)}, nil, 4, nil, []string{"b 4"}, nil, nil},
 	}

@@ -31,6 +31,7 @@ type opinion struct {
 	why      string
 	decisive bool // a heartbeat does not veto it
 	planned  bool // all that fails is announced: the machine works until its date
+	works    bool // so is what may be about to fail: the breakers do not count it
 }
 
 type vote struct {
@@ -110,9 +111,9 @@ func (e *evidence) silentSince(d *detection, n *Node) time.Time {
 
 // assess joins the votes of all modes into the opinion.
 func (e *evidence) assess(now time.Time, d *detection, n *Node) {
-	e.why, e.decisive, e.planned, e.veto, e.patience = "", false, true, "", patience{wait: d.tolerate}
+	e.why, e.decisive, e.planned, e.works, e.veto, e.patience = "", false, true, true, "", patience{wait: d.tolerate}
 	if n.State == Terminated {
-		e.opinion = opinion{Fail, Fail, ReasonTerminated, true, false}
+		e.opinion = opinion{verdict: Fail, eager: Fail, why: ReasonTerminated, decisive: true}
 		for i := range e.tracks { // the list may be wrong: what failed has failed
 			e.tracks[i].held = e.tracks[i].held || e.tracks[i].verdict == Fail
 		}
@@ -144,6 +145,7 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 			t.held = false
 		}
 		if v.eager == Fail {
+			e.works = e.works && t.dated
 			e.patience.add(d.rules, cmp.Or(v.reason, t.reason))
 		}
 		if !rule.hint || v.verdict == Fail {
@@ -153,6 +155,7 @@ func (e *evidence) assess(now time.Time, d *detection, n *Node) {
 	}
 	e.verdict, e.eager = d.join(all), d.join(soon)
 	e.planned = e.planned && e.verdict == Fail
+	e.works = e.works && (e.planned || e.verdict != Fail && e.eager == Fail)
 }
 
 // goesBlind reports whether the verdict is unknown for too long since now.

@@ -230,6 +230,27 @@ func TestAnnouncedEndIsNotRepairedInPlace(t *testing.T) {
 	}
 }
 
+// Announced ends of most of a pool open no breaker, which would keep the machines until
+// their dates: they are replaced one after the other.
+func TestAnnouncedEndsOfMost(t *testing.T) {
+	p := plain(Action{Name: Recreate})
+	p.Detection.Modes[0].Type = HypervisorStatus
+	w := newWorld(t, p, ten()...)
+	w.pass(time.Minute)
+	for _, id := range []string{"n0", "n1", "n2", "n3", "n4", "n5"} {
+		w.says[id] = map[ModeType]Observation{HypervisorStatus: {Node: id, Mode: HypervisorStatus, Verdict: Fail, Reason: "instance-retirement", Announced: true}}
+	}
+	w.pass(2 * time.Hour)
+	if slices.Contains(w.events(), BreakerOpened) {
+		t.Errorf("the breaker opened:\n%s", w.dump())
+	}
+	for _, id := range []string{"n0", "n1", "n2", "n3", "n4", "n5"} {
+		if !slices.Contains(w.acts(), "RECREATE "+id) {
+			t.Errorf("%s was not replaced:\n%s", id, w.dump())
+		}
+	}
+}
+
 // A machine that the last list does not have, and that is silent, has ended: no finding.
 func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 	w := newWorld(t, plain(Action{Name: Recreate}), ten()...)

@@ -209,7 +209,7 @@ func (ro *roster) tally(now time.Time, n *node) tally {
 	t.listed = !n.unlisted && n.missing == 0 && !n.replaced && n.State != Leaving
 	t.eligible = t.listed && n.State != Spot &&
 		(n.state != Fresh || !n.young(now, ro.detection.rules)) && len(ro.safety.pauses.of(n.ID)) == 0
-	t.sick = t.eligible && (n.state == Suspect || n.state.unfit())
+	t.sick = t.eligible && !n.works && (n.state == Suspect || n.state.unfit())
 	t.blind = t.eligible && n.blind
 	t.eligible = t.eligible && !n.blind // without a verdict it does not show how many are fit
 	return t

@@ -192,12 +192,26 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 	}
 	text := words(string(rule))
 	if why != "" {
-		text += ": " + words(string(why))
+		text += ": " + cmp.Or(waitsFor[why], words(string(why)))
 	}
 	if until.After(now) {
 		text += ", " + explain.Ago(until, now) + " more"
 	}
 	return text
+}
+
+// waitsFor says what ends the wait, for the reasons whose names do not.
+var waitsFor = map[apps.Why]string{
+	apps.WhyUnconfirmed:  "another copy that is sure to run (its node lists it, its index did not crash lately)",
+	apps.WhyOtherMissing: "a copy on another index of the app, which has none",
+	apps.WhyStandsIn:     "a copy on the index of the app that this one stands in for",
+	apps.WhyJustChanged:  "the controller, which has its turn after a change",
+	apps.WhyNudged:       "an answer to the last request",
+	apps.WhyInTurn:       "its turn",
+	apps.WhyIncomplete:   "a complete reading of expected and known state",
+	apps.WhyFollowing:    "the harmonizer that leads",
+	apps.WhyStopsAll:     "fewer copies in one stop (the controller would stop the whole app)",
+	apps.WhyNotStaged:    "a package that can be started",
 }
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }

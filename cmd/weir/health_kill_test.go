@@ -7,15 +7,20 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/testsize"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
+	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
 // step is a write of the autoscaler: the n-th one of that name since the repair was
@@ -291,6 +296,55 @@ func healthIsTakenOver(t *testing.T) {
 	t.Logf("taken over %v after the death", gap.Round(time.Millisecond))
 	if gap > 20*time.Second || w.has(victim) {
 		t.Errorf("taken over after %v; %s is there: %v", gap, victim, w.has(victim))
+	}
+}
+
+// healthIsKilledInAWorkflow kills the autoscaler while a workflow runs. All that the
+// workflow started ends. It is not run again, as it may have done its work, and it has not
+// repaired the node either: the next action of the list does.
+func healthIsKilledInAWorkflow(t *testing.T) {
+	dir := t.TempDir()
+	runs, script, child := filepath.Join(dir, "runs"), filepath.Join(dir, "script"), filepath.Join(dir, "child")
+	text := fmt.Sprintf("echo $1 >>%s\nsetsid sh -c 'echo $$ >%[2]s.new; mv %[2]s.new %[2]s; exec sleep 300' &\nexec sleep 300\n", runs, child)
+	if err := os.WriteFile(script, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	w := newWard(t, wardOptions{
+		actions: fmt.Sprintf(`{name: WORKFLOW, timeout: 60, params: {kind: command, argv: [/bin/sh, %s, "{{ attempt }}"]}}, %s`, script, recreate),
+		each:    1,
+	})
+	victim, mark := w.oldest(), w.now()
+	w.weir("health", "recover", victim)
+	var pid int
+	eventually(w, "a child of the workflow in a session of its own", func() error {
+		text, err := os.ReadFile(child)
+		if err == nil {
+			pid, err = strconv.Atoi(strings.TrimSpace(string(text)))
+		}
+		return err
+	})
+	w.holder.kill()
+	said := w.holder.mark()
+	w.holder.start()
+	w.holder.says(said, saysHeld)
+	eventually(w, "the end of the workflow's child", func() error {
+		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+			return fmt.Errorf("process %d is there: %v", pid, err)
+		}
+		return nil
+	})
+	w.comes(mark, string(judge.NodeReplaced), victim)
+	w.isWell("after "+victim, 2)
+	w.expectStarted(mark, 1)
+	var actions []judge.ActionName
+	for _, h := range w.of(mark, started, attempted) {
+		actions = append(actions, h.told.Action)
+	}
+	if !slices.Equal(actions, []judge.ActionName{judge.Workflow, judge.Recreate}) {
+		t.Errorf("actions: %v", actions)
+	}
+	if ran, err := os.ReadFile(runs); err != nil || strings.Count(string(ran), "\n") != 1 {
+		t.Errorf("attempts that ran the workflow: %q, %v, want one", ran, err)
 	}
 }
 

@@ -35,7 +35,7 @@ func TestHealth(t *testing.T) {
 		"starts the dead": healthStartsTheDead, "resets the frozen": healthResetsTheFrozen, "replaces the frozen": healthReplacesTheFrozen,
 		"polls URLs": healthPollsURLs, "of all": healthOfAll, "of a zone": healthOfAZone, "beside scale-in": healthBesideScaleIn,
 		"observes": healthObserves, "fences": healthFences, "takes hints": healthTakesHints, "under up": healthUnderUp,
-		"is taken over": healthIsTakenOver,
+		"is taken over": healthIsTakenOver, "killed in a workflow": healthIsKilledInAWorkflow,
 	}
 	for _, way := range ways() {
 		for lane := range killLanes {

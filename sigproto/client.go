@@ -183,11 +183,13 @@ func (c *Client) connect(ctx context.Context) error {
 		if err == nil {
 			return c.adopt(conn.(*net.UnixConn))
 		}
-		if ctx.Err() == nil || refusal == nil {
+		// The dialer may find the deadline before the context does.
+		ended := ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
+		if !ended || refusal == nil {
 			refusal = err
 		}
 		// EAGAIN: the listener's queue is full.
-		if ctx.Err() == nil && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EAGAIN) {
+		if !ended && !errors.Is(err, syscall.ECONNREFUSED) && !errors.Is(err, syscall.EAGAIN) {
 			return err
 		}
 		select {

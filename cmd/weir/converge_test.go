@@ -18,7 +18,6 @@ import (
 
 // The world of TestConvergence, and the harmonizer's intervals in it.
 const (
-	convergeNodes = 200
 	convergeRoom  = 800 // copies of a node
 	convergeDelay = 500 * time.Millisecond
 
@@ -36,12 +35,15 @@ const (
 	convergeSeed = "WEIR_CONVERGE_SEED"
 )
 
-// convergeApps is how many apps there are: the race detector makes each heartbeat ten
-// times as expensive.
-var convergeApps = testsize.Pick(20_000, 5_000)
+// How many apps and nodes there are: the race detector makes each heartbeat ten times as
+// expensive.
+var (
+	convergeApps  = testsize.Pick(20_000, 2_000)
+	convergeNodes = testsize.Pick(200, 80)
+)
 
 // TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
-// on 200 nodes, each with its own connection to a real NATS server, by a bulk API
+// on convergeNodes nodes, each with its own connection to a real NATS server, by a bulk API
 // over HTTP that fails in every way. After each trouble the world has to come to
 // what the rows say, and in all of them nothing may be stopped that should run,
 // and nothing started that should not.

@@ -212,10 +212,23 @@ func TestReloadRefuses(t *testing.T) {
 		}
 		return err
 	})
-	for range 5 {
+	for ticks, answers := 0, 0; answers < 5; ticks++ {
+		if ticks == 100 {
+			t.Fatalf("v1 answered at %d of %d ticks", answers, ticks)
+		}
 		r, err := l.nextTick()
-		if o := appsOf(r)[0].Opinion; err != nil || o.Version != "v1" || o.Verdict != decide.Value || !strings.Contains(o.Explanation, "1 *") {
-			t.Errorf("while v9 is not there: %v, %s %s: %s; want v1 to answer with its own parameters", err, o.Version, o.Verdict, o.Explanation)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := appsOf(r)[0].Opinion
+		if o.Version != "v1" {
+			t.Fatalf("while v9 is not there: an answer of %s, want v1", o.Version)
+		}
+		if o.Verdict != decide.Value {
+			continue // a busy machine: it took longer than half a tick
+		}
+		if answers++; !strings.Contains(o.Explanation, "1 *") {
+			t.Errorf("while v9 is not there: %s; want v1 to answer with its own parameters", o.Explanation)
 		}
 	}
 	// The copy that bootstrap reads is damaged behind the back of "weir up".

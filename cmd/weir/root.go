@@ -1,9 +1,12 @@
+// Command weir holds pools of machines at their size, applications at their
+// count and machines in health. "weir help" lists its commands.
 package main
 
 import (
 	"context"
 	"errors"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -11,6 +14,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
 )
+
+func main() {
+	command.NameProcess(os.Args[0])
+	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
 
 // shared is what all commands share: streams, the flags of the root, and --output.
 type shared struct {

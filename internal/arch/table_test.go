@@ -106,6 +106,7 @@ var house = []entry{
 
 	{path: "internal/flock", row: infrastructure, family: "bus", only: none},
 	{path: "internal/bus", row: infrastructure, family: "bus"},
+	{path: "internal/integrity", row: infrastructure, only: none},
 	{path: "internal/explain", row: infrastructure},
 	{path: "internal/awssdk", row: infrastructure, only: none},
 	{path: "metrics/store", row: infrastructure, only: []string{"metrics", "internal/strictyaml"}},

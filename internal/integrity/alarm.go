@@ -1,0 +1,136 @@
+package integrity
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// shown is how many problems an alarm names.
+const shown = 200
+
+// maxAlarm bounds an alarm and an acceptance, in bytes.
+const maxAlarm = 256 << 10
+
+// Prefixes of keys in the bucket of the cluster.
+const (
+	alarmPrefix  = "alarm."
+	acceptPrefix = "accept."
+)
+
+// Alarm is what a reader reports.
+type Alarm struct {
+	Reader   string    `json:"reader"` // what it reads: "apps", "pool.POOL"
+	By       string    `json:"by"`     // the process
+	At       time.Time `json:"at"`
+	Digest   string    `json:"digest"` // of the problems that an operator can accept; empty: there are none
+	Count    int       `json:"count"`
+	Problems []Problem `json:"problems"` // the first ones
+}
+
+// Acceptance is an operator's word that the problems of that digest are no loss, or one that is
+// borne.
+type Acceptance struct {
+	Digest string    `json:"digest"`
+	By     string    `json:"by"`
+	Reason string    `json:"reason"`
+	At     time.Time `json:"at"`
+}
+
+// Alarms returns the alarms of a cluster, in order of reader. A cluster without a bucket has
+// none. One that cannot be read is an alarm of its own.
+func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alarm, error) {
+	bucket := "weir_" + cluster
+	c, err := Read(ctx, js, bucket, alarmPrefix+">")
+	if errors.Is(err, jetstream.ErrStreamNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read alarms: %w", err)
+	}
+	var all []Alarm
+	for _, k := range c.Keys {
+		if k.Deleted {
+			continue
+		}
+		reader := strings.TrimPrefix(k.Name, alarmPrefix)
+		var a Alarm
+		if err := decode(k.Value, &a); err != nil || a.Reader != reader {
+			a = Alarm{Reader: reader, Count: 1, Problems: []Problem{
+				{Bucket: bucket, Key: k.Name, Expected: "an alarm", Found: "what cannot be read", Unreadable: true},
+			}}
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// Accept records that an operator accepts what an alarm names.
+func Accept(ctx context.Context, js jetstream.JetStream, cluster string, a Alarm, accepted Acceptance) error {
+	accepted.Digest = a.Digest
+	if err := put(ctx, js, cluster, acceptPrefix+a.Reader, accepted); err != nil {
+		return fmt.Errorf("accept what %s reports: %w", a.Reader, err)
+	}
+	return nil
+}
+
+// Forget removes the alarm of a reader that does not run any more.
+func Forget(ctx context.Context, js jetstream.JetStream, cluster, reader string) error {
+	return remove(ctx, js, cluster, alarmPrefix+reader)
+}
+
+func decode(value []byte, out any) error {
+	if len(value) > maxAlarm {
+		return fmt.Errorf("longer than %d bytes", maxAlarm)
+	}
+	return json.Unmarshal(value, out)
+}
+
+func put(ctx context.Context, js jetstream.JetStream, cluster, key string, v any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	kv, err := js.KeyValue(ctx, "weir_"+cluster)
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	_, err = kv.Put(ctx, key, data)
+	return err
+}
+
+func remove(ctx context.Context, js jetstream.JetStream, cluster, key string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	kv, err := js.KeyValue(ctx, "weir_"+cluster)
+	if err != nil {
+		return err
+	}
+	return kv.Delete(ctx, key)
+}
+
+// acceptance returns the digest that an operator accepted last for a reader; empty: none.
+func acceptance(ctx context.Context, js jetstream.JetStream, cluster, reader string) (Acceptance, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var a Acceptance
+	kv, err := js.KeyValue(ctx, "weir_"+cluster)
+	if err != nil {
+		return a, err
+	}
+	e, err := kv.Get(ctx, acceptPrefix+reader)
+	if errors.Is(err, jetstream.ErrKeyNotFound) {
+		return a, nil
+	}
+	if err != nil {
+		return a, err
+	}
+	return a, decode(e.Value(), &a)
+}

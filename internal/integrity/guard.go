@@ -1,0 +1,250 @@
+package integrity
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+	"golang.org/x/time/rate"
+)
+
+// acceptEvery is how often a Guard with problems looks for an acceptance.
+const acceptEvery = time.Second
+
+// FolderName is the part of a data folder that has the files of Guards.
+const FolderName = "integrity"
+
+// Config is what a Guard watches over.
+type Config struct {
+	JS      jetstream.JetStream
+	Cluster string
+	Bucket  string
+	Filters []string // of the keys; none: all
+	Erased  []string // prefixes of keys that may vanish without a delete marker
+	Reader  string   // names the alarm, and the file
+	Folder  string   // of the file; empty: what was seen is kept in memory only
+	By      string   // this process, in the alarm; empty: no alarm is published
+	Log     *slog.Logger
+}
+
+// Guard compares a bucket with what its reader saw of it before.
+type Guard struct {
+	config Config
+
+	mu       sync.Mutex
+	seen     *seen
+	latest   Contents
+	problems map[string]Problem
+	// published is the digest of the alarm; known is false before the first one.
+	published string
+	known     bool
+	looked    time.Time // for an acceptance
+	complain  rate.Sometimes
+}
+
+// Open returns a Guard that knows what its file has.
+func Open(c Config) (*Guard, error) {
+	path := ""
+	if c.Folder != "" {
+		path = filepath.Join(c.Folder, c.Bucket+"."+c.Reader+".jsonl")
+	}
+	s, err := openSeen(path)
+	if err != nil {
+		return nil, fmt.Errorf("read what was seen of bucket %s: %w", c.Bucket, err)
+	}
+	if s.bad > 0 {
+		c.Log.Warn("lines are damaged in the file of what was seen of a bucket: less is checked", "file", path, "lines", s.bad)
+	}
+	return &Guard{config: c, seen: s, problems: map[string]Problem{}, complain: rate.Sometimes{Interval: time.Minute}}, nil
+}
+
+// Close closes the file.
+func (g *Guard) Close() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.seen.close()
+}
+
+// Read reads the bucket, and compares it with what was seen before. What is new is seen from
+// then on.
+func (g *Guard) Read(ctx context.Context) (Contents, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	c, err := read(ctx, g.config.JS, g.config.Bucket, g.config.Filters, func(key string) uint64 { return g.seen.keys[key].revision })
+	if err != nil {
+		return Contents{}, err
+	}
+	before := g.problems
+	g.latest, g.problems = c, g.seen.check(g.config.Bucket, c)
+	lost := g.erased()
+	for _, p := range sorted(g.problems) {
+		if before[p.Key] != p {
+			g.tell(p)
+		}
+	}
+	g.note(lost...)
+	g.adopt(c)
+	return c, nil
+}
+
+// erased forgets the keys that may vanish without a marker and are not there: that is no problem.
+func (g *Guard) erased() (forgotten []line) {
+	for key, p := range g.problems {
+		for _, prefix := range g.config.Erased {
+			if strings.HasPrefix(key, prefix) && p.missing {
+				delete(g.problems, key)
+				forgotten = append(forgotten, line{Key: key})
+			}
+		}
+	}
+	return forgotten
+}
+
+// adopt keeps what of the contents is as it should be.
+func (g *Guard) adopt(c Contents) {
+	var lines []line
+	if g.seen.created.IsZero() || len(g.problems) == 0 && !g.seen.created.Equal(c.Created) {
+		lines = append(lines, line{Created: &c.Created})
+		clear(g.seen.keys)
+	}
+	for _, k := range c.Keys {
+		_, wrong := g.problems[k.Name]
+		if now := (seenKey{k.Revision, k.Deleted}); !wrong && g.seen.keys[k.Name] != now {
+			lines = append(lines, line{Key: k.Name, Revision: k.Revision, Deleted: k.Deleted})
+		}
+	}
+	g.note(lines...)
+}
+
+// note keeps lines. While the file cannot be written, this process still checks by what it has in
+// memory.
+func (g *Guard) note(lines ...line) {
+	if err := g.seen.note(lines...); err != nil {
+		g.complain.Do(func() {
+			g.config.Log.Error("what was seen of a bucket is not kept: less is checked after the next start",
+				"bucket", g.config.Bucket, "file", g.seen.path, "err", err)
+		})
+	}
+}
+
+// Note keeps a change that was seen as it happened: it counts, whatever was expected.
+func (g *Guard) Note(key string, revision uint64, deleted bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.problems, key)
+	g.note(line{Key: key, Revision: revision, Deleted: deleted})
+}
+
+// Unreadable reports a value that the reader cannot use.
+func (g *Guard) Unreadable(key, expected string, err error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: "a value that cannot be read: " + err.Error(), Unreadable: true}
+	if g.problems[key] != p {
+		g.problems[key] = p
+		g.tell(p)
+	}
+}
+
+// Doubted reports whether the value of a key is unknown.
+func (g *Guard) Doubted(key string) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	_, wrong := g.problems[key]
+	return wrong
+}
+
+// Missing returns the keys that should be there and are not, in order.
+func (g *Guard) Missing() []string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	var all []string
+	for _, p := range sorted(g.problems) {
+		if p.missing {
+			all = append(all, p.Key)
+		}
+	}
+	return all
+}
+
+// Problems returns what is wrong, in order of key.
+func (g *Guard) Problems() []Problem {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return sorted(g.problems)
+}
+
+func (g *Guard) tell(p Problem) {
+	g.config.Log.Error("stored data is damaged, lost or older than before: it counts as unknown",
+		"bucket", p.Bucket, "key", p.Key, "expected", p.Expected, "found", p.Found)
+}
+
+// Publish writes the alarm, or removes it, if it is another one than was published last. That
+// it cannot be written is logged, and the next call tries again.
+func (g *Guard) Publish(ctx context.Context) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	all := sorted(g.problems)
+	now := digest(all)
+	if g.config.By == "" || g.known && now == g.published {
+		return
+	}
+	err := g.write(ctx, all)
+	if err != nil {
+		g.config.Log.Warn("alarm is not published", "reader", g.config.Reader, "err", err)
+		return
+	}
+	g.published, g.known = now, true
+}
+
+func (g *Guard) write(ctx context.Context, all []Problem) error {
+	key := alarmPrefix + g.config.Reader
+	if len(all) > 0 {
+		return put(ctx, g.config.JS, g.config.Cluster, key, Alarm{
+			Reader: g.config.Reader, By: g.config.By, At: time.Now().UTC(), Digest: digest(acceptable(all)),
+			Count: len(all), Problems: all[:min(len(all), shown)],
+		})
+	}
+	if g.known {
+		return remove(ctx, g.config.JS, g.config.Cluster, key)
+	}
+	// An earlier process may have left one.
+	alarms, err := Alarms(ctx, g.config.JS, g.config.Cluster)
+	for _, a := range alarms {
+		if a.Reader == g.config.Reader {
+			err = remove(ctx, g.config.JS, g.config.Cluster, key)
+		}
+	}
+	return err
+}
+
+// Accepted looks, about once in a second while there are problems, whether an operator accepts
+// them. If so, the bucket counts from then on as the last Read found it, and the caller has to read
+// it again.
+func (g *Guard) Accepted(ctx context.Context) (bool, error) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	wanted := digest(acceptable(sorted(g.problems)))
+	if wanted == "" || g.config.By == "" || time.Since(g.looked) < acceptEvery {
+		return false, nil
+	}
+	g.looked = time.Now()
+	a, err := acceptance(ctx, g.config.JS, g.config.Cluster, g.config.Reader)
+	if err != nil || a.Digest != wanted {
+		return false, err
+	}
+	g.config.Log.Warn("an operator accepts stored data as it is", "bucket", g.config.Bucket, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
+	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
+	for _, k := range g.latest.Keys {
+		if !k.Damaged {
+			lines = append(lines, line{Key: k.Name, Revision: k.Revision, Deleted: k.Deleted})
+		}
+	}
+	g.note(lines...)
+	return true, nil
+}

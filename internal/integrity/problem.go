@@ -1,0 +1,109 @@
+package integrity
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Problem is a key, or a whole bucket, that is not what a reader saw before.
+type Problem struct {
+	Bucket   string `json:"bucket"`
+	Key      string `json:"key,omitempty"` // empty: the bucket
+	Expected string `json:"expected"`
+	Found    string `json:"found"`
+	// Unreadable: the value itself is wrong, however new. Only a new value, or its
+	// removal, helps; an operator cannot accept it.
+	Unreadable bool `json:"unreadable,omitempty"`
+	missing    bool // nothing is under the key
+}
+
+func (p Problem) String() string {
+	where := "bucket " + p.Bucket
+	if p.Key != "" {
+		where += ", key " + p.Key
+	}
+	return fmt.Sprintf("%s: expected %s, found %s", where, p.Expected, p.Found)
+}
+
+func revision(n uint64) string { return fmt.Sprintf("revision %d", n) }
+
+func orLater(n uint64) string { return revision(n) + " or later" }
+
+// check compares what a bucket has with what was seen of it.
+func (s *seen) check(bucket string, c Contents) map[string]Problem {
+	problems := map[string]Problem{}
+	add := func(key, expected, found string) {
+		problems[key] = Problem{Bucket: bucket, Key: key, Expected: expected, Found: found}
+	}
+	older := !s.created.IsZero() && c.Created.Before(s.created)
+	newer := !s.created.IsZero() && c.Created.After(s.created)
+	switch {
+	case older:
+		add("", "the bucket of "+stamp(s.created), "one of "+stamp(c.Created))
+	case !newer && c.Last < s.last:
+		add("", "a last sequence of "+fmt.Sprint(s.last)+" or later", fmt.Sprint(c.Last))
+	}
+	there := make(map[string]bool, len(c.Keys))
+	for _, k := range c.Keys {
+		there[k.Name] = true
+		was, known := s.keys[k.Name]
+		switch {
+		case k.Damaged:
+			p := Problem{Bucket: bucket, Key: k.Name, Expected: "a value", Found: "a value that the store cannot read", Unreadable: true}
+			if known {
+				p.Expected = orLater(was.revision)
+			}
+			problems[k.Name] = p
+		case older && !known:
+			add(k.Name, "nothing", revision(k.Revision))
+		case known && !newer && (older || k.Revision < was.revision):
+			add(k.Name, was.String(), revision(k.Revision))
+		}
+	}
+	for name, was := range s.keys {
+		if !there[name] && !was.deleted {
+			problems[name] = Problem{Bucket: bucket, Key: name, Expected: was.String(), Found: "nothing", missing: true}
+		}
+	}
+	return problems
+}
+
+func (k seenKey) String() string {
+	if k.deleted {
+		return "a delete marker of " + orLater(k.revision)
+	}
+	return orLater(k.revision)
+}
+
+// sorted returns the problems in order of key: that of the bucket first.
+func sorted(problems map[string]Problem) []Problem {
+	var all []Problem
+	for _, p := range problems {
+		all = append(all, p)
+	}
+	slices.SortFunc(all, func(a, b Problem) int { return cmp.Compare(a.Key, b.Key) })
+	return all
+}
+
+// acceptable returns the problems that an operator can accept.
+func acceptable(problems []Problem) []Problem {
+	return slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Unreadable })
+}
+
+// digest names a set of problems; empty: there are none.
+func digest(problems []Problem) string {
+	if len(problems) == 0 {
+		return ""
+	}
+	h := sha256.New()
+	for _, p := range problems {
+		fmt.Fprintf(h, "%q %q %q %q\n", p.Bucket, p.Key, p.Expected, p.Found)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:8])
+}
+
+func stamp(t time.Time) string { return t.UTC().Format(time.RFC3339) }

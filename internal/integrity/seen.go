@@ -1,0 +1,195 @@
+package integrity
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+const (
+	maxLine = 64 << 10
+	spare   = 1000 // lines beside those that count, before the file is written anew
+)
+
+// seenKey is what was read last of a key.
+type seenKey struct {
+	revision uint64
+	deleted  bool
+}
+
+// line is one entry of the file. With a time it begins anew: the bucket was created then. A key
+// without a revision is forgotten.
+type line struct {
+	Created  *time.Time `json:"created,omitempty"`
+	Last     uint64     `json:"last,omitempty"`
+	Key      string     `json:"key,omitempty"`
+	Revision uint64     `json:"revision,omitempty"`
+	Deleted  bool       `json:"deleted,omitempty"`
+}
+
+// seen is what a reader has read of a bucket, and the file that keeps it.
+type seen struct {
+	path    string   // empty: in memory only
+	file    *os.File // nil until something is written
+	lines   int      // in the file
+	bad     int      // lines that could not be read
+	torn    bool     // the last write was cut short
+	created time.Time
+	last    uint64 // the highest sequence that was read
+	keys    map[string]seenKey
+}
+
+func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
+
+// openSeen reads a file; a missing one is empty.
+func openSeen(path string) (*seen, error) {
+	s := &seen{path: path, keys: map[string]seenKey{}}
+	if path == "" {
+		return s, nil
+	}
+	file, err := os.Open(path)
+	if errors.Is(err, os.ErrNotExist) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close() // only read
+	in := bufio.NewReaderSize(file, maxLine)
+	for {
+		text, err := in.ReadSlice('\n')
+		if len(text) > 0 {
+			if l, ok := decodeLine(bytes.TrimRight(text, "\n")); ok {
+				s.apply(l)
+			} else if len(text) > 1 {
+				s.bad++
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return s, nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull): // the rest of a long line is a line of its own, and bad
+			return nil, err
+		}
+	}
+}
+
+func decodeLine(text []byte) (line, bool) {
+	var l line
+	sum, data, found := bytes.Cut(text, []byte(" "))
+	if !found || string(sum) != sumOf(data) || json.Unmarshal(data, &l) != nil {
+		return line{}, false
+	}
+	return l, true
+}
+
+func sumOf(data []byte) string { return fmt.Sprintf("%08x", crc32.Checksum(data, castagnoli())) }
+
+func (s *seen) apply(l line) {
+	if l.Created != nil {
+		s.created, s.last = *l.Created, l.Last
+		clear(s.keys)
+		return
+	}
+	if l.Revision == 0 {
+		delete(s.keys, l.Key)
+		return
+	}
+	s.keys[l.Key] = seenKey{l.Revision, l.Deleted}
+	s.last = max(s.last, l.Revision)
+}
+
+// note keeps lines, in order.
+func (s *seen) note(lines ...line) error {
+	for _, l := range lines {
+		s.apply(l)
+	}
+	if s.path == "" || len(lines) == 0 {
+		return nil
+	}
+	if s.file == nil || s.lines > 2*len(s.keys)+spare {
+		return s.rewrite()
+	}
+	return s.append(lines)
+}
+
+func (s *seen) append(lines []line) error {
+	var out bytes.Buffer
+	if s.torn {
+		out.WriteByte('\n')
+	}
+	for _, l := range lines {
+		if err := encodeLine(&out, l); err != nil {
+			return err
+		}
+	}
+	s.lines += len(lines)
+	n, err := s.file.Write(out.Bytes())
+	s.torn = n > 0 && out.Bytes()[n-1] != '\n'
+	return err
+}
+
+func encodeLine(out *bytes.Buffer, l line) error {
+	data, err := json.Marshal(l)
+	if err != nil {
+		return err
+	}
+	out.WriteString(sumOf(data))
+	out.WriteByte(' ')
+	out.Write(data)
+	out.WriteByte('\n')
+	return nil
+}
+
+// rewrite puts a file with what counts in place of the old one.
+func (s *seen) rewrite() error {
+	s.close()
+	if err := os.MkdirAll(filepath.Dir(s.path), 0o700); err != nil {
+		return err
+	}
+	temporary := s.path + ".new"
+	file, err := os.OpenFile(temporary, os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	s.file, s.lines, s.torn = file, 0, false
+	err = s.append(s.all())
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(temporary, s.path)
+	}
+	if err != nil {
+		s.close()
+	}
+	return err
+}
+
+// all returns the lines that count, in order of revision: a file that is cut short knows less.
+func (s *seen) all() []line {
+	lines := []line{{Created: &s.created, Last: s.last}}
+	for _, key := range slices.SortedFunc(maps.Keys(s.keys), func(a, b string) int {
+		return cmp.Compare(s.keys[a].revision, s.keys[b].revision)
+	}) {
+		lines = append(lines, line{Key: key, Revision: s.keys[key].revision, Deleted: s.keys[key].deleted})
+	}
+	return lines
+}
+
+func (s *seen) close() {
+	if s.file != nil {
+		_ = s.file.Close() // what was written is with the kernel
+		s.file = nil
+	}
+}

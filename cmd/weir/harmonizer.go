@@ -99,7 +99,7 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, path, 
 	if err != nil {
 		return err
 	}
-	parts := harmonizerd.Parts{Bus: b, File: file, Loop: file.Loop(cli.Cluster, []string{cli.Pool}), Store: store, Log: log}
+	parts := harmonizerd.Parts{Bus: b, File: file, Loop: file.Loop(cli.Cluster, []string{cli.Pool}), Data: dir, Store: store, Log: log}
 	if parts.Holder, err = daemon.HolderName(dir, cli.Cluster, "harmonizer", ""); err != nil {
 		return err
 	}

@@ -3,7 +3,7 @@
 // [Rows] is the expected state in a JetStream key-value bucket.
 //
 //	bus, err := natsbus.NewBus(nc, natsbus.Config{Cluster: "prod"}, log)
-//	rows, err := natsbus.NewRows(nc, "prod", log)
+//	rows, err := natsbus.NewRows(nc, natsbus.RowsConfig{Cluster: "prod", Folder: dir, By: me}, log)
 //	h, err := harmonizer.New(cfg, harmonizer.Ports{Bus: bus, Source: rows}, log)
 //
 // Give them a connection that reconnects for ever and buffers nothing while it

@@ -118,15 +118,22 @@ func (a *agent) nudged() (starts, stops int) {
 // startHarmonizer runs one with short intervals until the test ends.
 func startHarmonizer(t *testing.T, nc *nats.Conn) *harmonizer.Harmonizer {
 	t.Helper()
+	h, _ := runHarmonizer(t, nc)
+	return h
+}
+
+// runHarmonizer runs one with short intervals until stop is called, or the test ends.
+func runHarmonizer(t *testing.T, nc *nats.Conn) (h *harmonizer.Harmonizer, stop func()) {
+	t.Helper()
 	bus, err := NewBus(nc, Config{Cluster: cluster}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	rows, err := NewRows(nc, cluster, logger(t))
+	rows, err := NewRows(nc, RowsConfig{Cluster: cluster}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := harmonizer.New(harmonizer.Config{Cluster: cluster, Apps: apps.Config{HeartbeatPeriod: 500 * time.Millisecond, DropletLost: 2 * time.Second}},
+	h, err = harmonizer.New(harmonizer.Config{Cluster: cluster, Apps: apps.Config{HeartbeatPeriod: 500 * time.Millisecond, DropletLost: 2 * time.Second}},
 		harmonizer.Ports{Bus: bus, Source: rows}, logger(t))
 	if err != nil {
 		t.Fatal(err)
@@ -134,13 +141,14 @@ func startHarmonizer(t *testing.T, nc *nats.Conn) *harmonizer.Harmonizer {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- h.Run(ctx) }()
-	t.Cleanup(func() {
+	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Errorf("Run = %v", err)
 		}
 	})
-	return h
+	t.Cleanup(stop)
+	return h, stop
 }
 
 func runs(h *harmonizer.Harmonizer, t *testing.T, app string, want int) func() bool {

@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
 const (
@@ -25,32 +26,48 @@ const (
 )
 
 // Rows is the expected state in the bucket message.AppsBucket. Make it with
-// NewRows.
+// NewRows. A row that cannot be read, that is older than before, or that vanished without
+// a delete marker is unknown: apps.ExpectedUnreadable.
 type Rows struct {
 	nc     *nats.Conn
 	js     jetstream.JetStream
 	bucket string
+	guard  *integrity.Guard
 	log    *slog.Logger
 	lost   rate.Sometimes // logged
-	bad    rate.Sometimes // logged
+}
+
+// RowsConfig says which rows, and what proves that they are whole.
+type RowsConfig struct {
+	Cluster string
+	// Folder keeps what was seen of the rows; empty: it is forgotten when the process ends.
+	Folder string
+	By     string // this process, in alarms; empty: alarms are in the log only
 }
 
 var _ harmonizer.Source = (*Rows)(nil)
 
 // NewRows returns the source of a cluster's expected state.
-func NewRows(nc *nats.Conn, cluster string, log *slog.Logger) (*Rows, error) {
+func NewRows(nc *nats.Conn, c RowsConfig, log *slog.Logger) (*Rows, error) {
 	js, err := jetstream.New(nc)
 	if err != nil {
 		return nil, fmt.Errorf("reach JetStream: %w", err)
 	}
-	return &Rows{nc: nc, js: js, bucket: message.AppsBucket(cluster), log: log,
-		lost: rate.Sometimes{Interval: time.Minute}, bad: rate.Sometimes{Interval: time.Minute}}, nil
+	bucket := message.AppsBucket(c.Cluster)
+	guard, err := integrity.Open(integrity.Config{
+		JS: js, Cluster: c.Cluster, Bucket: bucket, Reader: "apps", Folder: c.Folder, By: c.By, Log: log,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &Rows{nc: nc, js: js, bucket: bucket, guard: guard, log: log, lost: rate.Sometimes{Interval: time.Minute}}, nil
 }
 
 // Watch tells the rows, and from then on each change, until ctx ends. Whenever
 // it cannot be sure to have seen all, it says ExpectedLost and begins anew. A
 // bucket that is not there is made.
 func (r *Rows) Watch(ctx context.Context, tell harmonizer.Tell) error {
+	defer r.guard.Close()
 	for {
 		err := r.watch(ctx, tell)
 		if ctx.Err() != nil {
@@ -99,15 +116,13 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 		return ErrDisconnected
 	}
 	reconnects := r.nc.Stats().Reconnects
-	open, cancel := context.WithTimeout(ctx, rowsTimeout)
-	defer cancel()
-	p, err := r.begin(open)
+	p, err := r.begin(ctx, tell)
 	if err != nil {
 		return err
 	}
-	ctx, cancel = context.WithCancel(ctx)
+	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watcher, err := p.kv.WatchAll(ctx)
+	watcher, err := p.kv.WatchAll(ctx, jetstream.ResumeFromRevision(p.seen+1))
 	if err != nil {
 		return fmt.Errorf("watch bucket %s: %w", r.bucket, err)
 	}
@@ -124,6 +139,9 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 			if !ok {
 				return fmt.Errorf("watch bucket %s: ended", r.bucket)
 			}
+			if entry == nil { // of the library: what follows is new
+				continue
+			}
 			if err := r.take(ctx, p, entry, tell); err != nil {
 				return err
 			}
@@ -131,12 +149,30 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 			if !r.nc.IsConnected() || r.nc.Stats().Reconnects != reconnects {
 				return ErrDisconnected
 			}
-		case now := <-prove.C:
-			if err := r.prove(ctx, p, now); err != nil {
+			if err := r.accepted(ctx); err != nil {
+				return err
+			}
+		case <-prove.C:
+			if err := r.prove(ctx, p); err != nil {
 				return err
 			}
 		}
 	}
+}
+
+// errAccepted ends a watch: the rows count from now on as they are.
+var errAccepted = errors.New("an operator accepts the rows as they are")
+
+func (r *Rows) accepted(ctx context.Context) error {
+	r.guard.Publish(ctx)
+	accepted, err := r.guard.Accepted(ctx)
+	if accepted {
+		return errAccepted
+	}
+	if err != nil {
+		r.lost.Do(func() { r.log.Warn("acceptance cannot be read", "bucket", r.bucket, "err", err) })
+	}
+	return nil
 }
 
 // stop ends a watch, and takes what still comes from it, so that its sender is
@@ -159,25 +195,41 @@ func stop(w jetstream.KeyWatcher) {
 
 // progress is how far a watch has come.
 type progress struct {
-	kv       jetstream.KeyValue
-	created  time.Time // of the bucket
-	began    time.Time
-	complete bool
-	seen     uint64 // every change up to here was told, or replaced by a later one
-	behind   bool   // at the last proof there was more
-	slice    []message.App
+	kv      jetstream.KeyValue
+	created time.Time // of the bucket
+	seen    uint64    // every change up to here was told, or replaced by a later one
+	behind  bool      // at the last proof there was more
+	slice   []message.App
 }
 
-func (r *Rows) begin(ctx context.Context) (*progress, error) {
-	kv, err := open(ctx, r.js, r.bucket)
+// begin tells all rows that there are, in order of revision.
+func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, error) {
+	reading, cancel := context.WithTimeout(ctx, snapshotLimit)
+	defer cancel()
+	kv, err := open(reading, r.js, r.bucket)
 	if err != nil {
 		return nil, err
 	}
-	info, err := r.info(ctx, kv)
+	contents, err := r.guard.Read(reading)
 	if err != nil {
 		return nil, err
 	}
-	return &progress{kv: kv, created: info.Created, began: time.Now(), seen: info.State.LastSeq}, nil
+	p := &progress{kv: kv, created: contents.Created, seen: contents.Last}
+	for _, k := range contents.Keys {
+		if err := r.tell(ctx, p, k, tell); err != nil {
+			return nil, err
+		}
+	}
+	if err := p.flush(ctx, tell); err != nil {
+		return nil, err
+	}
+	for _, name := range r.guard.Missing() {
+		if err := tell(ctx, apps.ExpectedUnreadable{Name: name}); err != nil {
+			return nil, err
+		}
+	}
+	r.guard.Publish(reading) // before anything is done about it
+	return p, tell(ctx, apps.ExpectedComplete{})
 }
 
 func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.StreamInfo, error) {
@@ -195,13 +247,7 @@ func (r *Rows) info(ctx context.Context, kv jetstream.KeyValue) (*jetstream.Stre
 }
 
 // prove asks the bucket how far it is: a watch whose consumer died is silent.
-func (r *Rows) prove(ctx context.Context, p *progress, now time.Time) error {
-	if !p.complete {
-		if now.Sub(p.began) > snapshotLimit {
-			return fmt.Errorf("watch bucket %s: rows are not whole after %v", r.bucket, snapshotLimit)
-		}
-		return nil
-	}
+func (r *Rows) prove(ctx context.Context, p *progress) error {
 	info, err := r.info(ctx, p.kv)
 	if err != nil {
 		return err
@@ -217,32 +263,33 @@ func (r *Rows) prove(ctx context.Context, p *progress, now time.Time) error {
 	return nil
 }
 
-// take tells one entry; nil is the end of the rows that were there at first,
-// which are told in slices.
+// take tells a change.
 func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, tell harmonizer.Tell) error {
-	if entry == nil {
-		p.complete = true
-		if err := p.flush(ctx, tell); err != nil {
-			return err
-		}
-		return tell(ctx, apps.ExpectedComplete{})
-	}
 	if rev := entry.Revision(); rev > p.seen {
 		p.seen, p.behind = rev, false
 	}
-	row, other := r.read(entry)
+	k := integrity.Key{Name: entry.Key(), Revision: entry.Revision(), Deleted: entry.Operation() != jetstream.KeyValuePut, Value: entry.Value()}
+	r.guard.Note(k.Name, k.Revision, k.Deleted)
+	if err := r.tell(ctx, p, k, tell); err != nil {
+		return err
+	}
+	r.guard.Publish(ctx)
+	return p.flush(ctx, tell)
+}
+
+// tell tells one key, a row with others in a slice.
+func (r *Rows) tell(ctx context.Context, p *progress, k integrity.Key, tell harmonizer.Tell) error {
+	row, other := r.read(k)
 	if other == nil {
-		p.slice = append(p.slice, row)
-	}
-	if other != nil || p.complete || len(p.slice) == slice {
-		if err := p.flush(ctx, tell); err != nil {
-			return err
+		if p.slice = append(p.slice, row); len(p.slice) < slice {
+			return nil
 		}
+		return p.flush(ctx, tell)
 	}
-	if other != nil {
-		return tell(ctx, other)
+	if err := p.flush(ctx, tell); err != nil {
+		return err
 	}
-	return nil
+	return tell(ctx, other)
 }
 
 func (p *progress) flush(ctx context.Context, tell harmonizer.Tell) error {
@@ -254,18 +301,21 @@ func (p *progress) flush(ctx context.Context, tell harmonizer.Tell) error {
 	return tell(ctx, apps.ExpectedRows{Rows: some})
 }
 
-// read returns the row of an entry, or the event that it is instead.
-func (r *Rows) read(entry jetstream.KeyValueEntry) (message.App, apps.Event) {
-	if entry.Operation() != jetstream.KeyValuePut {
-		return message.App{}, apps.ExpectedGone{Name: entry.Key()}
+// read returns the row of a key, or the event that it is instead.
+func (r *Rows) read(k integrity.Key) (message.App, apps.Event) {
+	switch {
+	case r.guard.Doubted(k.Name):
+		return message.App{}, apps.ExpectedUnreadable{Name: k.Name}
+	case k.Deleted:
+		return message.App{}, apps.ExpectedGone{Name: k.Name}
 	}
-	row, err := message.DecodeApp(entry.Value())
-	if err == nil && row.Name != entry.Key() {
+	row, err := message.DecodeApp(k.Value)
+	if err == nil && row.Name != k.Name {
 		err = fmt.Errorf("row names itself %q", row.Name)
 	}
 	if err != nil {
-		r.bad.Do(func() { r.log.Warn("row is unreadable", "bucket", r.bucket, "key", entry.Key(), "err", err) })
-		return message.App{}, apps.ExpectedUnreadable{Name: entry.Key()}
+		r.guard.Unreadable(k.Name, "an application", err)
+		return message.App{}, apps.ExpectedUnreadable{Name: k.Name}
 	}
 	return row, nil
 }

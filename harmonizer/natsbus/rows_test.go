@@ -45,7 +45,7 @@ func set(t *testing.T, kv jetstream.KeyValue, app string, instances int) {
 // watchRows collects what the source tells.
 func watchRows(t *testing.T, nc *nats.Conn) <-chan apps.Event {
 	t.Helper()
-	rows, err := NewRows(nc, cluster, logger(t))
+	rows, err := NewRows(nc, RowsConfig{Cluster: cluster}, logger(t))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -125,6 +125,9 @@ func TestRows(t *testing.T) {
 		t.Fatal(err)
 	}
 	expect("lost") // the bucket is gone: not the same as no apps
+	for _, app := range []string{"api", "bad", "job", "other"} {
+		expect("Unreadable {" + app + "}")
+	}
 	expect("Complete {0s}")
 }
 

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/metrics"
 )
@@ -30,6 +32,7 @@ type Parts struct {
 	File   config.Harmonizer
 	Loop   harmonizer.Config
 	Holder string            // of the lease
+	Data   string            // folder that keeps what was seen of the rows; empty: it is not kept
 	Store  metrics.Store     // nil: counts are not written
 	Record harmonizer.Record // nil: nothing is recorded
 	// Component is how collectors on the bus find our metrics, if at all.
@@ -98,7 +101,11 @@ func (p Parts) source(nats *natsbus.Bus) (harmonizer.Source, error) {
 	case p.File.Expected.File != "":
 		return rowfile.New(rowfile.Config{Path: p.File.Expected.File, ValidFor: p.File.ExpectedLost()}, p.Log)
 	}
-	return natsbus.NewRows(p.Bus.Conn(), p.Loop.Cluster, p.Log)
+	rows := natsbus.RowsConfig{Cluster: p.Loop.Cluster}
+	if !p.Loop.Shadow && p.Data != "" {
+		rows.Folder, rows.By = filepath.Join(p.Data, integrity.FolderName), p.Holder
+	}
+	return natsbus.NewRows(p.Bus.Conn(), rows, p.Log)
 }
 
 // Run runs the harmonizer until ctx ends. Prometheus reads its metrics at that

@@ -43,14 +43,40 @@ func nothingRuns(dir string) error {
 	return fmt.Errorf("nothing runs in data folder %s: start it with \"weir up\", or name another with --data or --nats", dir)
 }
 
-// withBus runs f with a connection that it closes again.
+// withBus runs f with a connection that it closes again, for at most --timeout.
 func (cli *shared) withBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
+	ctx, cancel := context.WithTimeout(ctx, cli.Timeout)
+	defer cancel()
+	return cli.onBus(ctx, f)
+}
+
+// onBus is withBus without the bound, for commands that go on until Ctrl-C, or print what
+// they receive. Each request that f makes needs a deadline of its own.
+func (cli *shared) onBus(ctx context.Context, f func(ctx context.Context, b *bus.Bus) error) error {
 	b, err := cli.find(ctx)
 	if err != nil {
 		return err
 	}
 	defer b.Close()
-	return f(ctx, b)
+	err = f(ctx, b)
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
+		return fmt.Errorf("%w; no answer in time over the bus at %s: look at NATS and its JetStream, or wait longer with --timeout (now %v)",
+			err, b.Conn().ConnectedUrlRedacted(), cli.Timeout)
+	}
+	return err
+}
+
+// patient returns a context that ends when nothing was received for --timeout. The caller
+// passes to handle what it does with each thing that it received: that time does not count.
+func (cli *shared) patient(ctx context.Context) (waiting context.Context, handle func(do func() error) error, cancel context.CancelFunc) {
+	waiting, end := context.WithCancelCause(ctx)
+	clock := time.AfterFunc(cli.Timeout, func() { end(context.DeadlineExceeded) })
+	handle = func(do func() error) error {
+		clock.Stop()
+		defer clock.Reset(cli.Timeout)
+		return do()
+	}
+	return waiting, handle, func() { clock.Stop(); end(nil) }
 }
 
 // askJSON sends a request to subject, nil for an empty one, and decodes the

@@ -36,7 +36,7 @@ prints the record itself, on one line, as "weir decide" reads it.`,
 			if since < 0 {
 				return command.Usage(fmt.Errorf("--since %v: want how long ago, such as 5m", since))
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.explain(ctx, b, since) })
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.explain(ctx, b, since) })
 		},
 	}
 	cmd.Flags().DurationVar(&since, "since", 0, "all ticks of so long, oldest first; default: the last one")
@@ -60,16 +60,20 @@ func (cli *poolCommands) explain(ctx context.Context, b *bus.Bus, since time.Dur
 		}
 		return show(r)
 	}
+	ctx, handle, cancel := cli.patient(ctx)
+	defer cancel()
 	ledger, err := state.OpenLedger(ctx, b.JetStream(), cli.Cluster, cli.Pool)
 	if err != nil {
 		return err
 	}
 	return ledger.Since(ctx, now.Add(-since), func(data []byte) error {
-		r, err := explain.Read(data)
-		if err != nil {
-			return err
-		}
-		return show(r)
+		return handle(func() error {
+			r, err := explain.Read(data)
+			if err != nil {
+				return err
+			}
+			return show(r)
+		})
 	})
 }
 

@@ -37,7 +37,7 @@ of the configuration, else health_manager.yml; without one, defaults hold.`,
   weir harmonizer replay events.jsonl --events`,
 		Args: command.Group,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.harmonize(ctx, b, file, metricsAddr)
 			})
 		},

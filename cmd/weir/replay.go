@@ -98,7 +98,7 @@ Ctrl-C. Nothing is published: it may run beside the harmonizer that acts. "-" is
 standard output.`,
 		Args: command.OneArg("file, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.record(ctx, b, file, args[0], force)
 			})
 		},

@@ -83,7 +83,7 @@ func (cli *signalCommands) signalLogsCommand() *cobra.Command {
 			if lines < 0 {
 				return command.Usage(fmt.Errorf("--lines %d: want at least 0", lines))
 			}
-			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
+			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.signalLogs(ctx, b, bootstrapd.LogsRequest{App: args[0], Last: lines}, follow)
 			})
 		},

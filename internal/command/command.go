@@ -16,6 +16,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -28,7 +29,12 @@ type Root struct {
 	Stdout   io.Writer
 	Stderr   io.Writer
 	Settings // as the flags say; of the data folder and that of the files without defaults
+	// Timeout bounds how long a command waits for the bus; above 0.
+	Timeout time.Duration
 }
+
+// DefaultTimeout is that of a command without --timeout.
+const DefaultTimeout = 10 * time.Second
 
 // Command returns the command above all others, without them. It has the flags.
 func (r *Root) Command() *cobra.Command {
@@ -40,6 +46,9 @@ func (r *Root) Command() *cobra.Command {
 		PersistentPreRunE: func(*cobra.Command, []string) error {
 			if r.NATS == "" { // not the flag's default, which help would print: it may hold a password
 				r.NATS = os.Getenv("WEIR_NATS")
+			}
+			if r.Timeout <= 0 {
+				return Usage(fmt.Errorf("--timeout %v: want more than 0, such as 10s", r.Timeout))
 			}
 			for flag, name := range map[string]string{"--cluster": r.Cluster, "--pool": r.Pool} {
 				if !names.Valid(name) {
@@ -70,6 +79,7 @@ func (r *Root) Command() *cobra.Command {
 	f.StringVar(&r.Configs, "config-dir", envOr("WEIR_CONFIG_DIR", ""), `folder of weir.yaml and <cluster>/<pool>.yaml (WEIR_CONFIG_DIR; default /etc/weir)`)
 	f.StringVar(&r.Cluster, "cluster", envOr("CMAN_CLUSTER", "local"), "cluster (CMAN_CLUSTER)")
 	f.StringVar(&r.Pool, "pool", envOr("CMAN_POOL", "default"), "pool (CMAN_POOL)")
+	f.DurationVar(&r.Timeout, "timeout", DefaultTimeout, "how long a command waits for the bus; daemons do not end by it")
 	f.StringVar(&r.LogLevel, "log-level", envOr("WEIR_LOG_LEVEL", "info"), "debug, info, warn or error (WEIR_LOG_LEVEL)")
 	f.StringVar(&r.LogFormat, "log-format", envOr("WEIR_LOG_FORMAT", "text"), "text or json (WEIR_LOG_FORMAT)")
 	return root

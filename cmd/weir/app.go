@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/names"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -76,7 +77,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	if err != nil {
 		return err
 	}
-	old, revision, err := readApp(ctx, kv, want.Name)
+	old, revision, err := readApp(ctx, b, cli.Cluster, want.Name)
 	switch {
 	case errors.Is(err, errNoApp) && want.Command == "":
 		return command.Usage(fmt.Errorf("application %s is new: say what to run with --command", want.Name))
@@ -148,22 +149,35 @@ func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyV
 	return kv, err
 }
 
-func readApp(ctx context.Context, kv jetstream.KeyValue, name string) (message.App, uint64, error) {
+// readApp returns a row and its revision, which is 0 if the store cannot read it.
+func readApp(ctx context.Context, b *bus.Bus, cluster, name string) (message.App, uint64, error) {
 	if !names.Valid(name) {
 		return message.App{}, 0, badAppName(name)
 	}
-	entry, err := kv.Get(ctx, name)
-	if errors.Is(err, jetstream.ErrKeyNotFound) {
-		return message.App{}, 0, fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, name)
-	}
+	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster), name)
 	if err != nil {
 		return message.App{}, 0, fmt.Errorf("read application %s: %w", name, err)
 	}
-	row, err := message.DecodeApp(entry.Value())
-	if err != nil {
-		return row, entry.Revision(), fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, name, err, name)
+	if len(found.Keys) == 0 || found.Keys[0].Deleted {
+		return message.App{}, 0, fmt.Errorf("%w: %s; \"weir app list\" shows all", errNoApp, name)
 	}
-	return row, entry.Revision(), nil
+	row, err := rowOfApp(found.Keys[0])
+	return row, found.Keys[0].Revision, err
+}
+
+// rowOfApp decodes a row; errUnreadable if that is impossible.
+func rowOfApp(k integrity.Key) (message.App, error) {
+	err := errors.New("the store cannot read its row")
+	if !k.Damaged {
+		var row message.App
+		if row, err = message.DecodeApp(k.Value); err == nil && row.Name != k.Name {
+			err = fmt.Errorf("its row names itself %q", row.Name)
+		}
+		if err == nil {
+			return row, nil
+		}
+	}
+	return message.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
 }
 
 // writeApp keeps the row, unless somebody else wrote it since revision, which is
@@ -205,11 +219,10 @@ func (cli *appCommands) appGetCommand() *cobra.Command {
 		Args:  command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
-				kv, err := appsBucket(ctx, b, cli.Cluster)
-				if err != nil {
+				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
 					return err
 				}
-				row, _, err := readApp(ctx, kv, args[0])
+				row, _, err := readApp(ctx, b, cli.Cluster, args[0])
 				if err != nil {
 					return err
 				}
@@ -236,14 +249,14 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				for _, problem := range bad {
-					fmt.Fprintf(cli.Stderr, "weir: %v\n", problem)
-				}
 				if cli.output == "json" {
-					return cli.printJSON(rows)
+					if err := cli.printJSON(rows); err != nil {
+						return err
+					}
+				} else {
+					cli.printApps(rows)
 				}
-				cli.printApps(rows)
-				return nil
+				return errors.Join(bad...)
 			})
 		},
 	}
@@ -253,24 +266,21 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 
 // listApps returns the rows in order of name, and what is wrong with the others.
 func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.App, bad []error, err error) {
-	kv, err := appsBucket(ctx, b, cluster)
-	if err != nil {
+	if _, err := appsBucket(ctx, b, cluster); err != nil {
 		return nil, nil, err
 	}
-	lister, err := kv.ListKeys(ctx)
+	found, err := integrity.Read(ctx, b.JetStream(), message.AppsBucket(cluster))
 	if err != nil {
 		return nil, nil, fmt.Errorf("list applications: %w", err)
 	}
 	rows = []message.App{}
-	for key := range lister.Keys() {
-		row, _, err := readApp(ctx, kv, key)
-		switch {
-		case errors.Is(err, errNoApp):
-		case errors.Is(err, errUnreadable):
+	for _, k := range found.Keys {
+		if k.Deleted {
+			continue
+		}
+		if row, err := rowOfApp(k); err != nil {
 			bad = append(bad, err)
-		case err != nil:
-			return nil, nil, err
-		default:
+		} else {
 			rows = append(rows, row)
 		}
 	}
@@ -298,11 +308,15 @@ func (cli *appCommands) appDeleteCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				_, revision, err := readApp(ctx, kv, args[0])
+				_, revision, err := readApp(ctx, b, cli.Cluster, args[0])
 				if err != nil && !errors.Is(err, errUnreadable) {
 					return err
 				}
-				if err := kv.Delete(ctx, args[0], jetstream.LastRevision(revision)); err != nil {
+				var expected []jetstream.KVDeleteOpt
+				if revision > 0 { // unknown of a row that the store cannot read
+					expected = append(expected, jetstream.LastRevision(revision))
+				}
+				if err := kv.Delete(ctx, args[0], expected...); err != nil {
 					return fmt.Errorf("delete application %s: %w", args[0], err)
 				}
 				fmt.Fprintf(cli.Stdout, "%s: deleted\n", args[0])

@@ -76,6 +76,9 @@ func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) 
 	if cli.output == "json" {
 		return cli.printJSON(s)
 	}
+	for _, damage := range cli.damageWarnings(ctx, b) {
+		fmt.Fprintf(cli.Stdout, "! %s\n", damage)
+	}
 	cli.warnOfHarmonizer(s)
 	if s.App != nil {
 		cli.printIndices(*s.App)

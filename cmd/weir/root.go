@@ -52,7 +52,7 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 	root.AddCommand(
 		command.Up(func(context.Context, command.UpOptions) error { return command.ReplaceWithLocal("weir up", cli.args) }),
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), (&decideCommands{cli}).decideCommand(),
-		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), (&appCommands{cli}).appCommand(), signals.signalCommand(),
+		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), (&appCommands{cli}).appCommand(), (&stateCommands{cli}).stateCommand(), signals.signalCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(),
 		(&harmonizerCommands{cli}).harmonizerCommand(), health.healthCommand(), about.configCommand(), about.versionCommand(), daemons.keepCommand(),
 	)

@@ -101,6 +101,9 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	s := poolStatus{Cluster: cli.Cluster, Pool: cli.Pool, Warnings: []string{}}
 	warn := s.warn
+	for _, damage := range cli.damageWarnings(ctx, b) {
+		warn("%s", damage)
+	}
 	if processes, err := cli.askBootstrap(ctx, b); err != nil {
 		warn("%v", err)
 	} else {

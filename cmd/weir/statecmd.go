@@ -1,0 +1,177 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
+)
+
+// stateCommands are "weir state": whether what is stored is whole.
+type stateCommands struct{ *shared }
+
+func (cli *stateCommands) stateCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "state",
+		Short: "Check whether stored data is whole, and accept what was lost",
+		Args:  command.Group,
+		RunE:  command.Help,
+	}
+	cmd.AddCommand(cli.checkCommand(), cli.acceptCommand())
+	return cmd
+}
+
+// errDamaged: a reader reports that stored data is damaged.
+var errDamaged = errors.New("stored data is damaged, lost or older than before")
+
+func (cli *stateCommands) checkCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "List what is damaged, lost or older than before in the buckets of the cluster",
+		Long: `List what is damaged, lost or older than before in the buckets of the cluster. The
+harmonizer (reader "apps") and each autoscaler (reader "pool.NAME") compare what they
+read with what they saw before. What is wrong counts as unknown: no instance is
+stopped and no pool shrinks because of it. The exit code is 1 if something is wrong.`,
+		Example: `  weir state check
+  weir state check --output json`,
+		Args: command.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.check) },
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
+	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
+	if err != nil {
+		return err
+	}
+	if cli.output == "json" {
+		if err := cli.printJSON(append([]integrity.Alarm{}, alarms...)); err != nil {
+			return err
+		}
+	} else {
+		cli.printAlarms(alarms)
+	}
+	if len(alarms) > 0 {
+		return errDamaged
+	}
+	return nil
+}
+
+func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {
+	if len(alarms) == 0 {
+		fmt.Fprintln(cli.Stdout, "no damage is reported")
+		return
+	}
+	var rows [][]string
+	for _, a := range alarms {
+		for _, p := range a.Problems {
+			rows = append(rows, []string{a.Reader, p.Bucket, orDash(p.Key), p.Expected, p.Found})
+		}
+	}
+	cli.printTable([]string{"reader", "bucket", "key", "expected", "found"}, rows)
+	for _, a := range alarms {
+		if more := a.Count - len(a.Problems); more > 0 {
+			fmt.Fprintf(cli.Stdout, "reader %s reports %d more\n", a.Reader, more)
+		}
+		if a.Digest != "" {
+			fmt.Fprintf(cli.Stdout, "Write what is lost again, or accept the loss: weir state accept %s --reason TEXT\n", a.Reader)
+		}
+	}
+}
+
+func (cli *stateCommands) acceptCommand() *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "accept READER",
+		Short: "Accept stored data as it is now, after damage or a restored copy",
+		Long: `Accept stored data as it is now, after damage or a restored copy: what "weir state
+check" lists for the reader counts from now on as it was found. Lost applications are
+then gone, and their instances are stopped. Older rows count again, also those of
+applications that were deleted since. If something else is damaged meanwhile, nothing is
+accepted. To keep an application, write it again with "weir app set" before you accept. A
+value that cannot be read stays unknown: remove it, as with "weir app delete".`,
+		Example: `  weir state accept apps --reason "restored the copy of 03:00"
+  weir state accept pool.default --reason "disk of nats-1 was replaced"`,
+		Args: command.OneArg(`reader, as "weir state check" lists it`),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if reason == "" {
+				return command.Usage(errors.New("--reason is missing: state why the loss is accepted"))
+			}
+			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, args[0], reason) })
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why; it is logged with your name")
+	return cmd
+}
+
+// acceptLook is how often the command looks whether the reader has taken up an acceptance.
+const acceptLook = 100 * time.Millisecond
+
+func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason string) error {
+	js := b.JetStream()
+	alarm, err := cli.alarmOf(ctx, b, reader)
+	if err != nil {
+		return err
+	}
+	if alarm == nil {
+		return fmt.Errorf("reader %s reports no damage; \"weir state check\" lists the readers that do", reader)
+	}
+	if alarm.Digest == "" {
+		return fmt.Errorf("reader %s reports only values that cannot be read, such as %v: write them again, or remove them", reader, alarm.Problems[0])
+	}
+	err = integrity.Accept(ctx, js, cli.Cluster, *alarm, integrity.Acceptance{By: operator(), Reason: reason, At: time.Now().UTC()})
+	if err != nil {
+		return err
+	}
+	look := time.NewTicker(acceptLook)
+	defer look.Stop()
+	for {
+		now, err := cli.alarmOf(ctx, b, reader)
+		if err == nil && (now == nil || now.Digest != alarm.Digest) {
+			fmt.Fprintf(cli.Stdout, "%s: accepted, %d problems\n", reader, alarm.Count)
+			return nil
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return fmt.Errorf("the acceptance is stored, and reader %s has not taken it up: does %s run? %w", reader, orDash(alarm.By), ctx.Err())
+		}
+	}
+}
+
+func (cli *stateCommands) alarmOf(ctx context.Context, b *bus.Bus, reader string) (*integrity.Alarm, error) {
+	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
+	if i := slices.IndexFunc(alarms, func(a integrity.Alarm) bool { return a.Reader == reader }); i >= 0 {
+		return &alarms[i], err
+	}
+	return nil, err
+}
+
+// shownDamage is how many problems of a reader a status names.
+const shownDamage = 3
+
+// damageWarnings returns what the readers report, for the first lines of a status.
+func (cli *shared) damageWarnings(ctx context.Context, b *bus.Bus) []string {
+	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
+	if err != nil {
+		return []string{err.Error()}
+	}
+	var all []string
+	for _, a := range alarms {
+		for _, p := range a.Problems[:min(len(a.Problems), shownDamage)] {
+			all = append(all, fmt.Sprintf("stored data is damaged, lost or old: %v; it counts as unknown", p))
+		}
+		all = append(all, fmt.Sprintf("reader %s reports %d such problems since %s; \"weir state check\" lists them, \"weir state accept %s\" accepts them",
+			a.Reader, a.Count, a.At.Format(time.RFC3339), a.Reader))
+	}
+	return all
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+)
+
+// storedApps runs a bus in a data folder, with the buckets of cluster "local" and these rows of
+// applications.
+func storedApps(t *testing.T, data string, rows map[string]string) *bus.Bus {
+	t.Helper()
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	for _, name := range []string{"weir_local", message.AppsBucket("local")} {
+		kv, err := b.JetStream().CreateOrUpdateKeyValue(ctx, jetstream.KeyValueConfig{Bucket: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if name == "weir_local" {
+			continue
+		}
+		for key, value := range rows {
+			if _, err := kv.PutString(ctx, key, value); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	return b
+}
+
+const (
+	webRow = `{"name":"web","pool":"default","instances":2,"version":"v1","command":"run-web"}`
+	apiRow = `{"name":"api","pool":"default","instances":1,"version":"v1","command":"run-api"}`
+)
+
+// inData returns a function that runs a command on a data folder.
+func inData(data string) func(args ...string) result {
+	return func(args ...string) result { return weir(append(args, "--data", data)...) }
+}
+
+// TestListNamesWhatItCannotRead has rows that are damaged in several ways: the list has the
+// others, names each damaged one, and its exit code is 1. Each one goes with its deletion.
+func TestListNamesWhatItCannotRead(t *testing.T) {
+	t.Parallel()
+	for name, row := range map[string]string{
+		"no JSON": "\x00\x01", "another name": apiRow, "wrong type": `{"name":"bad","pool":"default","instances":"two"}`,
+		"too large": `{"name":"bad","pool":"default","instances":100001}`, "empty": "",
+		"long": `{"name":"bad","pool":"default","version":"` + strings.Repeat("v", 1<<20) + `"}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			data := t.TempDir()
+			storedApps(t, data, map[string]string{"web": webRow, "bad": row})
+			run := inData(data)
+			r := run("app", "list")
+			if r.code != 1 || !strings.Contains(r.stdout, "run-web") || !strings.Contains(r.stderr, `bad`) || !strings.Contains(r.stderr, `"weir app delete bad" removes it`) {
+				t.Errorf("weir app list: %+v, want web, and the name of the damaged row with code 1", r)
+			}
+			if r := run("app", "delete", "bad"); r.code != 0 {
+				t.Errorf("weir app delete: %+v", r)
+			}
+			if r := run("app", "list"); r.code != 0 || !strings.Contains(r.stdout, "run-web") {
+				t.Errorf("weir app list after the deletion: %+v", r)
+			}
+		})
+	}
+}
+
+// TestStateIsCheckedAndAccepted loses a row between two runs of the bus: status and check name it,
+// until an operator accepts that.
+func TestStateIsCheckedAndAccepted(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	run := inData(data)
+	b := storedApps(t, data, map[string]string{"web": webRow, "api": apiRow})
+	watchApps(t, b, data)()
+	if r := run("state", "check"); r.code != 0 || r.stdout != "no damage is reported\n" {
+		t.Errorf("weir state check: %+v", r)
+	}
+	b.Close()
+	if err := os.RemoveAll(filepath.Join(data, "bus", "jetstream", "$G", "streams", "KV_"+message.AppsBucket("local"))); err != nil {
+		t.Fatal(err)
+	}
+	b = storedApps(t, data, map[string]string{"api": apiRow})
+	end := watchApps(t, b, data)
+	defer end()
+	row := "weir_local_apps  web  revision"
+	for _, args := range [][]string{{"state", "check"}, {"status"}, {"state", "check", "-o", "json"}} {
+		r := run(args...)
+		text := strings.Join(strings.Fields(r.stdout), " ")
+		if !strings.Contains(text, "weir_local_apps") || !strings.Contains(text, "web") || !strings.Contains(text, "or later") || !strings.Contains(text, "nothing") {
+			t.Errorf("weir %s: %s, want %s", strings.Join(args, " "), r.stdout, row)
+		}
+		if r.code != 1 && args[0] == "state" {
+			t.Errorf("weir %s: exit code %d, want 1", strings.Join(args, " "), r.code)
+		}
+	}
+	if r := run("status"); !strings.HasPrefix(r.stdout, "! stored data is damaged, lost or old: bucket weir_local_apps, key web: ") {
+		t.Errorf("weir status does not begin with the damage: %s", r.stdout)
+	}
+	if r := run("state", "accept", "apps"); r.code != 2 || !strings.Contains(r.stderr, "--reason is missing") {
+		t.Errorf("weir state accept without a reason: %+v", r)
+	}
+	if r := run("state", "accept", "pool.web", "--reason", "x"); r.code != 1 || !strings.Contains(r.stderr, "reports no damage") {
+		t.Errorf("weir state accept of another reader: %+v", r)
+	}
+	if r := run("state", "accept", "apps", "--reason", "the disk was replaced", "--timeout", patience.String()); r.code != 0 || r.stdout != "apps: accepted, 1 problems\n" {
+		t.Errorf("weir state accept: %+v", r)
+	}
+	if r := run("state", "check"); r.code != 0 {
+		t.Errorf("weir state check after the acceptance: %+v", r)
+	}
+}
+
+// watchApps watches the rows of applications as a harmonizer does, until end. The rows were read
+// when it returns.
+func watchApps(t *testing.T, b *bus.Bus, data string) (end func()) {
+	t.Helper()
+	var log bytes.Buffer
+	rows, err := natsbus.NewRows(b.Conn(), natsbus.RowsConfig{Cluster: "local", Folder: filepath.Join(data, "integrity"), By: "test"},
+		slog.New(slog.NewTextHandler(&log, nil)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	complete, done := make(chan struct{}, 100), make(chan error, 1)
+	go func() {
+		done <- rows.Watch(ctx, func(_ context.Context, ev apps.Event) error {
+			if _, whole := ev.(apps.ExpectedComplete); whole {
+				complete <- struct{}{}
+			}
+			return nil
+		})
+	}()
+	select {
+	case <-complete:
+	case <-time.After(patience):
+		t.Fatal("the rows are not read")
+	}
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Watch = %v\n%s", err, log.String())
+		}
+	}
+}

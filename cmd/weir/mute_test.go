@@ -1,0 +1,189 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
+)
+
+// muteServer accepts connections on loopback until the test ends, and hands each one to serve.
+func muteServer(t *testing.T, serve func(net.Conn)) (url string) {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	var mu sync.Mutex
+	var open []net.Conn
+	wg.Go(func() {
+		for {
+			c, err := listener.Accept()
+			if err != nil {
+				return
+			}
+			mu.Lock()
+			open = append(open, c)
+			mu.Unlock()
+			wg.Go(func() { serve(c) })
+		}
+	})
+	t.Cleanup(func() {
+		listener.Close()
+		mu.Lock()
+		for _, c := range open {
+			c.Close()
+		}
+		mu.Unlock()
+		wg.Wait()
+	})
+	return "nats://" + listener.Addr().String()
+}
+
+// silent reads, and says nothing.
+func silent(c net.Conn) {
+	defer c.Close()
+	for buf := make([]byte, 4096); ; {
+		if _, err := c.Read(buf); err != nil {
+			return
+		}
+	}
+}
+
+// pingOnly is a NATS server that takes everything, and answers nothing but pings.
+func pingOnly(c net.Conn) {
+	defer c.Close()
+	fmt.Fprint(c, `INFO {"server_id":"mute","version":"2.12.0","headers":true,"max_payload":1048576,"proto":1}`+"\r\n")
+	lines := bufio.NewReader(c)
+	for {
+		line, err := lines.ReadString('\n')
+		if err != nil {
+			return
+		}
+		if strings.TrimSpace(line) == "PING" {
+			if _, err := fmt.Fprint(c, "PONG\r\n"); err != nil {
+				return
+			}
+		}
+	}
+}
+
+// busCommands are the commands that read the bus, with what they need to come to that.
+func busCommands() map[string][]string {
+	return map[string][]string{
+		"status": nil, "explain": nil, "plan": nil, "pause": {"--why", "x", "--for", "1h"}, "resume": nil, "offset": {"2"},
+		"pool target": {"3"}, "pool remove": {"n1"}, "pool mark-stale": {"g"}, "pool groups": nil,
+		"app set": {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
+		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"},
+		"state check": nil, "state accept": {"apps", "--reason", "x"},
+		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal forget": {"shop/rps@v1"},
+		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
+		"harmonizer release": nil,
+		"health status":      nil, "health history": nil, "health check": nil, "health recover": {"n1"}, "health pause": {"n1"},
+		"health resume": {"n1"}, "health release": {"n1"}, "health evidence": {"n1"},
+	}
+}
+
+// otherCommands read no bus, or go on until they are ended: those wait for the bus as long as it
+// takes.
+func otherCommands() []string {
+	return []string{
+		"up", "decide", "bootstrap", "autoscaler", "agent", "keep", "version", "config validate", "metrics serve", "harmonizer replay", "harmonizer record",
+		"health replay", "health policy check", "signal init", "signal test", "signal bench", "signal run", "signal keygen",
+		"signal publish", "signal list", "signal show", "signal verify", "signal fetch", "signal yank",
+	}
+}
+
+// muteConfig is a configuration of which commands need something before they come to the bus.
+func muteConfig(t *testing.T) (dir string) {
+	t.Helper()
+	dir = t.TempDir()
+	for name, text := range map[string]string{
+		"weir.yaml": "aws: {region: eu-central-1, signals_bucket: releases}\n",
+		"local/default.yaml": "resource_groups: [{local: {name: g, min: 1, max: 2, machine: {cpus: 1, mem: 256, disk: 100}}}]\n" +
+			"scaling_limits: {min_capacity: 1, max_capacity: 2, max_weight_to_add: 2, max_weight_to_remove: 2, max_tasks_to_kill: inf}\n" +
+			"autoscaling: {setpoint: 0.5}\n",
+	} {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// TestEveryCommandEndsWhenTheBusIsMute has each command that reads the bus meet a server that
+// accepts the connection and answers nothing. It ends soon, with an error or a warning that names
+// what did not answer.
+func TestEveryCommandEndsWhenTheBusIsMute(t *testing.T) {
+	t.Parallel()
+	for server, serve := range map[string]func(net.Conn){"silent": silent, "pings only": pingOnly} {
+		url := muteServer(t, serve)
+		for path, args := range busCommands() {
+			t.Run(server+"/"+path, func(t *testing.T) {
+				t.Parallel()
+				line := slices.Concat(strings.Fields(path), args,
+					[]string{"--nats", url, "--timeout", "500ms", "--data", t.TempDir(), "--config-dir", muteConfig(t)})
+				ended := make(chan result, 1)
+				go func() { ended <- weir(line...) }()
+				select {
+				case r := <-ended:
+					if said := r.stdout + r.stderr; !strings.Contains(said, "deadline exceeded") && !strings.Contains(said, "timeout") &&
+						!strings.Contains(said, "no answer") || r.code == command.ExitOK && path != "status" {
+						t.Errorf("weir %s ended with %d and printed %s%s, want what did not answer", path, r.code, r.stdout, r.stderr)
+					}
+				case <-time.After(30 * time.Second):
+					t.Errorf("weir %s waits for a mute bus without end", path)
+				}
+			})
+		}
+	}
+}
+
+// TestEveryCommandIsInTheTable compares the table with the command line.
+func TestEveryCommandIsInTheTable(t *testing.T) {
+	cli := &shared{Root: command.Root{Stdout: os.Stdout, Stderr: os.Stderr}}
+	known := otherCommands()
+	for path := range busCommands() {
+		known = append(known, path)
+	}
+	var leaves []string
+	var walk func(cmd *cobra.Command)
+	walk = func(cmd *cobra.Command) {
+		for _, c := range cmd.Commands() {
+			walk(c)
+		}
+		if path := strings.TrimPrefix(cmd.CommandPath(), "weir "); !cmd.HasSubCommands() && cmd.Name() != "help" && cmd.Parent().Name() != "completion" {
+			leaves = append(leaves, path)
+		}
+	}
+	walk(cli.root())
+	slices.Sort(known)
+	slices.Sort(leaves)
+	if !slices.Equal(known, leaves) {
+		for _, path := range leaves {
+			if !slices.Contains(known, path) {
+				t.Errorf("weir %s is missing: say whether it reads the bus", path)
+			}
+		}
+		for _, path := range known {
+			if !slices.Contains(leaves, path) {
+				t.Errorf("weir %s is no command", path)
+			}
+		}
+	}
+}

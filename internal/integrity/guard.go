@@ -43,6 +43,7 @@ type Guard struct {
 	// published is the digest of the alarm; known is false before the first one.
 	published string
 	known     bool
+	begun     bool      // the first Read has looked for an acceptance
 	looked    time.Time // for an acceptance
 	complain  rate.Sometimes
 }
@@ -70,17 +71,26 @@ func (g *Guard) Close() {
 	g.seen.close()
 }
 
-// Read reads the bucket, and compares it with what was seen before. What is new is seen from
-// then on.
-func (g *Guard) Read(ctx context.Context) (Contents, error) {
+// Read reads the bucket, or only the keys that these filters match, and compares it with what was
+// seen before. What is new is seen from then on.
+func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	c, err := read(ctx, g.config.JS, g.config.Bucket, g.config.Filters, func(key string) uint64 { return g.seen.keys[key].revision })
+	if len(filters) == 0 {
+		filters = g.config.Filters
+	}
+	g.begin(ctx)
+	c, err := Read(ctx, g.config.JS, g.config.Bucket, filters...)
 	if err != nil {
 		return Contents{}, err
 	}
 	before := g.problems
-	g.latest, g.problems = c, g.seen.check(g.config.Bucket, c)
+	g.latest, g.problems = c, g.seen.check(g.config.Bucket, filters, c)
+	for key, p := range before {
+		if p.reported || key != "" && !matches(filters, key) {
+			g.problems[key] = p
+		}
+	}
 	lost := g.erased()
 	for _, p := range sorted(g.problems) {
 		if before[p.Key] != p {
@@ -90,6 +100,28 @@ func (g *Guard) Read(ctx context.Context) (Contents, error) {
 	g.note(lost...)
 	g.adopt(c)
 	return c, nil
+}
+
+// begin forgets, at the first Read, what is older than the last acceptance: an operator accepted
+// the bucket while another host was its reader.
+func (g *Guard) begin(ctx context.Context) {
+	if g.begun || g.config.By == "" {
+		return
+	}
+	a, err := acceptance(ctx, g.config.JS, g.config.Cluster, g.config.Reader)
+	if g.begun = err == nil; g.begun && a.At.After(g.seen.at) {
+		g.seen.created, g.seen.last = time.Time{}, 0
+		clear(g.seen.keys)
+	}
+}
+
+// Report adds a problem of a key that the caller knows by another proof. It stays until it is
+// accepted.
+func (g *Guard) Report(key, expected, found string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.problems[key] = Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: found, reported: true}
+	g.tell(g.problems[key])
 }
 
 // erased forgets the keys that may vanish without a marker and are not there: that is no problem.
@@ -117,6 +149,9 @@ func (g *Guard) adopt(c Contents) {
 		if now := (seenKey{k.Revision, k.Deleted}); !wrong && g.seen.keys[k.Name] != now {
 			lines = append(lines, line{Key: k.Name, Revision: k.Revision, Deleted: k.Deleted})
 		}
+	}
+	if len(g.problems) == 0 && c.Last > g.seen.last {
+		lines = append(lines, line{Last: c.Last})
 	}
 	g.note(lines...)
 }
@@ -240,11 +275,17 @@ func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	}
 	g.config.Log.Warn("an operator accepts stored data as it is", "bucket", g.config.Bucket, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
 	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
+	for key, was := range g.seen.keys {
+		if _, wrong := g.problems[key]; !wrong {
+			lines = append(lines, line{Key: key, Revision: was.revision, Deleted: was.deleted})
+		}
+	}
 	for _, k := range g.latest.Keys {
 		if !k.Damaged {
 			lines = append(lines, line{Key: k.Name, Revision: k.Revision, Deleted: k.Deleted})
 		}
 	}
 	g.note(lines...)
+	g.problems = map[string]Problem{}
 	return true, nil
 }

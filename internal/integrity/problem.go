@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -19,6 +20,7 @@ type Problem struct {
 	// removal, helps; an operator cannot accept it.
 	Unreadable bool `json:"unreadable,omitempty"`
 	missing    bool // nothing is under the key
+	reported   bool // by the owner of the Guard
 }
 
 func (p Problem) String() string {
@@ -33,8 +35,17 @@ func revision(n uint64) string { return fmt.Sprintf("revision %d", n) }
 
 func orLater(n uint64) string { return revision(n) + " or later" }
 
-// check compares what a bucket has with what was seen of it.
-func (s *seen) check(bucket string, c Contents) map[string]Problem {
+// matches reports whether one of the filters is the key, or a prefix of it that ends in ".>".
+// Without filters all keys match.
+func matches(filters []string, key string) bool {
+	return len(filters) == 0 || slices.ContainsFunc(filters, func(f string) bool {
+		prefix, all := strings.CutSuffix(f, ">")
+		return f == key || all && strings.HasPrefix(key, prefix)
+	})
+}
+
+// check compares what a bucket has under the keys that match with what was seen of it.
+func (s *seen) check(bucket string, filters []string, c Contents) map[string]Problem {
 	problems := map[string]Problem{}
 	add := func(key, expected, found string) {
 		problems[key] = Problem{Bucket: bucket, Key: key, Expected: expected, Found: found}
@@ -65,7 +76,7 @@ func (s *seen) check(bucket string, c Contents) map[string]Problem {
 		}
 	}
 	for name, was := range s.keys {
-		if !there[name] && !was.deleted {
+		if !there[name] && !was.deleted && matches(filters, name) {
 			problems[name] = Problem{Bucket: bucket, Key: name, Expected: was.String(), Found: "nothing", missing: true}
 		}
 	}

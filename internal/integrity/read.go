@@ -38,19 +38,14 @@ type Contents struct {
 
 // Read returns what a bucket has under each key that a filter matches, delete markers
 // included; without a filter under all keys. In contrast to a watch, which waits without end for
-// a message that the store cannot read, it names the key of such a message.
+// a message that the store cannot read, it names the key of such a message. The leader of the
+// stream answers: a replica may lag behind.
 func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ...string) (Contents, error) {
-	return read(ctx, js, bucket, filters, func(string) uint64 { return 0 })
-}
-
-// read is Read. A replica may lag behind: what is older than the least revision of its key is
-// read again from the leader of the stream, and so is what is not found.
-func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []string, least func(key string) uint64) (Contents, error) {
 	stream, err := js.Stream(ctx, "KV_"+bucket)
 	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
 	}
-	r := reader{js: js, stream: stream, prefix: "$KV." + bucket + ".", least: least}
+	r := reader{js: js, stream: stream, prefix: "$KV." + bucket + "."}
 	info, err := stream.Info(ctx)
 	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
@@ -79,7 +74,6 @@ type reader struct {
 	js     jetstream.JetStream
 	stream jetstream.Stream
 	prefix string // of the subjects
-	least  func(key string) uint64
 }
 
 // list returns the keys that a filter matches, as the index of the store has them.
@@ -126,10 +120,7 @@ func (r reader) all(ctx context.Context, names []string) ([]Key, error) {
 
 // key reads one key; nil: it is not there any more.
 func (r reader) key(ctx context.Context, name string) (*Key, error) {
-	m, err := r.stream.GetLastMsgForSubject(ctx, r.prefix+name)
-	if errors.Is(err, jetstream.ErrMsgNotFound) || err == nil && m.Sequence < r.least(name) {
-		m, err = r.leader(ctx, name)
-	}
+	m, err := r.last(ctx, name)
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return r.unread(ctx, name)
 	}
@@ -160,8 +151,9 @@ type stored struct {
 	Error *jetstream.APIError `json:"error"`
 }
 
-// leader reads a key from the leader of the stream, which lags behind nothing.
-func (r reader) leader(ctx context.Context, name string) (*jetstream.RawStreamMsg, error) {
+// last requests the last message of a key from the leader. The client library would request it
+// from any replica.
+func (r reader) last(ctx context.Context, name string) (*jetstream.RawStreamMsg, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	request, err := json.Marshal(map[string]string{"last_by_subj": r.prefix + name})

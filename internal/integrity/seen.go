@@ -28,7 +28,7 @@ type seenKey struct {
 }
 
 // line is one entry of the file. With a time it begins anew: the bucket was created then. A key
-// without a revision is forgotten.
+// without a revision is forgotten. Last alone is a sequence that the bucket had reached.
 type line struct {
 	Created  *time.Time `json:"created,omitempty"`
 	Last     uint64     `json:"last,omitempty"`
@@ -39,11 +39,12 @@ type line struct {
 
 // seen is what a reader has read of a bucket, and the file that keeps it.
 type seen struct {
-	path    string   // empty: in memory only
-	file    *os.File // nil until something is written
-	lines   int      // in the file
-	bad     int      // lines that could not be read
-	torn    bool     // the last write was cut short
+	path    string    // empty: in memory only
+	file    *os.File  // nil until something is written
+	lines   int       // in the file
+	bad     int       // lines that could not be read
+	at      time.Time // when the file was written last, before it was opened
+	torn    bool      // the last write was cut short
 	created time.Time
 	last    uint64 // the highest sequence that was read
 	keys    map[string]seenKey
@@ -65,6 +66,11 @@ func openSeen(path string) (*seen, error) {
 		return nil, err
 	}
 	defer file.Close() // only read
+	info, err := file.Stat()
+	if err != nil {
+		return nil, err
+	}
+	s.at = info.ModTime()
 	in := bufio.NewReaderSize(file, maxLine)
 	for {
 		text, err := in.ReadSlice('\n')
@@ -99,6 +105,10 @@ func (s *seen) apply(l line) {
 	if l.Created != nil {
 		s.created, s.last = *l.Created, l.Last
 		clear(s.keys)
+		return
+	}
+	if l.Last > 0 {
+		s.last = max(s.last, l.Last)
 		return
 	}
 	if l.Revision == 0 {

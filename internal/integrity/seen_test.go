@@ -119,7 +119,7 @@ func TestWhatIsLessIsAProblem(t *testing.T) {
 			s := open(t, "")
 			note(t, s, before...)
 			var got []string
-			for _, p := range sorted(s.check("b", tt.contents)) {
+			for _, p := range sorted(s.check("b", nil, tt.contents)) {
 				got = append(got, p.Key)
 			}
 			if len(got) != len(tt.problems) {

@@ -50,6 +50,9 @@ type Orders struct {
 	Pin      *Pin        `json:"pin,omitempty"`
 	Removals []Removal   `json:"removals,omitempty"` // in order of node
 	Stale    []StaleMark `json:"stale,omitempty"`    // in order of group
+	// Doubt, if not empty, says why orders, or what is stored of the pool, may be lost or
+	// older than before: the pool must not shrink.
+	Doubt string `json:"doubt,omitempty"`
 }
 
 // OrderBook keeps the orders of a pool. It may be used concurrently.

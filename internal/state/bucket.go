@@ -7,6 +7,8 @@ import (
 	"fmt"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
 // schemaVersion is that of the keys and values in the comment of the package.
@@ -20,8 +22,8 @@ const maxListed = 100_000
 var ErrSchema = errors.New("the bucket has another schema")
 
 var (
-	errCutShort = errors.New("the connection was closed before the last one")
-	errChanged  = errors.New("it keeps changing")
+	errChanged = errors.New("it keeps changing")
+	errDamaged = errors.New("the store cannot read its value: its file is damaged")
 )
 
 // attempts bounds how often a write is tried over what came in between.
@@ -29,6 +31,7 @@ const attempts = 5
 
 // bucket is a cluster's bucket.
 type bucket struct {
+	js     jetstream.JetStream
 	kv     jetstream.KeyValue
 	stream jetstream.Stream // that of the bucket
 	name   string
@@ -58,7 +61,7 @@ func openBucket(ctx context.Context, js jetstream.JetStream, cluster string) (*b
 	if err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", name, err)
 	}
-	b := &bucket{kv: kv, stream: stream, name: name}
+	b := &bucket{js: js, kv: kv, stream: stream, name: name}
 	if err := b.checkSchema(ctx); err != nil {
 		return nil, fmt.Errorf("open bucket %s: %w", name, err)
 	}
@@ -112,13 +115,18 @@ func (b *bucket) subject(key string) string { return "$KV." + b.name + "." + key
 func (b *bucket) get(ctx context.Context, key string) (entry, error) {
 	m, err := b.stream.GetLastMsgForSubject(ctx, b.subject(key))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return entry{}, nil
+		return entry{}, b.absent(ctx, key)
 	}
 	if err != nil {
 		return entry{}, fmt.Errorf("read %s: %w", key, err)
 	}
 	deleted := m.Header.Get("KV-Operation") != "" || m.Header.Get(jetstream.MarkerReasonHeader) != ""
 	return entry{revision: m.Sequence, value: m.Data, found: !deleted}, nil
+}
+
+// absent returns an error if a key is there: the store finds only what it can read.
+func (b *bucket) absent(ctx context.Context, key string) error {
+	return b.list(ctx, []string{key}, func(integrity.Key) error { return nil })
 }
 
 // update writes over the given revision, and no other: then the error is
@@ -151,33 +159,33 @@ func (b *bucket) sequence(ctx context.Context) (uint64, error) {
 }
 
 // list calls visit with every value whose key a filter matches; a filter is a key,
-// or a prefix that ends in ".>". It goes on after an error of visit, and returns
-// all of them.
-func (b *bucket) list(ctx context.Context, filters []string, visit func(jetstream.KeyValueEntry) error) error {
-	asked := fmt.Sprintf("list %v", filters)
-	ctx, cancel := context.WithCancel(ctx) // ends the watch
-	defer cancel()
-	watch, err := b.kv.WatchFiltered(ctx, filters, jetstream.IgnoreDeletes())
+// or a prefix that ends in ".>". It goes on after an error of visit, and after a value that the
+// store cannot read, and returns all errors.
+func (b *bucket) list(ctx context.Context, filters []string, visit func(integrity.Key) error) error {
+	contents, err := integrity.Read(ctx, b.js, b.name, filters...)
 	if err != nil {
-		return fmt.Errorf("%s: %w", asked, err)
+		return fmt.Errorf("list %v: %w", filters, err)
 	}
+	if len(contents.Keys) > maxListed {
+		return fmt.Errorf("list %v: more than %d keys", filters, maxListed)
+	}
+	return visitAll(contents.Keys, visit)
+}
+
+// visitAll calls visit with every value.
+func visitAll(keys []integrity.Key, visit func(integrity.Key) error) error {
 	var unreadable []error
-	for seen := 0; ; seen++ {
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%s: %w", asked, context.Cause(ctx))
-		case e, open := <-watch.Updates():
-			switch {
-			case !open:
-				return fmt.Errorf("%s: %w", asked, errCutShort)
-			case e == nil: // that was the last one
-				return errors.Join(unreadable...)
-			case seen == maxListed:
-				return fmt.Errorf("%s: more than %d keys", asked, maxListed)
-			}
-			if err := visit(e); err != nil {
-				unreadable = append(unreadable, fmt.Errorf("read %s: %w", e.Key(), err))
-			}
+	for _, k := range keys {
+		err := error(nil)
+		switch {
+		case k.Damaged:
+			err = errDamaged
+		case !k.Deleted:
+			err = visit(k)
+		}
+		if err != nil {
+			unreadable = append(unreadable, fmt.Errorf("read %s: %w", k.Name, err))
 		}
 	}
+	return errors.Join(unreadable...)
 }

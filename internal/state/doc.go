@@ -30,6 +30,8 @@
 //	harmonizer.apps.XX          sealed: {"APP": an apps.Memory, ...} of one shard
 //	harmonizer.nodes            sealed: {"NODE": copies that it ran, ...}
 //	harmonizer.aside.XX, .nodes a value of these that could not be read, as it was
+//	alarm.READER                an integrity.Alarm: what the reader finds damaged or lost
+//	accept.READER               an integrity.Acceptance: an operator accepts that
 //
 // CLUSTER, POOL and APP are one token each. A NODE is 1 to 253 bytes of letters,
 // digits and "-_/=.", where a dot neither begins, ends, nor follows another. A
@@ -91,6 +93,16 @@
 //	                                 any character that a token may not have
 //
 // At most 4 objects of a node, 2000 and 64 MiB of all, for 14 days.
+//
+// # Lost data
+//
+// [OpenGuard] compares the orders, the state, the health and the lease of a pool with what this
+// host saw of them before (see package integrity). A pause, an offset or a pin that ends leaves a
+// delete marker, so one that vanished without it is lost. Drain records, removals and marks are
+// erased without a marker: of them only older values are found.
+//
+// A value that the store cannot read is an error that names its key, in each listing and each get.
+// The server acknowledges no write over such a value, and none to the bucket from then on.
 //
 // # Concurrency and failures
 //

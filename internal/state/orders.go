@@ -1,14 +1,18 @@
 package state
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"log/slog"
+	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -19,6 +23,19 @@ const (
 	maxStale    = 200
 )
 
+// OpenGuard returns the guard of what is stored of a pool, for the holder of the pool's lease. It keeps
+// what it has seen in a file of that folder.
+func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *slog.Logger) (*integrity.Guard, error) {
+	if err := checkNames(cluster, pool); err != nil {
+		return nil, fmt.Errorf("open guard: %w", err)
+	}
+	o := Orders{prefix: "order." + pool + "."}
+	return integrity.Open(integrity.Config{
+		JS: js, Cluster: cluster, Bucket: "weir_" + cluster, Reader: "pool." + pool, Folder: folder, By: by, Log: log,
+		Filters: []string{o.prefix + ">", stateKey(pool), healthKey(pool), "lease.pool." + pool}, Erased: o.erased(),
+	})
+}
+
 // ErrTooMany: a pool has as many orders of that kind as it may.
 var ErrTooMany = errors.New("the pool has too many orders of that kind")
 
@@ -26,7 +43,8 @@ var ErrTooMany = errors.New("the pool has too many orders of that kind")
 // back, the pool's loop reads, as an pools.OrderBook.
 type Orders struct {
 	bucket *bucket
-	prefix string // ends in a dot
+	prefix string           // ends in a dot
+	guard  *integrity.Guard // nil: nothing is compared with what was seen before
 }
 
 var _ pools.OrderBook = (*Orders)(nil)
@@ -45,6 +63,11 @@ func OpenOrders(ctx context.Context, js jetstream.JetStream, cluster, pool strin
 	return &Orders{bucket: b, prefix: "order." + pool + "."}, nil
 }
 
+// Guarded returns the orders for the pool's loop: Read compares them with what the guard has
+// seen, and publishes its alarm. If a pause may be lost or older than before, Read returns an
+// error. If anything else may be, the orders have a Doubt.
+func (o *Orders) Guarded(g *integrity.Guard) *Orders { return &Orders{o.bucket, o.prefix, g} }
+
 // Read implements pools.OrderBook. It returns all that is in force or an
 // error, which names every key whose value cannot be read: a pause that cannot be
 // read may be a pause. Whoever gives the order anew, or takes it back, mends it.
@@ -56,13 +79,18 @@ func (o *Orders) Read(ctx context.Context, now time.Time) (pools.Orders, error) 
 		return pools.Orders{}, err
 	}
 	var orders pools.Orders
+	if orders.Doubt, err = o.doubt(); err != nil {
+		return pools.Orders{}, err
+	}
 	for _, one := range all {
+		if o.doubted(one.key) {
+			continue
+		}
 		if one.note.InForce(now) {
 			one.add(&orders)
 			continue
 		}
-		// One that was given anew since it was listed is newer, and stays.
-		if err := o.bucket.erase(ctx, one.key, one.revision); err != nil {
+		if err := o.end(ctx, one.key, one.revision); err != nil {
 			return pools.Orders{}, fmt.Errorf("end what has expired: %w", err)
 		}
 	}
@@ -149,16 +177,49 @@ func (o *Orders) Rolled(ctx context.Context, group string) error {
 // list reads all orders.
 func (o *Orders) list(ctx context.Context) ([]order, error) {
 	var all []order
-	err := o.bucket.list(ctx, []string{o.prefix + ">"}, func(e jetstream.KeyValueEntry) error {
-		one, err := decodeOrder(e.Key()[len(o.prefix):], e.Value())
+	visit := func(k integrity.Key) error {
+		one, err := decodeOrder(k.Name[len(o.prefix):], k.Value)
 		if err != nil {
+			if o.guard != nil {
+				o.guard.Unreadable(k.Name, "an order", err)
+			}
 			return err
 		}
-		one.key, one.revision = e.Key(), e.Revision()
+		one.key, one.revision = k.Name, k.Revision
 		all = append(all, one)
 		return nil
-	})
+	}
+	filter := o.prefix + ">"
+	if o.guard == nil {
+		return all, o.bucket.list(ctx, []string{filter}, visit)
+	}
+	if accepted, err := o.guard.Accepted(ctx); err != nil && !accepted {
+		return nil, fmt.Errorf("look for an acceptance: %w", err)
+	}
+	contents, err := o.guard.Read(ctx, filter)
+	if err != nil {
+		return nil, err
+	}
+	err = visitAll(contents.Keys, visit)
+	o.guard.Publish(ctx)
 	return all, err
+}
+
+func (o *Orders) doubted(key string) bool { return o.guard != nil && o.guard.Doubted(key) }
+
+// doubt returns why the pool must not shrink, or an error if a pause may be lost.
+func (o *Orders) doubt() (string, error) {
+	if o.guard == nil {
+		return "", nil
+	}
+	why := ""
+	for _, p := range o.guard.Problems() {
+		if p.Key == o.prefix+"pause" {
+			return "", fmt.Errorf("a pause may be lost: %v; \"weir state check\" shows all", p)
+		}
+		why = cmp.Or(why, "stored data is damaged, lost or old: "+p.String())
+	}
+	return why, nil
 }
 
 // set writes an order that its reader will accept.
@@ -172,6 +233,10 @@ func (o *Orders) set(ctx context.Context, name string, order any) error {
 	if _, err := decodeOrder(name, data); err != nil {
 		return fmt.Errorf("order %s: %w", name, err)
 	}
+	// A write over a value that the store cannot read would end all writes to the bucket.
+	if _, err := o.bucket.get(ctx, o.prefix+name); err != nil {
+		return fmt.Errorf("write %s: %w", o.prefix+name, err)
+	}
 	if _, err := o.bucket.kv.Put(ctx, o.prefix+name, data); err != nil {
 		return fmt.Errorf("write %s: %w", o.prefix+name, err)
 	}
@@ -183,19 +248,38 @@ func (o *Orders) clear(ctx context.Context, name string) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	e, err := o.bucket.get(ctx, o.prefix+name)
-	if err != nil || e.revision == 0 {
+	if err != nil || !e.found {
 		return err
 	}
-	return o.bucket.erase(ctx, o.prefix+name, e.revision)
+	return o.end(ctx, o.prefix+name, e.revision)
 }
+
+// end removes an order of a revision: one that was given anew since is newer, and stays. A pause, an
+// offset and a pin leave a delete marker: without it they would count as lost. Removals and marks are
+// too many for that.
+func (o *Orders) end(ctx context.Context, key string, revision uint64) error {
+	for _, kind := range o.erased() {
+		if strings.HasPrefix(key, kind) {
+			return o.bucket.erase(ctx, key, revision)
+		}
+	}
+	err := o.bucket.kv.Delete(ctx, key, jetstream.LastRevision(revision))
+	if err != nil && !errors.Is(err, jetstream.ErrKeyExists) {
+		return fmt.Errorf("delete %s: %w", key, err)
+	}
+	return nil
+}
+
+// erased returns the prefixes of orders that leave no marker.
+func (o *Orders) erased() []string { return []string{o.prefix + "remove.", o.prefix + "stale."} }
 
 // room reports ErrTooMany if there are as many orders of a kind beside that one.
 func (o *Orders) room(ctx context.Context, kind, token string, limit int) error {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	others := 0
-	err := o.bucket.list(ctx, []string{o.prefix + kind + ">"}, func(e jetstream.KeyValueEntry) error {
-		if e.Key() != o.prefix+kind+token {
+	err := o.bucket.list(ctx, []string{o.prefix + kind + ">"}, func(e integrity.Key) error {
+		if e.Name != o.prefix+kind+token {
 			others++
 		}
 		return nil

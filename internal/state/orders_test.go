@@ -90,8 +90,8 @@ func TestOrders(t *testing.T) {
 		}
 		wantOrders(t, o, noon, pools.Orders{Removals: all.Removals[1:], Stale: all.Stale[:2]})
 	}
-	if n := len(contents(t, js)); n != 1+3 {
-		t.Errorf("%d keys, want the schema and three orders", n)
+	if n := len(contents(t, js)); n != 1+3+3 {
+		t.Errorf("%d keys, want the schema, three orders, and the delete markers of pause, offset and pin", n)
 	}
 }
 

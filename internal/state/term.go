@@ -8,6 +8,7 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
@@ -108,8 +109,8 @@ func (t term) survey(ctx context.Context, filters ...string) (map[string]entry, 
 
 func (t term) list(ctx context.Context, filters []string) (map[string]entry, error) {
 	all := make(map[string]entry)
-	err := t.bucket.list(ctx, filters, func(e jetstream.KeyValueEntry) error {
-		all[e.Key()] = entry{revision: e.Revision(), value: e.Value(), found: true}
+	err := t.bucket.list(ctx, filters, func(e integrity.Key) error {
+		all[e.Name] = entry{revision: e.Revision, value: e.Value, found: true}
 		return nil
 	})
 	return all, err

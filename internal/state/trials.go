@@ -8,6 +8,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 )
 
 // Trials keeps the trials of one pool's shadows in the cluster's bucket, the last
@@ -39,12 +40,12 @@ func (t *Trials) Load(ctx context.Context) ([]bootstrap.Trial, error) {
 	ctx, cancel := bounded(ctx)
 	defer cancel()
 	var trials []bootstrap.Trial
-	err := t.bucket.list(ctx, []string{t.prefix + ">"}, func(entry jetstream.KeyValueEntry) error {
+	err := t.bucket.list(ctx, []string{t.prefix + ">"}, func(entry integrity.Key) error {
 		var trial bootstrap.Trial
-		if err := json.Unmarshal(entry.Value(), &trial); err != nil {
+		if err := json.Unmarshal(entry.Value, &trial); err != nil {
 			return err
 		}
-		if t.prefix+trial.App != entry.Key() {
+		if t.prefix+trial.App != entry.Name {
 			return fmt.Errorf("it is of app %q", trial.App)
 		}
 		trials = append(trials, trial)

@@ -1,0 +1,255 @@
+package state_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools"
+)
+
+// disk is the data folder of a bus, whose files a test damages between two runs, and the folder of
+// what the pool's holder has seen.
+type disk struct{ data, old, seen string }
+
+func newDisk(t *testing.T) disk {
+	return disk{data: t.TempDir(), old: filepath.Join(t.TempDir(), "old"), seen: t.TempDir()}
+}
+
+func (d disk) stream() string {
+	return filepath.Join(d.data, "bus", "jetstream", "$G", "streams", "KV_weir_here")
+}
+
+// restore puts one folder in place of another.
+func restore(t *testing.T, from, to string) {
+	t.Helper()
+	if err := os.RemoveAll(to); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// run does something in one run of the bus.
+func (d disk) run(t *testing.T, do func(js jetstream.JetStream)) {
+	t.Helper()
+	b := open(t, d.data)
+	defer b.Close()
+	do(b.JetStream())
+}
+
+// guarded returns the orders as the holder of the pool reads them.
+func (d disk) guarded(t *testing.T, js jetstream.JetStream) (*state.Orders, *integrity.Guard) {
+	t.Helper()
+	g, err := state.OpenGuard(js, "here", "web", d.seen, "test", testLog(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	if _, err := g.Read(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return openOrders(t, js, "web").Guarded(g), g
+}
+
+func (d disk) read(t *testing.T, js jetstream.JetStream) (pools.Orders, error) {
+	t.Helper()
+	o, _ := d.guarded(t, js)
+	return o.Read(t.Context(), noon)
+}
+
+// alarmOf returns the problems that the pool's alarm names, by key.
+func alarmOf(t *testing.T, js jetstream.JetStream) (integrity.Alarm, []string) {
+	t.Helper()
+	all, err := integrity.Alarms(t.Context(), js, "here")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	if len(all) == 0 {
+		return integrity.Alarm{}, nil
+	}
+	for _, p := range all[0].Problems {
+		keys = append(keys, p.Key)
+	}
+	return all[0], keys
+}
+
+func saveState(t *testing.T, js jetstream.JetStream, body string) {
+	t.Helper()
+	h, err := state.OpenHolder(t.Context(), js, leased(t, js, "holder"), "here", "web")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.Memory().Save(t.Context(), []byte(body)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestLostOrdersAreReported sets the store back, or loses the bucket, between two runs. A pause that
+// may be lost stops everything. Another order that may be lost keeps the pool from shrinking. An alarm
+// names the keys, until an operator accepts it.
+func TestLostOrdersAreReported(t *testing.T) {
+	for name, damage := range map[string]func(t *testing.T, d disk){
+		"an older copy": func(t *testing.T, d disk) { restore(t, d.old, filepath.Join(d.data, "bus", "jetstream")) },
+		"no bucket": func(t *testing.T, d disk) {
+			if err := os.RemoveAll(d.stream()); err != nil {
+				t.Fatal(err)
+			}
+		},
+		"a block cut short": func(t *testing.T, d disk) {
+			path := filepath.Join(d.stream(), "msgs", "1.blk")
+			data, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at := bytes.Index(data, []byte("$KV.weir_here.order.web."))
+			if at < 0 {
+				t.Fatal("the block has no order")
+			}
+			if err := os.WriteFile(path, data[:at], 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.Remove(filepath.Join(d.stream(), "msgs", "index.db")); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for _, order := range []string{"pause", "offset", "pin"} {
+			t.Run(name+"/"+order, func(t *testing.T) {
+				t.Parallel()
+				d := newDisk(t)
+				d.run(t, func(js jetstream.JetStream) { saveState(t, js, "old") })
+				restore(t, filepath.Join(d.data, "bus", "jetstream"), d.old)
+				d.run(t, func(js jetstream.JetStream) {
+					o := openOrders(t, js, "web")
+					n := note(noon.Add(time.Hour))
+					var err error
+					switch order {
+					case "pause":
+						err = o.Pause(t.Context(), n)
+					case "offset":
+						err = o.SetOffset(t.Context(), pools.Offset{Note: n, Weight: 3})
+					case "pin":
+						err = o.SetPin(t.Context(), pools.Pin{Note: n, Target: 4})
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					saveState(t, js, "new")
+					if got, err := d.read(t, js); err != nil || got.Doubt != "" {
+						t.Fatalf("before the damage: %+v, %v", got, err)
+					}
+				})
+				damage(t, d)
+				d.run(t, func(js jetstream.JetStream) {
+					openOrders(t, js, "web") // creates a bucket that is lost
+					got, err := d.read(t, js)
+					key := "order.web." + order
+					switch {
+					case order == "pause" && (err == nil || !strings.Contains(err.Error(), key)):
+						t.Errorf("Read = %v, want an error that names %s", err, key)
+					case order != "pause" && (err != nil || got.Doubt == ""):
+						t.Errorf("Read = %+v, %v, want a doubt", got, err)
+					}
+					alarm, keys := alarmOf(t, js)
+					if alarm.Reader != "pool.web" || !slices.Contains(keys, key) || !slices.Contains(keys, "pool.web") {
+						t.Errorf("alarm of %q for %q, want pool.web for %s and pool.web", alarm.Reader, keys, key)
+					}
+					if err := integrity.Accept(t.Context(), js, "here", alarm, integrity.Acceptance{By: "ann", Reason: "x", At: time.Now()}); err != nil {
+						t.Fatal(err)
+					}
+					if got, err := d.read(t, js); err != nil || got.Doubt != "" {
+						t.Errorf("after the acceptance: %+v, %v", got, err)
+					}
+					if _, keys := alarmOf(t, js); len(keys) > 0 {
+						t.Errorf("after the acceptance the alarm names %q", keys)
+					}
+				})
+			})
+		}
+	}
+}
+
+// TestOrdersThatEndAreNotLost takes orders back, and has them expire and carried out, between
+// two readings.
+func TestOrdersThatEndAreNotLost(t *testing.T) {
+	d := newDisk(t)
+	d.run(t, func(js jetstream.JetStream) {
+		openOrders(t, js, "web") // creates the bucket
+		o, _ := d.guarded(t, js)
+		give(t, openOrders(t, js, "web"), note(noon.Add(time.Hour)))
+		if _, err := o.Read(t.Context(), noon); err != nil {
+			t.Fatal(err)
+		}
+	})
+	d.run(t, func(js jetstream.JetStream) { // another process, as the command line
+		o := openOrders(t, js, "web")
+		if err := o.Resume(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if err := o.Removed(t.Context(), "i-1"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := o.Read(t.Context(), noon.Add(2*time.Hour)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	d.run(t, func(js jetstream.JetStream) {
+		if got, err := d.read(t, js); err != nil || got.Doubt != "" || got.Offset != nil || len(got.Removals) > 0 {
+			t.Errorf("Read = %+v, %v, want no order and no doubt", got, err)
+		}
+		if _, keys := alarmOf(t, js); len(keys) > 0 {
+			t.Errorf("the alarm names %q", keys)
+		}
+	})
+}
+
+// TestDamagedOrderIsNamed flips bytes of a stored order: readers name its key soon, and no command
+// writes over it, which would end all writes to the bucket.
+func TestDamagedOrderIsNamed(t *testing.T) {
+	d := newDisk(t)
+	d.run(t, func(js jetstream.JetStream) {
+		if err := openOrders(t, js, "web").Pause(t.Context(), note(noon.Add(time.Hour))); err != nil {
+			t.Fatal(err)
+		}
+	})
+	path := filepath.Join(d.stream(), "msgs", "1.blk")
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := bytes.Index(data, []byte("the sale"))
+	if at < 0 {
+		t.Fatal("the block has no order")
+	}
+	data[at] ^= 0xff
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d.run(t, func(js jetstream.JetStream) {
+		o := openOrders(t, js, "web")
+		for what, do := range map[string]func() error{
+			"Read":   func() error { _, err := o.Read(t.Context(), noon); return err },
+			"List":   func() error { _, err := o.List(t.Context()); return err },
+			"Resume": func() error { return o.Resume(t.Context()) },
+			"Pause":  func() error { return o.Pause(t.Context(), note(noon)) },
+		} {
+			if err := do(); err == nil || !strings.Contains(err.Error(), "order.web.pause: the store cannot read its value") {
+				t.Errorf("%s = %v, want an error that names the key", what, err)
+			}
+		}
+		if err := o.SetOffset(t.Context(), pools.Offset{Note: note(noon), Weight: 1}); err != nil {
+			t.Errorf("another order: %v", err)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package autoscaler
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -31,6 +32,7 @@ func (l *Loop) caseOf(now time.Time, r apply.Reading, orders pools.Orders) (reso
 	fillGroups(&c, r.Groups, account)
 	fillNodes(&c, now, r, leaving, marked)
 	c.Input = l.input(now, c, r.Snapshot)
+	c.Input.NoScaleIn = cmp.Or(c.Input.NoScaleIn, orders.Doubt)
 	c.Input.Offset, c.Input.Pinned = ordered(orders, l.config.Policy.Limits)
 	switch budget := r.Records.Disruption(r.Snapshot); {
 	case len(r.Silent) > 0:

@@ -58,6 +58,28 @@ func TestScaleInDrainsThenTerminates(t *testing.T) {
 	w.wantCalls("terminate [a-2]", "terminate [a-3]")
 }
 
+// While orders or stored state may be lost, machines that are not needed stay.
+func TestNoScaleInWhileStoredDataIsInDoubt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, []int{4}, "web")
+	w.asks(sigproto.DefaultApp, 1)
+	w.asks("web", 2*cpusPerNode)
+	w.book.orders.Doubt = "key pool.web is older than before"
+	for range 3 {
+		r := w.tick()
+		wantOps(t, r)
+		if r.Answer.Target != 4 || r.Case.Input.NoScaleIn != w.book.orders.Doubt {
+			t.Errorf("target %v, no scale-in for %q, want 4 for the doubt", r.Answer.Target, r.Case.Input.NoScaleIn)
+		}
+	}
+	w.wantCalls()
+	w.book.orders.Doubt = ""
+	wantOps(t, w.tick(),
+		"let go a-1: idle", "let go a-2: idle",
+		"drain a-1: chosen -> cordoned: waiting for the node to confirm its cordon",
+		"drain a-2: chosen -> cordoned: waiting for the node to confirm its cordon")
+}
+
 func TestNeedReturns(t *testing.T) {
 	t.Parallel()
 	tests := []struct {

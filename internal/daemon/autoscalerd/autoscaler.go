@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"path/filepath"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
@@ -18,6 +19,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
@@ -93,6 +96,11 @@ func (p Process) run(ctx context.Context, a autoscaling) error {
 		return parts.Stop(err)
 	}
 	t := &terms{bus: b, holder: holder, log: p.Log, settings: a, parts: pool, keeper: daemon.KeeperArgv(p.Program)}
+	t.guard, err = state.OpenGuard(b.JetStream(), a.pool.Cluster, a.pool.Name, filepath.Join(p.Data, integrity.FolderName), holder, p.Log)
+	if err != nil {
+		return parts.Stop(err)
+	}
+	defer t.guard.Close()
 	if p.MetricsAddr != "" {
 		listener, err := net.Listen("tcp", p.MetricsAddr)
 		if err != nil {

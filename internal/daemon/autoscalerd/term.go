@@ -14,6 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
@@ -34,7 +36,8 @@ type terms struct {
 	log      *slog.Logger
 	settings autoscaling // files and flags
 	parts    *partsOfPool
-	keeper   []string // command line of a keeper of processes
+	keeper   []string         // command line of a keeper of processes
+	guard    *integrity.Guard // of what is stored of the pool
 	// metrics are those of the term's node health.
 	metrics lateCollector
 }
@@ -86,7 +89,15 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
 	defer cancel()
-	holder, err := state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
+	_, err := t.guard.Read(open) // before the takeover writes each key
+	var holder *state.Holder
+	if err == nil {
+		holder, err = state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)
+	}
+	if err == nil {
+		t.compareEpochs(open, lease.Epoch())
+		t.guard.Publish(open)
+	}
 	if err != nil && t.away(err) {
 		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may do it
 	}
@@ -100,6 +111,7 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 	}
 	world := t.parts.world(a)
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
+	world.Orders = t.parts.orders.Guarded(t.guard)
 	t.giveBack(holding.Context(), a)
 	warnings, hints := t.hear(holding, a)
 	world.Notices = warnings
@@ -117,6 +129,25 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 	holding.Run("pause of the pool", pause.run)
 	defer t.metrics.serve(health.Collector())()
 	return runLoop(holding, loop, a, t.bus)
+}
+
+// compareEpochs reports a bucket that is older than the ledger: each term has a higher epoch than the
+// terms whose ticks the ledger has.
+func (t *terms) compareEpochs(ctx context.Context, epoch uint64) {
+	data, err := t.parts.ledger.Last(ctx)
+	if errors.Is(err, state.ErrNoRecord) {
+		return
+	}
+	var r autoscaler.Record
+	if err == nil {
+		r, err = explain.Read(data)
+	}
+	switch {
+	case err != nil: // proves nothing
+		t.log.Warn("last tick cannot be compared with the lease", "pool", t.settings.pool.Name, "err", err)
+	case r.Epoch >= epoch:
+		t.guard.Report("lease.pool."+t.settings.pool.Name, fmt.Sprintf("an epoch above %d, that of the last tick in the ledger", r.Epoch), fmt.Sprintf("epoch %d", epoch))
+	}
 }
 
 // giveBack has the provider heal the pool, unless the policy sees to that: an earlier one

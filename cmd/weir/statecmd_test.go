@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -16,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/explain"
 )
 
 // storedApps runs a bus in a data folder, with the buckets of cluster "local" and these rows of
@@ -126,6 +129,64 @@ func TestStateIsCheckedAndAccepted(t *testing.T) {
 		t.Errorf("weir state accept: %+v", r)
 	}
 	if r := run("state", "check"); r.code != 0 {
+		t.Errorf("weir state check after the acceptance: %+v", r)
+	}
+}
+
+// TestDamagedStoreShrinksNoPool damages the stored rows of a running installation between two runs of
+// "weir up": the pool keeps its size, status begins with the damage, and what an operator writes
+// again runs again.
+func TestDamagedStoreShrinksNoPool(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	u := startUp(t, data)
+	set := []string{"app", "set", "web", "--instances", "20", "--cpus", "0.2", "--mem", "64", "--command", webCommand}
+	u.weir(t, set...)
+	u.waitRunning(t, "web", 20)
+	u.pool(t, "a pool of 5", sized(5))
+	u.end(t)
+	blocks := filepath.Join(data, "bus", "jetstream", "$G", "streams", "KV_"+message.AppsBucket("local"), "msgs")
+	block, err := os.ReadFile(filepath.Join(blocks, "1.blk"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(block, bytes.Repeat([]byte("damage"), 200/6))
+	if err := errors.Join(os.WriteFile(filepath.Join(blocks, "1.blk"), block, 0o600), os.Remove(filepath.Join(blocks, "index.db"))); err != nil {
+		t.Fatal(err)
+	}
+
+	began := time.Now()
+	u = startUp(t, data)
+	u.pool(t, "an alarm that names the row", func(s poolStatus) error {
+		if len(s.Warnings) == 0 || !strings.HasPrefix(s.Warnings[0], "stored data is damaged, lost or old: bucket weir_local_apps") {
+			return fmt.Errorf("warnings %q", s.Warnings)
+		}
+		return nil
+	})
+	const ticks = 20 // many more than a pool takes to shrink
+	eventually(t, "ticks after the damage", func() error {
+		n := 0
+		for line := range strings.Lines(u.weir(t, "explain", "--since", "1h", "--output", "json")) {
+			r, err := explain.Read([]byte(line))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !r.At.After(began) || r.Case == nil {
+				continue
+			}
+			if n++; r.Answer.Target < 5 || r.Snapshot.Target < 5 {
+				t.Fatalf("the pool is lowered to %v of %v at %v", r.Answer.Target, r.Snapshot.Target, r.At)
+			}
+		}
+		if n < ticks {
+			return fmt.Errorf("%d ticks", n)
+		}
+		return nil
+	})
+	u.weir(t, set...)
+	u.waitRunning(t, "web", 20)
+	u.weir(t, "state", "accept", "apps", "--reason", "web is set again", "--timeout", patience.String())
+	if r := weir("--data", data, "state", "check"); r.code != 0 {
 		t.Errorf("weir state check after the acceptance: %+v", r)
 	}
 }

@@ -276,7 +276,7 @@ func (g *Guard) Accepted(ctx context.Context) (bool, error) {
 	g.config.Log.Warn("an operator accepts stored data as it is", "bucket", g.config.Bucket, "problems", len(g.problems), "by", a.By, "reason", a.Reason)
 	lines := []line{{Created: &g.latest.Created, Last: g.latest.Last}}
 	for key, was := range g.seen.keys {
-		if _, wrong := g.problems[key]; !wrong {
+		if _, wrong := g.problems[key]; !wrong && was.revision <= g.latest.Last {
 			lines = append(lines, line{Key: key, Revision: was.revision, Deleted: was.deleted})
 		}
 	}

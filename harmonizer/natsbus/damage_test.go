@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -155,9 +156,9 @@ func damaged(t *testing.T, damage func(t *testing.T, s store)) (nc *nats.Conn, f
 		t.Fatal(err)
 	}
 	events, end := watchFolder(t, nc, folder)
-	seen := told(t, events)
+	seen := rowsOf(t, events)
 	if want := map[string]string{"job": "3", "api": "2", "web": "5", "gone": "gone"}; !maps.Equal(seen, want) {
-		t.Fatalf("told %v before the damage, want %v", seen, want)
+		t.Fatalf("reported %v before the damage, want %v", seen, want)
 	}
 	end()
 	stopServer(t, ns, nc)
@@ -181,7 +182,7 @@ func stateBucket(t *testing.T, nc *nats.Conn) jetstream.JetStream {
 	return js
 }
 
-// watchFolder collects what a source tells that keeps in a folder what it has seen, until end.
+// watchFolder collects what a source reports that keeps in a folder what it has seen, until end.
 func watchFolder(t *testing.T, nc *nats.Conn, folder string) (events <-chan apps.Event, end func()) {
 	t.Helper()
 	rows, err := NewRows(nc, RowsConfig{Cluster: cluster, Folder: folder, By: "test"}, logger(t))
@@ -209,29 +210,29 @@ func watchFolder(t *testing.T, nc *nats.Conn, folder string) (events <-chan apps
 	return all, end
 }
 
-// told returns what a source tells of each app until it is complete.
-func told(t *testing.T, events <-chan apps.Event) map[string]string {
+// rowsOf returns what a source reports of each app until it is complete.
+func rowsOf(t *testing.T, events <-chan apps.Event) map[string]string {
 	t.Helper()
-	said := map[string]string{}
+	rows := map[string]string{}
 	late := time.After(deadline)
 	for {
 		select {
 		case <-late:
-			t.Fatalf("the source is not complete; it told %v", said)
+			t.Fatalf("the source is not complete; it reported %v", rows)
 		case ev := <-events:
 			switch ev := ev.(type) {
 			case apps.ExpectedRows:
 				for _, row := range ev.Rows {
-					said[row.Name] = fmt.Sprint(row.Instances)
+					rows[row.Name] = fmt.Sprint(row.Instances)
 				}
 			case apps.ExpectedUnreadable:
-				said[ev.Name] = "unknown"
+				rows[ev.Name] = "unknown"
 			case apps.ExpectedGone:
-				said[ev.Name] = "gone"
+				rows[ev.Name] = "gone"
 			case apps.ExpectedLost:
-				clear(said)
+				clear(rows)
 			case apps.ExpectedComplete:
-				return said
+				return rows
 			}
 		}
 	}
@@ -257,20 +258,20 @@ func TestDamagedRowsAreUnknown(t *testing.T) {
 			js := stateBucket(t, nc)
 			for _, run := range []string{"first", "second"} {
 				events, end := watchFolder(t, nc, folder)
-				said := told(t, events)
+				rows := rowsOf(t, events)
 				unknown := 0
 				for app, want := range map[string]string{"job": "3", "api": "2", "web": "5", "gone": "gone"} {
-					switch got, ok := said[app]; {
+					switch got, ok := rows[app]; {
 					case got == "unknown":
 						unknown++
 					case app == "gone" && !ok:
 					case got != want:
-						t.Errorf("%s reading: told %s of %s, want %s or unknown", run, got, app, want)
+						t.Errorf("%s reading: reported %s of %s, want %s or unknown", run, got, app, want)
 					}
 				}
 				all := alarms(t, js)
 				if unknown == 0 || len(all) != 1 || all[0].Count < unknown || all[0].Reader != "apps" {
-					t.Errorf("%s reading: told %v with the alarms %+v, want at least one unknown row, and an alarm that names all", run, said, all)
+					t.Errorf("%s reading: reported %v with the alarms %+v, want at least one unknown row, and an alarm that names all", run, rows, all)
 				}
 				for _, p := range all[0].Problems {
 					if p.Bucket != message.AppsBucket(cluster) || p.Expected == "" || p.Found == "" {
@@ -284,13 +285,13 @@ func TestDamagedRowsAreUnknown(t *testing.T) {
 	}
 }
 
-// accept has an operator accept the rows as they are: a watch tells them anew, without those that
+// accept has an operator accept the rows as they are: a watch reports them again, without those that
 // are lost.
 func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) {
 	t.Helper()
 	events, end := watchFolder(t, nc, folder)
 	defer end()
-	told(t, events)
+	rowsOf(t, events)
 	all := alarms(t, js)
 	if len(all) != 1 {
 		t.Fatalf("alarms %+v, want one", all)
@@ -302,7 +303,7 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 	if err := integrity.Accept(t.Context(), js, cluster, alarm, integrity.Acceptance{By: "ann", Reason: "restored", At: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	said := told(t, events)
+	rows := rowsOf(t, events)
 	eventually(t, "the alarm is gone", func() bool {
 		for _, a := range alarms(t, js) {
 			if slices.ContainsFunc(a.Problems, func(p integrity.Problem) bool { return !p.Unreadable }) {
@@ -311,7 +312,7 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 		}
 		return true
 	})
-	for app, what := range said {
+	for app, what := range rows {
 		if what == "unknown" && !slices.ContainsFunc(alarm.Problems, func(p integrity.Problem) bool { return p.Unreadable && p.Key == app }) {
 			t.Errorf("%s is unknown after an operator accepted the rows", app)
 		}
@@ -323,25 +324,25 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 func TestRowWrittenAgainIsKnown(t *testing.T) {
 	nc, folder := damaged(t, damages()["a missing stream"])
 	events, end := watchFolder(t, nc, folder)
-	told(t, events)
+	rowsOf(t, events)
 	kv := bucket(t, nc)
 	for _, app := range []string{"web", "job", "api"} {
 		set(t, kv, app, 7)
 		if got := next(t, events); got != "rows "+app+"=7" {
-			t.Errorf("told %q of a row that is set again", got)
+			t.Errorf("reported %q of a row that is set again", got)
 		}
 	}
 	js := stateBucket(t, nc)
 	eventually(t, "the alarm is gone", func() bool { return len(alarms(t, js)) == 0 })
 	end()
 	events, _ = watchFolder(t, nc, folder)
-	if said := told(t, events); said["web"] != "7" || said["job"] != "7" || said["api"] != "7" {
-		t.Errorf("told %v after a restart, want 7 of each", said)
+	if rows := rowsOf(t, events); rows["web"] != "7" || rows["job"] != "7" || rows["api"] != "7" {
+		t.Errorf("reported %v after a restart, want 7 of each", rows)
 	}
 }
 
 // TestDamagedRowCostsItself has one row that the store cannot read: the harmonizer keeps all other
-// apps, and stops no instance of the damaged one.
+// apps, and stops no instance of the damaged one, until the row is dropped.
 func TestDamagedRowCostsItself(t *testing.T) {
 	s := store{dir: t.TempDir()}
 	ns := startServer(t, s.dir, -1)
@@ -377,6 +378,25 @@ func TestDamagedRowCostsItself(t *testing.T) {
 			t.Errorf("instance %s was stopped", id)
 		}
 	}
+
+	js := stateBucket(t, nc)
+	if err := DropDamaged(t.Context(), js, cluster, "web"); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the deleted app is stopped", func() bool {
+		n := 0
+		for _, id := range a.stopped() {
+			if strings.HasPrefix(id, "api") {
+				t.Fatalf("instance %s was stopped", id)
+			}
+			if strings.HasPrefix(id, "web") {
+				n++
+			}
+		}
+		return n == 3
+	})
+	set(t, bucket(t, nc), "api", 5) // the bucket takes writes again
+	eventually(t, "api runs with five instances", runs(h, t, "api", 5))
 }
 
 func (a *agent) run(b message.Beat) {

@@ -37,7 +37,7 @@ type Rows struct {
 	lost   rate.Sometimes // logged
 }
 
-// RowsConfig says which rows, and what proves that they are whole.
+// RowsConfig names the rows, and what proves that they are whole.
 type RowsConfig struct {
 	Cluster string
 	// Folder keeps what was seen of the rows; empty: it is forgotten when the process ends.
@@ -202,7 +202,7 @@ type progress struct {
 	slice   []message.App
 }
 
-// begin tells all rows that there are, in order of revision.
+// begin reports all rows that there are, in order of revision.
 func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, error) {
 	reading, cancel := context.WithTimeout(ctx, snapshotLimit)
 	defer cancel()
@@ -263,7 +263,7 @@ func (r *Rows) prove(ctx context.Context, p *progress) error {
 	return nil
 }
 
-// take tells a change.
+// take reports a change.
 func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEntry, tell harmonizer.Tell) error {
 	if rev := entry.Revision(); rev > p.seen {
 		p.seen, p.behind = rev, false
@@ -277,7 +277,7 @@ func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEn
 	return p.flush(ctx, tell)
 }
 
-// tell tells one key, a row with others in a slice.
+// tell reports one key, a row with others in a slice.
 func (r *Rows) tell(ctx context.Context, p *progress, k integrity.Key, tell harmonizer.Tell) error {
 	row, other := r.read(k)
 	if other == nil {

@@ -1,0 +1,99 @@
+package natsbus
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/internal/integrity"
+)
+
+// completeKey is in the copy of a bucket once all rows are. It is not the name of an app.
+const completeKey = "=complete"
+
+// DropDamaged deletes the row of an app that the store cannot read, in the bucket of a cluster's
+// expected state. The server refuses all writes to a bucket after a write over such a row, so the
+// bucket is created again, with all other rows. It accepts no write meanwhile. If DropDamaged ends
+// early, the rows are in a copy of the bucket, and the next call goes on from there.
+func DropDamaged(ctx context.Context, js jetstream.JetStream, cluster, app string) error {
+	bucket := message.AppsBucket(cluster)
+	kept, err := copyRows(ctx, js, bucket)
+	if err != nil {
+		return fmt.Errorf("copy the rows of bucket %s: %w", bucket, err)
+	}
+	if err := js.DeleteKeyValue(ctx, bucket); err != nil && !errors.Is(err, jetstream.ErrBucketNotFound) && !errors.Is(err, jetstream.ErrStreamNotFound) {
+		return fmt.Errorf("delete bucket %s: %w", bucket, err)
+	}
+	kv, err := open(ctx, js, bucket)
+	if err != nil {
+		return err
+	}
+	for _, k := range kept {
+		// One that was set or deleted since is newer.
+		if _, err := kv.Update(ctx, k.Name, k.Value, 0); err != nil && !errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
+			return fmt.Errorf("write row %s: %w", k.Name, err)
+		}
+	}
+	if err := kv.Delete(ctx, app); err != nil {
+		return fmt.Errorf("delete row %s: %w", app, err)
+	}
+	if err := js.DeleteKeyValue(ctx, copyOf(bucket)); err != nil {
+		return fmt.Errorf("delete the copy of bucket %s: %w", bucket, err)
+	}
+	return nil
+}
+
+func copyOf(bucket string) string { return bucket + "_copy" }
+
+// copyRows returns the rows of a bucket, which are in a copy of it from then on.
+func copyRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]integrity.Key, error) {
+	kv, err := open(ctx, js, copyOf(bucket))
+	if err != nil {
+		return nil, err
+	}
+	rows, err := liveRows(ctx, js, copyOf(bucket))
+	if err != nil {
+		return nil, err
+	}
+	if i := slices.IndexFunc(rows, func(k integrity.Key) bool { return k.Name == completeKey }); i >= 0 {
+		return slices.Delete(rows, i, i+1), nil
+	}
+	if err := seal(ctx, js, bucket); err != nil {
+		return nil, err
+	}
+	if rows, err = liveRows(ctx, js, bucket); err != nil {
+		return nil, err
+	}
+	for _, k := range rows {
+		if _, err := kv.Put(ctx, k.Name, k.Value); err != nil {
+			return nil, err
+		}
+	}
+	_, err = kv.PutString(ctx, completeKey, "")
+	return rows, err
+}
+
+// seal has the server refuse all writes to a bucket, for good.
+func seal(ctx context.Context, js jetstream.JetStream, bucket string) error {
+	stream, err := js.Stream(ctx, "KV_"+bucket)
+	if err != nil {
+		return err
+	}
+	config := stream.CachedInfo().Config
+	if config.Sealed {
+		return nil
+	}
+	config.Sealed = true
+	_, err = js.UpdateStream(ctx, config)
+	return err
+}
+
+// liveRows returns the rows that the store can read and that are not deleted.
+func liveRows(ctx context.Context, js jetstream.JetStream, bucket string) ([]integrity.Key, error) {
+	contents, err := integrity.Read(ctx, js, bucket)
+	return slices.DeleteFunc(contents.Keys, func(k integrity.Key) bool { return k.Deleted || k.Damaged }), err
+}

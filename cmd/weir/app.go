@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
@@ -312,11 +313,7 @@ func (cli *appCommands) appDeleteCommand() *cobra.Command {
 				if err != nil && !errors.Is(err, errUnreadable) {
 					return err
 				}
-				var expected []jetstream.KVDeleteOpt
-				if revision > 0 { // unknown of a row that the store cannot read
-					expected = append(expected, jetstream.LastRevision(revision))
-				}
-				if err := kv.Delete(ctx, args[0], expected...); err != nil {
+				if err := cli.deleteApp(ctx, b, kv, args[0], revision); err != nil {
 					return fmt.Errorf("delete application %s: %w", args[0], err)
 				}
 				fmt.Fprintf(cli.Stdout, "%s: deleted\n", args[0])
@@ -324,4 +321,19 @@ func (cli *appCommands) appDeleteCommand() *cobra.Command {
 			})
 		},
 	}
+}
+
+// rewriteTimeout bounds writing the bucket again without a damaged row, which ends early only in
+// need: the applications are unknown meanwhile.
+const rewriteTimeout = 2 * time.Minute
+
+// deleteApp deletes a row of that revision; 0 is that of a row that the store cannot read.
+func (cli *appCommands) deleteApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, name string, revision uint64) error {
+	if revision > 0 {
+		return kv.Delete(ctx, name, jetstream.LastRevision(revision))
+	}
+	fmt.Fprintf(cli.Stderr, "weir: the store cannot read the row of %s: the bucket is written again without it\n", name)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), rewriteTimeout)
+	defer cancel()
+	return natsbus.DropDamaged(ctx, b.JetStream(), cli.Cluster, name)
 }

@@ -51,7 +51,7 @@ func muteServer(t *testing.T, serve func(net.Conn)) (url string) {
 	return "nats://" + listener.Addr().String()
 }
 
-// silent reads, and says nothing.
+// silent reads, and writes nothing.
 func silent(c net.Conn) {
 	defer c.Close()
 	for buf := make([]byte, 4096); ; {
@@ -105,7 +105,7 @@ func otherCommands() []string {
 	}
 }
 
-// muteConfig is a configuration of which commands need something before they come to the bus.
+// muteConfig returns the folder of a configuration, for commands that read it before the bus.
 func muteConfig(t *testing.T) (dir string) {
 	t.Helper()
 	dir = t.TempDir()
@@ -142,8 +142,8 @@ func TestEveryCommandEndsWhenTheBusIsMute(t *testing.T) {
 				go func() { ended <- weir(line...) }()
 				select {
 				case r := <-ended:
-					if said := r.stdout + r.stderr; !strings.Contains(said, "deadline exceeded") && !strings.Contains(said, "timeout") &&
-						!strings.Contains(said, "no answer") || r.code == command.ExitOK && path != "status" {
+					if text := r.stdout + r.stderr; !strings.Contains(text, "deadline exceeded") && !strings.Contains(text, "timeout") &&
+						!strings.Contains(text, "no answer") || r.code == command.ExitOK && path != "status" {
 						t.Errorf("weir %s ended with %d and printed %s%s, want what did not answer", path, r.code, r.stdout, r.stderr)
 					}
 				case <-time.After(30 * time.Second):
@@ -177,7 +177,7 @@ func TestEveryCommandIsInTheTable(t *testing.T) {
 	if !slices.Equal(known, leaves) {
 		for _, path := range leaves {
 			if !slices.Contains(known, path) {
-				t.Errorf("weir %s is missing: say whether it reads the bus", path)
+				t.Errorf("weir %s is missing in the table: does it read the bus?", path)
 			}
 		}
 		for _, path := range known {

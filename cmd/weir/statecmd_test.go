@@ -87,6 +87,37 @@ func TestListNamesWhatItCannotRead(t *testing.T) {
 	}
 }
 
+// TestRowThatTheStoreCannotReadIsDeleted flips bytes of a stored row between two runs of the bus.
+func TestRowThatTheStoreCannotReadIsDeleted(t *testing.T) {
+	t.Parallel()
+	data := t.TempDir()
+	run := inData(data)
+	storedApps(t, data, map[string]string{"web": webRow, "api": apiRow}).Close()
+	path := filepath.Join(data, "bus", "jetstream", "$G", "streams", "KV_"+message.AppsBucket("local"), "msgs", "1.blk")
+	block, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(block, []byte("run-web"), []byte("rum-web")), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	storedApps(t, data, nil)
+	for _, args := range [][]string{{"app", "list"}, {"app", "get", "web"}, {"app", "set", "web", "--instances", "3"}} {
+		if r := run(args...); r.code != 1 || !strings.Contains(r.stderr, `web: the store cannot read its row; "weir app delete web" removes it`) {
+			t.Errorf("weir %s: %+v, want the name of the damaged row with code 1", strings.Join(args, " "), r)
+		}
+	}
+	if r := run("app", "delete", "web"); r.code != 0 || r.stdout != "web: deleted\n" {
+		t.Errorf("weir app delete: %+v", r)
+	}
+	if r := run("app", "list"); r.code != 0 || !strings.Contains(r.stdout, "run-api") {
+		t.Errorf("weir app list after the deletion: %+v", r)
+	}
+	if r := run("app", "set", "web", "--command", "true"); r.code != 0 {
+		t.Errorf("weir app set after the deletion: %+v", r)
+	}
+}
+
 // TestStateIsCheckedAndAccepted loses a row between two runs of the bus: status and check name it,
 // until an operator accepts that.
 func TestStateIsCheckedAndAccepted(t *testing.T) {

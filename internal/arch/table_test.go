@@ -62,6 +62,7 @@ var house = []entry{
 	{path: "metrics", row: vocabulary},
 	{path: "pools", row: vocabulary},
 	{path: "pools/disruption", row: vocabulary, pure: true, std: true, only: none},
+	{path: "pools/liveness", row: vocabulary, pure: true, std: true, only: none},
 	{path: "bootstrap/release", row: vocabulary},
 	{path: "harmonizer/message", row: vocabulary, only: []string{"resource", "internal/names"}},
 

@@ -172,7 +172,10 @@ type NodeFacts struct {
 	// Conditions are what the agent found of its own machine, each type once, at most
 	// MaxConditions. One that is not Failed says that it was looked at and is well.
 	Conditions []Condition `json:"conditions,omitempty"`
-	At         time.Time   `json:"at"`
+	// Heartbeat is the period of the node's heartbeats, by which package liveness judges
+	// its silence. 0: not published.
+	Heartbeat time.Duration `json:"heartbeat,omitempty"`
+	At        time.Time     `json:"at"`
 }
 
 // Bounds of the conditions that a node tells.

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
@@ -29,7 +30,6 @@ type Nodes struct {
 	nc      *nats.Conn
 	cluster string
 	pool    string
-	maxAge  time.Duration
 	agents  *agent.Client
 	log     *slog.Logger
 
@@ -45,11 +45,11 @@ type heard struct {
 	at    time.Time // by our clock
 }
 
-// NewNodes returns the nodes of a pool; those that were silent for longer than
-// maxAge are absent.
-func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
+// NewNodes returns the nodes of a pool; those that are silent, as package liveness
+// has it, are absent.
+func NewNodes(nc *nats.Conn, cluster, pool string, log *slog.Logger) *Nodes {
 	return &Nodes{
-		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
+		nc: nc, cluster: cluster, pool: pool, agents: agent.NewClient(nc, cluster),
 		log: log.With("pool", pool), complain: rate.Sometimes{Interval: time.Minute}, heard: map[string]heard{},
 	}
 }
@@ -109,8 +109,8 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 	return nil
 }
 
-// Facts returns what the nodes said last, in order of id; those that have been
-// silent for longer than the maximal age are forgotten.
+// Facts returns what the nodes published last, in order of id; those that are silent
+// are forgotten.
 func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
 	var out []pools.NodeFacts
 	for _, h := range n.fresh(now) {
@@ -134,7 +134,9 @@ func (n *Nodes) Heard(now time.Time) []pools.NodeFacts {
 func (n *Nodes) fresh(now time.Time) []heard {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	maps.DeleteFunc(n.heard, func(_ string, h heard) bool { return now.Sub(h.at) > n.maxAge })
+	maps.DeleteFunc(n.heard, func(_ string, h heard) bool {
+		return liveness.Silent(now, h.at, liveness.Period(h.facts.Heartbeat))
+	})
 	return slices.SortedFunc(maps.Values(n.heard), func(a, b heard) int { return strings.Compare(a.facts.ID, b.facts.ID) })
 }
 

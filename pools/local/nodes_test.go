@@ -18,7 +18,7 @@ import (
 func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	bus := localtest.NewBus(t)
 	var out bytes.Buffer // written by Run's goroutine, read after its end
-	nodes := local.NewNodes(bus.Conn, "c", "p", time.Hour, slog.New(slog.NewTextHandler(&out, nil)))
+	nodes := local.NewNodes(bus.Conn, "c", "p", slog.New(slog.NewTextHandler(&out, nil)))
 	stop := localtest.Run(t, nodes.Run)
 	publish := func(id string, data []byte) {
 		if err := bus.Publish(message.NodeSubject("c", id), data); err != nil {
@@ -43,5 +43,40 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	stop()
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, " dropped=1 ") {
 		t.Errorf("logged %q, want one line of the first", got)
+	}
+}
+
+// A node is silent after two missing heartbeats of its own period, and after those of the
+// default period if it publishes none.
+func TestNodesAreSilentByTheirOwnPeriod(t *testing.T) {
+	bus := localtest.NewBus(t)
+	nodes := local.NewNodes(bus.Conn, "c", "p", localtest.Log(t))
+	localtest.Run(t, nodes.Run)
+	heard := map[string]time.Time{}
+	for id, period := range map[string]time.Duration{"default": 0, "minute": time.Minute, "hostile": 1000 * time.Hour} {
+		data, err := json.Marshal(pools.NodeFacts{ID: id, Pool: "p", Heartbeat: period})
+		if err != nil {
+			t.Fatal(err)
+		}
+		localtest.Until(t, "facts of "+id, func() bool {
+			if err := bus.Publish(message.NodeSubject("c", id), data); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range nodes.Heard(time.Now()) {
+				heard[f.ID] = f.At
+			}
+			return !heard[id].IsZero()
+		})
+	}
+	var ids []string
+	for _, age := range []time.Duration{20 * time.Second, 60 * time.Second, 200 * time.Second, 310 * time.Second} {
+		ids = append(ids, "-")
+		for _, f := range nodes.Facts(time.Now().Add(age)) {
+			ids = append(ids, f.ID)
+		}
+	}
+	want := []string{"-", "default", "hostile", "minute", "-", "hostile", "minute", "-", "hostile", "-"}
+	if !slices.Equal(ids, want) {
+		t.Errorf("not silent after 20, 60, 200 and 310 s: %q, want %q", ids, want)
 	}
 }

@@ -25,7 +25,6 @@ import (
 )
 
 const (
-	nodeMaxAge   = 30 * time.Second // a node's facts are fresh for so long
 	firstTimeout = 3 * time.Second  // for the first word of bootstrap
 	openTimeout  = 10 * time.Second // to open what is kept on the bus
 	// providerTimeout bounds the opening of the provider, and a request for its healing.

@@ -180,7 +180,7 @@ func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeF
 		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
 		Resources: m.cfg.Resources, Allocated: m.allocated(), Tasks: len(m.copies),
 		Draining: m.closed(), SafeToEvict: true, Priority: m.priority(),
-		Conditions: m.conditions(conditions), At: now,
+		Conditions: m.conditions(conditions), Heartbeat: m.cfg.Heartbeat, At: now,
 	}
 }
 

@@ -231,8 +231,8 @@ func DecodeFacts(data []byte) (pools.NodeFacts, error) {
 	if err := errors.Join(names.CheckToken("node", f.ID), f.Resources.Validate(), f.Allocated.Validate()); err != nil {
 		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)
 	}
-	if f.Tasks < 0 || f.BatchTasks < 0 {
-		return pools.NodeFacts{}, errors.New("node facts: tasks: want at least 0")
+	if f.Tasks < 0 || f.BatchTasks < 0 || f.Heartbeat < 0 {
+		return pools.NodeFacts{}, errors.New("node facts: tasks, heartbeat: want at least 0")
 	}
 	if err := checkConditions(f.Conditions, pools.MaxConditions); err != nil {
 		return pools.NodeFacts{}, fmt.Errorf("node facts: %w", err)

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
@@ -17,12 +18,10 @@ type Config struct {
 	// Partition is that of the classic health manager's requests that are obeyed
 	// beside its newer nudges. Default message.Partition.
 	Partition string
-	// Heartbeat is the agents' period. Default 10 s.
+	// Heartbeat is the agents' period, for those that do not publish theirs. Default 10 s.
+	// A node that is silent, as package liveness has it, and its copies are gone. That
+	// should be before the harmonizer's droplet_lost: a nudge waits for it.
 	Heartbeat time.Duration
-	// LostAfter is the silence after which a node and its copies are gone. It
-	// should be shorter than the harmonizer's droplet_lost: a nudge waits for
-	// it. Default 2.5 heartbeats.
-	LostAfter time.Duration
 	// NudgeTTL is how long a start is held that the expected state does not
 	// bear out yet: the nudge may overtake the row. Default 30 s.
 	NudgeTTL time.Duration
@@ -36,10 +35,7 @@ func (c Config) WithDefaults() Config {
 		c.Partition = message.Partition
 	}
 	if c.Heartbeat == 0 {
-		c.Heartbeat = 10 * time.Second
-	}
-	if c.LostAfter == 0 {
-		c.LostAfter = c.Heartbeat * 5 / 2
+		c.Heartbeat = liveness.DefaultPeriod
 	}
 	if c.NudgeTTL == 0 {
 		c.NudgeTTL = 30 * time.Second
@@ -62,9 +58,6 @@ func (c Config) Validate() error {
 		if d.d <= 0 {
 			errs = append(errs, fmt.Errorf("%s %v: want more than 0", d.name, d.d))
 		}
-	}
-	if c.LostAfter <= c.Heartbeat {
-		errs = append(errs, fmt.Errorf("lost after %v: want more than a heartbeat of %v", c.LostAfter, c.Heartbeat))
 	}
 	return errors.Join(errs...)
 }

@@ -1,10 +1,12 @@
 package placer
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -146,11 +148,11 @@ func (c *core) forget(now time.Time, n *node) {
 	c.retry = true // a nudge may have waited for this
 }
 
-// expire forgets the nodes that have been silent for too long, and the
-// bookings that no heartbeat ever listed.
+// expire forgets the nodes that are silent, and the bookings that no heartbeat ever
+// listed.
 func (c *core) expire(now time.Time) {
 	for _, n := range c.nodes {
-		if now.Sub(n.heard) > c.cfg.LostAfter {
+		if liveness.Silent(now, n.heard, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {
 			c.forget(now, n)
 		}
 	}

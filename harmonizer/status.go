@@ -17,6 +17,7 @@ import (
 const (
 	// statusLimit bounds the lists of a Status, so that it fits a message of the bus.
 	statusLimit = 1000
+	silentLimit = 100 // silent nodes in a Status
 	// patience bounds the wait for the loop, whatever the asker's context says.
 	patience = 5 * time.Second
 )
@@ -38,6 +39,10 @@ type Status struct {
 	// Alarms. Zero: there is none.
 	NoLeader  time.Time `json:"no_leader_since,omitzero"` // no harmonizer leads, as far as this one can see
 	Unwritten time.Time `json:"unwritten_since,omitzero"` // what is sent cannot be recorded
+
+	// Silent are the first of the silent nodes; SilentNodes is how many there are.
+	Silent      []apps.SilentNode `json:"silent,omitempty"`
+	SilentNodes int               `json:"silent_nodes,omitempty"`
 
 	Brake  apps.BrakeStatus `json:"brake"`
 	Queue  QueueStatus      `json:"queue"`
@@ -111,6 +116,8 @@ func (h *Harmonizer) status(now time.Time, q StatusQuery) Status {
 
 		Unwritten: h.outbox.since(),
 	}
+	silent := h.machine.View().Silent()
+	s.Silent, s.SilentNodes = silent[:min(len(silent), silentLimit)], len(silent)
 	s.Complete, s.Why = h.machine.View().Complete()
 	s.Repairing = !s.Complete && h.machine.View().Repairing()
 	if h.ports.Lease != nil && h.mirror == nil {

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/queue"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // Starter is who starts what is newly desired, before the harmonizer does.
@@ -23,7 +24,7 @@ const (
 // Config is the numbers of a Machine, under the names that Cloud Foundry's
 // health manager gave them where it had them.
 type Config struct {
-	DropletLost          time.Duration  `yaml:"droplet_lost"`            // silence after which copies are lost; 30 s
+	DropletLost          time.Duration  `yaml:"droplet_lost"`            // silence after which copies are lost; 3 heartbeat periods
 	HeartbeatPeriod      time.Duration  `yaml:"heartbeat_period"`        // of every node; 10 s
 	NudgeKeepAlive       time.Duration  `yaml:"nudge_keep_alive"`        // before a nudge is repeated; 30 s
 	ResetGrace           *time.Duration `yaml:"reset_grace"`             // under StarterController, after a change; 30 s
@@ -53,6 +54,7 @@ type Config struct {
 
 // WithDefaults returns a copy in which every zero, and every nil, is the default.
 func (c Config) WithDefaults() Config {
+	orDefault(&c.HeartbeatPeriod, liveness.DefaultPeriod) // that of droplet_lost follows it
 	for _, d := range c.periods() {
 		orDefault(d.field, d.standard)
 	}
@@ -127,8 +129,8 @@ type period struct {
 
 func (c *Config) periods() []period {
 	return []period{
-		{"droplet_lost", &c.DropletLost, 30 * time.Second},
-		{"heartbeat_period", &c.HeartbeatPeriod, 10 * time.Second},
+		{"droplet_lost", &c.DropletLost, liveness.LostAfter(c.HeartbeatPeriod)},
+		{"heartbeat_period", &c.HeartbeatPeriod, liveness.DefaultPeriod},
 		{"nudge_keep_alive", &c.NudgeKeepAlive, 30 * time.Second},
 		{"flapping_timeout", &c.FlappingTimeout, 500 * time.Second},
 		{"min_restart_delay", &c.MinRestartDelay, 60 * time.Second},
@@ -140,7 +142,7 @@ func (c *Config) periods() []period {
 // overdue is the silence after which a node is a heartbeat period, or less, from
 // being lost, and has missed a beat for sure.
 func (c Config) overdue() time.Duration {
-	return max(c.DropletLost-c.HeartbeatPeriod, c.HeartbeatPeriod*3/2)
+	return max(c.DropletLost-c.HeartbeatPeriod, liveness.ConfirmedFor(c.HeartbeatPeriod))
 }
 
 // tooMany is how many of what runs may be lost at once.

@@ -151,9 +151,9 @@ func (d *disruptionLimit) expect() {
 	if d.state == BrakeEased {
 		return
 	}
-	for _, copies := range d.known.Overdue(d.cfg.overdue()) {
+	for n := range d.known.Overdue(d.cfg.overdue()) {
 		d.next.nodes++
-		d.next.copies += copies
+		d.next.copies += n.Copies
 	}
 }
 
@@ -206,8 +206,8 @@ func (d *disruptionLimit) holdIfMany(running int) {
 	for _, n := range d.nodes {
 		d.back[n.name] = 0
 	}
-	for name := range d.known.Overdue(d.cfg.overdue()) {
-		d.back[name] = 0
+	for n := range d.known.Overdue(d.cfg.overdue()) {
+		d.back[n.Node] = 0
 	}
 	d.begin = BrakeStatus{
 		Nodes: len(d.nodes) + d.next.nodes, Indices: lost, Share: float64(lost) / float64(ran), ReleaseAt: int(limit / 2),

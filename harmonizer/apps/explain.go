@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // Summary is one app in short.
@@ -68,10 +69,13 @@ type Instance struct {
 	Node    string        `json:"node"`
 	Version string        `json:"version"`
 	State   message.State `json:"state"`
-	Since   float64       `json:"since"`             // unix seconds, as the node says
-	Absent  time.Time     `json:"absent,omitzero"`   // since then its node lists it no more
-	Extra   Rule          `json:"extra,omitempty"`   // it should not run: the rule that says so
-	Stopped bool          `json:"stopped,omitempty"` // its stop was nudged
+	Since   float64       `json:"since"`           // unix seconds, as the node says
+	Absent  time.Time     `json:"absent,omitzero"` // since then its node lists it no more
+	// Silent is the time of the latest heartbeat of its node, if the node is silent:
+	// whether the copy runs is unknown.
+	Silent  time.Time `json:"silent_since,omitzero"`
+	Extra   Rule      `json:"extra,omitempty"`   // it should not run: the rule that says so
+	Stopped bool      `json:"stopped,omitempty"` // its stop was nudged
 
 	// Why its stop is not sent now, as in IndexStatus.
 	Rule  Rule      `json:"rule,omitempty"`
@@ -99,6 +103,27 @@ func (v View) Complete() (bool, string) {
 func (v View) Repairing() bool {
 	known, _ := v.m.bus.complete()
 	return known && v.m.rows.source.wasComplete()
+}
+
+// SilentNode is a node that has missed two heartbeats, as package liveness has it.
+type SilentNode struct {
+	Node   string    `json:"node"`
+	Copies int       `json:"copies"`  // that it listed
+	Since  time.Time `json:"since"`   // of its latest heartbeat
+	LostAt time.Time `json:"lost_at"` // then its copies are lost, and are started elsewhere
+}
+
+// Silent returns the silent nodes, in order of name. While the bus is down the list is
+// empty: silence means nothing then.
+func (v View) Silent() (nodes []SilentNode) {
+	if !v.m.bus.up {
+		return nil
+	}
+	for n := range v.m.known.Overdue(liveness.SilentAfter(v.m.cfg.HeartbeatPeriod)) {
+		nodes = append(nodes, SilentNode{n.Node, n.Copies, n.Since, n.Since.Add(v.m.cfg.DropletLost)})
+	}
+	slices.SortFunc(nodes, func(a, b SilentNode) int { return cmp.Compare(a.Node, b.Node) })
+	return nodes
 }
 
 // Brake returns the state of the brake.
@@ -303,6 +328,9 @@ func (v View) explainStart(st *IndexStatus, l *look) {
 func (v View) instance(l *look, c known.Copy) Instance {
 	in := Instance{ID: c.ID(), Node: c.Node(), Version: c.Version(), State: c.State(), Since: c.Since()}
 	in.Absent, _ = c.Absent()
+	if age := c.Silence(v.m.clock.wall); c.Heard() && age > liveness.SilentAfter(v.m.cfg.HeartbeatPeriod) {
+		in.Silent = v.m.clock.wall.Add(-age)
+	}
 	x := l.slot.find(in.ID)
 	in.Stopped = x != nil && x.until != 0
 	if s := l.surplusOf(c); s != nil {

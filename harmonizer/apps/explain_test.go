@@ -82,3 +82,53 @@ func TestRepairingWhileIncomplete(t *testing.T) {
 	m.Step(now, BusDown{})
 	check("the bus is down too", false, false)
 }
+
+// A node is silent after two missing heartbeats, before its copies are lost.
+func TestSilentNodeIsReported(t *testing.T) {
+	c := steady()
+	m, now := NewMachine(c), start()
+	m.Step(now, BusUp{})
+	m.Step(now, ExpectedRows{[]message.App{{Name: "web", Pool: "p", Version: "v1", Instances: 1}}})
+	m.Step(now, ExpectedComplete{})
+	m.Step(now, beat("n1", message.Beat{App: "web", Version: "v1", Instance: "i0", State: message.Running}))
+	after := func(d time.Duration) ([]SilentNode, Instance) {
+		t.Helper()
+		at := now.Add(d)
+		m.Step(at, Tick{})
+		e, _ := m.View().Explain(at, "web")
+		if len(e.Indices) != 1 || len(e.Indices[0].Instances) != 1 {
+			t.Fatalf("after %v there is %+v", d, e.Indices)
+		}
+		return m.View().Silent(), e.Indices[0].Instances[0]
+	}
+	if silent, in := after(c.HeartbeatPeriod * 5 / 2); silent != nil || !in.Silent.IsZero() {
+		t.Errorf("after 2.5 periods: %+v, its copy %+v, want it not silent", silent, in)
+	}
+	silent, in := after(c.HeartbeatPeriod*5/2 + time.Millisecond)
+	want := SilentNode{Node: "n1", Copies: 1, Since: now, LostAt: now.Add(c.DropletLost)}
+	if len(silent) != 1 || silent[0] != want || !in.Silent.Equal(now) {
+		t.Errorf("beyond 2.5 periods: %+v, its copy silent since %v, want %+v", silent, in.Silent, want)
+	}
+	m.Step(now.Add(26*time.Second), BusDown{})
+	if silent := m.View().Silent(); silent != nil {
+		t.Errorf("while the bus is down: %+v, want nothing: silence means nothing then", silent)
+	}
+}
+
+// The time after which a node is lost follows its heartbeat, unless it is given.
+func TestDropletLostFollowsTheHeartbeat(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		of       Config
+		lost     time.Duration
+		overdues time.Duration
+	}{
+		{"default", Config{}, 30 * time.Second, 20 * time.Second},
+		{"short heartbeats", Config{HeartbeatPeriod: time.Second}, 3 * time.Second, 2 * time.Second},
+		{"given", Config{HeartbeatPeriod: time.Second, DropletLost: 20 * time.Second}, 20 * time.Second, 19 * time.Second},
+	} {
+		if got := c.of.WithDefaults(); got.DropletLost != c.lost || got.overdue() != c.overdues {
+			t.Errorf("%s: lost after %v, overdue after %v: want %v, %v", c.name, got.DropletLost, got.overdue(), c.lost, c.overdues)
+		}
+	}
+}

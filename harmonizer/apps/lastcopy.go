@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // lastCopy is the rule last_copy. A copy that is RUNNING or EVACUATING, of an app with a
@@ -113,7 +114,7 @@ type standing struct {
 
 // confirms reports whether a copy is sure to run on.
 func (l *look) confirms(c known.Copy) bool {
-	if c.State() != message.Running || !listed(c) || c.Silence(l.clock.wall) > l.cfg.HeartbeatPeriod*3/2 {
+	if c.State() != message.Running || !listed(c) || c.Silence(l.clock.wall) > liveness.ConfirmedFor(l.cfg.HeartbeatPeriod) {
 		return false
 	}
 	s := l.apps.slots[at(c.App(), c.Index())]

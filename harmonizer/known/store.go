@@ -153,13 +153,22 @@ func (s *Store) Nodes() iter.Seq2[string, int] {
 	}
 }
 
-// Overdue yields, as Nodes does, those that are silent for longer than that, and not
-// lost yet.
-func (s *Store) Overdue(silence time.Duration) iter.Seq2[string, int] {
-	return func(yield func(string, int) bool) {
+// Overdue is a node without a recent heartbeat.
+type Overdue struct {
+	Node   string
+	Copies int
+	Since  time.Time // of its latest heartbeat, or since when heartbeats count if that is later
+}
+
+// Overdue yields, in the order of Nodes, the nodes that are silent for longer than that,
+// and not lost yet. The store must not change meanwhile.
+func (s *Store) Overdue(silence time.Duration) iter.Seq[Overdue] {
+	return func(yield func(Overdue) bool) {
 		for _, n := range s.nodes.items {
-			overdue := n != nil && !n.lost && s.clock.silence(n.last) > silence
-			if overdue && !yield(n.name, int(n.copies)) {
+			if n == nil || n.lost || s.clock.silence(n.last) <= silence {
+				continue
+			}
+			if !yield(Overdue{n.name, int(n.copies), s.clock.time(max(n.last, s.clock.hearing))}) {
 				return
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // Harmonizer is the file harmonizer.yaml. A health_manager.yml of Cloud Foundry
@@ -86,7 +87,7 @@ type Intervals struct {
 	DesiredUpdate  *Seconds `yaml:"desired_state_update"`     // its newer name
 	ExpectedLost   *Seconds `yaml:"expected_state_lost"`      // a reading counts as fresh for so long; default 180 s
 	DesiredLost    *Seconds `yaml:"desired_state_lost"`       // its newer name
-	DropletLost    *Seconds `yaml:"droplet_lost"`             // silence after which instances are lost; default 30 s
+	DropletLost    *Seconds `yaml:"droplet_lost"`             // silence after which instances are lost; default 3 heartbeat periods
 	Deadline       *Seconds `yaml:"heartbeat_deadline"`       // another name of it
 	Heartbeat      *Seconds `yaml:"heartbeat_period"`         // of every node; default 10 s
 	KeepAlive      *Seconds `yaml:"nudge_keep_alive"`         // before a nudge is repeated; default 30 s
@@ -396,7 +397,8 @@ func (in Intervals) problems(d document) Problems {
 	if n := in.QueueBatch; n != nil && (*n < 1 || *n > 1_000_000) {
 		ps = append(ps, d.problem("intervals.queue_batch_size", fmt.Sprintf("is %d: want 1 to 1000000", *n)))
 	}
-	lost, beat := value(in.DropletLost, 30*time.Second), value(in.Heartbeat, 10*time.Second)
+	beat := value(in.Heartbeat, liveness.DefaultPeriod)
+	lost := value(in.DropletLost, liveness.LostAfter(beat))
 	if lost <= beat {
 		ps = append(ps, d.problem("intervals.droplet_lost", fmt.Sprintf("is %v: want more than heartbeat_period, %v", lost, beat)))
 	}

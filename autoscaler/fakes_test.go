@@ -192,6 +192,8 @@ func (d *directory) Report(r ask.Report) {
 	}
 }
 
+func (d *directory) Alive() {}
+
 // awaitReport returns the first report from the given one on for which ok holds,
 // and the number of the one after it.
 func (d *directory) awaitReport(t *testing.T, from int, what string, ok func(ask.Report) bool) (ask.Report, int) {

@@ -36,6 +36,7 @@ func NewLoop(c Config, w World, log *slog.Logger) *Loop {
 	ports := apply.Ports{
 		Ports:  snapshot.Ports{Provider: w.Provider, Scheduler: w.Scheduler, Health: w.Health},
 		Memory: w.Memory, Orders: w.Orders, Lease: w.Lease, Records: w.Records, Cordon: w.Cordon, Notices: w.Notices, Now: w.Now, Version: w.Version,
+		Alive: func() { w.Directory.Alive() },
 	}
 	if w.Health != nil {
 		ports.Drained, ports.Workflow = w.Health.Drained, w.Health.Mend
@@ -66,16 +67,16 @@ func (l *Loop) take(ctx context.Context) error {
 
 func (l *Loop) give() { l.turn <- struct{}{} }
 
-// aliveEvery is the longest time between two reports to the directory.
-const aliveEvery = 20 * time.Second
+// aliveEvery is the time between two signs of life while the loop waits.
+const aliveEvery = 5 * time.Second
 
 // finishLimit bounds the tick in flight once Run's context has ended.
 const finishLimit = 1500 * time.Millisecond
 
 // Run ticks until ctx ends; the tick in flight is finished first, within
 // finishLimit. Between two ticks it follows the directory, has the writer serve notices,
-// repairs and drains, takes over a new configuration, and reports to the directory at
-// least every 20 s. It returns an error if it cannot begin, and one that is
+// repairs and drains, takes over a new configuration, and gives signs of life to the
+// directory. It returns an error if it cannot begin, and one that is
 // pools.ErrNotHolder when the pool's lease is lost: then nothing more is changed, and
 // this Loop is of no further use.
 func (l *Loop) Run(ctx context.Context) error {
@@ -114,7 +115,7 @@ func (l *Loop) Run(ctx context.Context) error {
 		case <-l.writer.Tending():
 			between = l.writer.Tend
 		case <-alive.C:
-			l.signals.Report()
+			l.world.Directory.Alive()
 			continue
 		case <-timer.C:
 			if ctx.Err() != nil { // both were ready

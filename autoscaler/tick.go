@@ -39,6 +39,7 @@ func (l *Loop) Tick(ctx context.Context, now time.Time) error {
 			r.problem(err)
 		}
 	}
+	l.world.Directory.Alive()
 	r.Took, r.State = time.Since(began), l.writer.State()
 	if l.lost = l.record(ctx, r); l.lost != nil {
 		l.log.Error("tick is not recorded", "pool", l.pool, "err", l.lost)
@@ -60,6 +61,8 @@ func (l *Loop) newRecord(now time.Time) Record {
 
 // round makes the steps of a tick, in order.
 func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
+	alive := l.world.Directory.Alive
+	alive()
 	orders, err := l.writer.Begin(ctx, now)
 	if err != nil {
 		return err
@@ -68,15 +71,20 @@ func (l *Loop) round(ctx context.Context, now time.Time, r *Record) error {
 	if r.Paused = orders.Pause; r.Paused != nil {
 		return nil
 	}
+	alive()
 	reading, err := l.writer.Read(ctx, now)
 	if err != nil {
 		return err
 	}
 	l.writer.Adopt(reading)
 	r.Snapshot = reading.Record()
+	alive()
 	r.problem(l.metrics.write(ctx, now, reading.Snapshot))
+	alive()
 	evaluation := l.signals.Evaluate(ctx, now)
+	alive()
 	p := l.plan(ctx, now, reading, orders, r)
+	alive()
 	err = l.apply(ctx, now, p, r)
 	r.Account = entries(l.writer.Account(), reading.Found)
 	r.Shadows = l.signals.Compare(ctx, evaluation)

@@ -22,6 +22,7 @@ var (
 // never in a dry run. Any goroutine may use it.
 type guard struct {
 	lease pools.Lease // nil in a dry run
+	alive func()      // gives a sign of life; may be nil
 
 	mu      sync.Mutex
 	timeout time.Duration // of a call
@@ -52,6 +53,9 @@ func (g *guard) check() error {
 
 // limit returns a context that ends with the time that a call may take.
 func (g *guard) limit(ctx context.Context) (context.Context, context.CancelFunc) {
+	if g.alive != nil {
+		g.alive()
+	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return context.WithTimeout(ctx, g.timeout)

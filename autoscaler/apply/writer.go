@@ -41,8 +41,11 @@ type Ports struct {
 	// Workflow begins a workflow, or returns what came of it, as a [pools.Mender] does. It
 	// does not wait. nil: workflows are refused.
 	Workflow func(pools.Mending) (done bool, err error)
-	Now      func() time.Time
-	Version  string // of this build, saved with the state
+	// Alive is called before each call that may take as long as a call may: a sign of life.
+	// It does not wait. nil: there is no receiver.
+	Alive   func()
+	Now     func() time.Time
+	Version string // of this build, saved with the state
 }
 
 // Writer makes every change to one pool.
@@ -63,7 +66,7 @@ type Writer struct {
 
 // New returns a Writer that has read and changed nothing yet.
 func New(c Config, ports Ports, log *slog.Logger) *Writer {
-	guard := &guard{lease: ports.Lease}
+	guard := &guard{lease: ports.Lease, alive: ports.Alive}
 	provider := &provider{guard: guard, cordon: ports.Cordon, workflow: ports.Workflow, raised: map[string]bool{}}
 	w := &Writer{
 		ports: ports, log: log, guard: guard, provider: provider,

@@ -6,9 +6,11 @@ import "github.com/weirkeeper/weirkeeper/autoscaler/decide"
 type Directory interface {
 	Listing() Listing
 	// Report receives the results of the requests to these processes. It never waits.
-	// The loop calls it after each tick, for each revision that the panel follows and,
-	// as a sign of life, at least every 20 s between two ticks.
+	// The loop calls it after each tick and for each revision that the panel follows.
 	Report(Report)
+	// Alive receives a sign of life of the loop. It never waits. The loop calls it before
+	// each step of a tick and each call to the provider, and every 5 s between two ticks.
+	Alive()
 }
 
 // Listing is one revision of the addresses of all signals. It is read-only.

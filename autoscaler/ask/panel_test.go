@@ -25,6 +25,7 @@ type fixed struct {
 
 func (f *fixed) Listing() Listing { return f.listing }
 func (f *fixed) Report(r Report)  { f.reports = append(f.reports, r) }
+func (f *fixed) Alive()           {}
 
 // clientFunc is a client.
 type clientFunc func(sigproto.Evaluation) (sigproto.Response, error)

@@ -99,6 +99,7 @@ func (daySignal) Close() error { return nil }
 type dayDirectory struct{}
 
 func (dayDirectory) Report(ask.Report) {}
+func (dayDirectory) Alive()            {}
 func (dayDirectory) Listing() ask.Listing {
 	all := map[string]ask.Endpoint{sigproto.DefaultApp: {Address: sigproto.DefaultApp}}
 	for _, app := range dayApps {

@@ -63,6 +63,9 @@ func (d bootstrapDirectory) Report(r ask.Report) {
 	d.Reader.Report(out)
 }
 
+// Alive implements ask.Directory.
+func (d bootstrapDirectory) Alive() { d.Reader.Report(bootstrap.Report{}) }
+
 // documented is the directory of a loop started by hand: what the files say.
 type documented struct{ listing ask.Listing }
 
@@ -79,6 +82,9 @@ func (d documented) Listing() ask.Listing { return d.listing }
 
 // Report implements ask.Directory: nobody listens.
 func (documented) Report(ask.Report) {}
+
+// Alive implements ask.Directory.
+func (documented) Alive() {}
 
 // RunUnderBootstrap holds the pool of a bootstrap, which started this process: by
 // what comes on the stream of that descriptor, and until it ends.

@@ -22,8 +22,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// standbyAlive is how often a standby tells bootstrap that it is there.
-const standbyAlive = 10 * time.Second
+// standbyAlive is how often a process without a loop gives bootstrap a sign of life.
+const standbyAlive = 5 * time.Second
 
 // standbyLook is how often a standby looks whether somebody else holds the pool.
 const standbyLook = 200 * time.Millisecond
@@ -86,6 +86,19 @@ func (t *terms) term(ctx context.Context) error {
 
 // hold runs the loop for one term.
 func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
+	opening := daemon.NewServices(holding.Context())
+	opening.Run("signs of life", func(ctx context.Context) error { return standBy(ctx, t.settings.directory) })
+	loop, a, done, err := t.open(holding, lease)
+	if err := opening.Stop(err); err != nil {
+		return err
+	}
+	defer done()
+	return runLoop(holding, loop, a, t.bus)
+}
+
+// open makes the loop of a term, and starts what runs beside it. done ends what open has
+// registered.
+func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autoscaler.Loop, a autoscaling, done func(), err error) {
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
 	defer cancel()
@@ -102,12 +115,11 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 		err = fmt.Errorf("%w: %w", pools.ErrNotHolder, err) // the next term may do it
 	}
 	if err != nil {
-		return err
+		return nil, a, nil, err
 	}
 	t.log.Info("the pool is held", "pool", pool, "epoch", lease.Epoch())
-	a, err := t.latest()
-	if err != nil {
-		return err
+	if a, err = t.latest(); err != nil {
+		return nil, a, nil, err
 	}
 	world := t.parts.world(a)
 	world.Memory, world.Records, world.Lease = holder.Memory(), holder.Records(), lease
@@ -116,19 +128,18 @@ func (t *terms) hold(holding *daemon.Services, lease *state.Lease) error {
 	warnings, hints := t.hear(holding, a)
 	world.Notices = warnings
 	if !a.pool.Judged() {
-		return runLoop(holding, autoscaler.NewLoop(a.config(), world, t.log), a, t.bus)
+		return autoscaler.NewLoop(a.config(), world, t.log), a, func() {}, nil
 	}
 	health := &healthLoop{}
 	world.Health = health
-	loop := autoscaler.NewLoop(a.config(), world, t.log)
+	loop = autoscaler.NewLoop(a.config(), world, t.log)
 	pause := &pauseWatch{orders: t.parts.orders, log: t.log}
 	if health.Loop, err = t.nodeHealth(a, loop, holder.Health(), pause, hints); err != nil {
-		return err
+		return nil, a, nil, err
 	}
 	holding.Run("node health", health.Run)
 	holding.Run("pause of the pool", pause.run)
-	defer t.metrics.serve(health.Collector())()
-	return runLoop(holding, loop, a, t.bus)
+	return loop, a, t.metrics.serve(health.Collector()), nil
 }
 
 // compareEpochs reports a bucket that is older than the ledger: each term has a higher epoch than the

@@ -240,6 +240,7 @@ func (b *Bootstrap) Logs(app string) (*output.Tail, error) {
 
 // Status is all processes as they are now.
 func (b *Bootstrap) Status() Status {
+	alive := b.stream.alive() // first: the stream locks itself, then b
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Status{Cluster: b.plan.Cluster, Pool: b.plan.Pool, PID: os.Getpid()}
@@ -248,6 +249,9 @@ func (b *Bootstrap) Status() Status {
 	}
 	a := b.autoscaler.Status()
 	s.Autoscaler = Process{Signal: "autoscaler", State: a.State.String(), PID: a.PID, Since: a.Since, Restarts: a.Restarts, Why: a.Why}
+	if a.State == supervise.Running {
+		s.Autoscaler.Alive = alive
+	}
 	return s
 }
 

@@ -9,7 +9,10 @@ import (
 
 // brief is a patience of a test, in which all that is not under test is long.
 func brief(change func(*patience)) patience {
-	p := patience{take: time.Minute, refresh: time.Minute, follow: time.Minute, end: time.Minute}
+	p := patience{
+		take: time.Minute, refresh: time.Minute, follow: time.Minute, end: time.Minute,
+		hung: func(time.Duration) time.Duration { return time.Minute },
+	}
 	change(&p)
 	return p
 }
@@ -30,6 +33,73 @@ func TestAutoscalerThatDoesNotFollow(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.follow = 20 * time.Millisecond }))
 	p.next(t)
 	p.awaitHang(t, "it has followed no revision of the directory for 20ms")
+}
+
+// One that gave a sign of life and gives no other is ended: after a limit that follows the
+// tick, long before the limit for revisions.
+func TestAutoscalerWithoutSignsOfLife(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(p *patience) {
+		p.hung = func(tick time.Duration) time.Duration { return 10 * tick }
+		p.refresh = 4 * time.Millisecond // the pace of the checks
+	}))
+	p.expect(3 * time.Millisecond)
+	first := p.next(t)
+	if a := p.alive(); a != nil {
+		t.Errorf("before the first sign of life there is %+v", a)
+	}
+	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", first.Revision)
+	p.awaitHang(t, "it has given no sign of life for 30ms")
+}
+
+// A sign of life need not follow anything.
+func TestSignsOfLifeKeepABusyAutoscaler(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(*patience) {}))
+	p.expect(time.Second)
+	p.next(t)
+	var last time.Time
+	for range 3 {
+		fmt.Fprintln(p.conn, "{}")
+		p.await(t, "a later sign of life", func() bool {
+			a := p.alive()
+			return a != nil && a.At.After(last)
+		})
+		last = p.alive().At
+	}
+	now := last.Add(59 * time.Second)
+	p.check(now)
+	p.check(now.Add(time.Second))
+	p.awaitHang(t, "it has given no sign of life for 1m0s")
+}
+
+// A bootstrap that was halted itself does not take that for silence of its autoscaler.
+func TestHaltedBootstrapEndsNothing(t *testing.T) {
+	p := newPeerWith(t, &Directory{}, brief(func(*patience) {}))
+	p.expect(time.Second)
+	first := p.next(t)
+	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", first.Revision)
+	p.await(t, "a sign of life", func() bool { return p.alive() != nil })
+	p.check(p.alive().At)
+	p.check(p.alive().At.Add(time.Hour))
+	select {
+	case why := <-p.hung:
+		t.Errorf("the autoscaler is ended because %q", why)
+	default:
+	}
+}
+
+// await waits until ok holds.
+func (p *peer) await(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	again := time.NewTicker(time.Millisecond)
+	defer again.Stop()
+	limit := time.After(20 * time.Second)
+	for !ok() {
+		select {
+		case <-again.C:
+		case <-limit:
+			t.Fatalf("%s does not come", what)
+		}
+	}
 }
 
 // One that follows is given a revision again and again, and is left alone.

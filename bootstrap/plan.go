@@ -2,6 +2,7 @@ package bootstrap
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/sigproto"
@@ -12,6 +13,9 @@ type Plan struct {
 	Cluster string       `json:"cluster"`
 	Pool    string       `json:"pool"`
 	Signals []SignalPlan `json:"signals"` // the default signal first
+	// Tick is the time from one tick of the autoscaler to the next. 0: unknown; then it
+	// may be without a sign of life for as long as it likes.
+	Tick time.Duration `json:"-"`
 	// Config is what the autoscaler is to hold the pool by; bootstrap hands it on
 	// as it is, and does not look into it.
 	Config []byte `json:"-"`

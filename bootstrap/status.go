@@ -23,8 +23,20 @@ type Process struct {
 	// Candidate runs beside the signal: it is about to take its place, or is
 	// its shadow. It is nil if there is none.
 	Candidate *Process `json:"candidate,omitempty"`
+	// Alive is the autoscaler's latest sign of life; nil before the first.
+	Alive *Alive `json:"alive,omitempty"`
 	// Trial is how the plan's shadow does; nil if it has none.
 	Trial *TrialStatus `json:"trial,omitempty"`
+}
+
+// Alive is a sign of life of the autoscaler.
+type Alive struct {
+	At time.Time `json:"at"`
+	// Overdue: the next one should have come.
+	Overdue bool `json:"overdue,omitempty"`
+	// RestartAt is when bootstrap starts it again without another one; zero: bootstrap
+	// does not know the tick.
+	RestartAt time.Time `json:"restart_at,omitzero"`
 }
 
 // TrialStatus is a trial with what it takes to pass it.

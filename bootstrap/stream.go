@@ -14,12 +14,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// How long the autoscaler may leave bootstrap in the dark. It follows between two
+// How long the autoscaler may leave bootstrap without what it owes. It follows between two
 // ticks, whatever the time from one to the next is, and a tick whose steps all
-// last as long as they may, 30 s at most each, is over before followPatience is.
+// last as long as they may, 30 s at most each, is over before followPatience is. A
+// sign of life comes before each of these steps: see package liveness.
 const (
+	signsEvery     = 5 * time.Second  // between two signs of life while nothing happens
 	streamTimeout  = 5 * time.Second  // to take a revision
 	refreshEvery   = time.Minute      // there is a revision at least so often
 	followPatience = 5 * time.Minute  // to come further with what was written
@@ -47,14 +51,20 @@ type stream struct {
 	followed int           // by the present autoscaler
 	written  time.Time     // when revision was
 	owes     time.Time     // since when it has come no further, or not ended; zero: it owes nothing
+	heard    time.Time     // its latest sign of life; zero: it has not begun
+	tick     time.Duration // Plan.Tick
+	checked  time.Time     // by check
 	moved    chan struct{} // closed, and replaced, when present or followed changes
 }
 
-// patience is how long a stream waits.
-type patience struct{ take, refresh, follow, end time.Duration }
+// patience is how long a stream waits. hung is for a sign of life, by the tick.
+type patience struct {
+	take, refresh, follow, end time.Duration
+	hung                       func(tick time.Duration) time.Duration
+}
 
 func defaultPatience() patience {
-	return patience{take: streamTimeout, refresh: refreshEvery, follow: followPatience, end: endPatience}
+	return patience{take: streamTimeout, refresh: refreshEvery, follow: followPatience, end: endPatience, hung: liveness.HungAfter}
 }
 
 func newStream(snapshot func() Directory, hear func(Answer), hangs func(why string), log *slog.Logger) *stream {
@@ -148,8 +158,30 @@ func (s *stream) replace(conn net.Conn) {
 		s.conn.Close()
 	}
 	s.present = conn != nil
-	s.conn, s.config, s.followed, s.owes = conn, nil, 0, time.Time{}
+	s.conn, s.config, s.followed, s.owes, s.heard = conn, nil, 0, time.Time{}, time.Time{}
 	s.movedLocked()
+}
+
+// expect has signs of life expected by that tick.
+func (s *stream) expect(tick time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.tick = tick
+}
+
+// alive returns the latest sign of life of the present autoscaler; nil before the first.
+func (s *stream) alive() *Alive {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.heard.IsZero() {
+		return nil
+	}
+	pace, a := signsEvery, Alive{At: s.heard}
+	if s.tick > 0 {
+		pace, a.RestartAt = min(pace, s.tick), s.heard.Add(s.patience.hung(s.tick))
+	}
+	a.Overdue = time.Since(s.heard) > liveness.OverdueAfter(pace)
+	return &a
 }
 
 // gone tells that the autoscaler's process has ended.
@@ -196,16 +228,24 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// check ends an autoscaler that owes something for too long, and gives one that
-// owes nothing a revision to follow, changed or not: so one that hangs is found
-// out while nothing changes.
+// check ends an autoscaler that owes something for too long, or gives no sign of life,
+// and gives one that owes nothing a revision to follow, changed or not: so one that hangs
+// is found out while nothing changes.
 func (s *stream) check(now time.Time) {
 	s.mu.Lock()
+	hung := s.patience.hung(s.tick)
+	if !s.checked.IsZero() && !s.heard.IsZero() && now.Sub(s.checked) > hung/2 {
+		s.heard = now // bootstrap itself was halted: its silence is not the autoscaler's
+	}
+	s.checked = now
+	silent := s.conn != nil && s.tick > 0 && !s.heard.IsZero() && now.Sub(s.heard) >= hung
 	owed, lost := now.Sub(s.owes), s.conn == nil
 	owes := s.present && !s.owes.IsZero()
 	quiet := s.conn != nil && s.owes.IsZero() && now.Sub(s.written) >= s.patience.refresh
 	s.mu.Unlock()
 	switch {
+	case silent:
+		s.hangs(fmt.Sprintf("it has given no sign of life for %v", hung))
 	case owes && lost && owed >= s.patience.end:
 		s.hangs(fmt.Sprintf("its end of the directory's stream is closed, and %v later it has not ended", s.patience.end))
 	case owes && !lost && owed >= s.patience.follow:
@@ -269,11 +309,14 @@ func (s *stream) read(conn net.Conn) {
 	}
 }
 
-// follow notes how far the autoscaler at conn has come. It cannot have followed
-// what was never written.
+// follow notes how far the autoscaler at conn has come, which is a sign of life. It cannot
+// have followed what was never written.
 func (s *stream) follow(conn net.Conn, revision int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.conn == conn {
+		s.heard = time.Now()
+	}
 	revision = min(revision, s.revision)
 	if s.conn != conn || revision <= s.followed {
 		return

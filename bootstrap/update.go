@@ -23,6 +23,7 @@ func (b *Bootstrap) Update(p Plan) error {
 	if err != nil {
 		return fmt.Errorf("bootstrap plan: %w", err)
 	}
+	b.stream.expect(p.Tick)
 	revision := b.stream.announce()
 	for _, s := range removed {
 		s.retire(revision)

@@ -202,7 +202,7 @@ func firstOf[T comparable](values ...T) T {
 // Bootstrap returns the processes that the two files ask for.
 func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	loop := Autoscaler(s, p)
-	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name}
+	plan := bootstrap.Plan{Cluster: p.Cluster, Pool: p.Name, Tick: loop.Tick}
 	standIn := bootstrap.NewSignalPlan(sigproto.DefaultApp, loop.Default.Namespace, loop.Default.Name, loop.Default.Version)
 	if standIn.Shipped() {
 		standIn.Kind = bootstrap.KindPlugin

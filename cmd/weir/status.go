@@ -157,34 +157,6 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 	return s
 }
 
-// warnOfOrders tells what operators want of the pool now, which its last tick may not
-// know yet.
-func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
-	ctx, cancel := context.WithTimeout(ctx, askTimeout)
-	defer cancel()
-	orders, err := state.OpenOrders(ctx, b.JetStream(), cli.Cluster, cli.Pool)
-	if err != nil {
-		s.warn("%v", err)
-		return
-	}
-	current, err := orders.List(ctx)
-	if err != nil {
-		s.warn("%v", err)
-		return
-	}
-	current = current.InForce(time.Now())
-	if current.Pause != nil {
-		s.warn("the pool is paused %s; \"weir resume\" ends it", explain.Note(*current.Pause))
-	}
-	s.Orders = &current
-	if current.Offset != nil {
-		s.warn("an offset of %s counts, %s", signed(current.Offset.Weight), explain.Note(current.Offset.Note))
-	}
-	if current.Pin != nil {
-		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), explain.Note(current.Pin.Note))
-	}
-}
-
 // warnOfHealth tells of machines that are not fit. Nobody answers for a pool without a
 // policy, and that is no trouble.
 func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *poolStatus) {

@@ -108,6 +108,11 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	} else if !s.Leading {
 		fmt.Fprintf(cli.Stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "no harmonizer that it can see"))
 	}
+	for _, n := range s.Silent[:min(len(s.Silent), shownSilent)] {
+		if n.Copies > 0 {
+			fmt.Fprintf(cli.Stdout, "! %s\n", explain.SilentNode(time.Now(), n))
+		}
+	}
 	for _, why := range s.Unready() {
 		fmt.Fprintf(cli.Stdout, "! %s\n", why)
 	}
@@ -157,7 +162,11 @@ func (cli *appCommands) printIndices(e apps.Explanation) {
 		}
 		for _, c := range i.Instances {
 			since := time.UnixMilli(int64(c.Since * 1000))
-			rows = append(rows, []string{index, string(c.State), c.Node, c.ID, explain.Ago(now, since), crashes, waits})
+			state := string(c.State)
+			if !c.Silent.IsZero() {
+				state += ", node silent"
+			}
+			rows = append(rows, []string{index, state, c.Node, c.ID, explain.Ago(now, since), crashes, waits})
 		}
 	}
 	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -13,6 +14,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
@@ -24,6 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/placer"
+	"github.com/weirkeeper/weirkeeper/pools/plan"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -41,6 +45,8 @@ type poolStatus struct {
 	Orders    *pools.Orders      `json:"orders,omitempty"`
 	// Nodes is what the nodes say of themselves just now.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
+	// Silent are nodes of the pool that have missed two heartbeats just now.
+	Silent []apps.SilentNode `json:"silent_nodes,omitempty"`
 	// Health is the first page of "weir health status", if the pool has a policy.
 	Health *nodehealth.Status `json:"health,omitempty"`
 }
@@ -131,10 +137,15 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 		warn("%v", err)
 	} else {
 		s.LastTick = &r
+		s.warnOfSilence(time.Now(), r)
 		s.warnOfTick(r)
 		if r.Case == nil {
 			s.Decided = lastDecided(ctx, b, cli.Cluster, cli.Pool)
 		}
+		if d := s.decided(); d != nil {
+			s.Silent = cli.silentNodes(ctx, b, *d)
+		}
+		s.warnOfNodes(time.Now(), r)
 	}
 	cli.warnOfOrders(ctx, b, &s)
 	cli.warnOfHealth(ctx, b, &s)
@@ -256,11 +267,53 @@ func (cli *statusCommands) warnOfPending(ctx context.Context, b *bus.Bus, s *poo
 	}
 }
 
+// warnOfSilence puts first that no tick comes.
+func (s *poolStatus) warnOfSilence(now time.Time, r autoscaler.Record) {
+	var p *bootstrap.Process
+	if s.Processes != nil {
+		p = &s.Processes.Autoscaler
+	}
+	text := explain.Overdue(now, r, p)
+	if text == "" && p != nil && p.Alive != nil && p.Alive.Overdue {
+		text = explain.Silence(now, *p.Alive) // of a standby: another host holds the pool
+	}
+	if text != "" {
+		s.Warnings = slices.Insert(s.Warnings, 0, text)
+	}
+}
+
+// silentNodes asks the harmonizer for the nodes that are silent just now, and returns
+// those that run as of that tick.
+func (cli *statusCommands) silentNodes(ctx context.Context, b *bus.Bus, r autoscaler.Record) []apps.SilentNode {
+	h, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{Totals: true})
+	if err != nil {
+		return nil // that the harmonizer does not answer is said with the counts
+	}
+	return slices.DeleteFunc(h.Silent, func(n apps.SilentNode) bool {
+		return !slices.ContainsFunc(r.Case.Nodes, func(c plan.Candidate) bool {
+			return c.ID == n.Node && c.Instance == pools.InstanceRunning
+		})
+	})
+}
+
+// shownSilent bounds the warnings about silent nodes.
+const shownSilent = 10
+
+// warnOfNodes warns of the nodes that are silent now, and of those that the last tick had
+// no facts of.
+func (s *poolStatus) warnOfNodes(now time.Time, r autoscaler.Record) {
+	for _, n := range s.Silent[:min(len(s.Silent), shownSilent)] {
+		s.warn("%s", explain.SilentNode(now, n))
+	}
+	for _, id := range r.Snapshot.Silent {
+		if !slices.ContainsFunc(s.Silent, func(n apps.SilentNode) bool { return n.Node == id }) {
+			s.warn("node %s was silent at the last tick: what it runs is unknown, so the pool does not shrink; \"weir health status %s\" shows what is known", id, id)
+		}
+	}
+}
+
 func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 	add := s.warn
-	if age := time.Since(r.At); age > max(time.Minute, 3*r.Every) {
-		add("the last tick is %v old: does the autoscaler run?", age.Round(time.Second))
-	}
 	if r.Failed != "" {
 		add("the last tick ended early: %s", r.Failed)
 	}
@@ -365,7 +418,7 @@ func (cli *statusCommands) printNodes(s poolStatus, r autoscaler.Record) {
 		switch {
 		case n.Instance != pools.InstanceRunning:
 			state = string(n.Instance)
-		case n.Node == pools.NodeUnknown:
+		case n.Node == pools.NodeUnknown || slices.ContainsFunc(s.Silent, func(one apps.SilentNode) bool { return one.Node == n.ID }):
 			state = "silent"
 		case n.Draining:
 			state += ", cordoned"
@@ -388,10 +441,14 @@ func processRow(p bootstrap.Process, title string, now time.Time) []string {
 	if why == "" && p.Trial != nil {
 		why = "shadow " + p.Trial.Shadow + " " + trialText(*p.Trial)
 	}
+	state := p.State
+	if p.Alive != nil && p.Alive.Overdue {
+		state, why = "silent", explain.Silence(now, *p.Alive)
+	}
 	if p.Yanked != "" {
 		why = strings.TrimSuffix("yanked: "+p.Yanked+"; "+why, "; ")
 	}
-	return []string{title, orDash(p.Version), p.State, pid(p.PID), explain.Ago(now, p.Since), fmt.Sprint(p.Restarts), why}
+	return []string{title, orDash(p.Version), state, pid(p.PID), explain.Ago(now, p.Since), fmt.Sprint(p.Restarts), why}
 }
 
 func pid(n int) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // watch returns the part that prints one line for each tick. It hears from now
@@ -32,12 +33,13 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 		ready := false
 		silence := time.NewTicker(upPatience)
 		defer silence.Stop()
+		last := u.began
 		for {
 			select {
 			case <-ctx.Done():
 				return nil
 			case <-silence.C:
-				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status, and %s\n", upPatience, u.logFile.Name())
+				fmt.Fprintf(u.Stdout, "! no tick for %v; see weir status, and %s\n", time.Since(last).Round(time.Second), u.logFile.Name())
 			case m := <-heard:
 				if m.Subject == counts {
 					if part, err := message.DecodeCounts(m.Data); err == nil {
@@ -57,7 +59,8 @@ func (u *up) watch(ctx context.Context) (func(context.Context) error, error) {
 					u.log.Warn("record of a tick cannot be read", "err", err)
 					continue
 				}
-				silence.Reset(max(upPatience, 3*r.Every))
+				last = time.Now()
+				silence.Reset(liveness.OverdueAfter(max(r.Every, r.Took)))
 				if !ready && r.Failed == "" {
 					ready = true
 					fmt.Fprintf(u.Stdout, "ready in %.1fs; in another terminal: weir status, weir explain, weir app set --help; log in %s\n",

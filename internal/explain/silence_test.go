@@ -1,0 +1,52 @@
+package explain
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/autoscaler"
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+)
+
+// A pool without a tick for two ticks, and at least 5 s, is reported with what happens next.
+func TestOverdue(t *testing.T) {
+	now := time.Date(2026, 1, 2, 13, 0, 30, 0, time.Local)
+	ago := func(s int) time.Time { return now.Add(-time.Duration(s) * time.Second) }
+	running := func(a *bootstrap.Alive) *bootstrap.Process { return &bootstrap.Process{State: "running", Alive: a} }
+	silent := running(&bootstrap.Alive{At: ago(6), Overdue: true, RestartAt: now.Add(24 * time.Second)})
+	for _, c := range []struct {
+		name string
+		r    autoscaler.Record
+		p    *bootstrap.Process
+		want string // empty: nothing is reported
+	}{
+		{"on time", autoscaler.Record{At: ago(2), Every: time.Second}, silent, ""},
+		{"a second late", autoscaler.Record{At: ago(5), Every: time.Second}, silent, ""},
+		{"silent", autoscaler.Record{At: ago(6), Every: time.Second}, silent,
+			"no tick since 13:00:24, 6s ago (a tick is 1s): the autoscaler gives no sign of life since 13:00:24, 6s ago; bootstrap restarts it at 13:00:54, in 24s"},
+		{"a long tick", autoscaler.Record{At: ago(110), Every: time.Minute}, silent, ""},
+		{"ticks that take long", autoscaler.Record{At: ago(10), Every: time.Second, Took: 6 * time.Second}, silent, ""},
+		{"late and alive", autoscaler.Record{At: ago(20), Every: time.Second}, running(&bootstrap.Alive{At: ago(1)}), "its tick takes long"},
+		{"not running", autoscaler.Record{At: ago(20), Every: time.Second}, &bootstrap.Process{State: "backoff"}, "the autoscaler is backoff; bootstrap starts it"},
+		{"no bootstrap", autoscaler.Record{At: ago(20), Every: time.Second}, nil, "bootstrap does not answer"},
+	} {
+		if got := Overdue(now, c.r, c.p); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}
+
+func TestSilentNode(t *testing.T) {
+	now := time.Date(2026, 1, 2, 13, 0, 30, 0, time.Local)
+	n := apps.SilentNode{Node: "i-1", Copies: 3, Since: now.Add(-3 * time.Second), LostAt: now.Add(2 * time.Second)}
+	want := "node i-1 is silent since 13:00:27, 3s ago: what it runs is unknown, so the pool does not shrink; the 3 instances that it listed start elsewhere at 13:00:32, in 2s"
+	if got := SilentNode(now, n); got != want {
+		t.Errorf("SilentNode = %q, want %q", got, want)
+	}
+	n.LostAt = now
+	if got := SilentNode(now, n); !strings.HasSuffix(got, "; the 3 instances that it listed start elsewhere") {
+		t.Errorf("SilentNode after the end = %q", got)
+	}
+}

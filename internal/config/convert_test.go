@@ -182,7 +182,7 @@ func TestBootstrap(t *testing.T) {
 		}
 		got.Signals[i].Question = ""
 	}
-	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
+	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Tick: 10 * time.Minute, Signals: []bootstrap.SignalPlan{
 		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: bootstrap.KindPlugin},
 		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket"},
 	}}

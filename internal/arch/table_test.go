@@ -58,6 +58,7 @@ var house = []entry{
 	{path: "internal/names", row: leaf, pure: true, std: true, only: none},
 	{path: "internal/retry", row: leaf, only: none},
 	{path: "internal/strictjson", row: leaf, std: true, only: none},
+	{path: "internal/wholefile", row: leaf, std: true, only: none},
 
 	{path: "metrics", row: vocabulary},
 	{path: "pools", row: vocabulary},

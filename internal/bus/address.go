@@ -10,6 +10,7 @@ import (
 	"os"
 
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
 // maxAddress bounds address.json, in bytes.
@@ -66,14 +67,5 @@ func (a address) write(path string) error {
 	if err != nil {
 		return err
 	}
-	// Only the holder of the lock writes here, so the name needs no chance. What
-	// a crash left there may have another mode: it goes first.
-	temporary := path + ".new"
-	if err := os.Remove(temporary); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return err
-	}
-	if err := os.WriteFile(temporary, append(data, '\n'), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(temporary, path)
+	return wholefile.Write(path, append(data, '\n'))
 }

@@ -27,9 +27,6 @@ func TestServerThatCannotListenSaysSo(t *testing.T) {
 func TestAddress(t *testing.T) {
 	want := address{URL: "nats://127.0.0.1:4222", Token: "t", PID: 7}
 	path := filepath.Join(t.TempDir(), "address.json")
-	if err := os.WriteFile(path+".new", []byte("left behind"), 0o644); err != nil {
-		t.Fatal(err)
-	}
 	if err := want.write(path); err != nil {
 		t.Fatal(err)
 	}

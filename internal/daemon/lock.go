@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
 // LockPool takes the lock that stands for a pool's lease: one writer.
@@ -43,7 +44,7 @@ func Lock(dir, name, what string) (*flock.File, error) {
 func HolderName(dir string, of ...string) (string, error) {
 	path := filepath.Join(dir, "locks", strings.Join(append([]string{"holder"}, of...), "."))
 	id, err := os.ReadFile(path)
-	if errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) || err == nil && len(id) == 0 { // a crash may leave an empty file
 		random := make([]byte, 16)
 		rand.Read(random)
 		id = []byte(hex.EncodeToString(random))
@@ -52,7 +53,7 @@ func HolderName(dir string, of ...string) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("name of the lease's holder: %w", err)
 	}
-	if len(id) == 0 || len(id) > 64 {
+	if len(id) > 64 {
 		return "", fmt.Errorf("name of the lease's holder: %s holds %d bytes: remove it", path, len(id))
 	}
 	host, err := os.Hostname()
@@ -67,14 +68,10 @@ func HolderName(dir string, of ...string) (string, error) {
 	return strings.Join([]string{host, strings.TrimSpace(string(boot)), string(id)}, "/"), nil
 }
 
-// WriteFile replaces a file in one step: a reader sees the old text or the new one.
+// WriteFile is wholefile.Write, and makes the folder.
 func WriteFile(path string, data []byte) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	next := path + ".next"
-	if err := os.WriteFile(next, data, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(next, path)
+	return wholefile.Write(path, data)
 }

@@ -136,6 +136,12 @@ func (u *up) openLog() error {
 	return err
 }
 
+// warn prints what needs an operator, and logs it.
+func (u *up) warn(part, what string) {
+	fmt.Fprintf(u.Stdout, "! %s: %s\n", part, what)
+	u.log.Warn("part needs attention", "part", part, "what", what)
+}
+
 func (u *up) say(part, format string, args ...any) {
 	fmt.Fprintf(u.Stdout, "  %-10s %s\n", part, fmt.Sprintf(format, args...))
 }
@@ -204,9 +210,12 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 
 // startBucket starts the S3 bucket and returns its endpoint.
 func (u *up) startBucket(ctx context.Context) (string, error) {
-	keys, err := signalbucket.MakeLocalKeys(u.data)
+	keys, aside, err := signalbucket.MakeLocalKeys(u.data)
 	if err != nil {
 		return "", err
+	}
+	if aside != "" {
+		u.warn("keys of the bucket", "the file was damaged, and is set aside as "+aside+"; the bucket has new keys")
 	}
 	if u.options.NoBucket {
 		u.say("bucket", "away, as --no-bucket says")

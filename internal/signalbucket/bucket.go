@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/keyfile"
@@ -19,6 +20,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/strictjson"
+	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
 // TrustOf returns the signers of releases that the service file trusts.
@@ -101,19 +104,31 @@ type Keys struct {
 func keysFile(data string) string { return filepath.Join(data, "s3", "keys.json") }
 
 // MakeLocalKeys returns the keys of the data folder's bucket, new ones if there
-// are none.
-func MakeLocalKeys(data string) (Keys, error) {
-	k, err := LocalKeys(data)
+// are none. A damaged file is set aside: aside is its new path. The keys of a bucket count
+// while it runs, and only for this user, so new ones serve as well.
+func MakeLocalKeys(data string) (k Keys, aside string, err error) {
+	k, err = LocalKeys(data)
+	if errors.Is(err, errDamaged) {
+		if aside, err = wholefile.SetAside(keysFile(data), time.Now()); err == nil {
+			err = fs.ErrNotExist
+		}
+	}
 	if !errors.Is(err, fs.ErrNotExist) {
-		return k, err
+		return k, aside, err
 	}
 	k = Keys{Access: "weir-" + rand.Text()[:8], Secret: rand.Text()}
 	encoded, err := json.Marshal(k)
 	if err != nil {
-		return k, err
+		return k, aside, err
 	}
-	return k, daemon.WriteFile(keysFile(data), encoded)
+	return k, aside, daemon.WriteFile(keysFile(data), encoded)
 }
+
+// errDamaged: a file of "weir up" has not what "weir up" writes.
+var errDamaged = errors.New("the file is damaged; start \"weir up\" anew, which makes another")
+
+// maxKeys bounds the file of the keys, in bytes.
+const maxKeys = 4096
 
 // LocalKeys returns the keys of the bucket that "weir up" keeps in the data folder.
 func LocalKeys(data string) (Keys, error) {
@@ -122,8 +137,11 @@ func LocalKeys(data string) (Keys, error) {
 	if err != nil {
 		return k, err
 	}
-	if err := json.Unmarshal(encoded, &k); err != nil {
-		return k, fmt.Errorf("read %s: %w", keysFile(data), err)
+	if err := strictjson.Within(encoded, maxKeys, &k); err != nil {
+		return Keys{}, fmt.Errorf("read %s: %w: %w", keysFile(data), errDamaged, err)
+	}
+	if k.Access == "" || k.Secret == "" {
+		return Keys{}, fmt.Errorf("read %s: %w: a key is empty", keysFile(data), errDamaged)
 	}
 	return k, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/internal/wholefile"
 )
 
 const (
@@ -75,7 +76,7 @@ func load(dir string) (kept, error) {
 		err = k.validate()
 	}
 	if err != nil {
-		return kept{}, fmt.Errorf("read the groups' state %s: %w", path, err)
+		return kept{}, fmt.Errorf("read the groups' state %s: %w; restore the file, or move it away: then each group begins with its minimum, and its machines are new", path, err)
 	}
 	return k, nil
 }
@@ -85,33 +86,10 @@ func save(dir string, k kept) error {
 	path := filepath.Join(dir, stateFile)
 	data, err := json.Marshal(k)
 	if err == nil {
-		err = replace(path, data)
+		err = wholefile.Write(path, data)
 	}
 	if err != nil {
 		return fmt.Errorf("write the groups' state %s: %w", path, err)
 	}
 	return nil
-}
-
-func replace(path string, data []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), stateFile+".*")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name()) // gone already when all went well
-	_, err = f.Write(data)
-	if err == nil {
-		err = f.Sync()
-	}
-	if err := errors.Join(err, f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

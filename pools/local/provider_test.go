@@ -233,3 +233,24 @@ func TestConfigValidate(t *testing.T) {
 		}
 	}
 }
+
+// Of a damaged file the targets are unknown, so no group begins at its minimum: the error
+// has the file and what to do.
+func TestDamagedStateOfTheGroups(t *testing.T) {
+	for name, text := range map[string]string{"empty": "", "cut short": `{"groups":{"g":{"tar`} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			path := filepath.Join(dir, "groups.json")
+			if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			bus := localtest.NewBus(t)
+			_, err := local.NewProvider(local.Config{
+				Cluster: "c", Pool: "p", DataDir: dir, Argv: []string{"weir", "agent"}, Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 2})},
+			}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
+			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "restore the file, or move it away") {
+				t.Errorf("NewProvider = %v, want an error with %s and what to do", err, path)
+			}
+		})
+	}
+}

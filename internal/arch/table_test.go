@@ -53,6 +53,7 @@ var house = []entry{
 	{path: "bootstrap/release/shareddir", row: leaf, only: none, by: []string{"bootstrap/release"}},
 	{path: "bootstrap/release/keyfile", row: leaf, only: none,
 		by: []string{"bootstrap/release", "internal/config", "internal/signalbucket", "cmd/..."}},
+	{path: "internal/diskspace", row: leaf, only: none},
 	{path: "internal/jsonlines", row: leaf, std: true, only: none},
 	{path: "internal/strictyaml", row: leaf, only: none},
 	{path: "internal/names", row: leaf, pure: true, std: true, only: none},

@@ -1,0 +1,38 @@
+package diskspace
+
+import (
+	"errors"
+	"path/filepath"
+	"testing"
+)
+
+func TestJudge(t *testing.T) {
+	for _, c := range []struct {
+		name                   string
+		free, files, freeFiles uint64
+		want                   string
+	}{
+		{"room", Needed, 1000, 900, ""},
+		{"files are not counted", Needed, 0, 0, ""},
+		{"full", 0, 1000, 900, "disk full: /data has 0 MB free, and needs 64 MB: free space there, or give it more"},
+		{"a little", 12<<20 + 5, 1000, 900, "disk full: /data has 12 MB free, and needs 64 MB: free space there, or give it more"},
+		{"no more files", 1 << 30, 1000, 3, "disk full: /data takes no more files, of 1024 MB that are free: remove files there"},
+	} {
+		err := judge("/data", c.free, c.files, c.freeFiles)
+		full, is := errors.AsType[*Full](err)
+		if is != (c.want != "") || is && full.Error() != c.want {
+			t.Errorf("%s: %v, want %q", c.name, err, c.want)
+		}
+	}
+}
+
+// A folder that is yet to be made is on the disk of the one that it will be in.
+func TestCheckOfAPathThatDoesNotExist(t *testing.T) {
+	dir := t.TempDir()
+	if err := Check(filepath.Join(dir, "a", "b")); err != nil {
+		t.Errorf("Check = %v, want the room of %s", err, dir)
+	}
+	if err := Check(filepath.Join(dir, "a\x00")); err == nil {
+		t.Error("Check of a path that cannot be is nil, want an error: its room is unknown")
+	}
+}

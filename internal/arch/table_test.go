@@ -148,6 +148,7 @@ var house = []entry{
 
 	{path: "internal/arch", row: support, only: none},
 	{path: "internal/bus/bustest", row: support, only: none},
+	{path: "internal/smalldisk", row: support, only: none},
 	{path: "internal/testsize", row: support, std: true, only: none},
 	{path: "harmonizer/bulkapi/bulktest", row: support, only: none},
 	{path: "internal/s3gateway/s3test", row: support},

@@ -23,6 +23,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
+	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
 // childEnv makes the test binary a process that opens the bus of the named
@@ -36,6 +37,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		return
+	}
+	if _, err := smalldisk.Mount(); err != nil {
+		fmt.Println(err)
+		os.Exit(1)
 	}
 	goleak.VerifyTestMain(m)
 }

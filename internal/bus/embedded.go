@@ -7,10 +7,15 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"strings"
 	"sync"
+	"sync/atomic"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
 
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 )
 
@@ -20,19 +25,23 @@ type embedded struct {
 	lock    *flock.File
 	server  *server.Server
 	address address
+	lines   *serverLog
 	log     *slog.Logger
+
+	ended    chan struct{} // closed by stop
+	restorer sync.WaitGroup
 }
 
 // startEmbedded starts the server and tells the folder where it is. The lock
 // becomes the server's; it is free again after an error.
 func startEmbedded(f folder, lock *flock.File, log *slog.Logger) (*embedded, error) {
-	e := &embedded{folder: f, lock: lock, log: log}
+	e := &embedded{folder: f, lock: lock, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
 	// The address of one that was killed would only mislead.
 	if err := os.Remove(f.addressPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return nil, errors.Join(fmt.Errorf("remove the old address of the bus: %w", err), lock.Unlock())
 	}
 	token := rand.Text()
-	s, err := runServer(serverOptions(f, token), log)
+	s, err := runServer(serverOptions(f, token), e.lines)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("run NATS in %s: %w", f, err), lock.Unlock())
 	}
@@ -42,11 +51,50 @@ func startEmbedded(f folder, lock *flock.File, log *slog.Logger) (*embedded, err
 		e.stop()
 		return nil, fmt.Errorf("write the address of the bus: %w", err)
 	}
+	e.restorer.Go(e.restore)
 	return e, nil
+}
+
+// restoreEvery is the time between two looks at a store that has run out of space.
+const restoreEvery = time.Second
+
+// restore starts JetStream again, once there is space, after writes have failed without:
+// the server takes no more writes to such a stream until then. It returns with stop.
+func (e *embedded) restore() {
+	look := time.NewTicker(restoreEvery)
+	defer look.Stop()
+	for {
+		select {
+		case <-e.ended:
+			return
+		case <-look.C:
+		}
+		if !e.lines.full.Load() || diskspace.Check(string(e.folder)) != nil {
+			continue
+		}
+		e.lines.full.Store(false)
+		err := e.server.ShutdownJetStream()
+		if err == nil {
+			err = e.server.EnableJetStream(jetStreamConfig(serverOptions(e.folder, "")))
+		}
+		if err != nil {
+			e.lines.full.Store(true) // it is tried again
+			e.log.Error("bus cannot be written to: JetStream does not start again", "err", err)
+			continue
+		}
+		e.log.Warn("bus takes writes again: there is space on its disk")
+	}
+}
+
+// jetStreamConfig returns what the server itself makes of its options.
+func jetStreamConfig(o *server.Options) *server.JetStreamConfig {
+	return &server.JetStreamConfig{StoreDir: o.StoreDir, MaxStore: o.JetStreamMaxStore}
 }
 
 // stop ends the server, then frees the folder.
 func (e *embedded) stop() {
+	close(e.ended)
+	e.restorer.Wait()
 	err := os.Remove(e.folder.addressPath())
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
@@ -69,18 +117,22 @@ func serverOptions(f folder, token string) *server.Options {
 		MaxPayload:    MaxPayload,
 		JetStream:     true,
 		StoreDir:      string(f), // the server appends "jetstream"
-		NoSigs:        true,
-		NoLog:         true, // ours is set by runServer
+		// By default it is three quarters of what is free at the start, and stays that.
+		JetStreamMaxStore: maxStore,
+		NoSigs:            true,
+		NoLog:             true, // ours is set by runServer
 	}
 }
 
+// maxStore bounds the streams, in bytes: the disk does.
+const maxStore = 1 << 50
+
 // runServer returns a server that listens.
-func runServer(options *server.Options, log *slog.Logger) (*server.Server, error) {
+func runServer(options *server.Options, lines *serverLog) (*server.Server, error) {
 	s, err := server.NewServer(options)
 	if err != nil {
 		return nil, err
 	}
-	lines := &serverLog{log: log}
 	s.SetLoggerV2(lines, false, false, false)
 	s.Start() // returns when it listens, or has said why not
 	err = lines.fatalError()
@@ -98,7 +150,8 @@ func runServer(options *server.Options, log *slog.Logger) (*server.Server, error
 // serverLog takes the server's own lines. The server tells by Fatalf, and by
 // nothing else, why it did not start.
 type serverLog struct {
-	log *slog.Logger
+	log  *slog.Logger
+	full atomic.Bool // a write failed for want of space
 
 	mu    sync.Mutex
 	fatal error // the first one
@@ -120,9 +173,17 @@ func (l *serverLog) Fatalf(format string, v ...any) {
 
 func (l *serverLog) Noticef(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
 func (l *serverLog) Warnf(format string, v ...any)   { l.line(slog.LevelWarn, format, v) }
-func (l *serverLog) Errorf(format string, v ...any)  { l.line(slog.LevelWarn, format, v) }
-func (l *serverLog) Debugf(format string, v ...any)  { l.line(slog.LevelDebug, format, v) }
-func (l *serverLog) Tracef(format string, v ...any)  { l.line(slog.LevelDebug, format, v) }
+func (l *serverLog) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	for _, scarce := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
+		if strings.Contains(text, scarce.Error()) { // the server reports it by its lines alone
+			l.full.Store(true)
+		}
+	}
+	l.line(slog.LevelWarn, "%s", []any{text})
+}
+func (l *serverLog) Debugf(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
+func (l *serverLog) Tracef(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
 
 func (l *serverLog) line(level slog.Level, format string, v []any) {
 	if l.log.Enabled(context.Background(), level) {

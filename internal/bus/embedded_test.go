@@ -19,7 +19,7 @@ func TestServerThatCannotListenSaysSo(t *testing.T) {
 	defer l.Close()
 	options := serverOptions(folder(t.TempDir()), "token")
 	options.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := runServer(options, slog.New(slog.DiscardHandler)); err == nil || !strings.Contains(err.Error(), "address already in use") {
+	if _, err := runServer(options, &serverLog{log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "address already in use") {
 		t.Errorf("err = %v, want address already in use", err)
 	}
 }

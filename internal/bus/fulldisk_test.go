@@ -1,0 +1,60 @@
+package bus_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
+)
+
+// A bus whose disk was full takes writes again when there is space, in the same process
+// and on the same connection, and has lost nothing that it acknowledged.
+func TestBusTakesWritesAgainAfterAFullDisk(t *testing.T) {
+	dir, inside := smalldisk.On(t, 128<<20, ".")
+	if !inside {
+		return
+	}
+	b := open(t, config(t, dir))
+	kv, err := b.JetStream().CreateKeyValue(t.Context(), jetstream.KeyValueConfig{Bucket: "kept"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	acknowledged := map[string]uint64{}
+	put := func(i int) error {
+		key := fmt.Sprint("k", i)
+		revision, err := kv.Put(t.Context(), key, make([]byte, 4096))
+		if err == nil {
+			acknowledged[key] = revision
+		}
+		return err
+	}
+	if err := put(0); err != nil {
+		t.Fatal(err)
+	}
+	free := smalldisk.Fill(t, dir)
+	n := 1
+	for ; put(n) == nil; n++ { // what is in memory may still be taken
+		if n > 100_000 {
+			t.Fatal("the bus takes writes without end on a full disk")
+		}
+	}
+	free()
+	again := time.NewTicker(10 * time.Millisecond)
+	defer again.Stop()
+	limit := time.After(time.Minute)
+	for err := put(n); err != nil; err = put(n) {
+		select {
+		case <-again.C:
+		case <-limit:
+			t.Fatalf("there is space, and the bus takes no writes: %v", err)
+		}
+	}
+	for key, revision := range acknowledged {
+		if entry, err := kv.Get(t.Context(), key); err != nil || entry.Revision() != revision {
+			t.Errorf("%s, which was acknowledged as revision %d, is %v, %v", key, revision, entry, err)
+		}
+	}
+}

@@ -1,0 +1,96 @@
+// Package smalldisk gives a test a file system of its own that is soon full: a tmpfs in a
+// user namespace and a mount namespace, so it needs no root. TestMain calls [Mount] first:
+//
+//	if _, err := smalldisk.Mount(); err != nil { ... }
+//
+// and a test begins with
+//
+//	dir, inside := smalldisk.On(t, 100<<20, ".")
+//	if !inside {
+//		return
+//	}
+package smalldisk
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// variable tells the test binary what to mount: "BYTES FOLDER MOUNTPOINT".
+const variable = "WEIR_TEST_SMALL_DISK"
+
+// Mount mounts the file system of a test that On runs, and reports whether this is the
+// process of one. A process that such a test starts calls neither.
+func Mount() (inside bool, err error) {
+	value := os.Getenv(variable)
+	if value == "" {
+		return false, nil
+	}
+	size, rest, _ := strings.Cut(value, " ")
+	_, path, _ := strings.Cut(rest, " ")
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return true, err
+	}
+	if err := unix.Mount("tmpfs", path, "tmpfs", 0, "mode=0700,size="+size); err != nil {
+		return true, fmt.Errorf("mount a file system of %s bytes on %s: %w", size, path, err)
+	}
+	return true, nil
+}
+
+// On runs the calling test again in a process that has a file system of so many bytes of
+// its own, on the path below a folder, and reports whether this is that process. It fails
+// the test if that one fails, or if the system permits no user namespaces.
+func On(t *testing.T, size int, below string) (folder string, inside bool) {
+	t.Helper()
+	if value := os.Getenv(variable); value != "" {
+		return strings.Fields(value)[1], true
+	}
+	folder = t.TempDir()
+	cmd := exec.CommandContext(t.Context(), "/proc/self/exe", "-test.run=^"+t.Name()+"$", "-test.v", "-test.timeout=10m")
+	cmd.Env = append(os.Environ(), fmt.Sprintf("%s=%d %s %s", variable, size, folder, filepath.Join(folder, below)))
+	cmd.SysProcAttr = &syscall.SysProcAttr{
+		Cloneflags:  unix.CLONE_NEWUSER | unix.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getuid(), HostID: os.Getuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}},
+		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN}, // an exec would drop it
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("on a small disk, which needs user namespaces: %v\n%s", err, out)
+	}
+	return folder, false
+}
+
+// Fill takes all the space of a file system, and returns how to free it.
+func Fill(t *testing.T, dir string) (free func()) {
+	t.Helper()
+	path := filepath.Join(dir, "filler")
+	file, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	chunk := make([]byte, 1<<20)
+	for len(chunk) > 0 {
+		_, err := file.Write(chunk)
+		if errors.Is(err, syscall.ENOSPC) {
+			chunk = chunk[:len(chunk)/2]
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := file.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -69,7 +69,8 @@ type Store struct {
 }
 
 // Open opens the store of that folder, which is made if it is not there. A
-// folder has one owner: a second Open is refused with a *flock.HeldError.
+// folder has one owner: a second Open is refused with a *flock.HeldError. Damaged files are
+// set aside below the folder, with a warning.
 func Open(dir string, c Config) (*Store, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
@@ -77,11 +78,11 @@ func Open(dir string, c Config) (*Store, error) {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the metrics: %w", err)
 	}
-	lock, err := flock.Lock(filepath.Join(dir, "owner"))
+	lock, err := flock.Lock(filepath.Join(dir, lockFile))
 	if err != nil {
 		return nil, fmt.Errorf("open metrics: %w", err)
 	}
-	db, err := tsdb.Open(dir, slog.New(quiet{c.Log.Handler()}), nil, c.options(), nil)
+	db, err := openDatabase(dir, c)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("open metrics in %s: %w", dir, err), lock.Unlock())
 	}

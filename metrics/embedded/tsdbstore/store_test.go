@@ -35,7 +35,8 @@ func TestMain(m *testing.M) {
 		fmt.Println(child(dir))
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m)
+	// A database that does not open leaves the goroutines of its logs behind.
+	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("github.com/prometheus/prometheus/tsdb/wlog.(*WL).run"))
 }
 
 // acknowledged is a line of the child.

@@ -193,7 +193,11 @@ func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehe
 	}
 	var words [][]string
 	for _, w := range n.Modes {
-		words = append(words, []string{string(w.Mode), string(w.Verdict), explain.Ago(now, w.At), saidWhy(w)})
+		verdict := string(w.Verdict)
+		if w.Silent {
+			verdict += ", silent"
+		}
+		words = append(words, []string{string(w.Mode), verdict, explain.Ago(now, w.At), saidWhy(w)})
 	}
 	cli.printTable([]string{"mode", "verdict", "heard", "reason"}, words)
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
 // evidence is what was observed of one node, and the opinion that follows from it.
@@ -261,6 +263,7 @@ func (e *evidence) words(now time.Time, d *detection, n *Node) []Word {
 		w := Word{Mode: d.modes[i].Type, Verdict: v.verdict, Reason: v.reason, At: e.tracks[i].at}
 		if i == d.beat {
 			w.At = latest(w.At, e.lastBeat)
+			w.Silent = d.path.proven(now) && liveness.Silent(now, e.silentSince(d, n), d.beatEvery)
 		}
 		out = append(out, w)
 	}

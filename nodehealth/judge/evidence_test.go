@@ -269,3 +269,27 @@ func TestSilenceOfAMachineThatHasLeft(t *testing.T) {
 		t.Errorf("%s has left:\n%s", left, w.dump())
 	}
 }
+
+// A node is silent after two missing heartbeats, long before its policy has it fail.
+func TestWordOfASilentNode(t *testing.T) {
+	d, e, n, now := senses(t, AnyFailed), &evidence{}, &Node{ID: "n"}, start()
+	e.begin(now, len(d.modes))
+	for i := range d.modes {
+		e.take(now, d, i, Observation{Verdict: OK})
+	}
+	word := func(age time.Duration) Word {
+		d.path.last = now.Add(age) // other nodes are heard
+		return e.words(now.Add(age), d, n)[d.beat]
+	}
+	limit := d.beatEvery * 5 / 2
+	if w := word(limit); w.Silent || w.Verdict != OK {
+		t.Errorf("after 2.5 periods: %+v, want it not silent", w)
+	}
+	if w := word(limit + 1); !w.Silent || w.Verdict != OK {
+		t.Errorf("beyond 2.5 periods: %+v, want it silent and not failed", w)
+	}
+	d.path.last = now
+	if w := e.words(now.Add(time.Hour), d, n)[d.beat]; w.Silent {
+		t.Errorf("while the path is not proven: %+v, want that nothing is said", w)
+	}
+}

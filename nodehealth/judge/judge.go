@@ -285,6 +285,9 @@ type Word struct {
 	Verdict Verdict   `json:"verdict"`
 	Reason  string    `json:"reason,omitempty"`
 	At      time.Time `json:"at,omitzero"` // of the last observation that was not unknown
+	// Silent, of heartbeats: two are missing, as package liveness has it. The verdict fails
+	// when as many are missing as the policy has in miss.
+	Silent bool `json:"silent,omitempty"`
 }
 
 // Explain returns what is known of a node.

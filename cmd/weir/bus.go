@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -15,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
@@ -163,4 +165,22 @@ func (cli *shared) metricsStore(b *bus.Bus) (metrics.Store, error) {
 		return nil, command.Usage(err)
 	}
 	return daemon.OpenMetrics(service, b, cli.Cluster)
+}
+
+// fullDisks returns the full disks of bootstrap's data folder, and of the folder of this
+// command if its bus is there: bootstrap may not answer because of them.
+func (cli *shared) fullDisks(p *bootstrapd.Status) (lines []string) {
+	var full []*diskspace.Full
+	if p != nil {
+		full = p.Full
+	}
+	if dir, err := cli.DataDir(); err == nil && cli.NATS == "" {
+		full = append(full, diskspace.Watched(dir, command.DataParts()...)...)
+	}
+	for _, one := range full {
+		if line := one.Error(); !slices.Contains(lines, line) {
+			lines = append(lines, line)
+		}
+	}
+	return lines
 }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/localworld"
+	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
 // asWeir makes the test binary be weir, or weir-local under that name: they start
@@ -40,7 +41,11 @@ func testMain(m *testing.M) int {
 	// Most of what the tests take is waiting. More of them at the same time would miss the
 	// deadlines of the product.
 	err = flag.Set("test.parallel", strconv.Itoa(4*runtime.GOMAXPROCS(0)))
+	inside := false
 	if err == nil {
+		inside, err = smalldisk.Mount()
+	}
+	if err == nil && !inside { // inside, what prepare makes is there
 		err = prepare(dir)
 	}
 	if err != nil {

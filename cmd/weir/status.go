@@ -77,7 +77,13 @@ func (cli *statusCommands) statusCommand() *cobra.Command {
 		Use:   "status",
 		Short: "Show a pool: what is wrong, its size, its signals, its applications",
 		Args:  command.NoArgs,
-		RunE:  func(cmd *cobra.Command, _ []string) error { return cli.withBus(cmd.Context(), cli.status) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := cli.withBus(cmd.Context(), cli.status)
+			if full := cli.fullDisks(nil); err != nil && full != nil {
+				err = fmt.Errorf("%s; %w", strings.Join(full, "; "), err)
+			}
+			return err
+		},
 	}
 	cli.outputFlag(cmd)
 	return cmd
@@ -165,6 +171,7 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 		s.warnOfApps(counts)
 	}
 	cli.warnOfPending(ctx, b, &s)
+	s.Warnings = append(cli.fullDisks(s.Processes), s.Warnings...)
 	return s
 }
 

@@ -24,6 +24,9 @@ type Settings struct {
 	Program string
 }
 
+// DataParts are the folders of a data folder that may be on disks of their own.
+func DataParts() []string { return []string{"bus", "metrics", "releases", "s3", "local", "run"} }
+
 // UpConfigs is where "weir up" writes its configuration.
 func UpConfigs(data string) string { return filepath.Join(data, "config") }
 

@@ -34,7 +34,7 @@ func nextTick(now time.Time, p *bootstrap.Process) string {
 	case p.Alive == nil:
 		return "the autoscaler has just started"
 	case !p.Alive.Overdue:
-		return "the autoscaler runs, so its tick takes long or another host holds the pool; see the log"
+		return "the autoscaler runs: its tick takes long, it cannot write to the bus, or another host holds the pool; see the log"
 	}
 	return Silence(now, *p.Alive)
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
 	"github.com/weirkeeper/weirkeeper/metrics/lineprotocol"
@@ -51,9 +52,32 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 	if err != nil {
 		return parts.Stop(err)
 	}
+	parts.Run("free space", func(ctx context.Context) error { return untilFull(ctx, metricsFolder(settings.Data)) })
 	fmt.Fprintf(root.Stdout, "metrics of cluster %s: %s?bucket=APP, in line protocol\n", settings.Cluster, at)
 	<-parts.Context().Done()
 	return parts.Stop(nil)
+}
+
+func metricsFolder(data string) string { return filepath.Join(data, "metrics") }
+
+// spaceEvery is the time between two looks at the free space.
+const spaceEvery = time.Second
+
+// untilFull returns when the disk of the folder is full: the store ends in order then,
+// before a write fails, which its database answers by a panic.
+func untilFull(ctx context.Context, folder string) error {
+	look := time.NewTicker(spaceEvery)
+	defer look.Stop()
+	for {
+		if full, is := errors.AsType[*diskspace.Full](diskspace.Check(folder)); is {
+			return full
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
 }
 
 // intake is where and how applications write metrics.
@@ -90,7 +114,10 @@ func intakeOf(o command.MetricsOptions) (intake, error) {
 // startMetrics opens the store of a data folder, answers for it on the bus, and lets
 // applications write to it over HTTP. It returns where they do.
 func startMetrics(parts *daemon.Services, b *bus.Bus, cluster, dir string, in intake, log *slog.Logger) (string, error) {
-	store, err := tsdbstore.Open(filepath.Join(dir, "metrics"), tsdbstore.Config{Retention: in.retention, Log: log})
+	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(metricsFolder(dir))); is {
+		return "", full
+	}
+	store, err := tsdbstore.Open(metricsFolder(dir), tsdbstore.Config{Retention: in.retention, Log: log})
 	if err != nil {
 		return "", err
 	}

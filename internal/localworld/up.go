@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
@@ -32,7 +33,7 @@ import (
 const (
 	upHeartbeat = time.Second
 	upStopGrace = time.Second
-	upPatience  = 30 * time.Second // without a tick, before that is told
+	upPatience  = 30 * time.Second // without a first tick, before that is told
 )
 
 const (
@@ -74,6 +75,9 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 		if u.poolFile, err = os.ReadFile(o.PoolFile); err != nil {
 			return err
 		}
+	}
+	if full, is := errors.AsType[*diskspace.Full](diskspace.Check(data)); is {
+		return fmt.Errorf("start in data folder %s: %w; or name another folder with --data", data, full)
 	}
 	lock, err := lockFolder(data)
 	if err != nil {
@@ -175,18 +179,13 @@ func (u *up) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// startBack starts bucket and metrics, publishes the signal, and writes the
-// configuration.
+// startBack starts the bucket, publishes the signal, writes the configuration, and starts
+// the metrics store.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
-	in, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr})
-	if err != nil {
+	if _, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr}); err != nil {
 		return config.Pool{}, command.Usage(err)
 	}
-	at, err := startMetrics(u.back, u.bus, u.Cluster, u.data, in, u.log)
-	if err != nil {
-		return config.Pool{}, err
-	}
-	u.say("metrics", "%s?bucket=APP, in line protocol", at)
+	u.back.Run("free space", u.watchSpace)
 	endpoint, err := u.startBucket(ctx)
 	if err != nil {
 		return config.Pool{}, err
@@ -204,6 +203,9 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	u.say("config", "%s", command.UpConfigs(u.data))
+	if err := u.startMetrics(ctx); err != nil {
+		return config.Pool{}, err
+	}
 	_, pool, err := config.Load(command.UpConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
 }

@@ -15,8 +15,10 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
+	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
 // reloader keeps a bootstrap at what its files say.
@@ -117,12 +119,14 @@ type Status struct {
 	bootstrap.Status
 	// Refused is why the files are not what runs; empty if they are.
 	Refused string `json:"refused,omitempty"`
+	// Full are the disks of bootstrap's data folder that are full now.
+	Full []*diskspace.Full `json:"full,omitempty"`
 }
 
 func (r *reloader) status() Status {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := Status{r.bootstrap.Status(), r.refused}
+	s := Status{r.bootstrap.Status(), r.refused, diskspace.Watched(r.process.Data, command.DataParts()...)}
 	for i := range s.Signals {
 		r.releases.yanks.mark(&s.Signals[i])
 	}

@@ -1,0 +1,37 @@
+package localworld
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/command"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+)
+
+// watchSpace prints which disks of the data folder are full, when that changes, until ctx
+// ends. "weir status" looks by itself.
+func (u *up) watchSpace(ctx context.Context) error {
+	look := time.NewTicker(spaceEvery)
+	defer look.Stop()
+	full := map[string]bool{}
+	for {
+		now := map[string]bool{}
+		for _, one := range diskspace.Watched(u.data, command.DataParts()...) {
+			now[one.Path] = true
+			if !full[one.Path] {
+				u.warn("disk", one.Error())
+			}
+		}
+		for path := range full {
+			if !now[path] {
+				u.say("disk", "%s has room again", path)
+			}
+		}
+		full = now
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-look.C:
+		}
+	}
+}

@@ -48,6 +48,9 @@ func Check(path string) error {
 		}
 		break
 	}
+	if s.Blocks == 0 { // it stores nothing, as /proc
+		return nil
+	}
 	return judge(path, uint64(s.Bavail)*uint64(s.Bsize), s.Files, s.Ffree)
 }
 

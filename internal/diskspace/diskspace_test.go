@@ -32,6 +32,9 @@ func TestCheckOfAPathThatDoesNotExist(t *testing.T) {
 	if err := Check(filepath.Join(dir, "a", "b")); err != nil {
 		t.Errorf("Check = %v, want the room of %s", err, dir)
 	}
+	if err := Check("/proc/weir"); err != nil {
+		t.Errorf("Check of a file system without blocks = %v, want nothing", err)
+	}
 	if err := Check(filepath.Join(dir, "a\x00")); err == nil {
 		t.Error("Check of a path that cannot be is nil, want an error: its room is unknown")
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
@@ -111,4 +112,67 @@ func TestUpOnAFullDisk(t *testing.T) {
 	if err != nil || len(entries) != 0 {
 		t.Errorf("it left %v, %v", entries, err)
 	}
+}
+
+// A full disk of the bucket takes the bucket away, and nothing else. When there is space,
+// the release is published and its signal answers.
+func TestFullDiskOfTheBucket(t *testing.T) {
+	t.Parallel()
+	data, inside := smalldisk.On(t, 150<<20, "s3")
+	if !inside {
+		return
+	}
+	bucket := filepath.Join(data, "s3")
+	free := smalldisk.Fill(t, bucket)
+	u := startUp(t, data)
+	if line, want := u.firstLine(), "! disk full: "+bucket+" has 0 MB free"; !strings.HasPrefix(line, want) {
+		t.Errorf("status begins with %q, want %q", line, want)
+	}
+	u.weir(t, "app", "set", "web", "--instances", "2", "--cpus", "0.2", "--mem", "64", "--command", webCommand)
+	u.waitRunning(t, "web", 2)
+	free()
+	u.waitFor(t, "  release    weir/instance_count@")
+	u.pool(t, "an answer of the signal", func(s poolStatus) error { return answeredIn(*s.LastTick) })
+}
+
+// The death of the metrics store, as by a panic of its database, takes nothing along.
+func TestMetricsStoreIsKilled(t *testing.T) {
+	t.Parallel()
+	u := startUp(t, t.TempDir())
+	u.pool(t, "an answer of the signal", func(s poolStatus) error { return answeredIn(*s.LastTick) })
+	before, err := runJSON[poolStatus](u, "status")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(storePID(t, u.data), syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	u.waitFor(t, "! metrics: the store is away (")
+	u.waitFor(t, "  metrics    the store is back")
+	u.pool(t, "an answer of the signal, after the death of the store", func(s poolStatus) error {
+		if len(s.LastTick.Problems) > 0 || !s.LastTick.At.After(before.LastTick.At) {
+			return fmt.Errorf("problems %q at %v", s.LastTick.Problems, s.LastTick.At)
+		}
+		return answeredIn(*s.LastTick)
+	})
+	after, err := runJSON[poolStatus](u, "status")
+	if err != nil || after.Processes.PID != before.Processes.PID || after.Processes.Autoscaler.PID != before.Processes.Autoscaler.PID {
+		t.Errorf("processes before and after: %+v, %+v, %v, want the same", before.Processes, after.Processes, err)
+	}
+}
+
+// storePID returns the process of the metrics store of a data folder.
+func storePID(t *testing.T, data string) int {
+	t.Helper()
+	dirs, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range dirs {
+		line, _ := os.ReadFile(filepath.Join(dir, "cmdline"))
+		if strings.Contains(string(line), "\x00metrics\x00serve\x00--data\x00"+data+"\x00") {
+			var pid int
+			fmt.Sscan(filepath.Base(dir), &pid)
+			return pid
+		}
+	}
+	t.Fatalf("no metrics store of %s", data)
+	return 0
 }

@@ -26,7 +26,7 @@ const (
 // again after a pause, for as long as "weir up" runs. startMetrics returns an error only
 // if applications cannot write to the address.
 func (u *up) startMetrics(ctx context.Context) error {
-	addr, err := freeAddress(u.options.MetricsAddr)
+	addr, err := freeAddress("metrics over HTTP", u.options.MetricsAddr)
 	if err != nil {
 		return err
 	}
@@ -79,11 +79,12 @@ func (u *up) watchStore() func(supervise.Status) {
 	}
 }
 
-// freeAddress returns an address that is free to listen on, with its port.
-func freeAddress(addr string) (string, error) {
+// freeAddress returns an address that is free to listen on, with its port, which the part
+// keeps when it is started again.
+func freeAddress(part, addr string) (string, error) {
 	listener, err := net.Listen("tcp", addr)
 	if err != nil {
-		return "", fmt.Errorf("metrics over HTTP: %w; choose another address", err)
+		return "", fmt.Errorf("%s: %w; choose another address", part, err)
 	}
 	defer listener.Close()
 	return listener.Addr().String(), nil

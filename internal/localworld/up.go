@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
@@ -22,7 +21,6 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
-	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/pools/local"
@@ -48,6 +46,7 @@ type up struct {
 	began    time.Time
 	data     string
 	poolFile []byte // nil: the built-in one
+	keys     signalbucket.Keys
 	log      *slog.Logger
 	logFile  *os.File
 	bus      *bus.Bus
@@ -190,7 +189,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if err != nil {
 		return config.Pool{}, err
 	}
-	version, err := u.publish(ctx, endpoint)
+	version, err := u.startRelease(ctx, endpoint)
 	if err != nil {
 		return config.Pool{}, err
 	}
@@ -210,67 +209,6 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	return pool, err
 }
 
-// startBucket starts the S3 bucket and returns its endpoint.
-func (u *up) startBucket(ctx context.Context) (string, error) {
-	keys, aside, err := signalbucket.MakeLocalKeys(u.data)
-	if err != nil {
-		return "", err
-	}
-	if aside != "" {
-		u.warn("keys of the bucket", "the file was damaged, and is set aside as "+aside+"; the bucket has new keys")
-	}
-	if u.options.NoBucket {
-		u.say("bucket", "away, as --no-bucket says")
-		return "http://127.0.0.1:1", nil
-	}
-	ready := make(chan string, 1)
-	u.back.Run("bucket", func(ctx context.Context) error {
-		return s3gateway.Run(ctx, s3gateway.Config{
-			Dir: filepath.Join(u.data, "s3"), Addr: u.options.BucketAddr, AccessKey: keys.Access, SecretKey: keys.Secret,
-			Buckets: []string{upBucket}, Log: u.log, Ready: func(addr string) { ready <- addr },
-		})
-	})
-	select {
-	case addr := <-ready:
-		u.say("bucket", "s3://%s at http://%s", upBucket, addr)
-		return "http://" + addr, nil
-	case <-u.back.Context().Done():
-		return "", context.Cause(u.back.Context())
-	case <-ctx.Done():
-		return "", context.Cause(ctx)
-	}
-}
-
-// publish puts the signal that lies beside the binary into the bucket, as "weir
-// signal publish" does, and returns its version.
-func (u *up) publish(ctx context.Context, endpoint string) (string, error) {
-	file, err := shippedSignalFile()
-	if err != nil {
-		return "", err
-	}
-	version, err := versionOfFile(file)
-	if err != nil || u.options.NoBucket {
-		return version, err
-	}
-	keys, err := signalbucket.LocalKeys(u.data)
-	if err != nil {
-		return "", err
-	}
-	bucket, err := signalbucket.Open(ctx, config.Service{AWS: config.AWS{
-		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,
-	}}, keys)
-	if err != nil {
-		return "", err
-	}
-	ref := release.Ref{Namespace: upNamespace, Name: upSignal, Version: version}
-	_, err = release.Publish(ctx, bucket, ref, release.Host(), release.Source{Path: file, Created: time.Now()})
-	if err != nil {
-		return "", err
-	}
-	u.say("release", "%s", ref)
-	return version, nil
-}
-
 // startFront starts machines, harmonizer and bootstrap, and tells of each tick.
 func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	watch, err := u.watch(ctx)
@@ -287,7 +225,15 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	u.front.Run("harmonizer", h.Run)
+	u.front.Run("harmonizer", u.keep("harmonizer", func(ctx context.Context) (err error) {
+		if h == nil { // the one before has ended
+			if h, err = u.harmonizer(ctx); err != nil {
+				return err
+			}
+		}
+		defer func() { h = nil }()
+		return h.Run(ctx)
+	}))
 	u.say("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
@@ -346,12 +292,14 @@ func (u *up) startMachines(pool config.Pool) error {
 	if err != nil {
 		return err
 	}
-	place, err := placer.New(placer.Config{Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat},
-		u.bus.Conn(), embedded.NewClient(u.bus.Conn(), u.Cluster), u.log)
-	if err != nil {
-		return err
-	}
-	u.front.Run("placer", place.Run)
+	u.front.Run("placer", u.keep("placer", func(ctx context.Context) error {
+		place, err := placer.New(placer.Config{Cluster: u.Cluster, Pool: u.Pool, Heartbeat: upHeartbeat},
+			u.bus.Conn(), embedded.NewClient(u.bus.Conn(), u.Cluster), u.log)
+		if err != nil {
+			return err
+		}
+		return place.Run(ctx)
+	}))
 	u.front.Run("machines", provider.Run)
 	u.say("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
 	return nil
@@ -379,10 +327,6 @@ func (u *up) tellBootstrap(s supervise.Status) {
 
 // startBootstrap starts the pool's bootstrap as a process of its own.
 func (u *up) startBootstrap() error {
-	keys, err := signalbucket.LocalKeys(u.data)
-	if err != nil {
-		return err
-	}
 	child := u.Settings
 	child.Data, child.Configs = u.data, command.UpConfigs(u.data)
 	process, err := supervise.NewProcess(u.launcher, supervise.ProcessConfig{
@@ -390,7 +334,7 @@ func (u *up) startBootstrap() error {
 		NewSpec: func(context.Context) (supervise.Spec, error) {
 			return supervise.Spec{
 				Name: "bootstrap", Title: "weir: bootstrap " + u.Pool, Argv: child.Argv("bootstrap"),
-				Env: append(child.Env(), keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
+				Env: append(child.Env(), u.keys.Env()...), StopGrace: bootstrapGrace, Lines: output.WriteLines(u.logFile),
 			}, nil
 		},
 	})

@@ -104,7 +104,7 @@ type Keys struct {
 func keysFile(data string) string { return filepath.Join(data, "s3", "keys.json") }
 
 // MakeLocalKeys returns the keys of the data folder's bucket, new ones if there
-// are none. A damaged file is set aside: aside is its new path. The keys of a bucket count
+// are none: Save stores them. A damaged file is set aside: aside is its new path. The keys of a bucket count
 // while it runs, and only for this user, so new ones serve as well.
 func MakeLocalKeys(data string) (k Keys, aside string, err error) {
 	k, err = LocalKeys(data)
@@ -116,12 +116,16 @@ func MakeLocalKeys(data string) (k Keys, aside string, err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return k, aside, err
 	}
-	k = Keys{Access: "weir-" + rand.Text()[:8], Secret: rand.Text()}
+	return Keys{Access: "weir-" + rand.Text()[:8], Secret: rand.Text()}, aside, nil
+}
+
+// Save stores the keys of the data folder's bucket for LocalKeys.
+func (k Keys) Save(data string) error {
 	encoded, err := json.Marshal(k)
 	if err != nil {
-		return k, aside, err
+		return err
 	}
-	return k, aside, daemon.WriteFile(keysFile(data), encoded)
+	return daemon.WriteFile(keysFile(data), encoded)
 }
 
 // errDamaged: a file of "weir up" has not what "weir up" writes.

@@ -31,6 +31,9 @@ func TestDamagedKeysAreSetAside(t *testing.T) {
 			if old, err := os.ReadFile(aside); err != nil || string(old) != text {
 				t.Errorf("set aside as %q: %q, %v, want the damaged file", aside, old, err)
 			}
+			if err := made.Save(data); err != nil {
+				t.Fatal(err)
+			}
 			if kept, aside, err := MakeLocalKeys(data); err != nil || aside != "" || kept != made {
 				t.Errorf("the next start has %+v, set aside %q, %v, want the same keys", kept, aside, err)
 			}

@@ -1,0 +1,120 @@
+package localworld
+
+import (
+	"context"
+	"errors"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/s3gateway"
+	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
+)
+
+// bucketPatience is how long the start of "weir up" waits for its bucket.
+const bucketPatience = 10 * time.Second
+
+func (u *up) bucketFolder() string { return filepath.Join(u.data, "s3") }
+
+// startBucket starts the S3 bucket and returns its endpoint. A bucket that does not start
+// for want of space is tried again; startBucket does not wait for it.
+func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
+	keys, aside, err := signalbucket.MakeLocalKeys(u.data)
+	if err != nil {
+		return "", err
+	}
+	u.keys = keys
+	if aside != "" {
+		u.warn("keys of the bucket", "the file was damaged, and is set aside as "+aside+"; the bucket has new keys")
+	}
+	if u.options.NoBucket {
+		u.say("bucket", "away, as --no-bucket says")
+		return "http://127.0.0.1:1", keys.Save(u.data)
+	}
+	addr, err := freeAddress("bucket", u.options.BucketAddr)
+	if err != nil {
+		return "", err
+	}
+	ready, failed := make(chan struct{}), make(chan error, 1)
+	var once sync.Once
+	u.back.Run("bucket", u.keep("bucket", func(ctx context.Context) error {
+		err := keys.Save(u.data)
+		if err == nil {
+			err = s3gateway.Run(ctx, s3gateway.Config{
+				Dir: u.bucketFolder(), Addr: addr, AccessKey: keys.Access, SecretKey: keys.Secret,
+				Buckets: []string{upBucket}, Log: u.log, Ready: func(string) { once.Do(func() { close(ready) }) },
+			})
+		}
+		select {
+		case failed <- err:
+		default:
+		}
+		return err
+	}))
+	limit := time.NewTimer(bucketPatience)
+	defer limit.Stop()
+	select {
+	case <-ready:
+		u.say("bucket", "s3://%s at http://%s", upBucket, addr)
+	case err := <-failed:
+		if !u.full(u.bucketFolder()) {
+			return "", err
+		}
+	case <-limit.C:
+		u.warn("bucket", "it does not answer yet")
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
+	return "http://" + addr, nil
+}
+
+// full reports whether the disk of a path is full.
+func (u *up) full(path string) bool {
+	_, full := errors.AsType[*diskspace.Full](diskspace.Check(path))
+	return full
+}
+
+// startRelease publishes the signal that lies beside the binary, and returns its version.
+// While the bucket's disk is full it is tried again, and the release may be in the cache.
+func (u *up) startRelease(ctx context.Context, endpoint string) (version string, err error) {
+	file, err := shippedSignalFile()
+	if err != nil {
+		return "", err
+	}
+	if version, err = versionOfFile(file); err != nil || u.options.NoBucket {
+		return version, err
+	}
+	ref := release.Ref{Namespace: upNamespace, Name: upSignal, Version: version}
+	if !u.full(u.bucketFolder()) {
+		return version, u.publish(ctx, endpoint, ref, file)
+	}
+	u.back.Run("release", u.keep("release", func(ctx context.Context) error {
+		err := error(nil)
+		if err = diskspace.Check(u.bucketFolder()); err == nil {
+			err = u.publish(ctx, endpoint, ref, file)
+		}
+		if err == nil {
+			<-ctx.Done()
+		}
+		return err
+	}))
+	return version, nil
+}
+
+// publish puts a signal into the bucket, as "weir signal publish" does.
+func (u *up) publish(ctx context.Context, endpoint string, ref release.Ref, file string) error {
+	bucket, err := signalbucket.Open(ctx, config.Service{AWS: config.AWS{
+		Region: "us-east-1", EndpointURL: endpoint, PathStyle: true, SignalsBucket: upBucket,
+	}}, u.keys)
+	if err != nil {
+		return err
+	}
+	if _, err = release.Publish(ctx, bucket, ref, release.Host(), release.Source{Path: file, Created: time.Now()}); err != nil {
+		return err
+	}
+	u.say("release", "%s", ref)
+	return nil
+}

@@ -1,0 +1,41 @@
+package localworld
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/internal/retry"
+)
+
+// A part that ran for this long before it failed is tried again as soon as at first.
+const settled = time.Minute
+
+// keep returns a part that does not fail: it runs the part again after a pause, until ctx
+// ends. So no part takes another along.
+func (u *up) keep(name string, part func(ctx context.Context) error) func(ctx context.Context) error {
+	return func(ctx context.Context) error {
+		pauses := retry.Policy{First: time.Second, Longest: 30 * time.Second}.Pauses()
+		for {
+			began := time.Now()
+			err := part(ctx)
+			if ctx.Err() != nil {
+				return err
+			}
+			if err == nil {
+				err = errors.New("it ended by itself")
+			}
+			if time.Since(began) >= settled {
+				pauses.Reset()
+			}
+			pause := pauses.NextBackOff()
+			u.warn(name, fmt.Sprintf("it failed, and is tried again in %v: %v", pause.Round(100*time.Millisecond), err))
+			select {
+			case <-ctx.Done():
+				return err
+			case <-time.After(pause):
+			}
+		}
+	}
+}

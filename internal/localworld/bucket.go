@@ -92,14 +92,14 @@ func (u *up) startRelease(ctx context.Context, endpoint string) (version string,
 		return version, u.publish(ctx, endpoint, ref, file)
 	}
 	u.back.Run("release", u.keep("release", func(ctx context.Context) error {
-		err := error(nil)
-		if err = diskspace.Check(u.bucketFolder()); err == nil {
-			err = u.publish(ctx, endpoint, ref, file)
+		if err := diskspace.Check(u.bucketFolder()); err != nil {
+			return err
 		}
-		if err == nil {
-			<-ctx.Done()
+		if err := u.publish(ctx, endpoint, ref, file); err != nil {
+			return err
 		}
-		return err
+		<-ctx.Done() // a part does not end before
+		return nil
 	}))
 	return version, nil
 }

@@ -218,22 +218,14 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 	if _, err := natsbus.OpenBucket(ctx, u.bus.JetStream(), u.Cluster); err != nil {
 		return err
 	}
-	if err := u.startMachines(pool); err != nil {
+	if err := u.startMachines(ctx, pool); err != nil {
 		return err
 	}
 	h, err := u.harmonizer(ctx)
 	if err != nil {
 		return err
 	}
-	u.front.Run("harmonizer", u.keep("harmonizer", func(ctx context.Context) (err error) {
-		if h == nil { // the one before has ended
-			if h, err = u.harmonizer(ctx); err != nil {
-				return err
-			}
-		}
-		defer func() { h = nil }()
-		return h.Run(ctx)
-	}))
+	u.front.Run("harmonizer", u.keep("harmonizer", anew(h, func(ctx context.Context) (runner, error) { return u.harmonizer(ctx) })))
 	u.say("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
@@ -287,8 +279,11 @@ func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
 
 // startMachines starts the owner of the machines, and the placer that gives them
 // instances.
-func (u *up) startMachines(pool config.Pool) error {
-	provider, err := local.NewProvider(u.providerConfig(pool), u.bus.Conn(), u.launcher, u.log)
+func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
+	open := func(context.Context) (runner, error) {
+		return local.NewProvider(u.providerConfig(pool), u.bus.Conn(), u.launcher, u.log)
+	}
+	provider, err := open(ctx)
 	if err != nil {
 		return err
 	}
@@ -300,7 +295,7 @@ func (u *up) startMachines(pool config.Pool) error {
 		}
 		return place.Run(ctx)
 	}))
-	u.front.Run("machines", provider.Run)
+	u.front.Run("machines", u.keep("machines", anew(provider, open)))
 	u.say("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
 	return nil
 }

@@ -95,7 +95,7 @@ func TestFullDiskOfTheMetrics(t *testing.T) {
 	}
 }
 
-// "weir up" does not start on a full disk, and its error says what to do.
+// "weir up" does not start on a full disk. Its error has the path, the room and the remedy.
 func TestUpOnAFullDisk(t *testing.T) {
 	t.Parallel()
 	data, inside := smalldisk.On(t, 1<<20, ".")

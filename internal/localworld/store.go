@@ -23,12 +23,12 @@ const (
 
 // startMetrics runs the metrics store as a process of its own: its database ends the
 // process if it cannot write, and bus, bucket and harmonizer go on then. It is started
-// again after a pause, for as long as "weir up" runs. startMetrics returns an error only
-// if applications cannot write to the address.
-func (u *up) startMetrics(ctx context.Context) error {
+// again after a pause, for as long as "weir up" runs. wait waits until it answers, for a
+// while. The error is that applications cannot write to the address.
+func (u *up) startMetrics() (wait func(context.Context), err error) {
 	addr, err := freeAddress("metrics over HTTP", u.options.MetricsAddr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	settings := u.Settings
 	settings.Data, settings.Configs = u.data, command.UpConfigs(u.data)
@@ -53,15 +53,16 @@ func (u *up) startMetrics(ctx context.Context) error {
 		},
 	})
 	if err != nil {
-		return err
+		return nil, err
 	}
 	u.back.Run("metrics", process.Run)
-	ctx, cancel := context.WithTimeout(ctx, storePatience)
-	defer cancel()
-	if process.Ready(ctx) == nil {
-		u.say("metrics", "http://%s%s?bucket=APP, in line protocol", addr, lineprotocol.Path)
-	}
-	return nil
+	return func(ctx context.Context) {
+		ctx, cancel := context.WithTimeout(ctx, storePatience)
+		defer cancel()
+		if process.Ready(ctx) == nil {
+			u.say("metrics", "http://%s%s?bucket=APP, in line protocol", addr, lineprotocol.Path)
+		}
+	}, nil
 }
 
 // watchStore returns what prints that the store is away, and that it is back.

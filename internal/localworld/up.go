@@ -31,7 +31,7 @@ import (
 const (
 	upHeartbeat = time.Second
 	upStopGrace = time.Second
-	upPatience  = 30 * time.Second // without a first tick, before that is told
+	upPatience  = 30 * time.Second // without a first tick, before a warning
 )
 
 const (
@@ -178,13 +178,17 @@ func (u *up) run(ctx context.Context) (err error) {
 	return nil
 }
 
-// startBack starts the bucket, publishes the signal, writes the configuration, and starts
-// the metrics store.
+// startBack starts metrics and bucket, publishes the signal, and writes the
+// configuration.
 func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if _, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr}); err != nil {
 		return config.Pool{}, command.Usage(err)
 	}
 	u.back.Run("free space", u.watchSpace)
+	metrics, err := u.startMetrics()
+	if err != nil {
+		return config.Pool{}, err
+	}
 	endpoint, err := u.startBucket(ctx)
 	if err != nil {
 		return config.Pool{}, err
@@ -202,9 +206,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
 	u.say("config", "%s", command.UpConfigs(u.data))
-	if err := u.startMetrics(ctx); err != nil {
-		return config.Pool{}, err
-	}
+	metrics(ctx)
 	_, pool, err := config.Load(command.UpConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
 }

@@ -294,7 +294,7 @@ func (s *poolStatus) warnOfSilence(now time.Time, r autoscaler.Record) {
 func (cli *statusCommands) silentNodes(ctx context.Context, b *bus.Bus, r autoscaler.Record) []apps.SilentNode {
 	h, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{Totals: true})
 	if err != nil {
-		return nil // that the harmonizer does not answer is said with the counts
+		return nil // the counts have the warning that the harmonizer does not answer
 	}
 	return slices.DeleteFunc(h.Silent, func(n apps.SilentNode) bool {
 		return !slices.ContainsFunc(r.Case.Nodes, func(c plan.Candidate) bool {

@@ -10,6 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/harmonizer"
+	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 )
 
@@ -58,5 +60,26 @@ func TestWarnOfHarmonizer(t *testing.T) {
 				t.Errorf("printed %q, want %q", out.String(), tt.want)
 			}
 		})
+	}
+}
+
+// The status of apps has the silent nodes that instances are on, and marks these instances.
+func TestAppStatusOfASilentNode(t *testing.T) {
+	var out strings.Builder
+	cli := &appCommands{&shared{Root: command.Root{Stdout: &out}}}
+	since := time.Now().Add(-3 * time.Second)
+	cli.warnOfHarmonizer(harmonizer.Status{Leading: true, Complete: true, Silent: []apps.SilentNode{
+		{Node: "n1", Copies: 2, Since: since, LostAt: since.Add(5 * time.Second)}, {Node: "empty", Since: since},
+	}})
+	cli.printIndices(apps.Explanation{Indices: []apps.IndexStatus{{Instances: []apps.Instance{
+		{ID: "i1", Node: "n1", State: message.Running, Silent: since}, {ID: "i2", Node: "n2", State: message.Running},
+	}}}})
+	for _, want := range []string{"! node n1 is silent since ", "; the 2 instances that it listed start elsewhere at ", "RUNNING, node silent  n1 ", "RUNNING               n2 "} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("printed\n%s\nwant %q", out.String(), want)
+		}
+	}
+	if strings.Contains(out.String(), "node empty") {
+		t.Errorf("printed\n%s\nwant nothing of a node without instances", out.String())
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/names"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
@@ -41,7 +42,7 @@ type Config struct {
 // WithDefaults returns a copy in which what is zero has its default.
 func (c Config) WithDefaults() Config {
 	if c.Heartbeat == 0 {
-		c.Heartbeat = 10 * time.Second
+		c.Heartbeat = liveness.DefaultPeriod
 	}
 	if c.StopGrace == 0 {
 		c.StopGrace = 2 * time.Second
@@ -58,8 +59,8 @@ func (c Config) Validate() error {
 	if err := c.Resources.Validate(); err != nil {
 		errs = append(errs, fmt.Errorf("resources: %w", err))
 	}
-	if c.Heartbeat <= 0 {
-		errs = append(errs, fmt.Errorf("heartbeat %v: want more than 0", c.Heartbeat))
+	if c.Heartbeat <= 0 || c.Heartbeat > liveness.MaxPeriod {
+		errs = append(errs, fmt.Errorf("heartbeat %v: want more than 0, and at most %v", c.Heartbeat, liveness.MaxPeriod))
 	}
 	if c.StopGrace <= 0 {
 		errs = append(errs, fmt.Errorf("stop grace %v: want more than 0", c.StopGrace))

@@ -35,8 +35,8 @@ func TestAutoscalerThatDoesNotFollow(t *testing.T) {
 	p.awaitHang(t, "it has followed no revision of the directory for 20ms")
 }
 
-// One that gave a sign of life and gives no other is ended: after a limit that follows the
-// tick, long before the limit for revisions.
+// An autoscaler that has given a sign of life and gives no other one is ended: after a limit
+// that follows the tick, long before the limit for revisions.
 func TestAutoscalerWithoutSignsOfLife(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) {
 		p.hung = func(tick time.Duration) time.Duration { return 10 * tick }

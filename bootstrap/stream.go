@@ -51,7 +51,7 @@ type stream struct {
 	followed int           // by the present autoscaler
 	written  time.Time     // when revision was
 	owes     time.Time     // since when it has come no further, or not ended; zero: it owes nothing
-	heard    time.Time     // its latest sign of life; zero: it has not begun
+	sign     time.Time     // its latest sign of life; zero: it has not begun
 	tick     time.Duration // Plan.Tick
 	checked  time.Time     // by check
 	moved    chan struct{} // closed, and replaced, when present or followed changes
@@ -158,7 +158,7 @@ func (s *stream) replace(conn net.Conn) {
 		s.conn.Close()
 	}
 	s.present = conn != nil
-	s.conn, s.config, s.followed, s.owes, s.heard = conn, nil, 0, time.Time{}, time.Time{}
+	s.conn, s.config, s.followed, s.owes, s.sign = conn, nil, 0, time.Time{}, time.Time{}
 	s.movedLocked()
 }
 
@@ -173,14 +173,14 @@ func (s *stream) expect(tick time.Duration) {
 func (s *stream) alive() *Alive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.heard.IsZero() {
+	if s.sign.IsZero() {
 		return nil
 	}
-	pace, a := signsEvery, Alive{At: s.heard}
+	pace, a := signsEvery, Alive{At: s.sign}
 	if s.tick > 0 {
-		pace, a.RestartAt = min(pace, s.tick), s.heard.Add(s.patience.hung(s.tick))
+		pace, a.RestartAt = min(pace, s.tick), s.sign.Add(s.patience.hung(s.tick))
 	}
-	a.Overdue = time.Since(s.heard) > liveness.OverdueAfter(pace)
+	a.Overdue = time.Since(s.sign) > liveness.OverdueAfter(pace)
 	return &a
 }
 
@@ -234,11 +234,11 @@ func (s *stream) run(ctx context.Context) {
 func (s *stream) check(now time.Time) {
 	s.mu.Lock()
 	hung := s.patience.hung(s.tick)
-	if !s.checked.IsZero() && !s.heard.IsZero() && now.Sub(s.checked) > hung/2 {
-		s.heard = now // bootstrap itself was halted: its silence is not the autoscaler's
+	if !s.checked.IsZero() && !s.sign.IsZero() && now.Sub(s.checked) > hung/2 {
+		s.sign = now // bootstrap itself was halted: its silence is not the autoscaler's
 	}
 	s.checked = now
-	silent := s.conn != nil && s.tick > 0 && !s.heard.IsZero() && now.Sub(s.heard) >= hung
+	silent := s.conn != nil && s.tick > 0 && !s.sign.IsZero() && now.Sub(s.sign) >= hung
 	owed, lost := now.Sub(s.owes), s.conn == nil
 	owes := s.present && !s.owes.IsZero()
 	quiet := s.conn != nil && s.owes.IsZero() && now.Sub(s.written) >= s.patience.refresh
@@ -315,7 +315,7 @@ func (s *stream) follow(conn net.Conn, revision int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.conn == conn {
-		s.heard = time.Now()
+		s.sign = time.Now()
 	}
 	revision = min(revision, s.revision)
 	if s.conn != conn || revision <= s.followed {

@@ -26,7 +26,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// A folder that is yet to be made is on the disk of the one that it will be in.
+// A folder that does not exist yet is on the disk of its parent.
 func TestCheckOfAPathThatDoesNotExist(t *testing.T) {
 	dir := t.TempDir()
 	if err := Check(filepath.Join(dir, "a", "b")); err != nil {

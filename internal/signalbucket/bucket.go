@@ -103,8 +103,8 @@ type Keys struct {
 
 func keysFile(data string) string { return filepath.Join(data, "s3", "keys.json") }
 
-// MakeLocalKeys returns the keys of the data folder's bucket, new ones if there
-// are none: Save stores them. A damaged file is set aside: aside is its new path. The keys of a bucket count
+// MakeLocalKeys returns the keys of the data folder's bucket, or new ones, which
+// Save stores. A damaged file is set aside: aside is its new path. The keys of a bucket count
 // while it runs, and only for this user, so new ones serve as well.
 func MakeLocalKeys(data string) (k Keys, aside string, err error) {
 	k, err = LocalKeys(data)

@@ -24,7 +24,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// variable tells the test binary what to mount: "BYTES FOLDER MOUNTPOINT".
+// variable has what the test binary is to mount: "BYTES FOLDER MOUNTPOINT".
 const variable = "WEIR_TEST_SMALL_DISK"
 
 // Mount mounts the file system of a test that On runs, and reports whether this is the

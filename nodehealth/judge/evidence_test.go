@@ -278,7 +278,7 @@ func TestWordOfASilentNode(t *testing.T) {
 		e.take(now, d, i, Observation{Verdict: OK})
 	}
 	word := func(age time.Duration) Word {
-		d.path.last = now.Add(age) // other nodes are heard
+		d.path.last = now.Add(age) // other nodes report
 		return e.words(now.Add(age), d, n)[d.beat]
 	}
 	limit := d.beatEvery * 5 / 2
@@ -290,6 +290,6 @@ func TestWordOfASilentNode(t *testing.T) {
 	}
 	d.path.last = now
 	if w := e.words(now.Add(time.Hour), d, n)[d.beat]; w.Silent {
-		t.Errorf("while the path is not proven: %+v, want that nothing is said", w)
+		t.Errorf("while the path is not proven: %+v, want no claim", w)
 	}
 }

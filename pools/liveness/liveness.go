@@ -10,8 +10,8 @@
 // The half period is for heartbeats that are on their way. A node publishes its period with
 // its facts; a reader of heartbeats alone has the period as a setting.
 //
-// An autoscaler is overdue without a tick for two ticks, and at least 5 s. One that gives no
-// sign of life for ten ticks, and at least 30 s, hangs: its supervisor starts it again.
+// An autoscaler is overdue without a tick for two ticks, and at least 5 s. An autoscaler
+// without a sign of life for ten ticks, and at least 30 s, hangs: its supervisor starts it again.
 //
 // The package is pure.
 package liveness
@@ -45,7 +45,7 @@ func ConfirmedFor(period time.Duration) time.Duration { return missing(1, period
 // SilentAfter returns the age of the latest heartbeat beyond which the node is silent.
 func SilentAfter(period time.Duration) time.Duration { return missing(2, period) }
 
-// LostAfter returns the age beyond which a silent node is lost where no setting says.
+// LostAfter returns the age beyond which a silent node is lost without a setting.
 func LostAfter(period time.Duration) time.Duration { return 3 * period }
 
 // Silent reports whether a node is silent.

@@ -55,9 +55,11 @@ func Serve(ctx context.Context, s Signal, config ServeConfig) error {
 	return ServeListener(ctx, s, listener, config)
 }
 
-// ServeListener is Serve on a listener that is open already, and closes it.
+// ServeListener is Serve on a listener that is open already, and closes it. It accepts what
+// a [sigproto.Guard] admits.
 func ServeListener(ctx context.Context, s Signal, listener net.Listener, config ServeConfig) error {
 	defer listener.Close()
+	listener = sigproto.Guard(listener)
 	if err := config.Validate(); err != nil {
 		return err
 	}

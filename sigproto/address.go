@@ -18,8 +18,8 @@ func Address(namespace, name, app string) string {
 	return namespace + "-" + name + "-" + app + "-socket"
 }
 
-// Listen opens a signal's end on the abstract socket of that name. It fails
-// while somebody else listens there.
+// Listen opens a signal's end on the abstract socket of that name, behind a [Guard]. It
+// fails while another process listens there.
 func Listen(address string) (net.Listener, error) {
 	if err := checkAddress(address); err != nil {
 		return nil, err
@@ -28,7 +28,7 @@ func Listen(address string) (net.Listener, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen on abstract socket %q: %w", address, err)
 	}
-	return l, nil
+	return Guard(l), nil
 }
 
 func checkAddress(address string) error {

@@ -37,7 +37,10 @@
 // Whoever shares the network namespace can connect, and ask. So a signal answers
 // nothing that is secret, and what comes on one connection changes no answer on
 // another. It bears at least 16 of them at once; with more it may close those that
-// it cannot bear, and goes on accepting.
+// it cannot bear, and goes on accepting. It may close a connection of another user
+// at once: it serves at least its own user and root (SO_PEERCRED), and the user id in
+// WEIR_SIGNAL_PEER of its environment, if that is there. Ours serves no other user, and
+// at most 64 connections at a time.
 //
 // # Hello
 //

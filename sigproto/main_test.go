@@ -24,6 +24,13 @@ const (
 
 func TestMain(m *testing.M) {
 	var err error
+	if address := os.Getenv(strangerAddress); address != "" {
+		if err = visit(address); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
 	switch role := os.Getenv(childRole); role {
 	case "":
 		goleak.VerifyTestMain(m)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -17,10 +18,26 @@ import (
 	"google.golang.org/protobuf/types/known/emptypb"
 
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// maxRequest bounds what the host may send, in bytes.
-const maxRequest = 64 << 10
+// Bounds of what the host may send, on each connection.
+const (
+	maxRequest   = 64 << 10 // bytes of a message
+	maxHeaders   = 16 << 10 // bytes of a call's headers
+	maxStreams   = 16       // calls at a time
+	connectLimit = 10 * time.Second
+)
+
+// listen opens the socket of the control plane. The guard admits the same users as that of
+// the signal's own socket does.
+func listen(path string) (net.Listener, error) {
+	l, err := net.Listen("unix", path)
+	if err != nil {
+		return nil, err
+	}
+	return sigproto.Guard(l), nil
+}
 
 // serveControl listens in the host's folder, writes the handshake to stdout, and
 // serves the control plane until ctx ends or the host requests the end. Neither is
@@ -31,13 +48,14 @@ func serveControl(ctx context.Context, answer *signalv1.DescribeResponse, stdout
 	}
 	// The name is short: the address of a socket has at most 107 bytes.
 	path := filepath.Join(socketFolder(), fmt.Sprintf("plugin%d", rand.Uint32()))
-	listener, err := net.Listen("unix", path)
+	listener, err := listen(path)
 	if err != nil {
 		return fmt.Errorf("serve the control plane: %w", err)
 	}
 	ctx, end := context.WithCancel(ctx)
 	defer end()
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxRequest))
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(maxRequest), grpc.MaxHeaderListSize(maxHeaders),
+		grpc.MaxConcurrentStreams(maxStreams), grpc.ConnectionTimeout(connectLimit))
 	healthy := health.NewServer()
 	healthy.SetServingStatus(signalv1.HealthService, healthv1.HealthCheckResponse_SERVING)
 	healthv1.RegisterHealthServer(server, healthy)

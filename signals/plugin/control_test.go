@@ -3,11 +3,15 @@ package plugin
 import (
 	"bufio"
 	"context"
+	"errors"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
@@ -64,4 +68,44 @@ func TestServeControlFails(t *testing.T) {
 			}
 		})
 	}
+}
+
+// The control plane has the bounds of the signal's own socket: with too many connections
+// open it closes the next one.
+func TestControlPlaneBoundsConnections(t *testing.T) {
+	folder, err := os.MkdirTemp("", "weir")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	path := filepath.Join(folder, "plugin")
+	l, err := listen(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func() net.Conn {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	for range 64 {
+		dial()
+		if _, err := l.Accept(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var accepting sync.WaitGroup
+	accepting.Go(func() { _, _ = l.Accept() }) // it returns with the end of the listener
+	last := dial()
+	if err := last.SetReadDeadline(time.Now().Add(10 * time.Second)); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := last.Read(make([]byte, 1)); err == nil || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("Read = %v, want the connection closed", err)
+	}
+	l.Close()
+	accepting.Wait()
 }

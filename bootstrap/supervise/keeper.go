@@ -69,7 +69,7 @@ func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, erro
 	}
 	return os.StartProcess(l.keeperArgv[0], append([]string{keeperTitle}, l.keeperArgv[1:]...), &os.ProcAttr{
 		Dir:   "/",
-		Env:   withoutTag(os.Environ()), // an outer keeper must not kill it before its work
+		Env:   PlainEnvironment(os.Environ()), // without the tag: an outer keeper must not kill it before its work
 		Files: []*os.File{theirIn, theirOut, theirOut},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})

@@ -75,9 +75,13 @@ func (s supervisor) assertGone(t *testing.T) {
 }
 
 // keeperOf returns the keeper of a process.
-func keeperOf(t *testing.T, mark string, parent int) int {
+func keeperOf(t *testing.T, parent int) int {
 	t.Helper()
-	for _, pid := range marked(t, mark) {
+	all, err := pids() // keepers do not carry the mark
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pid := range all {
 		if strings.HasSuffix(commandLine(pid), " keep") && parentOf(pid) == parent {
 			return pid
 		}
@@ -134,7 +138,7 @@ func TestNothingSurvivesSIGTERMOfSupervisor(t *testing.T) {
 
 func TestKeeperOutlivesSignals(t *testing.T) {
 	s := startSupervisor(t, `(setsid sleep 1000 &); echo ready; exec sleep 1000`)
-	keeper := keeperOf(t, s.mark, s.pid)
+	keeper := keeperOf(t, s.pid)
 	if keeper == 0 {
 		t.Fatal("no keeper")
 	}
@@ -156,12 +160,12 @@ func TestKeeperOutlivesSignals(t *testing.T) {
 
 func TestKeeperIsReplaced(t *testing.T) {
 	s := startSupervisor(t, `(setsid sleep 1000 &); env -i sleep 1000 & echo $!; echo ready; wait`)
-	first := keeperOf(t, s.mark, s.pid)
+	first := keeperOf(t, s.pid)
 	if err := syscall.Kill(first, syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
 	eventually(t, 10*time.Second, "another keeper", func() bool {
-		next := keeperOf(t, s.mark, s.pid)
+		next := keeperOf(t, s.pid)
 		return next != 0 && next != first
 	})
 	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil {
@@ -205,7 +209,7 @@ func TestOuterKeeperCoversInnerSupervisor(t *testing.T) {
 			inner = pid
 		}
 	}
-	keeper := keeperOf(t, s.mark, inner)
+	keeper := keeperOf(t, inner)
 	if inner == 0 || keeper == 0 {
 		t.Fatalf("inner supervisor %d, its keeper %d", inner, keeper)
 	}

@@ -17,15 +17,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
 
-// asWeir makes the test binary be weir, or weir-local under that name: they start
-// each other again as daemons.
+// asWeir makes the test binary be weir. It is that program without this variable under the
+// names of weir and weir-local, and as a keeper or a signal: they do not get it.
 const asWeir = "WEIR_TEST_AS_WEIR"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asWeir) != "" {
-		if filepath.Base(executable()) == "weir-local" {
-			os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-		}
+	switch name := filepath.Base(executable()); {
+	case name == "weir-local":
+		os.Exit(localworld.Main(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+	case name == "weir" || os.Getenv(asWeir) != "" || len(os.Args) > 1 && (os.Args[1] == "keep" || os.Args[1] == "signal"):
 		main()
 	}
 	os.Exit(testMain(m))

@@ -14,9 +14,9 @@ import (
 const maxMembership = 64 << 10
 
 // BelongsTo reports whether a process is of the child whose first process is
-// leader: of its process group, of its cgroup or a carrier of its tag. Any process
-// that may look at both can ask, not only the one with the launcher. It is false
-// if either is gone or not ours to look at.
+// leader: of its process group, of its cgroup, a carrier of its tag, or of the user that the
+// child has for itself. Any process that may look at both can ask, not only the one with
+// the launcher. It is false if either is gone or not ours to look at.
 //
 // The child must still run: a leader that was reaped may be another process by
 // now. The answer is about the processes that have the numbers at this moment.
@@ -25,6 +25,9 @@ func BelongsTo(pid, leader int) bool {
 		return false // of another pid namespace, or nobody
 	}
 	if group, err := unix.Getpgid(pid); err == nil && group == leader {
+		return true
+	}
+	if user := userOf(leader); user > 0 && user != os.Getuid() && userOf(pid) == user {
 		return true
 	}
 	value, _ := readTag(leader)

@@ -149,8 +149,8 @@ func TestPlaceWritesLimits(t *testing.T) {
 			if err := os.Symlink(string(l.cgroup), string(l.cgroup.child("7"))); err != nil {
 				t.Fatal(err)
 			}
-			p := &place{cgroup: l.cgroup.child("7")}
-			p.limit(l.cgroup, Limits{Memory: 1 << 20, CPUs: 0.5, Processes: 9})
+			p := &place{limits: Limits{Memory: 1 << 20, CPUs: 0.5, Processes: 9}, cgroup: l.cgroup.child("7")}
+			p.limit(l.cgroup)
 			for _, file := range []string{"memory.max", "cpu.max", "pids.max"} {
 				text, err := os.ReadFile(p.cgroup.file(file))
 				if string(text) != test.want[file] || err != nil {

@@ -77,7 +77,7 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 	stdout, stderr := out.Theirs()
 	number := l.nextNumber()
 	tag := l.tag + "." + number
-	place := l.makePlace(number, spec.Limits)
+	place := l.makePlace(number, spec)
 	defer place.close()
 	process, leader, err := place.start(spec, os.ProcAttr{
 		Dir:   spec.Dir,
@@ -92,7 +92,7 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 		process: process, grace: spec.stopGrace(), output: out, tail: spec.Tail,
 		unenforced: place.describe(), done: make(chan struct{})}
 	l.enter(c)
-	if c.unenforced != "" {
+	if c.unenforced != "" && l.isNews(c.name, c.unenforced) {
 		l.log.Warn("limits do not hold", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
 	}
 	c.tail.Mark("started, pid %d", c.pid)
@@ -104,7 +104,7 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 func (c *Child) PID() int { return c.pid }
 
 // Unenforced returns the limits of the spec that do not hold, and why, for people;
-// empty: all hold. The launcher has logged it.
+// empty: all hold. The launcher logs it when it changes.
 func (c *Child) Unenforced() string { return c.unenforced }
 
 // Done returns a channel that is closed when the process has ended, the rest of

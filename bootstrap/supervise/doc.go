@@ -15,7 +15,7 @@
 //
 // Three things see to it that nothing is left:
 //
-//   - Children are started by one goroutine that holds its OS thread until all
+//   - Children are started by two goroutines that hold their OS threads until all
 //     of them are gone, with a parent death signal of SIGKILL, which follows
 //     that thread: when the supervising process dies, so does each child.
 //   - A keeper, a process in a session of its own, knows every group. When the
@@ -34,6 +34,12 @@
 //
 // [Limits] of a child are enforced as far as the system lets us; a child runs
 // without those that are not, and that is said.
+//
+// Children get no descriptors but those of their Spec, and no ambient capabilities. Those
+// whose Spec is Isolated gain no privileges by what they execute; they start from a
+// second thread that has that attribute, which threads inherit and never lose. With the
+// rights of [MissingRights], a child can have a user of its own. [Hide] protects the
+// supervising process from children of the same user.
 //
 // Tags nest: a supervisor that was itself launched adds its own tag to that of
 // the outer one, so the outer keeper finds what the inner one started.

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"os"
@@ -37,8 +38,12 @@ func (p *place) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, error) {
 // Where tracing or entering a cgroup is refused (by a sandbox, or because this
 // process is traced itself), the child starts without.
 func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
-	limits := spec.Limits.rlimits()
+	limits := p.rlimits()
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: len(limits) > 0}
+	if p.user != 0 {
+		id := uint32(p.user)
+		attr.Sys.Credential = &syscall.Credential{Uid: id, Gid: id}
+	}
 	if p.dir != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, int(p.dir.Fd())
 	}
@@ -59,8 +64,9 @@ func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 		case attr.Sys.Ptrace:
 			attr.Sys.Ptrace = false
 		case attr.Sys.UseCgroupFD:
+			p.leave(fmt.Errorf("%w: enter it: %w", errNoCgroup, errors.Unwrap(err)))
+			limits = p.rlimits()
 			attr.Sys.UseCgroupFD, attr.Sys.Ptrace = false, len(limits) > 0
-			p.leave(spec.Limits, fmt.Errorf("%w: enter it: %w", errNoCgroup, errors.Unwrap(err)))
 		default:
 			return nil, err
 		}
@@ -72,10 +78,15 @@ func (p *place) limitStopped(pid int, limits []rlimit) error {
 	// It ends, or it stops, at once: it has been executed. Neither is consumed.
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
-	for _, limit := range limits {
-		if err := limit.set(pid); err != nil && !errors.Is(err, unix.ESRCH) {
-			p.lacks(limit.name, err)
+	err := asUser(p.user, func() {
+		for _, limit := range limits {
+			if err := limit.set(pid); err != nil && !errors.Is(err, unix.ESRCH) {
+				p.lacks(limit.name, err)
+			}
 		}
+	})
+	if err != nil {
+		return err
 	}
 	if err := unix.PtraceDetach(pid); err != nil && !errors.Is(err, unix.ESRCH) {
 		return fmt.Errorf("let the traced process go: %w", err)
@@ -86,12 +97,14 @@ func (p *place) limitStopped(pid int, limits []rlimit) error {
 // limitRunning limits a process that could not be traced. What it did before is
 // not limited.
 func (p *place) limitRunning(pid int, limits []rlimit) {
-	for _, limit := range limits {
-		err := limit.set(pid)
-		if err == nil {
-			err = errors.New("set only after the first instructions, for tracing is refused")
+	late := errors.New("set only after the first instructions, for tracing is refused")
+	err := asUser(p.user, func() {
+		for _, limit := range limits {
+			p.lacks(limit.name, cmp.Or(limit.set(pid), late))
 		}
-		p.lacks(limit.name, err)
+	})
+	if err != nil {
+		p.lacks("limits of each process", err)
 	}
 }
 

@@ -18,7 +18,8 @@ import (
 // Config is what a launcher needs.
 type Config struct {
 	// KeeperArgv is the command line, an absolute path first, of a process that
-	// calls Keep and ends. It runs with this process's environment.
+	// calls Keep and ends. Its environment is the PlainEnvironment of this process:
+	// other processes of its user can read it.
 	KeeperArgv []string
 
 	// Log tells of what a launcher cannot return: a keeper that ended, limits of a
@@ -46,17 +47,19 @@ type Launcher struct {
 	outer      string // the value of TagVariable with which this process was started
 	tag        string // of all that this launcher starts
 	cgroup     cgroup // of all that this launcher starts; empty: it cannot be
-	noCgroup   error  // why there is none; of the launcher's thread, until closed
+	noCgroup   error  // why there is none; set before the launcher's threads begin
 
-	requests chan request
+	plain    chan request  // to the thread of children that are not isolated
+	isolated chan request  // to that of the others
 	closed   chan struct{} // nothing more is started
 	helpers  sync.WaitGroup
 	looks    looks // of the ends of children
 
 	mu       sync.Mutex
 	keeper   *keeper
-	children map[int]*Child // by pid, those that have not ended
-	started  int            // children so far
+	children map[int]*Child    // by pid, those that have not ended
+	started  int               // children so far
+	logged   map[string]string // by name of child: the limits that do not hold
 }
 
 type request struct {
@@ -74,6 +77,9 @@ func NewLauncher(config Config) (*Launcher, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("launcher: %w", err)
 	}
+	if err := closeInherited(); err != nil {
+		return nil, fmt.Errorf("launcher: %w", err)
+	}
 	tag := rand.Text()
 	cgroup, err := locateCgroup(tag)
 	return &Launcher{
@@ -83,9 +89,11 @@ func NewLauncher(config Config) (*Launcher, error) {
 		tag:        tag,
 		cgroup:     cgroup,
 		noCgroup:   err,
-		requests:   make(chan request),
+		plain:      make(chan request),
+		isolated:   make(chan request),
 		closed:     make(chan struct{}),
 		children:   make(map[int]*Child),
+		logged:     make(map[string]string),
 	}, nil
 }
 
@@ -100,13 +108,19 @@ func (l *Launcher) Run(ctx context.Context) error {
 		l.helpers.Wait()
 		return err
 	}
-	// The thread and the keeper outlive ctx: as long as there are children.
+	if l.noCgroup == nil {
+		l.noCgroup = l.cgroup.create()
+	}
+	// The threads and the keeper outlive ctx: as long as there are children.
 	childless, release := context.WithCancel(context.WithoutCancel(ctx))
-	var tending sync.WaitGroup
+	var tending, accepting sync.WaitGroup
 	tending.Go(func() { l.tendKeeper(childless, k) })
-	l.helpers.Go(func() { l.serve(ctx, childless) })
+	accepting.Add(2)
+	l.helpers.Go(func() { l.serve(ctx, childless, l.plain, accepting.Done, dropInherited) })
+	l.helpers.Go(func() { l.serve(ctx, childless, l.isolated, accepting.Done, isolateThread) })
 
-	<-l.closed
+	accepting.Wait()
+	close(l.closed)
 	err = l.stopAll()
 	if l.noCgroup == nil {
 		err = errors.Join(err, l.cgroup.remove())
@@ -128,8 +142,12 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
 	}
 	replies := make(chan reply, 1)
+	thread := l.plain
+	if spec.Isolated {
+		thread = l.isolated
+	}
 	select {
-	case l.requests <- request{spec, replies}:
+	case thread <- request{spec, replies}:
 	case <-l.closed:
 		return nil, fmt.Errorf("start %s: %w", spec.Name, ErrClosed)
 	case <-ctx.Done():
@@ -143,20 +161,23 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	return r.child, nil
 }
 
-// serve starts what is asked for until accept ends, and holds its thread, at
-// whose end the kernel kills the children, until hold does.
-func (l *Launcher) serve(accept, hold context.Context) {
+// serve prepares its thread and starts what is requested until accept ends; then it calls
+// closed. It holds the thread, at whose end the kernel kills the children, until hold ends.
+// If the thread cannot be prepared, each start fails with that error.
+func (l *Launcher) serve(accept, hold context.Context, requests <-chan request, closed func(), prepare func() error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
-	if l.noCgroup == nil {
-		l.noCgroup = l.cgroup.create()
-	}
+	unprepared := prepare()
 	for {
 		select {
 		case <-accept.Done():
-			close(l.closed)
+			closed()
 			<-hold.Done()
 			return
-		case r := <-l.requests:
+		case r := <-requests:
+			if unprepared != nil {
+				r.reply <- reply{err: unprepared}
+				continue
+			}
 			c, err := l.launch(r.spec)
 			r.reply <- reply{c, err}
 		}
@@ -183,6 +204,15 @@ func (l *Launcher) nextNumber() string {
 	defer l.mu.Unlock()
 	l.started++
 	return strconv.Itoa(l.started)
+}
+
+// isNews reports whether what is unenforced of a child differs from what was logged last.
+func (l *Launcher) isNews(name, unenforced string) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	before := l.logged[name]
+	l.logged[name] = unenforced
+	return before != unenforced
 }
 
 // enter makes a child known to the keeper, leave ends that.

@@ -12,7 +12,8 @@ import (
 // Bounds of limits: below them nothing useful starts.
 const (
 	minMemory    = 1 << 20 // bytes
-	minCPUs      = 0.01    // the kernel's shortest slice, 1 ms of each 100 ms
+	maxMemory    = 1 << 60
+	minCPUs      = 0.01 // the kernel's shortest slice, 1 ms of each 100 ms
 	minOpenFiles = 16
 	minAddressMB = 1024 // the Go runtime reserves about as much
 	maxAddressMB = math.MaxInt64 >> 20
@@ -25,7 +26,9 @@ const (
 //
 // Memory, CPUs and Processes hold for all of them together. They need a cgroup v2
 // with the controllers memory, cpu and pids, delegated to this process: of
-// systemd, by Delegate=yes and DelegateSubgroup=NAME.
+// systemd, by Delegate=yes and DelegateSubgroup=NAME. Without one, the kernel's limits
+// stand in that it has: each process may map four times Memory (RLIMIT_DATA), and
+// a child with a user of its own has at most so many Processes (RLIMIT_NPROC).
 //
 // A limit that cannot be had does not keep the child from running; see
 // Child.Unenforced.
@@ -40,8 +43,8 @@ type Limits struct {
 // Validate returns every problem of the limits.
 func (l Limits) Validate() error {
 	var errs []error
-	if l.Memory != 0 && l.Memory < minMemory {
-		errs = append(errs, fmt.Errorf("memory limit of %d bytes: want at least %d", l.Memory, minMemory))
+	if l.Memory != 0 && (l.Memory < minMemory || l.Memory > maxMemory) {
+		errs = append(errs, fmt.Errorf("memory limit of %d bytes: want %d to %d", l.Memory, minMemory, int64(maxMemory)))
 	}
 	if l.CPUs != 0 && !(l.CPUs >= minCPUs && l.CPUs <= math.MaxInt32) {
 		errs = append(errs, fmt.Errorf("limit of %g CPUs: want at least %g", l.CPUs, minCPUs))
@@ -77,6 +80,12 @@ func (l Limits) rlimits() []rlimit {
 	return all
 }
 
+// Names of limits, for people.
+const (
+	limitMemory    = "memory"
+	limitProcesses = "processes"
+)
+
 // setting is what a file of a cgroup is to say.
 type setting struct {
 	limit      string // its name, for people; empty: does without
@@ -94,7 +103,7 @@ func (l Limits) settings() []setting {
 	var all []setting
 	if l.Memory > 0 {
 		all = append(all,
-			setting{"memory", "memory", "memory.max", strconv.FormatInt(l.Memory, 10)},
+			setting{limitMemory, "memory", "memory.max", strconv.FormatInt(l.Memory, 10)},
 			setting{"", "memory", "memory.swap.max", "0"}, // there is none without swap accounting
 			setting{"", "memory", "memory.oom.group", "1"})
 	}
@@ -103,7 +112,7 @@ func (l Limits) settings() []setting {
 		all = append(all, setting{"CPUs", "cpu", "cpu.max", fmt.Sprintf("%d %d", quota, cpuPeriod)})
 	}
 	if l.Processes > 0 {
-		all = append(all, setting{"processes", "pids", "pids.max", strconv.Itoa(l.Processes)})
+		all = append(all, setting{limitProcesses, "pids", "pids.max", strconv.Itoa(l.Processes)})
 	}
 	return all
 }

@@ -127,6 +127,22 @@ func TestRlimitIsNotLifted(t *testing.T) {
 	}
 }
 
+// Without a cgroup, what each process maps is bounded in place of what all of them use.
+func TestMemoryLimitOfEachProcess(t *testing.T) {
+	launcher, stop := runChanged(t, withoutCgroups)
+	var lines listing
+	spec := shell("grep -E 'Max data size|Max address space' /proc/self/limits", newMark(t), &lines)
+	spec.Limits = Limits{Memory: 256 << 20}
+	awaitEnd(t, start(t, launcher, spec))
+	if err := stop(); err != nil {
+		t.Error(err)
+	}
+	got := strings.Join(strings.Fields(strings.Join(lines.all(), "\n")), " ")
+	if want := "Max data size 1073741824 1073741824 bytes Max address space unlimited unlimited bytes"; got != want {
+		t.Errorf("limits %q, want %q", got, want)
+	}
+}
+
 // Limits that cannot be had are logged once, and the child runs.
 func TestLimitsThatCannotBeHad(t *testing.T) {
 	var logged bytes.Buffer
@@ -137,15 +153,16 @@ func TestLimitsThatCannotBeHad(t *testing.T) {
 	var lines listing
 	spec := shell("ulimit -n", newMark(t), &lines)
 	spec.Limits = Limits{Memory: 1 << 30, CPUs: 1, Processes: 50, OpenFiles: 64}
+	awaitEnd(t, start(t, launcher, spec))
 	child := start(t, launcher, spec)
 	awaitEnd(t, child)
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
-	if !slices.Equal(lines.all(), []string{"64"}) {
+	if !slices.Equal(lines.all(), []string{"64", "64"}) {
 		t.Errorf("output %q", lines.all())
 	}
-	const want = "memory: no cgroup v2; CPUs: no cgroup v2; processes: no cgroup v2"
+	const want = "memory: no cgroup v2: each process may map 4096 MiB instead; CPUs: no cgroup v2; processes: no cgroup v2"
 	if child.Unenforced() != want || strings.Count(logged.String(), want) != 1 || !strings.Contains(logged.String(), "level=WARN") {
 		t.Errorf("unenforced %q, logged %s, want %q", child.Unenforced(), logged.String(), want)
 	}
@@ -159,9 +176,9 @@ func TestForkWithoutCgroup(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &place{cgroup: cgroup(dir.Name()), dir: dir}
 	spec := shell(`[ "$(ulimit -n)" = 64 ]`, newMark(t), &listing{})
 	spec.Limits = Limits{Processes: 50, OpenFiles: 64}
+	p := &place{limits: spec.Limits, cgroup: cgroup(dir.Name()), dir: dir}
 	process, err := p.fork(spec, os.ProcAttr{Env: spec.Env})
 	if err != nil {
 		t.Fatal(err)

@@ -53,6 +53,8 @@ func TestMain(m *testing.M) {
 			<-time.After(time.Hour)
 		}
 		exitWith(err)
+	case "hide":
+		exitWith(hide())
 	case "supervise":
 		exitWith(superviseCommand())
 	}
@@ -100,7 +102,7 @@ func probeHello(socket string) func(context.Context) error {
 
 // superviseCommand supervises one shell command until SIGTERM, and passes its
 // output on. A command "inner: X" is another supervisor, of X; "churn: X" is X,
-// four times, each started again as soon as it has ended.
+// four times, each started again as soon as it has ended; "other: X" is X as otherUser.
 func superviseCommand() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
@@ -115,12 +117,15 @@ func superviseCommand() error {
 	command := os.Getenv(commandVariable)
 	inner, isInner := strings.CutPrefix(command, "inner: ")
 	churned, isChurn := strings.CutPrefix(command, "churn: ")
+	others, isOther := strings.CutPrefix(command, "other: ")
 	spec := Spec{Name: "child", Argv: []string{"/bin/sh", "-c", command}, Env: without(os.Environ(), roleVariable),
 		Lines: func(_ string, line []byte) { fmt.Printf("%s\n", line) }}
 	switch {
 	case isInner:
 		spec.Argv = []string{self}
 		spec.Env = append(without(os.Environ(), commandVariable), commandVariable+"="+inner)
+	case isOther:
+		spec.Argv[2], spec.Isolated, spec.User = others, true, otherUser
 	case isChurn:
 		spec.Argv[2] = churned
 		for range 4 {

@@ -34,6 +34,26 @@ func readEntry(pid int) (entry, error) {
 	return parseStat(stat)
 }
 
+// userOf returns the real user id of a process; -1 if the process is gone.
+func userOf(pid int) int {
+	status, err := os.ReadFile(procPath(pid, "status"))
+	if err != nil {
+		return -1
+	}
+	for line := range bytes.Lines(status) {
+		ids, ok := bytes.CutPrefix(line, []byte("Uid:"))
+		if !ok {
+			continue
+		}
+		if fields := bytes.Fields(ids); len(fields) > 0 {
+			if user, err := strconv.Atoi(string(fields[0])); err == nil {
+				return user
+			}
+		}
+	}
+	return -1
+}
+
 // Fields of /proc/PID/stat after the command, by proc(5).
 const (
 	statState        = 0

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -22,6 +23,8 @@ const (
 
 	// DefaultStopGrace stands for a Spec.StopGrace of zero.
 	DefaultStopGrace = 5 * time.Second
+
+	maxUser = math.MaxInt32 // above it are ids that the kernel or other systems give a meaning
 )
 
 // Spec is what to start.
@@ -80,6 +83,14 @@ type Spec struct {
 
 	// Limits are what the child may use.
 	Limits Limits
+
+	// Isolated makes the child gain no privileges by what it executes (no_new_privs).
+	Isolated bool
+
+	// User, if not zero, is the user id and the group id of the child, which has no
+	// other groups and no capabilities. The launcher needs the rights that
+	// MissingRights looks for. Only with Isolated.
+	User int
 }
 
 // Validate returns every problem of the spec.
@@ -99,6 +110,9 @@ func (s Spec) Validate() error {
 	}
 	if slices.Contains(s.ExtraFiles, nil) {
 		errs = append(errs, errors.New("an extra file is nil"))
+	}
+	if s.User < 0 || s.User > maxUser || s.User > 0 && !s.Isolated {
+		errs = append(errs, fmt.Errorf("user %d: want 0, or with Isolated a user id up to %d", s.User, maxUser))
 	}
 	if s.StopGrace < 0 {
 		errs = append(errs, fmt.Errorf("stop grace %s is negative", s.StopGrace))

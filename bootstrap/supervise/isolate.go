@@ -1,0 +1,149 @@
+package supervise
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Hide forbids other processes of this process's user to attach to it and to read its
+// memory, its environment and its descriptors in /proc. It writes no core file from then
+// on. Children are not hidden: a program that is executed begins anew.
+func Hide() error {
+	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
+		return fmt.Errorf("forbid other processes to attach to this one: %w", err)
+	}
+	return nil
+}
+
+// right is a capability of capabilities(7) that a launcher needs to start children as
+// other users, and to end them.
+type right struct {
+	name   string
+	number int
+}
+
+func switchRights() []right {
+	return []right{
+		{"CAP_CHOWN", unix.CAP_CHOWN}, // of the folder of a plugin's socket
+		{"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE},
+		{"CAP_KILL", unix.CAP_KILL},
+		{"CAP_SETGID", unix.CAP_SETGID},
+		{"CAP_SETUID", unix.CAP_SETUID},
+		{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE}, // to read which process listens, and whose tag it has
+	}
+}
+
+// MissingRights returns the capabilities that this process lacks to start children as
+// other users: as root it lacks none, unless a container took some away.
+func MissingRights() ([]string, error) {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return nil, fmt.Errorf("read the capabilities of this process: %w", err)
+	}
+	var missing []string
+	for _, r := range switchRights() {
+		if data[r.number/32].Effective&(1<<(r.number%32)) == 0 {
+			missing = append(missing, r.name)
+		}
+	}
+	return missing, nil
+}
+
+// SwitchRights returns the capabilities that MissingRights looks for, as a unit file of
+// systemd lists them.
+func SwitchRights() string {
+	var names []string
+	for _, r := range switchRights() {
+		names = append(names, r.name)
+	}
+	return strings.Join(names, " ")
+}
+
+// isolateThread makes all that is executed by children of this thread gain no privileges:
+// not by a set-user-ID bit, not by capabilities of a file. It also does what dropInherited
+// does. The thread never gets rid of either.
+func isolateThread() error {
+	if err := dropInherited(); err != nil {
+		return err
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("set no_new_privs: %w", err)
+	}
+	return nil
+}
+
+// dropInherited drops the capabilities that children of this thread inherit: those of a
+// launcher without root, as by AmbientCapabilities of systemd. This thread keeps its own.
+func dropInherited() error {
+	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
+	if err != nil && err != unix.EINVAL { // EINVAL: the kernel has none
+		return fmt.Errorf("clear the ambient capabilities: %w", err)
+	}
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var data [2]unix.CapUserData
+	if err := unix.Capget(&header, &data[0]); err != nil {
+		return fmt.Errorf("read the capabilities: %w", err)
+	}
+	data[0].Inheritable, data[1].Inheritable = 0, 0
+	if err := unix.Capset(&header, &data[0]); err != nil {
+		return fmt.Errorf("clear the inheritable capabilities: %w", err)
+	}
+	return nil
+}
+
+// closeInherited marks all descriptors of this process but the standard ones to be closed
+// in its children: those too that it inherited from the process that started it. Children
+// get the descriptors of their Spec by another way.
+func closeInherited() error {
+	const first = 3
+	err := unix.CloseRange(first, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
+	if err == nil {
+		return nil
+	}
+	// The kernel is older than 5.11, or a sandbox refuses the call.
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		return fmt.Errorf("list the descriptors of this process: %w", err)
+	}
+	for _, e := range entries {
+		var fd int
+		if _, err := fmt.Sscan(e.Name(), &fd); err == nil && fd >= first {
+			unix.CloseOnExec(fd)
+		}
+	}
+	return nil
+}
+
+// asUser calls do on this thread, whose real user and group are those ids meanwhile. The
+// kernel lets a process limit another one if their users are the same: by the effective
+// user alone, it would take CAP_SYS_RESOURCE, which containers do not have.
+func asUser(id int, do func()) error {
+	if id == 0 {
+		do()
+		return nil
+	}
+	uid, gid := unix.Getuid(), unix.Getgid()
+	err := setReal(id, id)
+	if err == nil {
+		do()
+	}
+	return errors.Join(err, setReal(uid, gid))
+}
+
+// setReal sets the real user and group of this thread alone.
+func setReal(uid, gid int) error {
+	const same = ^uintptr(0)
+	if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same); errno != 0 {
+		return fmt.Errorf("set the real group of a thread to %d: %w", gid, errno)
+	}
+	if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESUID, uintptr(uid), same, same); errno != 0 {
+		return fmt.Errorf("set the real user of a thread to %d: %w", uid, errno)
+	}
+	return nil
+}

@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+
+	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
 // attachment is the runner.Runner by which go-plugin attaches to a process that
@@ -20,6 +22,7 @@ type attachment struct {
 	closed   chan struct{}  // nothing goes on
 	ended    chan struct{}  // what go-plugin takes for the process's death
 
+	owner  int      // Config.Owner
 	folder string   // before prepared: not known
 	hello  greeting // before Start has returned: not known
 
@@ -35,8 +38,9 @@ type greeting struct {
 	err     error
 }
 
-func newAttachment() *attachment {
+func newAttachment(owner int) *attachment {
 	return &attachment{
+		owner:    owner,
 		prepared: make(chan *exec.Cmd, 1),
 		spoken:   make(chan greeting, 1),
 		closed:   make(chan struct{}),
@@ -44,10 +48,17 @@ func newAttachment() *attachment {
 	}
 }
 
-// prepare takes what go-plugin wants the process to have. Called once.
-func (a *attachment) prepare(cmd *exec.Cmd, folder string) {
+// prepare takes what go-plugin wants the process to have, and gives the folder of the socket
+// to the process's user. Called once.
+func (a *attachment) prepare(cmd *exec.Cmd, folder string) error {
 	a.folder = folder
+	if a.owner != 0 {
+		if err := os.Lchown(folder, a.owner, a.owner); err != nil {
+			return fmt.Errorf("give the folder of its socket to the signal's user: %w", err)
+		}
+	}
 	a.prepared <- cmd
+	return nil
 }
 
 // removals is how often a folder is emptied in which a process makes its socket at
@@ -123,6 +134,9 @@ func (a *attachment) dial(ctx context.Context, _ string) (net.Conn, error) {
 		return nil, fmt.Errorf("%s is %s, not a socket", a.hello.address, info.Mode())
 	}
 	conn, err := new(net.Dialer).DialContext(ctx, "unix", a.hello.address)
+	if err == nil {
+		err = a.checkOwner(conn)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -134,6 +148,23 @@ func (a *attachment) dial(ctx context.Context, _ string) (net.Conn, error) {
 	}
 	a.conn = conn
 	return conn, nil
+}
+
+// checkOwner closes conn and returns an error if the process that listens is not one of the
+// signal's user. The signal can put a link to another socket into its folder, which this
+// process may be allowed to use.
+func (a *attachment) checkOwner(conn net.Conn) error {
+	if a.owner == 0 {
+		return nil
+	}
+	user, err := sigproto.PeerUser(conn.(*net.UnixConn)) // by the network "unix"
+	if err == nil && user != uint32(a.owner) {
+		err = fmt.Errorf("%s leads to a process of user %d, want one of the signal's user %d", a.hello.address, user, a.owner)
+	}
+	if err != nil {
+		conn.Close()
+	}
+	return err
 }
 
 // close makes everything that waits for the process return.

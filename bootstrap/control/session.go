@@ -32,6 +32,10 @@ type Config struct {
 	// Close: an absolute path of at most 69 bytes. Empty: os.TempDir.
 	Folder string
 
+	// Owner, if not zero, is the user id that the process runs as. The folder of its
+	// socket belongs to it.
+	Owner int
+
 	// Log gets what the process logs, with its level; its attributes stand in the
 	// group "attrs".
 	Log *slog.Logger
@@ -86,7 +90,7 @@ func NewSession(config Config) (*Session, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("control session: %w", err)
 	}
-	s := &Session{log: config.Log, link: newAttachment(), connected: make(chan struct{})}
+	s := &Session{log: config.Log, link: newAttachment(config.Owner), connected: make(chan struct{})}
 	s.stdout = newLineWriter(func(line []byte) { s.synced(output.Stdout, line) })
 	s.stderr = newLineWriter(func(line []byte) { s.synced(output.Stderr, line) })
 	s.client = plugin.NewClient(s.clientConfig(config))
@@ -108,7 +112,9 @@ func (s *Session) clientConfig(config Config) *plugin.ClientConfig {
 		},
 		VersionedPlugins: map[int]plugin.PluginSet{signalv1.ProtocolVersion: {signalv1.PluginName: controlPlugin{}}},
 		RunnerFunc: func(_ hclog.Logger, cmd *exec.Cmd, folder string) (runner.Runner, error) {
-			s.link.prepare(cmd, folder)
+			if err := s.link.prepare(cmd, folder); err != nil {
+				return nil, err
+			}
 			return s.link, nil
 		},
 		AllowedProtocols: []plugin.Protocol{plugin.ProtocolGRPC},

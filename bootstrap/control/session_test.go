@@ -464,7 +464,7 @@ func TestNewSessionRefuses(t *testing.T) {
 // TestFolderIsRemovedWhileFilesAreMade removes the folder of a socket while its
 // process makes files there: nothing is left.
 func TestFolderIsRemovedWhileFilesAreMade(t *testing.T) {
-	link := newAttachment()
+	link := newAttachment(0)
 	link.folder = filepath.Join(shortFolder(t), "plugin-dir")
 	for range 30 {
 		if err := os.Mkdir(link.folder, 0o700); err != nil {

@@ -93,7 +93,7 @@ var house = []entry{
 		by: []string{"bootstrap", "bootstrap/supervise", "bootstrap/control", "pools/local/...", "internal/daemon/...", "internal/localworld", "cmd/..."}},
 	{path: "bootstrap/supervise", row: machinery, family: "processes", only: []string{"bootstrap/supervise/output"},
 		by: []string{"bootstrap", "bootstrap/control", "pools/local/...", "nodehealth/workflow", "internal/daemon/...", "internal/localworld", "cmd/..."}},
-	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/..."},
+	{path: "bootstrap/control", row: machinery, family: "processes", only: []string{"bootstrap/supervise", "bootstrap/supervise/output", "proto/...", "sigproto"},
 		by: []string{"bootstrap", "internal/daemon/...", "internal/localworld", "cmd/..."}},
 
 	{path: "autoscaler", row: loop, family: "autoscaler"},

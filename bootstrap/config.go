@@ -21,16 +21,23 @@ type Config struct {
 	// Autoscaler is the command line of the pool's autoscaler. It finds the
 	// directory stream at descriptor supervise.FirstExtraFD.
 	Autoscaler []string
-	// Env is the environment of the autoscaler, SignalEnv that of the signals, to
-	// which that of the plan is added. Both are optional.
-	Env       []string
-	SignalEnv []string
+	// Env is the environment of the autoscaler; optional.
+	Env []string
+	// Environ is what signals get their environment from: the variables of
+	// supervise.PlainEnvironment, and those that SignalPlan.Environment names. The
+	// variables of the plan are added. Optional.
+	Environ []string
+	// Users gives each signal a user of its own. This process needs the rights of
+	// supervise.MissingRights for that. Nil: signals run as this process's user, and
+	// SameUser says why, and what to do about it.
+	Users    Users
+	SameUser string
 	// Bucket and Args are what signals are told in VarBucket and VarArgs; optional.
 	Bucket string
 	Args   string
 	// Folder is where the sockets of plugins lie, each in a folder of its own with
-	// mode 0700: an absolute path of at most 69 bytes; empty: that of temporary
-	// files.
+	// mode 0700, which belongs to the signal's user: an absolute path of at most 69
+	// bytes; empty: that of temporary files. With Users, all users can reach it.
 	Folder string
 	// Patience is how long the autoscaler's start waits for signals that do not
 	// answer; their apps fall back to the default signal then.

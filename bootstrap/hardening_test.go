@@ -22,7 +22,7 @@ import (
 // A process sees one value of each variable: the plan's, whatever was inherited.
 func TestSignalSeesThePlansVariables(t *testing.T) {
 	p := startWith(t, planOf("variables", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) {
-		c.SignalEnv = append(c.SignalEnv, "CMAN_POOL=stale", "CMAN_SIGNAL_APPS=stale")
+		c.Environ = append(c.Environ, "CMAN_POOL=stale", "CMAN_SIGNAL_APPS=stale")
 	})
 	now := p.awaitProcess(t, "web", "running", running)
 	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", now.PID))

@@ -52,17 +52,28 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 // newBootstrap makes a bootstrap whose processes have this process's environment.
 func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) (*bootstrap.Bootstrap, error) {
 	config := bootstrap.Config{
-		Plan: plan, Launcher: l, Releases: f, Patience: long, SwapPatience: time.Second,
+		Plan: withTestVariables(plan), Launcher: l, Releases: f, Patience: long, SwapPatience: time.Second,
 		Shipped: func(p bootstrap.SignalPlan, app string) []string {
 			return []string{self, asSignal, p.Namespace, p.Name, app}
 		},
 		Autoscaler: []string{self, asAutoscaler},
 		Env:        os.Environ(),
-		SignalEnv:  os.Environ(),
+		Environ:    os.Environ(),
 		Log:        slog.New(slog.DiscardHandler),
 	}
 	change(&config)
 	return bootstrap.New(config)
+}
+
+// withTestVariables returns the plan with signals that get the variables of the tests.
+func withTestVariables(plan bootstrap.Plan) bootstrap.Plan {
+	plan.Signals = slices.Clone(plan.Signals)
+	for i := range plan.Signals {
+		plan.Signals[i].Environment += strings.Join([]string{
+			"", markVariable, gateVariable, behaviourVariable, selfVariable, brittleVariable,
+		}, " ")
+	}
+	return plan
 }
 
 // pool is a bootstrap that runs, seen from all sides.

@@ -63,9 +63,12 @@ type SignalPlan struct {
 	Kind    Kind   `json:"kind,omitempty"`
 	// FixedApp: the signal makes something else of its third argument than its
 	// socket, so it is never told APP~1: a swap stops it first.
-	FixedApp bool        `json:"fixed_app,omitempty"`
-	Limits   Limits      `json:"limits,omitzero"`
-	Shadow   *ShadowPlan `json:"shadow,omitempty"`
+	FixedApp bool   `json:"fixed_app,omitempty"`
+	Limits   Limits `json:"limits,omitzero"`
+	// Environment names the variables of bootstrap's environment that the signal gets,
+	// with a space between: beside those that every signal gets.
+	Environment string      `json:"environment,omitempty"`
+	Shadow      *ShadowPlan `json:"shadow,omitempty"`
 	// Question is what the autoscaler asks the signal with, its windows and
 	// parameters, as text. Bootstrap hands it on as it is, and does not look into
 	// it. It is of no process: a change of it alone changes none.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/control"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
@@ -43,6 +44,8 @@ type signal struct {
 	session  *control.Session // of a plugin's last start
 	kindNow  Kind             // of the last start
 	columnar bool             // it offered the columnar body
+	user     int              // of the last start; 0: that of bootstrap
+	sameUser string           // why it is that of bootstrap
 	state    supervise.State  // as Watch saw it last
 	fall     string           // how it fell; empty: it never did
 	silence  silence
@@ -60,6 +63,20 @@ func newSignal(s *seat, p SignalPlan, policy supervise.Policy) (*signal, error) 
 	})
 	sig.process = process
 	return sig, err
+}
+
+// installed is the release; of a signal that weir ships, nothing.
+func (sig *signal) installed() release.Installed {
+	if sig.plan.Shipped() {
+		return release.Installed{}
+	}
+	return sig.release.installed
+}
+
+func (sig *signal) setUser(user int, sameUser string) {
+	sig.mu.Lock()
+	defer sig.mu.Unlock()
+	sig.user, sig.sameUser = user, sameUser
 }
 
 // title names it in logs and errors.
@@ -230,7 +247,7 @@ func (sig *signal) status() Process {
 	}
 	sig.mu.Lock()
 	defer sig.mu.Unlock()
-	p.Address = sig.place.address
+	p.Address, p.User, p.SameUser = sig.place.address, sig.user, sig.sameUser
 	p.Kind, p.Columnar = sig.kindNow, sig.columnar && now.State == supervise.Running
 	switch {
 	case sig.plan.Shipped():

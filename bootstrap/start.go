@@ -25,28 +25,35 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 	if err != nil {
 		return supervise.Spec{}, err
 	}
-	config := sig.seat.config
 	spec := supervise.Spec{
-		Name: sig.title(), Env: slices.Concat(config.SignalEnv, sig.seat.environment()),
-		StopGrace: signalStopGrace, Lines: output.LogLines(sig.log), Tail: sig.seat.tail,
-		Limits: supervise.Limits(sig.plan.Limits),
+		Name: sig.title(), StopGrace: signalStopGrace, Lines: output.LogLines(sig.log), Tail: sig.seat.tail,
+		Limits: supervise.Limits(sig.plan.Limits), Isolated: true,
 	}
-	if sig.plan.Shipped() {
-		spec.Argv, spec.Title = config.Shipped(sig.plan, at.app), "weir: signal "+at.app
-		return spec, nil
+	executed := "/" // of a sealed executable the kernel looks at no folder
+	words := []string{sig.plan.Namespace, sig.plan.Name, at.app}
+	switch installed := sig.installed(); {
+	case sig.plan.Shipped():
+		spec.Argv, spec.Title = sig.seat.config.Shipped(sig.plan, at.app), "weir: signal "+at.app
+		executed = spec.Argv[0]
+	case len(installed.Args) == 0:
+		spec.Argv = append([]string{sig.plan.Name}, words...)
+	default:
+		spec.Dir, executed = installed.Dir, installed.Dir
+		spec.Argv = slices.Concat([]string{filepath.Join(installed.Dir, installed.Entry)}, installed.Args, words)
 	}
-	if spec.Executable, err = sig.seat.shelf.open(ctx, sig.release); err != nil {
+	var why string
+	if spec.User, why, err = sig.runsAs(at, executed); err != nil {
 		return supervise.Spec{}, err
 	}
-	words := []string{sig.plan.Namespace, sig.plan.Name, at.app}
-	installed := sig.release.installed
-	if len(installed.Args) == 0 {
-		spec.Argv = append([]string{sig.plan.Name}, words...)
-		return spec, nil
+	sig.setUser(spec.User, why)
+	spec.Env = sig.environment(spec.User)
+	if spec.User != 0 && spec.Dir == "" {
+		spec.Dir = "/" // that of bootstrap is not for it
 	}
-	spec.Dir = installed.Dir
-	spec.Argv = slices.Concat([]string{filepath.Join(installed.Dir, installed.Entry)}, installed.Args, words)
-	return spec, nil
+	if !sig.plan.Shipped() {
+		spec.Executable, err = sig.seat.shelf.open(ctx, sig.release)
+	}
+	return spec, err
 }
 
 func closeFile(f *os.File) {

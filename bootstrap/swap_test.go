@@ -27,7 +27,7 @@ func pinned(plan bootstrap.Plan, version string) bootstrap.Plan {
 
 func update(t testing.TB, p *pool, plan bootstrap.Plan) {
 	t.Helper()
-	if err := p.Update(plan); err != nil {
+	if err := p.Update(withTestVariables(plan)); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -232,7 +232,7 @@ func TestUpdatesOfManyAtOnce(t *testing.T) {
 		updating.Go(func() {
 			some := plan
 			some.Signals = slices.Concat(plan.Signals[:1+i%2], plan.Signals[2+i%3:])
-			if err := p.Update(some); err != nil {
+			if err := p.Update(withTestVariables(some)); err != nil {
 				t.Error(err)
 			}
 			p.Status()

@@ -97,10 +97,27 @@ func (s SignalPlan) Validate() error {
 	default:
 		errs = append(errs, fmt.Errorf("kind %q: want %s, %s or nothing", s.Kind, KindPlugin, KindExec))
 	}
+	for name := range strings.FieldsSeq(s.Environment) {
+		if !IsVariable(name) {
+			errs = append(errs, fmt.Errorf("environment: %q is not the name of a variable", name))
+		}
+	}
 	if s.Shadow != nil {
 		errs = append(errs, s.validateShadow())
 	}
 	return errors.Join(errs...)
+}
+
+// IsVariable reports whether a word is the name of a variable that a plan may name: letters,
+// digits and underscores, up to 128 of them, and not a variable by which bootstrap marks
+// its children.
+func IsVariable(name string) bool {
+	const longest = 128
+	outside := func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}
+	return name != "" && len(name) <= longest && !strings.ContainsFunc(name, outside) &&
+		name != supervise.TagVariable && name != sigproto.PeerVariable
 }
 
 func (s SignalPlan) validateNames() error {

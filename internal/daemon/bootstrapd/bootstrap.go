@@ -10,7 +10,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"time"
 
@@ -117,7 +116,7 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 		b, err := bootstrap.New(bootstrap.Config{
 			Plan: wanted.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
 			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
-			Env:        p.autoscalerEnv(wanted.pool), SignalEnv: signalEnv(os.Environ()), Patience: signalPatience, Log: p.Log,
+			Env:        p.autoscalerEnv(wanted.pool), Environ: os.Environ(), Patience: signalPatience, Log: p.Log,
 			Folder: runFolder(p.Data, wanted.Plan), Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
 		})
 		if err != nil {
@@ -143,17 +142,6 @@ func (p Process) autoscalerEnv(pool config.Pool) []string {
 
 func (p Process) shippedSignal(s bootstrap.SignalPlan, app string) []string {
 	return []string{p.Program, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
-}
-
-// signalEnv is env without what is none of a signal's business: the bus, AWS, and
-// whatever is named like a secret.
-func signalEnv(env []string) []string {
-	return slices.DeleteFunc(command.WithoutKeys(env), func(entry string) bool {
-		name, _, _ := strings.Cut(strings.ToUpper(entry), "=")
-		return slices.ContainsFunc([]string{"SECRET", "PASSWORD", "PASSWD", "TOKEN", "CREDENTIAL", "PRIVATE"}, func(word string) bool {
-			return strings.Contains(name, word)
-		})
-	})
 }
 
 // runFolder is where a pool's plugins have their sockets, below the data folder;

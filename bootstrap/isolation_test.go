@@ -1,0 +1,239 @@
+package bootstrap_test
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+)
+
+// environOf returns the environment of a process.
+func environOf(t *testing.T, pid int) (entries []string) {
+	t.Helper()
+	environ, err := os.ReadFile(fmt.Sprintf("/proc/%d/environ", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for entry := range bytes.SplitSeq(bytes.TrimRight(environ, "\x00"), []byte{0}) {
+		entries = append(entries, string(entry))
+	}
+	return entries
+}
+
+// A signal gets what every program needs, what the plan names, and nothing else.
+func TestSignalGetsNoOtherVariables(t *testing.T) {
+	plan := planOf("allowed", shipped("web", "rps"))
+	plan.Signals[1].Environment = "SHOP_TOKEN SHOP_MISSING"
+	p := startWith(t, plan, nobody{}, func(c *bootstrap.Config) {
+		c.Environ = append(slices.Clone(c.Environ), "LANG=C", "SHOP_TOKEN=for web", "DATABASE_URL=secret", "NATS_URL=secret", "GITHUB_PAT=secret",
+			"INFLUX_APIKEY=secret", "SSH_AUTH_SOCK=secret", "AWS_SESSION_TOKEN=secret", "SHOP_PASSWORD=secret")
+	})
+	for _, test := range []struct {
+		app  string
+		want string // the value of SHOP_TOKEN
+	}{{"web", "SHOP_TOKEN=for web"}, {"__default__", ""}} {
+		now := p.awaitProcess(t, test.app, "running", running)
+		var given string
+		for _, entry := range environOf(t, now.PID) {
+			name, value, _ := strings.Cut(entry, "=")
+			allowed := slices.Contains([]string{"PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "TZ", supervise.TagVariable}, name) ||
+				strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "CMAN_") || strings.HasPrefix(name, "GO") ||
+				strings.HasPrefix(name, "WEIR_TEST_") // which the tests' plans name
+			switch {
+			case name == "SHOP_TOKEN":
+				given = entry
+			case !allowed || value == "secret":
+				t.Errorf("signal of %s has the variable %s", test.app, name)
+			}
+		}
+		if given != test.want {
+			t.Errorf("signal of %s has %q, want %q", test.app, given, test.want)
+		}
+	}
+}
+
+// counted gives users in the order of the requests.
+type counted struct{ addresses []string }
+
+const firstCounted = 60990
+
+func (c *counted) Of(address string) (int, error) {
+	i := slices.Index(c.addresses, address)
+	if i < 0 {
+		i = len(c.addresses)
+		c.addresses = append(c.addresses, address)
+	}
+	return firstCounted + i, nil
+}
+
+type oneAtATime struct {
+	free chan struct{}
+	*counted
+}
+
+func (o oneAtATime) Of(address string) (int, error) {
+	o.free <- struct{}{}
+	defer func() { <-o.free }()
+	return o.counted.Of(address)
+}
+
+func newUsers() bootstrap.Users { return oneAtATime{make(chan struct{}, 1), &counted{}} }
+
+func userOf(t *testing.T, pid int) (uid int) {
+	t.Helper()
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(status), "\nUid:")
+	if _, err := fmt.Sscan(rest, &uid); err != nil {
+		t.Fatal(err)
+	}
+	return uid
+}
+
+// openFolder returns a folder that all users can reach.
+func openFolder(t *testing.T) string {
+	t.Helper()
+	folder, err := os.MkdirTemp("/tmp", "weir-users-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(folder) })
+	if err := os.Chmod(folder, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	return folder
+}
+
+// Each signal runs as a user of its own where bootstrap may start such processes, and
+// answers; a plugin has its control plane. Where bootstrap may not, the signal says so.
+func TestSignalsOfTheirOwnUsers(t *testing.T) {
+	missing, err := supervise.MissingRights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	plan := planOf("users", shipped("web", "rps"), shipped("api", plugged))
+	plan.Signals[2].Kind = bootstrap.KindPlugin
+	folder := openFolder(t)
+	p := startWith(t, plan, nobody{}, func(c *bootstrap.Config) { c.Users, c.Folder = newUsers(), folder })
+	if len(missing) > 0 {
+		now := p.awaitProcess(t, "web", "refused", func(p bootstrap.Process) bool { return p.Why != "" })
+		if !strings.Contains(now.Why, "operation not permitted") {
+			t.Errorf("the signal does not start because %q, want it not permitted", now.Why)
+		}
+		return
+	}
+	users := map[int]string{os.Getuid(): "bootstrap"}
+	for _, s := range plan.Signals {
+		now := p.awaitProcess(t, s.App, "running", running)
+		uid := userOf(t, now.PID)
+		if other, taken := users[uid]; taken || now.User != uid || now.SameUser != "" {
+			t.Errorf("signal of %s runs as user %d, told as %d (%q), which is that of %q", s.App, uid, now.User, now.SameUser, other)
+		}
+		users[uid] = s.App
+		if err := ask(t, s.Address); err != nil {
+			t.Error(err)
+		}
+		if env := environOf(t, now.PID); !slices.Contains(env, "HOME=/") || slices.ContainsFunc(env, func(e string) bool { return strings.HasPrefix(e, "TMPDIR=") }) {
+			t.Errorf("signal of %s has the environment %q, want folders of its own user", s.App, env)
+		}
+	}
+	socket := onlySocket(t, folder)
+	info, err := os.Stat(filepath.Dir(socket))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if api := p.process("api"); !api.Columnar || int(info.Sys().(*syscall.Stat_t).Uid) != api.User {
+		t.Errorf("the plugin is %+v, the folder of its socket belongs to %d", api, info.Sys().(*syscall.Stat_t).Uid)
+	}
+	// It keeps its user.
+	before := p.process("web")
+	kill(t, -before.PID)
+	again := p.awaitProcess(t, "web", "running again", func(p bootstrap.Process) bool { return running(p) && p.PID != before.PID })
+	if again.User != before.User {
+		t.Errorf("started again, the signal runs as user %d, before as %d", again.User, before.User)
+	}
+}
+
+// A release of one file runs as a user that cannot reach the cache.
+func TestReleaseOfItsOwnUser(t *testing.T) {
+	missing, err := supervise.MissingRights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(missing) > 0 {
+		return // TestSignalsOfTheirOwnUsers shows what is then
+	}
+	plan := released("userrelease")
+	s := newStore(t, plan)
+	plan = pinned(plan, "v7")
+	s.publish(t, plan.Signals[1].Ref(), "#!/bin/sh\nexec sleep 1000\n")
+	p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
+	now := p.awaitProcess(t, "web", "executed", func(p bootstrap.Process) bool {
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)) // empty: it is not there yet
+		return strings.HasPrefix(string(line), "sleep\x00")
+	})
+	if uid := userOf(t, now.PID); uid != now.User || uid < firstCounted {
+		t.Errorf("the release runs as user %d, told as %d", uid, now.User)
+	}
+}
+
+// Where signals run as bootstrap's user, each says why.
+func TestSignalsOfTheSameUser(t *testing.T) {
+	for _, why := range []string{"", "bootstrap lacks a right"} {
+		p := startWith(t, planOf("same", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.SameUser = why })
+		now := p.awaitProcess(t, "web", "running", running)
+		if uid := userOf(t, now.PID); uid != os.Getuid() || now.User != 0 || now.SameUser == "" || why != "" && now.SameUser != why {
+			t.Errorf("the signal runs as user %d, told as %d because %q; want %q", uid, now.User, now.SameUser, why)
+		}
+		if err := p.end(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// refusing has no user for anybody.
+type refusing struct{}
+
+func (refusing) Of(string) (int, error) { return 0, errors.New("all user ids are taken") }
+
+// Without an id the signal does not run as bootstrap's user instead.
+func TestSignalWithoutAUserDoesNotRun(t *testing.T) {
+	p := startWith(t, planOf("nouser", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.Users = refusing{} })
+	now := p.awaitProcess(t, "web", "without a user", func(p bootstrap.Process) bool { return p.Why != "" })
+	if !strings.Contains(now.Why, "all user ids are taken") || now.PID != 0 {
+		t.Errorf("the signal is %+v", now)
+	}
+}
+
+func TestForOthers(t *testing.T) {
+	folder := openFolder(t)
+	closed, program := filepath.Join(folder, "closed"), filepath.Join(folder, "closed", "program")
+	if err := os.Mkdir(closed, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, nil, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, path := range []string{"/", folder, closed, program, "/proc/self/exe", filepath.Join(folder, "missing")} {
+		err := bootstrap.ForOthers(path)
+		got = append(got, strings.ReplaceAll(fmt.Sprint(err), folder, "F"))
+	}
+	refused := "F/closed has mode 0700, and other users need execute permission on it"
+	want := []string{"<nil>", "<nil>", refused, refused, "<nil>", "stat F/missing: no such file or directory"}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ForOthers (-want +got):\n%s", diff)
+	}
+}

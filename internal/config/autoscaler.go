@@ -208,6 +208,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 		standIn.Kind = bootstrap.KindPlugin
 	}
 	standIn.Question = encodeRequestSpec(loop.Default)
+	standIn.Limits, standIn.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)
 	plan.Signals = append(plan.Signals, standIn)
 	for i, signal := range p.Signals {
 		if signal.Name == "" {

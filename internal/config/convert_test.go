@@ -182,9 +182,10 @@ func TestBootstrap(t *testing.T) {
 		}
 		got.Signals[i].Question = ""
 	}
+	usual := Process{}.limits()
 	want := bootstrap.Plan{Cluster: "prod", Pool: "default", Tick: 10 * time.Minute, Signals: []bootstrap.SignalPlan{
-		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: bootstrap.KindPlugin},
-		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket"},
+		{App: "__default__", Namespace: "weir", Name: "default", Address: "weir-default-__default__-socket", Kind: bootstrap.KindPlugin, Limits: usual},
+		{App: "web", Namespace: "shop", Name: "rps", Version: "v1.4.0", Address: "shop-rps-web-socket", Limits: usual},
 	}}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)

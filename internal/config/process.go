@@ -15,13 +15,77 @@ import (
 // kindBuiltin is the kind of a signal that weir ships; it has no version.
 const kindBuiltin = "builtin"
 
-// Process bounds what a signal's process may use. A missing key is no limit.
+// Process bounds what a signal's process may use. 0 is no limit.
 type Process struct {
-	Memory    Size    `yaml:"memory"`
-	CPUs      float64 `yaml:"cpus"` // shares of a core
-	Processes int     `yaml:"processes"`
-	OpenFiles int     `yaml:"open_files"`
-	Address   Size    `yaml:"address_space"`
+	Memory    *Size   `yaml:"memory"`        // default defaultMemory
+	CPUs      float64 `yaml:"cpus"`          // shares of a core; default: no limit
+	Processes *int    `yaml:"processes"`     // and threads; default defaultProcesses
+	OpenFiles *int    `yaml:"open_files"`    // default defaultOpenFiles
+	Address   Size    `yaml:"address_space"` // default: no limit
+}
+
+// What a signal may use whose file says nothing: several times what one needs that computes
+// a request from a day of metrics, and a small part of a host.
+const (
+	defaultProcesses = 256
+	defaultOpenFiles = 1024
+)
+
+// limits returns what the file says, with defaults.
+func (p Process) limits() bootstrap.Limits {
+	return bootstrap.Limits{
+		Memory: int64(orElse(p.Memory, defaultMemory)), CPUs: p.CPUs, Processes: orElse(p.Processes, defaultProcesses),
+		OpenFiles: orElse(p.OpenFiles, defaultOpenFiles), AddressMB: int64(p.Address >> 20),
+	}
+}
+
+func orElse[T any](value *T, fallback T) T {
+	if value == nil {
+		return fallback
+	}
+	return *value
+}
+
+// problems returns what is wrong with the limits; path is theirs.
+func (p Process) problems(d document, path string) Problems {
+	var ps Problems
+	for key, bad := range map[string]bool{
+		"cpus": p.CPUs < 0, "processes": orElse(p.Processes, 0) < 0, "open_files": orElse(p.OpenFiles, 0) < 0,
+	} {
+		if bad {
+			ps = append(ps, d.problem(path+"."+key, "is negative: want at least 0, which is no limit"))
+		}
+	}
+	if p.Address != 0 && p.Address < leastAddress {
+		ps = append(ps, d.problem(path+".address_space",
+			fmt.Sprintf("is %d bytes: want at least 1GiB, a Go program does not start in less", p.Address)))
+	}
+	return ps
+}
+
+// maxVariables bounds the variables that a signal's file names.
+const maxVariables = 64
+
+// variableProblems returns what is wrong with a list of variables; path is the list's.
+func variableProblems(d document, path string, names []string) Problems {
+	var ps Problems
+	if n := len(names); n > maxVariables {
+		ps = append(ps, d.problem(path, fmt.Sprintf("has %d names: at most %d are possible", n, maxVariables)))
+	}
+	for i, name := range names {
+		if !bootstrap.IsVariable(name) {
+			ps = append(ps, d.problem(fmt.Sprintf("%s[%d]", path, i),
+				fmt.Sprintf("is %q: want the name of a variable of bootstrap's environment, such as DATABASE_URL", name)))
+		}
+	}
+	return ps
+}
+
+// variables returns names as a plan has them, in order.
+func variables(names []string) string {
+	sorted := slices.Clone(names)
+	slices.Sort(sorted)
+	return strings.Join(slices.Compact(sorted), " ")
 }
 
 // Shadow is a version that runs beside the pinned one, without effect.
@@ -90,18 +154,6 @@ func (s Signal) processProblems(d document, path string) Problems {
 	if kinds := []string{"", string(bootstrap.KindPlugin), string(bootstrap.KindExec)}; !slices.Contains(kinds, s.Kind) {
 		ps = append(ps, d.problem(path+".kind", fmt.Sprintf("is %q: want plugin, exec or builtin", s.Kind)))
 	}
-	l := s.Limits
-	for key, bad := range map[string]bool{
-		"cpus": l.CPUs < 0, "processes": l.Processes < 0, "open_files": l.OpenFiles < 0,
-	} {
-		if bad {
-			ps = append(ps, d.problem(path+".limits."+key, "is negative: want at least 0, which is no limit"))
-		}
-	}
-	if l.Address != 0 && l.Address < leastAddress {
-		ps = append(ps, d.problem(path+".limits.address_space",
-			fmt.Sprintf("is %d bytes: want at least 1GiB, a Go program does not start in less", l.Address)))
-	}
 	if s.Shadow != nil {
 		ps = append(ps, s.Shadow.problems(s, d, path+".shadow")...)
 	}
@@ -136,10 +188,7 @@ func (s Signal) plan() bootstrap.SignalPlan {
 		p.Kind = bootstrap.KindPlugin
 	}
 	p.FixedApp = s.DistinctApp != nil && !*s.DistinctApp
-	p.Limits = bootstrap.Limits{
-		Memory: int64(s.Limits.Memory), CPUs: s.Limits.CPUs, Processes: s.Limits.Processes,
-		OpenFiles: s.Limits.OpenFiles, AddressMB: int64(s.Limits.Address >> 20),
-	}
+	p.Limits, p.Environment = s.Limits.limits(), variables(s.Environment)
 	if x := s.Shadow; x != nil {
 		p.Shadow = &bootstrap.ShadowPlan{Version: x.Version, PromoteAfter: x.PromoteAfter, Tolerance: defaultTolerance}
 		if x.Tolerance != nil {

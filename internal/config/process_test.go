@@ -1,7 +1,9 @@
 package config
 
 import (
+	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -53,10 +55,69 @@ func TestSignalPlans(t *testing.T) {
 	p := mustReadPool(t, goodPool+signals(", kind: exec, distinct_app: false, limits: {memory: 512MiB, cpus: 0.5, address_space: 2GiB}, shadow: {version: v2, promote_after: 10}"))
 	want := bootstrap.NewSignalPlan("web", "shop", "rps", "v1.4.0")
 	want.Kind, want.FixedApp = bootstrap.KindExec, true
-	want.Limits = bootstrap.Limits{Memory: 512 << 20, CPUs: 0.5, AddressMB: 2048}
+	want.Limits = bootstrap.Limits{Memory: 512 << 20, CPUs: 0.5, Processes: 256, OpenFiles: 1024, AddressMB: 2048}
 	want.Shadow = &bootstrap.ShadowPlan{Version: "v2", PromoteAfter: 10, Tolerance: 0.05}
 	if diff := cmp.Diff(want, p.Signals[0].plan()); diff != "" {
 		t.Errorf("plan (-want +got):\n%s", diff)
+	}
+}
+
+// A signal whose file says nothing has limits; 0 takes them away.
+func TestSignalLimits(t *testing.T) {
+	usual := bootstrap.Limits{Memory: int64(defaultMemory), Processes: 256, OpenFiles: 1024}
+	for keys, want := range map[string]bootstrap.Limits{
+		"":                                  usual,
+		", limits: {}":                      usual,
+		", limits: {processes: 20}":         {Memory: int64(defaultMemory), Processes: 20, OpenFiles: 1024},
+		", limits: {memory: 0B, cpus: 0.5}": {CPUs: 0.5, Processes: 256, OpenFiles: 1024},
+		", limits: {memory: 0B, processes: 0, open_files: 0}": {},
+	} {
+		p := mustReadPool(t, goodPool+signals(keys))
+		if got := p.Signals[0].plan().Limits; got != want {
+			t.Errorf("%q: limits %+v, want %+v", keys, got, want)
+		}
+	}
+	service, err := LoadService(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := Bootstrap(service, mustReadPool(t, goodPool)).Signals[0].Limits; got != usual {
+		t.Errorf("limits of the default signal %+v, want %+v", got, usual)
+	}
+}
+
+func TestSignalEnvironment(t *testing.T) {
+	p := mustReadPool(t, goodPool+signals(", environment: [SHOP_URL, DATABASE_URL, SHOP_URL]"))
+	if got, want := p.Signals[0].plan().Environment, "DATABASE_URL SHOP_URL"; got != want {
+		t.Errorf("environment %q, want %q", got, want)
+	}
+	for _, name := range []string{`""`, "A=b", "a b", "A-B", "WEIR_KEEPER", "WEIR_SIGNAL_PEER"} {
+		_, err := readPool(t, goodPool+signals(", environment: ["+name+"]"))
+		expectError(t, err, fmt.Sprintf("FILE:5: autoscale_signals[0].environment[0]: is %q: want the name of a variable of bootstrap's environment, such as DATABASE_URL", strings.Trim(name, `"`)))
+	}
+}
+
+func TestSignalUsers(t *testing.T) {
+	for _, c := range []struct {
+		text        string
+		first, last int
+		bad         bool
+	}{
+		{"", 60706, 61183, false}, {"signal_users: none", 0, 0, false}, {"signal_users: 70000-70999", 70000, 70999, false},
+		{"signal_users: 0-99", 0, 0, true}, {"signal_users: 70999-70000", 0, 0, true}, {"signal_users: 70000-", 0, 0, true},
+		{"signal_users: 70000-99999999999", 0, 0, true}, {"signal_users: some", 0, 0, true},
+	} {
+		dir := t.TempDir()
+		file := writeFile(t, filepath.Join(dir, "weir.yaml"), c.text+"\n")
+		s, err := LoadService(dir)
+		if c.bad {
+			_, value, _ := strings.Cut(c.text, ": ")
+			expectError(t, inPlace(err, file, "FILE"), fmt.Sprintf("FILE:1: signal_users: is %q: want a range of user ids from 1000 on that no account has, such as 60706-61183, or none", value))
+			continue
+		}
+		if first, last := s.Users(); err != nil || first != c.first || last != c.last {
+			t.Errorf("%q: users %d to %d, %v; want %d to %d", c.text, first, last, err, c.first, c.last)
+		}
 	}
 }
 

@@ -27,6 +27,8 @@ type Service struct {
 	AutoscaleSig Default            `yaml:"autoscale_signal"`
 	Autoscaling  Autoscaling        `yaml:"autoscaling"`
 	Releases     Releases           `yaml:"releases"`
+	// SignalUsers is the range of the user ids of signals; see Service.Users.
+	SignalUsers string `yaml:"signal_users"`
 
 	document document
 }
@@ -93,6 +95,8 @@ type Default struct {
 	PeriodMin   int           `yaml:"period_minutes"`
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
+	Limits      Process       `yaml:"limits"`
+	Environment []string      `yaml:"environment"` // names of variables that it gets of bootstrap's environment
 }
 
 // Autoscaling holds the numbers of a decision. In a pool file they win over
@@ -218,6 +222,11 @@ func (s Service) Validate() error {
 	ps = append(ps, periodOf(s.AutoscaleSig.Period, s.AutoscaleSig.PeriodMin).problems(d, of)...)
 	ps = append(ps, metricProblems(d, of, s.AutoscaleSig.Metrics)...)
 	ps = append(ps, s.AutoscaleSig.Parameters.problems(d, of)...)
+	ps = append(ps, s.AutoscaleSig.Limits.problems(d, of+".limits")...)
+	ps = append(ps, variableProblems(d, of+".environment", s.AutoscaleSig.Environment)...)
+	if _, _, err := parseUsers(s.SignalUsers); err != nil {
+		ps = append(ps, d.problem("signal_users", err.Error()))
+	}
 	ps = append(ps, s.Autoscaling.problems(d)...)
 	ps = append(ps, s.Releases.problems(d)...)
 	ps = append(ps, s.Metrics.problems(d)...)

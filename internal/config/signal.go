@@ -32,6 +32,7 @@ type Signal struct {
 	Kind        string        `yaml:"kind"`         // plugin, exec or builtin; default: as the release says
 	DistinctApp *bool         `yaml:"distinct_app"` // default true: it makes its socket of its third argument, whatever that is
 	Limits      Process       `yaml:"limits"`
+	Environment []string      `yaml:"environment"` // names of variables that it gets of bootstrap's environment
 	Shadow      *Shadow       `yaml:"shadow"`
 	// Internal is Clusterman's word for its signal of pending pods: here it is the
 	// signal "pending", which weir ships.
@@ -200,6 +201,8 @@ func (s Signal) problems(d document, path string) Problems {
 		}
 		return ps
 	}
+	ps = append(ps, s.Limits.problems(d, path+".limits")...)
+	ps = append(ps, variableProblems(d, path+".environment", s.Environment)...)
 	if s.Kind == kindBuiltin {
 		ps = append(ps, s.builtinProblems(d, path)...)
 	} else {

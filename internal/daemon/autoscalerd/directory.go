@@ -16,6 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/ask"
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
@@ -89,6 +90,9 @@ func (documented) Alive() {}
 // RunUnderBootstrap holds the pool of a bootstrap, which started this process: by
 // what comes on the stream of that descriptor, and until it ends.
 func (p Process) RunUnderBootstrap(ctx context.Context, fd int) error {
+	if err := supervise.Hide(); err != nil {
+		return err
+	}
 	unix.CloseOnExec(fd)
 	if err := unix.SetNonblock(fd, true); err != nil { // so that Close ends a read
 		return fmt.Errorf("descriptor %d of bootstrap's directory: %w", fd, err)

@@ -86,6 +86,9 @@ func (p Process) Read(getenv func(string) string) (Pooled, error) {
 
 // Run runs what is wanted, and what the files say later, until ctx ends.
 func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher) error {
+	if err := supervise.Hide(); err != nil {
+		return err
+	}
 	lock, err := daemon.LockPool(p.Data, "bootstrap", wanted.Plan.Cluster, wanted.Plan.Pool)
 	if err != nil {
 		return err
@@ -112,19 +115,39 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	if err != nil {
 		return err
 	}
+	own, sameUser, err := p.users(wanted.service)
+	if err != nil {
+		return err
+	}
 	return daemon.WithLauncher(ctx, p.Program, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
-		b, err := bootstrap.New(bootstrap.Config{
+		config := bootstrap.Config{
 			Plan: wanted.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
 			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
 			Env:        p.autoscalerEnv(wanted.pool), Environ: os.Environ(), Patience: signalPatience, Log: p.Log,
-			Folder: runFolder(p.Data, wanted.Plan), Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
-		})
+			Folder: socketFolder(p.Data, wanted.Plan, own != nil), SameUser: sameUser,
+			Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
+		}
+		if own != nil {
+			config.Users = own
+		}
+		b, err := bootstrap.New(config)
 		if err != nil {
 			return err
 		}
 		r := &reloader{process: p, bootstrap: b, releases: releases, log: p.Log, nats: nats.Conn(), running: wanted}
 		return r.watchAndRun(ctx, watcher)
 	})
+}
+
+// users returns what gives signals users of their own; nil if they run as this process's
+// user, and why.
+func (p Process) users(service config.Service) (own *users, sameUser string, err error) {
+	own, sameUser = openUsers(service, p.Data, p.Log)
+	if own == nil {
+		p.Log.Warn("signals run as the user of bootstrap, and can read what it can read", "why", sameUser)
+		return nil, sameUser, nil
+	}
+	return own, "", openToUsers(p.Data)
 }
 
 // autoscalerEnv returns the environment of an autoscaler, with the variables that the
@@ -142,16 +165,4 @@ func (p Process) autoscalerEnv(pool config.Pool) []string {
 
 func (p Process) shippedSignal(s bootstrap.SignalPlan, app string) []string {
 	return []string{p.Program, "signal", "run", s.Name, s.Namespace, app, "--log-level", p.LogLevel, "--log-format", p.LogFormat}
-}
-
-// runFolder is where a pool's plugins have their sockets, below the data folder;
-// with a data folder whose path is too long for a socket's, among the temporary
-// files. What a killed bootstrap left there is removed.
-func runFolder(dir string, plan bootstrap.Plan) string {
-	folder := filepath.Join(dir, "run", plan.Cluster+"."+plan.Pool)
-	const longest = 69 // bytes, as package control has it
-	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, 0o700) != nil {
-		return ""
-	}
-	return folder
 }

@@ -1,0 +1,231 @@
+package bootstrapd
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"io/fs"
+	"log/slog"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon"
+	"github.com/weirkeeper/weirkeeper/internal/flock"
+)
+
+// maxUsersFile bounds the file of the users, in bytes.
+const maxUsersFile = 4 << 20
+
+// users gives each signal of a data folder a user id of its own. It keeps them in a file that
+// all bootstraps of the folder share: a signal has the same id after each start. It implements
+// bootstrap.Users.
+type users struct {
+	path        string // of the file; a lock lies beside it
+	first, last int
+	log         *slog.Logger
+
+	mu sync.Mutex
+}
+
+// openUsers returns the users of the signals; nil if signals have to run as the user of this
+// process: why says what is missing, and what to do about it.
+func openUsers(service config.Service, data string, log *slog.Logger) (u *users, why string) {
+	first, last := service.Users()
+	if why := NoUsers(first, last); why != "" {
+		return nil, why
+	}
+	return &users{path: filepath.Join(data, "locks", "users.json"), first: first, last: last, log: log}, ""
+}
+
+// NoUsers returns why a bootstrap that is started as this process could not give signals users
+// from that range, and what to do about it; empty if it could.
+func NoUsers(first, last int) string {
+	if first == 0 {
+		return `weir.yaml says "signal_users: none": remove that, and start bootstrap anew`
+	}
+	missing, err := supervise.MissingRights()
+	if err != nil {
+		return err.Error()
+	}
+	if len(missing) > 0 {
+		return fmt.Sprintf("user %d may not start processes of other users, it lacks %s: run bootstrap as root, or give its unit AmbientCapabilities=%s",
+			os.Getuid(), strings.Join(missing, ", "), supervise.SwitchRights())
+	}
+	for _, file := range []string{"/proc/self/uid_map", "/proc/self/gid_map"} {
+		ids, err := os.ReadFile(file)
+		if err != nil {
+			return fmt.Sprintf("read which user ids this container has: %v", err)
+		}
+		if !mapped(string(ids), first, last) {
+			return fmt.Sprintf("this container has not all user ids from %d to %d: set signal_users in weir.yaml to a range that %s lists", first, last, file)
+		}
+	}
+	return ""
+}
+
+// mapped reports whether one line of a map of ids, as user_namespaces(7) has them, holds all
+// from first to last.
+func mapped(ids string, first, last int) bool {
+	for line := range strings.Lines(ids) {
+		var inside, outside, count int
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside <= first && last < inside+count {
+			return true
+		}
+	}
+	return false
+}
+
+// Of implements bootstrap.Users.
+func (u *users) Of(address string) (int, error) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	lock, err := u.lock()
+	if err != nil {
+		return 0, err
+	}
+	defer lock.Unlock()
+	ids, err := u.read()
+	if err != nil {
+		return 0, err
+	}
+	if id, known := ids[address]; known && id >= u.first && id <= u.last {
+		return id, nil
+	}
+	id, err := u.choose(address, ids)
+	if err != nil {
+		return 0, err
+	}
+	ids[address] = id
+	text, err := json.MarshalIndent(ids, "", " ")
+	if err == nil {
+		err = daemon.WriteFile(u.path, text)
+	}
+	if err != nil {
+		return 0, fmt.Errorf("keep the user id of a signal: %w", err)
+	}
+	return id, nil
+}
+
+// Another bootstrap of the folder holds the lock for the time of a small write.
+const (
+	lockPatience = 5 * time.Second
+	lockPause    = 5 * time.Millisecond
+)
+
+// lock waits for the other bootstraps of the folder, up to lockPatience.
+func (u *users) lock() (*flock.File, error) {
+	if err := os.MkdirAll(filepath.Dir(u.path), 0o700); err != nil {
+		return nil, fmt.Errorf("lock the user ids of signals: %w", err)
+	}
+	patience := time.After(lockPatience)
+	for {
+		lock, err := flock.Lock(u.path + ".lock")
+		if _, held := errors.AsType[*flock.HeldError](err); !held {
+			return lock, err
+		}
+		select {
+		case <-patience:
+			return nil, fmt.Errorf("lock the user ids of signals: %w: end it, or let it go on", err)
+		case <-time.After(lockPause):
+		}
+	}
+}
+
+// read returns the ids by address. A file that cannot be understood is set aside.
+func (u *users) read() (map[string]int, error) {
+	ids := map[string]int{}
+	file, err := os.Open(u.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ids, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read the user ids of signals: %w", err)
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxUsersFile))
+	if err != nil {
+		return nil, fmt.Errorf("read the user ids of signals: %w", err)
+	}
+	if err := json.Unmarshal(text, &ids); err != nil {
+		aside := u.path + ".damaged"
+		u.log.Error("file of the user ids of signals is damaged, signals get new ones", "file", u.path, "moved_to", aside, "err", err)
+		if err := os.Rename(u.path, aside); err != nil {
+			return nil, fmt.Errorf("set the damaged file of user ids aside: %w", err)
+		}
+		return map[string]int{}, nil
+	}
+	return ids, nil
+}
+
+// choose returns an id that no other address and no account of the host has. It begins at one
+// that follows from the address, so that a folder that was lost changes little.
+func (u *users) choose(address string, ids map[string]int) (int, error) {
+	taken := make(map[int]bool, len(ids))
+	for _, id := range ids {
+		taken[id] = true
+	}
+	hash := fnv.New32a()
+	io.WriteString(hash, address)
+	n := u.last - u.first + 1
+	begin := int(hash.Sum32() % uint32(n))
+	for i := range n {
+		id := u.first + (begin+i)%n
+		if !taken[id] && !isAccount(id) {
+			return id, nil
+		}
+	}
+	return 0, fmt.Errorf("all user ids from %d to %d are taken: set a larger range in weir.yaml (signal_users), or remove %s while no bootstrap of this folder runs",
+		u.first, u.last, u.path)
+}
+
+func isAccount(id int) bool {
+	text := strconv.Itoa(id)
+	_, errUser := user.LookupId(text)
+	_, errGroup := user.LookupGroupId(text)
+	return errUser == nil || errGroup == nil
+}
+
+// openToUsers lets the users of signals reach, below the data folder, the releases and the
+// folder of their sockets. What else lies in the data folder is closed to them by its own
+// mode.
+func openToUsers(data string) error {
+	info, err := os.Stat(data)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = os.MkdirAll(data, 0o711)
+	} else if err == nil {
+		err = os.Chmod(data, info.Mode().Perm()|0o001)
+	}
+	if err != nil {
+		return fmt.Errorf("let the users of signals reach the data folder: %w", err)
+	}
+	return nil
+}
+
+// socketFolder is where the plugins of a pool have their sockets: below the data folder, or
+// else among the temporary files, if the path is too long or if the users of signals
+// cannot reach it. What a killed bootstrap left there is removed.
+func socketFolder(data string, plan bootstrap.Plan, forUsers bool) string {
+	folder := filepath.Join(data, "run", plan.Cluster+"."+plan.Pool)
+	mode := fs.FileMode(0o700)
+	if forUsers {
+		mode = 0o711
+	}
+	const longest = 69 // bytes, as package control has it
+	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, mode) != nil {
+		return ""
+	}
+	if forUsers && (os.Chmod(filepath.Dir(folder), mode) != nil || bootstrap.ForOthers(folder) != nil) {
+		return ""
+	}
+	return folder
+}

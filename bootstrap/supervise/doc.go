@@ -35,9 +35,9 @@
 // [Limits] of a child are enforced as far as the system lets us; a child runs
 // without those that are not, and that is said.
 //
-// Children get no descriptors but those of their Spec, and no ambient capabilities. Those
-// whose Spec is Isolated gain no privileges by what they execute; they start from a
-// second thread that has that attribute, which threads inherit and never lose. With the
+// Children get no descriptors but those of their Spec. Those whose Spec is Isolated gain
+// no privileges by what they execute and inherit no ambient capabilities; they start from
+// a second thread with these attributes, which its children inherit. With the
 // rights of [MissingRights], a child can have a user of its own. [Hide] protects the
 // supervising process from children of the same user.
 //

@@ -78,8 +78,8 @@ func isolateThread() error {
 	return nil
 }
 
-// dropInherited drops the capabilities that children of this thread inherit: those of a
-// launcher without root, as by AmbientCapabilities of systemd. This thread keeps its own.
+// dropInherited drops the capabilities that children of this thread inherit: without root a
+// launcher has such, by AmbientCapabilities of systemd. The thread keeps its own.
 func dropInherited() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
 	if err != nil && err != unix.EINVAL { // EINVAL: the kernel has none

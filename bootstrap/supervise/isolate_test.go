@@ -57,9 +57,8 @@ func TestIsolatedChildGainsNoPrivileges(t *testing.T) {
 		t.Errorf("isolated child (-want +got):\n%s", diff)
 	}
 	// One that is not isolated is started by another thread.
-	want[2] = "NoNewPrivs:\t0"
-	if diff := cmp.Diff(want, run(t, l, privileges, func(*Spec) {})); diff != "" {
-		t.Errorf("other child (-want +got):\n%s", diff)
+	if got := run(t, l, privileges, func(*Spec) {}); !slices.Contains(got, "NoNewPrivs:\t0") {
+		t.Errorf("another child: %q, want it to gain privileges", got)
 	}
 }
 

@@ -116,7 +116,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	var tending, accepting sync.WaitGroup
 	tending.Go(func() { l.tendKeeper(childless, k) })
 	accepting.Add(2)
-	l.helpers.Go(func() { l.serve(ctx, childless, l.plain, accepting.Done, dropInherited) })
+	l.helpers.Go(func() { l.serve(ctx, childless, l.plain, accepting.Done, func() error { return nil }) })
 	l.helpers.Go(func() { l.serve(ctx, childless, l.isolated, accepting.Done, isolateThread) })
 
 	accepting.Wait()

@@ -115,16 +115,13 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	if err != nil {
 		return err
 	}
-	own, sameUser, err := p.users(wanted.service)
-	if err != nil {
-		return err
-	}
+	own, folder, sameUser := p.users(wanted)
 	return daemon.WithLauncher(ctx, p.Program, p.Log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		config := bootstrap.Config{
 			Plan: wanted.Plan, Launcher: launcher, Releases: releases, Shipped: p.shippedSignal, Trials: trials,
 			Autoscaler: append(p.Argv("autoscaler", "--directory-fd", fmt.Sprint(supervise.FirstExtraFD)), wanted.args...),
 			Env:        p.autoscalerEnv(wanted.pool), Environ: os.Environ(), Patience: signalPatience, Log: p.Log,
-			Folder: socketFolder(p.Data, wanted.Plan, own != nil), SameUser: sameUser,
+			Folder: folder, SameUser: sameUser,
 			Bucket: wanted.service.AWS.SignalsBucket, Args: strings.Join(wanted.args, " "),
 		}
 		if own != nil {
@@ -139,15 +136,22 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 	})
 }
 
-// users returns what gives signals users of their own; nil if they run as this process's
-// user, and why.
-func (p Process) users(service config.Service) (own *users, sameUser string, err error) {
-	own, sameUser = openUsers(service, p.Data, p.Log)
-	if own == nil {
-		p.Log.Warn("signals run as the user of bootstrap, and can read what it can read", "why", sameUser)
-		return nil, sameUser, nil
+// users returns what gives signals users of their own, and the folder of their sockets. Own
+// is nil if signals run as this process's user: sameUser says why, and what to do.
+func (p Process) users(wanted Pooled) (own *users, folder, sameUser string) {
+	own, sameUser = openUsers(wanted.service, p.Data, p.Log)
+	if own != nil {
+		err := openToUsers(p.Data)
+		if err == nil {
+			folder, err = socketFolderOfUsers(p.Data, wanted.Plan)
+		}
+		if err == nil {
+			return own, folder, ""
+		}
+		sameUser = err.Error()
 	}
-	return own, "", openToUsers(p.Data)
+	p.Log.Warn("signals run as the user of bootstrap, and can read what it can read", "why", sameUser)
+	return nil, socketFolder(p.Data, wanted.Plan), sameUser
 }
 
 // autoscalerEnv returns the environment of an autoscaler, with the variables that the

@@ -211,21 +211,35 @@ func openToUsers(data string) error {
 	return nil
 }
 
-// socketFolder is where the plugins of a pool have their sockets: below the data folder, or
-// else among the temporary files, if the path is too long or if the users of signals
-// cannot reach it. What a killed bootstrap left there is removed.
-func socketFolder(data string, plan bootstrap.Plan, forUsers bool) string {
+// socketFolder is where the plugins of a pool have their sockets: below the data folder or,
+// if the path is too long, among the temporary files. What a killed bootstrap left there is
+// removed.
+func socketFolder(data string, plan bootstrap.Plan) string {
 	folder := filepath.Join(data, "run", plan.Cluster+"."+plan.Pool)
-	mode := fs.FileMode(0o700)
-	if forUsers {
-		mode = 0o711
-	}
 	const longest = 69 // bytes, as package control has it
-	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, mode) != nil {
-		return ""
-	}
-	if forUsers && (os.Chmod(filepath.Dir(folder), mode) != nil || bootstrap.ForOthers(folder) != nil) {
-		return ""
+	if len(folder) > longest || os.RemoveAll(folder) != nil || os.MkdirAll(folder, 0o700) != nil {
+		return os.TempDir()
 	}
 	return folder
+}
+
+// socketFolderOfUsers is socketFolder, or the first folder of temporary files that all users
+// can reach.
+func socketFolderOfUsers(data string, plan bootstrap.Plan) (string, error) {
+	folder := socketFolder(data, plan)
+	if folder != os.TempDir() {
+		const searchable = 0o711
+		if err := errors.Join(os.Chmod(filepath.Dir(folder), searchable), os.Chmod(folder, searchable)); err != nil {
+			return "", err
+		}
+	}
+	var errs []error
+	for _, candidate := range []string{folder, os.TempDir(), "/tmp"} {
+		err := bootstrap.ForOthers(candidate)
+		if err == nil {
+			return candidate, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", fmt.Errorf("find a folder for the sockets of signals: %w", errors.Join(errs...))
 }

@@ -154,13 +154,17 @@ func TestFoldersOfUsers(t *testing.T) {
 		}
 	}
 	plan := bootstrap.Plan{Cluster: "c", Pool: "p"}
-	if folder := socketFolder(data, plan, true); folder != "" {
-		t.Errorf("sockets are in %s, which users cannot reach", folder)
+	t.Setenv("TMPDIR", filepath.Join(data, "nats"))
+	if folder, err := socketFolderOfUsers(data, plan); folder != "/tmp" || err != nil {
+		t.Errorf("sockets are in %s, %v; want the folder that users can reach", folder, err)
 	}
 	if err := openToUsers(data); err != nil {
 		t.Fatal(err)
 	}
-	folder := socketFolder(data, plan, true)
+	folder, err := socketFolderOfUsers(data, plan)
+	if err != nil || !strings.HasPrefix(folder, data) {
+		t.Errorf("sockets are in %s, %v; want it below the data folder", folder, err)
+	}
 	for path, want := range map[string]bool{folder: true, filepath.Join(data, "releases"): true, filepath.Join(data, "nats"): false} {
 		if err := bootstrap.ForOthers(path); (err == nil) != want {
 			t.Errorf("%s: %v", path, err)
@@ -169,7 +173,7 @@ func TestFoldersOfUsers(t *testing.T) {
 	if info, err := os.Stat(data); err != nil || info.Mode().Perm() != 0o701 {
 		t.Errorf("the data folder has mode %v, %v", info.Mode(), err)
 	}
-	if info, err := os.Stat(socketFolder(data, plan, false)); err != nil || info.Mode().Perm() != 0o700 {
+	if info, err := os.Stat(socketFolder(data, plan)); err != nil || info.Mode().Perm() != 0o700 {
 		t.Errorf("without users the folder of the sockets has mode %v, %v", info.Mode(), err)
 	}
 	if u, why := openUsers(config.Service{SignalUsers: "none"}, data, nil); u != nil || why == "" {

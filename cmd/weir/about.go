@@ -1,20 +1,24 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"os"
 	"runtime"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/mod/semver"
 
+	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/autoscalerd"
+	"github.com/weirkeeper/weirkeeper/internal/doctor"
 )
 
-// aboutCommands are "weir config" and "weir version".
+// aboutCommands are "weir config", "weir doctor" and "weir version".
 type aboutCommands struct{ *shared }
 
 func (cli *aboutCommands) configCommand() *cobra.Command {
@@ -46,6 +50,63 @@ func (cli *aboutCommands) configCommand() *cobra.Command {
 		},
 	})
 	return cmd
+}
+
+func (cli *aboutCommands) doctorCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check what a pool needs, and print what to do about each failure",
+		Long: `Check what a pool needs, in order: its files, its bootstrap, whether each signal
+runs as a user of its own, whether the limits of the signals hold, and whether
+other users can read files with keys. Each failure comes with what to do. The exit
+code is 1 if a check failed.
+
+It reads the files of this host as this user: run it where bootstrap runs.`,
+		Example: `  weir doctor --cluster everywhere-prod --pool default`,
+		Args:    command.NoArgs,
+		RunE:    func(cmd *cobra.Command, _ []string) error { return cli.doctor(cmd.Context()) },
+	}
+	cli.outputFlag(cmd)
+	return cmd
+}
+
+func (cli *aboutCommands) doctor(ctx context.Context) error {
+	site := doctor.Site{Configs: cli.ConfigDir()}
+	if dir, err := cli.DataDir(); err == nil && cli.Configs == "" {
+		if up := command.UpConfigs(dir); isFolder(up) {
+			site.Configs = up // those of "weir up", which has no others
+		}
+	}
+	site.Service, _, site.Files = config.Load(site.Configs, cli.Cluster, cli.Pool)
+	site.Silent = cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
+		status, err := cli.askBootstrap(ctx, b)
+		if err == nil {
+			site.Status = &status
+		}
+		return err
+	})
+	all := doctor.Examine(site)
+	if cli.output == "json" {
+		if err := cli.printJSON(all); err != nil {
+			return err
+		}
+	} else {
+		for _, f := range all {
+			fmt.Fprintf(cli.Stdout, "%-7s  %s: %s\n", f.Result, f.Check, f.Detail)
+			if f.Fix != "" {
+				fmt.Fprintf(cli.Stdout, "         %s\n", f.Fix)
+			}
+		}
+	}
+	if !doctor.Healthy(all) {
+		return errors.New("a check failed")
+	}
+	return nil
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
 }
 
 // releasedVersion returns the version of this binary, and whether the Go command

@@ -55,6 +55,9 @@ func testMain(m *testing.M) int {
 	return m.Run()
 }
 
+// testSecret is in the environment of all that the tests start.
+const testSecret = "postgres://user:secret@host/"
+
 // executable returns the path of this process's program.
 func executable() string {
 	path, err := os.Readlink("/proc/self/exe")
@@ -85,6 +88,7 @@ func prepare(dir string) error {
 		"WEIR_SIGNALS_DIR": filepath.Join(dir, "signals"),
 		"WEIR_TEST_BIN":    bin,
 		"GORACE":           "atexit_sleep_ms=0", // of our processes, which end often
+		"DATABASE_URL":     testSecret,
 	} {
 		if err := os.Setenv(name, value); err != nil {
 			return err

@@ -54,7 +54,7 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 		(&statusCommands{cli}).statusCommand(), pool.explainCommand(), pool.planCommand(), (&decideCommands{cli}).decideCommand(),
 		pool.pauseCommand(), pool.resumeCommand(), pool.offsetCommand(), pool.poolCommand(), (&appCommands{cli}).appCommand(), (&stateCommands{cli}).stateCommand(), signals.signalCommand(),
 		(&metricsCommands{cli}).metricsCommand(), daemons.bootstrapCommand(), daemons.autoscalerCommand(), daemons.agentCommand(),
-		(&harmonizerCommands{cli}).harmonizerCommand(), health.healthCommand(), about.configCommand(), about.versionCommand(), daemons.keepCommand(),
+		(&harmonizerCommands{cli}).harmonizerCommand(), health.healthCommand(), about.configCommand(), about.doctorCommand(), about.versionCommand(), daemons.keepCommand(),
 	)
 	return root
 }

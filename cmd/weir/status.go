@@ -20,6 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+	"github.com/weirkeeper/weirkeeper/internal/doctor"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/nodehealth"
@@ -101,6 +102,10 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	if s.Processes != nil {
 		fmt.Fprintln(cli.Stdout)
 		cli.printProcesses(append(s.Processes.Signals, s.Processes.Autoscaler))
+		same := doctor.Shared(s.Processes.Signals)
+		for _, why := range sortedKeys(same) {
+			fmt.Fprintf(cli.Stdout, "signals of %s run as the user of bootstrap, and can read its keys: %s\n", strings.Join(same[why], ", "), why)
+		}
 	}
 	if s.Counts != nil {
 		fmt.Fprintln(cli.Stdout)

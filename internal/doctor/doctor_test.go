@@ -1,0 +1,99 @@
+package doctor
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/internal/config"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/bootstrapd"
+)
+
+// found returns the findings of one check.
+func found(all []Finding, check string) (of []Finding) {
+	for _, f := range all {
+		if f.Check == check {
+			of = append(of, f)
+		}
+	}
+	return of
+}
+
+func statusOf(signals ...bootstrap.Process) *bootstrapd.Status {
+	return &bootstrapd.Status{Status: bootstrap.Status{PID: 7, Signals: signals}}
+}
+
+func TestExamine(t *testing.T) {
+	t.Setenv("HOME", t.TempDir()) // without files of AWS
+	own := bootstrap.Process{App: "web", PID: 8, User: 60710}
+	same := bootstrap.Process{App: "api", PID: 9, SameUser: "run bootstrap as root"}
+	beside := bootstrap.Process{App: "job", PID: 10, User: 60711, Candidate: &same}
+	loose := bootstrap.Process{App: "web", PID: 8, User: 60710, Unenforced: "CPUs: no cgroup v2"}
+	ended := bootstrap.Process{App: "api", SameUser: "run bootstrap as root", Unenforced: "CPUs: no cgroup v2"}
+	silent := errors.New("no bootstrap runs here")
+	for _, c := range []struct {
+		name, check string
+		site        Site
+		want        Result
+		detail, fix string // parts
+	}{
+		{"good files", "configuration", Site{Configs: "/etc/weir", Silent: silent}, OK, "/etc/weir", ""},
+		{"bad files", "configuration", Site{Files: errors.New("line 3"), Silent: silent}, Failed, "line 3", "weir config validate"},
+		{"bootstrap runs", "bootstrap", Site{Status: statusOf(own)}, OK, "process 7", ""},
+		{"bootstrap is silent", "bootstrap", Site{Silent: silent}, Failed, "no bootstrap runs here", "weir bootstrap"},
+		{"bootstrap refuses", "bootstrap", Site{Status: &bootstrapd.Status{Refused: "line 3"}}, Failed, "line 3", "correct the files"},
+		{"own users", "signal users", Site{Status: statusOf(own)}, OK, "a user of its own", ""},
+		{"same user", "signal users", Site{Status: statusOf(own, same)}, Failed, "signals of api run as the user of bootstrap", "run bootstrap as root"},
+		{"same user of a candidate", "signal users", Site{Status: statusOf(own, beside)}, Failed, "signals of api", "run bootstrap as root"},
+		{"same user of what has ended", "signal users", Site{Status: statusOf(own, ended)}, OK, "", ""},
+		{"users unknown", "signal users", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
+		{"limits hold", "signal limits", Site{Status: statusOf(own)}, OK, "hold", ""},
+		{"limits do not hold", "signal limits", Site{Status: statusOf(loose, ended)}, Failed, "signals of web do not hold: CPUs: no cgroup v2", "Delegate=yes"},
+		{"limits unknown", "signal limits", Site{Silent: silent}, Unknown, "bootstrap does not answer", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			of := found(Examine(c.site), c.check)
+			if len(of) != 1 || of[0].Result != c.want || !strings.Contains(of[0].Detail, c.detail) || !strings.Contains(of[0].Fix, c.fix) {
+				t.Errorf("found %+v, want one %s with %q and the fix %q", of, c.want, c.detail, c.fix)
+			}
+			if (of[0].Fix == "") != (c.want == OK) {
+				t.Errorf("result %s with the fix %q", c.want, of[0].Fix)
+			}
+		})
+	}
+}
+
+func TestSecretFiles(t *testing.T) {
+	t.Setenv("HOME", t.TempDir())
+	folder, err := os.MkdirTemp("/tmp", "weir-doctor-*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer os.RemoveAll(folder)
+	keys, service := filepath.Join(folder, "keys.json"), filepath.Join(folder, "weir.yaml")
+	for _, file := range []string{keys, service} {
+		if err := os.WriteFile(file, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	site := Site{Configs: folder, Status: statusOf(), Service: config.Service{
+		AWS: config.AWS{AccessKeyFile: keys}, NATS: config.NATS{URL: "nats://weir:password@127.0.0.1:4222"},
+	}}
+	for _, c := range []struct {
+		folder, file os.FileMode
+		failed       int
+	}{{0o755, 0o600, 0}, {0o755, 0o640, 0}, {0o755, 0o644, 2}, {0o700, 0o644, 0}} {
+		for path, mode := range map[string]os.FileMode{folder: c.folder, keys: c.file, service: c.file} {
+			if err := os.Chmod(path, mode); err != nil {
+				t.Fatal(err)
+			}
+		}
+		of := found(Examine(site), "secret files")
+		if healthy := Healthy(of); healthy != (c.failed == 0) || c.failed > 0 && len(of) != c.failed {
+			t.Errorf("folder %04o, files %04o: %+v, want %d to fail", c.folder, c.file, of, c.failed)
+		}
+	}
+}

@@ -33,8 +33,10 @@ CHECKS ?= 20
 test: ## run every test (or a part, PKG=./autoscaler/...) with the race detector, in random order
 	$(RACE) -timeout 40m $(PKG)
 
-test-root: ## run the tests that need root: those of cgroups and their limits
-	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest' ./bootstrap/supervise
+test-root: ## run the tests that need root: those of cgroups and limits, and of signals with users of their own
+	$(RACE) -run 'Cgroup|Limit|Controller|Launcher|Leaves|Survives|TakesTheRest|User' ./bootstrap/supervise
+	$(RACE) -run 'User' ./bootstrap ./sigproto ./internal/daemon/bootstrapd
+	$(RACE) -run 'UpIsolates' ./cmd/weir
 
 SOAK   ?= 100000
 

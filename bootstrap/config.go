@@ -29,7 +29,7 @@ type Config struct {
 	Environ []string
 	// Users gives each signal a user of its own. This process needs the rights of
 	// supervise.MissingRights for that. Nil: signals run as this process's user, and
-	// SameUser says why, and what to do about it.
+	// SameUser is the reason, and what to do about it.
 	Users    Users
 	SameUser string
 	// Bucket and Args are what signals are told in VarBucket and VarArgs; optional.

@@ -26,7 +26,7 @@ type Users interface {
 const SameUser = "bootstrap was started without users for signals"
 
 // runsAs returns the user of the signal's next start, which executes path. User 0 is that of
-// bootstrap itself: why says what keeps the signal from having its own.
+// bootstrap itself: why is what keeps the signal from having its own.
 func (sig *signal) runsAs(at place, path string) (user int, why string, err error) {
 	config := sig.seat.config
 	if config.Users == nil {

@@ -117,7 +117,8 @@ func openFolder(t *testing.T) string {
 }
 
 // Each signal runs as a user of its own where bootstrap may start such processes, and
-// answers; a plugin has its control plane. Where bootstrap may not, the signal says so.
+// answers; a plugin has its control plane. Where bootstrap may not, the signal's status is the
+// error.
 func TestSignalsOfTheirOwnUsers(t *testing.T) {
 	missing, err := supervise.MissingRights()
 	if err != nil {
@@ -139,7 +140,7 @@ func TestSignalsOfTheirOwnUsers(t *testing.T) {
 		now := p.awaitProcess(t, s.App, "running", running)
 		uid := userOf(t, now.PID)
 		if other, taken := users[uid]; taken || now.User != uid || now.SameUser != "" {
-			t.Errorf("signal of %s runs as user %d, told as %d (%q), which is that of %q", s.App, uid, now.User, now.SameUser, other)
+			t.Errorf("signal of %s runs as user %d, its status has %d (%q), which is that of %q", s.App, uid, now.User, now.SameUser, other)
 		}
 		users[uid] = s.App
 		if err := ask(t, s.Address); err != nil {
@@ -185,17 +186,17 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 		return strings.HasPrefix(string(line), "sleep\x00")
 	})
 	if uid := userOf(t, now.PID); uid != now.User || uid < firstCounted {
-		t.Errorf("the release runs as user %d, told as %d", uid, now.User)
+		t.Errorf("the release runs as user %d, its status has %d", uid, now.User)
 	}
 }
 
-// Where signals run as bootstrap's user, each says why.
+// Where signals run as bootstrap's user, their status has the reason.
 func TestSignalsOfTheSameUser(t *testing.T) {
 	for _, why := range []string{"", "bootstrap lacks a right"} {
 		p := startWith(t, planOf("same", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.SameUser = why })
 		now := p.awaitProcess(t, "web", "running", running)
 		if uid := userOf(t, now.PID); uid != os.Getuid() || now.User != 0 || now.SameUser == "" || why != "" && now.SameUser != why {
-			t.Errorf("the signal runs as user %d, told as %d because %q; want %q", uid, now.User, now.SameUser, why)
+			t.Errorf("the signal runs as user %d, its status has %d because %q; want %q", uid, now.User, now.SameUser, why)
 		}
 		if err := p.end(); err != nil {
 			t.Error(err)

@@ -20,8 +20,8 @@ type Process struct {
 	Yanked string `json:"yanked,omitempty"`
 	// Unenforced is which of its limits do not hold, and why; empty: all hold.
 	Unenforced string `json:"unenforced,omitempty"`
-	// User is the user id that a signal runs as; 0: that of bootstrap, and SameUser says
-	// why, and what to do about it.
+	// User is the user id that a signal runs as; 0: that of bootstrap, and SameUser is
+	// the reason, and what to do about it.
 	User     int    `json:"user,omitempty"`
 	SameUser string `json:"same_user,omitempty"`
 	// Candidate runs beside the signal: it is about to take its place, or is

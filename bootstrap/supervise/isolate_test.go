@@ -17,8 +17,8 @@ import (
 // otherUser is a user id that no account of a test machine has.
 const otherUser = 60999
 
-// maySwitch reports whether this process may start children as other users. Tests demand of
-// it what it may, and of one that may not that it says so.
+// maySwitch reports whether this process may start children as other users. Tests that need
+// it test the refusal where it may not.
 func maySwitch(t testing.TB) bool {
 	t.Helper()
 	missing, err := MissingRights()
@@ -96,7 +96,7 @@ func TestMissingRights(t *testing.T) {
 	}
 	for _, r := range switchRights() {
 		if has := effective&(1<<r.number) != 0; has == slices.Contains(missing, r.name) {
-			t.Errorf("%s: the kernel says %v, missing are %v", r.name, has, missing)
+			t.Errorf("%s: in /proc %v, missing are %v", r.name, has, missing)
 		}
 		if !strings.Contains(SwitchRights(), r.name) {
 			t.Errorf("SwitchRights %q lacks %s", SwitchRights(), r.name)
@@ -159,7 +159,7 @@ func TestSurvivesNothingOfAnotherUser(t *testing.T) {
 		spec := shell("setsid sleep 1000 & echo $!; exec sleep 1000", newMark(t), &lines)
 		asOther(&spec)
 		child := start(t, l, spec)
-		eventually(t, 10*time.Second, "the child's process says its number", func() bool { return len(lines.all()) == 1 })
+		eventually(t, 10*time.Second, "the number of the child's process", func() bool { return len(lines.all()) == 1 })
 		var strayed int
 		if _, err := fmt.Sscan(lines.all()[0], &strayed); err != nil {
 			t.Fatal(err)

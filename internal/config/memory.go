@@ -2,5 +2,5 @@
 
 package config
 
-// defaultMemory is the memory of a signal whose file says nothing.
+// defaultMemory is the memory of a signal without limits.memory, in bytes.
 const defaultMemory Size = 1 << 30

@@ -24,14 +24,14 @@ type Process struct {
 	Address   Size    `yaml:"address_space"` // default: no limit
 }
 
-// What a signal may use whose file says nothing: several times what one needs that computes
-// a request from a day of metrics, and a small part of a host.
+// Limits of a signal without limits in its file: several times what a signal needs for a
+// request from a day of metrics, and a small part of a host.
 const (
 	defaultProcesses = 256
 	defaultOpenFiles = 1024
 )
 
-// limits returns what the file says, with defaults.
+// limits returns the limits of the file, with defaults.
 func (p Process) limits() bootstrap.Limits {
 	return bootstrap.Limits{
 		Memory: int64(orElse(p.Memory, defaultMemory)), CPUs: p.CPUs, Processes: orElse(p.Processes, defaultProcesses),

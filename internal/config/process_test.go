@@ -62,7 +62,7 @@ func TestSignalPlans(t *testing.T) {
 	}
 }
 
-// A signal whose file says nothing has limits; 0 takes them away.
+// A signal without limits in its file has default ones; 0 is no limit.
 func TestSignalLimits(t *testing.T) {
 	usual := bootstrap.Limits{Memory: int64(defaultMemory), Processes: 256, OpenFiles: 1024}
 	for keys, want := range map[string]bootstrap.Limits{

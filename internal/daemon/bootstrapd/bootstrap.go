@@ -137,7 +137,7 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 }
 
 // users returns what gives signals users of their own, and the folder of their sockets. Own
-// is nil if signals run as this process's user: sameUser says why, and what to do.
+// is nil if signals run as this process's user: sameUser is the reason, and what to do.
 func (p Process) users(wanted Pooled) (own *users, folder, sameUser string) {
 	own, sameUser = openUsers(wanted.service, p.Data, p.Log)
 	if own != nil {

@@ -38,7 +38,7 @@ type users struct {
 }
 
 // openUsers returns the users of the signals; nil if signals have to run as the user of this
-// process: why says what is missing, and what to do about it.
+// process: why is what is missing, and what to do about it.
 func openUsers(service config.Service, data string, log *slog.Logger) (u *users, why string) {
 	first, last := service.Users()
 	if why := NoUsers(first, last); why != "" {
@@ -51,7 +51,7 @@ func openUsers(service config.Service, data string, log *slog.Logger) (u *users,
 // from that range, and what to do about it; empty if it could.
 func NoUsers(first, last int) string {
 	if first == 0 {
-		return `weir.yaml says "signal_users: none": remove that, and start bootstrap anew`
+		return `weir.yaml has "signal_users: none": remove that, and start bootstrap anew`
 	}
 	missing, err := supervise.MissingRights()
 	if err != nil {

@@ -108,7 +108,7 @@ func TestNoUsers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if why := NoUsers(0, 0); !strings.Contains(why, "signal_users: none") {
+	if why := NoUsers(0, 0); !strings.Contains(why, `has "signal_users: none"`) {
 		t.Errorf("without a range: %q", why)
 	}
 	why := NoUsers(60706, 61183)

@@ -33,7 +33,7 @@ func (sig *signal) runsAs(at place, path string) (user int, why string, err erro
 		return 0, cmp.Or(config.SameUser, SameUser), nil
 	}
 	if err := ForOthers(path); err != nil {
-		return 0, fmt.Sprintf("its user could not execute it: %v", err), nil
+		return 0, fmt.Sprintf("another user could not execute it: %v; or choose a data folder that all users can reach, such as /var/lib/weir", err), nil
 	}
 	if user, err = config.Users.Of(at.address); err != nil {
 		return 0, "", fmt.Errorf("find a user for the signal at @%s: %w", at.address, err)

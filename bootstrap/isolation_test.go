@@ -1,7 +1,10 @@
 package bootstrap_test
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -14,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/weirkeeper/weirkeeper/bootstrap"
+	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
@@ -187,6 +191,92 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 	})
 	if uid := userOf(t, now.PID); uid != now.User || uid < firstCounted {
 		t.Errorf("the release runs as user %d, its status has %d", uid, now.User)
+	}
+}
+
+// listener is a signal of Clusterman: it listens, and knows nothing of users.
+const listener = `import socket, sys, time
+s = socket.socket(socket.AF_UNIX)
+s.bind("\0" + "-".join(sys.argv[1:4]) + "-socket")
+s.listen()
+time.sleep(1000)
+`
+
+// tarballs fetches virtual environments, as Clusterman's bucket has them.
+type tarballs struct{ *store }
+
+func (s tarballs) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
+	return s.cache.FetchClusterman(ctx, s.bucket, "jammy", ref)
+}
+
+// publishVenv publishes a virtual environment with this system's python.
+func (s tarballs) publishVenv(t *testing.T, ref release.Ref) {
+	t.Helper()
+	const python = "/usr/bin/python3"
+	var archive bytes.Buffer
+	gz := gzip.NewWriter(&archive)
+	w := tar.NewWriter(gz)
+	for _, h := range []struct{ name, link, body string }{
+		{"prodenv/bin/python", python, ""}, {"prodenv/pyvenv.cfg", "", "home = " + filepath.Dir(python) + "\n"},
+		{"clusterman_signals/__init__.py", "", ""}, {"clusterman_signals/run.py", "", listener},
+	} {
+		header := &tar.Header{Name: h.name, Typeflag: tar.TypeReg, Linkname: h.link, Mode: 0o644, Size: int64(len(h.body))}
+		if h.link != "" {
+			header.Typeflag = tar.TypeSymlink
+		}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write([]byte(h.body)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(w.Close(), gz.Close()); err != nil {
+		t.Fatal(err)
+	}
+	key := "jammy/clusterman_signals_" + ref.Version + ".tar.gz"
+	if err := s.bucket.Put(t.Context(), key, bytes.NewReader(archive.Bytes()), int64(archive.Len())); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// An interpreter with its libraries runs as a user of its own if that user can reach the cache,
+// and else as bootstrap's user, with the reason.
+func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
+	missing, err := supervise.MissingRights()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, open := range []bool{true, false} {
+		t.Run(fmt.Sprintf("cache open %v", open), func(t *testing.T) {
+			plan := released(fmt.Sprintf("venv%v", open))
+			s := tarballs{newStore(t, plan)}
+			s.publishVenv(t, plan.Signals[1].Ref())
+			folder := openFolder(t)
+			mode := os.FileMode(0o711)
+			if !open {
+				mode = 0o700
+			}
+			if err := os.Chmod(folder, mode); err != nil {
+				t.Fatal(err)
+			}
+			if s.cache, err = release.OpenCache(t.Context(), release.Config{Dir: filepath.Join(folder, "releases")}); err != nil {
+				t.Fatal(err)
+			}
+			p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
+			if open && len(missing) > 0 {
+				p.awaitProcess(t, "web", "refused", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "operation not permitted") })
+				return
+			}
+			now := p.awaitProcess(t, "web", "running", running)
+			uid := userOf(t, now.PID)
+			if open && (uid != now.User || uid < firstCounted || now.SameUser != "") {
+				t.Errorf("it runs as user %d, its status is %+v; want a user of its own", uid, now)
+			}
+			if want := folder + " has mode 0700"; !open && (uid != os.Getuid() || !strings.Contains(now.SameUser, want)) {
+				t.Errorf("it runs as user %d because %q; want bootstrap's user because %q", uid, now.SameUser, want)
+			}
+		})
 	}
 }
 

@@ -188,6 +188,12 @@ def log(line: str) -> None:
         pass
 
 
+def admitted(sock: socket.socket) -> bool:
+    """Reports whether the other end is of this user, of root, or of the autoscaler's user."""
+    _, user, _ = struct.unpack("iIi", sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    return str(user) in {"0", str(os.geteuid()), os.environ.get("WEIR_SIGNAL_PEER")}
+
+
 def handle(sock: socket.socket) -> None:
     """Serves one connection. Its end, expected or not, ends nothing else."""
     with sock:
@@ -220,6 +226,9 @@ def main(args: list[str]) -> int:
         except OSError as err:  # out of file descriptors, perhaps: they come back
             log(f"accept: {err}")
             time.sleep(0.1)
+            continue
+        if not admitted(sock):  # each process of the host can connect
+            sock.close()
             continue
         try:
             threading.Thread(target=handle, args=(sock,), daemon=True).start()

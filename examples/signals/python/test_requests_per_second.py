@@ -12,6 +12,7 @@ import sys
 import unittest
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import requests_per_second as rps
 
@@ -26,6 +27,18 @@ serial = itertools.count()
 def body(*values: float, metric: str = rps.METRIC) -> dict[str, Any]:
     points = [[float(time), value] for time, value in enumerate(values)]
     return {"metrics": {metric: points}, "timestamp": 100.0}
+
+
+class Admitted(unittest.TestCase):
+    def test_only_known_users(self) -> None:
+        own, other = socket.socketpair()
+        self.addCleanup(own.close)
+        self.addCleanup(other.close)
+        self.assertTrue(rps.admitted(own))
+        stranger = mock.Mock(**{"getsockopt.return_value": struct.pack("iIi", 1, 4711, 4711)})
+        self.assertFalse(rps.admitted(stranger))
+        with mock.patch.dict(os.environ, WEIR_SIGNAL_PEER="4711"):
+            self.assertTrue(rps.admitted(stranger))
 
 
 class Decide(unittest.TestCase):

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 )
 
 // maxDeaths bounds how many processes of a signal may die of its windows in one
@@ -59,9 +60,10 @@ func (r *round) call(ctx context.Context, s *signalState, first request) []respo
 func (c *call) collect(ctx context.Context) []response {
 	var responses []response
 	for c.open > 0 || c.lost && c.patient && c.deaths < maxDeaths {
-		var timeout <-chan struct{}
+		var timeout <-chan time.Time
+		var ended <-chan struct{}
 		if c.open == 0 {
-			timeout = ctx.Done()
+			timeout, ended = time.After(c.round.config.Timeout()), ctx.Done()
 		} // else each open request ends with ctx
 		select {
 		case x := <-c.responses:
@@ -78,6 +80,8 @@ func (c *call) collect(ctx context.Context) []response {
 		case <-c.listing.Changed:
 			c.follow(ctx)
 		case <-timeout:
+			return responses
+		case <-ended:
 			return responses
 		}
 	}
@@ -97,12 +101,15 @@ func (c *call) follow(ctx context.Context) {
 	}
 }
 
-// start starts one request.
+// start starts one request. The process has the whole time limit for it, also if it
+// came up late.
 func (c *call) start(ctx context.Context, to connection) {
 	c.newest, c.lost = to.withoutClient(), false
 	c.open++
 	c.wg.Go(func() {
-		x := c.evaluate(ctx, to)
+		limited, cancel := context.WithTimeout(ctx, c.round.config.limit(c.signal))
+		defer cancel()
+		x := c.evaluate(limited, to)
 		select {
 		case c.responses <- x:
 		case <-c.over: // another process responded first

@@ -14,11 +14,18 @@ type Config struct {
 	Signals []Signal      // the default signal first, then one for each app
 }
 
-// Timeout returns how long the evaluation of one signal may take: half a tick, within
-// bounds, so that a silent signal costs the tick less than the tick.
+// Timeout returns how long a tick waits for its signals: half a tick, within bounds, so
+// that a silent signal costs the tick less than the tick. It is also the shortest time
+// limit of a signal.
 func (c Config) Timeout() time.Duration {
 	return min(max(c.Tick/2, 500*time.Millisecond), 10*time.Second)
 }
+
+// limit returns how long a process of s may take for one response.
+func (c Config) limit(s Signal) time.Duration { return max(s.TimeLimit, c.Timeout()) }
+
+// outlasts reports whether an evaluation of s may outlast the tick that began it.
+func (c Config) outlasts(s Signal) bool { return s.TimeLimit > c.Timeout() }
 
 // Signal is the signal of one app.
 type Signal struct {
@@ -27,6 +34,7 @@ type Signal struct {
 	Name       string // empty: the app has no signal of its own
 	Version    string // pinned release
 	Period     time.Duration
+	TimeLimit  time.Duration    // at most the Period; shorter than the Timeout: that counts
 	HoldFor    time.Duration    // how long its last good opinion may stand in
 	MaxRequest resource.Request // as of decide.App
 	Windows    []Window         // for processes whose Endpoint has no Request

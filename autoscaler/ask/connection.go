@@ -6,7 +6,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Client sends requests to one process of a signal.
+// Client sends requests to one process of a signal. Evaluate ends when ctx does.
 type Client interface {
 	Evaluate(ctx context.Context, e sigproto.Evaluation) (sigproto.Response, error)
 	Close() error
@@ -43,15 +43,19 @@ type candidateState struct {
 	listed    bool // else the rest is empty
 	shadow    bool
 	tolerance float64
-	probed    bool // the candidate that is to replace the process has got its request
+	probed    bool              // the candidate that is to replace the process has got its request
+	request   *candidateRequest // under way, with the client; nil: there is none
 }
 
-// shadows reports whether the candidate gets each request that the signal gets.
-func (c *candidateState) shadows() bool { return c.listed && c.shadow && c.endpoint.Down == "" }
+// shadows reports whether the candidate gets the next request that the signal gets. One
+// that is not done with the last one does not.
+func (c *candidateState) shadows() bool {
+	return c.listed && c.shadow && c.request == nil && c.endpoint.Down == ""
+}
 
 // needsProbe reports whether the candidate still has to get its one request.
 func (c *candidateState) needsProbe() bool {
-	return c.listed && !c.shadow && !c.probed && c.endpoint.Down == ""
+	return c.listed && !c.shadow && !c.probed && c.request == nil && c.endpoint.Down == ""
 }
 
 // follow makes the connection lead to a candidate, for that spec, if one is listed.
@@ -61,4 +65,19 @@ func (c *candidateState) follow(to Candidate, spec RequestSpec, listed bool) {
 		*c = candidateState{listed: listed}
 	}
 	c.endpoint, c.spec, c.shadow, c.tolerance = to.Endpoint, spec, to.Shadow, to.Tolerance
+}
+
+// close ends the request under way, and closes the connection.
+func (c *candidateState) close() {
+	if x := c.request; x != nil {
+		x.cancel()
+		<-x.done
+		c.takeBack()
+	}
+	c.connection.close()
+}
+
+// takeBack takes the client back from a request that is over.
+func (c *candidateState) takeBack() {
+	c.client, c.request = c.request.response.client, nil
 }

@@ -61,7 +61,8 @@ type Candidate struct {
 // Report is what a directory gets from a panel.
 type Report struct {
 	// Revision is the newest one that the panel follows: it sends no request to a
-	// process that this revision does not list.
+	// process that this revision does not list. One that is under way ends with the
+	// process.
 	Revision int
 	Results  []Result // of all requests since the last report
 }

@@ -3,14 +3,18 @@
 //
 // The evaluation of a signal goes straight down, and the files stand in that order:
 //
-//	panel.go     the signals that are due, at the same time
-//	round.go     the steps of one signal
-//	window.go    windows of metrics -> series
-//	request.go   series -> request
-//	call.go      request -> the processes of the signal, until one responds
-//	response.go  request -> response of one process
-//	opinion.go   response -> decide.Opinion
-//	shadow.go    responses of candidates, compared after the tick has acted
+//	panel.go       the signals that are due, at the same time
+//	evaluation.go  one signal, in the tick or beside the ticks
+//	round.go       the steps of one signal
+//	window.go      windows of metrics -> series
+//	request.go     series -> request
+//	call.go        request -> the processes of the signal, until one responds
+//	response.go    request -> response of one process
+//	opinion.go     response -> decide.Opinion
+//	shadow.go      responses of candidates, compared after the tick has acted
+//
+// A signal whose TimeLimit is longer than the tick waits for is evaluated beside the
+// ticks: it keeps its opinion until a later tick adopts the answer.
 //
 // Between two ticks the panel follows the [Directory], so that a signal changes its
 // process without a tick without an opinion. probe.go sends one request to a process

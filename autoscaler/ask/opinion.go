@@ -30,7 +30,7 @@ func (r *round) opinion(s Signal, x response) decide.Opinion {
 			o.Verdict = decide.Stale
 		}
 		if errors.Is(x.err, context.DeadlineExceeded) && !x.unsent {
-			o.Why = fmt.Sprintf("no answer within %v: %v", r.config.Timeout(), x.err)
+			o.Why = fmt.Sprintf("no answer within %v: %v", r.config.limit(s), x.err)
 		}
 		return o
 	}

@@ -30,11 +30,13 @@ type Panel struct {
 	signals []*signalState // the default signal first
 	listing Listing        // the newest that the panel follows
 	results []Result       // not yet reported
+	running sync.WaitGroup // the requests under way
+	probed  chan struct{}  // has room for one: a probe is over
 }
 
 // New returns a panel that follows no listing yet.
 func New(c Config, ports Ports, log *slog.Logger) *Panel {
-	p := &Panel{config: c, ports: ports, log: log}
+	p := &Panel{config: c, ports: ports, log: log, probed: make(chan struct{}, 1)}
 	for _, s := range c.Signals {
 		p.signals = append(p.signals, &signalState{Signal: s})
 	}
@@ -42,36 +44,38 @@ func New(c Config, ports Ports, log *slog.Logger) *Panel {
 }
 
 // Evaluate brings the opinions of all signals that are due up to date, at the same
-// time. It does not wait for their shadows: the caller must pass the Shadows to Compare.
+// time. It waits for them no longer than the Timeout: the answer of a signal with a longer
+// TimeLimit is adopted by a later Evaluate, and until then the signal keeps its opinion.
+// It does not wait for shadows: the caller must pass the Shadows to Compare.
 func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
-	limited, end := context.WithTimeout(ctx, p.config.Timeout())
-	r := p.newRound(limited, now)
-	shadows := &Shadows{round: r, end: end, trials: make([]*trial, len(p.signals))}
-	results := make([][]Result, len(p.signals))
-	var wg sync.WaitGroup
-	for i, s := range p.signals {
-		if !s.due(now) {
-			continue
+	results := p.adopt()
+	m := p.begin(ctx, now)
+	var started []*evaluation
+	for _, s := range p.signals {
+		if s.due(now) {
+			started = append(started, p.start(m, s))
 		}
-		wg.Go(func() {
-			if first, ok := r.prepare(s); ok {
-				shadows.start(limited, i, s, first)
-				results[i] = r.evaluate(limited, s, first)
-			}
-			s.schedule(now)
-		})
 	}
-	wg.Wait()
+	for _, e := range started {
+		m.await(e.Signal, e.done)
+	}
+	results = append(results, p.adopt()...)
 	if ctx.Err() == nil { // else the tick was cancelled, and the processes are not to blame
-		p.results = append(p.results, slices.Concat(results...)...)
+		p.results = append(p.results, results...)
 	}
-	return shadows
+	return &Shadows{m}
 }
 
-// Compare waits for the shadows, no longer than for a signal, and compares their
-// opinions with those of their signals.
-func (p *Panel) Compare(ctx context.Context, s *Shadows) []ShadowRecord {
-	results, records := s.compare()
+// Compare waits for the shadows of the tick, no longer than Evaluate does for signals,
+// and compares the opinions that are there with those of their signals.
+func (p *Panel) Compare(ctx context.Context, tick *Shadows) []ShadowRecord {
+	for _, s := range p.signals {
+		if x := s.candidate.request; x != nil && x.moment == tick.moment {
+			x.moment.await(x.signal, x.done)
+		}
+	}
+	tick.moment.end()
+	results, records := p.compare()
 	if ctx.Err() == nil {
 		p.results = append(p.results, results...)
 	}
@@ -113,8 +117,12 @@ func (p *Panel) Opinions() Opinions {
 // one that the panel follows; nil if there never is.
 func (p *Panel) Changed() <-chan struct{} { return p.listing.Changed }
 
+// Probed returns a channel that receives when the result of a candidate is there that
+// Follow did not wait for: the next Follow reports it.
+func (p *Panel) Probed() <-chan struct{} { return p.probed }
+
 // Sync follows the newest listing: from then on the panel sends no request to a
-// process that the listing does not contain.
+// process that the listing does not contain. One that is under way goes on.
 func (p *Panel) Sync() {
 	p.listing = p.ports.Directory.Listing()
 	for _, s := range p.signals {
@@ -123,8 +131,9 @@ func (p *Panel) Sync() {
 }
 
 // Follow follows the newest listing between two ticks, and reports that. Then it probes
-// the candidates that are to replace a process, and reports their results. It takes at
-// most the Timeout.
+// the candidates that are to replace a process, and reports their results. It waits for them
+// no longer than the Timeout: of a signal with a longer TimeLimit, a later Follow reports
+// the result.
 func (p *Panel) Follow(ctx context.Context, now time.Time) {
 	if ctx.Err() != nil {
 		return
@@ -147,7 +156,8 @@ func (p *Panel) Report() {
 }
 
 // Reconfigure replaces the configuration. A signal of the same name keeps its
-// opinion, its connection and its schedule.
+// opinion and its schedule, and also its connection and its evaluation under way unless
+// its windows, its parameters or its TimeLimit change.
 func (p *Panel) Reconfigure(c Config) {
 	before := p.signals
 	p.config, p.signals = c, nil
@@ -161,9 +171,11 @@ func (p *Panel) Reconfigure(c Config) {
 	}
 }
 
-// Close closes all connections. A later evaluation opens them again.
+// Close ends all requests, and closes all connections. When it returns, no goroutine of
+// the panel is left. A later evaluation opens the connections again.
 func (p *Panel) Close() {
 	for _, s := range p.signals {
 		s.close()
 	}
+	p.running.Wait()
 }

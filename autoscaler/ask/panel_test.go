@@ -148,6 +148,7 @@ func TestDue(t *testing.T) {
 		s := &signalState{Signal: Signal{Name: "Need", Period: time.Minute}}
 		s.own.endpoint.Version = "v1"
 		s.opinion.Verdict = decide.Value
+		s.evaluated = s.own
 		s.schedule(now)
 		change(s)
 		return s

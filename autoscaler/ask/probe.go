@@ -3,7 +3,6 @@ package ask
 import (
 	"context"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
@@ -11,37 +10,54 @@ import (
 
 // probe sends one request to each candidate that is to replace a signal's process and
 // has not got it yet, all at the same time. The results have no other effect than
-// their report. It reports whether there are any.
+// their report. It reports whether there are any, also of earlier requests.
 func (p *Panel) probe(ctx context.Context, now time.Time) bool {
-	waiting := slices.DeleteFunc(slices.Clone(p.signals), func(s *signalState) bool { return !s.candidate.needsProbe() })
-	if len(waiting) == 0 {
-		return false
+	if slices.ContainsFunc(p.signals, func(s *signalState) bool { return s.candidate.needsProbe() }) {
+		m := p.begin(ctx, now)
+		defer m.end()
+		p.startProbes(m)
 	}
-	limited, cancel := context.WithTimeout(ctx, p.config.Timeout())
-	defer cancel()
-	r := p.newRound(limited, now)
-	results := make([]Result, len(waiting))
-	var wg sync.WaitGroup
-	for i, s := range waiting {
-		wg.Go(func() { results[i] = r.probe(limited, s) })
+	var results []Result
+	for _, s := range p.signals {
+		if x := s.candidate.request; x.over() && x.own == nil {
+			results = append(results, s.candidate.probe(x))
+		}
 	}
-	wg.Wait()
+	if ctx.Err() != nil {
+		return false // the loop ended, and the candidates are not to blame
+	}
 	p.results = append(p.results, results...)
-	return ctx.Err() == nil // else the loop ended, and the candidates are not to blame
+	return results != nil
 }
 
-// probe sends one request to the candidate of s, unless its windows are not good.
-func (r *round) probe(ctx context.Context, s *signalState) Result {
-	x, o := response{connection: s.candidate.connection}, decide.Opinion{Verdict: decide.Unasked}
-	q, err := r.windows.request(s.App, s.candidate.spec)
-	if err != nil {
-		o.Why = err.Error()
-	} else {
-		x = r.ports.send(ctx, s.candidate.connection, q)
-		o = r.opinion(s.Signal, x)
-		s.candidate.connection, s.candidate.probed = x.connection, true
+// startProbes sends the requests, and waits for the responses as a tick does.
+func (p *Panel) startProbes(m *moment) {
+	var started []*candidateRequest
+	for _, s := range p.signals {
+		if !s.candidate.needsProbe() {
+			continue
+		}
+		x := &candidateRequest{moment: m}
+		spec := s.candidate.spec
+		p.request(x, s, func(context.Context) (request, error) { return x.round.windows.request(x.signal.App, spec) })
+		started = append(started, x)
 	}
-	result := resultOf(s.Signal, x, o)
+	for _, x := range started {
+		m.await(x.signal, x.done)
+	}
+}
+
+// probe returns the result of a probe that is over. If its windows were not good, there
+// is another one later.
+func (c *candidateState) probe(x *candidateRequest) Result {
+	c.takeBack()
+	o := decide.Opinion{Verdict: decide.Unasked}
+	if x.response.unsent {
+		o.Why = x.response.err.Error()
+	} else {
+		o, c.probed = x.round.opinion(x.signal, x.response), true
+	}
+	result := resultOf(x.signal, x.response, o)
 	result.Candidate = true
 	return result
 }

@@ -2,53 +2,102 @@ package ask
 
 import (
 	"context"
-	"sync"
+	"errors"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
 	"github.com/weirkeeper/weirkeeper/autoscaler/shadow"
 )
 
-// Shadows are the requests of one round to shadow candidates. They stay open while
+// Shadows are the requests of one tick to shadow candidates. They stay open while
 // the loop decides and acts.
-type Shadows struct {
-	round  *round
-	trials []*trial // by signal; nil: no request to a shadow
-	open   sync.WaitGroup
-	end    context.CancelFunc // of all requests of the round
+type Shadows struct{ moment *moment }
+
+// candidateRequest is one request to a candidate, under way or over.
+type candidateRequest struct {
+	signal   Signal
+	moment   *moment
+	round    *round
+	own      *evaluation // of the signal, whose opinion it is compared with; nil: a probe
+	response response    // when done is closed
+	cancel   context.CancelFunc
+	done     chan struct{}
 }
 
-// trial is one request to a shadow.
-type trial struct {
-	signal   *signalState
-	response response // when open is done
+// over reports whether the request is over.
+func (x *candidateRequest) over() bool { return x != nil && isClosed(x.done) }
+
+// errNoRequest: the signal itself got no request, so its shadow gets none.
+var errNoRequest = errors.New("the signal gets no request")
+
+// shadow sends the first of requests to the shadow of s, beside evaluation e of s.
+func (p *Panel) shadow(e *evaluation, s *signalState, requests <-chan request) {
+	p.request(&candidateRequest{moment: e.moment, round: e.round, own: e}, s, func(ctx context.Context) (request, error) {
+		select {
+		case q, ok := <-requests:
+			if ok {
+				return q, nil
+			}
+		case <-ctx.Done():
+		}
+		return request{}, errNoRequest
+	})
 }
 
-// start sends to the shadow of signal number i, if it has one, the request that the
-// signal gets.
-func (s *Shadows) start(ctx context.Context, i int, signal *signalState, q request) {
-	if !signal.candidate.shadows() {
-		return
+// request starts x, a request to the candidate of s, as soon as prepare returns it. x
+// has the client of the candidate until it is over.
+func (p *Panel) request(x *candidateRequest, s *signalState, prepare func(context.Context) (request, error)) {
+	ctx, cancel := x.moment.context(s.Signal)
+	x.signal, x.cancel, x.done = s.Signal, cancel, make(chan struct{})
+	to := s.candidate.connection
+	s.candidate.client, s.candidate.request = nil, x
+	if x.round == nil {
+		x.round = x.moment.roundOf(ctx, s.Signal)
 	}
-	t, to := &trial{signal: signal}, signal.candidate.connection
-	s.trials[i] = t
-	s.open.Go(func() { t.response = s.round.ports.send(ctx, to, q) })
+	p.running.Go(func() {
+		defer p.announce(x)
+		defer close(x.done)
+		defer cancel()
+		q, err := prepare(ctx)
+		if err != nil {
+			x.response = unsent(to, err)
+			return
+		}
+		limited, end := context.WithTimeout(ctx, x.round.config.limit(x.signal))
+		defer end()
+		x.response = x.round.ports.send(limited, to, q)
+	})
 }
 
-// compare waits for the responses, and compares them with those of the signals.
-func (s *Shadows) compare() (results []Result, records []ShadowRecord) {
-	s.open.Wait()
-	s.end()
-	for _, t := range s.trials {
-		if t != nil {
-			result, record := t.compare(s.round)
+// announce announces the end of a probe that Follow may not have waited for.
+func (p *Panel) announce(x *candidateRequest) {
+	if x.own == nil && !x.response.unsent && x.round.config.outlasts(x.signal) {
+		select {
+		case p.probed <- struct{}{}:
+		default: // the Follow that is due takes this one, too
+		}
+	}
+}
+
+// compare compares the responses of the shadows that are over, and whose signal has its
+// opinion.
+func (p *Panel) compare() (results []Result, records []ShadowRecord) {
+	for _, s := range p.signals {
+		x := s.candidate.request
+		if !x.over() || x.own == nil || s.underWay == x.own {
+			continue
+		}
+		s.candidate.takeBack()
+		if !x.response.unsent {
+			result, record := x.compare(s.candidate.tolerance)
 			results, records = append(results, result), append(records, record)
 		}
 	}
 	return results, records
 }
 
-// ShadowRecord is the opinion of a shadow candidate in a tick, and how it differs from
-// the opinion of its app's signal, which is in the Case. No rule reads it.
+// ShadowRecord is the opinion of a shadow candidate, and how it differs from the opinion
+// of its app's signal on the same request. It is in the record of the first tick that has
+// both. No rule reads it.
 type ShadowRecord struct {
 	App string `json:"app"`
 	decide.Opinion
@@ -58,20 +107,18 @@ type ShadowRecord struct {
 	Difference string `json:"difference,omitempty"` // as of shadow.Compare; empty if they agree
 }
 
-func (t *trial) compare(r *round) (Result, ShadowRecord) {
-	s := t.signal
-	s.candidate.connection = t.response.connection
-	o := r.opinion(s.Signal, t.response)
-	result := resultOf(s.Signal, t.response, o)
+func (x *candidateRequest) compare(tolerance float64) (Result, ShadowRecord) {
+	o, own := x.round.opinion(x.signal, x.response), x.own.opinion
+	result := resultOf(x.signal, x.response, o)
 	result.Candidate = true
-	responded := o.Verdict != decide.Failed && s.opinion.Verdict != decide.Failed
-	valued := o.Verdict == decide.Value || s.opinion.Verdict == decide.Value
-	if result.Compared = responded && valued && t.response.spec.equal(s.evaluated.spec); result.Compared {
-		own := shadow.Answer{Verdict: string(s.opinion.Verdict), Request: s.opinion.Request}
-		candidate := shadow.Answer{Verdict: string(o.Verdict), Request: o.Request}
-		result.Difference = shadow.Compare(own, candidate, s.candidate.tolerance)
+	responded := o.Verdict != decide.Failed && own.Verdict != decide.Failed
+	valued := o.Verdict == decide.Value || own.Verdict == decide.Value
+	if result.Compared = responded && valued && x.response.spec.equal(x.own.own.spec); result.Compared {
+		result.Difference = shadow.Compare(
+			shadow.Answer{Verdict: string(own.Verdict), Request: own.Request},
+			shadow.Answer{Verdict: string(o.Verdict), Request: o.Request}, tolerance)
 	}
 	return result, ShadowRecord{
-		App: s.App, Opinion: o, Tolerance: s.candidate.tolerance, Compared: result.Compared, Difference: result.Difference,
+		App: x.signal.App, Opinion: o, Tolerance: tolerance, Compared: result.Compared, Difference: result.Difference,
 	}
 }

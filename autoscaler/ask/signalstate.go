@@ -13,9 +13,10 @@ type signalState struct {
 	own       connection
 	candidate candidateState
 	opinion   decide.Opinion
-	evaluated connection // that the opinion is from, without its client
-	short     string     // as of the request that the opinion is from
-	next      time.Time  // when the signal is due
+	evaluated connection  // that the opinion is from, without its client
+	short     string      // as of the request that the opinion is from
+	next      time.Time   // when the signal is due
+	underWay  *evaluation // has the client of own; nil: there is none
 }
 
 // follow makes the connections of s lead to the processes of the listing. A candidate
@@ -48,7 +49,7 @@ func (s *signalState) follow(l Listing) {
 // due reports whether the signal is due: its time has come, or its opinion is from
 // another version or from a request of another spec.
 func (s *signalState) due(now time.Time) bool {
-	if !s.configured() {
+	if !s.configured() || s.underWay != nil {
 		return false
 	}
 	outdated := s.own.endpoint.Version != s.evaluated.endpoint.Version || !s.own.spec.equal(s.evaluated.spec)
@@ -56,10 +57,9 @@ func (s *signalState) due(now time.Time) bool {
 	return !now.Before(s.next) || putBack || outdated && s.own.endpoint.Down == ""
 }
 
-// schedule sets when the signal is due again after an evaluation: after its period, or
-// at the next tick if its opinion is not a value.
+// schedule sets when the signal is due again after an evaluation that began now: after
+// its period, or at the next tick if its opinion is not a value.
 func (s *signalState) schedule(now time.Time) {
-	s.evaluated = s.own.withoutClient()
 	if s.opinion.Verdict != decide.Value {
 		s.next = now
 		return
@@ -75,7 +75,20 @@ func (s *signalState) responds() bool {
 	return v == decide.Value || v == decide.NoOpinion || v == decide.Stale
 }
 
+// sameRequest reports whether the configurations of s and of other send the same
+// requests, with the same limit, to the same signal.
+func (s *signalState) sameRequest(other Signal) bool {
+	return s.TimeLimit == other.TimeLimit && RequestSpec{s.Windows, s.Parameters}.equal(RequestSpec{other.Windows, other.Parameters})
+}
+
+// close ends what is under way, without an effect, and closes the connections.
 func (s *signalState) close() {
+	if e := s.underWay; e != nil {
+		e.cancel()
+		<-e.done
+		e.own.close()
+		s.underWay = nil
+	}
 	s.own.close()
 	s.candidate.close()
 }
@@ -91,6 +104,9 @@ func successor(before []*signalState, signal Signal) *signalState {
 	if s.Namespace == signal.Namespace && s.Name == signal.Name {
 		if s.Period != signal.Period {
 			s.next = time.Time{}
+		}
+		if !s.sameRequest(signal) {
+			s.close() // what is under way is of the configuration before
 		}
 		s.Signal = signal
 		return s

@@ -37,12 +37,16 @@ type windowReader struct {
 	reads  map[string]func() ([]metrics.Series, error)
 }
 
-// newWindowReader returns a reader whose reads end with ctx: no request ends a read
-// that others share.
+// newWindowReader returns a reader whose reads end with ctx, and after the Timeout: no
+// request ends a read that others share.
 func newWindowReader(ctx context.Context, c Config, store metrics.Store, now time.Time) *windowReader {
 	return &windowReader{
 		config: c, now: now,
-		read:  func(q metrics.Query) ([]metrics.Series, error) { return store.Window(ctx, q) },
+		read: func(q metrics.Query) ([]metrics.Series, error) {
+			limited, cancel := context.WithTimeout(ctx, c.Timeout())
+			defer cancel()
+			return store.Window(limited, q)
+		},
 		reads: map[string]func() ([]metrics.Series, error){},
 	}
 }

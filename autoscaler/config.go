@@ -57,6 +57,9 @@ func (c Config) Validate() error {
 		if s.Period <= 0 {
 			errs = append(errs, fmt.Errorf("app %s: period is %v: want more than 0", s.App, s.Period))
 		}
+		if s.TimeLimit < 0 || s.TimeLimit > s.Period {
+			errs = append(errs, fmt.Errorf("app %s: time limit is %v: want 0s to the period, %v", s.App, s.TimeLimit, s.Period))
+		}
 		seen[s.App] = true
 	}
 	return errors.Join(errs...)

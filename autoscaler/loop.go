@@ -106,6 +106,7 @@ func (l *Loop) Run(ctx context.Context) error {
 			l.give()
 			timer.Reset(max(0, l.config.Tick-l.world.Now().Sub(began)))
 		case <-l.signals.Changed():
+		case <-l.signals.Probed():
 		case n := <-l.writer.Notices():
 			between = func(ctx context.Context, now time.Time, r *apply.Report) error {
 				return l.writer.HandleNotices(ctx, now, n, r)

@@ -125,6 +125,7 @@ func TestReconfigureIsRefused(t *testing.T) {
 		{"no default signal", func(c *Config) { c.Default.Name = "" }, `the default signal is "" of app "__default__"`},
 		{"an app twice", func(c *Config) { c.Apps = append(c.Apps, c.Apps[0]) }, `app "web": want each to have a name of its own`},
 		{"no period", func(c *Config) { c.Apps = []ask.Signal{{App: "web"}} }, "app web: period is 0s"},
+		{"a time limit beyond the period", func(c *Config) { c.Apps[0].TimeLimit = 2 * time.Minute }, "app web: time limit is 2m0s: want 0s to the period, 1m0s"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

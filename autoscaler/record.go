@@ -35,13 +35,16 @@ type Record struct {
 	Snapshot snapshot.Record `json:"snapshot"`
 	Case     *resolve.Case   `json:"case,omitempty"`
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
-	Answer   *resolve.Answer    `json:"answer,omitempty"`
-	Detail   *Detail            `json:"detail,omitempty"`
-	Drift    []resolve.Drifted  `json:"drift,omitempty"` // groups that somebody else has changed
-	Actions  []apply.Action     `json:"actions"`
-	Drains   []drain.Record     `json:"drains,omitempty"` // after the actions
-	Shadows  []ask.ShadowRecord `json:"shadows,omitempty"`
-	Problems []string           `json:"problems,omitempty"`
+	Answer  *resolve.Answer    `json:"answer,omitempty"`
+	Detail  *Detail            `json:"detail,omitempty"`
+	Drift   []resolve.Drifted  `json:"drift,omitempty"` // groups that somebody else has changed
+	Actions []apply.Action     `json:"actions"`
+	Drains  []drain.Record     `json:"drains,omitempty"` // after the actions
+	Shadows []ask.ShadowRecord `json:"shadows,omitempty"`
+	// UnderWay are the evaluations that the decision did not wait for: a later tick has
+	// their answers. No rule reads it.
+	UnderWay []ask.UnderWay `json:"under_way,omitempty"`
+	Problems []string       `json:"problems,omitempty"`
 	// Account says what the groups' targets are made of after the actions.
 	Account resolve.Entries `json:"account,omitempty"`
 	// State is what is handed on after the actions.

@@ -102,6 +102,7 @@ func (l *Loop) plan(ctx context.Context, now time.Time, reading apply.Reading, o
 		r.problem(fmt.Errorf("group %s is at its maximum, so its marked instances go one by one, and now none can: %s", group, o.Stuck[group]))
 	}
 	answer := o.Answer()
+	r.UnderWay = l.signals.UnderWay()
 	r.Case, r.Answer, r.Detail, r.Drift = &c, &answer, detail(o, committed(account)), reading.Found.Drift
 	return apply.Plan{Case: c, Outcome: o, Account: account, Orders: orders}
 }

@@ -3,6 +3,7 @@
 package explain
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -70,7 +71,7 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		if version == "" {
 			version = "shipped"
 		}
-		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, o.Verdict)
+		fmt.Fprintf(w, "  %-14s %s %s: %s", app, o.Signal, version, cmp.Or(string(o.Verdict), "no answer yet"))
 		if o.Verdict == decide.Value {
 			fmt.Fprintf(w, " %s, in %v, %s ago", o.Request, o.Latency.Round(10*time.Microsecond), Ago(r.At, o.At))
 		}
@@ -88,6 +89,9 @@ func writeSignals(w io.Writer, r autoscaler.Record, now time.Time) {
 		}
 	}
 	signal(sigproto.DefaultApp, r.Case.Input.Default)
+	for _, u := range r.UnderWay {
+		fmt.Fprintf(w, "  %-14s evaluation under way for %s, time limit %v\n", u.App, Ago(r.At, u.Since), u.Limit)
+	}
 	for _, app := range r.Detail.Apps {
 		if app.Source == decide.FromSignal && len(app.Held) == 0 {
 			continue

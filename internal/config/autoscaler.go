@@ -56,7 +56,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		OrphansAfter: time.Duration(orphan) * time.Second,
 		Default: ask.Signal{
 			App: sigproto.DefaultApp, Namespace: defaultRole(s, p), Name: s.AutoscaleSig.Name, Version: s.AutoscaleSig.Pin(),
-			Period: s.AutoscaleSig.Every(defaultPeriod), Windows: windows(s.AutoscaleSig.Metrics),
+			Period: s.AutoscaleSig.Every(defaultPeriod), TimeLimit: s.AutoscaleSig.TimeLimit, Windows: windows(s.AutoscaleSig.Metrics),
 			Parameters: s.AutoscaleSig.Parameters,
 		},
 	}
@@ -67,7 +67,7 @@ func Autoscaler(s Service, p Pool) autoscaler.Config {
 		}
 		c.Apps = append(c.Apps, ask.Signal{
 			App: signal.App, Namespace: signal.Namespace, Name: signal.Name, Version: signal.Pin(),
-			Period: period, HoldFor: signal.hold(period),
+			Period: period, TimeLimit: signal.TimeLimit, HoldFor: signal.hold(period),
 			MaxRequest: signal.MaxRequest.request(), Windows: windows(signal.Metrics), Parameters: signal.Parameters,
 		})
 	}

@@ -66,6 +66,7 @@ func TestAutoscalerOfFullFiles(t *testing.T) {
 	got := Autoscaler(load(t, `
 autoscale_signal:
   period: 30s
+  time_limit: 25s
   required_metrics: [{name: cpus_allocated, type: system_metrics, range: 2m, max_age: 1m}]
   parameters: {a: 1}
 autoscaling: {default_signal_role: house, setpoint: 0.5, target_capacity_margin: 0.2}
@@ -84,7 +85,7 @@ autoscale_signals:
       - {name: cpus_allocated, type: system_metrics, minute_range: 20}
       - {name: instances_expected, type: instance_counts, minute_range: 10, app: web}
     parameters: [{headroom: 1.2, zone: a}, {zone: b}]
-  - {app: api, name: rps, version: v2, hold_for: 7s, max_request: {cpus: 40, mem: 1000000}, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m}]}
+  - {app: api, name: rps, version: v2, hold_for: 7s, time_limit: 15s, max_request: {cpus: 40, mem: 1000000}, period: 20s, required_metrics: [{name: load, type: app_metrics, range: 1m}]}
   - {app: idle}
 `))
 	want := autoscaler.Config{
@@ -99,7 +100,7 @@ autoscale_signals:
 		Prune: plan.Limits{MaxWeight: 1, MaxTasks: pools.Unlimited, MinUptime: 90 * time.Second},
 		Drain: drain.Config{Threshold: 30 * time.Minute}, Drift: autoscaler.Correct,
 		Default: ask.Signal{
-			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second,
+			App: "__default__", Namespace: "house", Name: "default", Period: 30 * time.Second, TimeLimit: 25 * time.Second,
 			Windows:    []ask.Window{{Name: "cpus_allocated", Type: metrics.System, Range: 2 * time.Minute, MaxAge: time.Minute}},
 			Parameters: map[string]any{"a": uint64(1)},
 		},
@@ -113,7 +114,7 @@ autoscale_signals:
 				Parameters: map[string]any{"headroom": 1.2, "zone": "b"},
 			},
 			{
-				App: "api", Namespace: "default", Name: "rps", Version: "v2", Period: 20 * time.Second, HoldFor: 7 * time.Second,
+				App: "api", Namespace: "default", Name: "rps", Version: "v2", Period: 20 * time.Second, TimeLimit: 15 * time.Second, HoldFor: 7 * time.Second,
 				MaxRequest: resource.Request{}.With(resource.CPUs, 40).With(resource.Mem, 1e6),
 				Windows:    []ask.Window{{Name: "load", Type: metrics.App, Range: time.Minute, MaxAge: time.Minute}},
 			},

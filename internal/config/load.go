@@ -66,6 +66,9 @@ func (f Files) Decode() (Service, Pool, error) {
 	if err := errors.Join(errService, errPool); err != nil {
 		return Service{}, Pool{}, err
 	}
+	if err := tooShort(service, pool).OrNil(); err != nil {
+		return Service{}, Pool{}, err
+	}
 	if service.AWS.SignalsBucket == "" {
 		service.AWS.SignalsBucket = f.Bucket
 	}

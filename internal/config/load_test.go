@@ -80,6 +80,7 @@ func TestLoadServiceAlone(t *testing.T) {
 		{"no file", "", ""},
 		{"default signal of another name", "autoscale_signal:\n  name: rps\n", `DIR/weir.yaml:2: autoscale_signal.name: is "rps": weir ships default, instance_count, pending; of a release, the version is missing`},
 		{"its period", "autoscale_signal:\n  period: 1ms\n", "DIR/weir.yaml:2: autoscale_signal.period: is 1ms: want 100ms to 8760h0m0s"},
+		{"its time limit", "autoscale_signal:\n  period: 1m\n  time_limit: 2m\n", "DIR/weir.yaml:3: autoscale_signal.time_limit: is 2m0s: want 500ms to the period of the signal, 1m0s"},
 		{"its windows", "autoscale_signal:\n  required_metrics:\n  - {name: m, type: x, range: 1m}\n",
 			`DIR/weir.yaml:3: autoscale_signal.required_metrics[0].type: is "x": want one of system_metrics, app_metrics, metadata, instance_counts`},
 		{"store", "metrics: {influx: {url: 'http://127.0.0.1:8086', bucket: b}}\n", ""},

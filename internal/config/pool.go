@@ -184,24 +184,35 @@ func (p Pool) Validate() error {
 	return ps.OrNil()
 }
 
+// signalKeys returns the keys under which the file has signals.
+func (p Pool) signalKeys() (keys []string) {
+	for _, key := range []string{"autoscale_signals", "autoscale_signal", "autoscaling_signal"} {
+		if p.document.given(key) {
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// signalPath returns the path of the signal with that number.
+func (p Pool) signalPath(i int) string {
+	path := fmt.Sprintf("autoscale_signals[%d]", i)
+	if keys := p.signalKeys(); !p.document.given(path) && len(keys) > 0 {
+		path = keys[len(keys)-1]
+	}
+	return path
+}
+
 func (p Pool) signalProblems() Problems {
 	d := p.document
 	var ps Problems
-	var ways []string
-	for _, key := range []string{"autoscale_signals", "autoscale_signal", "autoscaling_signal"} {
-		if d.given(key) {
-			ways = append(ways, key)
-		}
-	}
+	ways := p.signalKeys()
 	if len(ways) > 1 {
 		ps = append(ps, d.problem(ways[1], "stands beside "+ways[0]+": make it one of them"))
 	}
 	apps, addresses := map[string]bool{}, map[string]string{}
 	for i, s := range p.Signals {
-		path := fmt.Sprintf("autoscale_signals[%d]", i)
-		if !d.given(path) && len(ways) > 0 {
-			path = ways[len(ways)-1]
-		}
+		path := p.signalPath(i)
 		ps = append(ps, s.problems(d, path)...)
 		if apps[s.App] {
 			ps = append(ps, d.problem(path+".app", fmt.Sprintf("%q has a signal already: one signal for each app", s.App)))

@@ -93,6 +93,7 @@ type Default struct {
 	BranchOrTag string        `yaml:"branch_or_tag"` // another word for version
 	Period      time.Duration `yaml:"period"`
 	PeriodMin   int           `yaml:"period_minutes"`
+	TimeLimit   time.Duration `yaml:"time_limit"` // as of a Signal
 	Metrics     []Metric      `yaml:"required_metrics"`
 	Parameters  Parameters    `yaml:"parameters"`
 	Limits      Process       `yaml:"limits"`
@@ -220,6 +221,7 @@ func (s Service) Validate() error {
 	var ps Problems
 	ps = append(ps, s.AutoscaleSig.problems(d, of)...)
 	ps = append(ps, periodOf(s.AutoscaleSig.Period, s.AutoscaleSig.PeriodMin).problems(d, of)...)
+	ps = append(ps, timeLimitProblems(d, of, s.AutoscaleSig.TimeLimit, s.AutoscaleSig.Every(defaultPeriod))...)
 	ps = append(ps, metricProblems(d, of, s.AutoscaleSig.Metrics)...)
 	ps = append(ps, s.AutoscaleSig.Parameters.problems(d, of)...)
 	ps = append(ps, s.AutoscaleSig.Limits.problems(d, of+".limits")...)

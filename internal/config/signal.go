@@ -25,6 +25,7 @@ type Signal struct {
 	BranchOrTag string        `yaml:"branch_or_tag"` // another word for version
 	Period      time.Duration `yaml:"period"`
 	PeriodMin   int           `yaml:"period_minutes"`
+	TimeLimit   time.Duration `yaml:"time_limit"`  // for one answer; default: half a tick, 500 ms to 10 s
 	HoldFor     time.Duration `yaml:"hold_for"`    // default: three periods
 	MaxRequest  Amounts       `yaml:"max_request"` // the most that counts of its answer
 	Metrics     []Metric      `yaml:"required_metrics"`
@@ -191,11 +192,15 @@ func (p Parameters) problems(d document, path string) Problems {
 func (s Signal) problems(d document, path string) Problems {
 	ps := nameProblem(d, path+".app", s.App)
 	ps = append(ps, periodOf(s.Period, s.PeriodMin).problems(d, path)...)
+	ps = append(ps, timeLimitProblems(d, path, s.TimeLimit, s.Every(defaultPeriod))...)
 	ps = append(ps, span{key: "hold_for", value: s.HoldFor, least: shortestPeriod}.problems(d, path)...)
 	ps = append(ps, s.MaxRequest.problems(d, path+".max_request")...)
 	ps = append(ps, metricProblems(d, path, s.Metrics)...)
 	ps = append(ps, s.Parameters.problems(d, path)...)
 	if s.Name == "" {
+		if s.TimeLimit != 0 {
+			ps = append(ps, d.problem(path+".time_limit", "bounds the evaluation of a signal of the app's own: add the signal's name, or remove it"))
+		}
 		if s.MaxRequest != (Amounts{}) {
 			ps = append(ps, d.problem(path+".max_request", "bounds the answer of a signal of the app's own: add the signal's name, or remove it"))
 		}

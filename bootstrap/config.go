@@ -42,8 +42,8 @@ type Config struct {
 	// Patience is how long the autoscaler's start waits for signals that do not
 	// answer; their apps fall back to the default signal then.
 	Patience time.Duration
-	// SwapPatience is how long a new version may take to answer on live windows
-	// before it is given up for a while; 0: DefaultSwapPatience.
+	// SwapPatience is how long a new version may take, beside its time limit, to answer
+	// on live windows before it is given up for a while; 0: DefaultSwapPatience.
 	SwapPatience time.Duration
 	// Trials keeps the outcomes of shadows; nil: until bootstrap ends.
 	Trials Trials

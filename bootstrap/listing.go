@@ -13,7 +13,7 @@ func (s *seat) hear(a Answer) {
 	}
 	now := time.Now()
 	s.mu.Lock()
-	current, candidate := s.current, s.candidate
+	current, candidate, limit := s.current, s.candidate, s.plan.TimeLimit
 	ours := candidate != nil && a.Candidate && candidate.gave(a)
 	if ours && s.onTrialLocked() {
 		if a.Difference != "" {
@@ -26,7 +26,7 @@ func (s *seat) hear(a Answer) {
 	}
 	s.mu.Unlock()
 	if !a.Candidate && current.gave(a) {
-		current.heard(a, now)
+		current.heard(a, now, limit)
 	}
 	if ours {
 		s.changed()

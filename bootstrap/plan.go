@@ -73,6 +73,9 @@ type SignalPlan struct {
 	// parameters, as text. Bootstrap hands it on as it is, and does not look into
 	// it. It is of no process: a change of it alone changes none.
 	Question string `json:"-"`
+	// TimeLimit is how long the autoscaler waits for an answer; 0: its default. It is of
+	// no process either.
+	TimeLimit time.Duration `json:"-"`
 }
 
 // NewSignalPlan returns the plan of a signal at its documented address.
@@ -100,8 +103,8 @@ func (s SignalPlan) process() SignalPlan {
 // runsAs reports whether the plans have the same process: if not, going from one
 // to the other is a swap.
 func (s SignalPlan) runsAs(o SignalPlan) bool {
-	s.Shadow, s.Question, o.Shadow, o.Question = nil, "", nil, ""
-	return s == o
+	s.Question, s.TimeLimit = o.Question, o.TimeLimit
+	return s.process() == o.process()
 }
 
 // same reports whether the plans are equal.

@@ -156,9 +156,15 @@ func TestQuestions(t *testing.T) {
 	}
 	want("at first", "a", "")
 	s.replan(asking("v1", "b"))
+	limited := asking("v1", "b")
+	limited.TimeLimit = time.Minute
+	s.replan(limited)
 	want("with another question", "b", "")
+	if s.plan.TimeLimit != time.Minute {
+		t.Errorf("time limit %v, want that of the new plan", s.plan.TimeLimit)
+	}
 	if s.next() != toRest {
-		t.Error("another question is another process, want none")
+		t.Error("another question and time limit are another process, want none")
 	}
 	s.replan(asking("v2", "c"))
 	want("while another version is wanted", "b", "")
@@ -170,7 +176,7 @@ func TestQuestions(t *testing.T) {
 	s.replan(asking("v2", "d"))
 	want("with another question for the candidate", "b", "d")
 	before := s.candidate
-	limited := asking("v2", "d")
+	limited = asking("v2", "d")
 	limited.Limits.OpenFiles = 100
 	s.replan(limited)
 	want("with another candidate wanted", "b", "d")
@@ -251,28 +257,32 @@ func TestSilence(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name  string
+		limit time.Duration
 		heard []heard
 		dead  bool
 	}{
-		{"nothing", nil, false},
-		{"once", []heard{{0, silent}}, false},
-		{"twice, soon", []heard{{0, silent}, {29 * time.Second, silent}}, false},
-		{"twice, long apart", []heard{{0, silent}, {30 * time.Second, silent}}, true},
-		{"twice, with an answer between", []heard{{0, silent}, {10 * time.Minute, answers}, {20 * time.Minute, silent}}, false},
-		{"three times, soon", []heard{{0, silent}, {1, silent}, {2, silent}}, true},
-		{"three times, with an answer between", []heard{{0, silent}, {1, silent}, {2, answers}, {3, silent}}, false},
+		{"nothing", 0, nil, false},
+		{"once", 0, []heard{{0, silent}}, false},
+		{"twice, soon", 0, []heard{{0, silent}, {29 * time.Second, silent}}, false},
+		{"twice, long apart", 0, []heard{{0, silent}, {30 * time.Second, silent}}, true},
+		{"twice, each after its time limit", time.Minute, []heard{{0, silent}, {time.Minute, silent}}, false},
+		{"twice, longer apart than its time limit", time.Minute, []heard{{0, silent}, {90 * time.Second, silent}}, true},
+		{"three times, each after its time limit", time.Minute, []heard{{0, silent}, {time.Minute, silent}, {2 * time.Minute, silent}}, true},
+		{"twice, with an answer between", 0, []heard{{0, silent}, {10 * time.Minute, answers}, {20 * time.Minute, silent}}, false},
+		{"three times, soon", 0, []heard{{0, silent}, {1, silent}, {2, silent}}, true},
+		{"three times, with an answer between", 0, []heard{{0, silent}, {1, silent}, {2, answers}, {3, silent}}, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var s silence
 			now := time.Unix(1_700_000_000, 0)
 			for _, h := range c.heard {
-				if _, dead := s.dead(now); dead {
+				if _, dead := s.dead(now, c.limit); dead {
 					t.Fatal("dead too early")
 				}
 				now = time.Unix(1_700_000_000, 0).Add(h.at)
 				s = s.after(h.silent, now)
 			}
-			if why, dead := s.dead(now); dead != c.dead {
+			if why, dead := s.dead(now, c.limit); dead != c.dead {
 				t.Errorf("dead = %v (%s), want %v", dead, why, c.dead)
 			}
 		})

@@ -191,11 +191,11 @@ func (sig *signal) launched() bool {
 }
 
 // heard counts the answers that did not come, and ends a process that owes too
-// many of them: it is started again, under its restart budget.
-func (sig *signal) heard(a Answer, now time.Time) {
+// many of them: it is started again, under its restart budget. limit is its time limit.
+func (sig *signal) heard(a Answer, now time.Time, limit time.Duration) {
 	sig.mu.Lock()
 	sig.silence = sig.silence.after(a.Silent && sig.state == supervise.Running, now)
-	why, dead := sig.silence.dead(now)
+	why, dead := sig.silence.dead(now, limit)
 	if dead {
 		sig.silence = silence{}
 	}

@@ -166,9 +166,9 @@ func (s *seat) proveItself(ctx context.Context, c *signal) error {
 	}
 	s.mu.Lock()
 	s.listed = true
+	patience := s.config.swapPatience() + s.plan.TimeLimit
 	s.mu.Unlock()
 	s.stream.wake()
-	patience := s.config.swapPatience()
 	late := fmt.Errorf("it did not answer on live windows within %v", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, late)
 	defer cancel()

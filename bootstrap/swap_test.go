@@ -118,6 +118,23 @@ func TestSwapToWhatDoesNotAnswer(t *testing.T) {
 	}
 }
 
+// A new version has its time limit beside the patience of the swap.
+func TestSwapWaitsForTheTimeLimit(t *testing.T) {
+	plan := released("limit")
+	plan.Signals[1].TimeLimit = 2 * time.Second
+	s := newStore(t, plan)
+	s.publish(t, pinned(plan, next).Signals[1].Ref(), behaving(silent))
+	p := start(t, plan, s, long)
+	a := p.arrivals.next(t)
+	a.awaitEntry(t, "web", "up", up)
+	a.evaluate(t, patient)
+	update(t, p, pinned(plan, next))
+	status := p.awaitProcess(t, "web", "told that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "given up") })
+	if want := "it did not answer on live windows within 3s"; !strings.Contains(status.Why, want) {
+		t.Errorf("why %q, want that %s", status.Why, want)
+	}
+}
+
 func TestSwapToWhatCannotBeFetched(t *testing.T) {
 	plan := released("unfetched")
 	s := newStore(t, plan)

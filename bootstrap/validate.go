@@ -44,6 +44,9 @@ func (p Plan) Validate() error {
 	}
 	questions := 0
 	for _, s := range p.Signals {
+		if s.TimeLimit < 0 {
+			errs = append(errs, fmt.Errorf("signal of app %q: time limit %v is negative", s.App, s.TimeLimit))
+		}
 		questions += encodedLen(s.Question)
 		if err := s.Validate(); err != nil {
 			errs = append(errs, fmt.Errorf("signal of app %q: %w", s.App, err))

@@ -207,7 +207,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 	if standIn.Shipped() {
 		standIn.Kind = bootstrap.KindPlugin
 	}
-	standIn.Question = encodeRequestSpec(loop.Default)
+	standIn.Question, standIn.TimeLimit = encodeRequestSpec(loop.Default), loop.Default.TimeLimit
 	standIn.Limits, standIn.Environment = s.AutoscaleSig.Limits.limits(), variables(s.AutoscaleSig.Environment)
 	plan.Signals = append(plan.Signals, standIn)
 	for i, signal := range p.Signals {
@@ -215,7 +215,7 @@ func Bootstrap(s Service, p Pool) bootstrap.Plan {
 			continue
 		}
 		one := signal.plan()
-		one.Question = encodeRequestSpec(loop.Apps[i])
+		one.Question, one.TimeLimit = encodeRequestSpec(loop.Apps[i]), loop.Apps[i].TimeLimit
 		plan.Signals = append(plan.Signals, one)
 	}
 	return plan

@@ -88,6 +88,8 @@ func (d *changing) Report(r Report) {
 	d.results = append(d.results, r.Results...)
 }
 
+func (d *changing) Alive() {}
+
 // take returns the results that were reported since the last call.
 func (d *changing) take() []Result {
 	d.mu.Lock()

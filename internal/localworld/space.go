@@ -8,23 +8,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
-// watchSpace prints which disks of the data folder are full, when that changes, until ctx
-// ends. "weir status" looks by itself.
-func (u *up) watchSpace(ctx context.Context) error {
+// watchSpace reports which disks of a data folder are full, and which have room again, when
+// that changes, until ctx ends. "weir status" looks by itself.
+func watchSpace(ctx context.Context, data string, isFull func(*diskspace.Full), hasRoom func(path string)) error {
 	look := time.NewTicker(spaceEvery)
 	defer look.Stop()
 	full := map[string]bool{}
 	for {
 		now := map[string]bool{}
-		for _, one := range diskspace.Watched(u.data, command.DataParts()...) {
+		for _, one := range diskspace.Watched(data, command.DataParts()...) {
 			now[one.Path] = true
 			if !full[one.Path] {
-				u.warn("disk", one.Error())
+				isFull(one)
 			}
 		}
 		for path := range full {
 			if !now[path] {
-				u.say("disk", "%s has room again", path)
+				hasRoom(path)
 			}
 		}
 		full = now

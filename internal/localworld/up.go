@@ -184,7 +184,10 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if _, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr}); err != nil {
 		return config.Pool{}, command.Usage(err)
 	}
-	u.back.Run("free space", u.watchSpace)
+	u.back.Run("free space", func(ctx context.Context) error {
+		return watchSpace(ctx, u.data, func(full *diskspace.Full) { u.warn("disk", full.Error()) },
+			func(path string) { u.say("disk", "%s has room again", path) })
+	})
 	metrics, err := u.startMetrics()
 	if err != nil {
 		return config.Pool{}, err

@@ -102,7 +102,7 @@ func (t *terms) open(holding *daemon.Services, lease *state.Lease) (loop *autosc
 	cluster, pool := t.settings.pool.Cluster, t.settings.pool.Name
 	open, cancel := context.WithTimeout(holding.Context(), openTimeout)
 	defer cancel()
-	_, err := t.guard.Read(open) // before the takeover writes each key
+	_, err = t.guard.Read(open) // before the takeover writes each key
 	var holder *state.Holder
 	if err == nil {
 		holder, err = state.OpenHolder(open, t.bus.JetStream(), lease, cluster, pool)

@@ -319,6 +319,40 @@ func accept(t *testing.T, nc *nats.Conn, js jetstream.JetStream, folder string) 
 	}
 }
 
+// TestDamagedRowAmongManyIsNamed has more rows than are read one by one: a watch stands still at
+// the damaged one, and all others are reported.
+func TestDamagedRowAmongManyIsNamed(t *testing.T) {
+	s, folder := store{dir: t.TempDir()}, t.TempDir()
+	ns := startServer(t, s.dir, -1)
+	port := portOf(ns)
+	nc := connect(t, ns.ClientURL())
+	js := stateBucket(t, nc)
+	kv := bucket(t, nc)
+	const others = 1500
+	for i := range others {
+		set(t, kv, fmt.Sprintf("app-%d", i), 1)
+		if i == others/2 {
+			set(t, kv, "web", 3)
+		}
+	}
+	stopServer(t, ns, nc)
+	edit(t, s.block(), flip(t, `"name":"web","pool":"default","instances":`))
+	startServer(t, s.dir, port)
+	eventually(t, "the server is back", nc.IsConnected)
+	events, _ := watchFolder(t, nc, folder)
+	rows := rowsOf(t, events)
+	if len(rows) != others+1 || rows["web"] != "unknown" || rows["app-0"] != "1" || rows[fmt.Sprintf("app-%d", others-1)] != "1" {
+		t.Errorf("reported %d apps, web is %q, want %d, and unknown", len(rows), rows["web"], others+1)
+	}
+	if all := alarms(t, js); len(all) != 1 || all[0].Count != 1 || all[0].Problems[0].Key != "web" {
+		t.Errorf("alarms %+v, want web alone", all)
+	}
+	set(t, kv, "api", 7)
+	if got := next(t, events); got != "rows api=7" {
+		t.Errorf("reported %q of a row that is set later", got)
+	}
+}
+
 // TestRowWrittenAgainIsKnown sets a lost row while the source watches: it counts at once, and after
 // a restart.
 func TestRowWrittenAgainIsKnown(t *testing.T) {

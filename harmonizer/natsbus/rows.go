@@ -122,7 +122,7 @@ func (r *Rows) watch(ctx context.Context, tell harmonizer.Tell) error {
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	watcher, err := p.kv.WatchAll(ctx, jetstream.ResumeFromRevision(p.seen+1))
+	watcher, err := p.kv.WatchAll(ctx, jetstream.ResumeFromRevision(p.next))
 	if err != nil {
 		return fmt.Errorf("watch bucket %s: %w", r.bucket, err)
 	}
@@ -197,6 +197,8 @@ func stop(w jetstream.KeyWatcher) {
 type progress struct {
 	kv      jetstream.KeyValue
 	created time.Time // of the bucket
+	last    uint64    // of the bucket when it was read: what is beyond is written since
+	next    uint64    // from here on changes are watched
 	seen    uint64    // every change up to here was told, or replaced by a later one
 	behind  bool      // at the last proof there was more
 	slice   []message.App
@@ -214,7 +216,7 @@ func (r *Rows) begin(ctx context.Context, tell harmonizer.Tell) (*progress, erro
 	if err != nil {
 		return nil, err
 	}
-	p := &progress{kv: kv, created: contents.Created, seen: contents.Last}
+	p := &progress{kv: kv, created: contents.Created, last: contents.Last, next: contents.Next(), seen: contents.Last}
 	for _, k := range contents.Keys {
 		if err := r.tell(ctx, p, k, tell); err != nil {
 			return nil, err
@@ -269,7 +271,9 @@ func (r *Rows) take(ctx context.Context, p *progress, entry jetstream.KeyValueEn
 		p.seen, p.behind = rev, false
 	}
 	k := integrity.Key{Name: entry.Key(), Revision: entry.Revision(), Deleted: entry.Operation() != jetstream.KeyValuePut, Value: entry.Value()}
-	r.guard.Note(k.Name, k.Revision, k.Deleted)
+	if k.Revision > p.last || !r.guard.Doubted(k.Name) {
+		r.guard.Note(k.Name, k.Revision, k.Deleted)
+	}
 	if err := r.tell(ctx, p, k, tell); err != nil {
 		return err
 	}

@@ -80,7 +80,7 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 		filters = g.config.Filters
 	}
 	g.begin(ctx)
-	c, err := Read(ctx, g.config.JS, g.config.Bucket, filters...)
+	c, err := read(ctx, g.config.JS, g.config.Bucket, filters, func(key string) uint64 { return g.seen.keys[key].revision })
 	if err != nil {
 		return Contents{}, err
 	}
@@ -179,7 +179,7 @@ func (g *Guard) Note(key string, revision uint64, deleted bool) {
 func (g *Guard) Unreadable(key, expected string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: "a value that cannot be read: " + err.Error(), Unreadable: true}
+	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: fmt.Sprintf("a value that cannot be read: %.200s", err.Error()), Unreadable: true}
 	if g.problems[key] != p {
 		g.problems[key] = p
 		g.tell(p)

@@ -31,6 +31,10 @@ func (p Problem) String() string {
 	return fmt.Sprintf("%s: expected %s, found %s", where, p.Expected, p.Found)
 }
 
+func damaged(bucket, key, expected string) Problem {
+	return Problem{Bucket: bucket, Key: key, Expected: expected, Found: "a value that the store cannot read", Unreadable: true}
+}
+
 func revision(n uint64) string { return fmt.Sprintf("revision %d", n) }
 
 func orLater(n uint64) string { return revision(n) + " or later" }
@@ -64,11 +68,10 @@ func (s *seen) check(bucket string, filters []string, c Contents) map[string]Pro
 		was, known := s.keys[k.Name]
 		switch {
 		case k.Damaged:
-			p := Problem{Bucket: bucket, Key: k.Name, Expected: "a value", Found: "a value that the store cannot read", Unreadable: true}
+			problems[k.Name] = damaged(bucket, k.Name, "a value")
 			if known {
-				p.Expected = orLater(was.revision)
+				problems[k.Name] = damaged(bucket, k.Name, orLater(was.revision))
 			}
-			problems[k.Name] = p
 		case older && !known:
 			add(k.Name, "nothing", revision(k.Revision))
 		case known && !newer && (older || k.Revision < was.revision):

@@ -18,6 +18,8 @@ import (
 const (
 	readers     = 32 // requests at the same time
 	callTimeout = 5 * time.Second
+	many        = 1000        // keys: as many or less are read one by one
+	standstill  = time.Second // of a watch: the rest is read one by one
 )
 
 // Key is what a bucket has under one key.
@@ -36,11 +38,36 @@ type Contents struct {
 	Keys    []Key     // in order of revision, the damaged ones first
 }
 
+// Next returns the sequence from which a watch sees each change that is not in the contents. It may
+// see some of them again: a replica that lags behind may have been read.
+func (c Contents) Next() uint64 {
+	if len(c.Keys) == 0 {
+		return c.Last + 1
+	}
+	return min(c.Last, c.Keys[len(c.Keys)-1].Revision) + 1
+}
+
+// Unreadable returns a problem for each key whose value the store cannot read.
+func (c Contents) Unreadable(bucket string) (all []Problem) {
+	for _, k := range c.Keys {
+		if k.Damaged {
+			all = append(all, damaged(bucket, k.Name, "a value"))
+		}
+	}
+	return all
+}
+
 // Read returns what a bucket has under each key that a filter matches, delete markers
 // included; without a filter under all keys. In contrast to a watch, which waits without end for
 // a message that the store cannot read, it names the key of such a message. The leader of the
 // stream answers: a replica may lag behind.
 func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ...string) (Contents, error) {
+	return read(ctx, js, bucket, filters, nil)
+}
+
+// read is Read. If least is set, many keys are read at once from any replica, and the leader is
+// requested only for what that does not return, or returns with less than the least revision of its key.
+func read(ctx context.Context, js jetstream.JetStream, bucket string, filters []string, least func(key string) uint64) (Contents, error) {
 	stream, err := js.Stream(ctx, "KV_"+bucket)
 	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
@@ -63,11 +90,29 @@ func Read(ctx context.Context, js jetstream.JetStream, bucket string, filters ..
 		names = append(names, listed...)
 	}
 	slices.Sort(names)
-	if c.Keys, err = r.all(ctx, slices.Compact(names)); err != nil {
+	names = slices.Compact(names)
+	if least != nil && len(names) > many {
+		if c.Keys, err = r.many(ctx, bucket, filters, least); err != nil {
+			return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
+		}
+		names = without(names, c.Keys)
+	}
+	single, err := r.all(ctx, names)
+	if err != nil {
 		return Contents{}, fmt.Errorf("read bucket %s: %w", bucket, err)
 	}
+	c.Keys = append(c.Keys, single...)
 	slices.SortStableFunc(c.Keys, func(a, b Key) int { return cmp.Compare(a.Revision, b.Revision) })
 	return c, nil
+}
+
+// without returns the names that are not among the keys.
+func without(names []string, keys []Key) []string {
+	there := make(map[string]bool, len(keys))
+	for _, k := range keys {
+		there[k.Name] = true
+	}
+	return slices.DeleteFunc(names, func(name string) bool { return there[name] })
 }
 
 type reader struct {
@@ -87,6 +132,58 @@ func (r reader) list(ctx context.Context, filter string) ([]string, error) {
 		names = append(names, strings.TrimPrefix(subject, r.prefix))
 	}
 	return names, nil
+}
+
+// many reads keys by a watch, until it returns all or stands still, as it does at a message that the
+// store cannot read. A key below its least revision is left out.
+func (r reader) many(ctx context.Context, bucket string, filters []string, least func(key string) uint64) ([]Key, error) {
+	kv, err := r.js.KeyValue(ctx, bucket)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watcher, err := kv.WatchFiltered(ctx, slices.Clone(filters)) // the library writes into it
+	if err != nil {
+		return nil, err
+	}
+	defer drain(watcher)
+	var keys []Key
+	idle := time.NewTimer(standstill)
+	defer idle.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-idle.C:
+			return keys, nil
+		case e, open := <-watcher.Updates():
+			if !open || e == nil {
+				return keys, nil
+			}
+			idle.Reset(standstill)
+			if e.Revision() >= least(e.Key()) {
+				keys = append(keys, Key{Name: e.Key(), Revision: e.Revision(), Deleted: e.Operation() != jetstream.KeyValuePut, Value: e.Value()})
+			}
+		}
+	}
+}
+
+// drain ends a watch, and takes what still comes from it: its sender would wait otherwise.
+func drain(w jetstream.KeyWatcher) {
+	_ = w.Stop() // fails only if the watch ended by itself
+	limit := time.NewTimer(callTimeout)
+	defer limit.Stop()
+	for {
+		select {
+		case _, open := <-w.Updates():
+			if !open {
+				return
+			}
+		case <-limit.C:
+			return
+		}
+	}
 }
 
 // all reads the keys, a number of them at the same time. One that vanished is left out.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
@@ -72,12 +73,7 @@ func (g *guard) admits(conn net.Conn) bool {
 	if err != nil {
 		return false
 	}
-	for _, u := range g.users {
-		if u == user {
-			return true
-		}
-	}
-	return false
+	return slices.Contains(g.users, user)
 }
 
 // guarded is a connection that counts until it is closed.

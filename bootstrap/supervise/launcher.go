@@ -210,6 +210,10 @@ func (l *Launcher) nextNumber() string {
 func (l *Launcher) isNews(name, unenforced string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	const most = 1000 // names, which may change with each start
+	if len(l.logged) >= most {
+		clear(l.logged)
+	}
 	before := l.logged[name]
 	l.logged[name] = unenforced
 	return before != unenforced

@@ -58,8 +58,7 @@ func NoUsers(first, last int) string {
 		return err.Error()
 	}
 	if len(missing) > 0 {
-		return fmt.Sprintf("user %d may not start processes of other users, it lacks %s: run bootstrap as root, or give its unit AmbientCapabilities=%s",
-			os.Getuid(), strings.Join(missing, ", "), supervise.SwitchRights())
+		return withoutRights(os.Getuid(), missing)
 	}
 	for _, file := range []string{"/proc/self/uid_map", "/proc/self/gid_map"} {
 		ids, err := os.ReadFile(file)
@@ -71,6 +70,15 @@ func NoUsers(first, last int) string {
 		}
 	}
 	return ""
+}
+
+// withoutRights returns what a user lacks to start processes of other users, and what to do.
+func withoutRights(uid int, missing []string) string {
+	lacks := fmt.Sprintf("user %d may not start processes of other users, it lacks %s: ", uid, strings.Join(missing, ", "))
+	if uid == 0 {
+		return lacks + "add them to the capabilities of its container, or to CapabilityBoundingSet of its unit"
+	}
+	return lacks + "run bootstrap as root, or give its unit AmbientCapabilities=" + supervise.SwitchRights()
 }
 
 // mapped reports whether one line of a map of ids, as user_namespaces(7) has them, holds all

@@ -111,12 +111,16 @@ func TestNoUsers(t *testing.T) {
 	if why := NoUsers(0, 0); !strings.Contains(why, `has "signal_users: none"`) {
 		t.Errorf("without a range: %q", why)
 	}
-	why := NoUsers(60706, 61183)
-	if len(missing) == 0 && why != "" {
-		t.Errorf("with all rights: %q", why)
-	}
-	if len(missing) > 0 && (!strings.Contains(why, missing[0]) || !strings.Contains(why, "run bootstrap as root, or give its unit AmbientCapabilities=CAP_CHOWN ")) {
+	if why := NoUsers(60706, 61183); (why == "") != (len(missing) == 0) {
 		t.Errorf("without %v: %q", missing, why)
+	}
+	for uid, want := range map[int]string{
+		0:    "user 0 may not start processes of other users, it lacks CAP_KILL, CAP_SETUID: add them to the capabilities of its container, ",
+		1000: "user 1000 may not start processes of other users, it lacks CAP_KILL, CAP_SETUID: run bootstrap as root, or give its unit AmbientCapabilities=CAP_CHOWN ",
+	} {
+		if why := withoutRights(uid, []string{"CAP_KILL", "CAP_SETUID"}); !strings.HasPrefix(why, want) {
+			t.Errorf("user %d: %q, want %q", uid, why, want)
+		}
 	}
 }
 

@@ -2,9 +2,11 @@ package ask
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/autoscaler/decide"
+	"github.com/weirkeeper/weirkeeper/resource"
 )
 
 // moment is what the requests share that begin in one tick, or between two ticks.
@@ -58,6 +60,7 @@ func (m *moment) await(s Signal, done <-chan struct{}) {
 // short and results are the outcome, and own is the connection that it is from.
 type evaluation struct {
 	signalState
+	began   connection // own when it began, without its client
 	moment  *moment
 	round   *round
 	results []Result
@@ -70,6 +73,7 @@ func (p *Panel) start(m *moment, s *signalState) *evaluation {
 	ctx, cancel := m.context(s.Signal)
 	e := &evaluation{
 		signalState: signalState{Signal: s.Signal, own: s.own, opinion: s.opinion, short: s.short},
+		began:       s.own.withoutClient(),
 		moment:      m, round: m.roundOf(ctx, s.Signal), cancel: cancel, done: make(chan struct{}),
 	}
 	s.underWay, s.own.client = e, nil
@@ -90,7 +94,8 @@ func (p *Panel) start(m *moment, s *signalState) *evaluation {
 }
 
 // adopt takes over the outcome of each evaluation that is over, and returns the results.
-func (p *Panel) adopt() []Result {
+// The others leave their signals the opinions that they have, if these are not too old.
+func (p *Panel) adopt(now time.Time) []Result {
 	var results []Result
 	for _, s := range p.signals {
 		switch e := s.underWay; {
@@ -98,12 +103,27 @@ func (p *Panel) adopt() []Result {
 		case isClosed(e.done):
 			s.adopt(e, p.listing)
 			results = append(results, e.results...)
-		case s.opinion.Verdict == decide.Unasked:
-			s.opinion = failed(s.Signal, s.own.endpoint, "its first evaluation is under way", time.Time{})
-			s.opinion.Verdict = decide.Unasked
+		default:
+			s.opinion = p.config.standing(s, now)
 		}
 	}
 	return results
+}
+
+// standing returns the opinion of s while its next one is under way. Within the longest
+// time between two answers the last one counts.
+func (c Config) standing(s *signalState, now time.Time) decide.Opinion {
+	o := s.opinion
+	age, longest := now.Sub(o.At), s.Period+2*c.limit(s.Signal)+2*c.Tick
+	switch {
+	case o.Verdict == decide.Unasked:
+		o = failed(s.Signal, s.own.endpoint, "its first evaluation is under way", time.Time{})
+		o.Verdict = decide.Unasked
+	case (o.Verdict == decide.Value || o.Verdict == decide.NoOpinion) && age > longest:
+		o.Verdict, o.Request, o.Explanation = decide.Stale, resource.Request{}, ""
+		o.Why = fmt.Sprintf("its last answer is %v old, and the next one is under way", age.Round(time.Second))
+	}
+	return o
 }
 
 // adopt takes over the outcome of e. Its connection stays if it leads to the process that
@@ -139,8 +159,11 @@ type UnderWay struct {
 	Limit time.Duration `json:"limit_ns"`
 }
 
-// UnderWay returns the evaluations under way, in the order of the configuration.
-func (p *Panel) UnderWay() []UnderWay {
+// UnderWay returns the evaluations that the last Evaluate did not wait for, in the order
+// of the configuration.
+func (p *Panel) UnderWay() []UnderWay { return p.underWay }
+
+func (p *Panel) listUnderWay() []UnderWay {
 	var all []UnderWay
 	for _, s := range p.signals {
 		if e := s.underWay; e != nil {

@@ -30,8 +30,11 @@ type Panel struct {
 	signals []*signalState // the default signal first
 	listing Listing        // the newest that the panel follows
 	results []Result       // not yet reported
-	running sync.WaitGroup // the requests under way
-	probed  chan struct{}  // has room for one: a probe is over
+	// underWay is what the last Evaluate left. What follows between two ticks does not
+	// change it, so that a preview may read it meanwhile.
+	underWay []UnderWay
+	running  sync.WaitGroup // the requests under way
+	probed   chan struct{}  // has room for one: a probe is over
 }
 
 // New returns a panel that follows no listing yet.
@@ -48,7 +51,7 @@ func New(c Config, ports Ports, log *slog.Logger) *Panel {
 // TimeLimit is adopted by a later Evaluate, and until then the signal keeps its opinion.
 // It does not wait for shadows: the caller must pass the Shadows to Compare.
 func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
-	results := p.adopt()
+	results := p.adopt(now)
 	m := p.begin(ctx, now)
 	var started []*evaluation
 	for _, s := range p.signals {
@@ -59,7 +62,8 @@ func (p *Panel) Evaluate(ctx context.Context, now time.Time) *Shadows {
 	for _, e := range started {
 		m.await(e.Signal, e.done)
 	}
-	results = append(results, p.adopt()...)
+	results = append(results, p.adopt(now)...)
+	p.underWay = p.listUnderWay()
 	if ctx.Err() == nil { // else the tick was cancelled, and the processes are not to blame
 		p.results = append(p.results, results...)
 	}
@@ -156,8 +160,8 @@ func (p *Panel) Report() {
 }
 
 // Reconfigure replaces the configuration. A signal of the same name keeps its
-// opinion and its schedule, and also its connection and its evaluation under way unless
-// its windows, its parameters or its TimeLimit change.
+// opinion, its connection and its schedule, and also its evaluation under way unless its
+// TimeLimit changes.
 func (p *Panel) Reconfigure(c Config) {
 	before := p.signals
 	p.config, p.signals = c, nil

@@ -30,6 +30,9 @@ func (s *signalState) follow(l Listing) {
 	if e.Down != "" && e.Request == nil { // no request goes there, but to its shadow
 		spec = s.own.spec
 	}
+	if u := s.underWay; u != nil && u.began.endpoint.samePlace(e) && !u.began.spec.equal(spec) {
+		s.end() // its answer is to a request that the process does not get any more
+	}
 	if s.own.openTo(e, spec) {
 		s.own.endpoint = e
 	} else {
@@ -75,20 +78,24 @@ func (s *signalState) responds() bool {
 	return v == decide.Value || v == decide.NoOpinion || v == decide.Stale
 }
 
-// sameRequest reports whether the configurations of s and of other send the same
-// requests, with the same limit, to the same signal.
-func (s *signalState) sameRequest(other Signal) bool {
-	return s.TimeLimit == other.TimeLimit && RequestSpec{s.Windows, s.Parameters}.equal(RequestSpec{other.Windows, other.Parameters})
+// end ends the evaluation under way, and that of its shadow, without an effect.
+func (s *signalState) end() {
+	e := s.underWay
+	if e == nil {
+		return
+	}
+	e.cancel()
+	<-e.done
+	e.own.close()
+	if x := s.candidate.request; x != nil && x.own == e {
+		s.candidate.close()
+	}
+	s.underWay = nil
 }
 
 // close ends what is under way, without an effect, and closes the connections.
 func (s *signalState) close() {
-	if e := s.underWay; e != nil {
-		e.cancel()
-		<-e.done
-		e.own.close()
-		s.underWay = nil
-	}
+	s.end()
 	s.own.close()
 	s.candidate.close()
 }
@@ -105,8 +112,8 @@ func successor(before []*signalState, signal Signal) *signalState {
 		if s.Period != signal.Period {
 			s.next = time.Time{}
 		}
-		if !s.sameRequest(signal) {
-			s.close() // what is under way is of the configuration before
+		if s.TimeLimit != signal.TimeLimit {
+			s.end()
 		}
 		s.Signal = signal
 		return s

@@ -94,6 +94,14 @@ func TestEvaluationUnderWayEnds(t *testing.T) {
 		{"another signal", change(func(s *Signal) { s.Name = "Other" }), true},
 		{"another time limit", change(func(s *Signal) { s.TimeLimit = 2 * time.Minute }), true},
 		{"other parameters", change(func(s *Signal) { s.Parameters = map[string]any{"headroom": 2} }), true},
+		{"another request of the process", func(w *pool) {
+			other := web
+			other.Request = &RequestSpec{Parameters: map[string]any{"headroom": 2}}
+			w.directory.set(other, w.directory.listing.Candidates)
+		}, true},
+		{"another process, which the evaluation follows", func(w *pool) {
+			w.directory.set(Endpoint{Address: "mail", Version: "v3"}, w.directory.listing.Candidates)
+		}, false},
 		{"the signal is gone", func(w *pool) {
 			w.config.Signals = w.config.Signals[:2]
 			w.Reconfigure(w.config)
@@ -111,7 +119,8 @@ func TestEvaluationUnderWayEnds(t *testing.T) {
 				if took := time.Since(w.began); took != 15*time.Second {
 					t.Errorf("the end took %v", took-15*time.Second)
 				}
-				if got := len(w.UnderWay()) == 0; got != test.ends {
+				w.Follow(w.t.Context(), time.Now())
+				if got := !slices.ContainsFunc(w.signals, func(s *signalState) bool { return s.underWay != nil }); got != test.ends {
 					t.Errorf("ended: %t, want %t", got, test.ends)
 				}
 				if test.ends {
@@ -141,5 +150,52 @@ func TestCancelledTickWaitsForNoSignal(t *testing.T) {
 		if got := w.directory.take(); len(got) != 0 {
 			t.Errorf("results %+v, want none: the processes are not to blame", got)
 		}
+	})
+}
+
+// An answer that is older than the ticks between two answers make it does not count while
+// the next one is under way, as after a pause of the pool.
+func TestOldOpinionDoesNotCountWhileTheNextIsUnderWay(t *testing.T) {
+	t.Parallel()
+	for name, first := range map[string]time.Duration{
+		"adopted before the pause": 5 * time.Second,
+		"adopted after the pause":  45 * time.Second,
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			underVirtualTime(t, map[string]time.Duration{"web": first, "mail": 0, "default": 0}, func(w *pool) {
+				w.tick(0, min(first, 10*time.Second))
+				w.until(time.Minute)
+				w.clients.mu.Lock()
+				w.clients.takes["web"] = 50 * time.Second
+				w.clients.mu.Unlock()
+				w.tick(3*time.Hour, 10*time.Second)
+				if o := w.want(decide.Stale, 0, "its last answer is 3h0m0s old, and the next one is under way"); !o.At.Equal(w.began) {
+					t.Errorf("opinion %+v, want the time of the last answer", o)
+				}
+				w.tick(3*time.Hour+time.Minute, 0)
+				w.want(decide.Value, 50, "")
+			})
+		})
+	}
+}
+
+// The oldest opinion that counts is one whose next answer takes its whole time limit twice.
+func TestOpinionCountsUntilTheNextAnswer(t *testing.T) {
+	t.Parallel()
+	underVirtualTime(t, map[string]time.Duration{"web": 0, "next": time.Hour, "mail": 0, "default": 0}, func(w *pool) {
+		w.tick(0, 0)
+		w.clients.mu.Lock()
+		w.clients.takes["web"] = time.Hour
+		w.clients.mu.Unlock()
+		w.tick(300*time.Second, 10*time.Second)
+		w.until(359 * time.Second)
+		w.directory.set(Endpoint{Address: "next", Version: "v2"}, nil)
+		for after := 360 * time.Second; after < 419*time.Second; after += 20 * time.Second {
+			w.tick(after, 0)
+			w.want(decide.Value, 0, "")
+		}
+		w.tick(420*time.Second, 10*time.Second)
+		w.want(decide.Failed, 0, "no answer within 1m0s")
 	})
 }

@@ -84,7 +84,7 @@ func TestUpIsolatesSignals(t *testing.T) {
 	if says := strings.Contains(said, "ok       signal users: each signal runs as a user of its own\n"); says != own {
 		t.Errorf("own users are possible: %v, and doctor prints\n%s", own, said)
 	}
-	if fix := "run bootstrap as root, or give its unit AmbientCapabilities="; !own && (!strings.Contains(status, fix) || !strings.Contains(said, fix)) {
-		t.Errorf("what to do is missing in\n%s\n%s", status, said)
+	if fix := "it lacks " + strings.Join(missing, ", ") + ": "; !own && (!strings.Contains(status, fix) || !strings.Contains(said, fix)) {
+		t.Errorf("the reason is missing in\n%s\n%s", status, said)
 	}
 }

@@ -38,7 +38,8 @@ func (s *signalState) follow(l Listing) {
 	} else {
 		s.own.close()
 		s.own = connection{endpoint: e, spec: spec}
-		if s.candidate.openTo(e, spec) {
+		// An evaluation under way connects to the process by itself.
+		if s.underWay == nil && s.candidate.openTo(e, spec) {
 			s.own.client, s.candidate.client = s.candidate.client, nil
 		}
 	}

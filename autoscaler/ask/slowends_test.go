@@ -199,3 +199,33 @@ func TestOpinionCountsUntilTheNextAnswer(t *testing.T) {
 		w.want(decide.Failed, 0, "no answer within 1m0s")
 	})
 }
+
+// A candidate that takes the place of the process during an evaluation has one connection
+// then: a signal that serves one at a time would not answer over a second one.
+func TestCandidateIsPromotedDuringAnEvaluation(t *testing.T) {
+	t.Parallel()
+	underVirtualTime(t, map[string]time.Duration{"web": 50 * time.Second, "beside": 5 * time.Second, "mail": 0, "default": 0}, func(w *pool) {
+		w.directory.set(web, beside(false))
+		w.Follow(w.t.Context(), time.Now()) // probes it
+		w.tick(20*time.Second, 10*time.Second)
+		w.clients.mu.Lock()
+		w.clients.takes["beside"] = 25 * time.Second
+		w.clients.mu.Unlock()
+		w.until(35 * time.Second)
+		w.directory.set(Endpoint{Address: "beside", Version: "v2"}, nil)
+		w.Follow(w.t.Context(), time.Now())
+		close(w.clients.dead["web"])
+		synctest.Wait()
+		if requests, open := w.clients.count("beside"); requests != 2 || open != 1 {
+			t.Errorf("%d requests, %d connections open: want that of the probe and of the evaluation, over 1", requests, open)
+		}
+		w.tick(60*time.Second, 0)
+		if o := w.want(decide.Value, 25, ""); o.Version != "v2" {
+			t.Errorf("opinion %+v, want it of v2", o)
+		}
+		w.tick(80*time.Second, 0)
+		if requests, open := w.clients.count("beside"); requests != 2 || open != 1 {
+			t.Errorf("%d requests over %d connections, want 2 over 1", requests, open)
+		}
+	})
+}

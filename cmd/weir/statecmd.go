@@ -7,11 +7,14 @@ import (
 	"slices"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
 	"github.com/spf13/cobra"
 
+	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/integrity"
+	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
 // stateCommands are "weir state": whether what is stored is whole.
@@ -38,7 +41,8 @@ func (cli *stateCommands) checkCommand() *cobra.Command {
 		Long: `List what is damaged, lost or older than before in the buckets of the cluster. The
 harmonizer (reader "apps") and each autoscaler (reader "pool.NAME") compare what they
 read with what they saw before. What is wrong counts as unknown: no instance is
-stopped and no pool shrinks because of it. The exit code is 1 if something is wrong.`,
+stopped and no pool shrinks because of it. Values that the store cannot read are found
+without their readers. The exit code is 1 if something is wrong.`,
 		Example: `  weir state check
   weir state check --output json`,
 		Args: command.NoArgs,
@@ -53,6 +57,13 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 	if err != nil {
 		return err
 	}
+	damaged, err := cli.unreadable(ctx, b, alarms)
+	if err != nil {
+		return err
+	}
+	if len(damaged) > 0 {
+		alarms = append(alarms, integrity.Alarm{Reader: "-", At: time.Now().UTC(), Count: len(damaged), Problems: damaged})
+	}
 	if cli.output == "json" {
 		if err := cli.printJSON(append([]integrity.Alarm{}, alarms...)); err != nil {
 			return err
@@ -64,6 +75,29 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 		return errDamaged
 	}
 	return nil
+}
+
+// unreadable returns the keys whose values the store cannot read and that are in no alarm: their readers
+// may be unable to start.
+func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
+	for _, bucket := range []string{state.BucketName(cli.Cluster), message.AppsBucket(cli.Cluster)} {
+		c, err := integrity.Read(ctx, b.JetStream(), bucket)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range c.Unreadable(bucket) {
+			known := slices.ContainsFunc(alarms, func(a integrity.Alarm) bool {
+				return slices.ContainsFunc(a.Problems, func(q integrity.Problem) bool { return q.Bucket == p.Bucket && q.Key == p.Key })
+			})
+			if !known {
+				all = append(all, p)
+			}
+		}
+	}
+	return all, nil
 }
 
 func (cli *stateCommands) printAlarms(alarms []integrity.Alarm) {

@@ -107,6 +107,9 @@ func TestRowThatTheStoreCannotReadIsDeleted(t *testing.T) {
 			t.Errorf("weir %s: %+v, want the name of the damaged row with code 1", strings.Join(args, " "), r)
 		}
 	}
+	if r := run("state", "check"); r.code != 1 || !strings.Contains(r.stdout, "web  a value   a value that the store cannot read") {
+		t.Errorf("weir state check: %+v, want the key that the store cannot read", r)
+	}
 	if r := run("app", "delete", "web"); r.code != 0 || r.stdout != "web: deleted\n" {
 		t.Errorf("weir app delete: %+v", r)
 	}

@@ -44,9 +44,12 @@ type entry struct {
 	found    bool // it has a value, which was not deleted
 }
 
+// BucketName returns the name of a cluster's bucket.
+func BucketName(cluster string) string { return "weir_" + cluster }
+
 // openBucket opens a cluster's bucket, and creates it if it is not there.
 func openBucket(ctx context.Context, js jetstream.JetStream, cluster string) (*bucket, error) {
-	name := "weir_" + cluster
+	name := BucketName(cluster)
 	kv, err := js.KeyValue(ctx, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(ctx, jetstream.KeyValueConfig{

@@ -31,7 +31,7 @@ func OpenGuard(js jetstream.JetStream, cluster, pool, folder, by string, log *sl
 	}
 	o := Orders{prefix: "order." + pool + "."}
 	return integrity.Open(integrity.Config{
-		JS: js, Cluster: cluster, Bucket: "weir_" + cluster, Reader: "pool." + pool, Folder: folder, By: by, Log: log,
+		JS: js, Cluster: cluster, Bucket: BucketName(cluster), Reader: "pool." + pool, Folder: folder, By: by, Log: log,
 		Filters: []string{o.prefix + ">", stateKey(pool), healthKey(pool), "lease.pool." + pool}, Erased: o.erased(),
 	})
 }

@@ -333,7 +333,7 @@ func (d *busDoor) name(f frame) string {
 		return name
 	case strings.HasPrefix(f.subject, "$JS.API.STREAM.PURGE.KV_"+bucket):
 		return "forget record"
-	case strings.HasPrefix(f.subject, "$JS.API.CONSUMER.CREATE.KV_"+bucket) && bytes.Contains(f.bytes, []byte(".order.")):
+	case strings.HasPrefix(f.subject, "$JS.API.STREAM.INFO.KV_"+bucket) && bytes.Contains(f.bytes, []byte(".order.")):
 		return "list orders"
 	case strings.HasSuffix(f.subject, ".cordon"):
 		return "cordon"

@@ -106,13 +106,14 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 		Name: twinGroup, Tags: map[string]string{"weir:pool": w.cluster + "/default"}, Min: 1, Max: 40, Desired: size,
 	})
 	w.nc = bustest.Connect(t, w.bus)
+	store := t.TempDir() // before the cleanup below: it is removed after the store is closed
 	ctx, cancel := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	t.Cleanup(func() {
 		cancel()
 		wg.Wait()
 	})
-	w.serveMetrics(ctx, &wg)
+	w.serveMetrics(ctx, &wg, store)
 	w.serveSignal(ctx, &wg)
 	w.serveNodes(ctx, &wg)
 	w.watchLease(ctx, &wg)
@@ -122,10 +123,10 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 	return w
 }
 
-// serveMetrics keeps what the signal wants to know.
-func (w *twins) serveMetrics(ctx context.Context, wg *sync.WaitGroup) {
+// serveMetrics keeps what the signal wants to know, in that folder.
+func (w *twins) serveMetrics(ctx context.Context, wg *sync.WaitGroup, dir string) {
 	log := slog.New(slog.DiscardHandler)
-	store, err := tsdbstore.Open(w.TempDir(), tsdbstore.Config{Log: log})
+	store, err := tsdbstore.Open(dir, tsdbstore.Config{Log: log})
 	if err != nil {
 		w.Fatal(err)
 	}

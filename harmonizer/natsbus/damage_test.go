@@ -247,7 +247,7 @@ func alarms(t *testing.T, js jetstream.JetStream) []integrity.Alarm {
 	return all
 }
 
-// TestDamagedRowsAreUnknown damages the store between two runs of the server: each row is told
+// TestDamagedRowsAreUnknown damages the store between two runs of the server: each row is reported
 // as it was last or is unknown, a deleted app has no row again, and an alarm names what is wrong
 // until an operator accepts it.
 func TestDamagedRowsAreUnknown(t *testing.T) {
@@ -271,7 +271,7 @@ func TestDamagedRowsAreUnknown(t *testing.T) {
 				}
 				all := alarms(t, js)
 				if unknown == 0 || len(all) != 1 || all[0].Count < unknown || all[0].Reader != "apps" {
-					t.Errorf("%s reading: reported %v with the alarms %+v, want at least one unknown row, and an alarm that names all", run, rows, all)
+					t.Fatalf("%s reading: reported %v with the alarms %+v, want at least one unknown row, and an alarm that names all", run, rows, all)
 				}
 				for _, p := range all[0].Problems {
 					if p.Bucket != message.AppsBucket(cluster) || p.Expected == "" || p.Found == "" {

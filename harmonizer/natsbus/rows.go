@@ -199,7 +199,7 @@ type progress struct {
 	created time.Time // of the bucket
 	last    uint64    // of the bucket when it was read: what is beyond is written since
 	next    uint64    // from here on changes are watched
-	seen    uint64    // every change up to here was told, or replaced by a later one
+	seen    uint64    // every change up to here was reported, or replaced by a later one
 	behind  bool      // at the last proof there was more
 	slice   []message.App
 }

@@ -28,13 +28,12 @@ type Alarm struct {
 	Reader   string    `json:"reader"` // what it reads: "apps", "pool.POOL"
 	By       string    `json:"by"`     // the process
 	At       time.Time `json:"at"`
-	Digest   string    `json:"digest"` // of the problems that an operator can accept; empty: there are none
+	Digest   string    `json:"digest"` // of the problems that an operator can accept; empty: there is no such problem
 	Count    int       `json:"count"`
 	Problems []Problem `json:"problems"` // the first ones
 }
 
-// Acceptance is an operator's word that the problems of that digest are no loss, or one that is
-// borne.
+// Acceptance records that an operator accepts the problems of that digest.
 type Acceptance struct {
 	Digest string    `json:"digest"`
 	By     string    `json:"by"`
@@ -42,8 +41,8 @@ type Acceptance struct {
 	At     time.Time `json:"at"`
 }
 
-// Alarms returns the alarms of a cluster, in order of reader. A cluster without a bucket has
-// none. One that cannot be read is an alarm of its own.
+// Alarms returns the alarms of a cluster, the oldest first. A cluster without a bucket has no
+// alarm. An alarm that cannot be read is a problem of its own.
 func Alarms(ctx context.Context, js jetstream.JetStream, cluster string) ([]Alarm, error) {
 	bucket := "weir_" + cluster
 	c, err := Read(ctx, js, bucket, alarmPrefix+">")
@@ -116,7 +115,7 @@ func remove(ctx context.Context, js jetstream.JetStream, cluster, key string) er
 	return kv.Delete(ctx, key)
 }
 
-// acceptance returns the digest that an operator accepted last for a reader; empty: none.
+// acceptance returns the digest that an operator accepted last for a reader; it is empty without one.
 func acceptance(ctx context.Context, js jetstream.JetStream, cluster, reader string) (Acceptance, error) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()

@@ -24,7 +24,7 @@ type Config struct {
 	JS      jetstream.JetStream
 	Cluster string
 	Bucket  string
-	Filters []string // of the keys; none: all
+	Filters []string // of the keys; empty: all keys
 	Erased  []string // prefixes of keys that may vanish without a delete marker
 	Reader  string   // names the alarm, and the file
 	Folder  string   // of the file; empty: what was seen is kept in memory only

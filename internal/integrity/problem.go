@@ -108,7 +108,7 @@ func acceptable(problems []Problem) []Problem {
 	return slices.DeleteFunc(slices.Clone(problems), func(p Problem) bool { return p.Unreadable })
 }
 
-// digest names a set of problems; empty: there are none.
+// digest names a set of problems. That of an empty set is empty.
 func digest(problems []Problem) string {
 	if len(problems) == 0 {
 		return ""

@@ -98,11 +98,11 @@
 //
 // [OpenGuard] compares the orders, the state, the health and the lease of a pool with what this
 // host saw of them before (see package integrity). A pause, an offset or a pin that ends leaves a
-// delete marker, so one that vanished without it is lost. Drain records, removals and marks are
+// delete marker: an order that vanished without a marker is lost. Drain records, removals and marks are
 // erased without a marker: of them only older values are found.
 //
 // A value that the store cannot read is an error that names its key, in each listing and each get.
-// The server acknowledges no write over such a value, and none to the bucket from then on.
+// The server does not acknowledge a write over such a value, nor any later write to the bucket.
 //
 // # Concurrency and failures
 //

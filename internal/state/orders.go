@@ -254,7 +254,7 @@ func (o *Orders) clear(ctx context.Context, name string) error {
 	return o.end(ctx, o.prefix+name, e.revision)
 }
 
-// end removes an order of a revision: one that was given anew since is newer, and stays. A pause, an
+// end removes an order of a revision. An order that was given since is newer, and stays. A pause, an
 // offset and a pin leave a delete marker: without it they would count as lost. Removals and marks are
 // too many for that.
 func (o *Orders) end(ctx context.Context, key string, revision uint64) error {

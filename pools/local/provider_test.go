@@ -246,7 +246,7 @@ func TestDamagedStateOfTheGroups(t *testing.T) {
 			}
 			bus := localtest.NewBus(t)
 			_, err := local.NewProvider(local.Config{
-				Cluster: "c", Pool: "p", DataDir: dir, Argv: []string{"weir", "agent"}, Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 2})},
+				Cluster: "c", Pool: "p", DataDir: dir, Argv: localtest.AgentArgv(), Groups: []local.GroupConfig{groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 2})},
 			}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
 			if err == nil || !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "restore the file, or move it away") {
 				t.Errorf("NewProvider = %v, want an error with %s and what to do", err, path)

@@ -33,7 +33,7 @@ func anew(first runner, another func(ctx context.Context) (runner, error)) func(
 
 // keep returns a part that does not fail: it runs the part again after a pause, until ctx
 // ends. So no part takes another along.
-func (u *up) keep(name string, part func(ctx context.Context) error) func(ctx context.Context) error {
+func (r reporter) keep(name string, part func(ctx context.Context) error) func(ctx context.Context) error {
 	return func(ctx context.Context) error {
 		pauses := retry.Policy{First: time.Second, Longest: 30 * time.Second}.Pauses()
 		for {
@@ -49,7 +49,7 @@ func (u *up) keep(name string, part func(ctx context.Context) error) func(ctx co
 				pauses.Reset()
 			}
 			pause := pauses.NextBackOff()
-			u.warn(name, fmt.Sprintf("it failed, and is tried again in %v: %v", pause.Round(100*time.Millisecond), err))
+			r.warn(name, fmt.Sprintf("it failed, and is tried again in %v: %v", pause.Round(100*time.Millisecond), err))
 			select {
 			case <-ctx.Done():
 				return err

@@ -9,7 +9,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
 )
 
@@ -18,7 +17,7 @@ import (
 func TestKeptPartIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var out strings.Builder
-		u := &up{Root: &command.Root{Stdout: &out}, log: slog.New(slog.DiscardHandler)}
+		r := reporter{&out, slog.New(slog.DiscardHandler)}
 		ctx, end := context.WithCancel(t.Context())
 		defer end()
 		parts := daemon.NewServices(ctx)
@@ -26,7 +25,7 @@ func TestKeptPartIsTriedAgain(t *testing.T) {
 		parts.Run("other", func(ctx context.Context) error { defer close(other); <-ctx.Done(); return nil })
 		began := time.Now()
 		var at []time.Duration
-		parts.Run("part", u.keep("part", func(ctx context.Context) error {
+		parts.Run("part", r.keep("part", func(ctx context.Context) error {
 			if at = append(at, time.Since(began)); len(at) < 12 {
 				return errors.New("no space")
 			}

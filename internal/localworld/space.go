@@ -8,9 +8,9 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
 )
 
-// watchSpace reports which disks of a data folder are full, and which have room again, when
-// that changes, until ctx ends. "weir status" looks by itself.
-func watchSpace(ctx context.Context, data string, isFull func(*diskspace.Full), hasRoom func(path string)) error {
+// watchSpace prints which disks of the data folder are full, when that changes, until ctx
+// ends. "weir status" looks by itself.
+func (r reporter) watchSpace(ctx context.Context, data string) error {
 	look := time.NewTicker(spaceEvery)
 	defer look.Stop()
 	full := map[string]bool{}
@@ -19,12 +19,12 @@ func watchSpace(ctx context.Context, data string, isFull func(*diskspace.Full), 
 		for _, one := range diskspace.Watched(data, command.DataParts()...) {
 			now[one.Path] = true
 			if !full[one.Path] {
-				isFull(one)
+				r.warn("disk", one.Error())
 			}
 		}
 		for path := range full {
 			if !now[path] {
-				hasRoom(path)
+				r.say("disk", "%s has room again", path)
 			}
 		}
 		full = now

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"time"
@@ -18,8 +17,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
-	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/signalbucket"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
@@ -42,12 +41,12 @@ const (
 // up is one run of "weir up".
 type up struct {
 	*command.Root
+	reporter
 	options  command.UpOptions
 	began    time.Time
 	data     string
 	poolFile []byte // nil: the built-in one
 	keys     signalbucket.Keys
-	log      *slog.Logger
 	logFile  *os.File
 	bus      *bus.Bus
 	launcher *supervise.Launcher
@@ -96,7 +95,7 @@ func Up(ctx context.Context, root *command.Root, o command.UpOptions) error {
 	defer terminal.close(lastWords)
 	own := *root
 	own.Stdout = terminal
-	u.Root = &own
+	u.Root, u.reporter.out = &own, terminal
 	err = daemon.WithLauncher(ctx, u.Program, u.log, func(ctx context.Context, launcher *supervise.Launcher) error {
 		u.launcher = launcher
 		return u.run(ctx)
@@ -139,16 +138,6 @@ func (u *up) openLog() error {
 	return err
 }
 
-// warn prints what needs an operator, and logs it.
-func (u *up) warn(part, what string) {
-	fmt.Fprintf(u.Stdout, "! %s: %s\n", part, what)
-	u.log.Warn("part needs attention", "part", part, "what", what)
-}
-
-func (u *up) say(part, format string, args ...any) {
-	fmt.Fprintf(u.Stdout, "  %-10s %s\n", part, fmt.Sprintf(format, args...))
-}
-
 func (u *up) run(ctx context.Context) (err error) {
 	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
 	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.NATS, Name: "weir up", Log: u.log})
@@ -184,10 +173,7 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if _, err := intakeOf(command.MetricsOptions{Addr: u.options.MetricsAddr}); err != nil {
 		return config.Pool{}, command.Usage(err)
 	}
-	u.back.Run("free space", func(ctx context.Context) error {
-		return watchSpace(ctx, u.data, func(full *diskspace.Full) { u.warn("disk", full.Error()) },
-			func(path string) { u.say("disk", "%s has room again", path) })
-	})
+	u.back.Run("free space", func(ctx context.Context) error { return u.watchSpace(ctx, u.data) })
 	metrics, err := u.startMetrics()
 	if err != nil {
 		return config.Pool{}, err
@@ -270,7 +256,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 // harmonizer returns the one of this data folder. It goes on at once with what the
 // one before held: the folder's lock says that it is dead.
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
-	parts := harmonizerd.Parts{Bus: u.bus, Data: u.data, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
+	parts := harmonizerd.Parts{Bus: u.bus, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
 	var err error
 	if parts.File, _, err = config.LoadHarmonizer(command.UpConfigs(u.data)); err != nil {
 		return nil, err

@@ -66,7 +66,7 @@ func (cli *statusCommands) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.N
 	}
 	ctx, cancel := context.WithTimeout(ctx, listenTime)
 	defer cancel()
-	nodes := local.NewNodes(b.Conn(), cli.Cluster, cli.Pool, log)
+	nodes := local.NewNodes(b.Conn(), cli.Cluster, cli.Pool, time.Minute, log)
 	if err := nodes.Run(ctx); err != nil {
 		return nil, err
 	}

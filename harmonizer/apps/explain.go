@@ -113,7 +113,8 @@ type SilentNode struct {
 	LostAt time.Time `json:"lost_at"` // then its copies are lost, and are started elsewhere
 }
 
-// Silent returns the silent nodes, in order of name. While the bus is down the list is
+// Silent returns the silent nodes, those that were lost in the last 10 minutes with them,
+// in order of name. While the bus is down the list is
 // empty: silence means nothing then.
 func (v View) Silent() (nodes []SilentNode) {
 	if !v.m.bus.up {
@@ -121,6 +122,13 @@ func (v View) Silent() (nodes []SilentNode) {
 	}
 	for n := range v.m.known.Overdue(liveness.SilentAfter(v.m.cfg.HeartbeatPeriod)) {
 		nodes = append(nodes, SilentNode{n.Node, n.Copies, n.Since, n.Since.Add(v.m.cfg.DropletLost)})
+	}
+	for node, at := range v.m.lost {
+		if v.m.clock.wall.Sub(at) > lostFor {
+			delete(v.m.lost, node)
+			continue
+		}
+		nodes = append(nodes, SilentNode{Node: node, Since: at.Add(-v.m.cfg.DropletLost), LostAt: at})
 	}
 	slices.SortFunc(nodes, func(a, b SilentNode) int { return cmp.Compare(a.Node, b.Node) })
 	return nodes

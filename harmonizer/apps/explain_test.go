@@ -109,7 +109,17 @@ func TestSilentNodeIsReported(t *testing.T) {
 	if len(silent) != 1 || silent[0] != want || !in.Silent.Equal(now) {
 		t.Errorf("beyond 2.5 periods: %+v, its copy silent since %v, want %+v", silent, in.Silent, want)
 	}
-	m.Step(now.Add(26*time.Second), BusDown{})
+	lostAt := now.Add(c.DropletLost + time.Second)
+	m.Step(lostAt, Tick{})
+	if silent, want := m.View().Silent(), (SilentNode{Node: "n1", Since: lostAt.Add(-c.DropletLost), LostAt: lostAt}); len(silent) != 1 || silent[0] != want {
+		t.Errorf("a lost node: %+v, want %+v", silent, want)
+	}
+	m.Step(lostAt, beat("n1"))
+	if silent := m.View().Silent(); silent != nil {
+		t.Errorf("a node that is back: %+v, want it not silent", silent)
+	}
+	m.Step(lostAt.Add(26*time.Second), Tick{})
+	m.Step(lostAt.Add(26*time.Second), BusDown{})
 	if silent := m.View().Silent(); silent != nil {
 		t.Errorf("while the bus is down: %+v, want nothing: silence means nothing then", silent)
 	}

@@ -32,6 +32,7 @@ type Machine struct {
 	gate     gate
 	dispatch dispatch
 	memory   memory
+	lost     map[string]time.Time // nodes that no heartbeat came from since they were lost
 }
 
 // NewMachine returns an empty machine that follows, with the bus down. The configuration must be valid.
@@ -44,7 +45,7 @@ func NewMachine(cfg Config) *Machine {
 			Partition:       cfg.Partition,
 			Partial:         cfg.Partial,
 		}),
-		limits: limits{perStep, perSweep},
+		limits: limits{perStep, perSweep}, lost: map[string]time.Time{},
 	}
 	m.journal = journal{clock: &m.clock}
 	m.apps = newInventory(&m.clock, m.known, &m.rows.source, &m.backlog)

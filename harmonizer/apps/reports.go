@@ -3,6 +3,7 @@ package apps
 import (
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/known"
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
@@ -33,7 +34,14 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 	switch c.Kind {
 	case known.NodeHeard:
 		delete(m.bus.awaited, c.Node)
+		delete(m.lost, c.Node)
 	case known.NodeLost:
+		if len(m.lost) >= maxLost {
+			maps.DeleteFunc(m.lost, func(_ string, at time.Time) bool { return m.clock.wall.Sub(at) > lostFor })
+		}
+		if len(m.lost) < maxLost {
+			m.lost[c.Node] = m.clock.wall
+		}
 		m.journal.find(Finding{Kind: KindNodeLost, Node: c.Node})
 		m.limit.loseNode(c.Node)
 	case known.Covered:
@@ -60,6 +68,12 @@ func (m *Machine) takeChange(c *known.Change, reason Why) {
 		}
 	}
 }
+
+// Lost nodes are reported as silent for so long, and so many of them.
+const (
+	lostFor = 10 * time.Minute
+	maxLost = 1000
+)
 
 func whyLost(w known.Why, reason Why) Why {
 	switch w {

@@ -55,7 +55,7 @@ func Silence(now time.Time, a bootstrap.Alive) string {
 
 // SilentNode returns since when a node is silent, and what happens next.
 func SilentNode(now time.Time, n apps.SilentNode) string {
-	text := fmt.Sprintf("node %s is silent since %s, %s ago: what it runs is unknown, so the pool does not shrink", n.Node, clock(n.Since), Ago(now, n.Since))
+	text := fmt.Sprintf("node %s is silent since %s, %s ago: what it runs is unknown", n.Node, clock(n.Since), Ago(now, n.Since))
 	if n.Copies == 0 {
 		return text
 	}

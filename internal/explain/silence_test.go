@@ -41,7 +41,7 @@ func TestOverdue(t *testing.T) {
 func TestSilentNode(t *testing.T) {
 	now := time.Date(2026, 1, 2, 13, 0, 30, 0, time.Local)
 	n := apps.SilentNode{Node: "i-1", Copies: 3, Since: now.Add(-3 * time.Second), LostAt: now.Add(2 * time.Second)}
-	want := "node i-1 is silent since 13:00:27, 3s ago: what it runs is unknown, so the pool does not shrink; the 3 instances that it listed start elsewhere at 13:00:32, in 2s"
+	want := "node i-1 is silent since 13:00:27, 3s ago: what it runs is unknown; the 3 instances that it listed start elsewhere at 13:00:32, in 2s"
 	if got := SilentNode(now, n); got != want {
 		t.Errorf("SilentNode = %q, want %q", got, want)
 	}

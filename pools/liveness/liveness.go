@@ -7,6 +7,7 @@
 //	beyond                  silent: two are missing, and what it runs is unknown
 //	beyond 3 periods        lost, unless a setting gives it longer: its work goes elsewhere
 //
+// The autoscaler and the drains still use the last facts of a silent node for a while.
 // The half period is for heartbeats that are on their way. A node publishes its period with
 // its facts; a reader of heartbeats alone has the period as a setting.
 //

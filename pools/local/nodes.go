@@ -30,6 +30,7 @@ type Nodes struct {
 	nc      *nats.Conn
 	cluster string
 	pool    string
+	maxAge  time.Duration
 	agents  *agent.Client
 	log     *slog.Logger
 
@@ -45,11 +46,12 @@ type heard struct {
 	at    time.Time // by our clock
 }
 
-// NewNodes returns the nodes of a pool; those that are silent, as package liveness
-// has it, are absent.
-func NewNodes(nc *nats.Conn, cluster, pool string, log *slog.Logger) *Nodes {
+// NewNodes returns the nodes of a pool; those that are silent, as package liveness has it,
+// and for longer than maxAge, are absent. Until then the autoscaler acts by their last
+// facts: it may drain or repair a node that has just fallen silent.
+func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
-		nc: nc, cluster: cluster, pool: pool, agents: agent.NewClient(nc, cluster),
+		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
 		log: log.With("pool", pool), complain: rate.Sometimes{Interval: time.Minute}, heard: map[string]heard{},
 	}
 }
@@ -110,7 +112,7 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 }
 
 // Facts returns what the nodes published last, in order of id; those that are silent
-// are forgotten.
+// for long are forgotten.
 func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
 	var out []pools.NodeFacts
 	for _, h := range n.fresh(now) {
@@ -135,7 +137,7 @@ func (n *Nodes) fresh(now time.Time) []heard {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	maps.DeleteFunc(n.heard, func(_ string, h heard) bool {
-		return liveness.Silent(now, h.at, liveness.Period(h.facts.Heartbeat))
+		return now.Sub(h.at) > max(n.maxAge, liveness.SilentAfter(liveness.Period(h.facts.Heartbeat)))
 	})
 	return slices.SortedFunc(maps.Values(n.heard), func(a, b heard) int { return strings.Compare(a.facts.ID, b.facts.ID) })
 }

@@ -18,7 +18,7 @@ import (
 func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 	bus := localtest.NewBus(t)
 	var out bytes.Buffer // written by Run's goroutine, read after its end
-	nodes := local.NewNodes(bus.Conn, "c", "p", slog.New(slog.NewTextHandler(&out, nil)))
+	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, slog.New(slog.NewTextHandler(&out, nil)))
 	stop := localtest.Run(t, nodes.Run)
 	publish := func(id string, data []byte) {
 		if err := bus.Publish(message.NodeSubject("c", id), data); err != nil {
@@ -50,7 +50,7 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 // default period if it publishes none.
 func TestNodesAreSilentByTheirOwnPeriod(t *testing.T) {
 	bus := localtest.NewBus(t)
-	nodes := local.NewNodes(bus.Conn, "c", "p", localtest.Log(t))
+	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, localtest.Log(t))
 	localtest.Run(t, nodes.Run)
 	heard := map[string]time.Time{}
 	for id, period := range map[string]time.Duration{"default": 0, "minute": time.Minute, "hostile": 1000 * time.Hour} {

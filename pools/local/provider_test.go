@@ -126,7 +126,7 @@ func pidsOf(t *testing.T, arg string) []int {
 
 func TestNodesJoin(t *testing.T) {
 	o := newOwner(t, groupOf(pooltest.Setup{ID: "g", Max: 5, Target: 2}))
-	nodes := local.NewNodes(o.bus.Conn, "c", "p", localtest.Log(t))
+	nodes := local.NewNodes(o.bus.Conn, "c", "p", time.Second, localtest.Log(t))
 	localtest.Run(t, nodes.Run)
 	ids := o.running(t, 2)
 	joined := func() []string {

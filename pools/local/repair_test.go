@@ -34,7 +34,7 @@ func newClinic(t *testing.T, n int, change ...func(*local.Config)) clinic {
 			f(c)
 		}
 	})
-	c := clinic{o, local.NewPool(o.bus.Conn, "c", "p", "g"), local.NewNodes(o.bus.Conn, "c", "p", localtest.Log(t))}
+	c := clinic{o, local.NewPool(o.bus.Conn, "c", "p", "g"), local.NewNodes(o.bus.Conn, "c", "p", 5*time.Second, localtest.Log(t))}
 	localtest.Run(t, c.nodes.Run)
 	return c
 }
@@ -272,7 +272,7 @@ func TestMendOutlivesOwner(t *testing.T) {
 	}
 	c := clinic{
 		&owner{bus: bus, Group: local.NewGroup(bus.Conn, "c", "p", "g"), cfg: cfg},
-		local.NewPool(bus.Conn, "c", "p", "g"), local.NewNodes(bus.Conn, "c", "p", localtest.Log(t)),
+		local.NewPool(bus.Conn, "c", "p", "g"), local.NewNodes(bus.Conn, "c", "p", 5*time.Second, localtest.Log(t)),
 	}
 	localtest.Run(t, c.nodes.Run)
 	start := func() (kill func()) {

@@ -25,6 +25,7 @@ import (
 )
 
 const (
+	nodeMaxAge   = 30 * time.Second // a node's facts count for at least so long
 	firstTimeout = 3 * time.Second  // for the first word of bootstrap
 	openTimeout  = 10 * time.Second // to open what is kept on the bus
 	// providerTimeout bounds the opening of the provider, and a request for its healing.

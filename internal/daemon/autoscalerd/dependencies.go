@@ -39,7 +39,7 @@ type partsOfPool struct {
 // openParts opens them, and runs those that run.
 func openParts(parts *daemon.Services, b *bus.Bus, a autoscaling, log *slog.Logger) (*partsOfPool, error) {
 	cluster, pool := a.pool.Cluster, a.pool.Name
-	p := &partsOfPool{nodes: local.NewNodes(b.Conn(), cluster, pool, log)}
+	p := &partsOfPool{nodes: local.NewNodes(b.Conn(), cluster, pool, nodeMaxAge, log)}
 	parts.Run("nodes", p.nodes.Run)
 	ctx, cancel := context.WithTimeout(parts.Context(), openTimeout)
 	defer cancel()

@@ -67,7 +67,7 @@ func newSite(t *testing.T, machines int) *site {
 	bus := localtest.NewBus(t)
 	s := &site{
 		bus: bus, group: local.NewGroup(bus.Conn, "c", "p", "g"),
-		nodes: local.NewNodes(bus.Conn, "c", "p", localtest.Log(t)),
+		nodes: local.NewNodes(bus.Conn, "c", "p", 3*heartbeat, localtest.Log(t)),
 		sink:  &lastSamples{values: map[string]float64{}}, beats: map[string][]message.Beat{},
 	}
 	s.listen(t)

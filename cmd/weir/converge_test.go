@@ -40,6 +40,7 @@ const (
 var (
 	convergeApps  = testsize.Pick(20_000, 2_000)
 	convergeNodes = testsize.Pick(200, 80)
+	convergeFew   = convergeApps / 100 // apps that change at once, of each kind
 )
 
 // TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
@@ -311,25 +312,25 @@ func (w *convergeWorld) change() {
 			}
 		}
 	}
-	change(200, well, func(r *bulktest.Row) { r.Instances += 2 })
-	change(200, well, func(r *bulktest.Row) { r.Instances-- })
-	change(200, well, func(r *bulktest.Row) { r.Version += "n" })
-	change(200, well, func(r *bulktest.Row) { r.State = string(message.AppStopped) })
-	change(200, func(a *convergeApp) bool { return !a.started() }, func(r *bulktest.Row) { r.State = string(message.AppStarted) })
-	change(200, func(a *convergeApp) bool { return a.started() && !a.staged() }, func(r *bulktest.Row) { r.Package = string(message.PackageStaged) })
-	for _, a := range w.pick(200, taken, well) {
+	change(convergeFew, well, func(r *bulktest.Row) { r.Instances += 2 })
+	change(convergeFew, well, func(r *bulktest.Row) { r.Instances-- })
+	change(convergeFew, well, func(r *bulktest.Row) { r.Version += "n" })
+	change(convergeFew, well, func(r *bulktest.Row) { r.State = string(message.AppStopped) })
+	change(convergeFew, func(a *convergeApp) bool { return !a.started() }, func(r *bulktest.Row) { r.State = string(message.AppStarted) })
+	change(convergeFew, func(a *convergeApp) bool { return a.started() && !a.staged() }, func(r *bulktest.Row) { r.Package = string(message.PackageStaged) })
+	for _, a := range w.pick(convergeFew, taken, well) {
 		a.absent = true
 		w.api.Delete(a.row.ID)
 	}
-	for _, a := range w.pick(200, taken, well) {
+	for _, a := range w.pick(convergeFew, taken, well) {
 		a.copies[0].end(message.ReasonCrashed, 0)
 	}
-	for i, a := range w.pick(200, taken, well) {
+	for i, a := range w.pick(convergeFew, taken, well) {
 		for range 1 + i%2 {
 			w.run(w.room(), a, 0, a.row.Version, convergeDelay)
 		}
 	}
-	for range 200 {
+	for range convergeFew {
 		rows = append(rows, w.newApp(3).row)
 	}
 	w.api.Set(rows...)
@@ -339,7 +340,7 @@ func (w *convergeWorld) change() {
 // twice expected_state_lost. Meanwhile nodes die: what they ran is started elsewhere,
 // by the last rows that could be trusted, and nothing is stopped.
 func convergeFaults(w *convergeWorld, _ *convergeProcess) {
-	rows := w.grown(200)
+	rows := w.grown(convergeFew)
 	began, first := time.Now(), bulktest.Status
 	for _, fault := range []bulktest.Fault{first, bulktest.Cut, bulktest.Garbage, bulktest.Truncated, bulktest.Foreign, bulktest.Held, bulktest.Gone} {
 		w.api.Break(bulktest.Trouble{Fault: fault})

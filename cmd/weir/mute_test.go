@@ -86,7 +86,7 @@ func busCommands() map[string][]string {
 		"pool target": {"3"}, "pool remove": {"n1"}, "pool mark-stale": {"g"}, "pool groups": nil,
 		"app set": {"web", "--command", "true"}, "app get": {"web"}, "app list": nil, "app delete": {"web"}, "app status": nil,
 		"app explain": {"web"}, "app crashes": {"web"}, "app retry": {"web"}, "app logs": {"web"},
-		"state check": nil, "state accept": {"apps", "--reason", "x"},
+		"doctor": nil, "state check": nil, "state accept": {"apps", "--reason", "x"},
 		"signal ps": nil, "signal restart": {"web"}, "signal logs": {"web"}, "signal shadow": nil, "signal forget": {"shop/rps@v1"},
 		"metrics put": {"--app", "web", "a=1"}, "metrics get": {"--app", "web", "a"},
 		"harmonizer release": nil,

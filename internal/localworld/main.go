@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
@@ -12,6 +13,7 @@ import (
 
 // Main is the whole of weir-local: it returns the exit code.
 func Main(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	command.NameProcess(os.Args[0])
 	root := &command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr}
 	top := root.Command()
 	metrics := &cobra.Command{Use: "metrics", Short: "Run the embedded metrics store", Args: command.Group, RunE: command.Help}

@@ -256,7 +256,7 @@ func (u *up) copyPoolFile(ctx context.Context, changes <-chan struct{}) error {
 // harmonizer returns the one of this data folder. It goes on at once with what the
 // one before held: the folder's lock says that it is dead.
 func (u *up) harmonizer(ctx context.Context) (*harmonizer.Harmonizer, error) {
-	parts := harmonizerd.Parts{Bus: u.bus, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
+	parts := harmonizerd.Parts{Bus: u.bus, Data: u.data, Store: embedded.NewClient(u.bus.Conn(), u.Cluster), Log: u.log}
 	var err error
 	if parts.File, _, err = config.LoadHarmonizer(command.UpConfigs(u.data)); err != nil {
 		return nil, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/pools"
+	"github.com/weirkeeper/weirkeeper/pools/liveness"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/localtest"
 	"github.com/weirkeeper/weirkeeper/resource"
@@ -305,7 +306,7 @@ func TestAnnounce(t *testing.T) {
 	bus := localtest.NewBus(t)
 	e := listen(t, bus.Conn)
 	a, err := agent.New(agent.Config{
-		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: time.Hour, DataDir: t.TempDir(),
+		Cluster: "c", Pool: "p", Group: "g", ID: "n1", Heartbeat: liveness.MaxPeriod, DataDir: t.TempDir(),
 	}, bus.Conn, localtest.NewLauncher(t), localtest.Log(t))
 	if err != nil {
 		t.Fatal(err)

@@ -88,6 +88,15 @@ func (c *guarded) Close() error {
 	return c.Conn.Close()
 }
 
+// SyscallConn implements syscall.Conn: a signal may look at its peer too.
+func (c *guarded) SyscallConn() (syscall.RawConn, error) {
+	raw, ok := c.Conn.(syscall.Conn)
+	if !ok {
+		return nil, fmt.Errorf("reach the socket of a %T: %w", c.Conn, errors.ErrUnsupported)
+	}
+	return raw.SyscallConn()
+}
+
 // PeerUser returns the user id of the process at the other end of a Unix socket: of the
 // one that connected, or that listens.
 func PeerUser(conn *net.UnixConn) (uint32, error) {

@@ -185,7 +185,7 @@ func (w *twins) answer(ctx context.Context, c net.Conn) {
 
 // peer returns the twin at the other end.
 func (w *twins) peer(c net.Conn) *twin {
-	raw, err := c.(*net.UnixConn).SyscallConn()
+	raw, err := c.(syscall.Conn).SyscallConn()
 	if err != nil {
 		return nil
 	}

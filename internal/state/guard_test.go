@@ -112,11 +112,11 @@ func TestLostOrdersAreReported(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			at := bytes.Index(data, []byte("$KV.weir_here.order.web."))
-			if at < 0 {
+			before, _, ok := bytes.Cut(data, []byte("$KV.weir_here.order.web."))
+			if !ok {
 				t.Fatal("the block has no order")
 			}
-			if err := os.WriteFile(path, data[:at], 0o600); err != nil {
+			if err := os.WriteFile(path, before, 0o600); err != nil {
 				t.Fatal(err)
 			}
 			if err := os.Remove(filepath.Join(d.stream(), "msgs", "index.db")); err != nil {

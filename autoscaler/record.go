@@ -37,7 +37,7 @@ type Record struct {
 	// Answer is exactly what Case.Resolve gives. What came true of it is in State.
 	Answer  *resolve.Answer    `json:"answer,omitempty"`
 	Detail  *Detail            `json:"detail,omitempty"`
-	Drift   []resolve.Drifted  `json:"drift,omitempty"` // groups that somebody else has changed
+	Drift   []resolve.Drifted  `json:"drift,omitempty"` // groups that another party has changed
 	Actions []apply.Action     `json:"actions"`
 	Drains  []drain.Record     `json:"drains,omitempty"` // after the actions
 	Shadows []ask.ShadowRecord `json:"shadows,omitempty"`

@@ -101,7 +101,7 @@ func TestSwapToWhatDoesNotAnswer(t *testing.T) {
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			p, a, e := swapped(t, "bad"+c.how, c.how)
-			status := p.awaitProcess(t, "web", "told that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "given up") })
+			status := p.awaitProcess(t, "web", "a report that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "given up") })
 			if !strings.HasPrefix(status.Why, next+" is given up for now: ") || !strings.Contains(status.Why, c.why) {
 				t.Errorf("why %q, want that %s", status.Why, c.why)
 			}

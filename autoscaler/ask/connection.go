@@ -44,7 +44,7 @@ type candidateState struct {
 	shadow    bool
 	tolerance float64
 	probed    bool              // the candidate that is to replace the process has got its request
-	request   *candidateRequest // under way, with the client; nil: there is none
+	request   *candidateRequest // under way, with the client; nil: no request is
 }
 
 // shadows reports whether the candidate gets the next request that the signal gets. One

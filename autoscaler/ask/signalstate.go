@@ -16,7 +16,7 @@ type signalState struct {
 	evaluated connection  // that the opinion is from, without its client
 	short     string      // as of the request that the opinion is from
 	next      time.Time   // when the signal is due
-	underWay  *evaluation // has the client of own; nil: there is none
+	underWay  *evaluation // has the client of own; nil: no evaluation is
 }
 
 // follow makes the connections of s lead to the processes of the listing. A candidate

@@ -82,7 +82,7 @@ func isolateThread() error {
 // launcher has such, by AmbientCapabilities of systemd. The thread keeps its own.
 func dropInherited() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	if err != nil && err != unix.EINVAL { // EINVAL: the kernel has none
+	if err != nil && err != unix.EINVAL { // EINVAL: the kernel does not have it
 		return fmt.Errorf("clear the ambient capabilities: %w", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}

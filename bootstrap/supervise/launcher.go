@@ -47,7 +47,7 @@ type Launcher struct {
 	outer      string // the value of TagVariable with which this process was started
 	tag        string // of all that this launcher starts
 	cgroup     cgroup // of all that this launcher starts; empty: it cannot be
-	noCgroup   error  // why there is none; set before the launcher's threads begin
+	noCgroup   error  // why a cgroup is missing; set before the launcher's threads begin
 
 	plain    chan request  // to the thread of children that are not isolated
 	isolated chan request  // to that of the others

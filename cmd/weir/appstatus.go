@@ -212,10 +212,10 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 	return text
 }
 
-// waitsFor says what ends the wait, for the reasons whose names do not.
+// waitsFor describes what ends the wait, for the reasons whose names do not.
 var waitsFor = map[apps.Why]string{
 	apps.WhyUnconfirmed:  "another copy that is sure to run (its node lists it, its index did not crash lately)",
-	apps.WhyOtherMissing: "a copy on another index of the app, which has none",
+	apps.WhyOtherMissing: "a copy on another index of the app, which lacks one",
 	apps.WhyStandsIn:     "a copy on the index of the app that this one stands in for",
 	apps.WhyJustChanged:  "the controller, which has its turn after a change",
 	apps.WhyNudged:       "an answer to the last request",

@@ -246,7 +246,7 @@ func signed(x float64) string {
 	return explain.Number(x)
 }
 
-// warnOfOrders tells what operators want of the pool now, which its last tick may not
+// warnOfOrders prints what operators want of the pool now, which its last tick may not
 // know yet.
 func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)

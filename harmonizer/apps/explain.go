@@ -69,12 +69,12 @@ type Instance struct {
 	Node    string        `json:"node"`
 	Version string        `json:"version"`
 	State   message.State `json:"state"`
-	Since   float64       `json:"since"`           // unix seconds, as the node says
+	Since   float64       `json:"since"`           // unix seconds, as the node reports it
 	Absent  time.Time     `json:"absent,omitzero"` // since then its node lists it no more
 	// Silent is the time of the latest heartbeat of its node, if the node is silent:
 	// whether the copy runs is unknown.
 	Silent  time.Time `json:"silent_since,omitzero"`
-	Extra   Rule      `json:"extra,omitempty"`   // it should not run: the rule that says so
+	Extra   Rule      `json:"extra,omitempty"`   // it should not run: the rule that found that
 	Stopped bool      `json:"stopped,omitempty"` // its stop was nudged
 
 	// Why its stop is not sent now, as in IndexStatus.

@@ -22,7 +22,7 @@ import (
 // Result is the outcome of a check.
 type Result string
 
-// Results. The zero value is none of them.
+// Results. The zero value is not a Result.
 const (
 	OK      Result = "ok"
 	Failed  Result = "failed"

@@ -94,7 +94,7 @@ func (g *Guard) Read(ctx context.Context, filters ...string) (Contents, error) {
 	lost := g.erased()
 	for _, p := range sorted(g.problems) {
 		if before[p.Key] != p {
-			g.tell(p)
+			g.alarm(p)
 		}
 	}
 	g.note(lost...)
@@ -121,7 +121,7 @@ func (g *Guard) Report(key, expected, found string) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.problems[key] = Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: found, reported: true}
-	g.tell(g.problems[key])
+	g.alarm(g.problems[key])
 }
 
 // erased forgets the keys that may vanish without a marker and are not there: that is no problem.
@@ -182,7 +182,7 @@ func (g *Guard) Unreadable(key, expected string, err error) {
 	p := Problem{Bucket: g.config.Bucket, Key: key, Expected: expected, Found: fmt.Sprintf("a value that cannot be read: %.200s", err.Error()), Unreadable: true}
 	if g.problems[key] != p {
 		g.problems[key] = p
-		g.tell(p)
+		g.alarm(p)
 	}
 }
 
@@ -214,7 +214,7 @@ func (g *Guard) Problems() []Problem {
 	return sorted(g.problems)
 }
 
-func (g *Guard) tell(p Problem) {
+func (g *Guard) alarm(p Problem) {
 	g.config.Log.Error("stored data is damaged, lost or older than before: it counts as unknown",
 		"bucket", p.Bucket, "key", p.Key, "expected", p.Expected, "found", p.Found)
 }

@@ -31,7 +31,7 @@ func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 		u.warn("keys of the bucket", "the file was damaged, and is set aside as "+aside+"; the bucket has new keys")
 	}
 	if u.options.NoBucket {
-		u.say("bucket", "away, as --no-bucket says")
+		u.print("bucket", "away, by --no-bucket")
 		return "http://127.0.0.1:1", keys.Save(u.data)
 	}
 	addr, err := freeAddress("bucket", u.options.BucketAddr)
@@ -58,7 +58,7 @@ func (u *up) startBucket(ctx context.Context) (endpoint string, err error) {
 	defer limit.Stop()
 	select {
 	case <-ready:
-		u.say("bucket", "s3://%s at http://%s", upBucket, addr)
+		u.print("bucket", "s3://%s at http://%s", upBucket, addr)
 	case err := <-failed:
 		if !u.full(u.bucketFolder()) {
 			return "", err
@@ -115,6 +115,6 @@ func (u *up) publish(ctx context.Context, endpoint string, ref release.Ref, file
 	if _, err = release.Publish(ctx, bucket, ref, release.Host(), release.Source{Path: file, Created: time.Now()}); err != nil {
 		return err
 	}
-	u.say("release", "%s", ref)
+	u.print("release", "%s", ref)
 	return nil
 }

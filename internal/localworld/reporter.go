@@ -12,8 +12,8 @@ type reporter struct {
 	log *slog.Logger
 }
 
-// say prints a line about a part.
-func (r reporter) say(part, format string, args ...any) {
+// print prints a line about a part.
+func (r reporter) print(part, format string, args ...any) {
 	fmt.Fprintf(r.out, "  %-10s %s\n", part, fmt.Sprintf(format, args...))
 }
 

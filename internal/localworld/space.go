@@ -24,7 +24,7 @@ func (r reporter) watchSpace(ctx context.Context, data string) error {
 		}
 		for path := range full {
 			if !now[path] {
-				r.say("disk", "%s has room again", path)
+				r.print("disk", "%s has room again", path)
 			}
 		}
 		full = now

@@ -60,7 +60,7 @@ func (u *up) startMetrics() (wait func(context.Context), err error) {
 		ctx, cancel := context.WithTimeout(ctx, storePatience)
 		defer cancel()
 		if process.Ready(ctx) == nil {
-			u.say("metrics", "http://%s%s?bucket=APP, in line protocol", addr, lineprotocol.Path)
+			u.print("metrics", "http://%s%s?bucket=APP, in line protocol", addr, lineprotocol.Path)
 		}
 	}, nil
 }
@@ -75,7 +75,7 @@ func (u *up) watchStore() func(supervise.Status) {
 			u.warn("metrics", fmt.Sprintf("the store is away (%s), so windows are unknown and the pool does not shrink; it is tried again; see %s", s.Why, u.logFile.Name()))
 		case s.State == supervise.Running && away:
 			away = false
-			u.say("metrics", "the store is back")
+			u.print("metrics", "the store is back")
 		}
 	}
 }

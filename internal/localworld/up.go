@@ -145,7 +145,7 @@ func (u *up) run(ctx context.Context) (err error) {
 		return err
 	}
 	defer u.bus.Close()
-	u.say("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
+	u.print("bus", "%s", u.bus.Conn().ConnectedUrlRedacted())
 	u.back = daemon.NewServices(context.WithoutCancel(ctx))
 	defer func() { err = u.back.Stop(err) }()
 	u.front = daemon.NewServices(ctx)
@@ -189,12 +189,12 @@ func (u *up) startBack(ctx context.Context) (config.Pool, error) {
 	if u.poolFile == nil {
 		u.poolFile = fmt.Appendf(nil, upPool, version)
 	} else {
-		u.say("pool file", "%s", u.options.PoolFile)
+		u.print("pool file", "%s", u.options.PoolFile)
 	}
 	if err := writeUpConfigs(u.data, u.Cluster, u.Pool, endpoint, u.poolFile); err != nil {
 		return config.Pool{}, fmt.Errorf("write the configuration: %w", err)
 	}
-	u.say("config", "%s", command.UpConfigs(u.data))
+	u.print("config", "%s", command.UpConfigs(u.data))
 	metrics(ctx)
 	_, pool, err := config.Load(command.UpConfigs(u.data), u.Cluster, u.Pool)
 	return pool, err
@@ -217,7 +217,7 @@ func (u *up) startFront(ctx context.Context, pool config.Pool) error {
 		return err
 	}
 	u.front.Run("harmonizer", u.keep("harmonizer", anew(h, func(ctx context.Context) (runner, error) { return u.harmonizer(ctx) })))
-	u.say("harmonizer", "applications of cluster %s", u.Cluster)
+	u.print("harmonizer", "applications of cluster %s", u.Cluster)
 	if err := u.startBootstrap(); err != nil {
 		return err
 	}
@@ -287,7 +287,7 @@ func (u *up) startMachines(ctx context.Context, pool config.Pool) error {
 		return place.Run(ctx)
 	}))
 	u.front.Run("machines", u.keep("machines", anew(provider, open)))
-	u.say("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
+	u.print("machines", "%d groups in pool %s/%s", len(pool.Groups), u.Cluster, u.Pool)
 	return nil
 }
 
@@ -328,6 +328,6 @@ func (u *up) startBootstrap() error {
 		return err
 	}
 	u.front.Run("bootstrap", process.Run)
-	u.say("bootstrap", "signals and autoscaler of pool %s/%s", u.Cluster, u.Pool)
+	u.print("bootstrap", "signals and autoscaler of pool %s/%s", u.Cluster, u.Pool)
 	return nil
 }

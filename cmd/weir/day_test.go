@@ -19,6 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/autoscaler/resolve"
 	"github.com/weirkeeper/weirkeeper/autoscaler/snapshot"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/internal/testsize"
 	"github.com/weirkeeper/weirkeeper/metrics/metricstest"
@@ -77,7 +78,7 @@ func dayGroups() []dayGroup {
 // newDay returns a pool that is so many times as large, without a process.
 func newDay(t testing.TB, seed uint64, scale int) *day {
 	log := slog.New(slog.DiscardHandler)
-	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log})
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// The binary of production holds no S3 gateway and no time series database: those are
-// weir-local's.
+// The production binary has no S3 gateway, no time series database and no NATS server.
+// Only weir-local has them.
 func TestWeirLinksNoLocalWorld(t *testing.T) {
 	t.Parallel()
 	out, err := exec.Command("go", "list", "-deps", ".").CombinedOutput()
@@ -15,7 +15,7 @@ func TestWeirLinksNoLocalWorld(t *testing.T) {
 		t.Fatalf("go list -deps: %v\n%s", err, out)
 	}
 	for name := range strings.Lines(string(out)) {
-		for _, prefix := range []string{"github.com/versity/versitygw", "github.com/prometheus/prometheus"} {
+		for _, prefix := range []string{"github.com/versity/versitygw", "github.com/prometheus/prometheus", "github.com/nats-io/nats-server"} {
 			if strings.HasPrefix(name, prefix) {
 				t.Errorf("weir links %s, which only weir-local may", strings.TrimSpace(name))
 			}

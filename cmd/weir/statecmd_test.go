@@ -18,6 +18,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/explain"
 )
 
@@ -25,7 +26,7 @@ import (
 // applications.
 func storedApps(t *testing.T, data string, rows map[string]string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: "test", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

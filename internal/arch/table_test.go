@@ -109,6 +109,7 @@ var house = []entry{
 
 	{path: "internal/flock", row: infrastructure, family: "bus", only: none},
 	{path: "internal/bus", row: infrastructure, family: "bus"},
+	{path: "internal/bus/natsserver", row: infrastructure, family: "bus", by: []string{"internal/localworld", "pools/local/internal/localtest"}},
 	{path: "internal/integrity", row: infrastructure, only: none},
 	{path: "internal/explain", row: infrastructure},
 	{path: "internal/awssdk", row: infrastructure, only: none},
@@ -124,7 +125,7 @@ var house = []entry{
 	{path: "internal/state", row: adapter},
 	{path: "internal/web", row: adapter},
 	{path: "metrics/embedded", row: adapter, family: "embedded"},
-	{path: "metrics/embedded/tsdbstore", row: adapter, family: "embedded", by: []string{"internal/localworld"}},
+	{path: "metrics/embedded/tsdbstore", row: adapter, family: "embedded", by: []string{"internal/localworld", "pools/local/internal/localtest"}},
 	{path: "metrics/influx", row: adapter},
 	{path: "metrics/lineprotocol", row: adapter, only: []string{"metrics"}},
 	{path: "pools/aws", row: adapter},

@@ -16,11 +16,12 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// ErrNoBus: no process runs the bus of this folder.
-var ErrNoBus = errors.New("nothing runs in this folder")
+// ErrNoBus is the error of Open if no process runs the bus of the folder, and the
+// caller does not run it either.
+var ErrNoBus = errors.New(`no NATS server runs in this data folder: start "weir up", or set nats.url in weir.yaml or --nats`)
 
-// MaxPayload is the longest message, in bytes, that the embedded server takes.
-// A configured NATS has a limit of its own; ask its connection.
+// MaxPayload is the longest message, in bytes, that the server of a folder accepts. A
+// configured NATS has a limit of its own, which its connection returns.
 const MaxPayload = 8 << 20
 
 const (
@@ -32,12 +33,22 @@ const (
 	flushTimeout   = 500 * time.Millisecond // for what is under way at Close
 )
 
-// Config says which bus.
+// Config selects a bus.
 type Config struct {
 	Data string       // the data folder; made if it is not there
 	URL  string       // a NATS that runs elsewhere; the folder is then not touched
 	Name string       // of this client, as the server shows it
 	Log  *slog.Logger // connection changes, and the server's own lines
+
+	// Serve runs the server of the folder if no process does; clients need the token.
+	// Without Serve, Open only connects.
+	Serve func(folder, token string, log *slog.Logger) (Server, error)
+}
+
+// Server is the server of a folder, in this process.
+type Server interface {
+	URL() string
+	Stop() // returns after the server has ended
 }
 
 // Validate reports what is missing.
@@ -56,19 +67,23 @@ func (c Config) Validate() error {
 type Bus struct {
 	conn   *nats.Conn
 	js     jetstream.JetStream
-	server *embedded // nil if it runs elsewhere
+	server *held // nil if it runs elsewhere
 	once   sync.Once
 }
 
-// Open connects to c.URL or, without one, to the bus of the folder, which it
-// runs in this process if no other one does. It waits for a server that just
-// starts or stops elsewhere, for ten seconds at most.
+// Open connects to c.URL or, without one, to the bus of the folder. If no process runs
+// that bus, c.Serve runs it in this process; without c.Serve the error is ErrNoBus, at
+// once. Open waits at most ten seconds for a server that starts or stops elsewhere.
 func Open(ctx context.Context, c Config) (*Bus, error) {
 	if err := c.Validate(); err != nil {
 		return nil, err
 	}
 	if c.URL != "" {
 		return c.dial(ctx)
+	}
+	if c.Serve == nil {
+		f := folder(filepath.Join(c.Data, folderName))
+		return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.find(ctx, c) })
 	}
 	f, err := makeFolder(c.Data)
 	if err != nil {
@@ -77,17 +92,10 @@ func Open(ctx context.Context, c Config) (*Bus, error) {
 	return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.start(ctx, c) })
 }
 
-// Find connects to c.URL or, without one, to the bus of the folder, and starts
-// nothing. If nobody runs that bus the error is ErrNoBus, at once.
+// Find is Open without c.Serve: it only connects.
 func Find(ctx context.Context, c Config) (*Bus, error) {
-	if err := c.Validate(); err != nil {
-		return nil, err
-	}
-	if c.URL != "" {
-		return c.dial(ctx)
-	}
-	f := folder(filepath.Join(c.Data, folderName))
-	return f.join(ctx, func(ctx context.Context) (*Bus, error) { return f.find(ctx, c) })
+	c.Serve = nil
+	return Open(ctx, c)
 }
 
 // Conn returns the connection. It reconnects for ever.

@@ -22,6 +22,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 	"github.com/weirkeeper/weirkeeper/internal/smalldisk"
 )
@@ -47,7 +48,7 @@ func TestMain(m *testing.M) {
 
 func child(data string) error {
 	ctx := context.Background()
-	b, err := bus.Open(ctx, bus.Config{Data: data, Name: "child", Log: slog.New(slog.DiscardHandler)})
+	b, err := bus.Open(ctx, bus.Config{Data: data, Name: "child", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}
@@ -67,7 +68,7 @@ func child(data string) error {
 func config(t *testing.T, data string) bus.Config {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn}))
-	return bus.Config{Data: data, Name: t.Name(), Log: log}
+	return bus.Config{Data: data, Name: t.Name(), Log: log, Serve: natsserver.Serve}
 }
 
 func open(t *testing.T, c bus.Config) *bus.Bus {

@@ -1,19 +1,17 @@
-// Package bus finds, or runs, the NATS that all processes of a data folder
-// share.
+// Package bus connects processes to NATS. The processes of a data folder share one bus.
 //
-// A data folder has one bus. [Open] connects to the configured URL if there is
-// one. Otherwise the first process that takes the lock of the folder runs an
-// embedded nats-server there until it closes its [Bus] or ends, and every other
-// process of the folder connects to it. [Find] only connects, for commands that
-// must not start anything.
+// [Open] connects to the configured URL. Without a URL it connects to the server of the
+// data folder, which "weir up" runs with natsserver.Serve. The first process that locks
+// the folder runs the server until it closes its [Bus] or ends. All other processes of
+// the folder connect to that server. [Find] never starts a server.
 //
 //	DATA/bus/             mode 0700
-//	DATA/bus/lock         held while the server runs; the id of its process
+//	DATA/bus/lock         locked while the server runs; the id of its process
 //	DATA/bus/address.json mode 0600: {"url", "token", "pid"} of the server
-//	DATA/bus/jetstream/   streams and buckets, kept between two runs
+//	DATA/bus/jetstream/   streams and buckets
 //
-// The lock tells the truth, the address is only what it says: after kill -9 an
-// old address.json is left, and nobody believes it.
+// The lock decides whether a server runs. After kill -9 an old address.json is left: it
+// is ignored, because the lock is free.
 //
-// Everything here may be used concurrently, by goroutines and by processes.
+// All functions and methods may be called concurrently, by goroutines and by processes.
 package bus

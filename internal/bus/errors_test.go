@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/flock"
 )
 
@@ -84,7 +85,7 @@ func closedPort(t *testing.T) string {
 func BenchmarkOpen(b *testing.B) {
 	data := b.TempDir()
 	for b.Loop() {
-		opened, err := bus.Open(b.Context(), bus.Config{Data: data, Name: "bench", Log: slog.New(slog.DiscardHandler)})
+		opened, err := bus.Open(b.Context(), bus.Config{Data: data, Name: "bench", Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -2,8 +2,11 @@ package bus
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
+	"log/slog"
+	"os"
 	"path/filepath"
 	"time"
 
@@ -65,17 +68,58 @@ func (f folder) start(ctx context.Context, c Config) (*Bus, error) {
 	if err != nil {
 		return nil, fmt.Errorf("take the bus of the folder: %w", err)
 	}
-	server, err := startEmbedded(f, lock, c.Log)
+	server, err := serve(f, lock, c)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, lock.Unlock())
 	}
 	b, err := c.connect(ctx, server.address.URL, server.address.Token)
 	if err != nil {
 		server.stop()
-		return nil, fmt.Errorf("connect to the embedded NATS: %w", err)
+		return nil, fmt.Errorf("connect to the NATS of %s: %w", f, err)
 	}
 	b.server = server
 	return b, nil
+}
+
+// held is a server in this process, and the lock of its folder.
+type held struct {
+	Server
+	folder  folder
+	lock    *flock.File
+	address address
+	log     *slog.Logger
+}
+
+// serve starts the server and writes its address to the folder. The lock becomes the
+// server's unless serve fails.
+func serve(f folder, lock *flock.File, c Config) (*held, error) {
+	// An address that a killed server left behind would mislead.
+	if err := os.Remove(f.addressPath()); err != nil && !errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("remove the old address of the bus: %w", err)
+	}
+	token := rand.Text()
+	server, err := c.Serve(string(f), token, c.Log)
+	if err != nil {
+		return nil, err
+	}
+	h := &held{Server: server, folder: f, lock: lock, log: c.Log, address: address{URL: server.URL(), Token: token, PID: os.Getpid()}}
+	if err := h.address.write(f.addressPath()); err != nil {
+		server.Stop()
+		return nil, fmt.Errorf("write the address of the bus: %w", err)
+	}
+	return h, nil
+}
+
+// stop ends the server, then frees the folder.
+func (h *held) stop() {
+	err := os.Remove(h.folder.addressPath())
+	if errors.Is(err, os.ErrNotExist) {
+		err = nil
+	}
+	h.Stop()
+	if err := errors.Join(err, h.lock.Unlock()); err != nil {
+		h.log.Warn("bus address not removed", "err", err)
+	}
 }
 
 // find connects to the holder of the folder.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -42,7 +43,7 @@ func ServeMetrics(ctx context.Context, root *command.Root, o command.MetricsOpti
 		return err
 	}
 	defer lock.Unlock()
-	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: settings.Data, URL: settings.NATSOr(service), Name: "metrics store", Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}

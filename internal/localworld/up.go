@@ -14,6 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/harmonizer/natsbus"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/command"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/daemon"
@@ -140,7 +141,7 @@ func (u *up) openLog() error {
 
 func (u *up) run(ctx context.Context) (err error) {
 	fmt.Fprintf(u.Stdout, "weir %s, data folder %s\n", daemon.BuildVersion(), u.data)
-	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.NATS, Name: "weir up", Log: u.log})
+	u.bus, err = bus.Open(ctx, bus.Config{Data: u.data, URL: u.NATS, Name: "weir up", Log: u.log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/apps"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
 	"github.com/weirkeeper/weirkeeper/internal/bus/bustest"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
@@ -526,7 +527,7 @@ func TestAppMemoryWithoutNATS(t *testing.T) {
 func saveWithoutEnd(data string) error {
 	ctx := context.Background()
 	log := slog.New(slog.DiscardHandler)
-	b, err := bus.Open(ctx, bus.Config{Data: data, Name: "child", Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: data, Name: "child", Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 )
 
 // patience is how long a test waits for what must come.
@@ -42,7 +43,7 @@ func testLog(t *testing.T) *slog.Logger {
 // open runs the bus of that folder until the test ends, or it is closed.
 func open(t *testing.T, data string) *bus.Bus {
 	t.Helper()
-	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: t.Name(), Log: testLog(t)})
+	b, err := bus.Open(t.Context(), bus.Config{Data: data, Name: t.Name(), Log: testLog(t), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -53,7 +54,7 @@ func open(t *testing.T, data string) *bus.Bus {
 // openBench runs a bus until the benchmark ends.
 func openBench(b *testing.B) jetstream.JetStream {
 	b.Helper()
-	server, err := bus.Open(b.Context(), bus.Config{Data: b.TempDir(), Name: b.Name(), Log: slog.New(slog.DiscardHandler)})
+	server, err := bus.Open(b.Context(), bus.Config{Data: b.TempDir(), Name: b.Name(), Log: slog.New(slog.DiscardHandler), Serve: natsserver.Serve})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 	"github.com/weirkeeper/weirkeeper/pools"
 )
@@ -17,7 +18,7 @@ import (
 // knew while nobody can tell.
 func TestPauseWatch(t *testing.T) {
 	ctx, log := t.Context(), slog.New(slog.DiscardHandler)
-	b, err := bus.Open(ctx, bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/autoscaler"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
@@ -15,7 +16,7 @@ import (
 // that is not above it shows that the bucket of the lease is older than the ledger.
 func TestEpochBelowTheLedgerIsReported(t *testing.T) {
 	ctx, log := t.Context(), slog.New(slog.DiscardHandler)
-	b, err := bus.Open(ctx, bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log})
+	b, err := bus.Open(ctx, bus.Config{Data: t.TempDir(), Name: t.Name(), Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -94,7 +94,7 @@ func (p Process) Run(ctx context.Context, wanted Pooled, watcher *config.Watcher
 		return err
 	}
 	defer lock.Unlock()
-	nats, err := bus.Open(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(wanted.service), Name: "bootstrap " + wanted.Plan.Pool, Log: p.Log})
+	nats, err := bus.Find(ctx, bus.Config{Data: p.Data, URL: p.NATSOr(wanted.service), Name: "bootstrap " + wanted.Plan.Pool, Log: p.Log})
 	if err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/harmonizer"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/internal/config"
 )
 
@@ -35,7 +36,7 @@ type announcement struct {
 func announced(t *testing.T, file config.Harmonizer) (announcement, *nats.Conn) {
 	t.Helper()
 	log := slog.New(slog.NewTextHandler(t.Output(), nil))
-	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: log})
+	b, err := bus.Open(t.Context(), bus.Config{Data: t.TempDir(), Name: "test", Log: log, Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
@@ -77,7 +78,7 @@ func BenchmarkWindow(b *testing.B) {
 	q := fill(b, store, series)
 	b.Run("store", func(b *testing.B) { readAll(b, store, q, series) })
 	data := b.TempDir()
-	shared, err := bus.Open(b.Context(), bus.Config{Data: data, Log: discard()})
+	shared, err := bus.Open(b.Context(), bus.Config{Data: data, Log: discard(), Serve: natsserver.Serve})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/metrics"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded"
 	"github.com/weirkeeper/weirkeeper/metrics/embedded/tsdbstore"
@@ -23,7 +24,7 @@ import (
 // connections returns two connections to a bus of the test's own.
 func connections(t *testing.T) (owner, other *nats.Conn) {
 	t.Helper()
-	c := bus.Config{Data: t.TempDir(), Name: t.Name(), Log: discard()}
+	c := bus.Config{Data: t.TempDir(), Name: t.Name(), Log: discard(), Serve: natsserver.Serve}
 	var both [2]*nats.Conn
 	for i := range both {
 		b, err := bus.Open(t.Context(), c)

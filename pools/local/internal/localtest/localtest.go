@@ -25,6 +25,7 @@ import (
 
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/bus/natsserver"
 	"github.com/weirkeeper/weirkeeper/pools/local"
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
@@ -157,7 +158,7 @@ func (b Bus) Env() []string { return append(os.Environ(), busFolder+"="+b.folder
 func NewBus(t testing.TB) Bus {
 	t.Helper()
 	folder := t.TempDir()
-	b, err := bus.Open(t.Context(), bus.Config{Data: folder, Name: "test", Log: Log(t)})
+	b, err := bus.Open(t.Context(), bus.Config{Data: folder, Name: "test", Log: Log(t), Serve: natsserver.Serve})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,8 +1,6 @@
 package bus
 
 import (
-	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,19 +8,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 )
-
-func TestServerThatCannotListenSaysSo(t *testing.T) {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	options := serverOptions(folder(t.TempDir()), "token")
-	options.Port = l.Addr().(*net.TCPAddr).Port
-	if _, err := runServer(options, &serverLog{log: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "address already in use") {
-		t.Errorf("err = %v, want address already in use", err)
-	}
-}
 
 func TestAddress(t *testing.T) {
 	want := address{URL: "nats://127.0.0.1:4222", Token: "t", PID: 7}

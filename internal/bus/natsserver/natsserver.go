@@ -1,0 +1,182 @@
+// Package natsserver runs a NATS server with JetStream in this process. It is the bus
+// of "weir up" and of tests: pass [Serve] as bus.Config.Serve. The production program
+// does not contain it.
+//
+// A server listens on a free port of 127.0.0.1, accepts only clients with its token,
+// and stores its streams in one folder. If the disk of the folder is full, the server
+// stops accepting writes to a stream. It accepts them again after there is free space.
+//
+// All functions and methods may be called concurrently.
+package natsserver
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"golang.org/x/sys/unix"
+
+	"github.com/weirkeeper/weirkeeper/internal/bus"
+	"github.com/weirkeeper/weirkeeper/internal/diskspace"
+)
+
+// Server is a running server.
+type Server struct {
+	folder string
+	server *server.Server
+	lines  *serverLog
+	log    *slog.Logger
+
+	ended    chan struct{} // closed by Stop
+	restorer sync.WaitGroup
+}
+
+// Serve starts a server in a folder. Clients authenticate with token. It returns after
+// the server listens.
+func Serve(folder, token string, log *slog.Logger) (bus.Server, error) {
+	s := &Server{folder: folder, log: log, lines: &serverLog{log: log}, ended: make(chan struct{})}
+	var err error
+	if s.server, err = start(options(folder, token), s.lines); err != nil {
+		return nil, fmt.Errorf("run NATS in %s: %w", folder, err)
+	}
+	s.restorer.Go(s.restore)
+	return s, nil
+}
+
+// URL returns the address of the server, without the token.
+func (s *Server) URL() string { return "nats://" + s.server.Addr().String() }
+
+// Stop ends the server, and returns after its files are closed. It may be called once.
+func (s *Server) Stop() {
+	close(s.ended)
+	s.restorer.Wait()
+	s.server.Shutdown()
+	s.server.WaitForShutdown()
+}
+
+// restoreEvery is the interval between two checks of a store without free space.
+const restoreEvery = time.Second
+
+// restore restarts JetStream after failed writes, as soon as there is free space. Until
+// a restart the server rejects all writes to a stream with a failed one. It returns
+// with Stop.
+func (s *Server) restore() {
+	check := time.NewTicker(restoreEvery)
+	defer check.Stop()
+	for {
+		select {
+		case <-s.ended:
+			return
+		case <-check.C:
+		}
+		if !s.lines.full.Load() || diskspace.Check(s.folder) != nil {
+			continue
+		}
+		s.lines.full.Store(false)
+		err := s.server.ShutdownJetStream()
+		if err == nil {
+			err = s.server.EnableJetStream(jetStreamConfig(options(s.folder, "")))
+		}
+		if err != nil {
+			s.lines.full.Store(true) // the next check tries again
+			s.log.Error("bus rejects writes: JetStream does not restart", "err", err)
+			continue
+		}
+		s.log.Warn("bus accepts writes again after a full disk")
+	}
+}
+
+// jetStreamConfig returns the configuration that the server derives from its options.
+func jetStreamConfig(o *server.Options) *server.JetStreamConfig {
+	return &server.JetStreamConfig{StoreDir: o.StoreDir, MaxStore: o.JetStreamMaxStore}
+}
+
+// maxStore bounds the streams, in bytes. It is no real limit: the disk is.
+const maxStore = 1 << 50
+
+// options allow clients on this machine with the token, and files in the folder only.
+func options(folder, token string) *server.Options {
+	return &server.Options{
+		ServerName:    "weir",
+		Host:          "127.0.0.1",
+		Port:          server.RANDOM_PORT,
+		Authorization: token,
+		MaxPayload:    bus.MaxPayload,
+		JetStream:     true,
+		StoreDir:      folder, // the server appends "jetstream"
+		// The default of the server is three quarters of the space that is free at its start.
+		JetStreamMaxStore: maxStore,
+		NoSigs:            true,
+		NoLog:             true, // start sets a logger
+	}
+}
+
+// start returns a server that listens.
+func start(options *server.Options, lines *serverLog) (*server.Server, error) {
+	s, err := server.NewServer(options)
+	if err != nil {
+		return nil, err
+	}
+	s.SetLoggerV2(lines, false, false, false)
+	s.Start() // returns after the server listens, or after it has logged its error
+	err = lines.fatalError()
+	if err == nil && s.Addr() == nil {
+		err = errors.New("it does not listen")
+	}
+	if err != nil {
+		s.Shutdown()
+		s.WaitForShutdown()
+		return nil, err
+	}
+	return s, nil
+}
+
+// serverLog receives the log lines of the server. Fatalf is the only place where the
+// server reports why it did not start.
+type serverLog struct {
+	log  *slog.Logger
+	full atomic.Bool // a write failed for lack of space
+
+	mu    sync.Mutex
+	fatal error // the first one
+}
+
+func (l *serverLog) fatalError() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.fatal
+}
+
+func (l *serverLog) Fatalf(format string, v ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.fatal == nil {
+		l.fatal = fmt.Errorf(format, v...)
+	}
+}
+
+func (l *serverLog) Noticef(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
+func (l *serverLog) Warnf(format string, v ...any)   { l.line(slog.LevelWarn, format, v) }
+func (l *serverLog) Errorf(format string, v ...any) {
+	text := fmt.Sprintf(format, v...)
+	for _, scarce := range []unix.Errno{unix.ENOSPC, unix.EDQUOT} {
+		if strings.Contains(text, scarce.Error()) { // the server reports it in log lines only
+			l.full.Store(true)
+		}
+	}
+	l.line(slog.LevelWarn, "%s", []any{text})
+}
+func (l *serverLog) Debugf(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
+func (l *serverLog) Tracef(format string, v ...any) { l.line(slog.LevelDebug, format, v) }
+
+func (l *serverLog) line(level slog.Level, format string, v []any) {
+	if l.log.Enabled(context.Background(), level) {
+		l.log.Log(context.Background(), level, "nats server", "line", fmt.Sprintf(format, v...))
+	}
+}

@@ -1,5 +1,5 @@
 // Command weir-local runs the local world: "weir up" and "weir metrics serve"
-// replace themselves with it. It lies beside weir, by which it starts all daemons.
+// replace themselves with it. The file is installed beside weir, and starts all daemons with it.
 package main
 
 import (

@@ -23,14 +23,15 @@ type aboutCommands struct{ *shared }
 
 func (cli *aboutCommands) configCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "config",
-		Short: "Check configuration files",
-		Args:  command.Group,
-		RunE:  command.Help,
+		Use:     "config",
+		Short:   "Check configuration files",
+		Example: `  weir config validate`,
+		Args:    command.Group,
+		RunE:    command.Help,
 	}
 	cmd.AddCommand(&cobra.Command{
 		Use:     "validate",
-		Short:   "Check the service file, the harmonizer's and one pool's, and say what is wrong with them",
+		Short:   "Check weir.yaml, the harmonizer's file and one pool's file, and list every mistake",
 		Example: `  weir config validate --config-dir ./config --cluster prod --pool default`,
 		Args:    command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
@@ -56,12 +57,12 @@ func (cli *aboutCommands) doctorCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what a pool needs, and print what to do about each failure",
-		Long: `Check what a pool needs, in order: its files, its bootstrap, whether each signal
-runs as a user of its own, whether the limits of the signals hold, and whether
-other users can read files with keys. Each failure comes with what to do. The exit
-code is 1 if a check failed.
+		Long: `Check what a pool needs, in this order: its files, its bootstrap, whether each signal
+runs as a user of its own, whether the resource limits of the signals are enforced,
+and whether other users can read files with keys. Each failure is printed with what
+to do. The exit code is 1 if a check failed.
 
-It reads the files of this host as this user: run it where bootstrap runs.`,
+Run it on the host where bootstrap runs, as the same user.`,
 		Example: `  weir doctor --cluster everywhere-prod --pool default`,
 		Args:    command.NoArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cli.doctor(cmd.Context()) },
@@ -74,7 +75,7 @@ func (cli *aboutCommands) doctor(ctx context.Context) error {
 	site := doctor.Site{Configs: cli.ConfigDir()}
 	if dir, err := cli.DataDir(); err == nil && cli.Configs == "" {
 		if up := command.UpConfigs(dir); isFolder(up) {
-			site.Configs = up // those of "weir up", which has no others
+			site.Configs = up // "weir up" reads no other files
 		}
 	}
 	site.Service, _, site.Files = config.Load(site.Configs, cli.Cluster, cli.Pool)
@@ -124,8 +125,10 @@ func isReleased(version string) bool {
 func (cli *aboutCommands) versionCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version and what it was built with",
-		Args:  command.NoArgs,
+		Short: "Print the version of weir, and the Go version and platform of its build",
+		Example: `  weir version
+  weir version --output json`,
+		Args: command.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
 			v := struct {
 				Version string `json:"version"`

@@ -24,15 +24,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// appCommands are "weir app": what shall run.
+// appCommands are the commands of "weir app".
 type appCommands struct{ *shared }
 
 func (cli *appCommands) appCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "app",
 		Short: "Set, list and watch applications",
-		Args:  command.Group,
-		RunE:  command.Help,
+		Example: `  weir app set web --instances 2 --command ./serve
+  weir app status`,
+		Args: command.Group,
+		RunE: command.Help,
 	}
 	cmd.AddCommand(cli.appSetCommand(), cli.appGetCommand(), cli.appListCommand(), cli.appDeleteCommand(),
 		cli.appStatusCommand(), cli.appExplainCommand(), cli.appCrashesCommand(), cli.appRetryCommand(), cli.appLogsCommand())
@@ -43,12 +45,12 @@ func (cli *appCommands) appSetCommand() *cobra.Command {
 	var want message.App
 	cmd := &cobra.Command{
 		Use:   "set NAME",
-		Short: "Say how many instances of an application should run, and what one is",
-		Long: `Say how many instances of an application should run, and what one is.
+		Short: "Create or change an application: its instances, resources and command",
+		Long: `Create or change an application: its instances, resources and command.
 
-What is not given stays as it is; a new application needs at least --command.
-A change of the command or of the resources is a new version: its instances
-replace the old ones. A change of the count alone is not.`,
+A flag that is not set keeps its value. A new application needs --command. A change of
+the command or of the resources makes a new version, whose instances replace the old
+ones. A change of the count keeps the version.`,
 		Example: `  weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir app set web --instances 20`,
 		Args: command.OneArg("application name"),
@@ -63,12 +65,12 @@ replace the old ones. A change of the count alone is not.`,
 		},
 	}
 	f := cmd.Flags()
-	f.IntVarP(&want.Instances, "instances", "n", 1, "how many should run")
+	f.IntVarP(&want.Instances, "instances", "n", 1, "number of instances that should run")
 	f.Float64Var(&want.CPUs, "cpus", 0.1, "cores of one instance")
 	f.Float64Var(&want.Mem, "mem", 64, "MB of memory of one instance")
 	f.Float64Var(&want.Disk, "disk", 0, "MB of disk of one instance")
 	f.Float64Var(&want.GPUs, "gpus", 0, "GPUs of one instance")
-	f.StringVar(&want.Command, "command", "", "what to run, by /bin/sh -c")
+	f.StringVar(&want.Command, "command", "", "command of an instance, run by /bin/sh -c")
 	return cmd
 }
 
@@ -81,7 +83,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	old, revision, err := readApp(ctx, b, cli.Cluster, want.Name)
 	switch {
 	case errors.Is(err, errNoApp) && want.Command == "":
-		return command.Usage(fmt.Errorf("application %s is new: say what to run with --command", want.Name))
+		return command.Usage(fmt.Errorf("application %s is new: set its command with --command", want.Name))
 	case errors.Is(err, errNoApp):
 		want.Pool = cli.Pool
 	case err != nil:
@@ -102,7 +104,7 @@ func (cli *appCommands) setApp(ctx context.Context, b *bus.Bus, want message.App
 	}
 	fmt.Fprintf(cli.Stdout, "%s: %d instances of version %s in pool %s\n", want.Name, want.Instances, want.Version, want.Pool)
 	if _, err := lastRecord(ctx, b, cli.Cluster, want.Pool); errors.Is(err, state.ErrNoRecord) {
-		fmt.Fprintf(cli.Stderr, "weir: nobody has run a pool %s here yet: is its name right?\n", want.Pool)
+		fmt.Fprintf(cli.Stderr, "weir: pool %s has no tick yet: check its name, or start its autoscaler\n", want.Pool)
 	}
 	return nil
 }
@@ -124,20 +126,20 @@ func merge(old, want message.App, changed func(string) bool) message.App {
 	return out
 }
 
-// versionOf names what one instance is: same command and resources, same version.
+// versionOf returns a hash of the command and the resources of an instance.
 func versionOf(a message.App) string {
 	sum := sha256.Sum256(fmt.Appendf(nil, "%q %v", a.Command, a.Footprint()))
 	return hex.EncodeToString(sum[:4])
 }
 
-// errUnreadable: a row that nobody can make sense of.
+// errUnreadable is the error of a row that cannot be decoded.
 var errUnreadable = errors.New("application cannot be read")
 
 func badAppName(name string) error {
 	return command.Usage(fmt.Errorf("application name %q: %s", name, names.Rule))
 }
 
-// errNoApp: the bucket has no row of that name.
+// errNoApp is the error of a name without a row in the bucket.
 var errNoApp = errors.New("no such application")
 
 func appsBucket(ctx context.Context, b *bus.Bus, cluster string) (jetstream.KeyValue, error) {
@@ -172,7 +174,7 @@ func rowOfApp(k integrity.Key) (message.App, error) {
 	if !k.Damaged {
 		var row message.App
 		if row, err = message.DecodeApp(k.Value); err == nil && row.Name != k.Name {
-			err = fmt.Errorf("its row names itself %q", row.Name)
+			err = fmt.Errorf("its row has the name %q", row.Name)
 		}
 		if err == nil {
 			return row, nil
@@ -181,8 +183,8 @@ func rowOfApp(k integrity.Key) (message.App, error) {
 	return message.App{}, fmt.Errorf("%w: %s: %w; \"weir app delete %s\" removes it", errUnreadable, k.Name, err, k.Name)
 }
 
-// writeApp keeps the row, unless somebody else wrote it since revision, which is
-// 0 where there was none.
+// writeApp stores the row if its revision in the bucket is still the given one. A new
+// row has revision 0.
 func writeApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, row message.App, revision uint64) error {
 	data, err := json.Marshal(row)
 	if err != nil {
@@ -195,7 +197,7 @@ func writeApp(ctx context.Context, b *bus.Bus, kv jetstream.KeyValue, row messag
 	}
 	if err != nil {
 		if errors.Is(err, jetstream.ErrKeyExists) {
-			return fmt.Errorf("application %s was changed by somebody else just now: look at it and try again", row.Name)
+			return fmt.Errorf("application %s was changed by another command at the same time: read it with \"weir app get\" and try again", row.Name)
 		}
 		return fmt.Errorf("write application %s: %w", row.Name, err)
 	}
@@ -216,8 +218,10 @@ func announceApp(nc *nats.Conn, name string) error {
 func (cli *appCommands) appGetCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get NAME",
-		Short: "Print what an application should be",
-		Args:  command.OneArg("application name"),
+		Short: "Print the expected state of an application",
+		Example: `  weir app get web
+  weir app get web --output json`,
+		Args: command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				if _, err := appsBucket(ctx, b, cli.Cluster); err != nil {
@@ -243,7 +247,9 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the applications of the cluster",
-		Args:  command.NoArgs,
+		Example: `  weir app list
+  weir app list --output json`,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				rows, bad, err := listApps(ctx, b, cli.Cluster)
@@ -265,7 +271,7 @@ func (cli *appCommands) appListCommand() *cobra.Command {
 	return cmd
 }
 
-// listApps returns the rows in order of name, and what is wrong with the others.
+// listApps returns the rows in order of name, and an error for each row that cannot be read.
 func listApps(ctx context.Context, b *bus.Bus, cluster string) (rows []message.App, bad []error, err error) {
 	if _, err := appsBucket(ctx, b, cluster); err != nil {
 		return nil, nil, err
@@ -300,9 +306,10 @@ func (cli *appCommands) printApps(rows []message.App) {
 
 func (cli *appCommands) appDeleteCommand() *cobra.Command {
 	return &cobra.Command{
-		Use:   "delete NAME",
-		Short: "Stop an application and forget it",
-		Args:  command.OneArg("application name"),
+		Use:     "delete NAME",
+		Short:   "Delete an application and stop its instances",
+		Example: `  weir app delete web`,
+		Args:    command.OneArg("application name"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				kv, err := appsBucket(ctx, b, cli.Cluster)
@@ -323,8 +330,8 @@ func (cli *appCommands) appDeleteCommand() *cobra.Command {
 	}
 }
 
-// rewriteTimeout bounds writing the bucket again without a damaged row, which ends early only in
-// need: the applications are unknown meanwhile.
+// rewriteTimeout bounds the rewrite of the bucket without a damaged row. It is long: until
+// the rewrite ends, the applications are unknown.
 const rewriteTimeout = 2 * time.Minute
 
 // deleteApp deletes a row of that revision; 0 is that of a row that the store cannot read.

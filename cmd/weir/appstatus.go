@@ -27,7 +27,9 @@ import (
 func (cli *appCommands) appStatusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show what runs of all applications, or of one, instance by instance",
+		Short: "Show the state of all applications, or each instance of one application",
+		Example: `  weir app status
+  weir app status web`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -48,7 +50,7 @@ func (cli *appCommands) appStatusCommand() *cobra.Command {
 	return cmd
 }
 
-// appArg wants the name of one application.
+// appArg requires the name of one application.
 func appArg(cmd *cobra.Command, args []string) error {
 	if err := command.OneArg("application name")(cmd, args); err != nil {
 		return err
@@ -94,7 +96,7 @@ func (cli *appCommands) appStatus(ctx context.Context, b *bus.Bus, name string) 
 	return nil
 }
 
-// warnOfHarmonizer tells why it does less than it could.
+// warnOfHarmonizer prints what limits the harmonizer now.
 func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 	switch {
 	case s.Complete:
@@ -104,9 +106,9 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 		fmt.Fprintf(cli.Stdout, "! nothing is started or stopped now: %s\n", s.Why)
 	}
 	if s.Shadow != nil {
-		fmt.Fprintln(cli.Stdout, "! the harmonizer is in shadow mode: it asks for nothing")
+		fmt.Fprintln(cli.Stdout, "! the harmonizer is in shadow mode: it sends no requests")
 	} else if !s.Leading {
-		fmt.Fprintf(cli.Stdout, "! this harmonizer stands by; %s acts\n", cmp.Or(s.Leader, "no harmonizer that it can see"))
+		fmt.Fprintf(cli.Stdout, "! this harmonizer is a standby; the leader is %s\n", cmp.Or(s.Leader, "unknown"))
 	}
 	for _, n := range s.Silent[:min(len(s.Silent), shownSilent)] {
 		if n.Copies > 0 {
@@ -117,13 +119,13 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 		fmt.Fprintf(cli.Stdout, "! %s\n", why)
 	}
 	if b := s.Brake; b.State != "" {
-		fmt.Fprintf(cli.Stdout, "! the brake is on, for %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",
+		fmt.Fprintf(cli.Stdout, "! disruption limit active: %d instances on %d nodes were lost at once (%.0f %%): %s; \"weir harmonizer release\" ends it\n",
 			b.Indices, b.Nodes, 100*b.Share, whatBrakes(b))
 	}
 	if b := s.Brake; b.RowsGone > 0 {
-		until := "until the source of the expected state confirms it, or they are back"
+		until := "until the source of the expected state confirms it, or the rows return"
 		if b.RowsNeedRelease {
-			until = `until they are back; if they are gone for good, "weir harmonizer release" says so`
+			until = `until the rows return; if the apps were deleted, "weir harmonizer release" confirms it`
 		}
 		fmt.Fprintf(cli.Stdout, "! %d of %d rows of the expected state are gone at once: apps without a row are not stopped %s\n",
 			b.RowsGone, b.RowsOf, until)
@@ -136,11 +138,11 @@ func (cli *appCommands) warnOfHarmonizer(s harmonizer.Status) {
 		fmt.Fprintf(cli.Stdout, "! %d of %d apps are to stop at once: none of them is stopped %s\n", b.RowsStopped, b.RowsStoppedOf, until)
 	}
 	if b := s.Brake; b.Rowless > 0 {
-		fmt.Fprintf(cli.Stdout, "! %d of %d copies run apps that have no row: they are not stopped until the rows are there; if there are none, \"weir harmonizer release\" says so\n",
+		fmt.Fprintf(cli.Stdout, "! %d of %d instances run apps without a row: they are not stopped until the rows exist; if the apps were deleted, \"weir harmonizer release\" confirms it\n",
 			b.Rowless, b.RowlessOf)
 	}
 	if s.Omitted > 0 {
-		fmt.Fprintf(cli.Stdout, "! %d more are left out\n", s.Omitted)
+		fmt.Fprintf(cli.Stdout, "! %d more apps are not shown\n", s.Omitted)
 	}
 }
 
@@ -148,7 +150,7 @@ func whatBrakes(b apps.BrakeStatus) string {
 	if b.Holds() {
 		return "nothing is started or stopped"
 	}
-	return "starts go on at a tenth of the rate, stops do not"
+	return "starts continue at a tenth of the rate, stops are held"
 }
 
 func (cli *appCommands) printIndices(e apps.Explanation) {
@@ -171,7 +173,7 @@ func (cli *appCommands) printIndices(e apps.Explanation) {
 	}
 	cli.printTable([]string{"index", "state", "node", "instance", "for", "crashes", "waits for"}, rows)
 	if e.Omitted > 0 {
-		fmt.Fprintf(cli.Stdout, "%d more indices are left out: the troubled ones come first\n", e.Omitted)
+		fmt.Fprintf(cli.Stdout, "%d more indices are not shown: those with problems come first\n", e.Omitted)
 	}
 }
 
@@ -184,7 +186,7 @@ func (cli *appCommands) printHead(s apps.Summary) {
 	}
 }
 
-// stateOf is what an index without a copy is.
+// stateOf returns the state of an index without an instance.
 func stateOf(i apps.IndexStatus) string {
 	switch {
 	case i.GivenUp:
@@ -197,7 +199,7 @@ func stateOf(i apps.IndexStatus) string {
 	return "missing"
 }
 
-// waiting is one cell: for which rule something waits, why, and for how long.
+// waiting returns the text of a cell: the rule that waits, its reason, and its remaining time.
 func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) string {
 	if rule == "" {
 		return ""
@@ -212,18 +214,18 @@ func waiting(now time.Time, rule apps.Rule, why apps.Why, until time.Time) strin
 	return text
 }
 
-// waitsFor describes what ends the wait, for the reasons whose names do not.
+// waitsFor describes what ends the wait. Reasons without an entry are described by their names.
 var waitsFor = map[apps.Why]string{
-	apps.WhyUnconfirmed:  "another copy that is sure to run (its node lists it, its index did not crash lately)",
-	apps.WhyOtherMissing: "a copy on another index of the app, which lacks one",
-	apps.WhyStandsIn:     "a copy on the index of the app that this one stands in for",
-	apps.WhyJustChanged:  "the controller, which has its turn after a change",
+	apps.WhyUnconfirmed:  "another confirmed instance (listed by its node, no recent crash of its index)",
+	apps.WhyOtherMissing: "an instance on another index of the app",
+	apps.WhyStandsIn:     "an instance on the index that this one replaces",
+	apps.WhyJustChanged:  "the controller, which acts first after a change",
 	apps.WhyNudged:       "an answer to the last request",
 	apps.WhyInTurn:       "its turn",
-	apps.WhyIncomplete:   "a complete reading of expected and known state",
-	apps.WhyFollowing:    "the harmonizer that leads",
+	apps.WhyIncomplete:   "a complete read of expected and known state",
+	apps.WhyFollowing:    "the leading harmonizer",
 	apps.WhyStopsAll:     "fewer copies in one stop (the controller would stop the whole app)",
-	apps.WhyNotStaged:    "a package that can be started",
+	apps.WhyNotStaged:    "a staged package",
 }
 
 func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
@@ -231,10 +233,10 @@ func words(name string) string { return strings.ReplaceAll(name, "_", " ") }
 func (cli *appCommands) appExplainCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain NAME",
-		Short: "Say of each instance what was found last, by which rule, and why nothing is sent",
-		Long: `Say of each instance what was found last, by which rule, and why nothing is sent:
-the rule that waits, its reason, and its deadline. "weir harmonizer replay --events"
-prints the same of recorded events.`,
+		Short: "Explain the last finding of each instance, and why no request is sent",
+		Long: `Explain the last finding of each instance, and why no request is sent: the rule that
+waits, its reason, and its deadline. "weir harmonizer replay --events" prints the same
+for recorded events.`,
 		Example: "  weir app explain web",
 		Args:    appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -291,9 +293,10 @@ func stateOfAny(i apps.IndexStatus) string {
 
 func (cli *appCommands) appCrashesCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "crashes NAME",
-		Short: "List the crashes of an application's instances",
-		Args:  appArg,
+		Use:     "crashes NAME",
+		Short:   "List the crashes of an application's instances",
+		Example: `  weir app crashes web`,
+		Args:    appArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: args[0], Crashes: true})
@@ -320,7 +323,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 	var index int
 	cmd := &cobra.Command{
 		Use:   "retry NAME",
-		Short: "Start crashed instances now, also those that were given up",
+		Short: "Start crashed instances now, also those that are given up",
 		Example: `  weir app retry web
   weir app retry web --index 3`,
 		Args: appArg,
@@ -342,7 +345,7 @@ func (cli *appCommands) appRetryCommand() *cobra.Command {
 }
 
 func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.Order) error {
-	// Whether there is such an application, this says with the hint that all give.
+	// The status query fails for an unknown application, with the usual hint.
 	if _, err := askHarmonizer(ctx, b, cli.Cluster, harmonizer.StatusQuery{App: o.App}); err != nil {
 		return err
 	}
@@ -350,15 +353,15 @@ func (cli *appCommands) appRetry(ctx context.Context, b *bus.Bus, o harmonizer.O
 	if err != nil {
 		return err
 	}
-	what := "what crashed is started again"
+	what := "crashed instances are started again"
 	if answer.Nothing {
-		what = "nothing crashed lately"
+		what = "no instance crashed recently"
 	}
 	fmt.Fprintf(cli.Stdout, "%s: %s\n", o.App, what)
 	return nil
 }
 
-// askOrder has the harmonizer carry out an order; errRefused if it does not.
+// askOrder sends an order to the harmonizer. It returns errRefused if the harmonizer rejects it.
 func askOrder(ctx context.Context, b *bus.Bus, cluster string, o harmonizer.Order) (harmonizer.OrderAnswer, error) {
 	var answer harmonizer.OrderAnswer
 	err := askJSON(ctx, b.Conn(), message.OrderSubject(cluster), "harmonizer", o, &answer)
@@ -372,7 +375,7 @@ func (cli *appCommands) appLogsCommand() *cobra.Command {
 	var index, lines int
 	cmd := &cobra.Command{
 		Use:   "logs NAME",
-		Short: "Print the last output of an application's instances, ended ones included",
+		Short: "Print the last output of an application's instances, also of ended ones",
 		Example: `  weir app logs web
   weir app logs web --index 3 --lines 100`,
 		Args: appArg,
@@ -393,7 +396,7 @@ func (cli *appCommands) appLogsCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().IntVar(&index, "index", 0, "this index only")
-	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance; 0 is all that is kept")
+	cmd.Flags().IntVar(&lines, "lines", 10, "lines of each instance; 0 prints all stored lines")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -439,7 +442,7 @@ func (cli *appCommands) appLogs(ctx context.Context, b *bus.Bus, request agent.L
 	return nil
 }
 
-// nodesOf returns the nodes of the pool, as its provider knows them now.
+// nodesOf returns the nodes of the pool, as its provider reports them now.
 func (cli *appCommands) nodesOf(ctx context.Context, b *bus.Bus) ([]string, error) {
 	data, err := cli.DataDir()
 	if err != nil {

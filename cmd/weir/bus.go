@@ -21,10 +21,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/events"
 )
 
-// askTimeout bounds each question that a command asks over the bus.
+// askTimeout bounds each request of a command over the bus.
 const askTimeout = 3 * time.Second
 
-// find connects to the bus of the data folder, or says how to have one.
+// find connects to the bus of the data folder. If none runs, the error says how to start one.
 func (cli *shared) find(ctx context.Context) (*bus.Bus, error) {
 	dir, err := cli.DataDir()
 	if err != nil {
@@ -62,7 +62,7 @@ func (cli *shared) onBus(ctx context.Context, f func(ctx context.Context, b *bus
 	defer b.Close()
 	err = f(ctx, b)
 	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, nats.ErrTimeout) {
-		return fmt.Errorf("%w; no answer in time over the bus at %s: look at NATS and its JetStream, or wait longer with --timeout (now %v)",
+		return fmt.Errorf("%w; no response in time over the bus at %s: check NATS and its JetStream, or wait longer with --timeout (now %v)",
 			err, b.Conn().ConnectedUrlRedacted(), cli.Timeout)
 	}
 	return err
@@ -81,49 +81,49 @@ func (cli *shared) patient(ctx context.Context) (waiting context.Context, handle
 	return waiting, handle, func() { clock.Stop(); end(nil) }
 }
 
-// askJSON sends a request to subject, nil for an empty one, and decodes the
-// answer. who is named when nobody answers.
-func askJSON(ctx context.Context, nc *nats.Conn, subject, who string, request, out any) error {
+// askJSON sends a request to subject, nil for an empty one, and decodes the response.
+// part names the receiver in errors.
+func askJSON(ctx context.Context, nc *nats.Conn, subject, part string, request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	var data []byte
 	if request != nil {
 		var err error
 		if data, err = json.Marshal(request); err != nil {
-			return fmt.Errorf("ask the %s: %w", who, err)
+			return fmt.Errorf("send a request to the %s: %w", part, err)
 		}
 	}
 	msg, err := nc.RequestWithContext(ctx, subject, data)
 	if errors.Is(err, nats.ErrNoResponders) {
-		return &absentError{who}
+		return &absentError{part}
 	}
 	if err != nil {
-		return fmt.Errorf("ask the %s: %w", who, err)
+		return fmt.Errorf("send a request to the %s: %w", part, err)
 	}
 	if err := json.Unmarshal(msg.Data, out); err != nil {
-		return fmt.Errorf("read the answer of the %s: %w", who, err)
+		return fmt.Errorf("read the response of the %s: %w", part, err)
 	}
 	return nil
 }
 
-// absentError: nobody answers for that part.
-type absentError struct{ who string }
+// absentError is the error of a request without a receiver.
+type absentError struct{ part string }
 
-func (e *absentError) Error() string { return "no " + e.who + " runs here" }
+func (e *absentError) Error() string { return "no " + e.part + " runs here" }
 
-// askCounts asks the harmonizer for the counts of a pool, whose answer may come in
-// parts.
+// askCounts requests the counts of a pool from the harmonizer. The response may consist
+// of several messages.
 func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (message.Counts, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
 	inbox := nc.NewRespInbox()
 	answers, err := nc.SubscribeSync(inbox)
 	if err != nil {
-		return message.Counts{}, fmt.Errorf("ask the harmonizer: %w", err)
+		return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
 	}
 	defer func() { _ = answers.Unsubscribe() }() // fails only on a connection that is gone
 	if err := nc.PublishRequest(message.CountsRequestSubject(cluster, pool), inbox, nil); err != nil {
-		return message.Counts{}, fmt.Errorf("ask the harmonizer: %w", err)
+		return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
 	}
 	var parts message.Gather
 	for {
@@ -132,11 +132,11 @@ func askCounts(ctx context.Context, nc *nats.Conn, cluster, pool string) (messag
 			return message.Counts{}, &absentError{"harmonizer"}
 		}
 		if err != nil {
-			return message.Counts{}, fmt.Errorf("ask the harmonizer: %w", err)
+			return message.Counts{}, fmt.Errorf("send a request to the harmonizer: %w", err)
 		}
 		part, err := message.DecodeCounts(m.Data)
 		if err != nil {
-			return message.Counts{}, fmt.Errorf("read the answer of the harmonizer: %w", err)
+			return message.Counts{}, fmt.Errorf("read the response of the harmonizer: %w", err)
 		}
 		if whole, ok := parts.Add(part); ok {
 			return whole, nil

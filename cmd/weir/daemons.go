@@ -29,13 +29,13 @@ func (cli *daemonCommands) bootstrapCommand() *cobra.Command {
 		Long: `Run one pool: fetch the signal releases that the pool file pins, verify and
 start them, supervise them, and start the pool's autoscaler.
 
-The files are watched. When they change, what differs is changed while the rest
-runs on: a new version of a signal is fetched, started beside the old one, asked
-on live windows, and takes its place then. A file that is wrong is refused, and
-what runs goes on. SIGHUP has the files read again at once.
+Bootstrap watches the files. When a file changes, only the processes that it affects
+change. A new version of a signal is fetched, started beside the old one, evaluated
+on live windows, and then replaces it. An invalid file is rejected, and all processes
+continue. SIGHUP makes bootstrap read the files at once.
 
-The variables of Clusterman are read, where neither a flag nor the pool file says
-otherwise: CMAN_CLUSTER, CMAN_POOL, CMAN_ARGS (flags of the autoscaler),
+Bootstrap reads the variables of Clusterman if neither a flag nor the pool file sets
+the value: CMAN_CLUSTER, CMAN_POOL, CMAN_ARGS (flags of the autoscaler),
 CMAN_SIGNALS_BUCKET, CMAN_NUM_SIGNALS, CMAN_SIGNAL_APPS, CMAN_SIGNAL_NAMESPACES,
 CMAN_SIGNAL_NAMES, CMAN_SIGNAL_VERSIONS, CMAN_NUM_VERSIONS and
 CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
@@ -64,7 +64,7 @@ CMAN_VERSIONS_TO_FETCH. Signals are started with all of them.`,
 			return p.Run(cmd.Context(), wanted, watcher)
 		},
 	}
-	cmd.Flags().BoolVar(&printPlan, "print-plan", false, "print what would run, as JSON, and run nothing")
+	cmd.Flags().BoolVar(&printPlan, "print-plan", false, "print the plan of processes as JSON, and start none of them")
 	return cmd
 }
 
@@ -73,12 +73,14 @@ func (cli *daemonCommands) autoscalerCommand() *cobra.Command {
 	var p autoscalerd.Process
 	cmd := &cobra.Command{
 		Use:   "autoscaler",
-		Short: "Hold one pool at its size (started by weir bootstrap)",
-		Long: `Hold one pool at its size: each tick ask the signals, decide, act, record.
+		Short: "Scale one pool (started by weir bootstrap)",
+		Long: `Scale one pool. Each tick reads the pool, requests resource requests from the
+signals, decides, acts, and records the decision in the ledger.
 
-Started by "weir bootstrap", which tells it where the signals are. Started by
-hand, it finds them at their documented addresses.`,
-		Args: command.NoArgs,
+"weir bootstrap" starts it and sends it the addresses of the signals. Started by
+hand, it connects to the documented addresses.`,
+		Example: `  weir autoscaler --cluster everywhere-prod --pool default --dry-run`,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var err error
 			if p.Settings, p.Log, err = cli.Daemon(); err != nil {
@@ -97,8 +99,8 @@ hand, it finds them at their documented addresses.`,
 	}
 	cmd.Flags().IntVar(&directoryFD, "directory-fd", 0, "inherited descriptor of bootstrap's directory")
 	cmd.Flags().MarkHidden("directory-fd")
-	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "decide, plan and record, but ask nothing of the provider")
-	cmd.Flags().StringVar(&p.MetricsAddr, "metrics-addr", "", "where Prometheus reads /metrics of node health, such as 127.0.0.1:9465; default: nowhere")
+	cmd.Flags().BoolVar(&p.DryRun, "dry-run", false, "decide, plan and record, but send no request to the provider")
+	cmd.Flags().StringVar(&p.MetricsAddr, "metrics-addr", "", "address that serves /metrics of node health to Prometheus, such as 127.0.0.1:9465; default: none")
 	return cmd
 }
 
@@ -106,10 +108,11 @@ func (cli *daemonCommands) agentCommand() *cobra.Command {
 	c := agent.Config{}.WithDefaults()
 	cmd := &cobra.Command{
 		Use:   "agent",
-		Short: "Be one machine of a local pool (started by weir up)",
-		Long: `Be one machine of a local pool: run application instances on this host within
-the resources that it declares, and say over the bus what runs.`,
-		Args: command.NoArgs,
+		Short: "Run one machine of a local pool (started by weir up)",
+		Long: `Run one machine of a local pool: start and stop application instances on this host
+within the resources that the flags declare, and report them in heartbeats over the bus.`,
+		Example: `  weir agent --help    # the flags that "weir up" sets`,
+		Args:    command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := c.Validate(); err != nil {
 				return command.Usage(err)
@@ -149,7 +152,7 @@ func (cli *daemonCommands) agent(ctx context.Context, c agent.Config) error {
 func (cli *daemonCommands) keepCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:    "keep",
-		Short:  "Kill what a dead supervisor left behind (started by weir itself)",
+		Short:  "Kill the processes that a dead supervisor left behind (started by weir itself)",
 		Hidden: true,
 		Args:   command.NoArgs,
 		RunE:   func(*cobra.Command, []string) error { return supervise.Keep(cli.Stdin, cli.Stdout) },

@@ -27,9 +27,9 @@ func (cli *decideCommands) decideCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "decide [FILE]",
 		Short: "Recompute ticks: recorded or hand-written ones, a JSON line each",
-		Long: `Recompute ticks, through the very functions that the autoscaler calls: a JSON line
-in, a JSON line out, from FILE or from standard input. It asks nobody and changes
-nothing.
+		Long: `Recompute ticks with the functions that the autoscaler uses. The command reads JSON
+lines from FILE or standard input, and writes a JSON line for each. It needs no bus and
+changes nothing.
 
 A line is a record of the ledger, as "weir explain --output json" prints it, or is
 written by hand:
@@ -39,18 +39,18 @@ written by hand:
               total, allocated, groups [{id, target, min, max, stale}], nodes [{id,
               group, weight, tasks, batch, safe, cordoned, uptime, state, stale,
               draining, priority, unhealthy}]
-  history     what a unit of weight gave, by resource, for an empty pool
-  signals     [{app, Resources}], or {app, verdict} or {app, error} of one that has
-              no answer; app __default__ is the default signal
-  offset      what an operator adds to the target; pinned: the target one wants
-  no_scale_down  true, or why
-  state       that of the last answer: what the rules remember
-policy, pool and signals are needed. target_capacity is without the offset that
-state says is applied. max, limits and weights may be "inf".
+  history     resources of a unit of weight, by kind, for an empty pool
+  signals     [{app, Resources}], or {app, verdict} or {app, error} for a signal without
+              a response; app __default__ is the default signal
+  offset      weight that an operator adds to the target; pinned: fixed target
+  no_scale_down  true, or the reason
+  state       state in the output of the previous tick
+policy, pool and signals are required. target_capacity excludes the offset that state
+lists as applied. max, limits and weights may be "inf".
 
-Out comes {"target_capacity", "steps", "groups", "terminate", "state"}; the target is
-the number before it is rounded and shared out. A line that cannot be decided
-answers {"error"}, and the next one goes on.`,
+The output is {"target_capacity", "steps", "groups", "terminate", "state"}. The target is
+the number before it is rounded and divided among groups. For an invalid line the
+output is {"error"}, and the command continues with the next line.`,
 		Example: `  weir explain --output json | weir decide
   weir decide ticks.jsonl | jq .steps`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -128,8 +128,8 @@ func (r *caseReader) answer(line []byte) ([]byte, error) {
 	return json.Marshal(outcome.Answer())
 }
 
-// cameTrue is what is remembered of a decision for a pool of which the line names no
-// group: that it was carried out.
+// cameTrue returns the state after a decision for a pool whose line has no groups: the
+// decision is taken as carried out.
 func cameTrue(c resolve.Case, d decide.Decision) decide.State {
 	change := d.Target - (c.Input.Capacity.Target + c.State.Offset)
 	if change == 0 {

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// writtenCase is a line of "weir decide" that somebody wrote.
+// writtenCase is a hand-written line of "weir decide".
 type writtenCase struct {
 	Now         moment           `json:"now"`
 	Policy      json.RawMessage  `json:"policy"`
@@ -36,10 +36,10 @@ type writtenCase struct {
 
 type writtenPool struct {
 	Target    *float64         `json:"target_capacity"`
-	Fulfilled *float64         `json:"fulfilled_capacity"` // for people: the nodes say it
+	Fulfilled *float64         `json:"fulfilled_capacity"` // ignored: the sum of the nodes is used
 	Joined    *float64         `json:"non_orphan_fulfilled_capacity"`
 	Total     resource.Request `json:"total"`
-	Allocated resource.Request `json:"allocated"` // for people: no rule reads it
+	Allocated resource.Request `json:"allocated"` // ignored: no rule reads it
 	Groups    []writtenGroup   `json:"groups"`
 	Nodes     []writtenNode    `json:"nodes"`
 }
@@ -85,7 +85,7 @@ type caseReader struct {
 	blank  resolve.Case // with that policy, and no pool
 }
 
-// read returns the case of a line: that of a record, or what somebody wrote.
+// read returns the case of a line: that of a record, or of a hand-written line.
 func (r *caseReader) read(line []byte) (resolve.Case, error) {
 	var record struct {
 		Case   json.RawMessage `json:"case"`
@@ -229,8 +229,8 @@ func (n writtenNode) candidate() (plan.Candidate, error) {
 	return c, nil
 }
 
-// fillApps takes over what the signals say. An app that the policy does not list
-// has a signal of its own, too: somebody has its answer.
+// fillApps copies the responses of the signals. An app with a response has its own
+// signal, even if the policy does not list the app.
 func fillApps(in *decide.Input, signals []writtenSignal) error {
 	in.Apps = append(make([]decide.App, 0, len(in.Apps)+len(signals)), in.Apps...)
 	for i, app := range in.Apps {
@@ -269,7 +269,7 @@ func (s writtenSignal) opinion(now time.Time) (decide.Opinion, error) {
 	case s.App == "":
 		return o, errors.New("app is missing")
 	case s.Resources != nil && (s.Error != "" || s.Verdict != "" && s.Verdict != decide.Value):
-		return o, fmt.Errorf("app %s: Resources stand beside an error or a verdict without a value: keep one", s.App)
+		return o, fmt.Errorf("app %s: has Resources, and also an error or a verdict without a value: remove one", s.App)
 	case s.Error != "":
 		o.Verdict = decide.Failed
 	case s.Verdict != "" && s.Verdict != decide.Value:
@@ -360,7 +360,7 @@ func (a amount) whole() int {
 	return int(a)
 }
 
-// reason is a text, or true for one that nobody gave.
+// reason is a text, or true if no text is given.
 type reason string
 
 // UnmarshalJSON reads true, false or a text.

@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
-// decodeStrictly decodes one JSON object and nothing else. Its errors name keys as
-// who wrote the line did.
+// decodeStrictly decodes one JSON object and nothing else. Its errors name keys
+// with their spelling in the line.
 func decodeStrictly(line []byte, out any) error {
 	err := strictjson.Decode(line, out)
 	if err == nil {

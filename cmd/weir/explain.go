@@ -21,25 +21,25 @@ func (cli *poolCommands) explainCommand() *cobra.Command {
 	var since time.Duration
 	cmd := &cobra.Command{
 		Use:   "explain [POOL]",
-		Short: "Say why the last tick of a pool did what it did",
-		Long: `Say why the last tick of a pool did what it did: what each signal answered, how
-the answers were combined, what each rule made of the target, what each group
-should be, and what was asked of the provider.
+		Short: "Explain the last tick of a pool",
+		Long: `Explain the last tick of a pool: the response of each signal, how the responses were
+combined, how each rule changed the target, the target of each group, and the requests
+to the provider.
 
-It renders the tick's record in the ledger and nothing else; --output json
-prints the record itself, on one line, as "weir decide" reads it.`,
+The command prints the record of the tick in the ledger. --output json prints the
+record itself, on one line, as "weir decide" reads it.`,
 		Example: `  weir explain
   weir explain default --output json
   weir explain --since 1h --output json | weir decide`,
 		Args: cli.poolArg,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if since < 0 {
-				return command.Usage(fmt.Errorf("--since %v: want how long ago, such as 5m", since))
+				return command.Usage(fmt.Errorf("--since %v: want a positive duration, such as 5m", since))
 			}
 			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.explain(ctx, b, since) })
 		},
 	}
-	cmd.Flags().DurationVar(&since, "since", 0, "all ticks of so long, oldest first; default: the last one")
+	cmd.Flags().DurationVar(&since, "since", 0, "all ticks since that long ago, oldest first; default: the last tick")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -99,8 +99,8 @@ func lastRecord(ctx context.Context, b *bus.Bus, cluster, pool string) (autoscal
 	return besideDry(ctx, ledger, r)
 }
 
-// besideDry returns the newest record of who holds the pool, if somebody does beside
-// the dry run that recorded r.
+// besideDry returns the newest record of the lease holder of the pool. It returns r, the
+// record of a dry run, if there is no newer one.
 func besideDry(ctx context.Context, ledger *state.Ledger, r autoscaler.Record) (autoscaler.Record, error) {
 	err := ledger.Since(ctx, r.At.Add(-3*r.Every), func(data []byte) error {
 		one, err := explain.Read(data)
@@ -115,10 +115,10 @@ func besideDry(ctx context.Context, ledger *state.Ledger, r autoscaler.Record) (
 func (cli *poolCommands) planCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plan [POOL]",
-		Short: "Say what the next tick of a pool would do, and do nothing",
-		Long: `Say what the next tick of a pool would do, and do nothing. The pool's autoscaler
-reads its groups and nodes, and decides by its files, its orders and the signals'
-last answers. It is the code of a tick up to where that acts.`,
+		Short: "Preview the next tick of a pool, without any change",
+		Long: `Preview the next tick of a pool, without any change. The autoscaler of the pool reads
+its groups and nodes, and decides with its files, its orders and the last responses of
+the signals. It runs the code of a tick up to the point where a tick acts.`,
 		Example: `  weir plan
   weir plan default --output json`,
 		Args: cli.poolArg,

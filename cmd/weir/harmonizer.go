@@ -16,7 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/daemon/harmonizerd"
 )
 
-// harmonizerCommands are "weir harmonizer", its recordings and its brake.
+// harmonizerCommands are the commands of "weir harmonizer".
 type harmonizerCommands struct{ *shared }
 
 func (cli *harmonizerCommands) harmonizerCommand() *cobra.Command {
@@ -24,13 +24,14 @@ func (cli *harmonizerCommands) harmonizerCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "harmonizer",
 		Short: "Keep the applications of a cluster at their expected count",
-		Long: `Keep the applications of a cluster at their expected count: compare what should
-run (weir app set, a file, or a cloud controller's bulk API) with what nodes say
-they run, and ask for starts and stops. "weir up" has one already.
+		Long: `Keep the applications of a cluster at their expected count. The harmonizer compares
+the expected state (weir app set, a file, or a cloud controller's bulk API) with the
+heartbeats of the nodes, and requests starts and stops. "weir up" runs one already.
 
-Of several harmonizers of a cluster one acts; the others hear everything, and one
-of them takes over when its lease ends. The file is harmonizer.yaml in the folder
-of the configuration, else health_manager.yml; without one, defaults hold.`,
+If a cluster has several harmonizers, one leads and the others stand by. When the
+lease of the leader ends, a standby takes over. The harmonizer reads harmonizer.yaml
+in the configuration folder, or else health_manager.yml. Without a file, the defaults
+apply.`,
 		Example: `  weir harmonizer --nats nats://127.0.0.1:4222 --cluster prod
   weir harmonizer --config health_manager.yml --metrics-addr 127.0.0.1:9464
   weir harmonizer record events.jsonl
@@ -43,7 +44,7 @@ of the configuration, else health_manager.yml; without one, defaults hold.`,
 		},
 	}
 	configFlag(cmd, &file)
-	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "where Prometheus reads /metrics, and collectors /varz, /healthz and /readyz, such as 127.0.0.1:9464; default: nowhere")
+	cmd.Flags().StringVar(&metricsAddr, "metrics-addr", "", "address that serves /metrics to Prometheus, and /varz, /healthz and /readyz to collectors, such as 127.0.0.1:9464; default: none")
 	cmd.AddCommand(cli.replayCommand(), cli.recordCommand(), cli.releaseCommand())
 	return cmd
 }
@@ -52,8 +53,8 @@ func configFlag(cmd *cobra.Command, file *string) {
 	cmd.Flags().StringVar(file, "config", "", "harmonizer.yaml, or a health_manager.yml; default: the one in --config-dir")
 }
 
-// harmonizerFile reads the file that was named, or that of the configuration's
-// folder, and logs its keys that mean nothing here.
+// harmonizerFile reads the file at path, or the one in the configuration folder if
+// path is empty. It logs the keys that Weirkeeper ignores.
 func (cli *harmonizerCommands) harmonizerFile(path string, log *slog.Logger) (config.Harmonizer, error) {
 	read := func() (config.Harmonizer, config.Problems, error) { return config.LoadHarmonizer(cli.ConfigDir()) }
 	if path != "" {
@@ -109,11 +110,13 @@ func (cli *harmonizerCommands) harmonize(ctx context.Context, b *bus.Bus, path, 
 func (cli *harmonizerCommands) releaseCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "release",
-		Short: "End the brake that holds starts and stops after a mass loss",
-		Long: `End the brake that holds starts and stops after a mass loss, for the instances that
-are lost now; and the one that holds the stops of applications that have no row,
-after very many rows were gone at once: they are stopped then. "weir app status"
-says whether it holds, and why.`,
+		Short: "End the disruption limit that holds starts and stops after a mass loss",
+		Long: `End the disruption limit that holds starts and stops after a mass loss, for the
+instances that are missing now. It also ends the hold on stops of applications whose
+rows disappeared together: the harmonizer stops these applications. "weir app status"
+shows whether a limit is active, and why.`,
+		Example: `  weir app status
+  weir harmonizer release`,
 		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
@@ -121,7 +124,7 @@ says whether it holds, and why.`,
 				if err != nil {
 					return err
 				}
-				what := "the brake is released"
+				what := "the disruption limit is released"
 				if answer.Nothing {
 					what = "nothing is held"
 				}
@@ -132,5 +135,5 @@ says whether it holds, and why.`,
 	}
 }
 
-// errRefused: the harmonizer does not do what it was asked for.
-var errRefused = errors.New("the harmonizer refuses")
+// errRefused is the error of an order that the harmonizer rejects.
+var errRefused = errors.New("the harmonizer rejects the order")

@@ -17,19 +17,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/nodehealth/judge"
 )
 
-// allMachines says where the machines' names are.
+// allMachines is the hint that names the command that lists all machines.
 const allMachines = `"weir health status --all" shows all`
 
-// healthCommands are "weir health": the health of nodes, orders about it, and its policy.
+// healthCommands are the commands of "weir health".
 type healthCommands struct{ *shared }
 
 func (cli *healthCommands) healthCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
-		Short: "See which machines of a pool are sick, and what is done about it",
-		Long: `See which machines of a pool are sick, and what is done about it. The policy is the
-"health" block of the pool's file; its autoscaler carries it out. With
-"mode: observe", the default, it decides and tells, and touches nothing.`,
+		Short: "Show and control the repair of unhealthy machines of a pool",
+		Long: `Show and control the repair of unhealthy machines of a pool. The policy is the "health"
+block of the pool file, and the autoscaler of the pool carries it out. With "mode:
+observe", the default, it decides and reports, but repairs nothing.`,
 		Example: `  weir health status
   weir health history i-0123
   weir health check i-0123
@@ -51,10 +51,11 @@ func (cli *healthCommands) healthStatusCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "status [NODE...]",
-		Short: "Show the machines that are not fit, or those named, and what is done about them",
-		Long: `Show the machines that are not fit, or those named with what each way of looking at
-them says. "waits for" is the gate that holds a repair back: docs/node-health.md
-lists them. Lines with "!" want somebody.`,
+		Short: "Show the unhealthy machines of a pool, and their repairs",
+		Long: `Show the unhealthy machines of a pool, and their repairs. For a machine that is named,
+the command also shows the last result of each detection mode. "waits for" is the gate
+that holds a repair: docs/node-health.md lists the gates. Lines with "!" need an
+operator.`,
 		Example: `  weir health status
   weir health status --all
   weir health status i-0123`,
@@ -72,7 +73,7 @@ lists them. Lines with "!" want somebody.`,
 			})
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "those that are fit, too")
+	cmd.Flags().BoolVar(&all, "all", false, "also the healthy machines")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -80,8 +81,8 @@ lists them. Lines with "!" want somebody.`,
 func (cli *healthCommands) healthHistoryCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "history [NODE...]",
-		Short: "Show what was done to the machines of a pool, oldest first",
-		Long: `Show what was done to the machines of a pool, or to those named, oldest first: repairs
+		Short: "Show the past repairs of the machines of a pool, oldest first",
+		Long: `Show the past repairs of the machines of a pool, or of those named, oldest first: repairs
 and fences with the finding that led to them and their result, quarantines, releases,
 requests of operators and breakers. The pool stores the last 32 entries of each machine
 and the last 512 entries in all, also of machines that are gone.`,
@@ -121,7 +122,7 @@ func (cli *healthCommands) printHistory(entries []nodehealth.HistoryEntry) {
 	cli.printTable([]string{"time", "node", "action", "finding", "asked by", "result"}, rows)
 }
 
-// outcome says what came of what was done, and how long it took.
+// outcome returns the result of an entry, and how long the action took.
 func outcome(e nodehealth.HistoryEntry) string {
 	_, result, _ := strings.Cut(string(e.Result), ".")
 	switch {
@@ -130,14 +131,14 @@ func outcome(e nodehealth.HistoryEntry) string {
 	case e.Result == "" && e.Attempt == "":
 		return "-"
 	case e.Result == "":
-		return "under way"
+		return "running"
 	case e.Replacement != "":
 		result += ", replaced by " + e.Replacement
 	}
 	return fmt.Sprintf("%s after %s%s", result, explain.Ago(e.Ended, e.At), after(": ", e.ResultWhy))
 }
 
-// healthStatus asks for all pages.
+// healthStatus reads all pages of the status.
 func (cli *healthCommands) healthStatus(ctx context.Context, b *bus.Bus, q nodehealth.StatusQuery) (nodehealth.Status, error) {
 	if err := q.Validate(); err != nil {
 		return nodehealth.Status{}, wrongOrder(err)
@@ -181,11 +182,11 @@ func (cli *healthCommands) printHealth(s nodehealth.Status, whole bool) {
 	}
 }
 
-// printMachine prints all that is known of one machine.
+// printMachine prints the details of one machine.
 func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) {
-	begun := "begun"
+	begun := "started"
 	if mode != judge.Act {
-		begun = "told, not begun"
+		begun = "reported, not started"
 	}
 	fmt.Fprintf(cli.Stdout, "\n%s%s: %s %s within the window%s\n", n.Node, after(", group ", n.Group), several(n.Repairs, "repair"), begun, descent(n))
 	if n.Evidence != "" {
@@ -199,18 +200,18 @@ func (cli *healthCommands) printMachine(now time.Time, mode judge.Mode, n nodehe
 		}
 		words = append(words, []string{string(w.Mode), verdict, explain.Ago(now, w.At), saidWhy(w)})
 	}
-	cli.printTable([]string{"mode", "verdict", "heard", "reason"}, words)
+	cli.printTable([]string{"mode", "verdict", "age", "reason"}, words)
 }
 
-// saidWhy is why a mode says what it says.
+// saidWhy returns the reason of the verdict of a mode.
 func saidWhy(w judge.Word) string {
 	if w.Reason == "" && w.Verdict == judge.Unknown && w.At.IsZero() {
-		return "nothing was heard yet"
+		return "no result yet"
 	}
 	return orDash(w.Reason)
 }
 
-// descent says whose replacement a machine is.
+// descent returns the text that names the machine which a machine replaced.
 func descent(n nodehealth.NodeStatus) string {
 	if n.Lineage == n.Node || n.Lineage == "" {
 		return ""
@@ -218,8 +219,8 @@ func descent(n nodehealth.NodeStatus) string {
 	return ", as a replacement of " + n.Lineage
 }
 
-// doing says what is done about a machine, and how long that may take; or what was told
-// instead of being done.
+// doing returns the repair of a machine and its remaining time. In mode observe it returns
+// the repairs that were only reported.
 func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 	text := string(n.Action)
 	if n.Action != "" && n.Stage != "" {
@@ -227,15 +228,15 @@ func doing(now time.Time, mode judge.Mode, n nodehealth.NodeStatus) string {
 	}
 	switch {
 	case n.State == judge.Quarantined && !n.FitSince.IsZero():
-		return fmt.Sprintf("fit for %s: it returns when it was for healthy_for", explain.Ago(now, n.FitSince))
+		return fmt.Sprintf("healthy for %s: it returns to service after healthy_for", explain.Ago(now, n.FitSince))
 	case n.Spent != "":
 		return n.Spent
 	case n.Asked != "":
-		return fmt.Sprintf("%s asks to repair it, %s left", n.Asked, ahead(now, n.AskedUntil))
+		return fmt.Sprintf("repair requested by %s, %s left", n.Asked, ahead(now, n.AskedUntil))
 	case n.Attempt != "" && n.Until.After(now):
 		return fmt.Sprintf("%s, %s left", text, ahead(now, n.Until))
 	case text == "" && mode != judge.Act && n.Repairs > 0:
-		return "told " + several(n.Repairs, "repair")
+		return several(n.Repairs, "repair") + " reported"
 	}
 	return text
 }
@@ -245,7 +246,7 @@ func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 	switch {
 	case s.Healer == "":
 	case s.Mode != judge.Act:
-		fmt.Fprintf(cli.Stdout, "the policy observes, and so it is not Weirkeeper that heals: %s\n", s.Healer)
+		fmt.Fprintf(cli.Stdout, "mode is observe: Weirkeeper reports and repairs nothing: %s\n", s.Healer)
 	default:
 		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.Healer)
 	}
@@ -265,14 +266,14 @@ func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 		fmt.Fprintf(cli.Stdout, "paused: %s by %s for %s%s\n", cmp.Or(p.Node, "the pool"), p.Owner, ahead(now, p.Until), after(": ", p.Why))
 	}
 	for _, r := range s.Requests {
-		fmt.Fprintf(cli.Stdout, "request: %s asks to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), after(" for ", gates(r)), ahead(now, r.Until))
+		fmt.Fprintf(cli.Stdout, "request: %s requests to repair the pool: %s%s, %s left\n", r.By, machinesWait(r.Waiting), after(" for ", gates(r)), ahead(now, r.Until))
 	}
 	if s.Memory.Err != "" {
-		fmt.Fprintf(cli.Stdout, "! nothing is carried out, as it cannot be kept before: %s\n", s.Memory.Err)
+		fmt.Fprintf(cli.Stdout, "! no repair starts, because its intent cannot be saved first: %s\n", s.Memory.Err)
 	}
 	for _, r := range s.Rounds {
 		if r.Err != "" {
-			fmt.Fprintf(cli.Stdout, "! %s is not observed: %s\n", r.Round, r.Err)
+			fmt.Fprintf(cli.Stdout, "! detection mode %s has no data: %s\n", r.Round, r.Err)
 		}
 	}
 }
@@ -286,12 +287,12 @@ func gates(r judge.PoolRequest) string {
 	return strings.Join(texts, ", ")
 }
 
-// told reports whether what an alarm is about is said by another line.
+// told reports whether another line already shows the subject of an alarm.
 func told(s nodehealth.Status, alarm string) bool {
 	return len(s.Open) > 0 && (alarm == "breaker" || strings.HasPrefix(alarm, "zone:")) || s.Healer != "" && alarm == "owner"
 }
 
-// states counts the machines, those that are fit last.
+// states returns the number of machines in each state, healthy ones last.
 func states(c judge.Census) string {
 	names := sortedKeys(c.States)
 	slices.SortStableFunc(names, func(a, b judge.NodeState) int { return cmp.Compare(fitness(a), fitness(b)) })
@@ -300,12 +301,12 @@ func states(c judge.Census) string {
 		texts = append(texts, fmt.Sprintf("%d %s", c.States[state], state))
 	}
 	if c.Unknown > 0 {
-		texts = append(texts, fmt.Sprintf("of %d nothing is known now", c.Unknown))
+		texts = append(texts, fmt.Sprintf("%d without data", c.Unknown))
 	}
 	return strings.Join(texts, ", ")
 }
 
-// fitness is higher for the fitter.
+// fitness orders states: a higher number is a healthier machine.
 func fitness(s judge.NodeState) int {
 	switch s {
 	case judge.Healthy:
@@ -316,7 +317,7 @@ func fitness(s judge.NodeState) int {
 	return 0
 }
 
-// healthTrouble says in one line what is not as it should be; empty if all is well.
+// healthTrouble returns one line with the problems of node health; empty if there is no problem.
 func healthTrouble(s nodehealth.Status) string {
 	var parts []string
 	sick := 0
@@ -343,7 +344,7 @@ func healthTrouble(s nodehealth.Status) string {
 	return fmt.Sprintf("node health, mode %s: %s; \"weir health status\" shows more", s.Mode, strings.Join(parts, "; "))
 }
 
-// breakerText says what an open breaker bars.
+// breakerText names the part of the pool that an open breaker covers.
 func breakerText(b judge.Breaker) string {
 	if b.Pool {
 		return "the pool's breaker is open"
@@ -351,7 +352,7 @@ func breakerText(b judge.Breaker) string {
 	return "zone " + cmp.Or(b.Zone, "without a name") + " is frozen"
 }
 
-// several says "1 repair" or "2 repairs".
+// several returns "1 repair" or "2 repairs".
 func several(n int, what string) string {
 	if n != 1 {
 		what += "s"
@@ -359,7 +360,7 @@ func several(n int, what string) string {
 	return fmt.Sprintf("%d %s", n, what)
 }
 
-// holding says which gate holds a node, or for how long it is in quarantine.
+// holding returns the gate that holds the repair of a node, or the rest of its quarantine.
 func holding(now time.Time, s judge.Status) string {
 	switch {
 	case s.Gate == "" && s.Attempt == "" && s.Until.After(now):
@@ -370,7 +371,7 @@ func holding(now time.Time, s judge.Status) string {
 	return string(s.Gate)
 }
 
-// ahead says how far off a time is.
+// ahead returns the duration from now to a time.
 func ahead(now, at time.Time) string { return at.Sub(now).Round(time.Second).String() }
 
 func after(sign, text string) string {

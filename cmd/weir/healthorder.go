@@ -19,22 +19,22 @@ import (
 )
 
 const (
-	// healthTimeout bounds an order to the node-health loop: a check asks the machines.
+	// healthTimeout bounds an order to the node-health loop. A check probes the machines.
 	healthTimeout = time.Minute
-	// healthSlow is when an order that is not answered yet says so.
+	// healthSlow is the delay after which a command reports that it still waits.
 	healthSlow = 2 * time.Second
 )
 
-// errOrdered: the node-health loop does not do all that it was asked for.
+// errOrdered is the error of an order that node health rejects, as a whole or in part.
 var errOrdered = errors.New("node health refuses")
 
 func (cli *healthCommands) healthCheckCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [NODE...]",
-		Short: "Look at machines now, in each way that the policy has",
-		Long: `Look at machines now, in each way that the policy has, and print what each said. One
-look is one observation more: a machine that fails is sick after failure_threshold
-of them in a row. Heartbeats come by themselves: the last one is shown.`,
+		Short: "Probe machines now, with each detection mode of the policy",
+		Long: `Probe machines now, with each detection mode of the policy, and print the results. Each
+probe counts as one observation: a machine is unhealthy after failure_threshold failed
+observations in a row. For heartbeats, the command shows the last one.`,
 		Example: `  weir health check
   weir health check i-0123 -o json`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -49,16 +49,16 @@ func (cli *healthCommands) healthRecoverCommand() *cobra.Command {
 	order := nodehealth.Order{Op: nodehealth.OpRecover}
 	cmd := &cobra.Command{
 		Use:   "recover (NODE... | --all)",
-		Short: "Repair machines, sick or not, as the policy says and through all its gates",
-		Long: `Repair machines, sick or not, as the policy says and through all its gates. The command
-ends when the repair has begun. If a gate refuses, the request is forgotten: nothing
-is done later. With --wait the request waits so long for the gates, "weir health
-status" shows it, and "weir health release NODE" withdraws it. With "mode: observe"
-the findings show what would be done, and nothing is.
+		Short: "Repair machines, healthy or not, with the actions and gates of the policy",
+		Long: `Repair machines, healthy or not, with the actions and gates of the policy. The command
+ends when the repair has started. If a gate refuses, the request is dropped: the
+machine is not repaired later. With --wait the request waits for the gates for that
+time. "weir health status" shows it, and "weir health release NODE" withdraws it. With
+"mode: observe" the findings show the repair, but it is not carried out.
 
-With --all it repairs each machine of the pool, one after the other as the disruption
-budget and the other gates allow. A machine stays in service until its turn. --wait is
-the end of the request. "weir health release --all" withdraws it.`,
+--all repairs each machine of the pool, one after the other, as the disruption budget
+and the other gates allow. A machine stays in service until its turn. --wait is the
+end of the request. "weir health release --all" withdraws it.`,
 		Example: `  weir health recover i-0123 --why "fan is loud"
   weir health recover i-0123 --wait 2h
   weir health recover --all --wait 8h --why "new kernel" --pool web
@@ -69,23 +69,23 @@ the end of the request. "weir health release --all" withdraws it.`,
 			return cli.orderHealth(cmd.Context(), order)
 		},
 	}
-	cmd.Flags().BoolVar(&order.All, "all", false, "each machine of the pool, one after the other; wants --wait")
+	cmd.Flags().BoolVar(&order.All, "all", false, "each machine of the pool, one after the other; requires --wait")
 	cmd.Flags().DurationVar(&order.For, "wait", 0, "how long the request may wait for the gates, such as 90m")
 	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, shown in the log")
 	cli.outputFlag(cmd)
 	return cmd
 }
 
-// nodesOrAll returns a mistake in the machines that a recovery names.
+// nodesOrAll returns an error if the arguments of a recovery are wrong.
 func nodesOrAll(cmd *cobra.Command, nodes []string, o nodehealth.Order) error {
 	problem := ""
 	switch {
 	case len(nodes) == 0 && !o.All:
-		problem = "wants at least one machine; " + allMachines
+		problem = "requires at least one machine; " + allMachines
 	case len(nodes) > 0 && o.All:
 		problem = "takes machines or --all, not both"
 	case o.All && o.For == 0:
-		problem = "--all repairs one machine after the other: say with --wait how long that may take, such as --wait 8h"
+		problem = "--all repairs one machine after the other: set the time limit with --wait, such as --wait 8h"
 	}
 	if problem == "" {
 		return nil
@@ -97,11 +97,11 @@ func (cli *healthCommands) healthPauseCommand() *cobra.Command {
 	order := nodehealth.Order{Op: nodehealth.OpPause}
 	cmd := &cobra.Command{
 		Use:   "pause [NODE...]",
-		Short: "Keep repairs off machines, or off the whole pool, for a while",
-		Long: `Keep repairs off machines, or off the whole pool, for a while. Each operator has a
-pause of their own: a second one takes the place of the first, and a machine is
-repaired once all are over. A repair that has not reached its machine is taken back;
-the answer names those that go on to their end.`,
+		Short: "Pause the repair of machines, or of the whole pool",
+		Long: `Pause the repair of machines, or of the whole pool. Each operator has one pause: a
+second one replaces the first. A machine is repaired after all its pauses have ended.
+A repair that has not reached its machine is withdrawn. The output names the repairs
+that continue to their end.`,
 		Example: `  weir health pause i-0123 --for 2h --why "disk is being looked at"
   weir health pause --for 30m --why "network maintenance"`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -112,8 +112,8 @@ the answer names those that go on to their end.`,
 			return cli.orderHealth(cmd.Context(), order)
 		},
 	}
-	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "how long, such as 90m")
-	cmd.Flags().StringVar(&order.Why, "why", "", "the reason, for who finds it")
+	cmd.Flags().DurationVar(&order.For, "for", judge.DefaultPause, "duration of the pause, such as 90m")
+	cmd.Flags().StringVar(&order.Why, "why", "", "reason, shown in status")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -121,7 +121,7 @@ the answer names those that go on to their end.`,
 func (cli *healthCommands) healthResumeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "resume [NODE...]",
-		Short: "End the pause that you took of machines, or of the whole pool",
+		Short: "End your pause of machines, or of the whole pool",
 		Example: `  weir health resume i-0123
   weir health resume`,
 		RunE: func(cmd *cobra.Command, nodes []string) error {
@@ -136,11 +136,11 @@ func (cli *healthCommands) healthReleaseCommand() *cobra.Command {
 	order := nodehealth.Order{Op: nodehealth.OpRelease}
 	cmd := &cobra.Command{
 		Use:   "release [NODE...]",
-		Short: "End the quarantine of machines; without one, close the pool's breaker",
-		Long: `End the quarantine of machines, or the hold of those that could not be fenced: say so
-once you know that such a machine does nothing any more. It also withdraws a request
-to repair a machine that waits. Without a machine it closes the pool's breaker. With
---all it withdraws all requests that wait; repairs that have begun go on.`,
+		Short: "End the quarantine of machines; without an argument, close the breaker of the pool",
+		Long: `End the quarantine of machines, or the hold of machines that could not be fenced.
+Release an unfenced machine only after you know that it runs nothing. The command also
+withdraws a waiting request to repair the machine. Without an argument it closes the
+breaker of the pool. --all withdraws all waiting requests; started repairs continue.`,
 		Example: `  weir health release i-0123
   weir health release
   weir health release --all`,
@@ -154,7 +154,7 @@ to repair a machine that waits. Without a machine it closes the pool's breaker. 
 	return cmd
 }
 
-// orderHealth has the loop of the pool do something, and says what came of it.
+// orderHealth sends an order to the node-health loop of the pool and prints the result.
 func (cli *healthCommands) orderHealth(ctx context.Context, o nodehealth.Order) error {
 	o.By = operator()
 	if err := o.Validate(); err != nil {
@@ -163,7 +163,7 @@ func (cli *healthCommands) orderHealth(ctx context.Context, o nodehealth.Order) 
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, healthTimeout)
 		defer cancel()
-		defer saySlow(cli.Stderr, fmt.Sprintf("weir: waiting for the answer of pool %s; a check takes up to 30s ...", cli.Pool))()
+		defer saySlow(cli.Stderr, fmt.Sprintf("weir: waiting for a response of pool %s; a check takes up to 30s ...", cli.Pool))()
 		a, err := cli.nodeHealth(b).Order(ctx, o)
 		if err != nil {
 			return err
@@ -179,12 +179,12 @@ func (cli *healthCommands) orderHealth(ctx context.Context, o nodehealth.Order) 
 	})
 }
 
-// wrongOrder is what a command line asks for and no order can.
+// wrongOrder returns the error of an invalid order as a usage error.
 func wrongOrder(err error) error {
 	return command.Usage(errors.New(strings.TrimPrefix(err.Error(), nodehealth.ErrOrder.Error()+": ")))
 }
 
-// saySlow says something unless stop is called soon; stop waits until it is said.
+// saySlow prints text unless stop is called within healthSlow. stop waits for the output.
 func saySlow(w io.Writer, text string) (stop func()) {
 	ended, said := make(chan struct{}), make(chan struct{})
 	go func() { // ends with stop
@@ -203,7 +203,7 @@ func saySlow(w io.Writer, text string) (stop func()) {
 	}
 }
 
-// refused returns what was not done of an order; nil if all was.
+// refused returns an error with the rejected part of an order; nil if all of it was accepted.
 func refused(o nodehealth.Order, a nodehealth.Answer) error {
 	if a.OK {
 		return nil
@@ -245,11 +245,11 @@ func (cli *healthCommands) printAnswer(o nodehealth.Order, a nodehealth.Answer) 
 	case o.Op == nodehealth.OpResume:
 		fmt.Fprintf(cli.Stdout, "your pause of pool %s/%s has ended\n", cli.Cluster, cli.Pool)
 	case o.Op == nodehealth.OpRelease:
-		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more are sick than now\n", cli.Cluster, cli.Pool)
+		fmt.Fprintf(cli.Stdout, "the breaker of pool %s/%s is closed; it opens again if more machines become unhealthy\n", cli.Cluster, cli.Pool)
 	}
 }
 
-// machinesWait says "1 machine waits" or "2 machines wait".
+// machinesWait returns "1 machine waits" or "2 machines wait".
 func machinesWait(n int) string {
 	if n == 1 {
 		return "1 machine waits"
@@ -257,7 +257,7 @@ func machinesWait(n int) string {
 	return fmt.Sprintf("%d machines wait", n)
 }
 
-// printChecked prints what each mode says of each machine.
+// printChecked prints the result of each detection mode for each machine.
 func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.Answer) {
 	now := time.Now()
 	var rows [][]string
@@ -270,14 +270,14 @@ func (cli *healthCommands) printChecked(o nodehealth.Order, a nodehealth.Answer)
 		}
 	}
 	if len(rows) > 0 {
-		cli.printTable([]string{"node", "state", "mode", "verdict", "heard", "reason"}, rows)
+		cli.printTable([]string{"node", "state", "mode", "verdict", "age", "reason"}, rows)
 	}
 	if len(o.Nodes) == 0 && len(a.Nodes) == nodehealth.MaxRows {
-		fmt.Fprintf(cli.Stdout, "these are the first %d; all were looked at, and \"weir health status\" shows who is not fit\n", nodehealth.MaxRows)
+		fmt.Fprintf(cli.Stdout, "these are the first %d of the probed machines; \"weir health status\" lists the unhealthy ones\n", nodehealth.MaxRows)
 	}
 }
 
-// printDone prints what came of an order for each machine.
+// printDone prints the result of an order for each machine.
 func (cli *healthCommands) printDone(a nodehealth.Answer) {
 	var rows [][]string
 	for _, n := range a.Nodes {

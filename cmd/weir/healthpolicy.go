@@ -32,7 +32,7 @@ import (
 const maxPolicyFile = 1 << 20
 
 func (cli *healthCommands) healthPolicyCommand() *cobra.Command {
-	cmd := &cobra.Command{Use: "policy", Short: "Read node-health policies", Args: command.Group, RunE: command.Help}
+	cmd := &cobra.Command{Use: "policy", Short: "Check and convert node-health policies", Example: "  weir health policy check pool.yaml", Args: command.Group, RunE: command.Help}
 	cmd.AddCommand(cli.policyCheckCommand())
 	return cmd
 }
@@ -47,8 +47,8 @@ one that holds the policy alone; "-" is standard input. Without FILE it is the f
 of the pool: that of --config-dir or, without it, the one that "weir up" wrote.
 
 With --from senlin, FILE is a health policy of OpenStack Senlin, version 1.0, 1.1 or
-1.2: what is printed is ours, and what is lost or different is told on standard
-error. The exit code is 0 then, too.`,
+1.2. The command prints the policy in the format of Weirkeeper. It reports lost and
+changed settings on standard error. The exit code is 0 then, too.`,
 		Example: `  weir health policy check
   weir health policy check pool.yaml -o json
   weir health policy check - < health.yaml
@@ -70,7 +70,7 @@ error. The exit code is 0 then, too.`,
 			return cli.checkPolicy(file, from)
 		},
 	}
-	cmd.Flags().StringVar(&from, "from", "weir", "whose policy it is: weir or senlin")
+	cmd.Flags().StringVar(&from, "from", "weir", "format of the policy: weir or senlin")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -121,10 +121,10 @@ func nameOf(file string) string {
 	return file
 }
 
-// ourPolicy reads a policy of ours, and tells its warnings.
+// ourPolicy reads a Weirkeeper policy and prints its warnings.
 func (cli *healthCommands) ourPolicy(file string, text []byte) (config.Health, error) {
 	if hasKey(text, "resource_groups") && !hasKey(text, "health") {
-		return config.Health{}, fmt.Errorf("%s: is a pool file without the key health: nobody judges this pool; docs/node-health.md shows a first policy", file)
+		return config.Health{}, fmt.Errorf("%s: is a pool file without the key health: node health is off for this pool; docs/node-health.md shows a first policy", file)
 	}
 	pool, warnings, err := config.HealthPolicy(file, text)
 	if err == nil {
@@ -144,7 +144,7 @@ func hasKey(text []byte, key string) bool {
 	return bytes.HasPrefix(text, []byte(key+":")) || bytes.Contains(text, []byte("\n"+key+":"))
 }
 
-// senlinPolicy converts a policy of Senlin, and tells its losses.
+// senlinPolicy converts a policy of Senlin and prints its losses.
 func (cli *healthCommands) senlinPolicy(file string, text []byte) (config.Health, error) {
 	policy, losses, err := senlin.Convert(text)
 	if problems, ok := errors.AsType[config.Problems](err); ok {
@@ -197,11 +197,10 @@ func (cli *healthCommands) healthReplayCommand() *cobra.Command {
 	var file string
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Print what a node-health policy would have done, of recorded observations",
-		Long: `Print what a node-health policy would have done, of recorded observations: JSON lines
-from FILE, or from standard input for "-", run through the judge under virtual time.
-What it orders is carried out by nobody: an "outcome" line says what came of it. A line
-is one of
+		Short: "Replay recorded observations through a node-health policy",
+		Long: `Replay recorded observations through a node-health policy: JSON lines from FILE, or
+from standard input for "-", evaluated under virtual time. No repair is carried out: an
+"outcome" line gives the result of one. A line is one of
 
   {"policy": {the "health" block of a pool file}}
   {"nodes": [{"id": "i-1", "zone": "a", "since": 0}]}      the whole list
@@ -212,8 +211,8 @@ is one of
   {"recover": {"node": "i-1"}}   {"release": {"node": "i-1"}}   {"hint": {"node": "i-1"}}
   {"advance": SECONDS}
 
-and what comes out is {"t", "event", "node", "action", "gate", "why"}, a line for each
-finding; "t" is in seconds.`,
+The output is {"t", "event", "node", "action", "gate", "why"}, a line for each finding.
+"t" is in seconds.`,
 		Example: `  weir health replay incident.jsonl
   weir health replay - < incident.jsonl
   weir health replay --config pool.yaml incident.jsonl`,
@@ -234,8 +233,8 @@ finding; "t" is in seconds.`,
 	return cmd
 }
 
-// lineHelp says where it stands what a line of a replay may be.
-const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir health replay --help" shows what a line may be`
+// lineHelp names the documentation of the lines of a replay.
+const lineHelp = `The first line is {"policy": ...}, unless --config gives one; "weir health replay --help" shows the valid lines`
 
 // policyOf reads the policy of a file of ours.
 func (cli *healthCommands) policyOf(file string) (config.Health, error) {

@@ -27,9 +27,11 @@ type metricsCommands struct{ *shared }
 func (cli *metricsCommands) metricsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "metrics",
-		Short: "Write and read metrics",
-		Args:  command.Group,
-		RunE:  command.Help,
+		Short: "Write and read metrics of applications",
+		Example: `  weir metrics put --app web requests_per_second=120
+  weir metrics get --app web requests_per_second`,
+		Args: command.Group,
+		RunE: command.Help,
 	}
 	cmd.AddCommand(cli.metricsPutCommand(), cli.metricsGetCommand(), command.MetricsServe(func(context.Context, command.MetricsOptions) error {
 		return command.ReplaceWithLocal("weir metrics serve", cli.args)
@@ -41,12 +43,12 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 	var app, at string
 	cmd := &cobra.Command{
 		Use:   "put NAME=VALUE [NAME=VALUE...]",
-		Short: "Write values of an application's metrics, to be read by its signal",
+		Short: "Write values of metrics of an application",
 		Example: `  weir metrics put --app web requests_per_second=120
   weir metrics put --app web --at 2026-01-02T15:04:05Z requests_per_second=90`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s wants NAME=VALUE\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires NAME=VALUE\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -81,7 +83,7 @@ func (cli *metricsCommands) metricsPutCommand() *cobra.Command {
 
 func parseSamples(app, at string, args []string, now time.Time) ([]metrics.Sample, error) {
 	if app == "" {
-		return nil, fmt.Errorf("--app is missing: whose metrics are these?")
+		return nil, fmt.Errorf("--app is missing: name the application of the metrics")
 	}
 	if !names.Valid(app) {
 		return nil, fmt.Errorf("--app %q: %s", app, names.Rule)
@@ -118,16 +120,15 @@ func (cli *metricsCommands) metricsGetCommand() *cobra.Command {
 	w := wantedMetrics{kind: string(metrics.App)}
 	cmd := &cobra.Command{
 		Use:   "get NAME...",
-		Short: "Read windows of metrics, as a signal would be given them",
-		Long: `Read windows of metrics, as a signal would be given them. --output json writes one
-series on a line, which "weir signal run --local", "test" and "bench" take with
---metrics.`,
+		Short: "Read windows of metrics, as a signal receives them",
+		Long: `Read windows of metrics, as a signal receives them. --output json writes one series on
+a line. "weir signal run --local", "test" and "bench" read these lines with --metrics.`,
 		Example: `  weir metrics get --app web requests_per_second
   weir metrics get --app web --regex '^web,http_' --range 1h --output json > windows.jsonl
   weir metrics get --type system_metrics cpus_allocated mem_allocated`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s wants the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires the name of a metric\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -143,8 +144,8 @@ series on a line, which "weir signal run --local", "test" and "bench" take with
 	f := cmd.Flags()
 	f.StringVar(&w.app, "app", "", "application that the metrics belong to")
 	f.StringVar(&w.kind, "type", w.kind, "app_metrics, system_metrics, metadata or instance_counts")
-	f.DurationVar(&w.window, "range", 20*time.Minute, "how far to look back")
-	f.BoolVar(&w.regex, "regex", false, "NAME is a regular expression, looked for in the stored keys \"APP,NAME|DIMENSIONS\"")
+	f.DurationVar(&w.window, "range", 20*time.Minute, "length of the window before now")
+	f.BoolVar(&w.regex, "regex", false, "NAME is a regular expression, matched against the stored keys \"APP,NAME|DIMENSIONS\"")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -155,7 +156,7 @@ func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Q
 	case !slices.Contains(metrics.Types(), kind):
 		return nil, fmt.Errorf("--type %q: want one of %v", w.kind, metrics.Types())
 	case kind == metrics.App && w.app == "":
-		return nil, errors.New("--app is missing: whose metrics are these?")
+		return nil, errors.New("--app is missing: name the application of the metrics")
 	case kind == metrics.App && metrics.CheckApp(w.app) != nil:
 		return nil, fmt.Errorf("--app: %w", metrics.CheckApp(w.app))
 	case w.window <= 0:
@@ -183,8 +184,8 @@ func (w wantedMetrics) queries(cluster, pool string, now time.Time) ([]metrics.Q
 	return queries, nil
 }
 
-// put writes samples, and returns how many were too old to be kept, as far as the
-// store tells.
+// put writes samples. It returns the number of samples that were too old, if the store
+// reports it.
 func put(ctx context.Context, store metrics.Store, samples []metrics.Sample) (dropped int, err error) {
 	if client, ok := store.(*embedded.Client); ok {
 		return client.Put(ctx, samples)

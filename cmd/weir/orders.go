@@ -19,17 +19,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Defaults of how long an order counts: one that is forgotten ends by itself.
+// Default lengths of orders. An order ends by itself, so an operator can forget it safely.
 const (
 	pauseFor  = 30 * time.Minute
 	offsetFor = time.Hour
 	pinFor    = 30 * time.Minute
 	longest   = 365 * 24 * time.Hour
 
-	longestWhy = 200 // bytes: it is in the record of each tick that it counts for
+	longestWhy = 200 // bytes: the reason is stored in the record of each tick
 )
 
-// noteFlags are those of every order that ends.
+// noteFlags are the flags of every order with an end.
 type noteFlags struct {
 	length time.Duration
 	why    string
@@ -37,20 +37,20 @@ type noteFlags struct {
 }
 
 func (n *noteFlags) addForce(cmd *cobra.Command) {
-	cmd.Flags().BoolVar(&n.force, "force", false, "also for a pool that nobody has heard of yet")
+	cmd.Flags().BoolVar(&n.force, "force", false, "also for a pool that has not ticked yet")
 }
 
 func (n *noteFlags) add(cmd *cobra.Command, length time.Duration) {
-	cmd.Flags().DurationVar(&n.length, "for", length, "how long, such as 90m; 0 is until it is taken back")
+	cmd.Flags().DurationVar(&n.length, "for", length, "duration, such as 90m; 0 lasts until it is withdrawn")
 	n.addForce(cmd)
 	n.addWhy(cmd)
 }
 
 func (n *noteFlags) addWhy(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&n.why, "why", "", "the reason, for who finds it")
+	cmd.Flags().StringVar(&n.why, "why", "", "reason, shown in status and in the ledger")
 }
 
-// note says who orders, now.
+// note returns the author, reason, time and end of an order that is given now.
 func (n *noteFlags) note() (pools.Note, error) {
 	if n.length < 0 || n.length > longest {
 		return pools.Note{}, command.Usage(fmt.Errorf("--for %v: want 0 to %v", n.length, longest))
@@ -66,9 +66,9 @@ func (n *noteFlags) note() (pools.Note, error) {
 	return note, nil
 }
 
-// operator names who types the command.
+// operator returns USER@HOST of the person who runs the command.
 func operator() string {
-	name := "somebody"
+	name := "unknown"
 	if u, err := user.Current(); err == nil {
 		name = u.Username
 	}
@@ -78,11 +78,11 @@ func operator() string {
 	return name
 }
 
-// poolCommands are the orders of a pool, what it decided, and what it would do.
+// poolCommands are the commands for orders, decisions and plans of a pool.
 type poolCommands struct{ *shared }
 
-// withOrders runs f with the orders of the pool. A pool without a tick is most
-// likely a mistyped one.
+// withOrders runs f with the orders of the pool. Without force it rejects a pool that
+// has no tick: its name is probably mistyped.
 func (cli *poolCommands) withOrders(ctx context.Context, force bool, f func(context.Context, *state.Orders) error) error {
 	return cli.withBus(ctx, func(ctx context.Context, b *bus.Bus) error {
 		ctx, cancel := context.WithTimeout(ctx, askTimeout)
@@ -116,10 +116,10 @@ func (cli *poolCommands) pauseCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "pause [POOL]",
-		Short: "Have a pool left as it is for a while",
-		Long: `Have a pool left as it is for a while: its autoscaler reads it and its signals no
-more, starts and ends no machine, and goes on with no drain. Each tick is recorded
-as paused. It ends by itself, or with "weir resume".`,
+		Short: "Pause a pool",
+		Long: `Pause a pool. Its autoscaler does not read the pool or its signals, does not change
+any group, and continues no drain. Each tick is recorded as paused. The pause ends at
+its time, or with "weir resume".`,
 		Example: `  weir pause --why "moving the database"
   weir pause default --for 2h --why "network work"
   weir pause --for 0      # until weir resume`,
@@ -145,7 +145,7 @@ as paused. It ends by itself, or with "weir resume".`,
 func (cli *poolCommands) resumeCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "resume [POOL]",
-		Short:   "End a pool's pause",
+		Short:   "End the pause of a pool",
 		Example: "  weir resume",
 		Args:    cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -161,7 +161,7 @@ func (cli *poolCommands) resumeCommand() *cobra.Command {
 					fmt.Fprintf(cli.Stdout, "pool %s/%s was not paused\n", cli.Cluster, cli.Pool)
 					return nil
 				}
-				fmt.Fprintf(cli.Stdout, "pool %s/%s goes on with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, explain.Note(*current.Pause))
+				fmt.Fprintf(cli.Stdout, "pool %s/%s continues with its next tick; it was paused %s\n", cli.Cluster, cli.Pool, explain.Note(*current.Pause))
 				return nil
 			})
 		},
@@ -172,11 +172,11 @@ func (cli *poolCommands) offsetCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "offset [WEIGHT]",
-		Short: "Add a weight to what a pool's signals ask for, for a while",
-		Long: `Add a weight to what a pool's signals ask for, for a while: before an event, say.
-It may be negative (write "--" before it), and counts within the pool's limits.
-When it ends, exactly what was added is taken away. 0 ends it; without WEIGHT it
-is shown.`,
+		Short: "Add a weight to the target of a pool for a limited time",
+		Long: `Add a weight to the target of a pool for a limited time, for example before an event.
+The weight may be negative (write "--" before it). The limits of the pool apply. When
+the offset ends, exactly the added weight is removed. 0 ends the offset. Without
+WEIGHT the command shows it.`,
 		Example: `  weir offset 20 --for 3h --why "the sale begins"
   weir offset --for 1h -- -5
   weir offset 0
@@ -238,7 +238,7 @@ func (cli *poolCommands) showOffset(ctx context.Context, o *state.Orders) error 
 	return nil
 }
 
-// signed prints a weight that is added.
+// signed formats a weight with its sign.
 func signed(x float64) string {
 	if x > 0 {
 		return "+" + explain.Number(x)
@@ -246,8 +246,8 @@ func signed(x float64) string {
 	return explain.Number(x)
 }
 
-// warnOfOrders prints what operators want of the pool now, which its last tick may not
-// know yet.
+// warnOfOrders adds the current orders of operators to the status. The last tick may be
+// older than they are.
 func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -267,7 +267,7 @@ func (cli *statusCommands) warnOfOrders(ctx context.Context, b *bus.Bus, s *pool
 	}
 	s.Orders = &current
 	if current.Offset != nil {
-		s.warn("an offset of %s counts, %s", signed(current.Offset.Weight), explain.Note(current.Offset.Note))
+		s.warn("an offset of %s applies, %s", signed(current.Offset.Weight), explain.Note(current.Offset.Note))
 	}
 	if current.Pin != nil {
 		s.warn("the target is pinned at %s, %s", pinned(*current.Pin), explain.Note(current.Pin.Note))

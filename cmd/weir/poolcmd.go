@@ -24,9 +24,11 @@ import (
 func (cli *poolCommands) poolCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "pool",
-		Short: "Order a pool's size and machines by hand",
-		Args:  command.Group,
-		RunE:  command.Help,
+		Short: "Change the target and machines of a pool by hand",
+		Example: `  weir pool target 40 --for 2h --why "load test"
+  weir pool groups`,
+		Args: command.Group,
+		RunE: command.Help,
 	}
 	cmd.AddCommand(cli.poolTargetCommand(), cli.poolRemoveCommand(), cli.poolMarkStaleCommand(), cli.poolGroupsCommand())
 	return cmd
@@ -37,10 +39,11 @@ func (cli *poolCommands) poolTargetCommand() *cobra.Command {
 	var clear bool
 	cmd := &cobra.Command{
 		Use:   "target [WEIGHT|min|max]",
-		Short: "Pin a pool's target for a while, in place of what its signals ask for",
-		Long: `Pin a pool's target for a while, in place of what its signals ask for: a number, or
-one of the pool's limits. The limits and their steps count. When it ends, or with
---clear, the signals count again. Without an argument the pin is shown.`,
+		Short: "Pin the target of a pool for a limited time",
+		Long: `Pin the target of a pool for a limited time, in place of the requests of its signals.
+The target is a number, or one of the limits of the pool. The limits and step limits
+still apply. When the pin ends, or with --clear, the signals decide again. Without an
+argument the command shows the pin.`,
 		Example: `  weir pool target 40 --for 2h --why "load test"
   weir pool target max
   weir pool target --clear`,
@@ -63,7 +66,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 					if err := o.ClearPin(ctx); err != nil {
 						return err
 					}
-					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s count from its next tick on\n", cli.Cluster, cli.Pool)
+					fmt.Fprintf(cli.Stdout, "the signals of pool %s/%s decide again from its next tick on\n", cli.Cluster, cli.Pool)
 					return nil
 				})
 			}
@@ -90,7 +93,7 @@ one of the pool's limits. The limits and their steps count. When it ends, or wit
 	}
 	n.add(cmd, pinFor)
 	cli.outputFlag(cmd)
-	cmd.Flags().BoolVar(&clear, "clear", false, "take the pin back")
+	cmd.Flags().BoolVar(&clear, "clear", false, "remove the pin")
 	return cmd
 }
 
@@ -104,7 +107,7 @@ func (cli *poolCommands) showPin(ctx context.Context, o *state.Orders) error {
 		return cli.printJSON(current)
 	}
 	if current.Pin == nil {
-		fmt.Fprintf(cli.Stdout, "pool %s/%s is not pinned: its signals count\n", cli.Cluster, cli.Pool)
+		fmt.Fprintf(cli.Stdout, "pool %s/%s is not pinned: its signals decide\n", cli.Cluster, cli.Pool)
 		return nil
 	}
 	fmt.Fprintf(cli.Stdout, "pool %s/%s is pinned at %s, %s\n", cli.Cluster, cli.Pool, pinned(*current.Pin), explain.Note(current.Pin.Note))
@@ -122,14 +125,14 @@ func (cli *poolCommands) poolRemoveCommand() *cobra.Command {
 	var n noteFlags
 	cmd := &cobra.Command{
 		Use:   "remove NODE...",
-		Short: "Have nodes drained and ended, by name",
-		Long: `Have nodes drained and ended, by name, as a prune takes them out: cordoned, emptied,
-then terminated, and the pool's target lowered by their weight. The signals say
-whether others come in their place. The order is kept until it is carried out.`,
+		Short: "Drain and terminate nodes by name",
+		Long: `Drain and terminate nodes by name, as a scale-in does: each node is cordoned, drained
+and terminated, and the target of the pool decreases by its weight. The signals decide
+whether new nodes replace them. The order is stored until it is carried out.`,
 		Example: `  weir pool remove i-0123456789abcdef0 --why "its disk is slow"`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s wants the nodes' ids, which \"weir status\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires the ids of nodes, which \"weir status\" shows\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -162,7 +165,7 @@ func (cli *poolCommands) newestReading(ctx context.Context, b *bus.Bus) (autosca
 	return autoscaler.Record{}, errors.Join(err, errRead)
 }
 
-// waits says, if the pool is paused, that an order is carried out later.
+// waits prints, for a paused pool, that an order waits for the end of the pause.
 func (cli *poolCommands) waits(r autoscaler.Record) {
 	if r.Paused != nil {
 		fmt.Fprintf(cli.Stdout, "the pool is paused %s: the order waits for the end of the pause\n", explain.Note(*r.Paused))
@@ -206,15 +209,15 @@ func (cli *poolCommands) poolMarkStaleCommand() *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "mark-stale GROUP... | --all",
-		Short: "Have all present machines of groups replaced by new ones",
-		Long: `Have all machines that groups have now replaced by new ones, such as with a new
-image: new ones come beside them, and as these join, the old ones are drained and
-ended, within the pool's limits of each step. Machines that come later stay.`,
+		Short: "Replace all present machines of groups",
+		Long: `Replace all present machines of groups, for example after a change of the image. New
+machines start beside the old ones. As they join, the old ones are drained and
+terminated, within the step limits of the pool. Machines that start later stay.`,
 		Example: `  weir pool mark-stale blue --why "kernel 6.18"
   weir pool mark-stale --all`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if all != (len(args) == 0) {
-				return command.Usage(fmt.Errorf("%s wants groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires groups, which \"weir pool groups\" shows, or --all\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -267,7 +270,7 @@ func (cli *poolCommands) markStale(ctx context.Context, b *bus.Bus, note pools.N
 func (cli *poolCommands) poolGroupsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "groups [POOL]",
-		Short:   "List a pool's groups, with what keeps them from being changed",
+		Short:   "List the groups of a pool, and what prevents a change of each",
 		Example: "  weir pool groups",
 		Args:    cli.poolArg,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -326,7 +329,7 @@ func (cli *poolCommands) listGroups(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// note says what is to be known of a group, for people.
+// note returns the conditions of a group in words.
 func (g groupState) note() string {
 	var notes []string
 	if g.Quarantined != "" {

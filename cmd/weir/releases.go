@@ -22,8 +22,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// bucket opens the bucket of the service file: that of --config-dir or, if "weir
-// up" has written one to the data folder, that one.
+// bucket opens the bucket of weir.yaml in --config-dir. Without --config-dir it uses the
+// file that "weir up" wrote to the data folder, if there is one.
 func (cli *shared) bucket(ctx context.Context) (release.Bucket, config.Service, error) {
 	dir, keys := cli.ConfigDir(), signalbucket.Keys{}
 	if cli.Configs == "" {
@@ -51,8 +51,8 @@ func (cli *shared) bucket(ctx context.Context) (release.Bucket, config.Service, 
 	return bucket, service, err
 }
 
-// bars shows downloads on a terminal, one line for each, and nothing on anything
-// else.
+// bars shows the progress of downloads on a terminal, one line for each. It prints
+// nothing if the output is not a terminal.
 type bars struct {
 	writer bar.Writer // nil: not a terminal
 	done   chan struct{}
@@ -78,7 +78,7 @@ func newBars(w io.Writer) *bars {
 	return b
 }
 
-// tell shows how far a download is. It may be called concurrently.
+// tell shows the progress of a download. It may be called concurrently.
 func (b *bars) tell(ref release.Ref, done, total int64) {
 	if b.writer == nil {
 		return
@@ -94,12 +94,12 @@ func (b *bars) tell(ref release.Ref, done, total int64) {
 	t.SetValue(done)
 }
 
-// close leaves the lines as they are.
+// close stops the updates and leaves the lines on the terminal.
 func (b *bars) close() {
 	if b.writer == nil {
 		return
 	}
-	again := time.NewTicker(10 * time.Millisecond) // a stop before the first drawing is forgotten
+	again := time.NewTicker(10 * time.Millisecond) // the writer ignores a stop before its first update
 	defer again.Stop()
 	for {
 		b.writer.Stop()
@@ -123,16 +123,17 @@ func bytesText(n int64) string {
 	return fmt.Sprintf("%d B", n)
 }
 
-// timeText is a time for people, in their zone.
+// timeText formats a time in the local zone.
 func timeText(t time.Time) string { return t.Local().Format(time.DateTime) }
 
 func (cli *signalCommands) signalForgetCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "forget NAMESPACE/NAME@VERSION",
-		Short: "Accept a version that is not what it was when it was first seen",
-		Long: `Forget what the hosts of the cluster first saw of a version: its content and its yank.
-The next fetch accepts what the bucket has then. Find out first why it changed: a
-version that changes without its publisher's doing was replaced by another person.`,
+		Short: "Accept a version whose content or yank changed in the bucket",
+		Long: `Accept a version whose content or yank changed in the bucket. The command deletes the
+digest and the yank that the hosts of the cluster stored for the version. The next
+fetch accepts the content of the bucket. First find out why the version changed: if
+its publisher did not change it, another person replaced it.`,
 		Example: `  weir signal forget shop/rps@v1.4.0`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -165,6 +166,6 @@ func (cli *signalCommands) forgetRelease(ctx context.Context, b *bus.Bus, ref re
 	if err := cache.Forget(ctx, bucket, ref); err != nil {
 		return err
 	}
-	fmt.Fprintf(cli.Stdout, "%s: the next fetch accepts what the bucket has then\n", ref)
+	fmt.Fprintf(cli.Stdout, "%s: the next fetch accepts the content of the bucket\n", ref)
 	return nil
 }

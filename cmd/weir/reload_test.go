@@ -187,7 +187,7 @@ func (l *live) nextTick() (autoscaler.Record, error) {
 	}
 }
 
-// TestReloadRefuses shows that what is wrong is refused, and what runs goes on.
+// TestReloadRefuses shows that invalid files are rejected, and running processes continue.
 func TestReloadRefuses(t *testing.T) {
 	t.Parallel()
 	l := startLive(t)
@@ -237,7 +237,7 @@ func TestReloadRefuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "the refusal in weir status", func() error {
-		if text := l.weir(t, "status"); !strings.Contains(text, "the files are refused, and what runs goes on") {
+		if text := l.weir(t, "status"); !strings.Contains(text, "configuration files rejected, running processes unchanged") {
 			return errors.New(text)
 		}
 		return nil

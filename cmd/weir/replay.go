@@ -26,10 +26,9 @@ func (cli *harmonizerCommands) replayCommand() *cobra.Command {
 	var c replay.Config
 	cmd := &cobra.Command{
 		Use:   "replay FILE",
-		Short: "Print what the harmonizer would have asked for, of recorded events",
-		Long: `Print what the harmonizer would have asked for, of recorded events: JSON lines from
-FILE, or from standard input for "-", run through its rules under virtual time.
-The first line is at t = 1. A line is one of
+		Short: "Replay recorded events through the harmonizer's rules",
+		Long: `Replay recorded events through the harmonizer's rules: JSON lines from FILE, or from
+standard input for "-", evaluated under virtual time. The first line is at t = 1. A line is one of
 
   {"bulk": {APP: {"instances": 2, "state": "STARTED", "version": "v1", "package_state": "STAGED",
                   "updated_at": "2012-11-16 00:00:00 UTC", "memory": 256}}}
@@ -38,8 +37,8 @@ The first line is at t = 1. A line is one of
   {"advance": SECONDS}
   {"dump": APP}
 
-and what comes out is {"t", "subj", "msg"}, a line for each message. Without --config
-the rules have their default numbers, and delays no noise.`,
+The output is {"t", "subj", "msg"}, a line for each message. Without --config the rules
+use their default numbers, and delays have no jitter.`,
 		Example: `  weir harmonizer replay events.jsonl
   weir harmonizer replay --events --config harmonizer.yaml events.jsonl
   weir harmonizer record - | tee events.jsonl`,
@@ -92,11 +91,12 @@ func (cli *harmonizerCommands) recordCommand() *cobra.Command {
 	var force bool
 	cmd := &cobra.Command{
 		Use:   "record FILE",
-		Short: "Write what a harmonizer hears into a file that can be replayed, until Ctrl-C",
-		Long: `Write what a harmonizer hears into a file that "weir harmonizer replay" reads, until
-Ctrl-C. Nothing is published: it may run beside the harmonizer that acts. "-" is
-standard output.`,
-		Args: command.OneArg("file, or - for standard output"),
+		Short: "Record the messages that a harmonizer receives, until Ctrl-C",
+		Long: `Record the messages that a harmonizer receives into a file for "weir harmonizer
+replay", until Ctrl-C. The command publishes nothing, so it may run beside the leading
+harmonizer. "-" is standard output.`,
+		Example: `  weir harmonizer record events.jsonl`,
+		Args:    command.OneArg("file, or - for standard output"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return cli.onBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				return cli.record(ctx, b, file, args[0], force)

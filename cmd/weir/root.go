@@ -1,5 +1,5 @@
-// Command weir holds pools of machines at their size, applications at their
-// count and machines in health. "weir help" lists its commands.
+// Command weir scales pools of machines, keeps the configured number of application
+// instances running, and repairs unhealthy machines. "weir help" lists its commands.
 package main
 
 import (
@@ -20,14 +20,14 @@ func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
-// shared is what all commands share: streams, the flags of the root, and --output.
+// shared holds what all commands use: streams, the flags of the root, and --output.
 type shared struct {
 	command.Root
 	output string
-	args   []string // of the command line
+	args   []string // arguments of the command line
 }
 
-// run is the whole program but for the process: it returns the exit code.
+// run executes the command line and returns the exit code of the process.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	cli := &shared{Root: command.Root{Stdin: stdin, Stdout: stdout, Stderr: stderr, Settings: command.Settings{Program: command.Self}}}
 	cli.args = args
@@ -40,10 +40,10 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 
 func (cli *shared) root() *cobra.Command {
 	root := cli.Command()
-	root.Long = `Weirkeeper holds each pool of machines at the right size and the applications
-on it at the right count.
+	root.Long = `Weirkeeper scales pools of machines, keeps the configured number of application
+instances running, and repairs unhealthy machines.
 
-To see all of it work on this machine, type "weir up", and in another terminal:
+To try all of it on this machine, run "weir up", and in another terminal:
   weir app set web --instances 5 --cpus 0.2 --mem 64 --command 'while :; do date; sleep 5; done'
   weir status
   weir explain`
@@ -59,7 +59,7 @@ To see all of it work on this machine, type "weir up", and in another terminal:
 	return root
 }
 
-// poolArg lets a command name its pool as its argument, as --pool does.
+// poolArg accepts the name of the pool as the only argument, in place of --pool.
 func (cli *shared) poolArg(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return command.OneArg("pool")(cmd, args)

@@ -27,7 +27,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// signalCommands are "weir signal": releases, processes and the kit of an author.
+// signalCommands are the commands of "weir signal".
 type signalCommands struct{ *shared }
 
 func (cli *signalCommands) signalInitCommand() *cobra.Command {
@@ -75,7 +75,7 @@ A signal in Go requires the SDK in the version of this weir, or in that of
 			for _, f := range files {
 				fmt.Fprintln(cli.Stdout, filepath.Join(dir, f))
 			}
-			fmt.Fprintf(cli.Stdout, "Next: cd %s, and what its README.md says\n", dir)
+			fmt.Fprintf(cli.Stdout, "Next: cd %s, and follow its README.md\n", dir)
 			return nil
 		},
 	}
@@ -86,7 +86,7 @@ A signal in Go requires the SDK in the version of this weir, or in that of
 	return cmd
 }
 
-// asked is what the commands that ask a signal's program have in common.
+// asked holds the flags of the commands that send requests to a signal's program.
 type asked struct {
 	app        string
 	parameters []string
@@ -96,7 +96,7 @@ type asked struct {
 
 func (a *asked) flags(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&a.app, "app", "", "application that the signal speaks for (default: that of the recorded windows)")
+	f.StringVar(&a.app, "app", "", "application of the signal (default: that of the recorded windows)")
 	f.StringArrayVar(&a.parameters, "param", nil, "parameter for the signal, NAME=VALUE in YAML; may be given again")
 	f.StringVar(&a.metrics, "metrics", "", `recorded windows, as "weir metrics get" writes them; - is standard input`)
 }
@@ -181,8 +181,8 @@ func (a *asked) evaluation(cli *signalCommands) (e sigproto.Evaluation, err erro
 	return e, nil
 }
 
-// shownName is a recorded series' name as a signal sees it: without its app, the
-// cluster and the pool.
+// shownName returns the name of a recorded series as a signal receives it: without app,
+// cluster and pool.
 func (a *asked) shownName(w record.Series) (string, error) {
 	name := w.Name
 	if w.Type == metrics.App {
@@ -191,7 +191,7 @@ func (a *asked) shownName(w record.Series) (string, error) {
 			a.app = app
 		}
 		if app != a.app {
-			return "", fmt.Errorf("%s is of app %q, and the signal is asked for %q: record one app, and name it with --app", name, app, a.app)
+			return "", fmt.Errorf("%s belongs to app %q, but the request is for app %q: record one app, and name it with --app", name, app, a.app)
 		}
 		name = bare
 	}
@@ -203,7 +203,7 @@ func (a *asked) shownName(w record.Series) (string, error) {
 
 func program(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return command.Usage(fmt.Errorf("%s wants the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+		return command.Usage(fmt.Errorf("%s requires the signal's program\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 	}
 	return nil
 }
@@ -212,10 +212,10 @@ func (cli *signalCommands) signalTestCommand() *cobra.Command {
 	var a asked
 	cmd := &cobra.Command{
 		Use:   "test PROGRAM [ARG...]",
-		Short: "Check a signal's program against all that can happen to it",
-		Long: `Check a signal's program, in whatever language it is written: it is started as
-bootstrap does, asked well and badly, killed and started again. Each check looks
-for one kind of mistake, and says what to do about it.`,
+		Short: "Test the program of a signal for conformance",
+		Long: `Test the program of a signal for conformance, in any language. The command starts the
+program as bootstrap does, sends valid and invalid requests, kills it and starts it
+again. Each check detects one kind of mistake and prints how to correct it.`,
 		Example: `  weir signal test ./bin/rps
   weir signal test ./bin/rps --metrics windows.jsonl --param headroom=1.2
   weir signal test python3 signal.py`,
@@ -229,7 +229,7 @@ for one kind of mistake, and says what to do about it.`,
 		},
 	}
 	a.flags(cmd)
-	cmd.Flags().BoolVar(&a.fixedApp, "fixed-app", false, `its pool file says "distinct_app: false"`)
+	cmd.Flags().BoolVar(&a.fixedApp, "fixed-app", false, `its pool file has "distinct_app: false"`)
 	cmd.Flags().SetInterspersed(true)
 	cli.outputFlag(cmd)
 	return cmd
@@ -264,8 +264,7 @@ func (cli *signalCommands) testSignal(ctx context.Context, target signaltest.Tar
 	return cli.sumUp(all)
 }
 
-// printReport prints a check that was made; one that was not is told at the end,
-// with the others that wait for the same.
+// printReport prints the result of a check. sumUp counts the checks that were skipped.
 func (cli *signalCommands) printReport(r signaltest.Report) {
 	if r.Before != "" {
 		return
@@ -279,7 +278,7 @@ func (cli *signalCommands) printReport(r signaltest.Report) {
 	}
 }
 
-// sumUp says what all reports tell together; its error, that not all checks passed.
+// sumUp prints a summary of all reports. It returns an error if a check did not pass.
 func (cli *signalCommands) sumUp(all []signaltest.Report) error {
 	out := cli.Stdout
 	if cli.output == "json" {
@@ -297,14 +296,14 @@ func (cli *signalCommands) sumUp(all []signaltest.Report) error {
 	}
 	for _, r := range all {
 		if n := waiting[r.Name]; n > 0 {
-			fmt.Fprintf(out, "%s before %s passes\n", counted(n, "check tells nothing", "checks tell nothing"), r.Name)
+			fmt.Fprintf(out, "%s until %s passes\n", counted(n, "check is skipped", "checks are skipped"), r.Name)
 		}
 	}
 	if answers != (signaltest.Answers{}) {
 		fmt.Fprintf(out, "%s a value, %d had none\n", counted(answers.Values, "answer had", "answers had"), answers.None)
 	}
 	if answers.Values == 0 && answers.None > 0 {
-		fmt.Fprintln(out, "! it was asked only what it has no opinion on: give it windows of its metrics (--metrics), and its parameters (--param)")
+		fmt.Fprintln(out, "! it returned no value: pass windows of its metrics (--metrics) and its parameters (--param)")
 	}
 	if passed < len(all) {
 		return fmt.Errorf("%d of %d checks did not pass", len(all)-passed, len(all))
@@ -313,7 +312,7 @@ func (cli *signalCommands) sumUp(all []signaltest.Report) error {
 	return nil
 }
 
-// counted returns a number with what there is one or many of.
+// counted returns a number with the singular or plural noun.
 func counted(n int, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -325,10 +324,10 @@ func (cli *signalCommands) signalBenchCommand() *cobra.Command {
 	var a asked
 	cmd := &cobra.Command{
 		Use:   "bench PROGRAM [ARG...]",
-		Short: "Measure how fast a signal's program answers",
-		Long: `Measure how fast a signal's program answers, from the question to the decoded
-answer, beside a bare write of as many bytes to a socket in the same run: "bare"
-is the limit of this machine, and the ratio tells how far the signal is from it.`,
+		Short: "Measure the response time of a signal's program",
+		Long: `Measure the response time of a signal's program, from the request to the decoded
+response. The same run measures a plain write of as many bytes to a socket: "bare" is
+the limit of this machine, and the ratio compares the signal with it.`,
 		Example: `  weir signal bench ./bin/rps`,
 		Args:    program,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -365,18 +364,18 @@ func (cli *signalCommands) signalRunCommand() *cobra.Command {
 	var local string
 	cmd := &cobra.Command{
 		Use:   "run SIGNAL [NAMESPACE APP] | run --local PROGRAM --metrics FILE",
-		Short: "Run a signal that weir ships, or ask a program once",
-		Long: `Run a signal that weir ships: ` + strings.Join(builtin.Names(), ", ") + `. It listens on the socket of
-NAMESPACE, SIGNAL and APP until it is told to end.
+		Short: "Run a built-in signal, or send one request to a program",
+		Long: `Run a built-in signal: ` + strings.Join(builtin.Names(), ", ") + `. It listens on the socket of
+NAMESPACE, SIGNAL and APP until it receives SIGTERM or Ctrl-C.
 
-With --local a signal's program is started, asked once with recorded windows, and
-ended; its answer is printed.`,
+With --local the command starts a program, sends it one request with recorded windows,
+prints its response, and ends it.`,
 		Example: `  weir signal run default weir __default__
   weir metrics get --app web requests_per_second --range 20m --output json > windows.jsonl
   weir signal run --local ./bin/rps --metrics windows.jsonl --param headroom=1.2`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if local == "" && len(args) != 1 && len(args) != 3 {
-				return command.Usage(fmt.Errorf("%s wants SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires SIGNAL, or SIGNAL NAMESPACE APP\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -388,7 +387,7 @@ ended; its answer is printed.`,
 		},
 	}
 	a.flags(cmd)
-	cmd.Flags().StringVar(&local, "local", "", "a signal's program to ask once")
+	cmd.Flags().StringVar(&local, "local", "", "program of a signal that receives one request")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -409,7 +408,7 @@ func (cli *signalCommands) runShipped(ctx context.Context, args []string) error 
 	return plugin.Serve(ctx, s, c)
 }
 
-// answered is what a signal's program answered to one question.
+// answered is the response of a signal's program to one request.
 type answered struct {
 	Resources   sigproto.Resources `json:"resources"`
 	Verdict     string             `json:"verdict"`
@@ -419,7 +418,7 @@ type answered struct {
 
 func (cli *signalCommands) askOnce(ctx context.Context, a asked, args []string) error {
 	if a.metrics == "" {
-		return command.Usage(errors.New(`--metrics is missing: which windows is it asked with? "weir metrics get" records some`))
+		return command.Usage(errors.New(`--metrics is missing: name a file of recorded windows; "weir metrics get --output json" writes one`))
 	}
 	target, err := a.target(cli, lookUp(args))
 	if err != nil {
@@ -455,7 +454,7 @@ func (cli *signalCommands) askOnce(ctx context.Context, a asked, args []string) 
 		fmt.Fprintf(cli.Stdout, "explanation  %s\n", r.Explanation)
 	}
 	for _, key := range r.Unknown {
-		fmt.Fprintf(cli.Stdout, "! the answer has a key that nobody reads: %s\n", key)
+		fmt.Fprintf(cli.Stdout, "! the response has an unknown key: %s\n", key)
 	}
 	return nil
 }

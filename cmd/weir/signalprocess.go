@@ -23,8 +23,10 @@ import (
 func (cli *signalCommands) signalPsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ps",
-		Short: "Show the signal processes of a pool",
-		Args:  command.NoArgs,
+		Short: "List the signal processes of a pool",
+		Example: `  weir signal ps
+  weir signal ps --output json`,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error {
 				s, err := cli.askBootstrap(ctx, b)
@@ -35,7 +37,7 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 					return cli.printJSON(s.Signals)
 				}
 				if s.Refused != "" {
-					fmt.Fprintf(cli.Stdout, "! the files are refused, and what runs goes on: %s\n", s.Refused)
+					fmt.Fprintf(cli.Stdout, "! configuration files rejected, running processes unchanged: %s\n", s.Refused)
 				}
 				cli.printProcesses(s.Signals)
 				return nil
@@ -49,7 +51,7 @@ func (cli *signalCommands) signalPsCommand() *cobra.Command {
 func (cli *signalCommands) signalRestartCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "restart APP",
-		Short: "Restart the signal of an app; past failures are forgotten",
+		Short: "Restart the signal of an app, and reset its failure count",
 		Example: `  weir signal restart web
   weir signal restart __default__`,
 		Args: command.OneArg("app"),
@@ -130,9 +132,8 @@ func (cli *signalCommands) signalShadowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "shadow [APP]",
 		Short: "Compare a shadow's answers with those of the pinned version",
-		Long: `Compare a shadow's answers with those of the pinned version: where its trial
-stands, and every tick of the last while in which both were asked, from the
-ledger.`,
+		Long: `Compare a shadow's answers with those of the pinned version: the state of its trial,
+and each recent tick in the ledger with a response of both.`,
 		Example: `  weir signal shadow
   weir signal shadow web --since 24h --output json`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -151,7 +152,7 @@ ledger.`,
 			})
 		},
 	}
-	cmd.Flags().DurationVar(&since, "since", time.Hour, "how far to look back")
+	cmd.Flags().DurationVar(&since, "since", time.Hour, "length of the window before now")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -173,7 +174,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 	report := shadowReport{Trials: []bootstrap.TrialStatus{}, Ticks: []shadowTick{}}
 	s, err := cli.askBootstrap(ctx, b)
 	if err != nil {
-		fmt.Fprintf(cli.Stderr, "weir: %v: only the ledger is told\n", err)
+		fmt.Fprintf(cli.Stderr, "weir: %v: the output has only data of the ledger\n", err)
 	}
 	for _, p := range s.Signals {
 		if p.Trial != nil && (app == "" || app == p.App) {
@@ -202,7 +203,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 		fmt.Fprintf(cli.Stderr, "weir: %d records of the ledger cannot be read\n", unreadable)
 	}
 	if !known && len(report.Trials) == 0 {
-		return fmt.Errorf("no tick of pool %s/%s in the last %v knows an app %q", cli.Cluster, cli.Pool, since, app)
+		return fmt.Errorf("no tick of pool %s/%s in the last %v has an app %q", cli.Cluster, cli.Pool, since, app)
 	}
 	if cli.output == "json" {
 		return cli.printJSON(report)
@@ -211,7 +212,7 @@ func (cli *signalCommands) shadow(ctx context.Context, b *bus.Bus, app string, s
 	return nil
 }
 
-// shadowTicks returns what a tick's record tells of shadows.
+// shadowTicks returns the shadows in the record of a tick.
 func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
 	for _, s := range r.Shadows {
 		if app != "" && app != s.App {
@@ -228,7 +229,7 @@ func shadowTicks(r autoscaler.Record, app string) (ticks []shadowTick) {
 	return ticks
 }
 
-// appsOf returns whom a tick decided for; nobody if it ended before that.
+// appsOf returns the apps of a tick; nil if the tick ended before its decision.
 func appsOf(r autoscaler.Record) []decide.App {
 	if r.Case == nil {
 		return nil
@@ -273,7 +274,7 @@ func (cli *signalCommands) printShadow(r shadowReport) {
 	}
 }
 
-// trialText says where a trial stands.
+// trialText describes the state of a trial.
 func trialText(t bootstrap.TrialStatus) string {
 	switch {
 	case t.Outcome == bootstrap.Undecided && t.PromoteAfter > 0:
@@ -289,10 +290,11 @@ func trialText(t bootstrap.TrialStatus) string {
 func (cli *signalCommands) signalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "signal",
-		Short: "Write, test, publish, run and watch signals",
-		Long: `Write, test, publish, run and watch signals: the programs that turn metrics into
-requests for resources. docs/signals.md leads from nothing to a signal that is
-published and pinned.`,
+		Short: "Write, test, publish, run and inspect signals",
+		Long: `Write, test, publish, run and inspect signals: programs that turn metrics into resource
+requests. docs/signals.md is a tutorial, from an empty folder to a published signal.`,
+		Example: `  weir signal init requests
+  weir signal ps`,
 		Args: command.Group,
 		RunE: command.Help,
 	}

@@ -35,8 +35,7 @@ version are refused.
 With --sign-key the release is signed (minisign). The password of an encrypted
 key is that of WEIR_SIGN_PASSWORD. "weir signal keygen" makes a pair of keys.
 
-Whether it is a plugin is found in the program itself, if it is a Go program.
---kind tells it of any other.`,
+The command detects whether a Go program is a plugin. For other programs, set --kind.`,
 		Example: `  weir signal publish shop/rps@v1.4.0 ./bin/rps
   weir signal publish shop/rps@v1.4.0 ./bin/rps-arm64 --platform linux-arm64
   weir signal publish shop/rps@v1.5.0 ./dist --entry bin/rps --sign-key ~/.weir/publish.key`,
@@ -51,7 +50,7 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 			case "plugin":
 				source.Protocol = 1
 			default:
-				return command.Usage(fmt.Errorf("--kind %q: want plugin; anything else is run as it is", kind))
+				return command.Usage(fmt.Errorf("--kind %q: want plugin; omit it for any other program", kind))
 			}
 			if signKey != "" {
 				key, err := keyfile.LoadPrivate(signKey, passwordOfEnv)
@@ -83,12 +82,13 @@ Whether it is a plugin is found in the program itself, if it is a Go program.
 	f := cmd.Flags()
 	f.StringVar(&source.Entry, "entry", "", "executable to start, as a path in PATH if that is a folder")
 	f.StringVar(&signKey, "sign-key", "", "file of the minisign private key to sign with")
-	f.StringVar(&kind, "kind", "", "plugin: it speaks the control service (default: as the program says)")
-	f.StringVar(&platform, "platform", platform, "what it runs on, OS-ARCH")
+	f.StringVar(&kind, "kind", "", "plugin: the program serves the control protocol (default: detected)")
+	f.StringVar(&platform, "platform", platform, "platform that it runs on, OS-ARCH")
 	return cmd
 }
 
-// passwordOfEnv is how a private key's password comes: not on a command line.
+// passwordOfEnv reads the password of a private key from the environment, because other
+// users can read command lines.
 func passwordOfEnv() (string, error) {
 	if password, ok := os.LookupEnv(command.SignPassword); ok {
 		return password, nil
@@ -99,7 +99,7 @@ func passwordOfEnv() (string, error) {
 func (cli *signalCommands) signalKeygenCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "keygen FILE",
-		Short: "Make a pair of keys: FILE to sign releases with, FILE.pub to trust",
+		Short: "Make a key pair: FILE signs releases, FILE.pub is trusted",
 		Long: `Make a pair of minisign keys. FILE is the private one, for "weir signal publish
 --sign-key"; it is encrypted if WEIR_SIGN_PASSWORD is set. The line of FILE.pub
 goes into weir.yaml, releases.trusted_keys.`,
@@ -132,14 +132,14 @@ goes into weir.yaml, releases.trusted_keys.`,
 			if err := writeNew(args[0]+".pub", append(open, '\n'), 0o644); err != nil {
 				return err
 			}
-			fmt.Fprintf(cli.Stdout, "key %s\n  private  %s%s\n  public   %s.pub\nTo let its releases run, weir.yaml says:\n  releases: {trusted_keys: [%s]}\n",
+			fmt.Fprintf(cli.Stdout, "key %s\n  private  %s%s\n  public   %s.pub\nTo run releases that it signs, add to weir.yaml:\n  releases: {trusted_keys: [%s]}\n",
 				keyfile.FormatID(public.ID()), args[0], how, args[0], public)
 			return nil
 		},
 	}
 }
 
-// writeNew writes a file that must not be there yet.
+// writeNew writes a file, and fails if the file exists.
 func writeNew(path string, data []byte, mode os.FileMode) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
@@ -206,7 +206,7 @@ func (cli *signalCommands) signalShowCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:     "show NAMESPACE/NAME@VERSION",
-		Short:   "Show what a release consists of, who signed it, and whether it is yanked",
+		Short:   "Show the files, the signature and the yank of a release",
 		Example: `  weir signal show shop/rps@v1.4.0`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -224,7 +224,7 @@ func (cli *signalCommands) signalShowCommand() *cobra.Command {
 		},
 	}
 	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key that may have signed it, beside those of weir.yaml; it has to be signed then; may be given again")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a further public key to accept, beside those of weir.yaml; the release must be signed then; repeatable")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -266,10 +266,9 @@ func (cli *signalCommands) signalVerifyCommand() *cobra.Command {
 	platform, keys := release.Host().String(), []string(nil)
 	cmd := &cobra.Command{
 		Use:   "verify NAMESPACE/NAME@VERSION",
-		Short: "Download a release and check all that is checked before it runs",
-		Long: `Download a release and check all that is checked before it runs: manifest, yank,
-signature, archive, every file. Nothing is kept. The exit code tells what is
-wrong:
+		Short: "Download and verify a release",
+		Long: `Download a release and verify it as bootstrap does before it runs: manifest, yank,
+signature, archive, each file. Nothing is stored. The exit code names the problem:
 
 ` + command.ReleaseCodesHelp(),
 		Example: `  weir signal verify shop/rps@v1.4.0 --key publish.key.pub
@@ -293,14 +292,14 @@ wrong:
 					cli.printTable([]string{"check", "", "what"}, rows)
 				}
 				if err := report.Err(); err != nil {
-					return fmt.Errorf("%s is not fit to run: %w", r.ref, err)
+					return fmt.Errorf("%s cannot run: %w", r.ref, err)
 				}
 				return nil
 			})
 		},
 	}
 	cmd.Flags().StringVar(&platform, "platform", platform, "OS-ARCH")
-	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a public key that may have signed it, beside those of weir.yaml; it has to be signed then; may be given again")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "file of a further public key to accept, beside those of weir.yaml; the release must be signed then; repeatable")
 	cli.outputFlag(cmd)
 	return cmd
 }
@@ -308,16 +307,16 @@ wrong:
 func (cli *signalCommands) signalFetchCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "fetch NAMESPACE/NAME@VERSION...",
-		Short: "Bring releases into this machine's cache, and run nothing",
-		Long: `Bring releases into this machine's cache, as bootstrap does before it runs them,
-all at the same time. A download that was cut short goes on where it was. The
-exit code tells what is wrong:
+		Short: "Fetch releases into the cache of this machine, without running them",
+		Long: `Fetch releases into the cache of this machine, as bootstrap does before it runs them,
+all at the same time. An interrupted download is resumed. The exit code names the
+problem:
 
 ` + command.ReleaseCodesHelp(),
 		Example: `  weir signal fetch shop/rps@v1.4.0 shop/queue@v2.0.1`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return command.Usage(fmt.Errorf("%s wants NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
+				return command.Usage(fmt.Errorf("%s requires NAMESPACE/NAME@VERSION\nSee %q", cmd.CommandPath(), cmd.CommandPath()+" --help"))
 			}
 			return nil
 		},
@@ -372,11 +371,11 @@ func (cli *signalCommands) signalYankCommand() *cobra.Command {
 	var why, platform string
 	cmd := &cobra.Command{
 		Use:   "yank NAMESPACE/NAME@VERSION --why REASON",
-		Short: "Withdraw a version: it is not fetched any more; what runs goes on",
-		Long: `Withdraw a version of a signal. Nobody fetches it any more, and no bootstrap that
-starts and has seen the yank runs it. What runs already goes on, and is started
-again when it falls: pin another version to end it.
-A yank cannot be taken back; publish a new version.`,
+		Short: "Withdraw a version: no host fetches it any more, running processes continue",
+		Long: `Withdraw a version of a signal. No host fetches it any more, and a bootstrap that starts
+after it has read the yank does not run it. Running processes continue, and are
+restarted if they fail: pin another version to end them.
+A yank is permanent: publish a new version instead.`,
 		Example: `  weir signal yank shop/rps@v1.4.0 --why "asks for twice the memory"`,
 		Args:    command.OneArg("NAMESPACE/NAME@VERSION"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -391,7 +390,7 @@ A yank cannot be taken back; publish a new version.`,
 				}
 			}
 			if why == "" {
-				return command.Usage(errors.New("--why is missing: whoever finds the version gone wants to know"))
+				return command.Usage(errors.New("--why is missing: state the reason for its users"))
 			}
 			bucket, _, err := cli.bucket(cmd.Context())
 			if err != nil {
@@ -404,12 +403,12 @@ A yank cannot be taken back; publish a new version.`,
 			return err
 		},
 	}
-	cmd.Flags().StringVar(&why, "why", "", "the reason, told to whoever wants it (required)")
+	cmd.Flags().StringVar(&why, "why", "", "reason, shown to users of the version (required)")
 	cmd.Flags().StringVar(&platform, "platform", "", "OS-ARCH (default: all that it is published for)")
 	return cmd
 }
 
-// chosen is a release that a command is about.
+// chosen is the release that a command works on.
 type chosen struct {
 	ref      release.Ref
 	platform release.Platform
@@ -428,7 +427,7 @@ func (cli *signalCommands) withRelease(ctx context.Context, name, platform strin
 		return err
 	}
 	if service.Releases.Layout == config.LayoutClusterman {
-		return command.Usage(errors.New("weir.yaml: releases.layout is clusterman, which has no manifests: there is nothing to show or verify"))
+		return command.Usage(errors.New("weir.yaml: releases.layout is clusterman, which has no manifests to show or verify"))
 	}
 	trust, err := signalbucket.TrustOf(service)
 	if err != nil {

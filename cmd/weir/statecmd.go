@@ -17,32 +17,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/state"
 )
 
-// stateCommands are "weir state": whether what is stored is whole.
+// stateCommands are the commands of "weir state".
 type stateCommands struct{ *shared }
 
 func (cli *stateCommands) stateCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "state",
-		Short: "Check whether stored data is whole, and accept what was lost",
-		Args:  command.Group,
-		RunE:  command.Help,
+		Short: "Check stored data for damage and loss, and accept a loss",
+		Example: `  weir state check
+  weir state accept apps --reason "restored the copy of 03:00"`,
+		Args: command.Group,
+		RunE: command.Help,
 	}
 	cmd.AddCommand(cli.checkCommand(), cli.acceptCommand())
 	return cmd
 }
 
-// errDamaged: a reader reports that stored data is damaged.
+// errDamaged is the error of a check that finds damage.
 var errDamaged = errors.New("stored data is damaged, lost or older than before")
 
 func (cli *stateCommands) checkCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "List what is damaged, lost or older than before in the buckets of the cluster",
-		Long: `List what is damaged, lost or older than before in the buckets of the cluster. The
-harmonizer (reader "apps") and each autoscaler (reader "pool.NAME") compare what they
-read with what they saw before. What is wrong counts as unknown: no instance is
+		Short: "List damaged, lost and outdated keys in the buckets of the cluster",
+		Long: `List damaged, lost and outdated keys in the buckets of the cluster. The harmonizer
+(reader "apps") and each autoscaler (reader "pool.NAME") compare each key with the
+revision that they read before. Such a key is treated as unknown: no instance is
 stopped and no pool shrinks because of it. Values that the store cannot read are found
-without their readers. The exit code is 1 if something is wrong.`,
+without the readers. The exit code is 1 if the command finds a problem.`,
 		Example: `  weir state check
   weir state check --output json`,
 		Args: command.NoArgs,
@@ -77,8 +79,8 @@ func (cli *stateCommands) check(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// unreadable returns the keys whose values the store cannot read and that are in no alarm: their readers
-// may be unable to start.
+// unreadable returns the keys with values that the store cannot read and that no alarm
+// lists. Such a value can prevent the start of its reader.
 func (cli *stateCommands) unreadable(ctx context.Context, b *bus.Bus, alarms []integrity.Alarm) (all []integrity.Problem, err error) {
 	for _, bucket := range []string{state.BucketName(cli.Cluster), message.AppsBucket(cli.Cluster)} {
 		c, err := integrity.Read(ctx, b.JetStream(), bucket)
@@ -126,13 +128,14 @@ func (cli *stateCommands) acceptCommand() *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "accept READER",
-		Short: "Accept stored data as it is now, after damage or a restored copy",
-		Long: `Accept stored data as it is now, after damage or a restored copy: what "weir state
-check" lists for the reader counts from now on as it was found. Lost applications are
-then gone, and their instances are stopped. Older rows count again, also those of
-applications that were deleted since. If something else is damaged meanwhile, nothing is
-accepted. To keep an application, write it again with "weir app set" before you accept. A
-value that cannot be read stays unknown: remove it, as with "weir app delete".`,
+		Short: "Accept stored data as it is now, after damage or a restore",
+		Long: `Accept stored data as it is now, after damage or a restore. The keys that "weir state
+check" lists for the reader become valid as they are. Lost applications are then
+deleted, and their instances are stopped. Outdated rows become valid again, also the
+rows of applications that were deleted later. If more damage appears meanwhile, the
+command accepts nothing. To keep an application, write it again with "weir app set"
+first. A value that cannot be read stays unknown: remove it, for example with "weir app
+delete".`,
 		Example: `  weir state accept apps --reason "restored the copy of 03:00"
   weir state accept pool.default --reason "disk of nats-1 was replaced"`,
 		Args: command.OneArg(`reader, as "weir state check" lists it`),
@@ -143,11 +146,11 @@ value that cannot be read stays unknown: remove it, as with "weir app delete".`,
 			return cli.withBus(cmd.Context(), func(ctx context.Context, b *bus.Bus) error { return cli.accept(ctx, b, args[0], reason) })
 		},
 	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why; it is logged with your name")
+	cmd.Flags().StringVar(&reason, "reason", "", "reason, logged with your user name")
 	return cmd
 }
 
-// acceptLook is how often the command looks whether the reader has taken up an acceptance.
+// acceptLook is the interval at which the command checks whether the reader applied the acceptance.
 const acceptLook = 100 * time.Millisecond
 
 func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason string) error {
@@ -177,7 +180,7 @@ func (cli *stateCommands) accept(ctx context.Context, b *bus.Bus, reader, reason
 		select {
 		case <-look.C:
 		case <-ctx.Done():
-			return fmt.Errorf("the acceptance is stored, and reader %s has not taken it up: does %s run? %w", reader, orDash(alarm.By), ctx.Err())
+			return fmt.Errorf("the acceptance is stored, but reader %s has not applied it: check that %s runs: %w", reader, orDash(alarm.By), ctx.Err())
 		}
 	}
 }
@@ -193,7 +196,7 @@ func (cli *stateCommands) alarmOf(ctx context.Context, b *bus.Bus, reader string
 // shownDamage is how many problems of a reader a status names.
 const shownDamage = 3
 
-// damageWarnings returns what the readers report, for the first lines of a status.
+// damageWarnings returns the problems that the readers report, for the first lines of a status.
 func (cli *shared) damageWarnings(ctx context.Context, b *bus.Bus) []string {
 	alarms, err := integrity.Alarms(ctx, b.JetStream(), cli.Cluster)
 	if err != nil {

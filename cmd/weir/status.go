@@ -32,7 +32,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// poolStatus is what "weir status" knows, from three who each know a part.
+// poolStatus is the output of "weir status", collected from the ledger, bootstrap and the harmonizer.
 type poolStatus struct {
 	Cluster  string             `json:"cluster"`
 	Pool     string             `json:"pool"`
@@ -44,22 +44,22 @@ type poolStatus struct {
 	Processes *bootstrapd.Status `json:"processes,omitempty"`
 	Counts    *message.Counts    `json:"instance_counts,omitempty"`
 	Orders    *pools.Orders      `json:"orders,omitempty"`
-	// Nodes is what the nodes say of themselves just now.
+	// Nodes are the facts in the latest heartbeats of the nodes.
 	Nodes []pools.NodeFacts `json:"nodes,omitempty"`
-	// Silent are nodes of the pool that have missed two heartbeats just now.
+	// Silent are nodes of the pool whose last two heartbeats are missing.
 	Silent []apps.SilentNode `json:"silent_nodes,omitempty"`
 	// Health is the first page of "weir health status", if the pool has a policy.
 	Health *nodehealth.Status `json:"health,omitempty"`
 }
 
-// listenTime is how long nodes have to answer who asks how they are.
+// listenTime is how long the command waits for the responses of nodes.
 const listenTime = 300 * time.Millisecond
 
 // statusCommands are "weir status".
 type statusCommands struct{ *shared }
 
-// hearNodes asks the nodes of the pool how they are.
-func (cli *statusCommands) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
+// receiveNodes requests the facts of the nodes of the pool.
+func (cli *statusCommands) receiveNodes(ctx context.Context, b *bus.Bus) ([]pools.NodeFacts, error) {
 	log, err := cli.Logger()
 	if err != nil {
 		return nil, err
@@ -76,8 +76,10 @@ func (cli *statusCommands) hearNodes(ctx context.Context, b *bus.Bus) ([]pools.N
 func (cli *statusCommands) statusCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
-		Short: "Show a pool: what is wrong, its size, its signals, its applications",
-		Args:  command.NoArgs,
+		Short: "Show a pool: its problems, size, signals and applications",
+		Example: `  weir status
+  weir status --pool default --output json`,
+		Args: command.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			err := cli.withBus(cmd.Context(), cli.status)
 			if full := cli.fullDisks(nil); err != nil && full != nil {
@@ -114,7 +116,7 @@ func (cli *statusCommands) status(ctx context.Context, b *bus.Bus) error {
 	return nil
 }
 
-// gatherStatus asks all parts; one that does not answer is a warning.
+// gatherStatus requests the status of all parts. A part without a response adds a warning.
 func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolStatus {
 	s := poolStatus{Cluster: cli.Cluster, Pool: cli.Pool, Warnings: []string{}}
 	warn := s.warn
@@ -126,12 +128,12 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 	} else {
 		s.Processes = &processes
 		if processes.Refused != "" {
-			warn("the files are refused, and what runs goes on: %s", processes.Refused)
+			warn("configuration files rejected, running processes unchanged: %s", processes.Refused)
 		}
 		for _, p := range append(processes.Signals, processes.Autoscaler) {
 			switch {
 			case p.Why != "" && p.State != "running" && p.App != "":
-				warn("%s is %s: %s; \"weir signal logs %s\" shows its last words", p.Title(), p.State, p.Why, p.App)
+				warn("%s is %s: %s; \"weir signal logs %s\" shows its last output", p.Title(), p.State, p.Why, p.App)
 			case p.Why != "":
 				warn("%s is %s: %s", p.Title(), p.State, p.Why)
 			case p.State != "running":
@@ -160,7 +162,7 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 	}
 	cli.warnOfOrders(ctx, b, &s)
 	cli.warnOfHealth(ctx, b, &s)
-	nodes, err := cli.hearNodes(ctx, b)
+	nodes, err := cli.receiveNodes(ctx, b)
 	if err != nil {
 		warn("%v", err)
 	}
@@ -180,8 +182,8 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 	return s
 }
 
-// warnOfHealth tells of machines that are not fit. Nobody answers for a pool without a
-// policy, and that is no trouble.
+// warnOfHealth adds a warning for unhealthy machines. A pool without a health policy does
+// not respond, which is no problem.
 func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -199,12 +201,12 @@ func (cli *statusCommands) warnOfHealth(ctx context.Context, b *bus.Bus, s *pool
 	}
 }
 
-// lookBack is how far back status looks for a tick that decided.
+// lookBack is the age of the oldest decision that status searches for.
 const lookBack = 64 * time.Minute
 
-// lastDecided reads the last tick that decided: first in the last minute, then further
-// and further back. It returns nil if there is none, or if the ledger cannot be read up
-// to its end in time: an earlier tick is not the last one.
+// lastDecided reads the last tick with a decision: first in the last minute, then in
+// longer ranges. It returns nil without such a tick, or if the ledger cannot be read to
+// its end in time, since an earlier tick may not be the last one.
 func lastDecided(ctx context.Context, b *bus.Bus, cluster, pool string) *autoscaler.Record {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
@@ -233,7 +235,7 @@ func newestDecided(now time.Time, since func(from time.Time, visit func([]byte) 
 	return last
 }
 
-// decided is the tick that says how large the pool is; nil if nobody knows.
+// decided returns the tick with the newest known size of the pool; nil without one.
 func (s poolStatus) decided() *autoscaler.Record {
 	if s.LastTick != nil && s.LastTick.Case != nil && s.LastTick.Answer != nil {
 		return s.LastTick
@@ -251,16 +253,16 @@ func (s *poolStatus) warnOfApps(c message.Counts) {
 	}
 	for _, name := range sortedKeys(c.Apps) {
 		if n := c.Apps[name]; n.Flapping > 0 {
-			s.warn("application %s: %d of %d instances crash again and again; \"weir app logs %s\" shows their last words", name, n.Flapping, n.Expected, name)
+			s.warn("application %s: %d of %d instances crash repeatedly; \"weir app logs %s\" shows their last output", name, n.Flapping, n.Expected, name)
 		}
 	}
 }
 
-// warnOfPending tells what has waited for room longer than a machine takes to come.
+// warnOfPending adds a warning for instances that wait for room longer than three ticks.
 func (cli *statusCommands) warnOfPending(ctx context.Context, b *bus.Bus, s *poolStatus) {
 	pending, err := placer.GetPending(ctx, b.Conn(), cli.Cluster, cli.Pool)
 	if err != nil || pending.Total == 0 || s.LastTick == nil {
-		return // no placer: a cloud controller has its own word on it
+		return // without a placer, a cloud controller places instances
 	}
 	var largest resource.Vector
 	for _, n := range s.Nodes {
@@ -279,7 +281,7 @@ func (cli *statusCommands) warnOfPending(ctx context.Context, b *bus.Bus, s *poo
 	}
 }
 
-// warnOfSilence puts first that no tick comes.
+// warnOfSilence adds a first warning if ticks are overdue.
 func (s *poolStatus) warnOfSilence(now time.Time, r autoscaler.Record) {
 	var p *bootstrap.Process
 	if s.Processes != nil {
@@ -333,10 +335,10 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 		add("last tick: %s", p)
 	}
 	for _, d := range r.Drift {
-		add("somebody else set the target of %s: %d, after we asked for %d", d.Group, d.Found, d.Asked)
+		add("another party set the target of %s to %d after weir requested %d", d.Group, d.Found, d.Asked)
 	}
 	for _, q := range r.State.Quarantines {
-		add("group %s is left alone until %s: %s", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+		add("group %s is in backoff until %s: %s", q.Group, q.Until.Format(time.TimeOnly), q.Why)
 	}
 	if r.Detail != nil && r.Answer != nil && r.Case != nil {
 		s.warnOfDecision(*r.Case, *r.Answer, *r.Detail)
@@ -365,7 +367,7 @@ func (cli *statusCommands) printPool(s poolStatus, now time.Time) {
 	fmt.Fprintf(cli.Stdout, "pool %s/%s", s.Cluster, s.Pool)
 	r := s.decided()
 	if r == nil {
-		fmt.Fprintln(cli.Stdout, ": nothing is known of its size")
+		fmt.Fprintln(cli.Stdout, ": size unknown")
 		return
 	}
 	limits := r.Case.Input.Policy.Limits
@@ -399,7 +401,7 @@ func bound(n int) string {
 // shownNodes bounds the table of nodes.
 const shownNodes = 100
 
-// printNodes prints the nodes of the last tick, with what they say just now.
+// printNodes prints the nodes of the last tick with their current usage.
 func (cli *statusCommands) printNodes(s poolStatus, r autoscaler.Record) {
 	said := make(map[string]pools.NodeFacts, len(s.Nodes))
 	for _, f := range s.Nodes {

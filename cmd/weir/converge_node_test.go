@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// convergeNode is a machine with a connection of its own. It tells what it runs
+// convergeNode is a machine with a connection of its own. It reports what it runs
 // each second, in the form of the original's nodes.
 type convergeNode struct {
 	world *convergeWorld
@@ -22,7 +22,7 @@ type convergeNode struct {
 
 	// Guarded by the world.
 	conn      *nats.Conn
-	reachable bool // it is heard, and obeys
+	reachable bool // it sends heartbeats and obeys
 	copies    []*convergeCopy
 	restless  bool   // a copy waits for something
 	beat      []byte // the last heartbeat; nil: something changed since
@@ -79,7 +79,7 @@ func (n *convergeNode) live(ctx context.Context, first time.Duration) {
 		if nc == nil {
 			continue
 		}
-		// A bus that is away does not hear it.
+		// A disconnected bus does not receive it.
 		for _, e := range exits {
 			_ = nc.Publish(message.SubjectExited, e)
 		}
@@ -97,8 +97,8 @@ func (n *convergeNode) disconnect() {
 	}
 }
 
-// turn lets the copies begin and end whose time has come, and returns what the
-// node tells; no connection if it is silent.
+// turn starts and ends the instances that are due, and returns what the
+// node reports; no connection if it is silent.
 func (n *convergeNode) turn(now time.Time) (nc *nats.Conn, exits [][]byte, beat []byte) {
 	w := n.world
 	w.mu.Lock()
@@ -170,7 +170,7 @@ func (w *convergeWorld) kill(nodes []*convergeNode) {
 	}
 }
 
-// pause has nodes hear and say nothing; what they run goes on. Cut ones lose
+// pause makes nodes receive and send nothing; their instances continue. Cut ones lose
 // their connections, too.
 func (w *convergeWorld) pause(nodes []*convergeNode, cut bool) {
 	w.mu.Lock()

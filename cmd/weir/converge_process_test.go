@@ -103,7 +103,7 @@ func (w *convergeWorld) serveController() {
 	}
 }
 
-// login is the credentials that the bulk API wants now.
+// login is the credentials that the bulk API requires now.
 func (w *convergeWorld) login() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -175,7 +175,7 @@ func (p *convergeProcess) kill() {
 	<-p.done
 }
 
-// end asks it to end, and looks whether it was well.
+// end sends SIGTERM, and checks that the process ended without an error.
 func (p *convergeProcess) end() {
 	p.world.Helper()
 	p.cmd.Process.Signal(syscall.SIGTERM)
@@ -189,7 +189,7 @@ func (p *convergeProcess) end() {
 	}
 }
 
-// log returns its last lines, without those that tell of single nodes.
+// log returns its last lines, without those about single nodes.
 func (p *convergeProcess) log() string {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -209,7 +209,7 @@ func (w *convergeWorld) status() (s harmonizer.Status, err error) {
 	return s, err
 }
 
-// agrees returns an error unless the harmonizer sees the world as it is, with
+// agrees returns an error unless the harmonizer reports the world as it is, with
 // nothing left to do.
 func (w *convergeWorld) agrees(served, standIns int) error {
 	s, err := w.status()
@@ -223,7 +223,7 @@ func (w *convergeWorld) agrees(served, standIns int) error {
 	return nil
 }
 
-// mended ends the API's trouble; it wants other credentials from now on.
+// mended ends the fault of the API; it requires other credentials from now on.
 func (w *convergeWorld) mended() {
 	w.mu.Lock()
 	w.password += "x"

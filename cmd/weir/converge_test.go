@@ -46,7 +46,7 @@ var (
 // TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
 // on convergeNodes nodes, each with its own connection to a real NATS server, by a bulk API
 // over HTTP that fails in every way. After each trouble the world has to come to
-// what the rows say, and in all of them nothing may be stopped that should run,
+// the rows define, and in all of them nothing may be stopped that should run,
 // and nothing started that should not.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
@@ -140,7 +140,7 @@ func (w *convergeWorld) populate(a *convergeApp) {
 	}
 }
 
-// converges waits until the world is what the rows say, and the harmonizer knows.
+// converges waits until the world matches the rows, and the harmonizer reports it.
 func (w *convergeWorld) converges(what string) {
 	w.Helper()
 	w.await(what, func() error {
@@ -152,7 +152,7 @@ func (w *convergeWorld) converges(what string) {
 	})
 }
 
-// await looks now and then until look returns nil.
+// await calls look repeatedly until it returns nil.
 func (w *convergeWorld) await(what string, look func() error) {
 	w.Helper()
 	limit := time.NewTimer(convergePatience)
@@ -203,7 +203,7 @@ func (w *convergeWorld) expectQuiet() {
 	w.converges("quiet")
 }
 
-// convergeSilence ends nodes, in whose place others come, and halts as many for
+// convergeSilence ends nodes, starts others in their place, and halts as many for
 // longer than droplet_lost. What they ran is started elsewhere. When the halted
 // ones are back, all that they run is there twice; in the middle of the stops the
 // harmonizer is killed, and the next one of its folder goes on.
@@ -253,7 +253,7 @@ func convergePartition(w *convergeWorld, _ *convergeProcess) {
 	w.resume(all[:len(all)/2])
 }
 
-// awaitBrake waits until the brake is in that state.
+// awaitBrake waits until the disruption limit is in that state.
 func (w *convergeWorld) awaitBrake(state apps.BrakeState) {
 	w.Helper()
 	w.await("the brake "+string(state), func() error {

@@ -31,7 +31,7 @@ type convergeWorld struct {
 	wg  sync.WaitGroup // nodes, until ctx ends
 
 	mu       sync.Mutex
-	password string // that the API wants
+	password string // that the API requires
 	rng      *rand.Rand
 	apps     []*convergeApp
 	named    map[string]*convergeApp
@@ -41,7 +41,7 @@ type convergeWorld struct {
 	tally    convergeTally
 }
 
-// convergeApp is an application, as its row says, and its copies on all nodes.
+// convergeApp is an application, as in its row, and its copies on all nodes.
 type convergeApp struct {
 	row    bulktest.Row
 	absent bool // it has no row
@@ -70,7 +70,7 @@ type convergeTally struct {
 
 	wrongStops  int // of a copy that should run
 	earlyStops  int // of another version's, before one of the live version runs
-	wrongStarts int // of what no row wants
+	wrongStarts int // of copies without a row
 	needless    int // starts of what runs
 	examples    []string
 }
@@ -99,7 +99,7 @@ func (a *convergeApp) wants(index int, version string) bool {
 }
 
 // running returns a copy of the live version that is RUNNING on the index, where
-// it can be reached, and that is not leaving; nil if there is none but except.
+// it can be reached, and that is not leaving; nil if there is no other than except.
 func (a *convergeApp) running(index int, except *convergeCopy) *convergeCopy {
 	for _, c := range a.copies {
 		if c != except && c.index == index && c.version == a.row.Version && c.state == message.Running &&
@@ -153,7 +153,7 @@ func (c *convergeCopy) end(why message.Reason, after time.Duration) {
 	}
 }
 
-// forget takes a copy out of all books but its node's.
+// forget removes a copy from all tables except its node's.
 func (w *convergeWorld) forget(c *convergeCopy) {
 	c.app.copies = slices.DeleteFunc(c.app.copies, func(x *convergeCopy) bool { return x == c })
 	delete(w.byID, c.id)
@@ -250,7 +250,7 @@ func (w *convergeWorld) census() (served, standIns int, err error) {
 		running, reachable := 0, 0
 		for _, c := range a.copies {
 			if !c.node.reachable || !a.staged() && !a.absent && a.started() {
-				continue // nobody knows of the one; nobody touches the other
+				continue // the one is unknown; the other is untouched
 			}
 			reachable++
 			if c.state == message.Running && c.leaving == "" && c.index < want && a.running(c.index, c) == nil && c.version == a.row.Version {
@@ -271,7 +271,7 @@ func (w *convergeWorld) census() (served, standIns int, err error) {
 }
 
 // standIns returns how many copies beyond the instances the harmonizer may keep: those of
-// an app of which a desired index stays empty, as its package cannot be started. That
+// an app with a desired index that stays empty, as its package cannot be started. That
 // nothing runs on a desired index implies it.
 func (a *convergeApp) standIns() (beyond int) {
 	if a.absent || !a.started() || a.staged() {
@@ -291,7 +291,7 @@ func (a *convergeApp) standIns() (beyond int) {
 	return beyond
 }
 
-// pick takes n apps by chance that suit, and that nobody took in this round.
+// pick takes n apps by chance that suit, and are not taken in this round.
 func (w *convergeWorld) pick(n int, taken map[*convergeApp]bool, suits func(*convergeApp) bool) []*convergeApp {
 	var found []*convergeApp
 	for _, i := range w.rng.Perm(len(w.apps)) {
@@ -306,7 +306,7 @@ func (w *convergeWorld) pick(n int, taken map[*convergeApp]bool, suits func(*con
 	return found
 }
 
-// announce tells the bus that a row changed.
+// announce publishes that a row changed.
 func (w *convergeWorld) announce(a *convergeApp) {
 	data, err := json.Marshal(message.Updated{Partition: message.Partition, App: a.row.ID})
 	if err == nil {

@@ -163,7 +163,7 @@ func (d *day) round() {
 	}
 }
 
-// tick makes a tick, and heeds the warnings that there are.
+// tick makes a tick, and handles the pending warnings.
 func (d *day) tick(warnings int) {
 	d.t.Helper()
 	before, had := d.server.Now(), d.alive()
@@ -378,7 +378,7 @@ func (d *day) committed() map[string]float64 {
 
 // book is what the checks remember from tick to tick.
 type dayBook struct {
-	ended             int             // endings that were looked at
+	ended             int             // endings that were checked
 	terminated        map[string]bool // asked for, and done
 	raises            map[string][]time.Time
 	targets           map[string]int       // before the tick
@@ -390,7 +390,7 @@ type dayBook struct {
 	asked             map[string]int       // how often each thing happened
 }
 
-// count counts what happens, to be told at the end.
+// count counts events for the report at the end.
 func (d *day) count(what string) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -545,7 +545,7 @@ func (d *day) checkReleases() {
 	}
 }
 
-// checkRecord returns the tick's record; nil if there is none, or nothing was decided.
+// checkRecord returns the tick's record; nil without a record or a decision.
 func (d *day) checkRecord() *autoscaler.Record {
 	if d.appended == nil {
 		if !d.life.dead() {
@@ -635,7 +635,7 @@ func (d *day) checkDemand(r *autoscaler.Record, lost float64) {
 	}
 	need := min(d.load(now), d.config.Policy.Limits.Max) / (1 + dayMargin)
 	if r == nil || d.blind {
-		need = 0 // nobody could know
+		need = 0 // nothing could show it
 	}
 	b := &d.book
 	b.needed, b.can, b.lost = append(b.needed, min(need, can)), append(b.can, can), append(b.lost, lost+b.leaves)

@@ -167,7 +167,7 @@ func (n *dayNodes) Cordon(_ context.Context, node string, on bool) error {
 	return nil
 }
 
-// pass lets a tick's time pass.
+// pass advances the clock by a tick.
 func (n *dayNodes) pass() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -241,7 +241,7 @@ func (l *dayLife) call(do func() error) error {
 	return err
 }
 
-// ServeHTTP stands before Amazon.
+// ServeHTTP forwards calls to the AWS test server.
 func (l *dayLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -258,12 +258,12 @@ func (l *dayLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	} else {
 		l.read(string(body))
 	}
-	// A client that has its answer before it knows its request to be written gives up
+	// A client that has its answer before its request is written closes
 	// the connection.
 	for range 4 {
 		runtime.Gosched()
 	}
-	// Who dies after the call may see the answer; it has no more use for it.
+	// A process that dies after the call may receive the answer; it has no more use for it.
 	if l.call(func() error { l.serve(w, r, body); return nil }) != nil {
 		panic(http.ErrAbortHandler)
 	}
@@ -272,7 +272,7 @@ func (l *dayLife) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-// watched sees whether an answer is that there were too many requests.
+// watched reports whether an answer is a throttling error.
 type watched struct {
 	http.ResponseWriter
 	throttles bool
@@ -430,7 +430,7 @@ func (l *dayLife) buried() {
 	l.front.Close()
 }
 
-// heed runs the loop, whose first act is a tick, until it has taken up the warnings
+// heed runs the loop, which begins with a tick, until it has taken up the warnings
 // that are in the queue.
 func (l *dayLife) heed() error {
 	waiting, before := int64(l.d.server.QueueLength()), l.settled.Load()
@@ -459,12 +459,12 @@ func (l *dayLife) heed() error {
 	}
 }
 
-// memoOfDay is what of a saved memo says who is let go.
+// memoOfDay is the part of a saved memo that names the instances to terminate.
 type memoOfDay struct {
 	Intent *apply.Intent `json:"intent"`
 }
 
-// intended notes who is chosen.
+// intended notes the chosen instances.
 func (d *day) intended(data []byte) {
 	var m memoOfDay
 	if err := json.Unmarshal(data, &m); err != nil {
@@ -548,11 +548,11 @@ type day struct {
 	weights       map[string]float64 // of all instances
 	appended      []byte             // the last record
 	records       int
-	seen          int // calls that were looked at
+	seen          int // calls that were checked
 
 	mu       sync.Mutex
 	problems []string
-	intent   map[string]bool         // who is let go, as was kept last
+	intent   map[string]bool         // instances to terminate, as stored last
 	warned   map[string]bool         // at risk, by a notice
 	taken    map[string]bool         // to be taken, by a notice
 	removed  map[string]bool         // by an operator

@@ -121,7 +121,7 @@ func TestOracleCompute(t *testing.T) {
 	}
 }
 
-// TestOracleConstrain: the limits. The vectors say what was wanted before them,
+// TestOracleConstrain: the limits. The vectors have the target before them,
 // which is a pin.
 func TestOracleConstrain(t *testing.T) {
 	rows := oracle(t, "autoscaler/decide", "constrain.jsonl")
@@ -154,8 +154,8 @@ func TestOracleDistribute(t *testing.T) {
 	}
 }
 
-// TestOraclePrune: who is let go. A tick shares the target out before it prunes, so
-// only vectors count whose groups' targets are what a tick could have asked for.
+// TestOraclePrune: the instances to terminate. A tick shares the target out before it prunes, so
+// only vectors count with group targets that a tick could have requested.
 func TestOraclePrune(t *testing.T) {
 	var rows, lines []object
 	for _, r := range oracle(t, "pools/plan", "prune.jsonl") {

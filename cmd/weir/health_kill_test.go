@@ -41,7 +41,7 @@ type guillotine struct {
 	wg     sync.WaitGroup
 
 	mu    sync.Mutex
-	order string         // what the first write that counts tells of
+	order string         // content of the first write that counts
 	count map[string]int // of the writes since, by name
 	seen  []step
 	at    step
@@ -348,7 +348,7 @@ func healthIsKilledInAWorkflow(t *testing.T) {
 	}
 }
 
-// expectListed looks that the moments have every kind of write that a replacement took.
+// expectListed checks that the moments have every kind of write that a replacement took.
 func (w *ward) expectListed(g *guillotine) {
 	w.Helper()
 	// A write that is lost on a busy machine is made up for by the next one: what was
@@ -361,7 +361,7 @@ func (w *ward) expectListed(g *guillotine) {
 	}
 }
 
-// newDoomed starts a pool whose autoscaler can be killed at each write.
+// newDoomed starts a pool with an autoscaler that can be killed at each write.
 func newDoomed(t *testing.T, actions string) (*ward, *guillotine) {
 	t.Helper()
 	o := wardOptions{actions: actions, each: 1}
@@ -375,7 +375,7 @@ func newDoomed(t *testing.T, actions string) (*ward, *guillotine) {
 }
 
 // recreated has the oldest machine replaced, and the autoscaler killed meanwhile and
-// started again. It returns how long nobody held the pool. came
+// started again. It returns how long the pool had no leader. came
 // reports whether that moment came.
 func (w *ward) recreated(g *guillotine, at *lastMoment) (gap time.Duration, came bool) {
 	w.Helper()

@@ -27,7 +27,7 @@ const (
 	attempted = string(judge.RepairAttempt)
 )
 
-// TestHealth has local machines die, freeze and vanish, and what is about them fail, as
+// TestHealth makes local machines die, freeze and disappear, and their surroundings fail, as
 // docs/node-health.md promises that they may.
 func TestHealth(t *testing.T) {
 	t.Parallel()
@@ -62,7 +62,7 @@ func (w *ward) zone(name string) (out []string) {
 	return out
 }
 
-// passes lets time pass in which nothing is to happen.
+// passes advances the time without expected events.
 func (w *ward) passes(span time.Duration) {
 	select {
 	case <-time.After(span):
@@ -85,7 +85,7 @@ func healthStartsTheDead(t *testing.T) {
 
 	mark = w.now()
 	folder := filepath.Join(w.machine, "machines", victim)
-	w.signalTo(syscall.SIGSTOP, victim) // so that nobody looks into its folder
+	w.signalTo(syscall.SIGSTOP, victim) // so that no process reads its folder
 	if err := errors.Join(os.RemoveAll(folder), os.WriteFile(folder, nil, 0o600)); err != nil {
 		t.Fatal(err)
 	}
@@ -172,7 +172,7 @@ func healthReplacesTheFrozen(t *testing.T) {
 
 	mark = w.now()
 	victim = w.oldest()
-	w.weir("health", "recover", victim) // which is heard, and empty
+	w.weir("health", "recover", victim) // which reports, and is empty
 	w.comes(mark, succeeded, "")
 	w.isWell("after a wish", 4)
 	w.expectStarted(mark, 1)
@@ -182,7 +182,7 @@ func healthReplacesTheFrozen(t *testing.T) {
 	}
 }
 
-// expectLaunchedFirst looks that the machine that ended since a mark did so when the
+// expectLaunchedFirst checks that the machine that ended since a mark did so when the
 // other one had come.
 func (w *ward) expectLaunchedFirst(mark int) {
 	w.Helper()
@@ -303,7 +303,7 @@ func healthBesideScaleIn(t *testing.T) {
 	}
 }
 
-// A policy that observes tells all, and does nothing: what dies is replaced by its owner.
+// A policy in mode observe only reports: its owner replaces dead machines.
 func healthObserves(t *testing.T) {
 	w := newWard(t, wardOptions{actions: recreate, each: 2, policy: replacing("mode: act", "mode: observe")})
 	victim, mark := w.oldest(), w.now()
@@ -344,7 +344,7 @@ func healthFences(t *testing.T) {
 	}
 }
 
-// A hint has a machine looked at now, and not when its turn comes.
+// A hint causes a probe of a machine now, before its turn.
 func healthTakesHints(t *testing.T) {
 	w := newWard(t, wardOptions{actions: "{name: START}", each: 1, policy: replacing("interval: 5", "interval: 600")})
 	victim, mark := w.oldest(), w.now()

@@ -33,7 +33,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// wardFile is the pool file of a ward. Nobody asks for more than its least size.
+// wardFile is the pool file of a ward. No signal requests more than its minimum.
 const wardFile = `resource_groups:
   - local: {name: blue, min: 0, max: 10, machine: {cpus: 1, mem: 64}}
   - local: {name: green, min: 0, max: 10, machine: {cpus: 1, mem: 64}}
@@ -54,7 +54,7 @@ health:
   safety: {rate: {per_hour: 3600, burst: 100}, backoff: {initial: 1, max: 1}, max_attempts: 100, trip_reset: {for: 4}}
 `
 
-// ward is a pool of local machines whose node health acts: NATS and the owner of the
+// ward is a pool of local machines with node health in mode act: NATS and the owner of the
 // machines in the process of the test, agents and autoscaler as processes of their own.
 type ward struct {
 	*twins  // what is typed, and the ticks
@@ -65,7 +65,7 @@ type ward struct {
 
 	mu      sync.Mutex
 	history []happening
-	boots   map[string]string // of the machines that were heard
+	boots   map[string]string // of the machines with a heartbeat
 }
 
 // happening is one line of what happened to the machines.
@@ -107,7 +107,7 @@ func newEmptyWard(t *testing.T, o wardOptions) *ward {
 	return w
 }
 
-// listen notes what nodes and node health tell.
+// listen notes the messages of nodes and of node health.
 func (w *ward) listen() {
 	w.Helper()
 	for subject, handle := range map[string]nats.MsgHandler{
@@ -260,7 +260,7 @@ func (w *ward) comes(mark int, what, node string) (found happening) {
 	return found
 }
 
-// boot is what a machine said last of its boot.
+// boot is the boot id in the last heartbeat of a machine.
 func (w *ward) boot(node string) string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -344,7 +344,7 @@ func (w *ward) signalTo(s syscall.Signal, nodes ...string) {
 	}
 }
 
-// health is how node health stands, as "weir health status --all" asks for it.
+// health is the state of node health, as "weir health status --all" asks for it.
 func (w *ward) health() (nodehealth.Status, error) {
 	ctx, cancel := context.WithTimeout(w.Context(), time.Second)
 	defer cancel()
@@ -363,7 +363,7 @@ func (w *ward) isWell(when string, n int) {
 			return err
 		}
 		there := w.machines()
-		s.Nodes = slices.DeleteFunc(s.Nodes, func(s nodehealth.NodeStatus) bool { // it is forgotten when two lists do not have it
+		s.Nodes = slices.DeleteFunc(s.Nodes, func(s nodehealth.NodeStatus) bool { // it is dropped when two lists miss it
 			return s.Attempt == "" && !slices.ContainsFunc(there, func(i pools.Instance) bool { return i.ID == s.Node })
 		})
 		if len(there) != n || len(s.Nodes) != n || len(s.Open) > 0 || slices.ContainsFunc(s.Nodes, unsure) {
@@ -387,7 +387,7 @@ func unsure(n nodehealth.NodeStatus) bool {
 	return n.State != judge.Healthy || slices.ContainsFunc(n.Modes, func(m judge.Word) bool { return m.Mode != judge.LifecycleEvents && m.Verdict != judge.OK })
 }
 
-// expectStarted looks how many machines were started, and how many are gone, since a mark.
+// expectStarted checks how many machines were started, and how many are gone, since a mark.
 func (w *ward) expectStarted(mark, started int) {
 	w.Helper()
 	if got := w.of(mark, "machine started"); len(got) != started {
@@ -395,7 +395,7 @@ func (w *ward) expectStarted(mark, started int) {
 	}
 }
 
-// expectUntouched looks that nothing was done since a mark.
+// expectUntouched checks that nothing was done since a mark.
 func (w *ward) expectUntouched(mark int) {
 	w.Helper()
 	for _, h := range w.since(mark) {

@@ -124,7 +124,7 @@ func runScenes(t *testing.T, scenes map[string]func(*testing.T)) {
 	}
 }
 
-// eventually looks again and again until look returns nil, for as long as patience lasts.
+// eventually calls look repeatedly until it returns nil, for as long as patience lasts.
 // It pauses for three times as long as look took: the tests share the processors with what
 // they wait for.
 func eventually(tb testing.TB, what string, look func() error) {

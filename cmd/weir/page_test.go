@@ -16,7 +16,7 @@ import (
 )
 
 // TestSignalsPage types what docs/signals.md shows, in its order, and compares
-// what comes with what the page says.
+// the output with the page.
 func TestSignalsPage(t *testing.T) {
 	t.Parallel()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "signals.md"))
@@ -33,7 +33,7 @@ func TestSignalsPage(t *testing.T) {
 	}
 }
 
-// block is a fenced part of a page: what stands behind its fence, and its lines.
+// block is a fenced part of a page: the text after its fence, and its lines.
 type block struct {
 	line  int
 	info  string
@@ -59,7 +59,7 @@ func blocksOf(text string) (blocks []block) {
 	return blocks
 }
 
-// page is a reader who does what the page says, in a folder of her own.
+// page follows a page, in a folder of its own.
 //
 // A block "console" has commands after "$ ", each with the output that follows;
 // "..." stands for any text, on a line of its own for any lines. One whose output
@@ -193,7 +193,7 @@ func pattern(want []string) *regexp.Regexp {
 	return regexp.MustCompile(expr.String())
 }
 
-// TestPagePattern shows what the output on a page stands for.
+// TestPagePattern shows what the output on a page matches.
 func TestPagePattern(t *testing.T) {
 	for _, c := range []struct {
 		want []string

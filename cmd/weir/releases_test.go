@@ -97,7 +97,7 @@ func TestPublishOnTag(t *testing.T) {
 	}
 }
 
-// TestBars looks at a download on a terminal: one line for each release.
+// TestBars reads the progress of a download on a terminal: one line for each release.
 func TestBars(t *testing.T) {
 	main, terminal := openTerminal(t)
 	b := newBars(terminal)

@@ -31,7 +31,7 @@ autoscale_signals:
      required_metrics: [{name: cpus_expected, type: instance_counts, range: 1m}]}
 `
 
-// live is a "weir up" whose pool file is edited while it runs.
+// live is a "weir up" with a pool file that is edited while it runs.
 type live struct {
 	*upProcess
 	file string
@@ -103,7 +103,7 @@ func (l *live) ticks(t *testing.T) (records []autoscaler.Record) {
 	return records
 }
 
-// TestSwapLosesNoTick pins one version after another, and looks whether each tick
+// TestSwapLosesNoTick pins one version after another, and checks whether each tick
 // had an answer of one of them.
 func TestSwapLosesNoTick(t *testing.T) {
 	t.Parallel()

@@ -40,7 +40,7 @@ func TestLastDecisionOfALedgerReadInPart(t *testing.T) {
 	}
 }
 
-// The warnings about the harmonizer say what it still does.
+// The warnings about the harmonizer name what it still does.
 func TestWarnOfHarmonizer(t *testing.T) {
 	for _, tt := range []struct {
 		name string

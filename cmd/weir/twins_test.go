@@ -48,8 +48,8 @@ type halt struct {
 	passage
 	fate  fate
 	lower bool // the pool is to be smaller by one; else larger
-	early bool // the wish comes at this passage, not before
-	spare bool // the wish is taken back before the other one takes over
+	early bool // the request arrives at this passage, not before
+	spare bool // the request is withdrawn before the takeover
 }
 
 // halts are all points of a tick between its first read and its last write.
@@ -122,9 +122,9 @@ func triedHalts() (tried []halt) {
 	return tried
 }
 
-// twinHalt halts the holder at one point after the other, each time whoever it is:
+// twinHalt halts the holder at one point after the other, each time the current one:
 // the other twin takes over and does the work; when the first one goes on it
-// begins no write, what it has written late is refused, and it stands by.
+// begins no write, what it has written late is refused, and it becomes the standby.
 func twinHalt(t *testing.T, bus string, lane int, halts []halt) {
 	w := newTwins(t, bus, fmt.Sprint("halt", lane), twinLease, 12)
 	holder, other := w.startBoth()
@@ -188,7 +188,7 @@ func (w *twins) sprung(what string, trap *trap) {
 	}
 }
 
-// endBoth ends both, looks at the logs a last time, and that nothing is left.
+// endBoth ends both, checks the logs a last time, and that no process is left.
 func (w *twins) endBoth() {
 	w.Helper()
 	for _, a := range w.all {
@@ -375,7 +375,7 @@ func twinCutTakeover(t *testing.T, bus string) {
 	w.endBoth()
 }
 
-// twinOrders types what an operator would, and looks at the provider's log.
+// twinOrders gives the orders of an operator, and checks the provider's log.
 func twinOrders(t *testing.T, bus string) {
 	w := newTwins(t, bus, "orders", 15*time.Second, 4)
 	holder, other := w.startBoth()

@@ -46,7 +46,7 @@ func (m passage) String() string {
 type fate int
 
 const (
-	fateArrives fate = iota // it arrives while the twin stands still
+	fateArrives fate = iota // it arrives while the twin is stopped
 	fateLate                // it arrives when the other twin has done the work
 	fateLost                // the connection is cut in its place
 )
@@ -59,7 +59,7 @@ type trap struct {
 
 	begun   bool          // what it comes after was seen
 	sprung  bool          // guarded by the gate, as begun is
-	halted  chan struct{} // closed when the twin stands still
+	halted  chan struct{} // closed when the twin is stopped
 	release chan struct{} // closed when a message that is late may arrive
 	once    sync.Once     // of that
 }
@@ -70,7 +70,7 @@ func (t *trap) let() { t.once.Do(func() { close(t.release) }) }
 // gate is where all messages of one twin pass. It halts the twin at its trap.
 type gate struct {
 	tb   testing.TB
-	halt func() // the twin stands still when it returns
+	halt func() // the twin is stopped when it returns
 
 	mu   sync.Mutex
 	trap *trap
@@ -84,7 +84,7 @@ func (g *gate) arm(m passage, f fate, do func()) *trap {
 	return t
 }
 
-// disarm lets everything pass.
+// disarm forwards everything.
 func (g *gate) disarm() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -112,7 +112,7 @@ func (g *gate) caught(name string, answer bool) *trap {
 	return t
 }
 
-// pass lets a message pass, now or later, or reports that it is lost.
+// pass forwards a message, now or later, or reports that it is lost.
 func (g *gate) pass(name string, answer bool) bool {
 	t := g.caught(name, answer)
 	if t == nil {
@@ -134,14 +134,14 @@ type write struct {
 	at      time.Time
 	action  string
 	subject string // the instance, or the target
-	halted  bool   // it came while the twin stood still
+	halted  bool   // it came while the twin was stopped
 }
 
 // cloudDoor is the provider as one twin reaches it.
 type cloudDoor struct {
 	gate   *gate
 	server http.Handler
-	still  func() bool // the twin stands still
+	still  func() bool // the twin is stopped
 	http   *httptest.Server
 
 	mu     sync.Mutex
@@ -228,7 +228,7 @@ func (d *busDoor) close() {
 	d.wg.Wait()
 }
 
-// setCut ends all connections and lets none in, or lets them in again.
+// setCut ends all connections and refuses new ones, or accepts them again.
 func (d *busDoor) setCut(on bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -311,7 +311,7 @@ var (
 	assigned      = regexp.MustCompile(`"asked":`)
 )
 
-// name is what a message of the twin is called in the moments; empty if it has none.
+// name is what a message of the twin is called in the moments; empty if it is not counted.
 func (d *busDoor) name(f frame) string {
 	bucket := "weir_" + d.cluster
 	key, isWrite := strings.CutPrefix(f.subject, "$KV."+bucket+".")
@@ -406,7 +406,7 @@ func readFrame(in *bufio.Reader) (frame, error) {
 	return f, nil
 }
 
-// haltProcess stops a process, and returns when all of it stands still.
+// haltProcess stops a process, and returns when all its threads are stopped.
 func haltProcess(tb testing.TB, pid int) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		tb.Errorf("halt process %d: %v", pid, err)

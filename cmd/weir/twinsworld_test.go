@@ -39,7 +39,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// twinFile is the pool file of twins. A machine has 10 cpus, all of which count.
+// twinFile is the pool file of twins. A machine has 10 cpus, and all of them count.
 const twinFile = `resource_groups: [{asg: {tag: "weir:pool"}}]
 scaling_limits: {min_capacity: 1, max_capacity: 40, max_weight_to_add: 40, max_weight_to_remove: 40, max_tasks_to_kill: inf}
 autoscaling: {tick: 400ms, lease: %v, setpoint: 1, target_capacity_margin: 0, default_signal_role: %[2]s}
@@ -73,7 +73,7 @@ type twins struct {
 	kept  []uint64   // epochs of what was written to the pool's key, in order
 }
 
-// twinNode is what a node says of itself.
+// twinNode is the report of a node.
 type twinNode struct {
 	tasks    int
 	draining bool
@@ -123,7 +123,7 @@ func newTwins(t *testing.T, bus, name string, ttl time.Duration, size int) *twin
 	return w
 }
 
-// serveMetrics keeps what the signal wants to know, in that folder.
+// serveMetrics serves the metrics of the signal from that folder.
 func (w *twins) serveMetrics(ctx context.Context, wg *sync.WaitGroup, dir string) {
 	log := slog.New(slog.DiscardHandler)
 	store, err := tsdbstore.Open(dir, tsdbstore.Config{Log: log})
@@ -141,7 +141,7 @@ func (w *twins) serveMetrics(ctx context.Context, wg *sync.WaitGroup, dir string
 	})
 }
 
-// serveSignal answers with what is wished, and tells the gate of whoever asks.
+// serveSignal answers with the set request, and reports each client to the gate.
 func (w *twins) serveSignal(ctx context.Context, wg *sync.WaitGroup) {
 	l, err := sigproto.Listen(sigproto.Address(w.cluster, "wish", "web"))
 	if err != nil {
@@ -201,7 +201,7 @@ func (w *twins) peer(c net.Conn) *twin {
 	return who
 }
 
-// serveNodes lets the time pass, and speaks for the machines that are in service.
+// serveNodes advances the time, and reports for the machines that are in service.
 func (w *twins) serveNodes(ctx context.Context, wg *sync.WaitGroup) {
 	sub, err := w.nc.Subscribe("weir."+w.cluster+".agent.*.cordon", func(m *nats.Msg) {
 		var r struct{ On bool }
@@ -231,7 +231,7 @@ func (w *twins) serveNodes(ctx context.Context, wg *sync.WaitGroup) {
 	})
 }
 
-// node changes what a node says.
+// node changes the report of a node.
 func (w *twins) node(id string, change func(*twinNode)) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -260,7 +260,7 @@ func (w *twins) speak() {
 	}
 }
 
-// watchLease notes every value of the lease's key, and who wrote the pool's.
+// watchLease notes every value of the lease's key, and the writers of the pool's.
 func (w *twins) watchLease(ctx context.Context, wg *sync.WaitGroup) {
 	js, err := jetstream.New(w.nc)
 	if err != nil {
@@ -302,7 +302,7 @@ func (w *twins) noteValue(e jetstream.KeyValueEntry) {
 	w.terms = append(w.terms, term)
 }
 
-// epochOf returns the epoch of who wrote a value.
+// epochOf returns the epoch of the writer of a value.
 func (w *twins) epochOf(e jetstream.KeyValueEntry) uint64 {
 	line, _, _ := bytes.Cut(e.Value(), []byte("\n"))
 	var head struct{ Epoch uint64 }
@@ -312,7 +312,7 @@ func (w *twins) epochOf(e jetstream.KeyValueEntry) uint64 {
 	return head.Epoch
 }
 
-// expectTakenOver looks whether the last takeover left anything that was written
+// expectTakenOver checks whether the last takeover left anything that was written
 // before it.
 func (w *twins) expectTakenOver() {
 	w.Helper()
@@ -352,7 +352,7 @@ type twin struct {
 	cmd    *exec.Cmd
 	done   chan struct{}
 	pid    atomic.Int64 // 0: it does not run
-	still  atomic.Bool  // it stands still
+	still  atomic.Bool  // it is stopped
 
 	mu    sync.Mutex
 	lines []string
@@ -516,7 +516,7 @@ func (a *twin) id() string {
 	return a.holder
 }
 
-// startBoth starts both, and returns who holds the pool, and the other one.
+// startBoth starts both, and returns the holder of the pool and the standby.
 func (w *twins) startBoth() (holder, other *twin) {
 	w.Helper()
 	w.all[0].start()
@@ -575,7 +575,7 @@ func (w *twins) tick(what string, want func(autoscaler.Record) error) (found aut
 	return found
 }
 
-// settled waits until the pool is what the signal wishes: that target, so many
+// settled waits until the pool matches the signal's request: that target, so many
 // machines in service, none on its way out.
 func (w *twins) settled() {
 	w.Helper()
@@ -599,7 +599,7 @@ func (w *twins) settledAt(n int) {
 	})
 }
 
-// stays waits until that many ticks more are over, and looks whether the pool is
+// stays waits until that many ticks more are over, and checks whether the pool is
 // as before.
 func (w *twins) stays(n int) {
 	w.Helper()
@@ -610,8 +610,8 @@ func (w *twins) stays(n int) {
 }
 
 // expectOneWriter goes through what the provider and the lease's key have seen:
-// nobody wrote without holding the pool, but for what was in flight when it was
-// halted; nobody held it beside another; no instance was ended twice or by the
+// no process wrote without the lease, except for what was in flight when it was
+// halted; it never had two holders; no instance was ended twice or by the
 // provider's own choice.
 func (w *twins) expectOneWriter() {
 	w.Helper()

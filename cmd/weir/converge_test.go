@@ -43,16 +43,16 @@ var (
 	convergeFew   = convergeApps / 100 // apps that change at once, of each kind
 )
 
-// TestConvergence has the harmonizer, as a process of its own, keep convergeApps apps
-// on convergeNodes nodes, each with its own connection to a real NATS server, by a bulk API
-// over HTTP that fails in every way. After each trouble the world has to come to
-// the rows define, and in all of them nothing may be stopped that should run,
-// and nothing started that should not.
+// TestConvergence runs the harmonizer as a process of its own, with convergeApps apps on
+// convergeNodes nodes. Each node has its own connection to a real NATS server. The bulk
+// API over HTTP fails in every way. After each fault the nodes must run what the rows
+// define. At no time may the harmonizer stop an instance that should run, or start one
+// that should not.
 func TestConvergence(t *testing.T) {
 	t.Parallel()
 	w := newConvergeWorld(t)
 	p := w.newProcess()
-	t.Cleanup(func() { t.Logf("weir harmonizer said:\n%s", p.log()) })
+	t.Cleanup(func() { t.Logf("output of weir harmonizer:\n%s", p.log()) })
 	for _, phase := range []struct {
 		name string
 		run  func(*convergeWorld, *convergeProcess)
@@ -277,8 +277,8 @@ func (w *convergeWorld) passes(span time.Duration) {
 }
 
 // convergeChanges changes rows in every way, has instances crash and doubles
-// others. When the harmonizer has read the rows, so that it has no excuse any more,
-// nodes die and the bus is restarted, in the middle of what is done about it all.
+// others. When the harmonizer has read the rows, nodes die and the bus is restarted,
+// while its reactions are still running.
 func convergeChanges(w *convergeWorld, _ *convergeProcess) {
 	w.change()
 	var first uint64

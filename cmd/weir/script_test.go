@@ -14,14 +14,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/testsize"
 )
 
-// TestScripts types the commands of testdata/script as a person would. Beside
-// testscript's own there are "eventually REGEXP COMMAND ...", which repeats a
-// command until it succeeds and its output matches, "busy VARIABLE" and "free
-// VARIABLE", which set a variable to an address that is taken, or not, "fetch
-// REGEXP URL", which reads a page until it matches, "exits CODE COMMAND ...",
-// "json FILE", for which the file, or stdout, has to be JSON, and "machine VARIABLE
-// FILE", which sets a variable to the first machine in it. The condition "[full]" holds
-// where tests try all cases.
+// TestScripts runs the scripts of testdata/script. Beside the commands of testscript,
+// there are:
+//
+//	eventually REGEXP COMMAND ...   repeat a command until it succeeds and its output matches
+//	busy VARIABLE                   set a variable to an address in use
+//	free VARIABLE                   set a variable to a free address
+//	fetch REGEXP URL                read a page until it matches
+//	exits CODE COMMAND ...          require an exit code
+//	json FILE                       require that the file, or stdout, is JSON
+//	machine VARIABLE FILE           set a variable to the first machine in the file
+//
+// The condition "[full]" is true where tests run all cases.
 func TestScripts(t *testing.T) {
 	t.Parallel()
 	clusterman, err := filepath.Abs(filepath.Join("testdata", "clusterman"))

@@ -251,11 +251,7 @@ func (cli *healthCommands) printHealthHead(now time.Time, s nodehealth.Status) {
 		fmt.Fprintf(cli.Stdout, "! nothing is repaired: %s\n", s.Healer)
 	}
 	for _, b := range s.Open {
-		what := breakerText(b)
-		if b.Manual {
-			what += ", until \"weir health release\""
-		}
-		fmt.Fprintf(cli.Stdout, "! %s for %s: %s\n", what, explain.Ago(now, b.Since), b.Why)
+		fmt.Fprintf(cli.Stdout, "! %s\n", explain.Breaker(now, b))
 	}
 	for _, a := range s.Alarms {
 		if !told(s, a.Key) {
@@ -330,7 +326,7 @@ func healthTrouble(s nodehealth.Status) string {
 		parts = append(parts, states(s.Census))
 	}
 	for _, b := range s.Open {
-		parts = append(parts, breakerText(b)+": "+b.Why)
+		parts = append(parts, explain.Breaker(time.Now(), b))
 	}
 	if s.Mode == judge.Act && s.Healer != "" {
 		parts = append(parts, "nothing is repaired: "+s.Healer)
@@ -342,14 +338,6 @@ func healthTrouble(s nodehealth.Status) string {
 		return ""
 	}
 	return fmt.Sprintf("node health, mode %s: %s; \"weir health status\" shows more", s.Mode, strings.Join(parts, "; "))
-}
-
-// breakerText names the part of the pool that an open breaker covers.
-func breakerText(b judge.Breaker) string {
-	if b.Pool {
-		return "the pool's breaker is open"
-	}
-	return "zone " + cmp.Or(b.Zone, "without a name") + " is frozen"
 }
 
 // several returns "1 repair" or "2 repairs".

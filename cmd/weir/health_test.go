@@ -243,7 +243,7 @@ func healthOfAll(t *testing.T) {
 	if alarms := w.of(mark, "alarm"); len(alarms) != 1 || !strings.Contains(alarm.told.Why, "nodes are sick, 1 may be: no repairs") {
 		t.Errorf("alarms: %+v", alarms)
 	}
-	if shown := w.weir("health", "status"); !strings.Contains(shown, "! the pool's breaker is open") {
+	if shown := w.weir("health", "status"); !strings.Contains(shown, "! breaker of the pool is open since") {
 		t.Errorf("health status says:\n%s", shown)
 	}
 	w.signalTo(syscall.SIGCONT, all...)

@@ -131,13 +131,8 @@ func (cli *statusCommands) gatherStatus(ctx context.Context, b *bus.Bus) poolSta
 			warn("configuration files rejected, running processes unchanged: %s", processes.Refused)
 		}
 		for _, p := range append(processes.Signals, processes.Autoscaler) {
-			switch {
-			case p.Why != "" && p.State != "running" && p.App != "":
-				warn("%s is %s: %s; \"weir signal logs %s\" shows its last output", p.Title(), p.State, p.Why, p.App)
-			case p.Why != "":
-				warn("%s is %s: %s", p.Title(), p.State, p.Why)
-			case p.State != "running":
-				warn("%s is %s", p.Title(), p.State)
+			if problem := explain.Process(time.Now(), p); problem != "" {
+				warn("%s", problem)
 			}
 			for one := &p; one != nil; one = one.Candidate {
 				if one.Yanked != "" {
@@ -253,7 +248,7 @@ func (s *poolStatus) warnOfApps(c message.Counts) {
 	}
 	for _, name := range sortedKeys(c.Apps) {
 		if n := c.Apps[name]; n.Flapping > 0 {
-			s.warn("application %s: %d of %d instances crash repeatedly; \"weir app logs %s\" shows their last output", name, n.Flapping, n.Expected, name)
+			s.warn("%s", explain.Crashes(name, n))
 		}
 	}
 }
@@ -338,7 +333,7 @@ func (s *poolStatus) warnOfTick(r autoscaler.Record) {
 		add("another party set the target of %s to %d after weir requested %d", d.Group, d.Found, d.Asked)
 	}
 	for _, q := range r.State.Quarantines {
-		add("group %s is in backoff until %s: %s", q.Group, q.Until.Format(time.TimeOnly), q.Why)
+		add("%s", explain.Group(time.Now(), q))
 	}
 	if r.Detail != nil && r.Answer != nil && r.Case != nil {
 		s.warnOfDecision(*r.Case, *r.Answer, *r.Detail)

@@ -2,8 +2,8 @@ package resource
 
 import "fmt"
 
-// Kind names one of the four resources. The order is the order of every
-// listing, and of ties in a decision: the first largest wins.
+// Kind names one of the four resources. Every listing has this order. In a tie of a decision the
+// first largest kind wins.
 type Kind uint8
 
 const (
@@ -22,7 +22,7 @@ const Count = len(kindNames)
 // Kinds returns all kinds in their order.
 func Kinds() [Count]Kind { return [Count]Kind{CPUs, Mem, Disk, GPUs} }
 
-// String returns the name that configuration, wire and metrics use.
+// String returns the name as in configuration, wire and metrics.
 func (k Kind) String() string {
 	if int(k) < len(kindNames) {
 		return kindNames[k]
@@ -30,7 +30,7 @@ func (k Kind) String() string {
 	return fmt.Sprintf("kind(%d)", uint8(k))
 }
 
-// ParseKind returns the kind of that name.
+// ParseKind returns the kind with that name.
 func ParseKind(name string) (Kind, error) {
 	for k, n := range kindNames {
 		if n == name {

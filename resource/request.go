@@ -7,14 +7,14 @@ import (
 	"strings"
 )
 
-// Request is what a signal asks for: a value for some kinds, no opinion on the
-// others. The zero Request has no opinion at all.
+// Request is what a signal requests: a value for some kinds, no opinion on the others. The zero
+// Request has no opinion on any kind.
 type Request struct {
 	values  Vector
 	present [Count]bool
 }
 
-// Of returns the request that asks for every kind of v.
+// Of returns the request that has every kind of v.
 func Of(v Vector) Request {
 	r := Request{values: v}
 	for k := range r.present {
@@ -23,20 +23,19 @@ func Of(v Vector) Request {
 	return r
 }
 
-// With returns a copy of r that asks for x of k.
+// With returns a copy of r that requests x of k.
 func (r Request) With(k Kind, x float64) Request {
 	r.values[k], r.present[k] = x, true
 	return r
 }
 
-// Get returns what r asks for of k, and whether it asks at all.
+// Get returns the value of k in r, and whether r has one.
 func (r Request) Get(k Kind) (float64, bool) { return r.values[k], r.present[k] }
 
 // IsEmpty reports whether r has no opinion on any kind.
 func (r Request) IsEmpty() bool { return r.present == [Count]bool{} }
 
-// Validate returns an error that names the first kind whose value is not a
-// finite number of at least zero.
+// Validate returns an error that names the first kind whose value is negative or not finite.
 func (r Request) Validate() error {
 	for _, k := range Kinds() {
 		if x, ok := r.Get(k); ok {
@@ -48,7 +47,7 @@ func (r Request) Validate() error {
 	return nil
 }
 
-// String prints the kinds that r asks for, for people: "cpus=4 mem=2048".
+// String prints the kinds that r requests, for people: "cpus=4 mem=2048".
 func (r Request) String() string {
 	var parts []string
 	for _, k := range Kinds() {
@@ -62,7 +61,7 @@ func (r Request) String() string {
 	return strings.Join(parts, " ")
 }
 
-// MarshalJSON writes an object with the kinds that r asks for, and no others.
+// MarshalJSON writes an object with only the kinds that r requests.
 func (r Request) MarshalJSON() ([]byte, error) {
 	out := make(map[string]float64, Count)
 	for _, k := range Kinds() {
@@ -73,8 +72,8 @@ func (r Request) MarshalJSON() ([]byte, error) {
 	return json.Marshal(out)
 }
 
-// UnmarshalJSON reads an object of kinds; null and absent are no opinion. An
-// unknown kind, a string, a negative value is an error that names the kind.
+// UnmarshalJSON reads an object of kinds. null and an omitted kind mean no opinion. For an unknown
+// kind, a string or a negative value the error names the kind.
 func (r *Request) UnmarshalJSON(data []byte) error {
 	var in map[string]json.RawMessage
 	if err := json.Unmarshal(data, &in); err != nil {

@@ -2,13 +2,13 @@ package resource
 
 import "math"
 
-// Slack is how far two sums of amounts may differ and still be equal. Floating point
-// loses that much by rounding: ten tenths fit into one.
+// Slack is the largest difference at which two sums count as equal. Floating point rounding loses
+// that much: ten tenths fit into one.
 const Slack = 1e-9
 
-// Ceil rounds up. What exceeds a whole number by at most Slack is that number, so that
-// 15.0000000001 buys 15 machines.
+// Ceil rounds up. A number that exceeds a whole number by at most Slack is rounded down to it:
+// 15.0000000001 becomes 15 machines.
 func Ceil(x float64) float64 { return math.Ceil(x - Slack) }
 
-// Floor rounds down. What lacks at most Slack of a whole number is that number.
+// Floor rounds down. A number at most Slack below a whole number is rounded up to it.
 func Floor(x float64) float64 { return math.Floor(x + Slack) }

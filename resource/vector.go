@@ -6,7 +6,7 @@ import (
 	"math"
 )
 
-// Vector is a known quantity of every kind, indexed by Kind.
+// Vector has a quantity for each kind, indexed by Kind.
 type Vector [Count]float64
 
 // Add returns v + w.
@@ -33,7 +33,7 @@ func (v Vector) Scale(f float64) Vector {
 	return v
 }
 
-// Fits reports whether v fits into room, kind by kind; Slack is forgiven.
+// Fits reports whether each kind of v exceeds that of room by at most Slack.
 func (v Vector) Fits(room Vector) bool {
 	for k := range v {
 		if v[k] > room[k]+Slack {
@@ -46,8 +46,7 @@ func (v Vector) Fits(room Vector) bool {
 // IsZero reports whether every value is zero.
 func (v Vector) IsZero() bool { return v == Vector{} }
 
-// Validate returns an error that names the first kind whose value is not a
-// finite number of at least zero.
+// Validate returns an error that names the first kind whose value is negative or not finite.
 func (v Vector) Validate() error {
 	for _, k := range Kinds() {
 		if err := check(k, v[k]); err != nil {
@@ -76,7 +75,7 @@ func (v Vector) MarshalJSON() ([]byte, error) {
 	return json.Marshal(vectorJSON{v[CPUs], v[Mem], v[Disk], v[GPUs]})
 }
 
-// UnmarshalJSON reads what MarshalJSON writes; a kind that is not named is 0.
+// UnmarshalJSON reads the format of MarshalJSON. An omitted kind is 0.
 func (v *Vector) UnmarshalJSON(data []byte) error {
 	var j vectorJSON
 	if err := json.Unmarshal(data, &j); err != nil {

@@ -1,7 +1,7 @@
-// Package pools is the vocabulary of machines: a [Pool] is made of groups, a
-// group of instances, and a node is an instance as the scheduler sees it.
+// Package pools is the vocabulary of machines. A [Pool] consists of groups, a group of instances. A
+// node is an instance as the scheduler reports it.
 //
-// Weight is what a machine gives to the pool's capacity, target what we ask the
-// provider for. Providers live in the packages below, all of them pass the
-// suite of package pooltest.
+// Weight is what a machine adds to the pool's capacity. A target is the weight that Weirkeeper
+// requests from the provider. Providers are in the packages below this one, and each of them passes
+// the suite of package pooltest.
 package pools

@@ -14,20 +14,20 @@ type Market struct {
 	Zone         string `json:"zone"`
 }
 
-// InstanceState is a machine's state as the provider tells it.
+// InstanceState is the state of a machine as the provider reports it.
 //
 //	pending ──► running ──► terminating ──► (gone)
 //	   └───────────────────────▲
 type InstanceState string
 
 const (
-	InstanceUnknown     InstanceState = ""            // the provider did not say
-	InstancePending     InstanceState = "pending"     // ordered, not yet up
-	InstanceRunning     InstanceState = "running"     // up
-	InstanceTerminating InstanceState = "terminating" // on its way out
+	InstanceUnknown     InstanceState = ""            // the provider reports no state
+	InstancePending     InstanceState = "pending"     // requested, not running yet
+	InstanceRunning     InstanceState = "running"     // running
+	InstanceTerminating InstanceState = "terminating" // shutting down
 )
 
-// Instance is a machine as the provider sees it.
+// Instance is a machine as the provider reports it.
 type Instance struct {
 	ID       string        `json:"id"`
 	Group    string        `json:"group"`
@@ -35,27 +35,27 @@ type Instance struct {
 	Weight   float64       `json:"weight"`
 	State    InstanceState `json:"state"`
 	Launched time.Time     `json:"launched"`
-	Stale    bool          `json:"stale,omitempty"` // being rolled away
-	// Protected: the provider would refuse to terminate it.
+	Stale    bool          `json:"stale,omitempty"` // a roll replaces it
+	// Protected: the provider rejects its termination.
 	Protected bool `json:"protected,omitempty"`
-	// Cordoned: an operator's mark at the provider; never chosen by a prune.
+	// Cordoned: an operator marked it at the provider. A prune never chooses it.
 	Cordoned bool `json:"cordoned,omitempty"`
 }
 
 // GroupSnapshot is one provider group at one moment.
 type GroupSnapshot struct {
 	ID     string `json:"id"`
-	Kind   string `json:"kind,omitempty"` // what it is at its provider: local, asg, sfr
-	Target int    `json:"target"`         // what the provider is asked for, in weight
+	Kind   string `json:"kind,omitempty"` // type at the provider: local, asg, sfr
+	Target int    `json:"target"`         // requested from the provider, in weight
 	Min    int    `json:"min"`
 	Max    int    `json:"max"` // Unlimited if there is no upper bound
 	Stale  bool   `json:"stale,omitempty"`
-	// Short, if not empty, says why the provider does not give what is asked for:
-	// no capacity, a quota. ShortAt is when it said so last.
+	// Short, if not empty, is the reason why the provider does not fulfill the target: no capacity,
+	// a quota. ShortAt is the time of the provider's latest report.
 	Short   string    `json:"short,omitempty"`
 	ShortAt time.Time `json:"short_at,omitzero"`
-	// Busy, if not empty, says who else is changing the group, such as an instance
-	// refresh: it is left alone meanwhile.
+	// Busy, if not empty, names another change of the group, such as an instance refresh.
+	// Weirkeeper does not change the group meanwhile.
 	Busy      string     `json:"busy,omitempty"`
 	Instances []Instance `json:"instances"`
 }
@@ -63,8 +63,7 @@ type GroupSnapshot struct {
 // Unlimited is the Max of a group without an upper bound.
 const Unlimited = int(^uint(0) >> 1)
 
-// Fulfilled returns the weight of all instances that exist and stay: pending
-// and running ones.
+// Fulfilled returns the weight of all instances that are not terminating.
 func (g GroupSnapshot) Fulfilled() float64 {
 	var sum float64
 	for _, i := range g.Instances {
@@ -77,84 +76,81 @@ func (g GroupSnapshot) Fulfilled() float64 {
 
 // Group is one group of machines at a provider. It may be used concurrently.
 type Group interface {
-	// ID names the group within its pool; it never changes.
+	// ID returns the group's name, unique within its pool. It never changes.
 	ID() string
-	// Snapshot reads the group: never older than its own last write, otherwise
-	// as fresh as the provider gives it.
+	// Snapshot reads the group. It includes the group's own last write. Otherwise it is as fresh as
+	// the provider's data.
 	Snapshot(ctx context.Context) (GroupSnapshot, error)
-	// SetTarget asks for that much weight. It is absolute, so it may be
-	// repeated. ErrTargetBounds outside [Min, Max]. Lowering never chooses a
-	// victim: a target below what exists only stops replacements.
+	// SetTarget requests that weight. The target is absolute, so the call may be repeated. Outside
+	// [Min, Max] the error is ErrTargetBounds. A lower target never terminates an instance: a
+	// target below the existing weight only stops replacements.
 	SetTarget(ctx context.Context, target int) error
-	// Terminate ends these instances and lowers the target by their weight.
-	// An id that is already terminating or gone is no error and lowers
-	// nothing; one that the group does not own is ErrNotOwned, and nothing is
-	// ended.
+	// Terminate terminates these instances and lowers the target by their weight. An instance that
+	// is already terminating or gone is not an error and does not lower the target. If the group
+	// does not own an instance, the error is ErrNotOwned and nothing is terminated.
 	Terminate(ctx context.Context, ids []string) error
 }
 
 var (
-	// ErrTargetBounds: a target outside the group's [Min, Max].
+	// ErrTargetBounds: the target is outside the group's [Min, Max].
 	ErrTargetBounds = errors.New("target is outside the group's bounds")
-	// ErrNotOwned: an instance that is not of this group.
+	// ErrNotOwned: the instance does not belong to this group.
 	ErrNotOwned = errors.New("instance is not of this group")
-	// ErrShort: the provider has no more machines of this kind, or gives us none:
-	// capacity or quota. Another group may have some.
+	// ErrShort: the provider cannot or does not supply more machines of this kind: capacity or
+	// quota. Another group may have some.
 	ErrShort = errors.New("the provider has no more machines of this kind")
-	// ErrRefused: the provider does not let us, or not now: access, protection, a
-	// change under way. Asking again at once is of no use.
+	// ErrRefused: the provider rejects the request: access, protection, a change in progress. An
+	// immediate retry is of no use.
 	ErrRefused = errors.New("the provider refuses")
-	// ErrThrottled: too many requests; nothing was done.
+	// ErrThrottled: the provider received too many requests. It changed nothing.
 	ErrThrottled = errors.New("the provider asks for fewer requests")
 )
 
-// Provider knows the groups of one pool. It may be used concurrently.
+// Provider finds the groups of one pool. It may be used concurrently.
 type Provider interface {
-	// Groups returns the pool's groups as they are there now, in order of id; an
-	// error if not all of them are known. It begins a new round of reading: what the
-	// Snapshot of a returned Group gives is no older than this call, and one round of
-	// requests serves all of them.
+	// Groups returns all of the pool's current groups in order of id, or an error if some are
+	// unknown. It begins a new read: the Snapshot of a returned Group is no older than this call.
+	// One set of requests serves all of the groups.
 	Groups(ctx context.Context) ([]Group, error)
 }
 
-// Static is a Provider whose groups are always these.
+// Static is a Provider with a fixed list of groups.
 type Static []Group
 
 // Groups implements [Provider].
 func (s Static) Groups(context.Context) ([]Group, error) { return s, nil }
 
-// NoticeKind is what a provider warns of.
+// NoticeKind is the kind of a provider's warning.
 type NoticeKind string
 
 const (
-	Interruption NoticeKind = "interruption" // it takes the instance soon, whatever we do
-	Rebalance    NoticeKind = "rebalance"    // the instance is at risk: better replaced before
-	Hint         NoticeKind = "hint"         // the instance has changed, or may have: no warning, but to be looked at
+	Interruption NoticeKind = "interruption" // the provider will take the instance soon, in any case
+	Rebalance    NoticeKind = "rebalance"    // the instance is at risk: replace it first
+	Hint         NoticeKind = "hint"         // the instance changed, or may have changed: not a warning, but a reason to inspect it
 )
 
 // Notice is a provider's warning about one instance.
 type Notice struct {
 	Instance string
 	Kind     NoticeKind
-	At       time.Time // as the provider says
+	At       time.Time // time of the provider
 	Why      string
-	// Done is called once the notice is kept durably or is of no use; until then it
-	// comes again. It never waits.
+	// Done is called once the notice is durably stored or not needed. Until then the provider
+	// repeats it. Done never blocks.
 	Done func()
 }
 
-// NodeState is a machine's state as the scheduler sees it.
+// NodeState is the state of a machine as the scheduler reports it.
 type NodeState string
 
 const (
-	NodeUnknown  NodeState = ""         // not to be judged: never touched
+	NodeUnknown  NodeState = ""         // unknown: never changed
 	NodeOrphaned NodeState = "orphaned" // the instance runs, its node has not joined
 	NodeIdle     NodeState = "idle"     // joined, no tasks
 	NodeRunning  NodeState = "running"  // joined, has tasks
 )
 
-// NodeFacts is what a node says of itself, published by its agent on
-// "weir.<cluster>.node.<id>".
+// NodeFacts is the report of a node. Its agent publishes it on "weir.<cluster>.node.<id>".
 type NodeFacts struct {
 	ID          string          `json:"id"` // the instance's id
 	Pool        string          `json:"pool"`
@@ -164,29 +160,29 @@ type NodeFacts struct {
 	Allocated   resource.Vector `json:"allocated"`
 	Tasks       int             `json:"tasks"`
 	BatchTasks  int             `json:"batch_tasks,omitempty"`
-	Draining    bool            `json:"draining,omitempty"` // cordoned: takes nothing new
+	Draining    bool            `json:"draining,omitempty"` // cordoned: accepts no new tasks
 	SafeToEvict bool            `json:"safe_to_evict"`
-	// Priority is that of a Node: Clusterman's, the largest of any task of
-	// 2 x cpus + mem / 1000 MB.
+	// Priority is that of a Node: the maximum over its tasks of 2 x cpus + mem / 1000 MB, as in
+	// Clusterman.
 	Priority float64 `json:"priority,omitempty"`
-	// Conditions are what the agent found of its own machine, each type once, at most
-	// MaxConditions. One that is not Failed says that it was looked at and is well.
+	// Conditions are what the agent found on its own machine. Each type occurs once, and there are
+	// at most MaxConditions. A condition that is not Failed was checked and is good.
 	Conditions []Condition `json:"conditions,omitempty"`
-	// Heartbeat is the period of the node's heartbeats, by which package liveness judges
-	// its silence. 0: not published.
+	// Heartbeat is the period of the node's heartbeats. Package liveness uses it to detect a silent
+	// node. 0: not published.
 	Heartbeat time.Duration `json:"heartbeat,omitempty"`
 	At        time.Time     `json:"at"`
 }
 
-// Bounds of the conditions that a node tells.
+// Bounds of the conditions that a node publishes.
 const (
 	MaxConditions    = 16
 	MaxConditionType = 64  // bytes of a Type, at least 1
 	MaxConditionWhy  = 256 // bytes of a Why
 )
 
-// Condition is one property of a machine that its own agent, or a problem detector
-// beside it, has looked at: its disk, its file system, its kernel.
+// Condition is the result of one check of a machine by its own agent or by a problem detector
+// beside the agent: disk, file system, kernel.
 type Condition struct {
 	Type   string `json:"type"`
 	Failed bool   `json:"failed"`
@@ -196,16 +192,16 @@ type Condition struct {
 // Joined reports whether the node has joined the pool and reports facts.
 func (s NodeState) Joined() bool { return s == NodeIdle || s == NodeRunning }
 
-// Node joins an instance with what its node says.
+// Node is an instance with the facts that its node reports.
 type Node struct {
 	Instance Instance  `json:"instance"`
 	State    NodeState `json:"state"`
 	Facts    NodeFacts `json:"facts"`
-	// Cordoned: an operator's mark; never chosen by a prune.
+	// Cordoned: an operator marked it. A prune never chooses it.
 	Cordoned bool `json:"cordoned,omitempty"`
-	// Priority orders candidates of a prune; the lowest goes first.
+	// Priority orders the candidates of a prune. The lowest goes first.
 	Priority float64 `json:"priority,omitempty"`
-	// Unhealthy: the node-health policy found it unfit. A preferred victim.
+	// Unhealthy: the node-health policy found it unfit. A prune prefers it.
 	Unhealthy bool `json:"unhealthy,omitempty"`
 }
 

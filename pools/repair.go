@@ -5,18 +5,18 @@ import (
 	"errors"
 )
 
-// ErrMendFailed: a repair in place came to its end, and in vain.
+// ErrMendFailed: the repair in place ended without success.
 var ErrMendFailed = errors.New("the repair failed")
 
-// MendKind is a repair in place: the instance keeps its id.
+// MendKind is the kind of a repair in place. The instance keeps its id.
 type MendKind string
 
 const (
-	MendStart   MendKind = "start"   // a stopped machine is started
-	MendReboot  MendKind = "reboot"  // the operating system is asked to restart
-	MendReset   MendKind = "reset"   // the machine is stopped by force, and started
-	MendRebuild MendKind = "rebuild" // the root volume is replaced, and the machine restarted
-	// MendWorkflow is a workflow of the operator. Node health runs it, and not a Mender.
+	MendStart   MendKind = "start"   // start a stopped machine.
+	MendReboot  MendKind = "reboot"  // request a restart of the operating system.
+	MendReset   MendKind = "reset"   // stop the machine by force, and start it.
+	MendRebuild MendKind = "rebuild" // replace the root volume, and restart the machine.
+	// MendWorkflow is a workflow of the operator. Node health runs it, not a Repairer.
 	MendWorkflow MendKind = "workflow"
 )
 
@@ -24,119 +24,115 @@ const (
 type Mending struct {
 	Instance string
 	Kind     MendKind
-	// Attempt names the repair for good: what was begun under it is not begun again.
+	// Attempt is the idempotency key: a repair that was begun under it is not begun again.
 	Attempt string
 	Image   string // of MendRebuild; empty: the machine's own
 	// Resumed: an earlier process may have begun the repair.
 	Resumed bool
 }
 
-// Mender is a [Group] that can repair its instances in place. It may be used
-// concurrently.
+// Mender is a [Group] that can repair its instances in place. It may be used concurrently.
 type Mender interface {
-	// Mends returns the kinds that it can do.
+	// Mends returns the kinds of repair that the group supports.
 	Mends() []MendKind
-	// Mend begins the repair or, when it has begun, looks up what came of it; it does
-	// not wait for its end. It is called again until done, or until an error is
-	// ErrMendFailed; any other error means that this call came to nothing. done says
-	// that the provider is through: whether the node is fit is for others to see.
+	// Mend begins the repair, or returns the state of a repair that was begun. It does not wait for
+	// the end. The caller repeats it until done is true or the error is ErrMendFailed. Any other
+	// error means that only this call failed. done means that the provider has finished, not that
+	// the node is fit.
 	Mend(ctx context.Context, m Mending) (done bool, err error)
 }
 
-// Fence is one way to make an instance harmless.
+// Fence is one way to isolate an instance.
 type Fence string
 
 const (
-	FenceService Fence = "SERVICE" // its agent stops what runs there, and takes nothing
-	FenceTraffic Fence = "TRAFFIC" // load balancers send it nothing any more
-	FenceNetwork Fence = "NETWORK" // nothing reaches it, and it reaches nothing
-	FenceCompute Fence = "COMPUTE" // it does not run: stopped or terminated
+	FenceService Fence = "SERVICE" // its agent stops its copies and accepts no more.
+	FenceTraffic Fence = "TRAFFIC" // load balancers send it no traffic.
+	FenceNetwork Fence = "NETWORK" // it has no network.
+	FenceCompute Fence = "COMPUTE" // it does not run: stopped or terminated.
 )
 
 // Isolator is a [Group] that can fence its instances. It may be used concurrently.
 type Isolator interface {
-	// Fences returns the ways that it has.
+	// Fences returns the fences that the group supports.
 	Fences() []Fence
-	// Isolate fences the instance that way, or sees whether it is; it does not wait.
-	// It may be repeated, and is, until confirmed: what is only asked for, or what the
-	// provider has accepted without having done it, is not confirmed. An instance that
-	// is gone is.
+	// Isolate fences the instance, or reports whether it is fenced. It does not wait. The caller
+	// repeats it until confirmed. A request that the provider has only accepted is not confirmed.
+	// An instance that no longer exists is confirmed.
 	Isolate(ctx context.Context, instance string, way Fence) (confirmed bool, err error)
 }
 
-// Lifter is an [Isolator] that can take a fence back. It may be used concurrently.
+// Lifter is an [Isolator] that can remove a fence. It may be used concurrently.
 type Lifter interface {
-	// Lift ends what can be ended of the fences of an instance: that of its agent. It
-	// may be repeated.
+	// Lift removes the fences of an instance that can be removed: the fence of its agent. It may be
+	// repeated.
 	Lift(ctx context.Context, instance string) error
 }
 
-// Fitness is what somebody says of an instance.
+// Fitness is the verdict of one health check of an instance.
 type Fitness string
 
 const (
-	FitnessUnknown Fitness = "" // nothing, or nothing that counts
+	FitnessUnknown Fitness = "" // no data, or no data that counts
 	Fit            Fitness = "ok"
 	Unfit          Fitness = "fail"
 )
 
-// Sight is one thing that is said of an instance, and why.
+// Sight is the result of one health check of an instance, and the reason.
 type Sight struct {
 	Fitness Fitness `json:"fitness,omitempty"`
 	Why     string  `json:"why,omitempty"`
-	// Announced: the provider has set a date for an end, a reboot or maintenance of the
-	// machine, which may work until then.
+	// Announced: the provider has scheduled an end, a reboot or maintenance of the machine. The
+	// machine may work until then.
 	Announced bool `json:"announced,omitempty"`
 }
 
-// Inspection is what the provider says of one instance's health.
+// Inspection is the provider's health report of one instance.
 type Inspection struct {
 	ID      string `json:"id"`
-	Stopped bool   `json:"stopped,omitempty"` // it exists and does not run
-	Ended   bool   `json:"ended,omitempty"`   // it will not run again
-	Spot    bool   `json:"spot,omitempty"`    // the provider takes it back soon
-	Leaving bool   `json:"leaving,omitempty"` // the provider lets it go on purpose, or does not have it in service: not to be judged
-	Machine Sight  `json:"machine,omitzero"`  // of the instance itself
-	Host    Sight  `json:"host,omitzero"`     // of what it runs on
-	Traffic Sight  `json:"traffic,omitzero"`  // of its load balancers
+	Stopped bool   `json:"stopped,omitempty"` // it exists and does not run.
+	Ended   bool   `json:"ended,omitempty"`   // it will not run again.
+	Spot    bool   `json:"spot,omitempty"`    // the provider will take it back soon.
+	Leaving bool   `json:"leaving,omitempty"` // the provider removes it on purpose, or does not have it in service: do not judge it.
+	Machine Sight  `json:"machine,omitzero"`  // of the instance itself.
+	Host    Sight  `json:"host,omitzero"`     // of its host.
+	Traffic Sight  `json:"traffic,omitzero"`  // of its load balancers.
 }
 
-// Inspecting says what an inspection is to look at beside the instances' states.
+// Inspecting selects what an inspection reads besides the states of the instances.
 type Inspecting struct {
 	Traffic bool
-	// TargetGroups are the load balancers' groups by name; none: those of the pool's
-	// own groups.
+	// TargetGroups are names of load balancer target groups. Empty: those of the pool's own groups.
 	TargetGroups []string
 }
 
-// Inspector is a [Provider] that says how its instances are. It may be used
-// concurrently.
+// Inspector is a [Provider] that reports the health of its instances. It may be used concurrently.
 type Inspector interface {
-	// Inspect returns an inspection of every instance of the pool, each one once; one
-	// that it cannot tell of has no fitness. An error means that nothing is known.
+	// Inspect returns one inspection for each instance of the pool. Without data an instance has no
+	// fitness. An error means that no instance is known.
 	Inspect(ctx context.Context, what Inspecting) ([]Inspection, error)
 }
 
-// Healer is a [Provider] whose groups can replace unhealthy machines by themselves. It
-// may be used concurrently.
+// Healer is a [Provider] whose groups can replace unhealthy machines by themselves. It may be used
+// concurrently.
 type Healer interface {
-	// Heals returns why machines of the pool are healed by the provider; empty: they
-	// are left to us.
+	// Heals returns why the provider repairs machines of the pool. Empty: Weirkeeper repairs them.
 	Heals(ctx context.Context) (why string, err error)
-	// LeaveHealing has the provider leave it to us. It may be repeated.
+	// LeaveHealing stops the provider's own repairs, so that Weirkeeper repairs. It may be
+	// repeated.
 	LeaveHealing(ctx context.Context) error
-	// Heal has the provider heal again what LeaveHealing left to us, and nothing that
-	// somebody else has it leave. It may be repeated.
+	// Heal starts again the repairs that LeaveHealing stopped, and none that another party stopped.
+	// It may be repeated.
 	Heal(ctx context.Context) error
-	// MarkUnhealthy tells the provider that an instance is unfit, so that it replaces
-	// it, where it heals. It may be repeated.
+	// MarkUnhealthy reports an unfit instance to the provider. A provider that owns the repair
+	// replaces it. It may be repeated.
 	MarkUnhealthy(ctx context.Context, instance, why string) error
 }
 
-// Address is where an instance is reached within its own network; either may be empty.
+// Address is where an instance is reached within its own network. Either field may be empty.
 type Address struct{ IP, Name string }
 
-// Addresser is a [Provider] that knows where its instances are. It may be used
+// Addresser is a [Provider] that returns the addresses of its instances. It may be used
 // concurrently.
 type Addresser interface {
 	// Address returns the address of an instance of the pool.

@@ -1,8 +1,7 @@
-// Package disruption has the disruption budget of a pool: how many of its nodes may be
-// out of service at a time by what Weirkeeper itself does. All that takes nodes out
-// asks the same budget: drains, repairs and quarantines.
+// Package disruption has the disruption budget of a pool: how many nodes Weirkeeper itself may take
+// out of service at a time. Drains, repairs and quarantines all use the same budget.
 //
-// The package is pure: values in, values out. What it returns may be used concurrently.
+// The package is pure. Its values may be used concurrently.
 package disruption
 
 import (
@@ -13,25 +12,25 @@ import (
 	"strings"
 )
 
-// Kind is what takes a node out of service. A drain has its own reason as kind.
+// Kind is what takes a node out of service. For a drain it is the drain's reason.
 type Kind string
 
 const (
-	Repair     Kind = "repair"     // an action of a repair that is under way
-	Quarantine Kind = "quarantine" // the node is set aside
+	Repair     Kind = "repair"     // a repair action in progress
+	Quarantine Kind = "quarantine" // the node is in quarantine
 )
 
-// Budget is how many nodes of a pool may be out of service, and which are. A node counts
-// once, whatever takes it out.
+// Budget is how many nodes of a pool may be out of service, and which ones are. Each node counts
+// once.
 type Budget struct {
-	Limit int             // nodes; at least 1 where there is a budget, 0 without one
+	Limit int             // nodes; at least 1; 0: no budget
 	Out   map[string]Kind // by node
 }
 
 // Bounded reports whether there is a budget.
 func (b Budget) Bounded() bool { return b.Limit > 0 }
 
-// Others returns how many nodes but this one are out of service.
+// Others returns how many other nodes are out of service.
 func (b Budget) Others(node string) int {
 	if _, out := b.Out[node]; out {
 		return len(b.Out) - 1
@@ -39,7 +38,7 @@ func (b Budget) Others(node string) int {
 	return len(b.Out)
 }
 
-// Room reports whether the node may be out of service beside the others.
+// Room reports whether the node may be out of service together with the others.
 func (b Budget) Room(node string) bool { return !b.Bounded() || b.Others(node) < b.Limit }
 
 // String returns what is out of service by kind: "2 by quarantine, 1 by repair".

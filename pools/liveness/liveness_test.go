@@ -11,7 +11,7 @@ func TestSilentAfterTwoMissingHeartbeats(t *testing.T) {
 		age, period time.Duration
 		want        bool
 	}{
-		{2 * time.Second, time.Second, false}, // the second one may be on its way
+		{2 * time.Second, time.Second, false}, // the second one may be in transit
 		{2500 * time.Millisecond, time.Second, false},
 		{2501 * time.Millisecond, time.Second, true},
 		{20 * time.Second, 10 * time.Second, false},

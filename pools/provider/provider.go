@@ -1,7 +1,7 @@
-// Package provider describes a provider of machines by one value, a [Kind]: the keys
-// that select its groups in a pool file, what it can do for node health, and how it is
-// opened. internal/providers lists the kinds. The configuration, the judge's check of a
-// policy and the daemons read the list; none of them names a provider.
+// Package provider describes a provider of machines by one value, a [Kind]: the keys that select
+// its groups in a pool file, its abilities for node health, and how to open it. internal/providers
+// lists the kinds. The configuration, the check of a node-health policy and the daemons read that
+// list. None of them names a provider.
 package provider
 
 import (
@@ -22,16 +22,17 @@ import (
 // Kind describes one provider.
 type Kind struct {
 	Name string // for people: "AWS"
-	// Selectors are the keys of an entry of resource_groups that select groups of this
-	// provider. No two kinds have a key in common.
+	// Selectors are the keys of an entry of resource_groups that select groups of this provider.
+	// Each key belongs to one kind.
 	Selectors []Selector
-	// Networks are where its machines are beside private networks, as CIDR. A poll_url
-	// may lead there unless the pool file names networks.
+	// Networks are the CIDR ranges of its machines besides private networks. A poll_url may lead
+	// there unless the pool file names networks.
 	Networks []string
-	// Environment is the prefix of the variables that Open reads, such as "AWS_". The
-	// process of a pool keeps them. Empty: Open reads none.
+	// Environment is the prefix of the variables that Open reads, such as "AWS_". The process of a
+	// pool receives them. Empty: Open reads none.
 	Environment string
-	// Open connects to the provider. Its context bounds the call, not the provider.
+	// Open connects to the provider. The context bounds this call, not the lifetime of the
+	// provider.
 	Open func(ctx context.Context, s Site) (Opened, error)
 }
 
@@ -44,35 +45,34 @@ type Selector struct {
 	New func() Group
 	// Can is what the provider can do for a node-health policy on these groups.
 	Can judge.Abilities
-	// Isolated is what Can.Fencing has besides where the policy names an
+	// Isolated lists the fences that the policy adds to Can.Fencing if it names an
 	// isolation_security_group. Empty: the groups cannot use one.
 	Isolated []judge.Level
 }
 
 // Group is the decoded value of a selector's key.
 type Group interface {
-	// Check returns each mistake of the value. Its Key is the path below the
-	// selector's key, its What is what is wrong and what is allowed. Lines and files
-	// are added by the configuration.
+	// Check returns each mistake of the value. In a problem, Key is the path below the selector's
+	// key. What is the mistake and the valid values. The configuration adds line and file.
 	Check() strictyaml.Problems
 }
 
-// Named is a [Group] that names one group, and does not find groups by a rule. The
-// configuration checks the name: it is the value's key "name", and unique in the pool.
+// Named is a [Group] that names one group instead of finding groups by a rule. The name is the
+// value's key "name". The configuration checks that it is unique in the pool.
 type Named interface {
 	Group
 	GroupName() string
 }
 
-// Site is what a provider is opened with.
+// Site is the input of Kind.Open.
 type Site struct {
 	Cluster string
 	Pool    string
-	Groups  []Group // of the pool, each one that a Selector of the kind has made
-	// Others returns the groups of the cluster's other pools, by pool. It reads files.
-	// Groups of other kinds are among them.
+	Groups  []Group // of the pool, each made by a Selector of the kind
+	// Others returns the groups of the cluster's other pools, by pool. It reads files. The result
+	// includes groups of other kinds.
 	Others func() map[string][]Group
-	// Isolation is the policy's isolation_security_group, empty if it names none.
+	// Isolation is the policy's isolation_security_group. Empty: the policy names none.
 	Isolation string
 	Account   Account
 	Conn      *nats.Conn
@@ -80,35 +80,35 @@ type Site struct {
 	Log       *slog.Logger
 }
 
-// Account is what the service file has about the cloud account.
+// Account is the cloud account, from the service file.
 type Account struct {
 	Region string
-	// Endpoint returns the URL of a service that takes the place of the cloud's own,
-	// empty for the cloud's own.
+	// Endpoint returns the URL that replaces the cloud's own URL of a service. Empty: use the
+	// cloud's own.
 	Endpoint func(service string) string
-	// Keys returns the keys of access_key_file as it is now, both empty if there is no such
-	// file. Call it for each request: keys are rotated.
+	// Keys returns the current keys of access_key_file, both empty without such a file. Call it for
+	// each request: keys are rotated.
 	Keys func() (access, secret string, err error)
-	// Events is the queue of the provider's warnings and lifecycle events. Empty: no
-	// queue is configured.
+	// Events is the queue of the provider's warnings and lifecycle events. Empty: no queue is
+	// configured.
 	Events string
 }
 
 // Opened is a connected provider.
 type Opened struct {
 	pools.Provider
-	// Hear sends warnings and hints to two channels until its context ends. Either
-	// channel may be nil. nil: the provider sends no notices here.
+	// Hear sends warnings and hints to two channels until its context ends. Either channel may be
+	// nil. A nil ReceiveNotices means that the provider sends no notices here.
 	Hear func(ctx context.Context, warnings, hints chan<- pools.Notice) error
-	// Console returns the last output of a machine of the pool, at most MaxConsole bytes
-	// of it. It changes nothing. nil: the provider stores no output.
+	// Console returns the last output of a machine of the pool, at most MaxConsole bytes. It
+	// changes nothing. A nil Console means that the provider stores no output.
 	Console func(ctx context.Context, instance string) ([]byte, error)
 }
 
 // MaxConsole bounds what Opened.Console returns, in bytes.
 const MaxConsole = 64 << 10
 
-// Find returns the kind and the selector of a key; ok is false for an unknown key.
+// Find returns the kind and the selector of a key. ok is false for an unknown key.
 func Find(kinds []Kind, key string) (k Kind, s Selector, ok bool) {
 	for _, k := range kinds {
 		if i := slices.IndexFunc(k.Selectors, func(s Selector) bool { return s.Key == key }); i >= 0 {
@@ -118,8 +118,8 @@ func Find(kinds []Kind, key string) (k Kind, s Selector, ok bool) {
 	return Kind{}, Selector{}, false
 }
 
-// Abilities returns what a provider can do for a policy on groups of these selectors:
-// what it can do for each of them. isolation: the policy names an isolation_security_group.
+// Abilities returns the abilities that groups of all of these selectors have in common. isolation
+// means that the policy names an isolation_security_group.
 func Abilities(selectors []Selector, isolation bool) judge.Abilities {
 	var can judge.Abilities
 	for i, s := range selectors {
@@ -152,12 +152,11 @@ func (k Kind) Isolates() bool {
 	return slices.ContainsFunc(k.Selectors, func(s Selector) bool { return len(s.Isolated) > 0 })
 }
 
-// Describe returns what the selector's groups are and what their provider can do, on one
-// line.
+// Describe returns on one line what the selector's groups are and what their provider can do.
 func (s Selector) Describe() string {
 	var repairs []judge.ActionName
 	for _, a := range s.Can.Actions {
-		if a != judge.Workflow { // needs no provider
+		if a != judge.Workflow { // Workflow needs no provider
 			repairs = append(repairs, a)
 		}
 	}

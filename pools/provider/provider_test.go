@@ -24,7 +24,7 @@ func selectors() (full, spot Selector) {
 	return full, spot
 }
 
-// A pool can do what each of its groups can do.
+// A pool has the abilities that all of its groups have.
 func TestAbilitiesAreThoseInCommon(t *testing.T) {
 	full, spot := selectors()
 	for _, c := range []struct {

@@ -6,15 +6,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// allowance is what may still be let go within the limits of a period.
+// allowance is the part of the limits of a period that is left.
 type allowance struct {
 	limits Limits
-	weight float64 // used up
+	weight float64 // used
 	tasks  int     // left
 	nodes  int     // left
 }
 
-// allowance returns what earlier prunes of the period leave of the limits.
+// allowance returns the part of the limits that earlier prunes of the period left.
 func (in PruneInput) allowance() allowance {
 	return allowance{
 		limits: in.Limits,
@@ -24,7 +24,7 @@ func (in PruneInput) allowance() allowance {
 	}
 }
 
-// disruption returns how many more nodes may be out of service.
+// disruption returns how many more nodes may be taken out of service.
 func (in PruneInput) disruption() int {
 	if in.Disruption == nil {
 		return math.MaxInt
@@ -32,12 +32,12 @@ func (in PruneInput) disruption() int {
 	return *in.Disruption - max(0, in.Spent.Nodes)
 }
 
-// fits reports whether that much more weight may be removed; a NaN does not fit.
+// fits reports whether that much more weight may be removed. NaN does not fit.
 func (a *allowance) fits(weight float64) bool {
 	return a.weight+weight <= a.limits.MaxWeight+resource.Slack
 }
 
-// obstacle says which limit forbids to take c, if any.
+// obstacle returns the limit that forbids to remove c, or "".
 func (a *allowance) obstacle(c *Candidate) Cause {
 	switch {
 	case !a.fits(c.Weight):

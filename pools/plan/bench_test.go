@@ -9,8 +9,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// BenchmarkDistributePrune plans a pool of 10 000 nodes in 50 groups that is
-// to shrink by a tenth. Clusterman's distribution alone takes 32 ms there.
+// BenchmarkDistributePrune plans a pool of 10 000 nodes in 50 groups that shrinks by a tenth.
+// Clusterman's distribution alone takes 32 ms for it.
 func BenchmarkDistributePrune(b *testing.B) {
 	const groups, perGroup, peer = 50, 200, 32 * time.Millisecond
 	nodes, targets := largePool(groups, perGroup)

@@ -6,28 +6,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Candidate is a machine as far as a prune needs it.
+// Candidate is the part of a machine's state that a prune needs.
 type Candidate struct {
 	ID         string              `json:"id"` // unique in the pool
 	Group      string              `json:"group"`
-	Weight     float64             `json:"weight"`   // of 2^40 at most, or it counts for nothing
+	Weight     float64             `json:"weight"`   // at most 2^40, otherwise it counts as no capacity
 	Instance   pools.InstanceState `json:"instance"` // only a running one is ever chosen
 	Node       pools.NodeState     `json:"node"`     // an unknown one is never chosen
 	Tasks      int                 `json:"tasks,omitempty"`
 	BatchTasks int                 `json:"batch_tasks,omitempty"`
 	Uptime     time.Duration       `json:"uptime"`
-	Priority   float64             `json:"priority,omitempty"` // the lowest goes first, if Limits ask for it
+	Priority   float64             `json:"priority,omitempty"` // the lowest goes first if Limits.ByPriority
 	Safe       bool                `json:"safe"`               // its tasks may be evicted
-	Cordoned   bool                `json:"cordoned,omitempty"` // an operator's mark: never chosen
+	Cordoned   bool                `json:"cordoned,omitempty"` // marked by an operator: never chosen
 	Protected  bool                `json:"protected,omitempty"`
 	Stale      bool                `json:"stale,omitempty"`
-	Draining   bool                `json:"draining,omitempty"`  // takes no tasks any more
-	Unhealthy  bool                `json:"unhealthy,omitempty"` // a preferred victim
-	Mending    bool                `json:"mending,omitempty"`   // it is repaired in place: never chosen
+	Draining   bool                `json:"draining,omitempty"`  // accepts no more tasks
+	Unhealthy  bool                `json:"unhealthy,omitempty"` // preferred
+	Mending    bool                `json:"mending,omitempty"`   // repaired in place: never chosen
 }
 
-// CandidateOf returns the node as a candidate at that time. A node that has not
-// joined has no tasks, so it is safe. What is being repaired is the caller's to say.
+// CandidateOf returns the node as a candidate at that time. A node that has not joined has no
+// tasks, so it is safe. The caller sets Repairing.
 func CandidateOf(now time.Time, n pools.Node) Candidate {
 	c := Candidate{
 		ID:        n.Instance.ID,
@@ -53,19 +53,19 @@ func CandidateOf(now time.Time, n pools.Node) Candidate {
 	return c
 }
 
-// exists reports whether the machine counts as capacity: its weight makes
-// sense, and it is not on its way out.
+// exists reports whether the machine counts as capacity: its weight is valid, and it is not
+// terminating.
 func (c *Candidate) exists() bool {
 	return c.Weight >= 0 && c.Weight <= maxWeight && c.Instance != pools.InstanceTerminating
 }
 
-// joined reports whether its node has.
+// joined reports whether its node has joined the pool.
 func (c *Candidate) joined() bool { return c.Node.Joined() }
 
-// unfit reports whether it is not to be relied on, though it may have joined.
+// unfit reports whether the node is unhealthy or under repair. It may have joined.
 func (c *Candidate) unfit() bool { return c.Unhealthy || c.Mending }
 
-// bar says what bars the machine from being chosen at all, whatever the target.
+// bar returns why the machine cannot be chosen for any target, or "".
 func (c *Candidate) bar(limits Limits) Cause {
 	switch {
 	case !c.exists() || c.Instance != pools.InstanceRunning:
@@ -86,20 +86,20 @@ func (c *Candidate) bar(limits Limits) Cause {
 	return ""
 }
 
-// Reason says why an instance is let go rather than another one: the first of
-// these that is true of it, which is also how the order goes.
+// Reason is why an instance is chosen before another one: the first of these that applies. The
+// order of a prune is the same.
 type Reason string
 
 const (
-	Draining    Reason = "draining"     // it takes no tasks any more
-	Unhealthy   Reason = "unhealthy"    // its node is not fit
+	Draining    Reason = "draining"     // it accepts no more tasks
+	Unhealthy   Reason = "unhealthy"    // its node is unfit
 	Orphaned    Reason = "orphaned"     // its node has not joined
-	Stale       Reason = "stale"        // it is being rolled away
+	Stale       Reason = "stale"        // a roll replaces it
 	Idle        Reason = "idle"         // it has no tasks
-	FewestTasks Reason = "fewest tasks" // it has the least to lose
+	FewestTasks Reason = "fewest tasks" // the fewest tasks are lost with it
 )
 
-// reason is the candidate's place in the order, in one word.
+// reason returns the first Reason that applies to the candidate.
 func (c *Candidate) reason() Reason {
 	switch {
 	case c.Draining:
@@ -116,7 +116,7 @@ func (c *Candidate) reason() Reason {
 	return FewestTasks
 }
 
-// choice is the candidate as one that is let go.
+// choice returns the candidate as a choice of a prune.
 func (c *Candidate) choice() Choice {
 	return Choice{ID: c.ID, Group: c.Group, Weight: c.Weight, Tasks: c.Tasks, Why: c.reason()}
 }

@@ -11,37 +11,36 @@ import (
 )
 
 var (
-	// ErrNoGroups: the pool has no group to give the target to.
+	// ErrNoGroups: the pool has no groups.
 	ErrNoGroups = errors.New("the pool has no groups")
-	// ErrAllStale: every group of the pool is being rolled away.
+	// ErrAllStale: every group of the pool is stale.
 	ErrAllStale = errors.New("all groups of the pool are stale")
 )
 
-// maxWeight bounds a target, far above any pool and far below what would
-// overflow a sum.
+// maxWeight bounds a target. It is far above any pool, and sums of such weights do not overflow.
 const maxWeight = 1 << 40
 
-// GroupTarget is a group as far as the distribution needs it. A group that must
-// stay as it is has Min, Max and Target equal.
+// GroupTarget is the part of a group's state that the distribution needs. For a group that must not
+// change, Min, Max and Target are equal.
 type GroupTarget struct {
 	ID     string `json:"id"`
-	Target int    `json:"target"` // in weight, less the weight of committed drains
+	Target int    `json:"target"` // in weight, without the weight of committed drains
 	Min    int    `json:"min"`
 	Max    int    `json:"max"` // pools.Unlimited if there is no upper bound
 	Stale  bool   `json:"stale,omitempty"`
 }
 
-// Bound says what keeps a group from the level of the others.
+// Bound is why a group is not at the common level.
 type Bound string
 
 const (
-	Unbound    Bound = ""      // nothing: it is at the level, or beyond it already
-	AtMin      Bound = "min"   // it would be lowered, but for its minimum
-	AtMax      Bound = "max"   // it would be raised, but for its maximum
-	BoundStale Bound = "stale" // it is being rolled away: its target is 0
+	Unbound    Bound = ""      // it is at the level, or already beyond it
+	AtMin      Bound = "min"   // its minimum prevents a lower target
+	AtMax      Bound = "max"   // its maximum prevents a higher target
+	BoundStale Bound = "stale" // a roll replaces it: its target is 0
 )
 
-// Share is what one group gets.
+// Share is the target of one group before and after the distribution.
 type Share struct {
 	Group  string `json:"group"`
 	Before int    `json:"before"`
@@ -49,7 +48,7 @@ type Share struct {
 	Bound  Bound  `json:"bound,omitempty"`
 }
 
-// String says it for people: "g1 6 -> 7 (max)".
+// String returns the share for people: "g1 6 -> 7 (max)".
 func (s Share) String() string {
 	text := fmt.Sprintf("%s %d -> %d", s.Group, s.Before, s.After)
 	if s.Bound != Unbound {
@@ -58,13 +57,13 @@ func (s Share) String() string {
 	return text
 }
 
-// Distribution is a target shared out over groups.
+// Distribution is a target that is distributed over groups.
 type Distribution struct {
 	Want   int     `json:"want"`   // the target, rounded up
 	Sum    int     `json:"sum"`    // of all shares
 	Shares []Share `json:"shares"` // in order of the group's id
-	// Shortfall is Want - Sum, not 0 if every group stopped at its bound: more
-	// than 0 if their maxima were in the way, less if their minima were.
+	// Shortfall is Want - Sum. It is not 0 only if every group is at a bound: above 0 if the maxima
+	// limit the sum, below 0 if the minima do.
 	Shortfall int `json:"shortfall,omitempty"`
 }
 
@@ -77,15 +76,15 @@ func (d Distribution) Targets() map[string]int {
 	return targets
 }
 
-// Distribute shares target out over the groups that are not stale. It fills the
-// lowest groups up to a common level, or cuts the highest ones down to it, and
-// leaves alone what is beyond the level already; what is left of less than one
-// for each goes to groups in order of id. Stale groups get 0.
+// Distribute distributes target over the groups that are not stale. It raises the lowest groups to
+// a common level, or lowers the highest groups to it. A group that is already beyond the level
+// keeps its target. A rest of less than one for each group goes to groups in order of id. Stale
+// groups get 0.
 //
-// Clusterman steps one group at a time by one, the lowest (the highest) first,
-// equals in order of id, until the sum is there. The outcome is the same.
+// Clusterman changes one group at a time by one, the lowest (or highest) first, ties in order of
+// id, until the sum is reached. The result is the same.
 //
-// It returns ErrNoGroups, ErrAllStale, or an error that names the number or
+// The error is ErrNoGroups, ErrAllStale, or it names the invalid number or group.
 // the group that makes no sense.
 func Distribute(groups []GroupTarget, target float64) (Distribution, error) {
 	sorted, err := validated(groups, target)
@@ -113,7 +112,7 @@ func Distribute(groups []GroupTarget, target float64) (Distribution, error) {
 	return d, nil
 }
 
-// validated returns the groups in order of id.
+// validated returns the groups in order of id, or an error for invalid input.
 func validated(groups []GroupTarget, target float64) ([]GroupTarget, error) {
 	if !(target >= 0 && target <= maxWeight) {
 		return nil, fmt.Errorf("distribute a target of %v: want a number from 0 to %d", target, maxWeight)
@@ -128,7 +127,7 @@ func validated(groups []GroupTarget, target float64) ([]GroupTarget, error) {
 			return nil, fmt.Errorf("group %q: target %d: want a number from 0 to %d", g.ID, g.Target, maxWeight)
 		}
 		if i > 0 && sorted[i-1].ID == g.ID {
-			return nil, fmt.Errorf("group %q is there twice", g.ID)
+			return nil, fmt.Errorf("group %q occurs twice: use unique ids", g.ID)
 		}
 		allStale = allStale && g.Stale
 	}
@@ -138,15 +137,15 @@ func validated(groups []GroupTarget, target float64) ([]GroupTarget, error) {
 	return sorted, nil
 }
 
-// column is a group seen as a vessel to pour into. Cutting down is pouring into
-// the same vessels turned over, with the values' signs changed.
+// column is a group as a vessel to fill. To lower targets, pour fills the same vessels with negated
+// values.
 type column struct {
-	value int // what it holds
-	room  int // what it can still take
-	given int // what it got
+	value int // current level
+	room  int // what it can still accept
+	given int // what pour added
 }
 
-// columns returns a column for each group, and the sign of the direction.
+// columns returns a column for each group, and the sign of the change.
 func columns(sorted []GroupTarget, need int) ([]column, int) {
 	sign := 1
 	if need < 0 {
@@ -161,13 +160,13 @@ func columns(sorted []GroupTarget, need int) ([]column, int) {
 		default:
 			cols[i] = column{value: -g.Target, room: max(0, g.Target-max(0, g.Min))}
 		}
-		cols[i].room = min(cols[i].room, sign*need+1) // keeps sums small; one more than can be needed
+		cols[i].room = min(cols[i].room, sign*need+1) // bounds the sums; one more than can be needed
 	}
 	return cols, sign
 }
 
-// pour gives need to the columns, lowest first, and returns the level that it
-// reached: every column with room left holds at least that much.
+// pour distributes need over the columns, lowest first, and returns the level that it reached.
+// Every column with room left holds at least that much.
 func pour(cols []column, need int) int {
 	lo, hi, room := math.MaxInt, math.MinInt, 0
 	for _, c := range cols {
@@ -179,7 +178,7 @@ func pour(cols []column, need int) int {
 	if room <= need {
 		return fill(cols, need-room)
 	}
-	// The largest level that need pays for: lo is one, hi is none.
+	// Find the highest level with a cost of at most need: lo is such a level, hi is too high.
 	for hi-lo > 1 {
 		if mid := lo + (hi-lo)/2; cost(cols, mid) <= need {
 			lo = mid
@@ -199,8 +198,8 @@ func pour(cols []column, need int) int {
 	return lo
 }
 
-// fill gives every column all that it can take. Short of some, nothing bounds
-// the level; else it is that of the highest column.
+// fill fills every column. If need is left (short > 0), the level is unbounded. Otherwise it is
+// that of the highest column.
 func fill(cols []column, short int) int {
 	level := math.MinInt
 	for i := range cols {
@@ -216,7 +215,7 @@ func fill(cols []column, short int) int {
 	return level
 }
 
-// cost is what it takes to bring all columns to the level.
+// cost returns the amount that raises all columns to the level.
 func cost(cols []column, level int) int {
 	sum := 0
 	for _, c := range cols {
@@ -225,10 +224,10 @@ func cost(cols []column, level int) int {
 	return sum
 }
 
-// to is what the column takes on the way to the level.
+// to returns the amount that the column accepts up to the level.
 func (c column) to(level int) int { return min(c.room, max(0, level-c.value)) }
 
-// share is what became of one group when its column was filled up to the level.
+// share returns the share of a group whose column was filled up to the level.
 func share(g GroupTarget, c column, sign, level int) Share {
 	if g.Stale {
 		return Share{Group: g.ID, Before: g.Target, Bound: BoundStale}

@@ -48,7 +48,7 @@ func TestDistribute(t *testing.T) {
 		{"rounded up", groupsOf(1, 1), 2.01, "a 1 -> 2, b 1 -> 1", 0},
 		{"noise is not rounded up", groupsOf(7, 8), 15.000000000000002, "a 7 -> 7, b 8 -> 8", 0},
 		{
-			"one stops at its maximum, its share goes to the others",
+			"one stops at its maximum, the others get its share",
 			with(groupsOf(1, 1, 1), func(i int, g *plan.GroupTarget) { g.Max = []int{2, 99, 99}[i] }), 12,
 			"a 1 -> 2 (max), b 1 -> 5, c 1 -> 5", 0,
 		},
@@ -140,7 +140,7 @@ func drawGroups(t *rapid.T) []plan.GroupTarget {
 	}).Draw(t, "pool")
 }
 
-// stepped is Clusterman's way: one step of one at a time.
+// stepped distributes as Clusterman does: it changes one group at a time by one.
 func stepped(groups []plan.GroupTarget, want int) map[string]int {
 	targets, sum := make(map[string]int), 0
 	for _, g := range groups {

@@ -1,20 +1,18 @@
-// Package plan turns a pool's target capacity into what is to be asked of its
-// groups: [Distribute] shares the target out, [Orphans] and [Prune] choose the
-// instances to let go. [Order] is the order in which Prune looks at them.
+// Package plan turns a pool's target capacity into targets and terminations of its groups:
+// [Distribute] distributes the target, [Orphans] and [Prune] choose the instances to terminate.
+// Prune evaluates the instances in the order of [Order].
 //
-//	held := plan.Held(quarantines, now)
-//	dist, err := plan.Distribute(plan.Hold(groups, held, has), target)
+//	held := plan.InBackoff(backoffs, now)
+//	dist, err := plan.Distribute(plan.FixTargets(groups, held, has), target)
 //	pruned := plan.Prune(plan.PruneInput{Nodes: nodes, Targets: dist.Targets(), Target: target, ...})
 //
-// A group that does not give what it was asked for is quarantined: [Failed] notes
-// it, for longer each time, [Hold] leaves it at what it has, so that the others
-// get its share, and [Recovered] ends it. The limits of a prune are those of a
-// period; PruneInput.Spent is what is used up of them.
+// If a group does not fulfill its target, it gets a backoff. [AddFailure] adds the failure: each
+// further one doubles the backoff. [FixTargets] keeps the group at its fulfilled weight, so that the
+// other groups get its share. [ClearBackoff] ends the backoff. The limits of a prune apply to a
+// period, and PruneInput.Spent is the used part of them.
 //
-// The results say why they are what they are: which groups stopped at a bound,
-// why each instance was chosen, what kept the others. In JSON a bound that is
-// none is "inf".
+// The results contain their reasons: the groups at a bound, the reason for each chosen instance,
+// the cause that kept the others. In JSON an unlimited bound is "inf".
 //
-// The package is pure: values in, values out. All of it may be used
-// concurrently; nothing that is passed in is changed or kept.
+// The package is pure and may be used concurrently. It does not change or retain its arguments.
 package plan

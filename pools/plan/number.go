@@ -8,7 +8,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// amount is a number that JSON may also write as "inf": no bound.
+// amount is a number that JSON may also write as "inf": unlimited.
 type amount float64
 
 func (a amount) MarshalJSON() ([]byte, error) {
@@ -44,7 +44,7 @@ func (c *count) UnmarshalJSON(data []byte) error {
 	return json.Unmarshal(data, (*int)(c))
 }
 
-// The types without their methods, so that they are read and written by field.
+// These types have no methods, so JSON encodes and decodes them by field.
 type (
 	plainLimits    Limits
 	plainGroup     GroupTarget
@@ -61,7 +61,7 @@ func (l *Limits) json() *limitsJSON {
 	return &limitsJSON{(*plainLimits)(l), (*amount)(&l.MaxWeight), (*count)(&l.MaxTasks)}
 }
 
-// MarshalJSON writes "inf" for what is not limited.
+// MarshalJSON writes "inf" for an unlimited value.
 func (l Limits) MarshalJSON() ([]byte, error) { return json.Marshal(l.json()) }
 
 // UnmarshalJSON reads numbers and "inf".
@@ -85,8 +85,8 @@ type candidateJSON struct {
 	Weight *amount `json:"weight"`
 }
 
-// UnmarshalJSON reads a Weight that is a number or "inf". (It is written as a
-// number: there are too many candidates to write them at leisure.)
+// UnmarshalJSON reads a Weight that is a number or "inf". MarshalJSON writes only numbers, because
+// there are many candidates.
 func (c *Candidate) UnmarshalJSON(data []byte) error {
 	return strictjson.Decode(data, &candidateJSON{(*plainCandidate)(c), (*amount)(&c.Weight)})
 }

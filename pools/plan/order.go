@@ -7,27 +7,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// rank is a candidate's place in the order of a prune: the lower, the sooner. First
-// go draining ones, then unhealthy ones, orphans, stale ones, those up for longer
-// than the minimum, idle ones, fewest batch tasks, lowest priority (if the limits
-// ask for it), fewest tasks. What is equal so far goes in order of id, the shorter
-// id first, so the order of the input does not matter.
+// rank is the place of a candidate in the order of a prune. The lowest rank goes first. The
+// criteria are, in this order: draining, unhealthy, orphaned, stale, up for longer than the
+// minimum, idle, fewest batch tasks, lowest priority (if Limits.ByPriority), fewest tasks. Ties are
+// in order of id, shorter ids first, so the order of the input has no effect.
 type rank struct {
-	marks    uint64 // yes-or-no criteria above the number of batch tasks
+	marks    uint64 // boolean criteria above the number of batch tasks
 	priority uint64
 	tasks    uint32
 	index    int32 // of the candidate
 }
 
-// queue is a binary heap over ranks: to choose a few out of many it need not
-// sort them all.
+// queue is a binary heap of ranks. It finds a few candidates without sorting all of them.
 type queue struct {
 	nodes []Candidate
 	heap  []rank
 }
 
-// newQueue returns a queue of all candidates that nothing bars. Of the others
-// it tells barred, unless that is nil.
+// newQueue returns a queue of all candidates that may be chosen. It calls barred, if not nil, for
+// each of the others.
 func newQueue(nodes []Candidate, limits Limits, barred func(*Candidate, Cause)) *queue {
 	q := &queue{nodes: nodes, heap: make([]rank, 0, len(nodes))}
 	for i := range nodes {
@@ -67,8 +65,8 @@ func rankOf(c *Candidate, limits Limits, index int) rank {
 
 func clip(n int) uint32 { return uint32(min(max(n, 0), math.MaxUint32)) }
 
-// ordered maps numbers to integers of the same order: the bits of a float are
-// in order for positive ones, and in reverse below zero. Adding 0 makes -0 a 0.
+// ordered maps numbers to integers in the same order. The bits of positive floats are in order,
+// those of negative floats in reverse order. Adding 0 turns -0 into 0.
 func ordered(x float64) uint64 {
 	const sign = 1 << 63
 	bits := math.Float64bits(x + 0)
@@ -94,7 +92,7 @@ func (q *queue) less(a, b rank) bool {
 	return a.index < b.index
 }
 
-// compareIDs puts the shorter id first.
+// compareIDs orders shorter ids first.
 func compareIDs(a, b string) int {
 	if len(a) != len(b) {
 		return cmp.Compare(len(a), len(b))
@@ -102,7 +100,7 @@ func compareIDs(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// pop takes the first candidate off the queue, which must not be empty.
+// pop removes and returns the first candidate. The queue must not be empty.
 func (q *queue) pop() *Candidate {
 	top, last := q.heap[0], len(q.heap)-1
 	q.heap[0] = q.heap[last]
@@ -111,7 +109,7 @@ func (q *queue) pop() *Candidate {
 	return &q.nodes[top.index]
 }
 
-// down moves the rank at i to its place among its children.
+// down moves the rank at i down to its place in the heap.
 func (q *queue) down(i int) {
 	for {
 		least := 2*i + 1

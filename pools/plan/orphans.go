@@ -8,10 +8,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Orphans chooses the instances that run for longer than after and whose node has
-// not joined, oldest first, whatever the target: they cost, and give nothing.
-// The limits of a prune bound them too; what earlier prunes of the period took
-// of these is in.Spent. An after of 0 or less leaves all of them alone.
+// Orphans chooses the instances that have run for longer than after without a joined node, oldest
+// first. It ignores the target: such instances cost and do no work. The limits of a prune apply,
+// and in.Spent is the part that earlier prunes of the period used. If after is 0 or less, Orphans
+// chooses no instance.
 func Orphans(in PruneInput, after time.Duration) []Choice {
 	if after <= 0 {
 		return nil

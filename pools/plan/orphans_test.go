@@ -16,7 +16,7 @@ func aged(uptime time.Duration) func(*plan.Candidate) {
 	return func(c *plan.Candidate) { c.Node, c.Uptime = pools.NodeOrphaned, uptime }
 }
 
-// The first table is that of Clusterman's suite, with its threshold of 1800 s.
+// The first table is from Clusterman's suite, with its threshold of 1800 s.
 func TestOrphans(t *testing.T) {
 	const after = 1800 * time.Second
 	expired := aged(2500 * time.Second)
@@ -52,7 +52,7 @@ func TestOrphans(t *testing.T) {
 			var got []string
 			for _, c := range plan.Orphans(in, test.after) {
 				if c.Why != plan.Orphaned {
-					t.Errorf("%s goes because it is %s", c.ID, c.Why)
+					t.Errorf("%s is chosen because it is %s", c.ID, c.Why)
 				}
 				got = append(got, c.ID)
 			}
@@ -63,8 +63,7 @@ func TestOrphans(t *testing.T) {
 	}
 }
 
-// Orphans and a prune after them, of what their period has left, are within its
-// limits together.
+// Orphans and a later prune, bounded by the rest of the period, stay within the limits together.
 func TestSpentBoundsOrphansAndPrune(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		in := drawPrune(t)
@@ -81,7 +80,7 @@ func TestSpentBoundsOrphansAndPrune(t *testing.T) {
 		took := len(got.Choices) > 0 || len(gone) > 0
 		weight, tasks := max(0, in.Spent.Weight)+got.Weight, max(0, in.Spent.Tasks)+got.Tasks
 		if took && weight > in.Limits.MaxWeight && got.Weight > 0 || tasks > max(in.Limits.MaxTasks, spent.Tasks, 0) {
-			t.Fatalf("weight %v and %d tasks are over the limits %+v, of which %+v were spent", weight, tasks, in.Limits, spent)
+			t.Fatalf("weight %v and %d tasks are over the limits %+v, with %+v spent", weight, tasks, in.Limits, spent)
 		}
 	})
 }

@@ -8,29 +8,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// PruneInput is everything that a prune depends on.
+// PruneInput is the complete input of a prune.
 //
-// Nodes are all machines of the pool, those included that may not be chosen:
-// they count as capacity. A node whose drain is committed is left out, of
-// Joined too, and so is its weight from Targets.
+// Nodes are all machines of the pool. Machines that may not be chosen count as capacity. A node
+// with a committed drain is not in Nodes, and its weight is not in Joined or Targets.
 type PruneInput struct {
 	Nodes   []Candidate    `json:"nodes"`
 	Targets map[string]int `json:"targets"` // by group; a node of another group is never chosen
 	Target  float64        `json:"target"`  // of the pool
-	// Joined is the weight of running instances whose node has joined, also of the
-	// unhealthy ones and of those that are repaired.
+	// Joined is the weight of running instances whose node has joined, unhealthy and repaired ones
+	// included.
 	Joined float64 `json:"joined"`
 	Limits Limits  `json:"limits"`
-	// Spent is what earlier prunes of the same period took of the limits.
+	// Spent is the part of the limits that earlier prunes of the same period used.
 	Spent Spent `json:"spent,omitzero"`
-	// OnlyStale: the pool must not shrink now, so that only stale instances go, whose
-	// replacements are there.
+	// OnlyStale: the pool must not shrink now. Only stale instances go, because their replacements
+	// exist.
 	OnlyStale bool `json:"only_stale,omitempty"`
-	// Disruption is how many more nodes may be out of service now; nil: any number.
+	// Disruption is how many more nodes may be taken out of service now. nil: any number.
 	Disruption *int `json:"disruption,omitempty"`
 }
 
-// Spent is a part of the limits that is used up.
+// Spent is the used part of the limits.
 type Spent struct {
 	Weight float64 `json:"weight,omitempty"`
 	Tasks  int     `json:"tasks,omitempty"`
@@ -40,13 +39,13 @@ type Spent struct {
 // Limits bound the prunes of one period.
 type Limits struct {
 	MaxWeight float64       `json:"max_weight_to_remove"`
-	MaxTasks  int           `json:"max_tasks_to_kill"`       // pools.Unlimited if any number
+	MaxTasks  int           `json:"max_tasks_to_kill"`       // pools.Unlimited: no limit
 	MinUptime time.Duration `json:"min_node_scalein_uptime"` // younger nodes go last
-	// ByPriority lets a node's priority count before its number of tasks.
+	// ByPriority orders nodes by priority before the number of tasks.
 	ByPriority bool `json:"killable_nodes_prioritizing_v2"`
 }
 
-// Cause says what kept an instance.
+// Cause is why a prune keeps an instance.
 type Cause string
 
 const (
@@ -65,7 +64,7 @@ const (
 	NoScaleIn     Cause = "scale-in is barred"
 )
 
-// Choice is an instance to let go.
+// Choice is an instance to terminate.
 type Choice struct {
 	ID     string  `json:"id"`
 	Group  string  `json:"group"`
@@ -74,26 +73,26 @@ type Choice struct {
 	Why    Reason  `json:"why"`
 }
 
-// Kept counts the instances that one cause kept. Nobody counts twice: the first
-// cause in the order of the checks stands.
+// Kept counts the instances that one cause kept. Each instance counts once, for the first cause
+// that applies.
 type Kept struct {
 	Why   Cause  `json:"why"`
 	Nodes int    `json:"nodes"`
-	First string `json:"first"` // the id of one of them
+	First string `json:"first"` // the id of the first one
 }
 
-// Pruned is what a prune comes to.
+// Pruned is the result of a prune.
 type Pruned struct {
-	Choices []Choice `json:"choices,omitempty"` // first to go first
+	Choices []Choice `json:"choices,omitempty"` // the first goes first
 	Weight  float64  `json:"weight"`            // of all choices
 	Tasks   int      `json:"tasks"`             // on all choices
-	// Excess is the weight above the target that stays.
+	// Excess is the weight above the target that remains.
 	Excess float64 `json:"excess"`
-	// Kept says why there is an Excess; empty if there is none.
+	// Kept lists the causes of Excess. It is empty if Excess is 0.
 	Kept []Kept `json:"kept,omitempty"`
 }
 
-// ByGroup returns the ids of the choices by group, first to go first.
+// ByGroup returns the ids of the choices by group, the first to go first.
 func (p Pruned) ByGroup() map[string][]string {
 	ids := make(map[string][]string)
 	for _, c := range p.Choices {
@@ -102,10 +101,11 @@ func (p Pruned) ByGroup() map[string][]string {
 	return ids
 }
 
-// Prune chooses the instances to let go, in the order of [Order], until what
-// exists is no more than the target. It passes over an instance whose loss would
-// break a limit, bring its group under its target, or bring the joined nodes under
-// the pool's target: without the unfit ones, for a node that is fit. Comparisons forgive resource.Slack, as the distribution does.
+// Prune chooses instances to terminate, in the order of [Order], until the existing weight is at
+// most the target. It keeps an instance whose loss would exceed a limit or bring its group under
+// its target. It also keeps one whose loss would bring the joined nodes under the pool's target;
+// for a fit node, unfit ones do not count. Comparisons allow resource.Slack, as the distribution
+// does.
 func Prune(in PruneInput) Pruned {
 	p := newPruning(in)
 	if !p.above() {
@@ -136,18 +136,18 @@ func Prune(in PruneInput) Pruned {
 	return p.out
 }
 
-// pruning is a prune on its way.
+// pruning is the state of a prune in progress.
 type pruning struct {
 	in        PruneInput
 	left      allowance
 	groups    map[string]*room
 	fulfilled float64
 	joined    float64
-	fit       float64 // of those that have joined
+	fit       float64 // of the joined nodes
 	out       Pruned
 }
 
-// room is what a group has, and what it must keep.
+// room is the existing weight of a group, and its target.
 type room struct{ fulfilled, target float64 }
 
 func newPruning(in PruneInput) *pruning {
@@ -169,11 +169,10 @@ func newPruning(in PruneInput) *pruning {
 	return p
 }
 
-// above reports whether there is more than the target.
+// above reports whether the existing weight exceeds the target.
 func (p *pruning) above() bool { return p.fulfilled > p.in.Target+resource.Slack }
 
-// obstacle says what forbids to take c, if anything. Each check is written so
-// that a NaN forbids.
+// obstacle returns what forbids to remove c, or "". In each check a NaN forbids.
 func (p *pruning) obstacle(c *Candidate) Cause {
 	g := p.groups[c.Group]
 	over := p.left.obstacle(c)
@@ -223,7 +222,7 @@ func (p *pruning) keep(c *Candidate, why Cause) {
 	p.out.Kept = append(p.out.Kept, Kept{Why: why, Nodes: 1, First: c.ID})
 }
 
-// keepRest counts what is left in the queue when not even the lightest fits.
+// keepRest counts the rest of the queue, if even the lightest candidate does not fit.
 func (p *pruning) keepRest(q *queue) {
 	rest := len(q.heap)
 	p.keep(q.pop(), OverWeight)

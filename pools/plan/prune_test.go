@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/plan"
 )
 
-// machine returns an idle node of weight 1 in group a that may be let go.
+// machine returns an idle node of weight 1 in group a that may be chosen.
 func machine(id string, changes ...func(*plan.Candidate)) plan.Candidate {
 	c := plan.Candidate{
 		ID: id, Group: "a", Weight: 1, Instance: pools.InstanceRunning, Node: pools.NodeIdle,
@@ -101,7 +101,7 @@ func TestPrune(t *testing.T) {
 	free := plan.Limits{MaxWeight: 1000, MaxTasks: pools.Unlimited}
 	for _, test := range []struct {
 		name   string
-		in     plan.PruneInput // Targets, if not given: group a at the pool's target
+		in     plan.PruneInput // Targets, if missing: group a at the pool's target
 		choose string          // "id: reason" in order
 		kept   []plan.Kept
 	}{
@@ -168,17 +168,17 @@ func TestPrune(t *testing.T) {
 			},
 		},
 		{
-			name:   "a sick one goes first",
+			name:   "an unhealthy one goes first",
 			in:     plan.PruneInput{Nodes: append(many(10), machine("x", unhealthy, busy(3, 3))), Target: 10, Joined: 11, Limits: free},
 			choose: "x: unhealthy",
 		},
 		{
-			name: "a sick one that may not go stands in for nobody",
+			name: "an unhealthy one that may not go replaces no other",
 			in:   plan.PruneInput{Nodes: append(many(10), machine("x", unhealthy, unsafe)), Target: 10, Joined: 11, Limits: free},
 			kept: []plan.Kept{{Why: plan.NotSafe, Nodes: 1, First: "x"}, {Why: plan.UnderTarget, Nodes: 10, First: "i-0"}},
 		},
 		{
-			name: "a sick one stays until what stands in for it has joined",
+			name: "an unhealthy one stays until its replacement has joined",
 			in:   plan.PruneInput{Nodes: append(many(9), machine("x", unhealthy), machine("y", orphaned, pending)), Target: 10, Joined: 10, Limits: free},
 			kept: []plan.Kept{{Why: plan.NotRunning, Nodes: 1, First: "y"}, {Why: plan.UnderTarget, Nodes: 10, First: "x"}},
 		},
@@ -197,7 +197,7 @@ func TestPrune(t *testing.T) {
 			choose: "b-0: stale, b-1: stale, b-2: stale",
 		},
 		{
-			name: "a group that nobody planned is not touched",
+			name: "a group without a target is not changed",
 			in: plan.PruneInput{
 				Nodes: many(3, otherGroup), Targets: map[string]int{"a": 0}, Joined: 3, Limits: free,
 			},
@@ -302,8 +302,8 @@ func drawPrune(t *rapid.T) plan.PruneInput {
 	return in
 }
 
-// checkPruned fails if a choice may not be chosen, a group comes under its
-// target, or the sums are not what the result says.
+// checkPruned fails if a choice was not allowed, if a group is under its target, or if the sums of
+// the result are wrong.
 func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float64) {
 	left, nodes := make(map[string]float64), make(map[string]plan.Candidate)
 	var weight, fulfilled float64
@@ -331,12 +331,12 @@ func checkPruned(t *rapid.T, in plan.PruneInput, got plan.Pruned) (joined float6
 		}
 	}
 	if weight != got.Weight || tasks != got.Tasks || got.Excess != max(0, fulfilled-weight-in.Target) {
-		t.Fatalf("weight %v, %d tasks, fulfilled %v before; says %+v", weight, tasks, fulfilled, got)
+		t.Fatalf("weight %v, %d tasks, fulfilled %v before; the result is %+v", weight, tasks, fulfilled, got)
 	}
 	return joined
 }
 
-// fit returns the weight that has joined, is fit, and is not chosen.
+// fit returns the weight of joined, fit nodes that are not chosen.
 func fit(in plan.PruneInput, chosen []plan.Choice) (sum float64) {
 	for _, n := range in.Nodes {
 		gone := slices.ContainsFunc(chosen, func(c plan.Choice) bool { return c.ID == n.ID })

@@ -9,28 +9,27 @@ import (
 const (
 	firstQuarantine   = 5 * time.Minute
 	longestQuarantine = time.Hour
-	// forgottenAfter is when the quarantine of a group that nobody asks any more,
-	// for it may not be there any more, is forgotten.
+	// forgottenAfter is the time after its end at which a backoff is dropped. The group may no
+	// longer exist.
 	forgottenAfter = 24 * time.Hour
 )
 
-// Quarantine is a group that did not give what it was asked for, and is not
-// asked for more until a time. Its times are by the clock of who hands in now,
-// which should be one that never goes back (decide.State.Clock).
+// Quarantine is the backoff of a group that did not fulfill its target. The group gets no higher
+// target until the end. The times are by the caller's clock, which must not go back
+// (decide.State.Clock).
 type Quarantine struct {
 	Group    string    `json:"group"`
 	Why      string    `json:"why"`
-	Since    time.Time `json:"since"` // of the first of the failures
+	Since    time.Time `json:"since"` // time of the first failure
 	Until    time.Time `json:"until"`
-	Failures int       `json:"failures"` // in a row
-	// Keeps: it refused to be changed, and is not short: it keeps its target.
+	Failures int       `json:"failures"` // consecutive
+	// Keeps: the group rejected a change and is not short. It keeps its target.
 	Keeps bool `json:"keeps,omitempty"`
 }
 
-// Failed returns qs with the failure of a group: five minutes of quarantine,
-// twice as long for each further failure in a row, an hour at most. A failure
-// while the quarantine lasts is told, and does not prolong it. The result is in
-// order of group.
+// Failed returns qs with one more failure of a group. The first backoff is five minutes, each
+// further consecutive failure doubles it, up to one hour. A failure during the backoff changes its
+// reason and does not prolong it. The result is in order of group.
 func Failed(qs []Quarantine, group, why string, now time.Time) []Quarantine {
 	q := Quarantine{Group: group, Since: now}
 	kept := make([]Quarantine, 0, len(qs)+1)
@@ -52,7 +51,7 @@ func Failed(qs []Quarantine, group, why string, now time.Time) []Quarantine {
 	return kept
 }
 
-// Keeping returns qs of which that of a group keeps its target.
+// Keeping returns qs with KeepsTarget set for the group.
 func Keeping(qs []Quarantine, group string) []Quarantine {
 	qs = slices.Clone(qs)
 	for i := range qs {
@@ -61,7 +60,7 @@ func Keeping(qs []Quarantine, group string) []Quarantine {
 	return qs
 }
 
-// quarantineFor is how long a group stays away that failed so often before.
+// quarantineFor returns the backoff of a group after that many earlier failures.
 func quarantineFor(failures int) time.Duration {
 	d := firstQuarantine
 	for range min(max(failures, 0), 10) {
@@ -70,7 +69,7 @@ func quarantineFor(failures int) time.Duration {
 	return d
 }
 
-// Held returns the quarantines in force, by group.
+// Held returns the backoffs in force, by group.
 func Held(qs []Quarantine, now time.Time) map[string]Quarantine {
 	held := make(map[string]Quarantine)
 	for _, q := range qs {
@@ -81,16 +80,15 @@ func Held(qs []Quarantine, now time.Time) map[string]Quarantine {
 	return held
 }
 
-// Recovered returns qs without that group: it was asked, and gave.
+// Recovered returns qs without that group: it fulfilled a request.
 func Recovered(qs []Quarantine, group string) []Quarantine {
 	return slices.DeleteFunc(slices.Clone(qs), func(q Quarantine) bool { return q.Group == group })
 }
 
-// Hold returns the groups, in their order, of which those that are a key of held
-// stay as they are, so that a distribution gives their share to others: their
-// Target, Min and Max are what the group has (its fulfilled weight, rounded
-// down), but never more than its target. A group that has does not name keeps its
-// target: so a group is held that somebody else is changing.
+// Hold returns the groups in their order. For a group that is a key of held, Target, Min and Max
+// become the weight in has, at most its target. has contains fulfilled weights, rounded down. So
+// the distribution gives the rest of its share to other groups. A held group without an entry in
+// has keeps its target, for example while another party changes it.
 func Hold[V any](groups []GroupTarget, held map[string]V, has map[string]int) []GroupTarget {
 	groups = slices.Clone(groups)
 	for i := range groups {

@@ -15,7 +15,7 @@ import (
 
 var noon = time.Date(2026, 1, 2, 12, 0, 0, 0, time.UTC)
 
-// A group that fails each time that it is asked is asked less and less often.
+// Each consecutive failure of a group lengthens its backoff.
 func TestQuarantineGrows(t *testing.T) {
 	var qs []plan.Quarantine
 	now := noon
@@ -56,7 +56,7 @@ func TestQuarantines(t *testing.T) {
 		{"one more", plan.Failed([]plan.Quarantine{c, a}, "b", "denied", noon), []plan.Quarantine{a, b, c}},
 		{"again after its time", plan.Failed([]plan.Quarantine{a, c}, "a", "capacity", noon.Add(30*time.Minute)), []plan.Quarantine{again(a, "capacity", 40*time.Minute), c}},
 		{"again before its time", plan.Failed([]plan.Quarantine{a, c}, "a", "capacity", noon.Add(time.Minute)), []plan.Quarantine{told, c}},
-		{"nobody asks any more", plan.Failed([]plan.Quarantine{a, c}, "b", "denied", day), []plan.Quarantine{late, c}},
+		{"no more requests", plan.Failed([]plan.Quarantine{a, c}, "b", "denied", day), []plan.Quarantine{late, c}},
 		{"recovered", plan.Recovered([]plan.Quarantine{a, c}, "a"), []plan.Quarantine{c}},
 		{"a stranger recovered", plan.Recovered([]plan.Quarantine{a, c}, "b"), []plan.Quarantine{a, c}},
 		{"no sense", plan.Failed([]plan.Quarantine{{Group: "b", Failures: -7}}, "b", "denied", noon), []plan.Quarantine{{Group: "b", Why: "denied", Until: b.Until, Failures: 1}}},
@@ -120,7 +120,7 @@ func TestHold(t *testing.T) {
 	}
 }
 
-// A group that refused keeps its target until it is found short.
+// A group that rejected a change keeps its target until it is short.
 func TestKeeping(t *testing.T) {
 	t.Parallel()
 	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)

@@ -1,9 +1,8 @@
 package plan
 
-// FirstStale returns the stale instance of a group that is to go first, in the order
-// of [Order], whatever the target, and false if there is none that may go. The
-// limits of a prune bound it too; what earlier prunes of the period took of these is
-// in.Spent.
+// FirstStale returns the first stale instance of a group in the order of [Order], independent of
+// the target. It returns false if no stale instance may go. The limits of a prune apply, and
+// in.Spent is the part that earlier prunes of the period used.
 func FirstStale(in PruneInput, group string) (Choice, bool) {
 	q := newQueue(in.Nodes, in.Limits, nil)
 	left := in.allowance()

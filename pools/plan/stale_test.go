@@ -43,7 +43,7 @@ func TestFirstStale(t *testing.T) {
 	}
 }
 
-// While the pool must not shrink only stale instances go, and the others count still.
+// While the pool must not shrink, only stale instances go. The others still count as capacity.
 func TestOnlyStale(t *testing.T) {
 	t.Parallel()
 	fresh := aStale("f", "a", 0)

@@ -14,18 +14,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
-// ward is the books of one group whose owner may die after each step: a process
-// starts when the books say so, and ends when the world does.
+// ward is the state of one group, whose owner may crash after each step. A process starts when the
+// state requires it, and ends with the owner.
 type ward struct {
 	m      *machines
 	stay   bool
 	now    time.Time
 	serial int
 	up     map[string]bool           // machines with a process
-	boots  map[string]map[string]int // machine -> attempt -> starts that it brought about
-	told   map[string]bool           // attempts that were told to be done
-	failed map[string]bool           // attempts that were told to have failed
-	saved  keptGroup                 // what is durable
+	boots  map[string]map[string]int // machine -> attempt -> starts by that attempt
+	told   map[string]bool           // attempts that were reported as done
+	failed map[string]bool           // attempts that were reported as failed
+	saved  keptGroup                 // the durable state
 }
 
 func newWard(stay bool) *ward {
@@ -39,7 +39,7 @@ func newWard(stay bool) *ward {
 
 func (w *ward) save() { w.saved = w.m.kept() }
 
-// launch does what reconcile does.
+// launch does the same as reconcile.
 func (w *ward) launch() {
 	n, _ := w.m.missing(w.now)
 	for range n {
@@ -51,7 +51,7 @@ func (w *ward) launch() {
 	w.save()
 }
 
-// restart does what the provider's does.
+// restart does the same as that of Provider.
 func (w *ward) restart(i *machine) {
 	if i.attempt.open() {
 		if w.boots[i.ID] == nil {
@@ -74,8 +74,7 @@ func (w *ward) die(id string) {
 	w.save()
 }
 
-// crash ends the owner, and with it each process; the next one begins with what is
-// durable.
+// crash ends the owner and all processes. The next owner begins with the durable state.
 func (w *ward) crash(t *rapid.T) {
 	data, err := json.Marshal(w.saved)
 	if err != nil {
@@ -129,11 +128,10 @@ func (w *ward) mend(t *rapid.T, r mendRequest) {
 	}
 }
 
-// Whatever happens in whatever order, an owner's death between any two steps
-// included: an attempt starts a machine at most once but for those starts that every
-// machine has when its owner comes back, what came of it never changes, a machine has
-// a process unless it is down, one that is down or fenced stays so, and an id is never
-// given to another machine.
+// Crashes may occur between any two steps. An attempt starts a machine at most once, apart from the
+// starts after a restart of the owner. The reported result of an attempt never changes. A machine
+// has a process unless it is down. A machine that is down or fenced stays so. An id is never used
+// for another machine.
 func TestBooks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		w := newWard(rapid.Bool().Draw(t, "stay"))
@@ -214,7 +212,7 @@ func (w *ward) check(t *rapid.T) {
 	}
 	for n, id := range w.m.known {
 		if slices.Contains(w.m.known[:n], id) {
-			t.Fatalf("%s is there twice", id)
+			t.Fatalf("%s occurs twice", id)
 		}
 	}
 	for _, n := range w.m.inspect() {
@@ -275,7 +273,7 @@ func FuzzMendRequest(f *testing.F) {
 		m.launched(time.Unix(1, 0), "a")
 		begin, _, err := m.mend(r)
 		if begin != (err == nil) || begin && (len(r.Attempt) == 0 || len(r.Attempt) > maxAttempt || r.Instance != "a") {
-			t.Errorf("mend(%+v) = %v, %v", r, begin, err)
+			t.Errorf("repair(%+v) = %v, %v", r, begin, err)
 		}
 	})
 }

@@ -12,35 +12,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// maxMachines bounds the machines of one group: they share one host.
+// maxMachines bounds the machines of one group: all of them run on one host.
 const maxMachines = 1000
 
-// Config is what one process owns: some groups of one pool.
+// Config is the configuration of one owner: some groups of one pool.
 type Config struct {
 	Cluster string
 	Pool    string
 	Groups  []GroupConfig
-	// Argv starts an agent, an absolute path first; the flags of
-	// agent.Config.Args are appended. Env is the agent's whole environment.
+	// Argv is the command of an agent, with an absolute path. The flags of agent.Config.Args are
+	// appended. Env is the agent's whole environment.
 	Argv []string
 	Env  []string
-	// Heartbeat, StopGrace and SelfFenceAfter are those of agent.Config, and its
-	// defaults.
+	// Heartbeat, StopGrace and SelfFenceAfter are as in agent.Config, with its defaults.
 	Heartbeat      time.Duration
 	StopGrace      time.Duration
 	SelfFenceAfter time.Duration
-	// DataDir holds the groups' state, and the machines' folders.
+	// DataDir contains the groups' state and the machines' folders.
 	DataDir string
 }
 
-// GroupConfig is one group of equal machines. Min, Max and Target are in
-// weight.
+// GroupConfig is one group of equal machines. Min, Max and Target are in weight.
 type GroupConfig struct {
 	ID     string
 	Min    int
 	Max    int
-	Target int // until somebody sets another
-	// Weight and Resources are those of one machine. Weight 0 stands for 1.
+	Target int // the initial target
+	// Weight and Resources are those of one machine. Weight 0 means 1.
 	Weight    float64
 	Resources resource.Vector
 	Market    pools.Market // default: type and zone "local"
@@ -71,7 +69,7 @@ func (c Config) Validate() error {
 	seen := map[string]bool{}
 	for _, g := range c.Groups {
 		if seen[g.ID] {
-			errs = append(errs, fmt.Errorf("group %s is there twice", g.ID))
+			errs = append(errs, fmt.Errorf("group %s occurs twice: use unique ids", g.ID))
 		}
 		seen[g.ID] = true
 		if err := g.validate(); err != nil {

@@ -36,7 +36,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// leftOwner is an owner that leaves healing to the test.
+// leftOwner returns an owner that leaves repairs to the test.
 func leftOwner(t *testing.T, s pooltest.Setup) (*owner, *local.Pool) {
 	o := newOwner(t, groupOf(s))
 	pool := local.NewPool(o.bus.Conn, "c", "p", s.ID)
@@ -46,7 +46,7 @@ func leftOwner(t *testing.T, s pooltest.Setup) (*owner, *local.Pool) {
 	return o, pool
 }
 
-// stopBy returns what kills a machine and waits until it is told as stopped.
+// stopBy returns a function that kills a machine and waits until inspections report it as stopped.
 func stopBy(pool *local.Pool) func(*testing.T, string) {
 	return func(t *testing.T, id string) {
 		t.Helper()
@@ -79,7 +79,7 @@ func TestMenderConformance(t *testing.T) {
 		}
 		return pooltest.MendHarness{
 			Harness: harness(o), Stop: stopBy(pool),
-			// As good as a boot id, and known at once.
+			// This is as good as a boot id, and available at once.
 			Boot: func(t *testing.T, id string) string {
 				if pids := pidsOf(t, "--id="+id); pids != nil {
 					return fmt.Sprint(pids)

@@ -1,32 +1,30 @@
-// Package local is a provider of machines that are processes of this host: each
-// one is an agent (package agent) with declared resources, and a folder.
+// Package local is a provider whose machines are processes of this host. Each machine is an agent
+// (package agent) with declared resources and a folder.
 //
-// One process owns them:
+// One process owns the machines:
 //
 //	p, err := local.NewProvider(cfg, nc, launcher, log)
 //	err = p.Run(ctx) // until ctx ends; leaves no process behind
 //
-// It keeps the target of each group in a file, starts agents until the target
-// is met, and another one when one dies, as an Auto Scaling group does. When the
-// owner starts again it starts the targets again, under new ids: an id is never
-// used twice. Other processes reach it over the bus, on weir.CLUSTER.local.POOL.OP: a
-// [Pool] is a pools.Provider that asks there, a [Group] is one of its groups, and
-// [Nodes] is what the nodes say of themselves.
+// The owner stores the target of each group in a file. It starts agents until the target is
+// reached, and replaces an agent that dies, as an Auto Scaling group does. After a restart the
+// owner starts the targets again, under new ids. An id is never used twice. Other processes send
+// requests to the owner over the bus, on weir.CLUSTER.local.POOL.OP. [Pool] is a pools.Provider
+// that does so, [Group] is one of its groups, and [Nodes] has the facts that the nodes publish.
 //
-// Once somebody took over the healing (Pool.LeaveHealing), machines outlive their
-// processes. One that dies is stopped: it keeps its id and its folder until it is
-// mended or terminated; snapshots list it as running, so that nothing takes its
-// place, and inspections as stopped. Those that ran when their owner ended are started
-// again by the next owner, under the same ids.
+// After Pool.LeaveHealing, machines outlive their processes. A machine that dies is stopped: it
+// keeps its id and its folder until it is repaired or terminated. Snapshots list it as running, so
+// that it is not replaced, and inspections list it as stopped. A new owner starts the machines that
+// ran before, under the same ids.
 //
-// A repair in place (Group.Mend) keeps the machine's id; its agent gets another boot
-// id. Its attempt is kept in the file before the machine is touched, and what came of
-// it after that: an owner that was killed in between ends the repair when it comes
-// back, and a repeated Mend is told what came of it.
+// A repair in place (Group.RepairInPlace) keeps the machine's id, and its agent gets another boot id. The
+// owner stores the attempt before it changes the machine, and the result afterwards. If the owner
+// is killed in between, the next owner completes the repair. A repeated RepairInPlace returns the stored
+// result.
 //
-// A machine is fenced in two ways (Group.Isolate). SERVICE has its agent stop all app
-// instances and take none, over restarts of either, until Group.Lift. COMPUTE kills all
-// its processes.
+// Group.Isolate has two fences. SERVICE: the agent stops all app instances and accepts none until
+// Group.Lift, even after a restart of agent or owner. COMPUTE: all processes of the machine are
+// killed.
 //
-// Pool, Group and Nodes may be used concurrently; Run of either kind is called once.
+// Pool, Group and Nodes may be used concurrently. Provider.Run and Nodes.Run are called once.
 package local

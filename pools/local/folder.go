@@ -8,11 +8,11 @@ import (
 	"slices"
 )
 
-// folder is where a machine keeps its things, which outlive its process; without an
-// id, that of all.
+// folder returns the folder of a machine, which outlives its process. For an empty id it is the
+// parent folder.
 func (p *Provider) folder(id string) string { return filepath.Join(p.cfg.DataDir, "machines", id) }
 
-// clearFolders removes what is of no machine of ours: an earlier owner left it.
+// clearFolders removes the folders of unknown machines, left by an earlier owner.
 func (p *Provider) clearFolders() error {
 	if err := os.MkdirAll(p.folder(""), 0o700); err != nil {
 		return fmt.Errorf("make the machines' folders: %w", err)
@@ -39,8 +39,8 @@ func (p *Provider) clearFolders() error {
 	return nil
 }
 
-// clearCopies removes the working directories of app instances from a machine's
-// folder. There may be no folder.
+// clearCopies removes the working directories of app instances from a machine's folder. The folder
+// may be missing.
 func clearCopies(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if errors.Is(err, os.ErrNotExist) {
@@ -54,7 +54,7 @@ func clearCopies(folder string) error {
 	return err
 }
 
-// wipe empties the folder of a machine that has no process.
+// wipe empties the folder of a machine without a process.
 func (p *Provider) wipe(id string) error {
 	if err := os.RemoveAll(p.folder(id)); err != nil {
 		return fmt.Errorf("empty the folder of machine %s: %w", id, err)
@@ -62,7 +62,7 @@ func (p *Provider) wipe(id string) error {
 	return nil
 }
 
-// discard removes the folder of a machine that is off the books.
+// discard removes the log tail and the folder of a machine that no longer exists.
 func (p *Provider) discard(id string) {
 	delete(p.tails, id)
 	p.wg.Go(func() {

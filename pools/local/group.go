@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
-// What an owner does on request; the last token of the subject.
+// Operations of an owner: the last token of the subject.
 const (
 	opSnapshot  = "snapshot"
 	opSetTarget = "set_target"
@@ -27,7 +27,7 @@ const (
 	opConsole       = "console"
 )
 
-// Codes of an owner's refusals. Frozen.
+// Codes of the errors that an owner returns. Frozen.
 const (
 	codeBounds       = "target_bounds"
 	codeNotOwned     = "not_owned"
@@ -36,10 +36,10 @@ const (
 	codeRefused      = "refused"
 )
 
-// agentPatience is how long an agent may take to answer that it is fenced.
+// agentPatience is how long an agent may take to confirm a fence.
 const agentPatience = time.Second
 
-// Bounds of what comes over the bus, in bytes.
+// Bounds of requests over the bus, in bytes.
 const (
 	maxRequest = 256 << 10
 	maxAttempt = 256
@@ -49,7 +49,7 @@ const (
 var (
 	// ErrUnknownGroup: the owner of the pool has no such group.
 	ErrUnknownGroup = errors.New("no such group")
-	// ErrNoOwner: nobody owns the pool's local machines at the moment.
+	// ErrNoOwner: no process owns the pool's local machines at the moment.
 	ErrNoOwner = errors.New("no process owns the pool's local machines")
 )
 
@@ -102,7 +102,7 @@ type liftRequest struct {
 	Instance string `json:"instance"`
 }
 
-// Group is a pools.Group at an owner elsewhere, which also mends and fences its
+// Group is a pools.Group that sends requests to the owner. It can also repair and fence its
 // machines.
 type Group struct {
 	owner
@@ -116,9 +116,8 @@ var (
 	_ pools.Lifter   = (*Group)(nil)
 )
 
-// NewGroup returns the group of that id. Its calls end after five seconds if
-// their context has no deadline, with ErrNoOwner if nobody is there to ask and
-// with ErrUnknownGroup if there is no such group.
+// NewGroup returns the group with that id. Its calls end after five seconds if their context has no
+// deadline. Without an owner the error is ErrNoOwner, for an unknown group ErrUnknownGroup.
 func NewGroup(nc *nats.Conn, cluster, pool, group string) *Group {
 	return &Group{owner{nc, cluster, pool}, group}
 }
@@ -143,8 +142,8 @@ func (g *Group) SetTarget(ctx context.Context, target int) error {
 	return nil
 }
 
-// Terminate implements pools.Group. The target is not lowered below the
-// group's minimum, so what ends there is replaced.
+// Terminate implements pools.Group. The target is not lowered below the group's minimum, so
+// machines below it are replaced.
 func (g *Group) Terminate(ctx context.Context, ids []string) error {
 	if err := g.ask(ctx, opTerminate, terminateRequest{g.id, ids}, nil); err != nil {
 		return fmt.Errorf("terminate instances of group %s: %w", g.id, err)
@@ -155,11 +154,10 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 // Mends implements pools.Mender.
 func (g *Group) Mends() []pools.MendKind { return mendKinds() }
 
-// Mend implements pools.Mender. A reboot asks the agent to end, and kills it when
-// its grace is over; a reset kills it at once, a rebuild empties its folder as well.
-// The machine is through when its process was started again. pools.ErrRefused while
-// another attempt is under way. There are no images: one that is asked for is
-// pools.ErrMendFailed, as is a repair of a machine that is gone.
+// Mend implements pools.Mender. A reboot sends SIGTERM to the agent, and kills it after its grace.
+// A reset kills it at once, and a rebuild also empties its folder. The repair is done when the
+// process has been started again. If another attempt is in progress, the error is pools.ErrRefused.
+// An image, or a machine that no longer exists, is pools.ErrMendFailed.
 func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
 	var reply mendReply
 	if err := g.ask(ctx, opMend, mendRequest{g.id, m.Instance, m.Kind, m.Attempt, m.Image}, &reply); err != nil {
@@ -171,10 +169,10 @@ func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error
 // Fences implements pools.Isolator.
 func (g *Group) Fences() []pools.Fence { return fences() }
 
-// Isolate implements pools.Isolator. pools.FenceService is confirmed when the agent
-// says that nothing runs there any more; it holds over restarts of the machine,
-// until Lift. pools.FenceCompute is confirmed when no process of the machine is
-// left; it stays stopped, or is replaced, as any machine that dies.
+// Isolate implements pools.Isolator. pools.FenceService is confirmed when the agent reports that no
+// copies run. It survives restarts of the machine, until Lift. pools.FenceCompute is confirmed when
+// the machine has no process left. The machine stays stopped or is replaced, as any machine that
+// dies.
 func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (confirmed bool, err error) {
 	var reply isolateReply
 	err = g.ask(ctx, opIsolate, isolateRequest{g.id, instance, way}, &reply)
@@ -188,8 +186,8 @@ func (g *Group) Isolate(ctx context.Context, instance string, way pools.Fence) (
 	return confirmed, nil
 }
 
-// fenceService has the agent stop what runs, and asks whether it is gone. An agent
-// that does not answer, as it is frozen or just starts or ends, confirms nothing.
+// fenceService requests the fence from the agent, and reports whether all copies have ended. If the
+// agent does not respond, because it is frozen, starting or ending, the fence is not confirmed.
 func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, agentPatience)
 	defer cancel()
@@ -200,9 +198,9 @@ func (g *Group) fenceService(ctx context.Context, instance string) (confirmed bo
 	return err == nil && left == 0, err
 }
 
-// Lift ends what Isolate by pools.FenceService began: the node takes app instances
-// again. It may be repeated. An error that says that the agent does not answer means
-// that a restart of the machine will lift the fence.
+// Lift removes the fence of pools.FenceService: the node accepts app instances again. It may be
+// repeated. If the agent does not respond, the error is returned, and a restart of the machine
+// removes the fence.
 func (g *Group) Lift(ctx context.Context, instance string) error {
 	err := g.ask(ctx, opLift, liftRequest{g.id, instance}, nil)
 	if err == nil {

@@ -18,8 +18,7 @@ const (
 	maxState  = 64 << 20 // bytes
 )
 
-// kept is what outlives the owner. Bounds are not in it: they are
-// configuration.
+// kept is the durable state of an owner. Bounds are not part of it, because they are configuration.
 type kept struct {
 	// LeavesHealing: machines that die are not replaced, and outlive the owner.
 	LeavesHealing bool                 `json:"leaves_healing,omitempty"`
@@ -41,8 +40,8 @@ type keptMachine struct {
 	Attempt  attempt   `json:"attempt,omitzero"`
 }
 
-// validate returns an error for what this package never wrote. Ids become the
-// names of folders.
+// validate returns an error for a state that this package cannot have written. Ids are used as
+// folder names.
 func (k kept) validate() error {
 	for name, g := range k.Groups {
 		for _, m := range g.Machines {
@@ -54,7 +53,7 @@ func (k kept) validate() error {
 	return nil
 }
 
-// load reads the state in dir; there may be none.
+// load reads the state in dir. Without a file it returns an empty state.
 func load(dir string) (kept, error) {
 	path := filepath.Join(dir, stateFile)
 	info, err := os.Stat(path)
@@ -62,7 +61,7 @@ func load(dir string) (kept, error) {
 		return kept{}, nil
 	}
 	if err == nil && info.Size() > maxState {
-		err = fmt.Errorf("it has %d bytes: at most %d are read", info.Size(), maxState)
+		err = fmt.Errorf("%d bytes: the limit is %d", info.Size(), maxState)
 	}
 	var data []byte
 	if err == nil {
@@ -81,7 +80,7 @@ func load(dir string) (kept, error) {
 	return k, nil
 }
 
-// save writes the state to dir, whole or not at all.
+// save writes the state to dir atomically.
 func save(dir string, k kept) error {
 	path := filepath.Join(dir, stateFile)
 	data, err := json.Marshal(k)

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Selector is the value of the key "local" in a pool file: one group.
+// Selector is the value of the key "local" in a pool file. It selects one group.
 type Selector struct {
 	Name    string  `yaml:"name"`
 	Min     int     `yaml:"min"`
@@ -18,7 +18,7 @@ type Selector struct {
 	Machine Machine `yaml:"machine"`
 }
 
-// Machine is what a machine of the group declares to have. Its weight is 1.
+// Machine has the declared resources of a machine. Its weight is 1.
 type Machine struct {
 	CPUs float64 `yaml:"cpus"`
 	Mem  float64 `yaml:"mem"`  // MB
@@ -26,7 +26,7 @@ type Machine struct {
 	GPUs float64 `yaml:"gpus"`
 }
 
-// ProviderKind returns the provider as the configuration and the daemons use it.
+// ProviderKind returns the description of the provider for the configuration and the daemons.
 func ProviderKind() provider.Kind {
 	return provider.Kind{
 		Name: "local machines",
@@ -59,13 +59,13 @@ func (s *Selector) Check() strictyaml.Problems {
 	return ps
 }
 
-// Config returns the group as its owner starts it: at its minimum.
+// Config returns the configuration of the group, with its minimum as the target.
 func (s *Selector) Config() GroupConfig {
 	m := s.Machine
 	return GroupConfig{ID: s.Name, Min: s.Min, Max: s.Max, Target: s.Min, Resources: resource.Vector{m.CPUs, m.Mem, m.Disk, m.GPUs}}
 }
 
-// Selectors returns those of groups that are of this provider.
+// Selectors returns those groups that belong to this provider.
 func Selectors(groups []provider.Group) []*Selector {
 	var out []*Selector
 	for _, g := range groups {
@@ -76,7 +76,8 @@ func Selectors(groups []provider.Group) []*Selector {
 	return out
 }
 
-// open returns the pool at the owner of its machines. The owner may start later.
+// open returns a Pool, which sends requests to the owner of the machines. The owner may start
+// later.
 func open(_ context.Context, site provider.Site) (provider.Opened, error) {
 	var ids []string
 	for _, s := range Selectors(site.Groups) {

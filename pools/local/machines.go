@@ -15,59 +15,58 @@ import (
 )
 
 const (
-	// remembered is how many ids of a group are known as its own.
+	// remembered is how many ids of a group are stored as its own.
 	remembered = 4 * maxMachines
-	// lifetime is what a machine must reach not to count as dead at once.
+	// lifetime is the age below which a dead machine delays the next launch.
 	lifetime = 10 * time.Second
 )
 
-// replacement is how machines that die at once are replaced: without end, but
-// slower and slower.
+// replacement returns the policy for machines that die young: they are always replaced, with a
+// growing delay.
 func replacement() supervise.Policy {
 	return supervise.Policy{
 		Budget: math.MaxInt, Window: time.Minute, Base: 250 * time.Millisecond, Max: 15 * time.Second,
 	}
 }
 
-// power is what is with the process of a machine that is not terminating.
+// power is the state of the process of a machine that is not terminating.
 //
-//	  ┌────── mending ◄───── down
+//	  ┌───── repairing ◄──── down
 //	  ▼         ▲              ▲
 //	running ────┴──► halting ──┤
 //	  └────────────────────────┘ dies, and is not replaced
 type power int
 
 const (
-	running power = iota // it runs, or is about to
-	mending              // it ends, and another one is started under the same id
-	halting              // it is killed for good
-	down                 // there is none
+	running power = iota // it runs, or is about to start
+	mending              // it ends, and is started again under the same id
+	halting              // it is killed and not restarted
+	down                 // no process
 )
 
-// machine is one instance in the books.
+// machine is the state of one instance.
 type machine struct {
 	pools.Instance
 	power   power
-	why     string  // why a machine is down, or is to be
-	unfit   string  // why somebody marked it as unhealthy; empty: nobody did
-	fenced  bool    // its agent takes nothing until the fence is lifted
-	attempt attempt // the last repair in place
+	why     string  // why the machine is down, or will be
+	unfit   string  // reason of MarkUnhealthy; empty: not marked
+	fenced  bool    // its agent accepts no copies until the fence is lifted
+	attempt attempt // the latest repair in place
 }
 
-// machines is the books of one group. It does no I/O and belongs to one
-// goroutine.
+// machines is the state of one group. It does no I/O, and one goroutine uses it.
 type machines struct {
 	cfg       GroupConfig
 	target    int
 	live      map[string]*machine
-	known     []string          // ids of this group, dead or alive, the newest last
-	unclean   map[string]string // machines whose processes could not all be ended, and why
-	deaths    []time.Time       // of machines that died young
-	notBefore time.Time         // nothing is launched earlier
+	known     []string          // ids of this group, dead or alive, newest last
+	unclean   map[string]string // machines whose processes could not all be stopped, and why
+	deaths    []time.Time       // deaths of young machines
+	notBefore time.Time         // time before which no machine is launched
 }
 
-// newMachines returns the books that an earlier owner left: its target and, if
-// the machines are to stay, those too.
+// newMachines returns the state that an earlier owner stored: its target and, if stay is set, its
+// machines.
 func newMachines(cfg GroupConfig, kept keptGroup, stay bool) *machines {
 	m := &machines{
 		cfg: cfg, target: cfg.Target, live: map[string]*machine{}, known: kept.Known, unclean: map[string]string{},
@@ -83,8 +82,8 @@ func newMachines(cfg GroupConfig, kept keptGroup, stay bool) *machines {
 	return m
 }
 
-// restored returns a machine as it was kept. Its process ended with its owner: one
-// that ran, or was under repair, is to run again.
+// restored returns a stored machine. Its process ended with its owner. A machine that ran, or was
+// under repair, will be started.
 func (m *machines) restored(k keptMachine) *machine {
 	i := &machine{Instance: m.instance(k.Launched, k.ID), fenced: k.Fenced, attempt: k.Attempt}
 	switch {
@@ -109,8 +108,8 @@ func (m *machines) kept() keptGroup {
 	return k
 }
 
-// snapshot returns the group, in order of launch. A machine that is down is in it
-// as a running one, so that it is not replaced.
+// snapshot returns the group in order of launch. A machine that is down is listed as running, so
+// that it is not replaced.
 func (m *machines) snapshot() pools.GroupSnapshot {
 	s := pools.GroupSnapshot{
 		ID: m.cfg.ID, Kind: "local", Target: m.target, Min: m.cfg.Min, Max: m.cfg.Max, Instances: []pools.Instance{},
@@ -127,7 +126,7 @@ func (m *machines) sorted() []*machine {
 	})
 }
 
-// checkTarget returns pools.ErrTargetBounds outside the bounds.
+// checkTarget returns pools.ErrTargetBounds for a target outside the bounds.
 func (m *machines) checkTarget(target int) error {
 	if target < m.cfg.Min || target > m.cfg.Max {
 		return fmt.Errorf("%w: %d is not in [%d, %d] of group %s",
@@ -136,9 +135,8 @@ func (m *machines) checkTarget(target int) error {
 	return nil
 }
 
-// victims returns which of ids are to be ended, and the target after that: less
-// by their weight, but not below the minimum. pools.ErrNotOwned if one of them
-// never was of this group.
+// victims returns the ids of machines to terminate, and the target without their weight, at least
+// the minimum. If an id never was of this group, the error is pools.ErrNotOwned.
 func (m *machines) victims(ids []string) ([]string, int, error) {
 	var out []string
 	var weight float64
@@ -157,8 +155,8 @@ func (m *machines) victims(ids []string) ([]string, int, error) {
 	return out, max(m.cfg.Min, int(resource.Floor(float64(m.target)-weight))), nil
 }
 
-// missing returns how many machines are to be launched now, or how long to wait
-// before it is worth asking again; 0 and 0 if there are enough.
+// missing returns how many machines to launch now, or how long to wait before the next check. Both
+// are 0 if there are enough.
 func (m *machines) missing(now time.Time) (int, time.Duration) {
 	short := float64(m.target) - m.snapshot().Fulfilled()
 	if short <= resource.Slack {
@@ -170,7 +168,7 @@ func (m *machines) missing(now time.Time) (int, time.Duration) {
 	return int(resource.Ceil(short / m.cfg.Weight)), 0
 }
 
-// launched books a machine.
+// launched adds a new machine.
 func (m *machines) launched(now time.Time, id string) {
 	m.live[id] = &machine{Instance: m.instance(now, id)}
 	m.known = append(m.known, id)
@@ -186,17 +184,17 @@ func (m *machines) instance(launched time.Time, id string) pools.Instance {
 	}
 }
 
-// fate is what becomes of a machine whose process has ended.
+// fate is what follows on the end of a machine's process.
 type fate int
 
 const (
-	gone  fate = iota // it is off the books
-	stays             // it is down
-	again             // its process is to be started again
+	gone  fate = iota // the machine is removed
+	stays             // the machine is down
+	again             // the process is started again
 )
 
-// ended books that a machine's process has ended, and how. left is not nil if
-// something of it may still run; stay says that a dead machine is not replaced.
+// ended records the end of a machine's process. how is its exit status. left is not nil if some of
+// its processes may still run. stay means that a dead machine is not replaced.
 func (m *machines) ended(now time.Time, id, how string, left error, stay bool) fate {
 	i := m.live[id]
 	if i == nil {
@@ -223,8 +221,7 @@ func (m *machines) ended(now time.Time, id, how string, left error, stay bool) f
 	return gone
 }
 
-// lost takes a machine off the books. One that died young and unasked puts off
-// the next launch.
+// lost removes a machine. If it died young and unexpectedly, the next launch is delayed.
 func (m *machines) lost(now time.Time, i *machine) {
 	delete(m.live, i.ID)
 	if i.State == pools.InstanceTerminating || i.power != running || now.Sub(i.Launched) >= lifetime {
@@ -237,5 +234,5 @@ func (m *machines) lost(now time.Time, i *machine) {
 	m.notBefore = now.Add(delay)
 }
 
-// ids returns the machines that are there, in order of id.
+// ids returns the ids of the existing machines, in order.
 func (m *machines) ids() []string { return slices.Sorted(maps.Keys(m.live)) }

@@ -8,23 +8,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
-// attempt is a repair in place: begun, and then done or failed.
+// attempt is a repair in place: in progress, done or failed.
 type attempt struct {
 	ID     string         `json:"id"`
 	Kind   pools.MendKind `json:"kind"`
 	Done   bool           `json:"done,omitempty"`
-	Failed string         `json:"failed,omitempty"` // why it was in vain
+	Failed string         `json:"failed,omitempty"` // why it failed
 }
 
 func (a attempt) open() bool { return a.ID != "" && !a.Done && a.Failed == "" }
 
-// mendKinds are the repairs that a local machine knows.
+// mendKinds returns the kinds of repair of a local machine.
 func mendKinds() []pools.MendKind {
 	return []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
 }
 
-// mend looks up a repair, or begins it if begin says so: then the machine is
-// mending, and its process is to be ended if it has one.
+// mend returns the state of a repair, or begins it. If begin is true and the machine's power is
+// repairing, the caller ends its process.
 func (m *machines) mend(r mendRequest) (begin, done bool, err error) {
 	if err := r.validate(); err != nil {
 		return false, false, err
@@ -49,7 +49,7 @@ func (m *machines) mend(r mendRequest) (begin, done bool, err error) {
 		return false, false, err
 	}
 	i.attempt, i.unfit = attempt{ID: r.Attempt, Kind: r.Kind}, ""
-	if i.power == running && r.Kind == pools.MendStart { // as it should be
+	if i.power == running && r.Kind == pools.MendStart { // it already runs
 		i.attempt.Done = true
 		return true, true, nil
 	}
@@ -62,14 +62,14 @@ func (r mendRequest) validate() error {
 	case r.Attempt == "" || len(r.Attempt) > maxAttempt:
 		return call.Invalid("attempt: want 1 to %d bytes", maxAttempt)
 	case !slices.Contains(mendKinds(), r.Kind):
-		return call.Invalid("a local machine knows no repair %.64q: want one of %q", r.Kind, mendKinds())
+		return call.Invalid("unknown repair %.64q of a local machine: want one of %q", r.Kind, mendKinds())
 	case r.Image != "":
 		return fmt.Errorf("%w: a local machine has no images", pools.ErrMendFailed)
 	}
 	return nil
 }
 
-// mendable returns why a machine cannot be mended, or not now.
+// mendable returns why a machine cannot be repaired, or cannot be repaired now.
 func (i *machine) mendable(kind pools.MendKind) error {
 	switch {
 	case i.State == pools.InstanceTerminating:
@@ -79,13 +79,13 @@ func (i *machine) mendable(kind pools.MendKind) error {
 	case i.power == halting:
 		return fmt.Errorf("%w: %s is being stopped", pools.ErrRefused, i.ID)
 	case i.power == down && kind == pools.MendReboot:
-		return fmt.Errorf("%w: %s is stopped: nothing there can be asked to restart", pools.ErrMendFailed, i.ID)
+		return fmt.Errorf("%w: %s is stopped: no process can restart", pools.ErrMendFailed, i.ID)
 	}
 	return nil
 }
 
-// mended books that a process was started again, or why not: the end of a repair, if
-// one is under way.
+// mended records that a process was started again, or why not. It ends a repair that is in
+// progress.
 func (i *machine) mended(err error) {
 	mending := i.attempt.open()
 	if err != nil {
@@ -99,18 +99,18 @@ func (i *machine) mended(err error) {
 	i.attempt.Done = i.attempt.Done || mending
 }
 
-// isolate books a fence. confirmed: nothing runs there. kill: the process is to
-// be killed.
+// isolate records a fence. confirmed means that nothing runs there. kill means that the caller must
+// kill the process.
 func (m *machines) isolate(id string, way pools.Fence) (confirmed, kill bool, err error) {
 	if !slices.Contains(fences(), way) {
-		return false, false, call.Invalid("a local machine knows no fence %.64q: want one of %q", way, fences())
+		return false, false, call.Invalid("unknown fence %.64q of a local machine: want one of %q", way, fences())
 	}
 	i, err := m.find(id)
 	if err != nil {
 		return false, false, err
 	}
 	if why := m.unclean[id]; why != "" {
-		return false, false, fmt.Errorf("not everything of %s could be ended: %s", id, why)
+		return false, false, fmt.Errorf("some processes of %s could not be stopped: %s", id, why)
 	}
 	if i == nil {
 		return true, false, nil
@@ -129,11 +129,11 @@ func (m *machines) isolate(id string, way pools.Fence) (confirmed, kill bool, er
 	return false, true, nil
 }
 
-// fences are the fences that a local machine knows.
+// fences returns the fences of a local machine.
 func fences() []pools.Fence { return []pools.Fence{pools.FenceService, pools.FenceCompute} }
 
-// find returns a machine, nil if it is gone, and pools.ErrNotOwned if it never was
-// of this group.
+// find returns a machine, or nil if it no longer exists. If it never was of this group, the error
+// is pools.ErrNotOwned.
 func (m *machines) find(id string) (*machine, error) {
 	if i := m.live[id]; i != nil {
 		return i, nil
@@ -144,7 +144,7 @@ func (m *machines) find(id string) (*machine, error) {
 	return nil, fmt.Errorf("%w: %.140q is not of group %s", pools.ErrNotOwned, id, m.cfg.ID)
 }
 
-// inspect returns how the machines are, in order of launch.
+// inspect returns the health of the machines, in order of launch.
 func (m *machines) inspect() []pools.Inspection {
 	var out []pools.Inspection
 	for _, i := range m.sorted() {

@@ -21,11 +21,11 @@ import (
 
 const (
 	maxNodes   = 10_000
-	factsInbox = 16_384 // messages that may wait
+	factsInbox = 16_384 // capacity of the channel
 )
 
-// Nodes is what the nodes of one pool say of themselves: the scheduler, as an
-// autoscaler sees it. It may be used concurrently.
+// Nodes has the facts that the nodes of one pool publish. It is the scheduler of an autoscaler. It
+// may be used concurrently.
 type Nodes struct {
 	nc      *nats.Conn
 	cluster string
@@ -34,7 +34,7 @@ type Nodes struct {
 	agents  *agent.Client
 	log     *slog.Logger
 
-	dropped  uint64 // messages that could not be used; of Run's goroutine
+	dropped  uint64 // unusable messages; used only by Run's goroutine
 	complain rate.Sometimes
 
 	mu    sync.Mutex
@@ -43,12 +43,12 @@ type Nodes struct {
 
 type heard struct {
 	facts pools.NodeFacts
-	at    time.Time // by our clock
+	at    time.Time // by the local clock
 }
 
-// NewNodes returns the nodes of a pool; those that are silent, as package liveness has it,
-// and for longer than maxAge, are absent. Until then the autoscaler acts by their last
-// facts: it may drain or repair a node that has just fallen silent.
+// NewNodes returns the nodes of a pool. A node disappears when it is silent (see package liveness)
+// and was silent for longer than maxAge. Until then the autoscaler uses its last facts, so it may
+// drain or repair a node that has just become silent.
 func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *slog.Logger) *Nodes {
 	return &Nodes{
 		nc: nc, cluster: cluster, pool: pool, maxAge: maxAge, agents: agent.NewClient(nc, cluster),
@@ -56,27 +56,26 @@ func NewNodes(nc *nats.Conn, cluster, pool string, maxAge time.Duration, log *sl
 	}
 }
 
-// Run listens until ctx ends, and returns nil then. It begins by asking the
-// nodes to announce themselves. The context's end is the only good one: a
-// connection that closes is an error.
+// Run receives facts until ctx ends, and returns nil then. It first requests that all nodes publish
+// their facts. If the connection closes, it returns an error.
 func (n *Nodes) Run(ctx context.Context) error {
 	msgs := make(chan *nats.Msg, factsInbox)
 	closed := n.nc.StatusChanged(nats.CLOSED)
 	defer n.nc.RemoveStatusListener(closed)
 	sub, err := n.nc.ChanSubscribe(message.NodeSubject(n.cluster, "*"), msgs)
 	if err != nil {
-		return fmt.Errorf("listen to nodes: %w", err)
+		return fmt.Errorf("receive node facts: %w", err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	if err := n.nc.Publish(message.SubjectAnnounce, nil); err != nil {
-		return fmt.Errorf("ask the nodes to announce themselves: %w", err)
+		return fmt.Errorf("request facts from the nodes: %w", err)
 	}
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-closed:
-			return fmt.Errorf("listen to nodes: %w", nats.ErrConnectionClosed)
+			return fmt.Errorf("receive node facts: %w", nats.ErrConnectionClosed)
 		case m := <-msgs:
 			if err := n.take(time.Now(), m); err != nil {
 				n.bad(m.Subject, err)
@@ -85,7 +84,7 @@ func (n *Nodes) Run(ctx context.Context) error {
 	}
 }
 
-// bad counts a message that cannot be used, and says so at most once a minute.
+// bad counts an unusable message, and logs at most one a minute.
 func (n *Nodes) bad(subject string, err error) {
 	n.dropped++
 	n.complain.Do(func() { n.log.Warn("message dropped", "subject", subject, "dropped", n.dropped, "err", err) })
@@ -97,7 +96,7 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 		return err
 	}
 	if !strings.HasSuffix(m.Subject, "."+f.ID) {
-		return fmt.Errorf("node %s speaks for another", f.ID)
+		return fmt.Errorf("subject is not that of node %s", f.ID)
 	}
 	if f.Pool != n.pool {
 		return nil
@@ -111,8 +110,8 @@ func (n *Nodes) take(now time.Time, m *nats.Msg) error {
 	return nil
 }
 
-// Facts returns what the nodes published last, in order of id; those that are silent
-// for long are forgotten.
+// Facts returns the latest facts of the nodes, in order of id. It omits nodes that are silent for
+// too long.
 func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
 	var out []pools.NodeFacts
 	for _, h := range n.fresh(now) {
@@ -121,8 +120,8 @@ func (n *Nodes) Facts(now time.Time) []pools.NodeFacts {
 	return out
 }
 
-// Heard returns the same as Facts, but At is when we heard it, by our clock: what
-// silence is measured from.
+// Heard returns the same as Facts, but At is the local time of receipt. Silence is measured from
+// it.
 func (n *Nodes) Heard(now time.Time) []pools.NodeFacts {
 	var out []pools.NodeFacts
 	for _, h := range n.fresh(now) {
@@ -132,7 +131,7 @@ func (n *Nodes) Heard(now time.Time) []pools.NodeFacts {
 	return out
 }
 
-// fresh returns what was heard, in order of id, and forgets what is too old.
+// fresh returns the received facts, in order of id, and deletes those that are too old.
 func (n *Nodes) fresh(now time.Time) []heard {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -142,8 +141,8 @@ func (n *Nodes) fresh(now time.Time) []heard {
 	return slices.SortedFunc(maps.Values(n.heard), func(a, b heard) int { return strings.Compare(a.facts.ID, b.facts.ID) })
 }
 
-// Cordon bars a node for new app instances, which makes the placer empty it, or
-// opens it again. agent.ErrNoAgent if the node does not answer.
+// Cordon sets or removes the cordon of a node. A cordoned node accepts no new app instances, and
+// the placer moves its instances away. If the node does not respond, the error is agent.ErrNoAgent.
 func (n *Nodes) Cordon(ctx context.Context, node string, on bool) error {
 	return n.agents.Cordon(ctx, node, on)
 }

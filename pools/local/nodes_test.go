@@ -35,19 +35,19 @@ func TestNodesLogBadFactsOnceAMinute(t *testing.T) {
 			return slices.ContainsFunc(nodes.Facts(time.Now()), func(f pools.NodeFacts) bool { return f.ID == id })
 		})
 	}
-	heard("first") // it listens
+	heard("first") // Run receives facts
 	for range 100 {
 		publish("bad", []byte("not json"))
 	}
-	heard("last") // in order, so the bad ones were taken before
+	heard("last") // messages are in order, so the bad ones were handled before
 	stop()
 	if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, " dropped=1 ") {
 		t.Errorf("logged %q, want one line of the first", got)
 	}
 }
 
-// A node is silent after two missing heartbeats of its own period, and after those of the
-// default period if it publishes none.
+// A node is silent after two missing heartbeats of its own period. If it publishes no period, the
+// default period applies.
 func TestNodesAreSilentByTheirOwnPeriod(t *testing.T) {
 	bus := localtest.NewBus(t)
 	nodes := local.NewNodes(bus.Conn, "c", "p", 30*time.Second, localtest.Log(t))

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
-// owner is who owns a pool's machines, as others reach it.
+// owner sends requests to the owner of a pool's machines.
 type owner struct {
 	nc            *nats.Conn
 	cluster, pool string
@@ -32,19 +32,19 @@ func (o owner) ask(ctx context.Context, op string, request, reply any) error {
 	return refusal
 }
 
-// refused is a refusal of the owner that callers find by its sentinel.
+// refused is an error of the owner that wraps a sentinel.
 type refused struct {
 	sentinel error
-	message  string // begins with the sentinel's
+	message  string // begins with the sentinel's message
 }
 
-// Error returns what the owner said.
+// Error returns the owner's message.
 func (r *refused) Error() string { return r.message }
 
 // Unwrap returns the sentinel.
 func (r *refused) Unwrap() error { return r.sentinel }
 
-// refusalOf is the inverse of what ask does.
+// refusalOf returns the error to send. It is the inverse of ask.
 func refusalOf(err error) error {
 	for code, sentinel := range sentinels() {
 		if errors.Is(err, sentinel) {
@@ -54,7 +54,7 @@ func refusalOf(err error) error {
 	return err
 }
 
-// sentinels are the errors that travel by their codes.
+// sentinels returns the errors that have a code on the bus.
 func sentinels() map[string]error {
 	return map[string]error{
 		codeBounds: pools.ErrTargetBounds, codeNotOwned: pools.ErrNotOwned, codeUnknownGroup: ErrUnknownGroup,

@@ -24,8 +24,8 @@ type markRequest struct {
 	Why      string `json:"why"`
 }
 
-// Pool is a pools.Provider at an owner elsewhere, which also says how its machines
-// are. Its groups are always the same.
+// Pool is a pools.Provider and Inspector that sends requests to the owner. Its list of groups is
+// fixed.
 type Pool struct {
 	owner
 	groups pools.Static
@@ -38,8 +38,8 @@ var (
 	_ pools.Addresser = (*Pool)(nil)
 )
 
-// NewPool returns the pool with the groups of these ids; each is a [Group]. Its calls
-// end as those of a Group do.
+// NewPool returns the pool with the groups of these ids. Each is a [Group]. The calls have the same
+// time limits as those of a Group.
 func NewPool(nc *nats.Conn, cluster, pool string, groups ...string) *Pool {
 	p := &Pool{owner: owner{nc, cluster, pool}}
 	for _, id := range slices.Sorted(slices.Values(groups)) {
@@ -56,16 +56,15 @@ func (p *Pool) Address(context.Context, string) (pools.Address, error) {
 	return pools.Address{IP: "127.0.0.1", Name: "localhost"}, nil
 }
 
-// Inspect implements pools.Inspector: whether the process of each machine runs. There
-// are no load balancers to ask.
+// Inspect implements pools.Inspector. It reports whether the process of each machine runs. Load
+// balancers do not exist here.
 func (p *Pool) Inspect(ctx context.Context, _ pools.Inspecting) ([]pools.Inspection, error) {
 	reply, err := p.inspect(ctx)
 	return reply.Instances, err
 }
 
-// Console returns the last lines of the agent's log of a machine, at most
-// provider.MaxConsole bytes. pools.ErrNotOwned if the machine is not of this pool, or has
-// ended.
+// Console returns the last lines of a machine's agent log, at most provider.MaxConsole bytes. If
+// the machine is not of this pool, or no longer exists, the error is pools.ErrNotOwned.
 func (p *Pool) Console(ctx context.Context, instance string) ([]byte, error) {
 	var reply consoleReply
 	if err := p.ask(ctx, opConsole, consoleRequest{instance}, &reply); err != nil {
@@ -91,26 +90,25 @@ func (p *Pool) Heals(ctx context.Context) (why string, err error) {
 	return "the owner of the local machines replaces those that die", nil
 }
 
-// LeaveHealing implements pools.Healer. It is kept over restarts of the owner, until
-// Heal. A machine that dies is stopped then: it keeps its id and its folder, its
-// snapshot lists it as running, and its inspection as stopped. A new owner starts
-// the machines again that the last one had running, under their ids.
+// LeaveHealing implements pools.Healer. It survives restarts of the owner, until ResumeRepair. A machine
+// that dies is stopped then: it keeps its id and its folder. Snapshots list it as running,
+// inspections as stopped. A new owner starts the machines that ran before, under their ids.
 func (p *Pool) LeaveHealing(ctx context.Context) error { return p.heal(ctx, false) }
 
-// Heal implements pools.Healer: it has the owner replace machines that die, as it does until LeaveHealing, and
-// those that are stopped. It may be repeated.
+// Heal implements pools.Healer. The owner again replaces machines that die, and also those that are
+// stopped. It may be repeated.
 func (p *Pool) Heal(ctx context.Context) error { return p.heal(ctx, true) }
 
 func (p *Pool) heal(ctx context.Context, on bool) error {
 	if err := p.ask(ctx, opHeal, healRequest{on}, nil); err != nil {
-		return fmt.Errorf("say who heals pool %s: %w", p.pool, err)
+		return fmt.Errorf("set the repair owner of pool %s: %w", p.pool, err)
 	}
 	return nil
 }
 
-// MarkUnhealthy implements pools.Healer. A machine that is not replaced, as healing
-// was left, is unfit in inspections until it is mended. pools.ErrNotOwned if it never
-// was of this pool.
+// MarkUnhealthy implements pools.Healer. After LeaveHealing the machine is not replaced, and
+// inspections report it as unfit until it is repaired. If it never was of this pool, the error is
+// pools.ErrNotOwned.
 func (p *Pool) MarkUnhealthy(ctx context.Context, instance, why string) error {
 	if err := p.ask(ctx, opMarkUnhealthy, markRequest{instance, why}, nil); err != nil {
 		return fmt.Errorf("mark instance %s of pool %s as unhealthy: %w", instance, p.pool, err)

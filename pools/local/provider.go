@@ -21,10 +21,10 @@ import (
 )
 
 const (
-	inbox = 1024 // requests that may wait
-	// leaveTime is what an agent needs beside the grace of its app instances.
+	inbox = 1024 // capacity of the request channel
+	// leaveTime is what an agent needs in addition to the grace of its app instances.
 	leaveTime = 3 * time.Second
-	tailLines = 500 // of the log of an agent
+	tailLines = 500 // of an agent's log
 )
 
 // Provider owns the machines of some groups.
@@ -35,23 +35,23 @@ type Provider struct {
 	log      *slog.Logger
 
 	groups   map[string]*machines
-	stay     bool                        // healing is left to others: machines that die are not replaced
+	stay     bool                        // another party repairs: machines that die are not replaced
 	children map[string]*supervise.Child // by machine
 	tails    map[string]*output.Tail     // of the agents' logs, by machine
 	gone     chan end
-	leaving  bool // all machines end with us
+	leaving  bool // the owner stops all machines
 	wg       sync.WaitGroup
 }
 
-// end tells the loop that a machine's process has ended. left is not nil if
-// something of it may still run.
+// end reports to the loop that a machine's process has ended. left is not nil if some of its
+// processes may still run.
 type end struct {
 	group, id string
 	left      error
 }
 
-// NewProvider returns the owner of cfg's groups, with the targets that an
-// earlier owner left. The launcher must run for as long as Run does.
+// NewProvider returns the owner of cfg's groups, with the stored targets. The launcher must run for
+// as long as Run does.
 func NewProvider(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logger) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("local provider: %w", err)
@@ -71,9 +71,9 @@ func NewProvider(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *s
 	return p, nil
 }
 
-// Run keeps the machines until ctx ends; then it stops them all and returns
-// nil. The targets stay. It returns an error if the state cannot be kept or the
-// connection closes, and leaves no process behind then either.
+// Run runs the machines until ctx ends. Then it stops all of them and returns nil. The stored
+// targets remain. It returns an error if the state cannot be saved or the connection closes. In
+// each case no process is left.
 func (p *Provider) Run(ctx context.Context) error {
 	defer p.leave()
 	if err := p.clearFolders(); err != nil {
@@ -88,9 +88,9 @@ func (p *Provider) Run(ctx context.Context) error {
 	msgs := make(chan *nats.Msg, inbox)
 	sub, err := p.nc.ChanSubscribe(subject(p.cfg.Cluster, p.cfg.Pool, "*"), msgs)
 	if err != nil {
-		return fmt.Errorf("listen to requests: %w", err)
+		return fmt.Errorf("receive requests for pool %s: %w", p.cfg.Pool, err)
 	}
-	defer func() { _ = sub.Unsubscribe() }() // fails only on a connection that is gone
+	defer func() { _ = sub.Unsubscribe() }() // fails only on a closed connection
 	for {
 		again := p.reconcile(ctx, time.Now())
 		select {
@@ -107,8 +107,8 @@ func (p *Provider) Run(ctx context.Context) error {
 	}
 }
 
-// reconcile launches what is missing. The channel, nil if nothing is, says when
-// to come back.
+// reconcile launches missing machines. The returned channel fires when the next check is due. It is
+// nil if no machine is missing.
 func (p *Provider) reconcile(ctx context.Context, now time.Time) <-chan time.Time {
 	var again time.Duration
 	for _, g := range p.cfg.Groups {
@@ -128,8 +128,7 @@ func (p *Provider) reconcile(ctx context.Context, now time.Time) <-chan time.Tim
 	return time.After(again)
 }
 
-// launch starts n machines. Their ids are kept before anything runs under
-// them.
+// launch starts n machines. It saves their ids before it starts their processes.
 func (p *Provider) launch(ctx context.Context, now time.Time, m *machines, n int) {
 	var ids []string
 	for range n {
@@ -155,7 +154,7 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		Heartbeat: p.cfg.Heartbeat, StopGrace: p.cfg.StopGrace, DataDir: p.folder(id),
 		SelfFenceAfter: p.cfg.SelfFenceAfter, Fenced: m.live[id].fenced,
 	}.WithDefaults()
-	if p.tails[id] == nil { // a machine that is started again adds to it
+	if p.tails[id] == nil { // a restarted machine appends to its log
 		p.tails[id] = output.NewTail(tailLines, provider.MaxConsole/2)
 	}
 	child, err := p.launcher.Start(ctx, supervise.Spec{
@@ -173,16 +172,16 @@ func (p *Provider) start(ctx context.Context, m *machines, id string) error {
 		if err := clearCopies(cfg.DataDir); err != nil {
 			p.log.Warn("folders of app instances not removed", "node", id, "err", err)
 		}
-		p.gone <- end{m.cfg.ID, id, child.Stop(context.Background())} // it has ended: this returns what is left of it
+		p.gone <- end{m.cfg.ID, id, child.Stop(context.Background())} // the process has ended: Stop returns what is left of it
 	})
 	return nil
 }
 
-// console returns the last lines of the agent's log of a machine.
+// console returns the last lines of a machine's agent log.
 func (p *Provider) console(id string) ([]byte, error) {
 	tail := p.tails[id]
 	if tail == nil {
-		return nil, fmt.Errorf("%w: %q has no log here", pools.ErrNotOwned, id)
+		return nil, fmt.Errorf("%w: no log of %q", pools.ErrNotOwned, id)
 	}
 	lines, _ := tail.Since(0)
 	var text []byte
@@ -250,7 +249,7 @@ func (p *Provider) terminate(m *machines, ids []string) error {
 	return nil
 }
 
-// end ends a machine that is marked as terminating.
+// end terminates a machine that is marked as terminating.
 func (p *Provider) end(m *machines, id string) {
 	if p.children[id] != nil {
 		p.stop(context.Background(), id)
@@ -260,7 +259,7 @@ func (p *Provider) end(m *machines, id string) {
 	p.discard(id)
 }
 
-// stop ends a machine's process, at once if ctx has ended; gone tells when it is.
+// stop stops a machine's process, at once if ctx has ended. The channel gone receives its end.
 func (p *Provider) stop(ctx context.Context, id string) {
 	child := p.children[id]
 	p.wg.Go(func() {
@@ -270,8 +269,8 @@ func (p *Provider) stop(ctx context.Context, id string) {
 	})
 }
 
-// leave stops all machines at the same time, and returns when they are gone. Those
-// that nobody will start again leave no folder.
+// leave stops all machines at the same time and waits for them. It removes the folders of machines
+// that no later owner starts again.
 func (p *Provider) leave() {
 	p.leaving = true
 	for id := range p.children {
@@ -297,14 +296,14 @@ func (p *Provider) save() error {
 	return save(p.cfg.DataDir, k)
 }
 
-// saveOrLog keeps what has happened already. It is repeated by the next write.
+// saveOrLog saves a change that has already happened. The next save includes it too.
 func (p *Provider) saveOrLog() {
 	if err := p.save(); err != nil {
-		p.log.Error("state not kept", "err", err)
+		p.log.Error("local machine state not saved", "err", err)
 	}
 }
 
-// newID returns a machine's id: 48 bits of chance.
+// newID returns a machine's id with 48 random bits.
 func newID() string {
 	var b [6]byte
 	_, _ = rand.Read(b[:]) // never fails

@@ -20,7 +20,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// owner is a provider that runs, and its group as others see it.
+// owner is a running provider, and its group from the outside.
 type owner struct {
 	*local.Group
 	bus  localtest.Bus
@@ -59,7 +59,7 @@ func (o *owner) start(t *testing.T) {
 	localtest.Until(t, "the provider answers", func() bool { _, err := o.Snapshot(t.Context()); return err == nil })
 }
 
-// running waits for n machines that run, and returns their ids.
+// running waits for n running machines, and returns their ids.
 func (o *owner) running(t *testing.T, n int) []string {
 	t.Helper()
 	var ids []string
@@ -79,7 +79,7 @@ func (o *owner) running(t *testing.T, n int) []string {
 	return ids
 }
 
-// kill ends a machine's process as a crash would.
+// kill ends a machine's process as in a crash.
 func kill(t *testing.T, id string) {
 	t.Helper()
 	for _, pid := range pidsOf(t, "--id="+id) {
@@ -89,8 +89,8 @@ func kill(t *testing.T, id string) {
 	}
 }
 
-// pidsOf returns the processes that have arg on their command line, but for what they
-// just fork: it has the same one until it executes something else.
+// pidsOf returns the processes that have arg on their command line. A forked child has the same
+// command line until it executes another program, and is not included.
 func pidsOf(t *testing.T, arg string) []int {
 	t.Helper()
 	files, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -101,7 +101,7 @@ func pidsOf(t *testing.T, arg string) []int {
 	for _, f := range files {
 		data, err := os.ReadFile(f)
 		if err != nil || !slices.Contains(strings.Split(string(data), "\x00"), arg) {
-			continue // it has ended, or is another one
+			continue // it has ended, or is another process
 		}
 		stat, err := os.ReadFile(filepath.Join(filepath.Dir(f), "stat"))
 		if err != nil {
@@ -234,8 +234,8 @@ func TestConfigValidate(t *testing.T) {
 	}
 }
 
-// Of a damaged file the targets are unknown, so no group begins at its minimum: the error
-// has the file and what to do.
+// With a damaged file the targets are unknown, so no group may begin at its minimum. The error
+// names the file and what to do.
 func TestDamagedStateOfTheGroups(t *testing.T) {
 	for name, text := range map[string]string{"empty": "", "cut short": `{"groups":{"g":{"tar`} {
 		t.Run(name, func(t *testing.T) {

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// resume starts again what an earlier owner left running, or under repair.
+// resume starts the machines that ran, or were under repair, when the earlier owner ended.
 func (p *Provider) resume(ctx context.Context, now time.Time) {
 	for _, g := range p.cfg.Groups {
 		m := p.groups[g.ID]
@@ -21,8 +21,7 @@ func (p *Provider) resume(ctx context.Context, now time.Time) {
 	}
 }
 
-// restart starts a machine that has no process, and ends its repair if it has one
-// under way.
+// restart starts a machine that has no process, and ends its repair if one is in progress.
 func (p *Provider) restart(ctx context.Context, now time.Time, m *machines, i *machine) {
 	var err error
 	if i.attempt.open() && i.attempt.Kind == pools.MendRebuild {
@@ -42,8 +41,8 @@ func (p *Provider) restart(ctx context.Context, now time.Time, m *machines, i *m
 	p.saveOrLog()
 }
 
-// mend begins a repair, or looks up what came of it. What is begun is kept before
-// the machine is touched.
+// mend begins a repair, or returns the state of one. It saves a new attempt before it changes the
+// machine.
 func (p *Provider) mend(ctx context.Context, m *machines, r mendRequest) (done bool, err error) {
 	begin := false
 	err = p.change(m, r.Instance, func() (err error) {
@@ -66,8 +65,7 @@ func (p *Provider) mend(ctx context.Context, m *machines, r mendRequest) (done b
 	return false, nil
 }
 
-// isolate fences a machine. Whether it stays stopped, or is replaced, depends on who
-// heals.
+// isolate fences a machine. Whether it stays stopped or is replaced depends on the repair owner.
 func (p *Provider) isolate(m *machines, r isolateRequest) (confirmed bool, err error) {
 	kill := false
 	err = p.change(m, r.Instance, func() (err error) {
@@ -81,7 +79,7 @@ func (p *Provider) isolate(m *machines, r isolateRequest) (confirmed bool, err e
 	return confirmed, err
 }
 
-// lift lifts the fence that has the agent take nothing.
+// lift removes the SERVICE fence of a machine.
 func (p *Provider) lift(m *machines, id string) error {
 	return p.change(m, id, func() error {
 		i, err := m.find(id)
@@ -92,8 +90,8 @@ func (p *Provider) lift(m *machines, id string) error {
 	})
 }
 
-// change does what changes one machine, and keeps it; if that fails nothing has
-// changed.
+// change calls do, which changes one machine, and saves the result. If that fails, the machine is
+// unchanged.
 func (p *Provider) change(m *machines, id string, do func() error) error {
 	i := m.live[id]
 	if i == nil {
@@ -110,8 +108,8 @@ func (p *Provider) change(m *machines, id string, do func() error) error {
 	return err
 }
 
-// heal has dead machines replaced from now on, or left as they are. Those that are
-// stopped are replaced once we heal.
+// heal sets whether the owner replaces dead machines. If it does again, stopped machines are
+// replaced too.
 func (p *Provider) heal(on bool) error {
 	if p.stay == !on {
 		return nil
@@ -121,7 +119,7 @@ func (p *Provider) heal(on bool) error {
 		p.stay = on
 		return err
 	}
-	p.log.Info("healing changed", "replaces_the_dead", on)
+	p.log.Info("repair owner changed", "replaces_the_dead", on)
 	for _, m := range p.groups {
 		for _, i := range m.sorted() {
 			if on && i.power == down {
@@ -133,13 +131,14 @@ func (p *Provider) heal(on bool) error {
 	return nil
 }
 
-// markUnhealthy replaces a machine, if we heal; else the mark is told by inspections.
+// markUnhealthy replaces a machine if the owner owns its repair. Otherwise inspections report the
+// mark.
 func (p *Provider) markUnhealthy(r markRequest) error {
 	for _, g := range p.cfg.Groups {
 		m := p.groups[g.ID]
 		i, err := m.find(r.Instance)
 		if err != nil {
-			continue // it may be of the next group
+			continue // it may belong to the next group
 		}
 		if i == nil || i.State == pools.InstanceTerminating {
 			return nil
@@ -152,11 +151,10 @@ func (p *Provider) markUnhealthy(r markRequest) error {
 		}
 		return nil
 	}
-	return fmt.Errorf("%w: %.140q is of no group of the pool", pools.ErrNotOwned, r.Instance)
+	return fmt.Errorf("%w: %.140q is not in any group of the pool", pools.ErrNotOwned, r.Instance)
 }
 
-// kill ends a machine's process at once, one that is frozen too; gone tells when it
-// is.
+// kill ends a machine's process at once, even if it is frozen. The channel gone receives its end.
 func (p *Provider) kill(id string) {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()

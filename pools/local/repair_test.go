@@ -21,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// clinic is an owner, with what its nodes say.
+// clinic is an owner with the facts of its nodes.
 type clinic struct {
 	*owner
 	*local.Pool
@@ -39,7 +39,7 @@ func newClinic(t *testing.T, n int, change ...func(*local.Config)) clinic {
 	return c
 }
 
-// boot returns the boot id that a node told last.
+// boot returns the boot id in the latest facts of a node.
 func (c clinic) boot(id string) string {
 	for _, f := range c.nodes.Facts(time.Now()) {
 		if f.ID == id {
@@ -49,7 +49,7 @@ func (c clinic) boot(id string) string {
 	return ""
 }
 
-// joined waits until a node is heard under another boot id than that, and returns it.
+// joined waits until a node publishes a boot id other than that, and returns it.
 func (c clinic) joined(t *testing.T, id, other string) string {
 	t.Helper()
 	var boot string
@@ -75,7 +75,7 @@ func (c clinic) stopped(t *testing.T, id string) {
 	localtest.Until(t, id+" is stopped", func() bool { return c.inspection(t, id).Stopped })
 }
 
-// left has the owner leave healing to us.
+// left stops the owner's own repairs.
 func (c clinic) left(t *testing.T) {
 	t.Helper()
 	if err := c.LeaveHealing(t.Context()); err != nil {
@@ -83,7 +83,7 @@ func (c clinic) left(t *testing.T) {
 	}
 }
 
-// mended calls Mend until it is done.
+// mended repeats RepairInPlace until it is done.
 func (c clinic) mended(t *testing.T, m pools.Mending) {
 	t.Helper()
 	localtest.Until(t, string(m.Kind)+" is done", func() bool {
@@ -108,7 +108,7 @@ func freeze(t *testing.T, id string, sig syscall.Signal) {
 func TestLeaveHealing(t *testing.T) {
 	c := newClinic(t, 2)
 	if why, err := c.Heals(t.Context()); err != nil || why == "" {
-		t.Errorf("at first: Heals = %q, %v", why, err)
+		t.Errorf("at first: owner = %q, %v", why, err)
 	}
 	ids := c.running(t, 2)
 	dead, living := ids[0], ids[1]
@@ -117,7 +117,7 @@ func TestLeaveHealing(t *testing.T) {
 		c.left(t)
 	}
 	if why, err := c.Heals(t.Context()); err != nil || why != "" {
-		t.Errorf("left to us: Heals = %q, %v", why, err)
+		t.Errorf("after the release: owner = %q, %v", why, err)
 	}
 	kill(t, dead)
 	c.stopped(t, dead)
@@ -126,7 +126,7 @@ func TestLeaveHealing(t *testing.T) {
 	}
 	for _, f := range c.nodes.Heard(time.Now()) {
 		if f.BootID == "" || time.Since(f.At) > localtest.Patience {
-			t.Errorf("heard %+v", f)
+			t.Errorf("received %+v", f)
 		}
 	}
 	if got := c.inspection(t, living); got.Stopped || got.Machine.Fitness != pools.Fit {
@@ -140,7 +140,7 @@ func TestLeaveHealing(t *testing.T) {
 	c.start(t)
 	c.stopped(t, dead)
 	if why, err := c.Heals(t.Context()); err != nil || why != "" {
-		t.Errorf("after a restart of the owner: Heals = %q, %v", why, err)
+		t.Errorf("after a restart of the owner: repair owner = %q, %v", why, err)
 	}
 	c.joined(t, living, boot)
 	if got := c.running(t, 2); !slices.Equal(got, ids) {
@@ -168,7 +168,7 @@ func TestMend(t *testing.T) {
 	for _, test := range []struct {
 		kind  pools.MendKind
 		spoil func(t *testing.T, c clinic, id string)
-		keeps bool // the machine's folder
+		keeps bool // the machine's folder is kept
 	}{
 		{pools.MendStart, func(t *testing.T, c clinic, id string) { kill(t, id); c.stopped(t, id) }, true},
 		{pools.MendReboot, func(*testing.T, clinic, string) {}, true},
@@ -181,7 +181,7 @@ func TestMend(t *testing.T) {
 			id := c.running(t, 1)[0]
 			boot := c.joined(t, id, "")
 			file := filepath.Join(c.cfg.DataDir, "machines", id, "file")
-			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // the machine may have joined before it made its folder
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { // the machine may have joined before it created its folder
 				t.Fatal(err)
 			}
 			if err := os.WriteFile(file, nil, 0o600); err != nil {
@@ -263,7 +263,7 @@ func TestMendRefused(t *testing.T) {
 	}
 }
 
-// The owner is killed right after it said that it had begun, and once it was through.
+// The owner is killed right after it reported a begun attempt, and after it reported the end.
 func TestMendOutlivesOwner(t *testing.T) {
 	bus := localtest.NewBus(t)
 	cfg := local.Config{
@@ -322,7 +322,7 @@ func (c clinic) isolated(t *testing.T, id string, way pools.Fence) {
 	})
 }
 
-// run starts a copy on the node, which writes its process id, and returns that.
+// run starts a copy on the node. The copy writes its process id, which run returns.
 func (c clinic) run(t *testing.T, id string) int {
 	t.Helper()
 	agents := agent.NewClient(c.bus.Conn, "c")
@@ -333,7 +333,7 @@ func (c clinic) run(t *testing.T, id string) int {
 		t.Fatal(err)
 	}
 	pid := 0
-	localtest.Until(t, "it says who it is", func() bool {
+	localtest.Until(t, "it writes its process id", func() bool {
 		reply, err := agents.Logs(t.Context(), id, agent.LogsRequest{App: "web"})
 		if err != nil || len(reply.Copies) == 0 || len(reply.Copies[0].Lines) == 0 {
 			return false
@@ -344,8 +344,7 @@ func (c clinic) run(t *testing.T, id string) int {
 	return pid
 }
 
-// alive reports whether a process runs: one that nobody has reaped yet has no command
-// line any more.
+// alive reports whether a process runs. A zombie has an empty command line.
 func alive(pid int) bool {
 	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
 	return err == nil && len(line) > 0
@@ -403,8 +402,8 @@ func TestIsolateService(t *testing.T) {
 func TestIsolateCompute(t *testing.T) {
 	for _, test := range []struct {
 		name string
-		left bool // healing is left to us
-	}{{"left", true}, {"healed by the owner", false}} {
+		left bool // the owner released the repair
+	}{{"left", true}, {"replaced by the owner", false}} {
 		t.Run(test.name, func(t *testing.T) {
 			c := newClinic(t, 1)
 			if test.left {
@@ -465,7 +464,7 @@ func TestMarkUnhealthy(t *testing.T) {
 	}
 }
 
-// An agent that was frozen for too long stops what it runs once it wakes up.
+// An agent that was frozen for too long stops its copies when it continues.
 func TestFrozenAgentFencesItself(t *testing.T) {
 	c := newClinic(t, 1, func(c *local.Config) { c.SelfFenceAfter = 500 * time.Millisecond })
 	id := c.running(t, 1)[0]
@@ -496,7 +495,7 @@ func TestFrozenAgentFencesItself(t *testing.T) {
 	})
 }
 
-// The console of a machine is the end of its agent's log, over restarts of the agent.
+// The console of a machine is the end of its agent's log, including earlier runs of the agent.
 func TestConsole(t *testing.T) {
 	c := newClinic(t, 1)
 	id := c.running(t, 1)[0]

@@ -11,15 +11,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
-// handle answers one request.
+// handle responds to one request.
 func (p *Provider) handle(ctx context.Context, msg *nats.Msg) {
 	body, err := p.answer(ctx, msg)
 	if err != nil {
-		p.log.Warn("request refused", "subject", msg.Subject, "err", err)
+		p.log.Warn("local request rejected", "subject", msg.Subject, "err", err)
 		err = refusalOf(err)
 	}
 	if err := call.Answer(msg, p.nc.MaxPayload(), body, err); err != nil {
-		p.log.Warn("answer not sent", "err", err)
+		p.log.Warn("response not sent", "err", err)
 	}
 }
 
@@ -51,11 +51,11 @@ func (p *Provider) answer(ctx context.Context, msg *nats.Msg) (any, error) {
 	case opMend, opIsolate, opLift:
 		return p.answerRepair(ctx, msg, op)
 	default:
-		return nil, call.Invalid("a local provider does not know %q", op)
+		return nil, call.Invalid("unknown operation %q of a local provider", op)
 	}
 }
 
-// answerPool answers what is asked of all groups at once.
+// answerPool responds to a request about the whole pool.
 func (p *Provider) answerPool(msg *nats.Msg, op string) (any, error) {
 	switch op {
 	case opInspect:
@@ -86,7 +86,7 @@ func (p *Provider) answerPool(msg *nats.Msg, op string) (any, error) {
 	}
 }
 
-// answerRepair answers what concerns one machine.
+// answerRepair responds to a request about one machine.
 func (p *Provider) answerRepair(ctx context.Context, msg *nats.Msg, op string) (any, error) {
 	switch op {
 	case opMend:

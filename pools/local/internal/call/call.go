@@ -1,9 +1,8 @@
-// Package call asks and answers over the bus: one JSON object each way, a
-// deadline on every request, and errors with a code that a caller can branch
-// on.
+// Package call sends requests over the bus and responds to them: one JSON object each way, a
+// deadline for every request, and errors with a code for callers to branch on.
 //
-// The answer is {"body": ...} or {"error": {"code": ..., "message": ...}}.
-// All functions may be used concurrently.
+// The response is {"body": ...} or {"error": {"code": ..., "message": ...}}. All functions may be
+// used concurrently.
 package call
 
 import (
@@ -18,18 +17,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
-// Timeout is the deadline of a request whose context has none.
+// Timeout is the default deadline of a request.
 const Timeout = 5 * time.Second
 
-// Codes that every server of requests may answer with; each has further ones
-// of its own.
+// Codes that every server may return. Each server has further codes of its own.
 const (
-	CodeInvalid  = "invalid"   // the request cannot be read, or asks for nonsense
-	CodeInternal = "internal"  // the server could not do it
-	CodeTooLarge = "too_large" // the answer would exceed what the bus carries
+	CodeInvalid  = "invalid"   // the request is unreadable or invalid
+	CodeInternal = "internal"  // the server failed
+	CodeTooLarge = "too_large" // the response exceeds the message limit of the bus
 )
 
-// Error is a refusal that came over the bus.
+// Error is an error that the server returned.
 type Error struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
@@ -38,7 +36,7 @@ type Error struct {
 // Error returns the server's message.
 func (e *Error) Error() string { return e.Message }
 
-// Invalid returns a refusal with CodeInvalid.
+// Invalid returns an error with CodeInvalid.
 func Invalid(format string, args ...any) *Error {
 	return &Error{Code: CodeInvalid, Message: fmt.Sprintf(format, args...)}
 }
@@ -48,9 +46,9 @@ type envelope struct {
 	Body  json.RawMessage `json:"body,omitempty"`
 }
 
-// Ask sends request to subject and decodes the answer into reply, which may be
-// nil. A refusal is an *Error; nobody there is nats.ErrNoResponders, and no
-// answer in time is the context's error.
+// Ask sends request to subject and decodes the response into reply, which may be nil. An error of
+// the server is an *Error. Without a server the error is nats.ErrNoResponders. Without a response
+// in time it is the context's error.
 func Ask(ctx context.Context, nc *nats.Conn, subject string, request, reply any) error {
 	data, err := json.Marshal(request)
 	if err != nil {
@@ -63,11 +61,11 @@ func Ask(ctx context.Context, nc *nats.Conn, subject string, request, reply any)
 	}
 	msg, err := nc.RequestWithContext(ctx, subject, data)
 	if err != nil {
-		return fmt.Errorf("ask %s: %w", subject, err)
+		return fmt.Errorf("request %s: %w", subject, err)
 	}
 	var e envelope
 	if err := json.Unmarshal(msg.Data, &e); err != nil {
-		return fmt.Errorf("answer of %s: %w", subject, err)
+		return fmt.Errorf("response of %s: %w", subject, err)
 	}
 	if e.Error != nil {
 		return e.Error
@@ -76,27 +74,26 @@ func Ask(ctx context.Context, nc *nats.Conn, subject string, request, reply any)
 		return nil
 	}
 	if err := json.Unmarshal(e.Body, reply); err != nil {
-		return fmt.Errorf("answer of %s: %w", subject, err)
+		return fmt.Errorf("response of %s: %w", subject, err)
 	}
 	return nil
 }
 
-// Answer responds to msg with body, or with the refusal if err is not nil. An
-// err that is no *Error goes out with CodeInternal. A message that wants no
-// answer gets none.
+// Answer responds to msg with body, or with err if it is not nil. An err that is not an *Error is
+// sent with CodeInternal. A message without a reply subject gets no response.
 func Answer(msg *nats.Msg, maxPayload int64, body any, err error) error {
 	if msg.Reply == "" {
 		return nil
 	}
 	data, encErr := encode(body, err)
 	if encErr == nil && maxPayload > 0 && int64(len(data)) > maxPayload {
-		data, encErr = encode(nil, &Error{CodeTooLarge, "the answer is larger than a message may be"})
+		data, encErr = encode(nil, &Error{CodeTooLarge, "the response exceeds the message limit of the bus"})
 	}
 	if encErr != nil {
-		return fmt.Errorf("encode answer to %s: %w", msg.Subject, encErr)
+		return fmt.Errorf("encode response to %s: %w", msg.Subject, encErr)
 	}
 	if err := msg.Respond(data); err != nil {
-		return fmt.Errorf("answer %s: %w", msg.Subject, err)
+		return fmt.Errorf("respond to %s: %w", msg.Subject, err)
 	}
 	return nil
 }
@@ -116,8 +113,8 @@ func encode(body any, err error) ([]byte, error) {
 	return json.Marshal(envelope{Error: refusal})
 }
 
-// Decode reads exactly one JSON value of at most limit bytes into out. Unknown
-// keys are refused, and every error is a refusal with CodeInvalid.
+// Decode reads exactly one JSON value of at most limit bytes into out. It rejects unknown keys.
+// Every error has CodeInvalid.
 func Decode(data []byte, limit int, out any) error {
 	if err := strictjson.Within(data, limit, out); err != nil {
 		return Invalid("request: %v", err)
@@ -125,13 +122,13 @@ func Decode(data []byte, limit int, out any) error {
 	return nil
 }
 
-// Subscribe lets what all subjects carry arrive in one channel, so that its order
-// stays. The function it returns ends that, after an error too.
+// Subscribe receives all subjects in one channel, so that their order is preserved. The returned
+// function unsubscribes. It is valid after an error too.
 func Subscribe(nc *nats.Conn, msgs chan *nats.Msg, subjects ...string) (unsubscribe func(), err error) {
 	var subs []*nats.Subscription
 	unsubscribe = func() {
 		for _, s := range subs {
-			_ = s.Unsubscribe() // fails only on a connection that is gone
+			_ = s.Unsubscribe() // fails only on a closed connection
 		}
 	}
 	for _, subject := range subjects {

@@ -64,7 +64,7 @@ func TestAsk(t *testing.T) {
 		t.Error("garbage: no error")
 	}
 	if err := Ask(t.Context(), nc, "nobody", value{}, nil); !errors.Is(err, nats.ErrNoResponders) {
-		t.Errorf("nobody: %v", err)
+		t.Errorf("without a server: %v", err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Millisecond)
 	defer cancel()

@@ -1,9 +1,5 @@
-// Package localtest is what the tests of the local pool share: a bus, a
-// launcher, and a test binary that is also an agent, an owner and a keeper.
-//
-//	func TestMain(m *testing.M) { localtest.Main(m) }
-//
-// The functions may be called by parallel tests.
+// Package localtest has the shared test support of the local pool: a bus, a launcher, and a test
+// binary that is also an agent, an owner and a keeper.
 package localtest
 
 import (
@@ -30,16 +26,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/agent"
 )
 
-// Patience is how long a test waits for anything.
+// Patience is the time limit of every wait in a test.
 const Patience = 20 * time.Second
 
-// busFolder tells a child where its bus is.
+// busFolder is the variable with the folder of a child's bus.
 const busFolder = "WEIR_TEST_BUS"
 
-// AgentArgv makes the test binary an agent; flags follow.
+// AgentArgv is the command that runs the test binary as an agent. Flags follow it.
 func AgentArgv() []string { return []string{"/proc/self/exe", "agent"} }
 
-// Main runs the tests, or whatever else the binary was started as.
+// Main runs the tests, or the program that the arguments select.
 func Main(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "keep" {
 		exit(supervise.Keep(os.Stdin, os.Stdout))
@@ -50,7 +46,7 @@ func Main(m *testing.M) {
 	if len(os.Args) > 2 && os.Args[1] == "owner" {
 		exit(runOwner(os.Args[2]))
 	}
-	// The race detector lets every process sleep for a second at its exit.
+	// With the race detector each process would sleep for a second at its exit.
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0"); err != nil {
 		exit(err)
 	}
@@ -96,7 +92,7 @@ func runOwner(config string) error {
 	})
 }
 
-// onBus runs what needs the bus and a launcher, until SIGTERM.
+// onBus connects to the bus, runs a launcher, and calls run until SIGTERM.
 func onBus(name string, run func(context.Context, *nats.Conn, *supervise.Launcher, *slog.Logger) error) error {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
@@ -114,15 +110,15 @@ func onBus(name string, run func(context.Context, *nats.Conn, *supervise.Launche
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	defer end()
-	wg.Go(func() { _ = launcher.Run(launching) }) // its error is that of every start
+	wg.Go(func() { _ = launcher.Run(launching) }) // its error is also returned by every start
 	return run(ctx, b.Conn(), launcher, log)
 }
 
-// StartOwner runs an owner as a process of its own, which can be killed: kill does
-// that, and waits; the test's end does the same.
+// StartOwner runs an owner as a separate process. kill kills it and waits, as does the end of the
+// test.
 func StartOwner(t testing.TB, b Bus, cfg local.Config) (kill func()) {
 	t.Helper()
-	cfg.Env = nil // its own
+	cfg.Env = nil // the owner uses its own environment
 	config, err := json.Marshal(cfg)
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +131,7 @@ func StartOwner(t testing.TB, b Bus, cfg local.Config) (kill func()) {
 	}
 	kill = sync.OnceFunc(func() {
 		_ = cmd.Process.Kill() // it may have ended
-		_ = cmd.Wait()         // says that it was killed
+		_ = cmd.Wait()         // returns that it was killed
 	})
 	t.Cleanup(kill)
 	return kill
@@ -145,16 +141,16 @@ func newLauncher(log *slog.Logger) (*supervise.Launcher, error) {
 	return supervise.NewLauncher(supervise.Config{KeeperArgv: []string{"/proc/self/exe", "keep"}, Log: log})
 }
 
-// Bus is a bus of the test's own.
+// Bus is a bus for one test.
 type Bus struct {
 	*nats.Conn
 	folder string
 }
 
-// Env is the environment by which an agent finds the bus.
+// Env returns the environment with which an agent finds the bus.
 func (b Bus) Env() []string { return append(os.Environ(), busFolder+"="+b.folder) }
 
-// NewBus starts a bus, which ends with the test.
+// NewBus starts a bus. It ends with the test.
 func NewBus(t testing.TB) Bus {
 	t.Helper()
 	folder := t.TempDir()
@@ -177,8 +173,8 @@ func NewLauncher(t testing.TB) *supervise.Launcher {
 	return l
 }
 
-// Run runs what has the one lifecycle. The returned function ends it and waits;
-// the test's end does the same. Its error is the test's.
+// Run calls run until the returned function ends it and waits. The end of the test does the same.
+// An error fails the test.
 func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
@@ -199,7 +195,7 @@ func Run(t testing.TB, run func(context.Context) error) (stop func()) {
 	return stop
 }
 
-// Until asks until the answer is yes.
+// Until repeats ok until it returns true.
 func Until(t testing.TB, what string, ok func() bool) {
 	t.Helper()
 	deadline := time.After(Patience)
@@ -208,7 +204,7 @@ func Until(t testing.TB, what string, ok func() bool) {
 	for !ok() {
 		select {
 		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out: %s", what)
 		case <-again.C:
 		}
 	}

@@ -7,10 +7,10 @@ import (
 	"testing"
 )
 
-// Proxy stands between a client and a server. It can let nothing through while all
-// connections stay up, or cut them all.
+// Proxy forwards between a client and a server. It can block all traffic on open connections, or
+// close all connections.
 type Proxy struct {
-	URL string // of the proxy, as a NATS client dials it
+	URL string // of the proxy, for a NATS client
 
 	target string
 	wg     sync.WaitGroup
@@ -21,7 +21,7 @@ type Proxy struct {
 	conns []net.Conn    // guarded by mu
 }
 
-// NewProxy returns a proxy to the server at target, host and port, until the test ends.
+// NewProxy returns a proxy to the server at target (host:port). It ends with the test.
 func NewProxy(t testing.TB, target string) *Proxy {
 	t.Helper()
 	listener, err := (&net.ListenConfig{}).Listen(t.Context(), "tcp", "127.0.0.1:0")
@@ -32,7 +32,7 @@ func NewProxy(t testing.TB, target string) *Proxy {
 	close(p.open)
 	p.wg.Go(func() { p.serve(listener) })
 	t.Cleanup(func() {
-		_ = listener.Close() // nothing to lose
+		_ = listener.Close() // a listener has no data to lose
 		p.Swallow(false)
 		p.Cut(true)
 		p.wg.Wait()
@@ -48,7 +48,7 @@ func (p *Proxy) serve(listener net.Listener) {
 		}
 		out, err := (&net.Dialer{}).DialContext(context.Background(), "tcp", p.target)
 		if err != nil || !p.keep(in, out) {
-			_ = in.Close() // nothing was said yet
+			_ = in.Close() // no data was sent yet
 			continue
 		}
 		p.wg.Go(func() { p.pass(in, out) })
@@ -56,21 +56,21 @@ func (p *Proxy) serve(listener net.Listener) {
 	}
 }
 
-// keep notes a pair of connections, or refuses it.
+// keep adds a pair of connections, or rejects it.
 func (p *Proxy) keep(in, out net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.off {
-		_ = out.Close() // as serve does with in
+		_ = out.Close() // serve closes in
 		return false
 	}
 	p.conns = append(p.conns, in, out)
 	return true
 }
 
-// pass copies until either side ends.
+// pass copies until one side ends.
 func (p *Proxy) pass(from, to net.Conn) {
-	defer from.Close() // the other direction ends with it
+	defer from.Close() // the other direction ends too
 	defer to.Close()
 	buf := make([]byte, 32<<10)
 	for {
@@ -88,8 +88,8 @@ func (p *Proxy) pass(from, to net.Conn) {
 	}
 }
 
-// Swallow lets nothing through, in either direction, and closes nothing; what came
-// meanwhile passes once it is off again.
+// Swallow blocks traffic in both directions and keeps the connections. Blocked data passes after it
+// is off again.
 func (p *Proxy) Swallow(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -105,7 +105,7 @@ func (p *Proxy) Swallow(on bool) {
 	}
 }
 
-// Cut closes all connections and, while it is on, those that come.
+// Cut closes all connections and, while it is on, each new one.
 func (p *Proxy) Cut(on bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	upAfter   = 100 * time.Millisecond // how long a copy lives before it counts as running
-	settle    = 10 * time.Millisecond  // changes within it are told together
-	flushTime = time.Second            // for the last words
-	inbox     = 4096                   // messages that may wait
+	upAfter   = 100 * time.Millisecond // how long a copy runs before it counts as running
+	settle    = 10 * time.Millisecond  // changes within it are published together
+	flushTime = time.Second            // for the last messages
+	inbox     = 4096                   // capacity of the message channel
 )
 
 // Agent is one machine.
@@ -36,20 +36,19 @@ type Agent struct {
 	checker *checker
 	contact *contact            // nil: the node never fences itself
 	procs   map[string]*process // by instance
-	unclean int                 // copies that ended, and of which something may still run
+	unclean int                 // ended copies of which some processes may still run
 	told    chan event
 	wg      sync.WaitGroup
 	dirty   bool // something changed since the last publication
 }
 
-// event is what a copy's watcher tells the loop.
+// event is what a copy's watcher reports to the loop.
 type event struct {
 	instance string
-	end      *outcome // nil: it came up
+	end      *outcome // nil: the copy is up
 }
 
-// New returns the machine of cfg. The launcher must run for as long as Run
-// does.
+// New returns the machine of cfg. The launcher must run for as long as Run does.
 func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logger) (*Agent, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -61,16 +60,16 @@ func New(cfg Config, nc *nats.Conn, launcher *supervise.Launcher, log *slog.Logg
 	}, nil
 }
 
-// Run serves until ctx ends. Then it stops every copy, tells their ends as
-// message.ReasonShutdown (message.ReasonEvacuation if cordoned), and returns
-// nil, within StopGrace and a few seconds. A connection that closes for good is
-// an error, and ends the copies too.
+// Run serves until ctx ends. Then it stops all copies, publishes their ends as
+// message.ReasonShutdown (message.ReasonEvacuation if cordoned), and returns nil within StopGrace
+// and a few seconds. If the connection closes for good, it also stops the copies, and returns an
+// error.
 func (a *Agent) Run(ctx context.Context) error {
 	msgs := make(chan *nats.Msg, inbox)
 	closed := a.nc.StatusChanged(nats.CLOSED)
 	defer a.nc.RemoveStatusListener(closed)
 	looking, end := context.WithCancel(ctx)
-	var looks sync.WaitGroup // last, as a disk may hang
+	var looks sync.WaitGroup // waited for last, because a disk may hang
 	defer looks.Wait()
 	defer end()
 	unsubscribe, err := call.Subscribe(a.nc, msgs, subject(a.cfg.Cluster, a.cfg.ID, "*"), message.SubjectAnnounce)
@@ -123,7 +122,7 @@ func (a *Agent) serve(ctx context.Context, msgs <-chan *nats.Msg, closed <-chan 
 	}
 }
 
-// handle does what one message asks.
+// handle processes one message.
 func (a *Agent) handle(ctx context.Context, now time.Time, m *nats.Msg) {
 	if m.Subject == message.SubjectAnnounce {
 		a.publish(now)
@@ -131,10 +130,10 @@ func (a *Agent) handle(ctx context.Context, now time.Time, m *nats.Msg) {
 	}
 	body, err := a.answer(ctx, now, m)
 	if err != nil {
-		a.log.Debug("request refused", "subject", m.Subject, "err", err)
+		a.log.Debug("request rejected", "subject", m.Subject, "err", err)
 	}
 	if err := call.Answer(m, a.nc.MaxPayload(), body, err); err != nil {
-		a.log.Warn("answer not sent", "err", err)
+		a.log.Warn("response not sent", "err", err)
 	}
 }
 
@@ -173,12 +172,12 @@ func (a *Agent) answer(ctx context.Context, now time.Time, m *nats.Msg) (any, er
 		}
 		return a.books.logs(r)
 	default:
-		return nil, call.Invalid("an agent does not know %q", op)
+		return nil, call.Invalid("unknown operation %q of an agent", op)
 	}
 }
 
-// publish tells what the node is, then what it runs.
-// Nothing is told while nobody hears it.
+// publish publishes the facts of the node, and then its heartbeat. Without contact with the bus it
+// publishes nothing.
 func (a *Agent) publish(now time.Time) {
 	a.dirty = false
 	if a.books.alone {
@@ -198,7 +197,7 @@ func (a *Agent) send(subject string, v any) {
 	}
 }
 
-// leave stops all copies at once, and tells their ends.
+// leave stops all copies at the same time, and publishes their ends.
 func (a *Agent) leave() error {
 	for _, p := range a.procs {
 		a.wg.Go(p.stop)

@@ -23,7 +23,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// ear hears what a node says.
+// ear receives what a node publishes.
 type ear struct {
 	mu    sync.Mutex
 	facts []pools.NodeFacts
@@ -60,7 +60,7 @@ func listen(t *testing.T, nc *nats.Conn) *ear {
 	return e
 }
 
-// states returns the last heartbeat, as instance=STATE.
+// states returns the last heartbeat as a list of instance=STATE.
 func (e *ear) states() string {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -122,7 +122,7 @@ func newRig(t *testing.T) rig {
 	return r
 }
 
-// start starts copy instance of app web, index 0.
+// start starts the copy instance of app web, index 0.
 func (r rig) start(t *testing.T, instance, command string) {
 	t.Helper()
 	if err := r.Start(t.Context(), "n1", request(instance, command)); err != nil {
@@ -169,7 +169,7 @@ func TestLife(t *testing.T) {
 		t.Errorf("output, -want +got:\n%s", diff)
 	}
 	if got := r.lines(t, agent.LogsRequest{App: "web", Lines: 1}); len(got) != 1 {
-		t.Errorf("asked for one line: %q", got)
+		t.Errorf("requested one line: %q", got)
 	}
 	if got := r.lines(t, agent.LogsRequest{App: "web", Index: new(1)}); got != nil {
 		t.Errorf("lines of an index that is not there: %q", got)
@@ -196,7 +196,7 @@ func TestCrash(t *testing.T) {
 	began := time.Now()
 	r.start(t, "a", "exit 3")
 	e := r.awaitExit(t, "a")
-	lived := time.Since(began) // at most; a busy machine takes long for a shell
+	lived := time.Since(began) // an upper bound: a shell is slow on a busy machine
 	if e.Reason != message.ReasonCrashed || e.Status == nil || *e.Status != 3 || e.CrashedAt == 0 || e.Description != "exit status 3" {
 		t.Errorf("exit = %+v", e)
 	}

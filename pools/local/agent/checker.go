@@ -12,32 +12,32 @@ import (
 
 const (
 	diskEvery = 30 * time.Second // between two writes
-	hungAfter = 30 * time.Second // how long a look at the machine may take
+	hungAfter = 30 * time.Second // how long a check may take
 )
 
-// errHung: a look at the disk does not end.
-var errHung = errors.New("a look at the machine's folder does not end")
+// errHung: a check of the disk does not end.
+var errHung = errors.New("the check of the machine's folder does not end")
 
-// checker looks at the machine's disk, and at what problem detectors tell. A disk
-// that hangs holds up Run, and nothing else.
+// checker checks the machine's disk, and reads the conditions of problem detectors. A hanging disk
+// blocks run, and no other goroutine.
 type checker struct {
 	folder string
-	beat   time.Duration // between two looks at the detectors' file
+	beat   time.Duration // between two reads of the detectors' file
 	disk   time.Duration // between two writes
 
 	mu       sync.Mutex
-	began    time.Time         // guarded by mu: of the look under way; zero: there is none
+	began    time.Time         // guarded by mu: start of the check in progress; zero: none
 	own      []pools.Condition // guarded by mu: of the disk
-	detected []pools.Condition // guarded by mu: of the detectors, as they were read last
-	unread   error             // guarded by mu: why that was not possible this time
-	again    bool              // guarded by mu: nor the time before
+	detected []pools.Condition // guarded by mu: of the detectors, as last read
+	unread   error             // guarded by mu: error of the latest read
+	again    bool              // guarded by mu: the read before failed too
 }
 
 func newChecker(cfg Config) *checker {
 	return &checker{folder: cfg.DataDir, beat: cfg.Heartbeat, disk: diskEvery}
 }
 
-// run looks until ctx ends.
+// run checks until ctx ends.
 func (c *checker) run(ctx context.Context) {
 	beat := time.NewTicker(min(c.beat, c.disk))
 	defer beat.Stop()
@@ -57,7 +57,7 @@ func (c *checker) run(ctx context.Context) {
 	}
 }
 
-// look reads the detectors' file and, if it is due, writes to the disk.
+// look reads the detectors' file and, if write is set, writes to the disk.
 func (c *checker) look(now time.Time, write bool) {
 	c.mu.Lock()
 	c.began = now
@@ -79,8 +79,8 @@ func (c *checker) look(now time.Time, write bool) {
 	c.unread = err
 }
 
-// conditions returns what is known of the machine. A file that cannot be read counts
-// when it cannot be read twice: whoever writes it may have been at it.
+// conditions returns the current conditions. An unreadable file counts after the second failed
+// read, because a detector may just be writing it.
 func (c *checker) conditions(now time.Time) []pools.Condition {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,14 +19,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Conditions that an agent tells of its own machine. Problem detectors cannot tell
-// them.
+// Conditions of the agent itself. Problem detectors cannot report them.
 const (
-	conditionReadonly = "ReadonlyFilesystem" // its folder cannot be written to
-	conditionFull     = "DiskFull"           // less than a hundredth of its disk is free, or a write found no room
-	conditionDisk     = "DiskError"          // a write failed otherwise, or does not end
-	conditionFile     = "ConditionsFile"     // what problem detectors tell cannot be read
-	conditionFenced   = "Fenced"             // its owner has fenced it
+	conditionReadonly = "ReadonlyFilesystem" // its folder cannot be written to.
+	conditionFull     = "DiskFull"           // less than a hundredth of its disk is free, or a write failed for lack of space.
+	conditionDisk     = "DiskError"          // a write failed for another reason, or does not end.
+	conditionFile     = "ConditionsFile"     // the conditions of problem detectors are unreadable.
+	conditionFenced   = "Fenced"             // its owner has fenced it.
 )
 
 const (
@@ -36,17 +35,16 @@ const (
 	probeBytes        = 4096
 )
 
-// ownConditions are the types that belong to the agent.
+// ownConditions returns the types that only the agent reports.
 func ownConditions() []string {
 	return []string{conditionReadonly, conditionFull, conditionDisk, conditionFile, conditionFenced}
 }
 
-// maxDetected is how many conditions problem detectors may tell: what the agent's own
-// leave.
+// maxDetected returns how many conditions problem detectors may report: the rest after the agent's
+// own.
 func maxDetected() int { return pools.MaxConditions - len(ownConditions()) }
 
-// diskConditions says of each property of the disk whether it is well, after a write
-// that ended with err.
+// diskConditions returns all conditions of the disk after a write that ended with err.
 func diskConditions(err error) []pools.Condition {
 	failed := ""
 	switch {
@@ -69,7 +67,7 @@ func diskConditions(err error) []pools.Condition {
 	return out
 }
 
-// checkDisk writes to the disk on which the folder is, and waits until that is there.
+// checkDisk writes to the disk of the folder, and waits until the data is durable.
 func checkDisk(folder string) error {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return err
@@ -84,8 +82,8 @@ func checkDisk(folder string) error {
 	return checkSpace(s.Bavail, s.Blocks)
 }
 
-// checkSpace returns an error that is syscall.ENOSPC if less than a hundredth of the
-// blocks is free. Some file systems do not say how many they have.
+// checkSpace returns an error that wraps syscall.ENOSPC if less than a hundredth of the blocks is
+// free. Some file systems report no number of blocks.
 func checkSpace(free, blocks uint64) error {
 	if free >= blocks/100 {
 		return nil
@@ -93,7 +91,7 @@ func checkSpace(free, blocks uint64) error {
 	return fmt.Errorf("%d of %d blocks are free: %w", free, blocks, syscall.ENOSPC)
 }
 
-// probe writes a small file and removes it.
+// probe writes a small file durably and removes it.
 func probe(path string) error {
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o600)
 	if err != nil {
@@ -109,10 +107,10 @@ func probe(path string) error {
 	return os.Remove(path)
 }
 
-// readConditions reads what problem detectors tell; there may be nothing.
+// readConditions reads the conditions of problem detectors. The file may be missing.
 func readConditions(folder string) ([]pools.Condition, error) {
 	path := filepath.Join(folder, conditionsFile)
-	// Neither a pipe nor a link is followed: reading must end.
+	// Do not open a pipe or follow a link: the read must end.
 	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -146,16 +144,16 @@ func decodeConditions(data []byte) ([]pools.Condition, error) {
 	}
 	for _, c := range out {
 		if slices.Contains(ownConditions(), c.Type) {
-			return nil, fmt.Errorf("condition %s is the agent's to tell", c.Type)
+			return nil, fmt.Errorf("condition %s is reserved for the agent: use another type", c.Type)
 		}
 	}
 	return out, nil
 }
 
-// checkConditions returns what is wrong with a list of at most limit conditions.
+// checkConditions returns the first mistake of a list, which may have at most limit conditions.
 func checkConditions(list []pools.Condition, limit int) error {
 	if len(list) > limit {
-		return fmt.Errorf("%d conditions: at most %d are taken", len(list), limit)
+		return fmt.Errorf("%d conditions: at most %d are allowed", len(list), limit)
 	}
 	seen := map[string]bool{}
 	for _, c := range list {
@@ -163,7 +161,7 @@ func checkConditions(list []pools.Condition, limit int) error {
 		case c.Type == "" || len(c.Type) > pools.MaxConditionType || !printable(c.Type):
 			return fmt.Errorf("condition %.80q: want a type of 1 to %d printable bytes", c.Type, pools.MaxConditionType)
 		case seen[c.Type]:
-			return fmt.Errorf("condition %s is there twice", c.Type)
+			return fmt.Errorf("condition %s occurs twice: list each type once", c.Type)
 		case len(c.Why) > pools.MaxConditionWhy || !printable(c.Why):
 			return fmt.Errorf("condition %s: why: want at most %d printable bytes", c.Type, pools.MaxConditionWhy)
 		}
@@ -176,7 +174,7 @@ func printable(s string) bool {
 	return utf8.ValidString(s) && !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) })
 }
 
-// clip makes a text fit to be a condition's Why.
+// clip turns a text into a valid Why of a condition.
 func clip(s string) string {
 	s = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {

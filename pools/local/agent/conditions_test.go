@@ -38,7 +38,7 @@ func TestDiskConditions(t *testing.T) {
 		{"no space", fmt.Errorf("write: %w", syscall.ENOSPC), "DiskFull"},
 		{"no quota", syscall.EDQUOT, "DiskFull"},
 		{"i/o error", syscall.EIO, "DiskError"},
-		{"nobody expects", errors.New("a\nline " + strings.Repeat("é", 300)), "DiskError"},
+		{"unexpected", errors.New("a\nline " + strings.Repeat("é", 300)), "DiskError"},
 		{"does not end", errHung, "DiskError"},
 	} {
 		got := diskConditions(test.err)
@@ -46,7 +46,7 @@ func TestDiskConditions(t *testing.T) {
 			t.Errorf("%s: %+v, want %q failed", test.name, got, test.want)
 		}
 		if err := checkConditions(got, 3); err != nil {
-			t.Errorf("%s: nobody would take that: %v", test.name, err)
+			t.Errorf("%s: the condition is invalid: %v", test.name, err)
 		}
 	}
 }
@@ -112,7 +112,7 @@ func TestDecodeConditions(t *testing.T) {
 		{"type of two lines", `[{"type":"a\nb"}]`, "want a type"},
 		{"long why", `[{"type":"X","why":"` + strings.Repeat("x", 257) + `"}]`, "why"},
 		{"twice", `[{"type":"X"},{"type":"X"}]`, "twice"},
-		{"ours", `[{"type":"DiskFull"}]`, "the agent's"},
+		{"ours", `[{"type":"DiskFull"}]`, "reserved for the agent"},
 		{"huge", strings.Repeat(" ", maxConditionsFile) + "[]", "want at most"},
 	} {
 		_, err := decodeConditions([]byte(test.data))
@@ -126,7 +126,7 @@ func TestChecker(t *testing.T) {
 	c := newChecker(Config{DataDir: t.TempDir(), Heartbeat: time.Second})
 	now := time.Unix(1000, 0)
 	if got := c.conditions(now); got != nil {
-		t.Errorf("before the first look: %+v", got)
+		t.Errorf("before the first check: %+v", got)
 	}
 	path := filepath.Join(c.folder, conditionsFile)
 	write := func(data string) {
@@ -145,7 +145,7 @@ func TestChecker(t *testing.T) {
 	expect("a good machine", "")
 	write(`[{"type":"KernelDeadlock","failed":true,"why":"hung"}]`)
 	c.look(now, false)
-	expect("a detector tells", "KernelDeadlock")
+	expect("a detector reports", "KernelDeadlock")
 	write(`[{"type":"Kern`)
 	c.look(now, false)
 	expect("it is just writing", "KernelDeadlock")
@@ -158,7 +158,7 @@ func TestChecker(t *testing.T) {
 		t.Fatal(err)
 	}
 	c.look(now, false)
-	expect("a pipe, which nobody waits for", "ConditionsFile KernelDeadlock")
+	expect("a pipe, without waiting", "ConditionsFile KernelDeadlock")
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -167,9 +167,9 @@ func TestChecker(t *testing.T) {
 
 	c.began = now
 	now = now.Add(hungAfter)
-	expect("a look that does not end", "DiskError")
+	expect("a check that does not end", "DiskError")
 	if got := c.conditions(now); len(got) != 4 || got[2].Why == "" {
-		t.Errorf("it does not say why: %+v", got)
+		t.Errorf("the reason is missing: %+v", got)
 	}
 }
 
@@ -191,10 +191,10 @@ func FuzzDecodeConditions(f *testing.F) {
 		}
 		got, err := DecodeFacts(out)
 		if err != nil {
-			t.Fatalf("nobody takes the facts with %q: %v", data, err)
+			t.Fatalf("the facts with %q are rejected: %v", data, err)
 		}
 		if diff := cmp.Diff(facts.Conditions, got.Conditions); diff != "" {
-			t.Errorf("conditions, -told +heard:\n%s", diff)
+			t.Errorf("conditions, -sent +received:\n%s", diff)
 		}
 	})
 }

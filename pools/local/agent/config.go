@@ -12,34 +12,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Config is one machine: who it is, and what it declares.
+// Config is the identity and the declared resources of one machine.
 type Config struct {
 	Cluster string
 	Pool    string
 	Group   string
 	ID      string // the instance's id at the provider
-	// Resources is what the machine offers. Nothing holds a copy to its
-	// footprint; the agent counts, as a scheduler does.
+	// Resources is what the machine offers. The agent counts the footprints of its copies against
+	// it, as a scheduler does. It does not limit the copies.
 	Resources resource.Vector
 	Heartbeat time.Duration // default 10 s
 	// StopGrace is how long a copy has between SIGTERM and SIGKILL. Default 2 s.
 	StopGrace time.Duration
-	// SelfFenceAfter is how long the machine may be without contact with the bus
-	// before it stops its copies and takes none, until there is contact again. 0:
-	// however long.
+	// SelfFenceAfter is how long the machine may be without contact with the bus. Then it stops its
+	// copies and accepts none until the contact returns. 0: unlimited.
 	SelfFenceAfter time.Duration
-	// Fenced: the owner has fenced the machine before; it takes nothing until the
-	// owner lifts that.
+	// Fenced: the owner fenced the machine earlier. It accepts no copies until the owner lifts the
+	// fence.
 	Fenced bool
-	// DataDir is the machine's folder. It holds the working directory of each copy
-	// while it runs, and the conditions that problem detectors tell.
+	// DataDir is the machine's folder. It contains the working directory of each running copy, and
+	// the file with the conditions of problem detectors.
 	DataDir string
-	// Env is what every copy gets beside its own WEIR_ variables, as
-	// "NAME=value"; PATH has a default. Not a flag.
+	// Env is the environment of every copy besides its own WEIR_ variables, as "NAME=value". PATH
+	// has a default. Env is not a flag.
 	Env []string
 }
 
-// WithDefaults returns a copy in which what is zero has its default.
+// WithDefaults returns a copy with the default of each field that is zero.
 func (c Config) WithDefaults() Config {
 	if c.Heartbeat == 0 {
 		c.Heartbeat = liveness.DefaultPeriod
@@ -74,7 +73,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Args returns c as the flags that Bind reads.
+// Args returns the flags from which Bind restores c.
 func (c Config) Args() []string {
 	args := []string{
 		"--cluster=" + c.Cluster, "--pool=" + c.Pool, "--group=" + c.Group, "--id=" + c.ID,
@@ -87,7 +86,7 @@ func (c Config) Args() []string {
 	return args
 }
 
-// Bind adds the flags that set c to fs; what c holds is their default.
+// Bind adds flags for the fields of c to fs. The present values are the defaults.
 func (c *Config) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&c.Cluster, "cluster", c.Cluster, "cluster of the machine")
 	fs.StringVar(&c.Pool, "pool", c.Pool, "pool of the machine")
@@ -95,10 +94,10 @@ func (c *Config) Bind(fs *flag.FlagSet) {
 	fs.StringVar(&c.ID, "id", c.ID, "the instance's id at its provider")
 	fs.DurationVar(&c.Heartbeat, "heartbeat", c.Heartbeat, "time between two heartbeats")
 	fs.DurationVar(&c.StopGrace, "stop-grace", c.StopGrace, "time an app instance has to stop before it is killed")
-	fs.StringVar(&c.DataDir, "dir", c.DataDir, "the machine's folder, where the app instances' working directories are made")
+	fs.StringVar(&c.DataDir, "dir", c.DataDir, "folder of the machine, with the working directories of the app instances")
 	fs.DurationVar(&c.SelfFenceAfter, "self-fence-after", c.SelfFenceAfter,
-		"time without contact with the bus after which everything here is stopped; 0 for never")
-	fs.BoolVar(&c.Fenced, "fenced", c.Fenced, "take nothing until the owner of the machines lifts its fence")
+		"time without contact with the bus after which all app instances are stopped; 0: never")
+	fs.BoolVar(&c.Fenced, "fenced", c.Fenced, "accept no app instances until the owner of the machines lifts the fence")
 	for _, k := range resource.Kinds() {
 		fs.Float64Var(&c.Resources[k], k.String(), c.Resources[k], k.String()+" that the machine offers")
 	}

@@ -7,28 +7,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// Bounds of the time between two questions to the bus, a quarter of SelfFenceAfter
-// else.
+// Bounds of the time between two probes of the bus. The time is a quarter of SelfFenceAfter within
+// these bounds.
 const (
 	minFeel = 20 * time.Millisecond
 	maxFeel = 5 * time.Second
 )
 
-// contact is what an agent that fences itself knows of the bus. It belongs to the
-// agent's loop.
+// contact is the state of the connection to the bus, for an agent that fences itself. Only the
+// agent's loop uses it.
 type contact struct {
-	answers chan time.Time   // of questions: when each that was answered had been asked
-	lost    *time.Timer      // fires when the last answer is too old
-	last    time.Time        // when the last question that was answered had been asked
-	untold  []message.Exited // what ended while nobody could hear it
+	answers chan time.Time   // of probes: the start time of each successful probe
+	lost    *time.Timer      // fires when the last success is too old
+	last    time.Time        // start time of the latest successful probe
+	untold  []message.Exited // copies that ended without contact
 }
 
 func newContact(now time.Time, limit time.Duration) *contact {
 	return &contact{answers: make(chan time.Time), lost: time.NewTimer(limit), last: now}
 }
 
-// feel asks the bus for a sign of life, until ctx ends. That a connection is up says
-// nothing: only the answer of the server does.
+// feel probes the bus until ctx ends. An open connection proves nothing. Only a response of the
+// server does.
 func (a *Agent) feel(ctx context.Context) {
 	period := min(max(a.cfg.SelfFenceAfter/4, minFeel), maxFeel)
 	again := time.NewTicker(period)
@@ -52,8 +52,8 @@ func (a *Agent) feel(ctx context.Context) {
 	}
 }
 
-// answered takes a sign of life. If the last one is too old, nobody was there to see
-// that: the process was frozen.
+// answered records a successful probe. If the one before is too old, the timer did not fire in
+// time: the process was frozen.
 func (a *Agent) answered(now, asked time.Time) {
 	c := a.contact
 	if asked.Sub(c.last) >= a.cfg.SelfFenceAfter {
@@ -65,7 +65,7 @@ func (a *Agent) answered(now, asked time.Time) {
 		return
 	}
 	a.books.alone = false
-	a.log.Info("bus answers again: the node takes app instances")
+	a.log.Info("bus contact restored: node accepts app instances")
 	for _, e := range c.untold {
 		a.send(message.SubjectExited, e)
 	}
@@ -73,12 +73,12 @@ func (a *Agent) answered(now, asked time.Time) {
 	a.publish(now)
 }
 
-// standAlone fences the node, as others may believe that it is gone.
+// standAlone fences the node, because others may assume that it is gone.
 func (a *Agent) standAlone() {
 	if a.books.alone {
 		return
 	}
 	a.books.alone = true
-	a.log.Warn("no contact with the bus: all app instances are stopped", "after", a.cfg.SelfFenceAfter, "running", len(a.procs))
+	a.log.Warn("bus contact lost: stopping all app instances", "after", a.cfg.SelfFenceAfter, "running", len(a.procs))
 	a.oust()
 }

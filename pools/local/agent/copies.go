@@ -25,7 +25,7 @@ func (a *Agent) start(ctx context.Context, now time.Time, r StartRequest) error 
 	return nil
 }
 
-// watch tells the loop that a copy came up, and that it ended.
+// watch reports to the loop that a copy is up, and later that it ended.
 func (a *Agent) watch(p *process, instance string) {
 	up := time.NewTimer(upAfter)
 	defer up.Stop()
@@ -51,7 +51,7 @@ func (a *Agent) stop(instance string) error {
 	return nil
 }
 
-// fence stops all copies for as long as the owner wants it, or lifts that.
+// fence stops all copies and accepts none while on, or lifts the fence of the owner.
 func (a *Agent) fence(on bool) FenceReply {
 	a.dirty = a.dirty || a.books.fenced != on
 	a.books.fenced = on
@@ -61,7 +61,7 @@ func (a *Agent) fence(on bool) FenceReply {
 	return FenceReply{Left: len(a.procs) + a.unclean}
 }
 
-// oust stops all copies as an evacuation does.
+// oust stops all copies as in an evacuation.
 func (a *Agent) oust() {
 	a.dirty = true
 	for instance, p := range a.procs {

@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// condition returns what the node said last of that type.
+// condition returns the latest condition of that type.
 func (e *ear) condition(name string) (pools.Condition, bool) {
 	list := e.lastFacts().Conditions
 	i := slices.IndexFunc(list, func(c pools.Condition) bool { return c.Type == name })
@@ -52,7 +52,7 @@ func TestFence(t *testing.T) {
 		}
 		return left == 0
 	})
-	localtest.Until(t, "the fence is told", func() bool {
+	localtest.Until(t, "the fence is published", func() bool {
 		c, ok := r.condition("Fenced")
 		return ok && c.Failed && r.lastFacts().Draining
 	})
@@ -96,7 +96,7 @@ func TestConditionsAreTold(t *testing.T) {
 		return func() bool { c, ok := r.condition(name); return ok && c.Failed == failed }
 	}
 	for _, name := range []string{"ReadonlyFilesystem", "DiskFull", "DiskError", "ConditionsFile"} {
-		localtest.Until(t, name+" is looked at", is(name, false))
+		localtest.Until(t, name+" is checked", is(name, false))
 	}
 	file := filepath.Join(r.dir, "conditions.json")
 	for _, test := range []struct{ data, want string }{
@@ -137,7 +137,7 @@ func TestBadFolder(t *testing.T) {
 	})
 }
 
-// newServer runs a NATS of the test's own, and returns its address.
+// newServer runs a NATS server for one test, and returns its address.
 func newServer(t *testing.T) string {
 	return bustest.Serve(t, server.Options{}).Addr().String()
 }
@@ -146,7 +146,7 @@ func dial(t *testing.T, url string) *nats.Conn {
 	return bustest.Connect(t, url, nats.ReconnectBufSize(-1))
 }
 
-// selfFencing is an agent behind a proxy, with one copy that runs.
+// selfFencing returns an agent behind a proxy, with one running copy.
 func selfFencing(t *testing.T, after time.Duration) (rig, *localtest.Proxy) {
 	address := newServer(t)
 	proxy := localtest.NewProxy(t, address)
@@ -179,7 +179,8 @@ func TestSelfFence(t *testing.T) {
 			r, proxy := selfFencing(t, after)
 			began := time.Now()
 			test.lose(proxy, true)
-			// The copy's folder goes with its process: the only sign that comes through.
+			// The copy's folder is removed with its process. Without the bus it is the only visible
+			// effect.
 			localtest.Until(t, "the copy is gone", func() bool {
 				_, err := os.Stat(filepath.Join(r.dir, "a"))
 				return errors.Is(err, os.ErrNotExist)
@@ -188,7 +189,7 @@ func TestSelfFence(t *testing.T) {
 				t.Errorf("fenced after %v, want not before about %v", took, after)
 			}
 			if _, told := r.exit("a"); told {
-				t.Error("the exit was told, though there was no way")
+				t.Error("the exit was received without a connection")
 			}
 			test.lose(proxy, false)
 			if e := r.awaitExit(t, "a"); e.Reason != message.ReasonEvacuation {
@@ -199,7 +200,7 @@ func TestSelfFence(t *testing.T) {
 			})
 			r.until(t, "b=RUNNING")
 			if r.lastFacts().Draining {
-				t.Error("it says that it takes nothing")
+				t.Error("it reports that it accepts nothing")
 			}
 		})
 	}
@@ -219,7 +220,7 @@ func TestNoSelfFence(t *testing.T) {
 			case <-t.Context().Done():
 			}
 			proxy.Swallow(false)
-			localtest.Until(t, "heard again", func() bool { return r.lastFacts().At.After(heard.Add(time.Second)) })
+			localtest.Until(t, "received again", func() bool { return r.lastFacts().At.After(heard.Add(time.Second)) })
 			r.until(t, "a=RUNNING")
 			if e, ok := r.exit("a"); ok {
 				t.Errorf("exit = %+v", e)

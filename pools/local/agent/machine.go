@@ -12,23 +12,22 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// keptEnded is how many ended copies keep their output: at most 16 MiB, at
-// tailBytes each.
+// keptEnded is how many ended copies keep their output: at most 16 MiB, with tailBytes each.
 const keptEnded = 256
 
-// machine is the books of one node: what runs on it, and what room is left. It
-// does no I/O and belongs to one goroutine.
+// machine is the state of one node: its copies and its free resources. It does no I/O, and one
+// goroutine uses it.
 type machine struct {
 	cfg      Config
 	boot     string
 	cordoned bool
 	fenced   bool               // by the owner
-	alone    bool               // without contact with the bus, and so fenced by ourselves
+	alone    bool               // no contact with the bus: the node has fenced itself
 	copies   map[string]*copyOf // by instance
-	ended    []*copyOf          // the last ones, oldest first
+	ended    []*copyOf          // the latest ones, oldest first
 }
 
-// closed reports whether the node takes nothing new.
+// closed reports whether the node accepts no new copies.
 func (m *machine) closed() bool { return m.cordoned || m.fenced || m.alone }
 
 // copyOf is one copy of an app.
@@ -37,10 +36,10 @@ func (m *machine) closed() bool { return m.cordoned || m.fenced || m.alone }
 //	    └───────────────────────▲
 type copyOf struct {
 	StartRequest
-	state  message.State // Starting or Running; Evacuating is told, not kept
+	state  message.State // Starting or Running; Evacuating is only published
 	since  time.Time     // of the state
-	asked  bool          // we were asked to stop it
-	ousted bool          // it is stopped as the node is fenced
+	asked  bool          // a request to stop it was received
+	ousted bool          // it is stopped because the node is fenced
 	output tail
 }
 
@@ -51,13 +50,13 @@ func newMachine(cfg Config, boot string) *machine {
 // allocated returns the sum of the footprints.
 func (m *machine) allocated() resource.Vector {
 	var sum resource.Vector
-	for _, id := range slices.Sorted(maps.Keys(m.copies)) { // in one order: the same sum each time
+	for _, id := range slices.Sorted(maps.Keys(m.copies)) { // in a fixed order, so that rounding is always the same
 		sum = sum.Add(m.copies[id].Footprint)
 	}
 	return sum
 }
 
-// priority is Clusterman's: the largest of any copy of 2 x cpus + mem / 1000 MB.
+// priority returns the maximum over the copies of 2 x cpus + mem / 1000 MB, as Clusterman.
 func (m *machine) priority() float64 {
 	most := 0.0
 	for _, c := range m.copies {
@@ -66,8 +65,7 @@ func (m *machine) priority() float64 {
 	return most
 }
 
-// admit books a new copy. It returns nil without an error if the copy is
-// booked already.
+// admit adds a new copy. If the copy was already added, it returns nil without an error.
 func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 	if err := r.Validate(); err != nil {
 		return nil, call.Invalid("%v", err)
@@ -76,7 +74,7 @@ func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 		return nil, nil
 	}
 	for _, e := range m.ended {
-		if e.Instance == r.Instance { // a repeated request must not run it twice
+		if e.Instance == r.Instance { // a repeated request must not run the copy twice
 			return nil, nil
 		}
 	}
@@ -89,22 +87,22 @@ func (m *machine) admit(now time.Time, r StartRequest) (*copyOf, error) {
 	room := m.cfg.Resources.Sub(m.allocated())
 	if !r.Footprint.Fits(room) {
 		return nil, &call.Error{Code: codeNoRoom, Message: "node " + m.cfg.ID + " has " +
-			resource.Of(room).String() + " left, wanted is " + resource.Of(r.Footprint).String()}
+			resource.Of(room).String() + " left: the app instance requires " + resource.Of(r.Footprint).String()}
 	}
 	c := &copyOf{StartRequest: r, state: message.Starting, since: now}
 	m.copies[r.Instance] = c
 	return c, nil
 }
 
-// running books that a copy has come up.
+// running records that a copy is up.
 func (m *machine) running(now time.Time, instance string) {
 	if c := m.copies[instance]; c != nil && c.state == message.Starting {
 		c.state, c.since = message.Running, now
 	}
 }
 
-// exited takes a copy off the books and returns what to tell of it, or false
-// if it was not on them. leaving: the node itself goes.
+// exited removes a copy and returns the message about its end. It returns false for an unknown
+// copy. leaving means that the node itself is stopping.
 func (m *machine) exited(now time.Time, instance string, end outcome, leaving bool) (message.Exited, bool) {
 	c := m.copies[instance]
 	if c == nil {
@@ -123,9 +121,9 @@ func (m *machine) exited(now time.Time, instance string, end outcome, leaving bo
 	return e, true
 }
 
-// keep keeps the output of a copy that ended. Where that is one too many, the
-// oldest goes that was not the last of its index: why an index was given up must
-// not be lost to others that crash on.
+// keep stores the output of an ended copy. If there are too many, it drops the oldest copy that is
+// not the last one of its index. So the reason why an index failed for good is not lost to other
+// copies that crash repeatedly.
 func (m *machine) keep(c *copyOf) {
 	m.ended = append(m.ended, c)
 	if len(m.ended) <= keptEnded {
@@ -140,7 +138,7 @@ func (m *machine) keep(c *copyOf) {
 		last[index{e.App, e.Index}] = e
 	}
 	oldest := slices.IndexFunc(m.ended, func(e *copyOf) bool { return last[index{e.App, e.Index}] != e })
-	oldest = max(oldest, 0) // each is the last of its index
+	oldest = max(oldest, 0) // if each is the last of its index, drop the oldest
 	m.ended = slices.Delete(m.ended, oldest, oldest+1)
 }
 
@@ -156,7 +154,7 @@ func (m *machine) reason(c *copyOf, leaving bool) message.Reason {
 	return message.ReasonCrashed
 }
 
-// heartbeat returns all that runs here, in order of instance.
+// heartbeat returns all copies, in order of instance.
 func (m *machine) heartbeat() message.Heartbeat {
 	h := message.Heartbeat{Node: m.cfg.ID, Beats: []message.Beat{}}
 	for _, id := range slices.Sorted(maps.Keys(m.copies)) {
@@ -173,8 +171,8 @@ func (m *machine) heartbeat() message.Heartbeat {
 	return h
 }
 
-// facts returns what the node says of itself. Every copy may be run elsewhere,
-// so the node is safe to evict.
+// facts returns the facts to publish. The node is always safe to evict, because every copy may run
+// elsewhere.
 func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeFacts {
 	return pools.NodeFacts{
 		ID: m.cfg.ID, Pool: m.cfg.Pool, Group: m.cfg.Group, BootID: m.boot,
@@ -184,17 +182,17 @@ func (m *machine) facts(now time.Time, conditions []pools.Condition) pools.NodeF
 	}
 }
 
-// conditions adds to what was found of the machine that its owner has fenced it.
+// conditions returns found, preceded by the fence of the owner if there is one.
 func (m *machine) conditions(found []pools.Condition) []pools.Condition {
 	if !m.fenced {
 		return found
 	}
-	fence := pools.Condition{Type: conditionFenced, Failed: true, Why: "its owner has fenced it, and not lifted that"}
+	fence := pools.Condition{Type: conditionFenced, Failed: true, Why: "fenced by its owner"}
 	return append([]pools.Condition{fence}, found...)
 }
 
-// logs returns the output of the copies that r names, the newest last. The
-// newest ones are served first when not all of it fits into a message.
+// logs returns the output of the copies that r selects, the newest last. If not all of it fits into
+// a message, the newest copies have priority.
 func (m *machine) logs(r LogsRequest) (LogsReply, error) {
 	if r.App == "" || r.Lines < 0 || r.Lines > maxLogLines {
 		return LogsReply{}, call.Invalid("want an app, and 0 to %d lines", maxLogLines)

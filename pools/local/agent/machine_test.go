@@ -50,7 +50,7 @@ func TestLogsFitIntoAMessage(t *testing.T) {
 			t.Fatal(err)
 		}
 		for range tailBytes / 2 {
-			c.output.add("\x01") // the worst: six bytes in JSON
+			c.output.add("\x01") // the worst case: six bytes in JSON
 		}
 	}
 	reply, err := m.logs(LogsRequest{App: "web"})
@@ -74,18 +74,18 @@ func TestEndedAreBounded(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, ok := m.exited(time.Unix(2, 0), r.Instance, outcome{}, false); !ok {
-			t.Fatalf("exit of %s is not told", r.Instance)
+			t.Fatalf("exit of %s is not published", r.Instance)
 		}
 	}
 	if len(m.ended) != keptEnded || m.ended[keptEnded-1].Index != 3*keptEnded-1 {
 		t.Errorf("%d ended copies are kept", len(m.ended))
 	}
 	if _, ok := m.exited(time.Unix(2, 0), "nobody", outcome{}, false); ok {
-		t.Error("the exit of a copy that never was is told")
+		t.Error("the exit of an unknown copy is published")
 	}
 }
 
-// An index that was given up keeps its last words while others crash on.
+// A failed index keeps its last output while other copies crash repeatedly.
 func TestLastOfEachIndexIsKept(t *testing.T) {
 	m := newMachine(Config{ID: "n"}, "boot")
 	end := func(app string, index, n int) {
@@ -217,7 +217,7 @@ func FuzzStartRequest(f *testing.F) {
 			t.Fatal(err)
 		}
 		if _, err := message.DecodeHeartbeat(h); err != nil {
-			t.Errorf("admitted %+v, and nobody can read the heartbeat: %v", r, err)
+			t.Errorf("admitted %+v, and the heartbeat is invalid: %v", r, err)
 		}
 	})
 }

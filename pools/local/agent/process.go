@@ -16,24 +16,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// defaultPath is PATH where Config.Env does not set it.
+// defaultPath is PATH if Config.Env does not set it.
 const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
 // process is a running copy.
 type process struct {
 	child *supervise.Child
-	dir   string // goes with it
+	dir   string // removed with the process
 	log   *slog.Logger
 }
 
-// outcome is how a copy ended.
+// outcome is the result of an ended copy.
 type outcome struct {
-	status *int // nil: by a signal
+	status *int // nil: ended by a signal
 	text   string
-	left   bool // something of it may still run
+	left   bool // some of its processes may still run
 }
 
-// launch starts the copy's process in a directory of its own.
+// launch starts the copy's process in its own directory.
 func (a *Agent) launch(ctx context.Context, c *copyOf) (*process, error) {
 	dir, err := filepath.Abs(filepath.Join(a.cfg.DataDir, c.Instance))
 	if err == nil {
@@ -49,14 +49,14 @@ func (a *Agent) launch(ctx context.Context, c *copyOf) (*process, error) {
 		Lines: func(_ string, line []byte) { c.output.add(strings.ToValidUTF8(string(line), "\uFFFD")) },
 	})
 	if err != nil {
-		_ = os.RemoveAll(dir) // empty, and the start's error says more
+		_ = os.RemoveAll(dir) // empty; the error of the start is more useful
 		return nil, err
 	}
 	return &process{child, dir, a.log}, nil
 }
 
-// environment returns what a copy sees. Where a name is set twice, the later
-// one counts.
+// environment returns the environment of a copy. Of two entries with one name, the later one
+// applies.
 func environment(cfg Config, r StartRequest, dir string) []string {
 	all := slices.Concat([]string{defaultPath}, cfg.Env, []string{
 		"HOME=" + dir, "TMPDIR=" + dir,
@@ -77,13 +77,12 @@ func environment(cfg Config, r StartRequest, dir string) []string {
 
 func (p *process) done() <-chan struct{} { return p.child.Done() }
 
-// end returns how the copy ended, and removes its directory. It is called
-// after done.
+// end returns the result of the copy, and removes its directory. Call it only after done.
 func (p *process) end() outcome {
 	if err := os.RemoveAll(p.dir); err != nil {
 		p.log.Warn("directory of app instance not removed", "dir", p.dir, "err", err)
 	}
-	left := p.child.Stop(context.Background()) != nil // it has ended: this returns what is left of it
+	left := p.child.Stop(context.Background()) != nil // the process has ended: Stop returns what is left of it
 	exit, _ := p.child.Exit()
 	if exit.Signal != 0 {
 		return outcome{text: exit.String(), left: left}
@@ -91,8 +90,8 @@ func (p *process) end() outcome {
 	return outcome{status: &exit.Code, text: exit.String() + shellSays(exit.Code), left: left}
 }
 
-// shellSays returns what a status of /bin/sh says of the command that it ran: POSIX
-// has 126 and 127, and more than 128 if a signal ended it.
+// shellSays returns the meaning of an exit status of /bin/sh, as in POSIX: 126, 127, or more than
+// 128 after a signal.
 func shellSays(status int) string {
 	switch name := unix.SignalName(syscall.Signal(status - 128)); {
 	case status == 126:
@@ -105,8 +104,7 @@ func shellSays(status int) string {
 	return ""
 }
 
-// stop asks the process to end, kills it after the grace, and returns when it
-// is gone.
+// stop sends SIGTERM to the process, kills it after the grace, and returns after its end.
 func (p *process) stop() {
 	if err := p.child.Stop(context.Background()); err != nil {
 		p.log.Error("app instance not stopped", "err", err)

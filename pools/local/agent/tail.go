@@ -2,22 +2,21 @@ package agent
 
 import "sync"
 
-// Bounds of the output that is kept.
+// Bounds of the stored output.
 const (
 	tailBytes = 64 << 10  // of one copy
-	replyLogs = 128 << 10 // of one LogsReply: six times as much, escaped, is under what a message holds
+	replyLogs = 128 << 10 // of one LogsReply; JSON escapes multiply it by at most six, which still fits into a message
 )
 
-// tail keeps the last lines of one copy, at most tailBytes of them. It may be
-// used concurrently.
+// tail stores the last lines of one copy, at most tailBytes. It may be used concurrently.
 type tail struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu
 	bytes int      // guarded by mu
 }
 
-// add appends a line and drops the oldest ones that no longer fit. A line that
-// is too long by itself keeps its beginning.
+// add appends a line and drops the oldest lines beyond the limit. A line that is too long is cut at
+// its end.
 func (t *tail) add(line string) {
 	if len(line) >= tailBytes {
 		line = line[:tailBytes-1]
@@ -35,8 +34,7 @@ func (t *tail) add(line string) {
 	t.lines = t.lines[drop:]
 }
 
-// last returns the last n lines, all of them if n is 0, of at most limit
-// bytes.
+// last returns the last n lines (0: all), at most limit bytes.
 func (t *tail) last(n, limit int) []string {
 	t.mu.Lock()
 	defer t.mu.Unlock()

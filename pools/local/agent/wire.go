@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// What an agent does on request; the last token of the subject.
+// Operations of an agent: the last token of the subject.
 const (
 	opStart  = "start"
 	opStop   = "stop"
@@ -23,25 +23,25 @@ const (
 	opLogs   = "logs"
 )
 
-// Refusals of an agent. Callers of [Client] find them with errors.Is.
+// Errors of an agent. Callers of [Client] check them with errors.Is.
 var (
-	// ErrNoRoom: the copy's footprint exceeds what is left.
+	// ErrNoRoom: the copy's footprint exceeds the free resources.
 	ErrNoRoom = errors.New("no room on the node")
-	// ErrCordoned: the node takes nothing new.
+	// ErrCordoned: the node accepts no new copies.
 	ErrCordoned = errors.New("node is cordoned")
-	// ErrFenced: the node takes nothing, by order of its owner or as it had lost the bus.
+	// ErrFenced: the node accepts no copies, because its owner fenced it or it had lost the bus.
 	ErrFenced = errors.New("node is fenced")
-	// ErrUnknownInstance: no such copy runs here.
+	// ErrUnknownInstance: the node runs no such copy.
 	ErrUnknownInstance = errors.New("no such app instance on the node")
 	// ErrLaunch: the process could not be started.
 	ErrLaunch = errors.New("process did not start")
-	// ErrInvalid: the request cannot be read, or asks for nonsense.
+	// ErrInvalid: the request is unreadable or invalid.
 	ErrInvalid = errors.New("invalid request")
-	// ErrNoAgent: nobody answers for that node.
-	ErrNoAgent = errors.New("no agent answers for the node")
+	// ErrNoAgent: no agent responds for that node.
+	ErrNoAgent = errors.New("no agent responds for the node")
 )
 
-// Codes of the refusals on the wire. Frozen.
+// Codes of the errors on the wire. Frozen.
 const (
 	codeNoRoom   = "no_room"
 	codeCordoned = "cordoned"
@@ -50,7 +50,7 @@ const (
 	codeLaunch   = "launch"
 )
 
-// Bounds of what comes over the bus.
+// Bounds of messages on the bus.
 const (
 	maxRequest  = 256 << 10 // bytes of a request
 	maxFacts    = 64 << 10  // bytes of a node's facts
@@ -59,17 +59,17 @@ const (
 	maxLogLines = 10_000
 )
 
-// StartRequest asks for one copy of an app.
+// StartRequest requests one copy of an app.
 type StartRequest struct {
 	App       string          `json:"app"`
 	Version   string          `json:"version"`
 	Index     int             `json:"index"`
-	Instance  string          `json:"instance"` // unique; a second request with it changes nothing
+	Instance  string          `json:"instance"` // unique; a repeated request changes nothing
 	Command   string          `json:"command"`  // for /bin/sh -c
 	Footprint resource.Vector `json:"footprint"`
 }
 
-// Validate returns an error that names the first field that is not sound.
+// Validate returns an error that names the first invalid field.
 func (r StartRequest) Validate() error {
 	switch {
 	case r.App == "" || len(r.App) > maxAppName:
@@ -88,35 +88,36 @@ func (r StartRequest) Validate() error {
 	return nil
 }
 
-// StopRequest asks for the end of one copy.
+// StopRequest requests the end of one copy.
 type StopRequest struct {
 	Instance string `json:"instance"`
 }
 
-// CordonRequest bars the node for new copies, or opens it again.
+// CordonRequest sets or removes the cordon of the node.
 type CordonRequest struct {
 	On bool `json:"on"`
 }
 
-// FenceRequest has the node stop all copies and take none, or lifts that.
+// FenceRequest fences the node, or lifts the fence: a fenced node stops all copies and accepts
+// none.
 type FenceRequest struct {
 	On bool `json:"on"`
 }
 
-// FenceReply is how many copies are not gone yet.
+// FenceReply is the number of copies that have not ended yet.
 type FenceReply struct {
 	Left int `json:"left"`
 }
 
-// LogsRequest asks for the last output of an app's copies.
+// LogsRequest requests the last output of an app's copies.
 type LogsRequest struct {
 	App   string `json:"app"`
 	Index *int   `json:"index,omitempty"` // nil: of every index
-	Lines int    `json:"lines"`           // of each copy at most; 0: all that is kept
+	Lines int    `json:"lines"`           // at most, of each copy; 0: all stored lines
 }
 
-// LogsReply is what a node has kept of an app's output: copies that run, and
-// those that ended last; the newest copy comes last.
+// LogsReply is the stored output of an app's copies on one node, running and recently ended ones.
+// The newest copy is last.
 type LogsReply struct {
 	Copies []CopyLog `json:"copies"`
 }
@@ -127,10 +128,10 @@ type CopyLog struct {
 	Version  string   `json:"version"`
 	Index    int      `json:"index"`
 	Ended    bool     `json:"ended"`
-	Lines    []string `json:"lines"` // standard output and standard error as they came; of an ended copy, last how it ended
+	Lines    []string `json:"lines"` // standard output and standard error in order of arrival; for an ended copy the last line is its result
 }
 
-// Client asks agents. It may be used concurrently.
+// Client sends requests to agents. It may be used concurrently.
 type Client struct {
 	nc      *nats.Conn
 	cluster string
@@ -139,28 +140,27 @@ type Client struct {
 // NewClient returns a client for the agents of the cluster.
 func NewClient(nc *nats.Conn, cluster string) *Client { return &Client{nc, cluster} }
 
-// Start asks the node to run a copy. Done twice with one instance id, it
-// changes nothing the second time. A refusal is ErrNoRoom, ErrCordoned,
-// ErrFenced, ErrLaunch or ErrInvalid; nobody there is ErrNoAgent; after any other
-// error the copy may run.
+// Start requests a copy on the node. A repeated request with the same instance id changes nothing.
+// If the agent rejects it, the error is ErrNoRoom, ErrCordoned, ErrFenced, ErrLaunch or ErrInvalid.
+// Without an agent it is ErrNoAgent. After any other error the copy may run.
 func (c *Client) Start(ctx context.Context, node string, r StartRequest) error {
 	return c.ask(ctx, node, opStart, r, nil)
 }
 
-// Stop asks the node to end a copy; it does not wait for the end.
-// ErrUnknownInstance if it does not run there.
+// Stop requests the end of a copy and does not wait for it. If the copy does not run there, the
+// error is ErrUnknownInstance.
 func (c *Client) Stop(ctx context.Context, node, instance string) error {
 	return c.ask(ctx, node, opStop, StopRequest{instance}, nil)
 }
 
-// Cordon bars the node for new copies (on), or opens it again.
+// Cordon sets or removes the cordon of the node. A cordoned node accepts no new copies.
 func (c *Client) Cordon(ctx context.Context, node string, on bool) error {
 	return c.ask(ctx, node, opCordon, CordonRequest{on}, nil)
 }
 
-// Fence has the node stop all copies as in an evacuation, and take none (on), or
-// lifts that. It does not wait: left is how many copies are not gone yet. A restarted
-// agent knows of it by Config.Fenced alone.
+// Fence fences the node, or lifts the fence. A fenced node stops all copies as in an evacuation,
+// and accepts none. Fence does not wait: left is how many copies have not ended yet. A restarted
+// agent is fenced only by Config.Fenced.
 func (c *Client) Fence(ctx context.Context, node string, on bool) (left int, err error) {
 	var reply FenceReply
 	err = c.ask(ctx, node, opFence, FenceRequest{on}, &reply)
@@ -217,12 +217,12 @@ func subject(cluster, node, op string) string {
 	return names.Subject(cluster, "agent", node, op)
 }
 
-// DecodeFacts reads the facts that a node published, and refuses those that
-// are too large, nameless, whose quantities are not finite and at least 0, or whose
-// conditions exceed their bounds.
+// DecodeFacts decodes the facts that a node published. It returns an error if they are too large,
+// or if the id is invalid. Negative and infinite quantities, and conditions beyond their bounds,
+// are errors too.
 func DecodeFacts(data []byte) (pools.NodeFacts, error) {
 	if len(data) > maxFacts {
-		return pools.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are taken", len(data), maxFacts)
+		return pools.NodeFacts{}, fmt.Errorf("node facts have %d bytes: at most %d are allowed", len(data), maxFacts)
 	}
 	var f pools.NodeFacts
 	if err := json.Unmarshal(data, &f); err != nil {

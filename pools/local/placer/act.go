@@ -10,8 +10,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// act returns what is to be done now. It is cheap when nothing changed, and
-// goes over everything at least once each heartbeat period.
+// act returns the next requests to agents. It is cheap if nothing changed, and checks everything at
+// least once each heartbeat period.
 func (c *core) act(now time.Time) []action {
 	c.expire(now)
 	if c.complete {
@@ -41,7 +41,7 @@ func (c *core) place(now time.Time) {
 		return cmp.Or(a.since.Compare(b.since), cmp.Compare(a.app, b.app),
 			cmp.Compare(a.index, b.index), cmp.Compare(a.version, b.version))
 	})
-	hopeless := map[resource.Vector]bool{} // room only shrinks while we place
+	hopeless := map[resource.Vector]bool{} // room only shrinks during place
 	for _, w := range todo {
 		if c.wants[w.slot] == w {
 			c.try(now, w, hopeless)
@@ -84,8 +84,8 @@ func (c *core) try(now time.Time, w *want, hopeless map[resource.Vector]bool) {
 	})
 }
 
-// pick returns the node that ran the index last, if it can take it, else the
-// one with the most room; nil if it fits nowhere.
+// pick returns the node that last ran the index, if it has room. Otherwise it returns the node with
+// the most room, or nil.
 func (c *core) pick(s slot, footprint resource.Vector, hopeless map[resource.Vector]bool) *node {
 	if hopeless[footprint] {
 		return nil
@@ -106,8 +106,8 @@ func (n *node) takes(footprint resource.Vector) bool {
 	return !n.facts.Draining && !n.barred && footprint.Fits(n.room())
 }
 
-// before reports whether n comes before m for such a copy: more room, then
-// fewer copies, then by id, so that there is only one answer.
+// before reports whether n comes before m for such a copy: more room first, then fewer copies, then
+// order of id. So the result is always unique.
 func (n *node) before(m *node, footprint resource.Vector) bool {
 	return cmp.Or(
 		cmp.Compare(m.copiesThatFit(footprint), n.copiesThatFit(footprint)),
@@ -116,7 +116,7 @@ func (n *node) before(m *node, footprint resource.Vector) bool {
 	) < 0
 }
 
-// copiesThatFit measures room by its scarcest kind.
+// copiesThatFit measures the room by its scarcest resource.
 func (n *node) copiesThatFit(footprint resource.Vector) float64 {
 	fit := math.Inf(1)
 	room := n.room()
@@ -128,9 +128,9 @@ func (n *node) copiesThatFit(footprint resource.Vector) float64 {
 	return fit
 }
 
-// drain moves what runs on draining nodes: a replacement first, of the version
-// that the row has now, the stop of the old copy when that one is up. What is
-// not wanted any more just stops.
+// drain moves the copies of draining nodes. A replacement in the row's present version starts
+// first, and the old copy stops when the replacement runs. A copy that is not desired is only
+// stopped.
 func (c *core) drain(now time.Time) {
 	for _, id := range slices.Sorted(maps.Keys(c.nodes)) {
 		n := c.nodes[id]
@@ -166,8 +166,8 @@ func (c *core) replaced(s slot) bool {
 	return false
 }
 
-// replaceDelay is the time from one replacement of a copy to the next: a
-// replacement that crashes at once must not be tried without end.
+// replaceDelay returns the time between two replacements of a copy. It bounds the retries of a
+// replacement that crashes at once.
 func replaceDelay(tries int) time.Duration {
 	const first, most = time.Second, time.Minute
 	return min(first<<min(tries, 10), most)

@@ -38,7 +38,7 @@ func TestBadMessagesAreCountedAndLoggedOnceAMinute(t *testing.T) {
 		<-time.After(time.Minute)
 		send(message.SubjectExited, "{")
 		if got := out.String(); strings.Count(got, "\n") != 1 || !strings.Contains(got, " dropped=151 ") {
-			t.Errorf("after a minute: %q, want one line that tells of 151", got)
+			t.Errorf("after a minute: %q, want one line with 151", got)
 		}
 	})
 }

@@ -6,17 +6,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// booking is a copy that we gave to a node, until a heartbeat lists it.
+// booking is a copy that was assigned to a node and is in no heartbeat yet.
 type booking struct {
 	slot
 	instance  string
 	node      *node
 	footprint resource.Vector
-	until     time.Time // when we stop waiting to see it
-	stop      bool      // asked to stop before it was seen
+	until     time.Time // end of the wait for a heartbeat that lists it
+	stop      bool      // a stop was requested before a heartbeat listed it
 }
 
-// bookings holds every booking. The bookings of a node reserve room on it.
+// bookings has all bookings. The bookings of a node reserve room on it.
 type bookings struct {
 	byInstance map[string]*booking
 	bySlot     map[slot]map[string]*booking // the same, by instance
@@ -40,6 +40,6 @@ func (all *bookings) remove(b *booking) {
 	delete(b.node.booked, b.instance)
 	b.node.reserved = b.node.reserved.Sub(b.footprint)
 	if len(b.node.booked) == 0 {
-		b.node.reserved = resource.Vector{} // no rounding is left behind
+		b.node.reserved = resource.Vector{} // removes rounding errors
 	}
 }

@@ -11,25 +11,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/local/internal/call"
 )
 
-// Config is one pool's placer. Durations have defaults.
+// Config is the configuration of one pool's placer. Durations have defaults.
 type Config struct {
 	Cluster string
 	Pool    string
-	// Partition is that of the classic health manager's requests that are obeyed
-	// beside its newer nudges. Default message.Partition.
+	// Partition is the partition of the classic health manager's requests, which the placer accepts
+	// besides its newer nudges. Default message.Partition.
 	Partition string
-	// Heartbeat is the agents' period, for those that do not publish theirs. Default 10 s.
-	// A node that is silent, as package liveness has it, and its copies are gone. That
-	// should be before the harmonizer's droplet_lost: a nudge waits for it.
+	// Heartbeat is the period of agents that do not publish one. Default 10 s. If a node is silent
+	// (see package liveness), the placer drops it and its copies. That should happen before the
+	// harmonizer's droplet_lost, because a nudge waits for it.
 	Heartbeat time.Duration
-	// NudgeTTL is how long a start is held that the expected state does not
-	// bear out yet: the nudge may overtake the row. Default 30 s.
+	// NudgeTTL is how long the placer holds a start that the expected state does not confirm yet:
+	// the nudge may arrive before the row. Default 30 s.
 	NudgeTTL time.Duration
 	// StartTimeout is the deadline of a request to an agent. Default 5 s.
 	StartTimeout time.Duration
 }
 
-// WithDefaults returns a copy in which what is zero has its default.
+// WithDefaults returns a copy with the default of each field that is zero.
 func (c Config) WithDefaults() Config {
 	if c.Partition == "" {
 		c.Partition = message.Partition

@@ -12,46 +12,45 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// Bounds of what is remembered of strangers' messages.
+// Bounds of the state that comes from messages.
 const (
 	maxNodes = 10_000
 	maxWants = 1_000_000
 )
 
-// slot is where at most one copy belongs.
+// slot identifies a copy: at most one belongs in each slot.
 type slot struct {
 	app, version string
 	index        int
 }
 
-// want is a copy that should be started and is not yet.
+// want is a copy that is to be started.
 type want struct {
 	slot
 	heard  time.Time // of the last nudge
-	since  time.Time // of the first
-	after  time.Time // not tried before
-	noRoom bool      // it was tried, and fits nowhere
+	since  time.Time // of the first one
+	after  time.Time // the earliest time of the next try
+	noRoom bool      // it was tried, and no node has room
 }
 
-// core decides what is started and stopped where. It is a pure state machine:
-// the methods named for an event change what it knows, act returns what is to
-// be done. It belongs to one goroutine.
+// core decides which copies to start and stop on which nodes. It is a pure state machine: the
+// methods named for an event change its state, and act returns the requests. One goroutine uses it.
 type core struct {
 	cfg      Config
-	seed     string // makes instance ids unlike those of another run
+	seed     string // makes instance ids differ from those of another run
 	serial   int
-	complete bool // every row of the bucket was seen; nothing is done before
+	complete bool // every row of the bucket was received; act does nothing before
 
 	rows     rows
 	nodes    map[string]*node
 	bookings bookings
 
-	copies  map[string]*copyOf          // by instance, on all nodes
-	bySlot  map[slot]map[string]*copyOf // the same
+	copies  map[string]*copyOf          // by instance, of all nodes
+	bySlot  map[slot]map[string]*copyOf // the same copies by slot
 	wants   map[slot]*want
-	held    map[string]time.Time // refused stops: instance -> until when a row may bear them out
-	untried []*want              // wants that nobody has tried yet
-	retry   bool                 // something may have made room for the others
+	held    map[string]time.Time // rejected stops: instance -> until when a row may confirm the stop
+	untried []*want              // wants that were not tried yet
+	retry   bool                 // the other wants may have room now
 	swept   time.Time
 	out     []action
 }
@@ -66,7 +65,7 @@ func newCore(cfg Config, seed string) *core {
 	}
 }
 
-// action is one request to an agent: a start, or a stop.
+// action is one request to an agent: a start or a stop.
 type action struct {
 	stop     bool
 	node     string
@@ -88,8 +87,8 @@ func (c *core) appGone(name string) {
 	c.retry = true
 }
 
-// start is a nudge. What cannot be verified yet is held for a while: the row
-// may be on its way, or the loss of a node not yet certain.
+// start processes a nudge. An index that cannot be confirmed yet is held for a while: its row may
+// still arrive, or the loss of its node may not be certain.
 func (c *core) start(now time.Time, m message.Start) {
 	for _, index := range m.Indices {
 		c.want(now, slot{m.App, m.Version, index})
@@ -112,9 +111,9 @@ func (c *core) want(now time.Time, s slot) {
 	c.untried = append(c.untried, w)
 }
 
-// live reports whether a copy is in the slot to stay, or on its way there. It is sure
-// unless all of them are on nodes that missed a heartbeat: whoever nudges may know
-// already that they are lost.
+// live reports whether a copy runs in the slot or is about to, on a node that does not drain. sure
+// is false if all such copies are on nodes that missed a heartbeat, because the harmonizer may
+// already know that they are lost.
 func (c *core) live(now time.Time, s slot) (live, sure bool) {
 	if len(c.bookings.bySlot[s]) > 0 {
 		return true, true
@@ -129,21 +128,21 @@ func (c *core) live(now time.Time, s slot) (live, sure bool) {
 
 func (c *core) fresh(now time.Time, n *node) bool { return now.Sub(n.heard) <= c.cfg.Heartbeat*3/2 }
 
-// result is how a node answered a start.
+// result is the response of a node to a start.
 type result int
 
 const (
-	unknown  result = iota // no answer: the copy may run
+	unknown  result = iota // no response: the copy may run
 	accepted               // it runs
-	full                   // the node cannot take it, another may
-	rejected               // the copy itself is at fault: no node will do better
+	full                   // the node has no room, another node may have some
+	rejected               // the copy itself is invalid: no other node helps
 )
 
-// started is the answer to a start.
+// started processes the response to a start.
 func (c *core) started(now time.Time, instance string, r result) {
 	b := c.bookings.byInstance[instance]
 	if b == nil {
-		return // seen in a heartbeat, ended, or lost with its node
+		return // listed in a heartbeat, ended, or lost with its node
 	}
 	if r == accepted {
 		if b.stop {
@@ -152,7 +151,7 @@ func (c *core) started(now time.Time, instance string, r result) {
 		return
 	}
 	c.bookings.remove(b)
-	if r == unknown { // sent after the start, so it ends what the start may have begun
+	if r == unknown { // a stop after the start ends a copy that may have started
 		c.out = append(c.out, action{stop: true, node: b.node.facts.ID, instance: instance, slot: b.slot})
 	}
 	if r != rejected {

@@ -14,13 +14,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// world is a core, and what happens to it; every node has four cpus, every copy
-// takes one.
+// world is a core with its events. Every node has four cpus, and every copy uses one.
 type world struct {
 	t   *testing.T
 	c   *core
 	now time.Time
-	did []action // of the last act
+	did []action // of the latest act
 }
 
 func newWorld(t *testing.T) *world {
@@ -33,14 +32,14 @@ func (w *world) app(instances int, version string) {
 	w.c.app(message.App{Name: "web", Pool: "p", Instances: instances, Version: version, Command: "run", CPUs: 1})
 }
 
-// row sets the row of one instance of v1, changed.
+// row sets the row of one instance of v1, after change.
 func (w *world) row(change func(*message.App)) {
 	row := message.App{Name: "web", Pool: "p", Instances: 1, Version: "v1", Command: "run", CPUs: 1}
 	change(&row)
 	w.c.app(row)
 }
 
-// node publishes: its copies are "INDEX/INSTANCE=STATE" of version v1, or
+// node publishes facts and a heartbeat. Copies are "INDEX/INSTANCE=STATE" of version v1, or
 // "INDEX/INSTANCE@VERSION=STATE".
 func (w *world) node(id string, draining bool, copies ...string) {
 	h := message.Heartbeat{Node: id}
@@ -68,7 +67,7 @@ func (w *world) start(version string, indices ...int) {
 	w.c.start(w.now, message.Start{App: "web", Version: version, Indices: indices})
 }
 
-// expect acts, and compares: "start web/0 on a", "stop INSTANCE on a".
+// expect calls act, and compares the actions: "start web/0 on a", "stop INSTANCE on a".
 func (w *world) expect(what string, want ...string) {
 	w.t.Helper()
 	w.did = w.c.act(w.now)
@@ -141,7 +140,7 @@ func TestPlace(t *testing.T) {
 			w.now = w.now.Add(10 * time.Second)
 			w.expect("it is there")
 			w.c.exited(message.Exited{Instance: "x"})
-			w.expect("the nudge is forgotten")
+			w.expect("the nudge is dropped")
 		}},
 		{"already on its way", func(w *world) {
 			w.app(1, "v1")
@@ -169,7 +168,7 @@ func TestPlace(t *testing.T) {
 			w.app(2, "v2")
 			w.expect("now", "start web/1 on a")
 		}},
-		{"a nudge that nothing bears out is forgotten", func(w *world) {
+		{"an unconfirmed nudge is dropped", func(w *world) {
 			w.app(1, "v1")
 			w.node("a", false)
 			w.start("v2", 0)
@@ -204,7 +203,7 @@ func TestPlace(t *testing.T) {
 			w.row(func(row *message.App) { row.Package = message.PackageStaged })
 			w.expect("staged", "start web/0 on a")
 		}},
-		{"a row that does not say how to run it", func(w *world) {
+		{"a row without a command", func(w *world) {
 			w.row(func(row *message.App) { row.Command = "" })
 			w.node("a", false)
 			w.start("v1", 0)
@@ -261,7 +260,7 @@ func TestAnswers(t *testing.T) {
 		w.expect("no other")
 		w.pending("it waits", 1)
 		w.node("b", false)
-		w.expect("a node says something new", "start web/0 on b")
+		w.expect("a node publishes new facts", "start web/0 on b")
 	})
 	t.Run("unknown", func(t *testing.T) {
 		w, id := begin(t)
@@ -314,7 +313,7 @@ func TestDrain(t *testing.T) {
 	w := newWorld(t)
 	w.app(2, "v1")
 	w.node("a", true, "0/x=EVACUATING", "1/y=EVACUATING", "2/z=EVACUATING")
-	w.expect("nowhere to go: only what nobody wants stops", "stop z on a")
+	w.expect("no room elsewhere: only copies that are not desired stop", "stop z on a")
 	w.pending("the others wait", 2)
 	w.node("b", false)
 	w.expect("replaced", "start web/0 on b", "start web/1 on b")
@@ -322,7 +321,7 @@ func TestDrain(t *testing.T) {
 	w.node("b", false, "0/"+x2+"=STARTING", "1/"+y2+"=RUNNING")
 	w.expect("only what is replaced stops", "stop y on a")
 	w.node("a", true, "0/x=EVACUATING", "1/y=EVACUATING")
-	w.expect("asked already")
+	w.expect("already requested")
 
 	w.c.exited(message.Exited{Instance: x2})
 	w.expect("the replacement died: not again at once")
@@ -365,7 +364,7 @@ func TestDrainOfAnEarlierVersionBesideAnother(t *testing.T) {
 	w.node("b", false, "0/y=RUNNING")
 	w.expect("a copy of an earlier version is no replacement", "start web/0 on b")
 	w.c.appGone("web")
-	w.expect("nobody wants it any more", "stop x on a")
+	w.expect("it is no longer desired", "stop x on a")
 }
 
 func TestDrainTakenBack(t *testing.T) {

@@ -10,35 +10,34 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// node is a machine as far as the placer knows it.
+// node is the placer's state of a machine.
 type node struct {
 	facts    pools.NodeFacts
 	heard    time.Time
-	copies   map[string]*copyOf  // of its last heartbeat, by instance
-	booked   map[string]*booking // given to it since, by instance
+	copies   map[string]*copyOf  // of its latest heartbeat, by instance
+	booked   map[string]*booking // assigned since then, by instance
 	reserved resource.Vector     // the sum of booked
-	barred   bool                // it refused: nothing more until it says something new
+	barred   bool                // it rejected a start: no more until its next facts
 }
 
-// room returns what is left: a booking counts until a heartbeat lists it,
-// and the agent publishes its facts before its heartbeat, so that nothing
-// falls between the two.
+// room returns the free resources. A booking counts until a heartbeat lists it. The agent publishes
+// its facts before its heartbeat, so each copy is counted at all times.
 func (n *node) room() resource.Vector {
 	return n.facts.Resources.Sub(n.facts.Allocated).Sub(n.reserved)
 }
 
-// copyOf is a copy that a heartbeat lists.
+// copyOf is a copy in a heartbeat.
 type copyOf struct {
 	slot
 	instance string
 	node     *node
-	running  bool      // up, not merely starting
-	asked    time.Time // when we last asked its node to stop it
+	running  bool      // up, not only starting
+	asked    time.Time // when the latest stop was sent
 	tries    int       // replacements begun while its node drains
-	after    time.Time // no further replacement before
+	after    time.Time // the earliest time of the next replacement
 }
 
-// nodeFacts is what a node says of itself. Only nodes of this pool count.
+// nodeFacts processes the facts of a node. It ignores nodes of other pools.
 func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
 	if f.Pool != c.cfg.Pool {
 		return
@@ -53,7 +52,7 @@ func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
 			return
 		}
 		n = &node{copies: map[string]*copyOf{}, booked: map[string]*booking{}}
-		n.facts.Draining = true // so that a new node counts as room gained
+		n.facts.Draining = true // so that a new node counts as new room
 		c.nodes[f.ID] = n
 	}
 	before, barred := n.facts, n.barred
@@ -66,8 +65,8 @@ func (c *core) nodeFacts(now time.Time, f pools.NodeFacts) {
 	c.retry = c.retry || gained && !f.Draining
 }
 
-// heartbeat replaces what is known to run on a node. One whose facts never
-// came is not of this pool, or will say so in a moment.
+// heartbeat replaces the copies of a node. It ignores a node without facts: the node is of another
+// pool, or its facts will arrive soon.
 func (c *core) heartbeat(now time.Time, h message.Heartbeat) {
 	n := c.nodes[h.Node]
 	if n == nil {
@@ -92,7 +91,7 @@ func (c *core) beat(now time.Time, n *node, beat message.Beat) {
 	s := slot{beat.App, beat.Version, beat.Index}
 	cp := c.copies[beat.Instance]
 	if cp != nil && (cp.node != n || cp.slot != s) {
-		c.drop(cp) // one instance id on two nodes: the last word counts
+		c.drop(cp) // one instance id on two nodes: the latest message counts
 		cp = nil
 	}
 	if cp == nil {
@@ -113,8 +112,7 @@ func (c *core) beat(now time.Time, n *node, beat message.Beat) {
 	}
 }
 
-// exited is the end of a copy. Whether it is started again is the
-// harmonizer's to say.
+// exited removes an ended copy. The harmonizer decides whether to start it again.
 func (c *core) exited(e message.Exited) {
 	if b := c.bookings.byInstance[e.Instance]; b != nil {
 		c.bookings.remove(b)
@@ -132,8 +130,8 @@ func (c *core) drop(cp *copyOf) {
 	}
 }
 
-// forget takes a lost node off the books. What was booked there and never seen
-// is wanted again; what ran there is the harmonizer's to miss.
+// forget removes a lost node. Its booked copies that no heartbeat listed become wanted again. The
+// harmonizer detects the loss of the others.
 func (c *core) forget(now time.Time, n *node) {
 	for _, b := range n.booked {
 		c.bookings.remove(b)
@@ -145,11 +143,10 @@ func (c *core) forget(now time.Time, n *node) {
 		c.drop(cp)
 	}
 	delete(c.nodes, n.facts.ID)
-	c.retry = true // a nudge may have waited for this
+	c.retry = true // a nudge may wait for this
 }
 
-// expire forgets the nodes that are silent, and the bookings that no heartbeat ever
-// listed.
+// expire removes silent nodes, and bookings that no heartbeat listed in time.
 func (c *core) expire(now time.Time) {
 	for _, n := range c.nodes {
 		if liveness.Silent(now, n.heard, liveness.Period(cmp.Or(n.facts.Heartbeat, c.cfg.Heartbeat))) {

@@ -13,14 +13,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// maxListed bounds how many copies a Pending lists.
+// maxListed bounds the copies in a Pending.
 const maxListed = 1000
 
-// Pending is what fits on no node.
+// Pending has the copies for which no node has room.
 type Pending struct {
 	Total     int             `json:"total"`
 	Resources resource.Vector `json:"resources"` // the sum of their footprints
-	Copies    []PendingCopy   `json:"copies"`    // the oldest first, at most 1000
+	Copies    []PendingCopy   `json:"copies"`    // oldest first, at most 1000
 }
 
 // PendingCopy is one copy that waits for room.
@@ -32,11 +32,11 @@ type PendingCopy struct {
 	Since     time.Time       `json:"since"`
 }
 
-// GetPending asks the placer of the pool what fits nowhere.
+// GetPending requests the pending copies from the placer of the pool.
 func GetPending(ctx context.Context, nc *nats.Conn, cluster, pool string) (Pending, error) {
 	var p Pending
 	if err := call.Ask(ctx, nc, pendingSubject(cluster, pool), struct{}{}, &p); err != nil {
-		return Pending{}, fmt.Errorf("get what is pending in pool %s: %w", pool, err)
+		return Pending{}, fmt.Errorf("get the pending app instances of pool %s: %w", pool, err)
 	}
 	return p, nil
 }

@@ -21,13 +21,13 @@ import (
 )
 
 const (
-	settle    = 20 * time.Millisecond // what comes within it is placed together
-	inbox     = 65_536                // messages that may wait
+	settle    = 20 * time.Millisecond // events within it are processed together
+	inbox     = 65_536                // capacity of the message channel
 	parallel  = 64                    // requests to agents at the same time
 	sinkLimit = 5 * time.Second       // of one write of metrics
 )
 
-// Sink takes the metrics of what is pending; a metrics.Store is one.
+// Sink stores the metrics of pending copies, for example in a metrics.Store.
 type Sink interface {
 	Write(ctx context.Context, samples []metrics.Sample) error
 }
@@ -42,13 +42,13 @@ type Placer struct {
 
 	core    *core
 	answers chan answer   // of agents to starts
-	slots   chan struct{} // one for each request under way
+	slots   chan struct{} // one for each request in progress
 	samples chan []metrics.Sample
 	wg      sync.WaitGroup
 
-	dropped  uint64 // messages that could not be used
+	dropped  uint64 // unusable messages
 	complain rate.Sometimes
-	refused  uint64 // stops that were not carried out
+	refused  uint64 // rejected stops
 	protest  rate.Sometimes
 }
 
@@ -57,7 +57,7 @@ type answer struct {
 	result   result
 }
 
-// New returns the placer of cfg's pool. A nil sink takes nothing.
+// New returns the placer of cfg's pool. sink may be nil: then no metrics are written.
 func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {
@@ -71,8 +71,8 @@ func New(cfg Config, nc *nats.Conn, sink Sink, log *slog.Logger) (*Placer, error
 	}, nil
 }
 
-// Run places until ctx ends, and returns nil then; an error says that the bus
-// or the bucket of apps is gone. The bucket is made if there is none.
+// Run places copies until ctx ends, and then returns nil. If the connection or the watch of the
+// bucket of apps ends, it returns an error. It creates the bucket if it is missing.
 func (p *Placer) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer p.wg.Wait()
@@ -81,10 +81,10 @@ func (p *Placer) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer func() { _ = rows.Stop() }() // fails only on a connection that is gone
+	defer func() { _ = rows.Stop() }() // fails only on a closed connection
 	msgs := make(chan *nats.Msg, inbox)
-	// All subjects into one channel: their order stays, and an exit is known before
-	// the nudge that follows it.
+	// One channel for all subjects preserves their order: an exit is processed before the nudge
+	// that follows it.
 	unsubscribe, err := call.Subscribe(p.nc, msgs, message.NodeSubject(p.cfg.Cluster, "*"), message.SubjectHeartbeat,
 		message.SubjectExited, message.SubjectStart, message.SubjectStop, message.RequestsSubject(p.cfg.Partition),
 		pendingSubject(p.cfg.Cluster, p.cfg.Pool))
@@ -93,7 +93,7 @@ func (p *Placer) Run(ctx context.Context) error {
 		return err
 	}
 	if err := p.nc.Publish(message.SubjectAnnounce, nil); err != nil {
-		return fmt.Errorf("ask the nodes to announce themselves: %w", err)
+		return fmt.Errorf("request facts from the nodes: %w", err)
 	}
 	if p.sink != nil {
 		p.wg.Go(func() { p.report(ctx) })
@@ -112,7 +112,7 @@ func (p *Placer) watchApps(ctx context.Context) (jetstream.KeyWatcher, error) {
 	kv, err := js.KeyValue(opening, name)
 	if errors.Is(err, jetstream.ErrBucketNotFound) {
 		kv, err = js.CreateKeyValue(opening, jetstream.KeyValueConfig{Bucket: name})
-		if err != nil { // somebody else may have made it just now
+		if err != nil { // another process may have created it in between
 			kv, err = js.KeyValue(opening, name)
 		}
 	}
@@ -156,7 +156,7 @@ func (p *Placer) serve(ctx context.Context, msgs <-chan *nats.Msg, rows <-chan j
 	}
 }
 
-// handle takes one message, and reports whether it may have changed anything.
+// handle processes one message, and reports whether it may have changed the state.
 func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 	var err error
 	switch m.Subject {
@@ -174,7 +174,7 @@ func (p *Placer) handle(now time.Time, m *nats.Msg) bool {
 		err = p.nudge(now, m)
 	case pendingSubject(p.cfg.Cluster, p.cfg.Pool):
 		if err := call.Answer(m, p.nc.MaxPayload(), p.core.pending(), nil); err != nil {
-			p.log.Warn("answer not sent", "err", err)
+			p.log.Warn("response not sent", "err", err)
 		}
 		return false
 	default:
@@ -199,18 +199,18 @@ func (p *Placer) nudge(now time.Time, m *nats.Msg) error {
 	return nil
 }
 
-// refuse counts stops that are not carried out, and says so at most once a minute.
+// refuse counts rejected stops, and logs at most one a minute.
 func (p *Placer) refuse(stops []refusal) {
 	p.refused += uint64(len(stops))
 	for _, r := range stops {
 		p.protest.Do(func() {
-			p.log.Warn("stop of an app instance refused", "app", r.app, "version", r.version, "index", r.index,
+			p.log.Warn("stop of an app instance rejected", "app", r.app, "version", r.version, "index", r.index,
 				"instance", r.instance, "why", r.why, "refused", p.refused)
 		})
 	}
 }
 
-// bad counts a message that cannot be used, and says so at most once a minute.
+// bad counts an unusable message, and logs at most one a minute.
 func (p *Placer) bad(subject string, err error) {
 	p.dropped++
 	p.complain.Do(func() { p.log.Warn("message dropped", "subject", subject, "dropped", p.dropped, "err", err) })
@@ -222,7 +222,7 @@ func (p *Placer) facts(now time.Time, m *nats.Msg) error {
 		return err
 	}
 	if !strings.HasSuffix(m.Subject, "."+f.ID) {
-		return fmt.Errorf("node %s speaks for another", f.ID)
+		return fmt.Errorf("subject is not that of node %s", f.ID)
 	}
 	p.core.nodeFacts(now, f)
 	return nil
@@ -230,13 +230,13 @@ func (p *Placer) facts(now time.Time, m *nats.Msg) error {
 
 func (p *Placer) row(e jetstream.KeyValueEntry) {
 	switch {
-	case e == nil: // the end of what was there when we came
+	case e == nil: // all rows that existed at the start have arrived
 		p.core.loaded()
 	case e.Operation() != jetstream.KeyValuePut:
 		p.core.appGone(e.Key())
 	default:
 		a, err := decodeApp(e.Key(), e.Value())
-		if err != nil { // the last good row stands
+		if err != nil { // the last valid row remains
 			p.log.Warn("row dropped", "err", err)
 			return
 		}
@@ -301,15 +301,15 @@ func (p *Placer) stop(ctx context.Context, a action) {
 	log := p.log.With("app", a.app, "index", a.index, "instance", a.instance, "node", a.node)
 	switch {
 	case errors.Is(err, agent.ErrUnknownInstance):
-		log.Debug("app instance to stop is gone already")
-	case err != nil: // asked again, by a nudge or by the drain
+		log.Debug("app instance to stop has already ended")
+	case err != nil: // a nudge or the drain repeats it
 		log.Warn("app instance not stopped", "err", err)
 	default:
 		log.Info("app instance stopping")
 	}
 }
 
-// offer gives samples to the reporter, in place of those it has not taken.
+// offer sends samples to the reporter, and replaces samples that it has not received.
 func (p *Placer) offer(samples []metrics.Sample) {
 	if p.sink == nil {
 		return
@@ -321,7 +321,7 @@ func (p *Placer) offer(samples []metrics.Sample) {
 	p.samples <- samples
 }
 
-// report writes samples; a slow store must not hold up the placing.
+// report writes samples in a separate goroutine, so that a slow store does not block placing.
 func (p *Placer) report(ctx context.Context) {
 	for {
 		select {
@@ -330,7 +330,7 @@ func (p *Placer) report(ctx context.Context) {
 		case samples := <-p.samples:
 			limited, cancel := context.WithTimeout(ctx, sinkLimit)
 			if err := p.sink.Write(limited, samples); err != nil {
-				p.log.Warn("pending not written", "err", err)
+				p.log.Warn("metrics of pending app instances not written", "err", err)
 			}
 			cancel()
 		}

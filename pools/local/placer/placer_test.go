@@ -26,7 +26,7 @@ import (
 
 const heartbeat = 200 * time.Millisecond
 
-// lastSamples keeps what the placer wrote last.
+// lastSamples stores the latest samples of the placer.
 type lastSamples struct {
 	mu     sync.Mutex
 	values map[string]float64 // by Key
@@ -47,7 +47,7 @@ func (l *lastSamples) value(key string) float64 {
 	return l.values[key]
 }
 
-// site is a pool that runs: machines of two cpus, and a placer.
+// site is a running pool: machines of two cpus, and a placer.
 type site struct {
 	bus   localtest.Bus
 	group *local.Group
@@ -58,9 +58,9 @@ type site struct {
 
 	mu    sync.Mutex
 	beats map[string][]message.Beat // by node
-	gaps  []string                  // slots that had no copy after they first had one
+	gaps  []string                  // slots that lost their first copy and had none for a time
 	exits []message.Exited
-	watch bool // for gaps
+	watch bool // record gaps
 }
 
 func newSite(t *testing.T, machines int) *site {
@@ -104,7 +104,7 @@ func (s *site) joined(t *testing.T, n int) {
 	localtest.Until(t, strconv.Itoa(n)+" nodes", func() bool { return len(s.nodes.Facts(time.Now())) == n })
 }
 
-// listen keeps the last heartbeat of each node, and all exits.
+// listen stores the latest heartbeat of each node, and all exits.
 func (s *site) listen(t *testing.T) {
 	subscribe := func(subject string, take func(data []byte) error) {
 		if _, err := s.bus.Subscribe(subject, func(m *nats.Msg) {
@@ -136,7 +136,7 @@ func (s *site) listen(t *testing.T) {
 	})
 }
 
-// upLocked returns the nodes on which a copy of the index is up.
+// upLocked returns the nodes with a running copy of the index.
 func (s *site) upLocked(index int) []string {
 	var out []string
 	for node, beats := range s.beats {
@@ -149,8 +149,7 @@ func (s *site) upLocked(index int) []string {
 	return out
 }
 
-// up returns where the copies with indices below n are up, by index; "-" if
-// none or several are.
+// up returns the nodes of the copies below index n, by index. It is "-" for zero or several copies.
 func (s *site) up(n int) []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -170,7 +169,7 @@ func (s *site) allUp(t *testing.T, n int) []string {
 	return s.up(n)
 }
 
-// want writes the row of app web, and nudges the indices.
+// want writes the row of app web, and sends a nudge for the indices.
 func (s *site) want(t *testing.T, instances int, nudge ...int) {
 	t.Helper()
 	row, err := json.Marshal(message.App{
@@ -211,7 +210,7 @@ func processes(t *testing.T, arg string) []int {
 	var pids []int
 	for _, f := range files {
 		data, err := os.ReadFile(f)
-		if err == nil && slices.Contains(strings.Split(string(data), "\x00"), arg) { // an error: it has ended
+		if err == nil && slices.Contains(strings.Split(string(data), "\x00"), arg) { // on an error the process has ended
 			pid, err := strconv.Atoi(filepath.Base(filepath.Dir(f)))
 			if err != nil {
 				t.Fatal(err)

@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/resource"
 )
 
-// simNode is a machine as it is, whatever the core believes.
+// simNode is the real state of a machine, in contrast to the core's.
 type simNode struct {
 	draining bool
 	copies   map[string]*simCopy
@@ -24,7 +24,7 @@ type simNode struct {
 type simCopy struct {
 	action
 	running bool
-	ghost   bool // its start was never answered
+	ghost   bool // its start got no response
 }
 
 func (n *simNode) used() resource.Vector {
@@ -35,7 +35,7 @@ func (n *simNode) used() resource.Vector {
 	return sum
 }
 
-// sim is a pool in which anything may happen, but in order.
+// sim is a pool with random events in order.
 type sim struct {
 	t     *rapid.T
 	c     *core
@@ -52,7 +52,7 @@ func startable(row message.App) bool {
 
 func offer() resource.Vector { return resource.Vector{4, 400, 40, 0} }
 
-// act lets the core act, and checks what it asks for.
+// act calls the core's act, and checks the actions.
 func (s *sim) act() {
 	for _, a := range s.c.act(s.now) {
 		s.queue = append(s.queue, a)
@@ -82,7 +82,7 @@ func (s *sim) act() {
 	}
 }
 
-// deliver does what the oldest action asks; silent: no answer comes.
+// deliver carries out the oldest action. silent: without a response.
 func (s *sim) deliver(silent bool) {
 	a := s.queue[0]
 	s.queue = s.queue[1:]
@@ -146,7 +146,7 @@ func (s *sim) publishAll() {
 	}
 }
 
-// onNode is an action on any node; without one it does nothing.
+// onNode calls do with a random node, if there is one.
 func (s *sim) onNode(do func(id string, n *simNode)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		if ids := slices.Sorted(maps.Keys(s.nodes)); len(ids) > 0 {
@@ -156,7 +156,7 @@ func (s *sim) onNode(do func(id string, n *simNode)) func(*rapid.T) {
 	}
 }
 
-// onCopy is an action on any copy of any node; without one it does nothing.
+// onCopy calls do with a random copy of a random node, if there is one.
 func (s *sim) onCopy(do func(n *simNode, c *simCopy)) func(*rapid.T) {
 	return func(t *rapid.T) {
 		s.onNode(func(_ string, n *simNode) {
@@ -222,14 +222,13 @@ func (s *sim) actions() map[string]func(*rapid.T) {
 		},
 		"die": s.onNode(func(id string, _ *simNode) { delete(s.nodes, id) }),
 		"wait": func(t *rapid.T) {
-			s.deliverAll() // every request has an answer within its deadline
+			s.deliverAll() // every request gets a response within its deadline
 			s.now = s.now.Add(time.Duration(rapid.IntRange(1, 20).Draw(t, "seconds")) * time.Second)
 		},
 	}
 }
 
-// stop nudges, and checks that no index which is wanted loses all that the core
-// knows to run there.
+// stop sends a nudge. It checks that no desired index loses all copies that the core has.
 func (s *sim) stop(c *simCopy) {
 	served := len(s.c.bySlot[c.slot]) > 0
 	s.c.stop(s.now, message.Stop{App: c.app, Instances: map[string]string{c.instance: c.version}})
@@ -244,8 +243,7 @@ func (s *sim) stop(c *simCopy) {
 	s.t.Fatalf("no copy of %v is left, the row is %+v", c.slot, s.rows[c.app])
 }
 
-// settle lets the pool come to rest, with a harmonizer that nudges what is
-// missing.
+// settle lets the pool come to rest, with a harmonizer that sends nudges for missing copies.
 func (s *sim) settle() {
 	for range 30 {
 		s.now = s.now.Add(9 * time.Second)
@@ -266,13 +264,12 @@ func (s *sim) settle() {
 	}
 }
 
-// TestProperties: whatever happens, no node is given more than it has room for,
-// no copy is started twice on purpose, nothing goes to a draining node, no nudge
-// takes the last copy of an index that is wanted; and when
-// it is quiet, everything wanted runs or waits for room that is not there, and
-// draining nodes hold only what waits.
+// TestProperties checks what holds after any events. No node gets more than it has room for. No
+// copy is started twice on purpose. No copy starts on a draining node. No nudge stops the last copy
+// of a desired index. At rest, each desired copy runs, or waits because no node has room. Draining
+// nodes have only copies that wait.
 func TestProperties(t *testing.T) {
-	for round := range 8 { // a hundred runs each, unless told otherwise
+	for round := range 8 { // a hundred runs each by default
 		t.Run(strconv.Itoa(round), rapid.MakeCheck(checkPool))
 	}
 }
@@ -321,9 +318,8 @@ func checkPool(t *rapid.T) {
 	}
 }
 
-// TestEvacuationProperties: while the placer empties a node, and a harmonizer that
-// sees it nudges for the same, each copy is replaced once, stopped once, and serves
-// until its replacement is up.
+// TestEvacuationProperties checks an evacuation while a harmonizer sends nudges for the same
+// copies. Each copy is replaced once and stopped once, and runs until its replacement is up.
 func TestEvacuationProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		e := newEvacuation(t)
@@ -336,7 +332,7 @@ func TestEvacuationProperties(t *testing.T) {
 			"nudge":   func(*rapid.T) { e.nudge() },
 			"wait": func(t *rapid.T) {
 				e.deliverAll()
-				e.publishAll() // no beat is missed
+				e.publishAll() // no heartbeat is missed
 				e.now = e.now.Add(time.Duration(rapid.IntRange(1, 9).Draw(t, "seconds")) * time.Second)
 			},
 		})
@@ -359,7 +355,7 @@ func TestEvacuationProperties(t *testing.T) {
 	})
 }
 
-// evacuation is a pool of which one node drains, with room for all elsewhere.
+// evacuation is a pool with one draining node, and room for all copies elsewhere.
 type evacuation struct {
 	*sim
 	wanted       int
@@ -406,8 +402,8 @@ func (e *evacuation) act() {
 	}
 }
 
-// nudge asks for what a harmonizer asks for that hears what the core hears: a start
-// where all copies evacuate, and the stop of those where another one runs.
+// nudge sends the nudges of a harmonizer with the core's data: a start for an index whose copies
+// all evacuate, and a stop of those copies if another one runs.
 func (e *evacuation) nudge() {
 	for index := range e.wanted {
 		s := slot{"web", "v1", index}
@@ -427,7 +423,7 @@ func (e *evacuation) nudge() {
 			e.c.stop(e.now, message.Stop{App: "web", Instances: stops})
 		}
 	}
-	e.act() // soon after, as Run does
+	e.act() // soon after, as in Run
 }
 
 func (e *evacuation) check() {
@@ -444,8 +440,8 @@ func (e *evacuation) check() {
 	}
 }
 
-// BenchmarkPlace places 1000 copies on 300 nodes, drains a tenth of them, and
-// then acts with nothing to do.
+// BenchmarkPlace places 1000 copies on 300 nodes, drains a tenth of them, and then calls act
+// without events.
 func BenchmarkPlace(b *testing.B) {
 	for b.Loop() {
 		now := time.Unix(1_000_000, 0)

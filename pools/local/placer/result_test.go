@@ -19,7 +19,7 @@ func TestResultOf(t *testing.T) {
 		{"no room", agent.ErrNoRoom, full},
 		{"cordoned", agent.ErrCordoned, full},
 		{"fenced", fmt.Errorf("start on node n: %w", agent.ErrFenced), full},
-		{"nobody there", agent.ErrNoAgent, full},
+		{"no agent", agent.ErrNoAgent, full},
 		{"nonsense", agent.ErrInvalid, rejected},
 		{"does not start", agent.ErrLaunch, rejected},
 		{"no answer", context.DeadlineExceeded, unknown},

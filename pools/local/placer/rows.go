@@ -7,18 +7,18 @@ import (
 )
 
 const (
-	maxApps = 100_000  // rows that are remembered
-	maxRow  = 64 << 10 // bytes of one; a command is part of it
+	maxApps = 100_000  // rows in memory
+	maxRow  = 64 << 10 // bytes of one row, including its command
 )
 
-// rows is the expected state of a pool, and which node ran each of its copies last.
+// rows is the expected state of a pool, and the last node of each copy.
 type rows struct {
 	pool string
 	apps map[string]message.App
 	ran  map[string]map[int]string // app -> index -> node
 }
 
-// set stores a row's new value. A row of another pool removes the app.
+// set stores a row. The row of another pool removes the app.
 func (r *rows) set(row message.App) {
 	if row.Pool != r.pool || r.apps[row.Name].Name == "" && len(r.apps) >= maxApps {
 		r.remove(row.Name)
@@ -42,15 +42,15 @@ func (r *rows) desired(s slot) bool {
 	return ok && live == s
 }
 
-// current returns the slot of the same index in the row's version; false if
-// the expected state has no such app or index, or the app is stopped.
+// current returns the slot of the same index in the row's version. It returns false if there is no
+// such app or index, or if the app is stopped.
 func (r *rows) current(s slot) (slot, bool) {
 	row, ok := r.apps[s.app]
 	return slot{s.app, row.Version, s.index}, ok && s.index < row.Instances && row.State != message.AppStopped
 }
 
-// startable reports whether a copy may be started in that slot: it is desired,
-// its package is staged, and the row says how to run it.
+// startable reports whether a copy may be started in that slot: it is desired, its package is
+// staged, and the row has a command.
 func (r *rows) startable(s slot) bool {
 	row := r.apps[s.app]
 	staged := row.Package == "" || row.Package == message.PackageStaged
@@ -69,7 +69,7 @@ func (r *rows) remember(s slot, node string) {
 
 func decodeApp(key string, data []byte) (message.App, error) {
 	if len(data) > maxRow {
-		return message.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are taken", key, len(data), maxRow)
+		return message.App{}, fmt.Errorf("row of app %q has %d bytes: at most %d are allowed", key, len(data), maxRow)
 	}
 	a, err := message.DecodeApp(data)
 	if err != nil {

@@ -8,23 +8,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// refusal is a stop that was not carried out.
+// refusal is a stop that was rejected.
 type refusal struct {
 	slot
 	instance string
 	why      string
 }
 
-// Why a stop is refused.
+// Reasons to reject a stop.
 const (
-	whyIncomplete  = "the expected state is not known yet"
+	whyIncomplete  = "the expected state is not loaded yet"
 	whyLast        = "no other copy serves the index"
 	whyNotReplaced = "no copy of the app's version runs at the index yet"
 )
 
-// stop is a nudge. As a cloud controller does, we check it against the rows: who
-// nudges may know an earlier one, or mean both of two copies. It may know a later
-// one, too: what is refused is held for a while.
+// stop processes a nudge and returns the rejected stops. It checks each one against the rows, as a
+// cloud controller does: the sender may have an older row, or may mean both of two copies. The
+// sender may also have a newer row, so a rejected stop is held for a while.
 func (c *core) stop(now time.Time, m message.Stop) []refusal {
 	var refused []refusal
 	for _, instance := range slices.Sorted(maps.Keys(m.Instances)) {
@@ -42,8 +42,8 @@ func (c *core) stop(now time.Time, m message.Stop) []refusal {
 	return refused
 }
 
-// release carries out the stops that were held until a row came that does not want
-// the copy any more. That another copy has come since is not what the nudge meant.
+// release carries out held stops after a new row that does not want the copy. It ignores a new copy
+// in the same slot, because the nudge did not refer to it.
 func (c *core) release(now time.Time) {
 	for _, instance := range slices.Sorted(maps.Keys(c.held)) {
 		cp := c.find(instance)
@@ -56,7 +56,7 @@ func (c *core) release(now time.Time) {
 	}
 }
 
-// find returns a copy that a heartbeat lists, or that we gave to a node.
+// find returns a copy that a heartbeat lists or that is booked.
 func (c *core) find(instance string) *copyOf {
 	if b := c.bookings.byInstance[instance]; b != nil {
 		return &copyOf{slot: b.slot, instance: instance, node: b.node}
@@ -64,7 +64,7 @@ func (c *core) find(instance string) *copyOf {
 	return c.copies[instance]
 }
 
-// end stops a copy; one that is on its way when its node has answered.
+// end stops a copy. A booked copy is stopped after the response of its node.
 func (c *core) end(now time.Time, cp *copyOf) {
 	if b := c.bookings.byInstance[cp.instance]; b != nil {
 		b.stop = true
@@ -73,8 +73,8 @@ func (c *core) end(now time.Time, cp *copyOf) {
 	c.stopCopy(now, cp)
 }
 
-// keeps returns why a copy must not be stopped; it is empty for one that is beyond
-// the app, and one that another stands in for.
+// keeps returns why a copy must not be stopped. It is empty for a copy that is not desired, and for
+// a copy with a substitute.
 func (c *core) keeps(now time.Time, cp *copyOf) string {
 	live, wanted := c.rows.current(cp.slot)
 	switch {
@@ -101,8 +101,8 @@ func (c *core) runs(s slot) bool {
 	return false
 }
 
-// standIn reports whether another copy in the slot serves as well: it is up if this
-// one is, it stays if this one does, its node is heard, and it was not asked to stop.
+// standIn reports whether another copy in the slot can replace this one: it runs if this one runs,
+// it stays if this one stays, its node is not late, and no stop of it was requested.
 func (c *core) standIn(now time.Time, cp *copyOf) bool {
 	for _, other := range c.bySlot[cp.slot] {
 		if other.instance != cp.instance && other.asked.IsZero() && c.fresh(now, other.node) &&
@@ -113,7 +113,7 @@ func (c *core) standIn(now time.Time, cp *copyOf) bool {
 	return false
 }
 
-// stopping reports whether a copy was asked to stop just now.
+// stopping reports whether a stop of the copy was sent recently.
 func (c *core) stopping(now time.Time, cp *copyOf) bool {
 	return !cp.asked.IsZero() && now.Sub(cp.asked) < c.cfg.Heartbeat
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/harmonizer/message"
 )
 
-// stop nudges, and checks which stops are refused, as "INSTANCE: why".
+// stop sends a nudge, and compares the rejected stops as "INSTANCE: why".
 func (w *world) stop(what string, instances []string, refused ...string) {
 	w.t.Helper()
 	m := message.Stop{App: "web", Instances: map[string]string{}}
@@ -30,7 +30,7 @@ func TestStop(t *testing.T) {
 		name    string
 		row     func(*message.App) // nil: no row
 		nodes   map[string][]string
-		drained string // a node that drains
+		drained string // a draining node
 		stop    []string
 		refused []string
 		want    []string
@@ -79,7 +79,7 @@ func TestStop(t *testing.T) {
 		{
 			name: "of the one that stays", row: func(*message.App) {}, drained: "b",
 			nodes: map[string][]string{"a": {"0/x=RUNNING"}, "b": {"0/y=EVACUATING"}}, stop: []string{"x"}, refused: []string{"x: " + whyLast},
-			want: []string{"stop y on b"}, // which is the drain's
+			want: []string{"stop y on b"}, // the stop of the drain
 		},
 		{
 			name: "of an evacuating one, another starts", row: func(*message.App) {}, drained: "b",
@@ -128,7 +128,7 @@ func TestStopBeforeTheRowsAreKnown(t *testing.T) {
 	w.c.loaded()
 	w.expect("there is no such row", "stop x on a")
 	w.stop("again", []string{"x"})
-	w.expect("asked already")
+	w.expect("already requested")
 	w.now = w.now.Add(10 * time.Second)
 	w.stop("a heartbeat later", []string{"x"})
 	w.expect("it may have been lost", "stop x on a")
@@ -146,7 +146,7 @@ func TestStopBesideASilentNode(t *testing.T) {
 	w.expect("stopped", "stop y on b")
 }
 
-// A nudge can overtake the row that it follows.
+// A nudge can arrive before its row.
 func TestStopIsHeldForTheRow(t *testing.T) {
 	w := newWorld(t)
 	w.app(2, "v1")
@@ -169,7 +169,7 @@ func TestStopIsHeldForTheRow(t *testing.T) {
 	}
 }
 
-// An evacuating copy is replaced once, and stopped once, whoever asks for it.
+// An evacuating copy is replaced once and stopped once, independent of the number of requests.
 func TestEvacuationIsNudgedAsWell(t *testing.T) {
 	for _, first := range []string{"the placer", "the harmonizer"} {
 		t.Run(first+" first", func(t *testing.T) {

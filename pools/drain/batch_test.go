@@ -14,12 +14,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// slow is a scheduler that does not answer for some nodes until it is told to end.
+// slow is a scheduler that does not respond for some nodes until the context ends.
 type slow struct {
 	*world
 	nodes       map[string]bool
 	atOnce, max atomic.Int32
-	quick       atomic.Int64 // when the last other node was cordoned, after start
+	quick       atomic.Int64 // time of the latest cordon of another node, after start
 	began       time.Time
 }
 
@@ -104,8 +104,8 @@ func TestTheEndCutsABatchShort(t *testing.T) {
 	})
 }
 
-// TestRecordsThatCannotBeRead: the node is left alone, whatever is chosen, and the
-// others go on.
+// TestRecordsThatCannotBeRead checks that the node of an unreadable record is not changed by any
+// choice, and that the other nodes continue.
 func TestRecordsThatCannotBeRead(t *testing.T) {
 	w := newWorld(t, 4)
 	w.stored["a-1"] = []byte("\x00garbage")
@@ -113,9 +113,9 @@ func TestRecordsThatCannotBeRead(t *testing.T) {
 	w.stored["a-3"] = []byte(`{"node":"a-3","group":"a","weight":1,"state":"draining","reason":"scaling down","since":"2023-11-14T22:13:20Z"}`)
 	m := w.open(forced)
 	told := func(err error) {
-		for _, want := range []string{"node a-1 is left alone", "invalid character", "node a-2 is left alone", `"whim"`, "node a-3 is left alone"} {
+		for _, want := range []string{"leave node a-1 unchanged", "invalid character", "leave node a-2 unchanged", `"whim"`, "leave node a-3 unchanged"} {
 			if err == nil || !strings.Contains(err.Error(), want) {
-				t.Errorf("told is %v, want also %q", err, want)
+				t.Errorf("the error is %v, want also %q", err, want)
 			}
 		}
 	}

@@ -6,15 +6,14 @@ import (
 	"time"
 )
 
-// jitter is by how much a clock may go back without anybody minding.
+// jitter is the largest backward step of the clock that is ignored.
 const jitter = time.Second
 
-// clock notices that the clock was put back.
+// clock detects that the system clock was set back.
 type clock struct{ last time.Time }
 
-// back returns by how much the clock was put back since it was told the last time,
-// at least: less than 0, or 0 if it was not. Times that carry a monotonic reading
-// show the whole of it.
+// back returns the negative step by which the clock was set back since the last call, at least. It
+// returns 0 if the clock was not set back. Times with a monotonic reading show the whole step.
 func (c *clock) back(now time.Time) time.Duration {
 	last := c.last
 	c.last = now
@@ -28,11 +27,10 @@ func (c *clock) back(now time.Time) time.Duration {
 	return step
 }
 
-// tell has the records go back with the clock, so that what is left of each wait
-// stays what it was. A record that is ahead of the clock all the same was put
-// before it was put back, by a machine that did not live to see it; it is taken as
-// if it was put now. Where that cannot be written it counts nevertheless, and is
-// written with the next step of the node.
+// tell moves the records back with the clock, so that each remaining wait stays the same. A record
+// may still be ahead of the clock: an earlier process wrote it before the step back. Such a record
+// is moved to now. If it cannot be written, it applies in memory and is written with the next step
+// of the node.
 func (m *Machine) tell(ctx context.Context, now time.Time) error {
 	back := m.clock.back(now)
 	now = now.Round(0)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Defaults of Config, and what a spot notice gives when it does not say so.
+// Defaults of Config, and the assumed time from a spot notice to the interruption.
 const (
 	defaultCallTimeout = 5 * time.Second
 	defaultConcurrency = 32
@@ -16,19 +16,18 @@ const (
 
 // Config bounds the drains of a pool.
 type Config struct {
-	// Threshold is how long to wait for a node's tasks, counted from when it
-	// was chosen: draining_time_threshold_seconds.
+	// Threshold is how long to wait for a node's tasks after it was chosen:
+	// draining_time_threshold_seconds.
 	Threshold time.Duration
-	// Force has it terminated after that; without it, it is uncordoned and
-	// stays: force_terminate.
+	// Force terminates the node after Threshold. Without Force the node is uncordoned and stays:
+	// force_terminate.
 	Force bool
-	// EndSpot has a node under a spot notice terminated by us once it is drained, so
-	// that its weight leaves the target at once; without it, it is left to the
-	// provider, and its group replaces it.
+	// EndSpot terminates a drained node that has a spot notice, so that its weight leaves the
+	// target at once. Without EndSpot the provider takes the node, and its group replaces it.
 	EndSpot bool
-	// CallTimeout bounds each call of a port; 0 is five seconds.
+	// CallTimeout bounds each call of a port. 0: five seconds.
 	CallTimeout time.Duration
-	// Concurrency is how many nodes are taken on at the same time; 0 is 32.
+	// Concurrency is how many nodes are processed at the same time. 0: 32.
 	Concurrency int
 }
 

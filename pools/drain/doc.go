@@ -1,25 +1,23 @@
-// Package drain takes nodes out of a pool without losing what runs on them: it
-// has each one cordoned, waits until its tasks have gone, and has its instance
-// terminated or, for a repair in place, mended and put back into service. What is under
-// way for a node is a [Record], kept durably.
+// Package drain takes nodes out of a pool without losing their tasks. It cordons each node, waits
+// until its tasks have ended, and terminates its instance. For a repair in place it repairs the
+// instance and puts the node back into service. The state of each drain is a [Record], durably
+// stored.
 //
-// [Next] is the pure rule: a record and what is seen of its node give the record
-// that follows, and the one thing to do. [Machine] is the shell around it: it
-// puts each record before it acts on it, so that after a crash a machine that
-// is opened on the same records goes on where the last one stopped.
+// [Next] is the pure rule: from a record and a snapshot of its node it returns the next record and
+// one action. [Machine] is the shell around it. It stores each record before it acts on it. After a
+// crash, a machine that is opened on the same records continues.
 //
 //	m, err := drain.Open(ctx, config, drain.Ports{Records: ..., Scheduler: ..., Groups: ...})
-//	err = m.Add(ctx, now, choices...)             // what a prune chose
-//	events, err := m.Advance(ctx, now, views)     // once a tick
+//	err = m.Add(ctx, now, choices...)             // the choices of a prune
+//	events, err := m.Advance(ctx, now, snapshots) // once a tick
 //
-// Whatever is lost on the way, a call or its answer or the process, in the end a
-// node is drained and gone, or in service and uncordoned, and its instance was
-// terminated once at most. What a spot notice names is drained and then left to
-// the provider, which replaces it. A repair goes by its Attempt, under which it is begun
-// once; one that launches first keeps its node in service until its replacement has
-// joined.
+// If calls, replies or processes are lost, the result is still one of two: the node is drained and
+// gone, or it is in service and uncordoned. Its instance is terminated at most once. A node with a
+// spot notice is drained and then left to the provider, which replaces it. A repair has an Attempt,
+// under which it begins once. A repair that launches first keeps its node in service until the
+// replacement has joined.
 //
-// Next may be used concurrently. A Machine has one owner, the loop of its pool;
-// only Records and Committed may be called by others at the same time. There is one
-// Machine for a pool at a time, by the pool's lease.
+// Next may be used concurrently. A Machine has one owner, the loop of its pool. Other goroutines
+// may call only Records and Committed. The pool's lease ensures that a pool has one Machine at a
+// time.
 package drain

@@ -13,19 +13,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Machine drains the nodes of one pool. It knows no more than its records hold.
+// Machine drains the nodes of one pool. Its only state is its records.
 type Machine struct {
 	config Config
 	ports  Ports
-	clock  clock // of Add, TakeBack and Advance
-	// resumed are the attempts that the loaded records had in the state Mending.
+	clock  clock // for Add, TakeBack and Advance
+	// resumed has the attempts whose loaded records were in the state Repairing.
 	resumed map[string]bool
 
 	mu      sync.Mutex
-	records map[string]Record // as they were put, but for a clock that was put back; by node
+	records map[string]Record // as stored, or moved with the clock; by node
 }
 
-// Open returns a machine that goes on with the records that there are.
+// Open loads the stored records and returns a machine that continues them.
 func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -44,24 +44,21 @@ func Open(ctx context.Context, config Config, ports Ports) (*Machine, error) {
 	return m, nil
 }
 
-// Records returns all records in order of node, those that make no sense too: a
-// node that has a record is not to be chosen, nor counted as one that stays,
-// unless its record says so.
+// Records returns all records in order of node, invalid ones too. A node with a record must not be
+// chosen. It counts as capacity only if Record.Stays.
 func (m *Machine) Records() []Record {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.SortedFunc(maps.Values(m.records), func(a, b Record) int { return cmp.Compare(a.Node, b.Node) })
 }
 
-// Committed returns, by group, the weight that is on its way out and that the
-// group's target still holds: what to take off the target to know what the pool
-// will be. It does not count a node that is taken back, nor one whose
-// termination the provider has accepted, as its target is without that already,
-// nor one that the provider takes by itself, as its group replaces it.
+// Committed returns, by group, the leaving weight that is still part of the group's target.
+// Subtract it from the target to get the future size. A node that is taken back does not count. A
+// node whose termination the provider has accepted does not count, because its target is already
+// lower. A node that the provider ends by itself does not count, because its group replaces it.
 //
-// there reports whether a node's group has it still, and not on its way out. A
-// node that is not there does not count: whether the target is without it, or
-// the provider is replacing it, its group's target is what it will be.
+// there reports whether a node's group still contains it and is not terminating it. A node that is
+// not there does not count: either the target is already lower, or the provider replaces the node.
 func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 	sums := make(map[string]float64)
 	for _, r := range m.Records() {
@@ -72,12 +69,11 @@ func (m *Machine) Committed(there func(node string) bool) map[string]float64 {
 	return sums
 }
 
-// Add has nodes drained, and those of them repaired in place that are to be. One that is on its way out already goes on as it is, but
-// for a stronger reason, which takes the place of its own: then it is not taken
-// back, and is out by the earlier one of the deadlines. One that is being taken
-// back is chosen anew. A choice that cannot be recorded, or whose node has a record
-// that makes no sense, is an error and does not stop the others.
-// Once Add has returned nil all choices are kept.
+// Add starts the drain, or the repair in place, of nodes. If a node is already leaving, its drain
+// continues. A stronger reason replaces the old one: then the node is not taken back, and the
+// earlier deadline applies. A node that is being taken back is chosen again. A choice that cannot
+// be stored, or whose node has an invalid record, is an error and does not stop the others. After a
+// nil error all choices are durably stored.
 func (m *Machine) Add(ctx context.Context, now time.Time, choices ...Choice) error {
 	errs := []error{m.tell(ctx, now)}
 	now = now.Round(0)
@@ -107,18 +103,17 @@ func (m *Machine) add(ctx context.Context, r Record) error {
 	}
 	err := m.put(ctx, r)
 	if err != nil && r.Validate() == nil && (!ok || old.State == Returned) {
-		// It may have been written all the same, so it is to be deleted.
+		// The record may have been stored after all, so it must be deleted.
 		m.keep(Record{
 			Node: r.Node, Group: r.Group, Weight: r.Weight, State: Returned, Reason: r.Reason,
-			Since: r.Since, Deadline: r.Deadline, Why: "it could not be recorded",
+			Since: r.Since, Deadline: r.Deadline, Why: "its drain record could not be stored",
 		})
 	}
 	return err
 }
 
-// TakeBack keeps nodes that were to go for scaling in, in the order of Returnable,
-// until they give the weight that is needed or none is left. It returns the weight that stays. They are uncordoned
-// by the next Advance.
+// TakeBack cancels scale-in drains, in the order of Returnable, until the nodes have the needed
+// weight or none is left. It returns the weight that stays. The next Advance uncordons the nodes.
 func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (float64, error) {
 	errs := []error{m.tell(ctx, now)}
 	now = now.Round(0)
@@ -140,9 +135,9 @@ func (m *Machine) TakeBack(ctx context.Context, now time.Time, weight float64) (
 	return kept, errors.Join(errs...)
 }
 
-// Withdraw takes back the repair of that attempt: its node stays in service, and is
-// uncordoned by the next Advance. It returns nil once that is kept, or if no record has
-// the attempt, and pools.ErrBegun if the repair has reached the machine.
+// Withdraw cancels the repair of that attempt. The node stays in service, and the next Advance
+// uncordons it. The result is nil once that is stored, or if no record has the attempt. If the
+// repair has reached the machine, it is pools.ErrBegun.
 func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why string) error {
 	err := m.tell(ctx, now)
 	for _, r := range m.Records() {
@@ -157,11 +152,11 @@ func (m *Machine) Withdraw(ctx context.Context, now time.Time, attempt, why stri
 	return err
 }
 
-// Advance takes every node as far as its view allows, many at the same time; a
-// node without a view is unknown. It returns what happened in order of node, and
-// all errors joined: what fails for one node does not stop the others, and is
-// tried again by the next Advance. A record that makes no sense is such an error,
-// and its node is left alone. Once ctx has ended nothing more is begun.
+// Advance moves every node forward as far as its snapshot allows, many at the same time. Without a
+// snapshot the state of a node is unknown. Advance returns the events in order of node, and all
+// errors joined. An error for one node does not stop the others, and the next Advance retries it.
+// An invalid record is such an error, and its node is not changed. After the end of ctx nothing new
+// begins.
 func (m *Machine) Advance(ctx context.Context, now time.Time, views map[string]View) ([]Event, error) {
 	errs := []error{m.tell(ctx, now)}
 	now = now.Round(0)
@@ -178,17 +173,16 @@ func (m *Machine) Advance(ctx context.Context, now time.Time, views map[string]V
 	return slices.Concat(happened...), errors.Join(append(errs, failed...)...)
 }
 
-// unreadable is what is told of a record that makes no sense, with what its store
-// says of it.
+// unreadable returns the error for an invalid record, with the reason from its store.
 func unreadable(r Record, err error) error {
 	if r.Why != "" {
 		err = fmt.Errorf("%w (%s)", err, r.Why)
 	}
-	return fmt.Errorf("node %s is left alone: %w", r.Node, err)
+	return fmt.Errorf("leave node %s unchanged: %w", r.Node, err)
 }
 
-// each does n things, some of them at the same time, and returns when they are
-// done. When ctx has ended it begins no more of them, and returns the cause.
+// each calls do for 0 to n-1, some of them at the same time, and waits. After the end of ctx it
+// begins no more calls, and returns the cause.
 func (m *Machine) each(ctx context.Context, n int, do func(i int)) error {
 	var wg sync.WaitGroup
 	defer wg.Wait()
@@ -210,8 +204,8 @@ func (m *Machine) each(ctx context.Context, n int, do func(i int)) error {
 	return context.Cause(ctx)
 }
 
-// advance takes one node on. It stops after a cordon or a termination, as the
-// view is from before it.
+// advance moves one node forward. It stops after an action, because the snapshot is older than the
+// action.
 func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) ([]Event, error) {
 	var events []Event
 	for {
@@ -225,7 +219,7 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 		if err != nil {
 			e.Err, e.Why = err.Error(), next.Why
 		}
-		if action != Mend || err != nil || done != r { // else it was looked up, and goes on
+		if action != Mend || err != nil || done != r { // a repeated RepairInPlace that is still in progress is no event
 			events = append(events, e)
 		}
 		if err != nil || action == Cordon || action == Terminate || action == Mend || action == Forget {
@@ -235,8 +229,8 @@ func (m *Machine) advance(ctx context.Context, now time.Time, r Record, v View) 
 	}
 }
 
-// step puts the record, takes the action, and puts what follows. It returns the
-// record as it was put last.
+// step stores the record, takes the action, and stores the result. It returns the record that was
+// stored last.
 func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Action) (Record, error) {
 	if old, _ := m.record(r.Node); old != r && action != Forget {
 		if err := m.put(ctx, r); err != nil {
@@ -262,7 +256,7 @@ func (m *Machine) step(ctx context.Context, now time.Time, r Record, action Acti
 	return done, nil
 }
 
-// act takes the action, and reports whether that brought it about.
+// act takes the action, and reports whether the action is finished.
 func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, err error) {
 	if ctx.Err() != nil {
 		return false, context.Cause(ctx)
@@ -276,7 +270,7 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, 
 		return true, m.ports.Groups.Terminate(ctx, r.Group, []string{r.Node})
 	case Mend:
 		if m.ports.Menders == nil {
-			return false, fmt.Errorf("%w: nothing is repaired in place here", pools.ErrMendFailed)
+			return false, fmt.Errorf("%w: this provider repairs no instance in place", pools.ErrMendFailed)
 		}
 		repair := r.Mending()
 		repair.Resumed = m.resumed[r.Attempt]
@@ -292,7 +286,7 @@ func (m *Machine) act(ctx context.Context, r Record, action Action) (done bool, 
 	return true, nil
 }
 
-// put writes the record, and remembers it only if that succeeded.
+// put stores the record durably, and in memory only if that succeeded.
 func (m *Machine) put(ctx context.Context, r Record) error {
 	if err := r.Validate(); err != nil {
 		return err

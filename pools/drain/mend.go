@@ -6,7 +6,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// mend takes a node on that is to be repaired in place, or is.
+// mend moves a repair in place forward.
 func mend(now time.Time, r Record, v View) (Record, Action) {
 	if !now.Before(r.MendBy) {
 		return r.back(now, "not repaired by its deadline"), None
@@ -21,14 +21,14 @@ func mend(now time.Time, r Record, v View) (Record, Action) {
 	return next, action
 }
 
-// toMend drains the node as one that goes, and then has it repaired whatever it has.
-// One that is to be started, or that nobody hears, has nothing to drain.
+// toMend drains the node, and then begins the repair even if tasks are left. A stopped node, or a
+// node without response, has nothing to drain.
 func toMend(now time.Time, r Record, v View) (Record, Action) {
-	if v.Busy != "" { // that the provider protects it from termination does not matter
+	if v.Busy != "" { // protection from termination does not block a repair
 		return r.back(now, View{Busy: v.Busy}.refuses()), None
 	}
 	if r.Mend == pools.MendStart && v.Instance == Present || v.unheard() {
-		return r.to(Mending, now, "nothing runs on it that is known"), Mend
+		return r.to(Mending, now, "no known tasks on it"), Mend
 	}
 	next, action := progress(now, r, v)
 	stuck := action == Cordon || action == None && next.State == r.State
@@ -38,13 +38,13 @@ func toMend(now time.Time, r Record, v View) (Record, Action) {
 	case stuck && !now.Before(r.Deadline) && r.State == Chosen:
 		return r.back(now, "not begun by its deadline"), None
 	case stuck && !now.Before(r.Deadline) && v.Instance == Present:
-		return r.to(Mending, now, "not drained by its deadline: repaired all the same"), Mend
+		return r.to(Mending, now, "not drained by its deadline: repaired anyway"), Mend
 	}
 	return next, action
 }
 
-// mending asks until the provider is through, and then waits until a node that was to
-// restart tells of another boot.
+// mending repeats the action until the provider has finished. Then a node that had to restart must
+// report another boot id.
 func mending(now time.Time, r Record, v View) (Record, Action) {
 	restarts := r.Mend == pools.MendReboot || r.Mend == pools.MendReset
 	switch {
@@ -58,7 +58,7 @@ func mending(now time.Time, r Record, v View) (Record, Action) {
 	return r.inService(now, "repaired in place"), None
 }
 
-// failed returns the record of a repair in place that came to its end in vain.
+// failed returns the record of a repair in place that ended without success.
 func (r Record) failed(now time.Time, why string) Record {
 	r.Failed = clip(why)
 	return r.back(now, "the repair in place failed")

@@ -6,52 +6,51 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Presence is what the provider says of an instance.
+// Presence is the provider's report of an instance.
 type Presence string
 
 const (
-	Unseen  Presence = ""        // it was not asked, or did not answer
+	Unseen  Presence = ""        // not requested, or no response
 	Present Presence = "present" // pending or running
-	Ending  Presence = "ending"  // being terminated, by us or by somebody else
-	Absent  Presence = "absent"  // a fresh list of its group does not have it
+	Ending  Presence = "ending"  // terminating, by us or by another party
+	Absent  Presence = "absent"  // missing in a fresh list of its group
 )
 
-// View is what is seen of a node. The zero View knows nothing.
+// View is a snapshot of a node. In the zero NodeSnapshot everything is unknown.
 type View struct {
 	Instance Presence
-	At       time.Time // when the provider was asked
-	// Protected: the provider would refuse to terminate it.
+	At       time.Time // time of the request to the provider
+	// Protected: the provider rejects its termination.
 	Protected bool
-	// Busy, if not empty, says who else is changing its group, which is left alone.
+	// Busy, if not empty, names another change of its group. The group must not be changed then.
 	Busy string
 
-	// Node is NodeUnknown if its facts are stale. A node that had joined and
-	// fell silent is unknown too: an orphan is one that has nothing to lose.
+	// Node is NodeUnknown if its facts are stale. A node that had joined and became silent is
+	// unknown, not an orphan: an orphan has no tasks.
 	Node     pools.NodeState
-	FactsAt  time.Time // when its facts came in
-	Cordoned bool      // it says that it takes nothing new
+	FactsAt  time.Time // when its facts arrived
+	Cordoned bool      // it reports that it accepts no new tasks
 	Tasks    int
-	BootID   string // of its facts
+	BootID   string // from its facts
 
-	// Replaced: without this node, too, the pool has all that it is asked for, up and
-	// joined.
+	// Replaced: without this node the pool still has all of its wanted weight, running and joined.
 	Replaced bool
 }
 
-// fresh reports whether both provider and scheduler know the node.
+// fresh reports whether both provider and scheduler report the node.
 func (v View) fresh() bool { return v.Instance == Present && v.Node != pools.NodeUnknown }
 
-// unheard reports whether the instance is there, and nobody hears its node.
+// unheard reports whether the instance exists and its node sends no facts.
 func (v View) unheard() bool {
 	return v.Instance == Present && (v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned)
 }
 
-// heard reports whether the instance is there and its node tells of itself.
+// heard reports whether the instance exists and its node sends facts.
 func (v View) heard() bool {
 	return v.Instance == Present && v.Node.Joined()
 }
 
-// refuses returns why the instance is not to be terminated, if there is a reason.
+// refuses returns why the instance must not be terminated, or "".
 func (v View) refuses() string {
 	switch {
 	case v.Protected:
@@ -62,32 +61,29 @@ func (v View) refuses() string {
 	return ""
 }
 
-// Action is the one thing to do for a node. Each may be repeated.
+// Action is the next action for a node. Each may be repeated.
 type Action string
 
 const (
 	None      Action = ""          // wait
-	Cordon    Action = "cordon"    // tell the scheduler to give it nothing new
-	Uncordon  Action = "uncordon"  // take that back
-	Terminate Action = "terminate" // end the instance, and lower the target by its weight
-	Mend      Action = "mend"      // begin the repair in place, or look up how far it is
+	Cordon    Action = "cordon"    // set the scheduler's mark: no new tasks
+	Uncordon  Action = "uncordon"  // remove that mark
+	Terminate Action = "terminate" // terminate the instance, and lower the target by its weight
+	Mend      Action = "mend"      // begin the repair in place, or read its state
 	Forget    Action = "forget"    // delete the record
 )
 
-// overdue is how long after the time that the provider gave, or after it began, an
-// instance that it ends by itself may still be there before we believe that it
-// stays.
+// overdue is how long an instance that the provider ends by itself may exist after the announced
+// time. After that, it is assumed to stay.
 const overdue = 5 * time.Minute
 
-// Next returns what follows on the record, and the one thing to do then. The
-// record is to be put before the action is taken; when that has succeeded,
-// [Done] says what follows.
+// Next returns the next record and the one action for it. The caller stores the record before it
+// takes the action. After the action succeeds, [Done] returns the record that follows.
 //
-// A node is terminated only if a fresh view shows that it has no tasks and takes
-// none, or that it has never joined; or after its deadline, with force. One that is
-// replaced by a repair needs no force, and is terminated at once if it is there and
-// not heard. One that the provider takes by itself is never terminated, nor one that
-// is repaired in place.
+// A node is terminated only if a fresh snapshot shows that it has no tasks and accepts none, or
+// that it has never joined; or after its deadline, with force. A replacement by a repair needs no
+// force, and it terminates a node without response at once. A node that the provider ends by
+// itself, or that is repaired in place, is never terminated.
 func (c Config) Next(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case !r.State.Known():
@@ -111,8 +107,8 @@ func (c Config) Next(now time.Time, r Record, v View) (Record, Action) {
 	return c.leaving(now, r, v)
 }
 
-// gone forgets the node once a later list does not have it either: a single one
-// may have missed it, and it would stay cordoned.
+// gone deletes the record once a later list does not have the instance either. A single list may
+// have missed it, and the node would stay cordoned.
 func gone(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case !v.At.After(r.Since):
@@ -125,8 +121,8 @@ func gone(now time.Time, r Record, v View) (Record, Action) {
 	return r, None
 }
 
-// terminating waits for the instance to end. A view that is later than the last
-// request and shows it untouched means that the request, or its answer, was lost.
+// terminating waits for the instance to end. If a snapshot after the last request shows it
+// unchanged, the request or its reply was lost.
 func (c Config) terminating(now time.Time, r Record, v View) (Record, Action) {
 	if v.Instance == Ending && r.Asked.IsZero() && !r.Taken {
 		r.Asked = now
@@ -144,13 +140,13 @@ func (c Config) terminating(now time.Time, r Record, v View) (Record, Action) {
 	case !r.Asked.IsZero():
 		return r, Terminate
 	case !now.Before(r.Since.Add(c.Threshold)):
-		return r.back(now, "the provider did not take the request to terminate it"), None
+		return r.back(now, "the provider did not accept the request to terminate it"), None
 	}
 	return c.askAgain(now, r, v)
 }
 
-// askAgain repeats a request that nobody knows the provider to have. It may be
-// long ago, so the node must still be one that has nothing to lose.
+// askAgain repeats a termination that the provider has not confirmed. The first request may be old,
+// so the node must still have nothing to lose.
 func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case c.forced(now, r) || r.Reason == Repair && v.unheard():
@@ -169,7 +165,7 @@ func (c Config) askAgain(now time.Time, r Record, v View) (Record, Action) {
 	return r.to(Draining, now, "it is not drained any more"), None
 }
 
-// leaving takes a node on that can still be taken back.
+// leaving moves a node forward that can still be taken back.
 func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 	if why := v.refuses(); why != "" && !r.Taken {
 		return r.back(now, why), None
@@ -184,7 +180,7 @@ func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 		r.Hold = false
 	}
 	if r.Reason == Repair && !r.Taken && v.unheard() {
-		return r.to(Terminating, now, "it is not heard: nothing to wait for"), Terminate
+		return r.to(Terminating, now, "its node does not respond: no tasks to wait for"), Terminate
 	}
 	next, action := progress(now, r, v)
 	stuck := action == Cordon || action == None && next.State == r.State
@@ -194,14 +190,14 @@ func (c Config) leaving(now time.Time, r Record, v View) (Record, Action) {
 	return next, action
 }
 
-// progress is what a view allows to a node that is leaving, deadline aside.
+// progress returns the next step of a node that is leaving, without regard to the deadline.
 func progress(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case !v.fresh():
 		return r, None
 	case v.Node == pools.NodeOrphaned:
 		if r.Taken || !r.Told.IsZero() {
-			return r, None // it is not ours to end, or it had joined and may have tasks
+			return r, None // the provider ends it, or it had joined and may have tasks
 		}
 		return r.to(Terminating, now, "its node has not joined: no tasks to wait for"), Terminate
 	case r.Reason == Orphan:
@@ -209,7 +205,7 @@ func progress(now time.Time, r Record, v View) (Record, Action) {
 	case r.State == Chosen:
 		return r.cordon(now, "waiting for the node to confirm its cordon"), Cordon
 	case !v.FactsAt.After(r.Told):
-		return r, None // these facts are from before
+		return r, None // these facts are older than the cordon
 	case !v.Cordoned:
 		return r.cordon(now, "it lost its cordon"), Cordon
 	case r.State == Cordoned:
@@ -218,7 +214,7 @@ func progress(now time.Time, r Record, v View) (Record, Action) {
 	return drained(now, r, v)
 }
 
-// drained goes by the tasks of a node that takes nothing new.
+// drained returns the next step of a node that accepts no new tasks.
 func drained(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case v.Tasks > 0 && r.State == Drained:
@@ -228,16 +224,15 @@ func drained(now time.Time, r Record, v View) (Record, Action) {
 	case r.State == Draining:
 		return r.to(Drained, now, "its tasks have gone"), None
 	case r.Taken:
-		return r, None // the provider does it
+		return r, None // the provider terminates it
 	}
 	return r.to(Terminating, now, "drained"), Terminate
 }
 
-// noticed reports whether the provider ends the instance by itself, as far as we
-// know.
+// noticed reports whether the provider is expected to end the instance by itself.
 func (r Record) noticed() bool { return r.Taken || r.Reason == Spot }
 
-// end is when the waiting ends.
+// end returns when the waiting ends.
 func (r Record) end() time.Time {
 	if r.noticed() {
 		return r.Deadline.Add(overdue)
@@ -245,14 +240,14 @@ func (r Record) end() time.Time {
 	return r.Deadline
 }
 
-// forced reports whether the node is to be ended whatever it has. An orphan is
-// not: if it has joined it stays.
+// forced reports whether the node is terminated even with tasks. An orphan is not: if it has
+// joined, it stays.
 func (c Config) forced(now time.Time, r Record) bool {
 	return (c.Force || r.Reason == Repair) && !r.noticed() && r.Reason != Orphan && !now.Before(r.Deadline)
 }
 
-// giveUp ends the waiting. A node that could be asked to empty itself, and never
-// was, is not forced: nobody was there to do it, and the choice is an old one.
+// giveUp ends the waiting. A node that could have been cordoned and never was is not forced: no
+// process was running, and the choice is old.
 func (c Config) giveUp(now time.Time, r Record, v View) (Record, Action) {
 	switch {
 	case r.noticed():
@@ -263,7 +258,7 @@ func (c Config) giveUp(now time.Time, r Record, v View) (Record, Action) {
 	return r.back(now, "not drained by its deadline"), None
 }
 
-// Done returns what follows on the record when the action has succeeded.
+// Done returns the record that follows a successful action.
 func Done(now time.Time, r Record, action Action) Record {
 	switch action {
 	case Uncordon:

@@ -41,10 +41,10 @@ func because(reason drain.Reason) func(*drain.Record) {
 	return func(r *drain.Record) { r.Reason = reason }
 }
 
-// noticed makes it a record of a node that the provider is to take.
+// noticed makes it the record of a node that the provider will end.
 func noticed(r *drain.Record) { r.Reason, r.Taken = drain.Spot, true }
 
-// view returns a fresh view of a cordoned node with a task, a minute later.
+// view returns a fresh snapshot of a cordoned node with a task, a minute later.
 func view(changes ...func(*drain.View)) drain.View {
 	later := start.Add(time.Minute)
 	v := drain.View{
@@ -82,7 +82,7 @@ func TestNext(t *testing.T) {
 		{"chosen: to be cordoned", config, soon, record(drain.Chosen), view(uncordoned), drain.Cordoned, drain.Cordon},
 		{"chosen, silent: wait", config, soon, record(drain.Chosen), view(silent), drain.Chosen, drain.None},
 		{"chosen, an orphan: nothing to wait for", config, soon, record(drain.Chosen), view(orphaned), drain.Terminating, drain.Terminate},
-		{"chosen, an orphan the provider does not tell of: wait", config, soon, record(drain.Chosen), view(orphaned, unseen), drain.Chosen, drain.None},
+		{"chosen, an orphan, instance unknown: wait", config, soon, record(drain.Chosen), view(orphaned, unseen), drain.Chosen, drain.None},
 		{"chosen, protected: it stays, untouched", config, soon, record(drain.Chosen), view(protected), drain.Returned, drain.None},
 		{"chosen, its group is changed by others: it stays, untouched", config, soon, record(drain.Chosen), view(busy), drain.Returned, drain.None},
 		{"chosen as an orphan, is one", config, soon, record(drain.Chosen, because(drain.Orphan)), view(orphaned), drain.Terminating, drain.Terminate},
@@ -103,7 +103,7 @@ func TestNext(t *testing.T) {
 		{"draining, no orphan: it had joined", config, soon, record(drain.Draining), view(orphaned), drain.Draining, drain.None},
 		{"draining, unknown: wait", config, soon, record(drain.Draining), drain.View{}, drain.Draining, drain.None},
 		{"draining, lost its cordon", config, soon, record(drain.Draining), view(uncordoned, noTasks), drain.Cordoned, drain.Cordon},
-		{"draining, ended by somebody else", config, soon, record(drain.Draining), view(ending), drain.Terminating, drain.None},
+		{"draining, ended by another party", config, soon, record(drain.Draining), view(ending), drain.Terminating, drain.None},
 		{"draining, disappeared", config, soon, record(drain.Draining), view(absent), drain.Gone, drain.None},
 		{"draining, its group is changed by others: it stays", config, soon, record(drain.Draining), view(busy), drain.Returning, drain.None},
 
@@ -124,7 +124,7 @@ func TestNext(t *testing.T) {
 		{"a moment before the deadline: wait", config, late.Add(-1), record(drain.Draining), view(), drain.Draining, drain.None},
 		{"forced, tasks left", forced, late, record(drain.Draining), view(), drain.Terminating, drain.Terminate},
 		{"forced, silent from the beginning", forced, late, record(drain.Chosen), view(silent), drain.Terminating, drain.Terminate},
-		{"forced, but it was never told: it stays", forced, late, record(drain.Chosen), view(uncordoned), drain.Returned, drain.None},
+		{"forced, but never cordoned: it stays", forced, late, record(drain.Chosen), view(uncordoned), drain.Returned, drain.None},
 		{"forced, unknown", forced, late, record(drain.Draining), drain.View{}, drain.Terminating, drain.Terminate},
 		{"forced, but it is not late yet", forced, soon, record(drain.Draining), drain.View{}, drain.Draining, drain.None},
 		{"forced, protected: it stays", forced, late, record(drain.Draining), view(protected), drain.Returning, drain.None},
@@ -140,25 +140,25 @@ func TestNext(t *testing.T) {
 		{"spot, not taken: it stays", forced, late.Add(5 * time.Minute), record(drain.Draining, noticed), view(), drain.Returning, drain.None},
 		{"spot, taken", config, soon, record(drain.Draining, noticed), view(ending), drain.Terminating, drain.None},
 
-		{"terminating, nobody knows whether it was asked for", config, soon, record(drain.Terminating), view(noTasks), drain.Terminating, drain.Terminate},
-		{"terminating, nobody knows, an older answer: wait", config, soon, record(drain.Terminating), view(noTasks, oldAnswer), drain.Terminating, drain.None},
-		{"terminating, nobody knows, silent: wait", config, soon, record(drain.Terminating), view(silent), drain.Terminating, drain.None},
-		{"terminating, nobody knows, and it has tasks", config, soon, record(drain.Terminating), view(), drain.Draining, drain.None},
-		{"terminating, nobody knows, and it lost its cordon", config, soon, record(drain.Terminating), view(noTasks, uncordoned), drain.Draining, drain.None},
-		{"terminating, nobody knows, facts from before: wait", config, soon, record(drain.Terminating), view(oldFacts), drain.Terminating, drain.None},
-		{"terminating, nobody knows, an orphan", config, soon, record(drain.Terminating, untold), view(orphaned), drain.Terminating, drain.Terminate},
-		{"terminating, nobody knows, an orphan that has joined", config, soon, record(drain.Terminating, untold), view(uncordoned), drain.Chosen, drain.None},
-		{"terminating, nobody knows, it had joined: wait", config, soon, record(drain.Terminating), view(orphaned), drain.Terminating, drain.None},
-		{"terminating, forced, nobody knows", forced, late.Add(-1), record(drain.Terminating, func(r *drain.Record) { r.Deadline = soon }), view(), drain.Terminating, drain.Terminate},
+		{"terminating, request unconfirmed", config, soon, record(drain.Terminating), view(noTasks), drain.Terminating, drain.Terminate},
+		{"terminating, unconfirmed, an older response: wait", config, soon, record(drain.Terminating), view(noTasks, oldAnswer), drain.Terminating, drain.None},
+		{"terminating, unconfirmed, silent: wait", config, soon, record(drain.Terminating), view(silent), drain.Terminating, drain.None},
+		{"terminating, unconfirmed, and it has tasks", config, soon, record(drain.Terminating), view(), drain.Draining, drain.None},
+		{"terminating, unconfirmed, and it lost its cordon", config, soon, record(drain.Terminating), view(noTasks, uncordoned), drain.Draining, drain.None},
+		{"terminating, unconfirmed, facts from before: wait", config, soon, record(drain.Terminating), view(oldFacts), drain.Terminating, drain.None},
+		{"terminating, unconfirmed, an orphan", config, soon, record(drain.Terminating, untold), view(orphaned), drain.Terminating, drain.Terminate},
+		{"terminating, unconfirmed, an orphan that has joined", config, soon, record(drain.Terminating, untold), view(uncordoned), drain.Chosen, drain.None},
+		{"terminating, unconfirmed, it had joined: wait", config, soon, record(drain.Terminating), view(orphaned), drain.Terminating, drain.None},
+		{"terminating, forced, unconfirmed", forced, late.Add(-1), record(drain.Terminating, func(r *drain.Record) { r.Deadline = soon }), view(), drain.Terminating, drain.Terminate},
 		{"terminating, protected by now: it stays", config, soon, record(drain.Terminating), view(noTasks, protected), drain.Returning, drain.None},
 		{"terminating, an orphan protected by now: it stays, untouched", config, soon, record(drain.Terminating, untold), view(orphaned, protected), drain.Returned, drain.None},
 		{"terminating, never taken in: it stays", forced, late, record(drain.Terminating), view(noTasks), drain.Returning, drain.None},
 		{"terminating, unseen: wait", config, soon, record(drain.Terminating), view(unseen), drain.Terminating, drain.None},
 		{"terminating, it ends", config, soon, record(drain.Terminating, asked), view(ending), drain.Terminating, drain.None},
-		{"terminating, asked for, an older answer", config, soon, record(drain.Terminating, asked), view(oldAnswer), drain.Terminating, drain.None},
-		{"terminating, asked for, and still untouched", config, soon, record(drain.Terminating, asked), view(), drain.Terminating, drain.Terminate},
+		{"terminating, confirmed, an older response", config, soon, record(drain.Terminating, asked), view(oldAnswer), drain.Terminating, drain.None},
+		{"terminating, confirmed, and still unchanged", config, soon, record(drain.Terminating, asked), view(), drain.Terminating, drain.Terminate},
 		{"terminating, gone", config, soon, record(drain.Terminating, asked), view(absent), drain.Gone, drain.None},
-		{"terminating has no deadline once asked for", config, late, record(drain.Terminating, asked), drain.View{}, drain.Terminating, drain.None},
+		{"terminating has no deadline after the request", config, late, record(drain.Terminating, asked), drain.View{}, drain.Terminating, drain.None},
 		{"terminating by the provider, untouched for now", config, soon, record(drain.Terminating, taken), view(noTasks), drain.Terminating, drain.None},
 		{"terminating by the provider, still untouched: it stays", config, start.Add(5 * time.Minute), record(drain.Terminating, taken), view(noTasks), drain.Returning, drain.None},
 
@@ -168,7 +168,7 @@ func TestNext(t *testing.T) {
 		{"gone, and there after all", config, soon, record(drain.Gone), view(), drain.Returning, drain.None},
 		{"gone, and there after all, untouched", config, soon, record(drain.Gone, untold), view(), drain.Returned, drain.None},
 		{"returning", config, soon, record(drain.Returning), drain.View{}, drain.Returning, drain.Uncordon},
-		{"returning, ended by somebody else", config, soon, record(drain.Returning), view(ending), drain.Terminating, drain.None},
+		{"returning, ended by another party", config, soon, record(drain.Returning), view(ending), drain.Terminating, drain.None},
 		{"returning, disappeared", config, soon, record(drain.Returning), view(absent), drain.Gone, drain.None},
 		{"returned", config, soon, record(drain.Returned), view(), drain.Returned, drain.Forget},
 		{"a state of a later version: untouched", config, late, record("later"), view(absent), "later", drain.None},
@@ -203,7 +203,7 @@ func drawView(t *rapid.T) drain.View {
 	}
 }
 
-// drawRecord returns any record that makes sense.
+// drawRecord returns a random valid record.
 func drawRecord(t *rapid.T) drain.Record {
 	r := record(rapid.SampledFrom([]drain.State{
 		drain.Chosen, drain.Cordoned, drain.Draining, drain.Drained, drain.Mending, drain.Terminating, drain.Returning, drain.Returned, drain.Gone,
@@ -228,8 +228,8 @@ func drawRecord(t *rapid.T) drain.Record {
 	return r
 }
 
-// safe reports whether a view shows that the node has nothing to lose, or that nobody
-// can tell and a repair does not wait for it.
+// safe reports whether a snapshot shows that the node has nothing to lose, or that it is a silent
+// node under repair.
 func safe(r drain.Record, v drain.View) bool {
 	silent := v.Node == pools.NodeUnknown || v.Node == pools.NodeOrphaned
 	orphan := v.Node == pools.NodeOrphaned && r.Told.IsZero()
@@ -237,10 +237,9 @@ func safe(r drain.Record, v drain.View) bool {
 	return v.Instance == drain.Present && (orphan || empty || silent && r.Reason == drain.Repair)
 }
 
-// TestNextNeverLosesTasks: whatever is seen, a node that is not known to have
-// nothing to lose is ended only after its deadline, with force; one that the
-// provider takes never is, nor one that is repaired in place, nor one whose
-// replacement is waited for.
+// TestNextNeverLosesTasks checks random snapshots. A node that may lose tasks is terminated only
+// after its deadline, with force. Never terminated are nodes that the provider ends, that are
+// repaired in place, or that wait for a replacement.
 func TestNextNeverLosesTasks(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		c := drain.Config{Threshold: config.Threshold, Force: rapid.Bool().Draw(t, "force")}
@@ -254,7 +253,7 @@ func TestNextNeverLosesTasks(t *testing.T) {
 		for range 10 {
 			next, action := c.Next(now, r, v)
 			if err := next.Validate(); err != nil {
-				t.Fatalf("%+v comes of %+v: %v", next, r, err)
+				t.Fatalf("%+v follows on %+v: %v", next, r, err)
 			}
 			if action == drain.Terminate {
 				force := c.Force || r.Reason == drain.Repair
@@ -265,7 +264,7 @@ func TestNextNeverLosesTasks(t *testing.T) {
 				}
 			}
 			if action == drain.Mend && (r.Mend == "" || v.Busy != "" || !now.Before(r.MendBy) || next.State != drain.Mending) {
-				t.Fatalf("%+v is mended on %+v", r, v)
+				t.Fatalf("%+v is repaired with %+v", r, v)
 			}
 			if action != drain.None || next == r {
 				return
@@ -294,13 +293,13 @@ func TestDone(t *testing.T) {
 	}
 }
 
-// repaired makes it a record of a node that is to be replaced by a repair.
+// repaired makes it the record of a node to be replaced by a repair.
 func repaired(r *drain.Record) { r.Reason, r.Attempt = drain.Repair, "attempt-1" }
 
-// held has it stay until its replacement has joined.
+// held makes the node stay until its replacement has joined.
 func held(r *drain.Record) { repaired(r); r.Hold = true }
 
-// inPlace makes it a record of a node that is to be repaired in place within an hour.
+// inPlace makes it the record of a node to be repaired in place within an hour.
 func inPlace(kind pools.MendKind) func(*drain.Record) {
 	return func(r *drain.Record) {
 		repaired(r)
@@ -325,16 +324,16 @@ func TestNextOfRepairs(t *testing.T) {
 		action drain.Action
 		failed string
 	}{
-		{"replaced, heard: to be cordoned", soon, record(drain.Chosen, repaired), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
+		{"replaced, responding: to be cordoned", soon, record(drain.Chosen, repaired), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
 		{"replaced, silent: ended at once", soon, record(drain.Chosen, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
 		{"replaced, an orphan: ended at once", soon, record(drain.Chosen, repaired), view(orphaned), drain.Terminating, drain.Terminate, ""},
 		{"replaced, silent, the provider takes it: waited for", soon, record(drain.Chosen, repaired, taken), view(silent), drain.Chosen, drain.None, ""},
 		{"replaced, silent while it drains: ended at once", soon, record(drain.Draining, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
-		{"replaced, the provider does not tell of it: wait", soon, record(drain.Chosen, repaired), view(silent, unseen), drain.Chosen, drain.None, ""},
+		{"replaced, instance unknown: wait", soon, record(drain.Chosen, repaired), view(silent, unseen), drain.Chosen, drain.None, ""},
 		{"replaced, protected: it stays", soon, record(drain.Chosen, repaired), view(silent, protected), drain.Returned, drain.None, "the provider protects it from termination"},
 		{"replaced, its group is changed by others: it stays", soon, record(drain.Draining, repaired), view(busy), drain.Returning, drain.None, "its group is being changed: an instance refresh"},
 		{"replaced, with tasks at its deadline: ended without force", late, record(drain.Draining, repaired), view(), drain.Terminating, drain.Terminate, ""},
-		{"replaced, nobody knows whether it was asked for, silent", soon, record(drain.Terminating, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
+		{"replaced, request unconfirmed, node silent", soon, record(drain.Terminating, repaired), view(silent), drain.Terminating, drain.Terminate, ""},
 		{"replaced, the request was lost and it has tasks", soon, record(drain.Terminating, repaired), view(), drain.Draining, drain.None, ""},
 
 		{"held", soon, record(drain.Chosen, held), view(uncordoned, noTasks), drain.Chosen, drain.None, ""},
@@ -342,33 +341,33 @@ func TestNextOfRepairs(t *testing.T) {
 		{"held, its replacement is there", soon, record(drain.Chosen, held), view(uncordoned, replacedView), drain.Cordoned, drain.Cordon, ""},
 		{"held, its replacement is there, silent", soon, record(drain.Chosen, held), view(silent, replacedView), drain.Terminating, drain.Terminate, ""},
 		{"held, unseen", soon, record(drain.Chosen, held), view(unseen, replacedView), drain.Chosen, drain.None, ""},
-		{"held in vain: it stays, untouched", late, record(drain.Chosen, held), view(silent), drain.Returned, drain.None, "its replacement did not come"},
+		{"held without a replacement: it stays, unchanged", late, record(drain.Chosen, held), view(silent), drain.Returned, drain.None, "its replacement did not come"},
 		{"held, and gone meanwhile", soon, record(drain.Chosen, held), view(absent), drain.Gone, drain.None, ""},
 		{"held, protected by now: it stays", soon, record(drain.Chosen, held), view(protected), drain.Returned, drain.None, "the provider protects it from termination"},
 
-		{"mended, heard: to be cordoned", soon, record(drain.Chosen, reboot), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
-		{"mended, silent: at once", soon, record(drain.Chosen, reboot), view(silent), drain.Mending, drain.Mend, ""},
+		{"in place, responding: to be cordoned", soon, record(drain.Chosen, reboot), view(uncordoned), drain.Cordoned, drain.Cordon, ""},
+		{"in place, silent: at once", soon, record(drain.Chosen, reboot), view(silent), drain.Mending, drain.Mend, ""},
 		{"started: at once", soon, record(drain.Chosen, begin), view(), drain.Mending, drain.Mend, ""},
 		{"started, unseen: wait", soon, record(drain.Chosen, begin), view(unseen), drain.Chosen, drain.None, ""},
-		{"mended, protected from termination: no matter", soon, record(drain.Chosen, reboot), view(silent, protected), drain.Mending, drain.Mend, ""},
-		{"mended, its group is changed by others: it stays", soon, record(drain.Chosen, reboot), view(silent, busy), drain.Returned, drain.None, "its group is being changed: an instance refresh"},
-		{"mended, with tasks: wait", soon, record(drain.Draining, reboot), view(), drain.Draining, drain.None, ""},
-		{"mended, drained", soon, record(drain.Drained, reboot), view(noTasks), drain.Mending, drain.Mend, ""},
-		{"mended, with tasks at its deadline: all the same", late, record(drain.Draining, reboot), view(), drain.Mending, drain.Mend, ""},
-		{"mended, chosen long ago: it stays", late, record(drain.Chosen, reboot), view(uncordoned), drain.Returned, drain.None, "not begun by its deadline"},
-		{"mending: asked again", soon, record(drain.Mending, reboot), view(silent), drain.Mending, drain.Mend, ""},
-		{"mending, unseen: wait", soon, record(drain.Mending, reboot), view(unseen), drain.Mending, drain.None, ""},
-		{"mending, done, not heard: wait for it", soon, record(drain.Mending, reboot, mended), view(silent), drain.Mending, drain.None, ""},
-		{"mending, done, the same boot: wait for another", soon, record(drain.Mending, reboot, mended), view(booted("boot-1")), drain.Mending, drain.None, ""},
-		{"mending, done, another boot", soon, record(drain.Mending, reboot, mended), view(booted("boot-2")), drain.Returning, drain.None, ""},
-		{"mending, done, another boot, never cordoned", soon, record(drain.Mending, reboot, mended, untold), view(booted("boot-2")), drain.Returned, drain.None, ""},
-		{"mending, done, the boot before is not known", soon, record(drain.Mending, reboot, mended, bootUnknown), view(silent), drain.Returning, drain.None, ""},
-		{"mending, rebuilt, no boot to wait for", soon, record(drain.Mending, rebuild, mended), view(silent), drain.Returning, drain.None, ""},
-		{"mending, not done by its deadline", end, record(drain.Mending, reboot), view(silent), drain.Returning, drain.None, "not repaired by its deadline"},
-		{"mending, no other boot by its deadline", end, record(drain.Mending, reboot, mended), view(booted("boot-1")), drain.Returning, drain.None, "not repaired by its deadline"},
-		{"mending, gone", soon, record(drain.Mending, reboot), view(absent), drain.Gone, drain.None, ""},
-		{"mending, ended by somebody else", soon, record(drain.Mending, reboot), view(ending), drain.Terminating, drain.None, ""},
-		{"mended, returning", soon, record(drain.Returning, reboot, mended), view(silent), drain.Returning, drain.Uncordon, ""},
+		{"in place, protected from termination: repaired anyway", soon, record(drain.Chosen, reboot), view(silent, protected), drain.Mending, drain.Mend, ""},
+		{"in place, its group is changed by others: it stays", soon, record(drain.Chosen, reboot), view(silent, busy), drain.Returned, drain.None, "its group is being changed: an instance refresh"},
+		{"in place, with tasks: wait", soon, record(drain.Draining, reboot), view(), drain.Draining, drain.None, ""},
+		{"in place, drained", soon, record(drain.Drained, reboot), view(noTasks), drain.Mending, drain.Mend, ""},
+		{"in place, with tasks at its deadline: repaired anyway", late, record(drain.Draining, reboot), view(), drain.Mending, drain.Mend, ""},
+		{"in place, chosen long ago: it stays", late, record(drain.Chosen, reboot), view(uncordoned), drain.Returned, drain.None, "not begun by its deadline"},
+		{"repairing: repeated", soon, record(drain.Mending, reboot), view(silent), drain.Mending, drain.Mend, ""},
+		{"repairing, unseen: wait", soon, record(drain.Mending, reboot), view(unseen), drain.Mending, drain.None, ""},
+		{"repairing, done, no response: wait", soon, record(drain.Mending, reboot, mended), view(silent), drain.Mending, drain.None, ""},
+		{"repairing, done, the same boot: wait for another", soon, record(drain.Mending, reboot, mended), view(booted("boot-1")), drain.Mending, drain.None, ""},
+		{"repairing, done, another boot", soon, record(drain.Mending, reboot, mended), view(booted("boot-2")), drain.Returning, drain.None, ""},
+		{"repairing, done, another boot, never cordoned", soon, record(drain.Mending, reboot, mended, untold), view(booted("boot-2")), drain.Returned, drain.None, ""},
+		{"repairing, done, the boot before is not known", soon, record(drain.Mending, reboot, mended, bootUnknown), view(silent), drain.Returning, drain.None, ""},
+		{"repairing, rebuilt, no boot to wait for", soon, record(drain.Mending, rebuild, mended), view(silent), drain.Returning, drain.None, ""},
+		{"repairing, not done by its deadline", end, record(drain.Mending, reboot), view(silent), drain.Returning, drain.None, "not repaired by its deadline"},
+		{"repairing, no other boot by its deadline", end, record(drain.Mending, reboot, mended), view(booted("boot-1")), drain.Returning, drain.None, "not repaired by its deadline"},
+		{"repairing, gone", soon, record(drain.Mending, reboot), view(absent), drain.Gone, drain.None, ""},
+		{"repairing, ended by another party", soon, record(drain.Mending, reboot), view(ending), drain.Terminating, drain.None, ""},
+		{"in place, returning", soon, record(drain.Returning, reboot, mended), view(silent), drain.Returning, drain.Uncordon, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got, action := config.Next(test.now, test.record, test.view)

@@ -8,78 +8,76 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Records keeps the records of one pool durably. Those of different nodes may be
-// written concurrently, those of one are written one after the other.
+// Records stores the records of one pool durably. Records of different nodes may be written
+// concurrently, those of one node are written in sequence.
 type Records interface {
-	// Load returns all records, in any order. One that cannot be read comes as a
-	// Record of its node that [Record.Validate] refuses, with the cause as its Why: so
-	// its node is left alone, and does not stop the others. An error means that
-	// nothing is known.
+	// Load returns all records, in any order. For an unreadable record it returns a Record of its
+	// node that [Record.Validate] rejects, with the cause as Why. That node is not changed, and the
+	// others continue. An error means that no record is known.
 	Load(ctx context.Context) ([]Record, error)
-	// Put writes the record of its node over an earlier one.
+	// Put writes the record of a node over an earlier one.
 	Put(ctx context.Context, r Record) error
-	// Delete removes the node's record; one that is not there is no error.
+	// Delete deletes the node's record. A missing record is not an error.
 	Delete(ctx context.Context, node string) error
 }
 
 // Scheduler keeps new tasks off a node. It may be used concurrently.
 type Scheduler interface {
-	// Cordon sets or lifts the mark of a node. It may be repeated.
+	// Cordon sets or removes the mark of a node. It may be repeated.
 	Cordon(ctx context.Context, node string, on bool) error
 }
 
-// Groups ends instances. It may be used concurrently.
+// Groups terminates instances. It may be used concurrently.
 type Groups interface {
-	// Terminate is that of the [pools.Group] of that id.
+	// Terminate calls Terminate of the [pools.Group] with that id.
 	Terminate(ctx context.Context, group string, ids []string) error
 }
 
 // Menders repairs instances in place. It may be used concurrently.
 type Menders interface {
-	// Mend is that of the [pools.Mender] of that id.
+	// Mend calls RepairInPlace of the [pools.Mender] with that id.
 	Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error)
 }
 
-// Ports is what a machine acts on. Each of their calls gets a context that ends
-// after Config.CallTimeout, and returns when it ends.
+// Ports are the dependencies of a machine. The context of each call ends after Config.CallTimeout,
+// and the call returns then.
 type Ports struct {
 	Records   Records
 	Scheduler Scheduler
 	Groups    Groups
-	Menders   Menders // nil: nothing is repaired in place
+	Menders   Menders // nil: no repairs in place
 }
 
-// Choice is a node to be drained, and why.
+// Choice is a node to drain, and the reason.
 type Choice struct {
 	Node   string
 	Group  string
 	Weight float64
 	Reason Reason
-	// Deadline is when waiting for the tasks ends at the latest or, for a spot
-	// notice, when the provider takes the instance. Zero, or one that is later than
-	// that: after Config.Threshold; for a spot notice, zero is in two minutes. That of a
-	// repair counts beyond the threshold too, for a day at most: it ends the waiting for
-	// a replacement, or a repair in place, of which the drain gets half.
+	// Deadline is the latest end of waiting for the tasks; for a spot notice it is when the
+	// provider takes the instance. It is at most Config.Threshold ahead, which is also the default.
+	// The default of a spot notice is two minutes. For a repair, Deadline may be up to a day ahead:
+	// it ends the wait for a replacement, or a repair in place. The drain before a repair in place
+	// gets half of that time.
 	Deadline time.Time
 	Why      string
 
-	// Attempt names a repair for good. A choice under the attempt that the node's
-	// record has changes nothing.
+	// Attempt is the idempotency key of a repair. If the node's record already has it, the choice
+	// changes nothing.
 	Attempt string
-	// Hold has the node of a repair stay until View.Replaced.
+	// Hold keeps the node of a repair until NodeSnapshot.Replaced.
 	Hold bool
-	// Mend has it repaired in place; nil: it is replaced. Its Instance and Attempt, where
-	// given, are the choice's.
+	// Mend is the repair in place. nil: the node is replaced. Its Instance and Attempt, if set,
+	// must be the choice's.
 	Mend *pools.Mending
-	// Evidence names what was saved of the node before its repair; empty: nothing was.
+	// Evidence names what was saved of the node before its repair. Empty: nothing was saved.
 	Evidence string
 }
 
-// longestRepair bounds the deadline of a repair.
+// longestRepair bounds the deadline of a repair, from now.
 const longestRepair = 24 * time.Hour
 
-// validate returns what makes no sense of the choice as a whole; its record shows
-// the rest.
+// validate returns a contradiction between the fields of a choice. Record.Validate checks the rest.
 func (c Choice) validate(ports Ports) error {
 	m := c.Mend
 	switch {
@@ -88,14 +86,14 @@ func (c Choice) validate(ports Ports) error {
 	case m == nil:
 		return nil
 	case ports.Menders == nil:
-		return fmt.Errorf("choice of node %s: nothing is repaired in place here", c.Node)
+		return fmt.Errorf("choice of node %s: this provider repairs no instance in place", c.Node)
 	case m.Instance != "" && m.Instance != c.Node || m.Attempt != "" && m.Attempt != c.Attempt:
 		return fmt.Errorf("choice of node %s: the repair %q is of instance %s, attempt %q", c.Node, c.Attempt, m.Instance, m.Attempt)
 	}
 	return nil
 }
 
-// record returns the record that the choice begins with.
+// record returns the first record of the choice.
 func (c Choice) record(now time.Time, config Config) Record {
 	r := Record{
 		Node: c.Node, Group: c.Group, Weight: c.Weight, State: Chosen, Reason: c.Reason,
@@ -124,7 +122,7 @@ func (c Choice) deadline(now time.Time, config Config) time.Time {
 	return latest
 }
 
-// onto returns what the choice makes of a record that there is already.
+// onto returns the record of a new choice for a node that already has the record old.
 func (r Record) onto(old Record) Record {
 	switch {
 	case r.Attempt != "" && r.Attempt == old.Attempt:
@@ -152,8 +150,7 @@ func (r Record) onto(old Record) Record {
 	return old
 }
 
-// insteadOf returns the record of a node that is to go and was to be repaired in
-// place.
+// insteadOf returns the record of a node that is terminated in place of its repair.
 func (r Record) insteadOf(old Record) Record {
 	r.Told, r.Attempt, r.Evidence = old.Told, old.Attempt, old.Evidence
 	if old.State == Chosen || old.Told.IsZero() {
@@ -169,12 +166,12 @@ type Event struct {
 	Group  string    `json:"group"`
 	From   State     `json:"from"`
 	To     State     `json:"to"`
-	Action Action    `json:"action,omitempty"` // what was done, or tried
-	Err    string    `json:"err,omitempty"`    // why it was in vain
+	Action Action    `json:"action,omitempty"` // the action taken or attempted
+	Err    string    `json:"err,omitempty"`    // why the action failed
 	Why    string    `json:"why,omitempty"`
-	Reason Reason    `json:"reason,omitempty"` // those of the record
-	// Attempt is that of a repair. Its outcome is known when Failed is not empty, or
-	// when the node is Gone or Returned; the event with the action Forget is the last.
+	Reason Reason    `json:"reason,omitempty"` // that of the record
+	// Attempt is that of a repair. The result is known when Failed is not empty, or when the node
+	// is Gone or Returned. The event with the action DeleteRecord is the last one.
 	Attempt string `json:"attempt,omitempty"`
 	Failed  string `json:"failed,omitempty"`
 }

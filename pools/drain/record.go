@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// State is how far a node is on its way out, or through a repair in place.
+// State is the progress of a node through a drain or a repair in place.
 //
 //	chosen ──► cordoned ──► draining ──► drained ──► terminating ──► gone
 //	  │           │ ▲          │  ▲       │   │         ▲   │         │
@@ -23,30 +23,29 @@ import (
 //	  │      (an orphan; the deadline,    │                 │         │
 //	  │       with force; the provider    ▼                 │         │
 //	  │       ends it by itself)      returning ◄───────────┴─────────┘
-//	  ▼                                   ▼     (refused; there after all)
+//	  ▼                                   ▼     (rejected; still exists)
 //	returned ◄────────────────────────────┘
 //
-// From chosen to drained a node can be taken back: returned if the scheduler
-// was never told of it, else returning. From any of these states it is gone as
-// soon as its instance is.
+// From chosen to drained a node can be taken back: to returned if the scheduler has not received a
+// cordon, else to returning. If its instance ends, the node is gone.
 //
-// A node that is repaired in place goes another way after its drain:
+// A node that is repaired in place has another path after its drain:
 //
 //	chosen ──► cordoned ──► draining ──► drained ──► mending ──► returning ──► returned
 //	  └───────────┴────────────┴───────────────────────►│           ▲
-//	     (it does not run, or is not heard; the         │   (mended, or in vain)
+//	     (it is stopped or does not respond; the        │   (repaired, or failed)
 //	      deadline of the drain)                        └───────────┘
 type State string
 
 const (
-	Chosen      State = "chosen"      // to be cordoned; nothing was done to it yet
-	Cordoned    State = "cordoned"    // the scheduler is told; the node has not confirmed it
-	Draining    State = "draining"    // the node takes nothing new, and has tasks still
-	Drained     State = "drained"     // its tasks have gone
-	Mending     State = "mending"     // it is being repaired in place
-	Terminating State = "terminating" // its instance is being ended: no way back
-	Gone        State = "gone"        // its instance does not exist any more
-	Returning   State = "returning"   // to be uncordoned, it stays
+	Chosen      State = "chosen"      // to be cordoned; nothing changed yet
+	Cordoned    State = "cordoned"    // the cordon was sent; the node has not confirmed it
+	Draining    State = "draining"    // the node accepts no new tasks, and still has some
+	Drained     State = "drained"     // its tasks have ended
+	Mending     State = "mending"     // being repaired in place
+	Terminating State = "terminating" // being terminated: it cannot be taken back
+	Gone        State = "gone"        // its instance does not exist
+	Returning   State = "returning"   // to be uncordoned: it stays
 	Returned    State = "returned"    // in service
 )
 
@@ -55,33 +54,32 @@ func (s State) Known() bool {
 	return s.Leaving() || s == Mending || s == Terminating || s == Gone || s == Returning || s == Returned
 }
 
-// Leaving reports whether the node is on its way out, or to its repair, and can be
-// taken back.
+// Leaving reports whether the node is drained, for an end or for a repair, and can be taken back.
 func (s State) Leaving() bool {
 	return s == Chosen || s == Cordoned || s == Draining || s == Drained
 }
 
-// Reason says what a node is drained for.
+// Reason is why a node is drained.
 type Reason string
 
 const (
-	// ScaleIn: the pool needs less. Only these are taken back when it needs more.
+	// ScaleIn: the pool needs less. Only these drains are taken back when the need returns.
 	ScaleIn Reason = "scaling down"
-	// Orphan: its instance runs, and its node has not joined for too long. One that
-	// joins after all stays.
+	// Orphan: its instance has run for too long without a joined node. If the node joins after all,
+	// it stays.
 	Orphan    Reason = "has not joined"
-	Rolling   Reason = "rolling away"             // its group or instance is stale
+	Rolling   Reason = "rolling away"             // a roll replaces its group or instance
 	Rebalance Reason = "rebalance recommendation" // the provider may take it soon
-	// Repair: the node-health policy found it unfit. A node that is replaced is ended
-	// at its deadline whatever it has, and at once if nobody hears it.
+	// Repair: the node-health policy found it unfit. A node that is replaced is terminated at its
+	// deadline even with tasks, and at once if it does not respond.
 	Repair  Reason = "repair"
 	Removal Reason = "removed by name" // an operator named it
-	// Spot: the provider takes it soon, whatever we do.
+	// Spot: the provider will take it soon, in any case.
 	Spot Reason = "spot interruption"
 )
 
-// strength orders the reasons: a stronger one takes the place of a weaker one. It
-// is 0 for what is no reason.
+// strength orders the reasons: a stronger reason replaces a weaker one. It is 0 for an unknown
+// reason.
 func (r Reason) strength() int {
 	switch r {
 	case ScaleIn, Orphan:
@@ -103,60 +101,59 @@ func (r Reason) strength() int {
 // Known reports whether r is one of the reasons above.
 func (r Reason) Known() bool { return r.strength() > 0 }
 
-// Record is what is under way for one node, kept durably until it is forgotten.
-// Its times are those of the machine's clock, and move with it when it is put
-// back.
+// Record is the durable state of one node's drain, until it is deleted. Its times are those of the
+// machine's clock, and move with it when it is set back.
 type Record struct {
 	Node   string  `json:"node"` // the instance's id
 	Group  string  `json:"group"`
 	Weight float64 `json:"weight"`
 	State  State   `json:"state"`
 	Reason Reason  `json:"reason"`
-	// Since is when the state was entered.
+	// Since is when the state began.
 	Since time.Time `json:"since"`
-	// Deadline is when waiting for the tasks ends or, of a node under a spot notice,
-	// when the provider takes it.
+	// Deadline is when waiting for the tasks ends. For a spot notice it is when the provider takes
+	// the node.
 	Deadline time.Time `json:"deadline"`
-	// Told is when the scheduler was told last to keep off the node, zero if never:
-	// what the node said of itself before does not count.
+	// Told is when the last cordon was sent, zero if never. Facts of the node from before do not
+	// count.
 	Told time.Time `json:"told,omitzero"`
-	// Asked is when the provider had taken the request to terminate: from then
-	// on the group's target is without the node.
+	// Asked is when the provider accepted the termination: from then on the group's target does not
+	// include the node.
 	Asked time.Time `json:"asked,omitzero"`
-	// Taken: the provider ends the instance by itself. We never do, and its group
-	// replaces it.
+	// Taken: the provider ends the instance by itself and its group replaces it. Weirkeeper never
+	// terminates it.
 	Taken bool   `json:"taken,omitempty"`
 	Why   string `json:"why,omitempty"` // of the state, for people
 
-	// Attempt names for good the repair that the record began as.
+	// Attempt is the idempotency key of the repair with which the record began.
 	Attempt string `json:"attempt,omitempty"`
 	// Hold keeps the node chosen, and in service, until its replacement has joined.
 	Hold bool `json:"hold,omitempty"`
-	// Mend is the repair in place; empty: the node goes. Image is that of a rebuild.
+	// Mend is the repair in place. Empty: the node leaves. Image is that of a rebuild.
 	Mend  pools.MendKind `json:"mend,omitempty"`
 	Image string         `json:"image,omitempty"`
-	// MendBy is when a repair in place is given up. Deadline, until when its tasks are
-	// waited for, is not after it.
+	// MendBy is when a repair in place is abandoned. Deadline, the end of its drain, is not after
+	// it.
 	MendBy time.Time `json:"mend_by,omitzero"`
-	// Boot is the node's boot id before its repair, empty if it is not known.
+	// Boot is the node's boot id before its repair. Empty: unknown.
 	Boot string `json:"boot,omitempty"`
-	// Mended is when the provider was through with the repair, zero before.
+	// Mended is when the provider had finished the repair, zero before.
 	Mended time.Time `json:"mended,omitzero"`
-	// Failed says why the repair was in vain, or given up; empty while it is not.
+	// Failed is why the repair failed or was abandoned. Empty: it has not failed.
 	Failed string `json:"failed,omitempty"`
-	// Evidence names what was saved of the node before its repair; empty: nothing was.
+	// Evidence names what was saved of the node before its repair. Empty: nothing was saved.
 	Evidence string `json:"evidence,omitempty"`
 }
 
-// Bounds of what a record of a repair holds, in bytes.
+// Bounds of the texts in the record of a repair, in bytes.
 const (
 	maxName   = 256 // of an attempt, an image, a boot id
 	maxFailed = 1 << 10
-	// maxEvidence has room for the name of a node, and a number.
+	// maxEvidence fits the name of a node and a number.
 	maxEvidence = 512
 )
 
-// Validate returns an error that names what makes no sense of the record.
+// Validate returns an error that names the first invalid field of the record.
 func (r Record) Validate() error {
 	switch {
 	case r.Node == "":
@@ -183,23 +180,23 @@ func (r Record) Validate() error {
 	return nil
 }
 
-// validateRepair returns what makes no sense of what only repairs have.
+// validateRepair returns the first contradiction between the fields of a repair.
 func (r Record) validateRepair() error {
 	switch {
 	case r.Hold && (r.Reason != Repair || r.Mend != ""):
-		return fmt.Errorf("it waits for its replacement, and is not replaced by a repair: reason %q, mend %q", r.Reason, r.Mend)
+		return fmt.Errorf("hold is only for a replacement by a repair: reason %q, mend %q", r.Reason, r.Mend)
 	case r.Mend == "" && (r.Image != "" || r.Boot != "" || !r.MendBy.IsZero() || !r.Mended.IsZero() || r.State == Mending):
-		return fmt.Errorf("%s, and not repaired in place", r.State)
+		return fmt.Errorf("%s has fields of a repair in place, but no kind of repair", r.State)
 	case r.Mend == "":
 		return nil
 	case !known(r.Mend):
 		return fmt.Errorf("unknown repair %q", r.Mend)
 	case r.Reason != Repair || r.Attempt == "":
-		return fmt.Errorf("%s of the attempt %q for the reason %q: want a name, and %q", r.Mend, r.Attempt, r.Reason, Repair)
+		return fmt.Errorf("%s of the attempt %q for the reason %q: want an attempt, and the reason %q", r.Mend, r.Attempt, r.Reason, Repair)
 	case r.MendBy.IsZero() || r.MendBy.Before(r.Deadline):
-		return fmt.Errorf("%s by %v, drained by %v", r.Mend, r.MendBy, r.Deadline)
+		return fmt.Errorf("%s by %v, drained by %v: want the drain's deadline first", r.Mend, r.MendBy, r.Deadline)
 	case r.State == Terminating && !r.Taken:
-		return errors.New("it is repaired in place, and ended by us")
+		return errors.New("a repair in place must not terminate its node")
 	}
 	return nil
 }
@@ -208,21 +205,20 @@ func known(k pools.MendKind) bool {
 	return k == pools.MendStart || k == pools.MendReboot || k == pools.MendReset || k == pools.MendRebuild || k == pools.MendWorkflow
 }
 
-// Committed reports whether the node's weight is as good as gone, though its
-// group's target still holds it. What the provider takes by itself stays in the
-// target, and is replaced; what is repaired in place stays.
+// Committed reports whether the node's weight will leave but is still in its group's target. A node
+// that the provider ends by itself stays in the target and is replaced. A node that is repaired in
+// place stays.
 func (r Record) Committed() bool {
 	return !r.Taken && r.Mend == "" && (r.State.Leaving() || r.State == Terminating && r.Asked.IsZero())
 }
 
-// InService reports whether the node is put back into service, or is in it again.
+// InService reports whether the node is back in service, or about to be uncordoned.
 func (r Record) InService() bool { return r.State == Returning || r.State == Returned }
 
-// InPlace reports whether the node is repaired in place, or is to be.
+// InPlace reports whether the node is or will be repaired in place.
 func (r Record) InPlace() bool { return r.Mend != "" && !r.InService() && r.Validate() == nil }
 
-// Stays reports whether the node is not on its way out. What makes no sense does not
-// stay.
+// Stays reports whether the node does not leave. An invalid record does not stay.
 func (r Record) Stays() bool { return r.InService() || r.InPlace() }
 
 // Mending returns the repair in place of the record.
@@ -236,7 +232,7 @@ func (r Record) to(state State, now time.Time, why string) Record {
 	return r
 }
 
-// cordon returns the record with which the scheduler is told.
+// cordon returns the record for a cordon that is sent now.
 func (r Record) cordon(now time.Time, why string) Record {
 	if r.State != Cordoned {
 		r = r.to(Cordoned, now, why)
@@ -245,9 +241,8 @@ func (r Record) cordon(now time.Time, why string) Record {
 	return r
 }
 
-// back returns the record of a node that stays in service: it is uncordoned
-// before, unless the scheduler was never told of it. What began as a repair has
-// failed then.
+// back returns the record of a node that stays in service. If a cordon was sent, the node is
+// uncordoned first. A repair has failed then.
 func (r Record) back(now time.Time, why string) Record {
 	if r.Attempt != "" && r.Failed == "" {
 		r.Failed = clip(why)
@@ -263,7 +258,7 @@ func (r Record) inService(now time.Time, why string) Record {
 	return r.to(Returning, now, why)
 }
 
-// clip makes a text fit for a record.
+// clip shortens a text to the bound of a record.
 func clip(text string) string {
 	if len(text) > maxFailed {
 		text = text[:maxFailed]
@@ -271,7 +266,7 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// moved returns the record with all of its times by so much later.
+// moved returns the record with all of its times moved by that duration.
 func (r Record) moved(by time.Duration) Record {
 	for _, t := range []*time.Time{&r.Since, &r.Deadline, &r.Told, &r.Asked, &r.MendBy, &r.Mended} {
 		if !t.IsZero() {
@@ -281,13 +276,13 @@ func (r Record) moved(by time.Duration) Record {
 	return r
 }
 
-// last returns the latest moment that the record tells of.
+// last returns the latest of the times at which something happened.
 func (r Record) last() time.Time {
 	return slices.MaxFunc([]time.Time{r.Since, r.Told, r.Asked, r.Mended}, time.Time.Compare)
 }
 
-// Returnable returns a copy of the records that can be taken back, first to stay first:
-// those whose drain has advanced least, of these the last chosen.
+// Returnable returns a copy of the records that can be taken back. Those whose drain has advanced
+// least come first, of these the last chosen.
 func Returnable(records []Record) []Record {
 	way := []State{Chosen, Cordoned, Draining, Drained}
 	rs := slices.DeleteFunc(slices.Clone(records), func(r Record) bool {

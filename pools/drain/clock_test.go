@@ -7,21 +7,21 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/drain"
 )
 
-// TestClockPutBack: a node that does not get empty is given up after the threshold
-// of half an hour, once, whatever the clock does. The minute in which it was put
-// back does not count, nor what was waited since the last write of a record if
-// nobody saw it being put back.
+// TestClockPutBack checks the wait for a node that does not get empty. The wait ends once, after
+// the threshold of half an hour, for any change of the clock. The minute of the change does not
+// count. If the machine was not running then, neither does the wait since the last write of a
+// record.
 func TestClockPutBack(t *testing.T) {
 	for _, test := range []struct {
 		name    string
-		back    map[int]time.Duration // by the minute
+		back    map[int]time.Duration // by minute
 		restart map[int]bool
-		want    int // minutes until it is given up
+		want    int // minutes until the wait ends
 	}{
 		{"never", nil, nil, 30},
 		{"an hour", map[int]time.Duration{10: time.Hour}, nil, 31},
 		{"an hour, and a start afterwards", map[int]time.Duration{10: time.Hour}, map[int]bool{20: true}, 31},
-		{"an hour, while nobody looks", map[int]time.Duration{10: time.Hour}, map[int]bool{10: true}, 38},
+		{"an hour, while no machine runs", map[int]time.Duration{10: time.Hour}, map[int]bool{10: true}, 38},
 		{"time and again", map[int]time.Duration{5: time.Hour, 10: 3 * time.Minute, 20: 24 * time.Hour}, nil, 33},
 		{"at the deadline", map[int]time.Duration{30: 10 * time.Minute}, nil, 31},
 	} {
@@ -53,7 +53,7 @@ func TestClockPutBack(t *testing.T) {
 	}
 }
 
-// TestClockPutBackIsKept: the records go back with the clock, in the store too.
+// TestClockPutBackIsKept checks that stored records move back with the clock too.
 func TestClockPutBackIsKept(t *testing.T) {
 	w := newWorld(t, 2)
 	w.tasks["a-1"] = endless
@@ -72,8 +72,8 @@ func TestClockPutBackIsKept(t *testing.T) {
 	}
 }
 
-// TestARecordOfTheFuture was put by a process whose clock was wrong. It counts from
-// now, and so do the others as they were.
+// TestARecordOfTheFuture checks a record from a process with a wrong clock. It is moved to now, and
+// the other records are unchanged.
 func TestARecordOfTheFuture(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-1"], w.tasks["a-2"] = endless, endless

@@ -18,7 +18,7 @@ import (
 
 const (
 	victim  = "a-2"
-	endless = 1000 // more tasks than a node loses while a test lasts
+	endless = 1000 // more tasks than a node loses during a test
 )
 
 var (
@@ -26,15 +26,14 @@ var (
 	shortForced = drain.Config{Threshold: 10 * time.Minute, Force: true}
 )
 
-// path is one way that a node takes through the machine, in a group of three of
-// weight 1.
+// path is one way of a node through the machine, in a group of three instances of weight 1.
 type path struct {
 	name   string
 	config drain.Config
 	reason drain.Reason
 	tasks  int
-	// setup is called before the first tick, during at each one, counted from 1,
-	// before the machine sees it.
+	// setup is called before the first tick. during is called at each tick, counted from 1, before
+	// the machine.
 	setup    func(*world)
 	during   func(w *world, tick int)
 	takeBack bool // the need returns at the third tick
@@ -42,19 +41,19 @@ type path struct {
 	end      outcome
 }
 
-// outcome is what is to come of the node.
+// outcome is the expected end of the node.
 type outcome string
 
 const (
 	gone     outcome = "ended by us"      // and the target is lower
 	replaced outcome = "replaced"         // ended by the provider
-	either   outcome = "ended by one"     // whoever was first
+	either   outcome = "ended by one"     // by us or by the provider
 	stays    outcome = "stays"            // in service
 	spared   outcome = "stays, untouched" // it was never cordoned
-	once     outcome = "is mended"        // once, and stays
+	once     outcome = "is repaired"      // repaired once, and stays
 )
 
-// at returns what happens at one tick.
+// at returns a function that calls do at one tick.
 func at(tick int, do func(*world)) func(*world, int) {
 	return func(w *world, now int) {
 		if now == tick {
@@ -63,7 +62,7 @@ func at(tick int, do func(*world)) func(*world, int) {
 	}
 }
 
-// as has a node repaired.
+// as makes the choice a repair.
 func as(kind pools.MendKind, hold bool) func(*drain.Choice) {
 	return func(c *drain.Choice) {
 		c.Attempt, c.Hold, c.Deadline = "attempt-1", hold, start.Add(25*time.Minute)
@@ -73,14 +72,14 @@ func as(kind pools.MendKind, hold bool) func(*drain.Choice) {
 	}
 }
 
-// leftToUs has what stops stay as it is.
+// leftToUs makes the provider leave stopped instances as they are.
 func leftToUs(w *world) {
 	if err := memory.NewProvider(w.group).LeaveHealing(context.Background()); err != nil {
 		w.t.Fatal(err)
 	}
 }
 
-// untilRestart has the victim be silent until it has restarted.
+// untilRestart silences the victim until it has restarted.
 func untilRestart(w *world, _ int) { w.silent[victim] = w.group.Boot(victim) == victim+"-boot-1" }
 
 func repairPaths() []path {
@@ -96,7 +95,7 @@ func repairPaths() []path {
 		{name: "repair, lost", config: short, reason: r, choose: as("", false), tasks: endless, during: at(3, func(w *world) { w.group.Lose(victim) }), end: replaced},
 		{name: "launch first", config: short, reason: r, choose: as("", true), tasks: 1, during: at(4, (*world).order), end: gone},
 		{name: "launch first, of a silent node", config: short, reason: r, choose: as("", true), setup: silent, during: at(4, (*world).order), end: gone},
-		{name: "launch first, in vain", config: short, reason: r, choose: as("", true), tasks: 1, end: spared},
+		{name: "launch first, without a replacement", config: short, reason: r, choose: as("", true), tasks: 1, end: spared},
 		{name: "reboot", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: 1, end: once},
 		{name: "reboot, with more tasks than time", config: short, reason: r, choose: as(pools.MendReboot, false), tasks: endless, end: once},
 		{name: "reset of a silent node", config: short, reason: r, choose: as(pools.MendReset, false), during: untilRestart, end: once},
@@ -145,8 +144,8 @@ func paths() []path {
 	}
 }
 
-// run has the node take the path while calls go wrong, until all is at rest. The
-// process is started again by the tick after its death.
+// run takes the node through the path with faults, until nothing changes. After a crash the next
+// tick starts a new process.
 func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 	w := newLagging(t, 3, lag)
 	w.tasks[victim] = p.tasks
@@ -165,9 +164,9 @@ func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 			p.during(w, tick)
 		}
 		if p.takeBack && tick >= 3 {
-			_, _ = m.TakeBack(context.Background(), w.clock(), 1) // tried again by the next tick
+			_, _ = m.TakeBack(context.Background(), w.clock(), 1) // the next tick retries it
 		}
-		if !chosen { // and so is what could not be kept
+		if !chosen { // a choice that was not stored is repeated too
 			c := drain.Choice{Node: victim, Group: "a", Weight: 1, Reason: p.reason}
 			if p.choose != nil {
 				p.choose(&c)
@@ -188,7 +187,7 @@ func (p path) run(t testing.TB, lag int, faults map[int]fault) *world {
 	return w
 }
 
-// check returns what is wrong in the end.
+// check returns the mistakes at the end.
 func (p path) check(w *world) []string {
 	wrong := w.audit()
 	s := w.snapshot()
@@ -201,7 +200,7 @@ func (p path) check(w *world) []string {
 	}
 	asked := 0
 	for _, write := range w.group.Log() {
-		// A repair ends what is not heard at once; who is lost may be seen still.
+		// A repair terminates a silent node at once. With lag, a lost instance may still be listed.
 		if write.Err == nil && write.Op == memory.Terminate && (len(write.Ended) > 0 || p.reason != drain.Repair) {
 			asked++
 		}
@@ -210,7 +209,7 @@ func (p path) check(w *world) []string {
 	case p.end == spared && w.count("cordon "+victim) > 0:
 		wrong = append(wrong, "it was cordoned")
 	case p.end != gone && p.end != either && asked > 0, asked > most:
-		wrong = append(wrong, fmt.Sprintf("the provider was asked %d times", asked))
+		wrong = append(wrong, fmt.Sprintf("%d requests to the provider", asked))
 	}
 	if n := w.repairs(); p.end == once && n != 1 || n > 2 || p.reason != drain.Repair && n > 0 {
 		wrong = append(wrong, fmt.Sprintf("%d repairs in place were begun", n))
@@ -233,10 +232,9 @@ func (p path) try(t *testing.T, lag int, faults map[int]fault) (calls int) {
 	return w.begun
 }
 
-// TestCrashAtEveryTransition has each call of each path go wrong in each way, and
-// then another one soon after it too. Whatever happens the node ends drained and
-// gone, or in service, and is ended once at most. With the race detector each call has
-// one of the sixteen second faults.
+// TestCrashAtEveryTransition injects each fault into each call of each path, and then a second
+// fault soon after it. At the end the node is drained and gone, or in service. It is terminated at
+// most once. With the race detector only one of the sixteen second faults is tested for each call.
 func TestCrashAtEveryTransition(t *testing.T) {
 	kinds := []fault{dies, diesAfter, fails, answerLost}
 	for _, p := range slices.Concat(paths(), repairPaths()) {
@@ -263,9 +261,8 @@ func TestCrashAtEveryTransition(t *testing.T) {
 	}
 }
 
-// TestWhateverHappens drains nodes for all reasons at the same time, while calls
-// go wrong, nodes fall silent, the clock is put back, and the provider takes
-// instances or protects them.
+// TestWhateverHappens drains nodes for all reasons at the same time. Meanwhile calls fail, nodes
+// become silent, the clock is set back, and the provider interrupts or protects instances.
 func TestWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		w := newLagging(t, 6, rapid.IntRange(0, 2).Draw(r, "lag"))
@@ -295,7 +292,7 @@ func TestWhateverHappens(t *testing.T) {
 	})
 }
 
-// disturb does one thing to the world that it may have to bear.
+// disturb makes one random disturbance.
 func disturb(r *rapid.T, w *world, m *drain.Machine) {
 	node := fmt.Sprintf("a-%d", rapid.IntRange(1, 6).Draw(r, "node"))
 	switch rapid.IntRange(0, 11).Draw(r, "what") {

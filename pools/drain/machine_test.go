@@ -25,7 +25,7 @@ func add(t *testing.T, w *world, m *drain.Machine, choices ...drain.Choice) {
 	}
 }
 
-// ticks has the machine advance n times without an error.
+// ticks advances the machine n times without an error.
 func ticks(t *testing.T, w *world, m *drain.Machine, n int) []drain.Event {
 	t.Helper()
 	var events []drain.Event
@@ -44,7 +44,7 @@ func TestDrainFromChosenToGone(t *testing.T) {
 	w.tasks["a-2"] = 2
 	m := w.open(config)
 	add(t, w, m, choice("a-2"))
-	add(t, w, m, choice("a-2")) // chosen again by the next tick: nothing new
+	add(t, w, m, choice("a-2")) // chosen again by the next tick: no change
 	var got []string
 	for _, e := range ticks(t, w, m, 6) {
 		got = append(got, strings.TrimSpace(fmt.Sprintf("%v %s %s %s", e.At.Sub(start), e.From, e.To, e.Action)))
@@ -72,11 +72,11 @@ func TestDrainFromChosenToGone(t *testing.T) {
 	}
 }
 
-// TestOpenAtEveryState starts from a record of each state, as a crash leaves it.
+// TestOpenAtEveryState starts from a record of each state, as after a crash.
 func TestOpenAtEveryState(t *testing.T) {
 	for state, stays := range map[drain.State]bool{
 		drain.Chosen: false, drain.Cordoned: false, drain.Draining: false, drain.Drained: false,
-		drain.Terminating: false, drain.Returning: true, drain.Returned: true, drain.Gone: true, // it is there after all
+		drain.Terminating: false, drain.Returning: true, drain.Returned: true, drain.Gone: true, // the instance still exists
 	} {
 		t.Run(string(state), func(t *testing.T) {
 			w := newWorld(t, 3)
@@ -122,7 +122,7 @@ func TestOneFailureDoesNotStopTheOthers(t *testing.T) {
 		t.Errorf("calls:\n%s", strings.Join(w.calls, "\n"))
 	}
 	if !slices.Contains(failed, "cordon a-1") || !slices.Contains(failed, "terminate a-2") {
-		t.Errorf("events tell of failures %v", failed)
+		t.Errorf("the events have the failures %v", failed)
 	}
 	clear(w.fail)
 	ticks(t, w, m, 10)

@@ -102,7 +102,7 @@ func TestAStrongerReasonTakesThePlace(t *testing.T) {
 				t.Errorf("the record is %+v, want it for %q", got, test.want)
 			}
 			if got.Taken != before.Taken {
-				t.Errorf("taken by the provider: %t, before %t: who ends it stays", got.Taken, before.Taken)
+				t.Errorf("taken by the provider: %t, before %t: want no change", got.Taken, before.Taken)
 			}
 			kept, err := m.TakeBack(t.Context(), w.now, 1)
 			if want := test.want == drain.ScaleIn; (kept == 1) != want || err != nil {
@@ -112,8 +112,8 @@ func TestAStrongerReasonTakesThePlace(t *testing.T) {
 	}
 }
 
-// TestNoticeOfANodeThatLeaves: the pool needs less, so it goes by our hand if it is
-// drained in time.
+// TestNoticeOfANodeThatLeaves checks a spot notice for a node that already leaves: we terminate it
+// if it is drained in time.
 func TestNoticeOfANodeThatLeaves(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-1"] = 2
@@ -139,7 +139,7 @@ func TestAChoiceThatIsNotKeptIsForgotten(t *testing.T) {
 		t.Fatal("Add = nil, want an error")
 	}
 	if len(w.stored) != 1 {
-		t.Fatal("want a record that nobody was told of")
+		t.Fatal("want a record without a cordon")
 	}
 	ticks(t, w, m, 1)
 	if len(w.stored) != 0 || w.count("cordon a-1") != 0 {
@@ -157,12 +157,12 @@ func TestPreflight(t *testing.T) {
 		t.Errorf("calls %v, want that the node is not touched", w.calls)
 	}
 	if len(events) == 0 || events[0].To != drain.Returned || events[0].Why == "" {
-		t.Errorf("events %+v, want it told", events)
+		t.Errorf("events %+v, want the event", events)
 	}
 }
 
-// TestChosenAnewWhileReturningAndProtected: it may be cordoned, so it is not taken for a node
-// that nobody has touched.
+// TestChosenAnewWhileReturningAndProtected checks that a node that may be cordoned is uncordoned
+// before it stays.
 func TestChosenAnewWhileReturningAndProtected(t *testing.T) {
 	w := newWorld(t, 2)
 	w.tasks["a-1"] = endless
@@ -180,8 +180,8 @@ func TestChosenAnewWhileReturningAndProtected(t *testing.T) {
 	}
 }
 
-// TestEndedByTheProvider: what the provider seems to end by itself is never ended by
-// us, also if it turns out to stay.
+// TestEndedByTheProvider checks that we never terminate an instance that the provider seems to end,
+// even if it stays.
 func TestEndedByTheProvider(t *testing.T) {
 	w := newWorld(t, 2)
 	m := w.open(forced)

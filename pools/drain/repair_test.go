@@ -24,7 +24,7 @@ func repair(node, attempt string, kind pools.MendKind, hold bool) drain.Choice {
 	return c
 }
 
-// steps returns events in short.
+// steps returns a short form of events.
 func steps(events []drain.Event) []string {
 	var out []string
 	for _, e := range events {
@@ -33,7 +33,7 @@ func steps(events []drain.Event) []string {
 			text += " failed: " + e.Failed
 		}
 		if e.Reason != drain.Repair || e.Attempt == "" {
-			text += " of nobody's attempt"
+			text += " of an unknown attempt"
 		}
 		out = append(out, strings.TrimSpace(text))
 	}
@@ -53,7 +53,7 @@ func TestReboot(t *testing.T) {
 		"cordoned draining",
 		"draining drained",
 		"drained mending mend",
-		"mending mending mend", // through
+		"mending mending mend", // the provider has finished
 		"mending returning",
 		"returning returned uncordon",
 		"returned returned forget",
@@ -66,8 +66,8 @@ func TestReboot(t *testing.T) {
 	}
 }
 
-// TestWorkflowIsResumed: a machine reports a repair that a machine before it may have
-// begun. A repair that the machine begins itself is not resumed, though its record is older.
+// TestWorkflowIsResumed checks that a machine reports a repair as resumed only if an earlier
+// machine may have begun it.
 func TestWorkflowIsResumed(t *testing.T) {
 	w := newWorld(t, 3)
 	w.tasks["a-2"] = 1
@@ -126,8 +126,8 @@ func TestLaunchFirst(t *testing.T) {
 	}
 }
 
-// TestAddOfRepairs: what a repair makes of a record that there is, and what becomes of
-// that of a repair.
+// TestAddOfRepairs checks the record of a repair for a node with a record, and of later choices for
+// a node under repair.
 func TestAddOfRepairs(t *testing.T) {
 	asIs := func(r drain.Record) drain.Record { return r }
 	told := func(r *drain.Record) { r.Told = start }
@@ -160,16 +160,16 @@ func TestAddOfRepairs(t *testing.T) {
 			r.Reason, r.Why, r.Hold = drain.Removal, "", false
 			return r
 		}},
-		{"removal of one that is mended", as(drain.Mending, reboot), removal, func(drain.Record) drain.Record {
+		{"removal of a node under repair", as(drain.Mending, reboot), removal, func(drain.Record) drain.Record {
 			return as(drain.Cordoned, because(drain.Removal), told, func(r *drain.Record) { r.Attempt = "attempt-1" })
 		}},
-		{"removal of one that is to be mended", as(drain.Chosen, reboot), removal, func(drain.Record) drain.Record {
+		{"removal of a node before its repair", as(drain.Chosen, reboot), removal, func(drain.Record) drain.Record {
 			return as(drain.Chosen, because(drain.Removal), func(r *drain.Record) { r.Attempt = "attempt-1" })
 		}},
-		{"spot notice of one that is mended", as(drain.Mending, reboot, untold), spot, func(drain.Record) drain.Record {
+		{"spot notice for a node under repair", as(drain.Mending, reboot, untold), spot, func(drain.Record) drain.Record {
 			return as(drain.Chosen, noticed, func(r *drain.Record) { r.Attempt, r.Deadline = "attempt-1", start.Add(2*time.Minute) })
 		}},
-		{"scale-in of one that is mended", as(drain.Draining, reboot), choice("a-1"), asIs},
+		{"scale-in of a node under repair", as(drain.Draining, reboot), choice("a-1"), asIs},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -202,9 +202,9 @@ func TestDeadlineOfARepair(t *testing.T) {
 		{"replaced, none", "", 0, 30 * time.Minute, 0},
 		{"replaced, beyond the threshold", "", 2 * time.Hour, 2 * time.Hour, 0},
 		{"replaced, in a week", "", 168 * time.Hour, 24 * time.Hour, 0},
-		{"mended, none", pools.MendReboot, 0, 15 * time.Minute, 30 * time.Minute},
-		{"mended, soon", pools.MendReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
-		{"mended, late", pools.MendReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
+		{"in place, none", pools.MendReboot, 0, 15 * time.Minute, 30 * time.Minute},
+		{"in place, soon", pools.MendReboot, 4 * time.Minute, 2 * time.Minute, 4 * time.Minute},
+		{"in place, late", pools.MendReboot, 3 * time.Hour, 30 * time.Minute, 3 * time.Hour},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			w := newWorld(t, 1)
@@ -262,8 +262,8 @@ func TestChoicesOfRepairsThatMakeNoSense(t *testing.T) {
 	}
 }
 
-// TestDurableForm: the record of an earlier version reads as before, that of a repair as
-// it was written, and what makes no sense of a repair is refused.
+// TestDurableForm checks that records of an earlier version and of repairs are read as written, and
+// that invalid records of repairs are rejected.
 func TestDurableForm(t *testing.T) {
 	const old = `{"node":"i-1","group":"a","weight":2,"state":"draining","reason":"scaling down",` +
 		`"since":"2023-11-14T22:13:20Z","deadline":"2023-11-14T22:43:20Z","told":"2023-11-14T22:13:20Z"}`
@@ -308,7 +308,7 @@ func TestDurableForm(t *testing.T) {
 	}
 }
 
-// TestRepairGoesBackWithTheClock: what is left of a repair stays what it was.
+// TestRepairGoesBackWithTheClock checks that the times of a repair move back with the clock.
 func TestRepairGoesBackWithTheClock(t *testing.T) {
 	w := newWorld(t, 2)
 	leftToUs(w)
@@ -324,7 +324,7 @@ func TestRepairGoesBackWithTheClock(t *testing.T) {
 	}
 }
 
-// TestEventsEndWithForget: who follows the events of an attempt knows when it is over.
+// TestEventsEndWithForget checks that the last event of an attempt is recognizable.
 func TestEventsEndWithForget(t *testing.T) {
 	w := newWorld(t, 3)
 	m := w.open(config)
@@ -337,7 +337,7 @@ func TestEventsEndWithForget(t *testing.T) {
 		t.Errorf("the last event of the replaced is %+v", one)
 	}
 	if one := last["attempt-2"]; one.To != drain.Returned || one.Action != drain.Forget || one.Failed != "" {
-		t.Errorf("the last event of the mended is %+v", one)
+		t.Errorf("the last event of the repair is %+v", one)
 	}
 	if ids := []string{w.snapshot().Instances[0].ID, w.snapshot().Instances[1].ID}; !slices.Equal(ids, []string{"a-2", "a-3"}) {
 		t.Errorf("left are %q", ids)

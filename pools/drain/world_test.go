@@ -22,49 +22,49 @@ var (
 	errNoAgent = errors.New("no agent of that node")
 )
 
-// fault is what befalls a call of a port.
+// fault is an injected failure of a call.
 type fault string
 
 const (
-	dies       fault = "dies before"      // the process, before the call has its effect
-	diesAfter  fault = "dies after"       // the process, and it does not hear the answer
-	fails      fault = "fails"            // without effect
-	answerLost fault = "loses its answer" // it has its effect, and returns an error
+	dies       fault = "dies before"      // the process dies before the effect of the call.
+	diesAfter  fault = "dies after"       // the process dies before it receives the response.
+	fails      fault = "fails"            // the call has no effect.
+	answerLost fault = "loses its answer" // the call has its effect, and returns an error.
 )
 
-// world is a pool of one group in memory, with a scheduler and a store of
-// records. It outlives machines. All that a machine does goes through its call.
+// world is a pool of one group in memory, with a scheduler and a store of records. It outlives
+// machines. Each call of a machine goes through world.call.
 type world struct {
 	t     testing.TB
 	group *memory.Group
 	now   time.Time
-	wrong time.Duration // by how much our clock is ahead
+	wrong time.Duration // by how much the machine's clock is ahead
 
-	mayLose map[string]bool // nodes that are ended whatever they have
-	nodes   int             // at first
-	ordered bool            // a replacement has been
+	mayLose map[string]bool // nodes that may be terminated with tasks
+	nodes   int             // initial number
+	ordered bool            // a replacement was requested
 
 	mu       sync.Mutex
 	stored   map[string][]byte // records, as JSON
 	tasks    map[string]int
 	cordoned map[string]bool
 	facts    map[string]bool // nodes that have joined; the others are orphans
-	silent   map[string]bool // nodes that have joined, and of which nothing is heard
+	silent   map[string]bool // nodes that have joined and send no facts
 
-	mended []pools.Mending                            // of all calls of Mend
-	mends  func(pools.Mending) (done bool, err error) // nil: the group does
+	mended []pools.Mending                            // of all calls of RepairInPlace
+	mends  func(pools.Mending) (done bool, err error) // nil: call the group
 
-	calls  []string         // "cordon i-1", in order, as far as they took effect
-	unsafe []string         // nodes that were ended with something to lose
+	calls  []string         // "cordon i-1", in order of effect
+	unsafe []string         // nodes that were terminated with tasks
 	fail   map[string]error // by call
-	faults map[int]fault    // by the number of the call, from 1
+	faults map[int]fault    // by number of the call, from 1
 	begun  int
-	dead   bool // until a machine is opened
+	dead   bool // until the next open
 }
 
 func newWorld(t testing.TB, nodes int) *world { return newLagging(t, nodes, 0) }
 
-// newLagging returns a world in which what others do is seen that many reads late.
+// newLagging returns a world in which that many reads do not show changes of others.
 func newLagging(t testing.TB, nodes, lag int) *world {
 	w := &world{
 		t: t, now: start, nodes: nodes,
@@ -84,7 +84,7 @@ func newLagging(t testing.TB, nodes, lag int) *world {
 	return w
 }
 
-// call takes effect, unless something befalls it.
+// call carries out effect, unless a fault is injected.
 func (w *world) call(name string, effect func() error) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -171,7 +171,7 @@ func (w *world) Terminate(ctx context.Context, group string, ids []string) error
 
 func (w *world) Mend(ctx context.Context, group string, m pools.Mending) (done bool, err error) {
 	if group != w.group.ID() {
-		w.t.Errorf("Mend(%s, %+v)", group, m)
+		w.t.Errorf("repair in place(%s, %+v)", group, m)
 	}
 	err = w.call("mend "+m.Instance, func() error {
 		w.mended = append(w.mended, m)
@@ -194,7 +194,7 @@ func (w *world) snapshot() pools.GroupSnapshot {
 	return s
 }
 
-// open starts the process anew: it survives from now on.
+// open starts a new process with the stored records.
 func (w *world) open(config drain.Config) *drain.Machine {
 	w.t.Helper()
 	w.dead = false
@@ -206,10 +206,10 @@ func (w *world) open(config drain.Config) *drain.Machine {
 	return m
 }
 
-// clock is what our clock shows.
+// clock returns the time of the machine's clock.
 func (w *world) clock() time.Time { return w.now.Add(w.wrong) }
 
-// views is what a tick sees of every node that the store knows.
+// views returns the snapshots of a tick for all nodes in the store.
 func (w *world) views() map[string]drain.View {
 	views := make(map[string]drain.View)
 	for id := range w.stored {
@@ -239,7 +239,7 @@ func (w *world) views() map[string]drain.View {
 	return views
 }
 
-// pass lets a minute pass, in which a cordoned node loses a task.
+// pass advances the time by a minute, in which each cordoned node loses a task.
 func (w *world) pass() {
 	w.now = w.now.Add(time.Minute)
 	w.group.Advance(w.now)
@@ -250,13 +250,13 @@ func (w *world) pass() {
 	}
 }
 
-// tick lets a minute pass, and has the machine see the world as it is then.
+// tick advances the time by a minute, and then the machine.
 func (w *world) tick(m *drain.Machine) ([]drain.Event, error) {
 	w.pass()
 	return m.Advance(context.Background(), w.clock(), w.views())
 }
 
-// order has a replacement come beside the nodes that there are.
+// order requests a replacement in addition to the existing nodes.
 func (w *world) order() {
 	if err := w.group.SetTarget(context.Background(), w.nodes+1); err != nil {
 		w.t.Fatal(err)
@@ -267,7 +267,7 @@ func (w *world) order() {
 	}
 }
 
-// repairs returns how many repairs in place the provider has begun.
+// repairs returns the number of repairs in place that the provider has begun.
 func (w *world) repairs() (n int) {
 	for _, write := range w.group.Log() {
 		if write.Began {
@@ -288,9 +288,9 @@ func (w *world) count(call string) int {
 	return n
 }
 
-// audit returns what the provider's log and the pool in the end show to be wrong:
-// an instance ended twice, a target lowered by more than what was ended, a node
-// that is neither gone nor in service.
+// audit returns the mistakes in the provider's log and in the final pool: an instance that was
+// terminated twice, a target that was lowered by too much, a node that is neither gone nor in
+// service.
 func (w *world) audit() []string {
 	var wrong []string
 	ended, lowered := map[string]int{}, 0

@@ -16,7 +16,7 @@ import (
 func testSnapshot(t *testing.T, g *group) {
 	s := g.snapshot(t)
 	if g.Group.ID() != g.setup.ID || s.ID != g.setup.ID {
-		t.Errorf("ID() = %q, snapshot says %q, want %q", g.Group.ID(), s.ID, g.setup.ID)
+		t.Errorf("ID() = %q, snapshot has %q, want %q", g.Group.ID(), s.ID, g.setup.ID)
 	}
 	if s.Kind == "" || s.Short != "" || s.Busy != "" {
 		t.Errorf("kind %q, short %q, busy %q, want a kind alone", s.Kind, s.Short, s.Busy)
@@ -28,13 +28,13 @@ func testSnapshot(t *testing.T, g *group) {
 	for _, i := range s.Instances {
 		switch {
 		case i.ID == "" || seen[i.ID]:
-			t.Errorf("id %q is empty or there twice", i.ID)
+			t.Errorf("id %q is empty or occurs twice", i.ID)
 		case i.Group != s.ID:
 			t.Errorf("%s: group is %q, want %q", i.ID, i.Group, s.ID)
 		case !(i.Weight > 0) || math.IsInf(i.Weight, 0):
 			t.Errorf("%s: weight is %v", i.ID, i.Weight)
 		case i.Launched.IsZero():
-			t.Errorf("%s: does not say when it was launched", i.ID)
+			t.Errorf("%s: has no launch time", i.ID)
 		case i.Market == pools.Market{}:
 			t.Errorf("%s: has no market", i.ID)
 		}
@@ -91,8 +91,9 @@ func testBounds(t *testing.T, g *group) {
 	g.setTarget(t, g.setup.Max)
 }
 
-// testLower: a provider that cannot hold a target below what exists holds what
-// exists; one that can must not replace what is lost then.
+// testLower accepts two behaviours of a provider with a target below the existing weight. It may
+// keep the existing weight as the target. If it keeps the lower target, it must not replace lost
+// instances.
 func testLower(t *testing.T, g *group) {
 	before := g.snapshot(t)
 	g.setTarget(t, 2)
@@ -115,8 +116,8 @@ func testLower(t *testing.T, g *group) {
 	}
 }
 
-// loseOne checks that a lost instance stays lost while enough exists for a target
-// of 2.
+// loseOne checks that a lost instance is not replaced while the existing weight is enough for a
+// target of 2.
 func (g *group) loseOne(t *testing.T, before pools.GroupSnapshot) {
 	t.Helper()
 	victim := slices.MinFunc(before.Instances, func(a, b pools.Instance) int { return order.Compare(a.Weight, b.Weight) })
@@ -199,8 +200,8 @@ func testLost(t *testing.T, g *group) {
 	}
 }
 
-// testConcurrent ends two instances, each from two callers, while others read
-// and ask for the same target.
+// testConcurrent terminates two instances, each from two callers, while others read and set the
+// same target.
 func testConcurrent(t *testing.T, g *group) {
 	before := g.snapshot(t)
 	want := before.Target
@@ -229,7 +230,7 @@ func testConcurrent(t *testing.T, g *group) {
 	settled := living(g.running(t, 9))
 	g.rest(t)
 	if diff := cmp.Diff(settled, living(g.snapshot(t))); diff != "" {
-		t.Errorf("it does not come to rest, -before +after:\n%s", diff)
+		t.Errorf("instances still change, -before +after:\n%s", diff)
 	}
 }
 
@@ -259,7 +260,7 @@ func (g *group) terminate(t *testing.T, ids ...string) {
 	}
 }
 
-// gone waits until the instance is not listed any more.
+// gone waits until the instance is no longer listed.
 func (g *group) gone(t *testing.T, id string) {
 	t.Helper()
 	g.await(t, id+" is gone", func(s pools.GroupSnapshot) bool {
@@ -267,7 +268,7 @@ func (g *group) gone(t *testing.T, id string) {
 	})
 }
 
-// lowered is the target once the instance has been ended.
+// lowered returns the target after the termination of the instance.
 func (g *group) lowered(target int, i pools.Instance) int {
 	return max(g.setup.Min, int(math.Floor(float64(target)-i.Weight)))
 }

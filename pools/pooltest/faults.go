@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// testContext: a write whose context has ended is not begun.
+// testContext checks that a write with an ended context does not begin.
 func testContext(t *testing.T, g *group) {
 	before := g.snapshot(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -28,8 +28,8 @@ func testContext(t *testing.T, g *group) {
 	g.unchanged(t, before)
 }
 
-// testShort: a provider without machines either refuses a higher target, or takes
-// it and says that it is short.
+// testShort accepts two behaviours of a provider without capacity: it rejects a higher target, or
+// accepts it and reports a shortage.
 func testShort(t *testing.T, g *group) {
 	if g.Short == nil {
 		return
@@ -38,7 +38,7 @@ func testShort(t *testing.T, g *group) {
 	g.Short(t)
 	switch err := g.Group.SetTarget(t.Context(), g.setup.Max); {
 	case err == nil:
-		s := g.await(t, "it says that it is short", func(s pools.GroupSnapshot) bool { return s.Short != "" })
+		s := g.await(t, "the group reports a shortage", func(s pools.GroupSnapshot) bool { return s.Short != "" })
 		if s.ShortAt.IsZero() || s.Target != g.setup.Max {
 			t.Errorf("short since %v for a target of %d, want a time, and %d", s.ShortAt, s.Target, g.setup.Max)
 		}
@@ -53,18 +53,18 @@ func testShort(t *testing.T, g *group) {
 	g.unchanged(t, before)
 }
 
-// testBusy: a group that others change says so. It may refuse writes meanwhile.
+// testBusy checks that a group reports changes by another party. It may reject writes meanwhile.
 func testBusy(t *testing.T, g *group) {
 	if g.Busy == nil {
 		return
 	}
 	g.Busy(t, true)
-	g.await(t, "it says that others change it", func(s pools.GroupSnapshot) bool { return s.Busy != "" })
+	g.await(t, "the group reports another change", func(s pools.GroupSnapshot) bool { return s.Busy != "" })
 	if err := g.Group.SetTarget(t.Context(), g.setup.Target); err != nil && !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("SetTarget = %v, want nothing or %v", err, pools.ErrRefused)
 	}
 	g.Busy(t, false)
-	g.await(t, "nobody else changes it", func(s pools.GroupSnapshot) bool { return s.Busy == "" })
+	g.await(t, "the group reports no other change", func(s pools.GroupSnapshot) bool { return s.Busy == "" })
 	g.setTarget(t, g.setup.Max)
 }
 
@@ -106,8 +106,8 @@ func testThrottled(t *testing.T, g *group) {
 	g.refused(t, g.Throttle, pools.ErrThrottled)
 }
 
-// refused checks that while fault is on no write changes anything, and that each
-// fails with want; and that all is well once it is off.
+// refused checks that while fault is on each write fails with want and changes nothing, and that
+// writes succeed afterwards.
 func (g *group) refused(t *testing.T, fault func(*testing.T, bool), want error) {
 	t.Helper()
 	before := g.snapshot(t)
@@ -125,7 +125,7 @@ func (g *group) refused(t *testing.T, fault func(*testing.T, bool), want error) 
 	g.running(t, g.setup.Max)
 }
 
-// unchanged checks that neither target nor instances are others than before.
+// unchanged checks that target and instances are the same as before.
 func (g *group) unchanged(t *testing.T, before pools.GroupSnapshot) {
 	t.Helper()
 	after := g.snapshot(t)

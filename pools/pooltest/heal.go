@@ -11,31 +11,30 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// HealHarness is the only group of a provider under test that is a [pools.Healer]. It
-// heals at first.
+// HealHarness is the only group of a provider under test that is a [pools.Healer]. At first the
+// provider owns the repair.
 type HealHarness struct {
 	Harness
 	Provider pools.Provider
-	// Stop makes an instance not run any more, though it exists; nil if an instance
-	// cannot.
+	// Stop stops an instance, which continues to exist. nil if that is impossible.
 	Stop func(t *testing.T, id string)
-	// Heal has somebody else let the provider heal again; nil if nobody can.
+	// Heal lets another party return the repairs to the provider. nil if that is impossible.
 	Heal func(t *testing.T)
 }
 
-// RunHealer runs the suite of [pools.Healer]. newProvider is called once by each test.
+// RunHealer runs the suite of [pools.Healer]. Each test calls newProvider once.
 func RunHealer(t *testing.T, in Time, newProvider func(*testing.T, Setup) HealHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *healer)
 	}{
-		{"it heals until it leaves that", testLeaveHealing},
-		{"what is marked is replaced where it heals", testMarked},
-		{"what is marked twice is replaced once", testMarkedTwice},
+		{"it owns the repair until it releases it", testLeaveHealing},
+		{"a marked instance is replaced if it owns the repair", testMarked},
+		{"an instance that is marked twice is replaced once", testMarkedTwice},
 		{"an unknown instance cannot be marked", testMarkUnknown},
-		{"what has stopped stays once healing is left", testStoppedStays},
-		{"nothing is changed with a context that has ended", testHealContext},
-		{"what is denied is refused", testHealDenied},
+		{"a stopped instance stays after the release", testStoppedStays},
+		{"an ended context changes nothing", testHealContext},
+		{"a denied call is refused", testHealDenied},
 	} {
 		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
@@ -54,7 +53,7 @@ type healer struct {
 	victim string
 }
 
-// heals waits until it is told whether the provider heals.
+// heals waits until the provider reports that it owns the repair, or that it does not.
 func (h *healer) heals(t *testing.T, want bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(h.Patience, 10*time.Second))
@@ -65,13 +64,13 @@ func (h *healer) heals(t *testing.T, want bool) {
 		}
 		why, err := h.can.Heals(t.Context())
 		if err != nil {
-			t.Fatalf("Heals: %v", err)
+			t.Fatalf("read the repair owner: %v", err)
 		}
 		if (why != "") == want {
 			return
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("Heals = %q, want one: %t", why, want)
+			t.Fatalf("why = %q, want a reason: %t", why, want)
 		}
 		h.Pass(ctx)
 	}
@@ -80,7 +79,7 @@ func (h *healer) heals(t *testing.T, want bool) {
 func (h *healer) leave(t *testing.T) {
 	t.Helper()
 	if err := h.can.LeaveHealing(t.Context()); err != nil {
-		t.Fatalf("LeaveHealing: %v", err)
+		t.Fatalf("release the repair: %v", err)
 	}
 	h.heals(t, false)
 }
@@ -99,7 +98,7 @@ func testLeaveHealing(t *testing.T, h *healer) {
 	h.leave(t)
 	for range 2 {
 		if err := h.can.Heal(t.Context()); err != nil {
-			t.Fatalf("Heal: %v", err)
+			t.Fatalf("resume the repair: %v", err)
 		}
 	}
 	h.heals(t, true)
@@ -164,13 +163,13 @@ func testHealContext(t *testing.T, h *healer) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := h.can.Heals(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Heals = %v, want %v", err, context.Canceled)
+		t.Errorf("read the repair owner = %v, want %v", err, context.Canceled)
 	}
 	if err := h.can.LeaveHealing(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("LeaveHealing = %v, want %v", err, context.Canceled)
+		t.Errorf("release the repair = %v, want %v", err, context.Canceled)
 	}
 	if err := h.can.Heal(ctx); !errors.Is(err, context.Canceled) {
-		t.Errorf("Heal = %v, want %v", err, context.Canceled)
+		t.Errorf("resume the repair = %v, want %v", err, context.Canceled)
 	}
 	if err := h.can.MarkUnhealthy(ctx, h.victim, "it is sick"); !errors.Is(err, context.Canceled) {
 		t.Errorf("MarkUnhealthy = %v, want %v", err, context.Canceled)
@@ -187,7 +186,7 @@ func testHealDenied(t *testing.T, h *healer) {
 	before := h.snapshot(t)
 	h.Deny(t, true)
 	if err := h.can.LeaveHealing(t.Context()); !errors.Is(err, pools.ErrRefused) {
-		t.Errorf("LeaveHealing = %v, want %v", err, pools.ErrRefused)
+		t.Errorf("release the repair = %v, want %v", err, pools.ErrRefused)
 	}
 	if err := h.can.MarkUnhealthy(t.Context(), h.victim, "it is sick"); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("MarkUnhealthy = %v, want %v", err, pools.ErrRefused)

@@ -11,29 +11,28 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// InspectHarness is the only group of a provider under test that is a
-// [pools.Inspector]. The faults are nil for what cannot happen at this provider.
+// InspectHarness is the only group of a provider under test that is a [pools.Inspector]. A fault is
+// nil if this provider cannot have it.
 type InspectHarness struct {
 	Harness
 	Provider pools.Provider
-	// Stop makes an instance not run any more, though it exists.
+	// Stop stops an instance, which continues to exist.
 	Stop func(t *testing.T, id string)
-	// Machine, Host and Traffic have the provider say that the instance itself, what it
-	// runs on, or a load balancer of it fails.
+	// Machine, Host and Traffic let the provider report a failure of the instance itself, of its
+	// host, or of its health at a load balancer.
 	Machine, Host, Traffic func(t *testing.T, id string)
-	// Spot has the provider take an instance back soon.
+	// Spot announces that the provider will take an instance back soon.
 	Spot func(t *testing.T, id string)
 }
 
-// RunInspector runs the suite of [pools.Inspector]. newProvider is called once by each
-// test.
+// RunInspector runs the suite of [pools.Inspector]. Each test calls newProvider once.
 func RunInspector(t *testing.T, in Time, newProvider func(*testing.T, Setup) InspectHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *inspector)
 	}{
-		{"every instance once, and none is unfit", testInspectAll},
-		{"a stopped one", func(t *testing.T, i *inspector) {
+		{"every instance occurs once and is not unfit", testInspectAll},
+		{"a stopped instance", func(t *testing.T, i *inspector) {
 			i.shows(t, i.of.Stop, func(in pools.Inspection) bool { return in.Stopped })
 		}},
 		{"a failing machine", func(t *testing.T, i *inspector) {
@@ -42,16 +41,16 @@ func RunInspector(t *testing.T, in Time, newProvider func(*testing.T, Setup) Ins
 		{"a failing host", func(t *testing.T, i *inspector) {
 			i.shows(t, i.of.Host, func(in pools.Inspection) bool { return failing(in.Host) })
 		}},
-		{"one that load balancers do not like", func(t *testing.T, i *inspector) {
+		{"a failing target of a load balancer", func(t *testing.T, i *inspector) {
 			i.shows(t, i.of.Traffic, func(in pools.Inspection) bool { return failing(in.Traffic) })
 		}},
-		{"one that is taken back", func(t *testing.T, i *inspector) {
+		{"an instance that is taken back", func(t *testing.T, i *inspector) {
 			i.shows(t, i.of.Spot, func(in pools.Inspection) bool { return in.Spot })
 		}},
-		{"one that is let go is not to be judged", testInspectLeaving},
-		{"load balancers are looked at only if that is wanted", testInspectNoTraffic},
-		{"nothing is known with a context that has ended", testInspectContext},
-		{"nothing is known while all is throttled", testInspectThrottled},
+		{"an instance that leaves is not judged", testInspectLeaving},
+		{"load balancers are read only on request", testInspectNoTraffic},
+		{"an ended context is an error", testInspectContext},
+		{"throttling is an error", testInspectThrottled},
 	} {
 		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 4}
@@ -72,7 +71,7 @@ type inspector struct {
 
 func failing(s pools.Sight) bool { return s.Fitness == pools.Unfit && s.Why != "" }
 
-// inspect looks at everything, in a new round of reading.
+// inspect reads the groups, and then inspects everything.
 func (i *inspector) inspect(t *testing.T, what pools.Inspecting) []pools.Inspection {
 	t.Helper()
 	if _, err := i.of.Provider.Groups(t.Context()); err != nil {
@@ -94,26 +93,26 @@ func find(found []pools.Inspection, id string) (pools.Inspection, bool) {
 	return found[at], true
 }
 
-// shows checks that a fault of the one instance is told of it, and of no other.
+// shows checks that the provider reports a fault of the victim, and of no other instance.
 func (i *inspector) shows(t *testing.T, fault func(*testing.T, string), ok func(pools.Inspection) bool) {
 	t.Helper()
 	if fault == nil {
 		return
 	}
 	fault(t, i.victim)
-	i.await(t, "it is told of "+i.victim, func(pools.GroupSnapshot) bool {
+	i.await(t, "the fault is reported for "+i.victim, func(pools.GroupSnapshot) bool {
 		in, there := find(i.inspect(t, pools.Inspecting{Traffic: true}), i.victim)
 		return there && ok(in)
 	})
 	for _, in := range i.inspect(t, pools.Inspecting{Traffic: true}) {
 		if in.ID != i.victim && (ok(in) || in.Ended) {
-			t.Errorf("it is told of another one, too: %+v", in)
+			t.Errorf("the fault is reported for another instance too: %+v", in)
 		}
 	}
 }
 
 func testInspectAll(t *testing.T, i *inspector) {
-	i.await(t, "every instance is inspected, and none is unfit", func(s pools.GroupSnapshot) bool {
+	i.await(t, "every instance is inspected and not unfit", func(s pools.GroupSnapshot) bool {
 		found := i.inspect(t, pools.Inspecting{Traffic: true})
 		for _, in := range found {
 			if in.Stopped || in.Ended || in.Spot || in.Leaving || failing(in.Machine) || failing(in.Host) || failing(in.Traffic) {
@@ -147,7 +146,7 @@ func testInspectNoTraffic(t *testing.T, i *inspector) {
 	i.rest(t)
 	for _, in := range i.inspect(t, pools.Inspecting{}) {
 		if in.Traffic != (pools.Sight{}) {
-			t.Errorf("%s: traffic is %+v, and nobody wanted to know", in.ID, in.Traffic)
+			t.Errorf("%s: traffic is %+v, want no data without a request", in.ID, in.Traffic)
 		}
 	}
 }
@@ -172,7 +171,7 @@ func testInspectThrottled(t *testing.T, i *inspector) {
 	i.inspect(t, pools.Inspecting{})
 }
 
-// sameIDs returns the difference between the ids of instances and of inspections.
+// sameIDs returns the difference between the ids of the instances and of the inspections.
 func sameIDs(s pools.GroupSnapshot, inspections []pools.Inspection) string {
 	var want, got []string
 	for _, i := range s.Instances {
@@ -182,7 +181,7 @@ func sameIDs(s pools.GroupSnapshot, inspections []pools.Inspection) string {
 	}
 	for _, i := range inspections {
 		if slices.Contains(got, i.ID) {
-			return i.ID + " is there twice"
+			return i.ID + " occurs twice"
 		}
 		if !i.Leaving && !i.Ended {
 			got = append(got, i.ID)

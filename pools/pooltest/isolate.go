@@ -12,24 +12,24 @@ import (
 // IsolateHarness is a group under test that is a [pools.Isolator].
 type IsolateHarness struct {
 	Harness
-	// Fenced reports whether a fence holds in truth, or the instance is gone.
+	// Fenced reports whether a fence really holds, or the instance is gone.
 	Fenced func(t *testing.T, id string, way pools.Fence) bool
-	// Stall has fences be taken on, and not come about; nil if that cannot be.
+	// Stall lets fences be accepted without an effect. nil if that is impossible.
 	Stall func(t *testing.T, on bool)
 }
 
-// RunIsolator runs the suite of [pools.Isolator]. newGroup is called once by each test.
+// RunIsolator runs the suite of [pools.Isolator]. Each test calls newGroup once.
 func RunIsolator(t *testing.T, in Time, newGroup func(*testing.T, Setup) IsolateHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *isolator)
 	}{
-		{"fences are ways, each once", testFences},
+		{"each supported fence is known and occurs once", testFences},
 		{"each fence is confirmed, and holds", testFenceEach},
-		{"what does not come about is not confirmed", testFenceStalled},
+		{"a fence without effect is not confirmed", testFenceStalled},
 		{"an instance that is gone is fenced", testFenceGone},
 		{"concurrent callers", testFenceConcurrent},
-		{"a fence whose context has ended is not confirmed", testFenceContext},
+		{"an ended context does not confirm", testFenceContext},
 		{"a denied fence is not confirmed", func(t *testing.T, i *isolator) { i.refused(t, i.Deny, pools.ErrRefused) }},
 		{"a throttled fence is not confirmed", func(t *testing.T, i *isolator) { i.refused(t, i.Throttle, pools.ErrThrottled) }},
 	} {
@@ -50,7 +50,7 @@ type isolator struct {
 	victim string
 }
 
-// isolate asks once.
+// isolate sends one request.
 func (i *isolator) isolate(t *testing.T, way pools.Fence) bool {
 	t.Helper()
 	confirmed, err := i.can.Isolate(t.Context(), i.victim, way)
@@ -60,12 +60,12 @@ func (i *isolator) isolate(t *testing.T, way pools.Fence) bool {
 	return confirmed
 }
 
-// confirm asks until it is confirmed, and checks that it holds then.
+// confirm repeats the request until the fence is confirmed, and checks that it holds then.
 func (i *isolator) confirm(t *testing.T, way pools.Fence) {
 	t.Helper()
 	i.await(t, string(way)+" is confirmed", func(pools.GroupSnapshot) bool { return i.isolate(t, way) })
 	if !i.of.Fenced(t, i.victim, way) {
-		t.Errorf("%s is confirmed, and does not hold", way)
+		t.Errorf("%s is confirmed, but does not hold", way)
 	}
 }
 
@@ -85,7 +85,7 @@ func testFences(t *testing.T, i *isolator) {
 			continue
 		}
 		if confirmed, err := i.can.Isolate(t.Context(), i.victim, way); confirmed || err == nil {
-			t.Errorf("Isolate by %s = %t, %v, want an error: there is none", way, confirmed, err)
+			t.Errorf("Isolate by %s = %t, %v, want an error: it is not supported", way, confirmed, err)
 		}
 	}
 }
@@ -93,7 +93,7 @@ func testFences(t *testing.T, i *isolator) {
 func testFenceEach(t *testing.T, i *isolator) {
 	for _, way := range i.can.Fences() {
 		if i.of.Fenced(t, i.victim, way) {
-			t.Errorf("%s holds before it is asked for", way)
+			t.Errorf("%s holds before the request", way)
 		}
 		i.confirm(t, way)
 		i.rest(t)
@@ -109,7 +109,7 @@ func testFenceStalled(t *testing.T, i *isolator) {
 	for _, way := range i.can.Fences() {
 		for range 5 {
 			if i.isolate(t, way) && !i.of.Fenced(t, i.victim, way) {
-				t.Fatalf("%s is confirmed, and does not hold", way)
+				t.Fatalf("%s is confirmed, but does not hold", way)
 			}
 			i.Pass(t.Context())
 		}
@@ -154,7 +154,8 @@ func testFenceContext(t *testing.T, i *isolator) {
 	}
 }
 
-// refused checks that while fault is on nothing is confirmed, and that it is afterwards.
+// refused checks that while fault is on no fence is confirmed, and that fences are confirmed
+// afterwards.
 func (i *isolator) refused(t *testing.T, fault func(*testing.T, bool), want error) {
 	t.Helper()
 	if fault == nil {

@@ -10,41 +10,37 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Setup is the group that a test wants: a fresh one with these bounds and this
-// target, in weight.
+// Setup is the group for a test: a new one with these bounds and this target, in weight.
 type Setup struct {
 	ID               string
 	Min, Max, Target int
 }
 
-// Harness is a group under test. Whatever it needs to be cleaned up is
-// registered with the test that it was made for.
+// Harness is a group under test. It registers its cleanup with the test.
 type Harness struct {
 	Group pools.Group
-	// Lose makes an instance vanish without a word to the provider.
+	// Lose ends an instance without a notification of the provider.
 	Lose func(t *testing.T, id string)
-	// Pass lets a little time pass for the provider: a fake clock goes on by so
-	// much that a few hundred calls bring anything about, a real one is waited
-	// for. It returns early when ctx ends.
+	// Pass lets a little time pass. A fake clock advances so far that a few hundred calls complete
+	// any change. A real one waits. Pass returns early when ctx ends.
 	Pass func(ctx context.Context)
-	// The faults that a test asks for; nil for what cannot happen at this provider,
-	// whose promises about it are not tested then. Each is on until it is switched
-	// off, but for Short, which stays.
+	// The faults that a test needs are nil if this provider cannot have them. Then the promises
+	// about them are not tested. Each fault except Short lasts until it is switched off.
 	//
-	// Short has the provider have no machines beyond those that there are.
+	// Short removes all spare capacity of the provider.
 	Short func(t *testing.T)
-	// Busy has somebody else change the group.
+	// Busy lets another party change the group.
 	Busy func(t *testing.T, on bool)
-	// Protect has the provider refuse to terminate that instance.
+	// Protect lets the provider reject the termination of that instance.
 	Protect func(t *testing.T, id string, on bool)
-	// Deny has it refuse all writes, Throttle all requests because of their number.
+	// Deny rejects all writes. Throttle rejects all requests because of their rate.
 	Deny, Throttle func(t *testing.T, on bool)
-	// Patience is how long the suite waits for anything; 0 is ten seconds.
+	// Patience is the time limit of each wait. 0: ten seconds.
 	Patience time.Duration
 }
 
-// Time is how time passes in a test: RealTime, or synctest.Test for a provider
-// without sockets and processes.
+// Time runs a test with real or fake time: RealTime, or synctest.Test for a provider without
+// sockets and processes.
 type Time func(t *testing.T, test func(*testing.T))
 
 // RealTime runs a test in real time.
@@ -54,7 +50,7 @@ func (in Time) run(t *testing.T, name string, test func(*testing.T)) {
 	t.Run(name, func(t *testing.T) { in(t, test) })
 }
 
-// Run runs the suite. newGroup is called once by each test.
+// Run runs the suite. Each test calls newGroup once.
 func Run(t *testing.T, in Time, newGroup func(*testing.T, Setup) Harness) {
 	for _, test := range []struct {
 		name string
@@ -65,19 +61,19 @@ func Run(t *testing.T, in Time, newGroup func(*testing.T, Setup) Harness) {
 		{"set target raises", testRaise},
 		{"set target is idempotent", testIdempotent},
 		{"set target out of bounds", testBounds},
-		{"a lower target kills nobody", testLower},
+		{"a lower target terminates no instance", testLower},
 		{"terminate lowers the target by the weight", testTerminate},
 		{"terminate of nothing", testTerminateNothing},
 		{"terminate twice lowers once", testTerminateTwice},
 		{"terminate of an unknown id ends nothing", testNotOwned},
 		{"a lost instance is replaced", testLost},
 		{"concurrent calls", testConcurrent},
-		{"a write whose context has ended changes nothing", testContext},
-		{"a shortage is told, and kills nobody", testShort},
-		{"a group that others change says so", testBusy},
+		{"an ended context changes nothing", testContext},
+		{"a shortage is reported and terminates no instance", testShort},
+		{"a group reports changes by others", testBusy},
 		{"a protected instance is not ended", testProtected},
-		{"what is denied is refused", testDenied},
-		{"what is throttled changes nothing", testThrottled},
+		{"a denied call is refused", testDenied},
+		{"a throttled call changes nothing", testThrottled},
 	} {
 		in.run(t, test.name, func(t *testing.T) {
 			setup := Setup{ID: "conformance", Min: 1, Max: 12, Target: 6}
@@ -88,7 +84,7 @@ func Run(t *testing.T, in Time, newGroup func(*testing.T, Setup) Harness) {
 	}
 }
 
-// group is the harness with what the tests ask of it.
+// group is the harness with the helpers of the tests.
 type group struct {
 	Harness
 	setup Setup
@@ -104,7 +100,7 @@ func (g *group) snapshot(t *testing.T) pools.GroupSnapshot {
 	return s
 }
 
-// await lets time pass until the snapshot is as wanted, and returns it.
+// await passes time until the snapshot is as wanted, and returns it.
 func (g *group) await(t *testing.T, what string, ok func(pools.GroupSnapshot) bool) pools.GroupSnapshot {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(g.Patience, 10*time.Second))
@@ -115,13 +111,13 @@ func (g *group) await(t *testing.T, what string, ok func(pools.GroupSnapshot) bo
 			return s
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("waited in vain: %s; the group is %+v", what, s)
+			t.Fatalf("timed out: %s; the group is %+v", what, s)
 		}
 		g.Pass(ctx)
 	}
 }
 
-// running waits until that much weight runs, and nothing is on its way.
+// running waits until that much weight runs, and no instance starts or ends.
 func (g *group) running(t *testing.T, target int) pools.GroupSnapshot {
 	t.Helper()
 	return g.await(t, "instances for the target run", func(s pools.GroupSnapshot) bool {
@@ -131,7 +127,7 @@ func (g *group) running(t *testing.T, target int) pools.GroupSnapshot {
 
 func notRunning(i pools.Instance) bool { return i.State != pools.InstanceRunning }
 
-// rest lets so much time pass that whatever the provider would do is done.
+// rest passes enough time for all changes of the provider.
 func (g *group) rest(t *testing.T) {
 	t.Helper()
 	for range 20 {
@@ -139,7 +135,7 @@ func (g *group) rest(t *testing.T) {
 	}
 }
 
-// living returns the ids of the instances that are not on their way out.
+// living returns the ids of the instances that are not terminating.
 func living(s pools.GroupSnapshot) []string {
 	var ids []string
 	for _, i := range s.Instances {

@@ -12,34 +12,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// MendHarness is a group under test that is a [pools.Mender]. While a test runs nobody
-// but the test repairs or replaces its instances.
+// MendHarness is a group under test that is a [pools.Mender]. During a test only the test repairs
+// or replaces instances.
 type MendHarness struct {
 	Harness
-	// Stop makes an instance not run any more, though it exists.
+	// Stop stops an instance, which continues to exist.
 	Stop func(t *testing.T, id string)
-	// Boot returns the boot id of an instance, empty while it does not run; nil where
-	// that cannot be told.
+	// Boot returns the boot id of an instance, or "" while the instance does not run. nil if boot
+	// ids are unknown.
 	Boot func(t *testing.T, id string) string
-	// Break has the repairs in place of an instance fail until it is switched off; nil if
-	// that cannot be.
+	// Break lets repairs in place of an instance fail while on. nil if that is impossible.
 	Break func(t *testing.T, id string, on bool)
 }
 
-// RunMender runs the suite of [pools.Mender]. newGroup is called once by each test.
+// RunMender runs the suite of [pools.Mender]. Each test calls newGroup once.
 func RunMender(t *testing.T, in Time, newGroup func(*testing.T, Setup) MendHarness) {
 	for _, test := range []struct {
 		name string
 		run  func(*testing.T, *mender)
 	}{
-		{"mends are kinds, each once", testMends},
-		{"each kind comes to its end", testMendKinds},
-		{"what was begun under an attempt is not begun again", testMendOnce},
-		{"another attempt is another repair", testMendAnew},
-		{"a repair in vain says so", testMendInVain},
-		{"what has ended cannot be repaired", testMendEnded},
+		{"each supported kind is known and occurs once", testMends},
+		{"a repair of each kind completes", testMendKinds},
+		{"a repeated attempt begins no second repair", testMendOnce},
+		{"another attempt begins another repair", testMendAnew},
+		{"a failed repair is reported as failed", testMendInVain},
+		{"an ended instance cannot be repaired", testMendEnded},
 		{"an unknown instance cannot be repaired", testMendUnknown},
-		{"a repair whose context has ended is not begun", testMendContext},
+		{"an ended context begins no repair", testMendContext},
 		{"a denied repair is refused", func(t *testing.T, m *mender) { m.refused(t, m.Deny, pools.ErrRefused) }},
 		{"a throttled repair is not begun", func(t *testing.T, m *mender) { m.refused(t, m.Throttle, pools.ErrThrottled) }},
 	} {
@@ -53,19 +52,19 @@ func RunMender(t *testing.T, in Time, newGroup func(*testing.T, Setup) MendHarne
 	}
 }
 
-// prepare waits until the group runs, and returns it with the instance that a test is
-// about, and with what can do C.
+// prepare waits until the group runs. It returns the group, the interface C of the value under
+// test, and the instance for the test.
 func prepare[C any](t *testing.T, h Harness, setup Setup, who any) (g *group, can C, victim string) {
 	t.Helper()
 	can, ok := who.(C)
 	if !ok {
-		t.Fatalf("%T is no %v", who, reflect.TypeFor[C]())
+		t.Fatalf("%T does not implement %v", who, reflect.TypeFor[C]())
 	}
 	g = &group{Harness: h, setup: setup}
 	return g, can, g.running(t, setup.Target).Instances[1].ID
 }
 
-// mender is the harness with what the tests ask of it.
+// mender is the harness with the helpers of the tests.
 type mender struct {
 	*group
 	of     MendHarness
@@ -77,7 +76,7 @@ func (m *mender) mending(kind pools.MendKind, attempt string) pools.Mending {
 	return pools.Mending{Instance: m.victim, Kind: kind, Attempt: attempt}
 }
 
-// any returns the first kind that the group has, with the instance as it wants it.
+// any returns the first supported kind, after it has prepared the instance.
 func (m *mender) any(t *testing.T) pools.MendKind {
 	t.Helper()
 	kind := m.can.Mends()[0]
@@ -85,7 +84,7 @@ func (m *mender) any(t *testing.T) pools.MendKind {
 	return kind
 }
 
-// ready stops the instance if it is to be started.
+// ready stops the instance if the kind is a start.
 func (m *mender) ready(t *testing.T, kind pools.MendKind) {
 	t.Helper()
 	if kind == pools.MendStart {
@@ -94,7 +93,7 @@ func (m *mender) ready(t *testing.T, kind pools.MendKind) {
 	}
 }
 
-// end calls until the repair is through, or has failed.
+// end repeats the repair until it is done or has failed.
 func (m *mender) end(t *testing.T, what pools.Mending) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), cmp.Or(m.Patience, 10*time.Second))
@@ -102,23 +101,22 @@ func (m *mender) end(t *testing.T, what pools.Mending) error {
 	for {
 		done, err := m.can.Mend(t.Context(), what)
 		if done && err != nil {
-			t.Fatalf("Mend(%+v) = true, %v", what, err)
+			t.Fatalf("repair %+v = true, %v", what, err)
 		}
 		if done || errors.Is(err, pools.ErrMendFailed) {
 			return err
 		}
 		if err != nil {
-			t.Fatalf("Mend(%+v): %v", what, err)
+			t.Fatalf("repair %+v: %v", what, err)
 		}
 		if ctx.Err() != nil {
-			t.Fatalf("waited in vain: %s of %s is through", what.Kind, what.Instance)
+			t.Fatalf("timed out: %s of %s is not done", what.Kind, what.Instance)
 		}
 		m.Pass(ctx)
 	}
 }
 
-// boot waits until the instance runs, and returns its boot id; empty where that cannot be
-// told.
+// boot waits until the instance runs, and returns its boot id, or "" if boot ids are unknown.
 func (m *mender) boot(t *testing.T) string {
 	t.Helper()
 	if m.of.Boot == nil {
@@ -132,10 +130,10 @@ func (m *mender) boot(t *testing.T) string {
 	return id
 }
 
-// restarted reports whether two boot ids are as they should be after a restart.
+// restarted reports whether two boot ids show a restart.
 func (m *mender) restarted(before, after string) bool { return m.of.Boot == nil || before != after }
 
-// untouched checks that the group has the same instances and the same target.
+// untouched checks that the group still has the same instances and the same target.
 func (m *mender) untouched(t *testing.T, before pools.GroupSnapshot) {
 	t.Helper()
 	m.rest(t)
@@ -147,30 +145,31 @@ func testMends(t *testing.T, m *mender) {
 	known := []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
 	for i, kind := range kinds {
 		if !slices.Contains(known, kind) || slices.Contains(kinds[:i], kind) {
-			t.Errorf("Mends() = %q, want some of %q, each once", kinds, known)
+			t.Errorf("the kinds are %q, want some of %q, each once", kinds, known)
 		}
 	}
 	if len(kinds) == 0 {
-		t.Error("Mends() is empty")
+		t.Error("the group supports no kind")
 	}
 	for _, kind := range known {
 		if slices.Contains(kinds, kind) {
 			continue
 		}
 		if done, err := m.can.Mend(t.Context(), m.mending(kind, "attempt-"+string(kind))); done || err == nil {
-			t.Errorf("Mend by %s = %t, %v, want an error: there is none", kind, done, err)
+			t.Errorf("repair by %s = %t, %v, want an error: it is not supported", kind, done, err)
 		}
 	}
 }
 
-// testMendKinds: the instance keeps its id, restarts once, and the group its size.
+// testMendKinds checks that the instance keeps its id and restarts once, and that the group keeps
+// its size.
 func testMendKinds(t *testing.T, m *mender) {
 	for _, kind := range m.can.Mends() {
 		before, boot := m.snapshot(t), m.boot(t)
 		m.ready(t, kind)
 		what := m.mending(kind, "attempt-"+string(kind))
 		if err := m.end(t, what); err != nil {
-			t.Fatalf("Mend by %s: %v", kind, err)
+			t.Fatalf("repair by %s: %v", kind, err)
 		}
 		after := m.boot(t)
 		if !m.restarted(boot, after) {
@@ -178,11 +177,11 @@ func testMendKinds(t *testing.T, m *mender) {
 		}
 		m.untouched(t, before)
 		if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
-			t.Errorf("once %s is through, Mend = %t, %v, want true", kind, done, err)
+			t.Errorf("after the end of %s, the repair = %t, %v, want true", kind, done, err)
 		}
 		m.untouched(t, before)
 		if again := m.boot(t); again != after {
-			t.Errorf("asked for %s again it has restarted: boot %q, then %q", kind, after, again)
+			t.Errorf("a repeated %s restarted it again: boot %q, then %q", kind, after, again)
 		}
 	}
 }
@@ -196,12 +195,12 @@ func testMendOnce(t *testing.T, m *mender) {
 	}
 	m.parallel(t, calls)
 	if err := m.end(t, what); err != nil {
-		t.Fatalf("Mend: %v", err)
+		t.Fatalf("repair: %v", err)
 	}
 	boot := m.boot(t)
 	for range 10 {
 		if done, err := m.can.Mend(t.Context(), what); !done || err != nil {
-			t.Fatalf("Mend = %t, %v, want true", done, err)
+			t.Fatalf("repair = %t, %v, want true", done, err)
 		}
 		m.Pass(t.Context())
 	}
@@ -215,12 +214,12 @@ func testMendAnew(t *testing.T, m *mender) {
 	before := m.snapshot(t)
 	kind := m.any(t)
 	if err := m.end(t, m.mending(kind, "attempt-1")); err != nil {
-		t.Fatalf("Mend: %v", err)
+		t.Fatalf("repair: %v", err)
 	}
 	boot := m.boot(t)
 	m.ready(t, kind)
 	if err := m.end(t, m.mending(kind, "attempt-2")); err != nil {
-		t.Fatalf("Mend under another attempt: %v", err)
+		t.Fatalf("repair under another attempt: %v", err)
 	}
 	if again := m.boot(t); !m.restarted(boot, again) {
 		t.Errorf("under another attempt it did not restart: boot %q", boot)
@@ -236,12 +235,12 @@ func testMendInVain(t *testing.T, m *mender) {
 	m.of.Break(t, m.victim, true)
 	what := m.mending(kind, "attempt-1")
 	if err := m.end(t, what); !errors.Is(err, pools.ErrMendFailed) {
-		t.Fatalf("Mend = %v, want %v", err, pools.ErrMendFailed)
+		t.Fatalf("repair = %v, want %v", err, pools.ErrMendFailed)
 	}
 	m.of.Break(t, m.victim, false)
 	m.rest(t)
 	if done, err := m.can.Mend(t.Context(), what); done || !errors.Is(err, pools.ErrMendFailed) {
-		t.Errorf("under the same attempt, Mend = %t, %v, want that it failed still", done, err)
+		t.Errorf("under the same attempt, the repair = %t, %v, want the same failure", done, err)
 	}
 }
 
@@ -252,7 +251,7 @@ func testMendEnded(t *testing.T, m *mender) {
 	before := m.snapshot(t)
 	done, err := m.can.Mend(t.Context(), m.mending(kind, "attempt-1"))
 	if done || !errors.Is(err, pools.ErrMendFailed) && !errors.Is(err, pools.ErrNotOwned) {
-		t.Errorf("Mend of an instance that has ended = %t, %v, want %v", done, err, pools.ErrMendFailed)
+		t.Errorf("repair of an ended instance = %t, %v, want %v", done, err, pools.ErrMendFailed)
 	}
 	m.untouched(t, before)
 }
@@ -261,7 +260,7 @@ func testMendUnknown(t *testing.T, m *mender) {
 	before := m.snapshot(t)
 	m.victim = "not-one-of-ours"
 	if done, err := m.can.Mend(t.Context(), m.mending(m.can.Mends()[0], "attempt-1")); done || err == nil {
-		t.Errorf("Mend = %t, %v, want an error", done, err)
+		t.Errorf("repair = %t, %v, want an error", done, err)
 	}
 	m.untouched(t, before)
 }
@@ -281,8 +280,8 @@ func testMendContext(t *testing.T, m *mender) {
 	}
 }
 
-// refused checks that while fault is on no repair is begun, that this is no end of it,
-// and that it goes on once the fault is off.
+// refused checks that while fault is on no repair begins and the attempt does not fail, and that it
+// completes afterwards.
 func (m *mender) refused(t *testing.T, fault func(*testing.T, bool), want error) {
 	t.Helper()
 	if fault == nil {
@@ -291,10 +290,10 @@ func (m *mender) refused(t *testing.T, fault func(*testing.T, bool), want error)
 	what := m.mending(m.any(t), "attempt-1")
 	fault(t, true)
 	if done, err := m.can.Mend(t.Context(), what); done || !errors.Is(err, want) || errors.Is(err, pools.ErrMendFailed) {
-		t.Errorf("Mend = %t, %v, want %v", done, err, want)
+		t.Errorf("repair = %t, %v, want %v", done, err, want)
 	}
 	fault(t, false)
 	if err := m.end(t, what); err != nil {
-		t.Errorf("once that is over, Mend: %v", err)
+		t.Errorf("after the fault, repair: %v", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Operation names what a group is asked to do.
+// Operation is a request to a group.
 type Operation string
 
 const (
@@ -19,10 +19,10 @@ const (
 	Terminate Operation = "terminate"
 	Mend      Operation = "mend"
 	Isolate   Operation = "isolate"
-	Heal      Operation = "heal" // what a Provider's Healer writes
+	Heal      Operation = "heal" // the writes of a Provider as pools.Healer
 )
 
-// cloud is the group itself, behind all of its handles.
+// cloud is the state of a group, shared by all of its handles.
 type cloud struct {
 	config Config // never changes
 
@@ -31,40 +31,40 @@ type cloud struct {
 	version   int // counts changes
 	target    int
 	stale     bool
-	stock     float64   // weight that can exist at most
-	quota     float64   // the same, but more can be asked for
-	short     string    // why the last launch gave less than what was missing
-	shortAt   time.Time // when that was
+	stock     float64   // maximum existing weight
+	quota     float64   // the same, but a higher target is accepted
+	short     string    // why the latest launch was incomplete
+	shortAt   time.Time // time of that launch
 	busy      string
-	launched  int // names the instances
+	launched  int // number of launches, for the ids of instances
 	instances []instance
-	owned     map[string]bool // all that ever were
+	owned     map[string]bool // all instances so far
 	refuse    map[Operation]error
-	drop      map[Operation]int // answers to lose
+	drop      map[Operation]int // responses to lose
 	log       []Write
-	heals     bool               // what has stopped is replaced
-	stalled   bool               // no fence holds
+	heals     bool               // stopped instances are replaced
+	stalled   bool               // no fence takes effect
 	repairs   map[string]*repair // by attempt
 }
 
 type instance struct {
 	pools.Instance
-	ended   time.Time // set when terminating
-	taken   time.Time // when the provider takes it by itself, zero if it does not
+	ended   time.Time // time of termination
+	taken   time.Time // when the provider ends it by itself; zero: never
 	stopped bool
-	unfit   bool // told to be, so that it is replaced
-	broken  bool // repairs in place are in vain
+	unfit   bool // marked as unhealthy, so that it is replaced
+	broken  bool // repairs in place fail
 	boots   int
-	health  pools.Inspection // what is said of it beside its state
+	health  pools.Inspection // reported health, without the state
 	fenced  map[pools.Fence]time.Time
 }
 
-// live reports whether the instance is not on its way out.
+// live reports whether the instance is not terminating.
 func (i *instance) live() bool { return i.State != pools.InstanceTerminating }
 
-// Advance lets time pass: instances come up, repairs come to their end, those whose
-// time has come are taken, as are stopped and unfit ones where the provider heals, those
-// that end are gone, and what is missing to the target is ordered.
+// Advance sets the time. Instances start, repairs end, and instances whose time has come are
+// interrupted. If the provider owns the repair, stopped and unfit instances are terminated.
+// Terminated instances disappear, and missing ones are launched.
 func (g *Group) Advance(now time.Time) {
 	g.outside(func(c *cloud) {
 		c.now = now
@@ -83,8 +83,8 @@ func (g *Group) Advance(now time.Time) {
 	})
 }
 
-// Lose makes an instance vanish at once; it is replaced with the next Advance.
-// It reports whether there was one.
+// Lose removes an instance at once. The next Advance replaces it. Lose reports whether the instance
+// existed.
 func (g *Group) Lose(id string) (found bool) {
 	g.outside(func(c *cloud) {
 		before := len(c.instances)
@@ -94,8 +94,7 @@ func (g *Group) Lose(id string) (found bool) {
 	return found
 }
 
-// Protect sets or lifts the protection of an instance. It reports whether there
-// is one.
+// Protect sets or removes the protection of an instance. It reports whether the instance exists.
 func (g *Group) Protect(id string, on bool) (found bool) {
 	g.outside(func(c *cloud) {
 		if i := c.findLocked(id); i != nil {
@@ -105,7 +104,7 @@ func (g *Group) Protect(id string, on bool) (found bool) {
 	return found
 }
 
-// MarkStale has the group rolled away: its instances stay, none is launched.
+// MarkStale marks the group as stale: its instances stay, and none is launched.
 func (g *Group) MarkStale() {
 	g.outside(func(c *cloud) {
 		c.stale = true
@@ -115,8 +114,8 @@ func (g *Group) MarkStale() {
 	})
 }
 
-// Interrupt has the provider end an instance by itself at that time; the target
-// stays, so it is replaced. It reports whether there is one.
+// Interrupt lets the provider end an instance by itself at that time. The target stays, so the
+// instance is replaced. Interrupt reports whether the instance exists.
 func (g *Group) Interrupt(id string, at time.Time) (found bool) {
 	g.outside(func(c *cloud) {
 		if i := c.findLocked(id); i != nil {
@@ -126,26 +125,25 @@ func (g *Group) Interrupt(id string, at time.Time) (found bool) {
 	return found
 }
 
-// Stock sets the weight that there is to be had at most: no instance is launched
-// beyond it, and raising the target beyond it fails with pools.ErrShort.
+// Stock sets the maximum existing weight. No instance is launched beyond it, and a target beyond it
+// fails with pools.ErrShort.
 func (g *Group) Stock(weight float64) { g.outside(func(c *cloud) { c.stock = weight }) }
 
-// Quota sets the weight that the provider gives us at most. A target beyond it is
-// taken, but no instance is launched; the snapshot says Short then.
+// Quota sets the maximum existing weight. A target beyond it is accepted, but no instance is
+// launched, and snapshots have Short set.
 func (g *Group) Quota(weight float64) { g.outside(func(c *cloud) { c.quota = weight }) }
 
-// Busy has somebody else change the group from now on, as why says: all writes
-// are refused with pools.ErrRefused. An empty why ends that.
+// Busy lets another party change the group: all writes fail with pools.ErrRefused. An empty why
+// ends that.
 func (g *Group) Busy(why string) { g.outside(func(c *cloud) { c.busy = why }) }
 
-// Refuse has an operation fail with err from now on, nil ends that. Nothing is
-// changed by an operation that fails.
+// Refuse lets an operation fail with err, without a change. nil ends that.
 func (g *Group) Refuse(op Operation, err error) {
 	g.outside(func(c *cloud) { c.refuse[op] = err })
 }
 
-// Drop has the answers to the next n writes of that kind get lost: they take
-// effect, and fail with context.DeadlineExceeded.
+// Drop loses the responses to the next n writes of that kind: they take effect, and fail with
+// context.DeadlineExceeded.
 func (g *Group) Drop(op Operation, n int) { g.outside(func(c *cloud) { c.drop[op] = n }) }
 
 func (g *Group) outside(change func(*cloud)) {
@@ -155,7 +153,7 @@ func (g *Group) outside(change func(*cloud)) {
 	g.cloud.version++
 }
 
-// admit returns the error that reading is to fail with, if any.
+// admit returns the error with which a read fails, or nil.
 func (c *cloud) admit(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -165,7 +163,7 @@ func (c *cloud) admit(ctx context.Context) error {
 	return c.refuse[Snapshot]
 }
 
-// read returns the group as it is, and which version that is.
+// read returns the current state of the group and its version.
 func (c *cloud) read() (sight, int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,8 +194,8 @@ func (c *cloud) findLocked(id string) *instance {
 	return nil
 }
 
-// launchLocked orders instances until the target is reached, or what there is to
-// be had, and has those running whose time has come.
+// launchLocked launches instances until the target or the maximum weight is reached. Then it starts
+// instances whose time has come.
 func (c *cloud) launchLocked() {
 	defer c.settleLocked()
 	c.short, c.shortAt = "", time.Time{}
@@ -222,7 +220,7 @@ func (c *cloud) launchLocked() {
 	}
 }
 
-// weightLocked returns the weight that exists and stays.
+// weightLocked returns the weight of the instances that are not terminating.
 func (c *cloud) weightLocked() float64 {
 	var sum float64
 	for _, i := range c.instances {
@@ -233,15 +231,15 @@ func (c *cloud) weightLocked() float64 {
 	return sum
 }
 
-// limitLocked says what keeps instances from being launched.
+// limitLocked returns why no more instances are launched.
 func (c *cloud) limitLocked() string {
 	if c.stock <= c.quota {
-		return fmt.Sprintf("no capacity: there is %v", c.stock)
+		return fmt.Sprintf("no capacity beyond %v", c.stock)
 	}
 	return fmt.Sprintf("the quota is %v", c.quota)
 }
 
-// settleLocked has the instances running whose time has come.
+// settleLocked starts the instances whose time has come.
 func (c *cloud) settleLocked() {
 	for i := range c.instances {
 		in := &c.instances[i]

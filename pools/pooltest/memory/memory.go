@@ -17,23 +17,21 @@ type Offer struct {
 	Weight float64 // more than 0
 }
 
-// Config says what a group is. Min, Max and Target are in weight.
+// Config is the configuration of a group. Min, Max and Target are in weight.
 type Config struct {
 	ID     string
 	Min    int
-	Max    int // 0 and pools.Unlimited: no upper bound
-	Target int // with which it starts
-	// Offers are taken in turn; none is the same as one of weight 1.
+	Max    int // 0 and pools.Unlimited: no upper bound.
+	Target int // the initial target.
+	// Offers are launched in turn. Default: one offer of weight 1.
 	Offers []Offer
-	Join   time.Duration // from the order until an instance runs
-	Leave  time.Duration // from its end until it is gone
-	Lag    int           // reads of a handle that do not see the writes of others yet
-	// Mends are the repairs in place that there are; nil: all. Boot is how long each
-	// takes.
+	Join   time.Duration // from launch to running.
+	Leave  time.Duration // from termination to disappearance.
+	Lag    int           // number of reads of a handle that do not show the latest writes of others.
+	// Mends are the supported kinds of repair in place. nil: all. Boot is how long each takes.
 	Mends []pools.MendKind
 	Boot  time.Duration
-	// Fences are the ways to fence that there are; nil: all. Fence is how long it takes
-	// until one holds.
+	// Fences are the supported fences. nil: all. Fence is how long each takes.
 	Fences []pools.Fence
 	Fence  time.Duration
 }
@@ -54,18 +52,18 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Group is a handle on a group in memory: a [pools.Group], and what a test does
-// to it from outside. What is done from outside counts as a write of others.
+// Group is a handle on a group in memory. It implements [pools.Group], and has methods for changes
+// from outside. These count as writes of others.
 type Group struct {
 	cloud *cloud
 
 	mu      sync.Mutex
-	shown   sight // what the last read gave
+	shown   sight // the latest read
 	version int   // of shown
-	behind  int   // reads since there is something newer
+	behind  int   // reads since a newer version exists
 }
 
-// sight is what a read gives.
+// sight is the result of a read.
 type sight struct {
 	group  pools.GroupSnapshot
 	health []pools.Inspection
@@ -77,7 +75,7 @@ var (
 	_ pools.Isolator = (*Group)(nil)
 )
 
-// New returns a group with its instances ordered at that time.
+// New returns a group whose instances are launched at now.
 func New(config Config, now time.Time) *Group {
 	c := &cloud{
 		config: config.withDefaults(),
@@ -96,7 +94,7 @@ func New(config Config, now time.Time) *Group {
 	return (&Group{cloud: c}).Other()
 }
 
-// Other returns another handle on the same group, as another process has one.
+// Other returns another handle on the same group, as for another process.
 func (g *Group) Other() *Group {
 	shown, version := g.cloud.read()
 	return &Group{cloud: g.cloud, shown: shown, version: version}
@@ -105,14 +103,13 @@ func (g *Group) Other() *Group {
 // ID implements [pools.Group].
 func (g *Group) ID() string { return g.cloud.config.ID }
 
-// Snapshot implements [pools.Group]. Writes of others are not seen by as many
-// reads as Config.Lag.
+// Snapshot implements [pools.Group]. The first Config.Lag reads do not show a write of others.
 func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	seen, err := g.look(ctx)
 	return seen.group, err
 }
 
-// look reads the group, as far as this handle sees it.
+// look reads the group with the lag of this handle.
 func (g *Group) look(ctx context.Context) (sight, error) {
 	if err := g.cloud.admit(ctx); err != nil {
 		return sight{}, err
@@ -128,8 +125,8 @@ func (g *Group) look(ctx context.Context) (sight, error) {
 	return now.clone(), nil
 }
 
-// SetTarget implements [pools.Group]: pools.ErrShort for more than Stock has,
-// pools.ErrRefused while the group is Busy.
+// SetTarget implements [pools.Group]. Beyond Stock the error is pools.ErrShort. While the group is
+// Busy it is pools.ErrRefused.
 func (g *Group) SetTarget(ctx context.Context, target int) error {
 	err := g.write(ctx, &Write{Op: SetTarget, Target: target})
 	if err != nil {
@@ -138,9 +135,9 @@ func (g *Group) SetTarget(ctx context.Context, target int) error {
 	return nil
 }
 
-// Terminate implements [pools.Group]. The target is not lowered below the
-// group's minimum, so what ends there is replaced. If one of the instances is
-// protected, or the group Busy, it is pools.ErrRefused and nothing is ended.
+// Terminate implements [pools.Group]. The target is not lowered below the group's minimum, so
+// instances below it are replaced. If one of the instances is protected, or the group is Busy, the
+// error is pools.ErrRefused and nothing is terminated.
 func (g *Group) Terminate(ctx context.Context, ids []string) error {
 	err := g.write(ctx, &Write{Op: Terminate, IDs: slices.Clone(ids)})
 	if err != nil {
@@ -149,7 +146,7 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// write makes a change that this handle sees from now on.
+// write makes a change that this handle shows at once.
 func (g *Group) write(ctx context.Context, w *Write) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()

@@ -67,7 +67,7 @@ func atQuota(g *memory.Group) func(*testing.T) {
 	return func(t *testing.T) { g.Quota(snapshot(t, g).Fulfilled()) }
 }
 
-// refuse switches the refusal of all writes on and off.
+// refuse returns a function that switches the rejection of all writes on and off.
 func refuse(g *memory.Group, err error) func(*testing.T, bool) {
 	return func(_ *testing.T, on bool) {
 		for _, op := range []memory.Operation{memory.SetTarget, memory.Terminate} {
@@ -85,7 +85,7 @@ func snapshot(t *testing.T, g *memory.Group) pools.GroupSnapshot {
 	return s
 }
 
-// count returns how many instances are in that state.
+// count returns the number of instances in that state.
 func count(s pools.GroupSnapshot, state pools.InstanceState) int {
 	n := 0
 	for _, i := range s.Instances {
@@ -156,7 +156,7 @@ func TestQuota(t *testing.T) {
 func TestInterrupt(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 2, Leave: time.Minute}, start)
 	if !g.Interrupt("a-1", start.Add(2*time.Minute)) || g.Interrupt("a-9", start) {
-		t.Error("Interrupt does not say whether there is one")
+		t.Error("Interrupt returns the wrong result")
 	}
 	for minute, want := range []int{0, 0, 1, 0} {
 		g.Advance(start.Add(time.Duration(minute) * time.Minute))

@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Provider gives the groups of a pool, and what it knows of their health. It sees as
-// much of them as the handles do that it has.
+// Provider has the groups of a pool, and reports their health. Its reads lag as those of its
+// handles.
 type Provider struct{ groups []*Group }
 
 var (
@@ -18,7 +18,7 @@ var (
 	_ pools.Healer    = (*Provider)(nil)
 )
 
-// NewProvider returns a provider of these groups, which are in order of id.
+// NewProvider returns a provider of these groups, which must be in order of id.
 func NewProvider(groups ...*Group) *Provider { return &Provider{groups} }
 
 // Groups implements [pools.Provider].
@@ -33,8 +33,8 @@ func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
 	return out, nil
 }
 
-// Ail has the provider say of an instance what change makes of it, beside its state. It
-// reports whether there is one.
+// Ail lets change edit the reported health of an instance, without its state. It reports whether
+// the instance exists.
 func (g *Group) Ail(id string, change func(*pools.Inspection)) (found bool) {
 	g.outside(func(c *cloud) {
 		if i := c.findLocked(id); i != nil {
@@ -45,7 +45,7 @@ func (g *Group) Ail(id string, change func(*pools.Inspection)) (found bool) {
 	return found
 }
 
-// inspection is what the provider says of the instance.
+// inspection returns the reported health of the instance.
 func (i *instance) inspection() pools.Inspection {
 	in := i.health
 	in.ID = i.ID
@@ -55,7 +55,7 @@ func (i *instance) inspection() pools.Inspection {
 	return in
 }
 
-// Inspect implements [pools.Inspector]. What no Ail has changed is unknown.
+// Inspect implements [pools.Inspector]. Health that SetHealth did not set is unknown.
 func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
 	var out []pools.Inspection
 	for _, g := range p.groups {
@@ -73,11 +73,11 @@ func (p *Provider) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.
 	return out, nil
 }
 
-// Heals implements [pools.Healer]: the provider does until it is told to leave it.
+// Heals implements [pools.Healer]. The provider owns the repair until LeaveHealing.
 func (p *Provider) Heals(ctx context.Context) (why string, err error) {
 	for _, g := range p.groups {
 		if err := g.cloud.admit(ctx); err != nil {
-			return "", fmt.Errorf("see who heals group %s: %w", g.ID(), err)
+			return "", fmt.Errorf("read the repair owner of group %s: %w", g.ID(), err)
 		}
 		if g.heals() {
 			return fmt.Sprintf("group %s replaces what has stopped", g.ID()), nil
@@ -92,14 +92,14 @@ func (g *Group) heals() bool {
 	return g.cloud.heals
 }
 
-// Heal has the provider heal the group again, as somebody else may tell it to.
+// Heal lets the provider own the repair again, as another party may do.
 func (g *Group) Heal() { g.outside(func(c *cloud) { c.heals = true }) }
 
 // LeaveHealing implements [pools.Healer].
 func (p *Provider) LeaveHealing(ctx context.Context) error {
 	for _, g := range p.groups {
 		if err := g.write(ctx, &Write{Op: Heal}); err != nil {
-			return fmt.Errorf("leave the healing of group %s: %w", g.ID(), err)
+			return fmt.Errorf("take over the repairs of group %s: %w", g.ID(), err)
 		}
 	}
 	return nil
@@ -109,7 +109,7 @@ func (p *Provider) LeaveHealing(ctx context.Context) error {
 func (p *Provider) Heal(ctx context.Context) error {
 	for _, g := range p.groups {
 		if err := g.cloud.admit(ctx); err != nil {
-			return fmt.Errorf("have group %s healed again: %w", g.ID(), err)
+			return fmt.Errorf("return the repairs of group %s: %w", g.ID(), err)
 		}
 		g.Heal()
 	}
@@ -131,7 +131,8 @@ func (p *Provider) MarkUnhealthy(ctx context.Context, id, why string) error {
 	return fmt.Errorf("mark instance %s unhealthy: %w", id, pools.ErrNotOwned)
 }
 
-// healLocked marks the instance that w names or, of none, ends the healing.
+// healLocked marks the instance in w as unhealthy. Without an instance it ends the provider's own
+// repairs.
 func (c *cloud) healLocked(w *Write) error {
 	if len(w.IDs) == 0 {
 		c.heals = false

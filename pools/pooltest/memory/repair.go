@@ -9,16 +9,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// repair is one in place, from its beginning on.
+// repair is a repair in place.
 type repair struct {
 	pools.Mending
 	began time.Time
 	ended bool
-	why   string // it was in vain
+	why   string // why it failed; empty: it has not
 }
 
-// Stop has an instance not run any more. Where the provider heals it is replaced with
-// the next Advance. It reports whether there is one.
+// Stop stops an instance. If the provider owns the repair, the next Advance replaces it. Stop
+// reports whether the instance exists.
 func (g *Group) Stop(id string) (found bool) {
 	g.outside(func(c *cloud) {
 		if i := c.findLocked(id); i != nil && i.live() {
@@ -28,8 +28,8 @@ func (g *Group) Stop(id string) (found bool) {
 	return found
 }
 
-// Break has the repairs in place of an instance come to nothing, until it is switched
-// off. It reports whether there is one.
+// Break lets the repairs in place of an instance fail while on. It reports whether the instance
+// exists.
 func (g *Group) Break(id string, on bool) (found bool) {
 	g.outside(func(c *cloud) {
 		if i := c.findLocked(id); i != nil {
@@ -39,8 +39,8 @@ func (g *Group) Break(id string, on bool) (found bool) {
 	return found
 }
 
-// Boot returns the boot id of an instance, another one after each restart; empty while it
-// does not run.
+// Boot returns the boot id of an instance, which changes with each restart. It is empty while the
+// instance does not run.
 func (g *Group) Boot(id string) string {
 	c := g.cloud
 	c.mu.Lock()
@@ -57,7 +57,7 @@ func (g *Group) Mends() []pools.MendKind { return slices.Clone(g.cloud.config.Me
 
 // Mend implements [pools.Mender]. A repair takes Config.Boot.
 func (g *Group) Mend(ctx context.Context, m pools.Mending) (done bool, err error) {
-	m.Resumed = false // an attempt is the same before and after a restart
+	m.Resumed = false // an attempt is the same after a restart
 	w := Write{Op: Mend, Mend: m}
 	if err := g.write(ctx, &w); err != nil {
 		return false, fmt.Errorf("%s instance %s of group %s: %w", m.Kind, m.Instance, g.ID(), err)
@@ -77,7 +77,7 @@ func (c *cloud) mendLocked(w *Write) error {
 		if i := c.findLocked(m.Instance); m.Kind != pools.MendStart || i.stopped {
 			i.stopped = true
 		} else {
-			r.ended = true // it runs
+			r.ended = true // it already runs
 		}
 		c.repairLocked()
 	}
@@ -100,7 +100,7 @@ func (c *cloud) mendableLocked(m pools.Mending) error {
 	case i == nil || !i.live():
 		return fmt.Errorf("%w: the instance has ended", pools.ErrMendFailed)
 	case !slices.Contains(c.config.Mends, m.Kind):
-		return fmt.Errorf("%w: there is no %s", pools.ErrMendFailed, m.Kind)
+		return fmt.Errorf("%w: %s is not supported", pools.ErrMendFailed, m.Kind)
 	case i.stopped && (m.Kind == pools.MendReboot || m.Kind == pools.MendRebuild):
 		return fmt.Errorf("%w: the instance does not run", pools.ErrMendFailed)
 	}
@@ -127,7 +127,7 @@ func (c *cloud) repairLocked() {
 	}
 }
 
-// restartingLocked reports whether a repair of the instance is under way.
+// restartingLocked reports whether a repair of the instance is in progress.
 func (c *cloud) restartingLocked(id string) bool {
 	for _, r := range c.repairs {
 		if r.Instance == id && !r.ended && r.why == "" {
@@ -140,7 +140,7 @@ func (c *cloud) restartingLocked(id string) bool {
 // Fences implements [pools.Isolator].
 func (g *Group) Fences() []pools.Fence { return slices.Clone(g.cloud.config.Fences) }
 
-// Isolate implements [pools.Isolator]. A fence holds after Config.Fence.
+// Isolate implements [pools.Isolator]. A fence takes effect after Config.Fence.
 func (g *Group) Isolate(ctx context.Context, id string, way pools.Fence) (confirmed bool, err error) {
 	w := Write{Op: Isolate, IDs: []string{id}, Way: way}
 	if err := g.write(ctx, &w); err != nil {
@@ -156,7 +156,7 @@ func (c *cloud) isolateLocked(w *Write) error {
 	case !c.owned[id]:
 		return fmt.Errorf("%s: %w", id, pools.ErrNotOwned)
 	case !slices.Contains(c.config.Fences, w.Way):
-		return fmt.Errorf("%w: there is no fence %s", pools.ErrRefused, w.Way)
+		return fmt.Errorf("%w: fence %s is not supported", pools.ErrRefused, w.Way)
 	case i == nil:
 		w.Done = true
 		return nil
@@ -175,7 +175,7 @@ func (c *cloud) isolateLocked(w *Write) error {
 	return nil
 }
 
-// Fenced reports whether a fence of the instance holds, or the instance is gone.
+// Fenced reports whether a fence of the instance is in effect, or the instance is gone.
 func (g *Group) Fenced(id string, way pools.Fence) bool {
 	c := g.cloud
 	c.mu.Lock()
@@ -188,5 +188,5 @@ func (g *Group) Fenced(id string, way pools.Fence) bool {
 	return fenced && !c.stalled && c.now.Sub(asked) >= c.config.Fence
 }
 
-// Stall has fences be taken on and not come about, until it is switched off.
+// Stall accepts fences without effect while on.
 func (g *Group) Stall(on bool) { g.outside(func(c *cloud) { c.stalled = on }) }

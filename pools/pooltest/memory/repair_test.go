@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest/memory"
 )
 
-// kinds of groups whose optional interfaces are tested.
+// kinds returns configurations for the tests of the optional interfaces.
 func kinds() map[string]memory.Config {
 	return map[string]memory.Config{
 		"at once":             {},
@@ -25,7 +25,7 @@ func kinds() map[string]memory.Config {
 	}
 }
 
-// newGroup returns a group of that kind, and what the suites do with it.
+// newGroup returns a group of that kind, and its harness.
 func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
 	config.ID, config.Min, config.Max, config.Target = s.ID, s.Min, s.Max, s.Target
 	g, now := memory.New(config, start), start
@@ -48,7 +48,7 @@ func newGroup(config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.H
 	}
 }
 
-// left returns a group of that kind whose healing is left to us.
+// left returns a group of that kind whose provider has released the repair.
 func left(t *testing.T, config memory.Config, s pooltest.Setup) (*memory.Group, pooltest.Harness) {
 	t.Helper()
 	g, h := newGroup(config, s)
@@ -127,20 +127,20 @@ func TestHealerConformance(t *testing.T) {
 	}
 }
 
-// A repair whose answer was lost has begun, and is looked up.
+// A repair whose response was lost has begun, and the next call returns its state.
 func TestLostAnswerOfARepair(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 2, Boot: time.Minute}, start)
 	what := pools.Mending{Instance: "a-1", Kind: pools.MendReboot, Attempt: "attempt-1"}
 	g.Drop(memory.Mend, 1)
 	if done, err := g.Mend(t.Context(), what); done || !errors.Is(err, context.DeadlineExceeded) {
-		t.Errorf("Mend = %t, %v, want %v", done, err, context.DeadlineExceeded)
+		t.Errorf("repair = %t, %v, want %v", done, err, context.DeadlineExceeded)
 	}
 	if boot := g.Boot("a-1"); boot != "" {
 		t.Errorf("boot %q, want that it restarts", boot)
 	}
 	g.Advance(start.Add(time.Minute))
 	if done, err := g.Mend(t.Context(), what); !done || err != nil {
-		t.Errorf("Mend = %t, %v, want that it is through", done, err)
+		t.Errorf("repair = %t, %v, want that it is done", done, err)
 	}
 	begun := slices.DeleteFunc(g.Log(), func(w memory.Write) bool { return !w.Began })
 	if len(begun) != 1 || begun[0].Mend != what {
@@ -152,11 +152,11 @@ func TestLostAnswerOfARepair(t *testing.T) {
 	}
 }
 
-// Where the provider heals, what has stopped is replaced.
+// If the provider owns the repair, it replaces a stopped instance.
 func TestStoppedIsHealed(t *testing.T) {
 	g := memory.New(memory.Config{ID: "a", Target: 2}, start)
 	if !g.Stop("a-1") || g.Stop("a-9") {
-		t.Error("Stop does not tell who is there")
+		t.Error("Stop returns the wrong result")
 	}
 	g.Advance(start.Add(time.Second))
 	if s := snapshot(t, g); len(s.Instances) != 2 || s.Instances[0].ID != "a-2" || s.Target != 2 {

@@ -10,35 +10,35 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Write is one write that the provider was asked for, and what came of it.
+// Write is one received write, and its result.
 type Write struct {
-	At     time.Time // by the group's own time
+	At     time.Time // by the group's clock
 	Op     Operation
-	Target int           // that SetTarget asked for
-	IDs    []string      // that Terminate, Isolate or Heal asked for
-	Mend   pools.Mending // that Mend asked for
-	Way    pools.Fence   // that Isolate asked for
-	// Done is what was answered: the repair is through, the fence confirmed. Began says
-	// that this write began the repair.
+	Target int           // of SetTarget
+	IDs    []string      // of Terminate, Isolate or ResumeRepair
+	Mend   pools.Mending // of RepairInPlace
+	Way    pools.Fence   // of Isolate
+	// Done is the response: the repair is done, or the fence is confirmed. Began means that this
+	// write began the repair.
 	Done, Began bool
-	// Before and After are the group's target; Ended are the instances that this
-	// write ended, so those are not in it that were on their way out already.
+	// Before and After are the group's target. Ended are the instances that this write terminated,
+	// without those that were already terminating.
 	Before, After int
 	Ended         []string
-	// Err is what it failed with, and then nothing was changed; Lost is that it took
-	// effect, and the caller never heard of it.
+	// Err is the error. With it nothing was changed. Lost means that the write took effect, but its
+	// response was lost.
 	Err  error
 	Lost bool
 }
 
-// Log returns all writes that reached the provider, through any handle, in order.
+// Log returns all received writes of all handles, in order.
 func (g *Group) Log() []Write {
 	g.cloud.mu.Lock()
 	defer g.cloud.mu.Unlock()
 	return slices.Clone(g.cloud.log)
 }
 
-// write does what is asked for, whole or not at all, and logs it.
+// write carries out a write, completely or not at all, and logs it.
 func (c *cloud) write(ctx context.Context, w *Write) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -56,7 +56,7 @@ func (c *cloud) write(ctx context.Context, w *Write) error {
 	}
 	c.log = append(c.log, *w)
 	if w.Lost {
-		return fmt.Errorf("the answer was lost: %w", context.DeadlineExceeded)
+		return fmt.Errorf("the response was lost: %w", context.DeadlineExceeded)
 	}
 	return w.Err
 }

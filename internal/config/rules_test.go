@@ -45,7 +45,7 @@ func TestGroups(t *testing.T) {
   local: machines that are processes of this host; repairs START, REBOOT, REBUILD, RECREATE; fences SERVICE, COMPUTE; replaces unfit machines by itself`},
 		{"by tag", "[{asg: {tag: 'weir:pool'}}, {sfr: {tag: 'weir:pool'}}, {sfr: {s3: {bucket: b, prefix: p}}}]", ""},
 		{"no tag", "[{asg: {}}]", `FILE:1: resource_groups[0].asg.tag: is missing: want the key of the tag that names the pool, such as "weir:pool"`},
-		{"two ways to be found", "[{sfr: {tag: x, s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].sfr.tag: stands beside s3: keep one"},
+		{"two ways to be found", "[{sfr: {tag: x, s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].sfr.tag: is set together with s3: remove one of them"},
 		{"half a list", "[{sfr: {s3: {bucket: b}}}]", "FILE:1: resource_groups[0].sfr.s3: want bucket and prefix"},
 		{"groups in a list", "[{asg: {s3: {bucket: b, prefix: p}}}]", "FILE:1: resource_groups[0].asg.s3: is only for sfr: Auto Scaling groups are found by tag"},
 		{"two kinds", "[{asg: {tag: x}, sfr: {tag: x}}]", "FILE:1: resource_groups[0]: names asg and sfr: want one of asg, sfr, local"},

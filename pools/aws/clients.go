@@ -22,14 +22,14 @@ import (
 )
 
 const (
-	callTimeout = time.Minute // one attempt, to the end of the answer
+	callTimeout = time.Minute // one attempt, until the end of the response
 	attempts    = 3
 	maxBackoff  = time.Second
 	maxAnswer   = 64 << 20 // bytes
-	maxPages    = 1000     // of one listing
+	maxPages    = 1000     // of one list
 )
 
-// clients makes the requests to Amazon for one pool, within its budgets.
+// clients sends the AWS requests of one pool, within its budgets.
 type clients struct {
 	pool                 string
 	autoscaling          *autoscaling.Client
@@ -37,8 +37,8 @@ type clients struct {
 	elasticloadbalancing *elb.Client
 	sqs                  *sqs.Client
 	s3                   *s3.Client
-	// once is for calls that must not be made twice: tried again only if Amazon
-	// said that it did nothing.
+	// once is for calls that must not be made twice. It retries only if AWS reported that it
+	// changed nothing.
 	once          aws.Retryer
 	reads, writes *rate.Limiter
 }
@@ -71,7 +71,7 @@ func newClients(ctx context.Context, cfg Config) (*clients, error) {
 	}, nil
 }
 
-// newRetryer returns the SDK's adaptive retries, of these errors only.
+// newRetryer returns the SDK's adaptive retries for these errors only.
 func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
 	return retryer{retry.NewAdaptiveMode(func(o *retry.AdaptiveModeOptions) {
 		o.FailOnNoAttemptTokens = true // the retryer waits
@@ -81,7 +81,7 @@ func newRetryer(of ...retry.IsErrorRetryable) aws.Retryer {
 	})}
 }
 
-// bounded ends answers that are larger than any of Amazon's.
+// bounded rejects responses that are larger than any of AWS.
 type bounded struct{ client aws.HTTPClient }
 
 // Do implements aws.HTTPClient.
@@ -100,26 +100,26 @@ type boundedBody struct {
 
 func (b *boundedBody) Read(p []byte) (int, error) {
 	if b.left <= 0 {
-		return 0, fmt.Errorf("the answer is larger than %d bytes", maxAnswer)
+		return 0, fmt.Errorf("the response exceeds %d bytes", maxAnswer)
 	}
 	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
 	b.left -= int64(n)
 	return n, err
 }
 
-// wait takes a request from a budget.
+// wait uses up one request of a budget.
 func wait(ctx context.Context, budget *rate.Limiter) error {
 	err := budget.Wait(ctx)
 	switch {
 	case err == nil:
 		return nil
-	case ctx.Err() == nil: // it would last longer than the context does
-		return fmt.Errorf("%w: our own budget of %v requests a second is used up", pools.ErrThrottled, budget.Limit())
+	case ctx.Err() == nil: // the wait would exceed the context's deadline
+		return fmt.Errorf("%w: the pool's own budget of %v requests a second is used up", pools.ErrThrottled, budget.Limit())
 	}
 	return &unsentError{err}
 }
 
-// read makes one request that changes nothing.
+// read sends one request that changes nothing.
 func (c *clients) read(ctx context.Context, action, resource string, call func() error) error {
 	err := wait(ctx, c.reads)
 	if err == nil {
@@ -128,7 +128,7 @@ func (c *clients) read(ctx context.Context, action, resource string, call func()
 	return failure(action, resource, err)
 }
 
-// write makes one request that changes something.
+// write sends one request that changes something.
 func (c *clients) write(ctx context.Context, action, resource string, call func() error) error {
 	err := wait(ctx, c.writes)
 	if err == nil {
@@ -137,8 +137,7 @@ func (c *clients) write(ctx context.Context, action, resource string, call func(
 	return failure(action, resource, err)
 }
 
-// pages makes a request for each page of a listing; get returns the token of the
-// next page.
+// pages sends a request for each page of a list. get returns the token of the next page.
 func (c *clients) pages(ctx context.Context, action, resource string, get func(token *string) (*string, error)) error {
 	var token *string
 	for range maxPages {

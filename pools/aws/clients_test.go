@@ -53,12 +53,12 @@ func TestAuthoritiesOfTheEnvironment(t *testing.T) {
 	}
 }
 
-// Rotated keys sign the next request, wherever they come from.
+// Rotated keys sign the next request, for each source of keys.
 func TestRotatedKeys(t *testing.T) {
 	dir := t.TempDir()
 	write := func(name, text string) string {
 		t.Helper()
-		// A new file in place of the old one, as tools that rotate keys write it.
+		// Tools that rotate keys write a new file in place of the old one.
 		file := filepath.Join(dir, name)
 		err := os.WriteFile(file+".new", []byte(text), 0o600)
 		if err == nil {
@@ -124,7 +124,7 @@ func TestRotatedKeys(t *testing.T) {
 	}
 }
 
-// Each service is asked at its own endpoint.
+// Each service has its own endpoint.
 func TestEndpoints(t *testing.T) {
 	var mu sync.Mutex
 	asked := make(map[string]bool)
@@ -153,7 +153,7 @@ func TestEndpoints(t *testing.T) {
 	mu.Lock()
 	defer mu.Unlock()
 	if got := slices.Sorted(maps.Keys(asked)); len(got) != 5 || slices.Contains(slices.Collect(maps.Values(asked)), false) {
-		t.Errorf("asked %v, want each of five by its own name", asked)
+		t.Errorf("requests to %v, want one to each of five names", asked)
 	}
 }
 
@@ -162,7 +162,7 @@ func TestThrottledUntilTheContextEnds(t *testing.T) {
 	s.Throttle("", 1<<30)
 	for _, tc := range []struct{ name, word string }{
 		{"this call", "Throttling: Rate exceeded"},
-		{"an earlier call", "as Amazon throttles"},
+		{"an earlier call", "because AWS throttles"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), 700*time.Millisecond)

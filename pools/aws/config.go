@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
-// Kind is what a group is at Amazon.
+// Kind is the type of a group at AWS.
 type Kind string
 
 const (
@@ -23,7 +23,7 @@ const (
 	SpotFleet   Kind = "sfr" // a Spot Fleet request
 )
 
-// noun is the kind for people.
+// noun returns the kind for people.
 func (k Kind) noun() string {
 	if k == SpotFleet {
 		return "Spot Fleet request"
@@ -31,15 +31,15 @@ func (k Kind) noun() string {
 	return "Auto Scaling group"
 }
 
-// Selector finds groups of our pool: those of a kind with a tag that names it,
-// or the Spot Fleet requests that JSON objects in S3 list for it.
+// Selector finds groups of one pool: groups of a kind with a tag that names the pool, or the Spot
+// Fleet requests of the pool in JSON objects in S3.
 type Selector struct {
 	Kind     Kind
 	Tag      string // key
 	S3Bucket string // instead of Tag
-	S3Prefix string // of the objects' keys; a folder
-	// Isolation is the id of the security group that cuts instances of these groups
-	// off: it has no rules. Empty: they cannot be fenced by the network.
+	S3Prefix string // prefix of the objects' keys; a folder
+	// Isolation is the id of a security group without rules, which isolates instances of these
+	// groups. Empty: they have no network fence.
 	Isolation string
 }
 
@@ -50,42 +50,41 @@ func (s Selector) String() string {
 	return fmt.Sprintf("the tag %q", s.Tag)
 }
 
-// Claim is a selector by tag of another pool of our cluster.
+// Claim is the tag selector of another pool of the cluster.
 type Claim struct {
 	Pool string
 	Kind Kind
 	Tag  string
 }
 
-// Requests a second that one pool makes at most. Amazon's documented buckets of
-// EC2 give an account and region 20 reads and 5 writes a second, which several
-// pools and people share.
+// Request rates of one pool, in requests a second. AWS documents limits for EC2 of 20 reads and 5
+// writes a second for an account and region. Several pools and people share them.
 const (
 	defaultReads  = 8
 	defaultWrites = 2
-	// burst is how many seconds' worth may be saved up: Amazon's are 5 to 10.
+	// burst is how many seconds of requests may be saved up. At AWS it is 5 to 10.
 	burst = 5
 )
 
-// Config says which groups are the pool's, and how Amazon is reached.
+// Config selects the pool's groups and the connection to AWS.
 type Config struct {
 	Cluster string
 	Pool    string
-	Region  string // empty: as the SDK finds it
-	// Endpoint is http(s)://host[:port] of all services, in place of Amazon's.
+	Region  string // empty: the SDK's default
+	// Endpoint is http(s)://host[:port] of all services, in place of those of AWS.
 	Endpoint string
-	// Endpoints, if not nil, takes Endpoint's place: it returns that of each of ec2,
-	// autoscaling, elasticloadbalancing, sqs and s3; empty: Amazon's.
+	// Endpoints, if not nil, replaces Endpoint: it returns the endpoint of ec2, autoscaling,
+	// elasticloadbalancing, sqs or s3. Empty: that of AWS.
 	Endpoints func(service string) string
-	// Keys returns the keys of each request. If it is nil or returns empty keys, the
-	// SDK's usual chain finds some.
+	// Keys returns the keys of each request. If it is nil or returns empty keys, the SDK's default
+	// chain applies.
 	Keys awssdk.Keys
 
 	Groups []Selector
 	Others []Claim
 	Queue  string // name or URL of the SQS queue with EC2's warnings; may be empty
 
-	// Reads and Writes are requests a second at most; 0: 8 and 2.
+	// Reads and Writes are maximum rates in requests a second. 0: 8 and 2.
 	Reads  float64
 	Writes float64
 	// Client sends the requests; nil: the SDK's, over the network.
@@ -94,7 +93,7 @@ type Config struct {
 	Now func() time.Time
 }
 
-// Services, as their endpoints are named.
+// Names of the services, for their endpoints.
 const (
 	serviceEC2         = "ec2"
 	serviceAutoScaling = "autoscaling"
@@ -110,7 +109,7 @@ func (c Config) endpoint(service string) string {
 	return c.Endpoint
 }
 
-// redirect sets a client's endpoint to the configured one, if there is one.
+// redirect sets a client's endpoint if one is configured.
 func (c Config) redirect(service string, endpoint **string) {
 	if e := c.endpoint(service); e != "" {
 		*endpoint = &e
@@ -126,7 +125,7 @@ func (c Config) withDefaults() Config {
 	return c
 }
 
-// Validate returns every problem of the configuration, joined.
+// Validate returns all problems of the configuration, joined.
 func (c Config) Validate() error {
 	var errs []error
 	problem := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
@@ -163,7 +162,7 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// limiter is a token bucket of that many requests a second.
+// limiter returns a token bucket of that many requests a second.
 func limiter(perSecond float64) *rate.Limiter {
 	return rate.NewLimiter(rate.Limit(perSecond), max(1, int(math.Ceil(perSecond*burst))))
 }

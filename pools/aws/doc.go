@@ -1,37 +1,32 @@
-// Package aws is the provider of machines at Amazon: the Auto Scaling groups and
-// Spot Fleet requests of one pool, found by tag or by Clusterman's list in S3, by
-// aws-sdk-go-v2.
+// Package aws is the provider for AWS: the Auto Scaling groups and Spot Fleet requests of one pool.
+// It finds them by tag or by Clusterman's list in S3, and uses aws-sdk-go-v2.
 //
 //	p, err := aws.Open(ctx, aws.Config{Cluster: "everywhere-prod", Pool: "default", Region: "us-west-2",
 //		Groups: []aws.Selector{{Kind: aws.AutoScaling, Tag: "weir:pool"}}}, log)
-//	groups, err := p.Groups(ctx)                    // once a tick: one round of requests
-//	err = p.Hear(ctx, warnings, hints)              // beside it: what EC2 warns of, and what has changed
-//	seen, err := p.Inspect(ctx, pools.Inspecting{}) // how the instances of the last round are
+//	groups, err := p.Groups(ctx)                    // once a tick: reads all groups
+//	err = p.ReceiveNotices(ctx, warnings, hints)    // in parallel: warnings and changes
+//	seen, err := p.Inspect(ctx, pools.Inspecting{}) // health of the instances
 //
-// A tag's value is JSON with "pool" and "paasta_cluster" (or "cluster"), or the
-// text CLUSTER/POOL.
+// A tag's value is JSON with "pool" and "paasta_cluster" (or "cluster"), or the text CLUSTER/POOL.
 //
-// A round of reading is one paged sequence of each listing, whatever the number
-// of groups; only instance refreshes are asked for by group, at most every 30
-// seconds and before each write while none is known, and what went wrong only of
-// groups that have less than they ask for. Instances are described once,
-// when they are first seen. A group's Snapshot is what the last round said, with
-// what was written since by the same Provider.
+// Groups reads each list once, page by page, for any number of groups. Two kinds of requests are
+// made for each group: instance refreshes (at most every 30 seconds, and before each write while
+// none is known), and the cause of missing capacity. Each instance is described once, when it first
+// appears. A group's Snapshot returns the latest read, overlaid with later writes of the same
+// Provider.
 //
-// Amazon chooses nobody: targets are raised, and lowered by ending chosen
-// instances by id. A bare lower target goes no lower than what exists, unless all
-// of that is protected from scale-in; so a group whose new instances are protected
-// is the one that works best, and such protection, which every instance has, is
-// not taken for an operator's word about one of them.
+// AWS must not choose instances to terminate. A write raises the target, or lowers it by
+// terminating instances by id. SetTarget lowers the target only to the existing weight, unless all
+// instances are protected from scale-in. A group that protects new instances works best. Protection
+// that every instance has is not an operator's mark on one of them.
 //
-// Groups repair their instances in place (pools.Mender) and fence them
-// (pools.Isolator). What was begun is kept where it is done, in a tag of the instance
-// or of the task, so that another process, asked for the same attempt, goes on and
-// begins nothing twice. Exactly one may heal: Heals says whether Amazon does.
+// Groups repair their instances in place (pools.Mender) and fence them (pools.Isolator). Each
+// attempt is recorded in a tag of the instance or of the task. Another process that continues the
+// same attempt begins nothing twice. A pool has one repair owner: OwnsRepair reports whether it is AWS.
 //
-// Requests stay below Amazon's own budgets and are tried again by the SDK's
-// adaptive retries, within the context. Errors name the action and the resource,
-// and are pools.ErrRefused, ErrShort or ErrThrottled where Amazon says so.
+// Requests stay below the limits of AWS, and the SDK's adaptive retries repeat them within the
+// context. Errors name the action and the resource. They wrap pools.ErrRefused, ErrShort or
+// ErrThrottled if AWS reports such a cause.
 //
 // A Provider and its groups may be used concurrently.
 package aws

@@ -15,16 +15,16 @@ import (
 )
 
 var (
-	// ErrNothingFound: a selector of ours finds no group.
+	// ErrNothingFound: a configured selector finds no group.
 	ErrNothingFound = errors.New("no group found")
-	// ErrTwoPools: a group is claimed by our pool and by another.
+	// ErrTwoPools: two pools claim the same group.
 	ErrTwoPools = errors.New("group is in two pools")
 )
 
-const maxCause = 600 // bytes of Amazon's words
+const maxCause = 600 // bytes of AWS's message
 
-// callError is a request that did not work. Its text is for people: the action
-// as a policy names it, the resource, and the cause without the SDK's wrapping.
+// callError is a failed request. Its text is for people: the action as in a policy, the resource,
+// and the cause without the SDK's wrapping.
 type callError struct {
 	action, resource string
 	class            error // a sentinel of package pools, or nil
@@ -40,7 +40,7 @@ func (e *callError) Error() string {
 	return text + e.cause
 }
 
-// Unwrap gives the class and the SDK's error.
+// Unwrap returns the class and the SDK's error.
 func (e *callError) Unwrap() []error {
 	if e.class == nil {
 		return []error{e.err}
@@ -48,7 +48,7 @@ func (e *callError) Unwrap() []error {
 	return []error{e.class, e.err}
 }
 
-// failure names and classes the error of a call; nil stays nil.
+// failure adds name and class to the error of a call. For nil it returns nil.
 func failure(action, resource string, err error) error {
 	if err == nil {
 		return nil
@@ -74,7 +74,7 @@ func failure(action, resource string, err error) error {
 	return e
 }
 
-// words is an error of Amazon's for people.
+// words returns the code and the message of an AWS error.
 func words(api smithy.APIError) string {
 	if message := api.ErrorMessage(); message != "" {
 		return api.ErrorCode() + ": " + message
@@ -89,14 +89,14 @@ func status(err error) int {
 	return 0
 }
 
-// What Amazon says while an earlier change is under way, which takes it some seconds.
+// Errors of AWS while an earlier change is in progress, for some seconds.
 const (
 	inProgress   = "ScalingActivityInProgress" // of an Auto Scaling group
 	unmodifiable = "FleetNotInModifiableState" // of a Spot Fleet request
 )
 
-// classify returns the sentinel that a code of Amazon stands for, nil if none:
-// what is not known is a plain error, which nobody draws conclusions from.
+// classify returns the sentinel for an error code of AWS. For an unknown code it returns nil, and
+// the error has no class.
 func classify(code string, status int) error {
 	switch code {
 	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "UnfulfillableCapacity",
@@ -122,9 +122,9 @@ func classify(code string, status int) error {
 	return nil
 }
 
-// mayBeDone reports whether a call that failed may have been carried out: Amazon
-// did not say that it refuses, and may have got the request. It also lowers the
-// desired capacity of a group before it says that the instance ends already.
+// mayBeDone reports whether a failed call may have been carried out: AWS did not reject it, and may
+// have received it. AWS also lowers the desired capacity of a group before it reports that the
+// instance is already terminating.
 func mayBeDone(err error) bool {
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == inProgress {
 		return true

@@ -17,26 +17,26 @@ import (
 )
 
 const (
-	namesTold  = 5  // at most, in an error
-	groupsPage = 50 // groups of one answer, with all their instances
+	namesTold  = 5  // maximum in an error
+	groupsPage = 50 // groups of one response, with all their instances
 )
 
-// listing is the pool's groups as Amazon describes them, by name and id.
+// listing has the pool's groups as AWS describes them, by name or id.
 type listing struct {
 	asgs   map[string]astypes.AutoScalingGroup
 	fleets map[string]ec2types.SpotFleetRequestConfig
-	// isolation is the security group that cuts a group's instances off, if it has one.
+	// isolation is the isolation security group of each group, by name or id.
 	isolation map[string]string
 }
 
-// finder finds the pool's groups by the configured selectors.
+// finder finds the pool's groups with the configured selectors.
 type finder struct {
 	cfg Config
 	aws *clients
 }
 
-// find returns the groups of the pool: ErrNothingFound if a selector finds none,
-// ErrTwoPools if one is somebody else's too.
+// find returns the groups of the pool. If a selector finds none, the error is ErrNothingFound. If
+// another pool claims a group too, it is ErrTwoPools.
 func (f *finder) find(ctx context.Context) (listing, error) {
 	found := listing{isolation: make(map[string]string)}
 	lists, err := f.lists(ctx)
@@ -98,7 +98,8 @@ func (f *finder) has(kind Kind) bool {
 	return slices.ContainsFunc(f.cfg.Groups, func(s Selector) bool { return s.Kind == kind })
 }
 
-// tagKeys are the keys that say whose a group of a kind is, ours and others'.
+// tagKeys returns the keys of the tags with the owner of a group of that kind, for this pool and
+// other pools.
 func (f *finder) tagKeys(kind Kind) []string {
 	var keys []string
 	for _, s := range f.cfg.Groups {
@@ -115,8 +116,9 @@ func (f *finder) tagKeys(kind Kind) []string {
 	return slices.Compact(keys)
 }
 
-// choose returns those of the groups, given with their tags, that are ours, and
-// notes what isolates each. lists holds, by selector, whose each listed group is.
+// choose returns the groups that belong to the pool. tags has the tags of each group. lists has,
+// for each selector, the pool of each listed group. choose stores the isolation of each group in
+// isolation.
 func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[Selector]map[string]string, isolation map[string]string) ([]string, error) {
 	us := owner{f.cfg.Cluster, f.cfg.Pool}
 	var ours []string
@@ -150,14 +152,14 @@ func (f *finder) choose(kind Kind, tags map[string]map[string]string, lists map[
 	return ours, errors.Join(errs...)
 }
 
-// told names whom a selector finds groups for instead, for people.
+// told returns the owners of the groups that a selector finds, for people.
 func told(whose map[string]owner) string {
 	var names []string
 	for id, o := range whose {
 		names = append(names, fmt.Sprintf("%s is of %s", id, o))
 	}
 	if len(names) == 0 {
-		return "it names no group at all"
+		return "it finds no group"
 	}
 	slices.Sort(names)
 	more := ""
@@ -167,8 +169,7 @@ func told(whose map[string]owner) string {
 	return "found: " + strings.Join(names, ", ") + more
 }
 
-// disputed returns an error if a group of ours is somebody else's by another tag
-// or list.
+// disputed returns an error if another tag or list assigns the group to another pool.
 func (f *finder) disputed(kind Kind, id string, tags map[string]string, lists map[Selector]map[string]string) error {
 	us := owner{f.cfg.Cluster, f.cfg.Pool}
 	for _, key := range f.tagKeys(kind) {
@@ -201,7 +202,7 @@ func (c *clients) groupsBy(ctx context.Context, in *autoscaling.DescribeAutoScal
 	return found, err
 }
 
-// describeFleets returns Spot Fleet requests by id; all without ids.
+// describeFleets returns Spot Fleet requests by id. Without ids it returns all requests.
 func (c *clients) describeFleets(ctx context.Context, ids []string) (map[string]ec2types.SpotFleetRequestConfig, error) {
 	found := make(map[string]ec2types.SpotFleetRequestConfig)
 	resource := "all requests"
@@ -230,8 +231,8 @@ func groupTags(g astypes.AutoScalingGroup) map[string]string {
 	return tags
 }
 
-// fleetTags are a request's tags: its own, and those that its first launch
-// specification gives to instances, where Clusterman looks.
+// fleetTags returns the tags of a request: its own, and the instance tags of its first launch
+// specification, as Clusterman does.
 func fleetTags(f ec2types.SpotFleetRequestConfig) map[string]string {
 	tags := make(map[string]string)
 	if c := f.SpotFleetRequestConfig; c != nil && len(c.LaunchSpecifications) > 0 {

@@ -32,7 +32,7 @@ func TestOpen(t *testing.T) {
 		words  []string
 	}{
 		{"by tag", []awstest.ASG{asg("b", tag, named), asg("a", tag, ours), asg("other", tag, "c/q"), asg("bare")}, nil, []string{"a", "b"}, nil, nil},
-		{"nothing there", nil, nil, nil, ErrNothingFound, []string{tag, "c/p", "no group at all"}},
+		{"nothing there", nil, nil, nil, ErrNothingFound, []string{tag, "c/p", "it finds no group"}},
 		{"only others'", []awstest.ASG{asg("x", tag, "c/q"), asg("y", tag, "d/p")}, nil, nil, ErrNothingFound,
 			[]string{"x is of c/q", "y is of d/p"}},
 		{"another pool claims it", []awstest.ASG{asg("a", tag, ours, "q:pool", "c/q")},
@@ -59,7 +59,7 @@ func TestOpen(t *testing.T) {
 			}
 			for _, word := range tc.words {
 				if !strings.Contains(err.Error(), word) {
-					t.Errorf("%v: does not tell %q", err, word)
+					t.Errorf("%v: want %q in it", err, word)
 				}
 			}
 			if err == nil {
@@ -115,7 +115,7 @@ func TestFleets(t *testing.T) {
 	}
 	put(t, store.Endpoint, "fleets/c/y.json", `[]`)
 	if _, err := p.Groups(t.Context()); err == nil || !strings.Contains(err.Error(), "s3://lists/fleets/c/y.json") {
-		t.Errorf("a list that is none: %v", err)
+		t.Errorf("an invalid list: %v", err)
 	}
 }
 

@@ -25,7 +25,7 @@ func openFleet(t *testing.T, f awstest.SpotFleet) (*awstest.Server, *Provider) {
 
 var small = []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}
 
-// A crash between the two requests is one of EC2's refusals and a new process.
+// The crash between the two requests is an error of EC2 followed by a new process.
 func TestFleetCrashWhileTerminating(t *testing.T) {
 	s, p := openFleet(t, awstest.SpotFleet{Target: 6, Specs: small})
 	g, before := one(t, p)
@@ -78,8 +78,7 @@ func TestFleetWeights(t *testing.T) {
 	}
 }
 
-// Nodes of one fleet are ended one after the other: each change waits for the one
-// before.
+// Nodes of one fleet are terminated in sequence: each change waits for the one before.
 func TestFleetChangesWait(t *testing.T) {
 	s, p := openFleet(t, awstest.SpotFleet{Target: 4, Specs: small})
 	g, before := one(t, p)
@@ -123,10 +122,10 @@ func TestLower(t *testing.T) {
 	for _, tc := range []struct {
 		name           string
 		target, living int
-		lowered        int // of the victims, by an earlier attempt
+		lowered        int // number of victims by an earlier attempt
 		victims, want  int
 	}{
-		{"as much as is asked for", 10, 10, 0, 2, 8},
+		{"as much as the target", 10, 10, 0, 2, 8},
 		{"the same after a crash", 8, 10, 0, 2, 8},
 		{"the same process again", 8, 10, 2, 2, 8},
 		{"and one more", 8, 10, 2, 3, 7},
@@ -180,9 +179,9 @@ func TestReadFleetOfHostileAnswers(t *testing.T) {
 		{"counts vCPUs", data(func(c *ec2types.SpotFleetRequestConfigData) {
 			c.TargetCapacityUnitType = ec2types.TargetCapacityUnitTypeVcpu
 		}), "vcpu"},
-		{"weight is NaN", weight(math.NaN()), "a weight of NaN"},
-		{"weight is zero", weight(0), "a weight of 0"},
-		{"weight is infinite", weight(math.Inf(1)), "a weight of +Inf"},
+		{"weight is NaN", weight(math.NaN()), "weight NaN: want"},
+		{"weight is zero", weight(0), "weight 0: want"},
+		{"weight is infinite", weight(math.Inf(1)), "weight +Inf: want"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			f := good()
@@ -204,6 +203,6 @@ func TestMovingOfHostileAnswers(t *testing.T) {
 	moving(members, ec2types.Instance{Tags: []ec2types.Tag{{}, {Key: aws.String(fleetTag), Value: aws.String("sfr-other")}}})
 	moving(members, ec2types.Instance{Tags: []ec2types.Tag{{Key: aws.String(fleetTag), Value: aws.String("sfr-web")}}})
 	if len(members["sfr-web"]) != 0 || len(members) != 1 {
-		t.Errorf("%v, want nobody", members)
+		t.Errorf("%v, want no member", members)
 	}
 }

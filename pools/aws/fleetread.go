@@ -15,13 +15,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// ended reports whether a request has no instances to care for any more.
+// ended reports whether a request has no more instances.
 func ended(s ec2types.BatchState) bool {
 	return s == ec2types.BatchStateCancelled || s == ec2types.BatchStateCancelledTerminatingInstances || s == ec2types.BatchStateFailed
 }
 
-// members reads the fleets' instances: those that a fleet lists, which run, and
-// those that EC2 says are on their way in or out, listed or not.
+// members reads the fleets' instances: running ones from the fleet's list, and starting or ending
+// ones from EC2, listed or not.
 func (c *clients) members(ctx context.Context, fleets []string) (map[string]map[string]instance, error) {
 	members := make(map[string]map[string]instance)
 	for _, id := range fleets {
@@ -55,7 +55,7 @@ func (c *clients) members(ctx context.Context, fleets []string) (map[string]map[
 	return members, nil
 }
 
-// moving puts an instance that does not run among the members of its fleet.
+// moving adds an instance that is not running to the members of its fleet.
 func moving(members map[string]map[string]instance, i ec2types.Instance) {
 	id, of := aws.ToString(i.InstanceId), ""
 	for _, t := range i.Tags {
@@ -82,8 +82,8 @@ func moving(members map[string]map[string]instance, i ec2types.Instance) {
 	members[of][id] = m
 }
 
-// readFleet reads what Amazon says of a Spot Fleet request. The weights of its
-// instances are left to weigh.
+// readFleet decodes the description of a Spot Fleet request. weigh adds the weights of its
+// instances later.
 func readFleet(f ec2types.SpotFleetRequestConfig, members map[string]instance) (*reading, error) {
 	c := f.SpotFleetRequestConfig
 	if c == nil || c.TargetCapacity == nil || *c.TargetCapacity < 0 {
@@ -93,7 +93,7 @@ func readFleet(f ec2types.SpotFleetRequestConfig, members map[string]instance) (
 		return nil, fmt.Errorf("it is of type %s; only one of type maintain can be scaled", c.Type)
 	}
 	if unit := c.TargetCapacityUnitType; unit != "" && unit != ec2types.TargetCapacityUnitTypeUnits {
-		return nil, fmt.Errorf("its capacity is in %s; only units are known here", unit)
+		return nil, fmt.Errorf("its capacity is in %s; want units", unit)
 	}
 	r := &reading{GroupSnapshot: pools.GroupSnapshot{
 		ID: aws.ToString(f.SpotFleetRequestId), Kind: string(SpotFleet), Target: int(*c.TargetCapacity), Max: pools.Unlimited,
@@ -116,15 +116,15 @@ func readFleet(f ec2types.SpotFleetRequestConfig, members map[string]instance) (
 	return r, nil
 }
 
-// offer is what a fleet counts an instance for; an empty field is any.
+// offer is the weight of one type of instance in a fleet. An empty list matches any value.
 type offer struct {
 	kind           string
 	zones, subnets []string
 	weight         float64
 }
 
-// weigh gives each instance of a fleet the weight of the launch specification
-// that fits it best, 1 if none says anything about its type.
+// weigh sets the weight of each instance from the launch specification that matches best. Without a
+// specification for its type the weight is 1.
 func weigh(f ec2types.SpotFleetRequestConfig, r *reading) error {
 	offers, err := offersOf(f.SpotFleetRequestConfig)
 	if err != nil {
@@ -142,7 +142,7 @@ func weigh(f ec2types.SpotFleetRequestConfig, r *reading) error {
 	return nil
 }
 
-// fits is greater the more of the offer is the instance's.
+// fits returns how many properties of the offer match the instance.
 func (o offer) fits(i instance) int {
 	fit := 0
 	if slices.Contains(o.zones, i.Market.Zone) {

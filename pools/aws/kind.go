@@ -11,15 +11,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// Groups is the value of the keys "asg" and "sfr" in a pool file: how groups are found,
-// by a tag or by a list in a bucket.
+// Groups is the value of the keys "asg" and "sfr" in a pool file. It finds groups by a tag or by a
+// list in a bucket.
 type Groups struct {
-	Tag  string `yaml:"tag"` // its key; the value names the cluster and the pool
-	S3   *List  `yaml:"s3"`  // of Spot Fleet requests only
+	Tag  string `yaml:"tag"` // key of the tag; its value names the cluster and the pool
+	S3   *List  `yaml:"s3"`  // only for Spot Fleet requests
 	kind Kind
 }
 
-// List is where the Spot Fleet requests of all pools are listed.
+// List is the S3 location of the list of Spot Fleet requests of all pools.
 type List struct {
 	Bucket string `yaml:"bucket"`
 	Prefix string `yaml:"prefix"`
@@ -27,7 +27,7 @@ type List struct {
 
 const maxTagKey = 128 // bytes of a tag's key
 
-// ProviderKind returns the provider as the configuration and the daemons use it.
+// ProviderKind returns the description of the provider for the configuration and the daemons.
 func ProviderKind() provider.Kind {
 	modes := []judge.ModeType{
 		judge.AgentHeartbeat, judge.NodeStatus, judge.PollURL, judge.LifecycleEvents, judge.HypervisorStatus, judge.LBStatus,
@@ -47,11 +47,11 @@ func ProviderKind() provider.Kind {
 			},
 			{
 				Key: string(SpotFleet), About: "Spot Fleet requests of AWS", New: func() provider.Group { return &Groups{kind: SpotFleet} },
-				Can: judge.Abilities{ // a one-time Spot instance can be neither stopped nor given another root volume
+				Can: judge.Abilities{ // EC2 cannot stop a one-time Spot instance or replace its root volume
 					Actions: []judge.ActionName{judge.Reboot, judge.Recreate, judge.Workflow},
 					Modes:   modes,
 					Fencing: []judge.Level{judge.FenceService, judge.FenceTraffic},
-					Heals:   true, // by the fleet's own checks: it takes no marks
+					Heals:   true, // by the fleet's own checks; it has no health marks
 				},
 			},
 		},
@@ -74,9 +74,9 @@ func ProviderKind() provider.Kind {
 	}
 }
 
-// Ignored returns keys of Clusterman's files that have no meaning here, with the reason.
+// Ignored returns the ignored keys of Clusterman's files, with the reason.
 func (*Groups) Ignored() map[string]string {
-	return map[string]string{"aws_api_cache_bucket": "means nothing here: a tick reads its groups once"}
+	return map[string]string{"aws_api_cache_bucket": "is not needed: a tick reads its groups once"}
 }
 
 // Check implements provider.Group.
@@ -90,7 +90,7 @@ func (g *Groups) Check() strictyaml.Problems {
 	case g.S3 == nil && g.Tag == "":
 		problem("tag", "is missing: want the key of the tag that names the pool, such as \"weir:pool\"")
 	case g.S3 != nil && g.Tag != "":
-		problem("tag", "stands beside s3: keep one")
+		problem("tag", "is set together with s3: remove one of them")
 	case g.S3 != nil && (g.S3.Bucket == "" || g.S3.Prefix == ""):
 		problem("s3", "want bucket and prefix")
 	case len(g.Tag) > maxTagKey:
@@ -107,7 +107,7 @@ func (g *Groups) selector(isolation string) Selector {
 	return s
 }
 
-// configOf returns where the groups of a pool are, and the claims of the other pools.
+// configOf returns the configuration of a pool's provider, with the claims of the other pools.
 func configOf(site provider.Site) (Config, error) {
 	if _, _, err := site.Account.Keys(); err != nil {
 		return Config{}, err

@@ -11,11 +11,11 @@ import (
 )
 
 const (
-	maxListed = 1000    // objects of one S3 list
-	maxObject = 4 << 20 // bytes of one of them
+	maxListed = 1000    // objects of one list in S3
+	maxObject = 4 << 20 // bytes of one object
 )
 
-// folder is what the keys of a list's objects begin with.
+// folder returns the prefix of the keys of a list's objects.
 func (s Selector) folder() string {
 	if s.S3Prefix == "" {
 		return ""
@@ -23,7 +23,7 @@ func (s Selector) folder() string {
 	return strings.TrimRight(s.S3Prefix, "/") + "/"
 }
 
-// lists reads the lists in S3: by selector, whose pool each fleet is.
+// lists reads the lists in S3. The result has, for each selector, the pool of each fleet.
 func (f *finder) lists(ctx context.Context) (map[Selector]map[string]string, error) {
 	lists := make(map[Selector]map[string]string)
 	for _, s := range f.cfg.Groups {

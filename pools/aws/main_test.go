@@ -16,7 +16,7 @@ import (
 
 func TestMain(m *testing.M) {
 	s3test.RunIfChild()
-	// The SDK's clients keep idle connections, and have no way to be closed.
+	// The SDK's clients keep idle connections and cannot be closed.
 	goleak.VerifyTestMain(m, goleak.IgnoreAnyFunction("net/http.(*persistConn).readLoop"),
 		goleak.IgnoreAnyFunction("net/http.(*persistConn).writeLoop"))
 }
@@ -27,7 +27,7 @@ const (
 	named = `{"pool": "p", "paasta_cluster": "c"}`
 )
 
-// configFor is that of a provider of the pool p of cluster c, at the server.
+// configFor returns the configuration of a provider of pool p of cluster c, at the server.
 func configFor(s *awstest.Server, kinds ...Kind) Config {
 	cfg := Config{
 		Cluster: "c", Pool: "p", Region: s.Region(), Endpoint: s.URL(), Keys: awssdk.Fixed("AKID", "SECRET"),
@@ -51,7 +51,7 @@ func open(t *testing.T, cfg Config) *Provider {
 	return p
 }
 
-// one begins a round, and returns the only group with what it is.
+// one reads the groups, and returns the only group with its snapshot.
 func one(t *testing.T, p *Provider) (pools.Group, pools.GroupSnapshot) {
 	t.Helper()
 	groups, err := p.Groups(t.Context())
@@ -68,7 +68,7 @@ func one(t *testing.T, p *Provider) (pools.Group, pools.GroupSnapshot) {
 	return groups[0], s
 }
 
-// passIn lets some of the server's time pass, and a little of the test's.
+// passIn advances the server's time, and the test's time a little.
 func passIn(ctx context.Context, s *awstest.Server) {
 	s.Advance(10 * time.Second)
 	select {
@@ -77,7 +77,7 @@ func passIn(ctx context.Context, s *awstest.Server) {
 	}
 }
 
-// pass lets so much time pass that what was ordered is there.
+// pass advances the time until all requested changes are complete.
 func pass(s *awstest.Server) { s.Advance(3 * time.Minute) }
 
 func living(s pools.GroupSnapshot) (n int) {
@@ -89,7 +89,7 @@ func living(s pools.GroupSnapshot) (n int) {
 	return n
 }
 
-// count returns how often the action was asked for.
+// count returns how often the action was requested.
 func count(s *awstest.Server, action string) (n int) {
 	for _, c := range s.Calls() {
 		if c.Action == action {

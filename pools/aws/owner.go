@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// owner is whose a group is.
+// owner is the pool to which a group belongs.
 type owner struct{ cluster, pool string }
 
 func (o owner) String() string { return o.cluster + "/" + o.pool }
 
-// maxTag is a little more than Amazon lets a tag's value have, in bytes.
+// maxTag is slightly above the limit of AWS for a tag's value, in bytes.
 const maxTag = 4 << 10
 
-// parseOwner reads a tag's value: JSON with "pool" and "paasta_cluster" or
-// "cluster", or the text CLUSTER/POOL. Anything else names nobody.
+// parseOwner decodes a tag's value: JSON with "pool" and "paasta_cluster" or "cluster", or the text
+// CLUSTER/POOL. For any other value it returns false.
 func parseOwner(value string) (owner, bool) {
 	value = strings.TrimSpace(value)
 	if len(value) > maxTag {
@@ -42,11 +42,11 @@ func parseOwner(value string) (owner, bool) {
 	return owner{cluster, pool}, ok && cluster != "" && pool != "" && !strings.Contains(pool, "/")
 }
 
-// fleetPrefix begins the keys of Spot Fleet requests in a list.
+// fleetPrefix is the prefix of the keys of Spot Fleet requests in a list.
 const fleetPrefix = "aws_spot_fleet_request"
 
-// parseList reads an object of Clusterman's list: whose pool each Spot Fleet
-// request is, by the request's id.
+// parseList decodes an object of Clusterman's list. The result has the pool of each Spot Fleet
+// request, by id.
 func parseList(data []byte) (map[string]string, error) {
 	var list struct {
 		Resources map[string]json.RawMessage `json:"cluster_autoscaling_resources"`

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Provider is the pools.Provider of one pool at Amazon.
+// Provider is the pools.Provider of one pool at AWS.
 type Provider struct {
 	cfg Config
 	aws *clients
@@ -30,9 +30,9 @@ var (
 	_ pools.Addresser = (*Provider)(nil)
 )
 
-// Open reads the pool's groups once: ErrNothingFound if a selector finds none,
-// ErrTwoPools if a group is also another pool's, an error that says what is wrong
-// if the configuration is not valid or Amazon does not answer.
+// Open reads the pool's groups once. If a selector finds none, the error is ErrNothingFound. If
+// another pool claims a group too, it is ErrTwoPools. An invalid configuration or a failed request
+// is an error too.
 func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("aws provider: %w", err)
@@ -58,7 +58,7 @@ func Open(ctx context.Context, cfg Config, log *slog.Logger) (*Provider, error) 
 	return p, nil
 }
 
-// Groups implements pools.Provider: one round of reading.
+// Groups implements pools.Provider. It reads all groups.
 func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
 	began := p.next()
 	found, err := p.find(ctx)
@@ -73,7 +73,7 @@ func (p *Provider) Groups(ctx context.Context) ([]pools.Group, error) {
 	return p.keep(began, readings, p), nil
 }
 
-// readings reads all that the groups' snapshots are made of.
+// readings reads all data of the groups' snapshots.
 func (p *Provider) readings(ctx context.Context, found listing) (map[string]*reading, error) {
 	members, err := p.aws.members(ctx, slices.Sorted(maps.Keys(found.fleets)))
 	if err != nil {

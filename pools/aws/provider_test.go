@@ -46,7 +46,7 @@ func TestOneSequenceARound(t *testing.T) {
 	}
 	for action, most := range map[string]int{
 		"DescribeAutoScalingGroups": 1, "DescribeSpotFleetRequests": 1, "DescribeTags": 1,
-		"DescribeInstances":          1, // those of fleets that do not run; nobody is new
+		"DescribeInstances":          1, // those of fleets that are not running; no instance is new
 		"DescribeSpotFleetInstances": 2,
 	} {
 		if actions[action] > most {
@@ -111,7 +111,7 @@ func TestThrottledOnce(t *testing.T) {
 	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	g, _ := one(t, p)
 	s.Throttle("SetDesiredCapacity", 1)
-	if err := g.SetTarget(t.Context(), 4); err != nil { // tried again
+	if err := g.SetTarget(t.Context(), 4); err != nil { // the SDK repeats it
 		t.Error(err)
 	}
 }
@@ -124,8 +124,8 @@ func TestOwnBudget(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
 	_, err := Open(ctx, cfg, discard())
-	if !errors.Is(err, pools.ErrThrottled) || !strings.Contains(err.Error(), "our own budget") {
-		t.Errorf("Open = %v, want %v by our own budget", err, pools.ErrThrottled)
+	if !errors.Is(err, pools.ErrThrottled) || !strings.Contains(err.Error(), "own budget") {
+		t.Errorf("Open = %v, want %v by its own budget", err, pools.ErrThrottled)
 	}
 }
 
@@ -218,7 +218,7 @@ func TestOwn(t *testing.T) {
 	}{
 		{"a read that began before", time.Second, 6, 8, 8, pools.InstanceTerminating},
 		{"a read that does not see it yet", time.Second, 8, 5, 8, pools.InstanceTerminating},
-		{"a read that sees it", time.Second, 8, 8, 5, pools.InstanceTerminating},
+		{"a read that shows it", time.Second, 8, 8, 5, pools.InstanceTerminating},
 		{"late enough", 2 * time.Minute, 8, 5, 5, pools.InstanceTerminating},
 		{"it did not happen", time.Hour, 8, 5, 5, pools.InstanceRunning},
 	} {
@@ -238,7 +238,7 @@ func TestConfigProblems(t *testing.T) {
 	err := Config{Groups: []Selector{{Kind: "ecs", Tag: "a"}, {Kind: AutoScaling}, {Kind: AutoScaling, S3Bucket: "b"}}, Endpoint: "nowhere", Reads: -1}.Validate()
 	for _, want := range []string{"cluster", `"ecs"`, "group 1", "group 2", "nowhere", "-1"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("%v: want it to tell %q", err, want)
+			t.Errorf("%v: want %q in it", err, want)
 		}
 	}
 }

@@ -18,47 +18,47 @@ import (
 
 const (
 	maxInstances  = 50_000 // of one group
-	instancesPage = 1000   // instances of one answer
-	filterValues  = 200    // of one filter: Amazon takes no more
+	instancesPage = 1000   // instances of one response
+	filterValues  = 200    // of one filter, the maximum at AWS
 )
 
-// Tags of instances that an operator sets, as for Clusterman.
+// Tags that an operator sets on instances, as for Clusterman.
 const (
 	staleTag  = "clusterman:is_stale"
 	cordonTag = "is_cordoned"
-	// groupTag is Amazon's own: the Auto Scaling group that an instance is of.
+	// groupTag is set by AWS: the Auto Scaling group of an instance.
 	groupTag = "aws:autoscaling:groupName"
-	// fleetTag is Amazon's own: the Spot Fleet request that launched an instance.
+	// fleetTag is set by AWS: the Spot Fleet request that launched an instance.
 	fleetTag = "aws:ec2spot:fleet-request-id"
 )
 
-// reading is what a round found of one group.
+// reading is the result of one read of a group.
 type reading struct {
 	pools.GroupSnapshot // without Instances
 	instances           []instance
 	at                  map[string]int // instances by id
-	// unlaunching says why the group launches nothing, if it was told not to.
+	// unlaunching is why the group does not launch instances. Empty: it launches.
 	unlaunching string
-	balancers   []string // ARNs of the target groups that its instances are in
-	isolation   string   // the security group that cuts its instances off; empty: none
+	balancers   []string // ARNs of its instances' target groups
+	isolation   string   // isolation security group of its instances; empty: none
 }
 
-// instance is one of a group's, with what EC2 says of it.
+// instance is an instance of a group, with facts from EC2.
 type instance struct {
 	pools.Instance
 	facts
-	guarded bool // from scale-in: Amazon does not choose it
+	guarded bool // protected from scale-in: AWS does not choose it
 }
 
-// facts are what never changes of an instance.
+// facts are the constant properties of an instance.
 type facts struct {
-	launched     time.Time // as EC2 said first, before any restart in place; zero: it did not yet
+	launched     time.Time // the first launch time at EC2, before any restart in place; zero: unknown
 	kind         string    // instance type
 	zone, subnet string
-	address      pools.Address // empty: EC2 did not say yet
+	address      pools.Address // empty: unknown
 }
 
-// living is the weight that exists and stays.
+// living returns the weight of the instances that are not terminating.
 func (r *reading) living() float64 {
 	var sum float64
 	for _, i := range r.instances {
@@ -69,7 +69,7 @@ func (r *reading) living() float64 {
 	return sum
 }
 
-// snapshot returns the reading in the words of package pools.
+// snapshot returns the reading as a pools.GroupSnapshot.
 func (r *reading) snapshot() pools.GroupSnapshot {
 	s := r.GroupSnapshot
 	s.Instances = make([]pools.Instance, len(r.instances))
@@ -79,7 +79,7 @@ func (r *reading) snapshot() pools.GroupSnapshot {
 	return s
 }
 
-// add puts an instance into the reading.
+// add adds an instance to the reading.
 func (r *reading) add(i instance) error {
 	_, twice := r.at[i.ID]
 	switch {
@@ -98,10 +98,10 @@ func (r *reading) add(i instance) error {
 	return nil
 }
 
-// weight checks a weight that Amazon gave.
+// weight validates a weight from AWS.
 func weight(w float64) (float64, error) {
 	if !(w > 0) || math.IsInf(w, 0) {
-		return 0, fmt.Errorf("a weight of %v is none", w)
+		return 0, fmt.Errorf("weight %v: want a finite number above 0", w)
 	}
 	return w, nil
 }
@@ -122,8 +122,7 @@ func stateOf(i ec2types.Instance) ec2types.InstanceStateName {
 	return i.State.Name
 }
 
-// describe fills in the facts of all instances; EC2 is asked for those that it
-// was not asked for before.
+// describe fills in the facts of all instances. It requests only unknown ones from EC2.
 func (p *Provider) describe(ctx context.Context, readings map[string]*reading) error {
 	var unknown []string
 	for _, r := range readings {
@@ -157,8 +156,8 @@ func (p *Provider) describe(ctx context.Context, readings map[string]*reading) e
 	return nil
 }
 
-// settle takes the facts over into what others see. An instance so new that EC2
-// does not say when it was launched is taken to be launched now.
+// settle copies the facts to the exported fields. If EC2 does not report the launch time of a new
+// instance yet, Launched is now.
 func (i *instance) settle(now time.Time) {
 	i.Launched = i.launched
 	if i.Launched.IsZero() {
@@ -176,9 +175,8 @@ func filter(name string, values ...string) ec2types.Filter {
 	return ec2types.Filter{Name: &name, Values: values}
 }
 
-// instances calls found for each instance that passes the filters. By filters,
-// an id that EC2 does not know (yet, or any more) is left out; asked for by name
-// it would fail the whole request.
+// instances calls found for each instance that passes the filters. A filter ignores an id that EC2
+// does not know. In a list of ids it would fail the whole request.
 func (c *clients) instances(ctx context.Context, found func(ec2types.Instance), by ...ec2types.Filter) error {
 	return c.pages(ctx, "ec2:DescribeInstances", "instances of pool "+c.pool, func(token *string) (*string, error) {
 		out, err := c.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{
@@ -198,8 +196,8 @@ func (c *clients) instances(ctx context.Context, found func(ec2types.Instance), 
 	})
 }
 
-// marks reads which instances an operator marked. The tags change at any time,
-// so they are read in every round, by key: few have them.
+// marks reads which instances an operator marked. The tags change at any time, so each read of the
+// groups requests them, by key: few instances have them.
 func (c *clients) marks(ctx context.Context, readings map[string]*reading) error {
 	marked := make(map[string]map[string]bool) // by key and instance
 	err := c.pages(ctx, "ec2:DescribeTags", "instances of pool "+c.pool, func(token *string) (*string, error) {
@@ -234,10 +232,9 @@ func (c *clients) marks(ctx context.Context, readings map[string]*reading) error
 	return nil
 }
 
-// absent checks ids that the group does not list: nil if all are gone, or never
-// were and cannot be; pools.ErrNotOwned if one exists elsewhere or is no id. An
-// ended instance is listed nowhere after an hour, so an id that EC2 does not know
-// is gone.
+// absent checks ids that the group does not list. It returns nil if all of them no longer exist. If
+// one exists elsewhere, or is invalid, the error is pools.ErrNotOwned. EC2 lists a terminated
+// instance for an hour, so an id that EC2 does not know counts as gone.
 func (c *clients) absent(ctx context.Context, ids []string) error {
 	for _, id := range ids {
 		if !validID(id) {
@@ -261,7 +258,7 @@ func (c *clients) absent(ctx context.Context, ids []string) error {
 	return nil
 }
 
-// validID reports whether it is an instance's id: i- and 8 or 17 hex digits.
+// validID reports whether id is an instance id: i- and 8 or 17 hex digits.
 func validID(id string) bool {
 	digits, ok := strings.CutPrefix(id, "i-")
 	if !ok || (len(digits) != 8 && len(digits) != 17) {

@@ -14,23 +14,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// roster is what the rounds found: the pool's groups and their instances.
+// roster is the result of the reads: the pool's groups and their instances.
 type roster struct {
 	aws *clients
 	now func() time.Time
 
 	mu        sync.Mutex
-	moment    uint64               // counts beginnings of rounds and ends of writes
-	known     map[string]facts     // instances of the last round
-	groups    map[string]*group    // all that were ever found
-	reclaimed map[string]time.Time // instances that Amazon warned it takes back
+	moment    uint64               // counts starts of reads and ends of writes
+	known     map[string]facts     // instances of the latest read
+	groups    map[string]*group    // all groups found so far
+	reclaimed map[string]time.Time // instances with an interruption warning
 }
 
 func newRoster(aws *clients, now func() time.Time) *roster {
 	return &roster{aws: aws, now: now, groups: map[string]*group{}, reclaimed: map[string]time.Time{}}
 }
 
-// next returns the next moment: what comes later has a greater one.
+// next returns a number that is greater than that of every earlier event.
 func (r *roster) next() uint64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -38,8 +38,8 @@ func (r *roster) next() uint64 {
 	return r.moment
 }
 
-// keep makes the readings what the groups' snapshots give, unless a round that
-// began later was faster, and returns the groups in order of id. New ones are of p.
+// keep stores the readings for the groups' snapshots, unless a read with a later start has already
+// ended. It returns the groups in order of id. p is the provider of new groups.
 func (r *roster) keep(began uint64, readings map[string]*reading, p *Provider) []pools.Group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -68,7 +68,7 @@ func (r *roster) keep(began uint64, readings map[string]*reading, p *Provider) [
 	return groups
 }
 
-// fact returns what is known of an instance.
+// fact returns the facts of an instance.
 func (r *roster) fact(id string) (facts, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,14 +76,14 @@ func (r *roster) fact(id string) (facts, bool) {
 	return f, ok
 }
 
-// all returns the groups that were ever found.
+// all returns all groups found so far.
 func (r *roster) all() []*group {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return slices.Collect(maps.Values(r.groups))
 }
 
-// names returns those of the groups of a kind that the last round found.
+// names returns the groups of a kind in the latest read.
 func (r *roster) names(kind Kind) (names []string) {
 	for _, g := range r.all() {
 		g.mu.Lock()
@@ -96,7 +96,7 @@ func (r *roster) names(kind Kind) (names []string) {
 	return names
 }
 
-// attached returns the ARNs of the target groups that the groups' instances are in.
+// attached returns the ARNs of the target groups of all groups.
 func (r *roster) attached() []string {
 	var arns []string
 	for _, g := range r.all() {
@@ -106,7 +106,7 @@ func (r *roster) attached() []string {
 	return slices.Compact(arns)
 }
 
-// enrolled returns the instances of the last round.
+// enrolled returns the instances of the latest read.
 func (r *roster) enrolled() map[string]*inspected {
 	found := make(map[string]*inspected)
 	for _, g := range r.all() {
@@ -129,7 +129,7 @@ func (r *roster) enrolled() map[string]*inspected {
 	return found
 }
 
-// reclaim notes that Amazon takes instances back.
+// reclaim records an interruption warning for instances.
 func (r *roster) reclaim(ids []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -138,8 +138,8 @@ func (r *roster) reclaim(ids []string) {
 	}
 }
 
-// Address implements pools.Addresser, of an instance that the last round found. What
-// the rounds did not learn of any instance is asked for at once, of all of them.
+// Address implements pools.Addresser for an instance of the latest read. The first call requests
+// all unknown addresses at once.
 func (r *roster) Address(ctx context.Context, instance string) (pools.Address, error) {
 	f, known := r.fact(instance)
 	if known && f.address.IP == "" {
@@ -150,14 +150,14 @@ func (r *roster) Address(ctx context.Context, instance string) (pools.Address, e
 	}
 	switch {
 	case !known:
-		return pools.Address{}, fmt.Errorf("address of instance %.40s: pool %s does not have it", instance, r.aws.pool)
+		return pools.Address{}, fmt.Errorf("address of instance %.40s: not in pool %s", instance, r.aws.pool)
 	case f.address.IP == "":
-		return pools.Address{}, fmt.Errorf("address of instance %s: EC2 has given it none yet", instance)
+		return pools.Address{}, fmt.Errorf("address of instance %s: EC2 has not assigned one yet", instance)
 	}
 	return f.address, nil
 }
 
-// readAddresses learns the addresses that are not known.
+// readAddresses reads all unknown addresses.
 func (r *roster) readAddresses(ctx context.Context) error {
 	var without []string
 	r.mu.Lock()

@@ -23,18 +23,17 @@ type scaling struct{ *group }
 
 var _ pools.Group = scaling{}
 
-// SetTarget implements pools.Group: pools.ErrRefused while an instance refresh
-// changes the group. A target below what exists is lowered no
-// further than that, and reads so: Amazon would choose victims, and it replaces
-// what is lost. Only if all that exists is protected from scale-in the desired
-// capacity becomes the target.
+// SetTarget implements pools.Group. While an instance refresh changes the group, the error is
+// pools.ErrRefused. A target below the existing weight lowers the desired capacity only to that
+// weight, because AWS would choose victims. It replaces lost instances. If all instances are
+// protected from scale-in, the desired capacity becomes the target.
 func (g scaling) SetTarget(ctx context.Context, target int) error {
 	return g.inTurn(ctx, fmt.Sprintf("set target of group %s to %d", g.id, target), func() error { return g.setTarget(ctx, target) })
 }
 
 func (g scaling) setTarget(ctx context.Context, target int) error {
-	// Looked at anew: what was a raise at the last round is a lowering if somebody
-	// raised the group since.
+	// Read the group again: if another party raised it since the latest read, a raise could now be
+	// a lowering.
 	r, err := g.look(ctx)
 	if err != nil {
 		return err
@@ -64,8 +63,8 @@ func (g scaling) setTarget(ctx context.Context, target int) error {
 	return err
 }
 
-// alone returns pools.ErrRefused if somebody else changes the group: an instance
-// refresh may have begun since the last round.
+// alone returns pools.ErrRefused if another party changes the group. It checks for an instance
+// refresh that began after the latest read.
 func (g scaling) alone(ctx context.Context, r *reading) error {
 	if err := g.p.troubles.refreshing(ctx, r); err != nil {
 		return err
@@ -76,7 +75,7 @@ func (g scaling) alone(ctx context.Context, r *reading) error {
 	return nil
 }
 
-// exposed is the lowest desired capacity with which Amazon ends nobody.
+// exposed returns the lowest desired capacity at which AWS terminates no instance.
 func (r *reading) exposed() int {
 	for _, i := range r.instances {
 		if i.State != pools.InstanceTerminating && !i.guarded {
@@ -86,11 +85,11 @@ func (r *reading) exposed() int {
 	return 0
 }
 
-// Terminate implements pools.Group, one request for each instance. The desired
-// capacity is not lowered below the group's minimum: who ends there is replaced.
-// pools.ErrRefused for an instance that is protected from scale-in, unless all
-// new ones are, and while an instance refresh changes the group; then nothing is
-// ended.
+// Terminate implements pools.Group with one request for each instance. It does not lower the
+// desired capacity below the group's minimum, and AWS replaces instances below that. If an instance
+// is protected from scale-in, and new instances are not protected by default, the error is
+// pools.ErrRefused. The error is the same while an instance refresh changes the group. In both
+// cases nothing is terminated.
 func (g scaling) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -99,8 +98,8 @@ func (g scaling) Terminate(ctx context.Context, ids []string) error {
 }
 
 func (g scaling) terminate(ctx context.Context, ids []string) error {
-	// Looked at anew: Amazon lowers the desired capacity once more for an instance
-	// that is on its way out already.
+	// Read the group again: for an instance that is already terminating, AWS would lower the
+	// desired capacity a second time.
 	r, err := g.look(ctx)
 	if err != nil {
 		return err
@@ -118,7 +117,7 @@ func (g scaling) terminate(ctx context.Context, ids []string) error {
 	var work errgroup.Group
 	work.SetLimit(atOnce)
 	for _, v := range victims {
-		w := int(v.Weight) // Auto Scaling knows whole weights only
+		w := int(v.Weight) // Auto Scaling has only whole weights
 		decrement := desired-w >= r.Min
 		if decrement {
 			desired -= w
@@ -135,7 +134,7 @@ func (g scaling) terminate(ctx context.Context, ids []string) error {
 			return nil
 		})
 	}
-	_ = work.Wait() // errs has them all
+	_ = work.Wait() // errs has all errors
 	if left != r.Target {
 		g.wrote(left)
 	}
@@ -143,8 +142,8 @@ func (g scaling) terminate(ctx context.Context, ids []string) error {
 	return errors.Join(errs...)
 }
 
-// end ends one instance. It is not tried again if Amazon may have done it: that
-// would lower the desired capacity twice. Who asks again looks first.
+// end terminates one instance. It is not retried if AWS may have carried it out, because a retry
+// could lower the desired capacity twice. Terminate reads the group before the next attempt.
 func (g scaling) end(ctx context.Context, id string, decrement bool) error {
 	err := g.p.aws.write(ctx, "autoscaling:TerminateInstanceInAutoScalingGroup", id+" of group "+g.id, func() error {
 		_, err := g.p.aws.autoscaling.TerminateInstanceInAutoScalingGroup(ctx,
@@ -162,7 +161,7 @@ func (g scaling) end(ctx context.Context, id string, decrement bool) error {
 	return err
 }
 
-// look reads the group alone, for a write.
+// look reads one group, for a write.
 func (g scaling) look(ctx context.Context) (*reading, error) {
 	found, err := g.p.aws.groupsBy(ctx, &autoscaling.DescribeAutoScalingGroupsInput{AutoScalingGroupNames: []string{g.id}}, "group "+g.id)
 	if err != nil {
@@ -170,7 +169,7 @@ func (g scaling) look(ctx context.Context) (*reading, error) {
 	}
 	described, ok := found[g.id]
 	if !ok {
-		return nil, errors.New("the group does not exist any more")
+		return nil, errors.New("the group no longer exists")
 	}
 	r, err := readGroup(described)
 	if err != nil {
@@ -179,7 +178,7 @@ func (g scaling) look(ctx context.Context) (*reading, error) {
 	return g.overlaid(r), nil
 }
 
-// readGroup reads what Amazon says of an Auto Scaling group.
+// readGroup decodes the description of an Auto Scaling group.
 func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 	if g.DesiredCapacity == nil || g.MinSize == nil || g.MaxSize == nil {
 		return nil, errors.New("its description has no desired, minimum or maximum capacity")
@@ -189,7 +188,7 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 		Target: int(*g.DesiredCapacity), Min: int(*g.MinSize), Max: int(*g.MaxSize),
 	}}
 	r.balancers = g.TargetGroupARNs
-	if status := aws.ToString(g.Status); status != "" { // it has one only while it is deleted
+	if status := aws.ToString(g.Status); status != "" { // a group has a status only while it is deleted
 		r.Busy = "the group's status is " + status
 	}
 	for _, s := range g.SuspendedProcesses {
@@ -197,8 +196,8 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 			r.unlaunching = "launching is suspended: " + aws.ToString(s.SuspensionReason)
 		}
 	}
-	// Where every instance is protected from birth this says that Amazon is not to
-	// choose, and nothing about any one of them.
+	// If all new instances are protected, protection is only against a choice of AWS. It is not an
+	// operator's mark on one instance.
 	all := aws.ToBool(g.NewInstancesProtectedFromScaleIn)
 	for _, i := range g.Instances {
 		state, member := lifecycle(i.LifecycleState)
@@ -221,20 +220,20 @@ func readGroup(g astypes.AutoScalingGroup) (*reading, error) {
 	return r, nil
 }
 
-// groupWeight reads a WeightedCapacity; none is 1.
+// groupWeight decodes a WeightedCapacity. The default is 1.
 func groupWeight(s *string) (float64, error) {
 	if s == nil {
 		return 1, nil
 	}
 	n, err := strconv.Atoi(*s)
 	if err != nil {
-		return 0, fmt.Errorf("a weight of %.40q is none", *s)
+		return 0, fmt.Errorf("weight %.40q is not a whole number", *s)
 	}
 	return weight(float64(n))
 }
 
-// lifecycle returns an instance's state, and whether it is a part of the group's
-// capacity: not those on standby, in a warm pool, or being detached.
+// lifecycle returns an instance's state, and whether it is part of the group's capacity. Instances
+// on standby, in a warm pool, or being detached are not.
 func lifecycle(s astypes.LifecycleState) (pools.InstanceState, bool) {
 	stage, _, _ := strings.Cut(string(s), ":")
 	switch stage {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// group opens a provider with one Auto Scaling group of that kind.
+// openGroup opens a provider with one Auto Scaling group.
 func openGroup(t *testing.T, g awstest.ASG) (*awstest.Server, *Provider) {
 	t.Helper()
 	s := awstest.New(t, awstest.Config{})
@@ -32,7 +32,7 @@ func TestLowerTargetOfUnprotectedGroup(t *testing.T) {
 	if _, now := one(t, p); now.Target != 6 || living(now) != 6 {
 		t.Errorf("target %d, %d instances, want 6 and 6: Amazon would choose", now.Target, living(now))
 	}
-	// Raised by somebody else since the last round: our raise would be a lowering.
+	// Another party raised the target since the latest read: this raise would be a lowering.
 	s.SetTarget("web", 12)
 	pass(s)
 	if err := g.SetTarget(t.Context(), 8); err != nil {
@@ -84,7 +84,7 @@ func TestProtected(t *testing.T) {
 		all = append(all, i.ID)
 	}
 	if !slices.ContainsFunc(before.Instances, func(i pools.Instance) bool { return i.Protected }) {
-		t.Errorf("nobody is protected: %+v", before.Instances)
+		t.Errorf("no instance is protected: %+v", before.Instances)
 	}
 	if err := g.Terminate(t.Context(), all); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("Terminate = %v, want %v", err, pools.ErrRefused)
@@ -103,7 +103,7 @@ func TestTerminateWhoseAnswerIsLost(t *testing.T) {
 	if err := g.Terminate(t.Context(), victim); err == nil {
 		t.Error("Terminate without an answer = nil")
 	}
-	for range 3 { // seen late: it may look as if nothing had happened
+	for range 3 { // with late reads, nothing seems to have happened
 		_ = g.Terminate(t.Context(), victim)
 	}
 	s.Lag(0)
@@ -160,10 +160,10 @@ func TestReadGroupOfHostileAnswers(t *testing.T) {
 		{"nothing", func(g *astypes.AutoScalingGroup) { *g = astypes.AutoScalingGroup{} }, "no desired"},
 		{"no id", func(g *astypes.AutoScalingGroup) { g.Instances[0].InstanceId = nil }, "without an id"},
 		{"twice", func(g *astypes.AutoScalingGroup) { g.Instances = append(g.Instances, g.Instances...) }, "twice"},
-		{"weight is text", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("NaN") }, "i-00000001: a weight of \"NaN\""},
-		{"weight is empty", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("") }, "a weight of \"\""},
-		{"weight is zero", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("0") }, "a weight of 0"},
-		{"weight is negative", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("-3") }, "a weight of -3"},
+		{"weight is text", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("NaN") }, "i-00000001: weight \"NaN\" is not"},
+		{"weight is empty", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("") }, "weight \"\" is not"},
+		{"weight is zero", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("0") }, "weight 0: want"},
+		{"weight is negative", func(g *astypes.AutoScalingGroup) { g.Instances[0].WeightedCapacity = aws.String("-3") }, "weight -3: want"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			g := good()

@@ -19,23 +19,23 @@ import (
 )
 
 const (
-	activities = 50               // newest scaling activities that are read
-	remembered = 30 * time.Minute // how far a fleet's history is read back
-	// refreshEvery is how often a group is asked for instance refreshes while none is
-	// known: each group is a request of its own, and many would use up the budget.
+	activities = 50               // number of the newest scaling activities to read
+	remembered = 30 * time.Minute // length of a fleet's history to read
+	// refreshEvery is the interval of requests for a group's instance refreshes while none is
+	// active. Each group needs its own request, and many groups would use up the budget.
 	refreshEvery = 30 * time.Second
 )
 
-// refreshed is what Amazon last said of a group's instance refreshes.
+// refreshed is the latest state of a group's instance refreshes.
 type refreshed struct {
 	asked  time.Time
-	active string // says which one changes the group; empty: none
+	active string // the active refresh, for people; empty: none
 }
 
-// atOnce is how many requests of one kind are in flight at the same time.
+// atOnce is the maximum number of concurrent requests of one kind.
 const atOnce = 4
 
-// troubles reads what is under way at groups, and what they lack.
+// troubles reads changes in progress and shortages of groups.
 type troubles struct {
 	aws *clients
 	now func() time.Time
@@ -44,8 +44,7 @@ type troubles struct {
 	refreshed map[string]refreshed // by group
 }
 
-// ask asks what is under way at the groups, and what keeps those that have
-// less than they ask for.
+// ask reads changes in progress of all groups, and the shortage of groups below their target.
 func (t *troubles) ask(ctx context.Context, readings map[string]*reading) error {
 	work, ctx := errgroup.WithContext(ctx)
 	work.SetLimit(atOnce)
@@ -60,14 +59,14 @@ func (t *troubles) ask(ctx context.Context, readings map[string]*reading) error 
 	return work.Wait()
 }
 
-// forget drops what is known of groups that a round did not find.
+// forget drops the state of groups that the latest read did not find.
 func (t *troubles) forget(readings map[string]*reading) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	maps.DeleteFunc(t.refreshed, func(id string, _ refreshed) bool { return readings[id] == nil })
 }
 
-// refreshes says that a group is busy while an instance refresh changes it.
+// refreshes marks a group as busy while an instance refresh changes it.
 func (t *troubles) refreshes(ctx context.Context, r *reading) error {
 	if r.Kind != string(AutoScaling) {
 		return nil
@@ -81,7 +80,7 @@ func (t *troubles) refreshes(ctx context.Context, r *reading) error {
 	return t.refreshing(ctx, r)
 }
 
-// refreshing asks whether an instance refresh changes the group.
+// refreshing reads whether an instance refresh changes the group.
 func (t *troubles) refreshing(ctx context.Context, r *reading) error {
 	now := refreshed{asked: t.now()}
 	if err := t.newestRefresh(ctx, r, &now); err != nil {
@@ -110,7 +109,7 @@ func (t *troubles) newestRefresh(ctx context.Context, r *reading, now *refreshed
 			switch refresh.Status {
 			case astypes.InstanceRefreshStatusSuccessful, astypes.InstanceRefreshStatusFailed, astypes.InstanceRefreshStatusCancelled,
 				astypes.InstanceRefreshStatusRollbackSuccessful, astypes.InstanceRefreshStatusRollbackFailed:
-			default: // also one that is not known here
+			default: // unknown states count as active too
 				now.active = fmt.Sprintf("instance refresh %s is %s", aws.ToString(refresh.InstanceRefreshId), refresh.Status)
 			}
 		}
@@ -118,7 +117,7 @@ func (t *troubles) newestRefresh(ctx context.Context, r *reading, now *refreshed
 	})
 }
 
-// shortage says why a group has less than it asks for, if Amazon does.
+// shortage sets the reason why a group is below its target, if AWS reports one.
 func (t *troubles) shortage(ctx context.Context, r *reading) error {
 	switch {
 	case r.Stale || r.living() >= float64(r.Target):
@@ -145,16 +144,15 @@ func (t *troubles) groupShortage(ctx context.Context, r *reading) error {
 	})
 }
 
-// lastFailure returns why and when the newest launch that is over failed; nothing
-// if it succeeded. Activities of other kinds, and those under way, say nothing.
+// lastFailure returns the reason and the time of failure of the newest finished launch, or nothing
+// if that launch succeeded. It ignores other activities and those in progress.
 func lastFailure(all []astypes.Activity) (string, time.Time) {
 	all = slices.Clone(all)
 	slices.SortStableFunc(all, func(a, b astypes.Activity) int {
 		return aws.ToTime(b.StartTime).Compare(aws.ToTime(a.StartTime))
 	})
 	for _, a := range all {
-		// Amazon tells launches from endings, moves to standby and the like by this
-		// text alone.
+		// This text is the only difference between launches and other activities.
 		if !strings.HasPrefix(aws.ToString(a.Description), "Launching") {
 			continue
 		}
@@ -172,7 +170,7 @@ func lastFailure(all []astypes.Activity) (string, time.Time) {
 	return "", time.Time{}
 }
 
-// fleetShortage reads the errors of a fleet's last half hour.
+// fleetShortage reads the errors in a fleet's last half hour.
 func (t *troubles) fleetShortage(ctx context.Context, r *reading) error {
 	since := t.now().Add(-remembered)
 	return t.aws.pages(ctx, "ec2:DescribeSpotFleetRequestHistory", r.ID, func(token *string) (*string, error) {
@@ -203,5 +201,5 @@ func describeEvent(e *ec2types.EventInformation) string {
 	return clip(text)
 }
 
-// clip bounds a text of Amazon's.
+// clip bounds a text of AWS.
 func clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxCause)], "") }

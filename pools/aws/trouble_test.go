@@ -42,7 +42,7 @@ func TestRefreshesAreAskedForSeldom(t *testing.T) {
 		{"at once", 0, nil},
 		{"a little later", 29 * time.Second, nil},
 		{"after half a minute", time.Second, all},
-		{"just asked", 10 * time.Second, nil},
+		{"just requested", 10 * time.Second, nil},
 		{"after another half a minute, a refresh begins", 20 * time.Second, all},
 		{"one has a refresh", 10 * time.Second, []string{"web1"}},
 		{"one still has", 10 * time.Second, []string{"web1"}},
@@ -55,12 +55,12 @@ func TestRefreshesAreAskedForSeldom(t *testing.T) {
 			s.StartRefresh("web1")
 		}
 		if diff := cmp.Diff(step.want, round()); diff != "" {
-			t.Errorf("%s: -want +asked:\n%s", step.name, diff)
+			t.Errorf("%s: -want +requested:\n%s", step.name, diff)
 		}
 	}
 }
 
-// A refresh that began since the last round is not written into.
+// No write is sent after an instance refresh began, even since the latest read.
 func TestRefreshBeforeAWrite(t *testing.T) {
 	s, p := openGroup(t, awstest.ASG{Max: 9, Desired: 3})
 	g, before := one(t, p)

@@ -13,11 +13,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// call is what one call of the SDK is doing. The SDK forgets Amazon's words when a
-// context ends while it waits to ask again, and does not say whether it ever asked.
+// call is the state of one call of the SDK. If a context ends while the SDK waits to retry, the SDK
+// drops the error of AWS. It also does not report whether it sent a request.
 type call struct {
 	sent bool
-	last error // why an attempt waits; nil: none does
+	last error // why an attempt waits; nil: it does not wait
 }
 
 type callKey struct{}
@@ -29,7 +29,7 @@ func callOf(ctx context.Context) *call {
 	return new(call)
 }
 
-// follow has the SDK's calls say what they waited for when their context ended.
+// follow adds the reason of a wait to the error of a call whose context ended.
 func follow(stack *middleware.Stack) error {
 	return stack.Initialize.Add(middleware.InitializeMiddlewareFunc("Follow", func(
 		ctx context.Context, in middleware.InitializeInput, next middleware.InitializeHandler,
@@ -53,7 +53,7 @@ func (c *call) explain(err error) error {
 	return err
 }
 
-// retryer is the SDK's adaptive retries, which note what a call waits for.
+// retryer is the SDK's adaptive retries. It records why a call waits.
 type retryer struct{ *retry.AdaptiveMode }
 
 // GetRetryToken implements aws.Retryer.
@@ -62,13 +62,12 @@ func (r retryer) GetRetryToken(ctx context.Context, last error) (func(error) err
 	return r.AdaptiveMode.GetRetryToken(ctx, last)
 }
 
-// attemptEvery is how often a call that must wait asks for an attempt. The SDK's own
-// wait ends when it computes that a token is due, and starves where a clock stands
-// still for less than a rounding error.
+// attemptEvery is how often a waiting call requests an attempt. The SDK's own wait ends when it
+// computes that a token is due. It never ends if the clock advances by less than a rounding error.
 const attemptEvery = 10 * time.Millisecond
 
-// GetAttemptToken implements aws.RetryerV2. It waits only after Amazon throttled
-// this call or another one.
+// GetAttemptToken implements aws.RetryerV2. It waits only after AWS throttled this call or another
+// one.
 func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error) {
 	c := callOf(ctx)
 	for {
@@ -86,16 +85,16 @@ func (r retryer) GetAttemptToken(ctx context.Context) (func(error) error, error)
 	}
 }
 
-// waitError is a call whose context ended while it waited to ask again.
+// waitError is a call whose context ended while it waited to retry.
 type waitError struct {
-	last error // Amazon's last answer; pools.ErrThrottled: it was another call's
+	last error // latest error of AWS; pools.ErrThrottled: of another call
 	err  error
 }
 
 func (e *waitError) Error() string {
-	text := "waiting to ask again"
+	text := "waiting to retry"
 	if e.throttled() {
-		text += ", as Amazon throttles"
+		text += ", because AWS throttles"
 	}
 	if api, ok := errors.AsType[smithy.APIError](e.last); ok {
 		return text + ": " + words(api)
@@ -106,7 +105,7 @@ func (e *waitError) Error() string {
 	return text + ": " + e.last.Error()
 }
 
-// Unwrap gives why it waited, and why it did no longer.
+// Unwrap returns the reason of the wait, and the reason of its end.
 func (e *waitError) Unwrap() []error { return []error{e.last, e.err} }
 
 func (e *waitError) throttled() bool {
@@ -116,7 +115,7 @@ func (e *waitError) throttled() bool {
 	return errors.Is(e.last, pools.ErrThrottled)
 }
 
-// unsentError is a request that Amazon cannot have got.
+// unsentError is a request that AWS cannot have received.
 type unsentError struct{ err error }
 
 func (e *unsentError) Error() string { return "not sent: " + e.err.Error() }

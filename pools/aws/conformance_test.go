@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
 
-// fresh is a group whose every snapshot is a round of its own.
+// fresh is a group that is read anew for every snapshot.
 type fresh struct {
 	pools.Group
 	p *Provider
@@ -27,8 +27,8 @@ func (f fresh) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	return f.Group.Snapshot(ctx)
 }
 
-// within gives a fleet, which has none, the bounds that the suite wants, and lets
-// time pass after each change of it: it is not to be changed again at once.
+// within gives a fleet the bounds of the suite, because a fleet itself is unbounded. It advances
+// the time after each change, because a fleet rejects an immediate second one.
 type within struct {
 	pools.Group
 	min, max int
@@ -104,7 +104,8 @@ func TestConformance(t *testing.T) {
 					Throttle: func(_ *testing.T, on bool) { s.Throttle("", map[bool]int{true: math.MaxInt}[on]) },
 				}
 				if kind.name == "group, unprotected" {
-					// Elsewhere protection says nothing about one, and a refresh waits for it for ever.
+					// Elsewhere, protection applies to all instances, and a refresh waits for it
+					// without end.
 					h.Busy = func(_ *testing.T, on bool) { refresh(s, setup.ID, on) }
 					h.Protect = func(_ *testing.T, id string, on bool) { s.Protect(id, on) }
 				}
@@ -114,7 +115,7 @@ func TestConformance(t *testing.T) {
 	}
 }
 
-// dry leaves no more of any market than there is.
+// dry limits each market to the present number of instances.
 func dry(s *awstest.Server) {
 	have := make(map[awstest.Market]int)
 	for _, zone := range []string{"us-west-2a", "us-west-2b", "us-west-2c"} {
@@ -128,7 +129,7 @@ func dry(s *awstest.Server) {
 	}
 }
 
-// deny refuses all writes, or none.
+// deny rejects all writes while on.
 func deny(s *awstest.Server, on bool) {
 	s.Allow()
 	if on {
@@ -140,7 +141,7 @@ func deny(s *awstest.Server, on bool) {
 	}
 }
 
-// refresh begins an instance refresh, or lets it end.
+// refresh begins an instance refresh, or ends it.
 func refresh(s *awstest.Server, group string, on bool) {
 	if on {
 		s.StartRefresh(group)

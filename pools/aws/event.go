@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// What EventBridge calls the events that are heeded.
+// Names of the EventBridge events that are processed.
 const (
 	interruptionEvent = "EC2 Spot Instance Interruption Warning"
 	rebalanceEvent    = "EC2 Instance Rebalance Recommendation"
@@ -32,7 +32,7 @@ type event struct {
 	why       string
 }
 
-// wireEvent is EventBridge's JSON, with the details of all events that are heeded.
+// wireEvent is EventBridge's JSON, with the details of all processed events.
 type wireEvent struct {
 	ID     string    `json:"id"`
 	Type   string    `json:"detail-type"`
@@ -49,8 +49,7 @@ type wireEvent struct {
 	} `json:"detail"`
 }
 
-// parseEvent reads EventBridge's JSON: errNoInstance if it is about something else
-// than instances.
+// parseEvent decodes EventBridge's JSON. It returns errNoInstance for an event without instances.
 func parseEvent(body string) (event, error) {
 	if len(body) > maxBody {
 		return event{}, fmt.Errorf("larger than %d bytes", maxBody)
@@ -71,7 +70,7 @@ func parseEvent(body string) (event, error) {
 	case w.Type == healthEvent:
 		e.kind, more, e.instances = pools.Hint, d.Incident, nil
 		for _, entity := range d.Entities {
-			if validID(entity.Value) { // it may be about anything
+			if validID(entity.Value) { // an entity may be of any type
 				e.instances = append(e.instances, entity.Value)
 			}
 		}
@@ -80,7 +79,7 @@ func parseEvent(body string) (event, error) {
 	case strings.HasPrefix(w.Type, launchEvents), strings.HasPrefix(w.Type, terminateEvents), w.Type == launchAction, w.Type == terminateAction:
 		e.kind, e.instances = pools.Hint, []string{d.Member}
 	default:
-		return event{}, fmt.Errorf("event %.60q is not known", w.Type)
+		return event{}, fmt.Errorf("event %.60q is unknown", w.Type)
 	}
 	if len(e.instances) == 0 || !validID(e.instances[0]) {
 		return event{}, fmt.Errorf("event %.60q: %w", w.Type, errNoInstance)
@@ -91,5 +90,5 @@ func parseEvent(body string) (event, error) {
 	return e, nil
 }
 
-// errNoInstance: an event names no instance, or something that is none.
+// errNoInstance: an event names no instance, or an invalid id.
 var errNoInstance = errors.New("it names no instance")

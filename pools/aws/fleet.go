@@ -21,8 +21,8 @@ type fleet struct{ *group }
 
 var _ pools.Group = fleet{}
 
-// SetTarget implements pools.Group: with NoTermination, so a lower target only
-// stops replacements. pools.ErrRefused for a request that is cancelled.
+// SetTarget implements pools.Group. It uses NoTermination, so a lower target only stops
+// replacements. For a cancelled request the error is pools.ErrRefused.
 func (f fleet) SetTarget(ctx context.Context, target int) error {
 	return f.inTurn(ctx, fmt.Sprintf("set target of group %s to %d", f.id, target), func() error { return f.setTarget(ctx, target) })
 }
@@ -45,15 +45,14 @@ func (f fleet) setTarget(ctx context.Context, target int) error {
 	return f.modify(ctx, target)
 }
 
-// How often Amazon is asked again while an earlier change of a request is under
-// way, and for how long.
+// Interval and limit of the retries while an earlier change of a request is in progress.
 const (
 	askAgain = 500 * time.Millisecond
 	askUntil = 20 * time.Second
 )
 
-// modify sets the target. Several nodes of a fleet may be ended one after the
-// other, so a change of our own that is under way is waited for.
+// modify sets the target. It waits for an own earlier change, because several nodes of a fleet may
+// be terminated in sequence.
 func (f fleet) modify(ctx context.Context, target int) error {
 	patience, again := time.NewTimer(askUntil), time.NewTicker(askAgain)
 	defer patience.Stop()
@@ -87,8 +86,8 @@ func (f fleet) tryModify(ctx context.Context, target int) error {
 	return err
 }
 
-// Terminate implements pools.Group, but for one thing: weight beyond the target
-// is ended first, and the target is lowered by the rest.
+// Terminate implements pools.Group with one difference: it first terminates weight beyond the
+// target, and lowers the target only by the rest.
 func (f fleet) Terminate(ctx context.Context, ids []string) error {
 	if len(ids) == 0 {
 		return nil
@@ -96,17 +95,18 @@ func (f fleet) Terminate(ctx context.Context, ids []string) error {
 	return f.inTurn(ctx, "terminate instances of group "+f.id, func() error { return f.terminate(ctx, ids) })
 }
 
-// terminate lowers the target, then ends the instances: the other way round
-// Amazon could replace them in between, and after a crash there it would, and
-// who asks again would find them ended and lower nothing.
+// terminate lowers the target before it terminates the instances. In the reverse order AWS could
+// replace the instances in between. After a crash there, a retry would find them terminated and
+// lower nothing.
 //
-// After a crash between the two, the target is lower than what exists, which
-// with NoTermination kills nobody. Who asks again must not lower it once more:
-// what exists beyond the target is what ends now, so it is not taken off again.
-// Nothing is replaced either way, because the target never is above what is left.
-// A fleet that has less than its target shows no such trace; there a process
-// remembers its own, and one that crashed leaves the target too low by the
-// weight of what it was ending, which is raised again as any low target is.
+// After a crash between the two steps, the target is lower than the existing weight. With
+// NoTermination no instance ends. A retry must not lower the target again: the weight beyond the
+// target is what ends now. So no instance is replaced, because the target is never above the
+// remaining weight.
+//
+// A fleet below its target shows no such trace. There a process remembers its own change. If it
+// crashes, the target stays too low by the weight of the terminated instances, and is raised again
+// as any low target.
 func (f fleet) terminate(ctx context.Context, ids []string) error {
 	r, err := f.look(ctx)
 	if err != nil {
@@ -117,7 +117,7 @@ func (f fleet) terminate(ctx context.Context, ids []string) error {
 		return err
 	}
 	target := r.Target
-	if !r.Stale { // a cancelled request replaces nothing
+	if !r.Stale { // AWS replaces nothing for a cancelled request
 		target = f.lower(r, victims)
 	}
 	if target != r.Target {
@@ -138,11 +138,11 @@ func (f fleet) terminate(ctx context.Context, ids []string) error {
 	return f.end(ctx, chosen)
 }
 
-// lower returns the target with which the victims can end and none is replaced.
+// lower returns the target with which the victims can end without replacement.
 func (f fleet) lower(r *reading, victims []instance) int {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	var fresh float64 // weight that the target was not lowered by yet
+	var fresh float64 // weight by which the target is not lowered yet
 	for _, v := range victims {
 		if _, already := f.own.lowered[v.ID]; !already {
 			fresh += v.Weight
@@ -153,10 +153,10 @@ func (f fleet) lower(r *reading, victims []instance) int {
 	return max(0, int(math.Floor(max(target-fresh, min(target, left)))))
 }
 
-// batch is how many instances one request ends at most.
+// batch is the maximum number of instances in one request.
 const batch = 500
 
-// end ends instances; that may be repeated.
+// end terminates instances. It may be repeated.
 func (f fleet) end(ctx context.Context, ids []string) error {
 	for len(ids) > 0 {
 		some := ids[:min(batch, len(ids))]
@@ -195,7 +195,7 @@ func (f fleet) config(ctx context.Context) (ec2types.SpotFleetRequestConfig, err
 	return config, nil
 }
 
-// look reads the fleet alone, for a write.
+// look reads one fleet, for a write.
 func (f fleet) look(ctx context.Context) (*reading, error) {
 	config, err := f.config(ctx)
 	if err != nil {

@@ -12,33 +12,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// group is what both kinds have in common.
+// group is the common part of both kinds of groups.
 type group struct {
 	p    *Provider
 	id   string
-	turn chan struct{} // held by who writes: looking and writing are one step
+	turn chan struct{} // held by a write, which reads and writes in one step
 
 	mu    sync.Mutex
-	began uint64   // of the read
-	last  *reading // nil: the last round did not find the group
+	began uint64   // start of the read
+	last  *reading // nil: the latest read did not find the group
 	own   own
 }
 
 // ID implements pools.Group.
 func (g *group) ID() string { return g.id }
 
-// Snapshot implements pools.Group: what the last round read, with what was
-// written since. It makes no request.
+// Snapshot implements pools.Group. It returns the latest read, overlaid with later writes. It sends
+// no request.
 func (g *group) Snapshot(context.Context) (pools.GroupSnapshot, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.last == nil {
-		return pools.GroupSnapshot{}, fmt.Errorf("group %s was not found any more", g.id)
+		return pools.GroupSnapshot{}, fmt.Errorf("group %s no longer exists at AWS", g.id)
 	}
 	return g.own.show(g.last.snapshot()), nil
 }
 
-// update takes over what a round read.
+// update stores the result of a read.
 func (g *group) update(began uint64, r *reading) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -51,8 +51,8 @@ func (g *group) update(began uint64, r *reading) {
 	}
 }
 
-// inTurn calls do while no other call writes to the group: what is read and what is
-// written are one step. An error says what was attempted.
+// inTurn calls do while no other call writes to the group, so that do can read and write in one
+// step. It adds what, the attempted action, to an error.
 func (g *group) inTurn(ctx context.Context, what string, do func() error) error {
 	var err error
 	select {
@@ -68,7 +68,7 @@ func (g *group) inTurn(ctx context.Context, what string, do func() error) error 
 	return nil
 }
 
-// wrote notes the target as it is after a write of ours.
+// wrote records the target after a write of this process.
 func (g *group) wrote(target int) {
 	moment := g.p.next()
 	g.mu.Lock()
@@ -76,14 +76,14 @@ func (g *group) wrote(target int) {
 	g.own.target = &ownTarget{target, g.p.cfg.Now(), moment}
 }
 
-// note changes what we remember of our writes.
+// note changes the record of this process's writes.
 func (g *group) note(change func(*own)) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	change(&g.own)
 }
 
-// overlaid puts what we wrote over a reading that was made for a write.
+// overlaid overlays a fresh reading with this process's writes.
 func (g *group) overlaid(r *reading) *reading {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -95,9 +95,9 @@ func (g *group) overlaid(r *reading) *reading {
 	return r
 }
 
-// victims returns those of the ids that are to be ended: each once, and none
-// that is on its way out or gone. ErrNotOwned and ErrRefused (protected, or asked
-// for with an unknown outcome) mean that nothing is to be ended.
+// victims returns the instances to terminate: each once, and without those that are terminating or
+// gone. After ErrNotOwned or ErrRefused (protected), or while an earlier termination is
+// unconfirmed, nothing may be terminated.
 func (g *group) victims(ctx context.Context, r *reading, ids []string) ([]instance, error) {
 	ids = slices.Clone(ids)
 	slices.Sort(ids)
@@ -114,7 +114,7 @@ func (g *group) victims(ctx context.Context, r *reading, ids []string) ([]instan
 		case r.instances[n].Protected:
 			return nil, fmt.Errorf("%s: %w: it is protected from scale-in", id, pools.ErrRefused)
 		case g.unsure(id):
-			return nil, fmt.Errorf("%s: asked for a moment ago, and it is not known yet whether Amazon got that", id)
+			return nil, fmt.Errorf("%s: an earlier termination is unconfirmed: wait up to a minute for AWS to show its result", id)
 		default:
 			chosen = append(chosen, r.instances[n])
 		}
@@ -122,7 +122,7 @@ func (g *group) victims(ctx context.Context, r *reading, ids []string) ([]instan
 	return chosen, g.p.aws.absent(ctx, missing)
 }
 
-// unsure reports whether an earlier request to end the instance may still show.
+// unsure reports whether an earlier termination may have an effect that reads do not show yet.
 func (g *group) unsure(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,8 +130,8 @@ func (g *group) unsure(id string) bool {
 	return ok && g.p.cfg.Now().Sub(at) <= settling
 }
 
-// endedByUs reports whether Amazon ends the instance for us; it may be said
-// elsewhere still that it runs.
+// endedByUs reports whether this process terminated the instance. Reads may still show it as
+// running.
 func (g *group) endedByUs(id string) bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -139,7 +139,7 @@ func (g *group) endedByUs(id string) bool {
 	return ok
 }
 
-// inBounds returns pools.ErrTargetBounds for a target that the group cannot have.
+// inBounds returns pools.ErrTargetBounds for an invalid target of the group.
 func (r *reading) inBounds(target int) error {
 	if highest := min(r.Max, math.MaxInt32); target < r.Min || target > highest {
 		return fmt.Errorf("%w: %d to %d", pools.ErrTargetBounds, r.Min, highest)
@@ -156,23 +156,23 @@ func weightOf(instances []instance) float64 {
 }
 
 const (
-	// settling is how long a read may not show what we wrote; Amazon's are
-	// consistent within seconds.
+	// settling is the time after which reads show a write. Reads at AWS are consistent within
+	// seconds.
 	settling = time.Minute
-	// leaving is how long an instance that we ended may be listed as if it lived.
+	// leaving is how long a terminated instance may be listed as running.
 	leaving = 15 * time.Minute
 )
 
-// own is what this process wrote to a group, for as long as reads may not show
-// it. It is not safe for concurrent use.
+// own is the record of this process's writes to a group, until reads show them. It must not be used
+// concurrently.
 type own struct {
 	target  *ownTarget
-	ended   map[string]time.Time // instances that Amazon ends for us
-	unsure  map[string]time.Time // of which we do not know whether it got the request
-	lowered map[string]time.Time // still to be ended; the target is lowered by them already
-	begun   map[string]begun     // repairs in place, by instance
-	halted  map[string]time.Time // instances that were to be stopped as a fence, and when that was asked for
-	still   map[string]time.Time // those that a read found not to run
+	ended   map[string]time.Time // instances that AWS is terminating after a request of this process.
+	unsure  map[string]time.Time // instances whose termination has an unknown result.
+	lowered map[string]time.Time // instances to terminate, by whose weight the target is already lowered.
+	begun   map[string]begun     // repairs in place, by instance.
+	halted  map[string]time.Time // instances to stop as a fence, and the time of the request.
+	still   map[string]time.Time // instances that one read found stopped.
 }
 
 type ownTarget struct {
@@ -188,7 +188,7 @@ func newOwn() own {
 	}
 }
 
-// show puts what we wrote over what was read.
+// show overlays a snapshot with the writes.
 func (o *own) show(s pools.GroupSnapshot) pools.GroupSnapshot {
 	if o.target != nil {
 		s.Target = o.target.value
@@ -201,8 +201,7 @@ func (o *own) show(s pools.GroupSnapshot) pools.GroupSnapshot {
 	return s
 }
 
-// confirm forgets what a read that began at that moment shows by itself, and
-// what it should show by now.
+// confirm drops records that the read of that moment shows, and records that are too old.
 func (o *own) confirm(now time.Time, began uint64, target int) {
 	if t := o.target; t != nil && (now.Sub(t.at) > settling || began > t.moment && target == t.value) {
 		o.target = nil

@@ -17,11 +17,11 @@ import (
 )
 
 const (
-	// replaceUnhealthy is the process of an Auto Scaling group that heals it. Its
-	// health checks go on without it.
+	// replaceUnhealthy is the process of an Auto Scaling group that replaces unhealthy instances.
+	// Health checks continue without it.
 	replaceUnhealthy = "ReplaceUnhealthy"
-	// healingTag is where we note, of an Auto Scaling group, that we suspended that, so
-	// that it is resumed only where somebody else did not.
+	// healingTag is the tag of an Auto Scaling group that records that Weirkeeper suspended the
+	// process. Weirkeeper resumes only a process that it suspended.
 	healingTag   = "weir:healing"
 	healingLeft  = "suspended"
 	healingGiven = "resumed"
@@ -29,17 +29,17 @@ const (
 	unhealthy    = "Unhealthy"
 )
 
-// healer finds out which of the two repairs the pool: its groups, or Weirkeeper.
+// healer implements pools.Healer: the repair owner is either the groups or Weirkeeper.
 type healer struct {
 	*roster
 	log *slog.Logger
 }
 
-// Heals implements pools.Healer, of the groups that the last round found.
+// Heals implements pools.Healer for the groups of the latest read.
 func (h *healer) Heals(ctx context.Context) (string, error) {
 	groups, fleets, err := h.healing(ctx)
 	if err != nil {
-		return "", fmt.Errorf("see who heals pool %s: %w", h.aws.pool, err)
+		return "", fmt.Errorf("read the repair owner of pool %s: %w", h.aws.pool, err)
 	}
 	var whys []string
 	if len(groups) > 0 {
@@ -52,10 +52,10 @@ func (h *healer) Heals(ctx context.Context) (string, error) {
 }
 
 func fewFleets(fleets []string) string {
-	return few(fleets) + " replaces unhealthy instances, as it was made to"
+	return few(fleets) + " replaces unhealthy instances by its configuration"
 }
 
-// few names some.
+// few joins at most five names.
 func few(names []string) string {
 	if more := len(names) - namesTold; more > 0 {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:namesTold], ", "), more)
@@ -63,13 +63,13 @@ func few(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// LeaveHealing implements pools.Healer: it suspends the process ReplaceUnhealthy of
-// the Auto Scaling groups, and notes that in their tag weir:healing before. A Spot Fleet request that replaces unhealthy instances
-// cannot be changed: pools.ErrRefused.
+// LeaveHealing implements pools.Healer. It suspends the process ReplaceUnhealthy of the Auto
+// Scaling groups, after it has recorded that in their tag weir:healing. A Spot Fleet request that
+// replaces unhealthy instances cannot be changed, and the error is pools.ErrRefused.
 func (h *healer) LeaveHealing(ctx context.Context) error {
 	groups, fleets, err := h.healing(ctx)
 	if err != nil {
-		return fmt.Errorf("have the healing of pool %s left to us: %w", h.aws.pool, err)
+		return fmt.Errorf("take over the repairs of pool %s: %w", h.aws.pool, err)
 	}
 	var errs []error
 	for _, name := range groups {
@@ -88,17 +88,17 @@ func (h *healer) LeaveHealing(ctx context.Context) error {
 		errs = append(errs, fmt.Errorf("%w: %s", pools.ErrRefused, fewFleets(fleets)))
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("have the healing of pool %s left to us: %w", h.aws.pool, err)
+		return fmt.Errorf("take over the repairs of pool %s: %w", h.aws.pool, err)
 	}
 	return nil
 }
 
-// Heal implements pools.Healer: it resumes that process in the groups that note that we
-// suspended it. What somebody else suspended stays so.
+// Heal implements pools.Healer. It resumes the process in groups whose tag records that Weirkeeper
+// suspended it. Other groups stay suspended.
 func (h *healer) Heal(ctx context.Context) error {
 	found, err := h.scalingGroups(ctx)
 	if err != nil {
-		return fmt.Errorf("have pool %s healed by its groups: %w", h.aws.pool, err)
+		return fmt.Errorf("return the repairs of pool %s to its groups: %w", h.aws.pool, err)
 	}
 	var errs []error
 	for _, g := range found {
@@ -118,12 +118,12 @@ func (h *healer) Heal(ctx context.Context) error {
 		errs = append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil {
-		return fmt.Errorf("have pool %s healed by its groups: %w", h.aws.pool, err)
+		return fmt.Errorf("return the repairs of pool %s to its groups: %w", h.aws.pool, err)
 	}
 	return nil
 }
 
-// noteHealing notes at a group what we did about its healing.
+// noteHealing records in a group's tag what Weirkeeper did to its process.
 func (h *healer) noteHealing(ctx context.Context, name, what string) error {
 	return h.aws.write(ctx, "autoscaling:CreateOrUpdateTags", "group "+name, func() error {
 		_, err := h.aws.autoscaling.CreateOrUpdateTags(ctx, &autoscaling.CreateOrUpdateTagsInput{Tags: []astypes.Tag{{
@@ -134,7 +134,7 @@ func (h *healer) noteHealing(ctx context.Context, name, what string) error {
 	})
 }
 
-// scalingGroups returns the Auto Scaling groups as they are now.
+// scalingGroups returns the current Auto Scaling groups.
 func (h *healer) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup, error) {
 	var all []astypes.AutoScalingGroup
 	for some := range slices.Chunk(h.names(AutoScaling), groupsPage) {
@@ -153,8 +153,8 @@ func (h *healer) scalingGroups(ctx context.Context) ([]astypes.AutoScalingGroup,
 	return all, nil
 }
 
-// healing returns the Auto Scaling groups and the Spot Fleet requests that heal
-// themselves.
+// healing returns the Auto Scaling groups and the Spot Fleet requests that replace unhealthy
+// instances.
 func (h *healer) healing(ctx context.Context) (groups, fleets []string, err error) {
 	all, err := h.scalingGroups(ctx)
 	if err != nil {
@@ -182,9 +182,10 @@ func suspended(g astypes.AutoScalingGroup, process string) bool {
 	return slices.ContainsFunc(g.SuspendedProcesses, func(s astypes.SuspendedProcess) bool { return aws.ToString(s.ProcessName) == process })
 }
 
-// MarkUnhealthy implements pools.Healer; Amazon takes no reason, so that is only
-// logged. pools.ErrNotOwned for an instance that is not the pool's, ErrRefused for
-// one of a Spot Fleet request, which takes no mark. One that is gone is no error.
+// MarkUnhealthy implements pools.Healer. AWS stores no reason, so the reason is only logged. If the
+// pool does not own the instance, the error is pools.ErrNotOwned. For an instance of a Spot Fleet
+// request, which has no such mark, it is ErrRefused. An instance that no longer exists is not an
+// error.
 func (h *healer) MarkUnhealthy(ctx context.Context, instance, why string) error {
 	err := h.markUnhealthy(ctx, instance)
 	if err != nil {
@@ -200,7 +201,7 @@ func (h *healer) markUnhealthy(ctx context.Context, instance string) error {
 	case i == nil:
 		return h.aws.absent(ctx, []string{instance})
 	case !i.scaling:
-		return fmt.Errorf("%w: a Spot Fleet request takes no such mark", pools.ErrRefused)
+		return fmt.Errorf("%w: a Spot Fleet request has no health mark", pools.ErrRefused)
 	}
 	err := h.mark(ctx, instance, unhealthy)
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "ValidationError" {

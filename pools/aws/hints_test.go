@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// listening is a group whose instances' events come through the queue.
+// listening returns a group whose events arrive in the queue.
 func listening(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools.Notice) {
 	t.Helper()
 	s := awstest.New(t, awstest.Config{Queue: "events", Changes: true, Direct: true})
@@ -23,7 +23,7 @@ func listening(t *testing.T) (*awstest.Server, <-chan pools.Notice, <-chan pools
 	return s, hear(t, p, hints), hints
 }
 
-// hinted waits for a hint of that kind about an instance.
+// hinted waits for a hint about an instance that contains word.
 func hinted(t *testing.T, hints <-chan pools.Notice, id, word string) {
 	t.Helper()
 	for {
@@ -56,14 +56,14 @@ func testHints(t *testing.T) {
 	n.Done()
 }
 
-// A request that fails delays what follows by less than a second, and no other
-// message of its batch.
+// A failed request delays later messages by less than a second, and does not delay other messages
+// of its batch.
 func TestNoticesAfterAFailure(t *testing.T) { synctest.Test(t, noticesAfterAFailure) }
 
 func noticesAfterAFailure(t *testing.T) {
 	s, warnings, hints := listening(t)
 	hinted(t, hints, s.Instances("web")[2].ID, "Launch Successful")
-	synctest.Wait() // it polls
+	synctest.Wait() // ReceiveNotices polls
 	s.Deny("ChangeMessageVisibility", "")
 	s.Deny("DeleteMessage", "")
 	began := time.Now()
@@ -76,8 +76,8 @@ func noticesAfterAFailure(t *testing.T) {
 	}
 }
 
-// An event that comes twice is told once; a hint of an instance that is not ours is
-// left to others for a minute.
+// A repeated event is sent once. A hint about an unknown instance stays in the queue for a minute,
+// for other pools.
 func TestHintsOnceAndOurs(t *testing.T) { synctest.Test(t, testHintsOnceAndOurs) }
 
 func testHintsOnceAndOurs(t *testing.T) {
@@ -101,7 +101,7 @@ func testHintsOnceAndOurs(t *testing.T) {
 	await(t, "the other's is deleted once it is of no use", func() bool { s.Advance(time.Minute); return s.QueueLength() == 0 })
 }
 
-// Nobody listens to hints: they do not stand in the way of warnings.
+// Hints without a receiver do not block warnings.
 func TestNobodyHears(t *testing.T) { synctest.Test(t, testNobodyHears) }
 
 func testNobodyHears(t *testing.T) {
@@ -118,7 +118,7 @@ func testNobodyHears(t *testing.T) {
 	if n := receive(t, warnings); n.Instance != all[1].ID {
 		t.Errorf("%+v, want the warning", n)
 	}
-	await(t, "what nobody wants is deleted", func() bool { return s.QueueLength() == 1 })
+	await(t, "useless messages are deleted", func() bool { return s.QueueLength() == 1 })
 }
 
 func TestParseHints(t *testing.T) {

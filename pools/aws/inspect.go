@@ -22,32 +22,31 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// How many instances one request names at most: Amazon takes no more.
+// Maximum numbers of instances in one request, as AWS allows.
 const (
 	statusIDs = 100 // ec2:DescribeInstanceStatus
 	memberIDs = 50  // autoscaling:DescribeAutoScalingInstances
 )
 
-// inspected is an instance while it is looked at.
+// inspected is the state of an instance during an inspection.
 type inspected struct {
 	pools.Inspection
-	scaling bool // it is of an Auto Scaling group
+	scaling bool // it belongs to an Auto Scaling group
 	running bool
-	listed  bool // its group tells of it still
+	listed  bool // its group still lists it
 }
 
-// inspector reads how the instances of the last round are.
+// inspector reads the health of the instances of the latest read.
 type inspector struct {
 	*roster
 	balancers *balancers
 }
 
-// Inspect implements pools.Inspector for the instances that the last round found:
-// their status checks, scheduled retirements and attached volumes at EC2; their
-// part in their Auto Scaling groups, and whether they are marked as unhealthy
-// there; their health as targets of load balancers. An answer that cannot be had of
-// EC2 or Auto Scaling, throttled or not, is an error; of load balancers, whose
-// groups may be named wrongly, it leaves their word unknown, and says why.
+// Inspect implements pools.Inspector for the instances of the latest read. From EC2 it reads status
+// checks, scheduled retirements and attached volumes. From Auto Scaling it reads lifecycle states
+// and health marks. From load balancers it reads the health of targets. An error of EC2 or Auto
+// Scaling, throttling included, is an error of Inspect. After an error of load balancers, whose
+// groups may have wrong names, Traffic is unknown and has the error as Why.
 func (i *inspector) Inspect(ctx context.Context, what pools.Inspecting) ([]pools.Inspection, error) {
 	found := i.enrolled()
 	if err := i.statuses(ctx, found); err != nil {
@@ -66,7 +65,7 @@ func (i *inspector) Inspect(ctx context.Context, what pools.Inspecting) ([]pools
 	return out, nil
 }
 
-// statuses asks EC2 how instances are.
+// statuses reads the EC2 status of all instances.
 func (i *inspector) statuses(ctx context.Context, found map[string]*inspected) error {
 	for some := range slices.Chunk(slices.Sorted(maps.Keys(found)), statusIDs) {
 		for len(some) > 0 {
@@ -78,7 +77,7 @@ func (i *inspector) statuses(ctx context.Context, found map[string]*inspected) e
 				break
 			}
 			for _, id := range unknown {
-				found[id].Machine.Why = "ec2 does not know it, not yet or not any more"
+				found[id].Machine.Why = "unknown at ec2: too new, or terminated"
 			}
 			some = slices.DeleteFunc(slices.Clone(some), func(id string) bool { return slices.Contains(unknown, id) })
 		}
@@ -86,8 +85,8 @@ func (i *inspector) statuses(ctx context.Context, found map[string]*inspected) e
 	return nil
 }
 
-// statusesOf makes one request. One id that EC2 does not know fails all of it:
-// those are returned, and the others are to be asked for again.
+// statusesOf sends one request. If EC2 does not know one id, the whole request fails. Then
+// statusesOf returns the unknown ids, and the caller repeats the request without them.
 func (i *inspector) statusesOf(ctx context.Context, ids []string, found map[string]*inspected) (unknown []string, err error) {
 	err = i.aws.pages(ctx, "ec2:DescribeInstanceStatus", "instances of pool "+i.aws.pool, func(token *string) (*string, error) {
 		out, err := i.aws.ec2.DescribeInstanceStatus(ctx, &ec2.DescribeInstanceStatusInput{
@@ -113,10 +112,10 @@ func (i *inspector) statusesOf(ctx context.Context, ids []string, found map[stri
 	return nil, err
 }
 
-// instanceIDs finds the ids in what Amazon says.
+// instanceIDs finds the instance ids in a message of AWS.
 var instanceIDs = regexp.MustCompile(`i-[0-9a-f]{8,17}`)
 
-// memberships asks Auto Scaling what its instances are there.
+// memberships reads the Auto Scaling state of all instances.
 func (i *inspector) memberships(ctx context.Context, found map[string]*inspected) error {
 	ids := slices.DeleteFunc(slices.Sorted(maps.Keys(found)), func(id string) bool { return !found[id].scaling })
 	for some := range slices.Chunk(ids, memberIDs) {
@@ -137,14 +136,14 @@ func (i *inspector) memberships(ctx context.Context, found map[string]*inspected
 		}
 	}
 	for _, id := range ids {
-		if i := found[id]; !i.listed { // its group has done with it
+		if i := found[id]; !i.listed { // its group no longer lists it
 			i.Leaving = true
 		}
 	}
 	return nil
 }
 
-// see takes over what EC2 says.
+// see adds the EC2 status.
 func (i *inspected) see(s ec2types.InstanceStatus) {
 	var state ec2types.InstanceStateName
 	if s.InstanceState != nil {
@@ -158,25 +157,25 @@ func (i *inspected) see(s ec2types.InstanceStatus) {
 		i.Stopped = true
 	case ec2types.InstanceStateNameTerminated:
 		i.Ended = true
-	case ec2types.InstanceStateNameShuttingDown: // it may run still
+	case ec2types.InstanceStateNameShuttingDown: // it may still run
 		i.Leaving = true
 	default:
 		i.Machine.Why = "ec2.instance is " + string(state)
 	}
 }
 
-// belongs takes over what Auto Scaling says. A mark stays until somebody lifts it.
+// belongs adds the Auto Scaling state. A health mark stays until it is removed.
 func (i *inspected) belongs(m astypes.AutoScalingInstanceDetails) {
 	i.listed = true
 	if aws.ToString(m.LifecycleState) != string(astypes.LifecycleStateInService) {
 		i.Leaving = true
 	}
 	if i.running && i.Machine.Fitness != pools.Unfit && strings.EqualFold(aws.ToString(m.HealthStatus), unhealthy) {
-		i.Machine = pools.Sight{Fitness: pools.Unfit, Why: "asg has it marked as unhealthy"}
+		i.Machine = pools.Sight{Fitness: pools.Unfit, Why: "asg marked it as unhealthy"}
 	}
 }
 
-// summary reads one of EC2's checks.
+// summary converts one of EC2's checks.
 func summary(what string, s *ec2types.InstanceStatusSummary) pools.Sight {
 	if s == nil {
 		return pools.Sight{}
@@ -184,7 +183,7 @@ func summary(what string, s *ec2types.InstanceStatusSummary) pools.Sight {
 	return sight(what, string(s.Status))
 }
 
-// sight is what a status in EC2's words says.
+// sight converts a status of EC2.
 func sight(what, status string) pools.Sight {
 	switch status {
 	case string(ec2types.SummaryStatusOk):
@@ -197,8 +196,8 @@ func sight(what, status string) pools.Sight {
 	return pools.Sight{Why: what + ": " + clip(status)}
 }
 
-// host reads what EC2 says of what an instance runs on: its system, the way to its
-// volumes, and which events EC2 has scheduled for it.
+// host converts what EC2 reports about the host of an instance: its system, its volumes, and the
+// scheduled events.
 func host(s ec2types.InstanceStatus) pools.Sight {
 	system := summary("ec2.system", s.SystemStatus)
 	if system.Fitness == pools.Unfit {
@@ -215,8 +214,7 @@ func host(s ec2types.InstanceStatus) pools.Sight {
 	return system
 }
 
-// announced returns the first of the scheduled events that stop, reboot or disturb the
-// instance.
+// announced returns the first scheduled event that stops, reboots or disturbs the instance.
 func announced(events []ec2types.InstanceStatusEvent) (first pools.Sight) {
 	var at time.Time
 	for _, e := range events {
@@ -242,9 +240,9 @@ func announced(events []ec2types.InstanceStatusEvent) (first pools.Sight) {
 	return first
 }
 
-// Console returns the last output on the serial console of an instance, at most
-// provider.MaxConsole bytes. EC2 returns the newest output of Nitro instances only. Of
-// others it returns what it stored last.
+// Console returns the last output on the serial console of an instance, at most provider.MaxConsole
+// bytes. EC2 returns current output only for Nitro instances. For others it returns the output that
+// it stored last.
 func (i *inspector) Console(ctx context.Context, instance string) ([]byte, error) {
 	text, err := i.console(ctx, instance, true)
 	if api, ok := errors.AsType[smithy.APIError](err); ok && api.ErrorCode() == "UnsupportedOperation" {

@@ -17,7 +17,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
 
-// inspection looks at one instance after a round.
+// inspection reads the groups, and returns the inspection of one instance.
 func (r repaired) inspection(t *testing.T, id string, what pools.Inspecting) pools.Inspection {
 	t.Helper()
 	if _, err := r.provider.Groups(t.Context()); err != nil {
@@ -26,7 +26,7 @@ func (r repaired) inspection(t *testing.T, id string, what pools.Inspecting) poo
 	return r.again(t, id, what)
 }
 
-// again looks at one instance of the round that was.
+// again returns the inspection of one instance without a new read of the groups.
 func (r repaired) again(t *testing.T, id string, what pools.Inspecting) pools.Inspection {
 	t.Helper()
 	all, err := r.provider.Inspect(t.Context(), what)
@@ -49,7 +49,7 @@ func TestInspect(t *testing.T) {
 	for _, tc := range []struct {
 		name  string
 		given func(s *awstest.Server, id string)
-		want  pools.Inspection // without its id
+		want  pools.Inspection // without the id
 	}{
 		{"well", nil, pools.Inspection{Machine: fit, Host: fit, Traffic: fit}},
 		{"impaired", func(s *awstest.Server, id string) { s.Impair(id, "impaired", "") },
@@ -70,7 +70,7 @@ func TestInspect(t *testing.T) {
 		{"a load balancer's own trouble", func(s *awstest.Server, id string) {
 			s.SetTargetHealth(front, id, "unhealthy", "Elb.InternalError")
 		}, pools.Inspection{Machine: fit, Host: fit, Traffic: pools.Sight{Why: "elb front: Elb.InternalError"}}},
-		{"not what a load balancer wants", func(s *awstest.Server, id string) {
+		{"rejected by a load balancer", func(s *awstest.Server, id string) {
 			s.SetTargetHealth(front, id, "unhealthy", "Target.ResponseCodeMismatch")
 		}, pools.Inspection{Machine: fit, Host: fit, Traffic: unfit("elb front: Target.ResponseCodeMismatch")}},
 		{"all targets fail", func(s *awstest.Server, _ string) {
@@ -92,8 +92,8 @@ func TestInspect(t *testing.T) {
 	}
 }
 
-// What its group has marked is unfit, until the mark is lifted; what its group lets
-// go is not judged.
+// An instance that its group marked is unfit until the mark is removed. An instance that its group
+// removes is not judged.
 func TestInspectMembership(t *testing.T) {
 	r, id := mendingGroup(t, false)
 	if err := r.provider.MarkUnhealthy(t.Context(), id, "sick"); err != nil {
@@ -102,7 +102,7 @@ func TestInspectMembership(t *testing.T) {
 	if got := r.inspection(t, id, pools.Inspecting{}); got.Machine.Fitness != pools.Unfit || got.Leaving || !strings.Contains(got.Machine.Why, "marked") {
 		t.Errorf("%+v, want it unfit by its mark", got)
 	}
-	r.server.Suspend("web") // now it is replaced
+	r.server.Suspend("web") // now the group replaces it
 	r.server.Advance(2 * time.Second)
 	if got := r.again(t, id, pools.Inspecting{}); !got.Leaving || got.Ended {
 		t.Errorf("%+v, want it leaving, and not ended: it runs still", got)
@@ -116,12 +116,12 @@ func TestInspectMembership(t *testing.T) {
 	}
 }
 
-// An id that EC2 does not know any more spoils nothing for the others.
+// An id that EC2 does not know does not affect the other instances.
 func TestInspectForgotten(t *testing.T) {
 	r, id := mendingGroup(t, false)
 	r.server.Lose(id)
 	r.server.Advance(2 * time.Hour)
-	want := pools.Inspection{ID: id, Leaving: true, Machine: pools.Sight{Why: "ec2 does not know it, not yet or not any more"}}
+	want := pools.Inspection{ID: id, Leaving: true, Machine: pools.Sight{Why: "unknown at ec2: too new, or terminated"}}
 	if diff := gocmp.Diff(want, r.again(t, id, pools.Inspecting{})); diff != "" {
 		t.Errorf("inspection, -want +got:\n%s", diff)
 	}
@@ -130,8 +130,8 @@ func TestInspectForgotten(t *testing.T) {
 	}
 }
 
-// A round over many costs a request for each hundred, and for each fifty of Auto
-// Scaling's.
+// An inspection of many instances sends one request for each hundred, and for Auto Scaling one for
+// each fifty.
 func TestInspectCost(t *testing.T) {
 	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 500, Target: 250}, AutoScaling, false, false)
 	before := len(r.server.Calls())
@@ -141,7 +141,8 @@ func TestInspectCost(t *testing.T) {
 	}
 	asked, twice := make(map[string]int), make(map[string]bool)
 	for _, c := range r.server.Calls()[before:] {
-		// The SDK loses an answer that is faster than the end of its request, and asks again.
+		// If a response is faster than the end of its request, the SDK loses it and repeats the
+		// request.
 		if request := fmt.Sprint(c.Action, c.Params); !twice[request] {
 			twice[request] = true
 			asked[c.Action]++
@@ -165,9 +166,9 @@ func TestInspectNamedTargetGroups(t *testing.T) {
 		}
 	}
 	if n := count(r.server, "DescribeTargetGroups"); n != 1 {
-		t.Errorf("asked %d times for the names, want once", n)
+		t.Errorf("%d requests for the names, want one", n)
 	}
-	what.TargetGroups = []string{"nobody's"}
+	what.TargetGroups = []string{"unknown"}
 	if got := r.inspection(t, id, what); got.Traffic.Fitness != pools.FitnessUnknown || !strings.Contains(got.Traffic.Why, "TargetGroupNotFound") || got.Machine.Fitness != pools.Fit {
 		t.Errorf("%+v, want its traffic unknown, and the rest known", got)
 	}
@@ -205,7 +206,7 @@ func TestFleetHeals(t *testing.T) {
 	id := s.AddFleet(awstest.SpotFleet{Tags: map[string]string{tag: ours}, Target: 2, Specs: []awstest.LaunchSpec{{Type: "m5.large", Zone: "us-west-2a"}}, Heals: true})
 	p := open(t, configFor(s, SpotFleet))
 	if why, err := p.Heals(t.Context()); err != nil || !strings.Contains(why, id) {
-		t.Errorf("Heals = %q, %v, want %s", why, err, id)
+		t.Errorf("owner = %q, %v, want %s", why, err, id)
 	}
 	if err := p.LeaveHealing(t.Context()); !errors.Is(err, pools.ErrRefused) {
 		t.Errorf("LeaveHealing = %v, want %v", err, pools.ErrRefused)
@@ -215,7 +216,7 @@ func TestFleetHeals(t *testing.T) {
 	}
 }
 
-// What somebody else suspended stays suspended when the pool is healed by its groups again.
+// A process that another party suspended stays suspended after ResumeRepair.
 func TestHealResumesOwn(t *testing.T) {
 	s := awstest.New(t, awstest.Config{})
 	for _, name := range []string{"theirs", "ours"} {
@@ -227,27 +228,27 @@ func TestHealResumesOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	if why, err := p.Heals(t.Context()); err != nil || why != "" {
-		t.Errorf("Heals = %q, %v, want nobody", why, err)
+		t.Errorf("owner = %q, %v, want no reason", why, err)
 	}
 	for range 2 {
 		if err := p.Heal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if why, err := p.Heals(t.Context()); err != nil || !strings.HasSuffix(why, "is not suspended in ours") {
-			t.Errorf("Heals = %q, %v, want ours alone", why, err)
+			t.Errorf("owner = %q, %v, want only ours", why, err)
 		}
-		s.Suspend("ours", replaceUnhealthy) // by somebody else, now
+		s.Suspend("ours", replaceUnhealthy) // now by another party
 		if err := p.Heal(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if why, err := p.Heals(t.Context()); err != nil || why != "" {
-			t.Errorf("Heals = %q, %v, want nobody", why, err)
+			t.Errorf("owner = %q, %v, want no reason", why, err)
 		}
 		s.Suspend("ours")
 	}
 }
 
-// One read may be old: two have to agree that an instance does not run.
+// One read may be out of date: two reads must agree that an instance is stopped.
 func TestFenceNeedsTwoReads(t *testing.T) {
 	r, id := mendingGroup(t, false)
 	stopNow(r.server, id)
@@ -263,7 +264,7 @@ func TestFenceNeedsTwoReads(t *testing.T) {
 	}
 }
 
-// Without a target group and a security group there is the power alone.
+// Without a target group and a security group, COMPUTE is the only fence.
 func TestFences(t *testing.T) {
 	_, p := openGroup(t, awstest.ASG{Max: 9, Desired: 1})
 	g, _ := one(t, p)
@@ -272,7 +273,7 @@ func TestFences(t *testing.T) {
 	}
 }
 
-// Addresses cost no request for each instance.
+// Addresses need no separate request for each instance.
 func TestAddress(t *testing.T) {
 	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 50, Target: 20}, AutoScaling, false, false)
 	r.server.Advance(time.Hour)
@@ -283,10 +284,10 @@ func TestAddress(t *testing.T) {
 			t.Fatalf("address of %s = %+v, %v", i.ID, address, err)
 		}
 	}
-	if asked := len(r.server.Calls()) - before; asked > 2 { // the SDK may ask twice
+	if asked := len(r.server.Calls()) - before; asked > 2 { // the SDK may repeat a request
 		t.Errorf("%d requests for 20 addresses", asked)
 	}
 	if _, err := r.provider.Address(t.Context(), "i-nobody"); err == nil {
-		t.Error("an instance that nobody knows has an address")
+		t.Error("an unknown instance has an address")
 	}
 }

@@ -19,23 +19,22 @@ var (
 	_ pools.Isolator = fleet{}
 )
 
-// Fences implements pools.Isolator: by its traffic if there is a target group, by
-// the network if a security group for it is configured, and by stopping it.
+// Fences implements pools.Isolator: TRAFFIC if there is a target group, NETWORK if a security group
+// for it is configured, and COMPUTE by a stop.
 func (g scaling) Fences() []pools.Fence { return append(g.fences(), pools.FenceCompute) }
 
-// Isolate implements pools.Isolator. An instance is stopped by force, and is fenced
-// once two calls found it stopped or terminated. Connections that are open when the
-// security group changes may go on for a while: what must be sure of a node that
-// writes needs pools.FenceCompute.
+// Isolate implements pools.Isolator. COMPUTE stops an instance by force, and is confirmed after two
+// calls found it stopped or terminated. With NETWORK, connections that are already open may
+// continue for a while. To be sure that a node no longer writes, use pools.FenceCompute.
 func (g scaling) Isolate(ctx context.Context, instance string, way pools.Fence) (bool, error) {
 	return g.isolate(ctx, instance, way, g.Fences())
 }
 
-// Fences implements pools.Isolator: EC2 stops no instance of a Spot Fleet request,
-// and one that is terminated the request would replace.
+// Fences implements pools.Isolator. EC2 cannot stop an instance of a Spot Fleet request, and the
+// request would replace a terminated instance.
 func (f fleet) Fences() []pools.Fence { return f.fences() }
 
-// Isolate implements pools.Isolator, as for an Auto Scaling group.
+// Isolate implements pools.Isolator as for an Auto Scaling group.
 func (f fleet) Isolate(ctx context.Context, instance string, way pools.Fence) (bool, error) {
 	return f.isolate(ctx, instance, way, f.Fences())
 }
@@ -50,8 +49,8 @@ func (g *group) fences() (ways []pools.Fence) {
 	return ways
 }
 
-// fronts returns the target groups that may send to instances of the group: its own,
-// and those that were looked at by name.
+// fronts returns the target groups that may send traffic to the group's instances: its own, and
+// those that were inspected by name.
 func (g *group) fronts() []string {
 	arns := g.balancers()
 	b := g.p.balancers
@@ -73,7 +72,7 @@ func (g *group) isolation() string {
 
 func (g *group) isolate(ctx context.Context, id string, way pools.Fence, can []pools.Fence) (bool, error) {
 	if !slices.Contains(can, way) {
-		return false, fmt.Errorf("fence %.40s of group %s by %s: %w: it has no such fence", id, g.id, way, pools.ErrRefused)
+		return false, fmt.Errorf("fence %.40s of group %s by %s: %w: the group has no such fence", id, g.id, way, pools.ErrRefused)
 	}
 	i, exists, err := g.machine(ctx, id)
 	if err != nil {
@@ -100,8 +99,8 @@ func (g *group) isolate(ctx context.Context, id string, way pools.Fence, can []p
 	return confirmed, nil
 }
 
-// cutPower stops an instance. One read may be old, so that another one has to agree
-// that it does not run.
+// cutPower stops an instance. It returns true only if two reads found the instance stopped or
+// terminated, because one read may be out of date.
 func (g *group) cutPower(ctx context.Context, id string, state ec2types.InstanceStateName) (bool, error) {
 	now := g.p.cfg.Now()
 	switch state {
@@ -122,15 +121,15 @@ func (g *group) cutPower(ctx context.Context, id string, state ec2types.Instance
 	if leavingState(state) || asked {
 		return false, nil
 	}
-	err := g.stop(ctx, id) // also while it is stopping: by force, if it was not
+	err := g.stop(ctx, id) // repeat it while the instance is stopping, in case the first stop was not by force
 	if err == nil {
 		g.note(func(o *own) { o.halted[id] = now })
 	}
 	return false, err
 }
 
-// cutTraffic takes an instance out of each target group, on whatever port. It is out
-// once it is not listed any more: while it drains, what is open goes on.
+// cutTraffic deregisters an instance from each target group, on every port. The fence is confirmed
+// when no target group lists the instance: a draining target still has open connections.
 func (g *group) cutTraffic(ctx context.Context, id string) (bool, error) {
 	confirmed := true
 	for _, arn := range g.fronts() {
@@ -162,8 +161,8 @@ func (g *group) cutTraffic(ctx context.Context, id string) (bool, error) {
 	return confirmed, nil
 }
 
-// cutNetwork gives each interface of an instance the security group without rules
-// in place of its own, until a read shows no other.
+// cutNetwork replaces the security groups of each network interface by the group without rules. The
+// fence is confirmed when a read shows no other group.
 func (g *group) cutNetwork(ctx context.Context, i ec2types.Instance) (bool, error) {
 	alone := g.isolation()
 	confirmed := true

@@ -18,27 +18,26 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// mendingTag is where a repair is kept at Amazon: of an instance, so that a reboot
-// or a restart that was begun is known after a crash; of the task that replaces a
-// root volume.
+// mendingTag is the tag that records a repair at AWS, so that it survives a crash. A reboot or a
+// restart is recorded at the instance, a new root volume at its task.
 const mendingTag = "weir:mending"
 
-// begun is a repair that was begun.
+// begun is a repair in progress.
 type begun struct {
 	token    string
-	launched time.Time // of the instance, before; to the second
+	launched time.Time // launch time of the instance before the repair; in seconds
 	at       time.Time
-	refused  bool // Amazon did not do what it was asked for
-	started  bool // it was asked to start the instance
+	refused  bool // AWS rejected the request
+	started  bool // the start of the instance was requested
 }
 
-// tokenOf names an attempt in the characters and the length that Amazon takes.
+// tokenOf converts an attempt to the characters and the length that AWS accepts.
 func tokenOf(attempt string) string {
 	sum := sha256.Sum256([]byte(attempt))
 	return hex.EncodeToString(sum[:20])
 }
 
-// String is the tag's value.
+// String returns the tag's value.
 func (b begun) String() string { return b.token + " " + b.launched.UTC().Format(time.RFC3339) }
 
 func parseBegun(value string) (begun, bool) {
@@ -47,14 +46,14 @@ func parseBegun(value string) (begun, bool) {
 	return begun{token: token, launched: launched}, ok && err == nil && token != ""
 }
 
-// mend repairs an instance by what both kinds of groups can do.
+// mend repairs an instance. can has the kinds of repair that the group supports.
 func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind, restart func(context.Context, ec2types.Instance, pools.Mending) (bool, error)) (done bool, err error) {
 	err = g.inTurn(ctx, fmt.Sprintf("repair %.40s of group %s by %s", m.Instance, g.id, m.Kind), func() error {
 		switch {
 		case !slices.Contains(can, m.Kind):
 			return fmt.Errorf("%w: no instance of this group can be repaired by %q", pools.ErrRefused, m.Kind)
 		case m.Attempt == "":
-			return errors.New("the attempt has no name")
+			return errors.New("the attempt is empty")
 		}
 		i, exists, err := g.machine(ctx, m.Instance)
 		if err != nil {
@@ -76,21 +75,21 @@ func (g *group) mend(ctx context.Context, m pools.Mending, can []pools.MendKind,
 	return done, err
 }
 
-// final says which errors of Amazon's asking again does not change.
+// final turns errors of AWS that a retry does not change into pools.ErrMendFailed.
 func final(err error) error {
 	api, ok := errors.AsType[smithy.APIError](err)
 	if !ok {
 		return err
 	}
-	invalid := strings.HasPrefix(api.ErrorCode(), "Invalid") && !errors.Is(err, pools.ErrRefused) // as credentials may be
+	invalid := strings.HasPrefix(api.ErrorCode(), "Invalid") && !errors.Is(err, pools.ErrRefused) // an invalid credential may change
 	if invalid || api.ErrorCode() == "UnsupportedOperation" {
 		return fmt.Errorf("%w: %w", pools.ErrMendFailed, err)
 	}
 	return err
 }
 
-// machine reads an instance of the group: exists is false if EC2 does not know it.
-// pools.ErrNotOwned if it is somebody else's, or no instance's id.
+// machine reads an instance of the group. If EC2 does not know it, exists is false. If the id is
+// invalid, or the instance belongs to another group, the error is pools.ErrNotOwned.
 func (g *group) machine(ctx context.Context, id string) (i ec2types.Instance, exists bool, err error) {
 	if !validID(id) {
 		return i, false, fmt.Errorf("%.40q: %w", id, pools.ErrNotOwned)
@@ -118,8 +117,8 @@ func leavingState(s ec2types.InstanceStateName) bool {
 	return s == ec2types.InstanceStateNameShuttingDown || s == ec2types.InstanceStateNameTerminated
 }
 
-// earlier returns the repair of that token, if it was begun. What this process
-// remembers is newer than what the instance's tag may show yet.
+// earlier returns the repair with that token if it was begun. The memory of this process may be
+// newer than the instance's tag.
 func (g *group) earlier(i ec2types.Instance, token string) (begun, bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -130,7 +129,7 @@ func (g *group) earlier(i ec2types.Instance, token string) (begun, bool) {
 	return b, ok && b.token == token
 }
 
-// begin keeps durably that a repair begins.
+// begin durably records the start of a repair.
 func (g *group) begin(ctx context.Context, i ec2types.Instance, token string) (begun, error) {
 	b := begun{token: token, launched: launchedAt(i), at: g.p.cfg.Now()}
 	id := aws.ToString(i.InstanceId)
@@ -151,11 +150,10 @@ func (g *group) remember(id string, b begun) {
 	g.note(func(o *own) { o.begun[id] = b })
 }
 
-// launchedAt is when the instance was started last.
+// launchedAt returns when the instance was last started.
 func launchedAt(i ec2types.Instance) time.Time { return aws.ToTime(i.LaunchTime).Truncate(time.Second) }
 
-// reboot asks for a reboot once. EC2 tells nothing of how it goes on; who wants to
-// know looks for another boot id.
+// reboot requests one reboot. EC2 reports no progress. A new boot id shows the end.
 func (g *group) reboot(ctx context.Context, i ec2types.Instance, token string) (bool, error) {
 	b, again := g.earlier(i, token)
 	switch state := stateOf(i); {
@@ -183,7 +181,7 @@ func (g *group) reboot(ctx context.Context, i ec2types.Instance, token string) (
 	return err == nil, err
 }
 
-// rebuild has the root volume replaced, and looks what came of it.
+// rebuild begins a replacement of the root volume, or returns its state.
 func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.Mending) (bool, error) {
 	token := tokenOf(m.Attempt)
 	task, err := g.volumeTask(ctx, m.Instance, token)
@@ -204,14 +202,14 @@ func (g *group) rebuild(ctx context.Context, i ec2types.Instance, m pools.Mendin
 	case ec2types.ReplaceRootVolumeTaskStateSucceeded:
 		return true, nil
 	case ec2types.ReplaceRootVolumeTaskStateFailed:
-		return false, fmt.Errorf("%w: the old root volume is attached still", pools.ErrMendFailed)
+		return false, fmt.Errorf("%w: the old root volume is still attached", pools.ErrMendFailed)
 	case ec2types.ReplaceRootVolumeTaskStateFailedDetached, "failing-detached":
-		return false, fmt.Errorf("%w: the instance has no root volume any more", pools.ErrMendFailed)
+		return false, fmt.Errorf("%w: the instance has no root volume", pools.ErrMendFailed)
 	}
 	return false, nil
 }
 
-// volumeTask returns the task of that token; nil: Amazon does not tell of one.
+// volumeTask returns the task with that token, or nil if AWS lists none.
 func (g *group) volumeTask(ctx context.Context, id, token string) (task *ec2types.ReplaceRootVolumeTask, err error) {
 	err = g.p.aws.pages(ctx, "ec2:DescribeReplaceRootVolumeTasks", id+" of "+g.id, func(next *string) (*string, error) {
 		out, err := g.p.aws.ec2.DescribeReplaceRootVolumeTasks(ctx, &ec2.DescribeReplaceRootVolumeTasksInput{
@@ -232,8 +230,7 @@ func (g *group) volumeTask(ctx context.Context, id, token string) (task *ec2type
 	return task, err
 }
 
-// replaceVolume begins a task. Asked for again with the same token, Amazon begins
-// no other one.
+// replaceVolume begins a task. For a repeated token AWS begins no second task.
 func (g *group) replaceVolume(ctx context.Context, m pools.Mending, token string) error {
 	in := &ec2.CreateReplaceRootVolumeTaskInput{
 		InstanceId: &m.Instance, ClientToken: &token, DeleteReplacedRootVolume: aws.Bool(true),

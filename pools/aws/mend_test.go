@@ -11,14 +11,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/pooltest"
 )
 
-// mendingGroup is a group whose healing is left to us, and one of its instances.
+// mendingGroup returns a group whose repairs belong to Weirkeeper, and one of its instances.
 func mendingGroup(t *testing.T, spot bool) (repaired, string) {
 	t.Helper()
 	r := newRepaired(t, pooltest.Setup{ID: "web", Max: 9, Target: 3}, AutoScaling, spot, false)
 	return r, r.server.Instances("web")[1].ID
 }
 
-// successor is another process, which knows nothing of this one.
+// successor returns a new process without the state of this one.
 func (r repaired) successor(t *testing.T) pools.Mender {
 	t.Helper()
 	p := open(t, r.provider.cfg)
@@ -26,7 +26,7 @@ func (r repaired) successor(t *testing.T) pools.Mender {
 	return g.(pools.Mender)
 }
 
-// A process that crashes after each call leaves what it did to the next one.
+// After a crash after each call, the next process continues.
 func TestMendOverCrashes(t *testing.T) {
 	for _, kind := range []pools.MendKind{pools.MendReboot, pools.MendReset, pools.MendRebuild} {
 		t.Run(string(kind), func(t *testing.T) {
@@ -51,7 +51,7 @@ func TestMendOverCrashes(t *testing.T) {
 	}
 }
 
-// A call whose answer is lost was carried out, and is not made again.
+// A call whose response is lost was carried out, and is not repeated.
 func TestMendAnswerLost(t *testing.T) {
 	for kind, action := range map[pools.MendKind]string{
 		pools.MendReboot: "RebootInstances", pools.MendReset: "StopInstances", pools.MendRebuild: "CreateReplaceRootVolumeTask",
@@ -108,7 +108,7 @@ func TestMendRefused(t *testing.T) {
 			before, _ := instanceOf(r.server, id)
 			done, err := r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: id, Kind: tc.kind, Attempt: "a"})
 			if done || !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.word) || !strings.Contains(err.Error(), id) {
-				t.Errorf("Mend = %t, %v, want %v and %q", done, err, tc.want, tc.word)
+				t.Errorf("repair = %t, %v, want %v and %q", done, err, tc.want, tc.word)
 			}
 			if after, _ := instanceOf(r.server, id); after.State != before.State || after.Boots != before.Boots {
 				t.Errorf("it was %+v, and is %+v", before, after)
@@ -117,14 +117,14 @@ func TestMendRefused(t *testing.T) {
 	}
 }
 
-// stopNow stops an instance, and lets the time pass that it takes.
+// stopNow stops an instance, and advances the time until it is stopped.
 func stopNow(s *awstest.Server, id string) {
 	s.Stop(id)
 	pass(s)
 }
 
 func TestRebuildInVain(t *testing.T) {
-	for state, word := range map[string]string{"failed": "attached still", "failed-detached": "no root volume any more"} {
+	for state, word := range map[string]string{"failed": "still attached", "failed-detached": "has no root volume"} {
 		t.Run(state, func(t *testing.T) {
 			r, id := mendingGroup(t, false)
 			r.server.FailVolume(state)
@@ -137,20 +137,20 @@ func TestRebuildInVain(t *testing.T) {
 				r.server.Advance(10 * time.Second)
 			}
 			if !errors.Is(err, pools.ErrMendFailed) || !strings.Contains(err.Error(), word) {
-				t.Errorf("Mend = %v, want %v and %q", err, pools.ErrMendFailed, word)
+				t.Errorf("repair = %v, want %v and %q", err, pools.ErrMendFailed, word)
 			}
 			if n := count(r.server, "CreateReplaceRootVolumeTask"); n != 1 {
 				t.Errorf("%d tasks, want 1", n)
 			}
 			m.Image, m.Attempt = "no image", "b"
 			if _, err = r.group.(pools.Mender).Mend(t.Context(), m); !errors.Is(err, pools.ErrMendFailed) {
-				t.Errorf("Mend with an image that is none = %v, want %v", err, pools.ErrMendFailed)
+				t.Errorf("repair with an invalid image = %v, want %v", err, pools.ErrMendFailed)
 			}
 		})
 	}
 }
 
-// While it is down the group marks it; the mark does not outlast the repair.
+// While the instance is down, the group marks it. The end of the repair removes the mark.
 func TestMendLiftsTheMark(t *testing.T) {
 	r, id := mendingGroup(t, false)
 	stopNow(r.server, id)
@@ -163,7 +163,7 @@ func TestMendLiftsTheMark(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	r.server.Suspend("web") // it heals itself again
+	r.server.Suspend("web") // the group replaces unhealthy instances again
 	pass(r.server)
 	if i, ok := instanceOf(r.server, id); !ok || i.Unhealthy || i.State != "running" {
 		t.Errorf("it is %+v, want it running, and left alone", i)
@@ -175,7 +175,7 @@ func TestNotOurs(t *testing.T) {
 	r.server.AddGroup(awstest.ASG{Name: "other", Max: 9, Desired: 1, TargetGroups: []string{front}})
 	other := r.server.Instances("other")[0].ID
 	if done, err := r.group.(pools.Mender).Mend(t.Context(), pools.Mending{Instance: other, Kind: pools.MendReboot, Attempt: "a"}); done || !errors.Is(err, pools.ErrNotOwned) {
-		t.Errorf("Mend = %t, %v, want %v", done, err, pools.ErrNotOwned)
+		t.Errorf("repair = %t, %v, want %v", done, err, pools.ErrNotOwned)
 	}
 	for _, way := range r.group.(pools.Isolator).Fences() {
 		if ok, err := r.group.(pools.Isolator).Isolate(t.Context(), other, way); ok || !errors.Is(err, pools.ErrNotOwned) {
@@ -187,7 +187,7 @@ func TestNotOurs(t *testing.T) {
 	}
 	for _, c := range r.server.Calls() {
 		if c.Write {
-			t.Errorf("%s was asked for", c.Action)
+			t.Errorf("%s was requested", c.Action)
 		}
 	}
 }

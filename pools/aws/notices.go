@@ -18,37 +18,37 @@ import (
 )
 
 const (
-	received     = 10              // messages of one answer: Amazon gives no more
-	longPoll     = 20              // seconds that Amazon waits for one
-	visibility   = 30              // seconds until one that is not done comes again
-	released     = 3               // seconds until one that is not ours is somebody else's
-	useful       = 5 * time.Minute // after that a warning is of no use to anybody
-	hinting      = time.Minute     // after that a hint is
-	maxBody      = 64 << 10        // bytes of one message
-	pendingDone  = 256             // deletions that may wait
-	remembers    = 1000            // hints by which one that comes again is known
+	received     = 10              // messages of one response, the maximum at AWS.
+	longPoll     = 20              // seconds that AWS waits for a message.
+	visibility   = 30              // seconds after which a message that is not done is received again.
+	released     = 3               // seconds after which another pool may receive a message.
+	useful       = 5 * time.Minute // age after which a warning is useless.
+	hinting      = time.Minute     // age after which a hint is useless.
+	maxBody      = 64 << 10        // bytes of one message.
+	pendingDone  = 256             // capacity of the channel of deletions.
+	remembers    = 1000            // number of hints by which a repeated hint is detected.
 	pollsASecond = 4
-	// After a failed poll the next one waits: a moment, and twice as long each time.
+	// After a failed poll the next one waits, twice as long each time.
 	firstPause = 250 * time.Millisecond
 	maxPause   = 10 * time.Second
 )
 
-// Hear gives what EventBridge puts into the configured queue, of instances that the
-// last round found in our groups, until ctx ends; then it returns nil.
+// Hear receives EventBridge events from the configured queue until ctx ends, and then returns nil.
+// It selects events about instances that the latest read found in the pool's groups. Without a
+// configured queue it returns an error.
 //
-// What EC2 warns of goes to warnings. A message goes when its Done is called;
-// before, it comes again. Without warnings they are hints.
+// EC2's warnings go to warnings. The message is deleted when Done is called. Until then the queue
+// repeats it. If warnings is nil, warnings go to hints.
 //
-// Other events of an instance's life (its state changed, its group launched or
-// ended it, AWS Health knows of an incident) go to hints, as pools.Hint: that
-// something is to be looked at. Each is given once, and lost if nobody takes it
-// from the channel at once; its Done does nothing. hints may be nil.
+// Other events go to hints, as pools.Hint: a changed state, a launch or termination by the group,
+// an incident of AWS Health. Each hint is sent once, and dropped if the channel is not ready. Its
+// Done does nothing. hints may be nil.
 //
-// Messages of other instances are left to others, and deleted once they are of no
-// use. An error is that no queue is configured.
+// Messages about other instances stay in the queue for other pools, and are deleted when they are
+// useless.
 func (p *Provider) Hear(ctx context.Context, warnings, hints chan<- pools.Notice) error {
 	if p.cfg.Queue == "" {
-		return errors.New("listen to warnings: no queue is configured")
+		return errors.New("receive warnings: no queue is configured")
 	}
 	q := &queue{p: p, warnings: warnings, hints: hints, done: make(chan string, pendingDone)}
 	var wg sync.WaitGroup
@@ -62,7 +62,7 @@ func (p *Provider) Hear(ctx context.Context, warnings, hints chan<- pools.Notice
 			pause = firstPause
 			continue
 		}
-		p.log.Warn("warnings of EC2 not read", "queue", p.cfg.Queue, "err", err)
+		p.log.Warn("EC2 warnings not received", "queue", p.cfg.Queue, "err", err)
 		select {
 		case <-ctx.Done():
 		case <-time.After(pause):
@@ -72,17 +72,17 @@ func (p *Provider) Hear(ctx context.Context, warnings, hints chan<- pools.Notice
 	return nil
 }
 
-// queue is the SQS queue while it is read.
+// queue is the SQS queue during ReceiveNotices.
 type queue struct {
 	p    *Provider
-	url  string      // found with the first poll
-	done chan string // receipts of messages to be deleted
+	url  string      // set by the first poll
+	done chan string // receipts of messages to delete
 
 	warnings, hints chan<- pools.Notice
-	told            []string // ids of the last hints, the oldest first
+	told            []string // ids of the latest hints, oldest first
 }
 
-// remove deletes what is done.
+// remove deletes messages that are done.
 func (q *queue) remove(ctx context.Context) {
 	for {
 		select {
@@ -90,7 +90,7 @@ func (q *queue) remove(ctx context.Context) {
 			return
 		case receipt := <-q.done:
 			if err := q.delete(ctx, receipt); err != nil && ctx.Err() == nil {
-				q.p.log.Warn("warning of EC2 not deleted; it comes again", "err", err)
+				q.p.log.Warn("EC2 warning not deleted; the queue repeats it", "err", err)
 			}
 		}
 	}
@@ -101,8 +101,8 @@ func (q *queue) delete(ctx context.Context, receipt string) error {
 	return failure("sqs:DeleteMessage", q.p.cfg.Queue, err)
 }
 
-// poll receives some messages, and gives on those that are ours. A message that
-// fails holds up no other: until its visibility timeout ends none comes again.
+// poll receives some messages, and forwards those about the pool's instances. A failed message does
+// not block the others, and is received again after its visibility timeout.
 func (q *queue) poll(ctx context.Context) error {
 	if err := q.find(ctx); err != nil {
 		return err
@@ -121,7 +121,7 @@ func (q *queue) poll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// find learns the queue's URL.
+// find finds the queue's URL.
 func (q *queue) find(ctx context.Context) error {
 	if strings.Contains(q.p.cfg.Queue, "://") {
 		q.url = q.p.cfg.Queue
@@ -134,7 +134,7 @@ func (q *queue) find(ctx context.Context) error {
 		return failure("sqs:GetQueueUrl", q.p.cfg.Queue, err)
 	}
 	if q.url = aws.ToString(found.QueueUrl); q.url == "" {
-		return failure("sqs:GetQueueUrl", q.p.cfg.Queue, errors.New("the answer has no URL"))
+		return failure("sqs:GetQueueUrl", q.p.cfg.Queue, errors.New("the response has no URL"))
 	}
 	return nil
 }
@@ -158,22 +158,22 @@ func (q *queue) handle(ctx context.Context, m sqstypes.Message) error {
 	case err == nil && len(ours) > 0:
 		return q.give(ctx, e, ours, receipt)
 	case err == nil && e.kind == pools.Hint && age <= hinting:
-		return nil // there are many; it comes again by itself
-	case errors.Is(err, errNoInstance): // as AWS Health has many; nobody waits for it
+		return nil // there are many; the queue repeats it
+	case errors.Is(err, errNoInstance): // AWS Health sends many
 	case (err != nil || e.kind != pools.Hint) && age <= useful:
 		return q.release(ctx, receipt)
 	case err != nil:
-		q.p.log.Warn("message in the queue of warnings is none; deleted", "queue", q.p.cfg.Queue, "err", err)
+		q.p.log.Warn("unrecognized SQS message deleted", "queue", q.p.cfg.Queue, "err", err)
 	}
 	return q.delete(ctx, receipt)
 }
 
-// give gives on an event of instances that are ours.
+// give forwards an event about instances of the pool.
 func (q *queue) give(ctx context.Context, e event, ours []string, receipt string) error {
 	done := func() {
 		select {
 		case q.done <- receipt:
-		default: // it comes again, and is done again
+		default: // the queue repeats it, and it is done then
 		}
 	}
 	if e.kind == pools.Interruption {
@@ -184,7 +184,7 @@ func (q *queue) give(ctx context.Context, e event, ours []string, receipt string
 		done()
 		return nil
 	}
-	select { // a warning is of one instance
+	select { // a warning has one instance
 	case q.warnings <- pools.Notice{Instance: ours[0], Kind: e.kind, At: e.at, Why: e.why, Done: done}:
 		return nil
 	case <-ctx.Done():
@@ -192,7 +192,7 @@ func (q *queue) give(ctx context.Context, e event, ours []string, receipt string
 	}
 }
 
-// hint tells once that instances may have changed, to who listens now.
+// hint sends a hint about the instances once. It drops the hint if the channel is not ready.
 func (q *queue) hint(e event, ours []string) {
 	if e.id != "" {
 		if slices.Contains(q.told, e.id) {
@@ -204,13 +204,13 @@ func (q *queue) hint(e event, ours []string) {
 	for _, id := range ours {
 		select {
 		case q.hints <- pools.Notice{Instance: id, Kind: pools.Hint, At: e.at, Why: e.why, Done: func() {}}:
-		default: // who polls finds it
+		default: // a poll of the health finds the change
 		}
 	}
 }
 
-// release makes a message visible again soon: another pool may read the queue
-// too, or our next round may find the instance.
+// release makes a message visible again soon. Another pool may receive it, or the next read may
+// find the instance.
 func (q *queue) release(ctx context.Context, receipt string) error {
 	_, err := q.p.aws.sqs.ChangeMessageVisibility(ctx, &sqs.ChangeMessageVisibilityInput{
 		QueueUrl: &q.url, ReceiptHandle: &receipt, VisibilityTimeout: released,
@@ -218,7 +218,7 @@ func (q *queue) release(ctx context.Context, receipt string) error {
 	return failure("sqs:ChangeMessageVisibility", q.p.cfg.Queue, err)
 }
 
-// sentAt is when a message came into the queue; now if it does not say.
+// sentAt returns when the queue received a message, or now if that is missing.
 func sentAt(m sqstypes.Message, now time.Time) time.Time {
 	ms, err := strconv.ParseInt(m.Attributes[string(sqstypes.MessageSystemAttributeNameSentTimestamp)], 10, 64)
 	if err != nil {

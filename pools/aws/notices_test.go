@@ -42,14 +42,14 @@ func testNotices(t *testing.T) {
 	}
 	await(t, "what is done is deleted", func() bool { return s.QueueLength() == 2 })
 	s.Advance(10 * time.Minute)
-	await(t, "what is of no use to anybody is deleted", func() bool { return s.QueueLength() == 0 })
+	await(t, "useless messages are deleted", func() bool { return s.QueueLength() == 0 })
 	cancel()
 	if err := <-ended; err != nil {
 		t.Errorf("Notices = %v", err)
 	}
 }
 
-// A warning that nobody is done with comes again.
+// A warning that is not done is received again.
 func TestNoticeComesAgain(t *testing.T) { synctest.Test(t, testNoticeComesAgain) }
 
 func testNoticeComesAgain(t *testing.T) {
@@ -75,7 +75,7 @@ func testNoticeComesAgain(t *testing.T) {
 func TestNoQueue(t *testing.T) {
 	p := &Provider{}
 	if err := p.Hear(t.Context(), nil, nil); err == nil {
-		t.Error("Hear without a queue = nil")
+		t.Error("without a queue the error is nil")
 	}
 }
 
@@ -90,7 +90,7 @@ func receive(t *testing.T, out <-chan pools.Notice) pools.Notice {
 	}
 }
 
-// await waits for what nothing tells of.
+// await waits for a condition without a notification.
 func await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)
@@ -100,7 +100,7 @@ func await(t *testing.T, what string, ok func() bool) {
 		select {
 		case <-tick.C:
 		case <-deadline:
-			t.Fatalf("waited in vain: %s", what)
+			t.Fatalf("timed out: %s", what)
 		}
 	}
 }
@@ -116,9 +116,9 @@ func TestParseEvent(t *testing.T) {
 	}{
 		{"interruption", interruption, pools.Interruption, ""},
 		{"rebalance", strings.Replace(interruption, interruptionEvent, rebalanceEvent, 1), pools.Rebalance, ""},
-		{"another event", strings.Replace(interruption, interruptionEvent, "EC2 Instance Running", 1), "", "not known"},
+		{"another event", strings.Replace(interruption, interruptionEvent, "EC2 Instance Running", 1), "", "is unknown"},
 		{"no instance", strings.Replace(interruption, "i-1234567890abcdef0", "", 1), "", "no instance"},
-		{"an instance that is none", strings.Replace(interruption, "i-1234567890abcdef0", "i-../../x", 1), "", "no instance"},
+		{"an invalid instance id", strings.Replace(interruption, "i-1234567890abcdef0", "i-../../x", 1), "", "no instance"},
 		{"no JSON", "spot", "", "not an event"},
 		{"a bad time", strings.Replace(interruption, "2024-", "x", 1), "", "not an event"},
 		{"too long", strings.Repeat(" ", maxBody) + interruption, "", "larger"},

@@ -18,8 +18,8 @@ import (
 	gocmp "github.com/google/go-cmp/cmp"
 )
 
-// statement is one of the policy's. Resource, Condition and the list of actions
-// are JSON of one or several.
+// statement is one statement of the policy. In JSON, Resource, Condition and the actions are one
+// value or a list.
 type statement struct {
 	Sid       string
 	Action    any
@@ -54,17 +54,17 @@ func policy(t *testing.T) map[string]statement {
 	return found
 }
 
-// What the adapter asks for, what it calls that when it is denied, and what the
-// policy allows, are the same.
+// The requests of the adapter, the actions in its errors, and the actions that the policy allows
+// are the same.
 func TestPolicy(t *testing.T) {
 	var allowed []string
 	for sid, s := range policy(t) {
-		if sid != "Releases" && sid != "ListReleases" { // those are for weir bootstrap
+		if sid != "Releases" && sid != "ListReleases" { // these are for weir bootstrap
 			allowed = append(allowed, s.actions()...)
 		}
 	}
 	slices.Sort(allowed)
-	allowed = slices.Compact(allowed) // of instances of groups, and of those of fleets
+	allowed = slices.Compact(allowed) // for instances of groups and for those of fleets
 	called, named := actions(t)
 	if diff := gocmp.Diff(called, allowed); diff != "" {
 		t.Errorf("-called +allowed:\n%s", diff)
@@ -74,8 +74,8 @@ func TestPolicy(t *testing.T) {
 	}
 }
 
-// actions returns what the package's code asks the SDK's clients for, and the
-// actions that it names.
+// actions returns the calls of the SDK's clients in the package's code, and the actions that the
+// code names.
 func actions(t *testing.T) (called, named []string) {
 	t.Helper()
 	rights := map[string]string{"s3:ListObjectsV2": "s3:ListBucket"}
@@ -120,8 +120,8 @@ func actions(t *testing.T) (called, named []string) {
 	return slices.Compact(called), slices.Compact(named)
 }
 
-// weir bootstrap reads releases, and learns that one is missing, which Amazon
-// says only to who may list without a condition.
+// weir bootstrap reads releases. To learn that a release is missing it needs the right to list
+// without a condition.
 func TestPolicyOfReleases(t *testing.T) {
 	p := policy(t)
 	for sid, want := range map[string]statement{
@@ -134,7 +134,7 @@ func TestPolicyOfReleases(t *testing.T) {
 	}
 }
 
-// Spot Fleet gives its instances no tag of the request's but its own.
+// A Spot Fleet request gives its instances none of its own tags.
 func TestPolicyOfFleetInstances(t *testing.T) {
 	want := map[string]map[string]any{"StringLike": {"aws:ResourceTag/" + fleetTag: "sfr-*"}}
 	for _, sid := range []string{"EndInstancesOfFleets", "RepairInstancesOfFleets"} {
@@ -144,8 +144,8 @@ func TestPolicyOfFleetInstances(t *testing.T) {
 	}
 }
 
-// Reading is one statement, and what changes machines others: who only observes
-// their health leaves those out.
+// Reading is one statement, and changing machines is in others. An operator that only observes
+// health leaves those out.
 func TestPolicyOfRepairs(t *testing.T) {
 	p := policy(t)
 	for _, action := range p["ReadHealth"].actions() {

@@ -20,7 +20,7 @@ const (
 	replace = replaceUnhealthy
 )
 
-// repaired is a group of a server, with all that repairs of its instances need.
+// repaired is a group of a server, with everything that repairs of its instances need.
 type repaired struct {
 	server   *awstest.Server
 	provider *Provider
@@ -28,7 +28,7 @@ type repaired struct {
 	harness  pooltest.Harness
 }
 
-// newRepaired makes a group that leaves healing to us, or heals by itself.
+// newRepaired returns a group. heals: the group owns its repairs.
 func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool) repaired {
 	t.Helper()
 	s := awstest.New(t, awstest.Config{Queue: "events", Direct: true})
@@ -61,13 +61,13 @@ func newRepaired(t *testing.T, setup pooltest.Setup, kind Kind, spot, heals bool
 	}}
 }
 
-// repairer is what each of our groups is beside a group.
+// repairer is the additional interfaces of each group.
 type repairer interface {
 	pools.Mender
 	pools.Isolator
 }
 
-// mendable is a group whose every snapshot is a round of its own.
+// mendable is a group that is read anew for every snapshot.
 type mendable struct {
 	fresh
 	repairer
@@ -94,7 +94,7 @@ func instanceOf(s *awstest.Server, id string) (awstest.Instance, bool) {
 	return all[n], true
 }
 
-// kinds are the groups that are repaired; seen late: what is read lags behind.
+// kinds returns the groups to repair. late means that reads lag behind.
 func kinds() []repairedKind {
 	return []repairedKind{{"group", AutoScaling, 0}, {"group, seen late", AutoScaling, 20 * time.Second}, {"fleet", SpotFleet, 0}}
 }
@@ -132,7 +132,7 @@ func TestIsolatorConformance(t *testing.T) {
 			pooltest.RunIsolator(t, synctest.Test, func(t *testing.T, setup pooltest.Setup) pooltest.IsolateHarness {
 				r := newRepaired(t, setup, kind.kind, false, false)
 				r.server.LagFor(kind.lag)
-				if kind.kind == SpotFleet { // the test server does not register a fleet's
+				if kind.kind == SpotFleet { // the test server does not register instances of a fleet
 					for _, i := range r.server.Instances("") {
 						r.server.Register(front, i.ID)
 					}
@@ -181,7 +181,7 @@ func TestInspectorConformance(t *testing.T) {
 						receive(t, warnings)
 					},
 				}
-				if kind == AutoScaling { // a fleet does not list one that is stopped
+				if kind == AutoScaling { // a fleet does not list a stopped instance
 					h.Stop = func(_ *testing.T, id string) { r.server.Stop(id) }
 					h.Traffic = func(_ *testing.T, id string) { r.server.SetTargetHealth(front, id, "unhealthy", "Target.Timeout") }
 				}
@@ -191,7 +191,7 @@ func TestInspectorConformance(t *testing.T) {
 	}
 }
 
-// hear listens until the test ends, and returns what is warned of.
+// hear receives until the test ends, and returns the channel of warnings.
 func hear(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Notice {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
@@ -200,7 +200,7 @@ func hear(t *testing.T, p *Provider, hints chan<- pools.Notice) <-chan pools.Not
 	t.Cleanup(func() {
 		cancel()
 		if err := <-ended; err != nil {
-			t.Errorf("Hear = %v", err)
+			t.Errorf("receive notices: %v", err)
 		}
 	})
 	return warnings

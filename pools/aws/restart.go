@@ -23,13 +23,12 @@ func (g scaling) Mends() []pools.MendKind {
 	return []pools.MendKind{pools.MendStart, pools.MendReboot, pools.MendReset, pools.MendRebuild}
 }
 
-// Mend implements pools.Mender. A reboot is done once EC2 has been asked for it. A
-// reset is refused (pools.ErrRefused) while the group replaces unhealthy instances,
-// as a stopped one is. Spot instances of a group cannot be stopped:
-// pools.ErrMendFailed.
+// Mend implements pools.Mender. A reboot is done once EC2 has accepted the request. While the group
+// replaces unhealthy instances, a reset is rejected with pools.ErrRefused, because the group would
+// replace a stopped instance. Spot instances of a group cannot be stopped: pools.ErrMendFailed.
 //
-// While a machine was down the group may have marked it as unhealthy; the mark is
-// lifted in the end, or the group would replace it once it heals itself again.
+// The group may have marked an instance as unhealthy while it was down. RepairInPlace removes the mark at
+// the end, so that the group does not replace the instance later.
 func (g scaling) Mend(ctx context.Context, m pools.Mending) (bool, error) {
 	done, err := g.mend(ctx, m, g.Mends(), g.restart)
 	if done && m.Kind != pools.MendReboot {
@@ -40,19 +39,19 @@ func (g scaling) Mend(ctx context.Context, m pools.Mending) (bool, error) {
 	return done, err
 }
 
-// Mends implements pools.Mender: EC2 stops no instance of a Spot Fleet request.
+// Mends implements pools.Mender. EC2 cannot stop an instance of a Spot Fleet request.
 func (f fleet) Mends() []pools.MendKind {
 	return []pools.MendKind{pools.MendReboot, pools.MendRebuild}
 }
 
-// Mend implements pools.Mender. A reboot is done once EC2 has been asked for it.
+// Mend implements pools.Mender. A reboot is done once EC2 has accepted the request.
 func (f fleet) Mend(ctx context.Context, m pools.Mending) (bool, error) {
 	return f.mend(ctx, m, f.Mends(), nil)
 }
 
-// restart starts a stopped instance, which for a reset it stops first. How far a
-// reset is, is told by the instance itself: one that runs since another time than
-// when the repair began has been through it.
+// restart starts a stopped instance. For a reset it stops the instance first. The launch time shows
+// the progress of a reset: if it differs from the launch time before the repair, the instance has
+// been restarted.
 func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.Mending) (bool, error) {
 	state, reset := stateOf(i), m.Kind == pools.MendReset
 	var b begun
@@ -65,7 +64,7 @@ func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.Mendi
 	switch {
 	case state == ec2types.InstanceStateNameRunning && (!reset || !launchedAt(i).Equal(b.launched)):
 		return true, nil
-	case state == ec2types.InstanceStateNameRunning && !b.started: // else it is an old answer
+	case state == ec2types.InstanceStateNameRunning && !b.started: // otherwise the read is out of date
 		return false, g.stop(ctx, m.Instance)
 	case state == ec2types.InstanceStateNameStopped:
 		if err := g.start(ctx, m.Instance); err != nil || !reset {
@@ -74,10 +73,10 @@ func (g scaling) restart(ctx context.Context, i ec2types.Instance, m pools.Mendi
 		b.started = true
 		g.remember(m.Instance, b)
 	}
-	return false, nil // pending or stopping: on its way
+	return false, nil // pending or stopping: wait
 }
 
-// resetting returns the reset of that token; it begins it if that was not done.
+// resetting returns the reset with that token, or begins it.
 func (g scaling) resetting(ctx context.Context, i ec2types.Instance, token string) (begun, error) {
 	if b, ok := g.earlier(i, token); ok {
 		return b, nil
@@ -99,14 +98,14 @@ func (g scaling) unhealed(ctx context.Context) error {
 	described, ok := found[g.id]
 	switch {
 	case !ok:
-		return errors.New("the group does not exist any more")
+		return errors.New("the group no longer exists")
 	case !suspended(described, replaceUnhealthy):
 		return fmt.Errorf("%w: the group would replace a stopped instance, as %s is not suspended", pools.ErrRefused, replaceUnhealthy)
 	}
 	return nil
 }
 
-// stop stops an instance by force; that may be repeated.
+// stop stops an instance by force. It may be repeated.
 func (g *group) stop(ctx context.Context, id string) error {
 	return g.p.aws.write(ctx, "ec2:StopInstances", id+" of "+g.id, func() error {
 		_, err := g.p.aws.ec2.StopInstances(ctx, &ec2.StopInstancesInput{InstanceIds: []string{id}, Force: aws.Bool(true)})
@@ -114,7 +113,7 @@ func (g *group) stop(ctx context.Context, id string) error {
 	})
 }
 
-// start starts an instance; that may be repeated.
+// start starts an instance. It may be repeated.
 func (g *group) start(ctx context.Context, id string) error {
 	return g.p.aws.write(ctx, "ec2:StartInstances", id+" of "+g.id, func() error {
 		_, err := g.p.aws.ec2.StartInstances(ctx, &ec2.StartInstancesInput{InstanceIds: []string{id}})

@@ -15,20 +15,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// namesAsked is how many target groups one request names at most.
+// namesAsked is the maximum number of target groups in one request.
 const namesAsked = 20
 
-// balancers are the load balancers before the pool's instances.
+// balancers reads the load balancers of the pool's instances.
 type balancers struct {
 	aws *clients
 
 	mu      sync.Mutex
 	named   map[string]string // ARNs of target groups, by name
-	watched []string          // ARNs of those that were asked for by name last
+	watched []string          // ARNs of the target groups of the latest request by name
 }
 
-// traffic asks load balancers how their targets are: the target groups of these
-// names, or without any those with the ARNs own.
+// traffic reads the health of targets: of the target groups in names, or, without names, of those
+// with the ARNs in own.
 func (b *balancers) traffic(ctx context.Context, names, own []string, found map[string]*inspected) {
 	arns, err := own, error(nil)
 	if len(names) > 0 {
@@ -42,7 +42,7 @@ func (b *balancers) traffic(ctx context.Context, names, own []string, found map[
 		targets, err := b.aws.targets(ctx, arn)
 		if err != nil {
 			b.mu.Lock()
-			clear(b.named) // the name may have another group now
+			clear(b.named) // the name may now belong to another group
 			b.mu.Unlock()
 			unseen(found, err)
 			return
@@ -51,14 +51,14 @@ func (b *balancers) traffic(ctx context.Context, names, own []string, found map[
 	}
 }
 
-// unseen says of all that nothing is known of their targets.
+// unseen sets the traffic health of all instances to unknown, because of err.
 func unseen(found map[string]*inspected, err error) {
 	for _, i := range found {
 		i.Traffic = pools.Sight{Why: clip(err.Error())}
 	}
 }
 
-// watch returns the ARNs of target groups by name, and remembers them.
+// watch returns the ARNs of target groups by name, and stores them.
 func (b *balancers) watch(ctx context.Context, names []string) ([]string, error) {
 	arns, err := b.resolve(ctx, names)
 	if err != nil {
@@ -70,7 +70,7 @@ func (b *balancers) watch(ctx context.Context, names []string) ([]string, error)
 	return arns, nil
 }
 
-// resolve returns the ARNs of target groups; Amazon is asked for a name once.
+// resolve returns the ARNs of target groups. It requests each name once.
 func (b *balancers) resolve(ctx context.Context, names []string) ([]string, error) {
 	var arns, unknown []string
 	b.mu.Lock()
@@ -106,7 +106,7 @@ func (b *balancers) resolve(ctx context.Context, names []string) ([]string, erro
 	return slices.Compact(arns), nil
 }
 
-// targets reads all targets of a group; Amazon has no pages here.
+// targets reads all targets of a group. AWS has no pages for them.
 func (c *clients) targets(ctx context.Context, arn string) (targets []elbtypes.TargetHealthDescription, err error) {
 	err = c.read(ctx, "elasticloadbalancing:DescribeTargetHealth", "target group "+groupName(arn), func() error {
 		out, err := c.elasticloadbalancing.DescribeTargetHealth(ctx, &elb.DescribeTargetHealthInput{TargetGroupArn: &arn})
@@ -118,7 +118,7 @@ func (c *clients) targets(ctx context.Context, arn string) (targets []elbtypes.T
 	return targets, err
 }
 
-// groupName is the name of a target group, which its ARN has.
+// groupName returns the name of a target group, from its ARN.
 func groupName(arn string) string {
 	if parts := strings.Split(arn, "/"); len(parts) == 3 {
 		return parts[1]
@@ -126,8 +126,8 @@ func groupName(arn string) string {
 	return arn
 }
 
-// balance takes over what a target group says of our instances. If each of several
-// fails there, it says nothing of any: then what is before them is rather at fault.
+// balance adds the health of the pool's instances in one target group. If several are unfit and
+// none is fit, their health is unknown: then the load balancer is the more likely cause.
 func balance(arn string, targets []elbtypes.TargetHealthDescription, found map[string]*inspected) {
 	said := make(map[string]pools.Sight)
 	fit, unfit := 0, 0
@@ -158,8 +158,7 @@ func balance(arn string, targets []elbtypes.TargetHealthDescription, found map[s
 	}
 }
 
-// worse returns what counts of two sights: that it is unfit, else that it is fit,
-// else the first that says anything.
+// worse returns the check that counts: an unfit one, else a fit one, else the first with a reason.
 func worse(a, b pools.Sight) pools.Sight {
 	for _, f := range []pools.Fitness{pools.Unfit, pools.Fit} {
 		if a.Fitness == f {
@@ -172,8 +171,7 @@ func worse(a, b pools.Sight) pools.Sight {
 	return cmp.Or(a, b)
 }
 
-// targetSight reads the health of one target. Only what the checks of the target
-// itself found counts.
+// targetSight converts the health of one target. Only the checks of the target itself count.
 func targetSight(group string, h *elbtypes.TargetHealth) pools.Sight {
 	if h == nil {
 		return pools.Sight{}
@@ -192,7 +190,7 @@ func targetSight(group string, h *elbtypes.TargetHealth) pools.Sight {
 	return pools.Sight{Why: why}
 }
 
-// balancers returns the ARNs of the target groups that the group's instances are in.
+// balancers returns the ARNs of the target groups of the group's instances.
 func (g *group) balancers() []string {
 	g.mu.Lock()
 	defer g.mu.Unlock()

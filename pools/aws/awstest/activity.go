@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// activitiesKept bounds what is remembered of a group.
+// activitiesKept bounds the stored activities of a group.
 const activitiesKept = 1000
 
 // activity is an Auto Scaling scaling activity.
@@ -27,7 +27,7 @@ const (
 	cancelled  = "Cancelled"
 )
 
-// record adds an activity; one that is not in progress has ended.
+// record adds an activity. An activity that is not in progress ends at once.
 func (c *scaling) record(g *group, a activity) activity {
 	a.id, a.start = c.uuid(), c.now
 	if a.progress = 50; a.status != inProgress {
@@ -40,7 +40,7 @@ func (c *scaling) record(g *group, a activity) activity {
 	return a
 }
 
-// conclude ends the activity in progress that concerns the instance.
+// conclude ends the activity in progress for the instance.
 func (c *scaling) conclude(g *group, instance, status string) {
 	for i := len(g.activities) - 1; i >= 0; i-- {
 		if a := &g.activities[i]; a.instance == instance && a.status == inProgress {
@@ -52,13 +52,13 @@ func (c *scaling) conclude(g *group, instance, status string) {
 
 func iso(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05Z") }
 
-// because words a difference between desired and actual capacity.
+// because returns the text for a difference between desired and actual capacity.
 func (c *scaling) because(g *group, verb, change string, from, to float64) string {
 	return fmt.Sprintf("%s  At %s an instance was %s in response to a difference between desired and actual capacity, %s the capacity from %v to %v.",
 		g.reason, iso(c.now), verb, change, from, to)
 }
 
-// unavailable words a launch that failed, as Auto Scaling does.
+// unavailable returns the text of Auto Scaling for a failed launch.
 func (c *scaling) unavailable(g *group, m Market, why shortage) string {
 	const tail = " Launching EC2 instance failed."
 	head, code := "", ""
@@ -106,8 +106,8 @@ func (c *scaling) startRefresh(g *group) {
 	c.after(settleAfter, func() { c.stepRefresh(g, len(g.refreshes)-1) })
 }
 
-// stepRefresh replaces one instance, and comes again when its successor is up.
-// Those that are protected from scale-in are waited for.
+// stepRefresh replaces one instance, and schedules itself for the time when the replacement is up.
+// It waits for instances that are protected from scale-in.
 func (c *scaling) stepRefresh(g *group, number int) {
 	r := &g.refreshes[number]
 	old := c.members(g.Name, func(i *instance) bool { return i.counts() && i.version < g.version })

@@ -76,7 +76,7 @@ func (g *group) passes(filters []filter) (bool, error) {
 	return true, nil
 }
 
-// scalingPage is a page as Auto Scaling makes them: most is the usual size, 100 the largest.
+// scalingPage returns a page as Auto Scaling does: usual is the default size, 100 the maximum.
 func scalingPage[T any](r *request, all []T, usual int) ([]T, string, error) {
 	size, err := r.params.whole("MaxRecords", usual, 1, 100)
 	if err != nil {
@@ -114,7 +114,8 @@ func describeActivities(r *request) (any, error) {
 	return activitiesAnswer{Activities: part, NextToken: next}, nil
 }
 
-// activityFilter returns what the ids and filters of a request let through.
+// activityFilter returns a function that reports whether an activity passes the ids and filters of
+// a request.
 func activityFilter(p params) (func(activity) bool, error) {
 	ids, filters := p.list("ActivityIds.member"), p.filters("Filters.member", "Values.member")
 	var after, before time.Time
@@ -196,7 +197,7 @@ func terminateInGroup(r *request) (any, error) {
 	}
 	g := r.group(i.owner)
 	if i.lifecycle == lifeTerminating {
-		// Amazon was seen to lower the desired capacity once more before it refuses
+		// Amazon lowers the desired capacity a second time before it rejects the request
 		// (kubernetes/autoscaler issue 4095).
 		if decrement && g.Desired-int(i.weight) >= g.Min {
 			g.Desired -= int(i.weight)

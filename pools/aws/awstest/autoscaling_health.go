@@ -17,10 +17,10 @@ type ownedMember struct {
 	Group string `xml:"AutoScalingGroupName"`
 }
 
-// mostMembers is how many instances may be asked for by name at once.
+// mostMembers is the maximum number of instance ids in one request.
 const mostMembers = 50
 
-// describeMembers tells of instances of groups; others that are named are left out.
+// describeMembers returns the instances of groups. It ignores other ids.
 func describeMembers(r *request) (any, error) {
 	ids := r.params.list("InstanceIds.member")
 	if len(ids) > mostMembers {
@@ -33,7 +33,7 @@ func describeMembers(r *request) (any, error) {
 			continue
 		}
 		m := g.memberAnswer(i)
-		m.HealthStatus = strings.ToUpper(m.HealthStatus) // here, unlike in a group's description
+		m.HealthStatus = strings.ToUpper(m.HealthStatus) // upper case only in this response
 		found = append(found, ownedMember{m, g.Name})
 	}
 	size, err := r.params.whole("MaxRecords", mostMembers, 1, mostMembers)
@@ -44,7 +44,8 @@ func describeMembers(r *request) (any, error) {
 	return membersAnswer{part, next}, err
 }
 
-// setInstanceHealth marks an instance. What is on its way out already stays so.
+// setInstanceHealth sets the mark of an instance. It does not affect an instance that is already
+// terminating.
 func setInstanceHealth(r *request) (any, error) {
 	id := r.params["InstanceId"]
 	i := r.instance(id)
@@ -64,7 +65,8 @@ func setInstanceHealth(r *request) (any, error) {
 	return nil, nil
 }
 
-// processes returns the group and the processes that a request names; none: all.
+// processes returns the group and the processes of a request. Without names it returns all
+// processes.
 func (r *request) processes() (*group, []string, error) {
 	g, err := r.named(&r.world)
 	if err != nil {
@@ -106,10 +108,10 @@ func resumeProcesses(r *request) (any, error) {
 	return nil, nil
 }
 
-// scalingGroup is a group's kind, as a resource that has tags.
+// scalingGroup is the resource type of a group in its tags.
 const scalingGroup = "auto-scaling-group"
 
-// tagGroups notes tags of groups that their instances do not get.
+// tagGroups stores tags of groups that are not propagated to instances.
 func tagGroups(r *request) (any, error) {
 	for n := 1; ; n++ {
 		tag := fmt.Sprintf("Tags.member.%d.", n)
@@ -124,7 +126,7 @@ func tagGroups(r *request) (any, error) {
 		case r.params[tag+"ResourceType"] != scalingGroup:
 			return nil, refuse("ValidationError", "Resource type %s is not supported", r.params[tag+"ResourceType"])
 		case r.params.truth(tag + "PropagateAtLaunch"):
-			return nil, refuse("ValidationError", "this server takes no tags that instances get")
+			return nil, refuse("ValidationError", "this server does not support tags with PropagateAtLaunch")
 		}
 		notes := maps.Clone(g.notes)
 		if notes == nil {

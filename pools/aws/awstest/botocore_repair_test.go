@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// repair makes every request that inspects and repairs machines.
+// repair sends every request that inspects or repairs machines.
 func repair(t *testing.T, w *world) {
 	t.Helper()
 	ctx := t.Context()
@@ -93,7 +93,7 @@ func inspect(t *testing.T, w *world, all []awstest.Instance) {
 	answered(t, err, "")
 }
 
-// balanced makes every request to load balancers.
+// balanced sends every request to load balancers.
 func balanced(t *testing.T, w *world, all []awstest.Instance) {
 	t.Helper()
 	ctx := t.Context()

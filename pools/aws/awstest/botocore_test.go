@@ -25,13 +25,13 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// python is Debian's, which python3-botocore is made for.
+// python is Debian's Python, for which python3-botocore is built.
 const python = "/usr/bin/python3"
 
-// botocoreEnv may name a folder that holds the Python package botocore and what it needs.
+// botocoreEnv may name a folder with the Python package botocore and its dependencies.
 const botocoreEnv = "WEIR_BOTOCORE"
 
-// debs is python3-botocore and what it imports.
+// debs returns python3-botocore and its dependencies.
 func debs() []string {
 	return []string{
 		"python3-botocore", "python3-jmespath", "python3-dateutil", "python3-six", "python3-urllib3",
@@ -39,8 +39,8 @@ func debs() []string {
 	}
 }
 
-// TestBotocore drives every operation through Amazon's own Go clients, and has
-// botocore judge what they and the server said.
+// TestBotocore sends every operation with Amazon's own Go clients. botocore then checks the
+// requests and responses.
 func TestBotocore(t *testing.T) {
 	folder := botocore(t)
 	w := newWorld(t, awstest.Config{})
@@ -62,7 +62,7 @@ func TestBotocore(t *testing.T) {
 	t.Logf("%d requests and answers agree with botocore's models", len(w.seen.said))
 }
 
-// TestBotocoreSees shows that the check above would find a mistake.
+// TestBotocoreSees shows that the check finds a mistake.
 func TestBotocoreSees(t *testing.T) {
 	folder := botocore(t)
 	const ok = `<SetDesiredCapacityResponse xmlns="http://autoscaling.amazonaws.com/doc/2011-01-01/"><ResponseMetadata><RequestId>r</RequestId></ResponseMetadata></SetDesiredCapacityResponse>`
@@ -92,7 +92,7 @@ func TestBotocoreSees(t *testing.T) {
 				t.Fatal(err)
 			}
 			if test.want == "" && out != "" || !strings.Contains(out, test.want) {
-				t.Errorf("check says %q, want %q", out, test.want)
+				t.Errorf("check printed %q, want %q", out, test.want)
 			}
 		})
 	}
@@ -111,8 +111,8 @@ func check(ctx context.Context, folder string, in []byte) (string, error) {
 	return out.String(), nil
 }
 
-// botocore returns the folder to import botocore from: none if Python has it
-// already, else one in the cache, which it fills from Debian once.
+// botocore returns the folder to import botocore from. It is empty if Python already has botocore.
+// Otherwise it is in the cache, filled once from Debian.
 func botocore(t *testing.T) string {
 	t.Helper()
 	if folder := os.Getenv(botocoreEnv); folder != "" {
@@ -156,7 +156,7 @@ func imports(ctx context.Context, folder string) error {
 	return nil
 }
 
-// fetch downloads the packages, unpacks them, and puts them in place whole.
+// fetch downloads and unpacks the packages, and moves them into place atomically.
 func fetch(t *testing.T, root string) error {
 	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
@@ -183,7 +183,7 @@ func fetch(t *testing.T, root string) error {
 	}
 	err = os.Rename(tree, root)
 	if _, there := os.Stat(root); err != nil && there == nil {
-		return nil // somebody else was faster
+		return nil // another process was faster
 	}
 	return err
 }
@@ -197,8 +197,8 @@ func command(ctx context.Context, dir, name string, args ...string) error {
 	return nil
 }
 
-// everything makes every request that the server knows, with all parameters and
-// answers of many kinds. Where a code is wanted, the request is to be refused so.
+// everything sends every supported request, with all parameters and many kinds of responses. With
+// an expected code, the request must fail with it.
 func everything(t *testing.T, w *world) {
 	t.Helper()
 	w.AddGroup(awstest.ASG{Name: "plain", Tags: map[string]string{"pool": "web"}, Max: 9, Desired: 2})
@@ -359,7 +359,7 @@ func refused(t *testing.T, w *world, fleet string) {
 	}
 }
 
-// answered checks the code of an answer; none: it is no refusal.
+// answered checks the error code of a response. An empty code means no error.
 func answered(t *testing.T, err error, code string) {
 	t.Helper()
 	refusal, _ := errors.AsType[smithy.APIError](err)

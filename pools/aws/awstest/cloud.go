@@ -8,20 +8,20 @@ import (
 )
 
 const (
-	// fade is how long EC2 tells of an instance that is terminated.
+	// fade is how long EC2 lists a terminated instance.
 	fade = time.Hour
-	// notice is how long before the end Amazon warns of an interruption.
+	// notice is the time from an interruption warning to the end.
 	notice = 2 * time.Minute
-	// settleAfter is how long Auto Scaling takes to begin what it is asked for.
+	// settleAfter is how long Auto Scaling takes to begin a requested change.
 	settleAfter = time.Second
-	// validateAfter is how long a fleet's request is looked at.
+	// validateAfter is how long a new fleet request stays submitted.
 	validateAfter = 5 * time.Second
-	// defaultCooldown is that of every group.
+	// defaultCooldown is the cooldown of every group.
 	defaultCooldown = 5 * time.Minute
 )
 
-// cloud is Amazon: its services, their things, and their clock. The Server's mutex
-// guards it. Each service keeps its own state, and reaches the others through it.
+// cloud is AWS: its services, their resources, and a clock. The Server's mutex guards it. Each
+// service has its own state, and reaches the others through cloud.
 type cloud struct {
 	config Config
 	url    string // of the server
@@ -41,15 +41,14 @@ func newCloud(config Config) *cloud {
 	return c
 }
 
-// clock is the time, what is going to happen, and the serial number of the last
-// name or event.
+// clock has the time, the scheduled events, and the serial number of the latest name or event.
 type clock struct {
 	now    time.Time
 	agenda agenda
 	serial int
 }
 
-// name returns an id that no other thing has.
+// name returns a unique id.
 func (c *clock) name(prefix string) string {
 	c.serial++
 	return fmt.Sprintf("%s-%017x", prefix, c.serial)
@@ -60,13 +59,13 @@ func (c *clock) uuid() string {
 	return fmt.Sprintf("%08x-0000-4000-8000-%012x", c.serial, c.serial)
 }
 
-// after runs do once that much time has passed.
+// after schedules do for that much later.
 func (c *clock) after(d time.Duration, do func()) {
 	c.serial++
 	heap.Push(&c.agenda, event{at: c.now.Add(d), serial: c.serial, do: do})
 }
 
-// advance sets the time, and runs everything that falls due meanwhile.
+// advance sets the time, and runs all events that are due until then, in order.
 func (c *clock) advance(to time.Time) {
 	for len(c.agenda) > 0 && !c.agenda[0].at.After(to) {
 		e := heap.Pop(&c.agenda).(event)
@@ -76,14 +75,14 @@ func (c *clock) advance(to time.Time) {
 	c.now = to
 }
 
-// event is something that is going to happen.
+// event is a scheduled function.
 type event struct {
 	at     time.Time
-	serial int // events of the same moment keep their order
+	serial int // order of events of the same time
 	do     func()
 }
 
-// agenda is a heap of events, the next one first.
+// agenda is a heap of events. The next event is first.
 type agenda []event
 
 func (a agenda) Len() int      { return len(a) }
@@ -102,14 +101,13 @@ func (a *agenda) Pop() any {
 	return e
 }
 
-// world is all that a describing request may return. It is copied to answer
-// reads that lag.
+// world is the state that describing requests return. Lagging reads use a copy.
 type world struct {
 	instances []*instance // in order of launch
 	groups    []*group
 	fleets    []*fleet
 	balanced  []*targetGroup
-	tasks     []*volumeTask // in order of their beginning
+	tasks     []*volumeTask // in order of start
 }
 
 func (w *world) clone() *world {
@@ -149,7 +147,7 @@ func first[T any](list []*T, is func(*T) bool) *T {
 	return nil
 }
 
-// members returns the instances of a group or fleet for which is holds, in order of launch.
+// members returns the instances of a group or fleet for which is returns true, in order of launch.
 func (w *world) members(owner string, is func(*instance) bool) []*instance {
 	var out []*instance
 	for _, i := range w.instances {

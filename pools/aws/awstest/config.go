@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Config is what a Server is like. The zero value is usable.
+// Config is the configuration of a Server. The zero value is usable.
 type Config struct {
 	Region  string    // default us-west-2
 	Account string    // twelve digits; default 123456789012
 	Queue   string    // name of the one SQS queue; default weir-notices
-	Start   time.Time // the clock at the beginning; default 2024-01-02 00:00 UTC
+	Start   time.Time // start time of the clock; default 2024-01-02 00:00 UTC
 
-	// Direct: the server does not listen; its clients call Do.
+	// Direct: the server does not listen. Its clients call Do.
 	Direct bool
-	// PageSize is how much a page holds at most, whatever a request asks for; 0: as AWS does.
+	// PageSize is the maximum page size for all requests. 0: as AWS does.
 	PageSize int
 
-	Boot  time.Duration // from order to in service; default 30 s
-	Leave time.Duration // from the end's beginning to its end; default 30 s
-	// Check is how long a group takes to notice an instance that it did not end; default 30 s.
+	Boot  time.Duration // from launch to running; default 30 s
+	Leave time.Duration // from shutting-down to terminated; default 30 s
+	// Check is how long a group takes to detect that an instance does not run. Default 30 s.
 	Check time.Duration
-	// Retry is when a group or fleet orders again what it did not get; default 1 min.
+	// Retry is when a group or fleet retries a failed launch. Default 1 min.
 	Retry time.Duration
-	// Modify is how long a fleet is being modified, and refuses to be modified again;
-	// default 5 s, negative: not at all.
+	// Modify is how long a fleet is in modification and rejects another one. Default 5 s. Negative:
+	// no time.
 	Modify time.Duration
 	// Drain is the deregistration delay of every target group; default 30 s.
 	Drain time.Duration
-	// Changes has the queue tell of changes of instances' states, and of launches and
-	// ends in groups.
+	// Changes sends queue messages for state changes of instances, and for launches and
+	// terminations in groups.
 	Changes bool
 }
 
@@ -55,41 +55,42 @@ type Market struct{ Type, Zone string }
 // Type is an instance type that a group may launch.
 type Type struct {
 	Name string
-	// Weight is its WeightedCapacity; 0: the group has none, each instance counts 1.
+	// Weight is its WeightedCapacity. 0: unset, each instance counts 1.
 	Weight int
 }
 
-// ASG is an Auto Scaling group to be made. Its markets are all types in all zones.
+// ASG describes an Auto Scaling group to create. Its markets are all types in all zones.
 type ASG struct {
 	Name              string
 	Tags              map[string]string
 	Min, Max, Desired int
 	Zones             []string // default: the region's a, b and c
-	// Types are tried in this order; default m5.large. More than one, or one with a
-	// weight, make a mixed instances policy.
+	// Types are tried in this order. Default m5.large. Several types, or a type with a weight, mean
+	// a mixed instances policy.
 	Types []Type
-	Spot  bool // its instances are spot instances
-	// TargetGroups are names of AddTargetGroup: who comes into service is registered there.
+	Spot  bool // launch spot instances
+	// TargetGroups are names of AddTargetGroup. Instances in service are registered there.
 	TargetGroups []string
 	// ProtectNew: new instances are protected from scale-in.
 	ProtectNew bool
-	// Cold: what is desired does not exist yet when AddGroup returns.
+	// Cold: the desired instances do not exist yet when AddGroup returns.
 	Cold bool
 }
 
-// SpotFleet is a Spot Fleet request of type maintain to be made.
+// SpotFleet describes a Spot Fleet request of type maintain to create.
 type SpotFleet struct {
-	ID     string            // sfr-...; default: a new one
+	ID     string            // sfr-...; default: generated
 	Tags   map[string]string // of the request
 	Specs  []LaunchSpec
 	Target int
-	// TargetGroups are names of AddTargetGroup; it only tells of them.
+	// TargetGroups are names of AddTargetGroup. The request only lists them.
 	TargetGroups []string
-	// Heals: it replaces unhealthy instances, as it says; it never does here.
+	// Heals sets replaceUnhealthyInstances in the description. The fleet never replaces unhealthy
+	// instances.
 	Heals bool
-	// Template: its specifications are overrides of a launch template, and told of as such.
+	// Template: the specifications are overrides of a launch template, and described as such.
 	Template bool
-	// Cold: the request is just submitted and has no instances when AddFleet returns.
+	// Cold: when AddFleet returns, the request is only submitted and has no instances.
 	Cold bool
 }
 
@@ -97,7 +98,7 @@ type SpotFleet struct {
 type LaunchSpec struct {
 	Type   string
 	Zone   string
-	Weight float64           // its WeightedCapacity; 0: none, an instance counts 1
+	Weight float64           // its WeightedCapacity; 0: none, each instance counts 1
 	Tags   map[string]string // of the instances
 }
 
@@ -109,19 +110,19 @@ const (
 	SpotVCPU     Quota = "spot"
 )
 
-// Call is one request that came in.
+// Call is one received request.
 type Call struct {
-	At      time.Time // virtual
+	At      time.Time // by the server's clock
 	Service string    // ec2, autoscaling, elasticloadbalancing, sqs
 	Action  string
 	Params  map[string]string // the form's fields, or the JSON's as text
-	Write   bool              // it is of the kind that changes something
-	Err     string            // the code it was answered with; empty: done
+	Write   bool              // the action changes something
+	Err     string            // error code of the response; empty: success
 }
 
 // Ending is the end of one instance.
 type Ending struct {
-	At       time.Time // when it began
+	At       time.Time // the start of the end
 	Instance string
 	Owner    string // its group's name or fleet's id
 	By       Cause
@@ -133,15 +134,15 @@ type Cause string
 const (
 	ByTerminate    Cause = "TerminateInstances"
 	ByGroup        Cause = "TerminateInstanceInAutoScalingGroup"
-	ByScaleIn      Cause = "scale-in"     // a lower desired or target capacity: Amazon chose it
+	ByScaleIn      Cause = "scale-in"     // a lower desired or target capacity: the group or fleet chose it
 	ByRefresh      Cause = "refresh"      // an instance refresh replaced it
-	ByInterruption Cause = "interruption" // Amazon took a spot instance back
+	ByInterruption Cause = "interruption" // a spot interruption
 	ByLoss         Cause = "loss"         // Server.Lose
 	ByCancel       Cause = "cancel"       // Server.CancelFleet
-	ByHealth       Cause = "unhealthy"    // it was marked so, or stopped, and its group replaced it
+	ByHealth       Cause = "unhealthy"    // it was unhealthy or stopped, and its group replaced it
 )
 
-// Instance is one instance as it is, whatever requests are told.
+// Instance is the real state of one instance, independent of lag.
 type Instance struct {
 	ID             string
 	Owner          string // its group's name or fleet's id
@@ -149,17 +150,18 @@ type Instance struct {
 	Weight         float64
 	State          string // EC2's: pending, running, stopping, stopped, shutting-down, terminated
 	Lifecycle      string // Auto Scaling's: Pending, InService, Terminating; empty in a fleet
-	Unhealthy      bool   // as its group has it
+	Unhealthy      bool   // as its group marks it
 	Protected      bool
 	Spot           bool
 	Launched       time.Time
-	Boots          int      // how often it has begun to run: launches, starts, reboots, new root volumes
-	Reboots        int      // that were asked for
-	SecurityGroups []string // of its interface
+	Boots          int      // number of launches, starts, reboots and new root volumes
+	Reboots        int      // number of requested reboots
+	SecurityGroups []string // of its network interface
 	Tags           map[string]string
 }
 
-// Bucket is a token bucket: it holds Size requests and gets Refill per (virtual) second.
+// Bucket is a token bucket of Size requests. It gets Refill requests a second of the server's
+// clock.
 type Bucket struct {
 	Size   float64
 	Refill float64

@@ -1,6 +1,6 @@
-// Package awstest is Amazon in one process, as far as the autoscaler relies on
-// it: EC2 with spot fleets, Auto Scaling, target groups and SQS, over the very
-// bytes that the AWS SDK speaks, with a clock of its own.
+// Package awstest is a fake of AWS in one process, as far as the autoscaler needs it: EC2 with Spot
+// Fleet, Auto Scaling, target groups and SQS. It uses the wire format of the AWS SDK, and has its
+// own clock.
 //
 //	s := awstest.New(t, awstest.Config{})
 //	s.AddGroup(awstest.ASG{Name: "web", Min: 1, Max: 20, Desired: 5,
@@ -8,15 +8,14 @@
 //	client := autoscaling.New(autoscaling.Options{BaseEndpoint: new(s.URL()), Region: s.Region(), ...})
 //	s.Advance(time.Minute) // what was ordered is in service
 //
-// It is a fake with behaviour: instances, groups and fleets are state machines,
-// orders fail for want of capacity or quota in the words that AWS uses, bare
-// lowering kills whom AWS would kill, answers lag behind, requests are
-// throttled and refused. Nothing moves but by a request or by [Server.Advance].
-// Signatures are not verified; a request without credentials, of another
-// region, or with an action or a parameter that is not built here is refused.
+// It is a fake with behaviour. Instances, groups and fleets are state machines. Launches fail for
+// lack of capacity or quota, with the texts of AWS. A lower target terminates the instances that
+// AWS would choose. Responses lag, and requests are throttled and rejected. The state changes only
+// by a request or by [Server.Advance]. Signatures are not verified. A request without credentials,
+// for another region, or with an unsupported action or parameter is rejected.
 //
-// What it reads and writes is checked against botocore's models of the services
-// by the test of this package.
+// The test of this package checks all requests and responses against botocore's models of the
+// services.
 //
-// A Server may be used by any number of goroutines.
+// A Server may be used concurrently.
 package awstest

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// instanceID is what an instance's id looks like.
+// instanceID matches an instance id.
 var instanceID = regexp.MustCompile(`^i-([0-9a-f]{8}|[0-9a-f]{17})$`)
 
 func ec2Operations() map[string]operation {
@@ -29,7 +29,7 @@ func ec2Operations() map[string]operation {
 	return all
 }
 
-// computePage is a page as EC2 makes them; without MaxResults it is all there is.
+// computePage returns a page as EC2 does. Without MaxResults it has all results.
 func computePage[T any](r *request, all []T, least int) ([]T, string, error) {
 	size := max(len(all), 1)
 	if _, limited := r.params["MaxResults"]; limited || r.params["NextToken"] != "" {
@@ -72,7 +72,7 @@ func describeInstances(r *request) (any, error) {
 	return out, nil
 }
 
-// allThere refuses ids that are no ids, or of no instance.
+// allThere returns an error for ids that are malformed, or of no instance.
 func allThere(w *world, ids []string) error {
 	var unknown []string
 	for _, id := range ids {
@@ -112,7 +112,7 @@ func (i *instance) passes(filters []filter) (bool, error) {
 	return true, nil
 }
 
-// kind is the instance's InstanceLifecycle.
+// kind returns the instance's InstanceLifecycle.
 func (i *instance) kind() string {
 	if i.spot {
 		return "spot"
@@ -224,12 +224,12 @@ func (i *instance) answer() instanceAnswer {
 	return a
 }
 
-// subnet is the one that every instance of a zone is in.
+// subnet returns the one subnet of a zone.
 func subnet(zone string) string {
 	return fmt.Sprintf("subnet-0%016x", []byte(zone[max(0, len(zone)-8):]))
 }
 
-// spotRequest is the id of the spot request that gave the instance.
+// spotRequest returns the id of the instance's spot request.
 func (i *instance) spotRequest() string {
 	if !i.spot {
 		return ""
@@ -247,7 +247,8 @@ type terminating struct {
 	Previous instanceState `xml:"previousState"`
 }
 
-// terminateInstances ends all of them or none. One that ends already is as good.
+// terminateInstances ends all of the instances or none. An instance that is already ending is not
+// an error.
 func terminateInstances(r *request) (any, error) {
 	ids := r.params.list("InstanceId")
 	switch {

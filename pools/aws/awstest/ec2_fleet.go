@@ -123,7 +123,7 @@ func (r *request) fleetAnswer(f *fleet) fleetAnswer {
 	return a
 }
 
-// told is the weight, if there is one.
+// told returns the weight, or nil for 0.
 func (s LaunchSpec) told() *float64 {
 	if s.Weight == 0 {
 		return nil

@@ -58,7 +58,7 @@ type plannedEvent struct {
 	Before string `xml:"notBefore"`
 }
 
-// most is how many instances may be asked for by name at once.
+// most is the maximum number of instance ids in one request.
 const most = 100
 
 type consoleAnswer struct {
@@ -126,7 +126,7 @@ func (r *request) summary(i *instance, set string) summary {
 	return s
 }
 
-// some returns the instances that a request names.
+// some returns the instances of a request.
 func (r *request) some() ([]*instance, error) {
 	ids := r.params.list("InstanceId")
 	if len(ids) == 0 {
@@ -142,7 +142,7 @@ func (r *request) some() ([]*instance, error) {
 	return out, nil
 }
 
-// incorrect refuses because of the state of an instance.
+// incorrect returns the error for an invalid state of an instance.
 func (i *instance) incorrect(what string) error {
 	return refuse("IncorrectInstanceState", "The instance '%s' is not in a state from which it can be %s.", i.id, what)
 }
@@ -164,7 +164,8 @@ func rebootInstances(r *request) (any, error) {
 	return nil, nil
 }
 
-// changeEach does something with the instances, and tells their states before and after.
+// changeEach calls do for the instances in the state from. It returns the states of all before and
+// after.
 func (r *request) changeEach(all []*instance, from string, do func(*instance)) terminatingAnswer {
 	var out terminatingAnswer
 	for _, i := range all {
@@ -210,7 +211,7 @@ func startInstances(r *request) (any, error) {
 	return r.changeEach(all, stopped, r.compute.start), nil
 }
 
-// createTags gives instances tags; nothing else has any.
+// createTags tags instances. Other resources are not supported.
 func createTags(r *request) (any, error) {
 	ids := r.params.list("ResourceId")
 	if err := allThere(&r.world, ids); err != nil {
@@ -228,7 +229,7 @@ func createTags(r *request) (any, error) {
 	return nil, nil
 }
 
-// tags returns the tags beneath prefix.
+// tags returns the tags with that prefix.
 func (p params) tags(prefix string) map[string]string {
 	tags := make(map[string]string)
 	for n := 1; ; n++ {
@@ -240,7 +241,7 @@ func (p params) tags(prefix string) map[string]string {
 	}
 }
 
-// nic is the id of an instance's one interface.
+// nic returns the id of an instance's only network interface.
 func (i *instance) nic() string { return "eni-" + strings.TrimPrefix(i.id, "i-") }
 
 func modifyInterface(r *request) (any, error) {

@@ -17,7 +17,7 @@ type taggedAnswer struct {
 	Value        string `xml:"value"`
 }
 
-// describeTags tells the tags of instances; there are no others.
+// describeTags returns the tags of instances. Tags of other resources are not supported.
 func describeTags(r *request) (any, error) {
 	filters := r.params.filters("Filter", "Value")
 	var found []taggedAnswer

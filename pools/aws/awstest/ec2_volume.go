@@ -29,7 +29,7 @@ func (t *volumeTask) answer() taskAnswer {
 	return taskAnswer{t.id, t.instance, t.state, timestamp(t.started), timestamp(t.ended), t.image, t.discard, tagList(t.tags)}
 }
 
-// createVolumeTask begins a task; one with the same token is the same one.
+// createVolumeTask begins a task. A second task with the same token is the first one.
 func createVolumeTask(r *request) (any, error) {
 	id, token, image := r.params["InstanceId"], r.params["ClientToken"], r.params["ImageId"]
 	if err := allThere(&r.world, []string{id}); err != nil {

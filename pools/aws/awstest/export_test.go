@@ -2,7 +2,7 @@ package awstest
 
 import "slices"
 
-// Operations are the names of all that a Server can be asked for.
+// Operations returns the names of all supported operations.
 func Operations() []string {
 	var names []string
 	for _, s := range services() {

@@ -22,20 +22,21 @@ const (
 	fleetCancelled   = "cancelled"
 )
 
-// eventsKept bounds what is remembered of a fleet.
+// eventsKept bounds the stored history of a fleet.
 const eventsKept = 1000
 
 // fleet is a Spot Fleet request of type maintain.
 type fleet struct {
 	SpotFleet
 	state   string
-	keep    bool // excess capacity is left: NoTermination
-	short   bool // the last attempt to fulfil it failed
+	keep    bool // NoTermination: excess instances are not terminated
+	short   bool // the latest launch failed
 	created time.Time
-	history []fleetEvent // the oldest first
+	history []fleetEvent // oldest first
 }
 
-// fleetEvent is a history record. Its kinds are error, fleetRequestChange, instanceChange and information.
+// fleetEvent is a history record of the kind error, fleetRequestChange, instanceChange or
+// information.
 type fleetEvent struct {
 	at                         time.Time
 	kind, sub, about, instance string
@@ -46,7 +47,7 @@ func (f fleet) clone() fleet {
 	return f
 }
 
-// spot is what Spot Fleet requests do.
+// spot is the Spot Fleet service.
 type spot struct{ *cloud }
 
 func (c *spot) addFleet(s SpotFleet) *fleet {
@@ -81,7 +82,7 @@ func (c *spot) activate(f *fleet) {
 	}
 }
 
-// modify changes the target; keep: what is too much is left alone.
+// modify changes the target. keep means that excess instances are not terminated.
 func (c *spot) modify(f *fleet, target int, keep bool) {
 	f.Target, f.keep, f.state = target, keep, fleetModifying
 	c.tell(f, "fleetRequestChange", "modify_in_progress", "", "")
@@ -110,7 +111,7 @@ func (c *spot) cancel(f *fleet, terminate bool) {
 	c.settleFleet(f)
 }
 
-// settleFleet launches what the fleet lacks, or ends what it has too much.
+// settleFleet launches missing instances, or terminates excess ones.
 func (c *spot) settleFleet(f *fleet) {
 	switch f.state {
 	case fleetRunning, fleetTerminating:
@@ -126,8 +127,7 @@ func (c *spot) settleFleet(f *fleet) {
 	}
 }
 
-// fulfil launches instances, evenly over the launch specifications, until the
-// target is reached or passed.
+// fulfil launches instances, evenly over the launch specifications, until the target is reached.
 func (c *spot) fulfil(f *fleet) {
 	out := map[int]bool{}
 	f.short = false
@@ -157,7 +157,7 @@ func (c *spot) fulfil(f *fleet) {
 
 func (s LaunchSpec) weight() float64 { return cmp.Or(s.Weight, 1) }
 
-// nextSpec returns the launch specification of which the fleet has least, of those that are not out.
+// nextSpec returns the launch specification with the least weight in the fleet that is not in out.
 func (c *spot) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
 	least := 0.0
 	for n, spec := range f.Specs {
@@ -172,7 +172,7 @@ func (c *spot) nextSpec(f *fleet, out map[int]bool) (best int, ok bool) {
 	return best, ok
 }
 
-// tellShort adds to the history what a fleet says when a launch fails.
+// tellShort adds the records of a failed launch to the history.
 func (c *spot) tellShort(f *fleet, m Market, why shortage, all bool) {
 	if why == noQuota {
 		c.tell(f, "error", "spotInstanceCountLimitExceeded", "Max spot instance count exceeded", "")
@@ -186,7 +186,7 @@ func (c *spot) tellShort(f *fleet, m Market, why shortage, all bool) {
 	}
 }
 
-// shrink ends the youngest instances that the fleet can do without.
+// shrink terminates the youngest instances that are in excess.
 func (c *spot) shrink(f *fleet) {
 	alive := c.members(f.ID, (*instance).alive)
 	for _, i := range slices.Backward(alive) {

@@ -31,7 +31,7 @@ func (w *world) modify(t *testing.T, id string, target int32, policy compute.Exc
 	return err
 }
 
-// subtypes returns the fleet's history, briefly.
+// subtypes returns the subtypes of the fleet's history.
 func (w *world) subtypes(t *testing.T, id string, kind compute.EventType) (subs []string) {
 	t.Helper()
 	out, err := w.compute.DescribeSpotFleetRequestHistory(t.Context(), &ec2.DescribeSpotFleetRequestHistoryInput{SpotFleetRequestId: &id, StartTime: new(w.Now().Add(-time.Hour)), EventType: kind})

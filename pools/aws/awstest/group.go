@@ -12,13 +12,13 @@ import (
 type group struct {
 	ASG
 	created    time.Time
-	version    int    // of its launch template
-	reason     string // the sentence that explains what is desired
+	version    int    // of the launch template
+	reason     string // the sentence that explains the desired capacity
 	cooldown   time.Time
-	suspended  []string          // processes; replaced, never changed
-	notes      map[string]string // tags that instances do not get; replaced, never changed
-	activities []activity        // the oldest first
-	refreshes  []refresh         // the oldest first
+	suspended  []string          // processes; replaced, never modified
+	notes      map[string]string // tags that are not propagated; replaced, never modified
+	activities []activity        // oldest first
+	refreshes  []refresh         // oldest first
 }
 
 func (g group) clone() group {
@@ -26,12 +26,12 @@ func (g group) clone() group {
 	return g
 }
 
-// mixed: the group has a mixed instances policy.
+// mixed reports whether the group has a mixed instances policy.
 func (g *group) mixed() bool { return len(g.Types) > 1 || g.weighted() }
 
 func (g *group) weighted() bool { return g.Types[0].Weight > 0 }
 
-// scaling is Auto Scaling: what its groups do.
+// scaling is the Auto Scaling service.
 type scaling struct{ *cloud }
 
 func (c *scaling) addGroup(a ASG) *group {
@@ -57,8 +57,8 @@ func (c *scaling) addGroup(a ASG) *group {
 	return g
 }
 
-// desire changes what the group is to have. Who said so stands at the beginning
-// of the causes that follow.
+// desire changes the desired capacity. by names the cause, and begins the texts of the later
+// activities.
 func (c *scaling) desire(g *group, desired int, by string) {
 	if desired != g.Desired {
 		g.reason = fmt.Sprintf("At %s a user request %s changing the desired capacity from %d to %d.", iso(c.now), by, g.Desired, desired)
@@ -68,7 +68,7 @@ func (c *scaling) desire(g *group, desired int, by string) {
 	c.after(settleAfter, func() { c.settleGroup(g) })
 }
 
-// settleGroup launches what the group lacks, or ends what it has too much.
+// settleGroup launches missing instances, or terminates excess ones.
 func (c *scaling) settleGroup(g *group) {
 	switch missing := c.weight(g.Name, (*instance).counts) < float64(g.Desired); {
 	case missing && !slices.Contains(g.suspended, "Launch"):
@@ -78,8 +78,8 @@ func (c *scaling) settleGroup(g *group) {
 	}
 }
 
-// scaleOut launches instances, evenly over the zones, until the group has what
-// is desired or no market has any. The rest is tried again later.
+// scaleOut launches instances, evenly over the zones, until the desired capacity is reached or no
+// market has capacity. It retries the rest later.
 func (c *scaling) scaleOut(g *group) {
 	out := map[Market]bool{}
 	for have := c.weight(g.Name, (*instance).counts); have < float64(g.Desired); {
@@ -109,7 +109,8 @@ func (c *scaling) scaleOut(g *group) {
 	}
 }
 
-// nextMarket returns the group's first type, in the zone of it where the group has least, that is not out.
+// nextMarket returns a market that is not in out: the zone with the fewest instances, and its first
+// type.
 func (c *scaling) nextMarket(g *group, out map[Market]bool) (m Market, weight float64, ok bool) {
 	in := map[string]int{}
 	for _, i := range c.members(g.Name, (*instance).counts) {
@@ -148,8 +149,8 @@ func (c *scaling) inService(g *group, i *instance) {
 	}
 }
 
-// scaleIn ends instances while the group has more than is desired. It never
-// goes below, so an instance that weighs more than the excess stays.
+// scaleIn terminates instances while the group has more than the desired capacity. An instance with
+// more weight than the excess stays.
 func (c *scaling) scaleIn(g *group) {
 	for {
 		have := c.weight(g.Name, (*instance).counts)
@@ -168,7 +169,7 @@ func (c *scaling) scaleIn(g *group) {
 	}
 }
 
-// allProtected tells, once for each wish, that nobody may be ended.
+// allProtected records, once for each reason, that no instance may be terminated.
 func (c *scaling) allProtected(g *group) {
 	const told = "Could not scale to desired capacity because all remaining instances are protected from scale-in."
 	unprotected := func(i *instance) bool { return i.counts() && !i.protected }
@@ -179,9 +180,8 @@ func (c *scaling) allProtected(g *group) {
 	c.record(g, activity{description: told, cause: g.reason, status: cancelled})
 }
 
-// victim is whom the default termination policy ends: in the zone with most
-// instances that are not protected, of the oldest launch template, the one
-// closest to its next billing hour.
+// victim returns the choice of the default termination policy: from the zone with most unprotected
+// instances, with the oldest launch template, closest to its next billing hour.
 func (c *scaling) victim(g *group, excess float64) *instance {
 	may := c.members(g.Name, func(i *instance) bool { return i.counts() && !i.protected && i.weight <= excess })
 	in := map[string]int{}
@@ -206,9 +206,9 @@ func (c *scaling) toBillingHour(i *instance) time.Duration {
 	return time.Hour - c.now.Sub(i.launched)%time.Hour
 }
 
-// takeOut has the group end an instance of its own. The activity that says so is returned.
+// takeOut terminates an instance of the group, and returns the activity.
 func (c *scaling) takeOut(g *group, i *instance, by Cause, cause string) activity {
-	c.conclude(g, i.id, cancelled) // a launch that is under way
+	c.conclude(g, i.id, cancelled) // a launch in progress
 	for _, name := range g.TargetGroups {
 		c.balancing.deregister(c.targetGroup(name), i.id, 0)
 	}
@@ -228,7 +228,7 @@ func (c *scaling) takeOut(g *group, i *instance, by Cause, cause string) activit
 	return a
 }
 
-// inspect is when the group notices that an instance does not run.
+// inspect detects an instance that does not run.
 func (c *scaling) inspect(g *group, i *instance) {
 	if i.counts() && i.state != pending && i.state != running && !slices.Contains(g.suspended, "HealthCheck") {
 		i.unhealthy = true
@@ -236,7 +236,7 @@ func (c *scaling) inspect(g *group, i *instance) {
 	}
 }
 
-// replace takes an instance out that is marked as unhealthy: another one comes.
+// replace terminates an instance that is marked as unhealthy. The group launches another one.
 func (c *scaling) replace(g *group, i *instance) {
 	if !i.unhealthy || !i.counts() || slices.Contains(g.suspended, "ReplaceUnhealthy") {
 		return
@@ -249,7 +249,7 @@ func (c *scaling) replace(g *group, i *instance) {
 	c.settleGroup(g)
 }
 
-// suspend sets the processes that are suspended.
+// suspend sets the suspended processes.
 func (c *scaling) suspend(g *group, processes []string) {
 	g.suspended = processes
 	c.after(settleAfter, func() {

@@ -45,7 +45,7 @@ func (w *world) activities(t *testing.T, name string) []scaling.Activity {
 	return out.Activities
 }
 
-// message returns what an answer says beside its code.
+// message returns the text of an error without its code.
 func message(err error) string {
 	if refusal, ok := errors.AsType[smithy.APIError](err); ok {
 		return refusal.ErrorMessage()
@@ -122,13 +122,13 @@ func TestGroupRefuses(t *testing.T) {
 	}
 }
 
-// Amazon lowers the desired capacity also for an instance that ends already.
+// Amazon lowers the desired capacity even for an instance that is already terminating.
 func TestGroupRefusesTooLate(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.AddGroup(awstest.ASG{Name: "web", Min: 2, Max: 5, Desired: 4})
 	id := w.Instances("web")[0].ID
 	answered(t, w.terminate(t, id, true), "")
-	for range 2 { // the second time it would be below the smallest
+	for range 2 { // a second decrement would go below the minimum
 		answered(t, w.terminate(t, id, true), "ScalingActivityInProgress")
 	}
 	if n := w.Target("web"); n != 2 {
@@ -143,7 +143,7 @@ func TestGroupRefusesTooLate(t *testing.T) {
 func TestGroupBareLowering(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 4, Zones: []string{"us-west-2a", "us-west-2b", "us-west-2c"}})
-	all := w.Instances("web") // a, b, c, a
+	all := w.Instances("web") // in zones a, b, c, a
 	w.Protect(all[0].ID, true)
 	answered(t, w.desire(t, "web", 2), "")
 	w.pass()
@@ -165,7 +165,7 @@ func TestGroupTerminateByID(t *testing.T) {
 	w := newWorld(t, awstest.Config{})
 	w.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 4, ProtectNew: true})
 	id := w.Instances("web")[2].ID
-	answered(t, w.terminate(t, id, true), "") // protection from scale-in is no protection from this
+	answered(t, w.terminate(t, id, true), "") // protection from scale-in does not apply to this request
 	if g := w.group(t, "web"); *g.DesiredCapacity != 3 {
 		t.Errorf("desired %d, want 3", *g.DesiredCapacity)
 	}
@@ -351,6 +351,6 @@ func TestGroupSuspended(t *testing.T) {
 	w.Suspend("web")
 	w.pass()
 	if n := w.alive("web"); n != 1 {
-		t.Errorf("%d instances once it goes on, want 1", n)
+		t.Errorf("%d instances after the resume, want 1", n)
 	}
 }

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// guard decides which requests are let in, and which get their answer.
+// guard decides which requests are accepted, and which responses are sent.
 type guard struct {
-	throttle map[string]int // by action, "" is any
+	throttle map[string]int // by action, "" is any action
 	drop     map[string]int
 	buckets  map[string]*bucket
 	denied   []denial
@@ -28,7 +28,7 @@ func newGuard() guard {
 	return guard{throttle: map[string]int{}, drop: map[string]int{}, buckets: map[string]*bucket{}}
 }
 
-// spent takes one of the counted for the action, or for any, if there is one.
+// spent uses up one count of the action, or of any action, and reports whether there was one.
 func spent(counts map[string]int, action string) bool {
 	for _, of := range []string{action, ""} {
 		if counts[of] > 0 {
@@ -39,7 +39,7 @@ func spent(counts map[string]int, action string) bool {
 	return false
 }
 
-// throttles says whether the request is one too many.
+// throttles reports whether the request exceeds a limit.
 func (g *guard) throttles(action string, now time.Time) bool {
 	if spent(g.throttle, action) {
 		return true
@@ -62,13 +62,13 @@ func (b *bucket) take(now time.Time) bool {
 	return true
 }
 
-// target is something that a request works on.
+// target is a resource of a request.
 type target struct {
-	names []string // by any of which it may be denied
+	names []string // each may be denied
 	arn   string
 }
 
-// denies returns the first target on which the action is not allowed.
+// denies returns the first target for which the action is denied.
 func (g *guard) denies(action string, targets []target) (arn string, denied bool) {
 	for _, d := range g.denied {
 		if d.action != action && d.action != "" {
@@ -89,7 +89,7 @@ func (g *guard) denies(action string, targets []target) (arn string, denied bool
 	return "", false
 }
 
-// targets returns what a request works on.
+// targets returns the resources of a request.
 func (c *cloud) targets(op operation, p params) []target {
 	if op.on == "" {
 		return nil
@@ -128,7 +128,7 @@ func (c *cloud) groupARN(name string) string {
 	return fmt.Sprintf("arn:aws:autoscaling:%s:%s:autoScalingGroup:930d940e-891e-4781-a11a-7b0acd480f03:autoScalingGroupName/%s", c.config.Region, c.config.Account, name)
 }
 
-// admit returns why a request is not let in, if so.
+// admit returns the error of a rejected request, or nil.
 func (s *Server) admit(in incoming, op operation) error {
 	svc := s.services[in.service]
 	if s.guard.throttles(in.action, s.cloud.now) {
@@ -147,25 +147,25 @@ func (s *Server) admit(in incoming, op operation) error {
 	return nil
 }
 
-// lag is how reads are behind writes.
+// lag is how late reads show writes.
 type lag struct {
 	reads int
 	time  time.Duration
-	// old is how things were before the last write at the time at; served counts the
-	// answers it gave, by action.
+	// old is the state before the latest write, which was at the time at. served counts the
+	// responses from old, by action.
 	old    *world
 	at     time.Time
 	served map[string]int
 }
 
-// remember keeps how things are, because a write is about to change them.
+// remember stores the state before a write.
 func (l *lag) remember(w *world, now time.Time) {
 	if l.reads > 0 || l.time > 0 {
 		l.old, l.at, l.served = w.clone(), now, map[string]int{}
 	}
 }
 
-// view returns what a read is told of.
+// view returns the state for a read.
 func (l *lag) view(action string, w *world, now time.Time) *world {
 	if l.old == nil || l.served[action] >= l.reads && now.Sub(l.at) >= l.time {
 		return w
@@ -174,41 +174,40 @@ func (l *lag) view(action string, w *world, now time.Time) *world {
 	return l.old
 }
 
-// faults are the server's guard and lag, with the levers of a test.
+// faults has the server's guard and lag, and the methods with which tests set them.
 type faults struct {
 	*locked
 	guard guard
 	lag   lag
 }
 
-// Throttle refuses the next n requests of an action; "" is any action.
+// Throttle rejects the next n requests of an action. "" is any action.
 func (s *faults) Throttle(action string, n int) {
 	s.do(func(*cloud) { s.guard.throttle[action] = n })
 }
 
-// Limit gives an action, or with "" all of them together, a full token bucket.
-// It is refilled by the server's clock.
+// Limit sets a full token bucket for an action, or with "" for all actions together. The server's
+// clock refills it.
 func (s *faults) Limit(action string, b Bucket) {
 	s.do(func(c *cloud) { s.guard.buckets[action] = &bucket{Bucket: b, tokens: b.Size, at: c.now} })
 }
 
-// Deny refuses an action ("" any) on a resource (the name of a group, a fleet,
-// an instance or the queue; "" any) until Allow. Describing has no resource.
+// Deny rejects an action on a resource until Allow. The resource is the name of a group, a fleet,
+// an instance or the queue. "" is any action or resource. Describing requests have no resource.
 func (s *faults) Deny(action, resource string) {
 	s.do(func(*cloud) { s.guard.denied = append(s.guard.denied, denial{action, resource}) })
 }
 
-// Allow takes back all that was denied.
+// Allow removes all denials.
 func (s *faults) Allow() { s.do(func(*cloud) { s.guard.denied = nil }) }
 
-// Drop has the next n requests of an action ("" any) done, but cuts the
-// connection in place of an answer.
+// Drop carries out the next n requests of an action ("" is any), and closes the connection instead
+// of a response.
 func (s *faults) Drop(action string, n int) { s.do(func(*cloud) { s.guard.drop[action] = n }) }
 
-// Lag has each action, after every write, answer its next reads as things were
-// before the write.
+// Lag lets the next reads of each action after a write return the state before the write.
 func (s *faults) Lag(reads int) { s.do(func(*cloud) { s.lag.reads = reads }) }
 
-// LagFor has reads be told how things were before the last write, until that
-// much of the server's time has passed since.
+// LagFor lets reads return the state before the latest write until that much time has passed on the
+// server's clock.
 func (s *faults) LagFor(d time.Duration) { s.do(func(*cloud) { s.lag.time = d }) }

@@ -81,7 +81,7 @@ func TestLostAnswer(t *testing.T) {
 		t.Error("there was an answer")
 	}
 	if w.Target("web") != 3 {
-		t.Error("what was asked for was not done")
+		t.Error("the request was not carried out")
 	}
 }
 

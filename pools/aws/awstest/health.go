@@ -5,20 +5,20 @@ import (
 	"time"
 )
 
-// defaultSecurityGroup is the security group of every interface that was not changed.
+// defaultSecurityGroup is the initial security group of every network interface.
 const defaultSecurityGroup = "sg-00000000000000001"
 
-// health is what an instance has beside its life.
+// health is the health state of an instance.
 type health struct {
-	machine, host  string // statuses of its checks that were set; empty: ok
-	event          string // code of the scheduled event, if there is one
+	machine, host  string // configured statuses of its checks; empty: ok
+	event          string // code of the scheduled event; empty: none
 	checked        time.Time
-	unhealthy      bool // as its group has it
-	stuck          bool // it does not come to the end of stopping
+	unhealthy      bool // as its group marks it
+	stuck          bool // it stays in the state stopping
 	boots          int
 	reboots        int
-	volumes        int      // root volumes beyond the first
-	securityGroups []string // of its interface; replaced, never changed
+	volumes        int      // number of replaced root volumes
+	securityGroups []string // of its network interface; replaced, never modified
 }
 
 // EC2's statuses of a check.
@@ -28,7 +28,7 @@ const (
 	statusNotApplicable = "not-applicable"
 )
 
-// status is what a check says that was set to this.
+// status returns the status of a check that a test set to set.
 func (i *instance) status(set string, now time.Time) string {
 	switch {
 	case i.state != running:
@@ -41,10 +41,10 @@ func (i *instance) status(set string, now time.Time) string {
 	return statusOK
 }
 
-// checkAgain has the checks begin anew.
+// checkAgain restarts the checks.
 func (c *compute) checkAgain(i *instance) { i.checked = c.now.Add(c.config.Boot) }
 
-// stop begins to stop an instance that runs; its group notices some time later.
+// stop begins to stop a running instance. Its group detects it later.
 func (c *compute) stop(i *instance) {
 	i.state = stopping
 	c.queue.changed(i)
@@ -63,14 +63,14 @@ func (c *compute) halted(i *instance) {
 	}
 }
 
-// start begins to start an instance that is stopped, on another host.
+// start begins to start a stopped instance on another host.
 func (c *compute) start(i *instance) {
 	i.state, i.launched = pending, c.now
 	i.machine, i.host = "", ""
 	c.boot(i, func(*instance) {})
 }
 
-// restart is what a reboot, or another root volume, does to an instance.
+// restart has the effects of a reboot or a new root volume.
 func (c *compute) restart(i *instance) {
 	i.machine = ""
 	c.checkAgain(i)
@@ -84,7 +84,7 @@ func (c *compute) restart(i *instance) {
 type volumeTask struct {
 	id, instance, image, state string
 	token                      string
-	discard                    bool // the old volume
+	discard                    bool // delete the old volume
 	started, ended             time.Time
 	tags                       map[string]string
 }
@@ -97,7 +97,7 @@ const (
 	taskSucceeded = "succeeded"
 )
 
-// rebuild begins a task, which ends as it is said; none: it succeeds.
+// rebuild begins a task that ends in the state outcome. Empty: it succeeds.
 func (c *compute) rebuild(t volumeTask, outcome string) *volumeTask {
 	t.id, t.state, t.started = c.name("replacevol"), taskPending, c.now
 	task := &t
@@ -123,7 +123,7 @@ func (c *compute) rebuilt(t *volumeTask, outcome string) {
 	}
 }
 
-// busy: the root volume is being replaced.
+// busy reports whether the root volume is being replaced.
 func (c *compute) busy(id string) bool {
 	return slices.ContainsFunc(c.tasks, func(t *volumeTask) bool { return t.instance == id && t.ended.IsZero() })
 }

@@ -15,7 +15,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// sick is a group of three behind a target group.
+// sick returns a group of three instances behind a target group.
 func sick(t *testing.T, processes ...string) (*world, string) {
 	t.Helper()
 	w := newWorld(t, awstest.Config{Changes: true})
@@ -43,7 +43,7 @@ func (w *world) status(t *testing.T, id string) compute.InstanceStatus {
 	return out.InstanceStatuses[0]
 }
 
-// A stopped instance keeps its id, and is started on another host, which takes time.
+// A stopped instance keeps its id, and starts on another host, which takes time.
 func TestStopAndStart(t *testing.T) {
 	w, id := sick(t, "ReplaceUnhealthy")
 	before := w.one(t, id)
@@ -76,7 +76,7 @@ func TestStopAndStart(t *testing.T) {
 	}
 }
 
-// What a group does about an instance that stops, or that somebody marks.
+// The reactions of a group to a stopped or marked instance.
 func TestGroupHeals(t *testing.T) {
 	mark := func(t *testing.T, w *world, id string) {
 		_, err := w.groups.SetInstanceHealth(t.Context(), &autoscaling.SetInstanceHealthInput{InstanceId: &id, HealthStatus: new("Unhealthy")})
@@ -114,10 +114,10 @@ func TestGroupHeals(t *testing.T) {
 			if got := w.one(t, id).Unhealthy; got != test.marked {
 				t.Errorf("marked: %t, want %t", got, test.marked)
 			}
-			w.Suspend("web") // all goes on
+			w.Suspend("web") // no process is suspended
 			w.pass()
 			if there := slices.ContainsFunc(w.Instances("web"), func(i awstest.Instance) bool { return i.ID == id }); there == test.marked {
-				t.Errorf("once that goes on it is there: %t, want %t", there, !test.marked)
+				t.Errorf("after the resume it exists: %t, want %t", there, !test.marked)
 			}
 		})
 	}
@@ -194,7 +194,7 @@ func TestVolumeTask(t *testing.T) {
 	}
 }
 
-// State changes, launches and ends, and incidents come through the queue if they are to.
+// With Changes, the queue receives state changes, launches, terminations and incidents.
 func TestChangesAreTold(t *testing.T) {
 	w, id := sick(t)
 	w.Incident("AWS_EC2_INSTANCE_STOP_SCHEDULED", id)
@@ -215,12 +215,12 @@ func TestChangesAreTold(t *testing.T) {
 		`"affectedEntities":[{"entityValue":"` + id + `"}]`,
 	} {
 		if !slices.ContainsFunc(told, func(body string) bool { return strings.Contains(body, want) }) {
-			t.Errorf("nothing with %s was told", want)
+			t.Errorf("no message with %s was sent", want)
 		}
 	}
 }
 
-// A stuck instance is stopping until it is let go.
+// A stuck instance stays in the state stopping until HoldStopping is off.
 func TestStuck(t *testing.T) {
 	w, id := sick(t, "HealthCheck")
 	w.Stick(id, true)

@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// EC2's states of an instance.
+// States of an instance in EC2.
 //
 //	   ┌───────── stopped ◄── stopping
 //	   ▼             │           ▲ │
 //	pending ──► running ─────────┘ │
 //	   └─────────┬───┴─────────────┘
-//	             └──► shutting-down ──► terminated ──► (told of for an hour)
+//	             └──► shutting-down ──► terminated ──► (listed for an hour)
 const (
 	pending      = "pending"
 	running      = "running"
@@ -25,7 +25,7 @@ const (
 	terminated   = "terminated"
 )
 
-// Auto Scaling's states of an instance; none: it is of a fleet, or the group has done with it.
+// States of an instance in Auto Scaling. Empty: it belongs to a fleet, or has left its group.
 //
 //	Pending ──► InService ──► Terminating ──► (none)
 //	   └────────────────────────▲
@@ -43,31 +43,31 @@ type instance struct {
 	lifecycle string
 	protected bool
 	spot      bool
-	taken     bool      // a spot instance whose end is announced
-	version   int       // of the group's launch template
-	launched  time.Time // the last time
+	taken     bool      // a spot instance with an announced end
+	version   int       // of the launch template
+	launched  time.Time // the latest launch
 	by        Cause     // why it ended
 	tags      map[string]string
 	console   string // its last output
-	xen       bool   // it is not of the Nitro system
+	xen       bool   // it is not on the Nitro system
 	health
 }
 
-// alive: it runs or is about to, as far as EC2 is concerned.
+// alive reports whether EC2 considers the instance pending or running.
 func (i *instance) alive() bool { return i.state == pending || i.state == running }
 
-// exists: it was not ended.
+// exists reports whether the instance was not terminated.
 func (i *instance) exists() bool { return i.state != shuttingDown && i.state != terminated }
 
-// counts: it is part of its group's capacity, as far as the group knows.
+// counts reports whether the group counts the instance as capacity.
 func (i *instance) counts() bool { return i.lifecycle == lifePending || i.lifecycle == lifeInService }
 
-// listed: its group tells of it.
+// listed reports whether the instance's group lists it.
 func (i *instance) listed() bool { return i.lifecycle != "" }
 
 func (i *instance) is(id string) bool { return i.id == id }
 
-// shortage is why an instance cannot be launched; none: it can.
+// shortage is why an instance cannot be launched.
 type shortage int
 
 const (
@@ -76,16 +76,16 @@ const (
 	noQuota
 )
 
-// compute is EC2 without its fleets: what runs, and what could.
+// compute is the EC2 service without fleets.
 type compute struct {
 	*cloud
 	stock   map[Market]int
 	quota   map[Quota]int
 	endings []Ending
-	outcome string // of the next root volume that is replaced; empty: success
+	outcome string // result of the next root volume task; empty: success
 }
 
-// available says whether an instance of the market can be launched.
+// available returns whether an instance of the market can be launched.
 func (c *compute) available(m Market, spot bool) shortage {
 	quota := OnDemandVCPU
 	if spot {
@@ -112,8 +112,7 @@ func (c *compute) available(m Market, spot bool) shortage {
 	return enough
 }
 
-// vcpus is what an instance of the type counts against a quota: by its size, as
-// most families have them.
+// vcpus returns the vCPUs of an instance type, from its size as in most families.
 func vcpus(instanceType string) int {
 	_, size, _ := strings.Cut(instanceType, ".")
 	switch size {
@@ -130,7 +129,7 @@ func vcpus(instanceType string) int {
 	return 2
 }
 
-// launch begins an instance's life; what it is of, and what of, is filled in.
+// launch adds a pending instance. It sets id, state and security group.
 func (c *compute) launch(i instance, up func(*instance)) *instance {
 	i.id, i.state, i.launched = c.name("i"), pending, c.now
 	i.securityGroups = []string{defaultSecurityGroup}
@@ -140,7 +139,7 @@ func (c *compute) launch(i instance, up func(*instance)) *instance {
 	return added
 }
 
-// boot has an instance that is pending run.
+// boot starts a pending instance, and calls up when it runs.
 func (c *compute) boot(i *instance, up func(*instance)) {
 	i.boots++
 	boot := i.boots
@@ -155,7 +154,7 @@ func (c *compute) boot(i *instance, up func(*instance)) {
 	})
 }
 
-// end begins an instance's end. Its group learns of it by itself, or was the one who did it.
+// end terminates an instance. Its group detects the end itself, unless it caused it.
 func (c *compute) end(i *instance, by Cause) {
 	if !i.exists() {
 		return
@@ -186,7 +185,7 @@ func (c *compute) ended(i *instance) {
 	})
 }
 
-// endAlone ends an instance behind its owner's back, who notices some time later.
+// endAlone terminates an instance without its owner, which detects it later.
 func (c *compute) endAlone(i *instance, by Cause) {
 	if !i.exists() {
 		return
@@ -202,7 +201,7 @@ func (c *compute) endAlone(i *instance, by Cause) {
 	})
 }
 
-// interrupt announces that a spot instance is taken, and takes it.
+// interrupt announces the interruption of a spot instance, and later terminates it.
 func (c *compute) interrupt(i *instance) {
 	if i.taken || !i.exists() {
 		return
@@ -212,9 +211,9 @@ func (c *compute) interrupt(i *instance) {
 	c.after(notice, func() { c.endAlone(i, ByInterruption) })
 }
 
-// tag gives the instance a tag.
+// tag sets a tag of the instance.
 func (i *instance) tag(key, value string) {
-	i.tags = maps.Clone(i.tags) // those of a launch are shared
+	i.tags = maps.Clone(i.tags) // instances of one launch share the map
 	if i.tags == nil {
 		i.tags = map[string]string{}
 	}

@@ -7,15 +7,15 @@ import (
 	"testing"
 )
 
-// locked is the cloud behind the server's one lock.
+// locked is the cloud with the server's only mutex.
 type locked struct {
 	t       testing.TB
-	mu      sync.Mutex // guards what follows, and the faults and calls of the server
+	mu      sync.Mutex // guards the fields below, and the faults and calls of the server
 	cloud   *cloud
-	changed chan struct{} // closed when time passes or a message comes, and made anew
+	changed chan struct{} // closed and replaced when time passes or a message arrives
 }
 
-// with does something with an instance; one that is not there is a mistake in the test.
+// with calls what for an instance. A missing instance fails the test.
 func (s *locked) with(id string, what func(*cloud, *instance)) {
 	s.t.Helper()
 	found := false
@@ -42,7 +42,7 @@ func (s *locked) wakeLocked() {
 	s.changed = make(chan struct{})
 }
 
-// about does something about a group or a fleet; one that is not there is a mistake in the test.
+// about calls what for a group or a fleet. A missing one fails the test.
 func (s *locked) about(owner string, what func(*cloud, *group, *fleet)) {
 	s.t.Helper()
 	err := fmt.Errorf("awstest: no group or fleet %s", owner)
@@ -57,13 +57,13 @@ func (s *locked) about(owner string, what func(*cloud, *group, *fleet)) {
 	}
 }
 
-// groupLevers change groups and fleets as another user would.
+// groupLevers change groups and fleets as another user does.
 type groupLevers struct{ *locked }
 
-// AddGroup makes a group; unless Cold its instances are in service.
+// AddGroup creates a group. Unless Cold, its instances are in service.
 func (s *groupLevers) AddGroup(a ASG) { s.do(func(c *cloud) { c.scaling.addGroup(a) }) }
 
-// AddFleet makes a fleet and returns its id; unless Cold it is active and has its instances.
+// AddFleet creates a fleet and returns its id. Unless Cold, it is active and has its instances.
 func (s *groupLevers) AddFleet(f SpotFleet) (id string) {
 	s.do(func(c *cloud) { id = c.spot.addFleet(f).ID })
 	return id
@@ -75,8 +75,8 @@ func (s *groupLevers) CancelFleet(id string, terminate bool) {
 	s.about(id, func(c *cloud, _ *group, f *fleet) { c.spot.cancel(f, terminate) })
 }
 
-// SetBounds changes MinSize and MaxSize of a group, as another user would; its
-// desired capacity follows if it must.
+// SetBounds changes MinSize and MaxSize of a group, as another user does. The desired capacity
+// changes if it must.
 func (s *groupLevers) SetBounds(name string, minSize, maxSize int) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
@@ -85,8 +85,8 @@ func (s *groupLevers) SetBounds(name string, minSize, maxSize int) {
 	})
 }
 
-// SetTarget changes the desired capacity of a group or the target capacity of a
-// fleet, as another user would.
+// SetTarget changes the desired capacity of a group or the target capacity of a fleet, as another
+// user does.
 func (s *groupLevers) SetTarget(owner string, target int) {
 	s.t.Helper()
 	s.about(owner, func(c *cloud, g *group, f *fleet) {
@@ -98,8 +98,8 @@ func (s *groupLevers) SetTarget(owner string, target int) {
 	})
 }
 
-// Suspend suspends processes of a group (Launch, Terminate, or any other, which
-// is only told of), or resumes all if there are none.
+// Suspend suspends processes of a group, or resumes all without arguments. Launch, Terminate,
+// HealthCheck and ReplaceUnhealthy have an effect. Others are only listed.
 func (s *groupLevers) Suspend(name string, processes ...string) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) {
@@ -107,8 +107,7 @@ func (s *groupLevers) Suspend(name string, processes ...string) {
 	})
 }
 
-// StartRefresh begins an instance refresh of a group; it replaces all
-// instances, one after the other.
+// StartRefresh begins an instance refresh of a group. It replaces all instances in sequence.
 func (s *groupLevers) StartRefresh(name string) {
 	s.t.Helper()
 	s.about(name, func(c *cloud, g *group, _ *fleet) { c.scaling.startRefresh(g) })
@@ -126,16 +125,16 @@ func (s *groupLevers) Target(owner string) (target int) {
 	return target
 }
 
-// balancerLevers change what target groups contain and report.
+// balancerLevers change the content and the health of target groups.
 type balancerLevers struct{ *locked }
 
-// AddTargetGroup makes a target group of instances and returns its ARN.
+// AddTargetGroup creates a target group of instances and returns its ARN.
 func (s *balancerLevers) AddTargetGroup(name string) (arn string) {
 	s.do(func(c *cloud) { arn = c.balancing.addTargetGroup(name).arn })
 	return arn
 }
 
-// Register makes an instance a healthy target of a group, by its name.
+// Register makes an instance a healthy target of the group with that name.
 func (s *balancerLevers) Register(name, id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, _ *instance) {
@@ -144,8 +143,7 @@ func (s *balancerLevers) Register(name, id string) {
 	})
 }
 
-// SetTargetHealth says what a target group, by its name, tells of an instance that
-// is registered there.
+// SetTargetHealth sets the health of a registered instance in the target group with that name.
 func (s *balancerLevers) SetTargetHealth(name, id, state, reason string) {
 	s.t.Helper()
 	found := false
@@ -160,7 +158,7 @@ func (s *balancerLevers) SetTargetHealth(name, id, state, reason string) {
 	}
 }
 
-// Targets returns the states of the targets of a group, by its name and their ids.
+// Targets returns the states of the targets of the group with that name, by id.
 func (s *balancerLevers) Targets(name string) map[string]string {
 	states := make(map[string]string)
 	s.do(func(c *cloud) {
@@ -173,10 +171,10 @@ func (s *balancerLevers) Targets(name string) map[string]string {
 	return states
 }
 
-// queueLevers put messages into the queue.
+// queueLevers send messages to the queue.
 type queueLevers struct{ *locked }
 
-// Send puts a message of any content into the queue.
+// Send sends a message with any content to the queue.
 func (s *queueLevers) Send(body string) {
 	s.do(func(c *cloud) {
 		c.queue.send(body)
@@ -184,7 +182,7 @@ func (s *queueLevers) Send(body string) {
 	})
 }
 
-// Incident puts an event of AWS Health about instances into the queue.
+// Incident sends an event of AWS Health about instances to the queue.
 func (s *queueLevers) Incident(code string, ids ...string) {
 	s.do(func(c *cloud) {
 		c.queue.incident(code, ids)

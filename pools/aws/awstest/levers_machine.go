@@ -5,74 +5,73 @@ import (
 	"slices"
 )
 
-// machineLevers change instances, and the machines that the region has.
+// machineLevers change instances, and the capacity of the region.
 type machineLevers struct{ *locked }
 
-// SetStock says how many instances of a market can exist at most; negative: any
-// number. Those beyond it stay.
+// SetStock sets the maximum number of instances of a market. Negative: unlimited. Existing
+// instances beyond it stay.
 func (s *machineLevers) SetStock(m Market, n int) {
 	s.do(func(c *cloud) { limit(c.compute.stock, m, n) })
 }
 
-// SetQuota says how many vCPUs can run at most; negative: any number.
+// SetQuota sets the maximum number of running vCPUs. Negative: unlimited.
 func (s *machineLevers) SetQuota(q Quota, vcpus int) {
 	s.do(func(c *cloud) { limit(c.compute.quota, q, vcpus) })
 }
 
-// Protect sets or lifts the protection of an instance from scale-in.
+// Protect sets or removes the protection of an instance from scale-in.
 func (s *machineLevers) Protect(id string, on bool) {
 	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.protected = on })
 }
 
-// Tag gives an instance a tag, as an operator would.
+// Tag sets a tag of an instance, as an operator does.
 func (s *machineLevers) Tag(id, key, value string) {
 	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.tag(key, value) })
 }
 
-// Interrupt warns in the queue that a spot instance is taken, and takes it
-// after two minutes.
+// Interrupt sends an interruption warning about a spot instance, and terminates it after two
+// minutes.
 func (s *machineLevers) Interrupt(id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) { c.compute.interrupt(i) })
 }
 
-// Rebalance tells in the queue that a spot instance is at risk.
+// Rebalance sends a rebalance recommendation about a spot instance.
 func (s *machineLevers) Rebalance(id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) { c.queue.warn(i, "EC2 Instance Rebalance Recommendation", "") })
 }
 
-// Lose ends an instance at once, without anybody's call. Its group or fleet
-// notices some time later.
+// Lose terminates an instance at once, without a request. Its group or fleet detects it later.
 func (s *machineLevers) Lose(id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) { c.compute.endAlone(i, ByLoss) })
 }
 
-// Print sets the console output of an instance. xen: the instance is not of the Nitro
-// system, so that its latest output is not available.
+// Print sets the console output of an instance. xen means that the instance is not on the Nitro
+// system, so its latest output is not available.
 func (s *machineLevers) Print(id, text string, xen bool) {
 	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.console, i.xen = text, xen })
 }
 
-// Impair sets the status of an instance's own check and of its host's, in EC2's
-// words (impaired, insufficient-data, and so on); empty: ok, once it has run for
-// some time. A reboot repairs the instance, and another host both.
+// Impair sets the status of an instance's own check and of its host's check, in EC2's words
+// (impaired, insufficient-data, and so on). Empty: ok, some time after the start. A reboot repairs
+// the instance, and another host repairs both.
 func (s *machineLevers) Impair(id, machine, host string) {
 	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.machine, i.host = machine, host })
 }
 
-// Plan gives an instance a scheduled event of that code; empty: none.
+// Plan sets a scheduled event of an instance. Empty: none.
 func (s *machineLevers) Plan(id, code string) {
 	s.t.Helper()
 	s.with(id, func(_ *cloud, i *instance) { i.event = code })
 }
 
-// Stop stops an instance behind its owner's back, as its own operating system would.
+// Stop stops an instance without its owner, as its operating system does.
 func (s *machineLevers) Stop(id string) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
@@ -82,7 +81,7 @@ func (s *machineLevers) Stop(id string) {
 	})
 }
 
-// Stick has an instance that is to be stopped stay on its way, until it is let go.
+// Stick keeps a stopping instance in the state stopping while on.
 func (s *machineLevers) Stick(id string, on bool) {
 	s.t.Helper()
 	s.with(id, func(c *cloud, i *instance) {
@@ -92,18 +91,18 @@ func (s *machineLevers) Stick(id string, on bool) {
 	})
 }
 
-// FailVolume has the next replacement of a root volume end in that state: failed or
+// FailVolume lets the next replacement of a root volume end in that state: failed or
 // failed-detached.
 func (s *machineLevers) FailVolume(state string) { s.do(func(c *cloud) { c.compute.outcome = state }) }
 
-// Endings returns all ends of instances so far, in order.
+// Endings returns the ends of all instances so far, in order.
 func (s *machineLevers) Endings() (endings []Ending) {
 	s.do(func(c *cloud) { endings = slices.Clone(c.compute.endings) })
 	return endings
 }
 
-// Instances returns the instances of a group or fleet ("": of all) that are not
-// terminated, in order of launch.
+// Instances returns the instances of a group or fleet ("" is all) that are not terminated, in order
+// of launch.
 func (s *machineLevers) Instances(owner string) (out []Instance) {
 	s.do(func(c *cloud) {
 		for _, i := range c.instances {

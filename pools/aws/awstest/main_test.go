@@ -17,7 +17,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// world is a server, and Amazon's own clients of it.
+// world is a server, and Amazon's own clients for it.
 type world struct {
 	*awstest.Server
 	groups  *autoscaling.Client
@@ -39,10 +39,10 @@ func newWorld(t *testing.T, c awstest.Config) *world {
 	return &world{s, autoscaling.NewFromConfig(config), ec2.NewFromConfig(config), elasticloadbalancingv2.NewFromConfig(config), sqs.NewFromConfig(config), seen}
 }
 
-// pass lets so much time pass that whatever was ordered is in service.
+// pass advances the time until all requested instances are in service.
 func (w *world) pass() { w.Advance(2 * time.Minute) }
 
-// alive returns how many instances of the owner exist and stay.
+// alive returns the number of the owner's instances that exist and stay.
 func (w *world) alive(owner string) (n int) {
 	for _, i := range w.Instances(owner) {
 		if i.State == "pending" || i.State == "running" {

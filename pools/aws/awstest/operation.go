@@ -2,26 +2,25 @@ package awstest
 
 import "strings"
 
-// operation is something that a service can be asked for. What a service knows
-// is a table of these; a new one is a new row.
+// operation is an action of a service. Each service has a table of operations.
 type operation struct {
 	write bool
-	// params are the parameters that it heeds; any other is refused. One that ends in a
-	// dot stands for all that begin so.
+	// params are the supported parameters. Any other parameter is rejected. A name that ends in a
+	// dot matches all names with that prefix.
 	params []string
-	// on is the parameter, or the list of them, that names what it works on; none: it has no resource.
+	// on is the parameter, or list of parameters, with the resource. Empty: no resource.
 	on string
 	do func(*request) (answer any, err error)
 }
 
-// request is one that was let in.
+// request is an accepted request.
 type request struct {
-	*cloud        // to change
-	view   *world // to tell of: it may lag
+	*cloud        // for changes
+	view   *world // for reads: it may lag
 	params params
 }
 
-// pageSize is how large a page of the answer is.
+// pageSize returns the page size of the response.
 func (r *request) pageSize(asked int) int {
 	if r.config.PageSize > 0 {
 		return min(asked, r.config.PageSize)
@@ -29,7 +28,7 @@ func (r *request) pageSize(asked int) int {
 	return asked
 }
 
-// named returns the group that a request names.
+// named returns the group of a request.
 func (r *request) named(w *world) (*group, error) {
 	name := r.params["AutoScalingGroupName"]
 	if g := w.group(name); g != nil {
@@ -38,7 +37,7 @@ func (r *request) named(w *world) (*group, error) {
 	return nil, refuse("ValidationError", "AutoScalingGroup name not found - AutoScalingGroup %s not found", name)
 }
 
-// changes returns what a request changes, and the targets that it names.
+// changes returns the target group and the targets of a request that changes them.
 func (r *request) changes() (*targetGroup, []registration, error) {
 	g := r.targetGroup(r.params["TargetGroupArn"])
 	if g == nil {
@@ -56,7 +55,7 @@ func (r *request) changes() (*targetGroup, []registration, error) {
 	return g, targets, err
 }
 
-// known refuses the address of another queue.
+// known returns an error for the address of another queue.
 func (r *request) known() error {
 	if !strings.HasSuffix(r.params["QueueUrl"], "/"+r.config.Account+"/"+r.config.Queue) {
 		return refuse(noQueue, "The specified queue does not exist.")
@@ -64,7 +63,7 @@ func (r *request) known() error {
 	return nil
 }
 
-// find returns the message of a receipt handle; none: it is deleted.
+// find returns the message of a receipt handle, or nil if it was deleted.
 func (r *request) find() (*message, error) {
 	if err := r.known(); err != nil {
 		return nil, err
@@ -76,16 +75,16 @@ func (r *request) find() (*message, error) {
 	return first(r.queue.messages, func(m *message) bool { return m.id == id }), nil
 }
 
-// service is one of Amazon's.
+// service is one service of AWS.
 type service struct {
-	name       string // as requests are signed for it, and in the names of rights
+	name       string // as in request signatures and in action names
 	operations map[string]operation
 	throttled  fault
 	denied     func(user, right, arn string) string
 	deniedCode string
 }
 
-// The tables are made anew for each Server, so that nobody can change them.
+// services returns new tables for each Server, so that tests cannot change those of another one.
 func services() map[string]service {
 	return map[string]service{
 		"ec2": {
@@ -111,7 +110,7 @@ func services() map[string]service {
 	}
 }
 
-// encodedMessage stands for what an administrator could have decoded.
+// encodedMessage is a placeholder for the encoded message of EC2.
 const encodedMessage = "4GIOHlTkIaWHQD0Q0m6XSnuUMCm-abcdefghijklmn"
 
 func deniedText(user, right, arn string) string {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// fault is an answer that refuses.
+// fault is an error response.
 type fault struct {
 	status        int
 	code, message string
@@ -23,7 +23,7 @@ func refuse(code, format string, args ...any) error {
 	return &fault{http.StatusBadRequest, code, fmt.Sprintf(format, args...)}
 }
 
-// params are a request's parameters, by the names that are on the wire.
+// params are a request's parameters, by their names on the wire.
 type params map[string]string
 
 // list returns the values of prefix.1, prefix.2 and so on.
@@ -38,7 +38,7 @@ func (p params) list(prefix string) []string {
 	}
 }
 
-// whole returns an integer within bounds; absent: or.
+// whole returns an integer within bounds, or the default or if the parameter is missing.
 func (p params) whole(name string, or, least, most int) (int, error) {
 	text, ok := p[name]
 	if !ok {
@@ -51,11 +51,11 @@ func (p params) whole(name string, or, least, most int) (int, error) {
 	return n, nil
 }
 
-// truth returns a boolean; absent: false.
+// truth returns a boolean. A missing parameter is false.
 func (p params) truth(name string) bool { return p[name] == "true" }
 
-// unknown returns the names of parameters that are not in known. One that ends
-// in a dot stands for all that begin so.
+// unknown returns the names of parameters that are not in known. A name in known that ends in a dot
+// matches all names with that prefix.
 func (p params) unknown(known []string) []string {
 	var out []string
 	for name := range p {
@@ -67,13 +67,13 @@ func (p params) unknown(known []string) []string {
 	return out
 }
 
-// filter is a filter of a describing request: any of the values will do.
+// filter is a filter of a describing request: it matches any of the values.
 type filter struct {
 	name   string
 	values []string
 }
 
-// filters returns the filters beneath prefix, whose values are beneath each one's value.
+// filters returns the filters with that prefix. value is the name of the list of values in each.
 func (p params) filters(prefix, value string) []filter {
 	var out []filter
 	for n := 1; ; n++ {
@@ -86,7 +86,8 @@ func (p params) filters(prefix, value string) []filter {
 	}
 }
 
-// has: any of these texts matches any of the values; * and ? stand for what they usually do.
+// has reports whether any of the texts matches any of the values. Values may contain the wildcards
+// * and ?.
 func (f filter) has(texts ...string) bool {
 	return slices.ContainsFunc(f.values, func(pattern string) bool {
 		return slices.ContainsFunc(texts, func(text string) bool {
@@ -96,7 +97,7 @@ func (f filter) has(texts ...string) bool {
 	})
 }
 
-// tagged answers the filters that every tagged thing has; known: it is one of these.
+// tagged evaluates the filters by tag. known reports whether the filter is one of them.
 func (f filter) tagged(tags map[string]string) (ok, known bool) {
 	if key, is := strings.CutPrefix(f.name, "tag:"); is {
 		value, has := tags[key]
@@ -114,7 +115,7 @@ func (f filter) tagged(tags map[string]string) (ok, known bool) {
 	return false, false
 }
 
-// page returns a part of a listing, and the token of the next part, if any.
+// page returns a part of a list, and the token of the next part or "".
 func page[T any](all []T, size int, token string) (part []T, next string, err error) {
 	from := 0
 	if token != "" {
@@ -131,7 +132,7 @@ func page[T any](all []T, size int, token string) (part []T, next string, err er
 	return all[from:to], next, nil
 }
 
-// timestamp is how both XML services write a time; none: absent.
+// timestamp formats a time as both XML services do. A zero time is "".
 func timestamp(t time.Time) string {
 	if t.IsZero() {
 		return ""

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/aws/awstest"
 )
 
-// TestAlways does things at random, and checks what must hold at any time.
+// TestAlways makes random changes, and checks what must hold at any time.
 func TestAlways(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
 		s := awstest.New(t, awstest.Config{})
@@ -63,13 +63,13 @@ func TestAlways(t *testing.T) {
 				has += i.Weight
 			}
 			if want := float64(s.Target(owner)); has < want || has >= want+4 {
-				r.Fatalf("%s has %v in the end, and was asked for %v", owner, has, want)
+				r.Fatalf("%s has %v in the end, with a target of %v", owner, has, want)
 			}
 		}
 	})
 }
 
-// FuzzRequest sends anything: there is always an answer.
+// FuzzRequest sends random requests: each gets a response.
 func FuzzRequest(f *testing.F) {
 	f.Add("", "Action=DescribeAutoScalingGroups&Version=2011-01-01&Filters.member.1.Name=tag:a&Filters.member.1.Values.member.1=[", "autoscaling")
 	f.Add("", "Action=DescribeInstances&Version=2016-11-15&Filter.1.Name=tag:a&Filter.1.Value.1=*&NextToken=LTE=", "ec2")
@@ -84,7 +84,7 @@ func FuzzRequest(f *testing.F) {
 	s.Send("hello")
 	f.Fuzz(func(t *testing.T, target, body, service string) {
 		if strings.Contains(body, "WaitTimeSeconds") {
-			return // it would wait
+			return // a long poll would wait
 		}
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/", strings.NewReader(body))
 		r.Header.Set("X-Amz-Target", target)

@@ -10,11 +10,11 @@ import (
 	"time"
 )
 
-// visibility is how long a received message is hidden, if the request does not say.
+// visibility is the default time for which a received message is hidden.
 const visibility = 30 * time.Second
 
-// queue is a standard queue: what is received is hidden for a while, and comes
-// again if it was not deleted.
+// queue is a standard queue: a received message is hidden for a while, and returns if it was not
+// deleted.
 type queue struct {
 	*cloud
 	messages []*message
@@ -23,8 +23,8 @@ type queue struct {
 type message struct {
 	id, body string
 	sent     time.Time
-	hidden   time.Time // until then
-	first    time.Time // when it was first received
+	hidden   time.Time // until this time
+	first    time.Time // time of the first receive
 	receives int
 }
 
@@ -32,7 +32,7 @@ func (c *queue) send(body string) {
 	c.messages = append(c.messages, &message{id: c.uuid(), body: body, sent: c.now})
 }
 
-// announce puts an event of EventBridge into the queue; its detail is of texts only.
+// announce sends an event of EventBridge to the queue.
 func (c *queue) announce(source, what, resource string, detail any) {
 	body, _ := json.Marshal(struct {
 		Version    string   `json:"version"`
@@ -51,7 +51,7 @@ func (c *queue) announce(source, what, resource string, detail any) {
 	c.send(string(body))
 }
 
-// warn warns of an instance.
+// warn sends a warning about an instance.
 func (c *queue) warn(i *instance, what, action string) {
 	detail := map[string]string{"instance-id": i.id}
 	if action != "" {
@@ -60,14 +60,14 @@ func (c *queue) warn(i *instance, what, action string) {
 	c.announce("aws.ec2", what, i.arn(), detail)
 }
 
-// changed tells that an instance has another state, if such is to be told.
+// changed sends the new state of an instance, if Config.Changes is set.
 func (c *queue) changed(i *instance) {
 	if c.config.Changes {
 		c.announce("aws.ec2", "EC2 Instance State-change Notification", i.arn(), map[string]string{"instance-id": i.id, "state": i.state})
 	}
 }
 
-// tellActivity tells of a launch or an end in a group, if such is to be told.
+// tellActivity sends a launch or a termination in a group, if Config.Changes is set.
 func (c *queue) tellActivity(g *group, i *instance, what string) {
 	if c.config.Changes {
 		c.announce("aws.autoscaling", what, c.groupARN(g.Name), map[string]string{
@@ -76,7 +76,7 @@ func (c *queue) tellActivity(g *group, i *instance, what string) {
 	}
 }
 
-// incident tells of what AWS Health knows of instances.
+// incident sends an AWS Health event about instances.
 func (c *queue) incident(code string, ids []string) {
 	type entity struct {
 		Value string `json:"entityValue"`
@@ -93,13 +93,13 @@ func (c *queue) incident(code string, ids []string) {
 	c.announce("aws.health", "AWS Health Event", "", detail)
 }
 
-// queueFault is an answer of SQS that refuses.
+// queueFault is an error response of SQS.
 type queueFault struct {
 	Type    string `json:"__type"`
 	Message string `json:"message"`
 }
 
-// queryCode is a fault's code as the query protocol called it.
+// queryCode returns the error code as in the query protocol.
 func queryCode(code string) string {
 	if code == noQueue {
 		return "AWS.SimpleQueueService.NonExistentQueue"

@@ -27,7 +27,7 @@ func TestInterruption(t *testing.T) {
 	w.AddGroup(awstest.ASG{Name: "web", Max: 9, Desired: 2, Spot: true})
 	id := w.Instances("web")[0].ID
 	w.Interrupt(id)
-	w.Interrupt(id) // is told once
+	w.Interrupt(id) // sends one warning
 	got := w.receive(t.Context(), t, 0)
 	if len(got) != 1 {
 		t.Fatalf("%d messages, want 1", len(got))
@@ -114,7 +114,7 @@ func TestQueueLongPoll(t *testing.T) {
 					}
 					return
 				case <-time.After(20 * time.Millisecond):
-					test.until() // also if it was too early the first time
+					test.until() // also if the first one was too early
 				}
 			}
 		})

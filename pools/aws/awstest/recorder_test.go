@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// said is what went over the wire once.
+// said is one request with its response.
 type said struct {
 	Service string `json:"service"`
 	Action  string `json:"action"`
@@ -21,7 +21,7 @@ type said struct {
 	Answer  string `json:"answer"`
 }
 
-// recorder is an HTTP client that remembers.
+// recorder is an HTTP client that records requests and responses.
 type recorder struct {
 	client http.Client
 	mu     sync.Mutex
@@ -71,7 +71,7 @@ func (r *recorder) remember(request *http.Request, sent string, status int, answ
 	r.said = append(r.said, s)
 }
 
-// operations returns what was asked for, each once.
+// operations returns the recorded operations, each once.
 func (r *recorder) operations() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

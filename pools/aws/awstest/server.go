@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// Server is the fake.
+// Server is the fake of AWS.
 type Server struct {
 	*locked
 	groupLevers
@@ -40,7 +40,7 @@ func New(t testing.TB, c Config) *Server {
 		listener.Start()
 		t.Cleanup(listener.Close)
 	}
-	t.Cleanup(func() { close(s.closing) }) // requests that wait for messages are answered
+	t.Cleanup(func() { close(s.closing) }) // ends the requests that wait for messages
 	return s
 }
 
@@ -55,16 +55,16 @@ func (s *Server) QueueURL() string {
 	return s.URL() + "/" + s.cloud.config.Account + "/" + s.cloud.config.Queue
 }
 
-// Region is the one that requests must be signed for.
+// Region is the region that requests must be signed for.
 func (s *Server) Region() string { return s.region }
 
-// Now is the server's clock.
+// Now returns the time of the server's clock.
 func (s *Server) Now() (now time.Time) {
 	s.do(func(c *cloud) { now = c.now })
 	return now
 }
 
-// Advance lets time pass: what falls due meanwhile happens, in order.
+// Advance advances the clock, and runs all due events in order.
 func (s *Server) Advance(d time.Duration) {
 	s.do(func(c *cloud) {
 		c.advance(c.now.Add(d))
@@ -72,7 +72,7 @@ func (s *Server) Advance(d time.Duration) {
 	})
 }
 
-// ServeHTTP answers one request of any of the services.
+// ServeHTTP responds to one request of any service.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	in, err := s.read(r)
 	var answer any
@@ -83,15 +83,15 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer, err, lost = s.serve(r, in)
 	}
 	if lost {
-		panic(http.ErrAbortHandler) // the server cuts the connection, and logs nothing
+		panic(http.ErrAbortHandler) // the server closes the connection without a log entry
 	}
 	var id string
 	s.do(func(c *cloud) { id = c.uuid() })
 	s.write(w, in, id, answer, err)
 }
 
-// Do answers a request as ServeHTTP does, without a network: a client for a test in a
-// bubble of testing/synctest. A connection that is cut is io.ErrUnexpectedEOF.
+// Do responds to a request as ServeHTTP does, without a network, for tests in a bubble of
+// testing/synctest. A closed connection is io.ErrUnexpectedEOF.
 func (s *Server) Do(r *http.Request) (answer *http.Response, err error) {
 	defer func() {
 		if cut := recover(); cut == http.ErrAbortHandler {
@@ -108,7 +108,7 @@ func (s *Server) Do(r *http.Request) (answer *http.Response, err error) {
 	return w.Result(), nil
 }
 
-// serve lets a request in and does it; one that waits for messages is done until there is one.
+// serve admits and performs a request. A request that waits for messages blocks until there is one.
 func (s *Server) serve(r *http.Request, in incoming) (answer any, err error, lost bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -123,7 +123,7 @@ func (s *Server) serve(r *http.Request, in incoming) (answer any, err error, los
 	return answer, err, lost
 }
 
-// performLocked does what is asked. While that is to wait, the lock is given back.
+// performLocked performs an operation. While it waits, it releases the lock.
 func (s *Server) performLocked(r *http.Request, in incoming, op operation) (any, error) {
 	arrived := s.cloud.now
 	var patience *time.Timer
@@ -150,7 +150,7 @@ func (s *Server) performLocked(r *http.Request, in incoming, op operation) (any,
 	}
 }
 
-// waitLocked returns true when things have changed, false when patience or the caller is at an end.
+// waitLocked returns true after a change, and false after the timer or the end of the caller.
 func (s *Server) waitLocked(r *http.Request, patience *time.Timer) bool {
 	changed := s.changed
 	s.mu.Unlock()
@@ -165,11 +165,11 @@ func (s *Server) waitLocked(r *http.Request, patience *time.Timer) bool {
 	return false
 }
 
-// empty is returned by an operation that has nothing to answer yet, and would
-// wait for it: so long by the server's clock or by the real one, whichever is first.
+// empty is returned by an operation that waits for a result. The wait ends after patience, by the
+// server's clock or the real one.
 type empty struct {
 	patience time.Duration
-	answer   any // if nothing comes
+	answer   any // the response after the wait
 }
 
 func (*empty) Error() string { return "nothing yet" }
@@ -183,7 +183,7 @@ func (s *Server) logLocked(in incoming, err error) {
 	s.calls = append(s.calls, call)
 }
 
-// Calls returns all requests so far, in the order in which they were done.
+// Calls returns all requests so far, in order.
 func (s *Server) Calls() (calls []Call) {
 	s.do(func(*cloud) { calls = slices.Clone(s.calls) })
 	return calls

@@ -5,18 +5,18 @@ import (
 	"slices"
 )
 
-// targetGroup is a load balancer's group of targets.
+// targetGroup is a target group of load balancers.
 type targetGroup struct {
 	name, arn string
-	targets   []registration // replaced, never changed
+	targets   []registration // replaced, never modified
 }
 
-// registration is an instance that is a target.
+// registration is an instance that is registered as a target.
 //
-//	initial ──► healthy (or as a test says) ──► draining ──► (gone)
+//	initial ──► healthy (or as the test sets) ──► draining ──► (gone)
 type registration struct {
 	id            string
-	port          int // 0: the group's
+	port          int // 0: that of the group
 	state, reason string
 }
 
@@ -28,7 +28,7 @@ const (
 	targetUnused   = "unused"
 )
 
-// groupPort is the one of every target group.
+// groupPort is the port of every target group.
 const groupPort = 80
 
 func (g targetGroup) clone() targetGroup { return g }
@@ -37,7 +37,7 @@ func (g *targetGroup) find(id string, port int) int {
 	return slices.IndexFunc(g.targets, func(t registration) bool { return t.id == id && t.port == port })
 }
 
-// set changes a target, if it is still there.
+// set changes a target if it still exists.
 func (g *targetGroup) set(id string, port int, state, reason string) {
 	if n := g.find(id, port); n >= 0 {
 		g.targets = slices.Clone(g.targets)
@@ -45,12 +45,12 @@ func (g *targetGroup) set(id string, port int, state, reason string) {
 	}
 }
 
-// targetGroup returns the one of that name or ARN; nil: there is none.
+// targetGroup returns the group with that name or ARN, or nil.
 func (w *world) targetGroup(of string) *targetGroup {
 	return first(w.balanced, func(g *targetGroup) bool { return g.name == of || g.arn == of })
 }
 
-// balancing is the load balancers and their targets.
+// balancing is the load balancing service.
 type balancing struct{ *cloud }
 
 func (c *balancing) addTargetGroup(name string) *targetGroup {
@@ -60,7 +60,7 @@ func (c *balancing) addTargetGroup(name string) *targetGroup {
 	return g
 }
 
-// register adds a target, or takes back one that was draining.
+// register adds a target, or restores a draining one.
 func (c *balancing) register(g *targetGroup, t registration) {
 	if g == nil {
 		return
@@ -78,7 +78,7 @@ func (c *balancing) register(g *targetGroup, t registration) {
 	})
 }
 
-// deregister begins to drain a target. One that is not there is as good.
+// deregister begins to drain a target. A missing target is not an error.
 func (c *balancing) deregister(g *targetGroup, id string, port int) {
 	if g == nil || g.find(id, port) < 0 {
 		return
@@ -91,7 +91,7 @@ func (c *balancing) deregister(g *targetGroup, id string, port int) {
 	})
 }
 
-// deregisterAll forgets an instance that has ended.
+// deregisterAll removes a terminated instance from all target groups.
 func (c *balancing) deregisterAll(id string) {
 	for _, g := range c.balanced {
 		g.targets = slices.DeleteFunc(slices.Clone(g.targets), func(t registration) bool { return t.id == id })
@@ -159,7 +159,7 @@ type targetAnswer struct {
 	About  string `xml:"TargetHealth>Description,omitempty"`
 }
 
-// targets are the ones that a request names.
+// registrations returns the targets of a request.
 func (p params) registrations() (out []registration, err error) {
 	for n := 1; ; n++ {
 		at := fmt.Sprintf("Targets.member.%d.", n)

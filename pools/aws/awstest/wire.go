@@ -12,16 +12,16 @@ import (
 	"strings"
 )
 
-// largest is the size of a request's body that is read.
+// largest is the maximum size of a request's body, in bytes.
 const largest = 1 << 20
 
-// incoming is a request as it was read.
+// incoming is a decoded request.
 type incoming struct {
 	service, action string
 	params          params
 }
 
-// read takes a request apart. The service is known, if anything is, also with an error.
+// read decodes a request. If the service can be found, it is set even with an error.
 func (s *Server) read(r *http.Request) (incoming, error) {
 	body, err := io.ReadAll(http.MaxBytesReader(nil, r.Body, largest))
 	if err != nil {
@@ -57,7 +57,7 @@ func (s *Server) read(r *http.Request) (incoming, error) {
 	return in, s.credentials(r, in.service)
 }
 
-// json takes the members of an object: texts as they are, the rest as JSON.
+// json adds the members of an object: texts as they are, other values as JSON.
 func (p params) json(body []byte) error {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(body, &members); err != nil {
@@ -73,7 +73,8 @@ func (p params) json(body []byte) error {
 	return nil
 }
 
-// credentials refuses who has none, or whose are for somewhere else.
+// credentials returns an error for missing credentials, or for credentials of another region or
+// service.
 func (s *Server) credentials(r *http.Request, service string) error {
 	_, rest, ok := strings.Cut(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256 Credential=")
 	scope := strings.Split(strings.SplitN(rest, ",", 2)[0], "/")
@@ -88,7 +89,7 @@ func (s *Server) credentials(r *http.Request, service string) error {
 	return nil
 }
 
-// write answers in the way of the service.
+// write sends the response in the format of the service.
 func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any, err error) {
 	var body []byte
 	status := http.StatusOK
@@ -112,14 +113,14 @@ func (s *Server) write(w http.ResponseWriter, in incoming, id string, answer any
 		body, err = computeXML(in.action, id, answer, f)
 	}
 	if err != nil {
-		// An answer that cannot be written is a mistake in this package.
+		// A response that cannot be encoded is a mistake in this package.
 		status, body = http.StatusInternalServerError, []byte(err.Error())
 	}
 	w.WriteHeader(status)
 	w.Write(body)
 }
 
-// queryXML writes an answer of the query protocol.
+// queryXML encodes a response of the query protocol.
 func queryXML(service, action, id string, answer any, f *fault) ([]byte, error) {
 	space := "http://autoscaling.amazonaws.com/doc/2011-01-01/"
 	if service != "autoscaling" {
@@ -133,7 +134,7 @@ func queryXML(service, action, id string, answer any, f *fault) ([]byte, error) 
 			RequestID string `xml:"RequestId"`
 		}{"Sender", f.code, f.message, id})
 	}
-	inner, err := element(action+"Result", answer) // nothing, if there is no answer
+	inner, err := element(action+"Result", answer) // empty without a response
 	if err != nil {
 		return nil, err
 	}
@@ -143,7 +144,7 @@ func queryXML(service, action, id string, answer any, f *fault) ([]byte, error) 
 	}{string(inner), id})
 }
 
-// computeXML writes an answer of EC2's own dialect.
+// computeXML encodes a response of EC2.
 func computeXML(action, id string, answer any, f *fault) ([]byte, error) {
 	if f != nil {
 		return document("Response", "", struct {

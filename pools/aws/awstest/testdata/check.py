@@ -1,12 +1,12 @@
-"""Checks what was said between the Go SDK and the test server against botocore's models.
+"""Checks requests of the Go SDK and responses of the test server against botocore's models.
 
 Standard input: JSON, a list of {service, action, status, target, request, answer} (the bodies as text).
-Standard output: a line for each difference; none: all is well.
+Standard output: a line for each difference; empty without differences.
 
-EC2, Auto Scaling and Elastic Load Balancing: the request's parameters are read by the operation's input shape, written again by botocore's
-serializer, and compared with the form that came; the answer is parsed by botocore's parser, and every element of it
-must be one that the output shape names. SQS speaks JSON here, while the model of that time has the query protocol:
-names and types of parameters and answers are compared with the shapes.
+EC2, Auto Scaling and Elastic Load Balancing: the script reads the request's parameters by the operation's input shape, encodes
+them with botocore's serializer, and compares the result with the form in the request. It parses the response with
+botocore's parser, and every element must be in the output shape. SQS uses JSON here, but the model of that time has the
+query protocol: the script compares names and types of parameters and responses with the shapes.
 """
 import json
 import sys
@@ -17,13 +17,13 @@ import botocore.parsers
 import botocore.serialize
 import botocore.session
 
-# Newer than the models of December 2022, by name.
+# Parameters that are newer than the models of December 2022, by name.
 NEWER = {
     ("autoscaling", "DescribeAutoScalingGroups"): {"IncludeInstances"},
     ("autoscaling", "DescribeScalingActivities"): {"Filters"},
     ("sqs", "ReceiveMessage"): {"MessageSystemAttributeNames"},
 }
-# By the name that requests are signed for: botocore's name, and the version.
+# Service name in request signatures: name in botocore, and version.
 MODELS = {
     "ec2": ("ec2", "2016-11-15"), "autoscaling": ("autoscaling", "2011-01-01"), "sqs": ("sqs", "2012-11-05"),
     "elasticloadbalancing": ("elbv2", "2015-12-01"),
@@ -56,7 +56,7 @@ def check_query(operation, said):
     params = read_structure(operation.input_shape, "", left, ec2)
     for name in left:
         yield "request: the model has no %s" % name
-    serializer = botocore.serialize.create_serializer(operation.service_model.metadata["protocol"])  # checks the types as well
+    serializer = botocore.serialize.create_serializer(operation.service_model.metadata["protocol"])  # also checks the types
     again = {k: str(v) for k, v in serializer.serialize_to_request(params, operation)["body"].items()}
     if again != form:
         yield "request: botocore writes %s, and this came: %s" % (sorted(again.items()), sorted(form.items()))
@@ -64,7 +64,7 @@ def check_query(operation, said):
 
 
 def wire_name(shape, name, member, ec2):
-    """The name of a member in a form, as the two dialects of the query protocol make it."""
+    """Returns the name of a member in a form, for the two variants of the query protocol."""
     s = member.serialization
     if ec2:
         return s["queryName"] if "queryName" in s else s["name"][0].upper() + s["name"][1:] if "name" in s else name
@@ -133,7 +133,7 @@ def strip(element):
 
 
 def check_element(shape, element, at, parsed):
-    """Every element is known to the shape, and what botocore parsed of it has the shape's type."""
+    """Checks that the shape has every element, and that each parsed value has the shape's type."""
     if shape.type_name == "structure":
         names = {m.serialization.get("name", n): (n, m) for n, m in shape.members.items()}
         seen = set()

@@ -17,14 +17,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools"
 )
 
-// Group is a pools.Group in a file. Several processes may use one file: each operation
-// locks it, and replaces it as a whole.
+// Group is a pools.Group in a file. Several processes may use one file: each operation locks the
+// file and replaces it atomically.
 type Group struct{ of Selector }
 
 // file is the content of the group's file.
 type file struct {
 	Target   int       `json:"target"`
-	Launched int       `json:"launched"` // number of machines ever; the id of each is NAME-NUMBER
+	Launched int       `json:"launched"` // number of all machines so far; the id of each is NAME-NUMBER
 	Machines []machine `json:"machines"`
 }
 
@@ -33,7 +33,7 @@ type machine struct {
 	Launched time.Time `json:"launched"`
 }
 
-// NewGroup returns the group. If its file is missing, NewGroup creates it with the minimum
+// NewGroup returns the group. If its file is missing, NewGroup creates it with the minimum number
 // of machines.
 func NewGroup(s Selector) (*Group, error) {
 	if err := os.MkdirAll(s.Path, 0o755); err != nil {
@@ -47,8 +47,8 @@ func NewGroup(s Selector) (*Group, error) {
 // ID implements pools.Group.
 func (g *Group) ID() string { return g.of.Name }
 
-// Snapshot implements pools.Group. Machines whose records were removed are replaced
-// first, up to the target.
+// Snapshot implements pools.Group. It first replaces machines whose records were removed, up to the
+// target.
 func (g *Group) Snapshot(ctx context.Context) (pools.GroupSnapshot, error) {
 	f, err := g.update(ctx, func(*file) error { return nil })
 	if err != nil {
@@ -94,15 +94,15 @@ func (g *Group) Terminate(ctx context.Context, ids []string) error {
 	return err
 }
 
-// owned reports whether the group had a machine of that id among its first launched ones.
+// owned reports whether the id is that of one of the group's machines so far.
 func (g *Group) owned(id string, launched int) bool {
 	number, ours := strings.CutPrefix(id, g.of.Name+"-")
 	n, err := strconv.Atoi(number)
 	return ours && err == nil && n >= 1 && n <= launched && strconv.Itoa(n) == number
 }
 
-// update changes the file under its lock, launches what is missing to the target, and
-// returns the content. If change fails, the file stays as it is.
+// update changes the file under its lock, adds machines up to the target, and returns the content.
+// If change fails, the file is not changed.
 func (g *Group) update(ctx context.Context, change func(*file) error) (f file, err error) {
 	if err := ctx.Err(); err != nil {
 		return file{}, err
@@ -146,8 +146,8 @@ func (g *Group) update(ctx context.Context, change func(*file) error) (f file, e
 	return f, replace(path, text)
 }
 
-// replace writes the file so that a reader finds the old or the new content, also after
-// a crash.
+// replace writes the file atomically: a reader finds the old or the new content, also after a
+// crash.
 func replace(path string, text []byte) error {
 	next, err := os.Create(path + ".next")
 	if err != nil {

@@ -1,6 +1,7 @@
-// Package folder is an example of a provider: its machines are records in files, one
-// file for each group. A program of yours reads the file, runs a machine for each record,
-// and removes the record of a machine that it lost. It suits racks and hypervisors
+// Package folder is an example of a provider. Its machines are records in files, one file for each
+// group. Your own program reads the file, runs a machine for each record, and removes the record of
+// a machine that it lost. This suits racks and hypervisors that a script or a configuration
+// management already operates.
 // that a script or a configuration management already drives.
 //
 // To use it, copy the folder to pools/folder and add [ProviderKind] to the list in
@@ -20,7 +21,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/provider"
 )
 
-// Selector is the value of the key "folder" in a pool file: one group.
+// Selector is the value of the key "folder" in a pool file. It selects one group.
 type Selector struct {
 	Name string `yaml:"name"`
 	Path string `yaml:"path"` // folder with the file NAME.json; the provider creates both
@@ -28,7 +29,7 @@ type Selector struct {
 	Max  int    `yaml:"max"`
 }
 
-// ProviderKind returns the provider as the configuration and the daemons use it.
+// ProviderKind returns the description of the provider for the configuration and the daemons.
 func ProviderKind() provider.Kind {
 	return provider.Kind{
 		Name: "folders of records",
@@ -61,7 +62,7 @@ func (s *Selector) Check() strictyaml.Problems {
 func open(_ context.Context, site provider.Site) (provider.Opened, error) {
 	var groups pools.Static
 	for _, g := range site.Groups {
-		s := g.(*Selector) // each group of a site is one that New has made
+		s := g.(*Selector) // each group of a site was made by New
 		group, err := NewGroup(*s)
 		if err != nil {
 			return provider.Opened{}, err

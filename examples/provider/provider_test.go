@@ -32,7 +32,7 @@ func TestConformance(t *testing.T) {
 	})
 }
 
-// lose removes a record as the program that runs the machines does.
+// lose removes a record, as the program that runs the machines does.
 func lose(t *testing.T, g *Group, id string) {
 	t.Helper()
 	path := filepath.Join(g.of.Path, g.of.Name+".json")
@@ -53,7 +53,7 @@ func lose(t *testing.T, g *Group, id string) {
 	}
 }
 
-// A second process, or the same one after a restart, finds the machines of the first.
+// A second process finds the machines of the first one, as does the same process after a restart.
 func TestOpenFindsTheMachinesOfBefore(t *testing.T) {
 	of := &Selector{Name: "blue", Path: t.TempDir(), Min: 2, Max: 5}
 	site := provider.Site{Groups: []provider.Group{of}}
@@ -78,7 +78,7 @@ func TestOpenFindsTheMachinesOfBefore(t *testing.T) {
 	}
 }
 
-// A damaged file is an error, and stays as it is for a person to repair.
+// A damaged file is an error, and is not changed, so that an operator can repair it.
 func TestDamagedFileIsKept(t *testing.T) {
 	of := Selector{Name: "blue", Path: t.TempDir(), Min: 1, Max: 5}
 	path := filepath.Join(of.Path, "blue.json")

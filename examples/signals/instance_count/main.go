@@ -1,13 +1,12 @@
-// Instance_count is a signal as a program of its own: it asks for what the
-// pool's applications should have running, from the instance counts of the
-// harmonizer.
+// Instance_count is a signal in a program of its own. It requests the resources of the pool's
+// expected applications, from the instance counts of the harmonizer.
 //
 //	go build ./examples/signals/instance_count
 //	./instance_count NAMESPACE NAME APP
 //
-// listens on the abstract Unix socket {NAMESPACE}-{NAME}-{APP}-socket, and answers
-// every autoscaler that connects, until SIGTERM. Started by bootstrap it is a
-// go-plugin too, which tells what it needs. A pool file asks it so:
+// The program listens on the abstract Unix socket {NAMESPACE}-{NAME}-{APP}-socket. It responds to
+// every autoscaler that connects, until SIGTERM. If bootstrap starts it, it is also a go-plugin
+// that describes its metrics and parameters. An entry in a pool file:
 //
 //	autoscale_signals:
 //	  - app: APP
@@ -29,15 +28,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals/plugin"
 )
 
-// instanceCount takes its one method from a signal that weir ships. A signal of
-// your own has it here:
+// instanceCount has its one method from a signal that weir ships. A signal of your own has it here:
 //
 //	Value(ctx context.Context, in signals.Input) (resource.Request, error)
 //
-// The package comment of signals shows a whole one.
+// The package comment of signals shows a complete one.
 type instanceCount struct{ builtin.InstanceCount }
 
-// About is optional: it tells bootstrap what the signal needs.
+// About is optional. It describes the metrics and parameters to bootstrap.
 func (instanceCount) About() plugin.About {
 	const window = 10 * time.Minute
 	return plugin.About{
@@ -47,7 +45,7 @@ func (instanceCount) About() plugin.About {
 			{Name: "disk_expected", Type: plugin.InstanceCounts, Range: window},
 		},
 		Parameters: []plugin.Parameter{
-			{Name: "headroom", Type: plugin.Number, Default: 1, About: "factor on what the applications should have"},
+			{Name: "headroom", Type: plugin.Number, Default: 1, About: "factor on the resources of the expected instances"},
 		},
 	}
 }

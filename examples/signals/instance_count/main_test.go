@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// asProgram makes the test binary the program itself.
+// asProgram is the variable with which the test binary runs as the program.
 const asProgram = "INSTANCE_COUNT_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -21,7 +21,7 @@ func python3(t *testing.T) string {
 
 func TestUnittest(t *testing.T) {
 	t.Parallel()
-	// -B: the source folder gets no __pycache__.
+	// -B prevents __pycache__ in the source folder.
 	out, err := exec.CommandContext(t.Context(), python3(t), "-B", "-W", "error", "-m", "unittest").CombinedOutput()
 	if err != nil {
 		t.Fatalf("python3 -m unittest: %v\n%s", err, out)

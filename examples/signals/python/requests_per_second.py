@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""A signal that needs nothing but Python 3.9: instances follow the requests.
+"""A signal in Python 3.9 without other dependencies. It scales instances with the request rate.
 
     instances = ceil(last value of requests_per_second * headroom / requests_per_instance)
 
-decide is the signal. All below it is the wire, and can be copied as it is.
+decide is the signal. The code below it is the protocol. Copy it unchanged.
 """
 import json
 import math
@@ -24,9 +24,9 @@ DEFAULTS = {  # each can be set in the pool file; mem in megabytes
     "mem_per_instance": 256.0,
 }
 MAX_HELLO = 1 << 20  # bytes
-MAX_BODY = 64 << 20  # bytes; a longer body is refused before memory is taken for it
+MAX_BODY = 64 << 20  # bytes; a longer body is rejected before memory is allocated
 MAX_RESPONSE = 4096  # bytes, with the ACK
-MESSAGE_SECONDS = 60.0  # for a message that has begun
+MESSAGE_SECONDS = 60.0  # from the start of a message to its end
 ACK, REFUSAL = b"\x01", b"\x02"
 
 
@@ -34,7 +34,7 @@ def decide(parameters: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
     """Returns the response to a checked body, or raises ValueError or OverflowError."""
     p = {name: default if parameters.get(name) is None else parameters[name] for name, default in DEFAULTS.items()}
     for name, value in p.items():
-        if type(value) not in (int, float) or value <= 0:  # bool is no number
+        if type(value) not in (int, float) or value <= 0:  # a bool is not a number
             raise ValueError(f"parameter {name}: a number above 0 is needed, not {value!r:.100}")
     points = body["metrics"].get(METRIC)
     if not points:
@@ -52,7 +52,7 @@ def decide(parameters: dict[str, Any], body: dict[str, Any]) -> dict[str, Any]:
 
 
 def number(text: str) -> float:
-    """Reads a JSON number, which must fit a float64. Python would read 1e999 as infinity."""
+    """Converts a JSON number to a finite float64. Python would convert 1e999 to infinity."""
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"not a finite number: {text:.20}")
@@ -60,7 +60,7 @@ def number(text: str) -> float:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes an object in which no key occurs twice."""
+    """Builds an object, and rejects a repeated key."""
     made = dict(pairs)
     if len(made) != len(pairs):
         raise ValueError("a key occurs twice")
@@ -68,7 +68,7 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def parse(data: bytes) -> dict[str, Any]:
-    """Reads one JSON object. Python would take NaN and Infinity; number refuses them."""
+    """Decodes one JSON object. Python would accept NaN and Infinity; number rejects them."""
     value = json.loads(data.decode("utf-8"), parse_int=number, parse_float=number,
                        parse_constant=number, object_pairs_hook=unique)
     if not isinstance(value, dict):
@@ -77,7 +77,7 @@ def parse(data: bytes) -> dict[str, Any]:
 
 
 def parse_body(data: bytes) -> dict[str, Any]:
-    """Reads and checks the body of an evaluation."""
+    """Decodes and checks the body of an evaluation."""
     body = parse(data)
     metrics = body.get("metrics")
     if not isinstance(metrics, dict) or type(body.get("timestamp")) is not float:
@@ -92,27 +92,27 @@ def parse_body(data: bytes) -> dict[str, Any]:
 
 
 def answer(parameters: dict[str, Any], data: bytes) -> bytes:
-    """Returns what follows the first ACK: the second with the response, or a refusal."""
+    """Returns the bytes after the first ACK: a second ACK with the response, or a refusal."""
     try:
         response = json.dumps(decide(parameters, parse_body(data)), allow_nan=False).encode()
         if len(ACK + response) > MAX_RESPONSE:
             raise ValueError("the response is too long")
         return ACK + response
-    except Exception as err:  # whatever it is, the autoscaler must learn that there is no answer
+    except Exception as err:  # every error becomes a refusal, so that the autoscaler does not wait
         log(f"refused: {type(err).__name__}: {err}")
         return REFUSAL
 
 
 class Connection:
-    """What comes from one autoscaler. EOFError says that it has gone."""
+    """The connection of one autoscaler. EOFError means that it is closed."""
 
     def __init__(self, sock: socket.socket) -> None:
         self.sock = sock
-        self.rest = b""  # came with the hello, but follows it
+        self.rest = b""  # received together with the hello, but after it
         self.deadline: Optional[float] = None
 
     def receive(self, limit: int) -> bytes:
-        """Returns up to limit bytes. The first of a message may take forever."""
+        """Returns up to limit bytes. The wait for the start of a message has no limit."""
         if self.rest:
             data, self.rest = self.rest[:limit], self.rest[limit:]
         else:
@@ -126,19 +126,19 @@ class Connection:
         return data
 
     def exactly(self, size: int) -> bytes:
-        """Returns size bytes. Memory grows with what has come."""
+        """Returns size bytes. Memory grows only with the received bytes."""
         data = bytearray()
         while len(data) < size:
             data += self.receive(size - len(data))
         return bytes(data)
 
     def send(self, data: bytes) -> None:
-        """Sends data, in one write if the other end reads at all."""
+        """Sends data, in one write unless the buffer of the socket is full."""
         self.sock.settimeout(MESSAGE_SECONDS)
         self.sock.sendall(data)
 
     def hello(self) -> dict[str, Any]:
-        """Returns the parameters. The hello ends where its braces and brackets do."""
+        """Returns the parameters. The hello ends with its last brace or bracket."""
         data = bytearray()
         depth, in_string, escaped, seen = 0, False, False, 0
         while len(data) < MAX_HELLO:
@@ -154,7 +154,7 @@ class Connection:
                     depth += 1
                 elif byte in b"}]":
                     depth -= 1
-                if depth <= 0 and byte not in b" \t\r\n":  # it has ended, or never began
+                if depth <= 0 and byte not in b" \t\r\n":  # the object has ended, or the data is not an object
                     self.rest = bytes(data[seen + 1:]) + self.rest
                     parameters = parse(bytes(data[:seen + 1])).get("parameters")
                     if parameters is None:
@@ -166,7 +166,7 @@ class Connection:
         raise ValueError(f"the hello is longer than {MAX_HELLO} bytes")
 
     def serve(self) -> None:
-        """Answers one evaluation after another, until the autoscaler goes."""
+        """Responds to evaluations in sequence, until the autoscaler closes the connection."""
         parameters = self.hello()
         if unknown := parameters.keys() - DEFAULTS.keys() - {"cluster", "pool"}:
             log(f"unknown parameters are ignored: {sorted(unknown)}")
@@ -181,7 +181,7 @@ class Connection:
 
 
 def log(line: str) -> None:
-    """Writes one line, which must not be of a stranger's length or break a connection."""
+    """Writes one line of bounded length. An error of the write does not affect a connection."""
     try:
         print(line[:300] + "\n", end="", file=sys.stderr, flush=True)
     except OSError:
@@ -195,19 +195,19 @@ def admitted(sock: socket.socket) -> bool:
 
 
 def handle(sock: socket.socket) -> None:
-    """Serves one connection. Its end, expected or not, ends nothing else."""
+    """Serves one connection. Its errors do not affect other connections."""
     with sock:
         try:
             Connection(sock).serve()
         except (EOFError, ConnectionError):
-            pass  # gone, or a probe
+            pass  # closed by the autoscaler, or a probe
         except Exception as err:
             log(f"connection closed: {type(err).__name__}: {err}")
 
 
 def main(args: list[str]) -> int:
     """Runs the signal until SIGTERM."""
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # waits for no thread
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # does not wait for threads
     if len(args) != 3 or len(name := os.fsencode("-".join(args) + "-socket")) > 107:
         print("usage: requests_per_second.py NAMESPACE NAME APP\n"
               "The socket's name, NAMESPACE-NAME-APP-socket, has at most 107 bytes.", file=sys.stderr)
@@ -223,16 +223,16 @@ def main(args: list[str]) -> int:
     while True:
         try:
             sock, _ = listener.accept()
-        except OSError as err:  # out of file descriptors, perhaps: they come back
+        except OSError as err:  # for example no free file descriptors: retry
             log(f"accept: {err}")
             time.sleep(0.1)
             continue
-        if not admitted(sock):  # each process of the host can connect
+        if not admitted(sock):  # every process of the host can connect
             sock.close()
             continue
         try:
             threading.Thread(target=handle, args=(sock,), daemon=True).start()
-        except RuntimeError as err:  # out of threads
+        except RuntimeError as err:  # no more threads
             sock.close()
             log(f"connection closed: {err}")
 

@@ -1,20 +1,20 @@
-// Queue_depth is a signal for an application whose workers take jobs from a
-// queue: it asks for as many workers as empty the queue in time.
+// Queue_depth is a signal for an application whose workers process jobs from a queue. It requests
+// enough workers to empty the queue in time.
 //
 //	workers = ceil(last(window of queue_depth) / (jobs_per_worker * drain_within in seconds))
 //	cpus    = workers * cpus_per_worker          mem likewise
 //
-// jobs_per_worker is what one worker does in a second. An empty queue asks for
-// nothing; without a point in the window there is no opinion.
+// jobs_per_worker is the number of jobs that a worker processes in a second. An empty queue
+// requests zero. Without a point in the window there is no opinion.
 //
-// It is a plain signal: a program that listens on its socket, with nothing but
-// the standard library and packages of the SDK that have no other dependency.
+// It is a plain signal: a program that listens on its socket. It uses only the standard library and
+// packages of the SDK without other dependencies.
 //
 //	go build ./examples/signals/queue_depth
 //	weir signal test ./queue_depth
 //	weir signal publish shop/queue_depth@v1.0.0 ./queue_depth
 //
-// A pool file asks it so:
+// An entry in a pool file:
 //
 //	autoscale_signals:
 //	  - app: mailer
@@ -71,8 +71,7 @@ func (queueDepth) Value(_ context.Context, in signals.Input) (resource.Request, 
 	if !ok {
 		return resource.Request{}, nil
 	}
-	// A whole number of workers must not become one more by the last bit of a
-	// division.
+	// Subtract a small number, so that rounding of a division does not add a worker.
 	workers := max(math.Ceil(depth/(perWorker*within.Seconds())-1e-9), 0)
 	return resource.Request{}.With(resource.CPUs, workers*cpus).With(resource.Mem, workers*mem), nil
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// asProgram makes the test binary the program itself.
+// asProgram is the variable with which the test binary runs as the program.
 const asProgram = "QUEUE_DEPTH_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {

@@ -1,22 +1,21 @@
-// Requests_per_second is a signal for an application that serves requests: it
-// asks for as many instances as the busiest moment of the window needs.
+// Requests_per_second is a signal for an application that serves requests. It requests enough
+// instances for the busiest moment of the window.
 //
 //	instances = max(min_instances, ceil(headroom * max(window of requests_per_second) / requests_per_instance))
 //	cpus      = instances * cpus_per_instance        mem and disk likewise
 //
-// The maximum over the window lets a short dip not shrink the pool: demand has to
-// be lower for as long as the window's range. Without a point in the window there
-// is no opinion, and none on a kind of which an instance takes nothing.
+// With the maximum over the window, a short dip does not shrink the pool: the rate must be lower
+// for the whole range of the window. Without a point in the window there is no opinion. There is
+// also no opinion on a resource that an instance does not use.
 //
-// It is a go-plugin: bootstrap learns from it which metric and which parameters
-// it has. Started by hand with NAMESPACE NAME APP, the same program is a plain
-// signal.
+// It is a go-plugin, and describes its metric and its parameters to bootstrap. If an operator
+// starts it with NAMESPACE NAME APP, the same program is a plain signal.
 //
 //	go build ./examples/signals/requests_per_second
 //	weir signal test ./requests_per_second
 //	weir signal publish shop/requests_per_second@v1.0.0 ./requests_per_second
 //
-// A pool file asks it so:
+// An entry in a pool file:
 //
 //	autoscale_signals:
 //	  - app: web
@@ -63,7 +62,7 @@ func (requestsPerSecond) About() plugin.About {
 		Parameters: []plugin.Parameter{
 			{Name: "requests_per_instance", Type: plugin.Number, Default: 100, About: "requests a second that one instance serves"},
 			{Name: "headroom", Type: plugin.Number, Default: 1.2, About: "factor on the rate"},
-			{Name: "min_instances", Type: plugin.Integer, Default: 0, About: "at least so many instances"},
+			{Name: "min_instances", Type: plugin.Integer, Default: 0, About: "minimum number of instances"},
 			{Name: "cpus_per_instance", Type: plugin.Number, Default: 1, About: "shares of a core"},
 			{Name: "mem_per_instance", Type: plugin.Number, Default: 512, About: "megabytes"},
 			{Name: "disk_per_instance", Type: plugin.Number, Default: 0, About: "megabytes"},
@@ -84,10 +83,9 @@ func (requestsPerSecond) Value(_ context.Context, in signals.Input) (resource.Re
 	return s.request(rate), nil
 }
 
-// request is the formula.
+// request computes the request from the rate.
 func (s settings) request(rate float64) resource.Request {
-	// A rate that is a whole number of instances must not become one more by the
-	// last bit of a division.
+	// Subtract a small number, so that rounding does not add an instance.
 	instances := max(float64(s.least), math.Ceil(s.headroom*max(rate, 0)/s.perInstance-1e-9), 0)
 	var request resource.Request
 	for _, kind := range []resource.Kind{resource.CPUs, resource.Mem, resource.Disk} {
@@ -121,7 +119,7 @@ func newSettings(p signals.Parameters) (settings, error) {
 		*parameter.value = x
 	}
 	if s.perInstance == 0 {
-		return s, fmt.Errorf("parameter %q is 0, want what one instance serves", "requests_per_instance")
+		return s, fmt.Errorf("parameter %q is 0, want the requests a second that one instance serves", "requests_per_instance")
 	}
 	var err error
 	s.least, err = p.Int("min_instances", 0)

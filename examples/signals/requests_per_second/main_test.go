@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// asProgram makes the test binary the program itself.
+// asProgram is the variable with which the test binary runs as the program.
 const asProgram = "REQUESTS_PER_SECOND_TEST_PROGRAM"
 
 func TestMain(m *testing.M) {
@@ -46,12 +46,12 @@ func TestValue(t *testing.T) {
 		{"the busiest moment counts", nil, window(90, 250, 10), none.With(resource.CPUs, 3).With(resource.Mem, 1536), ""},
 		{"a whole number of instances", signals.Parameters{"headroom": 1.1}, window(1000), none.With(resource.CPUs, 11).With(resource.Mem, 5632), ""},
 		{"no demand", nil, window(0), none.With(resource.CPUs, 0).With(resource.Mem, 0), ""},
-		{"negative demand is none", nil, window(-5), none.With(resource.CPUs, 0).With(resource.Mem, 0), ""},
+		{"negative demand counts as zero", nil, window(-5), none.With(resource.CPUs, 0).With(resource.Mem, 0), ""},
 		{"at least", signals.Parameters{"min_instances": 2.0}, window(1), none.With(resource.CPUs, 2).With(resource.Mem, 1024), ""},
 		{"footprint", signals.Parameters{"cpus_per_instance": 0.5, "mem_per_instance": 0.0, "disk_per_instance": 10.0}, window(100),
 			none.With(resource.CPUs, 1).With(resource.Disk, 20), ""},
 		{"no text for a number", signals.Parameters{"headroom": "much"}, window(1), none, `parameter "headroom"`},
-		{"nothing per instance", signals.Parameters{"requests_per_instance": 0.0}, window(1), none, "what one instance serves"},
+		{"nothing per instance", signals.Parameters{"requests_per_instance": 0.0}, window(1), none, "want the requests a second"},
 		{"negative", signals.Parameters{"cpus_per_instance": -1.0}, window(1), none, `"cpus_per_instance" is -1`},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -66,7 +66,7 @@ func TestValue(t *testing.T) {
 	}
 }
 
-// The description and the code know the same parameters, with the same defaults.
+// The description and the code have the same parameters and defaults.
 func TestAbout(t *testing.T) {
 	about := requestsPerSecond{}.About()
 	if err := about.Validate(); err != nil {

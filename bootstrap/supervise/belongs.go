@@ -9,20 +9,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxMembership bounds how much of /proc/PID/cgroup is read: a path, and a line
-// for each hierarchy of cgroups v1.
+// maxMembership bounds how much of /proc/PID/cgroup is read, in bytes: one path, and one line for each cgroup v1
+// hierarchy.
 const maxMembership = 64 << 10
 
-// BelongsTo reports whether a process is of the child whose first process is
-// leader: of its process group, of its cgroup, a carrier of its tag, or of the user that the
-// child has for itself. Any process that may look at both can ask, not only the one with
-// the launcher. It is false if either is gone or not ours to look at.
+// BelongsTo reports whether process pid belongs to the child whose first process is leader. It does if it is in the
+// child's process group or cgroup, carries the child's tag, or runs as the user that only the child has. Any process
+// that may inspect both can call it, not only the launcher's. It returns false if either process is gone or not
+// inspectable.
 //
-// The child must still run: a leader that was reaped may be another process by
-// now. The answer is about the processes that have the numbers at this moment.
+// The child must still run: the number of a reaped leader may belong to another process. The answer holds for the
+// processes that have the numbers at the time of the call.
 func BelongsTo(pid, leader int) bool {
 	if pid <= 0 || leader <= 0 {
-		return false // of another pid namespace, or nobody
+		return false // the process is in another pid namespace, or does not exist
 	}
 	if group, err := unix.Getpgid(pid); err == nil && group == leader {
 		return true
@@ -42,7 +42,7 @@ func BelongsTo(pid, leader int) bool {
 	return carries(value, tag)
 }
 
-// membershipOf returns the path of a process's cgroup v2; empty if it has none.
+// membershipOf returns the path of a process's cgroup v2, or "" if it is unknown.
 func membershipOf(pid int) string {
 	f, err := os.Open(procPath(pid, "cgroup"))
 	if err != nil {
@@ -56,7 +56,7 @@ func membershipOf(pid int) string {
 	return cgroupIn(membership)
 }
 
-// cgroupIn returns what /proc/PID/cgroup says of cgroup v2.
+// cgroupIn returns the cgroup v2 path in the content of /proc/PID/cgroup.
 func cgroupIn(membership []byte) (path string) {
 	for line := range bytes.Lines(membership) {
 		if rest, ok := bytes.CutPrefix(line, []byte("0::")); ok {
@@ -66,8 +66,8 @@ func cgroupIn(membership []byte) (path string) {
 	return path
 }
 
-// childCgroup returns the part of path that is the cgroup of the child with this
-// tag, LAUNCHER.NUMBER; empty if the child has none, and is in somebody else's.
+// childCgroup returns the part of path that is the cgroup of the child with this tag, LAUNCHER.NUMBER. It returns "" if
+// the child has no cgroup of its own.
 func childCgroup(path, tag string) string {
 	launcher, number, ok := strings.Cut(tag, ".")
 	if !ok {
@@ -81,7 +81,7 @@ func childCgroup(path, tag string) string {
 	return before + own
 }
 
-// within reports whether a cgroup is another, or lies in it.
+// within reports whether a cgroup is the given one or lies below it.
 func within(path, in string) bool {
 	return path == in || strings.HasPrefix(path, in+"/")
 }

@@ -14,26 +14,25 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// cgroup is the folder of a cgroup v2; empty: none.
+// cgroup is the folder of a cgroup v2. An empty value means no cgroup.
 //
-// A launcher makes one, weir-TAG, and in that one for each child. Nothing else
-// lies in it, so that killing it reaches all that the launcher started.
+// A launcher creates one, weir-TAG, and below it one for each child. Nothing else lies in it, so killing it reaches
+// everything that the launcher started.
 type cgroup string
 
 const (
 	cgroupPrefix  = "weir-"
-	maxCgroupPath = 3 << 10 // bytes; it has to fit into a line of the register
+	maxCgroupPath = 3 << 10 // bytes; the path must fit into a line of the register
 
-	// delegateMark is what systemd marks the cgroup of a unit with, that it leaves
-	// to the unit.
+	// delegateMark is the extended attribute by which systemd marks a cgroup that it delegates to a unit.
 	delegateMark = "user.delegate"
 )
 
 var errNoCgroup = errors.New("no cgroup v2")
 
-// locateCgroup returns the cgroup that the launcher with this tag is to make:
-// below this process's own, or, where that is the subgroup of a delegated unit,
-// beside it: a cgroup that has processes does not give controllers to others.
+// locateCgroup returns the cgroup that the launcher with this tag should create. It lies below the process's own
+// cgroup. If that one is the subgroup of a delegated unit, it lies beside it, because a cgroup that contains processes
+// cannot enable controllers for its children.
 func locateCgroup(tag string) (cgroup, error) {
 	mounts, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
@@ -57,12 +56,12 @@ func locateCgroup(tag string) (cgroup, error) {
 	return g, nil
 }
 
-// findCgroup returns the cgroup that membership (/proc/PID/cgroup) names, below
-// one of mounts (/proc/PID/mountinfo, see proc(5)).
+// findCgroup returns the cgroup that membership (/proc/PID/cgroup) names, below one of mounts (/proc/PID/mountinfo, see
+// proc(5)).
 func findCgroup(mounts, membership []byte) (cgroup, error) {
 	path := cgroupIn(membership)
-	if !filepath.IsAbs(path) || filepath.Clean(path) != path { // "/..": above the namespace's root
-		return "", fmt.Errorf("%w: this process is in none that it sees", errNoCgroup)
+	if !filepath.IsAbs(path) || filepath.Clean(path) != path { // "/.." is above the namespace's root
+		return "", fmt.Errorf("%w: this process is in no cgroup that it can see", errNoCgroup)
 	}
 	for line := range bytes.Lines(mounts) {
 		mount, filesystem, ok := strings.Cut(string(line), " - ")
@@ -83,14 +82,14 @@ func (g cgroup) parent() cgroup           { return cgroup(filepath.Dir(string(g)
 func (g cgroup) child(name string) cgroup { return cgroup(filepath.Join(string(g), name)) }
 func (g cgroup) file(name string) string  { return filepath.Join(string(g), name) }
 
-// delegated reports whether systemd leaves the cgroup to its unit.
+// delegated reports whether systemd delegates the cgroup to its unit.
 func (g cgroup) delegated() bool {
 	value := make([]byte, 2)
 	n, err := unix.Getxattr(string(g), delegateMark, value)
 	return err == nil && string(value[:n]) == "1"
 }
 
-// create makes the cgroup. One that cannot be killed is of no use.
+// create creates the cgroup. It returns an error if the kernel has no cgroup.kill.
 func (g cgroup) create() error {
 	if err := os.Mkdir(string(g), 0o755); err != nil {
 		return fmt.Errorf("%w: %w", errNoCgroup, err)
@@ -102,7 +101,7 @@ func (g cgroup) create() error {
 	return nil
 }
 
-// enable makes a controller govern the cgroups in g, which g's parent must allow.
+// enable enables a controller for the cgroups below g. The parent of g must offer the controller.
 func (g cgroup) enable(controller string) error {
 	for _, dir := range [2]cgroup{g.parent(), g} {
 		if dir.lists("cgroup.subtree_control", controller) {
@@ -113,7 +112,7 @@ func (g cgroup) enable(controller string) error {
 		}
 		err := dir.write("cgroup.subtree_control", "+"+controller)
 		if errors.Is(err, syscall.EBUSY) {
-			return fmt.Errorf("cgroup %s has processes of its own, so it gives no controller %s to others", dir, controller)
+			return fmt.Errorf("cgroup %s has processes of its own, so it cannot enable controller %s for its children", dir, controller)
 		}
 		if err != nil {
 			return fmt.Errorf("enable controller %s: %w", controller, err)
@@ -122,7 +121,7 @@ func (g cgroup) enable(controller string) error {
 	return nil
 }
 
-// lists reports whether a file of the cgroup, words with spaces between, has word.
+// lists reports whether a file of the cgroup, which holds words separated by spaces, contains word.
 func (g cgroup) lists(file, word string) bool {
 	text, err := os.ReadFile(g.file(file))
 	return err == nil && slices.Contains(strings.Fields(string(text)), word)
@@ -137,25 +136,25 @@ func (g cgroup) write(file, value string) error {
 	return errors.Join(err, f.Close())
 }
 
-// kill kills all that is in the cgroup, and in those within it.
+// kill kills all processes in the cgroup and below it.
 func (g cgroup) kill() {
 	if g != "" {
-		_ = g.write("cgroup.kill", "1") // an error: it is gone; remove tells otherwise
+		_ = g.write("cgroup.kill", "1") // an error means that it is gone; otherwise remove reports it
 	}
 }
 
-// remove removes the cgroup and those within it, and is content if there is none.
-// The error is EBUSY while a process is in one of them; zombies do not count.
+// remove removes the cgroup and those below it. A missing cgroup is not an error. The error is EBUSY while one of them
+// contains a process; zombies do not count.
 func (g cgroup) remove() error {
 	if g == "" {
 		return nil
 	}
 	err := syscall.Rmdir(string(g))
 	if err == syscall.EBUSY || err == syscall.ENOTEMPTY {
-		entries, _ := os.ReadDir(string(g)) // an error: the second attempt tells
+		entries, _ := os.ReadDir(string(g)) // the second Rmdir reports any error
 		for _, e := range entries {
 			if e.IsDir() {
-				_ = g.child(e.Name()).remove() // an error: so does the second attempt
+				_ = g.child(e.Name()).remove() // the second Rmdir reports any error
 			}
 		}
 		err = syscall.Rmdir(string(g))

@@ -14,20 +14,20 @@ import (
 )
 
 const (
-	// sweepLimit bounds how long a child's end waits for the last of its group.
+	// sweepLimit bounds how long the end of a child waits for the rest of its group.
 	sweepLimit = time.Second
 
-	// drainLimit bounds how long it waits for the last output.
+	// drainLimit bounds how long the end of a child waits for the last output.
 	drainLimit = time.Second
 
 	// killLimit bounds how long Stop waits after SIGKILL.
 	killLimit = 5 * time.Second
 )
 
-// Exit is how a child ended.
+// Exit describes how a child ended.
 type Exit struct {
-	Code   int            // exit status; -1: ended by a signal
-	Signal syscall.Signal // 0: ended by itself
+	Code   int            // exit status; -1: killed by a signal
+	Signal syscall.Signal // 0: the process exited
 	At     time.Time      // when the first process ended
 }
 
@@ -39,14 +39,14 @@ func (e Exit) String() string {
 	return fmt.Sprintf("exit status %d", e.Code)
 }
 
-// Child is a process that a launcher started, and the group that it leads.
+// Child is a process that a launcher started, and the process group that it leads.
 type Child struct {
 	launcher *Launcher
 	name     string
 	tag      string
 	pid      int
 	group    group
-	cgroup   cgroup // empty: none could be had
+	cgroup   cgroup // empty: the child has no cgroup
 	process  *os.Process
 	grace    time.Duration
 	output   *output.Pipes
@@ -55,14 +55,14 @@ type Child struct {
 	unenforced string
 
 	done chan struct{}
-	exit Exit  // before done is closed: not yet known
-	left error // as exit; ErrSurvivors if something of the child is left
+	exit Exit  // valid after done is closed
+	left error // valid after done is closed; ErrSurvivors if processes of the child survive
 
 	mu     sync.Mutex
-	reaped bool // the pid, and so the group's number, may be another's
+	reaped bool // the pid, and so the group's number, may belong to another process
 }
 
-// launch starts a child. It is called on the launcher's thread.
+// launch starts a child. Call it on the launcher's thread.
 func (l *Launcher) launch(spec Spec) (*Child, error) {
 	stdin, err := os.Open(os.DevNull)
 	if err != nil {
@@ -93,26 +93,25 @@ func (l *Launcher) launch(spec Spec) (*Child, error) {
 		unenforced: place.describe(), done: make(chan struct{})}
 	l.enter(c)
 	if c.unenforced != "" && l.isNews(c.name, c.unenforced) {
-		l.log.Warn("limits do not hold", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
+		l.log.Warn("limits not enforced", "child", c.name, "pid", c.pid, "unenforced", c.unenforced)
 	}
 	c.tail.Mark("started, pid %d", c.pid)
 	l.helpers.Go(c.attend)
 	return c, nil
 }
 
-// PID returns the process id, which is also the group's.
+// PID returns the process id. It is also the id of the process group.
 func (c *Child) PID() int { return c.pid }
 
-// Unenforced returns the limits of the spec that do not hold, and why, for people;
-// empty: all hold. The launcher logs it when it changes.
+// Unenforced returns the limits of the spec that are not enforced, and why, as text. It returns "" if all are enforced.
+// The launcher logs the text when it changes.
 func (c *Child) Unenforced() string { return c.unenforced }
 
-// Done returns a channel that is closed when the process has ended, the rest of
-// its group and whoever else carries its tag are killed and gone, and its last
-// output is read. Whatever hinders that holds it up by about two seconds at most.
+// Done returns a channel that is closed at the end of the child: the process has ended, the rest of its group and all
+// carriers of its tag are gone, and the last output is read. Obstacles delay it by about two seconds at most.
 func (c *Child) Done() <-chan struct{} { return c.done }
 
-// Exit returns how the process ended; ok is false before Done is closed.
+// Exit returns how the process ended. ok is false before Done is closed.
 func (c *Child) Exit() (exit Exit, ok bool) {
 	select {
 	case <-c.done:
@@ -122,10 +121,9 @@ func (c *Child) Exit() (exit Exit, ok bool) {
 	}
 }
 
-// Stop sends SIGTERM to the group and, when the grace is over or ctx ends,
-// SIGKILL. It returns nil when nothing of the child is left, and ErrSurvivors if
-// something still is some seconds after SIGKILL. A child that has ended is
-// stopped already. With a ctx that has ended it kills at once.
+// Stop sends SIGTERM to the group. It sends SIGKILL when the grace period is over or ctx ends; with an ended ctx, at
+// once. It returns nil if no process of the child is left, and ErrSurvivors if one still exists 5 s after SIGKILL. For
+// a child that has ended it returns at once.
 func (c *Child) Stop(ctx context.Context) error {
 	c.signal(syscall.SIGTERM)
 	grace := time.NewTimer(c.grace)
@@ -147,7 +145,7 @@ func (c *Child) Stop(ctx context.Context) error {
 	}
 }
 
-// signal sends a signal to the group, as long as its number is certain to be ours.
+// signal sends a signal to the group while the group's number certainly belongs to the child.
 func (c *Child) signal(sig syscall.Signal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -156,16 +154,16 @@ func (c *Child) signal(sig syscall.Signal) {
 	}
 	err := syscall.Kill(-c.pid, sig)
 	if err == syscall.ESRCH || sig == syscall.SIGKILL {
-		_ = syscall.Kill(c.pid, sig) // it may have left its group; an error: it is gone
+		_ = syscall.Kill(c.pid, sig) // the leader may have left its group; an error means that it is gone
 	}
 }
 
-// attend waits for the child's end, and clears up after it.
+// attend waits for the child's end and cleans up after it.
 func (c *Child) attend() {
 	c.output.Read()
 	c.awaitExit()
 	at := time.Now()
-	// Until it is reaped, the leader holds the group's number.
+	// Until the leader is reaped, no other group can get its number.
 	c.signal(syscall.SIGKILL)
 	q := quarry{groups: map[int]group{c.group.id: c.group}, tag: c.tag, since: c.group.start, cgroup: c.cgroup}
 	if err := q.clear(sweepLimit, &c.launcher.looks); err != nil {
@@ -179,7 +177,7 @@ func (c *Child) attend() {
 	c.output.Wait()
 }
 
-// awaitExit returns when the process has ended, and leaves it to be reaped.
+// awaitExit returns when the process has ended. It does not reap it.
 func (c *Child) awaitExit() {
 	for unix.Waitid(unix.P_PID, c.pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
@@ -191,7 +189,7 @@ func (c *Child) reap(at time.Time) Exit {
 	c.reaped = true
 	state, err := c.process.Wait()
 	if err != nil {
-		return Exit{Code: -1, At: at} // someone else reaped it, which only a bug does
+		return Exit{Code: -1, At: at} // another caller reaped it, which only a bug can cause
 	}
 	status := state.Sys().(syscall.WaitStatus)
 	exit := Exit{Code: state.ExitCode(), At: at}

@@ -1,11 +1,9 @@
-// Package supervise starts processes, keeps them running, and leaves nothing of
-// them behind, whichever way it ends itself.
+// Package supervise starts processes, keeps them running, and leaves none behind, however the supervisor itself ends.
 //
-// There are two levels. A [Launcher] starts a [Spec] as a [Child]: one process,
-// in a group of its own, its output cut into lines, its end known when the
-// process ends. A [Process] supervises one Spec through a Launcher: it waits
-// until the child answers, restarts it after a pause, and gives up when the
-// restart budget is spent.
+// There are two levels. A [Launcher] starts a [Spec] as a [Child]: one process that leads its own process group. Its
+// output is cut into lines. Its end is reported when the process ends. A [Process] supervises one Spec through a
+// Launcher. It waits until the child responds and restarts it after a pause. It gives up when the restart budget is
+// spent.
 //
 //	launcher, err := supervise.NewLauncher(supervise.Config{KeeperArgv: []string{"/proc/self/exe", "keep"}, Log: log})
 //	wg.Go(func() { launcher.Run(ctx) })
@@ -13,37 +11,31 @@
 //	wg.Go(func() { process.Run(ctx) })
 //	err = process.Ready(ctx)
 //
-// Three things see to it that nothing is left:
+// Three mechanisms prevent orphans:
 //
-//   - Children are started by two goroutines that hold their OS threads until all
-//     of them are gone, with a parent death signal of SIGKILL, which follows
-//     that thread: when the supervising process dies, so does each child.
-//   - A keeper, a process in a session of its own, knows every group. When the
-//     supervising process ends, by whatever means, the keeper's input ends; it
-//     then kills the groups, and whoever else carries the launcher's tag in the
-//     environment ([TagVariable]). [Keep] is what it runs.
-//   - When a child ends, or is stopped, its group and whoever carries the
-//     child's tag are killed before the end is told.
+//   - Two goroutines start the children. They lock their OS threads until all children are gone. The children have the
+//     parent death signal SIGKILL, which follows that thread: when the supervising process dies, so does each child.
+//   - A keeper, a process in its own session, has a list of all groups. When the supervising process ends, the keeper's
+//     input ends. The keeper then kills the groups and every process that carries the launcher's tag in its environment
+//     ([TagVariable]). [Keep] is its program.
+//   - When a child ends or is stopped, its group and all carriers of its tag are killed before the end is reported.
 //
-// Where this process may make cgroups (v2, by kernel 5.14 at least), each child
-// has one, which is killed with it, and removed. What then escapes: a process that
-// left its group, its environment and, as one that may write to the cgroup tree
-// can, its cgroup. Without cgroups the first two are enough, and so is another user.
+// If this process may create cgroups (v2, Linux 5.14 or later), each child has its own. It is killed and removed with
+// the child. A process then escapes only if it leaves its group, clears its environment and, with write access to the
+// cgroup tree, leaves its cgroup. Without cgroups, the first two are enough; running as another user is enough too.
 //
-// An [output.Tail] keeps the last lines of a child's output, and of those after it.
+// An [output.Tail] stores the last lines of the output of a child and its successors.
 //
-// [Limits] of a child are enforced as far as the system lets us; a child runs
-// without those that are not, and that is said.
+// [Limits] of a child are enforced as far as the system allows. A child runs without the other limits, and they are
+// reported.
 //
-// Children get no descriptors but those of their Spec. Those whose Spec is Isolated gain
-// no privileges by what they execute and inherit no ambient capabilities; they start from
-// a second thread with these attributes, which its children inherit. With the
-// rights of [MissingRights], a child can have a user of its own. [Hide] protects the
+// Children get only the descriptors of their Spec. A child whose Spec is Isolated gains no privileges by executing a
+// program, and inherits no ambient capabilities. A second thread with these attributes starts it, and children inherit
+// them. With the capabilities that [MissingCapabilities] checks, a child can run as its own user. [Hide] protects the
 // supervising process from children of the same user.
 //
-// Tags nest: a supervisor that was itself launched adds its own tag to that of
-// the outer one, so the outer keeper finds what the inner one started.
+// Tags nest: a supervisor that was itself launched adds its own tag to the outer one. So the outer keeper finds what
+// the inner supervisor started.
 //
-// All methods may be called concurrently, but Run, which is called once.
-// Linux only; /proc must be mounted.
+// All methods may be called concurrently, except Run, which is called once. The package needs Linux with /proc mounted.
 package supervise

@@ -5,10 +5,9 @@ import (
 	"strings"
 )
 
-// PlainEnvironment returns the entries of env, "KEY=VALUE" each, that a program needs to
-// run and that hold no secret: PATH, HOME, TMPDIR, the locale, the time zone, the settings
-// of the Go runtime, and Clusterman's variables (CMAN_...). It adds the variables that
-// names lists. What env has of the rest is dropped.
+// PlainEnvironment returns the entries of env ("KEY=VALUE") that a program needs to run and that hold no secret: PATH,
+// HOME, TMPDIR, the locale, the time zone, the settings of the Go runtime, and Clusterman's variables (CMAN_...). It
+// adds the variables in names and drops all others.
 func PlainEnvironment(env []string, names ...string) []string {
 	var plain []string
 	for _, entry := range env {

@@ -4,17 +4,17 @@ import "errors"
 
 // Errors that callers branch on.
 var (
-	// ErrClosed: the launcher has ended, or is ending; it starts nothing more.
-	// From Launcher.Start and Process.Run.
+	// ErrClosed: the launcher has ended or is ending, and starts no more children. Launcher.Start and Process.Run
+	// return it.
 	ErrClosed = errors.New("launcher closed")
 
-	// ErrSurvivors: some process did not go away after SIGKILL in time.
-	// From Child.Stop, Process.Run, Launcher.Run and Keep.
+	// ErrSurvivors: a process did not end in time after SIGKILL. Child.Stop, Process.Run, Launcher.Run and Keep return
+	// it.
 	ErrSurvivors = errors.New("processes survive SIGKILL")
 
-	// ErrFatal: the restart budget is spent. From Process.Ready.
+	// ErrFatal: the restart budget is spent. Process.Ready returns it.
 	ErrFatal = errors.New("restart budget spent")
 
-	// ErrStopped: supervision has ended. From Process.Ready.
+	// ErrStopped: supervision has ended. Process.Ready returns it.
 	ErrStopped = errors.New("supervision ended")
 )

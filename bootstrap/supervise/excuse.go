@@ -8,13 +8,11 @@ import (
 	"time"
 )
 
-// maxExcused is how many excused ends are remembered: with as many the pause has
-// long been the policy's longest.
+// maxExcused is how many excused ends are stored. With that many, the pause has long reached the policy's maximum.
 const maxExcused = 64
 
-// excusedError is an end of which the child is not guilty: there was nothing to
-// start, the system could start nothing, or it ended as was expected. It spends
-// nothing of the restart budget.
+// excusedError is an end that the child did not cause: the start could not be prepared, the system lacked resources, or
+// the end was expected. It does not count against the restart budget.
 type excusedError struct{ err error }
 
 func (e *excusedError) Error() string { return e.err.Error() }
@@ -25,14 +23,13 @@ func isExcused(err error) bool {
 	return ok
 }
 
-// isScarcity reports whether a start failed for want of what this host has too
-// little of at the moment: descriptors, processes, memory.
+// isScarcity reports whether a start failed because the host temporarily lacks descriptors, processes or memory.
 func isScarcity(err error) bool {
 	return slices.ContainsFunc([]error{syscall.EMFILE, syscall.ENFILE, syscall.EAGAIN, syscall.ENOMEM},
 		func(scarce error) bool { return errors.Is(err, scarce) })
 }
 
-// count counts an end, and says what follows.
+// count records an end, and returns the pause before the next start or giveUp.
 func (p *Process) count(why error, now time.Time) (delay time.Duration, giveUp bool) {
 	if isExcused(why) {
 		p.excused = append(p.excused, now)

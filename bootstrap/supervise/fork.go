@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// start forks a process, and reads its entry.
+// start forks a process and reads its entry in /proc.
 func (p *place) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, error) {
 	process, err := p.fork(spec, attr)
 	if err != nil {
 		p.discard()
 		return nil, entry{}, err
 	}
-	// Nobody has waited for it yet, so there is an entry even if it has ended.
+	// The process is not yet reaped, so the entry exists even if the process has ended.
 	leader, err := readEntry(process.Pid)
 	if err != nil {
 		kill(process)
@@ -26,17 +26,15 @@ func (p *place) start(spec Spec, attr os.ProcAttr) (*os.Process, entry, error) {
 	return process, leader, err
 }
 
-// fork starts a process in its place, with its limits. It is called on the
-// launcher's thread.
+// fork starts a process with its cgroup and limits. Call it on the launcher's thread.
 //
-// Limits of a process have to be set after it is forked and before it runs, for
-// which the standard library has no room. So it is traced: a traced process stops
-// when it has been executed, before its first instruction. Another way would be a
-// wrapper, which costs the start of a second program for each child, and loses
-// the parent death signal when it executes from another thread than its first.
+// Limits must be set after the fork and before the first instruction, which the standard library does not support. So
+// fork traces the process: a traced process stops after exec, before its first instruction. The alternative is a
+// wrapper. It costs the start of a second program, and loses the parent death signal if it executes from another thread
+// than its first.
 //
-// Where tracing or entering a cgroup is refused (by a sandbox, or because this
-// process is traced itself), the child starts without.
+// If tracing or entering the cgroup is refused (by a sandbox, or because this process is traced), the child starts
+// without it.
 func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 	limits := p.rlimits()
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Ptrace: len(limits) > 0}
@@ -60,7 +58,7 @@ func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 			p.limitRunning(process.Pid, limits)
 			return process, nil
 		case errors.Is(err, syscall.ENOENT):
-			return nil, err // what most often is wrong has nothing to do with it
+			return nil, err // the most frequent cause; a retry without tracing or cgroup would not help
 		case attr.Sys.Ptrace:
 			attr.Sys.Ptrace = false
 		case attr.Sys.UseCgroupFD:
@@ -73,9 +71,9 @@ func (p *place) fork(spec Spec, attr os.ProcAttr) (*os.Process, error) {
 	}
 }
 
-// limitStopped awaits that a traced process stops, limits it, and lets it go.
+// limitStopped waits until a traced process stops, sets its limits, and detaches.
 func (p *place) limitStopped(pid int, limits []rlimit) error {
-	// It ends, or it stops, at once: it has been executed. Neither is consumed.
+	// The process stops or ends at once after exec. WNOWAIT consumes neither event.
 	for unix.Waitid(unix.P_PID, pid, nil, unix.WEXITED|unix.WSTOPPED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
 	err := asUser(p.user, func() {
@@ -89,15 +87,14 @@ func (p *place) limitStopped(pid int, limits []rlimit) error {
 		return err
 	}
 	if err := unix.PtraceDetach(pid); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("let the traced process go: %w", err)
+		return fmt.Errorf("detach from the traced process: %w", err)
 	}
 	return nil
 }
 
-// limitRunning limits a process that could not be traced. What it did before is
-// not limited.
+// limitRunning sets the limits of a process that could not be traced. They do not cover what it did before.
 func (p *place) limitRunning(pid int, limits []rlimit) {
-	late := errors.New("set only after the first instructions, for tracing is refused")
+	late := errors.New("set only after the first instructions: tracing is refused")
 	err := asUser(p.user, func() {
 		for _, limit := range limits {
 			p.lacks(limit.name, cmp.Or(limit.set(pid), late))
@@ -108,8 +105,7 @@ func (p *place) limitRunning(pid int, limits []rlimit) {
 	}
 }
 
-// set gives a process, and those that it starts from now on, the limit, or the
-// stricter one that it has.
+// set sets the limit, or a stricter existing one, for a process and the processes that it starts later.
 func (l rlimit) set(pid int) error {
 	var now unix.Rlimit
 	if err := unix.Prlimit(pid, l.resource, nil, &now); err != nil {
@@ -119,7 +115,7 @@ func (l rlimit) set(pid int) error {
 	return unix.Prlimit(pid, l.resource, &unix.Rlimit{Cur: value, Max: value}, nil)
 }
 
-// kill kills and reaps a process that nobody waits for yet, with its group.
+// kill kills and reaps a process and its group. No other goroutine may wait for the process yet.
 func kill(process *os.Process) {
 	_ = syscall.Kill(-process.Pid, syscall.SIGKILL)
 	_, _ = process.Wait()

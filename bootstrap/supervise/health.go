@@ -6,13 +6,12 @@ import (
 	"time"
 )
 
-// hangError is why a child that still lives was given up.
+// hangError is the reason why a child that still runs is killed.
 type hangError struct{ why string }
 
 func (e *hangError) Error() string { return e.why }
 
-// watchHealth condemns the child when it was ill too often in a row. It returns
-// then, or when ctx ends.
+// watchHealth calls condemn after HealthFailures failed checks in a row. It returns then, or when ctx ends.
 func (p *Process) watchHealth(ctx context.Context, condemn context.CancelCauseFunc) {
 	due := time.NewTicker(p.config.HealthEvery)
 	defer due.Stop()

@@ -10,18 +10,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Hide forbids other processes of this process's user to attach to it and to read its
-// memory, its environment and its descriptors in /proc. It writes no core file from then
-// on. Children are not hidden: a program that is executed begins anew.
+// Hide prevents other processes of the same user from attaching to this process and from reading its memory,
+// environment and descriptors in /proc. From then on the process writes no core file. Hide does not cover children:
+// exec resets it.
 func Hide() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
-		return fmt.Errorf("forbid other processes to attach to this one: %w", err)
+		return fmt.Errorf("hide this process from others of its user: %w", err)
 	}
 	return nil
 }
 
-// right is a capability of capabilities(7) that a launcher needs to start children as
-// other users, and to end them.
+// capability is an entry of capabilities(7) that a launcher needs to start children as other users and to end them.
 type right struct {
 	name   string
 	number int
@@ -29,17 +28,17 @@ type right struct {
 
 func switchRights() []right {
 	return []right{
-		{"CAP_CHOWN", unix.CAP_CHOWN}, // of the folder of a plugin's socket
+		{"CAP_CHOWN", unix.CAP_CHOWN}, // to give the folder of a plugin's socket to the child
 		{"CAP_DAC_OVERRIDE", unix.CAP_DAC_OVERRIDE},
 		{"CAP_KILL", unix.CAP_KILL},
 		{"CAP_SETGID", unix.CAP_SETGID},
 		{"CAP_SETUID", unix.CAP_SETUID},
-		{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE}, // to read which process listens, and whose tag it has
+		{"CAP_SYS_PTRACE", unix.CAP_SYS_PTRACE}, // to read which process listens, and its tag
 	}
 }
 
-// MissingRights returns the capabilities that this process lacks to start children as
-// other users: as root it lacks none, unless a container took some away.
+// MissingCapabilities returns the capabilities that this process needs to start children as other users and does not
+// have. For root the list is empty, unless a container removed some.
 func MissingRights() ([]string, error) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var data [2]unix.CapUserData
@@ -55,8 +54,7 @@ func MissingRights() ([]string, error) {
 	return missing, nil
 }
 
-// SwitchRights returns the capabilities that MissingRights looks for, as a unit file of
-// systemd lists them.
+// SwitchCapabilities returns the capabilities that MissingCapabilities checks, in the format of a systemd unit file.
 func SwitchRights() string {
 	var names []string
 	for _, r := range switchRights() {
@@ -65,9 +63,8 @@ func SwitchRights() string {
 	return strings.Join(names, " ")
 }
 
-// isolateThread makes all that is executed by children of this thread gain no privileges:
-// not by a set-user-ID bit, not by capabilities of a file. It also does what dropInherited
-// does. The thread never gets rid of either.
+// isolateThread makes all programs that children of this thread execute gain no privileges, neither by a set-user-ID
+// bit nor by file capabilities. It also calls dropInherited. Neither can be undone for the thread.
 func isolateThread() error {
 	if err := dropInherited(); err != nil {
 		return err
@@ -78,11 +75,11 @@ func isolateThread() error {
 	return nil
 }
 
-// dropInherited drops the capabilities that children of this thread inherit: without root a
-// launcher has such, by AmbientCapabilities of systemd. The thread keeps its own.
+// dropInherited clears the capabilities that children of this thread inherit. A launcher without root has them by
+// systemd's AmbientCapabilities. The thread keeps its own.
 func dropInherited() error {
 	err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
-	if err != nil && err != unix.EINVAL { // EINVAL: the kernel does not have it
+	if err != nil && err != unix.EINVAL { // EINVAL: the kernel does not support it
 		return fmt.Errorf("clear the ambient capabilities: %w", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
@@ -97,9 +94,8 @@ func dropInherited() error {
 	return nil
 }
 
-// closeInherited marks all descriptors of this process but the standard ones to be closed
-// in its children: those too that it inherited from the process that started it. Children
-// get the descriptors of their Spec by another way.
+// closeInherited marks all descriptors of this process, except the standard ones, as close-on-exec. That includes those
+// that the process inherited. Children get the descriptors of their Spec in another way.
 func closeInherited() error {
 	const first = 3
 	err := unix.CloseRange(first, ^uint(0), unix.CLOSE_RANGE_CLOEXEC)
@@ -120,9 +116,8 @@ func closeInherited() error {
 	return nil
 }
 
-// asUser calls do on this thread, whose real user and group are those ids meanwhile. The
-// kernel lets a process limit another one if their users are the same: by the effective
-// user alone, it would take CAP_SYS_RESOURCE, which containers do not have.
+// asUser calls do on this thread with the real user and group set to id. The kernel lets a process limit another one if
+// their real users are equal. With the effective user alone it requires CAP_SYS_RESOURCE, which containers do not have.
 func asUser(id int, do func()) error {
 	if id == 0 {
 		do()
@@ -136,7 +131,7 @@ func asUser(id int, do func()) error {
 	return errors.Join(err, setReal(uid, gid))
 }
 
-// setReal sets the real user and group of this thread alone.
+// setReal sets the real user and group of this thread only.
 func setReal(uid, gid int) error {
 	const same = ^uintptr(0)
 	if _, _, errno := syscall.RawSyscall(unix.SYS_SETRESGID, uintptr(gid), same, same); errno != 0 {

@@ -11,33 +11,32 @@ import (
 )
 
 const (
-	// keepLimit bounds what a keeper does after its launcher has ended.
+	// keepLimit bounds how long a keeper works after its launcher has ended.
 	keepLimit = 3 * time.Second
 
-	// keepReady is the line by which a keeper says that it listens.
+	// keepReady is the line that a keeper prints when it reads its input.
 	keepReady = "keeping"
 )
 
-// Keep is all that the process of Config.KeeperArgv does: in is its standard
-// input, out its standard output. It returns when in ends, which is when the
-// launcher's process has ended, and what the launcher left is killed: at the
-// latest three seconds later, then with ErrSurvivors.
+// Keep is the whole program of the process of Config.KeeperArgv. in is its standard input, out its standard output. in
+// ends when the launcher's process has ended. Keep then kills what the launcher left and returns. After three seconds
+// it returns ErrSurvivors if a process is left.
 //
-// It ignores SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGPIPE for the whole process.
-// A line that it does not understand is skipped, and part of the error.
+// It ignores SIGTERM, SIGINT, SIGHUP, SIGQUIT and SIGPIPE for the whole process. It skips invalid lines and includes
+// the first one in the error.
 func Keep(in io.Reader, out io.Writer) error {
 	signal.Ignore(syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT, syscall.SIGPIPE)
-	// An error: the launcher has ended already, which is what a keeper is for.
+	// An error means that the launcher has ended already, which a keeper must handle anyway.
 	_, _ = fmt.Fprintln(out, keepReady)
 	q, err := readRegister(in)
 	if q.tag == "" {
-		return errors.Join(err, errors.New("the launcher never told its tag"))
+		return errors.Join(err, errors.New("the launcher sent no tag"))
 	}
 	return errors.Join(err, q.clear(keepLimit, new(looks)))
 }
 
-// readRegister reads the lines of a launcher until its end. Lines that it cannot
-// read do not end it: for that would kill what is still supervised.
+// readRegister reads the lines of a launcher until the input ends. It continues after an invalid line: ending there
+// would kill children that are still supervised.
 func readRegister(in io.Reader) (quarry, error) {
 	q := quarry{groups: make(map[int]group)}
 	var first error

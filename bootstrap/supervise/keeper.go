@@ -16,19 +16,18 @@ const (
 	keeperEndLimit   = keepLimit + time.Second
 	firstKeeperPause = 10 * time.Millisecond
 	maxKeeperPause   = time.Second
-	maxKeeperWords   = 4 << 10  // bytes of what a keeper says instead of keepReady
-	emptyPipe        = 32 << 10 // bytes that a pipe takes before somebody reads
+	maxKeeperWords   = 4 << 10  // bytes of what a keeper prints instead of keepReady
+	emptyPipe        = 32 << 10 // bytes that a pipe buffers without a reader
 )
 
-// keeper is the launcher's end of a keeper process.
+// keeper is the launcher's handle of a keeper process.
 type keeper struct {
 	process *os.Process
-	in      *os.File      // its standard input; closed only when it has ended, or is to end
-	ended   chan struct{} // closed when it has
+	in      *os.File      // its standard input; closed only after it has ended, or to end it
+	ended   chan struct{} // closed when the process has ended
 }
 
-// startKeeper starts a keeper, tells it of every child, and returns when it
-// listens.
+// startKeeper starts a keeper, sends it all children, and returns when it is ready.
 func (l *Launcher) startKeeper() (*keeper, error) {
 	theirIn, in, err := os.Pipe()
 	if err != nil {
@@ -57,26 +56,25 @@ func (l *Launcher) startKeeper() (*keeper, error) {
 	return k, nil
 }
 
-// keeperTitle is what ps shows of a keeper.
+// keeperTitle is the name of a keeper in ps.
 const keeperTitle = "weir: keeper"
 
-// forkKeeper starts the process. The tag and the groups that there are lie in the
-// pipe before there is anyone to read them, so that the keeper knows them even if
-// we are killed at this moment.
+// forkKeeper starts the process. The tag and the existing groups are in the pipe before the process starts. So the
+// keeper reads them even if the launcher is killed at this moment.
 func (l *Launcher) forkKeeper(in, theirIn, theirOut *os.File) (*os.Process, error) {
 	if _, err := in.WriteString(l.knownGroups()); err != nil {
 		return nil, err
 	}
 	return os.StartProcess(l.keeperArgv[0], append([]string{keeperTitle}, l.keeperArgv[1:]...), &os.ProcAttr{
-		Dir:   "/",
-		Env:   PlainEnvironment(os.Environ()), // without the tag: an outer keeper must not kill it before its work
+		Dir: "/",
+		// Without the tag: an outer keeper must not kill this one before it has done its work
+		Env:   PlainEnvironment(os.Environ()),
 		Files: []*os.File{theirIn, theirOut, theirOut},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 }
 
-// knownGroups is the beginning of a register: the tag, the cgroup, and as many
-// groups as an empty pipe takes for certain.
+// knownGroups returns the beginning of a register: the tag, the cgroup, and as many groups as an empty pipe can hold.
 func (l *Launcher) knownGroups() string {
 	text := fmt.Sprintf(tagLine, l.tag)
 	if l.cgroup != "" {
@@ -94,7 +92,7 @@ func (l *Launcher) knownGroups() string {
 	return text
 }
 
-// awaitReady waits until a keeper says that it listens.
+// awaitReady waits until a keeper prints keepReady.
 func awaitReady(out *os.File) error {
 	if err := out.SetReadDeadline(time.Now().Add(keeperReadyLimit)); err != nil {
 		return err
@@ -105,8 +103,8 @@ func awaitReady(out *os.File) error {
 		return nil
 	}
 	if err == nil || err == io.EOF {
-		rest, _ := io.ReadAll(said) // what there is of it explains enough
-		return fmt.Errorf("it says %q instead of %q", line+string(rest), keepReady)
+		rest, _ := io.ReadAll(said) // what was read so far is enough for the error
+		return fmt.Errorf("it printed %q, want %q", line+string(rest), keepReady)
 	}
 	return err
 }
@@ -117,14 +115,14 @@ func (k *keeper) await() {
 	close(k.ended)
 }
 
-// kill ends a keeper without letting it do its work.
+// kill ends a keeper without letting it kill children.
 func (k *keeper) kill() {
-	_ = k.process.Kill() // an error: it has ended
+	_ = k.process.Kill() // an error means that it has ended
 	<-k.ended
 	k.in.Close()
 }
 
-// release ends a keeper by the end of its input, at which it does its work.
+// release closes the keeper's input and waits until the keeper has done its work.
 func (k *keeper) release() error {
 	k.in.Close()
 	limit := time.NewTimer(keeperEndLimit)
@@ -139,7 +137,7 @@ func (k *keeper) release() error {
 	}
 }
 
-// tendKeeper replaces the keeper whenever it ends, until ctx does.
+// tendKeeper replaces the keeper each time it ends, until ctx ends.
 func (l *Launcher) tendKeeper(ctx context.Context, k *keeper) {
 	pause := firstKeeperPause
 	for {
@@ -148,14 +146,14 @@ func (l *Launcher) tendKeeper(ctx context.Context, k *keeper) {
 			return
 		case <-k.ended:
 		}
-		l.log.Error("keeper ended, another is started", "pid", k.process.Pid)
+		l.log.Error("keeper ended, starting another", "pid", k.process.Pid)
 		next, err := l.startKeeper()
 		if err == nil {
 			k.in.Close()
 			k, pause = next, firstKeeperPause
 			continue
 		}
-		l.log.Error("nothing sees to it that no process is left if this one is killed", "err", err, "retry_in", pause)
+		l.log.Error("orphan protection is off: keeper not running", "err", err, "retry_in", pause)
 		select {
 		case <-ctx.Done():
 			return
@@ -165,7 +163,7 @@ func (l *Launcher) tendKeeper(ctx context.Context, k *keeper) {
 	}
 }
 
-// adopt makes k the keeper, and tells it of every child.
+// adopt makes k the current keeper and sends it all children.
 func (l *Launcher) adopt(k *keeper) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -175,14 +173,14 @@ func (l *Launcher) adopt(k *keeper) {
 	}
 }
 
-// tellLocked writes a line to the keeper. One that does not read is killed, so
-// that tendKeeper replaces it; it must not see its input end before.
+// reportLocked writes a line to the keeper. It kills a keeper that does not read, so that tendKeeper replaces it. The
+// keeper's input must stay open until then.
 func (l *Launcher) tellLocked(format string, args ...any) {
 	err := l.keeper.in.SetWriteDeadline(time.Now().Add(keeperWriteLimit))
 	if err == nil {
 		_, err = fmt.Fprintf(l.keeper.in, format, args...)
 	}
 	if err != nil {
-		_ = l.keeper.process.Kill() // an error: it has ended, and tendKeeper knows
+		_ = l.keeper.process.Kill() // an error means that it has ended, and tendKeeper replaces it
 	}
 }

@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// goneWithin is the time in which nothing may be left after kill -9.
-const goneWithin = 10 * time.Second // on a machine that is busy; the figure is 2 s, see BenchmarkUp of cmd/weir
+// cleanupLimit is the time within which nothing may be left after kill -9.
+const goneWithin = 10 * time.Second // for a busy machine; the target is 2 s, see BenchmarkUp of cmd/weir
 
-// supervisor is a process that supervises a command, see superviseCommand.
+// supervisor is a process that runs superviseCommand.
 type supervisor struct {
 	pid  int
 	mark string
@@ -64,7 +64,7 @@ func startSupervisor(t *testing.T, command string) supervisor {
 	return supervisor{cmd.Process.Pid, mark, said, reap}
 }
 
-// assertGone fails unless nothing of the supervisor is left in time.
+// assertGone fails unless all processes of the supervisor end in time.
 func (s supervisor) assertGone(t *testing.T) {
 	t.Helper()
 	began := time.Now()
@@ -115,7 +115,7 @@ func TestNothingSurvivesKillOfSupervisor(t *testing.T) {
 	}
 }
 
-// Killed in the midst of starts and ends, too.
+// Nothing survives a kill during starts and ends either.
 func TestNothingSurvivesKillInMidst(t *testing.T) {
 	for i := range 10 {
 		s := startSupervisor(t, `churn: (setsid sleep 1000 &); sleep 1000 & echo $!; echo ready`)
@@ -175,7 +175,7 @@ func TestKeeperIsReplaced(t *testing.T) {
 	s.assertGone(t)
 }
 
-// The replaced keeper knows the groups that began before it.
+// A replacement keeper knows the groups that started before it.
 func TestReplacedKeeperKnowsGroups(t *testing.T) {
 	launcher := newLauncher(t)
 	mark := newMark(t)
@@ -185,7 +185,7 @@ func TestReplacedKeeperKnowsGroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, 10*time.Second, "another keeper", func() bool { return present(launcher) != first })
-	// Its launcher has not ended, so it must not do anything yet.
+	// Its launcher runs, so the keeper must not kill anything.
 	if !lives(child.PID()) {
 		t.Error("the child died with the keeper")
 	}
@@ -200,7 +200,7 @@ func present(l *Launcher) *keeper {
 	return l.keeper
 }
 
-// An inner supervisor whose keeper is gone is covered by the outer one.
+// The outer keeper covers an inner supervisor without a keeper.
 func TestOuterKeeperCoversInnerSupervisor(t *testing.T) {
 	s := startSupervisor(t, `inner: (setsid sleep 1000 &); sleep 1000 & echo ready; wait`)
 	var inner int
@@ -235,8 +235,8 @@ func TestLauncherNeedsKeeper(t *testing.T) {
 		argv []string
 		want string
 	}{
-		{"ends", []string{"/bin/false"}, `it says ""`},
-		{"other words", []string{noise}, `it says "no such command: keep\n"`},
+		{"ends", []string{"/bin/false"}, `it printed ""`},
+		{"other words", []string{noise}, `it printed "no such command: keep\n"`},
 		{"no such file", []string{"/nonexistent/keeper"}, "no such file"},
 	}
 	for _, test := range tests {
@@ -327,8 +327,8 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-// A process that executes one program after the other carries its tag all the time, though
-// its environment reads as empty in between: about every fiftieth time.
+// A process that executes one program after another carries its tag all the time. About every fiftieth reading finds
+// its environment empty.
 func TestTagOfProcessThatExecutes(t *testing.T) {
 	spec := shell(`echo ready; exec /bin/sh -c "$LOOP"`, newMark(t), &listing{})
 	spec.Env = append(spec.Env, `LOOP=exec /bin/sh -c "$LOOP"`)
@@ -376,7 +376,7 @@ func TestHasNoEnviron(t *testing.T) {
 	}
 }
 
-// A process whose tag is unknown may be of the quarry: no round may end the search.
+// A process with an unknown tag may be a survivor: it must not end the search.
 func TestMeetUnknownTag(t *testing.T) {
 	for known, want := range map[bool]bool{true: false, false: true} {
 		if got := (quarry{tag: "T"}).meet(entry{pid: 1}, func() (string, bool) { return "", known }); got != want {

@@ -15,15 +15,13 @@ import (
 	"sync"
 )
 
-// Config is what a launcher needs.
+// Config configures a launcher.
 type Config struct {
-	// KeeperArgv is the command line, an absolute path first, of a process that
-	// calls Keep and ends. Its environment is the PlainEnvironment of this process:
-	// other processes of its user can read it.
+	// KeeperArgv is the command line of a process that calls Keep and exits. It starts with an absolute path. The
+	// environment is the PlainEnvironment of this process, because other processes of the same user can read it.
 	KeeperArgv []string
 
-	// Log tells of what a launcher cannot return: a keeper that ended, limits of a
-	// child that do not hold.
+	// Log receives what a launcher cannot return: a keeper that ended, limits that are not enforced.
 	Log *slog.Logger
 }
 
@@ -39,32 +37,31 @@ func (c Config) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Launcher starts children, and owns the thread and the keeper that they depend
-// on. See the package comment.
+// Launcher starts children. It owns the threads and the keeper that they depend on. See the package comment.
 type Launcher struct {
 	log        *slog.Logger
 	keeperArgv []string
-	outer      string // the value of TagVariable with which this process was started
-	tag        string // of all that this launcher starts
-	cgroup     cgroup // of all that this launcher starts; empty: it cannot be
-	noCgroup   error  // why a cgroup is missing; set before the launcher's threads begin
+	outer      string // the value of TagVariable in this process's own environment
+	tag        string // of everything that this launcher starts
+	cgroup     cgroup // of everything that this launcher starts; empty: no cgroup
+	noCgroup   error  // why there is no cgroup; set before the launcher's threads start
 
-	plain    chan request  // to the thread of children that are not isolated
-	isolated chan request  // to that of the others
-	closed   chan struct{} // nothing more is started
+	plain    chan request  // to the thread that starts children that are not isolated
+	isolated chan request  // to the thread that starts isolated children
+	closed   chan struct{} // closed when no more children are started
 	helpers  sync.WaitGroup
-	looks    looks // of the ends of children
+	looks    looks // of /proc, shared by the ends of children
 
 	mu       sync.Mutex
 	keeper   *keeper
-	children map[int]*Child    // by pid, those that have not ended
-	started  int               // children so far
-	logged   map[string]string // by name of child: the limits that do not hold
+	children map[int]*Child    // by pid; running children only
+	started  int               // number of children so far
+	logged   map[string]string // by child name: the unenforced limits that were last logged
 }
 
 type request struct {
 	spec  Spec
-	reply chan<- reply // with room for one
+	reply chan<- reply // buffer of 1
 }
 
 type reply struct {
@@ -72,7 +69,7 @@ type reply struct {
 	err   error
 }
 
-// NewLauncher returns a launcher that starts nothing until it runs.
+// NewLauncher returns a launcher. It starts no child until Run is called.
 func NewLauncher(config Config) (*Launcher, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("launcher: %w", err)
@@ -97,10 +94,9 @@ func NewLauncher(config Config) (*Launcher, error) {
 	}, nil
 }
 
-// Run makes Start work until ctx ends, then stops all children at the same time,
-// each with its own grace. It returns nil when nothing of them is left,
-// ErrSurvivors when something is, and an error at once when no keeper can be
-// started. It is called once.
+// Run serves Start until ctx ends, then stops all children in parallel, each with its own grace period. It returns nil
+// if no process is left, and ErrSurvivors otherwise. If the keeper cannot be started, it returns an error at once. Call
+// it once.
 func (l *Launcher) Run(ctx context.Context) error {
 	k, err := l.startKeeper()
 	if err != nil {
@@ -111,7 +107,7 @@ func (l *Launcher) Run(ctx context.Context) error {
 	if l.noCgroup == nil {
 		l.noCgroup = l.cgroup.create()
 	}
-	// The threads and the keeper outlive ctx: as long as there are children.
+	// The threads and the keeper outlive ctx. They end after the last child.
 	childless, release := context.WithCancel(context.WithoutCancel(ctx))
 	var tending, accepting sync.WaitGroup
 	tending.Go(func() { l.tendKeeper(childless, k) })
@@ -128,15 +124,14 @@ func (l *Launcher) Run(ctx context.Context) error {
 	release()
 	tending.Wait()
 	err = errors.Join(err, l.keeper.release())
-	if !errors.Is(err, ErrSurvivors) { // a survivor's end may never come
+	if !errors.Is(err, ErrSurvivors) { // survivors may never end
 		l.helpers.Wait()
 	}
 	return err
 }
 
-// Start starts a child. It waits until the launcher runs, at most until ctx ends,
-// which has no other influence on the child. After the launcher's end it
-// returns ErrClosed. The files of the spec may be closed when it has returned.
+// Start starts a child. It waits until the launcher runs, at most until ctx ends; ctx does not affect the child. After
+// the launcher has ended it returns ErrClosed. The caller may close the files of the spec afterwards.
 func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	if err := spec.Validate(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", spec.Name, err)
@@ -161,9 +156,9 @@ func (l *Launcher) Start(ctx context.Context, spec Spec) (*Child, error) {
 	return r.child, nil
 }
 
-// serve prepares its thread and starts what is requested until accept ends; then it calls
-// closed. It holds the thread, at whose end the kernel kills the children, until hold ends.
-// If the thread cannot be prepared, each start fails with that error.
+// serve prepares its thread and starts requested children until accept ends. Then it calls closed. It holds the thread
+// until hold ends, because the kernel kills the children when the thread ends. If prepare fails, each start fails with
+// that error.
 func (l *Launcher) serve(accept, hold context.Context, requests <-chan request, closed func(), prepare func() error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 	unprepared := prepare()
@@ -184,7 +179,7 @@ func (l *Launcher) serve(accept, hold context.Context, requests <-chan request, 
 	}
 }
 
-// stopAll stops all children at the same time.
+// stopAll stops all children in parallel.
 func (l *Launcher) stopAll() error {
 	l.mu.Lock()
 	children := slices.Collect(maps.Values(l.children))
@@ -198,7 +193,7 @@ func (l *Launcher) stopAll() error {
 	return errors.Join(errs...)
 }
 
-// nextNumber returns what tells the next child from the others.
+// nextNumber returns the number of the next child, unique in this launcher.
 func (l *Launcher) nextNumber() string {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -206,11 +201,11 @@ func (l *Launcher) nextNumber() string {
 	return strconv.Itoa(l.started)
 }
 
-// isNews reports whether what is unenforced of a child differs from what was logged last.
+// isNewlyUnenforced reports whether the unenforced limits of a child differ from those logged last.
 func (l *Launcher) isNews(name, unenforced string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	const most = 1000 // names, which may change with each start
+	const most = 1000 // names; they may change with each start
 	if len(l.logged) >= most {
 		clear(l.logged)
 	}
@@ -219,7 +214,7 @@ func (l *Launcher) isNews(name, unenforced string) bool {
 	return before != unenforced
 }
 
-// enter makes a child known to the keeper, leave ends that.
+// enter registers a child with the keeper; leave removes it.
 func (l *Launcher) enter(c *Child) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

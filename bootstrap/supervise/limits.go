@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of limits: below them nothing useful starts.
+// Bounds of limits. Below the minimum no useful program starts.
 const (
 	minMemory    = 1 << 20 // bytes
 	maxMemory    = 1 << 60
@@ -19,23 +19,21 @@ const (
 	maxAddressMB = math.MaxInt64 >> 20
 )
 
-// Limits bound what a child may use; a zero field is no limit.
+// Limits bound what a child may use. Zero means no limit.
 //
-// OpenFiles and AddressMB hold for each of its processes by itself, from before
-// the first instruction on. A limit that this process has itself is not exceeded.
+// OpenFiles and AddressMB apply to each process of the child separately, from before the first instruction. They never
+// exceed the limits of this process.
 //
-// Memory, CPUs and Processes hold for all of them together. They need a cgroup v2
-// with the controllers memory, cpu and pids, delegated to this process: of
-// systemd, by Delegate=yes and DelegateSubgroup=NAME. Without one, the kernel's limits
-// stand in that it has: each process may map four times Memory (RLIMIT_DATA), and
-// a child with a user of its own has at most so many Processes (RLIMIT_NPROC).
+// Memory, CPUs and Processes apply to all processes of the child together. They need a cgroup v2 with the controllers
+// memory, cpu and pids, delegated to this process (systemd: Delegate=yes and DelegateSubgroup=NAME). Without one,
+// kernel limits replace them where possible. Each process may map four times Memory (RLIMIT_DATA). A child with its own
+// user has at most Processes processes (RLIMIT_NPROC).
 //
-// A limit that cannot be had does not keep the child from running; see
-// Child.Unenforced.
+// A limit that cannot be enforced does not prevent the start; see Child.Unenforced.
 type Limits struct {
-	Memory    int64   // bytes, without swap; when they are used up, all of the child is killed
+	Memory    int64   // bytes, without swap; when exceeded, the whole child is killed
 	CPUs      float64 // seconds of CPU time in each second
-	Processes int     // and threads
+	Processes int     // counts threads too
 	OpenFiles int     // RLIMIT_NOFILE
 	AddressMB int64   // RLIMIT_AS, in MiB
 }
@@ -61,14 +59,14 @@ func (l Limits) Validate() error {
 	return errors.Join(errs...)
 }
 
-// rlimit is a limit of each process.
+// rlimit is a limit of a single process.
 type rlimit struct {
 	name     string
 	resource int
 	value    uint64
 }
 
-// rlimits returns the limits that hold for each process.
+// rlimits returns the limits that apply to each process.
 func (l Limits) rlimits() []rlimit {
 	var all []rlimit
 	if l.OpenFiles > 0 {
@@ -80,31 +78,31 @@ func (l Limits) rlimits() []rlimit {
 	return all
 }
 
-// Names of limits, for people.
+// Names of limits in messages.
 const (
 	limitMemory    = "memory"
 	limitProcesses = "processes"
 )
 
-// setting is what a file of a cgroup is to say.
+// setting is the value that a file of a cgroup should have.
 type setting struct {
-	limit      string // its name, for people; empty: does without
+	limit      string // name in messages; empty: optional
 	controller string
 	file       string
 	value      string
 }
 
-// cpuPeriod is the period of cpu.max, in microseconds: the kernel's default.
+// cpuPeriod is the period of cpu.max in microseconds. It is the kernel's default.
 const cpuPeriod = 100_000
 
-// settings returns the limits that hold for all processes together, as
-// Documentation/admin-guide/cgroup-v2.rst of the kernel has them.
+// settings returns the limits that apply to all processes together, in the format of the kernel's
+// Documentation/admin-guide/cgroup-v2.rst.
 func (l Limits) settings() []setting {
 	var all []setting
 	if l.Memory > 0 {
 		all = append(all,
 			setting{limitMemory, "memory", "memory.max", strconv.FormatInt(l.Memory, 10)},
-			setting{"", "memory", "memory.swap.max", "0"}, // there is none without swap accounting
+			setting{"", "memory", "memory.swap.max", "0"}, // the file is missing without swap accounting
 			setting{"", "memory", "memory.oom.group", "1"})
 	}
 	if l.CPUs > 0 {

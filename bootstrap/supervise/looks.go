@@ -5,27 +5,26 @@ import (
 	"sync"
 )
 
-// looks shares looks at all processes: one costs milliseconds, and serves all who
-// asked before it began, so that many children that end at once cost little more
-// than one. Its methods may be called concurrently.
+// scans shares scans of all processes. A scan takes milliseconds and serves all callers that came before it began. So
+// many children that end at once cost little more than one. Its methods may be called concurrently.
 type looks struct {
-	looking sync.Mutex // held during a look: there is one at a time
+	looking sync.Mutex // held during a scan: one runs at a time
 
 	mu   sync.Mutex
-	next *look // that has not begun; nil: nobody waits for one
+	next *look // not begun; nil: no caller waits
 }
 
-// look is one look at all processes, on behalf of several.
+// scan is one scan of all processes for several callers.
 type look struct {
 	quarries []quarry
 	done     chan struct{}
 
-	found []int // of each quarry; before done is closed: not yet known
-	err   error // as found
+	found []int // processes of each entry of survivorSets; valid after done is closed
+	err   error // valid after done is closed
 }
 
-// search looks for members of the quarry's groups and for who carries its tag,
-// kills them, and returns how many there were. The look begins after the call.
+// search finds members of q's groups and carriers of its tag, kills them, and returns their number. It uses a scan that
+// begins after the call.
 func (l *looks) search(q quarry) (found int, err error) {
 	l.mu.Lock()
 	first := l.next == nil
@@ -45,19 +44,19 @@ func (l *looks) search(q quarry) (found int, err error) {
 	return mine.found[i], nil
 }
 
-// make makes the next look when the present one, if there is one, has ended.
+// make runs the next scan after the current one, if any, has ended.
 func (l *looks) make(next *look) {
 	l.looking.Lock()
 	defer l.looking.Unlock()
 	l.mu.Lock()
-	l.next = nil // who comes from now on may have missed some of it
+	l.next = nil // later callers need another scan: this one may miss some of their processes
 	l.mu.Unlock()
 	next.found, next.err = hunt(next.quarries)
 	close(next.done)
 }
 
-// hunt looks at each process once, and kills those that are of a quarry. It
-// returns how many there are of each.
+// killFound scans all processes once and kills those that belong to an entry of survivorSets. It returns their number for
+// each.
 func hunt(quarries []quarry) (found []int, err error) {
 	all, err := pids()
 	if err != nil {
@@ -70,7 +69,7 @@ func hunt(quarries []quarry) (found []int, err error) {
 		}
 		e, err := readEntry(pid)
 		if err != nil || e.dead {
-			continue // an error: it is gone
+			continue // an error means that it is gone
 		}
 		tag := sync.OnceValues(func() (string, bool) { return readTag(pid) })
 		for i, q := range quarries {

@@ -9,17 +9,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// place is where a child starts: its cgroup, if it can have one.
+// placement is where a child starts: its cgroup, if available, and its limits.
 type place struct {
 	limits     Limits
 	user       int // Spec.User
 	cgroup     cgroup
-	dir        *os.File // the cgroup's folder
-	unenforced []error  // limits that do not hold, and why
-	standIns   []rlimit // of each process, for limits that the cgroup cannot hold
+	dir        *os.File // the open folder of the cgroup
+	unenforced []error  // limits that are not enforced, and why
+	standIns   []rlimit // per-process limits that replace limits of the cgroup
 }
 
-// makePlace makes a child's cgroup, with as many of its limits as can be had.
+// newPlacement creates a child's cgroup and sets the limits that can be set.
 func (l *Launcher) makePlace(name string, spec Spec) *place {
 	p := &place{limits: spec.Limits, user: spec.User}
 	if l.noCgroup != nil {
@@ -39,7 +39,7 @@ func (l *Launcher) makePlace(name string, spec Spec) *place {
 	return p
 }
 
-// limit writes the limits into the cgroup, which lies in another one.
+// limit writes the limits into the cgroup, whose parent is in.
 func (p *place) limit(in cgroup) {
 	for _, s := range p.limits.settings() {
 		err := in.enable(s.controller)
@@ -52,21 +52,21 @@ func (p *place) limit(in cgroup) {
 	}
 }
 
-// leave gives the cgroup up, for a cause.
+// leave gives up the cgroup because of cause.
 func (p *place) leave(cause error) {
 	p.discard()
-	p.unenforced, p.standIns = nil, nil // all of them, for this cause
+	p.unenforced, p.standIns = nil, nil // replaced: all limits are affected by this cause
 	for _, s := range p.limits.settings() {
 		p.standIn(s.limit, cause)
 	}
 }
 
-// mapped is how many times the memory that a process uses it may map, where only that can
-// be bounded: libraries map buffers for each core and use few of them.
+// dataFactor is the ratio of the memory that a process may map to the memory that it may use. It applies where only
+// mapping can be limited: libraries map buffers for each core and use few of them.
 const mapped = 4
 
-// standIn notes that the cgroup cannot hold a limit, and why. The kernel's limit of each
-// process stands in for it, if there is one.
+// useFallback records that the cgroup cannot enforce a limit, and why. A per-process limit of the kernel replaces it where
+// one exists.
 func (p *place) standIn(limit string, why error) {
 	switch {
 	case limit == "":
@@ -82,13 +82,13 @@ func (p *place) standIn(limit string, why error) {
 	p.lacks(limit, why)
 }
 
-// rlimits returns the limits that hold for each process.
+// rlimits returns the limits that apply to each process.
 func (p *place) rlimits() []rlimit { return append(p.limits.rlimits(), p.standIns...) }
 
-// discard removes the cgroup, which nobody is in.
+// discard removes the cgroup, which must be empty.
 func (p *place) discard() {
 	p.close()
-	_ = p.cgroup.remove() // an error: the launcher's end will
+	_ = p.cgroup.remove() // an error is ignored: the end of the launcher removes it
 	p.cgroup = ""
 }
 
@@ -104,7 +104,7 @@ func (p *place) lacks(limit string, why error) {
 	p.unenforced = append(p.unenforced, fmt.Errorf("%s: %w", limit, why))
 }
 
-// describe returns the limits that do not hold in one line; empty: all hold.
+// describe returns the limits that are not enforced, in one line; "" if all are.
 func (p *place) describe() string {
 	err := errors.Join(p.unenforced...)
 	if err == nil {

@@ -9,42 +9,37 @@ import (
 	"time"
 )
 
-// ProcessConfig says what to supervise, and how.
+// ProcessConfig configures a supervised process.
 type ProcessConfig struct {
-	// Name is the process's name in statuses, logs and errors, and the seed of
-	// its jitter.
+	// Name is the process's name in statuses, logs and errors. It also seeds the jitter of the pauses.
 	Name string
 
-	// NewSpec is asked before each start. Its files are closed after the start.
-	// An error of it is none of the child's: it is asked again after a pause as
-	// Policy has it, for ever.
+	// NewSpec is called before each start. Its files are closed after the start. An error does not count as a failure
+	// of the child: NewSpec is called again after a pause of Policy, without limit.
 	NewSpec func(ctx context.Context) (Spec, error)
 
-	// Expected, if not nil, says of a child that has ended by itself whether that
-	// is no failure: it is started again, at once unless it ends so often.
+	// Expected, if not nil, reports whether the exit of a child is expected. The child is then started again without
+	// counting a failure, at once unless it ends too often.
 	Expected func(Exit) bool
 
-	// Probe is called until it returns nil: then the child answers. Nil: a child
-	// answers as soon as it is started. ctx ends when the child does, and when
-	// StartTimeout is over; one call may use up all of it.
+	// Probe is called until it returns nil; then the child is ready. If nil, a child is ready as soon as it has
+	// started. ctx ends with the child and after StartTimeout. One call may use all of that time.
 	Probe func(ctx context.Context) error
 
-	// StartTimeout bounds the time from start to answer.
+	// StartTimeout bounds the time from start to readiness.
 	StartTimeout time.Duration
 
-	// Health, if not nil, is called while the child runs, HealthEvery, and ctx
-	// ends after HealthTimeout or with the child: then it must return soon. When
-	// HealthFailures calls in a row have returned an error, the child hangs: see
-	// Fail.
+	// Health, if not nil, is called every HealthEvery while the child runs. Its ctx ends after HealthTimeout or with
+	// the child, and then it must return soon. After HealthFailures errors in a row the child counts as hung: see Fail.
 	Health         func(ctx context.Context) error
 	HealthEvery    time.Duration
 	HealthTimeout  time.Duration
 	HealthFailures int
 
-	// Policy says when to restart, and when to give up.
+	// Policy decides when to restart and when to give up.
 	Policy Policy
 
-	// Watch, if not nil, is given each new status, in order. It must return soon.
+	// Watch, if not nil, receives each new status, in order. It must return soon.
 	Watch func(Status)
 
 	Log *slog.Logger
@@ -77,20 +72,20 @@ type Process struct {
 	config   ProcessConfig
 	launcher *Launcher
 
-	// Only Run's goroutine:
-	history []time.Time // of failures, as many as the budget needs
-	excused []time.Time // of what was no failure, as many as a pause needs
-	left    error       // of the last child: ErrSurvivors if something is left
+	// Used by Run's goroutine only:
+	history []time.Time // times of failures, as many as the budget needs
+	excused []time.Time // times of excused ends, as many as a pause needs
+	left    error       // of the last child: ErrSurvivors if processes of it are left
 
 	mu        sync.Mutex
 	status    Status
-	over      bool                    // Run has returned, or is about to
-	changed   chan struct{}           // closed, and replaced, with every new status
-	interrupt context.CancelCauseFunc // of the present round; nil: no round
-	condemn   context.CancelCauseFunc // of the last child; nil: there was none
+	over      bool                    // Run has returned or is returning
+	changed   chan struct{}           // closed and replaced with every new status
+	interrupt context.CancelCauseFunc // of the current round; nil: no round
+	condemn   context.CancelCauseFunc // of the last child; nil: no child yet
 }
 
-// NewProcess returns a process that is stopped until it runs.
+// NewProcess returns a process in state stopped. Run starts it.
 func NewProcess(launcher *Launcher, config ProcessConfig) (*Process, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("process %s: %w", config.Name, err)
@@ -103,10 +98,9 @@ func NewProcess(launcher *Launcher, config ProcessConfig) (*Process, error) {
 	}, nil
 }
 
-// Run supervises until ctx ends, stops the child, and returns nil if nothing of
-// it is left, else ErrSurvivors. When the launcher ends before, it returns
-// ErrClosed. A process that has become fatal is still supervised, in this sense:
-// Run waits for Restart. Run is called once.
+// Run supervises until ctx ends and then stops the child. It returns nil if no process of the child is left, and
+// ErrSurvivors otherwise. If the launcher ends first, it returns ErrClosed. In state fatal, Run waits for Restart. Call
+// it once.
 func (p *Process) Run(ctx context.Context) error {
 	defer p.end()
 	for restarts := 0; ; restarts++ {
@@ -120,8 +114,7 @@ func (p *Process) Run(ctx context.Context) error {
 	}
 }
 
-// round is one child, from its start to the time at which the next one is due.
-// The error is why the child ended.
+// round runs one child, from its start until the next one is due. The error is why the child ended.
 func (p *Process) round(ctx context.Context, restarts int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -129,19 +122,19 @@ func (p *Process) round(ctx context.Context, restarts int) error {
 	p.begin(restarts, cancel)
 	failure := p.live(ctx)
 	if p.left != nil {
-		p.config.Log.Error("something of the process is left", "process", p.config.Name, "err", p.left)
+		p.config.Log.Error("processes survive", "process", p.config.Name, "err", p.left)
 	}
 	if ctx.Err() == nil && !errors.Is(failure, ErrClosed) {
 		p.fail(ctx, failure)
 	}
 	if r, ok := errors.AsType[*restartError](context.Cause(ctx)); ok {
 		p.history, p.excused = nil, nil
-		p.config.Log.Info("process restart asked for", "process", p.config.Name, "why", r.why)
+		p.config.Log.Info("process restart requested", "process", p.config.Name, "why", r.why)
 	}
 	return failure
 }
 
-// live starts a child and sees it through to its end. The error is why it ended.
+// live starts a child and waits for its end. The error is why it ended.
 func (p *Process) live(ctx context.Context) error {
 	child, err := p.start(ctx)
 	if err != nil {
@@ -159,7 +152,7 @@ func (p *Process) live(ctx context.Context) error {
 		return p.stop(child, err)
 	}
 	p.set(func(s *Status) { s.State, s.Why = Running, "" })
-	p.config.Log.Info("process runs", "process", p.config.Name, "pid", child.PID())
+	p.config.Log.Info("process running", "process", p.config.Name, "pid", child.PID())
 	if p.config.Health != nil {
 		checking.Go(func() { p.watchHealth(ctx, condemn) })
 	}
@@ -190,7 +183,7 @@ const (
 	maxProbePause   = 100 * time.Millisecond
 )
 
-// answer probes until the child answers. Otherwise the error says why it did not.
+// answer probes until the child is ready. The error is why the child did not become ready.
 func (p *Process) answer(ctx context.Context, child *Child) error {
 	if p.config.Probe == nil {
 		return nil
@@ -225,8 +218,7 @@ func (p *Process) answer(ctx context.Context, child *Child) error {
 // hangGrace is the time from SIGTERM to SIGKILL for a child that hangs.
 const hangGrace = 100 * time.Millisecond
 
-// stop stops a child for a reason, unless it has ended by itself, and returns
-// why it ended.
+// stop stops a child because of why, unless it has ended by itself. It returns why the child ended.
 func (p *Process) stop(child *Child, why error) error {
 	_, ended := child.Exit()
 	if !ended {
@@ -234,7 +226,7 @@ func (p *Process) stop(child *Child, why error) error {
 	}
 	patience := context.Background()
 	if hang, hangs := errors.AsType[*hangError](why); hangs {
-		child.tail.Mark("told to end, pid %d: %v", child.pid, hang)
+		child.tail.Mark("stop requested, pid %d: %v", child.pid, hang)
 		var cancel context.CancelFunc
 		patience, cancel = context.WithTimeout(patience, hangGrace)
 		defer cancel()
@@ -242,7 +234,7 @@ func (p *Process) stop(child *Child, why error) error {
 	p.left = child.Stop(patience)
 	exit, known := child.Exit()
 	if !known {
-		return why // it survives
+		return why // processes survive
 	}
 	if ended {
 		why = p.endOf(exit)
@@ -256,7 +248,7 @@ func (p *Process) stop(child *Child, why error) error {
 	return why
 }
 
-// endOf is the error of a child that has ended by itself.
+// endOf returns the error of a child that has ended by itself.
 func (p *Process) endOf(exit Exit) error {
 	err := errors.New(exit.String())
 	if p.config.Expected != nil && p.config.Expected(exit) {
@@ -265,8 +257,7 @@ func (p *Process) endOf(exit Exit) error {
 	return err
 }
 
-// fail waits as the policy says: for the next start, or, if the budget is spent,
-// for ctx's end, which is what Restart brings about.
+// fail waits until the next start is due. If the budget is spent, it waits until ctx ends, which Restart causes.
 func (p *Process) fail(ctx context.Context, why error) {
 	now := time.Now()
 	delay, giveUp := p.count(why, now)

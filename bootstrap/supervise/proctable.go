@@ -13,19 +13,19 @@ import (
 // maxEnviron bounds how much of a process's environment is read.
 const maxEnviron = 8 << 20
 
-// usualEnviron is the size of the first try to read an environment, in bytes.
+// usualEnviron is the buffer size of the first attempt to read an environment, in bytes.
 const usualEnviron = 16 << 10
 
-// entry is what /proc/PID/stat says of a process.
+// entry holds fields of /proc/PID/stat.
 type entry struct {
 	pid     int
 	group   int
 	session int
 	start   uint64 // clock ticks after boot
-	dead    bool   // has ended, and waits for its parent
+	dead    bool   // ended, not yet reaped by its parent
 }
 
-// readEntry reads the entry of one process.
+// readEntry reads the entry of a process.
 func readEntry(pid int) (entry, error) {
 	stat, err := os.ReadFile(procPath(pid, "stat"))
 	if err != nil {
@@ -54,7 +54,7 @@ func userOf(pid int) int {
 	return -1
 }
 
-// Fields of /proc/PID/stat after the command, by proc(5).
+// Fields of /proc/PID/stat after the command, see proc(5).
 const (
 	statState        = 0
 	statGroup        = 2
@@ -66,8 +66,8 @@ const (
 	statEnvironEnd   = 48
 )
 
-// parseStat parses /proc/PID/stat. The command, in parentheses, may hold any
-// byte; the last closing one ends it.
+// parseStat parses /proc/PID/stat. The command, in parentheses, may contain any byte. The last closing parenthesis ends
+// it.
 func parseStat(stat []byte) (entry, error) {
 	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
@@ -91,16 +91,16 @@ func parseStat(stat []byte) (entry, error) {
 	return e, nil
 }
 
-// A process that executes another program has, for a moment, memory without an
-// environment. These are the pauses between two readings of it.
+// Pauses between readings of an environment. A process that executes another program has, for a moment, memory without
+// an environment.
 const (
 	settlePause = time.Millisecond
 	settleTries = 50
 )
 
-// readTag returns the value of TagVariable with which a process was started; empty if
-// there is none, the process is gone, or is not ours to look at. It waits while the
-// process executes another program; known is false if that takes too long.
+// readTag returns the value of TagVariable in a process's initial environment. It returns "" if the variable is not set
+// or the process is gone or not readable. It waits while the process executes another program; known is false if that
+// takes too long.
 func readTag(pid int) (value string, known bool) {
 	for range settleTries {
 		environ, err := readEnviron(pid)
@@ -122,8 +122,8 @@ func readEnviron(pid int) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	// One call reads all: between two calls the process may execute another program, and
-	// the second one finds the end of the first program's environment.
+	// One call reads everything. Between two calls the process may execute another program; the second call would then
+	// return the end of the first program's environment.
 	for size := usualEnviron; ; size *= 4 {
 		environ := make([]byte, min(size, maxEnviron))
 		n, err := f.ReadAt(environ, 0)
@@ -136,22 +136,21 @@ func readEnviron(pid int) ([]byte, error) {
 	}
 }
 
-// hasNoEnviron reports whether a process, by its /proc/PID/stat, has no environment and
-// will have none: it ends, is a thread of the kernel, or was started with none. While it
-// executes another program the kernel shows an empty environment too, but not yet where the
-// program's code starts.
+// hasNoEnviron reports whether a process, by its /proc/PID/stat, has no environment and will not get one: it is ending,
+// is a kernel thread, or was started without one. During exec the kernel also shows an empty environment, but the start
+// of the program's code is not yet set.
 func hasNoEnviron(stat []byte) bool {
 	const exiting, kernelThread = 0x4, 0x200000 // PF_ flags of the kernel
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
 	if len(fields) <= statEnvironEnd {
-		return true // of no kernel that has /proc/PID/environ
+		return true // no kernel with /proc/PID/environ has fewer fields
 	}
 	flags, err := strconv.ParseUint(string(fields[statFlags]), 10, 64)
 	return err != nil || flags&(exiting|kernelThread) != 0 ||
 		bytes.Equal(fields[statEnvironStart], fields[statEnvironEnd]) && string(fields[statCodeStart]) != "0" && string(fields[statEnvironEnd]) != "0"
 }
 
-// pids returns the numbers of all processes.
+// pids returns the ids of all processes.
 func pids() ([]int, error) {
 	dir, err := os.Open("/proc")
 	if err != nil {

@@ -8,32 +8,31 @@ import (
 	"time"
 )
 
-// group is a process group that we made. The number alone would not do: it may
-// be another's by the time it is looked up.
+// group identifies a process group that a launcher created. The number alone is not enough: it may be reused.
 type group struct {
 	id      int
 	session int
-	start   uint64 // of its first member, clock ticks after boot
+	start   uint64 // start of the first member, clock ticks after boot
 }
 
 func groupOf(leader entry) group {
 	return group{id: leader.group, session: leader.session, start: leader.start}
 }
 
-// owns reports whether a process is a member: no member is older than the first
-// one, and none changes its session without leaving the group.
+// owns reports whether a process is a member. No member started before the first one, and no member changes its session
+// without leaving the group.
 func (g group) owns(e entry) bool {
 	return e.group == g.id && e.session == g.session && e.start >= g.start
 }
 
-// quarry is what must not survive: the members of groups, who carries a tag, and a
-// cgroup. Neither makes the others needless: a process may leave its group, clean its
-// environment or, if it may write there, enter another cgroup.
+// survivors describes the processes that must not survive: members of groups, carriers of a tag, and members of a
+// cgroup. All three are needed: a process may leave its group, clear its environment or, with write access, enter
+// another cgroup.
 type quarry struct {
 	groups map[int]group
 	tag    string
-	since  uint64 // who started before, in clock ticks after boot, is none of ours
-	cgroup cgroup // all in it, and it itself; empty: none
+	since  uint64 // clock ticks after boot; a process that started earlier does not count
+	cgroup cgroup // removed with its members; empty: no cgroup
 }
 
 // Pauses between two rounds of clear.
@@ -42,9 +41,8 @@ const (
 	maxRoundPause   = 20 * time.Millisecond
 )
 
-// clear kills the quarry, round after round, until two rounds in a row find
-// nothing of it: one may miss a process that forks and ends while it looks.
-// It gives up after limit, with ErrSurvivors.
+// clear kills survivors in rounds until two rounds in a row find none: one round may miss a process that forks and ends
+// during the scan. After limit it returns ErrSurvivors.
 func (q quarry) clear(limit time.Duration, looks *looks) error {
 	expired := time.NewTimer(limit)
 	defer expired.Stop()
@@ -52,7 +50,7 @@ func (q quarry) clear(limit time.Duration, looks *looks) error {
 	for clean := 0; clean < 2; {
 		found, err := q.round(looks)
 		if err != nil {
-			return fmt.Errorf("look for processes: %w", err)
+			return fmt.Errorf("list processes: %w", err)
 		}
 		if found == 0 {
 			clean++
@@ -66,11 +64,10 @@ func (q quarry) clear(limit time.Duration, looks *looks) error {
 			pause = min(2*pause, maxRoundPause)
 		}
 	}
-	return q.cgroup.remove() // gone, unless something that is no process hinders
+	return q.cgroup.remove() // only a file system error can fail here
 }
 
-// round sends SIGKILL to all of the quarry that lives, and counts it. When none
-// does, it removes the cgroup.
+// round sends SIGKILL to all survivors and returns their number. If it finds no survivor, it removes the cgroup.
 func (q quarry) round(looks *looks) (found int, err error) {
 	q.cgroup.kill()
 	found, err = looks.search(q)
@@ -78,21 +75,20 @@ func (q quarry) round(looks *looks) (found int, err error) {
 		return found, err
 	}
 	if errors.Is(q.cgroup.remove(), syscall.EBUSY) {
-		return 1, nil // somebody, at least, is still in it
+		return 1, nil // at least one process is still in it
 	}
 	return 0, nil
 }
 
-// meet kills a process if it is of the quarry, and reports whether it is, or may be: a
-// process whose tag is unknown is met again by the next round. Tag returns the
-// process's, which costs more than the rest.
+// killMember kills a process if it is one of the survivors. It reports whether it is, or may be: the next round checks
+// a process with an unknown tag again. tag returns the tag of the process; it is called last because it is expensive.
 func (q quarry) meet(e entry, tag func() (value string, known bool)) bool {
 	if e.start < q.since {
 		return false
 	}
 	if g, ok := q.groups[e.group]; ok && g.owns(e) {
-		// The whole group at once, so that no member can fork its way out.
-		// An error: it is gone, or not ours to kill; the next round tells.
+		// The whole group at once, so that no member can fork its way out. An error means that it is gone or not ours
+		// to kill; the next round finds out.
 		_ = syscall.Kill(-g.id, syscall.SIGKILL)
 		return true
 	}
@@ -104,8 +100,8 @@ func (q quarry) meet(e entry, tag func() (value string, known bool)) bool {
 	return !known
 }
 
-// kill kills a process that carries the tag. The handle comes first, then the
-// second look: so the signal cannot reach another process of the same number.
+// kill kills a process that carries the tag. It opens a handle first and then checks the tag again, so the signal
+// cannot reach another process with a reused number.
 func (q quarry) kill(pid int) {
 	p, err := os.FindProcess(pid)
 	if err != nil {
@@ -113,7 +109,7 @@ func (q quarry) kill(pid int) {
 	}
 	defer p.Release()
 	if value, _ := readTag(pid); carries(value, q.tag) {
-		// An error: it is gone, or not ours to kill; the next round tells.
+		// An error means that it is gone or not ours to kill; the next round finds out.
 		_ = p.Signal(syscall.SIGKILL)
 	}
 }

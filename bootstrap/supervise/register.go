@@ -7,13 +7,12 @@ import (
 	"strings"
 )
 
-// The lines that a launcher writes to its keeper. They never cross versions:
-// both ends are the same executable.
+// Lines that a launcher writes to its keeper. Both ends are the same executable, so versions never mix.
 //
-//	= TAG                  the tag of all that this launcher starts
-//	+ PGID SESSION START   a group has begun; START in clock ticks after boot
-//	- PGID                 a group is over
-//	@ FOLDER               the cgroup of all that this launcher starts
+//	= TAG                  the tag of everything that this launcher starts
+//	+ PGID SESSION START   a group has started; START in clock ticks after boot
+//	- PGID                 a group has ended
+//	@ FOLDER               the cgroup of everything that this launcher starts
 const (
 	tagLine = "= %s\n"
 	addLine = "+ %d %d %d\n"
@@ -27,9 +26,8 @@ const maxRegisterLine = maxCgroupPath + 16
 
 var errRegisterLine = errors.New("not a line of the register")
 
-// register applies a line, without its newline, to the quarry. What could reach
-// processes that were not launched is refused: process 1, whatever kill(2) takes
-// for "all", a tag that is empty, a cgroup that does not bear the tag.
+// register applies a line, without its newline. It rejects what could reach processes that were not launched: process
+// 1, the numbers that kill(2) interprets as "all", an empty tag, a cgroup without the tag in its name.
 func (q *quarry) register(line string) error {
 	if line == "" {
 		return errRegisterLine

@@ -8,24 +8,24 @@ import (
 	"time"
 )
 
-// Policy says how a process that fails is restarted.
+// Policy defines how a process that fails is restarted.
 type Policy struct {
-	// Budget is how many restarts there may be within Window.
+	// Budget is the maximum number of restarts within Window.
 	Budget int
 
 	// Window is how long a failure counts.
 	Window time.Duration
 
-	// Base is the longest pause before the second restart; it doubles with each
-	// further one. Before the first one there is none.
+	// Base is the maximum pause before the second restart. It doubles with each further restart. The first restart has
+	// no pause.
 	Base time.Duration
 
 	// Max bounds every pause.
 	Max time.Duration
 }
 
-// DefaultPolicy gives up a process that fails at once after a minute or so, and
-// goes on for ever with one that fails once in two minutes.
+// DefaultPolicy returns a policy that gives up a process that fails immediately after about a minute, and restarts a
+// process that fails once in two minutes forever.
 func DefaultPolicy() Policy {
 	return Policy{Budget: 10, Window: 10 * time.Minute, Base: 100 * time.Millisecond, Max: 30 * time.Second}
 }
@@ -45,14 +45,11 @@ func (p Policy) Validate() error {
 	return errors.Join(errs...)
 }
 
-// Next says what follows the last failure in history, the times of the failures
-// of the process that has this name: a restart after delay, or, when the budget
-// is spent, none. Failures older than the policy's window, or later than now, do
-// not count.
+// Next returns the pause before the next restart, or giveUp if the budget is spent. history holds the times of the
+// failures of the process name. Failures older than the policy's window, or later than now, do not count.
 //
-// The n-th restart, n ≥ 2, waits min(Max, Base·2^(n-2)), shortened by up to a
-// quarter: by a hash of name and n, so that processes that fall together do not
-// rise together.
+// The n-th restart, n ≥ 2, waits min(Max, Base·2^(n-2)), shortened by up to a quarter. A hash of name and n determines
+// the part, so that processes that fail together do not restart together.
 func Next(name string, history []time.Time, now time.Time, policy Policy) (delay time.Duration, giveUp bool) {
 	n := 0
 	for _, t := range history {

@@ -15,81 +15,75 @@ import (
 )
 
 const (
-	// ExecutableFD is the descriptor at which a child has Spec.Executable.
+	// ExecutableFD is the child's descriptor of Spec.Executable.
 	ExecutableFD = 200
 
-	// FirstExtraFD is the descriptor at which a child has Spec.ExtraFiles[0].
+	// FirstExtraFD is the child's descriptor of Spec.ExtraFiles[0].
 	FirstExtraFD = 3
 
-	// DefaultStopGrace stands for a Spec.StopGrace of zero.
+	// DefaultStopGrace replaces a Spec.StopGrace of zero.
 	DefaultStopGrace = 5 * time.Second
 
-	maxUser = math.MaxInt32 // above it are ids that the kernel or other systems give a meaning
+	maxUser = math.MaxInt32 // higher ids have a meaning to the kernel or to other systems
 )
 
-// Spec is what to start.
+// Spec describes a child.
 type Spec struct {
 	// Name is the child's name in logs and errors.
 	Name string
 
-	// Argv is the command line. Argv[0] is an absolute path, and is what is
-	// executed unless Executable is set; then it is only a name.
+	// Argv is the command line. Argv[0] is the absolute path that is executed. If Executable is set, Argv[0] is only a
+	// name.
 	Argv []string
 
-	// Title is Argv[0] as the child and ps see it, if not empty. What is executed
-	// stays the same.
+	// Title, if not empty, replaces Argv[0] as the child and ps see it. It does not change what is executed.
 	Title string
 
-	// Executable, if not nil, is executed by its descriptor, as
-	// /proc/self/fd/200, whatever its path has become. The child inherits the
-	// descriptor, for a script's interpreter has to open it. The caller closes
-	// its own after the start, as with ExtraFiles.
+	// Executable, if not nil, is executed by its descriptor, as /proc/self/fd/200, independent of its path. The child
+	// inherits the descriptor, because the interpreter of a script must open it. The caller closes its own after the
+	// start, as with ExtraFiles.
 	Executable *os.File
 
-	// Env is the complete environment, "KEY=VALUE" each. TagVariable is added.
+	// Env is the complete environment, "KEY=VALUE" entries. TagVariable is added.
 	Env []string
 
-	// Dir is the working directory; empty: that of this process.
+	// Dir is the working directory. Empty means that of this process.
 	Dir string
 
-	// Stdin, Stdout and Stderr are the child's descriptors 0, 1 and 2. Nil: the null
-	// device for Stdin, Lines and Tail for the other two. The caller closes its own
-	// after the start.
+	// Stdin, Stdout and Stderr are the child's descriptors 0, 1 and 2. Nil means the null device for Stdin, and Lines
+	// and Tail for the others. The caller closes its own after the start.
 	Stdin, Stdout, Stderr *os.File
 
-	// ExtraFiles are inherited: entry i is the child's descriptor 3+i.
+	// ExtraFiles are inherited. Entry i is the child's descriptor 3+i.
 	ExtraFiles []*os.File
 
 	// StopGrace is the time from SIGTERM to SIGKILL; zero: DefaultStopGrace.
 	StopGrace time.Duration
 
-	// Lines is given the child's output, line by line, without the newline;
-	// nil: only Tail has it. The line is valid during the call. Calls of
-	// one stream follow each other, the two streams are concurrent. Lines must
-	// return soon: the child waits for it, its end does not.
+	// Lines receives the child's output, line by line, without the newline. If nil, only Tail receives it. The slice is
+	// valid during the call. Calls for one stream are sequential; the two streams are concurrent. Lines must return
+	// soon: it blocks the child's writes, but not its end.
 	//
-	// A line is given whole as soon as it is written, in order; it is cut at
-	// output.MaxLine bytes. Lines of a stream above output.MaxLinesPerSecond are dropped, and a
-	// line says how many, once a second. So whoever listens here has a plugin's
-	// handshake, its first line, before anything is logged.
+	// Each line is passed on as soon as it is written, in order, cut at output.MaxLine bytes. Lines of a stream above
+	// output.MaxLinesPerSecond are dropped; once a second, an extra line reports how many. So a listener receives a
+	// plugin's handshake, its first line, before anything is logged.
 	//
-	// A call that does not return loses what follows, but not the child's end. It
-	// keeps Launcher.Run from returning.
+	// A call that does not return loses the output that follows. It does not block the child's end, but it blocks
+	// Launcher.Run.
 	Lines func(stream string, line []byte)
 
-	// Tail, if not nil, keeps the last lines of the output, dropped ones too, and
-	// is told of start and end. It may be that of a child before.
+	// Tail, if not nil, stores the last lines of the output, including dropped ones, and marks start and end. Several
+	// children, one after another, may share it.
 	Tail *output.Tail
 
-	// Limits are what the child may use.
+	// Limits bound what the child may use.
 	Limits Limits
 
-	// Isolated makes the child gain no privileges by what it executes (no_new_privs).
+	// Isolated prevents the child from gaining privileges by executing a program (no_new_privs).
 	Isolated bool
 
-	// User, if not zero, is the user id and the group id of the child, which has no
-	// other groups and no capabilities. The launcher needs the rights that
-	// MissingRights looks for. Only with Isolated.
+	// User, if not zero, is the user id and the group id of the child. The child has no other groups and no
+	// capabilities. The launcher needs the capabilities that MissingCapabilities checks. Requires Isolated.
 	User int
 }
 
@@ -127,7 +121,7 @@ func (s Spec) path() string {
 	return s.Argv[0]
 }
 
-// argv is the command line as the child sees it.
+// argv returns the command line as the child sees it.
 func (s Spec) argv() []string {
 	if s.Title == "" {
 		return s.Argv
@@ -135,8 +129,8 @@ func (s Spec) argv() []string {
 	return append([]string{s.Title}, s.Argv[1:]...)
 }
 
-// files returns what the child has open, by descriptor; nil is a closed one. The
-// arguments are the standard files that the spec does not set.
+// files returns the child's open files by descriptor; nil means closed. The arguments replace standard files that the
+// spec does not set.
 func (s Spec) files(stdin, stdout, stderr *os.File) []*os.File {
 	files := append([]*os.File{cmp.Or(s.Stdin, stdin), cmp.Or(s.Stdout, stdout), cmp.Or(s.Stderr, stderr)}, s.ExtraFiles...)
 	if s.Executable != nil {
@@ -146,7 +140,7 @@ func (s Spec) files(stdin, stdout, stderr *os.File) []*os.File {
 	return files
 }
 
-// closeFiles closes what the child has inherited.
+// closeFiles closes the files that the child has inherited.
 func (s Spec) closeFiles() {
 	for _, f := range append([]*os.File{s.Executable}, s.ExtraFiles...) {
 		if f != nil {

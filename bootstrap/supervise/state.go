@@ -2,36 +2,35 @@ package supervise
 
 import "fmt"
 
-// State is where a Process stands.
+// State is the state of a Process.
 //
 //	                  ┌──────────── Restart ─────────────┐
 //	                  ▼                                  │
-//	stopped ──Run──► starting ──answers──► running ──► stopping ──► stopped
-//	                  │   ▲                   │          │   ▲
-//	  fails to start, │   │ pause over,       │ ends     │   │ Restart, Fail, ill health,
-//	  ends            ▼   │ Restart           │          │   │ or Run's ctx ends: from
-//	                 backoff ◄────────────────┘          │   │ starting too, and there
-//	                  │   ▲                              │   │ also silence
-//	                  │   └────── hung, was silent ──────┘
+//	stopped ──Run──► starting ──ready──► running ──► stopping ──► stopped
+//	                  │   ▲                  │           │   ▲
+//	  fails to start, │   │ pause over,      │ ends      │   │ Restart, Fail, unhealthy, or the
+//	  ends            ▼   │ Restart          │           │   │ end of Run's ctx: also from
+//	                 backoff ◄───────────────┘           │   │ starting, which also has the
+//	                  │   ▲                              │   │ start timeout
+//	                  │   └────── hung, start timeout ───┘
 //	     budget spent ▼
 //	                 fatal ──Restart──► starting
 //
-// When Run's ctx ends, backoff and fatal go to stopped.
+// When Run's ctx ends, backoff and fatal change to stopped.
 type State uint8
 
 const (
-	// Stopped: not supervised, or not any more; no child.
+	// Stopped: not supervised; no child.
 	Stopped State = iota
-	// Starting: being started, or started and not yet answering.
+	// Starting: being started, or started and not yet ready.
 	Starting
-	// Running: the child answered.
+	// Running: the child is ready.
 	Running
-	// Backoff: no child; started again after a pause.
+	// Backoff: no child; the next start follows after a pause.
 	Backoff
-	// Fatal: no child, and none is started until somebody asks: the restart
-	// budget is spent.
+	// Fatal: no child; the restart budget is spent. Only Restart starts another child.
 	Fatal
-	// Stopping: the child was told to end.
+	// Stopping: the child was asked to end.
 	Stopping
 )
 

@@ -6,31 +6,31 @@ import (
 	"time"
 )
 
-// Status is a Process at one moment.
+// Status is a snapshot of a Process.
 type Status struct {
 	Name     string
 	State    State
-	PID      int       // 0: no child; never in state running
-	Since    time.Time // when State was reached
-	Restarts int       // starts after the first, whether they succeeded or not
-	LastExit string    // how the last child ended; empty: none has
-	Why      string    // what led to State, for people; may be empty
-	Excused  bool      // the last end was no failure of the child: see NewSpec and Expected
+	PID      int       // 0: no child; never 0 in state running
+	Since    time.Time // start of State
+	Restarts int       // starts after the first, successful or not
+	LastExit string    // how the last child ended; empty: no child has ended
+	Why      string    // reason for State, as text; may be empty
+	Excused  bool      // the last end was not a failure of the child: see NewSpec and Expected
 
-	// Unenforced are the limits of the child, or of the last one, that do not
-	// hold, and why, for people; empty: all hold.
+	// Unenforced lists the limits of the current or last child that are not enforced, and why, as text; empty: all are
+	// enforced.
 	Unenforced string
 }
 
-// Status returns how the process stands.
+// Status returns the current status.
 func (p *Process) Status() Status {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.status
 }
 
-// Ready waits until the process runs. It returns ErrFatal, with the reason, when
-// it is fatal, ErrStopped when supervision has ended, and the cause when ctx has.
+// Ready waits until the process runs. It returns ErrFatal with the reason if the process is fatal, ErrStopped if
+// supervision has ended, and ctx's cause if ctx has ended.
 func (p *Process) Ready(ctx context.Context) error {
 	for {
 		p.mu.Lock()
@@ -52,9 +52,8 @@ func (p *Process) Ready(ctx context.Context) error {
 	}
 }
 
-// Restart stops the child, if there is one, and starts another at once; past
-// failures are forgotten. It does not wait for any of it. Why is for people.
-// Without Run it does nothing.
+// Restart stops the child, if any, starts another at once, and clears the failure history. It does not wait. why
+// appears in the status. Without Run it does nothing.
 func (p *Process) Restart(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -68,10 +67,9 @@ type restartError struct{ why string }
 
 func (e *restartError) Error() string { return "restart: " + e.why }
 
-// Fail says that the child hangs, by somebody who knows. It is killed, soon also if
-// it is stopped, and its end is a failure as others are: the policy says whether
-// and when another is started. Why is for people. Fail waits for none of it, and
-// does nothing where there is no child.
+// Fail reports that the child hangs. The child is killed, also if it is already stopping soon after, and its end counts
+// as a failure: the policy decides whether and when another starts. why appears in the status. Fail does not wait.
+// Without a child it does nothing.
 func (p *Process) Fail(why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -80,7 +78,7 @@ func (p *Process) Fail(why string) {
 	}
 }
 
-// enter makes a child the present one. condemn is what Fail calls from now on.
+// enter makes a child the current one. Fail calls condemn from now on.
 func (p *Process) enter(child *Child, condemn context.CancelCauseFunc) {
 	p.mu.Lock()
 	p.condemn = condemn
@@ -88,7 +86,7 @@ func (p *Process) enter(child *Child, condemn context.CancelCauseFunc) {
 	p.set(func(s *Status) { s.PID, s.Unenforced = child.PID(), child.Unenforced() })
 }
 
-// begin makes the state starting. interrupt is what Restart calls from now on.
+// begin sets the state to starting. Restart calls interrupt from now on.
 func (p *Process) begin(restarts int, interrupt context.CancelCauseFunc) {
 	p.mu.Lock()
 	p.interrupt = interrupt
@@ -96,7 +94,7 @@ func (p *Process) begin(restarts int, interrupt context.CancelCauseFunc) {
 	p.set(func(s *Status) { s.State, s.Restarts, s.Excused = Starting, restarts, false })
 }
 
-// end makes the state stopped, for good.
+// end sets the state to stopped for good.
 func (p *Process) end() {
 	p.mu.Lock()
 	p.over, p.interrupt = true, nil
@@ -104,8 +102,8 @@ func (p *Process) end() {
 	p.set(func(s *Status) { s.State = Stopped })
 }
 
-// set changes the status, and tells of it if it differs. Only Run's goroutine calls it, so
-// that Watch sees the statuses in order.
+// set changes the status and reports it if it differs. Only Run's goroutine calls it, so Watch receives the statuses in
+// order.
 func (p *Process) set(change func(*Status)) {
 	p.mu.Lock()
 	before := p.status

@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// TagVariable is the environment variable by which launched processes are known:
-// a list, outermost launcher first, of LAUNCHER.CHILD, separated by colons.
+// TagVariable is the environment variable that identifies launched processes. Its value is a list of LAUNCHER.CHILD
+// tags, outermost launcher first, separated by colons.
 const TagVariable = "WEIR_KEEPER"
 
-// carries reports whether a value of TagVariable has the tag in its list: that
-// of a child, or that of a launcher, which stands for all its children.
+// carries reports whether a value of TagVariable contains the tag of a child, or of a launcher, which covers all its
+// children.
 func carries(value, tag string) bool {
 	for element := range strings.SplitSeq(value, ":") {
 		if element == tag || strings.HasPrefix(element, tag+".") {
@@ -21,9 +21,8 @@ func carries(value, tag string) bool {
 	return false
 }
 
-// withTag returns env with the tag added to the outer value, and each variable
-// once: of several values the last one counts. Who reads an environment with two
-// of them may take either.
+// withTag returns env with the tag added to the outer value, and each variable once: the last value counts. A reader of
+// an environment with two values may take either.
 func withTag(env []string, outer, tag string) []string {
 	if outer != "" {
 		tag = outer + ":" + tag
@@ -31,7 +30,7 @@ func withTag(env []string, outer, tag string) []string {
 	return append([]string{TagVariable + "=" + tag}, lastOfEach(withoutTag(env))...)
 }
 
-// lastOfEach returns a copy of env without the values that a later one replaces.
+// lastOfEach returns a copy of env without values that a later entry replaces.
 func lastOfEach(env []string) []string {
 	seen := make(map[string]bool, len(env))
 	clean := make([]string, 0, len(env))
@@ -47,7 +46,7 @@ func lastOfEach(env []string) []string {
 	return clean
 }
 
-// withoutTag returns a copy of env that has no TagVariable.
+// withoutTag returns a copy of env without TagVariable.
 func withoutTag(env []string) []string {
 	clean := make([]string, 0, len(env))
 	for _, entry := range env {
@@ -58,8 +57,8 @@ func withoutTag(env []string) []string {
 	return clean
 }
 
-// tagIn returns the value of TagVariable in an environment as /proc shows it,
-// entries ended by zero bytes; empty if it is not there.
+// tagIn returns the value of TagVariable in an environment as /proc shows it, with entries ended by zero bytes; "" if
+// it is missing.
 func tagIn(environ []byte) string {
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if value, ok := bytes.CutPrefix(entry, []byte(TagVariable+"=")); ok {
@@ -69,8 +68,8 @@ func tagIn(environ []byte) string {
 	return ""
 }
 
-// ownTag returns the part of a value of TagVariable that is the process's own, or
-// that of the child that it descends from: the innermost.
+// ownTag returns the innermost tag in a value of TagVariable: that of the process itself or of the child that it
+// descends from.
 func ownTag(value string) string {
 	return value[strings.LastIndexByte(value, ':')+1:]
 }

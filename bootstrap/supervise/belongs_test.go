@@ -11,10 +11,10 @@ func TestBelongsTo(t *testing.T) {
 	mark := newMark(t)
 	launcher := newLauncher(t)
 	lines := &listing{}
-	// The leader's own number, and that of one that has left its group.
+	// The process prints its own number after it has left its group.
 	child := start(t, launcher, shell("setsid sh -c 'echo $$; exec sleep 1000' & exec sleep 1000", mark, lines))
 	other := start(t, launcher, shell("exec sleep 1000", mark, lines))
-	eventually(t, 10*time.Second, "the number of who left the group", func() bool { return len(lines.all()) > 0 })
+	eventually(t, 10*time.Second, "the pid of the process that left the group", func() bool { return len(lines.all()) > 0 })
 	left, err := strconv.Atoi(lines.all()[0])
 	if err != nil {
 		t.Fatal(err)
@@ -43,8 +43,7 @@ func TestBelongsTo(t *testing.T) {
 	}
 }
 
-// One that has left its group and its environment is known by its cgroup, where
-// there is one.
+// A process that has left its group and its environment is recognized by its cgroup, where one exists.
 func TestChildCgroup(t *testing.T) {
 	for _, c := range []struct{ name, path, tag, want string }{
 		{"the child's", "/user/weir-ABC/7", "ABC.7", "/user/weir-ABC/7"},

@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// BenchmarkRestart measures from kill -9 to the answer of the next process, and
-// its ratio to the floor: the same executable started bare, until it answers.
+// BenchmarkRestart measures from kill -9 until the next process answers. It reports the ratio to the floor: starting
+// the same executable without supervision.
 func BenchmarkRestart(b *testing.B) {
 	launcher := newLauncher(b)
 	socket := fmt.Sprintf("@weir-bench-%d", os.Getpid())
@@ -22,7 +22,7 @@ func BenchmarkRestart(b *testing.B) {
 	running := make(chan Status, 1)
 	process, err := NewProcess(launcher, ProcessConfig{
 		Name: "bench", NewSpec: always(spec), Probe: probeHello(socket), StartTimeout: 10 * time.Second,
-		// A window in which no two failures fall: each restart is a first one.
+		// No two failures fall into this window: each restart is a first one.
 		Policy: Policy{Budget: 1, Window: time.Nanosecond, Base: time.Second, Max: time.Second},
 		Log:    slog.New(slog.DiscardHandler),
 		Watch: func(s Status) {
@@ -61,7 +61,7 @@ func BenchmarkRestart(b *testing.B) {
 	b.ReportMetric(float64(ours[len(ours)/2])/float64(floor[len(floor)/2]), "x-bare-start")
 }
 
-// bareStart starts the server without supervision, and waits for its answer.
+// bareStart starts the server without supervision and waits for its answer.
 func bareStart(b *testing.B, socket string) time.Duration {
 	cmd := exec.Command(self)
 	cmd.Env = serveSpec(socket, "bench").Env
@@ -77,9 +77,8 @@ func bareStart(b *testing.B, socket string) time.Duration {
 	return took
 }
 
-// BenchmarkRespawn measures from kill -9 to the pid of the next process, and its
-// ratio to the floor: fork and execution of the same file in the same state of
-// this process, which has to be waited for as well.
+// BenchmarkRespawn measures from kill -9 until the pid of the next process is known. It reports the ratio to the floor:
+// fork and exec of the same file in the same state of this process, including the wait.
 func BenchmarkRespawn(b *testing.B) {
 	for _, bench := range []struct {
 		name   string
@@ -138,8 +137,7 @@ func benchRespawn(b *testing.B, limits Limits, change func(*Launcher)) {
 	b.ReportMetric(float64(floor[len(floor)/2].Microseconds())/1000, "bare-fork-ms-p50")
 }
 
-// BenchmarkRespawnAll kills fifty children at once, and measures until there are
-// fifty others. supervisord needs 180 ms.
+// BenchmarkRespawnAll kills fifty children at once and measures until fifty others run. supervisord needs 180 ms.
 func BenchmarkRespawnAll(b *testing.B) {
 	const processes = 50
 	launcher, stop := runLauncher(b)
@@ -196,7 +194,7 @@ func BenchmarkRespawnAll(b *testing.B) {
 	b.ReportMetric(180, "supervisord-ms")
 }
 
-// bareFork starts a process without supervision, until its pid is known.
+// bareFork starts a process without supervision and returns the time until its pid is known.
 func bareFork(b *testing.B, argv []string) time.Duration {
 	cmd := exec.Command(argv[0], argv[1:]...)
 	began := time.Now()

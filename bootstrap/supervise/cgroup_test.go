@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// haveCgroups reports whether this system lets us make cgroups. Tests demand of it
-// what it says, and of one that does not the next best.
+// cgroupsAvailable reports whether this system lets the test create cgroups. Tests expect cgroups if it does, and the
+// fallback otherwise.
 func haveCgroups(t testing.TB) bool {
 	t.Helper()
 	g, err := locateCgroup(strings.ReplaceAll(t.Name(), "/", "-"))
@@ -30,8 +30,8 @@ func haveCgroups(t testing.TB) bool {
 	return true
 }
 
-// withAndWithoutCgroups runs a test with launchers that have no cgroup, that are refused
-// one, and, where this system lets us make cgroups, that have one.
+// withAndWithoutCgroups runs a test with launchers without a cgroup, with launchers whose cgroup is refused, and, if
+// this system allows it, with launchers that have one.
 func withAndWithoutCgroups(t *testing.T, test func(t *testing.T, l *Launcher, stop func() error, have bool)) {
 	run := func(name string, have bool, change func(*Launcher)) {
 		t.Run(name, func(t *testing.T) {
@@ -53,7 +53,7 @@ func withAndWithoutCgroups(t *testing.T, test func(t *testing.T, l *Launcher, st
 	}
 }
 
-// cgroupOf returns the cgroup that a process is in.
+// cgroupOf returns the cgroup of a process.
 func cgroupOf(t testing.TB, pid int) cgroup {
 	t.Helper()
 	mounts, err := os.ReadFile(procPath(pid, "mountinfo"))
@@ -71,13 +71,13 @@ func cgroupOf(t testing.TB, pid int) cgroup {
 	return g
 }
 
-// fakeCgroup returns a folder with the files of a cgroup, in one like it, which
-// has some controllers. It knows nothing of processes.
+// fakeCgroup returns a folder with the files of a cgroup, below a parent that has some controllers. It contains no
+// processes.
 func fakeCgroup(t *testing.T, controllers string) cgroup {
 	t.Helper()
 	g := cgroup(t.TempDir()).child("weir-FAKE")
 	for _, dir := range []cgroup{g.parent(), g} {
-		_ = os.Mkdir(string(dir), 0o755) // the upper one is there
+		_ = os.Mkdir(string(dir), 0o755) // the parent may exist
 		for file, text := range map[string]string{
 			"cgroup.controllers": controllers, "cgroup.subtree_control": "", "cgroup.kill": "",
 			"memory.max": "", "cpu.max": "", "pids.max": "",
@@ -135,7 +135,7 @@ func FuzzFindCgroup(f *testing.F) {
 func TestPlaceWritesLimits(t *testing.T) {
 	tests := []struct {
 		name, controllers string
-		want              map[string]string // by file; all others are empty
+		want              map[string]string // by file; all other files are empty
 		unenforced        []string
 	}{
 		{"all controllers", "cpu memory pids", map[string]string{"memory.max": "1048576", "cpu.max": "50000 100000", "pids.max": "9"}, nil},
@@ -145,7 +145,7 @@ func TestPlaceWritesLimits(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			l := &Launcher{cgroup: fakeCgroup(t, test.controllers)}
-			// The kernel would fill the folder as it is made; here, so does a link.
+			// The kernel would create the files with the folder. Here a link provides them.
 			if err := os.Symlink(string(l.cgroup), string(l.cgroup.child("7"))); err != nil {
 				t.Fatal(err)
 			}
@@ -169,7 +169,7 @@ func TestPlaceWritesLimits(t *testing.T) {
 	}
 }
 
-// Each way to what is not to be had ends in a child without a cgroup.
+// If a cgroup is not available, for each reason, the child starts without one.
 func TestCgroupRefused(t *testing.T) {
 	g := cgroup(t.TempDir()).child("weir-X")
 	if err := g.create(); err == nil || !strings.Contains(err.Error(), "cannot kill") {
@@ -189,7 +189,7 @@ func TestCgroupRefused(t *testing.T) {
 	}
 }
 
-// A real controller, whichever there is, is enabled in a real cgroup.
+// A real controller, whichever exists, is enabled in a real cgroup.
 func TestEnableController(t *testing.T) {
 	g, err := locateCgroup(t.Name())
 	if err == nil {
@@ -199,7 +199,7 @@ func TestEnableController(t *testing.T) {
 		if haveCgroups(t) {
 			t.Error(err)
 		}
-		return // nothing can be had: TestLimitsThatCannotBeHad
+		return // nothing is available: TestUnenforceableLimitsAreLogged covers it
 	}
 	defer func() {
 		if err := g.remove(); err != nil {
@@ -229,7 +229,7 @@ func TestEnableController(t *testing.T) {
 	}
 }
 
-// Beside the subgroup of a unit that systemd delegated, not in it.
+// The launcher's cgroup lies beside the subgroup of a unit that systemd delegated, not in it.
 func TestDelegatedMark(t *testing.T) {
 	if cgroup(t.TempDir()).delegated() {
 		t.Error("a folder without a mark is delegated")
@@ -239,7 +239,7 @@ func TestDelegatedMark(t *testing.T) {
 		err = g.create()
 	}
 	if err != nil {
-		g = cgroup(t.TempDir()) // which may have no marks either; then it is not delegated
+		g = cgroup(t.TempDir()) // it may not support extended attributes; then it is not delegated
 	}
 	defer func() { _ = g.remove() }()
 	marked := unix.Setxattr(string(g), delegateMark, []byte("1"), 0) == nil
@@ -279,8 +279,8 @@ func TestChildIsInCgroupOfItsOwn(t *testing.T) {
 	})
 }
 
-// A child, or what it started, may have made cgroups itself. Without cgroups a process
-// that has left its group and its environment escapes.
+// A child may have created cgroups itself. Without cgroups, a process that has left its group and its environment
+// escapes.
 func TestCgroupsInCgroupAreRemoved(t *testing.T) {
 	withAndWithoutCgroups(t, func(t *testing.T, launcher *Launcher, _ func() error, have bool) {
 		var lines listing
@@ -309,8 +309,7 @@ func TestCgroupsInCgroupAreRemoved(t *testing.T) {
 	})
 }
 
-// After kill -9 of the supervisor, the keeper kills what nothing else finds, and
-// removes the cgroups.
+// After kill -9 of the supervisor, the keeper kills what only the cgroup finds, and removes the cgroups.
 func TestKeeperClearsCgroups(t *testing.T) {
 	have := haveCgroups(t)
 	s := startSupervisor(t, `(setsid env -i sleep 1000 & echo $!); echo ready; exec sleep 1000`)
@@ -336,7 +335,7 @@ func TestKeeperClearsCgroups(t *testing.T) {
 	})
 }
 
-// Whoever leaves its group is killed all the same: only its number is certain.
+// A leader that leaves its group is killed all the same, by its own number.
 func TestLeaderThatLeavesItsGroup(t *testing.T) {
 	for _, change := range []func(*Launcher){withoutCgroups, func(*Launcher) {}} {
 		launcher, stop := runChanged(t, change)

@@ -7,7 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The environment of a keeper can be read by all processes of its user.
+// All processes of its user can read the environment of a keeper.
 func TestKeeperHasNoSecrets(t *testing.T) {
 	t.Setenv("DATABASE_URL", "postgres://user:password@host/")
 	l := newLauncher(t)

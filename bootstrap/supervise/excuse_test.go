@@ -79,7 +79,7 @@ func TestIsScarcity(t *testing.T) {
 	}
 }
 
-// A child sees one value of each variable: the last one of its spec.
+// A child gets one value of each variable: the last one of its spec.
 func TestEnvironmentHasNothingTwice(t *testing.T) {
 	lines := &listing{}
 	spec := shell("tr '\\0' '\\n' < /proc/self/environ", newMark(t), lines)

@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// stubborn supervises children whom only SIGKILL ends, and that not by their grace.
+// stubborn supervises children that only SIGKILL ends. Their own grace period is long.
 func stubborn(t *testing.T, config ProcessConfig) supervised {
 	ready := make(chan struct{}, 100)
 	spec := shell(`trap '' TERM; echo ready; while :; do sleep 1000; done`, newMark(t), &listing{})
@@ -38,7 +38,7 @@ func stubborn(t *testing.T, config ProcessConfig) supervised {
 			return state == Stopping || state == Stopped
 		})
 		if pid := p.Status().PID; pid != 0 {
-			_ = syscall.Kill(-pid, syscall.SIGKILL) // an error: it is gone
+			_ = syscall.Kill(-pid, syscall.SIGKILL) // an error means that it is gone
 		}
 		if err := <-ended; err != nil {
 			t.Errorf("Run = %v", err)
@@ -160,7 +160,7 @@ func TestHealthRecovers(t *testing.T) {
 	}
 }
 
-// A check that hangs does not hide that the child has ended.
+// A health check that hangs does not delay the report that the child has ended.
 func TestHealthDoesNotHideEnd(t *testing.T) {
 	checking := make(chan struct{}, 100)
 	p := supervise(t, ProcessConfig{NewSpec: always(shell("exec sleep 1000", newMark(t), &listing{})), Policy: quick(0),

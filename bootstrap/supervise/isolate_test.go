@@ -14,11 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// otherUser is a user id that no account of a test machine has.
+// otherUser is a user id that no account of a test machine uses.
 const otherUser = 60999
 
-// maySwitch reports whether this process may start children as other users. Tests that need
-// it test the refusal where it may not.
+// maySwitch reports whether this process may start children as other users. If not, the tests check the refusal.
 func maySwitch(t testing.TB) bool {
 	t.Helper()
 	missing, err := MissingRights()
@@ -56,20 +55,19 @@ func TestIsolatedChildGainsNoPrivileges(t *testing.T) {
 	if diff := cmp.Diff(want, run(t, l, privileges, isolated)); diff != "" {
 		t.Errorf("isolated child (-want +got):\n%s", diff)
 	}
-	// One that is not isolated is started by another thread.
+	// Another thread starts a child that is not isolated.
 	if got := run(t, l, privileges, func(*Spec) {}); !slices.Contains(got, "NoNewPrivs:\t0") {
 		t.Errorf("another child: %q, want it to gain privileges", got)
 	}
 }
 
-// A descriptor that this process inherited, as from a shell or from systemd, does not
-// reach children.
+// A descriptor that this process inherited, for example from a shell or systemd, does not reach children.
 func TestChildInheritsNoDescriptors(t *testing.T) {
 	secret := filepath.Join(t.TempDir(), "secret")
 	if err := os.WriteFile(secret, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	fd, err := unix.Open(secret, unix.O_RDONLY, 0) // not closed by the execution of a program
+	fd, err := unix.Open(secret, unix.O_RDONLY, 0) // without close-on-exec
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -123,11 +121,11 @@ func TestChildOfAnotherUser(t *testing.T) {
 	}
 }
 
-// Limits of a child of another user hold without CAP_SYS_RESOURCE, and that of its processes
-// without a cgroup.
+// The limits of a child of another user apply without CAP_SYS_RESOURCE. The limit of its processes applies without a
+// cgroup.
 func TestLimitsOfAnotherUser(t *testing.T) {
 	if !maySwitch(t) {
-		return // TestChildOfAnotherUser shows that it does not start
+		return // TestChildOfAnotherUser covers this case
 	}
 	l, stop := runChanged(t, withoutCgroups)
 	var lines listing
@@ -149,7 +147,7 @@ func TestLimitsOfAnotherUser(t *testing.T) {
 	}
 }
 
-// A child of another user ends as every other one does, with what left its group.
+// The end of a child of another user kills its group and the processes that left the group.
 func TestSurvivesNothingOfAnotherUser(t *testing.T) {
 	if !maySwitch(t) {
 		return // as above
@@ -178,7 +176,7 @@ func TestSurvivesNothingOfAnotherUser(t *testing.T) {
 
 func TestNothingSurvivesKillOfAnotherUser(t *testing.T) {
 	if !maySwitch(t) {
-		return // TestChildOfAnotherUser shows that it does not start
+		return // TestChildOfAnotherUser covers this case
 	}
 	s := startSupervisor(t, `other: (setsid sleep 1000 &); sleep 1000 & echo $!; echo ready; exec sleep 1000`)
 	if err := syscall.Kill(s.pid, syscall.SIGKILL); err != nil {
@@ -188,8 +186,8 @@ func TestNothingSurvivesKillOfAnotherUser(t *testing.T) {
 	s.assertGone(t)
 }
 
-// Another process of the same user cannot attach to a hidden process, nor read its
-// environment. Root can: so the test has both as another user, where it may.
+// Another process of the same user cannot attach to a hidden process or read its environment. Root can, so the test
+// runs both as another user if it may.
 func TestHiddenFromItsUser(t *testing.T) {
 	l := newLauncher(t)
 	change := isolated
@@ -230,7 +228,7 @@ func TestUserOfSpec(t *testing.T) {
 	}
 }
 
-// hide is a process that hides itself, and waits.
+// hide is a process that hides itself and waits.
 func hide() error {
 	if err := Hide(); err != nil {
 		return err

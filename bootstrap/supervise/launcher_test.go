@@ -168,7 +168,7 @@ func TestExecutableByDescriptor(t *testing.T) {
 	}
 }
 
-// Each command prints "ready" and its own part of the pids that must go.
+// Each command prints "ready" and the pids that carry no mark.
 var families = []struct{ name, command string }{
 	{"obedient", `echo ready; exec sleep 1000`},
 	{"deaf to SIGTERM", `trap '' TERM; echo ready; while :; do sleep 1000; done`},
@@ -261,7 +261,7 @@ func TestStopGrace(t *testing.T) {
 	}
 }
 
-// The end of a child is its own, and takes its group along.
+// The child's exit status is its own, and its end kills the rest of its group.
 func TestEndTakesTheRestAlong(t *testing.T) {
 	const holds, escaped = `sleep 1000 & echo $!`, `(setsid sleep 1000 &)`
 	const beyond = `setsid env -i sh -c 'echo $$; echo out >'"$OUT"'; exec sleep 1000' & until [ -s "$OUT" ]; do :; done`
@@ -358,7 +358,7 @@ func TestStartWithoutRun(t *testing.T) {
 	}
 }
 
-// The death signal follows a thread: it must not be that of the caller.
+// The death signal follows a thread, which must not be the caller's.
 func TestChildOutlivesThreadOfCaller(t *testing.T) {
 	launcher := newLauncher(t)
 	thread := make(chan int)

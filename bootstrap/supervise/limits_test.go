@@ -69,8 +69,7 @@ func TestLimitsSettings(t *testing.T) {
 	}
 }
 
-// The shell reads its limits in its first instructions, so many a one of these
-// would miss limits that are set a moment late.
+// The shell reads its limits in its first instructions. Many of these children would miss limits that are set late.
 func TestRlimitsHoldFromFirstInstruction(t *testing.T) {
 	launcher := newLauncher(t)
 	mark := newMark(t)
@@ -93,7 +92,7 @@ func TestRlimitsHoldFromFirstInstruction(t *testing.T) {
 	}
 }
 
-// Tracing must not be felt: not by who ends at once, not by who is killed.
+// Tracing must not affect a child that ends at once or a child that is killed.
 func TestTracedChildEnds(t *testing.T) {
 	launcher := newLauncher(t)
 	for _, test := range []struct{ command, want string }{
@@ -111,7 +110,7 @@ func TestTracedChildEnds(t *testing.T) {
 	}
 }
 
-// A limit is never above the one that this process has: only root might lift that.
+// A limit never exceeds that of this process: only root may raise it.
 func TestRlimitIsNotLifted(t *testing.T) {
 	var ours unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &ours); err != nil {
@@ -127,7 +126,7 @@ func TestRlimitIsNotLifted(t *testing.T) {
 	}
 }
 
-// Without a cgroup, what each process maps is bounded in place of what all of them use.
+// Without a cgroup, the memory that each process maps is limited instead of the memory that all use.
 func TestMemoryLimitOfEachProcess(t *testing.T) {
 	launcher, stop := runChanged(t, withoutCgroups)
 	var lines listing
@@ -143,7 +142,7 @@ func TestMemoryLimitOfEachProcess(t *testing.T) {
 	}
 }
 
-// Limits that cannot be had are logged once, and the child runs.
+// Limits that cannot be enforced are logged once, and the child runs.
 func TestLimitsThatCannotBeHad(t *testing.T) {
 	var logged bytes.Buffer
 	launcher, stop := runChanged(t, func(l *Launcher) {
@@ -168,9 +167,9 @@ func TestLimitsThatCannotBeHad(t *testing.T) {
 	}
 }
 
-// A child that may not enter its cgroup starts outside of it, as limited as can be.
+// A child that may not enter its cgroup starts outside of it, with the limits that can be set.
 func TestForkWithoutCgroup(t *testing.T) {
-	runtime.LockOSThread() // whose death signal it is, and who traces
+	runtime.LockOSThread() // this thread traces, and its death kills the child
 	defer runtime.UnlockOSThread()
 	dir, err := os.Open(t.TempDir())
 	if err != nil {

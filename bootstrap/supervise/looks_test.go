@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Who asks during a look waits for the next one, which serves all of them.
+// Callers that arrive during a scan wait for the next one, which serves all of them.
 func TestLooksAreShared(t *testing.T) {
 	child := start(t, newLauncher(t), shell("exec sleep 1000", newMark(t), &listing{}))
 	theirs := quarry{groups: map[int]group{child.group.id: child.group}, tag: child.tag, since: child.group.start}

@@ -19,13 +19,12 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary is also the keeper, by its first argument, and other
-// processes, by an environment variable.
+// The test binary is also the keeper, by its first argument, and other processes, by an environment variable.
 const (
 	roleVariable    = "WEIR_TEST_ROLE"
 	commandVariable = "WEIR_TEST_COMMAND"
 	socketVariable  = "WEIR_TEST_SOCKET"
-	markVariable    = "WEIR_TEST_MARK" // in all processes of one test
+	markVariable    = "WEIR_TEST_MARK" // in all processes of a test
 )
 
 const self = "/proc/self/exe"
@@ -36,7 +35,7 @@ func TestMain(m *testing.M) {
 	}
 	switch os.Getenv(roleVariable) {
 	case "":
-		// The race detector makes every process wait a second before it ends.
+		// With the race detector, every process waits a second before it ends.
 		os.Setenv("GORACE", "atexit_sleep_ms=0")
 		goleak.VerifyTestMain(m)
 	case "hello":
@@ -44,7 +43,7 @@ func TestMain(m *testing.M) {
 	case "serve":
 		exitWith(serveHello())
 	case "leave":
-		// Into the group of who started it, where its number finds nobody.
+		// It joins the group of its parent, so the group with its own number is empty.
 		theirs, err := syscall.Getpgid(os.Getppid())
 		if err == nil {
 			err = syscall.Setpgid(0, theirs)
@@ -68,7 +67,7 @@ func exitWith(err error) {
 	os.Exit(0)
 }
 
-// serveHello listens on an abstract socket and greets whoever connects.
+// serveHello listens on an abstract socket and sends a greeting on each connection.
 func serveHello() error {
 	listener, err := net.Listen("unix", os.Getenv(socketVariable))
 	if err != nil {
@@ -84,7 +83,7 @@ func serveHello() error {
 	}
 }
 
-// probeHello returns a probe that wants the greeting of serveHello.
+// probeHello returns a probe that expects the greeting of serveHello.
 func probeHello(socket string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		conn, err := new(net.Dialer).DialContext(ctx, "unix", socket)
@@ -100,9 +99,8 @@ func probeHello(socket string) func(context.Context) error {
 	}
 }
 
-// superviseCommand supervises one shell command until SIGTERM, and passes its
-// output on. A command "inner: X" is another supervisor, of X; "churn: X" is X,
-// four times, each started again as soon as it has ended; "other: X" is X as otherUser.
+// superviseCommand supervises one shell command until SIGTERM and prints its output. "inner: X" is another supervisor,
+// of X. "churn: X" runs X four times, each restarted when it has ended. "other: X" runs X as otherUser.
 func superviseCommand() error {
 	ctx, cancel := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer cancel()
@@ -167,16 +165,16 @@ func newLauncher(t testing.TB) *Launcher {
 	return launcher
 }
 
-// runLauncher returns a launcher that runs, and what ends it and tells its error.
+// runLauncher returns a running launcher, and a function that ends it and returns its error.
 func runLauncher(t testing.TB) (*Launcher, func() error) {
 	t.Helper()
 	return runChanged(t, func(*Launcher) {})
 }
 
-// withoutCgroups makes a launcher one of a system that lets it have none.
+// withoutCgroups changes a launcher as if the system had no cgroups.
 func withoutCgroups(l *Launcher) { l.cgroup, l.noCgroup = "", errNoCgroup }
 
-// runChanged is runLauncher, of one that is changed before it runs.
+// runChanged is runLauncher for a launcher that change modifies before it runs.
 func runChanged(t testing.TB, change func(*Launcher)) (*Launcher, func() error) {
 	t.Helper()
 	launcher, err := NewLauncher(Config{KeeperArgv: []string{self, "keep"}, Log: slog.New(slog.DiscardHandler)})
@@ -190,7 +188,7 @@ func runChanged(t testing.TB, change func(*Launcher)) (*Launcher, func() error) 
 	return launcher, func() error { cancel(); return <-ended }
 }
 
-// listing collects output lines, and wakes who waits for them.
+// listing collects output lines and notifies waiting callers.
 type listing struct {
 	mu    sync.Mutex
 	lines []string
@@ -254,8 +252,7 @@ func eventually(t testing.TB, limit time.Duration, what string, cond func() bool
 	}
 }
 
-// newMark returns a mark for the processes of a test, all of which are killed at
-// its end, whatever it came to.
+// newMark returns a mark for the processes of a test. At the end of the test it kills all of them.
 func newMark(t testing.TB) string {
 	mark := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())
 	t.Cleanup(func() {
@@ -267,7 +264,7 @@ func newMark(t testing.TB) string {
 	return mark
 }
 
-// marked returns the processes that live and carry a mark.
+// marked returns the live processes that carry a mark.
 func marked(t testing.TB, mark string) []int {
 	t.Helper()
 	all, err := pids()
@@ -282,7 +279,7 @@ func marked(t testing.TB, mark string) []int {
 	})
 }
 
-// lives reports whether a process lives; a zombie does not.
+// lives reports whether a process is alive; a zombie is not.
 func lives(pid int) bool {
 	e, err := readEntry(pid)
 	return err == nil && !e.dead

@@ -12,8 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
-// The child of a listener that does not keep up waits; its lines arrive whole and
-// in order all the same, and the first one at once.
+// The child of a slow listener waits. Its lines arrive whole and in order, the first one at once.
 func TestLinesReachPipe(t *testing.T) {
 	launcher := newLauncher(t)
 	read, write := io.Pipe()
@@ -60,8 +59,7 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// One tail for one child after another, with marks at each start and end, and all
-// of a flood's last lines.
+// One tail serves one child after another. It has marks at each start and end and all of a flood's last lines.
 func TestTailOfChildren(t *testing.T) {
 	launcher := newLauncher(t)
 	tail := output.NewTail(1000, 1<<20)

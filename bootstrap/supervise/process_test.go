@@ -18,11 +18,11 @@ func quick(budget int) Policy {
 	return Policy{Budget: budget, Window: time.Hour, Base: time.Millisecond, Max: 2 * time.Millisecond}
 }
 
-// supervised is a process under test, and its statuses.
+// supervised is a process under test with its statuses.
 type supervised struct {
 	*Process
 	statuses chan Status
-	stop     func() error // ends Run, and returns its error
+	stop     func() error // ends Run and returns its error
 }
 
 // supervise runs a process until the test ends.
@@ -57,7 +57,7 @@ func superviseWith(t *testing.T, launcher *Launcher, config ProcessConfig) super
 	return supervised{process, statuses, stop}
 }
 
-// await returns the next status that has a state, and fails after ten seconds.
+// await returns the next status with a state. It fails after ten seconds.
 func (s supervised) await(t *testing.T, state State) Status {
 	t.Helper()
 	late := time.After(10 * time.Second)
@@ -73,7 +73,7 @@ func (s supervised) await(t *testing.T, state State) Status {
 	}
 }
 
-// states drains what was told so far, and returns each change of state.
+// states drains the statuses received so far and returns each change of state.
 func (s supervised) states() (states []string) {
 	for {
 		select {
@@ -87,7 +87,7 @@ func (s supervised) states() (states []string) {
 	}
 }
 
-// always gives the same spec for each start.
+// always returns the same spec for each start.
 func always(spec Spec) func(context.Context) (Spec, error) {
 	return func(context.Context) (Spec, error) { return spec, nil }
 }
@@ -232,17 +232,17 @@ func TestOperatorRestart(t *testing.T) {
 				Probe: test.probe, Policy: test.policy})
 			status := p.await(t, test.from)
 			if test.from == Starting && status.PID == 0 {
-				status = p.await(t, test.from) // the one with a child
+				status = p.await(t, test.from) // the status with a child
 			}
 			if test.from == Backoff {
-				status = p.await(t, test.from) // the first one has no pause
+				status = p.await(t, test.from) // the first restart has no pause
 			}
 			p.Restart("asked to")
 			for _, want := range test.through {
 				select {
 				case got := <-p.statuses:
 					for got.State == status.State && got.PID != status.PID {
-						got = <-p.statuses // the same state, told again with its child
+						got = <-p.statuses // the same state again, now with its child
 					}
 					if status = got; got.State.String() != want {
 						t.Fatalf("state %s, want %s", got.State, want)
@@ -261,7 +261,7 @@ func TestRestartForgetsFailures(t *testing.T) {
 		t.Errorf("fatal after %d restarts, want 1", status.Restarts)
 	}
 	p.Restart("mended")
-	// The one that was asked for, and again one of the budget.
+	// One restart by Restart, and again one of the budget.
 	if status := p.await(t, Fatal); status.Restarts != 3 {
 		t.Errorf("fatal after %d restarts, want 3", status.Restarts)
 	}

@@ -13,10 +13,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
-// ends are the ways in which children of the stress test live and die.
+// ends are the ways in which children of the stress test end.
 var ends = []struct {
 	name, command string
-	signal        syscall.Signal // 0: it ends by itself
+	signal        syscall.Signal // 0: it exits
 }{
 	{"killed", `echo ready; exec sleep 1000`, syscall.SIGKILL},
 	{"killed before it is ready", `exec sleep 1000`, syscall.SIGKILL},
@@ -28,7 +28,7 @@ var ends = []struct {
 	{"flood, reader of the middle gone", `yes | head -c 100000`, 0},
 }
 
-// leavings counts what children may leave in this process.
+// leftovers counts resources that children may leave in this process.
 type leavings struct{ descriptors, children, cgroups int }
 
 func countLeavings(t *testing.T, l *Launcher) (n leavings) {
@@ -46,7 +46,7 @@ func countLeavings(t *testing.T, l *Launcher) (n leavings) {
 			n.children++
 		}
 	}
-	cgroups, _ := os.ReadDir(string(l.cgroup)) // an error: there are none
+	cgroups, _ := os.ReadDir(string(l.cgroup)) // an error means that there are no cgroups
 	for _, e := range cgroups {
 		if e.IsDir() {
 			n.cgroups++
@@ -56,7 +56,7 @@ func countLeavings(t *testing.T, l *Launcher) (n leavings) {
 	return n
 }
 
-// Three hundred children die in all ways, eight at a time: nothing is left.
+// Three hundred children end in all ways, eight at a time. Nothing is left.
 func TestStress(t *testing.T) {
 	const workers, each = 8, 38
 	folder := t.TempDir()
@@ -114,7 +114,7 @@ func stressOne(t *testing.T, launcher *Launcher, random *rand.Rand, mark string,
 	case <-time.After(time.Duration(random.IntN(20)) * time.Millisecond):
 	}
 	if end.signal != 0 {
-		_ = syscall.Kill(child.PID(), end.signal) // an error: it has ended
+		_ = syscall.Kill(child.PID(), end.signal) // an error means that it has ended
 	}
 	select {
 	case <-child.Done():
@@ -123,7 +123,7 @@ func stressOne(t *testing.T, launcher *Launcher, random *rand.Rand, mark string,
 	}
 }
 
-// stressFail stops the child of a process, reports it as hung, and awaits another.
+// stressFail stops the child of a process, reports it as hung, and waits for another.
 func stressFail(t *testing.T, launcher *Launcher, spec Spec) {
 	p := superviseWith(t, launcher, ProcessConfig{NewSpec: always(spec), Policy: quick(5)})
 	before := p.await(t, Running)

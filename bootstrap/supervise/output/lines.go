@@ -1,12 +1,12 @@
-// Package output takes what a child process writes: it cuts it into lines, passes
-// them on as long as they are not too many, and keeps the last ones.
+// Package output handles what a child process writes. It cuts the output into lines, passes them on up to a rate, and
+// stores the last ones.
 //
 //	tail := output.NewTail(1000, 1<<20)
 //	pipes, err := output.NewPipes(output.LogLines(log), tail)
-//	// start the child with pipes.Theirs() as its stdout and stderr
+//	// start the child with pipes.ChildEnds() as its stdout and stderr
 //	pipes.Read()
 //
-// A [Tail] may be used concurrently; the methods of [Pipes] follow each other.
+// A [Tail] may be used concurrently. The methods of [Pipes] must be called one after another.
 package output
 
 import (
@@ -22,7 +22,7 @@ const (
 	// MaxLine is the length, in bytes, at which an output line is cut.
 	MaxLine = 8 << 10
 
-	// MaxLinesPerSecond is how many lines of a stream are passed on.
+	// MaxLinesPerSecond is how many lines of a stream are passed on per second.
 	MaxLinesPerSecond = 500
 )
 
@@ -30,7 +30,7 @@ const (
 const (
 	Stdout = "stdout"
 	Stderr = "stderr"
-	Marks  = "marks" // only in a Tail: when a child started and ended
+	Marks  = "marks" // only in a Tail: start and end of a child
 )
 
 // LogLines returns a listener that logs each line at level info.
@@ -41,15 +41,15 @@ func LogLines(log *slog.Logger) func(stream string, line []byte) {
 	}
 }
 
-// WriteLines returns a listener that writes each line to w, for a child that
-// logs as this process does. A line that w does not take is lost.
+// WriteLines returns a listener that writes each line to w, for a child with the log format of this process. A line is
+// lost if w returns an error.
 func WriteLines(w io.Writer) func(stream string, line []byte) {
 	return func(_ string, line []byte) {
 		_, _ = w.Write(append(line[:len(line):len(line)], '\n'))
 	}
 }
 
-// readLines gives the lines of r to each until r ends or fails.
+// readLines calls each with every line of r until r ends or fails.
 func readLines(r io.Reader, each func(line []byte)) {
 	lines := bufio.NewReaderSize(r, MaxLine)
 	for {
@@ -57,7 +57,7 @@ func readLines(r io.Reader, each func(line []byte)) {
 		if len(line) > 0 {
 			each(bytes.TrimRight(line, "\r\n"))
 		}
-		for errors.Is(err, bufio.ErrBufferFull) { // the rest of a long line
+		for errors.Is(err, bufio.ErrBufferFull) { // skip the rest of a long line
 			_, err = lines.ReadSlice('\n')
 		}
 		if err != nil {

@@ -75,7 +75,7 @@ func TestLineLimit(t *testing.T) {
 	}
 }
 
-// What is dropped is told once a second, in silence too, and at the end.
+// Dropped lines are reported once a second, without further output too, and at the end.
 func TestThrottleTells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()

@@ -6,18 +6,18 @@ import (
 	"time"
 )
 
-// Pipes is what a child writes to: two pipes, stdout and stderr, or nothing.
+// Pipes is what a child writes to: two pipes, stdout and stderr, or /dev/null.
 type Pipes struct {
 	lines   func(stream string, line []byte) // or nil
 	tail    *Tail                            // or nil
 	theirs  [2]*os.File
-	ours    [2]*os.File // nil if nobody listens
+	ours    [2]*os.File // nil without a listener and a tail
 	readers sync.WaitGroup
 	ended   chan struct{} // closed when the readers have returned
 }
 
-// NewPipes opens the pipes; without a listener and a tail, /dev/null in their place.
-// Lines is called as supervise.Spec has it.
+// NewPipes opens the pipes, or /dev/null if there is no listener and no tail. Calls of lines follow
+// supervise.Spec.Lines.
 func NewPipes(lines func(stream string, line []byte), tail *Tail) (*Pipes, error) {
 	p := &Pipes{lines: lines, tail: tail, ended: make(chan struct{})}
 	for i := range p.theirs {
@@ -36,13 +36,13 @@ func NewPipes(lines func(stream string, line []byte), tail *Tail) (*Pipes, error
 	return p, nil
 }
 
-// Theirs returns the files that the child inherits as stdout and stderr.
+// ChildEnds returns the files that the child inherits as stdout and stderr.
 func (p *Pipes) Theirs() (stdout, stderr *os.File) { return p.theirs[0], p.theirs[1] }
 
-// CloseTheirs closes the files that the child inherited.
+// CloseChildEnds closes the files that the child inherited.
 func (p *Pipes) CloseTheirs() { closeAll(p.theirs) }
 
-// CloseOurs closes the ends that Read would read, if there is no child.
+// CloseParentEnds closes the ends that Read would read. Call it if no child was started.
 func (p *Pipes) CloseOurs() { closeAll(p.ours) }
 
 func closeAll(files [2]*os.File) {
@@ -53,7 +53,7 @@ func closeAll(files [2]*os.File) {
 	}
 }
 
-// Read starts the readers.
+// Read starts the reading goroutines.
 func (p *Pipes) Read() {
 	var streams sync.WaitGroup
 	for i, name := range [2]string{Stdout, Stderr} {
@@ -81,8 +81,8 @@ func (p *Pipes) readStream(from *os.File, name string) {
 	})
 }
 
-// Drain waits until all that was written is read, but no longer than limit: a
-// process that escaped may hold the pipes open, a listener may not return.
+// Drain waits until all output is read, but at most for limit: an escaped process may hold the pipes open, and a
+// listener may not return.
 func (p *Pipes) Drain(limit time.Duration) {
 	late := time.NewTimer(limit)
 	defer late.Stop()
@@ -93,10 +93,10 @@ func (p *Pipes) Drain(limit time.Duration) {
 	}
 	for _, f := range p.ours {
 		if f != nil {
-			_ = f.SetReadDeadline(time.Unix(1, 0)) // an error: it is closed
+			_ = f.SetReadDeadline(time.Unix(1, 0)) // an error means that it is closed
 		}
 	}
 }
 
-// Wait waits for the readers. A listener that does not return keeps it waiting.
+// Wait waits for the reading goroutines. A listener that does not return blocks it.
 func (p *Pipes) Wait() { p.readers.Wait() }

@@ -8,32 +8,32 @@ import (
 
 // Line is a line of a child's output.
 type Line struct {
-	Seq    uint64 // 1 for the first line of a Tail, then one more each
+	Seq    uint64 // 1 for the first line of a Tail; each line adds one
 	Time   time.Time
 	Stream string // Stdout, Stderr or Marks
 	Text   string
 }
 
-// Tail keeps the last lines of what one child after another puts out, and marks
-// where each starts and ends. Its methods may be called concurrently.
+// Tail stores the last lines of the output of one child after another, with marks at each start and end. Its methods
+// may be called concurrently.
 type Tail struct {
 	maxBytes int
 
 	mu    sync.Mutex
-	ring  []Line        // the line of sequence number s is at s % len
-	first uint64        // sequence number of the oldest line that is kept
-	next  uint64        // and of the line that comes next
-	bytes int           // of the texts
-	more  chan struct{} // closed with the next line; nil: nobody waits
+	ring  []Line        // the line with sequence number s is at index s % len
+	first uint64        // oldest stored: sequence number
+	next  uint64        // next line: sequence number
+	bytes int           // total length of the stored texts
+	more  chan struct{} // closed with the next line; nil: no caller waits
 }
 
-// NewTail returns a tail of at most so many lines, with texts of so many bytes in
-// all; each at least 1. A line that is longer is cut.
+// NewTail returns a tail of at most lines lines with bytes bytes of text in total; each is at least 1. A longer line is
+// cut.
 func NewTail(lines, bytes int) *Tail {
 	return &Tail{maxBytes: max(1, bytes), ring: make([]Line, max(1, lines)), first: 1, next: 1}
 }
 
-// Add adds a line. It may be a listener, and does nothing on a nil Tail.
+// Add adds a line. It can be used as a listener. It does nothing on a nil Tail.
 func (t *Tail) Add(stream string, line []byte) {
 	if t == nil {
 		return
@@ -57,9 +57,8 @@ func (t *Tail) Add(stream string, line []byte) {
 	}
 }
 
-// Since returns the lines that are kept after the one of a sequence number, oldest
-// first; 0: all. If the first of them does not follow it, those between are lost.
-// More is closed when another line is added.
+// Since returns the stored lines after sequence number seq, oldest first; 0 returns all. A gap after seq means that
+// lines were discarded. more is closed when another line is added.
 func (t *Tail) Since(seq uint64) (lines []Line, more <-chan struct{}) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -74,7 +73,7 @@ func (t *Tail) Since(seq uint64) (lines []Line, more <-chan struct{}) {
 
 func (t *Tail) at(seq uint64) *Line { return &t.ring[seq%uint64(len(t.ring))] }
 
-// Mark adds a line of our own; it does nothing on a nil Tail.
+// Mark adds a line about the child itself. It does nothing on a nil Tail.
 func (t *Tail) Mark(format string, args ...any) {
 	if t != nil {
 		t.Add(Marks, fmt.Appendf(nil, format, args...))

@@ -50,7 +50,7 @@ func TestTail(t *testing.T) {
 	}
 }
 
-// Whatever comes, what is kept is the end of it, within both bounds.
+// The stored lines are the last ones, within both bounds.
 func TestTailProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		lines, bytes := rapid.IntRange(1, 8).Draw(t, "lines"), rapid.IntRange(1, 64).Draw(t, "bytes")
@@ -74,7 +74,7 @@ func TestTailProperties(t *testing.T) {
 	})
 }
 
-// Who follows a tail sees each line once, in order.
+// A reader that follows a tail receives each line once, in order.
 func TestTailIsFollowed(t *testing.T) {
 	const n = 1000
 	tail := NewTail(n, n*10)

@@ -6,14 +6,14 @@ import (
 	"time"
 )
 
-// throttle passes on MaxLinesPerSecond lines of a stream in each second, and tells
-// at the end of the second how many more there were: also if then comes silence.
+// throttle passes on MaxLinesPerSecond lines of a stream per second. At the end of the second it reports how many more
+// it dropped, also if no further line comes.
 type throttle struct {
 	emit func(line []byte)
 
-	mu    sync.Mutex // held during emit: its calls follow each other
+	mu    sync.Mutex // held during emit: its calls do not overlap
 	limit lineLimit
-	timer *time.Timer // at the end of a second in which lines were dropped
+	timer *time.Timer // fires at the end of a second in which lines were dropped
 }
 
 func (t *throttle) line(line []byte) {
@@ -32,14 +32,14 @@ func (t *throttle) line(line []byte) {
 	}
 }
 
-// tellLocked tells what was dropped, if the second in which it was is over.
+// reportLocked reports the dropped lines if their second is over.
 func (t *throttle) tellLocked(now time.Time) {
 	if t.limit.dropped > 0 && t.limit.rest(now) <= 0 {
 		t.closeLocked()
 	}
 }
 
-// close tells what was dropped last. There is no line afterwards.
+// close reports the lines dropped last. Do not call line afterwards.
 func (t *throttle) close() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -49,21 +49,21 @@ func (t *throttle) close() {
 }
 
 func (t *throttle) closeLocked() {
-	t.timer.Stop() // one that runs already finds nothing to tell
+	t.timer.Stop() // if the timer already fires, it finds no dropped lines
 	note := fmt.Appendf(nil, "%d lines dropped: more than %d a second", t.limit.dropped, MaxLinesPerSecond)
 	t.limit = lineLimit{}
 	t.emit(note)
 }
 
-// lineLimit admits MaxLinesPerSecond lines in each second, the seconds counted
-// from the first line after a quiet one.
+// lineLimit admits MaxLinesPerSecond lines per second. A second starts with the first line after the previous one
+// ended.
 type lineLimit struct {
 	since    time.Time
 	admitted int
 	dropped  int
 }
 
-// rest returns how much of the present second is left; not positive: nothing.
+// rest returns how much of the current second is left; zero or negative if it is over.
 func (l *lineLimit) rest(now time.Time) time.Duration {
 	return time.Second - now.Sub(l.since)
 }

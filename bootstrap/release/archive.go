@@ -13,12 +13,11 @@ import (
 	"syscall"
 )
 
-// tarOverhead bounds what an archive may hold beside the bytes of a file: its
-// headers and padding.
+// tarOverhead bounds the bytes of headers and padding that an archive may hold for each file.
 const tarOverhead = 8 << 10
 
-// pack writes the files at these paths below root as an archive that depends on
-// nothing but paths, permissions and bytes, and returns what it wrote.
+// pack writes the files at these paths below root as an archive, and returns what it wrote. The archive depends only on
+// paths, permissions and bytes.
 func pack(w io.Writer, root *os.Root, paths []string) ([]File, error) {
 	gz, err := gzip.NewWriterLevel(w, gzip.BestSpeed)
 	if err != nil {
@@ -59,8 +58,7 @@ func packFile(archive *tar.Writer, root *os.Root, p string) (File, error) {
 	return file, nil
 }
 
-// openRegular opens a regular file for reading; anything else is ErrUnsafe, and
-// is not waited for.
+// openRegular opens a regular file for reading. Anything else is ErrUnsafe; opening a pipe does not block.
 func openRegular(root *os.Root, p string) (*os.File, os.FileInfo, error) {
 	f, err := root.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
@@ -77,9 +75,8 @@ func openRegular(root *os.Root, p string) (*os.File, os.FileInfo, error) {
 	return f, info, nil
 }
 
-// unpack writes the files of an archive below root and syncs them. The archive
-// must hold exactly the manifest's files: ErrCorrupt if one is missing or has
-// other bytes, ErrUnsafe if there is anything else, however harmless.
+// unpack writes the files of an archive below root and syncs them. The archive must contain exactly the manifest's
+// files. A missing or different file is ErrCorrupt; any additional entry is ErrUnsafe.
 func unpack(ctx context.Context, r io.Reader, m Manifest, root *os.Root) error {
 	gz, err := gzip.NewReader(endingReader{ctx, r})
 	if err != nil {
@@ -96,7 +93,7 @@ func unpack(ctx context.Context, r io.Reader, m Manifest, root *os.Root) error {
 		if err == io.EOF {
 			break
 		}
-		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // admit says it better
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // admit returns a better error
 			return brokenArchive(ctx, err)
 		}
 		file, err := admit(header, missing)
@@ -114,7 +111,7 @@ func unpack(ctx context.Context, r io.Reader, m Manifest, root *os.Root) error {
 	return nil
 }
 
-// endingReader ends with its context: with the cause.
+// endingReader returns the cause of its context as an error after the context has ended.
 type endingReader struct {
 	ctx context.Context
 	io.Reader
@@ -127,8 +124,7 @@ func (r endingReader) Read(p []byte) (int, error) {
 	return r.Reader.Read(p)
 }
 
-// brokenArchive classes an error of reading an archive: ErrCorrupt, unless it is
-// that ctx has ended.
+// brokenArchive returns the cause of ctx if ctx has ended, and ErrCorrupt with err otherwise.
 func brokenArchive(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -136,21 +132,20 @@ func brokenArchive(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: archive: %w", ErrCorrupt, err)
 }
 
-// admit returns the file that a header of an archive stands for, if that may be
-// unpacked.
+// admit returns the file of the manifest that a header describes. It returns an error if the file must not be unpacked.
 func admit(header *tar.Header, missing map[string]File) (File, error) {
 	if !safePath(header.Name) {
-		return File{}, fmt.Errorf("%w: archive: path %.100q leads out of its folder, or too deep", ErrUnsafe, header.Name)
+		return File{}, fmt.Errorf("%w: archive: path %.100q leads outside its folder or is too deep", ErrUnsafe, header.Name)
 	}
 	if header.Typeflag != tar.TypeReg {
 		return File{}, fmt.Errorf("%w: archive: %.100q is not a regular file (type %q)", ErrUnsafe, header.Name, header.Typeflag)
 	}
 	file, ok := missing[header.Name]
 	if !ok {
-		return File{}, fmt.Errorf("%w: archive: %.100q is not in the manifest, or comes twice", ErrUnsafe, header.Name)
+		return File{}, fmt.Errorf("%w: archive: %.100q is not in the manifest, or appears twice", ErrUnsafe, header.Name)
 	}
 	if header.Size != file.Size {
-		return File{}, fmt.Errorf("%w: archive: %s has %d bytes, the manifest says %d", ErrCorrupt, file.Path, header.Size, file.Size)
+		return File{}, fmt.Errorf("%w: archive: %s has %d bytes, the manifest lists %d", ErrCorrupt, file.Path, header.Size, file.Size)
 	}
 	return file, nil
 }
@@ -192,13 +187,13 @@ func writeFile(ctx context.Context, r io.Reader, file File, root *os.Root) (f *o
 	return f, n, Digest(hash.Sum(nil)), nil
 }
 
-// matches compares what was read with what the manifest says: ErrCorrupt.
+// matches returns ErrCorrupt if size or digest differ from the manifest.
 func matches(file File, size int64, digest Digest) error {
 	switch {
 	case size != file.Size:
-		return fmt.Errorf("%w: %s has %d bytes, the manifest says %d", ErrCorrupt, file.Path, size, file.Size)
+		return fmt.Errorf("%w: %s has %d bytes, the manifest lists %d", ErrCorrupt, file.Path, size, file.Size)
 	case digest != file.SHA256:
-		return fmt.Errorf("%w: %s has sha256 %v, the manifest says %v", ErrCorrupt, file.Path, digest, file.SHA256)
+		return fmt.Errorf("%w: %s has sha256 %v, the manifest lists %v", ErrCorrupt, file.Path, digest, file.SHA256)
 	}
 	return nil
 }

@@ -8,31 +8,29 @@ import (
 	"iter"
 )
 
-// Bucket is what releases need of an object store. Keys are relative to a
-// prefix that the bucket knows. Its errors name the object's URL and the cause,
-// and wrap the sentinels of this package; every method may be used concurrently.
+// Bucket is the part of an object store that releases need. Keys are relative to the bucket's prefix. Errors name the
+// object's URL and the cause, and wrap the sentinels of this package. All methods may be called concurrently.
 type Bucket interface {
-	// Get opens an object from a byte on. ErrNotFound; ErrCorrupt if the object
-	// ends before that byte. Errors of the reader are classed in the same way.
+	// Get opens an object at the byte offset from. It returns ErrNotFound, or ErrCorrupt if the object is shorter. The
+	// reader returns errors of the same classes.
 	Get(ctx context.Context, key string, from int64) (io.ReadCloser, error)
-	// Stat tells of an object without its bytes: ErrNotFound.
+	// Stat returns size and tag of an object, or ErrNotFound.
 	Stat(ctx context.Context, key string) (Stat, error)
-	// Put writes an object of that size if there is none: ErrExists.
+	// Put writes an object of that size, or returns ErrExists if the key exists.
 	Put(ctx context.Context, key string, body io.ReadSeeker, size int64) error
-	// List yields the keys that begin with a prefix, in byte order, and ends at
-	// the first error.
+	// List yields the keys with a prefix in byte order. It ends at the first error.
 	List(ctx context.Context, prefix string) iter.Seq2[string, error]
-	// URL names an object for people, and the bucket itself for "".
+	// URL returns the name of an object for messages; for "" that of the bucket.
 	URL(key string) string
 }
 
-// Stat is what a store says of an object.
+// Stat describes a stored object.
 type Stat struct {
 	Size int64  // bytes
-	Tag  string // another one after every change of the object; never empty
+	Tag  string // differs after every change of the object; never empty
 }
 
-// read returns a small object whole: ErrCorrupt if it is larger than limit.
+// read returns the whole content of a small object. It returns ErrCorrupt if the object is larger than limit.
 func read(ctx context.Context, b Bucket, key string, limit int64, wait patience) (data []byte, err error) {
 	err = wait.retry(ctx, func(ctx context.Context, _ func()) error {
 		body, err := b.Get(ctx, key, 0)
@@ -52,8 +50,7 @@ func read(ctx context.Context, b Bucket, key string, limit int64, wait patience)
 	return data, nil
 }
 
-// write puts an object, and makes attempts until it is there or was before:
-// ErrExists.
+// write puts an object and retries until it exists. It returns ErrExists if the object existed before.
 func write(ctx context.Context, b Bucket, key string, body io.ReadSeeker, size int64) error {
 	return patience(DefaultPatience).retry(ctx, func(ctx context.Context, alive func()) error {
 		if _, err := body.Seek(0, io.SeekStart); err != nil {

@@ -11,37 +11,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
-// cachedPatience is how long a bucket is waited for when the release that is
-// wanted is in the cache.
+// cachedRetryTimeout bounds the retries of a bucket if the requested release is in the cache.
 const cachedPatience = 2 * time.Second
 
-// What is in a cache's folder.
+// Entries of a cache's folder.
 const (
-	indexName   = "refs"    // what is remembered of releases
-	plansName   = "plans"   // what the pools run, within the index
+	indexName   = "refs"    // what the bucket returned for each release
+	plansName   = "plans"   // below the index: the releases that the pools run
 	filesPrefix = "sha256-" // begins the name of a release's folder
-	filesName   = "files"   // in a temporary folder, before it has that name
+	filesName   = "files"   // in a temporary folder, before the rename
 )
 
-// Config says where a cache is, and how it fetches.
+// Config configures a cache.
 type Config struct {
-	Dir      string   // the cache's folder; made if it does not exist
-	Platform Platform // what is fetched; zero is that of this process
-	// Patience is how long a bucket that is unavailable or silent is waited
-	// for; zero is DefaultPatience. It is shorter when the release is in the
-	// cache.
+	Dir      string   // the cache's folder; created if missing
+	Platform Platform // of the fetched releases; zero: that of this process
+	// RetryTimeout bounds how long an unavailable or silent bucket is retried. Zero means DefaultRetryTimeout. The
+	// bound is shorter if the release is in the cache.
 	Patience time.Duration
-	Trust    Trust // whose releases are fetched
-	// Shared keeps for several hosts what was first seen of versions; nil: only this cache
-	// does.
+	Trust    Trust // decides whose releases are accepted
+	// Shared stores the first-seen records of versions for several hosts; nil: only this cache stores them.
 	Shared Memory
-	// Progress, if set, is told of a download's bytes: how many there are, and
-	// of how many; at its beginning, at its end, and about a hundred times in
-	// between. It may be called concurrently for different releases.
+	// Progress, if set, receives the downloaded and the total bytes of a download: at its beginning, at its end, and
+	// about a hundred times in between. Calls for different releases may be concurrent.
 	Progress func(ref Ref, done, total int64)
 }
 
-// WithDefaults returns the configuration with every zero field filled.
+// WithDefaults returns the configuration with every zero field set to its default.
 func (c Config) WithDefaults() Config {
 	if c.Platform == (Platform{}) {
 		c.Platform = Host()
@@ -62,7 +58,7 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("release cache: no folder is given"))
 	}
 	if c.Patience < 0 {
-		errs = append(errs, fmt.Errorf("release cache: patience %v is negative", c.Patience))
+		errs = append(errs, fmt.Errorf("release cache: retry timeout %v is negative", c.Patience))
 	}
 	return errors.Join(errs...)
 }
@@ -76,10 +72,8 @@ type Cache struct {
 	flights flights
 }
 
-// OpenCache opens a cache, and removes from its folder what dead processes left.
-// The lock of the folder, which all that change it share, is waited for until ctx
-// ends, up to a minute; then the error names its file. So do Use, Collect and the
-// fetching methods.
+// OpenCache opens a cache and removes what ended processes left in its folder. It waits for the folder's lock until ctx
+// ends, at most a minute; the error names the lock file. Use, Collect and the fetching methods do the same.
 func OpenCache(ctx context.Context, cfg Config) (*Cache, error) {
 	cfg = cfg.WithDefaults()
 	if err := cfg.Validate(); err != nil {

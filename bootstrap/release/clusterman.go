@@ -18,27 +18,27 @@ const (
 	clustermanPrefix = "clusterman_signals_"
 	clustermanSuffix = ".tar.gz"
 	clustermanEntry  = "prodenv/bin/python"
-	// clustermanIndex is beside the namespaces in the index; none is called so.
+	// clustermanIndex is a folder of the index, beside those of namespaces. It is not a valid namespace.
 	clustermanIndex = "~clusterman"
 )
 
-// tarball is a file of the cache's index: what a tarball was when it was first
-// seen. That is all that can be known of it, for it has no manifest.
+// tarball is a file of the cache's index: the state of a tarball when it was first seen. A tarball has no manifest to
+// compare with.
 type tarball struct {
 	Codename string    `json:"codename"`
 	Version  string    `json:"version"`
-	Seen     time.Time `json:"seen"` // first
-	Tag      string    `json:"tag"`  // of the store, when it was last compared
+	Seen     time.Time `json:"seen"` // when it was first seen
+	Tag      string    `json:"tag"`  // of the store, at the last comparison
 	Size     int64     `json:"size"` // bytes
 	SHA256   Digest    `json:"sha256"`
 	Files    []File    `json:"files"`
 	Links    links     `json:"links"`
 }
 
-// Validate reports the first thing that unpacking would not have made.
+// Validate returns the first problem that unpacking could not have produced.
 func (t tarball) Validate() error {
 	m := Manifest{Files: t.Files}
-	for len(m.Files) > MaxFiles { // validateFiles has the bound of a manifest
+	for len(m.Files) > MaxFiles { // validateFiles rejects more than MaxFiles
 		part := m
 		part.Files = m.Files[:MaxFiles]
 		if err := part.validateFiles(); err != nil {
@@ -54,15 +54,13 @@ func (t tarball) Validate() error {
 	return errors.Join(m.validateFiles(), t.Links.check(clustermanEntry))
 }
 
-// FetchClusterman is Fetch for the layout of Clusterman: all signals of a
-// version are in one object, CODENAME/clusterman_signals_VERSION.tar.gz, which
-// holds a virtual environment; codename is that of the distribution (jammy). It
-// is downloaded once for all of them.
+// FetchClusterman is Fetch for Clusterman's layout. All signals of a version are in one object,
+// CODENAME/clusterman_signals_VERSION.tar.gz, which contains a virtual environment. codename is the name of the
+// distribution (jammy). The object is downloaded once for all signals.
 //
-// There is no manifest, so what is first seen of a version is what it is:
-// Installed.Pinned tells of it. If the object holds something else later, that
-// is ErrChanged until who knows why removes the file that the error names. There
-// are no signatures either: ErrUnsigned if they are required.
+// There is no manifest, so the first content seen of a version is pinned; Installed.Pinned reports it. If the object
+// changes later, the error is ErrChanged, until an operator removes the file that the error names. The layout has no
+// signatures: if they are required, the error is ErrUnsigned.
 func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, ref Ref) (Installed, error) {
 	if err := ref.Validate(); err != nil {
 		return Installed{}, fmt.Errorf("fetch: %w", err)
@@ -71,14 +69,14 @@ func (c *Cache) FetchClusterman(ctx context.Context, b Bucket, codename string, 
 		return Installed{}, fmt.Errorf("fetch %s: codename %.100q: want up to %d letters, digits and ._-", ref, codename, names.MaxRelease)
 	}
 	if c.cfg.Trust.Required {
-		return Installed{}, fmt.Errorf("fetch %s: %w, and a signature is required: the layout of Clusterman has none", ref, ErrUnsigned)
+		return Installed{}, fmt.Errorf("fetch %s: %w, and a signature is required: the layout of Clusterman has no signatures", ref, ErrUnsigned)
 	}
 	object := codename + "/" + clustermanPrefix + ref.Version + clustermanSuffix
 	in, err := c.flights.share(ctx, b.URL(object), func() (Installed, error) { return c.fetchTarball(ctx, b, object, ref, codename) })
 	if err != nil {
 		return Installed{}, fmt.Errorf("fetch %s: %w", ref, classifyLocal(err))
 	}
-	in.Ref, in.Manifest.Ref = ref, ref // of each who shares it
+	in.Ref, in.Manifest.Ref = ref, ref // each caller gets its own ref
 	return in, nil
 }
 
@@ -125,8 +123,8 @@ func (c *Cache) fetchTarball(ctx context.Context, b Bucket, object string, ref R
 	return c.downloadTarball(ctx, b, pin{object, path, known, stat, ref})
 }
 
-// lookupTarball returns what is remembered of a tarball, zero if nothing is. A
-// damaged note is not overwritten: it was there to compare with.
+// lookupTarball returns the index entry of a tarball, or a zero tarball if it is missing. It does not overwrite a
+// damaged entry, because that entry is needed for the comparison.
 func lookupTarball(path string) (tarball, error) {
 	data, err := readIndex(path)
 	if errors.Is(err, os.ErrNotExist) {
@@ -137,18 +135,18 @@ func lookupTarball(path string) (tarball, error) {
 		t, err = decode[tarball](data, maxRecord, "")
 	}
 	if err != nil {
-		return tarball{}, fmt.Errorf("cache index %s: %w; remove it to take what the bucket has", path, err)
+		return tarball{}, fmt.Errorf("cache index %s: %w; remove the file to accept the content of the bucket", path, err)
 	}
 	return t, nil
 }
 
-// pin is a tarball that is being fetched.
+// tarballFetch is a tarball that is being fetched.
 type pin struct {
-	object string  // its key
-	path   string  // of its file in the index
-	known  tarball // what is remembered of it; without Tag: nothing
+	object string  // key of the object
+	path   string  // path of its file in the index
+	known  tarball // index entry; if Tag is empty: none
 	stat   Stat
-	ref    Ref // of who asked first
+	ref    Ref // of the first caller
 }
 
 func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Installed, err error) {
@@ -177,8 +175,7 @@ func (c *Cache) downloadTarball(ctx context.Context, b Bucket, p pin) (in Instal
 	return in, err
 }
 
-// settleTarball compares a tarball with what it was when it was first seen,
-// unpacks it, and puts it into place.
+// settleTarball compares a tarball with its first-seen state, unpacks it, and installs it.
 func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, digest Digest, temp string) (Installed, error) {
 	t, first := p.known, p.known.Tag == ""
 	if !first && digest != t.SHA256 {
@@ -205,20 +202,20 @@ func (c *Cache) settleTarball(ctx context.Context, object *os.File, p pin, diges
 	return in, c.folder.Locked(ctx, func() error { return c.install(ctx, temp, in, note{p.path, data}) })
 }
 
-// installedTarball returns where the files of a tarball are, or will be.
+// installedTarball returns the place of a tarball's files, whether they exist or not.
 func (c *Cache) installedTarball(t tarball, ref Ref) Installed {
 	in := c.installed(Manifest{
 		Format: manifestFormat, Ref: ref, Platform: c.cfg.Platform, Created: t.Seen, Entry: clustermanEntry,
 		Object: Object{Name: clustermanPrefix + ref.Version + clustermanSuffix, Size: t.Size, SHA256: t.SHA256},
 		Files:  t.Files,
 	})
-	// -B: what Python would compile into the cache would change what was verified.
+	// -B prevents Python from writing compiled files into the verified folder.
 	in.Args = []string{"-B", "-m", "clusterman_signals.run"}
 	in.links = t.Links
 	return in
 }
 
-// offerTarballs adds to the refusal of a version that is not there which are.
+// withAvailableTarballs adds the available versions to the error of a missing version.
 func offerTarballs(ctx context.Context, b Bucket, codename string, ref Ref, err error) error {
 	var versions []string
 	n := 0

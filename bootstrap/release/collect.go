@@ -20,17 +20,15 @@ const (
 	maxPlan  = 16 << 20 // bytes of a plan in use
 )
 
-// plan is a file of the index: what one owner runs, and so must stay.
+// plan is a file of the index: the releases that an owner runs. Collect keeps them.
 type plan struct {
 	Owner string `json:"owner"`
 	Refs  []Ref  `json:"refs"`
 }
 
-// Use notes which releases a pool, or whoever else shares this cache, means to
-// run: Collect does not remove them, whoever calls it. It replaces what the same
-// owner noted before; without releases the owner is forgotten. Call it before
-// Fetch, with what runs still and what shall run, and again when something has
-// stopped.
+// Use records the releases that a pool, or another owner of this cache, intends to run. Collect by any process does not
+// remove them. The list replaces the owner's previous one; an empty list removes the owner. Call it before Fetch, with
+// the releases that still run and those that will run, and again after a release has stopped.
 func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 	path, err := c.index.planPath(owner)
 	if err != nil {
@@ -50,7 +48,7 @@ func (c *Cache) Use(ctx context.Context, owner string, refs []Ref) error {
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("note what %s uses: %w", owner, classifyLocal(err))
+		return fmt.Errorf("record the releases that %s uses: %w", owner, classifyLocal(err))
 	}
 	return nil
 }
@@ -63,24 +61,21 @@ func (x index) planPath(owner string) (string, error) {
 	return filepath.Join(x.dir(), plansName, name), nil
 }
 
-// Collected is what Collect removed.
+// Collected reports what Collect removed.
 type Collected struct {
-	Releases []Digest // of their archives
-	Bytes    int64    // of their files
+	Releases []Digest // digests of the removed archives
+	Bytes    int64    // total size of the removed files
 }
 
-// Collect removes from the cache what is neither in keep nor noted by Use, and
-// was not fetched for that long, and the beginnings of downloads that nobody
-// continued. A release of several versions stays as long as one of them does. It
-// may be called at any time, by any number of processes that share the cache: a
-// Fetch that runs at the same time gives a release that is there, and one that
-// was noted before stays. With the note of a tarball of Clusterman goes the
-// memory of what it was when it was first seen.
+// Collect removes releases that are not in keep, not recorded by Use, and not fetched for olderThan. It also removes
+// partial downloads that were not continued. A release stays as long as one of its versions does. Collect may run at
+// any time, in any number of processes that share the cache. A concurrent Fetch still returns an existing release, and
+// recorded releases stay. If the entry of a Clusterman tarball is removed, its first-seen state is removed too.
 //
-// If a plan in use cannot be read, nothing is removed.
+// If a plan cannot be read, Collect removes nothing.
 func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderThan time.Duration) (Collected, error) {
 	var done Collected
-	err := c.folder.WithTemp(ctx, func(temp string) error { // what is renamed into it is gone, also after a crash
+	err := c.folder.WithTemp(ctx, func(temp string) error { // what is renamed into it is removed, also after a crash
 		return c.folder.Locked(ctx, func() error {
 			named, err := c.index.named(keep)
 			if err != nil {
@@ -104,7 +99,7 @@ func (c *Cache) Collect(ctx context.Context, keep []Ref, now time.Time, olderTha
 	return done, nil
 }
 
-// refSet is a set of releases; of tarballs, by their version alone.
+// refSet is a set of releases. Tarballs are in it by version only.
 type refSet struct {
 	refs     map[Ref]bool
 	versions map[string]bool
@@ -139,15 +134,14 @@ func (x index) named(keep []Ref) (refSet, error) {
 	return set, nil
 }
 
-// collect removes what the index remembers of releases that may go, and
-// returns the archives of the others.
+// collect removes index entries of releases that may be removed, and returns the archives of the others.
 func (x index) collect(ctx context.Context, named refSet, before time.Time) (map[Digest]bool, error) {
 	live := map[Digest]bool{}
 	index := x.dir()
 	var folders []string
 	err := filepath.WalkDir(index, func(path string, entry fs.DirEntry, err error) error {
 		if errors.Is(err, fs.ErrNotExist) && path == index {
-			return fs.SkipAll // nothing was fetched yet
+			return fs.SkipAll // no release was fetched yet
 		}
 		if err = errors.Join(err, ctx.Err()); err != nil {
 			return err
@@ -170,14 +164,14 @@ func (x index) collect(ctx context.Context, named refSet, before time.Time) (map
 		}
 		return os.Remove(path)
 	})
-	for i := len(folders) - 1; i > 0; i-- { // those below first; the index itself stays
-		os.Remove(folders[i]) // in vain unless it is empty
+	for i := len(folders) - 1; i > 0; i-- { // children first; the index itself stays
+		os.Remove(folders[i]) // fails unless the folder is empty
 	}
 	return live, err
 }
 
-// inspect reads a file of the index: of which archive it is, and whether that is
-// named. One that cannot be read names nothing.
+// inspect reads a file of the index and returns the digest of its archive and whether a plan or keep lists its release.
+// An unreadable file counts as not listed.
 func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 	data, err := readIndex(path)
 	if err != nil {
@@ -196,7 +190,7 @@ func inspect(index, path string, named refSet) (digest Digest, stays bool) {
 	return m.Object.SHA256, named.refs[m.Ref]
 }
 
-// collectFiles gives remove the folders of releases that are not live.
+// collectFiles calls remove for the folders of releases that are not live.
 func (c *Cache) collectFiles(ctx context.Context, live map[Digest]bool, before time.Time, remove func(string, Digest) error) error {
 	entries, err := os.ReadDir(c.cfg.Dir)
 	if err != nil {

@@ -12,23 +12,22 @@ import (
 
 const (
 	ourModule      = "github.com/weirkeeper/weirkeeper"
-	pluginProtocol = 1 // of the control service that signals/plugin speaks
+	pluginProtocol = 1 // version of the control service that signals/plugin implements
 )
 
-// pluginMain is a function of our SDK that every plugin made with it calls. Its
-// name is in the executable, stripped or not, for stack traces need it.
+// pluginMain is a function of the SDK that every Go plugin calls. Its name is in the executable, stripped or not,
+// because stack traces need it.
 const pluginMain = ourModule + "/signals/plugin.Main"
 
-// detect fills the manifest's SDK and Protocol, if they are not set, from what
-// the Go toolchain wrote into an executable. Nothing is executed. What is no Go
-// executable, or no plugin, has neither.
+// detect sets the manifest's SDK and Protocol, if unset, from the build information in a Go executable. It executes
+// nothing. For other files it leaves them unset.
 func detect(path string, m Manifest) (Manifest, error) {
 	if m.SDK != "" && m.Protocol != 0 {
 		return m, nil
 	}
 	f, err := os.Open(path)
 	if errors.Is(err, os.ErrNotExist) {
-		return m, nil // the archive says it better
+		return m, nil // packing returns a better error
 	}
 	if err != nil {
 		return m, err
@@ -54,7 +53,7 @@ func detect(path string, m Manifest) (Manifest, error) {
 	return m, nil
 }
 
-// sdkVersion returns the version of our module in an executable.
+// sdkVersion returns the version of the SDK's module in an executable.
 func sdkVersion(info *debug.BuildInfo) (version string, ok bool) {
 	for _, m := range append([]*debug.Module{&info.Main}, info.Deps...) {
 		if m.Path != ourModule {

@@ -14,20 +14,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
-// maxRounds bounds how often a fetch starts over because the cache was collected
-// under it.
+// maxRounds bounds how often a fetch restarts because a concurrent Collect removed files.
 const maxRounds = 5
 
-// errGone: the files of a release are not in the cache any more.
+// errGone: the files of a release are no longer in the cache.
 var errGone = errors.New("removed from the cache")
 
-// Fetch returns a release, verified, from the cache or by way of it from the
-// bucket. If the bucket is unavailable and this very release was fetched from it
-// before, that is returned, with the reason in Away; another version never is.
-// What Trust does not admit, or what is yanked, is refused, from the cache too.
-// Errors name the object's URL and the cause, and are told apart by the sentinels
-// of this package. What is fetched by several at the same time is downloaded
-// once.
+// Fetch returns a verified release. It reads the bucket and downloads what the cache does not have. If the bucket is
+// unavailable and this release was fetched from it before, Fetch returns the cached copy with the reason in BucketErr.
+// It never returns another version. It rejects what Trust does not accept and yanked releases, also from the cache.
+// Errors name the object's URL and the cause and wrap the sentinels of this package. Concurrent fetches of a release
+// share one download.
 func (c *Cache) Fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error) {
 	if err := ref.Validate(); err != nil {
 		return Installed{}, fmt.Errorf("fetch: %w", err)
@@ -64,8 +61,7 @@ func (c *Cache) fetch(ctx context.Context, b Bucket, ref Ref) (Installed, error)
 	return in, nil
 }
 
-// lookup returns what is remembered of a release from this bucket, if its files
-// are here, verified.
+// lookup returns the index entry of a release from this bucket if its verified files are in the cache.
 func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
 	w, err := c.index.lookup(b, ref)
 	if err != nil {
@@ -78,8 +74,8 @@ func (c *Cache) lookup(ctx context.Context, b Bucket, ref Ref) (word, error) {
 	return w, nil
 }
 
-// obey does what the bucket says: refuses the release, or brings it here. known
-// is what the cache remembers of it, its files verified; zero if nothing.
+// apply rejects the release or installs it, as the bucket's record requires. known is the cache's record, with verified
+// files, or zero.
 func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed, error) {
 	ref := said.manifest.Ref
 	url := b.URL(key(ref, c.cfg.Platform, manifestName))
@@ -87,7 +83,7 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 	seen, alone, err := c.learn(ctx, b, known, ref, Seen{Yanked: said.Yanked})
 	if said.Yanked == nil && seen.Yanked != nil {
 		said.Yanked = seen.Yanked
-		refusal = fmt.Errorf("%w (its %s is gone from the bucket since)", seen.Yanked.err(), yankedName)
+		refusal = fmt.Errorf("%w (its %s is now missing from the bucket)", seen.Yanked.err(), yankedName)
 	}
 	if err == nil && seen.Digest != (Digest{}) && seen.Digest != said.manifest.Object.SHA256 {
 		err = changed(ref, said.seen(), seen)
@@ -112,7 +108,7 @@ func (c *Cache) obey(ctx context.Context, b Bucket, said, known word) (Installed
 	return in, nil
 }
 
-// bring downloads the files of a release, unless they are here, verified.
+// ensureFiles downloads the files of a release unless the cache has them, verified.
 func (c *Cache) bring(ctx context.Context, b Bucket, said, known word) (Installed, error) {
 	in := c.installed(said.manifest)
 	record, err := json.Marshal(said)
@@ -138,7 +134,7 @@ func (c *Cache) bring(ctx context.Context, b Bucket, said, known word) (Installe
 	return Installed{}, err
 }
 
-// noteYank makes the cache remember that a release that it has is yanked.
+// noteYank records in the cache that a cached release is yanked.
 func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error {
 	if said.Yanked == nil || known.Raw == nil {
 		return nil
@@ -149,21 +145,20 @@ func (c *Cache) noteYank(ctx context.Context, b Bucket, said, known word) error 
 		err = c.index.remember(ctx, c.installed(known.manifest), note{c.index.path(b, known.manifest.Ref), record})
 	}
 	if err != nil && !errors.Is(err, errGone) {
-		return fmt.Errorf("remember the yank: %w", err)
+		return fmt.Errorf("record the yank: %w", err)
 	}
 	return nil
 }
 
-// download puts the release's files into place: archive, digest, files,
-// digests, sync, rename. Until the rename all of it is in a temporary folder,
-// but for the archive, which another process may continue.
+// download installs the release's files: archive, digest, files, digests, sync, rename. Until the rename they are in a
+// temporary folder. The archive is not: another process may continue its download.
 func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) error {
 	return c.folder.WithTemp(ctx, func(temp string) error {
 		object, err := c.folder.OpenPartial(ctx, in.Digest.String(), temp, c.cfg.Patience)
 		if err != nil {
 			return err
 		}
-		defer object.Close() // gives the lock back
+		defer object.Close() // releases the lock
 		t := newTransfer(b, in.Manifest, object, func(done, total int64) { c.cfg.Progress(in.Ref, done, total) })
 		intact, err := in.intact(ctx) // another process may have been faster
 		if err != nil {
@@ -177,7 +172,7 @@ func (c *Cache) download(ctx context.Context, b Bucket, in Installed, n note) er
 			if err != nil {
 				continues := t.done > 0 && (errors.Is(err, ErrUnavailable) || ctx.Err() != nil)
 				if !continues {
-					os.Remove(object.Name()) // what stays is swept later
+					os.Remove(object.Name()) // a file that stays is removed later by SweepPartials
 				}
 				return err
 			}
@@ -221,8 +216,7 @@ func unpackInto(ctx context.Context, dir string, archive *os.File, m Manifest) e
 	})
 }
 
-// newRoot makes a folder for the files of an archive, and goes to the archive's
-// beginning.
+// newRoot creates a folder for the files of an archive, and seeks to the archive's start.
 func newRoot(dir string, archive *os.File) (*os.Root, error) {
 	if _, err := archive.Seek(0, io.SeekStart); err != nil {
 		return nil, err
@@ -233,8 +227,8 @@ func newRoot(dir string, archive *os.File) (*os.Root, error) {
 	return os.OpenRoot(dir)
 }
 
-// install renames the verified files in temp into place and notes them. If another
-// process was faster, its files stay; damaged ones make room. The caller is in Locked.
+// install renames the verified files in temp into place and writes their index entry. If another process was faster,
+// its files stay. Damaged files are moved away. Call it from Locked.
 func (c *Cache) install(ctx context.Context, temp string, in Installed, n note) error {
 	intact, err := in.intact(ctx)
 	if err != nil {
@@ -252,7 +246,7 @@ func (c *Cache) install(ctx context.Context, temp string, in Installed, n note) 
 		return err
 	}
 	err = errors.Join(shareddir.Sync(filepath.Dir(in.Dir)), c.index.write(n))
-	if err != nil { // without the note nobody would know of it
+	if err != nil { // without an index entry the files would be unreachable
 		return errors.Join(err, os.Rename(in.Dir, filepath.Join(temp, filesName)))
 	}
 	return nil

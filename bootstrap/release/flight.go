@@ -5,19 +5,18 @@ import (
 	"sync"
 )
 
-// flight is a fetch that others may wait for.
+// flight is a fetch that several callers may wait for.
 type flight struct {
-	done      chan struct{} // closed when the rest is set
+	done      chan struct{} // closed after the other fields are set
 	installed Installed
 	err       error
-	abandoned bool // the context of who fetched ended, which says nothing to others
+	abandoned bool // the context of the fetching caller ended; waiting callers fetch again
 }
 
-// flights are the fetches that are under way, by key: what several callers fetch at
-// the same time is fetched once.
+// flights holds the fetches in progress by key. Concurrent callers with the same key share one fetch.
 type flights struct{ byKey sync.Map }
 
-// share calls fetch, or waits for who called it with that key.
+// share calls fetch, or waits for the caller that is already fetching with that key.
 func (s *flights) share(ctx context.Context, key string, fetch func() (Installed, error)) (Installed, error) {
 	for {
 		f := &flight{done: make(chan struct{})}

@@ -14,45 +14,38 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxSealed is the size up to which an executable is copied into memory.
+// maxSealed is the maximum size of an executable that is copied into memory, in bytes.
 const maxSealed = 256 << 20
 
-// Installed is a release in the cache, as it was when its files were verified.
+// Installed is a release in the cache whose files were verified when it was returned.
 type Installed struct {
 	Ref    Ref
 	Digest Digest // of the archive
-	Dir    string // absolute; holds the files
-	Entry  string // path in Dir of the executable to start
-	// Args come between the executable and the signal's own NAMESPACE NAME APP.
-	// If there are any, the process is to be started in Dir, and its argv[0] is
-	// to be the path of the entry, by which the interpreter finds its libraries.
+	Dir    string // absolute path of the folder with the files
+	Entry  string // executable to start: path in Dir
+	// Args are inserted between the executable and the signal's own NAMESPACE NAME APP. If there are any, start the
+	// process in Dir, with the path of the entry as argv[0], by which the interpreter finds its libraries.
 	Args     []string
 	Manifest Manifest
-	// Pinned: nobody vouches for this digest. It was taken on trust just now, as
-	// the first that was seen of this version.
+	// Pinned reports that the digest was accepted without proof, as the first one seen of this version.
 	Pinned bool
-	// Away is why the bucket did not answer, if the release comes from the
-	// cache without its word; else nil.
+	// BucketErr is why the bucket did not respond, if the release comes from the cache without its confirmation; else
+	// nil.
 	Away error
-	// Alone is why the shared memory of first seen versions did not answer, so that only
-	// that of this cache counted; else nil.
+	// SharedErr is why the shared SeenStore did not respond, so that only the cache's own records counted; else nil.
 	Alone error
 
-	links links // of a tarball; else none
+	links links // of a tarball; else empty
 }
 
-// Open opens a file of the release, Entry as a rule, hashes it through the
-// descriptor and returns it at its beginning: what is executed as /proc/self/fd/N
-// is what was verified. The only file of a release, up to 256 MiB, is given as a
-// sealed copy in memory, which nobody can change any more: the descriptor may be
-// kept, and executed many times. A larger one, and one of several, which finds
-// its fellows by its path, is the file itself, which is made read-only; it is as
-// safe as the folder's permissions. ErrNotFound if the manifest has no such
-// file, ErrCorrupt if its bytes are others.
+// Open opens a file of the release, usually Entry, hashes it through the descriptor and returns it at offset 0. So what
+// is executed as /proc/self/fd/N is what was verified. If the release has a single file of up to 256 MiB, Open returns
+// a sealed copy in memory. It cannot change, so the descriptor may be executed many times. Otherwise Open returns the
+// file itself, made read-only. That is as safe as the folder's permissions. Open returns ErrNotFound if the manifest
+// does not list the file, and ErrCorrupt if its bytes differ.
 //
-// The entry of a virtual environment is a link to an interpreter of this
-// machine: that is opened, and not verified, for nobody says what it should be.
-// Open looks at no other file: see Verify.
+// The entry of a virtual environment is a link to an interpreter of this machine. Open opens the interpreter and does
+// not verify it, because there is nothing to compare it with. Open checks no other file: see Verify.
 func (in Installed) Open(path string) (*os.File, error) {
 	f, err := in.open(path)
 	if err != nil {
@@ -87,8 +80,8 @@ func (in Installed) open(path string) (*os.File, error) {
 	return openLocked(root, file)
 }
 
-// openSealed copies a file into memory, verifies the copy and seals it.
-// ErrUnsupported if the kernel does not let memory be executed.
+// openSealed copies a file into memory, verifies the copy and seals it. It returns ErrUnsupported if the kernel does
+// not allow memory files to be executed.
 func openSealed(root *os.Root, file File) (*os.File, error) {
 	f, err := openMode(root, file)
 	if err != nil {
@@ -116,12 +109,12 @@ func openSealed(root *os.Root, file File) (*os.File, error) {
 	return sealed, nil
 }
 
-// newMemory returns an empty file in memory that can be executed.
+// newMemory returns an empty executable file in memory.
 func newMemory(name string) (*os.File, error) {
 	const flags = unix.MFD_CLOEXEC | unix.MFD_ALLOW_SEALING
-	name = name[:min(len(name), 200)] // the kernel takes 249 bytes
+	name = name[:min(len(name), 200)] // the kernel accepts 249 bytes
 	fd, err := unix.MemfdCreate(name, flags|unix.MFD_EXEC)
-	if err == unix.EINVAL { // before Linux 6.3 all could be executed
+	if err == unix.EINVAL { // before Linux 6.3 all memory files are executable
 		fd, err = unix.MemfdCreate(name, flags)
 	}
 	if err != nil {
@@ -130,14 +123,13 @@ func newMemory(name string) (*os.File, error) {
 	return os.NewFile(uintptr(fd), "memfd:"+name), nil
 }
 
-// openLocked opens a file, takes away the permission to write it, and verifies
-// it.
+// openLocked opens a file, removes its write permission, and verifies it.
 func openLocked(root *os.Root, file File) (*os.File, error) {
 	f, err := openMode(root, file)
 	if err != nil {
 		return nil, err
 	}
-	// In vain if the cache is somebody else's: then it is theirs to protect.
+	// It fails if another user owns the cache. Then that user must protect it.
 	if err := f.Chmod(os.FileMode(file.Mode) &^ 0o222); err != nil && !errors.Is(err, os.ErrPermission) && !errors.Is(err, unix.EROFS) {
 		f.Close()
 		return nil, err
@@ -152,8 +144,7 @@ func openLocked(root *os.Root, file File) (*os.File, error) {
 	return f, nil
 }
 
-// openMode opens a regular file and compares its permission with the manifest's;
-// that to write it may be gone.
+// openMode opens a regular file and compares its permission with the manifest. The write permission may be missing.
 func openMode(root *os.Root, file File) (*os.File, error) {
 	f, info, err := openRegular(root, file.Path)
 	if err != nil {
@@ -162,12 +153,12 @@ func openMode(root *os.Root, file File) (*os.File, error) {
 	want := os.FileMode(file.Mode)
 	if perm := info.Mode().Perm(); perm != want && perm != want&^0o222 {
 		f.Close()
-		return nil, fmt.Errorf("%w: %s has mode %v, the manifest says %v", ErrCorrupt, file.Path, Mode(perm), file.Mode)
+		return nil, fmt.Errorf("%w: %s has mode %v, the manifest lists %v", ErrCorrupt, file.Path, Mode(perm), file.Mode)
 	}
 	return f, nil
 }
 
-// compare copies what r holds to w, and compares it with the manifest: ErrCorrupt.
+// compare copies r to w and returns ErrCorrupt if the content differs from the manifest.
 func compare(file File, r io.Reader, w io.Writer) error {
 	hash := sha256.New()
 	buf := make([]byte, min(file.Size+1, 256<<10))
@@ -178,18 +169,15 @@ func compare(file File, r io.Reader, w io.Writer) error {
 	return matches(file, n, Digest(hash.Sum(nil)))
 }
 
-// Verify reads every file of the release, and every link of a tarball, and
-// compares them with what they were when they were fetched: ErrCorrupt if one is
-// missing or another, or the cause of ctx if that ends before. It is for what runs
-// from Dir: a release of several files, and all of Clusterman, before each start;
-// what Open gives sealed cannot change, and needs no more. It takes as long as
-// hashing all files does. If it is ErrCorrupt, Fetch repairs it.
+// Verify reads every file of the release, and every link of a tarball, and compares them with their state when they
+// were fetched. It returns ErrCorrupt if one is missing or different, and the cause of ctx if ctx ends first. After
+// ErrCorrupt, Fetch repairs the release. Call it before each start of something that runs from Dir: a release of
+// several files, or a Clusterman version. A sealed copy from Open needs no Verify. Verify takes as long as hashing all
+// files.
 //
-// Three things it cannot promise. An interpreter of this machine, and what that
-// brings along, is not verified. Neither is what else is in Dir, where an
-// interpreter may keep files of its own. And who may write to Dir, as any process
-// of the same user may, can do so after Verify has looked: run signals as a user
-// who does not own the cache where that matters.
+// It has three limits. It does not verify an interpreter of this machine and its libraries. It ignores additional files
+// in Dir, where an interpreter may keep its own. And any process of the same user can change Dir after Verify. If that
+// matters, run signals as a user that does not own the cache.
 func (in Installed) Verify(ctx context.Context) error {
 	err := in.verify(ctx)
 	switch {
@@ -203,15 +191,15 @@ func (in Installed) Verify(ctx context.Context) error {
 	return fmt.Errorf("verify release %s in %s: %w", in.Ref, in.Dir, err)
 }
 
-// isAnother reports whether an error of opening a file or reading a link means
-// that another kind of thing is there, or nothing, or that the way leads out.
+// isReplaced reports whether an error of opening a file or reading a link means that the path is missing, is of another
+// kind, or leads outside.
 func isAnother(err error) bool {
 	number, ok := errors.AsType[syscall.Errno](err)
 	return !ok || slices.Contains([]syscall.Errno{unix.ENOENT, unix.ENOTDIR, unix.EINVAL, unix.ELOOP, unix.ENXIO}, number)
 }
 
-// intact reports whether verify finds nothing. The error is that ctx has ended,
-// which says nothing of the files.
+// intact reports whether verify succeeds. The error is the cause of ctx if ctx has ended, which implies nothing about
+// the files.
 func (in Installed) intact(ctx context.Context) (bool, error) {
 	err := in.verify(ctx)
 	if err != nil && ctx.Err() != nil {
@@ -220,7 +208,7 @@ func (in Installed) intact(ctx context.Context) (bool, error) {
 	return err == nil, nil
 }
 
-// verify is Verify, with all errors as they come.
+// verify is Verify without classified errors.
 func (in Installed) verify(ctx context.Context) error {
 	root, err := os.OpenRoot(in.Dir)
 	if err != nil {

@@ -20,7 +20,7 @@ type link struct {
 	Target string `json:"target"`
 }
 
-// links are those of a tarball, in byte order of their paths.
+// links are the links of a tarball, in byte order of their paths.
 type links []link
 
 func (l links) find(p string) (string, bool) {
@@ -31,8 +31,7 @@ func (l links) find(p string) (string, bool) {
 	return l[i].Target, true
 }
 
-// follow returns where the links lead from a path, and whether that is an
-// absolute one.
+// follow returns the path that the links lead to from p, and whether that is an absolute path.
 func (l links) follow(p string) (end string, absolute bool, err error) {
 	for range maxHops {
 		target, ok := l.find(p)
@@ -44,12 +43,11 @@ func (l links) follow(p string) (end string, absolute bool, err error) {
 		}
 		p = path.Join(path.Dir(p), target)
 	}
-	return "", false, fmt.Errorf("%w: links of %s go round", ErrUnsafe, p)
+	return "", false, fmt.Errorf("%w: links of %s form a loop", ErrUnsafe, p)
 }
 
-// check reports the first link that must not be made: ErrUnsafe. A link stays
-// inside, wherever the others lead; but those of the entry may end at an
-// interpreter of this machine.
+// check returns ErrUnsafe for the first link that must not be created. A link must stay inside, also through other
+// links. Links of the entry may end at an interpreter of this machine.
 func (l links) check(entry string) error {
 	interpreter, absolute, err := l.follow(entry)
 	if err != nil {
@@ -63,7 +61,7 @@ func (l links) check(entry string) error {
 					ErrUnsafe, one.Path, one.Target, entry)
 			}
 		case !staysInside(one):
-			return fmt.Errorf("%w: archive: link %.100q leads out, to %.100q", ErrUnsafe, one.Path, one.Target)
+			return fmt.Errorf("%w: archive: link %.100q leads outside, to %.100q", ErrUnsafe, one.Path, one.Target)
 		}
 		for dir := path.Dir(one.Path); dir != "."; dir = path.Dir(dir) {
 			if _, ok := l.find(dir); ok {
@@ -74,9 +72,8 @@ func (l links) check(entry string) error {
 	return nil
 }
 
-// staysInside reports whether a relative link, which is in a real folder, leads
-// to something inside. It may go up first, through real folders, and then only
-// down: where it passes through other links on its way, these stay inside too.
+// staysInside reports whether a relative link in a real folder leads to an entry of the archive. The target may go up
+// first, through real folders, and then only down. If it passes other links, those stay inside too.
 func staysInside(l link) bool {
 	if len(l.Target) > maxPath || l.Target == "" || hasControl(l.Target) || strings.Contains(l.Target, `\`) {
 		return false
@@ -97,7 +94,7 @@ func staysInside(l link) bool {
 	return true
 }
 
-// isInterpreter reports whether an absolute path is that of some python.
+// isInterpreter reports whether an absolute path is that of a python.
 func isInterpreter(p string) bool {
 	version, ok := strings.CutPrefix(path.Base(p), "python")
 	return ok && strings.Trim(version, ".0123456789") == "" && path.Clean(p) == p && len(p) <= maxPath && !hasControl(p)
@@ -120,7 +117,7 @@ func (l links) make(ctx context.Context, root *os.Root) error {
 	return nil
 }
 
-// verify compares the links below root with what they should be: ErrCorrupt.
+// verify returns ErrCorrupt if a link below root differs from the expected one.
 func (l links) verify(ctx context.Context, root *os.Root) error {
 	for _, one := range l {
 		if ctx.Err() != nil {
@@ -131,20 +128,20 @@ func (l links) verify(ctx context.Context, root *os.Root) error {
 			return err
 		}
 		if target != one.Target {
-			return fmt.Errorf("%w: link %s leads to %s, and should to %s", ErrCorrupt, one.Path, target, one.Target)
+			return fmt.Errorf("%w: link %s leads to %s, want %s", ErrCorrupt, one.Path, target, one.Target)
 		}
 	}
 	return nil
 }
 
 func openInterpreter(p string) (*os.File, error) {
-	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // a pipe is not waited for
+	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NONBLOCK, 0) // opening a pipe must not block
 	if err != nil {
 		return nil, fmt.Errorf("the interpreter that the release was built with is not on this machine: %w", err)
 	}
 	info, err := f.Stat()
 	if err == nil && (!info.Mode().IsRegular() || info.Mode()&0o111 == 0) {
-		err = errors.New(p + " is no executable")
+		err = errors.New(p + " is not an executable file")
 	}
 	if err != nil {
 		f.Close()

@@ -14,19 +14,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/spelling"
 )
 
-// Published is one release of a listing.
+// Published is one release of a list.
 type Published struct {
 	Ref
 	Platform
-	Yanked bool `json:"yanked"` // it is not fetched any more; Show tells why
-	Signed bool `json:"signed"` // a signature is there, by whomever; Show tells whose
+	Yanked bool `json:"yanked"` // it cannot be fetched; Show returns the reason
+	Signed bool `json:"signed"` // it has a signature of any key; Show returns which
 }
 
-// List returns what is published below a namespace, or a namespace and name;
-// empty ones stand for all, and a name needs its namespace. The order is by
-// namespace and name; within these semantic versions first, the newest at the
-// top, then the other versions by name; then by platform. If there are none, the
-// list is empty and not nil: as JSON [].
+// List returns the releases of a namespace, or of a namespace and name. Empty arguments match all; a name requires a
+// namespace. The order is by namespace and name, then semantic versions, newest first, then other versions by name,
+// then platform. Without releases the list is empty, not nil: as JSON [].
 func List(ctx context.Context, b Bucket, namespace, name string) ([]Published, error) {
 	prefix, err := listPrefix(namespace, name)
 	if err != nil {
@@ -39,9 +37,9 @@ func List(ctx context.Context, b Bucket, namespace, name string) ([]Published, e
 	return found, nil
 }
 
-// list is List of a prefix, over at most limit keys.
+// list is List for a prefix. It reads at most limit keys.
 func list(ctx context.Context, b Bucket, prefix string, limit int) ([]Published, error) {
-	var folders map[place]map[string]bool // the objects that matter, by their names
+	var folders map[place]map[string]bool // names of the relevant objects
 	err := patience(DefaultPatience).retry(ctx, func(ctx context.Context, alive func()) error {
 		folders = map[place]map[string]bool{}
 		n := 0
@@ -75,7 +73,7 @@ func list(ctx context.Context, b Bucket, prefix string, limit int) ([]Published,
 	return found, nil
 }
 
-// listPrefix returns what the keys of these releases begin with.
+// listPrefix returns the prefix of the keys of these releases.
 func listPrefix(namespace, name string) (string, error) {
 	switch {
 	case namespace == "" && name == "":
@@ -97,8 +95,7 @@ func comparePublished(a, b Published) int {
 	)
 }
 
-// compareVersions puts semantic versions, with or without the v, before all
-// others, and newer ones before older.
+// compareVersions orders semantic versions, with or without v, before all others, and newer ones before older ones.
 func compareVersions(a, b string) int {
 	va, vb := "v"+strings.TrimPrefix(a, "v"), "v"+strings.TrimPrefix(b, "v")
 	switch va, vb := semver.IsValid(va), semver.IsValid(vb); {
@@ -112,21 +109,20 @@ func compareVersions(a, b string) int {
 	return cmp.Or(semver.Compare(vb, va), strings.Compare(a, b))
 }
 
-// ReadManifest returns the manifest of a release: ErrNotFound if it is not
-// published for the platform, ErrCorrupt if the manifest is damaged or is that
-// of another release.
+// ReadManifest returns the manifest of a release. It returns ErrNotFound if it is not published for the platform, and
+// ErrCorrupt if the manifest is damaged or belongs to another release.
 func ReadManifest(ctx context.Context, b Bucket, ref Ref, platform Platform) (Manifest, error) {
 	_, m, err := readManifest(ctx, b, ref, platform, patience(DefaultPatience))
 	return m, err
 }
 
 const (
-	maxOffer  = 5      // versions named in a message
-	maxListed = 10_000 // keys read for the sake of a message
+	maxOffer  = 5      // versions listed in a message
+	maxListed = 10_000 // keys read for a message
 )
 
-// withOffer adds to the refusal of a release that is not there which are. It
-// says nothing if the bucket does not list: the refusal stands for itself.
+// withAvailable adds the available versions to the error of a missing release. If the bucket cannot be listed, it
+// returns err unchanged.
 func withOffer(ctx context.Context, b Bucket, ref Ref, platform Platform, err error) error {
 	found, listErr := list(ctx, b, ref.Namespace+"/"+ref.Name+"/", maxListed)
 	if listErr != nil {
@@ -135,8 +131,8 @@ func withOffer(ctx context.Context, b Bucket, ref Ref, platform Platform, err er
 	return fmt.Errorf("%w; %s", err, offer(found, ref, platform))
 }
 
-// offer says which versions of a signal there are, those first that are likely
-// to be meant; of all platforms if platform is zero. What is yanked is no offer.
+// available describes the versions of a signal, the most similar ones first; of all platforms if platform is zero. It
+// omits yanked versions.
 func offer(found []Published, ref Ref, platform Platform) string {
 	var versions, elsewhere []string
 	for _, p := range found {
@@ -161,8 +157,7 @@ func offer(found []Published, ref Ref, platform Platform) string {
 	return text
 }
 
-// nearest names a few of the versions: those that are written most alike first,
-// and in the order that they come in among these.
+// nearest lists a few of the versions, the most similar spellings first. Equal ones keep their order.
 func nearest(versions []string, to string) string {
 	type candidate struct {
 		version  string

@@ -14,13 +14,13 @@ import (
 	"time"
 )
 
-// Limits of a release. One that is larger is neither published nor fetched.
+// Limits of a release. A larger one is neither published nor fetched.
 const (
 	MaxManifest = 4 << 20 // bytes of manifest.json
 	MaxObject   = 1 << 30 // bytes of the archive
 	MaxUnpacked = 4 << 30 // bytes of all files
 	MaxFiles    = 10_000
-	MaxFolders  = 10_000 // that hold them
+	MaxFolders  = 10_000 // folders that contain the files
 	MaxDepth    = 32     // elements of a file's path
 	maxPath     = 512    // bytes of a file's path
 	maxLabel    = 128    // bytes of the SDK's name
@@ -31,14 +31,14 @@ const (
 	manifestFormat = 1
 )
 
-// Manifest is what a release consists of: the content of manifest.json.
+// Manifest describes the content of a release. It is stored as manifest.json.
 type Manifest struct {
 	Format int `json:"format"` // 1
 	Ref
 	Platform
-	Created  time.Time `json:"created"`            // when it was published
-	SDK      string    `json:"sdk,omitempty"`      // name and version of the SDK it is built with
-	Protocol int       `json:"protocol,omitempty"` // version of the plugin protocol; 0: it speaks none
+	Created  time.Time `json:"created"`            // time of publishing
+	SDK      string    `json:"sdk,omitempty"`      // name and version of the SDK in use
+	Protocol int       `json:"protocol,omitempty"` // version of the plugin protocol; 0: no plugin
 	Entry    string    `json:"entry"`              // the path of the executable to start
 	Object   Object    `json:"object"`             // the archive
 	Files    []File    `json:"files"`              // in byte order of their paths
@@ -59,7 +59,7 @@ type File struct {
 	SHA256 Digest `json:"sha256"`
 }
 
-// Digest is a SHA-256; as text, 64 lower-case hexadecimal digits.
+// Digest is a SHA-256 digest. Its text form has 64 lower-case hexadecimal digits.
 type Digest [sha256.Size]byte
 
 // String returns the text form.
@@ -68,7 +68,7 @@ func (d Digest) String() string { return hex.EncodeToString(d[:]) }
 // MarshalText returns the text form.
 func (d Digest) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
 
-// UnmarshalText reads the text form, and no other.
+// UnmarshalText parses the text form. It accepts no other form.
 func (d *Digest) UnmarshalText(text []byte) error {
 	if len(text) != 2*len(d) || bytes.ContainsAny(text, "ABCDEF") {
 		return errors.New("sha256: want 64 lower-case hexadecimal digits")
@@ -79,7 +79,7 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Mode is the permission of a file: Plain or Executable. As text, in octal.
+// Mode is the permission of a file, Plain or Executable. Its text form is octal.
 type Mode fs.FileMode
 
 const (
@@ -110,8 +110,7 @@ func (m *Mode) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// DecodeManifest reads one manifest and nothing after it. Unknown keys, and
-// whatever Validate refuses, are ErrCorrupt.
+// DecodeManifest decodes one manifest. Trailing data, unknown keys and what Validate rejects are ErrCorrupt.
 func DecodeManifest(data []byte) (Manifest, error) {
 	return decode[Manifest](data, MaxManifest, "manifest: ")
 }
@@ -131,8 +130,7 @@ func (m Manifest) encode() ([]byte, error) {
 	return data, nil
 }
 
-// Validate returns every problem of the manifest, joined: at most one of each
-// file.
+// Validate returns every problem of the manifest, joined; at most one for each file.
 func (m Manifest) Validate() error {
 	var errs []error
 	check := func(ok bool, format string, args ...any) {
@@ -188,8 +186,7 @@ func (m Manifest) unpacked() (total int64) {
 	return total
 }
 
-// folders returns how many folders valid files are in. In the order of paths all
-// of one folder are together.
+// folders returns the number of folders of valid files. Paths are sorted, so files of one folder are adjacent.
 func (m Manifest) folders() (n int) {
 	before := ""
 	for _, f := range m.Files {
@@ -211,9 +208,8 @@ func (m Manifest) file(path string) (File, bool) {
 	return m.Files[i], true
 }
 
-// sameContent reports whether both are the same release with the same files.
-// When it was published and how its archive is compressed do not count: another
-// build of the publisher may compress the same bytes to others.
+// sameContent reports whether both are the same release with the same files. It ignores the time of publishing and the
+// archive: another version of the publisher may compress the same bytes differently.
 func (m Manifest) sameContent(other Manifest) bool {
 	return m.Ref == other.Ref && m.Platform == other.Platform && m.SDK == other.SDK &&
 		m.Protocol == other.Protocol && m.Entry == other.Entry && slices.Equal(m.Files, other.Files)
@@ -223,7 +219,7 @@ func (m Manifest) objectKey() string { return key(m.Ref, m.Platform, m.Object.Na
 
 func objectName(d Digest) string { return "sha256-" + d.String() + ".tar.gz" }
 
-// safePath reports whether a path of an archive may be unpacked.
+// safePath reports whether a path in an archive may be unpacked.
 func safePath(p string) bool {
 	return len(p) <= maxPath && strings.Count(p, "/") < MaxDepth && p != "." && fs.ValidPath(p) && !strings.Contains(p, `\`) && !hasControl(p)
 }

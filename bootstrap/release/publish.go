@@ -15,29 +15,24 @@ import (
 	"aead.dev/minisign"
 )
 
-// Source is what is published.
+// Source is the input of Publish.
 type Source struct {
-	// Path is an executable file, or a folder; links in it are refused.
+	// Path is an executable file, or a folder without links.
 	Path string
-	// Entry is the path, within the folder, of the executable to start. Empty
-	// if Path is a file, which is the entry.
+	// Entry is the path within the folder of the executable to start. It is empty if Path is a file.
 	Entry string
-	// SDK and Protocol go into the manifest: name and version of the SDK that
-	// the signal is built with, and the plugin protocol that it speaks. Left
-	// empty, they are found in the entry if it is a plugin made with our SDK in
-	// Go; else there are none.
+	// SDK and Protocol go into the manifest: name and version of the signal's SDK, and the version of the plugin
+	// protocol. If empty, Publish detects them in the entry if it is a Go plugin made with our SDK.
 	SDK      string
 	Protocol int
 	Created  time.Time            // the time of publishing
-	Key      *minisign.PrivateKey // signs the release; nil: it is not signed
+	Key      *minisign.PrivateKey // signs the release; nil: not signed
 }
 
-// Publish writes a release to the bucket and returns its manifest. If it was
-// published before with the same files, nothing is written, except a signature
-// that it did not have, and the manifest of then is returned (told by its
-// Created); with others, or signed by another key, ErrExists. ErrYanked if that
-// release was yanked. ErrUnsafe if the source holds links, devices or more than
-// the limits.
+// Publish writes a release to the bucket and returns its manifest. If it was published before with the same files,
+// Publish returns the existing manifest. It then writes at most a missing signature. Other files, or a signature of
+// another key, are ErrExists. A yanked release is ErrYanked. Links, devices and exceeded limits in the source are
+// ErrUnsafe.
 func Publish(ctx context.Context, b Bucket, ref Ref, platform Platform, src Source) (Manifest, error) {
 	if err := errors.Join(ref.Validate(), platform.Validate()); err != nil {
 		return Manifest{}, fmt.Errorf("publish: %w", err)
@@ -59,7 +54,7 @@ func publish(ctx context.Context, b Bucket, m Manifest, src Source) (Manifest, e
 		return Manifest{}, err
 	}
 	defer archive.Close()
-	if err := os.Remove(archive.Name()); err != nil { // the descriptor is enough, and leaves nothing behind
+	if err := os.Remove(archive.Name()); err != nil { // the open descriptor is enough
 		return Manifest{}, err
 	}
 	if m, err = packSource(archive, m, src); err != nil {
@@ -68,7 +63,7 @@ func publish(ctx context.Context, b Bucket, m Manifest, src Source) (Manifest, e
 	if before, err := published(ctx, b, m, src.Key); !errors.Is(err, ErrNotFound) {
 		return before, err
 	}
-	// The object's name is its digest: one that is there already is the same.
+	// The object's name is its digest, so an existing object has the same content.
 	err = write(ctx, b, m.objectKey(), archive, m.Object.Size)
 	if err != nil && !errors.Is(err, ErrExists) {
 		return Manifest{}, err
@@ -78,15 +73,14 @@ func publish(ctx context.Context, b Bucket, m Manifest, src Source) (Manifest, e
 		return Manifest{}, err
 	}
 	err = writeBytes(ctx, b, key(m.Ref, m.Platform, manifestName), encoded)
-	if errors.Is(err, ErrExists) { // another publisher was faster, or an answer was lost
+	if errors.Is(err, ErrExists) { // another publisher was faster, or a response was lost
 		return published(ctx, b, m, src.Key)
 	}
 	return m, err
 }
 
-// published returns the manifest that the bucket has for this release, signed by
-// the key if there is one: ErrNotFound if there is none, ErrExists if it is of
-// other files or signed by another key, ErrYanked.
+// published returns the bucket's manifest of this release, and signs it if there is a key. It returns ErrNotFound if
+// it is missing, ErrExists if its files or its signing key differ, and ErrYanked.
 func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKey) (Manifest, error) {
 	before, err := readWord(ctx, b, m.Ref, m.Platform, patience(DefaultPatience))
 	if err != nil {
@@ -106,8 +100,7 @@ func published(ctx context.Context, b Bucket, m Manifest, signer *minisign.Priva
 	return before.manifest, addSignature(ctx, b, before, *signer)
 }
 
-// addSignature signs a release that is published already. It may be signed by
-// the same key: else ErrExists.
+// addSignature signs a published release. It returns ErrExists if another key has signed it.
 func addSignature(ctx context.Context, b Bucket, w word, signer minisign.PrivateKey) error {
 	k := key(w.manifest.Ref, w.manifest.Platform, signatureName)
 	if w.Signature == nil {
@@ -128,10 +121,9 @@ func addSignature(ctx context.Context, b Bucket, w word, signer minisign.Private
 	return nil
 }
 
-// claim makes sure that the release's signature is there before its manifest is,
-// and returns the manifest that it is of. A publisher that died in between left
-// a signature: with the same files and the same key its manifest can be made
-// again, for the signed comment tells when it was made. Else ErrExists.
+// claim ensures that the release's signature exists before its manifest, and returns the manifest that it signs. A
+// publisher that died in between left a signature. With the same files and key, its manifest can be rebuilt, because
+// the signed comment contains the time. Otherwise claim returns ErrExists.
 func claim(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKey) (Manifest, []byte, error) {
 	encoded, err := m.encode()
 	if err != nil {
@@ -160,8 +152,7 @@ func claim(ctx context.Context, b Bucket, m Manifest, signer *minisign.PrivateKe
 		b.URL(k), ErrExists)
 }
 
-// remake returns the manifest that a signature is of, if it is one of the same
-// files by the same key.
+// remake returns the manifest that a signature signs, if it has the same files and key.
 func remake(m Manifest, signature []byte, signer minisign.PrivateKey) (Manifest, []byte, error) {
 	s, err := decodeSignature(signature)
 	if err != nil {
@@ -179,7 +170,7 @@ func remake(m Manifest, signature []byte, signer minisign.PrivateKey) (Manifest,
 }
 
 func trustIn(signer minisign.PrivateKey) Trust {
-	public, _ := signer.Public().(minisign.PublicKey) // it is one, by minisign's word
+	public, _ := signer.Public().(minisign.PublicKey) // minisign guarantees the type
 	return Trust{Keys: []minisign.PublicKey{public}, Required: true}
 }
 
@@ -214,7 +205,7 @@ func packSource(archive *os.File, m Manifest, src Source) (Manifest, error) {
 	return m, err
 }
 
-// survey returns a folder and the paths in it that make the source, in order.
+// listSource returns a folder and the sorted paths in it that form the source.
 func survey(src Source) (dir string, paths []string, err error) {
 	path, err := filepath.EvalSymlinks(src.Path)
 	if err != nil {
@@ -250,7 +241,7 @@ func walk(dir string) (paths []string, err error) {
 		case !info.Mode().IsRegular():
 			return fmt.Errorf("%w: %s is not a regular file", ErrUnsafe, filepath.Join(dir, p))
 		case !safePath(p):
-			return fmt.Errorf("%w: %.100q is no path for an archive: want up to %d elements and %d bytes", ErrUnsafe, p, MaxDepth, maxPath)
+			return fmt.Errorf("%w: %.100q is not a valid path in an archive: want up to %d elements and %d bytes", ErrUnsafe, p, MaxDepth, maxPath)
 		case len(paths) == MaxFiles || total > MaxUnpacked:
 			return fmt.Errorf("%w: %s holds more than %d files or %d bytes", ErrUnsafe, dir, MaxFiles, int64(MaxUnpacked))
 		}

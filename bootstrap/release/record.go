@@ -14,11 +14,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/strictjson"
 )
 
-// maxRecord bounds a file of the index: a manifest in base64, and what is beside
-// it; or the list of a tarball's files.
+// maxRecord bounds a file of the index in bytes: a manifest in base64 with additions, or the file list of a tarball.
 const maxRecord = 64 << 20
 
-// decodeRecord reads the file of the index that remembers a word: ErrCorrupt.
+// decodeRecord decodes an index file of a release, or returns ErrCorrupt.
 func decodeRecord(data []byte, ref Ref, platform Platform) (w word, err error) {
 	if err := strictjson.Within(data, maxRecord, &w); err != nil {
 		return word{}, fmt.Errorf("%w: %w", ErrCorrupt, err)
@@ -29,14 +28,13 @@ func decodeRecord(data []byte, ref Ref, platform Platform) (w word, err error) {
 	return w, nil
 }
 
-// note is what the index is to say.
+// indexEntry is a file of the index with its intended content.
 type note struct {
 	path string
 	data []byte
 }
 
-// index is what the cache remembers: of each release what its bucket said, and of
-// each owner what it runs.
+// index is the cache's store of what the bucket returned for each release, and of what each owner runs.
 type index struct {
 	folder   shareddir.Dir
 	platform Platform
@@ -48,13 +46,12 @@ func (x index) path(b Bucket, ref Ref) string {
 	return filepath.Join(x.sourcePath(b), filepath.FromSlash(ref.folder()), x.platform.String()+".json")
 }
 
-// sourcePath is where all releases from this bucket are remembered. Buckets are
-// told apart by the digest of their URL.
+// sourcePath returns the folder for all releases from this bucket. A digest of the URL identifies a bucket.
 func (x index) sourcePath(b Bucket) string {
 	return filepath.Join(x.dir(), sourceOf(b))
 }
 
-// lookup returns what is remembered of a release from this bucket.
+// lookup returns the stored record of a release from this bucket.
 func (x index) lookup(b Bucket, ref Ref) (word, error) {
 	path := x.path(b, ref)
 	data, err := readIndex(path)
@@ -84,8 +81,8 @@ func readIndex(path string) ([]byte, error) {
 	return data, err
 }
 
-// remember notes a release whose files are here, for the day when the bucket is
-// away: errGone if they are not.
+// remember writes the entry of a release, for use while the bucket is unavailable. It returns errGone if the files are
+// missing.
 func (x index) remember(ctx context.Context, in Installed, n note) error {
 	return x.folder.Locked(ctx, func() error {
 		if _, err := os.Stat(in.Dir); err != nil {
@@ -95,8 +92,7 @@ func (x index) remember(ctx context.Context, in Installed, n note) error {
 	})
 }
 
-// write writes a note, or, if that is what the index says, notes that it is
-// used. The caller is in Locked.
+// write writes an entry. If the index already has that content, it only updates the file's time. Call it from Locked.
 func (x index) write(n note) error {
 	if before, err := readIndex(n.path); err == nil && bytes.Equal(before, n.data) {
 		now := time.Now()

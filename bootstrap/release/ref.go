@@ -8,8 +8,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/names"
 )
 
-// Ref names a release: which signal of whom, in which version. A version is a
-// tag or a branch (v1.4.0, master, feature/x).
+// Ref identifies a release: namespace, name and version of a signal. A version is a tag or a branch (v1.4.0, master,
+// feature/x).
 type Ref struct {
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
@@ -30,10 +30,9 @@ func ParseRef(text string) (Ref, error) {
 // String returns namespace/name@version.
 func (r Ref) String() string { return r.Namespace + "/" + r.Name + "@" + r.Version }
 
-// Validate reports the first part that is not a name: namespace and name are up
-// to 64 letters, digits and "._-", a version up to 128 of these and "+/"; each,
-// and each part of a version between slashes, begins with a letter, a digit or
-// "_".
+// Validate returns an error for the first invalid part. Namespace and name have up to 64 letters, digits and "._-". A
+// version has up to 128 of these and "+/". Each part, and each element of a version between slashes, begins with a
+// letter, a digit or "_".
 func (r Ref) Validate() error {
 	switch {
 	case !names.ValidRelease(r.Namespace):
@@ -48,13 +47,13 @@ func (r Ref) Validate() error {
 	return nil
 }
 
-// folder returns the path of the release below a bucket's prefix, without the
-// platform. A slash of the version becomes ~, which no version may hold.
+// folder returns the path of the release below a bucket's prefix, without the platform. It replaces a slash of the
+// version by ~, which a version cannot contain.
 func (r Ref) folder() string {
 	return r.Namespace + "/" + r.Name + "/" + strings.ReplaceAll(r.Version, "/", "~")
 }
 
-// Platform is what a release runs on, in Go's names.
+// Platform is an operating system and architecture, in Go's names.
 type Platform struct {
 	OS   string `json:"os"`
 	Arch string `json:"arch"`
@@ -73,7 +72,7 @@ func ParsePlatform(text string) (Platform, error) {
 // String returns os-arch.
 func (p Platform) String() string { return p.OS + "-" + p.Arch }
 
-// Validate wants short names of letters and digits.
+// Validate returns an error unless both are short names of letters and digits.
 func (p Platform) Validate() error {
 	if !names.ValidPlatform(p.OS) || !names.ValidPlatform(p.Arch) {
 		return fmt.Errorf("platform %.150q: want os-arch, as in linux-amd64", p.String())
@@ -85,13 +84,13 @@ func key(ref Ref, p Platform, object string) string {
 	return ref.folder() + "/" + p.String() + "/" + object
 }
 
-// place is where the objects of a release are.
+// location is where the objects of a release are.
 type place struct {
 	Ref
 	Platform
 }
 
-// parseKey is the inverse of key; false for every other key.
+// parseKey is the inverse of key. It returns false for other keys.
 func parseKey(k string) (at place, object string, ok bool) {
 	parts := strings.Split(k, "/")
 	if len(parts) != 5 {

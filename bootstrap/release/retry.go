@@ -10,16 +10,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
-// DefaultPatience is how long a bucket that is unavailable is waited for.
+// DefaultRetryTimeout bounds how long an unavailable bucket is retried.
 const DefaultPatience = 15 * time.Second
 
-// patience is how long a bucket is waited for: tried again after errors, or
-// silent in the middle of a transfer.
+// retryTimeout bounds how long a bucket is retried after errors, and how long a transfer may be silent.
 type patience time.Duration
 
-// retry makes attempts until one succeeds, fails with anything but
-// ErrUnavailable, or patience or ctx end. An attempt calls alive for every sign
-// of life; without one, its context ends.
+// retry calls attempt until it succeeds, fails with another error than ErrUnavailable, or the timeout or ctx ends.
+// attempt calls alive on progress. Without progress for the timeout, the context of the attempt ends.
 func (p patience) retry(ctx context.Context, attempt func(ctx context.Context, alive func()) error) error {
 	again := retry.Policy{First: 100 * time.Millisecond, Longest: 2 * time.Second, For: time.Duration(p)}
 	return again.Do(ctx, func(err error) bool { return errors.Is(err, ErrUnavailable) },
@@ -39,7 +37,7 @@ func (p patience) once(ctx context.Context, attempt func(ctx context.Context, al
 	return err
 }
 
-// aliveReader tells of every byte that is read.
+// aliveReader calls alive for each successful read.
 type aliveReader struct {
 	io.ReadSeeker
 	alive func()

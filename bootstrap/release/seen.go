@@ -17,22 +17,22 @@ import (
 )
 
 const (
-	seenName = "seen"  // the folder of a cache with what was first seen of versions
-	maxSeen  = 8 << 10 // bytes of the JSON of a Seen
+	seenName = "seen"  // folder of the first-seen records in a cache
+	maxSeen  = 8 << 10 // bytes of the JSON form of a Seen
 )
 
-// Seen is what was first seen of a version. It counts, whatever the bucket has later: a
-// version keeps its content, and a yank stays.
+// Seen is the first-seen record of a version. It overrides what the bucket has later: a version keeps its content, and
+// a yank stays.
 type Seen struct {
-	Digest Digest    `json:"sha256,omitzero"` // of the archive; zero: no archive was admitted yet
+	Digest Digest    `json:"sha256,omitzero"` // of the archive; zero: no archive accepted yet
 	At     time.Time `json:"at,omitzero"`     // when Digest was first seen
 	Yanked *Yanked   `json:"yanked,omitempty"`
-	// Generation is how often it was forgotten.
+	// Generation counts the calls of Forget.
 	Generation int `json:"generation,omitempty"`
 }
 
-// Plus returns s with what news adds: neither a digest nor a yank is replaced. News of a
-// later generation replace s.
+// Merge returns s with the additions of update. It replaces neither a digest nor a yank. An update with a higher
+// generation replaces s.
 func (s Seen) Plus(news Seen) Seen {
 	if news.Generation > s.Generation {
 		return news
@@ -46,7 +46,7 @@ func (s Seen) Plus(news Seen) Seen {
 	return s
 }
 
-// DecodeSeen decodes the JSON of a Seen: ErrCorrupt.
+// DecodeSeen decodes the JSON form of a Seen, or returns ErrCorrupt.
 func DecodeSeen(data []byte) (Seen, error) {
 	var s Seen
 	err := strictjson.Within(data, maxSeen, &s)
@@ -57,12 +57,12 @@ func DecodeSeen(data []byte) (Seen, error) {
 		err = s.Yanked.Validate()
 	}
 	if err != nil {
-		return Seen{}, fmt.Errorf("%w: what was first seen of a version: %w", ErrCorrupt, err)
+		return Seen{}, fmt.Errorf("%w: first-seen record of a version: %w", ErrCorrupt, err)
 	}
 	return s, nil
 }
 
-// SeenKey names a version in one bucket, for one platform.
+// SeenKey identifies a version in one bucket for one platform.
 type SeenKey struct {
 	Source   string // 16 hexadecimal digits of the digest of the bucket's URL
 	Ref      Ref
@@ -71,36 +71,35 @@ type SeenKey struct {
 
 func seenKey(b Bucket, ref Ref, p Platform) SeenKey { return SeenKey{sourceOf(b), ref, p} }
 
-// sourceOf returns the first 16 hexadecimal digits of the digest of a bucket's URL.
+// sourceOf returns the first 16 hexadecimal digits of the SHA-256 of a bucket's URL.
 func sourceOf(b Bucket) string {
 	source := sha256.Sum256([]byte(b.URL("")))
 	return hex.EncodeToString(source[:8])
 }
 
-// String returns the key as one word of letters, digits and dots: SOURCE.DIGEST, with the
-// first 32 hexadecimal digits of the digest of ref and platform.
+// String returns the key as one word of letters, digits and dots: SOURCE.DIGEST. DIGEST is the first 32 hexadecimal
+// digits of the SHA-256 of ref and platform.
 func (k SeenKey) String() string {
 	of := sha256.Sum256([]byte(k.Ref.String() + " " + k.Platform.String()))
 	return k.Source + "." + hex.EncodeToString(of[:16])
 }
 
-// Memory keeps a Seen for each key for good. Its methods may be called concurrently, also
-// by several hosts.
+// SeenStore stores a Seen for each key permanently. Its methods may be called concurrently, also by several hosts.
 type Memory interface {
-	// Learn keeps what is kept plus news, and returns that. With no news it only reads.
+	// Update merges update into the stored value and returns the result. A zero update only reads.
 	Learn(ctx context.Context, key SeenKey, news Seen) (Seen, error)
-	// Forget begins the next generation, of which nothing was seen.
+	// Forget starts the next generation with an empty record.
 	Forget(ctx context.Context, key SeenKey) error
 }
 
-// seenFiles is the Memory in a cache's folder.
+// seenFiles is the SeenStore in a cache's folder.
 type seenFiles struct{ folder shareddir.Dir }
 
 func (m seenFiles) path(k SeenKey) string {
 	return filepath.Join(string(m.folder), seenName, k.Source, filepath.FromSlash(k.Ref.folder()), k.Platform.String()+".json")
 }
 
-// Learn implements Memory.
+// Update implements SeenStore.
 func (m seenFiles) Learn(ctx context.Context, k SeenKey, news Seen) (kept Seen, err error) {
 	err = m.folder.Locked(ctx, func() error {
 		before, err := m.read(k)
@@ -115,7 +114,7 @@ func (m seenFiles) Learn(ctx context.Context, k SeenKey, news Seen) (kept Seen, 
 	return kept, err
 }
 
-// Forget implements Memory. What cannot be read is forgotten too.
+// Forget implements SeenStore. It also removes an unreadable record.
 func (m seenFiles) Forget(ctx context.Context, k SeenKey) error {
 	return m.folder.Locked(ctx, func() error {
 		before, err := m.read(k)
@@ -154,10 +153,9 @@ func (m seenFiles) write(k SeenKey, s Seen) error {
 	return m.folder.Write(path, data)
 }
 
-// learn adds news of a version to the memory of this cache and to the shared one, and
-// returns what both have. known is what the cache's index has of the version, for caches
-// that were filled before there was a memory. alone is why the shared memory did not
-// answer: then the memory of this cache counts.
+// updateSeen merges update into the cache's own record and the shared one, and returns the result. known is the cache's
+// index entry, for caches that were filled before first-seen records existed. If the shared store does not respond,
+// sharedErr is the reason and only the cache's own record counts.
 func (c *Cache) learn(ctx context.Context, b Bucket, known word, ref Ref, news Seen) (kept Seen, alone, err error) {
 	k := seenKey(b, ref, c.cfg.Platform)
 	if kept, err = c.seen.Learn(ctx, k, Seen{}); err != nil {
@@ -185,14 +183,14 @@ func (c *Cache) learn(ctx context.Context, b Bucket, known word, ref Ref, news S
 	return kept, nil, err
 }
 
-// changed returns the error for a version that is not what it was when it was first seen.
+// changed returns the error for a version whose content differs from the first-seen one.
 func changed(ref Ref, now, first Seen) error {
 	return fmt.Errorf("%w: it has sha256 %v, and had %v when it was first seen, at %s; publish a new version, or accept this one with \"weir signal forget %s\"",
 		ErrChanged, now.Digest, first.Digest, first.At.Format(time.RFC3339), ref)
 }
 
-// Yanked returns the yank of a version, as the bucket has it or as it was seen before; nil
-// if it is not yanked. It is remembered.
+// Yanked returns the yank of a version, from the bucket or from the first-seen record; nil if it is not yanked. It
+// records the yank.
 func (c *Cache) Yanked(ctx context.Context, b Bucket, ref Ref) (*Yanked, error) {
 	if err := ref.Validate(); err != nil {
 		return nil, err
@@ -208,8 +206,8 @@ func (c *Cache) Yanked(ctx context.Context, b Bucket, ref Ref) (*Yanked, error) 
 	return nil, errors.Join(err, errSeen)
 }
 
-// Forget removes what was first seen of a version, here and in the shared memory, so that
-// the next fetch accepts what the bucket has then.
+// Forget removes the first-seen record of a version, here and in the shared store. The next fetch accepts the bucket's
+// content.
 func (c *Cache) Forget(ctx context.Context, b Bucket, ref Ref) error {
 	k := seenKey(b, ref, c.cfg.Platform)
 	err := c.seen.Forget(ctx, k)
@@ -217,7 +215,7 @@ func (c *Cache) Forget(ctx context.Context, b Bucket, ref Ref) error {
 		err = errors.Join(err, c.cfg.Shared.Forget(ctx, k))
 	}
 	if err != nil {
-		return fmt.Errorf("forget what was first seen of %s: %w", ref, err)
+		return fmt.Errorf("forget the first-seen record of %s: %w", ref, err)
 	}
 	return nil
 }

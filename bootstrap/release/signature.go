@@ -18,41 +18,40 @@ const (
 	maxSignature  = 4 << 10 // bytes of a signature object
 )
 
-// Trust says whose releases are run.
+// Trust defines whose releases may run.
 type Trust struct {
-	// Keys are trusted: a release that is signed has to be signed by one of
-	// them. Without keys signatures are not looked at.
+	// Keys are the trusted keys. If there are any, a signed release must be signed by one of them. Without keys,
+	// signatures are ignored.
 	Keys []minisign.PublicKey
-	// Required refuses a release without a signature.
+	// Required rejects releases without a signature.
 	Required bool
 }
 
-// Validate wants keys where signatures are required.
+// Validate returns an error if signatures are required and there are no keys.
 func (t Trust) Validate() error {
 	if t.Required && len(t.Keys) == 0 {
-		return errors.New("signatures are required, but no key is trusted: nothing could be run")
+		return errors.New("signatures are required, but no key is trusted: no release could run; configure a trusted key")
 	}
 	return nil
 }
 
-// SignatureState is what is known of a release's signature.
+// SignatureState is the result of checking a release's signature.
 type SignatureState string
 
 const (
 	SignatureNone      SignatureState = "none"      // the release is not signed
 	SignatureTrusted   SignatureState = "trusted"   // by a trusted key, over these bytes
-	SignatureUntrusted SignatureState = "untrusted" // by another key: it says nothing
+	SignatureUntrusted SignatureState = "untrusted" // by another key; not verified
 	SignatureBad       SignatureState = "bad"       // damaged, or over other bytes
 )
 
-// Signature is what a release's signature says.
+// Signature describes a release's signature.
 type Signature struct {
 	State SignatureState `json:"state"`
-	KeyID string         `json:"key_id,omitempty"` // of the key that signed, as the signature claims
+	KeyID string         `json:"key_id,omitempty"` // of the signing key, as the signature claims
 }
 
-// judge compares a signature, nil for none, with the manifest that it is of. The
-// error says why a signature is not trusted: ErrUntrusted, ErrBadSignature.
+// judge compares a signature, nil for none, with its manifest. The error is ErrUntrusted or ErrBadSignature.
 func (t Trust) judge(m Manifest, raw, signature []byte) (Signature, error) {
 	if signature == nil {
 		return Signature{State: SignatureNone}, nil
@@ -70,7 +69,7 @@ func (t Trust) judge(m Manifest, raw, signature []byte) (Signature, error) {
 			verdict.State = SignatureTrusted
 			return verdict, nil
 		}
-		verdict.State = SignatureBad // but another key may have the same id
+		verdict.State = SignatureBad // another key may have the same id
 	}
 	if verdict.State == SignatureBad {
 		return verdict, fmt.Errorf("%w: key %s, which is trusted, did not sign this manifest as that of %s for %s",
@@ -79,9 +78,8 @@ func (t Trust) judge(m Manifest, raw, signature []byte) (Signature, error) {
 	return verdict, fmt.Errorf("%w: signed by key %s, trusted: %s", ErrUntrusted, verdict.KeyID, t.ids())
 }
 
-// admit reports why a release must not be run: ErrUnsigned, ErrUntrusted,
-// ErrBadSignature. Where signatures are not required, one that is there counts
-// all the same if there are trusted keys: who claims to be somebody must be.
+// admit returns why a release must not run: ErrUnsigned, ErrUntrusted or ErrBadSignature. If there are trusted keys, an
+// optional signature must be valid too.
 func (t Trust) admit(m Manifest, raw, signature []byte) error {
 	if signature == nil && t.Required {
 		return fmt.Errorf("%w, and a signature is required; trusted: %s", ErrUnsigned, t.ids())
@@ -104,7 +102,7 @@ func (t Trust) ids() string {
 	return strings.Join(names, ", ")
 }
 
-// decodeSignature reads a signature object: ErrBadSignature.
+// decodeSignature decodes a signature object, or returns ErrBadSignature.
 func decodeSignature(data []byte) (minisign.Signature, error) {
 	var s minisign.Signature
 	if len(data) > maxSignature {
@@ -116,25 +114,24 @@ func decodeSignature(data []byte) (minisign.Signature, error) {
 	return s, nil
 }
 
-// sign returns the signature object of a manifest. The same key gives the same
-// bytes.
+// sign returns the signature object of a manifest. The same key produces the same bytes.
 func sign(key minisign.PrivateKey, m Manifest, raw []byte) ([]byte, error) {
-	r := minisign.NewReader(bytes.NewReader(raw)) // signs the hash, as minisign itself does
+	r := minisign.NewReader(bytes.NewReader(raw)) // signs the hash, as minisign does
 	if _, err := io.Copy(io.Discard, r); err != nil {
 		return nil, err
 	}
 	return r.SignWithComments(key, trustedComment(m), "signature of a Weirkeeper release by key "+keyfile.FormatID(key.ID())), nil
 }
 
-// trustedComment is the signed comment: it binds the signature to what the
-// manifest is of, for people with a minisign of their own too.
+// trustedComment returns the signed comment. It binds the signature to the release, also for users of the minisign
+// tool.
 func trustedComment(m Manifest) string { return commentPrefix(m) + m.Created.Format(time.RFC3339Nano) }
 
 func commentPrefix(m Manifest) string {
 	return fmt.Sprintf("release %s for %s, created ", m.Ref, m.Platform)
 }
 
-// createdBy returns the time of publishing that a signature was made for.
+// createdBy returns the publishing time in a signature.
 func createdBy(m Manifest, s minisign.Signature) (time.Time, error) {
 	text, ok := strings.CutPrefix(s.TrustedComment, commentPrefix(m))
 	if !ok {

@@ -10,21 +10,19 @@ import (
 	"os"
 )
 
-// progressSteps is how many times progress is told of during one download, so
-// that telling costs nothing beside it.
+// progressSteps is the number of progress reports per download.
 const progressSteps = 100
 
-// transfer is a download: of an object whose size is known, into a file that may
-// hold its beginning.
+// transfer downloads an object of known size into a file that may already contain its beginning.
 type transfer struct {
 	bucket   Bucket
 	key      string
 	size     int64
-	want     *Digest // nil: whatever it is
+	want     *Digest // nil: any digest
 	file     *os.File
 	hash     hash.Hash
 	done     int64 // bytes written and hashed
-	told     int64 // bytes that progress knows of
+	told     int64 // bytes reported to progress
 	progress func(done, total int64)
 }
 
@@ -35,8 +33,7 @@ func newTransfer(b Bucket, m Manifest, file *os.File, progress func(done, total 
 	}
 }
 
-// adopt takes what the file holds for the object's beginning. Whether it is can
-// be told at the end.
+// adopt accepts the file's content as the beginning of the object. The digest is checked at the end.
 func (t *transfer) adopt(ctx context.Context) error {
 	n, err := io.Copy(t.hash, io.LimitReader(endingReader{ctx, t.file}, t.size+1))
 	if err != nil {
@@ -59,7 +56,7 @@ func (t *transfer) restart() error {
 	return err
 }
 
-// finish runs, and starts over, once, if what was adopted was something else.
+// finish runs the transfer. If adopted content was wrong, it starts over once.
 func (t *transfer) finish(ctx context.Context, wait patience) error {
 	adopted := t.done > 0
 	err := t.run(ctx, wait)
@@ -72,8 +69,8 @@ func (t *transfer) finish(ctx context.Context, wait patience) error {
 	return t.run(ctx, wait)
 }
 
-// run writes the rest of the object and compares size and digest. A transfer
-// that breaks is resumed where it broke; patience begins anew with every byte.
+// run writes the rest of the object and compares size and digest. It resumes an interrupted transfer. Each received
+// byte restarts the timeout.
 func (t *transfer) run(ctx context.Context, wait patience) error {
 	t.progress(t.done, t.size)
 	for t.done < t.size {
@@ -87,14 +84,14 @@ func (t *transfer) run(ctx context.Context, wait patience) error {
 		}
 	}
 	if got := t.digest(); t.want != nil && got != *t.want {
-		return t.corrupt("has sha256 %v, the manifest says %v", got, *t.want)
+		return t.corrupt("has sha256 %v, the manifest lists %v", got, *t.want)
 	}
 	return nil
 }
 
 func (t *transfer) digest() Digest { return Digest(t.hash.Sum(nil)) }
 
-// resume reads the object from where the last attempt ended up to its end.
+// resume reads the object from the current offset to its end.
 func (t *transfer) resume(ctx context.Context, alive func()) error {
 	body, err := t.bucket.Get(ctx, t.key, t.done)
 	if err != nil {

@@ -19,8 +19,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxVenvPaths bounds the files, links and folders of a tarball that has no
-// manifest, those too that only paths name: a virtual environment has thousands.
+// maxVenvPaths bounds the files, links and folders of a tarball without a manifest, including implied folders. A
+// virtual environment has thousands.
 const maxVenvPaths = 100_000
 
 // venv is a tarball that is unpacked without a manifest.
@@ -29,12 +29,12 @@ type venv struct {
 	files   map[string]File
 	links   map[string]link
 	folders map[string]bool
-	left    int64 // bytes that may still come
+	left    int64 // bytes that may still be unpacked
 }
 
-// unpackVenv unpacks a tarball into a new folder, syncs it, and returns what is
-// in it. It must hold regular files, folders, and links that [links.check]
-// admits, each once: ErrUnsafe; ErrCorrupt if it is none. It ends with ctx.
+// unpackVenv unpacks a tarball into a new folder, syncs it, and returns its content. The tarball must contain only
+// regular files, folders, and links that [links.check] accepts, each once; otherwise the error is ErrUnsafe. An invalid
+// tarball is ErrCorrupt. It stops when ctx ends.
 func unpackVenv(ctx context.Context, dir string, archive *os.File, entry string) ([]File, links, error) {
 	root, err := newRoot(dir, archive)
 	if err != nil {
@@ -65,7 +65,7 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 		if err == io.EOF {
 			break
 		}
-		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // take says it better
+		if err != nil && !errors.Is(err, tar.ErrInsecurePath) { // unpackEntry returns a better error
 			return nil, nil, brokenArchive(ctx, err)
 		}
 		if err := v.take(ctx, header, r); err != nil {
@@ -77,15 +77,15 @@ func readVenv(ctx context.Context, archive io.Reader, root *os.Root, entry strin
 		return nil, nil, err
 	}
 	files := slices.SortedFunc(maps.Values(v.files), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
-	end, absolute, _ := made.follow(entry) // check has followed it
+	end, absolute, _ := made.follow(entry) // check has followed it already
 	if file, ok := v.files[end]; !absolute && (!ok || file.Mode != Executable) {
 		return nil, nil, fmt.Errorf("%w: archive: %s is not an executable in it", ErrCorrupt, entry)
 	}
 	return files, made, clash(made.make(ctx, root))
 }
 
-// take unpacks one file or folder, and keeps links for the end: while files are
-// written, no path leads through a link.
+// unpackEntry unpacks a file or folder, and collects links for later: while files are written, no path leads through a
+// link.
 func (v *venv) take(ctx context.Context, header *tar.Header, r io.Reader) error {
 	if ctx.Err() != nil {
 		return context.Cause(ctx)
@@ -101,9 +101,9 @@ func (v *venv) take(ctx context.Context, header *tar.Header, r io.Reader) error 
 	_, linked := v.links[p]
 	switch {
 	case !safePath(p):
-		return fmt.Errorf("%w: archive: path %.100q leads out of its folder, or too deep", ErrUnsafe, header.Name)
+		return fmt.Errorf("%w: archive: path %.100q leads outside its folder or is too deep", ErrUnsafe, header.Name)
 	case file || linked:
-		return fmt.Errorf("%w: archive: %.100q comes twice", ErrUnsafe, p)
+		return fmt.Errorf("%w: archive: %.100q appears twice", ErrUnsafe, p)
 	case v.count(p, header.Typeflag) > maxVenvPaths:
 		return fmt.Errorf("%w: archive: more than %d files, links and folders", ErrUnsafe, maxVenvPaths)
 	}
@@ -119,8 +119,7 @@ func (v *venv) take(ctx context.Context, header *tar.Header, r io.Reader) error 
 	return fmt.Errorf("%w: archive: %.100q is neither a file nor a folder nor a symbolic link (type %q)", ErrUnsafe, p, header.Typeflag)
 }
 
-// count returns how many paths there are with a new one, and notes the folders
-// that it takes.
+// count returns the number of paths including a new one, and records the folders that it implies.
 func (v *venv) count(p string, kind byte) int {
 	dir, own := path.Dir(p), 1
 	if kind == tar.TypeDir {
@@ -132,8 +131,7 @@ func (v *venv) count(p string, kind byte) int {
 	return len(v.files) + len(v.links) + len(v.folders) + own
 }
 
-// write unpacks a file. Its time of change is kept: Python tells by it whether
-// what it has compiled is current.
+// write unpacks a file and keeps its modification time: Python uses it to check its compiled files.
 func (v *venv) write(ctx context.Context, p string, header *tar.Header, r io.Reader) error {
 	if header.Size < 0 || header.Size > v.left {
 		return fmt.Errorf("%w: archive: more than %d bytes", ErrUnsafe, int64(MaxUnpacked))
@@ -156,10 +154,10 @@ func (v *venv) write(ctx context.Context, p string, header *tar.Header, r io.Rea
 	return v.root.Chtimes(p, time.Time{}, header.ModTime)
 }
 
-// clash marks the error of a path that is a file here and a folder there.
+// markPathConflict wraps the error of a path that is both a file and a folder in ErrUnsafe.
 func clash(err error) error {
 	if errors.Is(err, fs.ErrExist) || errors.Is(err, syscall.ENOTDIR) || errors.Is(err, syscall.EISDIR) {
-		return fmt.Errorf("%w: archive: a path is two things: %w", ErrUnsafe, err)
+		return fmt.Errorf("%w: archive: a path is both a file and a folder: %w", ErrUnsafe, err)
 	}
 	return err
 }

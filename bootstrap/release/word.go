@@ -7,16 +7,16 @@ import (
 	"time"
 )
 
-// word is what a bucket says of a release. As JSON it is a file of the cache's index,
-// byte for byte, so that a signature can be verified again.
+// bucketRecord is the bucket's content for a release. Its JSON form is a file of the cache's index. It stores the
+// signed bytes unchanged, so that the signature can be verified again.
 type word struct {
 	manifest  Manifest
-	Raw       []byte  `json:"manifest"`            // manifest.json, byte for byte: what is signed
-	Signature []byte  `json:"signature,omitempty"` // manifest.json.minisig; nil: there is none
-	Yanked    *Yanked `json:"yanked,omitempty"`    // nil: it is not
+	Raw       []byte  `json:"manifest"`            // manifest.json, byte for byte; the signature covers it
+	Signature []byte  `json:"signature,omitempty"` // manifest.json.minisig; nil: not signed
+	Yanked    *Yanked `json:"yanked,omitempty"`    // nil: not yanked
 }
 
-// readWord asks the bucket: the errors of readManifest.
+// readBucketRecord reads the record from the bucket. It returns the errors of readManifest.
 func readWord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (w word, err error) {
 	if w.Raw, w.manifest, err = readManifest(ctx, b, ref, platform, wait); err != nil {
 		return word{}, err
@@ -28,9 +28,8 @@ func readWord(ctx context.Context, b Bucket, ref Ref, platform Platform, wait pa
 	return w, err
 }
 
-// readManifest returns a manifest and its bytes: ErrNotFound if the release is
-// not published for the platform, ErrCorrupt if the manifest is damaged or that
-// of another release.
+// readManifest returns a manifest and its bytes. It returns ErrNotFound if the release is not published for the
+// platform, and ErrCorrupt if the manifest is damaged or belongs to another release.
 func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) ([]byte, Manifest, error) {
 	if err := errors.Join(ref.Validate(), platform.Validate()); err != nil {
 		return nil, Manifest{}, err
@@ -50,8 +49,8 @@ func readManifest(ctx context.Context, b Bucket, ref Ref, platform Platform, wai
 	return raw, m, nil
 }
 
-// readSignature returns a signature object, nil if there is none. One that cannot
-// be read is one that is not good.
+// readSignature returns a signature object, or nil if it is missing. An unreadable one is returned as an invalid
+// signature.
 func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) ([]byte, error) {
 	data, err := read(ctx, b, key(ref, platform, signatureName), maxSignature, wait)
 	switch {
@@ -63,7 +62,7 @@ func readSignature(ctx context.Context, b Bucket, ref Ref, platform Platform, wa
 	return data, err
 }
 
-// decodeManifestOf decodes the manifest of that release: ErrCorrupt.
+// decodeManifestOf decodes the manifest of ref for platform, or returns ErrCorrupt.
 func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) {
 	m, err := DecodeManifest(raw)
 	if err == nil && (m.Ref != ref || m.Platform != platform) {
@@ -72,12 +71,12 @@ func decodeManifestOf(raw []byte, ref Ref, platform Platform) (Manifest, error) 
 	return m, err
 }
 
-// seen returns what the word says of the version.
+// seen returns the first-seen record that the bucket's record implies.
 func (w word) seen() Seen {
 	return Seen{Digest: w.manifest.Object.SHA256, At: time.Now().UTC(), Yanked: w.Yanked}
 }
 
-// admit reports why the release must not be run.
+// admit returns why the release must not run.
 func (w word) admit(t Trust) error {
 	if w.Yanked != nil {
 		return w.Yanked.err()

@@ -16,13 +16,13 @@ const (
 	maxWhy     = 1000    // bytes of a reason
 )
 
-// Yanked is why a release was withdrawn: the content of yanked.json.
+// Yanked is the content of yanked.json: why and when a release was withdrawn.
 type Yanked struct {
 	Why string    `json:"why"`
 	At  time.Time `json:"at"`
 }
 
-// Validate wants a reason of one line, and a time.
+// Validate requires a reason of one line, and a time.
 func (y Yanked) Validate() error {
 	if y.Why == "" || len(y.Why) > maxWhy || hasControl(y.Why) {
 		return fmt.Errorf("reason %.100q: want one line of up to %d bytes", y.Why, maxWhy)
@@ -40,10 +40,10 @@ func (y Yanked) err() error {
 	return fmt.Errorf("%w since %s: %s", ErrYanked, y.At.Format(time.RFC3339), y.Why)
 }
 
-// DecodeYanked reads one yanked.json and nothing after it: ErrCorrupt.
+// DecodeYanked decodes one yanked.json, or returns ErrCorrupt.
 func DecodeYanked(data []byte) (Yanked, error) { return decode[Yanked](data, maxYanked, "yank: ") }
 
-// decode reads one valid value and nothing after it: ErrCorrupt.
+// decode decodes exactly one valid value, or returns ErrCorrupt.
 func decode[T interface{ Validate() error }](data []byte, limit int, what string) (T, error) {
 	var v, zero T
 	err := strictjson.Within(data, limit, &v)
@@ -56,12 +56,10 @@ func decode[T interface{ Validate() error }](data []byte, limit int, what string
 	return v, nil
 }
 
-// Yank withdraws a release: it is not fetched any more, by nobody and from no
-// cache that has seen the yank. Processes that run are not touched. The zero
-// platform stands for all that the release is published for. What cannot be
-// yanked does not keep the others: ErrNotFound if it is not published,
-// ErrExists, with the first reason, if it was yanked before. It returns what it
-// yanked.
+// Yank withdraws a release: it is no longer fetched, and no cache that has read the yank uses it. Running processes
+// continue. A zero platform stands for all platforms of the release. Yank tries each platform. Its error is ErrNotFound
+// if the release is not published, and ErrExists, with the first reason, if it was yanked before. It returns the
+// platforms that it yanked.
 func Yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) ([]Platform, error) {
 	y.At = y.At.UTC()
 	if err := errors.Join(ref.Validate(), y.Validate()); err != nil {
@@ -89,7 +87,7 @@ func Yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) (
 func yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) error {
 	if _, err := ReadManifest(ctx, b, ref, platform); errors.Is(err, ErrNotFound) {
 		return err
-	} else if err != nil && !errors.Is(err, ErrCorrupt) { // a damaged one may well be yanked
+	} else if err != nil && !errors.Is(err, ErrCorrupt) { // a corrupt release may be yanked
 		return err
 	}
 	data, err := json.MarshalIndent(y, "", "  ")
@@ -105,12 +103,12 @@ func yank(ctx context.Context, b Bucket, ref Ref, platform Platform, y Yanked) e
 		return errors.Join(err, readErr)
 	}
 	if before.Why == y.Why && before.At.Equal(y.At) {
-		return nil // an answer was lost
+		return nil // a response was lost
 	}
 	return fmt.Errorf("%w: %w", ErrExists, before.err())
 }
 
-// platformsOf returns what a release is published for: ErrNotFound if nothing.
+// platformsOf returns the platforms of a release, or ErrNotFound if it is not published.
 func platformsOf(ctx context.Context, b Bucket, ref Ref) ([]Platform, error) {
 	found, err := List(ctx, b, ref.Namespace, ref.Name)
 	if err != nil {
@@ -128,8 +126,7 @@ func platformsOf(ctx context.Context, b Bucket, ref Ref) ([]Platform, error) {
 	return platforms, nil
 }
 
-// readYanked returns the yank of a release, nil if there is none. One that
-// cannot be read yanks all the same.
+// readYanked returns the yank of a release, or nil if it is not yanked. An unreadable yank counts as a yank.
 func readYanked(ctx context.Context, b Bucket, ref Ref, platform Platform, wait patience) (*Yanked, error) {
 	data, err := read(ctx, b, key(ref, platform, yankedName), maxYanked, wait)
 	if errors.Is(err, ErrNotFound) {

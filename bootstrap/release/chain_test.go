@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// refusals are the sentinels that a command line tells apart.
+// refusals are the sentinels that a command line distinguishes.
 var refusals = map[string]error{
 	"not found": release.ErrNotFound, "corrupt": release.ErrCorrupt, "unsafe": release.ErrUnsafe,
 	"unsigned": release.ErrUnsigned, "untrusted": release.ErrUntrusted, "bad signature": release.ErrBadSignature,
@@ -19,7 +19,7 @@ var refusals = map[string]error{
 	"exists": release.ErrExists, "changed": release.ErrChanged,
 }
 
-// classes names the sentinels that an error wraps.
+// classes returns the names of the sentinels that an error wraps.
 func classes(err error) (found []string) {
 	for name, sentinel := range refusals {
 		if errors.Is(err, sentinel) {
@@ -29,9 +29,8 @@ func classes(err error) (found []string) {
 	return found
 }
 
-// Every way to break the chain from the publisher to the process has its own
-// refusal, by Fetch and by Verify alike; nothing is installed, and the version
-// that runs stays as it is. A full disk is TestFetchWithoutSpace.
+// Each attack on the chain from publisher to process has its own error, from Fetch and from Verify. Nothing is
+// installed, and the running version stays. TestFetchWithoutSpace covers a full disk.
 func TestSupplyChain(t *testing.T) {
 	server, b := startBucket(t)
 	ours, signer := newKey(t)
@@ -60,7 +59,7 @@ func TestSupplyChain(t *testing.T) {
 	running, _ := mustFetch(t, c, b, v1)
 	before := tree(t, dir)
 	for _, tc := range []struct {
-		version, want, fails string // the refusal, and the check that fails
+		version, want, fails string // the error, and the check that fails
 		do                   func(ref release.Ref)
 	}{
 		{"not-published", "not found", "", func(release.Ref) {}},
@@ -114,7 +113,7 @@ func TestSupplyChain(t *testing.T) {
 				t.Errorf("Fetch = %v, want it to name the object", err)
 			}
 			after := tree(t, dir)
-			for path, text := range after { // a yank is noted
+			for path, text := range after { // a yank is recorded
 				if tc.want == "yanked" && strings.Contains(path, "/seen/") && strings.HasPrefix(text, `{"yanked":`) {
 					delete(after, path)
 				}
@@ -156,7 +155,7 @@ func TestVerify(t *testing.T) {
 	for _, check := range report.Checks {
 		got = append(got, check.Name+": "+check.Detail[:min(9, len(check.Detail))])
 	}
-	diff(t, "checks", got, []string{"manifest: 1 files, ", "yank: not yanke", "signature: signed by", "archive: " + report.Checks[3].Detail[:9], "files: each as t"})
+	diff(t, "checks", got, []string{"manifest: 1 files, ", "yank: not yanke", "signature: signed by", "archive: " + report.Checks[3].Detail[:9], "files: all match"})
 
 	unsafe := release.Ref{Namespace: "bad", Name: "link", Version: "v1"}
 	craft(t, b, unsafe, []entry{{name: "run", body: "x", kind: tar.TypeReg}, {name: "l", kind: tar.TypeSymlink, link: "/etc"}}, nil)

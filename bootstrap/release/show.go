@@ -8,16 +8,15 @@ import (
 	"path/filepath"
 )
 
-// Shown is what the bucket says of a release.
+// Shown is the bucket's record of a release.
 type Shown struct {
 	Manifest  Manifest  `json:"manifest"`
 	Signature Signature `json:"signature"`
-	Yanked    *Yanked   `json:"yanked,omitempty"` // nil: it is not
+	Yanked    *Yanked   `json:"yanked,omitempty"` // nil: not yanked
 }
 
-// Show returns what the bucket says of a release, without its files; the
-// signature is judged by the trusted keys. A yank or a bad signature is no error
-// here. ErrNotFound, ErrCorrupt.
+// Show returns the bucket's record of a release, without its files, and checks the signature against the trusted keys.
+// A yank or a bad signature is not an error. Other errors are ErrNotFound and ErrCorrupt.
 func Show(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Trust) (Shown, error) {
 	w, err := readWord(ctx, b, ref, platform, patience(DefaultPatience))
 	if err != nil {
@@ -27,23 +26,22 @@ func Show(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Trust
 	return Shown{Manifest: w.manifest, Signature: signature, Yanked: w.Yanked}, nil
 }
 
-// Check is one thing that Verify looked at.
+// Check is one check of Verify.
 type Check struct {
 	Name   string `json:"check"` // manifest, yank, signature, archive, files
 	OK     bool   `json:"ok"`
-	Detail string `json:"detail"` // what was found, or what is wrong
+	Detail string `json:"detail"` // the finding or the problem
 	Err    error  `json:"-"`      // nil if OK
 }
 
-// Report is what Verify found. What could not be looked at, because something
-// before it is wrong, is missing.
+// Report is the result of Verify. Checks that an earlier failure prevents are missing.
 type Report struct {
 	Ref      Ref      `json:"ref"`
 	Platform Platform `json:"platform"`
 	Checks   []Check  `json:"checks"`
 }
 
-// Err joins what is wrong; nil if the release would be run.
+// Err joins the problems. It is nil if the release may run.
 func (r Report) Err() error {
 	var errs []error
 	for _, c := range r.Checks {
@@ -59,9 +57,8 @@ func (r *Report) add(name string, err error, detail string) {
 	r.Checks = append(r.Checks, Check{Name: name, OK: err == nil, Detail: detail, Err: err})
 }
 
-// Verify downloads a release, checks everything that Fetch would, and keeps
-// nothing. The error is that the question could not be answered; that the
-// release is not fit to be run is the report's.
+// Verify downloads a release, checks everything that Fetch checks, and stores nothing. The error means that the checks
+// could not be completed. Problems of the release are in the report.
 func Verify(ctx context.Context, b Bucket, ref Ref, platform Platform, trust Trust) (Report, error) {
 	report := Report{Ref: ref, Platform: platform}
 	w, err := readWord(ctx, b, ref, platform, patience(DefaultPatience))
@@ -96,8 +93,7 @@ func (t Trust) describe(w word) string {
 	return "signed by key " + signature.KeyID + ", not checked: no key is trusted"
 }
 
-// checkArchive downloads and unpacks the release in a folder of its own. The
-// error is of the way there, not of the release.
+// checkArchive downloads and unpacks the release in a temporary folder. The error is not a problem of the release.
 func (r *Report) checkArchive(ctx context.Context, b Bucket, m Manifest) error {
 	temp, err := os.MkdirTemp("", "weir-verify-")
 	if err != nil {
@@ -122,6 +118,6 @@ func (r *Report) checkArchive(ctx context.Context, b Bucket, m Manifest) error {
 	if err != nil && !errors.Is(err, ErrCorrupt) && !errors.Is(err, ErrUnsafe) {
 		return err
 	}
-	r.add("files", err, "each as the manifest says")
+	r.add("files", err, "all match the manifest")
 	return nil
 }

@@ -9,8 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/s3gateway/s3test"
 )
 
-// BenchmarkFetch fetches a binary of 20 MB that does not compress: into an empty
-// cache, and from a cache that has it.
+// BenchmarkFetch fetches an incompressible binary of 20 MB, into an empty cache and from a cache that has it.
 func BenchmarkFetch(b *testing.B) {
 	const size = 20 << 20
 	server := s3test.Start(b, bucketName)
@@ -48,7 +47,7 @@ func BenchmarkFetch(b *testing.B) {
 	})
 }
 
-// BenchmarkOpen verifies a binary of 20 MB before its start: into sealed memory.
+// BenchmarkOpen verifies a binary of 20 MB before its start and copies it into sealed memory.
 func BenchmarkOpen(b *testing.B) {
 	const size = 20 << 20
 	server := s3test.Start(b, bucketName)

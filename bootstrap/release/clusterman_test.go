@@ -38,7 +38,7 @@ func tarred(t testing.TB, entries []entry) []byte {
 	return buf.Bytes()
 }
 
-// venvOf is a virtual environment as Debian's python makes it, with a package.
+// venvOf returns the entries of a virtual environment, as Debian's python creates it, with a package.
 func venvOf(says string) []entry {
 	return []entry{
 		{name: "./", kind: tar.TypeDir},
@@ -207,7 +207,7 @@ func TestFetchClustermanRefuses(t *testing.T) {
 	}
 }
 
-// A virtual environment of this machine's own making runs.
+// A virtual environment created on this machine runs.
 func TestFetchClustermanRealVenv(t *testing.T) {
 	_, b := startBucket(t)
 	dir := t.TempDir()

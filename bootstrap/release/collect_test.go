@@ -57,7 +57,7 @@ func TestCollect(t *testing.T) {
 		t.Errorf("Collect of what is young = %v, want nothing", done)
 	}
 
-	other := openCache(t, dir) // of another pool, which runs none of them
+	other := openCache(t, dir) // of another pool, which runs none of the releases
 	if err := other.Use(t.Context(), "prod/other", nil); err != nil {
 		t.Fatal(err)
 	}
@@ -126,8 +126,7 @@ func TestCollectRefuses(t *testing.T) {
 	}
 }
 
-// Caches that share a folder fetch and collect at the same time: what is planned
-// is there, and what is not is fetched again.
+// Caches that share a folder fetch and collect concurrently. Planned releases stay; others are fetched again.
 func TestCollectWhileOthersFetch(t *testing.T) {
 	_, b := startBucket(t)
 	const versions, rounds = 3, 8
@@ -153,7 +152,7 @@ func TestCollectWhileOthersFetch(t *testing.T) {
 			ref := web(fmt.Sprint("v", i))
 			owner := fmt.Sprint("pool/", i)
 			for range rounds {
-				if _, err := c.Fetch(ctx, b, ref); err != nil { // not planned: only Fetch itself must do
+				if _, err := c.Fetch(ctx, b, ref); err != nil { // not planned: only Fetch must succeed
 					t.Error(err)
 				}
 				if err := c.Use(t.Context(), owner, []release.Ref{ref}); err != nil {

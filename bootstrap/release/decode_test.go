@@ -37,7 +37,7 @@ func FuzzDecodeYanked(f *testing.F) {
 	})
 }
 
-// No signature object but one of the key is trusted.
+// Only a signature object of the key is trusted.
 func FuzzJudge(f *testing.F) {
 	public, private, err := minisign.GenerateKey(bytes.NewReader(make([]byte, 64)))
 	if err != nil {
@@ -108,8 +108,7 @@ func FuzzDecodeTarball(f *testing.F) {
 	})
 }
 
-// Whatever the tarball, what is unpacked stays in its folder, and no link but
-// that of the entry leads out of it.
+// For any tarball, unpacked files stay in its folder, and only the entry's link leads out of it.
 func FuzzUnpackVenv(f *testing.F) {
 	f.Add(venvArchive(f, links{{"prodenv/bin/python", "/usr/bin/python3"}, {"l", "prodenv/bin"}}))
 	f.Add(venvArchive(f, links{{"prodenv/bin/python", "python3"}, {"prodenv/bin/python3", "../../../x"}}))
@@ -147,7 +146,7 @@ func checkInside(t interface {
 			continue
 		}
 		end, err := filepath.EvalSymlinks(filepath.Join(dir, one.Path))
-		if err != nil || strings.HasPrefix(end, "/usr/") { // it leads nowhere; or to the interpreter
+		if err != nil || strings.HasPrefix(end, "/usr/") { // missing target, or the interpreter
 			continue
 		}
 		if rel, err := filepath.Rel(dir, end); err != nil || !filepath.IsLocal(rel) {
@@ -156,8 +155,7 @@ func checkInside(t interface {
 	}
 }
 
-// Links that are admitted stay inside together, however they lead through each
-// other.
+// Accepted links stay inside even if they lead through each other.
 func TestLinksStayInside(t *testing.T) {
 	dir := t.TempDir()
 	n := 0

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// modules are stand-ins for a signal and our SDK, by their names.
+// modules are a test signal and a test SDK with the name of ours.
 var modules = map[string]string{
 	"go.mod": `module example.com/signal
 go 1.26
@@ -24,7 +24,7 @@ replace github.com/weirkeeper/weirkeeper v1.2.3 => ./sdk
 	"sdk/signals/plugin/p.go": "package plugin\nimport \"github.com/weirkeeper/weirkeeper/signals\"\n//go:noinline\nfunc Main() { signals.Main() }\n",
 }
 
-// What a plugin in Go is built with is read from it, stripped or not.
+// The SDK and protocol of a Go plugin are read from the binary, stripped or not.
 func TestPublishDetectsPlugins(t *testing.T) {
 	_, b := startBucket(t)
 	dir := writeFolder(t, modules)

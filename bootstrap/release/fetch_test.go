@@ -62,7 +62,7 @@ func TestFetchSingleBinary(t *testing.T) {
 	}
 }
 
-// What a bucket holds that must be refused: by name, and without a trace.
+// Invalid bucket content is rejected with its own error, and leaves nothing in the cache.
 func TestFetchRefuses(t *testing.T) {
 	server, b := startBucket(t)
 	good := entry{name: "run", body: "good", kind: tar.TypeReg}
@@ -94,10 +94,10 @@ func TestFetchRefuses(t *testing.T) {
 				m.Object.Name = "sha256-" + m.Object.SHA256.String() + ".tar.gz"
 			})
 		}, release.ErrCorrupt, "has sha256"},
-		{"smaller than the manifest says", func(ref release.Ref) {
+		{"smaller than in the manifest", func(ref release.Ref) {
 			craft(t, b, ref, []entry{good}, func(m *release.Manifest) { m.Object.Size++ })
 		}, release.ErrCorrupt, "truncated"},
-		{"larger than the manifest says", func(ref release.Ref) {
+		{"larger than in the manifest", func(ref release.Ref) {
 			craft(t, b, ref, []entry{good}, func(m *release.Manifest) { m.Object.Size-- })
 		}, release.ErrCorrupt, "larger"},
 		{"path that leads out", func(ref release.Ref) {
@@ -227,13 +227,13 @@ func TestFetchWithTheBucketAway(t *testing.T) {
 		t.Errorf("Fetch of the other version = %v, want ErrUnavailable, not in the cache", err)
 	}
 
-	// A bucket of another name did not give us this release.
+	// The cached release did not come from the other bucket.
 	elsewhere := openBucket(t, server.Endpoint, "elsewhere")
 	if err := refusal(t, c, elsewhere, v1); !errors.Is(err, release.ErrUnavailable) {
 		t.Errorf("Fetch from another bucket = %v, want ErrUnavailable", err)
 	}
 
-	// Nor is a damaged copy given.
+	// A damaged copy is not returned either.
 	if err := damage(filepath.Join(in.Dir, "run")); err != nil {
 		t.Fatal(err)
 	}
@@ -245,7 +245,7 @@ func TestFetchWithTheBucketAway(t *testing.T) {
 	}
 }
 
-// damage writes other bytes into a file that is read-only, and keeps its mode.
+// damage writes other bytes into a read-only file and keeps its mode.
 func damage(path string) error {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -318,7 +318,7 @@ func TestFetchConcurrently(t *testing.T) {
 		t.Errorf("%d downloads by one cache, want 1", n)
 	}
 
-	// Caches that know nothing of each other, as in several processes.
+	// Separate caches, as in several processes.
 	shared := t.TempDir()
 	for range 4 {
 		c := openCache(t, shared)
@@ -339,11 +339,11 @@ func TestFetchConcurrently(t *testing.T) {
 	}
 }
 
-// flakyBucket breaks transfers of archives after some bytes.
+// flakyBucket interrupts transfers of archives after some bytes.
 type flakyBucket struct {
 	release.Bucket
-	each  int64 // bytes of one transfer
-	stall bool  // hang then, instead of an error
+	each  int64 // bytes per transfer
+	stall bool  // hang instead of returning an error
 	gets  *atomic.Int32
 }
 
@@ -415,7 +415,7 @@ func TestFetchResumes(t *testing.T) {
 	})
 }
 
-// A fetch that gives up does not take down who waits for the same release.
+// A cancelled fetch does not fail other callers of the same release.
 func TestFetchTakesOver(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "x"})

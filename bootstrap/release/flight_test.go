@@ -10,7 +10,7 @@ import (
 func TestFlightsShareOneFetch(t *testing.T) {
 	for _, tt := range []struct {
 		name    string
-		end     bool // the context of the first caller ends
+		end     bool // the first caller's context ends
 		fetches int
 		want    error // of the second caller
 	}{

@@ -19,20 +19,20 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 )
 
-// fullEnv makes this binary a process that fetches v1 and then releases for which
-// there is no room: "HOW ENDPOINT DIR", where HOW is tmpfs or limit.
+// fullEnv makes this binary a process that fetches v1 and then releases that do not fit: "HOW ENDPOINT DIR". HOW is
+// tmpfs or limit.
 const fullEnv = "WEIR_RELEASE_TEST_FULL"
 
 const room = 256 << 10 // bytes
 
-// fullReport is what that process says.
+// fullReport is the output of that process.
 type fullReport struct {
-	Fault   string            // what went wrong before or after
-	Refusal map[string]string // by version: "" if it was no ErrNoSpace
-	Changed map[string]string // by version: what is different in the cache
+	Fault   string            // failure of the test's own steps
+	Refusal map[string]string // by version: "" if it is not ErrNoSpace
+	Changed map[string]string // by version: differences in the cache
 }
 
-var tooLarge = []string{"random", "zeros"} // its archive, its files
+var tooLarge = []string{"random", "zeros"} // by archive, by files
 
 func runIfFull() {
 	spec, ok := os.LookupEnv(fullEnv)
@@ -98,9 +98,8 @@ func listing(dir string) string {
 	return strings.Join(paths, "\n")
 }
 
-// Without room a release is refused as such, nothing is left of it, and the
-// other is as it was: on a full disk where this process may make one, and above
-// the limit of a file's size.
+// Without space a release fails with ErrNoSpace, leaves nothing, and the other release is unchanged. The test uses a
+// full file system if this process may mount one, and a file size limit.
 func TestFetchWithoutSpace(t *testing.T) {
 	server, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "small"})

@@ -57,8 +57,7 @@ func openCache(t *testing.T, dir string) *release.Cache {
 	return c
 }
 
-// writeFolder writes files and returns their folder; a name that ends with * is
-// executable.
+// writeFolder writes files and returns their folder. A name that ends with * is executable.
 func writeFolder(t testing.TB, files map[string]string) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -94,9 +93,8 @@ type entry struct {
 	link       string
 }
 
-// craft publishes an archive of our making, past all checks of Publish. The
-// manifest is true for what regular files with safe names there are; change may
-// bend it before it is written.
+// craft publishes a crafted archive without the checks of Publish. The manifest matches the regular files with safe
+// names; change may modify it.
 func craft(t *testing.T, b release.Bucket, ref release.Ref, entries []entry, change func(*release.Manifest)) release.Manifest {
 	t.Helper()
 	var buf bytes.Buffer
@@ -124,7 +122,7 @@ func craft(t *testing.T, b release.Bucket, ref release.Ref, entries []entry, cha
 	return m
 }
 
-// putRaw writes an archive and a manifest that fits it, bent by change.
+// putRaw writes an archive and a matching manifest, modified by change.
 func putRaw(t *testing.T, b release.Bucket, m release.Manifest, archive []byte, change func(*release.Manifest)) {
 	t.Helper()
 	m.Object.Size, m.Object.SHA256 = int64(len(archive)), sha256.Sum256(archive)
@@ -174,7 +172,7 @@ func tree(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// mustFetch fetches and returns what the entry holds.
+// mustFetch fetches a release and returns the content of its entry.
 func mustFetch(t *testing.T, c *release.Cache, b release.Bucket, ref release.Ref) (release.Installed, string) {
 	t.Helper()
 	in, err := c.Fetch(t.Context(), b, ref)

@@ -9,7 +9,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// executableFD is where a child has what it executes, as under package supervise.
+// executableFD is the child's descriptor of its executable, as in package supervise.
 const executableFD = 200
 
 // run executes an open file by its descriptor.
@@ -27,7 +27,7 @@ func run(t *testing.T, in release.Installed, f *os.File, args ...string) string 
 	return string(out)
 }
 
-// What was verified is what runs, whatever becomes of the file.
+// The verified content runs, even if the file changes afterwards.
 func TestOverwrittenBetweenOpenAndExec(t *testing.T) {
 	_, b := startBucket(t)
 	elf, err := os.ReadFile("/bin/echo")
@@ -59,7 +59,7 @@ func TestOverwrittenBetweenOpenAndExec(t *testing.T) {
 			if _, err := evil.WriteString("#!/bin/sh\necho evil\n"); err != nil {
 				t.Fatal(err)
 			}
-			for range 2 { // the descriptor serves many times
+			for range 2 { // the descriptor can be executed many times
 				if got := run(t, in, f, "verified"); got != tc.want {
 					t.Errorf("run = %q, want %q", got, tc.want)
 				}
@@ -77,7 +77,7 @@ func TestOverwrittenBetweenOpenAndExec(t *testing.T) {
 	}
 }
 
-// A release of several files is run from its folder, and is made read-only.
+// A release of several files runs from its folder, which is made read-only.
 func TestOpenOfSeveral(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{
@@ -96,5 +96,5 @@ func TestOpenOfSeveral(t *testing.T) {
 	if info, err := os.Stat(filepath.Join(in.Dir, "run")); err != nil || info.Mode().Perm() != 0o555 {
 		t.Errorf("mode = %v, %v, want 0555", info.Mode(), err)
 	}
-	mustFetch(t, c, b, v1) // that is not damage
+	mustFetch(t, c, b, v1) // a read-only file is not damage
 }

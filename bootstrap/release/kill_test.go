@@ -17,11 +17,11 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/s3store"
 )
 
-// fetchEnv makes this binary a process that downloads the beginning of v1 from
-// an endpoint into a cache, says so, and hangs: "ENDPOINT DIR".
+// fetchEnv makes this binary a process that downloads the beginning of v1 from an endpoint into a cache, prints a line,
+// and hangs: "ENDPOINT DIR".
 const fetchEnv = "WEIR_RELEASE_TEST_FETCH"
 
-// runIfFetcher is main of that process; it does not return.
+// runIfFetcher is main of that process. It does not return.
 func runIfFetcher() {
 	spec, ok := os.LookupEnv(fetchEnv)
 	if !ok {
@@ -45,8 +45,7 @@ func runIfFetcher() {
 	os.Exit(1)
 }
 
-// A process that is killed in the middle of a download leaves nothing that
-// counts; another one continues where it was.
+// A process killed in the middle of a download leaves only the partial download. Another process continues it.
 func TestFetchKilled(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": incompressible(10_000)})
@@ -90,7 +89,7 @@ func TestFetchKilled(t *testing.T) {
 		t.Errorf("after the download: %v, want none", part)
 	}
 
-	// What is left may also be nonsense, or too much: then it starts over.
+	// If the leftover is wrong or too large, the download starts over.
 	for _, left := range []int{1000, int(m.Object.Size), int(m.Object.Size) + 1} {
 		t.Run(fmt.Sprint("nonsense of ", left), func(t *testing.T) {
 			c := openCache(t, t.TempDir())
@@ -109,7 +108,7 @@ func TestFetchKilled(t *testing.T) {
 	}
 }
 
-// offsetBucket notes from where archives are read.
+// offsetBucket records the offsets from which archives are read.
 type offsetBucket struct {
 	release.Bucket
 	from []int64
@@ -122,7 +121,7 @@ func (o *offsetBucket) Get(ctx context.Context, key string, from int64) (io.Read
 	return o.Bucket.Get(ctx, key, from)
 }
 
-// What nobody continues is removed.
+// A partial download that is not continued is removed.
 func TestPartialsAreSwept(t *testing.T) {
 	dir := t.TempDir()
 	old, fresh := filepath.Join(dir, "part-old"), filepath.Join(dir, "part-fresh")

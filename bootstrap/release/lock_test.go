@@ -13,8 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// holdLock takes the lock of a cache's folder, as a process that was stopped in
-// the middle has it.
+// holdLock locks a cache's folder, as a process stopped in the middle would.
 func holdLock(t *testing.T, dir string) *os.File {
 	t.Helper()
 	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600)
@@ -82,7 +81,7 @@ func TestHeldLock(t *testing.T) {
 	}
 }
 
-// What cannot be verified because time is up is not damaged: it stays.
+// A cancelled verification is not damage: the files stay.
 func TestInstallEnds(t *testing.T) {
 	c, err := OpenCache(t.Context(), Config{Dir: t.TempDir()})
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// incompressible returns bytes that no archive makes smaller.
+// incompressible returns bytes that cannot be compressed.
 func incompressible(n int) string {
 	data := make([]byte, n)
 	rand.NewChaCha8([32]byte{1}).Read(data)

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release/shareddir"
 )
 
-// namedBucket is a bucket of which only the URL is needed.
+// namedBucket is a bucket with only a URL.
 type namedBucket struct {
 	Bucket
 	url string

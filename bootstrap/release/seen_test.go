@@ -13,14 +13,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// memory is a release.Memory of several caches, in this process.
+// sharedStore is an in-memory release.SeenStore for several caches.
 type memory struct {
 	mu   sync.Mutex
 	seen map[release.SeenKey]release.Seen
 	away error
 }
 
-// Learn implements release.Memory.
+// Update implements release.SeenStore.
 func (m *memory) Learn(_ context.Context, k release.SeenKey, news release.Seen) (release.Seen, error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -30,7 +30,7 @@ func (m *memory) Learn(_ context.Context, k release.SeenKey, news release.Seen) 
 	return m.seen[k], m.away
 }
 
-// Forget implements release.Memory.
+// Forget implements release.SeenStore.
 func (m *memory) Forget(_ context.Context, k release.SeenKey) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -47,7 +47,7 @@ func openShared(t *testing.T, shared release.Memory) *release.Cache {
 	return c
 }
 
-// A version keeps the content that was first seen of it, on each host, until it is forgotten.
+// A version has its first-seen content on each host until Forget.
 func TestContentFirstSeenStays(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": "good"})
@@ -73,8 +73,7 @@ func TestContentFirstSeenStays(t *testing.T) {
 	}
 }
 
-// A yank that was seen stays, when its object is removed from the bucket, also for a host
-// that never had the release.
+// A recorded yank stays after its object is removed from the bucket, also for a host that never had the release.
 func TestYankStays(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": "bad"})
@@ -96,7 +95,7 @@ func TestYankStays(t *testing.T) {
 	}
 }
 
-// Without the shared memory the host's own counts, and the result says so.
+// If the shared store is unavailable, the host's own records count, and the result reports it.
 func TestMemoryAway(t *testing.T) {
 	server, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": "good"})
@@ -114,7 +113,7 @@ func TestMemoryAway(t *testing.T) {
 	}
 }
 
-// A damaged memory is no permission.
+// A damaged record does not permit a fetch.
 func TestMemoryDamaged(t *testing.T) {
 	_, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "good"})

@@ -52,7 +52,7 @@ func openTrusting(t *testing.T, dir string, required bool, keys ...minisign.Publ
 	return c
 }
 
-// rewriteObject changes an object, as who may write to the bucket can.
+// rewriteObject changes an object, as any process with write access to the bucket can.
 func rewriteObject(t *testing.T, server *s3test.Server, b release.Bucket, m release.Manifest, object string, change func([]byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(server.Path(bucketName, "some/prefix/"+objectKey(m, object)))
@@ -86,7 +86,7 @@ func TestSignatures(t *testing.T) {
 		name                      string
 		key                       *minisign.PrivateKey
 		bend                      func(m release.Manifest)
-		underAny, underLax, under error // what Fetch says under each trust
+		underAny, underLax, under error // what Fetch returns under each trust
 		state                     release.SignatureState
 		says                      []string
 	}{
@@ -147,7 +147,7 @@ func TestSignatures(t *testing.T) {
 	}
 }
 
-// With the bucket away the cached release's signature counts as it did.
+// While the bucket is unavailable, the cached release's signature still counts.
 func TestSignatureInTheCache(t *testing.T) {
 	server, b := startBucket(t)
 	ours, signer := newKey(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// Folders count, those too that nobody names but a path below them.
+// Folders count, also those that only a path implies.
 func TestVenvCounts(t *testing.T) {
 	const free = 3
 	for _, tc := range []struct {
@@ -69,7 +69,7 @@ func TestManifestFolders(t *testing.T) {
 		t.Errorf("folders (-want +got):\n%s", d)
 	}
 	deep := strings.Repeat("d/", MaxDepth-1)
-	var many []string // each file in a folder of its own, and that in another
+	var many []string // each file in its own folder inside another
 	for i := range MaxFolders/2 + 1 {
 		many = append(many, fmt.Sprintf("%05d/d/x", i))
 	}
@@ -91,7 +91,7 @@ func TestManifestFolders(t *testing.T) {
 	}
 }
 
-// endingArchive ends a context when some of it has been read.
+// endingArchive ends a context after some reads.
 type endingArchive struct {
 	io.Reader
 	reads int
@@ -105,8 +105,7 @@ func (r *endingArchive) Read(p []byte) (int, error) {
 	return r.Reader.Read(p[:min(len(p), 512)])
 }
 
-// Unpacking ends with its context, in the middle of a file and between folders,
-// and does not take that for damage.
+// Unpacking stops when its context ends, in the middle of a file and between folders, and does not report damage.
 func TestUnpackEnds(t *testing.T) {
 	const large = 32 << 20
 	archive := func(headers ...tar.Header) []byte {

@@ -12,7 +12,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// overwrite changes a file's bytes, as anybody of the same user can.
+// overwrite changes a file's bytes, as any process of the same user can.
 func overwrite(path string) error {
 	return errors.Join(os.Chmod(path, 0o644), os.WriteFile(path, []byte("echo evil!\n"), 0o644), os.Chmod(path, 0o755))
 }
@@ -88,8 +88,7 @@ func TestInstalledVerify(t *testing.T) {
 	}
 }
 
-// With those away who give credentials a release comes from the cache, as with
-// the bucket away.
+// While the source of credentials is unavailable, a release comes from the cache, as with an unavailable bucket.
 func TestFetchWithCredentialsAway(t *testing.T) {
 	server, b := startBucket(t)
 	publish(t, b, v1, map[string]string{"run*": "cached"})
@@ -111,7 +110,7 @@ func TestFetchWithCredentialsAway(t *testing.T) {
 	}
 }
 
-// What is downloaded when time is up need not be downloaded again.
+// A complete download is kept when the context ends before unpacking.
 func TestFetchEndsBeforeUnpacking(t *testing.T) {
 	_, b := startBucket(t)
 	m := publish(t, b, v1, map[string]string{"run*": incompressible(10_000)})

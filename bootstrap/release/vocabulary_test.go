@@ -193,7 +193,7 @@ func FuzzDecodeManifest(f *testing.F) {
 	})
 }
 
-// pack gives the same bytes for the same files, wherever and whenever they are.
+// pack produces the same bytes for the same files at any place and time.
 func TestPackIsDeterministic(t *testing.T) {
 	var archives [2]bytes.Buffer
 	for i := range archives {
@@ -225,8 +225,7 @@ func TestPackIsDeterministic(t *testing.T) {
 	}
 }
 
-// Whatever the archive, unpack stays in its folder, writes regular files only,
-// and takes nothing that is not in the manifest.
+// For any archive, unpack stays in its folder, writes only regular files, and accepts only files of the manifest.
 func FuzzUnpack(f *testing.F) {
 	dir := f.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "run"), []byte("hi"), 0o755); err != nil {
@@ -274,7 +273,7 @@ func FuzzUnpack(f *testing.F) {
 	})
 }
 
-// What a dead process left is removed; what a live one holds is not.
+// Leftovers of an ended process are removed. Files that a live process holds are not.
 func TestOpenCacheSweeps(t *testing.T) {
 	dir := t.TempDir()
 	dead, alive := filepath.Join(dir, "tmp-dead"), filepath.Join(dir, "tmp-alive")

@@ -32,7 +32,7 @@ func TestYank(t *testing.T) {
 	}
 	yanked(refusal(t, c, b, v1))
 	yanked(refusal(t, openCache(t, t.TempDir()), b, v1))
-	if f, err := in.Open("run"); err != nil { // what is here is left alone
+	if f, err := in.Open("run"); err != nil { // an installed release stays usable
 		t.Errorf("Open of what was fetched before: %v", err)
 	} else {
 		f.Close()
@@ -103,7 +103,7 @@ func TestYank(t *testing.T) {
 	})
 }
 
-// A version that is not there: the refusal lists those that are.
+// The error for a missing version lists the available ones.
 func TestFetchOffers(t *testing.T) {
 	_, b := startBucket(t)
 	ref := func(version string) release.Ref {

@@ -1,5 +1,5 @@
-// Package keyfile reads the files of minisign keys, which sign releases: a .pub file
-// or its base64 line, and a private key, encrypted or not.
+// Package keyfile reads minisign keys, which sign releases: a .pub file or its base64 line, and a private key,
+// encrypted or not.
 //
 // All functions may be called concurrently.
 package keyfile
@@ -14,21 +14,19 @@ import (
 	"aead.dev/minisign"
 )
 
-const maxKey = 4 << 10 // bytes of a key file
+const maxKey = 4 << 10 // maximum size of a key file in bytes
 
-// ErrPassword: a private key is encrypted, and its password is missing or
-// wrong.
+// ErrPassword: a private key is encrypted, and the password is missing or wrong.
 var ErrPassword = errors.New("wrong password of the private key")
 
-// FormatID returns the id of a minisign key as minisign prints it.
+// FormatID returns the id of a minisign key in minisign's format.
 func FormatID(id uint64) string { return fmt.Sprintf("%016X", id) }
 
-// ParsePublic reads a minisign public key: its base64 line, or the whole
-// content of a .pub file.
+// ParsePublic parses a minisign public key: its base64 line, or the content of a .pub file.
 func ParsePublic(text string) (minisign.PublicKey, error) {
 	var key minisign.PublicKey
 	if err := key.UnmarshalText(bytes.TrimSpace([]byte(text))); err != nil {
-		// The text is not repeated: it may be that of a private key.
+		// Do not repeat the text: it may be a private key.
 		return key, fmt.Errorf("want a minisign public key, as in a .pub file: %w", err)
 	}
 	return key, nil
@@ -47,8 +45,8 @@ func LoadPublic(path string) (minisign.PublicKey, error) {
 	return key, nil
 }
 
-// LoadPrivate reads a minisign private key. password is asked only if the key
-// is encrypted; ErrPassword if it does not open it, or is nil.
+// LoadPrivate reads a minisign private key. It calls password only if the key is encrypted. If password is nil or
+// wrong, it returns ErrPassword.
 func LoadPrivate(path string, password func() (string, error)) (minisign.PrivateKey, error) {
 	data, err := read(path)
 	if err != nil {
@@ -71,7 +69,7 @@ func parsePrivate(data []byte, password func() (string, error)) (key minisign.Pr
 	}
 	secret, err := password()
 	if err != nil {
-		return key, fmt.Errorf("ask for its password: %w", err)
+		return key, fmt.Errorf("read its password: %w", err)
 	}
 	if key, err = minisign.DecryptKey(secret, data); err != nil {
 		return key, fmt.Errorf("%w: %w", ErrPassword, err)
@@ -90,7 +88,7 @@ func read(path string) ([]byte, error) {
 		return nil, err
 	}
 	if len(data) > maxKey {
-		return nil, fmt.Errorf("%s is larger than %d bytes: it is no key", path, maxKey)
+		return nil, fmt.Errorf("%s is larger than %d bytes: it is not a key file", path, maxKey)
 	}
 	return data, nil
 }

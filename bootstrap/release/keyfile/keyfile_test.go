@@ -16,8 +16,7 @@ import (
 	"golang.org/x/crypto/scrypt"
 )
 
-// encryptKey encrypts a private key as minisign does, but with parameters that do
-// not take a second.
+// encryptKey encrypts a private key as minisign does, with cheaper parameters.
 func encryptKey(t *testing.T, password string, plain []byte) []byte {
 	t.Helper()
 	comment, line, _ := bytes.Cut(plain, []byte("\n"))

@@ -17,13 +17,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
-// failedError is a call that did not work. Its text is for people: what was
-// tried on which object, and the cause without the SDK's wrapping.
+// failedError is a failed call. Its text contains the operation, the object, and the cause without the SDK's wrapping.
 type failedError struct {
 	op, url string
 	class   error // a sentinel of package release, or nil
 	cause   string
-	err     error // the SDK's
+	err     error // the SDK's error
 }
 
 func (e *failedError) Error() string {
@@ -33,7 +32,7 @@ func (e *failedError) Error() string {
 	return e.op + " " + e.url + ": " + e.class.Error() + ": " + e.cause
 }
 
-// Unwrap gives the class and the SDK's error.
+// Unwrap returns the class and the SDK's error.
 func (e *failedError) Unwrap() []error {
 	if e.class == nil {
 		return []error{e.err}
@@ -47,9 +46,7 @@ func (b *Bucket) failure(op, key string, err error) error {
 	return e
 }
 
-// brokenBody names and classes the error of reading an object. It is of the
-// network, or else it is the SDK's word, which has no type, that the checksum
-// does not match.
+// brokenBody classifies an error of reading an object. It is a network error, or the SDK's untyped checksum error.
 func (b *Bucket) brokenBody(key string, err error) error {
 	e := &failedError{op: "get", url: b.URL(key), err: err, class: release.ErrCorrupt, cause: err.Error()}
 	if errors.Is(err, context.Canceled) {
@@ -60,8 +57,7 @@ func (b *Bucket) brokenBody(key string, err error) error {
 	return e
 }
 
-// classify returns an error's cause for people, and the sentinel that an error of
-// the SDK stands for, nil if none.
+// classify returns the cause of an SDK error as text, and the matching sentinel or nil.
 func classify(err error) (cause string, class error) {
 	if none, ok := errors.AsType[*awssdk.CredentialsError](err); ok {
 		if none.Given {
@@ -89,8 +85,8 @@ func classify(err error) (cause string, class error) {
 	return err.Error(), nil
 }
 
-// classifyCredentials classes an error of the chain: who gives credentials may
-// not be asked for now (STS, an identity provider, the instance), or gives none.
+// classifyCredentials classifies an error of the credentials chain. The source (STS, an identity provider, the
+// instance) is unavailable, or has no credentials.
 func classifyCredentials(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return nil
@@ -102,22 +98,20 @@ func classifyCredentials(err error) error {
 	if answer, ok := errors.AsType[statusError](err); ok {
 		status = answer.HTTPStatusCode()
 	}
-	refused := status >= http.StatusBadRequest // it answered, if with half a body
+	refused := status >= http.StatusBadRequest // it responded, maybe incompletely
 	if classifyAnswer(code, status) == release.ErrUnavailable || !refused && isNetwork(err) {
 		return release.ErrUnavailable
 	}
 	return release.ErrDenied
 }
 
-// statusError is what the SDK's clients, each with a type of its own, make of an
-// answer.
+// statusError is implemented by the response errors of the SDK's clients, which have different types.
 type statusError interface {
 	error
-	HTTPStatusCode() int // 0: there was no answer
+	HTTPStatusCode() int // 0: no response
 }
 
-// classifyAnswer classes an answer of the store: by its code where that says
-// more than the HTTP status.
+// classifyAnswer classifies a response of the store. It uses the code where that is more specific than the HTTP status.
 func classifyAnswer(code string, status int) error {
 	switch code {
 	case "NoSuchKey":
@@ -147,19 +141,17 @@ func classifyAnswer(code string, status int) error {
 	return nil
 }
 
-// isNetwork reports whether an error is of the way to the store, deadlines
-// included.
+// isNetwork reports whether an error is a network error or a deadline.
 func isNetwork(err error) bool {
 	found, ok := errors.AsType[net.Error](err)
-	if _, bare := found.(syscall.Errno); bare { // of a file: those of sockets come wrapped
+	if _, bare := found.(syscall.Errno); bare { // a file's error: socket errors are wrapped
 		ok = false
 	}
 	return ok || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, io.EOF) ||
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-// networkCause returns the innermost part of a network's error that a person can
-// act on.
+// networkCause returns the innermost useful part of a network error.
 func networkCause(err error) string {
 	if op, ok := errors.AsType[*net.OpError](err); ok {
 		return op.Error()

@@ -17,17 +17,17 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/awssdk"
 )
 
-const maxKeys = 1000 // of one answer to a listing
+const maxKeys = 1000 // per list response
 
-// Config names a bucket.
+// Config configures a bucket.
 type Config struct {
 	Bucket    string // required
-	Prefix    string // of every key, without slashes around; may be empty
-	Region    string // empty: as the SDK finds it
-	Endpoint  string // http(s)://host[:port]; empty: that of AWS
+	Prefix    string // of every key, without slashes at its ends; may be empty
+	Region    string // empty: the SDK's default
+	Endpoint  string // http(s)://host[:port]; empty: AWS
 	PathStyle bool   // endpoint/bucket instead of bucket.endpoint
-	// Keys returns the keys of each request. If it is nil or returns empty keys, the
-	// SDK's usual chain finds some. If it fails, the bucket is unavailable.
+	// Keys returns the keys for each request. If it is nil or returns empty keys, the SDK's default chain applies. If
+	// it fails, the bucket counts as unavailable.
 	Keys awssdk.Keys
 }
 
@@ -51,13 +51,13 @@ func (c Config) Validate() error {
 
 var _ release.Bucket = (*Bucket)(nil)
 
-// Bucket is a release.Bucket.
+// Bucket implements release.Bucket.
 type Bucket struct {
 	client *s3.Client
 	name   string
 	prefix string // empty, or ends with a slash
 
-	pageSize int32 // keys of one answer to a listing
+	pageSize int32 // keys per list response
 }
 
 // Open reads the SDK's configuration files and environment; it does not connect.
@@ -91,8 +91,8 @@ func configure(o *s3.Options, cfg Config) {
 // URL implements release.Bucket.
 func (b *Bucket) URL(key string) string { return "s3://" + b.name + "/" + b.prefix + key }
 
-// Get implements release.Bucket. From the first byte on, the reader also checks
-// the checksum that the store keeps with the object: release.ErrCorrupt.
+// Get implements release.Bucket. If from is 0, the reader also verifies the checksum that the store has for the object:
+// a mismatch is release.ErrCorrupt.
 func (b *Bucket) Get(ctx context.Context, key string, from int64) (io.ReadCloser, error) {
 	in := &s3.GetObjectInput{Bucket: &b.name, Key: aws.String(b.prefix + key)}
 	if from > 0 {
@@ -117,12 +117,12 @@ func (b *Bucket) Stat(ctx context.Context, key string) (release.Stat, error) {
 	}
 	stat := release.Stat{Size: aws.ToInt64(out.ContentLength), Tag: aws.ToString(out.ETag)}
 	if stat.Tag == "" {
-		return release.Stat{}, b.failure("head", key, errors.New("the store gives no ETag"))
+		return release.Stat{}, b.failure("head", key, errors.New("the store returned no ETag"))
 	}
 	return stat, nil
 }
 
-// body classes the errors of a transfer.
+// body classifies the errors of a transfer.
 type body struct {
 	io.ReadCloser
 	bucket *Bucket

@@ -195,8 +195,7 @@ func TestUnavailable(t *testing.T) {
 	}
 }
 
-// serveBytes answers every connection with these bytes, whatever it is asked,
-// and closes it; with none, it holds the connection open.
+// serveBytes sends these bytes on every connection and closes it. Without bytes it keeps the connection open.
 func serveBytes(t *testing.T, answer string) (endpoint string) {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -231,7 +230,7 @@ func serveBytes(t *testing.T, answer string) (endpoint string) {
 	return "http://" + l.Addr().String()
 }
 
-// withoutCredentials leaves the chain only what a test adds: these variables.
+// withoutCredentials disables all sources of credentials except these variables.
 func withoutCredentials(t *testing.T, variables map[string]string) {
 	t.Helper()
 	nothing := filepath.Join(t.TempDir(), "nothing")
@@ -245,8 +244,7 @@ func withoutCredentials(t *testing.T, variables map[string]string) {
 	}
 }
 
-// Who has no credentials is denied; but if they cannot be asked for now, because
-// who gives them is away, the bucket is.
+// Missing credentials are ErrDenied. If their source is unavailable, the error is ErrUnavailable.
 func TestCredentials(t *testing.T) {
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("x"), 0o600); err != nil {
@@ -317,8 +315,8 @@ func TestCredentials(t *testing.T) {
 	})
 }
 
-// Without credentials the chain asks for an instance's last. One that never
-// answers must not hang us, and may answer later.
+// Without credentials the chain requests those of an instance last. A silent instance service must not block the call;
+// it may respond later.
 func TestSilentInstance(t *testing.T) {
 	withoutCredentials(t, map[string]string{"AWS_EC2_METADATA_SERVICE_ENDPOINT": serveBytes(t, "")})
 	b := open(t, Config{Bucket: "releases", Endpoint: "http://127.0.0.1:1", PathStyle: true})

@@ -1,6 +1,6 @@
-// Package shareddir is a folder that several processes change at the same time:
-// [Dir] has a lock, temporary folders that vanish with their process, downloads
-// that another process may continue, and files that are replaced whole.
+// Package shareddir manages a folder that several processes change concurrently. A [Dir] has a lock, temporary folders
+// that are removed after their process has ended, downloads that another process can continue, and atomic file
+// replacement.
 //
 //	d := shareddir.Dir("/var/cache/weir")
 //	err := d.Locked(ctx, d.Sweep)
@@ -22,10 +22,9 @@ import (
 )
 
 const (
-	// tempPrefix begins the name of everything in a cache that is not finished.
+	// tempPrefix begins the name of everything in a cache that is incomplete.
 	tempPrefix = "tmp-"
-	// lockPatience is how long a cache's lock is waited for: longer than anybody
-	// holds it who is not stopped.
+	// lockTimeout bounds the wait for a cache's lock. It is longer than any running process holds the lock.
 	lockPatience = time.Minute
 	lockPoll     = 5 * time.Millisecond
 )
@@ -33,15 +32,14 @@ const (
 // Dir is the path of a folder that several processes change.
 type Dir string
 
-// Locked runs f while no other process, and no other goroutine, is in Locked
-// for the same folder. It is for short things: no transfers. Whoever holds the
-// lock and does not go on is waited for until ctx ends, but not for ever.
+// Locked runs f while no other process or goroutine is in Locked for the same folder. f must be short, without
+// transfers. Locked waits for a stopped lock holder until ctx ends, at most lockTimeout.
 func (d Dir) Locked(ctx context.Context, f func() error) error {
 	lock, err := os.OpenFile(filepath.Join(string(d), "lock"), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
 		return err
 	}
-	defer lock.Close() // gives the lock back
+	defer lock.Close() // releases the lock
 	err = poll(ctx, lockPatience, lockPoll, func() error { return flock(lock, unix.LOCK_EX|unix.LOCK_NB) })
 	if err != nil {
 		return fmt.Errorf("lock %s: %w", lock.Name(), err)
@@ -49,11 +47,11 @@ func (d Dir) Locked(ctx context.Context, f func() error) error {
 	return f()
 }
 
-// errHeld: another process has the lock, for lockPatience or for less.
-var errHeld = errors.New("another process has held it for 1m0s: let it go on, or end it")
+// errHeld: another process holds the lock.
+var errHeld = errors.New("another process has held it for 1m0s: resume that process or end it")
 
-// poll calls try until it returns anything but EWOULDBLOCK, ctx ends, or patience does:
-// errHeld. The kernel's own waiting cannot be ended.
+// poll calls try until it returns something other than EWOULDBLOCK, or ctx ends, or the timeout ends, which is errHeld.
+// A blocking flock could not be cancelled.
 func poll(ctx context.Context, patience, every time.Duration, try func() error) error {
 	waited, cancel := context.WithTimeoutCause(ctx, patience, errHeld)
 	defer cancel()
@@ -79,8 +77,7 @@ func flock(f *os.File, how int) error {
 	}
 }
 
-// Sweep removes temporary files and folders that nobody holds. The caller is in
-// Locked.
+// Sweep removes temporary files and folders that no process holds. Call it from Locked.
 func (d Dir) Sweep() error {
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
@@ -93,7 +90,7 @@ func (d Dir) Sweep() error {
 		path := filepath.Join(string(d), entry.Name())
 		f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
 		if err != nil {
-			continue // gone meanwhile, or not ours
+			continue // removed meanwhile, or of another user
 		}
 		err = flock(f, unix.LOCK_EX|unix.LOCK_NB)
 		if err == nil {
@@ -107,7 +104,7 @@ func (d Dir) Sweep() error {
 	return nil
 }
 
-// WithTemp gives f a new temporary folder, held against Sweep, and removes it.
+// WithTemp calls f with a new temporary folder, which Sweep does not remove, and removes it afterwards.
 func (d Dir) WithTemp(ctx context.Context, f func(dir string) error) error {
 	var held *os.File
 	err := d.Locked(ctx, func() (err error) {
@@ -122,8 +119,7 @@ func (d Dir) WithTemp(ctx context.Context, f func(dir string) error) error {
 	return f(held.Name())
 }
 
-// newTemp makes a folder that is held against Sweep until it is closed. The
-// caller is in Locked.
+// newTemp creates a folder that Sweep does not remove until the returned file is closed. Call it from Locked.
 func (d Dir) newTemp() (*os.File, error) {
 	dir, err := os.MkdirTemp(string(d), tempPrefix)
 	if err != nil {
@@ -139,14 +135,14 @@ func (d Dir) newTemp() (*os.File, error) {
 	return held, nil
 }
 
-// Write replaces a file below the folder by a rename, so that it is whole or as it
-// was, and syncs it. Its folder must exist.
+// Write replaces a file below the folder by a rename and syncs it, so the content is complete, old or new. The file's
+// folder must exist.
 func (d Dir) Write(path string, data []byte) error {
 	f, err := os.CreateTemp(string(d), tempPrefix+"*.json")
 	if err != nil {
 		return err
 	}
-	defer os.Remove(f.Name()) // in vain after the rename
+	defer os.Remove(f.Name()) // fails after the rename
 	defer f.Close()
 	_, err = f.Write(data)
 	if err := errors.Join(err, f.Sync()); err != nil {

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Where no folder can be held, none is left.
+// If the temporary folder cannot be locked, it is removed.
 func TestTempWithoutDescriptors(t *testing.T) {
 	d := Dir(t.TempDir())
 	err := d.Locked(t.Context(), func() error { return nil })
@@ -38,7 +38,7 @@ func TestTempWithoutDescriptors(t *testing.T) {
 			taken = append(taken, f)
 		}
 	}
-	taken[0].Close() // one is left: for the lock
+	taken[0].Close() // one descriptor is free, for the lock
 	err = d.WithTemp(t.Context(), func(string) error { return nil })
 	restore()
 	if !errors.Is(err, unix.EMFILE) {

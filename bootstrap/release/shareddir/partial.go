@@ -12,20 +12,16 @@ import (
 )
 
 const (
-	// partialPrefix begins the name of a download that is not finished; its
-	// digest follows.
+	// partialPrefix begins the name of an incomplete download; its digest follows.
 	partialPrefix = "part-"
-	// partialAge is how long the beginning of a download is kept for who
-	// continues it.
+	// partialAge is how long an incomplete download is stored for a process that may continue it.
 	partialAge = 24 * time.Hour
-	// partialPoll is how often a download of another process is looked at.
+	// partialPoll is the interval of checks for the end of another process's download.
 	partialPoll = 20 * time.Millisecond
 )
 
-// OpenPartial opens the file that a download of this digest goes to, with what
-// is there already, and holds it against other processes until it is closed. It
-// waits for another process that holds it, but not longer than patience: then it
-// opens a file in temp.
+// OpenPartial opens the file for the download of this digest, which may have content, and locks it until it is closed.
+// It waits for another process that holds it, at most patience; then it creates a file in temp instead.
 func (d Dir) OpenPartial(ctx context.Context, digest, temp string, patience time.Duration) (f *os.File, err error) {
 	path := filepath.Join(string(d), partialPrefix+digest)
 	err = poll(ctx, patience, partialPoll, func() (err error) {
@@ -38,8 +34,8 @@ func (d Dir) OpenPartial(ctx context.Context, digest, temp string, patience time
 	return f, err
 }
 
-// holdFile opens a file, made if it does not exist, and locks it: EWOULDBLOCK if
-// somebody else has, or removes it just now.
+// holdFile opens a file, creates it if missing, and locks it. It returns EWOULDBLOCK if another process holds or
+// removes it.
 func holdFile(path string) (*os.File, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
@@ -64,8 +60,7 @@ func isAt(f *os.File, path string) bool {
 	return err == nil && os.SameFile(opened, there)
 }
 
-// SweepPartials removes downloads that nobody continued for long. The caller is
-// in Locked.
+// SweepPartials removes downloads that were not continued for partialAge. Call it from Locked.
 func (d Dir) SweepPartials(now time.Time) error {
 	entries, err := os.ReadDir(string(d))
 	if err != nil {
@@ -78,7 +73,7 @@ func (d Dir) SweepPartials(now time.Time) error {
 		path := filepath.Join(string(d), entry.Name())
 		f, err := holdFile(path)
 		if err != nil {
-			continue // somebody goes on with it, or it is not ours
+			continue // another process continues it, or another user owns it
 		}
 		err = os.Remove(path)
 		f.Close()

@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A download that another process holds is waited for, but not for ever.
+// OpenPartial waits for a download that another process holds, for a limited time.
 func TestOpenPartialWaits(t *testing.T) {
 	dir, temp := t.TempDir(), t.TempDir()
 	d := Dir(dir)

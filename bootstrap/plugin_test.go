@@ -41,8 +41,7 @@ func TestPlugin(t *testing.T) {
 	}
 }
 
-// onlySocket returns the socket of the only plugin whose socket lies in a folder of
-// folder, to which nobody else has access.
+// onlySocket returns the only plugin socket below folder. Other users must not have access to its folder.
 func onlySocket(t *testing.T, folder string) string {
 	t.Helper()
 	sockets, err := filepath.Glob(filepath.Join(folder, "*", "*"))
@@ -56,12 +55,11 @@ func onlySocket(t *testing.T, folder string) string {
 	return sockets[0]
 }
 
-// A plugin that greets as none does is given up before it has used up its time to
-// start, and started again.
+// A plugin with an invalid handshake is ended before its start timeout, and restarted.
 func TestPluginThatIsNone(t *testing.T) {
 	for name, why := range map[string]string{
 		babbler:  `its first line is "hello, world"`,
-		stranger: `the signal speaks version "99"`,
+		stranger: `the signal has version "99"`,
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := planOf("noplugin", shipped("web", name))
@@ -79,7 +77,7 @@ func TestPluginThatIsNone(t *testing.T) {
 	}
 }
 
-// A plugin that does not greet is not taken for running, though it listens.
+// A plugin without a handshake does not count as running, even if it listens.
 func TestPluginThatDoesNotGreet(t *testing.T) {
 	plan := planOf("nogreeting", shipped("web", "rps"))
 	plan.Signals[1].Kind = bootstrap.KindPlugin

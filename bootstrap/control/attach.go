@@ -13,25 +13,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// attachment is the runner.Runner by which go-plugin attaches to a process that
-// somebody else starts and stops. To go-plugin it is started by its handshake,
-// and dies by the session's end.
+// attachment is the runner.Runner by which go-plugin attaches to a process that another component starts and stops. For
+// go-plugin, the handshake is the process's start, and the end of the session is its death.
 type attachment struct {
 	prepared chan *exec.Cmd // the environment, from go-plugin
 	spoken   chan greeting  // the process's first line
-	closed   chan struct{}  // nothing goes on
-	ended    chan struct{}  // what go-plugin takes for the process's death
+	closed   chan struct{}  // closed when the session closes
+	ended    chan struct{}  // closed when go-plugin should consider the process dead
 
 	owner  int      // Config.Owner
-	folder string   // before prepared: not known
-	hello  greeting // before Start has returned: not known
+	folder string   // set before prepared receives
+	hello  greeting // set when Start returns
 
 	mu      sync.Mutex
 	closing bool
-	conn    net.Conn // the newest one to the plugin
+	conn    net.Conn // the latest one to the plugin
 }
 
-// greeting is a checked handshake, or what is wrong with it.
+// handshake is a checked handshake line, or the error in it.
 type greeting struct {
 	line    string
 	address string
@@ -48,8 +47,8 @@ func newAttachment(owner int) *attachment {
 	}
 }
 
-// prepare takes what go-plugin wants the process to have, and gives the folder of the socket
-// to the process's user. Called once.
+// prepare receives the command that go-plugin prepared, and changes the owner of the socket's folder to the process's
+// user. Call it once.
 func (a *attachment) prepare(cmd *exec.Cmd, folder string) error {
 	a.folder = folder
 	if a.owner != 0 {
@@ -61,11 +60,11 @@ func (a *attachment) prepare(cmd *exec.Cmd, folder string) error {
 	return nil
 }
 
-// removals is how often a folder is emptied in which a process makes its socket at
-// this very moment; it makes two files at most, and finds no folder after that.
+// removals is how often removeFolder tries to empty a folder in which a process is creating its socket. A process
+// creates at most two files; then the folder is missing.
 const removals = 10
 
-// removeFolder removes the folder of the socket. go-plugin tries to, once.
+// removeFolder removes the folder of the socket. go-plugin tries that only once.
 func (a *attachment) removeFolder() {
 	for range removals {
 		if os.RemoveAll(a.folder) == nil {
@@ -74,8 +73,7 @@ func (a *attachment) removeFolder() {
 	}
 }
 
-// hear takes the first line of the process's standard output. Called once, after
-// prepare.
+// receive accepts the first line of the process's standard output. Call it once, after prepare.
 func (a *attachment) hear(line []byte) {
 	address, err := parseHandshake(line, a.folder)
 	a.spoken <- greeting{string(line) + "\n", address, err}
@@ -91,29 +89,29 @@ func (a *attachment) Start(context.Context) error {
 	}
 }
 
-// Stdout is the handshake, and nothing more.
+// Stdout returns the handshake line only.
 func (a *attachment) Stdout() io.ReadCloser { return io.NopCloser(strings.NewReader(a.hello.line)) }
 
-// Stderr is empty: log records do not take go-plugin's way.
+// Stderr is empty: log records do not pass through go-plugin.
 func (a *attachment) Stderr() io.ReadCloser { return io.NopCloser(strings.NewReader("")) }
 
-// Wait waits for the end.
+// Wait waits until the session has closed.
 func (a *attachment) Wait(context.Context) error {
 	<-a.ended
 	return nil
 }
 
-// Kill does nothing: the process is not go-plugin's.
+// Kill does nothing: go-plugin does not own the process.
 func (a *attachment) Kill(context.Context) error { return nil }
 
-// Diagnose has nothing to add.
+// Diagnose returns no information.
 func (a *attachment) Diagnose(context.Context) string { return "" }
 
-// Name and ID are for go-plugin's log, which nobody reads.
+// Name and ID appear only in go-plugin's discarded log.
 func (a *attachment) Name() string { return "signal" }
 func (a *attachment) ID() string   { return "signal" }
 
-// PluginToHost implements runner.AddrTranslator: both see the same files.
+// PluginToHost implements runner.AddrTranslator: both ends use the same file system.
 func (a *attachment) PluginToHost(network, address string) (string, string, error) {
 	return network, address, nil
 }
@@ -123,8 +121,7 @@ func (a *attachment) HostToPlugin(network, address string) (string, string, erro
 	return network, address, nil
 }
 
-// dial connects to the plugin, in place of go-plugin's own dialer: so that there
-// is somebody who can end it.
+// dial connects to the plugin instead of go-plugin's dialer, so that close can close the connection.
 func (a *attachment) dial(ctx context.Context, _ string) (net.Conn, error) {
 	info, err := os.Lstat(a.hello.address)
 	if err != nil {
@@ -150,14 +147,13 @@ func (a *attachment) dial(ctx context.Context, _ string) (net.Conn, error) {
 	return conn, nil
 }
 
-// checkOwner closes conn and returns an error if the process that listens is not one of the
-// signal's user. The signal can put a link to another socket into its folder, which this
-// process may be allowed to use.
+// checkOwner closes conn and returns an error unless the listening process runs as the signal's user. The signal could
+// put a link to another socket, which this process may use, into its folder.
 func (a *attachment) checkOwner(conn net.Conn) error {
 	if a.owner == 0 {
 		return nil
 	}
-	user, err := sigproto.PeerUser(conn.(*net.UnixConn)) // by the network "unix"
+	user, err := sigproto.PeerUser(conn.(*net.UnixConn)) // the network "unix" has this type
 	if err == nil && user != uint32(a.owner) {
 		err = fmt.Errorf("%s leads to a process of user %d, want one of the signal's user %d", a.hello.address, user, a.owner)
 	}
@@ -167,7 +163,7 @@ func (a *attachment) checkOwner(conn net.Conn) error {
 	return err
 }
 
-// close makes everything that waits for the process return.
+// close unblocks everything that waits for the process.
 func (a *attachment) close() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

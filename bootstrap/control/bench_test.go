@@ -15,8 +15,8 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// BenchmarkStart is a signal from its start to its description; its stop is not
-// counted. The peer is a prototype of go-plugin with its own runner: 7 ms.
+// BenchmarkStart measures a signal from its start to its description, without its stop. A prototype of go-plugin with
+// its own runner takes 7 ms.
 func BenchmarkStart(b *testing.B) {
 	launcher := runLauncher(b)
 	var took []time.Duration
@@ -42,7 +42,7 @@ func BenchmarkStart(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkHealth is an empty round trip of go-plugin's gRPC.
+// BenchmarkHealth measures an empty round trip of go-plugin's gRPC.
 func BenchmarkHealth(b *testing.B) {
 	h := newHost(b)
 	spec, _ := h.signalSpec(b, "signal")
@@ -58,7 +58,7 @@ func BenchmarkHealth(b *testing.B) {
 	}
 }
 
-// Points of the comparison: so many series with so many points each.
+// Size of the comparison: number of series, points per series.
 const (
 	packedSeries = 10
 	packedPoints = 1000
@@ -67,10 +67,8 @@ const (
 
 const evaluateMethod = "/test.Windows/Evaluate"
 
-// BenchmarkPackedWindows is what an evaluation would cost if windows went over
-// go-plugin's gRPC in the best form that it has: packed, 16 bytes a point, decoded
-// to the last of them on the other side. The delta tick of package sigproto is to
-// be ten times as fast.
+// BenchmarkPackedWindows measures an evaluation with windows sent over go-plugin's gRPC in its most compact form:
+// packed, 16 bytes a point, and decoded completely. The delta tick of package sigproto should be ten times as fast.
 func BenchmarkPackedWindows(b *testing.B) {
 	h := newHost(b)
 	spec, _ := h.signalSpec(b, "windows")
@@ -107,7 +105,7 @@ func BenchmarkPackedWindows(b *testing.B) {
 	}
 }
 
-// windows is a plugin that takes packed points.
+// windows is a plugin that accepts packed points.
 type windows struct{ controlPlugin }
 
 func (w *windows) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
@@ -119,7 +117,7 @@ func (w *windows) GRPCServer(_ *goplugin.GRPCBroker, s *grpc.Server) error {
 	return nil
 }
 
-// evaluatePacked decodes all points, and sums up the last values of the series.
+// evaluatePacked decodes all points and adds the last values of the series.
 func evaluatePacked(_ any, _ context.Context, decode func(any) error, _ grpc.UnaryServerInterceptor) (any, error) {
 	request := new(wrapperspb.BytesValue)
 	if err := decode(request); err != nil {

@@ -15,39 +15,38 @@ import (
 
 // Limits of a description.
 const (
-	maxText      = 255      // bytes of a name, a version, a type, an encoding
+	maxText      = 255      // bytes of a name, version, type or encoding
 	maxMetricKey = 1024     // bytes of a metric's name, which may be a regular expression
 	maxMetrics   = 1000     // required metrics
 	maxEncodings = 16       // encodings
 	maxSchema    = 64 << 10 // bytes of the parameters' schema
 )
 
-// Description is what a signal says of itself. Its texts are printable and
-// bounded, but as true as the signal.
+// Description is a signal's description of itself. Its texts are bounded and printable. Whether they are true depends
+// on the signal.
 type Description struct {
-	Name      string // of the program; empty: it does not tell
-	Version   string // as it was built; empty: it does not tell
-	SDK       string // what it is written with; empty: it does not tell
+	Name      string // of the program; empty: unknown
+	Version   string // of the build; empty: unknown
+	SDK       string // SDK in use; empty: unknown
 	Metrics   []RequiredMetric
-	Schema    json.RawMessage // of its parameters, a JSON object; nil: it does not tell
-	Encodings []string        // in which it takes windows; JSON it takes without saying so
-	Protocol  int             // the version of the control protocol that was negotiated
+	Schema    json.RawMessage // JSON schema of its parameters, an object; nil: unknown
+	Encodings []string        // encodings of windows that it accepts, besides JSON
+	Protocol  int             // negotiated version of the control protocol
 }
 
-// RequiredMetric is a metric without which the signal has no opinion, in the
-// words of a pool file. Whether the type is one that exists is not checked.
+// RequiredMetric is a metric that the signal needs for an opinion, in the notation of a pool file. Its type is not
+// checked.
 type RequiredMetric struct {
 	Name  string
 	Type  string
-	Range time.Duration // how much of its past is of use; 0: it does not tell
+	Range time.Duration // how much history is useful; 0: unknown
 	Regex bool          // Name is a regular expression
 }
 
-// Columnar reports whether the signal takes columnar bodies.
+// Columnar reports whether the signal accepts columnar bodies.
 func (d Description) Columnar() bool { return slices.Contains(d.Encodings, signalv1.EncodingColumnar) }
 
-// newDescription checks an answer. Its error is an ErrDescription with every
-// problem.
+// newDescription checks a response. It returns ErrDescription with every problem.
 func newDescription(answer *signalv1.DescribeResponse, protocol int) (Description, error) {
 	if err := errors.Join(checkTexts(answer), checkLists(answer), checkWire(answer), checkSchema(answer)); err != nil {
 		return Description{}, fmt.Errorf("%w: %w", ErrDescription, err)
@@ -102,13 +101,12 @@ func checkLists(answer *signalv1.DescribeResponse) error {
 
 func checkWire(answer *signalv1.DescribeResponse) error {
 	if v := answer.GetWireVersion(); v != 0 && v != signalv1.WireVersion {
-		return fmt.Errorf("its socket speaks version %d of the wire, ours version %d", v, signalv1.WireVersion)
+		return fmt.Errorf("its socket has wire version %d, want %d", v, signalv1.WireVersion)
 	}
 	return nil
 }
 
-// checkText checks a text that is shown to people. That it is UTF-8 the decoder
-// has seen to.
+// checkText checks the length and the characters of a displayed text. The decoder has verified that it is UTF-8.
 func checkText(what, text string, limit int) error {
 	if len(text) > limit {
 		return fmt.Errorf("%s has %d bytes, at most %d", what, len(text), limit)

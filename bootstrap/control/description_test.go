@@ -18,7 +18,7 @@ func TestNewDescriptionRefuses(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		answer *signalv1.DescribeResponse
-		word   string // empty: it is good
+		word   string // empty: valid
 	}{
 		{"empty", &signalv1.DescribeResponse{}, ""},
 		{"no answer", nil, ""},
@@ -33,7 +33,7 @@ func TestNewDescriptionRefuses(t *testing.T) {
 		{"many metrics", &signalv1.DescribeResponse{RequiredMetrics: make([]*signalv1.RequiredMetric, 1001)}, "1001 required metrics"},
 		{"many encodings", &signalv1.DescribeResponse{Encodings: make([]string, 17)}, "17 encodings"},
 		{"long encoding", &signalv1.DescribeResponse{Encodings: []string{strings.Repeat("x", 300)}}, "encoding 0"},
-		{"other wire", &signalv1.DescribeResponse{WireVersion: 2}, "speaks version 2 of the wire, ours version 1"},
+		{"other wire", &signalv1.DescribeResponse{WireVersion: 2}, "has wire version 2, want 1"},
 		{"long schema", &signalv1.DescribeResponse{ParametersSchema: make([]byte, 65<<10)}, "at most 65536"},
 		{"schema that is a list", &signalv1.DescribeResponse{ParametersSchema: []byte(" []")}, "not a JSON object"},
 		{"schema that is no JSON", &signalv1.DescribeResponse{ParametersSchema: []byte("{")}, "not a JSON object"},

@@ -4,17 +4,16 @@ import "errors"
 
 // Errors that callers branch on.
 var (
-	// ErrHandshake: what the process wrote first on its standard output is no
-	// handshake of ours. It is final for the session.
-	ErrHandshake = errors.New("handshake is not good")
+	// ErrHandshake: the first line on the process's standard output is not a valid handshake. It is final for the
+	// session.
+	ErrHandshake = errors.New("invalid handshake")
 
-	// ErrProtocol: the process speaks none of our versions of the control plane;
-	// the error names its and ours. It is final for the session.
+	// ErrProtocol: the process supports none of our control protocol versions. The error lists its version and ours. It
+	// is final for the session.
 	ErrProtocol = errors.New("no common version of the control protocol")
 
-	// ErrDescription: the answer to Describe breaks a limit, or offers a wire that
-	// we do not speak.
-	ErrDescription = errors.New("description is not good")
+	// ErrDescription: the response to Describe exceeds a limit, or requires an unsupported wire version.
+	ErrDescription = errors.New("invalid description")
 
 	// ErrClosed: the session is closed.
 	ErrClosed = errors.New("session closed")

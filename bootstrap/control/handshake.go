@@ -13,15 +13,15 @@ import (
 const (
 	maxHandshake = 512 // bytes of the line
 	maxPath      = 107 // bytes of a Unix socket's address
-	quoted       = 80  // bytes of a plugin's text in an error
+	quoted       = 80  // bytes of a plugin's text that an error quotes
 )
 
 // parseHandshake returns the address in a handshake. The fields of the line are
 //
 //	core version | protocol version | network | address | rpc | certificate | multiplexing
 //
-// the last two optional and here empty. go-plugin reads the line again: it must
-// not see a certificate, which makes it use a TLS configuration that it lacks.
+// The last two are optional, and empty here. go-plugin parses the line again. The line must not contain a certificate:
+// go-plugin would then use a TLS configuration that it does not have.
 func parseHandshake(line []byte, folder string) (address string, err error) {
 	text := string(bytes.TrimSpace(line[:min(len(line), maxHandshake+1)]))
 	fields := strings.Split(text, "|")
@@ -32,14 +32,14 @@ func parseHandshake(line []byte, folder string) (address string, err error) {
 		return "", fmt.Errorf("%w: version %.*q of go-plugin's core, want %d", ErrHandshake, quoted, fields[0], signalv1.CoreVersion)
 	}
 	if fields[1] != strconv.Itoa(signalv1.ProtocolVersion) {
-		return "", fmt.Errorf("%w: the signal speaks version %.*q, bootstrap speaks version %d",
+		return "", fmt.Errorf("%w: the signal has version %.*q, bootstrap has version %d",
 			ErrProtocol, quoted, fields[1], signalv1.ProtocolVersion)
 	}
 	if fields[4] != "grpc" {
-		return "", fmt.Errorf("%w: it speaks %.*q, want %q", ErrHandshake, quoted, fields[4], "grpc")
+		return "", fmt.Errorf("%w: it uses protocol %.*q, want %q", ErrHandshake, quoted, fields[4], "grpc")
 	}
 	if len(fields) > 5 && fields[5] != "" {
-		return "", fmt.Errorf("%w: it has a certificate, and nobody asked for TLS", ErrHandshake)
+		return "", fmt.Errorf("%w: it has a certificate, but TLS was not requested", ErrHandshake)
 	}
 	network, address := fields[2], fields[3]
 	if network != "unix" || !filepath.IsAbs(address) || filepath.Clean(address) != address ||

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// The lines that processes write instead are those of TestNoHandshake.
+// TestNoHandshake covers other lines that processes write.
 func TestParseHandshake(t *testing.T) {
 	for _, line := range []string{
 		"1|1|unix|/run/d/plugin1|grpc|", "1|1|unix|/run/d/plugin1|grpc", "1|1|unix|/run/d/plugin1|grpc||true", " 1|1|unix|/run/d/plugin1|grpc|\r",
@@ -37,7 +37,7 @@ func FuzzParseHandshake(f *testing.F) {
 		if filepath.Dir(address) != "/run/d" || len(address) > maxPath {
 			t.Errorf("address %q", address)
 		}
-		// What go-plugin makes of it.
+		// How go-plugin parses the line.
 		scanner := bufio.NewScanner(strings.NewReader(string(line) + "\n"))
 		scanner.Scan()
 		fields := strings.Split(strings.TrimSpace(scanner.Text()), "|")

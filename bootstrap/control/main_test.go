@@ -29,13 +29,12 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// The test binary is also the keeper, by its first argument, and the signals, by
-// an environment variable.
+// The test binary is also the keeper, by its first argument, and the signals, by an environment variable.
 const roleVariable = "WEIR_TEST_ROLE"
 
 const (
 	self  = "/proc/self/exe"
-	limit = 20 * time.Second // of everything that a test waits for
+	limit = 20 * time.Second // for every wait of a test
 )
 
 func TestMain(m *testing.M) {
@@ -47,7 +46,7 @@ func TestMain(m *testing.M) {
 	}
 	switch os.Getenv(roleVariable) {
 	case "":
-		os.Setenv("GORACE", "atexit_sleep_ms=0") // else every process waits a second before it ends
+		os.Setenv("GORACE", "atexit_sleep_ms=0") // otherwise every process waits a second before it ends
 		goleak.VerifyTestMain(m)
 	case "signal":
 		plugin.Main(testSignal{})
@@ -70,7 +69,7 @@ func TestMain(m *testing.M) {
 	}
 }
 
-// serve is the main of a go-plugin in other words than the SDK's.
+// serve is the main function of a go-plugin that does not use the SDK.
 func serve(p goplugin.Plugin, versions ...int) {
 	versioned := map[int]goplugin.PluginSet{}
 	for _, v := range versions {
@@ -85,7 +84,7 @@ func serve(p goplugin.Plugin, versions ...int) {
 	})
 }
 
-// answering is a plugin that describes itself as it is told to.
+// fixedDescription is a plugin with a configured description.
 type answering struct {
 	controlPlugin
 	signalv1.UnimplementedControlServer
@@ -101,7 +100,7 @@ func (a *answering) Describe(context.Context, *signalv1.DescribeRequest) (*signa
 	return a.answer, nil
 }
 
-// testSignal asks for as many cpus as it was told, and says so in every way.
+// testSignal requests the configured number of CPUs, and logs in every format.
 type testSignal struct{}
 
 func (testSignal) About() plugin.About {
@@ -142,7 +141,7 @@ func runLauncher(t testing.TB) *supervise.Launcher {
 	return launcher
 }
 
-// host is a session under test, what it passed on, and where it keeps its files.
+// host is a session under test with its output and its folder.
 type host struct {
 	*Session
 	folder string
@@ -150,8 +149,7 @@ type host struct {
 	lines  *syncBuffer
 }
 
-// newHost returns a session that is closed when the test ends, and has then left
-// nothing in its folder.
+// newHost returns a session that is closed when the test ends. Then its folder must be empty.
 func newHost(t testing.TB) *host {
 	t.Helper()
 	h := &host{folder: shortFolder(t), log: newSyncBuffer(), lines: newSyncBuffer()}
@@ -170,7 +168,7 @@ func newHost(t testing.TB) *host {
 	return h
 }
 
-// shortFolder returns a folder whose path leaves room for a socket's name.
+// shortFolder returns a folder whose path is short enough for a socket.
 func shortFolder(t testing.TB) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("", "weir")
@@ -181,7 +179,7 @@ func shortFolder(t testing.TB) string {
 	return folder
 }
 
-// spec is a spec of the session.
+// spec returns a spec of the session.
 func (h *host) spec(env []string, argv ...string) supervise.Spec {
 	return h.Prepare(supervise.Spec{
 		Name: "signal", Argv: argv, Env: append(os.Environ(), env...), StopGrace: 5 * time.Second,
@@ -189,7 +187,7 @@ func (h *host) spec(env []string, argv ...string) supervise.Spec {
 	})
 }
 
-// signalSpec is a spec of this binary in a role, with an app of its own.
+// signalSpec returns a spec of this binary in a role, with its own app.
 func (h *host) signalSpec(t testing.TB, role string) (spec supervise.Spec, address string) {
 	app := appOf(t)
 	return h.spec([]string{roleVariable + "=" + role}, self, "ns", "name", app), sigproto.Address("ns", "name", app)
@@ -227,7 +225,7 @@ func awaitExit(t testing.TB, child *supervise.Child) supervise.Exit {
 	return exit
 }
 
-// evaluate asks a signal on its socket for its cpus.
+// evaluate requests the CPUs from a signal on its socket.
 func evaluate(t testing.TB, address string, columnar bool) float64 {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
@@ -245,7 +243,7 @@ func evaluate(t testing.TB, address string, columnar bool) float64 {
 	return *answer.Resources.CPUs
 }
 
-// awaitSocket waits until somebody listens at an abstract address.
+// awaitSocket waits until a process listens on an abstract address.
 func awaitSocket(t testing.TB, address string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -264,7 +262,7 @@ func awaitSocket(t testing.TB, address string) {
 	}
 }
 
-// syncBuffer is a buffer that can be waited on.
+// syncBuffer is a buffer with a wait function.
 type syncBuffer struct {
 	mu   sync.Mutex
 	text []byte
@@ -282,7 +280,7 @@ func (b *syncBuffer) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// await waits until the buffer has all the texts.
+// await waits until the buffer contains all texts.
 func (b *syncBuffer) await(t testing.TB, want ...string) {
 	t.Helper()
 	late := time.After(limit)
@@ -326,7 +324,7 @@ func (b *syncBuffer) record(t testing.TB, message string) map[string]any {
 	return nil
 }
 
-// openFiles returns what the descriptors of this process are.
+// openFiles returns the targets of this process's descriptors.
 func openFiles(t testing.TB) []string {
 	t.Helper()
 	entries, err := os.ReadDir("/proc/self/fd")
@@ -336,7 +334,7 @@ func openFiles(t testing.TB) []string {
 	var files []string
 	for _, e := range entries {
 		target, err := os.Readlink("/proc/self/fd/" + e.Name())
-		if err == nil && !strings.HasPrefix(target, "/proc/") { // the listing itself
+		if err == nil && !strings.HasPrefix(target, "/proc/") { // the descriptor of this folder
 			files = append(files, e.Name()+" "+target)
 		}
 	}

@@ -14,15 +14,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
-// record is a line of hclog's JSON, which is how a plugin logs.
+// record is a log record of a plugin: a line of hclog's JSON.
 type record struct {
 	level   slog.Level
 	message string
-	attrs   []slog.Attr // in order of their keys
+	attrs   []slog.Attr // sorted by key
 }
 
-// parseRecord takes a line of standard error apart; ok is false if it is
-// something else than a record.
+// parseRecord parses a line of standard error. ok is false if the line is not a log record.
 func parseRecord(line []byte) (r record, ok bool) {
 	if len(line) == 0 || line[0] != '{' {
 		return record{}, false
@@ -40,15 +39,15 @@ func parseRecord(line []byte) (r record, ok bool) {
 	r = record{level: level, message: message}
 	delete(fields, "@message")
 	delete(fields, "@level")
-	delete(fields, "@timestamp") // the log has its own clock
+	delete(fields, "@timestamp") // the logger adds its own time
 	for _, key := range slices.Sorted(maps.Keys(fields)) {
 		r.attrs = append(r.attrs, slog.Any(key, fields[key]))
 	}
 	return r, true
 }
 
-// Readable returns a line of a plugin's output as people want to read it: of a log
-// record level, message and attributes. It is empty for the handshake.
+// Readable formats a line of a plugin's output for display: for a log record its level, message and attributes. It
+// returns "" for the handshake.
 func Readable(stream, line string) string {
 	if stream == output.Stdout && strings.Count(line, "|") >= 4 && strings.HasSuffix(line, "|grpc|") {
 		return ""
@@ -65,7 +64,7 @@ func Readable(stream, line string) string {
 	return b.String()
 }
 
-// levels are those of hclog in slog.
+// levels maps hclog's levels to those of slog.
 var levels = map[hclog.Level]slog.Level{
 	hclog.Trace: slog.LevelDebug - 4,
 	hclog.Debug: slog.LevelDebug,
@@ -74,8 +73,7 @@ var levels = map[hclog.Level]slog.Level{
 	hclog.Error: slog.LevelError,
 }
 
-// write logs the record. What the plugin named stands in a group, where it does
-// not hide what we say of it.
+// write logs the record. The plugin's attributes are in a group, so they cannot hide ours.
 func (r record) write(log *slog.Logger) {
 	if len(r.attrs) == 0 {
 		log.LogAttrs(context.Background(), r.level, r.message)

@@ -12,7 +12,7 @@ func TestParseRecord(t *testing.T) {
 	for _, test := range []struct {
 		name string
 		line string
-		want *record // nil: it is none
+		want *record // nil: not a record
 	}{
 		{"hclog", `{"@level":"warn","@message":"m","@module":"x","@timestamp":"2026-01-01T00:00:00.000000Z","b":1,"a":{"c":[true]}}`,
 			&record{slog.LevelWarn, "m", []slog.Attr{
@@ -24,7 +24,7 @@ func TestParseRecord(t *testing.T) {
 		{"cut", `{"@level":"warn","@message":"m`, nil},
 		{"other JSON", `{"level":"warn","msg":"m"}`, nil},
 		{"no level of ours", `{"@level":"fatal","@message":"m"}`, nil},
-		// go-plugin's own host panics at these two.
+		// go-plugin's own host panics on these two.
 		{"message that is no text", `{"@level":"warn","@message":1}`, nil},
 		{"level that is no text", `{"@level":{},"@message":"m"}`, nil},
 	} {
@@ -36,7 +36,7 @@ func TestParseRecord(t *testing.T) {
 			if test.want == nil {
 				return
 			}
-			// As text: maps in a slog.Value cannot be compared.
+			// Compare as text: maps in a slog.Value are not comparable.
 			if got, want := fmt.Sprint(got.level, got.message, got.attrs), fmt.Sprint(test.want.level, test.want.message, test.want.attrs); got != want {
 				t.Errorf("parseRecord = %s, want %s", got, want)
 			}

@@ -15,21 +15,21 @@ import (
 
 const (
 	maxMessage = 256 << 10 // bytes of a message from the plugin
-	maxHeaders = 16 << 10  // bytes of a call's headers, its error's text among them
+	maxHeaders = 16 << 10  // bytes of a call's headers, including its error text
 
 	stdioMethod = "/plugin.GRPCStdio/StreamStdio"
 )
 
-// remote is what a plugin serves.
+// remote holds the clients of a plugin's services.
 type remote struct {
 	control signalv1.ControlClient
 	health  healthv1.HealthClient
 }
 
-// controlPlugin makes a remote of a connection.
+// controlPlugin creates a remote for a connection.
 type controlPlugin struct{ plugin.NetRPCUnsupportedPlugin }
 
-// GRPCServer implements plugin.GRPCPlugin for a plugin, which this is not.
+// GRPCServer implements plugin.GRPCPlugin. It fails: bootstrap is not a plugin.
 func (controlPlugin) GRPCServer(*plugin.GRPCBroker, *grpc.Server) error {
 	return errors.New("bootstrap is not a plugin")
 }
@@ -39,7 +39,7 @@ func (controlPlugin) GRPCClient(_ context.Context, _ *plugin.GRPCBroker, conn *g
 	return remote{signalv1.NewControlClient(conn), healthv1.NewHealthClient(conn)}, nil
 }
 
-// dialOptions are added to go-plugin's own, and win over them.
+// dialOptions returns options that are added to go-plugin's own and override them.
 func dialOptions(a *attachment) []grpc.DialOption {
 	return []grpc.DialOption{
 		grpc.WithContextDialer(a.dial),
@@ -49,12 +49,11 @@ func dialOptions(a *attachment) []grpc.DialOption {
 	}
 }
 
-// onlyStdio lets go-plugin open no stream but that of the plugin's output: over
-// the broker's a plugin could make it start any number of goroutines.
+// onlyStdio allows go-plugin to open only the stream of the plugin's output. Over the broker's stream, a plugin could
+// make it start any number of goroutines.
 //
-// All that goes wrong in opening it is made "unavailable". That is what go-plugin
-// takes for a plugin without output; for anything else it forgets the connection
-// without closing it.
+// Every error of opening it becomes "unavailable". go-plugin interprets that as a plugin without output. After any
+// other error it drops the connection without closing it.
 func onlyStdio(ctx context.Context, desc *grpc.StreamDesc, conn *grpc.ClientConn,
 	method string, open grpc.Streamer, options ...grpc.CallOption) (grpc.ClientStream, error) {
 	if method != stdioMethod {

@@ -26,18 +26,16 @@ import (
 // callLimit bounds a call, whatever its context allows.
 const callLimit = 10 * time.Second
 
-// Config is what a session needs.
+// Config configures a session.
 type Config struct {
-	// Folder is where the folder of the process's socket is made, which goes with
-	// Close: an absolute path of at most 69 bytes. Empty: os.TempDir.
+	// Folder is the absolute path, at most 69 bytes, where the folder of the process's socket is created. Close removes
+	// that folder. Empty means os.TempDir.
 	Folder string
 
-	// Owner, if not zero, is the user id that the process runs as. The folder of its
-	// socket belongs to it.
+	// Owner, if not zero, is the user id of the process. It owns the folder of its socket.
 	Owner int
 
-	// Log gets what the process logs, with its level; its attributes stand in the
-	// group "attrs".
+	// Log receives the process's log records, with their levels. Their attributes are in the group "attrs".
 	Log *slog.Logger
 }
 
@@ -63,29 +61,28 @@ func (c Config) folder() string {
 	return filepath.Clean(c.Folder)
 }
 
-// Session is the control plane of one process, from before its start on. See the
-// package comment.
+// Session is the control connection of one process, created before its start. See the package comment.
 type Session struct {
 	log    *slog.Logger
 	client *plugin.Client
 	link   *attachment
-	env    []string // what go-plugin wants the process to have
+	env    []string // the environment that go-plugin requires
 	stdout *lineWriter
 	stderr *lineWriter
 
 	connecting sync.WaitGroup
 	connected  chan struct{}
-	remote     remote // before connected is closed: not known
-	protocol   int    // likewise
-	err        error  // likewise; why there is no connection
+	remote     remote // set before connected is closed
+	protocol   int    // set before connected is closed
+	err        error  // set before connected is closed; why there is no connection
 
 	closing sync.Once
 
 	mu   sync.Mutex
-	spec supervise.Spec // as it was given to Prepare
+	spec supervise.Spec // as passed to Prepare
 }
 
-// NewSession returns a session for a process that is not started yet.
+// NewSession returns a session for a process that has not started.
 func NewSession(config Config) (*Session, error) {
 	if err := config.Validate(); err != nil {
 		return nil, fmt.Errorf("control session: %w", err)
@@ -99,7 +96,7 @@ func NewSession(config Config) (*Session, error) {
 	case cmd := <-s.link.prepared:
 		s.env = cmd.Env
 		return s, nil
-	case <-s.connected: // it ended before the process was any matter
+	case <-s.connected: // it ended before it needed the process
 		s.connecting.Wait()
 		return nil, fmt.Errorf("control session: %w", s.err)
 	}
@@ -127,7 +124,7 @@ func (s *Session) clientConfig(config Config) *plugin.ClientConfig {
 	}
 }
 
-// connect waits for the handshake, and makes the connection.
+// connect waits for the handshake, then connects.
 func (s *Session) connect() {
 	defer close(s.connected)
 	if _, s.err = s.client.Start(); s.err != nil {
@@ -144,22 +141,21 @@ func (s *Session) connect() {
 		s.err = fmt.Errorf("connect: %w", err)
 		return
 	}
-	s.remote = served.(remote) // controlPlugin makes nothing else
+	s.remote = served.(remote) // controlPlugin returns no other type
 }
 
-// Prepare returns the spec with what makes its process a plugin: the environment,
-// and Lines. The first line of standard output is the handshake. Log records on
-// standard error go to the session's logger, all other lines to the spec's Lines,
-// and so does, from then on, what go-plugin passes on of the process's output.
+// Prepare returns the spec with the environment and Lines that make its process a plugin. The first line of standard
+// output is the handshake. Log records on standard error go to the session's logger. All other lines go to the spec's
+// Lines. Output that go-plugin forwards goes there too.
 //
-// It is called once. The process may be started at any time, or never.
+// Call it once. The process may start at any time, or never.
 func (s *Session) Prepare(spec supervise.Spec) supervise.Spec {
 	s.mu.Lock()
 	s.spec = spec
 	s.mu.Unlock()
 	spec.Env = slices.DeleteFunc(slices.Clone(spec.Env), isOurs)
 	spec.Env = append(spec.Env, s.env...)
-	greeted := false // only of the calls for standard output, which follow each other
+	greeted := false // used only in calls for standard output, which do not overlap
 	spec.Lines = func(stream string, line []byte) {
 		if stream == output.Stdout && !greeted {
 			greeted = true
@@ -171,8 +167,7 @@ func (s *Session) Prepare(spec supervise.Spec) supervise.Spec {
 	return spec
 }
 
-// isOurs reports whether an entry of an environment is of a variable that
-// go-plugin reads, and that nobody but the session may set.
+// isOurs reports whether an entry of an environment sets a variable of go-plugin, which only the session may set.
 func isOurs(entry string) bool {
 	name, _, _ := strings.Cut(entry, "=")
 	switch name {
@@ -183,7 +178,7 @@ func isOurs(entry string) bool {
 	return false
 }
 
-// line passes a line of output on.
+// line passes on a line of output.
 func (s *Session) line(stream string, line []byte) {
 	if stream == output.Stderr {
 		if r, ok := parseRecord(line); ok {
@@ -192,14 +187,13 @@ func (s *Session) line(stream string, line []byte) {
 		}
 	}
 	s.mu.Lock()
-	defer s.mu.Unlock() // what go-plugin passes on comes beside the process's own
+	defer s.mu.Unlock() // go-plugin's lines and the process's lines are concurrent
 	if s.spec.Lines != nil {
 		s.spec.Lines(stream, line)
 	}
 }
 
-// synced passes on a line that came by way of go-plugin, which the launcher has
-// not seen.
+// forwardedLine passes on a line that go-plugin forwarded. The launcher has not read it.
 func (s *Session) synced(stream string, line []byte) {
 	s.mu.Lock()
 	tail := s.spec.Tail
@@ -208,9 +202,8 @@ func (s *Session) synced(stream string, line []byte) {
 	s.line(stream, line)
 }
 
-// Describe waits for the handshake, and asks the process what it is. It returns
-// ErrHandshake, ErrProtocol or ErrDescription for what the process did wrong, the
-// cause when ctx ends, and takes 10 s at most.
+// Describe waits for the handshake and requests the process's description. It returns ErrHandshake, ErrProtocol or
+// ErrDescription for errors of the process, and ctx's cause if ctx ends. It takes at most 10 s.
 func (s *Session) Describe(ctx context.Context) (Description, error) {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -224,8 +217,8 @@ func (s *Session) Describe(ctx context.Context) (Description, error) {
 	return newDescription(answer, s.protocol)
 }
 
-// Health waits for the handshake, and asks whether the process serves. Nil is
-// yes; it takes 10 s at most.
+// Health waits for the handshake and requests the process's health. It returns nil if the process serves. It takes at
+// most 10 s.
 func (s *Session) Health(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, callLimit)
 	defer cancel()
@@ -237,7 +230,7 @@ func (s *Session) Health(ctx context.Context) error {
 		return fmt.Errorf("health: %w", s.callError(ctx, err))
 	}
 	if answer.GetStatus() != healthv1.HealthCheckResponse_SERVING {
-		return fmt.Errorf("health: the signal says %s", answer.GetStatus())
+		return fmt.Errorf("health: the signal reports %s", answer.GetStatus())
 	}
 	return nil
 }
@@ -251,8 +244,7 @@ func (s *Session) await(ctx context.Context) error {
 	}
 }
 
-// callError makes of a status that stands for the end of ctx, or of the session,
-// that.
+// callError replaces an error by the cause if ctx or the session has ended.
 func (s *Session) callError(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return fmt.Errorf("no answer: %w", context.Cause(ctx))
@@ -265,16 +257,14 @@ func (s *Session) callError(ctx context.Context, err error) error {
 	}
 }
 
-// Close releases all that the session holds: goroutines, connections, the folder
-// of the socket. It neither stops the process nor waits for it, and returns soon
-// whatever that does. The lines that the launcher reads are passed on as before,
-// but nobody takes any more what goes go-plugin's way: a process that lives on and
-// prints much will block.
+// Close releases the session's resources: goroutines, connections, the folder of the socket. It does not stop the
+// process or wait for it, and returns soon in any case. The lines that the launcher reads are still passed on. The
+// output that goes through go-plugin is no longer read: a process that writes much of it blocks.
 func (s *Session) Close() {
 	s.closing.Do(func() {
 		s.link.close()
 		s.connecting.Wait()
-		close(s.link.ended) // before Kill, which asks the plugin until then
+		close(s.link.ended) // before Kill, which otherwise sends a request to the plugin
 		s.client.Kill()
 		s.link.removeFolder()
 		s.stdout.close()

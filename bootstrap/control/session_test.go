@@ -55,7 +55,7 @@ func TestSession(t *testing.T) {
 	if err := h.Health(t.Context()); err != nil {
 		t.Error(err)
 	}
-	// The socket listens before the handshake: nobody has to wait for it.
+	// The socket listens before the handshake, so no wait is needed.
 	if cpus := evaluate(t, address, true); cpus != 2.5 {
 		t.Errorf("cpus = %v", cpus)
 	}
@@ -93,7 +93,7 @@ func TestLogKeepsLevels(t *testing.T) {
 	}
 }
 
-// An end by go-plugin's own way is an end as by SIGTERM.
+// A shutdown through go-plugin ends the process like SIGTERM.
 func TestControllerEndsSignal(t *testing.T) {
 	launcher, h := runLauncher(t), newHost(t)
 	spec, _ := h.signalSpec(t, "signal")
@@ -106,14 +106,14 @@ func TestControllerEndsSignal(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer conn.Close()
-	// The server ends before it has answered, or after.
+	// The server ends before or after its response.
 	_ = conn.Invoke(t.Context(), "/plugin.GRPCController/Shutdown", &emptypb.Empty{}, &emptypb.Empty{})
 	if exit := awaitExit(t, child); exit.Code != 0 {
 		t.Errorf("after Shutdown: %s", exit)
 	}
 }
 
-// A program with a command line of its own is a plugin by plugin.Serve.
+// A program with its own command line becomes a plugin by plugin.Serve.
 func TestServe(t *testing.T) {
 	launcher, h := runLauncher(t), newHost(t)
 	spec, address := h.signalSpec(t, "own command line")
@@ -131,7 +131,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A signal that is started by hand is a plain one, and prints no handshake.
+// A signal that a user starts runs without go-plugin and prints no handshake.
 func TestByHand(t *testing.T) {
 	launcher := runLauncher(t)
 	lines := newSyncBuffer()
@@ -186,7 +186,7 @@ func TestWrongPlugins(t *testing.T) {
 	}{
 		{"control characters", "loud about", ErrDescription, []string{`"bell\a"`}},
 		{"a description that is too long", "long about", nil, []string{"larger than max"}},
-		{"other versions", "versions 2 and 3", ErrProtocol, []string{`version "2"`, "bootstrap speaks version 1"}},
+		{"other versions", "versions 2 and 3", ErrProtocol, []string{`version "2"`, "bootstrap has version 1"}},
 		{"our version among others", "versions 1 and 2", nil, nil},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -220,7 +220,7 @@ func checkError(t *testing.T, err, want error, words ...string) {
 	}
 }
 
-// What a process does instead of a handshake is shell: DIR is the session's folder.
+// What a process does instead of a handshake is a shell command. DIR is the session's folder.
 func TestNoHandshake(t *testing.T) {
 	launcher := runLauncher(t)
 	for _, test := range []struct {
@@ -256,8 +256,7 @@ func TestNoHandshake(t *testing.T) {
 
 var errEnded = errors.New("the process has ended")
 
-// whileAlive returns a context that ends with the child, as that of a probe does,
-// and after a time.
+// whileAlive returns a context that ends with the child, like that of a probe, and after a time.
 func whileAlive(t *testing.T, child *supervise.Child, wait time.Duration) context.Context {
 	ctx, cancel := context.WithTimeout(t.Context(), wait)
 	t.Cleanup(cancel)
@@ -292,7 +291,7 @@ func TestStoppedSignal(t *testing.T) {
 		}
 		cancel()
 	}
-	h.Close() // waits for nothing
+	h.Close() // does not block
 	if err := child.Stop(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -306,7 +305,7 @@ func awaitStop(t *testing.T, pid int) {
 	}
 }
 
-// A process that is stopped between its handshake and the first call.
+// The process is stopped between its handshake and the first call.
 func TestStoppedAtHandshake(t *testing.T) {
 	launcher, h := runLauncher(t), newHost(t)
 	spec, _ := h.signalSpec(t, "signal")
@@ -317,7 +316,7 @@ func TestStoppedAtHandshake(t *testing.T) {
 		if strings.Contains(string(line), "|grpc|") {
 			stopped := <-pid
 			_ = syscall.Kill(stopped, syscall.SIGSTOP)
-			awaitStop(t, stopped) // the process acts on the signal later than Kill returns
+			awaitStop(t, stopped) // the process stops later than Kill returns
 		}
 		lines(stream, line)
 	}
@@ -356,17 +355,16 @@ func TestGrandchildHoldsOutput(t *testing.T) {
 	}
 }
 
-// A session may be closed at any time, whatever becomes of its process, and
-// leaves nothing.
+// A session may be closed at any time and leaves nothing, whatever happens to its process.
 func TestCloseLeavesNothing(t *testing.T) {
 	launcher := runLauncher(t)
 	if err := start(t, launcher, supervise.Spec{Name: "first", Argv: []string{"/bin/true"}}).Stop(t.Context()); err != nil {
-		t.Fatal(err) // what the launcher opens once is open now
+		t.Fatal(err) // the launcher's permanent descriptors are open now
 	}
 	files := openFiles(t)
 	for _, test := range []struct {
 		name string
-		run  func(t *testing.T, h *host, child *supervise.Child) // nil: it is never started
+		run  func(t *testing.T, h *host, child *supervise.Child) // nil: the process is not started
 	}{
 		{"never started", nil},
 		{"alive, not yet heard", func(*testing.T, *host, *supervise.Child) {}},
@@ -405,8 +403,7 @@ func TestCloseLeavesNothing(t *testing.T) {
 	}
 }
 
-// awaitFiles waits until no other descriptors are open: gRPC closes its own a
-// moment after it has returned.
+// awaitFiles waits until only these descriptors are open: gRPC closes its own shortly after it has returned.
 func awaitFiles(t *testing.T, want []string) {
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
@@ -461,8 +458,7 @@ func TestNewSessionRefuses(t *testing.T) {
 	}
 }
 
-// TestFolderIsRemovedWhileFilesAreMade removes the folder of a socket while its
-// process makes files there: nothing is left.
+// TestFolderIsRemovedWhileFilesAreMade removes the folder of a socket while its process creates files there.
 func TestFolderIsRemovedWhileFilesAreMade(t *testing.T) {
 	link := newAttachment(0)
 	link.folder = filepath.Join(shortFolder(t), "plugin-dir")
@@ -473,9 +469,9 @@ func TestFolderIsRemovedWhileFilesAreMade(t *testing.T) {
 		begun := make(chan struct{})
 		var making sync.WaitGroup
 		making.Go(func() {
-			for n := range 109 { // fewer after the beginning than there are removals
+			for n := range 109 { // fewer files than removals after the start
 				if os.WriteFile(filepath.Join(link.folder, strconv.Itoa(n)), nil, 0o600) != nil {
-					return // the folder is gone
+					return // the folder is missing
 				}
 				if n == 100 {
 					close(begun)

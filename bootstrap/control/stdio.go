@@ -11,24 +11,23 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
-// lineWriter cuts what is written to it into lines, under the limits that
-// package supervise has for a stream of output: a line is cut at
-// output.MaxLine bytes, and above output.MaxLinesPerSecond are dropped.
+// lineWriter splits its input into lines, with the limits of package supervise for a stream: a line is cut at
+// output.MaxLine bytes, and lines above output.MaxLinesPerSecond are dropped.
 type lineWriter struct {
-	emit func(line []byte) // never after close has returned
+	emit func(line []byte) // not called after close has returned
 
 	mu      sync.Mutex
 	closed  bool
-	part    []byte // of a line whose end has not come
+	part    []byte // of an incomplete line
 	limit   *rate.Limiter
-	dropped int // lines, not told yet
+	dropped int // lines dropped but not yet reported
 }
 
 func newLineWriter(emit func(line []byte)) *lineWriter {
 	return &lineWriter{emit: emit, limit: rate.NewLimiter(output.MaxLinesPerSecond, output.MaxLinesPerSecond)}
 }
 
-// Write takes all of b.
+// Write accepts all of b.
 func (w *lineWriter) Write(b []byte) (int, error) {
 	n := len(b)
 	w.mu.Lock()
@@ -45,7 +44,7 @@ func (w *lineWriter) Write(b []byte) (int, error) {
 	return n, nil
 }
 
-// close passes on what has no end, and nothing from then on.
+// close emits an incomplete last line. Later writes are ignored.
 func (w *lineWriter) close() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -55,7 +54,7 @@ func (w *lineWriter) close() {
 	w.closed = true
 }
 
-// endLocked passes on, or drops, the line that has come.
+// endLocked emits or drops the completed line.
 func (w *lineWriter) endLocked(now time.Time) {
 	defer func() { w.part = w.part[:0] }()
 	if !w.limit.AllowN(now, 1) {

@@ -16,7 +16,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// long is a patience that no test uses up.
+// long is a timeout that no test reaches.
 const long = time.Minute
 
 func shipped(app, name string) bootstrap.SignalPlan {
@@ -198,7 +198,7 @@ func TestEveryAddressHeld(t *testing.T) {
 		defer stranger.Close()
 	}
 	p := start(t, plan, nobody{}, time.Millisecond)
-	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 9 others of its kind are not free either", web.Address, os.Getpid())
+	want := fmt.Sprintf("prepare start: socket @%s is held by process %d, and 9 alternative sockets are in use too", web.Address, os.Getpid())
 	p.awaitProcess(t, "web", "held up", func(p bootstrap.Process) bool { return p.State == "backoff" && p.PID == 0 && p.Why == want })
 	a := p.arrivals.next(t)
 	a.awaitEntry(t, sigproto.DefaultApp, "up", up)
@@ -221,8 +221,8 @@ func TestConfigProblems(t *testing.T) {
 	}{
 		{"good", func(*bootstrap.Config) {}, ""},
 		{"nothing set", func(c *bootstrap.Config) { *c = bootstrap.Config{} }, "bootstrap: launcher, releases, shipped and log must be set\n" +
-			"autoscaler has no command line\npatience 0s: want more than 0\nplan has no signal, not even the default one"},
-		{"negative patience", func(c *bootstrap.Config) { c.Patience = -1 }, "bootstrap: patience -1ns: want more than 0"},
+			"autoscaler has no command line\nready timeout 0s: want more than 0\nplan has no signal, not even the default one"},
+		{"negative ready timeout", func(c *bootstrap.Config) { c.Patience = -1 }, "bootstrap: ready timeout -1ns: want more than 0"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			config := good

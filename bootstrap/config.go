@@ -9,50 +9,47 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// Config is what a bootstrap runs, and with what. What is not said to be optional
-// is needed.
+// Config configures a bootstrap. Fields are required unless marked as optional.
 type Config struct {
 	Plan     Plan
-	Launcher *supervise.Launcher // runs already, and longer than the bootstrap
+	Launcher *supervise.Launcher // must run longer than the bootstrap
 	Releases Fetcher
-	// Shipped is the command line of a signal that weir ships; app is the app
-	// part of the socket where it shall listen.
+	// Shipped returns the command line of a signal that weir ships. app is the app part of the socket where it should
+	// listen.
 	Shipped func(p SignalPlan, app string) []string
-	// Autoscaler is the command line of the pool's autoscaler. It finds the
-	// directory stream at descriptor supervise.FirstExtraFD.
+	// Autoscaler is the command line of the pool's autoscaler. Its descriptor supervise.FirstExtraFD is the directory
+	// stream.
 	Autoscaler []string
 	// Env is the environment of the autoscaler; optional.
 	Env []string
-	// Environ is what signals get their environment from: the variables of
-	// supervise.PlainEnvironment, and those that SignalPlan.Environment names. The
-	// variables of the plan are added. Optional.
+	// Environ is the source of the signals' environments. A signal gets the variables of supervise.PlainEnvironment,
+	// those that SignalPlan.Environment names, and those of the plan. Optional.
 	Environ []string
-	// Users gives each signal a user of its own. This process needs the rights of
-	// supervise.MissingRights for that. Nil: signals run as this process's user, and
-	// SameUser is the reason, and what to do about it.
+	// Users assigns each signal its own user. It requires the capabilities of supervise.MissingCapabilities. If nil,
+	// signals run as this process's user, and SameUser gives the reason and the remedy.
 	Users    Users
 	SameUser string
-	// Bucket and Args are what signals are told in VarBucket and VarArgs; optional.
+	// Bucket and Args are the values of VarBucket and VarArgs for signals; optional.
 	Bucket string
 	Args   string
-	// Folder is where the sockets of plugins lie, each in a folder of its own with
-	// mode 0700, which belongs to the signal's user: an absolute path of at most 69
-	// bytes; empty: that of temporary files. With Users, all users can reach it.
+	// Folder is the absolute path, at most 69 bytes, of the folder for plugin sockets. Each plugin has a subfolder with
+	// mode 0700, owned by the signal's user. Empty means the folder for temporary files. With Users, all users must be
+	// able to reach it.
 	Folder string
-	// Patience is how long the autoscaler's start waits for signals that do not
-	// answer; their apps fall back to the default signal then.
+	// ReadyTimeout bounds how long the autoscaler's start waits for signals. Apps of signals that are not ready get the
+	// default signal.
 	Patience time.Duration
-	// SwapPatience is how long a new version may take, beside its time limit, to answer
-	// on live windows before it is given up for a while; 0: DefaultSwapPatience.
+	// SwapTimeout bounds how long a new version may take, in addition to its time limit, to answer on live windows.
+	// After that the swap is retried later. 0 means DefaultSwapTimeout.
 	SwapPatience time.Duration
-	// Trials keeps the outcomes of shadows; nil: until bootstrap ends.
+	// Trials stores the outcomes of shadows; nil: in memory until bootstrap ends.
 	Trials Trials
 	Log    *slog.Logger
 
-	policy supervise.Policy // of what the pool cannot do without; tests have another than the default
+	policy supervise.Policy // of processes that the pool needs; set by tests only
 }
 
-// DefaultSwapPatience stands for a Config.SwapPatience of zero.
+// DefaultSwapTimeout replaces a Config.SwapTimeout of zero.
 const DefaultSwapPatience = 30 * time.Second
 
 func (c Config) swapPatience() time.Duration {
@@ -62,7 +59,7 @@ func (c Config) swapPatience() time.Duration {
 	return c.SwapPatience
 }
 
-// restarts is how a process is restarted that the pool cannot do without.
+// restarts returns the restart policy of processes that the pool needs.
 func (c Config) restarts() supervise.Policy {
 	if c.policy == (supervise.Policy{}) {
 		return forEver()
@@ -80,10 +77,10 @@ func (c Config) Validate() error {
 		errs = append(errs, errors.New("autoscaler has no command line"))
 	}
 	if c.Patience <= 0 {
-		errs = append(errs, fmt.Errorf("patience %v: want more than 0", c.Patience))
+		errs = append(errs, fmt.Errorf("ready timeout %v: want more than 0", c.Patience))
 	}
 	if c.SwapPatience < 0 {
-		errs = append(errs, fmt.Errorf("swap patience %v is negative", c.SwapPatience))
+		errs = append(errs, fmt.Errorf("swap timeout %v is negative", c.SwapPatience))
 	}
 	return errors.Join(append(errs, c.Plan.Validate())...)
 }

@@ -1,52 +1,42 @@
-// Package bootstrap runs the processes of one pool: it fetches the releases that
-// the pool pins, starts and supervises their signals, and starts the pool's
-// autoscaler when each signal has answered or has been given up for now.
+// Package bootstrap runs the processes of one pool. It fetches the releases that the pool pins, and starts and
+// supervises their signals. It starts the pool's autoscaler when each signal is ready or its timeout is over.
 //
-// A [Plan] says what should run. [Bootstrap.Run] makes it so until its context
-// ends, and leaves nothing behind. [Bootstrap.Update] gives it another plan, of
-// which only what differs is touched:
+// A [Plan] defines what should run. [Bootstrap.Run] runs it until its context ends, and leaves no process behind.
+// [Bootstrap.Update] changes the plan. Only processes that differ change:
 //
-//   - A signal that is new is fetched and started, one that is gone is stopped
-//     when the autoscaler has followed.
-//   - A signal that differs is started beside the one that runs, on a socket of
-//     its own. When it has answered the autoscaler on live windows the directory
-//     names it, and when the autoscaler has followed the other one is stopped.
-//     If it does not come to that, the one before goes on, and the swap is tried
-//     again after a while.
-//   - A shadow is started beside the pinned version and compared with it, tick by
-//     tick, until its [Trial] is decided.
+//   - A new signal is fetched and started. A removed signal is stopped after the autoscaler has followed.
+//   - A changed signal is started beside the running one, on its own socket. When it has answered the autoscaler on live
+//     windows, the directory lists it. When the autoscaler has followed, the previous process is stopped. If the new
+//     process fails, the previous one continues, and the swap is retried later.
+//   - A shadow is started beside the pinned version. Each tick compares the two, until its [Trial] is decided.
 //
 // # The stream
 //
-// The autoscaler is told where the signals are over an inherited socket, as lines
-// of JSON: a [Directory] each time. It dies with that stream. The other way it
-// sends a [Report] after each tick: how far it has followed, and what it heard.
-// [Reader] is its end. Both ends take the other one's lines for hostile.
+// Bootstrap sends the signals' endpoints to the autoscaler over an inherited socket. Each [Directory] is one line of
+// JSON. When the stream ends, the autoscaler ends. In the other direction, the autoscaler sends a [Report] after each
+// tick: the revision that it follows, and the answers that it received. [Reader] is the autoscaler's end. Both ends
+// treat the other end's lines as untrusted.
 //
-// An entry says what its process is asked with, [SignalPlan].Question: as long as
-// a process waits for its successor, it is asked as it was before.
+// An entry contains the request configuration of its process, [SignalPlan].RequestConfig. While a process waits for its
+// successor, that configuration does not change.
 //
-// # What hangs
+// # Hung processes
 //
-// A signal that takes the connection and does not answer is started again after
-// three such answers in a row, or after two that are half a minute apart: with a
-// tick of ten minutes, after the second. A plugin is asked for its health besides.
+// A signal that accepts the connection and does not answer is restarted after three such requests in a row, or after
+// two that are half a minute apart. A plugin also has health checks.
 //
-// The autoscaler is given a revision at least once a minute. It is started again
-// if it does not take one within 5 s, has followed none for five minutes, or has
-// not ended 10 s after its stream. Until its process is gone nobody is stopped
-// whom it may ask.
+// The autoscaler receives a revision at least once a minute. It is restarted if it does not read one within 5 s,
+// follows none for five minutes, or has not ended 10 s after its stream. Processes to which it may send requests run
+// until its own process has ended.
 //
 // # Addresses
 //
-// A signal answers at the socket of its namespace, name and app. Where that is
-// taken it is told app~1 in place of its app, or the first after that which is
-// free. Whether somebody listens, the kernel is asked over netlink (unix_diag):
-// nobody but the autoscaler connects. Who listens has to belong to what was
-// started, as [supervise.BelongsTo] has it.
+// A signal listens on the socket of its namespace, name and app. If that one is in use, it gets app~1 in place of its
+// app, or the first following number that is free. Bootstrap finds listeners through netlink (unix_diag), so that only
+// the autoscaler connects. The listener must belong to the started process, as [supervise.BelongsTo] defines.
 //
 // # Concurrency
 //
-// Run is called once. All other methods may be called at any time from any
-// goroutine, before Run too; none of them waits for a process.
+// Run is called once. All other methods may be called concurrently at any time, also before Run. None waits for a
+// process.
 package bootstrap

@@ -19,7 +19,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// A process sees one value of each variable: the plan's, whatever was inherited.
+// A process gets one value of each variable: the plan's, not an inherited one.
 func TestSignalSeesThePlansVariables(t *testing.T) {
 	p := startWith(t, planOf("variables", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) {
 		c.Environ = append(c.Environ, "CMAN_POOL=stale", "CMAN_SIGNAL_APPS=stale")
@@ -40,7 +40,7 @@ func TestSignalSeesThePlansVariables(t *testing.T) {
 	}
 }
 
-// A shadow that cannot be started for a while is no worse for it.
+// A shadow that temporarily cannot start keeps its trial.
 func TestShadowWithoutAPlaceForAWhile(t *testing.T) {
 	plan := released("crowded")
 	s := newStore(t, plan)
@@ -59,7 +59,7 @@ func TestShadowWithoutAPlaceForAWhile(t *testing.T) {
 	held := p.awaitProcess(t, "web", "beside a shadow that fails to start", func(p bootstrap.Process) bool {
 		return p.Candidate != nil && p.Candidate.Restarts > 6 && p.Candidate.State == "backoff"
 	})
-	for _, part := range []string{"that of the app's other process, " + version, "9 others of its kind are not free either"} {
+	for _, part := range []string{"belongs to the app's other process, " + version, "9 alternative sockets are in use too"} {
 		if !strings.Contains(held.Candidate.Why, part) {
 			t.Errorf("the shadow waits because %q, want it to say %q", held.Candidate.Why, part)
 		}
@@ -75,7 +75,7 @@ func TestShadowWithoutAPlaceForAWhile(t *testing.T) {
 	})
 }
 
-// torn is a notebook that can be read in part.
+// damagedNotebook is a notebook with an unreadable part.
 type torn struct{ notebook }
 
 func (n *torn) Load(ctx context.Context) ([]bootstrap.Trial, error) {
@@ -119,7 +119,7 @@ func TestCountsWithoutLists(t *testing.T) {
 	}
 }
 
-// A signal whose process has left the group of what was started is the signal.
+// The signal's process may leave the group of the started process.
 func TestWrapperWhoseChildLeavesItsGroup(t *testing.T) {
 	plan := released("wrapper")
 	s := newStore(t, plan)
@@ -134,7 +134,7 @@ func TestWrapperWhoseChildLeavesItsGroup(t *testing.T) {
 	}
 }
 
-// An app that comes back finds the place that it had.
+// An app that is removed and added again gets its previous address.
 func TestAppThatIsRemovedAndAddedAgain(t *testing.T) {
 	for _, fixed := range []bool{false, true} {
 		t.Run(fmt.Sprintf("fixed app %v", fixed), func(t *testing.T) {
@@ -150,7 +150,7 @@ func TestAppThatIsRemovedAndAddedAgain(t *testing.T) {
 				update(t, p, plan)
 			}
 			p.awaitProcess(t, "web", "waiting for its former process", func(p bootstrap.Process) bool {
-				return p.Why == "it waits for the app's former process to end"
+				return p.Why == "waiting for the end of the app's previous process"
 			})
 			a.evaluate(t, patient)
 			again := a.awaitEntry(t, "web", "up again", func(e bootstrap.Entry) bool { return up(e) && e.Group != first.Group })
@@ -164,7 +164,7 @@ func TestAppThatIsRemovedAndAddedAgain(t *testing.T) {
 	}
 }
 
-// An autoscaler that takes nothing any more is ended, and another has its place.
+// An autoscaler that stops reading is ended and replaced.
 func TestAutoscalerThatHangs(t *testing.T) {
 	plan := planOf("hung", shipped("web", "rps"))
 	plan.Config = make([]byte, bootstrap.MaxPlanConfig)
@@ -175,7 +175,7 @@ func TestAutoscalerThatHangs(t *testing.T) {
 		}
 		return nil
 	})
-	p.arrivals.next(t) // the first, which nobody has read for
+	p.arrivals.next(t) // the first, which does not read
 	second := p.arrivals.next(t)
 	second.awaitEntry(t, "web", "up", up)
 }
@@ -240,7 +240,7 @@ func TestReleases(t *testing.T) {
 	})
 }
 
-// Question alone changes no process, and that of another version comes with it.
+// A change of RequestConfig alone restarts no process. A new version gets its own RequestConfig.
 func TestQuestionOfARunningSignal(t *testing.T) {
 	asking := func(p bootstrap.Plan, question string) bootstrap.Plan {
 		p.Signals = slices.Clone(p.Signals)
@@ -281,7 +281,7 @@ func TestQuestionOfARunningSignal(t *testing.T) {
 func TestQuestionsAreBounded(t *testing.T) {
 	plan := planOf("long", shipped("web", "rps"))
 	plan.Signals[1].Question = strings.Repeat("<", bootstrap.MaxQuestions/6)
-	if err := plan.Validate(); err == nil || !strings.Contains(err.Error(), "what the signals are asked with") {
+	if err := plan.Validate(); err == nil || !strings.Contains(err.Error(), "windows and parameters of all signals") {
 		t.Errorf("Validate = %v, want it refused: %d bytes of JSON", err, bootstrap.MaxQuestions)
 	}
 	plan.Signals[1].Question = strings.Repeat("<", bootstrap.MaxQuestions/6-2)
@@ -290,8 +290,7 @@ func TestQuestionsAreBounded(t *testing.T) {
 	}
 }
 
-// Faults without anybody who helps: signals rest, spend their budget, rest for
-// longer, and come back.
+// Without an operator, signals pause, spend their budget, pause longer, and recover.
 func TestFaultsThatNobodyMends(t *testing.T) {
 	const rounds, budget = 20, 6
 	harmed := []string{"a", "b", "c"}
@@ -316,7 +315,7 @@ func TestFaultsThatNobodyMends(t *testing.T) {
 	}
 	for _, app := range harmed {
 		e.awaitAnswers(t, app, 3)
-		// After each rest the budget begins anew, and what rested is restarted once.
+		// After each long pause the budget starts again, and the signal is restarted once.
 		if now := p.process(app); now.Restarts != rounds {
 			t.Errorf("the signal is %+v, want %d restarts, with a long rest after each %d", now, rounds, budget)
 		}

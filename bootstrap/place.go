@@ -7,20 +7,18 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// maxRivals bounds how many others may hold addresses of one signal on a host.
+// maxAlternatives is the number of alternative addresses of a signal on a host.
 const maxRivals = 9
 
-// place is where a signal answers: the app part that it is told, and the address
-// that it makes of it.
+// place is where a signal listens: its app argument and the resulting address.
 type place struct {
 	app     string
 	address string
 }
 
-// settle returns the place for the signal's next start: where it was before, else
-// the documented one, else that of APP~1 and so on, the first that nobody holds,
-// on this host or among the seat's other processes. Nothing is ever started over
-// a socket that is held.
+// settle returns the address for the signal's next start. It is the previous one, or else the documented one, or
+// else that of APP~1 and so on. It must be free on this host and among the app's other processes. A socket in use is
+// never replaced.
 func (s *seat) settle(sig *signal) (place, error) {
 	table, err := readSockets()
 	if err != nil {
@@ -35,27 +33,27 @@ func (s *seat) settle(sig *signal) (place, error) {
 		return place{}, sig.unplaced(err)
 	}
 	if stranger, held := table[sig.plan.Address]; held && (sibling == nil || sibling == sig) && at.address != sig.plan.Address {
-		s.log.Warn("signal's socket is held by somebody else, another is taken",
+		s.log.Warn("signal socket in use, using another",
 			"app", s.app, "holder", anyHolder(stranger.inode), "socket", at.address)
 	}
 	return at, nil
 }
 
-// unplaced is the error of a signal that cannot have any place, for what hinders
-// it at the documented one.
+// noPlaceError returns the error of a signal without a free address. obstacle is the reason at the documented
+// address.
 func (sig *signal) unplaced(hindrance error) error {
 	if h, is := errors.AsType[*heldError](hindrance); is {
 		h.holder = anyHolder(h.inode)
 	}
 	if !sig.plan.movable() {
-		return fmt.Errorf("%w, and it cannot have another", hindrance)
+		return fmt.Errorf("%w, and the signal cannot use another socket", hindrance)
 	}
-	return fmt.Errorf("%w, and %d others of its kind are not free either", hindrance, maxRivals)
+	return fmt.Errorf("%w, and %d alternative sockets are in use too", hindrance, maxRivals)
 }
 
-// settleLocked reserves a place, or returns what hinders it at the documented one.
+// settleLocked reserves an address, or returns the obstacle at the documented one.
 func (s *seat) settleLocked(sig *signal, table sockets, followed int) (place, error) {
-	var hindrance error // at the documented place
+	var hindrance error // at the documented address
 	for _, at := range sig.places() {
 		err := s.hindranceLocked(sig, at, table, followed)
 		if err == nil {
@@ -69,7 +67,7 @@ func (s *seat) settleLocked(sig *signal, table sockets, followed int) (place, er
 	return place{}, hindrance
 }
 
-// places are where a signal may start, the first choice first.
+// places returns the addresses where a signal may start, in order of preference.
 func (sig *signal) places() []place {
 	if !sig.plan.movable() {
 		return []place{sig.plan.place(0)}
@@ -84,13 +82,13 @@ func (sig *signal) places() []place {
 	return places
 }
 
-// hindranceLocked is why a signal cannot have a place; nil if it can.
+// obstacleLocked returns why a signal cannot use an address, or nil if it can.
 func (s *seat) hindranceLocked(sig *signal, at place, table sockets, followed int) error {
 	if owner := s.reserved[at.address]; owner != nil && owner != sig {
-		return fmt.Errorf("socket @%s is that of the app's other process, %s", at.address, title(owner.plan))
+		return fmt.Errorf("socket @%s belongs to the app's other process, %s", at.address, title(owner.plan))
 	}
 	if sig != s.current && s.current.at().address == "" && at.address == s.current.plan.Address {
-		return fmt.Errorf("socket @%s is for %s, which is not yet started", at.address, title(s.current.plan))
+		return fmt.Errorf("socket @%s is reserved for %s, which has not started", at.address, title(s.current.plan))
 	}
 	if held, is := table[at.address]; is {
 		return &heldError{address: at.address, inode: held.inode}
@@ -101,21 +99,21 @@ func (s *seat) hindranceLocked(sig *signal, at place, table sockets, followed in
 	return nil
 }
 
-// heldError: somebody holds an address.
+// heldError: a process holds an address.
 type heldError struct {
 	address string
 	inode   uint64
-	holder  int // process; 0: not known
+	holder  int // process; 0: unknown
 }
 
 func (e *heldError) Error() string {
 	return fmt.Sprintf("socket @%s is held by %s", e.address, describe(e.holder))
 }
 
-// describe names the holder of a socket for people.
+// describe returns the holder of a socket as text.
 func describe(pid int) string {
 	if pid == 0 {
-		return "a process that may not be looked at"
+		return "a process that cannot be inspected"
 	}
 	return fmt.Sprintf("process %d", pid)
 }
@@ -127,22 +125,21 @@ func (s *seat) reserveLocked(sig *signal, at place) {
 	sig.move(at)
 }
 
-// releaseLocked frees the place of a signal.
+// releaseLocked frees the address of a signal.
 func (s *seat) releaseLocked(sig *signal) {
 	if was := sig.at(); s.reserved[was.address] == sig {
 		delete(s.reserved, was.address)
 	}
 }
 
-// What hinders a start from being an answer.
+// Reasons why a started signal is not ready.
 var (
-	errSilent   = errors.New("nobody listens")
+	errSilent   = errors.New("no process listens")
 	errStranger = errors.New("another process listens at the signal's socket")
 )
 
-// listens returns nil if the child with this leader, which runs, listens at the
-// address. It looks at the kernel's tables only, so a signal that accepts exactly
-// once is not disturbed.
+// listens returns nil if the running child with this leader listens at the address. It reads only the kernel's tables,
+// so a signal that accepts a single connection is not disturbed.
 func listens(leader int, address string) error {
 	table, err := readSockets()
 	if err != nil {
@@ -158,8 +155,7 @@ func listens(leader int, address string) error {
 	return nil
 }
 
-// childHas reports whether a process of the child has the socket open; its leader,
-// as a rule.
+// childHas reports whether a process of the child, usually its leader, has the socket open.
 func childHas(leader int, inode uint64) bool {
 	if hasSocket(leader, inode) {
 		return true
@@ -167,7 +163,7 @@ func childHas(leader int, inode uint64) bool {
 	return processWith(inode, func(pid int) bool { return pid != leader && supervise.BelongsTo(pid, leader) }) != 0
 }
 
-// anyHolder returns the process that has the socket open, 0 if it cannot be told.
+// anyHolder returns a process that has the socket open, or 0 if it is unknown.
 func anyHolder(inode uint64) int {
 	return processWith(inode, func(int) bool { return true })
 }

@@ -13,48 +13,47 @@ import (
 )
 
 const (
-	// Of the last output of an app's signal: lines, and bytes of all of them.
+	// Bounds of the stored output of an app's signal: lines, and bytes of text.
 	tailLines = 1000
 	tailBytes = 256 << 10
 )
 
-// means are what all seats work with.
+// dependencies are shared by all app processes.
 type means struct {
 	config      Config
 	log         *slog.Logger
 	shelf       *shelf
 	stream      *stream
-	environment func() []string // of the plan, for children
+	environment func() []string // variables of the plan, for children
 }
 
-// seat is an app's place in the directory: the signal that serves it, and the
-// candidate beside that, if there is one. One goroutine, run, decides; everybody
-// else leaves it word.
+// appProcess manages the processes of one app: the current signal and its candidate, if any. Only the goroutine of run
+// decides. Other goroutines change fields and wake it.
 type seat struct {
 	means
 	app       string
 	tail      *output.Tail
-	wake      chan struct{} // has room for one: something is to be looked at
+	wake      chan struct{} // buffer of 1: the state has changed
 	processes sync.WaitGroup
 	lives     context.Context // of all its signals; set by run
-	after     <-chan struct{} // closed when the app's former seat has ended; nil: it had none
-	ended     chan struct{}   // closed when run has
+	after     <-chan struct{} // closed when the app's previous appProcess has ended; nil: there was none
+	ended     chan struct{}   // closed when run has ended
 
 	mu        sync.Mutex
 	plan      SignalPlan
 	trial     Trial // of the plan's shadow
 	current   *signal
 	candidate *signal
-	shadow    bool               // what the candidate is
+	shadow    bool               // the candidate is a shadow
 	listed    bool               // the candidate is in the directory
-	verdict   string             // of the candidate on live windows; empty: none yet
-	refusal   string             // why that was no answer
-	trouble   string             // why what is wanted does not run
+	verdict   string             // of the candidate on live windows; empty: no answer yet
+	refusal   string             // why the candidate's request failed
+	trouble   string             // why the wanted version does not run
 	reserved  map[string]*signal // by address
-	leaving   map[string]int     // addresses of dropped candidates, and the first revision without them
-	retired   int                // the revision that does not list it any more; 0: it is listed
-	interrupt context.CancelFunc // ends the present round of run
-	left      []error            // of processes that have ended
+	leaving   map[string]int     // addresses of dropped candidates; value: first revision without them
+	retired   int                // first revision that does not list the app; 0: it is listed
+	interrupt context.CancelFunc // ends the current round of run
+	left      []error            // errors of ended processes
 }
 
 func newSeat(m means, p SignalPlan, trial Trial) (*seat, error) {
@@ -65,7 +64,7 @@ func newSeat(m means, p SignalPlan, trial Trial) (*seat, error) {
 	return s, s.adopt(trial)
 }
 
-// adopt gives the seat the trial that was kept of its shadow. It is not yet run.
+// adopt sets the saved trial of the shadow. Call it before run.
 func (s *seat) adopt(t Trial) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,8 +74,7 @@ func (s *seat) adopt(t Trial) error {
 	return err
 }
 
-// wantedLocked is what should run: as the plan says, or its shadow if that was
-// promoted.
+// wantedLocked returns what should run: the plan's version, or its shadow if that was promoted.
 func (s *seat) wantedLocked() SignalPlan {
 	if s.promotedLocked() {
 		return s.plan.promoted()
@@ -86,8 +84,7 @@ func (s *seat) wantedLocked() SignalPlan {
 
 func (s *seat) promotedLocked() bool { return s.trial.of(s.plan) && s.trial.Outcome == Promoted }
 
-// policyLocked is how what is wanted is restarted: for ever, unless there is
-// something to go back to.
+// policyLocked returns the restart policy of the wanted version: unlimited, unless there is a version to return to.
 func (s *seat) policyLocked() supervise.Policy {
 	if s.promotedLocked() {
 		return revocable()
@@ -95,15 +92,14 @@ func (s *seat) policyLocked() supervise.Policy {
 	return s.config.restarts()
 }
 
-// revocable is the restart policy of a version that there is an older one for.
+// limitedRestarts is the restart policy of a version with an older one to return to.
 func revocable() supervise.Policy {
 	p := supervise.DefaultPolicy()
 	p.Budget = 5
 	return p
 }
 
-// replan gives the seat another plan. A trial of another pin or shadow is
-// forgotten.
+// replan changes the plan. It drops the trial of another pinned or shadow version.
 func (s *seat) replan(p SignalPlan) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +116,7 @@ func (s *seat) replan(p SignalPlan) {
 	s.interrupt()
 }
 
-// askLocked has the processes that are wanted asked with what the plan says. The
-// others keep the question that they were planned with.
+// setRequestsLocked sets the plan's request configuration for the processes that should run. The others keep theirs.
 func (s *seat) askLocked() {
 	want := s.wantedLocked()
 	for _, sig := range []*signal{s.current, s.candidate} {
@@ -131,7 +126,7 @@ func (s *seat) askLocked() {
 	}
 }
 
-// releases returns the releases that the plan of the seat may run.
+// releases returns the releases that the plan may run.
 func (s *seat) releases() (refs []release.Ref) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -145,7 +140,7 @@ func (s *seat) releases() (refs []release.Ref) {
 	return refs
 }
 
-// retire tells the seat that the directory does not list it from revision on.
+// retire records the first revision of the directory that does not list the app, and ends run.
 func (s *seat) retire(revision int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -153,7 +148,7 @@ func (s *seat) retire(revision int) {
 	s.interrupt()
 }
 
-// changed tells run and the directory that there may be something new.
+// changed notifies run and the directory of a change.
 func (s *seat) changed() {
 	select {
 	case s.wake <- struct{}{}:
@@ -162,12 +157,12 @@ func (s *seat) changed() {
 	s.stream.wake()
 }
 
-// run keeps the seat as its plan says, until ctx ends or it is retired. When it
-// returns, no process of it is left, or the error says which.
+// run runs the app's processes according to the plan until ctx ends or the app is retired. When it returns, all its
+// processes have ended, or the error lists those that are left.
 func (s *seat) run(ctx context.Context) error {
 	defer close(s.ended)
 	if s.after != nil {
-		s.setTrouble("it waits for the app's former process to end")
+		s.setTrouble("waiting for the end of the app's previous process")
 		<-s.after // it ends with ctx too
 		s.setTrouble("")
 	}
@@ -198,17 +193,16 @@ func (s *seat) hasEnded() bool {
 	}
 }
 
-// round returns the context of a round, which ends when the plan changes; ok is
-// false if there is none any more.
+// round returns the context of a round, which ends when the plan changes. ok is false if there are no more rounds.
 func (s *seat) round(ctx context.Context) (round context.Context, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.interrupt() // frees what the round before holds
+	s.interrupt() // releases the previous round's context
 	round, s.interrupt = context.WithCancel(ctx)
 	return round, ctx.Err() == nil && s.retired == 0
 }
 
-// follow does what is to be done, one thing after another, until ctx ends.
+// follow runs the tasks one after another until ctx ends.
 func (s *seat) follow(ctx context.Context) {
 	for ctx.Err() == nil {
 		switch s.next() {
@@ -219,19 +213,19 @@ func (s *seat) follow(ctx context.Context) {
 		case toRevive:
 			s.revive(ctx)
 		case toRest:
-			_ = s.await(ctx, func() (bool, error) { return s.next() != toRest, nil }) // its error is ctx's
+			_ = s.await(ctx, func() (bool, error) { return s.next() != toRest, nil }) // the only error is ctx's
 		}
 	}
 }
 
-// task is what a seat has to do.
+// task is what run has to do next.
 type task uint8
 
 const (
-	toRest   task = iota // all is as it should be
-	toSwap               // something else should run than what does
+	toRest   task = iota // nothing to do
+	toSwap               // the current process is not the wanted one
 	toTry                // a shadow should run beside it
-	toRevive             // its restart budget is spent
+	toRevive             // the restart budget is spent
 )
 
 func (s *seat) next() task {
@@ -249,8 +243,8 @@ func (s *seat) next() task {
 	return toRest
 }
 
-// await waits until good returns true or an error, and returns that error, or
-// ctx's cause. It looks whenever something has changed.
+// await waits until good returns true or an error, and returns that error, or ctx's cause. It checks after every
+// change.
 func (s *seat) await(ctx context.Context, good func() (bool, error)) error {
 	for {
 		_, _, moved := s.stream.progress()
@@ -266,7 +260,7 @@ func (s *seat) await(ctx context.Context, good func() (bool, error)) error {
 	}
 }
 
-// start runs a signal until it is stopped, or the seat is.
+// start runs a signal until it is stopped or run ends.
 func (s *seat) start(sig *signal) {
 	sig.life, sig.cancel = context.WithCancel(s.lives)
 	s.processes.Go(func() {
@@ -282,7 +276,7 @@ func (s *seat) start(sig *signal) {
 	})
 }
 
-// dismiss stops a signal when the autoscaler has followed the revision.
+// dismiss stops a signal after the autoscaler has followed the revision.
 func (s *seat) dismiss(sig *signal, revision int) {
 	s.processes.Go(func() {
 		s.stream.awaitFollowed(sig.life, revision)

@@ -13,7 +13,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 )
 
-// notebook is a Trials in memory.
+// notebook is an in-memory Trials.
 type notebook struct {
 	mu     sync.Mutex
 	trials []bootstrap.Trial
@@ -32,7 +32,7 @@ func (n *notebook) Save(_ context.Context, t bootstrap.Trial) error {
 	return nil
 }
 
-// shadowed is a plan whose second signal has a shadow.
+// shadowed returns a plan whose second signal has a shadow.
 func shadowed(plan bootstrap.Plan, promoteAfter int) bootstrap.Plan {
 	plan.Signals = slices.Clone(plan.Signals)
 	plan.Signals[1].Shadow = &bootstrap.ShadowPlan{Version: next, PromoteAfter: promoteAfter}
@@ -89,7 +89,7 @@ func TestShadowThatIsNotAsGood(t *testing.T) {
 		{four, bootstrap.Diverged, "cpus 4, not 3"},
 		{crashing, bootstrap.Crashed, "exit status 1"},
 		{babbling, bootstrap.Diverged, "it failed"},
-		{silent, bootstrap.Diverged, "it took the connection and did not answer"},
+		{silent, bootstrap.Diverged, "it accepted the connection and sent no response"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			plan := released("shadow" + c.how)
@@ -119,7 +119,7 @@ func TestShadowThatIsNotAsGood(t *testing.T) {
 	}
 }
 
-// A shadow that is never to be promoted goes on after a difference.
+// A shadow without promotion continues after a difference.
 func TestShadowThatIsOnlyCompared(t *testing.T) {
 	plan := released("compared")
 	s := newStore(t, plan)
@@ -136,7 +136,7 @@ func TestShadowThatIsOnlyCompared(t *testing.T) {
 	}
 }
 
-// A shadow's version that is then pinned takes its place without a new process.
+// If a shadow's version is pinned, it replaces the current one without a new process.
 func TestShadowIsPinned(t *testing.T) {
 	plan := released("pinned")
 	s := newStore(t, plan)
@@ -154,7 +154,7 @@ func TestShadowIsPinned(t *testing.T) {
 	}
 }
 
-// brittleFlag returns what makes brittle signals fall from then on.
+// brittleFlag returns a function after which brittle signals crash.
 func brittleFlag(t testing.TB) (raise func()) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "broken")

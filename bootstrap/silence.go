@@ -5,22 +5,20 @@ import (
 	"time"
 )
 
-// A signal that takes the connection and does not answer is taken for dead after
-// maxSilent answers in a row that did not come, or after two of them that are
-// longSilence and its time limit apart: with ticks of that length and more, after the
-// second one.
+// A signal that accepts the connection and does not respond counts as hung after maxSilent requests in a row, or after
+// two that are longSilence plus its time limit apart. With ticks of at least that length, it is the second request.
 const (
 	maxSilent   = 3
 	longSilence = 30 * time.Second
 )
 
-// silence is the answers in a row that did not come.
+// silence counts requests in a row without a response.
 type silence struct {
 	answers int
-	since   time.Time // of the first of them
+	since   time.Time // time of the first of them
 }
 
-// after is the silence after another answer that came, or did not.
+// after returns the silence after another request, with or without a response.
 func (s silence) after(silent bool, now time.Time) silence {
 	if !silent {
 		return silence{}
@@ -32,11 +30,11 @@ func (s silence) after(silent bool, now time.Time) silence {
 	return s
 }
 
-// dead reports whether the signal, of that time limit, is to be taken for dead, and why.
+// dead reports whether a signal with that time limit counts as hung, and why.
 func (s silence) dead(now time.Time, limit time.Duration) (why string, is bool) {
 	lasts := now.Sub(s.since)
 	if s.answers >= maxSilent || s.answers >= 2 && lasts >= longSilence+limit {
-		return fmt.Sprintf("it took the connection and did not answer, %d times in a row in %v", s.answers, lasts.Round(time.Second)), true
+		return fmt.Sprintf("it accepted the connection and sent no response, %d times in a row in %v", s.answers, lasts.Round(time.Second)), true
 	}
 	return "", false
 }

@@ -11,8 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/retry"
 )
 
-// swap makes what is wanted run in place of what does. What runs goes on until
-// the other one has answered, and as long as it does not.
+// swap replaces the current process by the wanted one. The current one runs until the wanted one has answered.
 func (s *seat) swap(ctx context.Context) {
 	pauses := retry.Policy{First: time.Second, Longest: 5 * time.Minute}.Pauses()
 	for {
@@ -24,16 +23,16 @@ func (s *seat) swap(ctx context.Context) {
 			return
 		}
 		pause := pauses.NextBackOff()
-		s.log.Error("new signal is given up for now, the one before goes on", "app", s.app,
+		s.log.Error("swap failed, previous signal keeps running", "app", s.app,
 			"wanted", want.Version, "running", before.plan.Version, "err", err, "retry_in", pause)
-		s.setTrouble(fmt.Sprintf("%s is given up for now: %v", title(want), err))
+		s.setTrouble(fmt.Sprintf("%s cannot replace it yet: %v", title(want), err))
 		if !wait(ctx, pause) {
 			return
 		}
 	}
 }
 
-// title is what of a plan people tell it by in a sentence.
+// title returns the short name of a plan in messages.
 func title(p SignalPlan) string {
 	if p.Shipped() {
 		return p.Namespace + "/" + p.Name
@@ -48,7 +47,7 @@ func (s *seat) setTrouble(why string) {
 	s.stream.wake()
 }
 
-// attempt is one attempt at a swap.
+// attempt makes one attempt at a swap.
 func (s *seat) attempt(ctx context.Context, want SignalPlan) error {
 	s.mu.Lock()
 	current := s.current
@@ -75,8 +74,8 @@ func (s *seat) attempt(ctx context.Context, want SignalPlan) error {
 	return nil
 }
 
-// replaceFetched stops what runs before the other one starts, as they would have
-// the same socket; but not before that one's release is here.
+// replaceFetched fetches the wanted release, and then stops the current process before starting the other, because both
+// need the same socket.
 func (s *seat) replaceFetched(ctx context.Context, current *signal, want SignalPlan) error {
 	if !want.Shipped() {
 		release, err := s.shelf.take(ctx, want.Ref())
@@ -88,7 +87,7 @@ func (s *seat) replaceFetched(ctx context.Context, current *signal, want SignalP
 	return s.replace(current, want)
 }
 
-// replace stops what runs, and starts what is wanted.
+// replace stops the current process and starts the wanted one.
 func (s *seat) replace(current *signal, want SignalPlan) error {
 	s.mu.Lock()
 	policy := s.policyLocked()
@@ -107,8 +106,7 @@ func (s *seat) replace(current *signal, want SignalPlan) error {
 	return nil
 }
 
-// seatCandidate makes what is wanted the candidate, and starts it unless it is
-// that already.
+// startCandidate makes the wanted version the candidate, and starts it unless it already is.
 func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
 	s.mu.Lock()
 	if c := s.candidate; c != nil && c.plan.runsAs(want) {
@@ -133,8 +131,8 @@ func (s *seat) seatCandidate(want SignalPlan, shadow bool) (*signal, error) {
 	return next, nil
 }
 
-// dropCandidate stops the candidate, if there is one. It has no effect, so nobody
-// has to know before.
+// dropCandidate stops the candidate, if there is one. Its answers have no effect, so the autoscaler need not follow
+// first.
 func (s *seat) dropCandidate() {
 	s.mu.Lock()
 	c, listed := s.candidate, s.listed
@@ -152,8 +150,8 @@ func (s *seat) dropCandidate() {
 	<-c.done
 }
 
-// proveItself waits until a candidate runs and has answered the autoscaler on
-// live windows. Where there is no autoscaler, running is enough.
+// awaitCandidate waits until a candidate runs and has answered the autoscaler on live windows. Without an autoscaler,
+// running is enough.
 func (s *seat) proveItself(ctx context.Context, c *signal) error {
 	err := s.await(ctx, func() (bool, error) {
 		if why, fell := c.fallen(); fell {
@@ -169,7 +167,7 @@ func (s *seat) proveItself(ctx context.Context, c *signal) error {
 	patience := s.config.swapPatience() + s.plan.TimeLimit
 	s.mu.Unlock()
 	s.stream.wake()
-	late := fmt.Errorf("it did not answer on live windows within %v", patience)
+	late := fmt.Errorf("no response to live windows within %v", patience)
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, late)
 	defer cancel()
 	return s.await(ctx, func() (bool, error) {
@@ -180,26 +178,24 @@ func (s *seat) proveItself(ctx context.Context, c *signal) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		if s.verdict == VerdictFailed {
-			return false, fmt.Errorf("it failed on live windows: %s", s.refusal)
+			return false, fmt.Errorf("failed on live windows: %s", s.refusal)
 		}
 		return s.verdict != "" || !present, nil
 	})
 }
 
-// promote makes the candidate the one that counts, and stops the one before when
-// nobody asks that any more.
+// promote makes the candidate the current process. It stops the previous one when it gets no more requests.
 func (s *seat) promote() {
 	s.mu.Lock()
 	before, now := s.current, s.candidate
 	s.current, s.candidate, s.listed, s.trouble = now, nil, false, ""
 	s.askLocked()
 	s.mu.Unlock()
-	s.log.Info("signal is switched", "app", s.app, "from", before.plan.Version, "to", now.plan.Version, "socket", now.at().address)
+	s.log.Info("signal swapped", "app", s.app, "from", before.plan.Version, "to", now.plan.Version, "socket", now.at().address)
 	s.dismiss(before, s.stream.announce())
 }
 
-// try runs the shadow beside the version that is pinned, until its trial is
-// decided, and acts on the outcome.
+// try runs the shadow beside the pinned version until its trial is decided, and acts on the outcome.
 func (s *seat) try(ctx context.Context) {
 	s.mu.Lock()
 	plan, trial := s.plan, s.trial
@@ -225,13 +221,13 @@ func (s *seat) try(ctx context.Context) {
 		return trial.Outcome != Undecided, nil
 	})
 	if err != nil {
-		return // the plan has changed: the next round says whether the candidate stays
+		return // the plan has changed: the next round decides about the candidate
 	}
-	s.log.Warn("trial of a shadow is over", "app", s.app, "pinned", trial.Pinned, "shadow", trial.Shadow,
+	s.log.Warn("shadow trial ended", "app", s.app, "pinned", trial.Pinned, "shadow", trial.Shadow,
 		"outcome", string(trial.Outcome), "why", trial.Why, "agreeing", trial.Agreeing)
 	s.keepTrial(trial)
 	switch {
-	case ctx.Err() != nil: // the plan has changed: likewise
+	case ctx.Err() != nil: // the plan has changed: as above
 	case trial.Outcome == Promoted:
 		s.promote()
 	default:
@@ -239,7 +235,7 @@ func (s *seat) try(ctx context.Context) {
 	}
 }
 
-// decide steps the trial.
+// decide applies step to the trial and returns the result.
 func (s *seat) decide(step func(Trial) Trial) Trial {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -247,9 +243,8 @@ func (s *seat) decide(step func(Trial) Trial) Trial {
 	return s.trial
 }
 
-// revive ends the rest of a signal that has spent its restart budget, which is as
-// long as the longest pause. A version that was promoted makes room for the pinned
-// one.
+// revive waits for the policy's longest pause and restarts a signal that has spent its restart budget. A promoted
+// version is replaced by the pinned one.
 func (s *seat) revive(ctx context.Context) {
 	s.mu.Lock()
 	promoted, current := s.promotedLocked(), s.current
@@ -257,13 +252,13 @@ func (s *seat) revive(ctx context.Context) {
 	why := current.process.Status().Why
 	if promoted {
 		trial := s.decide(func(t Trial) Trial { return t.GivenUp(time.Now(), why) })
-		s.log.Error("promoted version is given up, the pinned one takes its place again", "app", s.app,
+		s.log.Error("promoted version failed, rolling back to the pinned version", "app", s.app,
 			"pinned", trial.Pinned, "shadow", trial.Shadow, "err", why)
 		s.keepTrial(trial)
 		return
 	}
-	// Somebody else may have restarted it meanwhile.
+	// It may have been restarted meanwhile.
 	if wait(ctx, s.config.restarts().Max) && current.process.Status().State == supervise.Fatal {
-		current.process.Restart("nobody else serves its app")
+		current.process.Restart("restart after the pause for a spent restart budget")
 	}
 }

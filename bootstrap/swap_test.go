@@ -15,7 +15,7 @@ import (
 // next is the version after version.
 const next = "v1.5.0"
 
-// budget of an evaluation that is meant to succeed.
+// patient is the budget of an evaluation that should succeed.
 const patient = 10 * time.Second
 
 // pinned returns the plan with another version of its second signal.
@@ -36,8 +36,8 @@ func runs(version string) func(bootstrap.Entry) bool {
 	return func(e bootstrap.Entry) bool { return up(e) && e.Version == version && e.Candidate == nil }
 }
 
-// swapped runs a pool whose signal of app web answers, under an evaluator, and
-// then pins a version that behaves in another way.
+// swapped runs a pool with a working signal of app web, under an evaluator, and then pins a version with another
+// behaviour.
 func swapped(t testing.TB, namespace, how string) (*pool, *autoscaler, *evaluator) {
 	t.Helper()
 	plan := released(namespace)
@@ -94,15 +94,15 @@ func TestSwap(t *testing.T) {
 func TestSwapToWhatDoesNotAnswer(t *testing.T) {
 	for _, c := range []struct{ how, why string }{
 		{crashing, "exit status 1"},
-		{babbling, "it failed on live windows"},
-		{half, "it failed on live windows"},
-		{closing, "it failed on live windows"},
-		{silent, "it did not answer on live windows within 1s"},
+		{babbling, "failed on live windows"},
+		{half, "failed on live windows"},
+		{closing, "failed on live windows"},
+		{silent, "no response to live windows within 1s"},
 	} {
 		t.Run(c.how, func(t *testing.T) {
 			p, a, e := swapped(t, "bad"+c.how, c.how)
-			status := p.awaitProcess(t, "web", "a report that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "given up") })
-			if !strings.HasPrefix(status.Why, next+" is given up for now: ") || !strings.Contains(status.Why, c.why) {
+			status := p.awaitProcess(t, "web", "a report that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
+			if !strings.HasPrefix(status.Why, next+" cannot replace it yet: ") || !strings.Contains(status.Why, c.why) {
 				t.Errorf("why %q, want that %s", status.Why, c.why)
 			}
 			if status.Version != version || status.Wanted != next || status.State != "running" || status.Restarts != 0 {
@@ -118,7 +118,7 @@ func TestSwapToWhatDoesNotAnswer(t *testing.T) {
 	}
 }
 
-// A new version has its time limit beside the patience of the swap.
+// A new version has its time limit in addition to the timeout of the swap.
 func TestSwapWaitsForTheTimeLimit(t *testing.T) {
 	plan := released("limit")
 	plan.Signals[1].TimeLimit = 2 * time.Second
@@ -129,8 +129,8 @@ func TestSwapWaitsForTheTimeLimit(t *testing.T) {
 	a.awaitEntry(t, "web", "up", up)
 	a.evaluate(t, patient)
 	update(t, p, pinned(plan, next))
-	status := p.awaitProcess(t, "web", "told that the next version is given up", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "given up") })
-	if want := "it did not answer on live windows within 3s"; !strings.Contains(status.Why, want) {
+	status := p.awaitProcess(t, "web", "reporting that the next version failed", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "cannot replace it yet") })
+	if want := "no response to live windows within 3s"; !strings.Contains(status.Why, want) {
 		t.Errorf("why %q, want that %s", status.Why, want)
 	}
 }
@@ -176,7 +176,7 @@ func TestSwapOfAFixedApp(t *testing.T) {
 	a := p.arrivals.next(t)
 	before := a.awaitEntry(t, "web", "up", up)
 	update(t, p, pinned(plan, "v9"))
-	p.awaitProcess(t, "web", "told that v9 is not here", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "v9 is given up for now: fetch ") })
+	p.awaitProcess(t, "web", "told that v9 is not here", func(p bootstrap.Process) bool { return strings.Contains(p.Why, "v9 cannot replace it yet: fetch ") })
 	if now := a.reader.Entry("web"); now != before {
 		t.Errorf("the directory says %+v, want %+v untouched", now, before)
 	}
@@ -307,7 +307,7 @@ func TestRestartAndLogs(t *testing.T) {
 	}
 }
 
-// isHeld reports whether somebody holds an address.
+// isHeld reports whether a process holds an address.
 func isHeld(address string) bool {
 	l, err := sigproto.Listen(address)
 	if err == nil {

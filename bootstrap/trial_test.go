@@ -38,7 +38,7 @@ func TestTrial(t *testing.T) {
 		{name: "differs", answers: []bootstrap.Answer{agrees, differs, agrees, agrees}, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "cpus 4, not 3", Difference: "cpus 4, not 3", Compared: 2, Since: tomorrow}},
 		{name: "differs, but is only compared", answers: []bootstrap.Answer{agrees, differs, agrees}, want: bootstrap.Trial{Agreeing: 1, Difference: "cpus 4, not 3", Compared: 3}},
 		{name: "fails", answers: []bootstrap.Answer{failed}, promoteAfter: 1, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "it failed: garbage", Since: tomorrow}},
-		{name: "is silent", answers: []bootstrap.Answer{agrees, unheard}, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "it took the connection and did not answer", Agreeing: 1, Compared: 1, Since: tomorrow}},
+		{name: "is silent", answers: []bootstrap.Answer{agrees, unheard}, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Diverged, Why: "it accepted the connection and sent no response", Agreeing: 1, Compared: 1, Since: tomorrow}},
 		{name: "crashes", answers: []bootstrap.Answer{agrees}, then: crash, promoteAfter: 2, want: bootstrap.Trial{Outcome: bootstrap.Crashed, Why: "killed", Agreeing: 1, Compared: 1, Since: tomorrow}},
 		{name: "crashes after it was promoted", answers: []bootstrap.Answer{agrees}, then: crash, promoteAfter: 1, want: bootstrap.Trial{Outcome: bootstrap.Promoted, Agreeing: 1, Compared: 1, Since: tomorrow}},
 		{name: "given up after it was promoted", answers: []bootstrap.Answer{agrees}, then: loop, promoteAfter: 1, want: bootstrap.Trial{Outcome: bootstrap.RolledBack, Why: "exit status 1", Agreeing: 1, Compared: 1, Since: tomorrow}},

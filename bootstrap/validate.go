@@ -19,8 +19,8 @@ const (
 	// MaxPlanConfig bounds Plan.Config, in bytes.
 	MaxPlanConfig = 1 << 20
 
-	// MaxQuestions bounds all SignalPlan.Question of a plan, in bytes of JSON
-	// strings: as the directory has them, for the signals and their candidates.
+	// MaxRequestConfigs bounds all SignalPlan.RequestConfig of a plan, in bytes of JSON strings, which is their form in the
+	// directory.
 	MaxQuestions = 2 << 20
 
 	maxAddress    = 107 // bytes of an abstract socket's name
@@ -53,18 +53,18 @@ func (p Plan) Validate() error {
 		}
 	}
 	if questions > MaxQuestions {
-		errs = append(errs, fmt.Errorf("what the signals are asked with, windows and parameters, has %d bytes, at most %d", questions, MaxQuestions))
+		errs = append(errs, fmt.Errorf("windows and parameters of all signals have %d bytes, at most %d", questions, MaxQuestions))
 	}
 	return errors.Join(append(errs, p.validateUnique())...)
 }
 
-// encodedLen is how many bytes a text has as a JSON string.
+// encodedLen returns the length of a text as a JSON string in bytes.
 func encodedLen(text string) int {
-	encoded, _ := json.Marshal(text) // of a string there is no error
+	encoded, _ := json.Marshal(text) // a string cannot fail
 	return len(encoded)
 }
 
-// validateUnique wants one signal for each app, and one for each socket.
+// validateUnique requires one signal per app and one per socket.
 func (p Plan) validateUnique() error {
 	var errs []error
 	apps, sockets := map[string]SignalPlan{}, map[string]SignalPlan{}
@@ -86,7 +86,7 @@ func (p Plan) validateUnique() error {
 	return errors.Join(errs...)
 }
 
-// Validate returns every problem of the plan of one signal, without its app.
+// Validate returns every problem of the plan of one signal, without naming its app.
 func (s SignalPlan) Validate() error {
 	errs := []error{s.validateNames()}
 	if err := supervise.Limits(s.Limits).Validate(); err != nil {
@@ -111,9 +111,8 @@ func (s SignalPlan) Validate() error {
 	return errors.Join(errs...)
 }
 
-// IsVariable reports whether a word is the name of a variable that a plan may name: letters,
-// digits and underscores, up to 128 of them, and not a variable by which bootstrap marks
-// its children.
+// IsVariable reports whether a word is a variable name that a plan may use: up to 128 letters, digits and underscores,
+// and not a variable that bootstrap sets to mark its children.
 func IsVariable(name string) bool {
 	const longest = 128
 	outside := func(r rune) bool {

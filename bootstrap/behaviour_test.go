@@ -16,19 +16,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Behaviours of a signal; without one it answers "3 cpus".
+// Behaviours of a signal. Without one it answers "3 cpus".
 const (
 	four      = "four"      // answers "4 cpus"
 	crashing  = "crashing"  // ends at once
 	brittle   = "brittle"   // ends when the file of brittleVariable exists
-	silent    = "silent"    // listens, and never says a word
-	babbling  = "babbling"  // answers with garbage
-	half      = "half"      // answers with the first half
+	silent    = "silent"    // listens and sends nothing
+	babbling  = "babbling"  // answers: invalid data
+	half      = "half"      // answers: the first half
 	closing   = "closing"   // closes what it accepted
-	flooding  = "flooding"  // fills its pipes all the time
+	flooding  = "flooding"  // pipes: full all the time
 	forking   = "forking"   // has a grandchild that holds its pipes
-	slow      = "slow"      // takes its time to answer
-	acceptOne = "acceptOne" // answers the first who connects, and nobody else
+	slow      = "slow"      // answers late
+	acceptOne = "acceptOne" // answers the first connection and accepts no others
 )
 
 const brittleVariable = "WEIR_TEST_BRITTLE"
@@ -59,7 +59,7 @@ func behave(ctx context.Context, how string, c signals.ServeConfig) error {
 	return signals.Serve(ctx, constant(how), c)
 }
 
-// constant is a signal that always answers the same.
+// constant is a signal with a fixed answer.
 type constant string
 
 func (c constant) Value(ctx context.Context, _ signals.Input) (resource.Request, error) {
@@ -76,7 +76,7 @@ func (c constant) Value(ctx context.Context, _ signals.Input) (resource.Request,
 	return resource.Request{}.With(resource.CPUs, cpus), nil
 }
 
-// fill writes as fast as it is read, without a newline for long.
+// fill writes as fast as the output is read, with few newlines.
 func fill(ctx context.Context, w io.Writer) {
 	block := []byte(strings.Repeat("x", 16<<10) + "\n")
 	for ctx.Err() == nil {
@@ -86,7 +86,7 @@ func fill(ctx context.Context, w io.Writer) {
 	}
 }
 
-// misbehave speaks the wire wrongly.
+// misbehave violates the wire protocol.
 func misbehave(ctx context.Context, how, address string) error {
 	l, err := sigproto.Listen(address)
 	if err != nil {
@@ -116,7 +116,7 @@ func misbehave(ctx context.Context, how, address string) error {
 	}
 }
 
-// serveOne is a signal in the old manner: it accepts once.
+// serveOne is a signal that accepts one connection, as Clusterman's do.
 func serveOne(ctx context.Context, c signals.ServeConfig) error {
 	l, err := sigproto.Listen(sigproto.Address(c.Namespace, c.Name, c.App))
 	if err != nil {
@@ -126,7 +126,7 @@ func serveOne(ctx context.Context, c signals.ServeConfig) error {
 	return signals.ServeListener(ctx, constant(""), &once{Listener: l, ctx: ctx}, c)
 }
 
-// once is a listener that gives one connection away.
+// once is a listener that accepts one connection.
 type once struct {
 	net.Listener
 	ctx  context.Context

@@ -12,16 +12,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// releasedPlugin is a plan whose second signal is a release of our SDK.
+// releasedPlugin returns a plan whose second signal is a release of our SDK.
 func releasedPlugin(namespace string) bootstrap.Plan {
 	plan := planOf(namespace, bootstrap.SignalPlan{App: "web", Name: plugged, Version: version})
 	plan.Signals[1].Kind = bootstrap.KindPlugin
 	return plan
 }
 
-// BenchmarkSwap swaps the version of a plugin that is asked all the time, to and
-// fro, fifty times, and reports the longest gap between two of its answers: of all
-// swaps, and of half of them. The limit is 20 ms.
+// BenchmarkSwap swaps the version of a plugin fifty times, to and fro, under continuous requests. It reports the
+// longest gap between two answers, over all swaps and over half of them. The limit is 20 ms.
 func BenchmarkSwap(b *testing.B) {
 	const swaps = 50
 	plan := releasedPlugin("benchswap")
@@ -51,10 +50,8 @@ func BenchmarkSwap(b *testing.B) {
 	b.ReportMetric(20, "limit-ms")
 }
 
-// BenchmarkKill kills a plugin with SIGKILL, a hundred times, and reports how long
-// it took until an evaluation succeeded that was tried again and again from then
-// on. The limit is 50 ms; supervisord needs 1 s to the next process, and 2 s until
-// it takes that for running.
+// BenchmarkKill kills a plugin with SIGKILL a hundred times, and reports the time until a repeated evaluation succeeds.
+// The limit is 50 ms. supervisord needs 1 s to the next process, and 2 s until it reports it as running.
 func BenchmarkKill(b *testing.B) {
 	const kills = 100
 	plan := releasedPlugin("benchkill")
@@ -70,7 +67,7 @@ func BenchmarkKill(b *testing.B) {
 			askUntilAnswered(b, entry.Address)
 			gaps = append(gaps, time.Since(killed))
 			entry = a.awaitEntry(b, "web", "up again", another(entry.Group))
-			if err := p.Restart("web"); err != nil { // and its failures are forgotten
+			if err := p.Restart("web"); err != nil { // Restart also clears its failure history
 				b.Fatal(err)
 			}
 			entry = a.awaitEntry(b, "web", "up after a restart", another(entry.Group))
@@ -85,7 +82,7 @@ func another(group int) func(bootstrap.Entry) bool {
 	return func(e bootstrap.Entry) bool { return up(e) && e.Group != group }
 }
 
-// askUntilAnswered makes evaluations until one succeeds, a moment after another.
+// requestUntilAnswered repeats an evaluation until it succeeds.
 func askUntilAnswered(b *testing.B, address string) {
 	b.Helper()
 	pause := time.NewTicker(200 * time.Microsecond)
@@ -105,9 +102,8 @@ func accepts(address string) bool {
 	return err == nil
 }
 
-// BenchmarkKillAll kills fifty plugins at once, and reports how long it took until
-// there were fifty others, and until all of those answered. supervisord needs 180 ms
-// to fifty processes.
+// BenchmarkKillAll kills fifty plugins at once. It reports the time until fifty others run, and until all of them
+// answer. supervisord needs 180 ms to fifty processes.
 func BenchmarkKillAll(b *testing.B) {
 	const signals = 50
 	var more []bootstrap.SignalPlan
@@ -142,7 +138,7 @@ func BenchmarkKillAll(b *testing.B) {
 		answering = append(answering, time.Since(killed))
 		between := groups(p)
 		for i := range signals {
-			if err := p.Restart(appNumber(i)); err != nil { // and its failures are forgotten
+			if err := p.Restart(appNumber(i)); err != nil { // Restart also clears its failure history
 				b.Fatal(err)
 			}
 		}
@@ -153,7 +149,7 @@ func BenchmarkKillAll(b *testing.B) {
 	b.ReportMetric(180, "supervisord-ms")
 }
 
-// buildExample builds a signal of our SDK, and returns its path.
+// buildExample builds a signal of our SDK and returns its path.
 func buildExample(b *testing.B) string {
 	b.Helper()
 	path := filepath.Join(b.TempDir(), "signal")
@@ -168,8 +164,7 @@ func appNumber(i int) string { return string([]rune{'a' + rune(i/10), '0' + rune
 
 func groups(p *pool) []bootstrap.Process { return p.Status().Signals }
 
-// awaitAll waits until each signal but the default one is another process than
-// before, and as good says.
+// awaitAll waits until each signal except the default one has a new process for which good returns true.
 func awaitAll(b *testing.B, p *pool, before []bootstrap.Process, good func(bootstrap.Process) bool) {
 	b.Helper()
 	pause := time.NewTicker(time.Millisecond)
@@ -190,7 +185,7 @@ func awaitAll(b *testing.B, p *pool, before []bootstrap.Process, good func(boots
 	}
 }
 
-// report reports the median and the longest of some durations, in ms.
+// report reports the median and the maximum of durations, in ms.
 func report(b *testing.B, what string, all []time.Duration) {
 	slices.Sort(all)
 	ms := func(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
@@ -199,11 +194,10 @@ func report(b *testing.B, what string, all []time.Duration) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// BenchmarkChaos compares what healthy signals take to answer while others are
-// harmed with what they take while nobody is: the 99th percentiles of both, from
-// turns of a second each that alternate, and their ratio, of which the limit is 1.5.
-// Of eight signals four are harmed, twenty times a second in all, in nine ways; each
-// is asked every 50 ms, with ten series of a day, a point a minute.
+// BenchmarkChaos compares the response times of healthy signals while others are harmed and while none is: the 99th
+// percentiles of both, from alternating turns of a second, and their ratio. The limit of the ratio is 1.5. Of eight
+// signals four are harmed, twenty times a second in all, in nine ways. Each gets a request every 50 ms, with ten series
+// of a day, a point a minute.
 func BenchmarkChaos(b *testing.B) {
 	const turns, every = 10, 50 * time.Millisecond
 	harmed, spared := []string{"a", "b", "c", "d"}, []string{"e", "f", "g", "h"}
@@ -251,7 +245,7 @@ func BenchmarkChaos(b *testing.B) {
 	b.ReportMetric(0, "ns/op")
 }
 
-// day is an evaluation of so many series of a day, a point a minute.
+// day returns an evaluation with series of a day, a point a minute.
 func day(series int) sigproto.Evaluation {
 	e := sigproto.Evaluation{Timestamp: 1_700_086_400}
 	for i := range series {

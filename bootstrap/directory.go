@@ -13,34 +13,32 @@ import (
 // Bounds of the stream between bootstrap and its autoscaler.
 const (
 	maxDirectory   = 16 << 20 // bytes of one revision
-	maxReport      = 1 << 20  // bytes of one report
-	maxAnswers     = 128      // answers of one report
-	maxRemark      = 400      // bytes of a text for people, on its way either way
+	maxReport      = 1 << 20  // bytes of a report
+	maxAnswers     = 128      // answers in a report
+	maxRemark      = 400      // bytes of a message text, in either direction
 	maxUnreported  = 4096     // answers that wait to be written
 	firstLineBytes = 64 << 10
 )
 
-// Directory is one revision of where a pool's signals answer. Bootstrap writes
-// each revision to its autoscaler as one line of JSON over an inherited socket;
-// the autoscaler writes reports the other way. The end of the stream means that
-// bootstrap is gone.
+// Directory is one revision of the endpoints of a pool's signals. Bootstrap writes each revision to its autoscaler as
+// one line of JSON over an inherited socket. The autoscaler writes reports in the other direction. The end of the
+// stream means that bootstrap has ended.
 type Directory struct {
-	Revision int `json:"revision"` // grows by one
-	// Config is Plan.Config. It is on the stream when it has changed; a Reader
-	// keeps it.
+	Revision int `json:"revision"` // increases by one
+	// Config is Plan.Config. It is sent only after a change; a Reader stores it.
 	Config  []byte  `json:"config,omitempty"`
 	Signals []Entry `json:"signals"`
 }
 
-// Endpoint is where one process of a signal answers.
+// Endpoint is the socket of one process of a signal.
 type Endpoint struct {
 	Address  string `json:"address"`
 	Group    int    `json:"group,omitempty"` // process group of the running process
 	Version  string `json:"version,omitempty"`
-	Columnar bool   `json:"columnar,omitempty"` // it offered the columnar body
-	Down     string `json:"down,omitempty"`     // why nobody answers; empty if it runs
-	// Question is SignalPlan.Question as the process was planned with: that of a
-	// new plan comes with the process of the new plan.
+	Columnar bool   `json:"columnar,omitempty"` // it supports the columnar body
+	Down     string `json:"down,omitempty"`     // why it does not respond; empty if it runs
+	// RequestConfig is SignalPlan.RequestConfig of the plan with which the process was started. A new plan's value is sent with
+	// the new plan's process.
 	Question string `json:"question,omitempty"`
 }
 
@@ -51,50 +49,46 @@ type Entry struct {
 	Candidate *Candidate `json:"candidate,omitempty"`
 }
 
-// Candidate is a process beside a signal's own one. It is asked with the same
-// windows, and its answers have no effect.
+// Candidate is a process beside the signal's current one. It receives the same windows. Its answers have no effect.
 type Candidate struct {
 	Endpoint
-	// Shadow: it is asked whenever the signal is, and compared. Else it is to take
-	// the signal's place, and is asked once as soon as it is seen.
+	// Shadow: it receives every request, and its answers are compared. Otherwise it should replace the signal, and
+	// receives one request as soon as it is listed.
 	Shadow bool `json:"shadow,omitempty"`
-	// Tolerance is how far a resource may differ and still agree, as a fraction
-	// of the signal's own answer.
+	// Tolerance is the difference up to which a resource agrees, as a fraction of the signal's own answer.
 	Tolerance float64 `json:"tolerance,omitempty"`
 }
 
-// Report says how far the autoscaler has followed the directory, and what it
-// heard.
+// Report is a message of the autoscaler: the revision that it follows, and the answers that it received.
 type Report struct {
-	// Revision is the newest one that is followed: nobody is asked at a place any
-	// more that it does not list.
+	// Revision is the latest revision that the autoscaler follows. It sends no more requests to endpoints that this
+	// revision does not list.
 	Revision int      `json:"revision"`
 	Answers  []Answer `json:"answers,omitempty"`
 }
 
-// VerdictFailed is the verdict of an answer that is none: an error, garbage, or
-// too late.
+// VerdictFailed is the verdict of a failed request: an error, an invalid response, or a timeout.
 const VerdictFailed = "failed"
 
-// Answer is what was heard of one process.
+// Answer is the result of one request to a process.
 type Answer struct {
 	App       string `json:"app"`
 	Version   string `json:"version,omitempty"`
 	Address   string `json:"address"`
-	Group     int    `json:"group,omitempty"` // Endpoint.Group of who was asked; 0: not known
+	Group     int    `json:"group,omitempty"` // Endpoint.Group of the process; 0: unknown
 	Candidate bool   `json:"candidate,omitempty"`
-	Verdict   string `json:"verdict"`          // as package autoscaler/decide names it
-	Why       string `json:"why,omitempty"`    // of a verdict other than value
-	Silent    bool   `json:"silent,omitempty"` // it took the connection, and did not answer in time
-	// Of a shadow candidate that answered, when the signal itself did too:
+	Verdict   string `json:"verdict"`          // a name of package autoscaler/decide
+	Why       string `json:"why,omitempty"`    // reason: for verdicts other than value
+	Silent    bool   `json:"silent,omitempty"` // it accepted the connection and did not respond in time
+	// For a shadow, if both it and the signal answered:
 	Compared   bool   `json:"compared,omitempty"`
-	Difference string `json:"difference,omitempty"` // empty: they agree within the tolerance
+	Difference string `json:"difference,omitempty"` // empty: equal within the tolerance
 }
 
-// errNonsense: what came over the stream is none of it.
-var errNonsense = errors.New("nonsense on the stream")
+// errInvalidStream: the stream contains invalid data.
+var errNonsense = errors.New("invalid data on the stream")
 
-// decodeDirectory reads one line of the stream to the autoscaler.
+// decodeDirectory decodes one line of the stream to the autoscaler.
 func decodeDirectory(line []byte) (Directory, error) {
 	var d Directory
 	err := json.Unmarshal(line, &d)
@@ -107,7 +101,7 @@ func decodeDirectory(line []byte) (Directory, error) {
 	return d, nil
 }
 
-// decodeReport reads one line of the stream from the autoscaler.
+// decodeReport decodes one line of the stream from the autoscaler.
 func decodeReport(line []byte) (Report, error) {
 	var r Report
 	err := json.Unmarshal(line, &r)
@@ -127,13 +121,13 @@ func decodeReport(line []byte) (Report, error) {
 	return r, nil
 }
 
-// clipped is the answer with its texts cut to what the stream carries.
+// clipped returns the answer with its texts cut to the maximum length.
 func (a Answer) clipped() Answer {
 	a.Why, a.Difference = clip(a.Why), clip(a.Difference)
 	return a
 }
 
-// clip cuts a text for people, and keeps it valid UTF-8.
+// clip shortens a text to maxRemark bytes of valid UTF-8.
 func clip(text string) string {
 	if len(text) <= maxRemark {
 		return strings.ToValidUTF8(text, "?")
@@ -141,8 +135,8 @@ func clip(text string) string {
 	return strings.ToValidUTF8(text[:maxRemark-len("...")], "") + "..."
 }
 
-// eachLine gives the lines of a stream to take, until the stream or take fails.
-// It returns nil at the stream's end; what an end cut off is not a line.
+// eachLine calls take for each line of a stream, until the stream or take fails. At the end of the stream it returns
+// nil. An incomplete last line is ignored.
 func eachLine(stream io.Reader, limit int, take func(line []byte) error) error {
 	lines := bufio.NewScanner(stream)
 	lines.Buffer(make([]byte, 0, min(limit, firstLineBytes)), limit)
@@ -158,7 +152,7 @@ func eachLine(stream io.Reader, limit int, take func(line []byte) error) error {
 	return lines.Err()
 }
 
-// wholeLines is a bufio.SplitFunc that yields lines, but not what an end cut off.
+// wholeLines is a bufio.SplitFunc that yields only complete lines.
 func wholeLines(data []byte, _ bool) (advance int, token []byte, err error) {
 	if i := bytes.IndexByte(data, '\n'); i >= 0 {
 		return i + 1, data[:i], nil

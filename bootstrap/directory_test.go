@@ -27,7 +27,7 @@ func TestReader(t *testing.T) {
 	entryDown := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Address: "a-b-web-socket", Down: "why"}}
 	unknown := bootstrap.Entry{App: "web", Endpoint: bootstrap.Endpoint{Down: "bootstrap has no signal for it"}}
 	const most = 16 << 20
-	padded := func(size int) string { // a revision of that many bytes, the line's end not counted
+	padded := func(size int) string { // a revision of that many bytes, without the end of the line
 		line := strings.TrimSuffix(webUp, "\n")
 		return line + strings.Repeat(" ", size-len(line)) + "\n"
 	}
@@ -35,29 +35,29 @@ func TestReader(t *testing.T) {
 		name, stream string
 		want         bootstrap.Entry
 		err          string
-		first        bool // a revision came
+		first        bool // a revision arrived
 	}{
-		{"nothing", "", unknown, "bootstrap is gone", false},
-		{"one revision", webUp, entryUp, "bootstrap is gone", true},
-		{"two revisions", webUp + webDown, entryDown, "bootstrap is gone", true},
-		{"cut off in a line", webUp + webDown[:40], entryUp, "bootstrap is gone", true},
-		{"cut off before the line's end", webUp + webDown[:len(webDown)-1], entryUp, "bootstrap is gone", true},
-		{"a revision without signals", webUp + "{}\n", unknown, "bootstrap is gone", true},
-		{"keys of a later version", `{"x":1,"signals":[{"app":"web","address":"a-b-web-socket","down":"why","y":[]}]}` + "\n", entryDown, "bootstrap is gone", true},
-		{"empty line", webUp + "\n" + webDown, entryUp, "follow bootstrap: read directory: nonsense on the stream: unexpected end of JSON input", true},
-		{"garbage", webUp + "garbage\n" + webDown, entryUp, "follow bootstrap: read directory: nonsense on the stream: invalid character 'g' looking for beginning of value", true},
-		{"null", webUp + "null\n", unknown, "bootstrap is gone", true},
-		{"wrong type", `{"signals":[{"app":5}]}` + "\n", unknown, "follow bootstrap: read directory: nonsense on the stream: json: cannot unmarshal number into Go struct field Entry.signals.app of type string", false},
-		{"group too large", `{"signals":[{"app":"web","group":1e30}]}` + "\n", unknown, "follow bootstrap: read directory: nonsense on the stream: json: cannot unmarshal number 1e30 into Go struct field Entry.signals.Endpoint.group of type int", false},
-		{"huge line", padded(most - 1), entryUp, "bootstrap is gone", true},
-		{"too long line", padded(most), unknown, "follow bootstrap: nonsense on the stream: a line of more than 16777216 bytes", false},
-		{"too long and no end", strings.Repeat("x", most+1), unknown, "follow bootstrap: nonsense on the stream: a line of more than 16777216 bytes", false},
+		{"nothing", "", unknown, "bootstrap has ended", false},
+		{"one revision", webUp, entryUp, "bootstrap has ended", true},
+		{"two revisions", webUp + webDown, entryDown, "bootstrap has ended", true},
+		{"cut off in a line", webUp + webDown[:40], entryUp, "bootstrap has ended", true},
+		{"cut off before the line's end", webUp + webDown[:len(webDown)-1], entryUp, "bootstrap has ended", true},
+		{"a revision without signals", webUp + "{}\n", unknown, "bootstrap has ended", true},
+		{"keys of a later version", `{"x":1,"signals":[{"app":"web","address":"a-b-web-socket","down":"why","y":[]}]}` + "\n", entryDown, "bootstrap has ended", true},
+		{"empty line", webUp + "\n" + webDown, entryUp, "follow bootstrap: read directory: invalid data on the stream: unexpected end of JSON input", true},
+		{"garbage", webUp + "garbage\n" + webDown, entryUp, "follow bootstrap: read directory: invalid data on the stream: invalid character 'g' looking for beginning of value", true},
+		{"null", webUp + "null\n", unknown, "bootstrap has ended", true},
+		{"wrong type", `{"signals":[{"app":5}]}` + "\n", unknown, "follow bootstrap: read directory: invalid data on the stream: json: cannot unmarshal number into Go struct field Entry.signals.app of type string", false},
+		{"group too large", `{"signals":[{"app":"web","group":1e30}]}` + "\n", unknown, "follow bootstrap: read directory: invalid data on the stream: json: cannot unmarshal number 1e30 into Go struct field Entry.signals.Endpoint.group of type int", false},
+		{"huge line", padded(most - 1), entryUp, "bootstrap has ended", true},
+		{"too long line", padded(most), unknown, "follow bootstrap: invalid data on the stream: a line of more than 16777216 bytes", false},
+		{"too long and no end", strings.Repeat("x", most+1), unknown, "follow bootstrap: invalid data on the stream: a line of more than 16777216 bytes", false},
 	} {
 		streams := map[string]io.Reader{
 			"":                 strings.NewReader(c.stream),
 			", in half pieces": iotest.HalfReader(strings.NewReader(c.stream)),
 		}
-		if len(c.stream) < most/2 { // the others take small pieces
+		if len(c.stream) < most/2 { // the others read small pieces
 			streams[", data with EOF"] = iotest.DataErrReader(strings.NewReader(c.stream))
 			streams[", byte for byte"] = iotest.OneByteReader(strings.NewReader(c.stream))
 		}
@@ -95,7 +95,7 @@ func TestReaderOfAStreamThatEndsWithReportsUnread(t *testing.T) {
 	}
 }
 
-// oneWay is a stream to which nothing is written.
+// oneWay is a read-only stream.
 type oneWay struct{ io.Reader }
 
 func (oneWay) Write([]byte) (int, error) { return 0, io.ErrClosedPipe }
@@ -121,7 +121,7 @@ func TestReaderTellsOfChanges(t *testing.T) {
 	if want := `{"revision":2,"answers":[{"app":"web","address":"a","verdict":"value"}]}` + "\n"; line != want {
 		t.Errorf("reported %q, %v, want %q", line, err, want)
 	}
-	r.Report(bootstrap.Report{Revision: 3}) // nobody takes it
+	r.Report(bootstrap.Report{Revision: 3}) // it is not read
 	theirs.Close()
 	if err := <-ended; !errors.Is(err, bootstrap.ErrGone) {
 		t.Errorf("Run = %v, want ErrGone", err)

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// brief is a patience of a test, in which all that is not under test is long.
+// shortTimeouts returns timeouts that are long except for those under test.
 func brief(change func(*patience)) patience {
 	p := patience{
 		take: time.Minute, refresh: time.Minute, follow: time.Minute, end: time.Minute,
@@ -32,15 +32,15 @@ func (p *peer) awaitHang(t *testing.T, want string) {
 func TestAutoscalerThatDoesNotFollow(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.follow = 20 * time.Millisecond }))
 	p.next(t)
-	p.awaitHang(t, "it has followed no revision of the directory for 20ms")
+	p.awaitHang(t, "it followed no revision of the directory for 20ms")
 }
 
-// An autoscaler that has given a sign of life and gives no other one is ended: after a limit
-// that follows the tick, long before the limit for revisions.
+// An autoscaler that sends no further sign of life is ended. The limit depends on the tick and is far shorter than that
+// for revisions.
 func TestAutoscalerWithoutSignsOfLife(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) {
 		p.hung = func(tick time.Duration) time.Duration { return 10 * tick }
-		p.refresh = 4 * time.Millisecond // the pace of the checks
+		p.refresh = 4 * time.Millisecond // interval of the checks
 	}))
 	p.expect(3 * time.Millisecond)
 	first := p.next(t)
@@ -48,10 +48,10 @@ func TestAutoscalerWithoutSignsOfLife(t *testing.T) {
 		t.Errorf("before the first sign of life there is %+v", a)
 	}
 	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", first.Revision)
-	p.awaitHang(t, "it has given no sign of life for 30ms")
+	p.awaitHang(t, "no sign of life for 30ms")
 }
 
-// A sign of life need not follow anything.
+// A sign of life need not follow a revision.
 func TestSignsOfLifeKeepABusyAutoscaler(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(*patience) {}))
 	p.expect(time.Second)
@@ -68,10 +68,10 @@ func TestSignsOfLifeKeepABusyAutoscaler(t *testing.T) {
 	now := last.Add(59 * time.Second)
 	p.check(now)
 	p.check(now.Add(time.Second))
-	p.awaitHang(t, "it has given no sign of life for 1m0s")
+	p.awaitHang(t, "no sign of life for 1m0s")
 }
 
-// A bootstrap that was halted itself does not take that for silence of its autoscaler.
+// A bootstrap that was halted does not blame its autoscaler for the missing signs of life.
 func TestHaltedBootstrapEndsNothing(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(*patience) {}))
 	p.expect(time.Second)
@@ -87,7 +87,7 @@ func TestHaltedBootstrapEndsNothing(t *testing.T) {
 	}
 }
 
-// await waits until ok holds.
+// await waits until ok returns true.
 func (p *peer) await(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	again := time.NewTicker(time.Millisecond)
@@ -102,7 +102,7 @@ func (p *peer) await(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// One that follows is given a revision again and again, and is left alone.
+// An autoscaler that follows gets revisions repeatedly and keeps running.
 func TestAutoscalerThatFollows(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.refresh = 20 * time.Millisecond }))
 	for last := 0; last < 5; {
@@ -120,7 +120,7 @@ func TestAutoscalerThatFollows(t *testing.T) {
 	}
 }
 
-// One that has not followed is not given more for the sake of it.
+// An autoscaler that has not followed gets no extra revisions.
 func TestAutoscalerThatIsBusy(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.refresh = 4 * time.Millisecond }))
 	first := p.next(t)
@@ -137,7 +137,7 @@ func TestAutoscalerThatIsBusy(t *testing.T) {
 
 func TestAutoscalerThatTakesNothing(t *testing.T) {
 	p := newPeerWith(t, &Directory{Config: make([]byte, 1<<20)}, brief(func(p *patience) { p.take = 20 * time.Millisecond }))
-	p.awaitHang(t, "it has not taken a revision of the directory within 20ms")
+	p.awaitHang(t, "it did not read a revision of the directory within 20ms")
 	p.stillAsks(t)
 }
 
@@ -145,12 +145,11 @@ func TestAutoscalerThatClosesItsStream(t *testing.T) {
 	p := newPeerWith(t, &Directory{}, brief(func(p *patience) { p.end = 20 * time.Millisecond }))
 	p.next(t)
 	p.conn.Close()
-	p.awaitHang(t, "20ms later it has not ended")
+	p.awaitHang(t, "has not ended after 20ms")
 	p.stillAsks(t)
 }
 
-// stillAsks wants that an autoscaler whose stream was dropped counts until its
-// process is gone.
+// stillCounts checks that an autoscaler whose stream was dropped counts until its process has ended.
 func (p *peer) stillAsks(t *testing.T) {
 	t.Helper()
 	if present, _, _ := p.progress(); !present {

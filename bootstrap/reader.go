@@ -13,25 +13,25 @@ import (
 // Reader is the autoscaler's end of the stream. It may be used concurrently.
 type Reader struct {
 	first chan struct{}
-	work  chan struct{} // has room for one: something is to be reported
+	work  chan struct{} // buffer of 1: there is something to report
 
 	mu       sync.Mutex
 	latest   Directory
-	changed  chan struct{} // closed, and replaced, with every revision
-	followed int           // the last report's revision
-	unsent   []Answer      // not yet written, oldest first
+	changed  chan struct{} // closed and replaced with every revision
+	followed int           // revision of the last report
+	unsent   []Answer      // answers not yet written, oldest first
 }
 
-// NewReader returns a Reader that has heard nothing yet.
+// NewReader returns a Reader without a revision.
 func NewReader() *Reader {
 	return &Reader{first: make(chan struct{}), work: make(chan struct{}, 1), changed: make(chan struct{})}
 }
 
-// ErrGone: the stream ended, and bootstrap with it.
-var ErrGone = errors.New("bootstrap is gone")
+// ErrGone: the stream has ended, because bootstrap has ended.
+var ErrGone = errors.New("bootstrap has ended")
 
-// Run reads revisions and writes reports until the stream ends, and returns
-// ErrGone then. It closes the stream; close it to end Run earlier.
+// Run reads revisions and writes reports until the stream ends. Then it returns ErrGone. It closes the stream. To end
+// Run earlier, close the stream.
 func (r *Reader) Run(stream io.ReadWriteCloser) error {
 	ended := make(chan struct{})
 	var writing sync.WaitGroup
@@ -44,15 +44,15 @@ func (r *Reader) Run(stream io.ReadWriteCloser) error {
 		return err
 	})
 	close(ended)
-	stream.Close() // ends a write that bootstrap does not take
+	stream.Close() // unblocks a write that bootstrap does not read
 	writing.Wait()
-	if err != nil && !errors.Is(err, syscall.ECONNRESET) { // it ended with reports unread
+	if err != nil && !errors.Is(err, syscall.ECONNRESET) { // ECONNRESET: it ended with unread reports
 		return fmt.Errorf("follow bootstrap: %w", err)
 	}
 	return ErrGone
 }
 
-// set makes d the latest revision. A configuration stays until another comes.
+// set makes d the latest revision. Without a new configuration it keeps the previous one.
 func (r *Reader) set(d Directory) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -72,15 +72,15 @@ func (r *Reader) set(d Directory) {
 // First is closed when the first revision has been read.
 func (r *Reader) First() <-chan struct{} { return r.first }
 
-// Directory returns the latest revision, with its configuration, and a channel
-// that is closed when there is a newer one. Nobody changes what it returns.
+// Directory returns the latest revision, with its configuration, and a channel that is closed when there is a newer
+// one. Callers must not change the result.
 func (r *Reader) Directory() (latest Directory, changed <-chan struct{}) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.latest, r.changed
 }
 
-// Entry returns where the signal of an app answers.
+// Entry returns the entry of an app.
 func (r *Reader) Entry(app string) Entry {
 	d, _ := r.Directory()
 	i := slices.IndexFunc(d.Signals, func(e Entry) bool { return e.App == app })
@@ -90,9 +90,8 @@ func (r *Reader) Entry(app string) Entry {
 	return d.Signals[i]
 }
 
-// Report tells bootstrap. It never waits: Run writes what is reported, the newest
-// revision and each answer once. If bootstrap takes nothing for very long, the
-// oldest answers are dropped.
+// Report queues a report to bootstrap without blocking. Run writes the latest revision, and each answer once. If
+// bootstrap does not read for long, the oldest answers are dropped.
 func (r *Reader) Report(report Report) {
 	r.mu.Lock()
 	r.followed = max(r.followed, report.Revision)
@@ -107,8 +106,7 @@ func (r *Reader) Report(report Report) {
 	}
 }
 
-// writeReports writes what is reported until the reading has ended. A stream
-// that takes nothing ends by being closed.
+// writeReports writes reports until ended is closed. Closing the stream unblocks a write.
 func (r *Reader) writeReports(stream io.Writer, ended <-chan struct{}) {
 	for {
 		select {
@@ -120,13 +118,13 @@ func (r *Reader) writeReports(stream io.Writer, ended <-chan struct{}) {
 			var line []byte
 			line, more = r.nextReport()
 			if _, err := stream.Write(line); err != nil {
-				return // the reader learns of the stream's end by itself
+				return // the reading side detects the end of the stream
 			}
 		}
 	}
 }
 
-// nextReport takes the next line to write, and reports whether there is another.
+// nextReport returns the next line to write, and whether there is another.
 func (r *Reader) nextReport() (line []byte, more bool) {
 	r.mu.Lock()
 	n := min(len(r.unsent), maxAnswers)
@@ -138,7 +136,7 @@ func (r *Reader) nextReport() (line []byte, more bool) {
 		report.Answers[i] = report.Answers[i].clipped()
 	}
 	line, err := json.Marshal(report)
-	if err != nil { // of strings, numbers and booleans there is none
+	if err != nil { // impossible for strings, numbers and booleans
 		return nil, more
 	}
 	return append(line, '\n'), more

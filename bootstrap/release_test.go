@@ -23,27 +23,27 @@ const (
 	selfVariable = "WEIR_TEST_SELF"
 )
 
-// program is a signal's release: this binary again, by way of a script.
+// program is a signal's release: a script that runs this binary.
 const program = `#!/bin/sh
 exec "$` + selfVariable + `" ` + asSignal + ` "$@"
 `
 
-// behaving is a program that behaves in its own way.
+// behaving returns a program with the given behaviour.
 func behaving(how string) string {
 	return strings.Replace(program, "exec", behaviourVariable+"="+how+" exec", 1)
 }
 
-// store is a real bucket with the release of one plan's signal of app "web", and
-// a cache in front of it. It is the Fetcher of that plan.
+// store is a real bucket, with the release of one plan's signal of app "web", and a cache. It is the Fetcher of that
+// plan.
 type store struct {
 	server *s3test.Server
 	bucket release.Bucket
 	cache  *release.Cache
-	dir    string // of the cache
-	object string // the archive in the server's own storage
+	dir    string // folder of the cache
+	object string // the archive in the server's storage
 
 	mu  sync.Mutex
-	err error // instead of a fetch, if it is set
+	err error // returned instead of a fetch, if set
 }
 
 func newStore(t testing.TB, plan bootstrap.Plan) *store {
@@ -65,7 +65,7 @@ func newStore(t testing.TB, plan bootstrap.Plan) *store {
 	return s
 }
 
-// publish publishes a program, and returns where the server keeps the archive.
+// publish publishes a program, and returns the server's path of the archive.
 func (s *store) publish(t testing.TB, ref release.Ref, program string) (object string) {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "signal")
@@ -89,14 +89,14 @@ func (s *store) Fetch(ctx context.Context, ref release.Ref) (release.Installed, 
 	return s.cache.Fetch(ctx, s.bucket, ref)
 }
 
-// fail makes every fetch from now on end with err; nil ends that.
+// fail makes every later fetch return err; nil ends that.
 func (s *store) fail(err error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.err = err
 }
 
-// rewrite changes a file's bytes, and returns what undoes it.
+// rewrite changes a file's bytes, and returns a function that restores them.
 func rewrite(t testing.TB, path string, change func([]byte) []byte) (undo func()) {
 	t.Helper()
 	before, err := os.ReadFile(path)
@@ -205,7 +205,7 @@ func TestReleaseFromTheCacheWithTheBucketAway(t *testing.T) {
 	s.server.Kill()
 	p := start(t, plan, s, long)
 	now := p.awaitProcess(t, "web", "running", running)
-	if !strings.HasPrefix(now.Why, "from the cache, as the bucket was away") || !strings.Contains(now.Why, s.bucket.URL("")) || now.Version != version {
+	if !strings.HasPrefix(now.Why, "from the cache, because the bucket was unavailable") || !strings.Contains(now.Why, s.bucket.URL("")) || now.Version != version {
 		t.Errorf("the signal is %+v, want %s from the cache, with the bucket's name", now, version)
 	}
 	if e := p.arrivals.next(t).awaitEntry(t, "web", "up", up); e.Version != version {
@@ -234,7 +234,7 @@ func TestReleaseDamagedInTheCache(t *testing.T) {
 	})
 }
 
-// waiter is a Fetcher that never comes to an end by itself.
+// waiter is a Fetcher that blocks until ctx ends.
 type waiter struct{}
 
 func (waiter) Fetch(ctx context.Context, _ release.Ref) (release.Installed, error) {
@@ -255,7 +255,7 @@ func TestEndDuringAFetch(t *testing.T) {
 }
 
 func TestReleaseOfManyFilesDamagedInTheCache(t *testing.T) {
-	for _, file := range []string{"signal", "data"} { // its program, and what the program reads
+	for _, file := range []string{"signal", "data"} { // the program, and the file that it reads
 		t.Run(file, func(t *testing.T) { damageOneOfMany(t, file) })
 	}
 }

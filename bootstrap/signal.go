@@ -17,37 +17,36 @@ const (
 	signalStopGrace    = 2 * time.Second
 )
 
-// States of a signal that has no process yet; the others are those of
-// supervise.State.
+// States of a signal without a process. The other states are those of supervise.State.
 const (
-	fetching   = "fetching"    // its release is on the way
-	notFetched = "not fetched" // the last attempt to fetch it went wrong
+	fetching   = "fetching"    // its release is being fetched
+	notFetched = "not fetched" // the last fetch failed
 )
 
-// signal is one signal process and, before it can run, its release.
+// signal is one signal process and its release.
 type signal struct {
 	plan    SignalPlan
 	seat    *seat
 	log     *slog.Logger
 	process *supervise.Process
-	life    context.Context // of run; set, as cancel is, before that begins
+	life    context.Context // of run; set before run starts, as cancel is
 	cancel  context.CancelFunc
 	done    chan struct{} // closed when run has ended
-	hurry   chan struct{} // has room for one: the pause between two fetches is to end
+	hurry   chan struct{} // buffer of 1: ends the pause between two fetches
 
-	question string // as it is listed; guarded by the seat's mutex
+	question string // as listed; guarded by the mutex of appProcess
 
 	mu       sync.Mutex
 	place    place
 	release  *item            // nil until fetched, and for a shipped signal
-	fetchErr error            // of the last attempt; nil if it went well
+	fetchErr error            // of the last attempt; nil if it succeeded
 	session  *control.Session // of a plugin's last start
 	kindNow  Kind             // of the last start
-	columnar bool             // it offered the columnar body
-	user     int              // of the last start; 0: that of bootstrap
-	sameUser string           // why it is that of bootstrap
-	state    supervise.State  // as Watch saw it last
-	fall     string           // how it fell; empty: it never did
+	columnar bool             // it supports the columnar body
+	user     int              // of the last start; 0: bootstrap's user
+	sameUser string           // why it runs as bootstrap's user
+	state    supervise.State  // last state that Watch received
+	fall     string           // reason of the last failure; empty: no failure yet
 	silence  silence
 }
 
@@ -65,7 +64,7 @@ func newSignal(s *seat, p SignalPlan, policy supervise.Policy) (*signal, error) 
 	return sig, err
 }
 
-// installed is the release; of a signal that weir ships, nothing.
+// installed returns the release; zero for a shipped signal.
 func (sig *signal) installed() release.Installed {
 	if sig.plan.Shipped() {
 		return release.Installed{}
@@ -79,7 +78,7 @@ func (sig *signal) setUser(user int, sameUser string) {
 	sig.user, sig.sameUser = user, sameUser
 }
 
-// title names it in logs and errors.
+// title returns its name in logs and errors.
 func (sig *signal) title() string {
 	if sig.plan.Shipped() {
 		return "signal " + sig.plan.App
@@ -87,11 +86,11 @@ func (sig *signal) title() string {
 	return "signal " + sig.plan.App + " " + sig.plan.Version
 }
 
-// run fetches and then supervises it, until ctx ends.
+// run fetches the release and supervises the process until ctx ends.
 func (sig *signal) run(ctx context.Context) error {
 	if !sig.plan.Shipped() {
 		if !sig.awaitRelease(ctx) {
-			return nil // ctx ended: nothing was started
+			return nil // ctx has ended before a start
 		}
 		defer sig.seat.shelf.giveBack(sig.release)
 	}
@@ -99,8 +98,7 @@ func (sig *signal) run(ctx context.Context) error {
 	return sig.process.Run(ctx)
 }
 
-// awaitRelease fetches until the release is here, and reports whether it is
-// before ctx ends. Nothing runs in its place.
+// awaitRelease fetches until it succeeds, and reports whether it did before ctx ended. Nothing runs meanwhile.
 func (sig *signal) awaitRelease(ctx context.Context) bool {
 	pauses := retry.Policy{First: 500 * time.Millisecond, Longest: 30 * time.Second}.Pauses()
 	for !sig.fetch(ctx) {
@@ -119,13 +117,13 @@ func (sig *signal) awaitRelease(ctx context.Context) bool {
 	return true
 }
 
-// restart starts it again, or fetches it again, at once.
+// restart restarts the process at once, or retries the fetch at once.
 func (sig *signal) restart(why string) {
 	sig.process.Restart(why)
 	sig.fetchNow()
 }
 
-// fetchNow ends the pause between two fetches, if it is in one.
+// fetchNow ends the pause between two fetches, if there is one.
 func (sig *signal) fetchNow() {
 	select {
 	case sig.hurry <- struct{}{}:
@@ -133,23 +131,23 @@ func (sig *signal) fetchNow() {
 	}
 }
 
-// fetch makes one attempt, and keeps and tells its outcome.
+// fetch makes one attempt, and stores and reports its result.
 func (sig *signal) fetch(ctx context.Context) bool {
 	release, err := sig.seat.shelf.take(ctx, sig.plan.Ref())
 	if err != nil && ctx.Err() != nil {
-		return false // it was not awaited, which says nothing of the release
+		return false // cancelled; this implies nothing about the release
 	}
 	sig.mu.Lock()
 	sig.release, sig.fetchErr = release, err
 	sig.mu.Unlock()
 	sig.seat.changed()
 	if err != nil {
-		sig.log.Error("release is not here", "release", sig.plan.Ref().String(), "err", err)
+		sig.log.Error("release not available", "release", sig.plan.Ref().String(), "err", err)
 	}
 	return err == nil
 }
 
-// wait waits, and reports whether it did to the end.
+// wait waits for d, and reports whether ctx did not end before.
 func wait(ctx context.Context, d time.Duration) bool {
 	pause := time.NewTimer(d)
 	defer pause.Stop()
@@ -161,7 +159,7 @@ func wait(ctx context.Context, d time.Duration) bool {
 	}
 }
 
-// watch is told of each status of the process.
+// watch receives each status of the process.
 func (sig *signal) watch(now supervise.Status) {
 	sig.mu.Lock()
 	fell := now.State == supervise.Backoff && sig.state != supervise.Backoff && !now.Excused
@@ -176,22 +174,22 @@ func (sig *signal) watch(now supervise.Status) {
 	sig.seat.changed()
 }
 
-// fallen returns how it fell, if it ever did.
+// lastFailure returns the reason of the last failure, and whether there was one.
 func (sig *signal) fallen() (why string, did bool) {
 	sig.mu.Lock()
 	defer sig.mu.Unlock()
 	return sig.fall, sig.fall != ""
 }
 
-// launched reports whether there was ever something to start.
+// launched reports whether there has been anything to start.
 func (sig *signal) launched() bool {
 	sig.mu.Lock()
 	defer sig.mu.Unlock()
 	return sig.plan.Shipped() || sig.release != nil
 }
 
-// heard counts the answers that did not come, and ends a process that owes too
-// many of them: it is started again, under its restart budget. limit is its time limit.
+// received counts requests without a response, and restarts a process with too many of them, under its restart
+// budget. limit is its time limit.
 func (sig *signal) heard(a Answer, now time.Time, limit time.Duration) {
 	sig.mu.Lock()
 	sig.silence = sig.silence.after(a.Silent && sig.state == supervise.Running, now)
@@ -205,8 +203,7 @@ func (sig *signal) heard(a Answer, now time.Time, limit time.Duration) {
 	}
 }
 
-// gave reports whether an answer is that of the process that runs now: another one
-// may have had its address.
+// isSourceOf reports whether an answer is from the process that runs now. Another process may have had its address.
 func (sig *signal) gave(a Answer) bool {
 	running := sig.process.Status().PID
 	sameGroup := a.Group == 0 || running == 0 || a.Group == running
@@ -225,7 +222,7 @@ func (sig *signal) move(at place) {
 	sig.place = at
 }
 
-// endpoint is where it answers, or why it does not, and what it is asked with.
+// endpoint returns the signal's address, or why it does not respond, and its request configuration.
 func (sig *signal) endpoint(question string) Endpoint {
 	p := sig.status()
 	e := Endpoint{Address: p.Address, Group: p.PID, Version: p.Version, Columnar: p.Columnar, Question: question}
@@ -258,7 +255,7 @@ func (sig *signal) status() Process {
 	default:
 		p.Version = sig.plan.Version
 		if away := sig.release.installed.Away; p.Why == "" && away != nil {
-			p.Why = "from the cache, as the bucket was away when it was fetched: " + away.Error()
+			p.Why = "from the cache, because the bucket was unavailable at the fetch: " + away.Error()
 		}
 	}
 	return p

@@ -18,46 +18,44 @@ import (
 	"github.com/weirkeeper/weirkeeper/pools/liveness"
 )
 
-// How long the autoscaler may leave bootstrap without what it owes. It follows between two
-// ticks, whatever the time from one to the next is, and a tick whose steps all
-// last as long as they may, 30 s at most each, is over before followPatience is. A
-// sign of life comes before each of these steps: see package liveness.
+// Time limits of the autoscaler. It follows a revision between two ticks, whatever their interval. Each step of a tick
+// lasts at most 30 s, so a tick ends before followTimeout. The autoscaler sends a sign of life before each step: see
+// package liveness.
 const (
-	signsEvery     = 5 * time.Second  // between two signs of life while nothing happens
-	streamTimeout  = 5 * time.Second  // to take a revision
-	refreshEvery   = time.Minute      // there is a revision at least so often
-	followPatience = 5 * time.Minute  // to come further with what was written
-	endPatience    = 10 * time.Second // to end after its stream has
-	checksPerStep  = 4                // of the shortest of these that are waited for
+	signsEvery     = 5 * time.Second  // between signs of life while idle
+	streamTimeout  = 5 * time.Second  // to read a revision
+	refreshEvery   = time.Minute      // between revisions: maximum
+	followPatience = 5 * time.Minute  // to follow a written revision
+	endPatience    = 10 * time.Second // to end after its stream has ended
+	checksPerStep  = 4                // per shortest of these limits
 )
 
-// stream is bootstrap's end of the directory: it writes a revision to the
-// autoscaler that is connected whenever something has changed, and hears what
-// the autoscaler reports. An autoscaler that hangs is found out by what it owes.
+// stream is bootstrap's end of the directory. After each change it writes a revision to the connected autoscaler, and
+// receives the autoscaler's reports. It detects an autoscaler that hangs by its missing responses.
 type stream struct {
 	snapshot func() Directory // without its revision; called with mu held
-	hear     func(Answer)     // one of the autoscaler's answers
-	hangs    func(why string) // the autoscaler does; its process is to be ended
+	hear     func(Answer)     // receives the autoscaler's answers
+	hangs    func(why string) // the autoscaler hangs; its process should be ended
 	log      *slog.Logger
 	patience patience
-	changes  chan struct{} // has room for one: a change is not yet written
+	changes  chan struct{} // buffer of 1: a change has not been written
 	readers  sync.WaitGroup
 
 	mu       sync.Mutex
-	present  bool          // there may be an autoscaler: from connect until gone
-	conn     net.Conn      // to the present autoscaler; nil if there is none
-	config   []byte        // that conn was told last
-	revision int           // of the last directory that was written
-	followed int           // by the present autoscaler
-	written  time.Time     // when revision was
-	owes     time.Time     // since when it has come no further, or not ended; zero: it owes nothing
-	sign     time.Time     // its latest sign of life; zero: it has not begun
+	present  bool          // an autoscaler may exist: from connect until gone
+	conn     net.Conn      // to the current autoscaler; nil: not connected
+	config   []byte        // last sent on conn
+	revision int           // last written
+	followed int           // by the current autoscaler
+	written  time.Time     // when revision was written
+	owes     time.Time     // since when a response or its end is pending; zero: not pending
+	sign     time.Time     // last sign of life; zero: none yet
 	tick     time.Duration // Plan.Tick
-	checked  time.Time     // by check
-	moved    chan struct{} // closed, and replaced, when present or followed changes
+	checked  time.Time     // last call of check
+	moved    chan struct{} // closed and replaced when present or followed changes
 }
 
-// patience is how long a stream waits. hung is for a sign of life, by the tick.
+// timeouts are the time limits of a stream. hung returns the limit for signs of life for a tick.
 type patience struct {
 	take, refresh, follow, end time.Duration
 	hung                       func(tick time.Duration) time.Duration
@@ -74,7 +72,7 @@ func newStream(snapshot func() Directory, hear func(Answer), hangs func(why stri
 	}
 }
 
-// wake tells that the directory may have changed. It never waits.
+// wake signals that the directory may have changed. It does not block.
 func (s *stream) wake() {
 	select {
 	case s.changes <- struct{}{}:
@@ -82,8 +80,7 @@ func (s *stream) wake() {
 	}
 }
 
-// announce is wake, and returns the first revision that is sure to say what has
-// changed by now.
+// announce calls wake, and returns the first revision that certainly contains all changes so far.
 func (s *stream) announce() int {
 	s.mu.Lock()
 	next := s.revision + 1
@@ -92,17 +89,15 @@ func (s *stream) announce() int {
 	return next
 }
 
-// progress reports whether there may be an autoscaler that asks, and how far it
-// has followed; moved is closed when that changes. One whose stream was dropped
-// asks on until its process is gone.
+// progress returns whether an autoscaler may send requests, and the revision that it follows. moved is closed when
+// either changes. An autoscaler whose stream was dropped counts until its process has ended.
 func (s *stream) progress() (present bool, followed int, moved <-chan struct{}) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.present, s.followed, s.moved
 }
 
-// allFollowed returns up to which revision nobody asks any more at a place that
-// it does not list.
+// allFollowed returns the revision that every autoscaler follows. No requests go to endpoints that it does not list.
 func (s *stream) allFollowed() int {
 	present, followed, _ := s.progress()
 	if !present {
@@ -111,9 +106,8 @@ func (s *stream) allFollowed() int {
 	return followed
 }
 
-// awaitFollowed waits until no autoscaler asks at a place any more that the
-// revision does not list, and reports whether that is sure: not if ctx ends. It
-// takes no longer than an autoscaler that hangs is left alone.
+// awaitFollowed waits until the autoscaler follows revision, or no autoscaler exists. It returns false if ctx ends
+// before. The detection of a hung autoscaler bounds the wait.
 func (s *stream) awaitFollowed(ctx context.Context, revision int) bool {
 	for {
 		present, followed, moved := s.progress()
@@ -128,8 +122,7 @@ func (s *stream) awaitFollowed(ctx context.Context, revision int) bool {
 	}
 }
 
-// connect makes a new pair of sockets, takes one end for itself and returns the
-// other. An earlier connection is closed.
+// connect creates a pair of sockets, uses one end and returns the other. It closes an earlier connection.
 func (s *stream) connect() (*os.File, error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -149,8 +142,7 @@ func (s *stream) connect() (*os.File, error) {
 	return theirs, nil
 }
 
-// replace makes conn the connection, and closes the one before. Who had that is
-// gone.
+// replace makes conn the connection and closes the previous one, whose autoscaler has ended.
 func (s *stream) replace(conn net.Conn) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -162,14 +154,14 @@ func (s *stream) replace(conn net.Conn) {
 	s.movedLocked()
 }
 
-// expect has signs of life expected by that tick.
+// expect sets the tick that determines the limit for signs of life.
 func (s *stream) expect(tick time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.tick = tick
 }
 
-// alive returns the latest sign of life of the present autoscaler; nil before the first.
+// alive returns the current autoscaler's last sign of life; nil before the first.
 func (s *stream) alive() *Alive {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -184,7 +176,7 @@ func (s *stream) alive() *Alive {
 	return &a
 }
 
-// gone tells that the autoscaler's process has ended.
+// gone records that the autoscaler's process has ended.
 func (s *stream) gone() {
 	s.mu.Lock()
 	present := s.present
@@ -194,8 +186,7 @@ func (s *stream) gone() {
 	}
 }
 
-// drop closes conn, and forgets it unless it has been replaced. Its autoscaler is
-// to end.
+// drop closes conn. If it is the current connection, its autoscaler is expected to end.
 func (s *stream) drop(conn net.Conn) {
 	conn.Close()
 	s.mu.Lock()
@@ -228,14 +219,13 @@ func (s *stream) run(ctx context.Context) {
 	}
 }
 
-// check ends an autoscaler that owes something for too long, or gives no sign of life,
-// and gives one that owes nothing a revision to follow, changed or not: so one that hangs
-// is found out while nothing changes.
+// check ends an autoscaler that exceeds a time limit. If the autoscaler is idle, check sends it a revision, changed or
+// not, so that a hung autoscaler is detected without changes.
 func (s *stream) check(now time.Time) {
 	s.mu.Lock()
 	hung := s.patience.hung(s.tick)
 	if !s.checked.IsZero() && !s.sign.IsZero() && now.Sub(s.checked) > hung/2 {
-		s.sign = now // bootstrap itself was halted: its silence is not the autoscaler's
+		s.sign = now // bootstrap itself was halted, so a missing sign of life is not the autoscaler's fault
 	}
 	s.checked = now
 	silent := s.conn != nil && s.tick > 0 && !s.sign.IsZero() && now.Sub(s.sign) >= hung
@@ -245,17 +235,17 @@ func (s *stream) check(now time.Time) {
 	s.mu.Unlock()
 	switch {
 	case silent:
-		s.hangs(fmt.Sprintf("it has given no sign of life for %v", hung))
+		s.hangs(fmt.Sprintf("no sign of life for %v", hung))
 	case owes && lost && owed >= s.patience.end:
-		s.hangs(fmt.Sprintf("its end of the directory's stream is closed, and %v later it has not ended", s.patience.end))
+		s.hangs(fmt.Sprintf("it closed the stream of the directory and has not ended after %v", s.patience.end))
 	case owes && !lost && owed >= s.patience.follow:
-		s.hangs(fmt.Sprintf("it has followed no revision of the directory for %v", s.patience.follow))
+		s.hangs(fmt.Sprintf("it followed no revision of the directory for %v", s.patience.follow))
 	case quiet:
 		s.write()
 	}
 }
 
-// write sends one revision. An autoscaler that does not take it hangs.
+// write sends one revision. An autoscaler that does not read it counts as hung.
 func (s *stream) write() {
 	s.mu.Lock()
 	conn := s.conn
@@ -284,12 +274,12 @@ func (s *stream) write() {
 		s.drop(conn)
 	}
 	if errors.Is(err, os.ErrDeadlineExceeded) {
-		s.hangs(fmt.Sprintf("it has not taken a revision of the directory within %v", s.patience.take))
+		s.hangs(fmt.Sprintf("it did not read a revision of the directory within %v", s.patience.take))
 	}
 }
 
-// read hears an autoscaler until its connection ends. One that talks nonsense is
-// ended, as one that hangs is.
+// read reads an autoscaler's reports until its connection ends. An autoscaler that sends invalid data is ended like one
+// that hangs.
 func (s *stream) read(conn net.Conn) {
 	err := eachLine(conn, maxReport, func(line []byte) error {
 		r, err := decodeReport(line)
@@ -304,13 +294,13 @@ func (s *stream) read(conn net.Conn) {
 	})
 	s.drop(conn)
 	if errors.Is(err, errNonsense) {
-		s.log.Error("autoscaler's report is not understood", "err", err)
+		s.log.Error("invalid report from the autoscaler", "err", err)
 		s.hangs(err.Error())
 	}
 }
 
-// follow notes how far the autoscaler at conn has come, which is a sign of life. It cannot
-// have followed what was never written.
+// follow records the revision that the autoscaler at conn follows, and a sign of life. A revision cannot exceed the
+// last one written.
 func (s *stream) follow(conn net.Conn, revision int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -53,8 +53,7 @@ func FuzzDecodeReport(f *testing.F) {
 	})
 }
 
-// A report of the most and longest answers must fit its line, and bootstrap's
-// reading of it.
+// A report of the most and longest answers fits into a line that bootstrap accepts.
 func TestReportsFitTheirLine(t *testing.T) {
 	r := NewReader()
 	text := strings.Repeat("\x01", 3*maxRemark)
@@ -92,7 +91,7 @@ func TestReportNeverWaits(t *testing.T) {
 	}
 }
 
-// peer is a stream with somebody at its other end.
+// peer is a stream with a test as the other end.
 type peer struct {
 	*stream
 	conn  net.Conn
@@ -179,7 +178,7 @@ func TestStreamFollowed(t *testing.T) {
 		t.Fatal("followed before it was reported")
 	case <-time.After(5 * time.Millisecond):
 	}
-	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", revision+100) // as much as was written, no more
+	fmt.Fprintf(p.conn, "{\"revision\":%d}\n", revision+100) // capped at the last written revision
 	if !<-followed {
 		t.Error("not followed, want it followed")
 	}
@@ -193,10 +192,10 @@ func TestStreamDropsWhoTalksNonsense(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			p := newPeer(t, &Directory{})
 			p.next(t)
-			p.conn.Write([]byte(line)) // an error: it was dropped before the end
+			p.conn.Write([]byte(line)) // an error means that it was dropped before the end
 			for p.lines.Scan() {
 			}
-			if why := <-p.hung; !strings.Contains(why, "nonsense on the stream") {
+			if why := <-p.hung; !strings.Contains(why, "invalid data on the stream") {
 				t.Errorf("the autoscaler is ended because %q, want nonsense", why)
 			}
 		})

@@ -225,7 +225,7 @@ func TestUpWithoutBucket(t *testing.T) {
 	first.end(t)
 	u := startUp(t, data, "--no-bucket")
 	// A tick on a busy machine may have warnings of its own.
-	const warning = "apps (weir/instance_count) is running: from the cache, as the bucket was away when it was fetched: "
+	const warning = "apps (weir/instance_count) is running: from the cache, because the bucket was unavailable at the fetch: "
 	u.pool(t, "an answer of the cached release, and a warning", func(s poolStatus) error {
 		if !slices.ContainsFunc(s.Warnings, func(w string) bool { return strings.HasPrefix(w, warning) }) {
 			return fmt.Errorf("warnings: %q", s.Warnings)

@@ -15,25 +15,24 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
-// Bootstrap runs one pool's processes.
+// Bootstrap runs the processes of one pool.
 type Bootstrap struct {
 	config     Config
 	means      means
 	autoscaler *supervise.Process
 	stream     *stream
-	fresh      chan struct{} // has room for one: seats are to be started
+	fresh      chan struct{} // buffer of 1: app processes wait to be started
 
 	mu    sync.Mutex
 	plan  Plan
 	seats []*seat // in the plan's order
 	begun map[*seat]bool
-	kept  []Trial // as they were at the start
-	// ending are the last seats of apps that were removed. They run until nobody
-	// asks them any more.
+	kept  []Trial // trials loaded at the start
+	// ending holds the last app process of each removed app. It runs until the autoscaler sends it no more requests.
 	ending map[string]*seat
 }
 
-// New returns a bootstrap that runs nothing yet.
+// New returns a bootstrap. It starts nothing until Run is called.
 func New(c Config) (*Bootstrap, error) {
 	if err := c.Validate(); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
@@ -52,27 +51,25 @@ func New(c Config) (*Bootstrap, error) {
 	return b, b.Update(c.Plan)
 }
 
-// ExitRestart is the exit status with which the autoscaler asks to be started
-// again, as when its files have changed in what it is built on: no failure, and
-// at once, unless it ends so several times within some minutes.
+// ExitRestart is the exit status by which the autoscaler requests a restart, for example after a change of its files.
+// It does not count as a failure. The restart follows at once, unless there were several within some minutes.
 const ExitRestart = 75
 
 func wantsRestart(e supervise.Exit) bool { return e.Code == ExitRestart }
 
-// autoscalerGrace is a little more than what the loop takes to finish a tick.
+// autoscalerGrace is slightly longer than the loop needs to finish a tick.
 const autoscalerGrace = 2500 * time.Millisecond
 
-// forEver is the restart policy of what the pool cannot do without: the pauses
-// grow to half a minute, so that its window never sees as many as the budget.
+// unlimitedRestarts is the restart policy of processes that the pool needs. The pauses grow to half a minute, so that
+// the failures in the window never reach the budget.
 func forEver() supervise.Policy {
 	p := supervise.DefaultPolicy()
 	p.Budget = 1000
 	return p
 }
 
-// Run starts the signals, then the autoscaler, and keeps all of them as the plan
-// says until ctx ends. When it returns, none of them is left, or the error says
-// which. It is called once.
+// Run starts the signals, then the autoscaler, and runs them according to the plan until ctx ends. When it returns, all
+// processes have ended, or the error lists those that are left. Call it once.
 func (b *Bootstrap) Run(ctx context.Context) error {
 	if err := b.loadTrials(ctx); err != nil {
 		return err
@@ -119,7 +116,7 @@ func (l *errorList) join() error {
 	return errors.Join(l.errs...)
 }
 
-// startSeats runs the seats that do not run yet.
+// startAppProcesses starts the app processes that have not been started.
 func (b *Bootstrap) startSeats(ctx context.Context, running *sync.WaitGroup, errs *errorList) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -131,7 +128,7 @@ func (b *Bootstrap) startSeats(ctx context.Context, running *sync.WaitGroup, err
 	}
 }
 
-// awaitSignals waits until each signal answers, or patience ends.
+// awaitSignals waits until all signals are ready, at most ReadyTimeout.
 func (b *Bootstrap) awaitSignals(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, b.config.Patience)
 	defer cancel()
@@ -143,7 +140,7 @@ func (b *Bootstrap) awaitSignals(ctx context.Context) {
 		current := s.current
 		s.mu.Unlock()
 		if err := current.process.Ready(ctx); err != nil {
-			b.config.Log.Warn("signal does not answer, its app is served by the default signal",
+			b.config.Log.Warn("signal not ready, default signal serves its app",
 				"app", s.app, "err", err, "why", current.status().Why)
 		}
 	}
@@ -160,24 +157,24 @@ func (b *Bootstrap) autoscalerSpec(context.Context) (supervise.Spec, error) {
 	}, nil
 }
 
-// watchAutoscaler is told of each status of the autoscaler's process.
+// watchAutoscaler receives each status of the autoscaler's process.
 func (b *Bootstrap) watchAutoscaler(now supervise.Status) {
 	if now.PID == 0 {
 		b.stream.gone()
 	}
 }
 
-// autoscalerHangs ends the autoscaler's process; another is started.
+// restartAutoscaler reports the autoscaler's process as hung. Its supervisor starts another.
 func (b *Bootstrap) autoscalerHangs(why string) { b.autoscaler.Fail(why) }
 
-// environment is the plan as children are told it.
+// environment returns the plan as environment variables for children.
 func (b *Bootstrap) environment() []string {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return b.plan.Environment(b.config.Bucket, b.config.Args)
 }
 
-// directory is where the signals answer now.
+// directory returns the current endpoints of the signals.
 func (b *Bootstrap) directory() Directory {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -188,14 +185,14 @@ func (b *Bootstrap) directory() Directory {
 	return d
 }
 
-// hear gives an answer to the seat that it is about.
+// receive passes an answer to the app process that it concerns.
 func (b *Bootstrap) hear(a Answer) {
 	if s, err := b.seat(a.App); err == nil {
 		s.hear(a)
 	}
 }
 
-// ErrNoApp: the plan has no signal for that app. From Restart and Logs.
+// ErrNoApp: the plan has no signal for that app. Restart and Logs return it.
 var ErrNoApp = errors.New("the plan has no signal for that app")
 
 func (b *Bootstrap) seat(app string) (*seat, error) {
@@ -211,9 +208,8 @@ func (b *Bootstrap) seat(app string) (*seat, error) {
 	return nil, fmt.Errorf("app %q: %w, which has %s", app, ErrNoApp, strings.Join(apps, ", "))
 }
 
-// Restart stops the process of an app's signal and starts it again at once, or
-// starts it if it was given up, or fetches its release if that was not to be had.
-// It does not wait for any of it. ErrNoApp if the plan has no such app.
+// Restart restarts the process of an app's signal at once, also after its restart budget is spent. If the last fetch of
+// its release failed, it fetches again. It does not wait. It returns ErrNoApp if the plan has no such app.
 func (b *Bootstrap) Restart(app string) error {
 	s, err := b.seat(app)
 	if err != nil {
@@ -221,15 +217,15 @@ func (b *Bootstrap) Restart(app string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.current.restart("an operator asked for it")
+	s.current.restart("requested by an operator")
 	if s.candidate != nil {
 		s.candidate.fetchNow()
 	}
 	return nil
 }
 
-// Logs returns the last output of an app's signal and of the candidates that were
-// beside it. ErrNoApp if the plan has no such app.
+// Logs returns the last output of an app's signal and of its candidates. It returns ErrNoApp if the plan has no such
+// app.
 func (b *Bootstrap) Logs(app string) (*output.Tail, error) {
 	s, err := b.seat(app)
 	if err != nil {
@@ -238,9 +234,9 @@ func (b *Bootstrap) Logs(app string) (*output.Tail, error) {
 	return s.tail, nil
 }
 
-// Status is all processes as they are now.
+// Status returns the current state of all processes.
 func (b *Bootstrap) Status() Status {
-	alive := b.stream.alive() // first: the stream locks itself, then b
+	alive := b.stream.alive() // first: the stream locks its mutex before b's
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	s := Status{Cluster: b.plan.Cluster, Pool: b.plan.Pool, PID: os.Getpid()}
@@ -255,8 +251,7 @@ func (b *Bootstrap) Status() Status {
 	return s
 }
 
-// Releases returns the releases that are in use: those that run, in whatever
-// part, and those that the plan wants or may come back to. They are in order.
+// Releases returns the sorted releases in use: those that run, and those that the plan requires or may return to.
 func (b *Bootstrap) Releases() []release.Ref {
 	refs := b.means.shelf.inUse()
 	b.mu.Lock()

@@ -12,18 +12,16 @@ import (
 	"github.com/weirkeeper/weirkeeper/internal/testsize"
 )
 
-// faults is how many the chaos test makes: each kind often.
+// faults is the number of faults of the chaos test: many of each kind.
 var faults = testsize.Pick(1000, 250)
 
 const (
-	// healthy is the app of a signal that nobody harms, harmedBudget what the
-	// others have for an evaluation.
+	// healthy is the app of a signal that is never harmed. harmedBudget bounds an evaluation of the others.
 	healthy      = "healthy"
 	harmedBudget = 50 * time.Millisecond
 )
 
-// Many faults over eight signals: no tick of a healthy signal is lost, each
-// of the harmed ones comes back, and nothing is left of any of it.
+// Many faults in eight signals: no tick of a healthy signal is lost, each harmed signal recovers, and nothing is left.
 func TestChaos(t *testing.T) {
 	temp := t.TempDir()
 	t.Setenv("TMPDIR", temp)
@@ -68,7 +66,7 @@ func TestChaos(t *testing.T) {
 		a.awaitEnd(t)
 	}
 	eventually(t, "no descriptor is left", func() error {
-		// What the test itself holds: the listener.
+		// The listener belongs to the test itself.
 		if now := descriptors(t); now > before+1 {
 			return fmt.Errorf("%d descriptors, %d before", now, before)
 		}
@@ -86,16 +84,16 @@ type victims struct {
 	apps      []string
 
 	made   int            // faults
-	faults map[string]int // of each app
-	asked  map[string]int // how often each app was asked when it was harmed last
+	faults map[string]int // per app
+	asked  map[string]int // per app: number of requests at its last fault
 }
 
 func newVictims(p *pool, e *evaluator, apps []string) *victims {
 	return &victims{pool: p, evaluator: e, apps: apps, faults: map[string]int{}, asked: map[string]int{}}
 }
 
-// harm makes at most so many faults: the next one of each app whose signal runs, and
-// was asked since the one before; first those that had the fewest. It returns how many.
+// harm makes at most most faults and returns their number. It takes each app whose signal runs and had a request since
+// its last fault, those with the fewest faults first.
 func (v *victims) harm(t testing.TB, most int) (made int) {
 	t.Helper()
 	status := v.pool.Status().Signals
@@ -105,8 +103,7 @@ func (v *victims) harm(t testing.TB, most int) (made int) {
 			continue
 		}
 		if now.State == "backoff" {
-			// One that rests after too many faults is started at once, or it would
-			// take as long as its patience.
+			// Start a signal that pauses after too many faults at once. Otherwise its pause would take long.
 			_ = v.pool.Restart(now.App)
 		}
 		h := v.evaluator.ofApp(now.App)
@@ -122,19 +119,18 @@ func (v *victims) harm(t testing.TB, most int) (made int) {
 	return made
 }
 
-// mend starts all of them again, and waits until they answer.
+// restoreAll restarts all of them and waits until they answer.
 func (v *victims) mend(t testing.TB) {
 	t.Helper()
 	clear(v.asked)
 	for _, app := range v.apps {
-		syscall.Kill(-v.pool.process(app).PID, syscall.SIGCONT) // an error: it is not there, or runs
+		syscall.Kill(-v.pool.process(app).PID, syscall.SIGCONT) // an error means that it has ended or runs
 		_ = v.pool.Restart(app)
 		v.evaluator.awaitAnswers(t, app, 3)
 	}
 }
 
-// harm makes a fault of one of nine kinds: of two that any process can have, and
-// seven that a moody one has when it is told.
+// harm makes a fault of one of nine kinds. Two work on any process; seven need a changeable one.
 func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
 	t.Helper()
 	kind %= int(moods) + 1
@@ -143,7 +139,7 @@ func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
 	case 0:
 		err = syscall.Kill(-now.PID, syscall.SIGKILL)
 		if plugin := p.process("plugin"); plugin.PID != 0 {
-			_ = syscall.Kill(-plugin.PID, syscall.SIGKILL) // it may have ended by now
+			_ = syscall.Kill(-plugin.PID, syscall.SIGKILL) // it may have ended already
 		}
 	case 1:
 		err = syscall.Kill(-now.PID, syscall.SIGSTOP)
@@ -155,7 +151,7 @@ func harm(t testing.TB, p *pool, now bootstrap.Process, kind int) {
 	}
 }
 
-// descriptors returns how many files this process has open.
+// descriptors returns the number of open files of this process.
 func descriptors(t *testing.T) int {
 	t.Helper()
 	open, err := os.ReadDir("/proc/self/fd")

@@ -10,27 +10,26 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// The variables of the design document. Lists are separated by white space, and
-// entry i of each is of signal i, the default signal first. Signals that weir
-// ships have no version, and are in no list.
+// Environment variables of Clusterman. Lists are separated by white space. Entry i of each list belongs to signal i;
+// the default signal is first. Signals that weir ships have no version and are not listed.
 const (
 	VarCluster    = "CMAN_CLUSTER"
-	VarPool       = "CMAN_POOL" // "default" if it is not set
+	VarPool       = "CMAN_POOL" // unset: "default"
 	VarArgs       = "CMAN_ARGS"
 	VarBucket     = "CMAN_SIGNALS_BUCKET"
-	VarVersions   = "CMAN_VERSIONS_TO_FETCH" // the distinct versions, a set
+	VarVersions   = "CMAN_VERSIONS_TO_FETCH" // distinct versions
 	VarVersion    = "CMAN_SIGNAL_VERSIONS"
 	VarNamespace  = "CMAN_SIGNAL_NAMESPACES"
 	VarName       = "CMAN_SIGNAL_NAMES"
 	VarApp        = "CMAN_SIGNAL_APPS"
-	VarNumVersion = "CMAN_NUM_VERSIONS" // of distinct ones
+	VarNumVersion = "CMAN_NUM_VERSIONS" // number of distinct versions
 	VarNumSignal  = "CMAN_NUM_SIGNALS"
 )
 
 const defaultPool = "default"
 
-// Environment returns the plan as all eleven variables, "KEY=VALUE" each. Bucket
-// and args are those of VarBucket and VarArgs.
+// Environment returns the plan as all eleven variables, in the form "KEY=VALUE". bucket and args are the values of
+// VarBucket and VarArgs.
 func (p Plan) Environment(bucket, args string) []string {
 	var versions, namespaces, names, apps []string
 	for _, s := range p.Signals {
@@ -50,11 +49,9 @@ func (p Plan) Environment(bucket, args string) []string {
 	}
 }
 
-// PlanFromEnvironment reads a plan from the variables, with getenv in the manner
-// of os.Getenv. It has the signals of the lists, and so no signal that weir
-// ships; ok is false, and the plan has a cluster and a pool at most, if none of
-// the lists is set. Counts and versions to fetch without them are an error.
-// VarArgs and VarBucket are not of the plan.
+// PlanFromEnvironment builds a plan from the variables. getenv behaves like os.Getenv. The plan has the signals of the
+// lists, so it has no shipped signals. If no list is set, ok is false and the plan has at most a cluster and a pool.
+// Counts or versions to fetch without lists are an error. VarArgs and VarBucket are ignored.
 func PlanFromEnvironment(getenv func(string) string) (plan Plan, ok bool, err error) {
 	plan = Plan{Cluster: getenv(VarCluster), Pool: getenv(VarPool)}
 	if plan.Pool == "" {
@@ -77,7 +74,7 @@ func PlanFromEnvironment(getenv func(string) string) (plan Plan, ok bool, err er
 	return plan, len(apps) > 0, nil
 }
 
-// set returns the distinct words, in order.
+// set returns the distinct words, sorted.
 func set(words []string) []string {
 	distinct := slices.Clone(words)
 	slices.Sort(distinct)
@@ -91,8 +88,7 @@ func checkDefault(apps []string) error {
 	return nil
 }
 
-// checkSet compares the versions to fetch, if they are set, with those of the
-// signals.
+// checkSet compares the versions to fetch, if set, with those of the signals.
 func checkSet(fetch, versions []string) error {
 	if len(fetch) != 0 && !slices.Equal(set(fetch), set(versions)) {
 		return fmt.Errorf("%s is %q, but the signals' versions are %q", VarVersions, set(fetch), set(versions))

@@ -11,7 +11,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap"
 )
 
-// twoVersions is an environment of three signals of two versions.
+// twoVersions returns the environment of three signals with two versions.
 func twoVersions() map[string]string {
 	return map[string]string{
 		"CMAN_CLUSTER": "prod", "CMAN_POOL": "batch", "CMAN_ARGS": "--dry-run", "CMAN_SIGNALS_BUCKET": "releases",
@@ -63,9 +63,9 @@ func TestEnvironment(t *testing.T) {
 func TestPlanFromEnvironment(t *testing.T) {
 	for _, c := range []struct {
 		name string
-		set  map[string]string // over twoVersions; "-" unsets
+		set  map[string]string // overrides of twoVersions; "-" unsets
 		apps []string
-		err  string // a part of it
+		err  string // part of the error
 	}{
 		{name: "all", apps: []string{"__default__", "web", "api"}},
 		{name: "without counts and set", set: map[string]string{"CMAN_VERSIONS_TO_FETCH": "-", "CMAN_NUM_VERSIONS": "-", "CMAN_NUM_SIGNALS": "-"}, apps: []string{"__default__", "web", "api"}},

@@ -14,42 +14,39 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// evaluator is what an autoscaler does with the directory: it asks each app's
-// signal again and again, none of them waiting for another, and reports what it
-// heard and how far it followed.
+// evaluator uses the directory as an autoscaler does. It sends requests to each app's signal repeatedly and
+// concurrently. It reports the answers and the revision that it follows.
 type evaluator struct {
 	of     *autoscaler
-	budget time.Duration       // of one evaluation
-	spared []string            // apps whose signals have longer
+	budget time.Duration       // per evaluation
+	spared []string            // apps whose signals have a longer budget
 	pause  time.Duration       // between two evaluations of a signal
-	asks   sigproto.Evaluation // what they are asked
+	asks   sigproto.Evaluation // the request
 
 	asking sync.WaitGroup
 	mu     sync.Mutex
 	apps   map[string]*heard
-	places map[string]int // of each app that is asked: the revision that says where
+	places map[string]int // by app: the revision that lists the current endpoint
 }
 
-// heard is what an evaluator knows of one app's signal.
+// received is what an evaluator has recorded about one app's signal.
 type heard struct {
 	answers int
 	failed  int
 	last    time.Time
 	longest time.Duration   // between two answers
 	cpus    float64         // of the last answer
-	took    []time.Duration // each answer
+	took    []time.Duration // time of each answer
 	lastErr error
 }
 
-// evaluate runs an evaluator that asks all the time, until the autoscaler's stream
-// ends, or the test does.
+// evaluate runs an evaluator that sends requests continuously, until the autoscaler's stream or the test ends.
 func (a *autoscaler) evaluate(t testing.TB, budget time.Duration) *evaluator {
 	t.Helper()
 	return a.evaluateWith(t, &evaluator{budget: budget, pause: time.Millisecond})
 }
 
-// evaluateWith is evaluate for an evaluator of which budget, spared and pause are
-// set.
+// evaluateWith is evaluate for an evaluator with budget, spared and pause set.
 func (a *autoscaler) evaluateWith(t testing.TB, e *evaluator) *evaluator {
 	t.Helper()
 	e.of, e.apps, e.places = a, map[string]*heard{}, map[string]int{}
@@ -61,7 +58,7 @@ func (a *autoscaler) evaluateWith(t testing.TB, e *evaluator) *evaluator {
 	return e
 }
 
-// asked is one process that is asked.
+// requested is one process that gets requests.
 type asked struct {
 	endpoint bootstrap.Endpoint
 	client   *sigproto.Client
@@ -71,7 +68,7 @@ func newAsked(at bootstrap.Endpoint) *asked {
 	return &asked{at, sigproto.NewClient(sigproto.ClientConfig{Address: at.Address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})}
 }
 
-// moved is asked, or what is in its place if the endpoint is another.
+// moved returns a, or its replacement if the endpoint differs.
 func (a *asked) moved(to bootstrap.Endpoint) *asked {
 	if a != nil && a.endpoint.Address == to.Address && a.endpoint.Group == to.Group {
 		return a
@@ -86,7 +83,7 @@ func (a *asked) close() {
 	}
 }
 
-// run sees to it that everybody is asked who is in the directory.
+// run sends requests to all entries of the directory.
 func (e *evaluator) run(ctx context.Context) {
 	defer e.asking.Wait()
 	ctx, stop := context.WithCancel(ctx)
@@ -111,7 +108,7 @@ func (e *evaluator) run(ctx context.Context) {
 	}
 }
 
-// enlist begins to ask the signals that are not asked yet.
+// enlist starts requests to new entries.
 func (e *evaluator) enlist(ctx context.Context) (d bootstrap.Directory, changed <-chan struct{}) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -125,8 +122,7 @@ func (e *evaluator) enlist(ctx context.Context) (d bootstrap.Directory, changed 
 	return d, changed
 }
 
-// entry returns an app's entry of the latest revision. If it has none, the app is
-// not asked any more.
+// entry returns an app's entry of the latest revision. Without one, the app gets no more requests.
 func (e *evaluator) entry(app string) (entry bootstrap.Entry, is bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -140,7 +136,7 @@ func (e *evaluator) entry(app string) (entry bootstrap.Entry, is bool) {
 	return d.Signals[i], true
 }
 
-// report tells answers, and the newest revision that all follow.
+// report reports answers, and the latest revision that all goroutines follow.
 func (e *evaluator) report(answers []bootstrap.Answer) {
 	e.mu.Lock()
 	d, _ := e.of.reader.Directory()
@@ -154,7 +150,7 @@ func (e *evaluator) report(answers []bootstrap.Answer) {
 	}
 }
 
-// follow asks an app's signal, and its shadow, until the app is not listed.
+// follow sends requests to an app's signal and its shadow until the app is not listed.
 func (e *evaluator) follow(ctx context.Context, app string) {
 	var own, shadow *asked
 	defer func() { own.close(); shadow.close() }()
@@ -182,7 +178,7 @@ func (e *evaluator) follow(ctx context.Context, app string) {
 	}
 }
 
-// askOnce asks a candidate that is to take its signal's place.
+// requestOnce sends a request to a candidate that should replace its signal.
 func (e *evaluator) askOnce(ctx context.Context, app string, at bootstrap.Endpoint) {
 	c := newAsked(at)
 	defer c.client.Close()
@@ -190,7 +186,7 @@ func (e *evaluator) askOnce(ctx context.Context, app string, at bootstrap.Endpoi
 	e.of.reader.Report(bootstrap.Report{Answers: []bootstrap.Answer{a}})
 }
 
-// answer asks one process.
+// answer sends a request to one process.
 func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidate bool) (bootstrap.Answer, float64) {
 	a := bootstrap.Answer{App: app, Version: c.endpoint.Version, Address: c.endpoint.Address, Candidate: isCandidate, Verdict: "value"}
 	budget := e.budget
@@ -218,7 +214,7 @@ func (e *evaluator) answer(ctx context.Context, app string, c *asked, isCandidat
 	return a, cpus
 }
 
-// ask asks an app's signal and then its shadow, and compares them.
+// request sends a request to an app's signal, then to its shadow, and compares the answers.
 func (e *evaluator) ask(ctx context.Context, s bootstrap.Entry, own, candidate *asked) []bootstrap.Answer {
 	ownAnswer, ownCPUs := e.answer(ctx, s.App, own, false)
 	if candidate == nil {
@@ -255,7 +251,7 @@ func (e *evaluator) note(app string, cpus float64, took time.Duration, err error
 	h.took = append(h.took, took)
 }
 
-// ofApp returns what is known of an app's signal by now.
+// ofApp returns what is recorded about an app's signal.
 func (e *evaluator) ofApp(app string) heard {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -265,14 +261,14 @@ func (e *evaluator) ofApp(app string) heard {
 	return heard{}
 }
 
-// forget makes the gaps and failures of all apps count from now on.
+// reset resets the gaps and failures of all apps.
 func (e *evaluator) forget() {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	clear(e.apps)
 }
 
-// awaitAnswers waits for so many more answers of an app.
+// awaitAnswers waits for more answers of an app.
 func (e *evaluator) awaitAnswers(t testing.TB, app string, more int) {
 	t.Helper()
 	want := e.ofApp(app).answers + more

@@ -2,6 +2,5 @@ package bootstrap
 
 import "github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 
-// SetPolicy makes signals that the pool cannot do without restart by a policy of
-// the test.
+// SetPolicy sets the restart policy of signals that the pool needs.
 func (c *Config) SetPolicy(p supervise.Policy) { c.policy = p }

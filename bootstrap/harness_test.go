@@ -29,15 +29,15 @@ import (
 // deadline bounds every wait of a test.
 const deadline = 30 * time.Second
 
-// nobody is a Fetcher without releases.
+// noReleases is a Fetcher without releases.
 type nobody struct{}
 
 func (nobody) Fetch(_ context.Context, ref release.Ref) (release.Installed, error) {
 	return release.Installed{}, fmt.Errorf("fetch %s: %w", ref, release.ErrNotFound)
 }
 
-// planOf is a plan of one pool: the default signal and, at addresses that no
-// other test has, those signals of app "web", "app2", ...
+// planOf returns the plan of one pool: the default signal, and the given signals of apps "web", "app2", ... Their
+// addresses are unique to the test.
 func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 	unique := fmt.Sprintf("%s%d", namespace, os.Getpid())
 	plan := bootstrap.Plan{Cluster: "prod", Pool: "default", Signals: []bootstrap.SignalPlan{
@@ -49,7 +49,7 @@ func planOf(namespace string, more ...bootstrap.SignalPlan) bootstrap.Plan {
 	return plan
 }
 
-// newBootstrap makes a bootstrap whose processes have this process's environment.
+// newBootstrap returns a bootstrap whose processes get this process's environment.
 func newBootstrap(l *supervise.Launcher, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) (*bootstrap.Bootstrap, error) {
 	config := bootstrap.Config{
 		Plan: withTestVariables(plan), Launcher: l, Releases: f, Patience: long, SwapPatience: time.Second,
@@ -76,21 +76,21 @@ func withTestVariables(plan bootstrap.Plan) bootstrap.Plan {
 	return plan
 }
 
-// pool is a bootstrap that runs, seen from all sides.
+// pool is a running bootstrap with its test fixtures.
 type pool struct {
 	*bootstrap.Bootstrap
 	plan     bootstrap.Plan
 	arrivals *arrivals
-	end      func() error // ends it, and returns what Run did
+	end      func() error // ends it and returns Run's error
 }
 
-// start runs a bootstrap until the test ends; nothing of it may be left then.
+// start runs a bootstrap until the test ends. Then nothing of it may be left.
 func start(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, patience time.Duration) *pool {
 	t.Helper()
 	return startWith(t, plan, f, func(c *bootstrap.Config) { c.Patience = patience })
 }
 
-// startWith is start with a configuration that is changed before.
+// startWith is start with a modified configuration.
 func startWith(t testing.TB, plan bootstrap.Plan, f bootstrap.Fetcher, change func(*bootstrap.Config)) *pool {
 	t.Helper()
 	expectNothingLeft(t)
@@ -136,7 +136,7 @@ func (p *pool) process(app string) bootstrap.Process {
 	return bootstrap.Process{}
 }
 
-// awaitProcess waits until the signal process of an app is as good says.
+// awaitProcess waits until good returns true for the signal process of an app.
 func (p *pool) awaitProcess(t testing.TB, app, what string, good func(bootstrap.Process) bool) bootstrap.Process {
 	t.Helper()
 	eventually(t, fmt.Sprintf("signal of app %s is %s", app, what), func() error {
@@ -150,7 +150,7 @@ func (p *pool) awaitProcess(t testing.TB, app, what string, good func(bootstrap.
 
 func running(p bootstrap.Process) bool { return p.State == "running" }
 
-// ask makes an evaluation at a signal's address.
+// request makes an evaluation at a signal's address.
 func ask(t testing.TB, address string) error {
 	t.Helper()
 	client := sigproto.NewClient(sigproto.ClientConfig{Address: address, Hello: sigproto.Hello{Cluster: "prod", Pool: "default"}})
@@ -161,10 +161,10 @@ func ask(t testing.TB, address string) error {
 	return err
 }
 
-// arrivals is where autoscalers announce themselves.
+// arrivals receives the streams of started autoscalers.
 type arrivals struct {
 	listener *net.UnixListener
-	all      []*autoscaler // that came
+	all      []*autoscaler // received so far
 }
 
 func listenForArrivals(t testing.TB) *arrivals {
@@ -179,15 +179,15 @@ func listenForArrivals(t testing.TB) *arrivals {
 	return &arrivals{listener: l}
 }
 
-// autoscaler is one that has been started, and what its directory says.
+// autoscaler is a started autoscaler with its directory.
 type autoscaler struct {
 	pid    int
 	reader *bootstrap.Reader
-	ended  chan struct{} // closed when the stream has
-	err    error         // of the reader, then
+	ended  chan struct{} // closed when the stream has ended
+	err    error         // the reader's error, after ended
 
 	mu   sync.Mutex
-	text bytes.Buffer // of the stream
+	text bytes.Buffer // content of the stream
 }
 
 // next waits for the next autoscaler, and reads its directory until it ends.
@@ -217,7 +217,7 @@ func (a *arrivals) next(t testing.TB) *autoscaler {
 	return got
 }
 
-// fileOf returns the descriptor that came with a message.
+// fileOf returns the descriptor in a message.
 func fileOf(t testing.TB, rights []byte) net.Conn {
 	t.Helper()
 	messages, err := unix.ParseSocketControlMessage(rights)
@@ -237,7 +237,7 @@ func fileOf(t testing.TB, rights []byte) net.Conn {
 	return conn
 }
 
-// tee is a stream of which the autoscaler keeps what it read.
+// tee is a stream that stores what was read.
 type tee struct {
 	net.Conn
 	to *autoscaler
@@ -255,7 +255,7 @@ func (a *autoscaler) keep(text []byte) {
 	a.text.Write(text)
 }
 
-// revisions returns what the stream has said so far.
+// revisions returns the revisions received so far.
 func (a *autoscaler) revisions(t testing.TB) []bootstrap.Directory {
 	t.Helper()
 	a.mu.Lock()
@@ -264,7 +264,7 @@ func (a *autoscaler) revisions(t testing.TB) []bootstrap.Directory {
 	return decodeRevisions(t, text[:strings.LastIndexByte(text, '\n')+1])
 }
 
-// awaitEntry waits until the directory says of an app what good wants.
+// awaitEntry waits until good returns true for the app's entry in the directory.
 func (a *autoscaler) awaitEntry(t testing.TB, app, what string, good func(bootstrap.Entry) bool) bootstrap.Entry {
 	t.Helper()
 	await(t, "the first revision", a.reader.First())
@@ -289,8 +289,7 @@ func (a *autoscaler) awaitEnd(t testing.TB) {
 func up(e bootstrap.Entry) bool   { return e.Down == "" && e.Group != 0 }
 func down(e bootstrap.Entry) bool { return e.Down != "" }
 
-// gate holds signals back that are named gated: each start of one waits for one
-// call of open.
+// gate delays the signals named gated: each start waits for one call of open.
 type gate struct{ listener net.Listener }
 
 func newGate(t testing.TB) *gate {
@@ -305,7 +304,7 @@ func newGate(t testing.TB) *gate {
 	return &gate{l}
 }
 
-// open lets the next signal through, or the one that waits.
+// open lets one waiting or future signal pass.
 func (g *gate) open(t testing.TB) {
 	t.Helper()
 	g.listener.(*net.UnixListener).SetDeadline(time.Now().Add(deadline))
@@ -319,8 +318,7 @@ func (g *gate) open(t testing.TB) {
 	}
 }
 
-// expectNothingLeft marks all processes that the test will start, and wants them
-// gone at its end.
+// expectNothingLeft marks all processes that the test will start, and fails unless all have ended at its end.
 func expectNothingLeft(t testing.TB) {
 	t.Helper()
 	mark := fmt.Sprintf("%s-%d-%d", strings.ReplaceAll(t.Name(), "/", "-"), os.Getpid(), time.Now().UnixNano())
@@ -335,8 +333,7 @@ func expectNothingLeft(t testing.TB) {
 	})
 }
 
-// marked returns the command lines of the processes, but this one and servers
-// that tests own, that carry a mark.
+// marked returns the command lines of the processes with a mark, except this one and the servers of tests.
 func marked(mark string) (lines []string) {
 	dirs, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range dirs {
@@ -349,7 +346,7 @@ func marked(mark string) (lines []string) {
 	return lines
 }
 
-// kill ends a process or, by a negative number, a group as a crash would.
+// kill ends a process as a crash would; a negative number is a group.
 func kill(t testing.TB, pid int) {
 	t.Helper()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
@@ -366,7 +363,7 @@ func await(t testing.TB, what string, done <-chan struct{}) {
 	}
 }
 
-// eventually looks again and again until look returns nil.
+// eventually calls look repeatedly until it returns nil.
 func eventually(t testing.TB, what string, look func() error) {
 	t.Helper()
 	late := time.After(deadline)

@@ -14,19 +14,19 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Users gives signals users of their own.
+// Users assigns each signal its own user.
 type Users interface {
-	// Of returns the user id of the signal at that address: the same one each time,
-	// and that of no other address.
+	// Of returns the user id for the signal at that address. It returns the same id each time, and different ids for
+	// different addresses.
 	Of(address string) (id int, err error)
 }
 
-// SameUser is why signals run as bootstrap's own user, if Config.Users is nil and
-// Config.SameUser empty.
+// SameUser is the default reason for signals that run as bootstrap's own user. It applies if Config.Users is nil and
+// Config.SameUser is empty.
 const SameUser = "bootstrap was started without users for signals"
 
-// runsAs returns the user of the signal's next start, which executes path. User 0 is that of
-// bootstrap itself: why is what keeps the signal from having its own.
+// runsAs returns the user of the signal's next start, which executes path. User 0 means bootstrap's own user; why is
+// then the reason.
 func (sig *signal) runsAs(at place, path string) (user int, why string, err error) {
 	config := sig.seat.config
 	if config.Users == nil {
@@ -41,8 +41,8 @@ func (sig *signal) runsAs(at place, path string) (user int, why string, err erro
 	return user, "", nil
 }
 
-// ForOthers returns nil if each user can reach a file or folder and execute or search it:
-// if all folders on the way allow it by their modes. Access lists count for nothing.
+// ReachableByOthers returns nil if every user can reach a file or folder and execute or search it, by the modes of all folders
+// on its path. It ignores access control lists.
 func ForOthers(path string) error {
 	info, err := os.Stat(path)
 	for err == nil {
@@ -51,7 +51,7 @@ func ForOthers(path string) error {
 			return fmt.Errorf("%s has mode %04o, and other users need execute permission on it", path, info.Mode().Perm())
 		}
 		if isSelf := path == ownProgram; isSelf || path == string(filepath.Separator) {
-			return nil // the kernel does not look at the folders above a running program
+			return nil // the kernel does not check the folders above a running program
 		}
 		path = filepath.Dir(path)
 		info, err = os.Stat(path)
@@ -59,11 +59,11 @@ func ForOthers(path string) error {
 	return err
 }
 
-// ownProgram is the program of this process, whatever its path has become.
+// ownProgram is the path of this process's program, even if the file was moved.
 const ownProgram = "/proc/self/exe"
 
-// environment is the complete environment of the signal's next start, as that user. It has
-// no variable that the plan does not name, beside those that every program needs.
+// environment returns the complete environment of the signal's next start as that user. It contains only common
+// variables and those that the plan names.
 func (sig *signal) environment(user int) []string {
 	named := strings.Fields(sig.plan.Environment)
 	env := supervise.PlainEnvironment(sig.seat.config.Environ, named...)
@@ -73,7 +73,7 @@ func (sig *signal) environment(user int) []string {
 		}
 	}
 	if user != 0 {
-		// The folders of bootstrap's user are not for it.
+		// The folders of bootstrap's user do not belong to this user.
 		env = slices.DeleteFunc(env, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
 			return (name == "HOME" || name == "TMPDIR") && !slices.Contains(named, name)

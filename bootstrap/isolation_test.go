@@ -34,7 +34,7 @@ func environOf(t *testing.T, pid int) (entries []string) {
 	return entries
 }
 
-// A signal gets what every program needs, what the plan names, and nothing else.
+// A signal gets the common variables and those that the plan names, and no others.
 func TestSignalGetsNoOtherVariables(t *testing.T) {
 	plan := planOf("allowed", shipped("web", "rps"))
 	plan.Signals[1].Environment = "SHOP_TOKEN SHOP_MISSING"
@@ -52,7 +52,7 @@ func TestSignalGetsNoOtherVariables(t *testing.T) {
 			name, value, _ := strings.Cut(entry, "=")
 			allowed := slices.Contains([]string{"PATH", "HOME", "TMPDIR", "LANG", "LANGUAGE", "TZ", supervise.TagVariable}, name) ||
 				strings.HasPrefix(name, "LC_") || strings.HasPrefix(name, "CMAN_") || strings.HasPrefix(name, "GO") ||
-				strings.HasPrefix(name, "WEIR_TEST_") // which the tests' plans name
+				strings.HasPrefix(name, "WEIR_TEST_") // named by the plans of the tests
 			switch {
 			case name == "SHOP_TOKEN":
 				given = entry
@@ -66,7 +66,7 @@ func TestSignalGetsNoOtherVariables(t *testing.T) {
 	}
 }
 
-// counted gives users in the order of the requests.
+// counted assigns users in the order of the requests.
 type counted struct{ addresses []string }
 
 const firstCounted = 60990
@@ -120,9 +120,8 @@ func openFolder(t *testing.T) string {
 	return folder
 }
 
-// Each signal runs as a user of its own where bootstrap may start such processes, and
-// answers; a plugin has its control plane. Where bootstrap may not, the signal's status is the
-// error.
+// If bootstrap may switch users, each signal runs as its own user and answers, and a plugin has its control connection.
+// Otherwise the signal's status contains the error.
 func TestSignalsOfTheirOwnUsers(t *testing.T) {
 	missing, err := supervise.MissingRights()
 	if err != nil {
@@ -178,7 +177,7 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 		t.Fatal(err)
 	}
 	if len(missing) > 0 {
-		return // TestSignalsOfTheirOwnUsers shows what is then
+		return // TestSignalsOfTheirOwnUsers covers this case
 	}
 	plan := released("userrelease")
 	s := newStore(t, plan)
@@ -186,7 +185,7 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 	s.publish(t, plan.Signals[1].Ref(), "#!/bin/sh\nexec sleep 1000\n")
 	p := startWith(t, plan, s, func(c *bootstrap.Config) { c.Users = newUsers() })
 	now := p.awaitProcess(t, "web", "executed", func(p bootstrap.Process) bool {
-		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)) // empty: it is not there yet
+		line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", p.PID)) // empty: not yet executed
 		return strings.HasPrefix(string(line), "sleep\x00")
 	})
 	if uid := userOf(t, now.PID); uid != now.User || uid < firstCounted {
@@ -194,7 +193,7 @@ func TestReleaseOfItsOwnUser(t *testing.T) {
 	}
 }
 
-// listener is a signal of Clusterman: it listens, and knows nothing of users.
+// listener is a Clusterman signal: it listens, and ignores users.
 const listener = `import socket, sys, time
 s = socket.socket(socket.AF_UNIX)
 s.bind("\0" + "-".join(sys.argv[1:4]) + "-socket")
@@ -202,7 +201,7 @@ s.listen()
 time.sleep(1000)
 `
 
-// tarballs fetches virtual environments, as Clusterman's bucket has them.
+// tarballs fetches virtual environments in the layout of Clusterman's bucket.
 type tarballs struct{ *store }
 
 func (s tarballs) Fetch(ctx context.Context, ref release.Ref) (release.Installed, error) {
@@ -240,8 +239,8 @@ func (s tarballs) publishVenv(t *testing.T, ref release.Ref) {
 	}
 }
 
-// An interpreter with its libraries runs as a user of its own if that user can reach the cache,
-// and else as bootstrap's user, with the reason.
+// An interpreter with its libraries runs as its own user if that user can reach the cache. Otherwise it runs as
+// bootstrap's user, with the reason.
 func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
 	missing, err := supervise.MissingRights()
 	if err != nil {
@@ -280,7 +279,7 @@ func TestVirtualEnvironmentOfItsOwnUser(t *testing.T) {
 	}
 }
 
-// Where signals run as bootstrap's user, their status has the reason.
+// If signals run as bootstrap's user, their status contains the reason.
 func TestSignalsOfTheSameUser(t *testing.T) {
 	for _, why := range []string{"", "bootstrap lacks a right"} {
 		p := startWith(t, planOf("same", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.SameUser = why })
@@ -294,12 +293,12 @@ func TestSignalsOfTheSameUser(t *testing.T) {
 	}
 }
 
-// refusing has no user for anybody.
+// refusing assigns no users.
 type refusing struct{}
 
 func (refusing) Of(string) (int, error) { return 0, errors.New("all user ids are taken") }
 
-// Without an id the signal does not run as bootstrap's user instead.
+// If no user is available, the signal does not run as bootstrap's user.
 func TestSignalWithoutAUserDoesNotRun(t *testing.T) {
 	p := startWith(t, planOf("nouser", shipped("web", "rps")), nobody{}, func(c *bootstrap.Config) { c.Users = refusing{} })
 	now := p.awaitProcess(t, "web", "without a user", func(p bootstrap.Process) bool { return p.Why != "" })

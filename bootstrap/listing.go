@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// hear takes an answer of one of the seat's processes. One that is of another
-// than those that are seated now says nothing of them.
+// receive processes an answer of one of the app's processes. It ignores answers of earlier processes.
 func (s *seat) hear(a Answer) {
 	if a.Address == "" {
-		return // no process has that
+		return // no process has an empty address
 	}
 	now := time.Now()
 	s.mu.Lock()
@@ -33,12 +32,12 @@ func (s *seat) hear(a Answer) {
 	}
 }
 
-// onTrialLocked reports whether the candidate is the shadow that the plan has now.
+// onTrialLocked reports whether the candidate is the shadow of the current plan.
 func (s *seat) onTrialLocked() bool {
 	return s.shadow && s.plan.Shadow != nil && s.candidate.plan.runsAs(s.plan.promoted())
 }
 
-// entry is the seat's line in the directory.
+// entry returns the app's entry in the directory.
 func (s *seat) entry() Entry {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -49,7 +48,7 @@ func (s *seat) entry() Entry {
 	}
 	question := s.candidate.question
 	if s.shadow {
-		question = e.Question // they are compared
+		question = e.Question // the same request configuration, because the answers are compared
 	}
 	e.Candidate = &Candidate{Endpoint: s.candidate.endpoint(question), Shadow: s.shadow}
 	if s.shadow && s.plan.Shadow != nil {

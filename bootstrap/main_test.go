@@ -22,8 +22,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/signals/plugin"
 )
 
-// The test binary is also every process that a bootstrap starts, by its first
-// argument, and a bootstrap that can be killed.
+// The test binary is also every process that a bootstrap starts, by its first argument, and a bootstrap that a test can
+// kill.
 const (
 	asKeeper     = "keeper"
 	asSignal     = "signal" // NAMESPACE NAME APP
@@ -31,22 +31,22 @@ const (
 	asBootstrap  = "bootstrap"
 )
 
-// Names of signals that behave in their own way; every other one answers.
+// Names of signals with special behaviour. All others answer.
 const (
-	gated = "gated" // listens when the gate lets it
+	gated = "gated" // listens after the gate is opened
 	mute  = "mute"  // never listens
 
-	plugged  = "plugged"  // is a plugin
-	babbler  = "babbler"  // greets as no plugin does, and never listens
-	stranger = "stranger" // is a plugin of another protocol
-	moody    = "moody"    // misbehaves when it is told to, see mood_test.go
+	plugged  = "plugged"  // a plugin
+	babbler  = "babbler"  // prints an invalid handshake and never listens
+	stranger = "stranger" // a plugin with another protocol
+	moody    = "moody"    // misbehaves on request, see changeable_test.go
 )
 
 // Environment of these processes.
 const (
-	markVariable     = "WEIR_TEST_MARK"     // in all processes of one test
+	markVariable     = "WEIR_TEST_MARK"     // in all processes of a test
 	gateVariable     = "WEIR_TEST_GATE"     // socket of a gate
-	arrivalsVariable = "WEIR_TEST_ARRIVALS" // socket at which autoscalers announce themselves
+	arrivalsVariable = "WEIR_TEST_ARRIVALS" // socket for the streams of autoscalers
 
 	behaviourVariable = "WEIR_TEST_BEHAVIOUR" // of a release, see behaviour_test.go
 )
@@ -67,7 +67,7 @@ func TestMain(m *testing.M) {
 			exitWith(runBootstrap())
 		}
 	}
-	// The race detector makes every process wait a second before it ends.
+	// With the race detector, every process waits a second before it ends.
 	os.Setenv("GORACE", "atexit_sleep_ms=0")
 	goleak.VerifyTestMain(m)
 }
@@ -80,7 +80,7 @@ func exitWith(err error) {
 	os.Exit(0)
 }
 
-// untilTold returns a context that ends with SIGTERM.
+// untilSIGTERM returns a context that ends with SIGTERM.
 func untilTold() (context.Context, context.CancelFunc) {
 	return signal.NotifyContext(context.Background(), syscall.SIGTERM)
 }
@@ -113,7 +113,7 @@ func runSignal(namespace, name, app string) error {
 	return behave(ctx, os.Getenv(behaviourVariable), signals.ServeConfig{Namespace: namespace, Name: name, App: app, Log: slog.New(slog.DiscardHandler)})
 }
 
-// passGate waits for the byte that a gate sends to whom it lets through.
+// passGate waits for the byte that a gate sends.
 func passGate() error {
 	conn, err := net.Dial("unix", os.Getenv(gateVariable))
 	if err != nil {
@@ -141,7 +141,7 @@ func runAutoscaler() error {
 	return nil
 }
 
-// runBootstrap is a pool's bootstrap, with its signals answering, in a process.
+// runBootstrap runs a pool's bootstrap, with working signals, in a process.
 func runBootstrap() error {
 	ctx, stop := untilTold()
 	defer stop()

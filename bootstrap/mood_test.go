@@ -15,25 +15,25 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// mood is how a moody signal treats the next that it writes to. It is told by a
-// real-time signal, firstMood and the mood's number.
+// behaviour is how a changeable signal handles its next write. A real-time signal, firstBehaviour plus the
+// behaviour's number, sets it.
 type mood int32
 
 const (
 	good       mood = iota
-	writesJunk      // garbage in place of an answer
-	writesHalf      // half of it, and closes
-	writesLate      // after a while
-	closes          // nothing, and closes
-	floods          // fills the pipes before
-	hangs           // nothing, for ever
-	leaves          // ends, and leaves a grandchild that holds the pipes
-	moods           // how many there are
+	writesJunk      // invalid data instead of an answer
+	writesHalf      // half of the answer, then close
+	writesLate      // answer: delayed
+	closes          // close without an answer
+	floods          // pipes: filled first
+	hangs           // no answer, for ever
+	leaves          // exit, with a grandchild that holds the pipes
+	moods           // number of behaviours
 )
 
 const firstMood = 40
 
-// serveMoody is a signal that is in a good mood until it is told.
+// serveChangeable runs a signal that answers until a behaviour is set.
 func serveMoody(ctx context.Context, c signals.ServeConfig) error {
 	l, err := sigproto.Listen(sigproto.Address(c.Namespace, c.Name, c.App))
 	if err != nil {
@@ -84,7 +84,7 @@ func (c *moodyConn) Write(b []byte) (int, error) {
 		return 0, c.Conn.Close()
 	case floods:
 		for range 64 {
-			os.Stderr.Write(bytes.Repeat([]byte("x"), 16<<10)) // no newline
+			os.Stderr.Write(bytes.Repeat([]byte("x"), 16<<10)) // without newlines
 			os.Stdout.Write([]byte("line\n"))
 		}
 	case hangs:

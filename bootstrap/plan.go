@@ -8,45 +8,41 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Plan is what one pool's processes should be.
+// Plan defines the processes of one pool.
 type Plan struct {
 	Cluster string       `json:"cluster"`
 	Pool    string       `json:"pool"`
 	Signals []SignalPlan `json:"signals"` // the default signal first
-	// Tick is the time from one tick of the autoscaler to the next. 0: unknown; then it
-	// may be without a sign of life for as long as it likes.
+	// Tick is the time between ticks of the autoscaler. 0: unknown; then signs of life are not required.
 	Tick time.Duration `json:"-"`
-	// Config is what the autoscaler is to hold the pool by; bootstrap hands it on
-	// as it is, and does not look into it.
+	// Config is the autoscaler's configuration of the pool. Bootstrap forwards it unchanged.
 	Config []byte `json:"-"`
 }
 
-// Kind says how a signal's process is spoken to, beside its socket.
+// Kind defines how bootstrap communicates with a signal's process, in addition to its socket.
 type Kind string
 
 const (
-	KindRelease Kind = ""       // as the release's manifest says: a plugin if it names a protocol
+	KindRelease Kind = ""       // by the release's manifest: a plugin if it names a protocol
 	KindPlugin  Kind = "plugin" // a go-plugin with the control service
-	KindExec    Kind = "exec"   // any executable; it offers nothing
+	KindExec    Kind = "exec"   // any executable, without a control connection
 )
 
-// Limits bound what a signal's process may use; a zero field is no limit.
+// Limits bound what a signal's process may use. Zero means no limit.
 type Limits struct {
 	Memory    int64   `json:"memory,omitempty"`     // bytes, of all its processes (cgroup)
-	CPUs      float64 `json:"cpus,omitempty"`       // shares of a core (cgroup)
-	Processes int     `json:"processes,omitempty"`  // and threads (cgroup)
+	CPUs      float64 `json:"cpus,omitempty"`       // CPU cores (cgroup)
+	Processes int     `json:"processes,omitempty"`  // counts threads too (cgroup)
 	OpenFiles int     `json:"open_files,omitempty"` // RLIMIT_NOFILE
 	AddressMB int64   `json:"address_mb,omitempty"` // RLIMIT_AS, in MiB
 }
 
-// ShadowPlan is a version that runs beside the pinned one, without effect.
+// ShadowPlan is a version that runs beside the pinned one without effect.
 type ShadowPlan struct {
 	Version string `json:"version"`
-	// PromoteAfter is how many ticks in a row it has to agree before it takes the
-	// pinned version's place; 0: never.
+	// PromoteAfter is the number of agreeing ticks in a row after which it replaces the pinned version; 0: never.
 	PromoteAfter int `json:"promote_after,omitempty"`
-	// Tolerance is how far a resource may differ and still agree, as a fraction
-	// of the pinned version's answer.
+	// Tolerance is the difference up to which a resource agrees, as a fraction of the pinned version's answer.
 	Tolerance float64 `json:"tolerance"`
 }
 
@@ -57,24 +53,21 @@ type SignalPlan struct {
 	Name      string `json:"name"`
 	// Version is the release to fetch; empty for a signal that weir ships.
 	Version string `json:"version,omitempty"`
-	// Address is the documented socket, where it answers unless somebody else
-	// holds that.
+	// Address is the documented socket. The signal listens there unless another process holds it.
 	Address string `json:"address"`
 	Kind    Kind   `json:"kind,omitempty"`
-	// FixedApp: the signal makes something else of its third argument than its
-	// socket, so it is never told APP~1: a swap stops it first.
+	// FixedApp: the signal uses its third argument for more than its socket. It never gets APP~1, so a swap stops it
+	// first.
 	FixedApp bool   `json:"fixed_app,omitempty"`
 	Limits   Limits `json:"limits,omitzero"`
-	// Environment names the variables of bootstrap's environment that the signal gets,
-	// with a space between: beside those that every signal gets.
+	// Environment names variables of bootstrap's environment that the signal gets in addition to the common ones,
+	// separated by spaces.
 	Environment string      `json:"environment,omitempty"`
 	Shadow      *ShadowPlan `json:"shadow,omitempty"`
-	// Question is what the autoscaler asks the signal with, its windows and
-	// parameters, as text. Bootstrap hands it on as it is, and does not look into
-	// it. It is of no process: a change of it alone changes none.
+	// RequestConfig is the request configuration, windows and parameters, as text. Bootstrap forwards it unchanged. A change
+	// of it restarts no process.
 	Question string `json:"-"`
-	// TimeLimit is how long the autoscaler waits for an answer; 0: its default. It is of
-	// no process either.
+	// TimeLimit bounds the wait for an answer; 0: the autoscaler's default. A change of it restarts no process.
 	TimeLimit time.Duration `json:"-"`
 }
 
@@ -86,22 +79,21 @@ func NewSignalPlan(app, namespace, name, version string) SignalPlan {
 	}
 }
 
-// Shipped reports whether weir itself is the signal's program.
+// Shipped reports whether the signal's program is weir itself.
 func (s SignalPlan) Shipped() bool { return s.Version == "" }
 
-// Ref names the release of a signal that is not shipped.
+// Ref returns the release of a signal that is not shipped.
 func (s SignalPlan) Ref() release.Ref {
 	return release.Ref{Namespace: s.Namespace, Name: s.Name, Version: s.Version}
 }
 
-// process is the plan of the process alone, without a shadow.
+// process returns the plan of the process without its shadow.
 func (s SignalPlan) process() SignalPlan {
 	s.Shadow = nil
 	return s
 }
 
-// runsAs reports whether the plans have the same process: if not, going from one
-// to the other is a swap.
+// runsAs reports whether both plans have the same process. If not, a change from one to the other is a swap.
 func (s SignalPlan) runsAs(o SignalPlan) bool {
 	s.Question, s.TimeLimit = o.Question, o.TimeLimit
 	return s.process() == o.process()
@@ -115,13 +107,12 @@ func (s SignalPlan) same(o SignalPlan) bool {
 	return s.Shadow == nil || *s.Shadow == *o.Shadow
 }
 
-// movable reports whether the signal may be told another app part than its own,
-// up to the last of its rivals'.
+// movable reports whether the signal may get another app argument, up to the last alternative.
 func (s SignalPlan) movable() bool {
 	return !s.FixedApp && len(s.place(maxRivals).address) <= maxAddress
 }
 
-// place is the n-th place where the signal may answer; 0 is the documented one.
+// place returns the n-th address where the signal may listen; 0 is the documented one.
 func (s SignalPlan) place(n int) place {
 	if n == 0 {
 		return place{s.App, s.Address}
@@ -130,7 +121,7 @@ func (s SignalPlan) place(n int) place {
 	return place{app, sigproto.Address(s.Namespace, s.Name, app)}
 }
 
-// promoted is the plan with the shadow's version in place of the pinned one.
+// promoted returns the plan with the shadow's version as the pinned one.
 func (s SignalPlan) promoted() SignalPlan {
 	s.Version, s.Shadow = s.Shadow.Version, nil
 	return s

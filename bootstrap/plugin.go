@@ -9,15 +9,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise"
 )
 
-// How the health of a plugin is asked for: one that hangs is found out in a
-// quarter of a minute.
+// Health checks of a plugin. A hung plugin is detected within 15 s.
 const (
 	healthEvery    = 5 * time.Second
 	healthTimeout  = 3 * time.Second
 	healthFailures = 3
 )
 
-// kind says how the process is spoken to.
+// kind returns how bootstrap communicates with the process.
 func (sig *signal) kind() Kind {
 	switch {
 	case sig.plan.Kind != KindRelease:
@@ -28,7 +27,7 @@ func (sig *signal) kind() Kind {
 	return KindExec
 }
 
-// beginSession makes of the spec of a plugin one with a control plane.
+// beginSession adds a control session to the spec of a plugin.
 func (sig *signal) beginSession(spec supervise.Spec) (supervise.Spec, error) {
 	kind := sig.kind()
 	var session *control.Session
@@ -46,7 +45,7 @@ func (sig *signal) beginSession(spec supervise.Spec) (supervise.Spec, error) {
 	return spec, nil
 }
 
-// endSession closes the session of the last start, if it had one.
+// endSession closes the session of the last start, if there is one.
 func (sig *signal) endSession() {
 	sig.mu.Lock()
 	session := sig.session
@@ -63,7 +62,7 @@ func (sig *signal) openSession() *control.Session {
 	return sig.session
 }
 
-// describe asks a plugin what it is. Nobody else is asked.
+// describe requests a plugin's description. It does nothing for other kinds.
 func (sig *signal) describe(ctx context.Context) error {
 	session := sig.openSession()
 	if session == nil {
@@ -71,7 +70,7 @@ func (sig *signal) describe(ctx context.Context) error {
 	}
 	about, err := session.Describe(ctx)
 	if errors.Is(err, control.ErrHandshake) || errors.Is(err, control.ErrProtocol) {
-		sig.process.Fail(err.Error()) // it will not say anything else
+		sig.process.Fail(err.Error()) // the process sends no other handshake
 	}
 	if err != nil {
 		return err
@@ -82,7 +81,7 @@ func (sig *signal) describe(ctx context.Context) error {
 	return nil
 }
 
-// health asks a plugin how it is. Of others only their answers tell.
+// health requests a plugin's health. It returns nil for other kinds.
 func (sig *signal) health(ctx context.Context) error {
 	session := sig.openSession()
 	if session == nil {

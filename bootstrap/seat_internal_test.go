@@ -14,7 +14,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// away is a Fetcher of a bucket that is away.
+// away is a Fetcher whose bucket is unavailable.
 type away struct{ asked atomic.Int64 }
 
 func (f *away) Fetch(context.Context, release.Ref) (release.Installed, error) {
@@ -22,7 +22,7 @@ func (f *away) Fetch(context.Context, release.Ref) (release.Installed, error) {
 	return release.Installed{}, errors.New("away")
 }
 
-// seatOf is a seat that runs nothing.
+// appProcessOf returns an app process without processes.
 func seatOf(t testing.TB, p SignalPlan, f Fetcher) *seat {
 	t.Helper()
 	log := slog.New(slog.DiscardHandler)
@@ -37,7 +37,7 @@ func seatOf(t testing.TB, p SignalPlan, f Fetcher) *seat {
 	return s
 }
 
-// seatBeside gives the seat a candidate.
+// addCandidate adds a candidate.
 func (s *seat) seatBeside(t testing.TB, p SignalPlan, shadow bool, at place) {
 	t.Helper()
 	c, err := newSignal(s, p, revocable())
@@ -54,7 +54,7 @@ func trying(shadow string) SignalPlan {
 	return p
 }
 
-// The address of a dropped candidate is nobody's until the autoscaler has left it.
+// The address of a dropped candidate stays reserved until the autoscaler has followed.
 func TestPlaceOfADroppedCandidate(t *testing.T) {
 	p := NewSignalPlan("web", "ns", "n", "v2")
 	s := seatOf(t, p, nil)
@@ -75,7 +75,7 @@ func TestPlaceOfADroppedCandidate(t *testing.T) {
 	}
 }
 
-// The documented address is for the signal, also if a shadow is faster.
+// The documented address is for the signal, even if a shadow starts first.
 func TestPlaceOfAShadowThatIsFaster(t *testing.T) {
 	p := trying("v2")
 	s := seatOf(t, p, nil)
@@ -87,7 +87,7 @@ func TestPlaceOfAShadowThatIsFaster(t *testing.T) {
 	}
 }
 
-// Only what is seated now is judged by an answer.
+// An answer counts only for the processes that are current.
 func TestHearOfOthers(t *testing.T) {
 	v2, v3 := trying("v2"), trying("v3")
 	at := v2.place(1)
@@ -96,7 +96,7 @@ func TestHearOfOthers(t *testing.T) {
 	changed := func(a Answer, change func(*Answer)) Answer { change(&a); return a }
 	for _, c := range []struct {
 		name   string
-		plan   SignalPlan // of the seat
+		plan   SignalPlan // of the app
 		seated SignalPlan // the shadow beside it
 		answer Answer
 		want   Outcome
@@ -135,7 +135,7 @@ func TestHearOfAnotherCandidate(t *testing.T) {
 	}
 }
 
-// A process is asked as it was planned, until what is wanted runs.
+// A process keeps its request configuration until the wanted version runs.
 func TestQuestions(t *testing.T) {
 	asking := func(version, question string) SignalPlan {
 		p := NewSignalPlan("web", "ns", "n", version)
@@ -209,7 +209,7 @@ func TestQuestionOfAShadow(t *testing.T) {
 	}
 }
 
-// The largest directory fits its line.
+// The largest directory fits into a line.
 func TestDirectoryFitsItsLine(t *testing.T) {
 	long := strings.Repeat("\x01", 3*maxRemark)
 	endpoint := Endpoint{Address: long[:maxAddress], Group: 1 << 22, Version: long[:128], Down: clip(long)}
@@ -230,7 +230,7 @@ func TestPause(t *testing.T) {
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan bool)
 		go func() { ended <- s.current.awaitRelease(ctx) }()
-		<-time.After(10 * time.Minute) // of the bubble
+		<-time.After(10 * time.Minute) // time in the synctest bubble
 		synctest.Wait()
 		before, now := f.asked.Load(), time.Now()
 		s.current.restart("somebody asked for it")

@@ -13,15 +13,14 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/release"
 )
 
-// Fetcher brings a release to this machine, verified. It is asked for several
-// releases at the same time, and for the same one, which it then brings once.
+// Fetcher fetches a verified release to this machine. Calls may be concurrent, also for the same release, which should
+// then be fetched once.
 type Fetcher interface {
 	Fetch(ctx context.Context, ref release.Ref) (release.Installed, error)
 }
 
-// shelf holds the releases that are run, each fetched once. A program that is
-// sealed in memory is opened and hashed once too: a restart costs no more than a
-// descriptor.
+// releaseCache holds the releases in use, each fetched once. A program sealed in memory is also opened and hashed once,
+// so a restart needs only a new descriptor.
 type shelf struct {
 	fetcher Fetcher
 
@@ -29,7 +28,7 @@ type shelf struct {
 	items map[release.Ref]*item
 }
 
-// item is one release on the shelf.
+// cachedRelease is one release with its number of users.
 type item struct {
 	installed release.Installed
 	program   *os.File
@@ -38,8 +37,7 @@ type item struct {
 
 func newShelf(f Fetcher) *shelf { return &shelf{fetcher: f, items: map[release.Ref]*item{}} }
 
-// take returns a release, fetched unless it is on the shelf. It stays there until
-// it has been given back as often as it was taken.
+// take returns a release and fetches it if needed. Call giveBack once for each take.
 func (s *shelf) take(ctx context.Context, ref release.Ref) (*item, error) {
 	if i := s.use(ref); i != nil {
 		return i, nil
@@ -55,7 +53,7 @@ func (s *shelf) take(ctx context.Context, ref release.Ref) (*item, error) {
 	return s.put(ref, &item{installed: installed, program: program}), nil
 }
 
-// use returns what is on the shelf, nil if it is not.
+// use returns a cached release, or nil.
 func (s *shelf) use(ref release.Ref) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -66,7 +64,7 @@ func (s *shelf) use(ref release.Ref) *item {
 	return i
 }
 
-// put puts an item on the shelf, unless somebody else was faster.
+// put adds a release unless another caller was faster.
 func (s *shelf) put(ref release.Ref, i *item) *item {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -79,7 +77,7 @@ func (s *shelf) put(ref release.Ref, i *item) *item {
 	return i
 }
 
-// giveBack ends the use of an item.
+// giveBack ends one use of a release.
 func (s *shelf) giveBack(i *item) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,16 +88,15 @@ func (s *shelf) giveBack(i *item) {
 	}
 }
 
-// inUse returns the releases that are on the shelf, in any order.
+// inUse returns the cached releases, unsorted.
 func (s *shelf) inUse() []release.Ref {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Collect(maps.Keys(s.items))
 }
 
-// open returns a descriptor of a release's program, for the caller to close. A
-// release that is not sealed is verified anew, with all its files, and fetched
-// again if one was damaged since.
+// open returns a descriptor of a release's program; the caller closes it. If the program is not sealed, open verifies
+// all files of the release, and fetches it again if one is damaged.
 func (s *shelf) open(ctx context.Context, i *item) (*os.File, error) {
 	if isSealed(i.program) {
 		fd, err := unix.FcntlInt(i.program.Fd(), unix.F_DUPFD_CLOEXEC, 0)
@@ -125,7 +122,7 @@ func (s *shelf) open(ctx context.Context, i *item) (*os.File, error) {
 	return again.Open(again.Entry)
 }
 
-// isSealed reports whether nobody can write the file any more.
+// isSealed reports whether the file is sealed against writing.
 func isSealed(f *os.File) bool {
 	seals, err := unix.FcntlInt(f.Fd(), unix.F_GET_SEALS, 0)
 	return err == nil && seals&unix.F_SEAL_WRITE != 0

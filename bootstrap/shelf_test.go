@@ -63,8 +63,8 @@ func (f clustermanFetcher) Fetch(ctx context.Context, ref release.Ref) (release.
 	return f.cache.FetchClusterman(ctx, f.bucket, "jammy", ref)
 }
 
-// A tarball's entry is started in its folder, with the entry's path before its
-// arguments, by which an interpreter finds its libraries.
+// A tarball's entry starts in its folder, with the entry's path as its first argument, by which an interpreter finds
+// its libraries.
 func TestReleaseInTheLayoutOfClusterman(t *testing.T) {
 	plan := released("tarball")
 	s := newStore(t, plan)
@@ -102,15 +102,14 @@ func TestReleaseInTheLayoutOfClusterman(t *testing.T) {
 	}
 }
 
-// clustermanProgram stands for the interpreter: it says where and how it was
-// started, and becomes this binary.
+// clustermanProgram replaces the interpreter: it prints its folder and arguments, and executes this binary.
 const clustermanProgram = `#!/bin/sh
 echo "in $PWD: $*"
 shift 3
 exec "$` + selfVariable + `" ` + asSignal + ` "$@"
 `
 
-// tarred returns an archive of files, all executable.
+// tarred returns an archive of executable files.
 func tarred(t testing.TB, files map[string]string) []byte {
 	t.Helper()
 	var out bytes.Buffer

@@ -12,44 +12,44 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Bounds of one look at the kernel's table.
+// Bounds of one read of the kernel's socket table.
 const (
 	maxTable     = 64 << 20 // bytes
-	tablePart    = 64 << 10 // bytes of one part of it: the kernel's are at most 32 KiB
+	tablePart    = 64 << 10 // bytes of one message; the kernel sends at most 32 KiB
 	tableTimeout = 2 * time.Second
 )
 
-// The request and the answer of sock_diag(7) for Unix sockets: struct
-// unix_diag_req and unix_diag_msg of linux/unix_diag.h, in the host's byte order.
+// Request and response of sock_diag(7) for Unix sockets: struct unix_diag_req and unix_diag_msg of linux/unix_diag.h,
+// in the host's byte order.
 const (
 	diagRequestLen = unix.SizeofNlMsghdr + 24
-	diagAnswerLen  = 16 // before its attributes
+	diagAnswerLen  = 16 // without attributes
 	diagShowName   = 1  // UDIAG_SHOW_NAME
 	diagName       = 0  // UNIX_DIAG_NAME
-	stateClosed    = 7  // TCP_CLOSE: bound at most
+	stateClosed    = 7  // TCP_CLOSE: not listening, may be bound
 	stateListens   = 10 // TCP_LISTEN
 )
 
-// errTable: the kernel's table is not what the manual says.
-var errTable = errors.New("the kernel's table of sockets is not understood")
+// errTable: the kernel's response has an unexpected format.
+var errTable = errors.New("unexpected format of the kernel's socket table")
 
-// socket is a stream socket that holds an abstract address. One that was accepted
-// has its listener's name, but does not hold it.
+// socket is a stream socket that holds an abstract address. An accepted socket has its listener's name, but does not
+// hold the address.
 type socket struct {
 	inode   uint64
 	listens bool
 }
 
-// sockets are the stream sockets of this network namespace that hold an abstract
-// address, by that. Looking at them disturbs nobody, as connecting to one would.
+// sockets maps abstract addresses to the stream sockets of this network namespace that hold them. Unlike connecting,
+// reading the table does not disturb a process.
 type sockets map[string]socket
 
-// readSockets asks the kernel. It tells lengths with the names, so nobody's name
-// can say anything of another's, as it can in /proc/net/unix.
+// readSockets reads the table over netlink. Each name has a length there. So a crafted name cannot forge another entry,
+// as it could in /proc/net/unix.
 func readSockets() (sockets, error) {
 	found, err := askKernel()
 	if err != nil {
-		return nil, fmt.Errorf("ask for the sockets of this host (netlink sock_diag, of kernel module unix_diag): %w", err)
+		return nil, fmt.Errorf("list the sockets of this host (netlink sock_diag, of kernel module unix_diag): %w", err)
 	}
 	return found, nil
 }
@@ -77,7 +77,7 @@ func askKernel() (sockets, error) {
 			return nil, err
 		}
 		if sender, ok := from.(*unix.SockaddrNetlink); !ok || sender.Pid != 0 {
-			continue // not the kernel
+			continue // not from the kernel
 		}
 		read += n
 		if done, err := found.add(part[:n]); done || err != nil {
@@ -87,7 +87,7 @@ func askKernel() (sockets, error) {
 	return nil, fmt.Errorf("%w: more than %d bytes", errTable, maxTable)
 }
 
-// diagRequest asks for the names of all sockets that listen or are bound at most.
+// diagRequest requests the names of all sockets in the states listening and closed.
 func diagRequest() []byte {
 	b := make([]byte, diagRequestLen)
 	order := binary.NativeEndian
@@ -101,8 +101,7 @@ func diagRequest() []byte {
 	return b
 }
 
-// add adds the sockets of one part of the answer, and reports whether it was the
-// last one.
+// add adds the sockets of one message, and reports whether it was the last one.
 func (s sockets) add(part []byte) (done bool, err error) {
 	for len(part) > 0 {
 		var kind uint16
@@ -127,7 +126,7 @@ func (s sockets) add(part []byte) (done bool, err error) {
 	return false, nil
 }
 
-// enter enters a socket, if it is one that holds an abstract address.
+// enter adds a socket if it holds an abstract address.
 func (s sockets) enter(answer []byte) error {
 	if len(answer) < diagAnswerLen {
 		return fmt.Errorf("%w: a socket of %d bytes", errTable, len(answer))
@@ -148,7 +147,7 @@ func (s sockets) enter(answer []byte) error {
 	return nil
 }
 
-// cutMessage cuts the first netlink message off.
+// cutMessage splits off the first netlink message.
 func cutMessage(b []byte) (kind uint16, body, rest []byte, err error) {
 	if len(b) < unix.SizeofNlMsghdr {
 		return 0, nil, nil, fmt.Errorf("%w: a message of %d bytes", errTable, len(b))
@@ -160,7 +159,7 @@ func cutMessage(b []byte) (kind uint16, body, rest []byte, err error) {
 	return binary.NativeEndian.Uint16(b[4:]), b[unix.SizeofNlMsghdr:n], b[aligned(int(n), len(b)):], nil
 }
 
-// cutAttribute cuts the first attribute off.
+// cutAttribute splits off the first attribute.
 func cutAttribute(b []byte) (kind uint16, value, rest []byte, err error) {
 	if len(b) < unix.SizeofNlAttr {
 		return 0, nil, nil, fmt.Errorf("%w: an attribute of %d bytes", errTable, len(b))
@@ -172,18 +171,18 @@ func cutAttribute(b []byte) (kind uint16, value, rest []byte, err error) {
 	return binary.NativeEndian.Uint16(b[2:]), b[unix.SizeofNlAttr:n], b[aligned(n, len(b)):], nil
 }
 
-// aligned is where what follows the first n of so many bytes begins.
+// aligned returns the offset after n bytes and padding, at most all.
 func aligned(n, all int) int { return min((n+3)&^3, all) }
 
 const (
 	processFolder  = "/proc/[0-9]*"
-	maxDescriptors = 1 << 16 // of one process that are looked at
+	maxDescriptors = 1 << 16 // checked per process
 )
 
-// processWith returns a process that has the socket open, of those that among
-// names; 0 if there is none, or if it may not be looked at.
+// processWith returns a process for which among returns true and that has the socket open. It returns 0 if there is
+// none or it cannot be inspected.
 func processWith(inode uint64, among func(pid int) bool) int {
-	dirs, _ := filepath.Glob(processFolder) // the pattern is good
+	dirs, _ := filepath.Glob(processFolder) // the pattern is valid
 	for _, dir := range dirs {
 		pid, err := strconv.Atoi(filepath.Base(dir))
 		if err == nil && among(pid) && hasSocket(pid, inode) {

@@ -15,7 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// nameOf is an address of one test.
+// nameOf returns an address unique to the test.
 func nameOf(t testing.TB) string { return strings.ReplaceAll(t.Name(), "/", "-") + "-socket" }
 
 func listenAt(t testing.TB, address string) net.Listener {
@@ -62,7 +62,7 @@ func TestSockets(t *testing.T) {
 	if listening.inode != bound.inode || !listening.listens {
 		t.Errorf("listening: %+v, want it to listen, at inode %d", listening, bound.inode)
 	}
-	// One that waits to be accepted has the name too, and does not hold it.
+	// A socket that waits to be accepted has the name too, but does not hold it.
 	conn, err := net.Dial("unix", "@"+address)
 	if err != nil {
 		t.Fatal(err)
@@ -85,7 +85,7 @@ func TestSockets(t *testing.T) {
 	}
 }
 
-// What else has a name does not hold the address.
+// Sockets of other kinds do not hold the address.
 func TestSocketsOfOtherKinds(t *testing.T) {
 	address := nameOf(t)
 	datagrams, err := net.ListenPacket("unixgram", "@"+address)
@@ -100,7 +100,7 @@ func TestSocketsOfOtherKinds(t *testing.T) {
 	}
 }
 
-// A name with a line break is one name, whatever it looks like.
+// A name with a line break is one name, whatever its content.
 func TestForgedLine(t *testing.T) {
 	victim := nameOf(t)
 	forged := "x\n0000000000000000: 00000002 00000000 00010000 0001 01 4242 @" + victim
@@ -137,7 +137,7 @@ func TestListens(t *testing.T) {
 	}
 }
 
-// A member of the group that is not its leader listens.
+// A member of the group other than the leader listens.
 func TestListensOfAMember(t *testing.T) {
 	address := nameOf(t)
 	l := listenAt(t, address)
@@ -175,7 +175,7 @@ func message(kind uint16, body ...byte) []byte {
 	return append(b, body...)
 }
 
-// answer is a socket with a name in the kernel's answer.
+// answer returns a socket with a name, as in the kernel's response.
 func answer(kind, state byte, inode uint32, name string) []byte {
 	body := make([]byte, diagAnswerLen)
 	body[0], body[1], body[2] = unix.AF_UNIX, kind, state

@@ -10,7 +10,7 @@ import (
 	"github.com/weirkeeper/weirkeeper/bootstrap/supervise/output"
 )
 
-// spec is asked before each start.
+// spec is called before each start.
 func (sig *signal) spec(ctx context.Context) (supervise.Spec, error) {
 	sig.endSession()
 	spec, err := sig.prepare(ctx)
@@ -29,7 +29,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 		Name: sig.title(), StopGrace: signalStopGrace, Lines: output.LogLines(sig.log), Tail: sig.seat.tail,
 		Limits: supervise.Limits(sig.plan.Limits), Isolated: true,
 	}
-	executed := "/" // of a sealed executable the kernel looks at no folder
+	executed := "/" // the kernel checks no folder for a sealed executable
 	words := []string{sig.plan.Namespace, sig.plan.Name, at.app}
 	switch installed := sig.installed(); {
 	case sig.plan.Shipped():
@@ -48,7 +48,7 @@ func (sig *signal) prepare(ctx context.Context) (supervise.Spec, error) {
 	sig.setUser(spec.User, why)
 	spec.Env = sig.environment(spec.User)
 	if spec.User != 0 && spec.Dir == "" {
-		spec.Dir = "/" // that of bootstrap is not for it
+		spec.Dir = "/" // bootstrap's working directory may be inaccessible to it
 	}
 	if !sig.plan.Shipped() {
 		spec.Executable, err = sig.seat.shelf.open(ctx, sig.release)
@@ -62,9 +62,8 @@ func closeFile(f *os.File) {
 	}
 }
 
-// probe returns nil when what was started listens at its address and, if it is a
-// plugin, has said what it is. That comes first: a plugin says it when it listens,
-// so that nobody has to look again and again.
+// probe returns nil when the process listens at its address and, if it is a plugin, has described itself. The
+// description comes first: a plugin sends it when it listens, so no polling is needed.
 func (sig *signal) probe(ctx context.Context) error {
 	if err := sig.describe(ctx); err != nil {
 		return err

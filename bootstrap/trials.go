@@ -5,20 +5,19 @@ import (
 	"time"
 )
 
-// trialTimeout bounds one use of Trials.
+// trialTimeout bounds one call of Trials.
 const trialTimeout = 5 * time.Second
 
-// Trials keeps how shadows did, over restarts of bootstrap.
+// Trials stores trials across restarts of bootstrap.
 type Trials interface {
-	// Load returns what was saved, in any order. With an error it returns what
-	// could be read all the same.
+	// Load returns the saved trials, unsorted. With an error it returns those that could be read.
 	Load(ctx context.Context) ([]Trial, error)
-	// Save keeps a trial in place of the one of the same app, signal, pinned and
-	// shadow version; it may forget the others of its app.
+	// Save stores a trial. It replaces the one with the same app, signal, pinned and shadow version. It may delete the
+	// app's other trials.
 	Save(ctx context.Context, t Trial) error
 }
 
-// keepTrial saves a trial. One that cannot be saved counts until bootstrap ends.
+// saveTrial saves a trial. A trial that cannot be saved remains valid until bootstrap ends.
 func (s *seat) keepTrial(t Trial) {
 	if s.config.Trials == nil {
 		return
@@ -26,12 +25,11 @@ func (s *seat) keepTrial(t Trial) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.lives), trialTimeout)
 	defer cancel()
 	if err := s.config.Trials.Save(ctx, t); err != nil {
-		s.log.Error("trial of a shadow is not kept, bootstrap will have forgotten it after a restart", "app", s.app, "err", err)
+		s.log.Error("cannot save shadow trial, a restart loses it", "app", s.app, "err", err)
 	}
 }
 
-// loadTrials gives the seats what was kept of their trials. Run calls it before
-// it starts them.
+// loadTrials passes saved trials to the app processes. Run calls it before it starts them.
 func (b *Bootstrap) loadTrials(ctx context.Context) error {
 	if b.config.Trials == nil {
 		return nil
@@ -40,7 +38,7 @@ func (b *Bootstrap) loadTrials(ctx context.Context) error {
 	defer cancel()
 	kept, err := b.config.Trials.Load(ctx)
 	if err != nil {
-		b.config.Log.Error("trials of shadows are not known, but for some: the others begin anew", "known", len(kept), "err", err)
+		b.config.Log.Error("some shadow trials cannot be loaded and start again", "known", len(kept), "err", err)
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()

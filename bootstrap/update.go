@@ -8,13 +8,12 @@ import (
 	"time"
 )
 
-// ErrOtherPool: a plan is of another cluster or pool than the one that runs.
+// ErrOtherPool: a plan belongs to another cluster or pool.
 var ErrOtherPool = errors.New("the plan is of another pool")
 
-// Update makes the plan the one that is followed, and returns an error, with the
-// plan before kept, if it is none to follow. It does not wait for any process:
-// those that differ are replaced one by one, the others are not touched. Nobody
-// may change the plan afterwards.
+// Update changes the plan. If the plan is invalid, it returns an error and the previous plan stays. It does not wait
+// for processes: those that differ are replaced one by one, the others continue. The caller must not change the plan
+// afterwards.
 func (b *Bootstrap) Update(p Plan) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("bootstrap plan: %w", err)
@@ -35,8 +34,7 @@ func (b *Bootstrap) Update(p Plan) error {
 	return nil
 }
 
-// replan gives each signal of the plan its seat, and returns those that are not
-// in it any more.
+// replan assigns each signal of the plan an app process, and returns the app processes of removed signals.
 func (b *Bootstrap) replan(p Plan) (removed []*seat, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -76,7 +74,7 @@ func (b *Bootstrap) replan(p Plan) (removed []*seat, err error) {
 	return removed, nil
 }
 
-// seatLocked returns the seat of an app, nil if it has none.
+// appProcessLocked returns the app process of an app, or nil.
 func (b *Bootstrap) seatLocked(app string) *seat {
 	i := slices.IndexFunc(b.seats, func(s *seat) bool { return s.app == app })
 	if i < 0 {

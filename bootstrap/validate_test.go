@@ -26,8 +26,8 @@ func TestPlanValidate(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n-len("shop-rps--socket")) }
 	for _, c := range []struct {
 		name    string
-		signals []bootstrap.SignalPlan // beside the default one
-		want    string                 // a part of the error; empty: none
+		signals []bootstrap.SignalPlan // besides the default signal
+		want    string                 // part of the error; empty: no error
 	}{
 		{"good", []bootstrap.SignalPlan{web, signal("api", "shop", "rps", "v1"), signal("cron", "shop", "rps", "")}, ""},
 		{"the same signal twice", []bootstrap.SignalPlan{web, web}, `two signals have namespace "shop", name "rps" and app "web"`},

@@ -44,7 +44,7 @@ func TestBadAnswers(t *testing.T) {
 		{"infinite", answering(`{"Resources":{"mem":1e999}}`), []string{": response: Resources.mem: "}},
 		{"negative", answering(`{"Resources":{"gpus":-1}}`), []string{": response: Resources.gpus: is -1"}},
 		{"text for a number", answering(`{"Resources":{"disk":"8"}}`), []string{": response: Resources.disk: "}},
-		{"twice", answering(`{"Resources":{"cpus":1,"cpus":2}}`), []string{": response: Resources.cpus: is there twice"}},
+		{"twice", answering(`{"Resources":{"cpus":1,"cpus":2}}`), []string{": response: Resources.cpus: appears twice"}},
 		{"no resources", answering(`{"cpus":1}`), []string{": response: Resources: is missing"}},
 		{"no object", answering(`{"Resources":24}`), []string{": response: Resources: is 24"}},
 		{"10 MB", answering(`{"pad":"` + strings.Repeat("x", 10<<20) + `"}`), []string{": response: message is too large"}},

@@ -31,7 +31,7 @@ func TestMain(m *testing.M) {
 	goleak.VerifyTestMain(m)
 }
 
-// asked is a Signal made of its method.
+// signalFunc is a Signal made of its method.
 type asked func(context.Context, Input) (resource.Request, error)
 
 func (f asked) Value(ctx context.Context, in Input) (resource.Request, error) { return f(ctx, in) }
@@ -102,7 +102,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// A signal that fails is never taken for one without an opinion.
+// A failed signal never counts as one without an opinion.
 func TestServeRefuses(t *testing.T) {
 	for name, s := range map[string]asked{
 		"error":    func(context.Context, Input) (resource.Request, error) { return resource.Request{}, errors.New("no") },
@@ -145,7 +145,7 @@ func TestServeAtOnce(t *testing.T) {
 		}()
 	}
 	<-both
-	<-both // the second is asked while the first still thinks
+	<-both // the second request arrives while the first is in progress
 	close(release)
 	for range 2 {
 		if err := <-results; err != nil {
@@ -167,12 +167,12 @@ func TestHangUpEndsValue(t *testing.T) {
 	if _, err := client(t, address).Evaluate(ctx, sigproto.Evaluation{}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Evaluate = %v, want context.Canceled", err)
 	}
-	if err := <-over; err == nil || !strings.Contains(err.Error(), "does not wait") {
+	if err := <-over; err == nil || !strings.Contains(err.Error(), "has closed the connection") {
 		t.Errorf("cause = %v, want the hang-up", err)
 	}
 }
 
-// Whatever strangers send, the next autoscaler is served.
+// After invalid input from any process, the next autoscaler is served.
 func TestStrangers(t *testing.T) {
 	address := serve(t, fixed(1))
 	for name, sent := range map[string]string{"nothing": "", "garbage": "GET / HTTP/1.1\r\n\r\n", "half a hello": `{"a`, "hello and half a length": "{}\x00\x00"} {
@@ -200,7 +200,7 @@ func (l *crowdedListener) Accept() (net.Conn, error) {
 	return l.Listener.Accept()
 }
 
-// A signal that has no descriptors for a while serves again when it has.
+// A signal that runs out of descriptors serves again when some are free.
 func TestCrowded(t *testing.T) {
 	config := ServeConfig{Namespace: "signals", Name: fmt.Sprintf("crowded_%d", os.Getpid()), App: "web"}
 	listener, err := sigproto.Listen(config.address())
@@ -286,7 +286,7 @@ func TestMainProcess(t *testing.T) {
 			if err := cmd.Process.Signal(end); err != nil {
 				t.Fatal(err)
 			}
-			if err := cmd.Wait(); err != nil { // with a connection still open
+			if err := cmd.Wait(); err != nil { // with an open connection
 				t.Errorf("the process ended with %v", err)
 			}
 		})

@@ -7,19 +7,19 @@ import (
 	"strings"
 )
 
-// MaxAddress is the length of the longest address, in bytes.
+// MaxAddress is the maximum length of an address, in bytes.
 const MaxAddress = 107
 
 // DefaultApp is the app part of the default signal's address.
 const DefaultApp = "__default__"
 
-// Address returns the name of a signal's socket, without the NUL byte before it.
+// Address returns the name of a signal's socket, without the leading NUL byte.
 func Address(namespace, name, app string) string {
 	return namespace + "-" + name + "-" + app + "-socket"
 }
 
-// Listen opens a signal's end on the abstract socket of that name, behind a [Guard]. It
-// fails while another process listens there.
+// Listen opens a signal's end on the abstract socket with that name, behind a [Guard]. It fails while another process
+// listens there.
 func Listen(address string) (net.Listener, error) {
 	if err := checkAddress(address); err != nil {
 		return nil, err
@@ -36,7 +36,7 @@ func checkAddress(address string) error {
 	case address == "":
 		return errors.New("the socket's address is empty")
 	case len(address) > MaxAddress:
-		return fmt.Errorf("socket address %q has %d bytes, the kernel takes at most %d: shorten the namespace, the name or the app",
+		return fmt.Errorf("socket address %q has %d bytes, the kernel accepts at most %d: shorten the namespace, the name or the app",
 			address, len(address), MaxAddress)
 	case strings.ContainsRune(address, 0):
 		return fmt.Errorf("socket address %q contains a NUL byte", address)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// The values of the windows: what they are changes what a figure means.
+// Values of the windows. The figures depend on them.
 var kinds = []struct {
 	name  string
 	value func(*rand.Rand) float64
@@ -27,11 +27,9 @@ var kinds = []struct {
 
 func threeDecimals(r *rand.Rand) float64 { return float64(r.IntN(1_000_000)) / 1000 }
 
-// BenchmarkCold asks a signal in another process about whole windows, in JSON,
-// of which nothing has been encoded before. x_bare_write is the median time over
-// that of a bare write of the same bytes, over the same kind of socket, to a
-// process that reads them and answers one byte, measured in turns; ms_p50 and
-// ms_bare are the two medians.
+// BenchmarkCold sends whole windows as JSON, without a previous encoding, to a signal in another process. x_bare_write
+// is the ratio of the median time to that of a bare write. The bare write sends the same bytes over the same kind of
+// socket to a process that reads them and answers one byte. The two alternate. ms_p50 and ms_bare are the medians.
 func BenchmarkCold(b *testing.B) {
 	for _, kind := range kinds {
 		for _, size := range []struct{ series, points int }{{1, 240}, {10, 1000}, {100, 1440}} {
@@ -43,8 +41,7 @@ func BenchmarkCold(b *testing.B) {
 	}
 }
 
-// BenchmarkNextTick asks about windows that have lost their first point and got a
-// new one since the last tick.
+// BenchmarkNextTick sends windows that have lost their first point and got a new one since the last tick.
 func BenchmarkNextTick(b *testing.B) {
 	for _, columnar := range []bool{false, true} {
 		for _, size := range []struct{ series, points int }{{1, 240}, {10, 1000}, {100, 1440}, {1000, 1440}} {
@@ -105,8 +102,8 @@ func benchmarkTicks(b *testing.B, w ticks) {
 	b.ReportMetric(float64(client.length), "body_bytes")
 }
 
-// lastBody returns the body that was sent last, in one piece, for which it takes
-// the memory of a body before: the collector's work would be counted.
+// lastBody returns the last body in one piece. It reuses the memory of an earlier body, so that the garbage collector
+// does not affect the figure.
 func lastBody(b *testing.B, c *Client, body []byte) []byte {
 	if c.config.Columnar {
 		return c.columnar.body
@@ -137,9 +134,8 @@ func writeBare(b *testing.B, conn net.Conn, body []byte) time.Duration {
 	return time.Since(start)
 }
 
-// BenchmarkNextTickCPU compares the processor time of this process, which sends
-// a next tick, with that of a bare write of the same bytes to the same signal,
-// on the same connection, in turns.
+// BenchmarkNextTickCPU compares the processor time of this process for a next tick with that of a bare write of the
+// same bytes on the same connection. The two alternate.
 func BenchmarkNextTickCPU(b *testing.B) {
 	for _, size := range []struct{ series, points int }{{10, 1000}, {100, 1440}, {1000, 1440}} {
 		b.Run(fmt.Sprintf("json/%dx%d/decimals=3", size.series, size.points), func(b *testing.B) {
@@ -189,7 +185,7 @@ func benchmarkCPU(b *testing.B, slide *slide) {
 	b.ReportMetric(median(bare).Seconds()*1e3, "cpu_ms_bare")
 }
 
-// cpuTime is what this process has used, in user and kernel mode.
+// cpuTime returns the processor time of this process, in user and kernel mode.
 func cpuTime(b *testing.B) time.Duration {
 	var used syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &used); err != nil {
@@ -203,9 +199,8 @@ func median(d []time.Duration) time.Duration {
 	return d[len(d)/2]
 }
 
-// BenchmarkPeakMemory measures the largest resident size (VmHWM) of a process
-// that holds 1000 windows of 1440 points, 23 MB, and asks a signal about them
-// tick after tick.
+// BenchmarkPeakMemory measures the maximum resident size (VmHWM) of a process that holds 1000 windows of 1440 points,
+// 23 MB, and sends them to a signal tick after tick.
 func BenchmarkPeakMemory(b *testing.B) {
 	for _, form := range []string{"none", "columnar", "columnar,compared", "json", "json,compared"} {
 		b.Run(form+"/1000x1440/decimals=3", func(b *testing.B) {
@@ -234,7 +229,7 @@ func BenchmarkPeakMemory(b *testing.B) {
 	}
 }
 
-// runAutoscaler asks for thirty ticks, and prints its peak memory in kB.
+// runAutoscaler sends thirty ticks, and prints its peak memory in kB.
 func runAutoscaler() error {
 	form := os.Getenv(childForm)
 	lineage := uint64(1)
@@ -264,8 +259,7 @@ func runAutoscaler() error {
 	return nil
 }
 
-// startChild runs the test binary in a role. It ends when end is called, and with
-// the test.
+// startChild runs the test binary in a role, until end is called or the test ends.
 func startChild(tb testing.TB, role, address string) (end func()) {
 	tb.Helper()
 	child := exec.Command(os.Args[0])
@@ -315,8 +309,7 @@ func windows(series, points int, value func(*rand.Rand) float64) Evaluation {
 	return e
 }
 
-// slide is windows that move on by a point a tick, in memory that is reused as
-// that of a store is.
+// slide is a set of windows that move by one point a tick, in memory that is reused as in a metrics store.
 type slide struct {
 	evaluation Evaluation
 	random     *rand.Rand
@@ -324,7 +317,7 @@ type slide struct {
 	values     [][]float64
 }
 
-// spare is how many ticks a slide makes before it moves its points.
+// spare is the number of ticks before a slide moves its points.
 const spare = 64
 
 func newSlide(series, points int, lineage uint64) *slide {

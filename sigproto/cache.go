@@ -8,21 +8,19 @@ import (
 	"strconv"
 )
 
-// pointRoom is more than any encoded point takes, its comma included: a time of
-// 20 bytes, a value of at most 26.
+// pointRoom is larger than any encoded point with its comma: a time of 20 bytes and a value of at most 26.
 const pointRoom = 64
 
-// bodyCache encodes evaluations as JSON, and each point once: what it encoded
-// stays, new points are added behind it, and points that have left are cut off.
+// bodyCache encodes evaluations as JSON, each point once. Encoded points stay, new points are appended, and old points
+// are cut off.
 type bodyCache struct {
 	series  roster[encodedSeries]
-	scratch []byte // points on their way to a series
+	scratch []byte // new points of a series
 	head    []byte // before the first series
-	tail    []byte // behind the last
+	tail    []byte // after the last
 }
 
-// encode appends the body of e to vector, as pieces that are good until the next
-// call.
+// encode appends the body of e to vector, as pieces that are valid until the next call.
 func (c *bodyCache) encode(vector [][]byte, e Evaluation) ([][]byte, error) {
 	if err := checkTime(e.Timestamp); err != nil {
 		return vector, fieldError("timestamp", err)
@@ -51,17 +49,16 @@ func (c *bodyCache) encode(vector [][]byte, e Evaluation) ([][]byte, error) {
 //	dead bytes ... ,"name":[ [time,value],[time,value]...]
 //	                         ^ live
 //
-// The header is written into the dead bytes when the series is viewed, so that a
-// series is one piece of memory whatever was cut off before it.
+// The header is written into the dead bytes when the body is built. So a series is one piece of memory, however much
+// was cut off before it.
 type encodedSeries struct {
-	sent   sent   // what stands in buf
+	sent   sent   // the content of buf
 	header []byte // ,"name":[
 	buf    []byte // with room for the header before live
 	live   int
 }
 
-// update brings the series up to s, and returns scratch for the next one. After
-// an error nothing is kept.
+// update brings the series up to s, and returns scratch for the next one. After an error the series is empty.
 func (es *encodedSeries) update(scratch []byte, s Series) ([]byte, error) {
 	if err := checkShape(s); err != nil {
 		*es = encodedSeries{}
@@ -86,7 +83,7 @@ func (es *encodedSeries) update(scratch []byte, s Series) ([]byte, error) {
 	return scratch, nil
 }
 
-// empty begins anew, with room for so many bytes of points.
+// empty removes all points and makes room for size bytes.
 func (es *encodedSeries) empty(size int) {
 	need := len(es.header) + max(size, 1)
 	if cap(es.buf) < need || cap(es.buf) > 2*(need+slack(need)) {
@@ -96,30 +93,29 @@ func (es *encodedSeries) empty(size int) {
 	es.buf = append(es.buf[:es.live], ']')
 }
 
-// drop cuts n points off at the front; there are more than n.
+// drop removes the first n points. The series has more than n points.
 func (es *encodedSeries) drop(n int) {
 	for range n {
 		es.live += bytes.IndexByte(es.buf[es.live:], ']') + len("],")
 	}
 }
 
-// add puts points at the end; each has a comma behind it.
+// add appends points, each followed by a comma.
 func (es *encodedSeries) add(points []byte) {
 	es.makeRoom(len(points))
 	if len(points) == 0 {
 		return
 	}
 	end := len(es.buf) - 1
-	if end > es.live { // there are points already
+	if end > es.live { // not the first points
 		es.buf[end] = ','
 		end++
 	}
 	es.buf = append(es.buf[:end], points...)
-	es.buf[len(es.buf)-1] = ']' // in place of the last comma
+	es.buf[len(es.buf)-1] = ']' // replaces the last comma
 }
 
-// makeRoom moves the live bytes to the front if too many dead ones have gathered
-// before them or no room is left behind; that is once in many ticks.
+// makeRoom moves the live bytes to the front if there are too many dead bytes or no room at the end. That is rare.
 func (es *encodedSeries) makeRoom(n int) {
 	need := len(es.header) + len(es.buf) - es.live + n
 	room := slack(need)
@@ -135,21 +131,20 @@ func (es *encodedSeries) makeRoom(n int) {
 	es.buf, es.live = to, len(es.header)
 }
 
-// slack is how many bytes may lie dead, or wait for points, beside live ones.
+// slack returns the allowed number of dead and free bytes for a number of live bytes.
 func slack(live int) int { return live/8 + 1<<10 }
 
-// view returns the series as it stands in a body.
+// view returns the series as part of a body.
 func (es *encodedSeries) view(first bool) []byte {
 	start := es.live - len(es.header)
 	copy(es.buf[start:], es.header)
 	if first {
-		start++ // no comma
+		start++ // without the comma
 	}
 	return es.buf[start:]
 }
 
-// appendPoints writes the points of s from the one at from on, with a comma
-// behind each.
+// appendPoints encodes the points of s starting at index from, each followed by a comma.
 func appendPoints(dst []byte, s Series, from int) ([]byte, error) {
 	if err := checkTimes(s.Times, from); err != nil {
 		return dst, err

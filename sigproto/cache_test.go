@@ -11,13 +11,13 @@ import (
 	"pgregory.net/rapid"
 )
 
-// model makes evaluations that follow each other as those of a store do. With a
-// lineage a series says when something else than its ends has changed.
+// model produces consecutive evaluations like those of a metrics store. With a lineage, a series reports changes other
+// than at its ends.
 type model struct {
 	evaluation Evaluation
-	lineage    uint64 // the last that was given
+	lineage    uint64 // the last one used
 	names      int
-	ends       map[string]int64 // time of the newest point ever
+	ends       map[string]int64 // latest time of any point so far
 }
 
 func newModel() *model {
@@ -50,7 +50,7 @@ func (m *model) change(t *rapid.T) {
 		m.evaluation.Series = slices.Delete(series, i, i+1)
 	case "swap":
 		series[0], series[i] = series[i], series[0]
-	case "rebirth": // of the same lineage or of none, with nothing in common
+	case "rebirth": // the same lineage or none, with other points
 		s.Times, s.Values = nil, nil
 		delete(m.ends, s.Name)
 		s.Lineage = m.bump(rapid.Bool().Draw(t, "lineage"))
@@ -66,7 +66,7 @@ func (m *model) bump(have bool) uint64 {
 	return m.lineage
 }
 
-// add puts points behind the last, many at the same time.
+// add appends points, many with the same time.
 func (m *model) add(t *rapid.T, s *Series, n int) {
 	for range n {
 		at, ok := m.ends[s.Name]
@@ -82,7 +82,7 @@ func (m *model) add(t *rapid.T, s *Series, n int) {
 
 func (m *model) drop(s *Series, n int) { s.Times, s.Values = s.Times[n:], s.Values[n:] }
 
-// rewrite changes a point in the middle, or puts one there.
+// rewrite changes or inserts a point in the middle.
 func (m *model) rewrite(t *rapid.T, s *Series, late bool) {
 	if len(s.Times) == 0 {
 		return
@@ -99,8 +99,7 @@ func (m *model) rewrite(t *rapid.T, s *Series, late bool) {
 	s.Lineage = m.bump(s.Lineage != 0)
 }
 
-// snapshot returns the evaluation in memory of its own: what a client reads may
-// change between two evaluations.
+// snapshot returns a copy of the evaluation: the client's input may change between two evaluations.
 func (m *model) snapshot() Evaluation {
 	e := m.evaluation
 	e.Series = slices.Clone(e.Series)
@@ -111,7 +110,7 @@ func (m *model) snapshot() Evaluation {
 	return e
 }
 
-// received is e as the other end should see it.
+// received returns e as the other end should receive it.
 func received(e Evaluation) Evaluation {
 	e.Series = slices.Clone(e.Series)
 	for i := range e.Series {
@@ -126,14 +125,13 @@ func received(e Evaluation) Evaluation {
 	return e
 }
 
-// drawValue draws finite numbers of any bit pattern, many of them simple.
+// drawValue draws finite numbers with any bit pattern, many of them simple.
 var drawValue = rapid.OneOf(
 	rapid.Map(rapid.Uint64(), math.Float64frombits),
 	rapid.SampledFrom([]float64{0, math.Copysign(0, -1), 1, 2.5, 1e300}),
 ).Filter(func(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) })
 
-// However a body came about, it is byte for byte what an encoder without a memory
-// makes of the same evaluation.
+// A body is byte for byte the same as that of an encoder without a cache.
 func TestEncodeOnce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := newModel()
@@ -157,8 +155,7 @@ func TestEncodeOnce(t *testing.T) {
 	})
 }
 
-// A window that slides for long moves within memory that does not grow, and
-// encodes only what is new.
+// A window that slides for long uses bounded memory, and only new points are encoded.
 func TestEncodeOnceSlides(t *testing.T) {
 	var c bodyCache
 	slide := newSlide(1, 500, 1)
@@ -186,7 +183,7 @@ func TestEncodeOnceSlides(t *testing.T) {
 	}
 }
 
-// After an error the next body is right again.
+// After an error the next body is correct.
 func TestEncodeAfterError(t *testing.T) {
 	good := windows(3, 10, threeDecimals)
 	for i := range good.Series {

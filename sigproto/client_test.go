@@ -38,15 +38,15 @@ const (
 
 var sampleHello = Hello{Parameters: map[string]any{"headroom": 1.2}, Cluster: "everywhere-prod", Pool: "default"}
 
-// peer is a signal that a test writes by hand.
+// peer is a signal whose messages a test writes directly.
 type peer struct {
 	conn net.Conn
 	r    *bufio.Reader
 }
 
-func (p peer) send(s string) { _, _ = io.WriteString(p.conn, s) } // the client may have gone
+func (p peer) send(s string) { _, _ = io.WriteString(p.conn, s) } // an error means that the client has closed
 
-// hello reads the hello, length the length, body a body of that length.
+// hello reads the hello, length the length, and body a body of that length.
 func (p peer) hello() []byte {
 	data, _ := readObject(p.r, maxHello, nil)
 	return data
@@ -62,17 +62,17 @@ func (p peer) read(n int) []byte {
 	return b
 }
 
-// evaluation answers one evaluation up to its body.
+// evaluation reads one evaluation, up to its body.
 func (p peer) evaluation() {
 	length := p.length()
 	p.send("\x01")
 	p.body(length)
 }
 
-// hangUp waits until the client closes.
+// hangUp waits until the client closes the connection.
 func (p peer) hangUp() { _, _ = io.Copy(io.Discard, p.r) }
 
-// good answers evaluations for as long as there are any.
+// good answers all evaluations.
 func good(p peer) {
 	p.hello()
 	for {
@@ -84,8 +84,7 @@ func good(p peer) {
 	}
 }
 
-// startSignal serves the first connection with the first script, and so on; the
-// last script serves all that follow.
+// startSignal serves each connection with the next script. The last script serves all further connections.
 func startSignal(t *testing.T, scripts ...func(peer)) (address string) {
 	t.Helper()
 	address = testAddress(t)
@@ -155,8 +154,8 @@ func TestGoldenBytes(t *testing.T) {
 	}
 }
 
-// A signal written straight from Clusterman's description reads the hello by one recv and
-// takes all that it gets for the hello.
+// A signal written from Clusterman's description reads the hello by one recv and treats all received bytes as the
+// hello.
 func TestSignalOfOneRead(t *testing.T) {
 	address := startSignal(t, func(p peer) {
 		buffer := make([]byte, 4096)
@@ -181,7 +180,7 @@ func TestSignalOfOneRead(t *testing.T) {
 	}
 }
 
-// A signal that does not read the hello gets no LENGTH, and the error says so.
+// A signal that does not read the hello gets no LENGTH, and the error reports it.
 func TestSignalThatDoesNotReadTheHello(t *testing.T) {
 	ended, got := make(chan struct{}), make(chan string, 1)
 	address := startSignal(t, func(p peer) {
@@ -200,12 +199,12 @@ func TestSignalThatDoesNotReadTheHello(t *testing.T) {
 	}
 }
 
-// misbehaviour is a first connection that goes wrong; every next one is good.
+// misbehaviours are first connections with an error. The next connection works.
 var misbehaviours = []struct {
 	name   string
 	script func(peer)
 	phase  Phase
-	is     error  // nil: any
+	is     error  // nil: any error
 	text   string // part of the error
 }{
 	{"garbage in place of the length's ACK", func(p peer) { p.hello(); p.length(); p.send("x"); p.hangUp() }, PhaseLengthACK, ErrProtocol, "0x78"},
@@ -229,7 +228,7 @@ var misbehaviours = []struct {
 	{"verdict is a number", answer(`{"Resources":{},"Verdict":1}`), PhaseResponse, nil, "Verdict: is of type number, want a string"},
 	{"stale, with a resource", answer(`{"Verdict":"stale","Resources":{"mem":0}}`), PhaseResponse, nil, `Verdict: is "stale" beside Resources.mem = 0`},
 	{"explanation is a list", answer(`{"Resources":{},"Explanation":[]}`), PhaseResponse, nil, "Explanation: "},
-	{"key twice", answer(`{"Resources":{"cpus":1,"cpus":2}}`), PhaseResponse, nil, "Resources.cpus: is there twice"},
+	{"key twice", answer(`{"Resources":{"cpus":1,"cpus":2}}`), PhaseResponse, nil, "Resources.cpus: appears twice"},
 }
 
 // The pauses stay short in the first second, and grow then.
@@ -318,8 +317,8 @@ func TestResponseForms(t *testing.T) {
 	}
 }
 
-// What a response leaves behind must not spoil the next evaluation: white space
-// is swallowed on the same connection, anything else makes a new one.
+// Bytes after a response do not affect the next evaluation. White space is skipped on the same connection; other bytes
+// lead to a new one.
 func TestLeftovers(t *testing.T) {
 	leave := func(rest string) func(peer) {
 		return func(p peer) {
@@ -336,7 +335,7 @@ func TestLeftovers(t *testing.T) {
 		name, rest string
 		second     error // of the second evaluation
 	}{
-		{"new line", "\r\n", ErrRefused}, // the same connection's answer
+		{"new line", "\r\n", ErrRefused}, // answer on the same connection
 		{"one byte", "x", nil},
 		{"an ACK too many", "\x01", nil},
 		{"a byte behind much white space", strings.Repeat(" ", 10000) + "x", ErrProtocol},
@@ -356,8 +355,7 @@ func TestLeftovers(t *testing.T) {
 	}
 }
 
-// A context that ends in any phase ends the evaluation there; each script ends
-// it when its phase has been reached.
+// When its context ends, an evaluation ends in any phase. Each script cancels when its phase is reached.
 func TestCancel(t *testing.T) {
 	why := errors.New("paused")
 	for _, test := range []struct {
@@ -397,7 +395,7 @@ func TestDeadline(t *testing.T) {
 	}
 }
 
-// waitClosed waits for it without reading.
+// waitClosed waits for the close without reading.
 func (p peer) waitClosed() {
 	for {
 		if _, err := p.conn.Write([]byte(" ")); err != nil {
@@ -476,8 +474,7 @@ func TestReconnect(t *testing.T) {
 	})
 }
 
-// A refusal of a columnar body that builds on another one brings a whole one, on
-// the same connection and once.
+// If an incremental columnar body is refused, a complete one follows, on the same connection and once.
 func TestResync(t *testing.T) {
 	type asked struct{ connection, sequence int }
 	seen := make(chan asked, 10)
@@ -542,13 +539,13 @@ func TestCheckPeer(t *testing.T) {
 	}
 }
 
-// The process that listens ends while it is checked: its id may be another's.
+// The listening process ends during the check: its pid may be reused.
 func TestCheckPeerOfTheDead(t *testing.T) {
 	address := testAddress(t)
 	end := startChild(t, "signal", address)
 	c := newTestClient(t, ClientConfig{Address: address, CheckPeer: func(int) error { end(); return nil }})
 	_, err := c.Evaluate(within(t, 10*time.Second), sample)
-	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseConnect || !strings.Contains(err.Error(), "is gone") {
+	if e, ok := errors.AsType[*Error](err); !ok || e.Phase != PhaseConnect || !strings.Contains(err.Error(), "has ended") {
 		t.Errorf("Evaluate = %v, want that the process is gone", err)
 	}
 }

@@ -32,7 +32,7 @@ func (d *columnarReader) read(body []byte, piece int) (Evaluation, error) {
 	return d.finish()
 }
 
-// The bytes of the specification, by hand: two bodies.
+// The two bodies of the specification, encoded by hand.
 var (
 	goldenWhole = "\xc1" + "\x00" + "\x80\xc4\x9f\xd5\x0c" + "\x02" + // sequence 0, now 1700000000, two series
 		"\x01a" + "\x00" + "\x02" + "\x88\xc3\x9f\xd5\x0c" + "\x78" + "\x00\x00\x00\x00\x00\x00\xf8\x3f" + "\x00\x00\x00\x00\x00\x00\x00\xc0" +
@@ -78,22 +78,22 @@ func TestColumnarRefuses(t *testing.T) {
 	const one, nan = "\x00\x00\x00\x00\x00\x00\xf0\x3f", "\x01\x00\x00\x00\x00\x00\xf0\x7f"
 	head := "\xc1\x00\x00\x01\x01m" // one series m
 	for _, test := range []struct{ name, body, text string }{
-		{"only the mark", "\xc1", "is cut"},
+		{"only the mark", "\xc1", "is truncated"},
 		{"sequence of 11 bytes", "\xc1" + strings.Repeat("\x80", 11), "more than 64 bits"},
 		{"another sequence", "\xc1\x05\x00\x00", "sequence is 5, want 1 or 0"},
 		{"now beyond", "\xc1\x00" + varint(1e15) + "\x00", "timestamp: "},
 		{"too many series", "\xc1\x00\x00" + uvarint(maxSeries+1), "at most 1048576"},
-		{"fewer series", "\xc1\x00\x00\x01", "is cut"},
-		{"more behind", "\xc1\x00\x00\x00x", "something follows"},
+		{"fewer series", "\xc1\x00\x00\x01", "is truncated"},
+		{"more behind", "\xc1\x00\x00\x00x", "unexpected data after"},
 		{"name too long", "\xc1\x00\x00\x01" + uvarint(1<<16), "at most 65535"},
-		{"name is cut", "\xc1\x00\x00\x01\x05m", "is cut"},
-		{"name twice", "\xc1\x00\x00\x02\x01m\x00\x00\x01m\x00\x00", "metrics.m: is there twice"},
+		{"name is cut", "\xc1\x00\x00\x01\x05m", "is truncated"},
+		{"name twice", "\xc1\x00\x00\x02\x01m\x00\x00\x01m\x00\x00", "metrics.m: appears twice"},
 		{"start beyond", head + "\x01\x00", "metrics.m: starts at 1 of 0"},
 		{"start beyond what is held", "\xc1\x01\x00\x01\x04held\x02\x00", "metrics.held: starts at 2 of 1"},
 		{"older than what is held", "\xc1\x01\x00\x01\x04held\x00\x01\x01" + one, "metrics.held: point 1 is older"},
 		{"count that does not fit", head + "\x00\x02" + "\x00\x00" + one, "metrics.m: has 2 points"},
 		{"count of 2^63", head + "\x00" + uvarint(1<<63), "at most"},
-		{"times are cut", head + "\x00\x01" + strings.Repeat("\x80", 9), "is cut"},
+		{"times are cut", head + "\x00\x01" + strings.Repeat("\x80", 9), "is truncated"},
 		{"values are cut", head + "\x00\x02\x00\x00" + one + one[:7] + "", "metrics.m: has 2 points"},
 		{"time of 11 bytes", head + "\x00\x01" + strings.Repeat("\x80", 20), "more than 64 bits"},
 		{"time beyond", head + "\x00\x01" + varint(1e15) + one, "metrics.m: time of point 0"},
@@ -124,7 +124,7 @@ func TestColumnarRefuses(t *testing.T) {
 	}
 }
 
-// A body that lies about its counts takes no more memory than has come.
+// A body with wrong counts uses no more memory than its bytes need.
 func TestColumnarLies(t *testing.T) {
 	d := columnarReader{}
 	d.begin(1 << 30)
@@ -135,7 +135,7 @@ func TestColumnarLies(t *testing.T) {
 	}
 }
 
-// What has been handed out stays as it is, and memory does not grow for ever.
+// Returned evaluations do not change, and memory stays bounded.
 func TestColumnarWindowsStay(t *testing.T) {
 	var w columnarWriter
 	var r columnarReader
@@ -166,14 +166,14 @@ func TestColumnarWindowsStay(t *testing.T) {
 	}
 }
 
-// A series whose lineage is trusted is not looked at; one without is.
+// A series with a lineage is not compared; one without is.
 func TestLineage(t *testing.T) {
 	for _, test := range []struct {
 		name    string
 		lineage uint64
 		values  []float64
-		next    uint64 // lineage of the second
-		points  int    // that the second body carries
+		next    uint64 // lineage of the second evaluation
+		points  int    // sent in the second body
 	}{
 		{"trusted", 1, []float64{1, 2, 3, 4}, 1, 1},
 		{"trusted, a change within", 1, []float64{1, 9, 3, 4}, 1, 1},
@@ -224,7 +224,7 @@ func TestColumnarRoundTrip(t *testing.T) {
 	})
 }
 
-// Two bodies in a row: however they are cut, the outcome is the same.
+// Two consecutive bodies: the result does not depend on how they are split.
 func FuzzColumnar(f *testing.F) {
 	f.Add([]byte(goldenWhole), []byte(goldenDelta), 3)
 	f.Add([]byte(goldenWhole), []byte(goldenWhole), 1)

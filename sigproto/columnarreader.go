@@ -7,26 +7,25 @@ import (
 	"math"
 )
 
-// columnarReader decodes the columnar bodies of one connection while they come
-// in. It holds the windows; an evaluation shares their memory, which is safe
-// since a window is only ever added to behind what an evaluation has seen, and
-// moved to new memory when it is full.
+// columnarReader decodes the columnar bodies of one connection as they arrive. It holds the windows. Evaluations share
+// their memory. That is safe: points are only appended after the part that an evaluation uses, and a full window moves
+// to new memory.
 type columnarReader struct {
 	windows roster[window]
-	next    uint64 // sequence that is good beside 0; 0: no other
+	next    uint64 // valid sequence besides 0; 0: no other
 
-	// The body at hand.
+	// State of the current body:
 	state  columnarState
-	left   int // bytes of the body that have not been read
-	series int // that are still to come
+	left   int // unread bytes of the body
+	series int // remaining series
 	window *window
-	points int // of the series at hand: times, then values, still to come
-	count  int // of the series at hand
+	points int // remaining points of the current series: times, then values
+	count  int // points of the current series
 	out    Evaluation
-	err    error // why the body is not good
+	err    error // why the body is invalid
 }
 
-// columnarState says what comes next.
+// columnarState is the next element of the body.
 //
 //	inPreamble ──► inSeries ──► inTimes ──► inValues
 //	                  ▲                        │
@@ -35,20 +34,20 @@ type columnarReader struct {
 type columnarState uint8
 
 const (
-	inPreamble columnarState = iota // mark, sequence, now, how many series
+	inPreamble columnarState = iota // mark, sequence, now, number of series
 	inSeries                        // name, start, count
 	inTimes
 	inValues
-	inRest // nothing that is wanted
+	inRest // ignored bytes
 )
 
-// window is what is held of a series.
+// window holds the points of a series.
 type window struct {
 	times  []int64
 	values []float64
 }
 
-var errShort = errors.New("is cut")
+var errShort = errors.New("is truncated")
 
 // begin prepares for a body of that length.
 func (d *columnarReader) begin(length int) {
@@ -56,13 +55,13 @@ func (d *columnarReader) begin(length int) {
 	d.out = Evaluation{}
 }
 
-// feed reads as much of b as can be read, and returns how much that is. The next
-// call gets what is left and more behind it; at least a name must fit.
+// feed decodes as much of b as possible, and returns the number of bytes. The next call must start with the rest. b
+// must have room for a name.
 func (d *columnarReader) feed(b []byte) (used int) {
 	for {
 		n, err := d.step(b[used:])
 		if errors.Is(err, errShort) && d.left > len(b)-used {
-			return used // more is on its way
+			return used // more bytes will arrive
 		}
 		if err != nil {
 			d.err, d.state = err, inRest
@@ -70,14 +69,13 @@ func (d *columnarReader) feed(b []byte) (used int) {
 		}
 		used += n
 		d.left -= n
-		if n == 0 { // inRest, and b is read
+		if n == 0 { // inRest, and b is consumed
 			return used
 		}
 	}
 }
 
-// finish returns the evaluation after the last byte, or why there is none; then
-// everything is forgotten.
+// finish returns the evaluation after the last byte, or the error. After an error it drops all windows.
 func (d *columnarReader) finish() (Evaluation, error) {
 	if d.err == nil && d.state != inRest {
 		d.err = errShort
@@ -93,7 +91,7 @@ func (d *columnarReader) finish() (Evaluation, error) {
 	return out, nil
 }
 
-// step reads one piece and returns its length; errShort if it has not come whole.
+// step decodes one element and returns its length, or errShort if it is incomplete.
 func (d *columnarReader) step(b []byte) (n int, err error) {
 	switch d.state {
 	case inPreamble:
@@ -106,7 +104,7 @@ func (d *columnarReader) step(b []byte) (n int, err error) {
 		return d.readValues(b)
 	}
 	if d.err == nil && len(b) > 0 {
-		return 0, errors.New("something follows the last series")
+		return 0, errors.New("unexpected data after the last series")
 	}
 	return len(b), nil
 }
@@ -137,7 +135,7 @@ func (d *columnarReader) preamble(b []byte) (int, error) {
 	return r.p, nil
 }
 
-// nextSeries goes on after a series.
+// nextSeries sets the state after a series.
 func (d *columnarReader) nextSeries() {
 	d.state = inSeries
 	if d.series == 0 {
@@ -160,7 +158,7 @@ func (d *columnarReader) head(b []byte) (int, error) {
 		return 0, fieldError("metrics."+text, err)
 	case start > uint64(len(held.times)):
 		return 0, fieldError("metrics."+text, fmt.Errorf("starts at %d of %d points", start, len(held.times)))
-	case count > uint64(d.left-r.p)/9: // a point takes that many bytes
+	case count > uint64(d.left-r.p)/9: // minimum size of a point
 		return 0, fieldError("metrics."+text, fmt.Errorf("has %d points, which do not fit the body", count))
 	}
 	held.times, held.values = held.times[start:], held.values[start:]
@@ -174,8 +172,7 @@ func (d *columnarReader) head(b []byte) (int, error) {
 	return r.p, nil
 }
 
-// makeSeries takes memory for series at once if the bytes that are still to come
-// can hold as many.
+// makeSeries allocates all series at once if the remaining bytes can hold them.
 func (d *columnarReader) makeSeries() []Series {
 	if d.out.Series == nil {
 		d.out.Series = make([]Series, 0, min(len(d.windows.byName), d.series+1))
@@ -196,7 +193,7 @@ func (d *columnarReader) times(b []byte) (int, error) {
 		if r.err != nil {
 			break
 		}
-		// No time is beyond maxTime, so that a sum of two does not overflow.
+		// No time exceeds maxTime, so the sum of two cannot overflow.
 		switch {
 		case delta > 2*maxTime || last+delta > maxTime || len(times) == 0 && delta < -maxTime:
 			return 0, d.bad(fmt.Errorf("time of point %d is beyond ±%d", len(times), int64(maxTime)))
@@ -247,13 +244,13 @@ func (d *columnarReader) endSeries() {
 	d.nextSeries()
 }
 
-// bad names the series at hand.
+// bad adds the name of the current series to an error.
 func (d *columnarReader) bad(err error) error {
 	return fieldError("metrics."+d.out.Series[len(d.out.Series)-1].Name, err)
 }
 
-// extend returns s with room for another element, of which at most left follow.
-// New memory is at most about twice what has come, and some for the next bodies.
+// extend returns s with room for another element, of at most left. It allocates at most about twice the received size,
+// plus some room for the next bodies.
 func extend[T any](s []T, left int) []T {
 	if len(s) < cap(s) {
 		return s
@@ -262,7 +259,7 @@ func extend[T any](s []T, left int) []T {
 	return append(make([]T, 0, size+size/8+16), s...)
 }
 
-// varints reads numbers one after the other. After an error it reads no more.
+// varints decodes numbers one after another. After an error it stops.
 type varints struct {
 	b   []byte
 	p   int

@@ -10,9 +10,8 @@ import (
 	"math"
 )
 
-// readObject reads one JSON object of at most limit bytes, white space before
-// it included, appends it to out, and leaves in r what follows it. It finds the
-// end of the object and does not check what stands inside.
+// readObject reads one JSON object of at most limit bytes, including leading white space, and appends it to out. It
+// leaves the following bytes in r. It finds the end of the object and does not validate its content.
 func readObject(r *bufio.Reader, limit int, out []byte) ([]byte, error) {
 	var f frame
 	limit += len(out)
@@ -41,15 +40,15 @@ func readObject(r *bufio.Reader, limit int, out []byte) ([]byte, error) {
 	}
 }
 
-// frame finds the end of a JSON object, across any number of pieces.
+// frame finds the end of a JSON object in any number of pieces.
 type frame struct {
 	depth   int
 	text    bool // within a string
 	escaped bool // after a backslash
 }
 
-// scan returns how many bytes of b belong to the object or to the white space
-// before it, and whether the object ends there.
+// scan returns how many bytes of b belong to the object or the white space before it, and whether the object ends
+// there.
 func (f *frame) scan(b []byte) (n int, done bool, err error) {
 	for i, c := range b {
 		switch {
@@ -78,9 +77,8 @@ func (f *frame) scan(b []byte) (n int, done bool, err error) {
 
 func isSpace(c byte) bool { return c == ' ' || c == '\n' || c == '\r' || c == '\t' }
 
-// object reads a JSON object from dec, and calls visit with each key; visit must
-// read the value. A key that occurs twice is an error. path names the object in
-// errors, and is "" for a whole message.
+// object reads a JSON object from dec, and calls visit with each key; visit must read the value. A repeated key is an
+// error. path names the object in errors; it is "" for a whole message.
 func object(dec *json.Decoder, path string, visit func(key string) error) error {
 	if err := open(dec, path); err != nil {
 		return err
@@ -98,14 +96,14 @@ func object(dec *json.Decoder, path string, visit func(key string) error) error 
 		}
 		last = join(path, key)
 		if seen[key] {
-			return fieldError(last, errors.New("is there twice"))
+			return fieldError(last, errors.New("appears twice"))
 		}
 		seen[key] = true
 		if err := visit(key); err != nil {
 			return fieldError(last, err)
 		}
 	}
-	if _, err := dec.Token(); err != nil { // the brace; dec checks that it is one
+	if _, err := dec.Token(); err != nil { // the brace; dec checks it
 		return fieldError(last, err)
 	}
 	return nil
@@ -123,19 +121,19 @@ func open(dec *json.Decoder, path string) error {
 	return nil
 }
 
-// whole reads data as exactly one object.
+// whole decodes data as exactly one object.
 func whole(data []byte, visit func(dec *json.Decoder, key string) error) error {
 	dec := json.NewDecoder(bytes.NewReader(data))
 	if err := object(dec, "", func(key string) error { return visit(dec, key) }); err != nil {
 		return err
 	}
 	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
-		return errors.New("something follows the object")
+		return errors.New("unexpected data after the object")
 	}
 	return nil
 }
 
-// fieldError names the field of err, unless err names a deeper one.
+// fieldError adds the field name to err, unless err already names a deeper one.
 func fieldError(field string, err error) error {
 	if err == io.EOF {
 		err = io.ErrUnexpectedEOF
@@ -153,13 +151,13 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// skip reads a value that nobody wants.
+// skip ignores a value.
 func skip(dec *json.Decoder) error {
 	var ignored json.RawMessage
 	return dec.Decode(&ignored)
 }
 
-// checkQuantity refuses what is no amount of a resource.
+// checkQuantity returns an error unless x is a valid amount of a resource.
 func checkQuantity(x float64) error {
 	if math.IsNaN(x) || math.IsInf(x, 0) || x < 0 {
 		return fmt.Errorf("is %v, want a finite number of at least 0", x)

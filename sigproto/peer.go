@@ -8,17 +8,16 @@ import (
 )
 
 const (
-	optPeerPidfd     = 77  // SO_PEERPIDFD, since Linux 6.5; the same on all machines that Go runs on but old MIPS and SPARC
-	sysPidfdSendSign = 424 // pidfd_send_signal, the same on all machines
+	optPeerPidfd     = 77  // SO_PEERPIDFD, since Linux 6.5; the same on all architectures of Go except old MIPS and SPARC
+	sysPidfdSendSign = 424 // pidfd_send_signal, the same on all architectures
 )
 
-// checkPeer has check look at the process that listens at the other end of conn.
-// The kernel's descriptor of that process, where there are such, tells afterwards
-// that the id still was its own while check looked.
+// checkPeer calls check for the process that listens at the other end of conn. If the kernel supports a descriptor of
+// that process, checkPeer verifies afterwards that the pid was not reused meanwhile.
 func checkPeer(conn *net.UnixConn, check func(pid int) error) error {
 	raw, err := conn.SyscallConn()
 	if err != nil {
-		return fmt.Errorf("ask who listens: %w", err)
+		return fmt.Errorf("identify the listening process: %w", err)
 	}
 	var peer *syscall.Ucred
 	var credErr, pidfdErr error
@@ -31,23 +30,23 @@ func checkPeer(conn *net.UnixConn, check func(pid int) error) error {
 		defer syscall.Close(pidfd)
 	}
 	if err := errors.Join(err, credErr); err != nil {
-		return fmt.Errorf("ask who listens: %w", err)
+		return fmt.Errorf("identify the listening process: %w", err)
 	}
 	pid := int(peer.Pid)
 	if err := check(pid); err != nil {
-		return fmt.Errorf("check process %d, which listens: %w", pid, err)
+		return fmt.Errorf("check the listening process %d: %w", pid, err)
 	}
 	switch {
-	case pid == 0: // of another pid namespace
+	case pid == 0: // in another pid namespace
 		return nil
-	case errors.Is(pidfdErr, syscall.ENOPROTOOPT): // of an older kernel
+	case errors.Is(pidfdErr, syscall.ENOPROTOOPT): // an older kernel
 		return nil
 	case pidfdErr != nil:
-		return fmt.Errorf("ask for the process %d, which listens: %w", pid, pidfdErr)
+		return fmt.Errorf("open the listening process %d: %w", pid, pidfdErr)
 	}
-	// A signal of 0 only asks. EPERM says that the process is there.
+	// Signal 0 only checks. EPERM means that the process exists.
 	if _, _, errno := syscall.Syscall6(sysPidfdSendSign, uintptr(pidfd), 0, 0, 0, 0, 0); errno == syscall.ESRCH {
-		return fmt.Errorf("process %d, which listened, is gone", pid)
+		return fmt.Errorf("the listening process %d has ended", pid)
 	}
 	return nil
 }

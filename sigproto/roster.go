@@ -5,20 +5,19 @@ import (
 	"maps"
 )
 
-// roster keeps something for each series of the last evaluation, and finds it by
-// the name. Evaluations mostly name the same series in the same order, so the
-// place in the order is tried before the map. A round is one evaluation: begin,
-// next for each series, end. A round may be given up before its end.
+// seriesTable stores a value for each series of the last evaluation, by name. Evaluations usually name the same series
+// in the same order, so it tries the position before the map. A round is one evaluation: begin, next for each series,
+// end. A round may be abandoned before its end.
 type roster[T any] struct {
 	round  uint64
 	byName map[string]*member[T]
-	order  []*member[T] // the first at are of this round, the others of the last
+	order  []*member[T] // the first at entries belong to this round, the others to the last
 	at     int
 }
 
 type member[T any] struct {
 	name  string
-	round uint64 // the last that named it
+	round uint64 // last round that named it
 	kept  T
 }
 
@@ -30,8 +29,8 @@ func (r *roster[T]) begin() {
 	}
 }
 
-// next returns what is kept for the next series of this round, the zero T for a
-// series that is new. A name that was there in this round is an error.
+// next returns the value of the next series in this round, or a zero T for a new series. A name that repeats in a round
+// is an error.
 func (r *roster[T]) next(name string) (*T, error) {
 	m := r.find(name)
 	switch {
@@ -39,7 +38,7 @@ func (r *roster[T]) next(name string) (*T, error) {
 		m = &member[T]{name: name}
 		r.byName[name] = m
 	case m.round == r.round:
-		return nil, errors.New("is there twice")
+		return nil, errors.New("appears twice")
 	}
 	m.round = r.round
 	if r.at < len(r.order) {
@@ -58,8 +57,7 @@ func (r *roster[T]) find(name string) *member[T] {
 	return r.byName[name]
 }
 
-// intern returns the text as a string, without making one if it is the name of
-// something kept.
+// intern returns the text as a string. It does not allocate for a stored name.
 func (r *roster[T]) intern(text []byte) string {
 	if r.at < len(r.order) && r.order[r.at].name == string(text) {
 		return r.order[r.at].name
@@ -70,7 +68,7 @@ func (r *roster[T]) intern(text []byte) string {
 	return string(text)
 }
 
-// end forgets the series that this round did not name.
+// end removes the series that this round did not name.
 func (r *roster[T]) end() {
 	clear(r.order[r.at:])
 	r.order = r.order[:r.at]

@@ -14,28 +14,27 @@ import (
 
 // ServerConfig bounds a connection on the signal's end.
 type ServerConfig struct {
-	MaxBody int // bytes; 0 takes DefaultMaxBody
-	// Timeout bounds each message that has begun, the hello from the accept on;
-	// 0 is one minute. Between two evaluations a connection may rest for ever.
+	MaxBody int // bytes; 0 means DefaultMaxBody
+	// Timeout bounds each message from its first byte, and the hello from the accept; 0 means one minute. Between two
+	// evaluations a connection may be idle without limit.
 	Timeout time.Duration
 }
 
-// firstRead is the size of a body's first buffer, and of the largest read.
+// firstRead is the initial size of a body's buffer, and the maximum size of a read.
 const firstRead = 256 << 10
 
-// ServerConn is one connection on the signal's end. Its calls come in the order
-// of the wire: ReadHello once; then, again and again, Next and after it Answer
-// or Refuse. After an error that is not [ErrBody] the connection must be closed.
+// ServerConn is one connection on the signal's end. Call ReadHello once, then repeatedly Next followed by Answer or
+// Refuse. After an error other than [ErrBody], close the connection.
 type ServerConn struct {
 	conn     net.Conn
 	reader   *bufio.Reader
 	config   ServerConfig
-	body     []byte // its memory is used again
+	body     []byte // reused
 	json     decoder
 	columnar columnarReader
 }
 
-// NewServerConn speaks on conn, which stays the caller's to close.
+// NewServerConn uses conn, which the caller must close.
 func NewServerConn(conn net.Conn, config ServerConfig) *ServerConn {
 	if config.MaxBody == 0 {
 		config.MaxBody = DefaultMaxBody
@@ -62,10 +61,9 @@ func (s *ServerConn) ReadHello() (Hello, error) {
 	return hello, nil
 }
 
-// Next waits for an evaluation and reads it. The evaluation is the caller's to
-// keep. The error is io.EOF itself when the autoscaler has hung up between two
-// evaluations; it wraps [ErrBody] when Next has refused the body and may be
-// called again.
+// Next waits for an evaluation and reads it. The evaluation belongs to the caller. The error is exactly io.EOF if the
+// autoscaler closed the connection between two evaluations. It wraps [ErrBody] if Next refused the body; then Next may
+// be called again.
 func (s *ServerConn) Next() (Evaluation, error) {
 	length, err := s.readLength()
 	if err != nil {
@@ -91,8 +89,7 @@ func (s *ServerConn) Next() (Evaluation, error) {
 	return Evaluation{}, fmt.Errorf("%w: %w", ErrBody, bad)
 }
 
-// Answer sends the second ACK and the response. Nothing is sent if the response
-// is not valid.
+// Answer sends the second ACK and the response. It sends nothing if the response is invalid.
 func (s *ServerConn) Answer(r Response) error {
 	answer, err := appendResponse([]byte{ackGood}, r)
 	if err != nil {
@@ -107,7 +104,7 @@ func (s *ServerConn) Answer(r Response) error {
 	return nil
 }
 
-// Refuse sends 0x02 in place of an ACK: there is no answer to this evaluation.
+// Refuse sends 0x02 in place of an ACK: this evaluation has no answer.
 func (s *ServerConn) Refuse() error {
 	if err := s.write([]byte{ackRefused}); err != nil {
 		return fmt.Errorf("send a refusal: %w", err)
@@ -115,33 +112,31 @@ func (s *ServerConn) Refuse() error {
 	return nil
 }
 
-// watchAfter is how long an answer takes before it is worth looking whether
-// somebody still waits for it.
+// watchAfter is how long an evaluation may take before Watch checks whether the autoscaler still waits.
 const watchAfter = 5 * time.Millisecond
 
-// Watch returns a context that ends with ctx, or soon after the autoscaler has hung
-// up. It is for the time between Next and Answer, in which nothing is to be read;
-// stop ends it, and must be called before any other method.
+// Watch returns a context that ends with ctx, or soon after the autoscaler has closed the connection. Use it between
+// Next and Answer. Call stop before any other method.
 func (s *ServerConn) Watch(ctx context.Context) (watched context.Context, stop func()) {
 	watched, cancel := context.WithCancelCause(ctx)
 	ended := make(chan struct{})
-	var mu sync.Mutex // orders the two deadlines
+	var mu sync.Mutex // orders the changes of the deadline
 	stopped := false
 	look := time.AfterFunc(watchAfter, func() {
 		defer close(ended)
 		mu.Lock()
 		if !stopped {
-			_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection, as the read will
+			_ = s.conn.SetReadDeadline(time.Time{}) // fails only on a closed connection, on which the read fails too
 		}
 		mu.Unlock()
 		if _, err := s.reader.Peek(1); err != nil {
-			cancel(fmt.Errorf("the autoscaler does not wait any more: %w", err))
+			cancel(fmt.Errorf("the autoscaler has closed the connection: %w", err))
 		}
 	})
 	return watched, func() {
 		defer cancel(nil)
 		if look.Stop() {
-			return // it was never needed
+			return // not needed
 		}
 		mu.Lock()
 		stopped = true
@@ -171,7 +166,7 @@ func (s *ServerConn) readLength() (int, error) {
 	return int(binary.BigEndian.Uint32(length[:])), nil
 }
 
-// readBody reads a body to its end; bad says why it cannot be used.
+// readBody reads a body to its end. bad is why it is invalid.
 func (s *ServerConn) readBody(length int) (e Evaluation, bad, err error) {
 	var first []byte
 	if length > 0 {
@@ -193,8 +188,7 @@ func (s *ServerConn) readBody(length int) (e Evaluation, bad, err error) {
 	return e, bad, nil
 }
 
-// readJSON decodes what has come, while the rest is on its way. The whole body is
-// kept, for a decoder that needs it whole.
+// readJSON decodes a body while it arrives. It stores the whole body for the slow decoder.
 func (s *ServerConn) readJSON(length int) error {
 	s.json.reset()
 	s.body = s.body[:0]
@@ -214,8 +208,7 @@ func (s *ServerConn) readJSON(length int) error {
 	return nil
 }
 
-// readColumnar decodes what has come, and keeps nothing of it but what is
-// incomplete.
+// readColumnar decodes a body while it arrives. It stores only incomplete elements.
 func (s *ServerConn) readColumnar(length int) error {
 	s.columnar.begin(length)
 	if cap(s.body) < min(length, firstRead) {
@@ -236,7 +229,7 @@ func (s *ServerConn) readColumnar(length int) error {
 	return nil
 }
 
-// unexpected names an end that comes too early.
+// unexpected converts io.EOF in the middle of a message.
 func unexpected(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

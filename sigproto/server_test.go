@@ -56,8 +56,7 @@ func framed(body string) string {
 	return string(binary.BigEndian.AppendUint32(nil, uint32(len(body)))) + body
 }
 
-// The hello has no end of its own: the length, and here the body too, come with
-// it in one packet.
+// The hello has no terminator. The length, and here the body too, arrive with it in one packet.
 func TestHelloWithLength(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	send(t, raw, goldenHello+framed(goldenBody))
@@ -98,7 +97,7 @@ func TestHelloForms(t *testing.T) {
 		{"white space", " \r\n\t{ }", Hello{}, ""},
 		{"byte order mark", "\xef\xbb\xbf{}", Hello{}, "want a JSON object"},
 		{"list", `[{}]`, Hello{}, "want a JSON object"},
-		{"key twice", `{"pool":"p","pool":"q"}`, Hello{}, "pool: is there twice"},
+		{"key twice", `{"pool":"p","pool":"q"}`, Hello{}, "pool: appears twice"},
 		{"unknown key", `{"zone":{}}`, Hello{Unknown: []string{"zone"}}, ""},
 		{"cluster is a number", `{"parameters":{"cluster":7}}`, Hello{}, "parameters.cluster: is 7"},
 		{"parameters are a list", `{"parameters":[]}`, Hello{}, "parameters: "},
@@ -124,7 +123,7 @@ func TestHelloForms(t *testing.T) {
 	}
 }
 
-// A body that is not good is refused, and the connection goes on.
+// An invalid body is refused, and the connection continues.
 func TestBadBody(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	send(t, raw, "{}"+framed(`{"metrics":{"m":[[1,01]]},"timestamp":1}`)+framed(goldenBody))
@@ -150,7 +149,7 @@ func TestLengthTooLarge(t *testing.T) {
 	expect(t, raw, "\x02")
 }
 
-// A length may lie: memory grows with what comes.
+// A length may be wrong: memory grows only with the received bytes.
 func TestLyingLength(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	send(t, raw, "\x3f\xff\xff\xff"+goldenBody[:50])
@@ -232,7 +231,7 @@ func TestAnswerForms(t *testing.T) {
 func TestWatch(t *testing.T) {
 	s, raw := pair(t, ServerConfig{})
 	send(t, raw, framed(goldenBody)+framed(goldenBody))
-	for range 2 { // the next evaluation is here already: no hang-up, and not lost
+	for range 2 { // the next evaluation has already arrived: it is neither a closed connection nor lost
 		if _, err := s.Next(); err != nil {
 			t.Fatal(err)
 		}
@@ -250,7 +249,7 @@ func TestWatch(t *testing.T) {
 		t.Error("the hang-up was not seen")
 	}
 	stop()
-	if cause := context.Cause(ctx); !strings.Contains(cause.Error(), "does not wait") {
+	if cause := context.Cause(ctx); !strings.Contains(cause.Error(), "has closed the connection") {
 		t.Errorf("cause = %v, want the hang-up", cause)
 	}
 }

@@ -11,20 +11,18 @@ import (
 	"time"
 )
 
-// ClientConfig says which signal a Client asks, and how.
+// ClientConfig configures a Client.
 type ClientConfig struct {
-	Address string // of the abstract socket, without its NUL byte; see [Address]
-	Hello   Hello  // its parameters must not change any more
-	// MaxBody and MaxResponse are limits in bytes; 0 takes DefaultMaxBody and
-	// DefaultMaxResponse.
+	Address string // abstract socket name without its NUL byte; see [Address]
+	Hello   Hello  // its parameters must not change
+	// MaxBody and MaxResponse are limits in bytes; 0 means DefaultMaxBody and DefaultMaxResponse.
 	MaxBody     int
 	MaxResponse int
-	// Columnar: the signal offered the columnar body, so it is sent.
+	// Columnar: the signal supports the columnar body; the client sends it.
 	Columnar bool
-	// CheckPeer, if there is one, gets the process that listens (SO_PEERCRED; 0
-	// if it is not in our pid namespace) after each connect. Its error ends the
-	// evaluation before anything is sent, and so does the end of that process
-	// while CheckPeer looks at it, where the kernel can tell (SO_PEERPIDFD).
+	// CheckPeer, if set, is called after each connect with the pid of the listening process (SO_PEERCRED; 0 if it is in
+	// another pid namespace). An error ends the evaluation before anything is sent. So does the end of that process
+	// during CheckPeer, if the kernel can report it (SO_PEERPIDFD).
 	CheckPeer func(pid int) error
 }
 
@@ -42,24 +40,21 @@ func (c ClientConfig) Validate() error {
 }
 
 const (
-	// defaultBudget bounds an evaluation whose context has no deadline.
+	// defaultBudget bounds an evaluation without a deadline in its context.
 	defaultBudget = time.Minute
-	// Pauses between two attempts to connect: they double from first to longest,
-	// but for as long as eager they are of at most eagerPause, since a signal that
-	// was killed is mostly back within milliseconds.
+	// Pauses between two attempts to connect double from firstPause to longestPause. During the first second they are
+	// at most eagerPause, because a killed signal is usually back within milliseconds.
 	firstPause, eagerPause, longestPause = 5 * time.Millisecond, 10 * time.Millisecond, 100 * time.Millisecond
 	eager                                = time.Second
 )
 
-// Client is the autoscaler's end. It connects with the first evaluation, and
-// keeps the connection until an error. It also keeps what it has encoded, so that
-// the next evaluation costs what has changed: for a JSON body about its size, for
-// a columnar one nearly nothing; and 16 bytes more for each point of a series
-// without lineage.
+// Client is the autoscaler's end. It connects at the first evaluation, and keeps the connection until an error. It
+// stores what it has encoded, so the next evaluation costs only what changed. For a JSON body that memory is about its
+// size, for a columnar body nearly nothing. A series without lineage needs 16 more bytes per point.
 type Client struct {
 	config   ClientConfig
 	json     bodyCache
-	columnar columnarWriter // for the connection that link is
+	columnar columnarWriter // for the connection of link
 	link     *link          // nil: not connected
 	body     net.Buffers    // of this evaluation
 	writing  net.Buffers    // what is not yet written of it
@@ -68,7 +63,7 @@ type Client struct {
 	quick    quickReader
 }
 
-// NewClient returns a client that is not connected yet.
+// NewClient returns a client that is not connected.
 func NewClient(config ClientConfig) *Client {
 	if config.MaxBody == 0 {
 		config.MaxBody = DefaultMaxBody
@@ -79,7 +74,7 @@ func NewClient(config ClientConfig) *Client {
 	return &Client{config: config}
 }
 
-// Close ends the connection, if there is one. The client may be used again.
+// Close closes the connection, if there is one. The client may be used again.
 func (c *Client) Close() error {
 	if c.link == nil {
 		return nil
@@ -90,15 +85,13 @@ func (c *Client) Close() error {
 	return err
 }
 
-// Evaluate asks the signal. All steps share the deadline of ctx, one minute if
-// it has none. While nobody listens it tries again until then, and when the kept
-// connection turns out to have died since the last evaluation it connects anew,
-// so an evaluation after a restart of the signal succeeds. A signal that hangs up
-// on the evaluation itself is not asked again: who knows about its processes may
-// do so. Every error is an [*Error], and the next evaluation begins with a new
-// connection; it wraps [ErrRefused], [ErrProtocol], [ErrTooLarge], a
-// [*FieldError], or the cause that ended ctx, where that is the reason. Nothing
-// of e is kept after Evaluate has returned.
+// Evaluate sends one evaluation to the signal. All steps share the deadline of ctx, or one minute without one. While no
+// process listens, it retries to connect. If the idle connection has been closed since the last evaluation, it
+// reconnects, so an evaluation after a restart of the signal succeeds. If the signal closes the connection during the
+// evaluation itself, Evaluate does not retry; the caller may.
+//
+// Every error is an [*Error], and the next evaluation uses a new connection. Depending on the reason, it wraps
+// [ErrRefused], [ErrProtocol], [ErrTooLarge], a [*FieldError], or the cause of ctx. Evaluate does not retain e.
 func (c *Client) Evaluate(ctx context.Context, e Evaluation) (Response, error) {
 	if _, ok := ctx.Deadline(); !ok {
 		var cancel context.CancelFunc
@@ -106,7 +99,7 @@ func (c *Client) Evaluate(ctx context.Context, e Evaluation) (Response, error) {
 		defer cancel()
 	}
 	if c.link != nil && !c.link.clean() {
-		_ = c.Close() // it is of no use any more, whatever Close says
+		_ = c.Close() // it is unusable; ignore the error
 	}
 	kept := c.link != nil
 	response, err := c.attempt(ctx, e)
@@ -116,8 +109,7 @@ func (c *Client) Evaluate(ctx context.Context, e Evaluation) (Response, error) {
 	return response, err
 }
 
-// attempt makes one evaluation, and leaves a connection only if it was good. The
-// end of ctx ends it at any point.
+// attempt makes one evaluation. It keeps the connection only after success. The end of ctx ends it at any point.
 func (c *Client) attempt(ctx context.Context, e Evaluation) (Response, error) {
 	if err := c.encode(e); err != nil {
 		return Response{}, c.fail(PhaseEncode, err)
@@ -130,7 +122,7 @@ func (c *Client) attempt(ctx context.Context, e Evaluation) (Response, error) {
 	}
 	stop := context.AfterFunc(ctx, c.link.expire)
 	response, phase, err := c.exchange(ctx, e, fresh)
-	if !stop() { // the connection has expired, or will
+	if !stop() { // the connection has expired or will expire
 		err = context.Cause(ctx)
 	}
 	if err != nil {
@@ -139,16 +131,16 @@ func (c *Client) attempt(ctx context.Context, e Evaluation) (Response, error) {
 	return response, nil
 }
 
-// fail closes the connection, so that no stale byte meets the next evaluation.
+// fail closes the connection, so that the next evaluation reads no stale byte.
 func (c *Client) fail(phase Phase, err error) error {
-	_ = c.Close() // the connection is given up; err is what matters
+	_ = c.Close() // the connection is unusable; err is more important
 	c.columnar.reset()
 	return &Error{Address: c.config.Address, Phase: phase, Err: err}
 }
 
-// encode makes the body.
+// encode encodes the body.
 func (c *Client) encode(e Evaluation) (err error) {
-	clear(c.body) // its memory is used again; what it pointed to need not stay
+	clear(c.body) // release the previous pieces, but reuse the slice
 	c.body = c.body[:0]
 	if c.config.Columnar {
 		var body []byte
@@ -170,20 +162,20 @@ func (c *Client) encode(e Evaluation) (err error) {
 	return nil
 }
 
-// connect dials until somebody listens, and checks who that is.
+// connect dials until a process listens, and checks that process.
 func (c *Client) connect(ctx context.Context) error {
 	if err := checkAddress(c.config.Address); err != nil {
 		return err
 	}
 	var dialer net.Dialer
 	begin := time.Now()
-	var refusal error // of a try that was not cut short
+	var refusal error // error of an attempt that was not cut short
 	for pause := firstPause; ; pause = longer(pause, time.Since(begin)) {
 		conn, err := dialer.DialContext(ctx, "unix", "@"+c.config.Address)
 		if err == nil {
 			return c.adopt(conn.(*net.UnixConn))
 		}
-		// The dialer may find the deadline before the context does.
+		// The dialer may notice the deadline before the context does.
 		ended := ctx.Err() != nil || errors.Is(err, context.DeadlineExceeded)
 		if !ended || refusal == nil {
 			refusal = err
@@ -200,7 +192,7 @@ func (c *Client) connect(ctx context.Context) error {
 	}
 }
 
-// longer returns the pause after a pause, when it has been tried for so long.
+// nextPause returns the pause that follows pause, after attempts have taken tried so far.
 func longer(pause, tried time.Duration) time.Duration {
 	if tried < eager {
 		return min(2*pause, eagerPause)
@@ -208,10 +200,10 @@ func longer(pause, tried time.Duration) time.Duration {
 	return min(2*pause, longestPause)
 }
 
-// adopt takes a new connection into use.
+// adopt uses a new connection.
 func (c *Client) adopt(conn *net.UnixConn) (err error) {
 	if c.link, err = newLink(conn); err != nil {
-		_ = conn.Close() // of no use
+		_ = conn.Close() // it is unusable
 		return err
 	}
 	if c.config.CheckPeer == nil {
@@ -220,9 +212,8 @@ func (c *Client) adopt(conn *net.UnixConn) (err error) {
 	return checkPeer(conn, c.config.CheckPeer)
 }
 
-// exchange speaks one evaluation on the connection; phase is the last one that
-// was begun. A columnar body that is refused, unless it was a whole one, is made
-// again as that: the signal does not hold what it built on.
+// exchange runs one evaluation on the connection. phase is the last one that began. If a columnar body with increments
+// is refused, it sends a complete one: the signal does not have the previous state.
 func (c *Client) exchange(ctx context.Context, e Evaluation, fresh bool) (Response, Phase, error) {
 	if fresh {
 		if err := c.sendHello(ctx); err != nil {
@@ -279,13 +270,13 @@ func (c *Client) readResponse() (Response, error) {
 	return parseResponse(data)
 }
 
-// diedIdle reports whether the signal had hung up before it answered a length.
+// diedIdle reports whether the signal had closed the connection before it acknowledged a length.
 func diedIdle(err error) bool {
 	e, ok := errors.AsType[*Error](err)
 	return ok && e.Phase == PhaseLengthACK && hungUp(err)
 }
 
-// hungUp reports whether the signal ended the connection.
+// hungUp reports whether the signal closed the connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET)

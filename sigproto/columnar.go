@@ -12,26 +12,24 @@ const (
 	columnarMark = 0xC1
 	maxSeries    = 1 << 20
 	maxName      = 1<<16 - 1 // bytes
-	maxTime      = 1e15 - 1  // seconds, before and after 1970; of JSON bodies too
+	maxTime      = 1e15 - 1  // seconds before and after 1970; also for JSON bodies
 )
 
-// keptBody is the largest columnar body whose memory is kept for the next: that
-// of whole windows is given back.
+// keptBody is the largest columnar body whose memory is reused. Larger ones, with complete windows, are released.
 const keptBody = 256 << 10
 
-// columnarWriter encodes evaluations as columnar bodies. It knows what the
-// receiver holds, so it belongs to one connection, and must be reset when a body
-// that it made has not been taken.
+// columnarWriter encodes evaluations as columnar bodies. Its state mirrors the receiver's, so it belongs to one
+// connection. It must be reset if a body was not accepted.
 type columnarWriter struct {
 	series roster[sent]
-	next   uint64 // sequence of the next body
+	next   uint64 // of the next body
 	body   []byte
 }
 
-// reset makes the next body a whole one.
+// reset makes the next body a complete one.
 func (c *columnarWriter) reset() { *c = columnarWriter{} }
 
-// encode returns the body of e. It is good until the next call.
+// encode returns the body of e. It is valid until the next call.
 func (c *columnarWriter) encode(e Evaluation) ([]byte, error) {
 	if cap(c.body) > keptBody {
 		c.body = nil
@@ -64,8 +62,7 @@ func (c *columnarWriter) encode(e Evaluation) ([]byte, error) {
 	return c.body, nil
 }
 
-// sizeHint is about the size of a whole body: neighbours in time are mostly less
-// than 8192 seconds apart.
+// sizeHint estimates the size of a complete body. Adjacent points are usually less than 8192 seconds apart.
 func sizeHint(all []Series) (size int) {
 	for _, s := range all {
 		size += len(s.Name) + 10*len(s.Times) + 4*binary.MaxVarintLen16
@@ -108,6 +105,5 @@ func (c *columnarWriter) append(known *sent, s Series) error {
 	return nil
 }
 
-// finite reports whether these are the bits of a number: neither NaN nor
-// infinite.
+// finite reports whether the bits are those of a finite number.
 func finite(bits uint64) bool { return bits>>52&0x7ff != 0x7ff }

@@ -1,7 +1,7 @@
 package sigproto
 
-// cursor reads JSON pieces one after the other. Each method reports whether the
-// piece stood there; if not, short tells whether more bytes might bring it.
+// cursor reads JSON tokens one after another. Each method reports whether the token was there. If not, short means that
+// it may be incomplete.
 type cursor struct {
 	b     []byte
 	p     int
@@ -58,7 +58,7 @@ func (c *cursor) text() ([]byte, bool) {
 	return nil, false
 }
 
-// word reads that string.
+// word reads the string want.
 func (c *cursor) word(want string) bool {
 	text, ok := c.text()
 	return ok && string(text) == want
@@ -97,7 +97,7 @@ func (c *cursor) float() (float64, bool) {
 	c.space()
 	v, size := number(c.b[c.p:])
 	if c.p+size == len(c.b) || size == 0 && len(c.b)-c.p < lookahead {
-		c.short = true // it may go on
+		c.short = true // more digits may follow
 		return 0, false
 	}
 	if size == 0 {

@@ -5,41 +5,40 @@ import (
 )
 
 const (
-	// lookahead is how far a point is read without asking whether it has come whole.
-	// As many bytes must lie behind the end of every buffer given to a decoder.
+	// lookahead is the maximum length that the fast path reads for a point without bounds checks. Every buffer given to
+	// a decoder must have that many bytes after its end.
 	lookahead = 48
-	// patience is how much of one piece (a name, a point) may be incomplete
-	// before the decoder leaves the body to the slow one; it bounds rereading.
+	// maxIncomplete is how much of one element (a name, a point) may be incomplete before the slow decoder reads the
+	// body. It bounds repeated reading.
 	patience = 64 << 10
-	// firstPoints is the size of the first columns that are allocated.
+	// firstPoints is the initial capacity of a column.
 	firstPoints = 1024
 )
 
-// decoder reads a body in its usual form while it comes in. Whatever is unusual
-// it gives up on: then the whole body is read once more by [decodeAny], which is
-// the authority on what is an error. Columns are never reused, since the
-// receiver keeps them; their size is taken from the evaluation before.
+// decoder reads a body in its usual form while it arrives. For any unusual form, [decodeAny] reads the whole body
+// again. It decides what is an error. Columns are not reused, because the receiver keeps them. Their size is estimated
+// from the previous evaluation.
 type decoder struct {
 	state state
-	pos   int // everything before it is done
+	pos   int // everything before it is decoded
 	out   Evaluation
 	names map[string]bool
-	// The columns that points go to; those from start on are of the series at hand.
+	// Columns of points. Those from start on belong to the current series.
 	times  []int64
 	values []float64
 	start  int
 	points int // in this body
-	before int // points of the last body
+	before int // points of the previous body
 }
 
-// state says what stands at pos.
+// state is the next element at pos.
 //
 //	inHead ──► inName ──► inFirst ──► inPoints ──► inNext ──► inTail ──► done
 //	  │          ▲           │ (empty)                ▲ │        ▲
 //	  │          └───────────┼────────────────────────┼─┘ ','    │
 //	  └──────────────────────┼────────────────────────┼──────────┘ no series
 //	                         └────────────────────────┘
-//	any ──► odd
+//	any ──► unusual
 type state uint8
 
 const (
@@ -50,7 +49,7 @@ const (
 	inNext                // , or } after a series
 	inTail                // ,"timestamp":0}
 	done
-	odd // not the usual form: decodeAny must read it
+	odd // unusual form: decodeAny must read it
 )
 
 // reset prepares for a new body.
@@ -62,9 +61,8 @@ func (d *decoder) reset() {
 	clear(d.names)
 }
 
-// feed reads as much of body as can be read; b is the part that has come, with
-// room for lookahead bytes behind it. Each call gets all that the calls before got,
-// and more.
+// feed decodes as much of the body as possible. b is the part that has arrived, with room for lookahead bytes after it.
+// Each call gets all bytes of the previous calls and more.
 func (d *decoder) feed(b []byte) {
 	for d.state < done {
 		before := d.state
@@ -82,7 +80,7 @@ func (d *decoder) feed(b []byte) {
 	}
 }
 
-// finish returns the evaluation; b is the complete body, as given to feed.
+// finish returns the evaluation. b is the complete body, as given to feed.
 func (d *decoder) finish(b []byte) (Evaluation, error) {
 	if d.state == done {
 		c := cursor{b: b, p: d.pos}
@@ -94,7 +92,7 @@ func (d *decoder) finish(b []byte) (Evaluation, error) {
 	return decodeAny(b)
 }
 
-// step reads one piece and reports whether it was there, whole and usual.
+// step reads one element and reports whether it is complete and in the usual form.
 func (d *decoder) step(c *cursor) bool {
 	switch d.state {
 	case inHead:
@@ -148,7 +146,7 @@ func (d *decoder) name(c *cursor) bool {
 	return true
 }
 
-// pointRun reads points until the series ends or the buffer does.
+// pointRun reads points until the end of the series or the buffer.
 func (d *decoder) pointRun(c *cursor) bool {
 	last := int64(-1 << 63)
 	if len(d.times) > d.start {
@@ -185,9 +183,8 @@ func (d *decoder) pointRun(c *cursor) bool {
 	}
 }
 
-// grow makes columns with room for another point; the points of the series at
-// hand move along. Never more than about twice the points that have come, now or
-// in the last body, so a length that lies costs nothing.
+// grow allocates columns with room for another point, and moves the current series to them. The size is at most about
+// twice the number of points in this or the previous body, so a wrong length has no effect.
 func (d *decoder) grow() {
 	size := max(2*(len(d.times)-d.start), d.points, d.before-d.points, firstPoints)
 	d.times = append(make([]int64, 0, size), d.times[d.start:]...)
@@ -219,9 +216,8 @@ func (d *decoder) tail(c *cursor) bool {
 	return true
 }
 
-// point reads a point in the form that encoders write: no white space, a time of
-// ten digits. It returns its length without what follows, 0 if it is in another
-// form. Bytes behind the end of the buffer may have been read for it.
+// point reads a point in the form that encoders write: without white space and with a time of ten digits. It returns
+// its length without what follows, or 0 for another form. It may read bytes after the end of the buffer.
 func point(w *[lookahead]byte) (t int64, v float64, size int) {
 	first := binary.LittleEndian.Uint64(w[1:9]) ^ asciiZeros
 	tens, ones := w[9]-'0', w[10]-'0'

@@ -11,10 +11,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// decodeFast decodes a body that arrives in pieces of that size, and reports
-// whether the fast decoder read it.
+// decodeFast decodes a body that arrives in pieces of that size, and reports whether the fast decoder read it.
 func decodeFast(body []byte, piece int) (e Evaluation, fast bool, err error) {
-	padded := append(append([]byte{}, body...), strings.Repeat("9", lookahead)...) // what follows must not matter
+	padded := append(append([]byte{}, body...), strings.Repeat("9", lookahead)...) // the bytes after the body must have no effect
 	var d decoder
 	d.reset()
 	for n := 0; n < len(body); {
@@ -104,7 +103,7 @@ func TestDecodeRefuses(t *testing.T) {
 	}
 }
 
-// What the encoder writes takes the fast way, whatever the values are.
+// The fast decoder reads what the encoder writes, for all values.
 func TestRoundTrip(t *testing.T) {
 	value := rapid.OneOf(
 		rapid.Map(rapid.Uint64(), math.Float64frombits),
@@ -141,7 +140,7 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
-// encodeJSON is the body of a client that has not encoded anything before.
+// encodeJSON returns the body of a client without a cache.
 func encodeJSON(e Evaluation) ([]byte, error) {
 	pieces, err := encodePieces(e)
 	return bytes.Join(pieces, nil), err
@@ -167,7 +166,7 @@ func TestNames(t *testing.T) {
 	}
 }
 
-// The fast decoder may give up, but must never differ from the other one.
+// The fast decoder may give up, but its result must equal that of the slow one.
 func FuzzBody(f *testing.F) {
 	f.Add([]byte(goldenBody), 7)
 	f.Add([]byte(`{"metrics": {"a": [[1700000000, 1.5], [1700000001, -2e-3]], "b": []}, "timestamp": 1}`), 1)
@@ -231,7 +230,7 @@ func FuzzHello(f *testing.F) {
 	})
 }
 
-// The end of an object is the same, however it is cut.
+// The end of an object does not depend on how it is split.
 func FuzzFrame(f *testing.F) {
 	f.Add([]byte(goldenAnswer[1:]+"rest"), 3)
 	f.Add([]byte(" {\"a\\\"}\":[{}]} "), 1)

@@ -7,7 +7,7 @@ import (
 	"math"
 )
 
-// decodeAny reads a body in any form that JSON allows.
+// decodeAny reads a body in any valid JSON form.
 func decodeAny(body []byte) (Evaluation, error) {
 	var out Evaluation
 	var metrics, timestamp bool
@@ -49,7 +49,7 @@ func (e *Evaluation) readSeries(dec *json.Decoder, name string) error {
 	s := Series{Name: name}
 	for i, p := range points {
 		if len(p) != 2 || p[1] == nil {
-			return fmt.Errorf("point %d is no [time, value]", i)
+			return fmt.Errorf("point %d is not [time, value]", i)
 		}
 		var t int64
 		if err := setTime(&t, p[0]); err != nil {
@@ -64,7 +64,7 @@ func (e *Evaluation) readSeries(dec *json.Decoder, name string) error {
 	return nil
 }
 
-// setTime takes a time that may have a fraction, which is cut.
+// setTime sets a time, and cuts its fraction.
 func setTime(dst *int64, t *float64) error {
 	switch {
 	case t == nil:

@@ -3,31 +3,30 @@ package sigproto
 import "errors"
 
 var (
-	// ErrRefused: the signal answered 0x02. After a length it takes no body of
-	// that size; after a body it has no answer to it.
+	// ErrRefused: the signal answered 0x02. After a length, it does not accept a body of that size. After a body, it
+	// has no answer.
 	ErrRefused = errors.New("the signal refused (0x02)")
-	// ErrProtocol: a byte came that version 1 does not allow at this place.
+	// ErrProtocol: a byte is not allowed at this place in version 1.
 	ErrProtocol = errors.New("protocol error")
-	// ErrTooLarge: a message is larger than its limit.
+	// ErrTooLarge: a message exceeds its limit.
 	ErrTooLarge = errors.New("message is too large")
-	// ErrBody: a body came whole and could not be used. It has been refused, and
-	// the connection is still good.
-	ErrBody = errors.New("body is not good")
+	// ErrBody: a body is complete and invalid. It was refused, and the connection is still usable.
+	ErrBody = errors.New("invalid body")
 )
 
-// Phase is a step of an evaluation, in the order of this list.
+// Phase is a step of an evaluation, in this order.
 type Phase string
 
 const (
-	PhaseEncode    Phase = "encode"     // making the body
-	PhaseConnect   Phase = "connect"    // reaching the signal, and checking who it is
-	PhaseHello     Phase = "hello"      // sending the hello, until the signal has read it
-	PhaseLengthACK Phase = "length ack" // sending the length, waiting for its ACK
-	PhaseDataACK   Phase = "data ack"   // sending the body, waiting for its ACK
+	PhaseEncode    Phase = "encode"     // encoding the body
+	PhaseConnect   Phase = "connect"    // connect: also checks the listening process
+	PhaseHello     Phase = "hello"      // sending the hello until the signal has read it
+	PhaseLengthACK Phase = "length ack" // length: send it and wait for its ACK
+	PhaseDataACK   Phase = "data ack"   // sending the body and waiting for its ACK
 	PhaseResponse  Phase = "response"   // reading the response
 )
 
-// Error is what [Client.Evaluate] returns: where an evaluation ended, and why.
+// Error is the error of [Client.Evaluate]: the phase in which the evaluation failed, and the cause.
 type Error struct {
 	Address string
 	Phase   Phase
@@ -41,9 +40,9 @@ func (e *Error) Error() string {
 // Unwrap returns the cause.
 func (e *Error) Unwrap() error { return e.Err }
 
-// FieldError is a value of a message that cannot be used.
+// FieldError is an invalid value in a message.
 type FieldError struct {
-	Field string // its place, as "Resources.cpus"
+	Field string // for example "Resources.cpus"
 	Err   error
 }
 

@@ -1,6 +1,6 @@
 package sigproto
 
-// Limits of version 1, where a peer sets none of its own.
+// Limits of version 1 that apply by default.
 const (
 	DefaultMaxBody     = 1 << 30 // bytes of an evaluation's body
 	DefaultMaxResponse = 1 << 20 // bytes of a response
@@ -14,24 +14,20 @@ const (
 	ackRefused = 0x02
 )
 
-// Series is one named line of points. Times and Values have the same length;
-// Times ascend, and may repeat.
+// Series is a named sequence of points. Times and Values have the same length. Times ascend and may repeat.
 type Series struct {
 	Name   string
 	Times  []int64   // unix seconds
 	Values []float64 // finite
-	// Lineage, if not 0, promises the sender: since an evaluation with a series of
-	// this name and the same lineage, points were only added behind the last one
-	// and taken away at the front. 0 promises nothing. It is never sent.
+	// Lineage, if not 0, is a promise of the sender: since an evaluation with the same name and lineage, points were
+	// only appended at the end and removed at the front. 0 promises nothing. It is not sent.
 	Lineage uint64
 }
 
-// Evaluation is the question: the windows of all metrics at one moment. Each
-// series has a name of its own.
+// Evaluation is a request: the windows of all metrics at one time. Names of series are unique.
 type Evaluation struct {
 	Timestamp int64 // unix seconds
 	Series    []Series
-	// Unknown holds the keys of a received body that version 1 does not know.
-	// It is never sent.
+	// Unknown holds the unknown keys of a received body. It is not sent.
 	Unknown []string
 }

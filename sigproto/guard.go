@@ -11,21 +11,19 @@ import (
 	"syscall"
 )
 
-// PeerVariable is the environment variable that names one more user id whose processes may
-// connect to a signal: that of the autoscaler, where bootstrap runs the signal as another
-// user.
+// PeerVariable is the environment variable with one more user id that may connect to a signal: the autoscaler's, if
+// bootstrap runs the signal as another user.
 const PeerVariable = "WEIR_SIGNAL_PEER"
 
-// maxConns bounds the connections that a signal serves at a time. A connection that waits
-// for its hello takes some kilobytes, and at most maxHello.
+// maxConns bounds the concurrent connections of a signal. A connection that waits for its hello takes some kilobytes,
+// and at most maxHello.
 const maxConns = 64
 
-// Guard returns a listener on a Unix socket of a signal that accepts connections of processes
-// of three users only: this process's, root, and that of [PeerVariable]. It has at most 64
-// connections open at a time. It closes all others without a word, before a byte is read:
-// each process of the network namespace can connect to an abstract socket.
+// Guard returns a listener for a Unix socket of a signal. It accepts processes of three users: this process's user,
+// root, and that of [PeerVariable]. It has at most 64 connections open at a time. It closes all others before it reads
+// a byte, because every process of the network namespace can connect to an abstract socket.
 //
-// What l accepts that is no Unix socket passes.
+// Connections of other kinds of sockets pass unchecked.
 func Guard(l net.Listener) net.Listener {
 	if g, ok := l.(*guard); ok {
 		return g
@@ -40,7 +38,7 @@ func Guard(l net.Listener) net.Listener {
 type guard struct {
 	net.Listener
 	users []uint32
-	free  chan struct{} // holds a value for each connection that is open
+	free  chan struct{} // holds a value per open connection
 }
 
 // Accept implements net.Listener.
@@ -51,7 +49,7 @@ func (g *guard) Accept() (net.Conn, error) {
 			return nil, err
 		}
 		if !g.admits(conn) {
-			_ = conn.Close() // an error: it has gone by itself
+			_ = conn.Close() // an error means that the peer has closed it
 			continue
 		}
 		select {
@@ -88,7 +86,7 @@ func (c *guarded) Close() error {
 	return c.Conn.Close()
 }
 
-// SyscallConn implements syscall.Conn: a signal may look at its peer too.
+// SyscallConn implements syscall.Conn, so that a signal can check its peer.
 func (c *guarded) SyscallConn() (syscall.RawConn, error) {
 	raw, ok := c.Conn.(syscall.Conn)
 	if !ok {
@@ -97,8 +95,7 @@ func (c *guarded) SyscallConn() (syscall.RawConn, error) {
 	return raw.SyscallConn()
 }
 
-// PeerUser returns the user id of the process at the other end of a Unix socket: of the
-// one that connected, or that listens.
+// PeerUser returns the user id of the process at the other end of a Unix socket, which connected or listens.
 func PeerUser(conn *net.UnixConn) (uint32, error) {
 	raw, err := conn.SyscallConn()
 	if err != nil {

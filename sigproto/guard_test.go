@@ -12,13 +12,12 @@ import (
 	"time"
 )
 
-// strangerAddress makes the test binary a stranger, who tries that address many times.
+// strangerAddress makes the test binary a process that connects to that address many times.
 const strangerAddress = "SIGPROTO_TEST_STRANGER"
 
 const strangerTries = 300
 
-// visit connects again and again, and keeps its connections. It prints how many of them
-// were ended by the other end.
+// visit connects repeatedly and keeps its connections. It prints how many of them the other end closed.
 func visit(address string) error {
 	var conns []net.Conn
 	for range strangerTries {
@@ -39,7 +38,7 @@ func visit(address string) error {
 	return nil
 }
 
-// guardOn returns a guard that accepts, and what it accepts.
+// guardOn returns the address of a guard, and the connections that it accepts.
 func guardOn(t *testing.T, change func(*guard)) (address string, accepted <-chan net.Conn) {
 	t.Helper()
 	address = testAddress(t)
@@ -103,7 +102,7 @@ func TestGuardRefusesOtherUsers(t *testing.T) {
 	}
 }
 
-// The peer is a process of another user, where this one may start such.
+// The peer is a process of another user, if the test may start one.
 func TestGuardRefusesAStrangerOfAnotherUser(t *testing.T) {
 	address, accepted := guardOn(t, func(*guard) {})
 	stranger := exec.Command("/proc/self/exe")
@@ -112,13 +111,13 @@ func TestGuardRefusesAStrangerOfAnotherUser(t *testing.T) {
 	stranger.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: 60999, Gid: 60999}}
 	out, err := stranger.Output()
 	if errors.Is(err, syscall.EPERM) && os.Geteuid() != 0 {
-		return // TestGuardRefusesOtherUsers shows the rule without another user
+		return // TestGuardRefusesOtherUsers covers the rule without another user
 	}
 	if err != nil || string(out) != fmt.Sprint(strangerTries) {
 		t.Errorf("of %d connections of the stranger %s were ended, %v", strangerTries, out, err)
 	}
 	own := dial(t, address)
-	conn := <-accepted // the first that was accepted
+	conn := <-accepted // the first accepted connection
 	defer conn.Close()
 	if _, err := own.Write([]byte("x")); err != nil {
 		t.Error(err)
@@ -147,8 +146,7 @@ func TestGuardAdmits(t *testing.T) {
 	}
 }
 
-// With too many connections open, the next is closed; when one of them ends, another one
-// has its place.
+// If too many connections are open, the next one is closed. After one of them ends, another one is accepted.
 func TestGuardBoundsConnections(t *testing.T) {
 	address, accepted := guardOn(t, func(*guard) {})
 	var open []net.Conn

@@ -8,13 +8,12 @@ import (
 
 // Hello is the first message of a connection.
 type Hello struct {
-	// Parameters are the signal's own, of JSON types. Received numbers are
-	// float64. The keys "cluster" and "pool" belong to the two fields below.
+	// Parameters are the signal's own, of JSON types. Received numbers are float64. The keys "cluster" and "pool"
+	// belong to the two fields below.
 	Parameters map[string]any
 	Cluster    string
 	Pool       string
-	// Unknown holds the keys of a received hello that version 1 does not know.
-	// It is never sent.
+	// Unknown holds the unknown keys of a received hello. It is not sent.
 	Unknown []string
 }
 
@@ -24,7 +23,7 @@ type helloJSON struct {
 	Pool       string         `json:"pool"`
 }
 
-// encode writes the hello; the parameters must be of JSON types.
+// encode returns the hello as JSON. The parameters must be of JSON types.
 func (h Hello) encode() ([]byte, error) {
 	parameters := make(map[string]any, len(h.Parameters)+2)
 	maps.Copy(parameters, h.Parameters)
@@ -39,8 +38,8 @@ func (h Hello) encode() ([]byte, error) {
 	return data, nil
 }
 
-// parseHello reads a hello that is complete. Cluster and pool may stand among
-// the parameters, which counts, or at the top level.
+// parseHello decodes a complete hello. Cluster and pool may be among the parameters, which take precedence, or at the
+// top level.
 func parseHello(data []byte) (Hello, error) {
 	var out Hello
 	err := whole(data, func(dec *json.Decoder, key string) error {
@@ -67,7 +66,7 @@ func parseHello(data []byte) (Hello, error) {
 	return out, nil
 }
 
-// take moves a word from the parameters to its field.
+// take moves a string from the parameters to its field.
 func (h *Hello) take(key string, field *string) error {
 	value, ok := h.Parameters[key]
 	if !ok {

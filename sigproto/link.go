@@ -11,16 +11,16 @@ import (
 	"unsafe"
 )
 
-// link is a connection of the autoscaler's end.
+// link is a connection on the autoscaler's end.
 type link struct {
 	conn   *net.UnixConn
 	reader *bufio.Reader // over conn
-	expire func()        // ends every read and write, now and later
+	expire func()        // makes all current and later reads and writes fail
 	length [4]byte
 
-	// For clean, made once so that it costs nothing:
+	// For clean, created once to avoid allocations:
 	raw     syscall.RawConn
-	peek    func(fd uintptr) // sets those below
+	peek    func(fd uintptr) // sets the following fields
 	waiting [64]byte
 	n       int
 	err     error
@@ -32,15 +32,14 @@ func newLink(conn *net.UnixConn) (*link, error) {
 		return nil, err
 	}
 	l := &link{conn: conn, reader: bufio.NewReader(conn), raw: raw}
-	l.expire = func() { _ = conn.SetDeadline(time.Unix(1, 0)) } // fails only when closed
+	l.expire = func() { _ = conn.SetDeadline(time.Unix(1, 0)) } // fails only on a closed connection
 	l.peek = func(fd uintptr) {
 		l.n, _, l.err = syscall.Recvfrom(int(fd), l.waiting[:], syscall.MSG_PEEK|syscall.MSG_DONTWAIT)
 	}
 	return l, nil
 }
 
-// clean reports whether nothing but white space waits on the connection, and the
-// signal has not hung up.
+// clean reports whether only white space waits on the connection, and the signal has not closed it.
 func (l *link) clean() bool {
 	buffered, err := l.reader.Peek(l.reader.Buffered())
 	if err != nil || !allSpace(buffered) {
@@ -55,12 +54,11 @@ func (l *link) clean() bool {
 	return l.n > 0 && allSpace(l.waiting[:l.n])
 }
 
-// The pause between two looks at the send queue begins at firstLook and doubles.
+// The pause between two checks of the send queue starts at firstCheck and doubles.
 const firstLook, longestLook = 20 * time.Microsecond, 5 * time.Millisecond
 
-// waitRead returns when the signal has read everything that was sent. A signal that reads
-// the hello by a single call of recv would otherwise get the LENGTH with it. If the kernel
-// does not say how much is unread, waitRead does not wait.
+// waitRead returns when the signal has read everything that was sent. Otherwise a signal that reads the hello by a
+// single recv would get the LENGTH with it. If the kernel cannot report the unread bytes, waitRead does not wait.
 func (l *link) waitRead(ctx context.Context) error {
 	for pause := firstLook; ; pause = min(2*pause, longestLook) {
 		unread, err := l.unread()
@@ -75,10 +73,10 @@ func (l *link) waitRead(ctx context.Context) error {
 	}
 }
 
-// unread returns how much of what was sent still waits in the kernel: bytes of memory, not
-// of the message; 0 if the signal has read it all or has hung up.
+// unread returns how much of the sent data waits in the kernel: bytes of memory, not of the message. 0 means that the
+// signal has read everything or closed the connection.
 func (l *link) unread() (int, error) {
-	var n int32 // an int of C
+	var n int32 // int in C
 	var errno syscall.Errno
 	err := l.raw.Control(func(fd uintptr) {
 		_, _, errno = syscall.Syscall(syscall.SYS_IOCTL, fd, syscall.TIOCOUTQ, uintptr(unsafe.Pointer(&n)))
@@ -130,8 +128,7 @@ func (l *link) sendBody(body *net.Buffers) error {
 	return checkACK(ack)
 }
 
-// lastWord looks for a refusal that the signal may have sent before it hung up on
-// what we write; err is the error of the write.
+// readRefusal reads a refusal that the signal may have sent before it closed the connection. err is the error of a write.
 func (l *link) lastWord(err error) error {
 	if !hungUp(err) {
 		return err

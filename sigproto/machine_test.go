@@ -16,10 +16,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMachine has a client ask a server through connections that split what
-// passes anywhere and break anywhere, and through servers that lose their memory
-// or fail: what a signal gets is always exactly what was asked about, and stays
-// so for ever.
+// TestMachine lets a client send evaluations through connections that split and break anywhere, to servers that lose
+// their state or fail. A signal always receives exactly what was sent, and received evaluations never change.
 func TestMachine(t *testing.T) {
 	for _, columnar := range []bool{false, true} {
 		t.Run(fmt.Sprintf("columnar=%v", columnar), func(t *testing.T) {
@@ -32,7 +30,7 @@ type machine struct {
 	model  *model
 	signal *shakySignal
 	client *Client
-	asked  []Evaluation // what each answered evaluation was
+	asked  []Evaluation // the answered evaluations
 }
 
 func runMachine(t *rapid.T, columnar bool) {
@@ -63,8 +61,7 @@ func runMachine(t *rapid.T, columnar bool) {
 	}
 }
 
-// ask makes one evaluation. It fails only if the signal does, or once if its
-// connection is cut.
+// request makes one evaluation. It may fail only if the signal fails, or once if its connection is cut.
 func (m *machine) ask(t *rapid.T) {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
@@ -84,7 +81,7 @@ func (m *machine) ask(t *rapid.T) {
 	if err != nil || r.Resources.CPUs == nil || *r.Resources.CPUs != float64(len(e.Series)) {
 		t.Fatalf("Evaluate = %+v, %v", r, err)
 	}
-	for _, s := range e.Series { // nothing of it may be kept
+	for _, s := range e.Series { // the client must not retain it
 		clear(s.Times)
 		clear(s.Values)
 	}
@@ -95,17 +92,17 @@ func (m *machine) ask(t *rapid.T) {
 	}
 }
 
-// mood is how a shaky signal takes the next evaluation.
+// behaviour is how a shaky signal handles the next evaluation.
 type mood int
 
 const (
 	works       mood = iota
-	forgets          // loses the windows that it holds, once
-	fails            // has no answer, until it is set to work
-	writesSpace      // leaves white space behind its answer, once
+	forgets          // drops its windows, once
+	fails            // refuses until it is set to work
+	writesSpace      // appends white space to its answer, once
 )
 
-// shakySignal answers over connections that are made of random pieces.
+// shakySignal answers over connections that split messages at random.
 type shakySignal struct {
 	address  string
 	listener net.Listener
@@ -114,7 +111,7 @@ type shakySignal struct {
 
 	mu       sync.Mutex
 	mood     mood
-	left     int // bytes until the next connection is cut; below 0: it is not
+	left     int // bytes until the next connection is cut; below 0: never
 	conns    map[net.Conn]bool
 	random   *rand.Rand
 	answered []*Evaluation
@@ -124,7 +121,7 @@ func startShaky(t *rapid.T) *shakySignal {
 	seed := rapid.Uint64().Draw(t, "seed")
 	s := &shakySignal{left: -1, conns: make(map[net.Conn]bool), random: rand.New(rand.NewPCG(seed, 1))}
 	var err error
-	// The kernel chooses a name that nobody has.
+	// The kernel chooses an unused name.
 	if s.listener, err = net.Listen("unix", ""); err != nil {
 		t.Fatal(err)
 	}
@@ -157,7 +154,7 @@ func (s *shakySignal) hangUp() {
 	}
 }
 
-// cut has the connection break after so many bytes of either direction.
+// cut makes the connection break after a number of bytes in both directions.
 func (s *shakySignal) cut(after int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -176,7 +173,7 @@ func (s *shakySignal) is(m mood) bool {
 	return s.mood == m
 }
 
-// once reports whether it is in this mood, and ends it.
+// once reports whether the signal has this behaviour, and resets it.
 func (s *shakySignal) once(m mood) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -220,7 +217,7 @@ func (s *shakySignal) answer(conn *ServerConn, e Evaluation) bool {
 	if s.is(fails) {
 		return conn.Refuse() == nil
 	}
-	s.mu.Lock() // the client may see the answer before Answer returns
+	s.mu.Lock() // the client may receive the answer before Answer returns
 	s.answered = append(s.answered, &e)
 	s.mu.Unlock()
 	if err := conn.Answer(Response{Resources: Resources{CPUs: new(float64(len(e.Series)))}}); err != nil {

@@ -14,8 +14,8 @@ import (
 	"go.uber.org/goleak"
 )
 
-// The test binary stands in for the process at the other end: childRole says
-// what it is, childAddress where it listens, or connects, childForm what it sends.
+// The test binary is also the process at the other end. childRole selects its role, childAddress is where it listens or
+// connects, and childForm what it sends.
 const (
 	childRole    = "SIGPROTO_TEST_ROLE"
 	childAddress = "SIGPROTO_TEST_ADDRESS"
@@ -91,8 +91,7 @@ func answerAll(conn net.Conn) error {
 	}
 }
 
-// discardAll reads messages with a length before them, and answers each with
-// one byte.
+// discardAll reads messages with a length prefix, and answers each with one byte.
 func discardAll(conn net.Conn) error {
 	buffer := make([]byte, 256<<10)
 	for {
@@ -114,7 +113,7 @@ func discardAll(conn net.Conn) error {
 	}
 }
 
-// testAddress returns an address that no other test and no other run uses.
+// testAddress returns an address that no other test or run uses.
 func testAddress(tb testing.TB) string {
 	name := strings.NewReplacer("/", "_", " ", "_").Replace(tb.Name())
 	if len(name) > 60 {

@@ -7,12 +7,11 @@ import (
 	"strconv"
 )
 
-// Eight decimal digits in a word, the first in the lowest byte, each 0 to 9:
-// both directions of the codec work on this form.
+// Eight decimal digits in a word, the first in the lowest byte, each 0 to 9. Encoder and decoder use this form.
 const (
 	asciiZeros = 0x3030303030303030
 	lowSeven   = 0x7f7f7f7f7f7f7f7f
-	overNine   = 0x7676767676767676 // brings 10 and above over 0x7f
+	overNine   = 0x7676767676767676 // carries values of 10 and above into the high bit
 	highBits   = 0x8080808080808080
 )
 
@@ -39,8 +38,7 @@ func number8(x uint64) uint64 {
 // notDigits returns a word whose high bits mark the bytes of x above 9.
 func notDigits(x uint64) uint64 { return ((x & lowSeven) + overNine | x) & highBits }
 
-// timeWriter writes the start of a point. Neighbours share all but the last four
-// digits, so the others are kept.
+// timeWriter writes the start of a point. Adjacent times share all but the last four digits, so the others are cached.
 type timeWriter struct {
 	high int64  // the time / 10000
 	word uint64 // '[' and the six digits of high
@@ -62,9 +60,8 @@ func (s *timeWriter) put(w []byte, t int64) int {
 	return 12
 }
 
-// putValue writes a short text that reads back as v, and returns its length: 0
-// if v is not finite. A quotient of two integers that a float64 holds
-// exactly is rounded as its decimal text is, so equality proves the round trip.
+// putValue writes a short text that reads back as v, and returns its length, or 0 if v is not finite. A quotient of two
+// integers that a float64 holds exactly is rounded like its decimal text, so equality proves the round trip.
 func putValue(w []byte, v float64) int {
 	sign := 0
 	if math.Signbit(v) {
@@ -82,10 +79,10 @@ func putValue(w []byte, v float64) int {
 	return sign + size
 }
 
-// putThousandths writes m/1000 for m < 1e8, without zeros at its ends.
+// putThousandths writes m/1000 for m < 1e8, without leading or trailing zeros.
 func putThousandths(w []byte, m uint32) int {
 	x := digits8(m)
-	leading := min(bits.TrailingZeros64(x)/8, 4) // one digit stays before the dot
+	leading := min(bits.TrailingZeros64(x)/8, 4) // one digit stays before the point
 	decimals := 3 - min(bits.LeadingZeros64(x)/8, 3)
 	x |= asciiZeros
 	whole := 5 - leading
@@ -98,7 +95,7 @@ func putThousandths(w []byte, m uint32) int {
 	return whole + 1 + decimals
 }
 
-// putLong is putValue for v >= 0 without the shortcut.
+// putLong is putValue for v >= 0 without the fast path.
 func putLong(w []byte, v float64) int {
 	const exact = 1 << 53
 	switch {
@@ -116,7 +113,7 @@ func putLong(w []byte, v float64) int {
 	return len(strconv.AppendFloat(w[:0], v, 'f', -1, 64))
 }
 
-// putMillionths writes m/1e6, which is not whole, without zeros at its end.
+// putMillionths writes m/1e6, which is not whole, without trailing zeros.
 func putMillionths(w []byte, m uint64) int {
 	whole := m / 1e6
 	n := len(strconv.AppendUint(w[:0], whole, 10))
@@ -132,16 +129,15 @@ var powers = [...]float64{
 	1e12, 1e13, 1e14, 1e15, 1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22,
 }
 
-// shortValue reads a number and the bracket after it out of eight bytes: digits,
-// perhaps a dot among them. It returns the length without the bracket, 0 if the
-// bytes are something else.
+// shortValue reads a number and the following bracket from eight bytes: digits with at most one decimal point. It
+// returns the length without the bracket, or 0 for other bytes.
 func shortValue(x uint64) (v float64, size int) {
 	digits := x ^ asciiZeros
 	others := notDigits(digits)
 	if others == 0 {
 		return 0, 0
 	}
-	whole := bits.TrailingZeros64(others) / 8 // digits before the dot or the bracket
+	whole := bits.TrailingZeros64(others) / 8 // digits before the point or the bracket
 	if whole == 0 || whole > 1 && byte(digits) == 0 {
 		return 0, 0
 	}
@@ -157,7 +153,7 @@ func shortValue(x uint64) (v float64, size int) {
 			return 0, 0
 		}
 		before := uint64(1)<<(8*whole) - 1
-		digits = digits&before | digits>>8&^before // without the dot
+		digits = digits&before | digits>>8&^before // without the point
 	}
 	if byte(x>>(8*end)) != ']' {
 		return 0, 0
@@ -166,9 +162,8 @@ func shortValue(x uint64) (v float64, size int) {
 	return float64(m) / powers[count-whole], end
 }
 
-// number reads a JSON number at the start of b, and returns its length: 0 if
-// there is none, or if it does not fit a float64. It ends before the first byte
-// that cannot belong to it, which b must hold.
+// number reads a JSON number at the start of b, and returns its length, or 0 if it is missing or exceeds a float64.
+// It ends before the first byte that cannot belong to it, which b must contain.
 func number(b []byte) (v float64, size int) {
 	n := 0
 	if n < len(b) && b[n] == '-' {
@@ -203,7 +198,7 @@ func number(b []byte) (v float64, size int) {
 	return v, n
 }
 
-// exponent ends a number whose 'e' stands before n.
+// exponent reads the rest of a number; its 'e' is before n.
 func exponent(b []byte, n int) (v float64, size int) {
 	if n < len(b) && (b[n] == '+' || b[n] == '-') {
 		n++
@@ -215,8 +210,8 @@ func exponent(b []byte, n int) (v float64, size int) {
 	return parse(b[:end])
 }
 
-// digitRun reads digits from n on, adds them to the mantissa, and returns where
-// they end. A mantissa of more than 19 digits is worthless.
+// digitRun reads digits from n on, adds them to the mantissa, and returns where they end. A mantissa of more than 19
+// digits is invalid.
 func digitRun(b []byte, n int, mantissa uint64) (end int, sum uint64) {
 	for ; n < len(b); n++ {
 		d := b[n] - '0'

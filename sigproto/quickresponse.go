@@ -1,16 +1,14 @@
 package sigproto
 
-// quickReader reads responses in the form that our own signals write, without
-// memory for each.
+// quickReader reads responses in the form that our signals write, without an allocation for each.
 type quickReader struct {
-	values []float64 // memory for the next responses
+	values []float64 // memory for later responses
 }
 
-// slab is how many values get their memory at once.
+// slab is the number of values per allocation.
 const slab = 64
 
-// read returns false for any other form, and for any response that is not good:
-// [parseResponse] is the authority on those.
+// read returns false for any other form and for invalid responses. [parseResponse] handles those.
 func (q *quickReader) read(data []byte) (Response, bool) {
 	c := cursor{b: data}
 	if !c.take('{') || !c.word("Resources") || !c.take(':') {

@@ -10,12 +10,12 @@ import (
 	"unicode/utf8"
 )
 
-// MaxExplanation is the length of the longest explanation, in bytes.
+// MaxExplanation is the maximum length of an explanation, in bytes.
 const MaxExplanation = 1024
 
-// Resources is what a signal asks for; nil has no opinion.
+// Resources is a signal's resource request; nil means no opinion.
 type Resources struct {
-	CPUs *float64 `json:"cpus"` // shares of a core
+	CPUs *float64 `json:"cpus"` // CPU cores
 	Mem  *float64 `json:"mem"`  // megabytes
 	Disk *float64 `json:"disk"` // megabytes
 	GPUs *float64 `json:"gpus"` // devices
@@ -39,29 +39,28 @@ type resourceField struct {
 	value **float64
 }
 
-// fields lists the four in the order of the wire.
+// fields returns the four fields in wire order.
 func (r *Resources) fields() [4]resourceField {
 	return [4]resourceField{{"cpus", &r.CPUs}, {"mem", &r.Mem}, {"disk", &r.Disk}, {"gpus", &r.GPUs}}
 }
 
-// Verdict says what an answer is worth. The zero value is VerdictValue.
+// Verdict classifies an answer. The zero value is VerdictValue.
 type Verdict string
 
 const (
-	VerdictValue     Verdict = ""           // the resources are what is needed; "value" on the wire, or "", null, no key
-	VerdictNoOpinion Verdict = "no_opinion" // the signal has none; the resources are empty
-	VerdictStale     Verdict = "stale"      // its data is too old for one; the resources are empty
+	VerdictValue     Verdict = ""           // the resources are needed; "value" on the wire, or "", null, no key
+	VerdictNoOpinion Verdict = "no_opinion" // no opinion; the resources are empty
+	VerdictStale     Verdict = "stale"      // the data is too old for an opinion; the resources are empty
 )
 
 // Response is a signal's answer.
 type Response struct {
 	Resources Resources
 	Verdict   Verdict
-	// Explanation is for people: how the signal came to its answer. What is sent
-	// and received is one line of at most MaxExplanation bytes that print.
+	// Explanation explains the answer to operators. It is sent and received as one line of at most MaxExplanation
+	// printable bytes.
 	Explanation string
-	// Unknown holds the keys that version 1 does not know, as "Resources.fpgas";
-	// it is worth a warning. It is never sent.
+	// Unknown holds the unknown keys, as "Resources.fpgas"; log a warning for them. It is not sent.
 	Unknown []string
 }
 
@@ -79,8 +78,8 @@ func (r Response) Validate() error {
 	return fieldError("Verdict", fmt.Errorf("is %q, want %q, %q or %q", r.Verdict, wireValue, VerdictNoOpinion, VerdictStale))
 }
 
-// checkEmpty refuses a resource beside the verdict. It is a function of its own so
-// that a response with a value costs no memory.
+// checkEmpty returns an error if a resource accompanies the verdict. It is a separate function so that a response with
+// a value needs no allocation.
 func (r Response) checkEmpty() error {
 	for _, f := range r.Resources.fields() {
 		if x := *f.value; x != nil {
@@ -90,10 +89,10 @@ func (r Response) checkEmpty() error {
 	return nil
 }
 
-// wireValue is how VerdictValue may stand on the wire.
+// wireValue is an alternative for VerdictValue on the wire.
 const wireValue = "value"
 
-// parseResponse reads a response that is complete.
+// parseResponse decodes a complete response.
 func parseResponse(data []byte) (Response, error) {
 	var out Response
 	found := false
@@ -130,7 +129,7 @@ func parseResponse(data []byte) (Response, error) {
 	return out, nil
 }
 
-// readText reads a string; null is an empty one.
+// readText reads a string. null becomes "".
 func readText(dec *json.Decoder) (string, error) {
 	var text *string
 	if err := dec.Decode(&text); err != nil {
@@ -157,14 +156,14 @@ func (r *Response) readResources(dec *json.Decoder) error {
 	})
 }
 
-// appendResponse writes a response.
+// appendResponse encodes a response.
 func appendResponse(dst []byte, r Response) ([]byte, error) {
 	if err := r.Validate(); err != nil {
 		return dst, err
 	}
 	out := bytes.NewBuffer(dst)
 	enc := json.NewEncoder(out)
-	enc.SetEscapeHTML(false) // it would take six bytes for one
+	enc.SetEscapeHTML(false) // escaping takes six bytes per character
 	err := enc.Encode(struct {
 		Resources   Resources
 		Verdict     Verdict `json:",omitempty"`
@@ -176,10 +175,9 @@ func appendResponse(dst []byte, r Response) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-// oneLine makes a text one line of at most MaxExplanation bytes, with nothing in
-// it that could play tricks on a terminal.
+// oneLine returns a text as one line of at most MaxExplanation bytes, without characters that could affect a terminal.
 func oneLine(text string) string {
-	text = text[:min(len(text), 4*MaxExplanation)] // the rest is not worth looking at
+	text = text[:min(len(text), 4*MaxExplanation)] // the rest is cut anyway
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
 			return ' '

@@ -7,22 +7,20 @@ import (
 	"slices"
 )
 
-// sent is what is known of a series as it was sent last: enough to tell what has
-// changed since. A series with a lineage needs no copy of its points, since a
-// change within them would change the lineage.
+// sentSeries describes a series as it was last sent, to find out what has changed. A series with a lineage needs no
+// copy of its points, because any other change of them changes the lineage.
 type sent struct {
 	lineage uint64
 	points  int
 	last    int64   // time of the last point
-	ties    int     // points at the end that have this time
+	ties    int     // points at the end with this time
 	value   float64 // of the last point
-	times   []int64 // the points themselves, if lineage is 0
+	times   []int64 // the points, if lineage is 0
 	values  []float64
 }
 
-// since compares s with what was sent: dropped points have left at the front,
-// kept are the first points of s, which stayed. Any other change makes the series
-// go whole: then all were dropped, and none is kept.
+// since compares s with what was sent. dropped points were removed at the front; the first kept points of s stayed.
+// After any other change the series is sent completely: all points were dropped, and kept is 0.
 func (b *sent) since(s Series) (dropped, kept int) {
 	if s.Lineage != b.lineage || b.points == 0 {
 		return b.points, 0
@@ -35,13 +33,11 @@ func (b *sent) since(s Series) (dropped, kept int) {
 	return b.points - kept, kept
 }
 
-// locate trusts the lineage and looks for the end of what was sent. It returns 0
-// if that cannot be told.
+// locate relies on the lineage and finds the end of what was sent. It returns 0 if the end is ambiguous.
 func (b *sent) locate(s Series) (kept int) {
 	first := firstAt(s.Times, b.last)
 	kept = first + b.ties
-	// If the window begins among points that share the time of the last one, some
-	// of them may have left.
+	// If the window begins among points with the last point's time, some of them may have been removed.
 	if first == 0 && b.ties > 1 || kept > len(s.Times) || kept > b.points {
 		return 0
 	}
@@ -51,7 +47,7 @@ func (b *sent) locate(s Series) (kept int) {
 	return kept
 }
 
-// compare looks at every point.
+// compare compares every point.
 func (b *sent) compare(s Series) (kept int) {
 	if len(s.Times) == 0 {
 		return 0
@@ -69,7 +65,7 @@ func (b *sent) compare(s Series) (kept int) {
 	return kept
 }
 
-// set notes that s has been sent; dropped and kept are as from since.
+// set records that s has been sent. dropped and kept are the results of since.
 func (b *sent) set(s Series, dropped, kept int) {
 	b.lineage, b.points = s.Lineage, len(s.Times)
 	if b.points > 0 {
@@ -92,8 +88,8 @@ func (b *sent) set(s Series, dropped, kept int) {
 	b.values = append(b.values, s.Values[kept:]...)
 }
 
-// firstAt returns the index of the first time that is not before t. The times
-// that were added since the last tick are few, so it begins at the end.
+// firstAt returns the index of the first time that is not before t. Usually few times were appended, so it starts at
+// the end.
 func firstAt(times []int64, t int64) int {
 	const near = 8
 	n := len(times)
@@ -107,7 +103,7 @@ func firstAt(times []int64, t int64) int {
 	return first
 }
 
-// checkShape refuses a series that no encoder can read.
+// checkShape returns an error for a series that cannot be encoded.
 func checkShape(s Series) error {
 	if len(s.Times) != len(s.Values) {
 		return fmt.Errorf("has %d times and %d values", len(s.Times), len(s.Values))
@@ -115,8 +111,7 @@ func checkShape(s Series) error {
 	return nil
 }
 
-// checkTimes refuses points from the one at from on that go back, or whose times
-// no receiver takes.
+// checkTimes returns an error for points starting at index from whose times descend or exceed the limit.
 func checkTimes(times []int64, from int) error {
 	if from == len(times) {
 		return nil

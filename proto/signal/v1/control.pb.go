@@ -57,23 +57,23 @@ func (*DescribeRequest) Descriptor() ([]byte, []int) {
 	return file_signal_v1_control_proto_rawDescGZIP(), []int{0}
 }
 
-// DescribeResponse may be empty: then the signal needs nothing that is known
-// beforehand, and takes JSON. Texts are printable; an answer has at most 256 KiB.
+// DescribeResponse may be empty: then no requirements are known, and the signal
+// accepts JSON. Texts are printable. A response has at most 256 KiB.
 type DescribeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// The name and the version under which it was built, for people.
+	// The name and the version of the build, for display.
 	Name    string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	Version string `protobuf:"bytes,2,opt,name=version,proto3" json:"version,omitempty"`
-	// The library that it is written with, and its version.
+	// The SDK and its version.
 	Sdk string `protobuf:"bytes,3,opt,name=sdk,proto3" json:"sdk,omitempty"`
-	// The metrics without which it has no opinion.
+	// The metrics that it needs for an opinion.
 	RequiredMetrics []*RequiredMetric `protobuf:"bytes,4,rep,name=required_metrics,json=requiredMetrics,proto3" json:"required_metrics,omitempty"`
-	// The JSON Schema of its parameters; empty: it does not tell.
+	// The JSON Schema of its parameters; empty: unspecified.
 	ParametersSchema []byte `protobuf:"bytes,5,opt,name=parameters_schema,json=parametersSchema,proto3" json:"parameters_schema,omitempty"`
-	// The forms in which it takes windows: "json", which every signal takes, and
-	// "columnar".
+	// The encodings of windows that it accepts: "json", which every signal accepts,
+	// and "columnar".
 	Encodings []string `protobuf:"bytes,6,rep,name=encodings,proto3" json:"encodings,omitempty"`
-	// The version of the length/ACK wire on its socket; 0 stands for 1.
+	// The version of the length/ACK wire on its socket; 0 means 1.
 	WireVersion   uint32 `protobuf:"varint,7,opt,name=wire_version,json=wireVersion,proto3" json:"wire_version,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -158,13 +158,13 @@ func (x *DescribeResponse) GetWireVersion() uint32 {
 	return 0
 }
 
-// RequiredMetric is one metric, in the words of a pool file.
+// RequiredMetric is one metric, in the notation of a pool file.
 type RequiredMetric struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// "system_metrics", "app_metrics", "metadata" or "instance_counts".
 	Type string `protobuf:"bytes,2,opt,name=type,proto3" json:"type,omitempty"`
-	// How much of its past is of use; 0: the signal does not tell.
+	// How much history is useful; 0: unspecified.
 	RangeSeconds uint32 `protobuf:"varint,3,opt,name=range_seconds,json=rangeSeconds,proto3" json:"range_seconds,omitempty"`
 	// The name is a regular expression.
 	Regex         bool `protobuf:"varint,4,opt,name=regex,proto3" json:"regex,omitempty"`

@@ -26,11 +26,11 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Control is what a signal tells of itself to the bootstrap that started it. It
-// is a service of the signal's go-plugin; windows and answers never go over it.
+// Control is the service by which a signal describes itself to bootstrap. It is a
+// service of the signal's go-plugin. Windows and answers use the signal's socket.
 type ControlClient interface {
-	// Describe says what the signal is, needs and takes. The answer does not change
-	// while the process lives.
+	// Describe returns the signal's description. The response does not change during
+	// the life of the process.
 	Describe(ctx context.Context, in *DescribeRequest, opts ...grpc.CallOption) (*DescribeResponse, error)
 }
 
@@ -56,11 +56,11 @@ func (c *controlClient) Describe(ctx context.Context, in *DescribeRequest, opts 
 // All implementations must embed UnimplementedControlServer
 // for forward compatibility.
 //
-// Control is what a signal tells of itself to the bootstrap that started it. It
-// is a service of the signal's go-plugin; windows and answers never go over it.
+// Control is the service by which a signal describes itself to bootstrap. It is a
+// service of the signal's go-plugin. Windows and answers use the signal's socket.
 type ControlServer interface {
-	// Describe says what the signal is, needs and takes. The answer does not change
-	// while the process lives.
+	// Describe returns the signal's description. The response does not change during
+	// the life of the process.
 	Describe(context.Context, *DescribeRequest) (*DescribeResponse, error)
 	mustEmbedUnimplementedControlServer()
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Ask starts the target's program, asks it one question as the autoscaler does,
-// and ends it. An error tells what the program last wrote to standard error.
+// Evaluate starts the target's program, sends one request as the autoscaler does, and ends the program. An error
+// contains the last lines that the program wrote to standard error.
 func Ask(ctx context.Context, t Target, e sigproto.Evaluation, hello sigproto.Hello) (sigproto.Response, error) {
 	if err := t.Validate(); err != nil {
 		return sigproto.Response{}, err
@@ -23,8 +23,8 @@ func Ask(ctx context.Context, t Target, e sigproto.Evaluation, hello sigproto.He
 	return response, err
 }
 
-// withClient calls f with a client of a signal that listens, and then ends the
-// signal. The context of f has the time of one start and one answer.
+// withClient calls f with a client of a running signal, and then ends the signal. The context of f allows one start and
+// one answer.
 func withClient(ctx context.Context, t Target, f func(context.Context, *sigproto.Client) error) error {
 	s, err := open(t)
 	if err != nil {
@@ -38,7 +38,7 @@ func withClient(ctx context.Context, t Target, f func(context.Context, *sigproto
 	p.close()
 	config := sigproto.ClientConfig{Address: s.words.address(), Hello: t.Hello}
 	if err := config.Validate(); err != nil {
-		return fmt.Errorf("ask %s: %w", t.Path, err)
+		return fmt.Errorf("send a request to %s: %w", t.Path, err)
 	}
 	client := sigproto.NewClient(config)
 	defer client.Close()

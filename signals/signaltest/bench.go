@@ -15,16 +15,15 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Workload is what a signal is asked, again and again: windows that go on by one
-// point from one evaluation to the next. The values have at most three decimals.
+// Workload defines repeated requests to a signal. From one evaluation to the next, each window gets one new point. The
+// values have at most three decimals.
 type Workload struct {
-	Series      int `json:"series"`      // in a window
-	Points      int `json:"points"`      // in a series
-	Evaluations int `json:"evaluations"` // that are measured; one more comes before them
+	Series      int `json:"series"`      // per window
+	Points      int `json:"points"`      // per series
+	Evaluations int `json:"evaluations"` // measured ones; one more precedes them
 }
 
-// Workloads returns the usual ones: a small window, a middle one, and a day of a
-// hundred metrics.
+// Workloads returns the standard workloads: a small window, a medium one, and a day of a hundred metrics.
 func Workloads() []Workload {
 	return []Workload{
 		{Series: 1, Points: 240, Evaluations: 300},
@@ -33,7 +32,7 @@ func Workloads() []Workload {
 	}
 }
 
-// String returns "100x1440".
+// String returns the form "100x1440".
 func (w Workload) String() string { return fmt.Sprintf("%dx%d", w.Series, w.Points) }
 
 // Validate returns every problem of the workload.
@@ -45,23 +44,22 @@ func (w Workload) Validate() error {
 	return nil
 }
 
-// Figures are what [Bench] measured.
+// Figures are the measurements of [Bench].
 type Figures struct {
 	Workload Workload      `json:"workload"`
-	Bytes    int           `json:"bytes"` // of a body
+	Bytes    int           `json:"bytes"` // size of a body
 	P50      time.Duration `json:"p50_ns"`
 	P99      time.Duration `json:"p99_ns"`
-	// BareP50 and BareP99 are of writing as many bytes to a socket whose reader
-	// throws them away and answers one byte, in turn with the evaluations.
+	// BareP50 and BareP99 are the times to write as many bytes to a socket whose reader discards them and answers one
+	// byte. These writes alternate with the evaluations.
 	BareP50 time.Duration `json:"bare_p50_ns"`
 	BareP99 time.Duration `json:"bare_p99_ns"`
 }
 
-// Ratio is how much longer an evaluation takes than the bare write, by the median.
+// Ratio returns the median time of an evaluation divided by that of the bare write.
 func (f Figures) Ratio() float64 { return float64(f.P50) / float64(f.BareP50) }
 
-// Bench measures evaluations of a running signal, from the question to the
-// decoded answer, in JSON.
+// Bench measures evaluations of a running signal in JSON, from the request to the decoded answer.
 func Bench(ctx context.Context, t Target, w Workload) (Figures, error) {
 	if err := errors.Join(t.Validate(), w.Validate()); err != nil {
 		return Figures{}, err
@@ -79,7 +77,7 @@ func Bench(ctx context.Context, t Target, w Workload) (Figures, error) {
 	return figures, err
 }
 
-// measure asks, and writes as much, in turn.
+// measure alternates evaluations and bare writes.
 func (f *Figures) measure(ctx context.Context, client *sigproto.Client, bare *bareWrite, e sigproto.Evaluation, limit time.Duration) error {
 	e.Series = e.Series[:f.Workload.Series]
 	var asked, written []time.Duration
@@ -109,8 +107,7 @@ func (f *Figures) measure(ctx context.Context, client *sigproto.Client, bare *ba
 	return nil
 }
 
-// advance moves each window on by a minute. The series get memory of their own,
-// as those of a store have.
+// advance moves each window by a minute. The series get new memory, as those of a metrics store do.
 func advance(e *sigproto.Evaluation) {
 	e.Timestamp += 60
 	for i, s := range e.Series {
@@ -134,7 +131,7 @@ func quantiles(durations []time.Duration) (p50, p99 time.Duration) {
 	return durations[last/2], durations[(99*last+99)/100]
 }
 
-// bareWrite is a pair of sockets with a reader that throws away what it gets.
+// bareWrite is a pair of sockets with a reader that discards its input.
 type bareWrite struct {
 	conn   net.Conn
 	reader sync.WaitGroup
@@ -166,8 +163,7 @@ func newBareWrite() (*bareWrite, error) {
 	return b, nil
 }
 
-// onlyReader hides that a connection can be copied from in the kernel: a signal
-// has to read.
+// onlyReader hides methods of a connection that would copy in the kernel: a signal has to read.
 type onlyReader struct{ io.Reader }
 
 func fileConn(fd int) (net.Conn, error) {

@@ -11,10 +11,10 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// helloBytes is the first message, as the autoscaler sends it.
+// helloBytes returns the first message, as the autoscaler sends it.
 func helloBytes(t Target) []byte { return helloWith(t, nil) }
 
-// helloWith is a hello with more keys at the top level.
+// helloWith returns a hello with additional keys at the top level.
 func helloWith(t Target, more map[string]any) []byte {
 	parameters := maps.Clone(t.Hello.Parameters)
 	if parameters == nil {
@@ -25,15 +25,13 @@ func helloWith(t Target, more map[string]any) []byte {
 	maps.Copy(hello, more)
 	data, err := json.Marshal(hello)
 	if err != nil {
-		// Refused by Validate where a target comes from outside; an empty hello is
-		// what is left.
+		// Validate rejects such parameters of a target.
 		return []byte("{}")
 	}
 	return data
 }
 
-// sample returns the target's question, or one about metrics that many signals
-// know.
+// sample returns the target's request, or one with metrics that many signals use.
 func sample(t Target) sigproto.Evaluation {
 	if len(t.Sample.Series) > 0 {
 		return t.Sample
@@ -45,7 +43,7 @@ func sample(t Target) sigproto.Evaluation {
 	return e
 }
 
-// sampleTime is the moment of the question, on a whole minute.
+// sampleTime returns the time of the request, a whole minute.
 func sampleTime(t Target) int64 {
 	if t.Sample.Timestamp != 0 {
 		return t.Sample.Timestamp
@@ -53,8 +51,8 @@ func sampleTime(t Target) int64 {
 	return time.Now().Unix() / 60 * 60
 }
 
-// line makes a series with a point a minute, the last one now, whose values have
-// at most three decimals and lie between base and 2*base.
+// line returns a series with a point a minute, the last one at now. Values are between base and 2*base, with at most
+// three decimals.
 func line(name string, now int64, points int, base float64) sigproto.Series {
 	s := sigproto.Series{Name: name, Times: make([]int64, points), Values: make([]float64, points)}
 	for i := range points {
@@ -64,8 +62,7 @@ func line(name string, now int64, points int, base float64) sigproto.Series {
 	return s
 }
 
-// withValues returns the question with other values in each series, and with at
-// least one point.
+// withValues returns the request with other values in each series, and at least one point each.
 func withValues(e sigproto.Evaluation, values []float64) sigproto.Evaluation {
 	out := sigproto.Evaluation{Timestamp: e.Timestamp}
 	for _, s := range e.Series {
@@ -79,8 +76,7 @@ func withValues(e sigproto.Evaluation, values []float64) sigproto.Evaluation {
 	return out
 }
 
-// grown returns the question with at least so many series of so many points: its
-// own, filled up, and others.
+// grown returns the request with at least this number of series and points: its own series, extended, and others.
 func grown(e sigproto.Evaluation, series, points int) sigproto.Evaluation {
 	out := sigproto.Evaluation{Timestamp: e.Timestamp}
 	for _, s := range e.Series {
@@ -96,7 +92,7 @@ func grown(e sigproto.Evaluation, series, points int) sigproto.Evaluation {
 	return out
 }
 
-// emptied returns the question with the same series, without points.
+// emptied returns the request with the same series, without points.
 func emptied(e sigproto.Evaluation) sigproto.Evaluation {
 	out := sigproto.Evaluation{Timestamp: e.Timestamp}
 	for _, s := range e.Series {
@@ -105,10 +101,10 @@ func emptied(e sigproto.Evaluation) sigproto.Evaluation {
 	return out
 }
 
-// sampleBody is the body of the target's question.
+// sampleBody returns the body of the target's request.
 func sampleBody(t Target) []byte { return body(sample(t), "") }
 
-// body writes a question as JSON; more is put behind its last key, as `,"x":1`.
+// body encodes a request as JSON. more is appended after its last key, for example `,"x":1`.
 func body(e sigproto.Evaluation, more string) []byte {
 	size := 64 + len(more)
 	for _, s := range e.Series {
@@ -119,7 +115,7 @@ func body(e sigproto.Evaluation, more string) []byte {
 		if i > 0 {
 			b = append(b, ',')
 		}
-		name, _ := json.Marshal(s.Name) // of a string, it cannot fail
+		name, _ := json.Marshal(s.Name) // cannot fail for a string
 		b = append(append(b, name...), `:[`...)
 		b = appendPoints(b, s)
 		b = append(b, ']')

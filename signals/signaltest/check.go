@@ -9,51 +9,50 @@ import (
 	"time"
 )
 
-// Check looks for one kind of mistake.
+// Check detects one kind of mistake.
 type Check struct {
-	Name string // in small letters, with underscores
-	What string // what a good signal does
-	Fix  string // what to do about one that does not
-	// Needs are the checks without which this one tells nothing.
+	Name string // lower case with underscores
+	What string // behaviour of a correct signal
+	Fix  string // remedy for one that fails
+	// Needs are the checks that must pass before this one is useful.
 	Needs []string
-	// Run returns what is wrong. The target is valid.
+	// Run returns the problem. The target is valid.
 	Run func(ctx context.Context, t Target) error
 }
 
-// Result is what came of a check.
+// Result is the result of a check.
 type Result string
 
 const (
 	Passed Result = "passed"
 	Failed Result = "failed"
-	NotRun Result = "not run" // a check that it needs did not pass, or the test was ended
+	NotRun Result = "not run" // a needed check did not pass, or the test was cancelled
 )
 
-// Report is what came of one check of one signal.
+// Report is the result of one check of one signal.
 type Report struct {
 	Name     string        `json:"name"`
 	What     string        `json:"what"`
 	Result   Result        `json:"result"`
-	Problem  string        `json:"problem,omitempty"` // what went wrong, or why it was not run; more lines are indented
-	Fix      string        `json:"fix,omitempty"`     // of a failed check: what to do
-	Before   string        `json:"before,omitempty"`  // of a check that was not run: the failed one that must pass before
-	Answers  Answers       `json:"answers,omitzero"`  // that the signal gave in this check
+	Problem  string        `json:"problem,omitempty"` // the failure, or why it did not run; further lines are indented
+	Fix      string        `json:"fix,omitempty"`     // of a failed check: the remedy
+	Before   string        `json:"before,omitempty"`  // of a check that did not run: the failed check that must pass first
+	Answers  Answers       `json:"answers,omitzero"`  // the signal's answers in this check
 	Duration time.Duration `json:"duration_ns"`
 }
 
-// Answers counts what a signal answered. One that never has a value was asked about
-// metrics that it does not know, and has shown little of itself.
+// Answers counts a signal's answers. A signal without values probably got metrics that it does not use, so the checks
+// show little.
 type Answers struct {
 	Values int `json:"values"` // with at least one resource
-	None   int `json:"none"`   // without: no opinion, or stale
+	None   int `json:"none"`   // without a resource: no opinion, or stale
 }
 
-// Plus returns the sum.
+// Merge returns the sum.
 func (a Answers) Plus(b Answers) Answers { return Answers{a.Values + b.Values, a.None + b.None} }
 
-// Test runs all checks, one after another, and gives each report when it is
-// there. A check whose need did not pass is not run. The end of ctx ends the one
-// that runs, and the others are not run. It fails if the target is not valid.
+// Test runs all checks, one after another, and yields each report. A check does not run if a check that it needs did
+// not pass. When ctx ends, the current check ends and the others do not run. Test fails if the target is invalid.
 func Test(ctx context.Context, t Target) (iter.Seq[Report], error) {
 	if err := t.Validate(); err != nil {
 		return nil, err
@@ -70,7 +69,7 @@ func Test(ctx context.Context, t Target) (iter.Seq[Report], error) {
 			case ctx.Err() != nil:
 				r.Problem, r.Before = context.Cause(ctx).Error(), ""
 			case r.Before != "":
-				r.Problem = "it tells nothing before " + r.Before + " passes"
+				r.Problem = "it needs " + r.Before + " to pass first"
 			default:
 				c.run(ctx, t, &r)
 			}
@@ -82,8 +81,7 @@ func Test(ctx context.Context, t Target) (iter.Seq[Report], error) {
 	}, nil
 }
 
-// before returns the failed check that must pass before this one tells anything;
-// "" if there is none.
+// before returns the failed check that must pass first, or "".
 func (c Check) before(done map[string]Report) string {
 	for _, need := range c.Needs {
 		switch r := done[need]; r.Result {
@@ -96,7 +94,7 @@ func (c Check) before(done map[string]Report) string {
 	return ""
 }
 
-// advised is an error with an advice that fits better than its check's.
+// adviceError is an error with more specific advice than its check's.
 type advised struct {
 	error
 	fix string
@@ -104,7 +102,7 @@ type advised struct {
 
 func (a *advised) Unwrap() error { return a.error }
 
-// run makes a check, and writes down what came of it.
+// run runs a check and stores its result in r.
 func (c Check) run(ctx context.Context, t Target, r *Report) {
 	limit := 2*t.Limits.Listen + 4*t.Limits.Answer + 2*t.Limits.Exit + t.Limits.Rest
 	bounded, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("the check took longer than %v", limit))

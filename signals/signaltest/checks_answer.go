@@ -12,17 +12,16 @@ import (
 )
 
 const (
-	// repeats is how often the same question is asked on one connection, if the
-	// time of one answer is enough for that.
+	// repeats is how often the same request is sent on one connection, if the time limit of an answer allows it.
 	repeats = 100
-	// writes is how many answers are looked at for being one write: two writes one
-	// right after the other may be seen as one now and then.
+	// writes is the number of answers that are checked for being one write. Two writes in quick succession may
+	// sometimes look like one.
 	writes = 30
-	// afterLimit is how long nothing may follow a response.
+	// afterLimit is how long no byte may follow a response.
 	afterLimit = 50 * time.Millisecond
 )
 
-// checkResources leaves to checkVerdict what is not about resources.
+// checkResources leaves other errors than those of resources to checkVerdict.
 func checkResources(ctx context.Context, t Target) error {
 	if err := askAsClient(ctx, t); !aboutVerdict(err) {
 		return err
@@ -42,8 +41,8 @@ func aboutVerdict(err error) bool {
 	return ok && (field.Field == "Verdict" || field.Field == "Explanation")
 }
 
-// askAsClient asks as the autoscaler does, whose rules for a response count. It
-// sends hello and length one right after the other.
+// requestAsClient sends a request as the autoscaler does, with its rules for a response. Hello and length follow each other
+// immediately.
 func askAsClient(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
 		client := sigproto.NewClient(sigproto.ClientConfig{Address: s.words.address(), Hello: t.Hello})
@@ -68,8 +67,7 @@ func checkAnswerSize(ctx context.Context, t Target) error {
 func checkOneWrite(ctx context.Context, t Target) error {
 	return withSignal(t, func(s *session) error {
 		for begin, i := time.Now(), 0; i < writes && time.Since(begin) < t.Limits.Answer; i++ {
-			// A connection for each: what else is wrong with an answer, or with what
-			// follows it, is for other checks.
+			// A new connection for each: other checks cover other mistakes.
 			if err := s.talk(ctx, func(p *peer) error { return p.oneWrite(t) }); err != nil {
 				return err
 			}
@@ -78,7 +76,7 @@ func checkOneWrite(ctx context.Context, t Target) error {
 	})
 }
 
-// oneWrite makes one evaluation, and looks at what comes at first.
+// oneWrite makes one evaluation, and checks the first bytes that arrive.
 func (p *peer) oneWrite(t Target) error {
 	question := sampleBody(t)
 	if err := p.hello(t); err != nil {
@@ -112,7 +110,7 @@ func checkKeepsConnection(ctx context.Context, t Target) error {
 		if err := p.send(lengthBytes(len(sampleBody(t)))); err != nil {
 			return fmt.Errorf("send a second length on the same connection: %w", err)
 		}
-		// What else is wrong with the first answer is nothing_after's to tell.
+		// nothing_after reports other mistakes of the first answer.
 		if _, err := p.reader.ReadBytes(ackGood); err != nil {
 			return fmt.Errorf("read the ACK of a second length on the same connection: %w", p.plain(err))
 		}
@@ -139,8 +137,7 @@ func checkNothingAfter(ctx context.Context, t Target) error {
 	})
 }
 
-// checkSilence waits on two signals at the same time, on one before the first
-// evaluation, on the other after it.
+// checkSilence waits on two signals in parallel: on one before the first evaluation, on the other after it.
 func checkSilence(ctx context.Context, t Target) error {
 	return withPeer(ctx, t, func(_ *session, first *peer) error {
 		if err := first.hello(t); err != nil {

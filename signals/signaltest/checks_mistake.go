@@ -28,10 +28,10 @@ func checkNaN(ctx context.Context, t Target) error {
 	})
 }
 
-// bodyOf is a body with one point, whose value is this text.
+// bodyOf returns a body with one point that has this text as its value.
 func bodyOf(t Target, value string) []byte {
 	now := sampleTime(t)
-	name, _ := json.Marshal(sample(t).Series[0].Name) // of a string, it cannot fail
+	name, _ := json.Marshal(sample(t).Series[0].Name) // cannot fail for a string
 	return fmt.Appendf(nil, `{"metrics":{%s:[[%d,%s]]},"timestamp":%d}`, name, now, value, now)
 }
 
@@ -44,7 +44,7 @@ type badBody struct {
 func checkGarbageBody(ctx context.Context, t Target) error {
 	good := sampleBody(t)
 	return refusesAll(ctx, t, []badBody{
-		{"bytes that are no JSON", []byte("\x00\xff{{{ no JSON")},
+		{"bytes that are not JSON", []byte("\x00\xff{{{ no JSON")},
 		{"a body cut short", good[:len(good)-1]},
 		{"a body that is a list", []byte("[" + string(good) + "]")},
 		{"an empty body", nil},
@@ -53,7 +53,7 @@ func checkGarbageBody(ctx context.Context, t Target) error {
 
 func checkBodyTypes(ctx context.Context, t Target) error {
 	now := sampleTime(t)
-	name, _ := json.Marshal(sample(t).Series[0].Name) // of a string, it cannot fail
+	name, _ := json.Marshal(sample(t).Series[0].Name) // cannot fail for a string
 	points := func(format string) []byte {
 		return fmt.Appendf(nil, `{"metrics":{%s:`+format+`},"timestamp":%d}`, name, now)
 	}
@@ -91,7 +91,7 @@ func checkBodyUTF8(ctx context.Context, t Target) error {
 	})
 }
 
-// refusesAll sends all of them on one connection, and then a good one.
+// refusesAll sends all bodies on one connection, and then a valid one.
 func refusesAll(ctx context.Context, t Target, all []badBody) error {
 	good := sampleBody(t)
 	return withPeer(ctx, t, func(_ *session, p *peer) error {
@@ -104,7 +104,7 @@ func refusesAll(ctx context.Context, t Target, all []badBody) error {
 			}
 		}
 		if _, err := p.ask(good); err != nil {
-			return fmt.Errorf("a good body on the same connection: %w", err)
+			return fmt.Errorf("a valid body on the same connection: %w", err)
 		}
 		return nil
 	})
@@ -141,8 +141,7 @@ func checkGarbageLength(ctx context.Context, t Target) error {
 	})
 }
 
-// closed returns nil when the signal closes the connection, with a refusal or
-// without a word.
+// closed returns nil when the signal closes the connection, with or without a refusal.
 func (p *peer) closed() error {
 	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
 		return err
@@ -150,7 +149,7 @@ func (p *peer) closed() error {
 	said, err := io.ReadAll(io.LimitReader(p.reader, maxAnswer))
 	switch {
 	case len(said) > 0 && said[0] == ackGood:
-		return errors.New("it took it for good (0x01), want a refusal (0x02) and the end of the connection")
+		return errors.New("it accepted the length (0x01), want a refusal (0x02) and the end of the connection")
 	case err != nil && isTimeout(err):
 		return fmt.Errorf("it did not close the connection within %v", p.limit)
 	}
@@ -162,7 +161,7 @@ func isTimeout(err error) bool {
 	return errors.As(err, &timeout) && timeout.Timeout()
 }
 
-// checkHangup hangs up at each point of an evaluation before the body is whole.
+// checkHangup closes the connection at each point of an evaluation before the end of the body.
 func checkHangup(ctx context.Context, t Target) error {
 	hello, question := helloBytes(t), sampleBody(t)
 	upTo := func(p *peer, body int) error {
@@ -191,18 +190,18 @@ func checkHangup(ctx context.Context, t Target) error {
 			{"in the body", func(p *peer) error { return upTo(p, len(question)/2) }},
 		} {
 			if err := s.talk(ctx, phase.talk); err != nil {
-				return fmt.Errorf("the autoscaler is about to hang up %s: %w", phase.what, err)
+				return fmt.Errorf("before the autoscaler closes the connection %s: %w", phase.what, err)
 			}
 			if err := s.alive(ctx); err != nil {
-				return fmt.Errorf("the autoscaler hung up %s: %w", phase.what, err)
+				return fmt.Errorf("the autoscaler closed the connection %s: %w", phase.what, err)
 			}
 		}
 		return nil
 	})
 }
 
-// checkCancel hangs up right after the last byte of the body. A signal that is
-// quick may have answered before that, so it is done several times.
+// checkCancel closes the connection right after the last byte of the body, several times, because a fast signal may
+// have answered already.
 func checkCancel(ctx context.Context, t Target) error {
 	const times = 10
 	question := sampleBody(t)
@@ -226,7 +225,7 @@ func checkCancel(ctx context.Context, t Target) error {
 			}
 		}
 		if err := s.alive(ctx); err != nil {
-			return fmt.Errorf("the autoscaler hung up while the signal computed: %w", err)
+			return fmt.Errorf("the autoscaler closed the connection during a computation: %w", err)
 		}
 		return nil
 	})

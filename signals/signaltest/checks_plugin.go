@@ -8,11 +8,10 @@ import (
 	"time"
 )
 
-// otherVersion is a protocol version that no signal speaks.
+// otherVersion is a protocol version that does not exist.
 const otherVersion = 9999
 
-// lineLimit is how long after it listens a plugin's first line is waited for. A
-// plugin that is slower is taken for a plain signal.
+// lineLimit bounds the wait for a plugin's first line after it listens. A slower plugin counts as a plain signal.
 const lineLimit = 300 * time.Millisecond
 
 func checkPluginStart(ctx context.Context, t Target) error {
@@ -32,8 +31,7 @@ func checkPluginStart(ctx context.Context, t Target) error {
 	return err
 }
 
-// firstLine returns the first line of a signal that listens, or what there is of
-// it.
+// firstLine returns the first line of a listening signal, or the available part of it.
 func (s *session) firstLine(ctx context.Context) (line string, written bool) {
 	timer := time.NewTimer(lineLimit)
 	defer timer.Stop()
@@ -48,9 +46,8 @@ func (s *session) firstLine(ctx context.Context) (line string, written bool) {
 	return line, text != ""
 }
 
-// checkVersionSkew offers a version that the signal cannot speak. A plugin says
-// so in its handshake, where its host sees the version, or ends with a message.
-// A plain signal does not look at what is offered.
+// checkVersionSkew offers a version that the signal does not support. A plugin prints its own version in the handshake,
+// or exits with a message. A plain signal ignores the offer.
 func checkVersionSkew(ctx context.Context, t Target) error {
 	s, err := open(t, asPlugin(otherVersion)...)
 	if err != nil {
@@ -63,7 +60,7 @@ func checkVersionSkew(ctx context.Context, t Target) error {
 	line, written := s.firstLine(ctx)
 	if how, over := s.ended(); over && !written {
 		if s.cmd.ProcessState.Success() || s.stderr.String() == "" {
-			return fmt.Errorf("a host that offers only protocol version %d: it ended without a word (%s)", otherVersion, how)
+			return fmt.Errorf("a host that offers only protocol version %d: it ended without a message (%s)", otherVersion, how)
 		}
 		return nil
 	}
@@ -72,16 +69,16 @@ func checkVersionSkew(ctx context.Context, t Target) error {
 	}
 	version, err := handshake(line)
 	if err == nil && version == otherVersion {
-		err = fmt.Errorf("it claims to speak protocol version %d, which does not exist", otherVersion)
+		err = fmt.Errorf("it claims protocol version %d, which does not exist", otherVersion)
 	}
 	return err
 }
 
-// listenOrSpeak waits until the signal listens, writes a line, or ends.
+// listenOrWrite waits until the signal listens, writes a line, or ends.
 func (s *session) listenOrSpeak(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	spoken := errors.New("it spoke")
+	spoken := errors.New("it wrote a line")
 	listening := make(chan error, 1)
 	go func() {
 		p, err := s.connect(ctx, s.target.Limits.Listen)

@@ -37,8 +37,7 @@ func checkAnswers(ctx context.Context, t Target) error {
 	})
 }
 
-// readsLittleEndian reports whether a signal that did not answer does so if the
-// length reads the same from both ends.
+// readsLittleEndian reports whether a signal that did not answer does so if the length is the same in both byte orders.
 func (s *session) readsLittleEndian(ctx context.Context) bool {
 	const same = 0x010100
 	question := sampleBody(s.target)
@@ -146,7 +145,7 @@ func checkDistinctApp(ctx context.Context, t Target) error {
 		}
 		defer second.kill()
 		if err := second.ask(ctx); err != nil {
-			return second.explain(fmt.Errorf("a second process, told %q: %w", other.app, err))
+			return second.explain(fmt.Errorf("a second process, started with app %q: %w", other.app, err))
 		}
 		return nil
 	})

@@ -12,7 +12,7 @@ import (
 // hugeSeries and hugePoints are a day of a hundred metrics, a point a minute.
 const hugeSeries, hugePoints = 100, 1440
 
-// answersBody returns a check that the signal answers a question.
+// answersBody returns a check that the signal answers a request.
 func answersBody(question func(Target) []byte) func(context.Context, Target) error {
 	return func(ctx context.Context, t Target) error {
 		return withPeer(ctx, t, func(_ *session, p *peer) error {
@@ -73,8 +73,7 @@ func checkHelloWithLength(ctx context.Context, t Target) error {
 	})
 }
 
-// checkSplitHello says hello with a text that is hard to find the end of, whole
-// and cut in two.
+// checkSplitHello sends a hello with a string that makes its end hard to find, in one piece and in two.
 func checkSplitHello(ctx context.Context, t Target) error {
 	hello := helloWith(t, map[string]any{"signaltest": `}{ü]["} \`})
 	after := func(text string) int { return bytes.Index(hello, []byte(text)) + len(text) }
@@ -109,8 +108,8 @@ func checkSplitHello(ctx context.Context, t Target) error {
 	return nil
 }
 
-// checkSplitBody cuts a body at random; each piece is read before the next one
-// comes. The chance is the same each time, so that a failure comes again.
+// checkSplitBody cuts a body at random. The signal reads each piece before the next one is sent. The random sequence is
+// fixed, so a failure is reproducible.
 func checkSplitBody(ctx context.Context, t Target) error {
 	const pieces = 12
 	random := rand.New(rand.NewPCG(1, 2))

@@ -14,18 +14,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The bytes of an ACK, and what a response may have.
+// The bytes of an ACK, and the limits of a response.
 const (
 	ackGood, ackRefused = 0x01, 0x02
 	maxAnswer           = 4096 // bytes of the second ACK and the response
 	maxResponse         = 1 << 20
 )
 
-// restLimit bounds how long the kit waits for what it sent to be read. A signal
-// may leave it where it is.
+// restLimit bounds how long the kit waits until the signal has read what was sent. A signal may leave it unread.
 const restLimit = 200 * time.Millisecond
 
-// spinLimit is how long a read looks for the first byte without giving way.
+// spinLimit is how long a read polls for the first byte without yielding.
 const spinLimit = 2 * time.Millisecond
 
 var (
@@ -33,13 +32,12 @@ var (
 	errClosed  = errors.New("it closed the connection")
 )
 
-// peer is the kit's end of a connection. It stands beside sigproto.Client because
-// it says what a client must not say, and looks at what a client does not.
+// peer is the kit's end of a connection. Unlike sigproto.Client, it sends invalid messages and checks details.
 type peer struct {
 	conn    *net.UnixConn
 	reader  *bufio.Reader
-	limit   time.Duration // of each step
-	answers *Answers      // where they are counted; nil: nowhere
+	limit   time.Duration // per step
+	answers *Answers      // counts the answers; nil: not counted
 }
 
 func newPeer(conn *net.UnixConn, t Target) *peer {
@@ -48,7 +46,7 @@ func newPeer(conn *net.UnixConn, t Target) *peer {
 
 func (p *peer) close() { _ = p.conn.Close() }
 
-// evaluate says hello, and asks the target's sample.
+// evaluate sends the hello and the target's sample.
 func (p *peer) evaluate(t Target) (json.RawMessage, error) {
 	if err := p.hello(t); err != nil {
 		return nil, err
@@ -56,8 +54,7 @@ func (p *peer) evaluate(t Target) (json.RawMessage, error) {
 	return p.ask(sampleBody(t))
 }
 
-// hello says hello, and waits until it has been read, so that what follows comes
-// in a read of its own.
+// hello sends the hello, and waits until it has been read, so that the next message arrives in another read.
 func (p *peer) hello(t Target) error {
 	if err := p.send(helloBytes(t)); err != nil {
 		return fmt.Errorf("send the hello: %w", err)
@@ -66,7 +63,7 @@ func (p *peer) hello(t Target) error {
 	return nil
 }
 
-// ask makes one evaluation, and returns the response.
+// request makes one evaluation, and returns the response.
 func (p *peer) ask(body []byte) (json.RawMessage, error) {
 	if err := p.offer(body); err != nil {
 		return nil, err
@@ -96,17 +93,17 @@ func (p *peer) answer() (json.RawMessage, error) {
 	return p.response()
 }
 
-// refusal reads the second ACK, which must refuse.
+// refusal reads the second ACK, which must be a refusal.
 func (p *peer) refusal() error {
 	switch err := p.ack(); {
 	case errors.Is(err, errRefused):
 		return nil
 	case err != nil:
-		return fmt.Errorf("want a refusal (0x02) in place of the second ACK: %v", err) // its advice is for other places
+		return fmt.Errorf("want a refusal (0x02) in place of the second ACK: %v", err) // the advice of err does not apply here
 	}
 	response, err := p.response()
 	if err != nil {
-		return errors.New("it took the body for good (0x01), want a refusal (0x02)")
+		return errors.New("it accepted the body (0x01), want a refusal (0x02)")
 	}
 	return fmt.Errorf("it answered %.200s, want a refusal (0x02)", response)
 }
@@ -119,7 +116,7 @@ func (p *peer) send(b []byte) error {
 	return p.plain(err)
 }
 
-// plain says what an error of the connection means for the author of a signal.
+// plain returns an error of the connection in words for the author of a signal.
 func (p *peer) plain(err error) error {
 	switch {
 	case err == io.EOF, errors.Is(err, unix.EPIPE), errors.Is(err, unix.ECONNRESET):
@@ -130,7 +127,7 @@ func (p *peer) plain(err error) error {
 	return err
 }
 
-// ack reads one byte; white space before it was left by a response.
+// ack reads one byte. It skips white space after a response.
 func (p *peer) ack() error {
 	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
 		return err
@@ -151,7 +148,7 @@ func (p *peer) ack() error {
 	}
 }
 
-// response reads one JSON object, however it is split.
+// response reads one JSON object in any number of pieces.
 func (p *peer) response() (json.RawMessage, error) {
 	if err := p.conn.SetDeadline(time.Now().Add(p.limit)); err != nil {
 		return nil, err
@@ -161,7 +158,7 @@ func (p *peer) response() (json.RawMessage, error) {
 	err := decoder.Decode(&response)
 	if rest, _ := io.ReadAll(decoder.Buffered()); len(rest) > 0 { // from memory
 		p.reader = bufio.NewReader(io.MultiReader(bytes.NewReader(rest), p.reader))
-		_, _ = p.reader.Peek(1) // so that they are among the buffered ones
+		_, _ = p.reader.Peek(1) // loads them into the buffer
 	}
 	if err != nil {
 		return nil, fmt.Errorf("read the response as JSON: %w", p.plain(err))
@@ -173,7 +170,7 @@ func (p *peer) response() (json.RawMessage, error) {
 	return response, nil
 }
 
-// count notes whether a response has a value.
+// count records whether a response has a value.
 func (p *peer) count(response json.RawMessage) {
 	if p.answers == nil {
 		return
@@ -182,7 +179,7 @@ func (p *peer) count(response json.RawMessage) {
 		Resources map[string]*json.RawMessage
 	}
 	if err := json.Unmarshal(response, &r); err != nil {
-		return // what is wrong with it is for others to tell
+		return // other checks report the problem
 	}
 	for _, x := range r.Resources {
 		if x != nil {
@@ -193,7 +190,7 @@ func (p *peer) count(response json.RawMessage) {
 	p.answers.None++
 }
 
-// stray returns a byte that nobody asked for and that is here already.
+// unexpectedByte returns a byte that no request asked for and that has already arrived.
 func (p *peer) stray() (byte, bool) {
 	waiting, _ := p.reader.Peek(p.reader.Buffered()) // from memory
 	if len(waiting) == 0 {
@@ -207,8 +204,7 @@ func (p *peer) stray() (byte, bool) {
 	return 0, false
 }
 
-// first returns what one read gives. It looks again and again for a little while,
-// so that it is quick enough to see a write before the next one.
+// first returns the result of one read. It polls for a short time, so that it sees a write before the next one.
 func (p *peer) first() ([]byte, error) {
 	if n := p.reader.Buffered(); n > 0 {
 		return p.reader.Peek(n)
@@ -227,7 +223,7 @@ func (p *peer) first() ([]byte, error) {
 	return buffer[:n], err
 }
 
-// take reads what is here, and does not wait; waiting: nothing is, yet.
+// take reads what is available without blocking. waiting means that nothing is available.
 func (p *peer) take(flags int) (got []byte, waiting bool, err error) {
 	raw, err := p.conn.SyscallConn()
 	if err != nil {
@@ -246,11 +242,11 @@ func (p *peer) take(flags int) (got []byte, waiting bool, err error) {
 	return buffer[:max(n, 0)], false, errors.Join(err, readErr)
 }
 
-// rest waits until the signal has read all that was sent to it.
+// rest waits until the signal has read everything sent to it.
 func (p *peer) rest() {
 	raw, err := p.conn.SyscallConn()
 	if err != nil {
-		return // closed: the next step tells
+		return // closed: the next step reports it
 	}
 	for begin := time.Now(); time.Since(begin) < restLimit; {
 		unread := 0

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// What a go-plugin host tells its plugin in the environment. The names of the
-// last two are those of go-plugin.
+// Environment variables that a go-plugin host sets for its plugin. go-plugin defines the names of the last two.
 const (
 	cookieKey   = "WEIR_SIGNAL_PLUGIN"
 	cookieValue = "3c1d0a5e-signal.v1.Control"
@@ -16,20 +15,18 @@ const (
 	tlsKey      = "PLUGIN_CLIENT_CERT"
 )
 
-// protocolVersion is that of the control service.
+// protocolVersion is the version of the control service.
 const protocolVersion = 1
 
-// coreVersion is that of go-plugin's handshake.
+// coreVersion is the version of go-plugin's handshake.
 const coreVersion = "1"
 
-// asPlugin is the environment in which bootstrap starts a signal, offering one
-// protocol version.
+// asPlugin returns the environment in which bootstrap starts a signal, with one offered protocol version.
 func asPlugin(version int) []string {
 	return []string{cookieKey + "=" + cookieValue, versionsKey + "=" + strconv.Itoa(version)}
 }
 
-// withoutPlugin takes away what would make a program believe that this process
-// is its host.
+// withoutPlugin removes the variables that mark this process as a plugin host.
 func withoutPlugin(env []string) []string {
 	return slices.DeleteFunc(env, func(variable string) bool {
 		key, _, _ := strings.Cut(variable, "=")
@@ -37,8 +34,8 @@ func withoutPlugin(env []string) []string {
 	})
 }
 
-// handshake reads the first line of a go-plugin, and returns the version that it
-// chose. The form is CORE|VERSION|NETWORK|ADDRESS|PROTOCOL and, perhaps, more.
+// handshake parses the first line of a go-plugin, and returns the chosen version. The form is
+// CORE|VERSION|NETWORK|ADDRESS|PROTOCOL, optionally with more fields.
 func handshake(line string) (version int, err error) {
 	fields := strings.Split(strings.TrimSpace(line), "|")
 	if len(fields) < 5 || fields[0] != coreVersion {

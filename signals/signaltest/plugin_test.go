@@ -7,8 +7,7 @@ import (
 	signalv1 "github.com/weirkeeper/weirkeeper/proto/signal/v1"
 )
 
-// The kit does without the packages of the control service, and so knows its
-// words by heart.
+// The kit does not import the control service, so it has copies of its constants.
 func TestWordsOfTheControlService(t *testing.T) {
 	if cookieKey != signalv1.CookieKey || cookieValue != signalv1.CookieValue || protocolVersion != signalv1.ProtocolVersion {
 		t.Errorf("cookie %s=%s, version %d; want those of package signalv1: %s=%s, %d",

@@ -16,28 +16,26 @@ import (
 )
 
 const (
-	// pipeLimit bounds the wait for the last output, if somebody who left the
-	// group holds the pipes.
+	// pipeLimit bounds the wait for the last output, if a process outside the group holds the pipes.
 	pipeLimit = time.Second
-	// maxOutput is how much of each output is kept, in bytes.
+	// maxOutput is how much of each output is stored, in bytes.
 	maxOutput = 64 << 10
-	// maxLines is how many of the signal's last lines stand in an error.
+	// maxLines is the number of the signal's last lines in an error.
 	maxLines = 5
 )
 
-// process is a program that the kit started. end must be called.
+// process is a program that the kit started. Callers must call kill or stop.
 type process struct {
 	cmd            *exec.Cmd
 	stdout, stderr *output
 	limit          time.Duration // from SIGTERM to SIGKILL
-	done           chan struct{} // closed when its group has been killed, and it is reaped
+	done           chan struct{} // closed after its group has been killed and the process reaped
 
 	mu     sync.Mutex
-	reaped bool // the pid may be another's
+	reaped bool // the pid may belong to another process
 }
 
-// launch starts the target's program with these arguments after its own, and
-// variables after its own.
+// launch starts the target's program with additional arguments and variables.
 func launch(t Target, env []string, arguments ...string) (*process, error) {
 	p := &process{
 		cmd: exec.Command(t.Path, t.argv(arguments...)...), stdout: newOutput(), stderr: newOutput(),
@@ -47,15 +45,14 @@ func launch(t Target, env []string, arguments ...string) (*process, error) {
 	p.cmd.Stdout, p.cmd.Stderr, p.cmd.WaitDelay = p.stdout, p.stderr, pipeLimit
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
 	started := make(chan error)
-	go p.attend(started) // it ends with the process, for which end waits
+	go p.attend(started) // it ends with the process; kill and stop wait for it
 	if err := <-started; err != nil {
 		return nil, fmt.Errorf("start %s: %w", t.Path, err)
 	}
 	return p, nil
 }
 
-// attend starts the process, and holds its thread, which Pdeathsig follows, until
-// the process has ended.
+// attend starts the process, and locks its thread until the process has ended, because Pdeathsig follows the thread.
 func (p *process) attend(started chan<- error) {
 	runtime.LockOSThread() // never unlocked: the thread ends with this goroutine
 	defer close(p.done)
@@ -66,30 +63,29 @@ func (p *process) attend(started chan<- error) {
 	}
 	for unix.Waitid(unix.P_PID, p.cmd.Process.Pid, nil, unix.WEXITED|unix.WNOWAIT, nil) == unix.EINTR {
 	}
-	p.signal(syscall.SIGKILL) // the others of its group, whose number it holds until it is reaped
+	p.signal(syscall.SIGKILL) // the rest of its group, whose number is reserved until the process is reaped
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reaped = true
-	_ = p.cmd.Wait() // how it ended is told by its state
+	_ = p.cmd.Wait() // ProcessState has the result
 }
 
-// signal sends a signal to the group, as long as its number is certain to be ours.
+// signal sends a signal to the group while the group's number certainly belongs to the process.
 func (p *process) signal(s syscall.Signal) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if !p.reaped {
-		_ = syscall.Kill(-p.cmd.Process.Pid, s) // an error: nobody is there
+		_ = syscall.Kill(-p.cmd.Process.Pid, s) // an error means that the group is empty
 	}
 }
 
-// kill ends the process and its group, and returns when they are gone.
+// kill kills the process and its group, and returns when they have ended.
 func (p *process) kill() {
 	p.signal(syscall.SIGKILL)
 	<-p.done
 }
 
-// stop sends SIGTERM and, if that is not enough or ctx ends, kills. It reports
-// whether the process ended by itself.
+// stop sends SIGTERM. After the limit, or when ctx ends, it kills. It reports whether the process ended by itself.
 func (p *process) stop(ctx context.Context) bool {
 	p.signal(syscall.SIGTERM)
 	ended := p.wait(ctx, p.limit) == nil
@@ -111,7 +107,7 @@ func (p *process) wait(ctx context.Context, limit time.Duration) error {
 	}
 }
 
-// ended reports whether the process is over, and how it ended.
+// ended reports whether the process has ended, and how.
 func (p *process) ended() (how string, over bool) {
 	select {
 	case <-p.done:
@@ -121,13 +117,12 @@ func (p *process) ended() (how string, over bool) {
 	}
 }
 
-// explained is an error beside which stands what the process said.
+// outputError is an error with the last output of the process.
 type explained struct{ error }
 
 func (e *explained) Unwrap() error { return e.error }
 
-// explain adds to an error what the process last said, and whether it has ended,
-// unless that of another process stands there already.
+// explain adds the process's end and its last output to an error that does not have them yet.
 func (p *process) explain(err error) error {
 	if _, done := errors.AsType[*explained](err); err == nil || done {
 		return err
@@ -141,7 +136,7 @@ func (p *process) explain(err error) error {
 	return &explained{err}
 }
 
-// output keeps the first bytes of a stream and tells when a line is complete.
+// output stores the first bytes of a stream, and signals the end of its first line.
 type output struct {
 	mu    sync.Mutex
 	bytes []byte
@@ -150,7 +145,7 @@ type output struct {
 
 func newOutput() *output { return &output{line: make(chan struct{})} }
 
-// Write implements io.Writer. It takes everything, and keeps what there is room for.
+// Write implements io.Writer. It accepts everything, and stores up to maxOutput bytes.
 func (o *output) Write(b []byte) (int, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -162,7 +157,7 @@ func (o *output) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// String returns what was kept.
+// String returns the stored output.
 func (o *output) String() string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

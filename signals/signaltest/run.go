@@ -2,8 +2,8 @@ package signaltest
 
 import "context"
 
-// TB is what [Run] needs of a test; *testing.T has it. The package testing is not
-// imported, so that a program can be made with this one.
+// TB is the part of a test that [Run] uses; *testing.T implements it. This package does not import testing, so programs
+// can use it.
 type TB interface {
 	Helper()
 	Context() context.Context
@@ -11,16 +11,14 @@ type TB interface {
 	Errorf(format string, args ...any)
 }
 
-// Run runs all checks over a program, an error of the test for each that fails.
-// The program is asked about metrics that it may not know; [RunTarget] asks
-// better questions.
+// Run runs all checks on a program. Each failed check is an error of the test. The requests contain metrics that the
+// program may not use; [RunTarget] can send better ones.
 func Run(t TB, binary string) {
 	t.Helper()
 	RunTarget(t, Target{Path: binary})
 }
 
-// RunTarget is Run for a target with arguments, parameters or a question of its
-// own.
+// RunTarget is Run for a target with its own arguments, parameters or request.
 func RunTarget(t TB, target Target) {
 	t.Helper()
 	reports, err := Test(t.Context(), target)

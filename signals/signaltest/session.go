@@ -8,10 +8,10 @@ import (
 	"time"
 )
 
-// Pauses between two attempts to connect: they double from first to longest.
+// Pauses between two attempts to connect. They double from first to longest.
 const firstPause, longestPause = time.Millisecond, 50 * time.Millisecond
 
-// errEnded: the program was over before it listened.
+// errEnded: the program ended before it listened.
 var errEnded = errors.New("it ended before it listened")
 
 // session is a running signal.
@@ -21,7 +21,7 @@ type session struct {
 	words  words
 }
 
-// open starts the signal at words of its own.
+// open starts the signal with a unique name.
 func open(t Target, env ...string) (*session, error) { return openAt(t, t.words(), env...) }
 
 func openAt(t Target, w words, env ...string) (*session, error) {
@@ -32,10 +32,9 @@ func openAt(t Target, w words, env ...string) (*session, error) {
 	return &session{process: p, target: t, words: w}, nil
 }
 
-// connect waits until the signal listens, at most for limit. The first
-// connection is the one that is used: a signal is not probed.
+// connect waits until the signal listens, at most for limit. It uses the first connection and does not probe.
 func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, error) {
-	absent := fmt.Errorf("nobody listened on the abstract socket %q after %v", s.words.address(), limit)
+	absent := fmt.Errorf("no process listened on the abstract socket %q after %v", s.words.address(), limit)
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, absent)
 	defer cancel()
 	for pause := firstPause; ; pause = min(2*pause, longestPause) {
@@ -59,7 +58,7 @@ func (s *session) connect(ctx context.Context, limit time.Duration) (*peer, erro
 	}
 }
 
-// ask asks the signal on a connection of its own.
+// request sends a request on a new connection.
 func (s *session) ask(ctx context.Context) error {
 	return s.talk(ctx, func(p *peer) error {
 		_, err := p.evaluate(s.target)
@@ -67,7 +66,7 @@ func (s *session) ask(ctx context.Context) error {
 	})
 }
 
-// alive asks a signal to which something was done.
+// alive sends a request to a signal after a test step.
 func (s *session) alive(ctx context.Context) error {
 	if err := s.ask(ctx); err != nil {
 		return fmt.Errorf("after that it does not answer on a new connection: %w", err)
@@ -75,7 +74,7 @@ func (s *session) alive(ctx context.Context) error {
 	return nil
 }
 
-// talk connects, and calls f with the connection.
+// withConnection connects, and calls f with the connection.
 func (s *session) talk(ctx context.Context, f func(*peer) error) error {
 	p, err := s.connect(ctx, s.target.Limits.Listen)
 	if err != nil {

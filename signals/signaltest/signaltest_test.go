@@ -40,7 +40,7 @@ func program(t *testing.T, name string) string {
 	return binary
 }
 
-// Each broken signal fails the check that is made for it, and no other.
+// Each broken signal fails exactly the check that detects its mistake.
 func TestBrokenSignals(t *testing.T) {
 	broken := program(t, "broken")
 	tests := []struct{ mistake, want string }{
@@ -136,7 +136,7 @@ func TestBrokenSignals(t *testing.T) {
 	}
 }
 
-// What a failed check says fits the mistake.
+// The advice of a failed check fits the mistake.
 func TestAdvice(t *testing.T) {
 	broken := program(t, "broken")
 	for _, test := range []struct{ mistake, check, problem, fix string }{
@@ -177,7 +177,7 @@ func TestAdvice(t *testing.T) {
 	}
 }
 
-// What was not run names the failed check, also if that is not its own need.
+// A check that did not run names the failed check, also if it does not need that one directly.
 func TestBefore(t *testing.T) {
 	t.Parallel()
 	target := signaltest.Target{Path: program(t, "broken"), Args: []string{"one_evaluation"}, Limits: signaltest.Limits{Rest: time.Millisecond}}
@@ -205,7 +205,7 @@ func TestBefore(t *testing.T) {
 	}
 }
 
-// A signal that cannot take another app, and says so, is good.
+// A signal with a fixed app passes if its target declares that.
 func TestFixedApp(t *testing.T) {
 	t.Parallel()
 	r := &recorder{T: t}
@@ -234,8 +234,7 @@ func TestTargetThatIsNone(t *testing.T) {
 	}
 }
 
-// A program that is not there, or ends at once, fails the first check, and the
-// others are not run.
+// A missing program, or one that ends at once, fails the first check. The others do not run.
 func TestNoSignal(t *testing.T) {
 	for _, test := range []struct{ name, path, want string }{
 		{"no file", "/nowhere/signal", "no such file"},
@@ -273,7 +272,7 @@ func TestInterrupted(t *testing.T) {
 	}
 }
 
-// recorder is a test whose errors are looked at.
+// recorder is a test that records its errors.
 type recorder struct {
 	*testing.T
 	errs []string
@@ -335,8 +334,7 @@ func TestBench(t *testing.T) {
 	}
 }
 
-// What a signal starts itself is gone when the kit has done, also if it holds the
-// outputs.
+// A process that the signal started ends with the test, even if it holds the outputs.
 func TestNothingIsLeft(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -362,8 +360,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// awaitEnd waits until there is no process of that number, or only one that its
-// new parent has not reaped yet.
+// awaitEnd waits until no process has that number, or only a zombie does.
 func awaitEnd(t *testing.T, pid int) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)

@@ -6,22 +6,20 @@ import (
 	"strings"
 )
 
-// misplaced adds to an error the sockets that the signal seems to have made
-// instead of its own, and what its mistake may be.
+// withSimilarSocket adds to an error the socket that the signal seems to have created instead, and the probable mistake.
 func (w words) misplaced(err error) error {
 	table, readErr := os.ReadFile("/proc/net/unix")
 	if readErr != nil {
-		return err // it tells less, and stays what it is
+		return err // without the table the error stays as it is
 	}
 	name := w.similar(string(table))
 	if name == "" {
 		return err
 	}
-	return &advised{fmt.Errorf("%w; there is one whose name in /proc/net/unix is %q, where @ stands for NUL", err, name), w.advice(name)}
+	return &advised{fmt.Errorf("%w; /proc/net/unix lists a similar name, %q, where @ means NUL", err, name), w.advice(name)}
 }
 
-// similar returns the name of a socket that has this signal's name within it, as
-// the kernel lists it: with @ for a NUL.
+// similar returns the name of a socket that contains this signal's name, in the kernel's notation: @ for a NUL.
 func (w words) similar(table string) string {
 	for line := range strings.Lines(table) {
 		if fields := strings.Fields(line); len(fields) == 8 && strings.Contains(fields[7], w.name) {
@@ -31,7 +29,7 @@ func (w words) similar(table string) string {
 	return ""
 }
 
-// advice says what may have led to that name.
+// advice returns the probable cause of that name.
 func (w words) advice(name string) string {
 	want := "@" + w.address()
 	switch {

@@ -12,34 +12,33 @@ import (
 	"github.com/weirkeeper/weirkeeper/sigproto"
 )
 
-// Target is a signal's program, and how it is to be asked.
+// Target is a signal's program and the parameters of its test.
 type Target struct {
 	Path string   // of the executable
 	Args []string // before NAMESPACE NAME APP: a script's path, if Path is its interpreter
-	Env  []string // KEY=value, beside the environment of this process
-	// App is the application that the signal is told to speak for; "app" if empty.
+	Env  []string // KEY=value, in addition to the environment of this process
+	// App is the application argument of the signal; "app" if empty.
 	App string
-	// Hello has the parameters that the signal needs, if it cannot do without.
+	// Hello contains the parameters that the signal needs, if any.
 	Hello sigproto.Hello
-	// Sample is a question that the signal can answer. Without one it is asked
-	// about metrics that it may not know, and may have no opinion; that tells less.
+	// Sample is a request that the signal can answer. Without one, the request contains common metrics. The signal may
+	// have no opinion on them, and the test shows less.
 	Sample sigproto.Evaluation
-	// FixedApp: the signal makes something else of its third argument than its
-	// socket, and its pool file says "distinct_app: false". The check
-	// distinct_app does not apply.
+	// FixedApp: the signal uses its third argument for more than its socket, and its pool file has "distinct_app:
+	// false". The check distinct_app does not apply.
 	FixedApp bool
 	Limits   Limits
 
-	answers *Answers // where they are counted; nil: nowhere
+	answers *Answers // counts the answers; nil: not counted
 }
 
-// Limits bound how long a signal may take. A zero field has its default.
+// Limits bound how long a signal may take. A zero field means its default.
 type Limits struct {
-	Start  time.Duration // until it listens, as bootstrap has it; 10 s
-	Listen time.Duration // until the kit gives up; 30 s
+	Start  time.Duration // until it listens, as in bootstrap; 10 s
+	Listen time.Duration // until the kit stops waiting; 30 s
 	Answer time.Duration // for each step of an evaluation; 10 s
-	Exit   time.Duration // from SIGTERM to its end, as bootstrap has it; 2 s
-	Rest   time.Duration // how long a connection is silent between two evaluations; 3 s
+	Exit   time.Duration // from SIGTERM to its end, as in bootstrap; 2 s
+	Rest   time.Duration // idle time between two evaluations; 3 s
 }
 
 // Validate returns every problem of the target.
@@ -80,10 +79,10 @@ func (t Target) withDefaults() Target {
 	return t
 }
 
-// words are the three arguments that make a signal's address.
+// socketArgs are the three arguments that determine a signal's address.
 type words struct{ namespace, name, app string }
 
-// words returns words that no other signal on this host has.
+// socketArgs returns arguments that are unique on this host.
 func (t Target) words() words {
 	return words{"signaltest", rand.Text()[:12], t.App}
 }

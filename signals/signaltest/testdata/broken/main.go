@@ -1,9 +1,9 @@
-// Broken is a signal with one mistake, which its first argument names; "none" has
-// none. Each mistake is one that somebody made, and one check is to find it.
+// Broken is a signal with one mistake, which its first argument names; "none" means no mistake. Each mistake occurred
+// in a real signal, and one check detects it.
 //
 //	broken MISTAKE NAMESPACE NAME APP
 //
-// It is written on bare sockets: a library would not make these mistakes.
+// It uses plain sockets: a library would prevent these mistakes.
 package main
 
 import (
@@ -33,7 +33,7 @@ var mistakes = []string{
 
 type program struct {
 	mistake string
-	asked   atomic.Int64 // evaluations
+	asked   atomic.Int64 // number of evaluations
 }
 
 // is reports whether the program makes this mistake.
@@ -98,7 +98,7 @@ func (p *program) run(words []string) error {
 	return nil
 }
 
-// plugin does what the mistakes of plugins do.
+// plugin makes the mistakes of plugins.
 func (p *program) plugin() {
 	if os.Getenv("WEIR_SIGNAL_PLUGIN") == "" {
 		return

@@ -40,7 +40,7 @@ func (p *program) serve(conn net.Conn) {
 	}
 }
 
-// asciiACK is a connection on which an ACK is the digit 1.
+// asciiACK is a connection that sends the digit 1 as an ACK.
 type asciiACK struct{ net.Conn }
 
 func (c asciiACK) Write(b []byte) (int, error) {
@@ -50,7 +50,7 @@ func (c asciiACK) Write(b []byte) (int, error) {
 	return c.Conn.Write(b)
 }
 
-// hello reads the first message, and returns a reader of what follows it.
+// hello reads the first message, and returns a reader of the following bytes.
 func (p *program) hello(conn net.Conn) (*bufio.Reader, error) {
 	reader := bufio.NewReader(conn)
 	if p.is("hello_wants_newline") {
@@ -94,7 +94,7 @@ func firstRead(conn net.Conn) ([]byte, error) {
 	return buffer[:n], err
 }
 
-// countBraces reads to the brace that closes the first one, strings or not.
+// countBraces reads up to the brace that closes the first one. It ignores strings.
 func countBraces(reader *bufio.Reader) (text []byte, err error) {
 	for depth := 0; len(text) == 0 || depth > 0; {
 		b, err := reader.ReadByte()
@@ -112,7 +112,7 @@ func countBraces(reader *bufio.Reader) (text []byte, err error) {
 	return text, nil
 }
 
-// asText is a connection of which each read must be UTF-8 by itself.
+// asText is a connection on which each read must be valid UTF-8.
 type asText struct{ net.Conn }
 
 func (c asText) Read(b []byte) (int, error) {
@@ -124,7 +124,7 @@ func (c asText) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// evaluation answers one question; its error ends the connection.
+// evaluation answers one request. An error ends the connection.
 func (p *program) evaluation(conn net.Conn, reader *bufio.Reader) error {
 	body, err := p.readBody(conn, reader)
 	if err != nil {
@@ -178,7 +178,7 @@ func (p *program) readBody(conn net.Conn, reader *bufio.Reader) ([]byte, error) 
 		return nil, err
 	}
 	if length > maxBody {
-		select {} // as one that waits for all of it
+		select {} // like a signal that waits for all of it
 	}
 	body := make([]byte, length)
 	if p.is("reads_once") {
@@ -254,7 +254,7 @@ func (p *program) checkPoints(points [][]any) error {
 	return nil
 }
 
-// guessed returns the body in UTF-8, as a library that guesses its encoding does.
+// guessed returns the body in UTF-8, like a library that guesses its encoding.
 func (p *program) guessed(body []byte) []byte {
 	if p.is("takes_mark") {
 		return bytes.TrimPrefix(body, []byte("\xef\xbb\xbf"))
@@ -305,7 +305,7 @@ func (p *program) answer(conn net.Conn) error {
 	return err
 }
 
-// ignoreHangup takes the autoscaler's end of a connection for an ordinary end.
+// ignoreHangup treats the autoscaler's end of a connection as a normal end.
 func ignoreHangup(err error) error {
 	if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 		return io.EOF
